@@ -1,0 +1,103 @@
+import type { z } from "zod";
+import type { ErrorCode } from "#errors/codes.ts";
+import type { Blob } from "./blob.ts";
+import type { Sh } from "./sh.ts";
+
+/**
+ * Named values a step requires (want) or finds (have). A name is one line of printable text without `=`;
+ * a value is any text without NUL. Equal want and have mean: the step is in order.
+ */
+export type Facts = Readonly<Record<string, string>>;
+
+/**
+ * A line expected in the batched evidence (runner.md, section 2), gathered once per program by one `stat` and one
+ * `sha256sum`. A step all of whose quick lines hold is in order without a probe of its own.
+ */
+export type QuickLine =
+  | { readonly kind: "mode"; readonly path: string; readonly type: "file" | "directory"; readonly mode: number }
+  | { readonly kind: "owner"; readonly path: string; readonly owner: string }
+  | { readonly kind: "group"; readonly path: string; readonly group: string }
+  | { readonly kind: "sha256"; readonly path: string; readonly sha256: string }
+  | { readonly kind: "symlink"; readonly path: string; readonly target: string }
+  | { readonly kind: "exists"; readonly path: string }
+  | { readonly kind: "absent"; readonly path: string };
+
+/** A program that a step needs on the node beyond the baseline, and the package that brings it, for the message. */
+export interface Tool {
+  readonly command: string;
+  readonly package: string;
+}
+
+/**
+ * What a module makes of its arguments. All sh runs on the node, as root (or as `runAs`), on dash, bash and BusyBox,
+ * with `LC_ALL=C`, `umask 022`, stdin `/dev/null`, not under `set -e`: join with `&&` or `|| exit`.
+ * The functions that the texts may call are documented in `src/engine/program/prelude.sh`.
+ */
+export interface Step {
+  /** What must hold. Empty only together with `always`. */
+  readonly want: Facts;
+  /** Prints facts with `fact NAME VALUE`; an absent thing is a value, never an error; fails only if it cannot tell. */
+  readonly probe: Sh;
+  /** Closes the gap. Absent: an assertion, or under `retry` a wait. */
+  readonly apply?: Sh;
+  /** If given, and all hold in the evidence, the step is in order without its probe. */
+  readonly quick?: readonly QuickLine[];
+  /** Runs when want and have differ, before apply, in dry runs too: `refuse CODE TEXT` stops the step. */
+  readonly guard?: Sh;
+  /** What `restartOn` / `onChanges` of this step runs when something it watches changed. Absent: its apply. */
+  readonly react?: Sh;
+  /** Takes the change back (steps that are commit-confirmed). */
+  readonly undo?: Sh;
+  /** Prints what is there now, for a diff with `shown`; at most 64 KiB are kept; never run for sensitive steps. */
+  readonly show?: Sh;
+  /** The text that `show` will print once the step is in order. */
+  readonly shown?: string;
+  readonly blobs?: readonly Blob[];
+  readonly tools?: readonly Tool[];
+  /** Never in order before it ran: shown as “always changes”, refused in shipped states. */
+  readonly always?: true;
+  /** The step ends the boot: the segment ends here and the bastion waits for a new boot_id. */
+  readonly ends?: "boot";
+  /** Its facts and output are never shown or recorded. */
+  readonly sensitive?: boolean;
+  /** Seconds that probe and apply may take together; 60 unless told otherwise. The step key `timeout` wins. */
+  readonly timeout?: number;
+  /** An assertion or wait that is tried again: the step key `retry` wins. */
+  readonly retry?: Retry;
+  /** Codes that its guard, probe or apply may `refuse` with. */
+  readonly refusals?: readonly ErrorCode[];
+}
+
+export interface Retry {
+  readonly attempts: number;
+  /** Seconds between two attempts. */
+  readonly interval: number;
+}
+
+/** What the engine knows of the node and the run when it makes a step; plain values, the same for each attempt. */
+export interface StepContext {
+  /** The roster's name of the node. */
+  readonly node: string;
+  /** Where kcore keeps its things on the node (`stateDir` of the roster). */
+  readonly stateDir: string;
+  /** Reads a file of the project or the shipped ones (`source:` arguments), as a blob. Relative to the project. */
+  readonly readFile: (path: string) => Blob;
+  /** Renders a template under `templates/` with the step's scope; `vars` are added as names of their own. */
+  readonly renderTemplate: (name: string, vars?: Readonly<Record<string, unknown>>) => string;
+}
+
+export interface ModuleDefinition<Schema extends z.ZodType = z.ZodType> {
+  /** As written in states: `service.running`. */
+  readonly name: string;
+  /** One sentence, what it keeps in order. */
+  readonly summary: string;
+  /** A `z.strictObject`; every field has a `.describe()` in one short sentence. */
+  readonly args: Schema;
+  /** Pure: the same arguments and context give the same step. Throws KcoreError for arguments that cannot work. */
+  readonly step: (args: z.output<Schema>, context: StepContext) => Step;
+}
+
+/** Declares a module: arguments in; want, probe and apply out. */
+export function defineModule<Schema extends z.ZodType>(definition: ModuleDefinition<Schema>): ModuleDefinition<Schema> {
+  return definition;
+}

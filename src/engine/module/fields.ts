@@ -1,0 +1,62 @@
+import { z } from "zod";
+import { Secret } from "./secret.ts";
+
+// Argument types that several modules share. Each refuses what could not work on any node.
+
+/** An absolute, normalised path: no `..`, no empty part, no NUL, no newline. */
+export const AbsolutePath = z
+  .string()
+  .max(4096)
+  .refine((path) => path.startsWith("/"), "must be an absolute path")
+  .refine((path) => !/[\0\n]/.test(path), "must not hold a NUL or a line break")
+  .refine((path) => path === "/" || !path.slice(1).split("/").some((part) => part === "" || part === "." || part === ".."), {
+    message: "must be normalised: no “..”, “.”, “//” or final “/”",
+  });
+
+/** A file mode as text of three or four octal digits ("0640"); numbers are refused because YAML drops the leading 0. */
+export const FileMode = z.string().regex(/^0?[0-7]{3}$|^[1-7][0-7]{3}$/, "must be octal in quotes, such as \"0640\"");
+
+/** The mode's number: "0640" gives 0o640. */
+export function modeNumber(mode: string): number {
+  return Number.parseInt(mode, 8);
+}
+
+/** A user or group name that useradd(8) and BusyBox adduser accept, or a numeric id. */
+export const UserName = z.string().regex(/^[a-z_][a-z0-9_-]{0,31}\$?$|^\d{1,10}$/, "must be a user or group name or a number");
+
+/** A systemd unit's name; “.service” is added when it has no suffix. */
+export const UnitName = z
+  .string()
+  .regex(/^[A-Za-z0-9:_.\\@-]{1,255}$/, "must be a unit's name")
+  .transform((name) => (/\.(service|socket|target|timer|mount|path|slice|automount|swap|scope|device)$/.test(name) ? name : `${name}.service`));
+
+/** A text that may be secret (`secrets` of the roster give {@link Secret}). */
+export const Text = z.union([z.string(), z.instanceof(Secret)]);
+
+/** A size in bytes: a number, or text with a unit: `512M`, `10GiB`, `1T` (powers of 1024). */
+export const Size = z.union([
+  z.number().int().nonnegative(),
+  z
+    .string()
+    .regex(/^\d+(\.\d+)?\s*([KMGTP](i?B)?|B)?$/i, "must be a size such as 512M or 10GiB")
+    .transform(parseSize),
+]);
+
+function parseSize(text: string): number {
+  const [, number = "0", unit = ""] = /^([\d.]+)\s*([KMGTP]?)/i.exec(text) ?? [];
+  return Math.round(Number(number) * 1024 ** " KMGTP".indexOf(unit.toUpperCase() || " "));
+}
+
+/** A duration in seconds: a number, or text with a unit: `30s`, `5m`, `1h`, `500ms`. */
+export const Duration = z.union([
+  z.number().nonnegative(),
+  z
+    .string()
+    .regex(/^\d+(\.\d+)?(ms|s|m|h)$/, "must be a duration such as 30s, 5m or 1h")
+    .transform(parseDuration),
+]);
+
+function parseDuration(text: string): number {
+  const [, number = "0", unit = "s"] = /^([\d.]+)(ms|s|m|h)$/.exec(text) ?? [];
+  return Number(number) * ({ ms: 0.001, s: 1, m: 60, h: 3600 }[unit] ?? 1);
+}

@@ -1,0 +1,10 @@
+/**
+ * One word of POSIX sh that yields exactly `value` (POSIX.1-2017, XCU 2.2.2).
+ * Plain words stay readable; everything else is single-quoted.
+ * @throws RangeError when the value holds a NUL byte, which no shell word can carry.
+ */
+export function quote(value: string): string {
+  if (value.includes("\0")) throw new RangeError("a shell word cannot hold a NUL byte");
+  if (/^[A-Za-z0-9_@%+:,./-]+$/.test(value)) return value;
+  return `'${value.replaceAll("'", String.raw`'\''`)}'`;
+}

@@ -1,0 +1,50 @@
+import type { ErrorCode } from "./codes.ts";
+
+/** A place in a file the user wrote; line and column count from 1, as an editor shows them. */
+export interface SourcePosition {
+  readonly file: string;
+  readonly line: number;
+  readonly column: number;
+  /** Length in characters of what is wrong, for underlining; 1 when absent. */
+  readonly length?: number;
+}
+
+/** One thing that is wrong, told so that the user can act on it. Plain JSON. */
+export interface Problem {
+  readonly code: ErrorCode;
+  /** One sentence without a final stop that names the thing. */
+  readonly message: string;
+  readonly at?: SourcePosition;
+  /** The next thing to type or to check. */
+  readonly hint?: string;
+  /** More lines, shown indented: a remote stderr, a list of candidates. */
+  readonly detail?: string;
+}
+
+/** How a command ends; the numbers of design.md, section 6. */
+export const exitCodes = { done: 0, failed: 1, usage: 2, unreachable: 3, bug: 70, interrupted: 130 } as const;
+export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes];
+
+/** An expected failure: one or more problems a user can act on. Anything else thrown is a bug. */
+export class KcoreError extends Error {
+  readonly problems: readonly Problem[];
+  /** The process's exit code when nobody catches this; 2 (“the input is wrong”) unless told otherwise. */
+  readonly exitCode: ExitCode;
+
+  constructor(
+    problems: Problem | readonly Problem[],
+    { cause, exitCode = exitCodes.usage }: { cause?: unknown; exitCode?: ExitCode } = {},
+  ) {
+    const list = Array.isArray(problems) ? (problems as readonly Problem[]) : [problems as Problem];
+    super(list.map((problem) => problem.message).join("\n"), cause === undefined ? undefined : { cause });
+    this.name = "KcoreError";
+    this.problems = list;
+    this.exitCode = exitCode;
+  }
+}
+
+/** The problem's message with its place, on one line: for logs and tests; `cli` draws the full form. */
+export function formatProblem({ code, message, at }: Problem): string {
+  const place = at ? `${at.file}:${at.line}:${at.column}  ` : "";
+  return `${place}${message}  [${code}]`;
+}
