@@ -9,12 +9,20 @@ export const AbsolutePath = z
   .max(4096)
   .refine((path) => path.startsWith("/"), "must be an absolute path")
   .refine((path) => !/[\0\n]/.test(path), "must not hold a NUL or a line break")
-  .refine((path) => path === "/" || !path.slice(1).split("/").some((part) => part === "" || part === "." || part === ".."), {
-    message: "must be normalised: no “..”, “.”, “//” or final “/”",
-  });
+  .refine(
+    (path) =>
+      path === "/" ||
+      !path
+        .slice(1)
+        .split("/")
+        .some((part) => part === "" || part === "." || part === ".."),
+    {
+      message: "must be normalised: no “..”, “.”, “//” or final “/”",
+    },
+  );
 
 /** A file mode as text of three or four octal digits ("0640"); numbers are refused because YAML drops the leading 0. */
-export const FileMode = z.string().regex(/^0?[0-7]{3}$|^[1-7][0-7]{3}$/, "must be octal in quotes, such as \"0640\"");
+export const FileMode = z.string().regex(/^0?[0-7]{3}$|^[1-7][0-7]{3}$/, 'must be octal in quotes, such as "0640"');
 
 /** The mode's number: "0640" gives 0o640. */
 export function modeNumber(mode: string): number {
@@ -22,13 +30,19 @@ export function modeNumber(mode: string): number {
 }
 
 /** A user or group name that useradd(8) and BusyBox adduser accept, or a numeric id. */
-export const UserName = z.string().regex(/^[a-z_][a-z0-9_-]{0,31}\$?$|^\d{1,10}$/, "must be a user or group name or a number");
+export const UserName = z
+  .string()
+  .regex(/^[a-z_][a-z0-9_-]{0,31}\$?$|^\d{1,10}$/, "must be a user or group name or a number");
 
 /** A systemd unit's name; “.service” is added when it has no suffix. */
 export const UnitName = z
   .string()
   .regex(/^[A-Za-z0-9:_.\\@-]{1,255}$/, "must be a unit's name")
-  .transform((name) => (/\.(service|socket|target|timer|mount|path|slice|automount|swap|scope|device)$/.test(name) ? name : `${name}.service`));
+  .transform((name) =>
+    /\.(service|socket|target|timer|mount|path|slice|automount|swap|scope|device)$/.test(name)
+      ? name
+      : `${name}.service`,
+  );
 
 /** A text that may be secret (`secrets` of the roster give {@link Secret}). */
 export const Text = z.union([z.string(), z.instanceof(Secret)]);

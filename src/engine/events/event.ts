@@ -1,0 +1,156 @@
+import type { Problem, SourcePosition } from "#errors/problem.ts";
+
+/** How a step ended. `would-change` and `unknown` occur in dry runs only. */
+export type Outcome = "ok" | "changed" | "would-change" | "failed" | "skipped" | "unknown" | "interrupted";
+
+/** One named value before and after; `have` is absent where nothing was found. */
+export interface Change {
+  readonly name: string;
+  readonly have?: string;
+  readonly want: string;
+}
+
+/** One stage of the orchestration as views list it. */
+export interface StageOutline {
+  readonly id: string;
+  readonly title: string;
+  /** Nodes of an `on` stage, in order; empty for an action on the bastion that concerns none. */
+  readonly nodes: readonly string[];
+  readonly action?: string;
+}
+
+export type NodeOutcome = "done" | "failed" | "unreachable" | "interrupted" | "not-started";
+
+/** A question whose first answer counts; every view that watches may show it. */
+export interface Question {
+  readonly id: string;
+  readonly kind: "confirm" | "password" | "passphrase" | "grant";
+  readonly text: string;
+  readonly node?: string;
+  /** Never echo, never record the answer. */
+  readonly secret: boolean;
+}
+
+/**
+ * Everything that happens in a run: plain JSON, past tense, secrets masked before it is emitted.
+ * `seq` counts from 1 without gaps; `at` is milliseconds since the epoch on the bastion.
+ */
+export type RunEvent = { readonly seq: number; readonly at: number } & RunEventBody;
+
+export type RunEventBody =
+  | {
+      readonly type: "run.started";
+      readonly runId: string;
+      readonly title: string;
+      readonly command: string;
+      readonly nodes: readonly string[];
+      readonly stages: readonly StageOutline[];
+      readonly dryRun: boolean;
+      readonly revision?: string;
+      readonly dirty?: boolean;
+      readonly who: string;
+      /** Set when this continues an earlier run of the same id. */
+      readonly resumed?: boolean;
+    }
+  | { readonly type: "run.stopping"; readonly how: "stop" | "abort" | "kill"; readonly by: string }
+  | {
+      readonly type: "run.finished";
+      readonly outcome: "done" | "failed" | "unreachable" | "interrupted";
+      readonly exitCode: number;
+      readonly problem?: Problem;
+    }
+  | { readonly type: "stage.started"; readonly stage: string }
+  | {
+      readonly type: "stage.finished";
+      readonly stage: string;
+      readonly outcome: "ok" | "failed" | "skipped" | "interrupted";
+      readonly reason?: string;
+    }
+  | { readonly type: "node.connecting"; readonly node: string; readonly attempt: number }
+  | { readonly type: "node.connected"; readonly node: string; readonly fingerprint: string }
+  /** The connection dropped; the runner on the node finishes its step meanwhile. */
+  | { readonly type: "node.disconnected"; readonly node: string; readonly reason: string; readonly retryIn?: number }
+  | { readonly type: "node.waiting"; readonly node: string; readonly reason: string }
+  | { readonly type: "node.rebooted"; readonly node: string }
+  /** One segment was sent; `exchange` counts the round trips of this node's program so far, from 1. */
+  | {
+      readonly type: "node.segment";
+      readonly node: string;
+      readonly exchange: number;
+      readonly steps: number;
+      readonly bytes: number;
+    }
+  | { readonly type: "node.milestone"; readonly node: string; readonly milestone: string }
+  | { readonly type: "node.facts"; readonly node: string; readonly facts: Readonly<Record<string, unknown>> }
+  | { readonly type: "node.finished"; readonly node: string; readonly outcome: NodeOutcome; readonly problem?: Problem }
+  | {
+      readonly type: "step.started";
+      readonly node: string;
+      readonly stage: string;
+      readonly step: string;
+      readonly title: string;
+      readonly module: string;
+    }
+  | { readonly type: "step.note"; readonly node: string; readonly step: string; readonly text: string }
+  /** Output as it came; bytes that are not UTF-8 and control characters are escaped. `skipped`: bytes left out before it. */
+  | {
+      readonly type: "step.output";
+      readonly node: string;
+      readonly step: string;
+      readonly stream: "out" | "err";
+      readonly text: string;
+      readonly skipped?: number;
+    }
+  | {
+      readonly type: "step.finished";
+      readonly node: string;
+      readonly stage: string;
+      readonly step: string;
+      readonly title: string;
+      readonly module: string;
+      readonly outcome: Outcome;
+      /** What differed, before apply; in dry runs what would change. */
+      readonly changes?: readonly Change[];
+      /** Unified diff of a file's text. */
+      readonly diff?: string;
+      /** Why: `skipped` by what, `unknown` after which step, `changed` because of an owed reaction. */
+      readonly reason?: string;
+      readonly problem?: Problem;
+      readonly position?: SourcePosition;
+      /** Milliseconds, measured on the bastion. */
+      readonly duration?: number;
+      /** Always changes: has no test of its own whether it is in order. */
+      readonly always?: boolean;
+    }
+  | { readonly type: "action.started"; readonly stage: string; readonly action: string; readonly item?: string }
+  | {
+      readonly type: "action.note";
+      readonly stage: string;
+      readonly action: string;
+      readonly item?: string;
+      readonly text: string;
+    }
+  | {
+      readonly type: "action.finished";
+      readonly stage: string;
+      readonly action: string;
+      readonly item?: string;
+      readonly outcome: Outcome;
+      readonly reason?: string;
+      readonly problem?: Problem;
+      readonly duration?: number;
+    }
+  | { readonly type: "question.asked"; readonly question: Question }
+  | { readonly type: "question.answered"; readonly id: string; readonly by: string }
+  | { readonly type: "warning"; readonly node?: string; readonly text: string };
+
+/** Passes an event on; stamps `seq` and `at`. Always a parameter, never a global. */
+export type Emit = (event: RunEventBody) => void;
+
+/** All that a view may send back to a run. */
+export type RunControl =
+  | { readonly type: "answer"; readonly id: string; readonly value: string }
+  /** No new step starts; the run ends when the running ones have. */
+  | { readonly type: "stop" }
+  /** TERM to the running steps' process groups, KILL after 5 s. */
+  | { readonly type: "abort" };

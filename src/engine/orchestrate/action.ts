@@ -1,0 +1,59 @@
+import type { z } from "zod";
+import type { Question } from "#engine/events/event.ts";
+import type { NodeEntry } from "#engine/roster/model.ts";
+import type { Host } from "#engine/transport/host.ts";
+
+/** What an action gives to later stages: `stages.ID.…` in expressions (for `each: TARGET`, that of the same node). */
+export type Outputs = Readonly<Record<string, unknown>>;
+
+/** What an action is given; everything it may touch. */
+export interface ActionContext {
+  readonly runId: string;
+  readonly dryRun: boolean;
+  /** Absolute path of the project. */
+  readonly project: string;
+  /** Where contexts and certificates lie (`~/.kcore`, or KCORE_HOME). */
+  readonly home: string;
+  /** The context chosen with `--context`; absent: the current one. */
+  readonly context?: string;
+  /** The node of an action with `each: TARGET`. */
+  readonly node?: NodeEntry;
+  /** Every node of the roster. */
+  readonly nodes: ReadonlyMap<string, NodeEntry>;
+  /** Names of the nodes that this run deploys or changes. */
+  readonly targets: readonly string[];
+  readonly signal: AbortSignal;
+  /** Shows one line of progress. */
+  readonly note: (text: string) => void;
+  /** Asks whoever watches; resolves with the first answer. Rejects when the run is stopped. */
+  readonly ask: (question: Omit<Question, "id">) => Promise<string>;
+  /** The passphrase of the cluster CA's keys: asked once a run, kept in memory only. */
+  readonly passphrase: () => Promise<string>;
+  /** The open connection to a node of this run, for a forwarded channel; undefined when there is none. */
+  readonly host: (node: string) => Host | undefined;
+  /** A warning that is recorded in the run. */
+  readonly warn: (text: string) => void;
+}
+
+export interface ActionResult {
+  readonly changed: boolean;
+  readonly outputs: Outputs;
+}
+
+/** A thing done on the bastion between stages; one file each under `src/actions/`. */
+export interface Action<Schema extends z.ZodType = z.ZodType> {
+  /** As written in orchestrations: `pki.issueNode`. */
+  readonly name: string;
+  readonly summary: string;
+  /** A `z.strictObject`; every field described. */
+  readonly args: Schema;
+  /** Does it. Must be repeatable: a resumed run calls it again. @throws KcoreError */
+  run(args: z.output<Schema>, context: ActionContext): Promise<ActionResult>;
+  /** What `run` would give, without changing anything; `unknown` where that cannot be told. */
+  plan(args: z.output<Schema>, context: ActionContext): Promise<ActionResult | "unknown">;
+}
+
+/** Declares an action. */
+export function defineAction<Schema extends z.ZodType>(action: Action<Schema>): Action<Schema> {
+  return action;
+}

@@ -1,0 +1,69 @@
+import type { SourcePosition } from "#errors/problem.ts";
+
+/** A secret the roster only refers to; read when needed, never stored: `env:NAME`, `file:PATH` or `command:CMD`. */
+export type SecretReference = { readonly env: string } | { readonly file: string } | { readonly command: string };
+
+export interface Sudo {
+  /** Absent: NOPASSWD is expected, and a password is asked for only when sudo demands one. */
+  readonly password?: SecretReference;
+}
+
+export interface Taint {
+  readonly key: string;
+  readonly value: string;
+  readonly effect: "NoSchedule" | "PreferNoSchedule" | "NoExecute";
+}
+
+/** A disk of a node as the roster names it: by what the disk itself says, never by `/dev/sdX`. */
+export interface DiskEntry {
+  /** Exactly one of these three is given. */
+  readonly serial?: string;
+  readonly wwn?: string;
+  /** A name under /dev/disk/by-id. */
+  readonly byId?: string;
+  readonly use: "volumes" | "os" | "ignore";
+}
+
+/** One node of the roster after defaults and groups were merged in. Plain values: what expressions see as `node`. */
+export interface NodeEntry {
+  readonly name: string;
+  /** UUID; made up by `kcore roster add`. */
+  readonly id: string;
+  readonly address: string;
+  readonly port: number;
+  readonly user: string;
+  /** Private key file on the bastion; absent: the agent, then the usual files in ~/.ssh. */
+  readonly identityFile?: string;
+  readonly identityPassphrase?: SecretReference;
+  readonly sudo: Sudo;
+  /** Names of nodes, or of entries under the roster's `jumps:`, first hop first. */
+  readonly jump: readonly string[];
+  /** Pinned keys, each `TYPE BASE64` as in known_hosts(5) without the host field. */
+  readonly hostKeys: readonly string[];
+  readonly dc: string;
+  readonly roles: readonly string[];
+  readonly labels: Readonly<Record<string, string>>;
+  readonly taints: readonly Taint[];
+  readonly groups: readonly string[];
+  readonly disks: readonly DiskEntry[];
+  readonly stateDir: string;
+  readonly vars: Readonly<Record<string, unknown>>;
+  /** How to reach it: `ssh`, or `local` for this machine itself. */
+  readonly transport: "ssh" | "local";
+}
+
+/** A jump host that is not a node itself. */
+export type JumpEntry = Pick<
+  NodeEntry,
+  "name" | "address" | "port" | "user" | "identityFile" | "identityPassphrase" | "hostKeys" | "jump"
+>;
+
+export interface Roster {
+  /** In file order. */
+  readonly nodes: ReadonlyMap<string, NodeEntry>;
+  readonly jumps: ReadonlyMap<string, JumpEntry>;
+  /** Where a node's entry stands, for problems. */
+  readonly positions: ReadonlyMap<string, SourcePosition>;
+  /** The files read, relative to the project. */
+  readonly files: readonly string[];
+}

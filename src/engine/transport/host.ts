@@ -1,0 +1,69 @@
+import type { Duplex } from "node:stream";
+
+/** Why a command's channel ended. All undefined: the connection was lost, the outcome is unknown. */
+export interface Exit {
+  readonly code?: number;
+  readonly signal?: string;
+}
+
+/** One command running on a host, its three streams, and its end. */
+export interface Channel {
+  /** Sends bytes to stdin; resolves when more may be sent (backpressure), rejects when the channel is gone. */
+  write(bytes: Uint8Array | string): Promise<void>;
+  /** Closes stdin. */
+  end(): void;
+  /** What the command prints, as it comes; ends with the channel. Must be consumed. */
+  readonly stdout: AsyncIterable<Uint8Array>;
+  /** The last 64 KiB of stderr are kept for messages; consuming is not needed. */
+  stderrTail(): string;
+  /** Resolves when the channel is closed and stdout was read to its end; never rejects. */
+  readonly exit: Promise<Exit>;
+  /** Closes the channel at once from our side. */
+  close(): void;
+}
+
+/** An open, authenticated connection to one host whose key was verified. */
+export interface Host {
+  readonly name: string;
+  /** `SHA256:…` of the host key in use; empty for the local transport. */
+  readonly fingerprint: string;
+  /**
+   * Starts a command given to the user's login shell. Only constant texts of ours: values travel on stdin.
+   * @throws KcoreError CHANNEL_REFUSED when the server allows no more channels (MaxSessions).
+   */
+  exec(command: string, options?: { readonly signal?: AbortSignal }): Promise<Channel>;
+  /** A TCP connection made from the host to `address:port` (direct-tcpip). */
+  forward(address: string, port: number, options?: { readonly signal?: AbortSignal }): Promise<Duplex>;
+  /** Resolves with the reason once the connection is gone, whoever ended it; never rejects. */
+  readonly closed: Promise<string>;
+  /** Ends the connection and resolves when its sockets are gone. Safe to call twice. */
+  close(): Promise<void>;
+}
+
+/** Everything that is needed to reach one host; made from the roster by `engine/run`. */
+export interface Endpoint {
+  readonly name: string;
+  readonly transport: "ssh" | "local";
+  readonly address: string;
+  readonly port: number;
+  readonly user: string;
+  readonly identityFile?: string;
+  /** Asked once per key file and run, only if the key is encrypted. */
+  readonly passphrase?: () => Promise<string | undefined>;
+  /** `TYPE BASE64` each; empty: only ~/.ssh/known_hosts and /etc/ssh/ssh_known_hosts are believed. */
+  readonly hostKeys: readonly string[];
+  /** Hosts to go through, first hop first. */
+  readonly jump: readonly Endpoint[];
+}
+
+export interface ConnectOptions {
+  readonly signal?: AbortSignal;
+  /** Milliseconds for TCP, key exchange and authentication together; 10,000 unless told otherwise. */
+  readonly timeout?: number;
+}
+
+/**
+ * Opens a connection.
+ * @throws KcoreError HOST_UNREACHABLE, HOST_KEY_UNKNOWN, HOST_KEY_CHANGED, AUTH_FAILED, DNS_FAILED, KEY_UNREADABLE …
+ */
+export type Connect = (endpoint: Endpoint, options?: ConnectOptions) => Promise<Host>;
