@@ -1,19 +1,30 @@
 import { createHash } from "node:crypto";
 
-/** Bytes that a step needs on the node; sent only when the node lacks them, checked by SHA-256 there. */
-export interface Blob {
+/**
+ * Bytes that a step needs on the node; sent only when the node lacks them, checked by SHA-256 there. In an `sh` text
+ * `${blob}` becomes the quoted path of the bytes on the node.
+ */
+export class Blob {
   /** Lower-case hex SHA-256 of the bytes; the blob's name on the node unless it is sensitive. */
   readonly sha256: string;
+  /** Bytes. */
   readonly size: number;
-  /** Reads the bytes; called only if the node asks for them. */
-  readonly read: () => Promise<Uint8Array>;
   /** Sensitive bytes get a random name on the node, so that not even their hash is seen. */
   readonly sensitive: boolean;
+  /** Reads the bytes; called only if the node asks for them. */
+  readonly read: () => Promise<Uint8Array>;
+
+  constructor(fields: Pick<Blob, "sha256" | "size" | "sensitive" | "read">) {
+    this.sha256 = fields.sha256;
+    this.size = fields.size;
+    this.sensitive = fields.sensitive;
+    this.read = fields.read;
+  }
 }
 
 /** A blob of bytes (or UTF-8 text) that are in memory already. */
 export function blobOf(content: string | Uint8Array, { sensitive = false }: { sensitive?: boolean } = {}): Blob {
   const bytes = typeof content === "string" ? Buffer.from(content, "utf8") : content;
   const sha256 = createHash("sha256").update(bytes).digest("hex");
-  return { sha256, size: bytes.length, read: () => Promise.resolve(bytes), sensitive };
+  return new Blob({ sha256, size: bytes.length, read: () => Promise.resolve(bytes), sensitive });
 }

@@ -31,7 +31,7 @@ export interface Tool {
 /**
  * What a module makes of its arguments. All sh runs on the node, as root (or as `runAs`), on dash, bash and BusyBox,
  * with `LC_ALL=C`, `umask 022`, stdin `/dev/null`, not under `set -e`: join with `&&` or `|| exit`.
- * The functions that the texts may call are documented in `src/engine/program/prelude.sh`.
+ * The functions that the texts may call are documented in `src/engine/program/step.sh`.
  */
 export interface Step {
   /** What must hold. Empty only together with `always`. */
@@ -52,7 +52,6 @@ export interface Step {
   readonly show?: Sh;
   /** The text that `show` will print once the step is in order. */
   readonly shown?: string;
-  readonly blobs?: readonly Blob[];
   readonly tools?: readonly Tool[];
   /** Never in order before it ran: shown as “always changes”, refused in shipped states. */
   readonly always?: true;

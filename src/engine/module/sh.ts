@@ -1,27 +1,42 @@
+import { Blob } from "./blob.ts";
 import { quote } from "./quote.ts";
 import { MASK, Secret } from "./secret.ts";
 
 /** What may stand in `${…}` of an `sh` text: words are quoted, lists become several words, `Sh` is put in as it is. */
-export type ShValue = string | number | Secret | Sh | readonly (string | number | Secret)[];
+export type ShValue = ShWord | Sh | readonly ShWord[];
+export type ShWord = string | number | Secret | Blob;
+
+/** How the holes of a text are filled when a program is compiled; both give quoted sh words. */
+export interface ShNames {
+  readonly secret: (value: Secret) => string;
+  readonly blob: (blob: Blob) => string;
+}
 
 /**
- * A piece of POSIX sh text with typed holes. Secrets are kept apart: the text names them by a variable, their values
- * travel separately, so neither argv, nor the text, nor a log ever holds one.
+ * A piece of POSIX sh text with typed holes. Secrets and blobs are kept apart: the text names them, their bytes travel
+ * separately, so neither argv, nor the text, nor a log ever holds one.
  */
 export class Sh {
-  readonly parts: readonly (string | Secret)[];
+  readonly parts: readonly (string | Secret | Blob)[];
 
-  constructor(parts: readonly (string | Secret)[]) {
+  constructor(parts: readonly (string | Secret | Blob)[]) {
     this.parts = parts;
   }
 
-  get isEmpty(): boolean {
-    return this.parts.every((part) => typeof part === "string" && part.trim() === "");
+  /** The text as it may be shown: secrets as `***`, blobs by the start of their hash. */
+  get masked(): string {
+    return this.render({
+      secret: () => MASK,
+      blob: ({ sensitive, sha256 }) => `BLOB-${sensitive ? MASK : sha256.slice(0, 12)}`,
+    });
   }
 
-  /** The text with each secret shown as `***`. */
-  get masked(): string {
-    return this.parts.map((part) => (part instanceof Secret ? MASK : part)).join("");
+  get blobs(): readonly Blob[] {
+    return this.parts.filter((part) => part instanceof Blob);
+  }
+
+  get secrets(): readonly Secret[] {
+    return this.parts.filter((part) => part instanceof Secret);
   }
 
   toString(): string {
@@ -32,21 +47,22 @@ export class Sh {
     return this.masked;
   }
 
-  /** The text in which `name(secret)` stands for each secret; `name` gives a quoted variable such as `"$kS_1"`. */
-  render(name: (value: Secret) => string): string {
-    return this.parts.map((part) => (part instanceof Secret ? name(part) : part)).join("");
+  render({ secret, blob }: ShNames): string {
+    return this.parts
+      .map((part) => (part instanceof Secret ? secret(part) : part instanceof Blob ? blob(part) : part))
+      .join("");
   }
 }
 
 /** Builds sh text from a template: every value is quoted, so no value can become syntax. The only place that joins. */
 export function sh(strings: TemplateStringsArray, ...values: readonly ShValue[]): Sh {
-  const parts: (string | Secret)[] = [];
-  strings.raw.forEach((text, index) => {
-    // A module author writes `\$` for a shell `$` before a brace, and "\`" for a back quote; all else is as typed.
-    parts.push(text.replaceAll("\\${", "${").replaceAll("\\`", "`"));
-    if (index < values.length) parts.push(...place(values[index] as ShValue));
-  });
-  return new Sh(parts);
+  return new Sh(
+    strings.raw.flatMap((text, index) => {
+      // The text is as typed, back slashes too, but for `\${` and a back quote, which a template cannot hold bare.
+      const typed = text.replaceAll("\\${", "${").replaceAll("\\`", "`");
+      return index < values.length ? [typed, ...place(values[index] as ShValue)] : [typed];
+    }),
+  );
 }
 
 /** Text of ours that is sh already: constants in this repository only, never anything a user or a node gave. */
@@ -59,9 +75,9 @@ export function shLines(texts: Iterable<Sh>): Sh {
   return new Sh([...texts].flatMap((text) => [...text.parts, "\n"]));
 }
 
-function place(value: ShValue): (string | Secret)[] {
+function place(value: ShValue): (string | Secret | Blob)[] {
   if (value instanceof Sh) return [...value.parts];
-  if (value instanceof Secret) return [value];
+  if (value instanceof Secret || value instanceof Blob) return [value];
   if (typeof value === "string" || typeof value === "number") return [quote(String(value))];
   return value.flatMap((word, index) => (index === 0 ? place(word) : [" ", ...place(word)]));
 }
