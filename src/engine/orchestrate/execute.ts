@@ -1,0 +1,65 @@
+import type { Emit, RunEvent } from "#engine/events/event.ts";
+import type { OpenSession } from "#engine/run/session.ts";
+import type { Connect } from "#engine/transport/host.ts";
+import type { ExitCode } from "#errors/problem.ts";
+
+/** What a run is asked to do; plain JSON, kept in the run's record, so that `runs resume` can do it again. */
+export interface RunRequest {
+  readonly what:
+    | { readonly kind: "orchestration"; readonly name: string }
+    | { readonly kind: "state"; readonly names: readonly string[] }
+    /** Argument vector run through `sh -c` when `shell`, else as it is. */
+    | { readonly kind: "exec"; readonly argv: readonly string[]; readonly shell: boolean }
+    | { readonly kind: "ping" }
+    | { readonly kind: "facts" };
+  /** Target expression of the one target parameter (orchestrations) or of the ad hoc command. */
+  readonly on?: string;
+  /** `--set` values as typed by the user and `--params` values as JSON. */
+  readonly params: Readonly<Record<string, unknown>>;
+  readonly dryRun: boolean;
+  readonly grants: readonly string[];
+  readonly skipHealth: boolean;
+  readonly waitForLock: boolean;
+  /** Answers yes to every `confirm`. */
+  readonly yes: boolean;
+  readonly concurrency?: number;
+  readonly context?: string;
+  /** The command line to show and to repeat. */
+  readonly command: string;
+}
+
+/** What the run's process gives to the executor. Everything that touches the world comes in here. */
+export interface RunDependencies {
+  readonly runId: string;
+  readonly nonce: string;
+  readonly who: string;
+  /** Absolute paths. */
+  readonly project: string;
+  readonly shipped: string;
+  readonly home: string;
+  readonly revision?: string;
+  readonly dirty?: boolean;
+  readonly emit: Emit;
+  readonly connect: Connect;
+  readonly openSession: OpenSession;
+  /** Aborted with reason "stop" | "abort": stop starts no new step, abort ends the running ones too. */
+  readonly stop: AbortSignal;
+  readonly abort: AbortSignal;
+  /** Asks whoever watches; rejects when stopped. */
+  readonly ask: (question: {
+    kind: "confirm" | "password" | "passphrase" | "grant";
+    text: string;
+    node?: string;
+    secret: boolean;
+  }) => Promise<string>;
+  /** The CA passphrase given at start (file or environment), if any; else it is asked once. */
+  readonly passphrase?: string;
+  /** Events of the run's record so far, when it is resumed. */
+  readonly earlier: readonly RunEvent[];
+  /** Milliseconds since the epoch. */
+  readonly now: () => number;
+}
+
+export interface RunResult {
+  readonly exitCode: ExitCode;
+}
