@@ -1,0 +1,65 @@
+import { createHash, createPrivateKey, createPublicKey, generateKeyPairSync, sign, verify } from "node:crypto";
+import type { KeyObject } from "node:crypto";
+import { KcoreError } from "#errors/problem.ts";
+
+/** A new EC P-256 private key; the only kind of key in a kcore cluster (ADR 0110). */
+export function generateKey(): KeyObject {
+  return generateKeyPairSync("ec", { namedCurve: "P-256" }).privateKey;
+}
+
+/** The public half as DER SubjectPublicKeyInfo (RFC 5280, section 4.1.2.7). */
+export function publicDer(key: KeyObject): Buffer {
+  const publicKey = key.type === "private" ? createPublicKey(key) : key;
+  return publicKey.export({ type: "spki", format: "der" });
+}
+
+/** Lower-case hex SHA-256 of a public key's SPKI: its fingerprint everywhere in kcore. */
+export function keyFingerprint(spki: Uint8Array): string {
+  return createHash("sha256").update(spki).digest("hex");
+}
+
+/**
+ * The public key in PEM, base64 DER or DER, if it is EC P-256.
+ * @throws KcoreError PKI_KEY_KIND
+ */
+export function readPublicKey(text: string | Uint8Array): KeyObject {
+  try {
+    const der = typeof text === "string" ? Buffer.from(text, "base64") : Buffer.from(text);
+    const key =
+      typeof text === "string" && text.includes("-----BEGIN")
+        ? createPublicKey(text)
+        : createPublicKey({ key: der, format: "der", type: "spki" });
+    if (key.asymmetricKeyType === "ec" && key.asymmetricKeyDetails?.namedCurve === "prime256v1") return key;
+  } catch (error) {
+    throw new KcoreError({ code: "PKI_KEY_KIND", message: "the public key cannot be read" }, { cause: error });
+  }
+  throw new KcoreError({
+    code: "PKI_KEY_KIND",
+    message: "the public key is not an EC key on the curve P-256",
+    hint: "make it with: openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256",
+  });
+}
+
+/** An unencrypted private key in PEM. @throws KcoreError PKI_KEY_UNREADABLE; its message never holds the key. */
+export function readPrivateKey(pem: string, where: string): KeyObject {
+  try {
+    return createPrivateKey(pem);
+  } catch {
+    // No cause: OpenSSL's error may quote what it read.
+    throw new KcoreError({ code: "PKI_KEY_UNREADABLE", message: `${where} holds no readable private key` });
+  }
+}
+
+/** Signs a challenge with a private key: the proof that goes with its SPKI (S-14). DER ECDSA over SHA-256, in base64. */
+export function proveKey(key: KeyObject, challenge: string): string {
+  return sign("sha256", Buffer.from(challenge, "utf8"), key).toString("base64");
+}
+
+/** Whether the holder of the private half of `publicKey` signed this challenge. */
+export function isKeyProven(publicKey: KeyObject, challenge: string, proof: string): boolean {
+  try {
+    return verify("sha256", Buffer.from(challenge, "utf8"), publicKey, Buffer.from(proof, "base64"));
+  } catch {
+    return false;
+  }
+}
