@@ -82,7 +82,9 @@ function extensionsOf(plan: CertificatePlan): object[] {
     { name: "subjectKeyIdentifier", value: octetString(keyIdentifier(plan.publicKey)) },
     {
       name: "authorityKeyIdentifier",
-      value: sequence([asn1.create(asn1.Class.CONTEXT_SPECIFIC, 0, false, keyIdentifier(issuerKey).toString("binary"))]),
+      value: sequence([
+        asn1.create(asn1.Class.CONTEXT_SPECIFIC, 0, false, keyIdentifier(issuerKey).toString("binary")),
+      ]),
     },
   ];
 }
@@ -90,7 +92,9 @@ function extensionsOf(plan: CertificatePlan): object[] {
 /** RFC 5280, 4.2.1.2 (1): SHA-1 over the key bits, without the leading count of unused bits. */
 function keyIdentifier(key: KeyObject): Buffer {
   const bits = (parseDer(publicDer(key)).value[1] as Asn1).value as string;
-  return createHash("sha1").update(Buffer.from(bits.slice(1), "binary")).digest();
+  return createHash("sha1")
+    .update(Buffer.from(bits.slice(1), "binary"))
+    .digest();
 }
 
 /** 16 random bytes as hex, positive (first bit clear) and without a leading zero byte. */

@@ -36,7 +36,10 @@ export function encryptKey(key: KeyObject, passphrase: string, { N, r, p }: Scry
   const secret = scryptSync(passphrase, salt, 32, { N, r, p });
   const cipher = createCipheriv("aes-256-cbc", secret, iv);
   const sealed = Buffer.concat([cipher.update(key.export({ type: "pkcs8", format: "der" })), cipher.final()]);
-  const derivation = sequence([objectId(oids.scrypt), sequence([octetString(salt), integer(N), integer(r), integer(p)])]);
+  const derivation = sequence([
+    objectId(oids.scrypt),
+    sequence([octetString(salt), integer(N), integer(r), integer(p)]),
+  ]);
   const encryption = sequence([objectId(oids.aes256Cbc), octetString(iv)]);
   const info = sequence([sequence([objectId(oids.pbes2), sequence([derivation, encryption])]), octetString(sealed)]);
   return toPem("ENCRYPTED PRIVATE KEY", encodeDer(info));

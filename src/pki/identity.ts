@@ -36,8 +36,12 @@ export function formatIdentity({ cluster, role, id }: Identity): string {
   if (!isClusterName(cluster) || !isIdentityId(id)) {
     throw new KcoreError({
       code: "PKI_NAME_INVALID",
-      message: isClusterName(cluster) ? `“${id}” cannot be an id in a certificate` : `“${cluster}” cannot be a cluster's name`,
-      hint: isClusterName(cluster) ? "letters, digits and inner . _ @ - only, at most 64" : "lower-case letters, digits and inner hyphens, at most 63",
+      message: isClusterName(cluster)
+        ? `“${id}” cannot be an id in a certificate`
+        : `“${cluster}” cannot be a cluster's name`,
+      hint: isClusterName(cluster)
+        ? "letters, digits and inner . _ @ - only, at most 64"
+        : "lower-case letters, digits and inner hyphens, at most 63",
     });
   }
   return `kcore://${cluster}/${role}/${id}`;
@@ -63,7 +67,10 @@ export function commonNameOf(role: Role, host: string): string {
  */
 export function identityOf(certificate: X509Certificate, use: "server" | "client"): Identity {
   const refuse = (reason: string): never => {
-    throw new KcoreError({ code: "PKI_IDENTITY", message: `the certificate “${oneLine(certificate.subject)}” ${reason}` });
+    throw new KcoreError({
+      code: "PKI_IDENTITY",
+      message: `the certificate “${oneLine(certificate.subject)}” ${reason}`,
+    });
   };
   if (certificate.ca) refuse("is a CA's, not a member's");
   // Node prints usages as OIDs; OpenSSL accepts a certificate without any, we do not.

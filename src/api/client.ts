@@ -1,0 +1,246 @@
+import { X509Certificate } from "node:crypto";
+import { Agent, request } from "node:https";
+import type { IncomingMessage } from "node:http";
+import { checkServerIdentity, createSecureContext } from "node:tls";
+import type { PeerCertificate } from "node:tls";
+import { exitCodes, KcoreError } from "#errors/problem.ts";
+import { identityOf } from "#pki/identity.ts";
+import { formatEndpoint } from "./endpoint.ts";
+import type { Endpoint } from "./endpoint.ts";
+import { methods } from "./methods.ts";
+import type { BodyOf, MethodName, ReplyOf } from "./methods.ts";
+import { Refusal } from "./schemas.ts";
+
+/** PEM texts: the cluster's root, our own chain and its key. */
+export interface Credentials {
+  readonly ca: string;
+  readonly cert: string;
+  readonly key: string;
+}
+
+export interface CallOptions {
+  readonly signal?: AbortSignal;
+  /** What stands for `{id}` in the path. */
+  readonly id?: string;
+}
+
+/** A controller's API as seen from one client. */
+export interface ApiClient {
+  readonly endpoint: Endpoint;
+  /** @throws KcoreError API_UNREACHABLE, API_UNTRUSTED; {@link ApiRefusal} when the controller answers with a refusal. */
+  readonly call: <Name extends MethodName>(
+    name: Name,
+    body: BodyOf<Name>,
+    options?: CallOptions,
+  ) => Promise<ReplyOf<Name>>;
+  readonly close: () => void;
+}
+
+/** A controller understood the request and refused it. */
+export class ApiRefusal extends KcoreError {
+  readonly status: number;
+  /** The refusal's own code, such as NODE_UNKNOWN. */
+  readonly reason: string;
+
+  constructor(endpoint: Endpoint, status: number, { code, message, hint }: Refusal) {
+    super(
+      {
+        code: "API_REFUSED",
+        message: `controller ${formatEndpoint(endpoint)} refused: ${message} (${status} ${code})`,
+        ...(hint === undefined ? {} : { hint }),
+      },
+      { exitCode: exitCodes.failed },
+    );
+    this.status = status;
+    this.reason = code;
+  }
+}
+
+const replyLimit = 16 * 1024 * 1024;
+
+/**
+ * Opens a client of one controller: TLS 1.3, trusting the cluster's own root only, and only a server whose
+ * certificate names this host and says `controller` of our cluster. Sessions are never resumed, so that each
+ * connection is verified anew (S-10). Every call ends after `timeoutMs`.
+ * @throws KcoreError CONFIG_INVALID when certificate and key do not belong together
+ */
+export function openApi({
+  endpoint,
+  credentials,
+  timeoutMs = 10_000,
+}: {
+  readonly endpoint: Endpoint;
+  readonly credentials: Credentials;
+  readonly timeoutMs?: number;
+}): ApiClient {
+  checkCredentials(credentials);
+  const { cluster } = identityOf(new X509Certificate(credentials.cert), "client");
+  const agent = new Agent({
+    ...credentials,
+    minVersion: "TLSv1.3",
+    keepAlive: true,
+    maxCachedSessions: 0,
+    maxSockets: 4,
+    checkServerIdentity: (host, peer) => checkServerIdentity(host, peer) ?? checkRole(peer, cluster),
+  });
+  return {
+    endpoint,
+    close: () => agent.destroy(),
+    async call(name, body, { signal, id } = {}) {
+      const deadline = AbortSignal.timeout(timeoutMs);
+      const limits = signal ? AbortSignal.any([signal, deadline]) : deadline;
+      const path = methods[name].path.replace("{id}", encodeURIComponent(id ?? ""));
+      const send = (): Promise<Answer> =>
+        exchange({ agent, endpoint, verb: methods[name].verb, path, body: JSON.stringify(body), signal: limits });
+      try {
+        const answer = await send().catch((error: unknown) => {
+          // An idle connection that the server closed meanwhile: nothing was processed, ask once more on a new one.
+          if (error instanceof StaleConnection) return send();
+          throw error;
+        });
+        return readAnswer(name, answer, endpoint);
+      } catch (error) {
+        if (error instanceof KcoreError) throw error;
+        signal?.throwIfAborted();
+        throw connectionProblem(
+          endpoint,
+          deadline.aborted ? new Error(`no answer within ${timeoutMs / 1000} s`) : error,
+        );
+      }
+    },
+  };
+}
+
+interface Answer {
+  readonly status: number;
+  readonly text: string;
+}
+
+class StaleConnection extends Error {}
+
+function exchange({
+  agent,
+  endpoint,
+  verb,
+  path,
+  body,
+  signal,
+}: {
+  readonly agent: Agent;
+  readonly endpoint: Endpoint;
+  readonly verb: string;
+  readonly path: string;
+  readonly body: string;
+  readonly signal: AbortSignal;
+}): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const headers =
+      verb === "POST" ? { "content-type": "application/json", "content-length": Buffer.byteLength(body) } : {};
+    const sent = request({ agent, host: endpoint.host, port: endpoint.port, method: verb, path, headers, signal });
+    sent.once("error", (error: NodeJS.ErrnoException) => {
+      reject(sent.reusedSocket && error.code === "ECONNRESET" ? new StaleConnection(error.message) : error);
+    });
+    sent.once("response", (response) => {
+      readBody(response).then(
+        (text) => resolve({ status: response.statusCode ?? 0, text }),
+        (error: unknown) => reject(error instanceof Error ? error : new Error(String(error))),
+      );
+    });
+    sent.end(verb === "POST" ? body : undefined);
+  });
+}
+
+async function readBody(response: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of response as AsyncIterable<Buffer>) {
+    size += chunk.length;
+    if (size > replyLimit) throw new Error("the answer is larger than 16 MiB");
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString("utf8");
+}
+
+function readAnswer<Name extends MethodName>(name: Name, { status, text }: Answer, endpoint: Endpoint): ReplyOf<Name> {
+  const json = parseJson(text);
+  const readyReply = status === 503 && name === "ready" ? methods.ready.reply.safeParse(json) : undefined;
+  if (readyReply?.success) return readyReply.data as ReplyOf<Name>;
+  if (status !== 200) {
+    const refusal = Refusal.safeParse(json);
+    throw new ApiRefusal(
+      endpoint,
+      status,
+      refusal.success ? refusal.data : { code: "UNKNOWN", message: "no reason given" },
+    );
+  }
+  const reply = methods[name].reply.safeParse(json);
+  if (reply.success) return reply.data as ReplyOf<Name>;
+  throw new ApiRefusal(endpoint, status, {
+    code: "ANSWER_INVALID",
+    message: "its answer is not what this version of kcore expects",
+  });
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined;
+  }
+}
+
+function checkRole(peer: PeerCertificate, cluster: string): Error | undefined {
+  try {
+    const identity = identityOf(new X509Certificate(peer.raw), "server");
+    if (identity.role !== "controller") return new Error(`it is a ${identity.role}, not a controller`);
+    return identity.cluster === cluster ? undefined : new Error(`it belongs to the cluster “${identity.cluster}”`);
+  } catch (error) {
+    return error instanceof Error ? error : new Error(String(error));
+  }
+}
+
+function checkCredentials({ ca, cert, key }: Credentials): void {
+  try {
+    createSecureContext({ ca, cert, key });
+  } catch (error) {
+    throw new KcoreError(
+      {
+        code: "CONFIG_INVALID",
+        message: "the certificate, its key and the CA cannot be used together",
+        hint: "restore all three from one source",
+      },
+      { cause: error },
+    );
+  }
+  const { validToDate } = new X509Certificate(cert);
+  if (validToDate.getTime() > Date.now()) return;
+  throw new KcoreError({
+    code: "API_UNTRUSTED",
+    message: `our own certificate expired on ${validToDate.toISOString()}`,
+    hint: "deploying a node renews the operator's certificate; a node's is renewed by deploy_node",
+  });
+}
+
+function connectionProblem(endpoint: Endpoint, error: unknown): KcoreError {
+  const { code = "", message } = error as NodeJS.ErrnoException;
+  const isTrust = code.startsWith("ERR_TLS") || code.startsWith("ERR_SSL") || /CERT|SIGNATURE|ISSUER|CA$/.test(code);
+  const where = formatEndpoint(endpoint);
+  const isRole = code === "" && message.includes("not a controller");
+  return isTrust || isRole
+    ? new KcoreError(
+        {
+          code: "API_UNTRUSTED",
+          message: `controller ${where} and we do not trust each other: ${message}`,
+          hint: "compare both certificates with the cluster's ca.crt: openssl verify -CAfile ca.crt FILE; and both clocks",
+        },
+        { cause: error, exitCode: exitCodes.unreachable },
+      )
+    : new KcoreError(
+        {
+          code: "API_UNREACHABLE",
+          message: `controller ${where} cannot be reached: ${message}`,
+          hint: "is it running (systemctl status kcore-controller), and is the port open from here?",
+        },
+        { cause: error, exitCode: exitCodes.unreachable },
+      );
+}

@@ -1,0 +1,31 @@
+import { isIP } from "node:net";
+import { KcoreError } from "#errors/problem.ts";
+
+/** Where a controller answers. */
+export interface Endpoint {
+  readonly host: string;
+  readonly port: number;
+}
+
+export const controllerPort = 9090;
+
+/** Reads `host`, `host:port`, `[v6]:port` or a bare IPv6 address; without a port: 9090. @throws KcoreError USAGE */
+export function parseEndpoint(text: string, defaultPort = controllerPort): Endpoint {
+  const bare = isIP(text) === 6 ? { host: text, port: undefined } : undefined;
+  const [, bracketed, plain, digits] = /^(?:\[([^\]]+)\]|([^:[\]]+))(?::(\d{1,5}))?$/.exec(text) ?? [];
+  const host = bare?.host ?? bracketed ?? plain;
+  const port = digits === undefined ? defaultPort : Number(digits);
+  const isHost =
+    host !== undefined && (isIP(host) !== 0 || /^[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$/.test(host));
+  if (isHost && (bracketed === undefined || isIP(host) === 6) && port >= 1 && port <= 65_535) return { host, port };
+  throw new KcoreError({
+    code: "USAGE",
+    message: `“${text}” is not an endpoint`,
+    hint: "write HOST, HOST:PORT or [IPV6]:PORT",
+  });
+}
+
+/** `host:port`, with brackets around IPv6. */
+export function formatEndpoint({ host, port }: Endpoint): string {
+  return isIP(host) === 6 ? `[${host}]:${port}` : `${host}:${port}`;
+}

@@ -1,0 +1,34 @@
+/** Structured values of a log line; plain JSON, no secrets. */
+export type LogFields = Readonly<Record<string, unknown>>;
+
+/** What the daemons write: one JSON line each, to be read from the journal. */
+export interface Log {
+  readonly info: (message: string, fields?: LogFields) => void;
+  readonly warn: (message: string, fields?: LogFields) => void;
+  readonly error: (message: string, fields?: LogFields) => void;
+}
+
+/** A log that passes whole lines to `write`. `time` is ISO 8601 in UTC, `level` one of info, warn, error. */
+export function createLog({
+  write,
+  clock,
+  base = {},
+}: {
+  readonly write: (line: string) => void;
+  readonly clock: () => number;
+  readonly base?: LogFields;
+}): Log {
+  const at =
+    (level: string) =>
+    (message: string, fields: LogFields = {}): void => {
+      write(`${JSON.stringify({ time: new Date(clock()).toISOString(), level, message, ...base, ...fields })}\n`);
+    };
+  return { info: at("info"), warn: at("warn"), error: at("error") };
+}
+
+/** An error as log fields: its message, and its code when it has one. */
+export function describeError(error: unknown): LogFields {
+  if (!(error instanceof Error)) return { error: String(error) };
+  const code = (error as NodeJS.ErrnoException).code;
+  return { error: error.message, ...(code === undefined ? {} : { code }) };
+}

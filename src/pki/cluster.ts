@@ -1,0 +1,211 @@
+import { createPublicKey, randomBytes } from "node:crypto";
+import type { KeyObject } from "node:crypto";
+import { mkdir, readdir, rename, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { KcoreError } from "#errors/problem.ts";
+import { firstCertificate, issueCertificate } from "./certificate.ts";
+import { changeConfig, configFile, contextFolder, readConfig, readText } from "./contexts.ts";
+import type { ContextHome } from "./contexts.ts";
+import { checkPassphrase, decryptKey, encryptKey } from "./encrypted-key.ts";
+import type { ScryptCost } from "./encrypted-key.ts";
+import { createFile, ensurePrivateFolder, replaceFile, syncFolder } from "./files.ts";
+import { commonNameOf, formatIdentity, identityOf } from "./identity.ts";
+import { backdateMs, leafDays, renewDays } from "./issue.ts";
+import type { Authority } from "./issue.ts";
+import { generateKey, readPrivateKey } from "./keys.ts";
+
+const dayMs = 86_400_000;
+export const rootCommonName = "kcore-cluster-ca";
+export const subCommonName = "kcore-cluster-sub-ca";
+const rootDays = 3650;
+const subDays = 1825;
+
+export interface NewCluster extends ContextHome {
+  /** The context's name; also the cluster's, in every identity. */
+  readonly context: string;
+  /** Endpoints of its controllers, `host:port`; may be empty until the first is deployed. */
+  readonly controllers: readonly string[];
+  /** The user name in the operator's certificate. */
+  readonly operator: string;
+  readonly passphrase: string;
+  /** Puts an existing context of that name aside (never deletes it). */
+  readonly force?: boolean;
+  readonly now: number;
+  /** For tests: cheaper encryption. */
+  readonly cost?: ScryptCost;
+}
+
+export interface CreatedCluster {
+  readonly folder: string;
+  /** Where the former context of that name lies now. */
+  readonly aside?: string;
+  readonly rootPem: string;
+}
+
+/**
+ * Makes a cluster's CA on this machine: root, sub-CA and the operator's certificate, and a context for them that
+ * becomes the current one. Either all of it is there afterwards or nothing.
+ * @throws KcoreError PKI_CONTEXT_EXISTS, PKI_NAME_INVALID, PKI_PASSPHRASE_WEAK
+ */
+export async function createCluster(plan: NewCluster): Promise<CreatedCluster> {
+  const { home, context, passphrase } = plan;
+  checkPassphrase(passphrase);
+  if (join(home, context) === configFile(home)) {
+    throw new KcoreError({
+      code: "PKI_NAME_INVALID",
+      message: `a context cannot be named “${context}”: the configuration has that name`,
+    });
+  }
+  const files = makeFiles(plan);
+  const isKnown = Object.hasOwn((await readConfig(plan)).contexts, context);
+  const folder = contextFolder(home, context);
+  const isTaken = isKnown || (await hasFiles(folder));
+  if (isTaken && plan.force !== true) {
+    throw new KcoreError({
+      code: "PKI_CONTEXT_EXISTS",
+      message: `context “${context}” exists already, in ${folder}`,
+      hint: "choose another name with --context NAME, or --force to put the present one aside",
+    });
+  }
+  await ensurePrivateFolder(home);
+  const fresh = join(home, `.new-${randomBytes(6).toString("hex")}`);
+  let aside: string | undefined;
+  try {
+    await mkdir(join(fresh, "issued"), { recursive: true, mode: 0o700 });
+    await ensurePrivateFolder(fresh);
+    for (const [name, { text, mode }] of files) await createFile(join(fresh, name), text, { mode });
+    await syncFolder(fresh);
+    if (await hasFiles(folder)) {
+      aside = `${folder}.${new Date(plan.now).toISOString().replaceAll(/[:.]/g, "-")}.old`;
+      await rename(folder, aside);
+    }
+    await rename(fresh, folder);
+    await syncFolder(home);
+  } catch (error) {
+    await rm(fresh, { recursive: true, force: true });
+    throw error;
+  }
+  await changeConfig(plan, (config) => ({
+    ...config,
+    "current-context": context,
+    contexts: { ...config.contexts, [context]: entryOf(plan) },
+  }));
+  return { folder, ...(aside === undefined ? {} : { aside }), rootPem: files.get("ca.crt")?.text ?? "" };
+}
+
+/** Paths are relative to the configuration, so the folder may move as a whole. */
+function entryOf({ context, controllers }: NewCluster): Record<string, unknown> {
+  const [first] = controllers;
+  return {
+    ...(first === undefined ? {} : { controller: first }),
+    controllers: [...controllers],
+    ca: `${context}/ca.crt`,
+    cert: `${context}/kctl.crt`,
+    key: `${context}/kctl.key`,
+  };
+}
+
+function makeFiles(plan: NewCluster): Map<string, { readonly text: string; readonly mode: number }> {
+  const { context: cluster, passphrase, now, cost } = plan;
+  const notBefore = new Date(now - backdateMs);
+  const after = (days: number): Date => new Date(now + days * dayMs);
+  const [rootKey, subKey, operatorKey] = [generateKey(), generateKey(), generateKey()];
+  const root = issueCertificate({
+    commonName: rootCommonName,
+    publicKey: createPublicKey(rootKey),
+    signer: rootKey,
+    notBefore,
+    notAfter: after(rootDays),
+    pathLength: 1,
+  });
+  const sub = issueCertificate({
+    commonName: subCommonName,
+    publicKey: createPublicKey(subKey),
+    issuer: firstCertificate(root),
+    signer: rootKey,
+    notBefore,
+    notAfter: after(subDays),
+    pathLength: 0,
+  });
+  const authority = { cluster, certificate: firstCertificate(sub), certificatePem: sub, rootPem: root, key: subKey };
+  const operator = issueOperator({ authority, key: operatorKey, user: plan.operator, now });
+  const certificate = (text: string): { text: string; mode: number } => ({ text, mode: 0o644 });
+  const secret = (text: string): { text: string; mode: number } => ({ text, mode: 0o600 });
+  return new Map([
+    ["ca.crt", certificate(root)],
+    ["ca.key", secret(encryptKey(rootKey, passphrase, cost))],
+    ["sub-ca.crt", certificate(sub)],
+    ["sub-ca.key", secret(encryptKey(subKey, passphrase, cost))],
+    ["kctl.crt", certificate(operator)],
+    ["kctl.key", secret(operatorKey.export({ type: "pkcs8", format: "pem" }) as string)],
+  ]);
+}
+
+function issueOperator({
+  authority,
+  key,
+  user,
+  now,
+}: {
+  readonly authority: Authority;
+  readonly key: KeyObject;
+  readonly user: string;
+  readonly now: number;
+}): string {
+  const leaf = issueCertificate({
+    commonName: commonNameOf("operator", user),
+    publicKey: createPublicKey(key),
+    issuer: authority.certificate,
+    signer: authority.key,
+    notBefore: new Date(now - backdateMs),
+    notAfter: new Date(now + leafDays * dayMs),
+    usages: ["client"],
+    uri: formatIdentity({ cluster: authority.cluster, role: "operator", id: user }),
+  });
+  return leaf + authority.certificatePem;
+}
+
+/**
+ * Opens a context's sub-CA, the only CA key that everyday work needs.
+ * @throws KcoreError PKI_PASSPHRASE_WRONG, PKI_KEY_UNREADABLE, PKI_CERT_INVALID, FILE_UNREADABLE
+ */
+export async function openAuthority(folder: string, passphrase: string): Promise<Authority> {
+  const keyFile = join(folder, "sub-ca.key");
+  const [rootPem, certificatePem, keyPem, operatorPem] = await Promise.all([
+    readText(join(folder, "ca.crt")),
+    readText(join(folder, "sub-ca.crt")),
+    readText(keyFile),
+    readText(join(folder, "kctl.crt")),
+  ]);
+  const key = decryptKey(keyPem, passphrase, keyFile);
+  const certificate = firstCertificate(certificatePem);
+  if (!certificate.checkPrivateKey(key) || !certificate.verify(firstCertificate(rootPem).publicKey)) {
+    throw new KcoreError({
+      code: "PKI_CERT_INVALID",
+      message: `sub-ca.crt, sub-ca.key and ca.crt in ${folder} do not belong together`,
+      hint: "restore the folder from one backup",
+    });
+  }
+  const { cluster } = identityOf(firstCertificate(operatorPem), "client");
+  return { cluster, certificate, certificatePem, rootPem, key };
+}
+
+/** Issues the operator's certificate anew, for the same key, when 30 days or less are left; says whether it did. */
+export async function renewOperatorIfNeeded(folder: string, authority: Authority, now: number): Promise<boolean> {
+  const file = join(folder, "kctl.crt");
+  const present = firstCertificate(await readText(file));
+  if (present.validToDate.getTime() - now > renewDays * dayMs) return false;
+  const keyFile = join(folder, "kctl.key");
+  const key = readPrivateKey(await readText(keyFile), keyFile);
+  const { id } = identityOf(present, "client");
+  await replaceFile(file, issueOperator({ authority, key, user: id, now }), { mode: 0o644 });
+  return true;
+}
+
+async function hasFiles(folder: string): Promise<boolean> {
+  const names = await readdir(folder).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === "ENOENT") return [];
+    throw error;
+  });
+  return names.length > 0;
+}

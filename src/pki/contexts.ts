@@ -1,0 +1,165 @@
+import { readFile } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import { z } from "zod";
+import { KcoreError } from "#errors/problem.ts";
+import { suggestHint } from "#errors/suggest.ts";
+import { ensurePrivateFolder, replaceFile } from "./files.ts";
+
+/** How the configuration's text is read and written; YAML, passed in because its library lives elsewhere. */
+export interface ConfigCodec {
+  readonly parse: (text: string) => unknown;
+  readonly print: (value: unknown) => string;
+}
+
+/** Where an operator's contexts lie: `~/.kcore`, or KCORE_HOME. */
+export interface ContextHome {
+  readonly home: string;
+  readonly codec: ConfigCodec;
+}
+
+const Entry = z.looseObject({
+  controller: z.string().optional(),
+  controllers: z.array(z.string()).optional(),
+  ca: z.string().optional(),
+  cert: z.string().optional(),
+  key: z.string().optional(),
+  "ca-data": z.string().optional(),
+  "cert-data": z.string().optional(),
+  "key-data": z.string().optional(),
+});
+const Config = z.looseObject({
+  "current-context": z.string().optional(),
+  contexts: z.record(z.string(), Entry).default({}),
+});
+export type ContextEntry = z.infer<typeof Entry>;
+export type ContextConfig = z.infer<typeof Config>;
+
+/** One context, with what it points to read from the disk. */
+export interface Context {
+  readonly name: string;
+  /** The controllers' endpoints, `host:port`, in the order in which they are tried. */
+  readonly controllers: readonly string[];
+  /** PEM texts. */
+  readonly ca: string;
+  readonly cert: string;
+  readonly key: string;
+  /** Where this context's CA and issued certificates lie. */
+  readonly folder: string;
+}
+
+/** `~/.kcore/config` as it stands; without a file: no contexts. @throws KcoreError CONFIG_INVALID */
+export async function readConfig({ home, codec }: ContextHome): Promise<ContextConfig> {
+  const file = configFile(home);
+  const text = await readFile(file, "utf8").catch((error: NodeJS.ErrnoException) => {
+    if (error.code === "ENOENT") return undefined;
+    throw new KcoreError(
+      { code: "FILE_UNREADABLE", message: `${file} cannot be read: ${error.message}` },
+      { cause: error },
+    );
+  });
+  if (text === undefined || text.trim() === "") return { contexts: {} };
+  const parsed = Config.safeParse(codec.parse(text));
+  if (parsed.success) return parsed.data;
+  throw new KcoreError({
+    code: "CONFIG_INVALID",
+    message: `${file} is not a kcore configuration: ${z.prettifyError(parsed.error)}`,
+    hint: "correct it by hand; kcore does not overwrite what it cannot read",
+  });
+}
+
+/** Changes `~/.kcore/config`; written 0600 and at once. */
+export async function changeConfig(
+  place: ContextHome,
+  change: (config: ContextConfig) => ContextConfig,
+): Promise<ContextConfig> {
+  const before = await readConfig(place);
+  const after = change(before);
+  if (JSON.stringify(after) === JSON.stringify(before)) return after;
+  await ensurePrivateFolder(place.home);
+  await replaceFile(configFile(place.home), place.codec.print(after));
+  return after;
+}
+
+/** The chosen context's name and entry, the current one when none is chosen. @throws KcoreError PKI_CONTEXT_UNKNOWN */
+export async function findContext(
+  place: ContextHome,
+  name?: string,
+): Promise<{ readonly name: string; readonly entry: ContextEntry }> {
+  const config = await readConfig(place);
+  const chosen = name ?? config["current-context"];
+  const entry = chosen !== undefined && Object.hasOwn(config.contexts, chosen) ? config.contexts[chosen] : undefined;
+  if (chosen !== undefined && entry) return { name: chosen, entry };
+  const known = Object.keys(config.contexts);
+  const create = "make one with: kcore create cluster --controller HOST";
+  throw new KcoreError({
+    code: "PKI_CONTEXT_UNKNOWN",
+    message:
+      chosen === undefined
+        ? `no context is chosen in ${configFile(place.home)}`
+        : `no context “${chosen}” in ${configFile(place.home)}`,
+    hint: known.length === 0 ? create : (suggestHint(chosen ?? "", known) ?? `known contexts: ${known.join(", ")}`),
+  });
+}
+
+/** A context with its certificate, key and CA. @throws KcoreError PKI_CONTEXT_UNKNOWN, CONFIG_INVALID, FILE_UNREADABLE */
+export async function loadContext(place: ContextHome, name?: string): Promise<Context> {
+  const { name: chosen, entry } = await findContext(place, name);
+  const read = async (what: "ca" | "cert" | "key"): Promise<string> => {
+    const inline = entry[`${what}-data`];
+    if (inline !== undefined) return Buffer.from(inline, "base64").toString("utf8");
+    const path = entry[what];
+    if (path === undefined) {
+      throw new KcoreError({
+        code: "CONFIG_INVALID",
+        message: `context “${chosen}” in ${configFile(place.home)} has no ${what}`,
+        hint: "ca, cert and key belong together: give all three",
+      });
+    }
+    return readText(resolve(place.home, path));
+  };
+  const [ca, cert, key] = await Promise.all([read("ca"), read("cert"), read("key")]);
+  return { name: chosen, controllers: endpointsOf(entry), ca, cert, key, folder: contextFolder(place.home, chosen) };
+}
+
+/** The endpoints of an entry: `controller` first, then `controllers`, each once. */
+export function endpointsOf({ controller, controllers = [] }: ContextEntry): readonly string[] {
+  return [...new Set([...(controller === undefined ? [] : [controller]), ...controllers])];
+}
+
+/** Notes a controller's endpoint in a context; says whether it was new. */
+export async function addController(place: ContextHome, context: string, endpoint: string): Promise<boolean> {
+  let isNew = false;
+  await changeConfig(place, (config) => {
+    const entry = config.contexts[context];
+    if (!entry || endpointsOf(entry).includes(endpoint)) return config;
+    isNew = true;
+    const controllers = [...endpointsOf(entry), endpoint];
+    const changed = { ...entry, controller: controllers[0], controllers };
+    return { ...config, contexts: { ...config.contexts, [context]: changed } };
+  });
+  return isNew;
+}
+
+/** Makes a context the current one. @throws KcoreError PKI_CONTEXT_UNKNOWN */
+export async function useContext(place: ContextHome, name: string): Promise<void> {
+  await findContext(place, name);
+  await changeConfig(place, (config) => ({ ...config, "current-context": name }));
+}
+
+export function configFile(home: string): string {
+  return join(home, "config");
+}
+
+export function contextFolder(home: string, context: string): string {
+  return join(home, context);
+}
+
+/** A text file that must be there. @throws KcoreError FILE_UNREADABLE */
+export async function readText(path: string): Promise<string> {
+  try {
+    return await readFile(path, "utf8");
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new KcoreError({ code: "FILE_UNREADABLE", message: `${path} cannot be read: ${reason}` }, { cause: error });
+  }
+}
