@@ -77,8 +77,12 @@ export interface Retry {
 export interface StepContext {
   /** The roster's name of the node. */
   readonly node: string;
+  /** The node's UUID in the roster; what modules make on disks is marked with it. */
+  readonly nodeId?: string;
   /** Where kcore keeps its things on the node (`stateDir` of the roster). */
   readonly stateDir: string;
+  /** True when the step has the key `sensitive`: what it makes must not be shown, not even by its hash. */
+  readonly sensitive?: boolean;
   /** Reads a file of the project or the shipped ones (`source:` arguments), as a blob. Relative to the project. */
   readonly readFile: (path: string) => Blob;
   /** Renders a template under `templates/` with the step's scope; `vars` are added as names of their own. */

@@ -1,0 +1,18 @@
+import { createHash } from "node:crypto";
+
+/** The namespace of all names that kcore makes UUIDs of; made up once, never to change: disks in the field carry its children. */
+const KCORE = "9f6a3f0e-5a0b-4c57-9d0c-3f1f7f0f2d61";
+
+/**
+ * The UUID (version 5, RFC 9562 section 5.5) of a name of ours: the same parts give the same UUID on every machine, so
+ * that what kcore made can be told from what it did not make.
+ */
+export function uuidOf(...parts: readonly string[]): string {
+  const namespace = Buffer.from(KCORE.replaceAll("-", ""), "hex");
+  // Parts are joined with a byte that none of them can hold, so no two lists of parts meet.
+  const bytes = createHash("sha1").update(namespace).update(parts.join("\0")).digest().subarray(0, 16);
+  bytes.writeUInt8((bytes.readUInt8(6) & 0x0f) | 0x50, 6);
+  bytes.writeUInt8((bytes.readUInt8(8) & 0x3f) | 0x80, 8);
+  const hex = bytes.toString("hex");
+  return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join("-");
+}
