@@ -1,0 +1,100 @@
+import { Command, CommanderError } from "commander";
+import { KcoreError } from "#errors/problem.ts";
+import { suggestHint } from "#errors/suggest.ts";
+import { commandTable } from "./command-table.ts";
+import { addProjectOption } from "./options.ts";
+import { kcoreVersion } from "./version.ts";
+
+/** The program with the one command that the words ask for loaded; the others stand in the help by name only. */
+export async function buildProgram(words: readonly string[]): Promise<Command> {
+  const program = new Command("kcore")
+    .description("Brings bare machines into a cluster over plain SSH, and keeps them there.")
+    .version(kcoreVersion(), "-V, --version", "print the version")
+    .helpOption("-h, --help", "show help")
+    .enablePositionalOptions()
+    .showSuggestionAfterError(false)
+    .addHelpText("after", topExamples);
+  addProjectOption(program);
+  const wanted = wantedCommand(words);
+  for (const { name, summary, load } of commandTable)
+    program.addCommand(
+      name === wanted || wanted === "completion"
+        ? (await load()).summary(summary)
+        : new Command(name).description(summary),
+    );
+  program.helpCommand("help [command]", "show help for a command");
+  program.action(() => {
+    const [unknown] = program.args;
+    if (unknown !== undefined) throw unknownCommand(unknown);
+    program.outputHelp();
+  });
+  program.allowExcessArguments();
+  prepare(program);
+  return program;
+}
+
+/** Errors of the command line become problems; help goes out as it is. */
+function prepare(command: Command): void {
+  command.exitOverride((error) => {
+    throw asProblem(error, command);
+  });
+  command.configureOutput({ writeErr: () => undefined });
+  for (const sub of command.commands) prepare(sub);
+}
+
+function asProblem(error: CommanderError, command: Command): Error {
+  if (error.exitCode === 0) return new Finished();
+  const path = commandPath(command);
+  if (error.code === "commander.help")
+    return new KcoreError({ code: "USAGE", message: `${path} needs a command`, hint: listOf(command) });
+  const unknown = /unknown (?:command|option) '([^']*)'/.exec(error.message)?.[1];
+  const candidates = unknown?.startsWith("-")
+    ? command
+        .createHelp()
+        .visibleOptions(command)
+        .flatMap(({ long, short }) => [long, short].filter((name) => name !== undefined))
+    : command.commands.map((sub) => sub.name());
+  return new KcoreError({
+    code: "USAGE",
+    message: `${path}: ${error.message.replace(/^error: /, "").replaceAll(/'([^']*)'/g, "“$1”")}`,
+    hint: (unknown && suggestHint(unknown, candidates)) ?? `${path} --help`,
+  });
+}
+
+/** Help or the version was shown; nothing went wrong. */
+export class Finished extends Error {}
+
+function unknownCommand(word: string): KcoreError {
+  const names = commandTable.map(({ name }) => name);
+  return new KcoreError({
+    code: "USAGE",
+    message: `kcore has no command “${word}”`,
+    hint: suggestHint(word, names, `one of: ${names.join(", ")}`) ?? "",
+  });
+}
+
+function commandPath(command: Command): string {
+  return command.parent ? `${commandPath(command.parent)} ${command.name()}` : command.name();
+}
+
+function listOf(command: Command): string {
+  return `one of: ${command.commands.map((sub) => sub.name()).join(", ")}`;
+}
+
+/** The first word that is neither an option nor an option's value; for `help X` it is X. */
+function wantedCommand(words: readonly string[]): string | undefined {
+  const names = words.filter(
+    (word, index) => !word.startsWith("-") && !/^(--project|--context)$/.test(words[index - 1] ?? ""),
+  );
+  return names[0] === "help" ? names[1] : names[0];
+}
+
+const topExamples = `
+Examples:
+  kcore lab up 2                            two throwaway machines to try things on
+  kcore orchestrate deploy_node n1          take a bare machine to a Ready node
+  kcore orchestrate deploy_node n1 --dry-run
+  kcore exec --on 'role:worker' -- uname -a
+  kcore runs list
+
+Exit codes: 0 done, 1 a node failed, 2 the input is wrong, 3 only unreachable nodes, 70 a bug, 130 interrupted.`;

@@ -1,0 +1,34 @@
+import { takePassphraseFromEnvironment } from "./passphrase.ts";
+import { reportFailure } from "./report.ts";
+
+/** Runs one command line to its end and sets the process's exit code. Never rejects. */
+export async function start(argv: readonly string[]): Promise<void> {
+  takePassphraseFromEnvironment();
+  const debug = argv.includes("--debug");
+  try {
+    if (argv[2] === "__run") {
+      const { serveRun } = await import("./run-process.ts");
+      process.exitCode = await serveRun(argv.slice(3));
+      return;
+    }
+    const { buildProgram, Finished } = await import("./program.ts");
+    const program = await buildProgram(argv.slice(2));
+    try {
+      await program.parseAsync([...argv]);
+    } catch (error) {
+      if (!(error instanceof Finished)) throw error;
+    }
+  } catch (error) {
+    process.exitCode = reportFailure(error, { debug, json: wantsJson(argv) });
+  }
+}
+
+function wantsJson(argv: readonly string[]): boolean {
+  const own = argv.includes("--") ? argv.slice(0, argv.indexOf("--")) : argv;
+  return own.some(
+    (word, index) =>
+      word === "-ojson" ||
+      word === "--output=json" ||
+      (word === "json" && /^(-o|--output)$/.test(own[index - 1] ?? "")),
+  );
+}

@@ -1,0 +1,58 @@
+import type { Problem, SourcePosition } from "./problem.ts";
+
+/** What drawing needs from outside; all optional. */
+export interface DrawOptions {
+  /** Terminal colours; off unless told otherwise. */
+  readonly color?: boolean;
+  /** Gives the text of the line a problem points at, if it can be read. */
+  readonly sourceLine?: (at: SourcePosition) => string | undefined;
+}
+
+/**
+ * Draws one problem as style.md section 4 shows it: place and message, the source line with a caret below what is
+ * wrong, detail lines, the hint. Ends without a line break. Control characters in any part are shown, never obeyed.
+ */
+export function drawProblem(problem: Problem, { color = false, sourceLine }: DrawOptions = {}): string {
+  const paint = (code: string, text: string) => (color ? `\u001b[${code}m${text}\u001b[0m` : text);
+  const { code, message, at, hint, detail } = problem;
+  const place = at ? `${paint("1", visible(`${at.file}:${at.line}:${at.column}`))}  ` : "";
+  const lines = [`${place}${paint("31", visible(message))}  ${paint("2", `[${code}]`)}`];
+  const source = at && sourceLine?.(at);
+  if (at && source !== undefined) lines.push(...drawSource(at, source).map((line) => paint("2", line)));
+  if (detail)
+    lines.push(
+      ...detail
+        .replace(/\n+$/, "")
+        .split("\n")
+        .map((line) => `  | ${visible(line)}`),
+    );
+  if (hint)
+    lines.push(
+      ...hint
+        .split("\n")
+        .map((line, index) => `${index === 0 ? `  ${paint("36", "hint:")} ` : "        "}${visible(line)}`),
+    );
+  return lines.join("\n");
+}
+
+/** Several problems, a blank line between each two; the count last when there is more than one. */
+export function drawProblems(problems: readonly Problem[], options: DrawOptions = {}): string {
+  const drawn = problems.map((problem) => drawProblem(problem, options)).join("\n\n");
+  return problems.length > 1 ? `${drawn}\n\n${problems.length} problems` : drawn;
+}
+
+function drawSource({ line, column, length = 1 }: SourcePosition, text: string): string[] {
+  const gutter = String(line).padStart(5);
+  const shown = visible(text.replaceAll("\t", " "));
+  const caret = "^".repeat(Math.max(1, Math.min(length, shown.length - column + 1)));
+  return [`${gutter} | ${shown}`, `${" ".repeat(5)} | ${" ".repeat(Math.max(0, column - 1))}${caret}`];
+}
+
+/** The text with every control character written out, so that nothing a node or a file says can drive the terminal. */
+export function visible(text: string): string {
+  // eslint-disable-next-line no-control-regex -- finding control characters is the purpose
+  return text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069]/g, (character) => {
+    const code = character.charCodeAt(0);
+    return code < 256 ? `\\x${code.toString(16).padStart(2, "0")}` : `\\u${code.toString(16).padStart(4, "0")}`;
+  });
+}
