@@ -1,0 +1,151 @@
+import type { SourcePosition } from "#errors/problem.ts";
+import type { SourceFile } from "./file.ts";
+
+/** How a scalar was written; decides how a place inside its value maps to the file. */
+export type ScalarStyle = "plain" | "single" | "double" | "block";
+
+/** What every node knows: its file and the range of characters it was written in. */
+abstract class Located {
+  readonly file: SourceFile;
+  /** Offset of the first character in the file. */
+  readonly start: number;
+  /** Offset after the last character, without what follows (comments, line breaks). */
+  readonly end: number;
+
+  constructor(file: SourceFile, start: number, end: number) {
+    this.file = file;
+    this.start = start;
+    this.end = end;
+  }
+
+  get at(): SourcePosition {
+    return this.file.position(this.start, this.end - this.start);
+  }
+}
+
+/** One value that is not a list or map. */
+export class SourceScalar extends Located {
+  readonly kind = "scalar";
+  readonly value: string | number | boolean | null;
+  readonly style: ScalarStyle;
+
+  constructor(
+    file: SourceFile,
+    start: number,
+    end: number,
+    value: string | number | boolean | null,
+    style: ScalarStyle = "plain",
+  ) {
+    super(file, start, end);
+    this.value = value;
+    this.style = style;
+  }
+
+  /** As it was written, quotes included. */
+  get source(): string {
+    return this.file.text.slice(this.start, this.end);
+  }
+}
+
+export class SourceList extends Located {
+  readonly kind = "list";
+  readonly items: readonly SourceNode[];
+
+  constructor(file: SourceFile, start: number, end: number, items: readonly SourceNode[]) {
+    super(file, start, end);
+    this.items = items;
+  }
+}
+
+/** A key and its value. */
+export class SourceEntry extends Located {
+  readonly key: string;
+  readonly value: SourceNode;
+
+  constructor(file: SourceFile, start: number, end: number, key: string, value: SourceNode) {
+    super(file, start, end);
+    this.key = key;
+    this.value = value;
+  }
+
+  /** The place of the key. */
+  get keyAt(): SourcePosition {
+    return this.at;
+  }
+}
+
+export class SourceMap extends Located {
+  readonly kind = "map";
+  readonly entries: ReadonlyMap<string, SourceEntry>;
+  /** Written as `{ … }`. */
+  readonly flow: boolean;
+
+  constructor(
+    file: SourceFile,
+    start: number,
+    end: number,
+    entries: ReadonlyMap<string, SourceEntry>,
+    flow: boolean = false,
+  ) {
+    super(file, start, end);
+    this.entries = entries;
+    this.flow = flow;
+  }
+
+  get(key: string): SourceNode | undefined {
+    return this.entries.get(key)?.value;
+  }
+}
+
+export type SourceNode = SourceScalar | SourceList | SourceMap;
+
+/** The values alone; maps have no prototype, so a key such as `toString` is only ever a key. */
+export function plainOf(node: SourceNode): unknown {
+  switch (node.kind) {
+    case "scalar":
+      return node.value;
+    case "list":
+      return node.items.map(plainOf);
+    case "map":
+      return mapValues(node, plainOf);
+  }
+}
+
+/** The values of a map, each made by `value`; without a prototype. */
+export function mapValues<T>(node: SourceMap, value: (node: SourceNode, key: string) => T): Record<string, T> {
+  const plain = Object.create(null) as Record<string, T>;
+  for (const { key, value: child } of node.entries.values()) plain[key] = value(child, key);
+  return plain;
+}
+
+/** The node at a path of keys and indexes. */
+export function nodeAt(node: SourceNode, path: readonly PropertyKey[]): SourceNode | undefined {
+  let found: SourceNode | undefined = node;
+  for (const part of path) {
+    if (found?.kind === "map") found = found.get(String(part));
+    else if (found?.kind === "list") found = found.items[Number(part)];
+    else return undefined;
+  }
+  return found;
+}
+
+/** “a text”, “a list”, “nothing” …: what a node holds, for messages. */
+export function describeNode(node: SourceNode): string {
+  return node.kind === "scalar" ? describeValue(node.value) : `a ${node.kind}`;
+}
+
+/** What a plain value is, for messages; never the value itself. */
+export function describeValue(value: unknown): string {
+  if (value === null || value === undefined) return "nothing";
+  if (Array.isArray(value)) return "a list";
+  switch (typeof value) {
+    case "string":
+      return "a text";
+    case "number":
+      return "a number";
+    case "boolean":
+      return `${value}`;
+    default:
+      return value.constructor?.name === "Secret" ? "a secret" : "a map";
+  }
+}

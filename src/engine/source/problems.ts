@@ -1,0 +1,47 @@
+import { KcoreError, type Problem } from "#errors/problem.ts";
+
+const SHOWN_AT_MOST = 100;
+
+/** Collects what is wrong, so that the user sees all of it at once. */
+export class Problems {
+  readonly #list: Problem[] = [];
+  readonly #seen = new Set<string>();
+
+  /** Adds a problem; the same one at the same place counts once. */
+  add(...problems: readonly Problem[]): void {
+    for (const problem of problems) {
+      const { at, message } = problem;
+      const key = `${at?.file}:${at?.line}:${at?.column}:${message}`;
+      if (this.#seen.has(key)) continue;
+      this.#seen.add(key);
+      if (this.#list.length < SHOWN_AT_MOST) this.#list.push(problem);
+    }
+  }
+
+  /** Runs `work`; keeps the problems it throws and gives undefined then. Bugs are thrown on. */
+  attempt<T>(work: () => T): T | undefined {
+    try {
+      return work();
+    } catch (error) {
+      if (!(error instanceof KcoreError)) throw error;
+      this.add(...error.problems);
+      return undefined;
+    }
+  }
+
+  get list(): readonly Problem[] {
+    return this.#list;
+  }
+
+  /** @throws KcoreError with all problems, in the order of files and lines, if there are any. */
+  throwIfAny(): void {
+    if (this.#list.length === 0) return;
+    throw new KcoreError([...this.#list].sort(byPlace));
+  }
+}
+
+function byPlace(a: Problem, b: Problem): number {
+  if (a.at === undefined || b.at === undefined) return 0;
+  if (a.at.file !== b.at.file) return a.at.file < b.at.file ? -1 : 1;
+  return a.at.line - b.at.line || a.at.column - b.at.column;
+}

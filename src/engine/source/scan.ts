@@ -1,0 +1,73 @@
+import { Lexer, Parser, type CST } from "yaml";
+import { KcoreError, type Problem } from "#errors/problem.ts";
+import type { SourceFile } from "./file.ts";
+
+const MIB = 1024 * 1024;
+export const MAX_SOURCE_BYTES = MIB;
+export const MAX_ROSTER_BYTES = 8 * MIB;
+/** Levels of lists and maps. */
+const MAX_DEPTH = 64;
+
+/**
+ * Decodes a source's bytes, strictly.
+ * @throws KcoreError FILE_TOO_LARGE, YAML_ENCODING
+ */
+export function decodeSource(name: string, bytes: string | Uint8Array, maxBytes = MAX_SOURCE_BYTES): string {
+  const size = typeof bytes === "string" ? Buffer.byteLength(bytes) : bytes.length;
+  if (size > maxBytes)
+    throw new KcoreError({
+      code: "FILE_TOO_LARGE",
+      message: `${name} has ${(size / MIB).toFixed(1)} MiB, more than the ${maxBytes / MIB} MiB allowed here`,
+      hint: "split it into several files",
+    });
+  const text = typeof bytes === "string" ? bytes : decodeUtf8(name, bytes);
+  const nul = text.search(/[\0\uFFFE\uFFFF]/);
+  if (nul !== -1) throw new KcoreError({ ...encodingProblem(name, text, nul), message: `${name} holds a NUL byte` });
+  return text.startsWith("\uFEFF") ? text.slice(1) : text;
+}
+
+function decodeUtf8(name: string, bytes: Uint8Array): string {
+  try {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch (cause) {
+    const replaced = new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes);
+    throw new KcoreError(
+      { ...encodingProblem(name, replaced, replaced.indexOf("\uFFFD")), message: `${name} is not UTF-8 text` },
+      { cause },
+    );
+  }
+}
+
+function encodingProblem(name: string, text: string, offset: number): Omit<Problem, "message"> {
+  const before = text.slice(0, Math.max(0, offset));
+  const line = before.split("\n").length;
+  const column = before.length - before.lastIndexOf("\n");
+  return {
+    code: "YAML_ENCODING",
+    at: { file: name, line, column },
+    hint: "save it as UTF-8 text; keep binary content in a file of its own and name it with source:",
+  };
+}
+
+/**
+ * The concrete tokens of a text, found without recursion, so that depth is bounded before anything walks the tree.
+ * @throws KcoreError YAML_TOO_DEEP
+ */
+export function tokenize(file: SourceFile): CST.Token[] {
+  const parser = new Parser();
+  const tokens: CST.Token[] = [];
+  let offset = 0;
+  for (const lexeme of new Lexer().lex(file.text)) {
+    for (const token of parser.next(lexeme)) tokens.push(token);
+    offset += /^[\u0002\u0018\u001F]$/.test(lexeme) ? 0 : lexeme.length;
+    // The stack holds the document and a scalar besides the lists and maps.
+    if (parser.stack.length > MAX_DEPTH + 2)
+      throw new KcoreError({
+        code: "YAML_TOO_DEEP",
+        message: `lists and maps are nested more than ${MAX_DEPTH} levels deep`,
+        at: file.position(Math.min(offset, file.text.length) - 1),
+      });
+  }
+  for (const token of parser.end()) tokens.push(token);
+  return tokens;
+}

@@ -1,0 +1,41 @@
+import type { z } from "zod";
+
+/** The keys that a schema knows for the map at `path`, for suggestions; empty where any key may stand. */
+export function keysAt(schema: z.ZodType, path: readonly PropertyKey[]): string[] {
+  let found: readonly Definition[] = unwrap(schema);
+  for (const part of path) found = found.flatMap((definition) => childrenOf(definition, part)).flatMap(unwrap);
+  return [...new Set(found.flatMap(({ type, shape }) => (type === "object" ? Object.keys(shape ?? {}) : [])))];
+}
+
+/** The parts of zod's definitions that are looked at (zod 4, `schema.def`). */
+interface Definition {
+  readonly type: string;
+  readonly shape?: Readonly<Record<string, z.ZodType>>;
+  readonly innerType?: z.ZodType;
+  readonly element?: z.ZodType;
+  readonly valueType?: z.ZodType;
+  readonly options?: readonly z.ZodType[];
+  readonly left?: z.ZodType;
+  readonly right?: z.ZodType;
+  readonly in?: z.ZodType;
+  readonly out?: z.ZodType;
+  readonly items?: readonly z.ZodType[];
+  readonly getter?: () => z.ZodType;
+}
+
+/** Looks through optional, default, union, pipe and the like. */
+function unwrap(schema: z.ZodType): readonly Definition[] {
+  const definition = schema.def as unknown as Definition;
+  const { innerType, options, left, right, getter } = definition;
+  if (innerType !== undefined) return unwrap(innerType);
+  if (options !== undefined) return options.flatMap(unwrap);
+  if (left !== undefined && right !== undefined) return [...unwrap(left), ...unwrap(right)];
+  if (definition.type === "pipe")
+    return [definition.in, definition.out].flatMap((side) => (side === undefined ? [] : unwrap(side)));
+  return getter === undefined ? [definition] : unwrap(getter());
+}
+
+function childrenOf({ shape, element, valueType, items }: Definition, part: PropertyKey): z.ZodType[] {
+  const child = shape?.[String(part)] ?? element ?? valueType ?? items?.[Number(part)];
+  return child === undefined ? [] : [child];
+}
