@@ -58,6 +58,8 @@ export type RunEventBody =
       readonly outcome: "done" | "failed" | "unreachable" | "interrupted";
       readonly exitCode: number;
       readonly problem?: Problem;
+      /** All of them, when the input was wrong in more than one place; `problem` is then the first. */
+      readonly problems?: readonly Problem[];
     }
   | { readonly type: "stage.started"; readonly stage: string }
   | {

@@ -1,0 +1,38 @@
+import { visible } from "#errors/draw.ts";
+
+// ECMA-48: CSI … final byte, OSC/DCS/SOS/PM/APC … terminator, two-byte escapes; 7-bit and 8-bit forms.
+const sequences =
+  // oxlint-disable-next-line no-control-regex -- finding control characters is the purpose
+  /(?:\u001b\[|\u009b)[0-?]*[ -/]*[@-~]|(?:\u001b[\]PX^_]|[\u009d\u0090\u0098\u009e\u009f])[^\u0007\u001b\u009c]*(?:\u0007|\u001b\\|\u009c)|\u001b[ -/]*[0-Z\\-~]/g;
+
+/**
+ * The text without terminal sequences, and with every other control character but tab and line feed written out (S-4):
+ * what a node prints can neither drive the operator's terminal nor hide. Carriage returns become line breaks.
+ */
+export function cleanText(text: string): string {
+  return visible(text.replace(sequences, "").replace(/\r\n?/g, "\n"));
+}
+
+/** The same over every string inside a plain JSON value, keys included; the value itself when nothing had to change. */
+export function cleanStrings<T>(value: T): T {
+  return mapStrings(value, cleanText);
+}
+
+/** Rebuilds a plain JSON value with `change` applied to all of its strings; unchanged parts are kept as they are. */
+export function mapStrings<T>(value: T, change: (text: string) => string): T {
+  return map(value, change) as T;
+}
+
+function map(value: unknown, change: (text: string) => string): unknown {
+  if (typeof value === "string") return change(value);
+  if (typeof value !== "object" || value === null) return value;
+  if (Array.isArray(value)) {
+    const items = value.map((item) => map(item, change));
+    return items.some((item, index) => item !== value[index]) ? items : value;
+  }
+  const entries = Object.entries(value).map(([key, item]) => [change(key), map(item, change)] as const);
+  const isSame = entries.every(
+    ([key, item]) => Object.hasOwn(value, key) && (value as Record<string, unknown>)[key] === item,
+  );
+  return isSame ? value : Object.fromEntries(entries);
+}

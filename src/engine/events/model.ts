@@ -1,0 +1,109 @@
+import type { Problem, SourcePosition } from "#errors/problem.ts";
+import type { Change, NodeOutcome, Outcome, Question } from "./event.ts";
+
+/** What a run looks like after some of its events: plain values, never changed in place. */
+export interface RunModel {
+  readonly runId: string;
+  readonly title: string;
+  readonly command: string;
+  readonly who: string;
+  readonly revision?: string;
+  readonly dirty: boolean;
+  readonly dryRun: boolean;
+  readonly resumed: boolean;
+  readonly state: "starting" | "running" | "stopping" | "finished";
+  /** Milliseconds since the epoch; 0 before the first event. */
+  readonly startedAt: number;
+  readonly lastAt: number;
+  readonly lastSeq: number;
+  readonly outcome?: "done" | "failed" | "unreachable" | "interrupted";
+  readonly exitCode?: number;
+  /** Why the run itself could not go on; those of nodes and steps stand there. */
+  readonly problems: readonly Problem[];
+  readonly stages: readonly StageModel[];
+  /** In the order of the run. */
+  readonly nodes: ReadonlyMap<string, NodeModel>;
+  /** Asked and not answered yet. */
+  readonly questions: readonly Question[];
+  readonly warnings: readonly { readonly node?: string; readonly text: string }[];
+}
+
+export interface StageModel {
+  readonly id: string;
+  readonly title: string;
+  readonly nodes: readonly string[];
+  readonly action?: string;
+  readonly state: "pending" | "running" | "ok" | "failed" | "skipped" | "interrupted";
+  readonly reason?: string;
+  readonly actions: readonly ActionModel[];
+}
+
+export interface ActionModel {
+  readonly stage: string;
+  readonly action: string;
+  readonly item?: string;
+  readonly outcome?: Outcome;
+  readonly reason?: string;
+  readonly problem?: Problem;
+  readonly duration?: number;
+  readonly note?: string;
+}
+
+export interface NodeModel {
+  readonly name: string;
+  readonly state: "pending" | "connecting" | "connected" | "disconnected" | "waiting" | "rebooting" | "finished";
+  /** What it waits for, or why the connection went. */
+  readonly reason?: string;
+  readonly fingerprint?: string;
+  /** Round trips of the node's program so far. */
+  readonly exchanges: number;
+  readonly milestone?: string;
+  readonly facts?: Readonly<Record<string, unknown>>;
+  readonly outcome?: NodeOutcome;
+  readonly problem?: Problem;
+  /** In the order in which they began. */
+  readonly steps: readonly StepModel[];
+}
+
+export interface StepModel {
+  readonly stage: string;
+  readonly step: string;
+  readonly title: string;
+  readonly module: string;
+  /** Absent while it runs. */
+  readonly outcome?: Outcome;
+  readonly startedAt: number;
+  readonly duration?: number;
+  readonly changes: readonly Change[];
+  readonly diff?: string;
+  readonly reason?: string;
+  readonly problem?: Problem;
+  readonly position?: SourcePosition;
+  readonly always: boolean;
+  readonly note?: string;
+  /** The last lines of both streams, at most {@link TAIL} characters. */
+  readonly tail: string;
+}
+
+/** Characters of a step's output that the model keeps. */
+export const TAIL = 4096;
+
+/** The model before the first event. */
+export const emptyRun: RunModel = {
+  runId: "",
+  title: "",
+  command: "",
+  who: "",
+  dirty: false,
+  dryRun: false,
+  resumed: false,
+  state: "starting",
+  startedAt: 0,
+  lastAt: 0,
+  lastSeq: 0,
+  problems: [],
+  stages: [],
+  nodes: new Map(),
+  questions: [],
+  warnings: [],
+};

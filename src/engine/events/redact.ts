@@ -1,0 +1,133 @@
+import { mapStrings } from "./clean.ts";
+import type { RunEventBody } from "./event.ts";
+
+const MASK = "***";
+/** Shorter ones would mask half of every text and protect nothing. */
+const SHORTEST = 4;
+
+/** Masks the values of known secrets in everything that leaves a run's process, whatever made the text (S-7). */
+export interface Redactor {
+  /** From now on this value is masked, in its plain, base64, URI-encoded and JSON-escaped forms. */
+  add(value: string): void;
+  /**
+   * The events to pass on for this one. A tail of output that may be the start of a secret is kept back until the
+   * step's next output, or comes first when the step or its node has something else to say.
+   */
+  pass(event: RunEventBody): RunEventBody[];
+  /** All output that is still kept back. */
+  flush(): RunEventBody[];
+  text(text: string): string;
+}
+
+type Output = Extract<RunEventBody, { type: "step.output" }>;
+
+/** Makes a redactor that knows the given values and, asked at each event, those that `more` gives. */
+export function createRedactor(values: Iterable<string> = [], more: () => Iterable<string> = () => []): Redactor {
+  const known = new Set<string>();
+  let forms: readonly string[] = [];
+  let pattern: RegExp | undefined;
+  const kept = new Map<string, Output>();
+
+  const learn = (candidates: Iterable<string>) => {
+    let grew = false;
+    for (const value of candidates)
+      if (!known.has(value)) {
+        known.add(value);
+        grew = true;
+      }
+    if (!grew) return;
+    // The longest first, so that a secret which contains another is masked whole.
+    forms = [...new Set([...known].flatMap(formsOf))].sort((a, b) => b.length - a.length);
+    pattern = forms.length > 0 ? new RegExp(forms.map(escapePattern).join("|"), "g") : undefined;
+  };
+  const text = (value: string) => (pattern === undefined ? value : value.replace(pattern, MASK));
+  learn(values);
+
+  const output = (event: Output): Output[] => {
+    const key = JSON.stringify([event.node, event.step, event.stream]);
+    const whole = text((kept.get(key)?.text ?? "") + event.text);
+    const cut = whole.length - suspectTail(whole, forms);
+    kept.delete(key);
+    if (cut < whole.length) kept.set(key, { ...event, text: whole.slice(cut) });
+    return cut > 0 || event.skipped !== undefined ? [{ ...event, text: whole.slice(0, cut) }] : [];
+  };
+  const release = (concerns: (event: Output) => boolean): Output[] => {
+    const released: Output[] = [];
+    for (const [key, event] of kept)
+      if (concerns(event)) {
+        kept.delete(key);
+        const { skipped: _, ...rest } = event;
+        released.push(rest);
+      }
+    return released;
+  };
+
+  return {
+    add: (value) => learn([value]),
+    text: (value) => {
+      learn(more());
+      return text(value);
+    },
+    pass: (event) => {
+      learn(more());
+      if (event.type === "step.output") return pattern === undefined ? [event] : output(event);
+      const before =
+        kept.size === 0 || !("node" in event)
+          ? []
+          : release((waiting) => waiting.node === event.node && (!("step" in event) || event.step === waiting.step));
+      return [...before, pattern === undefined ? event : mapStrings(event, text)];
+    },
+    flush: () => release(() => true),
+  };
+}
+
+/** A value as it may turn up in texts. Lines of a long one (a PEM key) count on their own. */
+function formsOf(value: string): string[] {
+  if (value.length < SHORTEST) return [];
+  const lines = value.includes("\n")
+    ? value.split("\n").filter((line) => line.length >= 16 && !line.startsWith("-----"))
+    : [];
+  return [value, ...lines].flatMap((text) => {
+    const json = JSON.stringify(text).slice(1, -1);
+    return [
+      text,
+      json,
+      JSON.stringify(json).slice(1, -1),
+      encode(text),
+      encode(text).replaceAll("%20", "+"),
+      ...base64Forms(text),
+    ];
+  });
+}
+
+function encode(text: string): string {
+  return encodeURIComponent(text.toWellFormed());
+}
+
+/** The characters of base64 that depend on the value alone, for each of the three ways it may lie in a longer text. */
+function base64Forms(text: string): string[] {
+  const bytes = Buffer.from(text);
+  return [0, 1, 2].flatMap((lead) => {
+    const encoded = Buffer.concat([Buffer.alloc(lead), bytes])
+      .toString("base64")
+      .replace(/=+$/, "");
+    const start = Math.ceil((lead * 4) / 3);
+    const end = Math.floor(((lead + bytes.length) * 8) / 6);
+    const sure = encoded.slice(start, end);
+    return sure.length >= 6 ? [sure, sure.replaceAll("+", "-").replaceAll("/", "_")] : [];
+  });
+}
+
+/** How many characters at the end are the start of some form. */
+function suspectTail(text: string, forms: readonly string[]): number {
+  let longest = 0;
+  for (const form of forms)
+    for (let length = Math.min(form.length - 1, text.length); length > longest; length--)
+      if (text.charCodeAt(text.length - length) === form.charCodeAt(0) && text.endsWith(form.slice(0, length)))
+        longest = length;
+  return longest;
+}
+
+function escapePattern(text: string): string {
+  return text.replaceAll(/[\\^$.*+?()[\]{}|/-]/g, "\\$&");
+}

@@ -1,0 +1,207 @@
+import type { RunEvent } from "./event.ts";
+import {
+  emptyRun,
+  TAIL,
+  type ActionModel,
+  type NodeModel,
+  type RunModel,
+  type StageModel,
+  type StepModel,
+} from "./model.ts";
+
+type EventOf<Type extends RunEvent["type"]> = Extract<RunEvent, { type: Type }>;
+type NodeEvent = Extract<RunEvent, { type: `node.${string}` }>;
+type StepEvent = Extract<RunEvent, { type: `step.${string}` }>;
+type ActionEvent = Extract<RunEvent, { type: `action.${string}` }>;
+
+/**
+ * The run after one more event. The only place that knows the order of events; an event that was seen already (its
+ * `seq` is not beyond the last one) changes nothing.
+ */
+export function reduceRun(model: RunModel, event: RunEvent): RunModel {
+  if (event.seq <= model.lastSeq) return model;
+  return { ...apply(model, event), lastSeq: event.seq, lastAt: event.at };
+}
+
+/** The model that a list of events leads to. */
+export function reduceEvents(events: Iterable<RunEvent>, model: RunModel = emptyRun): RunModel {
+  for (const event of events) model = reduceRun(model, event);
+  return model;
+}
+
+function apply(model: RunModel, event: RunEvent): RunModel {
+  switch (event.type) {
+    case "run.started":
+      return startRun(model, event);
+    case "run.stopping":
+      return { ...model, state: "stopping" };
+    case "run.finished": {
+      const problems = event.problems ?? (event.problem ? [event.problem] : []);
+      const { outcome, exitCode } = event;
+      const startedAt = model.startedAt || event.at;
+      return { ...model, startedAt, state: "finished", outcome, exitCode, problems, questions: [] };
+    }
+    case "stage.started":
+      return changeStage(model, event.stage, (stage) => ({ ...stage, state: "running" }));
+    case "stage.finished": {
+      const { outcome: state, reason } = event;
+      return changeStage(model, event.stage, (stage) => ({
+        ...stage,
+        state,
+        ...(reason === undefined ? {} : { reason }),
+      }));
+    }
+    case "question.asked":
+      return { ...model, questions: [...model.questions.filter(({ id }) => id !== event.question.id), event.question] };
+    case "question.answered":
+      return { ...model, questions: model.questions.filter(({ id }) => id !== event.id) };
+    case "warning": {
+      const { node, text } = event;
+      return { ...model, warnings: [...model.warnings, { ...(node === undefined ? {} : { node }), text }] };
+    }
+    case "action.started":
+    case "action.note":
+    case "action.finished":
+      return changeStage(model, event.stage, (stage) => ({ ...stage, actions: changeAction(stage.actions, event) }));
+    case "step.started":
+    case "step.note":
+    case "step.output":
+    case "step.finished":
+      return changeNode(model, event.node, (node) => ({ ...node, steps: changeStep(node.steps, event) }));
+    case "node.connecting":
+    case "node.connected":
+    case "node.disconnected":
+    case "node.waiting":
+    case "node.rebooted":
+    case "node.segment":
+    case "node.milestone":
+    case "node.facts":
+    case "node.finished":
+      return changeNode(model, event.node, (node) => changeNodeState(node, event));
+  }
+}
+
+/** A resumed run keeps what its earlier part did. */
+function startRun(model: RunModel, event: EventOf<"run.started">): RunModel {
+  const { runId, title, command, who, dryRun, revision, dirty = false, resumed = false } = event;
+  const stages = event.stages.map((outline): StageModel => {
+    const earlier = model.stages.find(({ id }) => id === outline.id);
+    return { ...outline, state: earlier?.state === "ok" ? "ok" : "pending", actions: earlier?.actions ?? [] };
+  });
+  const nodes = new Map(model.nodes);
+  for (const name of event.nodes) {
+    const { outcome: _, problem: __, reason: ___, ...earlier } = nodes.get(name) ?? newNode(name);
+    nodes.set(name, { ...earlier, state: "pending" });
+  }
+  const { outcome: _, exitCode: __, revision: ___, ...rest } = model;
+  return {
+    ...rest,
+    ...(revision === undefined ? {} : { revision }),
+    ...{ runId, title, command, who, dryRun, dirty, resumed, stages, nodes },
+    state: "running",
+    startedAt: model.startedAt || event.at,
+    problems: [],
+    questions: [],
+  };
+}
+
+function changeStage(model: RunModel, id: string, change: (stage: StageModel) => StageModel): RunModel {
+  const known = model.stages.some((stage) => stage.id === id);
+  const stages = known
+    ? model.stages
+    : [...model.stages, { id, title: id, nodes: [], state: "pending" as const, actions: [] }];
+  return { ...model, stages: stages.map((stage) => (stage.id === id ? change(stage) : stage)) };
+}
+
+function changeNode(model: RunModel, name: string, change: (node: NodeModel) => NodeModel): RunModel {
+  const nodes = new Map(model.nodes);
+  nodes.set(name, change(nodes.get(name) ?? newNode(name)));
+  return { ...model, nodes };
+}
+
+function newNode(name: string): NodeModel {
+  return { name, state: "pending", exchanges: 0, steps: [] };
+}
+
+function changeNodeState(node: NodeModel, event: NodeEvent): NodeModel {
+  const { reason: _, ...rest } = node;
+  switch (event.type) {
+    case "node.connecting":
+      return { ...rest, state: "connecting" };
+    case "node.connected":
+      return { ...rest, state: "connected", fingerprint: event.fingerprint };
+    case "node.disconnected":
+      return { ...rest, state: "disconnected", reason: event.reason };
+    case "node.waiting":
+      return { ...rest, state: "waiting", reason: event.reason };
+    case "node.rebooted":
+      return { ...rest, state: "rebooting" };
+    case "node.segment":
+      return { ...rest, state: "connected", exchanges: event.exchange };
+    case "node.milestone":
+      return { ...node, milestone: event.milestone };
+    case "node.facts":
+      return { ...node, facts: event.facts };
+    case "node.finished":
+      return {
+        ...rest,
+        state: "finished",
+        outcome: event.outcome,
+        ...(event.problem ? { problem: event.problem } : {}),
+      };
+  }
+}
+
+function changeStep(steps: readonly StepModel[], event: StepEvent): readonly StepModel[] {
+  const index = steps.findLastIndex(
+    ({ step, stage }) => step === event.step && (!("stage" in event) || stage === event.stage),
+  );
+  const found = steps[index];
+  // A step that comes again (after a reboot, in a resumed run) takes the place of its interrupted self.
+  const changed = changeOneStep(found ?? newStep(event), event);
+  return found === undefined ? [...steps, changed] : steps.with(index, changed);
+}
+
+function newStep(event: StepEvent): StepModel {
+  const { stage = "", title = event.step, module = "" } = event as Partial<EventOf<"step.started">>;
+  return { stage, step: event.step, title, module, startedAt: event.at, changes: [], always: false, tail: "" };
+}
+
+function changeOneStep(step: StepModel, event: StepEvent): StepModel {
+  switch (event.type) {
+    case "step.started": {
+      const { stage, title, module } = event;
+      return { stage, step: event.step, title, module, startedAt: event.at, changes: [], always: false, tail: "" };
+    }
+    case "step.note":
+      return { ...step, note: event.text };
+    case "step.output":
+      return { ...step, tail: (step.tail + event.text).slice(-TAIL) };
+    case "step.finished": {
+      const { seq: _, at: __, type: ___, node: ____, changes = [], always = false, ...rest } = event;
+      return { ...step, ...rest, changes, always };
+    }
+  }
+}
+
+function changeAction(actions: readonly ActionModel[], event: ActionEvent): readonly ActionModel[] {
+  const { stage, action, item } = event;
+  const index = actions.findLastIndex((one) => one.action === action && one.item === item);
+  const fresh: ActionModel = { stage, action, ...(item === undefined ? {} : { item }) };
+  const found = event.type === "action.started" ? fresh : (actions[index] ?? fresh);
+  const changed = changeOneAction(found, event);
+  return index < 0 ? [...actions, changed] : actions.with(index, changed);
+}
+
+function changeOneAction(action: ActionModel, event: ActionEvent): ActionModel {
+  if (event.type === "action.started") return action;
+  if (event.type === "action.note") return { ...action, note: event.text };
+  const { outcome, reason, problem, duration } = event;
+  return {
+    ...action,
+    outcome,
+    ...(reason === undefined ? {} : { reason }),
+    ...(problem === undefined ? {} : { problem }),
+    ...(duration === undefined ? {} : { duration }),
+  };
+}
