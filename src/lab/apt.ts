@@ -1,0 +1,75 @@
+import { existsSync } from "node:fs";
+import { mkdir, readdir } from "node:fs/promises";
+import { join } from "node:path";
+import { KcoreError } from "#errors/problem.ts";
+import { writeAside } from "./aside.ts";
+import { bound, must } from "./local.ts";
+import { suite } from "./packages.ts";
+import type { Place } from "./place.ts";
+
+/** The mirror this machine's own apt uses for the nodes' Debian release. Throws `LAB_MIRROR_UNKNOWN`. */
+export async function findMirror(given: string | undefined): Promise<string> {
+  if (given !== undefined) return given;
+  const sites = await must("apt-get", [
+    "indextargets",
+    "--format",
+    "$(SITE)",
+    `Codename: ${suite}`,
+    "Created-By: Packages",
+  ]);
+  const site = sites.split("\n").find((line) => line.startsWith("http"));
+  if (site !== undefined) return site;
+  throw new KcoreError({
+    code: "LAB_MIRROR_UNKNOWN",
+    message: `this machine's apt has no source for Debian ${suite}, from which the nodes are made`,
+    hint: "name a mirror with --mirror URL",
+  });
+}
+
+/** An apt of the lab's own: this machine's settings and keys, but its own source, lists and archive. */
+export interface Apt {
+  /** Downloads packages, and with `withDependencies` what they need on a machine with this dpkg status, into `folder`. */
+  download(options: { packages: readonly string[]; folder: string; status?: string }): Promise<void>;
+}
+
+/** Makes the lab's own apt ready, with fresh lists from `mirror`. */
+export async function openApt({ home }: Place, mirror: string): Promise<Apt> {
+  const root = join(home, "apt");
+  const empty = join(root, "status");
+  await mkdir(join(root, "lists", "partial"), { recursive: true });
+  await mkdir(join(root, "archives", "partial"), { recursive: true });
+  await writeAside(
+    join(root, "sources.list"),
+    `deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] ${mirror} ${suite} main\n`,
+  );
+  if (!existsSync(empty)) await writeAside(empty, "");
+  const settings = Object.entries({
+    "Dir::Etc::sourcelist": join(root, "sources.list"),
+    "Dir::Etc::sourceparts": "-",
+    "Dir::Etc::preferencesparts": "-",
+    "Dir::State::lists": join(root, "lists"),
+    "Dir::Cache": root,
+    "Dir::Cache::archives": join(root, "archives"),
+    "APT::Sandbox::User": "root", // _apt may not enter the lab's folder
+    "Acquire::Languages": "none",
+    "Debug::NoLocking": "1", // the lab has its own lock
+  }).flatMap(([name, value]) => ["-o", `${name}=${value}`]);
+  const apt = (status: string, ...args: string[]): Promise<string> =>
+    must(...bound("apt-get", ["-q", "-y", ...settings, "-o", `Dir::State::status=${status}`, ...args]));
+  await apt(empty, "update");
+  return {
+    download: async ({ packages, folder, status }) => {
+      await mkdir(join(folder, "partial"), { recursive: true });
+      const archive = ["-o", `Dir::Cache::archives=${folder}`, "--no-install-recommends", "--download-only"];
+      await apt(status ?? empty, ...archive, "install", ...packages);
+    },
+  };
+}
+
+/** The .deb files of a folder, sorted. */
+export async function debsOf(folder: string): Promise<string[]> {
+  return (await readdir(folder))
+    .filter((name) => name.endsWith(".deb"))
+    .sort()
+    .map((name) => join(folder, name));
+}

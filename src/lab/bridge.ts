@@ -1,0 +1,82 @@
+import { readdirSync, existsSync } from "node:fs";
+import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { KcoreError, exitCodes } from "#errors/problem.ts";
+import { must, run } from "./local.ts";
+import type { Place } from "./place.ts";
+
+const interfaces = "/sys/class/net";
+
+/** Brings the lab's bridge up if it is not. Throws `LAB_NETWORK_TAKEN` if its name or its network belongs to something else. */
+export async function bridgeUp(place: Place): Promise<void> {
+  const { bridge, gateway } = place;
+  if (!existsSync(join(interfaces, bridge))) {
+    await refuseTakenNetwork(place);
+    await run("ip", ["link", "add", bridge, "type", "bridge", "stp_state", "0", "forward_delay", "0"]);
+    await must("ip", ["link", "set", bridge, "alias", aliasOf(place)]);
+  }
+  const alias = await readAlias(bridge);
+  if (alias !== aliasOf(place)) {
+    const owner = alias === "" ? "something that is not a kcore lab" : alias;
+    throw taken(`bridge ${bridge} belongs to ${owner}`);
+  }
+  await must("ip", ["address", "replace", `${gateway}/24`, "dev", bridge]);
+  await must("ip", ["link", "set", bridge, "up"]);
+  // A probe that is sent before the node has its address would else wait a second for the next ARP try.
+  await writeFile(`/proc/sys/net/ipv4/neigh/${bridge}/retrans_time_ms`, "50").catch(() => {});
+}
+
+/** Removes the bridge if it is this lab's. */
+export async function bridgeDown(place: Place): Promise<void> {
+  if ((await readAlias(place.bridge)) === aliasOf(place)) await run("ip", ["link", "delete", place.bridge]);
+}
+
+/** The host's end of a node's cable. `number` is the last number of its address. */
+export function cableOf({ bridge }: Place, number: number): string {
+  return `vb-${bridge}-${number}`;
+}
+
+/** Interfaces of this lab that exist now. */
+export function labInterfaces({ bridge }: Place): string[] {
+  return readdirSync(interfaces).filter((name) => name === bridge || name.startsWith(`vb-${bridge}-`));
+}
+
+/** Takes a cable off the bridge: the link stays up, nothing passes, as with a dead switch port. */
+export async function cutCable(cable: string): Promise<void> {
+  await must("ip", ["link", "set", cable, "nomaster"]);
+}
+
+export async function healCable({ bridge }: Place, cable: string): Promise<void> {
+  await must("ip", ["link", "set", cable, "master", bridge]);
+}
+
+export function isCut(cable: string): boolean {
+  return existsSync(join(interfaces, cable)) && !existsSync(join(interfaces, cable, "master"));
+}
+
+export async function removeCable(cable: string): Promise<void> {
+  if (existsSync(join(interfaces, cable))) await run("ip", ["link", "delete", cable]);
+}
+
+function aliasOf({ folder }: Place): string {
+  return `kcore-lab ${folder}`;
+}
+
+async function readAlias(bridge: string): Promise<string | undefined> {
+  const text = await readFile(join(interfaces, bridge, "ifalias"), "utf8").catch(() => undefined);
+  return text?.trim();
+}
+
+async function refuseTakenNetwork({ net }: Place): Promise<void> {
+  const addresses = await must("ip", ["-4", "-o", "address", "show"]);
+  const found = addresses.split("\n").find((line) => line.includes(` inet ${net}.`));
+  if (found !== undefined)
+    throw taken(`network ${net}.0/24 is in use on ${found.split(/\s+/)[1] ?? "another interface"}`);
+}
+
+function taken(message: string): KcoreError {
+  return new KcoreError(
+    { code: "LAB_NETWORK_TAKEN", message, hint: "give this lab another --name, or --bridge and --net of its own" },
+    { exitCode: exitCodes.failed },
+  );
+}

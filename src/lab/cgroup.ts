@@ -1,0 +1,92 @@
+import { existsSync, readdirSync } from "node:fs";
+import { readFile, rmdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+
+const root = "/sys/fs/cgroup";
+
+/** Every hierarchy of this machine: the v1 ones, or the one v2 tree. The same rule as in files/in-cgroup. */
+export function hierarchies(): string[] {
+  if (existsSync(join(root, "cgroup.controllers"))) return [root];
+  if (!existsSync(root)) return [];
+  return readdirSync(root)
+    .map((name) => join(root, name))
+    .filter((path) => existsSync(join(path, "cgroup.procs")));
+}
+
+/** The processes that the kernel counts to a cgroup and those below it: the only truth about what runs. */
+export async function processesOf(group: string): Promise<number[]> {
+  const first = hierarchies().find((hierarchy) => existsSync(join(hierarchy, group)));
+  if (first === undefined) return [];
+  const found = new Set<number>();
+  for (const folder of treeOf(join(first, group))) {
+    const text = await readFile(join(folder, "cgroup.procs"), "utf8").catch(() => "");
+    for (const line of text.split("\n")) if (line !== "" && line !== "0") found.add(Number(line));
+  }
+  return [...found];
+}
+
+/** Makes every process of a cgroup stand still, or go on. */
+export async function freeze(group: string, still: boolean): Promise<void> {
+  const v1 = join(root, "freezer", group, "freezer.state");
+  const v2 = join(root, group, "cgroup.freeze");
+  if (existsSync(v1)) await writeFile(v1, still ? "FROZEN" : "THAWED");
+  else if (existsSync(v2)) await writeFile(v2, still ? "1" : "0");
+  if (!still || !existsSync(v1)) return;
+  for (let tries = 0; tries < 100 && (await readFile(v1, "utf8")).trim() !== "FROZEN"; tries++) await sleep(10);
+}
+
+/** Kills every process of a cgroup, frozen or not, until none is left; false after ten seconds. */
+export async function killAll(group: string): Promise<boolean> {
+  const end = performance.now() + 10_000;
+  for (let left = await processesOf(group); left.length > 0; left = await processesOf(group)) {
+    if (performance.now() > end) return false;
+    for (const pid of left) signal(pid, "SIGKILL");
+    await freeze(group, false).catch(() => {});
+    await sleep(15);
+  }
+  return true;
+}
+
+/** Removes a cgroup and those below it in every hierarchy; processes in one keep it. */
+export async function removeGroup(group: string): Promise<void> {
+  for (const hierarchy of hierarchies()) {
+    for (const folder of treeOf(join(hierarchy, group)).toReversed()) await rmdir(folder).catch(() => {});
+  }
+}
+
+/** The cgroup's folders that still exist. */
+export function foldersOf(group: string): string[] {
+  return hierarchies()
+    .map((hierarchy) => join(hierarchy, group))
+    .filter((folder) => existsSync(folder));
+}
+
+/** Without this a whole fleet has the CPU weight of one thread of the host (v1; in v2 it has its session's share). */
+export async function raiseWeight(group: string): Promise<void> {
+  for (const path of new Set([join(root, "cpu", group), join(root, "cpu,cpuacct", group)])) {
+    if (existsSync(path)) await writeFile(join(path, "cpu.shares"), "4096").catch(() => {});
+  }
+}
+
+/** Sends a signal; a process that has just ended is no error. */
+export function signal(pid: number, name: NodeJS.Signals | number): void {
+  try {
+    process.kill(pid, name);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
+  }
+}
+
+/** A folder and the folders in it, parents first; a cgroup may vanish while it is read. */
+function treeOf(folder: string): string[] {
+  let inside: string[] = [];
+  try {
+    inside = readdirSync(folder, { withFileTypes: true })
+      .filter((entry) => entry.isDirectory())
+      .flatMap((entry) => treeOf(join(folder, entry.name)));
+  } catch {
+    return existsSync(folder) ? [folder] : [];
+  }
+  return [folder, ...inside];
+}

@@ -1,0 +1,28 @@
+/* oxlint-disable typescript/no-unsafe-assignment, typescript/no-unsafe-call, typescript/no-unsafe-member-access, typescript/no-unsafe-argument, typescript/no-unsafe-return -- plain JavaScript has no types */
+// serve-packages.mjs ADDRESS PORT FOLDER   serves the files of one folder, read-only, on one address
+//
+// A process of its own, in a cgroup of the lab; plain JavaScript because it is started by path and never bundled.
+import { createReadStream } from "node:fs";
+import { stat } from "node:fs/promises";
+import { createServer } from "node:http";
+import { basename, join } from "node:path";
+import { pipeline } from "node:stream/promises";
+
+const [address, port, folder] = process.argv.slice(2);
+
+async function answer(request, response) {
+  // The repository is flat, so a name is all there is to a path: nothing outside the folder can be asked for.
+  const name = basename(decodeURIComponent(new URL(request.url, "http://lab").pathname));
+  const file = name === "" ? undefined : await stat(join(folder, name)).catch(() => undefined);
+  if (!file?.isFile() || (request.method !== "GET" && request.method !== "HEAD")) {
+    response.writeHead(404).end();
+    return;
+  }
+  response.writeHead(200, { "content-length": file.size, "last-modified": file.mtime.toUTCString() });
+  if (request.method === "HEAD") response.end();
+  else await pipeline(createReadStream(join(folder, name)), response);
+}
+
+createServer((request, response) => {
+  answer(request, response).catch(() => response.destroy());
+}).listen(Number(port), address);

@@ -1,0 +1,40 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { KcoreError } from "#errors/problem.ts";
+import { commandEnvironment, must } from "./local.ts";
+import { hostPackages } from "./packages.ts";
+import { told, type Log } from "./progress.ts";
+
+/** Throws `LAB_NEEDS_ROOT` unless this process may make containers, bridges and loop devices. */
+export function requireRoot(): void {
+  if (process.getuid?.() === 0) return;
+  throw new KcoreError({
+    code: "LAB_NEEDS_ROOT",
+    message: "the lab needs root: it makes a network bridge, loop devices and systemd-nspawn machines on this computer",
+    hint: "run it with sudo; it says before it installs packages, and “kcore lab down” takes everything away again",
+  });
+}
+
+/** Installs what the lab's commands need and this machine lacks, saying so first. Throws `LAB_UNSUPPORTED` without apt. */
+export async function prepareHost(log: Log): Promise<void> {
+  const folders = (commandEnvironment()["PATH"] ?? "").split(":");
+  const missing = Object.entries(hostPackages).filter(
+    ([command]) => !folders.some((folder) => existsSync(join(folder, command))),
+  );
+  const packages = new Set(missing.map(([, name]) => name));
+  if (!existsSync("/usr/share/keyrings/debian-archive-keyring.gpg")) packages.add("debian-archive-keyring");
+  if (packages.size === 0) return;
+  if (!folders.some((folder) => existsSync(join(folder, "apt-get")))) {
+    throw new KcoreError({
+      code: "LAB_UNSUPPORTED",
+      message: `this machine lacks ${[...packages].join(", ")}, and the lab can install packages only with apt`,
+      hint: "install them by hand, or run the lab on Debian 12",
+    });
+  }
+  const install = ["-q", "-y", "--no-install-recommends", "-o", "DPkg::Lock::Timeout=300", "install", ...packages];
+  await told(log, `installing on this machine: ${[...packages].join(" ")}`, async () => {
+    await must("dpkg", ["--configure", "-a"]); // an earlier run may have been killed in the middle
+    await must("apt-get", ["-q", "update"]);
+    await must("apt-get", install);
+  });
+}

@@ -1,0 +1,141 @@
+import { createHash } from "node:crypto";
+import { existsSync } from "node:fs";
+import { chmod, cp, mkdir, readFile, readdir, rename, rm, symlink } from "node:fs/promises";
+import { join } from "node:path";
+import { debsOf, findMirror, openApt, type Apt } from "./apt.ts";
+import { assetFolder } from "./assets.ts";
+import { bound, must } from "./local.ts";
+import { withLock } from "./lock.ts";
+import { busyboxPackages, imagePackages, servedPackages, suite } from "./packages.ts";
+import type { Place } from "./place.ts";
+import { megabytes, told, type Log } from "./progress.ts";
+import { indexRepository } from "./repository.ts";
+
+/** What nodes are made of; each folder is complete, never changed, and named after what it was made from. */
+export interface Images {
+  readonly debian: string;
+  /** Goes over the Debian tree: what makes the lab's disks behave. */
+  readonly layer: string;
+  readonly busybox: string;
+  /** A flat apt repository. */
+  readonly packages: string;
+}
+
+/** Finds the images that this version of the lab needs, and makes those that are missing. Labs on one machine share them. */
+export async function prepareImages(
+  place: Place,
+  { mirror, log }: { mirror: string | undefined; log: Log },
+): Promise<Images> {
+  const images = await nameImages(place);
+  const folders = [images.debian, images.layer, images.busybox, images.packages];
+  if (folders.every((folder) => existsSync(folder))) return images;
+  return withLock(place.home, "images", 900, async () => {
+    await removeUnused(place, folders);
+    const site = await findMirror(mirror);
+    let opened: Promise<Apt> | undefined;
+    const apt = (): Promise<Apt> => (opened ??= told(log, "reading the package lists", () => openApt(place, site)));
+    await make(images.layer, makeLayer);
+    await make(images.debian, (folder) =>
+      told(
+        log,
+        `making the Debian ${suite} image from ${site}`,
+        () => makeDebian(folder, site, join(place.home, "debs")),
+        () => "unpacked",
+      ),
+    );
+    await make(images.busybox, async (folder) => makeBusybox(folder, await apt(), log));
+    await make(images.packages, async (folder) => makePackages(folder, images.debian, await apt(), log));
+    return images;
+  });
+}
+
+async function nameImages({ home }: Place): Promise<Images> {
+  const assets = assetFolder();
+  const read = (name: string): Promise<string> => readFile(join(assets, name), "utf8");
+  const debian = hash(await read("make-image"), suite, ...imagePackages);
+  return {
+    debian: join(home, "images", `debian-${debian}`),
+    layer: join(home, "images", `layer-${await hashTree(join(assets, "layer"))}`),
+    busybox: join(home, "images", `busybox-${hash(await read("make-busybox"), ...busyboxPackages)}`),
+    packages: join(home, "images", `packages-${hash(debian, JSON.stringify(servedPackages))}`),
+  };
+}
+
+/** Makes a folder aside and renames it when it is whole: one that has its name is complete. */
+async function make(folder: string, work: (folder: string) => Promise<unknown>): Promise<void> {
+  if (existsSync(folder)) return;
+  const aside = `${folder}.new`;
+  await mkdir(aside, { recursive: true, mode: 0o755 });
+  await work(aside);
+  await rename(aside, folder);
+}
+
+/** Removes half-made images, and while no lab is up also those of other versions of the lab. */
+async function removeUnused({ home }: Place, used: readonly string[]): Promise<void> {
+  await mkdir(join(home, "images"), { recursive: true });
+  const idle = (await readdir(join(home, "labs")).catch(() => [])).length === 0;
+  for (const name of await readdir(join(home, "images"))) {
+    const path = join(home, "images", name);
+    if (name.includes(".new") || (idle && !used.includes(path))) await must("rm", ["-rf", "--one-file-system", path]);
+  }
+}
+
+async function makeDebian(folder: string, mirror: string, debs: string): Promise<void> {
+  await must(...bound(join(assetFolder(), "make-image"), [folder, suite, mirror, debs, ...imagePackages]));
+}
+
+async function makeBusybox(folder: string, apt: Apt, log: Log): Promise<void> {
+  await told(log, "making the BusyBox image", async () => {
+    const debs = `${folder}.archive`;
+    await apt.download({ packages: busyboxPackages, folder: debs });
+    const wanted = (await debsOf(debs)).filter((path) => busyboxPackages.some((name) => path.includes(`/${name}_`)));
+    await must(...bound(join(assetFolder(), "make-busybox"), [folder, ...wanted]));
+    await rm(debs, { recursive: true });
+  });
+}
+
+async function makePackages(folder: string, debian: string, apt: Apt, log: Log): Promise<void> {
+  const status = join(debian, "var/lib/dpkg/status");
+  const work = async (): Promise<{ count: number; bytes: number }> => {
+    for (const packages of servedPackages) await apt.download({ packages, folder, status });
+    for (const name of ["partial", "lock"]) await rm(join(folder, name), { recursive: true, force: true });
+    return indexRepository(folder);
+  };
+  await told(
+    log,
+    "fetching the packages that nodes may install",
+    work,
+    ({ count, bytes }) => `${count} packages, ${megabytes(bytes)}`,
+  );
+}
+
+/** The layer's files, and the links that would be dead or harmful in the source tree. */
+async function makeLayer(folder: string): Promise<void> {
+  await cp(join(assetFolder(), "layer"), folder, { recursive: true });
+  const tools = join(folder, "usr/local/lib/lab");
+  for (const name of await readdir(tools)) await chmod(join(tools, name), 0o755);
+  await mkdir(join(folder, "usr/local/sbin"), { recursive: true });
+  for (const tool of ["sgdisk", "sfdisk", "wipefs"]) {
+    await symlink("../lib/lab/table-tool", join(folder, "usr/local/sbin", tool));
+  }
+  const units = join(folder, "etc/systemd/system");
+  // A coldplug of the whole host from each node would be a storm of events to all nodes.
+  await symlink("/dev/null", join(units, "systemd-udev-trigger.service"));
+  await mkdir(join(units, "sysinit.target.wants"));
+  await symlink("../lab-coldplug.service", join(units, "sysinit.target.wants/lab-coldplug.service"));
+}
+
+function hash(...parts: readonly string[]): string {
+  return createHash("sha256").update(JSON.stringify(parts)).digest("hex").slice(0, 12);
+}
+
+async function hashTree(folder: string): Promise<string> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
+  const files = entries
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name))
+    .sort();
+  return hash(
+    ...(await Promise.all(files.map(async (file) => `${file.slice(folder.length)} ${await readFile(file, "utf8")}`))),
+  );
+}

@@ -1,0 +1,138 @@
+import { join } from "node:path";
+import { cableOf, cutCable, healCable, isCut } from "./bridge.ts";
+import type { Images } from "./image.ts";
+import type { Finished } from "./local.ts";
+import { withLock } from "./lock.ts";
+import { cutMachine, isRunning, loopsOf, startMachine } from "./machine.ts";
+import type { Place } from "./place.ts";
+import { told, type Log } from "./progress.ts";
+import { lockOfNode, type NodeKind, type NodeRecord } from "./record.ts";
+import { serialOf } from "./roster.ts";
+import { execute, identityFileOf, sshArguments, waitForSsh } from "./shell.ts";
+
+/** A data disk of a node: what the roster and a test need to name it. */
+export interface LabDisk {
+  readonly serial: string;
+  /** Its stable name on the node. */
+  readonly byId: string;
+  /** As asked for: “1G”. */
+  readonly size: string;
+  /** The sparse file on this machine. */
+  readonly image: string;
+  /** Its kernel name on the node (and here), such as /dev/loop3; absent when the node does not run. */
+  readonly device?: string;
+}
+
+/** A node's state as `list` shows it. */
+export interface LabNodeStatus {
+  readonly name: string;
+  readonly kind: NodeKind;
+  readonly address: string;
+  readonly id: string;
+  readonly running: boolean;
+  /** Taken off the network by `cut`. */
+  readonly cut: boolean;
+}
+
+/** One node of a lab. Its methods throw KcoreError: `LAB_NODE_FAILED`, `LAB_COMMAND_FAILED`, `LAB_BUSY`. */
+export interface LabNode {
+  readonly name: string;
+  readonly kind: NodeKind;
+  readonly address: string;
+  readonly port: number;
+  readonly id: string;
+  readonly hostKey: string;
+  readonly identityFile: string;
+  readonly disks: readonly LabDisk[];
+  isRunning(): Promise<boolean>;
+  /** Runs a command line in the login shell of root, or of `ops`, `opspw`. */
+  exec(command: string, options?: { user?: string; input?: string; timeout?: number }): Promise<Finished>;
+  /** Takes it off the network; open connections hang, as with a dead switch port. */
+  cut(): Promise<void>;
+  heal(): Promise<void>;
+  /** What was not synced is lost. */
+  powerCut(): Promise<void>;
+  /** Starts it again after a power cut or poweroff, and waits until ssh answers. */
+  start(): Promise<void>;
+  /** Waits until ssh answers, if told from another boot than this one; returns the boot_id. */
+  ready(options?: { timeout?: number; notBoot?: string }): Promise<string>;
+  /** Arguments for ssh(1), the last one being USER@ADDRESS. */
+  sshArguments(user?: string): string[];
+}
+
+/** Makes this machine, the images and the lab's network ready, then does `work` while no other command can take them down. */
+export type Prepare = <T>(work: (images: Images) => Promise<T>) => Promise<T>;
+
+/** What product code and tests use of a node. */
+export async function labNode(place: Place, record: NodeRecord, prepare: Prepare, log: Log): Promise<LabNode> {
+  const cable = cableOf(place, record.number);
+  const locked = <T>(work: () => Promise<T>): Promise<T> => withLock(place.home, lockOfNode(place, record), 120, work);
+  const { name, kind, address, id, hostKey } = record;
+  return {
+    name,
+    kind,
+    address,
+    port: 22,
+    id,
+    hostKey,
+    identityFile: identityFileOf(place),
+    disks: await disksOf(place, record),
+    isRunning: () => isRunning(place, record),
+    exec: (command, options) => execute(place, record, command, options),
+    cut: () => locked(() => cutCable(cable)),
+    heal: () => locked(() => healCable(place, cable)),
+    powerCut: () => locked(() => cutMachine(place, record)),
+    start: async () => {
+      await prepare(async () => {});
+      await startNode(place, record, log);
+    },
+    ready: (options) => waitForSsh(place, record, options),
+    sshArguments: (user) => sshArguments(place, record, user),
+  };
+}
+
+/** Starts a node unless it runs, and waits until ssh answers. */
+export async function startNode(place: Place, record: NodeRecord, log: Log): Promise<void> {
+  if (await isRunning(place, record)) {
+    await waitForSsh(place, record);
+    log(`${record.name} runs already, ${record.address}`);
+    return;
+  }
+  await told(
+    log,
+    `starting ${record.name}`,
+    async () => {
+      await withLock(place.home, lockOfNode(place, record), 120, () => startMachine(place, record));
+      await waitForSsh(place, record);
+    },
+    () => record.address,
+  );
+}
+
+export async function statusOf(place: Place, record: NodeRecord): Promise<LabNodeStatus> {
+  const { name, kind, address, id } = record;
+  return {
+    name,
+    kind,
+    address,
+    id,
+    running: await isRunning(place, record),
+    cut: isCut(cableOf(place, record.number)),
+  };
+}
+
+async function disksOf(place: Place, record: NodeRecord): Promise<LabDisk[]> {
+  const loops = (await isRunning(place, record)) ? await loopsOf(record) : [];
+  return record.disks.map((size, index) => {
+    const serial = serialOf(record.name, index);
+    const device = loops[index];
+    const image = join(record.folder, `disk${index}.img`);
+    return {
+      serial,
+      byId: `/dev/disk/by-id/lab-${serial}`,
+      size,
+      image,
+      ...(device === undefined ? {} : { device: `/dev/${device}` }),
+    };
+  });
+}

@@ -1,0 +1,85 @@
+import { mkdir } from "node:fs/promises";
+import { bridgeUp } from "./bridge.ts";
+import { raiseWeight } from "./cgroup.ts";
+import { takeDown } from "./down.ts";
+import { prepareHost, requireRoot } from "./host.ts";
+import { prepareImages } from "./image.ts";
+import { makeKey } from "./key.ts";
+import { labNode, startNode, statusOf, type LabNode, type LabNodeStatus, type Prepare } from "./lab-node.ts";
+import { withLock } from "./lock.ts";
+import { isRunning } from "./machine.ts";
+import { findPlace, lockOfLab, recordPlace, type PlaceOptions } from "./place.ts";
+import type { Log } from "./progress.ts";
+import { makeRecords, readRecord, readRecords, type NodeRecord, type NodeSpec } from "./record.ts";
+import { servePackages } from "./repository.ts";
+import { rosterText } from "./roster.ts";
+import { identityFileOf } from "./shell.ts";
+
+export type { LabDisk, LabNode, LabNodeStatus } from "./lab-node.ts";
+export type { NodeKind, NodeSpec } from "./record.ts";
+
+export interface LabOptions extends PlaceOptions {
+  /** Where Debian comes from; default: what this machine's apt uses. */
+  readonly mirror?: string;
+  /** Takes the progress; default: nobody. */
+  readonly log?: Log;
+}
+
+/** Throwaway real machines on this computer. */
+export interface Lab {
+  readonly name: string;
+  /** Makes and starts these nodes, installing and building what is missing first; running ones stay as they are. */
+  up(specs: readonly NodeSpec[]): Promise<LabNode[]>;
+  /** Takes these nodes away, by default all, then with the last one everything else. Throws `LAB_LEFTOVERS` if anything stays. */
+  down(names?: readonly string[]): Promise<void>;
+  node(name: string): Promise<LabNode>;
+  list(): Promise<LabNodeStatus[]>;
+  /** A roster file of the running nodes. */
+  roster(): Promise<string>;
+}
+
+/** Finds a lab; nothing is made until `up`. Throws `LAB_NEEDS_ROOT`, `USAGE`. */
+export async function openLab({ mirror, log = () => {}, ...where }: LabOptions = {}): Promise<Lab> {
+  requireRoot();
+  const place = await findPlace(where);
+  const prepare: Prepare = async (work) => {
+    await prepareHost(log);
+    await mkdir(place.home, { recursive: true, mode: 0o700 });
+    await makeKey(place);
+    const images = await prepareImages(place, { mirror, log });
+    return withLock(place.home, lockOfLab(place), 60, async () => {
+      await bridgeUp(place);
+      await recordPlace(place);
+      await servePackages(place, images.packages);
+      return work(images);
+    });
+  };
+  return {
+    name: place.name,
+    up: async (specs) => {
+      const records = await prepare((images) => makeRecords(place, specs, images));
+      for (const [index, record] of records.entries()) tellDifference(record, specs[index], log);
+      await Promise.all(records.map((record) => startNode(place, record, log)));
+      await raiseWeight(place.group);
+      return Promise.all(records.map(async (record) => labNode(place, record, prepare, log)));
+    },
+    down: (names) => takeDown(place, names, log),
+    node: async (name) => labNode(place, await readRecord(place, name), prepare, log),
+    list: async () => Promise.all((await readRecords(place)).map((record) => statusOf(place, record))),
+    roster: async () => {
+      const records = await readRecords(place);
+      const running = await Promise.all(records.map((record) => isRunning(place, record)));
+      const options = { lab: place.name, identityFile: identityFileOf(place) };
+      return rosterText(
+        records.filter((_, index) => running[index]),
+        options,
+      );
+    },
+  };
+}
+
+/** A node that is there stays as it is: say so if something else was asked for. */
+function tellDifference({ name, kind, disks }: NodeRecord, spec: NodeSpec | undefined, log: Log): void {
+  if (!spec || (spec.kind === kind && spec.disks.join(" ") === disks.join(" "))) return;
+  log(`${name} is there already, ${kind} with disks ${disks.join(" ") || "none"}; take it down first to change that`);
+}

@@ -1,0 +1,74 @@
+import { spawn } from "node:child_process";
+import { KcoreError, exitCodes } from "#errors/problem.ts";
+
+/** What a command on this machine ended with. A command that a signal ended, or that was not found, has code 128 + signal or 127. */
+export interface Finished {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export interface RunOptions {
+  readonly input?: string;
+  readonly env?: Readonly<Record<string, string>>;
+  /** Ends the command with SIGKILL after so many milliseconds. */
+  readonly timeout?: number;
+}
+
+/** The environment of the lab's commands: works without HOME, finds sbin, speaks English, keeps proxies. */
+export function commandEnvironment(extra: Readonly<Record<string, string>> = {}): NodeJS.ProcessEnv {
+  const path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+  return { ...process.env, PATH: path, LC_ALL: "C", DEBIAN_FRONTEND: "noninteractive", ...extra };
+}
+
+/** Runs a command on this machine, without a shell, and waits for its end. */
+export function run(
+  command: string,
+  args: readonly string[],
+  { input, env, timeout }: RunOptions = {},
+): Promise<Finished> {
+  return new Promise((resolve) => {
+    const child = spawn(command, args, {
+      stdio: ["pipe", "pipe", "pipe"],
+      env: commandEnvironment(env),
+      ...(timeout === undefined ? {} : { timeout, killSignal: "SIGKILL" as const }),
+    });
+    const stdout: Buffer[] = [];
+    const stderr: Buffer[] = [];
+    const finish = (code: number, told = ""): void =>
+      resolve({ code, stdout: Buffer.concat(stdout).toString(), stderr: Buffer.concat(stderr).toString() + told });
+    child.stdout.on("data", (chunk: Buffer) => stdout.push(chunk));
+    child.stderr.on("data", (chunk: Buffer) => stderr.push(chunk));
+    child.stdin.on("error", () => {}); // the command may end before it has read its input
+    child.stdin.end(input ?? "");
+    child.on("error", (error: NodeJS.ErrnoException) =>
+      finish(error.code === "ENOENT" ? 127 : 126, `${command}: ${error.message}`),
+    );
+    child.on("close", (code, signal) => finish(code ?? (signal === "SIGKILL" ? 137 : 143)));
+  });
+}
+
+/** Runs a command that has to succeed and returns its stdout; throws `LAB_COMMAND_FAILED` with the last of its stderr. */
+export async function must(command: string, args: readonly string[], options: RunOptions = {}): Promise<string> {
+  const { code, stdout, stderr } = await run(command, args, options);
+  if (code === 0) return stdout;
+  throw new KcoreError(
+    {
+      code: "LAB_COMMAND_FAILED",
+      message: `“${[command, ...args].join(" ").slice(0, 200)}” ended with exit code ${code}`,
+      detail: lastLines(stderr.trim() === "" ? stdout : stderr),
+    },
+    { exitCode: exitCodes.failed },
+  );
+}
+
+/** The end of a long output, as much as fits on a screen. */
+export function lastLines(text: string, count = 15): string {
+  return text.trimEnd().split("\n").slice(-count).join("\n");
+}
+
+/** Wraps a command so that it is killed when this process dies, by whatever means, and its mounts and children with it. */
+export function bound(command: string, args: readonly string[]): [string, string[]] {
+  const own = ["-m", "-p", "-f", "--kill-child", "--mount-proc", "--propagation", "private"];
+  return ["setpriv", ["--pdeathsig", "KILL", "unshare", ...own, command, ...args]];
+}

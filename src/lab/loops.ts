@@ -1,0 +1,31 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { KcoreError, exitCodes } from "#errors/problem.ts";
+import { must, run } from "./local.ts";
+
+/** Loop devices (`/dev/loop3`) whose file's path begins so. */
+export async function findLoops(prefix: string): Promise<string[]> {
+  const text = await must("losetup", ["-n", "-O", "NAME,BACK-FILE"]);
+  return text.split("\n").flatMap((line) => {
+    const [name = "", file = ""] = line.trim().split(/\s+/);
+    return file.startsWith(prefix) ? [name] : [];
+  });
+}
+
+/** Detaches them, with the partitions that the nodes' helper told the kernel of. */
+export async function detachLoops(prefix: string): Promise<void> {
+  for (const device of await findLoops(prefix)) {
+    await run("partx", ["-d", device]);
+    await run("losetup", ["-d", device]);
+  }
+}
+
+/** Waits until no loop device holds the file: mounts end only when the last namespace that sees them is gone. */
+export async function waitUntilFree(file: string): Promise<void> {
+  for (const end = performance.now() + 5_000; performance.now() < end; await sleep(30)) {
+    if ((await run("losetup", ["-j", file])).stdout === "") return;
+  }
+  throw new KcoreError(
+    { code: "LAB_LEFTOVERS", message: `${file} is still held: a mount of it lives on in some mount namespace` },
+    { exitCode: exitCodes.failed },
+  );
+}

@@ -1,0 +1,60 @@
+/** The Debian release of the nodes. */
+export const suite = "bookworm";
+
+/** What the lab needs on this machine, as command → package: only what is missing is installed. */
+export const hostPackages: Readonly<Record<string, string>> = {
+  "systemd-nspawn": "systemd-container",
+  debootstrap: "debootstrap",
+  ssh: "openssh-client",
+  "mkfs.ext4": "e2fsprogs",
+  losetup: "mount",
+  flock: "util-linux",
+  partx: "util-linux",
+  ip: "iproute2",
+  perl: "perl-base",
+};
+
+/** What a Debian node has besides debootstrap's minimum: what every Debian server has, and little more. */
+export const imagePackages: readonly string[] = [
+  "systemd", // the real init …
+  "systemd-sysv",
+  "libpam-systemd", // … with its login sessions
+  "dbus",
+  "udev",
+  "openssh-server",
+  "sudo", // users ops and opspw
+  "iproute2",
+  "iputils-ping",
+  "procps",
+  "kmod",
+  "fdisk",
+  "gdisk", // the lab's own partition helper stands before sgdisk
+  "e2fsprogs",
+  "openssl",
+  "ca-certificates",
+];
+
+/** What the smallest node is made of; the libraries are those that Debian's dropbear is linked to. */
+export const busyboxPackages: readonly string[] = [
+  "busybox-static",
+  "dropbear-bin",
+  "libc6",
+  "libtomcrypt1",
+  "libtommath1",
+  "libcrypt1",
+  "zlib1g",
+  "libgmp10",
+];
+
+/**
+ * What the lab's own repository serves, with all that these depend on and a node does not have. Nodes have no way out to any
+ * other. Each list is resolved by itself: Debian's two time daemons exclude each other.
+ */
+export const servedPackages: readonly (readonly string[])[] = [
+  ["nix-bin", "nix-setup-systemd"], // nix.installed from Debian's packages
+  ["xfsprogs", "dosfstools", "parted", "lvm2"], // filesystem.formatted, and what a disk may hold already
+  ["chrony"], // preflight wants one time daemon …
+  ["systemd-timesyncd"], // … or the other
+  ["curl", "ca-certificates", "openssl"], // tests of TLS end points from a node
+  ["tree", "hello"], // small packages for tests of package.installed
+];

@@ -1,0 +1,83 @@
+import { createHash } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import { KcoreError } from "#errors/problem.ts";
+import { writeAside } from "./aside.ts";
+
+export interface PlaceOptions {
+  /** Folder of every lab and of what they share; default `KCORE_LAB_DIR`, else /var/lib/kcore-lab. */
+  readonly home?: string;
+  /** Default “lab”; another name is another lab, with its own bridge, network and nodes. */
+  readonly name?: string;
+  readonly bridge?: string;
+  /** The first three numbers of the lab's /24, such as “10.77.0”. */
+  readonly net?: string;
+}
+
+/** Where one lab lives on this machine. Interfaces, machine names and cgroups derive from the bridge: no two labs may share one. */
+export interface Place {
+  readonly name: string;
+  /** What labs share: images, packages, the ssh key. */
+  readonly home: string;
+  /** What is this lab's alone; gone after `down`. */
+  readonly folder: string;
+  readonly bridge: string;
+  readonly net: string;
+  /** The bridge's own address, the nodes' way to the lab's packages. */
+  readonly gateway: string;
+  /** Parent of the nodes' cgroups. */
+  readonly group: string;
+}
+
+const namePattern = /^[a-z][a-z0-9-]{0,19}$/;
+const netPattern =
+  /^(?:10\.(?:\d|[1-9]\d|1\d\d|2[0-4]\d|25[0-5])|192\.168|172\.(?:1[6-9]|2\d|3[01]))\.(?:\d|[1-9]\d|1\d\d|2[0-4]\d|25[0-5])$/;
+
+/** Finds a lab's place: what its `up` recorded, else what the options say, else what its name yields. Throws `USAGE`. */
+export async function findPlace({ home, name = "lab", bridge, net }: PlaceOptions = {}): Promise<Place> {
+  const root = resolve(home ?? process.env["KCORE_LAB_DIR"] ?? "/var/lib/kcore-lab");
+  if (!namePattern.test(name))
+    throw usage(`“${name}” cannot be a lab's name: lower case letters, digits and “-”, at most 20`);
+  if (/[,:\\\s]/.test(root))
+    throw usage(`the lab's folder ${root} may not contain a comma, a colon, a backslash or a space`);
+  const folder = join(root, "labs", name);
+  const recorded = await readRecorded(folder);
+  const derived = deriveNetwork(name);
+  const chosen = { bridge: bridge ?? recorded?.bridge ?? derived.bridge, net: net ?? recorded?.net ?? derived.net };
+  if (!/^[a-z][a-z0-9]{0,7}$/.test(chosen.bridge)) {
+    throw usage(`“${chosen.bridge}” cannot be a bridge's name: lower case letters and digits, at most 8`);
+  }
+  if (!netPattern.test(chosen.net))
+    throw usage(`“${chosen.net}” is not the beginning of a private /24, such as 10.77.0`);
+  if (recorded && (recorded.bridge !== chosen.bridge || recorded.net !== chosen.net)) {
+    throw usage(
+      `lab “${name}” is up on bridge ${recorded.bridge} with ${recorded.net}.0/24: take it down first, or use another --name`,
+    );
+  }
+  return { name, home: root, folder, ...chosen, gateway: `${chosen.net}.1`, group: `kcore-lab-${chosen.bridge}` };
+}
+
+/** Held while what a lab's nodes share is made or removed. */
+export function lockOfLab({ name }: Place): string {
+  return `${name}.lab`;
+}
+
+/** Remembers the bridge and the network, so that later commands need only the lab's name. */
+export async function recordPlace({ folder, bridge, net }: Place): Promise<void> {
+  await writeAside(join(folder, "lab.json"), `${JSON.stringify({ bridge, net })}\n`);
+}
+
+function deriveNetwork(name: string): { bridge: string; net: string } {
+  if (name === "lab") return { bridge: "kclab", net: "10.77.0" };
+  const digest = createHash("sha256").update(name).digest();
+  return { bridge: `kc${digest.toString("hex").slice(0, 6)}`, net: `10.78.${digest.readUInt8(0)}` };
+}
+
+async function readRecorded(folder: string): Promise<{ bridge: string; net: string } | undefined> {
+  const text = await readFile(join(folder, "lab.json"), "utf8").catch(() => undefined);
+  return text === undefined ? undefined : (JSON.parse(text) as { bridge: string; net: string });
+}
+
+function usage(message: string): KcoreError {
+  return new KcoreError({ code: "USAGE", message });
+}

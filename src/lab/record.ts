@@ -1,0 +1,123 @@
+import { randomUUID } from "node:crypto";
+import { existsSync } from "node:fs";
+import { mkdir, readFile, readdir, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { KcoreError } from "#errors/problem.ts";
+import { suggestHint } from "#errors/suggest.ts";
+import { writeAside } from "./aside.ts";
+import { must } from "./local.ts";
+import type { Images } from "./image.ts";
+import type { Place } from "./place.ts";
+
+export type NodeKind = "debian" | "busybox";
+
+/** A node as it is asked for. */
+export interface NodeSpec {
+  readonly name: string;
+  readonly kind: NodeKind;
+  /** Sizes of its data disks as truncate(1) reads them: “1G”, “512M”. */
+  readonly disks: readonly string[];
+  /** Size of its root file system; default “8G”, sparse. */
+  readonly root?: string;
+}
+
+/** A node as it was made; kept in its folder until `down`. */
+export interface NodeRecord extends NodeSpec {
+  /** The last number of its address. */
+  readonly number: number;
+  readonly address: string;
+  /** Its machine-id, as a UUID. */
+  readonly id: string;
+  /** `ssh-ed25519 AAAA…` */
+  readonly hostKey: string;
+  /** The layers of its root, lowest last: it keeps those it was made with. */
+  readonly images: readonly string[];
+  readonly folder: string;
+}
+
+const namePattern = /^[a-z](?:[a-z0-9-]{0,30}[a-z0-9])?$/;
+const sizePattern = /^[1-9]\d{0,6}[KMGT]?$/;
+
+/** Held while one node is started, cut or removed. */
+export function lockOfNode({ name }: Place, node: NodeRecord): string {
+  return `${name}.node.${node.name}`;
+}
+
+/** The nodes that were made and not taken down, by name. */
+export async function readRecords(place: Place): Promise<NodeRecord[]> {
+  const nodes = join(place.folder, "nodes");
+  const names = existsSync(nodes) ? await readdir(nodes) : [];
+  const records: NodeRecord[] = [];
+  for (const name of names) {
+    // a folder without a record is the beginning of a node whose making was killed: `up` makes it anew, `down` removes it
+    const text = await readFile(join(nodes, name, "node.json"), "utf8").catch(() => undefined);
+    if (text !== undefined) records.push({ ...(JSON.parse(text) as NodeRecord), folder: join(nodes, name) });
+  }
+  return records.sort((a, b) => a.number - b.number);
+}
+
+/** One node; throws `LAB_NODE_UNKNOWN` with what is nearest. */
+export async function readRecord(place: Place, name: string): Promise<NodeRecord> {
+  const records = await readRecords(place);
+  const found = records.find((record) => record.name === name);
+  if (found) return found;
+  const names = records.map((record) => record.name);
+  const known = names.length === 0 ? "no node is up: start with “kcore lab up”" : `there are: ${names.join(", ")}`;
+  throw new KcoreError({
+    code: "LAB_NODE_UNKNOWN",
+    message: `lab “${place.name}” has no node “${name}”`,
+    hint: suggestHint(name, names, known) ?? known,
+  });
+}
+
+/**
+ * Makes the nodes that do not exist: address, id and host key, each once; the caller holds the lab's lock. Throws `USAGE` for
+ * names or sizes that cannot be.
+ */
+export async function makeRecords(place: Place, specs: readonly NodeSpec[], images: Images): Promise<NodeRecord[]> {
+  for (const spec of specs) checkSpec(spec);
+  const records = await readRecords(place);
+  const wanted: NodeRecord[] = [];
+  for (const spec of specs) {
+    const known = records.find((record) => record.name === spec.name);
+    const record = known ?? (await makeRecord(place, spec, chooseNumber(spec, records), images));
+    if (!known) records.push(record);
+    wanted.push(record);
+  }
+  return wanted;
+}
+
+async function makeRecord(place: Place, spec: NodeSpec, number: number, images: Images): Promise<NodeRecord> {
+  const folder = join(place.folder, "nodes", spec.name);
+  await rm(folder, { recursive: true, force: true });
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  const address = `${place.net}.${number}`;
+  await must("ssh-keygen", ["-q", "-t", "ed25519", "-N", "", "-C", spec.name, "-f", join(folder, "hostkey")]);
+  const hostKey = (await readFile(join(folder, "hostkey.pub"), "utf8")).split(" ").slice(0, 2).join(" ");
+  await writeAside(join(folder, "known_hosts"), `${address} ${hostKey}\n`);
+  const layers = spec.kind === "busybox" ? [images.busybox] : [images.layer, images.debian];
+  const record: NodeRecord = { ...spec, number, address, id: randomUUID(), hostKey, images: layers, folder };
+  await writeAside(join(folder, "node.json"), `${JSON.stringify(record, undefined, 2)}\n`);
+  return record;
+}
+
+/** n1 → 11, b1 → 101 if that is free, so that addresses are easy to guess; else the next free one. */
+function chooseNumber({ name }: NodeSpec, records: readonly NodeRecord[]): number {
+  const used = new Set(records.map((record) => record.number));
+  const match = /^([nb])([1-9]\d?)$/.exec(name);
+  const guess = match ? (match[1] === "n" ? 10 : 100) + Number(match[2]) : 150;
+  for (const start of [guess, 2]) for (let number = start; number < 255; number++) if (!used.has(number)) return number;
+  throw new KcoreError({ code: "USAGE", message: "a lab has room for 253 nodes" });
+}
+
+function checkSpec({ name, disks, root }: NodeSpec): void {
+  if (!namePattern.test(name)) {
+    throw new KcoreError({
+      code: "USAGE",
+      message: `“${name}” cannot be a node's name: lower case letters, digits and “-”`,
+    });
+  }
+  const bad = [...disks, ...(root === undefined ? [] : [root])].find((size) => !sizePattern.test(size));
+  if (bad === undefined) return;
+  throw new KcoreError({ code: "USAGE", message: `“${bad}” is not the size of a disk`, hint: "write 512M, 1G, 2G …" });
+}

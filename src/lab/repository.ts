@@ -1,0 +1,96 @@
+import { spawn } from "node:child_process";
+import { createHash } from "node:crypto";
+import { once } from "node:events";
+import { createReadStream } from "node:fs";
+import { open, stat, writeFile } from "node:fs/promises";
+import { connect } from "node:net";
+import { basename, join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { KcoreError, exitCodes } from "#errors/problem.ts";
+import { debsOf } from "./apt.ts";
+import { assetFolder } from "./assets.ts";
+import { processesOf, killAll } from "./cgroup.ts";
+import { commandEnvironment, must } from "./local.ts";
+import type { Place } from "./place.ts";
+
+/** Where a lab serves its packages; nothing but the nodes can reach the bridge's address. */
+const port = 8642;
+
+/** The line of a node's sources.list(5). */
+export function sourcesLine({ gateway }: Place): string {
+  return `deb [trusted=yes] http://${gateway}:${port}/ ./`;
+}
+
+/** Writes the index of a flat repository (deb822 stanzas of the .debs in `folder`), as apt-ftparchive(1) would. */
+export async function indexRepository(folder: string): Promise<{ count: number; bytes: number }> {
+  const stanzas: string[] = [];
+  let bytes = 0;
+  for (const path of await debsOf(folder)) {
+    const { size } = await stat(path);
+    const control = (await must("dpkg-deb", ["-f", path])).trimEnd();
+    stanzas.push(`${control}\nFilename: ./${basename(path)}\nSize: ${size}\nSHA256: ${await sha256(path)}\n`);
+    bytes += size;
+  }
+  await writeFile(join(folder, "Packages"), stanzas.join("\n"));
+  return { count: stanzas.length, bytes };
+}
+
+/** Starts the lab's package server unless it runs. It is a process of its own, in a cgroup of its own, bound to the bridge. */
+export async function servePackages(place: Place, folder: string): Promise<void> {
+  const group = groupOf(place);
+  if ((await processesOf(group)).length > 0 && (await answers(place))) return;
+  await killAll(group);
+  const log = await open(join(place.folder, "packages.log"), "a", 0o600);
+  try {
+    const server = [process.execPath, join(assetFolder(), "serve-packages.mjs"), place.gateway, String(port), folder];
+    const child = spawn(join(assetFolder(), "in-cgroup"), [group, ...server], {
+      detached: true,
+      cwd: "/",
+      env: commandEnvironment(),
+      stdio: ["ignore", log.fd, log.fd],
+    });
+    await once(child, "spawn");
+    child.unref();
+  } finally {
+    await log.close();
+  }
+  for (const end = performance.now() + 10_000; performance.now() < end; await sleep(30))
+    if (await answers(place)) return;
+  throw new KcoreError(
+    {
+      code: "LAB_COMMAND_FAILED",
+      message: `the lab's package server does not answer on ${place.gateway}:${port}`,
+      hint: `look at ${join(place.folder, "packages.log")}`,
+    },
+    { exitCode: exitCodes.failed },
+  );
+}
+
+export async function stopServing(place: Place): Promise<void> {
+  await killAll(groupOf(place));
+}
+
+/** No node can be called so: their names begin with a letter. */
+function groupOf({ group }: Place): string {
+  return `${group}/_packages`;
+}
+
+function answers({ gateway }: Place): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect({ host: gateway, port, timeout: 500 });
+    const finish = (answer: boolean): void => {
+      socket.destroy();
+      resolve(answer);
+    };
+    socket
+      .on("connect", () => finish(true))
+      .on("error", () => finish(false))
+      .on("timeout", () => finish(false));
+  });
+}
+
+async function sha256(path: string): Promise<string> {
+  const hash = createHash("sha256");
+  for await (const chunk of createReadStream(path)) hash.update(chunk as Buffer);
+  return hash.digest("hex");
+}

@@ -1,0 +1,36 @@
+import type { NodeRecord } from "./record.ts";
+
+/**
+ * The running nodes as a roster file (design.md, section 4): addresses, pinned host keys, ids, disks by serial. n1 is a
+ * controller, the others are workers; a BusyBox node also has the label `lab: busybox`.
+ */
+export function rosterText(
+  nodes: readonly NodeRecord[],
+  { lab, identityFile }: { lab: string; identityFile: string },
+): string {
+  const lines = [
+    `# The running nodes of the lab “${lab}”, written by kcore lab roster. A lab that is made again has other keys and ids.`,
+    "defaults:",
+    "  user: root",
+    "  dc: DC1",
+    `  identityFile: ${identityFile}`,
+    nodes.length === 0 ? "nodes: {}" : "nodes:",
+  ];
+  for (const { name, address, id, kind, hostKey, disks } of nodes) {
+    lines.push(`  ${name}:`, `    address: ${address}`, `    id: ${id}`);
+    lines.push(
+      `    roles: [${name === "n1" ? "controller" : "worker"}]`,
+      `    labels: { lab: ${kind} }`,
+      "    hostKeys:",
+      `      - ${hostKey}`,
+    );
+    if (disks.length === 0) continue;
+    lines.push("    disks:", ...disks.map((_, index) => `      - { serial: ${serialOf(name, index)}, use: volumes }`));
+  }
+  return `${lines.join("\n")}\n`;
+}
+
+/** A disk's serial as lsblk shows it; its stable name is /dev/disk/by-id/lab-SERIAL. */
+export function serialOf(name: string, index: number): string {
+  return `${name}-disk${index}`;
+}

@@ -1,0 +1,88 @@
+import { readFile } from "node:fs/promises";
+import { connect } from "node:net";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { KcoreError, exitCodes } from "#errors/problem.ts";
+import { lastLines, run, type Finished } from "./local.ts";
+import { isRunning } from "./machine.ts";
+import type { Place } from "./place.ts";
+import type { NodeRecord } from "./record.ts";
+
+/** The lab's private key: root, ops and opspw of every node know its public half. */
+export function identityFileOf({ home }: Place): string {
+  return join(home, "id");
+}
+
+/** Arguments for ssh(1) that reach a node with its pinned host key, whatever the user's own settings are. */
+export function sshArguments(place: Place, node: NodeRecord, user = "root"): string[] {
+  const options = {
+    IdentitiesOnly: "yes",
+    BatchMode: "yes",
+    StrictHostKeyChecking: "yes",
+    UserKnownHostsFile: join(node.folder, "known_hosts"),
+    GlobalKnownHostsFile: "/dev/null",
+    LogLevel: "ERROR",
+    ConnectTimeout: "15",
+  };
+  const list = Object.entries(options).flatMap(([name, value]) => ["-o", `${name}=${value}`]);
+  return ["-F", "none", "-i", identityFileOf(place), ...list, `${user}@${node.address}`];
+}
+
+/** Runs a command line in the login shell of a node's user. */
+export function execute(
+  place: Place,
+  node: NodeRecord,
+  command: string,
+  { user, input, timeout }: { user?: string; input?: string; timeout?: number } = {},
+): Promise<Finished> {
+  const options = { ...(input === undefined ? {} : { input }), ...(timeout === undefined ? {} : { timeout }) };
+  return run("ssh", [...sshArguments(place, node, user), command], options);
+}
+
+/**
+ * Waits until a node lets root in over ssh; with `notBoot`, until that is another boot than the one with this boot_id (after a
+ * reboot ssh may still answer from the old one). Returns the boot_id. Throws `LAB_NODE_FAILED` after `timeout` milliseconds.
+ */
+export async function waitForSsh(
+  place: Place,
+  node: NodeRecord,
+  { timeout = 60_000, notBoot }: { timeout?: number; notBoot?: string } = {},
+): Promise<string> {
+  let last = "its ssh port does not answer";
+  for (const end = performance.now() + timeout; performance.now() < end; await sleep(40)) {
+    if (!(await isRunning(place, node))) {
+      last = "it does not run";
+      break;
+    }
+    // short looks at the port first: a connection attempt that is too early would wait for a second
+    if (!(await greets(node.address))) continue;
+    const { code, stdout, stderr } = await execute(place, node, "cat /proc/sys/kernel/random/boot_id", {
+      timeout: 20_000,
+    });
+    const boot = stdout.trim();
+    if (code === 0 && boot !== notBoot) return boot;
+    last = code === 0 ? "it has not rebooted" : stderr.trim();
+  }
+  throw new KcoreError(
+    {
+      code: "LAB_NODE_FAILED",
+      message: `${node.name} cannot be reached over ssh: ${last}`,
+      detail: lastLines(await readFile(join(node.folder, "console.log"), "utf8").catch(() => ""), 5),
+      hint: `look at ${node.folder}/console.log`,
+    },
+    { exitCode: exitCodes.failed },
+  );
+}
+
+function greets(host: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect({ host, port: 22 });
+    const finish = (answer: boolean): void => {
+      clearTimeout(timer);
+      socket.destroy();
+      resolve(answer);
+    };
+    const timer = setTimeout(() => finish(false), 250);
+    socket.on("data", () => finish(true)).on("error", () => finish(false));
+  });
+}
