@@ -67,13 +67,15 @@ const replyLimit = 16 * 1024 * 1024;
 export function openApi({
   endpoint,
   credentials,
+  clock,
   timeoutMs = 10_000,
 }: {
   readonly endpoint: Endpoint;
   readonly credentials: Credentials;
+  readonly clock: () => number;
   readonly timeoutMs?: number;
 }): ApiClient {
-  checkCredentials(credentials);
+  checkCredentials(credentials, clock());
   const { cluster } = identityOf(new X509Certificate(credentials.cert), "client");
   const agent = new Agent({
     ...credentials,
@@ -192,14 +194,18 @@ function parseJson(text: string): unknown {
 function checkRole(peer: PeerCertificate, cluster: string): Error | undefined {
   try {
     const identity = identityOf(new X509Certificate(peer.raw), "server");
-    if (identity.role !== "controller") return new Error(`it is a ${identity.role}, not a controller`);
-    return identity.cluster === cluster ? undefined : new Error(`it belongs to the cluster “${identity.cluster}”`);
+    if (identity.role !== "controller") return untrusted(`it is a ${identity.role}, not a controller`);
+    return identity.cluster === cluster ? undefined : untrusted(`it belongs to the cluster “${identity.cluster}”`);
   } catch (error) {
-    return error instanceof Error ? error : new Error(String(error));
+    return untrusted(error instanceof Error ? error.message : String(error));
   }
 }
 
-function checkCredentials({ ca, cert, key }: Credentials): void {
+function untrusted(reason: string): Error {
+  return Object.assign(new Error(reason), { code: "ERR_TLS_IDENTITY" });
+}
+
+function checkCredentials({ ca, cert, key }: Credentials, now: number): void {
   try {
     createSecureContext({ ca, cert, key });
   } catch (error) {
@@ -213,7 +219,7 @@ function checkCredentials({ ca, cert, key }: Credentials): void {
     );
   }
   const { validToDate } = new X509Certificate(cert);
-  if (validToDate.getTime() > Date.now()) return;
+  if (validToDate.getTime() > now) return;
   throw new KcoreError({
     code: "API_UNTRUSTED",
     message: `our own certificate expired on ${validToDate.toISOString()}`,
@@ -225,8 +231,7 @@ function connectionProblem(endpoint: Endpoint, error: unknown): KcoreError {
   const { code = "", message } = error as NodeJS.ErrnoException;
   const isTrust = code.startsWith("ERR_TLS") || code.startsWith("ERR_SSL") || /CERT|SIGNATURE|ISSUER|CA$/.test(code);
   const where = formatEndpoint(endpoint);
-  const isRole = code === "" && message.includes("not a controller");
-  return isTrust || isRole
+  return isTrust
     ? new KcoreError(
         {
           code: "API_UNTRUSTED",

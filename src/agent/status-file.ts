@@ -1,0 +1,60 @@
+import { mkdir, readFile, stat } from "node:fs/promises";
+import { dirname } from "node:path";
+import { replaceFile } from "#pki/files.ts";
+
+/** What the agent tells about itself in `status.json`. Times are ISO 8601 in UTC. */
+export interface AgentStatus {
+  readonly state: "starting" | "connecting" | "running" | "stopped";
+  /** Whether a controller knows this node. */
+  readonly registered: boolean;
+  readonly approval?: string;
+  readonly nodeStatus?: string;
+  /** The endpoint that answered last. */
+  readonly controller?: string;
+  readonly lastHeartbeat?: string;
+  readonly certificateExpires?: string;
+  /** Why no controller is reached. */
+  readonly error?: string;
+  readonly version: string;
+  readonly pid: number;
+}
+
+/**
+ * Puts the agent's part into `status.json` and keeps what others wrote there: a run on this node writes its steps to
+ * the same file. When it changed while we prepared ours, we read it again. A file that is no JSON object is replaced.
+ */
+export async function writeAgentStatus(file: string, agent: AgentStatus): Promise<void> {
+  await mkdir(dirname(file), { recursive: true, mode: 0o700 });
+  for (let attempt = 1; ; attempt++) {
+    const before = await versionOf(file);
+    const content = `${JSON.stringify({ ...(await readObject(file)), agent }, undefined, 2)}\n`;
+    try {
+      await replaceFile(file, content, { before: async () => refuseIfChanged(file, before, attempt) });
+      return;
+    } catch (error) {
+      if (!(error instanceof Changed)) throw error;
+    }
+  }
+}
+
+class Changed extends Error {}
+
+async function refuseIfChanged(file: string, before: string, attempt: number): Promise<void> {
+  if (attempt < 5 && (await versionOf(file)) !== before) throw new Changed("somebody wrote meanwhile");
+}
+
+async function versionOf(file: string): Promise<string> {
+  return stat(file).then(
+    ({ ino, mtimeMs, size }) => `${ino}:${mtimeMs}:${size}`,
+    () => "missing",
+  );
+}
+
+async function readObject(file: string): Promise<object> {
+  try {
+    const value = JSON.parse(await readFile(file, "utf8")) as unknown;
+    return typeof value === "object" && value !== null && !Array.isArray(value) ? value : {};
+  } catch {
+    return {};
+  }
+}

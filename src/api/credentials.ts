@@ -1,0 +1,79 @@
+import { createPrivateKey, X509Certificate } from "node:crypto";
+import { readFile, stat } from "node:fs/promises";
+import { KcoreError } from "#errors/problem.ts";
+import { identityOf } from "#pki/identity.ts";
+import type { Identity, Role } from "#pki/identity.ts";
+import type { Credentials } from "./client.ts";
+
+export interface CredentialFiles {
+  readonly caFile: string;
+  readonly certFile: string;
+  readonly keyFile: string;
+}
+
+export interface LoadedCredentials extends Credentials {
+  readonly identity: Identity;
+  readonly notAfter: Date;
+  /** Changes when any of the files does. */
+  readonly version: string;
+}
+
+/**
+ * Reads a daemon's certificate, key and CA and checks that they belong together and say the expected role.
+ * @throws KcoreError FILE_UNREADABLE, CONFIG_INVALID, PKI_IDENTITY
+ */
+export async function loadCredentials(files: CredentialFiles, role: Role): Promise<LoadedCredentials> {
+  const read = (file: string): Promise<string> =>
+    readFile(file, "utf8").catch((error: NodeJS.ErrnoException) => {
+      throw new KcoreError(
+        { code: "FILE_UNREADABLE", message: `${file} cannot be read: ${error.message}` },
+        { cause: error },
+      );
+    });
+  // The version first: a file that changes while we read is then read again next time.
+  const version = await credentialsVersion(files);
+  const [ca, cert, key] = await Promise.all([read(files.caFile), read(files.certFile), read(files.keyFile)]);
+  const certificate = parse(cert, files.certFile);
+  if (!fits(certificate, key)) {
+    throw new KcoreError({
+      code: "CONFIG_INVALID",
+      message: `${files.keyFile} is not the key of ${files.certFile}`,
+      hint: "deploy the node again: a certificate for its present key is issued",
+    });
+  }
+  const identity = identityOf(certificate, "client");
+  if (identity.role !== role) {
+    throw new KcoreError({
+      code: "CONFIG_INVALID",
+      message: `${files.certFile} is the certificate of a ${identity.role}, not of a ${role}`,
+    });
+  }
+  return { ca, cert, key, identity, notAfter: certificate.validToDate, version };
+}
+
+/** A text that changes when one of the files is replaced or written; `missing` stands for one that is not there. */
+export async function credentialsVersion({ caFile, certFile, keyFile }: CredentialFiles): Promise<string> {
+  const marks = [caFile, certFile, keyFile].map((file) =>
+    stat(file).then(
+      ({ ino, mtimeMs, size }) => `${ino}:${mtimeMs}:${size}`,
+      () => "missing",
+    ),
+  );
+  return (await Promise.all(marks)).join(" ");
+}
+
+function parse(pem: string, file: string): X509Certificate {
+  try {
+    return new X509Certificate(pem);
+  } catch (error) {
+    throw new KcoreError({ code: "CONFIG_INVALID", message: `${file} holds no certificate` }, { cause: error });
+  }
+}
+
+function fits(certificate: X509Certificate, key: string): boolean {
+  try {
+    return certificate.checkPrivateKey(createPrivateKey(key));
+  } catch {
+    return false;
+  }
+}
