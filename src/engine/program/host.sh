@@ -1,0 +1,229 @@
+# The follower (POSIX sh; dash, bash, BusyBox): the shell at the node's end of a channel. It makes the run's folder,
+# starts the runner or finds it alive, streams the journal and the output to the bastion, and takes what it sends.
+#
+# Given: k_nonce K_STATE K_RUNID K_WHO K_NODE K_DRY K_GRANTED k_login (user of the login), k_offset (bytes of the journal
+# the bastion has), k_seen (output it has: `KEY.STREAM.CHUNK:BYTES ...`), k_runner (text of the runner).
+# Everything outside frames that begin with the nonce is noise of login shells, and ignored by the bastion.
+
+LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+export LC_ALL PATH
+umask 077
+unset CDPATH ENV IFS
+K_NL='
+'
+k_say() { printf '%s %s\n' "$k_nonce" "$*"; }
+k_fatal() {
+  k_say "fatal $*"
+  exit 1
+}
+
+# ---- hello -----------------------------------------------------------------------------------------------------------
+
+k_lacks=
+for k_x in setsid sha256sum stat readlink mv dd mkfifo ln rm mkdir id head tail tr sed grep cat sleep date chown chmod sync; do
+  command -v "$k_x" >/dev/null 2>&1 || k_lacks="$k_lacks $k_x"
+done
+[ -z "$k_lacks" ] || k_fatal "BASELINE_MISSING$k_lacks"
+stat -c %s / >/dev/null 2>&1 || k_fatal "BASELINE_MISSING stat -c"
+k_uid=$(id -u)
+read -r k_boot </proc/sys/kernel/random/boot_id || k_fatal "BASELINE_MISSING /proc"
+k_machine=
+{ read -r k_machine </etc/machine-id; } 2>/dev/null
+k_say "hello 1 $k_uid $k_boot ${k_machine:--} $(date +%s)"
+
+# ---- the state folder (requirement S-5): ours, no links, not writable for others ----------------------------------------
+
+mkdir -p "$K_STATE" 2>/dev/null || k_fatal "STATE_UNUSABLE cannot make $K_STATE"
+k_sane() { # FOLDER MASK: a real folder of ours in which no bit of MASK is set
+  [ ! -L "$1" ] || k_fatal "STATE_UNSAFE $1 is a symbolic link"
+  k_x=$(stat -c '%u %a' "$1") && [ -d "$1" ] || k_fatal "STATE_UNSAFE $1 is not a folder"
+  [ "${k_x% *}" = "$k_uid" ] || k_fatal "STATE_UNSAFE $1 belongs to uid ${k_x% *}"
+  [ $((0${k_x#* } & 0$2)) = 0 ] || k_fatal "STATE_UNSAFE $1 has mode ${k_x#* }"
+}
+k_sane "$K_STATE" 022
+for k_x in "$K_STATE/lock" "$K_STATE/owed" "$K_STATE/runs"; do
+  [ -e "$k_x" ] || mkdir "$k_x" 2>/dev/null
+  k_y=$k_x && k_sane "$k_y" 077
+done
+K_RUN=$K_STATE/runs/$K_RUNID
+[ -e "$K_RUN" ] || mkdir "$K_RUN" || k_fatal "STATE_UNUSABLE cannot make $K_RUN"
+k_sane "$K_RUN" 077
+
+# What dead runs left: their secrets and blobs at once, all but the newest twenty journals too.
+k_count=0
+for k_x in $(ls -t "$K_STATE/runs" 2>/dev/null); do
+  k_count=$((k_count + 1))
+  [ "$k_x" != "$K_RUNID" ] || continue
+  k_busy=
+  for k_l in "$K_STATE"/lock/*; do
+    case $(readlink "$k_l") in *:"$k_boot:$k_x":*) k_busy=1 ;; esac
+  done
+  [ -z "$k_busy" ] || continue
+  if [ "$k_count" -gt 20 ]; then
+    rm -rf "${K_STATE:?}/runs/$k_x"
+  elif [ -e "$K_STATE/runs/$k_x/ctl" ]; then
+    for k_y in blobs tmp out followers runner ctl current; do rm -rf "${K_STATE:?}/runs/$k_x/$k_y"; done
+    rm -f "$K_STATE/runs/$k_x"/seg.*
+  fi
+done
+
+# ---- the runner: alive already, or started now ---------------------------------------------------------------------------
+
+mkdir -p "$K_RUN/followers" "$K_RUN/blobs" "$K_RUN/out"
+k_me=$K_RUN/followers/$$
+mkdir "$k_me" && mkfifo "$k_me/poke" || k_fatal "STATE_UNUSABLE cannot write to $K_RUN"
+echo $$ >"$K_RUN/attached"
+exec 6<>"$k_me/poke"
+k_wake() { [ ! -p "$K_RUN/ctl" ] || echo . 1<>"$K_RUN/ctl"; }
+k_leave() {
+  [ -z "$k_streamer" ] || kill "$k_streamer" 2>/dev/null
+  rm -rf "$k_me"
+  { read -r k_x <"$K_RUN/attached"; } 2>/dev/null && [ "$k_x" = $$ ] && rm -f "$K_RUN/attached"
+  k_wake
+}
+k_streamer=
+trap k_leave EXIT
+trap 'exit 1' HUP TERM PIPE
+
+k_alive=
+if [ -p "$K_RUN/ctl" ]; then
+  for k_l in "$K_STATE"/lock/*; do
+    k_x=$(readlink "$k_l")
+    case $k_x in
+      *:"$k_boot:$K_RUNID":*)
+        k_pid=${k_x%%:*} k_born=${k_x#*:}
+        { IFS= read -r k_s <"/proc/$k_pid/stat"; } 2>/dev/null || continue
+        set -- ${k_s##*) }
+        [ "${20}" != "${k_born%%:*}" ] || [ "$1" = Z ] || k_alive=1
+        ;;
+    esac
+  done
+fi
+: >>"$K_RUN/journal"
+if [ -z "$k_alive" ]; then
+  rm -rf "$K_RUN/ctl" "$K_RUN"/seg.* "$K_RUN/fin" "$K_RUN/stop" "$K_RUN/current" "$K_RUN/runner" "$K_RUN/out"
+  mkdir "$K_RUN/out"
+  mkfifo "$K_RUN/ctl"
+  # Where this runner's part of the journal begins: what stands before is the history of earlier ones.
+  stat -c %s "$K_RUN/journal" >"$K_RUN/start"
+  k_say "runner new"
+else
+  k_say "runner alive"
+  k_wake
+fi
+read -r k_start <"$K_RUN/start"
+
+k_launch() {
+  [ -z "$k_alive" ] || return 0
+  k_alive=1
+  # A login that is not root's may be killed with all its processes when it ends (KillUserProcesses).
+  if [ "$k_login" != root ] && [ -d /run/systemd/system ] && command -v systemd-run >/dev/null 2>&1; then
+    systemd-run --quiet --collect --unit="kcore-run-$K_RUNID-$$" /bin/sh "$K_RUN/runner" >/dev/null 2>&1 || k_fatal "RUNNER_FAILED systemd-run"
+  else
+    setsid /bin/sh "$K_RUN/runner" </dev/null >/dev/null 2>&1 6>&- &
+  fi
+}
+
+# ---- towards the bastion: the journal's lines, and the output of steps --------------------------------------------------
+
+# k_send KEY: what the bastion has not got yet of this step's output, each piece as a frame with its length.
+k_send() {
+  for k_f in "$K_RUN/out/$1".[oe].[0-9]*; do
+    [ -s "$k_f" ] || continue
+    k_id=${k_f##*/}
+    k_have=0
+    case $k_seen in *" $k_id:"*) k_have=${k_seen##*" $k_id:"} k_have=${k_have%% *} ;; esac
+    k_size=$(stat -c %s "$k_f" 2>/dev/null) || continue
+    [ "$k_size" -gt "$k_have" ] || continue
+    k_lost=0
+    { read -r k_lost <"${k_f%.*}.lost"; } 2>/dev/null
+    printf '%s out %s %s %s %s\n' "$k_nonce" "$k_id" "$k_have" $((k_size - k_have)) "$k_lost"
+    tail -c +$((k_have + 1)) "$k_f" | head -c $((k_size - k_have))
+    echo
+    k_seen="$k_seen $k_id:$k_size "
+  done
+}
+
+k_stream() {
+  k_open= k_part= k_seen=" $k_seen " k_at=$k_offset
+  exec 4<"$K_RUN/journal"
+  [ "$k_offset" = 0 ] || dd bs="$k_offset" count=1 iflag=fullblock <&4 >/dev/null 2>&1
+  while :; do
+    while IFS= read -r k_line <&4; do
+      k_line=$k_part$k_line k_part=
+      k_at=$((k_at + ${#k_line} + 1))
+      case $k_line in
+        *" start "*) k_open=${k_line#* start } k_open=${k_open%% *} ;;
+        *" end "*) k_send "$k_open" ;;
+        *" bye "*) [ -z "$k_open" ] || k_send "$k_open" ;;
+      esac
+      printf '%s\n' "$k_line"
+      case $k_line in
+        "$k_nonce bye "* | "$k_nonce lock held "*)
+          [ "$k_at" -le "$k_start" ] || {
+            rm -rf "$K_RUN/out" "$K_RUN/ctl" "$K_RUN/followers" "$K_RUN/beat" "$K_RUN/start" "$K_RUN/timedout"
+            return 0
+          }
+          ;;
+      esac
+    done
+    k_part=$k_part$k_line
+    [ -z "$k_open" ] || k_send "$k_open"
+    read -r k_x <&6
+  done
+}
+
+# ---- from the bastion ----------------------------------------------------------------------------------------------------
+
+k_take() { # FILE LENGTH SHA256: the next bytes of stdin, checked, then renamed to FILE
+  dd bs="$2" count=1 iflag=fullblock of="$1.new" 2>/dev/null
+  case $(sha256sum <"$1.new") in
+    "$3 "*) mv -f "$1.new" "$1" ;;
+    *) rm -f "$1.new" && k_say "fatal DAMAGED ${1##*/}" ;;
+  esac
+}
+
+k_kill() { # SIGNAL: to the group of the running step, if that is still the same process
+  read -r k_pid k_born k_x <"$K_RUN/current" && [ -n "$k_pid" ] || return 0
+  { IFS= read -r k_s <"/proc/$k_pid/stat"; } 2>/dev/null || return 0
+  set -- "$1" ${k_s##*) }
+  shift
+  [ "${20}" = "$k_born" ] && kill "-$k_sig" "-$k_pid"
+}
+
+k_beats=0
+k_listen() {
+  while IFS= read -r k_cmd; do
+    set -- $k_cmd
+    case ${1:-} in
+      beat) k_beats=$((k_beats + 1)) && echo "$$ $k_beats" >"$K_RUN/beat" ;;
+      runner)
+        k_take "$K_RUN/runner" "$2" "$3"
+        [ ! -e "$K_RUN/runner" ] || k_launch
+        ;;
+      seg) k_take "$K_RUN/seg.$2" "$3" "$4" ;;
+      blob) # NAME BYTES SHA256(of this part) last|more SHA256(of the whole)
+        k_take "$K_RUN/blobs/.part" "$3" "$4"
+        cat "$K_RUN/blobs/.part" >>"$K_RUN/blobs/.$2"
+        if [ "$5" = last ]; then
+          case $(sha256sum <"$K_RUN/blobs/.$2") in
+            "$6 "*) mv -f "$K_RUN/blobs/.$2" "$K_RUN/blobs/$2" ;;
+            *) rm -f "$K_RUN/blobs/.$2" && k_say "fatal DAMAGED blob" ;;
+          esac
+        fi
+        ;;
+      stop) : >"$K_RUN/stop" ;;
+      abort)
+        : >"$K_RUN/stop"
+        k_sig=TERM && k_kill
+        (sleep 5 && k_sig=KILL && k_kill) >/dev/null 2>&1 &
+        ;;
+      fin) echo "$2" >"$K_RUN/fin" ;;
+    esac
+    k_wake
+  done
+}
+
+k_stream &
+k_streamer=$!
+k_listen

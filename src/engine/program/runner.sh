@@ -1,0 +1,410 @@
+# The runner (POSIX sh; dash, bash, BusyBox): executes a node's segments, journals them, and outlives the connection.
+# It is a process of its own; the follower (host.sh) streams its journal to the bastion and brings what the bastion
+# sends as files: seg.N, blobs/NAME, stop, fin, attached. A line in the FIFO `ctl` only wakes it up to look again.
+#
+# Given: k_nonce K_STATE K_RUN K_RUNID K_WHO K_NODE K_DRY K_GRANTED k_seg k_changed k_failed K_LIB (text of step.sh).
+# Journal: one line an event, `NONCE TYPE ARGS`, only ever appended (fd 5). Nothing here kills by a pid from a file name,
+# and group kills go only through the shell's builtin, after pid and start time were compared.
+
+umask 077
+LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/nix/var/nix/profiles/default/bin
+export LC_ALL PATH
+unset CDPATH ENV IFS
+trap '' HUP
+exec 5>>"$K_RUN/journal" 8<>"$K_RUN/ctl"
+read -r K_BOOT_ID </proc/sys/kernel/random/boot_id
+k_applied= k_oks= k_stop= k_evidence= k_ticker= k_step_n=0
+for k_x in $k_changed; do eval "o_$k_x=changed"; done
+
+k_event() {
+  printf '%s %s\n' "$k_nonce" "$*" >&5
+  k_poke
+}
+
+# A FIFO opened for reading and writing never blocks, also without a reader.
+k_poke() {
+  for k_p in "$K_RUN"/followers/*/poke; do [ ! -p "$k_p" ] || echo . 1<>"$k_p"; done
+}
+
+k_wake() {
+  [ ! -p "$K_RUN/ctl" ] || echo . 1<>"$K_RUN/ctl"
+}
+
+# k_birth PID: k_born = start time of a living process (proc(5), field 22), fails if there is none or it is a zombie.
+k_birth() {
+  { IFS= read -r k_s <"/proc/$1/stat"; } 2>/dev/null || return 1
+  set -- ${k_s##*) }
+  case $1 in Z | X) return 1 ;; esac
+  k_born=${20}
+}
+
+# ---- the lock (runner.md, section 5): the highest generation counts and is never deleted -----------------------------
+
+k_highest() {
+  k_top=0
+  for k_l in "$K_STATE"/lock/*; do
+    k_n=${k_l##*/}
+    case $k_n in '' | *[!0-9]*) continue ;; esac
+    [ "$k_n" -le "$k_top" ] || k_top=$k_n
+  done
+}
+
+# k_held PID:BIRTH:BOOT:RUN:WHO: true while that runner, or the process group of the step it left, lives in this boot.
+k_held() {
+  case $1 in *:*:"$K_BOOT_ID":*) ;; *) return 1 ;; esac
+  k_rest=${1#*:*:*:}
+  k_hpid=${1%%:*} k_hborn=${1#*:}
+  if k_birth "$k_hpid" && [ "$k_born" = "${k_hborn%%:*}" ]; then return 0; fi
+  { read -r k_hpid k_hborn k_x <"$K_STATE/runs/${k_rest%%:*}/current"; } 2>/dev/null || return 1
+  [ -n "$k_hpid" ] || return 1
+  if k_birth "$k_hpid"; then [ "$k_born" = "$k_hborn" ]; else kill -0 "-$k_hpid" 2>/dev/null; fi
+}
+
+k_lock() {
+  k_birth $$ || return 1
+  k_me=$$:$k_born:$K_BOOT_ID:$K_RUNID:$K_WHO
+  k_tries=0
+  while [ $((k_tries += 1)) -le 50 ]; do
+    k_highest
+    k_found=$k_top k_old=
+    if [ "$k_top" != 0 ]; then
+      k_old=$(readlink "$K_STATE/lock/$k_top") || continue
+      if k_held "$k_old"; then
+        k_event "lock held $k_old"
+        return 1
+      fi
+    fi
+    k_mine=$((k_found + 1))
+    ln -s "$k_me" "$K_STATE/lock/$k_mine" 2>/dev/null || continue
+    # Somebody who looked before our generation was made may have made a higher one since.
+    k_highest
+    if [ "$k_top" = "$k_mine" ]; then
+      k_prune "$k_mine"
+      case $k_old in '' | free) k_event "lock mine" ;; *) k_event "lock taken-over $k_old" ;; esac
+      return 0
+    fi
+    rm -f "$K_STATE/lock/$k_mine"
+  done
+  k_event "lock held ?:?:?:?:a race of many runs"
+  return 1
+}
+
+k_prune() {
+  for k_l in "$K_STATE"/lock/*; do
+    k_n=${k_l##*/}
+    case $k_n in '' | *[!0-9]*) continue ;; esac
+    [ "$k_n" -ge "$1" ] || rm -f "$k_l"
+  done
+}
+
+k_unlock() {
+  ln -s free "$K_STATE/lock/$((k_mine + 1))" && k_prune $((k_mine + 1))
+}
+
+# ---- waiting ---------------------------------------------------------------------------------------------------------
+
+# k_tick: once a second looks at the lease and at the running step's time limit, and wakes whoever waits.
+k_tick() {
+  [ -z "$k_ticker" ] || return 0
+  (
+    exec 5>&-
+    k_silent=0 k_lastbeat= k_for= k_secs=0
+    while sleep 1; do
+      kill -0 $$ 2>/dev/null || exit 0
+      k_beat=
+      { read -r k_beat <"$K_RUN/beat"; } 2>/dev/null
+      if [ "$k_beat" = "$k_lastbeat" ]; then k_silent=$((k_silent + 1)); else k_silent=0; fi
+      k_lastbeat=$k_beat
+      [ "$k_silent" -lt 30 ] || rm -f "$K_RUN/attached"
+      k_cpid=
+      { read -r k_cpid k_cborn k_limit k_cstep <"$K_RUN/current"; } 2>/dev/null
+      if [ -n "$k_cpid" ]; then
+        [ "$k_for" = "$k_cpid" ] || { k_for=$k_cpid k_secs=0; }
+        k_secs=$((k_secs + 1))
+        if [ "$k_limit" != 0 ] && [ "$k_secs" -ge "$k_limit" ] && k_birth "$k_cpid" && [ "$k_born" = "$k_cborn" ]; then
+          : >"$K_RUN/timedout"
+          if [ "$k_secs" -lt $((k_limit + 5)) ]; then kill -TERM "-$k_cpid"; else kill -KILL "-$k_cpid"; fi
+        fi
+        k_poke
+      fi
+      k_wake
+    done
+  ) </dev/null >/dev/null 2>&1 8>&- &
+  k_ticker=$!
+}
+
+k_attached() {
+  { read -r k_apid <"$K_RUN/attached"; } 2>/dev/null && kill -0 "$k_apid" 2>/dev/null
+}
+
+# k_wait: sleeps until somebody woke us. Without a follower for ten minutes the run is abandoned (the lease).
+k_wait() {
+  k_tick
+  IFS= read -r k_x <&8
+  if k_attached; then
+    k_alone=
+  else
+    [ -n "$k_alone" ] || { k_alone=0 && k_event detached; }
+    k_alone=$((k_alone + 1))
+    [ "$k_alone" -lt "${K_LEASE:-600}" ] || k_end abandoned
+  fi
+  [ ! -e "$K_RUN/stop" ] || k_stop=1
+  [ ! -e "$K_RUN/fin" ] || { read -r k_x <"$K_RUN/fin" && k_end "$k_x"; }
+}
+
+# No new step starts while nobody watches.
+k_lease() {
+  [ ! -e "$K_RUN/stop" ] || k_stop=1
+  k_attached || k_tick
+  until k_attached || [ -n "$k_stop" ]; do k_wait; done
+  if [ -e "$K_RUN/fin" ]; then read -r k_x <"$K_RUN/fin" && k_end "$k_x"; fi
+}
+
+# k_need BLOB...: asks for blobs and waits for them; fails when the run is stopped meanwhile.
+k_need() {
+  k_missing=
+  for k_b in "$@"; do [ -e "$K_RUN/blobs/$k_b" ] || k_missing="$k_missing $k_b"; done
+  [ -n "$k_missing" ] || return 0
+  k_event "need$k_missing"
+  for k_b in $k_missing; do
+    until [ -e "$K_RUN/blobs/$k_b" ]; do
+      k_wait
+      [ -z "$k_stop" ] || return 1
+    done
+  done
+}
+
+# k_end OUTCOME: the runner's last act. Nothing secret stays; the journal does, until later runs prune it.
+k_end() {
+  k_flush
+  [ -n "$K_DRY" ] || k_status "$1"
+  k_unlock
+  [ -z "$k_ticker" ] || kill "$k_ticker" 2>/dev/null
+  rm -rf "$K_RUN/blobs" "$K_RUN/tmp" "$K_RUN"/seg.* "$K_RUN/runner" "$K_RUN/current" "$K_RUN/fin" "$K_RUN/stop"
+  k_event "bye $1"
+  exit 0
+}
+
+# ---- status file and milestones --------------------------------------------------------------------------------------
+
+# k_json TEXT: k_e = TEXT for a JSON string. What stands here is ours (ids, times), so this is a safety net.
+k_json() {
+  k_e=
+  k_rest=$1
+  while [ -n "$k_rest" ]; do
+    k_c=${k_rest%"${k_rest#?}"}
+    k_rest=${k_rest#?}
+    case $k_c in '"' | '\') k_e=$k_e\\$k_c ;; [[:cntrl:]]) k_e="$k_e " ;; *) k_e=$k_e$k_c ;; esac
+  done
+}
+
+# k_status STATE: what the next operator finds on the node itself; the agent goes on with it later.
+k_status() {
+  k_now=$(date -u +%Y-%m-%dT%H:%M:%SZ)
+  k_json "${k_title:-}" && k_t=$k_e
+  k_json "${k_error:-}" && k_er=$k_e
+  k_json "$K_NODE" && k_no=$k_e
+  printf '{"node":"%s","run":"%s","state":"%s","step":"%s","milestones":[%s],"error":"%s","updated":"%s"}\n' \
+    "$k_no" "$K_RUNID" "$1" "$k_t" "${k_milestones:-}" "$k_er" "$k_now" >"$K_STATE/.status.new" &&
+    mv -fT "$K_STATE/.status.new" "$K_STATE/status.json"
+  printf '%s %s %s %s%s\n' "$k_now" "$K_RUNID" "$1" "${k_title:-}" "${k_error:+: $k_error}" >>"$K_STATE/onboarding.log"
+}
+
+# ---- batched evidence ------------------------------------------------------------------------------------------------
+
+# k_look_at STAT_PATH... -- SHA_PATH...: one stat and one sha256sum over everything that quick lines speak of.
+k_look_at() {
+  k_paths=
+  while [ "$1" != -- ]; do
+    k_q "$1" && k_paths="$k_paths $k_e"
+    shift
+  done
+  shift
+  k_evidence=$K_NL
+  [ -z "$k_paths" ] || eval "k_evidence=\$k_evidence\$(stat -c 'm %f %n${K_NL}u %U %n${K_NL}g %G %n${K_NL}l %N' -- $k_paths 2>/dev/null)\$K_NL"
+  [ $# = 0 ] || k_evidence=$k_evidence$(sha256sum -- "$@" 2>/dev/null)$K_NL
+}
+
+k_q() {
+  case $1 in *\'*) return 1 ;; esac
+  k_e="'$1'"
+}
+
+# k_quick LINES: true if every line stands in the evidence; `-LINE` must not.
+k_quick() {
+  k_rest=$1
+  while [ -n "$k_rest" ]; do
+    k_line=${k_rest%%"$K_NL"*}
+    case $k_line in
+      -*) case $k_evidence in *" ${k_line#-}$K_NL"*) return 1 ;; esac ;;
+      +*) case $k_evidence in *" ${k_line#+}$K_NL"*) ;; *) return 1 ;; esac ;;
+      *) case $k_evidence in *"$K_NL$k_line$K_NL"*) ;; *) return 1 ;; esac ;;
+    esac
+    case $k_rest in *"$K_NL"*) k_rest=${k_rest#*"$K_NL"} ;; *) k_rest= ;; esac
+  done
+}
+
+k_flush() {
+  [ -z "$k_oks" ] || { k_x=$k_oks k_oks= && k_event "quick$k_x"; }
+}
+
+# ---- steps -----------------------------------------------------------------------------------------------------------
+
+# k_reader STREAM: keeps a step's output from its FIFO in chunks of at most 1 MiB, the first and the last two.
+k_reader() {
+  (
+    exec 5>&- 8>&- <"$K_RUN/out/$i.$1.fifo"
+    k_n=0
+    while dd bs=4096 count=256 of="$K_RUN/out/$i.$1.$k_n" 2>/dev/null && [ -s "$K_RUN/out/$i.$1.$k_n" ]; do
+      if [ "$k_n" -gt 3 ]; then
+        k_size=$(stat -c %s "$K_RUN/out/$i.$1.$((k_n - 3))")
+        k_lost=0
+        { read -r k_lost <"$K_RUN/out/$i.$1.lost"; } 2>/dev/null
+        echo $((k_lost + k_size)) >"$K_RUN/out/$i.$1.lost"
+        rm -f "$K_RUN/out/$i.$1.$((k_n - 3))"
+      fi
+      k_n=$((k_n + 1))
+    done
+    : >"$K_RUN/out/$i.$1.done"
+    k_poke
+    k_wake
+  ) </dev/null >/dev/null 2>&1 &
+}
+
+# k_child: runs one step in a session of its own; sets k_rc.
+k_child() {
+  rm -f "$K_RUN/timedout"
+  if [ -n "$live" ]; then
+    mkfifo "$K_RUN/out/$i.o.fifo" "$K_RUN/out/$i.e.fifo"
+    k_reader o
+    k_reader e
+    k_o=$K_RUN/out/$i.o.fifo k_er2=$K_RUN/out/$i.e.fifo
+  else
+    k_o=$K_RUN/out/$i.o.0 k_er2=$K_RUN/out/$i.e.0
+  fi
+  printf '%s\n' "$K_LIB" "k_nonce=$k_nonce k_due=$k_due k_unsure=$k_unsure k_unique=$$-$k_step_n K_DRY=$K_DRY" \
+    "K_RUN='$K_RUN' K_STATE='$K_STATE' K_TMP='$K_RUN/tmp' K_NODE='$K_NODE' K_BOOT_ID=$K_BOOT_ID K_GRANTED='$K_GRANTED'" \
+    "$tx" | setsid /bin/sh 8>&- >"$k_o" 2>"$k_er2" &
+  k_pid=$!
+  k_birth "$k_pid" && printf '%s %s %s %s\n' "$k_pid" "$k_born" "${to:-60}" "$i" >"$K_RUN/current"
+  wait "$k_pid"
+  k_rc=$?
+  : >"$K_RUN/current"
+  if [ -n "$live" ]; then
+    # The readers end within milliseconds, unless a daemon that the step left behind holds its output open.
+    k_patience=3
+    until [ -e "$K_RUN/out/$i.o.done" ] && [ -e "$K_RUN/out/$i.e.done" ] || [ "$((k_patience -= 1))" -lt 0 ]; do
+      IFS= read -r k_x <&8
+    done
+    rm -f "$k_o" "$k_er2"
+  fi
+  for k_x in "$K_RUN"/tmp/* "$K_RUN"/tmp/.[!.]*; do
+    case $k_x in */found | *'*') ;; *) rm -rf "$k_x" ;; esac
+  done
+}
+
+# k_step: one step, described by the variables that the segment sets: i (key), title, tx (its shell's text), and
+# optionally q (quick lines), early (blobs its probe needs), rs / ch (keys it restarts on / changes on), fo (keys whose
+# failure it answers), to (seconds), live, rg (register its stdout), ms (milestone).
+k_step() {
+  k_step_n=$((k_step_n + 1))
+  eval "k_x=\${o_$i:-}"
+  if [ -n "$k_stop" ]; then return; fi
+  if [ -n "$k_failed" ]; then
+    case " $fo " in *" $k_failed "*) ;; *) return ;; esac
+  elif [ -n "$fo" ]; then
+    k_oks="$k_oks" && k_flush && k_event "end $i skipped 0 nothing failed"
+    eval "o_$i=skipped"
+    return
+  fi
+  k_due= k_why=
+  for k_w in $rs $ch; do
+    eval "k_x=\${o_$k_w:-}"
+    case $k_x in changed | would) k_due=1 k_why="changed $k_w" ;; esac
+  done
+  if [ -e "$K_STATE/owed/$i" ]; then k_due=1 k_why=owed; fi
+  if [ -n "$ch" ] && [ -z "$k_due" ]; then
+    k_flush
+    k_event "end $i skipped 0 nothing it watches changed"
+    eval "o_$i=skipped"
+    return
+  fi
+  if [ -z "$k_due$k_applied" ] && [ -n "$q" ] && k_quick "$q"; then
+    k_oks="$k_oks $i"
+    eval "o_$i=ok"
+    [ -z "$ms" ] || k_milestone
+    return
+  fi
+  k_lease
+  [ -z "$k_stop" ] || return 0
+  k_flush
+  k_event "start $i $k_why"
+  k_tick
+  k_need $early || return 0
+  k_child
+  while [ "$k_rc" = 20 ]; do
+    k_need $late || return 0
+    k_child
+  done
+  [ -z "$rg" ] || k_stdout
+  case $k_rc in
+    0) k_o2=ok ;;
+    10) k_o2=changed k_applied=1 ;;
+    11) k_o2=would k_unsure=1 k_applied=1 ;;
+    12) k_o2=skipped ;;
+    14) k_o2=unknown ;;
+    *) k_o2=failed ;;
+  esac
+  if [ -e "$K_RUN/timedout" ]; then k_o2=failed k_rc=timeout; fi
+  eval "o_$i=$k_o2"
+  case $k_o2 in
+    ok | changed) [ -n "$K_DRY" ] || { [ -z "$k_due" ] || rm -f "$K_STATE/owed/$i"; } ;;
+    failed) [ -n "$k_failed" ] || { k_failed=$i k_error="failed at $title"; } ;;
+  esac
+  k_event "end $i $k_o2 $k_rc"
+  k_title=$title
+  case $k_o2 in
+    ok | changed | would | skipped | unknown) [ -z "$ms" ] || k_milestone ;;
+  esac
+  [ -n "$K_DRY" ] || [ "$k_o2" = ok ] || k_status running
+}
+
+k_milestone() {
+  k_json "$ms" && k_milestones="${k_milestones:+$k_milestones,}\"$k_e\""
+  k_flush
+  k_event "milestone $i $ms"
+  [ -n "$K_DRY" ] || k_status "$ms"
+}
+
+k_stdout() {
+  printf '%s stdout %s ' "$k_nonce" "$i" >&5
+  cat "$K_RUN/out/$i.o.0" 2>/dev/null | head -c 65536 | tr -d '\000' |
+    sed -e 's/\\/\\\\/g' -e 's/$/\\n/' | tr -d '\n' >&5
+  echo >&5
+}
+
+# k_facts: gathers the node's facts by the text given, in a subshell; each line NAME=VALUE.
+k_facts() {
+  k_flush
+  mkdir -p "$K_RUN/tmp"
+  printf '%s\n' "$K_LIB" "k_nonce=$k_nonce k_i=facts K_STATE='$K_STATE' K_RUN='$K_RUN' k_as= k_found='$K_RUN/tmp/found'" \
+    'kt_facts=$(cat <<\K_FACTS' "$1" 'K_FACTS' ')' 'k_text facts; k_read fact; exit 0' |
+    setsid /bin/sh 8>&- >/dev/null 2>&1
+  k_event "facts-end"
+}
+
+# ---- main ------------------------------------------------------------------------------------------------------------
+
+k_unsure= k_alone=
+K_NL='
+'
+k_lock || exit 3
+mkdir -p "$K_RUN/tmp" "$K_RUN/blobs" "$K_RUN/out"
+while :; do
+  until [ -e "$K_RUN/seg.$k_seg" ]; do k_wait; done
+  k_event "segment $k_seg"
+  . "$K_RUN/seg.$k_seg"
+  k_flush
+  k_event "segment-end $k_seg ${k_failed:+failed}${k_stop:+stopped}"
+  k_seg=$((k_seg + 1))
+done

@@ -1,0 +1,258 @@
+# The library of a step's own shell (POSIX sh; dash, bash, BusyBox). The runner pipes this text, the step's variables
+# and the step's texts into `setsid sh`, so nothing of it is ever in argv or in a file. First part: what texts of
+# modules may call; the second part, from k_main on, is the engine's.
+#
+# Given: K_STATE K_RUN K_NODE K_BOOT_ID K_DRY K_GRANTED, k_i (number of the step), k_nonce, the texts kt_*, fd 5 (the
+# journal). Every text runs in a subshell with stdin /dev/null and fd 3 on a file of its own.
+
+K_NL='
+'
+
+# k_esc VALUE: k_e = VALUE on one line (back slash and line break escaped), the form in which facts travel.
+k_esc() {
+  k_e=$1
+  case $k_e in *\\* | *"$K_NL"*) ;; *) return 0 ;; esac
+  k_rest=$k_e k_e=
+  while :; do
+    case $k_rest in
+      *\\* | *"$K_NL"*)
+        k_head=${k_rest%%\\*}
+        case $k_head in
+          *"$K_NL"*) k_head=${k_head%%"$K_NL"*} k_e=$k_e$k_head'\n' k_rest=${k_rest#*"$K_NL"} ;;
+          *) k_e=$k_e$k_head'\\' k_rest=${k_rest#*\\} ;;
+        esac
+        ;;
+      *) k_e=$k_e$k_rest && return 0 ;;
+    esac
+  done
+}
+
+# fact NAME VALUE: one fact found.
+fact() {
+  k_esc "$2"
+  printf 'F %s=%s\n' "$1" "$k_e" >&3
+}
+
+# refuse CODE TEXT: ends this text; the step has failed with problem CODE. The first line of TEXT is its message.
+refuse() {
+  k_esc "$2"
+  printf 'R %s %s\n' "$1" "$k_e" >&3
+  exit 99
+}
+
+# note TEXT: one line of progress.
+note() {
+  k_esc "$1"
+  # A step that runs as another user has no journal: its notes are output.
+  { printf '%s note %s %s\n' "$k_nonce" "$k_i" "$k_e" >&5; } 2>/dev/null || printf '%s\n' "$1"
+}
+
+# had NAME: what the fact was before apply.
+had() {
+  case $k_have in
+    *"$K_NL$1="*) k_v=${k_have#*"$K_NL$1="} && printf '%s\n' "${k_v%%"$K_NL"*}" ;;
+    *) return 1 ;;
+  esac
+}
+
+# have CMD: true if CMD can be run.
+have() {
+  command -v "$1" >/dev/null 2>&1
+}
+
+# granted NAME...: true if a wipe was granted for one of these names of a disk.
+granted() {
+  for k_g in "$@"; do
+    case $K_NL$K_GRANTED$K_NL in *"$K_NL$k_g$K_NL"*) [ -z "$k_g" ] || return 0 ;; esac
+  done
+  return 1
+}
+
+# safe_parents FILE [OWNER]: refuses when somebody else could swap a folder above FILE (requirement S-6): one that is
+# writable for group or others without the sticky bit, or that belongs to a user other than root and OWNER.
+safe_parents() {
+  k_dir=$(cd -P "$(dirname "$1")" 2>/dev/null && pwd -P) || refuse FILE_NO_PARENT "the folder of $1 does not exist"
+  set -- "$1" "${2:-root}" /
+  k_part=${k_dir#/} k_sofar=
+  while [ -n "$k_part" ]; do
+    k_sofar=$k_sofar/${k_part%%/*}
+    set -- "$@" "$k_sofar"
+    case $k_part in */*) k_part=${k_part#*/} ;; *) k_part= ;; esac
+  done
+  k_file=$1 k_owner=$2
+  shift 2
+  k_unsafe=$(stat -c '%U %u %a %n' -- "$@" | while read -r k_user k_uid k_mode k_name; do
+    # 4-digit octal: leading digit odd = sticky; then the write bits of group and others.
+    case $k_mode in ????) k_special=${k_mode%???} k_mode=${k_mode#?} ;; *) k_special=0 ;; esac
+    k_group=${k_mode#?} k_group=${k_group%?} k_other=${k_mode##??}
+    [ $((k_special & 1)) = 1 ] || [ $(((k_group | k_other) & 2)) = 0 ] || echo "$k_name is writable for others"
+    [ "$k_uid" = 0 ] || [ "$k_user" = "$k_owner" ] || [ "$k_uid" = "$k_owner" ] || echo "$k_name belongs to $k_user"
+  done)
+  [ -z "$k_unsafe" ] || refuse FILE_PARENT_UNSAFE "a folder above $k_file could be swapped by another user$K_NL$k_unsafe"
+}
+
+# put_file SRC DEST MODE OWNER GROUP: replaces DEST by a copy of SRC, all or nothing (requirement S-6): a temporary file
+# made with O_EXCL and 0600 in DEST's folder, content flushed, owner and mode set, renamed over DEST, folder flushed.
+# "-" keeps DEST's owner, group or mode (root, root and 0644 for a new file).
+put_file() {
+  k_mode=$3 k_own=$4 k_grp=$5
+  if [ -f "$2" ] && [ ! -L "$2" ]; then
+    k_now=$(stat -c '%a %U %G' -- "$2") || return 1
+    [ "$k_mode" != - ] || k_mode=${k_now%% *}
+    k_now=${k_now#* }
+    [ "$k_own" != - ] || k_own=${k_now%% *}
+    [ "$k_grp" != - ] || k_grp=${k_now#* }
+  fi
+  [ "$k_mode" != - ] || k_mode=0644
+  [ "$k_own" != - ] || k_own=root
+  [ "$k_grp" != - ] || k_grp=root
+  safe_parents "$2" "$k_own"
+  k_tmp=$(dirname "$2")/.kcore-$k_i-$k_unique
+  (umask 077 && set -C && : >"$k_tmp") || return 1
+  if ! { dd if="$1" of="$k_tmp" bs=65536 conv=notrunc,fsync 2>"$K_TMP/dd" &&
+    chown "$k_own:$k_grp" "$k_tmp" && chmod "$k_mode" "$k_tmp" && mv -fT "$k_tmp" "$2"; }; then
+    grep -v '^[0-9.]* *[0-9+]* records\|bytes.*copied' "$K_TMP/dd" >&2
+    rm -f "$k_tmp"
+    return 1
+  fi
+  sync "$(dirname "$2")" 2>/dev/null || sync
+}
+
+# backup_file FILE: keeps FILE as FILE.kcore-TIME and prints that name.
+backup_file() {
+  k_backup=$1.kcore-$(date +%Y%m%d%H%M%S)
+  cp -p -- "$1" "$k_backup" && printf '%s\n' "$k_backup"
+}
+
+# ---- the engine's part -------------------------------------------------------------------------------------------
+
+# k_text NAME: runs the text kt_NAME in a subshell; its facts and refusal go to $k_found, its exit status is returned.
+k_text() {
+  eval "k_text=\$kt_$1"
+  if [ -z "$k_as" ]; then
+    (
+      umask 022
+      eval "$k_text"
+    ) 3>"$k_found" </dev/null
+  else
+    # su gets the texts on stdin; the user it becomes can read nothing of the run's folder.
+    printf '%s\n' "$K_LIB" "k_i=$k_i k_nonce= k_as= K_TMP=/tmp K_DRY=$K_DRY K_NODE='$K_NODE'" "$k_secrets" \
+      "exec </dev/null 5>&-" "$k_text" | su -s /bin/sh "$k_as" -c 'umask 022; eval "$(cat)"' 3>"$k_found" 5>&-
+  fi
+}
+
+# k_read TYPE: passes the facts of the last text on to the journal as TYPE, keeps them in k_facts; 99 if it refused.
+k_read() {
+  k_facts=$K_NL
+  while IFS= read -r k_line; do
+    case $k_line in
+      'F '*) k_facts=$k_facts${k_line#F }$K_NL && [ -z "$1" ] || printf '%s %s %s %s\n' "$k_nonce" "$1" "$k_i" "${k_line#F }" >&5 ;;
+      'R '*) printf '%s refused %s %s\n' "$k_nonce" "$k_i" "${k_line#R }" >&5 && return 99 ;;
+    esac
+  done <"$k_found"
+}
+
+# k_equal: true if every line of k_want stands in k_facts.
+k_equal() {
+  k_rest=$k_want
+  while [ -n "$k_rest" ]; do
+    case $k_facts in *"$K_NL${k_rest%%"$K_NL"*}$K_NL"*) ;; *) return 1 ;; esac
+    case $k_rest in *"$K_NL"*) k_rest=${k_rest#*"$K_NL"} ;; *) k_rest= ;; esac
+  done
+}
+
+# k_look TYPE: probes; 0 = in order, 1 = differs, 2 = cannot tell, 99 = refused.
+k_look() {
+  # The step keys `creates` and `unless`: they hold, so the step is in order whatever the module would say.
+  if [ -n "$k_creates" ] && { [ -e "$k_creates" ] || [ -L "$k_creates" ]; }; then return 0; fi
+  if [ -n "$kt_unless" ]; then k_text unless >/dev/null 2>&1 && return 0; fi
+  [ -z "$k_always" ] || return 1
+  k_text probe
+  k_status=$?
+  k_read "$1" || return 99
+  [ "$k_status" = 0 ] || return 2
+  k_equal
+}
+
+k_show() {
+  [ -n "$kt_show" ] || return 0
+  printf '%s show %s ' "$k_nonce" "$k_i" >&5
+  (eval "$kt_show") 3>"$k_found" 2>/dev/null </dev/null | head -c 65536 | tr -d '\000' |
+    sed -e 's/\\/\\\\/g' -e 's/$/\\n/' | tr -d '\n' >&5
+  echo >&5
+}
+
+# k_blobs: exit status 20 asks the runner for the blobs that are not here yet; it runs the step again when they are.
+k_blobs() {
+  for k_b in $k_late; do [ -e "$K_RUN/blobs/$k_b" ] || exit 20; done
+}
+
+# k_change TEXT: the guard, then apply or react. Before it a reaction is owed to every step that watches this one: a
+# crash in between must not forget it (runner.md, section 3).
+k_change() {
+  if [ -n "$kt_guard" ] && [ "$1" = apply ]; then
+    k_text guard
+    k_status=$?
+    k_read '' || exit 13
+    [ "$k_status" = 0 ] || exit 13
+  fi
+  [ -z "$K_DRY" ] || exit 11
+  k_blobs
+  for k_o in $k_owes; do : >"$K_STATE/owed/$k_o" || exit 13; done
+  printf '%s apply %s %s\n' "$k_nonce" "$k_i" "$1" >&5
+  k_text "$1"
+  k_status=$?
+  k_read '' || k_status=99
+  return $k_status
+}
+
+# Exit statuses: 0 in order, 10 changed, 11 would change, 12 skipped by onlyIf, 13 failed, 14 unknown, 15 did not
+# converge, 16 the probe failed, 17 an assertion that does not hold, 20 blobs are missing.
+k_main() {
+  k_found=$K_TMP/found k_have=
+  k_left=${k_attempts:-1}
+  if [ -n "$kt_onlyif" ] && ! k_text onlyif; then exit 12; fi
+  while :; do
+    k_left=$((k_left - 1))
+    k_once
+    k_result=$?
+    # One more attempt: of a wait that does not hold yet, or of an apply that failed. Never in a dry run.
+    case $k_result in 13 | 15 | 16 | 17) [ "$k_left" -gt 0 ] && [ -z "$K_DRY" ] || exit $k_result ;; *) exit $k_result ;; esac
+    printf '%s retry %s %s\n' "$k_nonce" "$k_i" "$k_left" >&5
+    sleep "$k_interval"
+  done
+}
+
+k_once() {
+  (
+    k_look have
+    case $? in
+      0)
+        [ -n "$k_due" ] || exit 0
+        k_have=$k_facts
+        if [ -n "$kt_react" ]; then k_what=react; elif [ -n "$kt_apply" ]; then k_what=apply; else exit 0; fi
+        k_change $k_what || exit 13
+        ;;
+      1)
+        k_have=$k_facts
+        if [ -z "$kt_apply" ]; then
+          [ -z "$k_unsure" ] || exit 14
+          exit 17
+        fi
+        k_show
+        k_change apply || exit 13
+        [ -z "$k_due" ] || [ -z "$kt_react" ] || k_change react || exit 13
+        ;;
+      2)
+        [ -z "$k_unsure" ] || exit 14
+        exit 16
+        ;;
+      *) exit 13 ;;
+    esac
+    # A step that ends the boot cannot look again; one without a test of its own has nothing to look at.
+    [ -z "$k_ends" ] || exit 10
+    if [ -n "$k_always" ] && [ -z "$k_creates$kt_unless" ]; then exit 10; fi
+    k_look now
+    case $? in 0) exit 10 ;; 1) exit 15 ;; 2) exit 16 ;; *) exit 13 ;; esac
+  )
+}

@@ -1,0 +1,180 @@
+import { spawnSync } from "node:child_process";
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { randomBytes } from "node:crypto";
+import { KcoreError, type Problem } from "#errors/problem.ts";
+import type { ErrorCode } from "#errors/codes.ts";
+import { blobOf } from "#engine/module/blob.ts";
+import type { Facts, ModuleDefinition, Step, StepContext } from "#engine/module/define.ts";
+import { compileStep, standaloneText } from "#engine/program/compile-step.ts";
+import { unescapeLine } from "#engine/program/escape.ts";
+import type { PlannedStep } from "#engine/states/plan.ts";
+
+/** The shells on which every step must run. */
+export const shells = ["dash", "bash", "busybox sh"] as const;
+
+/** The context of a step under test; templates and files that were not given are refused. */
+export function contextOf(
+  overrides: Partial<StepContext> & { readonly files?: Readonly<Record<string, string>> } = {},
+): StepContext {
+  return {
+    node: "n1",
+    stateDir: "/var/lib/kcore",
+    readFile: (path) => {
+      const text = overrides.files?.[path];
+      if (text === undefined) throw new Error(`the test gave no file ${path}`);
+      return blobOf(text);
+    },
+    renderTemplate: (name) => {
+      throw new Error(`the test gave no template ${name}`);
+    },
+    ...overrides,
+  };
+}
+
+/** What the module makes of arguments, parsed as a state's would be. */
+export function stepOf(module: ModuleDefinition, args: unknown, context: StepContext = contextOf()): Step {
+  return module.step(module.args.parse(args), context);
+}
+
+export interface StepRun {
+  readonly outcome: "ok" | "changed" | "would-change" | "skipped" | "unknown" | "failed";
+  /** Exit status of the step's shell, see step.sh. */
+  readonly status: number;
+  /** What the first probe found, what the second did. */
+  readonly have: Facts;
+  readonly now: Facts;
+  readonly stdout: string;
+  readonly stderr: string;
+  readonly notes: readonly string[];
+  readonly shown?: string;
+  readonly problem?: Problem;
+}
+
+export interface StepRunOptions {
+  readonly dryRun?: boolean;
+  readonly granted?: readonly string[];
+  /** Programs put first on PATH; they must refuse what they were not taught. */
+  readonly bin?: Readonly<Record<string, string>>;
+  readonly env?: Readonly<Record<string, string>>;
+  readonly plan?: Partial<PlannedStep>;
+  /** A watched step changed, or a reaction is owed. */
+  readonly due?: boolean;
+  /** In a dry run: an earlier step would change. */
+  readonly unsure?: boolean;
+}
+
+const outcomes: Record<number, StepRun["outcome"]> = {
+  0: "ok",
+  10: "changed",
+  11: "would-change",
+  12: "skipped",
+  14: "unknown",
+};
+
+/**
+ * Runs a step for real, exactly as the runner does, in one of {@link shells}, or on a lab node with `ssh:COMMAND` where
+ * COMMAND is an ssh command line (blobs are not sent there, so only steps without them).
+ */
+export async function runStepOn(shell: string, step: Step, options: StepRunOptions = {}): Promise<StepRun> {
+  const folder = mkdtempSync(join(tmpdir(), "kcore-step-"));
+  try {
+    const plan: PlannedStep = {
+      id: "test/step",
+      title: "step",
+      state: "test",
+      module: "test",
+      at: { file: "test.yaml", line: 1, column: 1 },
+      step,
+      require: [],
+      onChanges: [],
+      restartOn: [],
+      onFailure: [],
+      sensitive: false,
+      ...options.plan,
+    };
+    const compiled = compileStep(plan, { owes: [], randomName: () => randomBytes(16).toString("hex") });
+    for (const name of ["tmp", "blobs", "bin", "owed"]) mkdirSync(join(folder, name), { mode: 0o700 });
+    for (const [name, blob] of compiled.blobs)
+      writeFileSync(join(folder, "blobs", name), await blob.read(), { mode: 0o600 });
+    for (const [name, text] of Object.entries(options.bin ?? {})) {
+      writeFileSync(join(folder, "bin", name), text.startsWith("#!") ? text : `#!/bin/sh\n${text}\n`);
+      chmodSync(join(folder, "bin", name), 0o755);
+    }
+    const remote = shell.startsWith("ssh:");
+    const text = standaloneText(compiled, {
+      k_nonce: "NONCE",
+      k_due: options.due ? "1" : "",
+      k_unsure: options.unsure ? "1" : "",
+      k_unique: "1-1",
+      K_DRY: options.dryRun ? "1" : "",
+      K_RUN: remote ? "/tmp/kcore-step" : folder,
+      K_STATE: remote ? "/tmp/kcore-step" : folder,
+      K_TMP: remote ? "/tmp/kcore-step/tmp" : join(folder, "tmp"),
+      K_NODE: "n1",
+      K_BOOT_ID: readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim(),
+      K_GRANTED: (options.granted ?? []).join("\n"),
+    }).render({ secret: String, blob: String });
+    const journal = join(folder, "journal");
+    const command = remote
+      ? `${shell.slice(4)} 'mkdir -p -m 700 /tmp/kcore-step/tmp /tmp/kcore-step/owed; setsid sh 5>/tmp/kcore-step/journal; s=$?; echo; echo ===JOURNAL; cat /tmp/kcore-step/journal; rm -rf /tmp/kcore-step; exit $s'`
+      : `exec ${shell} 5>'${journal}'`;
+    const child = spawnSync("/bin/sh", ["-c", command], {
+      input: `${text}\n`,
+      encoding: "utf8",
+      timeout: 60_000,
+      maxBuffer: 64 << 20,
+      env: {
+        PATH: `${join(folder, "bin")}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin`,
+        LC_ALL: "C",
+        ...options.env,
+      },
+    });
+    const [stdout = "", journalText] = remote
+      ? child.stdout.split("\n===JOURNAL\n")
+      : [child.stdout, readFileSync(journal, "utf8")];
+    return { ...readJournal(journalText ?? ""), ...outcomeOf(child.status ?? 255), stdout, stderr: child.stderr };
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+function outcomeOf(status: number): Pick<StepRun, "outcome" | "status"> {
+  return { outcome: outcomes[status] ?? "failed", status };
+}
+
+function readJournal(text: string): Pick<StepRun, "have" | "now" | "notes" | "shown" | "problem"> {
+  const have: Record<string, string> = {};
+  const now: Record<string, string> = {};
+  const notes: string[] = [];
+  let more: Partial<Pick<StepRun, "shown" | "problem">> = {};
+  for (const line of text.split("\n")) {
+    const [, type, rest = ""] = /^NONCE (\S+) \S+ ?(.*)$/.exec(line) ?? [];
+    if (type === "have" || type === "now") {
+      const at = rest.indexOf("=");
+      (type === "have" ? have : now)[rest.slice(0, at)] = unescapeLine(rest.slice(at + 1));
+    } else if (type === "note") notes.push(unescapeLine(rest));
+    else if (type === "show") more = { ...more, shown: unescapeLine(rest) };
+    else if (type === "refused") {
+      const [code = "", ...words] = rest.split(" ");
+      const [message = "", ...detail] = unescapeLine(words.join(" ")).split("\n");
+      more = {
+        ...more,
+        problem: { code: code as ErrorCode, message, ...(detail.length > 0 ? { detail: detail.join("\n") } : {}) },
+      };
+    }
+  }
+  return { have, now, notes, ...more };
+}
+
+/** The problems of a call that must fail as an expected failure. */
+export async function problemsOf(call: () => unknown): Promise<readonly Problem[]> {
+  try {
+    await call();
+  } catch (error) {
+    if (error instanceof KcoreError) return error.problems;
+    throw error;
+  }
+  throw new Error("nothing was thrown");
+}

@@ -1,0 +1,182 @@
+import { expect } from "chai";
+import {
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+  symlinkSync,
+  readdirSync,
+  chmodSync,
+  mkdirSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { blobOf } from "#engine/module/blob.ts";
+import { secret } from "#engine/module/secret.ts";
+import { sh } from "#engine/module/sh.ts";
+import { runStepOn, shells } from "#support/steps.ts";
+
+describe("a step's shell", () => {
+  let folder: string;
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), "kcore-test-"));
+  });
+  afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+  for (const shell of shells) {
+    describe(shell, () => {
+      it("leaves alone what is in order", async () => {
+        const run = await runStepOn(shell, { want: { a: "1" }, probe: sh`fact a 1; fact b 2`, apply: sh`echo no >&2` });
+        expect(run).to.include({ outcome: "ok", stderr: "" });
+        expect(run.have).to.deep.equal({ a: "1", b: "2" });
+      });
+
+      it("applies what differs and looks again", async () => {
+        const file = join(folder, "it's a file");
+        const step = {
+          want: { there: "yes" },
+          probe: sh`[ -e ${file} ] && fact there yes || fact there no`,
+          apply: sh`: >${file}`,
+        };
+        const run = await runStepOn(shell, step);
+        expect(run).to.include({ outcome: "changed" });
+        expect([run.have, run.now]).to.deep.equal([{ there: "no" }, { there: "yes" }]);
+        expect((await runStepOn(shell, step)).outcome).to.equal("ok");
+      });
+
+      it("fails what does not converge", async () => {
+        const run = await runStepOn(shell, { want: { a: "1" }, probe: sh`fact a 2`, apply: sh`true` });
+        expect(run).to.include({ outcome: "failed", status: 15 });
+      });
+
+      it("passes values with line breaks and back slashes", async () => {
+        const value = "a\\b\nc\\\\\n\nd'\"$x`";
+        const run = await runStepOn(shell, { want: { a: value }, probe: sh`fact a ${value}` });
+        expect(run.outcome).to.equal("ok");
+        expect(run.have).to.deep.equal({ a: value });
+      });
+
+      it("changes nothing in a dry run, but asks the guard", async () => {
+        const step = { want: { a: "1" }, probe: sh`fact a 2`, apply: sh`: >${join(folder, "x")}` };
+        expect((await runStepOn(shell, step, { dryRun: true })).outcome).to.equal("would-change");
+        const guarded = {
+          ...step,
+          guard: sh`granted S1 || refuse DISK_HAS_DATA "disk S1 holds data
+an ext4 file system"`,
+        };
+        const refused = await runStepOn(shell, guarded, { dryRun: true });
+        expect(refused.problem).to.deep.equal({
+          code: "DISK_HAS_DATA",
+          message: "disk S1 holds data",
+          detail: "an ext4 file system",
+        });
+        expect((await runStepOn(shell, guarded, { dryRun: true, granted: ["S0", "S1"] })).outcome).to.equal(
+          "would-change",
+        );
+        expect(readdirSync(folder)).to.deep.equal([]);
+      });
+
+      it("keeps exits of texts inside", async () => {
+        const run = await runStepOn(shell, {
+          want: { a: "1" },
+          probe: sh`fact a 2`,
+          apply: sh`echo broken >&2; exit 3`,
+        });
+        expect(run).to.include({ outcome: "failed", status: 13, stderr: "broken\n" });
+        expect((await runStepOn(shell, { want: { a: "1" }, probe: sh`exit 1` })).status).to.equal(16);
+      });
+
+      it("reacts when something it watches changed", async () => {
+        const file = join(folder, "log");
+        const step = {
+          want: { a: "1" },
+          probe: sh`fact a 1`,
+          apply: sh`exit 1`,
+          react: sh`[ "$(had a)" = 1 ] && echo reacted >>${file}`,
+        };
+        expect((await runStepOn(shell, step)).outcome).to.equal("ok");
+        expect((await runStepOn(shell, step, { due: true })).outcome).to.equal("changed");
+        expect(readFileSync(file, "utf8")).to.equal("reacted\n");
+      });
+
+      it("retries a wait until it holds", async () => {
+        const file = join(folder, "n");
+        const probe = sh`echo x >>${file}; fact lines "$(grep -c x ${file})"`;
+        const run = await runStepOn(shell, { want: { lines: "3" }, probe, retry: { attempts: 5, interval: 0 } });
+        expect(run.outcome).to.equal("ok");
+        expect(
+          (await runStepOn(shell, { want: { lines: "9" }, probe, retry: { attempts: 2, interval: 0 } })).status,
+        ).to.equal(17);
+      });
+
+      it("honours creates, unless and onlyIf", async () => {
+        const file = join(folder, "made");
+        const step = { want: {}, probe: sh``, apply: sh`echo ran; : >${file}`, always: true } as const;
+        const creates = { plan: { creates: file } };
+        expect((await runStepOn(shell, step, creates)).outcome).to.equal("changed");
+        expect((await runStepOn(shell, step, creates)).outcome).to.equal("ok");
+        expect((await runStepOn(shell, step, { plan: { unless: "true" } })).outcome).to.equal("ok");
+        expect((await runStepOn(shell, step, { plan: { unless: "false" } })).outcome).to.equal("failed");
+        expect((await runStepOn(shell, step, { plan: { onlyIf: "false" } })).outcome).to.equal("skipped");
+        expect((await runStepOn(shell, step)).outcome).to.equal("changed");
+      });
+
+      it("S-7 keeps secrets out of the text and gives them to the step", async () => {
+        const password = secret("it's $ecret\nwith lines");
+        const file = join(folder, "out");
+        const apply = sh`printf %s ${password} >${file}`;
+        expect(String(apply)).to.not.include("ecret");
+        const run = await runStepOn(shell, {
+          want: { a: "1" },
+          probe: sh`[ -s ${file} ] && fact a 1 || fact a 0`,
+          apply,
+        });
+        expect(run.outcome).to.equal("changed");
+        expect(readFileSync(file, "utf8")).to.equal(password.reveal());
+      });
+
+      it("runs as another user, who cannot read the run's folder", async () => {
+        const run = await runStepOn(
+          shell,
+          { want: { who: "nobody" }, probe: sh`fact who "$(id -un)"; ls "$K_RUN" 2>/dev/null && echo leak || :` },
+          { plan: { runAs: "nobody" } },
+        );
+        expect(run).to.include({ outcome: "ok", stdout: "" });
+      });
+
+      it("S-6 F-19 replaces files whole, with owner and mode, not through links", async () => {
+        chmodSync(folder, 0o755);
+        const [file, victim] = [join(folder, "f"), join(folder, "victim")];
+        writeFileSync(victim, "untouched");
+        symlinkSync(victim, file);
+        const blob = blobOf("new content\n");
+        const apply = sh`put_file ${blob} ${file} 0640 nobody root`;
+        const probe = sh`[ -L ${file} ] && fact link yes || fact link no`;
+        expect((await runStepOn(shell, { want: { link: "no" }, probe, apply })).outcome).to.equal("changed");
+        expect([readFileSync(file, "utf8"), readFileSync(victim, "utf8")]).to.deep.equal([
+          "new content\n",
+          "untouched",
+        ]);
+        expect([statSync(file).mode & 0o7777, statSync(file).uid]).to.deep.equal([0o640, 65534]);
+        expect(readdirSync(folder)).to.deep.equal(["f", "victim"]);
+      });
+
+      it("S-6 refuses a folder that another user could swap", async () => {
+        mkdirSync(join(folder, "open"));
+        chmodSync(join(folder, "open"), 0o777);
+        const file = join(folder, "open", "f");
+        const run = await runStepOn(shell, {
+          want: { a: "1" },
+          probe: sh`fact a 0`,
+          apply: sh`put_file /etc/hostname ${file} 0644 root root`,
+        });
+        expect(run.problem).to.deep.include({
+          code: "FILE_PARENT_UNSAFE",
+          detail: `${join(folder, "open")} is writable for others`,
+        });
+        expect(readdirSync(join(folder, "open"))).to.deep.equal([]);
+      });
+    });
+  }
+});
