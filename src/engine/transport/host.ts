@@ -22,6 +22,13 @@ export interface Channel {
   close(): void;
 }
 
+export interface ExecOptions {
+  /** Aborted while the channel opens: `exec` rejects; later: the channel is closed as by `close()`. */
+  readonly signal?: AbortSignal;
+  /** The first bytes of stdin; given here, they may travel with the request itself and save round trips. */
+  readonly input?: Uint8Array | string;
+}
+
 /** An open, authenticated connection to one host whose key was verified. */
 export interface Host {
   readonly name: string;
@@ -31,7 +38,7 @@ export interface Host {
    * Starts a command given to the user's login shell. Only constant texts of ours: values travel on stdin.
    * @throws KcoreError CHANNEL_REFUSED when the server allows no more channels (MaxSessions).
    */
-  exec(command: string, options?: { readonly signal?: AbortSignal }): Promise<Channel>;
+  exec(command: string, options?: ExecOptions): Promise<Channel>;
   /** A TCP connection made from the host to `address:port` (direct-tcpip). */
   forward(address: string, port: number, options?: { readonly signal?: AbortSignal }): Promise<Duplex>;
   /** Resolves with the reason once the connection is gone, whoever ended it; never rejects. */

@@ -1,0 +1,85 @@
+import ssh2 from "ssh2";
+import type {
+  AuthHandlerMiddleware,
+  Client,
+  IdentityCallback,
+  ParsedKey,
+  SignCallback,
+  SigningRequestOptions,
+} from "ssh2";
+import { signWithCallback, type AgentKey } from "./agent.ts";
+import type { Identity } from "./identity.ts";
+import { signNextRequest } from "./signed-at-once.ts";
+
+/** Offers keys in turn, and remembers for messages what was tried. */
+export interface Authentication {
+  readonly handler: AuthHandlerMiddleware;
+  readonly tried: string[];
+  /** What the server would still accept when the keys ran out. */
+  methods: readonly string[];
+  /** The server took a key and wants more: two factors. */
+  partial: boolean;
+  /** No key is left: what ssh2 reports next is final. */
+  exhausted: boolean;
+}
+
+/** An authentication by public keys only; never by a password, and never with the agent forwarded (S-9). */
+export function createAuthentication(
+  client: Client,
+  user: string,
+  identities: readonly Identity[],
+  onFailure: (error: unknown) => void,
+): Authentication {
+  const left = [...identities];
+  const state: Authentication = {
+    tried: [],
+    methods: [],
+    partial: false,
+    exhausted: false,
+    handler(methods, partialSuccess, next) {
+      if (methods) state.methods = methods as readonly string[];
+      state.partial ||= partialSuccess === true;
+      const identity = methods && !state.methods.includes("publickey") ? undefined : left.shift();
+      if (!identity) {
+        state.exhausted = true;
+        next(false as never);
+        return;
+      }
+      state.tried.push(`${identity.label} (${identity.key.type})`);
+      if (identities.length === 1) signNextRequest(client, identity, onFailure);
+      next(
+        identity.agent
+          ? { type: "agent", username: user, agent: new SingleKeyAgent(identity.agent) }
+          : { type: "publickey", username: user, key: identity.key as never },
+      );
+    },
+  };
+  return state;
+}
+
+/** An agent that knows one key: ssh2 offers all of an agent's keys at a stretch, we decide one at a time. */
+class SingleKeyAgent extends ssh2.BaseAgent<ParsedKey> {
+  readonly #agentKey: AgentKey;
+
+  constructor(agentKey: AgentKey) {
+    super();
+    this.#agentKey = agentKey;
+  }
+
+  override getIdentities(done: IdentityCallback<ParsedKey>): void {
+    done(undefined, [this.#agentKey.key]);
+  }
+
+  override sign(
+    _key: ParsedKey,
+    data: Buffer,
+    options: SigningRequestOptions | SignCallback,
+    done?: SignCallback,
+  ): void {
+    const callback = typeof options === "function" ? options : done;
+    const hash = typeof options === "function" ? undefined : (options.hash as "sha256" | "sha512" | undefined);
+    void signWithCallback(this.#agentKey, { data, hash }, (error, signature) => {
+      callback?.(error as Error | undefined, signature);
+    });
+  }
+}

@@ -1,0 +1,69 @@
+/** Bytes on their way from a stream to one reader, with a soft limit: the stream is told when to pause and go on. */
+export interface ChunkQueue extends AsyncIterable<Uint8Array> {
+  /** False when the limit is reached: pause the source until `onRoom` was called. */
+  push(chunk: Uint8Array): boolean;
+  /** No more will come; what is queued is still read. */
+  end(): void;
+  /** Ends at once and forgets what nobody read. */
+  discard(): void;
+  /** Resolves when `end` was called and everything was taken. */
+  readonly drained: Promise<void>;
+}
+
+/** A queue that asks its source to pause above `limit` bytes and to go on below half of it. One reader at a time. */
+export function createChunkQueue(limit: number, onRoom: () => void): ChunkQueue {
+  let chunks: Uint8Array[] = [];
+  let bytes = 0;
+  let full = false;
+  let ended = false;
+  let wake: (() => void) | undefined;
+  const { promise: drained, resolve: resolveDrained } = Promise.withResolvers<void>();
+
+  const stir = () => {
+    if (ended && chunks.length === 0) resolveDrained();
+    wake?.();
+    wake = undefined;
+  };
+  const take = (): Uint8Array | undefined => {
+    const chunk = chunks.shift();
+    if (chunk === undefined) return undefined;
+    bytes -= chunk.length;
+    if (full && bytes <= limit / 2) {
+      full = false;
+      onRoom();
+    }
+    return chunk;
+  };
+
+  return {
+    drained,
+    push(chunk) {
+      if (ended) return true;
+      chunks.push(chunk);
+      bytes += chunk.length;
+      if (bytes >= limit) full = true;
+      stir();
+      return !full;
+    },
+    end() {
+      ended = true;
+      stir();
+    },
+    discard() {
+      chunks = [];
+      bytes = 0;
+      ended = true;
+      stir();
+    },
+    async *[Symbol.asyncIterator]() {
+      for (;;) {
+        const chunk = take();
+        if (chunk !== undefined) yield chunk;
+        else if (ended) break;
+        else await new Promise<void>((resolve) => (wake = resolve));
+        // What was yielded has been taken: only now may the end be told.
+        stir();
+      }
+    },
+  };
+}

@@ -1,0 +1,93 @@
+import type { Duplex } from "node:stream";
+import { join } from "node:path";
+import { startDeadline, type Deadline } from "./deadline.ts";
+import { createNames, type Names } from "./dns.ts";
+import { checkEndpoint } from "./endpoint.ts";
+import type { HostKey, TrustedKeys } from "./host-key.ts";
+import { parseHostKey } from "./host-key.ts";
+import type { Connect, ConnectOptions, Endpoint } from "./host.ts";
+import type { Identities } from "./identity.ts";
+import { createJumps } from "./jumps.ts";
+import { lookUpKnownHost, readKnownHosts, type KnownHosts } from "./known-hosts.ts";
+import { openSocket } from "./socket.ts";
+
+export interface TransportOptions {
+  /** Where `.ssh` is looked for. */
+  readonly home: string;
+  /** The ssh-agent's socket, `SSH_AUTH_SOCK`. */
+  readonly agentSocket?: string;
+  /** Believed about hosts that the roster pins no key of; `~/.ssh/known_hosts` and `/etc/ssh/ssh_known_hosts`. */
+  readonly knownHostsFiles?: readonly string[];
+  readonly names?: Names;
+}
+
+/** Opens connections, and remembers for one run what they share: names, decrypted keys, jump hosts. */
+export interface Transport {
+  readonly connect: Connect;
+  /**
+   * The key that a host presents, and proves to hold; nothing is believed, and nobody is logged in. For
+   * `kcore roster trust`. Jump hosts on the way are verified and logged in to as usual.
+   * @throws KcoreError as `connect`, but for the host's own key.
+   */
+  scanHostKey(endpoint: Endpoint, options?: ConnectOptions): Promise<HostKey>;
+  /** Ends the connections to jump hosts that nobody uses any more. */
+  close(): Promise<void>;
+}
+
+const defaultTimeout = 10_000;
+
+/** A transport for one run. ssh2 is loaded when the first SSH connection is made, not before. */
+export function createTransport(options: TransportOptions): Transport {
+  const names = options.names ?? createNames();
+  const files = options.knownHostsFiles ?? [join(options.home, ".ssh", "known_hosts"), "/etc/ssh/ssh_known_hosts"];
+  let known: Promise<readonly KnownHosts[]> | undefined;
+  let identities: Promise<Identities> | undefined;
+
+  const trustedKeys = async ({ address, port, hostKeys }: Endpoint): Promise<TrustedKeys> => {
+    const found = lookUpKnownHost(await (known ??= Promise.all(files.map(readKnownHosts))), address, port);
+    const pinned = hostKeys.map(parseHostKey).filter((key): key is HostKey => key !== undefined);
+    // Pins are the roster's word, in git, seen by others: no file of this machine adds to them. A revocation does.
+    return hostKeys.length > 0 ? { ...found, keys: pinned, source: "the roster" } : found;
+  };
+  const findIdentities = async () => {
+    identities ??= import("./identity.ts").then(({ createIdentities }) => createIdentities(options));
+    return identities;
+  };
+  const dial = async (endpoint: Endpoint, { signal }: Deadline): Promise<Duplex> => {
+    const hop = endpoint.jump.at(-1);
+    if (hop) return jumps.dial({ ...hop, jump: endpoint.jump.slice(0, -1) }, endpoint, signal);
+    const addresses = await names.resolve(endpoint.address);
+    return openSocket({ name: endpoint.name, port: endpoint.port, addresses }, signal);
+  };
+
+  const connect: Connect = async (endpoint, { signal, timeout = defaultTimeout } = {}) => {
+    checkEndpoint(endpoint);
+    if (endpoint.transport === "local") return (await import("./local.ts")).openLocal(endpoint.name);
+    // Before the clock starts: a passphrase may have to be typed.
+    const [trusted, keys] = await Promise.all([trustedKeys(endpoint), (await findIdentities()).find(endpoint)]);
+    const { openSsh } = await import("./ssh2.ts");
+    const deadline = startDeadline(timeout, signal);
+    try {
+      const socket = await dial(endpoint, deadline);
+      return await openSsh({ endpoint, socket, trusted, identities: keys, signal: deadline.signal });
+    } finally {
+      deadline.release();
+    }
+  };
+  const jumps = createJumps(connect);
+
+  return {
+    connect,
+    async scanHostKey(endpoint, { signal, timeout = defaultTimeout } = {}) {
+      checkEndpoint(endpoint);
+      const { scanHostKey } = await import("./scan.ts");
+      const deadline = startDeadline(timeout, signal);
+      try {
+        return await scanHostKey(endpoint, await dial(endpoint, deadline), deadline.signal);
+      } finally {
+        deadline.release();
+      }
+    },
+    close: () => jumps.close(),
+  };
+}

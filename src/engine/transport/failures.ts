@@ -1,0 +1,50 @@
+import { exitCodes, KcoreError } from "#errors/problem.ts";
+import type { ErrorCode } from "#errors/codes.ts";
+
+/**
+ * Why a host could not be reached, or was lost:
+ * `busy` its sshd dropped the connection unheard (MaxStartups, penalties): try again later, with fewer at once;
+ * `timeout`, `refused`, `lost` the network; `dns` the name; `handshake` the two sides cannot talk to each other.
+ */
+export type UnreachableReason = "busy" | "timeout" | "refused" | "lost" | "dns" | "handshake";
+
+/** A host that cannot be reached now. Exit code 3. */
+export class HostUnreachable extends KcoreError {
+  readonly reason: UnreachableReason;
+
+  constructor(
+    reason: UnreachableReason,
+    problem: { message: string; hint?: string; detail?: string; code?: ErrorCode },
+    cause?: unknown,
+  ) {
+    super({ code: "HOST_UNREACHABLE", ...problem }, { cause, exitCode: exitCodes.unreachable });
+    this.reason = reason;
+  }
+}
+
+/** Whether trying again, later and with fewer connections or channels at once, may help (F-22). */
+export function isBusy(error: unknown): boolean {
+  if (error instanceof HostUnreachable) return error.reason === "busy";
+  return error instanceof KcoreError && error.problems.some(({ code }) => code === "CHANNEL_REFUSED");
+}
+
+/** A failure of one host that its operator has to mend; other hosts are not concerned. Exit code 1. */
+export function hostFailure(
+  problem: { code: ErrorCode; message: string; hint?: string; detail?: string },
+  cause?: unknown,
+): KcoreError {
+  return new KcoreError(problem, { cause, exitCode: exitCodes.failed });
+}
+
+/** What was being waited for was called off by its caller. */
+export function interrupted(what: string, cause?: unknown): KcoreError {
+  return new KcoreError(
+    { code: "INTERRUPTED", message: `${what} was called off` },
+    { cause, exitCode: exitCodes.interrupted },
+  );
+}
+
+/** The text of anything thrown. */
+export function textOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,76 @@
+import type { Duplex } from "node:stream";
+import { orAborted } from "./deadline.ts";
+import type { Connect, Endpoint, Host } from "./host.ts";
+
+/** Connections to jump hosts, each shared by all nodes behind it. */
+export interface Jumps {
+  /** A stream from the hop to the target's port; the hop is verified by its own pins and used by its own key (S-9). */
+  dial(hop: Endpoint, target: Pick<Endpoint, "address" | "port">, signal: AbortSignal): Promise<Duplex>;
+  close(): Promise<void>;
+}
+
+/** Milliseconds that an unused jump connection is kept for the next node. */
+const linger = 2000;
+
+interface Jump {
+  readonly host: Promise<Host>;
+  users: number;
+  timer?: NodeJS.Timeout | undefined;
+}
+
+/** A pool that connects to each hop once, however many nodes ask at the same time. */
+export function createJumps(connect: Connect): Jumps {
+  const jumps = new Map<string, Jump>();
+
+  const drop = (key: string, jump: Jump) => {
+    if (jumps.get(key) === jump) jumps.delete(key);
+  };
+  const reach = (hop: Endpoint): [string, Jump] => {
+    const key = keyOf(hop);
+    let jump = jumps.get(key);
+    if (!jump) {
+      // Without the caller's signal: others may wait for the same hop. It has a deadline of its own.
+      const made: Jump = { host: connect(hop), users: 0 };
+      jumps.set(key, (jump = made));
+      made.host.then(
+        (host) => host.closed.then(() => drop(key, made)),
+        () => drop(key, made),
+      );
+    }
+    return [key, jump];
+  };
+  const release = (key: string, jump: Jump) => {
+    if (--jump.users > 0) return;
+    jump.timer = setTimeout(() => {
+      drop(key, jump);
+      void jump.host.then((host) => host.close());
+    }, linger);
+  };
+
+  return {
+    async dial(hop, { address, port }, signal) {
+      const [key, jump] = reach(hop);
+      jump.users++;
+      clearTimeout(jump.timer);
+      try {
+        const host = await orAborted(jump.host, signal);
+        const stream = await host.forward(address, port, { signal });
+        stream.once("close", () => release(key, jump));
+        return stream;
+      } catch (error) {
+        release(key, jump);
+        throw error;
+      }
+    },
+    async close() {
+      const all = [...jumps.values()];
+      jumps.clear();
+      for (const { timer } of all) clearTimeout(timer);
+      await Promise.all(all.map(({ host }) => host.then((open) => open.close()).catch(() => undefined)));
+    },
+  };
+}
+
+function keyOf({ address, port, user, identityFile, hostKeys, jump }: Endpoint): string {
+  return JSON.stringify([address, port, user, identityFile ?? null, hostKeys, jump.map(keyOf)]);
+}

@@ -1,0 +1,72 @@
+import type { Client, ClientChannel } from "ssh2";
+import { innerOf } from "./inner-protocol.ts";
+
+/** A command was started; `rest` is what of its input is still to be written. */
+export interface Started {
+  readonly stream: ClientChannel;
+  readonly rest: Uint8Array | undefined;
+}
+
+export interface OneFlight {
+  exec(
+    command: string,
+    input: Uint8Array | string | undefined,
+    done: (error: Error | undefined, started?: Started) => void,
+  ): void;
+  /** A channel of another kind is being opened: the next one is not the first any more. */
+  passBy(): void;
+}
+
+/**
+ * Bytes of input that may go out before the server has named its window. OpenSSH grants 2 MiB as soon as the command
+ * runs, which is before it looks at them; dropbear 24 KiB unless told otherwise.
+ */
+const aheadOf: readonly (readonly [RegExp, number])[] = [
+  [/^OpenSSH_(\d{2,}|[7-9])\./, 1024 * 1024],
+  [/^dropbear_20[12]\d\./, 16 * 1024],
+];
+const packetLimit = 32 * 1024 - 1024;
+
+/**
+ * Starts commands; the first of a connection in one flight: channel open, exec request and input leave together instead
+ * of one round trip each. Both servers that this is done for number the first channel 0 and take requests in order; any
+ * other server, any later channel, and an ssh2 that looks different go the public way, one after the other.
+ */
+export function createOneFlight(client: Client): OneFlight {
+  let first = true;
+  const polite: OneFlight["exec"] = (command, input, done) => {
+    const rest = input === undefined ? undefined : Buffer.from(input);
+    client.exec(command, (error, stream) => (error ? done(error) : done(undefined, { stream, rest })));
+  };
+  return {
+    passBy: () => {
+      first = false;
+    },
+    exec(command, input, done) {
+      const inner = first ? innerOf(client) : undefined;
+      const ahead = aheadOf.find(([server]) => server.test(inner?.server ?? ""))?.[1];
+      first = false;
+      if (!inner || ahead === undefined) return polite(command, input, done);
+
+      const { protocol } = inner;
+      const bytes = Buffer.from(input ?? "");
+      const sent = Math.min(bytes.length, ahead);
+      const request = protocol.exec.bind(protocol);
+      protocol.exec = (channel, text, wantReply) => {
+        // ssh2's own request, made once the channel is confirmed: ours is already there, on channel 0.
+        protocol.exec = request;
+        if (channel !== 0) client.destroy();
+        else if (text !== command) request(channel, text, wantReply);
+      };
+      client.exec(command, (error, stream) => {
+        if (error) return done(error);
+        const { outgoing } = stream as unknown as { outgoing: { window: number } };
+        outgoing.window = Math.max(0, outgoing.window - sent);
+        done(undefined, { stream, rest: sent < bytes.length ? bytes.subarray(sent) : undefined });
+      });
+      request(0, command, true);
+      for (let at = 0; at < sent; at += packetLimit)
+        protocol.channelData(0, bytes.subarray(at, Math.min(sent, at + packetLimit)));
+    },
+  };
+}

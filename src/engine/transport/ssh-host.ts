@@ -1,0 +1,127 @@
+import type { Duplex } from "node:stream";
+import type { Client, ClientChannel } from "ssh2";
+import { DeadlinePassed, orAborted, startDeadline } from "./deadline.ts";
+import { HostUnreachable, hostFailure, interrupted, textOf } from "./failures.ts";
+import type { Channel, ExecOptions, Host } from "./host.ts";
+import { watchLiveness } from "./liveness.ts";
+import { createOneFlight } from "./one-flight.ts";
+import { createSshChannel } from "./ssh-channel.ts";
+
+/** Three keepalives of five seconds without any sign of life (F-2: found out within 20 s). */
+const silenceLimit = 15_000;
+/** Milliseconds for the server to open a channel; a loaded machine may need seconds to fork. */
+const openLimit = 30_000;
+/** Milliseconds for a farewell to be sent before the socket is torn down. */
+const closeLimit = 1000;
+
+export interface SshHostParts {
+  readonly client: Client;
+  readonly socket: Duplex;
+  readonly name: string;
+  readonly fingerprint: string;
+}
+
+/** The Host of an ssh2 client that is ready. */
+export function createSshHost({ client, socket, name, fingerprint }: SshHostParts): Host {
+  const { promise: closed, resolve: resolveClosed } = Promise.withResolvers<string>();
+  let reason: string | undefined;
+  const oneFlight = createOneFlight(client);
+
+  const stopWatching = watchLiveness(socket, silenceLimit, () => {
+    reason ??= `${name} gave no sign of life for ${silenceLimit / 1000} s`;
+    socket.destroy();
+  });
+  client.on("error", (error) => (reason ??= `the connection to ${name} was lost: ${textOf(error)}`));
+  client.on("close", () => {
+    stopWatching();
+    resolveClosed((reason ??= `${name} closed the connection`));
+  });
+
+  const lost = (what: string, cause?: unknown) =>
+    new HostUnreachable("lost", { message: `${what}: ${reason ?? `the connection to ${name} is gone`}` }, cause);
+
+  const open = async <T>(
+    what: string,
+    caller: AbortSignal | undefined,
+    start: (done: (error: Error | undefined, opened?: T) => void) => void,
+    dispose: (late: T) => void,
+    refuse: (error: Error) => Error,
+  ): Promise<T> => {
+    const deadline = startDeadline(openLimit, caller);
+    try {
+      // ssh2 throws when there is no connection any more.
+      const opening = new Promise<T>((resolve, reject) => {
+        start((error, opened) => (error || opened === undefined ? reject(error as Error) : resolve(opened)));
+      });
+      return await orAborted(opening, deadline.signal, dispose);
+    } catch (error) {
+      if (error instanceof DeadlinePassed)
+        throw new HostUnreachable("timeout", { message: `${name} does not open a channel: ${error.message}` }, error);
+      if (caller?.aborted) throw interrupted(what, error);
+      // A number of RFC 4254, section 5.1, is the server's own word; anything else came with the connection's end.
+      if ((error as { reason?: unknown }).reason === undefined && !isAlive(socket)) throw lost(what, error);
+      throw refuse(error as Error);
+    } finally {
+      deadline.release();
+    }
+  };
+
+  const exec = async (command: string, { signal, input }: ExecOptions = {}): Promise<Channel> => {
+    const opened = await open<{ stream: ClientChannel; rest: Uint8Array | undefined }>(
+      `starting a command on ${name}`,
+      signal,
+      (done) => oneFlight.exec(command, input, done),
+      ({ stream }) => stream.close(),
+      (error) =>
+        hostFailure(
+          {
+            code: "CHANNEL_REFUSED",
+            message: `${name} refuses another session on this connection: ${textOf(error)}`,
+            hint: "sshd's MaxSessions limits them; a forced command or a missing shell may also be the cause",
+          },
+          error,
+        ),
+    );
+    const channel = createSshChannel(opened.stream, name);
+    signal?.addEventListener("abort", () => channel.close(), { once: true });
+    // Its failure shows in the channel's end; nobody waits for this write.
+    if (opened.rest) channel.write(opened.rest).catch(() => undefined);
+    return channel;
+  };
+
+  const forward: Host["forward"] = async (address, port, { signal } = {}) => {
+    const stream = await open<ClientChannel>(
+      `connecting from ${name} to ${address} port ${port}`,
+      signal,
+      (done) => {
+        oneFlight.passBy();
+        client.forwardOut("127.0.0.1", 0, address, port, done);
+      },
+      (late) => late.close(),
+      (error) =>
+        hostFailure(
+          {
+            code: "FORWARD_FAILED",
+            message: `${name} does not connect to ${address} port ${port}: ${textOf(error)}`,
+            hint: "is that port open from there, and does its sshd allow it (AllowTcpForwarding, PermitOpen)?",
+          },
+          error,
+        ),
+    );
+    stream.on("error", () => undefined);
+    return stream;
+  };
+
+  const close = async () => {
+    reason ??= "closed by kcore";
+    client.end();
+    const timer = setTimeout(() => socket.destroy(), closeLimit);
+    await closed;
+    clearTimeout(timer);
+  };
+  return { name, fingerprint, closed, exec, forward, close };
+}
+
+function isAlive(socket: Duplex): boolean {
+  return socket.writable && !socket.destroyed;
+}

@@ -1,0 +1,158 @@
+import type { Duplex } from "node:stream";
+import ssh2 from "ssh2";
+import type { ClientErrorExtensions } from "ssh2";
+import { createAuthentication, type Authentication } from "./authentication.ts";
+import { DeadlinePassed } from "./deadline.ts";
+import { HostUnreachable, hostFailure, interrupted, textOf } from "./failures.ts";
+import { hostKeyAlgorithms, hostKeyOf, judgeHostKey, type HostKey, type TrustedKeys } from "./host-key.ts";
+import { hostKeyProblem } from "./host-key-problem.ts";
+import type { Endpoint, Host } from "./host.ts";
+import type { Identity } from "./identity.ts";
+import { safeAlgorithms } from "./ssh-algorithms.ts";
+import { createSshHost } from "./ssh-host.ts";
+
+/** What an SSH connection is made of; `connect.ts` finds it. */
+export interface SshParts {
+  readonly endpoint: Endpoint;
+  /** A connection to the endpoint's port: TCP, or a channel of a jump host. Owned by `openSsh` from here on. */
+  readonly socket: Duplex;
+  readonly trusted: TrustedKeys;
+  readonly identities: readonly Identity[];
+  /** Ends the handshake when it fires. */
+  readonly signal: AbortSignal;
+}
+
+/** Milliseconds between keepalives; that a connection is dead is decided in `liveness.ts`. */
+const keepaliveInterval = 5000;
+
+class ConnectionClosed extends Error {}
+
+type Phase = "key exchange" | "authentication";
+
+/**
+ * Key exchange, verification of the host's key, authentication. Nothing that concerns the user is sent before the key
+ * was verified: ssh2 asks for the verdict within the key exchange, and authentication needs its end.
+ * @throws KcoreError HOST_UNREACHABLE, HOST_KEY_UNKNOWN, HOST_KEY_CHANGED, HOST_KEY_REVOKED, AUTH_FAILED
+ */
+export async function openSsh({ endpoint, socket, trusted, identities, signal }: SshParts): Promise<Host> {
+  const client = new ssh2.Client();
+  let phase: Phase = "key exchange";
+  let accepted: HostKey | undefined;
+  const { promise: ready, resolve, reject } = Promise.withResolvers<void>();
+  const authentication = createAuthentication(client, endpoint.user, identities, reject);
+  const onAbort = () => reject(signal.reason as Error);
+  signal.addEventListener("abort", onAbort, { once: true });
+  if (signal.aborted) onAbort();
+
+  client.on("ready", resolve);
+  client.once("handshake", () => (phase = "authentication"));
+  client.on("error", (error: Error & ClientErrorExtensions) => {
+    // With these ssh2 goes on to the next key by itself.
+    if (error.level === "agent" || (error.level === "client-authentication" && !authentication.exhausted)) return;
+    reject(error);
+  });
+  client.on("close", () => reject(new ConnectionClosed("it was closed without a word")));
+
+  try {
+    client.connect({
+      sock: socket,
+      username: endpoint.user,
+      readyTimeout: 0,
+      keepaliveInterval,
+      keepaliveCountMax: Number.MAX_SAFE_INTEGER,
+      algorithms: safeAlgorithms(hostKeyAlgorithms(trusted.keys)),
+      authHandler: authentication.handler,
+      hostVerifier: (blob: Buffer) => {
+        const key = hostKeyOf(blob);
+        // A key that changes while connected (a new exchange) is as bad as one that changed before.
+        if (accepted) return accepted.key === key?.key;
+        const problem = key ? hostKeyProblem(endpoint, key, trusted, judgeHostKey(key, trusted)) : undefined;
+        if (problem || !key) reject(problem ?? new Error("the host key is malformed"));
+        else accepted = key;
+        return accepted !== undefined;
+      },
+    });
+    await ready;
+    return createSshHost({ client, socket, name: endpoint.name, fingerprint: accepted?.fingerprint ?? "" });
+  } catch (error) {
+    client.destroy();
+    socket.destroy();
+    throw explain(error, { endpoint, phase, authentication });
+  } finally {
+    signal.removeEventListener("abort", onAbort);
+  }
+}
+
+interface Circumstances {
+  readonly endpoint: Endpoint;
+  readonly phase: Phase;
+  readonly authentication: Authentication;
+}
+
+/** SSH_DISCONNECT_TOO_MANY… has no number; sshd gives protocol error (2) for it, RFC 4253 11.1 also 14. */
+const authenticationDisconnects: ReadonlySet<unknown> = new Set([2, 14]);
+
+function explain(error: unknown, { endpoint, phase, authentication }: Circumstances): Error {
+  const { name, user } = endpoint;
+  const where = `${endpoint.address} port ${endpoint.port}`;
+  if (error instanceof HostUnreachable || (error as Error).name === "KcoreError") return error as Error;
+  if (error instanceof DeadlinePassed)
+    return new HostUnreachable(
+      "timeout",
+      {
+        message: `${name} did not finish the ${phase} at ${where}: ${error.message}`,
+        hint:
+          phase === "authentication"
+            ? "slow name look-ups in sshd (UseDNS) or PAM may be the cause"
+            : "is it sshd that listens there?",
+      },
+      error,
+    );
+  const { level, code } = error as { level?: string; code?: unknown };
+  if (level === "client-authentication" || (phase === "authentication" && authenticationDisconnects.has(code)))
+    return authenticationFailed(endpoint, authentication, error);
+  if (error instanceof DOMException) return interrupted(`connecting to ${name}`, error);
+  const dropped = error instanceof ConnectionClosed || level === "protocol" || level === "client-socket";
+  if (phase === "key exchange" && dropped)
+    return new HostUnreachable(
+      "busy",
+      {
+        message: `${name} closed the connection at ${where} before the key exchange: ${textOf(error)}`,
+        hint: "sshd drops connections above its MaxStartups, and for a while those it holds for abuse: try with less concurrency",
+      },
+      error,
+    );
+  if (phase === "key exchange")
+    return new HostUnreachable(
+      "handshake",
+      {
+        message: `${name} and kcore could not agree on how to talk at ${where}: ${textOf(error)}`,
+        hint: "kcore needs curve25519, ecdh-sha2 or a diffie-hellman group with SHA-2, and no SHA-1",
+      },
+      error,
+    );
+  return new HostUnreachable(
+    "lost",
+    { message: `${name} closed the connection while ${user} logged in: ${textOf(error)}` },
+    error,
+  );
+}
+
+function authenticationFailed(
+  { name, user }: Endpoint,
+  { tried, methods, partial }: Authentication,
+  cause: unknown,
+): Error {
+  const accepts = methods.length > 0 ? `it accepts: ${methods.join(", ")}` : undefined;
+  return hostFailure(
+    {
+      code: "AUTH_FAILED",
+      message: partial
+        ? `${name} wants more than a key from ${user} (${methods.join(", ")}), which kcore cannot give`
+        : `${name} does not let ${user} log in with ${tried.length === 1 ? "this key" : "any of these keys"}`,
+      hint: `is the public key in ~${user}/.ssh/authorized_keys there, and may ${user} log in (PermitRootLogin, AllowUsers)?`,
+      detail: [...tried, ...(accepts === undefined ? [] : [accepts])].join("\n"),
+    },
+    cause,
+  );
+}

@@ -1,0 +1,28 @@
+import { readdir, readFile } from "node:fs/promises";
+
+/** The pids of all processes below `pid`, nearest first; only for processes that a test started itself. */
+export async function descendantsOf(pid: number): Promise<number[]> {
+  const parents = new Map<number, number[]>();
+  for (const entry of await readdir("/proc")) {
+    if (!/^\d+$/.test(entry)) continue;
+    const status = await readFile(`/proc/${entry}/stat`, "utf8").catch(() => "");
+    // The name, in brackets, may hold anything; the parent is the second field after it.
+    const parent = Number(status.slice(status.lastIndexOf(")") + 2).split(" ")[1]);
+    if (parent > 0) parents.set(parent, [...(parents.get(parent) ?? []), Number(entry)]);
+  }
+  const found: number[] = [];
+  for (let level = parents.get(pid) ?? []; level.length > 0;) {
+    found.push(...level);
+    level = level.flatMap((child) => parents.get(child) ?? []);
+  }
+  return found;
+}
+
+/** Sends a signal to one process; that it is gone already is fine. */
+export function signalProcess(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
+  }
+}

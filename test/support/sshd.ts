@@ -1,0 +1,52 @@
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { freePort } from "./ports.ts";
+import { makeKey, startServer, type SshServer, type TestUser } from "./ssh-server.ts";
+
+export interface SshdOptions {
+  /** More lines of sshd_config(5), before the usual ones: the first value of a keyword counts. */
+  readonly config?: readonly string[];
+  readonly users?: readonly TestUser[];
+  /** Types of host keys, ssh-keygen's names; the first one is pinned. */
+  readonly hostKeyTypes?: readonly string[];
+  readonly port?: number;
+}
+
+/** Starts a private OpenSSH server on a free loopback port. */
+export async function startSshd({
+  config = [],
+  users = [],
+  hostKeyTypes = ["ed25519"],
+  port,
+}: SshdOptions = {}): Promise<SshServer> {
+  const listen = port ?? (await freePort());
+  return await startServer({
+    label: "sshd",
+    program: "/usr/sbin/sshd",
+    packageName: "openssh-server",
+    port: listen,
+    users,
+    async prepare(folder) {
+      const publicKeys: string[] = [];
+      const lines = [...config, `Port ${listen}`, "ListenAddress 127.0.0.1"];
+      for (const type of hostKeyTypes) {
+        const file = join(folder, `host_${type}`);
+        publicKeys.push(await makeKey(file, type));
+        lines.push(`HostKey ${file}`);
+      }
+      lines.push(
+        "PidFile none",
+        "UsePAM no",
+        "PasswordAuthentication no",
+        "KbdInteractiveAuthentication no",
+        "PermitRootLogin prohibit-password",
+        "MaxStartups 100:30:200",
+        "LogLevel VERBOSE",
+        "PrintMotd no",
+      );
+      const file = join(folder, "sshd_config");
+      await writeFile(file, `${lines.join("\n")}\n`);
+      return { args: ["-D", "-e", "-f", file], hostKey: publicKeys[0] ?? "" };
+    },
+  });
+}
