@@ -1,7 +1,9 @@
 import type { Emit, RunEvent } from "#engine/events/event.ts";
 import type { OpenSession } from "#engine/run/session.ts";
+import type { SecretReference } from "#engine/roster/model.ts";
 import type { Connect } from "#engine/transport/host.ts";
 import type { ExitCode } from "#errors/problem.ts";
+import type { Action } from "./action.ts";
 
 /** What a run is asked to do; plain JSON, kept in the run's record, so that `runs resume` can do it again. */
 export interface RunRequest {
@@ -52,6 +54,12 @@ export interface RunDependencies {
     node?: string;
     secret: boolean;
   }) => Promise<string>;
+  /** The action of that name; undefined: there is none. Loads it when first asked. */
+  readonly actions: (name: string) => Promise<Action | undefined>;
+  /** All there are, for suggestions. */
+  readonly actionNames: readonly string[];
+  /** Reads a secret that the roster refers to. @throws KcoreError when it cannot be read. */
+  readonly readSecret: (reference: SecretReference) => Promise<string>;
   /** The CA passphrase given at start (file or environment), if any; else it is asked once. */
   readonly passphrase?: string;
   /** Events of the run's record so far, when it is resumed. */

@@ -1,0 +1,218 @@
+import type { Problem } from "#errors/problem.ts";
+import { Unknown } from "#engine/source/unknown.ts";
+import type { StageWork, WorkResult } from "#engine/run/session.ts";
+import type { StepDraft } from "#engine/states/plan.ts";
+import { runAction } from "./bastion.ts";
+import { conditionAgainst } from "./condition.ts";
+import type { Conductor } from "./conductor.ts";
+import type { PlannedStage } from "./plan.ts";
+import type { RunNode } from "./run-node.ts";
+import { isBug, problemOf } from "./trouble.ts";
+
+interface Ready {
+  readonly stage: PlannedStage;
+  readonly drafts: readonly StepDraft[];
+}
+
+/** How a node came out of its stages. */
+export interface LaneEnd {
+  readonly outcome: "ok" | "failed" | "unreachable" | "interrupted";
+  readonly problem?: Problem;
+  /** The stage that failed. */
+  readonly stage?: PlannedStage;
+}
+
+type Gate = { readonly go: readonly StepDraft[] } | { readonly left: true } | { readonly problem: Problem };
+
+/**
+ * Takes one node through stages, by itself: adjacent states go to it together, an action on the bastion or a value
+ * that an earlier stage gives cuts them. Stops at the first failure. Never rejects for what happens on the node.
+ */
+export async function walkLane(
+  run: Conductor,
+  node: RunNode,
+  stages: readonly PlannedStage[],
+  mayGoOn: () => boolean,
+): Promise<LaneEnd> {
+  let rest = stages;
+  while (rest[0] !== undefined) {
+    if (!mayGoOn()) return { outcome: "interrupted" };
+    const [stage] = rest;
+    if (stage.task.kind === "action") {
+      const end = await actOn(run, stage, node);
+      if (end.outcome !== "ok") return end;
+      rest = rest.slice(1);
+      continue;
+    }
+    const { group, consumed, problem } = await nextGroup(run, node, rest);
+    if (problem) return fail(run, node, stage, problem);
+    if (group.length > 0) {
+      const end = await perform(run, node, group);
+      if (end.outcome !== "ok") return end;
+    }
+    rest = rest.slice(consumed);
+  }
+  return { outcome: "ok" };
+}
+
+async function actOn(run: Conductor, stage: PlannedStage, node: RunNode): Promise<LaneEnd> {
+  const verdict = gateOf(run, stage, node);
+  if (verdict !== true) return verdict === false ? { outcome: "ok" } : fail(run, node, stage, verdict);
+  run.tracker.enter(stage.id);
+  const { outcome, problem } = await runAction(run, stage, node);
+  if (outcome === "failed") return fail(run, node, stage, problem as Problem);
+  if (outcome === "interrupted") {
+    run.tracker.leave(stage.id, node.name, "interrupted");
+    return { outcome, stage };
+  }
+  run.tracker.leave(stage.id, node.name, "ok");
+  return { outcome: "ok" };
+}
+
+function fail(run: Conductor, node: RunNode, stage: PlannedStage, problem: Problem): LaneEnd {
+  run.tracker.leave(stage.id, node.name, "failed");
+  return { outcome: "failed", problem, stage };
+}
+
+/** The stages from the first of `rest` on that go to the node in one piece. */
+async function nextGroup(
+  run: Conductor,
+  node: RunNode,
+  rest: readonly PlannedStage[],
+): Promise<{ readonly group: readonly Ready[]; readonly consumed: number; readonly problem?: Problem }> {
+  const group: Ready[] = [];
+  let consumed = 0;
+  for (const stage of rest) {
+    if (stage.task.kind === "action" || isCutBefore(stage, group)) break;
+    const gate = await open(run, node, stage);
+    if ("problem" in gate) {
+      // What stands before it is done first, so that the problem shows at its turn.
+      if (consumed === 0) return { group, consumed, problem: gate.problem };
+      break;
+    }
+    if ("go" in gate) group.push({ stage, drafts: gate.go });
+    consumed++;
+  }
+  return { group, consumed };
+}
+
+function isCutBefore(stage: PlannedStage, group: readonly Ready[]): boolean {
+  const last = group.at(-1);
+  if (last === undefined) return false;
+  const isTimed = stage.timeout !== undefined || last.stage.timeout !== undefined;
+  const isLook = stage.task.kind === "look" || last.stage.task.kind === "look";
+  return isTimed || isLook || group.some((ready) => stage.rests.has(ready.stage.register));
+}
+
+async function open(run: Conductor, node: RunNode, stage: PlannedStage): Promise<Gate> {
+  if (stage.task.kind === "action") throw new Error(`stage ${stage.id} has no steps`);
+  const verdict = gateOf(run, stage, node);
+  if (verdict === false) return { left: true };
+  if (verdict !== true) return { problem: verdict };
+  if (stage.task.kind === "look") return { go: [] };
+  try {
+    return { go: await stage.task.draft(run.scopeOf(node)) };
+  } catch (error) {
+    if (isBug(error)) run.noteBug();
+    return { problem: problemOf(error) };
+  }
+}
+
+/** Whether the stage has its turn on this node; when not, it is left with its reason. A problem: it cannot be told. */
+function gateOf(run: Conductor, stage: PlannedStage, node: RunNode): boolean | Problem {
+  const reason = stage.skip ?? conditionAgainst(run, stage, node);
+  if (typeof reason === "object") return reason;
+  if (reason === undefined) return true;
+  run.outputs.set(stage.register, node.name, new Unknown(`stage ${stage.id} (skipped)`));
+  run.tracker.leave(stage.id, node.name, "skipped", reason);
+  return false;
+}
+
+async function perform(run: Conductor, node: RunNode, group: readonly Ready[]): Promise<LaneEnd> {
+  const ids = group.map(({ stage }) => stage.id);
+  node.watch = (event) => {
+    if (event.type !== "step.started" && event.type !== "step.finished") return;
+    const index = ids.indexOf(event.stage);
+    for (const id of ids.slice(0, Math.max(0, index))) run.tracker.leave(id, node.name, "ok");
+    if (index >= 0) run.tracker.enter(event.stage);
+  };
+  try {
+    const result = await within(run, node, group);
+    return settle(run, node, group, result);
+  } catch (error) {
+    // A session promises not to reject: whatever comes here is a bug, and only this node pays for it.
+    run.noteBug();
+    return fail(run, node, (group[0] as Ready).stage, problemOf(error));
+  }
+}
+
+/** The session's work, ended by force when the stage has a limit and passes it. */
+async function within(run: Conductor, node: RunNode, group: readonly Ready[]): Promise<WorkResult> {
+  const [{ stage }] = group as readonly [Ready, ...Ready[]];
+  run.tracker.enter(stage.id);
+  const session = node.session();
+  let isLate = false;
+  const expire = (): void => {
+    isLate = true;
+    session.abort();
+  };
+  const timer = stage.timeout === undefined ? undefined : setTimeout(expire, stage.timeout * 1000);
+  try {
+    const work: readonly StageWork[] = group.map(({ stage: { id }, drafts }) => ({ stage: id, drafts }));
+    const result = await session.perform(stage.task.kind === "look" ? [] : work);
+    if (stage.task.kind === "look" && result.outcome === "done") {
+      if (stage.task.facts) run.deps.emit({ type: "node.facts", node: node.name, facts: await session.facts() });
+      return { ...result, finishedStages: new Set([stage.id]) };
+    }
+    if (!isLate || result.outcome === "done") return result;
+    return { ...result, outcome: "failed", problem: stageTooLong(stage, node) };
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function stageTooLong({ id, at, timeout }: PlannedStage, node: RunNode): Problem {
+  return {
+    code: "STAGE_TIMEOUT",
+    message: `stage “${id}” took longer than ${timeout} s on “${node.name}”`,
+    ...(at && { at }),
+    hint: "give the stage a longer “timeout”, or look at the step that was running",
+  };
+}
+
+function settle(run: Conductor, node: RunNode, group: readonly Ready[], result: WorkResult): LaneEnd {
+  const isDone = result.outcome === "done";
+  let broken: PlannedStage | undefined;
+  for (const { stage, drafts } of group) {
+    keepOutputs(run, node, stage, drafts, result);
+    if (isDone || (broken === undefined && result.finishedStages.has(stage.id))) {
+      run.tracker.leave(stage.id, node.name, "ok");
+    } else if (broken === undefined) {
+      broken = stage;
+      run.tracker.leave(stage.id, node.name, isInterrupted(result) ? "interrupted" : "failed");
+    }
+  }
+  if (isDone) return { outcome: "ok" };
+  const outcome = isInterrupted(result) ? "interrupted" : result.outcome === "unreachable" ? "unreachable" : "failed";
+  return { outcome, ...(result.problem && { problem: result.problem }), ...(broken && { stage: broken }) };
+}
+
+function isInterrupted({ outcome }: WorkResult): boolean {
+  return outcome === "interrupted" || outcome === "not-started";
+}
+
+/** `stages.NAME.REGISTER` of this node; in a dry run what was not applied is unknown. */
+function keepOutputs(
+  run: Conductor,
+  node: RunNode,
+  stage: PlannedStage,
+  drafts: readonly StepDraft[],
+  { registered }: WorkResult,
+): void {
+  const outputs = Object.create(null) as Record<string, unknown>;
+  for (const { register, title } of drafts) {
+    if (register === undefined || !registered.has(register)) continue;
+    outputs[register] = registered.get(register) ?? new Unknown(`${stage.id}/${title}`);
+  }
+  run.outputs.set(stage.register, node.name, outputs);
+}

@@ -1,0 +1,137 @@
+import type { SourcePosition } from "#errors/problem.ts";
+import type { NodeEntry } from "#engine/roster/model.ts";
+import type { StepDraft } from "#engine/states/plan.ts";
+import type { Action } from "./action.ts";
+
+/** How the nodes of a stage go through it. Absent values: all at once, as many as the run allows, no limit. */
+export interface Pace {
+  /** So many nodes, then a barrier, then the next ones. */
+  readonly batch?: number;
+  /** At most so many nodes at a time. */
+  readonly concurrency?: number;
+  /** One failed or unreachable node more than this, and no further node or stage starts. */
+  readonly maxFailures?: number;
+}
+
+/** What the expressions of a stage see beyond what is fixed for the whole run. */
+export interface StageScope {
+  readonly node?: NodeEntry;
+  /** The root `stages`; what no stage gave yet is an `Unknown` of source/unknown. */
+  readonly stages: Readonly<Record<string, unknown>>;
+}
+
+export type StageTask =
+  /** The steps of the scope's node. @throws KcoreError with every problem of the states for this node. */
+  | { readonly kind: "apply"; readonly draft: (scope: StageScope) => Promise<readonly StepDraft[]> }
+  /** @throws KcoreError when the arguments do not fit; UnknownValue when they rest on what is not known yet. */
+  | { readonly kind: "action"; readonly action: Action; readonly args: (scope: StageScope) => unknown }
+  /** Nothing but the connection, and with `facts` the node's facts: `kcore ping`, `kcore facts`. */
+  | { readonly kind: "look"; readonly facts: boolean };
+
+/** One stage of a run, ready to be carried out; an orchestration with waves has one for each wave. */
+export interface PlannedStage {
+  /** Unique in the run: the stage's id, from the second wave on with `@2`, `@3` … */
+  readonly id: string;
+  /** `stages.NAME` gives what it registered. */
+  readonly register: string;
+  readonly title: string;
+  readonly at?: SourcePosition;
+  /** In the order in which they start; absent: an action that concerns no single node, a barrier for all. */
+  readonly nodes?: readonly string[];
+  readonly pace: Pace;
+  /** Seconds. */
+  readonly timeout?: number;
+  /** Left out for this reason. */
+  readonly skip?: string;
+  /** Registered names of earlier stages that `when` and `with` rest on. */
+  readonly rests: ReadonlySet<string>;
+  /** @throws UnknownValue when it rests on what is not known yet; KcoreError when it is no boolean. */
+  readonly when?: (scope: StageScope) => boolean;
+  readonly task: StageTask;
+  /** What follows when this stage failed: for the failed node, or once if this stage concerns no single node. */
+  readonly onFailure: readonly PlannedStage[];
+}
+
+/** A part of a run: an action that all wait for, or adjacent stages that each node walks through on its own. */
+export type Part =
+  | { readonly kind: "barrier"; readonly stage: PlannedStage }
+  | {
+      readonly kind: "block";
+      readonly batches: readonly (readonly string[])[];
+      readonly pace: Pace;
+      readonly stages: readonly PlannedStage[];
+    };
+
+/** Joins adjacent stages over the same nodes with the same pace into blocks; keeps the order. */
+export function arrange(stages: readonly PlannedStage[]): readonly Part[] {
+  const groups: PlannedStage[][] = [];
+  for (const stage of stages) {
+    const group = groups.at(-1);
+    if (group?.[0] !== undefined && belongTogether(group[0], stage)) group.push(stage);
+    else groups.push([stage]);
+  }
+  return groups.map((group) => partOf(group as [PlannedStage, ...PlannedStage[]]));
+}
+
+function partOf(group: readonly [PlannedStage, ...PlannedStage[]]): Part {
+  const [{ nodes, pace }] = group;
+  if (nodes === undefined) return { kind: "barrier", stage: group[0] };
+  return { kind: "block", batches: batchesOf(nodes, pace.batch), pace, stages: group };
+}
+
+function belongTogether(first: PlannedStage, next: PlannedStage): boolean {
+  return (
+    first.nodes !== undefined &&
+    next.nodes !== undefined &&
+    first.nodes.length === next.nodes.length &&
+    first.nodes.every((node, index) => node === next.nodes?.[index]) &&
+    first.pace.batch === next.pace.batch &&
+    first.pace.concurrency === next.pace.concurrency &&
+    first.pace.maxFailures === next.pace.maxFailures
+  );
+}
+
+/** The nodes in groups of `size`, in order; one group when no size is given. */
+export function batchesOf(nodes: readonly string[], size = nodes.length): readonly (readonly string[])[] {
+  const step = Math.max(1, size);
+  return Array.from({ length: Math.ceil(nodes.length / step) }, (_, index) =>
+    nodes.slice(index * step, (index + 1) * step),
+  );
+}
+
+/** For each node the index of the last part that concerns it: after that part its session may end. */
+export function lastParts(parts: readonly Part[]): ReadonlyMap<string, number> {
+  return new Map(
+    parts.flatMap((part, index) =>
+      part.kind === "block" ? part.batches.flat().map((node) => [node, index] as const) : [],
+    ),
+  );
+}
+
+/** A number of nodes out of `total`: `3`, or a share such as `25%`, rounded down. */
+export function shareOf(limit: number | string, total: number): number {
+  return typeof limit === "number" ? limit : Math.floor((Number.parseFloat(limit) / 100) * total);
+}
+
+/** Which nodes a wave takes. */
+export interface Wave {
+  readonly nodes: readonly string[];
+  readonly batch?: number | string;
+}
+
+/**
+ * Splits nodes into waves: each wave takes what it matched and no earlier one took, in groups of its `batch`.
+ * Gives the nodes that no wave took as `left`.
+ */
+export function wavesOf(
+  nodes: readonly string[],
+  waves: readonly Wave[],
+): { readonly waves: readonly (readonly string[])[]; readonly left: readonly string[] } {
+  let left = nodes;
+  const taken = waves.flatMap(({ nodes: matched, batch }) => {
+    const mine = left.filter((node) => matched.includes(node));
+    left = left.filter((node) => !mine.includes(node));
+    return batchesOf(mine, batch === undefined ? undefined : shareOf(batch, mine.length));
+  });
+  return { waves: taken, left };
+}

@@ -1,0 +1,70 @@
+import type { Problem } from "#errors/problem.ts";
+import type { Emit, NodeOutcome, RunEventBody } from "#engine/events/event.ts";
+import type { NodeEntry } from "#engine/roster/model.ts";
+import type { NodeSession } from "#engine/run/session.ts";
+import type { Host } from "#engine/transport/host.ts";
+
+/** One node in a run: its session, opened when first needed, and how it ended. */
+export class RunNode {
+  readonly entry: NodeEntry;
+  readonly #open: (emit: Emit) => NodeSession;
+  readonly #emit: Emit;
+  #session: NodeSession | undefined;
+  #end: { readonly outcome: NodeOutcome; readonly problem?: Problem } | undefined;
+  /** Called with each event of the node's session before it is passed on. */
+  watch: (event: RunEventBody) => void = () => undefined;
+
+  constructor(entry: NodeEntry, emit: Emit, open: (emit: Emit) => NodeSession) {
+    this.entry = entry;
+    this.#emit = emit;
+    this.#open = open;
+  }
+
+  get name(): string {
+    return this.entry.name;
+  }
+
+  get isAlive(): boolean {
+    return this.#end === undefined;
+  }
+
+  get outcome(): NodeOutcome | undefined {
+    return this.#end?.outcome;
+  }
+
+  get problem(): Problem | undefined {
+    return this.#end?.problem;
+  }
+
+  /** Whether anything was begun on it. */
+  get wasStarted(): boolean {
+    return this.#session !== undefined;
+  }
+
+  session(): NodeSession {
+    return (this.#session ??= this.#open((event) => {
+      this.watch(event);
+      this.#emit(event);
+    }));
+  }
+
+  host(): Host | undefined {
+    return this.#session?.host();
+  }
+
+  stop(): void {
+    if (this.isAlive) this.#session?.stop();
+  }
+
+  abort(): void {
+    if (this.isAlive) this.#session?.abort();
+  }
+
+  /** Ends its part in the run: frees lock and connection. Only the first call counts. */
+  async end(outcome: NodeOutcome, problem?: Problem): Promise<void> {
+    if (this.#end !== undefined) return;
+    this.#end = { outcome, ...(problem && { problem }) };
+    if (this.#session) await this.#session.finish(outcome, problem);
+    else this.#emit({ type: "node.finished", node: this.name, outcome, ...(problem && { problem }) });
+  }
+}

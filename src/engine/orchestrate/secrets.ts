@@ -1,0 +1,56 @@
+import { KcoreError } from "#errors/problem.ts";
+import type { NodeEntry, SecretReference } from "#engine/roster/model.ts";
+import type { RunDependencies } from "./execute.ts";
+
+/** The secrets that a run needs on the bastion: each is read or asked for when first needed, once, and kept in memory only. */
+export class RunSecrets {
+  readonly #deps: Pick<RunDependencies, "ask" | "passphrase" | "readSecret">;
+  readonly #known = new Map<string, Promise<string | undefined>>();
+
+  constructor(deps: Pick<RunDependencies, "ask" | "passphrase" | "readSecret">) {
+    this.#deps = deps;
+  }
+
+  /** Of the cluster CA's keys. @throws KcoreError INTERRUPTED when nobody answers. */
+  async clusterPassphrase(): Promise<string> {
+    const given = await this.#once("cluster", () => {
+      if (this.#deps.passphrase !== undefined) return Promise.resolve(this.#deps.passphrase);
+      return this.#deps.ask({ kind: "passphrase", text: "Passphrase of the cluster CA’s keys", secret: true });
+    });
+    if (given !== undefined) return given;
+    throw new KcoreError({
+      code: "INTERRUPTED",
+      message: "nobody gave the passphrase of the cluster CA’s keys",
+      hint: "give it by --passphrase-file or KCORE_CA_PASSPHRASE",
+    });
+  }
+
+  /** From the roster, else asked for; undefined when nobody answers. @throws KcoreError when the reference is bad. */
+  sudoPassword({ name, user, sudo }: NodeEntry): Promise<string | undefined> {
+    return this.#once(`sudo ${name}`, () =>
+      sudo.password
+        ? this.#deps.readSecret(sudo.password)
+        : this.#asked({ kind: "password", text: `sudo password of ${user} on ${name}`, node: name, secret: true }),
+    );
+  }
+
+  /** Of an encrypted key file: from the roster, else asked for once for each file; undefined when nobody answers. */
+  keyPassphrase(file: string, reference?: SecretReference): Promise<string | undefined> {
+    return this.#once(`key ${file}`, () =>
+      reference
+        ? this.#deps.readSecret(reference)
+        : this.#asked({ kind: "passphrase", text: `Passphrase of the key ${file}`, secret: true }),
+    );
+  }
+
+  #asked(question: Parameters<RunDependencies["ask"]>[0]): Promise<string | undefined> {
+    // A question that the run's end took away has no answer; what needed it says so with its own error.
+    return this.#deps.ask(question).catch(() => undefined);
+  }
+
+  #once(key: string, read: () => Promise<string | undefined>): Promise<string | undefined> {
+    const known = this.#known.get(key) ?? read();
+    this.#known.set(key, known);
+    return known;
+  }
+}

@@ -1,0 +1,38 @@
+/** Lets at most `limit` holders in at a time, in the order in which they asked. */
+export class Slots {
+  #free: number;
+  readonly #waiting: (() => void)[] = [];
+
+  constructor(limit: number) {
+    this.#free = Math.max(1, limit);
+  }
+
+  /** Resolves with the function that gives the slot back; calling that twice does nothing more. */
+  async take(): Promise<() => void> {
+    if (this.#free > 0) this.#free--;
+    else await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    let held = true;
+    return () => {
+      if (!held) return;
+      held = false;
+      const next = this.#waiting.shift();
+      if (next) next();
+      else this.#free++;
+    };
+  }
+}
+
+/** Runs the task for every item, at most `limit` at once, in order; resolves when all have ended. Tasks must not reject. */
+export async function forEachLimited<Item>(
+  items: readonly Item[],
+  limit: number,
+  task: (item: Item) => Promise<void>,
+): Promise<void> {
+  const slots = new Slots(limit);
+  const running: Promise<void>[] = [];
+  for (const item of items) {
+    const release = await slots.take();
+    running.push(task(item).finally(release));
+  }
+  await Promise.all(running);
+}

@@ -1,0 +1,70 @@
+import type { Emit, RunEventBody } from "#engine/events/event.ts";
+
+export type StageOutcome = Extract<RunEventBody, { type: "stage.finished" }>["outcome"];
+
+interface Tracked {
+  readonly waiting: Set<string>;
+  started: boolean;
+  finished: boolean;
+  readonly outcomes: { readonly node: string; readonly outcome: StageOutcome; readonly reason?: string }[];
+}
+
+const RANK: readonly StageOutcome[] = ["failed", "interrupted", "ok", "skipped"];
+
+/** Says when a stage began on its first node and ended on its last; each stage starts and finishes exactly once. */
+export class StageTracker {
+  readonly #emit: Emit;
+  readonly #stages = new Map<string, Tracked>();
+
+  constructor(emit: Emit) {
+    this.#emit = emit;
+  }
+
+  /** Makes a stage known with the nodes that have to leave it; no nodes: it has one part of its own. */
+  expect(stage: string, nodes: readonly string[] = [""]): void {
+    this.#stages.set(stage, { waiting: new Set(nodes), started: false, finished: false, outcomes: [] });
+  }
+
+  enter(stage: string): void {
+    const tracked = this.#stages.get(stage);
+    if (tracked === undefined || tracked.started) return;
+    tracked.started = true;
+    this.#emit({ type: "stage.started", stage });
+  }
+
+  /** A node is through with a stage; only the first word about it counts. */
+  leave(stage: string, node: string, outcome: StageOutcome, reason?: string): void {
+    const tracked = this.#stages.get(stage);
+    if (!tracked?.waiting.delete(node)) return;
+    // A node that never comes here does not begin the stage: another one still may.
+    if (outcome !== "skipped") this.enter(stage);
+    tracked.outcomes.push({ node, outcome, ...(reason !== undefined && { reason }) });
+    if (tracked.waiting.size === 0) this.#finish(stage, tracked);
+  }
+
+  /** Ends whatever has not ended: no stage of the outline is left without a last word. */
+  close(reason: string): void {
+    for (const [stage, tracked] of this.#stages) {
+      if (tracked.finished) continue;
+      if (tracked.started) this.#finish(stage, tracked, reason);
+      else {
+        tracked.finished = true;
+        this.#emit({ type: "stage.finished", stage, outcome: "skipped", reason });
+      }
+    }
+  }
+
+  #finish(stage: string, tracked: Tracked, otherwise?: string): void {
+    tracked.finished = true;
+    const outcome = RANK.find((rank) => tracked.outcomes.some((one) => one.outcome === rank)) ?? "interrupted";
+    const reason = reasonOf(tracked, outcome) ?? otherwise;
+    this.#emit({ type: "stage.finished", stage, outcome, ...(reason !== undefined && { reason }) });
+  }
+}
+
+function reasonOf({ outcomes }: Tracked, outcome: StageOutcome): string | undefined {
+  const those = outcomes.filter((one) => one.outcome === outcome);
+  if (outcome === "failed" && those[0] !== undefined && those[0].node !== "")
+    return `${those.length} of ${outcomes.length} ${outcomes.length === 1 ? "node" : "nodes"}: ${those.map(({ node }) => node).join(", ")}`;
+  return those[0]?.reason;
+}
