@@ -80,6 +80,8 @@ type AgentParts = AgentOptions & {
 class Agent {
   readonly #parts: AgentParts;
   #standing: Standing | undefined;
+  /** A controller may know us even if its answer never came. */
+  #hasAsked = false;
   #lastHeartbeat: number | undefined;
 
   constructor(parts: AgentParts) {
@@ -111,7 +113,7 @@ class Agent {
   /** Tells the controller that this agent stops, so that nobody has to wait for the silence. */
   async leave(): Promise<void> {
     const { controllers, log, nodeId } = this.#parts;
-    if (this.#standing) {
+    if (this.#hasAsked) {
       const signal = AbortSignal.timeout(goodbyeMs);
       await controllers
         .withFirst((client) => client.call("goodbye", { nodeId }, { signal }))
@@ -169,6 +171,7 @@ class Agent {
   async #register(): Promise<void> {
     const { controllers, config, nodeId, version, signal, clock, log } = this.#parts;
     this.#standing = undefined;
+    this.#hasAsked = true;
     this.#standing = await controllers.withFirst(async (client, endpoint) => {
       const registration = await gatherRegistration({ nodeId, config, endpoint, version });
       return client.call("registerNode", registration, { signal });

@@ -31,7 +31,10 @@ export interface NodeRules {
 export function watchNodes(store: Store, rules: NodeRules, clock: () => number): Nodes {
   // Silence is counted from our own start at the earliest: while we were down nobody could reach us.
   const startedAt = clock();
-  const isStale = (node: NodeRecord): boolean => clock() - Math.max(node.lastSeenAt, startedAt) > rules.staleAfterMs;
+  // Heartbeats are soft state: they never cost a write of their own.
+  const heard = new Map<string, number>();
+  const lastSeenOf = (node: NodeRecord): number => heard.get(node.id) ?? node.lastSeenAt;
+  const isStale = (node: NodeRecord): boolean => clock() - Math.max(lastSeenOf(node), startedAt) > rules.staleAfterMs;
 
   const statusOf = (node: NodeRecord): NodeStatus => {
     if (node.approval !== "approved") return node.approval;
@@ -43,6 +46,10 @@ export function watchNodes(store: Store, rules: NodeRules, clock: () => number):
     status: statusOf(node),
     controllerId: rules.controllerId,
   });
+  const reasonOf = (node: NodeRecord): { reason?: string } => {
+    if (node.alive && isStale(node)) return { reason: silence(lastSeenOf(node)) };
+    return node.alive || node.reason === undefined ? {} : { reason: node.reason };
+  };
   const view = (node: NodeRecord): NodeView => ({
     id: node.id,
     hostname: node.hostname,
@@ -55,95 +62,92 @@ export function watchNodes(store: Store, rules: NodeRules, clock: () => number):
     version: node.version,
     approval: node.approval,
     status: statusOf(node),
-    ...reasonOf(node, isStale(node)),
+    ...reasonOf(node),
     registered: new Date(node.registeredAt).toISOString(),
-    lastSeen: new Date(node.lastSeenAt).toISOString(),
+    lastSeen: new Date(lastSeenOf(node)).toISOString(),
     certificateExpires: new Date(node.certificateExpiresAt).toISOString(),
     key: node.key,
   });
 
-  const find = (id: string): NodeRecord => {
-    const node = store.nodes.get(id);
-    if (!node) throw new Refused(404, "NODE_UNKNOWN", `no node ${id} has registered`);
-    return node;
-  };
-  const findCaller = (caller: Caller): NodeRecord => {
-    const node = find(caller.id);
-    if (node.approval === "rejected") throw rejected(caller.id);
-    // Another key than the registered one: it has to register first, which records the key (S-10).
-    if (node.key !== caller.key)
-      throw new Refused(404, "NODE_UNKNOWN", `node ${caller.id} has not registered with this key`);
-    return node;
+  const change = (id: string, make: (before: NodeRecord | undefined) => NodeRecord): Promise<NodeRecord> =>
+    store.update(id, (before) => {
+      const node = make(before);
+      return { ...node, lastSeenAt: lastSeenOf(node) };
+    });
+  const hear = (node: NodeRecord): void => {
+    heard.set(node.id, clock());
   };
 
   return {
-    async register(caller, registration) {
-      const before = store.nodes.get(caller.id);
-      if (before?.approval === "rejected") throw rejected(caller.id);
-      const { nodeId: _, ...facts } = registration;
-      const node: NodeRecord = {
-        ...facts,
-        id: caller.id,
-        approval: before?.approval ?? (rules.requireManualApproval ? "pending" : "approved"),
-        alive: true,
-        registeredAt: before?.registeredAt ?? clock(),
-        lastSeenAt: clock(),
-        certificateExpiresAt: caller.certificateExpiresAt,
-        key: caller.key,
-      };
-      store.nodes.set(node.id, node);
-      await store.save();
+    async register(caller, { nodeId: id, ...facts }) {
+      const node = await change(id, (before) => {
+        if (before?.approval === "rejected") throw rejected(id);
+        heard.set(id, clock());
+        return {
+          ...facts,
+          id,
+          approval: before?.approval ?? (rules.requireManualApproval ? "pending" : "approved"),
+          alive: true,
+          registeredAt: before?.registeredAt ?? clock(),
+          lastSeenAt: clock(),
+          certificateExpiresAt: caller.certificateExpiresAt,
+          key: caller.key,
+        };
+      });
       return standing(node);
     },
     async heartbeat(caller) {
-      const node = findCaller(caller);
-      node.lastSeenAt = clock();
-      if (!node.alive) {
-        node.alive = true;
-        delete node.reason;
-        await store.save();
-      }
-      return standing(node);
+      const node = ownRecord(store.get(caller.id), caller);
+      hear(node);
+      if (node.alive) return standing(node);
+      return standing(
+        await change(caller.id, (before) => withoutReason({ ...ownRecord(before, caller), alive: true })),
+      );
     },
     async goodbye(caller) {
-      const node = findCaller(caller);
-      node.lastSeenAt = clock();
-      node.alive = false;
-      node.reason = "its agent was stopped";
-      await store.save();
-      return standing(node);
+      hear(ownRecord(store.get(caller.id), caller));
+      const stopped = { alive: false, reason: "its agent was stopped" };
+      return standing(await change(caller.id, (before) => ({ ...ownRecord(before, caller), ...stopped })));
     },
-    list: () => [...store.nodes.values()].map(view),
-    get: (id) => view(find(id)),
+    list: () => store.list().map(view),
+    get: (id) => view(known(store.get(id), id)),
     async setApproval(id, approval) {
-      const node = find(id);
-      if (node.approval !== approval) {
-        node.approval = approval;
-        await store.save();
-      }
-      return view(node);
+      return view(await change(id, (before) => ({ ...known(before, id), approval })));
     },
     async sweep() {
-      const silent = [...store.nodes.values()].filter((node) => node.alive && isStale(node));
-      for (const node of silent) {
-        node.alive = false;
-        node.reason = silence(node);
-      }
-      if (silent.length > 0) await store.save();
+      const silent = store.list().filter((node) => node.alive && isStale(node));
+      const mark = (before: NodeRecord | undefined, id: string): NodeRecord => {
+        const node = known(before, id);
+        return isStale(node) ? { ...node, alive: false, reason: silence(lastSeenOf(node)) } : node;
+      };
+      await Promise.all(silent.map(({ id }) => change(id, (before) => mark(before, id))));
       return silent.map(({ id }) => id);
     },
   };
+}
+
+function known(node: NodeRecord | undefined, id: string): NodeRecord {
+  if (node) return node;
+  throw new Refused(404, "NODE_UNKNOWN", `no node ${id} has registered`);
+}
+
+/** The caller's record, if it is not rejected and has registered with this key; else it has to register first (S-10). */
+function ownRecord(before: NodeRecord | undefined, caller: Caller): NodeRecord {
+  const node = known(before, caller.id);
+  if (node.approval === "rejected") throw rejected(caller.id);
+  if (node.key === caller.key) return node;
+  throw new Refused(404, "NODE_UNKNOWN", `node ${caller.id} has not registered with this key`);
 }
 
 function rejected(id: string): Refused {
   return new Refused(403, "NODE_REJECTED", `node ${id} was rejected`, "kcore node approve lets it in again");
 }
 
-function silence(node: NodeRecord): string {
-  return `no heartbeat since ${new Date(node.lastSeenAt).toISOString()}`;
+function silence(since: number): string {
+  return `no heartbeat since ${new Date(since).toISOString()}`;
 }
 
-function reasonOf(node: NodeRecord, isStale: boolean): { reason?: string } {
-  if (node.alive && isStale) return { reason: silence(node) };
-  return node.alive || node.reason === undefined ? {} : { reason: node.reason };
+function withoutReason(node: NodeRecord): NodeRecord {
+  const { reason, ...rest } = node;
+  return reason === undefined ? node : rest;
 }

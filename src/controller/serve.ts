@@ -63,7 +63,7 @@ export async function serveController(options: ServeOptions): Promise<void> {
       controllerId,
       cluster,
       version,
-      nodes: store.nodes.size,
+      nodes: store.list().length,
     });
     options.onListening?.(port);
     const sweeper = setInterval(() => {

@@ -35,11 +35,17 @@ export type NodeRecord = z.infer<typeof NodeRecord>;
 const Snapshot = z.object({ cluster: z.string(), controllerId: z.string(), nodes: z.array(NodeRecord) });
 type Snapshot = z.infer<typeof Snapshot>;
 
+/** Nodes by id. What can be read here is on the disk: a change shows only when it is durable. */
 export interface Store {
-  /** By node id. Change it, then `save` before anything is acknowledged. */
-  readonly nodes: Map<string, NodeRecord>;
-  /** Resolves when everything changed before the call is on the disk. @throws KcoreError STORE_UNWRITABLE */
-  readonly save: () => Promise<void>;
+  readonly get: (id: string) => NodeRecord | undefined;
+  /** In the order in which they registered first. */
+  readonly list: () => readonly NodeRecord[];
+  /**
+   * Replaces a node by what `make` gives for its present record; resolves with that when it is on the disk. Changes are
+   * made one after the other, so none works on an old record. What `make` throws changes nothing and is passed on.
+   * @throws KcoreError STORE_UNWRITABLE; then nothing has changed
+   */
+  readonly update: (id: string, make: (before: NodeRecord | undefined) => NodeRecord) => Promise<NodeRecord>;
   /** Waits for writes under way and gives the folder free. */
   readonly close: () => Promise<void>;
 }
@@ -74,16 +80,32 @@ export async function openStore({
         hint: "move it away to start empty",
       });
     }
-    const nodes = new Map(db.data.nodes.map((node) => [node.id, node]));
-    const save = groupWrites(async () => {
-      db.data = { cluster, controllerId, nodes: [...nodes.values()] };
-      await db.write();
+    let nodes: ReadonlyMap<string, NodeRecord> = new Map(db.data.nodes.map((node) => [node.id, node]));
+    const write = groupWrites(async (changes: readonly Change[]) => {
+      const next = new Map(nodes);
+      const made = changes.map(({ id, make }) =>
+        attempt(
+          () => make(next.get(id)),
+          (node) => next.set(id, node),
+        ),
+      );
+      if (made.some(({ problem }) => problem === undefined)) {
+        db.data = { cluster, controllerId, nodes: [...next.values()] };
+        await db.write();
+        nodes = next;
+      }
+      return made;
     });
     return {
-      nodes,
-      save,
+      get: (id) => nodes.get(id),
+      list: () => [...nodes.values()],
+      async update(id, make) {
+        const { node, problem } = await write.add({ id, make });
+        if (node === undefined) throw problem;
+        return node;
+      },
       async close() {
-        await save.idle();
+        await write.idle();
         await unlock();
       },
     };
@@ -93,23 +115,53 @@ export async function openStore({
   }
 }
 
-/** Runs one write at a time; all who ask while one is under way share the next. */
-function groupWrites(write: () => Promise<void>): (() => Promise<void>) & { readonly idle: () => Promise<void> } {
-  let current: Promise<void> = Promise.resolve();
-  let next: Promise<void> | undefined;
-  const save = (): Promise<void> => {
-    next ??= settled(current).then(() => {
-      next = undefined;
-      current = write();
-      return current;
-    });
-    return next;
-  };
-  const idle = (): Promise<void> => settled(next ?? current);
-  return Object.assign(save, { idle });
+interface Change {
+  readonly id: string;
+  readonly make: (before: NodeRecord | undefined) => NodeRecord;
 }
 
-function settled(promise: Promise<void>): Promise<void> {
+interface Made {
+  readonly node?: NodeRecord;
+  readonly problem?: unknown;
+}
+
+function attempt(make: () => NodeRecord, keep: (node: NodeRecord) => void): Made {
+  try {
+    const node = make();
+    keep(node);
+    return { node };
+  } catch (problem) {
+    return { problem };
+  }
+}
+
+/** Runs one write at a time; all changes that come while one is under way go into the next together. */
+function groupWrites<Item, Result>(
+  write: (items: readonly Item[]) => Promise<readonly Result[]>,
+): { readonly add: (item: Item) => Promise<Result>; readonly idle: () => Promise<void> } {
+  let current: Promise<unknown> = Promise.resolve();
+  let waiting: { readonly items: Item[]; readonly done: Promise<readonly Result[]> } | undefined;
+  const begin = (): { readonly items: Item[]; readonly done: Promise<readonly Result[]> } => {
+    const items: Item[] = [];
+    const done = settled(current).then(() => {
+      waiting = undefined;
+      const written = write(items);
+      current = written;
+      return written;
+    });
+    return { items, done };
+  };
+  return {
+    async add(item) {
+      waiting ??= begin();
+      const index = waiting.items.push(item) - 1;
+      return (await waiting.done)[index] as Result;
+    },
+    idle: () => settled(waiting?.done ?? current),
+  };
+}
+
+function settled(promise: Promise<unknown>): Promise<void> {
   return promise.then(
     () => undefined,
     () => undefined,

@@ -1,0 +1,274 @@
+import { execFile } from "node:child_process";
+import { createHash, randomUUID } from "node:crypto";
+import { readFile, stat, writeFile } from "node:fs/promises";
+import { request } from "node:https";
+import { join } from "node:path";
+import { expect } from "chai";
+import { openApi } from "#api/client.ts";
+import type { ApiClient, Credentials } from "#api/client.ts";
+import type { NodeView } from "#api/schemas.ts";
+import { createTestCluster, eventually, freePort, issueTo, startDaemon, writeCredentials } from "#support/cluster.ts";
+import type { Daemon, TestCluster } from "#support/cluster.ts";
+
+describe("controller and agent as processes", function () {
+  this.timeout(30_000);
+  let cluster: TestCluster;
+  let port: number;
+  const controllerId = randomUUID();
+  const nodeId = randomUUID();
+  const daemons: Daemon[] = [];
+  const clients: ApiClient[] = [];
+
+  const controllerConfig = async (): Promise<object> => ({
+    listenAddr: `127.0.0.1:${port}`,
+    dbPath: join(cluster.dir, "db"),
+    tls: await writeCredentials(
+      join(cluster.dir, "c"),
+      "controller",
+      issueTo(cluster.authority, "controller", controllerId),
+    ),
+    replication: { controllerId, dcId: "DC1" },
+    staleAfterSecs: 1,
+    staleCheckIntervalSecs: 0.2,
+  });
+  const startController = async (): Promise<Daemon> => {
+    const daemon = await startDaemon(
+      ["controller", "serve"],
+      join(cluster.dir, "controller.yaml"),
+      await controllerConfig(),
+    );
+    daemons.push(daemon);
+    await daemon.logged("the controller listens");
+    return daemon;
+  };
+  const startAgent = async (controllers: readonly string[] = [`127.0.0.1:${port}`]): Promise<Daemon> => {
+    const daemon = await startDaemon(["agent", "run"], join(cluster.dir, "agent.yaml"), {
+      nodeId,
+      controllers,
+      dcId: "DC1",
+      labels: { tier: "ssd" },
+      roles: ["worker"],
+      tls: await writeCredentials(join(cluster.dir, "n"), "node", issueTo(cluster.authority, "node", nodeId)),
+      heartbeatIntervalSecs: 0.2,
+      stateDir: join(cluster.dir, "state"),
+    });
+    daemons.push(daemon);
+    return daemon;
+  };
+  const client = (credentials: Credentials = cluster.operator): ApiClient => {
+    const opened = openApi({ endpoint: { host: "127.0.0.1", port }, credentials, clock: Date.now });
+    clients.push(opened);
+    return opened;
+  };
+  const nodeInStatus = (status: string): Promise<NodeView> =>
+    eventually(async () => (await client().call("listNodes", {})).nodes.find((node) => node.status === status));
+
+  beforeEach(async () => {
+    cluster = await createTestCluster();
+    port = await freePort();
+  });
+  afterEach(async () => {
+    for (const opened of clients.splice(0)) opened.close();
+    for (const daemon of daemons.splice(0)) await daemon.end("SIGKILL");
+    await cluster.remove();
+  });
+
+  it("registers a node over mTLS and lists it ready", async () => {
+    await startController();
+    await startAgent();
+    const node = await nodeInStatus("ready");
+    expect(node.id).to.equal(nodeId);
+    expect(node.labels).to.deep.equal({ tier: "ssd", dc: "DC1" });
+    expect(node.roles).to.deep.equal(["worker"]);
+    expect(node.address).to.equal("127.0.0.1");
+    expect(node.approval).to.equal("approved");
+  });
+
+  it("shows a node not ready at once when its agent is stopped by TERM", async () => {
+    await startController();
+    const agent = await startAgent();
+    await nodeInStatus("ready");
+    expect(await agent.end("SIGTERM")).to.equal(0);
+    const [node] = (await client().call("listNodes", {})).nodes;
+    expect(node?.status).to.equal("not-ready");
+    expect(node?.reason).to.equal("its agent was stopped");
+    const status = JSON.parse(await readFile(join(cluster.dir, "state/status.json"), "utf8")) as {
+      agent: { state: string };
+    };
+    expect(status.agent.state).to.equal("stopped");
+  });
+
+  it("shows a node not ready after the stale time when its agent is killed", async () => {
+    await startController();
+    const agent = await startAgent();
+    await nodeInStatus("ready");
+    await agent.end("SIGKILL");
+    expect((await nodeInStatus("not-ready")).reason).to.match(/^no heartbeat since/);
+  });
+
+  it("keeps registered nodes over kill -9 of the controller, and the agent comes back by itself", async () => {
+    const controller = await startController();
+    await startAgent();
+    const before = await nodeInStatus("ready");
+    await controller.end("SIGKILL");
+    await startController();
+    const [known] = (await client().call("listNodes", {})).nodes;
+    expect(known?.registered).to.equal(before.registered);
+    await eventually(async () => (await nodeInStatus("ready")).lastSeen > before.lastSeen);
+  });
+
+  it("fails over to the next controller that the agent knows", async () => {
+    const dead = await freePort();
+    await startController();
+    const agent = await startAgent([`127.0.0.1:${dead}`, `127.0.0.1:${port}`]);
+    await nodeInStatus("ready");
+    expect(agent.log()).to.contain(`"controller":"127.0.0.1:${dead}"`);
+  });
+
+  it("registers again with a certificate that replaced the old one", async () => {
+    await startController();
+    const agent = await startAgent();
+    const before = await nodeInStatus("ready");
+    await writeCredentials(join(cluster.dir, "n"), "node", issueTo(cluster.authority, "node", nodeId));
+    await agent.logged("the certificate was reloaded");
+    await eventually(async () => (await client().call("getNode", {}, { id: nodeId })).key !== before.key);
+  });
+
+  it("tells its state in status.json and keeps what others wrote there", async () => {
+    await startController();
+    await startAgent();
+    await nodeInStatus("ready");
+    const file = join(cluster.dir, "state/status.json");
+    await writeFile(file, JSON.stringify({ milestone: "disks" }));
+    const status = await eventually(async () => {
+      const found = JSON.parse(await readFile(file, "utf8")) as { milestone?: string; agent?: Record<string, unknown> };
+      return found.agent?.["state"] === "running" ? found : undefined;
+    });
+    expect(status.milestone).to.equal("disks");
+    expect(status.agent).to.include({ registered: true, controller: `127.0.0.1:${port}`, approval: "approved" });
+    expect((await stat(file)).mode & 0o777).to.equal(0o600);
+  });
+
+  it("S-16: refuses every method to whoever has no client certificate", async () => {
+    await startController();
+    const failure = await new Promise<Error>((resolve, reject) => {
+      const sent = request({
+        host: "127.0.0.1",
+        port,
+        path: "/healthz",
+        ca: cluster.authority.rootPem,
+        checkServerIdentity: () => undefined,
+      });
+      sent.once("error", resolve);
+      sent.once("response", () => reject(new Error("it answered")));
+      sent.end();
+    });
+    expect((failure as NodeJS.ErrnoException).code).to.match(/CERTIFICATE_REQUIRED|ECONNRESET/);
+  });
+
+  it("S-10: openssl s_client gets an answer with the operator's certificate and none without", async () => {
+    await startController();
+    await writeCredentials(join(cluster.dir, "op"), "kctl", cluster.operator);
+    const at = (name: string): string => join(cluster.dir, "op", name);
+    const own = ["-cert", at("kctl.crt"), "-key", at("kctl.key"), "-cert_chain", at("kctl.crt")];
+    const trusted = ["-verify_return_error", "-CAfile", at("ca.crt"), "-verify_ip", "127.0.0.1"];
+    const answered = await sClient(port, [...trusted, ...own]);
+    expect(answered).to.contain("HTTP/1.1 200 OK");
+    expect(answered).to.contain("TLSv1.3");
+    expect(await sClient(port, trusted)).not.to.contain("HTTP/1.1");
+    expect(await sClient(port, [...trusted, ...own, "-tls1_2"])).not.to.contain("HTTP/1.1");
+  });
+
+  it("S-12: refuses a node that speaks for another node or asks about it", async () => {
+    await startController();
+    await startAgent();
+    await nodeInStatus("ready");
+    const other = client(issueTo(cluster.authority, "node", randomUUID()));
+    for (const name of ["heartbeat", "goodbye"] as const)
+      expect(await refusalOf(other.call(name, { nodeId }))).to.equal(403);
+    const facts = { nodeId, hostname: "x", address: "x", cpu: 1, memory: 1, version: "1" };
+    expect(await refusalOf(other.call("registerNode", facts))).to.equal(403);
+    expect(await refusalOf(other.call("getNode", {}, { id: nodeId }))).to.equal(403);
+    expect(await refusalOf(other.call("listNodes", {}))).to.equal(403);
+  });
+
+  it("S-12: refuses a rejected node everything but its own state", async () => {
+    await startController();
+    await startAgent();
+    await nodeInStatus("ready");
+    await client().call("rejectNode", {}, { id: nodeId });
+    const credentials = issueTo(cluster.authority, "node", nodeId);
+    const facts = { nodeId, hostname: "x", address: "x", cpu: 1, memory: 1, version: "1" };
+    expect(await refusalOf(client(credentials).call("registerNode", facts))).to.equal(403);
+    expect(await refusalOf(client(credentials).call("heartbeat", { nodeId }))).to.equal(403);
+    expect((await client(credentials).call("getNode", {}, { id: nodeId })).status).to.equal("rejected");
+  });
+
+  it("S-10: does not start with a node's certificate, and a client does not trust a node that answers", async () => {
+    const config = {
+      ...(await controllerConfig()),
+      tls: await writeCredentials(join(cluster.dir, "w"), "w", issueTo(cluster.authority, "node", nodeId)),
+    };
+    const daemon = await startDaemon(["controller", "serve"], join(cluster.dir, "wrong.yaml"), config);
+    daemons.push(daemon);
+    await eventually(() => daemon.child.exitCode !== null);
+    expect(daemon.child.exitCode).to.equal(2);
+    expect(daemon.log()).to.contain("is the certificate of a node, not of a controller");
+  });
+
+  it("refuses a damaged state file and leaves it alone", async () => {
+    const controller = await startController();
+    await startAgent();
+    await nodeInStatus("ready");
+    await controller.end("SIGTERM");
+    const file = join(cluster.dir, "db/state.json");
+    const text = await readFile(file, "utf8");
+    const damaged = text.replace('"approved"', '"rejected"');
+    await writeFile(file, damaged);
+    const again = await startDaemon(
+      ["controller", "serve"],
+      join(cluster.dir, "controller.yaml"),
+      await controllerConfig(),
+    );
+    daemons.push(again);
+    await eventually(() => again.child.exitCode !== null);
+    expect(again.log()).to.contain("STORE_CORRUPT").and.to.contain("its checksum does not match");
+    expect(digest(await readFile(file, "utf8"))).to.equal(digest(damaged));
+  });
+
+  it("refuses a second controller on the same state, also after kill -9 of none", async () => {
+    await startController();
+    const config = { ...(await controllerConfig()), listenAddr: "127.0.0.1:0" };
+    const second = await startDaemon(["controller", "serve"], join(cluster.dir, "second.yaml"), config);
+    daemons.push(second);
+    await eventually(() => second.child.exitCode !== null);
+    expect(second.log()).to.contain("STORE_LOCKED");
+  });
+});
+
+function digest(text: string): string {
+  return createHash("sha256").update(text).digest("hex");
+}
+
+async function refusalOf(call: Promise<unknown>): Promise<number> {
+  try {
+    await call;
+  } catch (error) {
+    return (error as { status: number }).status;
+  }
+  throw new Error("it was allowed");
+}
+
+/** What openssl's own client prints when it asks for /healthz. */
+function sClient(port: number, options: readonly string[]): Promise<string> {
+  return new Promise((resolve) => {
+    const child = execFile(
+      "openssl",
+      ["s_client", "-connect", `127.0.0.1:${port}`, "-ign_eof", ...options],
+      { timeout: 5_000 },
+      (_error, out, err) => resolve(out + err),
+    );
+    child.stdin?.on("error", () => undefined);
+    child.stdin?.end("GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+  });
+}
