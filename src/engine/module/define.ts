@@ -59,6 +59,8 @@ export interface Step {
   readonly ends?: "boot";
   /** Its facts and output are never shown or recorded. */
   readonly sensitive?: boolean;
+  /** Prints a few lines at most, so that its output needs no reader of its own: saves processes on the node. */
+  readonly quiet?: true;
   /** Seconds that probe and apply may take together; 60 unless told otherwise. The step key `timeout` wins. */
   readonly timeout?: number;
   /** An assertion or wait that is tried again: the step key `retry` wins. */

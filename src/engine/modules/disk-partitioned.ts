@@ -1,0 +1,220 @@
+import { z } from "zod";
+import { defineModule, type StepContext } from "../module/define.ts";
+import { diskGuid, DiskId, diskName, PartitionName, partitionGuid } from "../module/disk.ts";
+import { Size } from "../module/fields.ts";
+import { diskTools, findDisk } from "../module/fragments/disk.ts";
+import { sh, shLines, type Sh } from "../module/sh.ts";
+
+/** GPT partition types by the names that operators use (Discoverable Partitions, sgdisk -L). */
+const types = {
+  linux: "0fc63daf-8483-4772-8e79-3d69d8477de4",
+  esp: "c12a7328-f81f-11d2-ba4b-00a0c93ec93b",
+  lvm: "e6d6d379-f507-44c2-a23c-238f2a3df928",
+  raid: "a19d880f-05fc-4d3b-a006-743f0f84911e",
+  swap: "0657fd6d-a4ab-43c4-84e5-0933c84b4f4f",
+  zfs: "6a898cc3-1dd2-11b2-99a6-080020736631",
+  luks: "ca7d7ccb-63ed-4c53-861c-1742536059cc",
+} as const;
+
+const MiB = 1024 ** 2;
+
+const Partition = z.strictObject({
+  name: PartitionName.describe("Its name in the table; also what filesystem.formatted calls it by."),
+  size: z
+    .union([z.literal("100%"), Size])
+    .default("100%")
+    .describe("A size such as 512M, or 100% for all that is left (the last one only)."),
+  type: z
+    .enum(Object.keys(types) as (keyof typeof types)[])
+    .default("linux")
+    .describe("What it is for: linux, esp, lvm, raid, swap, zfs or luks."),
+});
+
+const args = z.strictObject({
+  disk: DiskId.describe("The disk, by serial, wwn or byId; an entry of the roster's disks fits."),
+  label: z.literal("gpt").default("gpt").describe("The kind of table."),
+  partitions: z
+    .array(Partition)
+    .min(1)
+    .max(128)
+    .refine((list) => new Set(list.map(({ name }) => name)).size === list.length, "two partitions have the same name")
+    .refine((list) => list.slice(0, -1).every(({ size }) => size !== "100%"), "only the last partition may take 100%")
+    .refine(
+      (list) => list.every(({ size }) => size === "100%" || (size >= MiB && size % MiB === 0)),
+      "sizes are whole MiB",
+    )
+    .describe("In the order in which they lie on the disk."),
+});
+
+/**
+ * ```yaml
+ * disk.partitioned:
+ *   disk: { serial: S3Z8NB0K }
+ *   partitions:
+ *     - { name: data, size: 100% }
+ * ```
+ * The table and the partitions get GUIDs made of the node's id, the disk's name and the partition's name: that is how a
+ * later run knows its own work. A disk that holds anything else is refused (requirement F-18) unless it was granted by
+ * name; one that is in use is refused always. Partitions are added to a table of ours, never moved, resized or removed.
+ */
+export const diskPartitioned = defineModule({
+  name: "disk.partitioned",
+  summary: "Keeps a GPT partition table on a disk, which must be blank or granted.",
+  args,
+  step: ({ disk, partitions }, context) => {
+    const wanted = layoutOf(disk, partitions, context);
+    return {
+      want: {
+        table: `gpt ${diskGuid(context, disk)}`,
+        ...Object.fromEntries(wanted.map(({ name, fact }) => [`partition ${name}`, fact])),
+      },
+      probe: sh`${findDisk(disk)}
+${probe(wanted)}`,
+      guard: sh`${findDisk(disk)}
+${decide(disk, wanted, context)}`,
+      // Found and judged once more by the very process that writes: the names of disks may have changed since.
+      apply: sh`${findDisk(disk)}
+${decide(disk, wanted, context)}
+${write(wanted, diskGuid(context, disk))}`,
+      tools: diskTools,
+      timeout: 120,
+      refusals: [
+        "DISK_AMBIGUOUS",
+        "DISK_HAS_DATA",
+        "DISK_IN_USE",
+        "DISK_NOT_FOUND",
+        "DISK_PARTITIONS_DIFFER",
+        "TOOL_MISSING",
+      ],
+    };
+  },
+});
+
+interface Wanted {
+  readonly number: number;
+  readonly name: string;
+  readonly guid: string;
+  readonly type: string;
+  /** Bytes; absent: all that is left, whatever that is. */
+  readonly bytes?: number;
+  /** The fact as a plan shows it: PARTUUID, type and size. */
+  readonly fact: string;
+}
+
+function layoutOf(disk: DiskId, partitions: z.output<typeof args>["partitions"], context: StepContext): Wanted[] {
+  return partitions.map(({ name, size, type }, index) => {
+    const guid = partitionGuid(context, { disk, partition: name });
+    return {
+      number: index + 1,
+      name,
+      guid,
+      type: types[type],
+      ...(size === "100%" ? {} : { bytes: size }),
+      fact: `${guid} ${types[type]} ${size === "100%" ? "all" : `${size / MiB} MiB`}`,
+    };
+  });
+}
+
+/** `found_N`: the fact of each wanted partition as the disk has it; also what `decide` judges by. */
+function readPartitions(wanted: readonly Wanted[]): Sh {
+  return sh`table=$(read_table "$disk")
+# The size of one that takes all that is left is not compared: the disk below a virtual machine may have grown.
+find_partition() {
+  printf '%s\n' "$table" | while read -r number start sectors uuid type name; do
+    [ "$uuid" = "$1" ] || continue
+    if [ "$3" = all ]; then size=all; else size="$((sectors / 2048)) MiB"; fi
+    [ "$name" = "$2" ] || size="$size named $name"
+    [ -n "$(partition_of "$uuid")" ] || size="$size, not known to the kernel"
+    echo "$uuid $type $size"
+  done
+}
+${shLines(
+  wanted.map(
+    ({ number, guid, name, bytes }) =>
+      sh`found_${number}=$(find_partition ${guid} ${name} ${bytes === undefined ? "all" : "fixed"})`,
+  ),
+)}`;
+}
+
+function probe(wanted: readonly Wanted[]): Sh {
+  return sh`fact disk "$disk"
+kind=$(blkid -p -o value -s PTTYPE "$disk" 2>/dev/null)
+uuid=$(blkid -p -o value -s PTUUID "$disk" 2>/dev/null | tr 'A-F' 'a-f')
+fact table "\${kind:-none}\${uuid:+ $uuid}"
+${readPartitions(wanted)}
+${shLines(wanted.map(({ number, name }) => sh`fact ${`partition ${name}`} "\${found_${number}:-absent}"`))}`;
+}
+
+/** Sets `todo` to what is to be done (add, create, wipe), or refuses. */
+function decide(disk: DiskId, wanted: readonly Wanted[], context: StepContext): Sh {
+  const { kind, value } = diskName(disk);
+  return sh`describe="disk $disk ("${`${kind} ${value}`}")" found=
+if [ "$(blkid -p -o value -s PTUUID "$disk" 2>/dev/null | tr 'A-F' 'a-f')" = ${diskGuid(context, disk)} ]; then
+  todo=add
+  ${readPartitions(wanted)}
+  differ=
+  ${shLines(
+    wanted.map(
+      ({ number, name, fact }) => sh`case $found_${number} in
+    '' | ${fact} | ${`${fact}, not known to the kernel`}) ;;
+    *) differ=$differ$K_NL${`partition ${name}: wanted ${fact}, found `}$found_${number} ;;
+  esac`,
+    ),
+  )}
+  if [ -n "$differ" ]; then
+    is_granted "$disk_name" ${value} ||
+      refuse DISK_PARTITIONS_DIFFER "$describe has other partitions than wanted; kcore moves none$differ"
+    todo=wipe
+  fi
+else
+  todo=create found=$(for name in "$disk_name" $(partitions_of "$disk_name"); do contents_of "$name"; done)
+fi
+# No grant covers what is in use now.
+if [ "$todo" != add ]; then
+  users=$(for name in "$disk_name" $(partitions_of "$disk_name"); do users_of "$name"; done)
+  [ -n "$users" ] || users=$(refused_open "$disk")
+  [ -z "$users" ] || refuse DISK_IN_USE "$describe is in use, which no grant overrides$K_NL$users\${found:+$K_NL$found}"
+fi
+if [ -n "$found" ]; then
+  is_granted "$disk_name" ${value} ||
+    refuse DISK_HAS_DATA "$describe holds data that kcore did not make; if it may go: --grant "${value}"$K_NL$found"
+  todo=wipe
+fi`;
+}
+
+function write(wanted: readonly Wanted[], guid: string): Sh {
+  const add = ({ number, name, guid: unique, type, bytes }: Wanted): Sh =>
+    sh`set -- "$@" -n ${`${number}:0:${bytes === undefined ? "0" : `+${bytes / 1024}K`}`} -t ${`${number}:${type}`} -c ${`${number}:${name}`} -u ${`${number}:${unique}`}`;
+  return sh`have sgdisk || refuse TOOL_MISSING "sgdisk is not on this node; package gdisk has it"
+set --
+case $todo in
+  wipe)
+    note "wiping $describe, as granted"
+    for name in $(partitions_of "$disk_name"); do wipefs -a -q "$(device_of "$name")" || exit 1; done
+    wipefs -a -q "$disk" && sgdisk --zap-all "$disk" >/dev/null 2>&1
+    dd if=/dev/zero of="$disk" bs=1048576 count=4 conv=notrunc,fsync 2>"$K_TMP/dd" || { cat "$K_TMP/dd" >&2 && exit 1; }
+    set -- --clear --disk-guid=${guid}
+    ;;
+  create) set -- --clear --disk-guid=${guid} ;;
+esac
+${shLines(wanted.map((one) => sh`if [ "$todo" != add ] || [ -z "$found_${one.number}" ]; then ${add(one)}; fi`))}
+if [ $# -gt 0 ]; then sgdisk "$@" "$disk" || exit 1; fi
+# The partitions' devices follow on their own where udev runs; a kernel that did not look again is told.
+tries=0
+missing() { for uuid in ${wanted.map(({ guid: unique }) => unique)}; do
+  name=$(partition_of "$uuid")
+  [ -n "$name" ] && [ -b "$(device_of "$name")" ] || echo "$uuid"
+done; }
+while ! have udevadm || udevadm settle --timeout=10; [ -n "$(missing)" ]; do
+  tries=$((tries + 1))
+  [ $tries -le 20 ] || { echo "the kernel does not show the new partitions of $disk" >&2 && exit 1; }
+  [ $((tries % 5)) != 1 ] || partx -u "$disk" 2>/dev/null
+  sleep 0.5
+done
+# What an old table had at the places of the new partitions is no filesystem of theirs.
+if [ "$todo" = wipe ]; then
+  for uuid in ${wanted.map(({ guid: unique }) => unique)}; do
+    wipefs -a -q "$(device_of "$(partition_of "$uuid")")" || exit 1
+  done
+fi`;
+}

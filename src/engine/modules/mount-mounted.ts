@@ -1,0 +1,272 @@
+import { z } from "zod";
+import { blobOf } from "../module/blob.ts";
+import { defineModule, type StepContext } from "../module/define.ts";
+import { filesystemUuid, partitionGuid, PartitionOf, shownUuid } from "../module/disk.ts";
+import { AbsolutePath } from "../module/fields.ts";
+import { readFstab, writeFstab } from "../module/fragments/fstab.ts";
+import { notNixosEtc } from "../module/fragments/kind.ts";
+import { escapePath, underSystemd } from "../module/fragments/mount-unit.ts";
+import { sh, type Sh } from "../module/sh.ts";
+
+const links = { UUID: "by-uuid", LABEL: "by-label", PARTUUID: "by-partuuid", PARTLABEL: "by-partlabel" } as const;
+
+const Source = z
+  .string()
+  .refine((text) => !text.startsWith("/dev/"), {
+    message: "device names change from boot to boot: use UUID=…, LABEL=…, PARTUUID=… (see `blkid` on the node)",
+  })
+  .regex(/^(UUID|LABEL|PARTUUID|PARTLABEL)=[A-Za-z0-9._:+-]+$/, "must be UUID=…, LABEL=…, PARTUUID=… or PARTLABEL=…");
+
+const args = z
+  .strictObject({
+    path: AbsolutePath.refine((path) => /^[!-~]+$/.test(path) && !/[\\#]/.test(path), "must hold no blanks").describe(
+      "Where it is mounted; made if it is not there.",
+    ),
+    source: z
+      .union([Source, PartitionOf])
+      .optional()
+      .describe("UUID=, LABEL=, PARTUUID= or PARTLABEL=; or the disk and partition that filesystem.formatted made."),
+    fstype: z
+      .string()
+      .regex(/^[a-z0-9._-]{1,32}$/, "must be a kind of filesystem")
+      .default("auto")
+      .describe("ext4, xfs, vfat …; auto leaves it to mount."),
+    options: z
+      .array(z.string().regex(/^[!-+\--~]+$/, "must be one option without blanks or commas"))
+      .default([])
+      .describe("Mount options, such as noatime; what is not named has mount's default."),
+    nofail: z.boolean().optional().describe("Boot goes on without it; true unless path is /."),
+    passno: z
+      .int()
+      .min(0)
+      .max(2)
+      .optional()
+      .describe("Order of checks at boot; 2, for / 1, for xfs, btrfs and vfat 0."),
+    dump: z.int().min(0).max(1).default(0).describe("The fifth field of fstab."),
+    persist: z.enum(["fstab", "unit"]).default("fstab").describe("What mounts it at boot: fstab, or a systemd unit."),
+    state: z
+      .enum(["mounted", "present", "absent"])
+      .default("mounted")
+      .describe("mounted now and at boot; present: only at boot; absent: neither."),
+    fstab: AbsolutePath.default("/etc/fstab").describe("The fstab to edit."),
+  })
+  .refine(({ state, source }) => state === "absent" || source !== undefined, "needs a source")
+  .refine(({ path, state }) => path !== "/" || state !== "absent", "cannot unmount /");
+type Args = z.output<typeof args>;
+
+/**
+ * ```yaml
+ * mount.mounted:
+ *   path: /var/lib/kcore/volumes
+ *   source: { disk: { serial: S3Z8NB0K }, partition: data }
+ *   fstype: ext4
+ *   options: [noatime]
+ * ```
+ * Device names are refused as sources: they change, and a machine whose fstab names the wrong one does not boot. What
+ * the kernel says is compared: device, kind of filesystem and the flags ro, nosuid, nodev, noexec, noatime, nodiratime,
+ * sync, dirsync; other options are compared in fstab or unit. What is mounted there from elsewhere is never unmounted.
+ */
+export const mountMounted = defineModule({
+  name: "mount.mounted",
+  summary: "Keeps a filesystem mounted, now and at every boot.",
+  args,
+  step: (given, context) => {
+    const mount = describe(given, context);
+    return {
+      want: { ...wantBoot(given, mount), ...wantNow(given, mount) },
+      probe: sh`${readFstab(given.fstab, given.path)}
+fact fstab "$fstab"
+${mount.unit ? probeUnit(mount.unit) : sh``}
+${look(given, mount)}
+fact mounted "$mounted"
+fact fstype "$fstype"
+fact flags "$flags"`,
+      guard: guard(given, mount),
+      apply: sh`${guard(given, mount)}
+${readFstab(given.fstab, given.path)}
+reload=
+${persist(given, mount)}
+# Without it systemd would act on the old fstab, and may unmount at once what is mounted next.
+if [ -n "$reload" ] && ${underSystemd}; then systemctl daemon-reload || exit 1; fi
+${mount.unit && given.state !== "absent" ? sh`systemctl enable -q ${mount.unit.name} || exit 1` : sh``}
+${given.state === "mounted" ? mountNow(given, mount) : sh``}
+${given.state === "absent" ? sh`if [ "$mounted" != no ]; then umount ${given.path} || exit 1; fi` : sh``}`,
+      ...(mount.unit ? { blobs: [mount.unit.blob] } : {}),
+      timeout: 120,
+      refusals: ["MOUNT_BUSY", "MOUNT_SOURCE_MISSING", "NIXOS_MANAGED", "FILE_PARENT_UNSAFE"],
+    };
+  },
+});
+
+interface Mount {
+  readonly tag: keyof typeof links;
+  readonly value: string;
+  /** All options, for fstab and unit. */
+  readonly options: readonly string[];
+  readonly line: string;
+  readonly flags: string;
+  readonly unit?: { readonly name: string; readonly blob: ReturnType<typeof blobOf> };
+}
+
+function describe(given: Args, context: StepContext): Mount {
+  const { path, fstype, dump } = given;
+  const [tag, value] = (
+    typeof given.source === "object" ? madeHere(given.source, fstype, context) : (given.source ?? "UUID=-")
+  ).split(/=(.*)/s) as [keyof typeof links, string];
+  const nofail = (given.nofail ?? path !== "/") && !given.options.includes("nofail");
+  const options = [...given.options, ...(nofail ? ["nofail"] : [])];
+  const passno = given.passno ?? (path === "/" ? 1 : ["xfs", "btrfs", "vfat"].includes(fstype) ? 0 : 2);
+  const words = options.length === 0 || (options.length === 1 && nofail) ? ["defaults", ...options] : options;
+  const mount = {
+    tag,
+    value,
+    options,
+    line: `${tag}=${value} ${path} ${fstype} ${words.join(",")} ${dump} ${passno}`,
+    flags: flagsOf(options),
+  };
+  return given.persist === "unit" ? { ...mount, unit: unitOf(given, mount) } : mount;
+}
+
+function madeHere(source: PartitionOf, fstype: string, context: StepContext): string {
+  return `UUID=${shownUuid(filesystemUuid(partitionGuid(context, source)), fstype)}`;
+}
+
+/** The flags that the kernel will show (mount(8)): what is not named has its default. */
+function flagsOf(options: readonly string[]): string {
+  const flags = new Set(["rw", "relatime"]);
+  const atime = (name?: string): void => {
+    for (const other of ["relatime", "noatime"]) flags.delete(other);
+    if (name !== undefined) flags.add(name);
+  };
+  for (const option of options) {
+    if (option === "ro" || option === "rw") {
+      flags.delete("ro");
+      flags.delete("rw");
+      flags.add(option);
+    } else if (option === "noatime" || option === "relatime") atime(option);
+    else if (option === "strictatime") atime();
+    else if (["nosuid", "nodev", "noexec", "nodiratime", "sync", "dirsync"].includes(option)) flags.add(option);
+    else if (["suid", "dev", "exec", "diratime"].includes(option)) flags.delete(`no${option}`);
+    else if (option === "user" || option === "users") for (const name of ["nosuid", "nodev", "noexec"]) flags.add(name);
+    else if (option === "owner" || option === "group") for (const name of ["nosuid", "nodev"]) flags.add(name);
+  }
+  return [...flags].toSorted().join(" ");
+}
+
+/** systemd.mount(5). `What` is udev's link, as Debian 12's systemd takes no UUID= there. */
+function unitOf({ path, fstype, nofail }: Args, { tag, value, options }: Omit<Mount, "unit">): Mount["unit"] & object {
+  const wanted = (nofail ?? path !== "/") ? "WantedBy" : "RequiredBy";
+  const text = `# made by kcore
+[Unit]
+Description=${path}
+
+[Mount]
+What=/dev/disk/${links[tag]}/${value}
+Where=${path}
+Type=${fstype}
+Options=${options.length === 0 ? "defaults" : options.join(",")}
+
+[Install]
+${wanted}=local-fs.target
+`;
+  return { name: `${escapePath(path)}.mount`, blob: blobOf(text) };
+}
+
+function wantBoot({ state }: Args, { line, unit }: Mount): Record<string, string> {
+  if (!unit) return { fstab: state === "absent" ? "absent" : line };
+  return state === "absent"
+    ? { fstab: "absent", unit: "absent" }
+    : { fstab: "absent", unit: `sha256:${unit.blob.sha256}`, enabled: "enabled" };
+}
+
+function wantNow({ state, fstype }: Args, { tag, value, flags }: Mount): Record<string, string> {
+  if (state === "present") return {};
+  if (state === "absent") return { mounted: "no" };
+  return { mounted: `${tag}=${value}`, ...(fstype === "auto" ? {} : { fstype }), flags };
+}
+
+function probeUnit({ name }: NonNullable<Mount["unit"]>): Sh {
+  const file = `/etc/systemd/system/${name}`;
+  return sh`if [ -f ${file} ]; then sum=$(sha256sum <${file}) && fact unit "sha256:\${sum%% *}"; else fact unit absent; fi
+fact enabled "$(systemctl is-enabled ${name} 2>/dev/null)"`;
+}
+
+/** Sets `device` (empty if no device carries the source), `mounted`, `fstype` and `flags`. */
+function look({ path }: Args, { tag, value }: Mount): Sh {
+  return sh`find_device() {
+  device=$(findfs ${`${tag}=${value}`} 2>/dev/null) || device=$(readlink -f ${`/dev/disk/${links[tag]}/${value}`})
+  [ -b "$device" ] || device=
+}
+find_device
+# The last line of a mount point is the one on top (proc(5)): number, options, kind, source, options of the filesystem.
+set -- $(place=${path} awk '$5 == ENVIRON["place"] { for (i = 7; i <= NF; i++) if ($i == "-") break; last = $3 " " $6 " " $(i + 1) " " $(i + 2) " " $(i + 3) } END { print last }' /proc/self/mountinfo)
+mounted=no fstype= flags=
+if [ $# -gt 0 ]; then
+  mounted="$4" fstype=$3
+  if [ -n "$device" ] && [ "$(cat "/sys/class/block/\${device##*/}/dev" 2>/dev/null)" = "$1" ]; then mounted=${`${tag}=${value}`}; fi
+  flags=$(printf '%s\n' "$2" | tr , '\n' | grep -x -e rw -e ro -e relatime -e noatime -e nodiratime -e nosuid -e nodev -e noexec)
+  flags="$flags $(printf '%s\n' "$5" | tr , '\n' | grep -x -e ro -e sync -e dirsync)"
+  case " $(echo $flags) " in *' ro '*) flags=$(printf '%s\n' $flags | grep -vx rw) ;; esac
+  flags=$(echo $(printf '%s\n' $flags | sort -u))
+fi`;
+}
+
+function guard(given: Args, mount: Mount): Sh {
+  const { path, state } = given;
+  return sh`${look(given, mount)}
+${notNixosEtc(mount.unit ? `/etc/systemd/system/${mount.unit.name}` : given.fstab)}
+[ ! -L ${path} ] || refuse MOUNT_BUSY ${`${path} is a symbolic link; mount where it leads instead`}
+case $mounted in
+  no | ${`${mount.tag}=${mount.value}`}) ;;
+  *) ${state === "mounted" ? sh`refuse MOUNT_BUSY ${`${path} has something else mounted: `}"$mounted ($fstype)"` : sh`:`} ;;
+esac`;
+}
+
+function persist({ fstab, path, state }: Args, { line, unit }: Mount): Sh {
+  const wanted = unit || state === "absent" ? "" : line;
+  const edit = sh`if [ "$fstab" != ${wanted === "" ? "absent" : wanted} ]; then
+  reload=1
+  ${writeFstab(fstab, path, wanted)}
+fi`;
+  if (!unit) return edit;
+  const file = `/etc/systemd/system/${unit.name}`;
+  return state === "absent"
+    ? sh`${edit}
+if [ -e ${file} ]; then systemctl disable -q --now ${unit.name} 2>/dev/null; rm -f ${file} && reload=1 && mounted=no; fi`
+    : sh`${edit}
+if ! cmp -s ${unit.blob} ${file}; then put_file ${unit.blob} ${file} 0644 root root && reload=1 || exit 1; fi`;
+}
+
+function mountNow({ path, fstype }: Args, { tag, value, options, flags, unit }: Mount): Sh {
+  // Only fstab and systemd understand these.
+  const own = options.filter(
+    (option) => !/^(defaults|nofail|auto|noauto|_netdev|x-.*|(no)?(user|users|owner|group))$/.test(option),
+  );
+  const type = fstype === "auto" ? [] : ["-t", fstype];
+  const now = unit
+    ? sh`systemctl start ${unit.name}`
+    : sh`mount ${type} -o ${[...new Set([...flags.split(" "), ...own])].join(",")} "$device" ${path}`;
+  return sh`if [ "$mounted" = no ]; then
+  tries=0
+  until [ -n "$device" ]; do
+    tries=$((tries + 1))
+    [ $tries -le 20 ] || refuse MOUNT_SOURCE_MISSING ${`no device carries ${tag}=${value}`}"$K_NL$(blkid)"
+    [ $tries != 1 ] || note ${`waiting for a device with ${tag}=${value}`}
+    sleep 0.5
+    find_device
+  done
+  mkdir -p ${path} || exit 1
+  [ -z "$(ls -A ${path})" ] || note ${`what lies in the folder ${path} itself is hidden by the mount`}
+  ${now} || exit 1
+else
+  # What was remounted otherwise: every flag is named, as mount would keep what is not.
+  mount -o ${["remount", ...explicit(flags), ...own].join(",")} ${path} || exit 1
+fi`;
+}
+
+function explicit(flags: string): string[] {
+  const set = new Set(flags.split(" "));
+  const atime = set.has("noatime") ? "noatime" : set.has("relatime") ? "relatime" : "strictatime";
+  const either = ["suid", "dev", "exec", "diratime"].map((name) => (set.has(`no${name}`) ? `no${name}` : name));
+  return [set.has("ro") ? "ro" : "rw", atime, ...either, set.has("sync") ? "sync" : "async"];
+}
