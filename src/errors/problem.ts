@@ -19,6 +19,8 @@ export interface Problem {
   readonly hint?: string;
   /** More lines, shown indented: a remote stderr, a list of candidates. */
   readonly detail?: string;
+  /** The line may hold a secret: show its place, never its text. */
+  readonly conceal?: true;
 }
 
 /** How a command ends; the numbers of design.md, section 6. */

@@ -1,4 +1,15 @@
-import { isAlias, isMap, isPair, isScalar, isSeq, type Node, type Pair, type YAMLMap, type YAMLSeq, type Scalar } from "yaml";
+import {
+  isAlias,
+  isMap,
+  isPair,
+  isScalar,
+  isSeq,
+  type Node,
+  type Pair,
+  type YAMLMap,
+  type YAMLSeq,
+  type Scalar,
+} from "yaml";
 import type { SourceFile } from "./file.ts";
 import { SourceEntry, SourceList, SourceMap, SourceScalar, type ScalarStyle, type SourceNode } from "./node.ts";
 import type { Problems } from "./problems.ts";

@@ -29,7 +29,8 @@ function walk(scalar: SourceScalar, at: number, text: string): number {
   for (const character of text) {
     if (style === "double" && source[at] === "\\") at += escapeLength(source, at);
     else if (style === "single" && character === "'") at += 2;
-    else if (/\s/.test(character) && /[\r\n]/.test(source[at] ?? "")) at += /^\s+/.exec(source.slice(at))?.[0].length ?? 1;
+    else if (/\s/.test(character) && /[\r\n]/.test(source[at] ?? ""))
+      at += /^\s+/.exec(source.slice(at))?.[0].length ?? 1;
     else at += character.length;
   }
   return at;

@@ -1,5 +1,5 @@
 import type { z } from "zod";
-import type { Problem } from "#errors/problem.ts";
+import type { Problem, SourcePosition } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
 import { describeValue, nodeAt, type SourceNode } from "./node.ts";
 import { keysAt } from "./schema.ts";
@@ -78,9 +78,9 @@ function* unionProblems(issue: Extract<Issue, { code: "invalid_union" }>, checke
 function words(issue: Issue, given: unknown): string {
   switch (issue.code) {
     case "invalid_type":
-      return `must be ${expectedOf(issue)}, not ${describeValue(given)}`;
+      return `must be ${expectedOf(issue)}, not ${typeof given === "number" ? given : describeValue(given)}`;
     case "invalid_value":
-      return `must be ${issue.values.map((value) => `“${String(value)}”`).join(" or ")}`;
+      return `must be ${expectedOf(issue)}`;
     case "too_small":
       return bounded(issue.origin, Number(issue.minimum), "at least");
     case "too_big":
@@ -91,7 +91,8 @@ function words(issue: Issue, given: unknown): string {
 }
 
 function bounded(origin: string, limit: number, side: string): string {
-  if (origin === "string") return limit === 1 && side === "at least" ? "must not be empty" : `must have ${side} ${limit} characters`;
+  if (origin === "string")
+    return limit === 1 && side === "at least" ? "must not be empty" : `must have ${side} ${limit} characters`;
   if (origin === "array" || origin === "set")
     return limit === 1 && side === "at least" ? "must not be empty" : `must have ${side} ${limit} items`;
   return `must be ${side} ${limit}`;
@@ -109,11 +110,12 @@ const EXPECTED: Readonly<Record<string, string>> = {
 };
 
 function expectedOf(issue: Issue): string {
-  if (issue.code === "invalid_value") return issue.values.map((value) => `“${String(value)}”`).join(" or ");
+  if (issue.code === "invalid_value")
+    return issue.values.map((value) => (typeof value === "string" ? `“${value}”` : String(value))).join(" or ");
   if (issue.code !== "invalid_type") return issue.message.replace(/^must be /, "");
   const { expected } = issue;
-  // `Text` of the modules is a text or a Secret; nobody writes a Secret in YAML.
-  if (expected === "custom" || /^Secret$/.test(String((issue as { class?: unknown }).class ?? ""))) return "";
+  // `Text` of the modules is a text or a Secret, and nobody writes a Secret in YAML.
+  if (expected === "custom" || (issue as { class?: unknown }).class === "Secret") return "";
   return EXPECTED[expected] ?? expected;
 }
 
@@ -136,7 +138,7 @@ function subjectOf(path: readonly PropertyKey[]): string {
 }
 
 /** The nearest node that was written: an issue below a missing key is shown at what holds it. */
-function placeOf(node: SourceNode, path: readonly PropertyKey[]): Problem["at"] {
+function placeOf(node: SourceNode, path: readonly PropertyKey[]): SourcePosition {
   for (let length = path.length; length >= 0; length--) {
     const found = nodeAt(node, path.slice(0, length));
     if (found !== undefined) return found.at;

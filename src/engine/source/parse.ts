@@ -59,12 +59,16 @@ function composeOne(source: SourceFile): Document.Parsed {
 }
 
 function syntaxProblems(source: SourceFile, document: Document.Parsed): Problem[] {
-  return [...document.errors, ...document.warnings].map((error) => {
+  const lines = new Set<number>();
+  return [...document.errors, ...document.warnings].flatMap((error) => {
     const [start, end] = error.pos;
     const offset = Math.min(start, Math.max(0, source.text.length - 1));
+    const at = source.position(offset, Math.max(1, end - start));
+    // One mistake often gives several errors in its line; the first tells most.
+    if (lines.has(at.line)) return [];
+    lines.add(at.line);
     const unquoted = unquotedExpression(source, offset);
     if (unquoted !== undefined) return unquoted;
-    const at = source.position(offset, Math.max(1, end - start));
     if (error.code === "TAG_RESOLVE_FAILED")
       return {
         code: "YAML_UNSUPPORTED",

@@ -1,7 +1,7 @@
 import type { z } from "zod";
-import { KcoreError, type Problem } from "#errors/problem.ts";
 import { problemOfIssue } from "./issues.ts";
 import { plainOf, type SourceNode } from "./node.ts";
+import { Problems } from "./problems.ts";
 
 /**
  * Checks a tree without expressions against a schema and gives the schema's output.
@@ -22,13 +22,8 @@ export function validateValue<Schema extends z.ZodType>(
 ): z.output<Schema> {
   const result = schema.safeParse(value);
   if (result.success) return result.data;
-  throw new KcoreError(result.error.issues.flatMap((issue) => problemOfIssue(issue, { node, schema, value })));
-}
-
-/** The problems {@link validateValue} would throw. */
-export function problemsOf(value: unknown, node: SourceNode, schema: z.ZodType): readonly Problem[] {
-  const result = schema.safeParse(value);
-  return result.success
-    ? []
-    : result.error.issues.flatMap((issue) => problemOfIssue(issue, { node, schema, value }));
+  const problems = new Problems();
+  problems.add(...result.error.issues.flatMap((issue) => problemOfIssue(issue, { node, schema, value })));
+  problems.throwIfAny();
+  throw result.error;
 }

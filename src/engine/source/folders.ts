@@ -1,0 +1,61 @@
+import { readdirSync, statSync, type Stats } from "node:fs";
+import { join, normalize } from "node:path";
+
+/** Where files of one kind are looked for: the project's folder first, then the shipped one. */
+export interface Folder {
+  /** Absolute path. */
+  readonly path: string;
+  /** As problems name it: `states`. */
+  readonly shown: string;
+  /** Whose it is, for lists. */
+  readonly origin: "project" | "shipped";
+  /** Looks at each file before it is read (S-20). */
+  readonly check?: (name: string, stats: Stats) => void;
+}
+
+export interface FoundFile {
+  readonly path: string;
+  /** As problems name it: `states/kcore/controller.yaml`. */
+  readonly shown: string;
+  readonly folder: Folder;
+}
+
+/** Whether `name` stays inside the folder it is looked up in. */
+export function isInside(name: string): boolean {
+  const normal = normalize(name);
+  return name !== "" && !name.includes("\0") && !normal.startsWith("/") && normal !== ".." && !normal.startsWith("../");
+}
+
+/** The first folder's file of this name; undefined if none has it, or the name leaves the folder. */
+export function findIn(folders: readonly Folder[], name: string): FoundFile | undefined {
+  if (!isInside(name)) return undefined;
+  for (const folder of folders) {
+    const path = join(folder.path, name);
+    if (statSync(path, { throwIfNoEntry: false })?.isFile() === true)
+      return { path, shown: join(folder.shown, name), folder };
+  }
+  return undefined;
+}
+
+/** Every file below the folders that ends in one of `endings`, by name; the first folder's wins. */
+export function listIn(folders: readonly Folder[], endings: readonly string[]): Map<string, FoundFile> {
+  const found = new Map<string, FoundFile>();
+  for (const folder of folders)
+    for (const name of filesBelow(folder.path, "", 0))
+      if (endings.some((ending) => name.endsWith(ending)) && !found.has(name))
+        found.set(name, { path: join(folder.path, name), shown: join(folder.shown, name), folder });
+  return new Map([...found].sort(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+const MAX_LEVELS = 8;
+
+function filesBelow(root: string, below: string, level: number): string[] {
+  if (level > MAX_LEVELS) return [];
+  const path = join(root, below);
+  if (statSync(path, { throwIfNoEntry: false })?.isDirectory() !== true) return [];
+  return readdirSync(path, { withFileTypes: true }).flatMap((entry) => {
+    if (entry.name.startsWith(".")) return [];
+    const name = below === "" ? entry.name : `${below}/${entry.name}`;
+    return entry.isDirectory() ? filesBelow(root, name, level + 1) : [name];
+  });
+}

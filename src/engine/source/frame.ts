@@ -1,0 +1,107 @@
+import { hasMember, isMapValue, entriesOf, memberOf } from "./members.ts";
+import { Unknown, UnknownValue } from "./unknown.ts";
+import type { Scope } from "./scope.ts";
+
+/** A found value; kept apart from “nothing found”. */
+export interface Found {
+  readonly value: unknown;
+}
+
+/**
+ * Where names are looked up: block parameters, then the things that the blocks around went into, innermost first,
+ * then the scope's names. So `node` can be used inside `#each`, unless an item has a `node` of its own.
+ */
+export class Frame {
+  readonly #scope: Scope;
+  readonly #parent: Frame | undefined;
+  readonly #context: Found | undefined;
+  readonly #names: ReadonlyMap<string, unknown>;
+  readonly #data: Readonly<Record<string, unknown>>;
+
+  private constructor(
+    scope: Scope,
+    parent: Frame | undefined,
+    context: Found | undefined,
+    names: ReadonlyMap<string, unknown>,
+    data: Readonly<Record<string, unknown>>,
+  ) {
+    this.#scope = scope;
+    this.#parent = parent;
+    this.#context = context;
+    this.#names = names;
+    this.#data = data;
+  }
+
+  static top(scope: Scope): Frame {
+    return new Frame(scope, undefined, undefined, new Map(), {});
+  }
+
+  /** The frame inside a block that goes into `context`. */
+  inside(
+    context: unknown,
+    data: Readonly<Record<string, unknown>>,
+    names: readonly string[] = [],
+    values: readonly unknown[] = [],
+  ): Frame {
+    const named = new Map(names.map((name, index) => [name, values[index]] as const));
+    return new Frame(this.#scope, this, { value: context }, named, data);
+  }
+
+  /** The same place with more names. */
+  with(names: Readonly<Record<string, unknown>>): Frame {
+    return new Frame(
+      this.#scope,
+      this.#parent,
+      this.#context,
+      new Map([...this.#names, ...Object.entries(names)]),
+      this.#data,
+    );
+  }
+
+  /** `this`, or with a depth `../`; at the top the scope itself. */
+  context(depth: number): Found {
+    if (depth > 0 && this.#parent !== undefined) return this.#parent.context(depth - 1);
+    return this.#context ?? { value: this.#scope };
+  }
+
+  /** `@index`, `@key`, `@first`, `@last` of the nearest `#each`, or `@root`. */
+  data(name: string): Found | undefined {
+    if (name === "root") return { value: this.#scope };
+    if (Object.hasOwn(this.#data, name)) return { value: this.#data[name] };
+    return this.#parent?.data(name);
+  }
+
+  lookup(name: string): Found | undefined {
+    const own = this.#own(name) ?? this.#parent?.lookup(name);
+    if (own !== undefined || this.#parent !== undefined) return own;
+    if (!hasMember(this.#scope, name)) return undefined;
+    const value = this.#scope[name];
+    if (value instanceof Unknown) throw new UnknownValue(value);
+    return { value };
+  }
+
+  has(name: string): boolean {
+    return this.#own(name) !== undefined || (this.#parent?.has(name) ?? hasMember(this.#scope, name));
+  }
+
+  /** Whether a block, not the scope, gives this name. */
+  shadows(name: string): boolean {
+    return this.#own(name) !== undefined || (this.#parent?.shadows(name) ?? false);
+  }
+
+  /** Every name that could have been meant, for suggestions. */
+  names(): string[] {
+    const own = [...this.#names.keys()];
+    if (this.#context !== undefined && isMapValue(this.#context.value))
+      own.push(...entriesOf(this.#context.value).map(([key]) => key));
+    return [...new Set([...own, ...(this.#parent?.names() ?? Object.keys(this.#scope))])];
+  }
+
+  #own(name: string): Found | undefined {
+    if (this.#names.has(name)) return { value: this.#names.get(name) };
+    const context = this.#context?.value;
+    return context !== undefined && isMapValue(context) && hasMember(context, name)
+      ? { value: memberOf(context, name, "this") }
+      : undefined;
+  }
+}

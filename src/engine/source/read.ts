@@ -1,0 +1,67 @@
+import { closeSync, constants, fstatSync, openSync, readSync, type Stats } from "node:fs";
+import { KcoreError } from "#errors/problem.ts";
+import type { SourceNode } from "./node.ts";
+import { parseSource } from "./parse.ts";
+import { MAX_SOURCE_BYTES } from "./scan.ts";
+
+export interface ReadOptions {
+  /** As problems name the file; the path unless given. */
+  readonly name?: string;
+  /** Bytes; 1 MiB unless given. */
+  readonly maxBytes?: number;
+  /** Looks at the opened file and throws if it is not to be trusted (S-20). */
+  readonly check?: (name: string, stats: Stats) => void;
+}
+
+/**
+ * The bytes of a regular file, at most `maxBytes`, of the very file that was checked.
+ * @throws KcoreError FILE_UNREADABLE, FILE_TOO_LARGE, and what `check` throws.
+ */
+export function readBytes(path: string, { name = path, maxBytes = MAX_SOURCE_BYTES, check }: ReadOptions = {}): Buffer {
+  const file = open(path, name);
+  try {
+    const stats = fstatSync(file);
+    if (!stats.isFile()) throw new KcoreError({ code: "FILE_UNREADABLE", message: `${name} is not a regular file` });
+    check?.(name, stats);
+    if (stats.size > maxBytes)
+      throw new KcoreError({
+        code: "FILE_TOO_LARGE",
+        message: `${name} has ${(stats.size / 2 ** 20).toFixed(1)} MiB, more than the ${maxBytes / 2 ** 20} MiB allowed here`,
+        hint: "split it into several files",
+      });
+    return readAll(file, stats.size);
+  } finally {
+    closeSync(file);
+  }
+}
+
+/** Reads and parses a file; see {@link parseSource}. */
+export function readSource(path: string, options: ReadOptions = {}): SourceNode {
+  const { name = path, maxBytes = MAX_SOURCE_BYTES } = options;
+  return parseSource(name, readBytes(path, options), { maxBytes });
+}
+
+function open(path: string, name: string): number {
+  try {
+    // O_NONBLOCK: a FIFO in the place of a file must not hang us.
+    return openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException;
+    const why = { ENOENT: "it does not exist", EACCES: "no permission", EISDIR: "it is a folder" }[code ?? ""];
+    throw new KcoreError(
+      { code: "FILE_UNREADABLE", message: `cannot read ${name}: ${why ?? String(code)}` },
+      { cause },
+    );
+  }
+}
+
+function readAll(file: number, size: number): Buffer {
+  const bytes = Buffer.alloc(size);
+  let length = 0;
+  while (length < size) {
+    const read = readSync(file, bytes, length, size - length, length);
+    if (read === 0) break;
+    length += read;
+  }
+  return bytes.subarray(0, length);
+}

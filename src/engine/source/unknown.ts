@@ -1,0 +1,31 @@
+/** What a value that is not known yet rests on. */
+export interface Needs {
+  readonly facts: boolean;
+  /** Names under which steps register. */
+  readonly steps: readonly string[];
+  /** Ids of stages. */
+  readonly stages: readonly string[];
+}
+
+/** Stands in a scope for a value that only the run will bring. */
+export class Unknown {
+  /** What will bring it, as shown to the user: the id of a step, `stage issue`, `facts`. */
+  readonly after: string;
+  readonly needs: Needs;
+
+  constructor(after: string, needs: Partial<Needs> = {}) {
+    this.after = after;
+    this.needs = { facts: false, steps: [], stages: [], ...needs };
+  }
+}
+
+/** Thrown by an evaluation that rests on an {@link Unknown}: no error of the user's, the value has to be waited for. */
+export class UnknownValue extends Error {
+  readonly unknown: Unknown;
+
+  constructor(unknown: Unknown) {
+    super(`not known before ${unknown.after}`);
+    this.name = "UnknownValue";
+    this.unknown = unknown;
+  }
+}
