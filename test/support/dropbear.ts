@@ -15,7 +15,7 @@ export interface DropbearOptions {
 /** Starts a private dropbear on a free loopback port. */
 export async function startDropbear({ args = [], users = [] }: DropbearOptions = {}): Promise<SshServer> {
   const port = await freePort();
-  return await startServer({
+  return startServer({
     label: "dropbear",
     program: "/usr/sbin/dropbear",
     packageName: "dropbear-bin",

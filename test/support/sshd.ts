@@ -20,7 +20,7 @@ export async function startSshd({
   port,
 }: SshdOptions = {}): Promise<SshServer> {
   const listen = port ?? (await freePort());
-  return await startServer({
+  return startServer({
     label: "sshd",
     program: "/usr/sbin/sshd",
     packageName: "openssh-server",

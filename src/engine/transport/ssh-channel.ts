@@ -16,7 +16,6 @@ export function createSshChannel(stream: ClientChannel, hostName: string): Chann
   const stdout = createChunkQueue(stdoutLimit, () => stream.resume());
   const waiting = new Set<(error: Error) => void>();
   const { promise: exit, resolve: resolveExit } = Promise.withResolvers<Exit>();
-  let reported: Exit = {};
   let over = false;
 
   const gone = () =>
@@ -45,17 +44,14 @@ export function createSshChannel(stream: ClientChannel, hostName: string): Chann
     if (stream.readableLength > unreadLimit) close();
   });
   stream.on("error", () => undefined);
-  stream.on("exit", (code: number | null, signal?: string) => {
-    if (code !== null) reported = { code };
-    else if (signal !== undefined) reported = { signal };
-  });
   stream.on("end", () => stdout.end());
-  // Without an exit status, or after one with the connection lost before the channel's end, ssh2 gives no code here.
+  // The exit status may have come before anybody could listen for it; it is told again here.
   stream.on("close", (code?: number | null, signal?: string) => {
     finish();
     stdout.end();
-    const known = typeof code === "number" || typeof signal === "string";
-    void stdout.drained.then(() => resolveExit(known ? reported : {}));
+    const lost = !wasClosedByServer(stream);
+    const ended = typeof code === "number" ? { code } : typeof signal === "string" ? { signal } : {};
+    void stdout.drained.then(() => resolveExit(lost ? {} : ended));
   });
 
   return {
@@ -79,4 +75,13 @@ export function createSshChannel(stream: ClientChannel, hostName: string): Chann
       });
     },
   };
+}
+
+/**
+ * Whether the channel ended as it should, by the server's close that ours answered. Else the connection was lost, and
+ * output may be missing even if an exit status came.
+ */
+function wasClosedByServer(stream: ClientChannel): boolean {
+  const { outgoing } = stream as unknown as { outgoing?: { state?: string } };
+  return outgoing?.state === undefined || outgoing.state === "closed";
 }

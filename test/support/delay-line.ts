@@ -1,0 +1,124 @@
+import { connect, createServer, type AddressInfo, type Socket } from "node:net";
+
+export interface DelayLineOptions {
+  readonly target: { readonly host?: string; readonly port: number };
+  /** Milliseconds that each byte travels, one way; half of a round trip. */
+  readonly latency?: number;
+}
+
+/** A TCP line between a client and a server on this machine that can be slow, cut, or dead without a word. */
+export interface DelayLine {
+  /** The loopback port that clients connect to. */
+  readonly port: number;
+  /** Connections accepted so far. */
+  readonly connections: number;
+  /** How often the client waited: bursts of its bytes, each after an answer of the server. Round trips, in short. */
+  readonly turns: number;
+  /** Bytes from clients to the server. */
+  readonly bytesUp: number;
+  /** Changes the latency for bytes that come from now on. */
+  setLatency(milliseconds: number): void;
+  /** Resets all connections, and refuses new ones (closes them at once), until `heal`. */
+  cut(): void;
+  /** Swallows all bytes and ends both ways, also of new connections: a half-open line (F-2). */
+  blackhole(): void;
+  /** New connections work again; swallowed bytes stay lost, so connections of before `blackhole` end by a reset. */
+  heal(): void;
+  close(): Promise<void>;
+}
+
+type Mode = "open" | "cut" | "blackhole";
+
+/** Starts a line on a free loopback port. */
+export async function startDelayLine({ target, latency = 0 }: DelayLineOptions): Promise<DelayLine> {
+  let mode: Mode = "open";
+  let delay = latency;
+  let [connections, turns, bytesUp] = [0, 0, 0];
+  let clientSpeaks = false;
+  const pairs = new Set<readonly [Socket, Socket]>();
+
+  const reset = () => {
+    for (const pair of pairs) for (const socket of pair) socket.resetAndDestroy();
+    pairs.clear();
+  };
+  const pump = (from: Socket, to: Socket, onChunk: (chunk: Buffer) => void) => {
+    const later = (work: () => void) => {
+      const guarded = () => mode !== "blackhole" && !to.destroyed && work();
+      if (delay === 0) guarded();
+      // Timers of equal length fire in the order they were set, so bytes stay in order.
+      else setTimeout(guarded, delay);
+    };
+    from.on("data", (chunk: Buffer) => {
+      if (mode === "blackhole") return;
+      onChunk(chunk);
+      later(() => {
+        if (to.write(chunk)) return;
+        from.pause();
+        to.once("drain", () => from.resume());
+      });
+    });
+    from.on("end", () => later(() => to.end()));
+    from.on("error", () => mode !== "blackhole" && to.resetAndDestroy());
+    from.on("close", () => later(() => to.destroySoon()));
+  };
+
+  const server = createServer({ allowHalfOpen: true, noDelay: true }, (client) => {
+    connections++;
+    if (mode === "cut") {
+      client.on("error", () => undefined);
+      client.resetAndDestroy();
+      return;
+    }
+    const upstream = connect({
+      host: target.host ?? "127.0.0.1",
+      port: target.port,
+      noDelay: true,
+      allowHalfOpen: true,
+    });
+    const pair = [client, upstream] as const;
+    pairs.add(pair);
+    pump(client, upstream, (chunk) => {
+      bytesUp += chunk.length;
+      if (!clientSpeaks) turns++;
+      clientSpeaks = true;
+    });
+    pump(upstream, client, () => (clientSpeaks = false));
+    client.on("close", () => mode !== "blackhole" && pairs.delete(pair));
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(0, "127.0.0.1", resolve);
+  });
+
+  return {
+    port: (server.address() as AddressInfo).port,
+    get connections() {
+      return connections;
+    },
+    get turns() {
+      return turns;
+    },
+    get bytesUp() {
+      return bytesUp;
+    },
+    setLatency: (milliseconds) => {
+      delay = milliseconds;
+    },
+    cut() {
+      mode = "cut";
+      reset();
+    },
+    blackhole: () => {
+      mode = "blackhole";
+    },
+    heal() {
+      if (mode === "blackhole") reset();
+      mode = "open";
+    },
+    async close() {
+      mode = "cut";
+      reset();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}

@@ -1,0 +1,237 @@
+import { expect } from "chai";
+import { createHash, randomBytes } from "node:crypto";
+import { createServer, type AddressInfo, type Server } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Channel, Host } from "#engine/transport/host.ts";
+import { freePort } from "./ports.ts";
+import { codeOf } from "./rejection.ts";
+
+/** One implementation of Host, ready to be connected to. */
+export interface TransportUnderTest {
+  connect(): Promise<Host>;
+  /** Ends all connections without a farewell; absent where there is none to lose. */
+  lose?(): Promise<unknown>;
+  stop(): Promise<void>;
+}
+
+/** What every transport promises. */
+export function describeTransport(name: string, start: () => Promise<TransportUnderTest>): void {
+  describe(`transport: ${name}`, function () {
+    this.timeout(20_000);
+    let transport: TransportUnderTest;
+    let host: Host;
+    before(async () => {
+      transport = await start();
+    });
+    after(() => transport?.stop());
+    beforeEach(async () => {
+      host = await transport.connect();
+    });
+    afterEach(() => host?.close());
+
+    it("gives a command's output and exit code", async () => {
+      const channel = await host.exec("echo hello; exit 3");
+      expect(await textOf(channel)).to.equal("hello\n");
+      expect(await channel.exit).to.deep.equal({ code: 3 });
+    });
+
+    it("resolves the exit of a command that prints nothing without anybody reading", async () => {
+      expect(await (await host.exec("exit 0")).exit).to.deep.equal({ code: 0 });
+    });
+
+    it("gives the signal that ended a command", async () => {
+      const channel = await host.exec("kill -9 $$");
+      expect(await textOf(channel)).to.equal("");
+      const exit = await channel.exit;
+      // dropbear reports a signal of the login shell's child by the shell's code.
+      expect([{ signal: "SIGKILL" }, { code: 137 }]).to.deep.include(exit);
+    });
+
+    it("sends the first input with the command, and what is written after it in order", async () => {
+      const channel = await host.exec("cat", { input: "one " });
+      await channel.write("two ");
+      await channel.write(Buffer.from("three"));
+      channel.end();
+      expect(await textOf(channel)).to.equal("one two three");
+    });
+
+    it("sends a first input that is larger than any window", async () => {
+      const input = randomBytes(5 * 1024 * 1024);
+      const channel = await host.exec("sha256sum", { input });
+      channel.end();
+      expect(await textOf(channel)).to.include(sha256(input));
+    });
+
+    it("carries 20 MB in and out unharmed", async () => {
+      const input = randomBytes(20 * 1024 * 1024);
+      const channel = await host.exec("cat");
+      const received = digestOf(channel);
+      for (let at = 0; at < input.length; at += 1024 * 1024) await channel.write(input.subarray(at, at + 1024 * 1024));
+      channel.end();
+      expect(await received).to.deep.equal({ bytes: input.length, sha256: sha256(input) });
+      expect(await channel.exit).to.deep.equal({ code: 0 });
+    });
+
+    it("keeps the last 64 KiB of stderr, also when nobody reads stdout yet", async () => {
+      const channel = await host.exec("head -c 300000 /dev/zero | tr '\\0' x >&2; echo END >&2; echo out");
+      expect(await textOf(channel)).to.equal("out\n");
+      await channel.exit;
+      expect(channel.stderrTail()).to.have.lengthOf(64 * 1024);
+      expect(channel.stderrTail().endsWith("xEND\n")).to.equal(true);
+    });
+
+    it("gives the command no terminal", async () => {
+      const channel = await host.exec("if [ -t 0 ] || [ -t 1 ] || [ -t 2 ]; then echo terminal; else echo none; fi");
+      expect(await textOf(channel)).to.equal("none\n");
+    });
+
+    it("holds a command back while nobody reads its output", async () => {
+      const size = 30_000_000;
+      const channel = await host.exec(`head -c ${size} /dev/zero; echo written >&2`);
+      await sleep(300);
+      expect(channel.stderrTail()).to.equal("");
+      expect((await digestOf(channel)).bytes).to.equal(size);
+      await channel.exit;
+      expect(channel.stderrTail()).to.equal("written\n");
+    });
+
+    it("makes a writer wait while the command does not read", async () => {
+      const channel = await host.exec("read -r go; cat >/dev/null & wait; cat >/dev/null; echo read");
+      let written = false;
+      const writing = (async () => {
+        for (let sent = 0; sent < 20; sent++) await channel.write(Buffer.alloc(1024 * 1024));
+        written = true;
+      })();
+      await sleep(300);
+      expect(written).to.equal(false);
+      await channel.write("\n");
+      await writing;
+      channel.end();
+      expect(await textOf(channel)).to.equal("read\n");
+    });
+
+    it("rejects a write to a command that has ended", async () => {
+      const channel = await host.exec("exit 0");
+      await channel.exit;
+      expect(await codeOf(channel.write("late"))).to.equal("CHANNEL_CLOSED");
+    });
+
+    it("rejects a write that was waiting when its command ended", async () => {
+      const channel = await host.exec("sleep 0.2");
+      const writing = (async () => {
+        for (let sent = 0; sent < 30; sent++) await channel.write(Buffer.alloc(1024 * 1024));
+      })();
+      expect(await codeOf(writing)).to.equal("CHANNEL_CLOSED");
+      await channel.exit;
+    });
+
+    it("ends a closed channel at once with an unknown outcome, and goes on with the others", async () => {
+      const other = await host.exec("cat");
+      const channel = await host.exec("echo begun; sleep 2");
+      const reading = textOf(channel);
+      await sleep(100);
+      channel.close();
+      channel.close();
+      expect(await channel.exit).to.deep.equal({});
+      expect(await reading).to.equal("begun\n");
+      await other.write("still here");
+      other.end();
+      expect(await textOf(other)).to.equal("still here");
+    });
+
+    it("runs several commands at once", async () => {
+      const channels = await Promise.all(
+        [1, 2, 3, 4].map((n) => host.exec(`read -r x; echo ${n} $x`, { input: `i${n}\n` })),
+      );
+      expect(await Promise.all(channels.map(textOf))).to.deep.equal(["1 i1\n", "2 i2\n", "3 i3\n", "4 i4\n"]);
+    });
+
+    it("closes a command's channel when its signal fires", async () => {
+      const controller = new AbortController();
+      const channel = await host.exec("sleep 2", { signal: controller.signal });
+      controller.abort();
+      expect(await channel.exit).to.deep.equal({});
+      expect(await codeOf(host.exec("true", { signal: controller.signal }))).to.equal("INTERRUPTED");
+    });
+
+    it("forwards a connection made from the host", async () => {
+      const { server, port } = await startEcho();
+      try {
+        const stream = await host.forward("127.0.0.1", port);
+        stream.write("ping");
+        const answer = await new Promise<Buffer>((resolve) => stream.once("data", resolve));
+        expect(answer.toString()).to.equal("ping");
+        stream.destroy();
+      } finally {
+        server.close();
+      }
+    });
+
+    it("tells that a port cannot be reached from the host", async () => {
+      const code = await codeOf(host.forward("127.0.0.1", await freePort()));
+      expect(["FORWARD_FAILED", "HOST_UNREACHABLE"]).to.include(code);
+    });
+
+    it("keeps our environment from commands", async () => {
+      process.env["KCORE_CANARY"] = "secret";
+      try {
+        expect(await textOf(await host.exec("env"))).not.to.include("KCORE_CANARY");
+      } finally {
+        delete process.env["KCORE_CANARY"];
+      }
+    });
+
+    it("ends everything when closed, twice as well as once", async () => {
+      const channel = await host.exec("sleep 2");
+      await host.close();
+      await host.close();
+      expect(await channel.exit).to.deep.equal({});
+      expect(await host.closed).to.equal("closed by kcore");
+      expect(await codeOf(host.exec("true"))).to.be.oneOf(["HOST_UNREACHABLE", "CHANNEL_CLOSED"]);
+    });
+
+    it("gives an unknown outcome when the connection is lost (F-1)", async function () {
+      if (!transport.lose) this.skip();
+      const channel = await host.exec("echo begun; read -r x; echo never");
+      const reading = textOf(channel);
+      await sleep(100);
+      await transport.lose();
+      expect(await channel.exit).to.deep.equal({});
+      expect(await reading).to.equal("begun\n");
+      expect(await host.closed)
+        .to.be.a("string")
+        .and.not.equal("closed by kcore");
+      expect(await codeOf(channel.write("x"))).to.equal("CHANNEL_CLOSED");
+      expect(await codeOf(host.exec("true"))).to.equal("HOST_UNREACHABLE");
+    });
+  });
+}
+
+async function textOf(channel: Channel): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of channel.stdout) chunks.push(chunk);
+  return Buffer.concat(chunks).toString();
+}
+
+async function digestOf(channel: Channel): Promise<{ bytes: number; sha256: string }> {
+  const hash = createHash("sha256");
+  let bytes = 0;
+  for await (const chunk of channel.stdout) {
+    hash.update(chunk);
+    bytes += chunk.length;
+  }
+  return { bytes, sha256: hash.digest("hex") };
+}
+
+function sha256(bytes: Uint8Array): string {
+  return createHash("sha256").update(bytes).digest("hex");
+}
+
+async function startEcho(): Promise<{ server: Server; port: number }> {
+  const server = createServer((socket) => {
+    socket.on("error", () => undefined);
+    socket.pipe(socket);
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return { server, port: (server.address() as AddressInfo).port };
+}
