@@ -29,24 +29,22 @@ export async function prepareImages(
   const images = await nameImages(place);
   const folders = [images.debian, images.layer, images.busybox, images.packages];
   if (folders.every((folder) => existsSync(folder))) return images;
-  return withLock(place.home, "images", 900, async () => {
+  const work = async (): Promise<Images> => {
     await removeUnused(place, folders);
     const site = await findMirror(mirror);
     let opened: Promise<Apt> | undefined;
     const apt = (): Promise<Apt> => (opened ??= told(log, "reading the package lists", () => openApt(place, site)));
     await make(images.layer, makeLayer);
-    await make(images.debian, (folder) =>
-      told(
-        log,
-        `making the Debian ${suite} image from ${site}`,
-        () => makeDebian(folder, site, join(place.home, "debs")),
-        () => "unpacked",
-      ),
-    );
-    await make(images.busybox, async (folder) => makeBusybox(folder, await apt(), log));
+    // debootstrap mostly unpacks, on one processor: the rest need not wait for it
+    const debian = make(images.debian, (folder) => makeDebian(folder, { site, place, log }));
+    const busybox = make(images.busybox, async (folder) => makeBusybox(folder, await apt(), log));
+    await Promise.allSettled([debian, busybox]);
+    await debian;
+    await busybox;
     await make(images.packages, async (folder) => makePackages(folder, images.debian, await apt(), log));
     return images;
-  });
+  };
+  return withLock(place.home, "images", 900, work, () => log("waiting for another lab command that makes images"));
 }
 
 async function nameImages({ home }: Place): Promise<Images> {
@@ -67,6 +65,7 @@ async function make(folder: string, work: (folder: string) => Promise<unknown>):
   const aside = `${folder}.new`;
   await mkdir(aside, { recursive: true, mode: 0o755 });
   await work(aside);
+  await must("sync", ["-f", aside]); // whole also after a power cut of this machine
   await rename(aside, folder);
 }
 
@@ -80,8 +79,17 @@ async function removeUnused({ home }: Place, used: readonly string[]): Promise<v
   }
 }
 
-async function makeDebian(folder: string, mirror: string, debs: string): Promise<void> {
-  await must(...bound(join(assetFolder(), "make-image"), [folder, suite, mirror, debs, ...imagePackages]));
+async function makeDebian(
+  folder: string,
+  { site, place, log }: { site: string; place: Place; log: Log },
+): Promise<void> {
+  const args = [folder, suite, site, join(place.home, "debs"), ...imagePackages];
+  const size = async (): Promise<number> => Number((await must("du", ["-sk", folder])).split("\t")[0]) * 1024;
+  const work = async (): Promise<number> => {
+    await must(...bound(join(assetFolder(), "make-image"), args));
+    return size();
+  };
+  await told(log, `making the Debian ${suite} image from ${site}`, work, megabytes);
 }
 
 async function makeBusybox(folder: string, apt: Apt, log: Log): Promise<void> {

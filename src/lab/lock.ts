@@ -6,12 +6,19 @@ import { KcoreError, exitCodes } from "#errors/problem.ts";
 import { commandEnvironment } from "./local.ts";
 
 /**
- * Does `work` while holding the lock `name` of the labs in `home`; waits for it up to `seconds`, then throws `LAB_BUSY`.
+ * Does `work` while holding the lock `name` of the labs in `home`; waits for it up to `seconds`, then throws `LAB_BUSY`;
+ * `waiting` is called once if that takes more than a second.
  *
  * The lock is held by a flock(1) that lives as long as a pipe to this process: it is free again when this process ends, however
  * it ends, and no node that is started meanwhile can inherit it.
  */
-export async function withLock<T>(home: string, name: string, seconds: number, work: () => Promise<T>): Promise<T> {
+export async function withLock<T>(
+  home: string,
+  name: string,
+  seconds: number,
+  work: () => Promise<T>,
+  waiting: () => void = () => {},
+): Promise<T> {
   await mkdir(join(home, "locks"), { recursive: true, mode: 0o700 });
   const file = join(home, "locks", name);
   const holder = spawn("flock", ["-w", String(seconds), file, "sh", "-c", "echo held; exec cat >/dev/null"], {
@@ -20,7 +27,9 @@ export async function withLock<T>(home: string, name: string, seconds: number, w
   });
   holder.stdin.on("error", () => {});
   const ended = once(holder, "close");
+  const patience = setTimeout(waiting, 1000);
   const held = await Promise.race([once(holder.stdout, "data").then(() => true), ended.then(() => false)]);
+  clearTimeout(patience);
   if (!held) {
     throw new KcoreError(
       { code: "LAB_BUSY", message: `another lab command holds ${file}`, hint: "wait for it to end, then try again" },

@@ -1,0 +1,127 @@
+import { existsSync, readFileSync, readdirSync } from "node:fs";
+import { expect } from "chai";
+import { openLab, type Lab, type LabNode } from "#lab/lab.ts";
+import { foldersOf } from "#lab/cgroup.ts";
+import { labInterfaces } from "#lab/bridge.ts";
+import { findLoops } from "#lab/loops.ts";
+import { findPlace } from "#lab/place.ts";
+
+const name = "smoke";
+
+async function output(node: LabNode, command: string, user = "root"): Promise<string> {
+  const { code, stdout, stderr } = await node.exec(command, { user, timeout: 60_000 });
+  expect(code, `${command}\n${stderr}`).to.equal(0);
+  return stdout.trim();
+}
+
+describe("the lab", function () {
+  this.timeout(400_000); // the first run on a machine makes the images
+  let lab: Lab;
+  let n1: LabNode;
+  let b1: LabNode;
+
+  before(async () => {
+    lab = await openLab({ name });
+    await lab.down();
+    const nodes = await lab.up([
+      { name: "n1", kind: "debian", disks: ["300M", "100M"] },
+      { name: "b1", kind: "busybox", disks: ["50M"] },
+    ]);
+    [n1, b1] = nodes as [LabNode, LabNode];
+  });
+
+  after(async () => lab.down());
+
+  it("gives a Debian node its own identity and a real init", async () => {
+    expect(await output(n1, "hostname; cat /etc/machine-id; systemctl is-system-running --wait")).to.equal(
+      `n1\n${n1.id.replaceAll("-", "")}\nrunning`,
+    );
+    expect(await output(n1, "cat /etc/ssh/ssh_host_ed25519_key.pub")).to.include(n1.hostKey);
+    expect(await output(n1, "! command -v python3")).to.equal("");
+  });
+
+  it("gives a BusyBox node nothing but BusyBox", async () => {
+    expect(await output(b1, "hostname; ls -l /bin/sh; ls -l /dev/disk/by-id")).to.match(
+      /^b1\n.*busybox[^]*lab-b1-disk0/,
+    );
+    expect(await output(b1, "! command -v bash && ! command -v perl && ! command -v systemctl")).to.equal("");
+  });
+
+  it("has a user with and a user without a password for sudo", async () => {
+    expect(await output(n1, "sudo -n id -u", "ops")).to.equal("0");
+    expect((await n1.exec("sudo -n id -u", { user: "opspw" })).code).to.equal(1);
+    const { stdout } = await n1.exec("sudo -S -p '' id -u", { user: "opspw", input: "lab-password\n" });
+    expect(stdout.trim()).to.equal("0");
+  });
+
+  it("has disks whose partitions and stable names behave as on a real machine", async () => {
+    const disk = n1.disks[0]?.byId ?? "";
+    await output(n1, `sgdisk -n1:0:+100M -n2:0:0 ${disk} && udevadm settle && mkfs.ext4 -q -L t ${disk}-part1`);
+    await output(n1, `udevadm settle && mount ${disk}-part1 /mnt && umount /mnt && test -b ${disk}-part2`);
+    expect(await output(n1, `lsblk -dno SERIAL ${disk}`)).to.equal("n1-disk0");
+    expect(await output(n1, "lsblk -dno NAME | wc -l")).to.equal("2");
+  });
+
+  it("serves packages, since nodes have no way out", async () => {
+    await output(n1, "apt-get -q update && apt-get -q -y install hello");
+    expect(await output(n1, "hello")).to.equal("Hello, world!");
+  });
+
+  it("lets a node reboot and keeps what it is", async () => {
+    const boot = await n1.ready();
+    await n1.exec("systemctl reboot");
+    await n1.ready({ notBoot: boot });
+    expect(await output(n1, "systemctl is-system-running --wait; ls /dev/disk/by-id")).to.match(
+      /^running\n[^]*lab-n1-disk0-part2/,
+    );
+  });
+
+  it("takes a node off the network and puts it back without breaking an open session", async () => {
+    const open = n1.exec("sleep 1.5; echo survived");
+    await new Promise((resolve) => setTimeout(resolve, 700));
+    await n1.cut();
+    expect((await lab.list()).find((node) => node.name === "n1")?.cut).to.equal(true);
+    await new Promise((resolve) => setTimeout(resolve, 2000));
+    await n1.heal();
+    expect((await open).stdout).to.equal("survived\n");
+  });
+
+  for (const kind of ["Debian", "BusyBox"] as const) {
+    it(`loses what a ${kind} node had not synced when its power is cut`, async () => {
+      const node = kind === "Debian" ? n1 : b1;
+      await output(node, "echo kept > /root/kept; sync; echo lost > /root/lost");
+      await node.powerCut();
+      expect(await node.isRunning()).to.equal(false);
+      await node.start();
+      expect(await output(node, "cat /root/kept; ls /root/lost 2>/dev/null || echo gone")).to.equal("kept\ngone");
+    });
+  }
+
+  it("writes a roster of the nodes that run", async () => {
+    await b1.exec("poweroff");
+    while (await b1.isRunning()) await new Promise((resolve) => setTimeout(resolve, 50));
+    const text = await lab.roster();
+    expect(text).to.include(n1.hostKey).and.include("serial: n1-disk1").and.not.include("b1");
+  });
+
+  it("leaves nothing behind", async () => {
+    const place = await findPlace({ name });
+    const processes = (): string[] =>
+      readdirSync("/proc").filter((pid) => /^\d+$/.test(pid) && commandLine(pid).includes(place.folder));
+    expect(processes()).to.not.deep.equal([]);
+    await lab.down();
+    expect(labInterfaces(place)).to.deep.equal([]);
+    expect(foldersOf(place.group)).to.deep.equal([]);
+    expect(await findLoops(`${place.folder}/`)).to.deep.equal([]);
+    expect(existsSync(place.folder)).to.equal(false);
+    expect(processes()).to.deep.equal([]);
+  });
+});
+
+function commandLine(pid: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, "utf8");
+  } catch {
+    return ""; // it has just ended
+  }
+}

@@ -1,0 +1,67 @@
+import { expect } from "chai";
+import { KcoreError } from "#errors/problem.ts";
+import { findPlace, recordPlace } from "#lab/place.ts";
+import { makeTempDir } from "#support/temp-dir.ts";
+
+async function inTempDir(work: (home: string) => Promise<void>): Promise<void> {
+  const folder = await makeTempDir("place");
+  try {
+    await work(folder.path);
+  } finally {
+    await folder.remove();
+  }
+}
+
+async function refusal(work: Promise<unknown>): Promise<string> {
+  try {
+    await work;
+  } catch (error) {
+    if (error instanceof KcoreError) return error.message;
+    throw error;
+  }
+  throw new Error("nothing was refused");
+}
+
+describe("a lab's place", () => {
+  it("gives two labs different bridges, networks, folders and cgroups", async () => {
+    await inTempDir(async (home) => {
+      const usual = await findPlace({ home });
+      const other = await findPlace({ home, name: "other" });
+      for (const field of ["bridge", "net", "folder", "group"] as const)
+        expect(usual[field]).to.not.equal(other[field]);
+      expect(usual.home).to.equal(other.home);
+    });
+  });
+
+  it("keeps host interfaces within the kernel's 15 characters", async () => {
+    const { bridge } = await findPlace({ home: "/x", name: "a-name-of-20-letters" });
+    expect(`vb-${bridge}-254`.length).to.be.at.most(15);
+  });
+
+  it("remembers its bridge and network, so that later commands need only the name", async () => {
+    await inTempDir(async (home) => {
+      await recordPlace(await findPlace({ home, name: "t", bridge: "kcz", net: "192.168.77" }));
+      const { bridge, net, gateway } = await findPlace({ home, name: "t" });
+      expect({ bridge, net, gateway }).to.deep.equal({ bridge: "kcz", net: "192.168.77", gateway: "192.168.77.1" });
+    });
+  });
+
+  it("refuses to move a lab that is up to another network", async () => {
+    await inTempDir(async (home) => {
+      await recordPlace(await findPlace({ home, name: "t" }));
+      expect(await refusal(findPlace({ home, name: "t", net: "10.9.9" }))).to.include("take it down first");
+    });
+  });
+
+  for (const [what, options, told] of [
+    ["a name with a slash", { name: "../x" }, "../x"],
+    ["a public network", { net: "8.8.8" }, "8.8.8"],
+    ["a number over 255", { net: "10.0.256" }, "10.0.256"],
+    ["a bridge name that is too long for its cables", { bridge: "waytoolong" }, "waytoolong"],
+    ["a folder that an overlay mount could not name", { home: "/a:b" }, "/a:b"],
+  ] as const) {
+    it(`refuses ${what}`, async () => {
+      expect(await refusal(findPlace({ home: "/nowhere", ...options }))).to.include(told);
+    });
+  }
+});
