@@ -45,7 +45,7 @@ export const listHelpers: Helpers = {
 };
 
 function lengthOf(value: unknown): number {
-  if (typeof value === "string") return [...value].length;
+  if (typeof value === "string") return Array.from(value).length;
   if (Array.isArray(value)) return value.length;
   if (isMapValue(value)) return entriesOf(value).length;
   throw new Fault(`length counts lists, maps and texts, not ${describeValue(value)}`, { argument: 0 });
@@ -109,7 +109,7 @@ function toNumber(args: Arguments): number {
   throw new Fault("the argument of number does not read as a number", { argument: 0 });
 }
 
-function parsed(field: typeof Size | typeof Duration, args: Arguments, wanted: string): number {
+function parsed(field: typeof Size, args: Arguments, wanted: string): number {
   const result = field.safeParse(args.any(0));
   if (result.success) return result.data;
   throw new Fault(`the argument of ${args.name} must be ${wanted}`, { argument: 0 });

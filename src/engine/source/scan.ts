@@ -5,6 +5,8 @@ import type { SourceFile } from "./file.ts";
 const MIB = 1024 * 1024;
 export const MAX_SOURCE_BYTES = MIB;
 export const MAX_ROSTER_BYTES = 8 * MIB;
+/** What the lexer says besides the text itself: document, flow end, scalar. */
+const MARKS = new Set(["\u0002", "\u0018", "\u001F"]);
 /** Levels of lists and maps. */
 const MAX_DEPTH = 64;
 
@@ -59,7 +61,7 @@ export function tokenize(file: SourceFile): CST.Token[] {
   let offset = 0;
   for (const lexeme of new Lexer().lex(file.text)) {
     for (const token of parser.next(lexeme)) tokens.push(token);
-    offset += /^[\u0002\u0018\u001F]$/.test(lexeme) ? 0 : lexeme.length;
+    offset += MARKS.has(lexeme) ? 0 : lexeme.length;
     // The stack holds the document and a scalar besides the lists and maps.
     if (parser.stack.length > MAX_DEPTH + 2)
       throw new KcoreError({
