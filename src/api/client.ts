@@ -27,7 +27,7 @@ export interface CallOptions {
 /** A controller's API as seen from one client. */
 export interface ApiClient {
   readonly endpoint: Endpoint;
-  /** @throws KcoreError API_UNREACHABLE, API_UNTRUSTED; {@link ApiRefusal} when the controller answers with a refusal. */
+  /** @throws KcoreError API_UNREACHABLE, API_UNTRUSTED; the signal's reason when it was stopped; {@link ApiRefusal} when the controller answers with a refusal. */
   readonly call: <Name extends MethodName>(
     name: Name,
     body: BodyOf<Name>,
@@ -69,11 +69,14 @@ export function openApi({
   credentials,
   clock,
   timeoutMs = 10_000,
+  signal: always,
 }: {
   readonly endpoint: Endpoint;
   readonly credentials: Credentials;
   readonly clock: () => number;
   readonly timeoutMs?: number;
+  /** Ends every call of this client. */
+  readonly signal?: AbortSignal;
 }): ApiClient {
   checkCredentials(credentials, clock());
   const { cluster } = identityOf(new X509Certificate(credentials.cert), "client");
@@ -90,7 +93,8 @@ export function openApi({
     close: () => agent.destroy(),
     async call(name, body, { signal, id } = {}) {
       const deadline = AbortSignal.timeout(timeoutMs);
-      const limits = signal ? AbortSignal.any([signal, deadline]) : deadline;
+      const stops = [signal, always].filter((stop) => stop !== undefined);
+      const limits = AbortSignal.any([deadline, ...stops]);
       const path = methods[name].path.replace("{id}", encodeURIComponent(id ?? ""));
       const send = (): Promise<Answer> =>
         exchange({ agent, endpoint, verb: methods[name].verb, path, body: JSON.stringify(body), signal: limits });
@@ -103,7 +107,7 @@ export function openApi({
         return readAnswer(name, answer, endpoint);
       } catch (error) {
         if (error instanceof KcoreError) throw error;
-        signal?.throwIfAborted();
+        for (const stop of stops) stop.throwIfAborted();
         throw connectionProblem(
           endpoint,
           deadline.aborted ? new Error(`no answer within ${timeoutMs / 1000} s`) : error,

@@ -1,5 +1,5 @@
 import { createPublicKey, randomBytes } from "node:crypto";
-import type { KeyObject } from "node:crypto";
+import type { KeyObject, X509Certificate } from "node:crypto";
 import { mkdir, readdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { KcoreError } from "#errors/problem.ts";
@@ -190,11 +190,16 @@ export async function openAuthority(folder: string, passphrase: string): Promise
   return { cluster, certificate, certificatePem, rootPem, key };
 }
 
+/** Days that are left of a certificate. */
+export function daysLeft(certificate: X509Certificate, now: number): number {
+  return (certificate.validToDate.getTime() - now) / dayMs;
+}
+
 /** Issues the operator's certificate anew, for the same key, when 30 days or less are left; says whether it did. */
 export async function renewOperatorIfNeeded(folder: string, authority: Authority, now: number): Promise<boolean> {
   const file = join(folder, "kctl.crt");
   const present = firstCertificate(await readText(file));
-  if (present.validToDate.getTime() - now > renewDays * dayMs) return false;
+  if (daysLeft(present, now) > renewDays) return false;
   const keyFile = join(folder, "kctl.key");
   const key = readPrivateKey(await readText(keyFile), keyFile);
   const { id } = identityOf(present, "client");

@@ -67,8 +67,22 @@ export async function readConfig({ home, codec }: ContextHome): Promise<ContextC
   });
 }
 
-/** Changes `~/.kcore/config`; written 0600 and at once. */
-export async function changeConfig(
+const changes = new Map<string, Promise<unknown>>();
+
+/** Changes `~/.kcore/config`, one change after the other; written 0600 and as a whole. */
+export function changeConfig(
+  place: ContextHome,
+  change: (config: ContextConfig) => ContextConfig,
+): Promise<ContextConfig> {
+  const mine = (changes.get(place.home) ?? Promise.resolve()).then(() => applyChange(place, change));
+  changes.set(
+    place.home,
+    mine.catch(() => undefined),
+  );
+  return mine;
+}
+
+async function applyChange(
   place: ContextHome,
   change: (config: ContextConfig) => ContextConfig,
 ): Promise<ContextConfig> {

@@ -14,6 +14,11 @@ export const backdateMs = 10 * 60_000;
 const dayMs = 86_400_000;
 const hostName = /^(?=.{1,253}$)[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)*$/i;
 
+/** Whether a text may be a host name (RFC 1123). */
+export function isHostName(text: string): boolean {
+  return hostName.test(text);
+}
+
 /** An issuing CA with its opened key. */
 export interface Authority {
   readonly cluster: string;

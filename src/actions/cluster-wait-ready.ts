@@ -1,0 +1,153 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { z } from "zod";
+import { askFirst, askOne, endpointOf } from "#api/ask.ts";
+import { ApiRefusal } from "#api/client.ts";
+import type { NodeView } from "#api/schemas.ts";
+import { defineAction } from "#engine/orchestrate/action.ts";
+import type { ActionContext, ActionResult } from "#engine/orchestrate/action.ts";
+import type { NodeEntry } from "#engine/roster/model.ts";
+import { parsePlainYaml, printYaml } from "#engine/source/plain.ts";
+import { KcoreError } from "#errors/problem.ts";
+import { firstCertificate } from "#pki/certificate.ts";
+import { addController, loadContext } from "#pki/contexts.ts";
+import type { Context } from "#pki/contexts.ts";
+import { keyFingerprint, publicDer } from "#pki/keys.ts";
+
+const Args = z.strictObject({
+  node: z.string().optional().describe("Name of the node in the roster; the stage's own node unless given"),
+  timeout: z.number().positive().max(3600).default(120).describe("Seconds until it is given up"),
+});
+
+const pauseMs = 1_000;
+
+/** What one look found: the node ready, or why not yet. */
+type Look = { readonly ready: NodeView } | { readonly waitingFor: string };
+
+/**
+ * Waits until a node is a ready member, as a controller sees it, with the key that its present certificate holds; on a
+ * controller's node, until that controller answers too, and notes its endpoint in the context.
+ */
+export const clusterWaitReady = defineAction({
+  name: "cluster.waitReady",
+  summary: "Waits until a node has registered and is ready, and its controller answers if it has one.",
+  args: Args,
+  async run({ node: name, timeout }, context) {
+    const node = nodeOf(name, context);
+    const cluster = await openContext(context);
+    const giveUpAt = performance.now() + timeout * 1000;
+    let told = "";
+    for (;;) {
+      const found = await look(node, cluster, context);
+      if ("ready" in found) return finish(node, found.ready, cluster, context);
+      if (found.waitingFor !== told) context.note(`waiting for ${node.name}: ${found.waitingFor}`);
+      told = found.waitingFor;
+      if (performance.now() + pauseMs > giveUpAt) throw notReady(node, timeout, told);
+      await sleep(pauseMs, undefined, { signal: context.signal });
+    }
+  },
+  async plan({ node: name }, context) {
+    const node = nodeOf(name, context);
+    const found = await look(node, await openContext(context), context);
+    return "ready" in found ? resultOf(found.ready) : "unknown";
+  },
+});
+
+async function look(node: NodeEntry, cluster: Context, context: ActionContext): Promise<Look> {
+  const { ca, cert, key, folder } = cluster;
+  const options = { credentials: { ca, cert, key }, clock: Date.now, signal: context.signal };
+  try {
+    if (isController(node)) {
+      const health = await askOne(endpointOf(node.address), options, (client) => client.call("ready", {}));
+      if (!health.ready) return { waitingFor: `its controller is not ready: ${health.reason ?? "no reason given"}` };
+    }
+    const endpoints = endpointsFor(node, cluster, context);
+    const view = await askFirst({ ...options, endpoints }, (client) => client.call("getNode", {}, { id: node.id }));
+    return judge(view, await expectedKey(folder, node.id));
+  } catch (error) {
+    if (!(error instanceof KcoreError)) throw error;
+    if (error instanceof ApiRefusal && error.status === 404) return { waitingFor: "it has not registered yet" };
+    if (error.problems.some(({ code }) => code === "CLUSTER_UNKNOWN" || code === "CONFIG_INVALID")) throw error;
+    return { waitingFor: error.message };
+  }
+}
+
+function judge(view: NodeView, key: string | undefined): Look {
+  if (view.approval === "rejected") {
+    throw new KcoreError({
+      code: "NODE_REJECTED",
+      message: `node ${view.hostname} (${view.id}) was rejected`,
+      hint: `kcore node approve ${view.id}, then run again`,
+    });
+  }
+  if (view.approval === "pending") return { waitingFor: `approval: kcore node approve ${view.id}` };
+  if (view.status !== "ready") return { waitingFor: view.reason ?? `it is ${view.status}` };
+  return key === undefined || key === view.key
+    ? { ready: view }
+    : { waitingFor: "it has not registered with its new key yet" };
+}
+
+/** The key in the certificate that was issued last: an agent that still uses another one is not done. */
+async function expectedKey(folder: string, id: string): Promise<string | undefined> {
+  const pem = await readFile(join(folder, "issued", `${id}-node.crt`), "utf8").catch(() => undefined);
+  return pem === undefined ? undefined : keyFingerprint(publicDer(firstCertificate(pem).publicKey));
+}
+
+/** Its own controller first, then those of the context, then those that the roster tells of. */
+function endpointsFor(node: NodeEntry, cluster: Context, { nodes }: ActionContext): readonly string[] {
+  const fromRoster = [...nodes.values()].filter(isController).map(({ address }) => endpointOf(address));
+  const own = isController(node) ? [endpointOf(node.address)] : [];
+  return [...new Set([...own, ...cluster.controllers, ...fromRoster])];
+}
+
+async function finish(
+  node: NodeEntry,
+  view: NodeView,
+  cluster: Context,
+  context: ActionContext,
+): Promise<ActionResult> {
+  const endpoint = endpointOf(node.address);
+  if (isController(node) && (await addController(placeOf(context), cluster.name, endpoint))) {
+    context.note(`context ${cluster.name} now knows the controller ${endpoint}`);
+  }
+  context.note(`${node.name} is ready`);
+  return resultOf(view);
+}
+
+function resultOf({ id, status, certificateExpires }: NodeView): ActionResult {
+  return { changed: false, outputs: { id, status, certificateExpires } };
+}
+
+function notReady(node: NodeEntry, timeout: number, waitingFor: string): KcoreError {
+  return new KcoreError(
+    {
+      code: "NODE_NOT_READY",
+      message: `${node.name} is not ready after ${timeout} s: ${waitingFor}`,
+      hint: `kcore exec --on ${node.name} -- journalctl -n 30 -u kcore-node-agent -u kcore-controller`,
+    },
+    { exitCode: 1 },
+  );
+}
+
+function isController({ roles }: NodeEntry): boolean {
+  return roles.includes("controller");
+}
+
+function openContext(context: ActionContext): Promise<Context> {
+  return loadContext(placeOf(context), context.context);
+}
+
+function placeOf({ home }: ActionContext): Parameters<typeof loadContext>[0] {
+  return { home, codec: { parse: parsePlainYaml, print: printYaml } };
+}
+
+function nodeOf(name: string | undefined, context: ActionContext): NodeEntry {
+  const node = name === undefined ? context.node : context.nodes.get(name);
+  if (node) return node;
+  throw new KcoreError({
+    code: "NODE_UNKNOWN",
+    message: name === undefined ? "cluster.waitReady was not told for which node" : `no node “${name}” in the roster`,
+    hint: "give node: NAME, or each: TARGET in the stage",
+  });
+}

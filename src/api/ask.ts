@@ -1,0 +1,67 @@
+import { KcoreError } from "#errors/problem.ts";
+import type { Problem } from "#errors/problem.ts";
+import { ApiRefusal, openApi } from "./client.ts";
+import type { ApiClient, Credentials } from "./client.ts";
+import { formatEndpoint, parseEndpoint } from "./endpoint.ts";
+
+/** The controllers of a cluster as one asks them from outside. */
+export interface Controllers {
+  /** `host:port`, in the order in which they are tried. */
+  readonly endpoints: readonly string[];
+  readonly credentials: Credentials;
+  readonly clock: () => number;
+  readonly signal?: AbortSignal;
+  /** For one call; 5 s unless told otherwise. */
+  readonly timeoutMs?: number;
+}
+
+/**
+ * Asks the first controller that can be reached. A refusal is an answer: no other is asked.
+ * @throws KcoreError with one problem for each controller tried; CLUSTER_UNKNOWN when none is known
+ */
+export async function askFirst<Result>(
+  { endpoints, ...options }: Controllers,
+  ask: (client: ApiClient) => Promise<Result>,
+): Promise<Result> {
+  const problems: Problem[] = [];
+  for (const endpoint of endpoints) {
+    try {
+      return await askOne(endpoint, options, ask);
+    } catch (error) {
+      if (!(error instanceof KcoreError) || error instanceof ApiRefusal) throw error;
+      problems.push(...error.problems);
+    }
+  }
+  if (problems.length > 0) throw new KcoreError(problems, { exitCode: 3 });
+  throw new KcoreError({
+    code: "CLUSTER_UNKNOWN",
+    message: "no controller of this cluster is known yet",
+    hint: "deploy a node with the role controller: kcore orchestrate deploy_node NODE",
+  });
+}
+
+/** Asks one controller, and closes the connection afterwards. @throws KcoreError */
+export async function askOne<Result>(
+  endpoint: string,
+  { credentials, clock, signal, timeoutMs = 5_000 }: Omit<Controllers, "endpoints">,
+  ask: (client: ApiClient) => Promise<Result>,
+): Promise<Result> {
+  signal?.throwIfAborted();
+  const client = openApi({
+    endpoint: parseEndpoint(endpoint),
+    credentials,
+    clock,
+    timeoutMs,
+    ...(signal && { signal }),
+  });
+  try {
+    return await ask(client);
+  } finally {
+    client.close();
+  }
+}
+
+/** The usual endpoint of a controller on a host. */
+export function endpointOf(host: string): string {
+  return formatEndpoint({ host, port: parseEndpoint("localhost").port });
+}
