@@ -21,7 +21,11 @@ export function problemOfIssue(issue: Issue, checked: Checked): Problem[] {
   if (given === undefined) return [missing(issue, checked)];
   const at = placeOf(checked.node, issue.path);
   const subject = subjectOf(issue.path);
-  return [{ code: "YAML_TYPE", message: `${subject} ${words(issue, given)}`, at, ...hintFor(issue, given, checked) }];
+  const message = `${subject} ${words(issue, given)}`;
+  // The schema of a reference to a secret says so: the line may hold the secret itself.
+  if (issue.code === "custom" && issue.params?.["code"] === "SECRET_LITERAL")
+    return [{ code: "SECRET_LITERAL", message, at, hint: "then change the secret: it was in a file", conceal: true }];
+  return [{ code: "YAML_TYPE", message, at, ...hintFor(issue, given, checked) }];
 }
 
 function unknownKey(key: string, path: readonly PropertyKey[], { node, schema }: Checked): Problem {

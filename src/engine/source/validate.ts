@@ -1,4 +1,5 @@
 import type { z } from "zod";
+import type { Problem } from "#errors/problem.ts";
 import { problemOfIssue } from "./issues.ts";
 import { plainOf, type SourceNode } from "./node.ts";
 import { Problems } from "./problems.ts";
@@ -23,7 +24,13 @@ export function validateValue<Schema extends z.ZodType>(
   const result = schema.safeParse(value);
   if (result.success) return result.data;
   const problems = new Problems();
-  problems.add(...result.error.issues.flatMap((issue) => problemOfIssue(issue, { node, schema, value })));
+  problems.add(...problemsOf(value, node, schema));
   problems.throwIfAny();
   throw result.error;
+}
+
+/** The problems {@link validateValue} would throw. */
+export function problemsOf(value: unknown, node: SourceNode, schema: z.ZodType): readonly Problem[] {
+  const result = schema.safeParse(value);
+  return result.success ? [] : result.error.issues.flatMap((issue) => problemOfIssue(issue, { node, schema, value }));
 }

@@ -1,0 +1,80 @@
+import type { SourcePosition } from "#errors/problem.ts";
+import { suggestHint } from "#errors/suggest.ts";
+import type { Problems } from "#engine/source/problems.ts";
+import type { NodeEntry, Roster } from "./model.ts";
+
+/** Every jump names a node or jump host, and none leads back to itself. */
+export function checkJumps(roster: Roster, positions: ReadonlyMap<string, SourcePosition>, problems: Problems): void {
+  const jumpsOf = (name: string): readonly string[] => (roster.nodes.get(name) ?? roster.jumps.get(name))?.jump ?? [];
+  const names = [...roster.nodes.keys(), ...roster.jumps.keys()];
+  for (const name of names) {
+    const at = roster.positions.get(name) ?? positions.get(name);
+    for (const jump of jumpsOf(name)) {
+      if (roster.nodes.has(jump) || roster.jumps.has(jump) || roster.positions.has(jump)) continue;
+      const hint = suggestHint(jump, names, "declare it under jumps:, or name a node");
+      problems.add({
+        code: "ROSTER_JUMP",
+        message: `“${name}” jumps over “${jump}”, which is not in the roster`,
+        ...(at && { at }),
+        ...(hint !== undefined && { hint }),
+      });
+    }
+    const circle = circleFrom(name, jumpsOf);
+    if (circle !== undefined)
+      problems.add({
+        code: "ROSTER_JUMP",
+        message: `the way to “${name}” leads back to it: ${circle.join(" → ")}`,
+        ...(at && { at }),
+      });
+  }
+}
+
+function circleFrom(start: string, jumpsOf: (name: string) => readonly string[]): string[] | undefined {
+  const seen = new Set<string>();
+  const search = (name: string, path: readonly string[]): string[] | undefined => {
+    for (const jump of jumpsOf(name)) {
+      if (jump === start) return [...path, jump];
+      if (seen.has(jump)) continue;
+      seen.add(jump);
+      const found = search(jump, [...path, jump]);
+      if (found !== undefined) return found;
+    }
+    return undefined;
+  };
+  return search(start, [start]);
+}
+
+/** One machine must not be in a run twice: ids and ways to a machine are unique (F-16). */
+export function checkDuplicates({ nodes, positions }: Roster, problems: Problems): void {
+  const ids = new Map<string, NodeEntry>();
+  const places = new Map<string, NodeEntry>();
+  for (const node of nodes.values()) {
+    const place = placeOf(node);
+    report(ids.get(node.id), node, `id ${node.id}`, undefined);
+    report(
+      places.get(place),
+      node,
+      `address ${node.address}:${node.port}`,
+      "several test targets on one machine need a stateDir each",
+    );
+    ids.set(node.id, ids.get(node.id) ?? node);
+    places.set(place, places.get(place) ?? node);
+  }
+
+  function report(first: NodeEntry | undefined, node: NodeEntry, what: string, hint: string | undefined): void {
+    const at = positions.get(node.name);
+    if (first !== undefined)
+      problems.add({
+        code: "ROSTER_DUPLICATE",
+        message: `“${node.name}” has the ${what}, as “${first.name}” has`,
+        ...(at && { at }),
+        ...(hint !== undefined && { hint }),
+      });
+  }
+}
+
+/** Behind different jump hosts the same private address means different machines. */
+function placeOf({ transport, address, port, stateDir, jump }: NodeEntry): string {
+  if (transport === "local") return JSON.stringify(["local", stateDir]);
+  return JSON.stringify([address.toLowerCase(), port, stateDir, jump]);
+}

@@ -1,0 +1,101 @@
+import { statSync, type Stats } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { KcoreError } from "#errors/problem.ts";
+
+/** Whose files are believed: those of these users and of root (S-20). */
+export interface Trust {
+  /** The user, and the one behind sudo. */
+  readonly uids: readonly number[];
+  readonly gids: readonly number[];
+}
+
+/** Trusts the user of this process, root, and under sudo the user who called it (`SUDO_UID`). */
+export function trustOfProcess(env: Readonly<Record<string, string | undefined>>): Trust {
+  const uid = process.geteuid?.() ?? 0;
+  const gid = process.getegid?.() ?? 0;
+  const behind = (name: string): number[] => (uid === 0 && /^\d+$/.test(env[name] ?? "") ? [Number(env[name])] : []);
+  return { uids: [uid, 0, ...behind("SUDO_UID")], gids: [gid, 0, ...behind("SUDO_GID")] };
+}
+
+/**
+ * The project: the nearest folder upwards from `cwd` that holds `roster/` and `orchestrate/`, or the one named.
+ * It, what is above it and these two folders must be trusted. Gives its absolute path.
+ * @throws KcoreError PROJECT_NOT_FOUND, PROJECT_NOT_TRUSTED
+ */
+export function projectOf({
+  cwd,
+  project,
+  trust,
+}: {
+  readonly cwd: string;
+  /** `--project DIR`, relative to `cwd`. */
+  readonly project?: string;
+  readonly trust: Trust;
+}): string {
+  const found = project === undefined ? nearest(cwd) : resolve(cwd, project);
+  if (found === undefined || !isProject(found))
+    throw new KcoreError({
+      code: "PROJECT_NOT_FOUND",
+      message:
+        project === undefined
+          ? `neither ${cwd} nor a folder above it holds roster/ and orchestrate/`
+          : `${project} does not hold roster/ and orchestrate/`,
+      hint: "go to your project, name it with --project DIR, or make one: kcore init DIR",
+    });
+  for (const path of foldersAbove(found)) assertTrusted(path, statSync(path), trust, { isAncestor: path !== found });
+  for (const name of ["roster", "orchestrate", "states", "templates"]) {
+    const stats = statSync(join(found, name), { throwIfNoEntry: false });
+    if (stats !== undefined) assertTrusted(join(found, name), stats, trust);
+  }
+  return found;
+}
+
+/**
+ * Refuses a file or folder that somebody else owns or may write. An ancestor may be writable by others if it is
+ * sticky, as /tmp is: nobody else can replace what is in it then.
+ * @throws KcoreError PROJECT_NOT_TRUSTED
+ */
+export function assertTrusted(
+  path: string,
+  stats: Stats,
+  { uids, gids }: Trust,
+  { isAncestor = false }: { readonly isAncestor?: boolean } = {},
+): void {
+  const mode = (stats.mode & 0o7777).toString(8).padStart(4, "0");
+  const isGroupSafe = (stats.mode & 0o020) === 0 || gids.includes(stats.gid);
+  if (!uids.includes(stats.uid))
+    throw untrusted(
+      `${path} belongs to the user ${stats.uid}, neither to you nor to root`,
+      `chown it, or work as that user`,
+    );
+  if (isAncestor && (stats.mode & 0o1000) !== 0) return;
+  if ((stats.mode & 0o002) !== 0 || !isGroupSafe)
+    throw untrusted(`${path} can be written by others (mode ${mode})`, `chmod go-w ${path}`);
+}
+
+/** A check for {@link ReadOptions}: looks at the opened file itself. */
+export function checkOf(trust: Trust): (name: string, stats: Stats) => void {
+  return (name, stats) => {
+    assertTrusted(name, stats, trust);
+  };
+}
+
+function untrusted(message: string, hint: string): KcoreError {
+  return new KcoreError({ code: "PROJECT_NOT_TRUSTED", message, hint });
+}
+
+function nearest(cwd: string): string | undefined {
+  return foldersAbove(resolve(cwd)).find(isProject);
+}
+
+/** The folder itself first, / last. */
+function foldersAbove(path: string): string[] {
+  const above = dirname(path);
+  return above === path ? [path] : [path, ...foldersAbove(above)];
+}
+
+function isProject(path: string): boolean {
+  return ["roster", "orchestrate"].every(
+    (name) => statSync(join(path, name), { throwIfNoEntry: false })?.isDirectory() === true,
+  );
+}
