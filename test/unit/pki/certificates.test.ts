@@ -1,0 +1,246 @@
+import { execFileSync } from "node:child_process";
+import { createPublicKey, generateKeyPairSync } from "node:crypto";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect } from "chai";
+import { KcoreError } from "#errors/problem.ts";
+import { firstCertificate, issueCertificate } from "#pki/certificate.ts";
+import { identityOf } from "#pki/identity.ts";
+import { issueLeaf, namesOf, needsRenewal, renewalReason } from "#pki/issue.ts";
+import type { Authority, LeafRequest } from "#pki/issue.ts";
+import { generateKey, proveKey, publicDer, readPublicKey } from "#pki/keys.ts";
+
+const day = 86_400_000;
+const id = "6f1c2a52-7c1e-4f0e-9a50-0d8a3b0f4e11";
+
+/** A CA made in memory: the same calls as createCluster, without files. */
+function createAuthority(now = Date.now()): Authority & { readonly rootKey: ReturnType<typeof generateKey> } {
+  const [rootKey, key] = [generateKey(), generateKey()];
+  const times = { notBefore: new Date(now - 600_000), notAfter: new Date(now + 1825 * day) };
+  const rootPem = issueCertificate({
+    commonName: "kcore-cluster-ca",
+    publicKey: createPublicKey(rootKey),
+    signer: rootKey,
+    pathLength: 1,
+    ...times,
+  });
+  const certificatePem = issueCertificate({
+    commonName: "kcore-cluster-sub-ca",
+    publicKey: createPublicKey(key),
+    issuer: firstCertificate(rootPem),
+    signer: rootKey,
+    pathLength: 0,
+    ...times,
+  });
+  return { cluster: "lab", certificate: firstCertificate(certificatePem), certificatePem, rootPem, key, rootKey };
+}
+
+function requestFor(key = generateKey(), changes: Partial<LeafRequest> = {}): LeafRequest {
+  const challenge = "prove it";
+  return {
+    role: "node",
+    id,
+    host: "n1",
+    addresses: ["192.0.2.11", "2001:db8::11"],
+    spki: publicDer(key).toString("base64"),
+    proof: { challenge, signature: proveKey(key, challenge) },
+    ...changes,
+  };
+}
+
+function codesOf(run: () => unknown): string[] {
+  try {
+    run();
+  } catch (error) {
+    if (error instanceof KcoreError) return error.problems.map(({ code }) => code);
+    throw error;
+  }
+  return [];
+}
+
+describe("issued certificates", () => {
+  let dir: string;
+  beforeEach(() => {
+    dir = mkdtempSync(join(tmpdir(), "kcore-pki-"));
+  });
+  afterEach(() => rmSync(dir, { recursive: true, force: true }));
+
+  const openssl = (authority: Authority, leaf: string, ...options: string[]): string => {
+    writeFileSync(join(dir, "ca"), authority.rootPem);
+    writeFileSync(join(dir, "sub"), authority.certificatePem);
+    writeFileSync(join(dir, "leaf"), leaf);
+    const files = ["-CAfile", join(dir, "ca"), "-untrusted", join(dir, "sub"), join(dir, "leaf")];
+    return execFileSync("openssl", ["verify", "-x509_strict", ...options, ...files], {
+      encoding: "utf8",
+      stdio: "pipe",
+    });
+  };
+
+  it("S-14: pass openssl verify -x509_strict for both purposes, every name and address", () => {
+    const authority = createAuthority();
+    const { chain } = issueLeaf(requestFor(), { authority, now: Date.now() });
+    for (const options of [
+      ["-purpose", "sslserver", "-verify_hostname", "n1"],
+      ["-purpose", "sslclient", "-verify_ip", "2001:db8::11"],
+    ]) {
+      expect(openssl(authority, chain, ...options)).to.contain("OK");
+    }
+    expect(() => openssl(authority, chain, "-verify_hostname", "n2")).to.throw("hostname mismatch");
+  });
+
+  it("are refused by openssl when another CA of the same name signed them", () => {
+    const { chain } = issueLeaf(requestFor(), { authority: createAuthority(), now: Date.now() });
+    expect(() => openssl(createAuthority(), chain)).to.throw("verification failed");
+  });
+
+  it("S-14: a sub-CA cannot make a CA below itself (path length 0)", () => {
+    const authority = createAuthority();
+    const [evil, key] = [generateKey(), generateKey()];
+    const times = { notBefore: new Date(Date.now() - day), notAfter: new Date(Date.now() + day) };
+    const third = issueCertificate({
+      commonName: "kcore-another-ca",
+      publicKey: createPublicKey(evil),
+      issuer: authority.certificate,
+      signer: authority.key,
+      pathLength: 0,
+      ...times,
+    });
+    const leaf = issueCertificate({
+      commonName: "kcore-node-n1",
+      publicKey: createPublicKey(key),
+      issuer: firstCertificate(third),
+      signer: evil,
+      usages: ["client"],
+      ...times,
+    });
+    writeFileSync(join(dir, "third"), third);
+    expect(() => openssl(authority, leaf, "-untrusted", join(dir, "third"))).to.throw(
+      "path length constraint exceeded",
+    );
+  });
+
+  it("live 90 days from now, begin 10 minutes ago and never outlive their CA", () => {
+    const now = Date.parse("2026-11-21T12:00:00Z");
+    const young = firstCertificate(issueLeaf(requestFor(), { authority: createAuthority(now), now }).chain);
+    expect(young.validFromDate.getTime()).to.equal(now - 600_000);
+    expect(young.validToDate.getTime()).to.equal(now + 90 * day);
+    const authority = createAuthority(now - 1800 * day);
+    const short = firstCertificate(issueLeaf(requestFor(), { authority, now }).chain);
+    expect(short.validToDate.getTime()).to.equal(authority.certificate.validToDate.getTime());
+  });
+
+  it("carry role and id in one URI and the usual common name", () => {
+    const authority = createAuthority();
+    const { chain } = issueLeaf(requestFor(generateKey(), { role: "controller" }), { authority, now: Date.now() });
+    const certificate = firstCertificate(chain);
+    expect(certificate.subject).to.equal("CN=kcore-controller-n1");
+    expect(identityOf(certificate, "server")).to.deep.equal({ cluster: "lab", role: "controller", id });
+    expect(certificate.serialNumber).to.match(/^[0-7][0-9A-F]{31}$/);
+  });
+
+  it("S-14: are refused without a proof that the key is held", () => {
+    const authority = createAuthority();
+    const [mine, other] = [generateKey(), generateKey()];
+    const signature = proveKey(other, "prove it");
+    const issue = (proof: LeafRequest["proof"]) => () => issueLeaf(requestFor(mine, { proof }), { authority, now: 0 });
+    expect(codesOf(issue({ challenge: "prove it", signature }))).to.deep.equal(["PKI_PROOF_INVALID"]);
+    expect(codesOf(issue({ challenge: "another", signature: proveKey(mine, "prove it") }))).to.deep.equal([
+      "PKI_PROOF_INVALID",
+    ]);
+    expect(codesOf(issue({ challenge: "prove it", signature: "garbage" }))).to.deep.equal(["PKI_PROOF_INVALID"]);
+  });
+
+  it("accept the proof that openssl makes on a node", () => {
+    const key = join(dir, "node.key");
+    execFileSync("openssl", ["genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256", "-out", key], {
+      stdio: "pipe",
+    });
+    const spki = execFileSync("openssl", ["pkey", "-in", key, "-pubout"], { encoding: "utf8" });
+    const signature = execFileSync("openssl", ["dgst", "-sha256", "-sign", key], { input: "prove it" }).toString(
+      "base64",
+    );
+    const request = requestFor(generateKey(), { spki, proof: { challenge: "prove it", signature } });
+    const { chain } = issueLeaf(request, { authority: createAuthority(), now: Date.now() });
+    expect(firstCertificate(chain).publicKey.export({ type: "spki", format: "pem" })).to.equal(spki);
+  });
+
+  it("S-14: are refused for keys that are not EC P-256, and for names no host has", () => {
+    const rsa = generateKeyPairSync("ed25519").publicKey.export({ type: "spki", format: "pem" }) as string;
+    const p384 = generateKeyPairSync("ec", { namedCurve: "P-384" }).publicKey.export({
+      type: "spki",
+      format: "pem",
+    }) as string;
+    for (const spki of [rsa, p384, "", "AAAA"])
+      expect(codesOf(() => readPublicKey(spki))).to.deep.equal(["PKI_KEY_KIND"]);
+    for (const host of ["", "a b", "-x", "n1,URI:kcore://lab/operator/x", "*.example.org", "n1\0"]) {
+      expect(codesOf(() => namesOf({ host }))).to.deep.equal(["PKI_NAME_INVALID"]);
+    }
+  });
+});
+
+describe("a certificate's renewal", () => {
+  const now = Date.parse("2026-11-21T12:00:00Z");
+  const authority = createAuthority(now);
+  const key = generateKey();
+  const request = requestFor(key);
+  const { chain, identity } = issueLeaf(request, { authority, now });
+  const expected = { spki: request.spki, hosts: namesOf(request), identity, issuer: authority.certificate, now };
+
+  it("is not needed while more than 30 days are left", () => {
+    expect(renewalReason(chain, { ...expected, now: now + 59 * day })).to.equal(undefined);
+  });
+  it("is needed at 30 days left, and after the end", () => {
+    expect(renewalReason(chain, { ...expected, now: now + 60 * day })).to.equal("it expires in 30 days");
+    expect(renewalReason(chain, { ...expected, now: now + 91 * day })).to.equal("it expired");
+  });
+  it("is needed for another key, name, identity or issuer, and for what is no certificate", () => {
+    const other = publicDer(generateKey()).toString("base64");
+    expect(renewalReason(chain, { ...expected, spki: other })).to.equal("the key changed");
+    expect(renewalReason(chain, { ...expected, hosts: ["n1"] })).to.equal("its names changed");
+    expect(renewalReason(chain, { ...expected, hosts: ["n1", "192.0.2.12", "2001:db8::11"] })).to.equal(
+      "its names changed",
+    );
+    expect(renewalReason(chain, { ...expected, identity: { ...identity, id: "b" } })).to.equal("its identity changed");
+    expect(renewalReason(chain, { ...expected, issuer: createAuthority(now).certificate })).to.equal(
+      "another CA issued it",
+    );
+    expect(needsRenewal("garbage", expected)).to.equal(true);
+  });
+});
+
+describe("the identity in a certificate", () => {
+  const authority = createAuthority();
+  const make = (plan: {
+    commonName?: string;
+    usages?: ("server" | "client")[];
+    uri?: string;
+    hosts?: string[];
+    pathLength?: number;
+  }): string =>
+    issueCertificate({
+      commonName: "kcore-node-n1",
+      publicKey: createPublicKey(generateKey()),
+      issuer: authority.certificate,
+      signer: authority.key,
+      notBefore: new Date(),
+      notAfter: new Date(Date.now() + day),
+      usages: ["server", "client"],
+      uri: `kcore://lab/node/${id}`,
+      ...plan,
+    });
+  const refused = (plan: Parameters<typeof make>[0]): string[] =>
+    codesOf(() => identityOf(firstCertificate(make(plan)), "client"));
+
+  it("S-10: is refused for a CA, a missing usage, a wrong role's name and anything but one proper URI", () => {
+    expect(refused({ pathLength: 0 })).to.deep.equal(["PKI_IDENTITY"]);
+    expect(refused({ usages: ["server"] })).to.deep.equal(["PKI_IDENTITY"]);
+    expect(refused({ commonName: "kctl" })).to.deep.equal(["PKI_IDENTITY"]);
+    expect(refused({ uri: `kcore://lab/controller/${id}` })).to.deep.equal(["PKI_IDENTITY"]);
+    expect(refused({ uri: "kcore://lab/root/x" })).to.deep.equal(["PKI_IDENTITY"]);
+    expect(refused({ uri: "https://example.org" })).to.deep.equal(["PKI_IDENTITY"]);
+    expect(refused({ uri: "kcore://lab/node/x, URI:kcore://lab/operator/x" })).to.deep.equal(["PKI_IDENTITY"]);
+    expect(refused({ hosts: ["a, URI:kcore://lab/operator/x, b"], uri: "x:y" })).to.deep.equal(["PKI_IDENTITY"]);
+    expect(refused({})).to.deep.equal([]);
+  });
+});

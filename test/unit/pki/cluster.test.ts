@@ -1,0 +1,164 @@
+import { execFileSync } from "node:child_process";
+import { mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect } from "chai";
+import { KcoreError } from "#errors/problem.ts";
+import { firstCertificate } from "#pki/certificate.ts";
+import { createCluster, openAuthority, renewOperatorIfNeeded } from "#pki/cluster.ts";
+import type { NewCluster } from "#pki/cluster.ts";
+import { addController, changeConfig, loadContext, readConfig, useContext } from "#pki/contexts.ts";
+import { encryptKey } from "#pki/encrypted-key.ts";
+import { identityOf } from "#pki/identity.ts";
+import { generateKey } from "#pki/keys.ts";
+import { cheapCost, codec, passphrase } from "#support/cluster.ts";
+
+const day = 86_400_000;
+
+async function codesOf(work: Promise<unknown>): Promise<string[]> {
+  try {
+    await work;
+  } catch (error) {
+    if (error instanceof KcoreError) return error.problems.map(({ code }) => code);
+    throw error;
+  }
+  return [];
+}
+
+describe("creating a cluster", () => {
+  let dir: string;
+  let home: string;
+  beforeEach(async () => {
+    dir = await mkdtemp(join(tmpdir(), "kcore-cluster-"));
+    home = join(dir, "kcore");
+  });
+  afterEach(() => rm(dir, { recursive: true, force: true }));
+  const plan = (changes: Partial<NewCluster> = {}): NewCluster => ({
+    home,
+    codec,
+    context: "default",
+    controllers: ["192.0.2.11:9090"],
+    operator: "ann",
+    passphrase,
+    now: Date.now(),
+    cost: cheapCost,
+    ...changes,
+  });
+
+  it("makes root, sub-CA and the operator's certificate, which openssl accepts", async () => {
+    const { folder } = await createCluster(plan());
+    const verify = ["verify", "-x509_strict", "-purpose", "sslclient", "-CAfile", join(folder, "ca.crt")];
+    const files = ["-untrusted", join(folder, "sub-ca.crt"), join(folder, "kctl.crt")];
+    expect(execFileSync("openssl", [...verify, ...files], { encoding: "utf8" })).to.contain("OK");
+    const root = firstCertificate(await readFile(join(folder, "ca.crt"), "utf8"));
+    expect(root.subject).to.equal("CN=kcore-cluster-ca");
+    expect(identityOf(firstCertificate(await readFile(join(folder, "kctl.crt"), "utf8")), "client")).to.deep.equal({
+      cluster: "default",
+      role: "operator",
+      id: "ann",
+    });
+  });
+
+  it("S-15: keeps keys 0600 in folders 0700 whatever the umask", async () => {
+    const umask = process.umask(0);
+    try {
+      const { folder } = await createCluster(plan());
+      const modes = async (path: string): Promise<number> => (await stat(path)).mode & 0o777;
+      for (const name of ["ca.key", "sub-ca.key", "kctl.key"])
+        expect(await modes(join(folder, name)), name).to.equal(0o600);
+      for (const path of [home, folder]) expect(await modes(path), path).to.equal(0o700);
+      expect(await modes(join(home, "config"))).to.equal(0o600);
+    } finally {
+      process.umask(umask);
+    }
+  });
+
+  it("S-15: encrypts the CA keys so that openssl opens them with the passphrase only", async () => {
+    const { folder } = await createCluster(plan());
+    const file = join(folder, "ca.key");
+    expect(await readFile(file, "utf8")).to.match(/^-----BEGIN ENCRYPTED PRIVATE KEY-----/);
+    const open = (word: string): string =>
+      execFileSync("openssl", ["pkey", "-in", file, "-passin", `pass:${word}`, "-pubout"], {
+        encoding: "utf8",
+        stdio: "pipe",
+      });
+    expect(open(passphrase)).to.equal(
+      firstCertificate(await readFile(join(folder, "ca.crt"), "utf8")).publicKey.export({
+        type: "spki",
+        format: "pem",
+      }),
+    );
+    expect(() => open("wrong words here")).to.throw();
+  });
+
+  it("opens the sub-CA with the passphrase and says so when it is wrong", async () => {
+    const { folder } = await createCluster(plan());
+    expect((await openAuthority(folder, passphrase)).cluster).to.equal("default");
+    expect(await codesOf(openAuthority(folder, "wrong words here"))).to.deep.equal(["PKI_PASSPHRASE_WRONG"]);
+    await writeFile(join(folder, "sub-ca.key"), encryptKey(generateKey(), passphrase, cheapCost));
+    expect(await codesOf(openAuthority(folder, passphrase))).to.deep.equal(["PKI_CERT_INVALID"]);
+  });
+
+  it("refuses a context that exists, and with force puts the present one aside", async () => {
+    const { folder } = await createCluster(plan());
+    const before = await readFile(join(folder, "ca.crt"), "utf8");
+    expect(await codesOf(createCluster(plan()))).to.deep.equal(["PKI_CONTEXT_EXISTS"]);
+    const { aside } = await createCluster(plan({ force: true }));
+    expect(await readFile(join(aside ?? "", "ca.crt"), "utf8")).to.equal(before);
+    expect(await readFile(join(folder, "ca.crt"), "utf8")).not.to.equal(before);
+  });
+
+  it("leaves nothing behind when it refuses", async () => {
+    for (const wrong of [
+      { passphrase: "short" },
+      { context: "Bad Name" },
+      { context: "config" },
+      { operator: "a/b" },
+    ]) {
+      expect((await codesOf(createCluster(plan(wrong)))).length, JSON.stringify(wrong)).to.equal(1);
+    }
+    expect(await readdir(dir)).to.deep.equal([]);
+  });
+
+  it("does not overwrite a configuration that it cannot read", async () => {
+    await createCluster(plan());
+    await writeFile(join(home, "config"), "contexts: [1, 2]\n");
+    expect(await codesOf(createCluster(plan({ context: "second" })))).to.deep.equal(["CONFIG_INVALID"]);
+    expect((await readdir(home)).toSorted()).to.deep.equal(["config", "default"]);
+  });
+
+  it("writes a context that is current and can be loaded, also after its folder moved", async () => {
+    await createCluster(plan());
+    await createCluster(plan({ context: "second", controllers: [] }));
+    expect((await loadContext({ home, codec })).name).to.equal("second");
+    await useContext({ home, codec }, "default");
+    const context = await loadContext({ home, codec });
+    expect(context.controllers).to.deep.equal(["192.0.2.11:9090"]);
+    expect(context.key).to.contain("BEGIN PRIVATE KEY");
+    expect(await codesOf(loadContext({ home, codec }, "secnd"))).to.deep.equal(["PKI_CONTEXT_UNKNOWN"]);
+  });
+
+  it("notes controllers once, also when two are noted at the same time, and keeps keys it does not know", async () => {
+    await createCluster(plan({ controllers: [] }));
+    await changeConfig({ home, codec }, (config) => ({ ...config, colour: "blue" }));
+    const noted = ["192.0.2.1:9090", "192.0.2.2:9090", "192.0.2.1:9090"];
+    const isNew = await Promise.all(noted.map((endpoint) => addController({ home, codec }, "default", endpoint)));
+    expect(isNew).to.deep.equal([true, true, false]);
+    const config = await readConfig({ home, codec });
+    expect(config["colour"]).to.equal("blue");
+    expect(config.contexts["default"]).to.include({ controller: "192.0.2.1:9090" });
+    expect(config.contexts["default"]?.controllers).to.deep.equal(["192.0.2.1:9090", "192.0.2.2:9090"]);
+  });
+
+  it("renews the operator's certificate at 30 days left, for the same key and user", async () => {
+    const now = Date.now();
+    const { folder } = await createCluster(plan({ now: now - 61 * day }));
+    const authority = await openAuthority(folder, passphrase);
+    const before = firstCertificate(await readFile(join(folder, "kctl.crt"), "utf8"));
+    expect(await renewOperatorIfNeeded(folder, authority, now)).to.equal(true);
+    const after = firstCertificate(await readFile(join(folder, "kctl.crt"), "utf8"));
+    expect(after.validToDate.getTime()).to.be.greaterThan(before.validToDate.getTime());
+    expect(after.publicKey.equals(before.publicKey)).to.equal(true);
+    expect(await renewOperatorIfNeeded(folder, authority, now)).to.equal(false);
+  });
+});
