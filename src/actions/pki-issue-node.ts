@@ -14,15 +14,22 @@ import { replaceFile } from "#pki/files.ts";
 import { identityOf } from "#pki/identity.ts";
 import { isHostName, issueLeaf, namesOf, renewalReason, renewDays } from "#pki/issue.ts";
 
-const Key = z.strictObject({
-  spki: z.string().min(1).describe("Public key, PEM or base64 DER"),
-  proof: z.string().min(1).describe("Signature over the challenge by the private key, base64"),
-  challenge: z.string().min(1).describe("What was signed"),
-});
+const spki = z.string().min(1).describe("The node's public key, PEM or base64 DER: fact spki of key.generated");
+const proof = z
+  .string()
+  .min(1)
+  .describe("Signature over the challenge by the private key, base64: fact proof of key.generated");
 const Args = z.strictObject({
   node: z.string().optional().describe("Name of the node in the roster; the stage's own node unless given"),
-  key: Key.describe("The node's key, as key.generated registered it"),
-  controllerKey: Key.optional().describe("The controller's own key; the node's key unless given"),
+  spki,
+  proof,
+  challenge: z
+    .string()
+    .min(1)
+    .optional()
+    .describe("What was signed; unless given: kcore proof of possession RUN-ID NODE-ID"),
+  controllerSpki: spki.optional().describe("The controller's own public key; the node's unless given"),
+  controllerProof: proof.optional().describe("The proof that belongs to controllerSpki"),
   hosts: z.array(z.string()).default([]).describe("Further names and addresses for the certificates"),
 });
 type Args = z.output<typeof Args>;
@@ -32,7 +39,7 @@ type LeafRole = (typeof roles)[number];
 /** What has to hold for one certificate, and what is there. */
 interface Wanted {
   readonly role: LeafRole;
-  readonly key: z.output<typeof Key>;
+  readonly key: { readonly spki: string; readonly proof: string };
   readonly file: string;
   /** The chain that is kept; absent: to be issued. */
   readonly kept?: string;
@@ -55,8 +62,10 @@ export const pkiIssueNode = defineAction({
     if (await renewOperatorIfNeeded(folder, authority, now)) context.note("renewed the operator's certificate");
     const issued = new Map<LeafRole, string>();
     for (const { role, key, file, reason } of due) {
-      const proof = { challenge: key.challenge, signature: key.proof };
-      const request = { role, id: node.id, ...hostsOf(args, node), spki: key.spki, proof };
+      // Fresh for each run, and for one node only, so that nobody can use a proof seen elsewhere (S-14).
+      const challenge = args.challenge ?? `kcore proof of possession ${context.runId} ${node.id}`;
+      const signed = { challenge, signature: key.proof };
+      const request = { role, id: node.id, ...hostsOf(args, node), spki: key.spki, proof: signed };
       const { chain, notAfter, serial } = issueLeaf(request, { authority, now });
       await mkdir(join(folder, "issued"), { recursive: true, mode: 0o700 });
       await replaceFile(file, chain, { mode: 0o644 });
@@ -89,7 +98,7 @@ async function examine(
   const now = Date.now();
   const needed = roles.filter((role) => role === "node" || node.roles.includes(role));
   const wanted = needed.map(async (role): Promise<Wanted> => {
-    const key = role === "controller" ? (args.controllerKey ?? args.key) : args.key;
+    const key = keyOf(role, args);
     const file = join(folder, "issued", `${node.id}-${role}.crt`);
     const present = await readFile(file, "utf8").catch(() => undefined);
     if (present === undefined) return { role, key, file };
@@ -104,6 +113,11 @@ async function examine(
     return { role, key, file, ...(reason === undefined ? { kept: present } : { reason }) };
   });
   return { folder, wanted: await Promise.all(wanted), operatorIsDue: daysLeft(operator, now) <= renewDays };
+}
+
+function keyOf(role: LeafRole, args: Args): Wanted["key"] {
+  if (role === "node" || args.controllerSpki === undefined) return { spki: args.spki, proof: args.proof };
+  return { spki: args.controllerSpki, proof: args.controllerProof ?? "" };
 }
 
 async function resultOf(folder: string, wanted: readonly Wanted[], changed: boolean): Promise<ActionResult> {
