@@ -10,20 +10,23 @@ import type { Place } from "./place.ts";
 /** The mirror this machine's own apt uses for the nodes' Debian release. Throws `LAB_MIRROR_UNKNOWN`. */
 export async function findMirror(given: string | undefined): Promise<string> {
   if (given !== undefined) return given;
-  const sites = await must("apt-get", [
-    "indextargets",
-    "--format",
-    "$(SITE)",
-    `Codename: ${suite}`,
-    "Created-By: Packages",
-  ]);
-  const site = sites.split("\n").find((line) => line.startsWith("http"));
+  let site = await readMirror();
+  if (site === undefined) {
+    await must("apt-get", ["-q", "update"]); // apt knows a source's code name only from its list
+    site = await readMirror();
+  }
   if (site !== undefined) return site;
   throw new KcoreError({
     code: "LAB_MIRROR_UNKNOWN",
     message: `this machine's apt has no source for Debian ${suite}, from which the nodes are made`,
     hint: "name a mirror with --mirror URL",
   });
+}
+
+async function readMirror(): Promise<string | undefined> {
+  const targets = ["--format", "$(SITE)", `Codename: ${suite}`, "Created-By: Packages"];
+  const sites = await must("apt-get", ["indextargets", ...targets]);
+  return sites.split("\n").find((line) => /^https?:/.test(line));
 }
 
 /** An apt of the lab's own: this machine's settings and keys, but its own source, lists and archive. */

@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { KcoreError } from "#errors/problem.ts";
-import { commandEnvironment, must } from "./local.ts";
+import { commandPath, must } from "./local.ts";
 import { hostPackages } from "./packages.ts";
 import { told, type Log } from "./progress.ts";
 
@@ -17,7 +17,7 @@ export function requireRoot(): void {
 
 /** Installs what the lab's commands need and this machine lacks, saying so first. Throws `LAB_UNSUPPORTED` without apt. */
 export async function prepareHost(log: Log): Promise<void> {
-  const folders = (commandEnvironment()["PATH"] ?? "").split(":");
+  const folders = commandPath.split(":");
   const missing = Object.entries(hostPackages).filter(
     ([command]) => !folders.some((folder) => existsSync(join(folder, command))),
   );

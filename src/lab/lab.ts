@@ -15,8 +15,8 @@ import { servePackages } from "./repository.ts";
 import { rosterText } from "./roster.ts";
 import { identityFileOf } from "./shell.ts";
 
-export type { LabDisk, LabNode, LabNodeStatus } from "./lab-node.ts";
-export type { NodeKind, NodeSpec } from "./record.ts";
+export type { LabNode } from "./lab-node.ts";
+export type { NodeSpec } from "./record.ts";
 
 export interface LabOptions extends PlaceOptions {
   /** Where Debian comes from; default: what this machine's apt uses. */

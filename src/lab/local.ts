@@ -15,10 +15,17 @@ export interface RunOptions {
   readonly timeout?: number;
 }
 
+/** Where the lab looks for commands: also in sbin. */
+export const commandPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
 /** The environment of the lab's commands: works without HOME, finds sbin, speaks English, keeps proxies. */
 export function commandEnvironment(extra: Readonly<Record<string, string>> = {}): NodeJS.ProcessEnv {
-  const path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-  return { ...process.env, PATH: path, LC_ALL: "C", DEBIAN_FRONTEND: "noninteractive", ...extra };
+  return { ...process.env, PATH: commandPath, LC_ALL: "C", DEBIAN_FRONTEND: "noninteractive", ...extra };
+}
+
+/** The environment of what outlives this command: nothing of the caller's, who may hold secrets there. */
+export function lastingEnvironment(extra: Readonly<Record<string, string>> = {}): NodeJS.ProcessEnv {
+  return { PATH: commandPath, LC_ALL: "C", ...extra };
 }
 
 /** Runs a command on this machine, without a shell, and waits for its end. */

@@ -8,7 +8,7 @@ import { assetFolder } from "./assets.ts";
 import { cableOf, removeCable } from "./bridge.ts";
 import { freeze, killAll, processesOf, removeGroup } from "./cgroup.ts";
 import { allMounts, cutPower } from "./blackout.ts";
-import { commandEnvironment, lastLines, must } from "./local.ts";
+import { lastingEnvironment, lastLines, must } from "./local.ts";
 import { detachLoops, waitUntilFree } from "./loops.ts";
 import type { Place } from "./place.ts";
 import type { NodeRecord } from "./record.ts";
@@ -33,7 +33,7 @@ export async function startMachine(place: Place, node: NodeRecord): Promise<void
     const child = spawn(join(assetFolder(), "in-cgroup"), [groupOf(place, node), ...supervise], {
       detached: true,
       cwd: "/",
-      env: commandEnvironment(await environmentOf(place, node)),
+      env: lastingEnvironment(await environmentOf(place, node)),
       stdio: ["ignore", log.fd, log.fd],
     });
     let ended = false;

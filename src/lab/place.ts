@@ -70,7 +70,10 @@ export async function recordPlace({ folder, bridge, net }: Place): Promise<void>
 function deriveNetwork(name: string): { bridge: string; net: string } {
   if (name === "lab") return { bridge: "kclab", net: "10.77.0" };
   const digest = createHash("sha256").update(name).digest();
-  return { bridge: `kc${digest.toString("hex").slice(0, 6)}`, net: `10.78.${digest.readUInt8(0)}` };
+  return {
+    bridge: `kc${digest.toString("hex").slice(0, 6)}`,
+    net: `10.${72 + (digest.readUInt8(1) % 5)}.${digest.readUInt8(0)}`,
+  };
 }
 
 async function readRecorded(folder: string): Promise<{ bridge: string; net: string } | undefined> {

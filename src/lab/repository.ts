@@ -10,7 +10,7 @@ import { KcoreError, exitCodes } from "#errors/problem.ts";
 import { debsOf } from "./apt.ts";
 import { assetFolder } from "./assets.ts";
 import { processesOf, killAll } from "./cgroup.ts";
-import { commandEnvironment, must } from "./local.ts";
+import { lastingEnvironment, must } from "./local.ts";
 import type { Place } from "./place.ts";
 
 /** Where a lab serves its packages; nothing but the nodes can reach the bridge's address. */
@@ -46,7 +46,7 @@ export async function servePackages(place: Place, folder: string): Promise<void>
     const child = spawn(join(assetFolder(), "in-cgroup"), [group, ...server], {
       detached: true,
       cwd: "/",
-      env: commandEnvironment(),
+      env: lastingEnvironment(),
       stdio: ["ignore", log.fd, log.fd],
     });
     await once(child, "spawn");

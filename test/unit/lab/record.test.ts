@@ -1,0 +1,60 @@
+import { mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { expect } from "chai";
+import { KcoreError } from "#errors/problem.ts";
+import { findPlace } from "#lab/place.ts";
+import { makeRecords, readRecord, readRecords, type NodeSpec } from "#lab/record.ts";
+import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
+
+const images = { debian: "/i/d", layer: "/i/l", busybox: "/i/b", packages: "/i/p" };
+
+describe("a lab's records", () => {
+  let home: TempDir;
+
+  beforeEach(async () => {
+    home = await makeTempDir("records");
+  });
+
+  afterEach(() => home.remove());
+
+  it("are in the order of addresses, and ignore a node whose making was killed", async () => {
+    const place = await findPlace({ home: home.path });
+    for (const [name, number] of [
+      ["b1", 101],
+      ["n2", 12],
+      ["n1", 11],
+    ] as const) {
+      await mkdir(join(place.folder, "nodes", name), { recursive: true });
+      await writeFile(join(place.folder, "nodes", name, "node.json"), JSON.stringify({ name, number }));
+    }
+    await mkdir(join(place.folder, "nodes", "n3"));
+    expect((await readRecords(place)).map((record) => record.name)).to.deep.equal(["n1", "n2", "b1"]);
+  });
+
+  it("name what is there when a node is not", async () => {
+    const problem = await refusal(readRecord(await findPlace({ home: home.path }), "n1"));
+    expect(problem).to.deep.include({ code: "LAB_NODE_UNKNOWN", hint: "no node is up: start with “kcore lab up”" });
+  });
+
+  for (const [what, spec] of [
+    ["a name that is a path", { name: "../n1", kind: "debian", disks: [] }],
+    ["a name that is no host name", { name: "n_1", kind: "debian", disks: [] }],
+    ["a disk of no size", { name: "n1", kind: "debian", disks: ["0G"] }],
+    ["a root file system of another unit", { name: "n1", kind: "debian", disks: [], root: "8 GiB" }],
+  ] as const satisfies readonly (readonly [string, NodeSpec])[]) {
+    it(`refuse ${what}`, async () => {
+      const place = await findPlace({ home: home.path });
+      expect((await refusal(makeRecords(place, [spec], images)))?.code).to.equal("USAGE");
+    });
+  }
+});
+
+async function refusal(work: Promise<unknown>): Promise<KcoreError["problems"][number] | undefined> {
+  try {
+    await work;
+  } catch (error) {
+    if (error instanceof KcoreError) return error.problems[0];
+    throw error;
+  }
+  throw new Error("nothing was refused");
+}
