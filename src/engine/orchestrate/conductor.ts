@@ -46,6 +46,8 @@ export class Conductor {
   readonly #connecting: Slots;
   #halt: { readonly problem?: Problem } | undefined;
   #hasBug = false;
+  /** A stop or abort left something undone. */
+  #wasCut = false;
 
   constructor(plan: RunPlan, request: RunRequest, deps: RunDependencies) {
     this.plan = plan;
@@ -96,6 +98,7 @@ export class Conductor {
   async #runParts(parts: readonly Part[]): Promise<void> {
     const last = lastParts(parts);
     for (const [index, part] of parts.entries()) {
+      this.#wasCut ||= this.isStopping;
       if (!this.#mayGoOn()) return;
       if (part.kind === "barrier") await this.#runBarrier(part.stage);
       else await this.#runBlock(part, (node) => last.get(node) === index);
@@ -167,7 +170,10 @@ export class Conductor {
       this.tracker.leave(stage.id, "", "failed", problem?.message);
       await this.#cleanUp(stage);
       this.#halt = problem ? { problem } : {};
-    } else this.tracker.leave(stage.id, "", outcome === "interrupted" ? "interrupted" : "ok");
+      return;
+    }
+    this.#wasCut ||= outcome === "interrupted";
+    this.tracker.leave(stage.id, "", outcome === "interrupted" ? "interrupted" : "ok");
   }
 
   #hasNodeLeft(): boolean {
@@ -227,7 +233,7 @@ export class Conductor {
 
   #verdict(): { readonly outcome: RunOutcome; readonly exitCode: ExitCode } {
     const ends = new Set([...this.nodes.values()].map((node) => node.outcome));
-    const wasCut = ends.has("interrupted") || ends.has("not-started") || this.nodes.size === 0;
+    const wasCut = this.#wasCut || ends.has("interrupted") || ends.has("not-started");
     if (this.#hasBug) return { outcome: "failed", exitCode: exitCodes.bug };
     if (this.isStopping && wasCut) return { outcome: "interrupted", exitCode: exitCodes.interrupted };
     if (ends.has("failed") || this.#haltIsFailure(ends)) return { outcome: "failed", exitCode: exitCodes.failed };
@@ -262,6 +268,7 @@ export class Conductor {
         emit,
         sudoPassword: () => this.secrets.sudoPassword(entry),
         recorded,
+        resumed: deps.earlier.length > 0,
         waitForLock: request.waitForLock,
         connectTimeout: CONNECT_TIMEOUT,
         connectSlot: () => this.#connecting.take(),

@@ -1,0 +1,18 @@
+import type { Action } from "#engine/orchestrate/action.ts";
+
+/** Every action by its name; each is loaded when first asked for. */
+const loaders: ReadonlyMap<string, () => Promise<Action>> = new Map<string, () => Promise<Action>>([
+  ["cluster.health", async () => (await import("./cluster-health.ts")).clusterHealth],
+  ["cluster.waitReady", async () => (await import("./cluster-wait-ready.ts")).clusterWaitReady],
+  ["confirm", async () => (await import("./confirm.ts")).confirm],
+  ["local.command", async () => (await import("./local-command.ts")).localCommand],
+  ["pki.issueNode", async () => (await import("./pki-issue-node.ts")).pkiIssueNode],
+  ["wait", async () => (await import("./wait.ts")).wait],
+]);
+
+export const actionNames: readonly string[] = [...loaders.keys()];
+
+/** The action of that name; undefined if there is none. */
+export async function findAction(name: string): Promise<Action | undefined> {
+  return loaders.get(name)?.();
+}

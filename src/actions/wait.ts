@@ -1,0 +1,77 @@
+import { connect } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+import { z } from "zod";
+import { Duration } from "#engine/module/fields.ts";
+import { type ActionContext, defineAction } from "#engine/orchestrate/action.ts";
+
+/** Seconds between two tries, and for one try. */
+const INTERVAL = 1;
+const TRY = 3;
+
+/** `address:port`, an IPv6 address in brackets. */
+const TcpAddress = z
+  .string()
+  .regex(/^(\[[0-9A-Fa-f:.]+\]|[^\s:[\]]+):\d{1,5}$/, "must be address:port")
+  .transform((text) => {
+    const at = text.lastIndexOf(":");
+    return { host: text.slice(0, at).replace(/^\[|\]$/g, ""), port: Number(text.slice(at + 1)) };
+  })
+  .refine(({ port }) => port > 0 && port < 65_536, "must have a port from 1 to 65535");
+
+/**
+ * Lets time pass, or waits until a TCP port answers the bastion; the stage's `timeout` limits it. A dry run looks once.
+ * ```yaml
+ * - { id: settle, run: wait, for: 10s }
+ * - { id: answers, run: wait, tcp: "{{node.address}}:9090", each: "{{params.node_name}}", timeout: 2m }
+ * ```
+ */
+export const wait = defineAction({
+  name: "wait",
+  summary: "Waits for some time, or until a TCP port answers.",
+  args: z
+    .strictObject({
+      for: Duration.optional().describe("How long: 30s, 5m."),
+      tcp: TcpAddress.optional().describe("Which address:port must accept a connection from the bastion."),
+    })
+    .refine((args) => (args.for === undefined) !== (args.tcp === undefined), "needs either “for” or “tcp”"),
+  async run({ for: seconds, tcp }, context) {
+    if (tcp === undefined) await sleep((seconds ?? 0) * 1000, undefined, { signal: context.signal });
+    else await answers(tcp, context);
+    return { changed: false, outputs: {} };
+  },
+  async plan({ tcp }, { note, signal }) {
+    if (tcp !== undefined && !(await doesAnswer(tcp, signal))) return "unknown";
+    note(tcp === undefined ? "would wait" : `${tcp.host} port ${tcp.port} answers`);
+    return { changed: false, outputs: {} };
+  },
+});
+
+interface Address {
+  readonly host: string;
+  readonly port: number;
+}
+
+async function answers(address: Address, { signal, note }: ActionContext): Promise<void> {
+  for (let attempt = 1; !(await doesAnswer(address, signal)); attempt++) {
+    if (attempt === 1 || attempt % 10 === 0) note(`${address.host} port ${address.port} does not answer yet`);
+    await sleep(INTERVAL * 1000, undefined, { signal });
+  }
+}
+
+async function doesAnswer({ host, port }: Address, signal: AbortSignal): Promise<boolean> {
+  signal.throwIfAborted();
+  const socket = connect({ host, port, timeout: TRY * 1000 });
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  const giveUp = (): void => resolve(false);
+  socket
+    .once("connect", () => resolve(true))
+    .once("error", giveUp)
+    .once("timeout", giveUp);
+  signal.addEventListener("abort", giveUp, { once: true });
+  try {
+    return await promise;
+  } finally {
+    signal.removeEventListener("abort", giveUp);
+    socket.destroy();
+  }
+}

@@ -1,0 +1,228 @@
+import { z } from "zod";
+import type { Problem, SourcePosition } from "#errors/problem.ts";
+import { suggestHint } from "#errors/suggest.ts";
+import { plainOf, SourceMap, type SourceNode } from "#engine/source/node.ts";
+import type { Problems } from "#engine/source/problems.ts";
+import { validateValue } from "#engine/source/validate.ts";
+
+/** One stage as its file says it. */
+export interface StageSource {
+  readonly id: string;
+  readonly title: string;
+  /** `stages.NAME` gives its outputs. */
+  readonly register: string;
+  readonly at: SourcePosition;
+  readonly node: SourceMap;
+  readonly work: ApplySource | RunSource;
+  /** The nodes of `on` or `each`; absent: an action that concerns no single node, or the node that failed. */
+  readonly on?: SourceNode;
+  readonly when?: SourceNode;
+  readonly afterEach: boolean;
+  readonly once: boolean;
+  readonly order: "file" | "reverse" | "name";
+  readonly onFailure: readonly StageSource[];
+}
+
+export interface ApplySource {
+  readonly kind: "apply";
+  readonly states: readonly { readonly name: string; readonly at: SourcePosition }[];
+  readonly with?: SourceMap;
+}
+
+export interface RunSource {
+  readonly kind: "run";
+  readonly action: string;
+  readonly at: SourcePosition;
+  /** `with`, or the keys that are not a stage's own. */
+  readonly args: SourceMap;
+}
+
+const id = z.string().regex(/^[A-Za-z][A-Za-z0-9_-]*$/, "must be letters, digits, - and _, a letter first");
+
+const common = {
+  id,
+  title: z.string().optional(),
+  when: z.unknown().optional(),
+  register: z
+    .string()
+    .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "must be letters, digits and _")
+    .optional(),
+  with: z.record(z.string(), z.unknown()).optional(),
+  batch: z.unknown().optional(),
+  concurrency: z.unknown().optional(),
+  maxFailures: z.unknown().optional(),
+  timeout: z.unknown().optional(),
+  order: z.enum(["file", "reverse", "name"]).optional(),
+  once: z.boolean().optional(),
+  onFailure: z.array(z.unknown()).optional(),
+};
+const target = z.union([z.string(), z.array(z.string()).min(1)]);
+const name = z.string().min(1);
+
+const ApplyShape = z.strictObject({
+  ...common,
+  on: target.optional(),
+  apply: z.union([name, z.array(name).min(1)]),
+});
+const RunShape = z.strictObject({
+  ...common,
+  run: name,
+  each: target.optional(),
+  afterEach: z.boolean().optional(),
+});
+
+/** Keys of a stage that runs an action; every other key is an argument of the action. */
+const runKeys = Object.keys(RunShape.shape);
+/** What belongs to the other kind of stage only, and is no argument. */
+const strayKeys = ["on", "apply"];
+
+/** Reads a list of stages, nested ones too; keeps going after a bad one. */
+export function readStages(list: SourceNode | undefined, problems: Problems): readonly StageSource[] {
+  const stages = readList(list, problems, "top");
+  refuseDuplicates(stages, problems);
+  return stages;
+}
+
+type Level = "top" | "after-node" | "after-action";
+
+function readList(list: SourceNode | undefined, problems: Problems, level: Level): readonly StageSource[] {
+  if (list?.kind !== "list") return [];
+  return list.items.flatMap((item) => readStage(item, problems, level) ?? []);
+}
+
+function readStage(node: SourceNode, problems: Problems, level: Level): StageSource | undefined {
+  if (node.kind !== "map") {
+    problems.add({ code: "YAML_TYPE", message: "a stage must be a map", at: node.at, hint: EXAMPLE });
+    return undefined;
+  }
+  const [hasApply, hasRun] = [node.entries.has("apply"), node.entries.has("run")];
+  if (hasApply === hasRun) {
+    problems.add(neitherNor(node, hasApply));
+    return undefined;
+  }
+  return problems.attempt(() => (hasApply ? applyStage(node, problems, level) : runStage(node, problems, level)));
+}
+
+function applyStage(node: SourceMap, problems: Problems, level: Level): StageSource {
+  const shape = validateValue(plainOf(node), node, ApplyShape);
+  const on = node.get("on");
+  const states = node.get("apply") as SourceNode;
+  if (level === "after-node" && on !== undefined)
+    problems.add(stray("on", node, "here it concerns the node whose stage failed"));
+  if (level !== "after-node" && on === undefined)
+    problems.add(invalid(`stage “${shape.id}” does not say on which nodes`, node.at, `add on: "role:worker"`));
+  const given = node.get("with");
+  return {
+    ...fieldsOf(node, shape, problems, "after-node"),
+    work: {
+      kind: "apply",
+      states: (states.kind === "list" ? states.items : [states]).map((item) => ({
+        name: String(plainOf(item)),
+        at: item.at,
+      })),
+      ...(given?.kind === "map" && { with: given }),
+    },
+    ...(on && { on }),
+    afterEach: false,
+  };
+}
+
+function runStage(node: SourceMap, problems: Problems, level: Level): StageSource {
+  const own = new Map([...node.entries].filter(([key]) => runKeys.includes(key)));
+  const shape = validateValue(plainOf(part(node, own)), node, RunShape);
+  const each = node.get("each");
+  for (const key of strayKeys)
+    if (node.entries.has(key)) problems.add(stray(key, node, `an action takes “each” for one call a node`));
+  if (level === "after-node" && each !== undefined)
+    problems.add(stray("each", node, "here it concerns the node whose stage failed"));
+  const isPerNode = each !== undefined || level === "after-node";
+  if (shape.afterEach === true && (isPerNode || level !== "top"))
+    problems.add(stray("afterEach", node, "it is for an action of all nodes at the top of the stages"));
+  return {
+    ...fieldsOf(node, shape, problems, isPerNode ? "after-node" : "after-action"),
+    work: { kind: "run", action: shape.run, at: node.get("run")?.at ?? node.at, args: argsOf(node, own, problems) },
+    ...(each && { on: each }),
+    afterEach: shape.afterEach ?? false,
+  };
+}
+
+function fieldsOf(
+  node: SourceMap,
+  shape: Pick<z.output<typeof ApplyShape>, "id" | "title" | "register" | "order" | "once">,
+  problems: Problems,
+  after: Level,
+): Omit<StageSource, "work" | "afterEach"> {
+  const when = node.get("when");
+  return {
+    id: shape.id,
+    title: shape.title ?? shape.id,
+    register: shape.register ?? shape.id,
+    at: node.get("id")?.at ?? node.at,
+    node,
+    ...(when && { when }),
+    order: shape.order ?? "file",
+    once: shape.once ?? false,
+    onFailure: readList(node.get("onFailure"), problems, after),
+  };
+}
+
+/** Arguments stand under `with`, or beside the stage's own keys; not both. */
+function argsOf(node: SourceMap, own: SourceMap["entries"], problems: Problems): SourceMap {
+  const inline = new Map([...node.entries].filter(([key]) => !own.has(key) && !strayKeys.includes(key)));
+  const given = node.get("with");
+  if (given?.kind !== "map") return part(node, inline);
+  for (const { key, keyAt } of inline.values())
+    problems.add({
+      code: "YAML_KEY_UNKNOWN",
+      message: `no key “${key}” is known here`,
+      at: keyAt,
+      hint: suggestHint(key, runKeys, "arguments stand under “with” in this stage") as string,
+    });
+  return given;
+}
+
+function part(node: SourceMap, entries: SourceMap["entries"]): SourceMap {
+  return new SourceMap(node.file, node.start, node.end, entries, node.flow);
+}
+
+function refuseDuplicates(stages: readonly StageSource[], problems: Problems): void {
+  const ids = new Map<string, SourcePosition>();
+  const registers = new Map<string, StageSource>();
+  for (const stage of flatten(stages)) {
+    const first = ids.get(stage.id);
+    if (first !== undefined)
+      problems.add({
+        code: "STAGE_ID_DUPLICATE",
+        message: `there are two stages “${stage.id}”`,
+        at: stage.at,
+        hint: `the first is in line ${first.line}; rename one`,
+      });
+    else ids.set(stage.id, stage.at);
+    const other = registers.get(stage.register);
+    if (other !== undefined && other.id !== stage.id)
+      problems.add(
+        invalid(`stages “${other.id}” and “${stage.id}” both register “${stage.register}”`, stage.at, "rename one"),
+      );
+    registers.set(stage.register, stage);
+  }
+}
+
+/** Stages with those nested in them. */
+export function flatten(stages: readonly StageSource[]): readonly StageSource[] {
+  return stages.flatMap((stage) => [stage, ...flatten(stage.onFailure)]);
+}
+
+const EXAMPLE = 'such as { id: web, on: "role:web", apply: [web] } or { id: check, run: cluster.health }';
+
+function neitherNor(node: SourceMap, hasBoth: boolean): Problem {
+  if (hasBoth) return invalid("a stage either applies states or runs an action", node.at, "make it two stages");
+  return invalid("a stage needs “apply” (states on nodes) or “run” (an action)", node.at, EXAMPLE);
+}
+
+function stray(key: string, node: SourceMap, hint: string): Problem {
+  return invalid(`“${key}” does not belong to this stage`, node.entries.get(key)?.keyAt ?? node.at, hint);
+}
+
+function invalid(message: string, at: SourcePosition, hint: string): Problem {
+  return { code: "STAGE_INVALID", message, at, hint };
+}

@@ -1,0 +1,24 @@
+import type { ActionContext } from "#engine/orchestrate/action.ts";
+
+/** The context of an action under test; a question or passphrase nobody taught fails the test. */
+export function actionContext(fields: Partial<ActionContext> = {}): ActionContext & { readonly notes: string[] } {
+  const notes: string[] = [];
+  return {
+    runId: "r1",
+    dryRun: false,
+    project: "/nowhere",
+    home: "/nowhere",
+    nodes: new Map(),
+    targets: [],
+    signal: new AbortController().signal,
+    note: (text) => notes.push(text),
+    ask: ({ text }) => Promise.reject(new Error(`nobody answers “${text}”`)),
+    passphrase: () => Promise.reject(new Error("nobody knows the passphrase")),
+    host: () => undefined,
+    warn: (text) => {
+      throw new Error(`an unexpected warning: ${text}`);
+    },
+    ...fields,
+    notes,
+  };
+}

@@ -1,0 +1,29 @@
+import { z } from "zod";
+import { type Action, type ActionContext, type ActionResult, defineAction } from "#engine/orchestrate/action.ts";
+
+const nothing = (): Promise<never> => Promise.reject(new Error("nobody taught this action anything"));
+
+/** An action that must not be called. */
+export const noAction: Action = defineAction({
+  name: "test.none",
+  summary: "Refuses.",
+  args: z.strictObject({}),
+  run: nothing,
+  plan: nothing,
+});
+
+/** An action that does what the test says. */
+export function testAction(
+  name: string,
+  run: (context: ActionContext, args: unknown) => Promise<ActionResult> | ActionResult,
+  plan: (context: ActionContext, args: unknown) => ActionResult | "unknown" = () => "unknown",
+  args: z.ZodType = z.looseObject({}),
+): Action {
+  return defineAction({
+    name,
+    summary: "As the test says.",
+    args,
+    run: async (given, context) => run(context, given),
+    plan: async (given, context) => plan(context, given),
+  });
+}

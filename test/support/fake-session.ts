@@ -1,0 +1,165 @@
+import type { NodeOutcome } from "#engine/events/event.ts";
+import type { NodeSession, OpenSession, SessionOptions, StageWork, WorkResult } from "#engine/run/session.ts";
+import type { Registered, StepDraft } from "#engine/states/plan.ts";
+import type { Problem } from "#errors/problem.ts";
+
+/** What a taught step does on a node. */
+export interface Lesson {
+  readonly outcome?: "ok" | "changed" | "failed" | "interrupted";
+  readonly registered?: Partial<Registered>;
+  /** The step ends when this does. */
+  readonly after?: Promise<unknown>;
+  /** Called when the step begins. */
+  readonly begins?: () => void;
+}
+
+export interface FakeNodes {
+  readonly open: OpenSession;
+  /** What happened, in order: `n1 connect`, `n1 step web/config`, `n1 perform [a+b]`, `n1 finish done`. */
+  readonly log: string[];
+  readonly options: Map<string, SessionOptions>;
+}
+
+/**
+ * Sessions to nodes that are not there. Each step must have been taught (by `step`, or `node step`), or the test
+ * fails; `unreachable` nodes never connect.
+ */
+export function fakeNodes(
+  lessons: Readonly<Record<string, Lesson>>,
+  { unreachable = [], facts = {} }: { unreachable?: readonly string[]; facts?: Readonly<Record<string, unknown>> } = {},
+): FakeNodes {
+  const log: string[] = [];
+  const options = new Map<string, SessionOptions>();
+  const open: OpenSession = (given) => {
+    const { name } = given.node;
+    if (options.has(name)) throw new Error(`a second session to ${name}`);
+    options.set(name, given);
+    return new FakeSession(given, { lessons, log, isGone: unreachable.includes(name), facts });
+  };
+  return { open, log, options };
+}
+
+interface Taught {
+  readonly lessons: Readonly<Record<string, Lesson>>;
+  readonly log: string[];
+  readonly isGone: boolean;
+  readonly facts: Readonly<Record<string, unknown>>;
+}
+
+class FakeSession implements NodeSession {
+  readonly #options: SessionOptions;
+  readonly #taught: Taught;
+  readonly #name: string;
+  #isConnected = false;
+  #isBusy = false;
+  #isFinished = false;
+  #isStopped = false;
+  #abort = Promise.withResolvers<"aborted">();
+  exchanges = 0;
+
+  constructor(options: SessionOptions, taught: Taught) {
+    this.#options = options;
+    this.#taught = taught;
+    this.#name = options.node.name;
+  }
+
+  async perform(work: readonly StageWork[]): Promise<WorkResult> {
+    if (this.#isBusy) throw new Error(`${this.#name}: perform while performing`);
+    if (this.#isFinished) throw new Error(`${this.#name}: perform after finish`);
+    this.#isBusy = true;
+    try {
+      return await this.#perform(work);
+    } finally {
+      this.#isBusy = false;
+    }
+  }
+
+  async #perform(work: readonly StageWork[]): Promise<WorkResult> {
+    const registered = new Map<string, Registered | undefined>();
+    const finishedStages = new Set<string>();
+    const end = (outcome: NodeOutcome, problem?: Problem): WorkResult => ({
+      outcome,
+      registered,
+      finishedStages,
+      ...(problem && { problem }),
+    });
+    if (this.#taught.isGone)
+      return end("unreachable", { code: "HOST_UNREACHABLE", message: `${this.#name} does not answer` });
+    if (!this.#isConnected) this.#say("connect");
+    this.#isConnected = true;
+    this.#say(`perform [${work.map(({ stage }) => stage).join("+")}]`);
+    this.exchanges++;
+    for (const { stage, drafts } of work) {
+      for (const draft of drafts) {
+        if (this.#isStopped) return end("interrupted");
+        const outcome = await this.#step(stage, draft, registered);
+        if (outcome === "failed")
+          return end("failed", { code: "SERVICE_FAILED", message: `${draft.title} failed`, at: draft.at });
+        if (outcome === "interrupted") return end("interrupted");
+      }
+      finishedStages.add(stage);
+    }
+    return end("done");
+  }
+
+  async #step(stage: string, draft: StepDraft, registered: Map<string, Registered | undefined>) {
+    const { emit, dryRun } = this.#options;
+    const { id, title, module, register } = draft;
+    const named = { node: this.#name, stage, step: id, title, module };
+    const rendered = draft.render({ steps: registered });
+    if (rendered.kind === "unknown") {
+      this.#say(`unknown ${id}`);
+      emit({ type: "step.finished", ...named, outcome: "unknown", reason: `after ${rendered.after}` });
+      if (register !== undefined) registered.set(register, undefined);
+      return "ok";
+    }
+    const lesson = this.#taught.lessons[`${this.#name} ${id}`] ?? this.#taught.lessons[id];
+    if (lesson === undefined) throw new Error(`nobody taught ${this.#name} the step ${id}`);
+    this.#say(`step ${id}`);
+    emit({ type: "step.started", ...named });
+    lesson.begins?.();
+    const ended = await Promise.race([this.#abort.promise, lesson.after ?? Promise.resolve()]);
+    const taught = ended === "aborted" ? "interrupted" : (lesson.outcome ?? "ok");
+    const outcome = dryRun && taught === "changed" ? "would-change" : taught;
+    emit({ type: "step.finished", ...named, outcome });
+    if (register !== undefined) registered.set(register, outcome === "would-change" ? undefined : fullOf(lesson));
+    return outcome;
+  }
+
+  async facts(): Promise<Readonly<Record<string, unknown>>> {
+    if (!this.#isConnected) throw new Error(`${this.#name}: facts before a connection`);
+    return Promise.resolve(this.#taught.facts);
+  }
+
+  host(): undefined {
+    return undefined;
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    this.#say("stop");
+  }
+
+  abort(): void {
+    this.#isStopped = true;
+    this.#say("abort");
+    this.#abort.resolve("aborted");
+  }
+
+  async finish(outcome: NodeOutcome, problem?: Problem): Promise<void> {
+    if (this.#isBusy) throw new Error(`${this.#name}: finish while performing`);
+    if (this.#isFinished) throw new Error(`${this.#name}: finish twice`);
+    this.#isFinished = true;
+    this.#say(`finish ${outcome}`);
+    this.#options.emit({ type: "node.finished", node: this.#name, outcome, ...(problem && { problem }) });
+    return Promise.resolve();
+  }
+
+  #say(what: string): void {
+    this.#taught.log.push(`${this.#name} ${what}`);
+  }
+}
+
+function fullOf({ outcome, registered }: Lesson): Registered {
+  return { changed: outcome === "changed", rc: 0, stdout: "", facts: {}, ...registered };
+}

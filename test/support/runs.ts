@@ -1,0 +1,118 @@
+import type { RunEventBody } from "#engine/events/event.ts";
+import type { Action } from "#engine/orchestrate/action.ts";
+import type { RunDependencies, RunRequest } from "#engine/orchestrate/execute.ts";
+import type { PlannedStage } from "#engine/orchestrate/plan.ts";
+import type { NodeEntry, Roster } from "#engine/roster/model.ts";
+import type { StepDraft } from "#engine/states/plan.ts";
+import type { FakeNodes } from "./fake-session.ts";
+
+/** A roster entry as loading would make it. */
+export function nodeEntry(name: string, fields: Partial<NodeEntry> = {}): NodeEntry {
+  return {
+    name,
+    id: `00000000-0000-4000-8000-${Buffer.from(name).toString("hex").padStart(12, "0").slice(-12)}`,
+    address: `${name}.example`,
+    port: 22,
+    user: "root",
+    sudo: {},
+    jump: [],
+    hostKeys: [],
+    dc: "DC1",
+    roles: [],
+    labels: {},
+    taints: [],
+    groups: [],
+    disks: [],
+    stateDir: "/var/lib/kcore",
+    vars: {},
+    transport: "ssh",
+    ...fields,
+  };
+}
+
+export function rosterOf(...nodes: readonly (NodeEntry | string)[]): Roster {
+  const entries = nodes.map((node) => (typeof node === "string" ? nodeEntry(node) : node));
+  return {
+    nodes: new Map(entries.map((entry) => [entry.name, entry])),
+    jumps: new Map(),
+    positions: new Map(),
+    files: ["roster/test.yaml"],
+  };
+}
+
+export function runRequest(fields: Partial<RunRequest> = {}): RunRequest {
+  return {
+    what: { kind: "orchestration", name: "test" },
+    params: {},
+    dryRun: false,
+    grants: [],
+    skipHealth: false,
+    waitForLock: false,
+    yes: false,
+    command: "kcore orchestrate test",
+    ...fields,
+  };
+}
+
+/** Dependencies whose world is the fake nodes; a question nobody taught an answer to fails the test. */
+export function runDependencies(
+  nodes: FakeNodes,
+  events: RunEventBody[],
+  fields: Partial<RunDependencies> = {},
+): RunDependencies {
+  return {
+    runId: "r1",
+    nonce: "0".repeat(32),
+    who: "op@bastion",
+    project: "/nowhere",
+    shipped: "/nowhere",
+    home: "/nowhere",
+    emit: (event) => events.push(event),
+    connect: () => Promise.reject(new Error("a fake node is never connected to")),
+    openSession: nodes.open,
+    stop: new AbortController().signal,
+    abort: new AbortController().signal,
+    ask: ({ text }) => Promise.reject(new Error(`nobody answers “${text}”`)),
+    actions: () => Promise.resolve(undefined),
+    actionNames: [],
+    readSecret: () => Promise.reject(new Error("no secrets here")),
+    earlier: [],
+    now: () => 0,
+    ...fields,
+  };
+}
+
+/** A draft of a step that the fake session knows by `id`. */
+export function draft(id: string, fields: Partial<StepDraft> = {}): StepDraft {
+  const [state = "", title = id] = id.split("/");
+  const at = { file: `states/${state}.yaml`, line: 1, column: 1 };
+  return {
+    id,
+    title,
+    state,
+    module: "command.run",
+    at,
+    needs: { facts: false, steps: [] },
+    render: () => ({ kind: "skipped", id, title, reason: "the fake session does not look at it" }),
+    ...fields,
+  };
+}
+
+/** A stage that applies these steps. */
+export function applyStage(
+  id: string,
+  nodes: readonly string[],
+  steps: readonly (string | StepDraft)[],
+  fields: Partial<PlannedStage> = {},
+): PlannedStage {
+  const drafts = steps.map((step) => (typeof step === "string" ? draft(step) : step));
+  return stage(id, { nodes, task: { kind: "apply", draft: () => Promise.resolve(drafts) }, ...fields });
+}
+
+export function actionStage(id: string, action: Action, fields: Partial<PlannedStage> = {}): PlannedStage {
+  return stage(id, { task: { kind: "action", action, args: () => ({}) }, ...fields });
+}
+
+function stage(id: string, fields: Partial<PlannedStage> & Pick<PlannedStage, "task">): PlannedStage {
+  return { id, register: id, title: id, pace: {}, rests: new Set(), onFailure: [], ...fields };
+}

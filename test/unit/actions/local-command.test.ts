@@ -1,0 +1,89 @@
+import { existsSync, readFileSync } from "node:fs";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect } from "chai";
+import { localCommand } from "#actions/local-command.ts";
+import { secret } from "#engine/module/secret.ts";
+import { KcoreError } from "#errors/problem.ts";
+import { actionContext } from "#support/action-context.ts";
+
+describe("local.command", () => {
+  let project: string;
+  beforeEach(async () => {
+    project = await mkdtemp(join(tmpdir(), "kcore-local-"));
+  });
+  afterEach(() => rm(project, { recursive: true, force: true }));
+
+  const run = (args: Record<string, unknown>, fields = {}) =>
+    localCommand.run(localCommand.args.parse(args), actionContext({ project, ...fields }));
+  const plan = (args: Record<string, unknown>) =>
+    localCommand.plan(localCommand.args.parse(args), actionContext({ project, dryRun: true }));
+
+  it("gives what the command printed, without the last line break", async () => {
+    const { changed, outputs } = await run({ command: "echo out; echo err >&2" });
+    expect([changed, outputs]).to.deep.equal([true, { rc: 0, stdout: "out", stderr: "err\n" }]);
+  });
+
+  it("passes a list on as it is, whatever is in it", async () => {
+    const words = ["a b", "$(id)", "'; echo x", "\\", "-n", "`id`", "*", "ü\n"];
+    const { outputs } = await run({ command: ["printf", "%s|", ...words] });
+    expect(outputs["stdout"]).to.equal(`${words.join("|")}|`);
+  });
+
+  it("runs in the project, or in a folder of it, never outside", async () => {
+    expect((await run({ command: "pwd -P" })).outputs["stdout"]).to.equal(project);
+    expect(localCommand.args.safeParse({ command: "id", cwd: "../x" }).success).to.equal(false);
+    expect(localCommand.args.safeParse({ command: "id", cwd: "/etc" }).success).to.equal(false);
+  });
+
+  it("does nothing when it is done already", async () => {
+    await writeFile(join(project, "done"), "");
+    const args = { command: "exit 1", creates: "done" };
+    expect((await run(args)).changed).to.equal(false);
+    expect((await run({ command: "exit 1", unless: "test -e done" })).changed).to.equal(false);
+    expect(await plan(args)).to.have.property("changed", false);
+  });
+
+  it("does not run in a dry run, unless it only reads", async () => {
+    expect(await plan({ command: "touch made" })).to.equal("unknown");
+    expect(await run({ command: "test ! -e made" })).to.have.property("changed", true);
+    expect(await plan({ command: "echo 1", readOnly: true })).to.deep.equal({
+      changed: false,
+      outputs: { rc: 0, stdout: "1", stderr: "" },
+    });
+  });
+
+  it("tells what failed, its exit code and what it printed", async () => {
+    const error = (await run({ command: "echo no such tag >&2; exit 7" }).catch(
+      (thrown: unknown) => thrown,
+    )) as KcoreError;
+    expect(error).to.be.instanceOf(KcoreError);
+    expect(error.problems[0]).to.include({ code: "LOCAL_COMMAND_FAILED", detail: "no such tag" });
+    expect(error.message).to.contain("ended with 7");
+  });
+
+  it("S-7: a secret goes in by stdin only", async () => {
+    const { outputs } = await run({ command: "cat >file; tr '\\0' ' ' </proc/$$/cmdline", stdin: secret("hunter2") });
+    expect(outputs["stdout"]).to.not.contain("hunter2");
+    expect((await run({ command: "cat file" })).outputs["stdout"]).to.equal("hunter2");
+  });
+
+  it("ends with the run, its children too", async () => {
+    const abort = new AbortController();
+    const note = (): void => abort.abort();
+    const ended = await run({ command: "sleep 60 & echo $! | tee child; wait" }, { signal: abort.signal, note }).catch(
+      (error: Error) => error,
+    );
+    expect(ended).to.have.property("name", "AbortError");
+    const child = (await readFile(join(project, "child"), "utf8")).trim();
+    expect(existsSync(`/proc/${child}`) && readFileSync(`/proc/${child}/stat`, "utf8").split(" ")[2] !== "Z").to.equal(
+      false,
+    );
+  });
+
+  it("F-10: endless output ends the command, and is told", async () => {
+    const error = (await run({ command: "yes" }).catch((thrown: unknown) => thrown)) as KcoreError;
+    expect(error.message).to.contain("printed more than 2 MiB");
+  });
+});

@@ -1,0 +1,46 @@
+import { createServer, type AddressInfo } from "node:net";
+import { expect } from "chai";
+import { wait } from "#actions/wait.ts";
+import { actionContext } from "#support/action-context.ts";
+
+describe("wait", () => {
+  it("lets the given time pass", async () => {
+    const started = performance.now();
+    await wait.run(wait.args.parse({ for: "20ms" }), actionContext());
+    expect(performance.now() - started).to.be.greaterThan(15);
+  });
+
+  it("ends at once when the run is aborted", async () => {
+    const signal = AbortSignal.abort();
+    const ended = await wait
+      .run(wait.args.parse({ for: "1h" }), actionContext({ signal }))
+      .catch((error: Error) => error);
+    expect(ended).to.have.property("name", "AbortError");
+  });
+
+  it("waits for a port that answers, and knows one that does not in a dry run", async () => {
+    const server = createServer();
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    const { port } = server.address() as AddressInfo;
+    const args = wait.args.parse({ tcp: `127.0.0.1:${port}` });
+    try {
+      expect(await wait.run(args, actionContext())).to.deep.equal({ changed: false, outputs: {} });
+    } finally {
+      await new Promise((resolve) => server.close(resolve));
+    }
+    expect(await wait.plan(args, actionContext({ dryRun: true }))).to.equal("unknown");
+  });
+
+  it("takes either a time or a port, and only what can be one", () => {
+    for (const args of [
+      {},
+      { for: "1s", tcp: "a:1" },
+      { for: "soon" },
+      { tcp: "a" },
+      { tcp: "a:0" },
+      { tcp: "a:99999" },
+    ])
+      expect(wait.args.safeParse(args).success, JSON.stringify(args)).to.equal(false);
+    expect(wait.args.parse({ tcp: "[fd00::1]:22" }).tcp).to.deep.equal({ host: "fd00::1", port: 22 });
+  });
+});

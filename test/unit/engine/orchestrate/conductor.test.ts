@@ -1,0 +1,519 @@
+import { expect } from "chai";
+import type { RunEventBody } from "#engine/events/event.ts";
+import { Conductor } from "#engine/orchestrate/conductor.ts";
+import type { RunDependencies, RunRequest } from "#engine/orchestrate/execute.ts";
+import type { PlannedStage } from "#engine/orchestrate/plan.ts";
+import type { Unknown } from "#engine/source/unknown.ts";
+import { KcoreError } from "#errors/problem.ts";
+import { testAction } from "#support/actions.ts";
+import { fakeNodes, type FakeNodes, type Lesson } from "#support/fake-session.ts";
+import { actionStage, applyStage, draft, rosterOf, runDependencies, runRequest } from "#support/runs.ts";
+
+type Given = {
+  readonly lessons?: Readonly<Record<string, Lesson>>;
+  readonly unreachable?: readonly string[];
+  readonly facts?: Readonly<Record<string, unknown>>;
+  readonly request?: Partial<RunRequest>;
+  readonly deps?: Partial<RunDependencies>;
+};
+
+interface Ran {
+  readonly exitCode: number;
+  readonly events: RunEventBody[];
+  readonly nodes: FakeNodes;
+  readonly said: (type: RunEventBody["type"]) => RunEventBody[];
+}
+
+async function conduct(names: readonly string[], stages: readonly PlannedStage[], given: Given = {}): Promise<Ran> {
+  const events: RunEventBody[] = [];
+  const nodes = fakeNodes(given.lessons ?? {}, given);
+  const plan = { title: "test", roster: rosterOf(...names), nodes: names, stages, warnings: [] };
+  const run = new Conductor(plan, runRequest(given.request), runDependencies(nodes, events, given.deps));
+  const { exitCode } = await run.conduct();
+  return { exitCode, events, nodes, said: (type) => events.filter((event) => event.type === type) };
+}
+
+/** `stage outcome` of all stages, in the order in which they ended. */
+function stagesOf(events: readonly RunEventBody[]): string[] {
+  return events.flatMap((event) => (event.type === "stage.finished" ? [`${event.stage} ${event.outcome}`] : []));
+}
+
+function nodesOf(events: readonly RunEventBody[]): string[] {
+  return events.flatMap((event) => (event.type === "node.finished" ? [`${event.node} ${event.outcome}`] : []));
+}
+
+const both = { "s/a": {}, "s/b": {} };
+
+describe("conducting a run", () => {
+  it("sends adjacent stages over a node in one piece", async () => {
+    const { nodes, exitCode, events } = await conduct(
+      ["n1"],
+      [applyStage("one", ["n1"], ["s/a"]), applyStage("two", ["n1"], ["s/b"])],
+      { lessons: both },
+    );
+    expect(nodes.log).to.deep.equal([
+      "n1 connect",
+      "n1 perform [one+two]",
+      "n1 step s/a",
+      "n1 step s/b",
+      "n1 finish done",
+    ]);
+    expect(exitCode).to.equal(0);
+    expect(stagesOf(events)).to.deep.equal(["one ok", "two ok"]);
+    expect(events[0]?.type).to.equal("run.started");
+    expect(events.at(-1)).to.deep.equal({ type: "run.finished", outcome: "done", exitCode: 0 });
+  });
+
+  it("shows that the first stage is over before the second begins", async () => {
+    const { events } = await conduct(["n1"], [applyStage("one", ["n1"], ["s/a"]), applyStage("two", ["n1"], ["s/b"])], {
+      lessons: both,
+    });
+    const order = events.flatMap((event) => ("stage" in event ? [`${event.type} ${event.stage}`] : []));
+    expect(order.indexOf("stage.finished one")).to.be.lessThan(order.indexOf("stage.started two"));
+  });
+
+  it("cuts a node's stages at an action that concerns it, and gives its outputs to what follows", async () => {
+    const seen: unknown[] = [];
+    const issue = testAction("pki.issue", ({ node }) => ({ changed: true, outputs: { cert: `for ${node?.name}` } }));
+    const { nodes, events } = await conduct(
+      ["n1", "n2"],
+      [
+        applyStage("key", ["n1", "n2"], ["s/a"]),
+        actionStage("issue", issue, { nodes: ["n1", "n2"] }),
+        applyStage("certs", ["n1", "n2"], [], {
+          rests: new Set(["issue"]),
+          task: {
+            kind: "apply",
+            draft: ({ stages }) => {
+              seen.push(stages["issue"]);
+              return Promise.resolve([draft("s/b")]);
+            },
+          },
+        }),
+      ],
+      { lessons: both },
+    );
+    expect(seen).to.deep.equal([{ cert: "for n1" }, { cert: "for n2" }]);
+    expect(nodes.log.filter((line) => line.startsWith("n1 perform"))).to.deep.equal([
+      "n1 perform [key]",
+      "n1 perform [certs]",
+    ]);
+    expect(stagesOf(events)).to.deep.equal(["key ok", "issue ok", "certs ok"]);
+  });
+
+  it("cuts before a stage that rests on what an earlier one registers", async () => {
+    const seen: unknown[] = [];
+    const { nodes } = await conduct(
+      ["n1"],
+      [
+        applyStage("key", ["n1"], [draft("s/a", { register: "spki" })]),
+        applyStage("use", ["n1"], [], {
+          rests: new Set(["key"]),
+          task: {
+            kind: "apply",
+            draft: ({ stages }) => {
+              seen.push(stages["key"]);
+              return Promise.resolve([draft("s/b")]);
+            },
+          },
+        }),
+      ],
+      { lessons: { ...both, "s/a": { registered: { stdout: "AAAA" } } } },
+    );
+    expect(nodes.log.filter((line) => line.includes("perform"))).to.deep.equal([
+      "n1 perform [key]",
+      "n1 perform [use]",
+    ]);
+    expect(JSON.parse(JSON.stringify(seen))).to.deep.equal([
+      { spki: { changed: false, rc: 0, stdout: "AAAA", facts: {} } },
+    ]);
+  });
+
+  it("F-13: a slow node holds up no other inside a block, not even at an action for each node", async () => {
+    const slow = Promise.withResolvers<void>();
+    const order: string[] = [];
+    const wait = testAction("wait.each", ({ node }) => {
+      order.push(node?.name ?? "");
+      if (node?.name === "n2") slow.resolve();
+      return { changed: false, outputs: {} };
+    });
+    const { exitCode } = await conduct(
+      ["n1", "n2"],
+      [applyStage("a", ["n1", "n2"], ["s/a"]), actionStage("join", wait, { nodes: ["n1", "n2"] })],
+      { lessons: { "n1 s/a": { after: slow.promise }, "n2 s/a": {} } },
+    );
+    expect(order).to.deep.equal(["n2", "n1"]);
+    expect(exitCode).to.equal(0);
+  });
+
+  it("stops a failed node only, and skips its later stages", async () => {
+    const { exitCode, events, nodes } = await conduct(
+      ["n1", "n2"],
+      [applyStage("a", ["n1", "n2"], ["s/a"]), applyStage("b", ["n1", "n2"], ["s/b"], { pace: { batch: 1 } })],
+      { lessons: { "n1 s/a": { outcome: "failed" }, ...both } },
+    );
+    expect(exitCode).to.equal(1);
+    expect(nodesOf(events)).to.deep.equal(["n1 failed", "n2 done"]);
+    expect(stagesOf(events)).to.deep.equal(["a failed", "b ok"]);
+    expect(nodes.log).to.include("n2 step s/b").and.not.include("n1 step s/b");
+    const [started, finished] = [events[0], events.at(-1)];
+    expect(started).to.include({ type: "run.started" });
+    expect(finished).to.deep.include({ type: "run.finished", outcome: "failed", exitCode: 1 });
+    expect(finished).to.have.nested.property("problem.message", "a failed");
+  });
+
+  it("F-14: unreachable nodes alone end with 3, and hold up nobody", async () => {
+    const stages = [applyStage("a", ["n1", "n2"], ["s/a"])];
+    const alone = await conduct(["n1", "n2"], stages, { lessons: both, unreachable: ["n1"] });
+    expect([alone.exitCode, nodesOf(alone.events)]).to.deep.equal([3, ["n1 unreachable", "n2 done"]]);
+    const mixed = await conduct(["n1", "n2"], stages, {
+      lessons: { "s/a": { outcome: "failed" } },
+      unreachable: ["n1"],
+    });
+    expect(mixed.exitCode).to.equal(1);
+  });
+
+  it("goes batch by batch, each batch through all stages of its block", async () => {
+    const pace = { batch: 1 };
+    const { nodes } = await conduct(
+      ["n1", "n2"],
+      [applyStage("a", ["n1", "n2"], ["s/a"], { pace }), applyStage("b", ["n1", "n2"], ["s/b"], { pace })],
+      { lessons: both },
+    );
+    const steps = nodes.log.filter((line) => line.includes("step"));
+    expect(steps).to.deep.equal(["n1 step s/a", "n1 step s/b", "n2 step s/a", "n2 step s/b"]);
+  });
+
+  it("never has more nodes at work than `concurrency` allows", async () => {
+    let now = 0;
+    let most = 0;
+    const lesson = (): Lesson => {
+      const done = Promise.withResolvers<void>();
+      return {
+        after: done.promise,
+        begins: () => {
+          most = Math.max(most, ++now);
+          setImmediate(() => {
+            now--;
+            done.resolve();
+          });
+        },
+      };
+    };
+    const names = ["n1", "n2", "n3", "n4", "n5"];
+    const lessons = Object.fromEntries(names.map((name) => [`${name} s/a`, lesson()]));
+    await conduct(names, [applyStage("a", names, ["s/a"], { pace: { concurrency: 2 } })], { lessons });
+    expect(most).to.equal(2);
+  });
+
+  it("starts nothing further once more than `maxFailures` nodes failed", async () => {
+    const names = ["n1", "n2", "n3"];
+    const { exitCode, events, nodes } = await conduct(
+      names,
+      [applyStage("a", names, ["s/a"], { pace: { batch: 1, maxFailures: 0 } })],
+      { lessons: { "n1 s/a": { outcome: "failed" }, ...both } },
+    );
+    expect(nodesOf(events)).to.deep.equal(["n1 failed", "n2 not-started", "n3 not-started"]);
+    expect(exitCode).to.equal(1);
+    expect(nodes.options.has("n2")).to.equal(false);
+  });
+
+  it("a run that too many unreachable nodes halted still ends with 3", async () => {
+    const names = ["n1", "n2"];
+    const pace = { batch: 1, maxFailures: 0 };
+    const { exitCode } = await conduct(names, [applyStage("a", names, ["s/a"], { pace })], { unreachable: ["n1"] });
+    expect(exitCode).to.equal(3);
+  });
+
+  it("runs a failed stage's onFailure stages on that node, then ends it", async () => {
+    const undone: unknown[] = [];
+    const uncordon = testAction("uncordon", ({ node }) => {
+      undone.push(node?.name);
+      return { changed: true, outputs: {} };
+    });
+    const names = ["n1", "n2"];
+    const { nodes, events, exitCode } = await conduct(
+      names,
+      [
+        applyStage("a", names, ["s/a"], {
+          onFailure: [applyStage("clean", names, ["s/b"]), actionStage("uncordon", uncordon, { nodes: names })],
+        }),
+      ],
+      { lessons: { "n1 s/a": { outcome: "failed" }, ...both } },
+    );
+    expect(undone).to.deep.equal(["n1"]);
+    expect(nodes.log).to.include("n1 step s/b").and.not.include("n2 step s/b");
+    expect(nodes.log.filter((line) => line.startsWith("n1")).at(-1)).to.equal("n1 finish failed");
+    expect(stagesOf(events)).to.include.members(["clean:n1 ok", "uncordon:n1 ok"]);
+    expect(exitCode).to.equal(1);
+  });
+
+  it("an action that fails for one node fails that node", async () => {
+    const issue = testAction("issue", ({ node }) => {
+      if (node?.name === "n1") throw new KcoreError({ code: "NODE_REJECTED", message: "not this one" });
+      return { changed: false, outputs: {} };
+    });
+    const names = ["n1", "n2"];
+    const { events, exitCode } = await conduct(
+      names,
+      [actionStage("issue", issue, { nodes: names }), applyStage("a", names, ["s/a"])],
+      { lessons: both },
+    );
+    expect(nodesOf(events)).to.deep.equal(["n1 failed", "n2 done"]);
+    expect(exitCode).to.equal(1);
+  });
+
+  it("an action that concerns no single node ends the run when it fails", async () => {
+    const bad = testAction("health", () => {
+      throw new KcoreError({ code: "CLUSTER_UNHEALTHY", message: "c1 is down" });
+    });
+    const { events, exitCode, nodes } = await conduct(
+      ["n1"],
+      [actionStage("health", bad), applyStage("a", ["n1"], ["s/a"])],
+    );
+    expect(nodes.log).to.deep.equal([]);
+    expect(stagesOf(events)).to.deep.equal(["health failed", "a skipped"]);
+    expect(nodesOf(events)).to.deep.equal(["n1 not-started"]);
+    expect(exitCode).to.equal(1);
+    expect(events.at(-1)).to.have.nested.property("problem.code", "CLUSTER_UNHEALTHY");
+  });
+
+  it("leaves actions for all out once no node is left", async () => {
+    const never = testAction("health", () => {
+      throw new Error("called");
+    });
+    const { events } = await conduct(["n1"], [applyStage("a", ["n1"], ["s/a"]), actionStage("health", never)], {
+      lessons: { "s/a": { outcome: "failed" } },
+    });
+    expect(stagesOf(events)).to.deep.equal(["a failed", "health skipped"]);
+  });
+
+  it("a bug in an action ends the run with 70, every node and stage ended", async () => {
+    const bug = testAction("bug", () => {
+      throw new TypeError("undefined is not a function");
+    });
+    const { events, exitCode } = await conduct(
+      ["n1"],
+      [actionStage("bug", bug, { nodes: ["n1"] }), applyStage("a", ["n1"], ["s/a"])],
+    );
+    expect(exitCode).to.equal(70);
+    expect(nodesOf(events)).to.deep.equal(["n1 failed"]);
+    expect(stagesOf(events)).to.deep.equal(["bug failed", "a skipped"]);
+  });
+
+  it("gives an action that takes too long a clear end", async () => {
+    const forever = testAction("forever", () => new Promise(() => undefined));
+    const { events } = await conduct(["n1"], [actionStage("join", forever, { nodes: ["n1"], timeout: 0.005 })]);
+    expect(events.find(({ type }) => type === "node.finished")).to.have.nested.property(
+      "problem.code",
+      "STAGE_TIMEOUT",
+    );
+  });
+
+  it("ends a stage of steps that passes its timeout by force", async () => {
+    const { nodes, events } = await conduct(
+      ["n1"],
+      [applyStage("a", ["n1"], ["s/a"], { timeout: 0.005 }), applyStage("b", ["n1"], ["s/b"])],
+      { lessons: { ...both, "s/a": { after: new Promise(() => undefined) } } },
+    );
+    expect(nodes.log).to.include("n1 abort").and.not.include("n1 step s/b");
+    expect(events.find(({ type }) => type === "node.finished")).to.have.nested.property(
+      "problem.code",
+      "STAGE_TIMEOUT",
+    );
+  });
+
+  it("F-17: a stop lets the running step end, starts no other, and ends with 130", async () => {
+    const stop = new AbortController();
+    const { nodes, events, exitCode } = await conduct(
+      ["n1", "n2"],
+      [applyStage("a", ["n1", "n2"], ["s/a", "s/b"], { pace: { batch: 1 } })],
+      { lessons: { "s/a": { begins: () => stop.abort() }, "s/b": {} }, deps: { stop: stop.signal } },
+    );
+    expect(nodes.log).to.deep.equal([
+      "n1 connect",
+      "n1 perform [a]",
+      "n1 step s/a",
+      "n1 stop",
+      "n1 finish interrupted",
+    ]);
+    expect(nodesOf(events)).to.have.members(["n1 interrupted", "n2 not-started"]);
+    expect([exitCode, stagesOf(events)]).to.deep.equal([130, ["a interrupted"]]);
+  });
+
+  it("F-17: an abort ends running steps and actions", async () => {
+    const abort = new AbortController();
+    const forever = new Promise<never>(() => undefined);
+    const { exitCode, nodes } = await conduct(["n1"], [applyStage("a", ["n1"], ["s/a"])], {
+      lessons: { "s/a": { after: forever, begins: () => queueMicrotask(() => abort.abort()) } },
+      deps: { abort: abort.signal },
+    });
+    expect([exitCode, nodes.log.at(-1)]).to.deep.equal([130, "n1 finish interrupted"]);
+    const other = new AbortController();
+    const action = testAction("forever", () => {
+      queueMicrotask(() => other.abort());
+      return forever;
+    });
+    const acted = await conduct(["n1"], [actionStage("x", action, { nodes: ["n1"] })], {
+      deps: { abort: other.signal },
+    });
+    expect([acted.exitCode, nodesOf(acted.events)]).to.deep.equal([130, ["n1 not-started"]]);
+  });
+
+  it("leaves a stage out whose `when` is false, and never connects for that alone", async () => {
+    const { nodes, events, exitCode } = await conduct(
+      ["n1"],
+      [applyStage("a", ["n1"], ["s/a"], { when: ({ node }) => node?.name === "n9" })],
+    );
+    expect([nodes.log, exitCode]).to.deep.equal([[], 0]);
+    expect(events).to.deep.include({
+      type: "stage.finished",
+      stage: "a",
+      outcome: "skipped",
+      reason: "its “when” is false",
+    });
+  });
+
+  it("a stage that rests on a skipped stage's output says so instead of running", async () => {
+    const issue = testAction("issue", () => ({ changed: true, outputs: {} }));
+    const { events } = await conduct(
+      ["n1"],
+      [
+        actionStage("issue", issue, { nodes: ["n1"], when: () => false }),
+        applyStage("a", ["n1"], ["s/a"], { rests: new Set(["issue"]) }),
+      ],
+    );
+    expect(events.find(({ type }) => type === "node.finished")).to.have.nested.property(
+      "problem.code",
+      "STAGE_OUTPUT_UNKNOWN",
+    );
+  });
+
+  it("a dry run plans actions and calls what rests on an unknown value unknown", async () => {
+    const issue = testAction("issue", () => {
+      throw new Error("run in a dry run");
+    });
+    const { nodes, events, exitCode, said } = await conduct(
+      ["n1"],
+      [
+        applyStage("key", ["n1"], ["s/a"]),
+        actionStage("issue", issue, { nodes: ["n1"] }),
+        applyStage("certs", ["n1"], [], {
+          rests: new Set(["issue"]),
+          task: {
+            kind: "apply",
+            draft: ({ stages }) => {
+              const { after } = stages["issue"] as Unknown;
+              return Promise.resolve([
+                draft("s/b", { render: () => ({ kind: "unknown", id: "s/b", title: "b", after }) }),
+              ]);
+            },
+          },
+        }),
+      ],
+      { lessons: { "s/a": { outcome: "changed" } }, request: { dryRun: true } },
+    );
+    expect(exitCode).to.equal(0);
+    expect(said("action.finished")).to.deep.include({
+      type: "action.finished",
+      stage: "issue",
+      action: "issue",
+      item: "n1",
+      outcome: "unknown",
+      duration: 0,
+    });
+    expect(nodes.log).to.include("n1 unknown s/b");
+    expect(events.find((event) => event.type === "step.finished" && event.step === "s/b")).to.include({
+      outcome: "unknown",
+      reason: "after stage issue",
+    });
+  });
+
+  it("a dry run hands on what an action's plan knows", async () => {
+    const action = testAction(
+      "issue",
+      () => ({ changed: true, outputs: {} }),
+      () => ({ changed: true, outputs: { cert: "kept" } }),
+    );
+    const seen: unknown[] = [];
+    const { said } = await conduct(
+      ["n1"],
+      [
+        actionStage("issue", action),
+        actionStage(
+          "use",
+          testAction("use", noRun, ({ note }) => (note("x"), { changed: false, outputs: {} })),
+          {
+            task: {
+              kind: "action",
+              action: testAction("use", noRun, () => ({ changed: false, outputs: {} })),
+              args: ({ stages }) => void seen.push(stages["issue"]),
+            },
+          },
+        ),
+      ],
+      { request: { dryRun: true } },
+    );
+    expect(seen).to.deep.equal([{ cert: "kept" }]);
+    expect(said("action.finished").map((event) => event.type === "action.finished" && event.outcome)).to.deep.equal([
+      "would-change",
+      "ok",
+    ]);
+  });
+
+  it("shows each node's outputs by name to an action that concerns no single node", async () => {
+    const seen: unknown[] = [];
+    const names = ["n1", "n2"];
+    const issue = testAction("issue", ({ node }) => ({ changed: false, outputs: { for: node?.name } }));
+    await conduct(names, [
+      actionStage("issue", issue, { nodes: names }),
+      actionStage("sum", issue, {
+        task: { kind: "action", action: issue, args: ({ stages }) => void seen.push(stages["issue"]) },
+      }),
+    ]);
+    expect(JSON.parse(JSON.stringify(seen))).to.deep.equal([{ n1: { for: "n1" }, n2: { for: "n2" } }]);
+  });
+
+  it("asks for the CA's passphrase once, and for no confirmation with --yes", async () => {
+    const asked: string[] = [];
+    const got: unknown[] = [];
+    const action = testAction("issue", async ({ passphrase, ask }) => {
+      got.push(await passphrase(), await ask({ kind: "confirm", text: "Go on?", secret: false }));
+      return { changed: false, outputs: {} };
+    });
+    const names = ["n1", "n2"];
+    await conduct(names, [actionStage("issue", action, { nodes: names })], {
+      request: { yes: true },
+      deps: { ask: ({ text }) => (asked.push(text), Promise.resolve("open sesame")) },
+    });
+    expect(asked).to.deep.equal(["Passphrase of the cluster CA’s keys"]);
+    expect(got).to.have.members(["open sesame", "open sesame", "yes", "yes"]);
+  });
+
+  it("looks at nodes without a single step: ping, and facts as an event", async () => {
+    const look = (facts: boolean) => applyStage("look", ["n1"], [], { task: { kind: "look", facts } });
+    const ping = await conduct(["n1"], [look(false)]);
+    expect([ping.nodes.log, ping.exitCode]).to.deep.equal([["n1 connect", "n1 perform []", "n1 finish done"], 0]);
+    const facts = await conduct(["n1"], [look(true)], { facts: { os: "debian" } });
+    expect(facts.said("node.facts")).to.deep.equal([{ type: "node.facts", node: "n1", facts: { os: "debian" } }]);
+  });
+
+  it("F-3: a resumed run tells each session which steps are finished", async () => {
+    const at = { seq: 1, at: 0, node: "n1", stage: "a", title: "", module: "" } as const;
+    const { nodes, said } = await conduct(["n1"], [applyStage("a", ["n1"], ["s/a"])], {
+      lessons: both,
+      deps: {
+        earlier: [
+          { ...at, type: "step.finished", step: "s/a", outcome: "changed" },
+          { ...at, type: "step.finished", step: "s/b", outcome: "failed" },
+        ],
+      },
+    });
+    expect([...(nodes.options.get("n1")?.recorded ?? [])]).to.deep.equal(["s/a"]);
+    expect(said("run.started")[0]).to.include({ resumed: true });
+  });
+});
+
+const noRun = (): never => {
+  throw new Error("run in a dry run");
+};
