@@ -1,0 +1,151 @@
+import { KcoreError, type SourcePosition } from "#errors/problem.ts";
+import { suggestHint } from "#errors/suggest.ts";
+
+/** Where a part stands in the expression: offsets from 0. */
+interface Span {
+  readonly start: number;
+  readonly end: number;
+}
+
+export type TargetTerm = Span & { readonly kind: "name" | "role" | "dc" | "group" | "label"; readonly value: string };
+
+export type Target =
+  | TargetTerm
+  | (Span & { readonly kind: "regex"; readonly pattern: string })
+  | (Span & { readonly kind: "not"; readonly part: Target })
+  | (Span & { readonly kind: "and" | "or"; readonly parts: readonly [Target, ...Target[]] });
+
+const PREFIXES = ["role", "dc", "group", "label"] as const;
+const MAX_LENGTH = 8192;
+const MAX_DEPTH = 32;
+
+interface Token extends Span {
+  readonly text: string;
+}
+
+/**
+ * Reads a target expression. From loosest to tightest: `or` and the comma, `and`, `not`, parentheses.
+ * @throws KcoreError TARGET_SYNTAX with the place
+ */
+export function parseTargets(text: string, at?: SourcePosition): Target {
+  const parser = new Parser(text, at);
+  return parser.parse();
+}
+
+class Parser {
+  readonly #text: string;
+  readonly #at: SourcePosition | undefined;
+  readonly #tokens: readonly Token[];
+  #next = 0;
+  #depth = 0;
+
+  constructor(text: string, at: SourcePosition | undefined) {
+    this.#text = text;
+    this.#at = at;
+    if (text.length > MAX_LENGTH) this.#fail("the target is too long", { start: 0, end: 1 });
+    this.#tokens = this.#tokenize();
+  }
+
+  parse(): Target {
+    if (this.#tokens.length === 0) this.#fail("the target is empty", { start: 0, end: 0 }, "name a node, or * for all");
+    const target = this.#or();
+    const rest = this.#tokens[this.#next];
+    if (rest !== undefined)
+      this.#fail(`unexpected “${rest.text}”`, rest, rest.text === ")" ? undefined : "join by “and”, “or” or a comma");
+    return target;
+  }
+
+  #tokenize(): Token[] {
+    const tokens: Token[] = [];
+    const pattern = /\s+|[(),]|\/(?:\\.|[^/\\])*\/|[^\s(),/][^\s(),]*|\//gy;
+    for (const match of this.#text.matchAll(pattern)) {
+      const [found] = match;
+      const span = { start: match.index, end: match.index + found.length };
+      if (found === "/") this.#fail("the regular expression has no end", span, "close it by /");
+      if (found.trim() !== "") tokens.push({ text: found, ...span });
+    }
+    return tokens;
+  }
+
+  #or(): Target {
+    return this.#chain("or", () => this.#and(), ["or", ","]);
+  }
+
+  #and(): Target {
+    return this.#chain("and", () => this.#unary(), ["and"]);
+  }
+
+  #chain(kind: "and" | "or", part: () => Target, words: readonly string[]): Target {
+    const first = part();
+    const parts: [Target, ...Target[]] = [first];
+    while (words.includes(this.#tokens[this.#next]?.text ?? "")) {
+      this.#next++;
+      parts.push(part());
+    }
+    return parts.length === 1 ? first : { kind, parts, start: first.start, end: parts.at(-1)?.end ?? first.end };
+  }
+
+  #unary(): Target {
+    const token = this.#tokens[this.#next++];
+    if (token === undefined)
+      this.#fail(
+        "the target ends too early",
+        { start: this.#text.length, end: this.#text.length },
+        "a node or term is missing",
+      );
+    if (++this.#depth > MAX_DEPTH) this.#fail("the target is nested too deeply", token);
+    const target = this.#operand(token);
+    this.#depth--;
+    return target;
+  }
+
+  #operand(token: Token): Target {
+    const { text, start, end } = token;
+    if (text === "not") {
+      const part = this.#unary();
+      return { kind: "not", part, start, end: part.end };
+    }
+    if (text === "(") {
+      const inner = this.#or();
+      if (this.#tokens[this.#next++]?.text !== ")") this.#fail("this parenthesis is not closed", token);
+      return inner;
+    }
+    if (text.startsWith("/")) return { kind: "regex", pattern: text.slice(1, -1), start, end };
+    if (["and", "or", ",", ")"].includes(text)) this.#fail(`a node or term is missing before “${text}”`, token);
+    return this.#term(token);
+  }
+
+  #term({ text, start, end }: Token): TargetTerm {
+    const colon = text.indexOf(":");
+    if (colon === -1) return this.#checked({ kind: "name", value: text, start, end });
+    const prefix = text.slice(0, colon);
+    const kind = PREFIXES.find((known) => known === prefix);
+    if (kind === undefined)
+      this.#fail(
+        `no target term “${prefix}:”`,
+        { start, end },
+        suggestHint(prefix, PREFIXES, "there are role:, dc:, group: and label:"),
+      );
+    const value = text.slice(colon + 1);
+    if (value === "") this.#fail(`“${prefix}:” needs a value`, { start, end });
+    return this.#checked({ kind, value, start, end });
+  }
+
+  #checked(term: TargetTerm): TargetTerm {
+    if (!/^[A-Za-z0-9._*?[\]!=/-]+$/.test(term.value))
+      this.#fail(`“${term.value}” cannot be a name`, term, "letters, digits, “.”, “_”, “-”, and the wildcards * ? […]");
+    return term;
+  }
+
+  #fail(message: string, { start, end }: Span, hint?: string): never {
+    const length = Math.max(1, end - start);
+    const at = this.#at && { ...this.#at, column: this.#at.column + start, length };
+    const detail = `${this.#text.slice(0, 400)}\n${" ".repeat(start)}${"^".repeat(length)}`;
+    throw new KcoreError({
+      code: "TARGET_SYNTAX",
+      message,
+      ...(at ? { at } : start < 400 ? { detail } : {}),
+      hint: hint ?? "docs/rosters.md, Targets",
+    });
+  }
+}
