@@ -1,0 +1,54 @@
+import { mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect } from "chai";
+import { createBackoff } from "#agent/backoff.ts";
+import { writeAgentStatus } from "#agent/status-file.ts";
+
+describe("the agent's back-off", () => {
+  it("doubles up to its cap and begins anew after a success", () => {
+    const backoff = createBackoff({ base: 1000, cap: 30_000, random: () => 1 });
+    const waits = Array.from({ length: 7 }, () => backoff.next());
+    expect(waits).to.deep.equal([1000, 2000, 4000, 8000, 16_000, 30_000, 30_000]);
+    backoff.reset();
+    expect(backoff.next()).to.equal(1000);
+  });
+  it("is spread by chance, but never nothing", () => {
+    const backoff = createBackoff({ base: 1000, cap: 30_000, random: () => 0 });
+    expect(backoff.next()).to.equal(100);
+  });
+});
+
+describe("status.json", () => {
+  let dir: string;
+  beforeEach(async () => {
+    dir = await mkdtemp(join(tmpdir(), "kcore-status-"));
+  });
+  afterEach(() => rm(dir, { recursive: true, force: true }));
+  const status = { state: "running", registered: true, version: "1", pid: 1 } as const;
+  const read = async (file: string): Promise<unknown> => JSON.parse(await readFile(file, "utf8")) as unknown;
+
+  it("is made with its folder, 0600", async () => {
+    const file = join(dir, "state", "status.json");
+    await writeAgentStatus(file, status);
+    expect(await read(file)).to.deep.equal({ agent: status });
+    expect((await stat(file)).mode & 0o777).to.equal(0o600);
+    expect(await readdir(join(dir, "state"))).to.deep.equal(["status.json"]);
+  });
+
+  it("keeps what a run wrote there", async () => {
+    const file = join(dir, "status.json");
+    await writeFile(file, '{"run":"r1","milestones":["disks"],"agent":{"state":"starting"}}');
+    await writeAgentStatus(file, status);
+    expect(await read(file)).to.deep.equal({ run: "r1", milestones: ["disks"], agent: status });
+  });
+
+  it("replaces what is no JSON object", async () => {
+    const file = join(dir, "status.json");
+    for (const text of ["", "[1]", "{half"]) {
+      await writeFile(file, text);
+      await writeAgentStatus(file, status);
+      expect(await read(file)).to.deep.equal({ agent: status });
+    }
+  });
+});

@@ -1,0 +1,19 @@
+import { expect } from "chai";
+import { formatEndpoint, parseEndpoint } from "#api/endpoint.ts";
+
+describe("an endpoint", () => {
+  it("is a host with or without a port, IPv6 in brackets or bare", () => {
+    expect(parseEndpoint("n1")).to.deep.equal({ host: "n1", port: 9090 });
+    expect(parseEndpoint("192.0.2.1:19090")).to.deep.equal({ host: "192.0.2.1", port: 19090 });
+    expect(parseEndpoint("2001:db8::1")).to.deep.equal({ host: "2001:db8::1", port: 9090 });
+    expect(parseEndpoint("[2001:db8::1]:443")).to.deep.equal({ host: "2001:db8::1", port: 443 });
+  });
+  it("is printed as it is read", () => {
+    for (const text of ["n1:9090", "[2001:db8::1]:443"]) expect(formatEndpoint(parseEndpoint(text))).to.equal(text);
+  });
+  it("is nothing else", () => {
+    for (const text of ["", "n1:", "n1:0", "n1:65536", "https://n1", "a b", "[n1]:1", "-x", "n1:9090/x", "n1;id"]) {
+      expect(() => parseEndpoint(text), text).to.throw("is not an endpoint");
+    }
+  });
+});

@@ -1,0 +1,62 @@
+import { expect } from "chai";
+import { findMethod, methods } from "#api/methods.ts";
+import type { MethodName } from "#api/methods.ts";
+import { authorize } from "#controller/server.ts";
+import { roles } from "#pki/identity.ts";
+import type { Role } from "#pki/identity.ts";
+
+/** Who may ask what; a method that is not listed here fails the test below. */
+const verdicts: Readonly<Record<MethodName, readonly Role[]>> = {
+  health: ["controller", "node", "operator"],
+  ready: ["controller", "node", "operator"],
+  registerNode: ["node"],
+  heartbeat: ["node"],
+  goodbye: ["node"],
+  listNodes: ["controller", "operator"],
+  getNode: ["controller", "node", "operator"],
+  approveNode: ["operator"],
+  rejectNode: ["operator"],
+};
+
+const names = Object.keys(methods) as MethodName[];
+
+function isAllowed(name: MethodName, role: Role, id = ""): boolean {
+  try {
+    authorize(name, { id: "a", identity: { cluster: "lab", role, id: "a" } }, id);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+describe("the controllers' API", () => {
+  it("S-16: gives the expected verdict for every method and role", () => {
+    const found = Object.fromEntries(names.map((name) => [name, roles.filter((role) => isAllowed(name, role))]));
+    expect(found).to.deep.equal(verdicts);
+  });
+
+  it("S-12: lets a node ask about itself only, and others about any", () => {
+    expect(isAllowed("getNode", "node", "a")).to.equal(true);
+    expect(isAllowed("getNode", "node", "b")).to.equal(false);
+    expect(isAllowed("getNode", "operator", "b")).to.equal(true);
+  });
+
+  it("S-12: ties every method that a node may ask to the node's own id", () => {
+    const open = names.filter((name) => (methods[name].roles as readonly Role[]).includes("node"));
+    const untied = open.filter((name) => !("ownNodeOnly" in methods[name]));
+    expect(untied).to.deep.equal(["health", "ready"]);
+  });
+
+  it("finds every method by its verb and path, and takes the id from the path", () => {
+    for (const name of names) {
+      const found = findMethod(methods[name].verb, methods[name].path.replace("{id}", "n-1"));
+      expect(found).to.deep.equal(methods[name].path.includes("{id}") ? { name, id: "n-1" } : { name });
+    }
+  });
+
+  it("tells an unknown path from a wrong verb", () => {
+    expect(findMethod("GET", "/v1/secrets")).to.deep.equal({ wrongVerb: false });
+    expect(findMethod("GET", "/v1/nodes/../x/approve")).to.deep.equal({ wrongVerb: false });
+    expect(findMethod("DELETE", "/v1/nodes")).to.deep.equal({ wrongVerb: true });
+  });
+});
