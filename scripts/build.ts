@@ -27,8 +27,8 @@ const entries = ["src/cli/main.ts", "src/cli/node-main.ts"].filter((path) => exi
 const assets = new Map<string, string>();
 const collectAssets: Plugin = {
   name: "files read at run time",
-  setup({ onLoad }) {
-    onLoad({ filter: /\/src\/.*\.ts$/ }, async ({ path }) => {
+  setup(build) {
+    build.onLoad({ filter: /\/src\/.*\.ts$/ }, async ({ path }) => {
       const contents = await readFile(path, "utf8");
       for (const [, name = ""] of contents.matchAll(/new URL\(\s*"\.\/([\w.-]+)",\s*import\.meta\.url/g)) {
         const source = join(path, "..", name);

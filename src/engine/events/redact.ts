@@ -21,13 +21,23 @@ export interface Redactor {
 
 type Output = Extract<RunEventBody, { type: "step.output" }>;
 
-/** Makes a redactor that knows the given values and, asked at each event, those that `more` gives. */
-export function createRedactor(values: Iterable<string> = [], more: () => Iterable<string> = () => []): Redactor {
+/** Makes a redactor that knows the given values and, asked at each event, those in the set that `more` gives. */
+export function createRedactor(
+  values: Iterable<string> = [],
+  more: () => ReadonlySet<string> = () => new Set(),
+): Redactor {
   const known = new Set<string>();
   let forms: readonly string[] = [];
   let pattern: RegExp | undefined;
   const kept = new Map<string, Output>();
 
+  let asked = 0;
+  const learnMore = () => {
+    const all = more();
+    if (all.size === asked) return;
+    asked = all.size;
+    learn(all);
+  };
   const learn = (candidates: Iterable<string>) => {
     let grew = false;
     for (const value of candidates)
@@ -65,11 +75,11 @@ export function createRedactor(values: Iterable<string> = [], more: () => Iterab
   return {
     add: (value) => learn([value]),
     text: (value) => {
-      learn(more());
+      learnMore();
       return text(value);
     },
     pass: (event) => {
-      learn(more());
+      learnMore();
       if (event.type === "step.output") return pattern === undefined ? [event] : output(event);
       const before =
         kept.size === 0 || !("node" in event)

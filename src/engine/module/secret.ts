@@ -3,6 +3,16 @@ import { inspect } from "node:util";
 /** What a secret shows wherever it is printed. */
 export const MASK = "***";
 
+const values = new Set<string>();
+
+/**
+ * The values of all secrets that this process ever made, for the sink that masks them in whatever leaves it (S-7).
+ * Grows only.
+ */
+export function knownSecrets(): ReadonlySet<string> {
+  return values;
+}
+
 /**
  * A value that must never be shown. Every way of turning it into text gives `***`; only `reveal()` gives the value,
  * and only what sends it to the node over the channel may call that.
@@ -12,6 +22,7 @@ export class Secret {
 
   constructor(value: string) {
     this.#value = value;
+    values.add(value);
   }
 
   reveal(): string {

@@ -1,0 +1,70 @@
+import type { RunControl } from "#engine/events/event.ts";
+
+export interface InterruptOptions {
+  readonly send: (control: RunControl) => void;
+  readonly leave: (why: "left" | "detached") => void;
+  /** Names what is going on, for the line after the first Ctrl-C. */
+  readonly running: () => string;
+  readonly say: (text: string) => void;
+  /** A terminal where a letter can be typed. */
+  readonly canChoose: boolean;
+}
+
+/**
+ * Ctrl-C as runner.md section 6 has it: first, no new step starts, and one may wait, abort or detach; second, the
+ * running steps are ended; third, the view leaves at once. A closed terminal detaches.
+ */
+export class Interrupts {
+  readonly #options: InterruptOptions;
+  #count = 0;
+  readonly #onInterrupt = () => this.interrupt();
+  readonly #onHangup = () => this.#options.leave("detached");
+
+  constructor(options: InterruptOptions) {
+    this.#options = options;
+  }
+
+  listen(): void {
+    process.on("SIGINT", this.#onInterrupt);
+    process.on("SIGTERM", this.#onInterrupt);
+    process.on("SIGHUP", this.#onHangup);
+  }
+
+  close(): void {
+    process.off("SIGINT", this.#onInterrupt);
+    process.off("SIGTERM", this.#onInterrupt);
+    process.off("SIGHUP", this.#onHangup);
+    process.stdin.off("data", this.#onChoice);
+    if (this.#count > 0) process.stdin.pause();
+  }
+
+  interrupt(): void {
+    const { send, leave, running, say, canChoose } = this.#options;
+    this.#count += 1;
+    if (this.#count === 1) {
+      send({ type: "stop" });
+      say(`\nStopping: no new step starts. ${running()}`);
+      say(
+        canChoose
+          ? "Wait for that (just do nothing), type a and Enter to abort it, d and Enter to detach; Ctrl-C again aborts it too."
+          : "A second signal aborts it.",
+      );
+      if (canChoose) process.stdin.setEncoding("utf8").on("data", this.#onChoice).resume();
+    } else if (this.#count === 2) this.#abort();
+    else leave("left");
+  }
+
+  #abort(): void {
+    this.#options.send({ type: "abort" });
+    this.#options.say("Aborting: the running steps get TERM, after 5 s KILL. Once more, and this view leaves at once.");
+  }
+
+  readonly #onChoice = (typed: string | Buffer) => {
+    const choice = String(typed).trim().toLowerCase();
+    if (choice === "d") this.#options.leave("detached");
+    if (choice === "a") {
+      this.#count = Math.max(this.#count, 2);
+      this.#abort();
+    }
+  };
+}

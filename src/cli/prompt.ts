@@ -1,0 +1,59 @@
+import type { ReadStream } from "node:tty";
+
+/** A question's line at the terminal; an answer that must not be seen is read without echo. */
+export interface PromptOptions {
+  readonly text: string;
+  readonly secret: boolean;
+  readonly signal: AbortSignal;
+  /** Called for Ctrl-C while keys are read one by one. */
+  readonly onInterrupt: () => void;
+}
+
+/** Whether somebody at a terminal can be asked. */
+export function canPrompt(): boolean {
+  return process.stdin.isTTY && process.stderr.isTTY;
+}
+
+/** Asks on the terminal (stderr and stdin) and resolves with the line; undefined when `signal` took the question away. */
+export async function promptLine({ text, secret, signal, onInterrupt }: PromptOptions): Promise<string | undefined> {
+  const input: ReadStream = process.stdin;
+  if (signal.aborted) return undefined;
+  process.stderr.write(`${text}: `);
+  input.setRawMode(true);
+  input.setEncoding("utf8");
+  input.resume();
+  try {
+    return await new Promise<string | undefined>((resolve) => {
+      let typed = "";
+      const finish = (answer: string | undefined) => {
+        input.off("data", onData);
+        signal.removeEventListener("abort", onAbort);
+        resolve(answer);
+      };
+      const onAbort = () => finish(undefined);
+      const onData = (chunk: string) => {
+        for (const key of chunk) {
+          if (key === "\r" || key === "\n") return finish(typed);
+          if (key === "\u0003") onInterrupt();
+          else if (key === "\u0004" && typed === "") return finish(undefined);
+          else if (key === "\u007f" || key === "\b") {
+            if (typed !== "" && !secret) process.stderr.write("\b \b");
+            typed = [...typed].slice(0, -1).join("");
+          } else if (key === "\u0015") {
+            if (!secret) process.stderr.write("\b \b".repeat([...typed].length));
+            typed = "";
+          } else if (key >= " ") {
+            typed += key;
+            if (!secret) process.stderr.write(key);
+          }
+        }
+      };
+      input.on("data", onData);
+      signal.addEventListener("abort", onAbort);
+    });
+  } finally {
+    input.setRawMode(false);
+    input.pause();
+    process.stderr.write("\n");
+  }
+}

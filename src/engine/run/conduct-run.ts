@@ -1,0 +1,157 @@
+import type { Question, RunControl, RunEvent, RunEventBody } from "#engine/events/event.ts";
+import { cleanStrings } from "#engine/events/clean.ts";
+import { createRedactor } from "#engine/events/redact.ts";
+import { exitCodes, KcoreError, type ExitCode, type Problem } from "#errors/problem.ts";
+import { NodeLogs } from "./node-logs.ts";
+import { markProcess } from "./process-mark.ts";
+import { Questions } from "./questions.ts";
+import { RecordWriter } from "./record-writer.ts";
+import { writeHeader, type RunFolder, type RunHeader } from "./run-folder.ts";
+import { holdRun } from "./run-lock.ts";
+import { RunSocket } from "./run-socket.ts";
+
+/** What a run's process gives to whatever performs the run. */
+export interface RunStage {
+  readonly header: RunHeader;
+  readonly emit: (event: RunEventBody) => void;
+  /** Aborted when no new step may start. */
+  readonly stop: AbortSignal;
+  /** Aborted when the running steps are to be ended too; `stop` is aborted then as well. */
+  readonly abort: AbortSignal;
+  readonly ask: (question: Omit<Question, "id">) => Promise<string>;
+  /** Events of the run's earlier part, when it is resumed. */
+  readonly earlier: readonly RunEvent[];
+}
+
+export interface ConductOptions {
+  readonly folder: RunFolder;
+  readonly header: RunHeader;
+  /** Performs the run and resolves with its exit code; whether it emits `run.finished` itself is up to it. */
+  readonly perform: (stage: RunStage) => Promise<{ readonly exitCode: ExitCode }>;
+  /** Values that no record and no view may ever hold; asked at each event. */
+  readonly secrets?: () => ReadonlySet<string>;
+  readonly now?: () => number;
+  /** Milliseconds: how long an open question waits, and how long views may take to fetch the end. */
+  readonly answerPatience?: number;
+  readonly viewPatience?: number;
+}
+
+/**
+ * The run's own process: holds the run, writes its record, serves its views, passes on their controls, and ends when
+ * the run has ended and every view has got it all. Resolves with the run's exit code.
+ * @throws KcoreError RUN_ALIVE when another process drives the run, RUN_RECORD_CORRUPT
+ */
+export async function conductRun(options: ConductOptions): Promise<ExitCode> {
+  const { folder, header, perform, secrets = () => new Set<string>(), now = Date.now } = options;
+  const letGo = await holdRun(header);
+  const record = new RecordWriter(folder, now);
+  const [stop, abort] = [new AbortController(), new AbortController()];
+  const redactor = createRedactor([], secrets);
+  let finished: Extract<RunEventBody, { type: "run.finished" }> | undefined;
+  let socket: RunSocket | undefined;
+  let failure: Problem | undefined;
+
+  const fail = (error: unknown) => {
+    if (failure) return;
+    failure = unwritable(folder, error);
+    // Nothing is started that could not be recorded (F-6); what runs on the nodes is in the nodes' own journals.
+    stop.abort("stop");
+  };
+  const logs = new NodeLogs(folder.nodeLogs, now, fail);
+  const write = (event: RunEventBody) => {
+    if (failure) return;
+    try {
+      record.append(event);
+    } catch (error) {
+      fail(error);
+    }
+    logs.add(event);
+    socket?.notify();
+  };
+  const emit = (body: RunEventBody) => {
+    if (finished) return;
+    const events = redactor.pass(cleanStrings(body));
+    for (const event of events)
+      if (event.type === "run.finished") finished = event;
+      else write(event);
+  };
+
+  const halt = (how: "stop" | "abort", by: string) => {
+    if ((how === "stop" ? stop : abort).signal.aborted) return;
+    emit({ type: "run.stopping", how, by });
+    stop.abort("stop");
+    if (how === "abort") abort.abort("abort");
+  };
+  const questions = new Questions({
+    emit,
+    mayBeAnswered: () => header.attended || (socket?.hasAnswerer ?? false),
+    onSecret: (value) => redactor.add(value),
+    stopped: stop.signal,
+    patience: options.answerPatience ?? 30 * 60_000,
+  });
+  const onControl = (control: RunControl, by: string) => {
+    if (control.type === "answer") questions.answer(control.id, control.value, by);
+    else halt(control.type, by);
+  };
+  const onSignal = () => halt(stop.signal.aborted ? "abort" : "stop", "a signal");
+  process.on("SIGTERM", onSignal);
+
+  try {
+    socket = await RunSocket.open({ folder, size: () => record.size, onControl });
+    const mark = markProcess(process.pid);
+    await writeHeader(folder, { ...header, ...(mark ? { process: mark } : {}) });
+    const { earlier } = record;
+    const ask = (question: Omit<Question, "id">) => questions.ask(question);
+    const end = await perform({ header, emit, stop: stop.signal, abort: abort.signal, ask, earlier }).then(
+      ({ exitCode }) => finishedWith(exitCode),
+      (error: unknown) => finishedBy(error),
+    );
+    finished ??= cleanStrings(end);
+    // Read again: `fail` may have set it meanwhile, which the compiler cannot see.
+    const stopped = failure as Problem | undefined;
+    if (stopped) {
+      record.releaseReserve();
+      failure = undefined;
+      finished = { ...finishedWith(exitCodes.failed), problem: stopped };
+    }
+    for (const event of [...redactor.flush(), ...redactor.pass(finished)]) write(event);
+    logs.flush();
+    socket.notify();
+    await socket.close(options.viewPatience ?? 10_000);
+    return finished.exitCode as ExitCode;
+  } finally {
+    process.off("SIGTERM", onSignal);
+    record.close();
+    letGo();
+  }
+}
+
+function finishedWith(exitCode: ExitCode): Extract<RunEventBody, { type: "run.finished" }> {
+  const outcomes = { 0: "done", 1: "failed", 2: "failed", 3: "unreachable", 70: "failed", 130: "interrupted" } as const;
+  return { type: "run.finished", outcome: outcomes[exitCode], exitCode };
+}
+
+function finishedBy(error: unknown): Extract<RunEventBody, { type: "run.finished" }> {
+  if (error instanceof KcoreError) {
+    const [problem] = error.problems;
+    return { ...finishedWith(error.exitCode), ...(problem ? { problem, problems: error.problems } : {}) };
+  }
+  const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);
+  const hint = "please report it with these lines and the command";
+  return {
+    ...finishedWith(exitCodes.bug),
+    problem: { code: "INTERNAL", message: "kcore met a bug of its own", detail: stack, hint },
+  };
+}
+
+function unwritable(folder: RunFolder, error: unknown): Problem {
+  const { code = "", message } = error as NodeJS.ErrnoException;
+  return {
+    code: "RUN_RECORD_UNWRITABLE",
+    message:
+      code === "ENOSPC"
+        ? "the bastion's disk is full, so the run stopped before its next step"
+        : `the run's record cannot be written: ${message}`,
+    hint: `free space below ${folder.path}, then “kcore runs resume ${folder.id}”`,
+  };
+}

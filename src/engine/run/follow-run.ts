@@ -1,0 +1,146 @@
+import { open, readFile } from "node:fs/promises";
+import { connect, type Socket } from "node:net";
+import { once } from "node:events";
+import type { RunControl, RunEvent } from "#engine/events/event.ts";
+import { parseEvent } from "#engine/events/recording.ts";
+import { exitCodes, KcoreError } from "#errors/problem.ts";
+import { inside } from "./inside.ts";
+import { isAlive } from "./process-mark.ts";
+import { readHeader, type RunFolder } from "./run-folder.ts";
+import { SOCKET, type Hello } from "./run-socket.ts";
+
+export interface FollowOptions {
+  readonly folder: RunFolder;
+  /** Who follows, for the record: `user@host`. */
+  readonly by: string;
+  /** Whether this view can answer questions. */
+  readonly answers: boolean;
+  /** Tells that the run's process, just started by us, has ended. Absent: the run was started by somebody else. */
+  readonly launched?: { readonly hasExited: () => boolean };
+  /** Follow only what is there; do not wait for more. */
+  readonly replayOnly?: boolean;
+}
+
+/** A view's end of a run: its events from the first on, and a way to speak to it. */
+export class RunFollower {
+  readonly #options: FollowOptions;
+  #socket: Socket | undefined;
+  #offset = 0;
+  #last: RunEvent | undefined;
+  #left = false;
+  readonly #unsent: RunControl[] = [];
+
+  constructor(options: FollowOptions) {
+    this.#options = options;
+  }
+
+  /** Says something to the run; kept until there is a connection. */
+  send(control: RunControl): void {
+    if (this.#socket?.writable) this.#socket.write(`${JSON.stringify(control)}\n`);
+    else this.#unsent.push(control);
+  }
+
+  /** Stops following; the run goes on. */
+  leave(): void {
+    this.#left = true;
+    this.#socket?.destroy();
+  }
+
+  /**
+   * Every event of the run, old ones first, until the run's end or `leave`.
+   * @throws KcoreError RUN_DIED when the run's process ended without finishing the run
+   */
+  async *events(): AsyncGenerator<RunEvent, void, void> {
+    while (!this.#left) {
+      const socket = this.#options.replayOnly ? undefined : await this.#connect();
+      if (socket) {
+        yield* this.#read(socket);
+        if (this.#left || this.#last?.type === "run.finished") return;
+      }
+      // What the socket did not bring, because the process had ended or ended meanwhile, stands in the record.
+      yield* this.#readRecord();
+      if (this.#options.replayOnly || this.#left) return;
+      // An end that stands in the record may be that of an earlier part, when somebody resumes the run just now.
+      if (!(await this.#mayComeBack())) {
+        yield* this.#readRecord();
+        if ((this.#last as RunEvent | undefined)?.type === "run.finished") return;
+        throw await this.#died();
+      }
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
+  }
+
+  async #connect(): Promise<Socket | undefined> {
+    try {
+      const socket = inside(this.#options.folder.path, () => connect(SOCKET));
+      await once(socket, "connect");
+      const { by, answers } = this.#options;
+      const hello: Hello = { type: "hello", from: this.#offset, by, answers };
+      socket.write(`${JSON.stringify(hello)}\n`);
+      this.#socket = socket;
+      for (const control of this.#unsent.splice(0)) this.send(control);
+      return socket;
+    } catch {
+      return undefined;
+    }
+  }
+
+  async *#read(socket: Socket): AsyncGenerator<RunEvent, void, void> {
+    try {
+      yield* this.#parse(socket);
+    } catch (error) {
+      // A connection that broke is no news: the record tells the rest.
+      if (!socket.destroyed) throw error;
+    } finally {
+      this.#socket = undefined;
+      socket.destroy();
+    }
+  }
+
+  async *#readRecord(): AsyncGenerator<RunEvent, void, void> {
+    const file = await open(this.#options.folder.events, "r").catch(() => undefined);
+    if (!file) return;
+    try {
+      yield* this.#parse(file.createReadStream({ start: this.#offset, autoClose: false }));
+    } finally {
+      await file.close();
+    }
+  }
+
+  async *#parse(chunks: AsyncIterable<Buffer>): AsyncGenerator<RunEvent, void, void> {
+    let rest: Buffer = Buffer.alloc(0);
+    for await (const chunk of chunks) {
+      rest = rest.length === 0 ? chunk : Buffer.concat([rest, chunk]);
+      let start = 0;
+      for (let end = rest.indexOf(10, start); end >= 0; end = rest.indexOf(10, start)) {
+        const event = parseEvent(rest.toString("utf8", start, end));
+        this.#offset += end + 1 - start;
+        start = end + 1;
+        if (!event) continue;
+        this.#last = event;
+        yield event;
+      }
+      rest = rest.subarray(start);
+    }
+  }
+
+  async #mayComeBack(): Promise<boolean> {
+    const { folder, launched } = this.#options;
+    if (launched) return !launched.hasExited();
+    return isAlive((await readHeader(folder)).process);
+  }
+
+  async #died(): Promise<KcoreError> {
+    const { folder } = this.#options;
+    const said = (await readFile(folder.processLog, "utf8").catch(() => "")).trim().split("\n").slice(-20).join("\n");
+    return new KcoreError(
+      {
+        code: "RUN_DIED",
+        message: `the process of run ${folder.id} ended before the run did`,
+        hint: `kcore runs resume ${folder.id}`,
+        ...(said === "" ? {} : { detail: said }),
+      },
+      { exitCode: exitCodes.failed },
+    );
+  }
+}

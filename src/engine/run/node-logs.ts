@@ -1,0 +1,86 @@
+import { appendFileSync, mkdirSync } from "node:fs";
+import { join } from "node:path";
+import type { RunEventBody } from "#engine/events/event.ts";
+import { formatProblem } from "#errors/problem.ts";
+import { nodeLogName } from "./run-folder.ts";
+
+/** Writes what concerns a node, output included, as text to `nodes/NAME.log`; many lines at a time. */
+export class NodeLogs {
+  readonly #folder: string;
+  readonly #now: () => number;
+  readonly #onError: (error: unknown) => void;
+  readonly #waiting = new Map<string, string>();
+  #scheduled = false;
+
+  constructor(folder: string, now: () => number, onError: (error: unknown) => void) {
+    this.#folder = folder;
+    this.#now = now;
+    this.#onError = onError;
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+  }
+
+  add(event: RunEventBody): void {
+    const [node, text] = [nodeOf(event), describe(event)];
+    if (node === undefined || text === undefined) return;
+    const stamp = new Date(this.#now()).toISOString();
+    const lines = text.replace(/\n$/, "").split("\n");
+    const block = lines.map((line) => `${stamp} ${line}\n`).join("");
+    this.#waiting.set(node, (this.#waiting.get(node) ?? "") + block);
+    if (this.#scheduled) return;
+    this.#scheduled = true;
+    setImmediate(() => this.flush());
+  }
+
+  flush(): void {
+    this.#scheduled = false;
+    for (const [node, text] of this.#waiting)
+      try {
+        appendFileSync(join(this.#folder, nodeLogName(node)), text, { mode: 0o600 });
+      } catch (error) {
+        this.#onError(error);
+      }
+    this.#waiting.clear();
+  }
+}
+
+function nodeOf(event: RunEventBody): string | undefined {
+  return "node" in event ? event.node : undefined;
+}
+
+function describe(event: RunEventBody): string | undefined {
+  switch (event.type) {
+    case "node.connecting":
+      return `-- connecting${event.attempt > 1 ? `, attempt ${event.attempt}` : ""}`;
+    case "node.connected":
+      return `-- connected ${event.fingerprint}`;
+    case "node.disconnected":
+      return `-- disconnected: ${event.reason}`;
+    case "node.waiting":
+      return `-- waiting: ${event.reason}`;
+    case "node.rebooted":
+      return "-- rebooted";
+    case "node.milestone":
+      return `-- milestone ${event.milestone}`;
+    case "node.finished":
+      return `-- ${event.outcome}${event.problem ? `: ${formatProblem(event.problem)}` : ""}`;
+    case "step.started":
+      return `== ${event.step} (${event.module})`;
+    case "step.note":
+      return `   ${event.text}`;
+    case "step.output":
+      return `${event.skipped ? `… ${event.skipped} bytes left out\n` : ""}${event.text.replace(/\n$/, "").replaceAll(/^/gm, event.stream === "err" ? " ! " : " | ")}`;
+    case "step.finished": {
+      const changes = (event.changes ?? []).map(
+        ({ name, have, want }) => `\n   ${name}: ${have ?? "(absent)"} -> ${want}`,
+      );
+      const problem = event.problem
+        ? `\n   ${formatProblem(event.problem)}${event.problem.detail ? `\n${event.problem.detail}` : ""}`
+        : "";
+      return `== ${event.step}: ${event.outcome}${event.reason ? ` (${event.reason})` : ""}${changes.join("")}${event.diff ? `\n${event.diff}` : ""}${problem}`;
+    }
+    case "warning":
+      return `-- warning: ${event.text}`;
+    default:
+      return undefined;
+  }
+}

@@ -1,0 +1,30 @@
+import { readFileSync } from "node:fs";
+
+/** Tells a process from every other one that has or had its number: proc(5), field 22 of `stat`, and the boot. */
+export interface ProcessMark {
+  readonly pid: number;
+  /** Clock ticks after boot. */
+  readonly start: string;
+  readonly boot: string;
+}
+
+/** The mark of a living process; undefined when there is none of that number. */
+export function markProcess(pid: number): ProcessMark | undefined {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+    // The name may hold spaces and parentheses: fields are counted from behind the last parenthesis.
+    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+    const [state, start] = [fields[0], fields[19]];
+    if (start === undefined || state === "Z" || state === "X") return undefined;
+    return { pid, start, boot: readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim() };
+  } catch {
+    return undefined;
+  }
+}
+
+/** Whether the very process that was marked still lives. */
+export function isAlive(mark: ProcessMark | undefined): boolean {
+  if (mark === undefined) return false;
+  const now = markProcess(mark.pid);
+  return now !== undefined && now.start === mark.start && now.boot === mark.boot;
+}

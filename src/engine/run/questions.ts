@@ -1,0 +1,80 @@
+import type { Question, RunEventBody } from "#engine/events/event.ts";
+import { exitCodes, KcoreError } from "#errors/problem.ts";
+
+export interface QuestionsOptions {
+  readonly emit: (event: RunEventBody) => void;
+  /** Whether somebody can answer now, or may come back to. */
+  readonly mayBeAnswered: () => boolean;
+  /** Called with every secret answer before anything else sees it. */
+  readonly onSecret: (value: string) => void;
+  /** Ends all waiting. */
+  readonly stopped: AbortSignal;
+  /** Milliseconds that a question waits. */
+  readonly patience: number;
+}
+
+interface Open {
+  readonly question: Question;
+  readonly settle: (value: string) => void;
+}
+
+/** Questions of a run: asked as events, answered once by whichever view is first. */
+export class Questions {
+  readonly #options: QuestionsOptions;
+  readonly #open = new Map<string, Open>();
+  #count = 0;
+
+  constructor(options: QuestionsOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Asks, and resolves with the first answer.
+   * @throws KcoreError QUESTION_UNANSWERED when nobody can answer or nobody did, INTERRUPTED when the run is stopped
+   */
+  async ask(asked: Omit<Question, "id">): Promise<string> {
+    const { emit, mayBeAnswered, stopped, patience } = this.#options;
+    if (stopped.aborted) throw interrupted(asked.text);
+    const question: Question = { id: `q${++this.#count}`, ...asked };
+    if (!mayBeAnswered()) throw unanswered(question, "nobody is there to answer");
+    emit({ type: "question.asked", question });
+    const wait = AbortSignal.any([stopped, AbortSignal.timeout(patience)]);
+    try {
+      return await new Promise<string>((resolve, reject) => {
+        this.#open.set(question.id, { question, settle: resolve });
+        wait.addEventListener("abort", () =>
+          reject(stopped.aborted ? interrupted(asked.text) : unanswered(question, "nobody answered in time")),
+        );
+      });
+    } finally {
+      if (this.#open.delete(question.id)) emit({ type: "question.answered", id: question.id, by: "nobody" });
+    }
+  }
+
+  /** Takes an answer; only the first one of an open question counts. */
+  answer(id: string, value: string, by: string): void {
+    const open = this.#open.get(id);
+    if (!open) return;
+    this.#open.delete(id);
+    if (open.question.secret && value !== "") this.#options.onSecret(value);
+    this.#options.emit({ type: "question.answered", id, by });
+    open.settle(value);
+  }
+}
+
+function interrupted(text: string): KcoreError {
+  return new KcoreError(
+    { code: "INTERRUPTED", message: `stopped while asking: ${text}` },
+    { exitCode: exitCodes.interrupted },
+  );
+}
+
+function unanswered({ text, kind }: Question, why: string): KcoreError {
+  const hints = {
+    confirm: "run it in a terminal, or give --yes",
+    passphrase: "run it in a terminal, or give --passphrase-file FILE or KCORE_CA_PASSPHRASE",
+    password: "run it in a terminal, or name the password in the roster: sudo: { password: { command: … } }",
+    grant: "run it in a terminal, or give --grant SERIAL",
+  } as const;
+  return new KcoreError({ code: "QUESTION_UNANSWERED", message: `${why}: ${text}`, hint: hints[kind] });
+}

@@ -1,0 +1,131 @@
+import { randomBytes } from "node:crypto";
+import { mkdir, open, readdir, readFile, rename, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { RunRequest } from "#engine/orchestrate/execute.ts";
+import { KcoreError } from "#errors/problem.ts";
+import type { ProcessMark } from "./process-mark.ts";
+
+/** Where one run keeps its record; absolute paths, all below `.kcore/runs/ID/` of the project. */
+export interface RunFolder {
+  readonly id: string;
+  readonly project: string;
+  readonly path: string;
+  readonly header: string;
+  readonly events: string;
+  /** Room on the disk that is given back when the disk is full, so that the end can still be written. */
+  readonly reserve: string;
+  readonly nodeLogs: string;
+  /** What the run's process prints: nothing, unless it has a bug. */
+  readonly processLog: string;
+}
+
+/** `run.json`: what was asked, by whom, and which process does it. Never a secret. */
+export interface RunHeader {
+  readonly version: 1;
+  readonly id: string;
+  readonly request: RunRequest;
+  readonly nonce: string;
+  readonly who: string;
+  /** Milliseconds since the epoch. */
+  readonly created: number;
+  /** Somebody at a terminal started it, so a question may wait for an answer. */
+  readonly attended: boolean;
+  readonly revision?: string;
+  readonly dirty?: boolean;
+  /** The process that drives it, or drove it last. */
+  readonly process?: ProcessMark;
+}
+
+const idPattern = /^\d{8}-\d{6}-[0-9a-f]{4}$/;
+
+/** Names the files of a run. @throws KcoreError RUN_UNKNOWN for what is no run id */
+export function runFolder(project: string, id: string): RunFolder {
+  if (!idPattern.test(id)) throw unknownRun(id);
+  const path = join(project, ".kcore", "runs", id);
+  return {
+    id,
+    project,
+    path,
+    header: join(path, "run.json"),
+    events: join(path, "events.ndjson"),
+    reserve: join(path, "reserve"),
+    nodeLogs: join(path, "nodes"),
+    processLog: join(path, "process.log"),
+  };
+}
+
+/** Makes the folder of a new run with its header; only the user may look into it. */
+export async function createRun({
+  project,
+  ...header
+}: Omit<RunHeader, "version" | "id" | "nonce"> & { readonly project: string }): Promise<{
+  folder: RunFolder;
+  header: RunHeader;
+}> {
+  const runs = join(project, ".kcore", "runs");
+  await mkdir(runs, { recursive: true, mode: 0o700 });
+  // Records are nobody else's business, and a fresh one must not make the project's revision look dirty.
+  await writeFile(join(project, ".kcore", ".gitignore"), "*\n", { flag: "wx" }).catch(() => undefined);
+  const stamp = new Date(header.created)
+    .toISOString()
+    .replaceAll(/[-:]|\..*/g, "")
+    .replace("T", "-");
+  const id = `${stamp}-${randomBytes(2).toString("hex")}`;
+  const folder = runFolder(project, id);
+  await mkdir(folder.path, { mode: 0o700 });
+  const whole: RunHeader = { version: 1, id, nonce: randomBytes(16).toString("hex"), ...header };
+  await writeHeader(folder, whole);
+  return { folder, header: whole };
+}
+
+/** @throws KcoreError RUN_UNKNOWN, RUN_RECORD_CORRUPT */
+export async function readHeader(folder: RunFolder): Promise<RunHeader> {
+  let text: string;
+  try {
+    text = await readFile(folder.header, "utf8");
+  } catch (cause) {
+    throw unknownRun(folder.id, cause);
+  }
+  try {
+    return JSON.parse(text) as RunHeader;
+  } catch (cause) {
+    throw new KcoreError(
+      {
+        code: "RUN_RECORD_CORRUPT",
+        message: `the header of run ${folder.id} is damaged`,
+        hint: `look at ${folder.header}`,
+      },
+      { cause },
+    );
+  }
+}
+
+/** Replaces the header as a whole: whoever reads it sees the old one or the new one. */
+export async function writeHeader(folder: RunFolder, header: RunHeader): Promise<void> {
+  const aside = `${folder.header}.${process.pid}`;
+  const file = await open(aside, "w", 0o600);
+  try {
+    await file.writeFile(`${JSON.stringify(header, undefined, 2)}\n`);
+  } finally {
+    await file.close();
+  }
+  await rename(aside, folder.header);
+}
+
+/** The ids of all recorded runs, the oldest first. */
+export async function listRunIds(project: string): Promise<string[]> {
+  const names = await readdir(join(project, ".kcore", "runs")).catch(() => []);
+  return names.filter((name) => idPattern.test(name)).sort();
+}
+
+/** The file name of a node's log; a name can never lead out of the folder. */
+export function nodeLogName(node: string): string {
+  return `${encodeURIComponent(node).replace(/^\./, "%2E")}.log`;
+}
+
+function unknownRun(id: string, cause?: unknown): KcoreError {
+  return new KcoreError(
+    { code: "RUN_UNKNOWN", message: `no run “${id}” is recorded here`, hint: "kcore runs list" },
+    { cause },
+  );
+}

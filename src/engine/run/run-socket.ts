@@ -1,0 +1,183 @@
+import { open, unlink, type FileHandle } from "node:fs/promises";
+import { createServer, type Server, type Socket } from "node:net";
+import { once } from "node:events";
+import { join } from "node:path";
+import type { RunControl } from "#engine/events/event.ts";
+import { inside } from "./inside.ts";
+import type { RunFolder } from "./run-folder.ts";
+
+/** The socket's name in a run's folder. */
+export const SOCKET = "socket";
+
+/** What a view says first: from which byte of the record it wants events, who it is, and whether it can answer. */
+export interface Hello {
+  readonly type: "hello";
+  readonly from: number;
+  readonly by: string;
+  readonly answers: boolean;
+}
+
+export interface RunSocketOptions {
+  readonly folder: RunFolder;
+  /** Bytes of whole lines in the record now. */
+  readonly size: () => number;
+  readonly onControl: (control: RunControl, by: string) => void;
+}
+
+interface View {
+  readonly socket: Socket;
+  hello?: Hello;
+  /** Bytes of the record sent. */
+  sent: number;
+  pumping: boolean;
+}
+
+/** Longest line a view may send. */
+const LONGEST = 65_536;
+
+/**
+ * Serves a run's record to its views and takes their controls. Each view is served from the file at its own pace, so a
+ * slow one costs no memory and holds nothing up.
+ */
+export class RunSocket {
+  readonly #options: RunSocketOptions;
+  readonly #views = new Set<View>();
+  readonly #server: Server;
+  readonly #record: FileHandle;
+
+  private constructor(options: RunSocketOptions, server: Server, record: FileHandle) {
+    this.#options = options;
+    this.#server = server;
+    this.#record = record;
+    server.on("connection", (socket) => this.#welcome(socket));
+  }
+
+  /** Listens in the run's folder with mode 0600; an old socket there is a dead process's and is removed. */
+  static async open(options: RunSocketOptions): Promise<RunSocket> {
+    const { folder } = options;
+    await unlink(join(folder.path, SOCKET)).catch(() => undefined);
+    const record = await open(folder.events, "r");
+    const server = createServer();
+    const opened = new RunSocket(options, server, record);
+    const umask = process.umask(0o177);
+    try {
+      inside(folder.path, () => server.listen(SOCKET));
+    } finally {
+      process.umask(umask);
+    }
+    await once(server, "listening");
+    return opened;
+  }
+
+  /** Somebody watches who can answer a question. */
+  get hasAnswerer(): boolean {
+    return this.#views.values().some(({ hello }) => hello?.answers);
+  }
+
+  /** The record grew. */
+  notify(): void {
+    for (const view of this.#views) void this.#pump(view);
+  }
+
+  /** Waits until every view has got all, `patience` milliseconds at most, then closes. */
+  async close(patience: number): Promise<void> {
+    this.#server.close();
+    const limit = AbortSignal.timeout(patience);
+    for (const view of [...this.#views]) {
+      while (this.#views.has(view) && !limit.aborted && (view.hello === undefined || view.sent < this.#options.size()))
+        await new Promise((resolve) => setTimeout(resolve, 5));
+      await this.#farewell(view.socket, limit);
+    }
+    await this.#record.close();
+    await unlink(join(this.#options.folder.path, SOCKET)).catch(() => undefined);
+  }
+
+  async #farewell(socket: Socket, limit: AbortSignal): Promise<void> {
+    if (socket.destroyed) return;
+    const closed = once(socket, "close", { signal: limit }).catch(() => undefined);
+    socket.end();
+    await closed;
+    socket.destroy();
+  }
+
+  #welcome(socket: Socket): void {
+    const view: View = { socket, sent: 0, pumping: false };
+    this.#views.add(view);
+    let text = "";
+    socket.setEncoding("utf8");
+    socket.on("data", (chunk: string) => {
+      text += chunk;
+      for (let end = text.indexOf("\n"); end >= 0; end = text.indexOf("\n")) {
+        this.#hear(view, text.slice(0, end));
+        text = text.slice(end + 1);
+      }
+      if (text.length > LONGEST) socket.destroy();
+    });
+    socket.on("error", () => socket.destroy());
+    socket.on("close", () => this.#views.delete(view));
+  }
+
+  #hear(view: View, line: string): void {
+    const message = parseMessage(line);
+    if (message === undefined) {
+      view.socket.destroy();
+    } else if (message.type === "hello") {
+      view.hello = message;
+      view.sent = Math.min(message.from, this.#options.size());
+      void this.#pump(view);
+    } else if (view.hello) this.#options.onControl(message, view.hello.by);
+  }
+
+  async #pump(view: View): Promise<void> {
+    if (view.pumping || !view.hello) return;
+    view.pumping = true;
+    try {
+      const buffer = Buffer.alloc(Math.min(65_536, Math.max(0, this.#options.size() - view.sent)) || 1);
+      while (!view.socket.destroyed && view.sent < this.#options.size()) {
+        const length = Math.min(buffer.length, this.#options.size() - view.sent);
+        const { bytesRead } = await this.#record.read(buffer, 0, length, view.sent);
+        if (bytesRead === 0) return;
+        view.sent += bytesRead;
+        if (!view.socket.write(Buffer.from(buffer.subarray(0, bytesRead)))) await drained(view.socket);
+      }
+    } catch {
+      view.socket.destroy();
+    } finally {
+      view.pumping = false;
+    }
+  }
+}
+
+async function drained(socket: Socket): Promise<void> {
+  const stop = new AbortController();
+  const close = () => stop.abort();
+  socket.once("close", close);
+  try {
+    await once(socket, "drain", { signal: stop.signal });
+  } finally {
+    socket.off("close", close);
+  }
+}
+
+/** The closed set of what a view may say; anything else is undefined. */
+export function parseMessage(line: string): Hello | RunControl | undefined {
+  let value: unknown;
+  try {
+    value = JSON.parse(line);
+  } catch {
+    return undefined;
+  }
+  if (typeof value !== "object" || value === null) return undefined;
+  const { type, id, value: answer, from, by, answers } = value as Record<string, unknown>;
+  if (type === "stop" || type === "abort") return { type };
+  if (type === "answer" && typeof id === "string" && typeof answer === "string") return { type, id, value: answer };
+  if (
+    type === "hello" &&
+    typeof from === "number" &&
+    from >= 0 &&
+    typeof by === "string" &&
+    typeof answers === "boolean"
+  )
+    return { type, from, by, answers };
+  return undefined;
+}
