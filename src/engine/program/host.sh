@@ -106,9 +106,9 @@ if [ -z "$k_alive" ]; then
   mkfifo "$K_RUN/ctl"
   # Where this runner's part of the journal begins: what stands before is the history of earlier ones.
   stat -c %s "$K_RUN/journal" >"$K_RUN/start"
-  k_say "runner new"
+  k_say "runner new $(cat "$K_RUN/start")"
 else
-  k_say "runner alive"
+  k_say "runner alive $(cat "$K_RUN/start")"
   k_wake
 fi
 read -r k_start <"$K_RUN/start"
@@ -157,15 +157,17 @@ k_stream() {
         *" end "*) k_send "$k_open" ;;
         *" bye "*) [ -z "$k_open" ] || k_send "$k_open" ;;
       esac
-      printf '%s\n' "$k_line"
       case $k_line in
         "$k_nonce bye "* | "$k_nonce lock held "*)
           [ "$k_at" -le "$k_start" ] || {
-            rm -rf "$K_RUN/out" "$K_RUN/ctl" "$K_RUN/followers" "$K_RUN/beat" "$K_RUN/start" "$K_RUN/timedout"
+            # All of it is told: what is left of the run is its journal. Before the last word, after which the bastion hangs up.
+            rm -rf "$K_RUN/out" "$K_RUN/ctl" "$K_RUN/followers" "$K_RUN/beat" "$K_RUN/start" "$K_RUN/timedout" "$K_RUN/attached"
+            printf '%s\n' "$k_line"
             return 0
           }
           ;;
       esac
+      printf '%s\n' "$k_line"
     done
     k_part=$k_part$k_line
     [ -z "$k_open" ] || k_send "$k_open"

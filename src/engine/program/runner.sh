@@ -70,7 +70,7 @@ k_lock() {
     if [ "$k_top" != 0 ]; then
       k_old=$(readlink "$K_STATE/lock/$k_top") || continue
       if k_held "$k_old"; then
-        k_event "lock held $k_old"
+        k_event "lock held $k_old $(stat -c %Y "$K_STATE/lock/$k_top")"
         return 1
       fi
     fi
@@ -141,6 +141,8 @@ k_attached() {
 k_wait() {
   k_tick
   IFS= read -r k_x <&8
+  # Somebody took the whole run away (a reinstalled state folder): there is nothing to come back to.
+  [ -d "$K_RUN" ] || { kill "$k_ticker" && exit 1; }
   if k_attached; then
     k_alone=
   else
@@ -383,12 +385,10 @@ k_stdout() {
   echo >&5
 }
 
-# k_facts: gathers the node's facts by the text given, in a subshell; each line NAME=VALUE.
+# k_facts TEXT: gathers the node's facts, in a shell of its own like a step.
 k_facts() {
   k_flush
-  mkdir -p "$K_RUN/tmp"
-  printf '%s\n' "$K_LIB" "k_nonce=$k_nonce k_i=facts K_STATE='$K_STATE' K_RUN='$K_RUN' k_as= k_found='$K_RUN/tmp/found'" \
-    'kt_facts=$(cat <<\K_FACTS' "$1" 'K_FACTS' ')' 'k_text facts; k_read fact; exit 0' |
+  printf '%s\n' "$K_LIB" "k_nonce=$k_nonce k_i=facts K_STATE='$K_STATE' K_RUN='$K_RUN' k_as= k_found='$K_RUN/tmp/found'" "$1" |
     setsid /bin/sh 8>&- >/dev/null 2>&1
   k_event "facts-end"
 }

@@ -37,6 +37,8 @@ export interface SessionOptions {
   readonly sudoPassword: () => Promise<string | undefined>;
   /** Step ids of this node whose `step.finished` was recorded before (a resumed run). */
   readonly recorded: ReadonlySet<string>;
+  /** This run was started before: what the node's journal of it says is finished is not done again. */
+  readonly resumed: boolean;
   /** Wait for a lock that another run holds instead of refusing. */
   readonly waitForLock: boolean;
   /** Milliseconds. */

@@ -68,6 +68,10 @@ export interface StepDraft {
   readonly needs: { readonly facts: boolean; readonly steps: readonly string[] };
   /** Under which name this step's result is registered, if it is. */
   readonly register?: string;
+  /** Ids of the earlier steps that its `restartOn` and `onChanges` name: to these a reaction is owed. */
+  readonly watches: readonly string[];
+  /** Ids of the earlier steps whose failure it answers (`onFailure`). */
+  readonly answers: readonly string[];
   /** @throws KcoreError with the problem's place in the state or template file. */
   render(late: LateScope): RenderedStep;
 }

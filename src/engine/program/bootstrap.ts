@@ -1,0 +1,84 @@
+import { quote } from "#engine/module/quote.ts";
+import { sha256Of } from "./segment.ts";
+import { shippedText } from "./texts.ts";
+
+/** The one command that is ever given to a login shell: it parses in sh, bash, BusyBox, fish, zsh, csh, tcsh and ksh. */
+export const entryCommand = `exec /bin/sh -c 'IFS= read -r k; eval "$k"'`;
+
+/** What the shells on the node are told about the run; all of it plain words of ours. */
+export interface RunVariables {
+  readonly nonce: string;
+  readonly stateDir: string;
+  readonly runId: string;
+  readonly who: string;
+  readonly node: string;
+  readonly dryRun: boolean;
+  readonly grants: readonly string[];
+  readonly login: string;
+}
+
+/** First line for a login that is not root: becomes root without a password, or says that it cannot. */
+export function sudoLine(nonce: string): string {
+  return `if sudo -n true 2>/dev/null; then exec sudo -n /bin/sh -c 'IFS= read -r k; eval "$k"'; elif command -v sudo >/dev/null; then echo ${nonce} sudo password; else echo ${nonce} sudo absent; fi\n`;
+}
+
+/**
+ * First line when sudo wants a password: the next line is the password; sudo prompts with the nonce, so that a second
+ * prompt tells a wrong one. Nothing may follow the password before the root shell said `sudo root`.
+ */
+export function sudoPasswordLine(nonce: string): string {
+  const inner = `echo ${nonce} sudo root; IFS= read -r k; eval "$k"`;
+  return `IFS= read -r p; { printf '%s\\n' "$p"; p=; cat; } | sudo -S -p ${nonce}? /bin/sh -c ${quote(inner)} 2>&1\n`;
+}
+
+/** The line that takes the follower's text, its length and hash checked before anything of it runs; and that text. */
+export function followerText(run: RunVariables, { offset, seen }: { offset: number; seen: string }): string {
+  const text = [
+    ...assignments(run),
+    `k_login=${quote(run.login)}`,
+    `k_offset=${offset}`,
+    `k_seen=${quote(seen)}`,
+    shippedText("host"),
+  ].join("\n");
+  const bytes = Buffer.byteLength(text);
+  return `k=$(dd bs=${bytes} count=1 iflag=fullblock 2>/dev/null); case $(printf %s "$k" | sha256sum) in ${sha256Of(text)}*) eval "$k";; *) echo ${run.nonce} fatal BOOTSTRAP;; esac\n${text}`;
+}
+
+/** The runner's text as a command to the follower. `changed`: keys of steps that changed something earlier in this run. */
+export function runnerCommand(
+  run: RunVariables,
+  { segment, changed }: { segment: number; changed: readonly string[] },
+): string {
+  const text = [
+    ...assignments(run),
+    `k_seg=${segment}`,
+    `k_changed=${quote(changed.join(" "))}`,
+    "k_failed=",
+    `K_RUN=$K_STATE/runs/$K_RUNID`,
+    `K_LIB=${quote(shippedText("step"))}`,
+    shippedText("runner"),
+    "",
+  ].join("\n");
+  return withBytes("runner", text);
+}
+
+/** A segment as a command to the follower. */
+export function segmentCommand(number: number, text: string): string {
+  return withBytes(`seg ${number}`, text);
+}
+
+function withBytes(command: string, text: string): string {
+  return `${command} ${Buffer.byteLength(text)} ${sha256Of(text)}\n${text}`;
+}
+
+function assignments({ nonce, stateDir, runId, who, node, dryRun, grants }: RunVariables): string[] {
+  return [
+    `k_nonce=${nonce}`,
+    `K_STATE=${quote(stateDir)}`,
+    `K_RUNID=${quote(runId)}`,
+    `K_WHO=${quote(who)}`,
+    `K_NODE=${quote(node)}`,
+    `K_DRY=${dryRun ? "1" : ""}`,
+    `K_GRANTED=${quote(grants.join("\n"))}`,
+  ];
+}

@@ -1,0 +1,151 @@
+import { exitCodes, KcoreError } from "#errors/problem.ts";
+import {
+  entryCommand,
+  followerText,
+  sudoLine,
+  sudoPasswordLine,
+  type RunVariables,
+} from "#engine/program/bootstrap.ts";
+import { type Frame, FrameReader } from "#engine/program/frames.ts";
+import type { Channel, Host } from "#engine/transport/host.ts";
+
+export interface LinkOptions {
+  readonly host: Host;
+  readonly run: RunVariables;
+  /** Journal bytes and output that are known already; 0 and "" on the first connection. */
+  readonly offset: number;
+  readonly seen: string;
+  /** Commands sent in the same flight, without waiting for the hello. */
+  readonly flight: string;
+  readonly sudoPassword: () => Promise<string | undefined>;
+  readonly onFrame: (frame: Frame) => void;
+}
+
+/** The conversation with one follower: frames come in, commands go out. */
+export interface Link {
+  /** Sends commands; resolves when they left, also when the connection is gone (that shows in `closed`). */
+  send(text: string | Uint8Array): Promise<void>;
+  readonly offset: () => number;
+  /** Resolves when the channel is gone, with what it printed beside frames; never rejects. */
+  readonly closed: Promise<string>;
+  /** Closes our side: the follower ends. */
+  end(): void;
+}
+
+/**
+ * Starts a follower on the host and sends it the flight. A login that is not root becomes root by sudo first.
+ * @throws KcoreError SUDO_MISSING, SUDO_PASSWORD_NEEDED, SUDO_PASSWORD_WRONG, SUDO_FAILED, NODE_SHELL_UNUSABLE
+ */
+export async function openLink(options: LinkOptions): Promise<Link> {
+  const { host, run, offset, seen, flight } = options;
+  const text = followerText(run, { offset, seen }) + flight;
+  if (run.login === "root") return converse(await host.exec(entryCommand, { input: text }), options);
+
+  const link = converse(await host.exec(entryCommand, { input: sudoLine(run.nonce) + text }), options);
+  const answer = await link.first;
+  if (answer !== "password" && answer !== "absent") return link;
+  link.end();
+  if (answer === "absent")
+    throw failure(
+      "SUDO_MISSING",
+      `${host.name}: ${run.login} is not root, and there is no sudo`,
+      "install sudo there, or set user: root in the roster",
+    );
+  const password = await options.sudoPassword();
+  if (password === undefined)
+    throw failure(
+      "SUDO_PASSWORD_NEEDED",
+      `${host.name}: sudo wants a password for ${run.login}`,
+      "give it in the roster as sudo: { password: { command: … } }, or allow NOPASSWD",
+    );
+  return withPassword(
+    await host.exec(entryCommand, { input: `${sudoPasswordLine(run.nonce)}${password}\n` }),
+    options,
+    text,
+  );
+}
+
+/** Nothing may follow the password until the root shell answered: sudo would take it for further tries. */
+async function withPassword(channel: Channel, options: LinkOptions, text: string): Promise<Link> {
+  const { host, run } = options;
+  const link = converse(channel, options);
+  const answer = await link.first;
+  if (answer === "root") {
+    await link.send(text);
+    return link;
+  }
+  link.end();
+  if (answer === "wrong")
+    throw failure(
+      "SUDO_PASSWORD_WRONG",
+      `${host.name}: sudo refused the password of ${run.login}`,
+      "one try was made; check the reference in the roster",
+    );
+  const said = (await link.closed).replaceAll(`${run.nonce}?`, "").trim();
+  throw new KcoreError(
+    {
+      code: "SUDO_FAILED",
+      message: `${host.name}: sudo did not give ${run.login} a root shell`,
+      ...(said !== "" && { detail: said }),
+      hint: /tty/.test(said)
+        ? "remove “Defaults requiretty” for this user in sudoers"
+        : `check sudoers for ${run.login}`,
+    },
+    { exitCode: exitCodes.failed },
+  );
+}
+
+type First = "hello" | "password" | "absent" | "root" | "wrong" | "closed";
+
+function converse(channel: Channel, { run, offset, onFrame }: LinkOptions): Link & { first: Promise<First> } {
+  const reader = new FrameReader(run.nonce, offset);
+  const { promise: first, resolve: tellFirst } = Promise.withResolvers<First>();
+  const prompt = `${run.nonce}?`;
+  const pump = async (): Promise<string> => {
+    try {
+      for await (const chunk of channel.stdout) {
+        for (const frame of reader.push(chunk)) {
+          if (frame.type === "sudo") tellFirst(frame.rest as First);
+          else {
+            tellFirst("hello");
+            onFrame(frame);
+          }
+        }
+        // The second prompt means that the first answer was wrong.
+        if (reader.tail.split(prompt).length > 2 || /\bSorry, try again\b/.test(reader.noise + reader.tail))
+          tellFirst("wrong");
+      }
+    } catch {
+      // The connection is gone, or the node sends what no runner sends: both are the end of this link.
+    }
+    channel.close();
+    tellFirst("closed");
+    return `${reader.noise}${reader.tail}${channel.stderrTail()}`;
+  };
+  const closed = pump();
+  const send = async (bytes: string | Uint8Array): Promise<void> => {
+    try {
+      await channel.write(bytes);
+    } catch {
+      // Shows as the end of the link.
+    }
+  };
+  return {
+    first,
+    send,
+    closed,
+    offset: () => reader.offset,
+    end: () => {
+      channel.end();
+      channel.close();
+    },
+  };
+}
+
+function failure(
+  code: "SUDO_MISSING" | "SUDO_PASSWORD_NEEDED" | "SUDO_PASSWORD_WRONG",
+  message: string,
+  hint: string,
+): KcoreError {
+  return new KcoreError({ code, message, hint }, { exitCode: exitCodes.failed });
+}

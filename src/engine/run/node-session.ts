@@ -1,0 +1,660 @@
+import { randomBytes } from "node:crypto";
+import type { ErrorCode } from "#errors/codes.ts";
+import { KcoreError, type Problem } from "#errors/problem.ts";
+import type { NodeOutcome } from "#engine/events/event.ts";
+import type { Blob } from "#engine/module/blob.ts";
+import { runnerCommand, segmentCommand, type RunVariables } from "#engine/program/bootstrap.ts";
+import { compileStep, stepKey } from "#engine/program/compile-step.ts";
+import type { Frame } from "#engine/program/frames.ts";
+import { segmentText, sha256Of, type SegmentStep } from "#engine/program/segment.ts";
+import type { LateScope, PlannedStep, Registered, StepDraft } from "#engine/states/plan.ts";
+import type { Host } from "#engine/transport/host.ts";
+import { type Link, openLink } from "./link.ts";
+import { shapeFacts } from "./node-facts.ts";
+import type { NodeSession, SessionOptions, StageWork, WorkResult } from "./session.ts";
+import { StepReport } from "./step-report.ts";
+
+/** How a segment's wait ended. */
+type Turn =
+  | { readonly kind: "end"; readonly how: string }
+  /** The runner is not there any more: a reboot, or somebody killed it. */
+  | { readonly kind: "runner-lost" }
+  | { readonly kind: "problem"; readonly problem: Problem; readonly outcome: NodeOutcome };
+
+const beatEvery = 5_000;
+/** Bytes of a blob sent in one command; between two of them beats and stops get through. */
+const blobPart = 1 << 20;
+const rebootTimeout = 600_000;
+const retryDelays = [0, 1_000, 3_000, 8_000, 20_000] as const;
+
+export function openNodeSession(options: SessionOptions): NodeSession {
+  return new Session(options);
+}
+
+class Session implements NodeSession {
+  readonly #options: SessionOptions;
+  readonly #run: RunVariables;
+  readonly #report: StepReport;
+  readonly #stopping = new AbortController();
+  /** Registered results by register name, of all perform calls. */
+  readonly #registered = new Map<string, Registered | undefined>();
+  readonly #blobs = new Map<string, Blob>();
+  /** Ends of steps that an earlier process of this run started: by key, before the step's draft is known. */
+  readonly #history = new Map<string, Frame[]>();
+  #host: Host | undefined;
+  #link: Link | undefined;
+  #beat: NodeJS.Timeout | undefined;
+  #boot: string | undefined;
+  #offset = 0;
+  #segment = 0;
+  /** A runner is known to live on the node; it wants segment #segment + 1. */
+  #runnerAlive = false;
+  /** The runner was sent over the present link. */
+  #launched = false;
+  #openSegment = 0;
+  #facts: Readonly<Record<string, unknown>> | undefined;
+  #turn: ((turn: Turn) => void) | undefined;
+  #early: Turn | undefined;
+  #historyEnd = 0;
+  #hello = false;
+  #historyDone: (() => void) | undefined;
+  #bye: (() => void) | undefined;
+  #dead: Turn | undefined;
+  #finished = false;
+  #stopped = false;
+  exchanges = 0;
+
+  constructor(options: SessionOptions) {
+    this.#options = options;
+    const { node, runId, nonce, who, dryRun, grants } = options;
+    this.#run = {
+      nonce,
+      runId,
+      who,
+      dryRun,
+      grants,
+      stateDir: node.stateDir,
+      node: node.name,
+      login: node.transport === "local" ? (process.getuid?.() === 0 ? "root" : "user") : node.user,
+    };
+    this.#report = new StepReport({ node: node.name, emit: options.emit, recorded: options.recorded });
+  }
+
+  host(): Host | undefined {
+    return this.#host;
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    this.#stopping.abort();
+    void this.#link?.send("stop\n");
+  }
+
+  abort(): void {
+    this.#stopped = true;
+    this.#stopping.abort();
+    void this.#link?.send("abort\n");
+  }
+
+  async facts(): Promise<Readonly<Record<string, unknown>>> {
+    if (!this.#facts) {
+      const turn = await this.#connectIfNeeded().then((trouble) => trouble ?? this.#runSegment([], true));
+      if (turn.kind === "problem")
+        throw new KcoreError(turn.problem, { exitCode: turn.outcome === "unreachable" ? 3 : 1 });
+    }
+    return this.#facts ?? {};
+  }
+
+  async perform(work: readonly StageWork[]): Promise<WorkResult> {
+    const queue = work.flatMap(({ stage, drafts }) =>
+      drafts.map((draft) => ({ stage, draft, key: stepKey(draft.id) })),
+    );
+    for (const { key, draft, stage } of queue) this.#adopt(key, draft, stage);
+    let trouble = await this.#connectIfNeeded(queue.length > 0 && !this.#options.resumed);
+    let failed: Problem | undefined;
+    while (!trouble && queue.length > 0 && !this.#stopped) {
+      const { steps, facts } = this.#take(queue, failed !== undefined);
+      if (steps.length === 0 && !facts) continue;
+      const turn = await this.#runSegment(steps, facts);
+      if (turn.kind === "problem") trouble = turn;
+      failed ??= this.#firstFailure(steps);
+      if (failed) this.#dropUnanswered(queue, steps);
+    }
+    await this.#report.settled();
+    const ran = (drafts: readonly StepDraft[]): boolean =>
+      drafts.every(({ id }) => this.#report.records.get(stepKey(id))?.outcome !== undefined) &&
+      !drafts.some(({ id }) => this.#report.records.get(stepKey(id))?.outcome === "failed");
+    const problem = trouble?.kind === "problem" ? trouble.problem : failed;
+    const outcome: NodeOutcome =
+      trouble?.kind === "problem" ? trouble.outcome : failed ? "failed" : this.#stopped ? "interrupted" : "done";
+    return {
+      outcome,
+      registered: this.#registered,
+      finishedStages: new Set(work.filter(({ drafts }) => ran(drafts)).map(({ stage }) => stage)),
+      ...(problem && { problem }),
+    };
+  }
+
+  async finish(outcome: NodeOutcome, problem?: Problem): Promise<void> {
+    if (this.#finished) return;
+    this.#finished = true;
+    const link = this.#link;
+    if (link && this.#runnerAlive) {
+      const bye = new Promise<void>((resolve) => (this.#bye = resolve));
+      void link.send(`fin ${outcome}\n`);
+      await Promise.race([bye, link.closed, delay(15_000)]);
+    }
+    clearInterval(this.#beat);
+    link?.end();
+    await this.#host?.close();
+    await this.#report.settled();
+    this.#options.emit({ type: "node.finished", node: this.#options.node.name, outcome, ...(problem && { problem }) });
+  }
+
+  // ---- segments ------------------------------------------------------------------------------------------------------
+
+  #adopt(key: string, draft: StepDraft, stage: string): void {
+    if (this.#report.records.has(key)) return;
+    this.#report.add(key, draft, stage);
+    for (const frame of this.#history.get(key) ?? []) this.#report.take(frame);
+  }
+
+  /** Takes from the queue what can be rendered now: up to the first step that rests on what is not known yet. */
+  #take(
+    queue: { stage: string; draft: StepDraft; key: string }[],
+    afterFailure: boolean,
+  ): { steps: SegmentStep[]; facts: boolean } {
+    const steps: SegmentStep[] = [];
+    const inSegment = new Set<string>();
+    for (let next = queue[0]; next; next = queue[0]) {
+      const { draft, key } = next;
+      const before = this.#report.records.get(key)?.outcome;
+      if (before !== undefined && before !== "failed") {
+        if (draft.register !== undefined) this.#registered.set(draft.register, this.#report.registered(key));
+        queue.shift();
+        continue;
+      }
+      if (draft.needs.facts && !this.#facts) return { steps, facts: true };
+      if (draft.needs.steps.some((name) => inSegment.has(name))) return { steps, facts: false };
+      queue.shift();
+      const plan = this.#render(draft, key);
+      if (!plan) continue;
+      if (afterFailure && plan.onFailure.length === 0) continue;
+      steps.push({
+        plan,
+        compiled: compileStep(plan, {
+          owes: this.#watchersOf(draft),
+          randomName: () => randomBytes(16).toString("hex"),
+        }),
+      });
+      if (draft.register !== undefined) inSegment.add(draft.register);
+      if (plan.step.ends === "boot") break;
+    }
+    return { steps, facts: false };
+  }
+
+  #render(draft: StepDraft, key: string): PlannedStep | undefined {
+    const late: LateScope = {
+      steps: new Map(
+        draft.needs.steps.map((name) => [name, this.#registered.has(name) ? this.#registered.get(name) : nothing]),
+      ),
+      ...(this.#facts && { facts: this.#facts }),
+    };
+    const rendered = draft.render(late);
+    if (rendered.kind === "step") {
+      const record = this.#report.records.get(key);
+      if (record) record.plan = rendered.plan;
+      return rendered.plan;
+    }
+    if (rendered.kind === "skipped") this.#report.finish(key, "skipped", { reason: rendered.reason });
+    else this.#report.finish(key, "unknown", { reason: `after ${rendered.after}` });
+    if (draft.register !== undefined) this.#registered.set(draft.register, this.#report.registered(key));
+    return undefined;
+  }
+
+  /** Keys of all steps, of this segment or a later one, that watch this one. */
+  #watchersOf({ id }: StepDraft): string[] {
+    return [...this.#report.records].filter(([, { draft }]) => draft.watches.includes(id)).map(([key]) => key);
+  }
+
+  #firstFailure(steps: readonly SegmentStep[]): Problem | undefined {
+    for (const { compiled, plan } of steps) {
+      const record = this.#report.records.get(compiled.key);
+      if (record?.outcome === "failed")
+        return (
+          this.#report.problemOf(compiled.key) ?? {
+            code: "STEP_FAILED",
+            message: `“${plan.title}” failed`,
+            at: plan.at,
+          }
+        );
+    }
+    return undefined;
+  }
+
+  /** After a failure only the steps that answer it go on. */
+  #dropUnanswered(queue: { draft: StepDraft }[], steps: readonly SegmentStep[]): void {
+    const failed = new Set(
+      steps
+        .filter(({ compiled }) => this.#report.records.get(compiled.key)?.outcome === "failed")
+        .map(({ plan }) => plan.id),
+    );
+    const answering = queue.filter(({ draft }) => draft.answers.some((id) => failed.has(id)));
+    queue.splice(0, queue.length, ...(answering as typeof queue));
+  }
+
+  async #runSegment(steps: readonly SegmentStep[], facts: boolean): Promise<Turn> {
+    for (const { compiled } of steps) for (const [name, blob] of compiled.blobs) this.#blobs.set(name, blob);
+    let left = steps;
+    for (;;) {
+      const turn = await this.#send(left, facts);
+      const last = steps.at(-1);
+      if (last?.plan.step.ends === "boot" && this.#report.records.get(last.compiled.key)?.outcome === "changed") {
+        return turn.kind === "problem" ? turn : this.#awaitReboot();
+      }
+      if (turn.kind !== "runner-lost") {
+        this.#settleSegment(steps, facts);
+        return turn;
+      }
+      left = left.filter(({ compiled }) => this.#report.records.get(compiled.key)?.outcome === undefined);
+      for (const { compiled, plan } of left) {
+        if (this.#report.records.get(compiled.key)?.startedAt !== undefined)
+          this.#options.emit({
+            type: "step.note",
+            node: this.#run.node,
+            step: plan.id,
+            text: "it was interrupted; it is looked at again",
+          });
+      }
+    }
+  }
+
+  #settleSegment(steps: readonly SegmentStep[], facts: boolean): void {
+    for (const { plan, compiled } of steps)
+      if (plan.register !== undefined && this.#report.records.get(compiled.key)?.outcome !== undefined)
+        this.#registered.set(plan.register, this.#report.registered(compiled.key));
+    if (facts && Object.keys(this.#report.facts).length > 0) {
+      this.#facts = shapeFacts(this.#report.facts);
+      this.#options.emit({ type: "node.facts", node: this.#run.node, facts: this.#facts });
+    }
+  }
+
+  async #send(steps: readonly SegmentStep[], facts: boolean): Promise<Turn> {
+    if (this.#dead) return this.#dead;
+    this.#segment += 1;
+    this.#exchange(steps.length, segmentCommand(this.#segment, segmentText({ steps, facts })));
+    return this.#nextTurn();
+  }
+
+  #exchange(steps: number, command: string): void {
+    const text = this.#runnerAlive ? command : `${this.#startRunner()}${command}`;
+    this.exchanges += 1;
+    this.#options.emit({
+      type: "node.segment",
+      node: this.#run.node,
+      exchange: this.exchanges,
+      steps,
+      bytes: Buffer.byteLength(text),
+    });
+    void this.#link?.send(text);
+  }
+
+  #startRunner(): string {
+    this.#runnerAlive = this.#launched = true;
+    const changed = [...this.#report.records].filter(([, { outcome }]) => outcome === "changed").map(([key]) => key);
+    return runnerCommand(this.#run, { segment: this.#segment, changed });
+  }
+
+  #nextTurn(): Promise<Turn> {
+    const early = this.#early;
+    this.#early = undefined;
+    if (early) return Promise.resolve(early);
+    return new Promise((resolve) => (this.#turn = resolve));
+  }
+
+  #endTurn(turn: Turn): void {
+    if (turn.kind === "problem") this.#dead = turn;
+    const waiting = this.#turn;
+    this.#turn = undefined;
+    if (waiting) waiting(turn);
+    else this.#early = turn;
+  }
+
+  // ---- the connection ------------------------------------------------------------------------------------------------
+
+  /** Connects on first use. A resumed run reads the journal of the node first, to the end of a segment under way. */
+  async #connectIfNeeded(_fresh = false): Promise<Turn | undefined> {
+    if (this.#dead) return this.#dead;
+    if (this.#link) return undefined;
+    const trouble = await this.#connect(1);
+    if (trouble) return this.#fail(trouble);
+    if (!this.#options.resumed) return undefined;
+    await this.#readHistory();
+    if (this.#runnerAlive && this.#openSegment > 0) {
+      const turn = await this.#nextTurn();
+      if (turn.kind === "problem") return turn;
+      if (turn.kind === "runner-lost") this.#runnerAlive = false;
+    }
+    return undefined;
+  }
+
+  #fail(problem: Problem): Turn {
+    const outcome: NodeOutcome = unreachable.has(problem.code)
+      ? "unreachable"
+      : this.#stopped
+        ? "interrupted"
+        : "failed";
+    this.#dead = { kind: "problem", problem, outcome };
+    return this.#dead;
+  }
+
+  /** One connection and its follower. Gives the problem if there is none. */
+  async #connect(attempt: number): Promise<Problem | undefined> {
+    const { endpoint, connect, connectTimeout, emit, sudoPassword, connectSlot } = this.#options;
+    const node = this.#run.node;
+    emit({ type: "node.connecting", node, attempt });
+    this.#launched = this.#hello = false;
+    const release = await connectSlot();
+    try {
+      this.#host = await this.#patiently(() =>
+        connect(endpoint, { timeout: connectTimeout, signal: this.#stopping.signal }),
+      );
+      emit({ type: "node.connected", node, fingerprint: this.#host.fingerprint });
+      const link = await openLink({
+        host: this.#host,
+        run: this.#run,
+        offset: this.#offset,
+        seen: this.#report.seen,
+        flight: "",
+        sudoPassword,
+        onFrame: (frame) => this.#onFrame(frame),
+      });
+      this.#link = link;
+      clearInterval(this.#beat);
+      this.#beat = setInterval(() => void link.send("beat\n"), beatEvery);
+      this.#beat.unref();
+      void link.closed.then((said) => this.#onClosed(link, said));
+      return undefined;
+    } catch (error) {
+      await this.#host?.close();
+      this.#host = undefined;
+      if (error instanceof KcoreError) return error.problems[0] as Problem;
+      throw error;
+    } finally {
+      release();
+    }
+  }
+
+  /** A busy sshd drops connections unheard (MaxStartups): tries again, later (requirement F-22). */
+  async #patiently(connect: () => Promise<Host>): Promise<Host> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await connect();
+      } catch (error) {
+        const busy = error instanceof KcoreError && "reason" in error && error.reason === "busy";
+        if (!busy || attempt >= 6 || this.#stopping.signal.aborted) throw error;
+        await delay(250 * attempt * (1 + Math.random()));
+      }
+    }
+  }
+
+  #onClosed(link: Link, said: string): void {
+    if (this.#link !== link || this.#finished) return;
+    this.#link = undefined;
+    clearInterval(this.#beat);
+    this.#offset = link.offset();
+    if (this.#dead) return;
+    void this.#reconnect(said);
+  }
+
+  async #reconnect(said: string): Promise<void> {
+    const { emit, runId } = this.#options;
+    const node = this.#run.node;
+    let problem: Problem = {
+      code: "HOST_LOST",
+      message: `the connection to ${node} was lost`,
+      ...(said.trim() !== "" && { detail: said.trim().slice(-1000) }),
+    };
+    if (this.#boot === undefined)
+      return this.#endTurn({
+        kind: "problem",
+        outcome: "failed",
+        problem: {
+          ...problem,
+          code: "NODE_SHELL_UNUSABLE",
+          message: `${node} does not run a POSIX shell for us`,
+          hint: "the login shell must allow `exec /bin/sh`; a forced command or a restricted shell prevents it",
+        },
+      });
+    await this.#host?.close();
+    for (const [index, pause] of retryDelays.entries()) {
+      const wait = pause * (0.5 + Math.random());
+      emit({
+        type: "node.disconnected",
+        node,
+        reason: problem.message,
+        ...(wait > 0 && { retryIn: Math.round(wait) }),
+      });
+      await delay(wait);
+      if (this.#finished) return;
+      const trouble = await this.#connect(index + 2);
+      if (!trouble) return this.#afterReconnect();
+      problem = trouble;
+    }
+    this.#endTurn({
+      kind: "problem",
+      outcome: "unreachable",
+      problem: { ...problem, hint: `the node finishes its running step; go on with: kcore runs resume ${runId}` },
+    });
+  }
+
+  /** After a drop: the same runner goes on by itself; a new one has to be given what is left. */
+  async #afterReconnect(): Promise<void> {
+    await this.#readHistory();
+    if (this.#stopped) void this.#link?.send("stop\n");
+    if (!this.#runnerAlive) this.#endTurn({ kind: "runner-lost" });
+  }
+
+  /** Resolves when the part of the journal that an earlier runner wrote was read. */
+  async #readHistory(): Promise<void> {
+    const link = this.#link;
+    if (!link) return;
+    await Promise.race([
+      new Promise<void>((resolve) => {
+        this.#historyDone = resolve;
+        this.#checkHistory();
+      }),
+      link.closed,
+    ]);
+  }
+
+  #checkHistory(): void {
+    if (this.#historyEnd >= 0 && (this.#link?.offset() ?? 0) >= this.#historyEnd && this.#hello) {
+      this.#historyDone?.();
+      this.#historyDone = undefined;
+    }
+  }
+  async #awaitReboot(): Promise<Turn> {
+    const boot = this.#boot;
+    const node = this.#run.node;
+    this.#options.emit({ type: "node.waiting", node, reason: "it reboots" });
+    const until = Date.now() + rebootTimeout;
+    await this.#link?.closed;
+    while (Date.now() < until && !this.#stopped) {
+      await delay(500);
+      if (this.#dead?.kind === "problem" && this.#dead.outcome === "unreachable") this.#dead = undefined;
+      if (this.#boot !== boot && this.#link) {
+        this.#early = undefined;
+        this.#runnerAlive = false;
+        return { kind: "end", how: "" };
+      }
+      if (!this.#link && this.#dead === undefined && !this.#turn) await delay(500);
+    }
+    return this.#fail({
+      code: "REBOOT_TIMEOUT",
+      message: `${node} did not come back within ${rebootTimeout / 1000} s`,
+    });
+  }
+
+  // ---- frames --------------------------------------------------------------------------------------------------------
+
+  #onFrame(frame: Frame): void {
+    const [first = "", second = ""] = frame.rest.split(" ");
+    switch (frame.type) {
+      case "hello":
+        this.#takeHello(frame.rest.split(" "));
+        break;
+      case "runner":
+        // On a first connection the runner was sent along already, before this answer came.
+        this.#runnerAlive = first === "alive" || this.#launched;
+        this.#historyEnd = first === "alive" ? 0 : Number(second) || 0;
+        this.#hello = true;
+        break;
+      case "segment":
+        this.#openSegment = Number(first);
+        this.#segment = Math.max(this.#segment, this.#openSegment);
+        break;
+      case "segment-end":
+        this.#openSegment = 0;
+        if (Number(first) === this.#segment) this.#endTurn({ kind: "end", how: second });
+        break;
+      case "need":
+        void this.#sendBlobs(frame.rest.split(" "));
+        break;
+      case "lock":
+        this.#takeLock(frame.rest);
+        break;
+      case "bye":
+        this.#takeBye(first);
+        break;
+      case "fatal":
+        this.#endTurn({ kind: "problem", outcome: "failed", problem: fatalProblem(this.#run.node, frame.rest) });
+        this.#link?.end();
+        break;
+      default:
+        if (
+          frame.type !== "out" &&
+          frame.type !== "quick" &&
+          frame.type !== "fact" &&
+          !this.#report.records.has(first)
+        ) {
+          this.#history.set(first, [...(this.#history.get(first) ?? []), frame]);
+        } else if (frame.type === "quick") {
+          for (const key of frame.rest.split(" ").filter((name) => !this.#report.records.has(name)))
+            this.#history.set(key, [{ type: "end", rest: `${key} ok 0` }]);
+          this.#report.take(frame);
+        } else this.#report.take(frame);
+    }
+    this.#checkHistory();
+  }
+
+  #takeHello([, , boot = "", , epoch = "0"]: readonly string[]): void {
+    const node = this.#run.node;
+    if (this.#boot !== undefined && this.#boot !== boot) this.#options.emit({ type: "node.rebooted", node });
+    this.#boot = boot;
+    const skew = Math.round(Math.abs(Date.now() / 1000 - Number(epoch)));
+    if (skew > 5)
+      this.#options.emit({
+        type: "warning",
+        node,
+        text: `the clock of ${node} differs from this machine's by ${skew} s`,
+      });
+  }
+
+  #takeLock(rest: string): void {
+    const [what = "", holder = "", since = ""] = rest.split(" ");
+    const node = this.#run.node;
+    if (what === "taken-over")
+      this.#options.emit({ type: "warning", node, text: `took the lock over from a dead run (${runOf(holder)})` });
+    if (what !== "held") return;
+    // History of an earlier attempt that found the node busy.
+    if ((this.#link?.offset() ?? 0) <= this.#historyEnd) return;
+    const when = since === "" ? "" : ` since ${new Date(Number(since) * 1000).toISOString()}`;
+    this.#runnerAlive = false;
+    this.#endTurn({
+      kind: "problem",
+      outcome: "failed",
+      problem: {
+        code: "NODE_LOCKED",
+        message: `${node} is in use by run ${runOf(holder)}${when}`,
+        hint: "wait for it with --wait, or watch it: kcore runs attach RUN",
+      },
+    });
+  }
+
+  #takeBye(outcome: string): void {
+    if ((this.#link?.offset() ?? 0) <= this.#historyEnd) return;
+    this.#runnerAlive = false;
+    this.#bye?.();
+    if (!this.#finished)
+      this.#endTurn({
+        kind: "problem",
+        outcome: "failed",
+        problem: {
+          code: "RUN_ABANDONED",
+          message: `the runner on ${this.#run.node} ended by itself (${outcome})`,
+          hint: `go on with: kcore runs resume ${this.#options.runId}`,
+        },
+      });
+  }
+
+  async #sendBlobs(names: readonly string[]): Promise<void> {
+    const link = this.#link;
+    this.exchanges += 1;
+    for (const name of names) {
+      const blob = this.#blobs.get(name);
+      // A name that was never offered: the node gets nothing for it.
+      if (!blob || !link) continue;
+      const bytes = await blob.read();
+      for (let at = 0; at === 0 || at < bytes.length; at += blobPart) {
+        const part = bytes.subarray(at, at + blobPart);
+        const last = at + blobPart >= bytes.length;
+        await link.send(
+          `blob ${name} ${part.length} ${sha256Of(part)} ${last ? "last" : "more"} ${last ? blob.sha256 : "-"}\n`,
+        );
+        await link.send(part);
+      }
+    }
+  }
+}
+
+const nothing: Registered = { changed: false, rc: 0, stdout: "", facts: {} };
+
+const unreachable: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+  "HOST_UNREACHABLE",
+  "DNS_FAILED",
+  "CHANNEL_REFUSED",
+  "HOST_LOST",
+]);
+
+function runOf(holder: string): string {
+  const [, , , run = "?", ...who] = holder.split(":");
+  return `${run} of ${who.join(":") || "somebody"}`;
+}
+
+function fatalProblem(node: string, rest: string): Problem {
+  const [code = "", ...words] = rest.split(" ");
+  const text = words.join(" ");
+  switch (code) {
+    case "BASELINE_MISSING":
+      return {
+        code,
+        message: `${node} lacks ${text}`,
+        hint: "kcore needs a POSIX userland with setsid, sha256sum, stat -c, readlink and mv -T",
+      };
+    case "STATE_UNSAFE":
+      return {
+        code,
+        message: `${node}: ${text}`,
+        hint: "the state folder must belong to root, be no link, and not be writable for others",
+      };
+    case "STATE_UNUSABLE":
+      return { code, message: `${node}: ${text}`, hint: "is the disk full, or the file system read-only?" };
+    default:
+      return { code: "NODE_SHELL_UNUSABLE", message: `${node}: the runner could not be started (${rest})` };
+  }
+}
+
+function delay(milliseconds: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, milliseconds));
+}

@@ -1,0 +1,128 @@
+import { randomBytes } from "node:crypto";
+import type { RunEventBody } from "#engine/events/event.ts";
+import type { Step } from "#engine/module/define.ts";
+import { openNodeSession } from "#engine/run/node-session.ts";
+import type { NodeSession, SessionOptions } from "#engine/run/session.ts";
+import type { LateScope, PlannedStep, StepDraft } from "#engine/states/plan.ts";
+import type { Connect, Endpoint } from "#engine/transport/host.ts";
+import { createTransport } from "#engine/transport/connect.ts";
+import type { NodeEntry } from "#engine/roster/model.ts";
+
+/** A draft of a step that rests on nothing late, unless `needs` says so. */
+export function draftOf(
+  id: string,
+  step: Step | ((late: LateScope) => Step),
+  extra: Partial<PlannedStep> & { readonly needs?: StepDraft["needs"] } = {},
+): StepDraft {
+  const { needs = { facts: false, steps: [] }, ...more } = extra;
+  const base = {
+    id: `test/${id}`,
+    title: id,
+    state: "test",
+    module: "test.step",
+    at: { file: "states/test.yaml", line: 1, column: 1 },
+  };
+  const plan = (late: LateScope): PlannedStep => ({
+    ...base,
+    step: typeof step === "function" ? step(late) : step,
+    require: [],
+    onChanges: [],
+    restartOn: [],
+    onFailure: [],
+    sensitive: false,
+    ...more,
+  });
+  return {
+    ...base,
+    needs,
+    watches: [...(more.restartOn ?? []), ...(more.onChanges ?? [])],
+    answers: more.onFailure ?? [],
+    ...(more.register !== undefined && { register: more.register }),
+    render: (late) => ({ kind: "step", plan: plan(late) }),
+  };
+}
+
+export interface TestSession {
+  readonly session: NodeSession;
+  readonly events: RunEventBody[];
+  /** `STEP OUTCOME`, in order. */
+  outcomes(): string[];
+  /** Resolves when an event of this kind was emitted. */
+  seen(test: (event: RunEventBody) => boolean): Promise<RunEventBody>;
+}
+
+/** A session on this machine (local transport), or on the endpoint given. */
+export function sessionOn(
+  stateDir: string,
+  options: Partial<SessionOptions> & { readonly endpoint?: Endpoint; readonly connect?: Connect } = {},
+): TestSession {
+  const events: RunEventBody[] = [];
+  const waiting = new Set<(event: RunEventBody) => void>();
+  const node: NodeEntry = {
+    name: "n1",
+    id: "6f1c2a52-7c1e-4f0e-9a50-0d8a3b0f4e11",
+    address: options.endpoint?.address ?? "127.0.0.1",
+    port: options.endpoint?.port ?? 22,
+    user: options.endpoint?.user ?? "root",
+    transport: options.endpoint?.transport ?? "local",
+    sudo: {},
+    jump: [],
+    hostKeys: [],
+    dc: "DC1",
+    roles: [],
+    labels: {},
+    taints: [],
+    groups: [],
+    disks: [],
+    stateDir,
+    vars: {},
+  };
+  const endpoint: Endpoint = {
+    name: "n1",
+    transport: "local",
+    address: "localhost",
+    port: 22,
+    user: "root",
+    hostKeys: [],
+    jump: [],
+  };
+  const session = openNodeSession({
+    node,
+    endpoint,
+    connect: createTransport({ home: stateDir }).connect,
+    runId: `test-${randomBytes(4).toString("hex")}`,
+    nonce: randomBytes(16).toString("hex"),
+    who: "tester@bastion",
+    dryRun: false,
+    grants: [],
+    sudoPassword: () => Promise.resolve(undefined),
+    recorded: new Set(),
+    resumed: false,
+    waitForLock: false,
+    connectTimeout: 10_000,
+    connectSlot: () => Promise.resolve(() => undefined),
+    ...options,
+    emit: (event) => {
+      events.push(event);
+      for (const tell of waiting) tell(event);
+    },
+  });
+  return {
+    session,
+    events,
+    outcomes: () =>
+      events.flatMap((event) => (event.type === "step.finished" ? [`${event.title} ${event.outcome}`] : [])),
+    seen: (test) => {
+      const found = events.find(test);
+      if (found) return Promise.resolve(found);
+      return new Promise((resolve) => {
+        const tell = (event: RunEventBody): void => {
+          if (!test(event)) return;
+          waiting.delete(tell);
+          resolve(event);
+        };
+        waiting.add(tell);
+      });
+    },
+  };
+}
