@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import type { RunEventBody } from "#engine/events/event.ts";
 import type { Step } from "#engine/module/define.ts";
-import { openNodeSession } from "#engine/run/node-session.ts";
+import { openSession } from "#engine/run/open-session.ts";
 import type { NodeSession, SessionOptions } from "#engine/run/session.ts";
 import type { LateScope, PlannedStep, StepDraft } from "#engine/states/plan.ts";
 import type { Connect, Endpoint } from "#engine/transport/host.ts";
@@ -46,9 +46,9 @@ export interface TestSession {
   readonly session: NodeSession;
   readonly events: RunEventBody[];
   /** `STEP OUTCOME`, in order. */
-  outcomes(): string[];
+  readonly outcomes: () => string[];
   /** Resolves when an event of this kind was emitted. */
-  seen(test: (event: RunEventBody) => boolean): Promise<RunEventBody>;
+  readonly seen: (test: (event: RunEventBody) => boolean) => Promise<RunEventBody>;
 }
 
 /** A session on this machine (local transport), or on the endpoint given. */
@@ -86,7 +86,7 @@ export function sessionOn(
     hostKeys: [],
     jump: [],
   };
-  const session = openNodeSession({
+  const session = openSession({
     node,
     endpoint,
     connect: createTransport({ home: stateDir }).connect,

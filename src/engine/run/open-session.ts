@@ -27,7 +27,8 @@ const blobPart = 1 << 20;
 const rebootTimeout = 600_000;
 const retryDelays = [0, 1_000, 3_000, 8_000, 20_000] as const;
 
-export function openNodeSession(options: SessionOptions): NodeSession {
+/** Opens a session to one node; nothing is connected before the first work. */
+export function openSession(options: SessionOptions): NodeSession {
   return new Session(options);
 }
 
@@ -110,7 +111,7 @@ class Session implements NodeSession {
       drafts.map((draft) => ({ stage, draft, key: stepKey(draft.id) })),
     );
     for (const { key, draft, stage } of queue) this.#adopt(key, draft, stage);
-    let trouble = await this.#connectIfNeeded(queue.length > 0 && !this.#options.resumed);
+    let trouble = await this.#connectIfNeeded();
     let failed: Problem | undefined;
     while (!trouble && queue.length > 0 && !this.#stopped) {
       const { steps, facts } = this.#take(queue, failed !== undefined);
@@ -323,7 +324,7 @@ class Session implements NodeSession {
   // ---- the connection ------------------------------------------------------------------------------------------------
 
   /** Connects on first use. A resumed run reads the journal of the node first, to the end of a segment under way. */
-  async #connectIfNeeded(_fresh = false): Promise<Turn | undefined> {
+  async #connectIfNeeded(): Promise<Turn | undefined> {
     if (this.#dead) return this.#dead;
     if (this.#link) return undefined;
     const trouble = await this.#connect(1);
