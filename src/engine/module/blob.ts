@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { readFile } from "node:fs/promises";
 
 /**
  * Bytes that a step needs on the node; sent only when the node lacks them, checked by SHA-256 there. In an `sh` text
@@ -27,4 +28,23 @@ export function blobOf(content: string | Uint8Array, { sensitive = false }: { se
   const bytes = typeof content === "string" ? Buffer.from(content, "utf8") : content;
   const sha256 = createHash("sha256").update(bytes).digest("hex");
   return new Blob({ sha256, size: bytes.length, read: () => Promise.resolve(bytes), sensitive });
+}
+
+/**
+ * A blob of a file whose hash and size are known already, so that a large one is neither read nor hashed until a node
+ * asks for it. Nodes that ask at the same time share the bytes.
+ */
+export function fileBlob({ file, sha256, size }: { file: string; sha256: string; size: number }): Blob {
+  return new Blob({ sha256, size, sensitive: false, read: () => readShared(file, sha256) });
+}
+
+const shared = new Map<string, WeakRef<Promise<Uint8Array>>>();
+
+function readShared(file: string, sha256: string): Promise<Uint8Array> {
+  const known = shared.get(sha256)?.deref();
+  if (known) return known;
+  const bytes: Promise<Uint8Array> = readFile(file);
+  shared.set(sha256, new WeakRef(bytes));
+  bytes.catch(() => shared.delete(sha256));
+  return bytes;
 }

@@ -18,7 +18,7 @@ const args = z
     fstype: z.enum(["ext4", "xfs", "vfat"]).default("ext4").describe("The kind of filesystem: ext4, xfs or vfat."),
     label: z
       .string()
-      .regex(/^[A-Za-z0-9._-]{1,16}$/, "must be a label of letters, digits, “.”, “_” and “-”")
+      .regex(/^[A-Za-z0-9._][A-Za-z0-9._-]{0,15}$/, "must be a label of letters, digits, “.”, “_” and “-”")
       .optional()
       .describe("Its label (at most 16 characters, xfs 12, vfat 11)."),
     options: z

@@ -91,7 +91,6 @@ if [ -n "$reload" ] && ${underSystemd}; then systemctl daemon-reload || exit 1; 
 ${mount.unit && given.state !== "absent" ? sh`systemctl enable -q ${mount.unit.name} || exit 1` : sh``}
 ${given.state === "mounted" ? mountNow(given, mount) : sh``}
 ${given.state === "absent" ? sh`if [ "$mounted" != no ]; then umount ${given.path} || exit 1; fi` : sh``}`,
-      ...(mount.unit ? { blobs: [mount.unit.blob] } : {}),
       timeout: 120,
       refusals: ["MOUNT_BUSY", "MOUNT_SOURCE_MISSING", "NIXOS_MANAGED", "FILE_PARENT_UNSAFE"],
     };

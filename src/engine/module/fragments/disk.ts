@@ -8,39 +8,41 @@ import { sh, type Sh } from "../sh.ts";
 const functions: Sh = sh`
 # Where a name of sysfs has its device: a slash in the name is an exclamation mark there.
 device_of() { case $1 in *!*) printf '/dev/%s\n' "$1" | tr '!' / ;; *) echo "/dev/$1" ;; esac; }
-trimmed() { sed -e 's/^[[:space:]]*//' -e 's/[[:space:]]*$//' | grep . | sort -u; }
-
-serials_of() {
-  {
-    cat "/sys/block/$1/serial" "/sys/block/$1/device/serial" 2>/dev/null
-    echo
-    [ ! -r "/sys/block/$1/device/vpd_pg80" ] || { tail -c +5 "/sys/block/$1/device/vpd_pg80" | tr -d '\000' && echo; }
-    lsblk -dno SERIAL "$(device_of "$1")" 2>/dev/null
-    udevadm info -q property -n "$(device_of "$1")" 2>/dev/null | sed -n 's/^ID_\(SCSI_\)\{0,1\}SERIAL\(_SHORT\)\{0,1\}=//p'
-  } | trimmed
-}
-# One spelling for what sysfs, udev and labels write in several: naa.5000c500…, eui.0025…, 0x5000C500…
-plain_wwn() { tr 'A-Z' 'a-z' | sed -e 's/^naa\.//' -e 's/^eui\.//' -e 's/^wwn-//' -e 's/^0x//'; }
-wwns_of() {
-  {
-    cat "/sys/block/$1/wwid" "/sys/block/$1/device/wwid" 2>/dev/null
-    echo
-    lsblk -dno WWN "$(device_of "$1")" 2>/dev/null
-    udevadm info -q property -n "$(device_of "$1")" 2>/dev/null | sed -n 's/^ID_WWN\(_WITH_EXTENSION\)\{0,1\}=//p'
-  } | trimmed | plain_wwn
-}
-# Whole disks only: no RAM disks, drives with removable media, device-mapper or md devices.
+# Whole disks only: no RAM disks, drives with removable media, device-mapper or md devices, and none without media.
 whole_disks() {
   for path in /sys/block/*; do
-    case \${path##*/} in ram* | zram* | sr* | fd* | dm-* | md* | nbd* | '*') ;; *) echo "\${path##*/}" ;; esac
+    case \${path##*/} in ram* | zram* | sr* | fd* | dm-* | md* | nbd* | '*') continue ;; esac
+    { read -r size <"$path/size"; } 2>/dev/null && [ "$size" -gt 0 ] && echo "\${path##*/}"
   done
 }
+# What the disks say they are: NAME serial VALUE, NAME wwn VALUE. lsblk knows what udev read; sysfs answers without udev.
+# WWNs get one spelling for naa.5000c500…, eui.0025…, 0x5000C500…
+disk_ids() {
+  {
+    whole_disks | while read -r name; do
+      for file in serial device/serial; do
+        { read -r value <"/sys/block/$name/$file" || [ -n "$value" ]; } 2>/dev/null && echo "$name serial $value"
+      done
+      for file in wwid device/wwid; do
+        { read -r value <"/sys/block/$name/$file" || [ -n "$value" ]; } 2>/dev/null && echo "$name wwn $value"
+      done
+    done
+    lsblk -dnPo NAME,SERIAL,WWN 2>/dev/null |
+      sed -n -e 's/^NAME="\([^"]*\)" SERIAL="\([^"]*\)" WWN="\([^"]*\)".*/\1 serial \2\n\1 wwn \3/p'
+  } | sed -e 's/  *$//' -e '/^[^ ]* [^ ]*$/d' | while read -r name kind value; do
+    [ "$kind" != wwn ] || value=$(plain_wwn "$value")
+    echo "$name $kind $value"
+  done | sort -u
+}
+plain_wwn() { printf '%s\n' "$1" | tr 'A-Z' 'a-z' | sed -e 's/^naa\.//' -e 's/^eui\.//' -e 's/^wwn-//' -e 's/^0x//'; }
 list_disks() {
+  disk_ids >"$K_TMP/ids"
   whole_disks | while read -r name; do
-    size=$(cat "/sys/block/$name/size") && [ "$size" -gt 0 ] || continue
-    serial=$(serials_of "$name" | tr '\n' ' ') wwn=$(wwns_of "$name" | tr '\n' ' ')
-    [ -n "$serial$wwn" ] || case $name in loop*) continue ;; esac
-    echo "$(device_of "$name")  $((size / 2048)) MiB  serial \${serial:-- } wwn \${wwn:--}"
+    read -r size <"/sys/block/$name/size"
+    ids=$(sed -n "s/^$name //p" "$K_TMP/ids" | tr '\n' ' ')
+    # Loop devices are files of this machine, unless one says who it is.
+    [ -n "$ids" ] || case $name in loop*) continue ;; esac
+    echo "$(device_of "$name")  $((size / 2048)) MiB  $ids"
   done
 }
 disks_named() {
@@ -50,12 +52,12 @@ disks_named() {
       link=$(printf '%s\n' "\${link#/dev/}" | tr / '!')
       whole_disks | grep -Fx -e "$link"
       ;;
-    serial) whole_disks | while read -r name; do ! serials_of "$name" | grep -Fxq -e "$2" || echo "$name"; done ;;
+    serial) disk_ids | while read -r name kind value; do [ "$kind $value" != "serial $2" ] || echo "$name"; done ;;
     wwn)
-      wanted=$(printf '%s\n' "$2" | plain_wwn)
-      whole_disks | while read -r name; do ! wwns_of "$name" | grep -Fxq -e "$wanted" || echo "$name"; done
+      wanted=$(plain_wwn "$2")
+      disk_ids | while read -r name kind value; do [ "$kind $value" != "wwn $wanted" ] || echo "$name"; done
       ;;
-  esac
+  esac | sort -u
 }
 find_disk() {
   disk_name=$(disks_named "$1" "$2")
@@ -114,9 +116,12 @@ contents_of() {
     [ "$sectors" -le 8192 ] || bytes_at "$dev" $((sectors / 8 - 256)) 257 "last MiB"
   fi
 }
+# is_granted NAME_OF_DISK NAME: a wipe of the disk was granted, by the name given or by another that it has.
 is_granted() {
   granted "$2" && return 0
-  { serials_of "$1" && wwns_of "$1"; } | while read -r name; do ! granted "$name" || echo yes; done | grep -q yes
+  disk_ids | while read -r name kind value; do
+    [ "$name" != "$1" ] || ! granted "$value" || echo yes
+  done | grep -q yes
 }
 
 # The table as it stands on the disk, whatever the kernel knows: number, first sector, sectors (512 bytes), PARTUUID,

@@ -1,0 +1,122 @@
+import { z } from "zod";
+import { blobOf } from "../module/blob.ts";
+import { defineModule, type Facts } from "../module/define.ts";
+import { AbsolutePath, FileMode, UserName } from "../module/fields.ts";
+import { kindOf, parentOf } from "../module/fragments/kind.ts";
+import { probeOwnership, wantOwnership } from "../module/fragments/ownership.ts";
+import { rawSh, sh } from "../module/sh.ts";
+
+const Pem = z
+  .string()
+  .max(65_536)
+  .regex(/^(\s*-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\s]+-----END CERTIFICATE-----\s*)+$/, "must be PEM certificates")
+  .transform((text) => `${text.trim().replaceAll("\r", "")}\n`);
+
+const args = z.strictObject({
+  path: AbsolutePath.describe("Where the certificate goes."),
+  content: Pem.describe("The certificate, followed by those of its issuers but the root, in PEM."),
+  ca: z
+    .strictObject({
+      path: AbsolutePath.describe("Where the CA's certificate goes."),
+      content: Pem.describe("The CA's root certificate in PEM."),
+    })
+    .describe("The CA that the certificate must verify against."),
+  key: AbsolutePath.describe("The private key on the node that the certificate must be for."),
+  mode: FileMode.default("0644").describe("Mode of both files."),
+  owner: UserName.default("root").describe("Owner of both files."),
+  group: UserName.default("root").describe("Group of both files."),
+});
+
+/**
+ * ```yaml
+ * certificate.dropped:
+ *   path: /etc/kcore/certs/node.crt
+ *   content: |
+ *     -----BEGIN CERTIFICATE-----
+ *     MIIBszCCAVmgAwIBAgIUFAKE
+ *     -----END CERTIFICATE-----
+ *   ca:
+ *     path: /etc/kcore/certs/ca.crt
+ *     content: |
+ *       -----BEGIN CERTIFICATE-----
+ *       MIIBgTCCASegAwIBAgIUFAKE
+ *       -----END CERTIFICATE-----
+ *   key: /etc/kcore/certs/node.key
+ * ```
+ * Nothing is written before the node's openssl has found that the certificate is for that key, that its chain verifies
+ * up to the CA and that it is valid now by the node's clock.
+ */
+export const certificateDropped = defineModule({
+  name: "certificate.dropped",
+  summary: "Keeps a certificate and its CA on the node, checked against the key there.",
+  args,
+  step: ({ path, content, ca, key, mode, owner, group }) => {
+    const ownership = { mode, owner, group };
+    const files = [
+      { name: "", path, blob: blobOf(content) },
+      { name: "ca ", path: ca.path, blob: blobOf(ca.content) },
+    ] as const;
+    const [leaf, root] = files;
+    const wantFile = ({ name, blob }: (typeof files)[number]): Facts =>
+      Object.fromEntries(
+        Object.entries({ content: `sha256:${blob.sha256}`, ...wantOwnership(ownership) }).map(([fact, value]) => [
+          `${name}${fact}`,
+          value,
+        ]),
+      );
+    const look = files.map(
+      (file) => sh`(
+  fact() { printf 'F %s=%s\n' ${file.name}"$1" "$2" >&3; }
+  ${kindOf(file.path)}
+  if [ "$kind" != file ]; then
+    fact content "$kind"
+  else
+    sum=$(sha256sum <${file.path}) || exit 1
+    fact content "sha256:\${sum%% *}"
+    ${probeOwnership(file.path, ownership)}
+  fi
+) || exit 1`,
+    );
+    return {
+      want: {
+        ...wantFile(leaf),
+        ...wantFile(root),
+        key: "matches",
+      },
+      probe: sh`${look[0] ?? sh``}
+${look[1] ?? sh``}
+${publicKeys}
+fact key "$(compare ${path} ${key})"`,
+      apply: sh`${publicKeys}
+${check(leaf.blob, root.blob, key)}
+${parentOf(path, false)}
+${parentOf(ca.path, false)}
+put_file ${root.blob} ${ca.path} ${mode} ${owner} ${group} && put_file ${leaf.blob} ${path} ${mode} ${owner} ${group}`,
+      tools: [{ command: "openssl", package: "openssl" }],
+      refusals: ["CERTIFICATE_INVALID", "CERTIFICATE_KEY_MISMATCH", "FILE_NO_PARENT", "FILE_PARENT_UNSAFE"],
+    };
+  },
+});
+
+/** compare CERTIFICATE KEY: prints `matches`, `differs` or `absent`. */
+const publicKeys = rawSh(`compare() {
+  if [ ! -f "$1" ] || [ ! -f "$2" ]; then
+    echo absent
+  elif [ "$(openssl x509 -in "$1" -noout -pubkey)" = "$(openssl pkey -in "$2" -passin pass: -pubout)" ]; then
+    echo matches
+  else
+    echo differs
+  fi 2>/dev/null
+}`);
+
+type PemBlob = ReturnType<typeof blobOf>;
+
+function check(leaf: PemBlob, root: PemBlob, key: string): ReturnType<typeof sh> {
+  return sh`case $(compare ${leaf} ${key}) in
+  matches) ;;
+  absent) refuse CERTIFICATE_KEY_MISMATCH ${`there is no private key ${key}: key.generated makes it`} ;;
+  *) refuse CERTIFICATE_KEY_MISMATCH ${`the certificate is not for the private key ${key}`} ;;
+esac
+said=$(openssl verify -x509_strict -CAfile ${root} -untrusted ${leaf} ${leaf} 2>&1) ||
+  refuse CERTIFICATE_INVALID "the certificate does not verify on this node, whose clock says $(date -u '+%Y-%m-%d %H:%M:%S') UTC$K_NL$said"`;
+}

@@ -1,0 +1,85 @@
+import { z } from "zod";
+import { defineModule } from "../module/define.ts";
+import { AbsolutePath, FileMode, UserName } from "../module/fields.ts";
+import { kindOf, parentOf } from "../module/fragments/kind.ts";
+import { probeOwnership, wantOwnership } from "../module/fragments/ownership.ts";
+import { sh } from "../module/sh.ts";
+
+const args = z.strictObject({
+  path: AbsolutePath.describe("The private key's file (PEM, PKCS #8)."),
+  algorithm: z.literal("ec-p256").default("ec-p256").describe("The kind of key."),
+  mode: FileMode.refine(
+    (mode) => /^0?[0-7][04]0$/.test(mode),
+    "must give nothing to others and no writing to the group",
+  )
+    .default("0600")
+    .describe("Mode."),
+  owner: UserName.default("root").describe("Owner."),
+  group: UserName.default("root").describe("Group."),
+  challenge: z
+    .string()
+    .regex(/^[\x20-\x7e]{1,512}$/, "must be one line of ASCII")
+    .optional()
+    .describe("A text that the key signs, to prove that the node has it: fact proof."),
+});
+
+/**
+ * ```yaml
+ * key.generated:
+ *   path: /etc/kcore/certs/node.key
+ *   challenge: "kcore proof of possession {{run.id}} {{node.id}}"
+ * ```
+ * An EC P-256 key is made on the node where none is, and never leaves it, nor is one overwritten. What leaves it are the
+ * facts `spki` (the public key, base64 of the DER SubjectPublicKeyInfo) and `proof` (base64 of the ECDSA signature with
+ * SHA-256, DER, over the challenge's bytes; another one each time, so it is no part of what must hold).
+ */
+export const keyGenerated = defineModule({
+  name: "key.generated",
+  summary: "Keeps a private key that is made on the node and never leaves it.",
+  args,
+  step: ({ path, mode, owner, group, challenge }) => {
+    const ownership = { mode, owner, group };
+    return {
+      want: { key: "EC P-256", ...wantOwnership(ownership) },
+      probe: sh`${kindOf(path)}
+case $kind in
+  absent) fact key absent && exit 0 ;;
+  file) ;;
+  *) fact key "a $kind" && exit 0 ;;
+esac
+${probeOwnership(path, ownership)}
+# A private key of exactly this kind; the curve's name stands in the public half, too (SEC 1, RFC 5480).
+if openssl pkey -in ${path} -passin pass: -pubout -outform DER -out "$K_TMP/spki" 2>/dev/null &&
+  openssl pkey -pubin -inform DER -in "$K_TMP/spki" -noout -text 2>/dev/null | grep -q 'ASN1 OID: prime256v1'; then
+  fact key "EC P-256"
+  fact spki "$(openssl base64 -A -in "$K_TMP/spki")"
+  ${
+    challenge === undefined
+      ? sh`:`
+      : sh`printf %s ${challenge} >"$K_TMP/challenge" && openssl dgst -sha256 -sign ${path} -out "$K_TMP/proof" "$K_TMP/challenge" || exit 1
+  fact proof "$(openssl base64 -A -in "$K_TMP/proof")"`
+  }
+else
+  fact key "something else"
+fi`,
+      guard: sh`case $(had key) in
+  absent | 'EC P-256') ;;
+  *) refuse KEY_INVALID ${`${path} is there, but it is no unencrypted EC P-256 private key; kcore does not overwrite it`} ;;
+esac`,
+      apply: sh`${kindOf(path)}
+if [ "$kind" = absent ]; then
+  ${parentOf(path, false)}
+  umask 077
+  openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -pkeyopt ec_param_enc:named_curve -out "$K_TMP/key" &&
+    put_file "$K_TMP/key" ${path} ${mode} ${owner} ${group}
+  status=$?
+  rm -f "$K_TMP/key"
+  exit $status
+fi
+safe_parents ${path} ${owner}
+chmod ${mode} ${path} && chown -h ${`${owner}:${group}`} ${path}`,
+      tools: [{ command: "openssl", package: "openssl" }],
+      refusals: ["FILE_NO_PARENT", "FILE_PARENT_UNSAFE", "KEY_INVALID"],
+    };
+  },
+});

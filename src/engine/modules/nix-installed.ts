@@ -1,0 +1,153 @@
+import { z } from "zod";
+import { KcoreError } from "#errors/problem.ts";
+import type { Blob } from "../module/blob.ts";
+import { defineModule, type StepContext } from "../module/define.ts";
+import { notNixosEtc } from "../module/fragments/kind.ts";
+import { apt } from "../module/fragments/packages.ts";
+import { installNixTarball } from "../module/fragments/nix-tarball.ts";
+import { sh, shLines, type Sh } from "../module/sh.ts";
+
+const conf = "/etc/nix/nix.conf";
+
+const Setting = z.union([
+  z.string().regex(/^[^\n#\0]*$/, "must be one line without “#”"),
+  z.number(),
+  z.boolean(),
+  z.array(z.string().regex(/^[^\s#]+$/, "must be one word")),
+]);
+
+const args = z
+  .strictObject({
+    method: z
+      .enum(["package", "tarball"])
+      .default("package")
+      .describe("Debian's nix-bin and nix-setup-systemd, or a release tarball that the bastion sends."),
+    source: z.string().optional().describe("The tarball on the bastion: nix-VERSION-SYSTEM.tar.xz, .tar.gz or .tar."),
+    sha256: z
+      .string()
+      .regex(/^[0-9a-f]{64}$/, "must be a SHA-256 in hex")
+      .optional()
+      .describe("The tarball's SHA-256, as its publisher gives it."),
+    buildUsers: z.int().min(1).max(64).default(10).describe("How many nixbld users a tarball's installation makes."),
+    updateCache: z.boolean().default(true).describe("Fetch the package lists first (method package)."),
+    settings: z
+      .record(z.string().regex(/^[a-z][a-z0-9-]*$/, "must be a setting of nix.conf(5)"), Setting)
+      .default({})
+      .describe("Settings that nix.conf shall have; others in it stay."),
+  })
+  .refine(
+    ({ method, source, sha256 }) => method === "package" || (source !== undefined && sha256 !== undefined),
+    "method tarball needs source and sha256",
+  );
+type Args = z.output<typeof args>;
+
+/**
+ * ```yaml
+ * nix.installed:
+ *   method: package
+ *   settings: { max-jobs: 2, trusted-users: [root] }
+ * ```
+ * Nix with its daemon (multi-user), installed where it is not there yet by either method; a Nix that is there is kept,
+ * wherever it came from. The daemon must answer. On NixOS the settings belong into the node's flake.
+ */
+export const nixInstalled = defineModule({
+  name: "nix.installed",
+  summary: "Keeps Nix installed, its daemon running, and settings in nix.conf.",
+  args,
+  step: (given, context) => {
+    const settings = Object.entries(given.settings).map(([name, value]) => ({ name, text: textOf(value) }));
+    const tarball = given.method === "tarball" ? readTarball(given, context) : undefined;
+    return {
+      want: {
+        nix: "installed",
+        daemon: "active",
+        boot: "enabled",
+        answers: "yes",
+        ...Object.fromEntries(settings.map(({ name, text }) => [`setting ${name}`, text])),
+      },
+      probe: sh`${look}
+fact nix "$nix"
+fact version "$version"
+fact daemon "$daemon"
+fact boot "$boot"
+fact answers "$answers"
+${shLines(settings.map(({ name }) => sh`fact ${`setting ${name}`} "$(${setting(name)})"`))}`,
+      guard: settings.length === 0 ? sh`:` : notNixosEtc(conf),
+      apply: sh`${look}
+if [ "$nix" = absent ]; then
+  ${tarball ? installNixTarball({ name: given.source ?? "", blob: tarball, buildUsers: given.buildUsers }) : installPackages(given)}
+fi
+changed=
+${shLines(settings.map(({ name, text }) => set(name, text)))}
+for unit in nix-daemon.socket nix-daemon.service; do
+  systemctl cat $unit >/dev/null 2>&1 || continue
+  systemctl enable -q $unit && systemctl start $unit || exit 1
+  break
+done
+# The daemon reads its settings once.
+[ -z "$changed" ] || systemctl try-restart nix-daemon.service || exit 1
+${look}
+[ "$answers" = yes ] ||
+  refuse NIX_INSTALL_FAILED "Nix is installed, but its daemon does not answer$K_NL$(systemctl status --no-pager -l nix-daemon.socket nix-daemon.service 2>&1)"`,
+      tools: [{ command: "systemctl", package: "systemd" }],
+      timeout: 900,
+      refusals: ["NIXOS_MANAGED", "NIX_INSTALL_FAILED", "TOOL_MISSING"],
+    };
+  },
+});
+
+function textOf(value: z.output<typeof Setting>): string {
+  return Array.isArray(value) ? value.join(" ") : String(value).trim();
+}
+
+function readTarball({ source = "", sha256 = "" }: Args, context: StepContext): Blob {
+  const blob = context.readFile(source);
+  if (blob.sha256 !== sha256)
+    throw new KcoreError({
+      code: "NIX_CHECKSUM",
+      message: `${source} has another checksum than the state gives`,
+      detail: `expected ${sha256}\nfound    ${blob.sha256}`,
+      hint: "fetch it again, or correct sha256 after comparing it with its publisher's",
+    });
+  return blob;
+}
+
+function installPackages({ updateCache }: Args): Sh {
+  return sh`have apt-get || refuse TOOL_MISSING "this node has no apt-get: use method: tarball"
+(
+${apt.apply({
+  names: [{ name: "nix-bin" }, { name: "nix-setup-systemd" }],
+  state: "present",
+  updateCache,
+  recommends: false,
+  purge: false,
+  lockTimeout: 300,
+})}
+) || exit 1`;
+}
+
+/** `nix`, `version`, `daemon`, `boot`, `answers`. Asked for a path that cannot be, a daemon that lives says so. */
+const look = sh`nix=absent version=none
+if have nix-store; then nix=installed version=$(nix-store --version 2>/dev/null) && version=\${version##* }; fi
+daemon=inactive boot=disabled answers=no
+for unit in nix-daemon.socket nix-daemon.service; do
+  if systemctl is-active -q $unit 2>/dev/null; then daemon=active; fi
+  case $(systemctl is-enabled $unit 2>/dev/null) in enabled | linked | static) boot=enabled ;; esac
+done
+if [ "$nix" = installed ]; then
+  case $(NIX_REMOTE=daemon nix-store --check-validity /nix/store/00000000000000000000000000000000-none 2>&1) in
+    *'is not valid'*) answers=yes ;;
+  esac
+fi`;
+
+function setting(name: string): Sh {
+  return sh`sed -n "s/^[[:space:]]*"${name}"[[:space:]]*=[[:space:]]*//p" ${conf} 2>/dev/null | sed 's/[[:space:]]*$//' | tail -n 1`;
+}
+
+function set(name: string, text: string): Sh {
+  return sh`if [ "$(${setting(name)})" != ${text} ]; then
+  mkdir -p /etc/nix && { [ -f ${conf} ] || : >${conf}; } || exit 1
+  { grep -v "^[[:space:]]*"${name}"[[:space:]]*=" ${conf}; printf '%s = %s\n' ${name} ${text}; } >"$K_TMP/nix.conf"
+  put_file "$K_TMP/nix.conf" ${conf} 0644 - - && changed=yes || exit 1
+fi`;
+}

@@ -1,0 +1,78 @@
+import { z } from "zod";
+import { fileBlob } from "../module/blob.ts";
+import { defineModule } from "../module/define.ts";
+import { AbsolutePath } from "../module/fields.ts";
+import { sh } from "../module/sh.ts";
+
+const Sha256 = z.string().regex(/^[0-9a-f]{64}$/, "must be a SHA-256 in hex");
+
+/** What a bastion action made: the closure as `nix-store --export` writes it, compressed by gzip. */
+const Source = z.strictObject({
+  file: AbsolutePath.describe("The file on the bastion."),
+  sha256: Sha256.describe("Its SHA-256."),
+  size: z.int().positive().describe("Its size in bytes."),
+});
+
+const args = z.strictObject({
+  profile: AbsolutePath.refine(
+    (path) => path.startsWith("/nix/var/nix/profiles/"),
+    "must be under /nix/var/nix/profiles",
+  )
+    .default("/nix/var/nix/profiles/kcore")
+    .describe("The profile."),
+  path: z
+    .string()
+    .regex(/^\/nix\/store\/[0-9abcdfghijklmnpqrsvwxyz]{32}-[A-Za-z0-9+._?=-]{1,211}$/, "must be a store path")
+    .describe("The store path that the profile shall be."),
+  source: Source.optional().describe("Where the bastion has it, for nodes that lack it."),
+  narHash: z
+    .string()
+    .regex(/^sha256:[0-9abcdfghijklmnpqrsvwxyz]{52}$/, "must be sha256: and 52 characters of base 32")
+    .optional()
+    .describe("The path's hash as `nix-store -q --hash` prints it; compared after delivery."),
+});
+
+/**
+ * ```yaml
+ * nix.profile:
+ *   profile: /nix/var/nix/profiles/kcore
+ *   path: /nix/store/0c8fvpkmrx4b8n5mxy4v1ibwrfgjd7l6-kcore-0.1.0
+ * ```
+ * The path becomes the profile's newest generation; the older ones stay, so `nix-env -p PROFILE --rollback` goes back.
+ * The bytes travel once: a node that has the path is sent nothing.
+ */
+export const nixProfile = defineModule({
+  name: "nix.profile",
+  summary: "Keeps a Nix profile at a store path, which the bastion delivers.",
+  args,
+  step: ({ profile, path, source, narHash }) => {
+    const blob = source && fileBlob(source);
+    const check =
+      narHash === undefined
+        ? sh`:`
+        : sh`hash=$(nix-store -q --hash ${path}) || exit 1
+  [ "$hash" = ${narHash} ] || refuse NIX_PATH_DIFFERS ${`${path} is not what the bastion has: wanted ${narHash}, found `}"$hash"`;
+    return {
+      want: { store: "valid", profile: path },
+      probe: sh`if nix-store --check-validity ${path} 2>/dev/null; then fact store valid; else fact store absent; fi
+if [ -L ${profile} ]; then fact profile "$(readlink -f ${profile})"; else fact profile absent; fi`,
+      apply: sh`if ! nix-store --check-validity ${path} 2>/dev/null; then
+  ${
+    blob
+      ? sh`# A trusted user's import needs no signature; the blob's own checksum was compared when it came.
+  { gzip -dc <${blob} || echo broken >"$K_TMP/broken"; } | nix-store --import >/dev/null && [ ! -e "$K_TMP/broken" ] || exit 1`
+      : sh`refuse NIX_PATH_DIFFERS ${`${path} is not in the node's store, and the step names no source`}`
+  }
+  ${check}
+fi
+[ "$(readlink -f ${profile})" = ${path} ] || nix-env -p ${profile} --set ${path}`,
+      tools: [
+        { command: "nix-store", package: "nix-bin" },
+        { command: "nix-env", package: "nix-bin" },
+        ...(blob ? [{ command: "gzip", package: "gzip" }] : []),
+      ],
+      timeout: 600,
+      refusals: ["NIX_PATH_DIFFERS"],
+    };
+  },
+});

@@ -1,0 +1,57 @@
+import { expect } from "chai";
+import { nixInstalled } from "#engine/modules/nix-installed.ts";
+import { contextOf, problemsOf, runStepOn, shells, stepOf } from "#support/steps.ts";
+
+const sha256 = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"; // of “hello”
+
+/** A machine whose Nix works; only what the probe asks is answered. */
+const working = {
+  "nix-store": `case "$*" in
+    --version) echo "nix-store (Nix) 2.8.0" ;;
+    "--check-validity /nix/store/"*) [ "$NIX_REMOTE" = daemon ] && echo "error: path is not valid" >&2; exit 1 ;;
+    *) exit 99 ;;
+  esac`,
+  systemctl: `case "$*" in
+    "is-active -q nix-daemon.socket") exit 0 ;;
+    "is-active -q nix-daemon.service") exit 3 ;;
+    "is-enabled nix-daemon.socket") echo enabled ;;
+    "is-enabled nix-daemon.service") echo disabled; exit 1 ;;
+    *) exit 99 ;;
+  esac`,
+};
+
+describe("nix.installed", () => {
+  it("wants settings as nix.conf has them", () => {
+    const settings = { "max-jobs": 2, sandbox: false, "trusted-users": ["root", "@wheel"] };
+    expect(stepOf(nixInstalled, { settings }).want).to.include({
+      "setting max-jobs": "2",
+      "setting sandbox": "false",
+      "setting trusted-users": "root @wheel",
+    });
+    expect(nixInstalled.args.safeParse({ settings: { "a\nb": 1 } }).success).to.equal(false);
+    expect(nixInstalled.args.safeParse({ settings: { substituters: "a\nb" } }).success).to.equal(false);
+  });
+
+  it("sends a tarball only with the checksum that the state gives (S-22)", async () => {
+    const args = { method: "tarball", source: "nix.tar.xz", sha256 };
+    const context = (text: string): ReturnType<typeof contextOf> => contextOf({ files: { "nix.tar.xz": text } });
+    expect(stepOf(nixInstalled, args, context("hello")).apply?.blobs[0]?.sha256).to.equal(sha256);
+    const [problem] = await problemsOf(() => stepOf(nixInstalled, args, context("tampered")));
+    expect(problem?.code).to.equal("NIX_CHECKSUM");
+    expect(nixInstalled.args.safeParse({ method: "tarball", source: "x" }).success).to.equal(false);
+  });
+
+  for (const shell of shells) {
+    it(`leaves a working Nix alone, on ${shell}`, async () => {
+      const run = await runStepOn(shell, stepOf(nixInstalled, {}), { bin: working });
+      expect(run.outcome).to.equal("ok");
+      expect(run.have["version"]).to.equal("2.8.0");
+    });
+
+    it(`sees a Nix whose daemon does not answer, on ${shell}`, async () => {
+      const bin = { ...working, "nix-store": 'echo "error: cannot connect to socket" >&2; exit 1' };
+      const run = await runStepOn(shell, stepOf(nixInstalled, {}), { bin, dryRun: true });
+      expect([run.outcome, run.have["nix"], run.have["answers"]]).to.deep.equal(["would-change", "installed", "no"]);
+    });
+  }
+});
