@@ -1,0 +1,195 @@
+import { z } from "zod";
+import { AbsolutePath, Duration, Size, UnitName } from "../fields.ts";
+import { sh, type Sh } from "../sh.ts";
+import { listening, socketOwner, tcpFunction } from "./ports.ts";
+
+const Words = z.union([z.string().transform((word) => [word]), z.array(z.string()).min(1)]);
+const UnitNames = z.union([UnitName.transform((name) => [name]), z.array(UnitName).min(1)]);
+const Port = z.number().int().min(1).max(65_535);
+const Host = z.string().regex(/^[A-Za-z0-9_.:][A-Za-z0-9_.:-]{0,252}$/, "must be a host name or an address");
+const Version = z.string().regex(/^\d+(\.\d+)*$/, "must be a version such as 5.10, in quotes");
+
+/** Seconds since 1970: a number, or a time as ISO 8601 (`run.time`). */
+const Time = z.union([
+  z.number().positive(),
+  z.iso.datetime({ offset: true }).transform((text) => Math.floor(Date.parse(text) / 1000)),
+]);
+
+/** One check of fact.assert: exactly one of these keys. */
+export const Check = z
+  .strictObject({
+    os: z.strictObject({ id: Words, version: Words.optional() }).describe("ID and VERSION_ID of /etc/os-release."),
+    arch: Words.describe("Architecture as uname -m says; amd64 and arm64 are understood."),
+    cpus: z.number().int().positive().describe("At least so many processors."),
+    memory: Size.describe("At least so much memory, as the kernel counts it."),
+    freeSpace: z.strictObject({ path: AbsolutePath, min: Size }).describe("At least so much space free where path is."),
+    diskCount: z.number().int().positive().describe("At least so many whole disks."),
+    command: Words.describe("Programs that are on PATH."),
+    clock: z
+      .strictObject({ now: Time.optional(), maxSkew: Duration.default(300), warn: Duration.default(5) })
+      .describe("Clock near the bastion's (now; else the time the engine gives)."),
+    timeSync: z.literal(true).describe("The clock is kept by a time service."),
+    portFree: z
+      .strictObject({ port: Port, unlessUnit: UnitNames.optional(), unlessOwner: Words.optional() })
+      .describe("Nobody else listens on a TCP port."),
+    route: z.strictObject({ to: z.union([z.ipv4(), z.ipv6()]) }).describe("There is a route to an address."),
+    tcp: z.strictObject({ host: Host, port: Port }).describe("The node can connect to a TCP port."),
+    root: z.literal(true).describe("Steps run as root, by login or sudo."),
+    kernelMin: Version.describe("Kernel at least of this version."),
+    packagesAbsent: Words.describe("Packages that are not installed."),
+    servicesAbsent: UnitNames.describe("Units that are neither active nor enabled."),
+  })
+  .partial()
+  .refine((check) => Object.keys(check).length === 1, "give exactly one check in each entry");
+export type Check = z.output<typeof Check>;
+
+export interface NamedCheck {
+  /** Its fact's name. */
+  readonly name: string;
+  /** Calls `problem TEXT` when it does not hold. */
+  readonly test: Sh;
+}
+
+type Makers = { readonly [Kind in keyof Check]-?: (value: NonNullable<Check[Kind]>) => NamedCheck };
+
+/** The fact and the sh of one check. */
+export function checkOf(check: Check): NamedCheck {
+  const [kind, value] = Object.entries(check)[0] ?? ["root", true];
+  // The schema ties the value's type to its key; TypeScript cannot follow that through the table.
+  return (makers[kind as keyof Check] as (value: unknown) => NamedCheck)(value);
+}
+
+/** True when the text in a variable is one of these words. */
+function oneOf(variable: Sh, words: readonly string[]): Sh {
+  return sh`case "$K_NL"${words.join("\n")}"$K_NL" in *"$K_NL$${variable}$K_NL"*) ;; *) false ;; esac`;
+}
+
+const machines = new Map([
+  ["amd64", "x86_64"],
+  ["x64", "x86_64"],
+  ["arm64", "aarch64"],
+]);
+
+const makers: Makers = {
+  os: ({ id, version }) => ({
+    name: "operating system",
+    test: sh`ID= VERSION_ID= PRETTY_NAME=
+[ ! -r /etc/os-release ] || . /etc/os-release
+found="$ID $VERSION_ID"
+${oneOf(sh`ID`, id)} || problem "is \${PRETTY_NAME:-unknown}, not "${id.join(" or ")}
+${version === undefined ? sh`` : sh`${oneOf(sh`VERSION_ID`, version)} || problem "is $found, not version "${version.join(" or ")}`}`,
+  }),
+  arch: (words) => ({
+    name: "architecture",
+    test: sh`machine=$(uname -m)
+${oneOf(
+  sh`machine`,
+  words.map((word) => machines.get(word) ?? word),
+)} || problem "is $machine, not "${words.join(" or ")}`,
+  }),
+  cpus: (min) => ({
+    name: "processors",
+    test: sh`count=$(nproc 2>/dev/null || grep -c '^processor' /proc/cpuinfo)
+[ "$count" -ge ${min} ] || problem "$count, at least "${min}" are needed"`,
+  }),
+  memory: (min) => ({
+    name: "memory",
+    test: sh`while read -r key kib _; do [ "$key" != MemTotal: ] || break; done </proc/meminfo
+[ "$kib" -ge ${Math.ceil(min / 1024)} ] || problem "$((kib / 1024)) MiB, at least "${mebibytes(min)}" are needed"`,
+  }),
+  freeSpace: ({ path, min }) => ({
+    name: `free space ${path}`,
+    test: sh`above=${path}
+until [ -e "$above" ]; do above=$(dirname "$above"); done
+free=$(df -Pk "$above" | { read -r _; read -r _ _ _ free _; echo "$free"; })
+[ "$free" -ge ${Math.ceil(min / 1024)} ] || problem "$((free / 1024)) MiB on $above, at least "${mebibytes(min)}" are needed"`,
+  }),
+  diskCount: (min) => ({
+    name: "disks",
+    // The lab's disks are loops with a name of their own; other loops are files in use.
+    test: sh`count=0
+for disk in /sys/block/* /dev/disk/by-id/lab-*; do
+  case \${disk##*/} in loop* | ram* | zram* | dm-* | md* | sr* | fd* | nbd* | zd* | *-part[0-9]*) continue ;; esac
+  [ ! -e "$disk" ] || count=$((count + 1))
+done
+[ "$count" -ge ${min} ] || problem "$count, at least "${min}" are needed"`,
+  }),
+  command: (words) => ({
+    name: `command ${words.join(" ")}`,
+    test: sh`missing=
+for one in ${words}; do have "$one" || missing="$missing $one"; done
+[ -z "$missing" ] || problem "not there:$missing"`,
+  }),
+  clock: ({ now, maxSkew, warn }) => ({
+    name: "clock",
+    test: sh`now=${now ?? ""}
+: "\${now:=\${K_NOW:-}}"
+[ -n "$now" ] || problem "the bastion's time is not known (give now)"
+skew=$(($(date +%s) - now)) way=ahead
+[ "$skew" -ge 0 ] || { skew=$((-skew)); way=behind; }
+[ "$skew" -le ${Math.floor(maxSkew)} ] || problem "$skew s $way of the bastion's, at most "${Math.floor(maxSkew)}" s will do"
+[ "$skew" -le ${Math.floor(warn)} ] || note "the clock is $skew s $way of the bastion's"`,
+  }),
+  timeSync: () => ({
+    name: "time service",
+    test: sh`if have chronyc && chronyc -n tracking 2>/dev/null | grep -q '^Leap status *: Normal'; then :
+elif have timedatectl; then
+  [ "$(timedatectl show -p NTPSynchronized 2>/dev/null)" = NTPSynchronized=yes ] || problem "the clock is not synchronised (timedatectl)"
+else problem "cannot tell: neither chronyc nor timedatectl is there"; fi`,
+  }),
+  portFree: ({ port, unlessUnit = [], unlessOwner = [] }) => ({
+    name: `port ${port} free`,
+    test: sh`${listening(port)}
+if [ -n "$sockets" ]; then
+  ${socketOwner}
+  for one in ${unlessUnit}; do [ "$unit" != "$one" ] || owner=ours pid=; done
+  for one in ${unlessOwner}; do [ "$owner" != "$one" ] || owner=ours pid=; done
+  [ "$owner" = ours ] && [ -z "$pid" ] || problem "taken by \${owner:-an unknown program}\${pid:+ (pid $pid\${unit:+, $unit})}"
+fi`,
+  }),
+  route: ({ to }) => ({
+    name: `route to ${to}`,
+    test: sh`if have ip; then said=$(ip route get ${to} 2>&1) || problem "$said"
+else grep -q '^[^[:blank:]]*[[:blank:]]00000000[[:blank:]]' /proc/net/route || problem "no default route (ip is not there to look closer)"; fi`,
+  }),
+  tcp: ({ host, port }) => ({
+    name: `connection to ${host}:${port}`,
+    test: sh`${tcpFunction}
+tcp ${host} ${port} 5
+case $? in 0) ;; 2) problem "cannot tell: neither nc nor bash is there" ;; *) problem "no connection" ;; esac`,
+  }),
+  root: () => ({ name: "root", test: sh`[ "$(id -u)" = 0 ] || problem "steps run as $(id -un)"` }),
+  kernelMin: (min) => ({
+    name: "kernel",
+    test: sh`kernel=$(uname -r)
+rest=\${kernel%%[!0-9.]*}.
+for part in ${min.split(".")}; do
+  have=\${rest%%.*} rest=\${rest#*.}
+  [ "\${have:-0}" -le "$part" ] || break
+  [ "\${have:-0}" -ge "$part" ] || problem "is $kernel, at least "${min}" is needed"
+done`,
+  }),
+  packagesAbsent: (words) => ({
+    name: `absent packages ${words.join(" ")}`,
+    test: sh`found=
+for one in ${words}; do
+  if have dpkg-query; then dpkg-query -W -f '\${db:Status-Status}\n' -- "$one" 2>/dev/null | grep -qx installed
+  elif have apk; then apk info -e "$one" >/dev/null 2>&1
+  elif have rpm; then rpm -q -- "$one" >/dev/null 2>&1
+  else false; fi && found="$found $one"
+done
+[ -z "$found" ] || problem "installed:$found"`,
+  }),
+  servicesAbsent: (units) => ({
+    name: `absent services ${units.join(" ")}`,
+    test: sh`found=
+have systemctl && for one in ${units}; do
+  case $(systemctl show -p ActiveState,UnitFileState -- "$one") in *ActiveState=active* | *=enabled*) found="$found $one" ;; esac
+done
+[ -z "$found" ] || problem "active or enabled:$found"`,
+  }),
+};
+
+function mebibytes(bytes: number): string {
+  return `${Math.ceil(bytes / 2 ** 20)} MiB`;
+}

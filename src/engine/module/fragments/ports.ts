@@ -1,0 +1,57 @@
+import { sh, type Sh } from "../sh.ts";
+
+/** A port as /proc/net/tcp writes it: four upper-case hex digits. */
+export function hexPort(port: number): string {
+  return port.toString(16).toUpperCase().padStart(4, "0");
+}
+
+/**
+ * Inodes of the sockets that listen on a TCP port of this node, in the variable `sockets`; needs no program at all
+ * (proc(5), state 0A = LISTEN). With `loopback` only those that answer on 127.0.0.1 or ::1.
+ */
+export function listening(port: number, { loopback = false }: { loopback?: boolean } = {}): Sh {
+  const local = loopback
+    ? // Any, 127.0.0.1 and ::1, also mapped, in the kernel's byte order (little endian, then big).
+      sh`00000000 | 0100007F | 7F000001 | 00000000000000000000000000000000 | 00000000000000000000000001000000 | 00000000000000000000000000000001 | 0000000000000000FFFF00000100007F | 00000000000000000000FFFF7F000001`
+    : sh`*`;
+  return sh`sockets=
+for table in /proc/net/tcp /proc/net/tcp6; do
+  [ -r "$table" ] || continue
+  while read -r _ local _ state _ _ _ _ _ inode _; do
+    case $local:$state in *${`:${hexPort(port)}:0A`}) ;; *) continue ;; esac
+    case \${local%:*} in ${local}) sockets="$sockets $inode" ;; esac
+  done <"$table"
+done`;
+}
+
+/**
+ * Who holds the sockets of {@link listening}, in the variables `owner` (the program), `pid` and `unit`; empty where that
+ * cannot be told (not root, another namespace).
+ */
+export const socketOwner: Sh = sh`owner= pid= unit=
+for fd in /proc/[0-9]*/fd/*; do
+  link=$(readlink "$fd" 2>/dev/null) || continue
+  case $link in socket:*) ;; *) continue ;; esac
+  inode=\${link#socket:?} inode=\${inode%?}
+  case "$sockets " in *" $inode "*) ;; *) continue ;; esac
+  pid=\${fd#/proc/} pid=\${pid%%/*}
+  IFS= read -r owner <"/proc/$pid/comm"
+  unit=$(sed -n 's,.*/\([^/]*\.\(service\|socket\|scope\)\)$,\1,p' "/proc/$pid/cgroup" | head -n 1)
+  break
+done`;
+
+/**
+ * The shell function `tcp HOST PORT SECONDS`: true when a connection is accepted. Uses nc (BusyBox's, which has no -z, or
+ * another) or bash's /dev/tcp; with neither it returns 2.
+ */
+export const tcpFunction: Sh = sh`tcp() {
+  if have nc; then
+    case $(nc --help 2>&1) in
+      BusyBox*) nc -w "$3" "$1" "$2" -e true ;;
+      *) nc -z -w "$3" "$1" "$2" ;;
+    esac
+  elif have bash; then
+    limit=$(have timeout && echo "timeout $3")
+    $limit bash -c 'exec 3<>"/dev/tcp/$0/$1"' "$1" "$2"
+  else return 2; fi >/dev/null 2>&1 </dev/null
+}`;

@@ -1,0 +1,33 @@
+import { z } from "zod";
+import { defineModule } from "../module/define.ts";
+import { AbsolutePath, Text } from "../module/fields.ts";
+import { Env, SuccessCodes, Visible, withProcess } from "../module/fragments/process.ts";
+import { sh } from "../module/sh.ts";
+
+/**
+ * ```yaml
+ * command.run: { argv: [locale-gen, --keep-existing], successCodes: [0] }
+ * ```
+ * Always runs unless the step has `creates`, `unless`, `onChanges` or `onlyIf`; shown as “always changes”. What is secret
+ * goes in by `stdin`: a command line and an environment can be read by others on the node (requirement S-7).
+ */
+export const commandRun = defineModule({
+  name: "command.run",
+  summary: "Runs a command.",
+  args: z
+    .strictObject({
+      cmd: Visible.min(1).optional().describe("A command line for /bin/sh."),
+      argv: z.array(Visible).min(1).optional().describe("The program and its arguments, without a shell."),
+      cwd: AbsolutePath.optional().describe("The folder to run it in."),
+      env: Env,
+      stdin: Text.optional().describe("What it reads; may be secret. Else it reads /dev/null."),
+      successCodes: SuccessCodes,
+    })
+    .refine(({ cmd, argv }) => (cmd === undefined) !== (argv === undefined), "give either cmd or argv"),
+  step: ({ cmd, argv = [], ...process }) => ({
+    want: {},
+    always: true,
+    probe: sh`:`,
+    apply: withProcess(cmd === undefined ? sh`${argv}` : sh`sh -c ${cmd}`, process),
+  }),
+});

@@ -1,0 +1,101 @@
+import { z } from "zod";
+import type { Facts } from "../module/define.ts";
+import { defineModule } from "../module/define.ts";
+import { AbsolutePath, FileMode, UserName } from "../module/fields.ts";
+import { kindOf, notNixosEtc, parentOf } from "../module/fragments/kind.ts";
+import { probeOwnership, quickOwnership, wantOwnership } from "../module/fragments/ownership.ts";
+import { sh, shLines, type Sh } from "../module/sh.ts";
+
+const Attribute = z.enum(["owner", "group", "mode"]);
+type Attribute = z.output<typeof Attribute>;
+
+const args = z
+  .strictObject({
+    path: AbsolutePath.describe("The folder on the node."),
+    mode: FileMode.optional().describe("Mode; else kept, 0755 for a new one."),
+    owner: UserName.optional().describe("Owner; else kept, root for a new one."),
+    group: UserName.optional().describe("Group; else kept, root for a new one."),
+    makeDirs: z.boolean().default(true).describe("Make the folders above it too (0755, root)."),
+    recurse: z.array(Attribute).default([]).describe("What holds for everything in it too: owner, group, mode."),
+    fileMode: FileMode.optional().describe("Mode of the files in it, with recurse: [mode]."),
+  })
+  .superRefine((given, context) => {
+    for (const attribute of given.recurse)
+      if (given[attribute] === undefined)
+        context.addIssue({ code: "custom", path: [attribute], message: `recurse: [${attribute}] needs ${attribute}` });
+    if (given.recurse.includes("mode") !== (given.fileMode !== undefined))
+      context.addIssue({ code: "custom", path: ["fileMode"], message: "fileMode and recurse: [mode] need each other" });
+  });
+
+type Args = z.output<typeof args>;
+
+/**
+ * ```yaml
+ * directory.managed: { path: /etc/kcore/certs, mode: "0750", owner: root, group: root }
+ * ```
+ * A folder made anew has its owner and mode before anybody else can enter it. Recursion is explicit because it costs a walk
+ * at every run; it stays on the folder's file system and does not follow links.
+ */
+export const directoryManaged = defineModule({
+  name: "directory.managed",
+  summary: "Keeps a folder with its mode and owner.",
+  args,
+  step: (given) => {
+    const { path, mode, owner, group, makeDirs } = given;
+    const beneath = beneathOf(given);
+    const quick = beneath.length === 0 ? quickOwnership(path, "directory", given) : undefined;
+    return {
+      want: {
+        kind: "directory",
+        ...wantOwnership(given),
+        ...Object.fromEntries(beneath.map(({ fact }) => [fact, "all"])),
+      } satisfies Facts,
+      probe: sh`${kindOf(path)}
+fact kind "$kind"
+[ "$kind" = directory ] || exit 0
+${probeOwnership(path, given)}
+${shLines(
+  beneath.map(
+    ({ fact, differing }) => sh`first=$(find ${path} -xdev -mindepth 1 ${differing} -print | head -n 1) || exit 1
+fact ${fact} "\${first:-all}"`,
+  ),
+)}`,
+      guard: sh`${kindOf(path)}
+case $kind in
+  symlink) refuse FILE_IN_THE_WAY ${`${path} is a symbolic link; manage the folder it points to`} ;;
+  file | special) refuse FILE_IN_THE_WAY ${`${path} is there and is not a folder`} ;;
+esac
+${notNixosEtc(path)}`,
+      apply: sh`if [ ! -d ${path} ]; then
+  ${parentOf(path, makeDirs)}
+  safe_parents ${path} ${owner ?? "root"}
+  mkdir -m 0700 -- ${path} && chown ${`${owner ?? "root"}:${group ?? "root"}`} ${path} && chmod ${mode ?? "0755"} ${path} || exit 1
+fi
+${owner === undefined ? sh`` : sh`chown ${owner} ${path} || exit 1`}
+${group === undefined ? sh`` : sh`chgrp ${group} ${path} || exit 1`}
+${mode === undefined ? sh`` : sh`chmod ${mode} ${path} || exit 1`}
+${shLines(beneath.map(({ differing, change }) => sh`find ${path} -xdev -mindepth 1 ${differing} -exec ${change} {} + || exit 1`))}`,
+      ...(quick ? { quick } : {}),
+      ...(beneath.length === 0 ? {} : { timeout: 600 }),
+      quiet: true,
+      refusals: ["FILE_IN_THE_WAY", "FILE_NO_PARENT", "FILE_PARENT_UNSAFE", "NIXOS_MANAGED"],
+    };
+  },
+});
+
+/** For each attribute that recurses: its fact, the find(1) test of what differs, the command that mends it. */
+function beneathOf({ recurse, mode = "", fileMode = "", owner = "", group = "" }: Args) {
+  const tests: Record<Attribute, { fact: string; differing: Sh; change: Sh }[]> = {
+    owner: [{ fact: `owner ${owner} beneath`, differing: sh`! -user ${owner}`, change: sh`chown -h -- ${owner}` }],
+    group: [{ fact: `group ${group} beneath`, differing: sh`! -group ${group}`, change: sh`chgrp -h -- ${group}` }],
+    mode: [
+      { fact: `folders ${mode} beneath`, differing: sh`-type d ! -perm ${mode}`, change: sh`chmod -- ${mode}` },
+      {
+        fact: `files ${fileMode} beneath`,
+        differing: sh`-type f ! -perm ${fileMode}`,
+        change: sh`chmod -- ${fileMode}`,
+      },
+    ],
+  };
+  return [...new Set(recurse)].flatMap((attribute) => tests[attribute]);
+}

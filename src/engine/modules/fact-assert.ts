@@ -1,0 +1,38 @@
+import { z } from "zod";
+import { defineModule } from "../module/define.ts";
+import { Check, checkOf } from "../module/fragments/checks.ts";
+import { sh, shLines } from "../module/sh.ts";
+
+/**
+ * ```yaml
+ * fact.assert:
+ *   that:
+ *     - os: { id: [debian, ubuntu] }
+ *     - cpus: 2
+ *     - memory: 2G
+ *     - freeSpace: { path: /var/lib, min: 10G }
+ *     - portFree: { port: 9090, unlessUnit: kcore-controller }
+ * ```
+ * Every check is made and every problem is shown, each with what was found; one problem fails the step. Changes nothing.
+ */
+export const factAssert = defineModule({
+  name: "fact.assert",
+  summary: "Checks that a node is fit, all checks at once.",
+  args: z.strictObject({ that: z.array(Check).min(1).describe("The checks, each one key.") }),
+  step: ({ that }) => {
+    const checks = new Map(that.map(checkOf).map((check) => [check.name, check]));
+    return {
+      want: Object.fromEntries([...checks.keys()].map((name) => [name, "ok"])),
+      // Each check in a subshell of its own: none can stop or disturb another.
+      probe: sh`problem() { fact "$check" "$1"; exit 0; }
+${shLines(
+  [...checks.values()].map(
+    ({ name, test }) => sh`(check=${name}
+${test}
+fact "$check" ok) || fact ${name} "cannot tell: the check itself failed"`,
+  ),
+)}`,
+      timeout: 120,
+    };
+  },
+});

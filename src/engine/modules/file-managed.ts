@@ -1,0 +1,131 @@
+import { z } from "zod";
+import { Blob, blobOf } from "../module/blob.ts";
+import { defineModule, type StepContext } from "../module/define.ts";
+import { AbsolutePath, FileMode, Text, UserName } from "../module/fields.ts";
+import { kindOf, notNixosEtc, parentOf } from "../module/fragments/kind.ts";
+import { probeOwnership, quickOwnership, wantOwnership } from "../module/fragments/ownership.ts";
+import { secret, Secret } from "../module/secret.ts";
+import { sh, type Sh } from "../module/sh.ts";
+
+const args = z
+  .strictObject({
+    path: AbsolutePath.describe("The file on the node."),
+    content: Text.optional().describe("Its text, as it is."),
+    template: z.string().optional().describe("A template under templates/ that makes its text."),
+    vars: z.record(z.string(), z.unknown()).optional().describe("More names for the template."),
+    source: z.string().optional().describe("A file of the project with its bytes."),
+    base64: Text.optional().describe("Its bytes in base64."),
+    mode: FileMode.optional().describe("Mode; else kept, for a new file 0644, or 0600 when the content is secret."),
+    owner: UserName.optional().describe("Owner; else kept, root for a new file."),
+    group: UserName.optional().describe("Group; else kept, root for a new file."),
+    makeDirs: z.boolean().default(false).describe("Make the folders above it when they are not there."),
+    backup: z.boolean().default(false).describe("Keep what it replaces as PATH.kcore-TIME."),
+    validate: z
+      .string()
+      .refine((command) => command.includes("%s"), "must hold %s, the new file's path")
+      .optional()
+      .describe("A shell command that accepts the new file, %s (without quotes), before it takes the old one's place."),
+    sensitive: z.boolean().default(false).describe("Never show the content, not even its hash."),
+  })
+  .refine(
+    ({ content, template, source, base64 }) =>
+      [content, template, source, base64].filter((given) => given !== undefined).length === 1,
+    "give exactly one of content, template, source, base64",
+  )
+  .refine(({ template, vars }) => vars === undefined || template !== undefined, "vars are for a template");
+
+type Args = z.output<typeof args>;
+
+/**
+ * ```yaml
+ * file.managed:
+ *   path: /etc/kcore/motd
+ *   content: |
+ *     managed by kcore
+ *   mode: "0644"
+ *   owner: root
+ *   group: root
+ * ```
+ * A symbolic link at the path is replaced by the file; a folder or a device there is refused. The file is replaced as a
+ * whole: readers see the old or the new one (requirement S-6).
+ */
+export const fileManaged = defineModule({
+  name: "file.managed",
+  summary: "Keeps a file's content, mode and owner.",
+  args,
+  step: (given, context) => {
+    const { path, owner, group, makeDirs, backup, validate } = given;
+    const { blob, text, sensitive } = contentOf(given, context);
+    const mode = given.mode ?? (sensitive ? "0600" : undefined);
+    const quick = sensitive ? undefined : quickOwnership(path, "file", { mode, owner, group });
+    return {
+      want: {
+        kind: "file",
+        content: sensitive ? "as wanted" : `sha256:${blob.sha256}`,
+        ...wantOwnership({ mode, owner, group }),
+      },
+      probe: sh`${kindOf(path)}
+fact kind "$kind"
+[ "$kind" = file ] || exit 0
+${probeContent(path, blob, sensitive)}
+${probeOwnership(path, { owner, group })}`,
+      guard: sh`${kindOf(path)}
+case $kind in directory | special) refuse FILE_IN_THE_WAY ${`${path} is a folder or a device, not a file`} ;; esac
+${notNixosEtc(path)}`,
+      apply: sh`${parentOf(path, makeDirs)}
+${validate === undefined ? sh`` : validation(path, validate, blob)}
+${backup ? sh`if [ -f ${path} ]; then backup=$(backup_file ${path}) && note "kept the old file as $backup" || exit 1; fi` : sh``}
+put_file ${blob} ${path} ${mode ?? "-"} ${owner ?? "-"} ${group ?? "-"}`,
+      ...(quick ? { quick: [...quick, { kind: "sha256", path, sha256: blob.sha256 } as const] } : {}),
+      ...(text === undefined ? {} : { show: sh`[ ! -f ${path} ] || cat <${path}`, shown: text }),
+      ...(sensitive ? { sensitive } : {}),
+      ...(validate === undefined ? ({ quiet: true } as const) : {}),
+      refusals: ["FILE_IN_THE_WAY", "FILE_INVALID", "FILE_NO_PARENT", "FILE_PARENT_UNSAFE", "NIXOS_MANAGED"],
+    };
+  },
+});
+
+/** The wanted bytes, and their text where a diff may show it. */
+function contentOf(given: Args, context: StepContext): { blob: Blob; text?: string; sensitive: boolean } {
+  const sensitive =
+    given.sensitive ||
+    context.sensitive === true ||
+    [given.content, given.base64].some((value) => value instanceof Secret);
+  if (given.source !== undefined) {
+    const blob = context.readFile(given.source);
+    return { blob: sensitive ? new Blob({ ...blob, sensitive }) : blob, sensitive };
+  }
+  const bytes = bytesOf(given, context);
+  const blob = blobOf(bytes, { sensitive });
+  const isText = bytes.length <= 65_536 && !bytes.includes(0);
+  return sensitive || !isText ? { blob, sensitive } : { blob, sensitive, text: bytes.toString("utf8") };
+}
+
+function bytesOf({ content, template, vars, base64 }: Args, context: StepContext): Buffer {
+  if (template !== undefined) return Buffer.from(context.renderTemplate(template, vars));
+  if (base64 !== undefined) return Buffer.from(reveal(base64), "base64");
+  return Buffer.from(reveal(content ?? ""));
+}
+
+function reveal(text: string | Secret): string {
+  return text instanceof Secret ? text.reveal() : text;
+}
+
+/** The hash of secret bytes is as good as the bytes to who can guess them, so it travels as a secret too. */
+function probeContent(path: string, { sha256 }: Blob, sensitive: boolean): Sh {
+  const found = sh`sum=$(sha256sum <${path}) || exit 1
+sum=\${sum%% *}`;
+  return sensitive
+    ? sh`${found}
+if [ "$sum" = ${secret(sha256)} ]; then fact content "as wanted"; else fact content different; fi`
+    : sh`${found}
+fact content "sha256:$sum"`;
+}
+
+/** The new file under its own name in a private folder, as some validators look at names. */
+function validation(path: string, command: string, blob: Blob): Sh {
+  const name = path.slice(path.lastIndexOf("/") + 1);
+  return sh`mkdir -p "$K_TMP/new" && cat <${blob} >"$K_TMP/new/"${name} || exit 1
+said=$(sh -c ${command.replaceAll("%s", '"$1"')} validate "$K_TMP/new/"${name} 2>&1 </dev/null) ||
+  refuse FILE_INVALID ${`the new ${path} does not pass: ${command}`}"$K_NL$said"`;
+}

@@ -1,0 +1,49 @@
+import { z } from "zod";
+import { defineModule } from "../module/define.ts";
+import { AccountId, AccountName, accountLine } from "../module/fragments/accounts.ts";
+import { sh } from "../module/sh.ts";
+
+/**
+ * ```yaml
+ * group.managed: { name: kcore, system: true }
+ * ```
+ * Looks at /etc/group, not at groups that a directory service adds. Uses groupadd, groupmod and groupdel, or BusyBox's
+ * addgroup and delgroup; a group's number can be changed only by groupmod.
+ */
+export const groupManaged = defineModule({
+  name: "group.managed",
+  summary: "Keeps a group of the node.",
+  args: z
+    .strictObject({
+      name: AccountName.describe("The group."),
+      gid: AccountId.optional().describe("Its number; else the next free one."),
+      system: z.boolean().default(false).describe("Take the number from the range for system groups, when made anew."),
+      state: z.enum(["present", "absent"]).default("present").describe("Whether the group shall be there."),
+    })
+    .refine(({ name, state }) => state === "present" || name !== "root", "root is never removed"),
+  step: ({ name, gid, system, state }) => {
+    const number = gid === undefined ? sh`` : sh`-g ${gid}`;
+    return {
+      want: { state, ...(gid === undefined || state === "absent" ? {} : { gid: String(gid) }) },
+      probe: sh`${accountLine("/etc/group", name)}
+if [ -z "$line" ]; then fact state absent; else
+  fact state present
+  rest=\${line#*:*:}
+  fact gid "\${rest%%:*}"
+fi`,
+      apply:
+        state === "absent"
+          ? sh`if have groupdel; then groupdel ${name}
+elif have delgroup; then delgroup ${name}
+else refuse TOOL_MISSING "groupdel is not there (package passwd)"; fi`
+          : sh`${accountLine("/etc/group", name)}
+if [ -z "$line" ]; then
+  if have groupadd; then groupadd ${system ? sh`-r` : sh``} ${number} ${name}
+  elif have addgroup; then addgroup ${system ? sh`-S` : sh``} ${number} ${name}
+  else refuse TOOL_MISSING "neither groupadd nor addgroup is there (package passwd)"; fi
+elif have groupmod; then groupmod ${number} ${name}
+else refuse TOOL_MISSING "a group's number can be changed only by groupmod (package passwd)"; fi`,
+      refusals: ["TOOL_MISSING"],
+    };
+  },
+});

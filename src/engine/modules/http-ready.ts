@@ -1,0 +1,63 @@
+import { z } from "zod";
+import { defineModule } from "../module/define.ts";
+import { AbsolutePath, Duration } from "../module/fields.ts";
+import { httpFunction } from "../module/fragments/http.ts";
+import { sh } from "../module/sh.ts";
+
+const Status = z.number().int().min(100).max(599);
+
+const Url = z
+  .string()
+  .regex(
+    /^https?:\/\/(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]+)(:\d{1,5})?(\/[!-~]*)?$/,
+    "must be a URL: http(s)://host[:port][/path]",
+  );
+
+/**
+ * ```yaml
+ * http.ready: { url: "http://127.0.0.1:8080/healthz", status: [200], contains: ok }
+ * ```
+ * Asks from the node, with curl, GNU wget, BusyBox wget or (for http) bash, whichever is there. A private CA needs curl or
+ * GNU wget, a client certificate curl. Redirects are not followed. It is tried for a minute unless the step has `retry`.
+ */
+export const httpReady = defineModule({
+  name: "http.ready",
+  summary: "Waits until a URL answers as it should, as seen from the node.",
+  args: z
+    .strictObject({
+      url: Url.describe("What to ask for."),
+      status: z
+        .union([Status.transform((status) => [status]), z.array(Status).min(1)])
+        .default([200])
+        .describe("The status, or each that will do."),
+      contains: z.string().min(1).optional().describe("A text that the answer must hold, in one line."),
+      insecure: z.boolean().default(false).describe("Accept any certificate."),
+      caFile: AbsolutePath.optional().describe("The CA to trust, a file on the node."),
+      certFile: AbsolutePath.optional().describe("A client certificate, a file on the node."),
+      keyFile: AbsolutePath.optional().describe("Its key, a file on the node."),
+      limit: Duration.default(5).describe("How long one attempt may take."),
+    })
+    .refine(
+      ({ certFile, keyFile }) => (certFile === undefined) === (keyFile === undefined),
+      "certFile and keyFile need each other",
+    ),
+  step: ({ url, status, contains, ...request }) => {
+    const good = status.join(" or ");
+    return {
+      want: { status: good, ...(contains === undefined ? {} : { contains }) },
+      probe: sh`${httpFunction(url, request)}
+http
+case ${` ${status.join(" ")} `} in *" $status "*) status=${good} ;; esac
+fact status "$status"
+${
+  contains === undefined
+    ? sh``
+    : sh`if grep -qF -e ${contains} "$K_TMP/body" 2>/dev/null; then fact contains ${contains}
+else fact contains "not in: $(head -c 200 "$K_TMP/body" 2>/dev/null | tr -d '\000')"; fi`
+}`,
+      retry: { attempts: 31, interval: 2 },
+      timeout: 120 + 31 * request.limit,
+      refusals: ["TOOL_MISSING"],
+    };
+  },
+});

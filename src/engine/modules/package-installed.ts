@@ -1,0 +1,69 @@
+import { z } from "zod";
+import { defineModule } from "../module/define.ts";
+import { Duration } from "../module/fields.ts";
+import { apk, apt, dnf, type PackageManager, type Packages } from "../module/fragments/packages.ts";
+import { sh, type Sh } from "../module/sh.ts";
+
+const PackageName = z
+  .string()
+  .max(200)
+  .regex(
+    /^[A-Za-z0-9][A-Za-z0-9.+_-]*(:[a-z0-9-]+)?(=[A-Za-z0-9.+~:_-]+)?$/,
+    "must be a package's name, or name=version",
+  );
+
+/**
+ * ```yaml
+ * package.installed: { names: [gdisk, xfsprogs], updateCache: true }
+ * ```
+ * All names go through the package manager in one transaction: apt, apk or dnf, whichever the node has. Configuration files
+ * that were changed on the node are kept, nothing asks. A lock held by another program is waited for and never removed; an
+ * interrupted dpkg is refused (F-20). Names must be real packages, not virtual ones.
+ */
+export const packageInstalled = defineModule({
+  name: "package.installed",
+  summary: "Keeps packages installed, at their latest version, or away.",
+  args: z
+    .strictObject({
+      names: z
+        .union([PackageName.transform((name) => [name]), z.array(PackageName).min(1)])
+        .describe("One or more packages; name=version pins a version (apt, apk)."),
+      state: z.enum(["present", "latest", "absent"]).default("present").describe("What shall hold for all of them."),
+      updateCache: z.boolean().default(false).describe("Fetch the lists of packages before a change."),
+      recommends: z.boolean().default(false).describe("Install what apt only recommends, too."),
+      purge: z.boolean().default(false).describe("With state: absent, remove configuration files too (apt)."),
+      lockTimeout: Duration.default(300).describe("How long to wait for the package manager's lock."),
+    })
+    .refine(({ names, state }) => state === "present" || names.every((name) => !name.includes("=")), {
+      message: "a version can only be pinned with state: present",
+      path: ["names"],
+    }),
+  step: (args) => {
+    const packages: Packages = { ...args, names: [...new Set(args.names)].map(splitVersion) };
+    const good = ({ version }: { version?: string }) =>
+      args.state === "absent" ? "absent" : args.state === "latest" ? "latest" : (version ?? "installed");
+    return {
+      want: Object.fromEntries(packages.names.map((one) => [one.name, good(one)])),
+      probe: choose((manager) => manager.probe(packages)),
+      guard: choose((manager) => manager.guard(packages)),
+      apply: choose((manager) => manager.apply(packages)),
+      timeout: 1200 + args.lockTimeout,
+      refusals: ["PACKAGE_INTERRUPTED", "PACKAGE_LOCKED", "PACKAGE_NEEDED", "TOOL_MISSING"],
+    };
+  },
+});
+
+function splitVersion(text: string): { name: string; version?: string } {
+  const at = text.indexOf("=");
+  return at < 0 ? { name: text } : { name: text.slice(0, at), version: text.slice(at + 1) };
+}
+
+function choose(text: (manager: PackageManager) => Sh): Sh {
+  return sh`if have apt-get; then
+${text(apt)}
+elif have apk; then
+${text(apk)}
+elif have dnf; then
+${text(dnf)}
+else refuse TOOL_MISSING "neither apt-get, apk nor dnf is there; on NixOS packages belong into the node's flake"; fi`;
+}

@@ -1,0 +1,43 @@
+import { z } from "zod";
+import { defineModule } from "../module/define.ts";
+import { listening, tcpFunction } from "../module/fragments/ports.ts";
+import { sh } from "../module/sh.ts";
+
+const HostName = z.string().regex(/^[A-Za-z0-9_.:][A-Za-z0-9_.:-]{0,252}$/, "must be a host name or an address");
+
+/**
+ * ```yaml
+ * port.open: { port: 9090 }
+ * ```
+ * For this node's own loopback it reads the kernel's tables and needs no program; for other hosts it connects from the node
+ * by nc or bash, whichever is there. It is tried for a minute unless the step has `retry`.
+ */
+export const portOpen = defineModule({
+  name: "port.open",
+  summary: "Waits until a TCP port accepts connections, as seen from the node.",
+  args: z.strictObject({
+    port: z.number().int().min(1).max(65_535).describe("The TCP port."),
+    host: HostName.default("127.0.0.1").describe("The host, as the node sees it."),
+    state: z.enum(["open", "closed"]).default("open").describe("What to wait for."),
+  }),
+  step: ({ port, host, state }) => {
+    const here = ["127.0.0.1", "::1", "localhost"].includes(host);
+    const name = `${host.includes(":") ? `[${host}]` : host}:${port}`;
+    return {
+      want: { [name]: state },
+      probe: here
+        ? sh`${listening(port, { loopback: true })}
+if [ -n "$sockets" ]; then fact ${name} open; else fact ${name} closed; fi`
+        : sh`${tcpFunction}
+tcp ${host} ${port} 5
+case $? in
+  0) fact ${name} open ;;
+  2) refuse TOOL_MISSING "neither nc (package netcat-openbsd) nor bash is there to connect with" ;;
+  *) fact ${name} closed ;;
+esac`,
+      retry: { attempts: 31, interval: 2 },
+      timeout: 240,
+      refusals: ["TOOL_MISSING"],
+    };
+  },
+});

@@ -1,0 +1,38 @@
+import { z } from "zod";
+import { defineModule } from "../module/define.ts";
+import { AbsolutePath, Duration } from "../module/fields.ts";
+import { sh } from "../module/sh.ts";
+
+/**
+ * ```yaml
+ * reboot.done: { ifFile: /run/reboot-required }
+ * ```
+ * In order when the node has booted since the run began, or, with `ifFile`, when that file is not there: a run boots a node
+ * once however many such steps it has. The bastion waits for the new boot and goes on with the steps after this one.
+ */
+export const rebootDone = defineModule({
+  name: "reboot.done",
+  summary: "Boots the node anew, once a run, where it is needed.",
+  args: z
+    .strictObject({
+      ifFile: AbsolutePath.optional().describe("Only when this file is there."),
+      always: z.boolean().default(false).describe("In every run."),
+      timeout: Duration.default(600).describe("How long the node may take to come back."),
+    })
+    .refine(({ ifFile, always }) => (ifFile !== undefined) !== always, "give either ifFile or always: true"),
+  step: ({ ifFile, timeout }) => ({
+    want: { reboot: "done" },
+    probe: sh`IFS= read -r boot </proc/sys/kernel/random/boot_id || exit 1
+if [ "$boot" != "$K_BOOT_ID" ]; then fact reboot done
+${ifFile === undefined ? sh`` : sh`elif [ ! -e ${ifFile} ]; then fact reboot done`}
+else fact reboot needed; fi`,
+    // Detached and a little later, so that the journal tells of it before the node goes down.
+    apply: sh`if [ -d /run/systemd/system ]; then set -- systemctl reboot; else set -- reboot; fi
+have "$1" || refuse TOOL_MISSING "there is no program to reboot with"
+sync
+setsid sh -c 'sleep 1; exec "$@"' reboot "$@" </dev/null >/dev/null 2>&1 3>&- 5>&- &`,
+    ends: "boot",
+    timeout,
+    refusals: ["TOOL_MISSING"],
+  }),
+});

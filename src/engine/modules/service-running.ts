@@ -1,0 +1,63 @@
+import { z } from "zod";
+import { defineModule } from "../module/define.ts";
+import { Duration, UnitName } from "../module/fields.ts";
+import { orRefuse, reloadIfNeeded, staysUp, systemctl, unitProperties } from "../module/fragments/systemd.ts";
+import { sh } from "../module/sh.ts";
+
+/**
+ * ```yaml
+ * service.running: { name: kcore-controller, verifyFor: 5s }
+ * ```
+ * Starts the unit when it is not active, enables it when it is not. With `restartOn` or `onChanges` it is restarted when
+ * what it watches changed; `onChange: reload` reloads it instead where it can. A masked unit is refused unless `unmask`.
+ */
+export const serviceRunning = defineModule({
+  name: "service.running",
+  summary: "Keeps a systemd unit running, and enabled at boot unless told otherwise.",
+  args: z.strictObject({
+    name: UnitName.describe("The unit; .service is understood."),
+    enabled: z
+      .union([z.boolean(), z.literal("keep")])
+      .default(true)
+      .describe("Whether it starts at boot; keep: not managed."),
+    unmask: z.boolean().default(false).describe("Take a mask off it."),
+    verifyFor: Duration.default(0).describe("How long it must stay up after a start or restart."),
+    onChange: z.enum(["restart", "reload"]).default("restart").describe("What a change of what it watches does."),
+  }),
+  step: ({ name, enabled, unmask, verifyFor, onChange }) => ({
+    want: { active: "active", ...(enabled === "keep" ? {} : { enabled: enabled ? "enabled" : "disabled" }) },
+    probe: sh`${unitProperties(name, ["ActiveState", "LoadState", "UnitFileState"])}
+case $LoadState in loaded) ;; *) ActiveState=$LoadState ;; esac
+case $ActiveState in reloading | refreshing) ActiveState=active ;; esac
+# An alias belongs to an enabled unit; a generated one is wired up at every boot.
+case $UnitFileState in alias | generated) UnitFileState=enabled ;; '') UnitFileState=absent ;; esac
+fact active "$ActiveState"
+fact enabled "$UnitFileState"`,
+    guard: unmask
+      ? sh`:`
+      : sh`case $(systemctl show -p UnitFileState -- ${name}) in
+  *=masked*) refuse UNIT_MASKED ${`${name} is masked`} ;;
+esac`,
+    apply: sh`${unmask ? sh`systemctl unmask -- ${name} || exit 1` : sh``}
+${reloadIfNeeded(name)}
+${
+  enabled === "keep"
+    ? sh``
+    : sh`case $(systemctl show -p UnitFileState -- ${name}) in
+  *=static | *=indirect) ${enabled ? sh`refuse UNIT_STATIC ${`${name} has no [Install] section, so it cannot be enabled`}` : sh`:`} ;;
+  *) systemctl ${enabled ? "enable" : "disable"} -- ${name} || exit 1 ;;
+esac`
+}
+if ! systemctl -q is-active -- ${name}; then
+  systemctl -q reset-failed -- ${name} 2>/dev/null
+  systemctl start -- ${name} ${orRefuse(name, "SERVICE_FAILED", `${name} did not start`)}
+  ${staysUp(name, verifyFor)}
+fi`,
+    react: sh`${reloadIfNeeded(name)}
+systemctl ${onChange === "reload" ? "reload-or-restart" : "restart"} -- ${name} ${orRefuse(name, "SERVICE_FAILED", `${name} did not ${onChange}`)}
+${staysUp(name, verifyFor)}`,
+    tools: [systemctl],
+    timeout: 180 + verifyFor,
+    refusals: ["SERVICE_FAILED", "SERVICE_UNSTABLE", "UNIT_MASKED", "UNIT_STATIC"],
+  }),
+});

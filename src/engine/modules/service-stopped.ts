@@ -1,0 +1,47 @@
+import { z } from "zod";
+import { defineModule } from "../module/define.ts";
+import { UnitName } from "../module/fields.ts";
+import { orRefuse, systemctl, unitProperties } from "../module/fragments/systemd.ts";
+import { sh } from "../module/sh.ts";
+
+/**
+ * ```yaml
+ * service.stopped: { name: apt-daily.timer }
+ * ```
+ * A unit that is not there is stopped. A unit that a socket or timer starts again needs a step for that one too; `mask: true`
+ * makes sure that nothing starts it.
+ */
+export const serviceStopped = defineModule({
+  name: "service.stopped",
+  summary: "Keeps a systemd unit stopped, and disabled at boot unless told otherwise.",
+  args: z.strictObject({
+    name: UnitName.describe("The unit; .service is understood."),
+    enabled: z
+      .union([z.boolean(), z.literal("keep")])
+      .default(false)
+      .describe("Whether it starts at boot; keep: not managed."),
+    mask: z.boolean().default(false).describe("Mask it, so that nothing can start it."),
+  }),
+  step: ({ name, enabled, mask }) => {
+    const atBoot = mask ? "masked" : enabled === true ? "enabled" : "disabled";
+    return {
+      want: { active: "inactive", ...(enabled === "keep" && !mask ? {} : { enabled: atBoot }) },
+      probe: sh`${unitProperties(name, ["ActiveState", "UnitFileState"])}
+[ "$ActiveState" != failed ] || ActiveState=inactive
+${
+  atBoot === "disabled"
+    ? sh`# Not there, masked, or without an [Install] section: none of these starts at boot by itself.
+case $UnitFileState in '' | static | indirect | masked*) UnitFileState=disabled ;; esac`
+    : sh`[ "$UnitFileState" != masked-runtime ] || UnitFileState=masked`
+}
+fact active "$ActiveState"
+fact enabled "$UnitFileState"`,
+      apply: sh`${mask || enabled === "keep" ? sh`` : sh`systemctl ${enabled ? "enable" : "disable"} -- ${name} || exit 1`}
+systemctl stop -- ${name} ${orRefuse(name, "SERVICE_FAILED", `${name} did not stop`)}
+${mask ? sh`systemctl mask -- ${name}` : sh``}`,
+      tools: [systemctl],
+      timeout: 180,
+      refusals: ["SERVICE_FAILED"],
+    };
+  },
+});

@@ -1,0 +1,53 @@
+import { z } from "zod";
+import { defineModule } from "../module/define.ts";
+import { AbsolutePath } from "../module/fields.ts";
+import { kindOf, notNixosEtc, parentOf } from "../module/fragments/kind.ts";
+import { sh } from "../module/sh.ts";
+
+/**
+ * ```yaml
+ * symlink.managed: { path: /etc/localtime, target: /usr/share/zoneinfo/UTC }
+ * ```
+ * A link with another target is replaced, in one rename. What is not a link is refused; `force: true` also replaces an
+ * empty file or an empty folder, and never anything that holds something.
+ */
+export const symlinkManaged = defineModule({
+  name: "symlink.managed",
+  summary: "Keeps a symbolic link with its target.",
+  args: z.strictObject({
+    path: AbsolutePath.describe("The link on the node."),
+    target: z
+      .string()
+      .min(1)
+      .max(4095)
+      .refine((target) => !/[\0\n]/.test(target), "must not hold a NUL or a line break")
+      .describe("What it points to, as it shall be written: absolute, or relative to the link's folder."),
+    force: z.boolean().default(false).describe("Replace an empty file or an empty folder too."),
+    makeDirs: z.boolean().default(false).describe("Make the folders above it when they are not there."),
+  }),
+  step: ({ path, target, force, makeDirs }) => ({
+    want: { kind: "symlink", target },
+    quick: [{ kind: "symlink", path, target }],
+    probe: sh`${kindOf(path)}
+fact kind "$kind"
+[ "$kind" != symlink ] || fact target "$(readlink -- ${path})"`,
+    guard: sh`${kindOf(path)}
+${notNixosEtc(path)}
+case $kind in
+  absent | symlink) exit 0 ;;
+  file) [ -s ${path} ] || ${force ? sh`exit 0` : sh`refuse FILE_IN_THE_WAY ${`${path} is an empty file, not a link (force: true replaces it)`}`} ;;
+  directory) [ -n "$(ls -A ${path})" ] || ${force ? sh`exit 0` : sh`refuse FILE_IN_THE_WAY ${`${path} is an empty folder, not a link (force: true replaces it)`}`} ;;
+esac
+refuse FILE_IN_THE_WAY ${`${path} is no link and holds something; it is not replaced`}`,
+    apply: sh`${parentOf(path, makeDirs)}
+safe_parents ${path}
+if [ -d ${path} ] && [ ! -L ${path} ]; then rmdir -- ${path} || exit 1; fi
+aside=$(mktemp -d "$(dirname ${path})/.kcore.XXXXXX") || exit 1
+ln -s -- ${target} "$aside/link" && mv -fT "$aside/link" ${path}
+status=$?
+rm -rf "$aside"
+exit $status`,
+    quiet: true,
+    refusals: ["FILE_IN_THE_WAY", "FILE_NO_PARENT", "FILE_PARENT_UNSAFE", "NIXOS_MANAGED"],
+  }),
+});

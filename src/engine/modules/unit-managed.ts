@@ -1,0 +1,111 @@
+import { z } from "zod";
+import { blobOf, type Blob } from "../module/blob.ts";
+import { defineModule } from "../module/define.ts";
+import { UnitName } from "../module/fields.ts";
+import { kindOf, notNixosEtc } from "../module/fragments/kind.ts";
+import { probeOwnership, wantOwnership } from "../module/fragments/ownership.ts";
+import { systemctl, unitProperties } from "../module/fragments/systemd.ts";
+import { sh, type Sh } from "../module/sh.ts";
+
+const args = z
+  .strictObject({
+    name: UnitName.describe("The unit; .service is understood."),
+    content: z.string().optional().describe("The unit's text."),
+    template: z.string().optional().describe("A template under templates/ that makes the text."),
+    vars: z.record(z.string(), z.unknown()).optional().describe("More names for the template."),
+    dropin: z
+      .string()
+      .regex(/^[A-Za-z0-9_@.-]+$/, "must be a plain file name such as 10-limits")
+      .optional()
+      .describe("Write a drop-in of this name beside the unit instead of the unit."),
+    enabled: z.boolean().optional().describe("Whether it starts at boot; else not managed."),
+    verify: z.boolean().default(true).describe("Let systemd-analyze check the text first."),
+    state: z.enum(["present", "absent"]).default("present").describe("Whether the file shall be there."),
+  })
+  .refine(
+    ({ content, template, state }) =>
+      [content, template].filter((given) => given !== undefined).length === (state === "present" ? 1 : 0),
+    "give one of content and template (neither with state: absent)",
+  )
+  .refine(({ vars, template }) => vars === undefined || template !== undefined, "vars are for a template");
+
+const ownership = { mode: "0644", owner: "root", group: "root" };
+
+/**
+ * ```yaml
+ * unit.managed:
+ *   name: demo
+ *   content: |
+ *     [Unit]
+ *     Description=A demonstration
+ *     [Service]
+ *     ExecStart=/bin/sleep infinity
+ *     [Install]
+ *     WantedBy=multi-user.target
+ * ```
+ * Writes /etc/systemd/system/NAME, or a drop-in NAME.d/DROPIN.conf, 0644 and root's, and makes systemd read it. It does not
+ * start or restart anything: that is `service.running` with `restartOn`. Programs named in the unit need not be there yet.
+ */
+export const unitManaged = defineModule({
+  name: "unit.managed",
+  summary: "Keeps a systemd unit file or drop-in.",
+  args,
+  step: (given, context) => {
+    const { name, content, template, vars, dropin, enabled, verify, state } = given;
+    const folder = "/etc/systemd/system";
+    const path =
+      dropin === undefined ? `${folder}/${name}` : `${folder}/${name}.d/${dropin.replace(/\.conf$/, "")}.conf`;
+    const look = sh`${unitProperties(name, ["NeedDaemonReload", "UnitFileState"])}
+fact reload "$NeedDaemonReload"
+fact enabled "\${UnitFileState:-absent}"`;
+    const atBoot = enabled === undefined ? {} : { enabled: enabled ? "enabled" : "disabled" };
+    const setBoot = enabled === undefined ? sh`` : sh`systemctl ${enabled ? "enable" : "disable"} -- ${name} || exit 1`;
+    const common = { tools: [systemctl], guard: notNixosEtc(path), timeout: 120 } as const;
+    if (state === "absent")
+      return {
+        ...common,
+        want: { kind: "absent", reload: "no" },
+        probe: sh`${look}
+${kindOf(path)}
+fact kind "$kind"`,
+        apply: sh`${dropin === undefined ? sh`[ ! -e ${path} ] || systemctl disable -- ${name} || exit 1` : sh``}
+rm -f -- ${path} && systemctl daemon-reload`,
+        refusals: ["NIXOS_MANAGED"],
+      };
+    const text = template === undefined ? (content ?? "") : context.renderTemplate(template, vars);
+    const blob = blobOf(text);
+    return {
+      ...common,
+      want: { kind: "file", content: `sha256:${blob.sha256}`, ...wantOwnership(ownership), reload: "no", ...atBoot },
+      probe: sh`${look}
+${kindOf(path)}
+fact kind "$kind"
+[ "$kind" = file ] || exit 0
+sum=$(sha256sum <${path}) || exit 1
+fact content "sha256:\${sum%% *}"
+${probeOwnership(path, ownership)}`,
+      apply: sh`${verify ? verification(name, dropin, blob) : sh``}
+mkdir -p "$(dirname ${path})" && put_file ${blob} ${path} 0644 root root && systemctl daemon-reload || exit 1
+${setBoot}`,
+      show: sh`[ ! -f ${path} ] || cat <${path}`,
+      shown: text,
+      refusals: ["FILE_PARENT_UNSAFE", "NIXOS_MANAGED", "UNIT_INVALID"],
+    };
+  },
+});
+
+/** systemd-analyze reads the new text under its own name, a drop-in together with the unit it belongs to. */
+function verification(name: string, dropin: string | undefined, blob: Blob): Sh {
+  const place =
+    dropin === undefined
+      ? sh`cat <${blob} >"$unit" || exit 1`
+      : sh`base=$(systemctl show -p FragmentPath -- ${name}) && base=\${base#*=}
+if [ -f "$base" ]; then cat <"$base" >"$unit"; else printf '[Service]\nExecStart=/bin/true\n' >"$unit"; fi
+mkdir -p "$unit.d" && cat <${blob} >"$unit.d/new.conf" || exit 1`;
+  return sh`mkdir -p "$K_TMP/verify" && unit=$K_TMP/verify/${name} || exit 1
+${place}
+if have systemd-analyze; then
+  said=$(systemd-analyze verify --man=no --recursive-errors=no "$unit" 2>&1 | grep -v 'is not executable: No such file')
+  [ -z "$said" ] || refuse UNIT_INVALID ${`systemd does not accept the text of ${name}`}"$K_NL$said"
+fi`;
+}

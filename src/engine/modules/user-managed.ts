@@ -1,0 +1,161 @@
+import { z } from "zod";
+import { defineModule, type Facts } from "../module/define.ts";
+import { AbsolutePath, UserName } from "../module/fields.ts";
+import { AccountId, AccountName, accountLine } from "../module/fragments/accounts.ts";
+import { Secret } from "../module/secret.ts";
+import { sh, type Sh } from "../module/sh.ts";
+
+const OneLine = z.string().regex(/^[^:\n\0]*$/, "must not hold a colon or a line break");
+
+const args = z
+  .strictObject({
+    name: AccountName.describe("The user."),
+    uid: AccountId.optional().describe("Its number; else the next free one."),
+    group: UserName.optional().describe("Its primary group; else, for a new user, one of the same name."),
+    groups: z.array(AccountName).optional().describe("Supplementary groups."),
+    append: z.boolean().default(true).describe("Keep supplementary groups that are not named; false: exactly these."),
+    shell: AbsolutePath.optional().describe("Login shell."),
+    home: AbsolutePath.optional().describe("Home folder; an existing one is not moved."),
+    createHome: z.boolean().default(false).describe("Make the home folder of a new user."),
+    system: z.boolean().default(false).describe("Take the number from the range for system users, when made anew."),
+    comment: OneLine.optional().describe("Full name or purpose (GECOS)."),
+    password: z.instanceof(Secret).optional().describe("Password hash as in /etc/shadow; a secret of the roster."),
+    lock: z.boolean().optional().describe("Whether login by password is locked."),
+    state: z.enum(["present", "absent"]).default("present").describe("Whether the user shall be there."),
+    removeHome: z.boolean().default(false).describe("With state: absent, remove home and mail too."),
+  })
+  .refine(({ name, state }) => state === "present" || name !== "root", "root is never removed")
+  .refine(({ name, uid }) => name !== "root" || uid === undefined || uid === 0, "root's number is 0");
+
+type Args = z.output<typeof args>;
+
+/**
+ * ```yaml
+ * user.managed: { name: kcore, system: true, shell: /usr/sbin/nologin, home: /var/lib/kcore, groups: [adm] }
+ * ```
+ * Looks at /etc/passwd, not at users that a directory service adds. Uses useradd, usermod and userdel; where only BusyBox's
+ * adduser and addgroup are there, it makes and removes users and memberships, and refuses other changes.
+ */
+export const userManaged = defineModule({
+  name: "user.managed",
+  summary: "Keeps a user of the node.",
+  args,
+  step: (given) => ({
+    want: wantOf(given),
+    probe: probeOf(given),
+    apply: given.state === "absent" ? remove(given) : create(given),
+    refusals: ["TOOL_MISSING"],
+  }),
+});
+
+function wantOf({ state, uid, group, groups, append, shell, home, comment, password, lock }: Args): Facts {
+  if (state === "absent") return { state };
+  return {
+    state,
+    ...(uid === undefined ? {} : { uid: String(uid) }),
+    ...(group === undefined ? {} : { group }),
+    ...(groups === undefined ? {} : { groups: sorted(groups, append) }),
+    ...(shell === undefined ? {} : { shell }),
+    ...(home === undefined ? {} : { home }),
+    ...(comment === undefined ? {} : { comment }),
+    ...(password === undefined ? {} : { password: "as wanted" }),
+    ...(lock === undefined ? {} : { login: lock ? "locked" : "open" }),
+  };
+}
+
+function sorted(groups: readonly string[], append: boolean): string {
+  return [...new Set(groups)].sort().join(" ") || (append ? "" : "none");
+}
+
+function probeOf({ name, group, groups = [], append, password, lock }: Args): Sh {
+  const wanted = ` ${groups.join(" ")} `;
+  return sh`${accountLine("/etc/passwd", name)}
+[ -n "$line" ] || { fact state absent; exit 0; }
+fact state present
+IFS=: read -r _ _ uid gid comment home shell <<END
+$line
+END
+fact uid "$uid"; fact home "$home"; fact shell "$shell"; fact comment "$comment"
+# Groups: the primary one by its number, the others by their lists of members, sorted.
+primary=$gid
+groups=$(while IFS=: read -r group _ gid members; do
+  case ,$members, in *${`,${name},`}*) ${append ? sh`case ${wanted} in *" $group "*) echo "$group" ;; esac` : sh`echo "$group"`} ;; esac
+  [ "$gid" != "$primary" ] || ${typeof group === "string" && /^\d+$/.test(group) ? sh`fact group "$gid"` : sh`fact group "$group"`}
+done </etc/group | sort | tr '\n' ' ')
+groups=\${groups% }
+fact groups "\${groups:-${append ? "" : "none"}}"
+${password === undefined && lock === undefined ? sh`` : probeShadow(name, password, lock)}`;
+}
+
+function probeShadow(name: string, password: Secret | undefined, lock: boolean | undefined): Sh {
+  return sh`${accountLine("/etc/shadow", name)}
+rest=\${line#*:}
+hash=\${rest%%:*}
+${password === undefined ? sh`` : sh`if [ "\${hash#!}" = ${password} ]; then fact password "as wanted"; else fact password different; fi`}
+case $hash in
+  ! | !!) fact login ${lock === true ? "locked" : "open"} ;; # no password at all: nothing to unlock
+  !*) fact login locked ;;
+  *) fact login open ;;
+esac`;
+}
+
+function remove({ name, removeHome }: Args): Sh {
+  return sh`if have userdel; then userdel ${removeHome ? sh`-r` : sh``} ${name}
+elif have deluser; then deluser ${removeHome ? sh`--remove-home` : sh``} ${name}
+else refuse TOOL_MISSING "userdel is not there (package passwd)"; fi`;
+}
+
+function create(given: Args): Sh {
+  const { name, uid, group, groups = [], append, shell, home, createHome, system, comment, password, lock } = given;
+  const common = [...(uid === undefined ? [] : ["-u", uid]), ...(shell === undefined ? [] : ["-s", shell])];
+  const add = [
+    ...common,
+    ...(home === undefined ? [] : ["-d", home]),
+    ...(comment === undefined ? [] : ["-c", comment]),
+    ...(groups.length === 0 ? [] : ["-G", groups.join(",")]),
+    ...(system ? ["-r"] : []),
+    createHome ? "-m" : "-M",
+  ];
+  const change = [
+    ...common,
+    ...(home === undefined ? [] : ["-d", home]),
+    ...(comment === undefined ? [] : ["-c", comment]),
+    ...(group === undefined ? [] : ["-g", group]),
+    ...(groups.length === 0 && append ? [] : [append ? "-aG" : "-G", groups.join(",")]),
+  ];
+  const busybox = [
+    ...common,
+    ...(home === undefined ? [] : ["-h", home]),
+    ...(comment === undefined ? [] : ["-g", comment]),
+    ...(system ? ["-S"] : []),
+    ...(createHome ? [] : ["-H"]),
+    "-D",
+  ];
+  return sh`${accountLine("/etc/passwd", name)}
+user=$line
+${
+  group === undefined
+    ? sh`${accountLine("/etc/group", name)}
+# A group of the user's name may be there already; useradd would refuse it.
+if [ -n "$line" ]; then set -- -g ${name}; else set -- -U; fi`
+    : sh`set -- -g ${group}`
+}
+if [ -z "$user" ] && have useradd; then useradd ${add} "$@" ${name} || exit 1
+elif [ -z "$user" ] && have adduser; then
+  [ "$1" != -U ] || addgroup ${system ? sh`-S` : sh``} ${name} || exit 1
+  adduser ${busybox} -G ${group ?? name} ${name} || exit 1
+  for extra in ${groups}; do addgroup ${name} "$extra" || exit 1; done
+elif [ -z "$user" ]; then refuse TOOL_MISSING "neither useradd nor adduser is there (package passwd)"
+elif have usermod; then
+  ${change.length === 0 ? sh`:` : sh`usermod ${change} ${name} || exit 1`}
+elif have addgroup; then
+  for extra in ${groups}; do addgroup ${name} "$extra" || exit 1; done
+else refuse TOOL_MISSING "usermod is not there (package passwd)"; fi
+${
+  password === undefined
+    ? sh``
+    : sh`have chpasswd || refuse TOOL_MISSING "chpasswd is not there (package passwd)"
+printf '%s:%s\n' ${name} ${password} | chpasswd -e || exit 1`
+}
+${lock === undefined ? sh`` : sh`usermod ${lock ? "-L" : "-U"} ${name} || exit 1`}`;
+}

@@ -1,0 +1,49 @@
+import { z } from "zod";
+import { defineModule } from "../module/define.ts";
+import { AbsolutePath, UnitName } from "../module/fields.ts";
+import { Visible } from "../module/fragments/process.ts";
+import { sh } from "../module/sh.ts";
+
+/**
+ * ```yaml
+ * wait.for: { path: /run/kcore/ready }
+ * ```
+ * It is tried for a minute unless the step has `retry`; in a dry run once. For ports and URLs see `port.open` and
+ * `http.ready`.
+ */
+export const waitFor = defineModule({
+  name: "wait.for",
+  summary: "Waits for a path, the absence of one, a command's success or an active unit.",
+  args: z
+    .strictObject({
+      path: AbsolutePath.optional().describe("A path that shall be there."),
+      absent: AbsolutePath.optional().describe("A path that shall not be there."),
+      command: Visible.min(1).optional().describe("A command line for /bin/sh that shall end with 0."),
+      unit: UnitName.optional().describe("A systemd unit that shall be active."),
+    })
+    .refine((given) => Object.keys(given).length === 1, "give exactly one of path, absent, command, unit"),
+  step: ({ path, absent, command, unit }) => {
+    const wait = { retry: { attempts: 31, interval: 2 }, timeout: 300 } as const;
+    if (path !== undefined || absent !== undefined) {
+      const at = path ?? absent ?? "";
+      return {
+        ...wait,
+        want: { [at]: path === undefined ? "absent" : "there" },
+        probe: sh`if [ -e ${at} ] || [ -L ${at} ]; then fact ${at} there; else fact ${at} absent; fi`,
+      };
+    }
+    if (unit !== undefined)
+      return {
+        ...wait,
+        want: { [unit]: "active" },
+        probe: sh`state=$(systemctl show -p ActiveState -- ${unit}) && fact ${unit} "\${state#*=}"`,
+        tools: [{ command: "systemctl", package: "systemd" }],
+      };
+    return {
+      ...wait,
+      want: { "exit code": "0" },
+      probe: sh`sh -c ${command ?? ":"}
+fact "exit code" $?`,
+    };
+  },
+});

@@ -1,0 +1,63 @@
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { expect } from "chai";
+import { parse } from "yaml";
+import { z } from "zod";
+import { registry } from "#engine/modules/registry.ts";
+import { contextOf } from "#support/steps.ts";
+import { listModules, modulesFolder, registryText } from "../../../../scripts/gen-registry.ts";
+
+const root = fileURLToPath(new URL("../../../../", import.meta.url));
+const docs = readFileSync(join(root, "docs/modules.md"), "utf8");
+
+describe("the module registry", () => {
+  it("is what gen:registry makes of the folder", () => {
+    expect(readFileSync(join(modulesFolder, "registry.ts"), "utf8")).to.equal(registryText(listModules()));
+  });
+
+  it("lists modules in docs/modules.md in the order of their names", () => {
+    const rows = [...docs.matchAll(/^\| ([a-z]+\.[a-z]+) \|/gm)].map(([, name]) => name);
+    expect(rows).to.deep.equal([...rows].sort());
+    expect(rows).to.have.members([...registry.keys()]);
+  });
+
+  for (const { name, file } of listModules())
+    describe(name, () => {
+      it("has a test of its own", () => {
+        expect(existsSync(join(root, "test/unit/engine/modules", file.replace(".ts", ".test.ts")))).to.equal(true);
+      });
+
+      it("is named and described alike in its file and in docs/modules.md", async () => {
+        const module = await registry.get(name)?.();
+        expect(module?.name).to.equal(name);
+        const row = docs.split("\n").find((line) => line.startsWith(`| ${name} |`)) ?? "";
+        expect(row).to.contain(module?.summary);
+        const properties = z.toJSONSchema(module?.args ?? z.never(), {
+          io: "input",
+          unrepresentable: "any",
+        }).properties;
+        for (const argument of Object.keys(properties ?? {})) expect(row).to.match(new RegExp(`\`${argument}\``));
+      });
+
+      it("describes every argument", async () => {
+        const module = await registry.get(name)?.();
+        const { properties = {} } = z.toJSONSchema(module?.args ?? z.never(), { io: "input", unrepresentable: "any" });
+        const silent = Object.entries(properties).filter(
+          ([, field]) => (field as { description?: string }).description === undefined,
+        );
+        expect(silent.map(([argument]) => argument)).to.deep.equal([]);
+      });
+
+      it("opens its comment with an example that works", async () => {
+        const text = readFileSync(join(modulesFolder, file), "utf8");
+        const [, commented = ""] = /\/\*\*\n \* ```yaml\n([\s\S]*?) \* ```/.exec(text) ?? [];
+        const example: unknown = parse(commented.replaceAll(/^ \* ?/gm, ""));
+        const [[key, args] = []] = Object.entries(example as Record<string, unknown>);
+        expect(key).to.equal(name);
+        const module = await registry.get(name)?.();
+        const step = module?.step(module.args.parse(args), contextOf());
+        expect(step?.always === true || Object.keys(step?.want ?? {}).length > 0).to.equal(true);
+      });
+    });
+});
