@@ -4,7 +4,7 @@ import { freePort } from "./ports.ts";
 import { makeKey, startServer, type SshServer, type TestUser } from "./ssh-server.ts";
 
 export interface SshdOptions {
-  /** More lines of sshd_config(5), before the usual ones: the first value of a keyword counts. */
+  /** More lines of sshd_config(5); they replace the usual ones. */
   readonly config?: readonly string[];
   readonly users?: readonly TestUser[];
   /** Types of host keys, ssh-keygen's names; the first one is pinned. */
@@ -34,7 +34,9 @@ export async function startSshd({
         publicKeys.push(await makeKey(file, type));
         lines.push(`HostKey ${file}`);
       }
-      lines.push(
+      // Not for every keyword does the first value count (MaxStartups): a given one replaces ours.
+      const given = new Set(config.map((line) => line.split(/\s/)[0]));
+      const usual = [
         "PidFile none",
         "UsePAM no",
         "PasswordAuthentication no",
@@ -43,7 +45,8 @@ export async function startSshd({
         "MaxStartups 100:30:200",
         "LogLevel VERBOSE",
         "PrintMotd no",
-      );
+      ];
+      lines.push(...usual.filter((line) => !given.has(line.split(" ")[0])));
       const file = join(folder, "sshd_config");
       await writeFile(file, `${lines.join("\n")}\n`);
       return { args: ["-D", "-e", "-f", file], hostKey: publicKeys[0] ?? "" };

@@ -1,10 +1,10 @@
 import type { Duplex } from "node:stream";
 import { join } from "node:path";
-import { startDeadline, type Deadline } from "./deadline.ts";
+import { DeadlinePassed, orAborted, startDeadline } from "./deadline.ts";
 import { createNames, type Names } from "./dns.ts";
 import { checkEndpoint } from "./endpoint.ts";
-import type { HostKey, TrustedKeys } from "./host-key.ts";
-import { parseHostKey } from "./host-key.ts";
+import { HostUnreachable, interrupted } from "./failures.ts";
+import { parseHostKey, type HostKey, type TrustedKeys } from "./host-key.ts";
 import type { Connect, ConnectOptions, Endpoint } from "./host.ts";
 import type { Identities } from "./identity.ts";
 import { createJumps } from "./jumps.ts";
@@ -19,6 +19,8 @@ export interface TransportOptions {
   /** Believed about hosts that the roster pins no key of; `~/.ssh/known_hosts` and `/etc/ssh/ssh_known_hosts`. */
   readonly knownHostsFiles?: readonly string[];
   readonly names?: Names;
+  /** Milliseconds without a sign of life after which a connection counts as lost; 15,000. */
+  readonly silence?: number;
 }
 
 /** Opens connections, and remembers for one run what they share: names, decrypted keys, jump hosts. */
@@ -53,40 +55,50 @@ export function createTransport(options: TransportOptions): Transport {
     identities ??= import("./identity.ts").then(({ createIdentities }) => createIdentities(options));
     return identities;
   };
-  const dial = async (endpoint: Endpoint, { signal }: Deadline): Promise<Duplex> => {
+  const dial = async (endpoint: Endpoint, signal: AbortSignal): Promise<Duplex> => {
     const hop = endpoint.jump.at(-1);
     if (hop) return jumps.dial({ ...hop, jump: endpoint.jump.slice(0, -1) }, endpoint, signal);
-    const addresses = await names.resolve(endpoint.address);
+    const addresses = await orAborted(names.resolve(endpoint.address), signal);
     return openSocket({ name: endpoint.name, port: endpoint.port, addresses }, signal);
   };
+  const within = async <T>(
+    { name }: Endpoint,
+    { signal: caller, timeout = defaultTimeout }: ConnectOptions,
+    work: (signal: AbortSignal) => Promise<T>,
+  ): Promise<T> => {
+    const deadline = startDeadline(timeout, caller);
+    try {
+      return await work(deadline.signal);
+    } catch (error) {
+      if (error instanceof DeadlinePassed)
+        throw new HostUnreachable("timeout", { message: `${name} was not reached: ${error.message}` }, error);
+      if (deadline.signal.aborted && error === deadline.signal.reason)
+        throw interrupted(`connecting to ${name}`, error);
+      throw error;
+    } finally {
+      deadline.release();
+    }
+  };
 
-  const connect: Connect = async (endpoint, { signal, timeout = defaultTimeout } = {}) => {
+  const connect: Connect = async (endpoint, given = {}) => {
     checkEndpoint(endpoint);
     if (endpoint.transport === "local") return (await import("./local.ts")).openLocal(endpoint.name);
     // Before the clock starts: a passphrase may have to be typed.
     const [trusted, keys] = await Promise.all([trustedKeys(endpoint), (await findIdentities()).find(endpoint)]);
     const { openSsh } = await import("./ssh2.ts");
-    const deadline = startDeadline(timeout, signal);
-    try {
-      const socket = await dial(endpoint, deadline);
-      return await openSsh({ endpoint, socket, trusted, identities: keys, signal: deadline.signal });
-    } finally {
-      deadline.release();
-    }
+    return within(endpoint, given, async (signal) => {
+      const socket = await dial(endpoint, signal);
+      return openSsh({ endpoint, socket, trusted, identities: keys, silence: options.silence ?? 15_000, signal });
+    });
   };
   const jumps = createJumps(connect);
 
   return {
     connect,
-    async scanHostKey(endpoint, { signal, timeout = defaultTimeout } = {}) {
+    async scanHostKey(endpoint, given = {}) {
       checkEndpoint(endpoint);
       const { scanHostKey } = await import("./scan.ts");
-      const deadline = startDeadline(timeout, signal);
-      try {
-        return await scanHostKey(endpoint, await dial(endpoint, deadline), deadline.signal);
-      } finally {
-        deadline.release();
-      }
+      return within(endpoint, given, async (signal) => scanHostKey(endpoint, await dial(endpoint, signal), signal));
     },
     close: () => jumps.close(),
   };

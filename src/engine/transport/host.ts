@@ -36,6 +36,7 @@ export interface Host {
   readonly fingerprint: string;
   /**
    * Starts a command given to the user's login shell. Only constant texts of ours: values travel on stdin.
+   * When it rejects with HOST_UNREACHABLE the command may have run: the answer was lost, not the request.
    * @throws KcoreError CHANNEL_REFUSED when the server allows no more channels (MaxSessions).
    */
   exec(command: string, options?: ExecOptions): Promise<Channel>;

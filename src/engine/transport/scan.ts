@@ -13,6 +13,7 @@ import { safeAlgorithms } from "./ssh-algorithms.ts";
 export async function scanHostKey({ name, user }: Endpoint, socket: Duplex, signal: AbortSignal): Promise<HostKey> {
   const client = new ssh2.Client();
   const { promise, resolve, reject } = Promise.withResolvers<HostKey>();
+  promise.catch(() => undefined);
   const onAbort = () => reject(signal.reason as Error);
   signal.addEventListener("abort", onAbort, { once: true });
   if (signal.aborted) onAbort();

@@ -1,5 +1,4 @@
-import { connect, type Socket } from "node:net";
-import { isIPv6 } from "node:net";
+import { connect, isIPv6, type Socket } from "node:net";
 import { DeadlinePassed } from "./deadline.ts";
 import { HostUnreachable, interrupted, textOf } from "./failures.ts";
 
@@ -13,11 +12,11 @@ export interface Target {
 
 /**
  * Opens a TCP connection without Nagle's delay, which ssh2 would leave on: 42 ms per exchange.
- * @throws KcoreError HOST_UNREACHABLE; INTERRUPTED when the caller called it off.
+ * @throws KcoreError HOST_UNREACHABLE; INTERRUPTED when the caller called it off; the signal's reason if it had fired.
  */
 export async function openSocket({ name, port, addresses }: Target, signal: AbortSignal): Promise<Socket> {
   const where = `${addresses[0] ?? "?"} port ${port}`;
-  if (signal.aborted) throw unreachable(name, where, signal.reason);
+  signal.throwIfAborted();
   const socket = connect({
     host: addresses[0] ?? "",
     port,
@@ -42,6 +41,8 @@ export async function openSocket({ name, port, addresses }: Target, signal: Abor
   } catch (error) {
     socket.on("error", () => undefined);
     socket.destroy();
+    if (signal.aborted && error === signal.reason && !(error instanceof DeadlinePassed))
+      throw interrupted(`connecting to ${name}`, error);
     throw unreachable(name, where, error);
   }
 }
@@ -64,8 +65,7 @@ function unreachable(name: string, where: string, cause: unknown): Error {
       cause,
     );
   }
-  const code = codeOf(cause);
-  if (code === undefined) return interrupted(`connecting to ${name}`, cause);
+  const code = codeOf(cause) ?? "";
   const hint = hints[code];
   return new HostUnreachable(
     code === "ECONNREFUSED" ? "refused" : code === "EMFILE" ? "busy" : code === "ETIMEDOUT" ? "timeout" : "lost",
@@ -78,5 +78,5 @@ function unreachable(name: string, where: string, cause: unknown): Error {
 function codeOf(error: unknown): string | undefined {
   if (error instanceof AggregateError) return codeOf(error.errors[0]);
   const code = (error as NodeJS.ErrnoException | undefined)?.code;
-  return typeof code === "string" && code !== "ABORT_ERR" ? code : undefined;
+  return typeof code === "string" ? code : undefined;
 }

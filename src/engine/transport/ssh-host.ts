@@ -7,8 +7,6 @@ import { watchLiveness } from "./liveness.ts";
 import { createOneFlight } from "./one-flight.ts";
 import { createSshChannel } from "./ssh-channel.ts";
 
-/** Three keepalives of five seconds without any sign of life (F-2: found out within 20 s). */
-const silenceLimit = 15_000;
 /** Milliseconds for the server to open a channel; a loaded machine may need seconds to fork. */
 const openLimit = 30_000;
 /** Milliseconds for a farewell to be sent before the socket is torn down. */
@@ -19,16 +17,18 @@ export interface SshHostParts {
   readonly socket: Duplex;
   readonly name: string;
   readonly fingerprint: string;
+  /** Milliseconds without a sign of life after which the connection counts as lost. */
+  readonly silence: number;
 }
 
 /** The Host of an ssh2 client that is ready. */
-export function createSshHost({ client, socket, name, fingerprint }: SshHostParts): Host {
+export function createSshHost({ client, socket, name, fingerprint, silence }: SshHostParts): Host {
   const { promise: closed, resolve: resolveClosed } = Promise.withResolvers<string>();
   let reason: string | undefined;
   const oneFlight = createOneFlight(client);
 
-  const stopWatching = watchLiveness(socket, silenceLimit, () => {
-    reason ??= `${name} gave no sign of life for ${silenceLimit / 1000} s`;
+  const stopWatching = watchLiveness(socket, silence, () => {
+    reason ??= `${name} gave no sign of life for ${silence / 1000} s`;
     socket.destroy();
   });
   client.on("error", (error) => (reason ??= `the connection to ${name} was lost: ${textOf(error)}`));

@@ -1,9 +1,10 @@
 import type { Duplex } from "node:stream";
 import ssh2 from "ssh2";
 import type { ClientErrorExtensions } from "ssh2";
+import { KcoreError } from "#errors/problem.ts";
 import { createAuthentication, type Authentication } from "./authentication.ts";
 import { DeadlinePassed } from "./deadline.ts";
-import { HostUnreachable, hostFailure, interrupted, textOf } from "./failures.ts";
+import { HostUnreachable, hostFailure, textOf } from "./failures.ts";
 import { hostKeyAlgorithms, hostKeyOf, judgeHostKey, type HostKey, type TrustedKeys } from "./host-key.ts";
 import { hostKeyProblem } from "./host-key-problem.ts";
 import type { Endpoint, Host } from "./host.ts";
@@ -18,12 +19,11 @@ export interface SshParts {
   readonly socket: Duplex;
   readonly trusted: TrustedKeys;
   readonly identities: readonly Identity[];
+  /** Milliseconds without a sign of life after which the connection counts as lost; a third of it between keepalives. */
+  readonly silence: number;
   /** Ends the handshake when it fires. */
   readonly signal: AbortSignal;
 }
-
-/** Milliseconds between keepalives; that a connection is dead is decided in `liveness.ts`. */
-const keepaliveInterval = 5000;
 
 class ConnectionClosed extends Error {}
 
@@ -34,11 +34,12 @@ type Phase = "key exchange" | "authentication";
  * was verified: ssh2 asks for the verdict within the key exchange, and authentication needs its end.
  * @throws KcoreError HOST_UNREACHABLE, HOST_KEY_UNKNOWN, HOST_KEY_CHANGED, HOST_KEY_REVOKED, AUTH_FAILED
  */
-export async function openSsh({ endpoint, socket, trusted, identities, signal }: SshParts): Promise<Host> {
+export async function openSsh({ endpoint, socket, trusted, identities, silence, signal }: SshParts): Promise<Host> {
   const client = new ssh2.Client();
   let phase: Phase = "key exchange";
   let accepted: HostKey | undefined;
   const { promise: ready, resolve, reject } = Promise.withResolvers<void>();
+  ready.catch(() => undefined);
   const authentication = createAuthentication(client, endpoint.user, identities, reject);
   const onAbort = () => reject(signal.reason as Error);
   signal.addEventListener("abort", onAbort, { once: true });
@@ -58,7 +59,8 @@ export async function openSsh({ endpoint, socket, trusted, identities, signal }:
       sock: socket,
       username: endpoint.user,
       readyTimeout: 0,
-      keepaliveInterval,
+      keepaliveInterval: Math.floor(silence / 3),
+      // When a connection is dead is decided in `liveness.ts`.
       keepaliveCountMax: Number.MAX_SAFE_INTEGER,
       algorithms: safeAlgorithms(hostKeyAlgorithms(trusted.keys)),
       authHandler: authentication.handler,
@@ -73,10 +75,12 @@ export async function openSsh({ endpoint, socket, trusted, identities, signal }:
       },
     });
     await ready;
-    return createSshHost({ client, socket, name: endpoint.name, fingerprint: accepted?.fingerprint ?? "" });
+    return createSshHost({ client, socket, silence, name: endpoint.name, fingerprint: accepted?.fingerprint ?? "" });
   } catch (error) {
     client.destroy();
     socket.destroy();
+    // Called off by the caller: its reason, whatever it is, is for the caller to name.
+    if (signal.aborted && error === signal.reason && !(error instanceof DeadlinePassed)) throw error;
     throw explain(error, { endpoint, phase, authentication });
   } finally {
     signal.removeEventListener("abort", onAbort);
@@ -95,7 +99,7 @@ const authenticationDisconnects: ReadonlySet<unknown> = new Set([2, 14]);
 function explain(error: unknown, { endpoint, phase, authentication }: Circumstances): Error {
   const { name, user } = endpoint;
   const where = `${endpoint.address} port ${endpoint.port}`;
-  if (error instanceof HostUnreachable || (error as Error).name === "KcoreError") return error as Error;
+  if (error instanceof KcoreError) return error;
   if (error instanceof DeadlinePassed)
     return new HostUnreachable(
       "timeout",
@@ -111,7 +115,6 @@ function explain(error: unknown, { endpoint, phase, authentication }: Circumstan
   const { level, code } = error as { level?: string; code?: unknown };
   if (level === "client-authentication" || (phase === "authentication" && authenticationDisconnects.has(code)))
     return authenticationFailed(endpoint, authentication, error);
-  if (error instanceof DOMException) return interrupted(`connecting to ${name}`, error);
   const dropped = error instanceof ConnectionClosed || level === "protocol" || level === "client-socket";
   if (phase === "key exchange" && dropped)
     return new HostUnreachable(

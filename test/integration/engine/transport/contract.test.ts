@@ -4,30 +4,26 @@ import type { SshServer } from "#support/ssh-server.ts";
 import { startSshd } from "#support/sshd.ts";
 import { describeTransport, type TransportUnderTest } from "#support/transport-contract.ts";
 
-async function over(server: SshServer): Promise<TransportUnderTest> {
+async function over(starting: Promise<SshServer>): Promise<TransportUnderTest> {
+  const server = await starting;
   const transport = createTransport({ home: server.folder });
-  return await Promise.resolve({
+  return {
     connect: () => transport.connect(server.endpoint()),
     lose: () => server.dropSessions(),
     stop: async () => {
       await transport.close();
       await server.stop();
     },
-  });
+  };
 }
 
-describeTransport("ssh2 on OpenSSH", async () => over(await startSshd()));
-describeTransport("ssh2 on dropbear", async () => over(await startDropbear()));
+describeTransport("ssh2 on OpenSSH", () => over(startSshd()));
+describeTransport("ssh2 on dropbear", () => over(startDropbear()));
 describeTransport("local", () => {
   const transport = createTransport({ home: "/nonexistent" });
-  const endpoint = {
-    name: "here",
-    transport: "local",
-    address: "localhost",
-    port: 22,
-    user: "root",
-    hostKeys: [],
-    jump: [],
-  } as const;
-  return Promise.resolve({ connect: () => transport.connect(endpoint), stop: () => transport.close() });
+  const here = { name: "here", transport: "local", address: "localhost", port: 22, user: "root" } as const;
+  return Promise.resolve({
+    connect: () => transport.connect({ ...here, hostKeys: [], jump: [] }),
+    stop: () => transport.close(),
+  });
 });

@@ -1,0 +1,243 @@
+import { expect } from "chai";
+import { writeFile } from "node:fs/promises";
+import { connect, createServer, type AddressInfo, type Server, type Socket } from "node:net";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { createTransport, type Transport } from "#engine/transport/connect.ts";
+import { HostUnreachable, isBusy } from "#engine/transport/failures.ts";
+import type { Endpoint } from "#engine/transport/host.ts";
+import { startDelayLine, type DelayLine } from "#support/delay-line.ts";
+import { freePort } from "#support/ports.ts";
+import { codeOf, rejectionOf } from "#support/rejection.ts";
+import type { SshServer } from "#support/ssh-server.ts";
+import { startSshd } from "#support/sshd.ts";
+
+describe("faults of connections to a real sshd", function () {
+  this.timeout(20_000);
+  let server: SshServer;
+  let transport: Transport;
+  let line: DelayLine;
+  before(async () => {
+    server = await startSshd();
+    transport = createTransport({ home: server.folder, knownHostsFiles: [], silence: 900 });
+  });
+  after(() => server?.stop());
+  beforeEach(async () => {
+    line = await startDelayLine({ target: server });
+  });
+  afterEach(() => line.close());
+
+  const unreachable = async (promise: Promise<unknown>) => {
+    const error = await rejectionOf(promise);
+    expect(error).to.be.instanceOf(HostUnreachable);
+    expect(error.exitCode).to.equal(3);
+    return error as HostUnreachable;
+  };
+  const through = (fields: Partial<Endpoint> = {}) => server.endpoint({ name: "n1", port: line.port, ...fields });
+
+  it("finds out that a half-open connection is dead, within its silence limit (F-2)", async () => {
+    const host = await transport.connect(through());
+    const channel = await host.exec("echo begun; read -r x");
+    const reading = readAll(channel.stdout);
+    await sleep(50);
+    line.blackhole();
+    const since = performance.now();
+    expect(await channel.exit).to.deep.equal({});
+    expect(performance.now() - since).to.be.within(600, 1900);
+    expect(await reading).to.equal("begun\n");
+    expect(await host.closed).to.equal("n1 gave no sign of life for 0.9 s");
+    line.heal();
+    await (await transport.connect(through())).close();
+  });
+
+  it("keeps a quiet connection alive", async () => {
+    const host = await transport.connect(through());
+    let ended = false;
+    void host.closed.then(() => (ended = true));
+    await sleep(2500);
+    expect(ended).to.equal(false);
+    await host.close();
+  });
+
+  it("tells a connection that is cut, with its command's outcome unknown (F-1)", async () => {
+    const host = await transport.connect(through());
+    const channel = await host.exec("sleep 5");
+    line.cut();
+    expect(await channel.exit).to.deep.equal({});
+    expect(await host.closed).to.match(/the connection to n1 was lost|n1 closed the connection/);
+  });
+
+  it("gives up at the deadline, wherever the host stands still (F-14)", async () => {
+    const silent = await listen(() => undefined);
+    try {
+      for (const port of [silent.port, line.port]) {
+        if (port === line.port) line.blackhole();
+        const since = performance.now();
+        const error = await unreachable(transport.connect(server.endpoint({ name: "n1", port }), { timeout: 300 }));
+        expect(performance.now() - since).to.be.within(290, 800);
+        expect(error.reason).to.equal("timeout");
+        expect(error.message).to.include("n1 did not finish the key exchange").and.include("0.3 s");
+      }
+    } finally {
+      silent.close();
+    }
+  });
+
+  it("tells a port where nothing listens", async () => {
+    const error = await unreachable(transport.connect(server.endpoint({ port: await freePort() })));
+    expect(error.reason).to.equal("refused");
+    expect(error.problems[0]?.hint).to.include("is sshd running");
+  });
+
+  it("tells a port where something else than sshd listens", async () => {
+    const web = await listen((socket) => socket.end("HTTP/1.1 400 Bad Request\r\n\r\nhello\n"));
+    try {
+      const error = await unreachable(transport.connect(server.endpoint({ port: web.port }), { timeout: 2000 }));
+      expect(error.reason).to.be.oneOf(["handshake", "busy"]);
+    } finally {
+      web.close();
+    }
+  });
+
+  it("can be called off while connecting", async () => {
+    line.blackhole();
+    const controller = new AbortController();
+    const connecting = transport.connect(through(), { signal: controller.signal });
+    setTimeout(() => controller.abort(new Error("enough")), 50);
+    expect(await codeOf(connecting)).to.equal("INTERRUPTED");
+    expect(await codeOf(transport.connect(through(), { signal: controller.signal }))).to.equal("INTERRUPTED");
+  });
+
+  it("calls it busy when sshd drops connections above MaxStartups, and gets in later (F-22)", async () => {
+    const crowded = await startSshd({ config: ["MaxStartups 1:100:1"] });
+    try {
+      // Somebody who does not log in takes the only place.
+      const idler = connect(crowded.port, "127.0.0.1");
+      await new Promise((resolve) => idler.once("data", resolve));
+      const error = await unreachable(transport.connect(crowded.endpoint()));
+      expect(isBusy(error)).to.equal(true);
+      expect(error.problems[0]?.hint).to.include("MaxStartups");
+      idler.destroy();
+      for (let tries = 0; ; tries++) {
+        const host = await transport.connect(crowded.endpoint()).catch((late: unknown) => {
+          if (tries > 20 || !isBusy(late)) throw late;
+        });
+        if (host) {
+          await host.close();
+          break;
+        }
+        await sleep(50);
+      }
+    } finally {
+      await crowded.stop();
+    }
+  });
+
+  it("calls it busy when sshd allows no further session, and goes on with those it has (F-22)", async () => {
+    const narrow = await startSshd({ config: ["MaxSessions 1"] });
+    try {
+      const host = await transport.connect(narrow.endpoint());
+      const first = await host.exec("cat");
+      const error = await rejectionOf(host.exec("true"));
+      expect(error.problems[0]?.code).to.equal("CHANNEL_REFUSED");
+      expect(error.problems[0]?.hint).to.include("MaxSessions");
+      expect(isBusy(error)).to.equal(true);
+      await first.write("still here");
+      first.end();
+      expect(await readAll(first.stdout)).to.equal("still here");
+      await first.exit;
+      const again = await host.exec("echo again");
+      expect(await readAll(again.stdout)).to.equal("again\n");
+      await host.close();
+    } finally {
+      await narrow.stop();
+    }
+  });
+
+  it("tells a host that allows no sessions at all, also when the command came along in one flight", async () => {
+    const none = await startSshd({ config: ["MaxSessions 0"] });
+    try {
+      const host = await transport.connect(none.endpoint());
+      // sshd then disconnects, and its refusal may be lost with the connection.
+      expect(await codeOf(host.exec("cat", { input: "x" }))).to.be.oneOf(["CHANNEL_REFUSED", "HOST_UNREACHABLE"]);
+      await host.close();
+    } finally {
+      await none.stop();
+    }
+  });
+
+  it("is not confused by a banner and a profile that talks (F-12)", async () => {
+    const banner = join(server.folder, "banner");
+    await writeFile(banner, "Authorised users only!\n".repeat(50));
+    const noisy = await startSshd({
+      config: [`Banner ${banner}`, "PrintMotd yes"],
+      users: [{ name: "chatty", shell: "/bin/bash" }],
+    });
+    try {
+      await writeFile(join(noisy.home("chatty"), ".bashrc"), "echo welcome; stty sane\n");
+      const host = await transport.connect(noisy.endpoint({ user: "chatty" }));
+      const channel = await host.exec("exec /bin/sh -c 'IFS= read -r k; eval \"$k\"'", { input: "echo hello\n" });
+      expect((await readAll(channel.stdout)).endsWith("hello\n")).to.equal(true);
+      expect(await channel.exit).to.deep.equal({ code: 0 });
+      await host.close();
+    } finally {
+      await noisy.stop();
+    }
+  });
+
+  it("survives new key exchanges in the middle of a transfer", async () => {
+    const rekeying = await startSshd({ config: ["RekeyLimit 1M"] });
+    try {
+      const host = await transport.connect(rekeying.endpoint());
+      const channel = await host.exec("cat");
+      const reading = countBytes(channel.stdout);
+      for (let sent = 0; sent < 20; sent++) await channel.write(Buffer.alloc(1024 * 1024));
+      channel.end();
+      expect(await reading).to.equal(20 * 1024 * 1024);
+      expect(await channel.exit).to.deep.equal({ code: 0 });
+      await host.close();
+    } finally {
+      await rekeying.stop();
+    }
+  });
+
+  it("starts the first command in one round trip, input included", async () => {
+    const host = await transport.connect(through());
+    line.setLatency(30);
+    const before = line.turns;
+    const since = performance.now();
+    const channel = await host.exec("wc -c", { input: Buffer.alloc(200_000) });
+    expect(performance.now() - since).to.be.within(55, 115);
+    expect(line.turns - before).to.equal(1);
+    channel.end();
+    expect((await readAll(channel.stdout)).trim()).to.equal("200000");
+    await host.close();
+  });
+});
+
+async function readAll(stdout: AsyncIterable<Uint8Array>): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of stdout) chunks.push(chunk);
+  return Buffer.concat(chunks).toString();
+}
+
+async function countBytes(stdout: AsyncIterable<Uint8Array>): Promise<number> {
+  let bytes = 0;
+  for await (const chunk of stdout) bytes += chunk.length;
+  return bytes;
+}
+
+async function listen(serve: (socket: Socket) => void): Promise<{ port: number; close(): void }> {
+  const sockets = new Set<Socket>();
+  const server: Server = createServer((socket) => {
+    sockets.add(socket);
+    socket.on("error", () => undefined);
+    serve(socket);
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const close = () => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  };
+  return { port: (server.address() as AddressInfo).port, close };
+}

@@ -1,0 +1,169 @@
+import { expect } from "chai";
+import { execFile, spawn, type ChildProcess } from "node:child_process";
+import { generateKeyPairSync } from "node:crypto";
+import { appendFile, chmod, copyFile, mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { createTransport, type Transport } from "#engine/transport/connect.ts";
+import type { Endpoint } from "#engine/transport/host.ts";
+import { codeOf, rejectionOf } from "#support/rejection.ts";
+import { makeKey, type SshServer } from "#support/ssh-server.ts";
+import { startSshd } from "#support/sshd.ts";
+
+const run = promisify(execFile);
+
+describe("identities on a real sshd", function () {
+  this.timeout(20_000);
+  let server: SshServer;
+  let transport: Transport;
+  let agent: { socket: string; child: ChildProcess };
+  before(async () => {
+    server = await startSshd({ config: ["MaxAuthTries 20"], users: [{ name: "nobody2" }] });
+    transport = createTransport({ home: join(server.folder, "empty"), knownHostsFiles: [] });
+    agent = await startAgent(join(server.folder, "agent"));
+  });
+  after(async () => {
+    agent?.child.kill();
+    await server?.stop();
+  });
+
+  const allow = async (publicKey: string) =>
+    appendFile(join(server.home("root"), ".ssh", "authorized_keys"), `${publicKey}\n`);
+  const logIn = async (fields: Partial<Endpoint>, via = transport) => {
+    const host = await via.connect(server.endpoint(fields));
+    const channel = await host.exec('echo "$USER ${SSH_AUTH_SOCK:-no agent}"');
+    const chunks: Uint8Array[] = [];
+    for await (const chunk of channel.stdout) chunks.push(chunk);
+    await host.close();
+    return Buffer.concat(chunks).toString().trim();
+  };
+  const newKey = async (name: string, type: string, passphrase = "", extra: string[] = []) => {
+    const file = join(server.folder, name);
+    await allow(await makeKey(file, type, passphrase, extra));
+    return file;
+  };
+
+  for (const [type, extra] of [
+    ["ed25519", []],
+    ["ecdsa", ["-b", "384"]],
+    ["rsa", ["-b", "3072"]],
+    ["rsa", ["-b", "2048", "-m", "PEM"]],
+  ] as const)
+    it(`logs in with a key of type ${[type, ...extra].join(" ")}, signed at once`, async () => {
+      const identityFile = await newKey(`key-${type}-${extra.length}`, type, "", [...extra]);
+      const before = (await server.log()).length;
+      expect(await logIn({ identityFile })).to.equal("root no agent");
+      const log = (await server.log()).slice(before);
+      expect(log).to.include("Accepted publickey for root");
+      expect(log).not.to.include("Postponed publickey");
+    });
+
+  it("logs in as the endpoint's user", async () => {
+    expect(await logIn({ user: "nobody2" })).to.equal("nobody2 no agent");
+  });
+
+  it("asks for an encrypted key's passphrase once a run, and decrypts it once", async () => {
+    const identityFile = await newKey("encrypted", "ed25519", "correct horse");
+    const once = createTransport({ home: server.folder, knownHostsFiles: [] });
+    let asked = 0;
+    const passphrase = () => Promise.resolve((asked++, "correct horse"));
+    await Promise.all([1, 2, 3].map(() => logIn({ identityFile, passphrase }, once)));
+    expect(asked).to.equal(1);
+  });
+
+  it("tells a missing and a wrong passphrase", async () => {
+    const identityFile = await newKey("encrypted2", "ed25519", "right");
+    expect(await codeOf(transport.connect(server.endpoint({ identityFile })))).to.equal("KEY_PASSPHRASE");
+    const passphrase = () => Promise.resolve("wrong");
+    const error = await rejectionOf(transport.connect(server.endpoint({ identityFile, passphrase })));
+    expect(error.problems[0]).to.deep.equal({
+      code: "KEY_PASSPHRASE",
+      message: `the passphrase for ${identityFile} is wrong`,
+    });
+  });
+
+  it("names what is wrong with a key file: absent, open to others, PKCS#8, no key, a cipher ssh2 lacks", async () => {
+    const at = (name: string) => join(server.folder, name);
+    const open = await newKey("open", "ed25519");
+    await chmod(open, 0o644);
+    const pkcs8 = generateKeyPairSync("ed25519").privateKey.export({ type: "pkcs8", format: "pem" });
+    await writeFile(at("pkcs8"), pkcs8, { mode: 0o600 });
+    await writeFile(at("text"), "hello\n", { mode: 0o600 });
+    await newKey("chacha", "ed25519", "secret", ["-Z", "chacha20-poly1305@openssh.com"]);
+    const codes = ["absent", "open", "pkcs8", "text", "chacha"].map((name) =>
+      codeOf(
+        transport.connect(server.endpoint({ identityFile: at(name), passphrase: () => Promise.resolve("secret") })),
+      ),
+    );
+    expect(await Promise.all(codes)).to.deep.equal([
+      "KEY_UNREADABLE",
+      "KEY_UNREADABLE",
+      "KEY_UNSUPPORTED",
+      "KEY_UNSUPPORTED",
+      "KEY_UNSUPPORTED",
+    ]);
+  });
+
+  it("tells which keys were refused, and what else the host would take", async () => {
+    const identityFile = join(server.folder, "stranger");
+    await makeKey(identityFile);
+    const error = await rejectionOf(transport.connect(server.endpoint({ name: "n1", identityFile })));
+    expect(error.problems[0]?.code).to.equal("AUTH_FAILED");
+    expect(error.problems[0]?.message).to.equal("n1 does not let root log in with this key");
+    expect(error.problems[0]?.detail).to.include(identityFile).and.include("it accepts: publickey");
+  });
+
+  it("finds the right one of an agent's keys, and never takes the agent along (S-9)", async () => {
+    for (const name of ["a1", "a2"]) {
+      await makeKey(join(server.folder, name));
+      await addToAgent(agent.socket, join(server.folder, name));
+    }
+    await addToAgent(agent.socket, await newKey("a3", "rsa", "", ["-b", "2048"]));
+    const home = join(server.folder, "agent-home");
+    const withAgent = createTransport({ home, agentSocket: agent.socket, knownHostsFiles: [] });
+    const { identityFile: _, ...endpoint } = server.endpoint();
+    const host = await withAgent.connect(endpoint);
+    const channel = await host.exec('test -z "$SSH_AUTH_SOCK"');
+    expect(await channel.exit).to.deep.equal({ code: 0 });
+    await host.close();
+    // With several keys the host is asked first; the other tests rely on this line to see that it is not.
+    expect(await server.log()).to.include("Postponed publickey");
+  });
+
+  it("lets the agent sign for an encrypted key file instead of asking", async () => {
+    const identityFile = await newKey("in-agent", "ed25519", "secret");
+    // The same key without its passphrase, for the agent.
+    await copyFile(identityFile, `${identityFile}.plain`);
+    await run("ssh-keygen", ["-q", "-p", "-P", "secret", "-N", "", "-f", `${identityFile}.plain`]);
+    await addToAgent(agent.socket, `${identityFile}.plain`);
+    const withAgent = createTransport({ home: server.folder, agentSocket: agent.socket, knownHostsFiles: [] });
+    const passphrase = () => Promise.reject(new Error("asked"));
+    expect(await logIn({ identityFile, passphrase }, withAgent)).to.equal("root no agent");
+  });
+
+  it("uses the usual files of ~/.ssh, and says so when there is no key at all", async () => {
+    const home = join(server.folder, "usual-home");
+    await mkdir(join(home, ".ssh"), { recursive: true });
+    const usual = createTransport({ home, knownHostsFiles: [] });
+    const { identityFile, ...endpoint } = server.endpoint();
+    expect(await codeOf(usual.connect(endpoint))).to.equal("AUTH_FAILED");
+    await copyFile(identityFile ?? "", join(home, ".ssh", "id_ed25519"));
+    await (await usual.connect(endpoint)).close();
+  });
+
+  it("names an agent that does not answer", async () => {
+    const lost = createTransport({ home: "/nonexistent", agentSocket: "/nonexistent/agent", knownHostsFiles: [] });
+    const { identityFile: _, ...endpoint } = server.endpoint();
+    expect(await codeOf(lost.connect(endpoint))).to.equal("AGENT_UNREACHABLE");
+  });
+});
+
+async function startAgent(socket: string): Promise<{ socket: string; child: ChildProcess }> {
+  const child = spawn("ssh-agent", ["-D", "-a", socket], { stdio: ["ignore", "pipe", "ignore"] });
+  await new Promise((resolve) => child.stdout.once("data", resolve));
+  return { socket, child };
+}
+
+async function addToAgent(socket: string, file: string): Promise<void> {
+  await run("ssh-add", ["-q", file], { env: { ...process.env, SSH_AUTH_SOCK: socket } });
+}
