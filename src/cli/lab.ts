@@ -57,6 +57,7 @@ export function labCommand(): Command {
     .passThroughOptions()
     .action(async (name: string, command: string[], flags: PlaceFlags & { user: string }) => {
       const node = await (await open(flags)).node(name);
+      await node.requireRunning();
       const child = spawn("ssh", [...node.sshArguments(flags.user), ...command], { stdio: "inherit" });
       const [code] = (await once(child, "close")) as [number | null];
       process.exitCode = code ?? 255;

@@ -1,10 +1,11 @@
 import { join } from "node:path";
+import { KcoreError, exitCodes } from "#errors/problem.ts";
 import { cableOf, cutCable, healCable, isCut } from "./bridge.ts";
 import type { Images } from "./image.ts";
 import type { Finished } from "./local.ts";
 import { withLock } from "./lock.ts";
 import { cutMachine, isRunning, loopsOf, startMachine } from "./machine.ts";
-import type { Place } from "./place.ts";
+import { usualName, type Place } from "./place.ts";
 import { told, type Log } from "./progress.ts";
 import { lockOfNode, type NodeKind, type NodeRecord } from "./record.ts";
 import { serialOf } from "./roster.ts";
@@ -45,6 +46,8 @@ export interface LabNode {
   readonly identityFile: string;
   readonly disks: readonly LabDisk[];
   isRunning(): Promise<boolean>;
+  /** Throws `LAB_NODE_FAILED` if it does not run, and says how to start it. */
+  requireRunning(): Promise<void>;
   /** Runs a command line in the login shell of root, or of `ops`, `opspw`. */
   exec(command: string, options?: { user?: string; input?: string; timeout?: number }): Promise<Finished>;
   /** Takes it off the network; open connections hang, as with a dead switch port. */
@@ -67,6 +70,9 @@ export type Prepare = <T>(work: (images: Images) => Promise<T>) => Promise<T>;
 export async function labNode(place: Place, record: NodeRecord, prepare: Prepare, log: Log): Promise<LabNode> {
   const cable = cableOf(place, record.number);
   const locked = <T>(work: () => Promise<T>): Promise<T> => withLock(place.home, lockOfNode(place, record), 120, work);
+  const requireRunning = async (): Promise<void> => {
+    if (!(await isRunning(place, record))) throw notRunning(place, record);
+  };
   const { name, kind, address, id, hostKey } = record;
   return {
     name,
@@ -78,9 +84,10 @@ export async function labNode(place: Place, record: NodeRecord, prepare: Prepare
     identityFile: identityFileOf(place),
     disks: await disksOf(place, record),
     isRunning: () => isRunning(place, record),
+    requireRunning,
     exec: (command, options) => execute(place, record, command, options),
-    cut: () => locked(() => cutCable(cable)),
-    heal: () => locked(() => healCable(place, cable)),
+    cut: () => locked(async () => requireRunning().then(() => cutCable(cable))),
+    heal: () => locked(async () => requireRunning().then(() => healCable(place, cable))),
     powerCut: () => locked(() => cutMachine(place, record)),
     start: async () => {
       await prepare(async () => {});
@@ -89,6 +96,14 @@ export async function labNode(place: Place, record: NodeRecord, prepare: Prepare
     ready: (options) => waitForSsh(place, record, options),
     sshArguments: (user) => sshArguments(place, record, user),
   };
+}
+
+function notRunning(place: Place, { name }: NodeRecord): KcoreError {
+  const lab = place.name === usualName ? "" : ` --name ${place.name}`;
+  return new KcoreError(
+    { code: "LAB_NODE_FAILED", message: `${name} does not run`, hint: `kcore lab start${lab} ${name}` },
+    { exitCode: exitCodes.failed },
+  );
 }
 
 /** Starts a node unless it runs, and waits until ssh answers. */

@@ -14,6 +14,9 @@ export interface PlaceOptions {
   readonly net?: string;
 }
 
+/** The lab that commands mean when they name none. */
+export const usualName = "lab";
+
 /** Where one lab lives on this machine. Interfaces, machine names and cgroups derive from the bridge: no two labs may share one. */
 export interface Place {
   readonly name: string;
@@ -34,7 +37,7 @@ const netPattern =
   /^(?:10\.(?:\d|[1-9]\d|1\d\d|2[0-4]\d|25[0-5])|192\.168|172\.(?:1[6-9]|2\d|3[01]))\.(?:\d|[1-9]\d|1\d\d|2[0-4]\d|25[0-5])$/;
 
 /** Finds a lab's place: what its `up` recorded, else what the options say, else what its name yields. Throws `USAGE`. */
-export async function findPlace({ home, name = "lab", bridge, net }: PlaceOptions = {}): Promise<Place> {
+export async function findPlace({ home, name = usualName, bridge, net }: PlaceOptions = {}): Promise<Place> {
   const root = resolve(home ?? process.env["KCORE_LAB_DIR"] ?? "/var/lib/kcore-lab");
   if (!namePattern.test(name))
     throw usage(`“${name}” cannot be a lab's name: lower case letters, digits and “-”, at most 20`);
@@ -68,7 +71,7 @@ export async function recordPlace({ folder, bridge, net }: Place): Promise<void>
 }
 
 function deriveNetwork(name: string): { bridge: string; net: string } {
-  if (name === "lab") return { bridge: "kclab", net: "10.77.0" };
+  if (name === usualName) return { bridge: "kclab", net: "10.77.0" };
   const digest = createHash("sha256").update(name).digest();
   return {
     bridge: `kc${digest.toString("hex").slice(0, 6)}`,

@@ -100,6 +100,7 @@ describe("the lab", function () {
   it("writes a roster of the nodes that run", async () => {
     await b1.exec("poweroff");
     while (await b1.isRunning()) await new Promise((resolve) => setTimeout(resolve, 50));
+    expect(await b1.cut().catch((error: Error) => error.message)).to.equal("b1 does not run");
     const text = await lab.roster();
     expect(text).to.include(n1.hostKey).and.include("serial: n1-disk1").and.not.include("b1");
   });
