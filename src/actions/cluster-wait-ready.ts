@@ -57,20 +57,21 @@ export const clusterWaitReady = defineAction({
 async function look(node: NodeEntry, cluster: Context, context: ActionContext): Promise<Look> {
   const { ca, cert, key, folder } = cluster;
   const options = { credentials: { ca, cert, key }, clock: Date.now, signal: context.signal };
+  let view: NodeView;
   try {
     if (isController(node)) {
       const health = await askOne(endpointOf(node.address), options, (client) => client.call("ready", {}));
       if (!health.ready) return { waitingFor: `its controller is not ready: ${health.reason ?? "no reason given"}` };
     }
     const endpoints = endpointsFor(node, cluster, context);
-    const view = await askFirst({ ...options, endpoints }, (client) => client.call("getNode", {}, { id: node.id }));
-    return judge(view, await expectedKey(folder, node.id));
+    view = await askFirst({ ...options, endpoints }, (client) => client.call("getNode", {}, { id: node.id }));
   } catch (error) {
     if (!(error instanceof KcoreError)) throw error;
     if (error instanceof ApiRefusal && error.status === 404) return { waitingFor: "it has not registered yet" };
     if (error.problems.some(({ code }) => code === "CLUSTER_UNKNOWN" || code === "CONFIG_INVALID")) throw error;
     return { waitingFor: error.message };
   }
+  return judge(view, await expectedKey(folder, node.id));
 }
 
 function judge(view: NodeView, key: string | undefined): Look {

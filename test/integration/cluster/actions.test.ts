@@ -1,0 +1,226 @@
+import { randomUUID } from "node:crypto";
+import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { expect } from "chai";
+import { clusterHealth } from "#actions/cluster-health.ts";
+import { clusterWaitReady } from "#actions/cluster-wait-ready.ts";
+import { pkiIssueNode } from "#actions/pki-issue-node.ts";
+import { runAgent } from "#agent/run.ts";
+import { openApi } from "#api/client.ts";
+import { createLog } from "#api/log.ts";
+import { serveController } from "#controller/serve.ts";
+import type { ActionContext } from "#engine/orchestrate/action.ts";
+import type { NodeEntry } from "#engine/roster/model.ts";
+import { printYaml } from "#engine/source/plain.ts";
+import { KcoreError } from "#errors/problem.ts";
+import { firstCertificate } from "#pki/certificate.ts";
+import { addController, loadContext } from "#pki/contexts.ts";
+import { generateKey, proveKey, publicDer } from "#pki/keys.ts";
+import { codec, createTestCluster, freePort, issueTo, passphrase, writeCredentials } from "#support/cluster.ts";
+import type { TestCluster } from "#support/cluster.ts";
+
+const silent = createLog({ write: () => undefined, clock: Date.now });
+
+function nodeEntry(name: string, id: string, changes: Partial<NodeEntry> = {}): NodeEntry {
+  return {
+    name,
+    id,
+    address: "127.0.0.1",
+    port: 22,
+    user: "root",
+    sudo: {},
+    jump: [],
+    hostKeys: [],
+    dc: "DC1",
+    roles: ["worker"],
+    labels: {},
+    taints: [],
+    groups: [],
+    disks: [],
+    stateDir: "/var/lib/kcore",
+    vars: {},
+    transport: "ssh",
+    ...changes,
+  };
+}
+
+describe("bastion actions against a real controller", function () {
+  this.timeout(20_000);
+  let cluster: TestCluster;
+  let port: number;
+  let stop: AbortController;
+  let notes: string[];
+  let asked: number;
+  const running: Promise<void>[] = [];
+  const nodeId: string = randomUUID();
+
+  const contextFor = (node: NodeEntry, changes: Partial<ActionContext> = {}): ActionContext => ({
+    runId: "20261121-r1",
+    dryRun: false,
+    project: cluster.dir,
+    home: cluster.home,
+    node,
+    nodes: new Map([[node.name, node]]),
+    targets: [],
+    signal: stop.signal,
+    note: (text) => notes.push(text),
+    ask: () => Promise.reject(new Error("nothing is to be asked")),
+    passphrase: async () => {
+      asked++;
+      return passphrase;
+    },
+    host: () => undefined,
+    warn: (text) => notes.push(text),
+    ...changes,
+  });
+  const startController = async (): Promise<void> => {
+    const configFile = join(cluster.dir, "controller.yaml");
+    const credentials = issueTo(cluster.authority, "controller", randomUUID());
+    const tls = await writeCredentials(join(cluster.dir, "c"), "controller", credentials);
+    await writeFile(configFile, printYaml({ listenAddr: `127.0.0.1:${port}`, dbPath: join(cluster.dir, "db"), tls }));
+    await new Promise<void>((resolve, reject) => {
+      const options = {
+        configFile,
+        parse: codec.parse,
+        signal: stop.signal,
+        log: silent,
+        clock: Date.now,
+        version: "1",
+      };
+      const served = serveController({ ...options, onListening: () => resolve() });
+      running.push(served);
+      served.catch(reject);
+    });
+  };
+  const startAgent = async (cert: string, key: string): Promise<void> => {
+    const configFile = join(cluster.dir, "agent.yaml");
+    const tls = await writeCredentials(join(cluster.dir, "n"), "node", { ca: cluster.authority.rootPem, cert, key });
+    const controllers = [`127.0.0.1:${port}`];
+    await writeFile(
+      configFile,
+      printYaml({ nodeId, controllers, tls, stateDir: cluster.dir, heartbeatIntervalSecs: 0.2 }),
+    );
+    const options = { configFile, parse: codec.parse, signal: stop.signal, log: silent, clock: Date.now, version: "1" };
+    running.push(runAgent({ ...options, random: Math.random }));
+  };
+  const problemOf = async (work: Promise<unknown>): Promise<string> => {
+    const error = await work.then(
+      () => undefined,
+      (reason: unknown) => reason,
+    );
+    return error instanceof KcoreError ? `${error.problems[0]?.code}: ${error.message}` : String(error);
+  };
+  const keyFor = (runId = "20261121-r1", id = nodeId) => {
+    const key = generateKey();
+    const proof = proveKey(key, `kcore proof of possession ${runId} ${id}`);
+    const pem = key.export({ type: "pkcs8", format: "pem" }) as string;
+    return { pem, args: { spki: publicDer(key).toString("base64"), proof, hosts: [] } };
+  };
+
+  beforeEach(async () => {
+    cluster = await createTestCluster();
+    port = await freePort();
+    stop = new AbortController();
+    notes = [];
+    asked = 0;
+  });
+  afterEach(async () => {
+    stop.abort();
+    await Promise.allSettled(running.splice(0));
+    await cluster.remove();
+  });
+
+  it("pki.issueNode issues once, asks for the passphrase only then, and keeps the certificate while it is valid", async () => {
+    const { args } = keyFor();
+    const context = contextFor(nodeEntry("n1", nodeId));
+    expect(await pkiIssueNode.plan(args, context)).to.equal("unknown");
+    const first = await pkiIssueNode.run(args, context);
+    expect(first.changed).to.equal(true);
+    expect(firstCertificate(String(first.outputs["nodeCert"])).subject).to.equal("CN=kcore-node-n1");
+    expect(first.outputs).not.to.have.property("controllerCert");
+    const second = await pkiIssueNode.run(args, context);
+    expect(second).to.deep.equal({ changed: false, outputs: { ...first.outputs, changed: false } });
+    expect(await pkiIssueNode.plan(args, context)).to.deep.equal(second);
+    expect(asked).to.equal(1);
+  });
+
+  it("pki.issueNode gives a controller its own certificate, and issues anew when the key or the address changed", async () => {
+    const [node, other] = [keyFor(), keyFor()];
+    const args = { ...node.args, controllerSpki: other.args.spki, controllerProof: other.args.proof };
+    const entry = nodeEntry("n1", nodeId, { roles: ["controller"] });
+    const { outputs } = await pkiIssueNode.run(args, contextFor(entry));
+    const certificate = firstCertificate(String(outputs["controllerCert"]));
+    expect(certificate.subject).to.equal("CN=kcore-controller-n1");
+    expect(publicDer(certificate.publicKey).toString("base64")).to.equal(other.args.spki);
+    const moved = contextFor({ ...entry, address: "127.0.0.2" });
+    expect((await pkiIssueNode.run(args, moved)).changed).to.equal(true);
+    expect((await pkiIssueNode.run(keyFor().args, moved)).changed).to.equal(true);
+    expect(notes.join("\n")).to.contain("its names changed").and.to.contain("the key changed");
+  });
+
+  it("S-14: pki.issueNode refuses a proof from another run or for another node", async () => {
+    const context = contextFor(nodeEntry("n1", nodeId));
+    expect(await problemOf(pkiIssueNode.run(keyFor("other-run").args, context))).to.match(/^PKI_PROOF_INVALID/);
+    expect(await problemOf(pkiIssueNode.run(keyFor("20261121-r1", "b").args, context))).to.match(/^PKI_PROOF_INVALID/);
+  });
+
+  it("cluster.health is content without controllers, and names each that does not answer", async () => {
+    const context = contextFor(nodeEntry("n1", nodeId));
+    expect((await clusterHealth.run({ timeout: 1 }, context)).outputs["healthy"]).to.equal(true);
+    await addController({ home: cluster.home, codec }, "lab", `127.0.0.1:${port}`);
+    expect(await problemOf(clusterHealth.run({ timeout: 1 }, context))).to.match(/^API_UNREACHABLE: controller 127/);
+    const deploying = contextFor(nodeEntry("n1", nodeId), { targets: ["n1"] });
+    expect((await clusterHealth.plan({ timeout: 1 }, deploying)) === "unknown").to.equal(false);
+    await startController();
+    expect((await clusterHealth.run({ timeout: 1 }, context)).outputs["controllers"]).to.deep.equal([
+      { endpoint: `127.0.0.1:${port}`, healthy: true },
+    ]);
+  });
+
+  it("cluster.waitReady waits for the node's own registration with its present key", async () => {
+    await startController();
+    await addController({ home: cluster.home, codec }, "lab", `127.0.0.1:${port}`);
+    const context = contextFor(nodeEntry("n1", nodeId));
+    expect(await problemOf(clusterWaitReady.run({ timeout: 1 }, context))).to.contain("it has not registered yet");
+    const { pem, args } = keyFor();
+    const { outputs } = await pkiIssueNode.run(args, context);
+    expect(await clusterWaitReady.plan({ timeout: 1 }, context)).to.equal("unknown");
+    await startAgent(String(outputs["nodeCert"]), pem);
+    const ready = await clusterWaitReady.run({ timeout: 10 }, context);
+    expect(ready.outputs).to.include({ id: nodeId, status: "ready" });
+    await pkiIssueNode.run(keyFor().args, context);
+    expect(await problemOf(clusterWaitReady.run({ timeout: 1 }, context))).to.contain(
+      "not registered with its new key",
+    );
+  });
+
+  it("cluster.waitReady says at once that a node was rejected, and names what it waits for otherwise", async () => {
+    await startController();
+    await addController({ home: cluster.home, codec }, "lab", `127.0.0.1:${port}`);
+    const context = contextFor(nodeEntry("n1", nodeId));
+    const { pem, args } = keyFor();
+    const { outputs } = await pkiIssueNode.run(args, context);
+    await startAgent(String(outputs["nodeCert"]), pem);
+    await clusterWaitReady.run({ timeout: 10 }, context);
+    const { ca, cert, key } = await loadContext({ home: cluster.home, codec });
+    const client = openApi({ endpoint: { host: "127.0.0.1", port }, credentials: { ca, cert, key }, clock: Date.now });
+    await client.call("rejectNode", {}, { id: nodeId });
+    client.close();
+    expect(await problemOf(clusterWaitReady.run({ timeout: 10 }, context))).to.match(/^NODE_REJECTED/);
+  });
+
+  it("cluster.waitReady says where to begin when no controller is known, and stops with its run", async () => {
+    const context = contextFor(nodeEntry("n1", nodeId));
+    expect(await problemOf(clusterWaitReady.run({ timeout: 5 }, context))).to.match(/^CLUSTER_UNKNOWN/);
+    await addController({ home: cluster.home, codec }, "lab", `127.0.0.1:${port}`);
+    setTimeout(() => stop.abort(), 100);
+    expect(await problemOf(clusterWaitReady.run({ timeout: 60 }, context))).to.contain("abort");
+  });
+
+  it("leaves the issued certificates in the context, and never a key", async () => {
+    await pkiIssueNode.run(keyFor().args, contextFor(nodeEntry("n1", nodeId)));
+    const text = await readFile(join(cluster.home, "lab/issued", `${nodeId}-node.crt`), "utf8");
+    expect(text.match(/BEGIN CERTIFICATE/g)?.length).to.equal(2);
+    expect(text).not.to.contain("PRIVATE");
+  });
+});
