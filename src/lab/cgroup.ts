@@ -26,14 +26,21 @@ export async function processesOf(group: string): Promise<number[]> {
   return [...found];
 }
 
-/** Makes every process of a cgroup stand still, or go on. */
+/** Makes every process of a cgroup stand still (waiting up to a second for that), or go on. */
 export async function freeze(group: string, still: boolean): Promise<void> {
-  const v1 = join(root, "freezer", group, "freezer.state");
-  const v2 = join(root, group, "cgroup.freeze");
-  if (existsSync(v1)) await writeFile(v1, still ? "FROZEN" : "THAWED");
-  else if (existsSync(v2)) await writeFile(v2, still ? "1" : "0");
-  if (!still || !existsSync(v1)) return;
-  for (let tries = 0; tries < 100 && (await readFile(v1, "utf8")).trim() !== "FROZEN"; tries++) await sleep(10);
+  const v1 = join(root, "freezer", group);
+  const v2 = join(root, group);
+  if (existsSync(join(v1, "freezer.state"))) {
+    await writeFile(join(v1, "freezer.state"), still ? "FROZEN" : "THAWED");
+    if (still) await waitFor(join(v1, "freezer.state"), /^FROZEN$/m);
+  } else if (existsSync(join(v2, "cgroup.freeze"))) {
+    await writeFile(join(v2, "cgroup.freeze"), still ? "1" : "0");
+    if (still) await waitFor(join(v2, "cgroup.events"), /^frozen 1$/m);
+  }
+}
+
+async function waitFor(file: string, content: RegExp): Promise<void> {
+  for (let tries = 0; tries < 100 && !content.test(await readFile(file, "utf8")); tries++) await sleep(10);
 }
 
 /** Kills every process of a cgroup, frozen or not, until none is left; false after ten seconds. */
