@@ -101,7 +101,7 @@ if [ -p "$K_RUN/ctl" ]; then
 fi
 : >>"$K_RUN/journal"
 if [ -z "$k_alive" ]; then
-  rm -rf "$K_RUN/ctl" "$K_RUN"/seg.* "$K_RUN/fin" "$K_RUN/stop" "$K_RUN/current" "$K_RUN/runner" "$K_RUN/out"
+  rm -rf "$K_RUN/ctl" "$K_RUN"/seg.* "$K_RUN/fin" "$K_RUN/stop" "$K_RUN/aborted" "$K_RUN/current" "$K_RUN/runner" "$K_RUN/out"
   mkdir "$K_RUN/out"
   mkfifo "$K_RUN/ctl"
   # Where this runner's part of the journal begins: what stands before is the history of earlier ones.
@@ -185,12 +185,12 @@ k_take() { # FILE LENGTH SHA256: the next bytes of stdin, checked, then renamed 
   esac
 }
 
-k_kill() { # SIGNAL: to the group of the running step, if that is still the same process
-  read -r k_pid k_born k_x <"$K_RUN/current" && [ -n "$k_pid" ] || return 0
+k_kill() { # k_sig to the group of the running step, if that is still the same process; fails when the runner is done
+  [ -e "$K_RUN/ctl" ] || return 1
+  { read -r k_pid k_born k_x <"$K_RUN/current"; } 2>/dev/null && [ -n "$k_pid" ] || return 0
   { IFS= read -r k_s <"/proc/$k_pid/stat"; } 2>/dev/null || return 0
-  set -- "$1" ${k_s##*) }
-  shift
-  [ "${20}" = "$k_born" ] && kill "-$k_sig" "-$k_pid"
+  set -- ${k_s##*) }
+  [ "${20}" != "$k_born" ] || kill "-$k_sig" "-$k_pid"
 }
 
 k_beats=0
@@ -217,8 +217,9 @@ k_listen() {
       stop) : >"$K_RUN/stop" ;;
       abort)
         : >"$K_RUN/stop"
-        k_sig=TERM && k_kill
-        (sleep 5 && k_sig=KILL && k_kill) >/dev/null 2>&1 &
+        : >"$K_RUN/aborted"
+        # Again each second: the step may be about to start. No new one can.
+        (for k_sig in TERM TERM TERM TERM TERM KILL; do k_kill && sleep 1; done) >/dev/null 2>&1 &
         ;;
       fin) echo "$2" >"$K_RUN/fin" ;;
     esac

@@ -182,7 +182,7 @@ k_end() {
   [ -n "$K_DRY" ] || k_status "$1"
   k_unlock
   [ -z "$k_ticker" ] || kill "$k_ticker" 2>/dev/null
-  rm -rf "$K_RUN/blobs" "$K_RUN/tmp" "$K_RUN"/seg.* "$K_RUN/runner" "$K_RUN/current" "$K_RUN/fin" "$K_RUN/stop"
+  rm -rf "$K_RUN/blobs" "$K_RUN/tmp" "$K_RUN"/seg.* "$K_RUN/runner" "$K_RUN/current" "$K_RUN/fin" "$K_RUN/stop" "$K_RUN/aborted"
   k_event "bye $1"
   exit 0
 }
@@ -358,6 +358,7 @@ k_step() {
     *) k_o2=failed ;;
   esac
   if [ -e "$K_RUN/timedout" ]; then k_o2=failed k_rc=timeout; fi
+  if [ "$k_o2" = failed ] && [ -e "$K_RUN/aborted" ]; then k_o2=interrupted; fi
   eval "o_$i=$k_o2"
   case $k_o2 in
     ok | changed) [ -n "$K_DRY" ] || { [ -z "$k_due" ] || rm -f "$K_STATE/owed/$i"; } ;;

@@ -170,7 +170,7 @@ class Session implements NodeSession {
     for (let next = queue[0]; next; next = queue[0]) {
       const { draft, key } = next;
       const before = this.#report.records.get(key)?.outcome;
-      if (before !== undefined && before !== "failed") {
+      if (before !== undefined && before !== "failed" && before !== "interrupted") {
         if (draft.register !== undefined) this.#registered.set(draft.register, this.#report.registered(key));
         queue.shift();
         continue;

@@ -35,6 +35,7 @@ const outcomes: Readonly<Record<string, Outcome>> = {
   skipped: "skipped",
   unknown: "unknown",
   failed: "failed",
+  interrupted: "interrupted",
 };
 
 /**
