@@ -20,19 +20,14 @@ export const commandTable: readonly CommandEntry[] = [
     load: async () => (await import("./lab.ts")).labCommand(),
   },
   {
-    name: "orchestrate",
-    summary: "Run an orchestration over nodes",
-    load: async () => (await import("./commands/orchestrate.ts")).orchestrateCommand(),
+    name: "modules",
+    summary: "The catalogue of what a step can keep in order",
+    load: async () => (await import("./commands/modules.ts")).modulesCommand(),
   },
   {
-    name: "state",
-    summary: "List, show and apply states",
-    load: async () => (await import("./commands/state.ts")).stateCommand(),
-  },
-  {
-    name: "exec",
-    summary: "Run one command on nodes",
-    load: async () => (await import("./commands/exec.ts")).execCommand(),
+    name: "roster",
+    summary: "The machines and how to reach them",
+    load: async () => (await import("./commands/roster.ts")).rosterCommand(),
   },
   {
     name: "ping",
@@ -45,8 +40,53 @@ export const commandTable: readonly CommandEntry[] = [
     load: async () => (await import("./commands/facts.ts")).factsCommand(),
   },
   {
+    name: "exec",
+    summary: "Run one command on nodes",
+    load: async () => (await import("./commands/exec.ts")).execCommand(),
+  },
+  {
+    name: "state",
+    summary: "List, show and apply states",
+    load: async () => (await import("./commands/state.ts")).stateCommand(),
+  },
+  {
+    name: "orchestrate",
+    summary: "Run an orchestration over nodes",
+    load: async () => (await import("./commands/orchestrate.ts")).orchestrateCommand(),
+  },
+  {
     name: "runs",
     summary: "Recorded and living runs",
     load: async () => (await import("./commands/runs.ts")).runsCommand(),
+  },
+  {
+    name: "create",
+    summary: "Create a cluster's certificate authority",
+    load: async () => (await import("./commands/create.ts")).createCommand(),
+  },
+  {
+    name: "config",
+    summary: "Contexts: the clusters this user knows",
+    load: async () => (await import("./commands/config.ts")).configCommand(),
+  },
+  {
+    name: "get",
+    summary: "What the cluster knows",
+    load: async () => (await import("./commands/get.ts")).getCommand(),
+  },
+  {
+    name: "health",
+    summary: "Ask the controllers whether they are well",
+    load: async () => (await import("./commands/health.ts")).healthCommand(),
+  },
+  {
+    name: "controller",
+    summary: "The cluster's controller, on a node",
+    load: async () => (await import("./commands/daemons.ts")).controllerCommand(),
+  },
+  {
+    name: "agent",
+    summary: "The agent of a deployed node",
+    load: async () => (await import("./commands/daemons.ts")).agentCommand(),
   },
 ];

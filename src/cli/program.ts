@@ -1,4 +1,4 @@
-import { Command, CommanderError } from "commander";
+import { Command, type CommanderError } from "commander";
 import { KcoreError } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
 import { commandTable } from "./command-table.ts";

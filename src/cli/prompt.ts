@@ -38,9 +38,9 @@ export async function promptLine({ text, secret, signal, onInterrupt }: PromptOp
           else if (key === "\u0004" && typed === "") return finish(undefined);
           else if (key === "\u007f" || key === "\b") {
             if (typed !== "" && !secret) process.stderr.write("\b \b");
-            typed = [...typed].slice(0, -1).join("");
+            typed = Array.from(typed).slice(0, -1).join("");
           } else if (key === "\u0015") {
-            if (!secret) process.stderr.write("\b \b".repeat([...typed].length));
+            if (!secret) process.stderr.write("\b \b".repeat(Array.from(typed).length));
             typed = "";
           } else if (key >= " ") {
             typed += key;

@@ -1,7 +1,6 @@
-import { readFile } from "node:fs/promises";
 import { Command, Option } from "commander";
-import { KcoreError } from "#errors/problem.ts";
 import { collect } from "../options.ts";
+import { readParams, readSets } from "../params.ts";
 import { addRunOptions, requestOf, startRun, type RunFlags } from "../start-run.ts";
 import type { RunOutput } from "../watch-run.ts";
 
@@ -48,45 +47,4 @@ async function orchestrate(
   const params = { ...(await readParams(flags.params)), ...readSets(flags.set ?? []) };
   const request = requestOf({ ...flags, on }, { kind: "orchestration", name }, { params });
   process.exitCode = (await startRun(flags, request, { output: flags.output })).exitCode;
-}
-
-/** `--set a=b`: always text, the orchestration's declared type decides. */
-function readSets(pairs: readonly string[]): Record<string, string> {
-  return Object.fromEntries(
-    pairs.map((pair) => {
-      const equals = pair.indexOf("=");
-      if (equals > 0) return [pair.slice(0, equals), pair.slice(equals + 1)];
-      throw new KcoreError({ code: "USAGE", message: `--set ${pair} names no value`, hint: "--set name=value" });
-    }),
-  );
-}
-
-async function readParams(given: string | undefined): Promise<Record<string, unknown>> {
-  if (given === undefined) return {};
-  const text = given.startsWith("@") ? await readText(given.slice(1)) : given;
-  try {
-    const value: unknown = JSON.parse(text);
-    if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
-    throw new SyntaxError("it is not an object");
-  } catch (cause) {
-    throw new KcoreError(
-      {
-        code: "USAGE",
-        message: `--params is not a JSON object: ${(cause as Error).message}`,
-        hint: `--params '{"name": "value"}' or --params @FILE`,
-      },
-      { cause },
-    );
-  }
-}
-
-async function readText(file: string): Promise<string> {
-  try {
-    return await readFile(file, "utf8");
-  } catch (cause) {
-    throw new KcoreError(
-      { code: "FILE_UNREADABLE", message: `cannot read ${file}: ${(cause as Error).message}` },
-      { cause },
-    );
-  }
 }

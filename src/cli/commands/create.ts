@@ -1,0 +1,83 @@
+import { Command } from "commander";
+import { createCluster } from "#pki/cluster.ts";
+import { exitCodes, KcoreError } from "#errors/problem.ts";
+import { contextHome } from "../contexts.ts";
+import { addProjectOption, collect, type CommonFlags } from "../options.ts";
+import { givenPassphrase } from "../passphrase.ts";
+import { canPrompt, promptLine } from "../prompt.ts";
+import { whoAmI } from "../who.ts";
+
+interface ClusterFlags extends CommonFlags {
+  readonly controller?: readonly string[];
+  readonly passphraseFile?: string;
+  readonly force?: boolean;
+}
+
+/** `kcore create cluster`. */
+export function createCommand(): Command {
+  const create = new Command("create").description("Create a cluster's certificate authority and context").addHelpText(
+    "after",
+    `
+Examples:
+  kcore create cluster
+  kcore create cluster --context lab --controller 192.0.2.11:9090 --passphrase-file ~/ca-passphrase`,
+  );
+  addProjectOption(create.command("cluster"))
+    .description("Make root and sub CA and the operator's certificate on this machine, and a context for them")
+    .option(
+      "--controller <host:port>",
+      "a controller that is known already (repeatable); deploy_node adds its own",
+      collect,
+    )
+    .option("--passphrase-file <file>", "for the CA's keys; else KCORE_CA_PASSPHRASE, else it is asked")
+    .option("--force", "put an existing context of that name aside")
+    .action(createTheCluster);
+  return create;
+}
+
+async function createTheCluster({
+  context = "default",
+  controller = [],
+  passphraseFile,
+  force = false,
+}: ClusterFlags): Promise<void> {
+  const passphrase = (await givenPassphrase(passphraseFile)) ?? (await askNewPassphrase());
+  const created = await createCluster({
+    ...contextHome(),
+    context,
+    controllers: controller,
+    operator: whoAmI().split("@")[0] ?? "operator",
+    passphrase,
+    force,
+    now: Date.now(),
+  });
+  if (created.aside !== undefined) process.stdout.write(`the former context lies in ${created.aside} now\n`);
+  process.stdout.write(
+    [
+      `created the cluster “${context}” in ${created.folder}; it is the current context`,
+      "its root and sub CA keys are encrypted: without the passphrase no node can be deployed",
+      "next: kcore orchestrate deploy_node NODE",
+      "",
+    ].join("\n"),
+  );
+}
+
+async function askNewPassphrase(): Promise<string> {
+  if (!canPrompt())
+    throw new KcoreError({
+      code: "QUESTION_UNANSWERED",
+      message: "nobody is there to type the passphrase of the CA's keys",
+      hint: "give --passphrase-file FILE or KCORE_CA_PASSPHRASE",
+    });
+  const signal = new AbortController().signal;
+  const ask = async (text: string) => (await promptLine({ text, secret: true, signal, onInterrupt: leave })) ?? "";
+  const first = await ask("New passphrase of the CA's keys");
+  if ((await ask("Once more")) === first) return first;
+  throw new KcoreError({ code: "USAGE", message: "the two passphrases differ", hint: "try again" });
+}
+
+function leave(): never {
+  process.stdin.setRawMode(false);
+  process.stderr.write("\n");
+  process.exit(exitCodes.interrupted);
+}
