@@ -1,0 +1,71 @@
+import { expect } from "chai";
+import { createSocket, type Socket } from "node:dgram";
+import { candidateNames, createNames, parseHosts } from "#engine/transport/dns.ts";
+import { codeOf, rejectionOf } from "#support/rejection.ts";
+
+const none = { hostsFile: "/nonexistent", resolvConf: "/nonexistent" };
+
+describe("names of hosts", () => {
+  let silent: Socket;
+  let servers: string[];
+  let questions = 0;
+  before(async () => {
+    silent = createSocket("udp4").on("message", () => questions++);
+    await new Promise<void>((resolve) => silent.bind(0, "127.0.0.1", resolve));
+    servers = [`127.0.0.1:${silent.address().port}`];
+  });
+  after(() => silent.close());
+  beforeEach(() => (questions = 0));
+
+  it("leave addresses alone, without any DNS (F-9)", async () => {
+    const names = createNames({ ...none, servers });
+    expect(await names.resolve("192.0.2.1")).to.deep.equal(["192.0.2.1"]);
+    expect(await names.resolve("fe80::1%eth0")).to.deep.equal(["fe80::1%eth0"]);
+    expect(questions).to.equal(0);
+  });
+
+  it("cost one deadline together when the name server is dead, and the error says DNS (F-9)", async () => {
+    const names = createNames({ ...none, servers, deadline: 60 });
+    const since = performance.now();
+    const codes = await Promise.all(
+      Array.from({ length: 200 }, (_, index) => codeOf(names.resolve(`n${index}.example`))),
+    );
+    expect(new Set(codes)).to.deep.equal(new Set(["DNS_FAILED"]));
+    expect(performance.now() - since).to.be.lessThan(1000);
+    const error = await rejectionOf(names.resolve("n1.example"));
+    expect(error.message).to.include("DNS finds no address for “n1.example”: nothing within 0.06 s");
+    expect(error.exitCode).to.equal(3);
+  }).timeout(5000);
+
+  it("are asked for once a run", async () => {
+    let asked = 0;
+    const system = () => Promise.resolve((asked++, ["192.0.2.7"]));
+    const names = createNames({ ...none, servers: ["127.0.0.1:9"], system });
+    const found = await Promise.all([names.resolve("n1"), names.resolve("n1")]);
+    expect([...found, await names.resolve("n1")]).to.deep.equal([["192.0.2.7"], ["192.0.2.7"], ["192.0.2.7"]]);
+    expect(asked).to.equal(1);
+  });
+
+  it("are asked for again after a failure", async () => {
+    let alive = false;
+    const system = () => (alive ? Promise.resolve(["192.0.2.7"]) : Promise.reject(new Error("down")));
+    const names = createNames({ ...none, servers: ["127.0.0.1:9"], system });
+    expect(await codeOf(names.resolve("n1"))).to.equal("DNS_FAILED");
+    alive = true;
+    expect(await names.resolve("n1")).to.deep.equal(["192.0.2.7"]);
+  });
+
+  it("are read from hosts(5), all addresses of a name", () => {
+    const hosts = parseHosts("127.0.0.1 localhost # me\n::1\tlocalhost ip6-localhost\n#1.2.3.4 x\nnonsense y\n");
+    expect(hosts.get("localhost")).to.deep.equal(["127.0.0.1", "::1"]);
+    expect([...hosts.keys()]).to.deep.equal(["localhost", "ip6-localhost"]);
+  });
+
+  it("are completed as resolv.conf(5) says", () => {
+    const conf = "nameserver 192.0.2.1\ndomain old.example\nsearch a.example b.example.\noptions ndots:2 timeout:1\n";
+    expect(candidateNames("n1", conf)).to.deep.equal(["n1.a.example", "n1.b.example", "n1"]);
+    expect(candidateNames("n1.x.y", conf)).to.deep.equal(["n1.x.y", "n1.x.y.a.example", "n1.x.y.b.example"]);
+    expect(candidateNames("n1.", conf)).to.deep.equal(["n1"]);
+    expect(candidateNames("n1", "")).to.deep.equal(["n1"]);
+  });
+});

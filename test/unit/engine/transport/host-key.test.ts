@@ -1,0 +1,52 @@
+import { expect } from "chai";
+import { hostKeyAlgorithms, hostKeyOf, judgeHostKey, parseHostKey, type HostKey } from "#engine/transport/host-key.ts";
+
+const text = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFYpCBBzdpl8O2KT2Yu7wZdMOb71kMHvaLiFs0BDE4dv";
+
+function known(line: string): HostKey {
+  const key = parseHostKey(line);
+  if (!key) throw new Error(`no key: ${line}`);
+  return key;
+}
+
+describe("host keys", () => {
+  const a = known(text);
+  const b = known(text.replace("E4dv", "E4dA"));
+  const trust = (keys: HostKey[], revoked: HostKey[] = []) => ({ keys, revoked, source: "test", ignored: [] });
+
+  it("have the fingerprint that ssh-keygen -l prints", () => {
+    expect(a.fingerprint).to.equal("SHA256:46VPz0O6KFttIjTvShkutdDPV8HVeY8s3hswUdufa1c");
+  });
+
+  it("are read with a comment behind them, and not when the type is another than the blob's", () => {
+    expect(parseHostKey(`${text} root@n1`)).to.deep.equal(a);
+    for (const bad of [
+      "",
+      "ssh-ed25519",
+      "ssh-ed25519 !!!!",
+      text.replace("ssh-ed25519", "ssh-rsa"),
+      "ssh-ed25519 AAAA",
+    ])
+      expect(parseHostKey(bad), bad).to.equal(undefined);
+  });
+
+  it("are not read from a blob whose type could be more than a name", () => {
+    const blob = Buffer.concat([Buffer.from([0, 0, 0, 4]), Buffer.from("\u001b[2J"), Buffer.alloc(20)]);
+    expect(hostKeyOf(blob)).to.equal(undefined);
+    expect(hostKeyOf(Buffer.alloc(0))).to.equal(undefined);
+  });
+
+  it("are trusted only when they are the very same; revocation beats everything (S-1)", () => {
+    expect(judgeHostKey(a, trust([a, b]))).to.equal("trusted");
+    expect(judgeHostKey(a, trust([]))).to.equal("unknown");
+    expect(judgeHostKey(a, trust([b]))).to.equal("changed");
+    expect(judgeHostKey(a, trust([a], [a]))).to.equal("revoked");
+  });
+
+  it("decide the order of algorithms, without SHA-1", () => {
+    expect(hostKeyAlgorithms([{ ...a, type: "ssh-rsa" }]).slice(0, 2)).to.deep.equal(["rsa-sha2-512", "rsa-sha2-256"]);
+    expect(hostKeyAlgorithms([])[0]).to.equal("ssh-ed25519");
+    expect(hostKeyAlgorithms([])).not.to.include("ssh-rsa");
+    expect(new Set(hostKeyAlgorithms([a, b])).size).to.equal(hostKeyAlgorithms([a, b]).length);
+  });
+});

@@ -1,0 +1,91 @@
+import { expect } from "chai";
+import type { Client } from "ssh2";
+import { createOneFlight, type Started } from "#engine/transport/one-flight.ts";
+
+/** A client that writes down what would be sent, and confirms the channel as ssh2 does. */
+function fakeClient({ server, channel = 0, inner = true }: { server: string; channel?: number; inner?: boolean }) {
+  const sent: string[] = [];
+  let destroyed = false;
+  const protocol: Record<string, unknown> = {
+    authPK: () => undefined,
+    channelEOF: () => undefined,
+    exec: (to: number, command: string) => sent.push(`exec ${to} ${command}`),
+    channelData: (to: number, bytes: Buffer) => sent.push(`data ${to} ${bytes.length}`),
+  };
+  const outgoing = { window: 0 };
+  let confirm: () => void = () => undefined;
+  const client = {
+    ...(inner && { _protocol: protocol }),
+    _remoteVer: server,
+    destroy: () => (destroyed = true),
+    exec(command: string, done: (error: undefined, stream: unknown) => void) {
+      sent.push("open");
+      confirm = () => {
+        (protocol["exec"] as (to: number, command: string, reply: boolean) => void)(channel, command, true);
+        outgoing.window = 2 * 1024 * 1024;
+        done(undefined, { outgoing });
+      };
+    },
+  };
+  return {
+    client: client as unknown as Client,
+    sent,
+    outgoing,
+    confirm: () => confirm(),
+    isDestroyed: () => destroyed,
+  };
+}
+
+describe("one flight", () => {
+  const start = (fake: ReturnType<typeof fakeClient>, input?: string, oneFlight = createOneFlight(fake.client)) => {
+    let started: Started | undefined;
+    oneFlight.exec("cmd", input, (_error, result) => (started = result));
+    return { oneFlight, started: () => started };
+  };
+
+  it("sends open, request and input together to servers that it knows", () => {
+    const fake = fakeClient({ server: "OpenSSH_9.2p1 Debian-2" });
+    const { started } = start(fake, "x".repeat(40_000));
+    expect(fake.sent).to.deep.equal(["open", "exec 0 cmd", "data 0 31744", "data 0 8256"]);
+    fake.confirm();
+    expect(fake.sent).to.have.lengthOf(4);
+    expect(started()?.rest).to.equal(undefined);
+    expect(fake.outgoing.window).to.equal(2 * 1024 * 1024 - 40_000);
+  });
+
+  it("sends dropbear no more than its smallest window holds", () => {
+    const fake = fakeClient({ server: "dropbear_2022.83" });
+    const { started } = start(fake, "x".repeat(40_000));
+    fake.confirm();
+    expect(fake.sent).to.deep.equal(["open", "exec 0 cmd", "data 0 16384"]);
+    expect(started()?.rest).to.have.lengthOf(40_000 - 16_384);
+  });
+
+  it("goes one step after the other with any other server, and when ssh2 looks different", () => {
+    for (const fake of [fakeClient({ server: "Cisco-1.25" }), fakeClient({ server: "OpenSSH_9.2", inner: false })]) {
+      const { started } = start(fake, "input");
+      expect(fake.sent).to.deep.equal(["open"]);
+      fake.confirm();
+      expect(Buffer.from(started()?.rest ?? "").toString()).to.equal("input");
+    }
+  });
+
+  it("is only for the first channel of a connection", () => {
+    const fake = fakeClient({ server: "OpenSSH_9.2" });
+    const { oneFlight } = start(fake);
+    start(fake, "input", oneFlight);
+    expect(fake.sent.filter((what) => what.startsWith("data"))).to.deep.equal([]);
+    const passedBy = fakeClient({ server: "OpenSSH_9.2" });
+    const other = createOneFlight(passedBy.client);
+    other.passBy();
+    start(passedBy, "input", other);
+    expect(passedBy.sent).to.deep.equal(["open"]);
+  });
+
+  it("ends the connection when the server numbers its channels in another way", () => {
+    const fake = fakeClient({ server: "OpenSSH_9.2", channel: 7 });
+    start(fake, "input");
+    fake.confirm();
+    expect(fake.isDestroyed()).to.equal(true);
+  });
+});
