@@ -3,6 +3,7 @@ import { createHash, randomUUID } from "node:crypto";
 import { readFile, stat, writeFile } from "node:fs/promises";
 import { request } from "node:https";
 import { join } from "node:path";
+import { connect } from "node:tls";
 import { expect } from "chai";
 import { openApi } from "#api/client.ts";
 import type { ApiClient, Credentials } from "#api/client.ts";
@@ -134,6 +135,21 @@ describe("controller and agent as processes", function () {
     await eventually(async () => (await client().call("getNode", {}, { id: nodeId })).key !== before.key);
   });
 
+  it("serves a certificate that replaced the old one, without a restart, and keeps the old one when the new is bad", async () => {
+    const controller = await startController();
+    const before = await servedSerial(port);
+    const files = await writeCredentials(
+      join(cluster.dir, "c"),
+      "controller",
+      issueTo(cluster.authority, "controller", controllerId),
+    );
+    await eventually(async () => (await servedSerial(port)) !== before);
+    const renewed = await servedSerial(port);
+    await writeFile(files.certFile, "garbage");
+    await controller.logged("the new certificate cannot be used, the old one stays");
+    expect(await servedSerial(port)).to.equal(renewed);
+  });
+
   it("tells its state in status.json and keeps what others wrote there", async () => {
     await startController();
     await startAgent();
@@ -245,6 +261,17 @@ describe("controller and agent as processes", function () {
     expect(second.log()).to.contain("STORE_LOCKED");
   });
 });
+
+/** The serial of the certificate that a server shows. */
+function servedSerial(port: number): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({ host: "127.0.0.1", port, rejectUnauthorized: false }, () => {
+      resolve(socket.getPeerX509Certificate()?.serialNumber ?? "");
+      socket.destroy();
+    });
+    socket.once("error", reject);
+  });
+}
 
 function digest(text: string): string {
   return createHash("sha256").update(text).digest("hex");
