@@ -1,8 +1,11 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { writeFile } from "node:fs/promises";
-import { Command, InvalidArgumentError, Option } from "commander";
+import { Command, InvalidArgumentError } from "commander";
+import { KcoreError } from "#errors/problem.ts";
 import { openLab, type Lab, type LabOptions, type NodeSpec } from "#lab/lab.ts";
+import { addResultOption } from "./options.ts";
+import { formatTable } from "./table.ts";
 
 interface PlaceFlags {
   readonly name?: string;
@@ -21,7 +24,20 @@ type Output = "table" | "json";
 
 /** `kcore lab`: throwaway real nodes on this machine. */
 export function labCommand(): Command {
-  const lab = new Command("lab").description("throwaway real nodes on this machine").enablePositionalOptions();
+  const lab = new Command("lab")
+    .description("Throwaway real machines on this one: systemd-nspawn nodes to try kcore on, and to test it with")
+    .enablePositionalOptions()
+    .addHelpText(
+      "after",
+      `
+Examples:
+  kcore lab up 2                            n1 and n2
+  kcore lab up 3 --busybox 1 --disks "1G 1G 500M"
+  kcore lab roster --out roster/lab.yaml
+  kcore lab ssh n1                          a shell on n1
+  kcore lab power-cut n1; kcore lab start n1
+  kcore lab down                            take everything away`,
+    );
   const add = (usage: string, description: string): Command =>
     lab
       .command(usage)
@@ -29,30 +45,28 @@ export function labCommand(): Command {
       .option("--name <name>", "another lab than the usual one")
       .option("--bridge <name>", "its bridge (default: from its name)")
       .option("--net <a.b.c>", "its network, the beginning of a /24 (default: from its name)");
-  const json = (): Option =>
-    new Option("-o, --output <format>", "how to print").choices(["table", "json"]).default("table");
 
-  add("up [n]", "make and start nodes n1 … nN, and what they need first")
+  add("up", "Make and start nodes n1 … nN, and what they need first")
+    .argument("[n]", "how many (default: 2)", count)
     .option("--busybox <count>", "also nodes b1 … of BusyBox and dropbear", count)
     .option("--disks <sizes>", "data disks of each node", "2G 2G")
     .option("--root <size>", "root file system of each node (default: 8G)")
     .option("--mirror <url>", "where Debian comes from (default: where this machine's apt gets it)")
-    .action(async (n: string | undefined, flags: UpFlags) => {
+    .action(async (n: number | undefined, flags: UpFlags) => {
       const opened = await open(flags);
-      await opened.up(specsOf(n === undefined ? undefined : count(n), flags));
+      await opened.up(specsOf(n, flags));
       printTable(await opened.list());
     });
-  add("down [node...]", "take nodes away, by default all, and leave nothing behind").action(
+  add("down [node...]", "Take nodes away, by default all, and leave nothing behind").action(
     async (names: string[], flags: PlaceFlags) => (await open(flags)).down(names),
   );
-  add("list", "the lab's nodes")
-    .addOption(json())
-    .action(async (flags: PlaceFlags & { output: Output }) => {
-      const nodes = await (await open(flags)).list();
-      if (flags.output === "json") printJson(nodes);
-      else printTable(nodes);
-    });
-  add("ssh <node> [command...]", "a shell on a node, or one command")
+  addResultOption(add("list", "The lab's nodes")).action(async (flags: PlaceFlags & { output: Output }) => {
+    const nodes = await (await open(flags)).list();
+    if (flags.output === "json") printJson(nodes);
+    else if (nodes.length === 0) process.stderr.write("no nodes: start with “kcore lab up”\n");
+    else printTable(nodes);
+  });
+  add("ssh <node> [command...]", "A shell on a node, or one command")
     .option("--user <user>", "root, ops (sudo without a password) or opspw (sudo with “lab-password”)", "root")
     .passThroughOptions()
     .action(async (name: string, command: string[], flags: PlaceFlags & { user: string }) => {
@@ -62,31 +76,31 @@ export function labCommand(): Command {
       const [code] = (await once(child, "close")) as [number | null];
       process.exitCode = code ?? 255;
     });
-  add("power-cut <node>", "end a node as a power cut does: what it had not synced is lost").action(
+  add("power-cut <node>", "End a node as a power cut does: what it had not synced is lost").action(
     async (name: string, flags: PlaceFlags) => (await (await open(flags)).node(name)).powerCut(),
   );
-  add("start <node>", "start a node again").action(async (name: string, flags: PlaceFlags) =>
+  add("start <node>", "Start a node again").action(async (name: string, flags: PlaceFlags) =>
     (await (await open(flags)).node(name)).start(),
   );
-  add("cut <node>", "take a node off the network").action(async (name: string, flags: PlaceFlags) =>
+  add("cut <node>", "Take a node off the network").action(async (name: string, flags: PlaceFlags) =>
     (await (await open(flags)).node(name)).cut(),
   );
-  add("heal <node>", "put a node back on the network").action(async (name: string, flags: PlaceFlags) =>
+  add("heal <node>", "Put a node back on the network").action(async (name: string, flags: PlaceFlags) =>
     (await (await open(flags)).node(name)).heal(),
   );
-  add("disks <node>", "a node's data disks: serial, stable name, size")
-    .addOption(json())
-    .action(async (name: string, flags: PlaceFlags & { output: Output }) => {
+  addResultOption(add("disks <node>", "A node's data disks: serial, stable name, size")).action(
+    async (name: string, flags: PlaceFlags & { output: Output }) => {
       const { disks } = await (await open(flags)).node(name);
       if (flags.output === "json") printJson(disks);
       else printTable(disks);
-    });
-  add("roster", "a roster of the running nodes, with pinned host keys")
+    },
+  );
+  add("roster", "A roster of the running nodes, with pinned host keys")
     .option("--out <file>", "write it there (default: print it)")
     .action(async (flags: PlaceFlags & { out?: string }) => {
       const text = await (await open(flags)).roster();
       if (flags.out === undefined) process.stdout.write(text);
-      else await writeFile(flags.out, text, { mode: 0o600 });
+      else await writeRoster(flags.out, text);
     });
   return lab;
 }
@@ -119,21 +133,31 @@ function printJson(value: unknown): void {
   process.stdout.write(`${JSON.stringify(value, undefined, 2)}\n`);
 }
 
-/** Columns as wide as their widest cell; the names of the fields are the headings. */
+/** The fields' names are the heading; an absent field of a row is shown as “-”. */
 function printTable(rows: readonly object[]): void {
-  const [first] = rows;
-  if (first === undefined) return;
-  const headings = Object.keys(first);
-  const cells = rows.map((row) => Object.values(row).map(String));
-  const widths = headings.map((heading, column) =>
-    Math.max(heading.length, ...cells.map((row) => (row[column] ?? "").length)),
-  );
-  for (const row of [headings.map((heading) => heading.toUpperCase()), ...cells]) {
-    process.stdout.write(
-      `${row
-        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-        .join("  ")
-        .trimEnd()}\n`,
+  const fields = [...new Set(rows.flatMap((row) => Object.keys(row)))];
+  if (fields.length === 0) return;
+  const cells = rows.map((row) => {
+    const values = new Map<string, unknown>(Object.entries(row));
+    return fields.map((field) => showCell(values.get(field)));
+  });
+  const heading = fields.map((field) => field.toUpperCase());
+  process.stdout.write(formatTable(heading, cells));
+}
+
+function showCell(value: unknown): string {
+  if (typeof value === "boolean") return value ? "yes" : "no";
+  return typeof value === "string" ? value : "-";
+}
+
+async function writeRoster(file: string, text: string): Promise<void> {
+  try {
+    await writeFile(file, text, { mode: 0o600 });
+  } catch (error) {
+    const { message } = error as NodeJS.ErrnoException;
+    throw new KcoreError(
+      { code: "LAB_ROSTER_UNWRITABLE", message: `the roster cannot be written: ${message}` },
+      { cause: error },
     );
   }
 }
