@@ -55,7 +55,7 @@ export class FrameReader {
   }
 
   #read(line: string, length: number): Frame | undefined {
-    const at = line.lastIndexOf(this.#nonce);
+    const at = line.lastIndexOf(`${this.#nonce} `);
     const [type = "", ...words] = at < 0 ? [] : line.slice(at + this.#nonce.length + 1).split(" ");
     if (at < 0 || type === "") {
       this.noise = `${this.noise}${line}\n`.slice(-8192);

@@ -1,0 +1,65 @@
+import { expect } from "chai";
+import fc from "fast-check";
+import { escapeLine, unescapeLine } from "#engine/program/escape.ts";
+import { FrameReader } from "#engine/program/frames.ts";
+
+const nonce = "0123456789abcdef0123456789abcdef";
+
+describe("frames", () => {
+  const read = (
+    text: string | Uint8Array,
+    size = 7,
+  ): { types: string[]; reader: FrameReader; bytes: (Uint8Array | undefined)[] } => {
+    const reader = new FrameReader(nonce);
+    const data = Buffer.from(text as string);
+    const types: string[] = [];
+    const bytes: (Uint8Array | undefined)[] = [];
+    for (let at = 0; at < data.length; at += size)
+      for (const frame of reader.push(data.subarray(at, at + size))) {
+        types.push(`${frame.type} ${frame.rest}`.trim());
+        bytes.push(frame.bytes);
+      }
+    return { types, reader, bytes };
+  };
+
+  it("F-12 ignores all that login shells print, and keeps it for messages", () => {
+    const { types, reader } = read(`Welcome!\nstty: not a tty\n${nonce} hello 1 0\nnews\n${nonce} end a ok 0\n`);
+    expect(types).to.deep.equal(["hello 1 0", "end a ok 0"]);
+    expect(reader.noise).to.equal("Welcome!\nstty: not a tty\nnews\n");
+  });
+
+  it("skips a frame that a killed step left torn", () => {
+    expect(read(`${nonce} have a mode=06${nonce} end a failed 137\n`).types).to.deep.equal(["end a failed 137"]);
+  });
+
+  it("F-11 carries any bytes of output, also ones that look like frames", () => {
+    const output = Buffer.from(`\0\xff\n${nonce} end a ok 0\n`, "latin1");
+    const text = Buffer.concat([
+      Buffer.from(`${nonce} out a.o.0 0 ${output.length} 0\n`),
+      output,
+      Buffer.from(`\n${nonce} end a changed 10\n`),
+    ]);
+    const { types, bytes } = read(text);
+    expect(types).to.deep.equal([`out a.o.0 0 ${output.length} 0`, "end a changed 10"]);
+    expect(Buffer.from(bytes[0] ?? []).equals(output)).to.equal(true);
+  });
+
+  it("counts the bytes of the journal alone, so that an attach goes on where it stopped", () => {
+    const journal = `${nonce} segment 1\n${nonce} end a ok 0\n`;
+    expect(read(`motd\n${nonce} hello 1\n${nonce} runner new 0\n${journal}`).reader.offset).to.equal(journal.length);
+  });
+
+  it("S-4 refuses a line without end", () => {
+    expect(() => read("x".repeat(3 << 20), 1 << 20)).to.throw(RangeError);
+  });
+
+  it("keeps every text through the escape", () => {
+    fc.assert(
+      fc.property(fc.string({ unit: "binary" }), (text) => {
+        const line = escapeLine(text);
+        expect(line).to.not.include("\n");
+        expect(unescapeLine(line)).to.equal(text);
+      }),
+    );
+  });
+});
