@@ -1,6 +1,6 @@
 import type { Problem, SourcePosition } from "#errors/problem.ts";
 import { KcoreError } from "#errors/problem.ts";
-import type { Secret } from "#engine/module/secret.ts";
+import { Secret } from "#engine/module/secret.ts";
 import type { SecretReference } from "#engine/roster/model.ts";
 import { evaluate, hasExpressions } from "./evaluate.ts";
 import { Fault } from "./fault.ts";
@@ -9,15 +9,19 @@ import { coerceText, coerceValue, referenceOfLiteral } from "./param-types.ts";
 import { missingParam, type ParamDeclaration, type ParamDeclarations, unknownParam } from "./params.ts";
 import { parseSource } from "./parse.ts";
 import { Problems } from "./problems.ts";
-import { referencesOf } from "./references.ts";
+import { type References, referencesOf } from "./references.ts";
 import type { Scope } from "./scope.ts";
-import { Unknown, UnknownValue } from "./unknown.ts";
+import { type Needs, Unknown, UnknownValue } from "./unknown.ts";
 
 /** Reads a secret; see `resolveSecret` of the roster. @throws KcoreError SECRET_UNREADABLE */
 export type SecretReader = (reference: SecretReference, at?: SourcePosition) => Promise<Secret>;
 
 /** One value given to a parameter: text of the command line, or a node of a file with the scope of its expressions. */
-export type GivenParam = { readonly text: string } | { readonly node: SourceNode; readonly scope?: Scope };
+export type GivenParam =
+  | { readonly text: string }
+  | { readonly node: SourceNode; readonly scope?: Scope }
+  /** Computed already; an Unknown stays one. */
+  | { readonly value: unknown; readonly at?: SourcePosition };
 
 export interface BindOptions {
   /** Whose parameters these are, for messages: `state “nix”`. */
@@ -42,8 +46,7 @@ export async function bindParams(
 ): Promise<Record<string, unknown>> {
   const problems = new Problems();
   for (const [name, value] of given)
-    if (!declared.has(name))
-      problems.add(unknownParam(name, declared, { ...options, at: "node" in value ? value.node.at : undefined }));
+    if (!declared.has(name)) problems.add(unknownParam(name, declared, { ...options, at: placeOf(value) }));
   const values = Object.create(null) as Record<string, unknown>;
   for (const declaration of declared.values()) {
     try {
@@ -57,6 +60,11 @@ export async function bindParams(
   return values;
 }
 
+function placeOf(given: GivenParam): SourcePosition | undefined {
+  if ("node" in given) return given.node.at;
+  return "value" in given ? given.at : undefined;
+}
+
 async function bindOne(
   declaration: ParamDeclaration,
   given: GivenParam | undefined,
@@ -64,6 +72,12 @@ async function bindOne(
 ): Promise<unknown> {
   if (given !== undefined && "text" in given)
     return located(declaration, undefined, () => bindText(declaration, given.text, options));
+  if (given !== undefined && "value" in given) {
+    const { value, at } = given;
+    return located(declaration, at, () =>
+      value instanceof Unknown || value === null ? value : coerceValue(declaration, value),
+    );
+  }
   const node = given?.node ?? declaration.default;
   if (node === undefined) {
     if (declaration.required) throw new KcoreError(missingParam(declaration, options));
@@ -97,7 +111,7 @@ function bindNode(declaration: ParamDeclaration, node: SourceNode, scope: Scope,
 function secretOfText(value: string, node: SourceNode, options: BindOptions): unknown {
   const fromRoster = [...referencesOf(node).names].every((name) => ["node", "nodes", "vars"].includes(name));
   if (fromRoster) return readSecret(referenceOfLiteral(value), node.at, options);
-  throw new Fault("must be a secret, not a text", { code: "PARAM_INVALID" });
+  return new Secret(value);
 }
 
 function readSecret(reference: SecretReference, at: SourcePosition | undefined, options: BindOptions): Promise<Secret> {
@@ -116,31 +130,47 @@ function evaluateOrUnknown(node: SourceNode, scope: Scope): unknown {
 
 /** An Unknown that rests on all that the node's expressions rest on, not only on the first that was met. */
 export function unknownOf(node: SourceNode, scope: Scope, { after }: Unknown): Unknown {
-  const { facts, steps, stages, params } = referencesOf(node);
+  return new Unknown(after, restsOn(referencesOf(node), scope));
+}
+
+/** Which late values references rest on, those of Unknown parameters included. */
+export function restsOn({ facts, steps, stages, params }: References, scope: Scope): Needs {
   const values = scope["params"] as Record<string, unknown> | undefined;
   const inner = [...params].map((name) => values?.[name]).filter((value) => value instanceof Unknown);
   const isUnknown = (root: string, name: string): boolean => {
     const all = scope[root];
     if (all instanceof Unknown) return true;
-    return (
-      (all instanceof Map ? all.get(name) : (all as Record<string, unknown> | undefined)?.[name]) instanceof Unknown
-    );
+    const value: unknown = all instanceof Map ? all.get(name) : (all as Record<string, unknown> | undefined)?.[name];
+    return value instanceof Unknown;
   };
-  return new Unknown(after, {
+  const unknownSteps = [...steps].filter((name) => isUnknown("steps", name));
+  const unknownStages = [...stages].filter((name) => isUnknown("stages", name));
+  return {
     facts: (facts && scope["facts"] instanceof Unknown) || inner.some(({ needs }) => needs.facts),
-    steps: union(
-      [...steps].filter((name) => isUnknown("steps", name)),
-      inner.map(({ needs }) => needs.steps),
-    ),
-    stages: union(
-      [...stages].filter((name) => isUnknown("stages", name)),
-      inner.map(({ needs }) => needs.stages),
-    ),
-  });
+    steps: union(unknownSteps, ...inner.map(({ needs }) => needs.steps)),
+    stages: union(unknownStages, ...inner.map(({ needs }) => needs.stages)),
+  };
 }
 
-function union(first: readonly string[], others: readonly (readonly string[])[]): string[] {
-  return [...new Set([...first, ...others.flat()])];
+/**
+ * The value of a parameter that was Unknown, once more is known; a text for a parameter of type `secret` is the
+ * secret itself, never a reference (S-4). Still Unknown if more is missing.
+ * @throws KcoreError at the node
+ */
+export function coerceLate(declaration: ParamDeclaration, node: SourceNode, scope: Scope): unknown {
+  const value = evaluateOrUnknown(node, scope);
+  if (value instanceof Unknown || (value === null && !declaration.required)) return value;
+  if (declaration.type === "secret" && typeof value === "string") return new Secret(value);
+  try {
+    return coerceValue(declaration, value);
+  } catch (error) {
+    if (!(error instanceof Fault)) throw error;
+    throw problemOf(declaration, error, node.at);
+  }
+}
+
+function union(...lists: readonly (readonly string[])[]): string[] {
+  return [...new Set(lists.flat())];
 }
 
 async function located(
@@ -152,17 +182,20 @@ async function located(
     return await work();
   } catch (error) {
     if (!(error instanceof Fault)) throw error;
-    const { code, message, hint } = error;
-    const isSecret = code === "SECRET_LITERAL";
-    const problem: Problem = {
-      code,
-      message: `the parameter “${name}” ${message}`,
-      ...(at && { at }),
-      ...(hint !== undefined && { hint }),
-      ...(isSecret && { conceal: true }),
-    };
-    throw new KcoreError(problem, { cause: error });
+    throw problemOf({ name }, error, at);
   }
+}
+
+function problemOf({ name }: Pick<ParamDeclaration, "name">, fault: Fault, at: SourcePosition | undefined): KcoreError {
+  const { code, message, hint } = fault;
+  const problem: Problem = {
+    code,
+    message: `the parameter “${name}” ${message}`,
+    ...(at && { at }),
+    ...(hint !== undefined && { hint }),
+    ...(code === "SECRET_LITERAL" && { conceal: true }),
+  };
+  return new KcoreError(problem, { cause: fault });
 }
 
 /** The values of `--set name=text`, repeated. @throws KcoreError USAGE */

@@ -30,6 +30,19 @@ export function referencesOfTemplate(
   return found;
 }
 
+/** All of them together. */
+export function mergeReferences(all: readonly References[]): References {
+  const union = (key: "steps" | "stages" | "params" | "names"): Set<string> =>
+    new Set(all.flatMap((one) => [...one[key]]));
+  return {
+    facts: all.some(({ facts }) => facts),
+    steps: union("steps"),
+    stages: union("stages"),
+    params: union("params"),
+    names: union("names"),
+  };
+}
+
 class Collector implements References {
   facts = false;
   readonly steps = new Set<string>();

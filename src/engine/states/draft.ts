@@ -1,0 +1,306 @@
+import { KcoreError, type SourcePosition } from "#errors/problem.ts";
+import { suggestHint } from "#errors/suggest.ts";
+import type { ModuleDefinition } from "#engine/module/define.ts";
+import type { NodeEntry } from "#engine/roster/model.ts";
+import { bindParams, type GivenParam, givenFromNode, type SecretReader } from "#engine/source/bind.ts";
+import { evaluate } from "#engine/source/evaluate.ts";
+import { describeValue } from "#engine/source/node.ts";
+import { Problems } from "#engine/source/problems.ts";
+import type { Scope } from "#engine/source/scope.ts";
+import { type Unknown, UnknownValue } from "#engine/source/unknown.ts";
+import { itemsOf, labelsOf } from "./each.ts";
+import type { States } from "./open.ts";
+import { type Condition, makeDraft } from "./make-draft.ts";
+import type { StepDraft } from "./plan.ts";
+import { lateParams } from "./late-params.ts";
+import { unknownRequisite } from "./requisites.ts";
+import { NodeScope } from "./node-scope.ts";
+import type { State } from "./state.ts";
+import { type IncludeSource, type ModuleStepSource, type Requisite, type RequisiteKey } from "./step-source.ts";
+
+/** One state to apply, with its parameters. */
+export interface Applied {
+  readonly state: string;
+  readonly given?: ReadonlyMap<string, GivenParam>;
+  /** What names the state, for problems. */
+  readonly at?: SourcePosition;
+}
+
+export interface DraftOptions {
+  readonly apply: readonly Applied[];
+  readonly node: NodeEntry;
+  readonly nodes: ReadonlyMap<string, NodeEntry>;
+  /** `run` of expressions: id, time, revision. */
+  readonly run: Readonly<Record<string, unknown>>;
+  /** `stages` of expressions; what is not known yet is an Unknown. */
+  readonly stages?: Readonly<Record<string, unknown>>;
+  readonly modules: (name: string) => Promise<ModuleDefinition | undefined>;
+  /** For suggestions. */
+  readonly moduleNames: readonly string[];
+  readonly readSecret: SecretReader;
+  /** Ids that this node's run uses already; new ones are added. */
+  readonly taken?: Set<string>;
+  /** Names that steps of earlier stages of this run register. */
+  readonly registered?: Iterable<string>;
+}
+
+/**
+ * The steps of one node, in order, `include` and `each` expanded. What can be checked without the node is checked;
+ * expressions over facts, registered values or Unknowns wait for the draft's `render`.
+ * @throws KcoreError with every problem of every step at its place.
+ */
+export async function draftSteps(states: States, options: DraftOptions): Promise<readonly StepDraft[]> {
+  const drafter = new Drafter(states, options);
+  for (const applied of options.apply) await drafter.apply(applied);
+  return drafter.done();
+}
+
+/** What an included state gets from where it is included. */
+interface Surroundings {
+  readonly conditions: readonly Condition[];
+  readonly require: readonly string[];
+}
+
+/** The ids that a written id became in this node: several for `each`, none if all were left out. */
+type Ids = Map<string, readonly string[]>;
+
+class Drafter {
+  readonly #states: States;
+  readonly #options: DraftOptions;
+  readonly #problems = new Problems();
+  readonly #drafts: StepDraft[] = [];
+  readonly #taken: Set<string>;
+  readonly #scope: NodeScope;
+  /** `state/id` of this node's earlier states. */
+  readonly #global: Ids = new Map();
+  readonly #skipped = new Set<string>();
+
+  constructor(states: States, options: DraftOptions) {
+    this.#states = states;
+    this.#options = options;
+    this.#taken = options.taken ?? new Set();
+    this.#scope = new NodeScope(options);
+  }
+
+  done(): readonly StepDraft[] {
+    this.#problems.throwIfAny();
+    return this.#drafts;
+  }
+
+  async apply({ state: name, given = new Map(), at }: Applied): Promise<void> {
+    await this.#keeping(async () => {
+      const state = this.#states.load(name, at);
+      await this.#state(state, given, { conditions: [], require: [] }, this.#scope, at);
+    });
+  }
+
+  async #state(
+    state: State,
+    given: ReadonlyMap<string, GivenParam>,
+    around: Surroundings,
+    outer: NodeScope,
+    at: SourcePosition | undefined,
+  ): Promise<void> {
+    const { readSecret } = this.#options;
+    const scope = outer.early();
+    const base: Scope = { node: scope["node"], nodes: scope["nodes"], vars: scope["vars"], run: scope["run"] };
+    const params = await bindParams(state.params, given, {
+      owner: `state “${state.name}”`,
+      scope: base,
+      readSecret,
+      ...(at && { at }),
+    });
+    const inner = outer.forState(params, lateParams(state.params, given, params, outer));
+    const prefix = this.#prefix(state.name);
+    const local: Ids = new Map();
+    for (const step of state.steps) {
+      const ids = await this.#keeping(() =>
+        step.kind === "include"
+          ? this.#include(step, around, inner, local)
+          : this.#steps(step, { state, prefix, around, scope: inner, local }),
+      );
+      if (step.id === undefined) continue;
+      local.set(step.id, ids ?? []);
+      this.#global.set(`${state.name}/${step.id}`, ids ?? []);
+    }
+  }
+
+  /** The state's name; with `#2` and so on when this node has had it already. */
+  #prefix(state: string): string {
+    let prefix = state;
+    for (let count = 2; this.#taken.has(`${prefix}/`); count++) prefix = `${state}#${count}`;
+    this.#taken.add(`${prefix}/`);
+    return prefix;
+  }
+
+  async #include(step: IncludeSource, around: Surroundings, outer: NodeScope, local: Ids): Promise<string[]> {
+    const first = this.#drafts.length;
+    const require = this.#resolve(step.requisites.require, local);
+    for (const { scope } of this.#instances(step, outer)) {
+      const conditions =
+        step.when === undefined ? around.conditions : [...around.conditions, { node: step.when, scope }];
+      // What is left out here is not looked at: its parameters may only make sense where it is not.
+      if (isFalse(conditions)) continue;
+      const state = this.#states.load(step.include, step.includeAt);
+      const given = givenFromNode(step.with, scope.early());
+      const inner = { conditions, require: [...around.require, ...require] };
+      await this.#state(state, given, inner, scope, step.with?.at ?? step.includeAt);
+    }
+    return this.#drafts.slice(first).map(({ id }) => id);
+  }
+
+  async #steps(
+    step: ModuleStepSource,
+    {
+      state,
+      prefix,
+      around,
+      scope,
+      local,
+    }: {
+      readonly state: State;
+      readonly prefix: string;
+      readonly around: Surroundings;
+      readonly scope: NodeScope;
+      readonly local: Ids;
+    },
+  ): Promise<string[]> {
+    const module = await this.#module(step);
+    const requisites = this.#requisites(step, local, around);
+    const ids: string[] = [];
+    for (const { label, scope: inner, late } of this.#instances(step, scope)) {
+      const id = `${prefix}/${step.id}${label}`;
+      this.#taken.add(id);
+      ids.push(id);
+      if (module === undefined) continue;
+      const draft = this.#problems.attempt(() =>
+        makeDraft({
+          id,
+          title: `${step.id}${label}`,
+          state: state.name,
+          source: step,
+          module,
+          scope: inner,
+          conditions:
+            step.when === undefined ? around.conditions : [...around.conditions, { node: step.when, scope: inner }],
+          requisites: requisites.ids,
+          files: this.#states.files,
+          templates: this.#states.templates,
+          node: this.#options.node,
+          ...(requisites.skip !== undefined && { skip: requisites.skip }),
+          ...(late && { late }),
+        }),
+      );
+      if (draft === undefined) continue;
+      this.#drafts.push(draft.draft);
+      if (draft.isSkipped) this.#skipped.add(id);
+    }
+    if (step.register !== undefined) this.#scope.register(step.register, ids.at(-1) ?? `${prefix}/${step.id}`);
+    return ids;
+  }
+
+  async #module({ module, moduleAt }: ModuleStepSource): Promise<ModuleDefinition | undefined> {
+    const found = await this.#options.modules(module);
+    if (found !== undefined) return found;
+    const hint = suggestHint(module, this.#options.moduleNames, "kcore modules lists them");
+    this.#problems.add({
+      code: "STATE_MODULE_UNKNOWN",
+      message: `no state module “${module}”`,
+      at: moduleAt,
+      ...(hint !== undefined && { hint }),
+    });
+    return undefined;
+  }
+
+  /** One for a plain step; one for each item of `each`; one that waits when the items are not known yet. */
+  #instances(
+    { each }: ModuleStepSource | IncludeSource,
+    scope: NodeScope,
+  ): { readonly label: string; readonly scope: NodeScope; readonly late?: Unknown }[] {
+    if (each === undefined) return [{ label: "", scope }];
+    let value: unknown;
+    try {
+      value = evaluate(each, scope.early());
+    } catch (error) {
+      if (!(error instanceof UnknownValue)) throw error;
+      const { needs } = error.unknown;
+      if (needs.facts || needs.steps.length > 0)
+        throw new KcoreError(
+          {
+            code: "STATE_STEP_INVALID",
+            message: "each goes over what is known before the run: params, node, nodes, vars",
+            at: each.at,
+          },
+          { cause: error },
+        );
+      return [{ label: "", scope: scope.withItem(error.unknown), late: error.unknown }];
+    }
+    const items = itemsOf(value);
+    if (items === undefined)
+      throw new KcoreError({
+        code: "EXPRESSION_TYPE",
+        message: `each goes through a list or a map, not ${describeValue(value)}`,
+        at: each.at,
+      });
+    const labels = labelsOf(items);
+    return items.map((item, index) => ({ label: `[${labels[index]}]`, scope: scope.withItem(item) }));
+  }
+
+  #requisites(
+    { requisites }: ModuleStepSource,
+    local: Ids,
+    around: Surroundings,
+  ): { readonly ids: Readonly<Record<RequisiteKey, readonly string[]>>; readonly skip?: string } {
+    const kept = (key: RequisiteKey): string[] =>
+      this.#resolve(requisites[key], local).filter((id) => !this.#skipped.has(id));
+    const found = {
+      require: kept("require"),
+      onChanges: kept("onChanges"),
+      restartOn: kept("restartOn"),
+      onFailure: kept("onFailure"),
+    };
+    // Without this, a reaction to a step that was left out would run as a step of its own.
+    const gone = (["onFailure", "onChanges"] as const).find(
+      (key) => requisites[key].length > 0 && found[key].length === 0,
+    );
+    const ids = { ...found, require: [...around.require.filter((id) => !this.#skipped.has(id)), ...found.require] };
+    return gone === undefined ? { ids } : { ids, skip: `${gone}: what it names was left out` };
+  }
+
+  /** The ids that names stand for; unknown ones become problems. */
+  #resolve(requisites: readonly Requisite[], local: Ids): string[] {
+    return requisites.flatMap((requisite) => {
+      const { name } = requisite;
+      const ids = local.get(name) ?? this.#global.get(name) ?? this.#ofEarlierStages(name);
+      if (ids === undefined) this.#problems.add(unknownRequisite(requisite, [...local.keys(), ...this.#global.keys()]));
+      return ids ?? [];
+    });
+  }
+
+  #ofEarlierStages(name: string): readonly string[] | undefined {
+    const ids = [...this.#taken].filter((id) => id === name || id.startsWith(`${name}[`));
+    return ids.length === 0 ? undefined : ids;
+  }
+
+  async #keeping<T>(work: () => Promise<T>): Promise<T | undefined> {
+    try {
+      return await work();
+    } catch (error) {
+      if (!(error instanceof KcoreError)) throw error;
+      this.#problems.add(...error.problems);
+      return undefined;
+    }
+  }
+}
+
+/** Whether a condition is known to be false; problems and unknown ones are left to the steps. */
+function isFalse(conditions: readonly Condition[]): boolean {
+  return conditions.some(({ node, scope }) => {
+    try {
+      return evaluate(node, scope.early()) === false;
+    } catch (error) {
+      if (error instanceof KcoreError || error instanceof UnknownValue) return false;
+      throw error;
+    }
+  });
+}

@@ -1,0 +1,30 @@
+import { printed } from "#engine/source/helper.ts";
+import { entriesOf, isMapValue } from "#engine/source/members.ts";
+
+/** What `item` is, one after the other: a list's items; of a map `{ key, value }`. Undefined for anything else. */
+export function itemsOf(value: unknown): readonly unknown[] | undefined {
+  if (Array.isArray(value)) return value as readonly unknown[];
+  return isMapValue(value) ? entriesOf(value).map(([key, inner]) => ({ key, value: inner })) : undefined;
+}
+
+/** A short name for each item, unique in the list: its text, or its name, id, key or path; else its number. */
+export function labelsOf(items: readonly unknown[]): readonly string[] {
+  const labels = items.map((item, index) => labelOf(item) ?? String(index + 1));
+  return labels.map((label, index) => (labels.indexOf(label) === index ? label : `${label} ${index + 1}`));
+}
+
+function labelOf(item: unknown): string | undefined {
+  const text = printed(item);
+  if (text !== undefined) return shortened(text);
+  if (!isMapValue(item)) return undefined;
+  const entries = new Map(entriesOf(item));
+  const found = ["name", "id", "key", "path", "serial"]
+    .map((key) => printed(entries.get(key)))
+    .find((label) => label !== undefined);
+  return found === undefined ? undefined : shortened(found);
+}
+
+function shortened(text: string): string {
+  const line = text.replaceAll(/\s+/g, " ").replaceAll(/\p{Cc}/gu, "?");
+  return line.length > 80 ? `${line.slice(0, 79)}…` : line;
+}

@@ -1,0 +1,37 @@
+import { KcoreError, type Problem } from "#errors/problem.ts";
+import type { ModuleDefinition } from "#engine/module/define.ts";
+import { evaluate } from "#engine/source/evaluate.ts";
+import { type SourceEntry, SourceMap, type SourceNode } from "#engine/source/node.ts";
+import type { Scope } from "#engine/source/scope.ts";
+import { UnknownValue } from "#engine/source/unknown.ts";
+import { problemsOf } from "#engine/source/validate.ts";
+
+/**
+ * What is wrong with arguments some of which are late: only what cannot be mended by any late value. Unknown keys and
+ * wrong values of known arguments are told; what is missing or concerns several arguments waits for all of them.
+ */
+export function knownArgProblems(module: ModuleDefinition, args: SourceNode, scope: Scope): readonly Problem[] {
+  if (args.kind !== "map") return [];
+  const known = new Map<string, SourceEntry>();
+  const values = Object.create(null) as Record<string, unknown>;
+  const problems: Problem[] = [];
+  for (const entry of args.entries.values()) {
+    try {
+      values[entry.key] = evaluate(entry.value, scope);
+      known.set(entry.key, entry);
+    } catch (error) {
+      if (error instanceof KcoreError) problems.push(...error.problems);
+      else if (!(error instanceof UnknownValue)) throw error;
+      values[entry.key] = undefined;
+    }
+  }
+  const map = new SourceMap(args.file, args.start, args.end, known, args.flow);
+  return [...problems, ...problemsOf(values, map, module.args).filter((problem) => isCertain(problem, args, known))];
+}
+
+function isCertain({ code, at }: Problem, args: SourceMap, known: ReadonlyMap<string, SourceEntry>): boolean {
+  if (code === "YAML_KEY_UNKNOWN") return true;
+  if (code === "YAML_KEY_MISSING" || at === undefined) return false;
+  const offset = args.file.offset(at.line, at.column);
+  return [...known.values()].some(({ value }) => offset >= value.start && offset <= value.end);
+}

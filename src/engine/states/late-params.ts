@@ -1,0 +1,29 @@
+import { coerceLate, type GivenParam } from "#engine/source/bind.ts";
+import type { ParamDeclarations } from "#engine/source/params.ts";
+import { Unknown } from "#engine/source/unknown.ts";
+import type { LateParams, NodeScope } from "./node-scope.ts";
+
+/**
+ * How the parameters that were bound as Unknown get their values once the run knows more: by evaluating what was
+ * given, where it was given. Undefined if all are known.
+ */
+export function lateParams(
+  declared: ParamDeclarations,
+  given: ReadonlyMap<string, GivenParam>,
+  params: Readonly<Record<string, unknown>>,
+  outer: NodeScope,
+): LateParams | undefined {
+  const waiting = [...declared.values()].flatMap((declaration) => {
+    const value = given.get(declaration.name);
+    const isLate = params[declaration.name] instanceof Unknown && value !== undefined && "node" in value;
+    return isLate ? [{ declaration, node: value.node }] : [];
+  });
+  if (waiting.length === 0) return undefined;
+  const registers = outer.registers();
+  return (late) => {
+    const scope = outer.at(late, registers);
+    return Object.fromEntries(
+      waiting.map(({ declaration, node }) => [declaration.name, coerceLate(declaration, node, scope)]),
+    );
+  };
+}

@@ -1,0 +1,178 @@
+import type { z } from "zod";
+import { KcoreError, type Problem } from "#errors/problem.ts";
+import type { ModuleDefinition, Step, StepContext } from "#engine/module/define.ts";
+import { Secret } from "#engine/module/secret.ts";
+import type { NodeEntry } from "#engine/roster/model.ts";
+import { restsOn } from "#engine/source/bind.ts";
+import { evaluate, evaluateBoolean } from "#engine/source/evaluate.ts";
+import { nodeAt, type SourceNode } from "#engine/source/node.ts";
+import { Problems } from "#engine/source/problems.ts";
+import { mergeReferences, referencesOf, type References } from "#engine/source/references.ts";
+import type { Scope } from "#engine/source/scope.ts";
+import type { Templates } from "#engine/source/template.ts";
+import { type Needs, type Unknown, UnknownValue } from "#engine/source/unknown.ts";
+import { validateValue } from "#engine/source/validate.ts";
+import { knownArgProblems } from "./early-args.ts";
+import type { Files } from "./files.ts";
+import type { NodeScope } from "./node-scope.ts";
+import type { LateScope, PlannedStep, RenderedStep, StepDraft } from "./plan.ts";
+import { type CommonKeys, readCommonKeys } from "./step-keys.ts";
+import type { ModuleStepSource, RequisiteKey } from "./step-source.ts";
+
+/** A `when`, and the names it sees: that of an include stands where the include does. */
+export interface Condition {
+  readonly node: SourceNode;
+  readonly scope: NodeScope;
+}
+
+export interface DraftParts {
+  readonly id: string;
+  readonly title: string;
+  readonly state: string;
+  readonly source: ModuleStepSource;
+  readonly module: ModuleDefinition;
+  readonly scope: NodeScope;
+  readonly conditions: readonly Condition[];
+  readonly requisites: Readonly<Record<RequisiteKey, readonly string[]>>;
+  readonly files: Files;
+  readonly templates: Templates;
+  readonly node: NodeEntry;
+  /** Known to be left out, for this reason. */
+  readonly skip?: string;
+  /** Its `each` rests on this. */
+  readonly late?: Unknown;
+}
+
+/**
+ * A draft of one step. If nothing it uses is late, it is rendered here and now, once; else what can be checked is
+ * checked, and `render` does the rest.
+ * @throws KcoreError with every problem of the step.
+ */
+export function makeDraft(parts: DraftParts): { readonly draft: StepDraft; readonly isSkipped: boolean } {
+  const registers = parts.scope.registers();
+  const scopeOf = (scope: NodeScope, late: LateScope | undefined): Scope =>
+    late === undefined ? scope.early(registers) : scope.at(late, registers);
+  const renderAt = (late: LateScope | undefined): RenderedStep => render(parts, (scope) => scopeOf(scope, late));
+  const { id, title, state, source, module, requisites } = parts;
+  const outline = {
+    watches: [...new Set([...requisites.restartOn, ...requisites.onChanges])],
+    answers: requisites.onFailure,
+    id,
+    title,
+    state,
+    module: module.name,
+    at: source.at,
+    ...(source.register !== undefined && { register: source.register }),
+  };
+  try {
+    const rendered = renderAt(undefined);
+    const draft = { ...outline, needs: { facts: false, steps: [] }, render: () => rendered };
+    return { draft, isSkipped: rendered.kind === "skipped" };
+  } catch (error) {
+    if (!(error instanceof UnknownValue)) throw error;
+  }
+  checkWhatIsKnown(parts, scopeOf(parts.scope, undefined));
+  const needs = needsOf(parts, (scope) => scopeOf(scope, undefined));
+  return { draft: { ...outline, needs, render: (late) => orUnknown(parts, () => renderAt(late)) }, isSkipped: false };
+}
+
+function orUnknown({ id, title }: DraftParts, work: () => RenderedStep): RenderedStep {
+  try {
+    return work();
+  } catch (error) {
+    if (!(error instanceof UnknownValue)) throw error;
+    return { kind: "unknown", id, title, after: error.unknown.after };
+  }
+}
+
+function render(parts: DraftParts, scopeOf: (scope: NodeScope) => Scope): RenderedStep {
+  const { id, title, conditions, skip, late } = parts;
+  if (skip !== undefined) return { kind: "skipped", id, title, reason: skip };
+  for (const { node, scope } of conditions)
+    if (!evaluateBoolean(node, scopeOf(scope))) return { kind: "skipped", id, title, reason: "when is false" };
+  if (late !== undefined) throw new UnknownValue(late);
+  return { kind: "step", plan: plan(parts, scopeOf(parts.scope)) };
+}
+
+function plan(parts: DraftParts, scope: Scope): PlannedStep {
+  const { id, title, state, source, module, requisites } = parts;
+  const problems = new Problems();
+  const keys = problems.attempt(() => readCommonKeys(source.node, scope));
+  const args = problems.attempt(() => argsOf(module, source.args, scope));
+  problems.throwIfAny();
+  const { sensitive = false, ...others } = keys as CommonKeys;
+  const step = makeStep(parts, scope, (args as { value: unknown }).value, sensitive);
+  return {
+    id,
+    title,
+    state,
+    module: module.name,
+    at: source.at,
+    step,
+    ...requisites,
+    ...others,
+    sensitive,
+    ...(source.register !== undefined && { register: source.register }),
+  };
+}
+
+function argsOf(module: ModuleDefinition, node: SourceNode, scope: Scope): { readonly value: unknown } {
+  const value = evaluate(node, scope) ?? {};
+  return { value: validateValue(value, node, module.args as z.ZodType) };
+}
+
+function makeStep(parts: DraftParts, scope: Scope, args: unknown, sensitive: boolean): Step {
+  const { source, module } = parts;
+  try {
+    return module.step(args, contextOf(parts, scope, sensitive));
+  } catch (error) {
+    if (!(error instanceof KcoreError)) throw error;
+    // A module knows its arguments, not where they were written.
+    const problems = error.problems.map((problem): Problem => ({ at: source.moduleAt, ...problem }));
+    throw new KcoreError(problems, { cause: error });
+  }
+}
+
+function contextOf({ node, files, templates, source }: DraftParts, scope: Scope, sensitive: boolean): StepContext {
+  return {
+    node: node.name,
+    nodeId: node.id,
+    stateDir: node.stateDir,
+    sensitive,
+    readFile: (path) => files.blob(path),
+    renderTemplate: (name, vars = {}) => {
+      const at = nodeAt(source.args, ["template"])?.at ?? source.moduleAt;
+      const text = templates.render(name, { ...scope, ...vars }, at);
+      if (!(text instanceof Secret)) return text;
+      if (sensitive) return text.reveal();
+      throw new KcoreError({
+        code: "EXPRESSION_TYPE",
+        message: `the template “${name}” puts a secret into its text`,
+        at,
+        hint: "give the step sensitive: true, so that the text is never shown",
+      });
+    },
+  };
+}
+
+/** Everything the step rests on that is not known before the run. */
+function needsOf(parts: DraftParts, scopeOf: (scope: NodeScope) => Scope): Pick<Needs, "facts" | "steps"> {
+  const { source, scope, conditions, late } = parts;
+  const own = restsOn(mergeReferences([referencesOf(source.node), ...templateReferences(parts)]), scopeOf(scope));
+  const others = conditions.map(({ node, scope: place }) => restsOn(referencesOf(node), scopeOf(place)));
+  const all = [own, ...others, ...(late === undefined ? [] : [late.needs])];
+  return { facts: all.some(({ facts }) => facts), steps: [...new Set(all.flatMap(({ steps }) => steps))] };
+}
+
+/** Of the template that the step names in `template:`, if it is written out. */
+function templateReferences({ source, templates }: DraftParts): References[] {
+  const name = nodeAt(source.args, ["template"]);
+  if (name?.kind !== "scalar" || typeof name.value !== "string" || name.value.includes("{{")) return [];
+  return [templates.references(name.value, name.at)];
+}
+
+function checkWhatIsKnown({ source, module }: DraftParts, scope: Scope): void {
+  const problems = new Problems();
+  problems.add(...knownArgProblems(module, source.args, scope));
+  problems.throwIfAny();
+}

@@ -1,0 +1,92 @@
+import type { NodeEntry } from "#engine/roster/model.ts";
+import type { Scope } from "#engine/source/scope.ts";
+import { Unknown } from "#engine/source/unknown.ts";
+import type { LateScope } from "./plan.ts";
+
+/** Computes the values of parameters that rest on late values. */
+export type LateParams = (late: LateScope) => Readonly<Record<string, unknown>>;
+
+/** What is the same for all steps of a node. */
+interface Shared {
+  readonly node: NodeEntry;
+  readonly nodes: ReadonlyMap<string, NodeEntry>;
+  readonly run: Readonly<Record<string, unknown>>;
+  readonly stages?: Readonly<Record<string, unknown>>;
+  readonly registered?: Iterable<string>;
+}
+
+/** The names of expressions at one place: inside one use of a state, for one item. */
+export class NodeScope {
+  readonly #shared: Shared;
+  /** Register name → id of the step that registers; grows as steps are drafted, and is shared by all places. */
+  readonly #registers: Map<string, string>;
+  readonly #params: Readonly<Record<string, unknown>> | undefined;
+  readonly #late: LateParams | undefined;
+  readonly #item: { readonly value: unknown } | undefined;
+
+  constructor(
+    shared: Shared,
+    registers?: Map<string, string>,
+    params?: Readonly<Record<string, unknown>>,
+    late?: LateParams,
+    item?: { readonly value: unknown },
+  ) {
+    this.#shared = shared;
+    this.#registers = registers ?? new Map([...(shared.registered ?? [])].map((name) => [name, name]));
+    this.#params = params;
+    this.#late = late;
+    this.#item = item;
+  }
+
+  /** Inside a state; the items of where it is included are not seen there. */
+  forState(params: Readonly<Record<string, unknown>>, late: LateParams | undefined): NodeScope {
+    return new NodeScope(this.#shared, this.#registers, params, late);
+  }
+
+  withItem(value: unknown): NodeScope {
+    return new NodeScope(this.#shared, this.#registers, this.#params, this.#late, { value });
+  }
+
+  register(name: string, id: string): void {
+    this.#registers.set(name, id);
+  }
+
+  /** The names of registered steps so far: what a draft made now may use. */
+  registers(): ReadonlyMap<string, string> {
+    return new Map(this.#registers);
+  }
+
+  /** Before anything ran: facts and registered values are Unknown. */
+  early(registers: ReadonlyMap<string, string> = this.#registers): Scope {
+    const steps = new Map([...registers].map(([name, id]) => [name, new Unknown(id, { steps: [name] })] as const));
+    return this.#names(this.#params, new Unknown("facts", { facts: true }), steps);
+  }
+
+  /** With what the run has brought so far; what it has not stays Unknown. */
+  at(late: LateScope, registers: ReadonlyMap<string, string>): Scope {
+    const steps = new Map(
+      [...registers].map(([name, id]) => [name, late.steps.get(name) ?? new Unknown(id, { steps: [name] })] as const),
+    );
+    const params = this.#late === undefined ? this.#params : { ...this.#params, ...this.#late(late) };
+    return this.#names(params, late.facts ?? new Unknown("facts", { facts: true }), steps);
+  }
+
+  #names(
+    params: Readonly<Record<string, unknown>> | undefined,
+    facts: unknown,
+    steps: ReadonlyMap<string, unknown>,
+  ): Scope {
+    const { node, nodes, run, stages = {} } = this.#shared;
+    return {
+      node,
+      nodes,
+      vars: node.vars,
+      run,
+      stages,
+      facts,
+      steps,
+      ...(params && { params }),
+      ...(this.#item && { item: this.#item.value }),
+    };
+  }
+}

@@ -1,0 +1,37 @@
+import type { Problem } from "#errors/problem.ts";
+import type { Program, Statement } from "#engine/source/ast.ts";
+import { mayHoldExpression, type Template, templateOfScalar, wholeExpression } from "#engine/source/expression.ts";
+import type { SourceScalar } from "#engine/source/node.ts";
+
+/**
+ * In a text that a shell will read, a value put in as it is could become syntax. So every expression inside such a
+ * text is `{{shell …}}`; a scalar that is one whole expression is a command of its own and stands as it is.
+ */
+export function unquotedIn(scalar: SourceScalar): Problem[] {
+  if (typeof scalar.value !== "string" || !mayHoldExpression(scalar.value)) return [];
+  const template = templateOfScalar(scalar);
+  return wholeExpression(template) === undefined ? unquotedInProgram(template.program, template) : [];
+}
+
+function unquotedInProgram(program: Program, template: Template): Problem[] {
+  return program.body.flatMap((statement) => unquotedInStatement(statement, template));
+}
+
+function unquotedInStatement(statement: Statement, template: Template): Problem[] {
+  if (statement.type === "BlockStatement")
+    return [statement.program, statement.inverse].flatMap((program) =>
+      program === undefined ? [] : unquotedInProgram(program, template),
+    );
+  if (statement.type !== "MustacheStatement") return [];
+  const { path, loc } = statement;
+  if (path.type === "PathExpression" && path.original === "shell") return [];
+  const name = path.type === "PathExpression" ? path.original : "…";
+  return [
+    {
+      code: "EXPRESSION_UNQUOTED",
+      message: "this value would stand unquoted in a shell text",
+      at: template.place(loc),
+      hint: `write {{shell ${statement.params.length > 0 ? `(${name} …)` : name}}}`,
+    },
+  ];
+}

@@ -1,0 +1,71 @@
+import { KcoreError, type Problem, type SourcePosition } from "#errors/problem.ts";
+import { suggestHint } from "#errors/suggest.ts";
+import type { FoundFile } from "#engine/source/folders.ts";
+import type { SourceMap, SourceNode } from "#engine/source/node.ts";
+import { declareParams, type ParamDeclarations } from "#engine/source/params.ts";
+import { Problems } from "#engine/source/problems.ts";
+import { checkRequisites } from "./requisites.ts";
+import { readStep, type StepSource } from "./step-source.ts";
+
+/** A state file, parsed and checked as far as that can be done without a node. */
+export interface State {
+  readonly name: string;
+  /** `states/kcore/controller.yaml` */
+  readonly shown: string;
+  readonly origin: "project" | "shipped";
+  readonly description?: string;
+  readonly params: ParamDeclarations;
+  readonly steps: readonly StepSource[];
+}
+
+const KEYS = ["description", "params", "steps"];
+
+/** Reads a state file. @throws KcoreError with every problem at its place. */
+export function readState(name: string, { shown, folder }: FoundFile, source: SourceNode): State {
+  if (source.kind !== "map")
+    throw new KcoreError({
+      code: "YAML_TYPE",
+      message: "a state is a map of description, params and steps",
+      at: source.at,
+    });
+  const problems = new Problems();
+  for (const { key, keyAt } of source.entries.values()) if (!KEYS.includes(key)) problems.add(unknownKey(key, keyAt));
+  const params = problems.attempt(() => declareParams(source.get("params"))) ?? new Map();
+  const steps = readSteps(source, problems);
+  checkRequisites(steps, problems);
+  const description = describe(source, problems);
+  problems.throwIfAny();
+  const origin = folder.origin;
+  return { name, shown, origin, params, steps, ...(description !== undefined && { description }) };
+}
+
+function unknownKey(key: string, at: SourcePosition): Problem {
+  const hint = suggestHint(key, KEYS, `known here: ${KEYS.join(", ")}`);
+  return {
+    code: "YAML_KEY_UNKNOWN",
+    message: `no key “${key}” is known here`,
+    at,
+    ...(hint !== undefined && { hint }),
+  };
+}
+
+function describe(source: SourceMap, problems: Problems): string | undefined {
+  const node = source.get("description");
+  if (node === undefined) return undefined;
+  if (node.kind === "scalar" && typeof node.value === "string") return node.value.trim();
+  problems.add({ code: "YAML_TYPE", message: "“description” must be a text", at: node.at });
+  return undefined;
+}
+
+function readSteps(source: SourceMap, problems: Problems): StepSource[] {
+  const list = source.get("steps");
+  if (list === undefined) {
+    problems.add({ code: "YAML_KEY_MISSING", message: "“steps” is missing", at: source.at });
+    return [];
+  }
+  if (list.kind !== "list") {
+    problems.add({ code: "YAML_TYPE", message: "“steps” must be a list", at: list.at });
+    return [];
+  }
+  return list.items.flatMap((item) => readStep(item, problems) ?? []);
+}

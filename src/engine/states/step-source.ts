@@ -1,0 +1,210 @@
+import { z } from "zod";
+import type { Problem, SourcePosition } from "#errors/problem.ts";
+import { suggestHint } from "#errors/suggest.ts";
+import { type SourceMap, type SourceNode, nodeAt } from "#engine/source/node.ts";
+import type { Problems } from "#engine/source/problems.ts";
+import { referencesOf } from "#engine/source/references.ts";
+import { problemsOf } from "#engine/source/validate.ts";
+import { unquotedIn } from "./shell-text.ts";
+
+/** A name of an earlier step and where it stands. */
+export interface Requisite {
+  readonly name: string;
+  readonly at: SourcePosition;
+}
+
+export const requisiteKeys = ["require", "onChanges", "restartOn", "onFailure"] as const;
+export type RequisiteKey = (typeof requisiteKeys)[number];
+export type Requisites = Readonly<Record<RequisiteKey, readonly Requisite[]>>;
+
+interface CommonSource {
+  readonly node: SourceMap;
+  /** Of the id, or of the whole step. */
+  readonly at: SourcePosition;
+  readonly when?: SourceNode;
+  readonly each?: SourceNode;
+  readonly requisites: Requisites;
+}
+
+export interface ModuleStepSource extends CommonSource {
+  readonly kind: "module";
+  readonly id: string;
+  readonly module: string;
+  readonly moduleAt: SourcePosition;
+  readonly args: SourceNode;
+  readonly register?: string;
+}
+
+export interface IncludeSource extends CommonSource {
+  readonly kind: "include";
+  readonly id?: string;
+  readonly include: string;
+  readonly includeAt: SourcePosition;
+  readonly with?: SourceNode;
+}
+
+/** One item of a state's `steps`, as written. */
+export type StepSource = ModuleStepSource | IncludeSource;
+
+const STEP_KEYS = [
+  "id",
+  "when",
+  "each",
+  ...requisiteKeys,
+  "unless",
+  "onlyIf",
+  "creates",
+  "retry",
+  "timeout",
+  "runAs",
+  "sensitive",
+  "register",
+  "milestone",
+];
+const INCLUDE_KEYS = ["include", "with", "id", "when", "each", "require"];
+
+/** Reads one step; undefined, with its problems added, when it cannot be used. */
+export function readStep(node: SourceNode, problems: Problems): StepSource | undefined {
+  if (node.kind !== "map") {
+    problems.add(invalid("a step is a map with an id and a module", node.at));
+    return undefined;
+  }
+  // Every expression is parsed now, so that none fails only when its turn comes.
+  for (const { value } of node.entries.values()) problems.attempt(() => referencesOf(value));
+  return node.entries.has("include") ? readInclude(node, problems) : readModuleStep(node, problems);
+}
+
+function readModuleStep(node: SourceMap, problems: Problems): ModuleStepSource | undefined {
+  const modules = [...node.entries.values()].filter(({ key }) => !STEP_KEYS.includes(key));
+  const [entry, second] = modules.filter(({ key }) => key.includes("."));
+  for (const { key, keyAt } of modules)
+    if (!key.includes(".")) problems.add(unknownKey(key, keyAt, [...STEP_KEYS, "include", "with"]));
+  if (second !== undefined)
+    problems.add(
+      invalid(`a step has exactly one module; this is a second one`, second.keyAt, "make it a step of its own"),
+    );
+  if (entry === undefined) {
+    if (modules.length === 0) problems.add(invalid("the step has no module", node.at, "add one, such as file.managed"));
+    return undefined;
+  }
+  checkShape(node, problems);
+  const id = textOf(node.get("id"));
+  if (id === undefined) {
+    problems.add(invalid(`this ${entry.key} step has no id`, entry.keyAt, "id: a few words that tell what it does"));
+    return undefined;
+  }
+  const register = textOf(node.get("register"));
+  return {
+    kind: "module",
+    id,
+    module: entry.key,
+    moduleAt: entry.keyAt,
+    args: entry.value,
+    ...(register !== undefined && { register }),
+    ...commonOf(node),
+  };
+}
+
+function readInclude(node: SourceMap, problems: Problems): IncludeSource | undefined {
+  for (const { key, keyAt } of node.entries.values())
+    if (!INCLUDE_KEYS.includes(key)) problems.add(unknownKey(key, keyAt, INCLUDE_KEYS));
+  checkShape(node, problems);
+  const name = node.get("include");
+  const include = textOf(name);
+  if (name === undefined || include === undefined || !/^[A-Za-z0-9_-]+(\/[A-Za-z0-9_-]+)*$/.test(include)) {
+    problems.add(invalid("include names one state, written out, such as kcore/runtime", name?.at ?? node.at));
+    return undefined;
+  }
+  const given = node.get("with");
+  const id = textOf(node.get("id"));
+  return {
+    kind: "include",
+    include,
+    includeAt: name.at,
+    ...(given !== undefined && { with: given }),
+    ...(id !== undefined && { id }),
+    ...commonOf(node),
+  };
+}
+
+function commonOf(node: SourceMap): CommonSource {
+  const [when, each] = [node.get("when"), node.get("each")];
+  return {
+    node,
+    at: (node.get("id") ?? node).at,
+    ...(when !== undefined && { when }),
+    ...(each !== undefined && { each }),
+    requisites: {
+      require: namesOf(node.get("require")),
+      onChanges: namesOf(node.get("onChanges")),
+      restartOn: namesOf(node.get("restartOn")),
+      onFailure: namesOf(node.get("onFailure")),
+    },
+  };
+}
+
+function namesOf(node: SourceNode | undefined): Requisite[] {
+  if (node === undefined) return [];
+  const items = node.kind === "list" ? node.items : [node];
+  return items.flatMap((item) => {
+    const name = textOf(item);
+    return name === undefined ? [] : [{ name, at: item.at }];
+  });
+}
+
+const Names = z.union([z.string().min(1), z.array(z.string().min(1))]);
+/** What must be written out, since other steps and views know the step by it. */
+const Shape = z.looseObject({
+  id: z
+    .string()
+    .min(1)
+    .max(200)
+    .regex(/^\P{Cc}+$/u, "must be one line")
+    .refine((id) => !id.includes("{{"), "must be written out: it holds no expression")
+    .optional(),
+  require: Names.optional(),
+  onChanges: Names.optional(),
+  restartOn: Names.optional(),
+  onFailure: Names.optional(),
+  register: z
+    .string()
+    .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "must be letters, digits and “_”, written out")
+    .optional(),
+});
+
+function checkShape(node: SourceMap, problems: Problems): void {
+  const written = Object.fromEntries(
+    Object.keys(Shape.shape).flatMap((key) => {
+      const value = node.get(key);
+      return value === undefined ? [] : [[key, plainScalars(value)]];
+    }),
+  );
+  problems.add(...problemsOf(written, node, Shape));
+  for (const key of ["unless", "onlyIf"]) {
+    const text = nodeAt(node, [key]);
+    if (text?.kind === "scalar") problems.add(...(problems.attempt(() => unquotedIn(text)) ?? []));
+  }
+}
+
+function plainScalars(node: SourceNode): unknown {
+  if (node.kind === "scalar") return node.value;
+  return node.kind === "list" ? node.items.map(plainScalars) : {};
+}
+
+function textOf(node: SourceNode | undefined): string | undefined {
+  return node?.kind === "scalar" && typeof node.value === "string" ? node.value : undefined;
+}
+
+function unknownKey(key: string, at: SourcePosition, known: readonly string[]): Problem {
+  const hint = suggestHint(key, known, `step keys are ${known.join(", ")}; modules have a dot: file.managed`);
+  return {
+    code: "YAML_KEY_UNKNOWN",
+    message: `no step key or module “${key}”`,
+    at,
+    ...(hint !== undefined && { hint }),
+  };
+}
+
+function invalid(message: string, at: SourcePosition, hint?: string): Problem {
+  return { code: "STATE_STEP_INVALID", message, at, ...(hint !== undefined && { hint }) };
+}
