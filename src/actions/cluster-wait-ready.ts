@@ -18,7 +18,9 @@ import { keyFingerprint, publicDer } from "#pki/keys.ts";
 const Args = z.strictObject({
   node: z.string().optional().describe("Name of the node in the roster; the stage's own node unless given"),
   timeout: z.number().positive().max(3600).default(120).describe("Seconds until it is given up"),
+  port: z.int().min(1).max(65_535).default(9090).describe("Port of the controllers that the roster names"),
 });
+type Args = z.output<typeof Args>;
 
 const pauseMs = 1_000;
 
@@ -33,37 +35,37 @@ export const clusterWaitReady = defineAction({
   name: "cluster.waitReady",
   summary: "Waits until a node has registered and is ready, and its controller answers if it has one.",
   args: Args,
-  async run({ node: name, timeout }, context) {
-    const node = nodeOf(name, context);
+  async run(args, context) {
+    const { timeout } = args;
+    const node = nodeOf(args.node, context);
     const cluster = await openContext(context);
     const giveUpAt = performance.now() + timeout * 1000;
     let told = "";
     for (;;) {
-      const found = await look(node, cluster, context);
-      if ("ready" in found) return finish(node, found.ready, cluster, context);
+      const found = await look(node, args, cluster, context);
+      if ("ready" in found) return finish(node, found.ready, args, cluster, context);
       if (found.waitingFor !== told) context.note(`waiting for ${node.name}: ${found.waitingFor}`);
       told = found.waitingFor;
       if (performance.now() + pauseMs > giveUpAt) throw notReady(node, timeout, told);
       await sleep(pauseMs, undefined, { signal: context.signal });
     }
   },
-  async plan({ node: name }, context) {
-    const node = nodeOf(name, context);
-    const found = await look(node, await openContext(context), context);
+  async plan(args, context) {
+    const found = await look(nodeOf(args.node, context), args, await openContext(context), context);
     return "ready" in found ? resultOf(found.ready) : "unknown";
   },
 });
 
-async function look(node: NodeEntry, cluster: Context, context: ActionContext): Promise<Look> {
+async function look(node: NodeEntry, { port }: Args, cluster: Context, context: ActionContext): Promise<Look> {
   const { ca, cert, key, folder } = cluster;
   const options = { credentials: { ca, cert, key }, clock: Date.now, signal: context.signal };
   let view: NodeView;
   try {
     if (isController(node)) {
-      const health = await askOne(endpointOf(node.address), options, (client) => client.call("ready", {}));
+      const health = await askOne(endpointOf(node.address, port), options, (client) => client.call("ready", {}));
       if (!health.ready) return { waitingFor: `its controller is not ready: ${health.reason ?? "no reason given"}` };
     }
-    const endpoints = endpointsFor(node, cluster, context);
+    const endpoints = endpointsFor(node, port, cluster, context);
     view = await askFirst({ ...options, endpoints }, (client) => client.call("getNode", {}, { id: node.id }));
   } catch (error) {
     if (!(error instanceof KcoreError)) throw error;
@@ -96,19 +98,20 @@ async function expectedKey(folder: string, id: string): Promise<string | undefin
 }
 
 /** Its own controller first, then those of the context, then those that the roster tells of. */
-function endpointsFor(node: NodeEntry, cluster: Context, { nodes }: ActionContext): readonly string[] {
-  const fromRoster = [...nodes.values()].filter(isController).map(({ address }) => endpointOf(address));
-  const own = isController(node) ? [endpointOf(node.address)] : [];
+function endpointsFor(node: NodeEntry, port: number, cluster: Context, { nodes }: ActionContext): readonly string[] {
+  const fromRoster = [...nodes.values()].filter(isController).map(({ address }) => endpointOf(address, port));
+  const own = isController(node) ? [endpointOf(node.address, port)] : [];
   return [...new Set([...own, ...cluster.controllers, ...fromRoster])];
 }
 
 async function finish(
   node: NodeEntry,
   view: NodeView,
+  { port }: Args,
   cluster: Context,
   context: ActionContext,
 ): Promise<ActionResult> {
-  const endpoint = endpointOf(node.address);
+  const endpoint = endpointOf(node.address, port);
   if (isController(node) && (await addController(placeOf(context), cluster.name, endpoint))) {
     context.note(`context ${cluster.name} now knows the controller ${endpoint}`);
   }

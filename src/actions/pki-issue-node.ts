@@ -13,6 +13,7 @@ import { contextFolder, findContext, readText } from "#pki/contexts.ts";
 import { replaceFile } from "#pki/files.ts";
 import { identityOf } from "#pki/identity.ts";
 import { isHostName, issueLeaf, namesOf, renewalReason, renewDays } from "#pki/issue.ts";
+import type { Authority } from "#pki/issue.ts";
 
 const spki = z.string().min(1).describe("The node's public key, PEM or base64 DER: fact spki of key.generated");
 const proof = z
@@ -57,7 +58,7 @@ export const pkiIssueNode = defineAction({
     const { folder, wanted, operatorIsDue } = await examine(args, node, context);
     const due = wanted.filter(({ kept }) => kept === undefined);
     if (due.length === 0 && !operatorIsDue) return resultOf(folder, wanted, false);
-    const authority = await openAuthority(folder, await context.passphrase());
+    const authority = await openOnce(folder, context);
     const now = Date.now();
     if (await renewOperatorIfNeeded(folder, authority, now)) context.note("renewed the operator's certificate");
     const issued = new Map<LeafRole, string>();
@@ -83,6 +84,19 @@ export const pkiIssueNode = defineAction({
     return wanted.every(({ kept }) => kept !== undefined) ? resultOf(folder, wanted, false) : "unknown";
   },
 });
+
+const opened = new Map<string, Promise<Authority>>();
+
+/** Opening the CA's key takes 0.2 s of pure CPU on purpose (ADR 0111): once a run is enough for any number of nodes. */
+function openOnce(folder: string, { runId, passphrase }: ActionContext): Promise<Authority> {
+  const key = `${runId} ${folder}`;
+  const present = opened.get(key);
+  if (present) return present;
+  const opening = passphrase().then((phrase) => openAuthority(folder, phrase));
+  opened.set(key, opening);
+  opening.catch(() => opened.delete(key));
+  return opening;
+}
 
 /** Finds out, without the passphrase, which certificates have to be issued. */
 async function examine(

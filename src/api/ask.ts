@@ -2,7 +2,7 @@ import { KcoreError } from "#errors/problem.ts";
 import type { Problem } from "#errors/problem.ts";
 import { ApiRefusal, openApi } from "./client.ts";
 import type { ApiClient, Credentials } from "./client.ts";
-import { formatEndpoint, parseEndpoint } from "./endpoint.ts";
+import { controllerPort, formatEndpoint, parseEndpoint } from "./endpoint.ts";
 
 /** The controllers of a cluster as one asks them from outside. */
 export interface Controllers {
@@ -61,7 +61,7 @@ export async function askOne<Result>(
   }
 }
 
-/** The usual endpoint of a controller on a host. */
-export function endpointOf(host: string): string {
-  return formatEndpoint({ host, port: parseEndpoint("localhost").port });
+/** The endpoint of the controller on a host. */
+export function endpointOf(host: string, port = controllerPort): string {
+  return formatEndpoint({ host, port });
 }

@@ -155,6 +155,7 @@ describe("bastion actions against a real controller", function () {
     const moved = contextFor({ ...entry, address: "127.0.0.2" });
     expect((await pkiIssueNode.run(args, moved)).changed).to.equal(true);
     expect((await pkiIssueNode.run(keyFor().args, moved)).changed).to.equal(true);
+    expect(asked).to.equal(1);
     expect(notes.join("\n")).to.contain("its names changed").and.to.contain("the key changed");
   });
 
@@ -181,17 +182,31 @@ describe("bastion actions against a real controller", function () {
     await startController();
     await addController({ home: cluster.home, codec }, "lab", `127.0.0.1:${port}`);
     const context = contextFor(nodeEntry("n1", nodeId));
-    expect(await problemOf(clusterWaitReady.run({ timeout: 1 }, context))).to.contain("it has not registered yet");
+    expect(await problemOf(clusterWaitReady.run({ timeout: 1, port }, context))).to.contain(
+      "it has not registered yet",
+    );
     const { pem, args } = keyFor();
     const { outputs } = await pkiIssueNode.run(args, context);
-    expect(await clusterWaitReady.plan({ timeout: 1 }, context)).to.equal("unknown");
+    expect(await clusterWaitReady.plan({ timeout: 1, port }, context)).to.equal("unknown");
     await startAgent(String(outputs["nodeCert"]), pem);
-    const ready = await clusterWaitReady.run({ timeout: 10 }, context);
+    const ready = await clusterWaitReady.run({ timeout: 10, port }, context);
     expect(ready.outputs).to.include({ id: nodeId, status: "ready" });
     await pkiIssueNode.run(keyFor().args, context);
-    expect(await problemOf(clusterWaitReady.run({ timeout: 1 }, context))).to.contain(
+    expect(await problemOf(clusterWaitReady.run({ timeout: 1, port }, context))).to.contain(
       "not registered with its new key",
     );
+  });
+
+  it("cluster.waitReady waits for a controller's own endpoint and notes it in the context, once", async () => {
+    const context = contextFor(nodeEntry("n1", nodeId, { roles: ["controller", "worker"] }));
+    expect(await problemOf(clusterWaitReady.run({ timeout: 1, port }, context))).to.contain("ECONNREFUSED");
+    await startController();
+    const { pem, args } = keyFor();
+    const { outputs } = await pkiIssueNode.run(args, context);
+    await startAgent(String(outputs["nodeCert"]), pem);
+    await clusterWaitReady.run({ timeout: 10, port }, context);
+    await clusterWaitReady.run({ timeout: 10, port }, context);
+    expect((await loadContext({ home: cluster.home, codec })).controllers).to.deep.equal([`127.0.0.1:${port}`]);
   });
 
   it("cluster.waitReady says at once that a node was rejected, and names what it waits for otherwise", async () => {
@@ -201,20 +216,20 @@ describe("bastion actions against a real controller", function () {
     const { pem, args } = keyFor();
     const { outputs } = await pkiIssueNode.run(args, context);
     await startAgent(String(outputs["nodeCert"]), pem);
-    await clusterWaitReady.run({ timeout: 10 }, context);
+    await clusterWaitReady.run({ timeout: 10, port }, context);
     const { ca, cert, key } = await loadContext({ home: cluster.home, codec });
     const client = openApi({ endpoint: { host: "127.0.0.1", port }, credentials: { ca, cert, key }, clock: Date.now });
     await client.call("rejectNode", {}, { id: nodeId });
     client.close();
-    expect(await problemOf(clusterWaitReady.run({ timeout: 10 }, context))).to.match(/^NODE_REJECTED/);
+    expect(await problemOf(clusterWaitReady.run({ timeout: 10, port }, context))).to.match(/^NODE_REJECTED/);
   });
 
   it("cluster.waitReady says where to begin when no controller is known, and stops with its run", async () => {
     const context = contextFor(nodeEntry("n1", nodeId));
-    expect(await problemOf(clusterWaitReady.run({ timeout: 5 }, context))).to.match(/^CLUSTER_UNKNOWN/);
+    expect(await problemOf(clusterWaitReady.run({ timeout: 5, port }, context))).to.match(/^CLUSTER_UNKNOWN/);
     await addController({ home: cluster.home, codec }, "lab", `127.0.0.1:${port}`);
     setTimeout(() => stop.abort(), 100);
-    expect(await problemOf(clusterWaitReady.run({ timeout: 60 }, context))).to.contain("abort");
+    expect(await problemOf(clusterWaitReady.run({ timeout: 60, port }, context))).to.contain("abort");
   });
 
   it("leaves the issued certificates in the context, and never a key", async () => {
