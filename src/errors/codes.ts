@@ -135,6 +135,7 @@ export type ErrorCode =
   | "TOOL_MISSING"
   | "LAB_BUSY"
   | "LAB_COMMAND_FAILED"
+  | "LAB_DISK_FULL"
   | "LAB_LEFTOVERS"
   | "LAB_MIRROR_UNKNOWN"
   | "LAB_NEEDS_ROOT"

@@ -1,9 +1,10 @@
 import { existsSync } from "node:fs";
+import { statfs } from "node:fs/promises";
 import { join } from "node:path";
-import { KcoreError } from "#errors/problem.ts";
+import { KcoreError, exitCodes } from "#errors/problem.ts";
 import { commandPath, must } from "./local.ts";
 import { hostPackages } from "./packages.ts";
-import { told, type Log } from "./progress.ts";
+import { megabytes, told, type Log } from "./progress.ts";
 
 /** Throws `LAB_NEEDS_ROOT` unless this process may make containers, bridges and loop devices. */
 export function requireRoot(): void {
@@ -13,6 +14,23 @@ export function requireRoot(): void {
     message: "the lab needs root: it makes a network bridge, loop devices and systemd-nspawn machines on this computer",
     hint: "run it with sudo; it says before it installs packages, and “kcore lab down” takes everything away again",
   });
+}
+
+/** What the images take with everything that is needed to make them, and a little for the nodes' own files. */
+const neededBytes = 1_000_000_000;
+
+/** Throws `LAB_DISK_FULL` if the images would not fit under `home`. */
+export async function requireSpace(home: string): Promise<void> {
+  const { bavail, bsize } = await statfs(home);
+  if (bavail * bsize >= neededBytes) return;
+  throw new KcoreError(
+    {
+      code: "LAB_DISK_FULL",
+      message: `${home} has ${megabytes(bavail * bsize)} free, and making the lab's images takes ${megabytes(neededBytes)}`,
+      hint: "free some, or set KCORE_LAB_DIR to a folder on another disk",
+    },
+    { exitCode: exitCodes.failed },
+  );
 }
 
 /** Installs what the lab's commands need and this machine lacks, saying so first. Throws `LAB_UNSUPPORTED` without apt. */

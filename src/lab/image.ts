@@ -1,9 +1,10 @@
-import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
-import { chmod, cp, mkdir, readFile, readdir, rename, rm, symlink } from "node:fs/promises";
+import { mkdir, readFile, readdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { debsOf, findMirror, openApt, type Apt } from "./apt.ts";
 import { assetFolder } from "./assets.ts";
+import { requireSpace } from "./host.ts";
+import { hash, hashLayer, makeLayer } from "./layer.ts";
 import { bound, must } from "./local.ts";
 import { withLock } from "./lock.ts";
 import { busyboxPackages, imagePackages, servedPackages, suite } from "./packages.ts";
@@ -31,6 +32,7 @@ export async function prepareImages(
   if (folders.every((folder) => existsSync(folder))) return images;
   const work = async (): Promise<Images> => {
     await removeUnused(place, folders);
+    await requireSpace(place.home);
     const site = await findMirror(mirror);
     let opened: Promise<Apt> | undefined;
     const apt = (): Promise<Apt> => (opened ??= told(log, "reading the package lists", () => openApt(place, site)));
@@ -53,7 +55,7 @@ async function nameImages({ home }: Place): Promise<Images> {
   const debian = hash(await read("make-image"), suite, ...imagePackages);
   return {
     debian: join(home, "images", `debian-${debian}`),
-    layer: join(home, "images", `layer-${await hashTree(join(assets, "layer"))}`),
+    layer: join(home, "images", `layer-${await hashLayer()}`),
     busybox: join(home, "images", `busybox-${hash(await read("make-busybox"), ...busyboxPackages)}`),
     packages: join(home, "images", `packages-${hash(debian, JSON.stringify(servedPackages))}`),
   };
@@ -114,36 +116,5 @@ async function makePackages(folder: string, debian: string, apt: Apt, log: Log):
     "fetching the packages that nodes may install",
     work,
     ({ count, bytes }) => `${count} packages, ${megabytes(bytes)}`,
-  );
-}
-
-/** The layer's files, and the links that would be dead or harmful in the source tree. */
-async function makeLayer(folder: string): Promise<void> {
-  await cp(join(assetFolder(), "layer"), folder, { recursive: true });
-  const tools = join(folder, "usr/local/lib/lab");
-  for (const name of await readdir(tools)) await chmod(join(tools, name), 0o755);
-  await mkdir(join(folder, "usr/local/sbin"), { recursive: true });
-  for (const tool of ["sgdisk", "sfdisk", "wipefs"]) {
-    await symlink("../lib/lab/table-tool", join(folder, "usr/local/sbin", tool));
-  }
-  const units = join(folder, "etc/systemd/system");
-  // A coldplug of the whole host from each node would be a storm of events to all nodes.
-  await symlink("/dev/null", join(units, "systemd-udev-trigger.service"));
-  await mkdir(join(units, "sysinit.target.wants"));
-  await symlink("../lab-coldplug.service", join(units, "sysinit.target.wants/lab-coldplug.service"));
-}
-
-function hash(...parts: readonly string[]): string {
-  return createHash("sha256").update(JSON.stringify(parts)).digest("hex").slice(0, 12);
-}
-
-async function hashTree(folder: string): Promise<string> {
-  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
-  const files = entries
-    .filter((entry) => entry.isFile())
-    .map((entry) => join(entry.parentPath, entry.name))
-    .sort();
-  return hash(
-    ...(await Promise.all(files.map(async (file) => `${file.slice(folder.length)} ${await readFile(file, "utf8")}`))),
   );
 }
