@@ -1,7 +1,8 @@
-import { copyFile, readdir, readFile, rename, rm } from "node:fs/promises";
+import { copyFile, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { build, type Plugin } from "esbuild";
+import { build, type BuildOptions, type Plugin } from "esbuild";
+import { exampleIn } from "../src/cli/module-example.ts";
 
 /**
  * Bundles the command line into `dist/`: ES modules with lazily loaded parts. The new bundle is made aside and put in
@@ -21,7 +22,24 @@ const banner = [
   `const __dirname = kcoreDirname(__filename);`,
 ].join("\n");
 
-const entries = ["src/cli/main.ts", "src/cli/node-main.ts"].filter((path) => existsSync(join(root, path)));
+const shared = {
+  absWorkingDir: root,
+  outdir: aside,
+  entryNames: "[name]",
+  bundle: true,
+  format: "esm",
+  platform: "node",
+  sourcemap: false,
+  legalComments: "none",
+  minifySyntax: true,
+  minifyWhitespace: true,
+  keepNames: true,
+  external: ["cpu-features"],
+  loader: { ".node": "empty" },
+  define: { "process.env.NODE_ENV": '"production"' },
+  banner: { js: banner },
+  logLevel: "warning",
+} as const satisfies BuildOptions;
 
 /** `new URL("./runner.sh", import.meta.url)` means a file beside the source; it is put beside the bundle. */
 const assets = new Map<string, string>();
@@ -42,37 +60,37 @@ const collectAssets: Plugin = {
   },
 };
 
+/** The examples that the modules' comments open with; the bundle has no comments. */
+async function collectExamples(): Promise<Record<string, string>> {
+  const folder = join(root, "src/engine/modules");
+  const examples: Record<string, string> = {};
+  for (const file of await readdir(folder)) {
+    const source = await readFile(join(folder, file), "utf8");
+    const [example, name] = [exampleIn(source), /^ {2}name: "([\w.]+)",$/m.exec(source)?.[1]];
+    if (example !== undefined && name !== undefined) examples[name] = example;
+  }
+  return examples;
+}
+
 try {
   await build({
-    absWorkingDir: root,
-    entryPoints: entries,
-    outdir: aside,
-    entryNames: "[name]",
+    ...shared,
+    entryPoints: ["src/cli/main.ts"],
     chunkNames: "part-[hash]",
-    bundle: true,
     splitting: true,
-    format: "esm",
-    platform: "node",
     target: "node22",
-    sourcemap: false,
-    legalComments: "none",
-    minifySyntax: true,
-    minifyWhitespace: true,
-    keepNames: true,
-    external: ["cpu-features"],
-    loader: { ".node": "empty" },
-    define: { "process.env.NODE_ENV": '"production"' },
-    banner: { js: banner },
     plugins: [collectAssets],
-    logLevel: "warning",
   });
+  // What runs on nodes is one file, started by the runtime that is pushed with it.
+  await build({ ...shared, entryPoints: ["src/cli/node-main.ts"], target: "node24", plugins: [collectAssets] });
+  await writeFile(join(aside, "module-examples.json"), JSON.stringify(await collectExamples()));
   for (const [name, source] of assets) await copyFile(source, join(aside, name));
   await rm(`${target}.old`, { recursive: true, force: true });
   if (existsSync(target)) await rename(target, `${target}.old`);
   await rename(aside, target);
   await rm(`${target}.old`, { recursive: true, force: true });
   const parts = await readdir(target);
-  process.stdout.write(`dist: ${entries.length} programs, ${parts.length} files\n`);
+  process.stdout.write(`dist: ${parts.length} files\n`);
 } finally {
   await rm(aside, { recursive: true, force: true });
 }

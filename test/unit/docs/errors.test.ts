@@ -1,0 +1,25 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "chai";
+
+const root = join(import.meta.dirname, "../../..");
+const documented = [...readFileSync(join(root, "docs/errors.md"), "utf8").matchAll(/^\| ([A-Z][A-Z0-9_]+) +\|/gm)]
+  .map(([, code]) => code)
+  .filter((code) => code !== "CODE");
+const known = [...readFileSync(join(root, "src/errors/codes.ts"), "utf8").matchAll(/\| "([A-Z0-9_]+)"/g)].map(
+  ([, code]) => code,
+);
+
+describe("docs/errors.md", () => {
+  it("explains every code that there is", () => {
+    expect(known.filter((code) => !documented.includes(code))).to.deep.equal([]);
+  });
+
+  it("explains no code that there is not", () => {
+    expect(documented.filter((code) => !known.includes(code))).to.deep.equal([]);
+  });
+
+  it("explains each once", () => {
+    expect(documented.filter((code, index) => documented.indexOf(code) !== index)).to.deep.equal([]);
+  });
+});

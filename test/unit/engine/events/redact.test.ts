@@ -1,0 +1,103 @@
+import { expect } from "chai";
+import fc from "fast-check";
+import type { RunEventBody } from "#engine/events/event.ts";
+import { createRedactor } from "#engine/events/redact.ts";
+
+const secret = "s3cret/pass+word";
+const output = (text: string, step = "a/b"): RunEventBody => ({
+  type: "step.output",
+  node: "n1",
+  step,
+  stream: "out",
+  text,
+});
+const texts = (events: readonly RunEventBody[]) =>
+  events.map((event) => (event.type === "step.output" ? event.text : event.type));
+
+describe("the redactor", () => {
+  it("masks a secret in every string of an event (S-7)", () => {
+    const redactor = createRedactor([secret]);
+    const [event] = redactor.pass({
+      type: "node.finished",
+      node: "n1",
+      outcome: "failed",
+      problem: { code: "INTERNAL", message: `bad ${secret}`, detail: secret, hint: `try ${secret}!` },
+    });
+    expect(event).to.have.nested.property("problem.message", "bad ***");
+    expect(JSON.stringify(event)).to.not.contain(secret);
+  });
+
+  it("masks its base64, URI and JSON forms (S-7)", () => {
+    const awkward = 'a "quoted"\\ käse pass';
+    const redactor = createRedactor([awkward]);
+    const forms = [
+      Buffer.from(awkward).toString("base64"),
+      Buffer.from(`root:${awkward}`).toString("base64"),
+      Buffer.from(`r:${awkward}:x`).toString("base64url"),
+      encodeURIComponent(awkward),
+      JSON.stringify({ deep: JSON.stringify({ awkward }) }),
+    ];
+    for (const form of forms) {
+      const masked = redactor.text(form);
+      expect(masked).to.contain("***");
+      expect(masked).to.not.contain("quoted");
+    }
+  });
+
+  it("masks a secret that is cut anywhere between two chunks of output (S-7)", () => {
+    for (let cut = 1; cut < secret.length; cut++) {
+      const redactor = createRedactor([secret]);
+      const passed = [
+        ...redactor.pass(output(`begin ${secret.slice(0, cut)}`)),
+        ...redactor.pass(output(`${secret.slice(cut)} end`)),
+        ...redactor.flush(),
+      ];
+      expect(texts(passed).join("")).to.equal("begin *** end");
+    }
+  });
+
+  it("keeps back no more than what may be the start of a secret, and gives it out before the step's end", () => {
+    const redactor = createRedactor([secret]);
+    expect(texts(redactor.pass(output("hello s3c")))).to.deep.equal(["hello "]);
+    const end = redactor.pass({ type: "step.note", node: "n1", step: "a/b", text: "x" });
+    expect(texts(end)).to.deep.equal(["s3c", "step.note"]);
+    expect(redactor.flush()).to.deep.equal([]);
+  });
+
+  it("keeps the outputs of different steps apart", () => {
+    const redactor = createRedactor([secret]);
+    redactor.pass(output(secret.slice(0, 5), "a/b"));
+    expect(texts(redactor.pass(output(secret.slice(5), "c/d")))).to.deep.equal([secret.slice(5)]);
+  });
+
+  it("learns secrets on the way", () => {
+    const known = new Set<string>();
+    const redactor = createRedactor([], () => known);
+    expect(redactor.text(secret)).to.equal(secret);
+    known.add(secret);
+    expect(redactor.text(`x${secret}x`)).to.equal("x***x");
+    redactor.add("another one");
+    expect(redactor.text("another one")).to.equal("***");
+  });
+
+  it("masks each line of a long secret", () => {
+    const pem =
+      "-----BEGIN PRIVATE KEY-----\nMIGHAgEAMBMGByqGSM49AgEG\nCCqGSM49AwEHBG0wawIBAQQg\n-----END PRIVATE KEY-----\n";
+    expect(createRedactor([pem]).text("it said CCqGSM49AwEHBG0wawIBAQQg, strange")).to.equal("it said ***, strange");
+  });
+
+  it("loses and invents nothing but the secret, however output is cut (S-7)", () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.constantFrom("s3c", "ret/", "pass+", "word", "s", " ", "x\n", secret), { maxLength: 20 }),
+        (parts) => {
+          const redactor = createRedactor([secret]);
+          const passed = [...parts.flatMap((part) => redactor.pass(output(part))), ...redactor.flush()];
+          const whole = texts(passed).join("");
+          return !whole.includes(secret) && whole === parts.join("").replaceAll(secret, "***");
+        },
+      ),
+      { numRuns: 300 },
+    );
+  });
+});

@@ -1,0 +1,87 @@
+import { expect } from "chai";
+import { emptyRun } from "#engine/events/model.ts";
+import { reduceEvents, reduceRun } from "#engine/events/reduce.ts";
+import { recordedRun } from "#support/recorded-runs.ts";
+
+describe("reduceRun", () => {
+  it("leads a run from its start to its end", () => {
+    const model = reduceEvents(recordedRun("done"));
+    expect(model).to.include({
+      state: "finished",
+      outcome: "done",
+      exitCode: 0,
+      title: "deploy_node",
+      who: "ops@bastion",
+    });
+    expect(model.stages.map(({ id, state }) => [id, state])).to.deep.equal([
+      ["preflight", "ok"],
+      ["disks", "ok"],
+      ["issue", "ok"],
+    ]);
+    expect(model.nodes.get("n1")?.steps.map(({ step, outcome }) => [step, outcome])).to.deep.equal([
+      ["preflight/os", "ok"],
+      ["disks/table", "changed"],
+      ["disks/issue", "changed"],
+    ]);
+    expect(model.nodes.get("n1")).to.include({ state: "finished", outcome: "done", exchanges: 1 });
+    expect(model.stages[2]?.actions.map(({ item, outcome }) => [item, outcome])).to.deep.equal([
+      ["n1", "changed"],
+      ["n2", "ok"],
+    ]);
+  });
+
+  it("changes nothing for an event that it has seen", () => {
+    const events = recordedRun("failed");
+    const model = reduceEvents(events);
+    expect(reduceEvents(events, model)).to.equal(model);
+  });
+
+  it("never changes a model in place", () => {
+    const events = recordedRun("failed");
+    let model = emptyRun;
+    for (const event of events) {
+      const before = JSON.stringify({ ...model, nodes: [...model.nodes] });
+      const after = reduceRun(model, event);
+      expect(JSON.stringify({ ...model, nodes: [...model.nodes] })).to.equal(before);
+      model = after;
+    }
+  });
+
+  it("keeps the end of what a failed step printed", () => {
+    const step = reduceEvents(recordedRun("failed"))
+      .nodes.get("n1")
+      ?.steps.find(({ outcome }) => outcome === "failed");
+    expect(step?.tail).to.match(/^Reading lists\nE: Unable to locate package nope\n/);
+  });
+
+  it("continues a resumed run with what its first part did", () => {
+    const events = recordedRun("resumed");
+    const model = reduceEvents(events);
+    expect(model).to.include({ resumed: true, state: "finished", startedAt: events[0]?.at });
+    expect(model.questions).to.deep.equal([]);
+    expect(model.nodes.get("n1")?.steps.map(({ step, outcome }) => [step, outcome])).to.deep.equal([
+      ["preflight/os", "ok"],
+      ["disks/long", "changed"],
+    ]);
+  });
+
+  it("knows which questions are open", () => {
+    const asked = {
+      seq: 1,
+      at: 1,
+      type: "question.asked",
+      question: { id: "q1", kind: "confirm", text: "Go?", secret: false },
+    } as const;
+    const model = reduceRun(emptyRun, asked);
+    expect(model.questions).to.deep.equal([asked.question]);
+    expect(reduceRun(model, { seq: 2, at: 2, type: "question.answered", id: "q1", by: "me" }).questions).to.deep.equal(
+      [],
+    );
+  });
+
+  it("keeps every problem of a run that was refused", () => {
+    const model = reduceEvents(recordedRun("refused"));
+    expect(model).to.include({ runId: "", state: "finished", exitCode: 2 });
+    expect(model.problems.map(({ code }) => code)).to.deep.equal(["TARGET_EMPTY"]);
+  });
+});

@@ -1,0 +1,62 @@
+import { Writable } from "node:stream";
+import { expect } from "chai";
+import { createPlainView } from "#tui/plain.ts";
+import { recordedRun } from "#support/recorded-runs.ts";
+
+function draw(name: string, since = 0): string[] {
+  let text = "";
+  const out = new Writable({
+    write: (chunk: Buffer, _, done) => {
+      text += chunk.toString();
+      done();
+    },
+  }) as unknown as NodeJS.WriteStream;
+  const view = createPlainView({ out, color: false, since });
+  for (const event of recordedRun(name)) view.draw(event);
+  return text.split("\n").slice(0, -1);
+}
+
+describe("the plain view", () => {
+  it("names the node in each line of a step, with its change and its diff", () => {
+    const lines = draw("done");
+    expect(lines).to.include("✔ n1  data disk  changed");
+    expect(lines).to.include("› n1    table: none → gpt");
+    expect(lines).to.include("✔ n1  issue file  changed  2.4 s");
+    expect(lines).to.include("› n1    +kcore");
+    expect(lines).to.include("✔ n2  data disk  in order");
+    expect(lines).to.include("↓ n2  issue file  skipped (when is false)");
+    expect(lines.slice(1).every((line) => /^\S (n1|n2)  /.test(line))).to.equal(true);
+  });
+
+  it("begins with what is run, where, and at which revision", () => {
+    expect(draw("done")[0]).to.equal("→ deploy_node — run 20261121-061500-a1b2 at 3f2a91c0ffee — 2 nodes: n1, n2");
+  });
+
+  it("sends no escape codes into a pipe, whatever a node printed (S-4)", () => {
+    const lines = draw("failed");
+    expect(lines.join("\n")).to.not.contain("\u001b");
+    expect(lines).to.include("› n1  ! E: giving up");
+    expect(lines).to.include("✖ n1  install tool  failed: the command ended with exit code 100 [STEP_FAILED]  5.3 s");
+  });
+
+  it("tells of lost connections and unreachable nodes", () => {
+    const lines = draw("failed");
+    expect(lines).to.include("⚠ n1  connection lost: no sign of life for 15 s, trying again in 2.0 s");
+    expect(lines).to.include("✖ n2  unreachable: n2 (192.0.2.12:22) does not answer within 10 s [HOST_UNREACHABLE]");
+  });
+
+  it("says what would change in a dry run", () => {
+    const lines = draw("dry-run");
+    expect(lines[0]).to.contain("(dry run: nothing is changed)");
+    expect(lines).to.include("✔ n1  issue file  would change");
+    expect(lines).to.include("› n1    mode: 0600 → 0644");
+    expect(lines).to.include("› n1    owner: (absent) → root");
+    expect(lines).to.include("↓ n1  filesystem  unknown (after disks/table)");
+  });
+
+  it("draws only what is new when it knows the first part of a run", () => {
+    const lines = draw("resumed", 8);
+    expect(lines[0]).to.match(/^→ deploy_node, resumed — run/);
+    expect(lines).to.include("✔ n1  long  changed  9.0 s");
+  });
+});
