@@ -7,6 +7,7 @@ const loaders: ReadonlyMap<string, () => Promise<Action>> = new Map<string, () =
   ["confirm", async () => (await import("./confirm.ts")).confirm],
   ["local.command", async () => (await import("./local-command.ts")).localCommand],
   ["pki.issueNode", async () => (await import("./pki-issue-node.ts")).pkiIssueNode],
+  ["runtime.build", async () => (await import("./runtime-build.ts")).runtimeBuild],
   ["wait", async () => (await import("./wait.ts")).wait],
 ]);
 

@@ -79,11 +79,11 @@ if [ "$nix" = absent ]; then
 fi
 changed=
 ${shLines(settings.map(({ name, text }) => set(name, text)))}
-for unit in nix-daemon.socket nix-daemon.service; do
-  systemctl cat $unit >/dev/null 2>&1 || continue
-  systemctl enable -q $unit && systemctl start $unit || exit 1
-  break
-done
+# The socket starts the service when it is asked; it cannot be started beside a running service, as Debian's package does.
+unit=nix-daemon.socket
+systemctl cat "$unit" >/dev/null 2>&1 || unit=nix-daemon.service
+systemctl enable -q "$unit" || exit 1
+systemctl is-active -q nix-daemon.service || systemctl start "$unit" || exit 1
 # The daemon reads its settings once.
 [ -z "$changed" ] || systemctl try-restart nix-daemon.service || exit 1
 ${look}

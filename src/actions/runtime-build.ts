@@ -1,0 +1,42 @@
+import { access, constants } from "node:fs/promises";
+import { join } from "node:path";
+import { z } from "zod";
+import { defineAction, type ActionContext, type ActionResult } from "#engine/orchestrate/action.ts";
+import { shippedRoot } from "#engine/source/shipped.ts";
+import { buildRuntime } from "#runtime/build.ts";
+
+/**
+ * Builds the runtime that nodes run (or finds it built): what `nix.profile` needs to deliver it, and the command that
+ * starts it. Nodes of another architecture than this machine's need a bastion of theirs.
+ */
+export const runtimeBuild = defineAction({
+  name: "runtime.build",
+  summary: "Builds kcore's closed runtime for nodes, once per version; kept in a cache.",
+  args: z.strictObject({}),
+  run: (_args, context) => build(context),
+  // It only fills the cache, and a plan must name the store path to be able to say that nothing changes.
+  plan: (_args, context) => build(context),
+});
+
+async function build({ home, note }: ActionContext): Promise<ActionResult> {
+  const root = shippedRoot();
+  const cache = await cacheFolder(root, home);
+  const { storePath, narHash, file, sha256, size, version, node, arch, command } = await buildRuntime({
+    root,
+    cache,
+    note,
+  });
+  const outputs = { storePath, narHash, source: { file, sha256, size }, version, node, arch, command };
+  return { changed: false, outputs };
+}
+
+/** Beside the program where that may be written, so that all its users share it; else with the user's own things. */
+async function cacheFolder(root: string, home: string): Promise<string> {
+  const modules = join(root, "node_modules");
+  try {
+    await access(modules, constants.W_OK);
+    return join(modules, ".cache", "kcore-runtime");
+  } catch {
+    return join(home, "cache", "runtime");
+  }
+}

@@ -1,0 +1,213 @@
+import { execFile } from "node:child_process";
+import { createHash } from "node:crypto";
+import { mkdir, open, readFile, realpath, rename, rm, stat, writeFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { basename, join } from "node:path";
+import { promisify } from "node:util";
+import { gzip } from "node:zlib";
+import { KcoreError } from "#errors/problem.ts";
+import { interpreterOf, stripProgram } from "./elf.ts";
+import { archive, exportOf, type Tree } from "./nar.ts";
+import { narHashOf, storePathOf } from "./store-path.ts";
+
+/** What a node needs to run kcore's daemons, ready to be sent. */
+export interface Runtime {
+  /** Where it will lie on nodes; follows from its bytes. */
+  readonly storePath: string;
+  /** `nix-store -q --hash` of it. */
+  readonly narHash: string;
+  /** The closure as `nix-store --export` writes it, compressed by gzip; SHA-256 (hex) and size of this file. */
+  readonly file: string;
+  readonly sha256: string;
+  readonly size: number;
+  /** kcore's version, and that of Node in it. */
+  readonly version: string;
+  readonly node: string;
+  /** As `uname -m` says. */
+  readonly arch: string;
+  /** The command that starts it: loader, options, node, and the program. */
+  readonly command: string;
+}
+
+export interface RuntimeOptions {
+  /** kcore's own folder: package.json, node_modules and dist lie in it. */
+  readonly root: string;
+  /** Folder for finished ones, which are kept. */
+  readonly cache: string;
+  readonly note: (text: string) => void;
+}
+
+/** Raise it when the same inputs shall give another runtime. */
+const recipe = 1;
+const machines: Readonly<Record<string, string>> = { x64: "x86_64", arm64: "aarch64" };
+
+/**
+ * Builds the closed runtime (design.md, section 7) for this machine's architecture, or finds it in the cache: the pinned
+ * Node without debug data, the libraries and the loader that it needs, and kcore's node program. Same inputs, same bytes.
+ * @throws KcoreError RUNTIME_UNAVAILABLE when the pinned Node or the node program is missing
+ */
+export async function buildRuntime({ root, cache, note }: RuntimeOptions): Promise<Runtime> {
+  const parts = await findParts(root);
+  const manifest = join(cache, `${await keyOf(parts)}.json`);
+  const known = await readManifest(manifest);
+  if (known) return known;
+  note(`building the runtime for nodes, once for kcore ${parts.version} (Node ${parts.nodeVersion})`);
+  const tree = await treeOf(parts);
+  const nar = createHash("sha256");
+  for (const bytes of archive(tree)) nar.update(bytes);
+  const narSha256 = nar.digest();
+  const storePath = storePathOf(`kcore-${parts.version}`, narSha256);
+  const closure = await promisify(gzip)(Buffer.concat(exportOf(tree, storePath)), { level: 6 });
+  const file = join(cache, `${basename(storePath)}.export.gz`);
+  const runtime: Runtime = {
+    storePath,
+    narHash: narHashOf(narSha256),
+    file,
+    sha256: createHash("sha256").update(closure).digest("hex"),
+    size: closure.length,
+    version: parts.version,
+    node: parts.nodeVersion,
+    arch: parts.arch,
+    command: commandOf(storePath, basename(parts.loader)),
+  };
+  await mkdir(cache, { recursive: true, mode: 0o700 });
+  await writeWhole(file, closure);
+  await writeWhole(manifest, `${JSON.stringify(runtime, undefined, 2)}\n`);
+  note(`built ${basename(storePath)}: ${Math.round(closure.length / 1e6)} MB to send`);
+  return runtime;
+}
+
+/** systemd starts it so: nothing of the node's own is used, not even a shell. */
+function commandOf(storePath: string, loader: string): string {
+  return `${storePath}/lib/${loader} --library-path ${storePath}/lib ${storePath}/bin/node ${storePath}/app/kcore.mjs`;
+}
+
+interface Parts {
+  readonly version: string;
+  readonly nodeVersion: string;
+  readonly arch: string;
+  readonly node: string;
+  readonly loader: string;
+  /** Absolute paths, without the loader. */
+  readonly libraries: readonly string[];
+  readonly app: string;
+}
+
+async function findParts(root: string): Promise<Parts> {
+  const packages = createRequire(join(root, "package.json"));
+  const pinned = `node-linux-${process.arch}`;
+  const app = join(root, "dist", "node-main.js");
+  try {
+    const manifest = JSON.parse(await readFile(packages.resolve(`${pinned}/package.json`), "utf8")) as {
+      version: string;
+    };
+    const { version } = JSON.parse(await readFile(join(root, "package.json"), "utf8")) as { version: string };
+    await stat(app);
+    const node = await realpath(packages.resolve(`${pinned}/bin/node`));
+    const loader = interpreterOf(await readStart(node));
+    if (loader === undefined) throw new Error(`${node} names no loader`);
+    return {
+      version,
+      nodeVersion: manifest.version,
+      arch: machines[process.arch] ?? process.arch,
+      node,
+      loader,
+      libraries: await librariesOf(node, loader),
+      app,
+    };
+  } catch (cause) {
+    throw new KcoreError(
+      {
+        code: "RUNTIME_UNAVAILABLE",
+        message: `the runtime for nodes cannot be built on this machine (${process.platform} ${process.arch})`,
+        detail: cause instanceof Error ? cause.message : String(cause),
+        hint: "npm ci (with optional dependencies) and npm run build; the machine must use glibc",
+      },
+      { cause },
+    );
+  }
+}
+
+/** The headers of a program, without its 100 MB. */
+async function readStart(path: string): Promise<Buffer> {
+  const handle = await open(path);
+  try {
+    const { buffer, bytesRead } = await handle.read(Buffer.alloc(65_536), 0, 65_536, 0);
+    return buffer.subarray(0, bytesRead);
+  } finally {
+    await handle.close();
+  }
+}
+
+/** What the loader itself would load, asked as ldd(1) does. */
+async function librariesOf(program: string, loader: string): Promise<string[]> {
+  const { stdout } = await promisify(execFile)(loader, ["--list", program]);
+  return [...stdout.matchAll(/=> (\/\S+) \(0x/g)].map(([, path = ""]) => path).toSorted();
+}
+
+/** Cheap: the big files are not read. Anything that replaces one changes its size or time. */
+async function keyOf({ version, node, loader, libraries, app }: Parts): Promise<string> {
+  const files = await Promise.all(
+    [node, loader, ...libraries].map(async (path) => {
+      const { size, mtimeMs } = await stat(path);
+      return [path, size, mtimeMs];
+    }),
+  );
+  const text = JSON.stringify([recipe, version, files, await readFile(app, "utf8")]);
+  return createHash("sha256").update(text).digest("hex").slice(0, 24);
+}
+
+async function treeOf({ version, nodeVersion, arch, node, loader, libraries, app }: Parts): Promise<Tree> {
+  const read = async (path: string, executable = false): Promise<Tree> => ({
+    type: "file",
+    content: await readFile(path),
+    executable,
+  });
+  const lib = new Map<string, Tree>([[basename(loader), await read(loader, true)]]);
+  for (const path of libraries) lib.set(basename(path), await read(path));
+  const program: Tree = { type: "file", content: stripProgram(await readFile(node)), executable: true };
+  const manifest = { name: "kcore", version, node: nodeVersion, arch };
+  return folder({
+    app: folder({ "kcore.mjs": await read(app) }),
+    bin: folder({ node: program, "kcore-node": text(wrapper(basename(loader)), true) }),
+    lib: { type: "folder", entries: lib },
+    "manifest.json": text(`${JSON.stringify(manifest, undefined, 2)}\n`),
+  });
+}
+
+/** For people at the node's shell; systemd does without. */
+function wrapper(loader: string): string {
+  return `#!/bin/sh
+here=$(dirname "$(dirname "$(readlink -f "$0")")")
+exec "$here/lib/${loader}" --library-path "$here/lib" "$here/bin/node" "$here/app/kcore.mjs" "$@"
+`;
+}
+
+function folder(entries: Readonly<Record<string, Tree>>): Tree {
+  return { type: "folder", entries: new Map(Object.entries(entries)) };
+}
+
+function text(content: string, executable = false): Tree {
+  return { type: "file", content: Buffer.from(content), executable };
+}
+
+/** Undefined when it or its file is not there, or not whole. */
+async function readManifest(path: string): Promise<Runtime | undefined> {
+  try {
+    const runtime = JSON.parse(await readFile(path, "utf8")) as Runtime;
+    return (await stat(runtime.file)).size === runtime.size ? runtime : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Never half a file under its name, also when two runs build at once. */
+async function writeWhole(path: string, content: string | Uint8Array): Promise<void> {
+  const aside = `${path}.${process.pid}.tmp`;
+  try {
+    await writeFile(aside, content, { mode: 0o600 });
+    await rename(aside, path);
+  } finally {
+    await rm(aside, { force: true });
+  }
+}

@@ -1,0 +1,70 @@
+import { execFileSync } from "node:child_process";
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { gunzipSync } from "node:zlib";
+import { expect } from "chai";
+import { problemsOf } from "#support/steps.ts";
+import { buildRuntime, type Runtime } from "#runtime/build.ts";
+import { unpackExport } from "#support/nar.ts";
+
+const repository = join(import.meta.dirname, "..", "..", "..");
+
+describe("the runtime for nodes", function () {
+  this.timeout(120_000);
+  let folder: string;
+  let root: string;
+  let runtime: Runtime;
+  const notes: string[] = [];
+  const build = (cache: string): Promise<Runtime> =>
+    buildRuntime({ root, cache: join(folder, cache), note: (text) => notes.push(text) });
+
+  before(async () => {
+    folder = mkdtempSync(join(tmpdir(), "kcore-runtime-"));
+    root = join(folder, "root");
+    mkdirSync(join(root, "dist"), { recursive: true });
+    cpSync(join(repository, "package.json"), join(root, "package.json"));
+    symlinkSync(join(repository, "node_modules"), join(root, "node_modules"));
+    writeFileSync(join(root, "dist", "node-main.js"), `console.log("started", process.argv.slice(2).join(" "));\n`);
+    runtime = await build("cache");
+  });
+  after(() => rmSync(folder, { recursive: true, force: true }));
+
+  it("starts in a root that holds nothing but its store path", function () {
+    if (process.getuid?.() !== 0) this.skip();
+    const bare = join(folder, "bare");
+    unpackExport(gunzipSync(readFileSync(runtime.file)), bare);
+    const [command = "", ...words] = runtime.command.split(" ");
+    const said = execFileSync("/usr/sbin/chroot", [bare, command, ...words, "agent", "run"], { encoding: "utf8", env: {} });
+    expect(said).to.equal("started agent run\n");
+  });
+
+  it("has the same bytes and so the same store path when it is built again", async () => {
+    const again = await build("other cache");
+    expect([again.storePath, again.sha256]).to.deep.equal([runtime.storePath, runtime.sha256]);
+  });
+
+  it("is built once and then found", async () => {
+    notes.length = 0;
+    expect(await build("cache")).to.deep.equal(runtime);
+    expect(notes).to.deep.equal([]);
+  });
+
+  it("is built anew when its file is not whole", async () => {
+    writeFileSync(runtime.file, "half");
+    expect((await build("cache")).sha256).to.equal(runtime.sha256);
+  });
+
+  it("says what to do when the program for nodes was not built", async () => {
+    const empty = join(folder, "empty");
+    mkdirSync(empty);
+    const problems = await problemsOfAsync(() =>
+      buildRuntime({ root: empty, cache: dirname(runtime.file), note: () => undefined }),
+    );
+    expect(problems).to.equal("RUNTIME_UNAVAILABLE");
+  });
+});
+
+async function problemsOfAsync(call: () => Promise<unknown>): Promise<string | undefined> {
+  return (await problemsOf(call))[0]?.code;
+}
