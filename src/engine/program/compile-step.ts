@@ -119,15 +119,12 @@ function assign(values: Readonly<Record<string, string>>): string {
 const plain = /^\/[A-Za-z0-9._/+@:,=-]*$/;
 
 function quickOf(plan: PlannedStep): Pick<CompiledStep, "quick"> {
-  const { quick } = plan.step;
-  if (!quick || quick.length === 0 || plan.sensitive || plan.step.sensitive || plan.runAs !== undefined) return {};
-  if (plan.unless !== undefined || plan.onlyIf !== undefined || plan.creates !== undefined) return {};
-  if (
-    !quick.every(
-      (line) => plain.test(line.path) && (line.kind !== "symlink" || /^[A-Za-z0-9._/+@:,=-]+$/.test(line.target)),
-    )
-  )
-    return {};
+  if (plan.sensitive || plan.step.sensitive || plan.runAs !== undefined) return {};
+  if (plan.unless !== undefined || plan.onlyIf !== undefined) return {};
+  // The step key `creates` decides alone: what exists is in order.
+  const quick: readonly QuickLine[] =
+    plan.creates !== undefined ? [{ kind: "exists", path: plan.creates }] : (plan.step.quick ?? []);
+  if (quick.length === 0 || !quick.every(isPlain)) return {};
   return {
     quick: {
       lines: quick.map(quickText),
@@ -135,6 +132,10 @@ function quickOf(plan: PlannedStep): Pick<CompiledStep, "quick"> {
       sha256: [...new Set(quick.filter(({ kind }) => kind === "sha256").map(({ path }) => path))],
     },
   };
+}
+
+function isPlain(line: QuickLine): boolean {
+  return plain.test(line.path) && (line.kind !== "symlink" || plain.test(`/${line.target}`));
 }
 
 /** The very line that `stat -c` or `sha256sum` prints (runner.sh, k_look_at); `+` and `-`: path there, not there. */
@@ -155,11 +156,6 @@ function quickText(line: QuickLine): string {
     case "absent":
       return `-${line.path}`;
   }
-}
-
-/** `creates` alone needs no shell either. */
-export function createsQuick(path: string): readonly QuickLine[] {
-  return plain.test(path) ? [{ kind: "exists", path }] : [];
 }
 
 /** The whole input of a step's shell: the library, what the runner would set, the step's text. For tests as well. */

@@ -1,16 +1,23 @@
 import { readFileSync } from "node:fs";
 
+const files = {
+  host: new URL("./host.sh", import.meta.url),
+  runner: new URL("./runner.sh", import.meta.url),
+  step: new URL("./step.sh", import.meta.url),
+  facts: new URL("./facts.sh", import.meta.url),
+} as const;
+
+const cache = new Map<keyof typeof files, string>();
+
 /** The sh files beside this module, as they are sent: without comment lines and indentation, read once. */
-export function shippedText(name: "host" | "runner" | "step" | "facts"): string {
+export function shippedText(name: keyof typeof files): string {
   let text = cache.get(name);
   if (text === undefined) {
-    text = strip(readFileSync(new URL(`./${name}.sh`, import.meta.url), "utf8"));
+    text = strip(readFileSync(files[name], "utf8"));
     cache.set(name, text);
   }
   return text;
 }
-
-const cache = new Map<string, string>();
 
 function strip(text: string): string {
   return text

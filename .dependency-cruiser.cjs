@@ -1,0 +1,132 @@
+// The arrows of the layers (CONTRIBUTING.md) and one home for each outside library. `npm run layers` also proves that
+// every module was seen and that a planted violation is found.
+const own = (...folders) => `^src/(${folders.join("|")})/`;
+
+/** A folder may import only what is listed; itself is always allowed. */
+function only(name, folder, allowed, comment) {
+  return {
+    name,
+    comment,
+    severity: "error",
+    from: { path: `^src/${folder}/` },
+    to: { path: "^src/", pathNot: own(folder, ...allowed) },
+  };
+}
+
+/** A library is imported in its home alone, behind our own words. */
+function home(library, folders, comment) {
+  return {
+    name: `home-of-${library.replace(/[^a-z0-9]/g, "-")}`,
+    comment,
+    severity: "error",
+    from: { path: "^src/", pathNot: own(...folders) },
+    to: { path: `node_modules/${library}/` },
+  };
+}
+
+module.exports = {
+  forbidden: [
+    {
+      name: "no-circles",
+      comment: "Two modules that need each other are one, or miss a third.",
+      severity: "error",
+      from: {},
+      to: { circular: true, viaOnly: { dependencyTypesNot: ["type-only"] } },
+    },
+    {
+      name: "no-orphans",
+      comment: "A module nobody imports is dead.",
+      severity: "error",
+      from: { orphan: true, path: "^src/", pathNot: "^src/cli/(main|node-main)\\.ts$|\\.d\\.ts$" },
+      to: {},
+    },
+    {
+      name: "not-to-tests",
+      comment: "What ships never rests on tests or scripts.",
+      severity: "error",
+      from: { path: "^src/" },
+      to: { path: "^(test|scripts|bench)/" },
+    },
+    {
+      name: "not-unresolvable",
+      comment: "An import that resolves to nothing hides from every other rule.",
+      severity: "error",
+      from: {},
+      to: { couldNotResolve: true },
+    },
+    only("errors-know-nobody", "errors", [], "Errors are the words of all; they know nobody."),
+    only("crdt-knows-nobody", "crdt", [], "The CRDT is pure."),
+    only(
+      "lab-knows-errors-only",
+      "lab",
+      ["errors"],
+      "The lab is a machine shop: it knows nothing of what runs on its machines.",
+    ),
+    only("tui-knows-events-only", "tui", ["errors", "engine/events"], "A view draws events; it never reaches a host."),
+    only(
+      "engine-knows-engine",
+      "engine",
+      ["errors"],
+      "The engine knows actions only by their interface, and nothing of clusters.",
+    ),
+    only(
+      "modules-know-their-interface",
+      "engine/modules",
+      ["errors", "engine/module"],
+      "A module is a pure function of its arguments.",
+    ),
+    only(
+      "module-interface-knows-errors",
+      "engine/module",
+      ["errors"],
+      "The module interface is the ground modules stand on.",
+    ),
+    only(
+      "source-knows-errors",
+      "engine/source",
+      ["errors", "engine/module", "engine/roster"],
+      "YAML and expressions know the values that flow through them.",
+    ),
+    only("transport-knows-errors", "engine/transport", ["errors"], "A transport moves bytes."),
+    only(
+      "actions-compose",
+      "actions",
+      ["errors", "engine", "pki", "api", "runtime"],
+      "An action is engine's interface + pki + api.",
+    ),
+    only("pki-knows-errors", "pki", ["errors"], "Keys and certificates know no cluster."),
+    only("api-knows-pki", "api", ["errors", "pki"], "The API is data and a client."),
+    only(
+      "controller-knows-cluster",
+      "controller",
+      ["errors", "crdt", "pki", "api"],
+      "The controller never imports the engine.",
+    ),
+    only(
+      "agent-knows-cluster",
+      "agent",
+      ["errors", "crdt", "pki", "api", "engine/transport"],
+      "The agent uses the engine's local transport at most.",
+    ),
+    home("ssh2", ["engine/transport"], "ssh2 speaks through the Host interface."),
+    home("yaml", ["engine/source"], "YAML comes with its places."),
+    home("handlebars", ["engine/source"], "Templates are strict in one place."),
+    home("listr2", ["tui"], "A view."),
+    home("node-forge", ["pki"], "Certificates are made in one place."),
+    home("lowdb", ["controller"], "The store."),
+    home("zx", ["actions"], "Local commands."),
+    home("diff", ["engine/run"], "File diffs."),
+    home("commander", ["cli", "lab"], "argv is the command line's."),
+  ],
+  options: {
+    doNotFollow: { path: "node_modules" },
+    exclude: { path: "^(dist|node_modules/.cache)/" },
+    tsPreCompilationDeps: true,
+    tsConfig: { fileName: "tsconfig.json" },
+    enhancedResolveOptions: {
+      conditionNames: ["import", "node", "types"],
+      exportsFields: ["exports"],
+      extensions: [".ts", ".js", ".mjs", ".json"],
+    },
+  },
+};

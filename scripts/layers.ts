@@ -1,0 +1,67 @@
+import { execFileSync } from "node:child_process";
+import { globSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+/**
+ * Checks the layers with dependency-cruiser, that it saw every module (a newer TypeScript once made it read none and say
+ * “no violations”), and that it finds a violation planted for it.
+ */
+const root = join(import.meta.dirname, "..");
+
+interface Report {
+  readonly modules: readonly { readonly source: string }[];
+  readonly summary: {
+    readonly violations: readonly {
+      readonly rule: { name: string; severity: string };
+      readonly from: string;
+      readonly to: string;
+      readonly comment?: string;
+    }[];
+  };
+}
+
+function cruise(): Report {
+  const args = ["--config", ".dependency-cruiser.cjs", "--output-type", "json", "src"];
+  try {
+    const text = execFileSync(join(root, "node_modules/.bin/depcruise"), args, {
+      cwd: root,
+      encoding: "utf8",
+      maxBuffer: 1 << 28,
+    });
+    return JSON.parse(text) as Report;
+  } catch (error) {
+    // It exits with the number of violations; the report is on stdout all the same.
+    return JSON.parse((error as { stdout: string }).stdout) as Report;
+  }
+}
+
+const planted = join(root, "src/tui/planted");
+mkdirSync(planted, { recursive: true });
+writeFileSync(
+  join(planted, "violation.ts"),
+  `import { openLocal } from "#engine/transport/local.ts";\nimport ssh2 from "ssh2";\nexport { openLocal, ssh2 };\n`,
+);
+let report: Report;
+try {
+  report = cruise();
+} finally {
+  rmSync(planted, { recursive: true, force: true });
+}
+
+const problems: string[] = [];
+const isPlanted = (path: string): boolean => path.startsWith("src/tui/planted/");
+const seen = new Set(report.modules.map(({ source }) => source));
+for (const file of globSync("src/**/*.ts", { cwd: root }))
+  if (!file.endsWith(".d.ts") && !seen.has(file)) problems.push(`${file} was not seen`);
+for (const rule of ["tui-knows-events-only", "home-of-ssh2"])
+  if (!report.summary.violations.some((violation) => violation.rule.name === rule && isPlanted(violation.from)))
+    problems.push(`the violation planted for ${rule} was not found`);
+for (const { rule, from, to, comment } of report.summary.violations)
+  if (rule.severity === "error" && !isPlanted(from))
+    problems.push(`${from} → ${to}: ${rule.name}${comment ? ` (${comment})` : ""}`);
+
+if (problems.length > 0) {
+  console.error(problems.join("\n"));
+  process.exit(1);
+}
+console.log(`layers: ${seen.size} modules, no violation`);

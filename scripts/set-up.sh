@@ -1,0 +1,50 @@
+#!/bin/sh
+# Brings everything that the demo and the tests need on a fresh Debian 12 with Node 20+ and npm: the packages of
+# package-lock.json, the bundle, and (as root, saying so first) Debian packages for the tests' real peers. Quick when
+# all of it is there.
+set -eu
+cd "$(dirname "$0")/.."
+
+stamp=node_modules/.kcore-installed
+if [ ! -e "$stamp" ] || ! cmp -s package-lock.json "$stamp"; then
+  echo "set-up: npm ci"
+  npm ci --no-audit --no-fund
+  cp package-lock.json "$stamp"
+elif [ ! -e dist/main.js ] || [ -n "$(find src scripts/build.ts -newer dist/main.js -type f | head -n 1)" ]; then
+  echo "set-up: building the bundle"
+  npm run --silent build
+fi
+
+[ "${1:-}" = tests ] || exit 0
+missing=
+need() { [ -x "$1" ] || missing="$missing $2"; }
+need /usr/sbin/sshd openssh-server
+need /usr/bin/ssh-keygen openssh-client
+need /usr/sbin/dropbear dropbear-bin
+need /bin/busybox busybox-static
+need /usr/bin/openssl openssl
+need /usr/bin/git git
+need /usr/bin/sudo sudo
+need /usr/bin/strip binutils
+need /usr/sbin/ip iproute2
+[ -x /usr/sbin/ip ] || [ ! -x /sbin/ip ] || missing=$(echo "$missing" | sed 's/ iproute2//')
+need /usr/bin/tmux tmux
+if [ -n "$missing" ]; then
+  if [ "$(id -u)" != 0 ]; then
+    echo "set-up: the tests need these Debian packages; install them as root:$missing" >&2
+    exit 1
+  fi
+  echo "set-up: installing Debian packages for the tests:$missing"
+  export DEBIAN_FRONTEND=noninteractive
+  # A private sshd is started by the tests; the machine's own must not start because of us.
+  guard=
+  if [ ! -e /usr/sbin/policy-rc.d ]; then
+    guard=/usr/sbin/policy-rc.d
+    printf '#!/bin/sh\nexit 101\n' >"$guard"
+    chmod +x "$guard"
+    trap 'rm -f "$guard"' EXIT
+  fi
+  apt-get update -q >/dev/null
+  # shellcheck disable=SC2086 -- a list of words
+  apt-get install -q -y --no-install-recommends $missing >/dev/null
+fi
