@@ -128,6 +128,7 @@ class FakeSession implements NodeSession {
 
   async facts(): Promise<Readonly<Record<string, unknown>>> {
     if (!this.#isConnected) throw new Error(`${this.#name}: facts before a connection`);
+    this.#options.emit({ type: "node.facts", node: this.#name, facts: this.#taught.facts });
     return Promise.resolve(this.#taught.facts);
   }
 

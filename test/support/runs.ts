@@ -93,6 +93,8 @@ export function draft(id: string, fields: Partial<StepDraft> = {}): StepDraft {
     module: "command.run",
     at,
     needs: { facts: false, steps: [] },
+    watches: [],
+    answers: [],
     render: () => ({ kind: "skipped", id, title, reason: "the fake session does not look at it" }),
     ...fields,
   };

@@ -9,7 +9,8 @@ import type { RunDependencies, RunRequest, RunResult } from "./execute.ts";
 import { runAction } from "./bastion.ts";
 import { walkLane, type LaneEnd } from "./lane.ts";
 import { StageOutputs } from "./outputs.ts";
-import { arrange, lastParts, type Pace, type Part, type PlannedStage, type StageScope } from "./plan.ts";
+import { arrange, lastParts, registeredNames } from "./plan.ts";
+import type { Pace, Part, PlannedStage, StageScope } from "./plan.ts";
 import { RunNode } from "./run-node.ts";
 import { RunSecrets } from "./secrets.ts";
 import { forEachLimited, Slots } from "./slots.ts";
@@ -279,9 +280,4 @@ export class Conductor {
 
 function outlineOf({ id, title, nodes, task }: PlannedStage): StageOutline {
   return { id, title, nodes: nodes ?? [], ...(task.kind === "action" && { action: task.action.name }) };
-}
-
-function registeredNames(stages: readonly PlannedStage[]): ReadonlyMap<string, { readonly perNode: boolean }> {
-  const all = stages.flatMap((stage) => [stage, ...stage.onFailure]);
-  return new Map(all.map(({ register, nodes }) => [register, { perNode: nodes !== undefined }]));
 }

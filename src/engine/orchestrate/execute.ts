@@ -1,6 +1,7 @@
 import type { Emit, RunEvent } from "#engine/events/event.ts";
 import type { OpenSession } from "#engine/run/session.ts";
 import type { SecretReference } from "#engine/roster/model.ts";
+import type { Trust } from "#engine/roster/project.ts";
 import type { Connect } from "#engine/transport/host.ts";
 import type { ExitCode } from "#errors/problem.ts";
 import type { Action } from "./action.ts";
@@ -58,6 +59,8 @@ export interface RunDependencies {
   readonly actions: (name: string) => Promise<Action | undefined>;
   /** All there are, for suggestions. */
   readonly actionNames: readonly string[];
+  /** Whose files of the project are believed (S-20); absent: everybody's. */
+  readonly trust?: Trust;
   /** Reads a secret that the roster refers to. @throws KcoreError when it cannot be read. */
   readonly readSecret: (reference: SecretReference) => Promise<string>;
   /** The CA passphrase given at start (file or environment), if any; else it is asked once. */

@@ -140,8 +140,8 @@ async function perform(run: Conductor, node: RunNode, group: readonly Ready[]): 
     const result = await within(run, node, group);
     return settle(run, node, group, result);
   } catch (error) {
-    // A session promises not to reject: whatever comes here is a bug, and only this node pays for it.
-    run.noteBug();
+    // What a late value makes of a step is an error of its state; anything else is a bug. Only this node pays for it.
+    if (isBug(error)) run.noteBug();
     return fail(run, node, (group[0] as Ready).stage, problemOf(error));
   }
 }
@@ -161,7 +161,8 @@ async function within(run: Conductor, node: RunNode, group: readonly Ready[]): P
     const work: readonly StageWork[] = group.map(({ stage: { id }, drafts }) => ({ stage: id, drafts }));
     const result = await session.perform(stage.task.kind === "look" ? [] : work);
     if (stage.task.kind === "look" && result.outcome === "done") {
-      if (stage.task.facts) run.deps.emit({ type: "node.facts", node: node.name, facts: await session.facts() });
+      // The session shows them itself.
+      if (stage.task.facts) await session.facts();
       return { ...result, finishedStages: new Set([stage.id]) };
     }
     if (!isLate || result.outcome === "done") return result;

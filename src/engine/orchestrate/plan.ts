@@ -135,3 +135,9 @@ export function wavesOf(
   });
   return { waves: taken, left };
 }
+
+/** The names that stages register, and whether each gives one value for each node. */
+export function registeredNames(stages: readonly PlannedStage[]): ReadonlyMap<string, { readonly perNode: boolean }> {
+  const all = stages.flatMap((stage) => [stage, ...stage.onFailure]);
+  return new Map(all.map(({ register, nodes }) => [register, { perNode: nodes !== undefined }]));
+}

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { Problem, SourcePosition } from "#errors/problem.ts";
-import { suggestHint } from "#errors/suggest.ts";
+import { suggest, suggestHint } from "#errors/suggest.ts";
 import { plainOf, SourceMap, type SourceNode } from "#engine/source/node.ts";
 import type { Problems } from "#engine/source/problems.ts";
 import { validateValue } from "#engine/source/validate.ts";
@@ -216,7 +216,12 @@ const EXAMPLE = 'such as { id: web, on: "role:web", apply: [web] } or { id: chec
 
 function neitherNor(node: SourceMap, hasBoth: boolean): Problem {
   if (hasBoth) return invalid("a stage either applies states or runs an action", node.at, "make it two stages");
-  return invalid("a stage needs “apply” (states on nodes) or “run” (an action)", node.at, EXAMPLE);
+  const mistyped = [...node.entries.values()].find(({ key }) => suggest(key, ["apply", "run"]) !== undefined);
+  return invalid(
+    "a stage needs “apply” (states on nodes) or “run” (an action)",
+    mistyped?.keyAt ?? node.at,
+    mistyped === undefined ? EXAMPLE : (suggestHint(mistyped.key, ["apply", "run"]) as string),
+  );
 }
 
 function stray(key: string, node: SourceMap, hint: string): Problem {

@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { localCommand } from "#actions/local-command.ts";
 import { secret } from "#engine/module/secret.ts";
@@ -72,14 +73,14 @@ describe("local.command", () => {
   it("ends with the run, its children too", async () => {
     const abort = new AbortController();
     const note = (): void => abort.abort();
-    const ended = await run({ command: "sleep 60 & echo $! | tee child; wait" }, { signal: abort.signal, note }).catch(
-      (error: Error) => error,
-    );
+    const ended = await run(
+      { command: "sleep 60 & echo $! >child; cat child; wait" },
+      { signal: abort.signal, note },
+    ).catch((error: Error) => error);
     expect(ended).to.have.property("name", "AbortError");
     const child = (await readFile(join(project, "child"), "utf8")).trim();
-    expect(existsSync(`/proc/${child}`) && readFileSync(`/proc/${child}/stat`, "utf8").split(" ")[2] !== "Z").to.equal(
-      false,
-    );
+    for (let tries = 0; tries < 50 && isRunning(child); tries++) await sleep(2);
+    expect(isRunning(child)).to.equal(false);
   });
 
   it("F-10: endless output ends the command, and is told", async () => {
@@ -87,3 +88,8 @@ describe("local.command", () => {
     expect(error.message).to.contain("printed more than 2 MiB");
   });
 });
+
+/** Whether the process is there and no zombie. */
+function isRunning(pid: string): boolean {
+  return existsSync(`/proc/${pid}/stat`) && readFileSync(`/proc/${pid}/stat`, "utf8").split(" ")[2] !== "Z";
+}

@@ -1,0 +1,113 @@
+import { KcoreError, type SourcePosition } from "#errors/problem.ts";
+import { suggestHint } from "#errors/suggest.ts";
+import { matchTargets } from "#engine/roster/targets.ts";
+import { sh } from "#engine/module/sh.ts";
+import type { StepDraft } from "#engine/states/plan.ts";
+import { applyTask } from "./bind.ts";
+import type { RunPlan } from "./conductor.ts";
+import type { RunRequest } from "./execute.ts";
+import { Ledger } from "./ledger.ts";
+import { givenByUser } from "./params.ts";
+import type { PlannedStage, StageTask } from "./plan.ts";
+import type { Prepared } from "./prepare.ts";
+
+type AdHoc = Exclude<RunRequest["what"], { kind: "orchestration" }>;
+
+/** Seconds that a command of `kcore exec` may take. */
+const EXEC_LIMIT = 3600;
+/** Where the steps of a command line stand. */
+const COMMAND_LINE: SourcePosition = { file: "command line", line: 1, column: 1 };
+
+/** The plan of `state apply`, `exec`, `ping` and `facts`. @throws KcoreError */
+export async function planAdHoc(what: AdHoc, prepared: Prepared): Promise<RunPlan> {
+  const { request, roster } = prepared;
+  if (request.on === undefined)
+    throw new KcoreError({
+      code: "TARGET_MISSING",
+      message: `kcore ${what.kind} needs to know which nodes`,
+      hint: "--on n1, --on 'role:worker', or --on '*' for all",
+      detail: `the roster's nodes: ${[...roster.nodes.keys()].join(", ") || "none yet"}`,
+    });
+  const nodes = matchTargets(request.on, roster).map(({ name }) => name);
+  const stages =
+    what.kind === "state" ? stagesOf(what.names, nodes, prepared) : [stage(what.kind, nodes, taskOf(what))];
+  return Promise.resolve({ title: titleOf(what), roster, nodes, stages, warnings: [] });
+}
+
+function titleOf(what: AdHoc): string {
+  if (what.kind === "state") return `state apply ${what.names.join(" ")}`;
+  return what.kind === "exec" ? `exec ${what.argv.join(" ")}` : what.kind;
+}
+
+function taskOf(what: Exclude<AdHoc, { kind: "state" }>): StageTask {
+  if (what.kind !== "exec") return { kind: "look", facts: what.kind === "facts" };
+  const { argv, shell } = what;
+  return { kind: "apply", draft: () => Promise.resolve([execDraft(argv, shell)]) };
+}
+
+/** One step that runs what was typed, as it was typed: nothing in it is an expression. */
+function execDraft(argv: readonly string[], shell: boolean): StepDraft {
+  const title = argv.join(" ");
+  const named = { id: "exec", title, state: "", module: "command.run", at: COMMAND_LINE } as const;
+  const apply = shell ? sh`exec sh -c ${title}` : sh`exec ${argv}`;
+  return {
+    ...named,
+    needs: { facts: false, steps: [] },
+    watches: [],
+    answers: [],
+    render: () => ({
+      kind: "step",
+      plan: {
+        ...named,
+        step: { want: {}, always: true, probe: sh`:`, apply },
+        require: [],
+        onChanges: [],
+        restartOn: [],
+        onFailure: [],
+        timeout: EXEC_LIMIT,
+        sensitive: false,
+      },
+    }),
+  };
+}
+
+function stagesOf(names: readonly string[], nodes: readonly string[], prepared: Prepared): readonly PlannedStage[] {
+  const { catalogue, request } = prepared;
+  const context = { catalogue, ledger: new Ledger() };
+  const given = givenByUser(request.params);
+  const declared = names.map((name) => ({ name, params: new Set(catalogue.stateParams(name)) }));
+  refuseUnknown([...given.keys()], declared);
+  return declared.map(({ name, params }, index) => {
+    const own = new Map([...given].filter(([key]) => params.has(key)));
+    const id = names.indexOf(name) === index ? name : `${name}@${index + 1}`;
+    return stage(
+      id,
+      nodes,
+      applyTask(id, context, () => [{ state: name, given: own }]),
+    );
+  });
+}
+
+function refuseUnknown(
+  given: readonly string[],
+  states: readonly { readonly name: string; readonly params: ReadonlySet<string> }[],
+): void {
+  const known = new Set(states.flatMap(({ params }) => [...params]));
+  const unknown = given.filter((name) => !known.has(name));
+  if (unknown.length === 0) return;
+  const names = states.map(({ name }) => `“${name}”`).join(", ");
+  throw new KcoreError(
+    unknown.map((name) => {
+      const hint = suggestHint(name, known, known.size === 0 ? "it takes none" : `there are: ${[...known].join(", ")}`);
+      return {
+        code: "PARAM_UNKNOWN",
+        message: `no parameter “${name}” in ${names}`,
+        ...(hint !== undefined && { hint }),
+      } as const;
+    }),
+  );
+}
+
+function stage(id: string, nodes: readonly string[], task: StageTask): PlannedStage {
+  return { id, register: id, title: id, nodes, pace: {}, rests: new Set(), task, onFailure: [] };
+}

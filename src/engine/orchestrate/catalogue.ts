@@ -1,0 +1,39 @@
+import { secret } from "#engine/module/secret.ts";
+import type { ModuleDefinition } from "#engine/module/define.ts";
+import type { Roster } from "#engine/roster/model.ts";
+import { draftSteps } from "#engine/states/draft.ts";
+import { statesOf } from "#engine/states/open.ts";
+import type { Catalogue } from "./bind.ts";
+import type { RunDependencies } from "./execute.ts";
+import type { Prepared } from "./prepare.ts";
+
+/** States of the project and the shipped ones, with the modules that their steps use, and the actions. */
+export function openCatalogue(
+  { project, shipped, trust, actions, actionNames, readSecret }: RunDependencies,
+  { roster, run }: { readonly roster: Roster; readonly run: Prepared["run"] },
+  modules: ReadonlyMap<string, () => Promise<ModuleDefinition>>,
+): Catalogue {
+  const states = statesOf({ project, shipped, ...(trust && { trust }) });
+  const loaded = new Map<string, Promise<Awaited<ReturnType<typeof actions>>>>();
+  return {
+    stateParams: (name, at) => states.load(name, at).params.keys(),
+    draft: ({ apply, node, taken, registered }) =>
+      draftSteps(states, {
+        apply,
+        node,
+        nodes: roster.nodes,
+        run,
+        modules: async (name) => modules.get(name)?.(),
+        moduleNames: [...modules.keys()],
+        readSecret: async (reference) => secret(await readSecret(reference)),
+        taken,
+        registered,
+      }),
+    action: (name) => {
+      const action = loaded.get(name) ?? actions(name);
+      loaded.set(name, action);
+      return action;
+    },
+    actionNames,
+  };
+}

@@ -1,0 +1,27 @@
+import { registry } from "#engine/modules/registry.ts";
+import { loadRoster } from "#engine/roster/load.ts";
+import { openCatalogue } from "./catalogue.ts";
+import { Conductor } from "./conductor.ts";
+import type { RunDependencies, RunRequest, RunResult } from "./execute.ts";
+import { preparePlan } from "./prepare.ts";
+
+/**
+ * Executes a request from its input to its last event: reads roster, orchestration and states, checks all of them,
+ * renders every step of every node, and only then connects. Resolves when every node, stage and the run itself have
+ * had their last event.
+ * @throws KcoreError with every problem of the input, before anything was emitted or touched
+ */
+export async function executeRun(request: RunRequest, deps: RunDependencies): Promise<RunResult> {
+  const { trust, project } = deps;
+  const roster = loadRoster(project, trust ? { trust } : {});
+  const run = runScope(deps);
+  const catalogue = openCatalogue(deps, { roster, run }, registry);
+  const plan = await preparePlan({ request, deps, roster, catalogue, run });
+  return new Conductor(plan, request, deps).conduct();
+}
+
+/** `run` in expressions; a resumed run keeps the time at which it began, so that it renders the same texts. */
+function runScope({ runId, now, revision, earlier }: RunDependencies): Readonly<Record<string, unknown>> {
+  const began = earlier.find(({ type }) => type === "run.started")?.at ?? now();
+  return { id: runId, time: new Date(began).toISOString(), revision: revision ?? null };
+}

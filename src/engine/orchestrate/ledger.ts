@@ -1,0 +1,45 @@
+import type { NodeEntry } from "#engine/roster/model.ts";
+import type { StepDraft } from "#engine/states/plan.ts";
+
+/** What earlier stages over a node used up. */
+export interface Used {
+  readonly taken: Set<string>;
+  readonly registered: ReadonlySet<string>;
+}
+
+interface Page {
+  readonly ids: string[];
+  readonly registers: string[];
+}
+
+/**
+ * Remembers which step ids and register names the stages of each node use, in the order in which they are first
+ * drafted. A stage that is drafted again gets the same names as the first time, also in a resumed run: what a node's
+ * journal says about a step is about that step.
+ */
+export class Ledger {
+  readonly #pages = new Map<string, Page>();
+  readonly #marks = new Map<string, { readonly ids: number; readonly registers: number }>();
+
+  async draft(
+    stage: string,
+    { name }: NodeEntry,
+    draft: (used: Used) => Promise<readonly StepDraft[]>,
+  ): Promise<readonly StepDraft[]> {
+    const page = this.#pages.get(name) ?? { ids: [], registers: [] };
+    this.#pages.set(name, page);
+    const key = JSON.stringify([stage, name]);
+    const known = this.#marks.get(key);
+    const mark = known ?? { ids: page.ids.length, registers: page.registers.length };
+    this.#marks.set(key, mark);
+    const drafts = await draft({
+      taken: new Set(page.ids.slice(0, mark.ids)),
+      registered: new Set(page.registers.slice(0, mark.registers)),
+    });
+    if (known === undefined) {
+      page.ids.push(...drafts.map(({ id }) => id));
+      page.registers.push(...drafts.flatMap(({ register }) => register ?? []));
+    }
+    return drafts;
+  }
+}

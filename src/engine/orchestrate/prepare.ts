@@ -1,0 +1,166 @@
+import { join } from "node:path";
+import { KcoreError } from "#errors/problem.ts";
+import type { NodeEntry, Roster } from "#engine/roster/model.ts";
+import { checkOf } from "#engine/roster/project.ts";
+import { matchTargets } from "#engine/roster/targets.ts";
+import { placeOfNode } from "#engine/run/endpoint.ts";
+import { bindParams } from "#engine/source/bind.ts";
+import type { Folder } from "#engine/source/folders.ts";
+import { Problems } from "#engine/source/problems.ts";
+import type { Scope } from "#engine/source/scope.ts";
+import { UnknownValue } from "#engine/source/unknown.ts";
+import { secret } from "#engine/module/secret.ts";
+import { planAdHoc } from "./adhoc.ts";
+import type { BindContext, Catalogue } from "./bind.ts";
+import type { RunPlan } from "./conductor.ts";
+import type { RunDependencies, RunRequest } from "./execute.ts";
+import { Ledger } from "./ledger.ts";
+import { loadOrchestration, type Orchestration } from "./load.ts";
+import { StageOutputs } from "./outputs.ts";
+import { givenToOrchestration } from "./params.ts";
+import { registeredNames, type PlannedStage } from "./plan.ts";
+import { StageMaker } from "./waves.ts";
+
+export interface Prepared {
+  readonly request: RunRequest;
+  readonly deps: RunDependencies;
+  readonly roster: Roster;
+  readonly catalogue: Catalogue;
+  /** `id`, `time` and `revision` of expressions; the same when the run is resumed. */
+  readonly run: Readonly<Record<string, unknown>>;
+}
+
+/**
+ * Turns a request into a plan, and renders every step of every node once: whatever can be wrong with the input is
+ * found here, before anything is touched.
+ * @throws KcoreError with every problem.
+ */
+export async function preparePlan(prepared: Prepared): Promise<RunPlan> {
+  const { what } = prepared.request;
+  const plan =
+    what.kind === "orchestration" ? await planOrchestration(what.name, prepared) : await planAdHoc(what, prepared);
+  const problems = new Problems();
+  refuseAliases(plan, problems);
+  await renderAll(plan, problems);
+  problems.throwIfAny();
+  return plan;
+}
+
+/** Where orchestrations are looked up: the project's own first. */
+export function orchestrationFolders({
+  project,
+  shipped,
+  trust,
+}: Pick<RunDependencies, "project" | "shipped" | "trust">): readonly Folder[] {
+  const shown = "orchestrate";
+  return [
+    { path: join(project, shown), shown, origin: "project", ...(trust && { check: checkOf(trust) }) },
+    { path: join(shipped, shown), shown, origin: "shipped" },
+  ];
+}
+
+async function planOrchestration(name: string, prepared: Prepared): Promise<RunPlan> {
+  const { request, deps, roster, catalogue, run } = prepared;
+  const orchestration = loadOrchestration(name, orchestrationFolders(deps));
+  const fixed: Scope = { nodes: roster.nodes, run };
+  const bound = await bindParams(orchestration.params, givenToOrchestration(orchestration, request, roster), {
+    owner: `the orchestration “${name}”`,
+    scope: fixed,
+    readSecret: async (reference) => secret(await deps.readSecret(reference)),
+  });
+  const { params, targets } = resolveTargets(orchestration, bound, roster);
+  const problems = new Problems();
+  const context: BindContext = {
+    roster,
+    scope: { ...fixed, params },
+    catalogue,
+    skipHealth: request.skipHealth,
+    problems,
+    ledger: new Ledger(),
+  };
+  const stages = await new StageMaker(orchestration, context, targets).make();
+  problems.throwIfAny();
+  const nodes = new Set(stages.flatMap((stage) => stage.nodes ?? []));
+  return {
+    title: orchestration.description ?? name,
+    roster,
+    nodes: [...roster.nodes.keys()].filter((node) => nodes.has(node)),
+    stages,
+    warnings: request.skipHealth ? ["health checks are left out (--skip-health)"] : [],
+  };
+}
+
+/** Every parameter of type target as the names that it matches; S-25: what matches nothing is an error. */
+function resolveTargets(
+  { params: declared, target }: Orchestration,
+  bound: Readonly<Record<string, unknown>>,
+  roster: Roster,
+): { readonly params: Readonly<Record<string, unknown>>; readonly targets: readonly string[] } {
+  const params: Record<string, unknown> = Object.assign(Object.create(null) as Record<string, unknown>, bound);
+  let targets: readonly string[] = [];
+  for (const { name, type } of declared.values()) {
+    const value = params[name];
+    if (type !== "target" || typeof value !== "string") continue;
+    const names = matchTargets(value, roster).map((node) => node.name);
+    params[name] = names.join(",");
+    if (name === target?.name) targets = names;
+  }
+  return { params, targets };
+}
+
+/** F-16: the same machine under two names must not be worked on twice at once. */
+function refuseAliases({ nodes, roster }: RunPlan, problems: Problems): void {
+  const names = new Map<string, string>();
+  for (const name of nodes) {
+    const node = roster.nodes.get(name) as NodeEntry;
+    const place = placeOfNode(node);
+    const other = names.get(place);
+    const at = roster.positions.get(name);
+    if (other !== undefined)
+      problems.add({
+        code: "NODE_DUPLICATE",
+        message: `“${other}” and “${name}” are one machine: both are ${node.address} port ${node.port}`,
+        ...(at && { at }),
+        hint: "keep one of them, or give each a stateDir of its own",
+      });
+    else names.set(place, name);
+  }
+}
+
+/** Drafts every stage for each of its nodes with the outputs of stages still unknown; only the problems are kept. */
+async function renderAll({ stages, roster }: RunPlan, problems: Problems): Promise<void> {
+  const outputs = new StageOutputs(registeredNames(stages));
+  for (const stage of stages) {
+    if (stage.skip !== undefined) continue;
+    for (const name of stage.nodes ?? [undefined]) {
+      const node = name === undefined ? undefined : (roster.nodes.get(name) as NodeEntry);
+      await render(stage, { ...(node && { node }), stages: outputs.scope(name) }, problems);
+      for (const inner of stage.onFailure)
+        if (inner.nodes === undefined || (node && inner.nodes.includes(node.name)))
+          await render(inner, { ...(node && { node }), stages: outputs.scope(name) }, problems);
+    }
+  }
+}
+
+async function render(
+  { task, when }: PlannedStage,
+  scope: Parameters<NonNullable<PlannedStage["when"]>>[0],
+  problems: Problems,
+): Promise<void> {
+  try {
+    if (when?.(scope) === false) return;
+  } catch (error) {
+    keep(error, problems);
+  }
+  try {
+    if (task.kind === "apply") await task.draft(scope);
+    if (task.kind === "action") task.args(scope);
+  } catch (error) {
+    keep(error, problems);
+  }
+}
+
+function keep(error: unknown, problems: Problems): void {
+  if (error instanceof KcoreError) problems.add(...error.problems);
+  else if (!(error instanceof UnknownValue)) throw error;
+}

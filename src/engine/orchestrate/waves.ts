@@ -1,0 +1,169 @@
+import { KcoreError } from "#errors/problem.ts";
+import { bindStage, isEmptyTarget, nodesOf, paceOf, type BindContext, type StageInstance } from "./bind.ts";
+import type { Orchestration } from "./load.ts";
+import { batchesOf, wavesOf, type Pace, type PlannedStage } from "./plan.ts";
+import type { StageSource } from "./stage-source.ts";
+
+/** Some of the target's nodes on their way through the stages. */
+interface Wave {
+  readonly nodes: readonly string[];
+  readonly pace: Pace;
+  /** `2 of 3: n2`; absent when there is just one. */
+  readonly label?: string;
+}
+
+/** Makes the stages of a run from those of the file: once for each wave, with the parameters narrowed to its nodes. */
+export class StageMaker {
+  readonly #orchestration: Orchestration;
+  readonly #context: BindContext;
+  readonly #targets: readonly string[];
+  readonly #count = new Map<string, number>();
+  readonly #made: PlannedStage[] = [];
+
+  /** `targets`: the nodes of the one target parameter; empty without one. */
+  constructor(orchestration: Orchestration, context: BindContext, targets: readonly string[]) {
+    this.#orchestration = orchestration;
+    this.#context = context;
+    this.#targets = targets;
+  }
+
+  async make(): Promise<readonly PlannedStage[]> {
+    const { stages } = this.#orchestration;
+    const isOnce = ({ once, afterEach }: StageSource): boolean => once || afterEach;
+    const first = stages.findIndex((stage) => !isOnce(stage));
+    const last = stages.findLastIndex((stage) => !isOnce(stage));
+    const [before, body, after] =
+      first === -1 ? [stages, [], []] : [stages.slice(0, first), stages.slice(first, last + 1), stages.slice(last + 1)];
+    this.#refuseMisplaced(body, after);
+    const everybody: Wave = { nodes: this.#targets, pace: {} };
+    for (const stage of before) await this.#add(stage, everybody);
+    for (const wave of this.#waves()) {
+      for (const stage of body) await this.#add(stage, wave);
+      for (const stage of before) if (stage.afterEach) await this.#add(stage, wave, true);
+    }
+    for (const stage of after) await this.#add(stage, everybody);
+    return this.#made;
+  }
+
+  #refuseMisplaced(body: readonly StageSource[], after: readonly StageSource[]): void {
+    for (const { id, once, afterEach, at } of [
+      ...body.filter((stage) => stage.once),
+      ...body.filter((stage) => stage.afterEach),
+      ...after.filter((stage) => stage.afterEach),
+    ])
+      this.#context.problems.add({
+        code: "STAGE_INVALID",
+        message: `stage “${id}” has “${afterEach || !once ? "afterEach" : "once"}”, but stands among or after the stages of each wave`,
+        at,
+        hint: "move it before all of them, or (once) after all of them",
+      });
+  }
+
+  #waves(): readonly Wave[] {
+    const { waves } = this.#orchestration;
+    const { problems, scope } = this.#context;
+    if (waves.length === 0) return [{ nodes: this.#targets, pace: {} }];
+    const found = waves.flatMap(({ on, node }) => {
+      const nodes = this.#matched(() => nodesOf(on, this.#context));
+      const mine = this.#targets.filter((name) => nodes.includes(name));
+      const pace = problems.attempt(() => paceOf(node, scope, mine.length)) ?? {};
+      return [{ nodes, pace }];
+    });
+    const { waves: groups, left } = wavesOf(
+      this.#targets,
+      found.map(({ nodes, pace: { batch } }) => ({ nodes, ...(batch !== undefined && { batch }) })),
+    );
+    const [firstLeft] = left;
+    if (firstLeft !== undefined)
+      problems.add({
+        code: "ORCHESTRATION_INVALID",
+        message: `no wave takes ${left.join(", ")}`,
+        ...(waves[0] && { at: waves[0].at }),
+        hint: 'end the waves with - { on: "*" }',
+      });
+    return groups.map((nodes, index) => {
+      const { batch: _, ...pace } = found.find((wave) => wave.nodes.includes(nodes[0] ?? ""))?.pace ?? {};
+      const label = `${index + 1} of ${groups.length}: ${shorten(nodes)}`;
+      return { nodes, pace, ...(groups.length > 1 && { label }) };
+    });
+  }
+
+  /** A wave that matches nobody in the roster is no mistake: a cluster may have no node of that role yet. */
+  #matched(match: () => readonly string[]): readonly string[] {
+    try {
+      return match();
+    } catch (error) {
+      if (!(error instanceof KcoreError)) throw error;
+      if (!isEmptyTarget(error)) this.#context.problems.add(...error.problems);
+      return [];
+    }
+  }
+
+  async #add(source: StageSource, wave: Wave, isRepeat = false): Promise<void> {
+    const context = this.#narrowed(wave);
+    const nodes = source.on && this.#nodes(source, context);
+    if (source.on && nodes === undefined) return;
+    const instance = this.#instance(source, wave, nodes, isRepeat);
+    const pace =
+      nodes && context.problems.attempt(() => ({ ...wave.pace, ...paceOf(source.node, context.scope, nodes.length) }));
+    const stage = await bindStage(source, { ...instance, pace: pace ?? {} }, context);
+    if (stage) this.#made.push(stage);
+  }
+
+  /** Undefined: this wave has no node for it, or there is a problem. */
+  #nodes(source: StageSource, context: BindContext): readonly string[] | undefined {
+    const { on, order } = source;
+    if (on === undefined) return undefined;
+    try {
+      return inOrder(nodesOf(on, context), order);
+    } catch (error) {
+      if (!(error instanceof KcoreError)) throw error;
+      // Empty in this wave, but not for the whole target: another wave has its nodes.
+      const isElsewhere = isEmptyTarget(error) && this.#isNarrow(context) && this.#matchesOverall(source);
+      if (!isElsewhere) this.#context.problems.add(...error.problems);
+      return undefined;
+    }
+  }
+
+  #isNarrow(context: BindContext): boolean {
+    return context.scope !== this.#context.scope;
+  }
+
+  #matchesOverall({ on }: StageSource): boolean {
+    return on !== undefined && this.#context.problems.attempt(() => nodesOf(on, this.#context)) !== undefined;
+  }
+
+  #instance(
+    { id, title }: StageSource,
+    { label }: Wave,
+    nodes: readonly string[] | undefined,
+    isRepeat: boolean,
+  ): Omit<StageInstance, "pace"> {
+    const count = (this.#count.get(id) ?? 0) + 1;
+    this.#count.set(id, count);
+    const where = [...(isRepeat ? ["again"] : []), ...(label === undefined ? [] : [label])].join(", ");
+    return {
+      id: count === 1 ? id : `${id}@${count}`,
+      title: where === "" ? title : `${title} (${where})`,
+      ...(nodes && { nodes }),
+    };
+  }
+
+  #narrowed({ nodes }: Wave): BindContext {
+    const { target } = this.#orchestration;
+    const { scope } = this.#context;
+    if (target === undefined || nodes.length === this.#targets.length) return this.#context;
+    const params = { ...(scope["params"] as Record<string, unknown>), [target.name]: nodes.join(",") };
+    return { ...this.#context, scope: { ...scope, params } };
+  }
+}
+
+function inOrder(nodes: readonly string[], order: StageSource["order"]): readonly string[] {
+  if (order === "file") return nodes;
+  return order === "reverse" ? nodes.toReversed() : nodes.toSorted();
+}
+
+function shorten(nodes: readonly string[]): string {
+  const [shown = []] = batchesOf(nodes, 3);
+  return nodes.length > 3 ? `${shown.join(", ")} and ${nodes.length - 3} more` : shown.join(", ");
+}
