@@ -6,7 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 const root = "/sys/fs/cgroup";
 
 /** Every hierarchy of this machine: the v1 ones, or the one v2 tree. The same rule as in files/in-cgroup. */
-export function hierarchies(): string[] {
+function hierarchies(): string[] {
   if (existsSync(join(root, "cgroup.controllers"))) return [root];
   if (!existsSync(root)) return [];
   return readdirSync(root)
@@ -77,7 +77,7 @@ export async function raiseWeight(group: string): Promise<void> {
 }
 
 /** Sends a signal; a process that has just ended is no error. */
-export function signal(pid: number, name: NodeJS.Signals | number): void {
+function signal(pid: number, name: NodeJS.Signals | number): void {
   try {
     process.kill(pid, name);
   } catch (error) {

@@ -12,7 +12,7 @@ import { serialOf } from "./roster.ts";
 import { execute, identityFileOf, sshArguments, waitForSsh } from "./shell.ts";
 
 /** A data disk of a node: what the roster and a test need to name it. */
-export interface LabDisk {
+interface LabDisk {
   readonly serial: string;
   /** Its stable name on the node. */
   readonly byId: string;

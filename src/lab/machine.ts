@@ -80,7 +80,7 @@ export async function cutMachine(place: Place, node: NodeRecord): Promise<void> 
 }
 
 /** Kills all of a node and waits until the kernel has let go of what it held. */
-export async function killMachine(place: Place, node: NodeRecord): Promise<void> {
+async function killMachine(place: Place, node: NodeRecord): Promise<void> {
   if (!(await killAll(groupOf(place, node)))) {
     throw new KcoreError(
       {
