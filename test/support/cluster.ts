@@ -95,14 +95,14 @@ export interface Daemon {
   readonly end: (signal?: NodeJS.Signals) => Promise<number | null>;
 }
 
-/** Starts the program that nodes run, from source. */
+/** Starts the program that nodes run, from source, or the bundle that KCORE_NODE_PROGRAM names. */
 export async function startDaemon(
   words: readonly ["controller", "serve"] | readonly ["agent", "run"],
   configFile: string,
   config: object,
 ): Promise<Daemon> {
   await writeFile(configFile, printYaml(config));
-  const program = resolve(import.meta.dirname, "../../src/cli/node-main.ts");
+  const program = process.env["KCORE_NODE_PROGRAM"] ?? resolve(import.meta.dirname, "../../src/cli/node-main.ts");
   const child = spawn(
     process.execPath,
     ["--disable-warning=ExperimentalWarning", program, ...words, "--config", configFile],
