@@ -24,7 +24,11 @@ export class UnknownValue extends Error {
   readonly unknown: Unknown;
 
   constructor(unknown: Unknown) {
+    // Thrown for thousands of steps in a row and never shown: collecting its stack would cost more than all the rest.
+    const limit = Error.stackTraceLimit;
+    Error.stackTraceLimit = 0;
     super(`not known before ${unknown.after}`);
+    Error.stackTraceLimit = limit;
     this.name = "UnknownValue";
     this.unknown = unknown;
   }

@@ -146,7 +146,17 @@ class Drafter {
       const inner = { conditions, require: [...around.require, ...require] };
       await this.#state(state, given, inner, scope, step.with?.at ?? step.includeAt);
     }
+    this.#nameLeftOut(step.include, step.includeAt);
     return this.#drafts.slice(first).map(({ id }) => id);
+  }
+
+  /** Steps of an included state that was left out may be named all the same; there is nothing to wait for then. */
+  #nameLeftOut(name: string, at: SourcePosition): void {
+    for (const step of this.#states.load(name, at).steps) {
+      if (step.kind === "include") this.#nameLeftOut(step.include, step.includeAt);
+      const id = `${name}/${step.id}`;
+      if (step.id !== undefined && !this.#global.has(id)) this.#global.set(id, []);
+    }
   }
 
   async #steps(
