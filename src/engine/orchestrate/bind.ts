@@ -95,7 +95,13 @@ const TargetValue = z.union([z.string().min(1), z.array(z.string().min(1)).min(1
 /** The nodes that an `on` or `each` names, in the roster's order. @throws KcoreError TARGET_EMPTY … */
 export function nodesOf(on: SourceNode, { roster, scope }: Pick<BindContext, "roster" | "scope">): readonly string[] {
   const value = validateValue(evaluate(on, scope), on, TargetValue);
-  return matchTargets(value, roster, on.at).map(({ name }) => name);
+  return matchTargets(value, roster, textAt(on)).map(({ name }) => name);
+}
+
+/** Where the text of a scalar begins, behind its quote. */
+function textAt(node: SourceNode): SourcePosition {
+  const isQuoted = node.kind === "scalar" && (node.style === "single" || node.style === "double");
+  return isQuoted ? { ...node.at, column: node.at.column + 1 } : node.at;
 }
 
 /** How a stage shows in this run: its id there, its title, its nodes. */
@@ -258,10 +264,17 @@ async function bindRun({ action: name, at, args }: RunSource, context: BindConte
   };
 }
 
+/** What is looked at of zod's definition of an object (zod 4, `schema.def`). */
+interface ObjectDefinition {
+  readonly type: string;
+  readonly shape?: Readonly<Record<string, unknown>>;
+  readonly catchall?: z.ZodType;
+}
+
 /** Names are checked even where the values are not known before the run. */
 function refuseUnknownArgs(action: Action, args: SourceMap, problems: Problems): void {
-  const known = action.args.def as { readonly type: string; readonly shape?: Readonly<Record<string, unknown>> };
-  if (known.type !== "object" || known.shape === undefined) return;
+  const known = action.args.def as ObjectDefinition;
+  if (known.type !== "object" || known.shape === undefined || known.catchall?.def.type !== "never") return;
   for (const { key, keyAt } of args.entries.values()) {
     if (Object.hasOwn(known.shape, key)) continue;
     const names = [...Object.keys(known.shape), ...STAGE_KEYS];

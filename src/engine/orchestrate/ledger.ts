@@ -8,8 +8,9 @@ export interface Used {
 }
 
 interface Page {
-  readonly ids: string[];
-  readonly registers: string[];
+  /** In the order in which they were taken. */
+  taken: readonly string[];
+  registers: readonly string[];
 }
 
 /**
@@ -19,26 +20,24 @@ interface Page {
  */
 export class Ledger {
   readonly #pages = new Map<string, Page>();
-  readonly #marks = new Map<string, { readonly ids: number; readonly registers: number }>();
+  readonly #marks = new Map<string, { readonly taken: number; readonly registers: number }>();
 
   async draft(
     stage: string,
     { name }: NodeEntry,
     draft: (used: Used) => Promise<readonly StepDraft[]>,
   ): Promise<readonly StepDraft[]> {
-    const page = this.#pages.get(name) ?? { ids: [], registers: [] };
+    const page = this.#pages.get(name) ?? { taken: [], registers: [] };
     this.#pages.set(name, page);
     const key = JSON.stringify([stage, name]);
     const known = this.#marks.get(key);
-    const mark = known ?? { ids: page.ids.length, registers: page.registers.length };
+    const mark = known ?? { taken: page.taken.length, registers: page.registers.length };
     this.#marks.set(key, mark);
-    const drafts = await draft({
-      taken: new Set(page.ids.slice(0, mark.ids)),
-      registered: new Set(page.registers.slice(0, mark.registers)),
-    });
+    const taken = new Set(page.taken.slice(0, mark.taken));
+    const drafts = await draft({ taken, registered: new Set(page.registers.slice(0, mark.registers)) });
     if (known === undefined) {
-      page.ids.push(...drafts.map(({ id }) => id));
-      page.registers.push(...drafts.flatMap(({ register }) => register ?? []));
+      page.taken = [...taken];
+      page.registers = [...page.registers, ...drafts.flatMap(({ register }) => register ?? [])];
     }
     return drafts;
   }

@@ -1,0 +1,380 @@
+import { expect } from "chai";
+import { z } from "zod";
+import type { RunEventBody } from "#engine/events/event.ts";
+import type { Action } from "#engine/orchestrate/action.ts";
+import { executeRun } from "#engine/orchestrate/execute-run.ts";
+import type { RunDependencies, RunRequest } from "#engine/orchestrate/execute.ts";
+import { formatProblem, KcoreError } from "#errors/problem.ts";
+import { testAction } from "#support/actions.ts";
+import { fakeNodes, type FakeNodes, type Lesson } from "#support/fake-session.ts";
+import { makeProject } from "#support/project.ts";
+import { runDependencies, runRequest } from "#support/runs.ts";
+
+const ROSTER = `nodes:
+  w1: { address: 192.0.2.1, roles: [worker] }
+  c1: { address: 192.0.2.2, roles: [controller] }
+  w2: { address: 192.0.2.3, roles: [worker] }
+  c2: { address: 192.0.2.4, roles: [controller] }
+`;
+const WEB = `params: { port: { type: integer, default: 80 } }
+steps:
+  - { id: config, file.managed: { path: /etc/web, content: "{{params.port}} {{node.name}}\\n" } }
+`;
+const KEY = `steps:
+  - { id: make, command.run: { cmd: make-key }, creates: /key, register: spki }
+`;
+const CERTS = `params: { cert: { type: string, required: true } }
+steps:
+  - { id: cert, file.managed: { path: /cert, content: "{{params.cert}}" } }
+  - { id: folder, directory.managed: { path: /certs } }
+`;
+
+interface Given {
+  readonly files: Readonly<Record<string, string>>;
+  readonly request?: Partial<RunRequest>;
+  readonly actions?: readonly Action[];
+  readonly lessons?: Readonly<Record<string, Lesson>>;
+  readonly deps?: Partial<RunDependencies>;
+}
+
+interface Ran {
+  readonly exitCode: number;
+  readonly events: RunEventBody[];
+  readonly nodes: FakeNodes;
+}
+
+async function execute({ files, request, actions = [], lessons = {}, deps }: Given): Promise<Ran> {
+  const project = await makeProject({ "roster/r.yaml": ROSTER, ...files });
+  try {
+    const events: RunEventBody[] = [];
+    const nodes = fakeNodes(lessons);
+    const { exitCode } = await executeRun(
+      runRequest(request),
+      runDependencies(nodes, events, {
+        project: project.path,
+        actions: (name) => Promise.resolve(actions.find((action) => action.name === name)),
+        actionNames: actions.map(({ name }) => name),
+        ...deps,
+      }),
+    );
+    return { exitCode, events, nodes };
+  } finally {
+    await project.remove();
+  }
+}
+
+/** What the input was refused with: one line for each problem, with its hint. */
+async function problemsOf(given: Given): Promise<string[]> {
+  const error: unknown = await execute(given).catch((thrown: unknown) => thrown);
+  if (!(error instanceof KcoreError)) throw new Error("it was accepted", { cause: error });
+  return error.problems.map((problem) => `${formatProblem(problem)}${problem.hint ? `  ${problem.hint}` : ""}`);
+}
+
+function outline(events: readonly RunEventBody[]): string[] {
+  const [started] = events;
+  if (started?.type !== "run.started") throw new Error("the run did not start");
+  return started.stages.map(({ id, title, nodes }) => `${id} | ${title} | ${nodes.join(" ")}`);
+}
+
+const healthy = testAction(
+  "cluster.health",
+  () => ({ changed: false, outputs: {} }),
+  () => ({ changed: false, outputs: {} }),
+  z.strictObject({}),
+);
+
+const DEPLOY = `description: Deploys nodes
+params:
+  node_name: { type: target, required: true }
+waves:
+  - { on: "role:controller", batch: 1 }
+  - { on: "*" }
+stages:
+  - { id: health, run: cluster.health, afterEach: true }
+  - { id: web, on: "{{params.node_name}}", apply: [web] }
+`;
+
+describe("executing a run", () => {
+  it("takes a target by --on, by the command line and by --set alike, in the roster's order", async () => {
+    const files = { "orchestrate/test.yaml": DEPLOY, "states/web.yaml": WEB };
+    const given = { files, actions: [healthy], lessons: { "web/config": {} } };
+    const byOn = await execute({ ...given, request: { on: "w2,w1" } });
+    const bySet = await execute({ ...given, request: { params: { node_name: "w2,w1" } } });
+    const byRole = await execute({ ...given, request: { on: "role:worker" } });
+    expect(byOn.exitCode).to.equal(0);
+    expect(outline(byOn.events)).to.deep.equal([
+      "health | health | ",
+      "web | web | w1 w2",
+      "health@2 | health (again) | ",
+    ]);
+    expect(bySet.events).to.deep.equal(byOn.events);
+    expect(byRole.events).to.deep.equal(byOn.events);
+  });
+
+  it("takes controllers one at a time, then workers together, with health between", async () => {
+    const files = { "orchestrate/test.yaml": DEPLOY, "states/web.yaml": WEB };
+    const { events, nodes } = await execute({
+      files,
+      actions: [healthy],
+      lessons: { "web/config": {} },
+      request: { on: "*" },
+    });
+    expect(outline(events)).to.deep.equal([
+      "health | health | ",
+      "web | web (1 of 3: c1) | c1",
+      "health@2 | health (again, 1 of 3: c1) | ",
+      "web@2 | web (2 of 3: c2) | c2",
+      "health@3 | health (again, 2 of 3: c2) | ",
+      "web@3 | web (3 of 3: w1, w2) | w1 w2",
+      "health@4 | health (again, 3 of 3: w1, w2) | ",
+    ]);
+    expect(nodes.log.filter((line) => line.includes("finish"))[0]).to.equal("c1 finish done");
+    expect(nodes.log.indexOf("c1 finish done")).to.be.lessThan(nodes.log.indexOf("c2 connect"));
+  });
+
+  it("stops between waves when health fails", async () => {
+    let calls = 0;
+    const sick = testAction("cluster.health", () => {
+      if (++calls === 2) throw new KcoreError({ code: "CLUSTER_UNHEALTHY", message: "c1 does not replicate" });
+      return { changed: false, outputs: {} };
+    });
+    const { exitCode, nodes } = await execute({
+      files: { "orchestrate/test.yaml": DEPLOY, "states/web.yaml": WEB },
+      actions: [sick],
+      lessons: { "web/config": {} },
+      request: { on: "role:controller" },
+    });
+    expect([exitCode, nodes.options.has("c2")]).to.deep.equal([1, false]);
+  });
+
+  it("records that health checks were left out", async () => {
+    const { events } = await execute({
+      files: { "orchestrate/test.yaml": DEPLOY, "states/web.yaml": WEB },
+      actions: [testAction("cluster.health", () => expect.fail("called"))],
+      lessons: { "web/config": {} },
+      request: { on: "w1", skipHealth: true },
+    });
+    expect(events).to.deep.include({ type: "warning", text: "health checks are left out (--skip-health)" });
+    expect(
+      events.filter((event) => event.type === "stage.finished" && event.reason === "--skip-health"),
+    ).to.have.length(2);
+  });
+
+  it("S-25: no target is an error that lists the roster's nodes, never all", async () => {
+    const files = { "orchestrate/test.yaml": DEPLOY, "states/web.yaml": WEB };
+    const [problem] = await problemsOf({ files, actions: [healthy] });
+    expect(problem).to.contain("[TARGET_MISSING]");
+    const error = (await execute({ files, actions: [healthy] }).catch((thrown: unknown) => thrown)) as KcoreError;
+    expect(error.problems[0]?.detail).to.equal(
+      "the roster's nodes: w1 (worker), c1 (controller), w2 (worker), c2 (controller)",
+    );
+    expect(await problemsOf({ files, actions: [healthy], request: { on: "role:storage" } })).to.have.length(1);
+  });
+
+  it("refuses a target named twice", async () => {
+    const files = { "orchestrate/test.yaml": DEPLOY, "states/web.yaml": WEB };
+    const [problem] = await problemsOf({
+      files,
+      actions: [healthy],
+      request: { on: "w1", params: { node_name: "w2" } },
+    });
+    expect(problem).to.contain("the nodes are named twice");
+  });
+
+  it("collects what is wrong with stages, states and parameters of every node, and connects to none", async () => {
+    const nodes = fakeNodes({});
+    const problems = await problemsOf({
+      files: {
+        "orchestrate/test.yaml": `stages:
+  - { id: a, on: "role:worker", apply: [web], with: { prt: 1 } }
+  - { id: b, on: "role:worker", apply: [wbe] }
+  - { id: c, run: wiat, for: 1s }
+  - { id: d, run: wait, fro: 1s }
+  - { id: e, on: "w9", apply: [web] }
+  - { id: f, on: "*", apply: [bad] }
+`,
+        "states/web.yaml": WEB,
+        "states/bad.yaml": `steps:\n  - { id: x, file.managed: { path: /x, content: "{{node.nme}}" } }\n`,
+      },
+      actions: [
+        testAction(
+          "wait",
+          () => expect.fail("called"),
+          () => "unknown",
+          z.strictObject({ for: z.string() }),
+        ),
+      ],
+      deps: { openSession: nodes.open },
+    });
+    expect(problems.map((line) => line.replace(/ {2}\S.*\[/, "  … ["))).to.deep.equal([
+      "orchestrate/test.yaml:2:55  … [PARAM_UNKNOWN]  did you mean “port”?",
+      "orchestrate/test.yaml:3:41  … [STATE_NOT_FOUND]  did you mean “web”?",
+      "orchestrate/test.yaml:4:19  … [ACTION_UNKNOWN]  did you mean “wait”?",
+      "orchestrate/test.yaml:5:25  … [YAML_KEY_UNKNOWN]  did you mean “for”?",
+      "orchestrate/test.yaml:6:19  … [TARGET_UNKNOWN]  did you mean “w1”?",
+    ]);
+    expect(nodes.log).to.deep.equal([]);
+  });
+
+  it("renders every node before the first connection: a problem of the last one stops all", async () => {
+    const problems = await problemsOf({
+      files: {
+        "orchestrate/test.yaml": `stages:\n  - { id: a, on: "*", apply: [bad] }\n`,
+        "states/bad.yaml": `steps:\n  - { id: x, file.managed: { path: "/{{node.labels.rack}}", content: a } }\n`,
+        "roster/r.yaml": ROSTER.replace(/roles: /g, "labels: { rack: r1 }, roles: ").replace(
+          "c2: { address: 192.0.2.4, labels: { rack: r1 }",
+          "c2: { address: 192.0.2.4",
+        ),
+      },
+    });
+    expect(problems).to.have.length(1);
+    expect(problems[0]).to.contain("states/bad.yaml:2:").and.contain("[EXPRESSION_UNDEFINED]");
+  });
+
+  const ISSUE = `stages:
+  - { id: identity, on: "role:worker", apply: [key] }
+  - { id: issue, run: issue, each: "role:worker", spki: "{{stages.identity.spki.stdout}}" }
+  - { id: certs, on: "role:worker", apply: [certs], with: { cert: "{{stages.issue.cert}}" } }
+`;
+  const issuing = { "orchestrate/test.yaml": ISSUE, "states/key.yaml": KEY, "states/certs.yaml": CERTS };
+
+  it("hands a registered value to an action and its output to the next stage, per node", async () => {
+    const got: unknown[] = [];
+    const issue = testAction("issue", ({ node }, args) => {
+      got.push([node?.name, (args as { spki: string }).spki]);
+      return { changed: true, outputs: { cert: `cert of ${node?.name}` } };
+    });
+    const { exitCode, nodes } = await execute({
+      files: issuing,
+      actions: [issue],
+      lessons: {
+        "w1 key/make": { registered: { stdout: "AAA" } },
+        "w2 key/make": { registered: { stdout: "BBB" } },
+        "certs/cert": {},
+        "certs/folder": {},
+      },
+    });
+    expect(exitCode).to.equal(0);
+    expect(got).to.have.deep.members([
+      ["w1", "AAA"],
+      ["w2", "BBB"],
+    ]);
+    expect(nodes.log.filter((line) => line.startsWith("w1 perform"))).to.deep.equal([
+      "w1 perform [identity]",
+      "w1 perform [certs]",
+    ]);
+  });
+
+  it("a dry run of the whole says what is unknown, and after what; nothing runs", async () => {
+    const issue = testAction("issue", () => expect.fail("run in a dry run"));
+    const { exitCode, events } = await execute({
+      files: issuing,
+      actions: [issue],
+      lessons: { "key/make": { outcome: "changed" }, "certs/folder": { outcome: "changed" } },
+      request: { dryRun: true },
+    });
+    expect(exitCode).to.equal(0);
+    const ends = events.flatMap((event) => {
+      if (event.type === "step.finished" && event.node === "w1")
+        return [`${event.step} ${event.outcome} ${event.reason ?? ""}`.trim()];
+      if (event.type === "action.finished" && event.item === "w1")
+        return [`${event.action} ${event.outcome} ${event.reason ?? ""}`.trim()];
+      return [];
+    });
+    expect(ends).to.deep.equal([
+      "key/make would-change",
+      "issue unknown after identity/make",
+      "certs/cert unknown after identity/make",
+      "certs/folder would-change",
+    ]);
+  });
+
+  it("keeps step ids apart when a state is applied twice to a node", async () => {
+    const { nodes } = await execute({
+      files: {
+        "orchestrate/test.yaml": `stages:
+  - { id: a, on: w1, apply: [web], with: { port: 1 } }
+  - { id: b, on: w1, apply: [web], with: { port: 2 } }
+`,
+        "states/web.yaml": WEB,
+      },
+      lessons: { "web/config": {}, "web#2/config": {} },
+    });
+    expect(nodes.log.filter((line) => line.includes(" step "))).to.deep.equal([
+      "w1 step web/config",
+      "w1 step web#2/config",
+    ]);
+  });
+
+  it("F-16: refuses one machine under two names", async () => {
+    const problems = await problemsOf({
+      files: {
+        "orchestrate/test.yaml": `stages:\n  - { id: a, on: "*", apply: [web] }\n`,
+        "states/web.yaml": WEB,
+        "roster/r.yaml": `nodes:\n  a: { address: 192.0.2.1 }\n  b: { address: 192.0.2.1 }\n`,
+      },
+    });
+    expect(problems.join("\n")).to.match(/ROSTER_DUPLICATE|NODE_DUPLICATE/);
+  });
+
+  it("finds an orchestration of the project, and suggests when there is none", async () => {
+    const problems = await problemsOf({
+      files: { "orchestrate/deploy_node.yaml": `stages:\n  - { id: a, on: "*", apply: [web] }\n` },
+      request: { what: { kind: "orchestration", name: "deploy_nod" } },
+    });
+    expect(problems).to.deep.equal([
+      "no orchestration “deploy_nod”  [ORCHESTRATION_NOT_FOUND]  did you mean “deploy_node”?",
+    ]);
+  });
+
+  describe("ad hoc", () => {
+    it("applies states with parameters that one of them takes", async () => {
+      const given: Given = { files: { "states/web.yaml": WEB }, lessons: { "web/config": {} } };
+      const what = { kind: "state", names: ["web"] } as const;
+      const ran = await execute({ ...given, request: { what, on: "w1", params: { port: "8080" } } });
+      expect(ran.nodes.log).to.include("w1 step web/config");
+      expect(await problemsOf({ ...given, request: { what, on: "w1", params: { prot: "1" } } })).to.deep.equal([
+        "no parameter “prot” in “web”  [PARAM_UNKNOWN]  did you mean “port”?",
+      ]);
+    });
+
+    it("S-4: runs a command exactly as typed, expressions and all", async () => {
+      let text = "";
+      const argv = ["echo", "{{node.name}}", "$(id)", "a b"];
+      const nodes = fakeNodes({});
+      await execute({
+        files: {},
+        request: { what: { kind: "exec", argv, shell: false }, on: "w1" },
+        deps: {
+          openSession: (options) => ({
+            ...Object.fromEntries(Object.entries(nodes.open(options))),
+            exchanges: 0,
+            perform: ([work]) => {
+              const rendered = work?.drafts[0]?.render({ steps: new Map() });
+              if (rendered?.kind === "step") text = rendered.plan.step.apply?.masked ?? "";
+              return Promise.resolve({ outcome: "done", registered: new Map(), finishedStages: new Set(["exec"]) });
+            },
+            facts: () => Promise.resolve({}),
+            host: () => undefined,
+            stop: () => undefined,
+            abort: () => undefined,
+            finish: () => Promise.resolve(),
+          }),
+        },
+      });
+      expect(text).to.equal("exec echo '{{node.name}}' '$(id)' 'a b'");
+    });
+
+    it("pings, and gathers facts", async () => {
+      for (const kind of ["ping", "facts"] as const) {
+        const { exitCode, events } = await execute({ files: {}, request: { what: { kind }, on: "w1" } });
+        expect([exitCode, events.some(({ type }) => type === "node.facts")]).to.deep.equal([0, kind === "facts"]);
+      }
+    });
+
+    it("S-25: wants to know on which nodes", async () => {
+      const [problem] = await problemsOf({ files: {}, request: { what: { kind: "ping" } } });
+      expect(problem).to.contain("kcore ping needs to know which nodes  [TARGET_MISSING]");
+    });
+  });
+});
