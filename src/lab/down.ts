@@ -37,7 +37,7 @@ export async function takeDown(place: Place, names: readonly string[] | undefine
     await removeGroup(place.group);
     await must("rm", ["-rf", "--one-file-system", join(place.folder, "nodes")]); // a node whose making or removal was killed
     await refuseLeftovers(place);
-    await rm(place.folder, { recursive: true });
+    await rm(place.folder, { recursive: true, force: true }); // another “down” may have been faster
   });
 }
 
