@@ -202,6 +202,7 @@ k_change() {
   printf '%s apply %s %s\n' "$k_nonce" "$k_i" "$1" >&5
   k_text "$1"
   k_status=$?
+  printf '%s rc %s %s\n' "$k_nonce" "$k_i" "$k_status" >&5
   k_read '' || k_status=99
   return $k_status
 }

@@ -113,6 +113,9 @@ export class StepReport {
         record.problem = { code: words[0] as ErrorCode, message, ...(more !== "" && { detail: more }) };
         break;
       }
+      case "rc":
+        record.rc = Number(text) || 0;
+        break;
       case "show":
         record.shown = unescapeLine(text);
         break;
@@ -138,7 +141,6 @@ export class StepReport {
     const record = this.records.get(key);
     if (!record) return;
     record.outcome = outcome;
-    record.rc = Number(rc) || 0;
     if (outcome === "would-change") this.#lastChange = record.draft.title;
     const { draft, stage, plan } = record;
     const problem = outcome === "failed" ? this.#problemOf(record, rc) : undefined;
@@ -268,7 +270,13 @@ export class StepReport {
         ...at,
         detail: [list, errors].filter(Boolean).join("\n"),
       };
-    return { code: "STEP_FAILED", message: `${title} failed`, ...at, ...detail };
+    const status =
+      record.rc === 0
+        ? ""
+        : record.rc > 128
+          ? ` (killed by signal ${record.rc - 128})`
+          : ` with exit status ${record.rc}`;
+    return { code: "STEP_FAILED", message: `${title} failed${status}`, ...at, ...detail };
   }
 }
 
