@@ -147,7 +147,7 @@ class TreeBuilder {
     if (typeof value === "number") return this.#number(start, end, value, written);
     if (value === null || typeof value === "string" || typeof value === "boolean")
       return new SourceScalar(this.#file, start, end, value, style);
-    this.#add("YAML_UNSUPPORTED", start, end - start, `${written} is not a plain value`, "quote it");
+    this.#add("YAML_UNSUPPORTED", start, end - start, `${written} is not a plain value`, "remove its tag");
     return this.#null(start);
   }
 
