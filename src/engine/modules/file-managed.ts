@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { Blob, blobOf } from "../module/blob.ts";
+import { blobOf, hidden, type Blob } from "../module/blob.ts";
 import { defineModule, type StepContext } from "../module/define.ts";
 import { AbsolutePath, FileMode, Text, UserName } from "../module/fields.ts";
 import { kindOf, notNixosEtc, parentOf } from "../module/fragments/kind.ts";
@@ -93,7 +93,7 @@ function contentOf(given: Args, context: StepContext): { blob: Blob; text?: stri
     [given.content, given.base64].some((value) => value instanceof Secret);
   if (given.source !== undefined) {
     const blob = context.readFile(given.source);
-    return { blob: sensitive ? new Blob({ ...blob, sensitive }) : blob, sensitive };
+    return { blob: sensitive ? hidden(blob) : blob, sensitive };
   }
   const bytes = bytesOf(given, context);
   const blob = blobOf(bytes, { sensitive });

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { Blob, blobOf } from "../module/blob.ts";
+import { blobOf, hidden, type Blob } from "../module/blob.ts";
 import { defineModule } from "../module/define.ts";
 import { AbsolutePath, Text } from "../module/fields.ts";
 import { Env, SuccessCodes, Visible, withProcess } from "../module/fragments/process.ts";
@@ -53,5 +53,5 @@ export const scriptRun = defineModule({
 });
 
 function hide(blob: Blob, sensitive: boolean): Blob {
-  return sensitive ? new Blob({ ...blob, sensitive }) : blob;
+  return sensitive ? hidden(blob) : blob;
 }

@@ -1,0 +1,41 @@
+import { expect } from "chai";
+import { secret } from "#engine/module/secret.ts";
+import { scriptRun } from "#engine/modules/script-run.ts";
+import { contextOf, runStepOn, shells, stepOf } from "#support/steps.ts";
+
+describe("script.run", () => {
+  it("sends the script as a file, hidden when it is secret (S-7)", () => {
+    const plain = stepOf(scriptRun, { text: "true" });
+    expect(plain.apply?.blobs.map(({ sensitive }) => sensitive)).to.deep.equal([false]);
+    const hidden = stepOf(scriptRun, { text: secret("echo canary") });
+    expect(hidden.apply?.blobs.map(({ sensitive }) => sensitive)).to.deep.equal([true]);
+    expect(String(hidden.apply)).not.to.contain("canary");
+  });
+
+  it("refuses both or neither of text and source", () => {
+    for (const args of [{}, { text: "a", source: "b" }]) expect(scriptRun.args.safeParse(args).success).to.equal(false);
+  });
+
+  for (const shell of shells)
+    describe(`on ${shell}`, () => {
+      it("runs the text with arguments and input", async () => {
+        const step = stepOf(scriptRun, { text: 'read -r a\necho "$1-$a"', args: ["it's"], stdin: "in\n" });
+        const run = await runStepOn(shell, step);
+        expect([run.outcome, run.stdout]).to.deep.equal(["changed", "it's-in\n"]);
+      });
+
+      it("runs a file of the project with another interpreter", async () => {
+        const context = contextOf({ files: { "scripts/x.awk": "BEGIN { print 6 * 7 }" } });
+        const run = await runStepOn(
+          shell,
+          stepOf(scriptRun, { source: "scripts/x.awk", interpreter: ["awk", "-f"] }, context),
+        );
+        expect(run.stdout).to.equal("42\n");
+      });
+
+      it("fails with the script's code", async () => {
+        const run = await runStepOn(shell, stepOf(scriptRun, { text: "echo why >&2; exit 4" }));
+        expect([run.outcome, run.stderr]).to.deep.equal(["failed", "why\nended with exit code 4\n"]);
+      });
+    });
+});

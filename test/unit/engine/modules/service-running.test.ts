@@ -1,0 +1,94 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect } from "chai";
+import { serviceRunning } from "#engine/modules/service-running.ts";
+import { fakeSystemctl } from "#support/systemctl.ts";
+import { runStepOn, shells, stepOf } from "#support/steps.ts";
+
+describe("service.running", () => {
+  it("wants the unit active and enabled", () => {
+    expect(stepOf(serviceRunning, { name: "sshd" }).want).to.deep.equal({ active: "active", enabled: "enabled" });
+    expect(stepOf(serviceRunning, { name: "x.timer", enabled: "keep" }).want).to.deep.equal({ active: "active" });
+  });
+
+  for (const shell of shells)
+    describe(`on ${shell}`, () => {
+      let folder: string;
+      beforeEach(() => {
+        folder = mkdtempSync(join(tmpdir(), "kcore-service-"));
+      });
+      afterEach(() => rmSync(folder, { recursive: true }));
+      const run = (unit: Record<string, string>, args: object = {}, options: object = {}) => {
+        writeFileSync(
+          join(folder, "unit"),
+          Object.entries(unit)
+            .map(([key, value]) => `${key}=${value}\n`)
+            .join(""),
+        );
+        return runStepOn(shell, stepOf(serviceRunning, { name: "demo", ...args }), {
+          bin: fakeSystemctl(folder),
+          ...options,
+        });
+      };
+      const calls = (): string => readFileSync(join(folder, "calls"), "utf8");
+
+      it("leaves a running unit alone, asked once", async () => {
+        expect((await run({ ActiveState: "active", UnitFileState: "enabled" })).outcome).to.equal("ok");
+        expect(calls()).to.equal("show -p ActiveState,LoadState,UnitFileState -- demo.service\n");
+      });
+
+      it("starts and enables a stopped one", async () => {
+        const done = await run({ ActiveState: "inactive", UnitFileState: "disabled" });
+        expect(done.outcome, JSON.stringify(done)).to.equal("changed");
+      });
+
+      it("shows the unit's log when it does not start", async () => {
+        const failed = await run({ ActiveState: "failed", UnitFileState: "enabled", Breaks: "start" });
+        expect([failed.problem?.code, failed.problem?.detail]).to.deep.equal([
+          "SERVICE_FAILED",
+          "the log of demo.service",
+        ]);
+      });
+
+      it("refuses a masked unit, or unmasks it when told to", async () => {
+        const masked = { ActiveState: "inactive", LoadState: "masked", UnitFileState: "masked" };
+        expect((await run(masked, {}, { dryRun: true })).problem?.code).to.equal("UNIT_MASKED");
+        const done = await run(masked, { unmask: true });
+        expect(done.outcome, JSON.stringify(done)).to.equal("changed");
+      });
+
+      it("refuses to enable what has no [Install] section", async () => {
+        expect((await run({ ActiveState: "active", UnitFileState: "static" })).problem?.code).to.equal("UNIT_STATIC");
+        expect((await run({ ActiveState: "active", UnitFileState: "static" }, { enabled: "keep" })).outcome).to.equal(
+          "ok",
+        );
+      });
+
+      it("restarts or reloads when what it watches changed", async () => {
+        const running = { ActiveState: "active", UnitFileState: "enabled" };
+        expect((await run(running, {}, { due: true })).outcome).to.equal("changed");
+        expect(calls()).to.contain("\nrestart -- demo.service\n");
+        await run(running, { onChange: "reload" }, { due: true });
+        expect(calls()).to.contain("\nreload-or-restart -- demo.service\n");
+      });
+
+      it("fails when the unit does not stay up", async () => {
+        const done = await run(
+          { ActiveState: "inactive", UnitFileState: "enabled", Breaks: "later" },
+          { verifyFor: 1 },
+        );
+        expect(done.problem?.code).to.equal("SERVICE_UNSTABLE");
+      });
+
+      it("says that a unit is not there", async () => {
+        const done = await run({
+          ActiveState: "inactive",
+          LoadState: "not-found",
+          UnitFileState: "",
+          Breaks: "enable",
+        });
+        expect([done.outcome, done.have["active"]]).to.deep.equal(["failed", "not-found"]);
+      });
+    });
+});
