@@ -28,17 +28,14 @@ done`;
  * Who holds the sockets of {@link listening}, in the variables `owner` (the program), `pid` and `unit`; empty where that
  * cannot be told (not root, another namespace).
  */
-export const socketOwner: Sh = sh`owner= pid= unit=
-for fd in /proc/[0-9]*/fd/*; do
-  link=$(readlink "$fd" 2>/dev/null) || continue
-  case $link in socket:*) ;; *) continue ;; esac
-  inode=\${link#socket:?} inode=\${inode%?}
-  case "$sockets " in *" $inode "*) ;; *) continue ;; esac
-  pid=\${fd#/proc/} pid=\${pid%%/*}
+export const socketOwner: Sh = sh`owner= unit=
+pid=$(ls -l /proc/[0-9]*/fd 2>/dev/null | awk -v sockets="$sockets " '
+  /^\/proc\// { split($1, path, "/") }
+  $NF ~ /^socket:/ && index(sockets, " " substr($NF, 9, length($NF) - 9) " ") { print path[3]; exit }')
+if [ -n "$pid" ]; then
   IFS= read -r owner <"/proc/$pid/comm"
   unit=$(sed -n 's,.*/\([^/]*\.\(service\|socket\|scope\)\)$,\1,p' "/proc/$pid/cgroup" | head -n 1)
-  break
-done`;
+fi`;
 
 /**
  * The shell function `tcp HOST PORT SECONDS`: true when a connection is accepted. Uses nc (BusyBox's, which has no -z, or
