@@ -7,7 +7,7 @@ import { KcoreError, exitCodes } from "#errors/problem.ts";
 import { assetFolder } from "./assets.ts";
 import { cableOf, removeCable } from "./bridge.ts";
 import { freeze, killAll, processesOf, removeGroup } from "./cgroup.ts";
-import { allMounts, cutPower } from "./blackout.ts";
+import { findMounts, cutPower } from "./blackout.ts";
 import { lastingEnvironment, lastLines, must } from "./local.ts";
 import { detachLoops, waitUntilFree } from "./loops.ts";
 import type { Place } from "./place.ts";
@@ -71,7 +71,7 @@ export async function cutMachine(place: Place, node: NodeRecord): Promise<void> 
     try {
       await cutPower([
         `/proc/${supervisor}/root${node.folder}/state`,
-        ...(init ? await allMounts(init, await loopsOf(node)) : []),
+        ...(init ? await findMounts(init, await loopsOf(node)) : []),
       ]);
     } finally {
       await killMachine(place, node);

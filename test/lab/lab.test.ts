@@ -86,6 +86,20 @@ describe("the lab", function () {
     expect((await open).stdout).to.equal("survived\n");
   });
 
+  it("loses what was not synced to a data disk, whether it is partitioned or not", async () => {
+    const [first, second] = n1.disks.map((disk) => disk.byId);
+    await output(
+      n1,
+      `sgdisk -Z ${first}; sgdisk -n1:0:0 ${first} && udevadm settle && mkfs.ext4 -q ${first}-part1 && mkfs.ext4 -qF ${second}`,
+    );
+    const mount = `mkdir -p /a /b && mount ${first}-part1 /a && mount ${second} /b`;
+    await output(n1, `${mount} && touch /a/kept /b/kept && sync && touch /a/lost /b/lost`);
+    await n1.powerCut();
+    await n1.start();
+    expect(await output(n1, `udevadm settle; ${mount} && cd / && ls -d a/[kl]*t b/[kl]*t`)).to.equal("a/kept\nb/kept");
+    await output(n1, "umount /a /b");
+  });
+
   for (const kind of ["Debian", "BusyBox"] as const) {
     it(`loses what a ${kind} node had not synced when its power is cut`, async () => {
       const node = kind === "Debian" ? n1 : b1;
