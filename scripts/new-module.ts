@@ -1,0 +1,92 @@
+/** `npm run new:module NAME`: writes a module, its test and its line in docs/modules.md, and makes the registry anew. */
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { ModuleDefinition } from "../src/engine/module/define.ts";
+import { listModules, modulesFolder, namesOf, registryText, type ModuleNames } from "./gen-registry.ts";
+import { moduleRow } from "./module-row.ts";
+
+const root = fileURLToPath(new URL("../", import.meta.url));
+
+function moduleText({ name, symbol }: ModuleNames): string {
+  return `import { z } from "zod";
+import { defineModule } from "../module/define.ts";
+import { AbsolutePath } from "../module/fields.ts";
+import { sh } from "../module/sh.ts";
+
+/**
+ * \`\`\`yaml
+ * ${name}: { path: /etc/example }
+ * \`\`\`
+ */
+export const ${symbol} = defineModule({
+  name: "${name}",
+  summary: "Keeps a file there.",
+  args: z.strictObject({
+    path: AbsolutePath.describe("The file on the node."),
+  }),
+  step: ({ path }) => ({
+    want: { state: "there" },
+    probe: sh\`if [ -e \${path} ]; then fact state there; else fact state absent; fi\`,
+    apply: sh\`touch -- \${path}\`,
+  }),
+});
+`;
+}
+
+function testText({ name, file, symbol }: ModuleNames): string {
+  return `import { expect } from "chai";
+import { ${symbol} } from "#engine/modules/${file}";
+import { makeTempDir } from "#support/temp-dir.ts";
+import { runStepOn, shells, stepOf } from "#support/steps.ts";
+
+describe("${name}", () => {
+  it("wants the file there", () => {
+    expect(stepOf(${symbol}, { path: "/etc/example" }).want).to.deep.equal({ state: "there" });
+  });
+
+  for (const shell of shells)
+    it(\`converges on \${shell}\`, async () => {
+      const folder = await makeTempDir("module");
+      try {
+        const step = stepOf(${symbol}, { path: \`\${folder.path}/it's here\` });
+        expect((await runStepOn(shell, step)).outcome).to.equal("changed");
+        expect((await runStepOn(shell, step)).outcome).to.equal("ok");
+      } finally {
+        await folder.remove();
+      }
+    });
+});
+`;
+}
+
+/** The page with the module's row in its place among the others. */
+export function withRow(page: string, name: string, row: string): string {
+  const lines = page.split("\n");
+  const rowName = (line: string): string | undefined => /^\| ([a-z0-9]+\.[a-z0-9]+)\s*\|/.exec(line)?.[1];
+  const after = lines.findLastIndex((line) => {
+    const other = rowName(line);
+    return line.startsWith("|--") || (other !== undefined && other < name);
+  });
+  return lines.toSpliced(after + 1, 0, row).join("\n");
+}
+
+async function main(name: string | undefined): Promise<void> {
+  if (name === undefined || !/^[a-z][a-z0-9]*\.[a-z][a-z0-9]*$/.test(name))
+    throw new Error("give a name such as service.running: npm run new:module service.running");
+  const names = namesOf(`${name.replace(".", "-")}.ts`);
+  const file = join(modulesFolder, names.file);
+  if (existsSync(file)) throw new Error(`${file} is there already`);
+  writeFileSync(file, moduleText(names));
+  const test = join(root, "test/unit/engine/modules", names.file.replace(".ts", ".test.ts"));
+  writeFileSync(test, testText(names));
+  writeFileSync(join(modulesFolder, "registry.ts"), registryText(listModules()));
+  const loaded = (await import(file)) as Record<string, ModuleDefinition>;
+  const made = loaded[names.symbol];
+  if (made === undefined) throw new Error(`${file} exports no ${names.symbol}`);
+  const docs = join(root, "docs/modules.md");
+  writeFileSync(docs, withRow(readFileSync(docs, "utf8"), name, moduleRow(made)));
+  for (const written of [file, test, docs]) console.log(written);
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) await main(process.argv[2]);
