@@ -74,8 +74,11 @@ function ofTarget(value: unknown): string {
 export function coerceText({ type, oneOf }: Typed, text: string): unknown {
   switch (type) {
     case "integer":
-    case "number":
-      return coerceValue({ type, ...(oneOf && { oneOf }) }, /^\s*$/.test(text) ? Number.NaN : Number(text));
+    case "number": {
+      const number = text.trim() === "" ? Number.NaN : Number(text);
+      if (!Number.isFinite(number)) throw new Fault("must be a number", { code: "PARAM_INVALID" });
+      return coerceValue({ type, ...(oneOf && { oneOf }) }, number);
+    }
     case "boolean":
       if (text === "true" || text === "false") return text === "true";
       throw new Fault("must be true or false", { code: "PARAM_INVALID" });

@@ -1,0 +1,355 @@
+import { expect } from "chai";
+import { join } from "node:path";
+import { z } from "zod";
+import { KcoreError } from "#errors/problem.ts";
+import { defineModule, type ModuleDefinition } from "#engine/module/define.ts";
+import { Text } from "#engine/module/fields.ts";
+import { secret } from "#engine/module/secret.ts";
+import { sh } from "#engine/module/sh.ts";
+import { loadRoster } from "#engine/roster/load.ts";
+import { Unknown } from "#engine/source/unknown.ts";
+import { draftSteps, type DraftOptions } from "#engine/states/draft.ts";
+import { statesOf } from "#engine/states/open.ts";
+import type { LateScope, PlannedStep, RenderedStep, StepDraft } from "#engine/states/plan.ts";
+import { inProject } from "#support/in-project.ts";
+import { problemsOfRejection } from "#support/problems.ts";
+
+const note = defineModule({
+  name: "test.note",
+  summary: "Keeps nothing in order.",
+  args: z.strictObject({
+    text: Text.optional(),
+    number: z.int().optional(),
+    template: z.string().optional(),
+    file: z.string().optional(),
+    fail: z.boolean().optional(),
+  }),
+  step: ({ text, number, template, file, fail }, context) => {
+    if (fail === true) throw new KcoreError({ code: "USAGE", message: "this cannot work" });
+    const rendered = template === undefined ? String(text ?? number) : context.renderTemplate(template);
+    return {
+      want: { text: file === undefined ? rendered : context.readFile(file).sha256.slice(0, 8) },
+      probe: sh`fact text x`,
+    };
+  },
+});
+const modules = new Map<string, ModuleDefinition>([[note.name, note]]);
+
+const ROSTER = `nodes:
+  n1: { address: h1, roles: [controller], vars: { x: vx } }
+  n2: { address: h2, roles: [worker], vars: { x: "{{params.a}}" } }
+`;
+
+type Files = Readonly<Record<string, string>>;
+
+async function drafts(
+  files: Files,
+  options: Partial<DraftOptions> & { readonly on?: string } = {},
+): Promise<readonly StepDraft[]> {
+  return inProject({ "roster/r.yaml": ROSTER, ...files }, async (project) => {
+    const { nodes } = loadRoster(project);
+    const node = nodes.get(options.on ?? "n1");
+    if (node === undefined) throw new Error("no such node");
+    return draftSteps(statesOf({ project, shipped: join(project, "shipped") }), {
+      apply: [{ state: "s" }],
+      node,
+      nodes,
+      run: { id: "r1" },
+      modules: (name) => Promise.resolve(modules.get(name)),
+      moduleNames: [...modules.keys()],
+      readSecret: () => Promise.resolve(secret("s3cret")),
+      ...options,
+    });
+  });
+}
+const state = (text: string, more: Files = {}, options?: Parameters<typeof drafts>[1]): Promise<readonly StepDraft[]> =>
+  drafts({ "states/s.yaml": text, ...more }, options);
+const problems = (text: string, more?: Files, options?: Parameters<typeof drafts>[1]): Promise<string[]> =>
+  problemsOfRejection(state(text, more, options));
+
+const nothing: LateScope = { steps: new Map() };
+const planOf = (rendered: RenderedStep | undefined): PlannedStep => {
+  if (rendered?.kind !== "step") throw new Error(`expected a step, found ${rendered?.kind}`);
+  return rendered.plan;
+};
+const wants = (list: readonly StepDraft[]): string[] =>
+  list.map((draft) => `${draft.id}=${planOf(draft.render(nothing)).step.want["text"]}`);
+const ids = (list: readonly StepDraft[]): string[] => list.map(({ id }) => id);
+
+describe("draftSteps", () => {
+  it("plans each step with its keys", async () => {
+    const [first, second] = await state(`
+params: { t: { type: string, default: hello } }
+steps:
+  - id: one
+    test.note: { text: "{{params.t}} {{node.name}}" }
+    register: first
+    milestone: Begun
+    creates: /x
+    sensitive: true
+  - id: two
+    test.note: { number: 3 }
+    require: one
+    onChanges: [one]
+    restartOn: [one]
+    retry: { attempts: 3, interval: 2s }
+    timeout: 5m
+    runAs: nobody
+    onlyIf: "test -e {{shell params.t}}"
+    unless: "false"
+`);
+    const one = planOf(first?.render(nothing));
+    expect(one).to.deep.include({
+      id: "s/one",
+      title: "one",
+      state: "s",
+      module: "test.note",
+      register: "first",
+      milestone: "Begun",
+      creates: "/x",
+      sensitive: true,
+    });
+    expect(one.at).to.deep.equal({ file: "states/s.yaml", line: 4, column: 9, length: 3 });
+    expect(one.step.want).to.deep.equal({ text: "hello n1" });
+    const { at: _at, step: _step, ...two } = planOf(second?.render(nothing));
+    expect(two).to.deep.equal({
+      id: "s/two",
+      title: "two",
+      state: "s",
+      module: "test.note",
+      require: ["s/one"],
+      onChanges: ["s/one"],
+      restartOn: ["s/one"],
+      onFailure: [],
+      retry: { attempts: 3, interval: 2 },
+      timeout: 300,
+      runAs: "nobody",
+      onlyIf: "test -e hello",
+      unless: "false",
+      sensitive: false,
+    });
+    expect([second?.watches, second?.answers]).to.deep.equal([["s/one"], []]);
+  });
+
+  it("repeats a step for each item, and names them", async () => {
+    const list = await state(`
+params: { m: { type: map, default: { a: 1, b: 2 } } }
+steps:
+  - { id: one, each: [x, y, x], test.note: { text: "{{item}}" } }
+  - { id: two, each: "{{params.m}}", test.note: { text: "{{item.key}}{{item.value}}" } }
+  - { id: three, each: [], test.note: { text: "{{item.nope}}" } }
+  - { id: four, test.note: { text: z }, require: [one, two, three] }
+`);
+    expect(wants(list)).to.deep.equal([
+      "s/one[x]=x",
+      "s/one[y]=y",
+      "s/one[x 3]=x",
+      "s/two[a]=a1",
+      "s/two[b]=b2",
+      "s/four=z",
+    ]);
+    expect(planOf(list.at(-1)?.render(nothing)).require).to.deep.equal([
+      "s/one[x]",
+      "s/one[y]",
+      "s/one[x 3]",
+      "s/two[a]",
+      "s/two[b]",
+    ]);
+  });
+
+  it("includes states with arguments; the same one twice under different ids", async () => {
+    const list = await state(
+      `
+params: { t: { type: string, default: T } }
+steps:
+  - { id: first, include: inner, with: { name: "{{params.t}}" } }
+  - { include: inner, with: { name: b }, each: [1, 2] }
+  - { id: end, test.note: { text: z }, require: [first, inner/a] }
+`,
+      {
+        "states/inner.yaml":
+          'params: { name: { type: string, required: true } }\nsteps:\n  - { id: a, test.note: { text: "{{params.name}}" } }\n',
+      },
+    );
+    expect(wants(list)).to.deep.equal(["inner/a=T", "inner#2/a=b", "inner#3/a=b", "s/end=z"]);
+    expect(planOf(list.at(-1)?.render(nothing)).require).to.deep.equal(["inner/a", "inner#3/a"]);
+  });
+
+  it("leaves out what when says, without looking at the rest of it", async () => {
+    const list = await state(
+      `
+steps:
+  - { id: a, when: "{{has node.roles 'worker'}}", test.note: { text: "{{vars.nope}}" } }
+  - { include: inner, when: "{{eq 1 2}}", with: { name: "{{vars.nope}}" } }
+  - { id: b, test.note: { text: b }, require: [a], restartOn: [inner/a] }
+  - { id: c, test.note: { text: c }, onFailure: [a] }
+  - { id: d, test.note: { text: d }, onChanges: [inner/a] }
+`,
+      { "states/inner.yaml": "params: { name: { type: string } }\nsteps:\n  - { id: a, test.note: { text: x } }\n" },
+    );
+    expect(list.map((draft) => [draft.id, draft.render(nothing).kind])).to.deep.equal([
+      ["s/a", "skipped"],
+      ["s/b", "step"],
+      ["s/c", "skipped"],
+      ["s/d", "skipped"],
+    ]);
+    expect(list[2]?.render(nothing)).to.deep.equal({
+      kind: "skipped",
+      id: "s/c",
+      title: "c",
+      reason: "onFailure: what it names was left out",
+    });
+  });
+
+  it("keeps ids apart over several stages, and lets a later one name steps of an earlier one", async () => {
+    const taken = new Set<string>();
+    const files = {
+      "states/s.yaml": "steps: [{ id: a, test.note: { text: x } }]\n",
+      "states/t.yaml": 'steps: [{ id: b, test.note: { text: "{{steps.k.stdout}}" }, require: [s/a] }]\n',
+    };
+    expect(ids(await drafts(files, { taken }))).to.deep.equal(["s/a"]);
+    expect(ids(await drafts(files, { taken }))).to.deep.equal(["s#2/a"]);
+    const [later] = await drafts(files, { taken, apply: [{ state: "t" }], registered: ["k"] });
+    expect(later?.needs).to.deep.equal({ facts: false, steps: ["k"] });
+  });
+});
+
+describe("late values", () => {
+  const text = `
+params: { p: { type: string, default: d } }
+steps:
+  - { id: key, test.note: { text: k }, register: key }
+  - { id: a, test.note: { text: "{{steps.key.stdout}}" } }
+  - { id: b, test.note: { text: b }, when: "{{eq facts.os 'debian'}}" }
+  - { include: inner, with: { name: "{{steps.key.stdout}}!" } }
+  - { id: t, test.note: { template: t.hbs } }
+  - { id: c, test.note: { text: c } }
+`;
+  const more = {
+    "states/inner.yaml":
+      'params: { name: { type: string, required: true } }\nsteps:\n  - { id: i, test.note: { text: "<{{params.name}}>" } }\n',
+    "templates/t.hbs": "{{#if facts.os}}{{facts.os}}{{/if}}",
+  };
+  const key = (stdout: string): LateScope => ({
+    facts: { os: "debian" },
+    steps: new Map([["key", { changed: true, rc: 0, stdout, facts: {} }]]),
+  });
+
+  it("are what a draft needs, also through parameters and templates", async () => {
+    expect((await state(text, more)).map(({ id, needs }) => [id, needs.facts, needs.steps.join()])).to.deep.equal([
+      ["s/key", false, ""],
+      ["s/a", false, "key"],
+      ["s/b", true, ""],
+      ["inner/i", false, "key"],
+      ["s/t", true, ""],
+      ["s/c", false, ""],
+    ]);
+  });
+
+  it("are data when they come (S-4)", async () => {
+    const list = await state(text, more);
+    const late = key("{{params.p}} $(id)");
+    expect(
+      list
+        .map((draft) => draft.render(late))
+        .map((step) => (step.kind === "step" ? step.plan.step.want["text"] : step.kind)),
+    ).to.deep.equal(["k", "{{params.p}} $(id)", "b", "<{{params.p}} $(id)!>", "debian", "c"]);
+  });
+
+  it("that a dry run lacks make a step unknown, after the step that would give them", async () => {
+    const list = await state(text, more);
+    const dry: LateScope = { facts: { os: "alpine" }, steps: new Map([["key", undefined]]) };
+    expect(list[1]?.render(dry)).to.deep.equal({ kind: "unknown", id: "s/a", title: "a", after: "s/key" });
+    expect(list[2]?.render(dry).kind).to.equal("skipped");
+    expect(list[3]?.render(dry).kind).to.equal("unknown");
+  });
+
+  it("of a stage on the bastion too, without needs of the node", async () => {
+    const list = await state(
+      'steps:\n  - { id: a, test.note: { text: "{{stages.issue.pem}}" } }\n  - { id: b, each: "{{stages.issue.list}}", test.note: { text: "{{item}}" } }\n',
+      {},
+      { stages: { issue: new Unknown("stage issue") } },
+    );
+    expect(list.map(({ needs }) => needs)).to.deep.equal([
+      { facts: false, steps: [] },
+      { facts: false, steps: [] },
+    ]);
+    expect(list.map((draft) => draft.render(nothing))).to.deep.equal([
+      { kind: "unknown", id: "s/a", title: "a", after: "stage issue" },
+      { kind: "unknown", id: "s/b", title: "b", after: "stage issue" },
+    ]);
+  });
+
+  it("do not hide mistakes in the other arguments", async () => {
+    expect(
+      await problems(
+        'steps:\n  - { id: a, test.note: { text: "{{facts.os}}", numbr: 1, number: x } }\n  - { id: b, test.note: { text: "{{steps.kye.stdout}}" } }\n',
+      ),
+    ).to.deep.equal([
+      "states/s.yaml:2:49+5 no key “numbr” is known here [YAML_KEY_UNKNOWN] | did you mean “number”?",
+      "states/s.yaml:2:67+1 “number” must be a number, not a text [YAML_TYPE]",
+      "states/s.yaml:3:36+16 “steps” has no “kye” [EXPRESSION_UNDEFINED]",
+    ]);
+  });
+
+  it("may not decide how often a step is repeated", async () => {
+    expect(await problems('steps:\n  - { id: a, each: "{{facts.disks}}", test.note: { text: x } }\n')).to.deep.equal([
+      "states/s.yaml:2:20+17 each goes over what is known before the run: params, node, nodes, vars [STATE_STEP_INVALID]",
+    ]);
+  });
+});
+
+describe("problems of a node's steps", () => {
+  it("are told all at once, each at its place", async () => {
+    expect(
+      await problems(`
+steps:
+  - { id: a, test.noet: { text: x } }
+  - { id: b, test.note: { text: [1], nope: "{{params.x}}" } }
+  - { id: c, test.note: { fail: true } }
+  - { id: d, when: "yes", test.note: {} }
+  - { id: e, timeout: soon, retry: { attempts: 0 }, test.note: {} }
+  - { id: f, test.note: { template: nope.hbs } }
+  - { id: g, test.note: { file: ../../etc/passwd } }
+  - { include: nope }
+`),
+    ).to.deep.equal(["states/s.yaml:10:16+4 no state “nope” [STATE_NOT_FOUND] | kcore state list shows them all"]);
+    expect(
+      await problems(`
+steps:
+  - { id: a, test.noet: { text: x } }
+  - { id: b, test.note: { text: [1], nope: "{{vars.y}}" } }
+  - { id: c, test.note: { fail: true } }
+  - { id: d, when: "yes", test.note: {} }
+  - { id: e, timeout: soon, retry: { attempts: 0 }, test.note: {} }
+  - { id: f, test.note: { template: nope.hbs } }
+  - { id: g, test.note: { file: ../../etc/passwd } }
+`),
+    ).to.deep.equal([
+      "states/s.yaml:3:14+9 no state module “test.noet” [STATE_MODULE_UNKNOWN] | did you mean “test.note”?",
+      "states/s.yaml:4:47+6 “vars” has no “y” [EXPRESSION_UNDEFINED] | did you mean “x”?",
+      "states/s.yaml:5:14+9 this cannot work [USAGE]",
+      "states/s.yaml:6:20+5 the condition must be true or false, not a text [EXPRESSION_TYPE] | write one expression and nothing around it: \"{{eq node.dc 'DC1'}}\"",
+      "states/s.yaml:7:23+4 “timeout” must be a duration such as 30s, 5m or 1h [YAML_TYPE]",
+      "states/s.yaml:7:48+1 “retry.attempts” must be at least 1 [YAML_TYPE]",
+      "states/s.yaml:8:37+8 no template “nope.hbs” [TEMPLATE_NOT_FOUND]",
+      "states/s.yaml:9:14+9 no file “../../etc/passwd” in the project [FILE_UNREADABLE] | the path is relative to the project's folder and must not leave it",
+    ]);
+  });
+
+  it("refuse a secret in a template that is not kept from view (S-7)", async () => {
+    const text = (sensitive: string): string =>
+      `params: { t: { type: secret, default: "env:T" } }\nsteps:\n  - { id: a, test.note: { template: t.hbs }${sensitive} }\n`;
+    const more = { "templates/t.hbs": "{{params.t}}" };
+    expect(await problems(text(""), more)).to.deep.equal([
+      "states/s.yaml:3:37+5 the template “t.hbs” puts a secret into its text [EXPRESSION_TYPE] | give the step sensitive: true, so that the text is never shown",
+    ]);
+    expect(wants(await state(text(", sensitive: true"), more))).to.deep.equal(["s/a=s3cret"]);
+  });
+
+  it("of one node do not come from another's data (S-4)", async () => {
+    expect(
+      wants(await state('steps: [{ id: a, test.note: { text: "{{vars.x}}" } }]\n', {}, { on: "n2" })),
+    ).to.deep.equal(["s/a={{params.a}}"]);
+  });
+});
