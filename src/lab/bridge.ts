@@ -26,6 +26,12 @@ export async function bridgeUp(place: Place): Promise<void> {
   await writeFile(`/proc/sys/net/ipv4/neigh/${bridge}/retrans_time_ms`, "50").catch(() => {});
 }
 
+/** Whether there is a bridge of this name that another lab, or something else, has made. */
+export async function isForeign(place: Place): Promise<boolean> {
+  const alias = await readAlias(place.bridge);
+  return alias !== undefined && alias !== aliasOf(place);
+}
+
 /** Removes the bridge if it is this lab's. */
 export async function bridgeDown(place: Place): Promise<void> {
   if ((await readAlias(place.bridge)) === aliasOf(place)) await run("ip", ["link", "delete", place.bridge]);

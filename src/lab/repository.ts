@@ -66,10 +66,6 @@ export async function servePackages(place: Place, folder: string): Promise<void>
   );
 }
 
-export async function stopServing(place: Place): Promise<void> {
-  await killAll(groupOf(place));
-}
-
 /** No node can be called so: their names begin with a letter. */
 function groupOf({ group }: Place): string {
   return `${group}/_packages`;

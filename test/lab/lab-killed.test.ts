@@ -1,6 +1,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
+import { rm } from "node:fs/promises";
 import { resolve } from "node:path";
 import { expect } from "chai";
 import { labInterfaces } from "#lab/bridge.ts";
@@ -50,4 +51,18 @@ describe("a lab command that is killed", function () {
       expect(existsSync(place.folder)).to.equal(false);
     });
   }
+
+  it("is also made good by “down” when somebody has removed the lab's folder", async () => {
+    const lab = await openLab({ name });
+    await lab.up(specs);
+    const place = await findPlace({ name });
+    await rm(place.folder, { recursive: true });
+    expect(labInterfaces(place)).to.not.deep.equal([]);
+    await lab.down();
+    expect([
+      ...labInterfaces(place),
+      ...foldersOf(place.group),
+      ...(await findLoops(`${place.folder}/`)),
+    ]).to.deep.equal([]);
+  });
 });
