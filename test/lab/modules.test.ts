@@ -105,7 +105,7 @@ describe("modules on real nodes", function () {
 
   it("n1: a held dpkg lock is waited for, its holder named; an interrupted dpkg is refused (F-20)", async () => {
     // Perl is in every Debian; dpkg's lock is an fcntl lock: struct flock with l_type F_WRLCK.
-    const hold = `perl -e 'use Fcntl; open(F,">>","/var/lib/dpkg/lock-frontend"); fcntl(F,F_SETLK,pack("s s l! l! i",F_WRLCK,0,0,0,0)) or die; sleep $ARGV[0]' `;
+    const hold = `perl -e 'use Fcntl; open(F,">>","/var/lib/dpkg/lock-frontend"); $l=pack("s s x4 q q l x4",F_WRLCK,0,0,0,0); fcntl(F,F_SETLK,$l) or die; sleep $ARGV[0]' `;
     await n1.exec(`setsid ${hold} 6 >/dev/null 2>&1 </dev/null & sleep 1`);
     const refused = await run(n1, packageInstalled, { names: "tree", lockTimeout: 0 });
     expect(refused.problem?.code, JSON.stringify(refused)).to.equal("PACKAGE_LOCKED");

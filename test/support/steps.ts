@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { randomBytes } from "node:crypto";
@@ -61,6 +61,8 @@ export interface StepRunOptions {
   readonly plan?: Partial<PlannedStep>;
   /** A watched step changed, or a reaction is owed. */
   readonly due?: boolean;
+  /** The boot in which the run began; this machine's boot unless told otherwise. */
+  readonly bootId?: string;
   /** In a dry run: an earlier step would change. */
   readonly unsure?: boolean;
 }
@@ -75,7 +77,7 @@ const outcomes: Record<number, StepRun["outcome"]> = {
 
 /**
  * Runs a step for real, exactly as the runner does, in one of {@link shells}, or on a lab node with `ssh:COMMAND` where
- * COMMAND is an ssh command line (blobs are not sent there, so only steps without them).
+ * COMMAND is an ssh command line.
  */
 export async function runStepOn(shell: string, step: Step, options: StepRunOptions = {}): Promise<StepRun> {
   const folder = mkdtempSync(join(tmpdir(), "kcore-step-"));
@@ -113,17 +115,17 @@ export async function runStepOn(shell: string, step: Step, options: StepRunOptio
       K_STATE: remote ? "/tmp/kcore-step" : folder,
       K_TMP: remote ? "/tmp/kcore-step/tmp" : join(folder, "tmp"),
       K_NODE: "n1",
-      K_BOOT_ID: readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim(),
+      K_BOOT_ID: options.bootId ?? readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim(),
       K_GRANTED: (options.granted ?? []).join("\n"),
     }).render({ secret: String, blob: String });
     const journal = join(folder, "journal");
     const command = remote
-      ? `${shell.slice(4)} 'mkdir -p -m 700 /tmp/kcore-step/tmp /tmp/kcore-step/owed; setsid sh 5>/tmp/kcore-step/journal; s=$?; echo; echo ===JOURNAL; cat /tmp/kcore-step/journal; rm -rf /tmp/kcore-step; exit $s'`
+      ? `${shell.slice(4)} 'mkdir -p -m 700 /tmp/kcore-step/tmp /tmp/kcore-step/owed /tmp/kcore-step/blobs; setsid sh 5>/tmp/kcore-step/journal; s=$?; echo; echo ===JOURNAL; cat /tmp/kcore-step/journal; rm -rf /tmp/kcore-step; exit $s'`
       : `exec ${shell} 5>'${journal}'`;
     const child = spawnSync("/bin/sh", ["-c", command], {
-      input: `${text}\n`,
+      input: `${remote ? sendBlobs(join(folder, "blobs")) : ""}${text}\n`,
       encoding: "utf8",
-      timeout: 60_000,
+      timeout: remote ? 300_000 : 60_000,
       maxBuffer: 64 << 20,
       env: {
         PATH: `${join(folder, "bin")}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin`,
@@ -138,6 +140,15 @@ export async function runStepOn(shell: string, step: Step, options: StepRunOptio
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
+}
+
+/** Sh text that makes the blobs again on another machine. */
+function sendBlobs(folder: string): string {
+  return readdirSync(folder)
+    .map(
+      (name) => `printf %s ${readFileSync(join(folder, name), "base64")} | base64 -d >/tmp/kcore-step/blobs/${name}\n`,
+    )
+    .join("");
 }
 
 function outcomeOf(status: number): Pick<StepRun, "outcome" | "status"> {

@@ -79,7 +79,7 @@ ${
     return sh`export DEBIAN_FRONTEND=noninteractive NEEDRESTART_MODE=l APT_LISTCHANGES_FRONTEND=none
 ${withLock(packages, "Could not get lock\\|Unable to lock\\|Unable to acquire the dpkg frontend lock")}
 ${updateCache ? sh`locked apt-get -q update || exit 1` : sh``}
-locked apt-get -q -y -o Dpkg::Options::=--force-confdef -o Dpkg::Options::=--force-confold ${recommends ? sh`` : sh`--no-install-recommends`} ${verb} -- ${words(packages)}
+locked apt-get -q -y -o Dpkg::Use-Pty=0 -o Dpkg::Options::=--force-confdef -o Dpkg::Options::=--force-confold ${recommends ? sh`` : sh`--no-install-recommends`} ${verb} -- ${words(packages)}
 status=$?
 ! grep -q 'dpkg was interrupted' "$K_TMP/err" ||
   refuse PACKAGE_INTERRUPTED "dpkg was interrupted on this node: run dpkg --configure -a there first"
