@@ -5,6 +5,7 @@ import { knownSecrets, secret } from "#engine/module/secret.ts";
 import type { RunDependencies, RunResult } from "#engine/orchestrate/execute.ts";
 import { conductRun, type RunStage } from "#engine/run/conduct-run.ts";
 import { readHeader, runFolder, writeHeader } from "#engine/run/run-folder.ts";
+import { trustOfProcess } from "#engine/roster/project.ts";
 import { shippedRoot } from "#engine/source/shipped.ts";
 import type { ExitCode } from "#errors/problem.ts";
 import { gitState } from "./git.ts";
@@ -73,6 +74,7 @@ async function loadParts(): Promise<(given: Given) => Promise<RunResult>> {
       readSecret: async (reference) => known(await readSecret(reference)),
       actions: findAction,
       actionNames,
+      trust: trustOfProcess(process.env),
       now: Date.now,
       ...given,
       ...io,

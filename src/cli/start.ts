@@ -4,12 +4,13 @@ import { reportFailure } from "./report.ts";
 /** Runs one command line to its end and sets the process's exit code. Never rejects. */
 export async function start(argv: readonly string[]): Promise<void> {
   takePassphraseFromEnvironment();
+  process.stdout.on("error", onClosedOutput);
   const debug = argv.includes("--debug");
   try {
     if (argv[2] === "__run") {
       const { serveRun } = await import("./run-process.ts");
-      process.exitCode = await serveRun(argv.slice(3));
-      return;
+      // The record is closed and every view has it all: nothing that is left over may keep the process.
+      process.exit(await serveRun(argv.slice(3)));
     }
     const { buildProgram, Finished } = await import("./program.ts");
     const program = await buildProgram(argv.slice(2));
@@ -21,6 +22,11 @@ export async function start(argv: readonly string[]): Promise<void> {
   } catch (error) {
     process.exitCode = reportFailure(error, { debug, json: wantsJson(argv) });
   }
+}
+
+/** Whoever read our output has seen enough (`kcore … | head`). */
+function onClosedOutput(error: NodeJS.ErrnoException): void {
+  if (error.code !== "EPIPE" && error.code !== "EIO") throw error;
 }
 
 function wantsJson(argv: readonly string[]): boolean {

@@ -51,7 +51,7 @@ function describe(before: RunModel, event: RunEvent): readonly PlainLine[] {
     case "node.milestone":
       return [line("done", event.node, `milestone ${event.milestone}`)];
     case "node.finished":
-      return describeNodeEnd(event);
+      return describeNodeEnd(before, event);
     case "step.started":
       return [];
     case "step.note":
@@ -156,8 +156,9 @@ function diffLines(node: string, diff: string | undefined): readonly PlainLine[]
     .map((one) => line("output", node, `  ${one}`));
 }
 
-function describeNodeEnd({ node, outcome, problem }: Of<"node.finished">): readonly PlainLine[] {
-  const why = problem ? `: ${shortProblem(problem)}` : "";
+function describeNodeEnd(before: RunModel, { node, outcome, problem }: Of<"node.finished">): readonly PlainLine[] {
+  const isTold = before.nodes.get(node)?.steps.some((step) => step.outcome === "failed");
+  const why = problem && !isTold ? `: ${shortProblem(problem)}` : "";
   switch (outcome) {
     case "done":
       return [line("done", node, "done")];

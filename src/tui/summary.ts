@@ -18,7 +18,7 @@ export function drawSummary(model: RunModel, options: SummaryOptions): string {
     "",
     ...totalLines(model),
     ...causes(model, options),
-    ...model.problems.flatMap((problem) => ["", drawProblem(problem, options)]),
+    ...ownProblems(model).flatMap((problem) => ["", drawProblem(problem, options)]),
     ...nextSteps(model),
   ];
   return parts.join("\n");
@@ -104,6 +104,15 @@ function causeOf(model: RunModel, node: NodeModel, options: SummaryOptions): rea
     .find(({ item, outcome }) => item === node.name && outcome === "failed");
   if (action) return [drawAction(node.name, action, options), log];
   return node.problem ? [node.name, ...drawCause(node.problem, options), log] : [];
+}
+
+/** Problems of the run itself, without those that a node, a step or an action has told already. */
+function ownProblems(model: RunModel): readonly Problem[] {
+  const nodes = [...model.nodes.values()];
+  const told = [...nodes, ...nodes.flatMap(({ steps }) => steps), ...model.stages.flatMap(({ actions }) => actions)];
+  return model.problems.filter(
+    ({ code, message }) => !told.some(({ problem }) => problem?.code === code && problem.message === message),
+  );
 }
 
 function stepProblem({ problem, position, title }: StepModel): Problem {

@@ -28,7 +28,8 @@ export function launchRun({ folder, program, passphrase }: LaunchOptions): { rea
     child.on("error", () => (exited = true));
     // It may be gone before it read its input; then it said why in its log.
     child.stdin?.on("error", () => undefined);
-    child.stdin?.end(JSON.stringify(passphrase === undefined ? {} : { passphrase }));
+    // Only once it is written; an open pipe would keep this process until the other one ends.
+    child.stdin?.end(JSON.stringify(passphrase === undefined ? {} : { passphrase }), () => child.stdin?.destroy());
     child.unref();
     return { hasExited: () => exited };
   } finally {
