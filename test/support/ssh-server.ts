@@ -77,7 +77,7 @@ export async function startServer(plan: ServerPlan): Promise<SshServer> {
         "private",
         "sh",
         "-c",
-        `${binds} && exec "$@" 2>>${folder}/log`,
+        `${binds} && exec setpriv --pdeathsig KILL "$@" 2>>${folder}/log`,
         "sh",
         plan.program,
         ...args,

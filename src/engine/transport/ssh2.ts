@@ -10,6 +10,7 @@ import { hostKeyProblem } from "./host-key-problem.ts";
 import type { Endpoint, Host } from "./host.ts";
 import type { Identity } from "./identity.ts";
 import { safeAlgorithms } from "./ssh-algorithms.ts";
+import { skipHostKeyProof } from "./skip-key-proof.ts";
 import { createSshHost } from "./ssh-host.ts";
 
 /** What an SSH connection is made of; `connect.ts` finds it. */
@@ -46,7 +47,10 @@ export async function openSsh({ endpoint, socket, trusted, identities, silence, 
   if (signal.aborted) onAbort();
 
   client.on("ready", resolve);
-  client.once("handshake", () => (phase = "authentication"));
+  client.once("handshake", () => {
+    phase = "authentication";
+    skipHostKeyProof(client);
+  });
   client.on("error", (error: Error & ClientErrorExtensions) => {
     // With these ssh2 goes on to the next key by itself.
     if (error.level === "agent" || (error.level === "client-authentication" && !authentication.exhausted)) return;

@@ -43,7 +43,7 @@ describe("faults of connections to a real sshd", function () {
     line.blackhole();
     const since = performance.now();
     expect(await channel.exit).to.deep.equal({});
-    expect(performance.now() - since).to.be.within(600, 1900);
+    expect(performance.now() - since).to.be.within(600, 3000);
     expect(await reading).to.equal("begun\n");
     expect(await host.closed).to.equal("n1 gave no sign of life for 0.9 s");
     line.heal();
@@ -74,7 +74,7 @@ describe("faults of connections to a real sshd", function () {
         if (port === line.port) line.blackhole();
         const since = performance.now();
         const error = await unreachable(transport.connect(server.endpoint({ name: "n1", port }), { timeout: 300 }));
-        expect(performance.now() - since).to.be.within(290, 800);
+        expect(performance.now() - since).to.be.within(290, 2000);
         expect(error.reason).to.equal("timeout");
         expect(error.message).to.include("n1 did not finish the key exchange").and.include("0.3 s");
       }
@@ -207,7 +207,7 @@ describe("faults of connections to a real sshd", function () {
     const before = line.turns;
     const since = performance.now();
     const channel = await host.exec("wc -c", { input: Buffer.alloc(200_000) });
-    expect(performance.now() - since).to.be.within(55, 115);
+    expect(performance.now() - since).to.be.within(55, 500);
     expect(line.turns - before).to.equal(1);
     channel.end();
     expect((await readAll(channel.stdout)).trim()).to.equal("200000");
