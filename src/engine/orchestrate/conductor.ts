@@ -135,7 +135,12 @@ export class Conductor {
   async #failNode(node: RunNode, { outcome, problem, stage }: LaneEnd): Promise<void> {
     for (const one of this.plan.stages) {
       if (one.nodes?.includes(node.name) && one.id !== stage?.id)
-        this.tracker.leave(one.id, node.name, "skipped", `${node.name} is ${outcome}`);
+        this.tracker.leave(
+          one.id,
+          node.name,
+          "skipped",
+          outcome === "unreachable" ? `${node.name} is unreachable` : `${node.name} failed`,
+        );
     }
     await this.#cleanUpNode(node, stage, outcome === "unreachable");
     await this.#endNode(node, outcome === "unreachable" ? "unreachable" : "failed", problem);
