@@ -4,6 +4,7 @@
  */
 export function fakeSystemctl(folder: string): Record<string, string> {
   return {
+    sleep: ":",
     systemctl: `cd ${folder} && echo "$*" >>calls
 LoadState=loaded NeedDaemonReload=no NRestarts=0 InvocationID=1 FragmentPath= Breaks=
 while IFS== read -r key value; do eval "$key=\\$value"; done <unit

@@ -8,6 +8,7 @@ import { runStepOn, shells, stepOf } from "#support/steps.ts";
 /** An apt whose installed packages are lines of FOLDER/installed; FOLDER/locked, a number, is how often its lock is held. */
 function fakeApt(folder: string): Record<string, string> {
   return {
+    sleep: ":",
     "dpkg-query": `for name; do :; done; grep -q "^$name " ${folder}/installed && sed -n "s/^$name /installed /p" ${folder}/installed`,
     "apt-cache": `echo "  Candidate: 2.0"`,
     "apt-get": `echo "$DEBIAN_FRONTEND $*" >>${folder}/calls
