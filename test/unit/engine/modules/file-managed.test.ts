@@ -138,6 +138,26 @@ describe("file.managed", () => {
         ).to.equal("changed");
       });
 
+      it("keeps the old file and leaves nothing behind when the disk is full (F-5)", async () => {
+        const report = join(folder, "report");
+        const disk = join(folder, "disk");
+        mkdirSync(disk);
+        const full = `unshare -m sh -c 'mount -t tmpfs -o size=16k none ${disk} && echo old >${disk}/f; "$@"; s=$?; { ls -A ${disk}; cat ${disk}/f; } >${report}; exit $s' sh ${shell}`;
+        const run = await runStepOn(full, stepOf(fileManaged, { path: join(disk, "f"), content: "x".repeat(60_000) }));
+        expect([run.outcome, readFileSync(report, "utf8")], run.stderr).to.deep.equal(["failed", "f\nold\n"]);
+        expect(run.stderr).to.contain("No space left on device");
+      });
+
+      it("leaves the old file whole when it is killed before the rename (F-19)", async () => {
+        if (shell === "busybox sh") return; // its own mv cannot be replaced
+        writeFileSync(path, "old\n");
+        const bin = { mv: "kill -9 $PPID" };
+        expect((await runStepOn(shell, stepOf(fileManaged, { path, content: "new\n" }), { bin })).outcome).to.equal(
+          "failed",
+        );
+        expect(readFileSync(path, "utf8")).to.equal("old\n");
+      });
+
       it("drops a secret, 0600, and knows it again (S-7)", async () => {
         const step = stepOf(fileManaged, { path, content: secret("p4ss'word\n") });
         const run = await runStepOn(shell, step);
