@@ -17,6 +17,8 @@ const Args = z.strictObject({
 
 interface Finding {
   readonly endpoint: string;
+  readonly host: string;
+  readonly port: number;
   readonly required: boolean;
   readonly problems: readonly Problem[];
 }
@@ -65,6 +67,7 @@ async function checkHealth(timeout: number, cluster: Context, context: ActionCon
       const required = !deployed.has(endpoint.host.toLowerCase());
       return {
         endpoint: formatEndpoint(endpoint),
+        ...endpoint,
         required,
         problems: await look(text, cluster, timeout, context.signal),
       };
@@ -78,7 +81,12 @@ async function checkHealth(timeout: number, cluster: Context, context: ActionCon
     context.note(`controller ${endpoint} ${text}`);
   }
   if (findings.length === 0) context.note("no controller yet");
-  const controllers = findings.map(({ endpoint, problems: found }) => ({ endpoint, healthy: found.length === 0 }));
+  const controllers = findings.map(({ endpoint, host, port, problems: found }) => ({
+    endpoint,
+    host,
+    port,
+    healthy: found.length === 0,
+  }));
   return { changed: false, outputs: { healthy: true, controllers } };
 }
 

@@ -284,7 +284,9 @@ k_child() {
   else
     k_o=$K_RUN/out/$i.o.0 k_er2=$K_RUN/out/$i.e.0
   fi
-  printf '%s\n' "$K_LIB" "k_nonce=$k_nonce k_due=$k_due k_unsure=$k_unsure k_unique=$$-$k_step_n K_DRY=$K_DRY" \
+  k_time=
+  [ -z "$k_epoch" ] || { read -r k_run_s k_idle </proc/uptime && k_time=$((k_epoch + ${k_run_s%%.*} - k_epoch_up)); }
+  printf '%s\n' "$K_LIB" "k_nonce=$k_nonce k_due=$k_due k_unsure=$k_unsure k_unique=$$-$k_step_n K_DRY=$K_DRY K_NOW=$k_time" \
     "K_RUN='$K_RUN' K_STATE='$K_STATE' K_TMP='$K_RUN/tmp' K_NODE='$K_NODE' K_BOOT_ID=$K_BOOT_ID K_GRANTED='$K_GRANTED'" \
     "$tx" | setsid /bin/sh 8>&- >"$k_o" 2>"$k_er2" &
   k_pid=$!

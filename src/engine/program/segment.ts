@@ -14,17 +14,21 @@ export interface SegmentOptions {
   readonly steps: readonly SegmentStep[];
   /** Gather the node's facts after the steps. */
   readonly facts: boolean;
+  /** The bastion's time when the segment is sent, in seconds since 1970; absent: steps do not know it. */
+  readonly now?: number;
 }
 
 /** Seconds a step may take when neither it nor its module says otherwise. */
 const defaultTimeout = 60;
 
 /** The text of one segment, as runner.sh sources it. */
-export function segmentText({ steps, facts }: SegmentOptions): string {
+export function segmentText({ steps, facts, now }: SegmentOptions): string {
   const quick = steps.flatMap(({ compiled }) => compiled.quick ?? []);
   const stat = unique(quick.flatMap((lines) => lines.stat));
   const sums = unique(quick.flatMap((lines) => lines.sha256));
   return [
+    // Steps that run later in the segment reckon from here, by the node's uptime.
+    ...(now === undefined ? [] : [`k_epoch=${now}`, "read -r k_epoch_up k_idle </proc/uptime", "k_epoch_up=${k_epoch_up%%.*}"]),
     ...(quick.length > 0 ? [`k_look_at ${[...stat, "--", ...sums].map(quote).join(" ")}`] : []),
     ...wantedBlobs(steps),
     ...steps.map(stepText),

@@ -13,6 +13,7 @@ export const listHelpers: Helpers = {
   unique: { usage: "list", min: 1, max: 1, run: (args) => unique(args.list(0)) },
   concat: { usage: "a b … (all texts, or all lists)", min: 1, run: concat },
   list: { usage: "a b …", min: 0, passes: true, run: (args) => [...args.values] },
+  enumerate: { usage: "list, gives { index, value } with index from 0", min: 1, max: 1, passes: true, run: enumerate },
   keys: { usage: "map", min: 1, max: 1, run: (args) => args.map(0).map(([key]) => key) },
   values: { usage: "map", min: 1, max: 1, passes: true, run: (args) => args.map(0).map(([, value]) => value) },
   pluck: { usage: "list key", min: 2, max: 2, passes: true, run: pluck },
@@ -49,6 +50,10 @@ function lengthOf(value: unknown): number {
   if (Array.isArray(value)) return value.length;
   if (isMapValue(value)) return entriesOf(value).length;
   throw new Fault(`length counts lists, maps and texts, not ${describeValue(value)}`, { argument: 0 });
+}
+
+function enumerate(args: Arguments): unknown {
+  return args.list(0).map((value, index) => ({ index, value }));
 }
 
 function atEnd(args: Arguments, index: 0 | -1): unknown {
