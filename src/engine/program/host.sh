@@ -204,12 +204,13 @@ k_listen() {
         [ ! -e "$K_RUN/runner" ] || k_launch
         ;;
       seg) k_take "$K_RUN/seg.$2" "$3" "$4" ;;
-      blob) # NAME BYTES SHA256(of this part) last|more SHA256(of the whole)
+      blob) # NAME BYTES SHA256(of this part) OFFSET last|more SHA256(of the whole)
         k_take "$K_RUN/blobs/.part" "$3" "$4"
+        [ "$5" != 0 ] || : >"$K_RUN/blobs/.$2"
         cat "$K_RUN/blobs/.part" >>"$K_RUN/blobs/.$2"
-        if [ "$5" = last ]; then
+        if [ "$6" = last ]; then
           case $(sha256sum <"$K_RUN/blobs/.$2") in
-            "$6 "*) mv -f "$K_RUN/blobs/.$2" "$K_RUN/blobs/$2" ;;
+            "$7 "*) mv -f "$K_RUN/blobs/.$2" "$K_RUN/blobs/$2" ;;
             *) rm -f "$K_RUN/blobs/.$2" && k_say "fatal DAMAGED blob" ;;
           esac
         fi

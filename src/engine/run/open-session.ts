@@ -7,7 +7,7 @@ import { runnerCommand, segmentCommand, type RunVariables } from "#engine/progra
 import { compileStep, stepKey } from "#engine/program/compile-step.ts";
 import type { Frame } from "#engine/program/frames.ts";
 import { segmentText, sha256Of, type SegmentStep } from "#engine/program/segment.ts";
-import type { LateScope, PlannedStep, Registered, StepDraft } from "#engine/states/plan.ts";
+import type { LateScope, PlannedStep, Registered, RenderedStep, StepDraft } from "#engine/states/plan.ts";
 import type { Host } from "#engine/transport/host.ts";
 import { type Link, openLink } from "./link.ts";
 import { shapeFacts } from "./node-facts.ts";
@@ -19,13 +19,18 @@ type Turn =
   | { readonly kind: "end"; readonly how: string }
   /** The runner is not there any more: a reboot, or somebody killed it. */
   | { readonly kind: "runner-lost" }
+  /** Another run holds the node. */
+  | { readonly kind: "locked"; readonly problem: Problem }
   | { readonly kind: "problem"; readonly problem: Problem; readonly outcome: NodeOutcome };
 
 const beatEvery = 5_000;
 /** Bytes of a blob sent in one command; between two of them beats and stops get through. */
 const blobPart = 1 << 20;
 const rebootTimeout = 600_000;
-const retryDelays = [0, 1_000, 3_000, 8_000, 20_000] as const;
+const retryDelays: readonly number[] = [0, 1_000, 3_000, 8_000, 20_000];
+/** While a machine boots: again and again, until its time is over. */
+const rebootDelays: readonly number[] = Array.from({ length: rebootTimeout / 2_000 }, () => 2_000);
+const lockedDelay = 2_000;
 
 /** Opens a session to one node; nothing is connected before the first work. */
 export function openSession(options: SessionOptions): NodeSession {
@@ -60,7 +65,16 @@ class Session implements NodeSession {
   #hello = false;
   #historyDone: (() => void) | undefined;
   #bye: (() => void) | undefined;
-  #dead: Turn | undefined;
+  #dead: Extract<Turn, { kind: "problem" }> | undefined;
+  #reconnecting: Promise<unknown> | undefined;
+  /** The running segment ends with a reboot: the connection will be lost, for longer than usual. */
+  #rebooting = false;
+  #toldLocked = false;
+  #unrenderable: Problem | undefined;
+  /** The segment sent last, as a command. */
+  #command = "";
+  /** Blobs that the runner waits for. */
+  #asked: readonly string[] = [];
   #finished = false;
   #stopped = false;
   exchanges = 0;
@@ -99,7 +113,7 @@ class Session implements NodeSession {
 
   async facts(): Promise<Readonly<Record<string, unknown>>> {
     if (!this.#facts) {
-      const turn = await this.#connectIfNeeded().then((trouble) => trouble ?? this.#runSegment([], true));
+      const turn = (await this.#connectIfResumed()) ?? (await this.#runSegment([], true));
       if (turn.kind === "problem")
         throw new KcoreError(turn.problem, { exitCode: turn.outcome === "unreachable" ? 3 : 1 });
     }
@@ -111,14 +125,17 @@ class Session implements NodeSession {
       drafts.map((draft) => ({ stage, draft, key: stepKey(draft.id) })),
     );
     for (const { key, draft, stage } of queue) this.#adopt(key, draft, stage);
-    let trouble = await this.#connectIfNeeded();
+    let trouble = await this.#connectIfResumed();
+    // Nothing to send: only the connection is asked for (`kcore ping`).
+    if (!trouble && !this.#link && queue.length === 0) trouble = await this.#firstConnect("");
     let failed: Problem | undefined;
     while (!trouble && queue.length > 0 && !this.#stopped) {
       const { steps, facts } = this.#take(queue, failed !== undefined);
-      if (steps.length === 0 && !facts) continue;
-      const turn = await this.#runSegment(steps, facts);
-      if (turn.kind === "problem") trouble = turn;
-      failed ??= this.#firstFailure(steps);
+      if (steps.length > 0 || facts) {
+        const turn = await this.#runSegment(steps, facts);
+        if (turn.kind === "problem") trouble = turn;
+      }
+      failed ??= this.#firstFailure(steps) ?? this.#unrenderable;
       if (failed) this.#dropUnanswered(queue, steps);
     }
     await this.#report.settled();
@@ -139,14 +156,18 @@ class Session implements NodeSession {
   async finish(outcome: NodeOutcome, problem?: Problem): Promise<void> {
     if (this.#finished) return;
     this.#finished = true;
-    const link = this.#link;
-    if (link && this.#runnerAlive) {
+    // A connection that broke just now must not leave the node locked until the lease ends.
+    for (let attempt = 1; attempt <= 3 && this.#runnerAlive && !this.#dead; attempt++) {
+      if (!this.#link && (await this.#connect(attempt, ""))) break;
+      const link = this.#link as Link | undefined;
+      if (!link) continue;
+      if (attempt > 1) await this.#readHistory();
       const bye = new Promise<void>((resolve) => (this.#bye = resolve));
       void link.send(`fin ${outcome}\n`);
       await Promise.race([bye, link.closed, delay(15_000)]);
     }
     clearInterval(this.#beat);
-    link?.end();
+    this.#link?.end();
     await this.#host?.close();
     await this.#report.settled();
     this.#options.emit({ type: "node.finished", node: this.#options.node.name, outcome, ...(problem && { problem }) });
@@ -179,6 +200,7 @@ class Session implements NodeSession {
       if (draft.needs.steps.some((name) => inSegment.has(name))) return { steps, facts: false };
       queue.shift();
       const plan = this.#render(draft, key);
+      if (this.#unrenderable) break;
       if (!plan) continue;
       if (afterFailure && plan.onFailure.length === 0) continue;
       steps.push({
@@ -201,7 +223,8 @@ class Session implements NodeSession {
       ),
       ...(this.#facts && { facts: this.#facts }),
     };
-    const rendered = draft.render(late);
+    const rendered = this.#tryToRender(draft, key, late);
+    if (!rendered) return undefined;
     if (rendered.kind === "step") {
       const record = this.#report.records.get(key);
       if (record) record.plan = rendered.plan;
@@ -211,6 +234,21 @@ class Session implements NodeSession {
     else this.#report.finish(key, "unknown", { reason: `after ${rendered.after}` });
     if (draft.register !== undefined) this.#registered.set(draft.register, this.#report.registered(key));
     return undefined;
+  }
+
+  /** What cannot be rendered now that its late values are known has failed, like a step that was tried. */
+  #tryToRender(draft: StepDraft, key: string, late: LateScope): RenderedStep | undefined {
+    try {
+      return draft.render(late);
+    } catch (error) {
+      const record = this.#report.records.get(key);
+      if (!(error instanceof KcoreError) || !record) throw error;
+      const [problem] = error.problems;
+      if (problem) record.problem = problem;
+      this.#unrenderable = problem;
+      this.#report.finish(key, "failed");
+      return undefined;
+    }
   }
 
   /** Keys of all steps, of this segment or a later one, that watch this one. */
@@ -246,28 +284,39 @@ class Session implements NodeSession {
 
   async #runSegment(steps: readonly SegmentStep[], facts: boolean): Promise<Turn> {
     for (const { compiled } of steps) for (const [name, blob] of compiled.blobs) this.#blobs.set(name, blob);
+    const last = steps.at(-1);
+    this.#rebooting = last?.plan.step.ends === "boot";
     let left = steps;
     for (;;) {
       const turn = await this.#send(left, facts);
-      const last = steps.at(-1);
-      if (last?.plan.step.ends === "boot" && this.#report.records.get(last.compiled.key)?.outcome === "changed") {
-        return turn.kind === "problem" ? turn : this.#awaitReboot();
+      if (turn.kind === "locked") {
+        if (!this.#options.waitForLock || this.#stopped) return this.#failed(turn.problem);
+        await this.#waitForLock(turn.problem);
+        continue;
       }
+      if (this.#rebooting && last && this.#report.records.get(last.compiled.key)?.outcome === "changed")
+        return turn.kind === "problem" ? turn : this.#awaitReboot();
       if (turn.kind !== "runner-lost") {
         this.#settleSegment(steps, facts);
         return turn;
       }
       left = left.filter(({ compiled }) => this.#report.records.get(compiled.key)?.outcome === undefined);
       for (const { compiled, plan } of left) {
-        if (this.#report.records.get(compiled.key)?.startedAt !== undefined)
-          this.#options.emit({
-            type: "step.note",
-            node: this.#run.node,
-            step: plan.id,
-            text: "it was interrupted; it is looked at again",
-          });
+        if (this.#report.records.get(compiled.key)?.startedAt === undefined) continue;
+        const note = "it was interrupted; it is looked at again";
+        this.#options.emit({ type: "step.note", node: this.#run.node, step: plan.id, text: note });
       }
     }
+  }
+
+  async #waitForLock({ message }: Problem): Promise<void> {
+    if (!this.#toldLocked) this.#options.emit({ type: "node.waiting", node: this.#run.node, reason: message });
+    this.#toldLocked = true;
+    const link = this.#link;
+    this.#link = undefined;
+    link?.end();
+    await this.#host?.close();
+    await delay(lockedDelay);
   }
 
   #settleSegment(steps: readonly SegmentStep[], facts: boolean): void {
@@ -281,23 +330,32 @@ class Session implements NodeSession {
   }
 
   async #send(steps: readonly SegmentStep[], facts: boolean): Promise<Turn> {
+    await this.#reconnecting;
     if (this.#dead) return this.#dead;
+    // That the last runner is gone is known: a new one goes along.
+    if (this.#early?.kind === "runner-lost") this.#early = undefined;
     this.#segment += 1;
-    this.#exchange(steps.length, segmentCommand(this.#segment, segmentText({ steps, facts })));
-    return this.#nextTurn();
-  }
-
-  #exchange(steps: number, command: string): void {
-    const text = this.#runnerAlive ? command : `${this.#startRunner()}${command}`;
+    const text = segmentText({ steps, facts, now: Math.round(Date.now() / 1000) });
+    this.#command = segmentCommand(this.#segment, text);
+    const flight = this.#runnerAlive ? this.#command : `${this.#startRunner()}${this.#command}`;
     this.exchanges += 1;
-    this.#options.emit({
+    const bytes = Buffer.byteLength(flight);
+    const event = {
       type: "node.segment",
       node: this.#run.node,
       exchange: this.exchanges,
-      steps,
-      bytes: Buffer.byteLength(text),
-    });
-    void this.#link?.send(text);
+      steps: steps.length,
+      bytes,
+    } as const;
+    if (this.#link) {
+      this.#options.emit(event);
+      void this.#link.send(flight);
+    } else {
+      const trouble = await this.#firstConnect(flight);
+      if (trouble) return trouble;
+      this.#options.emit(event);
+    }
+    return this.#nextTurn();
   }
 
   #startRunner(): string {
@@ -323,20 +381,27 @@ class Session implements NodeSession {
 
   // ---- the connection ------------------------------------------------------------------------------------------------
 
-  /** Connects on first use. A resumed run reads the journal of the node first, to the end of a segment under way. */
-  async #connectIfNeeded(): Promise<Turn | undefined> {
-    if (this.#dead) return this.#dead;
-    if (this.#link) return undefined;
-    const trouble = await this.#connect(1);
-    if (trouble) return this.#fail(trouble);
-    if (!this.#options.resumed) return undefined;
+  /** Connects, and sends in the same flight what there is to send. */
+  async #firstConnect(flight: string): Promise<Turn | undefined> {
+    const trouble = await this.#connect(1, flight);
+    return trouble && this.#fail(trouble);
+  }
+
+  /** A resumed run reads the node's journal of it first, to the end of a segment under way. */
+  async #connectIfResumed(): Promise<Turn | undefined> {
+    if (this.#dead || this.#link || this.#reconnecting || !this.#options.resumed) return this.#dead;
+    const trouble = await this.#firstConnect("");
+    if (trouble) return trouble;
     await this.#readHistory();
-    if (this.#runnerAlive && this.#openSegment > 0) {
-      const turn = await this.#nextTurn();
-      if (turn.kind === "problem") return turn;
-      if (turn.kind === "runner-lost") this.#runnerAlive = false;
-    }
-    return undefined;
+    if (!this.#runnerAlive || this.#openSegment === 0) return undefined;
+    const turn = await this.#nextTurn();
+    if (turn.kind === "runner-lost") this.#runnerAlive = false;
+    return turn.kind === "problem" ? turn : undefined;
+  }
+
+  #failed(problem: Problem): Turn {
+    this.#dead = { kind: "problem", outcome: "failed", problem };
+    return this.#dead;
   }
 
   #fail(problem: Problem): Turn {
@@ -350,11 +415,12 @@ class Session implements NodeSession {
   }
 
   /** One connection and its follower. Gives the problem if there is none. */
-  async #connect(attempt: number): Promise<Problem | undefined> {
+  async #connect(attempt: number, flight: string): Promise<Problem | undefined> {
     const { endpoint, connect, connectTimeout, emit, sudoPassword, connectSlot } = this.#options;
     const node = this.#run.node;
     emit({ type: "node.connecting", node, attempt });
-    this.#launched = this.#hello = false;
+    this.#hello = false;
+    this.#launched = flight !== "";
     const release = await connectSlot();
     try {
       this.#host = await this.#patiently(() =>
@@ -366,7 +432,7 @@ class Session implements NodeSession {
         run: this.#run,
         offset: this.#offset,
         seen: this.#report.seen,
-        flight: "",
+        flight,
         sudoPassword,
         onFrame: (frame) => this.#onFrame(frame),
       });
@@ -400,12 +466,12 @@ class Session implements NodeSession {
   }
 
   #onClosed(link: Link, said: string): void {
-    if (this.#link !== link || this.#finished) return;
+    if (this.#link !== link) return;
     this.#link = undefined;
     clearInterval(this.#beat);
     this.#offset = link.offset();
-    if (this.#dead) return;
-    void this.#reconnect(said);
+    if (this.#dead || this.#finished) return;
+    this.#reconnecting = this.#reconnect(said).finally(() => (this.#reconnecting = undefined));
   }
 
   async #reconnect(said: string): Promise<void> {
@@ -428,7 +494,7 @@ class Session implements NodeSession {
         },
       });
     await this.#host?.close();
-    for (const [index, pause] of retryDelays.entries()) {
+    for (const [index, pause] of (this.#rebooting ? rebootDelays : retryDelays).entries()) {
       const wait = pause * (0.5 + Math.random());
       emit({
         type: "node.disconnected",
@@ -438,7 +504,7 @@ class Session implements NodeSession {
       });
       await delay(wait);
       if (this.#finished) return;
-      const trouble = await this.#connect(index + 2);
+      const trouble = await this.#connect(index + 2, "");
       if (!trouble) return this.#afterReconnect();
       problem = trouble;
     }
@@ -452,8 +518,11 @@ class Session implements NodeSession {
   /** After a drop: the same runner goes on by itself; a new one has to be given what is left. */
   async #afterReconnect(): Promise<void> {
     await this.#readHistory();
+    if (!this.#runnerAlive) return this.#endTurn({ kind: "runner-lost" });
     if (this.#stopped) void this.#link?.send("stop\n");
-    if (!this.#runnerAlive) this.#endTurn({ kind: "runner-lost" });
+    // What was on its way when the connection broke may not have arrived. Sent twice, it does no harm.
+    if (this.#openSegment !== this.#segment && this.#turn) void this.#link?.send(this.#command);
+    if (this.#asked.length > 0) void this.#sendBlobs(this.#asked);
   }
 
   /** Resolves when the part of the journal that an earlier runner wrote was read. */
@@ -480,16 +549,14 @@ class Session implements NodeSession {
     const node = this.#run.node;
     this.#options.emit({ type: "node.waiting", node, reason: "it reboots" });
     const until = Date.now() + rebootTimeout;
-    await this.#link?.closed;
     while (Date.now() < until && !this.#stopped) {
-      await delay(500);
-      if (this.#dead?.kind === "problem" && this.#dead.outcome === "unreachable") this.#dead = undefined;
-      if (this.#boot !== boot && this.#link) {
-        this.#early = undefined;
-        this.#runnerAlive = false;
-        return { kind: "end", how: "" };
-      }
-      if (!this.#link && this.#dead === undefined && !this.#turn) await delay(500);
+      await Promise.race([this.#link?.closed, delay(1_000)]);
+      await this.#reconnecting;
+      if (this.#dead) return this.#dead;
+      if (this.#boot === boot || !this.#link) continue;
+      this.#early = undefined;
+      this.#rebooting = this.#runnerAlive = false;
+      return { kind: "end", how: "" };
     }
     return this.#fail({
       code: "REBOOT_TIMEOUT",
@@ -501,6 +568,8 @@ class Session implements NodeSession {
 
   #onFrame(frame: Frame): void {
     const [first = "", second = ""] = frame.rest.split(" ");
+    // The runner says nothing between a question for blobs and their arrival.
+    if (!aside.has(frame.type)) this.#asked = [];
     switch (frame.type) {
       case "hello":
         this.#takeHello(frame.rest.split(" "));
@@ -520,7 +589,9 @@ class Session implements NodeSession {
         if (Number(first) === this.#segment) this.#endTurn({ kind: "end", how: second });
         break;
       case "need":
-        void this.#sendBlobs(frame.rest.split(" "));
+        this.#asked = frame.rest.split(" ");
+        this.exchanges += 1;
+        void this.#sendBlobs(this.#asked);
         break;
       case "lock":
         this.#takeLock(frame.rest);
@@ -573,8 +644,7 @@ class Session implements NodeSession {
     const when = since === "" ? "" : ` since ${new Date(Number(since) * 1000).toISOString()}`;
     this.#runnerAlive = false;
     this.#endTurn({
-      kind: "problem",
-      outcome: "failed",
+      kind: "locked",
       problem: {
         code: "NODE_LOCKED",
         message: `${node} is in use by run ${runOf(holder)}${when}`,
@@ -601,7 +671,6 @@ class Session implements NodeSession {
 
   async #sendBlobs(names: readonly string[]): Promise<void> {
     const link = this.#link;
-    this.exchanges += 1;
     for (const name of names) {
       const blob = this.#blobs.get(name);
       // A name that was never offered: the node gets nothing for it.
@@ -611,13 +680,16 @@ class Session implements NodeSession {
         const part = bytes.subarray(at, at + blobPart);
         const last = at + blobPart >= bytes.length;
         await link.send(
-          `blob ${name} ${part.length} ${sha256Of(part)} ${last ? "last" : "more"} ${last ? blob.sha256 : "-"}\n`,
+          `blob ${name} ${part.length} ${sha256Of(part)} ${at} ${last ? "last" : "more"} ${last ? blob.sha256 : "-"}\n`,
         );
         await link.send(part);
       }
     }
   }
 }
+
+/** Frames that come between a question for blobs and the blobs' arrival. */
+const aside: ReadonlySet<string> = new Set(["need", "out", "hello", "runner", "detached"]);
 
 const nothing: Registered = { changed: false, rc: 0, stdout: "", facts: {} };
 

@@ -239,7 +239,7 @@ export class StepReport {
   #problemOf(record: StepRecord, rc: string): Problem {
     const { draft, plan, problem } = record;
     const at = { at: draft.at };
-    if (problem) return { ...problem, ...at };
+    if (problem) return { ...at, ...problem };
     const errors = hidden(plan) ? "" : record.errors.trimEnd();
     const detail = errors === "" ? {} : { detail: errors };
     const title = `“${draft.title}” (${draft.module})`;
