@@ -28,7 +28,9 @@ export function segmentText({ steps, facts, now }: SegmentOptions): string {
   const sums = unique(quick.flatMap((lines) => lines.sha256));
   return [
     // Steps that run later in the segment reckon from here, by the node's uptime.
-    ...(now === undefined ? [] : [`k_epoch=${now}`, "read -r k_epoch_up k_idle </proc/uptime", "k_epoch_up=${k_epoch_up%%.*}"]),
+    ...(now === undefined
+      ? []
+      : [`k_epoch=${now}`, "read -r k_epoch_up k_idle </proc/uptime", "k_epoch_up=${k_epoch_up%%.*}"]),
     ...(quick.length > 0 ? [`k_look_at ${[...stat, "--", ...sums].map(quote).join(" ")}`] : []),
     ...wantedBlobs(steps),
     ...steps.map(stepText),
