@@ -164,7 +164,11 @@ class Session implements NodeSession {
       if (attempt > 1) await this.#readHistory();
       const bye = new Promise<void>((resolve) => (this.#bye = resolve));
       void link.send(`fin ${outcome}\n`);
-      await Promise.race([bye, link.closed, delay(15_000)]);
+      const patience = Promise.withResolvers<void>();
+      const timer = setTimeout(patience.resolve, 15_000);
+      await Promise.race([bye, link.closed, patience.promise]);
+      // A timer left behind would keep the run's process from ending.
+      clearTimeout(timer);
     }
     clearInterval(this.#beat);
     this.#link?.end();
