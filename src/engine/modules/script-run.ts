@@ -1,9 +1,8 @@
 import { z } from "zod";
-import { blobOf, hidden, type Blob } from "../module/blob.ts";
+import { hidden } from "../module/blob.ts";
 import { defineModule } from "../module/define.ts";
 import { AbsolutePath, Text } from "../module/fields.ts";
 import { Env, SuccessCodes, Visible, withProcess } from "../module/fragments/process.ts";
-import { Secret } from "../module/secret.ts";
 import { sh } from "../module/sh.ts";
 
 /**
@@ -14,8 +13,8 @@ import { sh } from "../module/sh.ts";
  *     echo "hello $1"
  *   args: [world]
  * ```
- * The script travels as a file of the run that only root can read and that goes away with it; its text is in no argv. Always
- * runs unless the step has `creates`, `unless`, `onChanges` or `onlyIf`.
+ * The script runs from a file that only the step's user can read and that goes away with it; its text is in no argv. With
+ * `runAs` give it as text. Always runs unless the step has `creates`, `unless`, `onChanges` or `onlyIf`.
  */
 export const scriptRun = defineModule({
   name: "script.run",
@@ -37,21 +36,21 @@ export const scriptRun = defineModule({
     })
     .refine(({ text, source }) => (text === undefined) !== (source === undefined), "give either text or source"),
   step: ({ text, source, interpreter, args, ...process }, context) => {
-    const sensitive = context.sensitive === true || text instanceof Secret;
-    const script =
-      source === undefined
-        ? blobOf(text instanceof Secret ? text.reveal() : (text ?? ""), { sensitive })
-        : hide(context.readFile(source), sensitive);
+    const blob = source === undefined ? undefined : context.readFile(source);
+    const bytes = blob !== undefined && context.sensitive === true ? hidden(blob) : blob;
     return {
       want: {},
       always: true,
       probe: sh`:`,
-      apply: withProcess(sh`${interpreter} ${script} ${args}`, process),
+      // With runAs the step's user cannot read the run's blobs, so a text comes as text; printf is no program, so no argv.
+      apply: sh`script=$(mktemp "$K_TMP/script.XXXXXX") && trap 'rm -f "$script"' EXIT || exit 1
+${
+  bytes === undefined
+    ? sh`printf %s ${text ?? ""} >"$script" || exit 1`
+    : sh`cat <${bytes} >"$script" || refuse FILE_UNREADABLE "a step with runAs cannot use source: give the script as text"`
+}
+${withProcess(sh`${interpreter} "$script" ${args}`, process)}`,
       timeout: 600,
     };
   },
 });
-
-function hide(blob: Blob, sensitive: boolean): Blob {
-  return sensitive ? hidden(blob) : blob;
-}

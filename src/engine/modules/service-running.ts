@@ -52,8 +52,11 @@ if ! systemctl -q is-active -- ${name}; then
   systemctl -q reset-failed -- ${name} 2>/dev/null
   systemctl start -- ${name} ${orRefuse(name, "SERVICE_FAILED", `${name} did not start`)}
   ${staysUp(name, verifyFor)}
+  : >"$K_TMP/started"
 fi`,
-    react: sh`${reloadIfNeeded(name)}
+    // What apply has just started knows of every change already.
+    react: sh`[ ! -e "$K_TMP/started" ] || exit 0
+${reloadIfNeeded(name)}
 systemctl ${onChange === "reload" ? "reload-or-restart" : "restart"} -- ${name} ${orRefuse(name, "SERVICE_FAILED", `${name} did not ${onChange}`)}
 ${staysUp(name, verifyFor)}`,
     tools: [systemctl],

@@ -1,15 +1,20 @@
+import { existsSync } from "node:fs";
 import { expect } from "chai";
 import { secret } from "#engine/module/secret.ts";
 import { scriptRun } from "#engine/modules/script-run.ts";
 import { contextOf, runStepOn, shells, stepOf } from "#support/steps.ts";
 
 describe("script.run", () => {
-  it("sends the script as a file, hidden when it is secret (S-7)", () => {
-    const plain = stepOf(scriptRun, { text: "true" });
-    expect(plain.apply?.blobs.map(({ sensitive }) => sensitive)).to.deep.equal([false]);
-    const hidden = stepOf(scriptRun, { text: secret("echo canary") });
-    expect(hidden.apply?.blobs.map(({ sensitive }) => sensitive)).to.deep.equal([true]);
-    expect(String(hidden.apply)).not.to.contain("canary");
+  it("keeps a secret script out of the text (S-7)", () => {
+    const { apply } = stepOf(scriptRun, { text: secret("echo canary") });
+    expect(String(apply)).not.to.contain("canary");
+  });
+
+  it("hides the hash of a source when the step is sensitive (S-7)", () => {
+    const context = contextOf({ files: { x: "echo canary" }, sensitive: true });
+    expect(stepOf(scriptRun, { source: "x" }, context).apply?.blobs.map(({ sensitive }) => sensitive)).to.deep.equal([
+      true,
+    ]);
   });
 
   it("refuses both or neither of text and source", () => {
@@ -36,6 +41,13 @@ describe("script.run", () => {
       it("fails with the script's code", async () => {
         const run = await runStepOn(shell, stepOf(scriptRun, { text: "echo why >&2; exit 4" }));
         expect([run.outcome, run.stderr]).to.deep.equal(["failed", "why\nended with exit code 4\n"]);
+      });
+
+      it("runs as another user from a text, and leaves no file", async () => {
+        const step = stepOf(scriptRun, { text: secret('id -un; echo "$0"') });
+        const run = await runStepOn(shell, step, { plan: { runAs: "nobody" } });
+        const [user, file = ""] = run.stdout.split("\n");
+        expect([run.outcome, user, existsSync(file)], run.stderr).to.deep.equal(["changed", "nobody", false]);
       });
     });
 });

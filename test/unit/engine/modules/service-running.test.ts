@@ -73,6 +73,12 @@ describe("service.running", () => {
         expect(calls()).to.contain("\nreload-or-restart -- demo.service\n");
       });
 
+      it("does not restart what it has just started", async () => {
+        const stopped = { ActiveState: "inactive", UnitFileState: "enabled" };
+        expect((await run(stopped, {}, { due: true })).outcome).to.equal("changed");
+        expect(calls()).to.contain("\nstart -- demo.service\n").and.not.to.contain("restart");
+      });
+
       it("fails when the unit does not stay up", async () => {
         const done = await run(
           { ActiveState: "inactive", UnitFileState: "enabled", Breaks: "later" },
