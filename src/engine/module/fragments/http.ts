@@ -14,15 +14,18 @@ export interface HttpRequest {
  * first program on the node that can do what is asked.
  */
 export function httpFunction(url: string, request: HttpRequest): Sh {
-  const { insecure, caFile, certFile } = request;
-  const wanted = certFile !== undefined ? "curl" : caFile !== undefined ? "curl or GNU wget" : "curl or wget";
+  const { insecure, certFile } = request;
+  const wanted =
+    certFile !== undefined ? "curl" : insecure || url.startsWith("http:") ? "curl or wget" : "curl or GNU wget";
+  // BusyBox's wget checks no certificate at all, so it may speak TLS only where none is to be checked.
+  const plainInsecure = insecure && certFile === undefined;
   return sh`http() {
   rm -f "$K_TMP/body" "$K_TMP/head"
   if have curl; then
     ${curl(url, request)}
   elif ${certFile === undefined ? sh`have wget && wget --version >/dev/null 2>&1` : sh`false`}; then
     ${gnuWget(url, request)}
-  elif ${caFile === undefined && certFile === undefined ? sh`have wget` : sh`false`}; then
+  elif ${url.startsWith("http:") || plainInsecure ? sh`have wget` : sh`false`}; then
     wget -q -S ${insecure ? sh`--no-check-certificate` : sh``} -O "$K_TMP/body" ${url} 2>"$K_TMP/head"
     ${statusLine}
   elif ${url.startsWith("http:") ? sh`have bash` : sh`false`}; then
@@ -39,7 +42,7 @@ function curl(url: string, { insecure, caFile, certFile, keyFile, limit }: HttpR
     ...(keyFile === undefined ? [] : ["--key", keyFile]),
   ];
   return sh`status=$(curl -q -sS --globoff --max-time ${limit} ${options} -o "$K_TMP/body" -w '%{http_code}' -- ${url} 2>"$K_TMP/head") ||
-      status="no answer: $(sed 's/^curl: ([0-9]*) //' "$K_TMP/head")"`;
+      status="no answer: $(sed 's/^curl: ([0-9]*) //;q' "$K_TMP/head")"`;
 }
 
 function gnuWget(url: string, { insecure, caFile, limit }: HttpRequest): Sh {

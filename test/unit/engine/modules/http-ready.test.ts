@@ -96,10 +96,17 @@ describe("http.ready", () => {
       expect(none.have["status"], JSON.stringify(none)).to.equal("404");
     });
 
+  it("lets no program ask over TLS that checks no certificate", async () => {
+    const busybox: [string, string][] = [["wget", "busybox"]];
+    expect((await runWith(busybox, { url: "https://127.0.0.1:1/" })).problem?.code).to.equal("TOOL_MISSING");
+    const unchecked = await runWith(busybox, { url: "https://127.0.0.1:1/", insecure: true });
+    expect(unchecked.have["status"]).to.contain("no answer");
+  });
+
   it("names the missing program where nothing on the node can ask", async () => {
     for (const [client, args] of [
       [[], {}],
-      [[["wget", "busybox"]], { caFile: "/ca" }],
+      [[["wget", "busybox"]], { url: "https://h/", caFile: "/ca" }],
       [[["bash", "bash"]], { url: "https://h/" }],
     ] as const) {
       const run = await runWith([...client] as [string, string][], { url: "http://127.0.0.1:1/", ...args });
