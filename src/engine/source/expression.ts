@@ -15,6 +15,7 @@ export interface Template {
 }
 
 const CACHE_SIZE = 10_000;
+const MAX_NESTING = 64;
 const parsed = new Map<string, Program>();
 
 /** Whether a text can hold an expression or an escaped one at all. */
@@ -52,6 +53,7 @@ function parse(text: string, place: (loc: Loc) => SourcePosition): Program {
   if (typeof text !== "string") throw new TypeError("a template is a text");
   const known = parsed.get(text);
   if (known !== undefined) return known;
+  refuseDepth(text, place);
   const program = parseAnew(text, place);
   if (parsed.size >= CACHE_SIZE) parsed.clear();
   parsed.set(text, program);
@@ -67,6 +69,22 @@ function parseAnew(text: string, place: (loc: Loc) => SourcePosition): Program {
       { code: "EXPRESSION_SYNTAX", message, at: place(loc), hint: "see docs/templates.md" },
       { cause },
     );
+  }
+}
+
+/** The parser's time grows with the square of the depth, and a walk's stack with the depth; so both are bounded first. */
+function refuseDepth(text: string, place: (loc: Loc) => SourcePosition): void {
+  let [blocks, parentheses] = [0, 0];
+  for (const { 0: found, index } of text.matchAll(/\{\{\{?~?\s*[#^]|\{\{~?\s*\/|\}\}|[()]/g)) {
+    if (found === "(") parentheses++;
+    else if (found === ")") parentheses--;
+    else if (found === "}}") parentheses = 0;
+    else blocks = Math.max(0, blocks + (found.endsWith("/") ? -1 : 1));
+    if (blocks <= MAX_NESTING && parentheses <= MAX_NESTING) continue;
+    const before = text.slice(0, index);
+    const start = { line: before.split("\n").length, column: before.length - before.lastIndexOf("\n") - 1 };
+    const message = `blocks or parentheses are nested more than ${MAX_NESTING} deep`;
+    throw new KcoreError({ code: "EXPRESSION_SYNTAX", message, at: place({ start, end: start }) });
   }
 }
 

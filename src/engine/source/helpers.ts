@@ -25,6 +25,16 @@ export function helperNamed(name: string): Helper {
 
 /** Calls a helper; what it makes of a secret is a secret. @throws Fault */
 export function callHelper(name: string, values: readonly unknown[], named: ReadonlyMap<string, unknown>): unknown {
+  try {
+    return call(name, values, named);
+  } catch (error) {
+    // Data of a node may be nested as deep as it likes (S-4).
+    if (error instanceof RangeError) throw new Fault(`${name} gets a value that is nested too deeply or too large`);
+    throw error;
+  }
+}
+
+function call(name: string, values: readonly unknown[], named: ReadonlyMap<string, unknown>): unknown {
   const helper = helperNamed(name);
   const { min, max = Number.POSITIVE_INFINITY, usage } = helper;
   if (values.length < min || values.length > max)

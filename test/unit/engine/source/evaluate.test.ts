@@ -273,3 +273,25 @@ describe("what is not known yet", () => {
     expect([facts, [...steps], [...stages], [...params]]).to.deep.equal([true, ["my key"], ["issue"], ["x"]]);
   });
 });
+
+describe("expressions made to harm (S-18, S-19)", () => {
+  const bombs: Readonly<Record<string, string>> = {
+    "nested blocks": "{{#if a}}".repeat(20_000) + "{{/if}}".repeat(20_000),
+    "nested parentheses": `{{f ${"(f ".repeat(20_000)}1${")".repeat(20_000)}}}`,
+    "open braces": "{{".repeat(20_000),
+    "words without an end": "{{a b c ".repeat(20_000),
+  };
+  for (const [what, text] of Object.entries(bombs))
+    it(`refuses ${what} within 100 ms`, () => {
+      const node = parseSource("s.yaml", JSON.stringify({ k: text }));
+      const start = performance.now();
+      expect(problemsIn(() => evaluate(node, scope))[0]).to.include("[EXPRESSION_SYNTAX]");
+      expect(performance.now() - start).to.be.below(100);
+    });
+
+  it("tells a value that is nested too deeply for a helper (S-4)", () => {
+    let deep: unknown = 1;
+    for (let level = 0; level < 100_000; level++) deep = [deep];
+    expect(() => value("{{json vars.deep}}", { vars: { deep } })).to.throw("nested too deeply");
+  });
+});
