@@ -61,6 +61,7 @@ export const filesystemFormatted = defineModule({
     const uuid = filesystemUuid(partuuid);
     const find = sh`${disk ? findDisk(disk) : findPartition(partuuid)}
 name=$(partition_of ${partuuid})
+[ -n "$name" ] || ! unsure || exit 1
 [ -n "$name" ] || refuse PARTITION_NOT_FOUND "$disk has no partition with PARTUUID "${partuuid}
 device=$(device_of "$name") mark=$K_STATE/formatting/${partuuid}
 ${look}`;

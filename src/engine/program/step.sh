@@ -60,6 +60,12 @@ have() {
   command -v "$1" >/dev/null 2>&1
 }
 
+# unsure: true in a dry run after a step that would change: what is missing may be what that step makes. A probe then
+# ends with exit 1 instead of refusing, and the step is unknown.
+unsure() {
+  [ -n "$k_unsure" ]
+}
+
 # granted NAME...: true if a wipe was granted for one of these names of a disk.
 granted() {
   for k_g in "$@"; do
