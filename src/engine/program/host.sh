@@ -49,6 +49,13 @@ K_RUN=$K_STATE/runs/$K_RUNID
 [ -e "$K_RUN" ] || mkdir "$K_RUN" || k_fatal "STATE_UNUSABLE cannot make $K_RUN"
 k_sane "$K_RUN" 077
 
+# k_clear_out RUN_FOLDER: removes kept output. A reader of a dead runner may still wait for the other end of its FIFO: opening
+# it lets the reader end.
+k_clear_out() {
+  for k_f in "$1"/out/*.fifo; do [ ! -p "$k_f" ] || : 1<>"$k_f"; done
+  rm -rf "$1/out"
+}
+
 # What dead runs left: their secrets and blobs at once, all but the newest twenty journals too.
 k_count=0
 for k_x in $(ls -t "$K_STATE/runs" 2>/dev/null); do
@@ -62,7 +69,8 @@ for k_x in $(ls -t "$K_STATE/runs" 2>/dev/null); do
   if [ "$k_count" -gt 20 ]; then
     rm -rf "${K_STATE:?}/runs/$k_x"
   elif [ -e "$K_STATE/runs/$k_x/ctl" ]; then
-    for k_y in blobs tmp out followers runner ctl current; do rm -rf "${K_STATE:?}/runs/$k_x/$k_y"; done
+    k_clear_out "$K_STATE/runs/$k_x"
+    for k_y in blobs tmp followers runner ctl current pid; do rm -rf "${K_STATE:?}/runs/$k_x/$k_y"; done
     rm -f "$K_STATE/runs/$k_x"/seg.*
   fi
 done
@@ -101,7 +109,8 @@ if [ -p "$K_RUN/ctl" ]; then
 fi
 : >>"$K_RUN/journal"
 if [ -z "$k_alive" ]; then
-  rm -rf "$K_RUN/ctl" "$K_RUN"/seg.* "$K_RUN/fin" "$K_RUN/stop" "$K_RUN/aborted" "$K_RUN/current" "$K_RUN/runner" "$K_RUN/out"
+  rm -rf "$K_RUN/ctl" "$K_RUN"/seg.* "$K_RUN/fin" "$K_RUN/stop" "$K_RUN/aborted" "$K_RUN/runner" "$K_RUN/pid"
+  k_clear_out "$K_RUN"
   mkdir "$K_RUN/out"
   mkfifo "$K_RUN/ctl"
   # Where this runner's part of the journal begins: what stands before is the history of earlier ones.
@@ -161,7 +170,7 @@ k_stream() {
         "$k_nonce bye "* | "$k_nonce lock held "*)
           [ "$k_at" -le "$k_start" ] || {
             # All of it is told: what is left of the run is its journal. Before the last word, after which the bastion hangs up.
-            rm -rf "$K_RUN/out" "$K_RUN/ctl" "$K_RUN/followers" "$K_RUN/beat" "$K_RUN/start" "$K_RUN/timedout" "$K_RUN/attached"
+            rm -rf "$K_RUN/out" "$K_RUN/ctl" "$K_RUN/followers" "$K_RUN/beat" "$K_RUN/start" "$K_RUN/timedout" "$K_RUN/attached" "$K_RUN/pid"
             printf '%s\n' "$k_line"
             return 0
           }
@@ -193,12 +202,31 @@ k_kill() { # k_sig to the group of the running step, if that is still the same p
   [ "${20}" != "$k_born" ] || kill "-$k_sig" "-$k_pid"
 }
 
+# k_gone: tells the bastion when the runner died without its last word, so that a new one can take over.
+k_gone() {
+  { read -r k_pid k_born <"$K_RUN/pid"; } 2>/dev/null && [ -p "$K_RUN/ctl" ] && [ -n "$k_alive" ] || return 0
+  { IFS= read -r k_s <"/proc/$k_pid/stat"; } 2>/dev/null && {
+    set -- ${k_s##*) }
+    [ "$1" = Z ] || [ "${20}" != "$k_born" ] || return 0
+  }
+  # Its last word may have come while we looked.
+  [ -p "$K_RUN/ctl" ] || return 0
+  k_alive=
+  rm -f "$K_RUN/pid"
+  k_clear_out "$K_RUN"
+  mkdir "$K_RUN/out"
+  k_say gone
+}
+
 k_beats=0
 k_listen() {
   while IFS= read -r k_cmd; do
     set -- $k_cmd
     case ${1:-} in
-      beat) k_beats=$((k_beats + 1)) && echo "$$ $k_beats" >"$K_RUN/beat" ;;
+      beat)
+        k_beats=$((k_beats + 1)) && echo "$$ $k_beats" >"$K_RUN/beat"
+        k_gone
+        ;;
       runner)
         k_take "$K_RUN/runner" "$2" "$3"
         [ ! -e "$K_RUN/runner" ] || k_launch

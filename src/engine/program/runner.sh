@@ -70,6 +70,8 @@ k_lock() {
     if [ "$k_top" != 0 ]; then
       k_old=$(readlink "$K_STATE/lock/$k_top") || continue
       if k_held "$k_old"; then
+        # Our own run's earlier runner died, but its step is still at work: nothing runs beside it.
+        case $k_old in *:"$K_BOOT_ID:$K_RUNID":*) k_tries=0 && sleep 1 && continue ;; esac
         k_event "lock held $k_old $(stat -c %Y "$K_STATE/lock/$k_top")"
         return 1
       fi
@@ -402,6 +404,9 @@ k_unsure= k_alone=
 K_NL='
 '
 k_lock || exit 3
+k_x=${k_me#*:}
+printf '%s %s\n' $$ "${k_x%%:*}" >"$K_RUN/pid"
+: >"$K_RUN/current"
 mkdir -p "$K_RUN/tmp" "$K_RUN/blobs" "$K_RUN/out"
 while :; do
   until [ -e "$K_RUN/seg.$k_seg" ]; do k_wait; done

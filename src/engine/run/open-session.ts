@@ -603,6 +603,11 @@ class Session implements NodeSession {
       case "bye":
         this.#takeBye(first);
         break;
+      case "gone":
+        this.#runnerAlive = false;
+        this.#openSegment = 0;
+        this.#endTurn({ kind: "runner-lost" });
+        break;
       case "fatal":
         this.#endTurn({ kind: "problem", outcome: "failed", problem: fatalProblem(this.#run.node, frame.rest) });
         this.#link?.end();

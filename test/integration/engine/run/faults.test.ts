@@ -101,7 +101,8 @@ describe("a node's session over SSH, under faults", function () {
     await run.seen(startedStep("slow"));
     // What a reboot does: the runner and its step die, the connection ends, the state folder stays.
     const current = join(state, "runs", "gone", "current");
-    while (!existsSync(current)) await new Promise((resolve) => setTimeout(resolve, 10));
+    while (!existsSync(current) || readFileSync(current, "utf8") === "")
+      await new Promise((resolve) => setTimeout(resolve, 10));
     const [pid = "0"] = readFileSync(current, "utf8").split(" ");
     const { execFileSync } = await import("node:child_process");
     const runner = execFileSync("ps", ["-o", "ppid=", "-p", pid], { encoding: "utf8" }).trim();
@@ -116,6 +117,26 @@ describe("a node's session over SSH, under faults", function () {
     expect(run.events.some((event) => event.type === "warning" && event.text.includes("took the lock over"))).to.equal(
       true,
     );
+  });
+
+  it("notices a runner that died under an open connection, and gives a new one the rest when its step has ended", async () => {
+    const run = sessionOn(state, { endpoint: endpoint(), runId: "died" });
+    const path = join(folder, "log");
+    const step: Step = {
+      want: { n: "1" },
+      probe: sh`[ -s ${path} ] && fact n 1 || fact n 0`,
+      apply: sh`sleep 3; echo x >>${path}`,
+    };
+    const work = run.session.perform([
+      { stage: "s", drafts: [draftOf("slow", step), draftOf("next", slow(0, "next"))] },
+    ]);
+    const pid = join(state, "runs", "died", "pid");
+    await run.seen(startedStep("slow"));
+    while (!existsSync(pid)) await new Promise((resolve) => setTimeout(resolve, 10));
+    process.kill(Number(readFileSync(pid, "utf8").split(" ")[0]), "SIGKILL");
+    expect((await work).outcome).to.equal("done");
+    await run.session.finish("done");
+    expect([lines(), lines("next")]).to.deep.equal([1, 1]);
   });
 
   it("F-17 stops after the running step, and aborts it on demand", async () => {
