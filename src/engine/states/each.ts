@@ -21,7 +21,9 @@ function labelOf(item: unknown): string | undefined {
   const found = ["name", "id", "key", "path", "serial"]
     .map((key) => printed(entries.get(key)))
     .find((label) => label !== undefined);
-  return found === undefined ? undefined : shortened(found);
+  if (found !== undefined) return shortened(found);
+  // What the helper enumerate makes of a list is named by the list's own items.
+  return entries.has("index") ? labelOf(entries.get("value")) : undefined;
 }
 
 function shortened(text: string): string {

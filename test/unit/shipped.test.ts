@@ -1,0 +1,54 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "chai";
+import { loadOrchestration, listOrchestrations } from "#engine/orchestrate/load.ts";
+import { statesOf } from "#engine/states/open.ts";
+import { shippedRoot } from "#engine/source/shipped.ts";
+
+const shipped = shippedRoot();
+const states = statesOf({ project: join(shipped, "test"), shipped });
+const folders = [{ path: join(shipped, "orchestrate"), shown: "orchestrate", origin: "shipped" as const }];
+const files = (folder: string): string[] =>
+  readdirSync(join(shipped, folder), { recursive: true, encoding: "utf8" }).filter((name) => name.includes("."));
+
+describe("what is shipped", () => {
+  for (const { name } of states.list()) {
+    it(`the state ${name} is sound and says what it and its parameters are for`, () => {
+      const { description = "", params } = states.load(name);
+      expect(description.length).to.be.greaterThan(20);
+      for (const { name: param, description: text = "" } of params.values()) expect(text, param).not.to.equal("");
+    });
+  }
+
+  for (const name of listOrchestrations(folders).keys()) {
+    it(`the orchestration ${name} is sound, and applies states that are there`, () => {
+      const { stages } = loadOrchestration(name, folders);
+      const known = states.list().map((state) => state.name);
+      for (const { work } of stages)
+        if (work.kind === "apply") for (const state of work.states) expect(known).to.include(state.name);
+    });
+  }
+
+  it("every template is used", () => {
+    const texts = files("states").map((name) => readFileSync(join(shipped, "states", name), "utf8"));
+    for (const name of files("templates"))
+      expect(
+        texts.some((text) => text.includes(`template: ${name}`)),
+        name,
+      ).to.equal(true);
+  });
+
+  it("no unit needs a shell, and each is hardened", () => {
+    for (const name of files("templates").filter((file) => file.endsWith(".service.hbs"))) {
+      const text = readFileSync(join(shipped, "templates", name), "utf8");
+      expect(text).to.match(/^ExecStart=\{\{params\.runtime\.command\}\} /m);
+      for (const line of [
+        "NoNewPrivileges=yes",
+        "CapabilityBoundingSet=",
+        "ProtectSystem=strict",
+        "RestrictNamespaces=yes",
+      ])
+        expect(text.split("\n"), name).to.include(line);
+    }
+  });
+});
