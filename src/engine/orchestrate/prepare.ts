@@ -82,7 +82,7 @@ async function planOrchestration(name: string, prepared: Prepared): Promise<RunP
   problems.throwIfAny();
   const nodes = new Set(stages.flatMap((stage) => stage.nodes ?? []));
   return {
-    title: orchestration.description ?? name,
+    title: name,
     roster,
     nodes: [...roster.nodes.keys()].filter((node) => nodes.has(node)),
     stages,

@@ -41,6 +41,15 @@ k_sane() { # FOLDER MASK: a real folder of ours in which no bit of MASK is set
   [ $((0${k_x#* } & 0$2)) = 0 ] || k_fatal "STATE_UNSAFE $1 has mode ${k_x#* }"
 }
 k_sane "$K_STATE" 022
+# Whoever may write to a folder above it could swap it (the sticky bit prevents that).
+k_dir=$(cd -P "$K_STATE" && pwd -P) || k_fatal "STATE_UNUSABLE cannot enter $K_STATE"
+set --
+while k_dir=${k_dir%/*} && [ -n "$k_dir" ]; do set -- "$@" "$k_dir"; done
+for k_x in $(stat -c '%u:%a' -- / "$@"); do
+  case ${k_x%%:*} in 0 | "$k_uid") ;; *) k_fatal "STATE_UNSAFE a folder above $K_STATE belongs to uid ${k_x%%:*}" ;; esac
+  [ $((0${k_x#*:} & 022)) = 0 ] || [ $((0${k_x#*:} & 01000)) != 0 ] ||
+    k_fatal "STATE_UNSAFE a folder above $K_STATE is writable for others, mode ${k_x#*:}"
+done
 for k_x in "$K_STATE/lock" "$K_STATE/owed" "$K_STATE/runs"; do
   [ -e "$k_x" ] || mkdir "$k_x" 2>/dev/null
   k_y=$k_x && k_sane "$k_y" 077
@@ -66,6 +75,9 @@ for k_x in $(ls -t "$K_STATE/runs" 2>/dev/null); do
     case $(readlink "$k_l") in *:"$k_boot:$k_x":*) k_busy=1 ;; esac
   done
   [ -z "$k_busy" ] || continue
+  k_pid=
+  { read -r k_pid k_born k_b <"$K_STATE/runs/$k_x/mark"; } 2>/dev/null
+  ! k_lives "$k_pid" "$k_born" "$k_b" || continue
   if [ "$k_count" -gt 20 ]; then
     rm -rf "${K_STATE:?}/runs/$k_x"
   elif [ -e "$K_STATE/runs/$k_x/ctl" ]; then
@@ -94,18 +106,22 @@ trap k_leave EXIT
 trap 'exit 1' HUP TERM PIPE
 
 k_alive=
-if [ -p "$K_RUN/ctl" ]; then
+k_look_for_runner() {
   for k_l in "$K_STATE"/lock/*; do
     k_x=$(readlink "$k_l")
     case $k_x in
       *:"$k_boot:$K_RUNID":*)
         k_pid=${k_x%%:*} k_born=${k_x#*:}
-        { IFS= read -r k_s <"/proc/$k_pid/stat"; } 2>/dev/null || continue
-        set -- ${k_s##*) }
-        [ "${20}" != "${k_born%%:*}" ] || [ "$1" = Z ] || k_alive=1
+        k_born=${k_born%%:*}
+        ! k_lives "$k_pid" "$k_born" "$k_boot" || k_alive=1
         ;;
     esac
   done
+}
+if [ -p "$K_RUN/ctl" ]; then
+  k_look_for_runner
+  # A follower that is gone may have started one a moment ago that has not got the lock yet.
+  if [ -z "$k_alive" ] && [ -e "$K_RUN/runner" ]; then sleep 1 && k_look_for_runner; fi
 fi
 : >>"$K_RUN/journal"
 if [ -z "$k_alive" ]; then
@@ -243,14 +259,13 @@ k_listen() {
           esac
         fi
         ;;
-      stop) : >"$K_RUN/stop" ;;
+      stop) [ ! -p "$K_RUN/ctl" ] || : >"$K_RUN/stop" ;;
       abort)
-        : >"$K_RUN/stop"
-        : >"$K_RUN/aborted"
+        [ -p "$K_RUN/ctl" ] && : >"$K_RUN/stop" && : >"$K_RUN/aborted"
         # Again each second: the step may be about to start. No new one can.
         (for k_sig in TERM TERM TERM TERM TERM KILL; do k_kill && sleep 1; done) >/dev/null 2>&1 &
         ;;
-      fin) echo "$2" >"$K_RUN/fin" ;;
+      fin) [ ! -p "$K_RUN/ctl" ] || echo "$2" >"$K_RUN/fin" ;;
     esac
     k_wake
   done

@@ -11,6 +11,8 @@ LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/nix/
 export LC_ALL PATH
 unset CDPATH ENV IFS
 trap '' HUP
+# Somebody cleaned up behind a follower that died before we came: without its FIFO there is nobody to wait for.
+[ -p "$K_RUN/ctl" ] || exit 1
 exec 5>>"$K_RUN/journal" 8<>"$K_RUN/ctl"
 read -r K_BOOT_ID </proc/sys/kernel/random/boot_id
 k_applied= k_oks= k_stop= k_evidence= k_ticker= k_step_n=0
@@ -52,9 +54,10 @@ k_highest() {
 # k_held PID:BIRTH:BOOT:RUN:WHO: true while that runner, or the process group of the step it left, lives in this boot.
 k_held() {
   case $1 in *:*:"$K_BOOT_ID":*) ;; *) return 1 ;; esac
-  k_rest=${1#*:*:*:}
+  k_rest=${1#*:*:*:} k_by=runner
   k_hpid=${1%%:*} k_hborn=${1#*:}
   if k_birth "$k_hpid" && [ "$k_born" = "${k_hborn%%:*}" ]; then return 0; fi
+  k_by=step
   { read -r k_hpid k_hborn k_x <"$K_STATE/runs/${k_rest%%:*}/current"; } 2>/dev/null || return 1
   [ -n "$k_hpid" ] || return 1
   if k_birth "$k_hpid"; then [ "$k_born" = "$k_hborn" ]; else kill -0 "-$k_hpid" 2>/dev/null; fi
@@ -70,6 +73,11 @@ k_lock() {
     if [ "$k_top" != 0 ]; then
       k_old=$(readlink "$K_STATE/lock/$k_top") || continue
       if k_held "$k_old"; then
+        # Our own run's runner was killed, its step goes on: it ends before anything else begins.
+        if [ "$k_by:${k_rest%%:*}" = "step:$K_RUNID" ] && k_attached && [ ! -e "$K_RUN/stop" ]; then
+          k_tries=0 && sleep 1
+          continue
+        fi
         # Our own run's earlier runner died, but its step is still at work: nothing runs beside it.
         case $k_old in *:"$K_BOOT_ID:$K_RUNID":*) k_tries=0 && sleep 1 && continue ;; esac
         k_event "lock held $k_old $(stat -c %Y "$K_STATE/lock/$k_top")"
@@ -278,6 +286,8 @@ k_reader() {
 # k_child: runs one step in a session of its own; sets k_rc.
 k_child() {
   rm -f "$K_RUN/timedout"
+  # A second time, when blobs had to be sent first: what its readers left would be taken for this time's.
+  [ ! -e "$K_RUN/out/$i.o.done" ] || rm -f "$K_RUN/out/$i".[oe].*
   if [ -n "$live" ]; then
     mkfifo "$K_RUN/out/$i.o.fifo" "$K_RUN/out/$i.e.fifo"
     k_reader o
@@ -288,7 +298,9 @@ k_child() {
   fi
   k_time=
   [ -z "$k_epoch" ] || { read -r k_run_s k_idle </proc/uptime && k_time=$((k_epoch + ${k_run_s%%.*} - k_epoch_up)); }
-  printf '%s\n' "$K_LIB" "k_nonce=$k_nonce k_due=$k_due k_unsure=$k_unsure k_unique=$$-$k_step_n K_DRY=$K_DRY K_NOW=$k_time" \
+  # The step says itself who it is, before all else: the lock is held by it also if we die this very moment.
+  printf '%s\n' "IFS= read -r k_s </proc/\$\$/stat; set -- \${k_s##*) }; echo \$\$ \${20} ${to:-60} $i >'$K_RUN/current'; set --" \
+    "$K_LIB" "k_nonce=$k_nonce k_due=$k_due k_unsure=$k_unsure k_unique=$$-$k_step_n K_DRY=$K_DRY K_NOW=$k_time" \
     "K_RUN='$K_RUN' K_STATE='$K_STATE' K_TMP='$K_RUN/tmp' K_NODE='$K_NODE' K_BOOT_ID=$K_BOOT_ID K_GRANTED='$K_GRANTED'" \
     "$tx" | setsid /bin/sh 8>&- >"$k_o" 2>"$k_er2" &
   k_pid=$!
@@ -328,7 +340,7 @@ k_step() {
     eval "k_x=\${o_$k_w:-}"
     case $k_x in changed | would) k_due=1 k_why="changed $k_w" ;; esac
   done
-  if [ -e "$K_STATE/owed/$i" ]; then k_due=1 k_why=owed; fi
+  if [ -z "$k_due" ] && [ -e "$K_STATE/owed/$i" ]; then k_due=1 k_why=owed; fi
   if [ -n "$ch" ] && [ -z "$k_due" ]; then
     k_flush
     k_event "end $i skipped 0 nothing it watches changed"
@@ -377,7 +389,10 @@ k_step() {
 }
 
 k_milestone() {
-  k_json "$ms" && k_milestones="${k_milestones:+$k_milestones,}\"$k_e\""
+  k_json "$ms"
+  # Reached once, whichever of several steps brings it.
+  case ,${k_milestones:-}, in *",\"$k_e\","*) return 0 ;; esac
+  k_milestones="${k_milestones:+$k_milestones,}\"$k_e\""
   k_flush
   k_event "milestone $i $ms"
   [ -n "$K_DRY" ] || k_status "$ms"

@@ -217,6 +217,8 @@ k_change() {
 # converge, 16 the probe failed, 17 an assertion that does not hold, 20 blobs are missing.
 k_main() {
   k_found=$K_TMP/found k_have=
+  # Another user's leftover process may keep this file open: no later step may read what it writes.
+  [ -z "$k_as" ] || k_found=$K_TMP/found-as
   k_left=${k_attempts:-1}
   if [ -n "$kt_onlyif" ] && ! k_text onlyif; then exit 12; fi
   while :; do
