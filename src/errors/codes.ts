@@ -11,6 +11,7 @@ export type ErrorCode =
   | "PROBE_FAILED"
   | "REBOOT_TIMEOUT"
   | "RUN_ABANDONED"
+  | "RUN_AS_FILES"
   | "STATE_UNSAFE"
   | "STATE_UNUSABLE"
   | "STEP_FAILED"

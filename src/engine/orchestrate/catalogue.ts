@@ -1,4 +1,4 @@
-import { secret } from "#engine/module/secret.ts";
+import { secret, type Secret } from "#engine/module/secret.ts";
 import type { ModuleDefinition } from "#engine/module/define.ts";
 import type { Roster } from "#engine/roster/model.ts";
 import { draftSteps } from "#engine/states/draft.ts";
@@ -15,6 +15,8 @@ export function openCatalogue(
 ): Catalogue {
   const states = statesOf({ project, shipped, ...(trust && { trust }) });
   const loaded = new Map<string, Promise<Awaited<ReturnType<typeof actions>>>>();
+  // A command that gives a secret runs once a run, not once for each draft of each node.
+  const secrets = new Map<string, Promise<Secret>>();
   return {
     stateParams: (name, at) => states.load(name, at).params.keys(),
     draft: ({ apply, node, taken, registered }) =>
@@ -25,7 +27,12 @@ export function openCatalogue(
         run,
         modules: async (name) => modules.get(name)?.(),
         moduleNames: [...modules.keys()],
-        readSecret: async (reference) => secret(await readSecret(reference)),
+        readSecret: (reference) => {
+          const name = JSON.stringify(reference);
+          const known = secrets.get(name) ?? readSecret(reference).then(secret);
+          secrets.set(name, known);
+          return known;
+        },
         taken,
         registered,
       }),

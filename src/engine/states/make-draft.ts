@@ -102,6 +102,7 @@ function plan(parts: DraftParts, scope: Scope): PlannedStep {
   problems.throwIfAny();
   const { sensitive = false, ...others } = keys as CommonKeys;
   const step = makeStep(parts, scope, (args as { value: unknown }).value, sensitive);
+  if (others.runAs !== undefined) refuseFiles(step, parts, others.runAs);
   return {
     id,
     title,
@@ -114,6 +115,18 @@ function plan(parts: DraftParts, scope: Scope): PlannedStep {
     sensitive,
     ...(source.register !== undefined && { register: source.register }),
   };
+}
+
+/** What the bastion sends for a step lies in the run's folder, which no other user may enter (runner.md, section 3). */
+function refuseFiles(step: Step, { module, source }: DraftParts, user: string): void {
+  if ([step.probe, step.guard, step.apply, step.react].every((text) => text === undefined || text.blobs.length === 0))
+    return;
+  throw new KcoreError({
+    code: "RUN_AS_FILES",
+    message: `this use of ${module.name} needs a file from the bastion, which ${user} could not read on the node`,
+    at: source.moduleAt,
+    hint: "leave runAs out, and give the user as owner:",
+  });
 }
 
 function argsOf(module: ModuleDefinition, node: SourceNode, scope: Scope): { readonly value: unknown } {

@@ -30,6 +30,7 @@ const note = defineModule({
     return {
       want: { text: file === undefined ? rendered : context.readFile(file).sha256.slice(0, 8) },
       probe: sh`fact text x`,
+      ...(file !== undefined && { apply: sh`cat ${context.readFile(file)}` }),
     };
   },
 });
@@ -345,6 +346,14 @@ steps:
       "states/s.yaml:3:37+5 the template “t.hbs” puts a secret into its text [EXPRESSION_TYPE] | give the step sensitive: true, so that the text is never shown",
     ]);
     expect(wants(await state(text(", sensitive: true"), more))).to.deep.equal(["s/a=s3cret"]);
+  });
+
+  it("refuse a file of the bastion for a step that runs as another user", async () => {
+    const text = (runAs: string): string => `steps:\n  - { id: a, test.note: { file: f }${runAs} }\n`;
+    expect(await problems(text(", runAs: nobody"), { f: "x" })).to.deep.equal([
+      "states/s.yaml:2:14+9 this use of test.note needs a file from the bastion, which nobody could not read on the node [RUN_AS_FILES] | leave runAs out, and give the user as owner:",
+    ]);
+    expect((await state(text(""), { f: "x" })).length).to.equal(1);
   });
 
   it("of one node do not come from another's data (S-4)", async () => {
