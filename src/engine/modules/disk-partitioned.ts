@@ -186,6 +186,7 @@ function write(wanted: readonly Wanted[], guid: string): Sh {
   const add = ({ number, name, guid: unique, type, bytes }: Wanted): Sh =>
     sh`set -- "$@" -n ${`${number}:0:${bytes === undefined ? "0" : `+${bytes / 1024}K`}`} -t ${`${number}:${type}`} -c ${`${number}:${name}`} -u ${`${number}:${unique}`}`;
   return sh`have sgdisk || refuse TOOL_MISSING "sgdisk is not on this node; package gdisk has it"
+fresh=
 set --
 case $todo in
   wipe)
@@ -199,6 +200,9 @@ case $todo in
 esac
 ${shLines(wanted.map((one) => sh`if [ "$todo" != add ] || [ -z "$found_${one.number}" ]; then ${add(one)}; fi`))}
 if [ $# -gt 0 ]; then sgdisk "$@" "$disk" || exit 1; fi
+# A new partition may hold bytes of the past: the mark tells filesystem.formatted that nobody has used it yet.
+mkdir -p "$K_STATE/fresh" || exit 1
+for uuid in $fresh; do : >"$K_STATE/fresh/$uuid" || exit 1; done
 # The partitions' devices follow on their own where udev runs; a kernel that did not look again is told.
 tries=0
 missing() { for uuid in ${wanted.map(({ guid: unique }) => unique)}; do

@@ -63,14 +63,14 @@ export const filesystemFormatted = defineModule({
 name=$(partition_of ${partuuid})
 [ -n "$name" ] || ! unsure || exit 1
 [ -n "$name" ] || refuse PARTITION_NOT_FOUND "$disk has no partition with PARTUUID "${partuuid}
-device=$(device_of "$name") mark=$K_STATE/formatting/${partuuid}
+device=$(device_of "$name") mark=$K_STATE/fresh/${partuuid}
 ${look}`;
     return {
       want: { type: fstype, uuid: shownUuid(uuid, fstype), ...(label === undefined ? {} : { label }) },
       probe: sh`${find}
 fact device "$device"
-# A run that died in the middle of mkfs has left a mark.
-if [ -e "$mark" ]; then fact type "unfinished \${type:-none}"; else fact type "\${type:-none}"; fi
+# A mark that is still there: disk.partitioned has just made it, or a run died in the middle of mkfs.
+if [ -e "$mark" ] && [ -n "$type" ]; then fact type "unfinished $type"; else fact type "\${type:-none}"; fi
 fact uuid "\${uuid:-none}"
 fact label "$label"`,
       guard: sh`${find}
@@ -81,10 +81,10 @@ if [ "$todo" = label ]; then
   ${relabel(fstype, label ?? "")}
 else
   have ${`mkfs.${fstype}`} || refuse TOOL_MISSING ${`mkfs.${fstype} is not on this node; package ${packages[fstype]} has it`}
-  mkdir -p "$K_STATE/formatting" && : >"$mark" && sync || exit 1
+  mkdir -p "$K_STATE/fresh" && : >"$mark" && sync || exit 1
   [ "$todo" != wipe ] || { note "wiping $device, as granted" && wipefs -a -q "$device"; } || exit 1
   ${make(fstype, uuid, label, options)} "$device" || exit 1
-  sync && rm -f "$mark" && rmdir "$K_STATE/formatting" 2>/dev/null
+  sync && rm -f "$mark"
 fi
 # udev's links by uuid and label, which mounts name, follow on their own.
 ! have udevadm || udevadm settle --timeout=10 || :`,
@@ -121,7 +121,7 @@ else
   [ -n "$users" ] || users=$(refused_open "$device")
   [ -z "$users" ] || refuse DISK_IN_USE "$device is in use, which no grant overrides$K_NL$users"
   found=$(contents_of "$name")
-  # Half a filesystem that a run of ours left: no other signature, or our own uuid.
+  # Bytes of the past in a new partition, or half a filesystem of ours: no signature, or our own uuid.
   if [ -e "$mark" ]; then
     case $type:$uuid in : | ${fstype}:${uuid}) found= ;; esac
   fi

@@ -1,0 +1,143 @@
+import { expect } from "chai";
+import type { ModuleDefinition } from "#engine/module/define.ts";
+import { diskPartitioned } from "#engine/modules/disk-partitioned.ts";
+import { filesystemFormatted } from "#engine/modules/filesystem-formatted.ts";
+import { mountMounted } from "#engine/modules/mount-mounted.ts";
+import { openLab, type Lab, type LabNode } from "#lab/lab.ts";
+import { runStepOn, stepOf, type StepRun, type StepRunOptions } from "#support/steps.ts";
+
+const partitions = [{ name: "data" }];
+const serial = (number: number): string => `n1-disk${number}`;
+const link = (number: number): string => `/dev/disk/by-id/lab-${serial(number)}`;
+
+/** What a disk may hold, and how it comes there. */
+const holdings: Readonly<Record<string, string>> = {
+  "a filesystem": "mkfs.ext4 -q -F DISK",
+  "a partition table": "sgdisk -n 1:0:0 DISK",
+  "a filesystem beneath a wiped table": "sgdisk -n 1:0:0 DISK && mkfs.ext4 -q DISK-part1 && wipefs -a -q DISK",
+  "a swap area": "mkswap DISK",
+  "an LVM volume": "pvcreate -q DISK",
+  "bytes that no tool knows": "dd if=/dev/urandom of=DISK bs=4096 count=1 seek=3 conv=notrunc",
+  "bytes at its end": "dd if=/dev/urandom of=DISK bs=1M count=1 seek=63 conv=notrunc",
+};
+
+describe("disks of real nodes", function () {
+  this.timeout(300_000);
+  let lab: Lab;
+  let n1: LabNode;
+
+  before(async () => {
+    lab = await openLab({ name: "disktest" });
+    await lab.down();
+    [n1] = (await lab.up([{ name: "n1", kind: "debian", disks: ["64M", "64M", "400M"] }])) as [LabNode];
+    await shell("apt-get -q update && apt-get -q -y install --no-install-recommends lvm2 xfsprogs dosfstools");
+  });
+  after(async () => lab.down());
+
+  async function shell(command: string): Promise<string> {
+    const { stdout, stderr, code } = await n1.exec(command);
+    if (code !== 0) throw new Error(`${command}: ${code}\n${stdout}${stderr}`);
+    return stdout.trim();
+  }
+  const run = (module: ModuleDefinition, args: object, options: StepRunOptions = {}): Promise<StepRun> =>
+    runStepOn(`ssh:ssh ${n1.sshArguments().join(" ")}`, stepOf(module, args), options);
+  const sumOf = (number: number): Promise<string> => shell(`sha256sum <${link(number)}`);
+  const clean = (number: number): Promise<string> =>
+    shell(
+      `wipefs -a -q ${link(number)}-part1 2>/dev/null; wipefs -a -q ${link(number)}; sgdisk -Z ${link(number)} >/dev/null 2>&1; dd if=/dev/zero of=${link(number)} bs=1M count=64 conv=notrunc,fsync 2>/dev/null; udevadm settle`,
+    );
+  const told = (step: StepRun): string => JSON.stringify(step, undefined, 1);
+
+  it("a blank disk gets its partition, filesystem and mount, and the second run changes nothing", async () => {
+    const disk = { serial: serial(0) };
+    const steps = [
+      [diskPartitioned, { disk, partitions }],
+      [filesystemFormatted, { disk, partition: "data", label: "kcore-data" }],
+      [mountMounted, { path: "/srv/data", source: { disk, partition: "data" }, fstype: "ext4" }],
+    ] as const;
+    for (const outcome of ["changed", "ok"])
+      for (const [module, args] of steps) {
+        const step = await run(module as ModuleDefinition, args);
+        expect(step.outcome, told(step)).to.equal(outcome);
+      }
+    expect(await shell("findmnt -no SOURCE /srv/data")).to.equal(await shell(`readlink -f ${link(0)}-part1`));
+  });
+
+  it("a disk in use is refused whatever was granted, also one that another namespace mounts (F-18)", async () => {
+    const args = { disk: { serial: serial(0) }, partitions: [{ name: "other" }] };
+    const mounted = await run(
+      diskPartitioned,
+      { ...args, disk: { byId: `lab-${serial(0)}` } },
+      { granted: [serial(0)] },
+    );
+    expect(mounted.problem?.code, told(mounted)).to.equal("DISK_IN_USE");
+    expect(mounted.problem?.detail).to.contain("mounted at /srv/data");
+    await shell("umount /srv/data; sed -i /srv.data/d /etc/fstab");
+    await shell(
+      `setsid unshare -m sh -c 'mount ${link(0)}-part1 /mnt && exec sleep 100' >/dev/null 2>&1 </dev/null & echo $! >/run/holder; sleep 1; ! grep -q ' /mnt ' /proc/mounts`,
+    );
+    const elsewhere = await run(
+      diskPartitioned,
+      { ...args, disk: { byId: `lab-${serial(0)}` } },
+      { granted: [serial(0)] },
+    );
+    await shell("kill $(cat /run/holder); sleep 0.5");
+    expect(elsewhere.problem?.code, told(elsewhere)).to.equal("DISK_IN_USE");
+    expect(elsewhere.problem?.detail).to.contain("cannot be opened alone");
+  });
+
+  it("other partitions than wanted are refused, and added ones are added", async () => {
+    const disk = { serial: serial(1) };
+    const two = [
+      { name: "a", size: "16M" },
+      { name: "b", size: "16M" },
+    ];
+    expect((await run(diskPartitioned, { disk, partitions: two })).outcome).to.equal("changed");
+    await shell(`mkfs.ext4 -q ${link(1)}-part1 && mount ${link(1)}-part1 /mnt && echo kept >/mnt/file`);
+    const more = await run(diskPartitioned, { disk, partitions: [...two, { name: "c" }] });
+    expect(more.outcome, told(more)).to.equal("changed");
+    expect(await shell("cat /mnt/file; umount /mnt")).to.equal("kept");
+    const other = await run(diskPartitioned, { disk, partitions: [{ name: "a", size: "32M" }, two[1] as object] });
+    expect(other.problem?.code, told(other)).to.equal("DISK_PARTITIONS_DIFFER");
+    await clean(1);
+  });
+
+  for (const [what, command] of Object.entries(holdings)) {
+    it(`a disk that holds ${what} is refused and not touched, and wiped only when granted (F-18)`, async () => {
+      await clean(1);
+      await shell(`${command.replaceAll("DISK", link(1))}; udevadm settle`);
+      const before = await sumOf(1);
+      for (const granted of [[], [serial(0)]]) {
+        const refused = await run(diskPartitioned, { disk: { serial: serial(1) }, partitions }, { granted });
+        expect(refused.problem?.code, told(refused)).to.equal("DISK_HAS_DATA");
+      }
+      const planned = await run(diskPartitioned, { disk: { serial: serial(1) }, partitions }, { dryRun: true });
+      expect(planned.problem?.code).to.equal("DISK_HAS_DATA");
+      expect(await sumOf(1)).to.equal(before);
+      const granted = await run(diskPartitioned, { disk: { serial: serial(1) }, partitions }, { granted: [serial(1)] });
+      expect(granted.outcome, told(granted)).to.equal("changed");
+      const made = await run(
+        filesystemFormatted,
+        { disk: { serial: serial(1) }, partition: "data" },
+        { granted: [serial(1)] },
+      );
+      expect(made.outcome, told(made)).to.equal("changed");
+      await clean(1);
+    });
+  }
+
+  it("a partition that holds something else is refused, and made anew only when granted (F-18)", async () => {
+    const disk = { serial: serial(2) };
+    await run(diskPartitioned, { disk, partitions });
+    const args = { disk, partition: "data", fstype: "xfs" };
+    await shell(`mkfs.ext4 -q ${link(2)}-part1`);
+    const refused = await run(filesystemFormatted, args);
+    expect(refused.problem?.code, told(refused)).to.equal("FILESYSTEM_DIFFERS");
+    const granted = await run(filesystemFormatted, args, { granted: [serial(2)] });
+    expect(granted.outcome, told(granted)).to.equal("changed");
+    expect((await run(filesystemFormatted, args)).outcome).to.equal("ok");
+    expect(await shell(`blkid -p -o value -s TYPE ${link(2)}-part1`)).to.equal("xfs");
+    const vfat = await run(filesystemFormatted, { ...args, fstype: "vfat", label: "BOOT" }, { granted: [serial(2)] });
+    expect(vfat.outcome, told(vfat)).to.equal("changed");
+  });
+});
