@@ -12,14 +12,14 @@ root=$PWD
 kcore() { "$root/bin/kcore" "$@"; }
 say() { printf '\n== %s\n' "$*"; }
 
-say "two machines: kcore lab up 2"
-kcore lab up 2
+say "two machines: kcore lab up 2 --name demo"
+kcore lab up 2 --name demo
 
 mkdir -p demo
 cd demo
 [ -d roster ] || kcore init . >/dev/null
-say "their roster, host keys pinned: kcore lab roster --out roster/lab.yaml"
-kcore lab roster --out roster/lab.yaml
+say "their roster, host keys pinned: kcore lab roster --name demo --out roster/lab.yaml"
+kcore lab roster --name demo --out roster/lab.yaml
 cat >env <<ENV
 # . ./env   makes kcore and this demo's cluster known to the shell
 PATH=$root/bin:\$PATH
@@ -43,10 +43,10 @@ cat <<NEXT
 Both nodes are deployed. What to try next:
   cd demo && . ./env
   kcore orchestrate deploy_node --on '*' --passphrase-file passphrase    again: nothing changes
-  kcore lab ssh n2 systemctl stop kcore-node-agent; kcore get nodes      n2 turns NotReady
+  kcore lab ssh --name demo n2 systemctl stop kcore-node-agent; kcore get nodes      n2 turns NotReady
   kcore orchestrate deploy_node n2 --passphrase-file passphrase --dry-run
   kcore exec --on 'role:worker' -- uname -a
   kcore runs list
 Take it down:
-  kcore lab down && rm -rf $root/demo
+  kcore lab down --name demo && rm -rf $root/demo
 NEXT
