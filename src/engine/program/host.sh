@@ -58,6 +58,19 @@ K_RUN=$K_STATE/runs/$K_RUNID
 [ -e "$K_RUN" ] || mkdir "$K_RUN" || k_fatal "STATE_UNUSABLE cannot make $K_RUN"
 k_sane "$K_RUN" 077
 
+# k_lives PID BIRTH BOOT: that process, and not one that got its number later, lives.
+k_lives() {
+  [ "$3" = "$k_boot" ] && { IFS= read -r k_s <"/proc/$1/stat"; } 2>/dev/null || return 1
+  k_birth=$2
+  set -- ${k_s##*) }
+  [ "${20}" = "$k_birth" ] && [ "$1" != Z ]
+}
+
+# Before anything else in the folder: a follower lives, so this run may be about to take the lock.
+IFS= read -r k_s <"/proc/$$/stat"
+set -- ${k_s##*) }
+echo "$$ ${20} $k_boot" >"$K_RUN/mark"
+
 # k_clear_out RUN_FOLDER: removes kept output. A reader of a dead runner may still wait for the other end of its FIFO: opening
 # it lets the reader end.
 k_clear_out() {
@@ -72,7 +85,16 @@ for k_x in $(ls -t "$K_STATE/runs" 2>/dev/null); do
   [ "$k_x" != "$K_RUNID" ] || continue
   k_busy=
   for k_l in "$K_STATE"/lock/*; do
-    case $(readlink "$k_l") in *:"$k_boot:$k_x":*) k_busy=1 ;; esac
+    k_y=$(readlink "$k_l")
+    case $k_y in *:"$k_boot:$k_x":*) ;; *) continue ;; esac
+    k_pid=${k_y%%:*} k_born=${k_y#*:} k_born=${k_born%%:*}
+    if k_lives "$k_pid" "$k_born" "$k_boot"; then
+      k_busy=1
+    else # its runner is dead, but the step that it left?
+      k_pid=
+      { read -r k_pid k_born <"$K_STATE/runs/$k_x/current"; } 2>/dev/null
+      [ -z "$k_pid" ] || ! kill -0 "-$k_pid" 2>/dev/null || k_busy=1
+    fi
   done
   [ -z "$k_busy" ] || continue
   k_pid=
@@ -80,10 +102,10 @@ for k_x in $(ls -t "$K_STATE/runs" 2>/dev/null); do
   ! k_lives "$k_pid" "$k_born" "$k_b" || continue
   if [ "$k_count" -gt 20 ]; then
     rm -rf "${K_STATE:?}/runs/$k_x"
-  elif [ -e "$K_STATE/runs/$k_x/ctl" ]; then
+  elif [ -n "$k_pid" ]; then
+    # All but the journal; the mark last, so that a kill in between leaves nothing unseen.
     k_clear_out "$K_STATE/runs/$k_x"
-    for k_y in blobs tmp followers runner ctl current pid; do rm -rf "${K_STATE:?}/runs/$k_x/$k_y"; done
-    rm -f "$K_STATE/runs/$k_x"/seg.*
+    rm -rf "${K_STATE:?}/runs/$k_x"/[!jm]* && rm -f "$K_STATE/runs/$k_x/mark"
   fi
 done
 
@@ -186,7 +208,9 @@ k_stream() {
         "$k_nonce bye "* | "$k_nonce lock held "*)
           [ "$k_at" -le "$k_start" ] || {
             # All of it is told: what is left of the run is its journal. Before the last word, after which the bastion hangs up.
-            rm -rf "$K_RUN/out" "$K_RUN/ctl" "$K_RUN/followers" "$K_RUN/beat" "$K_RUN/start" "$K_RUN/timedout" "$K_RUN/attached" "$K_RUN/pid"
+            # `ctl` first: what our other half receives from now on it throws away.
+            rm -f "$K_RUN/ctl"
+            rm -rf "${K_RUN:?}"/[!j]*
             printf '%s\n' "$k_line"
             return 0
           }
@@ -206,7 +230,11 @@ k_take() { # FILE LENGTH SHA256: the next bytes of stdin, checked, then renamed 
   dd bs="$2" count=1 iflag=fullblock of="$1.new" 2>/dev/null
   case $(sha256sum <"$1.new") in
     "$3 "*) mv -f "$1.new" "$1" ;;
-    *) rm -f "$1.new" && k_say "fatal DAMAGED ${1##*/}" ;;
+    *)
+      rm -f "$1.new"
+      # When the run is over its files vanish under our hands; that is no damage.
+      [ ! -p "$K_RUN/ctl" ] || k_say "fatal DAMAGED ${1##*/}"
+      ;;
   esac
 }
 
@@ -240,14 +268,21 @@ k_listen() {
     set -- $k_cmd
     case ${1:-} in
       beat)
-        k_beats=$((k_beats + 1)) && echo "$$ $k_beats" >"$K_RUN/beat"
+        if [ -p "$K_RUN/ctl" ]; then
+          k_beats=$((k_beats + 1)) && echo "$$ $k_beats" >"$K_RUN/beat"
+          # After a silence the runner took us for gone: here we are again.
+          [ -e "$K_RUN/attached" ] || echo $$ >"$K_RUN/attached"
+        fi
         k_gone
         ;;
       runner)
         k_take "$K_RUN/runner" "$2" "$3"
-        [ ! -e "$K_RUN/runner" ] || k_launch
+        if [ ! -p "$K_RUN/ctl" ]; then rm -f "$K_RUN/runner"; elif [ -e "$K_RUN/runner" ]; then k_launch; fi
         ;;
-      seg) k_take "$K_RUN/seg.$2" "$3" "$4" ;;
+      seg)
+        k_take "$K_RUN/seg.$2" "$3" "$4"
+        [ -p "$K_RUN/ctl" ] || rm -f "$K_RUN/seg.$2"
+        ;;
       blob) # NAME BYTES SHA256(of this part) OFFSET last|more SHA256(of the whole)
         k_take "$K_RUN/blobs/.part" "$3" "$4"
         [ "$5" != 0 ] || : >"$K_RUN/blobs/.$2"

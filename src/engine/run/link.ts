@@ -71,7 +71,7 @@ async function withPassword(channel: Channel, options: LinkOptions, text: string
   const link = converse(channel, options);
   const answer = await link.first;
   if (answer === "root") {
-    await link.send(text);
+    await link.send(`${run.nonce}-go\n${text}`);
     return link;
   }
   link.end();

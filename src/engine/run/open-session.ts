@@ -486,7 +486,9 @@ class Session implements NodeSession {
       message: `the connection to ${node} was lost`,
       ...(said.trim() !== "" && { detail: said.trim().slice(-1000) }),
     };
-    if (this.#boot === undefined)
+    // A connection that broke before the hello says nothing about the shell.
+    const broken = Promise.race([this.#host?.closed.then(() => true) ?? true, delay(100).then(() => false)]);
+    if (this.#boot === undefined && !(await broken))
       return this.#endTurn({
         kind: "problem",
         outcome: "failed",

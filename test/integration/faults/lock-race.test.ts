@@ -1,0 +1,51 @@
+import { expect } from "chai";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Step } from "#engine/module/define.ts";
+import { sh } from "#engine/module/sh.ts";
+import { draftOf, sessionOn } from "#support/sessions.ts";
+
+describe("many runs on one node at once", function () {
+  this.timeout(60_000);
+  let folder: string;
+  beforeEach(() => (folder = mkdtempSync(join(tmpdir(), "kcore-race-"))));
+  afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+  for (let round = 1; round <= 5; round++)
+    it(`F-15 never interleave, and those that lose are told at once, round ${round}`, async () => {
+      const state = join(folder, "state");
+      const log = join(folder, "log");
+      const step = (name: string): Step => ({
+        want: {},
+        probe: sh``,
+        apply: sh`echo begin ${name} >>${log}; sleep 0.1; echo end ${name} >>${log}`,
+        always: true,
+      });
+      const names = Array.from({ length: 8 }, (_, index) => `run${index}`);
+      const results = await Promise.all(
+        names.map(async (name) => {
+          const run = sessionOn(state, { runId: name });
+          // Each is a CLI of its own that comes when it comes.
+          await new Promise((resolve) => setTimeout(resolve, Math.random() * 120));
+          const result = await run.session.perform([{ stage: "s", drafts: [draftOf("it", step(name))] }]);
+          await run.session.finish(result.outcome);
+          return result;
+        }),
+      );
+      const verdicts = results.map(({ outcome, problem }) => problem?.code ?? outcome);
+      const done = verdicts.filter((verdict) => verdict === "done").length;
+      expect(verdicts.filter((verdict) => verdict !== "done" && verdict !== "NODE_LOCKED")).to.deep.equal([]);
+      expect(done).to.be.greaterThan(0);
+      const lines = existsSync(log) ? readFileSync(log, "utf8").trim().split("\n") : [];
+      expect(lines.length).to.equal(2 * done);
+      for (let index = 0; index < lines.length; index += 2)
+        expect(lines[index + 1]).to.equal(lines[index]?.replace("begin", "end"));
+      // Once the next run has looked around, nothing but journals is left of them (S-5).
+      const last = sessionOn(state, { runId: "last" });
+      await last.session.perform([{ stage: "s", drafts: [draftOf("it", step("last"))] }]);
+      await last.session.finish("done");
+      const left = readdirSync(join(state, "runs")).flatMap((name) => readdirSync(join(state, "runs", name)));
+      expect(new Set(left)).to.deep.equal(new Set(["journal"]));
+    });
+});

@@ -1,0 +1,155 @@
+import { execFileSync } from "node:child_process";
+import { expect } from "chai";
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { blobOf } from "#engine/module/blob.ts";
+import type { Step } from "#engine/module/define.ts";
+import { sh } from "#engine/module/sh.ts";
+import { createTransport } from "#engine/transport/connect.ts";
+import { KcoreError } from "#errors/problem.ts";
+import { draftOf, sessionOn } from "#support/sessions.ts";
+
+const nobody = 65_534;
+
+describe("the state folder of a node", function () {
+  this.timeout(30_000);
+  let folder: string;
+  let state: string;
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), "kcore-state-"));
+    chmodSync(folder, 0o755);
+    state = join(folder, "state");
+  });
+  afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+  const touch = (): Step => ({ want: {}, probe: sh``, apply: sh`: >${join(folder, "ran")}`, always: true });
+  /** The problem of one run; undefined when it went well. */
+  async function problemOfRun(): Promise<string | undefined> {
+    const run = sessionOn(state, { runId: "r1" });
+    const { outcome, problem } = await run.session.perform([{ stage: "s", drafts: [draftOf("it", touch())] }]);
+    await run.session.finish(outcome);
+    expect(existsSync(join(folder, "ran"))).to.equal(problem === undefined);
+    return problem?.code;
+  }
+
+  const elsewhere = (): string => {
+    const path = join(folder, "elsewhere");
+    mkdirSync(path, { mode: 0o700 });
+    return path;
+  };
+  const traps: Readonly<Record<string, [(path: string) => void, RegExp]>> = {
+    "a link to a folder": [(path) => symlinkSync(elsewhere(), path), /^STATE_UNSAFE$/],
+    "a dangling link": [(path) => symlinkSync(join(folder, "nowhere"), path), /^STATE_UN(SAFE|USABLE)$/],
+    "a FIFO": [(path) => execFileSync("mkfifo", [path]), /^STATE_UN(SAFE|USABLE)$/],
+    "a file": [(path) => writeFileSync(path, ""), /^STATE_UN(SAFE|USABLE)$/],
+    "somebody else's folder": [
+      (path) => {
+        mkdirSync(path, { mode: 0o700 });
+        chownSync(path, nobody, nobody);
+      },
+      /^STATE_UNSAFE$/,
+    ],
+    "a folder that others can write": [
+      (path) => {
+        mkdirSync(path);
+        chmodSync(path, 0o777);
+      },
+      /^STATE_UNSAFE$/,
+    ],
+  };
+  for (const [what, [plant, code]] of Object.entries(traps))
+    for (const place of ["", "lock", "owed", "runs", "runs/r1"])
+      it(`S-5 refuses ${what} at STATE/${place}`, async () => {
+        if (place !== "") mkdirSync(state, { mode: 0o700 });
+        if (place.includes("/")) mkdirSync(join(state, "runs"), { mode: 0o700 });
+        plant(join(state, place));
+        expect(await problemOfRun()).to.match(code);
+        expect(existsSync(join(folder, "elsewhere")) ? readdirSync(join(folder, "elsewhere")) : []).to.deep.equal([]);
+        expect(existsSync(join(folder, "nowhere"))).to.equal(false);
+      });
+
+  it("S-5 refuses to live below a folder that somebody else could swap", async () => {
+    mkdirSync(join(folder, "open"));
+    chmodSync(join(folder, "open"), 0o777);
+    state = join(folder, "open", "state");
+    expect(await problemOfRun()).to.equal("STATE_UNSAFE");
+    rmSync(join(folder, "open"), { recursive: true });
+    mkdirSync(join(folder, "open"));
+    chownSync(join(folder, "open"), nobody, nobody);
+    expect(await problemOfRun()).to.equal("STATE_UNSAFE");
+  });
+
+  it("S-5 makes everything for root alone", async () => {
+    expect(await problemOfRun()).to.equal(undefined);
+    const open = execFileSync("find", [state, "!", "-type", "l", "-perm", "/077"], { encoding: "utf8" });
+    expect(open).to.equal("");
+  });
+
+  it("S-5 S-7 has nothing left of a run that was killed, once the next one came", async () => {
+    const secret = "correct-horse-battery-staple";
+    const blob = blobOf(secret, { sensitive: true });
+    const step: Step = {
+      want: { done: "yes" },
+      probe: sh`fact done no`,
+      apply: sh`cp ${blob} "$K_TMP/copy"; : >${join(folder, "there")}; sleep 30`,
+    };
+    let dead = false;
+    const { connect } = createTransport({ home: folder });
+    const killed = sessionOn(state, {
+      runId: "killed",
+      connect: (endpoint, options) =>
+        dead
+          ? Promise.reject(new KcoreError({ code: "HOST_UNREACHABLE", message: "the bastion is dead" }))
+          : connect(endpoint, options),
+    });
+    void killed.session.perform([{ stage: "s", drafts: [draftOf("it", step)] }]);
+    while (!existsSync(join(folder, "there"))) await new Promise((resolve) => setTimeout(resolve, 20));
+    expect(execFileSync("grep", ["-rl", secret, state], { encoding: "utf8" })).to.not.equal("");
+    const [pid = ""] = readFileSync(join(state, "runs", "killed", "current"), "utf8").split(" ");
+    const runner = Number(execFileSync("ps", ["-o", "ppid=", "-p", pid], { encoding: "utf8" }));
+    const follower = Number(readFileSync(join(state, "runs", "killed", "attached"), "utf8"));
+    dead = true;
+    for (const one of [runner, follower, -Number(pid)]) process.kill(one, "SIGKILL");
+    while (existsSync(`/proc/${pid}`)) await new Promise((resolve) => setTimeout(resolve, 20));
+
+    expect(await problemOfRun()).to.equal(undefined);
+    expect(readdirSync(join(state, "runs", "killed"))).to.deep.equal(["journal"]);
+    expect(execFileSync("sh", ["-c", `grep -r ${secret} ${state} || :`], { encoding: "utf8" })).to.equal("");
+    // It would try to reach the node for half a minute.
+    killed.session.abort();
+    void killed.session.finish("interrupted");
+  });
+
+  it("S-4 lets a step of another user forge no facts of the steps after it", async () => {
+    const forger: Step = {
+      want: {},
+      probe: sh``,
+      // Keeps the descriptor that facts travel on, and writes to it while the next step is looked at.
+      apply: sh`(sleep 0.4; i=0; while [ $i -lt 200 ]; do printf 'F state=good\n' >&3; i=$((i + 1)); sleep 0.01; done) </dev/null >/dev/null 2>&1 &`,
+      always: true,
+    };
+    const victim: Step = {
+      want: { state: "good" },
+      probe: sh`sleep 1; fact state bad`,
+      apply: sh`: >${join(folder, "mended")}`,
+    };
+    const run = sessionOn(state);
+    await run.session.perform([
+      { stage: "s", drafts: [draftOf("forger", forger, { runAs: "nobody" }), draftOf("victim", victim)] },
+    ]);
+    await run.session.finish("failed");
+    expect(existsSync(join(folder, "mended"))).to.equal(true);
+  });
+});
