@@ -140,8 +140,14 @@ if [ "$nix" = installed ]; then
   esac
 fi`;
 
+/** Prints what nix.conf says last; a setting that it does not name is not the same as an empty one. */
 function setting(name: string): Sh {
-  return sh`sed -n "s/^[[:space:]]*"${name}"[[:space:]]*=[[:space:]]*//p" ${conf} 2>/dev/null | sed 's/[[:space:]]*$//' | tail -n 1`;
+  const start = `^[[:space:]]*${name}[[:space:]]*=`;
+  return sh`if grep -q ${start} ${conf} 2>/dev/null; then
+  sed -n ${`s/${start}[[:space:]]*//p`} ${conf} | sed 's/[[:space:]]*$//' | tail -n 1
+else
+  echo "(default)"
+fi`;
 }
 
 function set(name: string, text: string): Sh {

@@ -48,6 +48,12 @@ describe("nix.installed", () => {
       expect(run.have["version"]).to.equal("2.8.0");
     });
 
+    it(`tells an empty setting from one that nix.conf does not name, on ${shell}`, async () => {
+      const step = stepOf(nixInstalled, { settings: { "kcore-test-setting": "" } });
+      const run = await runStepOn(shell, step, { bin: working, dryRun: true });
+      expect([run.outcome, run.have["setting kcore-test-setting"]]).to.deep.equal(["would-change", "(default)"]);
+    });
+
     it(`sees a Nix whose daemon does not answer, on ${shell}`, async () => {
       const bin = { ...working, "nix-store": 'echo "error: cannot connect to socket" >&2; exit 1' };
       const run = await runStepOn(shell, stepOf(nixInstalled, {}), { bin, dryRun: true });
