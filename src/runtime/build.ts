@@ -1,6 +1,6 @@
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
-import { mkdir, open, readFile, realpath, rename, rm, stat, writeFile } from "node:fs/promises";
+import { mkdir, open, readdir, readFile, realpath, rename, rm, stat, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { basename, join } from "node:path";
 import { promisify } from "node:util";
@@ -73,6 +73,7 @@ export async function buildRuntime({ root, cache, note }: RuntimeOptions): Promi
   await mkdir(cache, { recursive: true, mode: 0o700 });
   await writeWhole(file, closure);
   await writeWhole(manifest, `${JSON.stringify(runtime, undefined, 2)}\n`);
+  await prune(cache);
   note(`built ${basename(storePath)}: ${Math.round(closure.length / 1e6)} MB to send`);
   return runtime;
 }
@@ -189,6 +190,16 @@ function folder(entries: Readonly<Record<string, Tree>>): Tree {
 
 function text(content: string, executable = false): Tree {
   return { type: "file", content: Buffer.from(content), executable };
+}
+
+/** Keeps the newest few: a run that has begun may still send one that is not the newest. */
+async function prune(cache: string): Promise<void> {
+  for (const ending of [".export.gz", ".json"]) {
+    const files = (await readdir(cache)).filter((name) => name.endsWith(ending)).map((name) => join(cache, name));
+    const times = await Promise.all(files.map(async (path) => ({ path, time: (await stat(path)).mtimeMs })));
+    const old = times.toSorted((a, b) => b.time - a.time).slice(4);
+    await Promise.all(old.map(({ path }) => rm(path, { force: true })));
+  }
 }
 
 /** Undefined when it or its file is not there, or not whole. */
