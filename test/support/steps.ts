@@ -161,7 +161,7 @@ function readJournal(text: string): Pick<StepRun, "have" | "now" | "notes" | "sh
   const notes: string[] = [];
   let more: Partial<Pick<StepRun, "shown" | "problem">> = {};
   for (const line of text.split("\n")) {
-    const [, type, rest = ""] = /^NONCE (\S+) \S+ ?(.*)$/.exec(line) ?? [];
+    const [, type, rest = ""] = /^NONCE (\S+) \S+ ?(.*)$/s.exec(line) ?? [];
     if (type === "have" || type === "now") {
       const at = rest.indexOf("=");
       (type === "have" ? have : now)[rest.slice(0, at)] = unescapeLine(rest.slice(at + 1));

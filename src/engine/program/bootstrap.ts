@@ -27,9 +27,10 @@ export function sudoLine(nonce: string): string {
  * prompt tells a wrong one. Nothing may follow the password before the root shell said `sudo root`.
  */
 export function sudoPasswordLine(nonce: string): string {
+  // `cat` waits for us when sudo has ended: we must hear of that.
   // When sudo asked nothing after all, the password is still unread: it must be skipped, not run.
   const inner = `echo ${nonce} sudo root; until [ "$k" = ${nonce}-go ]; do IFS= read -r k || exit 1; done; IFS= read -r k; eval "$k"`;
-  return `IFS= read -r p; { printf '%s\\n' "$p"; p=; cat; } | sudo -S -p ${nonce}? /bin/sh -c ${quote(inner)} 2>&1\n`;
+  return `IFS= read -r p; { printf '%s\\n' "$p"; p=; cat; } | { sudo -S -p ${nonce}? /bin/sh -c ${quote(inner)} 2>&1; echo ${nonce} sudo ended; }\n`;
 }
 
 /** The line that takes the follower's text, its length and hash checked before anything of it runs; and that text. */

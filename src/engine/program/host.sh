@@ -227,13 +227,22 @@ k_stream() {
 # ---- from the bastion ----------------------------------------------------------------------------------------------------
 
 k_take() { # FILE LENGTH SHA256: the next bytes of stdin, checked, then renamed to FILE
-  dd bs="$2" count=1 iflag=fullblock of="$1.new" 2>/dev/null
-  case $(sha256sum <"$1.new") in
+  # The bytes are taken from stdin in any case: nothing of them may be read as a command.
+  k_to=$1.new
+  { true >"$k_to"; } 2>/dev/null || k_to=/dev/null
+  dd bs="$2" count=1 iflag=fullblock of="$k_to" 2>/dev/null || k_to=/dev/null
+  case $(sha256sum <"$k_to") in
     "$3 "*) mv -f "$1.new" "$1" ;;
     *)
       rm -f "$1.new"
       # When the run is over its files vanish under our hands; that is no damage.
-      [ ! -p "$K_RUN/ctl" ] || k_say "fatal DAMAGED ${1##*/}"
+      if [ ! -p "$K_RUN/ctl" ]; then
+        :
+      elif [ "$k_to" = /dev/null ]; then
+        k_say "fatal STATE_UNUSABLE cannot write to $K_RUN"
+      else
+        k_say "fatal DAMAGED ${1##*/}"
+      fi
       ;;
   esac
 }

@@ -18,8 +18,13 @@ read -r K_BOOT_ID </proc/sys/kernel/random/boot_id
 k_applied= k_oks= k_stop= k_evidence= k_ticker= k_step_n=0
 for k_x in $k_changed; do eval "o_$k_x=changed"; done
 
+# What cannot be written down (a full disk) must not go on: it waits a while for space, then leaves it to a new runner.
 k_event() {
-  printf '%s %s\n' "$k_nonce" "$*" >&5
+  k_full=0
+  until printf '%s %s\n' "$k_nonce" "$*" >&5; do
+    [ $((k_full += 1)) -lt 30 ] || exit 1
+    sleep 1
+  done
   k_poke
 }
 

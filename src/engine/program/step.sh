@@ -30,7 +30,8 @@ k_esc() {
 # fact NAME VALUE: one fact found.
 fact() {
   k_esc "$2"
-  printf 'F %s=%s\n' "$1" "$k_e" >&3
+  # A fact that is lost to a full disk would look like a difference.
+  printf 'F %s=%s\n' "$1" "$k_e" >&3 || exit 98
 }
 
 # refuse CODE TEXT: ends this text; the step has failed with problem CODE. The first line of TEXT is its message.

@@ -95,7 +95,7 @@ async function withPassword(channel: Channel, options: LinkOptions, text: string
   );
 }
 
-type First = "hello" | "password" | "absent" | "root" | "wrong" | "closed";
+type First = "hello" | "password" | "absent" | "root" | "wrong" | "ended" | "closed";
 
 function converse(channel: Channel, { run, offset, onFrame }: LinkOptions): Link & { first: Promise<First> } {
   const reader = new FrameReader(run.nonce, offset);
@@ -105,8 +105,10 @@ function converse(channel: Channel, { run, offset, onFrame }: LinkOptions): Link
     try {
       for await (const chunk of channel.stdout) {
         for (const frame of reader.push(chunk)) {
-          if (frame.type === "sudo") tellFirst(frame.rest as First);
-          else {
+          if (frame.type === "sudo") {
+            tellFirst(frame.rest as First);
+            if (frame.rest === "ended") channel.close();
+          } else {
             tellFirst("hello");
             onFrame(frame);
           }

@@ -735,7 +735,11 @@ function fatalProblem(node: string, rest: string): Problem {
     case "STATE_UNUSABLE":
       return { code, message: `${node}: ${text}`, hint: "is the disk full, or the file system read-only?" };
     default:
-      return { code: "NODE_SHELL_UNUSABLE", message: `${node}: the runner could not be started (${rest})` };
+      return {
+        code: "NODE_SHELL_UNUSABLE",
+        message: `${node}: the runner could not be started (${rest})`,
+        hint: "does the login run a plain shell? A forced command or a restricted shell prevents it",
+      };
   }
 }
 

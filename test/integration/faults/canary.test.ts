@@ -1,0 +1,148 @@
+import { execFileSync, spawn, type ChildProcess } from "node:child_process";
+import { expect } from "chai";
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+const kcore = new URL("../../../bin/kcore", import.meta.url).pathname;
+
+/** Looks for texts in argv and environment of every process, as fast as it can; prints what it finds. Knows them by stdin. */
+const watcher = `
+const { readdirSync, readFileSync } = require("node:fs");
+const words = JSON.parse(readFileSync(0, "utf8"));
+let rounds = 0;
+const look = () => {
+  for (const pid of readdirSync("/proc")) {
+    if (!/^[0-9]+$/.test(pid)) continue;
+    for (const file of ["cmdline", "environ"]) {
+      try {
+        const text = readFileSync("/proc/" + pid + "/" + file, "latin1");
+        for (const word of words) if (text.includes(word)) console.log("HIT " + file + " " + text.slice(0, 200).replace(/\\0/g, " "));
+      } catch {}
+    }
+  }
+  rounds++;
+};
+const timer = setInterval(look, 2);
+process.on("SIGTERM", () => { clearInterval(timer); console.log("rounds " + rounds); process.exit(0); });
+`;
+
+describe("canary secrets in whole runs of kcore", function () {
+  this.timeout(60_000);
+  let project: string;
+  let state: string;
+  let target: string;
+  let watching: ChildProcess;
+  let seen = "";
+  const canaries = {
+    file: `canary-file-${Math.random().toString(36).slice(2)}`,
+    command: `canary-command-${Math.random().toString(36).slice(2)}`,
+    literal: `canary-literal-${Math.random().toString(36).slice(2)}`,
+  };
+  const words = Object.values(canaries).flatMap((word) => [
+    word,
+    Buffer.from(word).toString("base64").replace(/=+$/, "").slice(2, -2),
+  ]);
+
+  before(async () => {
+    project = mkdtempSync(join(tmpdir(), "kcore-canary-"));
+    chmodSync(project, 0o700);
+    state = join(project, "state");
+    target = join(project, "target");
+    for (const name of ["roster", "states", "orchestrate", "target", "secrets"])
+      mkdirSync(join(project, name), { mode: 0o755 });
+    writeFileSync(join(project, "secrets", "file"), `${canaries.file}\n`, { mode: 0o600 });
+    writeFileSync(join(project, "secrets", "command"), `${canaries.command}\n`, { mode: 0o600 });
+    // The literal stands in the state file itself, in a sensitive step: it must not go further than that.
+    writeFileSync(
+      join(project, "roster", "nodes.yaml"),
+      `nodes:\n  here:\n    address: 127.0.0.1\n    transport: local\n    id: 6f1c2a52-7c1e-4f0e-9a50-0d8a3b0f4e11\n    stateDir: ${state}\n`,
+    );
+    const step = (extra: string): string => `steps:
+  - id: literal
+    sensitive: true
+    file.managed: { path: ${target}/literal, content: "password=${canaries.literal}\\n", mode: "0600" }
+  - id: to a command
+    sensitive: true
+    command.run: { cmd: "cat >${target}/stdin; wc -c <${target}/stdin; cat ${target}/stdin", stdin: "${canaries.literal}" }
+${extra}`;
+    const states: Readonly<Record<string, string>> = {
+      good: step(""),
+      failing: step(
+        `  - id: fails\n    sensitive: true\n    command.run: { cmd: "cat; cat >&2 ${target}/literal; exit 3", stdin: "${canaries.literal}" }\n`,
+      ),
+      slow: step(
+        `  - id: slow\n    sensitive: true\n    timeout: 1s\n    command.run: { cmd: "cat; sleep 20", stdin: "${canaries.literal}" }\n`,
+      ),
+      broken: step(
+        `  - id: broken\n    sensitive: true\n    file.managed: { path: ${target}/no/such/folder, content: "${canaries.literal}", mode: 5 }\n`,
+      ),
+    };
+    for (const [name, text] of Object.entries(states))
+      writeFileSync(join(project, "states", `${name}.yaml`), `description: ${name}\n${text}`);
+    watching = spawn(process.execPath, ["-e", watcher], { stdio: ["pipe", "pipe", "inherit"] });
+    watching.stdout?.on("data", (chunk: Buffer) => (seen += chunk.toString()));
+    watching.stdin?.end(JSON.stringify(words));
+    await new Promise((resolve) => setTimeout(resolve, 300));
+  });
+  after(() => {
+    watching.kill("SIGKILL");
+    rmSync(project, { recursive: true, force: true });
+  });
+
+  function run(...args: string[]): { code: number; output: string } {
+    const env = { PATH: process.env["PATH"], HOME: project, KCORE_SOURCE: "1" };
+    try {
+      return {
+        code: 0,
+        output: execFileSync("/bin/sh", ["-c", `exec "$0" "$@" 2>&1`, kcore, ...args], {
+          cwd: project,
+          env,
+          encoding: "utf8",
+          timeout: 30_000,
+        }),
+      };
+    } catch (error) {
+      const { status, stdout } = error as { status: number; stdout: string };
+      return { code: status, output: stdout };
+    }
+  }
+
+  const expected: readonly [string, string[], number][] = [
+    ["success", ["good"], 0],
+    ["a dry run", ["good", "--dry-run"], 0],
+    ["JSON", ["good", "--output", "json"], 0],
+    ["a failure", ["failing"], 1],
+    ["a timeout", ["slow"], 1],
+    ["a mistake in the state", ["broken"], 2],
+    ["a failure with --debug", ["failing", "--debug"], 1],
+  ];
+  for (const [what, [state = "", ...options], code] of expected)
+    it(`S-7 shows no secret: ${what}`, () => {
+      const result = run("state", "apply", state, "--on", "here", "--yes", ...options);
+      for (const word of words) expect(result.output).to.not.include(word);
+      expect(result.code, result.output).to.equal(code);
+    });
+
+  it("S-7 keeps no secret in records, logs and the node's state folder", () => {
+    const found = words.flatMap((word) => {
+      try {
+        return execFileSync("grep", ["-rlaF", word, join(project, ".kcore"), state], { encoding: "utf8" })
+          .trim()
+          .split("\n");
+      } catch {
+        return [];
+      }
+    });
+    expect(found).to.deep.equal([]);
+    expect(readdirSync(join(project, ".kcore", "runs")).length).to.be.greaterThan(4);
+    expect(readFileSync(join(target, "literal"), "utf8")).to.include(canaries.literal);
+  });
+
+  it("S-7 had no secret in argv or environment of any process at any moment", async () => {
+    watching.kill("SIGTERM");
+    await new Promise((resolve) => watching.once("exit", resolve));
+    expect(seen).to.match(/rounds (\d{2,})\n$/);
+    expect(seen).to.not.include("HIT");
+  });
+});

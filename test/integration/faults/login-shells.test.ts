@@ -1,0 +1,128 @@
+import { expect } from "chai";
+import { chmodSync, existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Step } from "#engine/module/define.ts";
+import { sh } from "#engine/module/sh.ts";
+import { draftOf, sessionOn } from "#support/sessions.ts";
+import type { SshServer } from "#support/ssh-server.ts";
+import { startSshd } from "#support/sshd.ts";
+
+/** What people write into the files of their shells. */
+const noise = "echo 'Welcome, you have mail'; echo oops >&2; stty -echo 2>/dev/null; printf 'no line end'\n";
+const rcFiles = [".bashrc", ".profile", ".bash_profile", ".zshrc", ".zshenv", ".cshrc", ".tcshrc", ".kshrc", ".mkshrc"];
+
+/** Login shells; those that are not installed are left out. */
+const shells: Readonly<Record<string, string>> = {
+  dash: "/bin/dash",
+  bash: "/bin/bash",
+  zsh: "/usr/bin/zsh",
+  fish: "/usr/bin/fish",
+  csh: "/usr/bin/csh",
+  tcsh: "/usr/bin/tcsh",
+  ksh: "/usr/bin/ksh",
+  mksh: "/usr/bin/mksh",
+};
+
+describe("odd logins", function () {
+  this.timeout(30_000);
+  let sshd: SshServer;
+  let folder: string;
+  before(async () => {
+    const users = Object.entries(shells).filter(([, path]) => existsSync(path));
+    // Users of their own, so that their own shell is started; they stay themselves, sudo is another test's matter.
+    sshd = await startSshd({ users: users.map(([name, shell]) => ({ name: `u-${name}`, shell })) });
+    for (const [name] of users) {
+      for (const file of rcFiles) writeFileSync(join(sshd.home(`u-${name}`), file), noise);
+      chmodSync(sshd.home(`u-${name}`), 0o755);
+    }
+  });
+  after(() => sshd.stop());
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), "kcore-login-"));
+    chmodSync(folder, 0o777);
+  });
+  afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+  const hello: Step = {
+    want: { it: "$HOME `id` \\ \"'!" },
+    probe: sh`[ -e ${"/proc/self"} ] && fact it ${"$HOME `id` \\ \"'!"}`,
+  };
+
+  for (const [name, path] of Object.entries(shells))
+    it(`F-12 works for a login with ${name} and noisy files`, async function () {
+      if (!existsSync(path)) return this.skip();
+      const { createTransport } = await import("#engine/transport/connect.ts");
+      const { openLink } = await import("#engine/run/link.ts");
+      const transport = createTransport({ home: folder });
+      const host = await transport.connect(sshd.endpoint({ name: "n1", user: `u-${name}` }));
+      const frames: string[] = [];
+      const link = await openLink({
+        host,
+        run: {
+          nonce: "0123456789abcdef0123456789abcdef",
+          stateDir: join(sshd.home(`u-${name}`), "state"),
+          runId: "r",
+          who: "me@here",
+          node: "n1",
+          dryRun: false,
+          grants: [],
+          // As root would be: no sudo on the way.
+          login: "root",
+        },
+        offset: 0,
+        seen: "",
+        flight: "",
+        sudoPassword: () => Promise.resolve(undefined),
+        onFrame: ({ type }) => {
+          frames.push(type);
+          if (type === "runner") link.end();
+        },
+      });
+      const said = await link.closed;
+      await host.close();
+      expect(frames.slice(0, 2), said).to.deep.equal(["hello", "runner"]);
+    });
+
+  it("F-12 runs a whole program behind noisy files of root", async () => {
+    for (const file of rcFiles) writeFileSync(join(sshd.home("root"), file), noise);
+    const run = sessionOn("/var/tmp/kcore-login-state", { endpoint: { ...sshd.endpoint(), name: "n1" } });
+    const { outcome, problem } = await run.session.perform([{ stage: "s", drafts: [draftOf("hello", hello)] }]);
+    await run.session.finish(outcome);
+    rmSync("/var/tmp/kcore-login-state", { recursive: true, force: true });
+    expect([outcome, problem]).to.deep.equal(["done", undefined]);
+  });
+
+  for (const [what, lines] of [
+    ["a forced command", ["ForceCommand /bin/echo This account is for backups only"]],
+    ["a forced command that reads on", ["ForceCommand /bin/cat"]],
+  ] as const)
+    it(`F-12 says clearly that ${what} is in the way`, async () => {
+      const forced = await startSshd({ config: [...lines] });
+      try {
+        const run = sessionOn(join(folder, "state"), { endpoint: { ...forced.endpoint(), name: "n1" } });
+        const { problem } = await run.session.perform([{ stage: "s", drafts: [draftOf("hello", hello)] }]);
+        await run.session.finish("failed");
+        expect(problem).to.deep.include({ code: "NODE_SHELL_UNUSABLE" });
+        expect(problem?.hint).to.include("forced command");
+        expect(readdirSync(folder)).to.deep.equal([]);
+      } finally {
+        await forced.stop();
+      }
+    });
+
+  it("F-12 says so when the login shell is no shell", async () => {
+    const nologin = await startSshd({ users: [{ name: "u-none", shell: "/usr/sbin/nologin" }] });
+    try {
+      const run = sessionOn(join(folder, "state"), {
+        endpoint: { ...nologin.endpoint({ user: "u-none" }), name: "n1" },
+      });
+      const { problem } = await run.session.perform([{ stage: "s", drafts: [draftOf("hello", hello)] }]);
+      await run.session.finish("failed");
+      expect(problem?.code).to.equal("NODE_SHELL_UNUSABLE");
+      expect(problem?.detail).to.match(/not available/);
+    } finally {
+      await nologin.stop();
+    }
+  });
+});

@@ -1,0 +1,127 @@
+import { expect } from "chai";
+import { createTransport } from "#engine/transport/connect.ts";
+import type { Step } from "#engine/module/define.ts";
+import { sh } from "#engine/module/sh.ts";
+import { openLab, type Lab, type LabNode } from "#lab/lab.ts";
+import { draftOf, sessionOn } from "#support/sessions.ts";
+
+describe("becoming root on a real node", function () {
+  this.timeout(120_000);
+  const password = "lab-password";
+  let lab: Lab;
+  let n1: LabNode;
+  before(async () => {
+    lab = await openLab({ name: "sudo" });
+    [n1] = (await lab.up([{ name: "n1", kind: "debian", disks: [] }])) as [LabNode];
+    await n1.exec(
+      "useradd -m -s /bin/bash plain && cp -r /home/ops/.ssh /home/plain/ && chown -R plain: /home/plain/.ssh",
+    );
+  });
+  after(async () => lab.down());
+
+  const whoami: Step = {
+    want: {},
+    probe: sh``,
+    apply: sh`id -u; tty || :; ps -o args= -e | grep -c ${"[l]ab-password"} || :`,
+    always: true,
+  };
+
+  /** One run as that user; what it said, its problem, and how often sudo complained of a wrong password. */
+  async function runAs(
+    user: string,
+    given?: string,
+    setup = ":",
+  ): Promise<{ code: string | undefined; hint: string; said: string; asked: number; tries: number; all: string }> {
+    await n1.exec(`rm -f /etc/sudoers.d/test; ${setup}`);
+    const since = (await n1.exec("date +%s")).stdout.trim();
+    let asked = 0;
+    const transport = createTransport({ home: "/nonexistent" });
+    const run = sessionOn("/var/lib/kcore", {
+      connect: transport.connect,
+      endpoint: {
+        name: "n1",
+        transport: "ssh",
+        address: n1.address,
+        port: n1.port,
+        user,
+        identityFile: n1.identityFile,
+        hostKeys: [n1.hostKey],
+        jump: [],
+      },
+      sudoPassword: () => {
+        asked++;
+        return Promise.resolve(given);
+      },
+    });
+    const { outcome, problem } = await run.session.perform([{ stage: "s", drafts: [draftOf("who", whoami)] }]);
+    await run.session.finish(outcome);
+    const journal = await n1.exec(
+      `journalctl -q --since @${since} _COMM=sudo + _COMM=sshd --no-pager | grep -c 'incorrect password attempt\\|authentication failure' || :`,
+    );
+    return {
+      code: problem?.code,
+      hint: problem?.hint ?? "",
+      said: run.events.flatMap((event) => (event.type === "step.output" ? [event.text] : [])).join(""),
+      asked,
+      tries: Number(journal.stdout),
+      all: JSON.stringify(run.events),
+    };
+  }
+
+  it("S-8 needs no password where sudo wants none, and asks for none", async () => {
+    expect(await runAs("ops", password)).to.include({ code: undefined, said: "0\nnot a tty\n0\n", asked: 0 });
+  });
+
+  it("S-8 F-21 gives sudo its password, which shows nowhere", async () => {
+    const result = await runAs("opspw", password);
+    expect(result).to.include({ code: undefined, said: "0\nnot a tty\n0\n", asked: 1 });
+    expect(result.all).to.not.include(password);
+  });
+
+  it("S-8 gives a lecture no chance to confuse", async () => {
+    const setup = "printf 'Defaults:opspw lecture=always\\n' >/etc/sudoers.d/test";
+    expect(await runAs("opspw", password, setup)).to.include({ code: undefined, said: "0\nnot a tty\n0\n" });
+  });
+
+  it("S-8 F-21 makes exactly one try with a wrong password", async () => {
+    const result = await runAs("opspw", "wrong-horse");
+    expect(result).to.include({ code: "SUDO_PASSWORD_WRONG", asked: 1 });
+    expect(result.all).to.not.include("wrong-horse");
+    const log = await n1.exec(
+      "journalctl -q -b _COMM=sudo --no-pager | grep 'opspw' | grep -c '1 incorrect password attempt' || :",
+    );
+    expect(Number(log.stdout)).to.equal(1);
+    const more = await n1.exec(
+      "journalctl -q -b _COMM=sudo --no-pager | grep -c '[23] incorrect password attempt' || :",
+    );
+    expect(Number(more.stdout)).to.equal(0);
+  });
+
+  it("S-8 F-21 says what is missing when there is no password", async () => {
+    expect(await runAs("opspw")).to.include({ code: "SUDO_PASSWORD_NEEDED", asked: 1 });
+  });
+
+  it("S-8 F-21 tells requiretty from a wrong password, without a hang", async () => {
+    const result = await runAs("opspw", password, "printf 'Defaults:opspw requiretty\\n' >/etc/sudoers.d/test");
+    expect(result.code).to.equal("SUDO_FAILED");
+    expect(result.hint).to.include("requiretty");
+  });
+
+  it("S-8 F-21 tells a user who may not use sudo, and a node without sudo", async () => {
+    expect((await runAs("plain", password)).code).to.match(/^SUDO_(FAILED|PASSWORD_WRONG)$/);
+    const hidden = await runAs("opspw", password, "mv /usr/bin/sudo /usr/bin/sudo.off");
+    await n1.exec("mv /usr/bin/sudo.off /usr/bin/sudo");
+    expect(hidden.code).to.equal("SUDO_MISSING");
+  });
+
+  it("S-8 S-7 never runs a password that sudo did not ask for", async () => {
+    // sudo asks for `true`, but not for the shell itself: the password stays unread.
+    const result = await runAs(
+      "opspw",
+      "touch /run/executed",
+      "printf 'opspw ALL=(ALL) NOPASSWD: /bin/sh, /usr/bin/sh\\n' >/etc/sudoers.d/test; rm -f /run/executed",
+    );
+    expect(result).to.include({ code: undefined, said: "0\nnot a tty\n0\n" });
+    expect((await n1.exec("test -e /run/executed")).code).to.equal(1);
+  });
+});
