@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { defineModule } from "../module/define.ts";
-import { Check, checkOf } from "../module/fragments/checks.ts";
+import { Check, checksOf } from "../module/fragments/checks.ts";
 import { sh, shLines } from "../module/sh.ts";
 
 /**
@@ -20,7 +20,7 @@ export const factAssert = defineModule({
   summary: "Checks that a node is fit, all checks at once.",
   args: z.strictObject({ that: z.array(Check).min(1).describe("The checks, each one key.") }),
   step: ({ that }) => {
-    const checks = new Map(that.map(checkOf).map((check) => [check.name, check]));
+    const checks = new Map(that.flatMap(checksOf).map((check) => [check.name, check]));
     return {
       want: Object.fromEntries([...checks.keys()].map((name) => [name, "ok"])),
       // Each check in a subshell of its own: none can stop or disturb another.

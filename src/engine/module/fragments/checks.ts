@@ -6,6 +6,7 @@ import { listening, socketOwner, tcpFunction } from "./ports.ts";
 const Words = z.union([z.string().transform((word) => [word]), z.array(z.string()).min(1)]);
 const UnitNames = z.union([UnitName.transform((name) => [name]), z.array(UnitName).min(1)]);
 const Port = z.number().int().min(1).max(65_535);
+const Address = z.union([z.ipv4(), z.ipv6()]);
 const Host = z.string().regex(/^[A-Za-z0-9_.:][A-Za-z0-9_.:-]{0,252}$/, "must be a host name or an address");
 const Version = z.string().regex(/^\d+(\.\d+)*$/, "must be a version such as 5.10, in quotes");
 
@@ -15,7 +16,9 @@ const Time = z.union([
   z.iso.datetime({ offset: true }).transform((text) => Math.floor(Date.parse(text) / 1000)),
 ]);
 
-/** One check of fact.assert: exactly one of these keys. */
+const Endpoint = z.object({ host: Host, port: Port });
+
+/** One check of fact.assert: exactly one of these keys, and perhaps `when`. */
 export const Check = z
   .strictObject({
     os: z.strictObject({ id: Words, version: Words.optional() }).describe("ID and VERSION_ID of /etc/os-release."),
@@ -32,15 +35,23 @@ export const Check = z
     portFree: z
       .strictObject({ port: Port, unlessUnit: UnitNames.optional(), unlessOwner: Words.optional() })
       .describe("Nobody else listens on a TCP port."),
-    route: z.strictObject({ to: z.union([z.ipv4(), z.ipv6()]) }).describe("There is a route to an address."),
-    tcp: z.strictObject({ host: Host, port: Port }).describe("The node can connect to a TCP port."),
+    route: z
+      .strictObject({ to: z.union([Address.transform((address) => [address]), z.array(Address)]) })
+      .describe("There is a route to an address, or to each of a list."),
+    tcp: z
+      .union([Endpoint.transform((endpoint) => [endpoint]), z.array(Endpoint)])
+      .describe("The node can connect to a TCP port, or to each of a list."),
     root: z.literal(true).describe("Steps run as root, by login or sudo."),
     kernelMin: Version.describe("Kernel at least of this version."),
     packagesAbsent: Words.describe("Packages that are not installed."),
     servicesAbsent: UnitNames.describe("Units that are neither active nor enabled."),
+    when: z.boolean().describe("Left out where this is false."),
   })
   .partial()
-  .refine((check) => Object.keys(check).length === 1, "give exactly one check in each entry");
+  .refine(
+    (check) => Object.keys(check).filter((key) => key !== "when").length === 1,
+    "give exactly one check in each entry",
+  );
 export type Check = z.output<typeof Check>;
 
 export interface NamedCheck {
@@ -50,13 +61,15 @@ export interface NamedCheck {
   readonly test: Sh;
 }
 
-type Makers = { readonly [Kind in keyof Check]-?: (value: NonNullable<Check[Kind]>) => NamedCheck };
+type Makers = {
+  readonly [Kind in Exclude<keyof Check, "when">]-?: (value: NonNullable<Check[Kind]>) => NamedCheck | NamedCheck[];
+};
 
-/** The fact and the sh of one check. */
-export function checkOf(check: Check): NamedCheck {
+/** The facts and the sh of one entry: none where `when` is false, several where it lists several things. */
+export function checksOf({ when = true, ...check }: Check): readonly NamedCheck[] {
   const [kind, value] = Object.entries(check)[0] ?? ["root", true];
   // The schema ties the value's type to its key; TypeScript cannot follow that through the table.
-  return (makers[kind as keyof Check] as (value: unknown) => NamedCheck)(value);
+  return when ? [(makers[kind as keyof Makers] as (value: unknown) => NamedCheck | NamedCheck[])(value)].flat() : [];
 }
 
 /** True when the text in a variable is one of these words. */
@@ -148,17 +161,19 @@ if [ -n "$sockets" ]; then
   [ "$owner" = ours ] && [ -z "$pid" ] || problem "taken by \${owner:-an unknown program}\${pid:+ (pid $pid\${unit:+, $unit})}"
 fi`,
   }),
-  route: ({ to }) => ({
-    name: `route to ${to}`,
-    test: sh`if have ip; then said=$(ip route get ${to} 2>&1) || problem "$said"
+  route: ({ to: addresses }) =>
+    addresses.map((to) => ({
+      name: `route to ${to}`,
+      test: sh`if have ip; then said=$(ip route get ${to} 2>&1) || problem "$said"
 else grep -q '^[^[:blank:]]*[[:blank:]]00000000[[:blank:]]' /proc/net/route || problem "no default route (ip is not there to look closer)"; fi`,
-  }),
-  tcp: ({ host, port }) => ({
-    name: `connection to ${host}:${port}`,
-    test: sh`${tcpFunction}
+    })),
+  tcp: (endpoints) =>
+    endpoints.map(({ host, port }) => ({
+      name: `connection to ${host}:${port}`,
+      test: sh`${tcpFunction}
 tcp ${host} ${port} 5
 case $? in 0) ;; 2) problem "cannot tell: neither nc nor bash is there" ;; *) problem "no connection" ;; esac`,
-  }),
+    })),
   root: () => ({ name: "root", test: sh`[ "$(id -u)" = 0 ] || problem "steps run as $(id -un)"` }),
   kernelMin: (min) => ({
     name: "kernel",

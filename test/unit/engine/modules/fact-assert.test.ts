@@ -111,4 +111,18 @@ describe("fact.assert", () => {
         });
       });
     });
+
+  it("leaves out what `when` says, and takes lists of addresses and endpoints", () => {
+    const { want } = stepOf(factAssert, {
+      that: [
+        { root: true },
+        { timeSync: true, when: false },
+        { cpus: 1, when: true },
+        { route: { to: ["192.0.2.1", "192.0.2.2"] } },
+        { tcp: [{ host: "a", port: 1 }] },
+        { tcp: [] },
+      ],
+    });
+    expect(Object.keys(want)).to.deep.equal(["root", "processors", "route to 192.0.2.1", "route to 192.0.2.2", "connection to a:1"]);
+  });
 });
