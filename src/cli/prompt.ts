@@ -11,7 +11,8 @@ export interface PromptOptions {
 
 /** Whether somebody at a terminal can be asked. */
 export function canPrompt(): boolean {
-  return process.stdin.isTTY && process.stderr.isTTY;
+  // Undefined, whatever the types say, where a stream is no terminal.
+  return Boolean(process.stdin.isTTY && process.stderr.isTTY);
 }
 
 /** Asks on the terminal (stderr and stdin) and resolves with the line; undefined when `signal` took the question away. */

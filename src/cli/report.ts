@@ -31,7 +31,7 @@ export function drawFailure({ problems }: KcoreError): string {
 
 /** Colours only on a terminal, and never when NO_COLOR is set (no-color.org). */
 export function wantsColor(stream: NodeJS.WriteStream): boolean {
-  return stream.isTTY && !process.env["NO_COLOR"] && process.env["TERM"] !== "dumb";
+  return Boolean(stream.isTTY) && !process.env["NO_COLOR"] && process.env["TERM"] !== "dumb";
 }
 
 /** Reads the line a problem points at, from the project or from what kcore ships. */

@@ -99,7 +99,8 @@ async function drawEnd(model: RunModel, output: RunOutput, folder: RunFolder): P
   if (output === "json") return;
   const sourceLine = sourceLines(folder.project);
   if (model.runId === "" || output === "quiet") {
-    const drawn = drawProblems(model.problems, { color: wantsColor(process.stderr), sourceLine });
+    const { ownProblems } = await import("#tui/summary.ts");
+    const drawn = drawProblems(ownProblems(model), { color: wantsColor(process.stderr), sourceLine });
     if (drawn !== "") process.stderr.write(`${drawn}\n`);
     return;
   }

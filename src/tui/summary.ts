@@ -85,7 +85,7 @@ function causes(model: RunModel, options: SummaryOptions): readonly string[] {
       .map((action) => drawAction("bastion", action, options)),
   ];
   if (failed.length === 0) return [];
-  return ["", failed.length === 1 ? "The cause of the failure:" : "The first cause of each failure:", ...failed];
+  return ["", "The first cause of each failure:", ...failed];
 }
 
 function causeOf(model: RunModel, node: NodeModel, options: SummaryOptions): readonly string[] {
@@ -107,7 +107,7 @@ function causeOf(model: RunModel, node: NodeModel, options: SummaryOptions): rea
 }
 
 /** Problems of the run itself, without those that a node, a step or an action has told already. */
-function ownProblems(model: RunModel): readonly Problem[] {
+export function ownProblems(model: RunModel): readonly Problem[] {
   const nodes = [...model.nodes.values()];
   const told = [...nodes, ...nodes.flatMap(({ steps }) => steps), ...model.stages.flatMap(({ actions }) => actions)];
   return model.problems.filter(

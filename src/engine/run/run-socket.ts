@@ -83,7 +83,7 @@ export class RunSocket {
   async close(patience: number): Promise<void> {
     this.#server.close();
     const limit = AbortSignal.timeout(patience);
-    for (const view of [...this.#views]) {
+    for (const view of this.#views) {
       while (this.#views.has(view) && !limit.aborted && (view.hello === undefined || view.sent < this.#options.size()))
         await new Promise((resolve) => setTimeout(resolve, 5));
       await this.#farewell(view.socket, limit);

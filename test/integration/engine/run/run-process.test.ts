@@ -1,3 +1,4 @@
+import { spawnSync } from "node:child_process";
 import { appendFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
@@ -184,6 +185,33 @@ describe("a run's own process", function () {
       events.find((event) => event.type === "step.finished" && event.title === `after ${before} events`),
     ).to.not.equal(undefined);
     await gone(folder);
+  });
+
+  it("stops before the next step when the bastion's disk is full, with its record intact (F-6)", async function () {
+    if (process.getuid?.() !== 0) this.skip();
+    const { folder } = await createRun({
+      project,
+      request,
+      who: "me@here",
+      created: 1_790_000_000_000,
+      attended: false,
+    });
+    // A disk of its own for the record, seen by nobody else and gone with the shell.
+    const script = [
+      `cp -a ${project}/.kcore ${project}/kept`,
+      `mount -t tmpfs -o size=600k none ${project}/.kcore`,
+      `cp -a ${project}/kept/. ${project}/.kcore/`,
+      `{ echo '{}' | ${process.execPath} ${fakeRun} flood ${folder.id} ${project}; echo "status $?" >&2; }`,
+      `cat ${folder.events}`,
+    ].join(" && ");
+    const ended = spawnSync("unshare", ["-m", "sh", "-c", script], { encoding: "utf8", maxBuffer: 1 << 24 });
+    expect(ended.stderr).to.equal("status 1\n");
+    const { events, length } = parseRecording(Buffer.from(ended.stdout));
+    expect(length).to.equal(Buffer.byteLength(ended.stdout));
+    expect(events.map(({ seq }) => seq)).to.deep.equal(events.map((_, index) => index + 1));
+    expect(events.at(-1)).to.deep.include({ type: "run.finished", exitCode: 1 });
+    expect(events.at(-1)).to.have.nested.property("problem.code", "RUN_RECORD_UNWRITABLE");
+    expect(reduceEvents(events).nodes.get("n1")?.steps.length).to.be.lessThan(2000);
   });
 
   it("is driven by one process only (F-15)", async () => {

@@ -1,0 +1,88 @@
+import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "chai";
+import { TestProject } from "#support/kcore.ts";
+
+describe("kcore's commands", function () {
+  this.timeout(30_000);
+  let project: TestProject;
+  beforeEach(() => (project = new TestProject()));
+  afterEach(() => project.remove());
+
+  it("tells its version and helps with examples", async () => {
+    expect((await project.kcore("--version")).stdout).to.match(/^\d+\.\d+\.\d+\n$/);
+    const help = await project.kcore("help", "orchestrate");
+    expect(help.code).to.equal(0);
+    expect(help.stdout).to.contain("--dry-run").and.to.contain("Examples:");
+    expect((await project.kcore()).stdout).to.contain("Commands:");
+  });
+
+  it("suggests what was meant", async () => {
+    const command = await project.kcore("orchestarte");
+    expect(command.code).to.equal(2);
+    expect(command.stderr).to.contain("did you mean “orchestrate”?");
+    expect((await project.kcore("ping", "--onn", "x")).stderr).to.contain("did you mean “--on”?");
+    const asked = await project.kcore("runs", "show", "nope", "-o", "json");
+    expect(JSON.parse(asked.stderr)).to.have.nested.property("problems[0].code", "RUN_UNKNOWN");
+  });
+
+  it("makes a project that it accepts", async () => {
+    expect((await project.kcore("init", "fresh")).code).to.equal(0);
+    const added = await project.kcore("roster", "add", "n1", "192.0.2.11", "--role", "worker", "--project", "fresh");
+    expect(added.stderr).to.equal("");
+    expect(added.code).to.equal(0);
+    const listed = await project.kcore("roster", "list", "--project", "fresh", "-o", "json");
+    expect(JSON.parse(listed.stdout)).to.have.nested.property("[0].address", "192.0.2.11");
+    expect((await project.kcore("roster", "check", "--project", "fresh")).stdout).to.contain("kcore roster trust n1");
+    expect(existsSync(join(project.project, "fresh/.git"))).to.equal(true);
+  });
+
+  it("adds a node as lines of its own, and nothing else", async () => {
+    const file = join(project.project, "roster/nodes.yaml");
+    const before = `# mine\n${readFileSync(file, "utf8")}# end\n`;
+    writeFileSync(file, before);
+    chmodSync(file, 0o600);
+    await project.kcore("roster", "add", "n7", "192.0.2.17");
+    const after = readFileSync(file, "utf8");
+    expect(
+      after
+        .split("\n")
+        .filter((line) => !before.split("\n").includes(line))
+        .join("\n"),
+    ).to.match(/^ {2}n7:\n {4}address: 192\.0\.2\.17\n {4}id: [0-9a-f-]{36}$/);
+    expect(statSync(file).mode & 0o777).to.equal(0o600);
+  });
+
+  it("refuses a project that others can write (S-20)", async () => {
+    chmodSync(join(project.project, "roster"), 0o777);
+    const refused = await project.kcore("roster", "list");
+    expect(refused.code).to.equal(2);
+    expect(refused.stderr).to.contain("[PROJECT_NOT_TRUSTED]");
+  });
+
+  it("takes no project from a folder that merely holds a roster (S-20)", async () => {
+    mkdirSync(join(project.path, "hostile/roster"), { recursive: true });
+    const refused = await project.kcore("roster", "list", "--project", join(project.path, "hostile"));
+    expect(refused.stderr).to.contain("[PROJECT_NOT_FOUND]");
+  });
+
+  it("shows the catalogue with arguments and an example", async () => {
+    const shown = await project.kcore("modules", "service.running");
+    expect(shown.stdout).to.contain("enabled").and.to.contain("Example:\n  service.running: {");
+    expect((await project.kcore("modules", "servce.running")).stderr).to.contain("did you mean “service.running”?");
+  });
+
+  it("makes a cluster and its context with a passphrase from a file that only its owner may read", async () => {
+    const file = join(project.path, "passphrase");
+    writeFileSync(file, "correct horse battery staple\n", { mode: 0o644 });
+    const open = await project.kcore("create", "cluster", "--passphrase-file", file);
+    expect(open.code).to.equal(2);
+    expect(open.stderr).to.contain("[FILE_UNTRUSTED]");
+    chmodSync(file, 0o600);
+    const created = await project.kcore("create", "cluster", "--context", "lab", "--passphrase-file", file);
+    expect(created.stderr).to.equal("");
+    const contexts = await project.kcore("config", "get-contexts", "-o", "json");
+    expect(JSON.parse(contexts.stdout)).to.deep.equal([{ name: "lab", current: true, controllers: [] }]);
+    expect((await project.kcore("get", "nodes")).stderr).to.contain("[CLUSTER_UNKNOWN]");
+  });
+});

@@ -1,0 +1,179 @@
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect } from "chai";
+import type { RunEvent } from "#engine/events/event.ts";
+import { TestProject } from "#support/kcore.ts";
+
+const files = {
+  "states/greeting.yaml": `description: A greeting in a file
+params:
+  path: { type: string, required: true }
+  text: { type: string, default: hello }
+steps:
+  - id: greeting
+    file.managed: { path: "{{params.path}}", content: "{{params.text}}\\n", mode: "0640" }
+`,
+  "states/slow.yaml": `params:
+  path: { type: string, required: true }
+steps:
+  - id: slow
+    command.run: { cmd: "sleep 2; echo once >>{{params.path}}" }
+  - id: after
+    command.run: { cmd: "echo after >>{{params.path}}" }
+`,
+};
+
+describe("kcore, from the command line to a node and back", function () {
+  this.timeout(60_000);
+  let project: TestProject;
+  let target: string;
+  beforeEach(() => {
+    project = new TestProject(files);
+    target = join(project.path, "written");
+  });
+  afterEach(() => project.remove());
+  const apply = (state: string, ...more: string[]) => [
+    "state",
+    "apply",
+    state,
+    "--on",
+    "here",
+    "--set",
+    `path=${target}`,
+    ...more,
+  ];
+  const eventsOf = (text: string) =>
+    text
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line) as RunEvent);
+
+  it("applies a state, then finds it in order, and records both", async () => {
+    const dry = await project.kcore(...apply("greeting", "--dry-run"));
+    expect(dry.stdout).to.contain("(would change=1)");
+    expect(existsSync(target)).to.equal(false);
+    const first = await project.kcore(...apply("greeting"));
+    expect(first.stderr).to.equal("");
+    expect(first.stdout).to.match(/^Succeeded: {7}1 \(changed=1\)$/m);
+    expect(first.code).to.equal(0);
+    expect(readFileSync(target, "utf8")).to.equal("hello\n");
+    const second = await project.kcore(...apply("greeting"));
+    expect(second.stdout).to.match(/^Succeeded: {7}1 \(changed=0\)$/m);
+    const listed = JSON.parse((await project.kcore("runs", "list", "-o", "json")).stdout) as { state: string }[];
+    expect(listed.map(({ state }) => state)).to.deep.equal(["done", "done", "done"]);
+    const shown = await project.kcore("runs", "show", "last");
+    expect(shown.stdout).to.equal(second.stdout);
+  });
+
+  it("prints one event a line for programs, the same as recorded", async () => {
+    const { stdout, code } = await project.kcore(...apply("greeting", "--output", "json"));
+    expect(code).to.equal(0);
+    const events = eventsOf(stdout);
+    expect(events.map(({ seq }) => seq)).to.deep.equal(events.map((_, index) => index + 1));
+    expect(events.at(-1)).to.include({ type: "run.finished", exitCode: 0 });
+    const [id = ""] = readdirSync(join(project.project, ".kcore/runs"));
+    expect(readFileSync(join(project.project, ".kcore/runs", id, "events.ndjson"), "utf8")).to.equal(stdout);
+  });
+
+  it("pings, gathers facts and runs commands, with results for scripts", async () => {
+    const ping = await project.kcore("ping", "--on", "here", "-o", "json");
+    expect(JSON.parse(ping.stdout)).to.have.nested.property("[0].outcome", "done");
+    const facts = await project.kcore("facts", "--on", "here", "-o", "json");
+    expect(JSON.parse(facts.stdout)).to.have.nested.property("here.kernel.arch");
+    const exec = await project.kcore("exec", "--on", "here", "-o", "json", "--", "printf", "%s|", "a b", "$HOME", "-o");
+    expect(JSON.parse(exec.stdout)).to.deep.equal([
+      { node: "here", outcome: "done", stdout: "a b|$HOME|-o|", stderr: "" },
+    ]);
+  });
+
+  it("exits 1 when a node failed and 3 when nodes were only unreachable (F-14)", async () => {
+    const failed = await project.kcore("exec", "--on", "here", "--", "false");
+    expect(failed.code).to.equal(1);
+    expect(failed.stdout).to.contain("The first cause of each failure:\nhere  ");
+    expect(failed.stdout).to.match(/log: .*nodes\/here\.log/);
+    const unreachable = await project.kcore("ping", "--on", "gone");
+    expect(unreachable.code).to.equal(3);
+    expect(unreachable.stdout).to.contain("gone  unreachable");
+  });
+
+  it("refuses wrong input with its place and exit code 2, before anything is touched (S-25)", async () => {
+    const nobody = await project.kcore(...apply("greeting").map((word) => (word === "here" ? "nobody" : word)));
+    expect(nobody).to.include({ code: 2, stdout: "" });
+    expect(nobody.stderr).to.contain("[TARGET_UNKNOWN]");
+    project.write({ "project/states/bad.yaml": "steps:\n  - id: x\n    file.mangaed: { path: /x }\n" });
+    const bad = await project.kcore("state", "apply", "bad", "--on", "here");
+    expect(bad.code).to.equal(2);
+    expect(bad.stderr).to.contain("states/bad.yaml:3:5").and.to.contain("did you mean “file.managed”?");
+    expect(bad.stderr).to.contain("    3 |     file.mangaed: { path: /x }\n      |     ^");
+    const none = await project.kcore("exec", "--", "true");
+    expect(none).to.include({ code: 2 });
+    expect(existsSync(join(project.path, "state/runs"))).to.equal(false);
+  });
+
+  it("stops before the next step at the first Ctrl-C and exits 130 (F-17)", async () => {
+    const { child, ended } = project.start(apply("slow"));
+    await project.driver();
+    await sleep(1200);
+    child.kill("SIGINT");
+    const { code, stdout, stderr } = await ended;
+    expect(code).to.equal(130);
+    expect(stderr).to.contain("no new step starts");
+    expect(stdout).to.contain("kcore runs resume");
+    expect(readFileSync(target, "utf8")).to.equal("once\n");
+  });
+
+  it("goes on when its terminal is closed, and can be attached to (F-17)", async () => {
+    const { child, ended } = project.start(apply("slow"));
+    await project.driver();
+    await sleep(800);
+    child.kill("SIGHUP");
+    await ended;
+    const attached = await project.kcore("runs", "attach", "last");
+    expect(attached.code).to.equal(0);
+    expect(attached.stdout).to.contain("here  after  ran");
+    expect(readFileSync(target, "utf8")).to.equal("once\nafter\n");
+  });
+
+  it("resumes a run whose process was killed; the step that ran is not run again (F-3)", async () => {
+    const { ended } = project.start(apply("slow"));
+    const pid = await project.driver();
+    await sleep(1200);
+    process.kill(pid, "SIGKILL");
+    const killed = await ended;
+    expect(killed.stderr).to.contain("[RUN_DIED]").and.to.contain("kcore runs resume");
+    const resumed = await project.kcore("runs", "resume", "last");
+    expect(resumed.stderr).to.equal("");
+    expect(resumed.code).to.equal(0);
+    expect(readFileSync(target, "utf8")).to.equal("once\nafter\n");
+    const again = await project.kcore("runs", "resume", "last");
+    expect(again.code).to.equal(2);
+    expect(again.stderr).to.contain("[RUN_FINISHED]");
+  });
+
+  it("detaches on request and lets the run finish", async () => {
+    const { stderr, code } = await project.kcore(...apply("slow", "--detach"));
+    expect(code).to.equal(0);
+    expect(stderr).to.contain("The run goes on: kcore runs attach");
+    expect((await project.kcore("runs", "attach", "last", "--output", "json")).code).to.equal(0);
+    expect(readFileSync(target, "utf8")).to.equal("once\nafter\n");
+  });
+
+  it("survives a reader that goes away", async () => {
+    const { child, ended } = project.start(apply("slow", "--output", "json"));
+    child.stdout?.once("data", () => child.stdout?.destroy());
+    await ended;
+    expect((await project.kcore("runs", "attach", "last")).code).to.equal(0);
+    expect(readFileSync(target, "utf8")).to.equal("once\nafter\n");
+  });
+
+  it("has the passphrase in the environment of none of its processes (S-7)", async () => {
+    const { child, ended } = project.start(apply("slow"), { KCORE_CA_PASSPHRASE: "a canary that must not sing" });
+    const driver = await project.driver();
+    const view = readFileSync(`/proc/${child.pid}/environ`, "utf8");
+    const run = readFileSync(`/proc/${driver}/environ`, "utf8");
+    await ended;
+    expect(view + run).to.not.contain("canary");
+    expect(view).to.contain("KCORE_PASSPHRASE_FD=");
+  });
+});
