@@ -174,7 +174,7 @@ describe("bastion actions against a real controller", function () {
     expect((await clusterHealth.plan({ timeout: 1 }, deploying)) === "unknown").to.equal(false);
     await startController();
     expect((await clusterHealth.run({ timeout: 1 }, context)).outputs["controllers"]).to.deep.equal([
-      { endpoint: `127.0.0.1:${port}`, healthy: true },
+      { endpoint: `127.0.0.1:${port}`, host: "127.0.0.1", port, healthy: true },
     ]);
   });
 
