@@ -58,7 +58,7 @@ async function loadParts(): Promise<(given: Given) => Promise<RunResult>> {
       import("#engine/roster/secret.ts"),
       import("#actions/registry.ts"),
     ]);
-  return ({ stage, project, ...given }) => {
+  return async ({ stage, project, ...given }) => {
     const { header, ...io } = stage;
     const agentSocket = process.env["SSH_AUTH_SOCK"];
     const transport = createTransport({ home: homedir(), ...(agentSocket === undefined ? {} : { agentSocket }) });
@@ -79,7 +79,11 @@ async function loadParts(): Promise<(given: Given) => Promise<RunResult>> {
       ...given,
       ...io,
     };
-    return executeRun(header.request, deps).finally(() => transport.close());
+    try {
+      return await executeRun(header.request, deps);
+    } finally {
+      await transport.close();
+    }
   };
 }
 

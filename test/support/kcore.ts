@@ -54,7 +54,7 @@ export class TestProject {
         ...process.env,
         KCORE_SOURCE: "1",
         KCORE_HOME: join(this.path, "home"),
-        XDG_CACHE_HOME: join(tmpdir(), "kcore-cli-cache"),
+        XDG_CACHE_HOME: join(this.path, "cache"),
         ...env,
       },
     });
