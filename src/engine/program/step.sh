@@ -75,22 +75,35 @@ granted() {
   return 1
 }
 
-# safe_parents FILE [OWNER]: refuses when somebody else could swap a folder above FILE (requirement S-6): one that is
-# writable for group or others without the sticky bit, or that belongs to a user other than root and OWNER.
+# safe_parents FILE [OWNER]: refuses when somebody else could swap a folder or a link on the way to FILE (requirement S-6):
+# a folder that is writable for group or others without the sticky bit, or anything that belongs to a user other than root
+# and OWNER. Links are followed by hand: a link in a safe place may lead through an unsafe one.
 safe_parents() {
-  k_dir=$(cd -P "$(dirname "$1")" 2>/dev/null && pwd -P) || refuse FILE_NO_PARENT "the folder of $1 does not exist"
-  set -- "$1" "${2:-root}" /
-  k_part=${k_dir#/} k_sofar=
-  while [ -n "$k_part" ]; do
-    k_sofar=$k_sofar/${k_part%%/*}
-    set -- "$@" "$k_sofar"
-    case $k_part in */*) k_part=${k_part#*/} ;; *) k_part= ;; esac
+  k_file=$1 k_owner=${2:-root} k_todo=${1%/*}/ k_cur= k_links=0
+  [ -d "$k_todo" ] || refuse FILE_NO_PARENT "the folder of $1 does not exist"
+  set -- /
+  while [ -n "$k_todo" ]; do
+    k_part=${k_todo%%/*} k_todo=${k_todo#*/}
+    case $k_part in
+      '' | .) ;;
+      ..) k_cur=${k_cur%/*} ;;
+      *)
+        set -- "$@" "$k_cur/$k_part"
+        if [ -L "$k_cur/$k_part" ]; then
+          [ $((k_links += 1)) -le 40 ] || refuse FILE_NO_PARENT "the folder of $k_file leads in a circle"
+          k_to=$(readlink -- "$k_cur/$k_part") || return 1
+          case $k_to in /*) k_cur= ;; esac
+          k_todo=$k_to/$k_todo
+        else
+          k_cur=$k_cur/$k_part
+        fi
+        ;;
+    esac
   done
-  k_file=$1 k_owner=$2
-  shift 2
-  k_unsafe=$(stat -c '%U %u %a %n' -- "$@" | while read -r k_user k_uid k_mode k_name; do
-    # 4-digit octal: leading digit odd = sticky; then the write bits of group and others.
+  k_unsafe=$(stat -c '%U %u %a %f %n' -- "$@" | while read -r k_user k_uid k_mode k_type k_name; do
+    # 4-digit octal: leading digit odd = sticky; then the write bits of group and others. A link's mode means nothing.
     case $k_mode in ????) k_special=${k_mode%???} k_mode=${k_mode#?} ;; *) k_special=0 ;; esac
+    case $k_type in a???) k_mode=000 ;; esac
     k_group=${k_mode#?} k_group=${k_group%?} k_other=${k_mode##??}
     [ $((k_special & 1)) = 1 ] || [ $(((k_group | k_other) & 2)) = 0 ] || echo "$k_name is writable for others"
     [ "$k_uid" = 0 ] || [ "$k_user" = "$k_owner" ] || [ "$k_uid" = "$k_owner" ] || echo "$k_name belongs to $k_user"
@@ -205,6 +218,7 @@ k_change() {
   fi
   [ -z "$K_DRY" ] || exit 11
   k_blobs
+  [ -z "$k_owes" ] || [ -d "$K_STATE/owed" ] || mkdir -m 700 "$K_STATE/owed" || exit 13
   for k_o in $k_owes; do : >"$K_STATE/owed/$k_o" || exit 13; done
   printf '%s apply %s %s\n' "$k_nonce" "$k_i" "$1" >&5
   k_text "$1"

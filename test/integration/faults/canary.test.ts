@@ -68,6 +68,15 @@ describe("canary secrets in whole runs of kcore", function () {
 ${extra}`;
     const states: Readonly<Record<string, string>> = {
       good: step(""),
+      referenced: `params:
+  file: { type: secret, default: "file:${project}/secrets/file" }
+  command: { type: secret, default: "command:cat ${project}/secrets/command" }
+steps:
+  - id: from a file
+    file.managed: { path: ${target}/from-file, content: "token={{params.file}}", mode: "0600" }
+  - id: from a command
+    command.run: { cmd: "cat >${target}/from-command; cat ${target}/from-command; false", stdin: "{{params.command}}" }
+`,
       failing: step(
         `  - id: fails\n    sensitive: true\n    command.run: { cmd: "cat; cat >&2 ${target}/literal; exit 3", stdin: "${canaries.literal}" }\n`,
       ),
@@ -75,7 +84,8 @@ ${extra}`;
         `  - id: slow\n    sensitive: true\n    timeout: 1s\n    command.run: { cmd: "cat; sleep 20", stdin: "${canaries.literal}" }\n`,
       ),
       broken: step(
-        `  - id: broken\n    sensitive: true\n    file.managed: { path: ${target}/no/such/folder, content: "${canaries.literal}", mode: 5 }\n`,
+        `  - id: broken\n    sensitive: true\n    file.managed: { path: ${target}/no/such/folder, mode: 5,
+        content: "${canaries.literal}" }\n`,
       ),
     };
     for (const [name, text] of Object.entries(states))
@@ -114,6 +124,7 @@ ${extra}`;
     ["JSON", ["good", "--output", "json"], 0],
     ["a failure", ["failing"], 1],
     ["a timeout", ["slow"], 1],
+    ["secrets by reference, a failure", ["referenced"], 1],
     ["a mistake in the state", ["broken"], 2],
     ["a failure with --debug", ["failing", "--debug"], 1],
   ];

@@ -1,0 +1,80 @@
+import { expect } from "chai";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Step } from "#engine/module/define.ts";
+import { sh } from "#engine/module/sh.ts";
+import { startDelayLine } from "#support/delay-line.ts";
+import { draftOf, sessionOn } from "#support/sessions.ts";
+import { startSshd } from "#support/sshd.ts";
+
+describe("the lease of a run", function () {
+  this.timeout(60_000);
+  let folder: string;
+  beforeEach(() => (folder = mkdtempSync(join(tmpdir(), "kcore-lease-"))));
+  afterEach(() => rmSync(folder, { recursive: true, force: true }));
+  const touch = (name: string, seconds = 0): Step => ({
+    want: {},
+    probe: sh``,
+    apply: sh`sleep ${seconds}; echo x >>${join(folder, name)}`,
+    always: true,
+  });
+
+  it("F-2 is taken up again by a bastion that was silent for a while and comes back on the same connection", async () => {
+    const state = join(folder, "state");
+    const run = sessionOn(state, { runId: "silent" });
+    const work = run.session.perform([
+      { stage: "s", drafts: [draftOf("slow", touch("slow", 2)), draftOf("next", touch("next"))] },
+    ]);
+    await run.seen((event) => event.type === "step.started" && event.title === "slow");
+    // What the runner does after 30 s without a beat.
+    rmSync(join(state, "runs", "silent", "attached"));
+    await new Promise((resolve) => setTimeout(resolve, 2_500));
+    expect(existsSync(join(folder, "next"))).to.equal(false);
+    const { outcome } = await work;
+    await run.session.finish(outcome);
+    expect([outcome, run.outcomes()]).to.deep.equal(["done", ["slow changed", "next changed"]]);
+  });
+
+  it("F-2 goes on within 20 s over a new connection when the old one is dead without a word", async () => {
+    const sshd = await startSshd();
+    const line = await startDelayLine({ target: { port: sshd.port } });
+    try {
+      const run = sessionOn(join(folder, "state"), { endpoint: { ...sshd.endpoint(), name: "n1", port: line.port } });
+      const work = run.session.perform([
+        { stage: "s", drafts: [draftOf("slow", touch("slow", 3)), draftOf("next", touch("next"))] },
+      ]);
+      await run.seen((event) => event.type === "step.started" && event.title === "slow");
+      const begun = Date.now();
+      line.blackhole();
+      await run.seen(({ type }) => type === "node.disconnected");
+      line.heal();
+      const { outcome } = await work;
+      expect(Date.now() - begun).to.be.lessThan(25_000);
+      await run.session.finish(outcome);
+      expect([outcome, run.outcomes()]).to.deep.equal(["done", ["slow changed", "next changed"]]);
+    } finally {
+      await line.close();
+      await sshd.stop();
+    }
+  });
+
+  it("F-22 drives a node whose sshd allows one session and few beginnings", async () => {
+    const sshd = await startSshd({ config: ["MaxSessions 1", "MaxStartups 1:100:1"] });
+    try {
+      const results = await Promise.all(
+        Array.from({ length: 4 }, async (_, index) => {
+          const run = sessionOn(join(folder, `state${index}`), { endpoint: { ...sshd.endpoint(), name: "n1" } });
+          const { outcome } = await run.session.perform([
+            { stage: "s", drafts: [draftOf("it", touch(`made${index}`))] },
+          ]);
+          await run.session.finish(outcome);
+          return outcome;
+        }),
+      );
+      expect(results).to.deep.equal(["done", "done", "done", "done"]);
+    } finally {
+      await sshd.stop();
+    }
+  });
+});

@@ -1,0 +1,146 @@
+import { spawn, type ChildProcess } from "node:child_process";
+import { expect } from "chai";
+import {
+  chmodSync,
+  chownSync,
+  linkSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { blobOf } from "#engine/module/blob.ts";
+import type { Step } from "#engine/module/define.ts";
+import { sh } from "#engine/module/sh.ts";
+import { runStepOn, shells } from "#support/steps.ts";
+
+const nobody = 65_534;
+const secret = "the secret content of this file";
+
+/** Runs as nobody: tries what a local attacker can, as fast as it can, until it is killed. */
+const attacker = `
+const fs = require("node:fs");
+const [dir, victim, forbidden] = process.argv.slice(1);
+const tryTo = (work) => { try { return work(); } catch {} };
+for (;;) {
+  tryTo(() => fs.symlinkSync(victim, dir + "/conf"));
+  for (const name of tryTo(() => fs.readdirSync(dir)) ?? []) {
+    const path = dir + "/" + name;
+    if (name.startsWith(".kcore")) { tryTo(() => fs.unlinkSync(path)); tryTo(() => fs.symlinkSync(victim, path)); tryTo(() => fs.linkSync(path, dir + "/stolen")); }
+    const text = tryTo(() => fs.readFileSync(path, "utf8"));
+    if (text && text.includes(${JSON.stringify(secret)})) { fs.writeSync(1, "READ " + name + "\\n"); process.exit(1); }
+  }
+  tryTo(() => { fs.renameSync(dir, dir + ".old"); fs.symlinkSync(forbidden, dir); });
+}
+`;
+
+describe("a file that another user wants", function () {
+  this.timeout(60_000);
+  let folder: string;
+  let victim: string;
+  let attack: ChildProcess | undefined;
+  let said = "";
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), "kcore-swap-"));
+    chmodSync(folder, 0o755);
+    victim = join(folder, "victim");
+    writeFileSync(victim, "untouched", { mode: 0o600 });
+    mkdirSync(join(folder, "forbidden"));
+    said = "";
+  });
+  afterEach(() => {
+    attack?.kill("SIGKILL");
+    attack = undefined;
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  const put = (path: string, mode = "0600"): Step => {
+    const blob = blobOf(secret, { sensitive: true });
+    return {
+      want: { content: blob.sha256 },
+      probe: sh`[ -f ${path} ] && [ ! -L ${path} ] && fact content "$(sha256sum <${path} | cut -d" " -f1)" || fact content absent`,
+      apply: sh`put_file ${blob} ${path} ${mode} root root`,
+    };
+  };
+  const unleash = async (dir: string): Promise<void> => {
+    attack = spawn(process.execPath, ["-e", attacker, dir, victim, join(folder, "forbidden")], {
+      uid: nobody,
+      gid: nobody,
+      stdio: ["ignore", "pipe", "ignore"],
+    });
+    attack.stdout?.on("data", (chunk: Buffer) => (said += chunk.toString()));
+    await new Promise((resolve) => setTimeout(resolve, 200));
+  };
+
+  it("S-6 is never readable for others while it is written, not even for a moment", async () => {
+    const dir = join(folder, "dir");
+    mkdirSync(dir);
+    chmodSync(dir, 0o755);
+    await unleash(dir);
+    for (let round = 0; round < 30; round++) {
+      rmSync(join(dir, "conf"), { force: true });
+      const { outcome } = await runStepOn(shells[round % 3] ?? "dash", put(join(dir, "conf")));
+      expect(outcome).to.equal("changed");
+      expect(statSync(join(dir, "conf")).mode & 0o777).to.equal(0o600);
+    }
+    expect(said).to.equal("");
+    expect(readdirSync(dir)).to.deep.equal(["conf"]);
+  });
+
+  it("S-6 is not written at all below a folder that the other one can swap", async () => {
+    for (const [mode, owner] of [
+      [0o777, 0],
+      [0o755, nobody],
+    ] as const) {
+      const dir = join(folder, `dir${owner}`);
+      mkdirSync(dir);
+      chmodSync(dir, mode);
+      chownSync(dir, owner, 0);
+      mkdirSync(join(dir, "below"));
+      await unleash(join(dir, "below"));
+      for (let round = 0; round < 10; round++) {
+        const { outcome } = await runStepOn(shells[round % 3] ?? "dash", put(join(dir, "below", "conf")));
+        expect(outcome).to.equal("failed");
+      }
+      attack?.kill("SIGKILL");
+      expect(said).to.equal("");
+      expect(readFileSync(victim, "utf8")).to.equal("untouched");
+      expect(readdirSync(join(folder, "forbidden"))).to.deep.equal([]);
+    }
+  });
+
+  it("S-6 replaces planted names in a sticky folder and never follows them", async () => {
+    const dir = join(folder, "sticky");
+    mkdirSync(dir);
+    chmodSync(dir, 0o1777);
+    await unleash(dir);
+    let written = 0;
+    for (let round = 0; round < 30; round++) {
+      const { outcome } = await runStepOn(shells[round % 3] ?? "dash", put(join(dir, "conf")));
+      if (outcome !== "failed") written++;
+      expect(readFileSync(victim, "utf8")).to.equal("untouched");
+    }
+    expect(written).to.be.greaterThan(0);
+    expect(said).to.equal("");
+    expect(statSync(victim).uid).to.equal(0);
+  });
+
+  for (const shell of shells)
+    it(`S-6 leaves the other names of a hard link alone, in ${shell}`, async () => {
+      const dir = join(folder, "dir");
+      mkdirSync(dir);
+      linkSync(victim, join(dir, "conf"));
+      expect((await runStepOn(shell, put(join(dir, "conf")))).outcome).to.equal("changed");
+      expect(readFileSync(victim, "utf8")).to.equal("untouched");
+      rmSync(join(dir, "conf"));
+      symlinkSync(victim, join(dir, "conf"));
+      expect((await runStepOn(shell, put(join(dir, "conf")))).outcome).to.equal("changed");
+      expect(readFileSync(victim, "utf8")).to.equal("untouched");
+    });
+});
