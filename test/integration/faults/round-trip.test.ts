@@ -13,7 +13,7 @@ import { runStepOn, shells } from "#support/steps.ts";
 
 /** Any text a shell can hold: everything but NUL; half of it made of what shells find special. */
 const special = fc.constantFrom(
-  ..."'\"\\`$(){}[]*?~#&|;<>!=%^-+ \t\n\r\v\f\u0001\u001b\u007f\u0085\u00a0\u2028é€😀",
+  ...Array.from("'\"\\`$(){}[]*?~#&|;<>!=%^-+ \t\n\r\v\f\u0001\u001b\u007f\u0085\u00a0\u2028é€😀"),
   "$(id)",
   "${x}",
   "\\n",
