@@ -37,7 +37,7 @@ module.exports = {
       name: "no-orphans",
       comment: "A module nobody imports is dead.",
       severity: "error",
-      from: { orphan: true, path: "^src/", pathNot: "^src/cli/(main|node-main)\\.ts$|\\.d\\.ts$" },
+      from: { orphan: true, path: "^src/", pathNot: "^src/cli/(main|node-main|run-main)\\.ts$|\\.d\\.ts$" },
       to: {},
     },
     {

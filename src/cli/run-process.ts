@@ -10,7 +10,7 @@ import { shippedRoot } from "#engine/source/shipped.ts";
 import type { ExitCode } from "#errors/problem.ts";
 import { gitState } from "./git.ts";
 
-/** `kcore __run ID PROJECT`: the run's own process. What it must not leave on a disk comes by stdin. */
+/** `run-main ID PROJECT`: the run's own process. What it must not leave on a disk comes by stdin. */
 export async function serveRun([id = "", project = ""]: readonly string[]): Promise<ExitCode> {
   // A closed terminal and Ctrl-C concern the views only.
   process.on("SIGHUP", () => undefined);

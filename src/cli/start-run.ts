@@ -1,7 +1,9 @@
+import { dirname, extname, join } from "node:path";
 import { InvalidArgumentError, Option, type Command } from "commander";
 import type { RunRequest } from "#engine/orchestrate/execute.ts";
 import { launchRun } from "#engine/run/launch-run.ts";
 import { createRun, type RunFolder, type RunHeader } from "#engine/run/run-folder.ts";
+import { cachingEnvironment } from "./compile-cache.ts";
 import { addProjectOption, collect, type CommonFlags } from "./options.ts";
 import { givenPassphrase } from "./passphrase.ts";
 import { findProject } from "./project.ts";
@@ -88,10 +90,16 @@ export async function startRun(
   return { ...(await watchRun({ folder, launched, detach, ...watch })), folder };
 }
 
-/** Starts the process that drives a recorded run; the same program that runs now. */
+/** Starts the process that drives a recorded run: run-main, beside the program that runs now. */
 export function launch(folder: RunFolder, _header: RunHeader, passphrase?: string): ReturnType<typeof launchRun> {
-  const program = [process.execPath, ...process.execArgv, process.argv[1] ?? "", "__run"] as const;
-  return launchRun({ folder, program, ...(passphrase === undefined ? {} : { passphrase }) });
+  const own = process.argv[1] ?? "";
+  const program = [process.execPath, ...process.execArgv, join(dirname(own), `run-main${extname(own)}`)] as const;
+  return launchRun({
+    folder,
+    program,
+    environment: cachingEnvironment(),
+    ...(passphrase === undefined ? {} : { passphrase }),
+  });
 }
 
 /** A word as a shell would need it, for the command line that is recorded. */

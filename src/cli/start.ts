@@ -7,11 +7,6 @@ export async function start(argv: readonly string[]): Promise<void> {
   process.stdout.on("error", onClosedOutput);
   const debug = argv.includes("--debug");
   try {
-    if (argv[2] === "__run") {
-      const { serveRun } = await import("./run-process.ts");
-      // The record is closed and every view has it all: nothing that is left over may keep the process.
-      process.exit(await serveRun(argv.slice(3)));
-    }
     const { buildProgram, Finished } = await import("./program.ts");
     const program = await buildProgram(argv.slice(2));
     try {

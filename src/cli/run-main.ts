@@ -1,0 +1,10 @@
+import { reportFailure } from "./report.ts";
+import { serveRun } from "./run-process.ts";
+
+// The program of a run's own process: one file in the bundle, so that nothing is looked for while nodes wait.
+try {
+  // The record is closed and every view has it all: nothing that is left over may keep the process.
+  process.exit(await serveRun(process.argv.slice(2)));
+} catch (error) {
+  process.exitCode = reportFailure(error, { debug: true, json: false });
+}
