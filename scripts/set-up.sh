@@ -29,6 +29,13 @@ need /usr/bin/strip binutils
 need /usr/sbin/ip iproute2
 [ -x /usr/sbin/ip ] || [ ! -x /sbin/ip ] || missing=$(echo "$missing" | sed 's/ iproute2//')
 need /usr/bin/tmux tmux
+# Login shells that nodes may have.
+need /bin/zsh zsh
+need /usr/bin/fish fish
+need /bin/tcsh tcsh
+need /bin/csh csh
+need /bin/ksh ksh
+need /bin/mksh mksh
 if [ -n "$missing" ]; then
   if [ "$(id -u)" != 0 ]; then
     echo "set-up: the tests need these Debian packages; install them as root:$missing" >&2

@@ -129,11 +129,6 @@ export function nodeAt(node: SourceNode, path: readonly PropertyKey[]): SourceNo
   return found;
 }
 
-/** “a text”, “a list”, “nothing” …: what a node holds, for messages. */
-export function describeNode(node: SourceNode): string {
-  return node.kind === "scalar" ? describeValue(node.value) : `a ${node.kind}`;
-}
-
 /** What a plain value is, for messages; never the value itself. */
 export function describeValue(value: unknown): string {
   if (value === null || value === undefined) return "nothing";

@@ -59,11 +59,6 @@ const algorithmsOfType: ReadonlyMap<string, readonly string[]> = new Map([
   ["ssh-rsa", ["rsa-sha2-512", "rsa-sha2-256"]],
 ]);
 
-/** Whether hosts can be verified by keys of this type. */
-export function isSupportedKeyType(type: string): boolean {
-  return algorithmsOfType.has(type);
-}
-
 /**
  * The algorithms to offer: those of the trusted keys first, since the server then presents the key we know, and the
  * others after them, so that a reinstalled host shows its new key and the message can name both.

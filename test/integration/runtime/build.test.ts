@@ -35,7 +35,10 @@ describe("the runtime for nodes", function () {
     const bare = join(folder, "bare");
     unpackExport(gunzipSync(readFileSync(runtime.file)), bare);
     const [command = "", ...words] = runtime.command.split(" ");
-    const said = execFileSync("/usr/sbin/chroot", [bare, command, ...words, "agent", "run"], { encoding: "utf8", env: {} });
+    const said = execFileSync("/usr/sbin/chroot", [bare, command, ...words, "agent", "run"], {
+      encoding: "utf8",
+      env: {},
+    });
     expect(said).to.equal("started agent run\n");
   });
 

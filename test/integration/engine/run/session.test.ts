@@ -92,9 +92,9 @@ describe("a node's session, on this machine", () => {
     expect(readdirSync(folder)).to.deep.equal(["state"]);
     expect([
       readdirSync(join(state, "runs", "r2")),
-      readdirSync(join(state, "owed")),
+      existsSync(join(state, "owed")),
       existsSync(join(state, "status.json")),
-    ]).to.deep.equal([["journal"], [], false]);
+    ]).to.deep.equal([["journal"], false, false]);
   });
 
   it("cuts a segment where a step rests on a registered value, and nowhere else", async () => {
@@ -115,9 +115,13 @@ describe("a node's session, on this machine", () => {
 
   it("gathers facts when a step rests on them", async () => {
     const { session } = sessionOn(state);
-    const draft = draftOf("f", (late) => fileStep("arch", String((late.facts?.["kernel"] as { arch: string }).arch)), {
-      needs: { facts: true, steps: [] },
-    });
+    const draft = draftOf(
+      "f",
+      (late) => fileStep("arch", String((late.facts as { kernel: { arch: string } }).kernel.arch)),
+      {
+        needs: { facts: true, steps: [] },
+      },
+    );
     const result = await session.perform([{ stage: "s", drafts: [draft] }]);
     await session.finish("done");
     expect(result.outcome).to.equal("done");

@@ -123,6 +123,12 @@ describe("fact.assert", () => {
         { tcp: [] },
       ],
     });
-    expect(Object.keys(want)).to.deep.equal(["root", "processors", "route to 192.0.2.1", "route to 192.0.2.2", "connection to a:1"]);
+    expect(Object.keys(want)).to.deep.equal([
+      "root",
+      "processors",
+      "route to 192.0.2.1",
+      "route to 192.0.2.2",
+      "connection to a:1",
+    ]);
   });
 });
