@@ -57,6 +57,8 @@ export function runnerCommand(
     `k_changed=${quote(changed.join(" "))}`,
     "k_failed=",
     `K_RUN=$K_STATE/runs/$K_RUNID`,
+    // A line for the steps' shells: what somebody typed must stay a word there too.
+    `k_granted=${quote(`K_GRANTED=${quote(grantedLines(run))}`)}`,
     `K_LIB=${quote(shippedText("step"))}`,
     shippedText("runner"),
     "",
@@ -73,6 +75,10 @@ function withBytes(command: string, text: string): string {
   return `${command} ${Buffer.byteLength(text)} ${sha256Of(text)}\n${text}`;
 }
 
+function grantedLines({ grants }: Pick<RunVariables, "grants">): string {
+  return grants.join("\n");
+}
+
 function assignments({ nonce, stateDir, runId, who, node, dryRun, grants }: RunVariables): string[] {
   return [
     `k_nonce=${nonce}`,
@@ -81,6 +87,6 @@ function assignments({ nonce, stateDir, runId, who, node, dryRun, grants }: RunV
     `K_WHO=${quote(who)}`,
     `K_NODE=${quote(node)}`,
     `K_DRY=${dryRun ? "1" : ""}`,
-    `K_GRANTED=${quote(grants.join("\n"))}`,
+    `K_GRANTED=${quote(grantedLines({ grants }))}`,
   ];
 }

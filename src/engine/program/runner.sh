@@ -2,7 +2,8 @@
 # It is a process of its own; the follower (host.sh) streams its journal to the bastion and brings what the bastion
 # sends as files: seg.N, blobs/NAME, stop, fin, attached. A line in the FIFO `ctl` only wakes it up to look again.
 #
-# Given: k_nonce K_STATE K_RUN K_RUNID K_WHO K_NODE K_DRY K_GRANTED k_seg k_changed k_failed K_LIB (text of step.sh).
+# Given: k_nonce K_STATE K_RUN K_RUNID K_WHO K_NODE K_DRY K_GRANTED k_granted (its assignment, for the shells of steps) k_seg
+# k_changed k_failed K_LIB (text of step.sh).
 # Journal: one line an event, `NONCE TYPE ARGS`, only ever appended (fd 5). Nothing here kills by a pid from a file name,
 # and group kills go only through the shell's builtin, after pid and start time were compared.
 
@@ -306,7 +307,8 @@ k_child() {
   # The step says itself who it is, before all else: the lock is held by it also if we die this very moment.
   printf '%s\n' "IFS= read -r k_s </proc/\$\$/stat; set -- \${k_s##*) }; echo \$\$ \${20} ${to:-60} $i >'$K_RUN/current'; set --" \
     "$K_LIB" "k_nonce=$k_nonce k_due=$k_due k_unsure=$k_unsure k_unique=$$-$k_step_n K_DRY=$K_DRY K_NOW=$k_time" \
-    "K_RUN='$K_RUN' K_STATE='$K_STATE' K_TMP='$K_RUN/tmp' K_NODE='$K_NODE' K_BOOT_ID=$K_BOOT_ID K_GRANTED='$K_GRANTED'" \
+    "K_RUN='$K_RUN' K_STATE='$K_STATE' K_TMP='$K_RUN/tmp' K_NODE='$K_NODE' K_BOOT_ID=$K_BOOT_ID" \
+    "$k_granted" \
     "$tx" | setsid /bin/sh 8>&- >"$k_o" 2>"$k_er2" &
   k_pid=$!
   k_birth "$k_pid" && printf '%s %s %s %s\n' "$k_pid" "$k_born" "${to:-60}" "$i" >"$K_RUN/current"

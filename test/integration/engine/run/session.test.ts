@@ -97,6 +97,18 @@ describe("a node's session, on this machine", () => {
     ]).to.deep.equal([["journal"], false, false]);
   });
 
+  it("S-3 leaves what was granted a word, whatever stands in it", async () => {
+    const odd = `it's $(touch ${join(folder, "run")}) "odd"`;
+    const { session } = sessionOn(state, { grants: ["S1", odd] });
+    const step: Step = {
+      want: { one: "yes", odd: "yes" },
+      probe: sh`granted S1 && fact one yes; granted ${odd} && fact odd yes`,
+    };
+    const result = await session.perform([{ stage: "s", drafts: [draftOf("disk", step)] }]);
+    await session.finish("done");
+    expect([result.outcome, readdirSync(folder)]).to.deep.equal(["done", ["state"]]);
+  });
+
   it("cuts a segment where a step rests on a registered value, and nowhere else", async () => {
     const first: Step = { want: {}, probe: sh``, apply: sh`echo "hello  world"; echo again`, always: true };
     const { session, outcomes } = sessionOn(state);
