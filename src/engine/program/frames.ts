@@ -10,6 +10,8 @@ const saidByFollower = new Set(["hello", "runner", "gone", "fatal", "out", "sudo
 
 /** No journal line is longer: 64 KiB of shown text, escaped, and a little. */
 const longestLine = 1 << 20;
+/** A piece of output is a chunk of 1 MiB at most (runner.sh, k_reader), or what a quiet step said in all. */
+const longestOutput = 16 << 20;
 
 /**
  * Cuts the node's stdout into frames. Whatever a login shell, a banner or a broken program prints beside them is noise:
@@ -29,7 +31,7 @@ export class FrameReader {
     this.offset = offset;
   }
 
-  /** Takes what arrived, gives the frames that it completes. @throws RangeError for a line beyond all measure. */
+  /** Takes what arrived, gives the frames that it completes. @throws RangeError for a line or output beyond all measure. */
   *push(chunk: Uint8Array): Generator<Frame> {
     this.#rest = this.#rest.length === 0 ? Buffer.from(chunk) : Buffer.concat([this.#rest, chunk]);
     for (;;) {
@@ -64,7 +66,9 @@ export class FrameReader {
     if (!saidByFollower.has(type)) this.offset += length;
     const frame: Frame = { type, rest: words.join(" ") };
     if (type !== "out") return frame;
-    this.#pending = { frame, length: Math.max(0, Number(words[2])) || 0 };
+    const bytes = Math.max(0, Number(words[2])) || 0;
+    if (bytes > longestOutput) throw new RangeError("the node announced more output than any runner sends at once");
+    this.#pending = { frame, length: bytes };
     return undefined;
   }
 

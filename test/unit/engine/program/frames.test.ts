@@ -53,6 +53,10 @@ describe("frames", () => {
     expect(() => read("x".repeat(3 << 20), 1 << 20)).to.throw(RangeError);
   });
 
+  it("S-4 refuses more output at once than any runner sends", () => {
+    expect(() => read(`${nonce} out a.o.0 0 ${2 ** 40} 0\n`)).to.throw(RangeError);
+  });
+
   it("keeps every text through the escape", () => {
     fc.assert(
       fc.property(fc.string({ unit: "binary" }), (text) => {
