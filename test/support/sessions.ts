@@ -96,7 +96,7 @@ export function sessionOn(
     dryRun: false,
     grants: [],
     sudoPassword: () => Promise.resolve(undefined),
-    recorded: new Set(),
+    recorded: new Map(),
     resumed: false,
     waitForLock: false,
     connectTimeout: 10_000,

@@ -1,5 +1,5 @@
 import { exitCodes, type ExitCode, type Problem } from "#errors/problem.ts";
-import type { NodeOutcome, RunEventBody, StageOutline } from "#engine/events/event.ts";
+import type { NodeOutcome, Outcome, RunEventBody, StageOutline } from "#engine/events/event.ts";
 import type { NodeEntry, Roster } from "#engine/roster/model.ts";
 import { endpointOf } from "#engine/run/endpoint.ts";
 import { Unknown } from "#engine/source/unknown.ts";
@@ -59,7 +59,7 @@ export class Conductor {
     this.#connecting = new Slots(Math.min(CONNECTING, request.concurrency ?? CONNECTING));
     this.outputs = new StageOutputs(registeredNames(plan.stages));
     const recorded = recordedSteps(deps.earlier);
-    this.nodes = new Map(plan.nodes.map((name) => [name, this.#nodeOf(name, recorded.get(name) ?? new Set())]));
+    this.nodes = new Map(plan.nodes.map((name) => [name, this.#nodeOf(name, recorded.get(name) ?? new Map())]));
   }
 
   /** Whether somebody asked the run to stop or abort. */
@@ -258,7 +258,7 @@ export class Conductor {
     return [...this.nodes.values()].some((node) => node.outcome === "unreachable" && node.problem === problem);
   }
 
-  #nodeOf(name: string, recorded: ReadonlySet<string>): RunNode {
+  #nodeOf(name: string, recorded: ReadonlyMap<string, readonly Outcome[]>): RunNode {
     const { deps, plan, request } = this;
     const entry = plan.roster.nodes.get(name) as NodeEntry;
     return new RunNode(entry, deps.emit, (emit) =>

@@ -19,6 +19,8 @@ export interface LinkOptions {
   readonly flight: string;
   readonly sudoPassword: () => Promise<string | undefined>;
   readonly onFrame: (frame: Frame) => void;
+  /** Milliseconds in which the node's shell must say its first word; a minute unless told otherwise. */
+  readonly patience?: number;
 }
 
 /** The conversation with one follower: frames come in, commands go out. */
@@ -97,10 +99,16 @@ async function withPassword(channel: Channel, options: LinkOptions, text: string
 
 type First = "hello" | "password" | "absent" | "root" | "wrong" | "ended" | "closed";
 
-function converse(channel: Channel, { run, offset, onFrame }: LinkOptions): Link & { first: Promise<First> } {
+function converse(
+  channel: Channel,
+  { run, offset, onFrame, patience = 60_000 }: LinkOptions,
+): Link & { first: Promise<First> } {
   const reader = new FrameReader(run.nonce, offset);
   const { promise: first, resolve: tellFirst } = Promise.withResolvers<First>();
   const prompt = `${run.nonce}?`;
+  // A login shell that hangs in its start-up files keeps the connection, and would keep us waiting for ever.
+  const timer = setTimeout(() => channel.close(), patience);
+  void first.then(() => clearTimeout(timer));
   const pump = async (): Promise<string> => {
     try {
       for await (const chunk of channel.stdout) {

@@ -31,6 +31,8 @@ const retryDelays: readonly number[] = [0, 1_000, 3_000, 8_000, 20_000];
 /** While a machine boots: again and again, until its time is over. */
 const rebootDelays: readonly number[] = Array.from({ length: rebootTimeout / 2_000 }, () => 2_000);
 const lockedDelay = 2_000;
+/** Characters of a node's journal that are kept before its steps are known: that of some hundred thousand steps. */
+const historyLimit = 64 << 20;
 
 /** Opens a session to one node; nothing is connected before the first work. */
 export function openSession(options: SessionOptions): NodeSession {
@@ -61,6 +63,8 @@ class Session implements NodeSession {
   #facts: Readonly<Record<string, unknown>> | undefined;
   #turn: ((turn: Turn) => void) | undefined;
   #early: Turn | undefined;
+  /** Characters of frames in #history. */
+  #kept = 0;
   #historyEnd = 0;
   #hello = false;
   #historyDone: (() => void) | undefined;
@@ -76,7 +80,9 @@ class Session implements NodeSession {
   /** Blobs that the runner waits for. */
   #asked: readonly string[] = [];
   #finished = false;
-  #stopped = false;
+  #stopped: "stop" | "abort" | undefined;
+  /** Connections opened since the last one over which the node's shell answered. */
+  #unanswered = 0;
   exchanges = 0;
 
   constructor(options: SessionOptions) {
@@ -100,13 +106,13 @@ class Session implements NodeSession {
   }
 
   stop(): void {
-    this.#stopped = true;
+    this.#stopped ??= "stop";
     this.#stopping.abort();
     void this.#link?.send("stop\n");
   }
 
   abort(): void {
-    this.#stopped = true;
+    this.#stopped = "abort";
     this.#stopping.abort();
     void this.#link?.send("abort\n");
   }
@@ -155,6 +161,7 @@ class Session implements NodeSession {
 
   async finish(outcome: NodeOutcome, problem?: Problem): Promise<void> {
     if (this.#finished) return;
+    await this.#reconnecting;
     this.#finished = true;
     // A connection that broke just now must not leave the node locked until the lease ends.
     for (let attempt = 1; attempt <= 3 && this.#runnerAlive && !this.#dead; attempt++) {
@@ -428,9 +435,14 @@ class Session implements NodeSession {
     const release = await connectSlot();
     try {
       this.#host = await this.#patiently(() =>
-        connect(endpoint, { timeout: connectTimeout, signal: this.#stopping.signal }),
+        connect(endpoint, {
+          timeout: connectTimeout,
+          // Once something runs there, its end has to be heard of, also after a stop.
+          ...(this.#boot === undefined && { signal: this.#stopping.signal }),
+        }),
       );
       emit({ type: "node.connected", node, fingerprint: this.#host.fingerprint });
+      this.#unanswered += 1;
       const link = await openLink({
         host: this.#host,
         run: this.#run,
@@ -441,6 +453,8 @@ class Session implements NodeSession {
         onFrame: (frame) => this.#onFrame(frame),
       });
       this.#link = link;
+      // Asked for while there was no connection.
+      if (this.#stopped) void link.send(`${this.#stopped}\n`);
       clearInterval(this.#beat);
       this.#beat = setInterval(() => void link.send("beat\n"), beatEvery);
       this.#beat.unref();
@@ -475,7 +489,13 @@ class Session implements NodeSession {
     clearInterval(this.#beat);
     this.#offset = link.offset();
     if (this.#dead || this.#finished) return;
-    this.#reconnecting = this.#reconnect(said).finally(() => (this.#reconnecting = undefined));
+    const reconnecting = this.#reconnect(said)
+      .catch((error: unknown) => this.#endTurn({ kind: "problem", outcome: "failed", problem: bugProblem(error) }))
+      .finally(() => {
+        // A connection that broke at once is followed by the next one already.
+        if (this.#reconnecting === reconnecting) this.#reconnecting = undefined;
+      });
+    this.#reconnecting = reconnecting;
   }
 
   async #reconnect(said: string): Promise<void> {
@@ -500,7 +520,11 @@ class Session implements NodeSession {
         },
       });
     await this.#host?.close();
-    for (const [index, pause] of (this.#rebooting ? rebootDelays : retryDelays).entries()) {
+    const until = this.#rebooting ? Date.now() + rebootTimeout : Infinity;
+    const pauses = this.#rebooting
+      ? rebootDelays
+      : (this.#options.retryDelays ?? retryDelays).slice(Math.max(0, this.#unanswered - 1));
+    for (const [index, pause] of pauses.entries()) {
       const wait = pause * (0.5 + Math.random());
       emit({
         type: "node.disconnected",
@@ -510,6 +534,7 @@ class Session implements NodeSession {
       });
       await delay(wait);
       if (this.#finished) return;
+      if (this.#rebooting && (this.#stopped || Date.now() > until)) return this.#endTurn(this.#notBack());
       const trouble = await this.#connect(index + 2, "");
       if (!trouble) return this.#afterReconnect();
       problem = trouble;
@@ -524,8 +549,9 @@ class Session implements NodeSession {
   /** After a drop: the same runner goes on by itself; a new one has to be given what is left. */
   async #afterReconnect(): Promise<void> {
     await this.#readHistory();
+    // Broken again: the next connection does what this one should have.
+    if (!this.#link) return;
     if (!this.#runnerAlive) return this.#endTurn({ kind: "runner-lost" });
-    if (this.#stopped) void this.#link?.send("stop\n");
     // What was on its way when the connection broke may not have arrived. Sent twice, it does no harm.
     if (this.#openSegment !== this.#segment && this.#turn) void this.#link?.send(this.#command);
     if (this.#asked.length > 0) void this.#sendBlobs(this.#asked);
@@ -550,6 +576,7 @@ class Session implements NodeSession {
       this.#historyDone = undefined;
     }
   }
+
   async #awaitReboot(): Promise<Turn> {
     const boot = this.#boot;
     const node = this.#run.node;
@@ -564,10 +591,17 @@ class Session implements NodeSession {
       this.#rebooting = this.#runnerAlive = false;
       return { kind: "end", how: "" };
     }
-    return this.#fail({
-      code: "REBOOT_TIMEOUT",
-      message: `${node} did not come back within ${rebootTimeout / 1000} s`,
-    });
+    return (this.#dead = this.#notBack());
+  }
+
+  #notBack(): Extract<Turn, { kind: "problem" }> {
+    const { node } = this.#run;
+    if (this.#stopped) {
+      const problem: Problem = { code: "INTERRUPTED", message: `stopped while ${node} was rebooting` };
+      return { kind: "problem", outcome: "interrupted", problem };
+    }
+    const message = `${node} did not come back within ${rebootTimeout / 1000} s`;
+    return { kind: "problem", outcome: "failed", problem: { code: "REBOOT_TIMEOUT", message } };
   }
 
   // ---- frames --------------------------------------------------------------------------------------------------------
@@ -621,20 +655,30 @@ class Session implements NodeSession {
           frame.type !== "fact" &&
           !this.#report.records.has(first)
         ) {
-          this.#history.set(first, [...(this.#history.get(first) ?? []), frame]);
+          this.#keep(first, frame);
         } else if (frame.type === "quick") {
           for (const key of frame.rest.split(" ").filter((name) => !this.#report.records.has(name)))
-            this.#history.set(key, [{ type: "end", rest: `${key} ok 0` }]);
+            this.#keep(key, { type: "end", rest: `${key} ok 0` });
           this.#report.take(frame);
         } else this.#report.take(frame);
     }
     this.#checkHistory();
   }
 
+  /** Keeps what an earlier process of this run heard of a step, until its draft is known. */
+  #keep(key: string, frame: Frame): void {
+    // Without an earlier process there is nothing to hear; and no node may fill our memory (requirement S-4).
+    if (!this.#options.resumed || (this.#kept += frame.rest.length) > historyLimit) return;
+    const frames = this.#history.get(key);
+    if (frames) frames.push(frame);
+    else this.#history.set(key, [frame]);
+  }
+
   #takeHello([, , boot = "", , epoch = "0"]: readonly string[]): void {
     const node = this.#run.node;
     if (this.#boot !== undefined && this.#boot !== boot) this.#options.emit({ type: "node.rebooted", node });
     this.#boot = boot;
+    this.#unanswered = 0;
     const skew = Math.round(Math.abs(Date.now() / 1000 - Number(epoch)));
     if (skew > 5)
       this.#options.emit({
@@ -741,6 +785,12 @@ function fatalProblem(node: string, rest: string): Problem {
         hint: "does the login run a plain shell? A forced command or a restricted shell prevents it",
       };
   }
+}
+
+function bugProblem(error: unknown): Problem {
+  const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);
+  const hint = "please report it with these lines and the command";
+  return { code: "INTERNAL", message: "kcore met a bug of its own", detail: stack, hint };
 }
 
 function delay(milliseconds: number): Promise<void> {

@@ -1,5 +1,5 @@
 import type { Problem } from "#errors/problem.ts";
-import type { Emit, NodeOutcome } from "#engine/events/event.ts";
+import type { Emit, NodeOutcome, Outcome } from "#engine/events/event.ts";
 import type { NodeEntry } from "#engine/roster/model.ts";
 import type { Registered, StepDraft } from "#engine/states/plan.ts";
 import type { Connect, Endpoint, Host } from "#engine/transport/host.ts";
@@ -35,14 +35,16 @@ export interface SessionOptions {
   readonly emit: Emit;
   /** Asks for the node's sudo password when sudo demands one and the roster has none; undefined: give up. */
   readonly sudoPassword: () => Promise<string | undefined>;
-  /** Step ids of this node whose `step.finished` was recorded before (a resumed run). */
-  readonly recorded: ReadonlySet<string>;
+  /** How steps of this node, by id, ended in the run's record so far (a resumed run): told again, they are not news. */
+  readonly recorded: ReadonlyMap<string, readonly Outcome[]>;
   /** This run was started before: what the node's journal of it says is finished is not done again. */
   readonly resumed: boolean;
   /** Wait for a lock that another run holds instead of refusing. */
   readonly waitForLock: boolean;
   /** Milliseconds. */
   readonly connectTimeout: number;
+  /** Milliseconds, about, before each attempt to come back after a drop; absent: half a minute in all. */
+  readonly retryDelays?: readonly number[];
   /** Limits how many sessions connect at once; resolves with the release function. */
   readonly connectSlot: () => Promise<() => void>;
 }

@@ -1,7 +1,7 @@
 import type { Problem } from "#errors/problem.ts";
 import type { ErrorCode } from "#errors/codes.ts";
 import { cleanText } from "#engine/events/clean.ts";
-import type { Change, Emit, Outcome } from "#engine/events/event.ts";
+import type { Change, Emit, Outcome, RunEventBody } from "#engine/events/event.ts";
 import { MASK } from "#engine/module/secret.ts";
 import type { Facts } from "#engine/module/define.ts";
 import { unescapeLine } from "#engine/program/escape.ts";
@@ -45,7 +45,8 @@ const outcomes: Readonly<Record<string, Outcome>> = {
 export class StepReport {
   readonly #node: string;
   readonly #emit: Emit;
-  readonly #recorded: ReadonlySet<string>;
+  /** By step: ends that the record holds, and that the node's journal is still to tell again. */
+  readonly #recorded: Map<string, readonly Outcome[]>;
   readonly #now: () => number;
   readonly records = new Map<string, StepRecord>();
   /** Output received: bytes by `KEY.STREAM.CHUNK`. */
@@ -57,10 +58,15 @@ export class StepReport {
   #lastChange: string | undefined;
   #diffs: Promise<unknown> = Promise.resolve();
 
-  constructor(options: { node: string; emit: Emit; recorded: ReadonlySet<string>; now?: () => number }) {
+  constructor(options: {
+    node: string;
+    emit: Emit;
+    recorded: ReadonlyMap<string, readonly Outcome[]>;
+    now?: () => number;
+  }) {
     this.#node = options.node;
     this.#emit = options.emit;
-    this.#recorded = options.recorded;
+    this.#recorded = new Map(options.recorded);
     this.#now = options.now ?? Date.now;
   }
 
@@ -93,19 +99,21 @@ export class StepReport {
     const names = { node: this.#node, step: draft.id };
     switch (type) {
       case "start":
-        Object.assign(record, { have: {}, now: {}, errors: "", startedAt: this.#now() });
+        Object.assign(record, { have: {}, now: {}, stdout: "", rc: 0, errors: "", startedAt: this.#now() });
+        for (const name of ["problem", "cause", "why", "shown"] as const) delete record[name];
+        this.#forgetOutput(first);
         if (text !== "") record.why = this.#reasonOf(text);
-        this.#emit({ type: "step.started", ...names, stage, title: draft.title, module: draft.module });
+        this.#tell(draft.id, { type: "step.started", ...names, stage, title: draft.title, module: draft.module });
         break;
       case "have":
       case "now":
         setFact(record[type], text);
         break;
       case "note":
-        this.#emit({ type: "step.note", ...names, text: cleanText(unescapeLine(text)) });
+        this.#tell(draft.id, { type: "step.note", ...names, text: cleanText(unescapeLine(text)) });
         break;
       case "retry":
-        this.#emit({ type: "step.note", ...names, text: `not yet; ${text} more attempts` });
+        this.#tell(draft.id, { type: "step.note", ...names, text: `not yet; ${text} more attempts` });
         break;
       case "refused": {
         const [message = "", ...detail] = cleanText(unescapeLine(words.slice(1).join(" "))).split("\n");
@@ -124,7 +132,7 @@ export class StepReport {
         record.stdout = unescapeLine(text).replace(/\n$/, "").replace(/\n$/, "");
         break;
       case "milestone":
-        this.#emit({ type: "node.milestone", node: this.#node, milestone: cleanText(text) });
+        this.#tell(draft.id, { type: "node.milestone", node: this.#node, milestone: cleanText(text) });
         break;
       case "end":
         this.finish(first, outcomes[words[0] ?? ""] ?? "failed", {
@@ -145,7 +153,7 @@ export class StepReport {
     const { draft, stage, plan } = record;
     const problem = outcome === "failed" ? this.#problemOf(record, rc) : undefined;
     if (problem) record.cause = problem;
-    if (this.#recorded.has(draft.id)) return;
+    if (this.#wasRecorded(draft.id, outcome)) return;
     const why =
       reason ||
       (outcome === "unknown"
@@ -200,8 +208,30 @@ export class StepReport {
     return { changed: record.outcome === "changed", rc: record.rc, stdout: record.stdout, facts };
   }
 
+  /** Another attempt's output begins from its first byte again. */
+  #forgetOutput(key: string): void {
+    for (const known of [this.#received, this.#lost, this.#decoders])
+      for (const id of known.keys()) if (id.startsWith(`${key}.`)) known.delete(id);
+  }
+
+  /** Emits what a step says, unless it is history that the record holds. */
+  #tell(step: string, event: RunEventBody): void {
+    if (!this.#recorded.has(step)) this.#emit(event);
+  }
+
+  /**
+   * Whether this end of a step is the next one that the record holds. The journal tells them in the same order; when it
+   * tells another one, it is a new journal (a node set up anew), and everything in it is news.
+   */
+  #wasRecorded(step: string, outcome: Outcome): boolean {
+    const [next, ...later] = this.#recorded.get(step) ?? [];
+    if (next === outcome && later.length > 0) this.#recorded.set(step, later);
+    else this.#recorded.delete(step);
+    return next === outcome;
+  }
+
   #takeFact(text: string): void {
-    if (Object.keys(this.facts).length < 1000) setFact(this.facts, text);
+    setFact(this.facts, text);
   }
 
   #takeOutput(id: string, [offset = "0", , lost = "0"]: readonly string[], bytes: Uint8Array): void {
@@ -220,7 +250,7 @@ export class StepReport {
     const text = cleanText(decoder.decode(fresh, { stream: true }));
     if (stream === "e") record.errors = (record.errors + text).slice(-4096);
     if (hidden(record.plan)) return;
-    this.#emit({
+    this.#tell(record.draft.id, {
       type: "step.output",
       node: this.#node,
       step: record.draft.id,
@@ -282,7 +312,8 @@ export class StepReport {
 
 function setFact(facts: Record<string, string>, text: string): void {
   const at = text.indexOf("=");
-  if (at > 0)
+  // More names than any module or our list of facts has are a node that means ill (requirement S-4).
+  if (at > 0 && (Object.hasOwn(facts, text.slice(0, at)) || Object.keys(facts).length < 1000))
     Object.defineProperty(facts, text.slice(0, at), {
       value: unescapeLine(text.slice(at + 1)),
       enumerable: true,

@@ -7,6 +7,7 @@ import type { RunEventBody } from "#engine/events/event.ts";
 import type { Step } from "#engine/module/define.ts";
 import { sh } from "#engine/module/sh.ts";
 import type { Endpoint } from "#engine/transport/host.ts";
+import { createTransport } from "#engine/transport/connect.ts";
 import { startDelayLine, type DelayLine } from "#support/delay-line.ts";
 import { draftOf, sessionOn } from "#support/sessions.ts";
 import type { SshServer } from "#support/ssh-server.ts";
@@ -77,7 +78,7 @@ describe("a node's session over SSH, under faults", function () {
       endpoint: endpoint(sshd.port),
       ...shared,
       resumed: true,
-      recorded: new Set(["test/first"]),
+      recorded: new Map([["test/first", ["changed"]]]),
     });
     const result = await resumed.session.perform([{ stage: "s", drafts }]);
     await resumed.session.finish("done");
@@ -85,6 +86,41 @@ describe("a node's session over SSH, under faults", function () {
     expect(result.outcome).to.equal("done");
     expect(resumed.outcomes()).to.deep.equal(["slow changed", "next changed"]);
     expect([lines("first"), lines(), lines("next")]).to.deep.equal([1, 1, 1]);
+  });
+
+  it("F-17 aborts the running step also when that is asked for while the connection is down", async () => {
+    const run = sessionOn(state, { endpoint: endpoint(), retryDelays: [0, 200, 200, 200, 200, 200, 200, 200] });
+    const work = run.session.perform([{ stage: "s", drafts: [draftOf("slow", slow(30))] }]);
+    await run.seen(startedStep("slow"));
+    line.cut();
+    await run.seen(({ type }) => type === "node.disconnected");
+    run.session.abort();
+    line.heal();
+    const result = await work;
+    await run.session.finish("interrupted");
+    expect(result.outcome).to.equal("interrupted");
+    expect([lines(), run.outcomes()]).to.deep.equal([0, ["slow interrupted"]]);
+  });
+
+  it("gives up on a node that takes connections but runs no shell any more", async () => {
+    const { connect } = createTransport({ home: state });
+    let connections = 0;
+    const run = sessionOn(state, {
+      endpoint: endpoint(),
+      retryDelays: [0, 0, 0],
+      connect: async (to, options) => {
+        const host = await connect(to, options);
+        return ++connections === 1 ? host : { ...host, name: host.name, exec: () => host.exec("exit 1") };
+      },
+    });
+    const work = run.session.perform([{ stage: "s", drafts: [draftOf("slow", slow(2))] }]);
+    await run.seen(startedStep("slow"));
+    line.cut();
+    line.heal();
+    const { outcome, problem } = await work;
+    await run.session.finish(outcome, problem);
+    expect([outcome, problem?.code]).to.deep.equal(["unreachable", "HOST_LOST"]);
+    expect(connections).to.be.lessThan(6);
   });
 
   it("F-4 gives a new runner what is left when the old one is gone, and looks at the interrupted step again", async () => {

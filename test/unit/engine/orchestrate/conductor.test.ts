@@ -498,7 +498,7 @@ describe("conducting a run", () => {
     expect(facts.said("node.facts")).to.deep.equal([{ type: "node.facts", node: "n1", facts: { os: "debian" } }]);
   });
 
-  it("F-3: a resumed run tells each session which steps are finished", async () => {
+  it("F-3: a resumed run tells each session which ends of steps are recorded", async () => {
     const at = { seq: 1, at: 0, node: "n1", stage: "a", title: "", module: "" } as const;
     const { nodes, said } = await conduct(["n1"], [applyStage("a", ["n1"], ["s/a"])], {
       lessons: both,
@@ -509,7 +509,10 @@ describe("conducting a run", () => {
         ],
       },
     });
-    expect([...(nodes.options.get("n1")?.recorded ?? [])]).to.deep.equal(["s/a"]);
+    expect([...(nodes.options.get("n1")?.recorded ?? [])]).to.deep.equal([
+      ["s/a", ["changed"]],
+      ["s/b", ["failed"]],
+    ]);
     expect(said("run.started")[0]).to.include({ resumed: true });
   });
 });
