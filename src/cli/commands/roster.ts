@@ -152,13 +152,32 @@ async function add(name: string, given: string | undefined, flags: AddFlags): Pr
       hint: `kcore roster add ${name} ADDRESS`,
     });
   const root = findProject(flags.project);
-  const file =
-    flags.file === undefined ? onlyFile(root) : flags.file.startsWith("roster/") ? flags.file : `roster/${flags.file}`;
-  await editRosterFile(root, file, (text) => addNode(text, name, fieldsOf(address, flags)));
+  const file = flags.file === undefined ? onlyFile(root) : namedFile(flags.file);
+  const options = { trust: trustOfProcess(process.env), home: homedir() };
+  // What is wrong already is told at its place, and not mixed with what the new node would bring.
+  if (rosterFileNames(root).length > 0) loadRoster(root, options);
+  await editRosterFile(root, file, (before) => {
+    const text = addNode(before, name, fieldsOf(address, flags));
+    try {
+      loadRoster(root, { ...options, instead: { file, text } });
+    } catch (error) {
+      if (error instanceof KcoreError) throw notAdded(error, file);
+      throw error;
+    }
+    return text;
+  });
   process.stdout.write(`added ${name} to ${file}\n`);
-  // The file is written as asked; what is wrong in it is told at once, not by the next command.
-  loadRoster(root, { trust: trustOfProcess(process.env), home: homedir() });
   process.stdout.write(`next: kcore roster trust ${name}\n`);
+}
+
+/** The problems of a text that was not written: their places in it are nowhere to be seen. */
+function notAdded(error: KcoreError, file: string): KcoreError {
+  const problems = error.problems.map(({ at, ...problem }) => ({
+    ...problem,
+    ...(at && at.file !== file && { at }),
+    hint: problem.hint ?? "nothing was added",
+  }));
+  return new KcoreError(problems, { exitCode: error.exitCode, cause: error });
 }
 
 function fieldsOf(address: string, flags: AddFlags): Record<string, Plain> {
@@ -183,6 +202,16 @@ function fieldsOf(address: string, flags: AddFlags): Record<string, Plain> {
     ...(jump ? { jump } : {}),
     ...(identityFile === undefined ? {} : { identityFile }),
   };
+}
+
+function namedFile(given: string): string {
+  const name = given.replace(/^roster\//, "");
+  if (/^[^./][^/]*\.ya?ml$/.test(name)) return `roster/${name}`;
+  throw new KcoreError({
+    code: "USAGE",
+    message: `${given} cannot be a roster file`,
+    hint: "a name that ends in .yaml; it lies in roster/",
+  });
 }
 
 function onlyFile(project: string): string {

@@ -4,14 +4,8 @@ import { type SourceEntry, SourceMap, type SourceNode } from "#engine/source/nod
 import { plainOf } from "#engine/source/node.ts";
 import { parseSource } from "#engine/source/parse.ts";
 import { MAX_ROSTER_BYTES } from "#engine/source/scan.ts";
-import { isNothing } from "./files.ts";
+import { isNothing, type RosterText } from "./files.ts";
 import { asFlow, asKey, type Plain } from "./print.ts";
-
-/** A roster file's text and the name that problems show. */
-export interface RosterText {
-  readonly file: string;
-  readonly text: string;
-}
 
 /** A change of the text: what stands from `start` to `end` gives way to `text`. */
 interface Splice {
@@ -47,7 +41,7 @@ function nodeSplice(text: string, root: SourceMap, name: string, fields: Readonl
   if (nodes.kind !== "map") throw cannotEdit(nodes, "nodes: is not a map");
   if (nodes.flow) {
     if (!isWithin(entry, nodes)) throw cannotEdit(entry, "nodes: is an alias");
-    return intoFlow(nodes, name, fields);
+    return intoEmptyFlow(text, root, nodes, nodeLines("  ", name, fields)) ?? intoFlow(nodes, name, fields);
   }
   const last = [...nodes.entries.values()].at(-1);
   if (last === undefined || !isWithin(entry, nodes)) throw cannotEdit(entry, "nodes: is an alias");
@@ -104,6 +98,16 @@ function intoFlow(map: SourceMap, key: string, value: Plain): Splice {
   const text = `${asKey(key)}: ${asFlow(value)}`;
   if (last !== undefined) return { start: endOf(last), end: endOf(last), text: `, ${text}` };
   return { start: map.start + 1, end: map.start + 1, text: ` ${text} ` };
+}
+
+/** `nodes: {}` becomes lines: all nodes on one line would soon be unreadable, and so would their diffs. */
+function intoEmptyFlow(text: string, root: SourceMap, map: SourceMap, lines: readonly string[]): Splice | undefined {
+  const after = /^[ \t]*(?:\r?\n|$)/.exec(text.slice(map.end));
+  if (root.flow || map.entries.size > 0 || after === null || text.slice(map.start, map.end).includes("\n"))
+    return undefined;
+  const start = map.start - (text[map.start - 1] === " " ? 1 : 0);
+  const lineBreak = lineBreakOf(text);
+  return { start, end: map.end, text: lines.map((line) => lineBreak + line).join("") };
 }
 
 function nodeLines(indent: string, name: string, fields: Readonly<Record<string, Plain>>): string[] {

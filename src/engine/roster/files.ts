@@ -4,6 +4,7 @@ import { KcoreError } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
 import type { SourceEntry, SourceMap, SourceNode } from "#engine/source/node.ts";
 import type { Problems } from "#engine/source/problems.ts";
+import { parseSource } from "#engine/source/parse.ts";
 import { readSource } from "#engine/source/read.ts";
 import { MAX_ROSTER_BYTES } from "#engine/source/scan.ts";
 import { FILE_KEYS } from "./schema.ts";
@@ -18,6 +19,12 @@ export interface RosterFile {
   readonly jumps: ReadonlyMap<string, SourceEntry>;
 }
 
+/** A roster file's text and the name that problems show. */
+export interface RosterText {
+  readonly file: string;
+  readonly text: string;
+}
+
 const DEFAULTS = "defaults.yaml";
 
 /** The files of `roster/`, defaults.yaml first, then by name. Problems are added, and what is wrong left out. */
@@ -25,8 +32,11 @@ export function readRosterFiles(
   project: string,
   problems: Problems,
   check?: (name: string, stats: Stats) => void,
+  instead?: RosterText,
 ): RosterFile[] {
   const names = rosterFileNames(project);
+  const newName = instead?.file.replace(/^roster\//, "");
+  if (newName !== undefined && !names.includes(newName)) names.push(newName);
   if (names.length === 0)
     throw new KcoreError({
       code: "ROSTER_NOT_FOUND",
@@ -36,7 +46,11 @@ export function readRosterFiles(
   return names.flatMap((file) => {
     const name = `roster/${file}`;
     const options = { name, maxBytes: MAX_ROSTER_BYTES, ...(check && { check }) };
-    const source = problems.attempt(() => readSource(join(project, name), options));
+    const source = problems.attempt(() =>
+      instead?.file === name
+        ? parseSource(name, instead.text, { maxBytes: MAX_ROSTER_BYTES })
+        : readSource(join(project, name), options),
+    );
     return source === undefined ? [] : [partsOf(name, source, problems)];
   });
 }

@@ -9,7 +9,7 @@ import { Problems } from "#engine/source/problems.ts";
 import { problemsOf } from "#engine/source/validate.ts";
 import { checkDuplicates, checkJumps } from "./check.ts";
 import { EntryName } from "./fields.ts";
-import { isNothing, readRosterFiles, type RosterFile } from "./files.ts";
+import { isNothing, readRosterFiles, type RosterFile, type RosterText } from "./files.ts";
 import { mergeNodes } from "./merge.ts";
 import type { JumpEntry, NodeEntry, Roster } from "./model.ts";
 import { checkOf, type Trust } from "./project.ts";
@@ -20,6 +20,8 @@ export interface LoadOptions {
   readonly trust?: Trust;
   /** What `~/` in `identityFile` means; the user's home unless given. */
   readonly home?: string;
+  /** A file's text to be taken instead of what is on the disk: what would be, if it were written. */
+  readonly instead?: RosterText;
 }
 
 /**
@@ -27,9 +29,9 @@ export interface LoadOptions {
  * over its file's `defaults`, these over `roster/defaults.yaml`; maps merge, lists replace.
  * @throws KcoreError with every problem of every file at its place.
  */
-export function loadRoster(project: string, { trust, home }: LoadOptions = {}): Roster {
+export function loadRoster(project: string, { trust, home, instead }: LoadOptions = {}): Roster {
   const problems = new Problems();
-  const files = readRosterFiles(project, problems, trust && checkOf(trust));
+  const files = readRosterFiles(project, problems, trust && checkOf(trust), instead);
   const loader = new Loader(project, files, problems, home);
   const roster = loader.roster();
   checkJumps(roster, loader.jumpPositions, problems);

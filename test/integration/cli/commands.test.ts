@@ -53,6 +53,21 @@ describe("kcore's commands", function () {
     expect(statSync(file).mode & 0o777).to.equal(0o600);
   });
 
+  it("adds nothing that would make the roster wrong", async () => {
+    const file = join(project.project, "roster/nodes.yaml");
+    const before = readFileSync(file, "utf8");
+    const refused = await project.kcore("roster", "add", "bad name", "192.0.2.999", "--group", "nope");
+    expect(refused.code).to.equal(2);
+    expect(refused.stderr).to.contain("[ROSTER_INVALID]").and.contain("nothing was added");
+    expect(readFileSync(file, "utf8")).to.equal(before);
+  });
+
+  it("begins a new file when told to", async () => {
+    expect((await project.kcore("roster", "add", "n8", "192.0.2.18", "--file", "more.yaml")).code).to.equal(0);
+    expect(readFileSync(join(project.project, "roster/more.yaml"), "utf8")).to.match(/^nodes:\n {2}n8:\n/);
+    expect((await project.kcore("roster", "add", "n9", "192.0.2.19", "--file", "more.txt")).code).to.equal(2);
+  });
+
   it("refuses a project that others can write (S-20)", async () => {
     chmodSync(join(project.project, "roster"), 0o777);
     const refused = await project.kcore("roster", "list");

@@ -65,7 +65,8 @@ describe("addNode", () => {
       "nodes:   # none yet\ndefaults: {}\n",
       "nodes:   # none yet\n  n1:\n    address: h\ndefaults: {}\n",
     ],
-    "nodes: {}": ["nodes: {}\n", "nodes: { n1: { address: h } }\n"],
+    "nodes: {}": ["nodes: {}\ngroups: {}\n", "nodes:\n  n1:\n    address: h\ngroups: {}\n"],
+    "nodes: {} and a comment": ["nodes: {} # none\n", "nodes: { n1: { address: h } } # none\n"],
     "nodes in braces": ["nodes: { a: { address: g } }\n", "nodes: { a: { address: g }, n1: { address: h } }\n"],
     "four spaces": [
       "nodes:\n    a:\n        address: g\n",
