@@ -1,0 +1,85 @@
+import { openLab, type Lab, type LabNode } from "#lab/lab.ts";
+import { openBastion, rosterOf, type Bastion, type Ended } from "./deploy.ts";
+import { openTerminal } from "./terminal.ts";
+
+/** What the nodes were deployed with, for the tests that look at it. */
+interface FirstDeployment {
+  /** What `kcore runs attach` printed in another terminal. */
+  readonly attached: Ended;
+  /** How many nodes had ended when the terminal was closed. */
+  readonly endedBefore: number;
+}
+
+/** A controller n1 and workers n2 and n3, deployed; a bare n4; b1, a BusyBox machine. */
+export interface DeployedLab {
+  readonly lab: Lab;
+  readonly bastion: Bastion;
+  readonly n1: LabNode;
+  readonly n2: LabNode;
+  readonly n3: LabNode;
+  readonly n4: LabNode;
+  readonly b1: LabNode;
+  readonly first: FirstDeployment;
+}
+
+const name = "deploy";
+let users = 0;
+let deployed: Promise<DeployedLab> | undefined;
+
+/**
+ * The lab that the files about deploy_node share: each calls this once while it is loaded and then awaits `get` in
+ * `before` and `leave` in `after`; the first brings it up, the last takes it down. Tests leave n1 to n3 in order.
+ */
+export function useDeployedLab(): { readonly get: () => Promise<DeployedLab>; readonly leave: () => Promise<void> } {
+  users += 1;
+  return {
+    get: () => (deployed ??= deploy()),
+    leave: async () => {
+      users -= 1;
+      if (users > 0) return;
+      const { lab, bastion } = (await deployed?.catch(() => undefined)) ?? {};
+      await bastion?.remove();
+      await (lab ?? (await openLab({ name }))).down();
+    },
+  };
+}
+
+async function deploy(): Promise<DeployedLab> {
+  const lab = await openLab({ name });
+  await lab.down();
+  const [n1, n2, n3, n4, b1] = (await lab.up([
+    { name: "n1", kind: "debian", disks: ["96M", "64M"] },
+    { name: "n2", kind: "debian", disks: ["64M"] },
+    { name: "n3", kind: "debian", disks: ["64M"] },
+    { name: "n4", kind: "debian", disks: ["64M", "64M"] },
+    { name: "b1", kind: "busybox", disks: [] },
+  ])) as [LabNode, LabNode, LabNode, LabNode, LabNode];
+  const bastion = await openBastion({ "roster/lab.yaml": await rosterOf(lab, { n2: "user: ops" }) }, { cluster: true });
+  try {
+    return { lab, bastion, n1, n2, n3, n4, b1, first: await deployInTerminal(bastion) };
+  } catch (error) {
+    await bastion.remove();
+    throw error;
+  }
+}
+
+/** Deploys in a terminal that is closed when the first node is under way, and watches the rest from another one. */
+async function deployInTerminal(bastion: Bastion): Promise<FirstDeployment> {
+  const terminal = await openTerminal(bastion, "orchestrate deploy_node n1,n2,n3 --passphrase-file passphrase --yes");
+  try {
+    await bastion.until(
+      (events) => events.some((event) => event.type === "step.started" && event.title === "nix"),
+      "the Nix step of the first node",
+    );
+    const attached = bastion.kcore(["runs", "attach", "last"], { timeout: 300_000 });
+    await bastion.until(
+      (events) => events.some((event) => event.type === "step.finished" && event.title === "nix"),
+      "the end of the Nix step of the first node",
+    );
+    await terminal.close();
+    const endedBefore = (await bastion.events()).filter((event) => event.type === "node.finished").length;
+    return { attached: await attached, endedBefore };
+  } finally {
+    await terminal.close();
+  }
+}
