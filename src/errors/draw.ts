@@ -41,11 +41,18 @@ export function drawProblems(problems: readonly Problem[], options: DrawOptions 
   return problems.length > 1 ? `${drawn}\n\n${problems.length} problems` : drawn;
 }
 
+const longestLine = 160;
+
 function drawSource({ line, column, length = 1 }: SourcePosition, text: string): string[] {
   const gutter = String(line).padStart(5);
-  const shown = visible(text.replaceAll("\t", " "));
-  const caret = "^".repeat(Math.max(1, Math.min(length, shown.length - column + 1)));
-  return [`${gutter} | ${shown}`, `${" ".repeat(5)} | ${" ".repeat(Math.max(0, column - 1))}${caret}`];
+  const whole = visible(text.replaceAll("\t", " "));
+  // Of a very long line what stands around the place: an error fits on one screen.
+  const start = column > longestLine - 20 ? column - 20 : 0;
+  const shown = whole.slice(start, start + longestLine);
+  const at = Math.max(0, column - 1 - start);
+  const caret = "^".repeat(Math.max(1, Math.min(length, shown.length - at)));
+  const cut = [start > 0 ? "…" : "", start + longestLine < whole.length ? "…" : ""];
+  return [`${gutter} | ${cut.join(shown)}`, `${" ".repeat(5)} | ${" ".repeat(at + (start > 0 ? 1 : 0))}${caret}`];
 }
 
 /** The text with every control character written out, so that nothing a node or a file says can drive the terminal. */

@@ -50,9 +50,10 @@ for k_x in $(stat -c '%u:%a' -- / "$@"); do
   [ $((0${k_x#*:} & 022)) = 0 ] || [ $((0${k_x#*:} & 01000)) != 0 ] ||
     k_fatal "STATE_UNSAFE a folder above $K_STATE is writable for others, mode ${k_x#*:}"
 done
+# What is owed gets its folder when there is something: a dry run leaves only its journal.
 for k_x in "$K_STATE/lock" "$K_STATE/owed" "$K_STATE/runs"; do
-  [ -e "$k_x" ] || mkdir "$k_x" 2>/dev/null
-  k_y=$k_x && k_sane "$k_y" 077
+  [ -e "$k_x" ] || [ "$k_x" = "$K_STATE/owed" ] || mkdir "$k_x" 2>/dev/null
+  k_y=$k_x && { [ ! -e "$k_y" ] && [ ! -L "$k_y" ] && [ "$k_y" = "$K_STATE/owed" ]; } || k_sane "$k_y" 077
 done
 K_RUN=$K_STATE/runs/$K_RUNID
 [ -e "$K_RUN" ] || mkdir "$K_RUN" || k_fatal "STATE_UNUSABLE cannot make $K_RUN"
