@@ -72,9 +72,12 @@ export async function createRun({
     .replace("T", "-");
   const id = `${stamp}-${randomBytes(2).toString("hex")}`;
   const folder = runFolder(project, id);
-  await mkdir(folder.path, { mode: 0o700 });
   const whole: RunHeader = { version: 1, id, nonce: randomBytes(16).toString("hex"), ...header };
-  await writeHeader(folder, whole);
+  // Made aside and renamed: whoever lists runs never meets one without its header.
+  const aside = join(runs, `.${id}`);
+  await mkdir(aside, { mode: 0o700 });
+  await writeHeader({ header: join(aside, "run.json") }, whole);
+  await rename(aside, folder.path);
   return { folder, header: whole };
 }
 
@@ -101,7 +104,7 @@ export async function readHeader(folder: RunFolder): Promise<RunHeader> {
 }
 
 /** Replaces the header as a whole: whoever reads it sees the old one or the new one. */
-export async function writeHeader(folder: RunFolder, header: RunHeader): Promise<void> {
+export async function writeHeader(folder: Pick<RunFolder, "header">, header: RunHeader): Promise<void> {
   const aside = `${folder.header}.${process.pid}`;
   const file = await open(aside, "w", 0o600);
   try {

@@ -138,7 +138,11 @@ steps:
   it("S-7 keeps no secret in records, logs and the node's state folder", () => {
     const found = words.flatMap((word) => {
       try {
-        return execFileSync("grep", ["-rlaF", word, join(project, ".kcore"), state], { encoding: "utf8" })
+        // The word goes by stdin: the watcher would find it in grep's own arguments.
+        return execFileSync("grep", ["-rlaFf", "-", join(project, ".kcore"), state], {
+          encoding: "utf8",
+          input: `${word}\n`,
+        })
           .trim()
           .split("\n");
       } catch {
