@@ -17,7 +17,8 @@ export function drawProblem(problem: Problem, { color = false, sourceLine }: Dra
   const { code, message, at, hint, detail } = problem;
   const place = at ? `${paint("1", visible(`${at.file}:${at.line}:${at.column}`))}  ` : "";
   const lines = [`${place}${paint("31", visible(message))}  ${paint("2", `[${code}]`)}`];
-  const source = at && sourceLine?.(at);
+  // A line that may hold a secret is not shown.
+  const source = at && problem.conceal !== true ? sourceLine?.(at) : undefined;
   if (at && source !== undefined) lines.push(...drawSource(at, source).map((line) => paint("2", line)));
   if (detail)
     lines.push(
