@@ -6,7 +6,7 @@ export interface Frame {
 }
 
 /** Frames that the follower itself says; all others are lines of the journal and count for the offset. */
-const saidByFollower = new Set(["hello", "runner", "gone", "fatal", "out", "sudo"]);
+const saidByFollower = new Set(["hello", "runner", "told", "gone", "fatal", "out", "sudo"]);
 
 /** No journal line is longer: 64 KiB of shown text, escaped, and a little. */
 const longestLine = 1 << 20;

@@ -193,8 +193,10 @@ k_send() {
 }
 
 k_stream() {
-  k_open= k_part= k_seen=" $k_seen " k_at=$k_offset
+  k_open= k_part= k_told= k_seen=" $k_seen " k_at=$k_offset
   exec 4<"$K_RUN/journal"
+  # The start of the running step may have been told by a follower before this one.
+  [ "$k_offset" = 0 ] || { read -r k_x k_x k_x k_open <"$K_RUN/current"; } 2>/dev/null
   [ "$k_offset" = 0 ] || dd bs="$k_offset" count=1 iflag=fullblock <&4 >/dev/null 2>&1
   while :; do
     while IFS= read -r k_line <&4; do
@@ -202,7 +204,7 @@ k_stream() {
       k_at=$((k_at + ${#k_line} + 1))
       case $k_line in
         *" start "*) k_open=${k_line#* start } k_open=${k_open%% *} ;;
-        *" end "*) k_send "$k_open" ;;
+        *" end "*) k_x=${k_line#* end } && k_send "${k_x%% *}" ;;
         *" bye "*) [ -z "$k_open" ] || k_send "$k_open" ;;
       esac
       case $k_line in
@@ -221,6 +223,8 @@ k_stream() {
     done
     k_part=$k_part$k_line
     [ -z "$k_open" ] || k_send "$k_open"
+    # The bastion has now heard all that happened before this follower came.
+    [ -n "$k_told" ] || { k_told=1 && printf '%s told\n' "$k_nonce"; }
     read -r k_x <&6
   done
 }

@@ -65,12 +65,17 @@ class Session implements NodeSession {
   #early: Turn | undefined;
   /** Characters of frames in #history. */
   #kept = 0;
+  /** Bytes of the journal that earlier runners wrote. */
   #historyEnd = 0;
-  #hello = false;
-  #historyDone: (() => void) | undefined;
+  /** Resolves when the follower has told the journal as it was when it came. */
+  #told = Promise.withResolvers<void>();
   #bye: (() => void) | undefined;
   #dead: Extract<Turn, { kind: "problem" }> | undefined;
   #reconnecting: Promise<unknown> | undefined;
+  /** Connected again, and still hearing what happened meanwhile. */
+  #catchingUp = false;
+  /** A runner that an earlier process of this run left is being ended. */
+  #retiring = false;
   /** The running segment ends with a reboot: the connection will be lost, for longer than usual. */
   #rebooting = false;
   #toldLocked = false;
@@ -148,6 +153,7 @@ class Session implements NodeSession {
     const ran = (drafts: readonly StepDraft[]): boolean =>
       drafts.every(({ id }) => this.#report.records.get(stepKey(id))?.outcome !== undefined) &&
       !drafts.some(({ id }) => this.#report.records.get(stepKey(id))?.outcome === "failed");
+    if (!trouble && !failed && !this.#stopped) trouble = this.#missingEnd(work);
     const problem = trouble?.kind === "problem" ? trouble.problem : failed;
     const outcome: NodeOutcome =
       trouble?.kind === "problem" ? trouble.outcome : failed ? "failed" : this.#stopped ? "interrupted" : "done";
@@ -159,6 +165,20 @@ class Session implements NodeSession {
     };
   }
 
+  /** What was to be done and was not told to be done is not done, whatever the reason. */
+  #missingEnd(work: readonly StageWork[]): Turn | undefined {
+    const drafts = work.flatMap((one) => one.drafts);
+    const missing = drafts.find(({ id }) => this.#report.records.get(stepKey(id))?.outcome === undefined);
+    if (!missing) return undefined;
+    const problem: Problem = {
+      code: "RUN_ABANDONED",
+      message: `“${missing.title}” was sent to ${this.#run.node}, but did not run`,
+      at: missing.at,
+      hint: `go on with: kcore runs resume ${this.#options.runId}`,
+    };
+    return { kind: "problem", outcome: "failed", problem };
+  }
+
   async finish(outcome: NodeOutcome, problem?: Problem): Promise<void> {
     if (this.#finished) return;
     await this.#reconnecting;
@@ -166,16 +186,8 @@ class Session implements NodeSession {
     // A connection that broke just now must not leave the node locked until the lease ends.
     for (let attempt = 1; attempt <= 3 && this.#runnerAlive && !this.#dead; attempt++) {
       if (!this.#link && (await this.#connect(attempt, ""))) break;
-      const link = this.#link as Link | undefined;
-      if (!link) continue;
       if (attempt > 1) await this.#readHistory();
-      const bye = new Promise<void>((resolve) => (this.#bye = resolve));
-      void link.send(`fin ${outcome}\n`);
-      const patience = Promise.withResolvers<void>();
-      const timer = setTimeout(patience.resolve, 15_000);
-      await Promise.race([bye, link.closed, patience.promise]);
-      // A timer left behind would keep the run's process from ending.
-      clearTimeout(timer);
+      await this.#sayGoodbye(outcome);
     }
     clearInterval(this.#beat);
     this.#link?.end();
@@ -343,8 +355,8 @@ class Session implements NodeSession {
   async #send(steps: readonly SegmentStep[], facts: boolean): Promise<Turn> {
     await this.#reconnecting;
     if (this.#dead) return this.#dead;
-    // That the last runner is gone is known: a new one goes along.
-    if (this.#early?.kind === "runner-lost") this.#early = undefined;
+    // Whatever ended before this is sent, it is not this.
+    this.#early = undefined;
     this.#segment += 1;
     const text = segmentText({ steps, facts, now: Math.round(Date.now() / 1000) });
     this.#command = segmentCommand(this.#segment, text);
@@ -404,10 +416,44 @@ class Session implements NodeSession {
     const trouble = await this.#firstConnect("");
     if (trouble) return trouble;
     await this.#readHistory();
-    if (!this.#runnerAlive || this.#openSegment === 0) return undefined;
-    const turn = await this.#nextTurn();
-    if (turn.kind === "runner-lost") this.#runnerAlive = false;
-    return turn.kind === "problem" ? turn : undefined;
+    if (this.#runnerAlive && this.#openSegment !== 0) {
+      // The ends of segments before it were told as well.
+      this.#early = undefined;
+      // What it may wait for (blobs) is not known here yet; what it leaves is sent anew.
+      void (this.#link as Link | undefined)?.send("stop\n");
+      const turn = await this.#nextTurn();
+      if (turn.kind === "problem") return turn;
+      if (turn.kind === "runner-lost") this.#runnerAlive = false;
+    }
+    await (this.#reconnecting as Promise<unknown> | undefined);
+    if (this.#runnerAlive) await this.#retire();
+    return this.#dead;
+  }
+
+  /** Ends the runner of an earlier process: it may have been stopped, or remember a failure, and would do nothing more. */
+  async #retire(): Promise<void> {
+    this.#retiring = true;
+    await this.#sayGoodbye("interrupted");
+    this.#retiring = this.#runnerAlive = false;
+    const link = this.#link;
+    this.#link = undefined;
+    clearInterval(this.#beat);
+    if (link) this.#offset = link.offset();
+    link?.end();
+    await this.#host?.close();
+  }
+
+  /** Asks the runner to end, and waits for its last word, for the link's end, or fifteen seconds. */
+  async #sayGoodbye(outcome: NodeOutcome): Promise<void> {
+    const link = this.#link;
+    if (!link) return;
+    const bye = new Promise<void>((resolve) => (this.#bye = resolve));
+    void link.send(`fin ${outcome}\n`);
+    const patience = Promise.withResolvers<void>();
+    const timer = setTimeout(patience.resolve, 15_000);
+    await Promise.race([bye, link.closed, patience.promise]);
+    // A timer left behind would keep the run's process from ending.
+    clearTimeout(timer);
   }
 
   #failed(problem: Problem): Turn {
@@ -430,7 +476,7 @@ class Session implements NodeSession {
     const { endpoint, connect, connectTimeout, emit, sudoPassword, connectSlot } = this.#options;
     const node = this.#run.node;
     emit({ type: "node.connecting", node, attempt });
-    this.#hello = false;
+    this.#told = Promise.withResolvers<void>();
     this.#launched = flight !== "";
     const release = await connectSlot();
     try {
@@ -535,6 +581,7 @@ class Session implements NodeSession {
       await delay(wait);
       if (this.#finished) return;
       if (this.#rebooting && (this.#stopped || Date.now() > until)) return this.#endTurn(this.#notBack());
+      this.#catchingUp = true;
       const trouble = await this.#connect(index + 2, "");
       if (!trouble) return this.#afterReconnect();
       problem = trouble;
@@ -549,6 +596,7 @@ class Session implements NodeSession {
   /** After a drop: the same runner goes on by itself; a new one has to be given what is left. */
   async #afterReconnect(): Promise<void> {
     await this.#readHistory();
+    this.#catchingUp = false;
     // Broken again: the next connection does what this one should have.
     if (!this.#link) return;
     if (!this.#runnerAlive) return this.#endTurn({ kind: "runner-lost" });
@@ -557,24 +605,11 @@ class Session implements NodeSession {
     if (this.#asked.length > 0) void this.#sendBlobs(this.#asked);
   }
 
-  /** Resolves when the part of the journal that an earlier runner wrote was read. */
+  /** Resolves when all was heard that stood in the node's journal when the connection was made. */
   async #readHistory(): Promise<void> {
     const link = this.#link;
     if (!link) return;
-    await Promise.race([
-      new Promise<void>((resolve) => {
-        this.#historyDone = resolve;
-        this.#checkHistory();
-      }),
-      link.closed,
-    ]);
-  }
-
-  #checkHistory(): void {
-    if (this.#historyEnd >= 0 && (this.#link?.offset() ?? 0) >= this.#historyEnd && this.#hello) {
-      this.#historyDone?.();
-      this.#historyDone = undefined;
-    }
+    await Promise.race([this.#told.promise, link.closed]);
   }
 
   async #awaitReboot(): Promise<Turn> {
@@ -617,8 +652,10 @@ class Session implements NodeSession {
       case "runner":
         // On a first connection the runner was sent along already, before this answer came.
         this.#runnerAlive = first === "alive" || this.#launched;
-        this.#historyEnd = first === "alive" ? 0 : Number(second) || 0;
-        this.#hello = true;
+        this.#historyEnd = Number(second) || 0;
+        break;
+      case "told":
+        this.#told.resolve();
         break;
       case "segment":
         this.#openSegment = Number(first);
@@ -631,7 +668,8 @@ class Session implements NodeSession {
       case "need":
         this.#asked = frame.rest.split(" ");
         this.exchanges += 1;
-        void this.#sendBlobs(this.#asked);
+        // Once is enough, and two at a time would garble each other.
+        if (!this.#catchingUp) void this.#sendBlobs(this.#asked);
         break;
       case "lock":
         this.#takeLock(frame.rest);
@@ -662,7 +700,6 @@ class Session implements NodeSession {
           this.#report.take(frame);
         } else this.#report.take(frame);
     }
-    this.#checkHistory();
   }
 
   /** Keeps what an earlier process of this run heard of a step, until its draft is known. */
@@ -712,7 +749,7 @@ class Session implements NodeSession {
     if ((this.#link?.offset() ?? 0) <= this.#historyEnd) return;
     this.#runnerAlive = false;
     this.#bye?.();
-    if (!this.#finished)
+    if (!this.#finished && !this.#retiring)
       this.#endTurn({
         kind: "problem",
         outcome: "failed",
@@ -744,7 +781,7 @@ class Session implements NodeSession {
 }
 
 /** Frames that come between a question for blobs and the blobs' arrival. */
-const aside: ReadonlySet<string> = new Set(["need", "out", "hello", "runner", "detached"]);
+const aside: ReadonlySet<string> = new Set(["need", "out", "hello", "runner", "told", "detached"]);
 
 const nothing: Registered = { changed: false, rc: 0, stdout: "", facts: {} };
 

@@ -1,7 +1,8 @@
 import { expect } from "chai";
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, chmodSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, chmodSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { Outcome } from "#engine/events/event.ts";
 import { blobOf } from "#engine/module/blob.ts";
 import type { Step } from "#engine/module/define.ts";
 import { sh } from "#engine/module/sh.ts";
@@ -107,6 +108,52 @@ describe("a node's session, on this machine", () => {
     const result = await session.perform([{ stage: "s", drafts: [draftOf("disk", step)] }]);
     await session.finish("done");
     expect([result.outcome, readdirSync(folder)]).to.deep.equal(["done", ["state"]]);
+  });
+
+  it("F-3 does what is left when a run that was stopped or had failed is resumed", async () => {
+    const shared = { runId: "again", nonce: "0".repeat(32) };
+    const cure = join(folder, "cure");
+    const sick: Step = {
+      want: { well: "yes" },
+      probe: sh`[ -e ${cure} ] && fact well yes || fact well no`,
+      apply: sh`[ -e ${cure} ]`,
+    };
+    const drafts = [draftOf("a", fileStep("a", "x")), draftOf("sick", sick), draftOf("b", fileStep("b", "y"))];
+    const first = sessionOn(state, shared);
+    const failed = await first.session.perform([{ stage: "s", drafts }]);
+    await first.session.finish(failed.outcome, failed.problem);
+    expect([failed.outcome, existsSync(join(folder, "b"))]).to.deep.equal(["failed", false]);
+
+    writeFileSync(cure, "");
+    const recorded = new Map<string, readonly Outcome[]>([
+      ["test/a", ["changed"]],
+      ["test/sick", ["failed"]],
+    ]);
+    const second = sessionOn(state, { ...shared, resumed: true, recorded });
+    const result = await second.session.perform([{ stage: "s", drafts }]);
+    await second.session.finish(result.outcome, result.problem);
+    expect([result.outcome, readFileSync(join(folder, "b"), "utf8")]).to.deep.equal(["done", "y"]);
+    expect(second.outcomes()).to.deep.equal(["sick ok", "b changed"]);
+  });
+
+  it("F-3 ends a runner that was stopped before its bastion died, and does what is left", async () => {
+    const shared = { runId: "idle", nonce: "1".repeat(32) };
+    const slow: Step = { want: {}, probe: sh``, apply: sh`sleep 1`, always: true };
+    const drafts = [draftOf("slow", slow), draftOf("b", fileStep("b", "y"))];
+    const first = sessionOn(state, shared);
+    const work = first.session.perform([{ stage: "s", drafts }]);
+    await first.seen(({ type }) => type === "step.started");
+    first.session.stop();
+    expect((await work).outcome).to.equal("interrupted");
+    await first.session.host()?.close();
+
+    const recorded = new Map<string, readonly Outcome[]>([["test/slow", ["changed"]]]);
+    const second = sessionOn(state, { ...shared, resumed: true, recorded });
+    const result = await second.session.perform([{ stage: "s", drafts }]);
+    await second.session.finish(result.outcome, result.problem);
+    await first.session.finish("interrupted");
+    expect([result.outcome, readFileSync(join(folder, "b"), "utf8")]).to.deep.equal(["done", "y"]);
+    expect(second.outcomes()).to.deep.equal(["b changed"]);
   });
 
   it("cuts a segment where a step rests on a registered value, and nowhere else", async () => {
