@@ -46,7 +46,7 @@ export class Interrupts {
       say(`\nStopping: no new step starts. ${running()}`);
       say(
         canChoose
-          ? "Wait for that (just do nothing), type a and Enter to abort it, d and Enter to detach; Ctrl-C again aborts it too."
+          ? "Wait for it (do nothing), or type a + Enter to abort it, d + Enter to detach.\nCtrl-C again aborts it too."
           : "A second signal aborts it.",
       );
       if (canChoose) process.stdin.setEncoding("utf8").on("data", this.#onChoice).resume();

@@ -54,7 +54,8 @@ export async function promptLine({ text, secret, signal, onInterrupt }: PromptOp
     });
   } finally {
     input.setRawMode(false);
-    input.pause();
+    // Somebody else may be listening by now: the choices after a Ctrl-C.
+    if (input.listenerCount("data") === 0) input.pause();
     process.stderr.write("\n");
   }
 }

@@ -55,7 +55,7 @@ async function createTheCluster({
   process.stdout.write(
     [
       `created the cluster “${context}” in ${created.folder}; it is the current context`,
-      "its root and sub CA keys are encrypted: without the passphrase no node can be deployed",
+      "its CA keys are encrypted: keep the passphrase, no node is deployed without it",
       "next: kcore orchestrate deploy_node NODE",
       "",
     ].join("\n"),

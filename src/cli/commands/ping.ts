@@ -40,7 +40,7 @@ async function ping(flags: PingFlags): Promise<void> {
   });
   process.exitCode = exitCode;
   if (flags.output === "json") process.stdout.write(`${JSON.stringify(results, undefined, 2)}\n`);
-  else if (results.length > 0)
+  else if (results.length > 0) {
     process.stdout.write(
       formatTable(
         ["NODE", "RESULT", "TIME", "HOST KEY"],
@@ -52,4 +52,7 @@ async function ping(flags: PingFlags): Promise<void> {
         ]),
       ),
     );
+    const hints = new Set(results.flatMap(({ problem }) => problem?.hint ?? []));
+    for (const hint of hints) process.stdout.write(`  hint: ${hint}\n`);
+  }
 }
