@@ -203,9 +203,9 @@ k_stream() {
       k_line=$k_part$k_line k_part=
       k_at=$((k_at + ${#k_line} + 1))
       case $k_line in
-        *" start "*) k_open=${k_line#* start } k_open=${k_open%% *} ;;
-        *" end "*) k_x=${k_line#* end } && k_send "${k_x%% *}" ;;
-        *" bye "*) [ -z "$k_open" ] || k_send "$k_open" ;;
+        *"$k_nonce start "*) k_open=${k_line#*"$k_nonce start "} k_open=${k_open%% *} ;;
+        *"$k_nonce end "*) k_x=${k_line#*"$k_nonce end "} && k_send "${k_x%% *}" ;;
+        *"$k_nonce bye "*) [ -z "$k_open" ] || k_send "$k_open" ;;
       esac
       case $k_line in
         "$k_nonce bye "* | "$k_nonce lock held "*)
