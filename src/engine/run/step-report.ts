@@ -48,6 +48,8 @@ export class StepReport {
   /** By step: ends that the record holds, and that the node's journal is still to tell again. */
   readonly #recorded: Map<string, readonly Outcome[]>;
   readonly #now: () => number;
+  /** Steps whose last attempt the record holds: what follows its end, a milestone, stands there too. */
+  readonly #replayed = new Set<string>();
   readonly records = new Map<string, StepRecord>();
   /** Output received: bytes by `KEY.STREAM.CHUNK`. */
   readonly #received = new Map<string, number>();
@@ -102,6 +104,7 @@ export class StepReport {
         Object.assign(record, { have: {}, now: {}, stdout: "", rc: 0, errors: "", startedAt: this.#now() });
         for (const name of ["problem", "cause", "why", "shown"] as const) delete record[name];
         this.#forgetOutput(first);
+        this.#replayed.delete(draft.id);
         if (text !== "") record.why = this.#reasonOf(text);
         this.#tell(draft.id, { type: "step.started", ...names, stage, title: draft.title, module: draft.module });
         break;
@@ -216,7 +219,7 @@ export class StepReport {
 
   /** Emits what a step says, unless it is history that the record holds. */
   #tell(step: string, event: RunEventBody): void {
-    if (!this.#recorded.has(step)) this.#emit(event);
+    if (!this.#recorded.has(step) && !this.#replayed.has(step)) this.#emit(event);
   }
 
   /**
@@ -227,6 +230,7 @@ export class StepReport {
     const [next, ...later] = this.#recorded.get(step) ?? [];
     if (next === outcome && later.length > 0) this.#recorded.set(step, later);
     else this.#recorded.delete(step);
+    if (next === outcome) this.#replayed.add(step);
     return next === outcome;
   }
 

@@ -21,6 +21,7 @@ function reportWith(recorded: readonly Outcome[]) {
     report.take({ type: "note", rest: `${key} at it` });
     report.take({ type: "out", rest: `${key}.o.0 0 0 0`, bytes: Buffer.from("text") });
     report.take({ type: "end", rest: `${key} ${end} 0` });
+    if (end === "changed") report.take({ type: "milestone", rest: `${key} configured` });
   };
   const told = () => events.map((event) => ("outcome" in event ? `${event.type} ${event.outcome}` : event.type));
   return { report, attempt, told };
@@ -40,7 +41,13 @@ describe("what a node's frames tell of its steps", () => {
     attempt("failed");
     expect(told()).to.deep.equal([]);
     attempt("changed");
-    expect(told()).to.deep.equal(["step.started", "step.note", "step.output", "step.finished changed"]);
+    expect(told()).to.deep.equal([
+      "step.started",
+      "step.note",
+      "step.output",
+      "step.finished changed",
+      "node.milestone",
+    ]);
   });
 
   it("tells everything of a journal that says something else than the record", () => {
