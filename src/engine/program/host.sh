@@ -152,6 +152,15 @@ if [ -z "$k_alive" ]; then
   k_clear_out "$K_RUN"
   mkdir "$K_RUN/out"
   mkfifo "$K_RUN/ctl"
+  # A power cut tears the journal: bytes that were never written read as NUL, or it is shorter than what the bastion has of
+  # it. Line feeds take their places, so that offsets stay what they are and every line has an end.
+  if [ -s "$K_RUN/journal" ]; then
+    [ "$(tr -d '\000' <"$K_RUN/journal" | wc -c)" -eq "$(stat -c %s "$K_RUN/journal")" ] ||
+      { tr '\000' '\n' <"$K_RUN/journal" >"$K_RUN/journal.new" && mv -f "$K_RUN/journal.new" "$K_RUN/journal"; } || k_fatal "STATE_UNUSABLE cannot mend $K_RUN/journal"
+    [ "$(tail -c 1 "$K_RUN/journal" | wc -l)" -eq 1 ] || echo >>"$K_RUN/journal"
+  fi
+  k_x=$((k_offset - $(stat -c %s "$K_RUN/journal")))
+  [ "$k_x" -le 0 ] || dd if=/dev/zero bs="$k_x" count=1 2>/dev/null | tr '\000' '\n' >>"$K_RUN/journal"
   # Where this runner's part of the journal begins: what stands before is the history of earlier ones.
   stat -c %s "$K_RUN/journal" >"$K_RUN/start"
   k_say "runner new $(cat "$K_RUN/start")"
