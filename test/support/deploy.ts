@@ -1,10 +1,10 @@
 import { spawn, type ChildProcess } from "node:child_process";
-import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { RunEvent } from "#engine/events/event.ts";
 import { isAlive } from "#engine/run/process-mark.ts";
-import { runFolder, readHeader } from "#engine/run/run-folder.ts";
+import { listRunIds, readHeader, runFolder } from "#engine/run/run-folder.ts";
 import type { Lab, LabNode } from "#lab/lab.ts";
 import { makeProject } from "./project.ts";
 
@@ -62,8 +62,7 @@ export async function openBastion(
     KCORE_HOME: home,
   };
   const started = new Set<ChildProcess>();
-  const runs = async (): Promise<readonly string[]> =>
-    (await readdir(join(project, ".kcore", "runs")).catch(() => [])).toSorted((a, b) => (a < b ? -1 : 1));
+  const runs = (): Promise<readonly string[]> => listRunIds(project);
   const newest = async (): Promise<string> => (await runs()).at(-1) ?? "";
   const bastion: Bastion = {
     project,
