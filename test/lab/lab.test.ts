@@ -103,11 +103,16 @@ describe("the lab", function () {
   for (const kind of ["Debian", "BusyBox"] as const) {
     it(`loses what a ${kind} node had not synced when its power is cut`, async () => {
       const node = kind === "Debian" ? n1 : b1;
-      await output(node, "echo kept > /root/kept; sync; echo lost > /root/lost");
-      await node.powerCut();
-      expect(await node.isRunning()).to.equal(false);
-      await node.start();
-      expect(await output(node, "cat /root/kept; ls /root/lost 2>/dev/null || echo gone")).to.equal("kept\ngone");
+      // The kernel may write by itself just then (every 5 s, or when anybody on this machine calls sync): then once more.
+      let found = "";
+      for (let tries = 0; tries < 4 && found !== "kept\ngone"; tries++) {
+        await output(node, "rm -f /root/lost; echo kept > /root/kept; sync; echo lost > /root/lost");
+        await node.powerCut();
+        expect(await node.isRunning()).to.equal(false);
+        await node.start();
+        found = await output(node, "cat /root/kept; ls /root/lost 2>/dev/null || echo gone");
+      }
+      expect(found).to.equal("kept\ngone");
     });
   }
 
@@ -116,7 +121,7 @@ describe("the lab", function () {
     while (await b1.isRunning()) await new Promise((resolve) => setTimeout(resolve, 50));
     expect(await b1.cut().catch((error: Error) => error.message)).to.equal("b1 does not run");
     const text = await lab.roster();
-    expect(text).to.include(n1.hostKey).and.include("serial: n1-disk1").and.not.include("b1");
+    expect(text).to.include(n1.hostKey).and.include("serial: n1-disk1").and.not.match(/^ +b1:/m);
   });
 
   it("leaves nothing behind", async () => {
