@@ -266,7 +266,8 @@ k_kill() { # k_sig to the group of the running step, if that is still the same p
   { read -r k_pid k_born k_x <"$K_RUN/current"; } 2>/dev/null && [ -n "$k_pid" ] || return 0
   { IFS= read -r k_s <"/proc/$k_pid/stat"; } 2>/dev/null || return 0
   set -- ${k_s##*) }
-  [ "${20}" != "$k_born" ] || kill "-$k_sig" "-$k_pid"
+  # A step that was forked this very moment has no group yet: that is no reason to give up on it.
+  [ "${20}" != "$k_born" ] || kill "-$k_sig" "-$k_pid" || :
 }
 
 # k_gone: tells the bastion when the runner died without its last word, so that a new one can take over.
