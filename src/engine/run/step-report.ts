@@ -161,7 +161,7 @@ export class StepReport {
       reason ||
       (outcome === "unknown"
         ? `after ${this.#lastChange ?? "an earlier step"}`
-        : outcome === "changed"
+        : outcome === "changed" || outcome === "would-change"
           ? record.why
           : undefined);
     const changes = outcome === "ok" || outcome === "skipped" ? [] : changesOf(record);

@@ -198,6 +198,15 @@ describe("a node's session, on this machine", () => {
     await first.session.finish("failed");
     expect(existsSync(log)).to.equal(false);
 
+    const owed = "a reaction owed since an earlier run";
+    const dry = sessionOn(state, { dryRun: true });
+    await dry.session.perform([{ stage: "s", drafts: [config, watcher] }]);
+    await dry.session.finish("done");
+    expect(dry.events.find((event) => event.type === "step.finished" && event.title === "service")).to.include({
+      outcome: "would-change",
+      reason: owed,
+    });
+
     const second = sessionOn(state);
     await second.session.perform([{ stage: "s", drafts: [config, watcher] }]);
     await second.session.finish("done");
