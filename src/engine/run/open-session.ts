@@ -79,6 +79,8 @@ class Session implements NodeSession {
   /** The running segment ends with a reboot: the connection will be lost, for longer than usual. */
   #rebooting = false;
   #toldLocked = false;
+  /** The first flight was sent, and nothing was heard of it yet. */
+  #flying = false;
   #unrenderable: Problem | undefined;
   /** The segment sent last, as a command. */
   #command = "";
@@ -407,7 +409,12 @@ class Session implements NodeSession {
   /** Connects, and sends in the same flight what there is to send. */
   async #firstConnect(flight: string): Promise<Turn | undefined> {
     const trouble = await this.#connect(1, flight);
-    return trouble && this.#fail(trouble);
+    if (!trouble) return undefined;
+    if (!this.#flying || !unreachable.has(trouble.code)) return this.#fail(trouble);
+    // The connection broke under the flight: what arrived of it runs, and holds the node's lock. Go and see.
+    await this.#reconnect("");
+    this.#flying = false;
+    return this.#dead;
   }
 
   /** A resumed run reads the node's journal of it first, to the end of a segment under way. */
@@ -489,6 +496,7 @@ class Session implements NodeSession {
       );
       emit({ type: "node.connected", node, fingerprint: this.#host.fingerprint });
       this.#unanswered += 1;
+      this.#flying = flight !== "";
       const link = await openLink({
         host: this.#host,
         run: this.#run,
@@ -499,6 +507,7 @@ class Session implements NodeSession {
         onFrame: (frame) => this.#onFrame(frame),
       });
       this.#link = link;
+      if (flight !== "") this.#flying = false;
       // Asked for while there was no connection.
       if (this.#stopped) void link.send(`${this.#stopped}\n`);
       clearInterval(this.#beat);
@@ -601,7 +610,7 @@ class Session implements NodeSession {
     if (!this.#link) return;
     if (!this.#runnerAlive) return this.#endTurn({ kind: "runner-lost" });
     // What was on its way when the connection broke may not have arrived. Sent twice, it does no harm.
-    if (this.#openSegment !== this.#segment && this.#turn) void this.#link?.send(this.#command);
+    if (this.#openSegment !== this.#segment && (this.#turn || this.#flying)) void this.#link?.send(this.#command);
     if (this.#asked.length > 0) void this.#sendBlobs(this.#asked);
   }
 
