@@ -6,6 +6,7 @@ const loaders: ReadonlyMap<string, () => Promise<Action>> = new Map<string, () =
   ["cluster.waitReady", async () => (await import("./cluster-wait-ready.ts")).clusterWaitReady],
   ["confirm", async () => (await import("./confirm.ts")).confirm],
   ["local.command", async () => (await import("./local-command.ts")).localCommand],
+  ["pki.checkPassphrase", async () => (await import("./pki-check-passphrase.ts")).pkiCheckPassphrase],
   ["pki.issueNode", async () => (await import("./pki-issue-node.ts")).pkiIssueNode],
   ["runtime.build", async () => (await import("./runtime-build.ts")).runtimeBuild],
   ["wait", async () => (await import("./wait.ts")).wait],

@@ -29,6 +29,8 @@ export interface ActionContext {
   readonly ask: (question: Omit<Question, "id">) => Promise<string>;
   /** The passphrase of the cluster CA's keys: asked once a run, kept in memory only. */
   readonly passphrase: () => Promise<string>;
+  /** The passphrase that came with the command, for trying it before anything is changed. */
+  readonly givenPassphrase?: string;
   /** The open connection to a node of this run, for a forwarded channel; undefined when there is none. */
   readonly host: (node: string) => Host | undefined;
   /** A warning that is recorded in the run. */

@@ -110,6 +110,7 @@ function contextOf(run: Conductor, stage: PlannedStage, signal: AbortSignal, nod
     note: (text) => deps.emit({ type: "action.note", stage: stage.id, action, ...item, text }),
     ask: (question) => (question.kind === "confirm" && request.yes ? Promise.resolve("yes") : deps.ask(question)),
     passphrase: () => run.secrets.clusterPassphrase(),
+    ...(deps.passphrase !== undefined && { givenPassphrase: deps.passphrase }),
     host: (name) => run.nodes.get(name)?.host(),
     warn: (text) => deps.emit({ type: "warning", ...(node && { node: node.name }), text }),
   };

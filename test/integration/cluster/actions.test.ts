@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { clusterHealth } from "#actions/cluster-health.ts";
 import { clusterWaitReady } from "#actions/cluster-wait-ready.ts";
+import { pkiCheckPassphrase } from "#actions/pki-check-passphrase.ts";
 import { pkiIssueNode } from "#actions/pki-issue-node.ts";
 import { runAgent } from "#agent/run.ts";
 import { openApi } from "#api/client.ts";
@@ -163,6 +164,15 @@ describe("bastion actions against a real controller", function () {
     const context = contextFor(nodeEntry("n1", nodeId));
     expect(await problemOf(pkiIssueNode.run(keyFor("other-run").args, context))).to.match(/^PKI_PROOF_INVALID/);
     expect(await problemOf(pkiIssueNode.run(keyFor("20261121-r1", "b").args, context))).to.match(/^PKI_PROOF_INVALID/);
+  });
+
+  it("pki.checkPassphrase finds a wrong passphrase, and asks for none", async () => {
+    const context = contextFor(nodeEntry("n1", nodeId));
+    await pkiCheckPassphrase.run({}, context);
+    await pkiCheckPassphrase.run({}, { ...context, givenPassphrase: passphrase });
+    const wrong = { ...context, givenPassphrase: `${passphrase}x` };
+    expect(await problemOf(pkiCheckPassphrase.run({}, wrong))).to.match(/^PKI_PASSPHRASE_WRONG/);
+    expect(asked).to.equal(0);
   });
 
   it("cluster.health is content without controllers, and names each that does not answer", async () => {
