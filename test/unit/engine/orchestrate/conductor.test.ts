@@ -218,6 +218,20 @@ describe("conducting a run", () => {
     expect(nodes.options.has("n2")).to.equal(false);
   });
 
+  it("goes on while as many nodes failed as `maxFailures` allows, and halts at the next one", async () => {
+    const names = ["n1", "n2", "n3", "n4"];
+    const stages = [applyStage("a", names, ["s/a"], { pace: { batch: 1, maxFailures: 1 } })];
+    const failed: Lesson = { outcome: "failed" };
+    const allowed = await conduct(names, stages, { lessons: { "n1 s/a": failed, ...both } });
+    expect(nodesOf(allowed.events)).to.deep.equal(["n1 failed", "n2 done", "n3 done", "n4 done"]);
+    expect(allowed.said("warning")).to.deep.equal([]);
+    const halted = await conduct(names, stages, { lessons: { "n1 s/a": failed, "n3 s/a": failed, ...both } });
+    expect(nodesOf(halted.events)).to.deep.equal(["n1 failed", "n2 done", "n3 failed", "n4 not-started"]);
+    expect(halted.said("warning")).to.deep.equal([
+      { type: "warning", text: "2 nodes failed, 1 may fail: nothing further starts" },
+    ]);
+  });
+
   it("a run that too many unreachable nodes halted still ends with 3", async () => {
     const names = ["n1", "n2"];
     const pace = { batch: 1, maxFailures: 0 };
