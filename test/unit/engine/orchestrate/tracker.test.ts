@@ -1,0 +1,39 @@
+import { expect } from "chai";
+import type { RunEventBody } from "#engine/events/event.ts";
+import { StageTracker } from "#engine/orchestrate/tracker.ts";
+
+function tracking(...nodes: readonly string[]): { readonly tracker: StageTracker; readonly events: RunEventBody[] } {
+  const events: RunEventBody[] = [];
+  const tracker = new StageTracker((event) => events.push(event));
+  tracker.expect("s", nodes);
+  return { tracker, events };
+}
+
+const started = { type: "stage.started", stage: "s" };
+
+describe("tracking stages", () => {
+  it("a node that skips the stage does not start it, the next that enters does", () => {
+    const { tracker, events } = tracking("n1", "n2");
+    tracker.leave("s", "n1", "skipped", "its “when” is false");
+    expect(events).to.deep.equal([]);
+    tracker.enter("s");
+    expect(events).to.deep.equal([started]);
+    tracker.leave("s", "n2", "ok");
+    expect(events).to.deep.equal([started, { type: "stage.finished", stage: "s", outcome: "ok" }]);
+  });
+
+  it("a stage that every node skips ends without having started", () => {
+    const { tracker, events } = tracking("n1", "n2");
+    tracker.leave("s", "n1", "skipped", "n1 failed");
+    tracker.leave("s", "n2", "skipped", "n2 failed");
+    expect(events).to.deep.equal([{ type: "stage.finished", stage: "s", outcome: "skipped", reason: "n1 failed" }]);
+  });
+
+  it("a node that leaves with any other outcome has started it", () => {
+    for (const outcome of ["ok", "failed", "interrupted"] as const) {
+      const { tracker, events } = tracking("n1", "n2");
+      tracker.leave("s", "n1", outcome);
+      expect(events, outcome).to.deep.equal([started]);
+    }
+  });
+});
