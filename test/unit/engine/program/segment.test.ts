@@ -1,0 +1,58 @@
+import { expect } from "chai";
+import { sh } from "#engine/module/sh.ts";
+import type { Step } from "#engine/module/define.ts";
+import { timeoutOf } from "#engine/program/segment.ts";
+import type { PlannedStep } from "#engine/states/plan.ts";
+
+/** The timeout of a step with these step keys, whose module says `step`. */
+function timeoutWith(keys: Partial<PlannedStep>, step: Partial<Step> = {}): number {
+  return timeoutOf({
+    id: "s/a",
+    title: "a",
+    state: "s",
+    module: "test",
+    at: { file: "states/s.yaml", line: 1, column: 1 },
+    step: { want: { a: "1" }, probe: sh`fact a 1`, ...step },
+    require: [],
+    onChanges: [],
+    restartOn: [],
+    onFailure: [],
+    sensitive: false,
+    ...keys,
+  });
+}
+
+const retry = { attempts: 10, interval: 30 };
+
+describe("a step's timeout", () => {
+  it("is 60 seconds unless the module says otherwise", () => {
+    expect(timeoutWith({})).to.equal(60);
+    expect(timeoutWith({}, { timeout: 600 })).to.equal(600);
+  });
+
+  it("leaves room for every attempt under `retry`: its interval and five seconds", () => {
+    expect(timeoutWith({ retry })).to.equal(350);
+    expect(timeoutWith({}, { retry })).to.equal(350);
+  });
+
+  it("is never shorter under `retry` than without", () => {
+    expect(timeoutWith({ retry: { attempts: 2, interval: 1 } })).to.equal(60);
+    expect(timeoutWith({ retry }, { timeout: 900 })).to.equal(900);
+  });
+
+  it("goes by the step key `retry`, not by the module's", () => {
+    expect(timeoutWith({ retry }, { retry: { attempts: 100, interval: 30 } })).to.equal(350);
+    expect(timeoutWith({ retry }, { retry: { attempts: 3, interval: 1 } })).to.equal(350);
+  });
+
+  it("is the step key `timeout` where there is one, under `retry` too, longer or shorter", () => {
+    expect(timeoutWith({ timeout: 20, retry }, { timeout: 600, retry })).to.equal(20);
+    expect(timeoutWith({ timeout: 5000, retry }, { timeout: 600, retry })).to.equal(5000);
+    expect(timeoutWith({ timeout: 20 }, { timeout: 600 })).to.equal(20);
+  });
+
+  it("is whole seconds, rounded up", () => {
+    expect(timeoutWith({ timeout: 0.2 })).to.equal(1);
+    expect(timeoutWith({ retry: { attempts: 15, interval: 0.1 } })).to.equal(77);
+  });
+});
