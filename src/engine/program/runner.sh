@@ -268,10 +268,10 @@ k_flush() {
 
 # ---- steps -----------------------------------------------------------------------------------------------------------
 
-# k_reader STREAM: keeps a step's output from its FIFO in chunks of at most 1 MiB, the first and the last two.
+# k_reader STREAM FD: keeps a step's output in chunks of at most 1 MiB, the first and the last two.
 k_reader() {
   (
-    exec 5>&- 8>&- <"$K_RUN/out/$i.$1.fifo"
+    exec 3<&- 4<&- 5>&- 6>&- 7>&- 8>&-
     k_n=0
     while dd bs=4096 count=256 of="$K_RUN/out/$i.$1.$k_n" 2>/dev/null && [ -s "$K_RUN/out/$i.$1.$k_n" ]; do
       if [ "$k_n" -gt 3 ]; then
@@ -286,7 +286,7 @@ k_reader() {
     : >"$K_RUN/out/$i.$1.done"
     k_poke
     k_wake
-  ) </dev/null >/dev/null 2>&1 &
+  ) <&"$2" >/dev/null 2>&1 &
 }
 
 # k_child: runs one step in a session of its own; sets k_rc.
@@ -295,10 +295,15 @@ k_child() {
   # A second time, when blobs had to be sent first: what its readers left would be taken for this time's.
   [ ! -e "$K_RUN/out/$i.o.done" ] || rm -f "$K_RUN/out/$i".[oe].*
   if [ -n "$live" ]; then
+    # Both ends are opened here, first for reading and writing: so no open waits for another process, which might have
+    # died. The step opens its own for writing alone, by way of /proc: what outlives the readers must get its SIGPIPE.
     mkfifo "$K_RUN/out/$i.o.fifo" "$K_RUN/out/$i.e.fifo"
-    k_reader o
-    k_reader e
-    k_o=$K_RUN/out/$i.o.fifo k_er2=$K_RUN/out/$i.e.fifo
+    exec 6<>"$K_RUN/out/$i.o.fifo" 7<>"$K_RUN/out/$i.e.fifo"
+    exec 3<"$K_RUN/out/$i.o.fifo" 4<"$K_RUN/out/$i.e.fifo"
+    rm -f "$K_RUN/out/$i.o.fifo" "$K_RUN/out/$i.e.fifo"
+    k_reader o 3
+    k_reader e 4
+    k_o=/proc/self/fd/6 k_er2=/proc/self/fd/7
   else
     k_o=$K_RUN/out/$i.o.0 k_er2=$K_RUN/out/$i.e.0
   fi
@@ -309,11 +314,14 @@ k_child() {
     "$K_LIB" "k_nonce=$k_nonce k_due=$k_due k_unsure=$k_unsure k_unique=$$-$k_step_n K_DRY=$K_DRY K_NOW=$k_time" \
     "K_RUN='$K_RUN' K_STATE='$K_STATE' K_TMP='$K_RUN/tmp' K_NODE='$K_NODE' K_BOOT_ID=$K_BOOT_ID" \
     "$k_granted" \
-    "$tx" | setsid /bin/sh 8>&- >"$k_o" 2>"$k_er2" &
+    "$tx" | setsid /bin/sh >"$k_o" 2>"$k_er2" 3<&- 4<&- 6>&- 7>&- 8>&- &
   k_pid=$!
+  exec 3<&- 4<&-
   k_birth "$k_pid" && printf '%s %s %s %s\n' "$k_pid" "$k_born" "${to:-60}" "$i" >"$K_RUN/current"
   wait "$k_pid"
   k_rc=$?
+  # Not earlier: the readers would see an end before the step has opened its own.
+  exec 6>&- 7>&-
   : >"$K_RUN/current"
   if [ -n "$live" ]; then
     # The readers end within milliseconds, unless a daemon that the step left behind holds its output open.
@@ -321,7 +329,6 @@ k_child() {
     until [ -e "$K_RUN/out/$i.o.done" ] && [ -e "$K_RUN/out/$i.e.done" ] || [ "$((k_patience -= 1))" -lt 0 ]; do
       IFS= read -r k_x <&8
     done
-    rm -f "$k_o" "$k_er2"
   fi
   for k_x in "$K_RUN"/tmp/* "$K_RUN"/tmp/.[!.]*; do
     case $k_x in */found | *'*') ;; *) rm -rf "$k_x" ;; esac
