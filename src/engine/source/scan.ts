@@ -62,8 +62,8 @@ export function tokenize(file: SourceFile): CST.Token[] {
   for (const lexeme of new Lexer().lex(file.text)) {
     for (const token of parser.next(lexeme)) tokens.push(token);
     offset += MARKS.has(lexeme) ? 0 : lexeme.length;
-    // The stack holds the document and a scalar besides the lists and maps.
-    if (parser.stack.length > MAX_DEPTH + 2)
+    // The stack holds the document and perhaps a scalar besides the lists and maps.
+    if (parser.stack.length > MAX_DEPTH && parser.stack.filter(isCollection).length > MAX_DEPTH)
       throw new KcoreError({
         code: "YAML_TOO_DEEP",
         message: `lists and maps are nested more than ${MAX_DEPTH} levels deep`,
@@ -72,4 +72,8 @@ export function tokenize(file: SourceFile): CST.Token[] {
   }
   for (const token of parser.end()) tokens.push(token);
   return tokens;
+}
+
+function isCollection({ type }: { readonly type: string }): boolean {
+  return type === "block-map" || type === "block-seq" || type === "flow-collection";
 }

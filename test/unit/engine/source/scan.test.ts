@@ -7,6 +7,8 @@ import { problemsIn } from "#support/problems.ts";
 const nested: Readonly<Record<string, (levels: number) => string>> = {
   "block lists": (levels) => `${"- ".repeat(levels)}x\n`,
   "block maps": (levels) => `${Array.from({ length: levels }, (_, level) => `${" ".repeat(level)}a:`).join("\n")} x\n`,
+  "flow lists": (levels) => `${"[".repeat(levels)}x${"]".repeat(levels)}\n`,
+  "flow lists around nothing": (levels) => `${"[".repeat(levels)}${"]".repeat(levels)}\n`,
   "flow maps": (levels) => `${"{a: ".repeat(levels)}x${"}".repeat(levels)}\n`,
 };
 
