@@ -1,4 +1,4 @@
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
 import { expect } from "chai";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -19,8 +19,10 @@ describe("a full disk on a node", function () {
     mkdirSync(small);
     execFileSync("mount", ["-t", "tmpfs", "-o", "size=1m,mode=755", "none", small]);
   });
-  afterEach(() => {
-    execFileSync("umount", [small]);
+  afterEach(async () => {
+    // The node's processes end a moment after their last word.
+    while (spawnSync("umount", [small], { stdio: "ignore" }).status !== 0)
+      await new Promise((resolve) => setTimeout(resolve, 50));
     rmSync(folder, { recursive: true, force: true });
   });
 
