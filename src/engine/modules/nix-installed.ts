@@ -78,6 +78,10 @@ if [ "$nix" = absent ]; then
   ${tarball ? installNixTarball({ name: given.source ?? "", blob: tarball, buildUsers: given.buildUsers }) : installPackages(given)}
 fi
 changed=
+# Nix does not flush this file: a power cut leaves it empty, and then Nix calls its database corrupt. Without it Nix
+# writes it again; the database itself survives a cut.
+schema=/nix/var/nix/db/schema
+[ ! -e "$schema" ] || [ -s "$schema" ] || { rm -f "$schema" && changed=yes; }
 ${shLines(settings.map(({ name, text }) => set(name, text)))}
 # The socket starts the service when it is asked; it cannot be started beside a running service, as Debian's package does.
 unit=nix-daemon.socket
@@ -88,7 +92,9 @@ systemctl is-active -q nix-daemon.service || systemctl start "$unit" || exit 1
 [ -z "$changed" ] || systemctl try-restart nix-daemon.service || exit 1
 ${look}
 [ "$answers" = yes ] ||
-  refuse NIX_INSTALL_FAILED "Nix is installed, but its daemon does not answer$K_NL$(systemctl status --no-pager -l nix-daemon.socket nix-daemon.service 2>&1)"`,
+  refuse NIX_INSTALL_FAILED "Nix is installed, but its daemon does not answer$K_NL$(systemctl status --no-pager -l nix-daemon.socket nix-daemon.service 2>&1)"
+# What a later power cut may not take away.
+sync`,
       tools: [{ command: "systemctl", package: "systemd" }],
       timeout: 900,
       refusals: ["NIXOS_MANAGED", "NIX_INSTALL_FAILED", "TOOL_MISSING"],

@@ -56,7 +56,12 @@ export const nixProfile = defineModule({
       want: { store: "valid", profile: path },
       probe: sh`if nix-store --check-validity ${path} 2>/dev/null; then fact store valid; else fact store absent; fi
 if [ -L ${profile} ]; then fact profile "$(readlink -f ${profile})"; else fact profile absent; fi`,
-      apply: sh`if ! nix-store --check-validity ${path} 2>/dev/null; then
+      apply: sh`# Left by a run that a power cut ended: Nix registers a path before its files are surely on the disk.
+if nix-store --check-validity ${path} 2>/dev/null && ! nix-store --verify-path ${path} >/dev/null 2>&1; then
+  note "the files of "${path}" are damaged; they are sent again"
+  nix-store --delete ${path} >/dev/null || exit 1
+fi
+if ! nix-store --check-validity ${path} 2>/dev/null; then
   ${
     blob
       ? sh`# A trusted user's import needs no signature; the blob's own checksum was compared when it came.
@@ -64,6 +69,7 @@ if [ -L ${profile} ]; then fact profile "$(readlink -f ${profile})"; else fact p
       : sh`refuse NIX_PATH_DIFFERS ${`${path} is not in the node's store, and the step names no source`}`
   }
   ${check}
+  sync
 fi
 [ "$(readlink -f ${profile})" = ${path} ] || nix-env -p ${profile} --set ${path}`,
       tools: [
