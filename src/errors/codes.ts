@@ -89,8 +89,6 @@ export type ErrorCode =
   | "UNIT_INVALID"
   | "UNIT_MASKED"
   | "UNIT_STATIC"
-  | "USER_IN_USE"
-  | "USER_PROTECTED"
   | "HOST_UNREACHABLE"
   | "HOST_KEY_UNKNOWN"
   | "HOST_KEY_CHANGED"

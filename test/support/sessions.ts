@@ -6,7 +6,7 @@ import type { NodeSession, SessionOptions } from "#engine/run/session.ts";
 import type { LateScope, PlannedStep, StepDraft } from "#engine/states/plan.ts";
 import type { Connect, Endpoint } from "#engine/transport/host.ts";
 import { createTransport } from "#engine/transport/connect.ts";
-import type { NodeEntry } from "#engine/roster/model.ts";
+import { nodeEntry } from "./runs.ts";
 
 /** A draft of a step that rests on nothing late, unless `needs` says so. */
 export function draftOf(
@@ -58,25 +58,13 @@ export function sessionOn(
 ): TestSession {
   const events: RunEventBody[] = [];
   const waiting = new Set<(event: RunEventBody) => void>();
-  const node: NodeEntry = {
-    name: "n1",
-    id: "6f1c2a52-7c1e-4f0e-9a50-0d8a3b0f4e11",
+  const node = nodeEntry("n1", {
     address: options.endpoint?.address ?? "127.0.0.1",
     port: options.endpoint?.port ?? 22,
     user: options.endpoint?.user ?? "root",
     transport: options.endpoint?.transport ?? "local",
-    sudo: {},
-    jump: [],
-    hostKeys: [],
-    dc: "DC1",
-    roles: [],
-    labels: {},
-    taints: [],
-    groups: [],
-    disks: [],
     stateDir,
-    vars: {},
-  };
+  });
   const endpoint: Endpoint = {
     name: "n1",
     transport: "local",

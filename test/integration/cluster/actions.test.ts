@@ -19,31 +19,12 @@ import { addController, loadContext } from "#pki/contexts.ts";
 import { generateKey, proveKey, publicDer } from "#pki/keys.ts";
 import { codec, createTestCluster, freePort, issueTo, passphrase, writeCredentials } from "#support/cluster.ts";
 import type { TestCluster } from "#support/cluster.ts";
+import { nodeEntry as rosterEntry } from "#support/runs.ts";
 
 const silent = createLog({ write: () => undefined, clock: Date.now });
 
-function nodeEntry(name: string, id: string, changes: Partial<NodeEntry> = {}): NodeEntry {
-  return {
-    name,
-    id,
-    address: "127.0.0.1",
-    port: 22,
-    user: "root",
-    sudo: {},
-    jump: [],
-    hostKeys: [],
-    dc: "DC1",
-    roles: ["worker"],
-    labels: {},
-    taints: [],
-    groups: [],
-    disks: [],
-    stateDir: "/var/lib/kcore",
-    vars: {},
-    transport: "ssh",
-    ...changes,
-  };
-}
+const nodeEntry = (name: string, id: string, changes: Partial<NodeEntry> = {}): NodeEntry =>
+  rosterEntry(name, { id, address: "127.0.0.1", roles: ["worker"], ...changes });
 
 describe("bastion actions against a real controller", function () {
   this.timeout(20_000);
