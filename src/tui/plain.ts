@@ -1,6 +1,5 @@
 import { ListrLogger, ListrLogLevels, ProcessOutput, SimpleRenderer } from "listr2";
-import { emptyRun } from "#engine/events/model.ts";
-import { reduceRun } from "#engine/events/reduce.ts";
+import { RunFold } from "#engine/events/reduce.ts";
 import { describeEvent } from "./describe-event.ts";
 import type { RunDrawing } from "./drawing.ts";
 import type { PlainLine } from "./line.ts";
@@ -34,12 +33,12 @@ export function createPlainView({ out, color, since = 0 }: PlainOptions): RunDra
   });
   // The renderer gives the logger its icons and colours.
   new SimpleRenderer([], { logger, ...(color ? {} : { color: plainColors }) });
-  let model = emptyRun;
+  const run = new RunFold();
   return {
     draw: (event) => {
-      const lines = event.seq > since ? describeEvent(model, event) : [];
+      const lines = event.seq > since ? describeEvent(run.fleeting, event) : [];
       for (const { mark, text } of lines) logger.log(levels[mark], text);
-      model = reduceRun(model, event);
+      run.add(event);
     },
   };
 }

@@ -19,20 +19,64 @@ type ActionEvent = Extract<RunEvent, { type: `action.${string}` }>;
  * `seq` is not beyond the last one) changes nothing.
  */
 export function reduceRun(model: RunModel, event: RunEvent): RunModel {
-  if (event.seq <= model.lastSeq) return model;
-  return { ...apply(model, event), lastSeq: event.seq, lastAt: event.at };
+  return reduce(model, event, copyNodes);
 }
 
-/** The model that a list of events leads to. */
+/** The model that a list of events leads to; the cost does not depend on how many nodes there are. */
 export function reduceEvents(events: Iterable<RunEvent>, model: RunModel = emptyRun): RunModel {
-  for (const event of events) model = reduceRun(model, event);
-  return model;
+  const fold = new RunFold(model);
+  for (const event of events) fold.add(event);
+  return fold.model;
 }
 
-function apply(model: RunModel, event: RunEvent): RunModel {
+/**
+ * A run that goes on, event by event. `reduceRun` copies the map of nodes each time, which is dear with a thousand of
+ * them; this one copies it only after somebody took `model`.
+ */
+export class RunFold {
+  #model: RunModel;
+  /** The map of nodes that nobody else has seen. */
+  #own: ReadonlyMap<string, NodeModel> | undefined;
+
+  constructor(model: RunModel = emptyRun) {
+    this.#model = model;
+  }
+
+  add(event: RunEvent): void {
+    this.#model = reduce(this.#model, event, (nodes) => {
+      if (nodes === this.#own) return nodes as Map<string, NodeModel>;
+      const own = new Map(nodes);
+      this.#own = own;
+      return own;
+    });
+  }
+
+  /** The run as it is now, never changed afterwards. */
+  get model(): RunModel {
+    this.#own = undefined;
+    return this.#model;
+  }
+
+  /** The same without a copy at the next event: right only until then. */
+  get fleeting(): RunModel {
+    return this.#model;
+  }
+}
+
+/** Gives a map of nodes that may be written to, with these entries. */
+type OwnNodes = (nodes: ReadonlyMap<string, NodeModel>) => Map<string, NodeModel>;
+
+const copyNodes: OwnNodes = (nodes) => new Map(nodes);
+
+function reduce(model: RunModel, event: RunEvent, own: OwnNodes): RunModel {
+  if (event.seq <= model.lastSeq) return model;
+  return { ...apply(model, event, own), lastSeq: event.seq, lastAt: event.at };
+}
+
+function apply(model: RunModel, event: RunEvent, own: OwnNodes): RunModel {
   switch (event.type) {
     case "run.started":
-      return startRun(model, event);
+      return startRun(model, event, own);
     case "run.stopping":
       return { ...model, state: "stopping" };
     case "run.finished": {
@@ -67,7 +111,7 @@ function apply(model: RunModel, event: RunEvent): RunModel {
     case "step.note":
     case "step.output":
     case "step.finished":
-      return changeNode(model, event.node, (node) => ({ ...node, steps: changeStep(node.steps, event) }));
+      return changeNode(model, event.node, own, (node) => ({ ...node, steps: changeStep(node.steps, event) }));
     case "node.connecting":
     case "node.connected":
     case "node.disconnected":
@@ -77,18 +121,18 @@ function apply(model: RunModel, event: RunEvent): RunModel {
     case "node.milestone":
     case "node.facts":
     case "node.finished":
-      return changeNode(model, event.node, (node) => changeNodeState(node, event));
+      return changeNode(model, event.node, own, (node) => changeNodeState(node, event));
   }
 }
 
 /** A resumed run keeps what its earlier part did. */
-function startRun(model: RunModel, event: EventOf<"run.started">): RunModel {
+function startRun(model: RunModel, event: EventOf<"run.started">, own: OwnNodes): RunModel {
   const { runId, title, command, who, dryRun, revision, dirty = false, resumed = false } = event;
   const stages = event.stages.map((outline): StageModel => {
     const earlier = model.stages.find(({ id }) => id === outline.id);
     return { ...outline, state: earlier?.state === "ok" ? "ok" : "pending", actions: earlier?.actions ?? [] };
   });
-  const nodes = new Map(model.nodes);
+  const nodes = own(model.nodes);
   for (const name of event.nodes) {
     const { outcome: _, problem: __, reason: ___, ...earlier } = nodes.get(name) ?? newNode(name);
     nodes.set(name, { ...earlier, state: "pending" });
@@ -121,8 +165,8 @@ function changeStage(model: RunModel, id: string, change: (stage: StageModel) =>
   return { ...model, stages: stages.map((stage) => (stage.id === id ? change(stage) : stage)) };
 }
 
-function changeNode(model: RunModel, name: string, change: (node: NodeModel) => NodeModel): RunModel {
-  const nodes = new Map(model.nodes);
+function changeNode(model: RunModel, name: string, own: OwnNodes, change: (node: NodeModel) => NodeModel): RunModel {
+  const nodes = own(model.nodes);
   nodes.set(name, change(nodes.get(name) ?? newNode(name)));
   return { ...model, nodes };
 }

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { emptyRun } from "#engine/events/model.ts";
-import { reduceEvents, reduceRun } from "#engine/events/reduce.ts";
-import { recordedRun } from "#support/recorded-runs.ts";
+import { reduceEvents, reduceRun, RunFold } from "#engine/events/reduce.ts";
+import { recordedRun, recordedRunNames } from "#support/recorded-runs.ts";
 
 describe("reduceRun", () => {
   it("leads a run from its start to its end", () => {
@@ -84,4 +84,21 @@ describe("reduceRun", () => {
     expect(model).to.include({ runId: "", state: "finished", exitCode: 2 });
     expect(model.problems.map(({ code }) => code)).to.deep.equal(["TARGET_EMPTY"]);
   });
+});
+
+describe("RunFold", () => {
+  for (const name of recordedRunNames)
+    it(`leads ${name} to the same models as reduceRun, and never changes one that was taken`, () => {
+      const fold = new RunFold();
+      let model = emptyRun;
+      const taken: [string, unknown][] = [];
+      for (const [index, event] of recordedRun(name).entries()) {
+        fold.add(event);
+        model = reduceRun(model, event);
+        expect(fold.fleeting).to.deep.equal(model);
+        if (index % 3 === 0) taken.push([JSON.stringify([...model.nodes]), fold.model]);
+      }
+      for (const [text, { nodes }] of taken as [string, typeof model][])
+        expect(JSON.stringify([...nodes])).to.equal(text);
+    });
 });
