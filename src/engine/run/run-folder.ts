@@ -1,5 +1,5 @@
-import { randomBytes } from "node:crypto";
-import { mkdir, open, readdir, readFile, rename, writeFile } from "node:fs/promises";
+import { randomBytes, randomInt } from "node:crypto";
+import { mkdir, open, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { RunRequest } from "#engine/orchestrate/execute.ts";
 import { KcoreError } from "#errors/problem.ts";
@@ -66,19 +66,33 @@ export async function createRun({
   await mkdir(runs, { recursive: true, mode: 0o700 });
   // Records are nobody else's business, and a fresh one must not make the project's revision look dirty.
   await writeFile(join(project, ".kcore", ".gitignore"), "*\n", { flag: "wx" }).catch(() => undefined);
-  const stamp = new Date(header.created)
+  for (;;) {
+    const id = newRunId(header.created);
+    const folder = runFolder(project, id);
+    const whole: RunHeader = { version: 1, id, nonce: randomBytes(16).toString("hex"), ...header };
+    // Made aside and renamed: whoever lists runs never meets one without its header.
+    const aside = join(runs, `.${id}-${whole.nonce}`);
+    await mkdir(aside, { mode: 0o700 });
+    await writeHeader({ header: join(aside, "run.json") }, whole);
+    try {
+      await rename(aside, folder.path);
+      return { folder, header: whole };
+    } catch (error) {
+      await rm(aside, { recursive: true, force: true });
+      // Another run of this millisecond drew the same id.
+      if (!["ENOTEMPTY", "EEXIST"].includes((error as NodeJS.ErrnoException).code ?? "")) throw error;
+    }
+  }
+}
+
+/** Date, time and four hexadecimal digits: ten bits of milliseconds, so that ids sort as the runs began, and six of chance. */
+function newRunId(created: number): string {
+  const stamp = new Date(created)
     .toISOString()
     .replaceAll(/[-:]|\..*/g, "")
     .replace("T", "-");
-  const id = `${stamp}-${randomBytes(2).toString("hex")}`;
-  const folder = runFolder(project, id);
-  const whole: RunHeader = { version: 1, id, nonce: randomBytes(16).toString("hex"), ...header };
-  // Made aside and renamed: whoever lists runs never meets one without its header.
-  const aside = join(runs, `.${id}`);
-  await mkdir(aside, { mode: 0o700 });
-  await writeHeader({ header: join(aside, "run.json") }, whole);
-  await rename(aside, folder.path);
-  return { folder, header: whole };
+  const tail = ((created % 1000) << 6) | randomInt(64);
+  return `${stamp}-${tail.toString(16).padStart(4, "0")}`;
 }
 
 /** @throws KcoreError RUN_UNKNOWN, RUN_RECORD_CORRUPT */
