@@ -12,6 +12,8 @@ export interface RunModel {
   readonly dryRun: boolean;
   readonly resumed: boolean;
   readonly state: "starting" | "running" | "stopping" | "finished";
+  /** How it was told to stop, and by whom. */
+  readonly stopping?: { readonly how: "stop" | "abort" | "kill"; readonly by: string };
   /** Milliseconds since the epoch; 0 before the first event. */
   readonly startedAt: number;
   readonly lastAt: number;
@@ -35,12 +37,16 @@ export interface StageModel {
   readonly action?: string;
   readonly state: "pending" | "running" | "ok" | "failed" | "skipped" | "interrupted";
   readonly reason?: string;
+  /** Milliseconds since the epoch; absent until it began, or ended. */
+  readonly startedAt?: number;
+  readonly endedAt?: number;
   readonly actions: readonly ActionModel[];
 }
 
 export interface ActionModel {
   readonly stage: string;
   readonly action: string;
+  readonly startedAt: number;
   readonly item?: string;
   readonly outcome?: Outcome;
   readonly reason?: string;
@@ -57,6 +63,11 @@ export interface NodeModel {
   readonly fingerprint?: string;
   /** Round trips of the node's program so far. */
   readonly exchanges: number;
+  /** Steps that have ended and those of the segment it was sent last; absent before the first one. */
+  readonly planned?: number;
+  /** Milliseconds since the epoch: the first attempt to connect, and its end. */
+  readonly startedAt?: number;
+  readonly endedAt?: number;
   readonly milestone?: string;
   readonly facts?: Readonly<Record<string, unknown>>;
   readonly outcome?: NodeOutcome;
@@ -81,6 +92,8 @@ export interface StepModel {
   readonly position?: SourcePosition;
   readonly always: boolean;
   readonly note?: string;
+  /** When it said something last. */
+  readonly heardAt?: number;
   /** The last lines of both streams, at most {@link TAIL} characters. */
   readonly tail: string;
 }

@@ -78,7 +78,7 @@ function apply(model: RunModel, event: RunEvent, own: OwnNodes): RunModel {
     case "run.started":
       return startRun(model, event, own);
     case "run.stopping":
-      return { ...model, state: "stopping" };
+      return { ...model, state: "stopping", stopping: { how: event.how, by: event.by } };
     case "run.finished": {
       const problems = event.problems ?? (event.problem ? [event.problem] : []);
       const { outcome, exitCode } = event;
@@ -86,12 +86,16 @@ function apply(model: RunModel, event: RunEvent, own: OwnNodes): RunModel {
       return { ...model, startedAt, state: "finished", outcome, exitCode, problems, questions: [] };
     }
     case "stage.started":
-      return changeStage(model, event.stage, (stage) => ({ ...stage, state: "running" }));
+      return changeStage(model, event.stage, (stage) => {
+        const { endedAt: _, ...rest } = stage;
+        return { ...rest, state: "running", startedAt: stage.startedAt ?? event.at };
+      });
     case "stage.finished": {
       const { outcome: state, reason } = event;
       return changeStage(model, event.stage, (stage) => ({
         ...stage,
         state,
+        ...(stage.startedAt === undefined ? {} : { endedAt: event.at }),
         ...(reason === undefined ? {} : { reason }),
       }));
     }
@@ -134,10 +138,10 @@ function startRun(model: RunModel, event: EventOf<"run.started">, own: OwnNodes)
   });
   const nodes = own(model.nodes);
   for (const name of event.nodes) {
-    const { outcome: _, problem: __, reason: ___, ...earlier } = nodes.get(name) ?? newNode(name);
+    const { outcome: _, problem: __, reason: ___, endedAt: ____, ...earlier } = nodes.get(name) ?? newNode(name);
     nodes.set(name, { ...earlier, state: "pending" });
   }
-  const { outcome: _, exitCode: __, revision: ___, ...rest } = model;
+  const { outcome: _, exitCode: __, revision: ___, stopping: ____, ...rest } = model;
   return {
     ...rest,
     ...(revision === undefined ? {} : { revision }),
@@ -179,7 +183,7 @@ function changeNodeState(node: NodeModel, event: NodeEvent): NodeModel {
   const { reason: _, ...rest } = node;
   switch (event.type) {
     case "node.connecting":
-      return { ...rest, state: "connecting" };
+      return { ...rest, state: "connecting", startedAt: node.startedAt ?? event.at };
     case "node.connected":
       return { ...rest, state: "connected", fingerprint: event.fingerprint };
     case "node.disconnected":
@@ -189,7 +193,13 @@ function changeNodeState(node: NodeModel, event: NodeEvent): NodeModel {
     case "node.rebooted":
       return { ...rest, state: "rebooting" };
     case "node.segment":
-      return { ...rest, state: "connected", exchanges: event.exchange };
+      return {
+        ...rest,
+        state: "connected",
+        exchanges: event.exchange,
+        // What was cut off comes again in the next segment: only what has ended counts from before.
+        planned: node.steps.filter(({ outcome }) => outcome !== undefined).length + event.steps,
+      };
     case "node.milestone":
       return { ...node, milestone: event.milestone };
     case "node.facts":
@@ -199,6 +209,7 @@ function changeNodeState(node: NodeModel, event: NodeEvent): NodeModel {
         ...rest,
         state: "finished",
         outcome: event.outcome,
+        endedAt: event.at,
         ...(event.problem ? { problem: event.problem } : {}),
       };
   }
@@ -226,9 +237,9 @@ function changeOneStep(step: StepModel, event: StepEvent): StepModel {
       return { stage, step: event.step, title, module, startedAt: event.at, changes: [], always: false, tail: "" };
     }
     case "step.note":
-      return { ...step, note: event.text };
+      return { ...step, note: event.text, heardAt: event.at };
     case "step.output":
-      return { ...step, tail: (step.tail + event.text).slice(-TAIL) };
+      return { ...step, tail: (step.tail + event.text).slice(-TAIL), heardAt: event.at };
     case "step.finished": {
       const { seq: _, at: __, type: ___, node: ____, changes = [], always = false, ...rest } = event;
       return { ...step, ...rest, changes, always };
@@ -239,7 +250,7 @@ function changeOneStep(step: StepModel, event: StepEvent): StepModel {
 function changeAction(actions: readonly ActionModel[], event: ActionEvent): readonly ActionModel[] {
   const { stage, action, item } = event;
   const index = actions.findLastIndex((one) => one.action === action && one.item === item);
-  const fresh: ActionModel = { stage, action, ...(item === undefined ? {} : { item }) };
+  const fresh: ActionModel = { stage, action, startedAt: event.at, ...(item === undefined ? {} : { item }) };
   const found = event.type === "action.started" ? fresh : (actions[index] ?? fresh);
   const changed = changeOneAction(found, event);
   return index < 0 ? [...actions, changed] : actions.with(index, changed);

@@ -101,4 +101,16 @@ describe("RunFold", () => {
       for (const [text, { nodes }] of taken as [string, typeof model][])
         expect(JSON.stringify([...nodes])).to.equal(text);
     });
+
+  it("knows when each stage, node and step began, ended and was heard of, and how many steps are planned", () => {
+    const model = reduceEvents(recordedRun("failed"));
+    expect(model.stages.map(({ startedAt, endedAt }) => [startedAt, endedAt])).to.deep.equal([
+      [1795240000200, 1795240001000],
+      [1795240001100, 1795240002100],
+      [undefined, undefined],
+    ]);
+    const node = model.nodes.get("n1");
+    expect(node).to.include({ startedAt: 1795240000300, endedAt: 1795240002300, planned: 3 });
+    expect(node?.steps.find(({ step }) => step === "disks/install")?.heardAt).to.equal(1795240001700);
+  });
 });
