@@ -60,6 +60,14 @@ const collectAssets: Plugin = {
   },
 };
 
+/** Ink would connect to React's developer tools when DEV is set; they are no part of the product. */
+const leaveDevtoolsOut: Plugin = {
+  name: "no developer tools",
+  setup(build) {
+    build.onLoad({ filter: /\/ink\/build\/devtools\.js$/ }, () => ({ contents: "", loader: "js" }));
+  },
+};
+
 /** The examples that the modules' comments open with; the bundle has no comments. */
 async function collectExamples(): Promise<Record<string, string>> {
   const folder = join(root, "src/engine/modules");
@@ -79,7 +87,7 @@ try {
     chunkNames: "part-[hash]",
     splitting: true,
     target: "node22",
-    plugins: [collectAssets],
+    plugins: [collectAssets, leaveDevtoolsOut],
   });
   // What runs on nodes is one file, started by the runtime that is pushed with it.
   await build({ ...shared, entryPoints: ["src/cli/node-main.ts"], target: "node24", plugins: [collectAssets] });

@@ -1,0 +1,225 @@
+import type { RunEvent } from "#engine/events/event.ts";
+import { emptyRun, type RunModel } from "#engine/events/model.ts";
+import { reduceEvents } from "#engine/events/reduce.ts";
+
+/** Time for a player: milliseconds from anywhere, and something done later unless the returned function is called. */
+export interface PlayerClock {
+  readonly now: () => number;
+  readonly later: (work: () => void, milliseconds: number) => () => void;
+}
+
+export interface PlayerOptions {
+  readonly events: readonly RunEvent[];
+  /** How many times faster than it happened; `Infinity` draws all at once. */
+  readonly speed?: number;
+  readonly clock: PlayerClock;
+}
+
+/** Where the pictures of a player go. */
+export interface PlayerScreen {
+  /** The next event, in order. */
+  draw(event: RunEvent): void;
+  /** After a jump: the run as it was there. */
+  replace(model: RunModel): void;
+}
+
+/** What a player shows of itself. */
+export interface PlayerState {
+  readonly paused: boolean;
+  readonly speed: number;
+  /** Milliseconds of the recording that have been played, and that there are. */
+  readonly position: number;
+  readonly length: number;
+  /** How many events have been drawn, and how many there are. */
+  readonly done: number;
+  readonly total: number;
+  readonly ended: boolean;
+}
+
+/** The speeds that `faster` and `slower` step through. */
+export const playerSpeeds: readonly number[] = [0.25, 0.5, 1, 2, 4, 8, 16, 32, 64, 128];
+
+/** Timers are no finer than this; what falls into one is drawn together. */
+const TICK = 15;
+
+/** Events between two models that are kept, so that a jump back does not begin at the beginning. */
+const SPACING = 2000;
+
+/** Plays a recorded run: a clock that can be stopped, sped up and set. Knows neither a terminal nor a file. */
+export class Player {
+  readonly #events: readonly RunEvent[];
+  /** When each event happens, milliseconds from the first; a clock that was set back does not run backwards here. */
+  readonly #times: readonly number[];
+  readonly #clock: PlayerClock;
+  readonly #kept: RunModel[] = [emptyRun];
+  readonly #listeners = new Set<() => void>();
+  #screen: PlayerScreen | undefined;
+  #done = 0;
+  #position = 0;
+  #speed: number;
+  #paused = true;
+  /** The clock's time at which `#position` was right. */
+  #anchor = 0;
+  #cancel: () => void = () => undefined;
+
+  constructor({ events, speed = 1, clock }: PlayerOptions) {
+    this.#events = events;
+    this.#speed = speed;
+    this.#clock = clock;
+    const start = events[0]?.at ?? 0;
+    let latest = 0;
+    this.#times = events.map(({ at }) => (latest = Math.max(latest, at - start)));
+  }
+
+  /** Begins to play onto a screen. */
+  start(screen: PlayerScreen): void {
+    this.#screen = screen;
+    this.play();
+  }
+
+  get state(): PlayerState {
+    const position = this.#positionNow();
+    const length = this.#times.at(-1) ?? 0;
+    const [done, total] = [this.#done, this.#events.length];
+    return { paused: this.#paused, speed: this.#speed, position, length, done, total, ended: done === total };
+  }
+
+  /** Calls `listener` whenever `state` took a turn other than the passing of time; returns how to stop that. */
+  subscribe(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /** Goes on; after the end, from the start. */
+  play(): void {
+    if (!this.#paused) return;
+    if (this.#done > 0 && this.#done === this.#events.length) this.seek(0);
+    this.#paused = false;
+    this.#anchor = this.#clock.now();
+    this.#advance();
+    this.#tell();
+  }
+
+  pause(): void {
+    if (this.#paused) return;
+    this.#rest();
+    this.#tell();
+  }
+
+  toggle(): void {
+    if (this.#paused) this.play();
+    else this.pause();
+  }
+
+  /** Pauses and draws one event more, or one less. */
+  step(direction: 1 | -1 = 1): void {
+    this.#rest();
+    const index = Math.min(this.#events.length, Math.max(0, this.#done + direction));
+    if (direction === 1 && index > this.#done) this.#drawUpTo(index);
+    else if (index < this.#done) this.#jump(index);
+    this.#position = index === 0 ? 0 : (this.#times[index - 1] ?? 0);
+    this.#tell();
+  }
+
+  /** Goes to a moment of the recording, milliseconds from its start. */
+  seek(position: number): void {
+    const target = Math.min(this.#times.at(-1) ?? 0, Math.max(0, position));
+    const index = target === 0 ? Math.min(1, this.#events.length) : countUpTo(this.#times, target);
+    this.#position = target;
+    this.#anchor = this.#clock.now();
+    if (index !== this.#done) this.#jump(index);
+    if (!this.#paused) this.#advance();
+    this.#tell();
+  }
+
+  seekBy(milliseconds: number): void {
+    this.seek(this.#positionNow() + milliseconds);
+  }
+
+  setSpeed(speed: number): void {
+    this.#position = this.#positionNow();
+    this.#anchor = this.#clock.now();
+    this.#speed = speed;
+    if (!this.#paused) this.#advance();
+    this.#tell();
+  }
+
+  faster(): void {
+    this.setSpeed(playerSpeeds.find((speed) => speed > this.#speed) ?? this.#speed);
+  }
+
+  slower(): void {
+    this.setSpeed(playerSpeeds.findLast((speed) => speed < this.#speed) ?? this.#speed);
+  }
+
+  /** No timer runs on. */
+  close(): void {
+    this.#rest();
+    this.#screen = undefined;
+    this.#listeners.clear();
+  }
+
+  #positionNow(): number {
+    if (this.#paused) return this.#position;
+    const passed = Math.max(0, this.#clock.now() - this.#anchor);
+    const length = this.#times.at(-1) ?? 0;
+    // Not a product: at an endless speed no time at all would give NaN.
+    return this.#speed === Infinity ? length : Math.min(length, this.#position + passed * this.#speed);
+  }
+
+  #rest(): void {
+    this.#position = this.#positionNow();
+    this.#paused = true;
+    this.#cancel();
+  }
+
+  /** Draws what is due and waits for the next. */
+  #advance(): void {
+    this.#cancel();
+    const position = this.#positionNow();
+    this.#drawUpTo(Math.max(this.#done, countUpTo(this.#times, position)));
+    const next = this.#times[this.#done];
+    if (next === undefined) {
+      this.#rest();
+      this.#tell();
+      return;
+    }
+    const wait = Math.max(TICK, (next - position) / this.#speed);
+    this.#cancel = this.#clock.later(() => this.#advance(), Math.min(wait, 2 ** 30));
+  }
+
+  #drawUpTo(index: number): void {
+    for (const event of this.#events.slice(this.#done, index)) this.#screen?.draw(event);
+    this.#done = index;
+  }
+
+  #jump(index: number): void {
+    this.#done = index;
+    this.#screen?.replace(this.#modelAt(index));
+  }
+
+  /** The run after `count` events. */
+  #modelAt(count: number): RunModel {
+    const wanted = Math.floor(count / SPACING);
+    while (this.#kept.length <= wanted) {
+      const from = (this.#kept.length - 1) * SPACING;
+      this.#kept.push(reduceEvents(this.#events.slice(from, from + SPACING), this.#kept.at(-1)));
+    }
+    return reduceEvents(this.#events.slice(wanted * SPACING, count), this.#kept[wanted]);
+  }
+
+  #tell(): void {
+    for (const listener of this.#listeners) listener();
+  }
+}
+
+/** How many of the rising numbers are not beyond `limit`. */
+function countUpTo(rising: readonly number[], limit: number): number {
+  let [low, high] = [0, rising.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((rising[middle] as number) <= limit) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}

@@ -1,0 +1,146 @@
+import { expect } from "chai";
+import type { RunEvent } from "#engine/events/event.ts";
+import type { RunModel } from "#engine/events/model.ts";
+import { reduceEvents } from "#engine/events/reduce.ts";
+import { Player } from "#tui/player.ts";
+import { recordedRun } from "#support/recorded-runs.ts";
+import { FakeClock } from "#support/fake-clock.ts";
+
+const events = recordedRun("failed");
+const start = events[0]?.at ?? 0;
+
+function play(speed: number, recording: readonly RunEvent[] = events) {
+  const clock = new FakeClock();
+  const drawn: number[] = [];
+  const models: RunModel[] = [];
+  const player = new Player({ events: recording, speed, clock });
+  player.start({ draw: ({ seq }) => drawn.push(seq), replace: (model) => models.push(model) });
+  return { clock, drawn, models, player };
+}
+
+describe("the player of recorded runs", () => {
+  it("draws each event when it happened", () => {
+    const { clock, drawn } = play(1);
+    expect(drawn).to.deep.equal([1]);
+    clock.pass(500);
+    expect(drawn).to.deep.equal(events.filter(({ at }) => at - start <= 500).map(({ seq }) => seq));
+    clock.pass(10_000);
+    expect(drawn).to.deep.equal(events.map(({ seq }) => seq));
+  });
+
+  it("draws it faster, and all at once without a limit", () => {
+    const { clock, drawn } = play(4);
+    clock.pass(250);
+    expect(drawn).to.deep.equal(events.filter(({ at }) => at - start <= 1000).map(({ seq }) => seq));
+    expect(play(Infinity).drawn).to.have.length(events.length);
+  });
+
+  it("ends paused at the end, with no timer left", () => {
+    const { clock, player } = play(1);
+    clock.pass(60_000);
+    expect(player.state).to.include({ ended: true, paused: true, done: events.length, position: 2300, length: 2300 });
+    expect(clock.waiting).to.equal(0);
+  });
+
+  it("stands still while it is paused and goes on where it was", () => {
+    const { clock, drawn, player } = play(1);
+    clock.pass(400);
+    player.toggle();
+    const before = drawn.length;
+    clock.pass(60_000);
+    expect(drawn).to.have.length(before);
+    expect(player.state).to.include({ paused: true, position: 400 });
+    player.toggle();
+    clock.pass(100);
+    expect(player.state.position).to.equal(500);
+    expect(drawn.length).to.be.greaterThan(before);
+  });
+
+  it("steps an event on and back", () => {
+    const { drawn, models, player } = play(1);
+    player.step();
+    expect(drawn).to.deep.equal([1, 2]);
+    expect(player.state).to.include({ paused: true, done: 2, position: 100 });
+    player.step(-1);
+    expect(models).to.deep.equal([reduceEvents(events.slice(0, 1))]);
+    player.step(-1);
+    player.step(-1);
+    expect(player.state).to.include({ done: 0, position: 0 });
+  });
+
+  it("jumps to any moment and shows the run as it was there", () => {
+    const { clock, drawn, models, player } = play(1);
+    for (const target of [1700, 300, 2300, 0]) {
+      player.seek(target);
+      expect(models.at(-1)).to.deep.equal(reduceEvents(events.filter(({ at }) => at - start <= target)));
+      expect(player.state.position).to.equal(target);
+    }
+    player.seek(1700);
+    player.play();
+    const before = drawn.length;
+    clock.pass(100);
+    expect(drawn.slice(before)).to.deep.equal(events.filter(({ at }) => at - start === 1800).map(({ seq }) => seq));
+    player.seekBy(-1e9);
+    expect(player.state.position).to.equal(0);
+    player.seekBy(1e9);
+    expect(player.state).to.include({ ended: true });
+  });
+
+  it("jumps back in a long recording to the very same model", () => {
+    const long = Array.from(
+      { length: 7000 },
+      (_, index) => ({ seq: index + 1, at: index, ...note(index) }) as RunEvent,
+    );
+    const { models, player } = play(1, long);
+    for (const target of [6999, 4000, 3999, 1])
+      (player.seek(target), expect(models.at(-1)).to.deep.equal(reduceEvents(long.slice(0, target + 1))));
+  });
+
+  it("plays again from the start after its end", () => {
+    const { clock, drawn, player } = play(1);
+    clock.pass(60_000);
+    player.play();
+    expect(player.state).to.include({ paused: false, position: 0, done: 1 });
+    clock.pass(100);
+    expect(drawn.at(-1)).to.equal(2);
+  });
+
+  it("changes its speed on the way, through known steps", () => {
+    const { clock, player } = play(1);
+    clock.pass(200);
+    player.faster();
+    expect(player.state).to.include({ speed: 2, position: 200 });
+    clock.pass(100);
+    expect(player.state.position).to.equal(400);
+    player.slower();
+    player.slower();
+    expect(player.state.speed).to.equal(0.5);
+    for (let count = 0; count < 20; count++) player.slower();
+    expect(player.state.speed).to.equal(0.25);
+  });
+
+  it("tells listeners of every turn, until they leave", () => {
+    const { player } = play(1);
+    let told = 0;
+    const leave = player.subscribe(() => (told += 1));
+    player.pause();
+    player.play();
+    player.step();
+    expect(told).to.equal(3);
+    leave();
+    player.play();
+    expect(told).to.equal(3);
+  });
+
+  it("does not run backwards where the bastion's clock was set back, and bears an empty record", () => {
+    const odd = events.slice(0, 3).map((event, index) => ({ ...event, at: start - index * 1000 }));
+    const { drawn, player } = play(1, odd);
+    expect(drawn).to.deep.equal([1, 2, 3]);
+    expect(player.state.length).to.equal(0);
+    expect(play(1, []).player.state).to.include({ ended: true, length: 0 });
+  });
+});
+
+function note(index: number) {
+  return { type: "step.note", node: `n${index % 7}`, step: "s", text: String(index) } as const;
+}
