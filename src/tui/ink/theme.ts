@@ -1,0 +1,276 @@
+/** What a piece of text means; a theme decides how that looks. */
+export type Role =
+  | "plain"
+  | "strong"
+  | "muted"
+  | "accent"
+  | "ok"
+  | "changed"
+  | "failed"
+  | "running"
+  | "warning"
+  | "added"
+  | "removed"
+  | "title"
+  | "banner"
+  | "selected";
+
+/** Shapes that carry meaning without colour; each is one column wide, in ASCII where the terminal knows no more. */
+export interface Glyphs {
+  readonly ok: string;
+  readonly changed: string;
+  readonly wouldChange: string;
+  readonly failed: string;
+  readonly skipped: string;
+  readonly unknown: string;
+  readonly interrupted: string;
+  readonly pending: string;
+  readonly warning: string;
+  /** One after the other, a second each. */
+  readonly running: readonly string[];
+  readonly pointer: string;
+  readonly rule: string;
+  readonly bar: string;
+  readonly barDone: string;
+  readonly barLeft: string;
+  readonly arrow: string;
+  readonly ellipsis: string;
+  readonly dot: string;
+  readonly enter: string;
+  readonly upDown: string;
+  readonly leftRight: string;
+  readonly up: string;
+  readonly down: string;
+  readonly play: string;
+  readonly pause: string;
+  readonly dash: string;
+}
+
+/** How a terminal is drawn on: its colours, its shapes. A plain value; other dashboards share it. */
+export interface Theme {
+  /** Colours that it shows: none (NO_COLOR), its own 16, 256, or all of them. */
+  readonly depth: 0 | 16 | 256 | 16_777_216;
+  readonly background: "dark" | "light" | "unknown";
+  readonly unicode: boolean;
+  readonly glyphs: Glyphs;
+  /** The text in the role's colours; nothing but the text where it has none. The text holds no sequences of its own. */
+  readonly paint: (role: Role, text: string) => string;
+}
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/**
+ * The theme for a terminal. Obeyed are `NO_COLOR` (no-color.org), `FORCE_COLOR=0`, `COLORTERM`, `TERM` (`dumb` and
+ * `linux` have no Unicode shapes), `LC_ALL`/`LC_CTYPE`/`LANG` (Unicode only where it says UTF-8), `COLORFGBG` and, over
+ * it, `KCORE_BACKGROUND=dark|light`.
+ */
+export function detectTheme(env: Environment, stdout?: Pick<NodeJS.WriteStream, "getColorDepth">): Theme {
+  return createTheme({ depth: depthOf(env, stdout), background: backgroundOf(env), unicode: hasUnicode(env) });
+}
+
+/** The theme with these properties. */
+export function createTheme({ depth, background, unicode }: Pick<Theme, "depth" | "background" | "unicode">): Theme {
+  const codes = codesOf(depth, background);
+  return {
+    depth,
+    background,
+    unicode,
+    glyphs: unicode ? unicodeGlyphs : asciiGlyphs,
+    paint: (role, text) => (codes[role] === "" || text === "" ? text : `\u001b[${codes[role]}m${text}\u001b[0m`),
+  };
+}
+
+function depthOf(env: Environment, stdout: Pick<NodeJS.WriteStream, "getColorDepth"> | undefined): Theme["depth"] {
+  if ((env["NO_COLOR"] ?? "") !== "" || env["FORCE_COLOR"] === "0" || env["TERM"] === "dumb") return 0;
+  const bits = stdout?.getColorDepth(env as object) ?? 4;
+  if (bits >= 24) return 16_777_216;
+  if (bits >= 8) return 256;
+  return bits > 1 ? 16 : 0;
+}
+
+/** `COLORFGBG` is “foreground;background” in the numbers of the 16 colours, as rxvt and Konsole set it. */
+function backgroundOf(env: Environment): Theme["background"] {
+  const told = env["KCORE_BACKGROUND"];
+  if (told === "dark" || told === "light") return told;
+  const number = Number((env["COLORFGBG"] ?? "").split(";").at(-1) || "NaN");
+  if (!Number.isInteger(number)) return "unknown";
+  return number === 7 || number > 8 ? "light" : "dark";
+}
+
+function hasUnicode(env: Environment): boolean {
+  if (env["TERM"] === "linux" || env["TERM"] === "dumb") return false;
+  // POSIX: LC_ALL wins over the category, the category over LANG; empty counts as unset.
+  const locale = env["LC_ALL"] || env["LC_CTYPE"] || env["LANG"] || "";
+  return /utf-?8/i.test(locale);
+}
+
+/** Roles whose meaning survives without colour: bold, dim, underline and inverse are no colours. */
+const plainCodes: Readonly<Record<Role, string>> = {
+  plain: "",
+  strong: "1",
+  muted: "2",
+  accent: "1",
+  ok: "",
+  changed: "",
+  failed: "1",
+  running: "",
+  warning: "1",
+  added: "",
+  removed: "",
+  title: "1",
+  banner: "7",
+  selected: "7",
+};
+
+type Coloured = "muted" | "accent" | "ok" | "changed" | "failed" | "running" | "warning";
+type Palette = Readonly<Record<Coloured, string>>;
+
+/**
+ * Blue, orange and vermilion, bluish green: the pairs that matter (ok and failed, added and removed) stay apart for
+ * red-green blindness (Okabe and Ito, “Color Universal Design”). `unknown` takes middle tones that can be read on
+ * white and on black alike (contrast of 3:1 and more on both).
+ */
+const palettes: Readonly<Record<Theme["background"], Palette>> = {
+  dark: {
+    muted: "38;5;245",
+    accent: "38;5;117",
+    ok: "38;5;79",
+    changed: "38;5;221",
+    failed: "38;5;209",
+    running: "38;5;75",
+    warning: "38;5;215",
+  },
+  light: {
+    muted: "38;5;242",
+    accent: "38;5;25",
+    ok: "38;5;29",
+    changed: "38;5;94",
+    failed: "38;5;160",
+    running: "38;5;26",
+    warning: "38;5;130",
+  },
+  unknown: {
+    muted: "38;5;244",
+    accent: "38;5;32",
+    ok: "38;5;29",
+    changed: "38;5;136",
+    failed: "38;5;166",
+    running: "38;5;32",
+    warning: "38;5;172",
+  },
+};
+
+const trueColours: Readonly<Record<"dark" | "light", Palette>> = {
+  dark: {
+    muted: rgb(0x8b949e),
+    accent: rgb(0x7cc7ff),
+    ok: rgb(0x3fcf8e),
+    changed: rgb(0xf2c14e),
+    failed: rgb(0xff7a59),
+    running: rgb(0x56b4e9),
+    warning: rgb(0xffa657),
+  },
+  light: {
+    muted: rgb(0x656d76),
+    accent: rgb(0x0550ae),
+    ok: rgb(0x00705a),
+    changed: rgb(0x8a5a00),
+    failed: rgb(0xc23b00),
+    running: rgb(0x0060c0),
+    warning: rgb(0x9a5b00),
+  },
+};
+
+/** The terminal's own colours: readable on its own background, whatever that is. */
+const sixteen: Palette = {
+  muted: "2",
+  accent: "36",
+  ok: "32",
+  changed: "33",
+  failed: "31",
+  running: "34",
+  warning: "33",
+};
+
+function codesOf(depth: Theme["depth"], background: Theme["background"]): Readonly<Record<Role, string>> {
+  if (depth === 0) return plainCodes;
+  const palette =
+    depth === 16
+      ? sixteen
+      : depth === 16_777_216 && background !== "unknown"
+        ? trueColours[background]
+        : palettes[background];
+  return {
+    ...plainCodes,
+    ...palette,
+    failed: `1;${palette.failed}`,
+    warning: `1;${palette.warning}`,
+    added: palette.ok,
+    removed: palette.failed,
+    title: `1;${palette.accent}`,
+    banner: `1;7;${palette.changed}`,
+    selected: `1;7;${palette.accent}`,
+  };
+}
+
+function rgb(colour: number): string {
+  return `38;2;${colour >> 16};${(colour >> 8) & 255};${colour & 255}`;
+}
+
+const unicodeGlyphs: Glyphs = {
+  ok: "✓",
+  changed: "◆",
+  wouldChange: "◇",
+  failed: "✗",
+  skipped: "⊘",
+  unknown: "?",
+  interrupted: "!",
+  pending: "·",
+  warning: "▲",
+  running: ["◐", "◓", "◑", "◒"],
+  pointer: "▸",
+  rule: "─",
+  bar: "│",
+  barDone: "━",
+  barLeft: "─",
+  arrow: "→",
+  ellipsis: "…",
+  dot: "·",
+  enter: "⏎",
+  upDown: "↑↓",
+  leftRight: "←→",
+  up: "↑",
+  down: "↓",
+  play: "▶",
+  pause: "‖",
+  dash: "–",
+};
+
+const asciiGlyphs: Glyphs = {
+  ok: "=",
+  changed: "*",
+  wouldChange: "~",
+  failed: "X",
+  skipped: "-",
+  unknown: "?",
+  interrupted: "!",
+  pending: ".",
+  warning: "!",
+  running: ["|", "/", "-", "\\"],
+  pointer: ">",
+  rule: "-",
+  bar: "|",
+  barDone: "#",
+  barLeft: "-",
+  arrow: "->",
+  ellipsis: "~",
+  dot: "|",
+  enter: "Enter",
+  upDown: "Up/Dn",
+  leftRight: "Lt/Rt",
+  up: "^",
+  down: "v",
+  play: ">",
+  pause: "=",
+  dash: "-",
+};
