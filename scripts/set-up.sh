@@ -29,6 +29,7 @@ need /usr/bin/strip binutils
 need /usr/sbin/ip iproute2
 [ -x /usr/sbin/ip ] || [ ! -x /sbin/ip ] || missing=$(echo "$missing" | sed 's/ iproute2//')
 need /usr/bin/tmux tmux
+need /usr/bin/xmllint libxml2-utils
 # Login shells that nodes may have.
 need /bin/zsh zsh
 need /usr/bin/fish fish

@@ -1,0 +1,196 @@
+import { visible } from "#errors/draw.ts";
+import type { Problem, SourcePosition } from "#errors/problem.ts";
+import { cleanText } from "#engine/events/clean.ts";
+import type { Change, Outcome, RunEvent } from "#engine/events/event.ts";
+import type { ActionModel, NodeModel, RunModel, StepModel } from "#engine/events/model.ts";
+import { reduceEvents } from "#engine/events/reduce.ts";
+import { bastionActions } from "./tally.ts";
+
+/** One test of a suite, before it is written. */
+interface Case {
+  readonly name: string;
+  readonly group: string;
+  readonly milliseconds: number;
+  readonly outcome: Outcome | undefined;
+  readonly reason?: string;
+  readonly problem?: Problem;
+  readonly position?: SourcePosition;
+  readonly output: string;
+}
+
+/**
+ * A run as JUnit XML, as Jenkins, GitLab and their like read it: a suite for each node (and one for the bastion's
+ * actions), a case for each step. A failed step is a failure with its cause; an unreachable node or one that was
+ * interrupted is an error; what was skipped or could not be told is skipped. Pure; ends with a line break.
+ */
+export function drawJunit(events: readonly RunEvent[]): string {
+  const model = reduceEvents(events);
+  const nodes = [...model.nodes.values()].map((node) => suite(model, node.name, casesOf(model, node)));
+  const own = [...bastionActions(model).map(actionCase), ...model.problems.slice(0, 1).map(ownCase(model))];
+  const suites = own.length > 0 ? [...nodes, suite(model, "bastion", own)] : nodes;
+  const all = suites.flatMap(({ cases }) => cases);
+  const open = tag("testsuites", {
+    name: model.title === "" ? "kcore" : model.title,
+    ...counts(all),
+    time: seconds(Math.max(0, model.lastAt - model.startedAt)),
+  });
+  const lines = [`<?xml version="1.0" encoding="UTF-8"?>`, open, ...suites.flatMap(({ lines: one }) => one)];
+  return `${[...lines, "</testsuites>"].join("\n")}\n`;
+}
+
+function casesOf(model: RunModel, node: NodeModel): readonly Case[] {
+  const actions = model.stages.flatMap((stage) => stage.actions.filter(({ item }) => item === node.name));
+  const steps = node.steps.map(stepCase);
+  const known = [...steps, ...actions.map(actionCase)];
+  const isTold = known.some(({ outcome }) => outcome === "failed" || outcome === "interrupted");
+  if (isTold || node.outcome === "done") return known;
+  // Nothing of the node's work tells that it came to no good end.
+  const { outcome, problem } = node;
+  const word = outcome === "not-started" ? "skipped" : outcome === "failed" ? "failed" : "interrupted";
+  const reason = outcome === undefined ? "the run ended before the node did" : outcome.replace("-", " ");
+  return [
+    ...known,
+    { name: "node", group: "run", milliseconds: 0, outcome: word, reason, output: "", ...(problem && { problem }) },
+  ];
+}
+
+function stepCase(step: StepModel): Case {
+  const { title, stage, duration = 0, outcome, reason, problem, position, changes, diff, tail, note } = step;
+  const told = [...changes.map(changeLine), ...(diff ? [diff.trimEnd()] : []), ...(note ? [note] : []), tail.trimEnd()];
+  return {
+    name: title,
+    group: stage,
+    milliseconds: duration,
+    outcome,
+    output: told.filter((text) => text !== "").join("\n"),
+    ...(reason === undefined ? {} : { reason }),
+    ...(problem === undefined ? {} : { problem }),
+    ...(position === undefined ? {} : { position }),
+  };
+}
+
+function actionCase({ stage, action, item, outcome, reason, problem, duration = 0, note = "" }: ActionModel): Case {
+  const name = item === undefined ? action : `${action} ${item}`;
+  const more = { ...(reason === undefined ? {} : { reason }), ...(problem === undefined ? {} : { problem }) };
+  return { name, group: stage, milliseconds: duration, outcome, output: note, ...more };
+}
+
+function ownCase(model: RunModel): (problem: Problem) => Case {
+  const outcome = model.outcome === "interrupted" ? "interrupted" : "failed";
+  return (problem) => ({ name: "run", group: "run", milliseconds: 0, outcome, problem, output: "" });
+}
+
+function changeLine({ name, have, want }: Change): string {
+  return `${name}: ${have ?? "(absent)"} → ${want}`;
+}
+
+function suite(model: RunModel, name: string, cases: readonly Case[]) {
+  const time = cases.reduce((sum, { milliseconds }) => sum + milliseconds, 0);
+  const properties = {
+    run: model.runId,
+    command: model.command,
+    who: model.who,
+    ...(model.revision === undefined ? {} : { revision: `${model.revision}${model.dirty ? " (with changes)" : ""}` }),
+    ...(model.dryRun ? { "dry-run": "true" } : {}),
+  };
+  const open = tag("testsuite", {
+    name,
+    ...counts(cases),
+    time: seconds(time),
+    timestamp: new Date(model.startedAt).toISOString().replace(/\..*/, ""),
+  });
+  const listed = Object.entries(properties).map(
+    ([key, value]) => `      ${tag("property", { name: key, value }, "/")}`,
+  );
+  const lines = [
+    `  ${open}`,
+    "    <properties>",
+    ...listed,
+    "    </properties>",
+    ...cases.map(caseLines),
+    "  </testsuite>",
+  ];
+  return { cases, lines };
+}
+
+function caseLines(one: Case): string {
+  const { name, group, milliseconds, position, output } = one;
+  const open = {
+    name,
+    classname: group,
+    time: seconds(milliseconds),
+    ...(position && { file: position.file, line: String(position.line) }),
+  };
+  const inner = [...verdict(one), ...(output === "" ? [] : [`      <system-out>${xml(output)}</system-out>`])];
+  return inner.length === 0
+    ? `    ${tag("testcase", open, "/")}`
+    : [`    ${tag("testcase", open)}`, ...inner, "    </testcase>"].join("\n");
+}
+
+function verdict(one: Case): readonly string[] {
+  const { reason, problem, outcome } = one;
+  const kind = kindOf(one);
+  if (kind === "skipped") return [`      ${tag("skipped", { message: reason ?? outcome ?? "" }, "/")}`];
+  if (kind === "passed") return [];
+  const message = problem?.message ?? reason ?? (outcome === undefined ? "did not end" : outcome);
+  return [`      ${tag(kind, { message, type: problem?.code ?? "INTERRUPTED" })}${xml(causeText(one))}</${kind}>`];
+}
+
+function causeText({ problem, position, reason }: Case): string {
+  const at = problem?.at ?? position;
+  const lines = [
+    ...(at ? [`${at.file}:${at.line}:${at.column}`] : []),
+    ...(problem ? [`${problem.message} [${problem.code}]`] : reason === undefined ? [] : [reason]),
+    ...(problem?.detail ? [problem.detail.trimEnd()] : []),
+    ...(problem?.hint ? [`hint: ${problem.hint}`] : []),
+  ];
+  return lines.join("\n");
+}
+
+type Kind = "passed" | "skipped" | "failure" | "error";
+
+function kindOf({ outcome, problem }: Case): Kind {
+  switch (outcome) {
+    case "ok":
+    case "changed":
+    case "would-change":
+      return "passed";
+    case "skipped":
+    case "unknown":
+      return "skipped";
+    case "failed":
+      return problem?.code === "HOST_UNREACHABLE" ? "error" : "failure";
+    case "interrupted":
+    case undefined:
+      return "error";
+  }
+}
+
+function counts(cases: readonly Case[]): Readonly<Record<string, string>> {
+  const count = (wanted: Kind) => String(cases.filter((one) => kindOf(one) === wanted).length);
+  return {
+    tests: String(cases.length),
+    failures: count("failure"),
+    errors: count("error"),
+    skipped: count("skipped"),
+  };
+}
+
+function seconds(milliseconds: number): string {
+  return (milliseconds / 1000).toFixed(3);
+}
+
+function tag(name: string, attributes: Readonly<Record<string, string>>, end = ""): string {
+  const listed = Object.entries(attributes).map(([key, value]) => ` ${key}="${xml(value).replaceAll("\n", "&#10;")}"`);
+  return `<${name}${listed.join("")}${end}>`;
+}
+
+/** Text for XML 1.0: no character that it forbids, whatever a node printed. */
+function xml(text: string): string {
+  return visible(cleanText(text.toWellFormed()))
+    .replaceAll(/[\uFFFE\uFFFF]/g, "\uFFFD")
+    .replaceAll("&", "&amp;")
+    .replaceAll("<", "&lt;")
+    .replaceAll(">", "&gt;")
+    .replaceAll('"', "&quot;");
+}

@@ -1,0 +1,66 @@
+import { execFileSync } from "node:child_process";
+import { join } from "node:path";
+import { expect } from "chai";
+import type { RunEvent } from "#engine/events/event.ts";
+import { drawJunit } from "#tui/junit.ts";
+import { recordedRun, recordedRunNames } from "#support/recorded-runs.ts";
+
+const dtd = join(import.meta.dirname, "../../fixtures/junit.dtd");
+
+/** Throws what libxml2 says about XML that is not well-formed or not valid. */
+function validate(xml: string): void {
+  execFileSync("xmllint", ["--noout", "--nonet", "--dtdvalid", dtd, "-"], { input: xml, stdio: "pipe" });
+}
+
+describe("JUnit XML", () => {
+  for (const name of recordedRunNames)
+    it(`is valid for the recorded run “${name}”, cut off at any event too`, () => {
+      const events = recordedRun(name);
+      validate(drawJunit(events));
+      validate(drawJunit(events.slice(0, events.length >> 1)));
+    });
+
+  it("is valid for a run of which nothing is known", () => {
+    validate(drawJunit([]));
+  });
+
+  it("has a suite for each node and a case for each step", () => {
+    const xml = drawJunit(recordedRun("done"));
+    expect(xml).to.match(/<testsuite name="n1" tests="4" failures="0" errors="0" skipped="0"/);
+    expect(xml).to.contain(`<testcase name="data disk" classname="disks"`);
+    expect(xml).to.contain("table: none → gpt");
+    expect(xml).to.match(/<testsuite name="n2" tests="4" failures="0" errors="0" skipped="1"/);
+    expect(xml).to.contain(`<skipped message="when is false"/>`);
+  });
+
+  it("tells a failed step with its cause and an unreachable node as an error", () => {
+    const xml = drawJunit(recordedRun("failed"));
+    expect(xml).to.match(/<testsuites name="deploy_node" tests="4" failures="1" errors="1" skipped="1"/);
+    expect(xml).to.contain(
+      `<failure message="the command ended with exit code 100" type="STEP_FAILED">states/disks.yaml:2:5\n`,
+    );
+    expect(xml).to.contain(`<error message="n2 (192.0.2.12:22) does not answer within 10 s" type="HOST_UNREACHABLE">`);
+    expect(xml).to.contain("E: Unable to locate package nope");
+  });
+
+  it("tells why a run could not begin", () => {
+    const xml = drawJunit(recordedRun("refused"));
+    expect(xml).to.match(/<testsuite name="bastion" tests="1" failures="1"/);
+  });
+
+  it("is well-formed whatever a node printed (S-4)", () => {
+    const nasty = ']]><x a="b">&amp;\'\u0000\u001b[31m\u0008\ud800\ufffe\uffff\u2028\r\n\tend';
+    const events = [
+      { type: "run.started", runId: nasty, title: nasty, command: nasty, nodes: [nasty], stages: [], who: nasty },
+      { type: "step.started", node: nasty, stage: nasty, step: "s", title: nasty, module: nasty },
+      { type: "step.output", node: nasty, step: "s", stream: "out", text: nasty },
+      {
+        ...{ type: "step.finished", node: nasty, stage: nasty, step: "s", title: nasty, module: nasty },
+        ...{ outcome: "failed", problem: { code: "STEP_FAILED", message: nasty, detail: nasty, hint: nasty } },
+      },
+    ].map((event, index) => ({ seq: index + 1, at: index, ...event })) as unknown as RunEvent[];
+    const xml = drawJunit(events);
+    validate(xml);
+    expect(xml).to.not.contain("\u001b");
+  });
+});
