@@ -13,6 +13,8 @@ export interface Controllers {
   readonly signal?: AbortSignal;
   /** For one call; 5 s unless told otherwise. */
   readonly timeoutMs?: number;
+  /** Told when a controller could not be reached and the next one is asked. */
+  readonly onSkipped?: (problems: readonly Problem[]) => void;
 }
 
 /**
@@ -24,11 +26,12 @@ export async function askFirst<Result>(
   ask: (client: ApiClient) => Promise<Result>,
 ): Promise<Result> {
   const problems: Problem[] = [];
-  for (const endpoint of endpoints) {
+  for (const [index, endpoint] of endpoints.entries()) {
     try {
       return await askOne(endpoint, options, ask);
     } catch (error) {
       if (!(error instanceof KcoreError) || error instanceof ApiRefusal) throw error;
+      if (index < endpoints.length - 1) options.onSkipped?.(error.problems);
       problems.push(...error.problems);
     }
   }

@@ -15,7 +15,38 @@ export function addProjectOption(command: Command): Command {
     .option("--debug", "show stacks of errors");
 }
 
+/** Flags of commands that ask the cluster. */
+export interface ClusterFlags extends CommonFlags {
+  readonly controller?: readonly string[];
+}
+
+/** The common flags, and `-s`. */
+export function addClusterOptions(command: Command): Command {
+  return addProjectOption(command).option(
+    "-s, --controller <host:port>",
+    "ask this controller, not the context's (repeatable: the next is asked when one cannot be reached)",
+    collect,
+  );
+}
+
+/** Flags of commands that reach one machine by SSH before it is in the roster. */
+export interface MachineFlags {
+  readonly node?: string;
+  readonly insecure?: boolean;
+  readonly hostKey?: string;
+}
+
+/** `--node`, `-k` and `--host-key`. */
+export function addMachineOptions(command: Command): Command {
+  return command
+    .option("--node <host:port>", "the machine itself, by SSH: port 9091 stands for the roster's SSH port, or 22")
+    .option("-k, --insecure", "show the host key of a new machine, ask, and pin it; nothing goes unverified")
+    .option("--host-key <sha256>", "pin the key of a new machine if it has this fingerprint, without asking");
+}
+
 export type ResultFormat = "table" | "wide" | "json" | "yaml";
+
+export const allFormats: readonly ResultFormat[] = ["table", "wide", "json", "yaml"];
 
 /** `-o`, how a command's result is printed. */
 export function addResultOption(command: Command, formats: readonly ResultFormat[] = ["table", "json"]): Command {

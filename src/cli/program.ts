@@ -2,7 +2,8 @@ import { Command, type CommanderError } from "commander";
 import { KcoreError } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
 import { commandTable } from "./command-table.ts";
-import { addProjectOption } from "./options.ts";
+import { inheritOptions, pathOf } from "./inherit-options.ts";
+import { addMachineOptions, addClusterOptions } from "./options.ts";
 import { kcoreVersion } from "./version.ts";
 
 /** The program with the one command that the words ask for loaded; the others stand in the help by name only. */
@@ -14,8 +15,9 @@ export async function buildProgram(words: readonly string[]): Promise<Command> {
     .enablePositionalOptions()
     .showSuggestionAfterError(false)
     .addHelpText("after", topExamples);
-  addProjectOption(program);
-  const wanted = wantedCommand(words);
+  addMachineOptions(addClusterOptions(program));
+  program.hook("preAction", (_, command) => inheritOptions(command));
+  const wanted = wantedCommand(words, program);
   for (const { name, summary, load } of commandTable)
     program.addCommand(
       name === wanted || wanted === "completion"
@@ -44,7 +46,7 @@ function prepare(command: Command): void {
 
 function asProblem(error: CommanderError, command: Command): Error {
   if (error.exitCode === 0) return new Finished();
-  const path = commandPath(command);
+  const path = pathOf(command);
   if (error.code === "commander.help")
     return new KcoreError({ code: "USAGE", message: `${path} needs a command`, hint: listOf(command) });
   const unknown = /unknown (?:command|option) '([^']*)'/.exec(error.message)?.[1];
@@ -73,19 +75,15 @@ function unknownCommand(word: string): KcoreError {
   });
 }
 
-function commandPath(command: Command): string {
-  return command.parent ? `${commandPath(command.parent)} ${command.name()}` : command.name();
-}
-
 function listOf(command: Command): string {
   return `one of: ${command.commands.map((sub) => sub.name()).join(", ")}`;
 }
 
 /** The first word that is neither an option nor an option's value; for `help X` it is X. */
-function wantedCommand(words: readonly string[]): string | undefined {
-  const names = words.filter(
-    (word, index) => !word.startsWith("-") && !/^(--project|--context)$/.test(words[index - 1] ?? ""),
-  );
+function wantedCommand(words: readonly string[], { options }: Command): string | undefined {
+  const takesValue = (word: string | undefined) =>
+    word !== undefined && options.some(({ short, long, required }) => required && [short, long].includes(word));
+  const names = words.filter((word, index) => !word.startsWith("-") && !takesValue(words[index - 1]));
   return names[0] === "help" ? names[1] : names[0];
 }
 
@@ -96,5 +94,6 @@ Examples:
   kcore orchestrate deploy_node n1 --dry-run
   kcore exec --on 'role:worker' -- uname -a
   kcore runs list
+  kcore -s 192.0.2.11 -s 192.0.2.12 get nodes
 
 Exit codes: 0 done, 1 a node failed, 2 the input is wrong, 3 only unreachable nodes, 70 a bug, 130 interrupted.`;

@@ -1,17 +1,15 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { Command } from "commander";
-import { askFirst } from "#api/ask.ts";
 import type { NodeView } from "#api/schemas.ts";
 import { printYaml } from "#engine/source/plain.ts";
 import { KcoreError } from "#errors/problem.ts";
-import { loadContext } from "#pki/contexts.ts";
 import { formatDuration } from "#tui/line.ts";
-import { contextHome } from "../contexts.ts";
-import { addProjectOption, addResultOption, type CommonFlags, type ResultFormat } from "../options.ts";
+import { openCluster } from "../open-cluster.ts";
+import { addClusterOptions, addResultOption, allFormats, type ClusterFlags, type ResultFormat } from "../options.ts";
 import { drawFailure } from "../report.ts";
 import { formatTable } from "../table.ts";
 
-interface GetFlags extends CommonFlags {
+interface GetFlags extends ClusterFlags {
   readonly output: ResultFormat;
   readonly watch?: boolean;
 }
@@ -21,21 +19,20 @@ export function getCommand(): Command {
   const get = new Command("get")
     .description("What the cluster knows")
     .addHelpText("after", "\nExamples:\n  kcore get nodes\n  kcore get nodes -o wide -w\n  kcore get nodes -o json");
-  addResultOption(addProjectOption(get.command("nodes [id]")), ["table", "wide", "json", "yaml"])
+  addResultOption(addClusterOptions(get.command("nodes [id]")), allFormats)
     .description("List the cluster's nodes, or one of them (id or host name)")
     .option("-w, --watch", "go on, and print what changes, every two seconds")
     .action(getNodes);
   return get;
 }
 
-async function getNodes(id: string | undefined, { context, output, watch = false }: GetFlags): Promise<void> {
+async function getNodes(id: string | undefined, { output, watch = false, ...flags }: GetFlags): Promise<void> {
   let shown = "";
   for (;;) {
     let text: string;
     try {
-      const { controllers, ca, cert, key } = await loadContext(contextHome(), context);
-      const asked = { endpoints: controllers, credentials: { ca, cert, key }, clock: Date.now };
-      const { nodes } = await askFirst(asked, (client) => client.call("listNodes", {}));
+      const { ask } = await openCluster(flags);
+      const { nodes } = await ask((client) => client.call("listNodes", {}));
       text = format(select(nodes, id), output, watch);
     } catch (error) {
       // A watch outlives a controller that restarts.

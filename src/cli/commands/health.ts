@@ -1,9 +1,7 @@
 import { Command } from "commander";
-import { askOne } from "#api/ask.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
-import { loadContext } from "#pki/contexts.ts";
-import { contextHome } from "../contexts.ts";
-import { addProjectOption, addResultOption, type CommonFlags } from "../options.ts";
+import { openCluster, type Cluster } from "../open-cluster.ts";
+import { addClusterOptions, addResultOption, type ClusterFlags } from "../options.ts";
 import { formatTable } from "../table.ts";
 
 interface Finding {
@@ -16,15 +14,15 @@ interface Finding {
 
 /** `kcore health`: asks every controller of the context; exits 1 when one is not healthy, 3 when none answers. */
 export function healthCommand(): Command {
-  return addResultOption(addProjectOption(new Command("health")))
+  return addResultOption(addClusterOptions(new Command("health")))
     .description("Ask every controller of the context whether it answers and is in step with the others")
     .addHelpText("after", "\nExamples:\n  kcore health\n  kcore health -o json")
     .action(health);
 }
 
-async function health({ context, output }: CommonFlags & { readonly output: "table" | "json" }): Promise<void> {
-  const { controllers, ca, cert, key } = await loadContext(contextHome(), context);
-  const found = await Promise.all(controllers.map((endpoint) => look(endpoint, { ca, cert, key })));
+async function health({ output, ...flags }: ClusterFlags & { readonly output: "table" | "json" }): Promise<void> {
+  const cluster = await openCluster(flags);
+  const found = await Promise.all(cluster.endpoints.map((endpoint) => look(endpoint, cluster)));
   if (output === "json") process.stdout.write(`${JSON.stringify(found, undefined, 2)}\n`);
   else if (found.length === 0) process.stdout.write("no controller yet: kcore orchestrate deploy_node NODE\n");
   else
@@ -44,13 +42,9 @@ async function health({ context, output }: CommonFlags & { readonly output: "tab
     process.exitCode = found.every(({ version }) => version === undefined) ? exitCodes.unreachable : exitCodes.failed;
 }
 
-async function look(controller: string, credentials: { ca: string; cert: string; key: string }): Promise<Finding> {
+async function look(controller: string, { askAt }: Cluster): Promise<Finding> {
   try {
-    const { ready, reason, version, nodes, peers } = await askOne(
-      controller,
-      { credentials, clock: Date.now },
-      (client) => client.call("ready", {}),
-    );
+    const { ready, reason, version, nodes, peers } = await askAt(controller, (client) => client.call("ready", {}));
     const behind = peers
       .filter(({ inStep }) => !inStep)
       .map((peer) => `${peer.controllerId}: ${peer.reason ?? "behind"}`);
