@@ -25,19 +25,15 @@ export interface PlayerScreen {
 
 /** What a player shows of itself. */
 export interface PlayerState {
-  readonly paused: boolean;
+  readonly playing: boolean;
   readonly speed: number;
-  /** Milliseconds of the recording that have been played, and that there are. */
-  readonly position: number;
-  readonly length: number;
-  /** How many events have been drawn, and how many there are. */
-  readonly done: number;
-  readonly total: number;
+  /** Now, the first and the last event, by the recording's clock: milliseconds since the epoch. */
+  readonly at: number;
+  readonly from: number;
+  readonly to: number;
+  /** Every event has been drawn. */
   readonly ended: boolean;
 }
-
-/** The speeds that `faster` and `slower` step through. */
-export const playerSpeeds: readonly number[] = [0.25, 0.5, 1, 2, 4, 8, 16, 32, 64, 128];
 
 /** Timers are no finer than this; what falls into one is drawn together. */
 const TICK = 15;
@@ -48,6 +44,7 @@ const SPACING = 2000;
 /** Plays a recorded run: a clock that can be stopped, sped up and set. Knows neither a terminal nor a file. */
 export class Player {
   readonly #events: readonly RunEvent[];
+  readonly #from: number;
   /** When each event happens, milliseconds from the first; a clock that was set back does not run backwards here. */
   readonly #times: readonly number[];
   readonly #clock: PlayerClock;
@@ -66,9 +63,9 @@ export class Player {
     this.#events = events;
     this.#speed = speed;
     this.#clock = clock;
-    const start = events[0]?.at ?? 0;
+    this.#from = events[0]?.at ?? 0;
     let latest = 0;
-    this.#times = events.map(({ at }) => (latest = Math.max(latest, at - start)));
+    this.#times = events.map(({ at }) => (latest = Math.max(latest, at - this.#from)));
   }
 
   /** Begins to play onto a screen. */
@@ -77,14 +74,19 @@ export class Player {
     this.play();
   }
 
-  get state(): PlayerState {
-    const position = this.#positionNow();
-    const length = this.#times.at(-1) ?? 0;
-    const [done, total] = [this.#done, this.#events.length];
-    return { paused: this.#paused, speed: this.#speed, position, length, done, total, ended: done === total };
+  state(): PlayerState {
+    const [from, length] = [this.#from, this.#times.at(-1) ?? 0];
+    return {
+      playing: !this.#paused,
+      speed: this.#speed,
+      at: from + this.#positionNow(),
+      from,
+      to: from + length,
+      ended: this.#done === this.#events.length,
+    };
   }
 
-  /** Calls `listener` whenever `state` took a turn other than the passing of time; returns how to stop that. */
+  /** Calls `listener` whenever the state takes a turn other than the passing of time; returns how to stop that. */
   subscribe(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
@@ -93,7 +95,7 @@ export class Player {
   /** Goes on; after the end, from the start. */
   play(): void {
     if (!this.#paused) return;
-    if (this.#done > 0 && this.#done === this.#events.length) this.seek(0);
+    if (this.#done > 0 && this.#done === this.#events.length) this.#seekTo(0);
     this.#paused = false;
     this.#anchor = this.#clock.now();
     this.#advance();
@@ -111,29 +113,34 @@ export class Player {
     else this.pause();
   }
 
-  /** Pauses and draws one event more, or one less. */
-  step(direction: 1 | -1 = 1): void {
+  /** Pauses and goes to the end of the next (1) or the previous (-1) step of any node; else to the end or the start. */
+  step(direction: 1 | -1): void {
     this.#rest();
-    const index = Math.min(this.#events.length, Math.max(0, this.#done + direction));
-    if (direction === 1 && index > this.#done) this.#drawUpTo(index);
+    const isEnd = ({ type }: RunEvent) => type === "step.finished" || type === "action.finished";
+    const found =
+      direction === 1
+        ? this.#events.findIndex((event, index) => index >= this.#done && isEnd(event)) + 1 || this.#events.length
+        : this.#events.findLastIndex((event, index) => index < this.#done - 1 && isEnd(event)) + 1 || 1;
+    const index = Math.min(found, this.#events.length);
+    this.#position = this.#times[index - 1] ?? 0;
+    if (index > this.#done) this.#drawUpTo(index);
     else if (index < this.#done) this.#jump(index);
-    this.#position = index === 0 ? 0 : (this.#times[index - 1] ?? 0);
     this.#tell();
   }
 
-  /** Goes to a moment of the recording, milliseconds from its start. */
-  seek(position: number): void {
+  /** Goes on or back by so many milliseconds of the recording. */
+  seek(milliseconds: number): void {
+    this.#seekTo(this.#positionNow() + milliseconds);
+  }
+
+  #seekTo(position: number): void {
     const target = Math.min(this.#times.at(-1) ?? 0, Math.max(0, position));
-    const index = target === 0 ? Math.min(1, this.#events.length) : countUpTo(this.#times, target);
+    const index = countUpTo(this.#times, target);
     this.#position = target;
     this.#anchor = this.#clock.now();
     if (index !== this.#done) this.#jump(index);
     if (!this.#paused) this.#advance();
     this.#tell();
-  }
-
-  seekBy(milliseconds: number): void {
-    this.seek(this.#positionNow() + milliseconds);
   }
 
   setSpeed(speed: number): void {
@@ -142,14 +149,6 @@ export class Player {
     this.#speed = speed;
     if (!this.#paused) this.#advance();
     this.#tell();
-  }
-
-  faster(): void {
-    this.setSpeed(playerSpeeds.find((speed) => speed > this.#speed) ?? this.#speed);
-  }
-
-  slower(): void {
-    this.setSpeed(playerSpeeds.findLast((speed) => speed < this.#speed) ?? this.#speed);
   }
 
   /** No timer runs on. */

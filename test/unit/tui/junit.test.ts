@@ -50,14 +50,13 @@ describe("JUnit XML", () => {
 
   it("is well-formed whatever a node printed (S-4)", () => {
     const nasty = ']]><x a="b">&amp;\'\u0000\u001b[31m\u0008\ud800\ufffe\uffff\u2028\r\n\tend';
+    const problem = { code: "STEP_FAILED", message: nasty, detail: nasty, hint: nasty };
     const events = [
       { type: "run.started", runId: nasty, title: nasty, command: nasty, nodes: [nasty], stages: [], who: nasty },
       { type: "step.started", node: nasty, stage: nasty, step: "s", title: nasty, module: nasty },
       { type: "step.output", node: nasty, step: "s", stream: "out", text: nasty },
-      {
-        ...{ type: "step.finished", node: nasty, stage: nasty, step: "s", title: nasty, module: nasty },
-        ...{ outcome: "failed", problem: { code: "STEP_FAILED", message: nasty, detail: nasty, hint: nasty } },
-      },
+      // prettier-ignore
+      { type: "step.finished", node: nasty, stage: nasty, step: "s", title: nasty, module: nasty, outcome: "failed", problem },
     ].map((event, index) => ({ seq: index + 1, at: index, ...event })) as unknown as RunEvent[];
     const xml = drawJunit(events);
     validate(xml);

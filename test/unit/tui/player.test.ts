@@ -38,7 +38,7 @@ describe("the player of recorded runs", () => {
   it("ends paused at the end, with no timer left", () => {
     const { clock, player } = play(1);
     clock.pass(60_000);
-    expect(player.state).to.include({ ended: true, paused: true, done: events.length, position: 2300, length: 2300 });
+    expect(player.state()).to.include({ ended: true, playing: false, at: start + 2300, from: start, to: start + 2300 });
     expect(clock.waiting).to.equal(0);
   });
 
@@ -49,41 +49,45 @@ describe("the player of recorded runs", () => {
     const before = drawn.length;
     clock.pass(60_000);
     expect(drawn).to.have.length(before);
-    expect(player.state).to.include({ paused: true, position: 400 });
+    expect(player.state()).to.include({ playing: false, at: start + 400 });
     player.toggle();
     clock.pass(100);
-    expect(player.state.position).to.equal(500);
+    expect(player.state().at).to.equal(start + 500);
     expect(drawn.length).to.be.greaterThan(before);
   });
 
-  it("steps an event on and back", () => {
+  it("steps to the end of the next step, and back", () => {
     const { drawn, models, player } = play(1);
-    player.step();
-    expect(drawn).to.deep.equal([1, 2]);
-    expect(player.state).to.include({ paused: true, done: 2, position: 100 });
+    const ends = events.filter(({ type }) => type === "step.finished").map(({ seq }) => seq);
+    player.step(1);
+    expect(drawn.at(-1)).to.equal(ends[0]);
+    player.step(1);
+    expect(drawn.at(-1)).to.equal(ends[1]);
+    expect(player.state()).to.include({ playing: false, at: events.find(({ seq }) => seq === ends[1])?.at });
     player.step(-1);
-    expect(models).to.deep.equal([reduceEvents(events.slice(0, 1))]);
+    expect(models).to.deep.equal([reduceEvents(events.slice(0, ends[0]))]);
     player.step(-1);
-    player.step(-1);
-    expect(player.state).to.include({ done: 0, position: 0 });
+    expect(models.at(-1)?.lastSeq).to.equal(1);
+    for (let count = 0; count < 9; count++) player.step(1);
+    expect(player.state()).to.include({ ended: true, at: start + 2300 });
   });
 
   it("jumps to any moment and shows the run as it was there", () => {
     const { clock, drawn, models, player } = play(1);
     for (const target of [1700, 300, 2300, 0]) {
-      player.seek(target);
+      player.seek(target - (player.state().at - start));
       expect(models.at(-1)).to.deep.equal(reduceEvents(events.filter(({ at }) => at - start <= target)));
-      expect(player.state.position).to.equal(target);
+      expect(player.state().at).to.equal(start + target);
     }
     player.seek(1700);
     player.play();
     const before = drawn.length;
     clock.pass(100);
     expect(drawn.slice(before)).to.deep.equal(events.filter(({ at }) => at - start === 1800).map(({ seq }) => seq));
-    player.seekBy(-1e9);
-    expect(player.state.position).to.equal(0);
-    player.seekBy(1e9);
-    expect(player.state).to.include({ ended: true });
+    player.seek(-1e9);
+    expect(player.state().at).to.equal(start);
+    player.seek(1e9);
+    expect(player.state()).to.include({ ended: true });
   });
 
   it("jumps back in a long recording to the very same model", () => {
@@ -92,31 +96,28 @@ describe("the player of recorded runs", () => {
       (_, index) => ({ seq: index + 1, at: index, ...note(index) }) as RunEvent,
     );
     const { models, player } = play(1, long);
-    for (const target of [6999, 4000, 3999, 1])
-      (player.seek(target), expect(models.at(-1)).to.deep.equal(reduceEvents(long.slice(0, target + 1))));
+    for (const target of [6999, 4000, 3999, 1]) {
+      player.seek(target - player.state().at);
+      expect(models.at(-1)).to.deep.equal(reduceEvents(long.slice(0, target + 1)));
+    }
   });
 
   it("plays again from the start after its end", () => {
     const { clock, drawn, player } = play(1);
     clock.pass(60_000);
     player.play();
-    expect(player.state).to.include({ paused: false, position: 0, done: 1 });
+    expect(player.state()).to.include({ playing: true, at: start });
     clock.pass(100);
     expect(drawn.at(-1)).to.equal(2);
   });
 
-  it("changes its speed on the way, through known steps", () => {
+  it("changes its speed on the way", () => {
     const { clock, player } = play(1);
     clock.pass(200);
-    player.faster();
-    expect(player.state).to.include({ speed: 2, position: 200 });
+    player.setSpeed(2);
+    expect(player.state()).to.include({ speed: 2, at: start + 200 });
     clock.pass(100);
-    expect(player.state.position).to.equal(400);
-    player.slower();
-    player.slower();
-    expect(player.state.speed).to.equal(0.5);
-    for (let count = 0; count < 20; count++) player.slower();
-    expect(player.state.speed).to.equal(0.25);
+    expect(player.state().at).to.equal(start + 400);
   });
 
   it("tells listeners of every turn, until they leave", () => {
@@ -125,7 +126,7 @@ describe("the player of recorded runs", () => {
     const leave = player.subscribe(() => (told += 1));
     player.pause();
     player.play();
-    player.step();
+    player.step(1);
     expect(told).to.equal(3);
     leave();
     player.play();
@@ -136,8 +137,8 @@ describe("the player of recorded runs", () => {
     const odd = events.slice(0, 3).map((event, index) => ({ ...event, at: start - index * 1000 }));
     const { drawn, player } = play(1, odd);
     expect(drawn).to.deep.equal([1, 2, 3]);
-    expect(player.state.length).to.equal(0);
-    expect(play(1, []).player.state).to.include({ ended: true, length: 0 });
+    expect(player.state().to).to.equal(start);
+    expect(play(1, []).player.state()).to.include({ ended: true, to: 0 });
   });
 });
 
