@@ -1,0 +1,71 @@
+import type { Page, WireVector } from "#crdt/page.ts";
+
+/** The protocols this build speaks, oldest and newest. */
+export const protocols = [1, 1] as const;
+
+export type RefusalCode =
+  | "CLUSTER_DIFFERS"
+  | "PROTOCOL_UNKNOWN"
+  | "NOT_REGISTERED"
+  | "NOT_READY"
+  | "EQUIVOCATION"
+  | "SAME_CONTROLLER"
+  | "MALFORMED";
+
+/** Where a pull of several pages goes on; opaque to the one who pulls. */
+export interface Cursor {
+  readonly base: WireVector;
+  readonly target: WireVector;
+  readonly after?: readonly [origin: string, seq: number];
+}
+
+/** What is said at the end of a pull. */
+export interface PullEnd {
+  readonly upto: WireVector;
+  /** A full exchange: what `upto` covers and was not sent is deleted. */
+  readonly full?: { readonly floor: WireVector; readonly hlc: string };
+}
+
+/** All that controllers say to each other about replication (replication.md, 3.4). Plain JSON. */
+export type PeerMessage =
+  | {
+      readonly t: "hello";
+      readonly cluster: string;
+      readonly id: string;
+      readonly origin: string;
+      /** Random per process. */
+      readonly boot: string;
+      readonly proto: readonly [min: number, max: number];
+      readonly ready: boolean;
+      readonly wall: number;
+      readonly vv: WireVector;
+      readonly digest: string;
+    }
+  /** The peer's hello is accepted; four timestamps as in NTP: its `wall`, when it came, when this left. */
+  | { readonly t: "welcome"; readonly proto: number; readonly walls: readonly [number, number, number] }
+  | { readonly t: "refuse"; readonly code: RefusalCode; readonly message: string }
+  /** Transactions `from+1…upto` of the sender's own origin, whole. */
+  | { readonly t: "push"; readonly page: Page; readonly origin: string; readonly from: number; readonly upto: number }
+  | { readonly t: "have"; readonly vv: WireVector }
+  /** `buckets`: a repair, only registers of these digest buckets, covered or not. */
+  | {
+      readonly t: "pull";
+      readonly sync: number;
+      readonly vv: WireVector;
+      readonly window: number;
+      readonly buckets?: readonly number[];
+    }
+  | { readonly t: "credit"; readonly sync: number }
+  | { readonly t: "page"; readonly sync: number; readonly index: number; readonly page: Page; readonly end?: PullEnd }
+  | { readonly t: "ping"; readonly n: number; readonly wall: number; readonly vv: WireVector; readonly digest: string }
+  | { readonly t: "pong"; readonly n: number; readonly walls: readonly [number, number, number] }
+  | { readonly t: "digest"; readonly vv: WireVector; readonly sums: readonly string[] }
+  /** Soft state (liveness of nodes): the newest (boot, seq) wins, never journaled. */
+  | { readonly t: "soft"; readonly entries: readonly SoftEntry[] };
+
+export interface SoftEntry {
+  readonly key: string;
+  readonly boot: number;
+  readonly seq: number;
+  readonly text: string;
+}

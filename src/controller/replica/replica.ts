@@ -1,0 +1,166 @@
+import type { Dot, Register } from "#crdt/register.ts";
+import type { MergeKind } from "#crdt/merge-kind.ts";
+import type { Clock, DialTarget, Journal, JournalRecord, LinkEvents, Net, PeerLink, Rng, Timers } from "./ports.ts";
+
+export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
+
+export interface Change {
+  readonly key: string;
+  /** null deletes. */
+  readonly value: Json;
+  /** The dot this change was made from; null: the key must be absent. Left out: whatever stands. */
+  readonly ifMatch?: Dot | null;
+}
+
+/** A durable transaction: its dot, and its stamp (16 hex digits, sortable). */
+export interface Written extends Dot {
+  readonly hlc: string;
+}
+
+export type WriteRefusal = "CONFLICT" | "FENCED" | "CLOCK_SKEW" | "NOT_READY" | "FULL" | "TOO_LARGE" | "STOPPED";
+
+/** A write that was not made; nothing of it will appear. `status` is the HTTP status that tells it (409, 503, 507, 413). */
+export class WriteRefused extends Error {
+  readonly code: WriteRefusal;
+  readonly status: number;
+  /** For CONFLICT: the key whose dot was another. */
+  readonly key: string | undefined;
+
+  constructor(code: WriteRefusal, message: string, { key, cause }: { key?: string; cause?: unknown } = {}) {
+    super(message, cause === undefined ? undefined : { cause });
+    this.name = "WriteRefused";
+    this.code = code;
+    this.status = statusOf[code];
+    this.key = key;
+  }
+}
+
+const statusOf: Readonly<Record<WriteRefusal, number>> = {
+  CONFLICT: 409,
+  TOO_LARGE: 413,
+  FENCED: 503,
+  CLOCK_SKEW: 503,
+  NOT_READY: 503,
+  STOPPED: 503,
+  FULL: 507,
+};
+
+/** One side of a conflict: the value as JSON, redacted when secret; null is a deletion. */
+export interface ConflictSide extends Dot {
+  readonly text: string | null;
+  readonly hlc: string;
+}
+
+/** Two writes of a key, neither of which had seen the other, with different values. Stands under `conflict/ID` until acked. */
+export interface ConflictRecord {
+  readonly id: string;
+  readonly key: string;
+  readonly winner: ConflictSide;
+  readonly loser: ConflictSide;
+}
+
+export type AlarmCode =
+  | "CLOCK_SKEW" // an origin's stamps lie ahead of our clock: its stream waits
+  | "CLOCK_DRIFT" // a peer's clock differs by 500 ms or more
+  | "FENCED" // our own clock is off: read-only
+  | "EQUIVOCATION" // one dot, two contents: a clone or a restored backup
+  | "STATE_DIVERGENCE" // equal version vectors, different state
+  | "QUARANTINED" // registers that this version cannot read
+  | "CONFLICTS_CAPPED"
+  | "TOMBSTONES" // many, or kept for over a day: some controller is away
+  | "STORAGE_FULL"
+  | "PEER_MALFORMED"
+  | "REFUSED"; // a peer refuses us
+
+export interface Alarm {
+  readonly code: AlarmCode;
+  /** The peer, origin or key it is about. */
+  readonly about: string;
+  readonly message: string;
+  /** Wall clock. */
+  readonly since: number;
+}
+
+export interface PeerStatus {
+  readonly id: string;
+  readonly state: "connected" | "connecting" | "disconnected" | "refused";
+  /** By φ-accrual; for eyes and alerts only. */
+  readonly health: "up" | "suspect" | "down";
+  readonly phi: number;
+  readonly rttMs: number | undefined;
+  /** Its clock minus ours. */
+  readonly offsetMs: number | undefined;
+  /** Transactions of ours and others that it has not confirmed. */
+  readonly behind: number;
+  /** Transactions that it has and we have not. */
+  readonly ahead: number;
+  readonly ready: boolean | undefined;
+  readonly refusal?: { readonly code: string; readonly message: string };
+}
+
+export interface ReplicationStatus {
+  readonly id: string;
+  readonly origin: string;
+  readonly ready: boolean;
+  /** Why writes are refused at the moment, if they are. */
+  readonly readOnly: WriteRefusal | undefined;
+  readonly vv: Readonly<Record<string, number>>;
+  readonly peers: readonly PeerStatus[];
+  readonly registers: number;
+  readonly tombstones: number;
+  /** Origins whose stream waits for our clock, with how far ahead they are (ms). */
+  readonly deferred: Readonly<Record<string, number>>;
+  /** Registers kept and relayed but not shown. */
+  readonly quarantined: readonly string[];
+  readonly alarms: readonly Alarm[];
+}
+
+/** One controller's copy of the cluster's state. */
+export interface Replica {
+  /** The live register, or undefined: absent, deleted or quarantined. Its `text` is the value as JSON. */
+  readonly get: (key: string) => Register | undefined;
+  /** Live registers whose key starts with `prefix`, in the order of keys. Do not write while iterating. */
+  readonly entries: (prefix: string) => Iterable<readonly [string, Register]>;
+  /** One transaction, all or nothing. Resolves when it is durable here; then it is pushed. @throws WriteRefused */
+  readonly write: (changes: readonly Change[]) => Promise<Written>;
+  /** Called after each durable change, local or remote, with the keys. The result ends it. */
+  readonly watch: (listener: (keys: readonly string[]) => void) => () => void;
+  readonly conflicts: () => readonly ConflictRecord[];
+  readonly status: () => ReplicationStatus;
+
+  /** Records of a snapshot, consistent with all that was appended before the call (see Journal). */
+  readonly snapshot: () => Promise<Iterable<JournalRecord>>;
+
+  readonly connected: (link: PeerLink) => LinkEvents;
+  readonly dialFailed: (target: DialTarget) => void;
+  /** Registers a soft value of this controller's and spreads it: at once to connected peers. */
+  readonly shareSoft: (key: string, boot: number, seq: number, value: Json) => void;
+  readonly softEntries: () => Iterable<{ readonly key: string; readonly value: Json; readonly receivedMono: number }>;
+
+  /** Pushes until one peer has everything, then takes this controller's registration away. @throws WriteRefused */
+  readonly leave: () => Promise<void>;
+  /** Stops timers and links; waits for nothing. Writes under way may still become durable. */
+  readonly stop: () => void;
+}
+
+export interface ReplicaOptions {
+  readonly id: string;
+  readonly cluster: string;
+  readonly clock: Clock;
+  readonly rng: Rng;
+  readonly timers: Timers;
+  readonly net: Net;
+  readonly journal: Journal;
+  /** What the store found (`snapshot records`, then `journal records`); empty at the first start. */
+  readonly recovered: Iterable<JournalRecord>;
+  /** At the first start only: `found` a cluster, or `join` one (not ready until synced from a controller that knows us). */
+  readonly start: "found" | "join";
+  /** Addresses to dial besides the registered controllers (--join-controller). */
+  readonly join?: readonly string[];
+  readonly mergeKindOf: (key: string) => MergeKind;
+  /** Whether this version can read the value; what it cannot is kept and relayed, not shown. */
+  readonly isKnown?: (key: string, text: string) => boolean;
+  /** Whether a conflict record must not hold this key's values. */
+  readonly isSecret?: (key: string) => boolean;
+  readonly log?: (level: "info" | "warn" | "error", message: string, fields: Readonly<Record<string, unknown>>) => void;
+}

@@ -1,0 +1,58 @@
+/** Per origin the highest seq whose transactions are all known: present, or dominated by what is present. */
+export type VersionVector = ReadonlyMap<string, number>;
+
+/** A version vector as plain JSON. */
+export type WireVector = readonly (readonly [origin: string, seq: number])[];
+
+/**
+ * A version vector that never changes, packed: thousands of registers share one. Few origins (controllers and their
+ * incarnations), so a linear look is the fastest.
+ */
+export interface Context {
+  readonly origins: readonly string[];
+  readonly seqs: readonly number[];
+}
+
+export function seqIn(context: Context, origin: string): number {
+  const index = context.origins.indexOf(origin);
+  return index < 0 ? 0 : (context.seqs[index] ?? 0);
+}
+
+/** `vector` without `own`, whose entry a writer need not say. */
+export function contextOf(vector: VersionVector, own: string): Context {
+  const origins: string[] = [];
+  const seqs: number[] = [];
+  for (const [origin, seq] of vector)
+    if (origin !== own) {
+      origins.push(origin);
+      seqs.push(seq);
+    }
+  return { origins, seqs };
+}
+
+export function covers(vector: VersionVector, origin: string, seq: number): boolean {
+  return (vector.get(origin) ?? 0) >= seq;
+}
+
+export function coversContext(vector: VersionVector, { origins, seqs }: Context): boolean {
+  return origins.every((origin, index) => covers(vector, origin, seqs[index] ?? 0));
+}
+
+/** Whether `a` has seen all that `b` has. */
+export function dominates(a: VersionVector, b: VersionVector): boolean {
+  for (const [origin, seq] of b) if (!covers(a, origin, seq)) return false;
+  return true;
+}
+
+export function isSameVector(a: VersionVector, b: VersionVector): boolean {
+  return dominates(a, b) && dominates(b, a);
+}
+
+/** Raises `target` to the join (entry-wise maximum) with `other`. */
+export function raise(target: Map<string, number>, other: Iterable<readonly [string, number]>): void {
+  for (const [origin, seq] of other) if (seq > (target.get(origin) ?? 0)) target.set(origin, seq);
+}
+
+export function toWire(vector: VersionVector): WireVector {
+  return [...vector];
+}
