@@ -20,7 +20,8 @@ export function inheritOptions(command: Command): void {
         });
       const given: unknown = above.getOptionValue(name);
       const own: unknown = command.getOptionValueSource(name) === "cli" ? command.getOptionValue(name) : undefined;
-      const value = Array.isArray(given) && Array.isArray(own) ? [...(given as unknown[]), ...own] : (own ?? given);
+      const value =
+        Array.isArray(given) && Array.isArray(own) ? [...(given as unknown[]), ...(own as unknown[])] : (own ?? given);
       command.setOptionValueWithSource(name, value, "cli");
     }
 }

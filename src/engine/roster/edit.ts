@@ -55,14 +55,61 @@ function nodeSplice(text: string, root: SourceMap, name: string, fields: Readonl
  */
 export function setHostKeys({ file, text }: RosterText, name: string, keys: readonly string[]): string {
   const root = parse(file, text);
-  const nodes = root.get("nodes");
-  const entry = nodes?.kind === "map" ? nodes.entries.get(name) : undefined;
-  if (entry === undefined)
-    throw new KcoreError({ code: "ROSTER_NODE_UNKNOWN", message: `${file} has no node “${name}”`, at: root.at });
+  const entry = nodeEntryOf(file, root, name);
   const edited = splice(text, ...hostKeySplices(text, entry, keys));
   const before = plainOf(root) as { nodes: Record<string, Record<string, unknown> | null> };
   const changed = { ...before.nodes[name], hostKeys: [...keys] };
   return verified(file, edited, { ...before, nodes: { ...before.nodes, [name]: changed } });
+}
+
+/**
+ * The text with these fields of one node instead of those it has, others of it as they are; every other line stays.
+ * @throws KcoreError ROSTER_NODE_UNKNOWN, ROSTER_EDIT
+ */
+export function setNodeFields(
+  { file, text }: RosterText,
+  name: string,
+  fields: Readonly<Record<string, Plain>>,
+): string {
+  return Object.entries(fields).reduce((edited, [key, value]) => setField(file, edited, name, key, value), text);
+}
+
+function setField(file: string, text: string, name: string, key: string, value: Plain): string {
+  const root = parse(file, text);
+  const entry = nodeEntryOf(file, root, name);
+  const before = plainOf(root) as { nodes: Record<string, Record<string, unknown> | null> };
+  const nodes = { ...before.nodes, [name]: { ...before.nodes[name], [key]: value } };
+  return verified(file, splice(text, fieldSplice(text, entry, key, value)), { ...before, nodes });
+}
+
+function fieldSplice(text: string, entry: SourceEntry, key: string, value: Plain): Splice {
+  const { value: node } = entry;
+  const written = `${asKey(key)}: ${asFlow(value)}`;
+  if (isNothing(node)) return { start: afterColon(text, entry), end: afterColon(text, entry), text: ` { ${written} }` };
+  if (node.kind !== "map" || !isWithin(entry, node)) throw cannotEdit(entry, "the node is an alias");
+  const old = node.entries.get(key);
+  if (old !== undefined) return replaceValue(text, old, value);
+  if (node.flow) return intoFlow(node, key, value);
+  const last = [...node.entries.values()].at(-1);
+  if (last === undefined) throw cannotEdit(entry, "the node is empty");
+  return insertLines(text, endOf(last), [`${" ".repeat(last.keyAt.column - 1)}${written}`]);
+}
+
+/** A scalar's own characters where there are some; else all that stands after the colon. */
+function replaceValue(text: string, entry: SourceEntry, value: Plain): Splice {
+  const { value: old } = entry;
+  if (isNothing(old))
+    return { start: afterColon(text, entry), end: afterColon(text, entry), text: ` ${asFlow(value)}` };
+  if (!isWithin(entry, old)) throw cannotEdit(entry, `${entry.key} is an alias`);
+  if (old.kind === "scalar") return { start: old.start, end: old.end, text: asFlow(value) };
+  return { start: afterColon(text, entry), end: endOf(entry), text: ` ${asFlow(value)}` };
+}
+
+function nodeEntryOf(file: string, root: SourceMap, name: string): SourceEntry {
+  const nodes = root.get("nodes");
+  const entry = nodes?.kind === "map" ? nodes.entries.get(name) : undefined;
+  if (entry !== undefined) return entry;
+  throw new KcoreError({ code: "ROSTER_NODE_UNKNOWN", message: `${file} has no node “${name}”`, at: root.at });
 }
 
 function hostKeySplices(text: string, entry: SourceEntry, keys: readonly string[]): Splice[] {

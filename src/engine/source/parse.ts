@@ -1,4 +1,4 @@
-import { Composer, type Document } from "yaml";
+import { Composer, isScalar, type Document } from "yaml";
 import { KcoreError, type Problem } from "#errors/problem.ts";
 import { buildTree } from "./build.ts";
 import { SourceFile } from "./file.ts";
@@ -20,20 +20,48 @@ export function parseSource(
   { maxBytes }: { readonly maxBytes?: number } = {},
 ): SourceNode {
   const source = new SourceFile(file, decodeSource(file, text, maxBytes));
-  const document = composeOne(source);
+  const [document, second] = composeAll(source);
+  if (second !== undefined)
+    throw new KcoreError({
+      code: "YAML_UNSUPPORTED",
+      message: "a file holds one document; a second one begins here",
+      at: source.position(source.text.lastIndexOf("---", second.contents?.range[0] ?? source.text.length), 3),
+      hint: "remove the line “---”, or move what follows into a file of its own",
+    });
   const problems = new Problems();
-  problems.add(...syntaxProblems(source, document));
+  problems.add(...syntaxProblems(source, document ? [document] : []));
   problems.throwIfAny();
-  const tree = document.contents === null ? nothing(source) : buildTree(source, document.contents, problems);
+  const tree = treeOf(source, document, problems);
   problems.throwIfAny();
   return tree;
+}
+
+/**
+ * Parses the documents of a text, as {@link parseSource} does one; those that hold nothing are left out.
+ * @throws KcoreError with every problem found.
+ */
+export function parseDocuments(file: string, text: string | Uint8Array): readonly SourceNode[] {
+  const source = new SourceFile(file, decodeSource(file, text));
+  const documents = composeAll(source);
+  const problems = new Problems();
+  problems.add(...syntaxProblems(source, documents));
+  problems.throwIfAny();
+  const trees = documents
+    .filter(({ contents }) => contents !== null && !(isScalar(contents) && contents.value === null))
+    .map((document) => treeOf(source, document, problems));
+  problems.throwIfAny();
+  return trees;
+}
+
+function treeOf(source: SourceFile, document: Document.Parsed | undefined, problems: Problems): SourceNode {
+  return document?.contents ? buildTree(source, document.contents, problems) : nothing(source);
 }
 
 function nothing(source: SourceFile): SourceNode {
   return new SourceScalar(source, 0, 0, null);
 }
 
-function composeOne(source: SourceFile): Document.Parsed {
+function composeAll(source: SourceFile): readonly Document.Parsed[] {
   const tokens = tokenize(source);
   const problems = new Problems();
   for (const token of tokens)
@@ -47,20 +75,13 @@ function composeOne(source: SourceFile): Document.Parsed {
   problems.throwIfAny();
   // Duplicate keys are looked for by the tree builder: the library's own check is quadratic.
   const composer = new Composer({ version: "1.2", schema: "core", uniqueKeys: false, prettyErrors: false });
-  const [document, second] = composer.compose(tokens, true, source.text.length);
-  if (second !== undefined)
-    throw new KcoreError({
-      code: "YAML_UNSUPPORTED",
-      message: "a file holds one document; a second one begins here",
-      at: source.position(source.text.lastIndexOf("---", second.contents?.range[0] ?? source.text.length), 3),
-      hint: "remove the line “---”, or move what follows into a file of its own",
-    });
-  return document as Document.Parsed;
+  return [...composer.compose(tokens, true, source.text.length)] as Document.Parsed[];
 }
 
-function syntaxProblems(source: SourceFile, document: Document.Parsed): Problem[] {
+function syntaxProblems(source: SourceFile, documents: readonly Document.Parsed[]): Problem[] {
   const lines = new Set<number>();
-  return [...document.errors, ...document.warnings].flatMap((error) => {
+  const found = documents.flatMap(({ errors, warnings }) => [...errors, ...warnings]);
+  return found.flatMap((error) => {
     const [start, end] = error.pos;
     const offset = Math.min(start, Math.max(0, source.text.length - 1));
     const at = source.position(offset, Math.max(1, end - start));

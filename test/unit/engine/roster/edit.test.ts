@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import fc from "fast-check";
-import { addNode, setHostKeys } from "#engine/roster/edit.ts";
+import { addNode, setHostKeys, setNodeFields } from "#engine/roster/edit.ts";
 import { plainOf } from "#engine/source/node.ts";
 import { parseSource } from "#engine/source/parse.ts";
 import { problemsIn } from "#support/problems.ts";
@@ -203,5 +203,42 @@ describe("editing any roster", () => {
       }),
       { numRuns: 300 },
     );
+  });
+});
+
+describe("setNodeFields", () => {
+  const set = (text: string, fields: Parameters<typeof setNodeFields>[2]) =>
+    setNodeFields({ file: "r", text }, "n1", fields);
+
+  it("replaces values in block and flow style and adds what is missing, each in its place", () => {
+    const text = `nodes:
+  n1:
+    address:  192.0.2.11   # eth0
+    roles:
+      - controller
+      - infra # both
+    labels: { tier: ssd }   # fast
+    dc:
+  n2: { address: 192.0.2.12 }
+`;
+    expect(set(text, { address: "192.0.2.99", roles: ["worker"], labels: {}, dc: "DC2", port: 2222 })).to.equal(`nodes:
+  n1:
+    address:  192.0.2.99   # eth0
+    roles: [worker] # both
+    labels: {}   # fast
+    dc: DC2
+    port: 2222
+  n2: { address: 192.0.2.12 }
+`);
+    expect(set("nodes:\n  n1: { address: h, labels: { a: b } } # x\n", { labels: { c: "d" }, port: 1 })).to.equal(
+      "nodes:\n  n1: { address: h, labels: { c: d }, port: 1 } # x\n",
+    );
+    expect(set("nodes:\n  n1:\n", { address: "h" })).to.equal("nodes:\n  n1: { address: h }\n");
+  });
+
+  it("changes nothing where a value comes from elsewhere, or the node is unknown", () => {
+    const shared = "defaults: &d { a: b }\nnodes:\n  n1: { address: h, labels: *d }\n";
+    expect(problemsIn(() => set(shared, { labels: {} }))[0]).to.contain("ROSTER_EDIT");
+    expect(problemsIn(() => set("nodes: { n2: { address: h } }", { port: 1 }))[0]).to.contain("ROSTER_NODE_UNKNOWN");
   });
 });

@@ -1,0 +1,39 @@
+import type { z } from "zod";
+import { keysAt } from "#engine/source/schema.ts";
+import { SourceEntry, SourceList, SourceMap, type SourceNode } from "#engine/source/node.ts";
+import type { Problems } from "#engine/source/problems.ts";
+
+/**
+ * The tree with keys such as `os_disk` read as the `osDisk` that the schema knows there; their places stay. Keys of
+ * maps that take any key (labels, annotations) are left as they are. A key given in both ways is a problem.
+ */
+export function withCamelKeys(node: SourceNode, schema: z.ZodType, problems: Problems): SourceNode {
+  return convert(node, schema, [], problems);
+}
+
+function convert(node: SourceNode, schema: z.ZodType, path: readonly PropertyKey[], problems: Problems): SourceNode {
+  if (node.kind === "list") {
+    const items = node.items.map((item, index) => convert(item, schema, [...path, index], problems));
+    return new SourceList(node.file, node.start, node.end, items);
+  }
+  if (node.kind !== "map") return node;
+  const known = keysAt(schema, path);
+  const entries = new Map<string, SourceEntry>();
+  for (const { key, keyAt, file, start, end, value } of node.entries.values()) {
+    const name = known.includes(key) ? key : (known.find((candidate) => candidate === camelCase(key)) ?? key);
+    const earlier = entries.get(name);
+    if (earlier !== undefined)
+      problems.add({
+        code: "YAML_KEY_DUPLICATE",
+        message: `“${key}” and “${node.file.text.slice(earlier.start, earlier.end)}” are the same key`,
+        at: keyAt,
+        hint: "keep one of them",
+      });
+    entries.set(name, new SourceEntry(file, start, end, name, convert(value, schema, [...path, name], problems)));
+  }
+  return new SourceMap(node.file, node.start, node.end, entries, node.flow);
+}
+
+function camelCase(key: string): string {
+  return key.replaceAll(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
+}
