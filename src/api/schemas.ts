@@ -1,12 +1,53 @@
 import { z } from "zod";
 import { isIdentityId } from "#pki/identity.ts";
 
-const Id = z.string().refine(isIdentityId, "is not a node id");
+const Id = z.string().refine(isIdentityId, "is not an id");
 const Name = z.string().min(1).max(253);
 const LabelKey = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._/-]{0,252}$/, "is not a label key");
 const Labels = z
   .record(LabelKey, z.string().max(253))
   .refine((labels) => Object.keys(labels).length <= 64, "has more than 64 labels");
+/** Lower-case hex SHA-256 of a DER SubjectPublicKeyInfo. */
+const KeyFingerprint = z.string().regex(/^[0-9a-f]{64}$/, "is not a SHA-256 in lower-case hex");
+const Serial = z.string().regex(/^[0-9a-f]{2,40}$/, "is not a serial number in lower-case hex");
+const Base64 = z.base64().max(8192);
+const Pem = z.string().max(65_536);
+/** ISO 8601 in UTC. */
+const Time = z.string();
+const Reason = z.string().max(500);
+
+/**
+ * The version of a register as a text that callers keep and give back. `absent` stands for a register that must not
+ * exist yet. A write whose `ifMatch` is not the present one is answered 409 MATCH_FAILED; the hint tells the present one.
+ */
+export const Dot = z.string().min(1).max(300);
+const IfMatch = { ifMatch: Dot.optional() };
+
+const Disk = z.object({
+  path: z.string().max(253),
+  /** Bytes. */
+  size: z.number(),
+  model: z.string().max(253).optional(),
+  serial: z.string().max(253).optional(),
+  type: z.string().max(32).optional(),
+  used: z.boolean().optional(),
+});
+const Interface = z.object({ name: z.string().max(64), mac: z.string().max(64).optional(), addresses: z.array(Name) });
+export const Network = z.object({
+  disableVxlan: z.boolean().optional(),
+  interfaces: z.array(Interface).max(256).optional(),
+});
+export const Storage = z.object({
+  backend: z.string().max(64).optional(),
+  volumeGroup: z.string().max(128).optional(),
+  volumePrefix: z.string().max(128).optional(),
+  pool: z.string().max(128).optional(),
+  datasetPrefix: z.string().max(128).optional(),
+  /** Bytes. */
+  capacity: z.number().optional(),
+  free: z.number().optional(),
+  disks: z.array(Disk).max(1024).optional(),
+});
 
 /** What an agent tells when it registers. Who it is comes from its certificate; `nodeId` must agree with that. */
 export const Registration = z.object({
@@ -21,14 +62,27 @@ export const Registration = z.object({
   dc: Name.default("DC1"),
   roles: z.array(Name).max(32).default([]),
   version: Name,
+  /** Changes with every boot of the machine. */
+  bootId: z.string().max(64).optional(),
+  net: Network.optional(),
+  storage: Storage.optional(),
 });
 export type Registration = z.infer<typeof Registration>;
 
-export const Heartbeat = z.object({ nodeId: Id });
+/** A sign of life: soft state, never written to a disk. */
+export const Heartbeat = z.object({
+  nodeId: Id,
+  bootId: z.string().max(64).optional(),
+  usage: z.object({ load: z.number(), memoryUsed: z.number() }).partial().optional(),
+  /** What the node finds about itself; false shows it as not ready, with the reason. */
+  health: z.object({ ok: z.boolean(), reason: Reason.optional() }).optional(),
+});
+export type Heartbeat = z.infer<typeof Heartbeat>;
 
 export const Approval = z.enum(["pending", "approved", "rejected"]);
 export type Approval = z.infer<typeof Approval>;
-export const NodeStatus = z.enum(["pending", "ready", "not-ready", "rejected"]);
+/** `unknown`: expected by a manifest or the roster, but it has never registered. */
+export const NodeStatus = z.enum(["pending", "ready", "not-ready", "rejected", "unknown"]);
 export type NodeStatus = z.infer<typeof NodeStatus>;
 
 /** What a node is told about itself. */
@@ -37,17 +91,48 @@ export const Standing = z.object({
   approval: Approval,
   status: NodeStatus,
   controllerId: z.string(),
+  /** Endpoints of all controllers known here, for fail-over; this one first. */
+  controllers: z.array(z.string()).default([]),
 });
 export type Standing = z.infer<typeof Standing>;
 
-/** A node as the controllers know it. Times are ISO 8601 in UTC. */
+/** A challenge for one renewal: single use, this node only, until `expires`. */
+export const RenewChallenge = z.object({ nonce: z.string(), challenge: z.string(), expires: Time });
+export type RenewChallenge = z.infer<typeof RenewChallenge>;
+/** A new key for the same node: its raw SPKI and, in base64, its ECDSA-SHA256 signature over the whole challenge (S-14). */
+export const Renewal = z.object({ nodeId: Id, nonce: z.string().max(128), spki: Base64, signature: Base64 });
+export type Renewal = z.infer<typeof Renewal>;
+/** Leaf and sub-CA in PEM. */
+export const Renewed = z.object({ certificate: z.string(), serial: z.string(), notAfter: Time });
+export type Renewed = z.infer<typeof Renewed>;
+
+export const Taint = z.object({
+  key: LabelKey,
+  value: z.string().max(253).default(""),
+  effect: z.enum(["NoSchedule", "PreferNoSchedule", "NoExecute"]),
+});
+export type Taint = z.infer<typeof Taint>;
+/** What an operator expects of a node, before and after it registers. */
+export const Expected = z.object({
+  name: Name,
+  roles: z.array(Name).max(32),
+  dc: Name.default("DC1"),
+  address: Name.optional(),
+  source: z.enum(["manifest", "roster"]),
+});
+export type Expected = z.infer<typeof Expected>;
+
+/** A node as the controllers know it. Times are ISO 8601 in UTC, and empty for a node that has never registered. */
 export const NodeView = z.object({
   id: z.string(),
+  /** As it registered; before that, as it is expected. */
   hostname: z.string(),
   address: z.string(),
   dc: z.string(),
+  /** Those of its registration, its expectation and the role registers together. */
   roles: z.array(z.string()),
   labels: z.record(z.string(), z.string()),
+  taints: z.array(Taint).default([]),
   cpu: z.number(),
   memory: z.number(),
   version: z.string(),
@@ -55,15 +140,107 @@ export const NodeView = z.object({
   status: NodeStatus,
   /** Why it is not ready. */
   reason: z.string().optional(),
-  registered: z.string(),
-  lastSeen: z.string(),
-  certificateExpires: z.string(),
-  /** SHA-256 of its public key. */
+  registered: Time,
+  lastSeen: Time,
+  certificateExpires: Time,
+  /** SHA-256 of its public key; empty before it registers. */
   key: z.string(),
+  /** Open conflicts about this node. */
+  conflicts: z.number().default(0),
+  /** Other nodes of the same host name; the first writer keeps the name. */
+  nameConflict: z.object({ with: z.array(z.string()), keepsName: z.boolean() }).optional(),
 });
 export type NodeView = z.infer<typeof NodeView>;
 
 export const NodeList = z.object({ nodes: z.array(NodeView) });
+
+export const CertificateStatus = z.enum(["active", "expired", "revoked"]);
+export const CertificateView = z.object({
+  serial: z.string(),
+  /** SHA-256 of the public key. */
+  spki: z.string(),
+  role: z.enum(["controller", "node", "operator", "sub-ca"]),
+  /** Of the holder. */
+  id: z.string(),
+  issuer: z.string(),
+  notAfter: Time,
+  issued: Time,
+  status: CertificateStatus,
+  /** Whether it is the one that its holder uses at present. */
+  current: z.boolean().default(false),
+  revoked: z.object({ at: Time, reason: z.string(), by: z.string() }).optional(),
+});
+export type CertificateView = z.infer<typeof CertificateView>;
+export const CertificateList = z.object({ certificates: z.array(CertificateView) });
+
+/** One register as it stands: who wrote it, when, and the dot for `ifMatch`. */
+export const RegisterView = z.object({
+  key: z.string(),
+  value: z.unknown(),
+  dot: Dot,
+  at: Time,
+  origin: z.string(),
+});
+export type RegisterView = z.infer<typeof RegisterView>;
+
+export const ConflictView = z.object({
+  id: z.string(),
+  key: z.string(),
+  at: Time,
+  winner: z.object({ value: z.unknown(), dot: z.string(), origin: z.string(), at: Time }),
+  loser: z.object({ value: z.unknown(), dot: z.string(), origin: z.string(), at: Time }),
+});
+export type ConflictView = z.infer<typeof ConflictView>;
+export const ConflictList = z.object({
+  conflicts: z.array(ConflictView),
+  /** Nodes that share a host name: seen, not stored. */
+  names: z.array(z.object({ hostname: z.string(), nodes: z.array(z.string()), keptBy: z.string() })).default([]),
+});
+
+/** A node with all its registers. */
+export const NodeDetail = NodeView.extend({
+  expected: Expected.optional(),
+  approvalEpoch: z.number().default(0),
+  approvalBy: z.string().optional(),
+  approvalReason: z.string().optional(),
+  net: Network.optional(),
+  storage: Storage.optional(),
+  certificates: z.array(CertificateView).default([]),
+  usage: Heartbeat.shape.usage,
+  /** All of its registers, ordered by key, for `ifMatch`, `-o yaml` and `describe`. */
+  registers: z.array(RegisterView).default([]),
+  openConflicts: z.array(ConflictView).default([]),
+});
+export type NodeDetail = z.infer<typeof NodeDetail>;
+
+export const ApprovalChange = z.object({ reason: Reason.optional(), ...IfMatch });
+/** `ifMatch` is compared with each register that the change touches. */
+export const LabelsChange = z.object({
+  set: Labels.default({}),
+  remove: z.array(LabelKey).max(64).default([]),
+  ...IfMatch,
+});
+export const TaintsChange = z.object({
+  set: z.array(Taint).max(64).default([]),
+  remove: z.array(LabelKey).max(64).default([]),
+  ...IfMatch,
+});
+export const RolesChange = z.object({
+  add: z.array(Name).max(32).default([]),
+  remove: z.array(Name).max(32).default([]),
+  ...IfMatch,
+});
+export const ExpectedChange = Expected.extend(IfMatch);
+export const Removal = z.object({ reason: Reason.optional() });
+export const Written = z.object({
+  /** What the write was: nothing is written, and no dot spent, when the value is already that. */
+  result: z.enum(["created", "updated", "unchanged", "deleted"]),
+  dot: z.string(),
+});
+export type Written = z.infer<typeof Written>;
+
+const Alarm = z.object({ code: z.string(), message: z.string() });
+export const PeerState = z.enum(["connected", "suspect", "down", "connecting", "refused"]);
 
 /** A controller's own state. */
 export const ControllerHealth = z.object({
@@ -77,8 +254,133 @@ export const ControllerHealth = z.object({
   nodes: z.object({ total: z.number(), ready: z.number() }),
   /** The other controllers it replicates with; each must be in step for the cluster to be healthy. */
   peers: z.array(z.object({ controllerId: z.string(), inStep: z.boolean(), reason: z.string().optional() })),
+  /** What wants an operator's eye but does not stop it from serving: disagreements, clock skew, a full disk. */
+  warnings: z.array(z.string()).default([]),
+  /** Whether new nodes wait for approval: the strictest of all controllers' settings. */
+  requireManualApproval: z.boolean().default(false),
 });
 export type ControllerHealth = z.infer<typeof ControllerHealth>;
+
+export const ControllerView = z.object({
+  controllerId: z.string(),
+  dc: z.string(),
+  /** `host:port`; empty while it has told none. */
+  address: z.string(),
+  version: z.string(),
+  /** As seen by the controller that answers; `self` for itself. */
+  state: z.union([PeerState, z.literal("self")]),
+  /** When it was registered. */
+  registered: Time,
+  /** When it was heard last; empty: never. */
+  lastContact: Time,
+  requireManualApproval: z.boolean().optional(),
+  /** SHA-256 of the registered public key. */
+  key: z.string(),
+  certificateExpires: Time.optional(),
+  subCa: z.object({ serial: z.string(), notAfter: Time }).optional(),
+});
+export type ControllerView = z.infer<typeof ControllerView>;
+export const ControllerList = z.object({ controllers: z.array(ControllerView) });
+
+/** What the sponsor writes BEFORE a new controller starts (replication.md 3.10). */
+export const ControllerRegistration = z.object({
+  spki: KeyFingerprint,
+  address: Name.optional(),
+  dc: Name.default("DC1"),
+});
+
+export const PeerView = z.object({
+  controllerId: z.string(),
+  dc: z.string(),
+  address: z.string(),
+  state: PeerState,
+  /** Whether nothing is missing in either direction, as far as both have told. */
+  inStep: z.boolean(),
+  reason: z.string().optional(),
+  /** Transactions that we have and it has not acknowledged, and those it told of that we have not. */
+  behind: z.number(),
+  ahead: z.number(),
+  rttMs: z.number().optional(),
+  clockOffsetMs: z.number().optional(),
+  phi: z.number().optional(),
+  lastContact: Time,
+});
+export type PeerView = z.infer<typeof PeerView>;
+export const ReplicationStatus = z.object({
+  controllerId: z.string(),
+  healthy: z.boolean(),
+  /** Why it is not healthy, one line each. */
+  problems: z.array(z.string()),
+  /** Origin (controller and incarnation) to the last transaction that is here. */
+  vv: z.record(z.string(), z.number()),
+  digest: z.string(),
+  registers: z.number(),
+  tombstones: z.number(),
+  quarantined: z.number(),
+  conflicts: z.number(),
+  /** Why writes are refused at present; absent: they are not. */
+  readOnly: z.string().optional(),
+  alarms: z.array(Alarm),
+  settings: z.array(z.object({ controllerId: z.string(), requireManualApproval: z.boolean() })),
+  peers: z.array(PeerView),
+});
+export type ReplicationStatus = z.infer<typeof ReplicationStatus>;
+
+/** A certificate that was issued outside of this controller, so that its key is known everywhere. */
+export const CertificateRecord = z.object({
+  serial: Serial,
+  spki: KeyFingerprint,
+  role: z.enum(["controller", "node", "operator", "sub-ca"]),
+  id: Id,
+  /** The issuing CA's serial number or name. */
+  issuer: z.string().min(1).max(253),
+  notAfter: z.iso.datetime(),
+});
+export type CertificateRecord = z.infer<typeof CertificateRecord>;
+/** Either names the key, or the certificate whose key it is. */
+export const Revocation = z
+  .object({ serial: Serial.optional(), spki: KeyFingerprint.optional(), reason: Reason.default("") })
+  .refine(({ serial, spki }) => (serial === undefined) !== (spki === undefined), "needs either serial or spki");
+export const Revoked = z.object({
+  spki: z.string(),
+  serials: z.array(z.string()),
+  result: z.enum(["created", "unchanged"]),
+});
+
+/** A manifest as a replicated record. */
+export const ObjectView = z.object({ kind: z.string(), name: z.string(), value: z.unknown(), dot: Dot, at: Time });
+export type ObjectView = z.infer<typeof ObjectView>;
+export const ObjectList = z.object({ objects: z.array(ObjectView) });
+export const ObjectWrite = z.object({ value: z.record(z.string(), z.unknown()), ...IfMatch });
+export const ObjectRemoval = z.object(IfMatch);
+
+export const ConfigView = z.object({ groups: z.array(RegisterView) });
+
+/** The caller's nonce, 16 to 64 bytes in base64url: the proof is over it, so it cannot be an old one. */
+export const SubCaRequest = z.object({ nonce: z.string().regex(/^[A-Za-z0-9_-]{22,86}$/) });
+/** A new sub-CA key's SPKI in base64 DER; `signature` is over `challenge`, which names controller and nonce. */
+export const SubCaProof = z.object({
+  controllerId: z.string(),
+  spki: z.string(),
+  challenge: z.string(),
+  signature: z.string(),
+});
+export type SubCaProof = z.infer<typeof SubCaProof>;
+export const SubCaCertificate = z.object({ certificate: Pem });
+export const SubCaInstalled = z.object({ controllerId: z.string(), serial: z.string(), notAfter: Time });
+
+/** One line of a watch: first `reset` with what stands, then a line per change; `value` is null for a deletion. */
+export const WatchLine = z.union([
+  z.object({ type: z.literal("register"), key: z.string(), value: z.unknown(), dot: z.string() }),
+  /** A node's liveness or a peer's state changed; look again. */
+  z.object({ type: z.literal("soft"), about: z.enum(["nodes", "controllers", "conflicts"]), id: z.string() }),
+  /** All that stood when the watch began was told. */
+  z.object({ type: z.literal("synced") }),
+  /** Nothing happened; comes every 15 s, so that silence means a broken line. */
+  z.object({ type: z.literal("idle") }),
+]);
+export type WatchLine = z.infer<typeof WatchLine>;
+export const WatchRequest = z.object({ prefixes: z.array(z.string().max(256)).max(16).default([]) });
 
 /** How a refusal is told. */
 export const Refusal = z.object({ code: z.string(), message: z.string(), hint: z.string().optional() });

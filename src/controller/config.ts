@@ -1,6 +1,21 @@
 import { z } from "zod";
 import { TlsFiles } from "#api/daemon-config.ts";
 
+const KeyFingerprint = z.string().regex(/^[0-9a-f]{64}$/, "is not a SHA-256 in lower-case hex");
+
+/**
+ * What the first controller of a cluster knows before anybody can tell it anything; deploy_node writes it. Only an
+ * empty store takes it in, once, and only without `replication.join`.
+ */
+export const Bootstrap = z.object({
+  cluster: z.string(),
+  /** Who may give orders: the SHA-256 of each operator's public key (DER SubjectPublicKeyInfo), lower-case hex. */
+  operators: z.array(z.object({ name: z.string(), spki: KeyFingerprint })).min(1),
+  /** This controller itself. */
+  controller: z.object({ spki: KeyFingerprint, address: z.string().optional(), dc: z.string().default("DC1") }),
+});
+export type Bootstrap = z.infer<typeof Bootstrap>;
+
 /** `/etc/kcore/controller.yaml`: names and defaults as in the kcore documentation. */
 export const ControllerConfig = z.object({
   /** Address and port of the API. */
@@ -8,14 +23,27 @@ export const ControllerConfig = z.object({
   /** Folder of the controller's state. */
   dbPath: z.string().default("/var/lib/kcore/controller"),
   tls: TlsFiles("controller"),
+  /** This controller's own sub-CA, with which it renews nodes' certificates. The key is made on this controller. */
+  subCa: z
+    .object({
+      certFile: z.string().default("/etc/kcore/certs/sub-ca.crt"),
+      keyFile: z.string().default("/etc/kcore/certs/sub-ca.key"),
+    })
+    .prefault({}),
   replication: z
     .object({
       controllerId: z.string().optional(),
       dcId: z.string().default("DC1"),
+      /** Accepted from the kcore documentation; other controllers are found through `join` and the replicated state. */
       peers: z.array(z.unknown()).optional(),
+      /** Controllers, `host:port`, of which one sponsors this one: it has registered it already. */
+      join: z.array(z.string()).default([]),
+      /** `host:port` under which the other controllers and the nodes reach this one; replicated. */
+      advertise: z.string().optional(),
     })
     .prefault({}),
-  /** Whether new nodes wait for `kcore node approve`. */
+  bootstrap: Bootstrap.optional(),
+  /** Whether new nodes wait for `kcore node approve`. The strictest of all controllers' settings holds. */
   requireManualApproval: z.boolean().default(false),
   /** A node without a heartbeat for so long is not ready. */
   staleAfterSecs: z.number().positive().max(86_400).default(90),

@@ -45,6 +45,7 @@ export function watchNodes(store: Store, rules: NodeRules, clock: () => number):
     approval: node.approval,
     status: statusOf(node),
     controllerId: rules.controllerId,
+    controllers: [],
   });
   const reasonOf = (node: NodeRecord): { reason?: string } => {
     if (node.alive && isStale(node)) return { reason: silence(lastSeenOf(node)) };
@@ -57,6 +58,8 @@ export function watchNodes(store: Store, rules: NodeRules, clock: () => number):
     dc: node.dc,
     roles: node.roles,
     labels: node.labels,
+    taints: [],
+    conflicts: 0,
     cpu: node.cpu,
     memory: node.memory,
     version: node.version,

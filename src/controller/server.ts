@@ -5,7 +5,7 @@ import { describeError } from "#api/log.ts";
 import type { Log } from "#api/log.ts";
 import type { Credentials } from "#api/client.ts";
 import { findMethod, methods } from "#api/methods.ts";
-import type { AcceptedBodyOf, MethodName, ReplyOf } from "#api/methods.ts";
+import type { AcceptedBodyOf, AnswerOf, MethodName } from "#api/methods.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { readJson } from "./body.ts";
 import { callerOf } from "./caller.ts";
@@ -20,7 +20,9 @@ export interface Call<Name extends MethodName> {
   readonly id: string;
 }
 
-export type Handlers = { readonly [Name in MethodName]: (call: Call<Name>) => Promise<ReplyOf<Name>> | ReplyOf<Name> };
+export type Handlers = {
+  readonly [Name in MethodName]?: (call: Call<Name>) => Promise<AnswerOf<Name>> | AnswerOf<Name>;
+};
 
 export interface ApiServerOptions {
   readonly credentials: Credentials;
@@ -95,9 +97,10 @@ async function handle(
   const claimed = (body.data as { nodeId?: unknown }).nodeId;
   if (claimed !== undefined && claimed !== caller.id) deny(caller, `speak for node ${JSON.stringify(claimed)}`);
   // The table ties each body's type to its handler's; that tie is lost when the name is only known now.
-  const handler = options.handlers[name] as (call: Call<MethodName>) => unknown;
+  const handler = options.handlers[name] as ((call: Call<MethodName>) => unknown) | undefined;
+  if (!handler) throw new Refused(501, "API_UNKNOWN", `${path} is not answered by this version`);
   const reply = await handler({ caller, body: body.data as AcceptedBodyOf<MethodName>, id });
-  const isNotReady = name === "ready" && (reply as ReplyOf<"ready">).ready === false;
+  const isNotReady = name === "ready" && (reply as AnswerOf<"ready">).ready === false;
   return { status: isNotReady ? 503 : 200, reply };
 }
 

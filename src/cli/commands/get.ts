@@ -89,7 +89,7 @@ function wideCells(node: NodeView, watch: boolean): readonly string[] {
   return [String(node.cpu), memory, seen, node.certificateExpires.slice(0, 10), node.id, node.reason ?? ""];
 }
 
-const statusWords = { pending: "Pending", ready: "Ready", "not-ready": "NotReady", rejected: "Rejected" } as const;
+const statusWords = { pending: "Pending", ready: "Ready", "not-ready": "NotReady", rejected: "Rejected", unknown: "Unknown" } as const;
 
 function ago(time: string): string {
   return formatDuration(Math.max(0, Date.now() - Date.parse(time)));
