@@ -8,8 +8,9 @@ import { suggestHint } from "#errors/suggest.ts";
 import type { NodeManifestSchema } from "./schemas.ts";
 
 /** What a manifest says of a node, in the roster's words; what it does not mention is absent. */
-export type WantedNode = Omit<WrittenNode, "hostKeys"> & { readonly hostKeys?: readonly string[] };
+export type WantedNode = Given<WrittenNode>;
 
+type Given<T> = { readonly [Key in keyof T]?: Exclude<T[Key], undefined> };
 type NodeDocument = z.output<typeof NodeManifestSchema>;
 const rolePrefix = /^node-role\.(?:kubernetes|kcore)\.io\//;
 const sshPrefix = /^(?:metalk8s\.scality\.com|kcore\.io)\/ssh-/;
@@ -38,17 +39,8 @@ export function wantedNode({ metadata, spec }: NodeDocument, node: SourceNode, p
     });
   const allRoles = written.roles || roles ? { roles: [...new Set([...(written.roles ?? []), ...(roles ?? [])])] } : {};
   const allLabels = written.labels || labels ? { labels: { ...labels, ...written.labels } } : {};
-  return {
-    ...written,
-    ...allRoles,
-    ...allLabels,
-    ...(id !== undefined && { id }),
-    ...(dc !== undefined && { dc }),
-    ...(address !== undefined && { address }),
-    ...(port !== undefined && { port }),
-    ...(user !== undefined && { user }),
-    ...(identityFile !== undefined && { identityFile }),
-  };
+  const given = { ...written, ...allRoles, ...allLabels, id, dc, address, port, user, identityFile };
+  return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
 }
 
 /** Where a document's problems are told. */
@@ -78,7 +70,12 @@ class Reading {
   }
 }
 
-function rolesAndLabels(all: Readonly<Record<string, string>> | undefined, reading: Reading) {
+interface RolesAndLabels {
+  readonly roles?: readonly string[];
+  readonly labels?: Readonly<Record<string, string>>;
+}
+
+function rolesAndLabels(all: Readonly<Record<string, string>> | undefined, reading: Reading): RolesAndLabels {
   if (all === undefined) return {};
   const roles: string[] = [];
   const labels: Record<string, string> = {};
