@@ -1,9 +1,14 @@
+import { compareStamps } from "./hlc.ts";
+import type { Register } from "./register.ts";
+
 /**
- * How two registers of one key are merged; each kind is a total order whose maximum wins, so merging is commutative,
- * associative and idempotent whatever the kind (a join semilattice: Shapiro et al., INRIA RR-7506, 2011).
+ * How two registers of one key are merged. Each kind is a total order whose maximum wins, so merging is commutative,
+ * associative and idempotent whatever the kind: a join semilattice (Shapiro et al., “A comprehensive study of
+ * convergent and commutative replicated data types”, INRIA RR-7506, 2011). What the value says, where a kind looks at
+ * it, comes first; the stamp decides between equals; no two registers are equal in stamp and origin.
  */
 export type MergeKind =
-  /** Last writer wins by (ms, c, origin). */
+  /** Last writer wins (Johnson and Thomas, RFC 677, 1975): by milliseconds, counter, origin. */
   | "lww"
   /** Approvals: (epoch, rejected > approved > pending), then last writer: inside an epoch a reject stands. */
   | "approval"
@@ -11,5 +16,52 @@ export type MergeKind =
   | "epoch"
   /** Grow-only: the first write stands and is never deleted. */
   | "first"
-  /** A deletion stands (conflicts that were acknowledged). */
+  /** A deletion stands: conflicts that were acknowledged. */
   | "remove-wins";
+
+/** Above 0 when `a` wins over `b`, below 0 when it loses; 0 for one and the same write only. */
+export function compareRegisters(kind: MergeKind, a: Register, b: Register): number {
+  switch (kind) {
+    case "lww":
+      return compareWrites(a, b);
+    case "approval":
+      return compareNumbers(approvalRank(a.text), approvalRank(b.text)) || compareWrites(a, b);
+    case "epoch":
+      return epochOf(a.text) - epochOf(b.text) || compareWrites(a, b);
+    case "first":
+      return Number(a.text !== null) - Number(b.text !== null) || compareWrites(b, a);
+    case "remove-wins":
+      return Number(a.text === null) - Number(b.text === null) || compareWrites(a, b);
+  }
+}
+
+/** The order of writes: stamps, then the bytes of the origins. */
+function compareWrites(a: Register, b: Register): number {
+  return compareStamps(a, b) || (a.o < b.o ? -1 : a.o > b.o ? 1 : 0);
+}
+
+const approvalStates: readonly unknown[] = ["pending", "approved", "rejected"];
+
+function approvalRank(text: string | null): readonly [number, number] {
+  return [epochOf(text), approvalStates.indexOf(fieldOf(text, "state"))];
+}
+
+/** What names no epoch loses to all that do. */
+function epochOf(text: string | null): number {
+  const epoch = fieldOf(text, "epoch");
+  return typeof epoch === "number" && Number.isSafeInteger(epoch) && epoch >= 0 ? epoch : -1;
+}
+
+function fieldOf(text: string | null, name: string): unknown {
+  if (text === null) return undefined;
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === "object" && value !== null ? (value as Record<string, unknown>)[name] : undefined;
+  } catch {
+    return undefined; // Kept and relayed all the same; it only has no rank.
+  }
+}
+
+function compareNumbers(a: readonly [number, number], b: readonly [number, number]): number {
+  return a[0] - b[0] || a[1] - b[1];
+}

@@ -1,5 +1,6 @@
-import type { WireVector } from "./version-vector.ts";
-export type { WireVector } from "./version-vector.ts";
+import { isStamp } from "./hlc.ts";
+import type { Register } from "./register.ts";
+import type { Context } from "./version-vector.ts";
 
 /** `[key, text, ms, c, index of the origin, seq, index of the context]` */
 export type WireRegister = readonly [string, string | null, number, number, number, number, number];
@@ -10,4 +11,117 @@ export interface Page {
   /** Each a flat list of pairs: index of the origin, seq. */
   readonly contexts: readonly (readonly number[])[];
   readonly registers: readonly WireRegister[];
+}
+
+/** A page that does not have the shape of one: the sender is broken or speaks something else. */
+export class MalformedPage extends Error {
+  override readonly name = "MalformedPage";
+}
+
+export function encodePage(registers: Iterable<Register>): Page {
+  const origins = new Table<string>();
+  const contexts = new Table<Context>();
+  const rows = Array.from(registers, ({ key, text, ms, c, o, s, x }): WireRegister => [
+    key,
+    text,
+    ms,
+    c,
+    origins.place(o),
+    s,
+    contexts.place(x),
+  ]);
+  const flat = contexts.items.map(({ origins: names, seqs }) =>
+    names.flatMap((name, index) => [origins.place(name), seqs[index] ?? 0]),
+  );
+  return { origins: origins.items, contexts: flat, registers: rows };
+}
+
+class Table<T> {
+  readonly items: T[] = [];
+  readonly #places = new Map<T, number>();
+
+  place(item: T): number {
+    let place = this.#places.get(item);
+    if (place === undefined) {
+      place = this.items.push(item) - 1;
+      this.#places.set(item, place);
+    }
+    return place;
+  }
+}
+
+/**
+ * Reads pages, from JSON of whatever origin. Equal names and contexts become one object over all pages that one reader
+ * reads, so 100,000 registers hold a handful of them.
+ */
+export class PageReader {
+  readonly #origins = new Map<string, string>();
+  readonly #contexts = new Map<string, Context>();
+
+  /** @throws MalformedPage */
+  read(page: unknown): Register[] {
+    const { origins, contexts, registers } = shapeOf(page);
+    const names = origins.map((name) => this.#originOf(name));
+    const seen = contexts.map((flat) => this.#contextOf(flat, names));
+    return registers.map((row) => registerOf(row, names, seen));
+  }
+
+  #originOf(name: unknown): string {
+    if (typeof name !== "string" || name === "" || name.length > 128) throw new MalformedPage("an origin is no name");
+    const known = this.#origins.get(name);
+    if (known === undefined) this.#origins.set(name, name);
+    return known ?? name;
+  }
+
+  #contextOf(flat: unknown, names: readonly string[]): Context {
+    const id = Array.isArray(flat) ? contextKey(flat, names) : undefined;
+    if (id === undefined) throw new MalformedPage("a context is no list of pairs");
+    const known = this.#contexts.get(id);
+    if (known) return known;
+    const pairs = flat as readonly number[];
+    const context: Context = {
+      origins: pairs.filter((_, index) => index % 2 === 0).map((place) => names[place] as string),
+      seqs: pairs.filter((_, index) => index % 2 === 1),
+    };
+    if (this.#contexts.size > 4096) this.#contexts.clear();
+    this.#contexts.set(id, context);
+    return context;
+  }
+}
+
+function shapeOf(page: unknown): {
+  readonly origins: readonly unknown[];
+  readonly contexts: readonly unknown[];
+  readonly registers: readonly unknown[];
+} {
+  const { origins, contexts, registers } = (page ?? {}) as Record<keyof Page, unknown>;
+  if (!Array.isArray(origins) || !Array.isArray(contexts) || !Array.isArray(registers))
+    throw new MalformedPage("not a page");
+  return { origins, contexts, registers };
+}
+
+function contextKey(flat: readonly unknown[], names: readonly string[]): string | undefined {
+  let text = "";
+  for (let index = 0; index < flat.length; index += 2) {
+    const name = names[flat[index] as number];
+    if (name === undefined || !isSeq(flat[index + 1])) return undefined;
+    text += `${name} ${flat[index + 1] as number}\n`;
+  }
+  return text;
+}
+
+function registerOf(row: unknown, names: readonly string[], contexts: readonly Context[]): Register {
+  if (!Array.isArray(row)) throw new MalformedPage("a register is no list");
+  const [key, text, ms, c, origin, s, context] = row as readonly unknown[];
+  const o = names[origin as number];
+  const x = contexts[context as number];
+  if (typeof key !== "string" || key === "") throw new MalformedPage("a key is no text");
+  if (typeof text !== "string" && text !== null) throw new MalformedPage("a value is no text");
+  if (!isStamp(ms, c) || !isSeq(s) || o === undefined || x === undefined)
+    throw new MalformedPage(`the stamp or dot of ${key.slice(0, 80)} is none`);
+  return { key, text, ms: ms as number, c: c as number, o, s: s as number, x };
+}
+
+function isSeq(value: unknown): boolean {
+  return typeof value === "number" && Number.isSafeInteger(value) && value >= 0;
 }

@@ -1,4 +1,5 @@
-import type { Page, WireVector } from "#crdt/page.ts";
+import type { Page } from "#crdt/page.ts";
+import type { WireVector } from "#crdt/version-vector.ts";
 
 /** The protocols this build speaks, oldest and newest. */
 export const protocols = [1, 1] as const;
@@ -12,16 +13,11 @@ export type RefusalCode =
   | "SAME_CONTROLLER"
   | "MALFORMED";
 
-/** Where a pull of several pages goes on; opaque to the one who pulls. */
-export interface Cursor {
-  readonly base: WireVector;
-  readonly target: WireVector;
-  readonly after?: readonly [origin: string, seq: number];
-}
-
 /** What is said at the end of a pull. */
 export interface PullEnd {
   readonly upto: WireVector;
+  /** Above every stamp the sender has seen. */
+  readonly hlc: string;
   /** A full exchange: what `upto` covers and was not sent is deleted. */
   readonly full?: { readonly floor: WireVector; readonly hlc: string };
 }
@@ -46,7 +42,7 @@ export type PeerMessage =
   | { readonly t: "refuse"; readonly code: RefusalCode; readonly message: string }
   /** Transactions `from+1…upto` of the sender's own origin, whole. */
   | { readonly t: "push"; readonly page: Page; readonly origin: string; readonly from: number; readonly upto: number }
-  | { readonly t: "have"; readonly vv: WireVector }
+  | { readonly t: "have"; readonly ready: boolean; readonly vv: WireVector }
   /** `buckets`: a repair, only registers of these digest buckets, covered or not. */
   | {
       readonly t: "pull";
@@ -56,8 +52,23 @@ export type PeerMessage =
       readonly buckets?: readonly number[];
     }
   | { readonly t: "credit"; readonly sync: number }
-  | { readonly t: "page"; readonly sync: number; readonly index: number; readonly page: Page; readonly end?: PullEnd }
-  | { readonly t: "ping"; readonly n: number; readonly wall: number; readonly vv: WireVector; readonly digest: string }
+  /** `full`: the puller has not seen what was forgotten here; it must take all, and let go of the rest. */
+  | {
+      readonly t: "page";
+      readonly sync: number;
+      readonly index: number;
+      readonly full: boolean;
+      readonly page: Page;
+      readonly end?: PullEnd;
+    }
+  | {
+      readonly t: "ping";
+      readonly n: number;
+      readonly wall: number;
+      readonly ready: boolean;
+      readonly vv: WireVector;
+      readonly digest: string;
+    }
   | { readonly t: "pong"; readonly n: number; readonly walls: readonly [number, number, number] }
   | { readonly t: "digest"; readonly vv: WireVector; readonly sums: readonly string[] }
   /** Soft state (liveness of nodes): the newest (boot, seq) wins, never journaled. */

@@ -1,5 +1,7 @@
-import type { Page, WireVector } from "#crdt/page.ts";
+import type { Page } from "#crdt/page.ts";
+import type { WireVector } from "#crdt/version-vector.ts";
 import type { PeerMessage } from "./messages.ts";
+import type { ConflictRecord } from "./replica.ts";
 
 /**
  * All that the replication core asks of the world. It has no clock, randomness, timer, disk or socket of its own, so
@@ -33,6 +35,10 @@ export type JournalRecord =
       readonly page: Page;
       /** The version vector's new entries. */
       readonly upto: WireVector;
+      /** What it stands on: where this is not covered, the record has no effect. */
+      readonly from?: WireVector;
+      /** A stamp that the sender had seen, maybe of something superseded. */
+      readonly hlc?: string;
       /** A full exchange: what is covered by `upto` and absent is deleted (ADR 0501). */
       readonly full?: { readonly floor: WireVector; readonly hlc: string };
       /** A repair of a divergence: registers are merged although covered. */
@@ -49,8 +55,8 @@ export type JournalRecord =
       readonly vv?: WireVector;
       readonly floor?: WireVector;
       readonly floorHlc?: string;
-      /** Conflicts found but not yet written as registers: id → record as JSON. */
-      readonly conflicts?: readonly (readonly [id: string, text: string])[];
+      /** Conflicts found but not yet written as registers. */
+      readonly conflicts?: readonly ConflictRecord[];
     };
 
 /**
@@ -59,9 +65,10 @@ export type JournalRecord =
  * - the records of one call stand together: in one segment, and after a crash all of them are found or none;
  * - a rejection means that nothing of this call will ever be found again (ENOSPC: truncated; it may heal). A disk that
  *   cannot tell (EIO) must end the process instead;
- * - after a crash `recoverReplica` gets the newest snapshot's records, then those of the journal since, in order. Records that
+ * - after a crash the replica gets, as `recovered`, the newest snapshot's records, then those of the journal since, in order. Records that
  *   the snapshot already contains do no harm.
- * A snapshot: start a new segment, call `replica.snapshot()`, write its records, sync, then drop the older segments.
+ * A snapshot: `replica.snapshot()` gives records that stand for all appends that were fulfilled before this turn of the event
+ * loop (the core applies in the very callback of `then`). When they are on the disk, what they stand for may go.
  */
 export interface Journal {
   readonly append: (records: readonly JournalRecord[]) => PromiseLike<void>;

@@ -128,8 +128,8 @@ export interface Replica {
   readonly conflicts: () => readonly ConflictRecord[];
   readonly status: () => ReplicationStatus;
 
-  /** Records of a snapshot, consistent with all that was appended before the call (see Journal). */
-  readonly snapshot: () => Promise<Iterable<JournalRecord>>;
+  /** The state as records, for the store; see Journal. Made now, read when it suits. */
+  readonly snapshot: () => Iterable<JournalRecord>;
 
   readonly connected: (link: PeerLink) => LinkEvents;
   readonly dialFailed: (target: DialTarget) => void;

@@ -1,0 +1,35 @@
+/**
+ * φ-accrual (Hayashibara et al., “The φ accrual failure detector”, 2004): how surprising the present silence is, as −log10 of its
+ * probability. For eyes and alerts; nothing is decided by it.
+ */
+export class PhiDetector {
+  #intervals: number[] = [];
+  #last: number | undefined;
+
+  /** Something was heard, at a monotonic time in ms. */
+  heard(now: number): void {
+    if (this.#last !== undefined) {
+      this.#intervals.push(now - this.#last);
+      if (this.#intervals.length > 100) this.#intervals.shift();
+    }
+    this.#last = now;
+  }
+
+  phi(now: number): number {
+    if (this.#last === undefined) return 0;
+    const samples = this.#intervals.length === 0 ? [1000] : this.#intervals;
+    const mean = samples.reduce((sum, value) => sum + value, 0) / samples.length;
+    const variance = samples.reduce((sum, value) => sum + (value - mean) ** 2, 0) / samples.length;
+    const deviation = Math.max(Math.sqrt(variance), 100);
+    const y = (now - this.#last - mean) / deviation;
+    // Logistic approximation of the normal tail, as in Akka's detector.
+    const e = Math.exp(-y * (1.5976 + 0.070566 * y * y));
+    const tail = y > 0 ? e / (1 + e) : 1 - 1 / (1 + e);
+    return tail <= 0 ? 99 : Math.min(Math.max(-Math.log10(tail), 0), 99);
+  }
+
+  health(now: number): "up" | "suspect" | "down" {
+    const phi = this.phi(now);
+    return phi >= 8 ? "down" : phi >= 5 ? "suspect" : "up";
+  }
+}

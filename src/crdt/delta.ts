@@ -1,0 +1,77 @@
+import type { LwwMap } from "./lww-map.ts";
+import type { Register } from "./register.ts";
+import { dominates } from "./version-vector.ts";
+import type { VersionVector } from "./version-vector.ts";
+
+export interface PageLimits {
+  readonly registers: number;
+  readonly bytes: number;
+}
+
+export const pageLimits: PageLimits = { registers: 1000, bytes: 1024 * 1024 };
+
+/**
+ * Where a delta of several pages goes on. One pass sends what lies between `base` and `target`, by (origin, seq);
+ * what was written during it is the next pass, so that the last page can promise all that the sender has at that moment.
+ */
+export interface DeltaCursor {
+  readonly base: VersionVector;
+  readonly target: VersionVector;
+  readonly after?: readonly [origin: string, seq: number];
+}
+
+export interface Delta {
+  readonly registers: readonly Register[];
+  /** Absent on the last page: then the receiver, having all pages, covers the sender's version vector of this moment. */
+  readonly next?: DeltaCursor;
+}
+
+export function startDelta(map: LwwMap, seen: VersionVector): DeltaCursor {
+  return { base: seen, target: new Map(map.vector) };
+}
+
+/**
+ * One page: whole transactions, sorted by (origin, seq), at most `limits` unless one transaction alone is larger. Pages
+ * before the last promise nothing: a register that was superseded is not sent, and what superseded it may come later.
+ */
+export function cutPage(map: LwwMap, cursor: DeltaCursor, limits = pageLimits): Delta {
+  const registers: Register[] = [];
+  let room: PageLimits = limits;
+  for (let pass = cursor; ; pass = { base: pass.target, target: new Map(map.vector) }) {
+    for (const origin of [...pass.target.keys()].toSorted()) {
+      if (pass.after && origin < pass.after[0]) continue;
+      const from = pass.after?.[0] === origin ? pass.after[1] : (pass.base.get(origin) ?? 0);
+      for (const transaction of transactionsOf(map.since(origin, from, pass.target.get(origin) ?? 0))) {
+        const bytes = transaction.reduce((sum, register) => sum + sizeOf(register), 0);
+        if (registers.length > 0 && (transaction.length > room.registers || bytes > room.bytes)) {
+          const last = registers.at(-1) as Register;
+          const isOfThisPass = registers.length > 0 && last.s > (pass.base.get(last.o) ?? 0);
+          return {
+            registers,
+            next: { base: pass.base, target: pass.target, ...(isOfThisPass ? { after: [last.o, last.s] } : {}) },
+          };
+        }
+        registers.push(...transaction);
+        room = { registers: room.registers - transaction.length, bytes: room.bytes - bytes };
+      }
+    }
+    if (dominates(pass.target, map.vector)) return { registers };
+  }
+}
+
+function* transactionsOf(registers: Iterable<Register>): Iterable<readonly Register[]> {
+  let transaction: Register[] = [];
+  for (const register of registers) {
+    if (transaction[0] && transaction[0].s !== register.s) {
+      yield transaction;
+      transaction = [];
+    }
+    transaction.push(register);
+  }
+  if (transaction.length > 0) yield transaction;
+}
+
+/** About what it takes on the wire. */
+function sizeOf({ key, text }: Register): number {
+  return key.length + (text?.length ?? 4) + 48;
+}

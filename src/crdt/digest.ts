@@ -1,0 +1,63 @@
+import { hash64 } from "./hash.ts";
+import type { Register } from "./register.ts";
+
+export const bucketCount = 256;
+
+/**
+ * A sum over the live registers, kept while they change: 256 buckets by key, each a 64-bit sum of hash(key, dot, value).
+ * Sums commute and can be taken back (Bellare and Micciancio, EUROCRYPT 1997), so order and repeats do not show.
+ * Tombstones are left out: replicas collect them at different times. Two replicas with equal version vectors must have
+ * equal digests; this watches over the protocol, it does not drive it.
+ */
+export class Digest {
+  readonly #hi = new Uint32Array(bucketCount);
+  readonly #lo = new Uint32Array(bucketCount);
+
+  add(register: Register): void {
+    this.#change(register, 1);
+  }
+
+  remove(register: Register): void {
+    this.#change(register, -1);
+  }
+
+  #change({ key, text, o, s }: Register, sign: 1 | -1): void {
+    if (text === null) return;
+    const { hi, lo } = hash64(text, hash64(o, hash64(key, s).lo).lo);
+    const bucket = bucketOf(key);
+    const low = (this.#lo[bucket] ?? 0) + sign * lo;
+    const carry = low < 0 ? -1 : low > 0xffffffff ? 1 : 0;
+    this.#lo[bucket] = low;
+    this.#hi[bucket] = (this.#hi[bucket] ?? 0) + sign * hi + carry;
+  }
+
+  /** All buckets, 16 hex digits each. */
+  sums(): readonly string[] {
+    return Array.from(this.#lo, (lo, bucket) => hex(this.#hi[bucket] ?? 0) + hex(lo));
+  }
+
+  /** One word for all of it. */
+  total(): string {
+    let hi = 0;
+    let lo = 0;
+    for (let bucket = 0; bucket < bucketCount; bucket++) {
+      // Multiplied by the bucket's place, so that two buckets that traded sums do not cancel out.
+      hi = (hi + Math.imul(this.#hi[bucket] ?? 0, 2 * bucket + 1)) >>> 0;
+      lo = (lo + Math.imul(this.#lo[bucket] ?? 0, 2 * bucket + 1)) >>> 0;
+    }
+    return hex(hi) + hex(lo);
+  }
+}
+
+export function bucketOf(key: string): number {
+  return hash64(key).lo & (bucketCount - 1);
+}
+
+/** The buckets where two digests differ. */
+export function differingBuckets(a: readonly string[], b: readonly string[]): readonly number[] {
+  return a.flatMap((sum, bucket) => (sum === b[bucket] ? [] : [bucket]));
+}
+
+function hex(word: number): string {
+  return word.toString(16).padStart(8, "0");
+}

@@ -1,0 +1,59 @@
+/** Keys in order, for walks by prefix. New keys are sorted in when somebody walks, so a flood of writes costs nothing here. */
+export class KeyIndex {
+  #sorted: string[] = [];
+  #added: string[] = [];
+  #removed = 0;
+
+  add(key: string): void {
+    this.#added.push(key);
+  }
+
+  /** Says that one key is gone; `isPresent` tells which are there. */
+  remove(isPresent: (key: string) => boolean): void {
+    this.#removed++;
+    if (this.#removed < 64 || this.#removed * 2 < this.#sorted.length) return;
+    this.#settle();
+    this.#sorted = this.#sorted.filter(isPresent);
+    this.#removed = 0;
+  }
+
+  /** Keys with the prefix, in order; keys that are gone may be among them. */
+  *withPrefix(prefix: string): Iterable<string> {
+    this.#settle();
+    const keys = this.#sorted;
+    for (let index = firstFrom(keys, prefix); index < keys.length; index++) {
+      const key = keys[index];
+      if (key === undefined || !key.startsWith(prefix)) return;
+      yield key;
+    }
+  }
+
+  #settle(): void {
+    if (this.#added.length === 0) return;
+    const added = this.#added.toSorted();
+    this.#added = [];
+    const merged: string[] = [];
+    let index = 0;
+    for (const key of this.#sorted) {
+      for (; index < added.length && (added[index] as string) <= key; index++) push(merged, added[index] as string);
+      push(merged, key);
+    }
+    for (; index < added.length; index++) push(merged, added[index] as string);
+    this.#sorted = merged;
+  }
+}
+
+function push(keys: string[], key: string): void {
+  if (keys.at(-1) !== key) keys.push(key);
+}
+
+function firstFrom(keys: readonly string[], prefix: string): number {
+  let low = 0;
+  let high = keys.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if ((keys[middle] as string) < prefix) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}

@@ -1,0 +1,45 @@
+import type { Register } from "./register.ts";
+
+/**
+ * The registers of one origin by seq: the index that a delta is cut from. Only the last write of a key matters, so this is no
+ * log of operations: what was superseded is forgotten as the list is tidied.
+ */
+export class OriginLog {
+  #list: Register[] = [];
+  #dead = 0;
+
+  /** Registers arrive in the order of seq, but for repairs. */
+  add(register: Register): void {
+    const last = this.#list.at(-1);
+    if (last === undefined || last.s <= register.s) this.#list.push(register);
+    else this.#list.splice(this.#firstAbove(register.s), 0, register);
+  }
+
+  /** Says that one register is no longer the last of its key; `isLive` tells which are. */
+  retire(isLive: (register: Register) => boolean): void {
+    this.#dead++;
+    if (this.#dead < 64 || this.#dead * 2 < this.#list.length) return;
+    this.#list = this.#list.filter(isLive);
+    this.#dead = 0;
+  }
+
+  /** Those with a seq above `from`, up to and with `to`, in order. Superseded ones may be among them. */
+  *between(from: number, to: number): Iterable<Register> {
+    for (let index = this.#firstAbove(from); index < this.#list.length; index++) {
+      const register = this.#list[index];
+      if (register === undefined || register.s > to) return;
+      yield register;
+    }
+  }
+
+  #firstAbove(seq: number): number {
+    let low = 0;
+    let high = this.#list.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if ((this.#list[middle]?.s ?? 0) > seq) high = middle;
+      else low = middle + 1;
+    }
+    return low;
+  }
+}
