@@ -5,7 +5,7 @@ import { Approval } from "#api/schemas.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { ensurePrivateFolder } from "#pki/files.ts";
 import { durableFile } from "./adapter.ts";
-import { lockFolder } from "./lock.ts";
+import { lockFolder } from "./store/lock.ts";
 
 /** A node as it is kept. Times are milliseconds since the epoch. */
 const NodeRecord = z.object({

@@ -1,0 +1,194 @@
+import { join } from "node:path";
+import type { KcoreError } from "#errors/problem.ts";
+import type { Disk, DiskFile } from "./disk.ts";
+import { encodeFrame } from "./frames.ts";
+import { broken, isPassing, unwritable } from "./problems.ts";
+import { segmentHead, segmentName } from "./segments.ts";
+import type { Segment } from "./segments.ts";
+
+export interface JournalOptions {
+  readonly folder: string;
+  readonly disk: Disk;
+  /** The segments that are there, oldest first. */
+  readonly segments: readonly Segment[];
+  /** How many bytes of the last of them are whole. */
+  readonly end: number;
+  /** Index of the next record. */
+  readonly next: number;
+  /** A segment that has grown so far is followed by a new one. */
+  readonly segmentBytes: number;
+  /** Told once when the disk failed in a way that nothing heals: the process has to end. */
+  readonly onBroken: (error: KcoreError) => void;
+}
+
+/** Larger groups would only make each writer in them wait longer. */
+const largestGroup = 4 * 1024 * 1024;
+
+/** Appends records to files so that they survive any crash; the order of the calls is the order on the disk. */
+export class JournalFile {
+  readonly #options: JournalOptions;
+  readonly #segments: Segment[];
+  #file: DiskFile | undefined;
+  #size: number;
+  #next: number;
+  /** The present segment's name is not on the disk yet. */
+  #isNameNew = false;
+  #waiting: Group[] = [];
+  #working: Promise<void> | undefined;
+  #problem: KcoreError | undefined;
+  #isBroken = false;
+
+  private constructor(options: JournalOptions, file: DiskFile | undefined) {
+    this.#options = options;
+    this.#segments = [...options.segments];
+    this.#file = file;
+    this.#size = options.end;
+    this.#next = options.next;
+  }
+
+  /** Opens the last segment for writing and cuts off what stands behind `end`. */
+  static async open(options: JournalOptions): Promise<JournalFile> {
+    const { folder, disk, segments, end } = options;
+    const last = segments.at(-1);
+    if (!last) return new JournalFile(options, undefined);
+    const file = await disk.edit(join(folder, last.name));
+    if ((await file.size()) > end) {
+      await file.truncate(end);
+      await file.sync();
+    }
+    return new JournalFile(options, file);
+  }
+
+  /** The index of the last record that is on the disk. */
+  get durable(): number {
+    return this.#next - 1;
+  }
+
+  /** Why nothing can be written just now. */
+  get problem(): KcoreError | undefined {
+    return this.#problem;
+  }
+
+  get segments(): readonly Segment[] {
+    return this.#segments;
+  }
+
+  /**
+   * Resolves when the records (JSON without line breaks) are on the disk; a crash keeps all of them or none. What is
+   * appended while a write is under way goes into the next one together. When a write fails, what waits behind it fails too.
+   * @throws KcoreError STORE_UNWRITABLE, then nothing of it is kept; STORE_BROKEN
+   */
+  append(records: readonly string[]): Promise<void> {
+    if (this.#isBroken) return Promise.reject(this.#problem as KcoreError);
+    let group = this.#waiting.at(-1);
+    if (!group || group.bytes >= largestGroup) {
+      group = newGroup();
+      this.#waiting.push(group);
+    }
+    for (const record of records) {
+      group.records.push(record);
+      group.bytes += record.length + 1;
+    }
+    this.#working ??= this.#work();
+    return group.done;
+  }
+
+  /** Resolves when all that was appended is written or has failed. */
+  async idle(): Promise<void> {
+    while (this.#working) await this.#working;
+  }
+
+  /** Removes the segments whose records all have an index of at most `index`; never the present one. */
+  async dropUntil(index: number): Promise<void> {
+    const { disk, folder } = this.#options;
+    while (this.#segments.length > 1 && (this.#segments[1] as Segment).first <= index + 1) {
+      await disk.unlink(join(folder, (this.#segments[0] as Segment).name));
+      this.#segments.shift();
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.idle();
+    await this.#file?.close();
+    this.#file = undefined;
+    this.#isBroken = true;
+    this.#problem ??= unwritable(this.#options.folder, new Error("the store is closed"));
+  }
+
+  async #work(): Promise<void> {
+    // What is appended in this same turn of the event loop still belongs to the first group.
+    await Promise.resolve();
+    for (let group = this.#waiting.shift(); group; group = this.#waiting.shift()) {
+      try {
+        await this.#write(group.records);
+        this.#problem = undefined;
+        group.resolve();
+      } catch (error) {
+        this.#problem = await this.#undo(error);
+        for (const failed of [group, ...this.#waiting.splice(0)]) failed.reject(this.#problem);
+      }
+    }
+    this.#working = undefined;
+  }
+
+  async #write(records: readonly string[]): Promise<void> {
+    const file = await this.#fileForNext();
+    const frame = encodeFrame(this.#next, records);
+    const bytes = this.#size === 0 ? Buffer.concat([segmentHead, frame]) : frame;
+    await file.write(bytes, this.#size);
+    await file.sync();
+    if (this.#isNameNew) {
+      await this.#options.disk.syncFolder(this.#options.folder);
+      this.#isNameNew = false;
+    }
+    this.#size += bytes.length;
+    this.#next += records.length;
+  }
+
+  async #fileForNext(): Promise<DiskFile> {
+    const { disk, folder, segmentBytes } = this.#options;
+    if (this.#file && this.#size < segmentBytes) return this.#file;
+    const segment = { name: segmentName(this.#next), first: this.#next };
+    const file = await disk.create(join(folder, segment.name));
+    const before = this.#file;
+    this.#file = file;
+    this.#size = 0;
+    this.#isNameNew = true;
+    this.#segments.push(segment);
+    await before?.close();
+    return file;
+  }
+
+  /** After a failed write: nothing of it may be found by a later start, or a later success would stand behind rubbish. */
+  async #undo(cause: unknown): Promise<KcoreError> {
+    const { folder, onBroken } = this.#options;
+    try {
+      if (!isPassing(cause)) throw cause;
+      if (this.#file && (await this.#file.size()) > this.#size) {
+        await this.#file.truncate(this.#size);
+        await this.#file.sync();
+      }
+      return unwritable(folder, cause);
+    } catch (error) {
+      this.#isBroken = true;
+      const problem = broken(folder, error);
+      onBroken(problem);
+      return problem;
+    }
+  }
+}
+
+interface Group {
+  readonly records: string[];
+  bytes: number;
+  readonly done: Promise<void>;
+  readonly resolve: () => void;
+  readonly reject: (error: KcoreError) => void;
+}
+
+function newGroup(): Group {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  // Each writer hears of a failure by itself; a group without writers that listen must not end the process.
+  promise.catch(() => undefined);
+  return { records: [], bytes: 0, done: promise, resolve, reject };
+}

@@ -1,0 +1,65 @@
+import { KcoreError } from "#errors/problem.ts";
+
+/** A disk that has no room, or may not be written just now: what heals when somebody makes room. */
+const passing = new Set(["ENOSPC", "EDQUOT", "EROFS", "EFBIG", "EMFILE", "ENFILE", "ENOMEM"]);
+
+export function isPassing(error: unknown): boolean {
+  return passing.has((error as NodeJS.ErrnoException).code ?? "");
+}
+
+/** Whether the system refused something, in contrast to a bug of ours. */
+export function isOfDisk(error: unknown): boolean {
+  return (
+    typeof (error as NodeJS.ErrnoException).syscall === "string" || (error as NodeJS.ErrnoException).code === "EIO"
+  );
+}
+
+/** Nothing was changed; the next write is tried again. */
+export function unwritable(folder: string, cause: unknown): KcoreError {
+  return new KcoreError(
+    {
+      code: "STORE_UNWRITABLE",
+      message: `the controller's state cannot be written to ${folder}: ${reasonOf(cause)}`,
+      hint: "free space on that file system; what was not acknowledged is not kept, and writing goes on by itself",
+    },
+    { cause },
+  );
+}
+
+/**
+ * The disk failed to keep what it was given. Nobody knows what a second fsync would mean (the kernel may have dropped
+ * the pages and forgotten the error), so the process has to end and to read again what is really there.
+ */
+export function broken(folder: string, cause: unknown): KcoreError {
+  return new KcoreError(
+    {
+      code: "STORE_BROKEN",
+      message: `the disk below ${folder} failed: ${reasonOf(cause)}`,
+      hint: "dmesg tells more; a controller that starts again reads what is really on the disk",
+    },
+    { cause },
+  );
+}
+
+export function corrupt(path: string, what: string, cause?: unknown): KcoreError {
+  return new KcoreError(
+    {
+      code: "STORE_CORRUPT",
+      message: `the controller's state is damaged: ${path}: ${what}`,
+      hint: "kcore controller repair keeps what is whole and fetches the rest from the other controllers; or restore a backup: kcore controller restore",
+    },
+    { cause },
+  );
+}
+
+export function tooNew(path: string, format: string): KcoreError {
+  return new KcoreError({
+    code: "STORE_TOO_NEW",
+    message: `${path} was written by a newer kcore (its format is “${format.slice(0, 60)}”)`,
+    hint: "run that version, or restore a backup of this one",
+  });
+}
+
+export function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

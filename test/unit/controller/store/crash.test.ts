@@ -1,0 +1,191 @@
+import { expect } from "chai";
+import { openHeld } from "#controller/store/store.ts";
+import type { DurableStore } from "#controller/store/store.ts";
+import type { JournalRecord } from "#controller/replica/ports.ts";
+import type { KcoreError } from "#errors/problem.ts";
+import { codeOf } from "../../../support/rejection.ts";
+import { MemoryDisk } from "../../../support/memory-disk.ts";
+import type { Mishap } from "../../../support/memory-disk.ts";
+import { seededRandom } from "../../../support/random.ts";
+
+const folder = "/db";
+const limits = { segmentBytes: 400, snapshotRecords: 12, snapshotBytes: 1_000_000 };
+
+const recordOf = (number: number): JournalRecord => ({ t: "meta", storeId: String(number) });
+const numberOf = (record: JournalRecord): number => Number((record as { storeId: string }).storeId);
+
+/** A program that keeps numbers: each record adds one. What it was told is on the disk stands in `acknowledged`. */
+class Program {
+  readonly acknowledged: number[] = [];
+  readonly store: DurableStore;
+  readonly #numbers: Set<number>;
+
+  private constructor(store: DurableStore) {
+    this.store = store;
+    this.#numbers = new Set([...store.recovered].map(numberOf));
+    store.attach(() => Promise.resolve(this.numbers.map(recordOf)));
+  }
+
+  static async start(disk: MemoryDisk, onBroken: () => void = () => undefined): Promise<Program> {
+    return new Program(await openHeld({ folder, disk, onBroken, limits, monotonic: () => 0 }, () => Promise.resolve()));
+  }
+
+  get numbers(): readonly number[] {
+    return [...this.#numbers];
+  }
+
+  async add(number: number): Promise<void> {
+    await this.store.append([recordOf(number)]);
+    this.#numbers.add(number);
+    this.acknowledged.push(number);
+  }
+}
+
+/** Runs until everything is done, or until it hangs because the machine died. */
+async function untilDead(work: Promise<unknown>): Promise<void> {
+  const settled = work.catch(() => undefined);
+  for (let turn = 0; turn < 60; turn++) {
+    const still = await Promise.race([settled.then(() => "done"), new Promise((resolve) => setImmediate(resolve))]);
+    if (still === "done") return;
+  }
+}
+
+/** A life of a controller: three groups of writers, twice, then a stop in good order. */
+async function live(program: Program, from: number): Promise<void> {
+  for (let group = 0; group < 8; group++) {
+    await Promise.all([0, 1, 2].map((writer) => program.add(from + group * 3 + writer)));
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  await program.store.close();
+}
+
+async function crashAt(operation: number, mishap: Mishap, seed: number): Promise<string | undefined> {
+  const random = seededRandom(seed);
+  const disk = new MemoryDisk();
+  disk.tornShare = random();
+  let hit: string | undefined;
+  disk.onOperation = (name, count) => {
+    if (count !== operation) return undefined;
+    hit = name;
+    return mishap;
+  };
+  const program = await Promise.race([
+    Program.start(disk),
+    new Promise<undefined>((resolve) => setImmediate(() => resolve(undefined))),
+  ]);
+  if (program) await untilDead(live(program, 1));
+  const left = disk.afterCrash(random);
+  const again = await Program.start(left);
+  const acknowledged = program?.acknowledged ?? [];
+  expect(again.numbers.slice(0, acknowledged.length), `${hit}, seed ${seed}`).to.deep.equal(acknowledged);
+  const asIfNever = again.numbers.map((_, place) => place + 1);
+  expect(again.numbers, `${hit}, seed ${seed}: the start of what was asked for, in order`).to.deep.equal(asIfNever);
+  await again.add(again.numbers.length + 1);
+  expect((await Program.start(left.afterCrash(random))).numbers, `${hit}, seed ${seed}`).to.deep.equal(again.numbers);
+  return hit;
+}
+
+const operationsOf = async (): Promise<readonly string[]> => {
+  const disk = new MemoryDisk();
+  await live(await Program.start(disk), 1);
+  return disk.operations;
+};
+
+describe("the store when the machine dies", () => {
+  // Crash points of replication.md, 3.6; P1 to P3 are the same for pages, which are records like all others.
+  const points: Readonly<Record<string, RegExp>> = {
+    "J1, J2: before and in the middle of an append": /^write .*journal/,
+    "J3: after the append, before it is synced": /^sync .*journal/,
+    "J4, J5: in a new segment, before its name is on the disk": /^(create .*journal|syncFolder)/,
+    "S1: while a snapshot is written": /^(create|write|sync) .*snapshot.*tmp/,
+    "S2: before a snapshot is renamed": /^rename/,
+    "S3: before a snapshot's name is on the disk": /^syncFolder/,
+    "S4: while old files are removed": /^(unlink|list)/,
+  };
+  for (const [point, pattern] of Object.entries(points)) {
+    it(`loses nothing acknowledged at ${point}`, async () => {
+      const operations = await operationsOf();
+      const places = operations.map((name, index) => (pattern.test(name) ? index + 1 : 0)).filter((place) => place > 0);
+      expect(places).to.have.length.greaterThan(0);
+      const hits: (string | undefined)[] = [];
+      for (const [seed, place] of places.entries()) hits.push(await crashAt(place, "die", seed));
+      expect(hits.filter((name) => name !== undefined && pattern.test(name))).to.have.length.greaterThan(0);
+    });
+  }
+
+  it("loses nothing acknowledged at any operation", async () => {
+    const { length } = await operationsOf();
+    for (let place = 1; place <= length; place++) await crashAt(place, "die", 1000 + place);
+  });
+
+  it("loses nothing acknowledged when the disk fails (EIO) at any write or sync", async () => {
+    const operations = await operationsOf();
+    for (const [index, name] of operations.entries()) {
+      if (/^(write|sync)/.test(name)) await crashAt(index + 1, "EIO", index);
+    }
+  });
+});
+
+describe("the store on a full disk (F-6)", () => {
+  it("refuses, keeps what it has, and goes on by itself when there is room", async () => {
+    const disk = new MemoryDisk();
+    const program = await Program.start(disk);
+    await program.add(1);
+    disk.onOperation = (name) => (name.startsWith("write") ? "ENOSPC" : undefined);
+    const codes = await Promise.all([2, 2, 2].map((number) => program.add(number).catch(codeIn)));
+    expect(codes).to.deep.equal(["STORE_UNWRITABLE", "STORE_UNWRITABLE", "STORE_UNWRITABLE"]);
+    expect(codeIn(program.store.problem())).to.equal("STORE_UNWRITABLE");
+    disk.onOperation = undefined;
+    await program.add(2);
+    expect(program.store.problem()).to.equal(undefined);
+    expect((await Program.start(disk.afterCrash(() => 0.9))).numbers).to.deep.equal([1, 2]);
+  });
+
+  it("keeps nothing of what it refused", async () => {
+    const disk = new MemoryDisk();
+    const program = await Program.start(disk);
+    let syncs = 0;
+    disk.onOperation = (name) => (/^sync .*journal/.test(name) && syncs++ === 0 ? "ENOSPC" : undefined);
+    expect(await codeOf(program.add(1))).to.equal("STORE_UNWRITABLE");
+    expect((await Program.start(disk)).numbers).to.deep.equal([]);
+  });
+
+  it("refuses also what was waiting behind a refused write", async () => {
+    const disk = new MemoryDisk();
+    const program = await Program.start(disk);
+    let later: Promise<unknown> | undefined;
+    disk.onOperation = (name) => {
+      if (later || !name.startsWith("write")) return undefined;
+      later = program.add(2).catch(codeIn);
+      return "ENOSPC";
+    };
+    await program.add(1).catch(() => undefined);
+    expect(await later).to.equal("STORE_UNWRITABLE");
+  });
+
+  it("keeps its journal when a snapshot finds no room, and leaves no file behind", async () => {
+    const disk = new MemoryDisk();
+    const program = await Program.start(disk);
+    await program.add(1);
+    disk.onOperation = (name) => (/write .*tmp/.test(name) ? "ENOSPC" : undefined);
+    expect(await codeOf(program.store.snapshot())).to.equal("STORE_UNWRITABLE");
+    expect(disk.paths().filter((path) => path.includes("snapshot"))).to.deep.equal([]);
+    await program.add(2);
+    expect((await Program.start(disk)).numbers).to.deep.equal([1, 2]);
+  });
+
+  it("says that the process must end when the disk fails, and writes no more", async () => {
+    const disk = new MemoryDisk();
+    let broken = 0;
+    const program = await Program.start(disk, () => broken++);
+    disk.onOperation = (name) => (name.startsWith("sync") ? "EIO" : undefined);
+    expect(await codeOf(program.add(1))).to.equal("STORE_BROKEN");
+    disk.onOperation = undefined;
+    expect(await codeOf(program.add(2))).to.equal("STORE_BROKEN");
+    expect(broken).to.equal(1);
+  });
+});
+
+function codeIn(error: unknown): string | undefined {
+  return (error as KcoreError | undefined)?.problems[0]?.code;
+}

@@ -1,0 +1,233 @@
+import { randomBytes } from "node:crypto";
+import { appendFile, mkdir, readdir, readFile, rm, stat, symlink, truncate, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { expect } from "chai";
+import type { JournalRecord } from "#controller/replica/ports.ts";
+import { openStore } from "#controller/store/store.ts";
+import type { DurableStore, StoreLimits } from "#controller/store/store.ts";
+import { makeTempDir } from "../../../support/temp-dir.ts";
+import type { TempDir } from "../../../support/temp-dir.ts";
+import { codeOf } from "../../../support/rejection.ts";
+
+const record = (storeId: string): JournalRecord => ({ t: "meta", storeId });
+const nameOf = (one: JournalRecord): string => (one as { storeId: string }).storeId;
+
+describe("the controller's durable store", () => {
+  let dir: TempDir;
+  let folder: string;
+  let store: DurableStore | undefined;
+  const names = new Set<string>();
+  const open = async (limits: Partial<StoreLimits> = {}): Promise<DurableStore> => {
+    await store?.close();
+    names.clear();
+    store = undefined;
+    store = await openStore({ folder, limits, onBroken: () => undefined, monotonic: () => 0 });
+    for (const one of store.recovered) names.add(nameOf(one));
+    store.attach(() => Promise.resolve([...names].map(record)));
+    return store;
+  };
+  const add = async (...added: readonly string[]): Promise<void> => {
+    await store?.append(added.map(record));
+    for (const name of added) names.add(name);
+  };
+  /** As a power cut would leave it: without the snapshot of a stop in good order. */
+  const abandon = async (): Promise<void> => {
+    const copy = join(dir.path, `left-${randomBytes(4).toString("hex")}`);
+    await mkdir(copy, { mode: 0o700 });
+    for (const name of await readdir(folder)) await writeFile(join(copy, name), await readFile(join(folder, name)));
+    await store?.close();
+    store = undefined;
+    folder = copy;
+  };
+  const files = async (kind: string): Promise<readonly string[]> =>
+    (await readdir(folder)).filter((name) => name.startsWith(kind)).toSorted();
+  const last = async (kind: string): Promise<string> => join(folder, (await files(kind)).at(-1) ?? "none");
+
+  beforeEach(async () => {
+    dir = await makeTempDir("store");
+    folder = join(dir.path, "db");
+  });
+  afterEach(async () => {
+    await store?.close();
+    store = undefined;
+    await dir.remove();
+  });
+
+  it("keeps what it acknowledged, in order", async () => {
+    await open();
+    await add("a");
+    await add("b", "c");
+    await abandon();
+    await open();
+    expect([...names]).to.deep.equal(["a", "b", "c"]);
+  });
+
+  it("keeps it in a snapshot after a stop in good order", async () => {
+    await open();
+    await add("a", "ü\u2028\n");
+    await open();
+    expect([...names]).to.deep.equal(["a", "ü\u2028\n"]);
+    expect(await files("snapshot")).to.have.length(1);
+  });
+
+  it("keeps files 0600 and the folder 0700 whatever the umask, after each rewrite (S-23)", async () => {
+    const before = process.umask(0);
+    try {
+      await mkdir(folder, { mode: 0o777 });
+      await open({ segmentBytes: 10, snapshotRecords: 2 });
+      for (const name of ["a", "b", "c", "d", "e"]) await add(name);
+      await store?.snapshot();
+      const modes = await Promise.all(
+        (await readdir(folder)).map(async (name) => (await stat(join(folder, name))).mode & 0o777),
+      );
+      expect(modes).to.have.length.greaterThan(2);
+      expect(new Set(modes)).to.deep.equal(new Set([0o600]));
+      expect((await stat(folder)).mode & 0o777).to.equal(0o700);
+    } finally {
+      process.umask(before);
+    }
+  });
+
+  it("follows no link that was planted in the place of its files (S-23)", async () => {
+    const victim = join(dir.path, "victim");
+    await writeFile(victim, "precious");
+    await mkdir(folder, { mode: 0o700 });
+    await symlink(victim, join(folder, "journal-0000000000000001.ndjson"));
+    expect(await codeOf(open())).to.equal("FILE_UNREADABLE");
+    expect(await readFile(victim, "utf8")).to.equal("precious");
+  });
+
+  it("holds its folder alone", async () => {
+    await open();
+    expect(await codeOf(openStore({ folder, onBroken: () => undefined }))).to.equal("STORE_LOCKED");
+  });
+
+  it("leaves out the end of a write that never finished", async () => {
+    await open();
+    await add("a");
+    await add("b");
+    await abandon();
+    const journal = await last("journal");
+    await truncate(journal, (await stat(journal)).size - 3);
+    await open();
+    expect([...names]).to.deep.equal(["a"]);
+    expect(store?.notes[0]).to.match(/were never finished/);
+    await add("c");
+    await abandon();
+    await open();
+    expect([...names]).to.deep.equal(["a", "c"]);
+  });
+
+  it("takes zeros at the end for a write that never finished", async () => {
+    await open();
+    await add("a");
+    await abandon();
+    await appendFile(await last("journal"), Buffer.alloc(5000));
+    await open();
+    expect([...names]).to.deep.equal(["a"]);
+  });
+
+  it("refuses a journal that is damaged before its end", async () => {
+    await open();
+    await add("a");
+    await add("b");
+    await abandon();
+    const journal = await last("journal");
+    const bytes = await readFile(journal);
+    for (const at of [5, 20, 40, 70]) {
+      const damaged = Buffer.from(bytes);
+      damaged[at] = (damaged[at] ?? 0) ^ 1;
+      await writeFile(journal, damaged);
+      expect(await codeOf(open()), `byte ${at}`).to.equal("STORE_CORRUPT");
+    }
+  });
+
+  it("refuses a journal with a missing segment", async () => {
+    await open({ segmentBytes: 10 });
+    for (const name of ["a", "b", "c"]) await add(name);
+    await abandon();
+    const [, second = ""] = await files("journal");
+    await rm(join(folder, second));
+    expect(await codeOf(open())).to.equal("STORE_CORRUPT");
+  });
+
+  it("refuses a snapshot whose journal is gone, because acknowledged records were in it", async () => {
+    await open();
+    await add("a");
+    await store?.snapshot();
+    await abandon();
+    await rm(await last("journal"));
+    expect(await codeOf(open())).to.equal("STORE_CORRUPT");
+  });
+
+  it("passes over a damaged snapshot when an older one and the journal give the same", async () => {
+    await open({ segmentBytes: 10 });
+    for (const name of ["a", "b", "c"]) {
+      await add(name);
+      await store?.snapshot();
+    }
+    await add("d");
+    await abandon();
+    expect(await files("snapshot")).to.have.length(2);
+    await appendFile(await last("snapshot"), "x");
+    await open();
+    expect([...names]).to.deep.equal(["a", "b", "c", "d"]);
+    expect(store?.notes[0]).to.match(/an older one is used/);
+  });
+
+  it("refuses when no snapshot is whole and the journal begins later", async () => {
+    await open({ segmentBytes: 10 });
+    for (const name of ["a", "b", "c"]) {
+      await add(name);
+      await store?.snapshot();
+    }
+    await abandon();
+    for (const name of await files("snapshot")) await writeFile(join(folder, name), "");
+    expect(await codeOf(open())).to.equal("STORE_CORRUPT");
+  });
+
+  it("says so when a newer kcore wrote the files", async () => {
+    await open();
+    await add("a");
+    await store?.snapshot();
+    await abandon();
+    const [snapshot, journal] = [await last("snapshot"), await last("journal")];
+    const text = await readFile(snapshot, "latin1");
+    await writeFile(snapshot, text.replace("kcore-store/2", "kcore-store/3"), "latin1");
+    expect(await codeOf(open())).to.equal("STORE_TOO_NEW");
+    await writeFile(snapshot, text, "latin1");
+    await writeFile(
+      journal,
+      (await readFile(journal, "latin1")).replace("kcore-journal/1", "kcore-journal/2"),
+      "latin1",
+    );
+    expect(await codeOf(open())).to.equal("STORE_TOO_NEW");
+  });
+
+  it("removes what a snapshot has made superfluous, and snapshots that were never finished", async () => {
+    await open({ segmentBytes: 10 });
+    await writeFile(join(folder, "snapshot-0000000000000009.json.0123456789abcdef.tmp"), "half");
+    for (const name of ["a", "b", "c", "d", "e"]) {
+      await add(name);
+      await store?.snapshot();
+    }
+    expect(await files("journal")).to.have.length(1);
+    await open();
+    expect(await files("snapshot")).to.have.length(2);
+    expect((await readdir(folder)).filter((name) => name.endsWith(".tmp"))).to.deep.equal([]);
+  });
+
+  it("writes a snapshot by itself after so many records", async () => {
+    await open({ snapshotRecords: 3 });
+    for (const name of ["a", "b", "c"]) await add(name);
+    for (let waited = 0; (await files("snapshot")).length === 0 && waited < 200; waited++)
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    expect(await files("snapshot")).to.deep.equal(["snapshot-0000000000000003.json"]);
+  });
+
+  it("refuses the state of a kcore before replication", async () => {
+    await mkdir(folder, { mode: 0o700 });
+    await writeFile(join(folder, "state.json"), "{}");
+    expect(await codeOf(open())).to.equal("STORE_CORRUPT");
+  });
+});
