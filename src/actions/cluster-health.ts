@@ -3,13 +3,12 @@ import { askOne } from "#api/ask.ts";
 import { formatEndpoint, parseEndpoint } from "#api/endpoint.ts";
 import { defineAction } from "#engine/orchestrate/action.ts";
 import type { ActionContext, ActionResult } from "#engine/orchestrate/action.ts";
-import { parsePlainYaml, printYaml } from "#engine/source/plain.ts";
 import { KcoreError } from "#errors/problem.ts";
 import type { Problem } from "#errors/problem.ts";
 import { firstCertificate } from "#pki/certificate.ts";
 import { daysLeft, openAuthority, renewOperatorIfNeeded } from "#pki/cluster.ts";
-import { loadContext } from "#pki/contexts.ts";
 import type { Context } from "#pki/contexts.ts";
+import { openContext } from "./cluster-place.ts";
 
 const Args = z.strictObject({
   timeout: z.number().positive().max(300).default(5).describe("Seconds that each controller may take to answer"),
@@ -46,10 +45,6 @@ export const clusterHealth = defineAction({
     return hasExpired(cluster) ? "unknown" : checkHealth(timeout, cluster, context);
   },
 });
-
-function openContext({ home, context }: ActionContext): Promise<Context> {
-  return loadContext({ home, codec: { parse: parsePlainYaml, print: printYaml } }, context);
-}
 
 function hasExpired({ cert }: Context): boolean {
   return daysLeft(firstCertificate(cert), Date.now()) <= 0;

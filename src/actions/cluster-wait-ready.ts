@@ -8,16 +8,22 @@ import type { NodeView } from "#api/schemas.ts";
 import { defineAction } from "#engine/orchestrate/action.ts";
 import type { ActionContext, ActionResult } from "#engine/orchestrate/action.ts";
 import type { NodeEntry } from "#engine/roster/model.ts";
-import { parsePlainYaml, printYaml } from "#engine/source/plain.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { firstCertificate } from "#pki/certificate.ts";
-import { addController, loadContext } from "#pki/contexts.ts";
+import { addController } from "#pki/contexts.ts";
 import type { Context } from "#pki/contexts.ts";
 import { keyFingerprint, publicDer } from "#pki/keys.ts";
+import { credentialsOf, endpointsFor, isController, nodeOf, openContext, placeOf } from "./cluster-place.ts";
 
 const Args = z.strictObject({
   node: z.string().optional().describe("Name of the node in the roster; the stage's own node unless given"),
   timeout: z.number().positive().max(3600).default(120).describe("Seconds until it is given up"),
+  approvalTimeout: z
+    .number()
+    .positive()
+    .max(86_400)
+    .default(3600)
+    .describe("Seconds that an operator may take to approve it; not counted in timeout"),
   port: z.int().min(1).max(65_535).default(9090).describe("Port of the controllers that the roster names"),
 });
 type Args = z.output<typeof Args>;
@@ -25,7 +31,7 @@ type Args = z.output<typeof Args>;
 const pauseMs = 1_000;
 
 /** What one look found: the node ready, or why not yet. */
-type Look = { readonly ready: NodeView } | { readonly waitingFor: string };
+type Look = { readonly ready: NodeView } | { readonly waitingFor: string; readonly isPending?: true };
 
 /**
  * Waits until a node is a ready member, as a controller sees it, with the key that its present certificate holds; on a
@@ -36,29 +42,41 @@ export const clusterWaitReady = defineAction({
   summary: "Waits until a node has registered and is ready, and its controller answers if it has one.",
   args: Args,
   async run(args, context) {
-    const { timeout } = args;
-    const node = nodeOf(args.node, context);
+    const node = nodeOf("cluster.waitReady", args.node, context);
     const cluster = await openContext(context);
-    const giveUpAt = performance.now() + timeout * 1000;
+    let patience = args.timeout;
+    let giveUpAt = performance.now() + patience * 1000;
     let told = "";
+    let wasPending = false;
     for (;;) {
       const found = await look(node, args, cluster, context);
       if ("ready" in found) return finish(node, found.ready, args, cluster, context);
       if (found.waitingFor !== told) context.note(`waiting for ${node.name}: ${found.waitingFor}`);
       told = found.waitingFor;
-      if (performance.now() + pauseMs > giveUpAt) throw notReady(node, timeout, told);
+      const isPending = found.isPending === true;
+      // A person is asked now, or has answered: either has a time of its own.
+      if (isPending !== wasPending) {
+        patience = isPending ? args.approvalTimeout : args.timeout;
+        giveUpAt = performance.now() + patience * 1000;
+      }
+      wasPending = isPending;
+      if (performance.now() + pauseMs > giveUpAt) throw notReady(node, patience, told);
       await sleep(pauseMs, undefined, { signal: context.signal });
     }
   },
   async plan(args, context) {
-    const found = await look(nodeOf(args.node, context), args, await openContext(context), context);
+    const found = await look(
+      nodeOf("cluster.waitReady", args.node, context),
+      args,
+      await openContext(context),
+      context,
+    );
     return "ready" in found ? resultOf(found.ready) : "unknown";
   },
 });
 
 async function look(node: NodeEntry, { port }: Args, cluster: Context, context: ActionContext): Promise<Look> {
-  const { ca, cert, key, folder } = cluster;
-  const options = { credentials: { ca, cert, key }, clock: Date.now, signal: context.signal };
+  const options = { credentials: credentialsOf(cluster), clock: Date.now, signal: context.signal };
   let view: NodeView;
   try {
     if (isController(node)) {
@@ -73,7 +91,7 @@ async function look(node: NodeEntry, { port }: Args, cluster: Context, context: 
     if (error.problems.some(({ code }) => code === "CLUSTER_UNKNOWN" || code === "CONFIG_INVALID")) throw error;
     return { waitingFor: error.message };
   }
-  return judge(view, await expectedKey(folder, node.id));
+  return judge(view, await expectedKey(cluster.folder, node.id));
 }
 
 function judge(view: NodeView, key: string | undefined): Look {
@@ -84,7 +102,8 @@ function judge(view: NodeView, key: string | undefined): Look {
       hint: `kcore node approve ${view.id}, then run again`,
     });
   }
-  if (view.approval === "pending") return { waitingFor: `approval: kcore node approve ${view.id}` };
+  if (view.approval === "pending")
+    return { waitingFor: `it is pending until an operator says: kcore node approve ${view.id}`, isPending: true };
   if (view.status !== "ready") return { waitingFor: view.reason ?? `it is ${view.status}` };
   return key === undefined || key === view.key
     ? { ready: view }
@@ -95,13 +114,6 @@ function judge(view: NodeView, key: string | undefined): Look {
 async function expectedKey(folder: string, id: string): Promise<string | undefined> {
   const pem = await readFile(join(folder, "issued", `${id}-node.crt`), "utf8").catch(() => undefined);
   return pem === undefined ? undefined : keyFingerprint(publicDer(firstCertificate(pem).publicKey));
-}
-
-/** Its own controller first, then those of the context, then those that the roster tells of. */
-function endpointsFor(node: NodeEntry, port: number, cluster: Context, { nodes }: ActionContext): readonly string[] {
-  const fromRoster = [...nodes.values()].filter(isController).map(({ address }) => endpointOf(address, port));
-  const own = isController(node) ? [endpointOf(node.address, port)] : [];
-  return [...new Set([...own, ...cluster.controllers, ...fromRoster])];
 }
 
 async function finish(
@@ -132,26 +144,4 @@ function notReady(node: NodeEntry, timeout: number, waitingFor: string): KcoreEr
     },
     { exitCode: 1 },
   );
-}
-
-function isController({ roles }: NodeEntry): boolean {
-  return roles.includes("controller");
-}
-
-function openContext(context: ActionContext): Promise<Context> {
-  return loadContext(placeOf(context), context.context);
-}
-
-function placeOf({ home }: ActionContext): Parameters<typeof loadContext>[0] {
-  return { home, codec: { parse: parsePlainYaml, print: printYaml } };
-}
-
-function nodeOf(name: string | undefined, context: ActionContext): NodeEntry {
-  const node = name === undefined ? context.node : context.nodes.get(name);
-  if (node) return node;
-  throw new KcoreError({
-    code: "NODE_UNKNOWN",
-    message: name === undefined ? "cluster.waitReady was not told for which node" : `no node “${name}” in the roster`,
-    hint: "give node: NAME, or each: TARGET in the stage",
-  });
 }

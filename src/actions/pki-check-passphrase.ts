@@ -1,8 +1,7 @@
 import { z } from "zod";
 import { defineAction, type ActionContext, type ActionResult } from "#engine/orchestrate/action.ts";
-import { parsePlainYaml, printYaml } from "#engine/source/plain.ts";
 import { openAuthority } from "#pki/cluster.ts";
-import { loadContext } from "#pki/contexts.ts";
+import { openContext } from "./cluster-place.ts";
 
 /**
  * Tries the passphrase that was given at the start of the run, so that a wrong one is found before anything was changed.
@@ -16,11 +15,8 @@ export const pkiCheckPassphrase = defineAction({
   plan: (_, context) => check(context),
 });
 
-async function check({ home, context: name, givenPassphrase }: ActionContext): Promise<ActionResult> {
-  if (givenPassphrase !== undefined) {
-    const codec = { parse: parsePlainYaml, print: printYaml };
-    const { folder } = await loadContext({ home, codec }, name);
-    await openAuthority(folder, givenPassphrase);
-  }
+async function check(context: ActionContext): Promise<ActionResult> {
+  const { givenPassphrase } = context;
+  if (givenPassphrase !== undefined) await openAuthority((await openContext(context)).folder, givenPassphrase);
   return { changed: false, outputs: {} };
 }

@@ -4,43 +4,52 @@ import { z } from "zod";
 import { defineAction } from "#engine/orchestrate/action.ts";
 import type { ActionContext, ActionResult } from "#engine/orchestrate/action.ts";
 import type { NodeEntry } from "#engine/roster/model.ts";
-import { parsePlainYaml, printYaml } from "#engine/source/plain.ts";
-import { KcoreError } from "#errors/problem.ts";
-import { suggestHint } from "#errors/suggest.ts";
-import { firstCertificate } from "#pki/certificate.ts";
-import { daysLeft, openAuthority, renewOperatorIfNeeded } from "#pki/cluster.ts";
+import { certificatesOf, firstCertificate } from "#pki/certificate.ts";
+import { daysLeft, openAuthority, openRoot, renewOperatorIfNeeded } from "#pki/cluster.ts";
 import { contextFolder, findContext, readText } from "#pki/contexts.ts";
 import { replaceFile } from "#pki/files.ts";
 import { identityOf } from "#pki/identity.ts";
 import { isHostName, issueLeaf, namesOf, renewalReason, renewDays } from "#pki/issue.ts";
-import type { Authority } from "#pki/issue.ts";
+import type { KeyProof } from "#pki/issue.ts";
+import { publicDer, readPublicKey } from "#pki/keys.ts";
+import { issueSubCa, refusalOfSubCa, subCaRenewDays } from "#pki/sub-ca.ts";
+import { isController, nodeOf, placeOf } from "./cluster-place.ts";
 
-const spki = z.string().min(1).describe("The node's public key, PEM or base64 DER: fact spki of key.generated");
-const proof = z
-  .string()
-  .min(1)
-  .describe("Signature over the challenge by the private key, base64: fact proof of key.generated");
+const Key = z.object({
+  facts: z
+    .object({
+      spki: z.string().optional(),
+      proof: z.string().optional(),
+      /** The certificate that lies beside the key, base64 of PEM. */
+      certificate: z.string().optional(),
+    })
+    .prefault({}),
+});
 const Args = z.strictObject({
   node: z.string().optional().describe("Name of the node in the roster; the stage's own node unless given"),
-  spki,
-  proof,
+  identity: z
+    .object({ nodeKey: Key, controllerKey: Key.optional(), subCaKey: Key.optional() })
+    .describe("What the state kcore/key registered: nodeKey, and of a controller controllerKey and subCaKey"),
   challenge: z
     .string()
     .min(1)
     .optional()
-    .describe("What was signed; unless given: kcore proof of possession RUN-ID NODE-ID"),
-  controllerSpki: spki.optional().describe("The controller's own public key; the node's unless given"),
-  controllerProof: proof.optional().describe("The proof that belongs to controllerSpki"),
+    .describe("What the keys signed; unless given: kcore proof of possession RUN-ID NODE-ID"),
   hosts: z.array(z.string()).default([]).describe("Further names and addresses for the certificates"),
 });
 type Args = z.output<typeof Args>;
-const roles = ["node", "controller"] as const;
-type LeafRole = (typeof roles)[number];
+
+/** The certificates of a node; a controller has all three. */
+const kinds = ["node", "controller", "sub-ca"] as const;
+type Kind = (typeof kinds)[number];
+const keyOf = { node: "nodeKey", controller: "controllerKey", "sub-ca": "subCaKey" } as const;
+const outputOf = { node: "nodeCert", controller: "controllerCert", "sub-ca": "subCaCert" } as const;
 
 /** What has to hold for one certificate, and what is there. */
 interface Wanted {
-  readonly role: LeafRole;
-  readonly key: { readonly spki: string; readonly proof: string };
+  readonly kind: Kind;
+  readonly spki: string;
+  readonly signature: string;
   readonly file: string;
   /** The chain that is kept; absent: to be issued. */
   readonly kept?: string;
@@ -48,102 +57,164 @@ interface Wanted {
   readonly reason?: string;
 }
 
-/** Issues a node's certificates, and a controller's, from the context's sub-CA; keeps those that are still valid. */
+interface Examined {
+  readonly folder: string;
+  readonly wanted: readonly Wanted[];
+  readonly operatorIsDue: boolean;
+}
+
+/**
+ * Issues a node's certificate, and a controller's with its sub-CA; keeps what is still valid, also a certificate that the
+ * agent renewed by itself meanwhile, as it lies on the node.
+ */
 export const pkiIssueNode = defineAction({
   name: "pki.issueNode",
   summary: "Issues the certificates of a node and, with the role controller, of its controller; kept while valid.",
   args: Args,
   async run(args, context) {
-    const node = nodeOf(args, context);
-    const { folder, wanted, operatorIsDue } = await examine(args, node, context);
+    const node = nodeOf("pki.issueNode", args.node, context);
+    const examined = await examine(args, node, context);
+    const { folder, wanted, operatorIsDue } = examined;
     const due = wanted.filter(({ kept }) => kept === undefined);
+    await remember(wanted);
     if (due.length === 0 && !operatorIsDue) return resultOf(folder, wanted, false);
-    const authority = await openOnce(folder, context);
     const now = Date.now();
+    const authority = await openOnce("authority", folder, context);
     if (await renewOperatorIfNeeded(folder, authority, now)) context.note("renewed the operator's certificate");
-    const issued = new Map<LeafRole, string>();
-    for (const { role, key, file, reason } of due) {
+    const issued = new Map<Kind, string>();
+    for (const item of due) {
       // Fresh for each run, and for one node only, so that nobody can use a proof seen elsewhere (S-14).
       const challenge = args.challenge ?? `kcore proof of possession ${context.runId} ${node.id}`;
-      const signed = { challenge, signature: key.proof };
-      const request = { role, id: node.id, ...hostsOf(args, node), spki: key.spki, proof: signed };
-      const { chain, notAfter, serial } = issueLeaf(request, { authority, now });
+      const pem = await issue(item, { challenge, signature: item.signature }, { args, node, folder, context, now });
       await mkdir(join(folder, "issued"), { recursive: true, mode: 0o700 });
-      await replaceFile(file, chain, { mode: 0o644 });
-      issued.set(role, chain);
-      const until = notAfter.toISOString().slice(0, 10);
-      context.note(
-        `issued a ${role} certificate for ${node.name} until ${until} (serial ${serial}): ${reason ?? "new"}`,
-      );
+      await replaceFile(item.file, pem, { mode: 0o644 });
+      issued.set(item.kind, pem);
+      context.note(describe(item, pem, node.name));
     }
-    const complete = wanted.map((item) => ({ ...item, kept: issued.get(item.role) ?? item.kept ?? "" }));
+    const complete = wanted.map((item) => ({ ...item, kept: issued.get(item.kind) ?? item.kept ?? "" }));
     return resultOf(folder, complete, due.length > 0);
   },
   async plan(args, context) {
-    const { folder, wanted } = await examine(args, nodeOf(args, context), context);
+    const { folder, wanted } = await examine(args, nodeOf("pki.issueNode", args.node, context), context);
     return wanted.every(({ kept }) => kept !== undefined) ? resultOf(folder, wanted, false) : "unknown";
   },
 });
 
-const opened = new Map<string, Promise<Authority>>();
+async function issue(
+  { kind, spki }: Wanted,
+  proof: KeyProof,
+  {
+    args,
+    node,
+    folder,
+    context,
+    now,
+  }: { args: Args; node: NodeEntry; folder: string; context: ActionContext; now: number },
+): Promise<string> {
+  if (kind === "sub-ca") {
+    const root = await openOnce("root", folder, context);
+    return issueSubCa({ controllerId: node.id, spki, proof }, { root, now });
+  }
+  const authority = await openOnce("authority", folder, context);
+  return issueLeaf({ role: kind, id: node.id, ...hostsOf(args, node), spki, proof }, { authority, now }).chain;
+}
 
-/** Opening the CA's key takes 0.2 s of pure CPU on purpose (ADR 0111): once a run is enough for any number of nodes. */
-function openOnce(folder: string, { runId, passphrase }: ActionContext): Promise<Authority> {
-  const key = `${runId} ${folder}`;
+function describe({ kind, reason = "new" }: Wanted, pem: string, name: string): string {
+  const { validToDate, serialNumber } = firstCertificate(pem);
+  const until = validToDate.toISOString().slice(0, 10);
+  return `issued a ${kind} certificate for ${name} until ${until} (serial ${serialNumber.toLowerCase()}): ${reason}`;
+}
+
+const open = { authority: openAuthority, root: openRoot } as const;
+type Opened<What extends keyof typeof open> = ReturnType<(typeof open)[What]>;
+const opened = new Map<string, Promise<unknown>>();
+
+/** Opening a CA's key takes 0.2 s of pure CPU on purpose (ADR 0111): once a run is enough for any number of nodes. */
+function openOnce<What extends keyof typeof open>(
+  what: What,
+  folder: string,
+  { runId, passphrase }: ActionContext,
+): Opened<What> {
+  const key = `${runId} ${what} ${folder}`;
   const present = opened.get(key);
-  if (present) return present;
-  const opening = passphrase().then((phrase) => openAuthority(folder, phrase));
+  if (present) return present as Opened<What>;
+  const opening = passphrase().then((phrase) => open[what](folder, phrase)) as Opened<What>;
   opened.set(key, opening);
   opening.catch(() => opened.delete(key));
   return opening;
 }
 
 /** Finds out, without the passphrase, which certificates have to be issued. */
-async function examine(
-  args: Args,
-  node: NodeEntry,
-  { home, context }: ActionContext,
-): Promise<{ readonly folder: string; readonly wanted: readonly Wanted[]; readonly operatorIsDue: boolean }> {
-  const { name } = await findContext({ home, codec: { parse: parsePlainYaml, print: printYaml } }, context);
-  const folder = contextFolder(home, name);
-  const issuer = firstCertificate(await readText(join(folder, "sub-ca.crt")));
+async function examine(args: Args, node: NodeEntry, context: ActionContext): Promise<Examined> {
+  const { name } = await findContext(placeOf(context), context.context);
+  const folder = contextFolder(context.home, name);
+  const rootPem = await readText(join(folder, "ca.crt"));
   const operator = firstCertificate(await readText(join(folder, "kctl.crt")));
   const { cluster } = identityOf(operator, "client");
   const now = Date.now();
-  const needed = roles.filter((role) => role === "node" || node.roles.includes(role));
-  const wanted = needed.map(async (role): Promise<Wanted> => {
-    const key = keyOf(role, args);
-    const file = join(folder, "issued", `${node.id}-${role}.crt`);
-    const present = await readFile(file, "utf8").catch(() => undefined);
-    if (present === undefined) return { role, key, file };
-    const identity = { cluster, role, id: node.id };
-    const reason = renewalReason(present, {
-      spki: key.spki,
-      hosts: namesOf(hostsOf(args, node)),
-      identity,
-      issuer,
-      now,
+  const reasonOf = (kind: Kind, pem: string, spki: string): string | undefined =>
+    kind === "sub-ca"
+      ? subCaReason(pem, { cluster, controllerId: node.id, rootPem, spki, now })
+      : renewalReason(pem, {
+          spki,
+          hosts: namesOf(hostsOf(args, node)),
+          identity: { cluster, role: kind, id: node.id },
+          rootPem,
+          now,
+        });
+  const wanted = kinds
+    .filter((kind) => kind === "node" || isController(node))
+    .map(async (kind): Promise<Wanted> => {
+      const { spki = "", proof: signature = "", certificate = "" } = args.identity[keyOf[kind]]?.facts ?? {};
+      const file = join(folder, "issued", `${node.id}-${kind}.crt`);
+      const recorded = await readFile(file, "utf8").catch(() => "");
+      const item = { kind, spki, signature, file };
+      let reason: string | undefined;
+      for (const pem of [Buffer.from(certificate, "base64").toString("utf8"), recorded].filter((text) => text !== "")) {
+        reason = reasonOf(kind, pem, spki);
+        if (reason === undefined) return { ...item, kept: normalPem(pem) };
+      }
+      return { ...item, ...(reason === undefined ? {} : { reason }) };
     });
-    return { role, key, file, ...(reason === undefined ? { kept: present } : { reason }) };
-  });
   return { folder, wanted: await Promise.all(wanted), operatorIsDue: daysLeft(operator, now) <= renewDays };
 }
 
-function keyOf(role: LeafRole, args: Args): Wanted["key"] {
-  if (role === "node" || args.controllerSpki === undefined) return { spki: args.spki, proof: args.proof };
-  return { spki: args.controllerSpki, proof: args.controllerProof ?? "" };
+/** Why a sub-CA has to be signed anew, in words; undefined: it is kept. */
+function subCaReason(
+  pem: string,
+  expected: { cluster: string; controllerId: string; rootPem: string; spki: string; now: number },
+): string | undefined {
+  const refusal = refusalOfSubCa(pem, expected);
+  if (refusal !== undefined) return refusal;
+  const certificate = firstCertificate(pem);
+  if (!publicDer(certificate.publicKey).equals(publicDer(readPublicKey(expected.spki)))) return "the key changed";
+  const left = daysLeft(certificate, expected.now);
+  return left > subCaRenewDays ? undefined : `it expires in ${Math.floor(left)} days`;
+}
+
+/** What the node renewed by itself becomes what the bastion knows to be issued. */
+async function remember(wanted: readonly Wanted[]): Promise<void> {
+  for (const { kept, file } of wanted) {
+    if (kept === undefined || kept === (await readFile(file, "utf8").catch(() => ""))) continue;
+    await mkdir(join(file, ".."), { recursive: true, mode: 0o700 });
+    await replaceFile(file, kept, { mode: 0o644 });
+  }
+}
+
+/** The same certificates in the form in which `certificate.dropped` writes them. */
+function normalPem(pem: string): string {
+  return certificatesOf(pem)
+    .map((certificate) => `${certificate.toString().trim()}\n`)
+    .join("");
 }
 
 async function resultOf(folder: string, wanted: readonly Wanted[], changed: boolean): Promise<ActionResult> {
-  const chain = (role: LeafRole): string | undefined => wanted.find((item) => item.role === role)?.kept;
-  const controllerCert = chain("controller");
-  const outputs = {
-    ca: await readText(join(folder, "ca.crt")),
-    nodeCert: chain("node") ?? "",
-    ...(controllerCert === undefined ? {} : { controllerCert }),
+  const certificates: Record<string, string> = {};
+  for (const { kind, kept = "" } of wanted) certificates[outputOf[kind]] = kept;
+  return {
     changed,
+    outputs: { ca: await readText(join(folder, "ca.crt")), ...certificates, changed },
   };
-  return { changed, outputs };
 }
 
 /** The roster's name where it may be a host name, and always the address. */
@@ -152,16 +223,4 @@ function hostsOf(
   { name, address }: NodeEntry,
 ): { readonly host: string; readonly addresses: string[] } {
   return isHostName(name) ? { host: name, addresses: [address, ...hosts] } : { host: address, addresses: hosts };
-}
-
-function nodeOf({ node: name }: Args, context: ActionContext): NodeEntry {
-  const node = name === undefined ? context.node : context.nodes.get(name);
-  if (node) return node;
-  const hint =
-    name === undefined ? "give node: NAME, or each: TARGET in the stage" : suggestHint(name, context.nodes.keys());
-  throw new KcoreError({
-    code: "NODE_UNKNOWN",
-    message: name === undefined ? "pki.issueNode was not told for which node" : `no node “${name}” in the roster`,
-    ...(hint === undefined ? {} : { hint }),
-  });
 }

@@ -3,6 +3,11 @@ import type { Action } from "#engine/orchestrate/action.ts";
 /** Every action by its name; each is loaded when first asked for. */
 const loaders: ReadonlyMap<string, () => Promise<Action>> = new Map<string, () => Promise<Action>>([
   ["cluster.health", async () => (await import("./cluster-health.ts")).clusterHealth],
+  ["cluster.record", async () => (await import("./cluster-record.ts")).clusterRecord],
+  [
+    "cluster.registerController",
+    async () => (await import("./cluster-register-controller.ts")).clusterRegisterController,
+  ],
   ["cluster.waitReady", async () => (await import("./cluster-wait-ready.ts")).clusterWaitReady],
   ["confirm", async () => (await import("./confirm.ts")).confirm],
   ["local.command", async () => (await import("./local-command.ts")).localCommand],

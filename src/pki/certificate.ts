@@ -21,6 +21,8 @@ export interface CertificatePlan {
   /** Host names and IP addresses. */
   readonly hosts?: readonly string[];
   readonly uri?: string;
+  /** For a CA: the only host that URIs below it may name, `lab` for `kcore://lab/…` (RFC 5280, 4.2.1.10). */
+  readonly permittedUriHost?: string;
 }
 
 const { asn1, pki } = forge;
@@ -79,6 +81,7 @@ function extensionsOf(plan: CertificatePlan): object[] {
     { name: "keyUsage", critical: true, ...(isCa ? { keyCertSign: true, cRLSign: true } : { digitalSignature: true }) },
     ...(isCa ? [] : [{ name: "extKeyUsage", ...usages }]),
     ...(alternatives.length === 0 ? [] : [{ name: "subjectAltName", altNames: alternatives }]),
+    ...(plan.permittedUriHost === undefined ? [] : [nameConstraints(plan.permittedUriHost)]),
     { name: "subjectKeyIdentifier", value: octetString(keyIdentifier(plan.publicKey)) },
     {
       name: "authorityKeyIdentifier",
@@ -87,6 +90,13 @@ function extensionsOf(plan: CertificatePlan): object[] {
       ]),
     },
   ];
+}
+
+function nameConstraints(uriHost: string): object {
+  const base = asn1.create(asn1.Class.CONTEXT_SPECIFIC, 6, false, uriHost);
+  const permitted = asn1.create(asn1.Class.CONTEXT_SPECIFIC, 0, true, [sequence([base])]);
+  const value = encodeDer(sequence([permitted])).toString("binary");
+  return { id: "2.5.29.30", name: "nameConstraints", critical: true, value };
 }
 
 /** RFC 5280, 4.2.1.2 (1): SHA-1 over the key bits, without the leading count of unused bits. */
@@ -111,6 +121,12 @@ function fieldOf(certificate: X509Certificate, index: number): Asn1 {
 
 function algorithm(): Asn1 {
   return sequence([objectId(ecdsaWithSha256)]);
+}
+
+/** All certificates of a PEM text, in its order. Throws what node:crypto throws when one cannot be read. */
+export function certificatesOf(pem: string): readonly X509Certificate[] {
+  const texts = pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
+  return texts.map((text) => new X509Certificate(text));
 }
 
 /** The first certificate of a PEM text: of a chain, the leaf. Throws what node:crypto throws when there is none. */

@@ -13,12 +13,12 @@ import { commonNameOf, formatIdentity, identityOf } from "./identity.ts";
 import { backdateMs, leafDays, renewDays } from "./issue.ts";
 import type { Authority } from "./issue.ts";
 import { generateKey, readPrivateKey } from "./keys.ts";
+import { signSubCa } from "./sub-ca.ts";
+import type { Root } from "./sub-ca.ts";
 
 const dayMs = 86_400_000;
 export const rootCommonName = "kcore-cluster-ca";
-export const subCommonName = "kcore-cluster-sub-ca";
 const rootDays = 3650;
-const subDays = 1825;
 
 export interface NewCluster extends ContextHome {
   /** The context's name; also the cluster's, in every identity. */
@@ -118,15 +118,8 @@ function makeFiles(plan: NewCluster): Map<string, { readonly text: string; reado
     notAfter: after(rootDays),
     pathLength: 1,
   });
-  const sub = issueCertificate({
-    commonName: subCommonName,
-    publicKey: createPublicKey(subKey),
-    issuer: firstCertificate(root),
-    signer: rootKey,
-    notBefore,
-    notAfter: after(subDays),
-    pathLength: 0,
-  });
+  const rootOf = { cluster, certificate: firstCertificate(root), rootPem: root, key: rootKey };
+  const sub = signSubCa({ root: rootOf, publicKey: createPublicKey(subKey), now });
   const authority = { cluster, certificate: firstCertificate(sub), certificatePem: sub, rootPem: root, key: subKey };
   const operator = issueOperator({ authority, key: operatorKey, user: plan.operator, now });
   const certificate = (text: string): { text: string; mode: number } => ({ text, mode: 0o644 });
@@ -170,24 +163,43 @@ function issueOperator({
  * @throws KcoreError PKI_PASSPHRASE_WRONG, PKI_KEY_UNREADABLE, PKI_CERT_INVALID, FILE_UNREADABLE
  */
 export async function openAuthority(folder: string, passphrase: string): Promise<Authority> {
-  const keyFile = join(folder, "sub-ca.key");
-  const [rootPem, certificatePem, keyPem, operatorPem] = await Promise.all([
+  const { certificate, pem, key, rootPem, cluster } = await openCa(folder, "sub-ca", passphrase);
+  return { cluster, certificate, certificatePem: pem, rootPem, key };
+}
+
+/**
+ * Opens a context's root, which signs nothing but sub-CAs.
+ * @throws KcoreError PKI_PASSPHRASE_WRONG, PKI_KEY_UNREADABLE, PKI_CERT_INVALID, FILE_UNREADABLE
+ */
+export async function openRoot(folder: string, passphrase: string): Promise<Root> {
+  const { certificate, key, rootPem, cluster } = await openCa(folder, "ca", passphrase);
+  return { cluster, certificate, rootPem, key };
+}
+
+async function openCa(
+  folder: string,
+  name: "ca" | "sub-ca",
+  passphrase: string,
+): Promise<{ certificate: X509Certificate; pem: string; key: KeyObject; rootPem: string; cluster: string }> {
+  const keyFile = join(folder, `${name}.key`);
+  const [rootPem, pem, keyPem, operatorPem] = await Promise.all([
     readText(join(folder, "ca.crt")),
-    readText(join(folder, "sub-ca.crt")),
+    readText(join(folder, `${name}.crt`)),
     readText(keyFile),
     readText(join(folder, "kctl.crt")),
   ]);
   const key = decryptKey(keyPem, passphrase, keyFile);
-  const certificate = firstCertificate(certificatePem);
+  const certificate = firstCertificate(pem);
   if (!certificate.checkPrivateKey(key) || !certificate.verify(firstCertificate(rootPem).publicKey)) {
+    const files = name === "ca" ? "ca.crt and ca.key" : "sub-ca.crt, sub-ca.key and ca.crt";
     throw new KcoreError({
       code: "PKI_CERT_INVALID",
-      message: `sub-ca.crt, sub-ca.key and ca.crt in ${folder} do not belong together`,
+      message: `${files} in ${folder} do not belong together`,
       hint: "restore the folder from one backup",
     });
   }
   const { cluster } = identityOf(firstCertificate(operatorPem), "client");
-  return { cluster, certificate, certificatePem, rootPem, key };
+  return { certificate, pem, key, rootPem, cluster };
 }
 
 /** Days that are left of a certificate. */

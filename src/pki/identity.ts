@@ -47,6 +47,14 @@ export function formatIdentity({ cluster, role, id }: Identity): string {
   return `kcore://${cluster}/${role}/${id}`;
 }
 
+/**
+ * The SAN URI of a controller's sub-CA: `kcore://<cluster>/sub-ca/<controller's id>`. It names no role, so that it is
+ * nobody's identity. @throws KcoreError PKI_NAME_INVALID
+ */
+export function formatSubCa(cluster: string, controllerId: string): string {
+  return formatIdentity({ cluster, role: "controller", id: controllerId }).replace("/controller/", "/sub-ca/");
+}
+
 /** The identity that a URI names, or undefined when it is not exactly one of ours. */
 export function parseIdentity(uri: string): Identity | undefined {
   const [, cluster, role, id] = identityUri.exec(uri) ?? [];

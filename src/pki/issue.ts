@@ -1,7 +1,7 @@
 import type { KeyObject, X509Certificate } from "node:crypto";
 import { isIP } from "node:net";
 import { KcoreError } from "#errors/problem.ts";
-import { firstCertificate, issueCertificate } from "./certificate.ts";
+import { certificatesOf, firstCertificate, issueCertificate } from "./certificate.ts";
 import { commonNameOf, formatIdentity } from "./identity.ts";
 import type { Identity } from "./identity.ts";
 import { isKeyProven, readPublicKey } from "./keys.ts";
@@ -29,6 +29,12 @@ export interface Authority {
   readonly key: KeyObject;
 }
 
+/** The signature by a key's private half over a challenge that the issuer chose: base64 DER ECDSA with SHA-256. */
+export interface KeyProof {
+  readonly challenge: string;
+  readonly signature: string;
+}
+
 export interface LeafRequest {
   readonly role: "controller" | "node";
   /** The node's UUID. */
@@ -39,8 +45,7 @@ export interface LeafRequest {
   readonly addresses?: readonly string[];
   /** The public key, made where it will be used: PEM or base64 DER. */
   readonly spki: string;
-  /** The signature by its private half over a challenge we chose: base64 DER ECDSA with SHA-256. */
-  readonly proof: { readonly challenge: string; readonly signature: string };
+  readonly proof: KeyProof;
 }
 
 export interface IssuedLeaf {
@@ -105,17 +110,17 @@ export interface LeafExpectation {
   readonly spki: string;
   readonly hosts: readonly string[];
   readonly identity: Identity;
-  readonly issuer: X509Certificate;
+  /** The cluster's root in PEM: the bastion's sub-CA or a controller's may have issued it. */
+  readonly rootPem: string;
   readonly now: number;
 }
 
 /** Why a certificate has to be issued anew, in words; undefined: it is kept. */
 export function renewalReason(pem: string, expected: LeafExpectation): string | undefined {
-  const certificate = tryRead(pem);
+  const chain = tryRead(pem);
+  const [certificate] = chain;
   if (!certificate) return "it cannot be read";
-  if (!certificate.checkIssued(expected.issuer) || !certificate.verify(expected.issuer.publicKey)) {
-    return "another CA issued it";
-  }
+  if (!leadsTo(chain, expected)) return "another CA issued it";
   const publicKey = certificate.publicKey.export({ type: "spki", format: "der" });
   if (!publicKey.equals(readPublicKey(expected.spki).export({ type: "spki", format: "der" }))) return "the key changed";
   const names = (certificate.subjectAltName ?? "").split(", ");
@@ -134,10 +139,22 @@ export function needsRenewal(pem: string, expected: LeafExpectation): boolean {
   return renewalReason(pem, expected) !== undefined;
 }
 
-function tryRead(pem: string): X509Certificate | undefined {
+/** Whether a leaf and its one issuer lead to the root, by signature and by time. */
+function leadsTo([leaf, sub, ...more]: readonly X509Certificate[], { rootPem, now }: LeafExpectation): boolean {
+  if (!leaf || !sub || more.length > 0) return false;
+  const root = firstCertificate(rootPem);
+  const isCurrent = sub.validFromDate.getTime() <= now && now < sub.validToDate.getTime();
+  return isCurrent && sub.ca && isIssuedBy(leaf, sub) && isIssuedBy(sub, root);
+}
+
+function isIssuedBy(certificate: X509Certificate, issuer: X509Certificate): boolean {
+  return certificate.checkIssued(issuer) && certificate.verify(issuer.publicKey);
+}
+
+function tryRead(pem: string): readonly X509Certificate[] {
   try {
-    return firstCertificate(pem);
+    return certificatesOf(pem);
   } catch {
-    return undefined;
+    return [];
   }
 }

@@ -1,5 +1,6 @@
 import { spawn } from "node:child_process";
 import type { ChildProcess } from "node:child_process";
+import type { KeyObject } from "node:crypto";
 import { once } from "node:events";
 import { mkdtemp, mkdir, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
@@ -49,15 +50,25 @@ export function issueTo(
   authority: Authority,
   role: "controller" | "node",
   id: string,
-  { host = "127.0.0.1", now = Date.now() }: { readonly host?: string; readonly now?: number } = {},
+  {
+    host = "127.0.0.1",
+    addresses = [],
+    now = Date.now(),
+    key = generateKey(),
+  }: {
+    readonly host?: string;
+    readonly addresses?: readonly string[];
+    readonly now?: number;
+    readonly key?: KeyObject;
+  } = {},
 ): Credentials {
-  const key = generateKey();
   const challenge = `test ${id}`;
   const { chain } = issueLeaf(
     {
       role,
       id,
       host,
+      addresses,
       spki: publicDer(key).toString("base64"),
       proof: { challenge, signature: proveKey(key, challenge) },
     },

@@ -21,6 +21,9 @@ const args = z.strictObject({
     .regex(/^[\x20-\x7e]{1,512}$/, "must be one line of ASCII")
     .optional()
     .describe("A text that the key signs, to prove that the node has it: fact proof."),
+  certificate: AbsolutePath.optional().describe(
+    "Where the certificate for this key lies, if there is one: fact certificate.",
+  ),
 });
 
 /**
@@ -31,13 +34,14 @@ const args = z.strictObject({
  * ```
  * An EC P-256 key is made on the node where none is, and never leaves it, nor is one overwritten. What leaves it are the
  * facts `spki` (the public key, base64 of the DER SubjectPublicKeyInfo) and `proof` (base64 of the ECDSA signature with
- * SHA-256, DER, over the challenge's bytes; another one each time, so it is no part of what must hold).
+ * SHA-256, DER, over the challenge's bytes; another one each time, so it is no part of what must hold), and `certificate`
+ * (base64 of the file that lies there now, nothing if none does).
  */
 export const keyGenerated = defineModule({
   name: "key.generated",
   summary: "Keeps a private key that is made on the node and never leaves it.",
   args,
-  step: ({ path, mode, owner, group, challenge }) => {
+  step: ({ path, mode, owner, group, challenge, certificate }) => {
     const ownership = { mode, owner, group };
     return {
       want: { key: "EC P-256", ...wantOwnership(ownership) },
@@ -59,6 +63,7 @@ if openssl pkey -in ${path} -passin pass: -pubout -outform DER -out "$K_TMP/spki
       : sh`printf %s ${challenge} >"$K_TMP/challenge" && openssl dgst -sha256 -sign ${path} -out "$K_TMP/proof" "$K_TMP/challenge" || exit 1
   fact proof "$(openssl base64 -A -in "$K_TMP/proof")"`
   }
+  ${certificate === undefined ? sh`:` : sh`fact certificate "$(head -c 16384 ${certificate} 2>/dev/null | openssl base64 -A)"`}
 else
   fact key "something else"
 fi`,

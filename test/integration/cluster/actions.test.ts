@@ -96,7 +96,13 @@ describe("bastion actions against a real controller", function () {
     const key = generateKey();
     const proof = proveKey(key, `kcore proof of possession ${runId} ${id}`);
     const pem = key.export({ type: "pkcs8", format: "pem" }) as string;
-    return { pem, args: { spki: publicDer(key).toString("base64"), proof, hosts: [] } };
+    const facts = { spki: publicDer(key).toString("base64"), proof };
+    return {
+      key,
+      pem,
+      facts,
+      args: { identity: { nodeKey: { facts }, controllerKey: { facts }, subCaKey: { facts } }, hosts: [] },
+    };
   };
 
   beforeEach(async () => {
@@ -126,19 +132,53 @@ describe("bastion actions against a real controller", function () {
     expect(asked).to.equal(1);
   });
 
-  it("pki.issueNode gives a controller its own certificate, and issues anew when the key or the address changed", async () => {
-    const [node, other] = [keyFor(), keyFor()];
-    const args = { ...node.args, controllerSpki: other.args.spki, controllerProof: other.args.proof };
+  it("pki.issueNode gives a controller its own certificates, and issues anew when the key or the address changed", async () => {
+    const [node, other, sub] = [keyFor(), keyFor(), keyFor()];
+    const identity = { nodeKey: node, controllerKey: other, subCaKey: sub };
+    const args = { ...node.args, identity };
     const entry = nodeEntry("n1", nodeId, { roles: ["controller"] });
     const { outputs } = await pkiIssueNode.run(args, contextFor(entry));
     const certificate = firstCertificate(String(outputs["controllerCert"]));
     expect(certificate.subject).to.equal("CN=kcore-controller-n1");
-    expect(publicDer(certificate.publicKey).toString("base64")).to.equal(other.args.spki);
+    expect(publicDer(certificate.publicKey).toString("base64")).to.equal(other.facts.spki);
+    const subCa = firstCertificate(String(outputs["subCaCert"]));
+    expect(publicDer(subCa.publicKey).toString("base64")).to.equal(sub.facts.spki);
+    expect(subCa.subjectAltName).to.equal(`URI:kcore://lab/sub-ca/${nodeId}`);
     const moved = contextFor({ ...entry, address: "127.0.0.2" });
     expect((await pkiIssueNode.run(args, moved)).changed).to.equal(true);
     expect((await pkiIssueNode.run(keyFor().args, moved)).changed).to.equal(true);
-    expect(asked).to.equal(1);
+    expect(asked, "one for the root, one for the bastion's sub-CA; the run asks the operator once").to.equal(2);
     expect(notes.join("\n")).to.contain("its names changed").and.to.contain("the key changed");
+  });
+
+  it("pki.issueNode keeps what a controller renewed, as it lies on the node, and issues where that is worth nothing", async () => {
+    const key = keyFor();
+    const context = contextFor(nodeEntry("n1", nodeId));
+    await pkiIssueNode.run(keyFor().args, context);
+    const renewed = issueTo(cluster.authority, "node", nodeId, { host: "n1", addresses: ["127.0.0.1"], key: key.key });
+    const onNode = (certificate: string) => ({
+      identity: { nodeKey: { facts: { ...key.facts, certificate: Buffer.from(certificate).toString("base64") } } },
+      hosts: [],
+    });
+    const kept = await pkiIssueNode.run(onNode(renewed.cert), context);
+    expect(kept).to.deep.include({ changed: false });
+    expect(kept.outputs["nodeCert"]).to.equal(renewed.cert);
+    expect(await readFile(join(cluster.home, "lab", "issued", `${nodeId}-node.crt`), "utf8")).to.equal(renewed.cert);
+    expect((await pkiIssueNode.run(key.args, context)).changed, "the record is enough").to.equal(false);
+    const stranger = await createTestCluster();
+    try {
+      const foreign = issueTo(stranger.authority, "node", nodeId, {
+        host: "n1",
+        addresses: ["127.0.0.1"],
+        key: key.key,
+      });
+      const fresh = keyFor();
+      const lies = { ...fresh.facts, certificate: Buffer.from(foreign.cert).toString("base64") };
+      const args = { identity: { nodeKey: { facts: lies } }, hosts: [] };
+      expect((await pkiIssueNode.run(args, context)).changed).to.equal(true);
+    } finally {
+      await stranger.remove();
+    }
   });
 
   it("S-14: pki.issueNode refuses a proof from another run or for another node", async () => {
@@ -173,30 +213,32 @@ describe("bastion actions against a real controller", function () {
     await startController();
     await addController({ home: cluster.home, codec }, "lab", `127.0.0.1:${port}`);
     const context = contextFor(nodeEntry("n1", nodeId));
-    expect(await problemOf(clusterWaitReady.run({ timeout: 1, port }, context))).to.contain(
+    expect(await problemOf(clusterWaitReady.run({ timeout: 1, approvalTimeout: 1, port }, context))).to.contain(
       "it has not registered yet",
     );
     const { pem, args } = keyFor();
     const { outputs } = await pkiIssueNode.run(args, context);
-    expect(await clusterWaitReady.plan({ timeout: 1, port }, context)).to.equal("unknown");
+    expect(await clusterWaitReady.plan({ timeout: 1, approvalTimeout: 1, port }, context)).to.equal("unknown");
     await startAgent(String(outputs["nodeCert"]), pem);
-    const ready = await clusterWaitReady.run({ timeout: 10, port }, context);
+    const ready = await clusterWaitReady.run({ timeout: 10, approvalTimeout: 10, port }, context);
     expect(ready.outputs).to.include({ id: nodeId, status: "ready" });
     await pkiIssueNode.run(keyFor().args, context);
-    expect(await problemOf(clusterWaitReady.run({ timeout: 1, port }, context))).to.contain(
+    expect(await problemOf(clusterWaitReady.run({ timeout: 1, approvalTimeout: 1, port }, context))).to.contain(
       "not registered with its new key",
     );
   });
 
   it("cluster.waitReady waits for a controller's own endpoint and notes it in the context, once", async () => {
     const context = contextFor(nodeEntry("n1", nodeId, { roles: ["controller", "worker"] }));
-    expect(await problemOf(clusterWaitReady.run({ timeout: 1, port }, context))).to.contain("ECONNREFUSED");
+    expect(await problemOf(clusterWaitReady.run({ timeout: 1, approvalTimeout: 1, port }, context))).to.contain(
+      "ECONNREFUSED",
+    );
     await startController();
     const { pem, args } = keyFor();
     const { outputs } = await pkiIssueNode.run(args, context);
     await startAgent(String(outputs["nodeCert"]), pem);
-    await clusterWaitReady.run({ timeout: 10, port }, context);
-    await clusterWaitReady.run({ timeout: 10, port }, context);
+    await clusterWaitReady.run({ timeout: 10, approvalTimeout: 10, port }, context);
+    await clusterWaitReady.run({ timeout: 10, approvalTimeout: 10, port }, context);
     expect((await loadContext({ home: cluster.home, codec })).controllers).to.deep.equal([`127.0.0.1:${port}`]);
   });
 
@@ -207,20 +249,26 @@ describe("bastion actions against a real controller", function () {
     const { pem, args } = keyFor();
     const { outputs } = await pkiIssueNode.run(args, context);
     await startAgent(String(outputs["nodeCert"]), pem);
-    await clusterWaitReady.run({ timeout: 10, port }, context);
+    await clusterWaitReady.run({ timeout: 10, approvalTimeout: 10, port }, context);
     const { ca, cert, key } = await loadContext({ home: cluster.home, codec });
     const client = openApi({ endpoint: { host: "127.0.0.1", port }, credentials: { ca, cert, key }, clock: Date.now });
     await client.call("rejectNode", {}, { id: nodeId });
     client.close();
-    expect(await problemOf(clusterWaitReady.run({ timeout: 10, port }, context))).to.match(/^NODE_REJECTED/);
+    expect(await problemOf(clusterWaitReady.run({ timeout: 10, approvalTimeout: 10, port }, context))).to.match(
+      /^NODE_REJECTED/,
+    );
   });
 
   it("cluster.waitReady says where to begin when no controller is known, and stops with its run", async () => {
     const context = contextFor(nodeEntry("n1", nodeId));
-    expect(await problemOf(clusterWaitReady.run({ timeout: 5, port }, context))).to.match(/^CLUSTER_UNKNOWN/);
+    expect(await problemOf(clusterWaitReady.run({ timeout: 5, approvalTimeout: 5, port }, context))).to.match(
+      /^CLUSTER_UNKNOWN/,
+    );
     await addController({ home: cluster.home, codec }, "lab", `127.0.0.1:${port}`);
     setTimeout(() => stop.abort(), 100);
-    expect(await problemOf(clusterWaitReady.run({ timeout: 60, port }, context))).to.contain("abort");
+    expect(await problemOf(clusterWaitReady.run({ timeout: 60, approvalTimeout: 60, port }, context))).to.contain(
+      "abort",
+    );
   });
 
   it("leaves the issued certificates in the context, and never a key", async () => {

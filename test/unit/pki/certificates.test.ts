@@ -185,7 +185,7 @@ describe("a certificate's renewal", () => {
   const key = generateKey();
   const request = requestFor(key);
   const { chain, identity } = issueLeaf(request, { authority, now });
-  const expected = { spki: request.spki, hosts: namesOf(request), identity, issuer: authority.certificate, now };
+  const expected = { spki: request.spki, hosts: namesOf(request), identity, rootPem: authority.rootPem, now };
 
   it("is not needed while more than 30 days are left", () => {
     expect(renewalReason(chain, { ...expected, now: now + 59 * day })).to.equal(undefined);
@@ -202,7 +202,7 @@ describe("a certificate's renewal", () => {
       "its names changed",
     );
     expect(renewalReason(chain, { ...expected, identity: { ...identity, id: "b" } })).to.equal("its identity changed");
-    expect(renewalReason(chain, { ...expected, issuer: createAuthority(now).certificate })).to.equal(
+    expect(renewalReason(chain, { ...expected, rootPem: createAuthority(now).rootPem })).to.equal(
       "another CA issued it",
     );
     expect(needsRenewal("garbage", expected)).to.equal(true);

@@ -1,0 +1,76 @@
+import { endpointOf } from "#api/ask.ts";
+import type { Credentials } from "#api/client.ts";
+import { parseEndpoint } from "#api/endpoint.ts";
+import type { ActionContext } from "#engine/orchestrate/action.ts";
+import type { NodeEntry } from "#engine/roster/model.ts";
+import { parsePlainYaml, printYaml } from "#engine/source/plain.ts";
+import { KcoreError } from "#errors/problem.ts";
+import { suggestHint } from "#errors/suggest.ts";
+import { loadContext } from "#pki/contexts.ts";
+import type { Context, ContextHome } from "#pki/contexts.ts";
+
+/** Where an action finds the operator's contexts. */
+export function placeOf({ home }: Pick<ActionContext, "home">): ContextHome {
+  return { home, codec: { parse: parsePlainYaml, print: printYaml } };
+}
+
+/** The run's context, with its certificates. @throws KcoreError PKI_CONTEXT_UNKNOWN, CONFIG_INVALID, FILE_UNREADABLE */
+export function openContext(context: Pick<ActionContext, "home" | "context">): Promise<Context> {
+  return loadContext(placeOf(context), context.context);
+}
+
+/** The node that an action is about: the named one, else the stage's own. @throws KcoreError NODE_UNKNOWN */
+export function nodeOf(action: string, name: string | undefined, context: ActionContext): NodeEntry {
+  const node = name === undefined ? context.node : context.nodes.get(name);
+  if (node) return node;
+  const hint =
+    name === undefined ? "give node: NAME, or each: TARGET in the stage" : suggestHint(name, context.nodes.keys());
+  throw new KcoreError({
+    code: "NODE_UNKNOWN",
+    message: name === undefined ? `${action} was not told for which node` : `no node “${name}” in the roster`,
+    ...(hint === undefined ? {} : { hint }),
+  });
+}
+
+export function isController({ roles }: Pick<NodeEntry, "roles">): boolean {
+  return roles.includes("controller");
+}
+
+/** The operator's credentials in a context. */
+export function credentialsOf({ ca, cert, key }: Context): Credentials {
+  return { ca, cert, key };
+}
+
+/** The controllers that a node's roster entry names in `vars.joinControllers`, `host:port`. @throws KcoreError USAGE */
+export function joinControllersOf({ name, vars }: Pick<NodeEntry, "name" | "vars">): readonly string[] {
+  const given = vars["joinControllers"] ?? [];
+  if (Array.isArray(given) && given.every((item) => typeof item === "string"))
+    return given.map((text) => {
+      const { host, port } = parseEndpoint(text);
+      return endpointOf(host, port);
+    });
+  throw new KcoreError({
+    code: "USAGE",
+    message: `vars.joinControllers of ${name} is not a list of endpoints`,
+    hint: 'joinControllers: ["192.0.2.11:9090"]',
+  });
+}
+
+/** Whether an endpoint is the one of this node's own controller, also when it is written with the node's name. */
+export function isOwnEndpoint(endpoint: string, { name, address }: NodeEntry, own: string): boolean {
+  const { host, port } = parseEndpoint(endpoint);
+  const names = [name, address].map((text) => text.toLowerCase());
+  return names.includes(host.toLowerCase()) && port === parseEndpoint(own).port;
+}
+
+/** Controllers that may know of a node, each once: its own first, then the context's, then those that the roster tells of. */
+export function endpointsFor(
+  node: NodeEntry,
+  port: number,
+  cluster: Context,
+  { nodes }: ActionContext,
+): readonly string[] {
+  const fromRoster = [...nodes.values()].filter(isController).map(({ address }) => endpointOf(address, port));
+  const own = isController(node) ? [endpointOf(node.address, port)] : [];
+  return [...new Set([...own, ...cluster.controllers, ...fromRoster])];
+}

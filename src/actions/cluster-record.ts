@@ -1,0 +1,105 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { join } from "node:path";
+import { isDeepStrictEqual } from "node:util";
+import { z } from "zod";
+import { askFirst } from "#api/ask.ts";
+import type { ApiClient } from "#api/client.ts";
+import { defineAction } from "#engine/orchestrate/action.ts";
+import type { ActionContext, ActionResult } from "#engine/orchestrate/action.ts";
+import type { NodeEntry } from "#engine/roster/model.ts";
+import { KcoreError } from "#errors/problem.ts";
+import { readText } from "#pki/contexts.ts";
+import { inventoryEntry } from "#pki/inventory.ts";
+import type { CertificateEntry } from "#pki/inventory.ts";
+import { credentialsOf, endpointsFor, nodeOf, openContext } from "./cluster-place.ts";
+
+const Args = z.strictObject({
+  node: z.string().optional().describe("Name of the node in the roster; the stage's own node unless given"),
+  issued: z
+    .object({ nodeCert: z.string(), controllerCert: z.string().optional(), subCaCert: z.string().optional() })
+    .describe("What pki.issueNode gave"),
+  timeout: z.number().positive().max(600).default(60).describe("Seconds until a controller must have answered"),
+  port: z.int().min(1).max(65_535).default(9090).describe("Port of the controllers that the roster names"),
+});
+type Args = z.output<typeof Args>;
+
+const pauseMs = 250;
+
+/**
+ * Tells the cluster what the bastion issued to a node, so that its keys are known everywhere (S-10), and what the roster
+ * expects of it.
+ */
+export const clusterRecord = defineAction({
+  name: "cluster.record",
+  summary: "Tells the cluster which certificates a node was issued, and what the roster expects of it.",
+  args: Args,
+  async run(args, context) {
+    const giveUpAt = performance.now() + args.timeout * 1000;
+    for (;;) {
+      try {
+        return await record(args, context, tell);
+      } catch (error) {
+        if (!isNotUpYet(error) || performance.now() + pauseMs > giveUpAt) throw error;
+        await sleep(pauseMs, undefined, { signal: context.signal });
+      }
+    }
+  },
+  async plan(args, context) {
+    try {
+      return await record(args, context, isNews);
+    } catch (error) {
+      // The controller that would hear of it may be deployed by this very run.
+      if (isNotUpYet(error)) return "unknown";
+      throw error;
+    }
+  },
+});
+
+/** Tells, or finds out whether there is something to tell. */
+type Telling = (client: ApiClient, node: NodeEntry, entries: readonly CertificateEntry[]) => Promise<boolean>;
+
+async function record(
+  { node: name, issued, port }: Args,
+  context: ActionContext,
+  telling: Telling,
+): Promise<ActionResult> {
+  const node = nodeOf("cluster.record", name, context);
+  const cluster = await openContext(context);
+  const texts = [
+    issued.nodeCert,
+    issued.controllerCert,
+    issued.subCaCert,
+    await readText(join(cluster.folder, "kctl.crt")),
+  ];
+  const entries = texts.flatMap((pem) => (pem === undefined ? [] : (inventoryEntry(pem) ?? [])));
+  const endpoints = endpointsFor(node, port, cluster, context);
+  const ask = { endpoints, credentials: credentialsOf(cluster), clock: Date.now, signal: context.signal };
+  const changed = await askFirst(ask, (client) => telling(client, node, entries));
+  return { changed, outputs: {} };
+}
+
+const tell: Telling = async (client, node, entries) => {
+  const results: string[] = [];
+  for (const entry of entries) results.push((await client.call("recordCertificate", entry)).result);
+  results.push((await client.call("setExpected", expectationOf(node), { id: node.id })).result);
+  return results.some((result) => result !== "unchanged");
+};
+
+const isNews: Telling = async (client, node, entries) => {
+  const { certificates } = await client.call("listCertificates", {});
+  const known = new Set(certificates.map(({ serial }) => serial));
+  if (entries.some(({ serial }) => !known.has(serial))) return true;
+  const { nodes } = await client.call("listNodes", {});
+  if (!nodes.some(({ id }) => id === node.id)) return true;
+  const { expected } = await client.call("getNode", {}, { id: node.id });
+  return !isDeepStrictEqual(expected, expectationOf(node));
+};
+
+function expectationOf({ name, roles, dc, address }: NodeEntry) {
+  return { name, roles: [...roles], dc, address, source: "roster" as const };
+}
+
+/** A controller that was started a moment ago. */
+function isNotUpYet(error: unknown): boolean {
+  return error instanceof KcoreError && error.problems.every(({ code }) => code === "API_UNREACHABLE");
+}

@@ -1,0 +1,126 @@
+import { z } from "zod";
+import { askFirst, askOne, endpointOf } from "#api/ask.ts";
+import { defineAction } from "#engine/orchestrate/action.ts";
+import type { ActionContext } from "#engine/orchestrate/action.ts";
+import type { NodeEntry } from "#engine/roster/model.ts";
+import { KcoreError } from "#errors/problem.ts";
+import type { Problem } from "#errors/problem.ts";
+import { firstCertificate } from "#pki/certificate.ts";
+import type { Context } from "#pki/contexts.ts";
+import { identityOf } from "#pki/identity.ts";
+import { keyFingerprint, publicDer } from "#pki/keys.ts";
+import { credentialsOf, isController, isOwnEndpoint, joinControllersOf, nodeOf, openContext } from "./cluster-place.ts";
+
+const Args = z.strictObject({
+  node: z.string().optional().describe("Name of the node in the roster; the stage's own node unless given"),
+  issued: z
+    .object({ controllerCert: z.string().optional() })
+    .describe("What pki.issueNode gave; of it controllerCert, whose key is registered"),
+  port: z.int().min(1).max(65_535).default(9090).describe("Port on which the controller will answer"),
+});
+type Args = z.output<typeof Args>;
+
+/** How a controller begins: it founds the cluster, or it joins controllers that know it already. */
+interface Beginning {
+  /** `host:port`; empty: it founds. */
+  readonly join: readonly string[];
+}
+
+/**
+ * Has a controller registered by one that is in the cluster already, before the new one starts (replication.md 3.10),
+ * and tells how it is to begin. The first of a cluster founds it: then there is nobody who could register it.
+ */
+export const clusterRegisterController = defineAction({
+  name: "cluster.registerController",
+  summary: "Has a new controller registered by one of the cluster before it starts; tells whom it is to join.",
+  args: Args,
+  run: (args, context) => begin(args, context, true),
+  plan: (args, context) => begin(args, context, false),
+});
+
+async function begin(args: Args, context: ActionContext, write: boolean) {
+  const node = nodeOf("cluster.registerController", args.node, context);
+  if (!isController(node)) return { changed: false, outputs: { founds: false, join: [], advertise: "" } };
+  const cluster = await openContext(context);
+  const own = endpointOf(node.address, args.port);
+  const spki = fingerprintOf(args.issued.controllerCert ?? "");
+  const { join } = await decide(node, own, cluster, context);
+  const registration = { spki, address: own, dc: node.dc };
+  const ask = { credentials: credentialsOf(cluster), clock: Date.now, signal: context.signal };
+  let changed = false;
+  // Also one that founded the cluster once: its key or address may have changed since.
+  const sponsors = [...new Set([...join, ...othersOf(node, own, cluster), own])];
+  try {
+    const found = await askFirst({ ...ask, endpoints: sponsors }, async (client) => {
+      const { controllers } = await client.call("listControllers", {});
+      const present = controllers.find(({ controllerId }) => controllerId === node.id);
+      if (present?.key === spki && present.address === own && present.dc === node.dc) return "unchanged";
+      if (!write) return "updated";
+      return (await client.call("registerController", registration, { id: node.id })).result;
+    });
+    changed = found !== "unchanged";
+    if (changed && write) context.note(`${node.name} is registered as a controller in ${node.dc}`);
+  } catch (error) {
+    if (join.length > 0 || !isUnreachable(error)) throw error instanceof KcoreError ? sponsorless(node, error) : error;
+    context.note(`${node.name} founds the cluster ${cluster.name}`);
+  }
+  const founds = join.length === 0;
+  const bootstrap = founds ? { bootstrap: { ...operatorsOf(cluster), controller: registration } } : {};
+  return { changed, outputs: { founds, join, advertise: own, ...bootstrap } };
+}
+
+/**
+ * Whom it joins: those that its roster entry names, else those that the context knew before it. The answer stays the
+ * same when more controllers come later, so that a second run changes nothing.
+ */
+async function decide(node: NodeEntry, own: string, cluster: Context, context: ActionContext): Promise<Beginning> {
+  const named = joinControllersOf(node);
+  if (named.length > 0) return { join: named };
+  const known = cluster.controllers;
+  const at = known.findIndex((endpoint) => isOwnEndpoint(endpoint, node, own));
+  const before = at === -1 ? known : known.slice(0, at);
+  const others = othersOf(node, own, cluster);
+  if (before.length > 0 || others.length === 0) return { join: before };
+  // It is the context's first, and there are others. One that lost its disk must not found a second cluster.
+  const isMember = await answers(own, cluster, context.signal);
+  if (isMember) return { join: [] };
+  const alive = await Promise.all(others.map((endpoint) => answers(endpoint, cluster, context.signal)));
+  return { join: alive.some(Boolean) ? others : [] };
+}
+
+function othersOf(node: NodeEntry, own: string, { controllers }: Context): readonly string[] {
+  return controllers.filter((endpoint) => !isOwnEndpoint(endpoint, node, own));
+}
+
+async function answers(endpoint: string, cluster: Context, signal: AbortSignal): Promise<boolean> {
+  try {
+    const ask = { credentials: credentialsOf(cluster), clock: Date.now, signal };
+    return (await askOne(endpoint, ask, (client) => client.call("ready", {}))).ready;
+  } catch (error) {
+    if (error instanceof KcoreError) return false;
+    throw error;
+  }
+}
+
+function isUnreachable(error: unknown): boolean {
+  return error instanceof KcoreError && error.problems.every(({ code }) => code === "API_UNREACHABLE");
+}
+
+function sponsorless(node: NodeEntry, error: KcoreError): KcoreError {
+  const problem: Problem = {
+    code: "CLUSTER_UNHEALTHY",
+    message: `no controller could register ${node.name}: a controller joins only through one that is in the cluster`,
+    hint: "kcore health; then run again",
+  };
+  return new KcoreError([problem, ...error.problems], { cause: error, exitCode: 1 });
+}
+
+function operatorsOf({ cert }: Context): object {
+  const certificate = firstCertificate(cert);
+  const { cluster, id } = identityOf(certificate, "client");
+  return { cluster, operators: [{ name: id, spki: keyFingerprint(publicDer(certificate.publicKey)) }] };
+}
+
+function fingerprintOf(pem: string): string {
+  return keyFingerprint(publicDer(firstCertificate(pem).publicKey));
+}

@@ -1,0 +1,129 @@
+import type { KeyObject, X509Certificate } from "node:crypto";
+import { KcoreError } from "#errors/problem.ts";
+import { certificatesOf, firstCertificate, issueCertificate } from "./certificate.ts";
+import { formatSubCa } from "./identity.ts";
+import { backdateMs } from "./issue.ts";
+import type { Authority, KeyProof } from "./issue.ts";
+import { isKeyProven, readPrivateKey, readPublicKey } from "./keys.ts";
+
+const dayMs = 86_400_000;
+export const subCommonName = "kcore-cluster-sub-ca";
+export const subCaDays = 1825;
+/** Days that must be left of a controller's sub-CA for it to be kept: leaves live 90, and never longer than their CA. */
+export const subCaRenewDays = 180;
+
+/** The cluster's root with its opened key; only ever in the memory of a command on the bastion. */
+export interface Root {
+  readonly cluster: string;
+  readonly certificate: X509Certificate;
+  readonly rootPem: string;
+  readonly key: KeyObject;
+}
+
+export interface SubCaRequest {
+  readonly controllerId: string;
+  /** The public key, made on the controller: PEM or base64 DER. */
+  readonly spki: string;
+  readonly proof: KeyProof;
+}
+
+/**
+ * Signs a controller's own sub-CA: path length 0, and only for URIs of this cluster (S-14).
+ * @throws KcoreError PKI_PROOF_INVALID, PKI_KEY_KIND, PKI_NAME_INVALID
+ */
+export function issueSubCa(
+  { controllerId, spki, proof }: SubCaRequest,
+  { root, now }: { root: Root; now: number },
+): string {
+  const publicKey = readPublicKey(spki);
+  if (!isKeyProven(publicKey, proof.challenge, proof.signature)) {
+    throw new KcoreError({
+      code: "PKI_PROOF_INVALID",
+      message: `controller ${controllerId} did not prove that it holds the private key of the sub-CA it asks for`,
+      hint: "remove /etc/kcore/certs/sub-ca.key there and deploy it again: a new key is made",
+    });
+  }
+  return signSubCa({ root, publicKey, now, uri: formatSubCa(root.cluster, controllerId) });
+}
+
+/** The sub-CA certificate over a key; without `uri` it is the bastion's own. */
+export function signSubCa({
+  root,
+  publicKey,
+  now,
+  uri,
+}: {
+  readonly root: Root;
+  readonly publicKey: KeyObject;
+  readonly now: number;
+  readonly uri?: string;
+}): string {
+  return issueCertificate({
+    commonName: subCommonName,
+    publicKey,
+    issuer: root.certificate,
+    signer: root.key,
+    notBefore: new Date(now - backdateMs),
+    notAfter: new Date(Math.min(now + subCaDays * dayMs, root.certificate.validToDate.getTime())),
+    pathLength: 0,
+    permittedUriHost: root.cluster,
+    ...(uri === undefined ? {} : { uri }),
+  });
+}
+
+/**
+ * A controller's sub-CA from its files, ready to issue: the key fits the certificate, and the root signed it for this
+ * very controller. @throws KcoreError PKI_KEY_UNREADABLE, PKI_CERT_INVALID
+ */
+export function readSubCa({
+  cluster,
+  controllerId,
+  rootPem,
+  certificatePem,
+  keyPem,
+  where,
+}: {
+  readonly cluster: string;
+  readonly controllerId: string;
+  readonly rootPem: string;
+  readonly certificatePem: string;
+  readonly keyPem: string;
+  /** The key's file, for problems. */
+  readonly where: string;
+}): Authority {
+  const key = readPrivateKey(keyPem, where);
+  const reason = refusalOfSubCa(certificatePem, { cluster, controllerId, rootPem });
+  const certificate = reason === undefined ? firstCertificate(certificatePem) : undefined;
+  if (certificate?.checkPrivateKey(key)) return { cluster, certificate, certificatePem, rootPem, key };
+  throw new KcoreError({
+    code: "PKI_CERT_INVALID",
+    message: `the sub-CA beside ${where} cannot be used: ${reason ?? "the key is not its own"}`,
+    hint: "deploy the controller again, or on the bastion: kcore rotate sub-ca",
+  });
+}
+
+/** Why a certificate is not this controller's sub-CA under this root; undefined: it is. */
+export function refusalOfSubCa(
+  pem: string,
+  {
+    cluster,
+    controllerId,
+    rootPem,
+  }: { readonly cluster: string; readonly controllerId: string; readonly rootPem: string },
+): string | undefined {
+  let found: readonly X509Certificate[];
+  try {
+    found = certificatesOf(pem);
+  } catch {
+    found = [];
+  }
+  const [certificate] = found;
+  if (certificate === undefined || found.length > 1) return "it is not exactly one certificate";
+  const root = firstCertificate(rootPem);
+  if (!certificate.ca) return "it is no CA";
+  if (!certificate.checkIssued(root) || !certificate.verify(root.publicKey))
+    return "the cluster's root did not sign it";
+  return certificate.subjectAltName === `URI:${formatSubCa(cluster, controllerId)}`
+    ? undefined
+    : "it is not this controller's";
+}

@@ -1,0 +1,133 @@
+import { execFileSync } from "node:child_process";
+import { createPublicKey } from "node:crypto";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect } from "chai";
+import { certificatesOf, firstCertificate, issueCertificate } from "#pki/certificate.ts";
+import { openRoot } from "#pki/cluster.ts";
+import { identityOf } from "#pki/identity.ts";
+import { issueLeaf, renewalReason } from "#pki/issue.ts";
+import type { Authority } from "#pki/issue.ts";
+import { generateKey, proveKey, publicDer } from "#pki/keys.ts";
+import { issueSubCa, readSubCa, refusalOfSubCa } from "#pki/sub-ca.ts";
+import type { Root } from "#pki/sub-ca.ts";
+import { createTestCluster, issueTo, passphrase } from "#support/cluster.ts";
+import type { TestCluster } from "#support/cluster.ts";
+import { problemsIn } from "#support/problems.ts";
+
+const id = "6f1c2a52-7c1e-4f0e-9a50-0d8a3b0f4e11";
+const other = "0b7d2a52-7c1e-4f0e-9a50-0d8a3b0f4e11";
+
+describe("a controller's sub-CA", () => {
+  let cluster: TestCluster;
+  let root: Root;
+  const key = generateKey();
+  const spki = publicDer(key).toString("base64");
+  const keyPem = key.export({ type: "pkcs8", format: "pem" }) as string;
+  const request = {
+    controllerId: id,
+    spki,
+    proof: { challenge: "nonce", signature: proveKey(key, "nonce") },
+  };
+  let pem: string;
+  let authority: Authority;
+  const given = () => ({ cluster: "lab", controllerId: id, rootPem: root.rootPem, keyPem, where: "sub-ca.key" });
+
+  before(async () => {
+    cluster = await createTestCluster();
+    root = await openRoot(join(cluster.home, "lab"), passphrase);
+    pem = issueSubCa(request, { root, now: Date.now() });
+    authority = readSubCa({ ...given(), certificatePem: pem });
+  });
+  after(() => cluster.remove());
+
+  const verify = async (leaf: string): Promise<string> => {
+    const dir = await mkdtemp(join(tmpdir(), "kcore-sub-"));
+    try {
+      const files = { ca: root.rootPem, chain: leaf };
+      for (const [name, text] of Object.entries(files)) await writeFile(join(dir, name), text);
+      const words = ["verify", "-x509_strict", "-CAfile", join(dir, "ca"), "-untrusted", join(dir, "chain")];
+      return execFileSync("openssl", [...words, join(dir, "chain")], { encoding: "utf8", stdio: "pipe" });
+    } finally {
+      await rm(dir, { recursive: true, force: true });
+    }
+  };
+
+  it("S-14: is signed by the root with path length 0 and for this cluster's URIs only; openssl accepts what it issues", async () => {
+    const certificate = firstCertificate(pem);
+    expect(certificate.subject).to.equal("CN=kcore-cluster-sub-ca");
+    expect(certificate.verify(firstCertificate(root.rootPem).publicKey)).to.equal(true);
+    const { cert } = issueTo(authority, "node", other, { host: "n1" });
+    expect(await verify(cert)).to.contain("OK");
+    expect(certificatesOf(cert)).to.have.length(2);
+    const text = execFileSync("openssl", ["x509", "-noout", "-text"], { input: pem, encoding: "utf8" });
+    expect(text)
+      .to.match(/CA:TRUE, pathlen:0/)
+      .and.match(/Name Constraints: critical\s+Permitted:\s+URI:lab/);
+    expect(text).to.contain(`URI:kcore://lab/sub-ca/${id}`);
+  });
+
+  it("S-14: cannot issue for another cluster: openssl refuses the name", async () => {
+    const foreign = issueCertificate({
+      commonName: "kcore-node-n1",
+      publicKey: createPublicKey(generateKey()),
+      issuer: authority.certificate,
+      signer: authority.key,
+      notBefore: new Date(Date.now() - 1000),
+      notAfter: new Date(Date.now() + 1000_000),
+      usages: ["client"],
+      uri: `kcore://other/node/${other}`,
+    });
+    const error = await verify(foreign + pem).catch((reason: unknown) => reason);
+    expect(String((error as { stderr?: unknown }).stderr)).to.contain("permitted subtree violation");
+  });
+
+  it("is nobody's identity", () => {
+    expect(problemsIn(() => identityOf(firstCertificate(pem), "client"))[0]).to.contain("is a CA's");
+  });
+
+  it("S-14: is refused without the proof that the controller holds the key", () => {
+    const stolen = { ...request, proof: { challenge: "another", signature: request.proof.signature } };
+    expect(problemsIn(() => issueSubCa(stolen, { root, now: Date.now() }))[0]).to.contain("[PKI_PROOF_INVALID]");
+  });
+
+  it("is used only by its own controller, with its own key, under its own root", async () => {
+    const strange = await createTestCluster();
+    try {
+      const elsewhere = await openRoot(join(strange.home, "lab"), passphrase);
+      const expected = { cluster: "lab", controllerId: id, rootPem: root.rootPem };
+      expect(refusalOfSubCa(pem, expected)).to.equal(undefined);
+      expect(refusalOfSubCa(pem, { ...expected, controllerId: other })).to.equal("it is not this controller's");
+      expect(refusalOfSubCa(pem, { ...expected, rootPem: elsewhere.rootPem })).to.equal(
+        "the cluster's root did not sign it",
+      );
+      expect(refusalOfSubCa("nothing", expected)).to.equal("it is not exactly one certificate");
+      expect(refusalOfSubCa(cluster.operator.cert, expected)).to.equal("it is not exactly one certificate");
+    } finally {
+      await strange.remove();
+    }
+    const another = generateKey().export({ type: "pkcs8", format: "pem" }) as string;
+    const problems = problemsIn(() => readSubCa({ ...given(), certificatePem: pem, keyPem: another }));
+    expect(problems[0]).to.contain("[PKI_CERT_INVALID]");
+  });
+
+  it("issues certificates that deployments keep like the bastion's own", () => {
+    const node = generateKey();
+    const challenge = "renewal";
+    const leaf = {
+      role: "node" as const,
+      id: other,
+      host: "n1",
+      spki: publicDer(node).toString("base64"),
+      proof: { challenge, signature: proveKey(node, challenge) },
+    };
+    const { chain, identity } = issueLeaf(leaf, { authority, now: Date.now() });
+    const expected = { spki: leaf.spki, hosts: ["n1"], identity, rootPem: root.rootPem, now: Date.now() };
+    expect(renewalReason(chain, expected)).to.equal(undefined);
+  });
+
+  it("leaves the root's key on the bastion, encrypted (S-15)", async () => {
+    expect(await readFile(join(cluster.home, "lab", "ca.key"), "utf8")).to.contain("BEGIN ENCRYPTED PRIVATE KEY");
+  });
+});
