@@ -10,6 +10,7 @@ import { findProject } from "./project.ts";
 import { canPrompt } from "./prompt.ts";
 import { watchRun, type Watched, type WatchOptions } from "./watch-run.ts";
 import { whoAmI } from "./who.ts";
+import { checkReports, writeReports } from "./write-reports.ts";
 
 /** Flags of every command that starts a run. */
 export interface RunFlags extends CommonFlags {
@@ -22,6 +23,7 @@ export interface RunFlags extends CommonFlags {
   readonly concurrency?: number;
   readonly detach?: boolean;
   readonly passphraseFile?: string;
+  readonly report?: readonly string[];
 }
 
 /** The options that a run over nodes has; `full` adds those that only matter where something is changed. */
@@ -40,7 +42,12 @@ export function addRunOptions(command: Command, { full }: { readonly full: boole
     .option("--grant <serial>", "allow wiping the disk of this serial or lab id (repeatable)", collect)
     .option("--yes", "answer every confirmation with yes")
     .option("--detach", "leave as soon as the run has begun; kcore runs attach ID comes back")
-    .option("--passphrase-file <file>", "the passphrase of the cluster CA; else KCORE_CA_PASSPHRASE, else it is asked");
+    .option("--passphrase-file <file>", "the passphrase of the cluster CA; else KCORE_CA_PASSPHRASE, else it is asked")
+    .option(
+      "--report <file>",
+      "write a report at the end: FILE.html for a browser, FILE.xml for a CI (repeatable)",
+      collect,
+    );
 }
 
 function countOf(text: string): number {
@@ -77,6 +84,8 @@ export async function startRun(
   watch: Pick<WatchOptions, "output" | "onEvent">,
 ): Promise<Watched & { readonly folder: RunFolder }> {
   const project = findProject(flags.project);
+  const { detach = false, report = [] } = flags;
+  checkReports(report);
   const passphrase = await givenPassphrase(flags.passphraseFile);
   const { folder, header } = await createRun({
     project,
@@ -86,8 +95,11 @@ export async function startRun(
     attended: canPrompt(),
   });
   const launched = launch(folder, header, passphrase);
-  const { detach = false } = flags;
-  return { ...(await watchRun({ folder, launched, detach, ...watch })), folder };
+  const watched = await watchRun({ folder, launched, detach, ...watch });
+  if (!watched.left) await writeReports(report, folder);
+  else if (report.length > 0)
+    process.stderr.write(`No report was written, for the run goes on. At its end: kcore runs export ${folder.id}\n`);
+  return { ...watched, folder };
 }
 
 /** Starts the process that drives a recorded run: run-main, beside the program that runs now. */

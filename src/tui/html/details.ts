@@ -1,0 +1,80 @@
+import type { Problem, SourcePosition } from "#errors/problem.ts";
+import type { Change } from "#engine/events/event.ts";
+import type { StepModel } from "#engine/events/model.ts";
+import type { Budget } from "./budget.ts";
+import { html, type Html, type Part } from "./html.ts";
+
+/** Longest value of a change that is shown. */
+const VALUE = 400;
+
+/** What was found and what was wanted. */
+export function drawChanges(changes: readonly Change[], budget: Budget): Part {
+  if (changes.length === 0) return undefined;
+  const rows = changes.map(({ name, have, want }) => {
+    const values = budget.start(`${have ?? ""}${want}`) === undefined ? undefined : ([have, want] as const);
+    if (values === undefined) return undefined;
+    return html`<li>
+      <b>${name}</b> <span class="have">${have === undefined ? "(absent)" : value(have)}</span>
+      <span class="to" aria-label="wanted:">→</span> <span class="want">${value(want)}</span>
+    </li>`;
+  });
+  return html`<ul class="changes">
+    ${rows}
+  </ul>`;
+}
+
+function value(text: string): string {
+  if (text === "") return "(empty)";
+  return text.length > VALUE ? `${text.slice(0, VALUE)}…` : text;
+}
+
+/** A unified diff, its lines coloured; the signs stay. */
+export function drawDiff(diff: string | undefined, budget: Budget): Part {
+  if (!diff) return undefined;
+  const shown = budget.start(diff);
+  if (shown === undefined) return html`<p class="gone">The diff is left out here; it stands in the node's log.</p>`;
+  const lines = shown.replace(/\n$/, "").split("\n").map(drawLine);
+  return html`<pre class="diff" tabindex="0" aria-label="Difference of the file">
+${lines}${shown.length < diff.length && "…\n"}</pre>`;
+}
+
+function drawLine(line: string): Part {
+  if (/^(---|\+\+\+|@@)/.test(line)) return html`<span class="where">${line}</span>`;
+  if (line.startsWith("+")) return html`<ins>${line}</ins>`;
+  if (line.startsWith("-")) return html`<del>${line}</del>`;
+  return html`<span>${line}</span>`;
+}
+
+/** The last of what a step printed. */
+export function drawOutput({ tail, title }: Pick<StepModel, "tail" | "title">, budget: Budget, open: boolean): Part {
+  const text = tail.trimEnd();
+  if (text === "") return undefined;
+  const shown = budget.end(text);
+  if (shown === undefined) return html`<p class="gone">Its output is left out here; it stands in the node's log.</p>`;
+  const lines = shown.split("\n").length;
+  return html`<details class="output" ${open && attribute("open")}>
+    <summary>Output${lines > 1 && html` <small>last ${lines} lines</small>`}</summary>
+    <pre tabindex="0" aria-label="Output of ${title}">${shown}</pre>
+  </details>`;
+}
+
+function attribute(name: "open"): Html {
+  return name === "open" ? html` open` : html``;
+}
+
+/** A problem as `drawProblem` tells it in a terminal: message, place with its line, details, hint. */
+export function drawProblem(problem: Problem, sourceLine?: (at: SourcePosition) => string | undefined): Html {
+  const { code, message, at, detail, hint, conceal } = problem;
+  const source = at && conceal !== true ? sourceLine?.(at) : undefined;
+  return html`<div class="problem">
+    <p class="message">${message} <code class="code">${code}</code></p>
+    ${at && html`<p class="at"><code>${at.file}:${at.line}:${at.column}</code></p>`}${at && source !== undefined && drawSource(at, source)}${detail && html`<pre tabindex="0" aria-label="Details">${detail.replace(/\n+$/, "")}</pre>`}${hint && html`<p class="hint"><b>Hint:</b> ${hint}</p>`}
+  </div>`;
+}
+
+function drawSource({ line, column, length = 1 }: SourcePosition, text: string): Html {
+  const [start, end] = [column - 1, column - 1 + Math.max(1, length)];
+  return html`<pre
+    class="source"
+  ><span class="line" aria-hidden="true">${line}</span>${text.slice(0, start)}<mark>${text.slice(start, end)}</mark>${text.slice(end, end + 160)}</pre>`;
+}

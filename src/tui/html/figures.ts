@@ -1,0 +1,95 @@
+import type { RunModel } from "#engine/events/model.ts";
+import { formatDuration } from "../line.ts";
+import { tallyOf } from "../tally.ts";
+import { html, type Html, type Part } from "./html.ts";
+import type { Lane } from "./work.ts";
+
+/** The figures of the run, and a bar of their shares. */
+export function drawFigures(model: RunModel, lanes: readonly Lane[]): Part {
+  if (model.runId === "") return undefined;
+  const tally = tallyOf(lanes.flatMap(({ pieces }) => pieces.map(({ step, action }) => step ?? action ?? {})));
+  const differs = tally.changed + tally.wouldChange;
+  const figures = [
+    ["ok", tally.succeeded - differs, "in order"],
+    ["changed", differs, model.dryRun ? "would change" : "changed"],
+    ["failed", tally.failed, "failed"],
+    ["unknown", tally.unknown, "unknown"],
+    ["cut", tally.interrupted, "interrupted"],
+    ["skipped", tally.skipped, "skipped"],
+  ] as const;
+  const shown = figures.filter(([look, number]) => number > 0 || look === "failed");
+  const total = Math.max(
+    1,
+    figures.reduce((sum, [, number]) => sum + number, 0),
+  );
+  let at = 0;
+  const shares = shown.map(([look, number]) => {
+    const wide = (number / total) * 1000;
+    const drawn = html`<rect class="${look}" x="${at.toFixed(1)}" y="0" width="${wide.toFixed(1)}" height="10" />`;
+    at += wide;
+    return drawn;
+  });
+  return html`<section class="figures" aria-labelledby="figures">
+    <h2 id="figures">Steps</h2>
+    <svg class="shares" viewBox="0 0 1000 10" preserveAspectRatio="none" aria-hidden="true">${shares}</svg>
+    <ul>
+      ${[["", tally.run, "ran"] as const, ...shown].map(([look, number, word]) => html`<li class="${look === "failed" && number === 0 ? "" : look}"><b>${number.toLocaleString("en")}</b> <span>${word}</span></li>`)}
+    </ul>
+  </section>`;
+}
+
+const ROWS = 8;
+const SHORTEST = 1_000;
+
+/** The steps that took longest, over all nodes: where a faster run would begin. */
+export function drawSlowest(model: RunModel, lanes: readonly Lane[]): Part {
+  const times = new Map<string, { readonly title: string; readonly kind: string; readonly all: [number, Lane][] }>();
+  for (const lane of lanes)
+    for (const { title, kind, from, to } of lane.pieces) {
+      if (to - from < SHORTEST) continue;
+      const key = `${kind} ${title}`;
+      const known = times.get(key) ?? { title, kind, all: [] };
+      known.all.push([to - from, lane]);
+      times.set(key, known);
+    }
+  const rows = [...times.values()]
+    .map(({ title, kind, all }) => ({ title, kind, sorted: all.toSorted(([a], [b]) => b - a) }))
+    .toSorted((a, b) => (b.sorted[0]?.[0] ?? 0) - (a.sorted[0]?.[0] ?? 0))
+    .slice(0, ROWS);
+  if (rows.length === 0) return undefined;
+  return html`<section class="slowest" aria-labelledby="slowest">
+    <h2 id="slowest">Where the time went</h2>
+    <table>
+      <caption class="hidden">
+        The steps that took longest
+      </caption>
+      <thead>
+        <tr>
+          <th scope="col">Step</th>
+          <th scope="col" class="time">Longest</th>
+          <th scope="col">On</th>
+          <th scope="col" class="time">Median</th>
+          <th scope="col" class="time">Nodes</th>
+        </tr>
+      </thead>
+      <tbody>
+        ${rows.map(({ title, kind, sorted }) => drawRow(title, kind, sorted))}
+      </tbody>
+    </table>
+    <p class="gone">
+      Steps that took a second or more; the run took ${formatDuration(model.lastAt - model.startedAt)}.
+    </p>
+  </section>`;
+}
+
+function drawRow(title: string, kind: string, sorted: readonly [number, Lane][]): Html {
+  const [longest = 0, lane] = sorted[0] ?? [];
+  const median = sorted[sorted.length >> 1]?.[0] ?? 0;
+  return html`<tr>
+    <th scope="row">${title} <small>${kind}</small></th>
+    <td class="time">${formatDuration(longest)}</td>
+    <td><a href="#${lane?.id}">${lane?.name}</a></td>
+    <td class="time">${formatDuration(median)}</td>
+    <td class="time">${sorted.length}</td>
+  </tr>`;
+}

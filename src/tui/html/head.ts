@@ -1,0 +1,85 @@
+import type { RunModel } from "#engine/events/model.ts";
+import { formatDuration } from "../line.ts";
+import { html, type Html, type Part } from "./html.ts";
+import { count, moment } from "./words.ts";
+
+const told = {
+  done: { mark: "✔", word: "done", look: "ok" },
+  failed: { mark: "✖", word: "failed", look: "failed" },
+  unreachable: { mark: "✖", word: "unreachable nodes", look: "failed" },
+  interrupted: { mark: "⚠", word: "interrupted", look: "cut" },
+} as const;
+
+/** What the page is called. */
+export function titleOf(model: RunModel): string {
+  const outcome = model.outcome === undefined ? "not finished" : told[model.outcome].word;
+  return `${nameOf(model)}: ${outcome} · kcore run ${model.runId}`;
+}
+
+/** The page's head: what ran, how it ended, who ran it when, and of what revision. */
+export function drawHead(model: RunModel): Html {
+  const { outcome, dryRun, startedAt, lastAt, revision, dirty, who, command, runId, resumed } = model;
+  const { mark, word, look } = outcome ? told[outcome] : { mark: "▸", word: "not finished", look: "running" };
+  const facts: readonly (readonly [string, Part])[] = [
+    ["Run", runId !== "" && html`<code>${runId}</code>${resumed && " (resumed)"}`],
+    ["Started", startedAt > 0 && moment(startedAt)],
+    ["Took", startedAt > 0 && formatDuration(Math.max(0, lastAt - startedAt))],
+    ["By", who],
+    [
+      "Revision",
+      revision &&
+        html`<code>${revision.slice(0, 12)}</code
+          >${dirty && html` <span class="badge changed">● with uncommitted changes</span>`}`,
+    ],
+    ["Command", command && html`<code class="command">${command}</code>`],
+    ["Exit code", model.exitCode !== undefined && String(model.exitCode)],
+    ["To go on", outcome !== "done" && !dryRun && runId !== "" && html`<code>kcore runs resume ${runId}</code>`],
+  ];
+  return html`<header class="head">
+    <p class="brand">kcore run</p>
+    <h1>
+      ${nameOf(model)} <span class="verdict ${look}"><span aria-hidden="true">${mark}</span> ${word}</span>
+    </h1>
+    <p class="lead">${leadOf(model)}</p>
+    ${dryRun && html`<p class="banner"><b>Dry run.</b> Nothing was changed: this is what would change.</p>`}
+    <dl class="facts">
+      ${facts.flatMap(([name, value]) =>
+        value
+          ? [
+              html`<div>
+                <dt>${name}</dt>
+                <dd>${value}</dd>
+              </div>`,
+            ]
+          : [],
+      )}
+    </dl>
+  </header>`;
+}
+
+function nameOf({ title }: RunModel): string {
+  return title === "" ? "a run that did not begin" : title;
+}
+
+/** “2 of 3 nodes done, 1 failed, in 41 s”. */
+function leadOf({ nodes, startedAt, lastAt }: RunModel): string {
+  const all = [...nodes.values()];
+  const tell = (...outcomes: readonly unknown[]) => all.filter(({ outcome }) => outcomes.includes(outcome)).length;
+  const rest = [
+    [tell("failed"), "failed"],
+    [tell("unreachable"), "unreachable"],
+    [tell("interrupted"), "interrupted"],
+    [tell("not-started"), "not started"],
+    [tell(undefined), "not finished"],
+  ] as const;
+  const done = tell("done");
+  const head =
+    done === all.length
+      ? `${count(done, "node")} done`
+      : `${done.toLocaleString("en")} of ${count(all.length, "node")} done`;
+  return [
+    head,
+    ...rest.flatMap(([number, word]) => (number > 0 ? [`${number.toLocaleString("en")} ${word}`] : [])),
+    `in ${formatDuration(Math.max(0, lastAt - startedAt))}`,
+  ].join(", ");
+}

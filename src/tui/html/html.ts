@@ -1,0 +1,54 @@
+import { cleanText } from "#engine/events/clean.ts";
+
+/** Text that is HTML already. Only {@link html} and the page's own parts make it. */
+export class Html {
+  readonly source: string;
+
+  constructor(source: string) {
+    this.source = source;
+  }
+}
+
+/** What may stand in a template: anything that is not `Html` is text, and shown as it is. */
+export type Part = Html | string | number | undefined | false | readonly Part[];
+
+/**
+ * A piece of HTML. Every value is escaped, for elements and for quoted attributes alike, and its control characters are
+ * written out (S-4): what a node says can become neither an element nor a script. `undefined` and `false` are nothing.
+ */
+export function html(parts: TemplateStringsArray, ...values: readonly Part[]): Html {
+  const fixed = squeeze(parts);
+  let source = fixed[0] ?? "";
+  for (const [index, value] of values.entries()) source += sourceOf(value) + (fixed[index + 1] ?? "");
+  return new Html(source);
+}
+
+const squeezed = new WeakMap<TemplateStringsArray, readonly string[]>();
+
+/** The template's own text without its indentation, which would be a third of the page. */
+function squeeze(parts: TemplateStringsArray): readonly string[] {
+  let fixed = squeezed.get(parts);
+  if (!fixed) {
+    fixed = parts.map((part) => part.replace(/\n\s*/g, "\n"));
+    squeezed.set(parts, fixed);
+  }
+  return fixed;
+}
+
+function sourceOf(value: Part): string {
+  if (value === undefined || value === false) return "";
+  if (value instanceof Html) return value.source;
+  if (typeof value === "object") return value.map(sourceOf).join("");
+  return escapeText(typeof value === "number" ? String(value) : cleanText(value));
+}
+
+const names: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" };
+
+// Marks that turn the writing direction without being seen (U+061C, U+200E, U+200F), beside those cleanText writes out.
+const invisible = /[\u061c\u200e\u200f\ufeff]/g;
+
+function escapeText(text: string): string {
+  return text
+    .replace(/[&<>"']/g, (character) => names[character] ?? "")
+    .replace(invisible, (mark) => `\\u${mark.charCodeAt(0).toString(16).padStart(4, "0")}`);
+}

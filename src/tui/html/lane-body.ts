@@ -1,0 +1,119 @@
+import type { RunModel } from "#engine/events/model.ts";
+import { formatDuration } from "../line.ts";
+import { drawBars, type Span } from "./bars.ts";
+import type { Budget } from "./budget.ts";
+import { drawChanges, drawDiff, drawOutput, drawProblem } from "./details.ts";
+import { html, type Html, type Part } from "./html.ts";
+import type { Lane, Piece } from "./work.ts";
+import { badge, tellStep } from "./words.ts";
+
+export interface BodyOptions {
+  readonly model: RunModel;
+  readonly span: Span;
+  readonly budget: Budget;
+  /** Where the node's log lies. */
+  readonly log?: string;
+}
+
+/** What a node's row opens to: a table of its steps, with what each changed, printed, or failed of. */
+export function drawLaneBody({ name, node, pieces }: Lane, { model, span, budget, log }: BodyOptions): Html {
+  const titles = new Map(model.stages.map(({ id, title }) => [id, title]));
+  const groups: { stage: string; pieces: Piece[] }[] = [];
+  for (const piece of pieces) {
+    const last = groups.at(-1);
+    if (last?.stage === piece.stage) last.pieces.push(piece);
+    else groups.push({ stage: piece.stage, pieces: [piece] });
+  }
+  const several =
+    groups.length > 1 || groups.some(({ pieces: [first] }) => first?.title !== titles.get(first?.stage ?? ""));
+  return html`${drawFacts(node, log)}${
+    pieces.length === 0
+      ? html`<p class="gone">No step was begun here.</p>`
+      : html`<table class="steps">
+          <caption>
+            Steps of ${name}
+          </caption>
+          <thead>
+            <tr>
+              <th scope="col">Outcome</th>
+              <th scope="col">Step</th>
+              <th scope="col" class="time">Began</th>
+              <th scope="col" class="time">Took</th>
+            </tr>
+          </thead>
+          ${groups.map(
+            ({ stage, pieces: own }) =>
+              html`<tbody>
+                ${
+                  several &&
+                  html`<tr class="group">
+                    <th colspan="4" scope="rowgroup">${titles.get(stage) ?? stage}</th>
+                  </tr>`
+                }${own.map((piece) => drawPiece(piece, { span, budget, startedAt: model.startedAt }))}
+              </tbody>`,
+          )}
+        </table>`
+  }`;
+}
+
+function drawFacts(node: Lane["node"], log: string | undefined): Part {
+  if (!node) return undefined;
+  const { milestone, fingerprint, exchanges, reason, problem, steps } = node;
+  const told = steps.some(({ outcome }) => outcome === "failed");
+  const rows: readonly (readonly [string, Part])[] = [
+    ["Milestone", milestone],
+    ["Host key", fingerprint && html`<code>${fingerprint}</code>`],
+    ["Round trips", exchanges > 0 && String(exchanges)],
+    ["State", reason],
+    ["Log", log !== undefined && html`<code>${log}</code>`],
+  ];
+  return html`${problem && !told && drawProblem(problem)}
+    <dl class="about">
+      ${rows.flatMap(([name, value]) =>
+        value
+          ? [
+              html`<div>
+                <dt>${name}</dt>
+                <dd>${value}</dd>
+              </div>`,
+            ]
+          : [],
+      )}
+    </dl>`;
+}
+
+function drawPiece(
+  piece: Piece,
+  { span, budget, startedAt }: { readonly span: Span; readonly budget: Budget; readonly startedAt: number },
+): Html {
+  const { title, kind, outcome, from, to, step, action } = piece;
+  const { reason, problem } = step ?? action ?? {};
+  const always = step?.always === true && (outcome === "changed" || outcome === "would-change");
+  const note = outcome === undefined ? (step ?? action)?.note : undefined;
+  const at = step?.position;
+  const failed = outcome === "failed";
+  const more = [
+    reason && html`<p class="reason">${reason}</p>`,
+    note && html`<p class="reason">${note}</p>`,
+    problem && drawProblem(problem.at === undefined && at ? { ...problem, at } : problem),
+    step && drawChanges(step.changes, budget),
+    step && drawDiff(step.diff, budget),
+    step && !problem?.detail && drawOutput(step, budget, failed),
+  ].filter((part) => part !== undefined && part !== false && part !== "");
+  return html`<tr class="${tellStep(outcome).look}">
+    <td>${badge(tellStep(outcome))}</td>
+    <th scope="row">
+      ${title}
+      <small>${kind}${always && ", always changes"}</small
+      >${drawBars([piece], span)}${more.length > 0 && html`<div class="more">${more}</div>`}
+    </th>
+    <td class="time">+${formatDuration(Math.max(0, from - startedAt))}</td>
+    <td class="time">${took(piece, to - from)}</td>
+  </tr>`;
+}
+
+function took({ step, action }: Piece, time: number): string {
+  return (step ?? action)?.duration === undefined && (step ?? action)?.outcome !== undefined
+    ? "–"
+    : formatDuration(time);
+}

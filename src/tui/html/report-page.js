@@ -1,0 +1,197 @@
+/* oxlint-disable typescript/no-misused-promises, typescript/no-unsafe-argument, typescript/no-unsafe-assignment, typescript/no-unsafe-call, typescript/no-unsafe-member-access, typescript/no-unsafe-return -- plain JavaScript for a browser: no type of the DOM is known here */
+// The report's own script: filters rows, opens packed ones, zooms, and tells what a bar is. Without it the page still
+// shows all but the packed rows. It draws no text from nodes but through textContent, and rows that report.ts escaped.
+"use strict";
+(() => {
+  const byId = (id) => document.getElementById(id);
+  const lanes = [...document.querySelectorAll(".lane")];
+  const box = byId("lanes");
+  if (!box) return;
+
+  const unpack = async (id) => {
+    const bytes = Uint8Array.from(atob(byId(id).textContent), (character) => character.charCodeAt(0));
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+    return new Response(stream).json();
+  };
+  const once = (make) => {
+    let made;
+    return () => (made ??= make());
+  };
+  const bodies = once(() => unpack("packed"));
+  const bars = once(() => unpack("bars"));
+
+  // ---- rows -------------------------------------------------------------------------------------------------------
+
+  const fill = async (lane) => {
+    const { packed } = lane.dataset;
+    if (packed === undefined) return;
+    delete lane.dataset.packed;
+    lane.querySelector(".body").innerHTML = (await bodies())[packed];
+  };
+  box.addEventListener(
+    "toggle",
+    (event) => void (event.target.open && event.target.matches(".lane") && fill(event.target)),
+    true,
+  );
+  const openTarget = async () => {
+    const lane = lanes.find(({ id }) => `#${id}` === location.hash);
+    if (!lane) return;
+    lane.hidden = false;
+    await fill(lane);
+    lane.open = true;
+    lane.scrollIntoView();
+    lane.firstElementChild.focus({ preventScroll: true });
+  };
+  addEventListener("hashchange", openTarget);
+  void openTarget();
+
+  // ---- finding ----------------------------------------------------------------------------------------------------
+
+  // What can be found in a row: its name at once, its steps' titles as soon as they are unpacked.
+  const texts = lanes.map(({ dataset }) => dataset.name.toLowerCase());
+  const learn = once(async () => {
+    for (const [index, own] of (await bars()).entries())
+      texts[index] += `\n${own
+        .map(([, , text]) => text)
+        .join("\n")
+        .toLowerCase()}`;
+  });
+  const controls = byId("controls");
+  const filter = async () => {
+    const words = byId("find").value.toLowerCase().split(/\s+/).filter(Boolean);
+    const kind = controls.elements.show.value;
+    if (words.length > 0) await learn();
+    let shown = 0;
+    for (const [index, lane] of lanes.entries()) {
+      const fits =
+        (kind === "all" || lane.dataset.kinds.split(" ").includes(kind)) &&
+        words.every((word) => texts[index].includes(word));
+      if (lane.hidden === fits) lane.hidden = !fits;
+      if (fits) shown += 1;
+    }
+    byId("none").hidden = shown > 0;
+    const all = lanes.length.toLocaleString("en");
+    byId("shown").textContent =
+      shown === lanes.length ? `${all} shown` : `${shown.toLocaleString("en")} of ${all} shown`;
+  };
+  let waiting;
+  controls.addEventListener("input", (event) => {
+    if (event.target.id === "pan") return;
+    clearTimeout(waiting);
+    waiting = setTimeout(filter, event.target.id === "find" ? 80 : 0);
+  });
+  controls.addEventListener("submit", (event) => event.preventDefault());
+  byId("clear").addEventListener("click", () => {
+    controls.reset();
+    byId("find").focus();
+    void filter();
+  });
+
+  // ---- zoom -------------------------------------------------------------------------------------------------------
+
+  const axis = byId("axis");
+  const long = Number(axis.dataset.long);
+  let zoom = 1;
+  let at = 0;
+  const say = (milliseconds) => {
+    const seconds = milliseconds / 1000;
+    const step = long / zoom / 4000;
+    if (step < 1) return `${seconds.toFixed(step < 0.01 ? 3 : step < 0.1 ? 2 : 1)} s`;
+    if (seconds < 60) return `${Math.round(seconds)} s`;
+    const whole = Math.round(seconds);
+    const [hours, minutes] = [Math.floor(whole / 3600), Math.floor((whole % 3600) / 60)];
+    return hours > 0 ? `${hours} h ${minutes} min` : `${minutes} min ${String(whole % 60).padStart(2, "0")} s`;
+  };
+  const look = (wanted, middle) => {
+    zoom = Math.min(128, Math.max(1, wanted));
+    at = Math.min(1 - 1 / zoom, Math.max(0, middle - 0.5 / zoom));
+    box.style.setProperty("--zoom", zoom);
+    box.style.setProperty("--at", at);
+    for (const [index, tick] of [...axis.children].entries()) tick.textContent = say(long * (at + index / 4 / zoom));
+    byId("out").disabled = byId("whole").disabled = zoom === 1;
+    byId("in").disabled = zoom === 128;
+    const pan = byId("pan");
+    pan.parentElement.hidden = zoom === 1;
+    pan.value = zoom === 1 ? 0 : (at / (1 - 1 / zoom)) * 1000;
+  };
+  const middle = () => at + 0.5 / zoom;
+  byId("in").addEventListener("click", () => look(zoom * 2, middle()));
+  byId("out").addEventListener("click", () => {
+    look(zoom / 2, middle());
+    if (zoom === 1) byId("in").focus();
+  });
+  byId("whole").addEventListener("click", () => {
+    look(1, 0.5);
+    byId("in").focus();
+  });
+  byId("pan").addEventListener("input", ({ target }) =>
+    look(zoom, (target.value / 1000) * (1 - 1 / zoom) + 0.5 / zoom),
+  );
+
+  // ---- what a bar is: under the pointer, or by the arrow keys on a row --------------------------------------------
+
+  const tip = document.createElement("p");
+  tip.id = "tip";
+  tip.setAttribute("role", "status");
+  tip.hidden = true;
+  document.body.append(tip);
+  const tell = (text, x, y) => {
+    tip.textContent = text;
+    tip.hidden = false;
+    tip.style.left = `${Math.max(8, Math.min(x, innerWidth - tip.offsetWidth - 8))}px`;
+    tip.style.top = `${y + 18 + tip.offsetHeight > innerHeight ? y - tip.offsetHeight - 8 : y + 18}px`;
+  };
+  const hide = () => (tip.hidden = true);
+  box.addEventListener("pointermove", async ({ target, clientX, clientY }) => {
+    const track = target.closest?.(".lane > summary .track");
+    if (!track) return hide();
+    const lane = track.closest(".lane");
+    const own = (await bars())[lanes.indexOf(lane)];
+    const { left, width } = track.getBoundingClientRect();
+    const unit = 10000 / zoom / width;
+    const x = at * 10000 + (clientX - left) * unit;
+    const near = own.filter(([from, to]) => x >= from - 3 * unit && x <= to + 3 * unit);
+    if (near.length === 0) return hide();
+    const more = near.length > 6 ? `\n… and ${near.length - 6} more` : "";
+    tell(
+      near
+        .slice(-6)
+        .map(([, , text]) => text)
+        .join("\n") + more,
+      clientX,
+      clientY,
+    );
+    tip.style.whiteSpace = "pre-line";
+  });
+  box.addEventListener("pointerleave", hide);
+  let cursor = { lane: undefined, index: -1 };
+  box.addEventListener("keydown", async (event) => {
+    const summary = event.target.closest?.(".lane > summary");
+    if (!summary || event.ctrlKey || event.altKey || event.metaKey) return;
+    const lane = summary.parentElement;
+    const visible = () => lanes.filter(({ hidden }) => !hidden);
+    const go = (by) => {
+      const rows = visible();
+      rows[Math.min(rows.length - 1, Math.max(0, rows.indexOf(lane) + by))]?.firstElementChild.focus();
+    };
+    const moves = { ArrowDown: 1, ArrowUp: -1, PageDown: 10, PageUp: -10, Home: -Infinity, End: Infinity };
+    if (event.key in moves) {
+      event.preventDefault();
+      return go(moves[event.key]);
+    }
+    if (event.key === "Escape") return hide();
+    if (event.key === "+" || event.key === "=") return byId("in").click();
+    if (event.key === "-") return byId("out").click();
+    if (event.key !== "ArrowRight" && event.key !== "ArrowLeft") return;
+    event.preventDefault();
+    const own = (await bars())[lanes.indexOf(lane)];
+    if (own.length === 0) return;
+    if (cursor.lane !== lane) cursor = { lane, index: event.key === "ArrowRight" ? -1 : own.length };
+    cursor.index = Math.min(own.length - 1, Math.max(0, cursor.index + (event.key === "ArrowRight" ? 1 : -1)));
+    const [from, to, text] = own[cursor.index];
+    if (zoom > 1) look(zoom, (from + to) / 20000);
+    const { left, width, top } = summary.querySelector(".track").getBoundingClientRect();
+    tell(`${cursor.index + 1} of ${own.length}. ${text}`, left + ((from + to) / 20000 - at) * zoom * width, top);
+  });
+  box.addEventListener("focusout", hide);
+})();

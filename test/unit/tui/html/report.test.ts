@@ -1,0 +1,128 @@
+import { createHash } from "node:crypto";
+import { gunzipSync } from "node:zlib";
+import { expect } from "chai";
+import type { RunEvent } from "#engine/events/event.ts";
+import { reduceEvents } from "#engine/events/reduce.ts";
+import { drawReport, type ReportOptions } from "#tui/html/report.ts";
+import { recordedRun, recordedRunNames } from "#support/recorded-runs.ts";
+import { wideRun } from "#support/wide-run.ts";
+
+const draw = (events: readonly RunEvent[], options?: ReportOptions) => drawReport(reduceEvents(events), options);
+
+describe("The HTML report", () => {
+  for (const name of recordedRunNames)
+    it(`draws the recorded run “${name}”, the same each time`, () => {
+      const page = draw(recordedRun(name));
+      expect(page).to.equal(draw(recordedRun(name)));
+      expect(page)
+        .to.match(/^<!doctype html>/)
+        .and.match(/<\/html>\s*$/);
+    });
+
+  it("tells what, who, when, of which revision, and how it ended", () => {
+    const page = draw(recordedRun("failed"));
+    for (const said of [
+      "deploy_node",
+      "ops@bastion",
+      "3f2a91c0ffee",
+      "kcore orchestrate deploy_node n1,n2",
+      "2026-11-21",
+    ])
+      expect(page).to.include(said);
+    expect(page).to.match(/class="verdict failed"/);
+  });
+
+  it("shows the first cause of each failure with its place, source line, hint and output", () => {
+    const page = draw(recordedRun("failed"), { sourceLine: ({ line }) => `  line ${line} of the file` });
+    const section = page.slice(page.indexOf("What went wrong"), page.indexOf(`id="timeline"`));
+    for (const said of [
+      "install tool",
+      "STEP_FAILED",
+      "states/disks.yaml:2:5",
+      "line 2</mark>",
+      "Unable to locate package nope",
+      "HOST_UNREACHABLE",
+    ])
+      expect(section.replace("<mark>", "")).to.include(said);
+    expect(section).not.to.include("after it");
+  });
+
+  it("never shows the line of a problem that conceals it", () => {
+    const events = recordedRun("failed").map((event) =>
+      event.type === "step.finished" && event.problem
+        ? { ...event, problem: { ...event.problem, conceal: true as const } }
+        : event,
+    );
+    expect(draw(events, { sourceLine: () => "password: hunter2" })).not.to.include("hunter2");
+  });
+
+  it("puts nodes that failed alike together", () => {
+    const page = draw(wideRun({ nodes: 6, steps: 6, failEvery: 2 }));
+    expect(page.split("<article").length - 1).to.equal(1);
+    expect(page).to.include("3 nodes failed alike");
+  });
+
+  it("allows its own style and script alone, by their hashes, and no network at all", () => {
+    const page = draw(recordedRun("done"));
+    const policy = (/Content-Security-Policy" content="([^"]*)"/.exec(page)?.[1] ?? "").replaceAll("&#39;", "'");
+    const hash = (text = "") => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
+    expect(policy).to.equal(
+      `default-src 'none'; style-src ${hash(/<style>([^]*?)<\/style>/.exec(page)?.[1])}; script-src ${hash(/<script>([^]*?)<\/script>/.exec(page)?.[1])}; base-uri 'none'; form-action 'none'`,
+    );
+    expect(page).not.to.match(/\b(?:src|srcset|action|data|background)="|url\(|@import|https?:/);
+  });
+
+  it("has no style attribute, which its policy would refuse", () => {
+    expect(draw(wideRun({ nodes: 3, steps: 8, failEvery: 2 }))).not.to.match(/ style="/);
+  });
+
+  it("stays whole when a node says what would end the page (S-4)", () => {
+    const hostile = `</script></style></textarea>--><img src=x onerror=alert(1)>`;
+    const events = recordedRun("failed").map(
+      (event) =>
+        JSON.parse(
+          JSON.stringify(event, (key, value: unknown) =>
+            typeof value === "string" &&
+            [
+              "text",
+              "message",
+              "hint",
+              "title",
+              "reason",
+              "want",
+              "have",
+              "diff",
+              "name",
+              "module",
+              "command",
+              "who",
+              "file",
+            ].includes(key)
+              ? `${value}${hostile}`
+              : value,
+          ),
+        ) as RunEvent,
+    );
+    const page = draw(events, { sourceLine: () => hostile });
+    expect(page).not.to.include("<img");
+    expect(page).to.match(/<\/script>\n<\/body>/);
+  });
+
+  it("packs the steps of nodes beyond the first ones", () => {
+    const page = draw(wideRun({ nodes: 80, steps: 24 }));
+    const packed = /id="packed">\s*([\w+/=]+)\s*</.exec(page)?.[1] ?? "";
+    const bodies = JSON.parse(gunzipSync(Buffer.from(packed, "base64")).toString()) as string[];
+    expect(bodies).to.have.length(18);
+    expect(bodies[0]).to.include("kcore step 24");
+    expect(page.match(/data-packed="/g)).to.have.length(18);
+  });
+
+  it("stays below six megabytes whatever nodes print", () => {
+    const events = wideRun({ nodes: 120, steps: 24 }).map((event, index) =>
+      event.type === "step.output"
+        ? { ...event, text: createHash("shake256", { outputLength: 3000 }).update(String(index)).digest("hex") }
+        : event,
+    );
+    expect(draw(events).length).to.be.below(6e6);
+  }).timeout(10_000);
+});
