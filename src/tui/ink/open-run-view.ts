@@ -1,7 +1,15 @@
+import { createElement as h } from "react";
 import type { RunControl, RunEvent } from "#engine/events/event.ts";
 import { emptyRun, type RunModel } from "#engine/events/model.ts";
 import { reduceEvents } from "#engine/events/reduce.ts";
 import type { RunDrawing } from "../drawing.ts";
+import { InterruptSteps } from "../interrupt-steps.ts";
+import type { KeyPress } from "./keys.ts";
+import { pressKey, type Deed } from "./run-keys.ts";
+import { RunScreen } from "./run-screen.ts";
+import { freshUi, type RunUi } from "./run-ui.ts";
+import { arrange, type Scene } from "./scene.ts";
+import { openScreen, type Screen, type Size } from "./screen.ts";
 import type { Theme } from "./theme.ts";
 
 /** A recorded run's player: what the keys of a replay do. */
@@ -63,25 +71,160 @@ export interface RunView extends RunDrawing {
 /**
  * Takes the terminal (alternate screen, raw mode, no cursor) and shows the run until `close`. While it is open it
  * handles SIGINT, SIGTERM, SIGHUP, SIGTSTP and SIGCONT by itself: the caller must not (`Interrupts` is for the plain
- * view). It answers questions by `send`. `run.finished` does not close it: the caller does, when the events end.
+ * view). SIGTERM and SIGHUP leave, the run goes on. It answers questions by `send`. `run.finished` does not close it: the caller does, when the events end.
  */
 export function openRunView(options: RunViewOptions): Promise<RunView> {
-  let model = emptyRun;
-  let pending: RunEvent[] = [];
-  const frame = () => {
-    model = reduceEvents(pending, model);
-    pending = [];
-    options.stdout.write(`${options.theme.paint("title", model.title)} ${model.state}\n`);
-  };
-  return Promise.resolve({
-    draw: (event) => {
-      pending.push(event);
-      if (event.type === "run.started" || event.type === "run.finished") frame();
-    },
-    replace: (other) => {
-      model = other;
-      frame();
-    },
-    close: () => Promise.resolve(),
-  });
+  return Promise.resolve(new InkRunView(options).open());
+}
+
+class InkRunView implements RunView {
+  readonly #options: RunViewOptions;
+  readonly #interrupts = new InterruptSteps();
+  #screen: Screen | undefined;
+  #model = emptyRun;
+  #pending: RunEvent[] = [];
+  #ui: RunUi = freshUi;
+  #asked = 0;
+  #scene: Scene;
+  #hasLeft = false;
+  #unsubscribe: (() => void) | undefined;
+
+  constructor(options: RunViewOptions) {
+    this.#options = options;
+    this.#scene = this.#arrange({ columns: 80, rows: 24 });
+  }
+
+  open(): this {
+    const { stdin, stdout, theme, player } = this.#options;
+    this.#screen = openScreen({
+      stdin,
+      stdout,
+      ticks: true,
+      onKey: (press) => this.#press(press),
+      onSignal: (signal) => this.#signal(signal),
+      draw: (size) => {
+        this.#scene = this.#arrange(size);
+        this.#ui = this.#scene.ui;
+        return h(RunScreen, { scene: this.#scene, size, theme });
+      },
+    });
+    this.#unsubscribe = player?.subscribe(() => this.#screen?.news());
+    return this;
+  }
+
+  draw(event: RunEvent): void {
+    this.#pending.push(event);
+    this.#screen?.news();
+  }
+
+  replace(model: RunModel): void {
+    this.#pending = [];
+    this.#model = model;
+    this.#screen?.news();
+  }
+
+  async close(): Promise<void> {
+    this.#unsubscribe?.();
+    await this.#screen?.close();
+  }
+
+  #arrange(size: Size): Scene {
+    const { theme, project, usual, player, now = Date.now } = this.#options;
+    if (this.#pending.length > 0) this.#model = reduceEvents(this.#pending, this.#model);
+    this.#pending = [];
+    const model = this.#model;
+    // A question that was not there before comes to the front, also when an earlier one was put aside.
+    if (model.questions.length > this.#asked) this.#ui = { ...this.#ui, aside: false };
+    this.#asked = model.questions.length;
+    const replay = player?.state();
+    return arrange({
+      model,
+      ui: this.#ui,
+      size,
+      theme,
+      now: replay?.at ?? (model.state === "finished" ? model.lastAt : now()),
+      real: now(),
+      project,
+      ...(usual ? { usual } : {}),
+      ...(replay ? { player: replay } : {}),
+    });
+  }
+
+  #press(press: KeyPress): void {
+    // Keys act on the run as it is, not as it was drawn: a hundred of them may come between two frames.
+    this.#scene = this.#arrange(this.#screen?.size ?? { columns: 80, rows: 24 });
+    const { ui, does } = pressKey(this.#scene, press);
+    this.#ui = ui;
+    if (does) this.#do(does);
+    this.#screen?.key();
+  }
+
+  #signal(signal: "SIGINT" | "SIGTERM" | "SIGHUP"): void {
+    if (signal === "SIGINT") this.#do({ type: "interrupt" });
+    else this.#leave("detached");
+    this.#screen?.key();
+  }
+
+  #do(deed: Deed): void {
+    const { send, player, copy } = this.#options;
+    switch (deed.type) {
+      case "interrupt":
+        return this.#interrupt();
+      case "abort":
+        this.#interrupts.skipToAbort();
+        return send({ type: "abort" });
+      case "leave":
+        return this.#leave(deed.why);
+      case "answer":
+        return send({ type: "answer", id: deed.id, value: deed.value });
+      case "copy":
+        if (copy) copy(deed.text);
+        // OSC 52: the terminal puts it into the clipboard, also through ssh; tmux passes it on (set-clipboard).
+        else this.#screen?.send(`\u001b]52;c;${Buffer.from(deed.text).toString("base64")}\u0007`);
+        return this.#say(`copied: ${deed.text}`, "ok");
+      case "say":
+        return this.#say(deed.text, "warning");
+      case "suspend":
+        return this.#screen?.suspend();
+      case "redraw":
+        return this.#screen?.redraw();
+      case "toggle":
+        return player?.toggle();
+      case "seek":
+        return player?.seek(deed.by);
+      case "step":
+        return player?.step(deed.direction);
+      case "speed": {
+        const speed = (player?.state().speed ?? 1) * deed.factor;
+        return player?.setSpeed(Math.max(0.25, Math.min(64, speed)));
+      }
+    }
+  }
+
+  #interrupt(): void {
+    const { send, player } = this.#options;
+    // Nothing is left to stop.
+    if (player || this.#model.state === "finished") return this.#leave("detached");
+    switch (this.#interrupts.next()) {
+      case "stop":
+        this.#ui = { ...this.#ui, stopping: true };
+        return send({ type: "stop" });
+      case "abort":
+        this.#ui = { ...this.#ui, stopping: true };
+        return send({ type: "abort" });
+      case "leave":
+        return this.#leave("left");
+    }
+  }
+
+  #leave(why: "left" | "detached"): void {
+    if (this.#hasLeft) return;
+    this.#hasLeft = true;
+    this.#options.leave(why);
+  }
+
+  #say(text: string, role: "ok" | "warning"): void {
+    const { now = Date.now } = this.#options;
+    this.#ui = { ...this.#ui, toast: { text, role, until: now() + 4000 } };
+  }
 }

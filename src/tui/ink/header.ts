@@ -1,0 +1,108 @@
+import { basename } from "node:path";
+import type { RunModel } from "#engine/events/model.ts";
+import { shortDuration } from "../short-duration.ts";
+import { runningMark } from "./marks.ts";
+import type { PlayerControls } from "./open-run-view.ts";
+import { justify, lineWidth, span, type Line, type Span } from "./text.ts";
+import type { Theme } from "./theme.ts";
+
+export interface HeaderProps {
+  readonly model: RunModel;
+  readonly theme: Theme;
+  readonly width: number;
+  /** One line; else two, and the banner of a dry run as one of its own. */
+  readonly compact: boolean;
+  readonly now: number;
+  readonly project: string;
+  readonly player?: ReturnType<PlayerControls["state"]>;
+}
+
+/** What is run, on what, for how long; which run, at which revision, by whom; and that it is a dry run. */
+export function headerLines(props: HeaderProps): readonly Line[] {
+  const { model, theme, width, compact } = props;
+  const { glyphs } = theme;
+  const first = justify([span(" "), ...titleOf(props)], [...stateOf(props), span(" ")], width, glyphs);
+  if (compact) return [first];
+  const dryRun: Line = [span(bannerText(width), "banner")];
+  return [...(model.dryRun ? [dryRun] : []), first, idsOf(props)];
+}
+
+function bannerText(width: number): string {
+  return ` DRY RUN   nothing is changed: what follows is what would be`.padEnd(width).slice(0, width);
+}
+
+function titleOf({ model, compact, width, theme }: HeaderProps): readonly Span[] {
+  const names = [...model.nodes.keys()];
+  const badge = model.dryRun && compact ? [span(" DRY RUN ", "banner"), span(" ")] : [];
+  const title = [...badge, span(model.title || "kcore", "title")];
+  if (names.length === 0) return title;
+  const count = names.length === 1 ? "" : `${names.length} nodes`;
+  const room = width - lineWidth(title) - 24;
+  const listed = listNames(names, room - (count === "" ? 4 : count.length + 6), theme);
+  const on = [count, listed].filter((text) => text !== "").join(": ");
+  return [...title, ...(model.resumed ? [span(" resumed", "muted")] : []), span("  on ", "muted"), span(on)];
+}
+
+/** As many names as fit, and how many more there are. */
+function listNames(names: readonly string[], room: number, { glyphs }: Theme): string {
+  let text = "";
+  for (const [index, name] of names.entries()) {
+    const next = text === "" ? name : `${text}, ${name}`;
+    const left = names.length - index - 1;
+    if (next.length + (left > 0 ? 4 : 0) > room) return text === "" ? "" : `${text}, ${glyphs.ellipsis}`;
+    text = next;
+  }
+  return text;
+}
+
+/** The state as shape, word and colour, and the time. */
+function stateOf({ model, theme, now, player }: HeaderProps): readonly Span[] {
+  const { glyphs } = theme;
+  const time = model.startedAt === 0 ? 0 : (model.state === "finished" ? model.lastAt : now) - model.startedAt;
+  const clock = [span("  "), span(shortDuration(time), "strong")];
+  const replay = player ? [span("replay", "accent"), span("  ")] : [];
+  switch (model.state) {
+    case "starting":
+      return [...replay, span(`${runningMark(glyphs, now)} starting`, "running")];
+    case "running":
+      return [...replay, span(`${runningMark(glyphs, now)} running`, "running"), ...clock];
+    case "stopping": {
+      const word = model.stopping?.how === "stop" ? "stopping" : "aborting";
+      return [...replay, span(`${glyphs.warning} ${word}`, "warning"), ...clock];
+    }
+    case "finished":
+      return [...replay, ...outcomeOf(model, theme), ...clock];
+  }
+}
+
+function outcomeOf({ outcome }: RunModel, { glyphs }: Theme): readonly Span[] {
+  if (outcome === "done") return [span(`${glyphs.ok} done`, "ok")];
+  if (outcome === "interrupted") return [span(`${glyphs.interrupted} interrupted`, "warning")];
+  return [span(`${glyphs.failed} ${outcome === "unreachable" ? "nodes unreachable" : "failed"}`, "failed")];
+}
+
+function idsOf({ model, theme, project, width }: HeaderProps): Line {
+  const { glyphs } = theme;
+  const revision =
+    model.revision === undefined
+      ? []
+      : [
+          span(`git ${model.revision.slice(0, width < 100 ? 8 : 12)}`, "muted"),
+          ...(model.dirty ? [span(" + uncommitted changes", "warning")] : []),
+        ];
+  const dot = span(`  ${glyphs.dot}  `, "muted");
+  const parts: Line[] = [
+    [span(model.runId === "" ? "" : `run ${model.runId}`, "muted")],
+    revision,
+    [span(model.who === "" ? "" : `by ${model.who}`, "muted")],
+    [span(basename(project), "muted")],
+  ].filter((part) => lineWidth(part) > 0);
+  // What does not fit is left out from the end, whole.
+  let line: Line = [span(" ")];
+  for (const [index, part] of parts.entries()) {
+    const next = [...line, ...(index > 0 ? [dot] : []), ...part];
+    if (lineWidth(next) > width) break;
+    line = next;
+  }
+  return line;
+}

@@ -1,0 +1,145 @@
+import type { Change } from "#engine/events/event.ts";
+import type { Problem } from "#errors/problem.ts";
+import { formatDuration } from "../line.ts";
+import { quietOf } from "../quiet.ts";
+import type { WorkItem } from "../work-item.ts";
+import { outcomeMark, outcomeWord } from "./marks.ts";
+import { quietSpans } from "./nodes.ts";
+import { span, takeColumns, oneLine, widthOf, wrapText, type Line } from "./text.ts";
+import type { Glyphs, Role, Theme } from "./theme.ts";
+
+export interface BodyProps {
+  readonly item: WorkItem;
+  readonly theme: Theme;
+  readonly width: number;
+  readonly now: number;
+  readonly usual?: ReadonlyMap<string, number>;
+}
+
+/** How a step went, or goes, and why; which module, from which line of which file; what it notes. */
+export function itemHead({ item, theme: { glyphs }, now, usual }: BodyProps): readonly Line[] {
+  const { outcome, duration, always, reason, position, module, note } = item;
+  const time = outcome === undefined ? now - item.startedAt : (duration ?? 0);
+  const took = time > 0 ? ` ${outcome === undefined ? "for" : "in"} ${formatDuration(time)}` : "";
+  const mark = outcomeMark(outcome, glyphs, now);
+  const lines: Line[] = [
+    [
+      span(" "),
+      mark,
+      span(` ${outcomeWord(outcome, always)}`, mark.role),
+      span(took),
+      ...(reason === undefined ? [] : [span(`  (${reason})`, "muted")]),
+      ...quietSpans(quietOf(item, now, usual), glyphs, now),
+    ],
+    [
+      span(`   ${module}`, "muted"),
+      ...(position ? [span(`  ${glyphs.dot}  ${position.file}:${position.line}:${position.column}`, "muted")] : []),
+    ],
+  ];
+  return note === undefined ? lines : [...lines, [span("   "), span(note, "accent")]];
+}
+
+interface Kept {
+  readonly width: number;
+  readonly theme: Theme;
+  readonly lines: readonly Line[];
+}
+// What cannot change without the item being another one: a diff may have thousands of lines.
+const kept = new WeakMap<WorkItem, Kept>();
+
+/** What is wrong, have → want, the diff, what it printed. */
+export function itemDetails({ item, theme, width }: BodyProps): readonly Line[] {
+  const known = kept.get(item);
+  if (known && known.width === width && known.theme === theme) return known.lines;
+  const { problem, changes, diff, tail } = item;
+  const parts = [
+    problem ? problemLines(problem, item, theme, width) : [],
+    changes.length > 0 ? changeLines(changes, theme, width) : [],
+    diff ? diffLines(diff, width) : [],
+    tail.trim() === "" ? [] : outputLines(tail, theme, width),
+  ].filter((part) => part.length > 0);
+  const lines = parts.flatMap((part) => [[], ...part]);
+  kept.set(item, { width, theme, lines });
+  return lines;
+}
+
+function problemLines(problem: Problem, { position }: WorkItem, { glyphs }: Theme, width: number): Line[] {
+  const { message, code, at, hint, detail } = problem;
+  const where = at !== undefined && at !== position && samePlace(at, position) === false ? at : undefined;
+  return [
+    ...hung(`${glyphs.failed} `, `${message}  [${code}]`, width, "failed"),
+    ...(where ? [[span(`   ${where.file}:${where.line}:${where.column}`, "strong")]] : []),
+    ...(detail ? wrapText(detail.replace(/\n+$/, ""), width - 5).map((text) => barred(glyphs.bar, text)) : []),
+    ...(hint ? hung("hint: ", hint, width, "accent") : []),
+  ];
+}
+
+function samePlace(a: Problem["at"], b: Problem["at"]): boolean {
+  return a?.file === b?.file && a?.line === b?.line && a?.column === b?.column;
+}
+
+function barred(bar: string, text: string): Line {
+  return [span(`   ${bar} `, "muted"), span(text)];
+}
+
+/** A text behind a label; its further lines begin below its first. */
+function hung(label: string, text: string, width: number, role: Role): Line[] {
+  const indent = 1 + widthOf(label);
+  return wrapText(text, width - indent - 1).map((part, index) =>
+    index === 0 ? [span(` ${label}`, role), span(part)] : [span(" ".repeat(indent)), span(part)],
+  );
+}
+
+function changeLines(changes: readonly Change[], { glyphs }: Theme, width: number): Line[] {
+  const column = Math.min(
+    Math.max(...changes.map(({ name }) => widthOf(oneLine(name)))),
+    Math.max(8, Math.floor(width / 3)),
+  );
+  return changes.flatMap(({ name, have, want }) => {
+    const label = takeColumns(oneLine(name), column);
+    const start: Line = [span(`   ${label}${" ".repeat(Math.max(0, column - widthOf(label)))}  `, "muted")];
+    const before = have === undefined ? "(absent)" : shown(have, glyphs);
+    const after = shown(want, glyphs);
+    const arrow = ` ${glyphs.arrow} `;
+    if (column + 6 + widthOf(before) + widthOf(arrow) + widthOf(after) <= width)
+      return [[...start, span(before, "removed"), span(arrow, "muted"), span(after, "added")]];
+    const indent = " ".repeat(column + 5);
+    return [
+      [...start, span(before, "removed")],
+      [span(`${indent.slice(widthOf(arrow))}${arrow}`, "muted"), span(after, "added")],
+    ];
+  });
+}
+
+/** A fact may be long, or a whole text: its first line, and how many there are. */
+function shown(value: string, { ellipsis }: Glyphs): string {
+  if (value === "") return "(empty)";
+  const lines = value.replace(/\n$/, "").split("\n");
+  const first = oneLine(lines[0] ?? "");
+  return lines.length > 1 ? `${first} ${ellipsis} (${lines.length} lines)` : first;
+}
+
+function diffLines(diff: string, width: number): Line[] {
+  return diff
+    .replace(/\n$/, "")
+    .split("\n")
+    .flatMap((line) => {
+      const role = roleOfDiff(line);
+      return wrapText(line, width - 4).map((text): Line => [span("   "), span(text, role)]);
+    });
+}
+
+/** The sign at the start of a line says the same as its colour. */
+function roleOfDiff(line: string): Role {
+  if (line.startsWith("+++") || line.startsWith("---")) return "strong";
+  if (line.startsWith("@@")) return "accent";
+  if (line.startsWith("+")) return "added";
+  return line.startsWith("-") ? "removed" : "plain";
+}
+
+function outputLines(tail: string, { glyphs }: Theme, width: number): Line[] {
+  return [
+    [span("   output", "muted")],
+    ...wrapText(tail.replace(/\n$/, ""), width - 6).map((text) => barred(glyphs.bar, text)),
+  ];
+}

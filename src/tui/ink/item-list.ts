@@ -1,0 +1,69 @@
+import { shortDuration } from "../short-duration.ts";
+import { quietOf } from "../quiet.ts";
+import type { WorkItem } from "../work-item.ts";
+import { outcomeMark, outcomeWord } from "./marks.ts";
+import type { Window } from "./scroll.ts";
+import { placeColumns, rowLine, type Column } from "./table.ts";
+import { span, type Line } from "./text.ts";
+import type { Theme } from "./theme.ts";
+
+export interface ItemListProps {
+  readonly items: readonly WorkItem[];
+  readonly window: Window;
+  readonly selected: number;
+  readonly theme: Theme;
+  readonly width: number;
+  readonly now: number;
+  readonly usual?: ReadonlyMap<string, number>;
+}
+
+/** The steps of one node, as far as the window shows them. */
+export function itemLines({ items, window, selected, theme, width, now, usual }: ItemListProps): readonly Line[] {
+  const { glyphs } = theme;
+  const columns: readonly Column<WorkItem>[] = [
+    {
+      title: "STEP",
+      width: 14,
+      grow: 3,
+      drop: 0,
+      cell: ({ title, outcome }) => [
+        span(title, outcome === "failed" ? "failed" : outcome === undefined ? "strong" : "plain"),
+      ],
+    },
+    { title: "STAGE", width: 9, grow: 1, max: 14, drop: 5, cell: ({ stage }) => [span(stage, "muted")] },
+    { title: "MODULE", width: 14, grow: 1, max: 20, drop: 4, cell: ({ module }) => [span(module, "muted")] },
+    {
+      title: "",
+      width: 12,
+      grow: 1,
+      max: 18,
+      drop: 3,
+      cell: (item) => {
+        const quiet = quietOf(item, now, usual);
+        if (quiet) return [span(`${glyphs.warning} ${quiet.kind}`, "warning")];
+        const mark = outcomeMark(item.outcome, glyphs, now);
+        return [span(outcomeWord(item.outcome), mark.role)];
+      },
+    },
+    {
+      title: "TIME",
+      width: 6,
+      align: "right",
+      drop: 2,
+      cell: ({ outcome, duration, startedAt }) => [
+        span(shortDuration(outcome === undefined ? now - startedAt : (duration ?? 0)), "muted"),
+      ],
+    },
+  ];
+  const placed = placeColumns(columns, width - 4);
+  return items.slice(window.top, window.end).map((item, index): Line => {
+    const isSelected = window.top + index === selected;
+    return [
+      span(isSelected ? glyphs.pointer : " ", "accent"),
+      span(" "),
+      outcomeMark(item.outcome, glyphs, now),
+      span(" "),
+      ...rowLine(placed, item, glyphs, isSelected ? new Map([["STEP", "selected"]]) : undefined),
+    ];
+  });
+}

@@ -1,0 +1,78 @@
+import type { Key } from "ink";
+import type { Line } from "./text.ts";
+import { span, widthOf } from "./text.ts";
+import type { Glyphs } from "./theme.ts";
+
+/** A key as the views name it: `up`, `pagedown`, `enter`, `escape`, `ctrl+c`, or the character that it types. */
+export interface KeyPress {
+  readonly name: string;
+  /** What it types into a field; empty for keys that type nothing. */
+  readonly text: string;
+}
+
+/** What ink makes of some bytes as keys; a burst of characters is one key each. */
+export function keyPresses(input: string, key: Key): readonly KeyPress[] {
+  const named = nameOf(key);
+  if (named !== undefined) return [{ name: named, text: "" }];
+  if (key.ctrl) return input === "" ? [] : [{ name: `ctrl+${input.toLowerCase()}`, text: "" }];
+  // Alt with a character, or what is left of a sequence that nobody knows: not typed by a person.
+  if (key.meta || (input.length > 1 && /^[[O]/.test(input))) return [];
+  return Array.from(input).flatMap((character) => {
+    if (character === "\r" || character === "\n") return [{ name: "enter", text: "" }];
+    if (character === "\t") return [{ name: "tab", text: "" }];
+    if (character === "\u007f" || character === "\b") return [{ name: "backspace", text: "" }];
+    if (character < " ") return [{ name: `ctrl+${String.fromCharCode(character.charCodeAt(0) + 96)}`, text: "" }];
+    return [{ name: character === " " ? "space" : character, text: character }];
+  });
+}
+
+function nameOf(key: Key): string | undefined {
+  if (key.upArrow) return "up";
+  if (key.downArrow) return "down";
+  if (key.leftArrow) return "left";
+  if (key.rightArrow) return "right";
+  if (key.pageUp) return "pageup";
+  if (key.pageDown) return "pagedown";
+  if (key.home) return "home";
+  if (key.end) return "end";
+  if (key.return) return "enter";
+  if (key.escape) return "escape";
+  if (key.tab) return key.shift ? "shift+tab" : "tab";
+  // Terminals disagree which of the two the big key sends.
+  if (key.backspace || key.delete) return "backspace";
+  return undefined;
+}
+
+/** A line of the help, and of the footer where there is room. */
+export interface KeyHelp {
+  /** As it is shown: `j`, `↑↓`. */
+  readonly keys: string;
+  /** One or two words, for the footer; none: it stands in the help only. */
+  readonly short?: string;
+  readonly long: string;
+}
+
+/** The footer: as many keys as fit, in the order given. */
+export function footerLine(keys: readonly KeyHelp[], width: number): Line {
+  const line: Line[number][] = [];
+  let used = 1;
+  for (const { keys: key, short } of keys) {
+    if (short === undefined) continue;
+    const needs = widthOf(key) + 1 + widthOf(short) + (line.length > 0 ? 2 : 0);
+    if (used + needs > width) break;
+    line.push(span(line.length > 0 ? "  " : " "), span(key, "strong"), span(` ${short}`, "muted"));
+    used += needs;
+  }
+  return line;
+}
+
+/** The help: each key with what it does. */
+export function helpLines(keys: readonly KeyHelp[], width: number, _glyphs: Glyphs): readonly Line[] {
+  const column = Math.min(16, Math.max(...keys.map(({ keys: key }) => widthOf(key))));
+  return keys.map(({ keys: key, long }) => [
+    span(" ".repeat(Math.max(0, column - widthOf(key)))),
+    span(key, "strong"),
+    span("  "),
+    span(long.slice(0, Math.max(0, width - column - 2))),
+  ]);
+}

@@ -1,0 +1,107 @@
+import type { Outcome } from "#engine/events/event.ts";
+import type { StageModel } from "#engine/events/model.ts";
+import type { NodeRow, RowState } from "../node-row.ts";
+import { span, type Span } from "./text.ts";
+import type { Glyphs, Role } from "./theme.ts";
+
+/** The wheel of what runs; it turns once a second. */
+export function runningMark({ running }: Glyphs, now: number): string {
+  return running[Math.floor(now / 1000) % running.length] ?? "";
+}
+
+/** A step's end as a shape; the word stands beside it wherever there is room. */
+export function outcomeMark(outcome: Outcome | undefined, glyphs: Glyphs, now: number): Span {
+  switch (outcome) {
+    case undefined:
+      return span(runningMark(glyphs, now), "running");
+    case "ok":
+      return span(glyphs.ok, "ok");
+    case "changed":
+      return span(glyphs.changed, "changed");
+    case "would-change":
+      return span(glyphs.wouldChange, "changed");
+    case "failed":
+      return span(glyphs.failed, "failed");
+    case "skipped":
+      return span(glyphs.skipped, "muted");
+    case "unknown":
+      return span(glyphs.unknown, "warning");
+    case "interrupted":
+      return span(glyphs.interrupted, "warning");
+  }
+}
+
+/** How a step's end is said. */
+export function outcomeWord(outcome: Outcome | undefined, always = false): string {
+  switch (outcome) {
+    case undefined:
+      return "running";
+    case "ok":
+      return "in order";
+    case "changed":
+      return always ? "ran (always changes)" : "changed";
+    case "would-change":
+      return always ? "would run (always changes)" : "would change";
+    case "failed":
+    case "skipped":
+    case "unknown":
+    case "interrupted":
+      return outcome;
+  }
+}
+
+export function stageMark({ state }: Pick<StageModel, "state">, glyphs: Glyphs, now: number): Span {
+  if (state === "pending") return span(glyphs.pending, "muted");
+  return outcomeMark(state === "running" ? undefined : state, glyphs, now);
+}
+
+export function stateRole(state: RowState): Role {
+  switch (state) {
+    case "failed":
+    case "unreachable":
+      return "failed";
+    case "running":
+    case "connecting":
+      return "running";
+    case "lost":
+    case "rebooting":
+    case "waiting":
+    case "interrupted":
+      return "warning";
+    case "idle":
+    case "pending":
+    case "not-started":
+      return "muted";
+    case "done":
+      return "ok";
+  }
+}
+
+export function stateWord({ state }: Pick<NodeRow, "state">): string {
+  return state === "idle" ? "in between" : state === "lost" ? "reconnecting" : state.replace("-", " ");
+}
+
+export function stateMark({ state, changed }: Pick<NodeRow, "state" | "changed">, glyphs: Glyphs, now: number): Span {
+  const role = stateRole(state);
+  switch (state) {
+    case "failed":
+    case "unreachable":
+      return span(glyphs.failed, role);
+    case "running":
+    case "connecting":
+    case "rebooting":
+      return span(runningMark(glyphs, now), role);
+    case "lost":
+    case "waiting":
+      return span(glyphs.warning, role);
+    case "interrupted":
+      return span(glyphs.interrupted, role);
+    case "not-started":
+      return span(glyphs.skipped, role);
+    case "idle":
+    case "pending":
+      return span(glyphs.pending, role);
+    case "done":
+      return changed > 0 ? span(glyphs.changed, "changed") : span(glyphs.ok, role);
+  }
+}

@@ -1,0 +1,214 @@
+import type { NodeRow } from "../node-row.ts";
+import { quietOf, type Quiet } from "../quiet.ts";
+import type { Filter } from "../row-order.ts";
+import { shortDuration } from "../short-duration.ts";
+import { stateMark, stateRole, stateWord } from "./marks.ts";
+import type { Window } from "./scroll.ts";
+import { headingLine, placeColumns, rowLine, type Column } from "./table.ts";
+import { fit, justify, lineWidth, span, widthOf, type Line, type Span } from "./text.ts";
+import type { Glyphs, Theme } from "./theme.ts";
+
+export interface NodesProps {
+  readonly rows: readonly NodeRow[];
+  readonly window: Window;
+  readonly selected: number;
+  readonly theme: Theme;
+  readonly width: number;
+  readonly now: number;
+  readonly usual?: ReadonlyMap<string, number>;
+}
+
+/** The heading and the rows of the window; never a line for a node beyond it. */
+export function nodeLines({ rows, window, selected, theme, width, now, usual }: NodesProps): readonly Line[] {
+  const { glyphs } = theme;
+  const shown = rows.slice(window.top, window.end);
+  const placed = placeColumns(columnsFor(rows, shown, glyphs, now, usual), width - 4);
+  return [
+    [span("    "), ...headingLine(placed, glyphs)],
+    ...shown.map((row, index): Line => {
+      const isSelected = window.top + index === selected;
+      return [
+        span(isSelected ? glyphs.pointer : " ", "accent"),
+        span(" "),
+        stateMark(row, glyphs, now),
+        span(" "),
+        ...rowLine(placed, row, glyphs, isSelected ? new Map([["NODE", "selected"]]) : undefined),
+      ];
+    }),
+  ];
+}
+
+function columnsFor(
+  rows: readonly NodeRow[],
+  shown: readonly NodeRow[],
+  glyphs: Glyphs,
+  now: number,
+  usual: ReadonlyMap<string, number> | undefined,
+): readonly Column<NodeRow>[] {
+  const longest = Math.max(6, ...shown.map(({ name }) => widthOf(name)));
+  const hasMilestones = rows.some(({ milestone }) => milestone !== undefined);
+  return [
+    {
+      title: "NODE",
+      width: Math.min(longest, 12),
+      grow: longest > 12 ? 1 : 0,
+      max: longest,
+      drop: 0,
+      cell: (row) => [span(row.name, row.rank === 0 ? "failed" : row.rank === 1 ? "strong" : "plain")],
+    },
+    { title: "STATE", width: 12, drop: 5, cell: (row) => [span(stateWord(row), stateRole(row.state))] },
+    { title: "STEP", width: 16, grow: 4, drop: 0, cell: (row, width) => stepCell(row, width, glyphs, now, usual) },
+    ...(hasMilestones
+      ? [
+          {
+            title: "MILESTONE",
+            width: 10,
+            grow: 1,
+            max: 20,
+            drop: 8,
+            cell: ({ milestone = "" }: NodeRow) => [span(milestone, "accent")],
+          } as const,
+        ]
+      : []),
+    { title: "", width: 10, grow: 1, max: 24, drop: 7, cell: (row, width) => barCell(row, width, glyphs) },
+    {
+      title: "STEPS",
+      width: 6,
+      align: "right",
+      drop: 3,
+      cell: ({ ended, planned }) => [span(planned === 0 ? "" : `${ended}/${planned}`, "muted")],
+    },
+    { title: "CHG", width: 3, align: "right", drop: 2, cell: ({ changed }) => countCell(changed, "changed") },
+    { title: "FAIL", width: 4, align: "right", drop: 2, cell: ({ failed }) => countCell(failed, "failed") },
+    { title: "TIME", width: 6, align: "right", drop: 4, cell: (row) => [span(timeOf(row, now), "muted")] },
+  ];
+}
+
+function countCell(count: number, role: "changed" | "failed"): Line {
+  return [count === 0 ? span("0", "muted") : span(String(count), role)];
+}
+
+function timeOf({ startedAt, endedAt, state }: NodeRow, now: number): string {
+  if (startedAt === undefined || state === "pending" || state === "not-started") return "";
+  return shortDuration((endedAt ?? now) - startedAt);
+}
+
+/** What it does now, or why it does not; the marker of a quiet step is never cut off. */
+function stepCell(
+  row: NodeRow,
+  width: number,
+  glyphs: Glyphs,
+  now: number,
+  usual: ReadonlyMap<string, number> | undefined,
+): Line {
+  const { item, reason, state } = row;
+  if (item?.outcome === undefined && item !== undefined && state === "running") {
+    const marker = quietSpans(quietOf(item, now, usual), glyphs, now);
+    const running = now - item.startedAt;
+    const time = running >= 1000 && marker.length === 0 ? [span(` ${shortDuration(running)}`, "muted")] : [];
+    const end = [...marker, ...time];
+    const room = width - lineWidth(end);
+    const note = item.note === undefined ? "" : `: ${item.note}`;
+    return [span(fit(`${item.title}${note}`, room, glyphs)), ...end];
+  }
+  if (item?.outcome === "failed") {
+    const why = item.problem ? `: ${item.problem.message}` : "";
+    return [span(item.title, "failed"), span(why)];
+  }
+  if (reason !== undefined) return [span(reason, row.rank === 0 ? "plain" : "muted")];
+  if (state === "pending" || state === "done" || state === "idle") return [span(row.milestone ?? "", "muted")];
+  return [span(item?.title ?? "", "muted")];
+}
+
+/** The quiet marker: a shape, a word and how long. */
+export function quietSpans(quiet: Quiet | undefined, glyphs: Glyphs, now: number): readonly Span[] {
+  if (quiet === undefined) return [];
+  const text =
+    quiet.kind === "slow"
+      ? `slow, usually ${shortDuration(quiet.usual)}`
+      : `silent for ${shortDuration(now - quiet.since)}`;
+  return [span(`  ${glyphs.warning} ${text}`, "warning")];
+}
+
+function barCell({ progress, rank, state }: NodeRow, width: number, glyphs: Glyphs): Line {
+  if (state === "pending" || state === "not-started") return [span(glyphs.barLeft.repeat(width), "muted")];
+  const done = Math.max(0, Math.min(width, Math.round(progress * width)));
+  return [
+    span(glyphs.barDone.repeat(done), rank === 0 ? "failed" : state === "done" ? "ok" : "running"),
+    span(glyphs.barLeft.repeat(width - done), "muted"),
+  ];
+}
+
+export interface CountsProps {
+  readonly all: readonly NodeRow[];
+  readonly shown: number;
+  readonly filter: Filter;
+  readonly search: string;
+  readonly theme: Theme;
+  readonly width: number;
+}
+
+/** The rule above the nodes: how many are in which state, and what is filtered. */
+export function countsLine({ all, shown, filter, search, theme, width }: CountsProps): Line {
+  const { glyphs } = theme;
+  const nodes = all.filter(({ isBastion }) => !isBastion);
+  const count = (test: (row: NodeRow) => boolean) => nodes.filter(test).length;
+  const failed = count(({ rank }) => rank === 0);
+  const counts: Line = [
+    span(`${glyphs.rule.repeat(2)} `, "muted"),
+    span(nodes.length === 1 ? "1 node" : `${nodes.length} nodes`, "strong"),
+    ...countSpans(failed, glyphs.failed, "failed", "failed"),
+    ...countSpans(
+      count(({ rank }) => rank === 1),
+      glyphs.running[0] ?? "",
+      "active",
+      "running",
+    ),
+    ...countSpans(
+      count(({ rank }) => rank === 2),
+      glyphs.pending,
+      "waiting",
+      "muted",
+    ),
+    ...countSpans(
+      count(({ state }) => state === "done"),
+      glyphs.ok,
+      "done",
+      "ok",
+    ),
+    ...countSpans(
+      count(({ state }) => state === "interrupted"),
+      glyphs.interrupted,
+      "interrupted",
+      "warning",
+    ),
+    ...countSpans(
+      count(({ state }) => state === "not-started"),
+      glyphs.skipped,
+      "not started",
+      "muted",
+    ),
+    span(" "),
+  ];
+  const filtered = [filter === "all" ? "" : filter, search === "" ? "" : `“${search}”`].filter((text) => text !== "");
+  const told: Line =
+    filtered.length === 0
+      ? []
+      : [span(" only "), span(filtered.join(" and "), "accent"), span(`: ${shown} `), span(glyphs.rule, "muted")];
+  return ruled(counts, told, width, glyphs);
+}
+
+function countSpans(
+  count: number,
+  mark: string,
+  word: string,
+  role: "failed" | "running" | "muted" | "ok" | "warning",
+): Line {
+  return count === 0 ? [] : [span("  "), span(`${mark} ${count} ${word}`, role)];
+}
+
+/** Both ends of a line, and a rule between them. */
+export function ruled(left: Line, right: Line, width: number, glyphs: Glyphs): Line {
+  const gap = width - lineWidth(left) - lineWidth(right);
+  return gap < 0 ? justify(left, right, width, glyphs) : [...left, span(glyphs.rule.repeat(gap), "muted"), ...right];
+}

@@ -1,0 +1,98 @@
+import type { Question } from "#engine/events/event.ts";
+import type { RunModel } from "#engine/events/model.ts";
+import { nodeRows } from "../node-row.ts";
+import { shortDuration } from "../short-duration.ts";
+import { ruled } from "./nodes.ts";
+import type { PlayerControls } from "./open-run-view.ts";
+import { span, takeColumns, widthOf, wrapText, type Line } from "./text.ts";
+import type { Theme } from "./theme.ts";
+
+/** The question that is asked, where its answer is typed. A secret shows nothing of itself, not even its length. */
+export function questionLines(
+  question: Question,
+  open: number,
+  typed: string,
+  theme: Theme,
+  width: number,
+): readonly Line[] {
+  const { glyphs } = theme;
+  const { node, text, kind, secret } = question;
+  const title = `${kind === "confirm" ? "confirm" : kind === "grant" ? "grant" : kind}${open > 1 ? `, 1 of ${open} questions` : ""}`;
+  const asked = wrapText(node === undefined ? text : `${node}: ${text}`, width - 4).slice(0, 6);
+  const shown = secret ? (typed === "" ? "" : "(typed, not shown)") : tailColumns(typed, width - 16);
+  const label = kind === "confirm" ? "yes or no" : secret ? "not shown" : "answer";
+  return [
+    panelRule(`${glyphs.unknown} ${title}`, theme, width),
+    ...asked.map((line): Line => [span("  "), span(line, "strong")]),
+    [span(`  ${label}: `, "muted"), span(shown), span(theme.unicode ? "█" : "_", "accent")],
+  ];
+}
+
+/** The end of what is typed, when the field is too short for all of it. */
+function tailColumns(text: string, width: number): string {
+  let shown = text;
+  while (widthOf(shown) > Math.max(1, width)) shown = shown.slice(takeColumns(shown, 1).length || 1);
+  return shown;
+}
+
+/** After the first Ctrl-C: what goes on, and what one may choose. */
+export function stopLines(model: RunModel, theme: Theme, width: number): readonly Line[] {
+  const isAborting = model.stopping !== undefined && model.stopping.how !== "stop";
+  const running = nodeRows(model).flatMap(({ name, items }) =>
+    items.filter(({ outcome }) => outcome === undefined).map(({ title }) => `${name} ${title}`),
+  );
+  const names = running.slice(0, 4).join(", ") + (running.length > 4 ? ` and ${running.length - 4} more` : "");
+  const told = running.length === 0 ? "Nothing runs at the moment." : `Running: ${names}.`;
+  const text = isAborting ? `The running steps get TERM, after 5 s KILL. ${told}` : `No new step starts. ${told}`;
+  const keys: readonly (readonly [string, string])[] = isAborting
+    ? [
+        ["d", "detach: the run goes on"],
+        ["Ctrl-C", "leave at once"],
+      ]
+    : [
+        ["w", "wait for them"],
+        ["a", "abort them"],
+        ["d", "detach: the run goes on"],
+        ["Ctrl-C", "abort"],
+      ];
+  const choices: Line[] = [[]];
+  let used = 2;
+  for (const [key, does] of keys) {
+    const needs = key.length + does.length + 4;
+    if (used + needs > width && used > 2) {
+      choices.push([]);
+      used = 2;
+    }
+    const last = choices.at(-1) as Line;
+    choices[choices.length - 1] = [...last, span("  "), span(key, "strong"), span(` ${does} `, "muted")];
+    used += needs;
+  }
+  return [
+    panelRule(`${theme.glyphs.warning} ${isAborting ? "aborting" : "stopping"}`, theme, width),
+    ...wrapText(text, width - 4)
+      .slice(0, 3)
+      .map((line): Line => [span("  "), span(line)]),
+    ...choices,
+  ];
+}
+
+export function panelRule(title: string, { glyphs }: Theme, width: number): Line {
+  return ruled([span(glyphs.rule.repeat(2), "warning"), span(` ${title} `, "warning")], [], width, glyphs);
+}
+
+/** Where a replay is: playing or not, how fast, how far. */
+export function playerLine(state: ReturnType<PlayerControls["state"]>, { glyphs }: Theme, width: number): Line {
+  const { playing, speed, at, from, to } = state;
+  const whole = Math.max(1, to - from);
+  const gone = Math.max(0, Math.min(whole, at - from));
+  const left = ` ${playing ? glyphs.play : glyphs.pause} ${speed}x  `;
+  const right = `  ${shortDuration(gone)} / ${shortDuration(whole)} `;
+  const room = Math.max(0, width - widthOf(left) - widthOf(right));
+  const done = Math.round((gone / whole) * room);
+  return [
+    span(left, "strong"),
+    span(glyphs.barDone.repeat(done), "accent"),
+    span(glyphs.barLeft.repeat(room - done), "muted"),
+    span(right, "muted"),
+  ];
+}

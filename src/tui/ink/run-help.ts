@@ -1,0 +1,59 @@
+import type { KeyHelp } from "./keys.ts";
+import type { RunUi } from "./run-ui.ts";
+import type { Glyphs } from "./theme.ts";
+
+/** The keys that do something now, those that matter most first. */
+export function runKeys(
+  ui: Pick<RunUi, "pane">,
+  glyphs: Glyphs,
+  { replay }: { readonly replay: boolean },
+): readonly KeyHelp[] {
+  const node = ui.pane === "node";
+  return [
+    {
+      keys: glyphs.upDown,
+      short: node ? "step" : "move",
+      long: node ? "to another step (also j, k)" : "to another node (also j, k)",
+    },
+    node
+      ? { keys: "Esc", short: "back", long: "back to all nodes (also h, Backspace)" }
+      : { keys: glyphs.enter, short: "open", long: "open the node: its steps, their changes and output (also l)" },
+    ...(replay
+      ? [
+          { keys: "Space", short: "play", long: "play or pause" },
+          { keys: glyphs.leftRight, short: "5 s", long: "back or forth by 5 seconds; < and > by 30" },
+          { keys: ", .", short: "step", long: "to the end of the step before, or of the next one" },
+          { keys: "+ -", short: "speed", long: "faster, slower" },
+        ]
+      : []),
+    ...(node
+      ? [
+          { keys: "n p", short: "node", long: "the next or the previous node" },
+          { keys: "PgUp PgDn", short: "scroll", long: "scroll what the step says (also J, K by a line)" },
+          { keys: "o", short: "follow", long: "follow the output of what runs, or stop following" },
+        ]
+      : [
+          { keys: "/", short: "search", long: "only nodes whose name, step or reason holds a text" },
+          { keys: "f", short: "failed", long: "only failed nodes; again: all" },
+          { keys: "m", short: "changed", long: "only nodes with changes; again: all" },
+          { keys: "r", short: "running", long: "only nodes where something runs; again: all" },
+          { keys: "PgUp PgDn", long: "a page up or down" },
+        ]),
+    { keys: "c", short: "copy", long: "copy the command that repeats the step on this node" },
+    { keys: "?", short: "help", long: "this help" },
+    { keys: "q", short: "leave", long: replay ? "leave" : "leave; the run goes on, kcore runs attach comes back" },
+    { keys: "g G", long: "to the first or the last; g also follows the run again" },
+    ...(node
+      ? []
+      : [
+          { keys: "a", long: "all nodes again: no filter, no search" },
+          { keys: "o", long: "follow the output of the selected node" },
+        ]),
+    { keys: "s", short: "stages", long: "all stages, with what the bastion does" },
+    { keys: "w", long: "all warnings" },
+    { keys: "Tab", long: "from an open question to the view and back" },
+    ...(replay ? [] : [{ keys: "Ctrl-C", long: "stop: no new step starts; again: abort; again: leave at once" }]),
+    { keys: "Ctrl-Z", long: "suspend this view; fg comes back, the run goes on" },
+    { keys: "Ctrl-L", long: "draw everything again" },
+  ];
+}

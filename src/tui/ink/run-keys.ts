@@ -1,0 +1,308 @@
+import { repeatCommand } from "../repeat-command.ts";
+import type { Filter } from "../row-order.ts";
+import type { KeyPress } from "./keys.ts";
+import type { RunUi } from "./run-ui.ts";
+import type { Scene } from "./scene.ts";
+
+/** What a key does beyond the view itself. */
+export type Deed =
+  | { readonly type: "interrupt" }
+  | { readonly type: "abort" }
+  | { readonly type: "leave"; readonly why: "left" | "detached" }
+  | { readonly type: "answer"; readonly id: string; readonly value: string }
+  | { readonly type: "copy"; readonly text: string }
+  | { readonly type: "suspend" }
+  | { readonly type: "redraw" }
+  | { readonly type: "say"; readonly text: string }
+  | { readonly type: "toggle" }
+  | { readonly type: "seek"; readonly by: number }
+  | { readonly type: "step"; readonly direction: 1 | -1 }
+  | { readonly type: "speed"; readonly factor: number };
+
+export interface Pressed {
+  readonly ui: RunUi;
+  readonly does?: Deed;
+}
+
+/** What a key makes of the view that shows this scene. Pure. */
+export function pressKey(scene: Scene, press: KeyPress): Pressed {
+  const { ui } = scene;
+  switch (press.name) {
+    case "ctrl+c":
+      return { ui, does: scene.replay ? { type: "leave", why: "detached" } : { type: "interrupt" } };
+    case "ctrl+z":
+      return { ui, does: { type: "suspend" } };
+    case "ctrl+l":
+      return { ui, does: { type: "redraw" } };
+  }
+  if (ui.stopping) return chooseStop(scene, press);
+  if (scene.question) return typeAnswer(scene, press);
+  if (ui.searching) return typeSearch(scene, press);
+  if (ui.overlay !== undefined) return inOverlay(scene, press);
+  return (
+    inReplay(scene, press) ??
+    shared(scene, press) ??
+    (ui.pane === "node" ? inNode(scene, press) : inNodes(scene, press))
+  );
+}
+
+function chooseStop({ ui }: Scene, { name }: KeyPress): Pressed {
+  switch (name) {
+    case "w":
+    case "enter":
+    case "escape":
+      return { ui: { ...ui, stopping: false } };
+    case "a":
+      return { ui, does: { type: "abort" } };
+    case "d":
+    case "q":
+      return { ui, does: { type: "leave", why: "detached" } };
+    default:
+      return { ui };
+  }
+}
+
+function typeAnswer({ ui, question }: Scene, { name, text }: KeyPress): Pressed {
+  if (!question) return { ui };
+  const { id, kind, secret } = question;
+  const typed = ui.answer.id === id ? ui.answer.typed : "";
+  const change = (next: string): Pressed => ({ ui: { ...ui, answer: { id, typed: next } } });
+  switch (name) {
+    case "escape":
+    case "tab":
+      return { ui: { ...ui, aside: true } };
+    case "backspace":
+      return change(Array.from(typed).slice(0, -1).join(""));
+    case "ctrl+u":
+      return change("");
+    case "enter": {
+      // Keys that were meant for the list must not refuse what was asked a moment ago.
+      if (kind === "confirm" && !/^\s*(y|yes|n|no)\s*$/i.test(typed))
+        return { ui, does: { type: "say", text: "type yes or no, then Enter" } };
+      if (typed === "" && !secret) return { ui, does: { type: "say", text: "type the answer, then Enter" } };
+      const sent = new Set([...ui.sent, id]);
+      return { ui: { ...ui, sent, answer: { id: "", typed: "" } }, does: { type: "answer", id, value: typed } };
+    }
+    default:
+      return text === "" ? { ui } : change(typed + text);
+  }
+}
+
+function typeSearch(scene: Scene, press: KeyPress): Pressed {
+  const { ui } = scene;
+  const search = (text: string): Pressed => {
+    const { selected: _, ...rest } = ui;
+    return { ui: { ...rest, search: text, listTop: 0 } };
+  };
+  switch (press.name) {
+    case "enter":
+      return { ui: { ...ui, searching: false } };
+    case "escape":
+      return { ui: { ...search("").ui, searching: false } };
+    case "backspace":
+      return search(Array.from(ui.search).slice(0, -1).join(""));
+    case "ctrl+u":
+      return search("");
+    case "up":
+    case "down":
+    case "pageup":
+    case "pagedown":
+      return inNodes(scene, press);
+    default:
+      return press.text === "" ? { ui } : search(ui.search + press.text);
+  }
+}
+
+function inOverlay({ ui, page }: Scene, { name }: KeyPress): Pressed {
+  const scroll = (by: number): Pressed => ({ ui: { ...ui, overlayTop: Math.max(0, ui.overlayTop + by) } });
+  switch (name) {
+    case "down":
+    case "j":
+      return scroll(1);
+    case "up":
+    case "k":
+      return scroll(-1);
+    case "pagedown":
+    case "space":
+      return scroll(page.list);
+    case "pageup":
+      return scroll(-page.list);
+    case "escape":
+    case "q":
+    case "enter":
+    case "?":
+    case "s":
+    case "w": {
+      const { overlay: _, ...rest } = ui;
+      return { ui: { ...rest, overlayTop: 0 } };
+    }
+    default:
+      return { ui };
+  }
+}
+
+function inReplay({ ui, replay }: Scene, { name }: KeyPress): Pressed | undefined {
+  if (!replay) return undefined;
+  switch (name) {
+    case "space":
+      return { ui, does: { type: "toggle" } };
+    case "left":
+    case "right":
+      return { ui, does: { type: "seek", by: name === "left" ? -5000 : 5000 } };
+    case "<":
+    case ">":
+      return { ui, does: { type: "seek", by: name === "<" ? -30_000 : 30_000 } };
+    case ",":
+    case ".":
+      return { ui, does: { type: "step", direction: name === "," ? -1 : 1 } };
+    case "+":
+    case "=":
+    case "-":
+      return { ui, does: { type: "speed", factor: name === "-" ? 0.5 : 2 } };
+    default:
+      return undefined;
+  }
+}
+
+function shared(scene: Scene, { name }: KeyPress): Pressed | undefined {
+  const { ui, model, row } = scene;
+  switch (name) {
+    case "q":
+      return { ui, does: { type: "leave", why: "detached" } };
+    case "?":
+      return { ui: { ...ui, overlay: "help", overlayTop: 0 } };
+    case "s":
+      return { ui: { ...ui, overlay: "stages", overlayTop: 0 } };
+    case "w":
+      return { ui: { ...ui, overlay: "warnings", overlayTop: 0 } };
+    case "tab":
+      return { ui: { ...ui, aside: false } };
+    case "c":
+      return {
+        ui,
+        does: { type: "copy", text: repeatCommand(model.command, row && !row.isBastion ? row.name : undefined) },
+      };
+    case "o":
+      return ui.pane === "node" ? follow(ui) : open(scene);
+    default:
+      return undefined;
+  }
+}
+
+/** Follows what runs now; or, when it did already, stops following. */
+function follow(ui: RunUi): Pressed {
+  if (ui.follow && ui.step === undefined)
+    return { ui: { ...ui, follow: false }, does: { type: "say", text: "no longer following the output" } };
+  const { step: _, ...rest } = ui;
+  return {
+    ui: { ...rest, follow: true, bodyTop: 0 },
+    does: { type: "say", text: "following the output of what runs" },
+  };
+}
+
+function open({ ui, row }: Scene): Pressed {
+  if (!row) return { ui };
+  const { step: _, ...rest } = ui;
+  const { name, rank } = row;
+  return {
+    ui: { ...rest, pane: "node", selected: ui.selected ?? { name, rank }, stepTop: 0, bodyTop: 0, follow: true },
+  };
+}
+
+function inNodes(scene: Scene, { name }: KeyPress): Pressed {
+  const { ui, rows, selected, page } = scene;
+  const { selected: _, ...free } = ui;
+  const move = (to: number): Pressed => {
+    const row = rows[Math.max(0, Math.min(rows.length - 1, to))];
+    return row ? { ui: { ...ui, selected: { name: row.name, rank: row.rank } } } : { ui };
+  };
+  const filter = (wanted: Filter): Pressed => ({
+    ui: { ...free, filter: ui.filter === wanted ? "all" : wanted, listTop: 0 },
+  });
+  switch (name) {
+    case "down":
+    case "j":
+      return move(selected + 1);
+    case "up":
+    case "k":
+      return move(selected - 1);
+    case "pagedown":
+    case "space":
+      return move(selected + page.list);
+    case "pageup":
+      return move(selected - page.list);
+    case "G":
+    case "end":
+      return move(rows.length - 1);
+    case "g":
+    case "home":
+      return { ui: { ...free, listTop: 0 } };
+    case "enter":
+    case "right":
+    case "l":
+      return open(scene);
+    case "/":
+      return { ui: { ...ui, searching: true } };
+    case "f":
+      return filter("failed");
+    case "m":
+      return filter("changed");
+    case "r":
+      return filter("running");
+    case "a":
+    case "escape":
+      return { ui: { ...free, filter: "all", search: "", listTop: 0 } };
+    default:
+      return { ui };
+  }
+}
+
+function inNode(scene: Scene, { name }: KeyPress): Pressed {
+  const { ui, items, itemIndex, page } = scene;
+  const { step: _, ...free } = ui;
+  const move = (to: number): Pressed => {
+    const item = items[Math.max(0, Math.min(items.length - 1, to))];
+    return item ? { ui: { ...ui, step: item.key, bodyTop: 0, follow: true } } : { ui };
+  };
+  const scroll = (by: number): Pressed => ({ ui: { ...ui, bodyTop: Math.max(0, ui.bodyTop + by), follow: false } });
+  const neighbour = (by: 1 | -1): Pressed => {
+    const row = scene.rows[Math.max(0, Math.min(scene.rows.length - 1, scene.selected + by))];
+    return row
+      ? { ui: { ...free, selected: { name: row.name, rank: row.rank }, stepTop: 0, bodyTop: 0, follow: true } }
+      : { ui };
+  };
+  switch (name) {
+    case "down":
+    case "j":
+      return move(itemIndex + 1);
+    case "up":
+    case "k":
+      return move(itemIndex - 1);
+    case "G":
+    case "end":
+      return move(items.length - 1);
+    case "g":
+    case "home":
+      return { ui: { ...free, stepTop: 0, bodyTop: 0, follow: true } };
+    case "pagedown":
+    case "space":
+      return scroll(page.body);
+    case "pageup":
+      return scroll(-page.body);
+    case "J":
+      return scroll(1);
+    case "K":
+      return scroll(-1);
+    case "n":
+      return neighbour(1);
+    case "p":
+      return neighbour(-1);
+    case "escape":
+    case "left":
+    case "h":
+    case "backspace":
+      return { ui: { ...free, pane: "nodes", stepTop: 0, bodyTop: 0, follow: true } };
+    default:
+      return { ui };
+  }
+}

@@ -1,0 +1,49 @@
+import type { Rank } from "../node-row.ts";
+import type { Filter } from "../row-order.ts";
+
+/** What the user made of the view: plain values, never changed in place. */
+export interface RunUi {
+  /** All nodes, or the steps of one. */
+  readonly pane: "nodes" | "node";
+  /** The node somebody moved to; without one the first row counts as selected. */
+  readonly selected?: { readonly name: string; readonly rank: Rank };
+  readonly listTop: number;
+  readonly filter: Filter;
+  readonly search: string;
+  /** Characters go into the search field. */
+  readonly searching: boolean;
+  /** The step somebody moved to; without one the item that tells most. */
+  readonly step?: string;
+  readonly stepTop: number;
+  readonly bodyTop: number;
+  /** The newest output stays in sight while the step runs. */
+  readonly follow: boolean;
+  readonly overlay?: "help" | "stages" | "warnings";
+  readonly overlayTop: number;
+  /** What is typed for the question of that id. */
+  readonly answer: { readonly id: string; readonly typed: string };
+  /** Questions answered here whose answer the run has not yet confirmed. */
+  readonly sent: ReadonlySet<string>;
+  /** The open question was put aside for now. */
+  readonly aside: boolean;
+  /** The choice after a Ctrl-C is open. */
+  readonly stopping: boolean;
+  /** A line for a moment; `until` on the real clock. */
+  readonly toast?: { readonly text: string; readonly role: "ok" | "warning"; readonly until: number };
+}
+
+export const freshUi: RunUi = {
+  pane: "nodes",
+  listTop: 0,
+  filter: "all",
+  search: "",
+  searching: false,
+  stepTop: 0,
+  bodyTop: 0,
+  follow: true,
+  overlayTop: 0,
+  answer: { id: "", typed: "" },
+  sent: new Set(),
+  aside: false,
+  stopping: false,
+};

@@ -1,0 +1,86 @@
+import type { RunModel, StageModel } from "#engine/events/model.ts";
+import { shortDuration } from "../short-duration.ts";
+import { stageMark } from "./marks.ts";
+import { justify, lineWidth, span, type Line, type Span } from "./text.ts";
+import type { Theme } from "./theme.ts";
+
+export interface StagesProps {
+  readonly model: RunModel;
+  readonly theme: Theme;
+  readonly width: number;
+  readonly now: number;
+}
+
+/** Milliseconds a stage took so far; undefined before it began. */
+export function stageTime({ startedAt, endedAt }: StageModel, now: number): number | undefined {
+  return startedAt === undefined ? undefined : (endedAt ?? now) - startedAt;
+}
+
+/** Stages side by side, in at most `height` lines; where they do not fit, a row of shapes and the names of what runs. */
+export function stageStrip({ model, theme, width, now }: StagesProps, height: number): readonly Line[] {
+  if (model.stages.length === 0 || height < 1) return [];
+  const lines: Span[][] = [[]];
+  for (const stage of model.stages) {
+    const label = stageLabel(stage, theme, now);
+    const last = lines.at(-1) as Span[];
+    if (last.length > 0 && lineWidth(last) + 2 + lineWidth(label) > width - 1) lines.push([span(" "), ...label]);
+    else last.push(span(last.length > 0 ? "  " : " "), ...label);
+  }
+  return lines.length <= height ? lines : [shortStrip({ model, theme, width, now })];
+}
+
+function stageLabel(stage: StageModel, { glyphs }: Theme, now: number): readonly Span[] {
+  const time = stageTime(stage, now);
+  const role = stage.state === "running" || stage.state === "failed" ? "strong" : "muted";
+  return [
+    stageMark(stage, glyphs, now),
+    span(` ${stage.id}`, role),
+    ...(time === undefined || stage.state === "skipped" ? [] : [span(` ${shortDuration(time)}`, "muted")]),
+  ];
+}
+
+function shortStrip({ model: { stages }, theme: { glyphs }, now }: StagesProps): Line {
+  const over = stages.filter(({ state }) => state !== "pending" && state !== "running").length;
+  const running = stages.filter(({ state }) => state === "running");
+  const told = running.length > 0 ? running : stages.filter(({ state }) => state === "failed").slice(0, 1);
+  return [
+    span(" "),
+    ...stages.slice(0, 40).map((stage) => stageMark(stage, glyphs, now)),
+    span(` ${over}/${stages.length} stages`, "muted"),
+    ...told.flatMap((stage) => {
+      const time = stageTime(stage, now) ?? 0;
+      return [span("  "), span(stage.id, "strong"), span(` ${shortDuration(time)}`, "muted")];
+    }),
+  ];
+}
+
+/** Stages one below the other, with what their actions on the bastion say. */
+export function stageList({ model, theme, width, now }: StagesProps): readonly Line[] {
+  const { glyphs } = theme;
+  return model.stages.flatMap((stage) => {
+    const time = stageTime(stage, now);
+    const isNow = stage.state === "running" || stage.state === "failed";
+    const said = stage.state === "pending" || stage.state === "skipped" ? "" : shortDuration(time ?? 0);
+    const line = justify(
+      [
+        span(" "),
+        stageMark(stage, glyphs, now),
+        span(` ${stage.id}`, isNow ? "strong" : stage.state === "pending" ? "muted" : "plain"),
+      ],
+      [span(said, "muted")],
+      width,
+      glyphs,
+    );
+    const notes = stage.actions
+      .filter(({ outcome, problem }) => outcome === undefined || problem !== undefined)
+      .slice(0, 3)
+      .map(({ item, note, problem, action }) => [
+        span(
+          `   ${item === undefined ? "" : `${item}: `}${problem?.message ?? note ?? action}`,
+          problem ? "failed" : "muted",
+        ),
+      ]);
+    const reason = stage.reason === undefined ? [] : [[span(`   ${stage.reason}`, "muted")]];
+    return [line, ...notes, ...reason];
+  });
+}

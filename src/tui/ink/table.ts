@@ -1,0 +1,72 @@
+import { fitExactly, fitLine, lineWidth, padLine, span, type Line } from "./text.ts";
+import type { Glyphs, Role } from "./theme.ts";
+
+/** One column of a table. */
+export interface Column<Row> {
+  readonly title: string;
+  /** Columns of the terminal that it takes at least. */
+  readonly width: number;
+  /** Its share of what is left over; none: it stays as it is. */
+  readonly grow?: number;
+  /** At most so wide when it grows. */
+  readonly max?: number;
+  readonly align?: "right";
+  /** Where the terminal is too narrow, the columns with the highest number go first; 0 never goes. */
+  readonly drop: number;
+  readonly cell: (row: Row, width: number) => Line;
+}
+
+/** A column with the width that it got. */
+export interface Placed<Row> extends Column<Row> {
+  readonly columns: number;
+}
+
+const gap = 1;
+
+/** Chooses the columns that fit and gives away what is left over. */
+export function placeColumns<Row>(columns: readonly Column<Row>[], width: number): readonly Placed<Row>[] {
+  let kept = [...columns];
+  const needs = () => kept.reduce((sum, column) => sum + column.width, 0) + gap * (kept.length - 1);
+  while (needs() > width && kept.length > 1) {
+    const worst = kept.reduce((one, other) => (other.drop > one.drop ? other : one));
+    if (worst.drop === 0) break;
+    kept = kept.filter((column) => column !== worst);
+  }
+  let spare = Math.max(0, width - needs());
+  let shares = kept.reduce((sum, { grow = 0 }) => sum + grow, 0);
+  return kept.map((column) => {
+    const { grow = 0, max = Infinity } = column;
+    const extra = shares === 0 ? 0 : Math.min(Math.floor((spare * grow) / shares), max - column.width);
+    spare -= extra;
+    shares -= grow;
+    return { ...column, columns: column.width + extra };
+  });
+}
+
+/** The line of headings. */
+export function headingLine<Row>(placed: readonly Placed<Row>[], glyphs: Glyphs): Line {
+  return placed.flatMap(({ title, columns, align }, index) => [
+    ...(index > 0 ? [span(" ".repeat(gap))] : []),
+    span(fitExactly(title, columns, glyphs, align), "muted"),
+  ]);
+}
+
+/** A row's cells in their columns; `roles` overrides those of the columns it names. */
+export function rowLine<Row>(
+  placed: readonly Placed<Row>[],
+  row: Row,
+  glyphs: Glyphs,
+  roles?: ReadonlyMap<string, Role>,
+): Line {
+  return placed.flatMap((column, index) => {
+    const role = roles?.get(column.title);
+    const cell = alignCell(column.cell(row, column.columns), column, glyphs);
+    return [...(index > 0 ? [span(" ".repeat(gap))] : []), ...(role ? cell.map(({ text }) => span(text, role)) : cell)];
+  });
+}
+
+function alignCell<Row>(cell: Line, { columns, align }: Placed<Row>, glyphs: Glyphs): Line {
+  if (align !== "right") return padLine(cell, columns, glyphs);
+  const fitted = fitLine(cell, columns, glyphs);
+  return [span(" ".repeat(columns - lineWidth(fitted))), ...fitted];
+}

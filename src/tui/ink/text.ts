@@ -1,0 +1,119 @@
+import stringWidth from "string-width";
+import { cleanText } from "#engine/events/clean.ts";
+import type { Glyphs, Role, Theme } from "./theme.ts";
+
+/** A piece of a line. Its text may come from anywhere: what could drive the terminal is taken out when it is painted. */
+export interface Span {
+  readonly text: string;
+  readonly role?: Role;
+}
+
+/** One row of the terminal, before it is cut to its width. */
+export type Line = readonly Span[];
+
+export function span(text: string, role?: Role): Span {
+  return role === undefined ? { text } : { text, role };
+}
+
+const printable = /^[\u0020-\u007e]*$/;
+
+/** The text as one harmless line: without sequences, line breaks and tabs (S-4). */
+export function oneLine(text: string): string {
+  return printable.test(text) ? text : cleanText(text).replaceAll("\t", "    ").replaceAll("\n", " ");
+}
+
+/** Columns that a harmless line takes on a terminal. */
+export function widthOf(text: string): number {
+  return printable.test(text) ? text.length : stringWidth(text);
+}
+
+const graphemes = new Intl.Segmenter(undefined, { granularity: "grapheme" });
+
+/** The start of the text that takes at most `width` columns; never half a character. */
+export function takeColumns(text: string, width: number): string {
+  if (width <= 0) return "";
+  if (printable.test(text)) return text.slice(0, width);
+  let used = 0;
+  let end = 0;
+  for (const { segment, index } of graphemes.segment(text)) {
+    used += stringWidth(segment);
+    if (used > width) return text.slice(0, end);
+    end = index + segment.length;
+  }
+  return text;
+}
+
+/** The text in at most `width` columns; a cut is marked. */
+export function fit(text: string, width: number, { ellipsis }: Pick<Glyphs, "ellipsis">): string {
+  const clean = oneLine(text);
+  if (widthOf(clean) <= width) return clean;
+  return width <= 0 ? "" : `${takeColumns(clean, width - 1)}${ellipsis}`;
+}
+
+/** The same, filled up with blanks. */
+export function fitExactly(text: string, width: number, glyphs: Pick<Glyphs, "ellipsis">, align?: "right"): string {
+  const cut = fit(text, width, glyphs);
+  const gap = " ".repeat(Math.max(0, width - widthOf(cut)));
+  return align === "right" ? gap + cut : cut + gap;
+}
+
+/** Columns that a line takes. */
+export function lineWidth(line: Line): number {
+  return line.reduce((sum, { text }) => sum + widthOf(oneLine(text)), 0);
+}
+
+/** The line in at most `width` columns. */
+export function fitLine(line: Line, width: number, glyphs: Pick<Glyphs, "ellipsis">): Line {
+  if (lineWidth(line) <= width) return line;
+  const fitted: Span[] = [];
+  // One column is the mark's, wherever the cut falls.
+  let left = width - 1;
+  if (left < 0) return [];
+  for (const { text, role } of line) {
+    const clean = oneLine(text);
+    const needs = widthOf(clean);
+    if (needs > left) return [...fitted, span(takeColumns(clean, left) + glyphs.ellipsis, role)];
+    fitted.push(span(clean, role));
+    left -= needs;
+  }
+  return fitted;
+}
+
+/** The line filled with blanks up to `width`, or cut to it. */
+export function padLine(line: Line, width: number, glyphs: Pick<Glyphs, "ellipsis">): Line {
+  const fitted = fitLine(line, width, glyphs);
+  const gap = width - lineWidth(fitted);
+  return gap > 0 ? [...fitted, span(" ".repeat(gap))] : fitted;
+}
+
+/** Left and right in one line of `width` columns; the right one gives way last. */
+export function justify(left: Line, right: Line, width: number, glyphs: Pick<Glyphs, "ellipsis">): Line {
+  const end = fitLine(right, width, glyphs);
+  const needs = lineWidth(end);
+  if (needs === 0) return fitLine(left, width, glyphs);
+  if (needs + 2 > width) return end;
+  return [...padLine(left, width - needs - 1, glyphs), span(" "), ...end];
+}
+
+/** A text of several lines, each broken where it is longer than `width`. */
+export function wrapText(text: string, width: number): readonly string[] {
+  const lines: string[] = [];
+  for (const line of cleanText(text).replaceAll("\t", "    ").split("\n")) {
+    let rest = line;
+    do {
+      const part = takeColumns(rest, Math.max(1, width));
+      // A character wider than the whole width: it is dropped rather than looped over.
+      if (part === "" && rest !== "") break;
+      lines.push(part);
+      rest = rest.slice(part.length);
+    } while (rest !== "");
+  }
+  return lines;
+}
+
+/** The line with its colours, in at most `width` columns, and nothing in it that a node could have put there. */
+export function paintLine(line: Line, width: number, theme: Theme): string {
+  return fitLine(line, width, theme.glyphs)
+    .map(({ text, role = "plain" }) => theme.paint(role, oneLine(text)))
+    .join("");
+}

@@ -1,0 +1,21 @@
+/** What the next Ctrl-C does (runner.md, section 6): no new step starts; the running ones are ended; this view leaves. */
+export type InterruptStep = "stop" | "abort" | "leave";
+
+/** Counts the Ctrl-C of a view; every view counts its own. */
+export class InterruptSteps {
+  #count = 0;
+
+  get begun(): boolean {
+    return this.#count > 0;
+  }
+
+  next(): InterruptStep {
+    this.#count += 1;
+    return this.#count === 1 ? "stop" : this.#count === 2 ? "abort" : "leave";
+  }
+
+  /** Somebody chose to abort at once: the next Ctrl-C leaves. */
+  skipToAbort(): void {
+    this.#count = Math.max(this.#count, 2);
+  }
+}

@@ -1,0 +1,231 @@
+import type { ActionModel, NodeModel, RunModel } from "#engine/events/model.ts";
+import { actionsByNode, itemOfAction, itemsOf, tellingItem, type WorkItem } from "./work-item.ts";
+
+/** Failed nodes come first and stay there; then what goes on, what waits for its turn, what is over. */
+export type Rank = 0 | 1 | 2 | 3;
+
+export type RowState =
+  | "failed"
+  | "unreachable"
+  | "running"
+  | "connecting"
+  | "waiting"
+  | "lost"
+  | "rebooting"
+  | "idle"
+  | "pending"
+  | "done"
+  | "interrupted"
+  | "not-started";
+
+/** A node as a row of a view; the bastion is one too, when it acts for no single node. */
+export interface NodeRow {
+  readonly name: string;
+  readonly isBastion: boolean;
+  readonly state: RowState;
+  readonly rank: Rank;
+  readonly items: readonly WorkItem[];
+  /** The item that tells most about the node now. */
+  readonly item?: WorkItem;
+  /** Why it waits, was lost, or failed without a step that did. */
+  readonly reason?: string;
+  readonly milestone?: string;
+  readonly fingerprint?: string;
+  readonly ended: number;
+  readonly planned: number;
+  /** Changed, or in a dry run what would change. */
+  readonly changed: number;
+  readonly failed: number;
+  /** 0 to 1: how much of the run's stages lies behind it. */
+  readonly progress: number;
+  readonly startedAt?: number;
+  readonly endedAt?: number;
+}
+
+/** The name of the bastion's row. */
+export const bastion = "bastion";
+
+/** All rows in the order of the run, the bastion first. Rows of nodes that did not change are the same objects. */
+export function nodeRows(model: RunModel): readonly NodeRow[] {
+  const known = ofModels.get(model);
+  if (known) return known;
+  const actions = actionsByNode(model);
+  const rows: NodeRow[] = [];
+  const own = actions.get("") ?? [];
+  if (own.length > 0) rows.push(bastionRow(model, own));
+  const stages = stageCounts(model);
+  for (const node of model.nodes.values())
+    rows.push(rowOf(node, actions.get(node.name) ?? none, stages.get(node.name) ?? 1, model.state === "finished"));
+  ofModels.set(model, rows);
+  return rows;
+}
+
+const none: readonly ActionModel[] = [];
+const ofModels = new WeakMap<RunModel, readonly NodeRow[]>();
+const ofNodes = new WeakMap<
+  NodeModel,
+  { readonly actions: readonly ActionModel[]; readonly over: boolean; readonly row: NodeRow }
+>();
+const counts = new WeakMap<readonly unknown[], ReadonlyMap<string, number>>();
+
+/** How many stages concern each node. */
+function stageCounts({ stages }: RunModel): ReadonlyMap<string, number> {
+  const lists = stages.map(({ nodes }) => nodes);
+  const first = stages[0]?.nodes;
+  const known = first && counts.get(first);
+  if (known) return known;
+  const map = new Map<string, number>();
+  for (const nodes of lists) for (const name of nodes) map.set(name, (map.get(name) ?? 0) + 1);
+  if (first) counts.set(first, map);
+  return map;
+}
+
+function rowOf(node: NodeModel, actions: readonly ActionModel[], stages: number, over: boolean): NodeRow {
+  const known = ofNodes.get(node);
+  if (known && known.over === over && isSame(known.actions, actions)) return known.row;
+  const items = itemsOf(node, actions);
+  const item = tellingItem(items);
+  const { ended, changed, failed } = countOf(items);
+  const state = stateOf(node, items, over);
+  const planned = Math.max(node.planned ?? 0, items.length);
+  const begun = new Set(items.map(({ stage }) => stage)).size;
+  const isDone = state === "done";
+  const progress = isDone ? 1 : planned === 0 ? 0 : (ended / planned) * Math.min(1, begun / stages);
+  const reason = reasonOf(node, items);
+  const row: NodeRow = {
+    name: node.name,
+    isBastion: false,
+    state,
+    rank: rankOf(state),
+    items,
+    ...(item ? { item } : {}),
+    ...(reason === undefined ? {} : { reason }),
+    ...(node.milestone === undefined ? {} : { milestone: node.milestone }),
+    ...(node.fingerprint === undefined ? {} : { fingerprint: node.fingerprint }),
+    ended,
+    planned: isDone ? ended : planned,
+    changed,
+    failed,
+    progress,
+    ...timesOf(node, items),
+  };
+  ofNodes.set(node, { actions, over, row });
+  return row;
+}
+
+function bastionRow(model: RunModel, actions: readonly ActionModel[]): NodeRow {
+  const items = actions.map(itemOfAction);
+  const item = tellingItem(items);
+  const { ended, changed, failed } = countOf(items);
+  const planned = Math.max(
+    items.length,
+    model.stages.filter(({ action, nodes }) => action && nodes.length === 0).length,
+  );
+  const isRunning = items.some(({ outcome }) => outcome === undefined);
+  const state: RowState =
+    failed > 0
+      ? "failed"
+      : isRunning
+        ? "running"
+        : items.some(({ outcome }) => outcome === "interrupted")
+          ? "interrupted"
+          : ended >= planned || model.state === "finished"
+            ? "done"
+            : "idle";
+  return {
+    name: bastion,
+    isBastion: true,
+    state,
+    rank: rankOf(state),
+    items,
+    ...(item ? { item } : {}),
+    ended,
+    planned: state === "done" ? ended : planned,
+    changed,
+    failed,
+    progress: state === "done" || planned === 0 ? 1 : ended / planned,
+    ...(items[0] ? { startedAt: items[0].startedAt } : {}),
+    ...(isRunning || state === "idle" ? {} : endOf(items)),
+  };
+}
+
+function isSame(a: readonly unknown[], b: readonly unknown[]): boolean {
+  return a === b || (a.length === b.length && a.every((one, index) => one === b[index]));
+}
+
+function countOf(items: readonly WorkItem[]): {
+  readonly ended: number;
+  readonly changed: number;
+  readonly failed: number;
+} {
+  let [ended, changed, failed] = [0, 0, 0];
+  for (const { outcome } of items) {
+    if (outcome === undefined) continue;
+    ended += 1;
+    if (outcome === "changed" || outcome === "would-change") changed += 1;
+    if (outcome === "failed") failed += 1;
+  }
+  return { ended, changed, failed };
+}
+
+function stateOf(node: NodeModel, items: readonly WorkItem[], over: boolean): RowState {
+  if (node.outcome === "unreachable") return "unreachable";
+  if (node.outcome === "failed" || items.some(({ outcome }) => outcome === "failed")) return "failed";
+  if (node.outcome !== undefined) return node.outcome;
+  if (over) return "interrupted";
+  switch (node.state) {
+    case "connecting":
+      return "connecting";
+    case "disconnected":
+      return "lost";
+    case "rebooting":
+      return "rebooting";
+    case "waiting":
+      return "waiting";
+    case "pending":
+    case "connected":
+    case "finished":
+      if (items.some(({ outcome }) => outcome === undefined)) return "running";
+      return node.state === "pending" && items.length === 0 ? "pending" : "idle";
+  }
+}
+
+function rankOf(state: RowState): Rank {
+  switch (state) {
+    case "failed":
+    case "unreachable":
+      return 0;
+    case "running":
+    case "connecting":
+    case "waiting":
+    case "lost":
+    case "rebooting":
+      return 1;
+    case "idle":
+    case "pending":
+      return 2;
+    case "done":
+    case "interrupted":
+    case "not-started":
+      return 3;
+  }
+}
+
+/** A step that failed tells its own reason. */
+function reasonOf(node: NodeModel, items: readonly WorkItem[]): string | undefined {
+  if (items.some(({ outcome }) => outcome === "failed")) return undefined;
+  return node.problem?.message ?? node.reason;
+}
+
+function timesOf(node: NodeModel, items: readonly WorkItem[]): Pick<NodeRow, "startedAt" | "endedAt"> {
+  const startedAt = node.startedAt ?? items[0]?.startedAt;
+  return {
+    ...(startedAt === undefined ? {} : { startedAt }),
+    ...(node.endedAt === undefined ? {} : { endedAt: node.endedAt }),
+  };
+}
+
+function endOf(items: readonly WorkItem[]): Pick<NodeRow, "endedAt"> {
+  const ends = items.map(({ startedAt, duration = 0 }) => startedAt + duration);
+  return ends.length > 0 ? { endedAt: Math.max(...ends) } : {};
+}

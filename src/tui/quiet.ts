@@ -1,0 +1,21 @@
+import type { WorkItem } from "./work-item.ts";
+
+/** Why a running step deserves a look: it takes longer than earlier runs of it, or has said nothing for a while. */
+export type Quiet =
+  { readonly kind: "slow"; readonly usual: number } | { readonly kind: "silent"; readonly since: number };
+
+/** Milliseconds without a word after which a running step is called silent. */
+export const silentAfter = 45_000;
+
+/**
+ * The marker of a running step, if it deserves one. `usual`: milliseconds by `${module} ${title}` that nine of ten
+ * earlier runs took; slow is half as much again and at least two seconds more.
+ */
+export function quietOf(item: WorkItem, now: number, usual?: ReadonlyMap<string, number>): Quiet | undefined {
+  if (item.outcome !== undefined) return undefined;
+  const heard = Math.max(item.startedAt, item.heardAt ?? 0);
+  if (now - heard >= silentAfter) return { kind: "silent", since: heard };
+  const before = usual?.get(`${item.module} ${item.title}`);
+  if (before === undefined) return undefined;
+  return now - item.startedAt > Math.max(before * 1.5, before + 2000) ? { kind: "slow", usual: before } : undefined;
+}

@@ -1,0 +1,75 @@
+/** Options of commands that start runs and take a value in the next word. */
+const valued = new Set([
+  "--set",
+  "--params",
+  "--grant",
+  "--concurrency",
+  "--passphrase-file",
+  "--output",
+  "-o",
+  "--project",
+  "--context",
+  "--timeout",
+  "--report",
+]);
+const flags = new Set(["--dry-run", "--skip-health", "--yes", "--wait", "--shell", "--debug"]);
+
+/**
+ * The command that repeats a step on one node: the run's own command with that node for its target. Steps in order
+ * change nothing, so what comes before the step costs a look. Without a node, or where the command names its nodes in
+ * a way that cannot be told apart (a parameter), the command as it was.
+ */
+export function repeatCommand(command: string, node?: string): string {
+  const words = splitWords(command);
+  if (node === undefined || words === undefined || words[0] !== "kcore") return command;
+  // `kcore exec … -- COMMAND`: what follows belongs to the node.
+  const end = words.indexOf("--");
+  const own = end < 0 ? words : words.slice(0, end);
+  // NAME of `orchestrate`, NAMES of `state apply`; after them comes what is a target.
+  const names = own[1] === "orchestrate" ? 3 : own.length;
+  const kept: string[] = [];
+  let found = false;
+  let positional = 0;
+  for (let index = 0; index < own.length; index++) {
+    const word = own[index] as string;
+    if (word === "--on") {
+      found = true;
+      index += 1;
+    } else if (word.startsWith("--on=")) found = true;
+    else if (word === "--detach") continue;
+    else if (valued.has(word)) kept.push(word, ...own.slice((index += 1), index + 1));
+    else if (word.startsWith("-")) {
+      if (!flags.has(word) && !valued.has(word.split("=")[0] as string)) return command;
+      kept.push(word);
+    } else if (++positional > names) found = true;
+    else kept.push(word);
+  }
+  if (!found) return command;
+  const rest = end < 0 ? [] : words.slice(end);
+  return [...kept, "--on", node, ...rest].map(quoteWord).join(" ");
+}
+
+/** The words of a recorded command, whose quotes are single ones; undefined when it is something else. */
+function splitWords(command: string): string[] | undefined {
+  const words: string[] = [];
+  const pattern = /\s*((?:[^\s'\\]|\\.|'[^']*')+)/y;
+  let at = 0;
+  while (at < command.trimEnd().length) {
+    pattern.lastIndex = at;
+    const match = pattern.exec(command);
+    if (!match) return undefined;
+    words.push(
+      (match[1] as string).replace(
+        /\\(.)|'([^']*)'/g,
+        (_, escaped?: string, quoted?: string) => escaped ?? quoted ?? "",
+      ),
+    );
+    at = pattern.lastIndex;
+  }
+  return words;
+}
+
+/** A word as a shell needs it. */
+function quoteWord(word: string): string {
+  return /^[\w./:=@%+,-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
+}

@@ -1,0 +1,92 @@
+import type { Change, Outcome } from "#engine/events/event.ts";
+import type { ActionModel, NodeModel, RunModel, StageModel, StepModel } from "#engine/events/model.ts";
+import type { Problem, SourcePosition } from "#errors/problem.ts";
+
+/** A step on a node or an action on the bastion, as views list them. */
+export interface WorkItem {
+  /** Unique among the items of its node. */
+  readonly key: string;
+  readonly stage: string;
+  readonly title: string;
+  readonly module: string;
+  /** Absent while it runs. */
+  readonly outcome?: Outcome;
+  readonly startedAt: number;
+  readonly heardAt?: number;
+  readonly duration?: number;
+  readonly changes: readonly Change[];
+  readonly diff?: string;
+  readonly reason?: string;
+  readonly problem?: Problem;
+  readonly position?: SourcePosition;
+  readonly note?: string;
+  readonly tail: string;
+  readonly always: boolean;
+}
+
+const ofSteps = new WeakMap<StepModel, WorkItem>();
+const ofActions = new WeakMap<ActionModel, WorkItem>();
+
+/** The same item for the same step, so that what is drawn from it can be kept. */
+export function itemOfStep(step: StepModel): WorkItem {
+  const known = ofSteps.get(step);
+  if (known) return known;
+  const item: WorkItem = { ...step, key: `${step.stage}\n${step.step}` };
+  ofSteps.set(step, item);
+  return item;
+}
+
+/** An action as an item: its last note is all that it says. */
+export function itemOfAction(action: ActionModel): WorkItem {
+  const known = ofActions.get(action);
+  if (known) return known;
+  const { action: module, item: on, ...rest } = action;
+  const item: WorkItem = {
+    ...rest,
+    key: `${action.stage}\n!${module}\n${on ?? ""}`,
+    title: action.stage,
+    module,
+    changes: [],
+    tail: "",
+    always: false,
+  };
+  ofActions.set(action, item);
+  return item;
+}
+
+/** Actions by the node that they are taken for; those that concern no node of the run by the empty name. */
+export function actionsByNode(model: RunModel): ReadonlyMap<string, readonly ActionModel[]> {
+  const known = byStages.get(model.stages);
+  if (known && known.count === model.nodes.size) return known.map;
+  const map = new Map<string, ActionModel[]>();
+  for (const { actions } of model.stages)
+    for (const action of actions) {
+      const node = action.item !== undefined && model.nodes.has(action.item) ? action.item : "";
+      const list = map.get(node);
+      if (list) list.push(action);
+      else map.set(node, [action]);
+    }
+  byStages.set(model.stages, { map, count: model.nodes.size });
+  return map;
+}
+
+const byStages = new WeakMap<
+  readonly StageModel[],
+  { readonly map: ReadonlyMap<string, readonly ActionModel[]>; readonly count: number }
+>();
+
+/** What was done for a node, in the order in which it began: its steps and the actions taken for it. */
+export function itemsOf(node: NodeModel, actions: readonly ActionModel[]): readonly WorkItem[] {
+  const steps = node.steps.map(itemOfStep);
+  if (actions.length === 0) return steps;
+  return [...steps, ...actions.map(itemOfAction)].sort((a, b) => a.startedAt - b.startedAt);
+}
+
+/** The item that tells most: what failed first, else what runs, else what came last. */
+export function tellingItem(items: readonly WorkItem[]): WorkItem | undefined {
+  return (
+    items.find(({ outcome }) => outcome === "failed") ??
+    items.findLast(({ outcome }) => outcome === undefined) ??
+    items.at(-1)
+  );
+}
