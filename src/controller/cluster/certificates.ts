@@ -1,0 +1,104 @@
+import type { CertificateView } from "#api/schemas.ts";
+import { Refused } from "../refused.ts";
+import type { Records, Wish } from "./records.ts";
+import { keys } from "./registers.ts";
+import type { CertificateRecordValue } from "./registers.ts";
+
+/** The certificates that were issued, and the keys that were revoked. */
+export interface Certificates {
+  /** Whether some record says that this key belongs to this member. */
+  readonly isRecorded: (spki: string, role: CertificateRecordValue["role"], id: string) => boolean;
+  readonly isRevoked: (spki: string) => boolean;
+  /** Whether any operator's key is registered at all: before that, the CA's word must do. */
+  readonly hasOperators: () => boolean;
+  readonly isOperator: (name: string, spki: string) => boolean;
+  readonly wishToRecord: (serial: string, record: CertificateRecordValue) => Wish;
+  readonly revoke: (options: {
+    readonly serial?: string | undefined;
+    readonly spki?: string | undefined;
+    readonly reason: string;
+    readonly by: string;
+  }) => Promise<{ readonly spki: string; readonly serials: string[]; readonly result: "created" | "unchanged" }>;
+  /** The wishes that revoke all keys of a member. */
+  readonly wishesToRevoke: (
+    role: "controller" | "node",
+    id: string,
+    more: readonly (string | undefined)[],
+    gone: { readonly at: string; readonly by: string; readonly reason: string },
+  ) => Wish[];
+  readonly list: (filter?: { readonly role?: string; readonly id?: string }) => CertificateView[];
+  readonly stop: () => void;
+}
+
+export function watchCertificates(records: Records, clock: () => number): Certificates {
+  const serialsOf = new Map<string, Set<string>>();
+  const index = (key: string): void => {
+    const record = records.value("certificate", key);
+    if (!record) return;
+    const serials = serialsOf.get(record.spki) ?? new Set();
+    serialsOf.set(record.spki, serials.add(key.slice(keys.certificate("").length)));
+  };
+  for (const { key } of records.list("certificate", keys.certificate(""))) index(key);
+  const stop = records.replica.watch((changed) => {
+    for (const key of changed) if (key.startsWith(keys.certificate(""))) index(key);
+  });
+  const recordsOf = (spki: string): readonly CertificateRecordValue[] =>
+    [...(serialsOf.get(spki) ?? [])].flatMap((serial) => records.value("certificate", keys.certificate(serial)) ?? []);
+  const isRecorded: Certificates["isRecorded"] = (spki, role, id) =>
+    recordsOf(spki).some((record) => record.role === role && record.id === id);
+  const isRevoked = (spki: string): boolean => records.replica.get(keys.revoked(spki)) !== undefined;
+
+  const currentKeyOf = ({ role, id }: CertificateRecordValue): string | undefined => {
+    if (role === "node") return records.value("reg", keys.node(id).reg)?.serial;
+    return role === "sub-ca" ? records.value("subCa", keys.controller(id).subCa)?.serial : undefined;
+  };
+
+  return {
+    isRecorded,
+    isRevoked,
+    hasOperators: () => {
+      for (const _ of records.replica.entries("operator/")) return true;
+      return false;
+    },
+    isOperator: (name, spki) =>
+      records.replica.get(keys.operator(name, spki)) !== undefined || isRecorded(spki, "operator", name),
+    wishToRecord: (serial, record) => ({ key: keys.certificate(serial), value: record }),
+    async revoke({ serial, spki: given, reason, by }) {
+      const spki =
+        given ?? (serial === undefined ? undefined : records.value("certificate", keys.certificate(serial))?.spki);
+      if (spki === undefined) {
+        throw new Refused(404, "CERTIFICATE_UNKNOWN", `no certificate ${serial} is recorded`, "kcore get certificates");
+      }
+      const serials = [...(serialsOf.get(spki) ?? [])];
+      if (isRevoked(spki)) return { spki, serials, result: "unchanged" };
+      await records.write([{ key: keys.revoked(spki), value: { at: new Date(clock()).toISOString(), by, reason } }]);
+      return { spki, serials, result: "created" };
+    },
+    wishesToRevoke(role, id, more, gone) {
+      const recorded = [...serialsOf.keys()].filter((spki) => isRecorded(spki, role, id));
+      const spkis = new Set([...recorded, ...more.filter((spki) => spki !== undefined)]);
+      return [...spkis].filter((spki) => !isRevoked(spki)).map((spki) => ({ key: keys.revoked(spki), value: gone }));
+    },
+    list: ({ role, id } = {}) =>
+      records
+        .list("certificate", keys.certificate(""))
+        .filter(({ value }) => (role === undefined || value.role === role) && (id === undefined || value.id === id))
+        .map(({ key, value }) => {
+          const revoked = records.value("revoked", keys.revoked(value.spki));
+          const serial = key.slice(keys.certificate("").length);
+          return {
+            serial,
+            spki: value.spki,
+            role: value.role,
+            id: value.id,
+            issuer: value.issuer,
+            notAfter: value.notAfter,
+            issued: value.issued,
+            status: revoked ? "revoked" : Date.parse(value.notAfter) <= clock() ? "expired" : "active",
+            current: currentKeyOf(value) === serial,
+            ...(revoked ? { revoked: { at: revoked.at, reason: revoked.reason, by: revoked.by } } : {}),
+          };
+        }),
+    stop,
+  };
+}

@@ -1,0 +1,209 @@
+import type { ConflictView, Expected, NodeStatus, NodeView, Taint } from "#api/schemas.ts";
+import type { Life, Liveness } from "./liveness.ts";
+import type { Found, Records } from "./records.ts";
+import { keys, kindOf } from "./registers.ts";
+import type { ApprovalRecord, Registered } from "./registers.ts";
+
+/** All registers of one node, by what they say. */
+export interface NodeParts {
+  readonly id: string;
+  reg?: Found<Registered>;
+  approval?: Found<ApprovalRecord>;
+  expected?: Found<Expected>;
+  removed: boolean;
+  readonly labels: Map<string, string | null>;
+  readonly roles: Map<string, boolean>;
+  readonly taints: Map<string, Taint>;
+}
+
+/** The parts of the nodes below a prefix (`node/` or `node/ID/`), by id; removed ones, too. */
+export function gatherNodes(records: Records, prefix = "node/"): ReadonlyMap<string, NodeParts> {
+  const nodes = new Map<string, NodeParts>();
+  for (const [key] of records.replica.entries(prefix)) {
+    const [, id = "", , name = ""] = splitKey(key);
+    let parts = nodes.get(id);
+    if (!parts) nodes.set(id, (parts = { id, removed: false, labels: new Map(), roles: new Map(), taints: new Map() }));
+    take(records, parts, key, name);
+  }
+  return nodes;
+}
+
+function take(records: Records, parts: NodeParts, key: string, name: string): void {
+  switch (kindOf(key)) {
+    case "reg":
+      parts.reg = records.get("reg", key) ?? parts.reg!;
+      break;
+    case "approval":
+      parts.approval = records.get("approval", key) ?? parts.approval!;
+      break;
+    case "expected":
+      parts.expected = records.get("expected", key) ?? parts.expected!;
+      break;
+    case "nodeRemoved":
+      parts.removed = true;
+      break;
+    case "label":
+      parts.labels.set(name, records.value("label", key)?.value ?? null);
+      break;
+    case "role":
+      parts.roles.set(name, records.value("role", key)?.present ?? false);
+      break;
+    case "taint": {
+      const taint = records.value("taint", key);
+      if (taint) parts.taints.set(name, taint);
+      break;
+    }
+    default:
+  }
+}
+
+/** `node/ID/label/a/b` → node, ID, label, `a/b`: label keys may hold slashes. */
+function splitKey(key: string): readonly string[] {
+  const [kind = "", id = "", group = "", ...rest] = key.split("/");
+  return [kind, id, group, rest.join("/")];
+}
+
+/** A node nobody decided about waits. */
+export function approvalOf({ approval }: NodeParts): ApprovalRecord["state"] {
+  return approval?.value.state ?? "pending";
+}
+
+export function statusOf(parts: NodeParts, life: Life): NodeStatus {
+  const approval = approvalOf(parts);
+  if (approval === "rejected") return "rejected";
+  if (!parts.reg) return "unknown";
+  if (approval === "pending") return "pending";
+  return life.isReady ? "ready" : "not-ready";
+}
+
+/** The name that a node goes by. */
+export function nameOf({ reg, expected, id }: NodeParts): string {
+  return reg?.value.hostname ?? expected?.value.name ?? id;
+}
+
+export function viewOf(
+  parts: NodeParts,
+  context: {
+    readonly life: Life;
+    readonly conflicts: number;
+    readonly nameConflict?: NodeView["nameConflict"] | undefined;
+  },
+): NodeView {
+  const { id, reg, expected } = parts;
+  const { life, conflicts, nameConflict } = context;
+  const status = statusOf(parts, life);
+  const told = reg?.value;
+  return {
+    id,
+    hostname: nameOf(parts),
+    address: told?.address ?? expected?.value.address ?? "",
+    dc: told?.dc ?? expected?.value.dc ?? "",
+    roles: rolesOf(parts),
+    labels: labelsOf(parts),
+    taints: [...parts.taints.values()],
+    cpu: told?.cpu ?? 0,
+    memory: told?.memory ?? 0,
+    version: told?.version ?? "",
+    approval: approvalOf(parts),
+    status,
+    ...(status === "not-ready" && life.reason !== undefined ? { reason: life.reason } : {}),
+    registered: told?.registeredAt ?? "",
+    lastSeen: life.lastSeenAt > 0 ? new Date(life.lastSeenAt).toISOString() : (reg?.at ?? ""),
+    certificateExpires: told?.certificateExpires ?? "",
+    key: told?.key ?? "",
+    conflicts,
+    ...(nameConflict ? { nameConflict } : {}),
+  };
+}
+
+function rolesOf({ reg, expected, roles }: NodeParts): string[] {
+  const all = new Set([...(reg?.value.roles ?? []), ...(expected?.value.roles ?? [])]);
+  for (const [role, present] of roles) {
+    if (present) all.add(role);
+    else all.delete(role);
+  }
+  return [...all];
+}
+
+function labelsOf({ reg, labels }: NodeParts): Record<string, string> {
+  const all = new Map(Object.entries(reg?.value.labels ?? {}));
+  for (const [key, value] of labels) {
+    if (value === null) all.delete(key);
+    else all.set(key, value);
+  }
+  return Object.fromEntries(all);
+}
+
+/** Names that several nodes go by: for each the nodes, the one that keeps the name first (replication.md, 4). */
+export function sharedNames(nodes: Iterable<NodeParts>): ReadonlyMap<string, readonly NodeParts[]> {
+  const byName = new Map<string, NodeParts[]>();
+  for (const parts of nodes) {
+    if (parts.removed) continue;
+    const name = nameOf(parts).toLowerCase();
+    const same = byName.get(name);
+    if (same) same.push(parts);
+    else byName.set(name, [parts]);
+  }
+  const shared = [...byName].filter(([, same]) => same.length > 1);
+  return new Map(shared.map(([name, same]) => [name, same.toSorted(byFirstWrite)]));
+}
+
+function byFirstWrite(a: NodeParts, b: NodeParts): number {
+  const [since, other] = [sinceOf(a), sinceOf(b)];
+  return since === other ? (a.id < b.id ? -1 : 1) : since < other ? -1 : 1;
+}
+
+function sinceOf({ reg, expected }: NodeParts): string {
+  return reg?.value.registeredAt ?? expected?.at ?? "";
+}
+
+/** Open conflicts by the node they are about. */
+export function conflictsByNode(conflicts: readonly Pick<ConflictView, "key">[]): ReadonlyMap<string, number> {
+  const counts = new Map<string, number>();
+  for (const { key } of conflicts) {
+    const [kind, id = ""] = key.split("/");
+    if (kind === "node") counts.set(id, (counts.get(id) ?? 0) + 1);
+  }
+  return counts;
+}
+
+export type Lives = Pick<Liveness, "of">;
+
+/** All nodes that are not removed, by name. */
+export function listNodes(records: Records, lives: Lives): NodeView[] {
+  const nodes = gatherNodes(records);
+  const shared = sharedNames(nodes.values());
+  const conflicts = conflictsByNode(records.replica.conflicts());
+  return [...nodes.values()]
+    .filter(isShown)
+    .map((parts) =>
+      viewOf(parts, {
+        life: lives.of(parts.id),
+        conflicts: conflicts.get(parts.id) ?? 0,
+        nameConflict: nameConflictOf(parts, shared),
+      }),
+    )
+    .toSorted((a, b) => a.hostname.localeCompare(b.hostname) || (a.id < b.id ? -1 : 1));
+}
+
+/** Labels alone make no node. */
+export function isShown({ removed, reg, expected, approval }: NodeParts): boolean {
+  return !removed && (reg !== undefined || expected !== undefined || approval !== undefined);
+}
+
+export function nameConflictOf(
+  parts: NodeParts,
+  shared: ReadonlyMap<string, readonly NodeParts[]>,
+): NodeView["nameConflict"] {
+  const same = shared.get(nameOf(parts).toLowerCase());
+  if (!same) return undefined;
+  return {
+    with: same.filter(({ id }) => id !== parts.id).map(({ id }) => id),
+    keepsName: same[0]?.id === parts.id,
+  };
+}
+
+/** One node's parts. */
+export function partsOf(records: Records, id: string): NodeParts | undefined {
+  return gatherNodes(records, keys.node(id).all).get(id);
+}

@@ -1,0 +1,250 @@
+import type { Expected, NodeDetail, NodeView, Registration, Standing, Taint } from "#api/schemas.ts";
+import type { AcceptedBodyOf } from "#api/methods.ts";
+import { Refused } from "../refused.ts";
+import type { Certificates } from "./certificates.ts";
+import { viewConflict } from "./conflicts.ts";
+import type { Liveness } from "./liveness.ts";
+import {
+  approvalOf,
+  conflictsByNode,
+  gatherNodes,
+  isShown,
+  listNodes,
+  nameConflictOf,
+  partsOf,
+  sharedNames,
+  statusOf,
+  viewOf,
+} from "./node-view.ts";
+import type { NodeParts } from "./node-view.ts";
+import type { Records, Wish } from "./records.ts";
+import { keys } from "./registers.ts";
+
+/** What the connection's certificate proves. */
+export interface Caller {
+  readonly id: string;
+  /** SHA-256 of its public key. */
+  readonly key: string;
+  readonly serial: string;
+  readonly certificateExpiresAt: number;
+}
+
+type Outcome = { readonly result: "created" | "updated" | "unchanged" | "deleted"; readonly dot: string };
+
+/** The nodes of the cluster: who registered, who is approved, who is alive, and what operators want of them. */
+export interface Nodes {
+  readonly register: (caller: Caller, registration: Registration) => Promise<Standing>;
+  readonly heartbeat: (caller: Caller, body: AcceptedBodyOf<"heartbeat">) => Standing;
+  readonly goodbye: (caller: Caller) => Standing;
+  readonly list: () => NodeView[];
+  readonly get: (id: string) => NodeDetail;
+  readonly setApproval: (
+    id: string,
+    change: {
+      readonly state: "approved" | "rejected";
+      readonly by: string;
+      readonly reason?: string;
+      readonly ifMatch?: string;
+    },
+  ) => Promise<NodeView>;
+  readonly setLabels: (id: string, change: AcceptedBodyOf<"setLabels">) => Promise<NodeView>;
+  readonly setTaints: (id: string, change: AcceptedBodyOf<"setTaints">) => Promise<NodeView>;
+  readonly setRoles: (id: string, change: AcceptedBodyOf<"setRoles">) => Promise<NodeView>;
+  readonly setExpected: (id: string, expected: Expected, ifMatch?: string) => Promise<Outcome>;
+  readonly remove: (id: string, by: string, reason: string) => Promise<Outcome>;
+}
+
+export interface NodesOptions {
+  readonly records: Records;
+  readonly certificates: Certificates;
+  readonly liveness: Liveness;
+  readonly controllerId: string;
+  /** Whether a node that nobody decided about has to wait: the strictest controller's word. */
+  readonly isManual: () => boolean;
+  /** Endpoints for the nodes' fail-over. */
+  readonly endpoints: () => string[];
+  readonly clock: () => number;
+}
+
+export function manageNodes(options: NodesOptions): Nodes {
+  const { records, certificates, liveness, controllerId, isManual, endpoints, clock } = options;
+  const standing = (parts: NodeParts): Standing => ({
+    nodeId: parts.id,
+    approval: approvalOf(parts),
+    status: statusOf(parts, liveness.of(parts.id)),
+    controllerId,
+    controllers: endpoints(),
+  });
+  const known = (id: string): NodeParts => {
+    const parts = partsOf(records, id);
+    if (parts?.removed === true) throw removed(id);
+    if (parts && isShown(parts)) return parts;
+    throw new Refused(404, "NODE_UNKNOWN", `no node ${id} has registered`, "kcore get nodes");
+  };
+  const view = (id: string): NodeView => {
+    const parts = known(id);
+    const all = gatherNodes(records);
+    return viewOf(parts, {
+      life: liveness.of(id),
+      conflicts: conflictsByNode(records.replica.conflicts()).get(id) ?? 0,
+      nameConflict: nameConflictOf(parts, sharedNames(all.values())),
+    });
+  };
+  /** The caller's own parts, if it may go on with the key that it registered with (S-10). */
+  const own = (caller: Caller): NodeParts => {
+    const parts = partsOf(records, caller.id);
+    if (parts?.reg?.value.key === caller.key) return parts;
+    throw new Refused(404, "NODE_UNKNOWN", `node ${caller.id} has not registered with this key`);
+  };
+
+  return {
+    async register(caller, { nodeId: id, net, storage, ...facts }) {
+      const parts = partsOf(records, id);
+      const before = parts?.reg?.value;
+      const isKnownKey = before === undefined || before.key === caller.key;
+      if (!isKnownKey && !certificates.isRecorded(caller.key, "node", id)) {
+        throw new Refused(
+          403,
+          "KEY_UNREGISTERED",
+          `node ${id} is registered with another key, and no record says that this one was issued to it`,
+          "deploy the node again: the bastion records what it issues",
+        );
+      }
+      const { reg, approval, net: netKey, storage: storageKey } = keys.node(id);
+      const wishes: Wish[] = [
+        {
+          key: reg,
+          value: {
+            ...facts,
+            key: caller.key,
+            serial: caller.serial,
+            certificateExpires: new Date(caller.certificateExpiresAt).toISOString(),
+            registeredAt: before?.registeredAt ?? new Date(clock()).toISOString(),
+          },
+        },
+      ];
+      if (net) wishes.push({ key: netKey, value: net });
+      if (storage) wishes.push({ key: storageKey, value: storage });
+      // The same words from every controller, so that two registrations at once are no conflict.
+      if (!parts?.approval && !isManual())
+        wishes.push({ key: approval, value: { epoch: 1, state: "approved", by: "auto" } });
+      await records.put(wishes);
+      liveness.hear(id);
+      return standing(own(caller));
+    },
+    heartbeat(caller, { usage, health }) {
+      const parts = own(caller);
+      liveness.hear(caller.id, { usage, health });
+      return standing(parts);
+    },
+    goodbye(caller) {
+      const parts = own(caller);
+      liveness.bury(caller.id);
+      return standing(parts);
+    },
+    list: () => listNodes(records, liveness),
+    get: (id) => detailOf(known(id), view(id), options),
+    async setApproval(id, { state, by, reason, ifMatch }) {
+      const { approval } = known(id);
+      const present = approval?.value ?? { epoch: 1, state: "pending" };
+      if (present.state !== state || approval === undefined) {
+        // Inside an epoch a reject stands; who approves again has read the reject, and begins the next one.
+        const epoch = present.state === "rejected" ? present.epoch + 1 : Math.max(1, present.epoch);
+        const value = { epoch, state, by, ...(reason === undefined ? {} : { reason }) };
+        await records.write([{ key: keys.node(id).approval, value }], ifMatch);
+      }
+      return view(id);
+    },
+    async setLabels(id, { set, remove, ifMatch }) {
+      const { reg } = known(id);
+      const { label } = keys.node(id);
+      const told = reg?.value.labels ?? {};
+      await records.put(
+        [
+          ...Object.entries(set).map(([name, value]) => ({ key: label(name), value: { value } })),
+          // What the node itself tells can only be hidden.
+          ...remove.map((name) => ({
+            key: label(name),
+            value: Object.hasOwn(told, name) ? { value: null } : undefined,
+          })),
+        ],
+        ifMatch,
+      );
+      return view(id);
+    },
+    async setTaints(id, { set, remove, ifMatch }) {
+      known(id);
+      const { taint } = keys.node(id);
+      await records.put(
+        [
+          ...set.map((value: Taint) => ({ key: taint(value.key), value })),
+          ...remove.map((name) => ({ key: taint(name), value: undefined })),
+        ],
+        ifMatch,
+      );
+      return view(id);
+    },
+    async setRoles(id, { add, remove, ifMatch }) {
+      known(id);
+      const { role } = keys.node(id);
+      await records.put(
+        [
+          ...add.map((name) => ({ key: role(name), value: { present: true } })),
+          ...remove.map((name) => ({ key: role(name), value: { present: false } })),
+        ],
+        ifMatch,
+      );
+      return view(id);
+    },
+    async setExpected(id, expected, ifMatch) {
+      if (records.replica.get(keys.node(id).removed)) throw removed(id);
+      return records.put([{ key: keys.node(id).expected, value: expected }], ifMatch);
+    },
+    async remove(id, by, reason) {
+      const parts = partsOf(records, id);
+      if (parts?.removed === true) return records.put([]);
+      const gone = { at: new Date(clock()).toISOString(), by, reason };
+      const former = [...records.replica.entries(keys.node(id).all)].map(([key]) => ({ key, value: undefined }));
+      const wishes = [
+        { key: keys.node(id).removed, value: gone },
+        ...former,
+        ...certificates.wishesToRevoke("node", id, [parts?.reg?.value.key], gone),
+      ];
+      const dot = await records.write(wishes);
+      return { result: parts && isShown(parts) ? "deleted" : "created", dot };
+    },
+  };
+}
+
+function detailOf(parts: NodeParts, view: NodeView, { records, certificates, liveness }: NodesOptions): NodeDetail {
+  const { id, approval, expected } = parts;
+  const { all, net, storage } = keys.node(id);
+  const { usage } = liveness.of(id);
+  const network = records.value("net", net);
+  const disks = records.value("storage", storage);
+  return {
+    ...view,
+    ...(expected ? { expected: expected.value } : {}),
+    approvalEpoch: approval?.value.epoch ?? 0,
+    ...(approval ? { approvalBy: approval.value.by } : {}),
+    ...(approval?.value.reason === undefined ? {} : { approvalReason: approval.value.reason }),
+    ...(network ? { net: network } : {}),
+    ...(disks ? { storage: disks } : {}),
+    certificates: certificates.list({ role: "node", id }),
+    usage,
+    registers: [...records.all(all)],
+    openConflicts: records.replica
+      .conflicts()
+      .filter(({ key }) => key.startsWith(all))
+      .map(viewConflict),
+  };
+}
+
+export function removed(id: string): Refused {
+  return new Refused(
+    403,
+    "NODE_REMOVED",
+    `node ${id} was removed, and its id is never used again`,
+    "deploy it with a new id",
+  );
+}

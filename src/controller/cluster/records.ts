@@ -1,0 +1,140 @@
+import type { Register } from "#crdt/register.ts";
+import { decodeDot, encodeDot } from "./dots.ts";
+import { Refused } from "../refused.ts";
+import { WriteRefused } from "../replica/replica.ts";
+import type { Change, Json, Replica } from "../replica/replica.ts";
+import { kinds } from "./registers.ts";
+import type { Kind, ValueOf } from "./registers.ts";
+
+/** A register with its value read. */
+export interface Found<Value> {
+  readonly key: string;
+  readonly value: Value;
+  /** Its version, as callers see it. */
+  readonly dot: string;
+  readonly origin: string;
+  /** ISO 8601, by the writer's clock. */
+  readonly at: string;
+}
+
+/** A change as the API's handlers make it: `undefined` deletes. */
+export interface Wish {
+  readonly key: string;
+  readonly value: unknown;
+}
+
+/** The replica, with values in place of texts and refusals in words that a client understands. */
+export interface Records {
+  readonly replica: Replica;
+  readonly get: <Name extends Kind>(kind: Name, key: string) => Found<ValueOf<Name>> | undefined;
+  readonly value: <Name extends Kind>(kind: Name, key: string) => ValueOf<Name> | undefined;
+  readonly list: <Name extends Kind>(kind: Name, prefix: string) => readonly Found<ValueOf<Name>>[];
+  /** Everything below a prefix, read as plain JSON. */
+  readonly all: (prefix: string) => readonly Found<unknown>[];
+  /**
+   * Writes one transaction; resolves with its dot when it is durable. `ifMatch` must be the dot of each register that
+   * is touched, or `absent`. @throws Refused 409 MATCH_FAILED, 503 CONTROLLER_READ_ONLY, 507 STORE_UNWRITABLE
+   */
+  readonly write: (wishes: readonly Wish[], ifMatch?: string) => Promise<string>;
+  /** Writes what differs from what stands; `unchanged`, and nothing written, when all of it does already. */
+  readonly put: (
+    wishes: readonly Wish[],
+    ifMatch?: string,
+  ) => Promise<{ readonly result: "created" | "updated" | "unchanged" | "deleted"; readonly dot: string }>;
+}
+
+export function readRecords(replica: Replica): Records {
+  // Registers never change, so each is parsed and checked once, whoever asks how often.
+  const parsed = new WeakMap<Register, unknown>();
+  const valueOf = <Name extends Kind>(kind: Name, register: Register): ValueOf<Name> | undefined => {
+    if (parsed.has(register)) return parsed.get(register) as ValueOf<Name> | undefined;
+    const result = kinds[kind].schema.safeParse(JSON.parse(register.text ?? "null"));
+    const value = result.success ? result.data : undefined;
+    parsed.set(register, value);
+    return value as ValueOf<Name> | undefined;
+  };
+  const found = <Value>(register: Register, value: Value): Found<Value> => ({
+    key: register.key,
+    value,
+    dot: encodeDot(register),
+    origin: register.o,
+    at: new Date(register.ms).toISOString(),
+  });
+  const dotOf = (key: string): string => {
+    const register = replica.get(key);
+    return register === undefined ? "absent" : encodeDot(register);
+  };
+  const write: Records["write"] = async (wishes, ifMatch) => {
+    const match = ifMatch === undefined ? {} : { ifMatch: decodeDot(ifMatch) };
+    const changes: Change[] = wishes.map(({ key, value }) => ({ key, value: (value ?? null) as Json, ...match }));
+    try {
+      return encodeDot(await replica.write(changes));
+    } catch (error) {
+      throw error instanceof WriteRefused ? asRefused(error, dotOf) : error;
+    }
+  };
+  return {
+    replica,
+    get: (kind, key) => {
+      const register = replica.get(key);
+      const value = register && valueOf(kind, register);
+      return register === undefined || value === undefined ? undefined : found(register, value);
+    },
+    value: (kind, key) => {
+      const register = replica.get(key);
+      return register && valueOf(kind, register);
+    },
+    list: (kind, prefix) => {
+      const list = [];
+      for (const [, register] of replica.entries(prefix)) {
+        const value = valueOf(kind, register);
+        if (value !== undefined) list.push(found(register, value));
+      }
+      return list;
+    },
+    all: (prefix) =>
+      [...replica.entries(prefix)].map(([, register]) =>
+        found(register, JSON.parse(register.text ?? "null") as unknown),
+      ),
+    write,
+    async put(wishes, ifMatch) {
+      const open = wishes.filter(({ key, value }) => !isSame(replica.get(key)?.text, value));
+      const first = wishes[0]?.key ?? "";
+      if (open.length === 0) {
+        const present = dotOf(first);
+        if (ifMatch !== undefined && ifMatch !== present) throw mismatch(first, present);
+        return { result: "unchanged", dot: present };
+      }
+      const isNew = open.some(({ key, value }) => value !== undefined && replica.get(key) === undefined);
+      const isGone = open.every(({ value }) => value === undefined);
+      const dot = await write(open, ifMatch);
+      return { result: isGone ? "deleted" : isNew ? "created" : "updated", dot };
+    },
+  };
+}
+
+/** Whether a register's text says the same as a value, whatever the order of its fields. */
+function isSame(text: string | null | undefined, value: unknown): boolean {
+  if (text === undefined || text === null) return value === undefined;
+  return value !== undefined && canonical(JSON.parse(text)) === canonical(value);
+}
+
+function canonical(value: unknown): string {
+  return JSON.stringify(value, (_key, part: unknown) =>
+    typeof part === "object" && part !== null && !Array.isArray(part)
+      ? Object.fromEntries(Object.entries(part).toSorted(([a], [b]) => (a < b ? -1 : 1)))
+      : part,
+  );
+}
+
+function asRefused(error: WriteRefused, dotOf: (key: string) => string): Refused {
+  const { code, status, message, key } = error;
+  if (code === "CONFLICT") return key === undefined ? mismatch("it", "another") : mismatch(key, dotOf(key));
+  if (code === "FULL") return new Refused(status, "STORE_UNWRITABLE", message, "free space; nothing was acknowledged");
+  if (code === "TOO_LARGE") return new Refused(status, "API_INVALID", message);
+  return new Refused(status, "CONTROLLER_READ_ONLY", message, "ask another controller: kcore -s HOST");
+}
+
+function mismatch(key: string, dot: string): Refused {
+  return new Refused(409, "MATCH_FAILED", `${key} is not as you saw it`, `look again; its version is ${dot} now`);
+}

@@ -1,0 +1,149 @@
+import { z } from "zod";
+import { Approval, Expected, Network, Storage, Taint } from "#api/schemas.ts";
+import type { MergeKind } from "#crdt/merge-kind.ts";
+
+/** The keys of the replicated registers (replication.md 3.1); one group of fields that must be consistent each. */
+export const keys = {
+  node: (id: string) =>
+    ({
+      all: `node/${id}/`,
+      reg: `node/${id}/reg`,
+      approval: `node/${id}/approval`,
+      expected: `node/${id}/expected`,
+      net: `node/${id}/net`,
+      storage: `node/${id}/storage`,
+      removed: `node/${id}/removed`,
+      label: (name: string) => `node/${id}/label/${name}`,
+      role: (name: string) => `node/${id}/role/${name}`,
+      taint: (name: string) => `node/${id}/taint/${name}`,
+    }) as const,
+  controller: (id: string) =>
+    ({
+      /** Written by an operator, or the bootstrap: membership. The others a controller writes about itself. */
+      auth: `controller/${id}/auth`,
+      removed: `controller/${id}/removed`,
+      addr: `controller/${id}/addr`,
+      version: `controller/${id}/version`,
+      settings: `controller/${id}/settings`,
+      subCa: `controller/${id}/sub-ca`,
+    }) as const,
+  operator: (name: string, spki: string) => `operator/${name}/key/${spki}`,
+  revoked: (spki: string) => `revoked/${spki}`,
+  certificate: (serial: string) => `cert/${serial}`,
+  conflict: (id: string) => `conflict/${id}`,
+  object: (kind: string, name: string) => `object/${kind}/${name}`,
+  config: (group: string) => `cluster/config/${group}`,
+} as const;
+
+const text = z.string();
+/** Who decided, as `role id`, or `auto`. */
+const by = text;
+
+/** What the values of registers look like. Unknown fields are kept: a newer controller may have written them (3.9). */
+export const Registered = z.looseObject({
+  hostname: text,
+  address: text,
+  dc: text,
+  roles: z.array(text),
+  labels: z.record(text, text),
+  cpu: z.number(),
+  memory: z.number(),
+  version: text,
+  bootId: text.optional(),
+  /** SHA-256 of the public key it registered with: the only one with which it may speak. */
+  key: text,
+  serial: text,
+  certificateExpires: text,
+  registeredAt: text,
+});
+export type Registered = z.infer<typeof Registered>;
+export const ApprovalRecord = z.looseObject({ epoch: z.int().min(0), state: Approval, by, reason: text.optional() });
+export type ApprovalRecord = z.infer<typeof ApprovalRecord>;
+/** `value` null hides a label that the node registered with. */
+const LabelRecord = z.looseObject({ value: text.nullable() });
+const RoleRecord = z.looseObject({ present: z.boolean() });
+const Gone = z.looseObject({ at: text, by, reason: text });
+const Auth = z.looseObject({ spki: text, address: text.optional(), dc: text, at: text.optional() });
+export const CertificateRecordValue = z.looseObject({
+  spki: text,
+  role: z.enum(["controller", "node", "operator", "sub-ca"]),
+  id: text,
+  issuer: text,
+  notAfter: text,
+  issued: text,
+  by,
+});
+export type CertificateRecordValue = z.infer<typeof CertificateRecordValue>;
+
+/** The kinds of registers: what a value must look like to be shown, and how two are merged. */
+export const kinds = {
+  reg: { schema: Registered, merge: "lww" },
+  approval: { schema: ApprovalRecord, merge: "approval" },
+  expected: { schema: Expected, merge: "lww" },
+  net: { schema: Network, merge: "lww" },
+  storage: { schema: Storage, merge: "lww" },
+  nodeRemoved: { schema: Gone, merge: "first" },
+  label: { schema: LabelRecord, merge: "lww" },
+  role: { schema: RoleRecord, merge: "lww" },
+  taint: { schema: Taint, merge: "lww" },
+  auth: { schema: Auth, merge: "lww" },
+  controllerRemoved: { schema: Gone, merge: "first" },
+  addr: { schema: z.looseObject({ address: text, dc: text }), merge: "lww" },
+  version: { schema: z.looseObject({ version: text, certificateExpires: text.optional() }), merge: "lww" },
+  settings: { schema: z.looseObject({ requireManualApproval: z.boolean() }), merge: "lww" },
+  subCa: { schema: z.looseObject({ certificate: text, serial: text, notAfter: text }), merge: "lww" },
+  operator: { schema: z.looseObject({ spki: text }), merge: "first" },
+  revoked: { schema: Gone, merge: "first" },
+  certificate: { schema: CertificateRecordValue, merge: "first" },
+  conflict: { schema: z.unknown(), merge: "remove-wins" },
+  object: { schema: z.record(text, z.unknown()), merge: "lww" },
+  config: { schema: z.record(text, z.unknown()), merge: "lww" },
+} as const satisfies Readonly<Record<string, { readonly schema: z.ZodType; readonly merge: MergeKind }>>;
+export type Kind = keyof typeof kinds;
+export type ValueOf<Name extends Kind> = z.output<(typeof kinds)[Name]["schema"]>;
+
+const patterns: readonly (readonly [RegExp, Kind])[] = [
+  [/^node\/[^/]+\/reg$/, "reg"],
+  [/^node\/[^/]+\/approval$/, "approval"],
+  [/^node\/[^/]+\/expected$/, "expected"],
+  [/^node\/[^/]+\/net$/, "net"],
+  [/^node\/[^/]+\/storage$/, "storage"],
+  [/^node\/[^/]+\/removed$/, "nodeRemoved"],
+  [/^node\/[^/]+\/label\/.+$/, "label"],
+  [/^node\/[^/]+\/role\/.+$/, "role"],
+  [/^node\/[^/]+\/taint\/.+$/, "taint"],
+  [/^controller\/[^/]+\/auth$/, "auth"],
+  [/^controller\/[^/]+\/removed$/, "controllerRemoved"],
+  [/^controller\/[^/]+\/addr$/, "addr"],
+  [/^controller\/[^/]+\/version$/, "version"],
+  [/^controller\/[^/]+\/settings$/, "settings"],
+  [/^controller\/[^/]+\/sub-ca$/, "subCa"],
+  [/^operator\/[^/]+\/key\/[0-9a-f]{64}$/, "operator"],
+  [/^revoked\/[0-9a-f]{64}$/, "revoked"],
+  [/^cert\/[0-9a-f]+$/, "certificate"],
+  [/^conflict\/.+$/, "conflict"],
+  [/^object\/[^/]+\/.+$/, "object"],
+  [/^cluster\/config\/.+$/, "config"],
+];
+
+/** The kind of a key; undefined for what this version does not know: it is kept and relayed all the same. */
+export function kindOf(key: string): Kind | undefined {
+  return patterns.find(([pattern]) => pattern.test(key))?.[1];
+}
+
+/** How the replica merges a key. Every version of kcore must give the same answer for the same key. */
+export function mergeKindOf(key: string): MergeKind {
+  const kind = kindOf(key);
+  return kind === undefined ? "lww" : kinds[kind].merge;
+}
+
+/** Whether this version can read a register's value; the replica quarantines what it cannot (K9, S-24). */
+export function isKnown(key: string, json: string): boolean {
+  const kind = kindOf(key);
+  if (kind === undefined) return false;
+  try {
+    return kinds[kind].schema.safeParse(JSON.parse(json)).success;
+  } catch {
+    return false;
+  }
+}
