@@ -80,6 +80,16 @@ export const commandTable: readonly CommandEntry[] = [
     load: async () => (await import("./commands/health.ts")).healthCommand(),
   },
   {
+    name: "describe",
+    summary: "One thing of the cluster in all its detail",
+    load: async () => (await import("./commands/describe.ts")).describeCommand(),
+  },
+  {
+    name: "node",
+    summary: "The cluster's nodes: approve, reject, label, taint, remove",
+    load: async () => (await import("./commands/node.ts")).nodeCommand(),
+  },
+  {
     name: "controller",
     summary: "The cluster's controller, on a node",
     load: async () => (await import("./commands/daemons.ts")).controllerCommand(),

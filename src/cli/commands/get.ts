@@ -1,96 +1,94 @@
-import { setTimeout as sleep } from "node:timers/promises";
-import { Command } from "commander";
-import type { NodeView } from "#api/schemas.ts";
-import { printYaml } from "#engine/source/plain.ts";
-import { KcoreError } from "#errors/problem.ts";
-import { formatDuration } from "#tui/line.ts";
+import { Command, InvalidArgumentError, Option } from "commander";
+import { certificateListing, conflictListing, controllerListing, nodeListing } from "../cluster/listings.ts";
+import type { CertificateFlags } from "../cluster/listings.ts";
+import { findNode } from "../cluster/find-node.ts";
+import { showListing, type Listing } from "../cluster/listing.ts";
+import { formatResult } from "../cluster/print.ts";
+import { showReplicationStatus } from "../cluster/replication-status.ts";
+import type { SelectorFlags } from "../cluster/selectors.ts";
 import { openCluster } from "../open-cluster.ts";
-import { addClusterOptions, addResultOption, allFormats, type ClusterFlags, type ResultFormat } from "../options.ts";
-import { drawFailure } from "../report.ts";
-import { formatTable } from "../table.ts";
+import {
+  addClusterOptions,
+  addResultOption,
+  allFormats,
+  collect,
+  type ClusterFlags,
+  type ResultFormat,
+} from "../options.ts";
 
-interface GetFlags extends ClusterFlags {
-  readonly output: ResultFormat;
-  readonly watch?: boolean;
-}
+type ListFlags = ClusterFlags & { readonly output: ResultFormat; readonly watch?: boolean };
 
-/** `kcore get nodes`. */
+/** `kcore get …`. */
 export function getCommand(): Command {
-  const get = new Command("get")
-    .description("What the cluster knows")
-    .addHelpText("after", "\nExamples:\n  kcore get nodes\n  kcore get nodes -o wide -w\n  kcore get nodes -o json");
-  addResultOption(addClusterOptions(get.command("nodes [id]")), allFormats)
-    .description("List the cluster's nodes, or one of them (id or host name)")
-    .option("-w, --watch", "go on, and print what changes, every two seconds")
-    .action(getNodes);
+  const get = new Command("get").description("What the cluster knows").addHelpText(
+    "after",
+    `
+Examples:
+  kcore get nodes
+  kcore get nodes -l tier=ssd,!old --dc DC2 -o wide
+  kcore get nodes -w                              go on, and show what changes
+  kcore get node n1 -o yaml                       all that is known of one node
+  kcore -s 192.0.2.11 -s 192.0.2.12 get nodes     the second is asked when the first cannot be reached
+  kcore get controllers
+  kcore get conflicts
+  kcore get certificates --expiring-within-days 30
+  kcore get replication-status --require-healthy  exits 1 when it is not
+
+Names: a node's id, its host name, or the beginning of its id (four characters at least).`,
+  );
+  listed(get.command("nodes [node...]"))
+    .description("List nodes: all of them, or those named")
+    .option("-l, --selector <labels>", "only nodes with these labels: k=v, k!=v, k, !k (commas, repeatable)", collect)
+    .option("--dc <name>", "only nodes of this datacenter (repeatable)", collect)
+    .action((words: readonly string[], flags: ListFlags & SelectorFlags) => list(nodeListing(words, flags), flags));
+  answered(get.command("node <node>"))
+    .description("One node; with -o json or yaml all that is known of it")
+    .action(getNode);
+  listed(get.command("controllers"))
+    .description("List controllers, as the one that answers sees them")
+    .action((flags: ListFlags) => list(controllerListing, flags));
+  listed(get.command("conflicts"))
+    .description("List concurrent edits of one thing, and node names used twice")
+    .action((flags: ListFlags) => list(conflictListing, flags));
+  listed(get.command("certificates"))
+    .description("List the certificates that were issued")
+    .option("--holder <id>", "only those of this node, controller or operator")
+    .addOption(new Option("--status <status>", "only these").choices(["active", "expired", "revoked"]))
+    .addOption(new Option("--expiring-within-days <days>", "only active ones that expire soon").argParser(daysOf))
+    .action((flags: ListFlags & CertificateFlags) => list(certificateListing(flags), flags));
+  addResultOption(addClusterOptions(get.command("replication-status")), ["table", "json", "yaml"])
+    .description("How far the controllers are in step, as each of them sees it")
+    .option("--require-healthy", "exit 1 unless all of them are")
+    .action(showReplicationStatus);
   return get;
 }
 
-async function getNodes(id: string | undefined, { output, watch = false, ...flags }: GetFlags): Promise<void> {
-  let shown = "";
-  for (;;) {
-    let text: string;
-    try {
-      const { ask } = await openCluster(flags);
-      const { nodes } = await ask((client) => client.call("listNodes", {}));
-      text = format(select(nodes, id), output, watch);
-    } catch (error) {
-      // A watch outlives a controller that restarts.
-      if (!watch || shown === "" || !(error instanceof KcoreError)) throw error;
-      text = drawFailure(error);
-    }
-    if (text !== shown) process.stdout.write(text);
-    shown = text;
-    if (!watch) return;
-    await sleep(2000);
-  }
+function answered(command: Command): Command {
+  return addResultOption(addClusterOptions(command), allFormats);
 }
 
-function select(nodes: readonly NodeView[], id: string | undefined): readonly NodeView[] {
-  const found = nodes.filter((node) => id === undefined || node.id === id || node.hostname === id);
-  if (found.length > 0 || id === undefined) return found.toSorted((a, b) => a.hostname.localeCompare(b.hostname));
-  throw new KcoreError({ code: "NODE_UNKNOWN", message: `the cluster knows no node “${id}”`, hint: "kcore get nodes" });
+function listed(command: Command): Command {
+  return answered(command).option("-w, --watch", "go on, and show what changes");
 }
 
-function format(nodes: readonly NodeView[], output: ResultFormat, watch: boolean): string {
-  if (output === "json") return `${JSON.stringify(nodes, undefined, watch ? undefined : 2)}\n`;
-  if (output === "yaml") return `${watch ? "---\n" : ""}${printYaml(nodes)}`;
-  if (nodes.length === 0) return "no nodes yet: kcore orchestrate deploy_node NODE\n";
-  const wide = output === "wide";
-  const heading = [
-    "NAME",
-    "STATUS",
-    "ROLES",
-    "DC",
-    "ADDRESS",
-    "VERSION",
-    "AGE",
-    ...(wide ? ["CPU", "MEMORY", "LAST SEEN", "CERTIFICATE", "ID", "REASON"] : []),
-  ];
-  return formatTable(
-    heading,
-    nodes.map((node) => [
-      node.hostname,
-      statusWords[node.status],
-      node.roles.join(","),
-      node.dc,
-      node.address,
-      node.version,
-      // A table that is watched changes when the cluster does, not with every second.
-      watch ? node.registered.slice(0, 10) : ago(node.registered),
-      ...(wide ? wideCells(node, watch) : []),
-    ]),
-  );
+function daysOf(text: string): number {
+  if (/^\d{1,4}$/.test(text)) return Number(text);
+  throw new InvalidArgumentError("a number of days");
 }
 
-function wideCells(node: NodeView, watch: boolean): readonly string[] {
-  const memory = `${(node.memory / 2 ** 30).toFixed(1)} GiB`;
-  const seen = watch ? "" : ago(node.lastSeen);
-  return [String(node.cpu), memory, seen, node.certificateExpires.slice(0, 10), node.id, node.reason ?? ""];
+async function list<Item extends object>(
+  listing: Listing<Item>,
+  { output, watch = false, ...flags }: ListFlags,
+): Promise<void> {
+  await showListing(await openCluster(flags), listing, { output, watch });
 }
 
-const statusWords = { pending: "Pending", ready: "Ready", "not-ready": "NotReady", rejected: "Rejected", unknown: "Unknown" } as const;
-
-function ago(time: string): string {
-  return formatDuration(Math.max(0, Date.now() - Date.parse(time)));
+async function getNode(word: string, { output, ...flags }: ListFlags): Promise<void> {
+  const cluster = await openCluster(flags);
+  if (output === "table" || output === "wide") return showListing(cluster, nodeListing([word], {}), { output });
+  const node = await cluster.ask(async (client) => {
+    const { nodes } = await client.call("listNodes", {});
+    return client.call("getNode", {}, { id: findNode(nodes, word).id });
+  });
+  process.stdout.write(formatResult(node, output, () => ""));
 }
