@@ -55,6 +55,16 @@ export function addResultOption(command: Command, formats: readonly ResultFormat
   );
 }
 
+/** `-o, --output`, how a run is shown; without it the terminal decides (`chooseView`). */
+export function addViewOption(command: Command): Command {
+  return command.addOption(
+    new Option(
+      "-o, --output <view>",
+      "how to show the run: ink (live; usual at a terminal), plain (lines), json (one event a line)",
+    ).choices(["ink", "plain", "json"]),
+  );
+}
+
 /** Collects a repeatable option. */
 export function collect(value: string, earlier: readonly string[] = []): readonly string[] {
   return [...earlier, value];

@@ -3,6 +3,7 @@ import { isAbsolute, join } from "node:path";
 import { drawProblems } from "#errors/draw.ts";
 import { exitCodes, KcoreError, type ExitCode, type SourcePosition } from "#errors/problem.ts";
 import { shippedRoot } from "#engine/source/shipped.ts";
+import { isScreen } from "./screen.ts";
 
 export interface ReportOptions {
   readonly debug: boolean;
@@ -29,9 +30,9 @@ export function drawFailure({ problems }: KcoreError): string {
   return `${drawProblems(problems, { color: wantsColor(process.stdout) })}\n`;
 }
 
-/** Colours only on a terminal, and never when NO_COLOR is set (no-color.org). */
+/** Colours only on a terminal that somebody looks at, and never when NO_COLOR is set (no-color.org). */
 export function wantsColor(stream: NodeJS.WriteStream): boolean {
-  return Boolean(stream.isTTY) && !process.env["NO_COLOR"] && process.env["TERM"] !== "dumb";
+  return isScreen(stream) && !process.env["NO_COLOR"] && process.env["TERM"] !== "dumb";
 }
 
 /** Reads the line a problem points at, from the project or from what kcore ships. */

@@ -1,19 +1,21 @@
 import { join, relative } from "node:path";
-import type { Question, RunEvent } from "#engine/events/event.ts";
-import { emptyRun, type RunModel } from "#engine/events/model.ts";
-import { reduceRun } from "#engine/events/reduce.ts";
+import type { RunControl, RunEvent } from "#engine/events/event.ts";
+import type { RunModel } from "#engine/events/model.ts";
+import { RunFold } from "#engine/events/reduce.ts";
 import { RunFollower, type FollowOptions } from "#engine/run/follow-run.ts";
 import { nodeLogName, type RunFolder } from "#engine/run/run-folder.ts";
 import { drawProblems } from "#errors/draw.ts";
 import { exitCodes, type ExitCode } from "#errors/problem.ts";
 import type { RunDrawing } from "#tui/drawing.ts";
 import { Interrupts } from "./interrupts.ts";
-import { canPrompt, promptLine } from "./prompt.ts";
+import { canPrompt } from "./prompt.ts";
+import { Prompts } from "./prompts.ts";
 import { sourceLines, wantsColor } from "./report.ts";
+import type { ViewName } from "./screen.ts";
 import { whoAmI } from "./who.ts";
 
 /** How a run is shown. `quiet`: nothing but questions and errors, for commands that print a result of their own. */
-export type RunOutput = "plain" | "json" | "quiet";
+export type RunOutput = ViewName | "quiet";
 
 export interface WatchOptions {
   readonly folder: RunFolder;
@@ -36,66 +38,113 @@ export interface Watched {
   readonly left: boolean;
 }
 
+/** What a view may do to the run that it shows. */
+export interface RunControls {
+  readonly send: (control: RunControl) => void;
+  readonly leave: (why: "left" | "detached") => void;
+}
+
+interface OpenView extends RunDrawing {
+  close?(): Promise<void>;
+}
+
 /** Follows a run as one of its views until it ends or the user leaves. @throws KcoreError RUN_DIED */
 export async function watchRun(options: WatchOptions): Promise<Watched> {
-  const { folder, output, launched, detach = false, replayOnly = false, since = 0, onEvent } = options;
+  const { folder, launched, detach = false, replayOnly = false, since = 0, onEvent } = options;
+  const output = options.output === "ink" && (detach || replayOnly) ? "plain" : options.output;
   const answers = canPrompt() && !detach && !replayOnly;
   const follower = new RunFollower({ folder, by: whoAmI(), answers, replayOnly, ...(launched ? { launched } : {}) });
-  const drawing = openDrawing(output, since);
-  let model = emptyRun;
+  const run = new RunFold();
   let left: "left" | "detached" | undefined;
   const leave = (why: "left" | "detached") => {
     left ??= why;
     follower.leave();
   };
-  const say = (text: string) => void process.stderr.write(`${text}\n`);
-  const interrupts = new Interrupts({
-    send: (control) => follower.send(control),
-    leave,
-    running: () => describeRunning(model),
-    say,
-    canChoose: answers,
-  });
+  const controls: RunControls = { send: (control) => follower.send(control), leave };
   // Whoever read our output went away: that is no reason to stop the run.
   const onGone = () => leave("detached");
   process.stdout.on("error", onGone);
-  if (!replayOnly) interrupts.listen();
-  const questions = new Prompts(
-    (id, value) => follower.send({ type: "answer", id, value }),
-    () => interrupts.interrupt(),
-  );
+  // It loads while the run's process starts.
+  if (output === "ink") import("./live-view.ts").catch(() => undefined);
+  const talk = output === "ink" || replayOnly ? undefined : talkAtTheTerminal(controls, run, answers);
+  let view: OpenView | undefined;
   try {
     for await (const event of follower.events()) {
-      model = reduceRun(model, event);
+      run.add(event);
       onEvent?.(event);
-      (await drawing).draw(event);
-      if (answers) questions.follow(model.questions);
+      view ??= await openView(output, { folder, since, controls });
+      view.draw(event);
+      if (answers) talk?.follow(event, run);
       if (detach && event.type === "run.started" && event.seq > since) leave("detached");
     }
   } finally {
-    questions.follow([]);
-    interrupts.close();
+    await view?.close?.();
+    talk?.close();
     process.stdout.off("error", onGone);
   }
+  const { model } = run;
   if (left !== undefined && model.state !== "finished") {
-    if (output !== "json") say(`The run goes on: kcore runs attach ${folder.id}`);
+    if (output !== "json") process.stderr.write(`The run goes on: kcore runs attach ${folder.id}\n`);
     return { exitCode: left === "left" ? exitCodes.interrupted : exitCodes.done, model, left: true };
   }
   await drawEnd(model, output, folder);
   return { exitCode: (model.exitCode ?? exitCodes.failed) as ExitCode, model, left: false };
 }
 
-async function openDrawing(output: RunOutput, since: number): Promise<RunDrawing> {
-  if (output === "json") return (await import("#tui/ndjson.ts")).createJsonView((text) => process.stdout.write(text));
-  if (output === "quiet") return { draw: () => undefined };
-  return (await import("#tui/plain.ts")).createPlainView({
-    out: process.stdout,
-    color: wantsColor(process.stdout),
-    since,
-  });
+interface Opening {
+  readonly folder: RunFolder;
+  readonly since: number;
+  readonly controls: RunControls;
 }
 
-async function drawEnd(model: RunModel, output: RunOutput, folder: RunFolder): Promise<void> {
+async function openView(output: RunOutput, { folder, since, controls }: Opening): Promise<OpenView> {
+  switch (output) {
+    case "ink": {
+      const { openLiveView } = await import("./live-view.ts");
+      return openLiveView({ folder, since, ...controls });
+    }
+    case "quiet":
+      return { draw: () => undefined };
+    case "plain":
+    case "json":
+      return openLines(output, since);
+  }
+}
+
+/** A view that writes lines to the output; events up to `since` are known and not told again. */
+export async function openLines(output: "plain" | "json", since = 0): Promise<RunDrawing> {
+  if (output === "json") return (await import("#tui/ndjson.ts")).createJsonView((text) => process.stdout.write(text));
+  const { createPlainView } = await import("#tui/plain.ts");
+  return createPlainView({ out: process.stdout, color: wantsColor(process.stdout), since });
+}
+
+/** Signals and questions where the view is lines: on stderr, with the keyboard's lines. */
+function talkAtTheTerminal({ send, leave }: RunControls, run: RunFold, canChoose: boolean) {
+  const interrupts = new Interrupts({
+    send,
+    leave,
+    running: () => describeRunning(run.fleeting),
+    say: (text) => void process.stderr.write(`${text}\n`),
+    canChoose,
+  });
+  interrupts.listen();
+  const questions = new Prompts(
+    (id, value) => send({ type: "answer", id, value }),
+    () => interrupts.interrupt(),
+  );
+  return {
+    follow: ({ type }: RunEvent, { fleeting }: RunFold) => {
+      if (type.startsWith("question.") || type.startsWith("run.")) questions.follow(fleeting.questions);
+    },
+    close: () => {
+      questions.follow([]);
+      interrupts.close();
+    },
+  };
+}
+
+/** What stands below a run's view: the summary, or why there was none. */
+export async function drawEnd(model: RunModel, output: RunOutput, folder: RunFolder): Promise<void> {
   if (output === "json") return;
   const sourceLine = sourceLines(folder.project);
   if (model.runId === "" || output === "quiet") {
@@ -117,38 +166,4 @@ function describeRunning(model: RunModel): string {
   if (running.length === 0) return "Nothing runs on a node at the moment.";
   const more = running.length > 8 ? ` and ${running.length - 8} more` : "";
   return `Running: ${running.slice(0, 8).join(", ")}${more}.`;
-}
-
-/** Asks one open question after the other; takes the prompt away when another view answered. */
-class Prompts {
-  readonly #answer: (id: string, value: string) => void;
-  readonly #onInterrupt: () => void;
-  readonly #asked = new Set<string>();
-  #current: { readonly id: string; readonly stop: AbortController } | undefined;
-  #open: readonly Question[] = [];
-
-  constructor(answer: (id: string, value: string) => void, onInterrupt: () => void) {
-    this.#answer = answer;
-    this.#onInterrupt = onInterrupt;
-  }
-
-  follow(open: readonly Question[]): void {
-    this.#open = open;
-    if (this.#current && !open.some(({ id }) => id === this.#current?.id)) this.#current.stop.abort();
-    if (!this.#current) void this.#next();
-  }
-
-  async #next(): Promise<void> {
-    const question = this.#open.find(({ id }) => !this.#asked.has(id));
-    if (!question) return;
-    const { id, secret, node, kind } = question;
-    this.#asked.add(id);
-    const stop = new AbortController();
-    this.#current = { id, stop };
-    const text = `${node === undefined ? "" : `${node}  `}${question.text}${kind === "confirm" ? " [yes/no]" : ""}`;
-    const answer = await promptLine({ text, secret, signal: stop.signal, onInterrupt: this.#onInterrupt });
-    if (answer !== undefined) this.#answer(id, answer);
-    this.#current = undefined;
-    await this.#next();
-  }
 }

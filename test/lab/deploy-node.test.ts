@@ -58,7 +58,7 @@ describe("deploy_node on real nodes", function () {
     const { attached } = deployed.first;
     expect(attached.code, all(attached)).to.equal(0);
     const [first = ""] = await bastion.runs();
-    const shown = await bastion.does("runs", "show", first);
+    const shown = await bastion.does("runs", "show", first, "--events");
     for (const text of [attached.stdout, shown]) {
       expect(text)
         .to.match(/n1 +machine +in order/)

@@ -1,13 +1,13 @@
-import { Command, Option } from "commander";
-import { collect } from "../options.ts";
+import { Command } from "commander";
+import { addViewOption, collect } from "../options.ts";
 import { readParams, readSets } from "../params.ts";
 import { addRunOptions, requestOf, startRun, type RunFlags } from "../start-run.ts";
-import type { RunOutput } from "../watch-run.ts";
+import { chooseView, type ViewName } from "../screen.ts";
 
 interface OrchestrateFlags extends RunFlags {
   readonly set?: readonly string[];
   readonly params?: string;
-  readonly output: RunOutput;
+  readonly output?: ViewName;
 }
 
 /** `kcore orchestrate NAME [TARGET]`; without a name it lists what there is. */
@@ -16,11 +16,10 @@ export function orchestrateCommand(): Command {
     .description("Run an orchestration over nodes; without a name, list what there is")
     .argument("[name]", "the orchestration: deploy_node, …")
     .argument("[target]", "the nodes, when it takes them: the same as --on");
-  addRunOptions(command, { full: true })
+  addViewOption(addRunOptions(command, { full: true }))
     .option("--set <name=value>", "a parameter (repeatable)", collect)
     .option("--params <json>", "parameters as a JSON object, or @FILE")
     .option("--skip-health", "do not look at the cluster's health first; this is recorded")
-    .addOption(new Option("-o, --output <view>", "how to show the run").choices(["plain", "json"]).default("plain"))
     .addHelpText(
       "after",
       `
@@ -41,10 +40,10 @@ async function orchestrate(
 ): Promise<void> {
   if (name === undefined) {
     const { listOrchestrations } = await import("../list-orchestrations.ts");
-    return listOrchestrations(flags);
+    return listOrchestrations({ ...flags, output: flags.output === "json" ? "json" : "plain" });
   }
   const on = [...(target === undefined ? [] : [target]), ...(flags.on ?? [])];
   const params = { ...(await readParams(flags.params)), ...readSets(flags.set ?? []) };
   const request = requestOf({ ...flags, on }, { kind: "orchestration", name }, { params });
-  process.exitCode = (await startRun(flags, request, { output: flags.output })).exitCode;
+  process.exitCode = (await startRun(flags, request, { output: chooseView(flags.output) })).exitCode;
 }

@@ -1,26 +1,21 @@
-import { readFile, rm } from "node:fs/promises";
 import { Command, InvalidArgumentError, Option } from "commander";
-import { parseRecording } from "#engine/events/recording.ts";
-import { reduceEvents } from "#engine/events/reduce.ts";
-import { emptyRun, type RunModel } from "#engine/events/model.ts";
-import { isAlive } from "#engine/run/process-mark.ts";
-import { listRunIds, readHeader, runFolder, type RunFolder, type RunHeader } from "#engine/run/run-folder.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
-import { formatDuration } from "#tui/line.ts";
-import { addProjectOption, type CommonFlags } from "../options.ts";
+import { addProjectOption, addViewOption, collect, type CommonFlags } from "../options.ts";
 import { givenPassphrase } from "../passphrase.ts";
 import { findProject } from "../project.ts";
+import { exportFormats, type ExportFlags } from "../runs/export-formats.ts";
+import { readRun } from "../runs/known-run.ts";
+import type { ListFlags } from "../runs/list.ts";
+import type { PruneFlags } from "../runs/prune.ts";
+import type { ReplayFlags } from "../runs/replay.ts";
+import { runStates } from "../runs/run-states.ts";
+import type { ShowFlags } from "../runs/show.ts";
+import { chooseView, type ViewName } from "../screen.ts";
 import { launch } from "../start-run.ts";
-import { formatTable } from "../table.ts";
 import { watchRun } from "../watch-run.ts";
 
-interface ListFlags extends CommonFlags {
-  readonly output: "table" | "json";
-  readonly limit: number;
-}
-
 interface ViewFlags extends CommonFlags {
-  readonly output: "plain" | "json";
+  readonly output?: ViewName;
 }
 
 interface ResumeFlags extends ViewFlags {
@@ -28,162 +23,114 @@ interface ResumeFlags extends ViewFlags {
   readonly passphraseFile?: string;
 }
 
-/** `kcore runs list|show|attach|resume|prune`. */
+/** `kcore runs list|show|attach|resume|replay|diff|export|prune`; what each needs is loaded when it is called. */
 export function runsCommand(): Command {
   const runs = new Command("runs").description("Recorded and living runs of this project").addHelpText(
     "after",
     `
+An ID is that of “runs list”, or “last” for the newest run.
+
 Examples:
-  kcore runs list
-  kcore runs show 20261121-061500-a1b2      the record of a run, as it was shown
-  kcore runs attach last                    watch it live; Ctrl-C as in the first terminal
-  kcore runs resume 20261121-061500-a1b2    go on where it stopped`,
+  kcore runs list --state failed
+  kcore runs show last                      who, when, what changed, what failed and why, what to do
+  kcore runs attach last                    watch it live; q leaves, and the run goes on
+  kcore runs resume 20261121-061500-a1b2    go on where it stopped
+  kcore runs replay last --speed 4          see it again; Space pauses
+  kcore runs diff 20261121-061500-a1b2 last
+  kcore runs export last --file run.xml     JUnit; also .ndjson .json .txt .html .cast .tar.gz
+  kcore runs prune --keep 20 --older-than 30d`,
   );
-  const view = () =>
-    new Option("-o, --output <view>", "how to show the run").choices(["plain", "json"]).default("plain");
-  addProjectOption(runs.command("list"))
-    .description("List runs, the newest last")
-    .addOption(new Option("-o, --output <format>", "how to print").choices(["table", "json"]).default("table"))
+  const add = (words: string, description: string) => addProjectOption(runs.command(words)).description(description);
+  const result = (...formats: string[]) =>
+    new Option("-o, --output <format>", "how to print").choices(formats).default(formats[0]);
+
+  add("list", "List runs, the newest last")
+    .addOption(result("table", "json"))
+    .addOption(
+      new Option("--state <state>", `only runs in this state (repeatable): ${runStates.join(", ")}`).argParser(stateOf),
+    )
     .addOption(new Option("--limit <n>", "at most so many").argParser(countOf).default(30))
-    .action(list);
-  addProjectOption(runs.command("show <id>"))
-    .description("Show a recorded run (“last”: the newest)")
-    .addOption(view())
-    .action(show);
-  addProjectOption(runs.command("attach <id>"))
-    .description("Watch a living run; the view may come and go")
-    .addOption(view())
-    .action(attach);
-  addProjectOption(runs.command("resume <id>"))
-    .description("Go on with a run whose process died or that was stopped")
+    .action(async (flags: ListFlags) => (await import("../runs/list.ts")).listRuns(flags));
+  add("show <id>", "Show a run on one screen: who, what changed where, what failed and why, what to do next")
+    .addOption(result("text", "json"))
+    .option("--events", "everything that happened instead, as it was shown; with -o json one event a line")
+    .action(async (id: string, flags: ShowFlags) => (await import("../runs/show.ts")).showRun(id, flags));
+  addViewOption(add("attach <id>", "Watch a living run; the view may come and go")).action(attach);
+  addViewOption(add("resume <id>", "Go on with a run whose process died or that was stopped"))
     .option("--detach", "leave as soon as the run has begun")
     .option("--passphrase-file <file>", "the passphrase of the cluster CA; else KCORE_CA_PASSPHRASE, else it is asked")
-    .addOption(view())
     .action(resume);
-  addProjectOption(runs.command("prune"))
-    .description("Remove the records of ended runs but the newest ones")
-    .addOption(new Option("--keep <n>", "how many to keep").argParser(countOf).default(50))
-    .action(prune);
+  addViewOption(add("replay <id>", "Show a recorded run as it came; at a terminal with pause, step, seek and speed"))
+    .addOption(
+      new Option("--speed <factor>", "so many times as fast; max draws all at once").argParser(speedOf).default(1),
+    )
+    .action(async (id: string, flags: ReplayFlags) => (await import("../runs/replay.ts")).replayRun(id, flags));
+  add("diff <a> <b>", "Tell how two runs differ in outcome, changes and time, by node and step")
+    .addOption(result("table", "json"))
+    .action(async (a: string, b: string, flags: CommonFlags & { readonly output: "table" | "json" }) =>
+      (await import("../runs/diff.ts")).diffTwoRuns(a, b, flags),
+    );
+  add("export <id>", "Write a run in the form that another program wants, to a file or to the output")
+    .addOption(
+      new Option("--format <format>", "the form; else the file's name tells it, else ndjson").choices([
+        ...exportFormats,
+      ]),
+    )
+    .option("--file <file>", "where to; only you may read it. Else the output")
+    .action(async (id: string, flags: ExportFlags) => (await import("../runs/export.ts")).exportRun(id, flags));
+  add("prune", "Remove the records of ended runs: the newest 50 stay unless told otherwise")
+    .addOption(new Option("--keep <n>", "keep the newest n").argParser(countOf))
+    .addOption(new Option("--older-than <age>", "remove only what is older: 36h, 30d, 8w").argParser(ageOf))
+    .option("--dry-run", "say what would be removed; remove nothing")
+    .action(async (flags: PruneFlags) => (await import("../runs/prune.ts")).pruneRuns(flags));
   return runs;
 }
 
 function countOf(text: string): number {
   const count = Number(text);
-  if (Number.isInteger(count) && count >= 0) return count;
+  if (Number.isInteger(count) && count >= 0 && text !== "") return count;
   throw new InvalidArgumentError("a whole number is wanted");
 }
 
-interface Known {
-  readonly folder: RunFolder;
-  readonly header: RunHeader;
-  readonly model: RunModel;
-  readonly alive: boolean;
+function stateOf(text: string, earlier: readonly string[] | undefined): readonly string[] {
+  if (!runStates.includes(text)) throw new InvalidArgumentError(`it is one of ${runStates.join(", ")}`);
+  return collect(text, earlier);
 }
 
-async function read(project: string, id: string): Promise<Known> {
-  const folder = runFolder(project, id);
-  const header = await readHeader(folder);
-  const bytes = await readFile(folder.events).catch(() => Buffer.alloc(0));
-  return {
-    folder,
-    header,
-    model: reduceEvents(parseRecording(bytes, folder.events).events, emptyRun),
-    alive: isAlive(header.process),
-  };
+function speedOf(text: string): number {
+  const speed = text === "max" ? Infinity : Number(text);
+  if (speed > 0) return speed;
+  throw new InvalidArgumentError("a number above 0 is wanted, or max");
 }
 
-function stateOf({ model, alive }: Known): string {
-  if (alive && model.state !== "finished") return model.state;
-  if (model.outcome === undefined) return "died";
-  return model.runId === "" ? "refused" : model.outcome;
-}
-
-async function list({ project, output, limit }: ListFlags): Promise<void> {
-  const root = findProject(project);
-  const ids = limit === 0 ? [] : (await listRunIds(root)).slice(-limit);
-  const known = await Promise.all(ids.map((id) => read(root, id).catch(() => undefined)));
-  const found = known.filter((one) => one !== undefined);
-  if (output === "json") {
-    const plain = found.map((one) => ({
-      id: one.folder.id,
-      state: stateOf(one),
-      started: new Date(one.header.created).toISOString(),
-      milliseconds: Math.max(0, one.model.lastAt - one.header.created),
-      who: one.header.who,
-      command: one.header.request.command,
-      nodes: [...one.model.nodes.keys()],
-      exitCode: one.model.exitCode,
-    }));
-    process.stdout.write(`${JSON.stringify(plain, undefined, 2)}\n`);
-    return;
-  }
-  const rows = found.map((one) => [
-    one.folder.id,
-    stateOf(one),
-    formatDuration(Math.max(0, one.model.lastAt - one.header.created)),
-    String(one.model.nodes.size),
-    one.header.who,
-    one.header.request.command,
-  ]);
-  process.stdout.write(
-    rows.length > 0 ? formatTable(["ID", "STATE", "TIME", "NODES", "WHO", "COMMAND"], rows) : "no runs yet\n",
-  );
-}
-
-async function show(id: string, { project, output }: ViewFlags): Promise<void> {
-  const root = findProject(project);
-  const { folder } = await read(root, await resolveId(root, id));
-  await watchRun({ folder, output, replayOnly: true });
+function ageOf(text: string): number {
+  const [, count, unit = ""] = /^(\d+)([mhdw])$/.exec(text) ?? [];
+  const units: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 };
+  if (count !== undefined) return Number(count) * (units[unit] ?? 0);
+  throw new InvalidArgumentError("an age is wanted: 90m, 36h, 30d, 8w");
 }
 
 async function attach(id: string, { project, output }: ViewFlags): Promise<void> {
-  const root = findProject(project);
-  const { folder } = await read(root, await resolveId(root, id));
-  process.exitCode = (await watchRun({ folder, output })).exitCode;
+  const { folder } = await readRun(findProject(project), id);
+  process.exitCode = (await watchRun({ folder, output: chooseView(output) })).exitCode;
 }
 
 async function resume(id: string, { project, output, detach = false, passphraseFile }: ResumeFlags): Promise<void> {
-  const root = findProject(project);
-  const known = await read(root, await resolveId(root, id));
-  const { folder, header, model } = known;
-  if (known.alive)
-    throw new KcoreError({
-      code: "RUN_ALIVE",
-      message: `run ${folder.id} is still going on`,
-      hint: `kcore runs attach ${folder.id}`,
-    });
+  const { folder, header, model, alive } = await readRun(findProject(project), id);
+  const view = chooseView(output);
+  // A run that ended well may have a process still, for views that have not got it all.
   if (model.exitCode === exitCodes.done)
     throw new KcoreError({
       code: "RUN_FINISHED",
       message: `run ${folder.id} ended well; there is nothing to resume`,
       hint: `to do it again: ${header.request.command}`,
     });
+  if (alive)
+    throw new KcoreError({
+      code: "RUN_ALIVE",
+      message: `run ${folder.id} is still going on`,
+      hint: `kcore runs attach ${folder.id}`,
+    });
   const launched = launch(folder, header, await givenPassphrase(passphraseFile));
-  process.exitCode = (await watchRun({ folder, output, detach, launched, since: model.lastSeq })).exitCode;
-}
-
-async function prune({ project, keep }: CommonFlags & { readonly keep: number }): Promise<void> {
-  const root = findProject(project);
-  const ids = await listRunIds(root);
-  let removed = 0;
-  for (const id of ids.slice(0, Math.max(0, ids.length - keep))) {
-    const folder = runFolder(root, id);
-    const header = await readHeader(folder).catch(() => undefined);
-    if (isAlive(header?.process)) continue;
-    await rm(folder.path, { recursive: true, force: true });
-    removed += 1;
-  }
-  process.stdout.write(`${removed} removed\n`);
-}
-
-/** `last` is the newest run. */
-async function resolveId(project: string, id: string): Promise<string> {
-  if (id !== "last") return id;
-  const newest = (await listRunIds(project)).at(-1);
-  if (newest !== undefined) return newest;
-  throw new KcoreError({
-    code: "RUN_UNKNOWN",
-    message: "no run is recorded in this project yet",
-    hint: "kcore orchestrate NAME TARGET",
-  });
+  process.exitCode = (await watchRun({ folder, output: view, detach, launched, since: model.lastSeq })).exitCode;
 }

@@ -1,19 +1,19 @@
-import { Command, Option } from "commander";
+import { Command } from "commander";
 import { addRunOptions, requestOf, startRun, type RunFlags } from "../start-run.ts";
 import { readParams, readSets } from "../params.ts";
 import { projectIfAny } from "../list-orchestrations.ts";
-import { addProjectOption, addResultOption, collect, type CommonFlags } from "../options.ts";
+import { addProjectOption, addResultOption, addViewOption, collect, type CommonFlags } from "../options.ts";
 import { formatTable } from "../table.ts";
 import { trustOfProcess } from "#engine/roster/project.ts";
 import { shippedRoot } from "#engine/source/shipped.ts";
 import { statesOf, type States } from "#engine/states/open.ts";
-import type { RunOutput } from "../watch-run.ts";
+import { chooseView, type ViewName } from "../screen.ts";
 import { requireTarget } from "./exec.ts";
 
 interface ApplyFlags extends RunFlags {
   readonly set?: readonly string[];
   readonly params?: string;
-  readonly output: RunOutput;
+  readonly output?: ViewName;
 }
 
 /** `kcore state list|show|apply`. */
@@ -30,11 +30,10 @@ export function stateCommand(): Command {
   addResultOption(addProjectOption(state.command("show <name>")))
     .description("Show a state's parameters and steps, and where it comes from")
     .action(show);
-  addRunOptions(state.command("apply <names...>"), { full: true })
+  addViewOption(addRunOptions(state.command("apply <names...>"), { full: true }))
     .description("Apply states to nodes, in the order given")
     .option("--set <name=value>", "a parameter (repeatable)", collect)
     .option("--params <json>", "parameters as a JSON object, or @FILE")
-    .addOption(new Option("-o, --output <view>", "how to show the run").choices(["plain", "json"]).default("plain"))
     .action(apply);
   return state;
 }
@@ -98,5 +97,5 @@ async function apply(names: readonly string[], flags: ApplyFlags): Promise<void>
   requireTarget(flags, `state apply ${names.join(" ")}`);
   const params = { ...(await readParams(flags.params)), ...readSets(flags.set ?? []) };
   const request = requestOf(flags, { kind: "state", names }, { params });
-  process.exitCode = (await startRun(flags, request, { output: flags.output })).exitCode;
+  process.exitCode = (await startRun(flags, request, { output: chooseView(flags.output) })).exitCode;
 }

@@ -62,7 +62,7 @@ describe("kcore, from the command line to a node and back", function () {
     expect(second.stdout).to.match(/^Succeeded: {7}1 \(changed=0\)$/m);
     const listed = JSON.parse((await project.kcore("runs", "list", "-o", "json")).stdout) as { state: string }[];
     expect(listed.map(({ state }) => state)).to.deep.equal(["done", "done", "done"]);
-    const shown = await project.kcore("runs", "show", "last");
+    const shown = await project.kcore("runs", "show", "last", "--events");
     expect(shown.stdout).to.equal(second.stdout);
   });
 

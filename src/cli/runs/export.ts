@@ -1,0 +1,91 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { createWriteStream } from "node:fs";
+import { basename, dirname } from "node:path";
+import { finished } from "node:stream/promises";
+import { Writable } from "node:stream";
+import { formatEvent } from "#engine/events/recording.ts";
+import { KcoreError } from "#errors/problem.ts";
+import { findProject } from "../project.ts";
+import { drawReport } from "../write-reports.ts";
+import { exportFormats, type ExportFlags, type ExportFormat } from "./export-formats.ts";
+import { readRun, type KnownRun } from "./known-run.ts";
+import { digestOf } from "./show.ts";
+
+/** `kcore runs export`: a run in the form that another program wants, to a file or to the output. */
+export async function exportRun(id: string, { project, format, file }: ExportFlags): Promise<void> {
+  const run = await readRun(findProject(project), id);
+  const chosen = format ?? formatOf(file);
+  if (chosen === "tar" && file === undefined && process.stdout.isTTY)
+    throw new KcoreError({ code: "USAGE", message: "an archive is no text for a terminal", hint: "--file run.tar.gz" });
+  // Whoever may not read the record may not read what is made of it (S-4).
+  const out = file === undefined ? process.stdout : createWriteStream(file, { mode: 0o600 });
+  if (chosen === "tar") await packInto(run, out);
+  else out.write(await textOf(run, chosen));
+  if (out !== process.stdout) {
+    out.end();
+    await finished(out);
+  }
+}
+
+function formatOf(file: string | undefined): ExportFormat {
+  if (file === undefined || file.endsWith(".ndjson")) return "ndjson";
+  const known = { ".json": "json", ".txt": "text", ".xml": "junit", ".html": "html", ".cast": "cast" } as const;
+  const extension = /\.[a-z]+$/.exec(file)?.[0] ?? "";
+  if (/\.(tar\.gz|tgz)$/.test(file)) return "tar";
+  if (Object.hasOwn(known, extension)) return known[extension as keyof typeof known];
+  throw new KcoreError({
+    code: "USAGE",
+    message: `the name “${file}” does not tell a format`,
+    hint: `--format ${exportFormats.join("|")}`,
+  });
+}
+
+async function textOf(run: KnownRun, format: Exclude<ExportFormat, "tar">): Promise<string> {
+  const { events, folder } = run;
+  switch (format) {
+    case "ndjson":
+      return events.map(formatEvent).join("");
+    case "json":
+      return `${JSON.stringify(await digestOf(run), undefined, 2)}\n`;
+    case "junit":
+      return drawReport("xml", events, folder.project);
+    case "html":
+      return drawReport("html", events, folder.project);
+    case "text":
+      return (await drawPlain(run)).map(({ text }) => text).join("");
+    case "cast": {
+      const { drawCast } = await import("#tui/asciicast.ts");
+      return drawCast(run.model, await drawPlain(run));
+    }
+  }
+}
+
+/** What the plain view writes for each event, and when. */
+async function drawPlain({ events }: KnownRun): Promise<readonly { readonly at: number; readonly text: string }[]> {
+  const { createPlainView } = await import("#tui/plain.ts");
+  let text = "";
+  const out = new Writable({
+    decodeStrings: false,
+    write: (chunk: string | Buffer, _, done) => {
+      text += String(chunk);
+      done();
+    },
+  }) as unknown as NodeJS.WriteStream;
+  const view = createPlainView({ out, color: false });
+  return events.map((event) => {
+    text = "";
+    view.draw(event);
+    return { at: event.at, text };
+  });
+}
+
+/** The whole record as a gzipped archive, by tar(1). */
+async function packInto({ folder }: KnownRun, out: NodeJS.WritableStream): Promise<void> {
+  const words = ["-C", dirname(folder.path), "--exclude=socket", "--exclude=reserve", "-cz", basename(folder.path)];
+  const tar = spawn("tar", words, { stdio: ["ignore", "pipe", "inherit"] });
+  tar.stdout.pipe(out, { end: false });
+  const [code] = (await once(tar, "close")) as [number | null];
+  if (code !== 0)
+    throw new KcoreError({ code: "USAGE", message: `tar ended with exit code ${code}`, hint: "--format ndjson" });
+}

@@ -1,0 +1,47 @@
+import { readFile } from "node:fs/promises";
+import type { RunEvent } from "#engine/events/event.ts";
+import type { RunModel } from "#engine/events/model.ts";
+import { parseRecording } from "#engine/events/recording.ts";
+import { reduceEvents } from "#engine/events/reduce.ts";
+import { isAlive } from "#engine/run/process-mark.ts";
+import { listRunIds, readHeader, runFolder, type RunFolder, type RunHeader } from "#engine/run/run-folder.ts";
+import { KcoreError } from "#errors/problem.ts";
+
+/** A recorded run, read whole. */
+export interface KnownRun {
+  readonly folder: RunFolder;
+  readonly header: RunHeader;
+  readonly events: readonly RunEvent[];
+  readonly model: RunModel;
+  /** Its process lives. */
+  readonly alive: boolean;
+}
+
+/** Reads a run by its id; `last` is the newest. @throws KcoreError RUN_UNKNOWN, RUN_RECORD_CORRUPT */
+export async function readRun(project: string, id: string): Promise<KnownRun> {
+  const folder = runFolder(project, await resolveId(project, id));
+  const header = await readHeader(folder);
+  const alive = isAlive(header.process);
+  const bytes = await readFile(folder.events).catch(() => Buffer.alloc(0));
+  const { events } = parseRecording(bytes, folder.events);
+  return { folder, header, events, model: reduceEvents(events), alive };
+}
+
+/** `running`, `stopping`, `done`, `failed`, `unreachable`, `interrupted`, `refused` or `died`. */
+export function stateOf({ model, alive }: Pick<KnownRun, "model" | "alive">): string {
+  if (alive && model.state !== "finished") return model.state;
+  if (model.outcome === undefined) return "died";
+  return model.runId === "" ? "refused" : model.outcome;
+}
+
+/** `last` is the newest run. */
+async function resolveId(project: string, id: string): Promise<string> {
+  if (id !== "last") return id;
+  const newest = (await listRunIds(project)).at(-1);
+  if (newest !== undefined) return newest;
+  throw new KcoreError({
+    code: "RUN_UNKNOWN",
+    message: "no run is recorded in this project yet",
+    hint: "kcore orchestrate NAME TARGET",
+  });
+}

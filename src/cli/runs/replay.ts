@@ -1,0 +1,72 @@
+import type { RunEvent } from "#engine/events/event.ts";
+import { Player, type PlayerClock } from "#tui/player.ts";
+import type { RunDrawing } from "#tui/drawing.ts";
+import { exitCodes } from "#errors/problem.ts";
+import type { CommonFlags } from "../options.ts";
+import { findProject } from "../project.ts";
+import { chooseView, type ViewName } from "../screen.ts";
+import { drawEnd, openLines } from "../watch-run.ts";
+import { readRun, type KnownRun } from "./known-run.ts";
+
+export interface ReplayFlags extends CommonFlags {
+  readonly output?: ViewName;
+  readonly speed: number;
+}
+
+/** `kcore runs replay`: a recorded run as it came, live where there is a terminal. */
+export async function replayRun(id: string, { project, output, speed }: ReplayFlags): Promise<void> {
+  const run = await readRun(findProject(project), id);
+  const view = chooseView(output);
+  if (view === "ink") await playLive(run, speed);
+  else await playLines(run, speed, await openLines(view));
+  await drawEnd(run.model, view, run.folder);
+}
+
+const clock: PlayerClock = {
+  now: () => performance.now(),
+  later: (work, milliseconds) => {
+    const timer = setTimeout(work, milliseconds);
+    return () => clearTimeout(timer);
+  },
+};
+
+/** Until somebody leaves: at its end one may still look around and go back. */
+async function playLive({ folder, events }: KnownRun, speed: number): Promise<void> {
+  const { openLiveView } = await import("../live-view.ts");
+  const player = new Player({ events, speed: Math.min(speed, 1e6), clock });
+  const left = Promise.withResolvers<void>();
+  const controls = { send: () => undefined, leave: () => left.resolve() };
+  const onGone = () => left.resolve();
+  process.stdout.on("error", onGone);
+  const view = await openLiveView({ folder, player, ...controls });
+  try {
+    player.start(view);
+    await left.promise;
+  } finally {
+    player.close();
+    await view.close();
+    process.stdout.off("error", onGone);
+  }
+}
+
+/** To the end, or until a signal. */
+async function playLines({ events }: KnownRun, speed: number, drawing: RunDrawing): Promise<void> {
+  const player = new Player({ events, speed, clock });
+  const ended = Promise.withResolvers<void>();
+  const stop = () => {
+    process.exitCode = exitCodes.interrupted;
+    ended.resolve();
+  };
+  player.subscribe(() => {
+    if (player.state().ended) ended.resolve();
+  });
+  process.once("SIGINT", stop);
+  process.stdout.once("error", () => ended.resolve());
+  try {
+    player.start({ draw: (event: RunEvent) => drawing.draw(event), replace: () => undefined });
+    await ended.promise;
+  } finally {
+    player.close();
+    process.off("SIGINT", stop);
+  }
+}

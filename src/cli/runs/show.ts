@@ -1,0 +1,52 @@
+import { join, relative } from "node:path";
+import { nodeLogName } from "#engine/run/run-folder.ts";
+import type { RunDigest } from "#tui/digest.ts";
+import { watchRun } from "../watch-run.ts";
+import type { CommonFlags } from "../options.ts";
+import { findProject } from "../project.ts";
+import { sourceLines, wantsColor } from "../report.ts";
+import { readRun, stateOf, type KnownRun } from "./known-run.ts";
+
+export interface ShowFlags extends CommonFlags {
+  readonly output: "text" | "json";
+  readonly events?: boolean;
+}
+
+/** `kcore runs show`: a run on one screen; with `--events` everything that happened. */
+export async function showRun(id: string, { project, output, events = false }: ShowFlags): Promise<void> {
+  const root = findProject(project);
+  const run = await readRun(root, id);
+  if (events) {
+    await watchRun({ folder: run.folder, output: output === "json" ? "json" : "plain", replayOnly: true });
+    return;
+  }
+  const digest = await digestOf(run);
+  if (output === "json") {
+    process.stdout.write(`${JSON.stringify(digest, undefined, 2)}\n`);
+    return;
+  }
+  const { drawDigest } = await import("#tui/draw-digest.ts");
+  const options = {
+    color: wantsColor(process.stdout),
+    sourceLine: sourceLines(root),
+    columns: process.stdout.columns || 80,
+  };
+  process.stdout.write(`${drawDigest(digest, options)}\n`);
+}
+
+/** A recorded run in short. */
+export async function digestOf(run: KnownRun): Promise<RunDigest> {
+  const { digestRun } = await import("#tui/digest.ts");
+  const { folder, header, model } = run;
+  const { revision, dirty, who, created, request } = header;
+  return digestRun(model, {
+    id: folder.id,
+    state: stateOf(run),
+    who,
+    created,
+    command: request.command,
+    logOf: (node) => relative(process.cwd(), join(folder.nodeLogs, nodeLogName(node))),
+    ...(revision === undefined ? {} : { revision }),
+    ...(dirty === undefined ? {} : { dirty }),
+  });
+}

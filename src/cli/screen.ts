@@ -1,0 +1,77 @@
+import { readFileSync } from "node:fs";
+import { KcoreError } from "#errors/problem.ts";
+
+/** The views that a user can ask for. */
+export type ViewName = "ink" | "plain" | "json";
+
+/** What is known of the terminal that a command was started in. */
+export interface Surroundings {
+  readonly stdin: { readonly isTTY?: boolean };
+  readonly stdout: { readonly isTTY?: boolean; readonly columns?: number };
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** The terminal's output goes to a file first: script(1). */
+  readonly recorded: () => boolean;
+}
+
+/**
+ * The view that is shown: the one asked for, else ink where somebody looks at a terminal that can draw it.
+ * @throws KcoreError USAGE when ink is asked for where it cannot be drawn
+ */
+export function chooseView(given: ViewName | undefined, around: Surroundings = here): ViewName {
+  if (given === "plain" || given === "json") return given;
+  const { stdin, stdout, env } = around;
+  const canDraw = Boolean(stdin.isTTY && stdout.isTTY) && !["", "dumb"].includes(env["TERM"] ?? "");
+  if (given === "ink" && !canDraw)
+    throw new KcoreError({
+      code: "USAGE",
+      message: "the live view needs a terminal for both input and output",
+      hint: "--output plain",
+    });
+  return given ?? (canDraw && isWatched(around) ? "ink" : "plain");
+}
+
+/** Whether a terminal's output may be coloured: somebody sees it as it is written. */
+export function isScreen(stream: { readonly isTTY?: boolean; readonly columns?: number }, around = here): boolean {
+  return Boolean(stream.isTTY) && isWatched({ ...around, stdout: stream });
+}
+
+/** Nobody sees a terminal of no size (cron, CI) as it is written, and what script(1) writes is read as text later. */
+function isWatched({ stdout, env, recorded }: Surroundings): boolean {
+  const isCi = !["", "0", "false"].includes(env["CI"] ?? "");
+  return !isCi && stdout.columns !== 0 && !recorded();
+}
+
+let script: boolean | undefined;
+
+/** script(1) starts its command in a session of its own; so the leader of our session is its child. */
+function isUnderScript(): boolean {
+  script ??= nameOf(parentOf(fieldsOf("self")?.session)) === "script";
+  return script;
+}
+
+function parentOf(pid: number | undefined): number | undefined {
+  return pid === undefined ? undefined : fieldsOf(String(pid))?.parent;
+}
+
+/** proc(5): the name stands in brackets and may hold anything; state, parent, group and session follow it. */
+function fieldsOf(pid: string): { readonly parent: number; readonly session: number } | undefined {
+  const text = read(`/proc/${pid}/stat`);
+  const [, parent, , session] = text.slice(text.lastIndexOf(")") + 2).split(" ");
+  return parent === undefined || session === undefined
+    ? undefined
+    : { parent: Number(parent), session: Number(session) };
+}
+
+function nameOf(pid: number | undefined): string {
+  return pid === undefined ? "" : read(`/proc/${pid}/comm`).trim();
+}
+
+function read(file: string): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch {
+    return "";
+  }
+}
+
+const here: Surroundings = { stdin: process.stdin, stdout: process.stdout, env: process.env, recorded: isUnderScript };

@@ -1,0 +1,36 @@
+import { spawn, type ChildProcessByStdio } from "node:child_process";
+import type { Readable, Writable } from "node:stream";
+import { once } from "node:events";
+
+/**
+ * Waits beside the view and, should it be killed, gives the terminal back: the usual screen, the cursor, the modes. The
+ * word “over” on its input means that the view has done that itself. It has a session of its own, so that no signal meant
+ * for the view's group meets it. Where a shell has put the modes right meanwhile (`isig` is back), they are left alone:
+ * it may be editing a line already.
+ */
+const script = `
+saved=$(stty -g <&3) && echo ready || exit 0
+read -r word
+[ "$word" = over ] && exit
+printf '\\033[?2026l\\033[?1049l\\033[?25h\\033[?2004l\\033[0m\\r%s\\n' "$1" >&3
+sleep 0.1
+case $(stty -a <&3) in *-isig*) stty "$saved" <&3 ;; esac`;
+
+/** Sets the guard; resolves when it knows the terminal's modes. Without stty or sh there is none, and no harm. */
+export async function guardTerminal(said: string): Promise<{ readonly release: () => Promise<void> }> {
+  const guard = spawn("/bin/sh", ["-c", script, "sh", said], {
+    detached: true,
+    // The terminal itself: nothing else need be one (3).
+    stdio: ["pipe", "pipe", "ignore", process.stdout.fd],
+  }) as ChildProcessByStdio<Writable, Readable, null>;
+  guard.stdin.on("error", () => undefined);
+  const gone = once(guard, "close").catch(() => undefined);
+  await Promise.race([once(guard.stdout, "data").catch(() => undefined), gone]);
+  guard.unref();
+  return {
+    release: async () => {
+      guard.stdin.end("over\n");
+      await gone;
+    },
+  };
+}

@@ -1,0 +1,101 @@
+import { open } from "node:fs/promises";
+import { setImmediate as breathe, setTimeout as sleep } from "node:timers/promises";
+import { isDeepStrictEqual } from "node:util";
+import { parseEvent } from "#engine/events/recording.ts";
+import { listRunIds, readHeader, runFolder, type RunFolder, type RunHeader } from "#engine/run/run-folder.ts";
+
+/** At most so many earlier runs of the same kind are read, and so many headers looked at for them. */
+const RUNS = 20;
+const HEADERS = 200;
+
+/** Milliseconds for the view's first pictures before the disk is troubled. */
+const PATIENCE = 300;
+
+/** Of a long record, so many windows of so many bytes, spread over it. */
+const WINDOWS = 8;
+const WINDOW = 131_072;
+
+/** What earlier runs of the same orchestration took for each step, read bit by bit while the view is on. */
+export class UsualDurations {
+  /** Milliseconds (the ninth of ten) by `${module} ${title}`; filled while `read` goes on. */
+  readonly durations = new Map<string, number>();
+  readonly #folder: RunFolder;
+  readonly #seen = new Map<string, number[]>();
+  readonly #stop = new AbortController();
+
+  constructor(folder: RunFolder) {
+    this.#folder = folder;
+  }
+
+  /** Reads until all is read or `stop`; what cannot be read is left out. Never rejects. */
+  async read(): Promise<void> {
+    await sleep(PATIENCE, undefined, { signal: this.#stop.signal }).catch(() => undefined);
+    if (this.#stop.signal.aborted) return;
+    const own = await readHeader(this.#folder).catch(() => undefined);
+    if (!own) return;
+    let found = 0;
+    const ids = await listRunIds(this.#folder.project);
+    for (const id of ids.reverse().slice(0, HEADERS)) {
+      if (this.#stop.signal.aborted || found >= RUNS) return;
+      const folder = runFolder(this.#folder.project, id);
+      const header = id === own.id ? undefined : await readHeader(folder).catch(() => undefined);
+      if (!header || !isAlike(header, own)) continue;
+      found += 1;
+      await this.#readRecord(folder.events).catch(() => undefined);
+      this.#conclude();
+    }
+  }
+
+  stop(): void {
+    this.#stop.abort();
+  }
+
+  async #readRecord(file: string): Promise<void> {
+    const record = await open(file, "r");
+    try {
+      const { size } = await record.stat();
+      const starts =
+        size <= WINDOWS * WINDOW
+          ? Array.from({ length: Math.ceil(size / WINDOW) }, (_, index) => index * WINDOW)
+          : Array.from({ length: WINDOWS }, (_, index) => Math.floor((index * (size - WINDOW)) / (WINDOWS - 1)));
+      const buffer = Buffer.alloc(WINDOW);
+      for (const start of starts) {
+        const { bytesRead } = await record.read(buffer, 0, WINDOW, start);
+        this.#take(buffer.toString("utf8", 0, bytesRead));
+        // The view draws and hears keys in between.
+        await breathe();
+        if (this.#stop.signal.aborted) return;
+      }
+    } finally {
+      await record.close();
+    }
+  }
+
+  /** Whole lines of a window; its torn first and last ones are no events. */
+  #take(text: string): void {
+    for (const line of text.split("\n")) {
+      if (!line.includes('"type":"step.finished"')) continue;
+      const event = parseEvent(line);
+      if (event?.type !== "step.finished" || event.duration === undefined) continue;
+      if (event.outcome !== "ok" && event.outcome !== "changed") continue;
+      const key = `${event.module} ${event.title}`;
+      const durations = this.#seen.get(key);
+      if (durations) durations.push(event.duration);
+      else this.#seen.set(key, [event.duration]);
+    }
+  }
+
+  #conclude(): void {
+    for (const [key, durations] of this.#seen) this.durations.set(key, ninthOfTen(durations));
+  }
+}
+
+/** The value that nine of ten do not exceed. */
+function ninthOfTen(values: readonly number[]): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  return sorted[Math.ceil(sorted.length * 0.9) - 1] ?? 0;
+}
+
+function isAlike(one: RunHeader, other: RunHeader): boolean {
+  return isDeepStrictEqual(one.request.what, other.request.what) && one.request.dryRun === other.request.dryRun;
+}

@@ -1,0 +1,115 @@
+import { isDeepStrictEqual } from "node:util";
+import type { Change } from "#engine/events/event.ts";
+import type { RunModel } from "#engine/events/model.ts";
+import { bastionActions } from "./tally.ts";
+import { actionsByNode, itemOfAction, itemsOf, type WorkItem } from "./work-item.ts";
+
+/** How two runs differ in one step of one node; `a` is the first run, `b` the second. */
+export interface StepDifference {
+  readonly node: string;
+  readonly stage: string;
+  readonly title: string;
+  readonly module: string;
+  /** `new` and `gone`: only one of the runs has it. `slower` and `faster`: by twice and by a second at least. */
+  readonly what: "new" | "gone" | "outcome" | "changes" | "slower" | "faster";
+  readonly a?: StepSide;
+  readonly b?: StepSide;
+}
+
+export interface StepSide {
+  readonly outcome: string;
+  /** Milliseconds. */
+  readonly duration?: number;
+  readonly changes: readonly Change[];
+}
+
+export interface NodeDifference {
+  readonly node: string;
+  /** The node's outcome in each run; absent where the run has no such node. */
+  readonly a?: string;
+  readonly b?: string;
+}
+
+export interface RunDifference {
+  readonly nodes: readonly NodeDifference[];
+  readonly steps: readonly StepDifference[];
+}
+
+/** A step counts as slower from twice the time and a second more on: less is chance. */
+const FACTOR = 2;
+const LEAST = 1000;
+
+/** What differs between two runs, node by node and step by step. Pure. */
+export function diffRuns(a: RunModel, b: RunModel): RunDifference {
+  const [before, after] = [lanesOf(a), lanesOf(b)];
+  const names = [...new Set([...before.keys(), ...after.keys()])];
+  return {
+    nodes: names.flatMap((node) => diffNode(node, before.get(node)?.outcome, after.get(node)?.outcome)),
+    steps: names.flatMap((node) => {
+      const [one, other] = [before.get(node), after.get(node)];
+      // A node that only one of them had says so once, not step by step.
+      return one && other ? diffSteps(node, one.items, other.items) : [];
+    }),
+  };
+}
+
+interface Lane {
+  readonly outcome: string;
+  readonly items: ReadonlyMap<string, WorkItem>;
+}
+
+function lanesOf(model: RunModel): ReadonlyMap<string, Lane> {
+  const actions = actionsByNode(model);
+  const keyed = (items: readonly WorkItem[]) => new Map(items.map((item) => [item.key, item]));
+  const lanes = new Map<string, Lane>();
+  for (const node of model.nodes.values())
+    lanes.set(node.name, {
+      outcome: node.outcome ?? "not finished",
+      items: keyed(itemsOf(node, actions.get(node.name) ?? [])),
+    });
+  const own = bastionActions(model).map(itemOfAction);
+  if (own.length > 0) lanes.set("bastion", { outcome: "done", items: keyed(own) });
+  return lanes;
+}
+
+function diffNode(node: string, a: string | undefined, b: string | undefined): readonly NodeDifference[] {
+  return a === b ? [] : [{ node, ...(a === undefined ? {} : { a }), ...(b === undefined ? {} : { b }) }];
+}
+
+function diffSteps(
+  node: string,
+  before: ReadonlyMap<string, WorkItem>,
+  after: ReadonlyMap<string, WorkItem>,
+): readonly StepDifference[] {
+  const found: StepDifference[] = [];
+  for (const [key, item] of before) {
+    const other = after.get(key);
+    const what = other ? compare(item, other) : "gone";
+    if (what) found.push(difference(node, what, item, other));
+  }
+  for (const [key, item] of after) if (!before.has(key)) found.push(difference(node, "new", undefined, item));
+  return found;
+}
+
+function compare(a: WorkItem, b: WorkItem): StepDifference["what"] | undefined {
+  if (a.outcome !== b.outcome) return "outcome";
+  if (!isDeepStrictEqual(a.changes, b.changes)) return "changes";
+  const [one = 0, other = 0] = [a.duration, b.duration];
+  if (other >= one * FACTOR && other - one >= LEAST) return "slower";
+  if (one >= other * FACTOR && one - other >= LEAST) return "faster";
+  return undefined;
+}
+
+function difference(
+  node: string,
+  what: StepDifference["what"],
+  a: WorkItem | undefined,
+  b: WorkItem | undefined,
+): StepDifference {
+  const { stage, title, module } = (b ?? a) as WorkItem;
+  return { node, stage, title, module, what, ...(a ? { a: sideOf(a) } : {}), ...(b ? { b: sideOf(b) } : {}) };
+}
+
+function sideOf({ outcome, duration, changes }: WorkItem): StepSide {
+  return { outcome: outcome ?? "not finished", changes, ...(duration === undefined ? {} : { duration }) };
+}

@@ -1,0 +1,203 @@
+import type { Outcome } from "#engine/events/event.ts";
+import type { NodeModel, RunModel } from "#engine/events/model.ts";
+import type { Problem, SourcePosition } from "#errors/problem.ts";
+import { cleanText } from "#engine/events/clean.ts";
+import { repeatCommand } from "./repeat-command.ts";
+import { ownProblems } from "./summary.ts";
+import { bastionActions, tallyOf, type Tally } from "./tally.ts";
+import { actionsByNode, itemsOf, itemOfAction, type WorkItem } from "./work-item.ts";
+
+/** What stands in the record beside the events. */
+export interface DigestFacts {
+  readonly id: string;
+  /** `done`, `failed`, `died` …, as `runs list` has it. */
+  readonly state: string;
+  readonly who: string;
+  readonly command: string;
+  /** Milliseconds since the epoch. */
+  readonly created: number;
+  readonly revision?: string;
+  readonly dirty?: boolean;
+  readonly logOf: (node: string) => string;
+}
+
+/** A run in short, as plain JSON: who, when, what, what changed where, what went wrong, and what to do next. */
+export interface RunDigest {
+  readonly id: string;
+  readonly title: string;
+  readonly state: string;
+  readonly exitCode?: number;
+  readonly who: string;
+  readonly command: string;
+  /** ISO 8601. */
+  readonly started: string;
+  readonly milliseconds: number;
+  readonly revision?: string;
+  readonly dirty: boolean;
+  readonly dryRun: boolean;
+  readonly resumed: boolean;
+  readonly tally: Tally;
+  readonly nodes: readonly NodeDigest[];
+  readonly changes: readonly ChangeDigest[];
+  readonly failures: readonly FailureDigest[];
+  readonly warnings: readonly { readonly node?: string; readonly text: string }[];
+  readonly next: readonly NextCommand[];
+}
+
+export interface NodeDigest extends Tally {
+  readonly name: string;
+  readonly outcome: string;
+  readonly log: string;
+}
+
+/** A step that changed something, or would, and where. */
+export interface ChangeDigest {
+  readonly stage: string;
+  readonly title: string;
+  readonly module: string;
+  readonly outcome: Outcome;
+  readonly nodes: readonly string[];
+}
+
+/** What stopped one or more nodes: the same step with the same problem. Told as the first of the nodes tells it. */
+export interface FailureDigest {
+  /** Empty when the run itself failed. */
+  readonly nodes: readonly string[];
+  readonly stage?: string;
+  readonly title: string;
+  readonly module?: string;
+  readonly problem: Problem;
+  /** Where the step stands: file, line, column. */
+  readonly at?: SourcePosition;
+  /** The last lines that the step printed. */
+  readonly output: readonly string[];
+  readonly log?: string;
+  /** The command that tries it again on this node. */
+  readonly repeat?: string;
+}
+
+export interface NextCommand {
+  readonly command: string;
+  readonly why: string;
+}
+
+/** Lines of output that are told. */
+const LINES = 20;
+
+/** A run in short. Pure. */
+export function digestRun(model: RunModel, facts: DigestFacts): RunDigest {
+  const { id, state, who, command, created, logOf, revision = model.revision, dirty = model.dirty } = facts;
+  const actions = actionsByNode(model);
+  const lanes = [...model.nodes.values()].map((node) => ({ node, items: itemsOf(node, actions.get(node.name) ?? []) }));
+  const own = bastionActions(model).map(itemOfAction);
+  const { exitCode, title, dryRun, resumed, warnings } = model;
+  const failures = [
+    ...group(lanes.flatMap(({ node, items }) => causeOf(node, items, model, logOf))),
+    ...own.filter(({ outcome }) => outcome === "failed").map((item) => failureOf(item, "bastion")),
+    ...ownProblems(model).map((problem) => ({ nodes: [], title: "the run itself", problem, output: [] })),
+  ];
+  return {
+    id,
+    title: title === "" ? command : title,
+    state,
+    ...(exitCode === undefined ? {} : { exitCode }),
+    who,
+    command,
+    started: new Date(created).toISOString(),
+    milliseconds: Math.max(0, model.lastAt - created),
+    ...(revision === undefined ? {} : { revision }),
+    dirty,
+    dryRun,
+    resumed,
+    tally: tallyOf([...lanes.flatMap(({ items }) => items), ...own]),
+    nodes: lanes.map(({ node: { name, outcome }, items }) => ({
+      name,
+      outcome: outcome ?? (model.state === "finished" ? "not finished" : "running"),
+      ...tallyOf(items),
+      log: logOf(name),
+    })),
+    changes: changesOf(lanes, own),
+    failures,
+    warnings,
+    next: nextOf(facts, model, failures),
+  };
+}
+
+interface Lane {
+  readonly node: NodeModel;
+  readonly items: readonly WorkItem[];
+}
+
+function changesOf(lanes: readonly Lane[], own: readonly WorkItem[]): readonly ChangeDigest[] {
+  const found = new Map<string, ChangeDigest & { readonly nodes: string[] }>();
+  const add = (name: string, { stage, title, module, outcome }: WorkItem) => {
+    if (outcome !== "changed" && outcome !== "would-change") return;
+    const key = JSON.stringify([stage, title, module, outcome]);
+    const known = found.get(key);
+    if (known) known.nodes.push(name);
+    else found.set(key, { stage, title, module, outcome, nodes: [name] });
+  };
+  for (const { node, items } of lanes) for (const item of items) add(node.name, item);
+  for (const item of own) add("bastion", item);
+  return [...found.values()];
+}
+
+/** For each node what stopped it, not what followed from that. */
+function causeOf(
+  node: NodeModel,
+  items: readonly WorkItem[],
+  model: RunModel,
+  logOf: DigestFacts["logOf"],
+): readonly FailureDigest[] {
+  const { name, outcome, problem } = node;
+  if (outcome === "done" || outcome === "not-started") return [];
+  const more = { log: logOf(name), repeat: repeatCommand(model.command, name) };
+  const item = items.find((one) => one.outcome === "failed");
+  if (item) return [{ ...failureOf(item, name), ...more }];
+  return problem ? [{ nodes: [name], title: outcome ?? "not finished", problem, output: [], ...more }] : [];
+}
+
+function failureOf({ stage, title, module, problem, position, tail, note }: WorkItem, node: string): FailureDigest {
+  const found: Problem = problem ?? { code: "INTERNAL", message: `${title} failed without saying why` };
+  const at = found.at ?? position;
+  const text = cleanText(tail === "" ? (note ?? "") : tail).trimEnd();
+  return {
+    nodes: [node],
+    stage,
+    title,
+    module,
+    problem: at === undefined ? found : { ...found, at },
+    ...(at === undefined ? {} : { at }),
+    output: text === "" ? [] : text.split("\n").slice(-LINES),
+  };
+}
+
+/** Nodes that failed alike stand together. */
+function group(failures: readonly FailureDigest[]): readonly FailureDigest[] {
+  const found = new Map<string, FailureDigest>();
+  for (const failure of failures) {
+    const { stage, title, module, problem, at } = failure;
+    const key = JSON.stringify([stage, title, module, problem.code, at?.file, at?.line, at?.column]);
+    const known = found.get(key);
+    found.set(key, known ? { ...known, nodes: [...known.nodes, ...failure.nodes] } : failure);
+  }
+  return [...found.values()];
+}
+
+function nextOf(
+  { id, state, command }: DigestFacts,
+  { dryRun, runId }: RunModel,
+  failures: readonly FailureDigest[],
+): readonly NextCommand[] {
+  if (state === "running" || state === "starting" || state === "stopping")
+    return [{ command: `kcore runs attach ${id}`, why: "watch it" }];
+  if (state === "done") return dryRun ? [{ command: command.replace(" --dry-run", ""), why: "do it" }] : [];
+  if (runId === "") return [{ command, why: "try again, when that is mended" }];
+  const replay = { command: `kcore runs replay ${id}`, why: "see how it came" };
+  const repeat = failures[0]?.repeat;
+  if (dryRun) return [{ command: repeat ?? command, why: "try again, when that is mended" }, replay];
+  return [
+    { command: `kcore runs resume ${id}`, why: "go on where it stopped; what is done is not done again" },
+    replay,
+  ];
+}

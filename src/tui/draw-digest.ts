@@ -1,0 +1,137 @@
+import { cleanText } from "#engine/events/clean.ts";
+import { drawProblem, type DrawOptions } from "#errors/draw.ts";
+import type { ChangeDigest, FailureDigest, RunDigest } from "./digest.ts";
+import { formatDuration } from "./line.ts";
+
+export interface DigestOptions extends DrawOptions {
+  /** Columns of the screen; names are left out beyond them. */
+  readonly columns?: number;
+}
+
+/** How many changed steps, failures and warnings are told one by one; the rest is counted. */
+const CHANGES = 8;
+const FAILURES = 3;
+const WARNINGS = 3;
+/** Lines of output for each failure. */
+const LINES = 6;
+
+/** A run on one screen. Ends without a line break. */
+export function drawDigest(digest: RunDigest, options: DigestOptions = {}): string {
+  const { columns = 80, color = false } = options;
+  const strong = (text: string) => (color ? `\u001b[1m${text}\u001b[0m` : text);
+  const { changes, failures, warnings, next } = digest;
+  return [
+    ...headLines(digest).map((line, index) => (index === 0 ? strong(line) : line)),
+    ...nodeLines(digest, columns),
+    ...block(strong(digest.dryRun ? "Would change:" : "Changed:"), changeLines(changes, columns)),
+    ...block(strong("The first cause of each failure:"), failureLines(failures, options, columns)),
+    ...block(strong("Warnings:"), warningLines(warnings)),
+    ...block(strong("Next:"), nextLines(next)),
+  ].join("\n");
+}
+
+function block(title: string, lines: readonly string[]): readonly string[] {
+  return lines.length === 0 ? [] : ["", title, ...lines];
+}
+
+function headLines({ title, state, id, who, started, milliseconds, revision, dirty, ...more }: RunDigest) {
+  const { dryRun, resumed, command } = more;
+  const when = started.replace("T", " ").replace(/\..*/, " UTC");
+  const at = revision === undefined ? "no git revision" : `at ${revision.slice(0, 12)}`;
+  const took = state === "running" ? `for ${formatDuration(milliseconds)}` : `after ${formatDuration(milliseconds)}`;
+  const kind = `${dryRun ? " (dry run: nothing was changed)" : ""}${resumed ? " (resumed)" : ""}`;
+  return [
+    cleanText(`${title}  ${state} ${took}${kind}`),
+    `  run ${id}`,
+    cleanText(`  by ${who}, ${when}, ${at}${dirty ? " with uncommitted changes" : ""}`),
+    ...(command === title ? [] : [cleanText(`  $ ${command}`)]),
+  ];
+}
+
+/** “3 nodes: 1 done, 1 failed (n1)”: names where somebody must look. */
+function nodeLines({ nodes, tally, dryRun }: RunDigest, columns: number): readonly string[] {
+  if (nodes.length === 0) return [];
+  const byOutcome = Map.groupBy(nodes, ({ outcome }) => outcome);
+  const told = [...byOutcome].map(([outcome, some]) => {
+    const word = outcome.replace("-", " ");
+    if (outcome === "done" && nodes.length > 3) return `${some.length} ${word}`;
+    return `${some.length} ${word} (${names(
+      some.map(({ name }) => name),
+      columns / 2,
+    )})`;
+  });
+  const { succeeded, changed, wouldChange, failed, unknown, skipped, interrupted } = tally;
+  const counts = [
+    `${succeeded} succeeded (${dryRun ? `would change=${wouldChange}` : `changed=${changed}`})`,
+    `${failed} failed`,
+    ...(unknown > 0 ? [`${unknown} unknown`] : []),
+    ...(interrupted > 0 ? [`${interrupted} interrupted`] : []),
+    ...(skipped > 0 ? [`${skipped} skipped`] : []),
+  ];
+  return [
+    "",
+    cleanText(`${nodes.length === 1 ? "1 node" : `${nodes.length} nodes`}: ${told.join(", ")}`),
+    `Steps: ${counts.join(", ")}`,
+  ];
+}
+
+function changeLines(changes: readonly ChangeDigest[], columns: number): readonly string[] {
+  const shown = changes.slice(0, CHANGES).map(({ stage, title, module, nodes }) => {
+    const what = `  ${stage}: ${title}${module === title ? "" : `  (${module})`}`;
+    return cleanText(`${what}  ${names(nodes, columns - what.length - 2)}`);
+  });
+  const rest = changes.length - shown.length;
+  return rest > 0 ? [...shown, `  and ${rest} more: runs show --events, or -o json`] : shown;
+}
+
+function failureLines(failures: readonly FailureDigest[], options: DrawOptions, columns: number): readonly string[] {
+  const shown = failures.slice(0, FAILURES).flatMap((failure) => {
+    const { nodes, title, module, stage, problem, output, log, repeat } = failure;
+    const who = nodes.length === 0 ? "" : `${names(nodes, columns / 2)}  `;
+    const what = stage === undefined ? title : `${stage}: ${title}`;
+    return [
+      cleanText(`  ${who}${what}${module === undefined || module === title ? "" : `  (${module})`}`),
+      ...indent(drawProblem(shorten(problem), options)),
+      // What the problem tells in detail is what was printed.
+      ...(problem.detail ? [] : output.slice(-LINES).map((line) => `    | ${line}`)),
+      ...(log === undefined ? [] : [`    log: ${log}`]),
+      ...(repeat === undefined ? [] : [cleanText(`    again: ${repeat}`)]),
+    ];
+  });
+  const rest = failures.length - FAILURES;
+  return rest > 0 ? [...shown, `  and ${rest} more: -o json`] : shown;
+}
+
+function shorten(problem: FailureDigest["problem"]): FailureDigest["problem"] {
+  if (!problem.detail) return problem;
+  const lines = problem.detail.trimEnd().split("\n");
+  return lines.length <= LINES * 2 ? problem : { ...problem, detail: ["…", ...lines.slice(-LINES * 2)].join("\n") };
+}
+
+function indent(text: string): readonly string[] {
+  return text.split("\n").map((line) => `    ${line}`);
+}
+
+function warningLines(warnings: RunDigest["warnings"]): readonly string[] {
+  const shown = warnings
+    .slice(0, WARNINGS)
+    .map(({ node, text }) => cleanText(`  ${node === undefined ? "" : `${node}  `}${text.replaceAll("\n", " ")}`));
+  const rest = warnings.length - WARNINGS;
+  return rest > 0 ? [...shown, `  and ${rest} more: -o json`] : shown;
+}
+
+function nextLines(next: RunDigest["next"]): readonly string[] {
+  const width = Math.max(...next.map(({ command }) => command.length));
+  return next.map(({ command, why }) => cleanText(`  ${command.padEnd(width)}   ${why}`));
+}
+
+/** As many names as fit into so many columns, and how many there are beyond. */
+function names(all: readonly string[], columns: number): string {
+  let text = "";
+  for (const [index, name] of all.entries()) {
+    const next = index === 0 ? name : `${text}, ${name}`;
+    if (index > 0 && next.length > Math.max(24, columns) - 12) return `${text} and ${all.length - index} more`;
+    text = next;
+  }
+  return text;
+}
