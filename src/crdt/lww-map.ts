@@ -95,6 +95,14 @@ export class LwwMap {
     return { changed, conflicts, equivocations };
   }
 
+  /** Those whose dot is here with other content. */
+  findEquivocations(registers: Iterable<Register>): readonly Register[] {
+    return [...registers].filter((register) => {
+      const current = this.#registers.get(register.key);
+      return current !== undefined && isSameDot(current, register) && isOtherContent(current, register);
+    });
+  }
+
   /** Forgets a register: a tombstone that may go (tombstones.ts), or what a full exchange shows to be deleted. */
   drop(register: Register): void {
     if (this.#registers.get(register.key) !== register) return;

@@ -13,6 +13,8 @@ export type RefusalCode =
   | "SAME_CONTROLLER"
   | "MALFORMED";
 
+export type Walls = readonly [received: number, sent: number];
+
 /** What is said at the end of a pull. */
 export interface PullEnd {
   readonly upto: WireVector;
@@ -33,12 +35,11 @@ export type PeerMessage =
       readonly boot: string;
       readonly proto: readonly [min: number, max: number];
       readonly ready: boolean;
-      readonly wall: number;
       readonly vv: WireVector;
       readonly digest: string;
     }
-  /** The peer's hello is accepted; four timestamps as in NTP: its `wall`, when it came, when this left. */
-  | { readonly t: "welcome"; readonly proto: number; readonly walls: readonly [number, number, number] }
+  /** The peer's hello is accepted. `walls`: when it came, and when this left, by the sender's wall clock. */
+  | { readonly t: "welcome"; readonly proto: number; readonly walls: Walls }
   | { readonly t: "refuse"; readonly code: RefusalCode; readonly message: string }
   /** Transactions `from+1…upto` of the sender's own origin, whole. */
   | { readonly t: "push"; readonly page: Page; readonly origin: string; readonly from: number; readonly upto: number }
@@ -64,12 +65,11 @@ export type PeerMessage =
   | {
       readonly t: "ping";
       readonly n: number;
-      readonly wall: number;
       readonly ready: boolean;
       readonly vv: WireVector;
       readonly digest: string;
     }
-  | { readonly t: "pong"; readonly n: number; readonly walls: readonly [number, number, number] }
+  | { readonly t: "pong"; readonly n: number; readonly walls: Walls }
   | { readonly t: "digest"; readonly vv: WireVector; readonly sums: readonly string[] }
   /** Soft state (liveness of nodes): the newest (boot, seq) wins, never journaled. */
   | { readonly t: "soft"; readonly entries: readonly SoftEntry[] };

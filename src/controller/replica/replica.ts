@@ -1,5 +1,6 @@
 import type { Dot, Register } from "#crdt/register.ts";
 import type { MergeKind } from "#crdt/merge-kind.ts";
+import type { Tuning } from "./tuning.ts";
 import type { Clock, DialTarget, Journal, JournalRecord, LinkEvents, Net, PeerLink, Rng, Timers } from "./ports.ts";
 
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
@@ -153,6 +154,8 @@ export interface ReplicaOptions {
   readonly journal: Journal;
   /** What the store found (`snapshot records`, then `journal records`); empty at the first start. */
   readonly recovered: Iterable<JournalRecord>;
+  /** The store was put back from a backup: take a new origin, so that no transaction's name is used twice. */
+  readonly restored?: boolean;
   /** At the first start only: `found` a cluster, or `join` one (not ready until synced from a controller that knows us). */
   readonly start: "found" | "join";
   /** Addresses to dial besides the registered controllers (--join-controller). */
@@ -162,5 +165,6 @@ export interface ReplicaOptions {
   readonly isKnown?: (key: string, text: string) => boolean;
   /** Whether a conflict record must not hold this key's values. */
   readonly isSecret?: (key: string) => boolean;
+  readonly tuning?: Partial<Tuning>;
   readonly log?: (level: "info" | "warn" | "error", message: string, fields: Readonly<Record<string, unknown>>) => void;
 }

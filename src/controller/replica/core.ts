@@ -1,0 +1,145 @@
+import type { Register } from "#crdt/register.ts";
+import { raise } from "#crdt/version-vector.ts";
+import { Alarms } from "./alarms.ts";
+import { ClockGuard } from "./clock-guard.ts";
+import { concernsMembers, membersOf } from "./members.ts";
+import { Peer } from "./peer.ts";
+import type { JournalRecord } from "./ports.ts";
+import type { ReplicaOptions } from "./replica.ts";
+import { ReplicaState } from "./state.ts";
+import { defaultTuning } from "./tuning.ts";
+import type { Tuning } from "./tuning.ts";
+
+/** What the parts of a replica share: its state, its peers, and the one way to change either durably. */
+export class Core {
+  readonly options: ReplicaOptions;
+  readonly tuning: Tuning;
+  readonly state: ReplicaState;
+  readonly alarms: Alarms;
+  readonly guard: ClockGuard;
+  readonly peers = new Map<string, Peer>();
+  /** The version vector as it will be when all that is being journaled is applied. */
+  readonly accepted = new Map<string, number>();
+  /** A full exchange is under way: nothing else may change the state. */
+  isResyncing = false;
+  isStopped = false;
+  /** Origins whose stamps lie ahead of our clock, by how much (ms). */
+  readonly deferred = new Map<string, number>();
+  /** Appends that are under way. */
+  inFlight = 0;
+  /** Pulls started so far. */
+  syncs = 0;
+  #members: readonly string[] = [];
+  readonly #listeners = new Set<(keys: readonly string[]) => void>();
+  /** Called after members may have changed. */
+  onMembers: () => void = () => undefined;
+
+  constructor(options: ReplicaOptions) {
+    this.options = options;
+    this.tuning = { ...defaultTuning, ...options.tuning };
+    this.state = new ReplicaState(options.mergeKindOf, options.isSecret ?? (() => false));
+    this.guard = new ClockGuard(options.clock, this.tuning);
+    this.alarms = new Alarms(options.clock.wall, ({ code, about, message }) =>
+      options.log?.("warn", message, { alarm: code, about }),
+    );
+    for (const record of options.recovered) this.state.apply(record);
+    raise(this.accepted, this.state.map.vector);
+    this.#members = membersOf(this.state.map);
+  }
+
+  /** The registered controllers, this one among them once it is. */
+  get members(): readonly string[] {
+    return this.#members;
+  }
+
+  get others(): readonly string[] {
+    return this.#members.filter((id) => id !== this.options.id);
+  }
+
+  peerOf(id: string): Peer {
+    let peer = this.peers.get(id);
+    if (!peer) this.peers.set(id, (peer = new Peer(id, this.tuning.backOffCap)));
+    return peer;
+  }
+
+  /** Journals records as one; applies them when they are durable, then calls `done`. `registers`: those of the `apply`, decoded. */
+  commit(
+    records: readonly JournalRecord[],
+    registers: readonly Register[],
+    done: () => void,
+    failed: (error: unknown) => void,
+  ): void {
+    this.inFlight++;
+    this.options.journal.append(records).then(
+      () => {
+        this.inFlight--;
+        this.alarms.clear("STORAGE_FULL", "journal");
+        for (const record of records) if (record.t !== "part") this.#apply(record, registers);
+        done();
+      },
+      (error: unknown) => {
+        this.inFlight--;
+        this.alarms.raise("STORAGE_FULL", "journal", "the journal cannot be written; this controller is read-only");
+        // What was going to stand on this must be asked for again.
+        this.accepted.clear();
+        raise(this.accepted, this.state.map.vector);
+        failed(error);
+      },
+    );
+  }
+
+  #apply(record: JournalRecord, registers: readonly Register[]): void {
+    const { changed, equivocations } = this.state.apply(record, record.t === "apply" ? registers : undefined);
+    raise(this.accepted, this.state.map.vector);
+    for (const { o, s } of equivocations) this.reportEquivocation(o, s);
+    if (changed.length === 0) return;
+    if (concernsMembers(changed)) {
+      this.#members = membersOf(this.state.map);
+      this.onMembers();
+    }
+    for (const listener of this.#listeners) listener(changed);
+  }
+
+  reportEquivocation(origin: string, seq: number): void {
+    this.alarms.raise(
+      "EQUIVOCATION",
+      origin,
+      `${origin} wrote its transaction ${seq} twice, with different content: a clone, or a backup that was restored`,
+    );
+  }
+
+  watch(listener: (keys: readonly string[]) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /** A name that nobody had before. */
+  randomName(): string {
+    const word = (): string =>
+      Math.floor(this.options.rng() * 0x100000000)
+        .toString(16)
+        .padStart(8, "0");
+    return word() + word();
+  }
+
+  /** A timer that dies with the replica. */
+  after(ms: number, run: () => void): () => void {
+    return this.options.timers.after(ms, () => {
+      if (!this.isStopped) run();
+    });
+  }
+
+  soon(run: () => void): void {
+    this.options.timers.soon(() => {
+      if (!this.isStopped) run();
+    });
+  }
+
+  /** Repeats with ±20 % jitter, so that replicas do not march in step. */
+  every(ms: number, run: () => void): void {
+    this.after(ms * (0.8 + 0.4 * this.options.rng()), () => {
+      run();
+      this.every(ms, run);
+    });
+  }
+}

@@ -1,0 +1,60 @@
+import type { Core } from "./core.ts";
+import type { DialTarget } from "./ports.ts";
+import { BackOff } from "./rtt.ts";
+
+/** Keeps connections to all registered controllers, and to the addresses it was told until it knows who answers there. */
+export class Dialler {
+  readonly #core: Core;
+  readonly #isConnected: (id: string) => boolean;
+  readonly #scheduled = new Set<string>();
+  readonly #addresses = new Map<string, BackOff>();
+
+  constructor(core: Core, isConnected: (id: string) => boolean) {
+    this.#core = core;
+    this.#isConnected = isConnected;
+  }
+
+  start(): void {
+    for (const address of this.#core.options.join ?? []) {
+      this.#addresses.set(address, new BackOff(this.#core.tuning.backOffCap));
+      this.#scheduleAddress(address);
+    }
+    for (const id of this.#core.others) this.wanted(id);
+  }
+
+  /** Dials a peer in a while, unless it is connected by then or no member. */
+  wanted(id: string): void {
+    if (this.#scheduled.has(id)) return;
+    this.#scheduled.add(id);
+    const peer = this.#core.peerOf(id);
+    this.#core.after(peer.backOff.next(peer.rtt.rto, this.#core.options.rng), () => {
+      this.#scheduled.delete(id);
+      if (peer.isDialling || this.#isConnected(id) || !this.#core.others.includes(id)) return;
+      peer.isDialling = true;
+      this.#core.options.net.dial({ id }, peer.rtt.connectTimeout);
+    });
+  }
+
+  connected(id: string): void {
+    this.#core.peerOf(id).isDialling = false;
+  }
+
+  failed(target: DialTarget): void {
+    if ("address" in target) return this.#scheduleAddress(target.address);
+    const peer = this.#core.peerOf(target.id);
+    peer.isDialling = false;
+    this.wanted(target.id);
+  }
+
+  /** Addresses matter until this controller is a member that knows others; then their registers name them. */
+  #scheduleAddress(address: string): void {
+    const backOff = this.#addresses.get(address);
+    if (!backOff) return;
+    this.#core.after(backOff.next(1000, this.#core.options.rng), () => {
+      const isIn = this.#core.state.ready && this.#core.others.length > 0;
+      if (isIn || [...this.#core.peers.values()].some(({ session }) => session?.isOpen))
+        return void this.#core.after(1000, () => this.#scheduleAddress(address));
+      this.#core.options.net.dial({ address }, 5000);
+    });
+  }
+}

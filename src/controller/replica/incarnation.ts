@@ -1,0 +1,94 @@
+import { covers } from "#crdt/version-vector.ts";
+import type { VersionVector } from "#crdt/version-vector.ts";
+import type { Core } from "./core.ts";
+
+/**
+ * Under which origin this controller writes. A dot must never be used twice, and a store may have been put back to an earlier
+ * state without anybody saying so (a snapshot of a VM, a copied folder). So an origin that was found on the disk is used only
+ * when every member confirmed that it knows no later transaction of it; else a new one is taken.
+ */
+export class Incarnation {
+  readonly #core: Core;
+  /** Seqs up to here were given out. */
+  #issued: number;
+  #isFresh = false;
+  readonly #confirmedBy = new Set<string>();
+  /** The seq of our own that a peer has and we have lost. */
+  #lost: number | undefined;
+  #waiting: (() => void)[] = [];
+
+  constructor(core: Core) {
+    this.#core = core;
+    this.#issued = core.state.map.vector.get(core.state.origin) ?? 0;
+  }
+
+  get origin(): string {
+    return this.#core.state.origin;
+  }
+
+  nextSeq(): number {
+    return ++this.#issued;
+  }
+
+  /** Takes a new origin. */
+  renew(): void {
+    const origin = `${this.#core.options.id}#${this.#core.randomName().slice(0, 8)}`;
+    this.#core.state.apply({ t: "meta", origin });
+    this.#issued = 0;
+    this.#isFresh = true;
+    this.#lost = undefined;
+    // Should this fail, nothing was written under the origin, or the writes will tell of it.
+    this.#core.commit([{ t: "meta", origin }], [], ignore, ignore);
+    this.#flush();
+  }
+
+  /** A peer told what it has. */
+  heard(peer: string, vector: VersionVector): void {
+    const claimed = vector.get(this.origin) ?? 0;
+    if (claimed <= this.#issued) {
+      this.#confirmedBy.add(peer);
+      this.#flush();
+    } else if (this.#lost === undefined) {
+      this.#core.options.log?.("warn", "this store was put back to an earlier state; fetching what it lost", {
+        claimed,
+      });
+      this.#lost = claimed;
+      this.#core.after(this.#core.tuning.recoverWithin, () => {
+        if (this.#lost !== undefined) this.renew();
+      });
+    } else this.#lost = Math.max(this.#lost, claimed);
+  }
+
+  /** The state moved on: maybe all that was lost is back. */
+  progressed(): void {
+    if (this.#lost !== undefined && covers(this.#core.state.map.vector, this.origin, this.#lost)) this.renew();
+  }
+
+  get isRecovering(): boolean {
+    return this.#lost !== undefined;
+  }
+
+  /** Calls `run` as soon as the origin may be written under. */
+  whenUsable(run: () => void): void {
+    if (this.#isUsable()) return run();
+    this.#waiting.push(run);
+    if (this.#waiting.length > 1) return;
+    this.#core.after(this.#core.tuning.confirmWithin, () => {
+      if (this.#waiting.length > 0 && !this.isRecovering) this.renew();
+    });
+  }
+
+  #isUsable(): boolean {
+    if (this.isRecovering) return false;
+    return this.#isFresh || this.#core.others.every((id) => this.#confirmedBy.has(id));
+  }
+
+  #flush(): void {
+    if (!this.#isUsable()) return;
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    for (const run of waiting) run();
+  }
+}
+
+function ignore(): void {}

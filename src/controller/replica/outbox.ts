@@ -1,0 +1,60 @@
+import { pageLimits } from "#crdt/delta.ts";
+import { encodePage } from "#crdt/page.ts";
+import type { Register } from "#crdt/register.ts";
+import type { Core } from "./core.ts";
+import type { Session } from "./session.ts";
+
+/**
+ * Own transactions that were made durable lately, whole as they were written, for pushing. (A page cut from the map would leave out what
+ * was superseded meanwhile and yet claim it.) What is no longer here, a peer pulls.
+ */
+export class Outbox {
+  readonly #core: Core;
+  #transactions: (readonly Register[])[] = [];
+  #registers = 0;
+  /** The seq before the first transaction here, and the last. */
+  #before = 0;
+  #last = 0;
+  #origin = "";
+  #isFlushing = false;
+
+  constructor(core: Core) {
+    this.#core = core;
+  }
+
+  add(transaction: readonly Register[]): void {
+    const { o, s } = transaction[0] as Register;
+    if (o !== this.#origin) {
+      this.#transactions = [];
+      this.#registers = 0;
+      this.#origin = o;
+      this.#before = this.#last = s - 1;
+    }
+    this.#transactions.push(transaction);
+    this.#registers += transaction.length;
+    this.#last = s;
+    while (this.#registers > this.#core.tuning.outboxRegisters && this.#transactions.length > 1) {
+      const gone = this.#transactions.shift() as readonly Register[];
+      this.#registers -= gone.length;
+      this.#before = (gone[0] as Register).s;
+    }
+    if (this.#isFlushing) return;
+    this.#isFlushing = true;
+    // All that one group commit made durable goes out together.
+    this.#core.soon(() => {
+      this.#isFlushing = false;
+      for (const { session } of this.#core.peers.values()) if (session?.isOpen) this.push(session);
+    });
+  }
+
+  /** Sends a peer what it was not sent yet. */
+  push(session: Session): void {
+    const from = session.pushed.origin === this.#origin ? session.pushed.seq : this.#before;
+    if (from >= this.#last) return;
+    session.pushed = { origin: this.#origin, seq: this.#last };
+    if (from < this.#before) return session.tellHave();
+    const registers = this.#transactions.filter(([first]) => (first as Register).s > from).flat();
+    if (registers.reduce((sum, { text }) => sum + (text?.length ?? 0), 0) > pageLimits.bytes) return session.tellHave();
+    session.send({ t: "push", page: encodePage(registers), origin: this.#origin, from, upto: this.#last });
+  }
+}

@@ -1,0 +1,35 @@
+import { raise } from "#crdt/version-vector.ts";
+import type { VersionVector } from "#crdt/version-vector.ts";
+import { PhiDetector } from "./phi.ts";
+import { BackOff, RttEstimator } from "./rtt.ts";
+import type { Session } from "./session.ts";
+
+/** What this controller knows of another one; outlives its connections. */
+export class Peer {
+  readonly id: string;
+  readonly rtt = new RttEstimator(1000);
+  readonly phi = new PhiDetector();
+  readonly backOff: BackOff;
+  /** What it last said it holds durably; undefined until it spoke. */
+  acked: Map<string, number> | undefined;
+  isReady: boolean | undefined;
+  /** The one connection that counts. */
+  session: Session | undefined;
+  isDialling = false;
+  refusal: { readonly code: string; readonly message: string } | undefined;
+
+  constructor(id: string, backOffCap: number) {
+    this.id = id;
+    this.backOff = new BackOff(backOffCap);
+  }
+
+  /** A greeting says what is; later words of one connection may come late and only add. */
+  greeted(vector: VersionVector): void {
+    this.acked = new Map(vector);
+  }
+
+  confirmed(vector: Iterable<readonly [string, number]>): void {
+    this.acked ??= new Map();
+    raise(this.acked, vector);
+  }
+}

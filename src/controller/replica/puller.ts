@@ -1,0 +1,233 @@
+import { compareStamps, decodeStamp, nextStamp } from "#crdt/hlc.ts";
+import { encodePage } from "#crdt/page.ts";
+import type { Register } from "#crdt/register.ts";
+import { contextOf, covers, dominates, raise, toWire } from "#crdt/version-vector.ts";
+import type { Core } from "./core.ts";
+import type { PeerMessage, PullEnd } from "./messages.ts";
+import type { JournalRecord } from "./ports.ts";
+import type { Session } from "./session.ts";
+import { emptyPage } from "./state.ts";
+
+type PageMessage = Extract<PeerMessage, { t: "page" }>;
+
+/** A pull under way. Its pages are kept aside until the last is here: only then do they promise anything. */
+interface Sync {
+  readonly id: number;
+  readonly isRepair: boolean;
+  readonly pages: Map<number, PageMessage>;
+  readonly registers: Register[];
+  next: number;
+  askedAt: number;
+  cancel: () => void;
+}
+
+const recordRegisters = 1000;
+const pageBytes = 1024 * 1024;
+
+/** Fetches from one peer what it has and we have not. */
+export class Puller {
+  readonly #core: Core;
+  readonly #session: Session;
+  readonly #onSynced: () => void;
+  #sync: Sync | undefined;
+  #isFull = false;
+  #isAskedAgain = false;
+  /** Until then (monotonic) this peer's state is not asked for: it holds stamps that lie too far ahead. */
+  #deferredUntil = 0;
+  readonly #deferred = new Set<string>();
+
+  constructor(core: Core, session: Session, onSynced: () => void) {
+    this.#core = core;
+    this.#session = session;
+    this.#onSynced = onSynced;
+  }
+
+  /** Starts a pull unless one is under way. `buckets`: a repair of these. */
+  pull(buckets?: readonly number[]): void {
+    const { state, tuning, options } = this.#core;
+    if (!this.#session.isOpen || this.#core.isResyncing || this.#session.peer.isReady === false) return;
+    if (this.#sync) {
+      this.#isAskedAgain = true;
+      return;
+    }
+    if (options.clock.mono() < this.#deferredUntil) return;
+    const sync: Sync = {
+      id: ++this.#core.syncs,
+      isRepair: buckets !== undefined,
+      pages: new Map(),
+      registers: [],
+      next: 0,
+      askedAt: options.clock.mono(),
+      cancel: () => undefined,
+    };
+    this.#sync = sync;
+    this.#session.send({
+      t: "pull",
+      sync: sync.id,
+      vv: toWire(state.map.vector),
+      window: tuning.window,
+      ...(buckets ? { buckets } : {}),
+    });
+    this.#await(sync);
+  }
+
+  #await(sync: Sync): void {
+    sync.cancel();
+    sync.cancel = this.#core.after(this.#session.peer.rtt.deadline(pageBytes), () => {
+      this.#session.peer.rtt.timedOut();
+      this.abandon();
+    });
+  }
+
+  abandon(): void {
+    this.#sync?.cancel();
+    this.#sync = undefined;
+    this.#isAskedAgain = false;
+    if (this.#isFull) this.#core.isResyncing = false;
+    this.#isFull = false;
+  }
+
+  page(message: PageMessage, bytes: number): void {
+    const sync = this.#sync;
+    if (!sync || message.sync !== sync.id || message.index < sync.next) return;
+    if (message.full && !this.#isFull) {
+      if (this.#core.isResyncing) return this.abandon();
+      this.#isFull = this.#core.isResyncing = true;
+    }
+    this.#session.peer.rtt.transferred(bytes, this.#core.options.clock.mono() - sync.askedAt);
+    sync.pages.set(message.index, message);
+    for (let page = sync.pages.get(sync.next); page; page = sync.pages.get(sync.next)) {
+      sync.pages.delete(sync.next++);
+      for (const register of this.#core.state.reader.read(page.page)) sync.registers.push(register);
+      if (page.end) return this.#finish(sync, page.end);
+      this.#session.send({ t: "credit", sync: sync.id });
+    }
+    this.#await(sync);
+  }
+
+  #finish(sync: Sync, end: PullEnd): void {
+    sync.cancel();
+    const { state, guard } = this.#core;
+    const late = latest(sync.registers);
+    const ahead = Math.max(guard.tooFarAhead(decodeStamp(end.hlc).ms), late ? guard.tooFarAhead(late.ms) : 0);
+    if (ahead > 0) return this.defer(late?.o ?? this.#session.peer.id, ahead);
+    this.#session.peer.confirmed(end.upto);
+    const upto = new Map(end.upto);
+    // The peer was put back behind what is forgotten here; it takes all from us first.
+    if (!dominates(upto, state.floor)) return this.abandon();
+    if (end.full) return this.#whenQuiet(sync, () => this.#takeAll(sync, end));
+    const { map } = state;
+    for (const { o, s } of map.findEquivocations(sync.registers)) this.#core.reportEquivocation(o, s);
+    const fresh = sync.isRepair ? sync.registers : sync.registers.filter(({ o, s }) => !covers(map.vector, o, s));
+    if (fresh.length === 0 && dominates(map.vector, upto)) return this.#done(sync);
+    raise(this.#core.accepted, upto);
+    const news = end.upto.filter(([origin, seq]) => !covers(map.vector, origin, seq));
+    const apply = { upto: news, hlc: end.hlc, ...(sync.isRepair ? { repair: true as const } : {}) };
+    this.#core.commit(
+      recordsOf(fresh, apply),
+      fresh,
+      () => this.#done(sync),
+      () => this.abandon(),
+    );
+  }
+
+  /** A full exchange changes the state as a whole: own writes that are being journaled come first. */
+  #whenQuiet(sync: Sync, run: () => void): void {
+    if (this.#core.inFlight === 0) return run();
+    sync.cancel = this.#core.after(20, () => this.#whenQuiet(sync, run));
+  }
+
+  #takeAll(sync: Sync, end: PullEnd): void {
+    const { full } = end;
+    if (!full) return;
+    const records = recordsOf(sync.registers, { upto: end.upto, hlc: end.hlc, full });
+    const upto = new Map(end.upto);
+    this.#core.commit(
+      records,
+      sync.registers,
+      () => this.#rewrite(upto, sync),
+      () => this.abandon(),
+    );
+  }
+
+  /**
+   * What we hold and the peer has not seen, stamped below what it has forgotten, may be older than a deletion that nobody
+   * can tell us of any more. It is written anew, above it: better a value too many than an acknowledged one lost.
+   */
+  #rewrite(upto: ReadonlyMap<string, number>, sync: Sync): void {
+    const { state, options } = this.#core;
+    const old = [...state.map.all()].filter(
+      (register) => !covers(upto, register.o, register.s) && compareStamps(register, state.floorStamp) <= 0,
+    );
+    if (old.length === 0) return this.#done(sync);
+    const s = this.#session.nextSeq();
+    const stamp = nextStamp(state.clock, options.clock.wall());
+    state.clock = stamp;
+    const x = contextOf(state.map.vector, state.origin);
+    const registers = old.map(({ key, text }): Register => ({ key, text, ...stamp, o: state.origin, s, x }));
+    this.#core.commit(
+      [{ t: "apply", page: encodePage(registers), upto: [[state.origin, s]] }],
+      registers,
+      () => this.#done(sync),
+      () => this.abandon(),
+    );
+  }
+
+  #done(sync: Sync): void {
+    for (const origin of this.#deferred) this.undefer(origin);
+    if (this.#isFull) this.#core.isResyncing = false;
+    this.#isFull = false;
+    if (this.#sync !== sync) return;
+    this.#sync = undefined;
+    this.#onSynced();
+    const isMore = this.#isAskedAgain;
+    this.#isAskedAgain = false;
+    if (isMore && !dominates(this.#core.accepted, this.#session.peer.acked ?? new Map())) this.pull();
+  }
+
+  /**
+   * The peer holds stamps that lie too far ahead of our clock. Nothing of its state is taken until they do not: what they superseded
+   * there is not in its pages, and a version vector that skips them would claim what is not here. Its own
+   * pushes, and other peers, go on.
+   */
+  defer(origin: string, ahead: number): void {
+    this.abandon();
+    const { alarms, tuning, options } = this.#core;
+    const wait = Math.min(Math.max(ahead, 500), tuning.pullEvery);
+    this.#deferred.add(origin);
+    this.#core.deferred.set(origin, ahead + tuning.maxReceiveAhead);
+    alarms.raise(
+      "CLOCK_SKEW",
+      origin,
+      `${origin} stamped ${ahead + tuning.maxReceiveAhead} ms ahead of this clock; what it wrote waits`,
+    );
+    this.#deferredUntil = options.clock.mono() + wait;
+    this.#core.after(wait, () => this.pull());
+  }
+
+  undefer(origin: string): void {
+    this.#deferred.delete(origin);
+    this.#core.deferred.delete(origin);
+    this.#core.alarms.clear("CLOCK_SKEW", origin);
+  }
+}
+
+function latest(registers: readonly Register[]): Register | undefined {
+  let best: Register | undefined;
+  for (const register of registers) if (!best || compareStamps(register, best) > 0) best = register;
+  return best;
+}
+
+/** Parts, and the record that makes them count. */
+function recordsOf(
+  registers: readonly Register[],
+  apply: Omit<Extract<JournalRecord, { t: "apply" }>, "t" | "page">,
+): readonly JournalRecord[] {
+  const records: JournalRecord[] = [];
+  let at = 0;
+  for (; registers.length - at > recordRegisters; at += recordRegisters)
+    records.push({ t: "part", page: encodePage(registers.slice(at, at + recordRegisters)) });
+  const rest = registers.slice(at);
+  records.push({ t: "apply", page: rest.length === 0 ? emptyPage : encodePage(rest), ...apply });
+  return records;
+}

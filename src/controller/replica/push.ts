@@ -1,0 +1,41 @@
+import { MalformedPage } from "#crdt/page.ts";
+import { covers, coversContext, dominates } from "#crdt/version-vector.ts";
+import type { Core } from "./core.ts";
+import { controllerOf } from "./members.ts";
+import type { PeerMessage } from "./messages.ts";
+import type { Session } from "./session.ts";
+
+/**
+ * Takes a peer's own transactions, if they stand on what is known: all its earlier ones, and all that it had seen when it
+ * wrote them (causal delivery: Birman, Schiper, Stephenson, 1991). So version vectors stay causally closed, and conflicts
+ * exact. What does not fit is pulled instead.
+ */
+export function receivePush(core: Core, session: Session, push: Extract<PeerMessage, { t: "push" }>): void {
+  const { state, guard, accepted } = core;
+  const { peer } = session;
+  const { origin, from, upto } = push;
+  if (controllerOf(origin) !== peer.id) throw new MalformedPage(`transactions of another origin, ${origin}`);
+  peer.confirmed([[origin, upto]]);
+  if (!state.ready || core.isResyncing) return;
+  const registers = state.reader.read(push.page);
+  if (registers.some(({ o, s }) => o !== origin || s <= from || s > upto))
+    throw new MalformedPage(`transactions of ${origin} that it did not announce`);
+  if (covers(accepted, origin, upto)) {
+    state.map.findEquivocations(registers).forEach(({ o, s }) => core.reportEquivocation(o, s));
+    return;
+  }
+  // A peer that was put back behind what is forgotten here must first learn of it (state.ts, floor).
+  const isBehind = peer.acked === undefined || !dominates(peer.acked, state.floor);
+  const isFounded = covers(accepted, origin, from) && registers.every(({ x }) => coversContext(accepted, x));
+  if (isBehind || !isFounded) return session.puller.pull();
+  const ahead = Math.max(0, ...registers.map(({ ms }) => guard.tooFarAhead(ms)));
+  if (ahead > 0) return session.puller.defer(origin, ahead);
+  const fresh = registers.filter(({ o, s }) => !covers(state.map.vector, o, s));
+  accepted.set(origin, upto);
+  core.commit(
+    [{ t: "apply", page: push.page, upto: [[origin, upto]], from: [[origin, from]] }],
+    fresh,
+    () => session.puller.undefer(origin),
+    () => undefined,
+  );
+}

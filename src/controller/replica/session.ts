@@ -1,0 +1,248 @@
+import { MalformedPage } from "#crdt/page.ts";
+import { dominates, isSameVector, toWire } from "#crdt/version-vector.ts";
+import { differingBuckets } from "#crdt/digest.ts";
+import type { Core } from "./core.ts";
+import type { Hub } from "./hub.ts";
+import { protocols } from "./messages.ts";
+import type { PeerMessage, RefusalCode } from "./messages.ts";
+import { parseMessage } from "./parse.ts";
+import type { Peer } from "./peer.ts";
+import type { LinkEvents, PeerLink } from "./ports.ts";
+import { Puller } from "./puller.ts";
+import { receivePush } from "./push.ts";
+import { Server } from "./server.ts";
+
+type Of<T extends PeerMessage["t"]> = Extract<PeerMessage, { t: T }>;
+
+const maxMisses = 3;
+
+/** One connection to a peer: greetings both ways, then pulls, pushes and pings until it dies. */
+export class Session implements LinkEvents {
+  readonly peer: Peer;
+  readonly link: PeerLink;
+  readonly puller: Puller;
+  readonly #core: Core;
+  readonly #hub: Hub;
+  readonly #server: Server;
+  /** How far own transactions were sent. */
+  pushed: { readonly origin: string; readonly seq: number } = { origin: "", seq: 0 };
+  /** The peer's process, and since when this connection stands (monotonic). */
+  boot = "";
+  openedAt = 0;
+  #isWelcome = false;
+  #hasGreeted = false;
+  #isClosed = false;
+  #helloAt: number;
+  #ping = { n: 0, at: 0 };
+  #misses = 0;
+  #cancelPing: () => void = () => undefined;
+
+  constructor(core: Core, hub: Hub, link: PeerLink) {
+    this.#core = core;
+    this.#hub = hub;
+    this.link = link;
+    this.peer = core.peerOf(link.peer);
+    this.puller = new Puller(core, this, () => hub.synced(this));
+    this.#server = new Server(core, this);
+    this.#helloAt = core.options.clock.mono();
+    const { state, options } = core;
+    this.send({
+      t: "hello",
+      cluster: options.cluster,
+      id: options.id,
+      origin: state.origin,
+      boot: hub.boot,
+      proto: protocols,
+      ready: state.ready,
+      vv: toWire(state.map.vector),
+      digest: state.map.digest.total(),
+    });
+    this.#schedulePing();
+  }
+
+  /** Welcomed by the peer, and the peer by us. */
+  get isOpen(): boolean {
+    return this.#isWelcome && this.#hasGreeted && !this.#isClosed;
+  }
+
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
+  nextSeq(): number {
+    return this.#hub.incarnation.nextSeq();
+  }
+
+  send(message: PeerMessage): void {
+    if (!this.#isClosed) this.link.send(message);
+  }
+
+  close(reason: string): void {
+    if (this.#isClosed) return;
+    this.link.close(reason);
+    this.closed();
+  }
+
+  closed(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#cancelPing();
+    this.puller.abandon();
+    this.#server.stop();
+    this.#hub.lost(this);
+  }
+
+  received(value: unknown, bytes: number): void {
+    if (this.#isClosed || this.#core.isStopped) return;
+    const message = parseMessage(value);
+    if (!message) return this.#malformed("a message that is none");
+    this.#misses = 0;
+    this.peer.phi.heard(this.#core.options.clock.mono());
+    try {
+      this.#handle(message, bytes);
+    } catch (error) {
+      if (!(error instanceof MalformedPage)) throw error;
+      this.#malformed(error.message);
+    }
+  }
+
+  #malformed(what: string): void {
+    this.#core.alarms.raise("PEER_MALFORMED", this.peer.id, `${this.peer.id} sent ${what}`);
+    this.#refuse("MALFORMED", what);
+  }
+
+  #handle(message: PeerMessage, bytes: number): void {
+    if (message.t === "hello") return this.#hello(message);
+    if (message.t === "welcome") return this.#welcome(message);
+    if (message.t === "refuse") return this.#refused(message);
+    if (!this.isOpen) return;
+    switch (message.t) {
+      case "push":
+        return receivePush(this.#core, this, message);
+      case "pull":
+        this.peer.confirmed(message.vv);
+        return this.#server.pull(message);
+      case "credit":
+        return this.#server.credit(message.sync);
+      case "page":
+        return this.puller.page(message, bytes);
+      case "have":
+        return this.#have(message);
+      case "ping":
+        this.send({ t: "pong", n: message.n, walls: this.#walls() });
+        this.#have(message);
+        return this.#compare(message);
+      case "pong":
+        if (message.n === this.#ping.n)
+          this.peer.rtt.sample(this.#core.guard.sample(this.peer.id, this.#ping.at, message.walls));
+        return this.#watchClock();
+      case "digest":
+        return this.#repair(message);
+      case "soft":
+        return this.#hub.soft.received(message.entries);
+    }
+  }
+
+  #hello(hello: Of<"hello">): void {
+    const refusal = this.#hub.judge(this, hello);
+    if (refusal) return this.#refuse(refusal.code, refusal.message);
+    this.peer.greeted(new Map(hello.vv));
+    this.peer.isReady = hello.ready;
+    this.peer.backOff.reset();
+    this.boot = hello.boot;
+    this.#hasGreeted = true;
+    this.send({ t: "welcome", proto: protocols[1], walls: this.#walls() });
+    this.#hub.incarnation.heard(this.peer.id, new Map(hello.vv));
+    if (this.isOpen) this.#opened();
+  }
+
+  #welcome({ walls }: Of<"welcome">): void {
+    if (this.#isWelcome) return;
+    this.#isWelcome = true;
+    this.peer.rtt.sample(this.#core.guard.sample(this.peer.id, this.#helloAt, walls));
+    this.#watchClock();
+    if (this.isOpen) this.#opened();
+  }
+
+  #opened(): void {
+    this.peer.refusal = undefined;
+    this.#core.alarms.clear("REFUSED", this.peer.id);
+    this.openedAt = this.#core.options.clock.mono();
+    if (!this.#hub.opened(this)) return;
+    // Both pull: with TLS 1.3 either may miss what the other said first.
+    this.puller.pull();
+    const { state } = this.#core;
+    this.pushed = { origin: state.origin, seq: this.peer.acked?.get(state.origin) ?? 0 };
+    this.#hub.outbox.push(this);
+  }
+
+  #refused({ code, message }: Of<"refuse">): void {
+    this.peer.refusal = { code, message };
+    this.#core.alarms.raise("REFUSED", this.peer.id, `${this.peer.id} refuses this controller: ${message} (${code})`);
+    this.close(code);
+  }
+
+  #refuse(code: RefusalCode, message: string): void {
+    this.send({ t: "refuse", code, message });
+    this.close(code);
+  }
+
+  #have({ vv, ready }: Of<"have"> | Of<"ping">): void {
+    this.peer.isReady = ready;
+    this.peer.confirmed(vv);
+    this.#hub.incarnation.heard(this.peer.id, new Map(vv));
+    if (!dominates(this.#core.accepted, new Map(vv))) this.puller.pull();
+  }
+
+  tellHave(): void {
+    const { map, ready } = this.#core.state;
+    this.send({ t: "have", ready, vv: toWire(map.vector) });
+  }
+
+  /** Equal version vectors mean equal states. If not, something is broken, and both exchange what differs. */
+  #compare({ vv, digest }: Of<"ping">): void {
+    const { map } = this.#core.state;
+    if (!isSameVector(map.vector, new Map(vv)) || digest === map.digest.total()) return;
+    this.#core.alarms.raise(
+      "STATE_DIVERGENCE",
+      this.peer.id,
+      `${this.peer.id} has seen the same transactions and holds other values; they are being exchanged`,
+    );
+    this.send({ t: "digest", vv, sums: map.digest.sums() });
+  }
+
+  #repair({ vv, sums }: Of<"digest">): void {
+    const { map } = this.#core.state;
+    if (!isSameVector(map.vector, new Map(vv))) return;
+    const buckets = differingBuckets(map.digest.sums(), sums);
+    if (buckets.length > 0) this.puller.pull(buckets);
+  }
+
+  #watchClock(): void {
+    const offset = this.#core.guard.offsetOf(this.peer.id) ?? 0;
+    const text = `the clock of ${this.peer.id} differs by ${Math.round(offset)} ms`;
+    this.#core.alarms.set(Math.abs(offset) >= this.#core.tuning.driftWarning, "CLOCK_DRIFT", this.peer.id, text);
+  }
+
+  #walls(): readonly [number, number] {
+    const wall = this.#core.options.clock.wall();
+    return [wall, wall];
+  }
+
+  /** A half-open TCP connection says nothing; three pings without any answer end it. */
+  #schedulePing(): void {
+    this.#cancelPing = this.#core.after(this.peer.rtt.pingEvery, () => {
+      if (this.#misses >= maxMisses) {
+        this.peer.rtt.timedOut();
+        return this.close("silent");
+      }
+      this.#misses++;
+      if (this.isOpen) {
+        const { map, ready } = this.#core.state;
+        this.#ping = { n: this.#ping.n + 1, at: this.#core.options.clock.mono() };
+        this.send({ t: "ping", n: this.#ping.n, ready, vv: toWire(map.vector), digest: map.digest.total() });
+      }
+      this.#schedulePing();
+    });
+  }
+}

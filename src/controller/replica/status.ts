@@ -1,0 +1,62 @@
+import type { Core } from "./core.ts";
+import type { Peer } from "./peer.ts";
+import type { PeerStatus, ReplicationStatus, WriteRefusal } from "./replica.ts";
+
+export function statusOf(
+  core: Core,
+  readOnly: WriteRefusal | undefined,
+  quarantined: Iterable<string>,
+): ReplicationStatus {
+  const { state, options, others, peers, guard, alarms } = core;
+  alarms.set(
+    guard.isFenced(),
+    "FENCED",
+    options.id,
+    "this controller's clock is too far from its peers'; it is read-only",
+  );
+  const known = new Set([...others, ...[...peers.values()].flatMap(({ id, session }) => (session ? [id] : []))]);
+  return {
+    id: options.id,
+    origin: state.origin,
+    ready: state.ready,
+    readOnly,
+    vv: Object.fromEntries(state.map.vector),
+    peers: [...known].toSorted().map((id) => peerStatusOf(core, core.peerOf(id))),
+    registers: state.map.size,
+    tombstones: state.map.tombstones().size,
+    deferred: Object.fromEntries(core.deferred),
+    quarantined: [...quarantined],
+    alarms: alarms.all(),
+  };
+}
+
+function peerStatusOf({ options, state, guard }: Core, peer: Peer): PeerStatus {
+  const now = options.clock.mono();
+  const { vector } = state.map;
+  const acked = peer.acked ?? new Map<string, number>();
+  return {
+    id: peer.id,
+    state: peer.session?.isOpen
+      ? "connected"
+      : peer.refusal
+        ? "refused"
+        : peer.isDialling
+          ? "connecting"
+          : "disconnected",
+    health: peer.phi.health(now),
+    phi: peer.phi.phi(now),
+    rttMs: peer.rtt.rtt,
+    offsetMs: guard.offsetOf(peer.id),
+    behind: lag(vector, acked),
+    ahead: lag(acked, vector),
+    ready: peer.isReady,
+    ...(peer.refusal ? { refusal: peer.refusal } : {}),
+  };
+}
+
+/** Transactions in `full` that `part` lacks. */
+function lag(full: ReadonlyMap<string, number>, part: ReadonlyMap<string, number>): number {
+  let sum = 0;
+  for (const [origin, seq] of full) sum += Math.max(0, seq - (part.get(origin) ?? 0));
+  return sum;
+}

@@ -1,0 +1,46 @@
+import { pageLimits } from "#crdt/delta.ts";
+import type { PageLimits } from "#crdt/delta.ts";
+
+/** Bounds and intervals in ms (replication.md, sections 3.2 to 3.11). */
+export interface Tuning {
+  /** A write is refused when its stamp would lie further ahead of the wall. */
+  readonly maxIssueAhead: number;
+  /** What is stamped further ahead waits. */
+  readonly maxReceiveAhead: number;
+  /** Further from the median of its peers, a controller fences itself. */
+  readonly fenceAt: number;
+  readonly driftWarning: number;
+  readonly pullEvery: number;
+  readonly collectEvery: number;
+  readonly reportEvery: number;
+  /** A write at boot waits so long for the members to confirm its origin; then it takes a new one. */
+  readonly confirmWithin: number;
+  /** How long a write waits for own operations that a peer has and we lost. */
+  readonly recoverWithin: number;
+  readonly backOffCap: number;
+  readonly window: number;
+  readonly page: PageLimits;
+  readonly conflictCap: number;
+  readonly tombstoneAlarm: number;
+  readonly tombstoneAlarmAge: number;
+  readonly outboxRegisters: number;
+}
+
+export const defaultTuning: Tuning = {
+  maxIssueAhead: 5_000,
+  maxReceiveAhead: 10_000,
+  fenceAt: 5_000,
+  driftWarning: 500,
+  pullEvery: 15_000,
+  collectEvery: 30_000,
+  reportEvery: 2_000,
+  confirmWithin: 1_000,
+  recoverWithin: 30_000,
+  backOffCap: 3_000,
+  window: 4,
+  page: pageLimits,
+  conflictCap: 1_000,
+  tombstoneAlarm: 50_000,
+  tombstoneAlarmAge: 86_400_000,
+  outboxRegisters: 4_096,
+};

@@ -1,0 +1,173 @@
+import { encodeStamp, nextStamp } from "#crdt/hlc.ts";
+import { compareRegisters } from "#crdt/merge-kind.ts";
+import { encodePage } from "#crdt/page.ts";
+import { isSameDot, maxKeyBytes, maxValueBytes } from "#crdt/register.ts";
+import type { Register } from "#crdt/register.ts";
+import { contextOf } from "#crdt/version-vector.ts";
+import type { Context } from "#crdt/version-vector.ts";
+import type { Core } from "./core.ts";
+import type { Incarnation } from "./incarnation.ts";
+import { authKeyOf } from "./members.ts";
+import type { Outbox } from "./outbox.ts";
+import { WriteRefused } from "./replica.ts";
+import type { Change, WriteRefusal, Written } from "./replica.ts";
+
+const maxChanges = 500;
+const maxTransactionBytes = 512 * 1024;
+
+/** Local transactions: checked, stamped, journaled, applied, acknowledged, pushed; in this order. */
+export class Writer {
+  readonly #core: Core;
+  readonly #incarnation: Incarnation;
+  readonly #outbox: Outbox;
+  /** Writes that are being journaled: `ifMatch` looks here first. */
+  readonly #pending = new Map<string, Register>();
+  #context: { readonly of: string; readonly context: Context } | undefined;
+
+  constructor(core: Core, incarnation: Incarnation, outbox: Outbox) {
+    this.#core = core;
+    this.#incarnation = incarnation;
+    this.#outbox = outbox;
+  }
+
+  write(changes: readonly Change[]): Promise<Written> {
+    return new Promise((resolve, reject) => {
+      const attempt = (): void => {
+        try {
+          this.#start(changes, resolve, reject);
+        } catch (error) {
+          reject(error as Error);
+        }
+      };
+      try {
+        checkSizes(changes);
+        this.#checkWritable();
+      } catch (error) {
+        return reject(error as Error);
+      }
+      this.#incarnation.whenUsable(attempt);
+    });
+  }
+
+  /** Why a write would be refused now. */
+  refusal(): WriteRefusal | undefined {
+    const { state, options, isStopped, isResyncing, guard } = this.#core;
+    if (isStopped) return "STOPPED";
+    if (!state.ready || isResyncing || this.#incarnation.isRecovering) return "NOT_READY";
+    if (state.map.get(authKeyOf(options.id))?.text === null) return "NOT_READY";
+    return guard.isFenced() ? "FENCED" : undefined;
+  }
+
+  #checkWritable(): void {
+    const refusal = this.refusal();
+    if (refusal !== undefined) throw new WriteRefused(refusal, reasons[refusal]);
+  }
+
+  #start(changes: readonly Change[], done: (written: Written) => void, failed: (error: Error) => void): void {
+    this.#checkWritable();
+    for (const { key, ifMatch } of changes) if (ifMatch !== undefined) this.#checkMatch(key, ifMatch);
+    const registers = this.#stamp(changes);
+    const { o, s, ms, c } = registers[0] as Register;
+    for (const register of registers) this.#pending.set(register.key, register);
+    const settle = (): void => {
+      for (const register of registers)
+        if (this.#pending.get(register.key) === register) this.#pending.delete(register.key);
+    };
+    this.#core.commit(
+      [{ t: "apply", page: encodePage(registers), upto: [[o, s]] }],
+      registers,
+      () => {
+        settle();
+        done({ o, s, hlc: encodeStamp({ ms, c }) });
+        this.#outbox.add(registers);
+      },
+      (cause) => {
+        settle();
+        failed(new WriteRefused("FULL", reasons.FULL, { cause }));
+      },
+    );
+  }
+
+  #checkMatch(key: string, ifMatch: NonNullable<Change["ifMatch"]> | null): void {
+    const present = this.#pending.get(key) ?? this.#core.state.map.get(key);
+    const isLive = present !== undefined && present.text !== null;
+    if (ifMatch === null ? isLive : !isLive || !isSameDot(present, ifMatch))
+      throw new WriteRefused("CONFLICT", `${key} was changed meanwhile`, { key });
+  }
+
+  #stamp(changes: readonly Change[]): readonly Register[] {
+    const { state, options, tuning } = this.#core;
+    const wall = options.clock.wall();
+    const stamp = nextStamp(state.clock, wall);
+    if (stamp.ms - wall > tuning.maxIssueAhead)
+      throw new WriteRefused("CLOCK_SKEW", "this controller's clock is behind what it has seen; set it right");
+    const draft = { ms: stamp.ms, c: stamp.c, o: this.#incarnation.origin, s: Number.MAX_SAFE_INTEGER };
+    const x = this.#contextNow();
+    const drafts = changes.map(({ key, value }): Register => ({
+      key,
+      text: value === null ? null : JSON.stringify(value),
+      ...draft,
+      x,
+    }));
+    for (const register of drafts) this.#checkWins(register);
+    state.clock = stamp;
+    const s = this.#incarnation.nextSeq();
+    return drafts.map((register) => ({ ...register, s }));
+  }
+
+  /** Kinds that look at the value (an approval inside its epoch, what is grow-only) may refuse what the stamp alone would let in. */
+  #checkWins(register: Register): void {
+    const { key } = register;
+    const kind = this.#core.options.mergeKindOf(key);
+    if (kind === "lww") return;
+    const present = this.#pending.get(key) ?? this.#core.state.map.get(key);
+    if (present && compareRegisters(kind, register, present) <= 0)
+      throw new WriteRefused("CONFLICT", `${key} stands, and this does not override it`, { key });
+  }
+
+  /** Writes that saw the same share one context. */
+  #contextNow(): Context {
+    const { origin } = this.#incarnation;
+    const context = contextOf(this.#core.state.map.vector, origin);
+    const of = `${context.origins.join()} ${context.seqs.join()}`;
+    if (this.#context?.of !== of) this.#context = { of, context };
+    return this.#context.context;
+  }
+}
+
+const reasons: Readonly<Record<WriteRefusal, string>> = {
+  STOPPED: "this controller is stopping",
+  NOT_READY: "this controller has not caught up with its cluster yet, or was removed from it",
+  FENCED: "this controller's clock is too far from its peers'; it is read-only until that is set right",
+  CLOCK_SKEW: "this controller's clock is off",
+  CONFLICT: "changed meanwhile",
+  FULL: "this controller's disk cannot take the write",
+  TOO_LARGE: "too large",
+};
+
+function checkSizes(changes: readonly Change[]): void {
+  if (changes.length === 0 || changes.length > maxChanges)
+    throw new WriteRefused("TOO_LARGE", `a transaction has 1 to ${maxChanges} changes, not ${changes.length}`);
+  const keys = new Set<string>();
+  let bytes = 0;
+  for (const { key, value } of changes) {
+    if (key === "" || byteLength(key) > maxKeyBytes)
+      throw new WriteRefused("TOO_LARGE", `a key has 1 to ${maxKeyBytes} bytes: ${key.slice(0, 80)}`, { key });
+    const size = value === null ? 0 : byteLength(JSON.stringify(value));
+    bytes += size;
+    if (size > maxValueBytes || bytes > maxTransactionBytes)
+      throw new WriteRefused("TOO_LARGE", `the value of ${key} is too large: ${size} bytes`, { key });
+    if (keys.has(key)) throw new WriteRefused("CONFLICT", `${key} is changed twice in one transaction`, { key });
+    keys.add(key);
+  }
+}
+
+/** UTF-8, without Node's Buffer. */
+function byteLength(text: string): number {
+  let bytes = text.length;
+  for (let index = 0; index < text.length; index++) {
+    const unit = text.charCodeAt(index);
+    if (unit > 0x7f) bytes += unit > 0x7ff ? (unit >= 0xd800 && unit <= 0xdfff ? 1 : 2) : 1;
+  }
+  return bytes;
+}
