@@ -90,6 +90,21 @@ export const commandTable: readonly CommandEntry[] = [
     load: async () => (await import("./commands/node.ts")).nodeCommand(),
   },
   {
+    name: "conflict",
+    summary: "Settle edits that did not know of each other",
+    load: async () => (await import("./commands/conflict.ts")).conflictCommand(),
+  },
+  {
+    name: "rotate",
+    summary: "New keys and certificates while the cluster runs",
+    load: async () => (await import("./commands/rotate.ts")).rotateCommand(),
+  },
+  {
+    name: "revoke",
+    summary: "Make certificates worthless",
+    load: async () => (await import("./commands/revoke.ts")).revokeCommand(),
+  },
+  {
     name: "controller",
     summary: "The cluster's controller, on a node",
     load: async () => (await import("./commands/daemons.ts")).controllerCommand(),

@@ -209,14 +209,18 @@ export function daysLeft(certificate: X509Certificate, now: number): number {
 
 /** Issues the operator's certificate anew, for the same key, when 30 days or less are left; says whether it did. */
 export async function renewOperatorIfNeeded(folder: string, authority: Authority, now: number): Promise<boolean> {
-  const file = join(folder, "kctl.crt");
-  const present = firstCertificate(await readText(file));
+  const present = firstCertificate(await readText(join(folder, "kctl.crt")));
   if (daysLeft(present, now) > renewDays) return false;
+  await replaceFile(join(folder, "kctl.crt"), await reissueOperator(folder, authority, now), { mode: 0o644 });
+  return true;
+}
+
+/** A new certificate for the operator's present key, with its chain; nothing is written. */
+export async function reissueOperator(folder: string, authority: Authority, now: number): Promise<string> {
   const keyFile = join(folder, "kctl.key");
   const key = readPrivateKey(await readText(keyFile), keyFile);
-  const { id } = identityOf(present, "client");
-  await replaceFile(file, issueOperator({ authority, key, user: id, now }), { mode: 0o644 });
-  return true;
+  const { id } = identityOf(firstCertificate(await readText(join(folder, "kctl.crt"))), "client");
+  return issueOperator({ authority, key, user: id, now });
 }
 
 async function hasFiles(folder: string): Promise<boolean> {

@@ -1,6 +1,7 @@
+import type { ApiClient } from "#api/client.ts";
 import type { CertificateView, ConflictView, ControllerView, NodeView } from "#api/schemas.ts";
 import { since, until } from "./age.ts";
-import { findNodes } from "./find-node.ts";
+import { findNode, findNodes } from "./find-node.ts";
 import type { Listing } from "./listing.ts";
 import { nodeColumns } from "./node-columns.ts";
 import { selectNodes, type SelectorFlags } from "./selectors.ts";
@@ -86,7 +87,7 @@ export const conflictListing: Listing<ConflictRow> = {
 
 /** Certificates as `get certificates` chooses them. */
 export interface CertificateFlags {
-  readonly holder?: string;
+  readonly node?: string;
   readonly status?: CertificateView["status"];
   readonly expiringWithinDays?: number;
 }
@@ -95,6 +96,7 @@ export function certificateListing({ holder, status, expiringWithinDays }: Certi
   return {
     fetch: async (client) => {
       const { certificates } = await client.call("listCertificates", {});
+      const holder = node === undefined ? undefined : await holderOf(node, certificates, client);
       const limit = expiringWithinDays === undefined ? Infinity : Date.now() + expiringWithinDays * 86_400_000;
       return certificates
         .filter(
@@ -120,6 +122,13 @@ export function certificateListing({ holder, status, expiringWithinDays }: Certi
     none: "no certificates",
     registers: ["cert/", "revoked/", "node/", "controller/"],
   };
+}
+
+/** Whose id or name was given: controllers and operators have certificates, too. */
+async function holderOf(word: string, certificates: readonly CertificateView[], client: ApiClient): Promise<string> {
+  if (certificates.some(({ id }) => id === word)) return word;
+  const { nodes } = await client.call("listNodes", {});
+  return findNode(nodes, word).id;
 }
 
 /** A value on one line, cut where it would not fit into a table. */

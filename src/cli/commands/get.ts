@@ -52,7 +52,7 @@ Names: a node's id, its host name, or the beginning of its id (four characters a
     .action((flags: ListFlags) => list(conflictListing, flags));
   listed(get.command("certificates"))
     .description("List the certificates that were issued")
-    .option("--holder <id>", "only those of this node, controller or operator")
+    .option("--node <node>", "only those of this node; also the id of a controller or operator")
     .addOption(new Option("--status <status>", "only these").choices(["active", "expired", "revoked"]))
     .addOption(new Option("--expiring-within-days <days>", "only active ones that expire soon").argParser(daysOf))
     .action((flags: ListFlags & CertificateFlags) => list(certificateListing(flags), flags));

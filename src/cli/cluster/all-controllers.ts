@@ -1,0 +1,68 @@
+import type { ControllerView } from "#api/schemas.ts";
+import { KcoreError } from "#errors/problem.ts";
+import type { Cluster } from "../open-cluster.ts";
+
+/** A controller of the cluster and where it is asked from here. */
+export interface Reachable {
+  readonly controller: ControllerView;
+  /** Endpoints to try, best first; empty when it has told none. */
+  readonly endpoints: readonly string[];
+}
+
+/**
+ * Every registered controller, with the endpoints it may be reached at: those of the context that turned out to be its
+ * own, then the address that it told the others.
+ */
+export async function allControllers(cluster: Cluster): Promise<readonly Reachable[]> {
+  const { controllers } = await cluster.ask((client) => client.call("listControllers", {}));
+  const named = await Promise.all(
+    cluster.endpoints.map(async (endpoint) => ({ endpoint, id: await idAt(endpoint, cluster) })),
+  );
+  return controllers.map((controller) => ({
+    controller,
+    endpoints: [
+      ...new Set([
+        ...named.filter(({ id }) => id === controller.controllerId).map(({ endpoint }) => endpoint),
+        ...(controller.address === "" ? [] : [controller.address]),
+      ]),
+    ],
+  }));
+}
+
+async function idAt(endpoint: string, { askAt }: Cluster): Promise<string | undefined> {
+  try {
+    return (await askAt(endpoint, (client) => client.call("ready", {}))).controllerId;
+  } catch (error) {
+    if (error instanceof KcoreError) return undefined;
+    throw error;
+  }
+}
+
+/** Asks one controller at the first of its endpoints that answers. @throws KcoreError with a problem per endpoint */
+export async function askController<Result>(
+  { controller, endpoints }: Reachable,
+  { askAt }: Cluster,
+  work: Parameters<typeof askAt<Result>>[1],
+): Promise<Result> {
+  const errors: KcoreError[] = [];
+  for (const endpoint of endpoints) {
+    try {
+      return await askAt(endpoint, work);
+    } catch (error) {
+      if (!(error instanceof KcoreError)) throw error;
+      // It was there and said no: another way to it would not help.
+      if (error.problems[0]?.code === "API_REFUSED") throw error;
+      errors.push(error);
+    }
+  }
+  if (errors.length > 0)
+    throw new KcoreError(
+      errors.flatMap(({ problems }) => problems),
+      { exitCode: 3 },
+    );
+  throw new KcoreError({
+    code: "API_UNREACHABLE",
+    message: `controller ${controller.controllerId} has told no address`,
+    hint: "name its endpoint with -s",
+  });
+}
