@@ -147,7 +147,8 @@ export class JournalFile {
 
   async #fileForNext(): Promise<DiskFile> {
     const { disk, folder, segmentBytes } = this.#options;
-    if (this.#file && this.#size < segmentBytes) return this.#file;
+    const isEmpty = this.#segments.at(-1)?.first === this.#next;
+    if (this.#file && (isEmpty || this.#size < segmentBytes)) return this.#file;
     const segment = { name: segmentName(this.#next), first: this.#next };
     const file = await disk.create(join(folder, segment.name));
     const before = this.#file;

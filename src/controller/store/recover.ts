@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { KcoreError } from "#errors/problem.ts";
+import type { JournalRecord } from "../replica/ports.ts";
 import type { Disk } from "./disk.ts";
 import { corrupt } from "./problems.ts";
 import { readSegment, segmentsAmong } from "./segments.ts";
@@ -25,46 +26,65 @@ export interface Recovered {
 /**
  * Reads a folder: the newest whole snapshot and what the journal holds beyond it. Changes nothing. The end of a write that never
  * finished (and so was never acknowledged) is left out; a damaged snapshot is passed over only when an older one
- * and the journal give the same state. Anything else is refused: guessing would lose what was acknowledged.
+ * and the journal give the same state. Anything else is refused: guessing would lose what was acknowledged. With
+ * `salvage` it is not refused: all that is whole up to the first damage is given, and the notes tell what is missing.
  * @throws KcoreError STORE_CORRUPT, STORE_TOO_NEW
  */
-export async function recover(disk: Disk, folder: string): Promise<Recovered> {
+export async function recover(disk: Disk, folder: string, { salvage = false } = {}): Promise<Recovered> {
   const names = await disk.list(folder);
-  if (names.includes("state.json")) {
-    throw corrupt(join(folder, "state.json"), "it was written by a kcore before replication");
+  const refused = names.find((name) => name === "state.json" || isRestoring(name));
+  if (refused !== undefined && !salvage) {
+    const isOld = refused === "state.json";
+    throw corrupt(join(folder, refused), isOld ? "it is of a kcore before replication" : "a restore was interrupted");
   }
   const segments = segmentsAmong(names);
   const { snapshot, notes, newest } = await newestWhole(disk, folder, names);
   const base = snapshot?.index ?? 0;
-  const needed = segments.filter((_, place) => (segments[place + 1]?.first ?? Infinity) > base + 1);
-  const first = needed[0];
-  if (newest === undefined && !first) return { records: [], next: 1, segments, end: 0, notes };
-  if (!first || first.first > base + 1) {
-    const from = first ? `begins at record ${first.first}` : "is missing";
-    throw corrupt(folder, `the journal ${from}, but the state ends at record ${base}`);
-  }
   const records: string[] = [];
-  let next = first.first;
+  let next = base + 1;
   let end = 0;
+  const found = (): Recovered => ({ ...(snapshot && { snapshot }), records, next, segments, end, notes });
+  const stopAt = (path: string, what: string): Recovered => {
+    const problem = corrupt(path, what);
+    if (!salvage) throw problem;
+    notes.push(problem.message);
+    return found();
+  };
+  const needed = segments.filter((_, place) => (segments[place + 1]?.first ?? Infinity) > base + 1);
+  const [first] = needed;
+  if (!first) return newest === undefined ? found() : stopAt(folder, "the journal is missing");
+  if (first.first > base + 1) {
+    return stopAt(folder, `the journal begins at record ${first.first}, but the state ends at record ${base}`);
+  }
+  next = first.first;
   for (const [place, segment] of needed.entries()) {
     const path = join(folder, segment.name);
-    if (segment.first !== next) throw corrupt(path, `it begins at record ${segment.first} where ${next} should be`);
+    if (segment.first !== next) return stopAt(path, `it begins at record ${segment.first} where ${next} should be`);
     const content = await readSegment(disk, folder, segment);
-    const isLast = place === needed.length - 1;
-    if (content.torn) {
-      const what = `at byte ${content.end}: ${content.torn.damage}`;
-      if (!isLast) throw corrupt(path, what);
-      notes.push(`${path}: the last ${content.torn.bytes} bytes were never finished (${what})`);
-    }
-    const known = Math.max(0, base + 1 - next);
-    for (const record of known === 0 ? content.records : content.records.slice(known)) records.push(record);
+    for (const record of content.records.slice(Math.max(0, base + 1 - next))) records.push(record);
     next += content.records.length;
     end = content.end;
+    if (!content.damage) continue;
+    const { bytes, what, isTail } = content.damage;
+    if (!isTail || place < needed.length - 1) return stopAt(path, what);
+    notes.push(`${path}: the last ${bytes} bytes were never finished (${what})`);
   }
   const last = Math.max(base, newest ?? 0);
-  if (next <= last)
-    throw corrupt(folder, `the journal ends at record ${next - 1}, but record ${last} was acknowledged`);
-  return { ...(snapshot && { snapshot }), records, next, segments, end, notes };
+  if (next > last) return found();
+  return stopAt(folder, `the journal ends at record ${next - 1}, but record ${last} was acknowledged`);
+}
+
+/** The folder in which a restore prepares what it is about to put in place. */
+export const restoringPrefix = "restoring-";
+
+function isRestoring(name: string): boolean {
+  return name.startsWith(restoringPrefix);
+}
+
+/** All of it as records: the snapshot's, then the journal's. Can be read once. */
+export function* recordsOf({ snapshot, records }: Recovered): Generator<JournalRecord> {
+  if (snapshot) yield* snapshot.entries as Iterable<JournalRecord>;
+  for (const record of records) yield JSON.parse(record) as JournalRecord;
 }
 
 /** Files of snapshots that were never finished. */

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import type { Disk } from "./disk.ts";
 import { decodeFrame, hasFrameAfter } from "./frames.ts";
-import { corrupt, tooNew } from "./problems.ts";
+import { tooNew } from "./problems.ts";
 
 /** The first line of every segment. */
 export const segmentHead = Buffer.from("kcore-journal/1\n", "latin1");
@@ -28,45 +28,44 @@ export interface SegmentContent {
   readonly records: readonly string[];
   /** Up to where it is whole; 0 when even its first line is not. */
   readonly end: number;
-  /** What stands behind `end`: the tail of a write that never finished, if this is the last segment. */
-  readonly torn?: { readonly bytes: number; readonly damage: string };
+  readonly damage?: Damage;
 }
 
-/**
- * Reads a segment.
- * @throws KcoreError STORE_CORRUPT when it is damaged anywhere but at its very end, STORE_TOO_NEW
- */
+/** What stands behind the whole part of a segment. */
+export interface Damage {
+  readonly bytes: number;
+  readonly what: string;
+  /** Nothing whole follows: the last segment may end so, when a write was never finished. */
+  readonly isTail: boolean;
+}
+
+/** Reads a segment up to the first damage. @throws KcoreError STORE_TOO_NEW */
 export async function readSegment(disk: Disk, folder: string, { name, first }: Segment): Promise<SegmentContent> {
   const path = join(folder, name);
   const bytes = await disk.read(path);
+  const records: string[] = [];
+  const damagedAt = (end: number, what: string): SegmentContent => {
+    const damage = {
+      bytes: bytes.length - end,
+      what: `at byte ${end}: ${what}`,
+      isTail: !hasFrameAfter(bytes, end - 1),
+    };
+    return { records, end, ...(damage.bytes > 0 && { damage }) };
+  };
   const head = bytes.subarray(0, segmentHead.length);
   if (!head.equals(segmentHead)) {
     const line = head.toString("latin1");
-    const isOther = line.startsWith("kcore-journal/") && line.endsWith("\n") && line !== segmentHead.toString("latin1");
-    if (isOther) throw tooNew(path, line.trim());
-    if (hasFrameAfter(bytes, -1)) throw corrupt(path, "it does not begin as a journal does");
-    return { records: [], end: 0, ...tornOf(bytes.length, "its first line is cut off") };
+    if (/^kcore-journal\/(?!1\n)\d+\n/.test(line)) throw tooNew(path, line.trim());
+    return damagedAt(0, "it does not begin as a journal does");
   }
-  const records: string[] = [];
   let end = segmentHead.length;
   while (end < bytes.length) {
     const frame = decodeFrame(bytes, end);
-    if ("damage" in frame) {
-      if (hasFrameAfter(bytes, end)) throw corrupt(path, `at byte ${end}, before whole records: ${frame.damage}`);
-      return { records, end, ...tornOf(bytes.length - end, frame.damage) };
-    }
-    if (frame.index !== first + records.length) {
-      throw corrupt(path, `at byte ${end}: record ${frame.index} where ${first + records.length} should be`);
-    }
+    if ("damage" in frame) return damagedAt(end, frame.damage);
+    const expected = first + records.length;
+    if (frame.index !== expected) return damagedAt(end, `record ${frame.index} where ${expected} should be`);
     for (const record of frame.records) records.push(record);
     end = frame.end;
   }
   return { records, end };
-}
-
-function tornOf(
-  bytes: number,
-  damage: string,
-): { readonly torn?: { readonly bytes: number; readonly damage: string } } {
-  return bytes === 0 ? {} : { torn: { bytes, damage } };
 }

@@ -1,4 +1,6 @@
+import { open } from "node:fs/promises";
 import { join } from "node:path";
+import type { Readable } from "node:stream";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { Low } from "lowdb";
 import type { Adapter } from "lowdb";
@@ -10,7 +12,7 @@ import type { Journal, JournalRecord } from "../replica/ports.ts";
 import { JournalFile } from "./journal.ts";
 import { lockFolder } from "./lock.ts";
 import { broken, isOfDisk, isPassing, reasonOf, unwritable } from "./problems.ts";
-import { leftovers, recover } from "./recover.ts";
+import { leftovers, recordsOf, recover } from "./recover.ts";
 import type { Recovered } from "./recover.ts";
 import { snapshotName, snapshotsAmong, writeSnapshot } from "./snapshot.ts";
 import type { Snapshot } from "./snapshot.ts";
@@ -31,8 +33,8 @@ export interface DurableStore {
   readonly attach: (capture: () => Promise<Iterable<JournalRecord>>) => void;
   /** Writes a snapshot now, if anything was written since the last one. @throws KcoreError STORE_UNWRITABLE, STORE_BROKEN */
   readonly snapshot: () => Promise<void>;
-  /** The newest snapshot, if there is any: a file that stays whole while it is read. */
-  readonly snapshotFile: () => string | undefined;
+  /** The state as one file, as `restoreStore` takes it; consistent, with all that is durable now. @throws as `snapshot` */
+  readonly backup: () => Promise<Readable>;
   /** Writes what is under way and a last snapshot, and gives the folder free. */
   readonly close: () => Promise<void>;
 }
@@ -132,6 +134,10 @@ export async function openHeld(options: StoreOptions, unlock: () => Promise<void
     (snapshotting ??= writeNow().finally(() => {
       snapshotting = undefined;
     }));
+  const takeSnapshot = async (): Promise<void> => {
+    await snapshotting?.catch(() => undefined);
+    await snapshot();
+  };
   const snapshotIfDue = (): void => {
     const isDue = journal.durable - kept >= limits.snapshotRecords || bytes >= limits.snapshotBytes;
     if (!isDue || !capture || snapshotting || monotonic() < restUntil) return;
@@ -151,16 +157,17 @@ export async function openHeld(options: StoreOptions, unlock: () => Promise<void
       capture = how;
       snapshotIfDue();
     },
-    async snapshot() {
-      await snapshotting?.catch(() => undefined);
-      await snapshot();
+    snapshot: takeSnapshot,
+    async backup() {
+      await takeSnapshot();
+      // Opened before anything else can happen: a later snapshot may remove the name, not what we hold.
+      const handle = await open(join(folder, snapshotName(kept)));
+      return handle.createReadStream();
     },
-    snapshotFile: () => (kept === 0 ? undefined : join(folder, snapshotName(kept))),
     async close() {
       await journal.idle();
-      await snapshotting?.catch(() => undefined);
       try {
-        if (!journal.problem) await snapshot();
+        if (!journal.problem) await takeSnapshot();
       } finally {
         await journal.close();
         await unlock();
@@ -177,11 +184,6 @@ async function readable<Value>(folder: string, reading: Promise<Value>): Promise
     const message = `the controller's state in ${folder} cannot be read: ${reasonOf(error)}`;
     throw new KcoreError({ code: "FILE_UNREADABLE", message }, { cause: error });
   }
-}
-
-function* recordsOf({ snapshot, records }: Recovered): Generator<JournalRecord> {
-  if (snapshot) yield* snapshot.entries as Iterable<JournalRecord>;
-  for (const record of records) yield JSON.parse(record) as JournalRecord;
 }
 
 /** lowdb's way to the snapshots of a folder: gives the newest whole one, writes the next. */

@@ -1,0 +1,108 @@
+import { randomBytes } from "node:crypto";
+import { mkdir, readdir, rename, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { KcoreError } from "#errors/problem.ts";
+import { createFile, ensurePrivateFolder, syncFolder } from "#pki/files.ts";
+import type { JournalRecord } from "../replica/ports.ts";
+import { realDisk } from "./disk.ts";
+import { lockFolder } from "./lock.ts";
+import { recordsOf, recover, restoringPrefix } from "./recover.ts";
+import { segmentHead, segmentName } from "./segments.ts";
+import { readSnapshot, snapshotName, writeSnapshot } from "./snapshot.ts";
+
+export interface Replacement {
+  /** The folder of the controller's state; its controller must not run. */
+  readonly folder: string;
+  /** The controller's id. It writes as a new incarnation: what it wrote before and has lost is never written anew. */
+  readonly id: string;
+  /** Milliseconds since the epoch, for the name of the folder that keeps what was there. */
+  readonly now: number;
+}
+
+export interface Replaced {
+  /** How many records the new state begins with. */
+  readonly records: number;
+  /** Where everything that was there lies now, untouched. */
+  readonly aside: string;
+  /** What could not be read. */
+  readonly notes: readonly string[];
+}
+
+/**
+ * Puts a backup (of this or of any other controller of the cluster) in the place of a controller's state. What was there is kept
+ * aside. The other controllers give what happened since, as soon as it runs.
+ * @throws KcoreError STORE_LOCKED while the controller runs, STORE_CORRUPT, STORE_TOO_NEW, FILE_UNREADABLE; then nothing has changed
+ */
+export async function restoreStore({ file, ...where }: Replacement & { readonly file: string }): Promise<Replaced> {
+  return replaceStore(where, "before-restore", async () => {
+    const { index, entries } = await readSnapshot(realDisk, file).catch((error: unknown) => {
+      if (error instanceof KcoreError) throw error;
+      const message = `${file} cannot be read: ${(error as Error).message}`;
+      throw new KcoreError({ code: "FILE_UNREADABLE", message }, { cause: error });
+    });
+    return { index, entries: [...entries] as JournalRecord[], notes: [] };
+  });
+}
+
+/**
+ * Keeps what is whole of a damaged state, up to the first damage, and puts everything that was there aside. What is missing
+ * comes from the other controllers; what none of them had got yet is lost, and the files aside hold what is left of it.
+ * @throws KcoreError STORE_LOCKED, STORE_TOO_NEW, FILE_UNTRUSTED
+ */
+export function repairStore(where: Replacement): Promise<Replaced> {
+  return replaceStore(where, "damaged", async () => {
+    const recovered = await recover(realDisk, where.folder, { salvage: true });
+    const { next, notes } = recovered;
+    return { index: next - 1, entries: [...recordsOf(recovered)], notes };
+  });
+}
+
+interface Content {
+  readonly index: number;
+  readonly entries: readonly JournalRecord[];
+  readonly notes: readonly string[];
+}
+
+async function replaceStore(
+  { folder, id, now }: Replacement,
+  reason: string,
+  read: () => Promise<Content>,
+): Promise<Replaced> {
+  await ensurePrivateFolder(folder);
+  const unlock = await lockFolder(folder);
+  try {
+    const { index, entries, notes } = await read();
+    const before = (await readdir(folder)).filter((name) =>
+      /^(?:journal-|snapshot-|restoring-|state\.json)/.test(name),
+    );
+    const fresh = join(folder, `${restoringPrefix}${randomBytes(4).toString("hex")}`);
+    const aside = join(folder, `${reason}-${new Date(now).toISOString().replaceAll(/[:.]/g, "-")}`);
+    for (const path of [fresh, aside]) await mkdir(path, { mode: 0o700 });
+    const made = entries.length === 0 ? [] : await writeContent(fresh, index, [...entries, newIncarnation(id)]);
+    // While the folder `restoring-…` is there, no controller starts: an interrupted restore cannot pass for an empty state.
+    await syncFolder(folder);
+    for (const name of before) await rename(join(folder, name), join(aside, name));
+    for (const name of made) await rename(join(fresh, name), join(folder, name));
+    for (const path of [aside, folder]) await syncFolder(path);
+    await rm(fresh, { recursive: true });
+    await syncFolder(folder);
+    return { records: entries.length, aside, notes };
+  } finally {
+    await unlock();
+  }
+}
+
+async function writeContent(
+  folder: string,
+  index: number,
+  entries: readonly JournalRecord[],
+): Promise<readonly string[]> {
+  const names = [segmentName(index + 1), snapshotName(index)] as const;
+  await createFile(join(folder, names[0]), segmentHead);
+  await writeSnapshot(realDisk, join(folder, names[1]), { index, entries });
+  return names;
+}
+
+function newIncarnation(id: string): JournalRecord {
+  return { t: "meta", storeId: randomBytes(8).toString("hex"), origin: `${id}#${randomBytes(4).toString("hex")}` };
+}
