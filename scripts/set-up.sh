@@ -29,6 +29,8 @@ need /usr/bin/strip binutils
 need /usr/sbin/ip iproute2
 [ -x /usr/sbin/ip ] || [ ! -x /sbin/ip ] || missing=$(echo "$missing" | sed 's/ iproute2//')
 need /usr/bin/tmux tmux
+# The report is opened in a real browser.
+need /usr/bin/chromium chromium
 need /usr/bin/xmllint libxml2-utils
 # Login shells that nodes may have.
 need /bin/zsh zsh

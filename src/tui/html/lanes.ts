@@ -9,7 +9,7 @@ import type { Lane } from "./work.ts";
 import { badge, count, tellEnd, tellStep } from "./words.ts";
 
 /** Steps that are drawn into the page itself; those of further nodes are packed, and unpacked when they are opened. */
-const PLAIN_STEPS = 1_500;
+const PLAIN_STEPS = 500;
 /** Characters that nodes decide the length of, in all rows together. */
 const TEXTS = 3_500_000;
 /** Nodes that are open from the start, because they failed. */

@@ -1,0 +1,273 @@
+import { readFileSync, statSync } from "node:fs";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { expect } from "chai";
+import type { Browser } from "playwright-core";
+import type { RunEvent } from "#engine/events/event.ts";
+import { reduceEvents } from "#engine/events/reduce.ts";
+import { drawReport } from "#tui/html/report.ts";
+import { ask, openFile, startBrowser, until } from "#support/browser.ts";
+import { recordedRun } from "#support/recorded-runs.ts";
+import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
+import { wideRun } from "#support/wide-run.ts";
+
+/** Text that would do harm if a browser took it for markup (S-4). */
+const hostile = `</script></pre></details><img src=http://127.0.0.1:9/x onerror="document.title='taken'"><script>document.title='taken'</script><svg onload=alert(1)>\u202e\u200f\u0007`;
+
+/** Looks in the page for texts that are hard to read. */
+const contrasts = readFileSync(new URL("../../support/contrasts.js", import.meta.url), "utf8");
+
+/** A run in which everything that a node or a file can say is hostile. */
+function hostileRun(): readonly RunEvent[] {
+  const said = new Set([
+    "text",
+    "message",
+    "hint",
+    "title",
+    "reason",
+    "want",
+    "have",
+    "diff",
+    "module",
+    "command",
+    "who",
+    "milestone",
+    "file",
+  ]);
+  return recordedRun("failed").map(
+    (event) =>
+      JSON.parse(
+        JSON.stringify(event, (key, value: unknown) =>
+          typeof value === "string" && said.has(key) ? `${value}${hostile}` : value,
+        ),
+      ) as RunEvent,
+  );
+}
+
+describe("The HTML report in a browser", function () {
+  this.timeout(60_000);
+  let dir: TempDir;
+  let browser: Browser;
+  const files: Record<string, string> = {};
+
+  before(async () => {
+    dir = await makeTempDir("report");
+    const runs: Record<string, readonly RunEvent[]> = {
+      failed: recordedRun("failed"),
+      dry: recordedRun("dry-run"),
+      refused: recordedRun("refused"),
+      small: wideRun({ nodes: 6, steps: 12, failEvery: 5, apart: 700 }),
+      packed: wideRun({ nodes: 150, steps: 24, failEvery: 40 }),
+      wide: wideRun({ nodes: 1000, steps: 30, failEvery: 97 }),
+      hostile: hostileRun(),
+    };
+    for (const [name, events] of Object.entries(runs)) {
+      files[name] = join(dir.path, `${name}.html`);
+      const sourceLine = () => `  line of ${name === "hostile" ? hostile : "a file"}`;
+      await writeFile(files[name], drawReport(reduceEvents(events), { version: "0.0.0", sourceLine }));
+    }
+    browser = await startBrowser();
+  });
+  after(async () => {
+    await browser?.close();
+    await dir?.remove();
+  });
+
+  const open = (name: string, options?: Parameters<typeof openFile>[2]) =>
+    openFile(browser, files[name] ?? "", options);
+
+  for (const name of ["failed", "dry", "refused", "small", "packed"])
+    it(`asks for nothing and complains of nothing: ${name}`, async () => {
+      const { page, requests, complaints } = await open(name);
+      for (const summary of await page
+        .locator(".lane > summary")
+        .all()
+        .then((all) => all.slice(-2)))
+        await summary.click();
+      expect(requests).to.deep.equal([]);
+      expect(complaints).to.deep.equal([]);
+      await page.close();
+    });
+
+  it("has one h1, headings in order, landmarks, and a name for every control", async () => {
+    const { page } = await open("failed");
+    const levels = await ask<number[]>(
+      page,
+      `[...document.querySelectorAll("h1, h2, h3, h4")].map(({ tagName }) => Number(tagName[1]))`,
+    );
+    expect(levels[0]).to.equal(1);
+    expect(levels.filter((level) => level === 1)).to.have.length(1);
+    for (const [index, level] of levels.entries()) expect(level - (levels[index - 1] ?? 0)).to.be.at.most(1);
+    const tree = await page.locator("body").ariaSnapshot();
+    for (const part of [
+      "- banner:",
+      "- main:",
+      "- contentinfo:",
+      "- search ",
+      'heading "What went wrong"',
+      'searchbox "Find a node or a step"',
+      'radio "Failed 2"',
+      'table "Steps of n1"',
+      'group "Zoom of the timeline"',
+    ])
+      expect(tree).to.include(part);
+    const nameless = await ask<string[]>(
+      page,
+      `[...document.querySelectorAll("button, input, summary, a")].filter((one) => !one.labels?.length && !one.getAttribute("aria-label") && !one.textContent.trim()).map(({ outerHTML }) => outerHTML)`,
+    );
+    expect(nameless).to.deep.equal([]);
+    await page.close();
+  });
+
+  it("reads each node's bars as a table with outcome, step, begin and duration", async () => {
+    const { page } = await open("small");
+    const tree = await page.locator(".lane[open] table").first().ariaSnapshot();
+    expect(tree)
+      .to.include('columnheader "Outcome"')
+      .and.include('columnheader "Began"')
+      .and.include('cell "in order"');
+    await page.close();
+  });
+
+  it("goes by the keyboard: Tab to the filter and the rows, Enter opens, arrows move and tell bars", async () => {
+    const { page } = await open("packed");
+    await page.keyboard.press("Tab");
+    expect(await ask(page, "document.activeElement.textContent")).to.equal("Skip to the timeline");
+    await page.locator("#find").focus();
+    for (let tabs = 0; tabs < 8 && !(await focusedLane(page)); tabs++) await page.keyboard.press("Tab");
+    expect(await focusedLane(page)).to.equal("n040");
+    await page.keyboard.press("ArrowRight");
+    await until(page, `document.getElementById("tip").textContent.startsWith("1 of 17. preflight step 1: ")`);
+    await page.keyboard.press("End");
+    expect(await focusedLane(page)).to.equal("n150");
+    expect(await page.locator("details[data-name=n150] table").count()).to.equal(0);
+    await page.keyboard.press("Enter");
+    await page.locator("details[data-name=n150] table").waitFor();
+    expect(await page.locator("details[data-name=n150]").innerText()).to.include("kcore step 24");
+    await page.close();
+  });
+
+  it("filters by outcome, by node and by step, says how many, and comes back", async () => {
+    const { page } = await open("packed");
+    const shown = () => page.locator(".lane:visible").count();
+    await page.getByRole("radio", { name: "Failed" }).check({ force: true });
+    await page.getByText("3 of 150 shown").waitFor();
+    expect(await shown()).to.equal(3);
+    await page.getByRole("radio", { name: "All" }).check({ force: true });
+    await page.locator("#find").fill("N14");
+    await page.getByText("10 of 150 shown").waitFor();
+    await page.locator("#find").fill("disks step 9 n003");
+    await page.getByText("1 of 150 shown").waitFor();
+    await page.locator("#find").fill("no such thing");
+    await page.getByRole("button", { name: "Show all nodes" }).click();
+    await page.getByText("150 shown").waitFor();
+    expect(await shown()).to.equal(150);
+    await page.close();
+  });
+
+  it("zooms into the time and out again", async () => {
+    const { page } = await open("small");
+    const wide = () =>
+      ask<number>(page, `Math.round(document.querySelector(".lane .bars").getBoundingClientRect().width)`);
+    const before = await wide();
+    const ticks = await page.locator("#axis").innerText();
+    await page.getByRole("button", { name: "Zoom in" }).click();
+    await page.getByRole("button", { name: "Zoom in" }).click();
+    expect(await wide()).to.be.closeTo(before * 4, 4);
+    expect(await page.locator("#axis").innerText()).not.to.equal(ticks);
+    await page.getByRole("slider").fill("1000");
+    await page.getByRole("button", { name: "Whole run" }).click();
+    expect(await wide()).to.equal(before);
+    await page.close();
+  });
+
+  it("leads from a failure to its node", async () => {
+    const { page } = await open("packed");
+    await page.locator(".failures").getByRole("link", { name: "n120" }).click();
+    await until(page, `document.activeElement.closest("details")?.dataset.name === "n120"`);
+    expect(await page.locator("details[data-name=n120]").getAttribute("open")).to.equal("");
+    await page.close();
+  });
+
+  for (const name of ["failed", "small", "hostile"])
+    it(`fits a phone of 375 pixels without scrolling sideways: ${name}`, async () => {
+      const { page } = await open(name, { viewport: { width: 375, height: 740 }, isMobile: true });
+      expect(await ask(page, "document.documentElement.scrollWidth")).to.equal(375);
+      await page.close();
+    });
+
+  for (const colorScheme of ["light", "dark"] as const)
+    it(`has texts of a contrast of 4.5 or more: ${colorScheme}`, async () => {
+      const { page } = await open("small", { colorScheme });
+      const faint = await ask(page, contrasts);
+      expect(faint).to.deep.equal([]);
+      await page.close();
+    });
+
+  it("differs between dark and light", async () => {
+    const colors = [];
+    for (const colorScheme of ["light", "dark"] as const) {
+      const { page } = await open("small", { colorScheme });
+      colors.push(await ask(page, "getComputedStyle(document.body).backgroundColor"));
+      await page.close();
+    }
+    expect(colors[0]).not.to.equal(colors[1]);
+  });
+
+  it("prints: what failed is open, the controls are not there", async () => {
+    const { page } = await open("small");
+    const pdf = await page.pdf({ format: "A4" });
+    expect(pdf.subarray(0, 5).toString()).to.equal("%PDF-");
+    expect(pdf.length).to.be.above(10_000);
+    await page.emulateMedia({ media: "print" });
+    expect(await page.locator("#controls").isVisible()).to.equal(false);
+    expect(await page.locator(".lane.failed table").first().isVisible()).to.equal(true);
+    await page.close();
+  });
+
+  it("takes nothing that a node says for markup (S-4)", async () => {
+    const { page, requests, complaints } = await open("hostile");
+    await page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true");
+    expect(await page.locator("img, svg[onload], script:not([id]) ~ script").count()).to.equal(0);
+    expect(await page.title()).not.to.equal("taken");
+    expect(requests).to.deep.equal([]);
+    expect(complaints).to.deep.equal([]);
+    expect(await page.locator("body").innerText())
+      .to.include("<img src=http://127.0.0.1:9/x")
+      .and.not.match(/[\u202e\u200f]/);
+    await page.close();
+  });
+
+  it("is readable without scripts", async () => {
+    const { page } = await open("failed", { javaScriptEnabled: false });
+    await page.locator(".lane > summary").last().click();
+    expect(await page.locator("body").innerText())
+      .to.include("What went wrong")
+      .and.include("Without scripts");
+    await page.close();
+  });
+
+  it("opens in less than two seconds with 1,000 nodes of 30 steps", async () => {
+    expect(statSync(files["wide"] ?? "").size).to.be.below(6e6);
+    const times: number[] = [];
+    for (let round = 0; round < 3; round++) {
+      const begun = performance.now();
+      const { page } = await open("wide");
+      await page.evaluate("new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))");
+      times.push(Math.round(performance.now() - begun));
+      if (round === 2) {
+        await page.locator("#find").fill("n0500");
+        await page.getByText("1 of 1,000 shown").waitFor();
+        await page.locator("details[data-name=n0500] > summary").click();
+        await page.locator("details[data-name=n0500] table").waitFor();
+      }
+      await page.close();
+    }
+    console.log(`        opened in ${times.join(", ")} ms`);
+    expect(Math.min(...times)).to.be.below(2000);
+  });
+});
+
+async function focusedLane(page: Awaited<ReturnType<Browser["newPage"]>>): Promise<string | undefined> {
+  return ask(page, `document.activeElement.closest("summary")?.parentElement.dataset.name`);
+}

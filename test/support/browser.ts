@@ -1,0 +1,55 @@
+import { existsSync } from "node:fs";
+import { chromium, type Browser, type BrowserContextOptions, type Page } from "playwright-core";
+
+const program = "/usr/bin/chromium";
+
+/** A page in a real browser, and what it did that a report must not do. */
+export interface OpenPage {
+  readonly page: Page;
+  /** Addresses it asked for, beside its own. */
+  readonly requests: readonly string[];
+  /** What it complained of: errors, refused styles and scripts. */
+  readonly complaints: readonly string[];
+}
+
+/** Starts Debian's Chromium without a window. */
+export async function startBrowser(): Promise<Browser> {
+  if (!existsSync(program)) throw new Error(`${program} is missing: install the package “chromium” to run this test`);
+  // Its sandbox does not work for root.
+  const args = process.getuid?.() === 0 ? ["--no-sandbox"] : [];
+  return chromium.launch({ executablePath: program, args });
+}
+
+/** Opens a file, as somebody would who got it by mail. */
+export async function openFile(browser: Browser, file: string, options: BrowserContextOptions = {}): Promise<OpenPage> {
+  const page = await browser.newPage({ viewport: { width: 1280, height: 900 }, ...options });
+  const requests: string[] = [];
+  const complaints: string[] = [];
+  page.on("request", (request) => {
+    if (request.url() !== `file://${file}`) requests.push(request.url());
+  });
+  page.on("console", (message) => {
+    if (["error", "warning"].includes(message.type())) complaints.push(message.text());
+  });
+  page.on("pageerror", (error) => complaints.push(error.message));
+  page.on("dialog", (dialog) => {
+    complaints.push(`dialog: ${dialog.message()}`);
+    void dialog.dismiss();
+  });
+  await page.goto(`file://${file}`);
+  return { page, requests, complaints };
+}
+
+/** The value of an expression of the page's own language. */
+export async function ask<Value = unknown>(page: Page, expression: string): Promise<Value> {
+  return (await page.evaluate(expression)) as Value;
+}
+
+/** Waits until an expression is true. (Playwright's own way evaluates text in the page, which its policy refuses.) */
+export async function until(page: Page, expression: string): Promise<void> {
+  const end = Date.now() + 10_000;
+  while (!(await ask<boolean>(page, `Boolean(${expression})`))) {
+    if (Date.now() > end) throw new Error(`never true in the page: ${expression}`);
+    await page.waitForTimeout(20);
+  }
+}
