@@ -92,7 +92,7 @@ export interface CertificateFlags {
   readonly expiringWithinDays?: number;
 }
 
-export function certificateListing({ holder, status, expiringWithinDays }: CertificateFlags): Listing<CertificateView> {
+export function certificateListing({ node, status, expiringWithinDays }: CertificateFlags): Listing<CertificateView> {
   return {
     fetch: async (client) => {
       const { certificates } = await client.call("listCertificates", {});
