@@ -1,4 +1,5 @@
 import type { RunControl } from "#engine/events/event.ts";
+import { InterruptSteps } from "#tui/interrupt-steps.ts";
 
 export interface InterruptOptions {
   readonly send: (control: RunControl) => void;
@@ -16,7 +17,7 @@ export interface InterruptOptions {
  */
 export class Interrupts {
   readonly #options: InterruptOptions;
-  #count = 0;
+  readonly #steps = new InterruptSteps();
   readonly #onInterrupt = () => this.interrupt();
   readonly #onHangup = () => this.#options.leave("detached");
 
@@ -35,13 +36,13 @@ export class Interrupts {
     process.off("SIGTERM", this.#onInterrupt);
     process.off("SIGHUP", this.#onHangup);
     process.stdin.off("data", this.#onChoice);
-    if (this.#count > 0) process.stdin.pause();
+    if (this.#steps.begun) process.stdin.pause();
   }
 
   interrupt(): void {
     const { send, leave, running, say, canChoose } = this.#options;
-    this.#count += 1;
-    if (this.#count === 1) {
+    const step = this.#steps.next();
+    if (step === "stop") {
       send({ type: "stop" });
       say(`\nStopping: no new step starts. ${running()}`);
       say(
@@ -50,7 +51,7 @@ export class Interrupts {
           : "A second signal aborts it.",
       );
       if (canChoose) process.stdin.setEncoding("utf8").on("data", this.#onChoice).resume();
-    } else if (this.#count === 2) this.#abort();
+    } else if (step === "abort") this.#abort();
     else leave("left");
   }
 
@@ -63,7 +64,7 @@ export class Interrupts {
     const choice = String(typed).trim().toLowerCase();
     if (choice === "d") this.#options.leave("detached");
     if (choice === "a") {
-      this.#count = Math.max(this.#count, 2);
+      this.#steps.skipToAbort();
       this.#abort();
     }
   };

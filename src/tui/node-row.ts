@@ -1,4 +1,5 @@
 import type { ActionModel, NodeModel, RunModel } from "#engine/events/model.ts";
+import type { Problem } from "#errors/problem.ts";
 import { actionsByNode, itemOfAction, itemsOf, tellingItem, type WorkItem } from "./work-item.ts";
 
 /** Failed nodes come first and stay there; then what goes on, what waits for its turn, what is over. */
@@ -29,6 +30,8 @@ export interface NodeRow {
   readonly item?: WorkItem;
   /** Why it waits, was lost, or failed without a step that did. */
   readonly reason?: string;
+  /** What is wrong with the node, when no step has told it. */
+  readonly problem?: Problem;
   readonly milestone?: string;
   readonly fingerprint?: string;
   readonly ended: number;
@@ -100,6 +103,7 @@ function rowOf(node: NodeModel, actions: readonly ActionModel[], stages: number,
     items,
     ...(item ? { item } : {}),
     ...(reason === undefined ? {} : { reason }),
+    ...(node.problem && failed === 0 ? { problem: node.problem } : {}),
     ...(node.milestone === undefined ? {} : { milestone: node.milestone }),
     ...(node.fingerprint === undefined ? {} : { fingerprint: node.fingerprint }),
     ended,

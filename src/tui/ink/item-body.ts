@@ -63,9 +63,15 @@ export function itemDetails({ item, theme, width }: BodyProps): readonly Line[] 
   return lines;
 }
 
-function problemLines(problem: Problem, { position }: WorkItem, { glyphs }: Theme, width: number): Line[] {
+/** A problem as views draw it: the message, its place, more lines, what to do. */
+export function problemLines(
+  problem: Problem,
+  { position }: Pick<WorkItem, "position">,
+  { glyphs }: Theme,
+  width: number,
+): Line[] {
   const { message, code, at, hint, detail } = problem;
-  const where = at !== undefined && at !== position && samePlace(at, position) === false ? at : undefined;
+  const where = samePlace(at, position) ? undefined : at;
   return [
     ...hung(`${glyphs.failed} `, `${message}  [${code}]`, width, "failed"),
     ...(where ? [[span(`   ${where.file}:${where.line}:${where.column}`, "strong")]] : []),

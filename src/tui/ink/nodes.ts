@@ -4,8 +4,9 @@ import type { Filter } from "../row-order.ts";
 import { shortDuration } from "../short-duration.ts";
 import { stateMark, stateRole, stateWord } from "./marks.ts";
 import type { Window } from "./scroll.ts";
+import { ruled } from "./blocks.ts";
 import { headingLine, placeColumns, rowLine, type Column } from "./table.ts";
-import { fit, justify, lineWidth, span, widthOf, type Line, type Span } from "./text.ts";
+import { fit, lineWidth, span, widthOf, type Line, type Span } from "./text.ts";
 import type { Glyphs, Theme } from "./theme.ts";
 
 export interface NodesProps {
@@ -57,20 +58,20 @@ function columnsFor(
       cell: (row) => [span(row.name, row.rank === 0 ? "failed" : row.rank === 1 ? "strong" : "plain")],
     },
     { title: "STATE", width: 12, drop: 5, cell: (row) => [span(stateWord(row), stateRole(row.state))] },
-    { title: "STEP", width: 16, grow: 4, drop: 0, cell: (row, width) => stepCell(row, width, glyphs, now, usual) },
+    { title: "STEP", width: 26, grow: 5, drop: 0, cell: (row, width) => stepCell(row, width, glyphs, now, usual) },
     ...(hasMilestones
       ? [
           {
             title: "MILESTONE",
-            width: 10,
+            width: 12,
             grow: 1,
-            max: 20,
+            max: 18,
             drop: 8,
             cell: ({ milestone = "" }: NodeRow) => [span(milestone, "accent")],
           } as const,
         ]
       : []),
-    { title: "", width: 10, grow: 1, max: 24, drop: 7, cell: (row, width) => barCell(row, width, glyphs) },
+    { title: "", width: 10, drop: 7, cell: (row, width) => barCell(row, width, glyphs) },
     {
       title: "STEPS",
       width: 6,
@@ -205,10 +206,4 @@ function countSpans(
   role: "failed" | "running" | "muted" | "ok" | "warning",
 ): Line {
   return count === 0 ? [] : [span("  "), span(`${mark} ${count} ${word}`, role)];
-}
-
-/** Both ends of a line, and a rule between them. */
-export function ruled(left: Line, right: Line, width: number, glyphs: Glyphs): Line {
-  const gap = width - lineWidth(left) - lineWidth(right);
-  return gap < 0 ? justify(left, right, width, glyphs) : [...left, span(glyphs.rule.repeat(gap), "muted"), ...right];
 }

@@ -2,7 +2,7 @@ import type { Question } from "#engine/events/event.ts";
 import type { RunModel } from "#engine/events/model.ts";
 import { nodeRows } from "../node-row.ts";
 import { shortDuration } from "../short-duration.ts";
-import { ruled } from "./nodes.ts";
+import { titled } from "./blocks.ts";
 import type { PlayerControls } from "./open-run-view.ts";
 import { span, takeColumns, widthOf, wrapText, type Line } from "./text.ts";
 import type { Theme } from "./theme.ts";
@@ -76,8 +76,9 @@ export function stopLines(model: RunModel, theme: Theme, width: number): readonl
   ];
 }
 
+/** The rule above a panel. */
 export function panelRule(title: string, { glyphs }: Theme, width: number): Line {
-  return ruled([span(glyphs.rule.repeat(2), "warning"), span(` ${title} `, "warning")], [], width, glyphs);
+  return titled([span(title, "warning")], width, glyphs, "warning");
 }
 
 /** Where a replay is: playing or not, how fast, how far. */

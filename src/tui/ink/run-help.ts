@@ -18,6 +18,8 @@ export function runKeys(
     node
       ? { keys: "Esc", short: "back", long: "back to all nodes (also h, Backspace)" }
       : { keys: glyphs.enter, short: "open", long: "open the node: its steps, their changes and output (also l)" },
+    { keys: "?", short: "help", long: "this help" },
+    { keys: "q", short: "leave", long: replay ? "leave" : "leave; the run goes on, kcore runs attach comes back" },
     ...(replay
       ? [
           { keys: "Space", short: "play", long: "play or pause" },
@@ -40,8 +42,6 @@ export function runKeys(
           { keys: "PgUp PgDn", long: "a page up or down" },
         ]),
     { keys: "c", short: "copy", long: "copy the command that repeats the step on this node" },
-    { keys: "?", short: "help", long: "this help" },
-    { keys: "q", short: "leave", long: replay ? "leave" : "leave; the run goes on, kcore runs attach comes back" },
     { keys: "g G", long: "to the first or the last; g also follows the run again" },
     ...(node
       ? []

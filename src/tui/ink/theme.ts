@@ -15,7 +15,7 @@ export type Role =
   | "banner"
   | "selected";
 
-/** Shapes that carry meaning without colour; each is one column wide, in ASCII where the terminal knows no more. */
+/** Shapes that carry meaning without colour; in ASCII where the terminal knows no more. */
 export interface Glyphs {
   readonly ok: string;
   readonly changed: string;
@@ -31,6 +31,8 @@ export interface Glyphs {
   readonly pointer: string;
   readonly rule: string;
   readonly bar: string;
+  /** Three columns: a rule from which a bar hangs. */
+  readonly hung: string;
   readonly barDone: string;
   readonly barLeft: string;
   readonly arrow: string;
@@ -231,6 +233,7 @@ const unicodeGlyphs: Glyphs = {
   pointer: "▸",
   rule: "─",
   bar: "│",
+  hung: "─┬─",
   barDone: "━",
   barLeft: "─",
   arrow: "→",
@@ -260,6 +263,7 @@ const asciiGlyphs: Glyphs = {
   pointer: ">",
   rule: "-",
   bar: "|",
+  hung: "-+-",
   barDone: "#",
   barLeft: "-",
   arrow: "->",

@@ -1,0 +1,35 @@
+import { justify, lineWidth, padLine, span, type Line } from "./text.ts";
+import type { Glyphs, Role, Theme } from "./theme.ts";
+
+/** Both ends of a line, and a rule between them. */
+export function ruled(left: Line, right: Line, width: number, glyphs: Glyphs): Line {
+  const gap = width - lineWidth(left) - lineWidth(right);
+  return gap < 0 ? justify(left, right, width, glyphs) : [...left, span(glyphs.rule.repeat(gap), "muted"), ...right];
+}
+
+/** A rule that begins with a title. */
+export function titled(title: Line, width: number, glyphs: Glyphs, role: Role = "muted"): Line {
+  return ruled([span(`${glyphs.rule.repeat(2)} `, role), ...title, span(" ")], [], width, glyphs);
+}
+
+/** Two blocks beside each other with a bar between them, hung from the rule that both begin with. */
+export function besides(
+  left: readonly Line[],
+  leftWidth: number,
+  right: readonly Line[],
+  { glyphs }: Theme,
+  height: number,
+  hung: boolean,
+): readonly Line[] {
+  return Array.from({ length: Math.max(0, height) }, (_, index) => [
+    ...padLine(left[index] ?? [], leftWidth - 1, glyphs),
+    span(hung && index === 0 ? glyphs.hung : ` ${glyphs.bar} `, "muted"),
+    ...(right[index] ?? []),
+  ]);
+}
+
+/** Exactly so many lines: cut, or filled with empty ones. */
+export function filled(lines: readonly Line[], height: number): readonly Line[] {
+  if (lines.length >= height) return lines.slice(0, Math.max(0, height));
+  return [...lines, ...Array.from({ length: height - lines.length }, () => [])];
+}

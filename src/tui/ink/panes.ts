@@ -1,0 +1,140 @@
+import { nodeRows, type NodeRow } from "../node-row.ts";
+import { orderRows } from "../row-order.ts";
+import { tellingItem, type WorkItem } from "../work-item.ts";
+import { besides, filled, ruled, titled } from "./blocks.ts";
+import { itemLines } from "./item-list.ts";
+import { stateMark, stateRole, stateWord } from "./marks.ts";
+import { countsLine, nodeLines } from "./nodes.ts";
+import { arrangeOverlay } from "./overlay.ts";
+import type { Scene, SceneProps } from "./scene.ts";
+import { windowAround } from "./scroll.ts";
+import { arrangeBody } from "./step-body.ts";
+import { span, type Line } from "./text.ts";
+import type { Theme } from "./theme.ts";
+
+/** The large part of the view, with what the keys need to know of it. */
+export type Main = Omit<Scene, "parts" | "model" | "replay" | "question"> & { readonly lines: readonly Line[] };
+
+/** What is chosen: a row among those shown, a step among its steps. */
+type Choice = Pick<Scene, "rows" | "selected" | "row" | "items" | "itemIndex" | "item">;
+
+interface Area {
+  readonly width: number;
+  readonly height: number;
+  /** Rows of it that the nodes may take, and those that the selected node has at least. */
+  readonly inner: number;
+  readonly preview: number;
+}
+
+/** All nodes with what the selected one does; or one node with its steps; or what lies over both. */
+export function arrangeMain(props: SceneProps, width: number, height: number): Main {
+  const inner = Math.max(1, height - 2);
+  const preview = inner >= 10 ? Math.max(6, Math.floor(inner * 0.4)) : 0;
+  const area = { width, height, inner, preview };
+  const choice = choose(props, inner - preview);
+  const { pane, overlay } = props.ui;
+  if (overlay !== undefined) return { ...choice, ...arrangeOverlay(props, width, height) };
+  return {
+    ...choice,
+    ...(pane === "node" && choice.row ? nodePane(props, area, choice, choice.row) : nodesPane(props, area, choice)),
+  };
+}
+
+function choose({ model, ui }: SceneProps, height: number): Choice {
+  const rows = orderRows(nodeRows(model), {
+    filter: ui.filter,
+    search: ui.search,
+    height,
+    ...(ui.selected ? { held: ui.selected } : {}),
+  });
+  const chosen = ui.selected ? rows.findIndex(({ name }) => name === ui.selected?.name) : -1;
+  const selected = chosen >= 0 ? chosen : Math.max(0, telling(rows));
+  const row = rows[selected];
+  const items = row?.items ?? [];
+  const picked = ui.pane === "node" && ui.step !== undefined ? items.findIndex(({ key }) => key === ui.step) : -1;
+  const itemIndex = picked >= 0 ? picked : Math.max(0, items.indexOf(tellingItem(items) as WorkItem));
+  const item = items[itemIndex];
+  return { rows, selected, items, itemIndex, ...(row ? { row } : {}), ...(item ? { item } : {}) };
+}
+
+type Pane = Pick<Main, "lines" | "ui" | "page">;
+
+/** Steps and the selected one's story: beside each other where there is room, else one below the other. */
+function nodePane(props: SceneProps, { width, height }: Area, { items, itemIndex, item }: Choice, row: NodeRow): Pane {
+  const { ui, theme, now } = props;
+  const isWide = width >= 110;
+  const room = isWide ? height - 1 : Math.min(items.length, Math.max(2, Math.floor((height - 2) * 0.4)));
+  const window = windowAround(items.length, room, ui.stepTop, itemIndex);
+  const listWidth = isWide ? Math.floor(width * 0.45) : width;
+  const bodyWidth = isWide ? width - listWidth : width;
+  const list = itemLines({ ...props, width: isWide ? listWidth - 3 : width, items, window, selected: itemIndex });
+  const body = arrangeBody(
+    { ...props, ...problemOf(row) },
+    item,
+    bodyWidth,
+    isWide ? height - 2 : height - 2 - list.length,
+  );
+  const story = [...(item ? [titled([span(item.title, "strong")], bodyWidth, theme.glyphs)] : []), ...body.lines];
+  const title = nodeTitle(row, theme, width, now);
+  return {
+    lines: isWide
+      ? [title, ...besides(list, listWidth - 2, story, theme, height - 1, false)]
+      : [title, ...list, ...story],
+    ui: { ...ui, stepTop: window.top, bodyTop: body.top },
+    page: { list: Math.max(1, room), body: Math.max(1, body.room) },
+  };
+}
+
+/** The rows, and below them what the selected node does now. */
+function nodesPane(props: SceneProps, { width, inner, preview }: Area, { rows, selected, row, item }: Choice): Pane {
+  const { model, ui, theme } = props;
+  const all = nodeRows(model);
+  const room = Math.max(1, Math.min(Math.max(rows.length, 3), inner - preview));
+  const window = windowAround(rows.length, room, ui.listTop, selected);
+  const counts = countsLine({ all, shown: rows.length, filter: ui.filter, search: ui.search, theme, width });
+  const list: readonly Line[] =
+    rows.length > 0
+      ? nodeLines({ ...props, width, rows, window, selected })
+      : [[span(all.length === 0 ? "    no nodes yet" : "    no node matches", "muted")]];
+  const lines = [counts, ...filled(list, room + 1)];
+  if (preview > 0 && row) {
+    const step = item ? [span(` ${theme.glyphs.pointer} `, "muted"), span(item.title, "strong")] : [];
+    const body = arrangeBody(
+      { ...props, ...problemOf(row), ui: { follow: true, bodyTop: 0 } },
+      item,
+      width,
+      inner - room - 1,
+    );
+    lines.push(titled([span(row.name, "title"), ...step], width, theme.glyphs), ...body.lines);
+  }
+  return { lines, ui: { ...ui, listTop: window.top }, page: { list: room, body: 1 } };
+}
+
+function problemOf({ problem }: NodeRow): Pick<NodeRow, "problem"> {
+  return problem ? { problem } : {};
+}
+
+/** The first failure, else the first node where something goes on. */
+function telling(rows: readonly NodeRow[]): number {
+  const first = rows.findIndex(({ rank }) => rank === 0);
+  return first >= 0 ? first : rows.findIndex(({ rank, isBastion }) => rank === 1 && !isBastion);
+}
+
+function nodeTitle(row: NodeRow, theme: Theme, width: number, now: number): Line {
+  const { glyphs } = theme;
+  const mark = stateMark(row, glyphs, now);
+  return ruled(
+    [
+      span(`${glyphs.rule.repeat(2)} `, "muted"),
+      mark,
+      span(` ${row.name}`, "title"),
+      span(` ${stateWord(row)}`, stateRole(row.state)),
+      ...(row.milestone === undefined ? [] : [span(`  ${row.milestone}`, "accent")]),
+      ...(row.reason === undefined ? [] : [span(`  ${row.reason}`, row.rank === 0 ? "failed" : "muted")]),
+      span(" "),
+    ],
+    [span(` ${row.ended}/${row.planned} steps `, "muted"), span(glyphs.rule, "muted")],
+    width,
+    glyphs,
+  );
+}
