@@ -1,0 +1,16 @@
+import { expect } from "chai";
+import { killWriters } from "../../support/kill-loop.ts";
+import { seededRandom } from "../../support/random.ts";
+import { makeTempDir } from "../../support/temp-dir.ts";
+
+describe("the store of a process that is killed", () => {
+  it("loses nothing acknowledged in 30 kills at any moment", async () => {
+    const dir = await makeTempDir("kill");
+    try {
+      const { acknowledged } = await killWriters({ folder: `${dir.path}/db`, kills: 30, random: seededRandom(7) });
+      expect(acknowledged).to.be.greaterThan(1000);
+    } finally {
+      await dir.remove();
+    }
+  }).timeout(120_000);
+});

@@ -1,0 +1,61 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { resolve } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+
+export interface KillCount {
+  readonly kills: number;
+  readonly acknowledged: number;
+}
+
+/**
+ * Kills a process that writes to a store with SIGKILL, again and again, at moments that `random` chooses.
+ * @throws Error when a number that was acknowledged is not found by the next process, or the store cannot be opened
+ */
+export async function killWriters({
+  folder,
+  kills,
+  random,
+}: {
+  readonly folder: string;
+  readonly kills: number;
+  readonly random: () => number;
+}): Promise<KillCount> {
+  let highest = 0;
+  let acknowledged = 0;
+  for (let kill = 0; kill <= kills; kill++) {
+    const told = await lifeOf(folder, kill < kills ? Math.floor(random() * 60) : 0);
+    const found = Number(/^found (\d+)$/m.exec(told)?.[1] ?? Number.NaN);
+    if (!(found >= highest)) throw new Error(`kill ${kill}: ${highest} was acknowledged, found: ${told.slice(0, 500)}`);
+    const numbers = told
+      .split("\n")
+      .filter((line) => /^\d+$/.test(line))
+      .map(Number);
+    acknowledged += numbers.length;
+    highest = Math.max(found, ...numbers);
+  }
+  return { kills, acknowledged };
+}
+
+/** What a writer told until it was killed, so many milliseconds after it had opened the store. */
+async function lifeOf(folder: string, lifeMs: number): Promise<string> {
+  const program = resolve(import.meta.dirname, "store-writer.ts");
+  const child = spawn(process.execPath, ["--disable-warning=ExperimentalWarning", program, folder], {
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  let told = "";
+  const closed = once(child, "close");
+  const opened = new Promise<void>((isOpen) => {
+    child.stdout.setEncoding("utf8").on("data", (text: string) => {
+      told += text;
+      if (told.includes("found ")) isOpen();
+    });
+  });
+  child.stderr.setEncoding("utf8").on("data", (text: string) => (told += text));
+  await Promise.race([opened, closed]);
+  await sleep(lifeMs);
+  child.kill("SIGKILL");
+  await closed;
+  // The last line may be half of a number.
+  return told.slice(0, told.lastIndexOf("\n") + 1);
+}
