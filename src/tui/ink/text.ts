@@ -1,5 +1,5 @@
-import stringWidth from "string-width";
 import { cleanText } from "#engine/events/clean.ts";
+import stringWidth from "./fast-string-width.ts";
 import type { Glyphs, Role, Theme } from "./theme.ts";
 
 /** A piece of a line. Its text may come from anywhere: what could drive the terminal is taken out when it is painted. */

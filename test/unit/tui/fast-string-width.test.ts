@@ -1,0 +1,33 @@
+import { expect } from "chai";
+import fc from "fast-check";
+import stringWidth from "string-width";
+import fastStringWidth from "#tui/ink/fast-string-width.ts";
+
+describe("the fast string width", () => {
+  it("agrees with string-width on every simple character, alone and between others", () => {
+    for (const [first, last] of [
+      [0x20, 0x17f],
+      [0x2010, 0x2029],
+      [0x2190, 0x21ff],
+      [0x2500, 0x27bf],
+    ] as const)
+      for (let code = first; code <= last; code++) {
+        const character = String.fromCharCode(code);
+        if (fastStringWidth(character) !== stringWidth(character)) expect.fail(`U+${code.toString(16)}`);
+      }
+  });
+
+  it("agrees with string-width on any text", () => {
+    const pieces = fc.constantFrom(
+      ..."aé─▸✓◐↔☺⌚漢각ก\u0301\u200d\ufe0f\u20e3\t\n".split(""),
+      ..."1 👩‍💻 🇩🇪 👍🏽 #️⃣ ❤️ \u001b[31m \u001b[0m \u001b[38;5;12m \u001b[2K \u001b]8;;x\u0007 \u001b[ \u001b".split(" "),
+    );
+    const texts = fc.array(fc.oneof(pieces, fc.string({ unit: "grapheme" }))).map((parts) => parts.join(""));
+    fc.assert(
+      fc.property(texts, (text) => {
+        expect(fastStringWidth(text)).to.equal(stringWidth(text));
+      }),
+      { numRuns: 100 },
+    );
+  });
+});
