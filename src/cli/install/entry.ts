@@ -1,0 +1,127 @@
+import { randomUUID } from "node:crypto";
+import { isDeepStrictEqual } from "node:util";
+import { addNode, setNodeFields } from "#engine/roster/edit.ts";
+import type { RosterText } from "#engine/roster/files.ts";
+import type { NodeEntry } from "#engine/roster/model.ts";
+import type { Plain } from "#engine/roster/print.ts";
+import { parsePlainYaml } from "#engine/source/plain.ts";
+import { KcoreError } from "#errors/problem.ts";
+import type { HostKey } from "#engine/transport/host-key.ts";
+import type { BlockDevice } from "./look.ts";
+import { fileForNew, type Machine } from "./machine.ts";
+import { usualName, type InstallPlan } from "./request.ts";
+
+type Fields = Readonly<Record<string, Plain>>;
+
+/** A change of one roster file that makes the entry say what was asked for. */
+export interface EntryEdit {
+  readonly name: string;
+  readonly file: string;
+  readonly edit: (text: RosterText) => string;
+}
+
+/** A disk as the roster names it: by what the disk says of itself, never by the path that the next boot may change. */
+type NamedDisk = { readonly serial: string } | { readonly wwn: string };
+
+/**
+ * How the roster has to change: a new entry, or fields of the one that is there; everything that was not asked about
+ * stays. @throws KcoreError USAGE, DISK_NOT_FOUND
+ */
+export function planEntry(
+  machine: Machine,
+  plan: InstallPlan,
+  { key, devices, newId = randomUUID }: { key: HostKey; devices: readonly BlockDevice[]; newId?: () => string },
+): EntryEdit {
+  const { entry, isInRoster, roster } = machine;
+  const name = isInRoster ? sameName(entry, plan) : newName(machine, plan);
+  const disks = disksOf(plan, devices);
+  const fields = {
+    ...(plan.nodeId === undefined ? {} : { id: plan.nodeId }),
+    dc: plan.dc,
+    roles: plan.roles,
+    hostKeys: [`${key.type} ${key.key}`],
+  };
+  const vars = { ...plan.vars } as Fields;
+  if (!isInRoster) {
+    const { id = newId(), ...rest } = fields;
+    const port = entry.port === 22 ? {} : { port: entry.port };
+    const fresh = { address: entry.address, ...port, id, ...rest, ...(disks.length > 0 ? { disks } : {}), vars };
+    const file = fileForNew(machine.project, roster);
+    return { name, file, edit: (text) => addNode(text, name, fresh) };
+  }
+  const { hostKeys: pinned, ...others } = fields;
+  const wanted: Fields = { ...others, ...(entry.hostKeys.length > 0 ? {} : { hostKeys: pinned }) };
+  const differing = Object.entries(wanted).filter(([field, value]) => !isDeepStrictEqual(entry[field as never], value));
+  const file = roster.positions.get(name)?.file ?? fileForNew(machine.project, roster);
+  return {
+    name,
+    file,
+    edit: (text) => {
+      const written = writtenEntry(text, name);
+      const more: Record<string, Plain> = Object.fromEntries(differing);
+      const merged = { ...(written["vars"] as Fields | undefined), ...vars };
+      if (!isDeepStrictEqual(written["vars"] ?? {}, merged)) more["vars"] = merged;
+      const missing = disks.filter((disk) => !entry.disks.some((known) => isSameDisk(known, disk)));
+      if (missing.length > 0)
+        more["disks"] = [...((written["disks"] as readonly Plain[] | undefined) ?? []), ...missing];
+      return setNodeFields(text, name, more);
+    },
+  };
+}
+
+function sameName({ name, id }: NodeEntry, { hostname = name, nodeId = id }: InstallPlan): string {
+  if (hostname === name && nodeId === id) return name;
+  throw new KcoreError({
+    code: "USAGE",
+    message: `this machine is in the roster already, as ${name} with the id ${id}`,
+    hint: "leave out --hostname and --node-id, or correct the roster by hand",
+  });
+}
+
+function newName({ host, roster }: Machine, { hostname = usualName(host) }: InstallPlan): string {
+  const other = roster.nodes.get(hostname);
+  if (!other) return hostname;
+  throw new KcoreError({
+    code: "USAGE",
+    message: `${hostname} is another machine in the roster, at ${other.address}`,
+    hint: "--hostname OTHER",
+  });
+}
+
+function disksOf({ osDisk, dataDisks }: InstallPlan, devices: readonly BlockDevice[]): readonly Fields[] {
+  const os = devices.find((found) => found.path === osDisk);
+  const named = os && isWhole(os) ? nameOf(os) : undefined;
+  const data = dataDisks.map((path): Fields => {
+    const device = devices.find((found) => found.path === path);
+    const disk = device && isWhole(device) ? nameOf(device) : undefined;
+    if (disk) return { ...disk, use: "volumes" };
+    throw new KcoreError({
+      code: "DISK_NOT_FOUND",
+      message:
+        device === undefined
+          ? `the machine has no disk ${path}`
+          : `${path} is ${isWhole(device) ? "a disk without serial number and WWN" : `a ${device.type}, not a whole disk`}`,
+      hint: "kcore --node HOST:9091 node disks",
+    });
+  });
+  return [...(named ? [{ ...named, use: "os" }] : []), ...data];
+}
+
+/** Loop devices are the lab's disks. */
+function isWhole({ type }: BlockDevice): boolean {
+  return type === "disk" || type === "loop";
+}
+
+function nameOf({ serial, wwn }: BlockDevice): NamedDisk | undefined {
+  if (serial !== "") return { serial };
+  return wwn === "" ? undefined : { wwn };
+}
+
+function isSameDisk(known: { readonly serial?: string; readonly wwn?: string }, disk: Fields): boolean {
+  return "serial" in disk ? known.serial === disk["serial"] : known.wwn === disk["wwn"];
+}
+
+function writtenEntry({ text }: RosterText, name: string): Readonly<Record<string, unknown>> {
+  const { nodes = {} } = parsePlainYaml(text) as { nodes?: Record<string, Record<string, unknown> | null> };
+  return nodes[name] ?? {};
+}

@@ -1,0 +1,132 @@
+import { isIP } from "node:net";
+import { formatEndpoint, parseEndpoint } from "#api/endpoint.ts";
+import { KcoreError, type Problem } from "#errors/problem.ts";
+
+/** What `kcore node install` and a `NodeInstall` manifest say, in the manifest's words. */
+export interface InstallRequest {
+  /** The machine, `HOST[:PORT]`. */
+  readonly node: string;
+  readonly osDisk?: string;
+  readonly osInstalled?: boolean;
+  readonly dataDisks?: readonly string[];
+  readonly dataDiskMode?: StorageBackend;
+  readonly storageBackend?: StorageBackend;
+  readonly lvmVgName?: string;
+  readonly lvmLvPrefix?: string;
+  readonly zfsPoolName?: string;
+  readonly zfsDatasetPrefix?: string;
+  readonly runController?: boolean;
+  readonly joinControllers?: readonly string[];
+  readonly dcId?: string;
+  readonly hostname?: string;
+  readonly nodeId?: string;
+  readonly disableVxlan?: boolean;
+  /** `-k`: a new machine's host key is shown, asked about and pinned. */
+  readonly insecure?: boolean;
+  /** Pins a new machine's key if it has this fingerprint. */
+  readonly hostKey?: string;
+}
+
+export const storageBackends = ["filesystem", "lvm", "zfs"] as const;
+export type StorageBackend = (typeof storageBackends)[number];
+
+/** What an install means for the roster; disks still by the paths that were given. */
+export interface InstallPlan {
+  readonly dc: string;
+  readonly roles: readonly string[];
+  readonly vars: InstallVars;
+  readonly osDisk: string;
+  readonly dataDisks: readonly string[];
+  readonly hostname?: string;
+  readonly nodeId?: string;
+}
+
+/** The variables of a roster entry that the shipped states read. */
+export interface InstallVars {
+  readonly osDisk: string;
+  readonly storageBackend: StorageBackend;
+  readonly joinControllers?: readonly string[];
+  readonly dataDisks?: readonly string[];
+  readonly disableVxlan?: true;
+}
+
+const devicePath = /^\/dev\/(?!.*(?:^|\/)\.\.(?:\/|$))[^\s]+$/;
+
+/**
+ * Checks what was asked for and says what it means. Every problem is told at once, and nothing that has no effect is
+ * accepted. @throws KcoreError USAGE
+ */
+export function planInstall(request: InstallRequest): InstallPlan {
+  const problems: Problem[] = [];
+  const refuse = (message: string, hint: string): void => void problems.push({ code: "USAGE", message, hint });
+  const { osDisk = "", dataDisks = [], joinControllers = [], runController = false, dcId = "DC1" } = request;
+  if (osDisk === "") refuse("the OS disk is not named", "--os-disk /dev/sda");
+  else if (request.osInstalled !== true)
+    refuse(
+      "kcore does not install operating systems yet, so it cannot use --os-disk as it stands",
+      "install the system first, then add --os-installed: the disk is recorded, and nothing on it is touched",
+    );
+  for (const path of [osDisk, ...dataDisks].filter((disk) => disk !== ""))
+    if (!devicePath.test(path)) refuse(`“${path}” is not the path of a disk`, "a path below /dev, such as /dev/sdb");
+  for (const path of dataDisks.filter((disk, index) => disk === osDisk || dataDisks.indexOf(disk) !== index))
+    refuse(`the disk ${path} is named twice`, "a disk has one use");
+  if (!runController && joinControllers.length === 0)
+    refuse("the node has no controller to belong to", "--join-controller HOST:9090, or --run-controller, or both");
+  const backend = checkStorage(request, refuse);
+  const join = joinControllers.flatMap((text) => endpointOf(text, refuse));
+  if (problems.length > 0) throw new KcoreError(problems);
+  return {
+    dc: dcId,
+    roles: [runController ? "controller" : "worker"],
+    vars: {
+      osDisk,
+      storageBackend: backend,
+      ...(join.length > 0 ? { joinControllers: [...new Set(join)] } : {}),
+      ...(dataDisks.length > 0 ? { dataDisks } : {}),
+      ...(request.disableVxlan === true ? { disableVxlan: true } : {}),
+    },
+    osDisk,
+    dataDisks,
+    ...(request.hostname === undefined ? {} : { hostname: request.hostname }),
+    ...(request.nodeId === undefined ? {} : { nodeId: request.nodeId }),
+  };
+}
+
+type Refuse = (message: string, hint: string) => void;
+
+/** `--storage-backend` wins over `--data-disk-mode`, as operators know it. */
+function checkStorage(request: InstallRequest, refuse: Refuse): StorageBackend {
+  const { storageBackend, dataDiskMode } = request;
+  const backend = storageBackend ?? dataDiskMode ?? "filesystem";
+  const flag = storageBackend === undefined ? "--data-disk-mode" : "--storage-backend";
+  if (backend !== "filesystem")
+    refuse(
+      `${flag} ${backend} cannot be had yet: kcore makes filesystems on data disks, no ${backend === "lvm" ? "volume groups" : "pools"}`,
+      `${flag} filesystem; or prepare the disks with orchestrations of your own`,
+    );
+  const belongs = [
+    ["--lvm-vg-name", request.lvmVgName, "lvm"],
+    ["--lvm-lv-prefix", request.lvmLvPrefix, "lvm"],
+    ["--zfs-pool-name", request.zfsPoolName, "zfs"],
+    ["--zfs-dataset-prefix", request.zfsDatasetPrefix, "zfs"],
+  ] as const;
+  for (const [name, value, needed] of belongs)
+    if (value !== undefined && backend !== needed)
+      refuse(`${name} means nothing with the storage backend ${backend}`, `it belongs to --storage-backend ${needed}`);
+  return backend;
+}
+
+function endpointOf(text: string, refuse: Refuse): readonly string[] {
+  try {
+    return [formatEndpoint(parseEndpoint(text))];
+  } catch (error) {
+    if (!(error instanceof KcoreError)) throw error;
+    refuse(`--join-controller: ${error.message}`, "--join-controller HOST:9090");
+    return [];
+  }
+}
+
+/** The name of a machine that was given none, as in the kcore documentation: `kvm-node-192-0-2-11`. */
+export function usualName(host: string): string {
+  return isIP(host) === 0 ? (host.split(".")[0] ?? host).toLowerCase() : `kvm-node-${host.replaceAll(/[.:]+/g, "-")}`;
+}

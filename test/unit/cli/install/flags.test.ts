@@ -1,0 +1,256 @@
+import { expect } from "chai";
+import { Command } from "commander";
+import { addNodeInstall, requestFrom } from "#cli/commands/node-install.ts";
+import { planEntry } from "#cli/install/entry.ts";
+import type { InstallFlags } from "#cli/install/install.ts";
+import type { BlockDevice } from "#cli/install/look.ts";
+import type { Machine } from "#cli/install/machine.ts";
+import { planInstall, usualName } from "#cli/install/request.ts";
+import { requestOf } from "#cli/start-run.ts";
+import { parsePlainYaml } from "#engine/source/plain.ts";
+import { nodeEntry } from "#support/runs.ts";
+import { problemsIn } from "#support/problems.ts";
+
+const device = (path: string, changes: Partial<BlockDevice> = {}): BlockDevice => ({
+  name: path.slice(5),
+  path,
+  type: "disk",
+  size: 1 << 30,
+  fstype: "",
+  mountpoint: "",
+  model: "",
+  serial: `SERIAL-${path.slice(5)}`,
+  wwn: "",
+  ...changes,
+});
+const devices = [
+  device("/dev/sda"),
+  device("/dev/sdb"),
+  device("/dev/sdc", { serial: "", wwn: "0x5" }),
+  device("/dev/sdd", { serial: "" }),
+];
+const key = { type: "ssh-ed25519", key: "AAAA", fingerprint: "SHA256:x" };
+const id = "6f1c2a52-7c1e-4f0e-9a50-0d8a3b0f4e11";
+const machine = (changes: Partial<Machine> = {}): Machine => ({
+  project: "/nowhere",
+  host: "192.0.2.13",
+  roster: { nodes: new Map(), jumps: new Map(), positions: new Map(), files: [] },
+  entry: nodeEntry("x", { address: "192.0.2.13", port: 22 }),
+  isInRoster: false,
+  note: "",
+  ...changes,
+});
+
+type Flags = InstallFlags & Parameters<typeof requestFrom>[0];
+
+function install(): Command {
+  const node = new Command("node").exitOverride();
+  addNodeInstall(node);
+  return node.commands[0] as Command;
+}
+
+function flagsOf(...words: readonly string[]): Flags {
+  const command = install()
+    .exitOverride()
+    .configureOutput({ writeErr: () => undefined });
+  let found: Flags | undefined;
+  command.action((flags: Flags) => (found = flags));
+  command.parse([...words], { from: "user" });
+  return found as Flags;
+}
+
+/** Everything that follows from a command line: the roster's file and the run that is asked for; or the problems. */
+function outcomeOf(...words: readonly string[]): unknown {
+  const flags = flagsOf(...words);
+  const request = requestFrom(flags);
+  try {
+    const entry = planEntry(machine({ host: request.node.split(":")[0] ?? "" }), planInstall(request), {
+      key,
+      devices,
+      newId: () => id,
+    });
+    const { command: _, ...run } = requestOf(flags, { kind: "orchestration", name: "deploy_node" });
+    const roster = parsePlainYaml(entry.edit({ file: entry.file, text: "" })) as object;
+    const { hostKey, insecure } = request;
+    return { roster, run, hostKey, insecure, passphraseFile: flags.passphraseFile, output: flags.output };
+  } catch (error) {
+    return problemsIn(() => {
+      throw error;
+    });
+  }
+}
+
+const base = [
+  "--node",
+  "192.0.2.13:9091",
+  "--os-disk",
+  "/dev/sda",
+  "--os-installed",
+  "--join-controller",
+  "192.0.2.11:9090",
+];
+const entryOf = (...words: readonly string[]): Record<string, unknown> => {
+  const { roster } = outcomeOf(...words) as { roster: { nodes: Record<string, Record<string, unknown>> } };
+  return Object.values(roster.nodes)[0] ?? {};
+};
+
+describe("kcore node install", () => {
+  /** One row for each flag: what it changes, or why it is refused. */
+  const rows: readonly { readonly flag: string; readonly words: readonly string[]; readonly effect: RegExp }[] = [
+    { flag: "--node", words: ["--node", "192.0.2.14:9091"], effect: /kvm-node-192-0-2-14/ },
+    {
+      flag: "--os-disk",
+      words: ["--os-disk", "/dev/sdb"],
+      effect: /"serial":"SERIAL-sdb","use":"os".*"osDisk":"\/dev\/sdb"/,
+    },
+    {
+      flag: "--data-disk",
+      words: ["--data-disk", "/dev/sdb"],
+      effect: /"serial":"SERIAL-sdb","use":"volumes".*"dataDisks":\["\/dev\/sdb"\]/,
+    },
+    { flag: "--data-disk-mode", words: ["--data-disk-mode", "zfs"], effect: /--data-disk-mode zfs cannot be had yet/ },
+    {
+      flag: "--storage-backend",
+      words: ["--storage-backend", "lvm"],
+      effect: /--storage-backend lvm cannot be had yet/,
+    },
+    {
+      flag: "--lvm-vg-name",
+      words: ["--lvm-vg-name", "vg_kcore"],
+      effect: /--lvm-vg-name means nothing with the storage backend filesystem/,
+    },
+    { flag: "--lvm-lv-prefix", words: ["--lvm-lv-prefix", "kcore-"], effect: /--lvm-lv-prefix means nothing/ },
+    { flag: "--zfs-pool-name", words: ["--zfs-pool-name", "tank0"], effect: /--zfs-pool-name means nothing/ },
+    {
+      flag: "--zfs-dataset-prefix",
+      words: ["--zfs-dataset-prefix", "kcore-"],
+      effect: /--zfs-dataset-prefix means nothing/,
+    },
+    {
+      flag: "--join-controller",
+      words: ["--join-controller", "192.0.2.12"],
+      effect: /"joinControllers":\["192.0.2.11:9090","192.0.2.12:9090"\]/,
+    },
+    { flag: "--run-controller", words: ["--run-controller"], effect: /"roles":\["controller"\]/ },
+    { flag: "--dc-id", words: ["--dc-id", "DC2"], effect: /"dc":"DC2"/ },
+    { flag: "--hostname", words: ["--hostname", "c"], effect: /\{"nodes":\{"c":/ },
+    { flag: "--node-id", words: ["--node-id", "0b7d2a52-7c1e-4f0e-9a50-0d8a3b0f4e11"], effect: /"id":"0b7d2a52/ },
+    { flag: "--disable-vxlan", words: ["--disable-vxlan"], effect: /"disableVxlan":true/ },
+    { flag: "--insecure", words: ["-k"], effect: /"insecure":true/ },
+    { flag: "--host-key", words: ["--host-key", "SHA256:abc"], effect: /"hostKey":"SHA256:abc"/ },
+    { flag: "--grant", words: ["--grant", "SERIAL-sdb"], effect: /"grants":\["SERIAL-sdb"\]/ },
+    { flag: "--skip-health", words: ["--skip-health"], effect: /"skipHealth":true/ },
+    { flag: "--wait", words: ["--wait"], effect: /"waitForLock":true/ },
+    { flag: "--yes", words: ["--yes"], effect: /"yes":true/ },
+    { flag: "--context", words: ["--context", "prod"], effect: /"context":"prod"/ },
+    { flag: "--passphrase-file", words: ["--passphrase-file", "f"], effect: /"passphraseFile":"f"/ },
+    { flag: "--output", words: ["-o", "json"], effect: /"output":"json"/ },
+  ];
+  for (const { flag, words, effect } of rows)
+    it(`${flag} has an effect`, () => {
+      const [without, withIt] = [outcomeOf(...base), outcomeOf(...base, ...words)].map((found) =>
+        JSON.stringify(found),
+      );
+      expect(withIt).to.match(effect);
+      expect(without).not.to.match(effect);
+    });
+
+  it("--os-installed has an effect: without it the operating system would have to be installed", () => {
+    const words = base.filter((word) => word !== "--os-installed");
+    expect(JSON.stringify(outcomeOf(...words)))
+      .to.contain("add --os-installed")
+      .and.to.contain("[USAGE]");
+  });
+
+  it("has no flag without a row here", () => {
+    const named = [...rows.map(({ flag }) => flag), "--os-installed", "--project", "--debug"];
+    expect(
+      install()
+        .options.map(({ long }) => long)
+        .filter((flag) => !named.includes(flag ?? "")),
+    ).to.deep.equal([]);
+  });
+
+  it("tells everything that is wrong at once, and needs a controller to run or to join", () => {
+    const problems = outcomeOf("--node", "c", "--os-disk", "sda", "--data-disk", "/dev/x y") as string[];
+    expect(problems).to.have.length(4);
+    expect(problems.join("\n"))
+      .to.contain("no controller to belong to")
+      .and.to.contain("“sda” is not the path of a disk");
+  });
+
+  it("--storage-backend wins over --data-disk-mode", () => {
+    expect(JSON.stringify(outcomeOf(...base, "--data-disk-mode", "zfs", "--storage-backend", "filesystem"))).to.contain(
+      '"storageBackend":"filesystem"',
+    );
+  });
+
+  it("names a disk by serial number or WWN, and refuses one that has neither, is no disk, or is not there", () => {
+    expect(entryOf(...base, "--data-disk", "/dev/sdc")["disks"]).to.deep.include({ wwn: "0x5", use: "volumes" });
+    for (const path of ["/dev/sdd", "/dev/sdz"])
+      expect(JSON.stringify(outcomeOf(...base, "--data-disk", path))).to.contain("[DISK_NOT_FOUND]");
+    expect(JSON.stringify(outcomeOf(...base, "--data-disk", "/dev/sda"))).to.contain("is named twice");
+  });
+
+  it("records the OS disk by its path alone where the machine shows no such disk", () => {
+    const entry = entryOf(...base, "--os-disk", "/dev/vda");
+    expect(entry).not.to.have.property("disks");
+    expect(entry["vars"]).to.include({ osDisk: "/dev/vda" });
+  });
+
+  it("gives a machine the usual name of the kcore documentation, or its own", () => {
+    expect(usualName("192.0.2.13")).to.equal("kvm-node-192-0-2-13");
+    expect(usualName("2001:db8::1")).to.equal("kvm-node-2001-db8-1");
+    expect(usualName("C.example.org")).to.equal("c");
+  });
+});
+
+describe("an install of a machine that is in the roster", () => {
+  const text = "nodes:\n  c: # mine\n    address: 192.0.2.13\n    roles: [worker] # for now\n    vars: { rack: r1 }\n";
+  const entry = nodeEntry("c", {
+    id,
+    address: "192.0.2.13",
+    port: 22,
+    roles: ["worker"],
+    dc: "DC1",
+    vars: { rack: "r1" },
+  });
+  const known = (changes = {}): Machine =>
+    machine({
+      entry: { ...entry, ...changes },
+      isInRoster: true,
+      roster: {
+        nodes: new Map([["c", entry]]),
+        jumps: new Map(),
+        positions: new Map([["c", { file: "roster/a.yaml", line: 2, column: 3 }]]),
+        files: [],
+      },
+    });
+  const edited = (words: readonly string[], before = text, from = known()): string => {
+    const edit = planEntry(from, planInstall(requestFrom(flagsOf(...base, ...words))), { key, devices });
+    expect(edit).to.include({ name: "c", file: "roster/a.yaml" });
+    return edit.edit({ file: edit.file, text: before });
+  };
+
+  it("changes only what was asked for, and keeps the rest byte for byte", () => {
+    const after = edited(["--dc-id", "DC2", "--run-controller"]);
+    expect(after).to.contain("  c: # mine\n    address: 192.0.2.13\n");
+    const { nodes } = parsePlainYaml(after) as { nodes: { c: Record<string, unknown> } };
+    expect(nodes.c).to.deep.include({ dc: "DC2", roles: ["controller"], hostKeys: ["ssh-ed25519 AAAA"] });
+    expect(nodes.c["vars"]).to.deep.include({ rack: "r1", osDisk: "/dev/sda" });
+  });
+
+  it("changes nothing the second time", () => {
+    const once = edited([]);
+    const written = (parsePlainYaml(once) as { nodes: { c: Record<string, unknown> } }).nodes.c;
+    expect(edited([], once, known(written))).to.equal(once);
+  });
+
+  it("is refused under another name or id", () => {
+    for (const words of [
+      ["--hostname", "d"],
+      ["--node-id", "0b7d2a52-7c1e-4f0e-9a50-0d8a3b0f4e11"],
+    ])
+      expect(problemsIn(() => edited(words))[0]).to.contain("in the roster already, as c");
+  });
+});
