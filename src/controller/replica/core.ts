@@ -62,12 +62,12 @@ export class Core {
     return peer;
   }
 
-  /** Journals records as one; applies them when they are durable, then calls `done`. `registers`: those of the `apply`, decoded. */
+  /** Journals records as one; applies them when they are durable, then calls `onApplied`. `registers`: those of the `apply`, decoded. */
   commit(
     records: readonly JournalRecord[],
     registers: readonly Register[],
-    done: () => void,
-    failed: (error: unknown) => void,
+    onApplied: () => void,
+    onFailed: (error: unknown) => void,
   ): void {
     this.inFlight++;
     this.options.journal.append(records).then(
@@ -75,7 +75,7 @@ export class Core {
         this.inFlight--;
         this.alarms.clear("STORAGE_FULL", "journal");
         for (const record of records) if (record.t !== "part") this.#apply(record, registers);
-        done();
+        onApplied();
       },
       (error: unknown) => {
         this.inFlight--;
@@ -83,7 +83,7 @@ export class Core {
         // What was going to stand on this must be asked for again.
         this.accepted.clear();
         raise(this.accepted, this.state.map.vector);
-        failed(error);
+        onFailed(error);
       },
     );
   }

@@ -33,7 +33,8 @@ export function createReplica(options: ReplicaOptions): Replica {
   startReporter(core, writer);
 
   const quarantined = new Set<string>();
-  const isShown = (register: Register): boolean => register.text !== null && isReadable(options, register);
+  // Each register was judged when it came; reading is asked for with every request.
+  const isShown = ({ key, text }: Register): boolean => text !== null && !quarantined.has(key);
   const check = (keys: Iterable<string>): void => {
     for (const key of keys) {
       const register = state.map.get(key);

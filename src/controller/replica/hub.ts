@@ -47,7 +47,7 @@ export class Hub {
   }
 
   stop(): void {
-    for (const session of [...this.#sessions]) session.close("stopping");
+    for (const session of this.#sessions) session.close("stopping");
   }
 
   /** Whether a greeting is refused, and why. */
@@ -135,7 +135,7 @@ export class Hub {
   #membersChanged(): void {
     const { others, members, options, state } = this.#core;
     const isOut = state.ready && !members.includes(options.id);
-    for (const session of [...this.#sessions])
+    for (const session of this.#sessions)
       if (session.isOpen && !isOut && !others.includes(session.peer.id)) session.close("removed");
     for (const id of others) this.#dialler.wanted(id);
   }

@@ -106,6 +106,8 @@ export interface ReplicationStatus {
   /** Why writes are refused at the moment, if they are. */
   readonly readOnly: WriteRefusal | undefined;
   readonly vv: Readonly<Record<string, number>>;
+  /** One word for all live registers: equal wherever the vectors are. */
+  readonly digest: string;
   readonly peers: readonly PeerStatus[];
   readonly registers: number;
   readonly tombstones: number;

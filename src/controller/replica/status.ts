@@ -21,6 +21,7 @@ export function statusOf(
     ready: state.ready,
     readOnly,
     vv: Object.fromEntries(state.map.vector),
+    digest: state.map.digest.total(),
     peers: [...known].toSorted().map((id) => peerStatusOf(core, core.peerOf(id))),
     registers: state.map.size,
     tombstones: state.map.tombstones().size,

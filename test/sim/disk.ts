@@ -1,0 +1,90 @@
+import type { JournalRecord } from "#controller/replica/ports.ts";
+import type { Random } from "./random.ts";
+import type { Scheduler } from "./scheduler.ts";
+import type { Swarm } from "./swarm.ts";
+
+interface Waiting {
+  readonly records: readonly JournalRecord[];
+  onDurable?: () => void;
+  onFailed?: (error: unknown) => void;
+}
+
+/**
+ * A virtual disk below a journal: appends become durable in order, after a while, in groups. A crash loses the suffix that
+ * was not synced, or keeps a part of it; the torn last append is gone, as the real store truncates it.
+ */
+export class SimDisk {
+  durable: JournalRecord[] = [];
+  isFull = false;
+  /** Told of each append as it becomes durable, before the replica is. */
+  onDurable: (records: readonly JournalRecord[]) => void = () => undefined;
+  onAppend: (records: readonly JournalRecord[]) => void = () => undefined;
+  #waiting: Waiting[] = [];
+  #isSyncing = false;
+  #generation = 0;
+  readonly #scheduler: Scheduler;
+  readonly #random: Random;
+  readonly #swarm: Swarm;
+
+  constructor(scheduler: Scheduler, random: Random, swarm: Swarm) {
+    this.#scheduler = scheduler;
+    this.#random = random;
+    this.#swarm = swarm;
+  }
+
+  append(records: readonly JournalRecord[]): PromiseLike<void> {
+    const entry: Waiting = { records };
+    this.onAppend(records);
+    this.#waiting.push(entry);
+    this.#sync();
+    const thenable = {
+      // A promise of our own: what follows from an append runs within the event that made it durable.
+      // eslint-disable-next-line unicorn/no-thenable
+      then(onDurable: () => void, onFailed: (error: unknown) => void): void {
+        entry.onDurable = onDurable;
+        entry.onFailed = onFailed;
+      },
+    };
+    return thenable as unknown as PromiseLike<void>;
+  }
+
+  #sync(): void {
+    if (this.#isSyncing || this.#waiting.length === 0) return;
+    this.#isSyncing = true;
+    const group = this.#waiting.length;
+    const isSlow = this.#swarm.slowSync && this.#random.chance(0.05);
+    const generation = this.#generation;
+    this.#scheduler.after(isSlow ? this.#random.between(50, 2500) : this.#random.between(0.1, 3), () => {
+      if (generation !== this.#generation) return;
+      this.#isSyncing = false;
+      if (this.isFull) {
+        // Those behind it fail too, as the real journal has it.
+        for (const { onFailed } of this.#waiting.splice(0)) onFailed?.(new Error("ENOSPC"));
+        return;
+      }
+      for (const entry of this.#waiting.splice(0, group)) {
+        if (generation !== this.#generation) return;
+        this.durable.push(...entry.records);
+        this.onDurable(entry.records);
+        entry.onDurable?.();
+      }
+      this.#sync();
+    });
+  }
+
+  /** The machine dies: what was not synced is lost, or a part of it is found later. */
+  crash(): void {
+    this.#generation++;
+    this.#isSyncing = false;
+    const kept = this.#random.chance(0.5) ? 0 : this.#random.below(this.#waiting.length + 1);
+    for (const { records } of this.#waiting.splice(0).slice(0, kept)) {
+      this.durable.push(...records);
+      this.onDurable(records);
+    }
+  }
+
+  /** A snapshot in place of the records so far; those under way come behind it. */
+  replace(snapshot: Iterable<JournalRecord>): void {
+    this.durable = [...snapshot];
+  }
+}

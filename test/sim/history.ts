@@ -1,0 +1,179 @@
+import { hasSeen } from "#crdt/conflict.ts";
+import { compareStamps, witness, zero } from "#crdt/hlc.ts";
+import type { Stamp } from "#crdt/hlc.ts";
+import { compareRegisters } from "#crdt/merge-kind.ts";
+import { PageReader } from "#crdt/page.ts";
+import type { Page } from "#crdt/page.ts";
+import type { Dot, Register } from "#crdt/register.ts";
+import { covers } from "#crdt/version-vector.ts";
+import { controllerOf } from "#controller/replica/members.ts";
+import type { JournalRecord } from "#controller/replica/ports.ts";
+import type { ConflictRecord, Replica } from "#controller/replica/replica.ts";
+import { mergeKindOf } from "./kinds.ts";
+import type { SimNode } from "./node.ts";
+
+export class Violation extends Error {
+  override readonly name = "Violation";
+}
+
+interface Acked {
+  readonly dot: Dot;
+  readonly registers: readonly Register[];
+  /** All who held it were lost or put back. */
+  isExcused: boolean;
+}
+
+/** What an outside observer knows: every transaction that was written, and every one that was acknowledged. */
+export class History {
+  readonly #reader = new PageReader();
+  /** Transactions by dot, once durable anywhere. */
+  readonly #written = new Map<string, readonly Register[]>();
+  readonly #byKey = new Map<string, Register[]>();
+  readonly #appended = new Map<string, readonly Register[]>();
+  readonly #acked: Acked[] = [];
+  readonly #seen = new Map<SimNode, Stamp>();
+  readonly #reported = new Map<string, ConflictRecord>();
+
+  get ackedCount(): number {
+    return this.#acked.length;
+  }
+
+  get conflictCount(): number {
+    return this.#reported.size;
+  }
+
+  /** (4) A new transaction is stamped above all that its writer had seen. */
+  appended(node: SimNode, records: readonly JournalRecord[]): void {
+    const registers = this.#ownTransaction(node, records);
+    if (!registers) return;
+    const [first] = registers as readonly [Register];
+    const seen = this.#seen.get(node) ?? zero;
+    if (compareStamps(first, seen) <= 0)
+      throw new Violation(
+        `(4) ${nameOf(first)} is stamped ${first.ms}.${first.c}, below ${seen.ms}.${seen.c} that ${node.id} had seen`,
+      );
+    this.#appended.set(nameOf(first), registers);
+  }
+
+  /** (3) No dot is used twice. */
+  durable(node: SimNode, records: readonly JournalRecord[]): void {
+    const own = this.#ownTransaction(node, records);
+    if (own) {
+      const name = nameOf(own[0] as Register);
+      const known = this.#written.get(name);
+      if (known && contentOf(known) !== contentOf(own)) throw new Violation(`(3) ${name} was written twice`);
+      if (!known) {
+        this.#written.set(name, own);
+        for (const register of own) this.#remember(register);
+      }
+    }
+    let seen = this.#seen.get(node) ?? zero;
+    for (const register of own ?? records.flatMap((record) => this.#registersOf(record)))
+      seen = witness(seen, register);
+    this.#seen.set(node, seen);
+  }
+
+  /** The node's disk was put back to these records. */
+  restored(node: SimNode, records: readonly JournalRecord[]): void {
+    let seen = zero;
+    for (const register of records.flatMap((record) => this.#registersOf(record))) seen = witness(seen, register);
+    this.#seen.set(node, seen);
+  }
+
+  acked(dot: Dot): void {
+    const registers = this.#written.get(nameOf(dot)) ?? this.#appended.get(nameOf(dot));
+    if (!registers) throw new Violation(`${nameOf(dot)} was acknowledged and never journaled`);
+    this.#acked.push({ dot, registers, isExcused: false });
+  }
+
+  /** A disk is gone or was put back: what no other holds may be missing from now on. */
+  excuse(survivors: readonly SimNode[]): void {
+    for (const entry of this.#acked)
+      if (!survivors.some(({ durableVector }) => covers(durableVector, entry.dot.o, entry.dot.s)))
+        entry.isExcused = true;
+  }
+
+  /** (1) Every acknowledged write is there or dominated; (6) no deletion is undone; (8) no reject without a new epoch. */
+  checkAcked(replica: Replica, stateOf: (key: string) => Register | undefined): void {
+    for (const { registers, isExcused } of this.#acked) {
+      if (isExcused) continue;
+      for (const register of registers) {
+        const kind = mergeKindOf(register.key);
+        const present = stateOf(register.key);
+        const isHeld = present
+          ? compareRegisters(kind, present, register) >= 0
+          : (this.#byKey.get(register.key) ?? []).some(
+              (other) => other.text === null && compareRegisters(kind, other, register) >= 0,
+            );
+        if (!isHeld)
+          throw new Violation(
+            `(1) acknowledged ${nameOf(register)} of ${register.key} is lost at ${replica.status().id}: ` +
+              `there stands ${present ? nameOf(present) : "nothing"}`,
+          );
+      }
+    }
+  }
+
+  /** (5) Conflicts are exact: each is one, and none is missing. */
+  checkConflicts(found: readonly ConflictRecord[], isComplete: boolean): void {
+    for (const record of found) this.#reported.set(record.id, record);
+    const losers = new Set<string>();
+    for (const { key, winner, loser } of this.#reported.values()) {
+      losers.add(`${nameOf(loser)} ${key}`);
+      const [a, b] = [this.#registerOf(winner, key), this.#registerOf(loser, key)];
+      if (a && b && (hasSeen(a, b) || hasSeen(b, a) || a.text === b.text))
+        throw new Violation(`(5) ${nameOf(a)} and ${nameOf(b)} of ${key} are no conflict`);
+    }
+    if (!isComplete) return;
+    for (const [key, registers] of this.#byKey) {
+      const kind = mergeKindOf(key);
+      if (kind === "remove-wins") continue;
+      const final = registers.reduce((best, other) => (compareRegisters(kind, other, best) > 0 ? other : best));
+      for (const register of registers) {
+        const isSettled =
+          register === final ||
+          registers.some((other) => other !== register && (hasSeen(other, register) || other.text === register.text));
+        if (!isSettled && !losers.has(`${nameOf(register)} ${key}`))
+          throw new Violation(
+            `(5) ${nameOf(register)} of ${key} lost to a write that did not know of it, and no conflict tells`,
+          );
+      }
+    }
+  }
+
+  #registerOf(dot: Dot, key: string): Register | undefined {
+    return this.#written.get(nameOf(dot))?.find((register) => register.key === key);
+  }
+
+  #remember(register: Register): void {
+    const list = this.#byKey.get(register.key);
+    if (list) list.push(register);
+    else this.#byKey.set(register.key, [register]);
+    if (register.key.startsWith("conflict/") && register.text !== null) {
+      const record = JSON.parse(register.text) as ConflictRecord;
+      this.#reported.set(record.id, record);
+    }
+  }
+
+  /** The registers of a local transaction, if that is what was journaled. */
+  #ownTransaction(node: SimNode, records: readonly JournalRecord[]): readonly Register[] | undefined {
+    const [record] = records;
+    if (records.length !== 1 || record?.t !== "apply") return undefined;
+    if (record.from || record.hlc !== undefined || record.full || record.repair || record.upto.length !== 1)
+      return undefined;
+    const registers = this.#reader.read(record.page);
+    return registers[0] && controllerOf(registers[0].o) === node.id ? registers : undefined;
+  }
+
+  #registersOf(record: JournalRecord): readonly Register[] {
+    return record.t === "meta" ? [] : this.#reader.read(record.page satisfies Page);
+  }
+}
+
+export function nameOf({ o, s }: Dot): string {
+  return `${o}:${s}`;
+}
+
+function contentOf(registers: readonly Register[]): string {
+  return JSON.stringify(registers.map(({ key, text, ms, c }) => [key, text, ms, c]));
+}

@@ -1,0 +1,149 @@
+import { createReplica } from "#controller/replica/create.ts";
+import type { DialTarget, JournalRecord } from "#controller/replica/ports.ts";
+import type { Replica } from "#controller/replica/replica.ts";
+import type { VersionVector } from "#crdt/version-vector.ts";
+import { SimDisk } from "./disk.ts";
+import { mergeKindOf } from "./kinds.ts";
+import type { Endpoint } from "./network.ts";
+import type { Random } from "./random.ts";
+import type { World } from "./world.ts";
+
+export const cluster = "sim";
+/** Virtual time starts here, on every wall clock that is right. */
+const epoch = 1_700_000_000_000;
+
+/** One controller: a disk that stays, and a process that comes and goes. */
+export class SimNode implements Endpoint {
+  readonly id: string;
+  readonly disk: SimDisk;
+  readonly #world: World;
+  readonly #random: Random;
+  readonly #start: "found" | "join";
+  join: readonly string[];
+  replica: Replica | undefined;
+  #process: object | undefined;
+  accept: Endpoint["accept"];
+  /** Its wall clock is off by so many ms. */
+  offset = 0;
+  isLost = false;
+  isPaused = false;
+  #held: (() => void)[] = [];
+  #bootedAt = 0;
+  /** What its disk covered when it was last looked at. */
+  durableVector: VersionVector = new Map();
+  backup: { readonly records: readonly JournalRecord[]; readonly vector: VersionVector } | undefined;
+
+  constructor(
+    world: World,
+    random: Random,
+    id: string,
+    { start, join }: { readonly start: "found" | "join"; readonly join: readonly string[] },
+  ) {
+    this.id = id;
+    this.#world = world;
+    this.#random = random;
+    this.#start = start;
+    this.join = join;
+    this.disk = new SimDisk(world.scheduler, random, world.swarm);
+    this.disk.onAppend = (records) => world.history.appended(this, records);
+    this.disk.onDurable = (records) => world.history.durable(this, records);
+  }
+
+  wall(): number {
+    const { scheduler, swarm } = this.#world;
+    return Math.floor((epoch + scheduler.now + this.offset) / swarm.grain) * swarm.grain;
+  }
+
+  boot(): void {
+    if (this.replica || this.isLost) return;
+    const { scheduler, network, swarm } = this.#world;
+    this.#bootedAt = scheduler.now;
+    const process = {};
+    this.#process = process;
+    const inProcess = (run: () => void) => () =>
+      this.deliver(() => {
+        if (this.#process === process) run();
+      });
+    const replica = createReplica({
+      id: this.id,
+      cluster,
+      clock: { wall: () => this.wall(), mono: () => scheduler.now - this.#bootedAt },
+      rng: () => this.#random.next(),
+      timers: {
+        after(ms, run) {
+          let isCancelled = false;
+          scheduler.after(
+            ms,
+            inProcess(() => {
+              if (!isCancelled) run();
+            }),
+          );
+          return () => {
+            isCancelled = true;
+          };
+        },
+        soon: (run) => scheduler.after(0, inProcess(run)),
+      },
+      net: {
+        dial: (target, timeoutMs) =>
+          network.dial(this, this.#world.find(nameOf(target)), timeoutMs, () => replica.dialFailed(target)),
+      },
+      journal: { append: (records) => this.disk.append(records) },
+      recovered: this.disk.durable,
+      start: this.#start,
+      join: this.join,
+      mergeKindOf,
+      tuning: {
+        collectEvery: 1_000,
+        pullEvery: 5_000,
+        reportEvery: 1_000,
+        page: { registers: swarm.page, bytes: 1 << 20 },
+      },
+    });
+    this.replica = replica;
+    this.accept = (link) => replica.connected(link);
+  }
+
+  lookAtDisk(): void {
+    if (this.replica) this.durableVector = new Map(Object.entries(this.replica.status().vv));
+  }
+
+  /** The machine loses its power. */
+  crash(): void {
+    if (!this.replica) return;
+    this.kill();
+    this.disk.crash();
+  }
+
+  kill(): void {
+    this.lookAtDisk();
+    this.#process = undefined;
+    this.replica = undefined;
+    this.accept = undefined;
+    this.isPaused = false;
+    this.#held = [];
+  }
+
+  deliver(run: () => void): void {
+    if (this.isPaused) this.#held.push(run);
+    else run();
+  }
+
+  pause(ms: number): void {
+    if (!this.replica || this.isPaused) return;
+    this.isPaused = true;
+    const process = this.#process;
+    this.#world.scheduler.after(ms, () => {
+      if (this.#process === process) this.resume();
+    });
+  }
+
+  resume(): void {
+    this.isPaused = false;
+    for (const run of this.#held.splice(0)) this.deliver(run);
+  }
+}
+
+function nameOf(target: DialTarget): string {
+  return "id" in target ? target.id : target.address;
+}

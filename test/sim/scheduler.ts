@@ -1,0 +1,57 @@
+interface Event {
+  readonly at: number;
+  readonly id: number;
+  readonly run: () => void;
+}
+
+/** Virtual time: events by (time, id) in a binary heap. */
+export class Scheduler {
+  readonly #heap: Event[] = [];
+  #ids = 0;
+  now = 0;
+  executed = 0;
+
+  after(ms: number, run: () => void): void {
+    const event = { at: this.now + Math.max(0, ms), id: this.#ids++, run };
+    let place = this.#heap.push(event) - 1;
+    while (place > 0) {
+      const parent = (place - 1) >> 1;
+      if (!isBefore(event, this.#heap[parent] as Event)) break;
+      this.#heap[place] = this.#heap[parent] as Event;
+      place = parent;
+    }
+    this.#heap[place] = event;
+  }
+
+  /** Runs all events up to a time. Promises that an event settles are seen through before the next event. */
+  async runUntil(time: number): Promise<void> {
+    for (let first = this.#heap[0]; first && first.at <= time; first = this.#heap[0]) {
+      this.#pop();
+      this.now = first.at;
+      this.executed++;
+      first.run();
+      await undefined;
+    }
+    this.now = time;
+  }
+
+  #pop(): void {
+    const last = this.#heap.pop() as Event;
+    const size = this.#heap.length;
+    if (size === 0) return;
+    let place = 0;
+    for (;;) {
+      let child = 2 * place + 1;
+      if (child >= size) break;
+      if (child + 1 < size && isBefore(this.#heap[child + 1] as Event, this.#heap[child] as Event)) child++;
+      if (!isBefore(this.#heap[child] as Event, last)) break;
+      this.#heap[place] = this.#heap[child] as Event;
+      place = child;
+    }
+    this.#heap[place] = last;
+  }
+}
+
+function isBefore(a: Event, b: Event): boolean {
+  return a.at < b.at || (a.at === b.at && a.id < b.id);
+}

@@ -1,0 +1,66 @@
+import type { Random } from "./random.ts";
+
+/** Which faults a seed has, and how often. Leaving faults out finds other bugs than having them all (Groce et al., “Swarm testing”, 2012). */
+export interface Swarm {
+  readonly nodes: number;
+  readonly joiners: number;
+  /** The faulty part, ms of virtual time. */
+  readonly duration: number;
+  /** Mean time between writes of the whole cluster, ms. */
+  readonly writeEvery: number;
+  readonly keys: number;
+  readonly drop: number;
+  readonly duplicate: number;
+  readonly reorder: boolean;
+  readonly slow: number;
+  readonly partitions: boolean;
+  readonly oneWay: boolean;
+  readonly halfOpen: boolean;
+  readonly crashes: boolean;
+  readonly pauses: boolean;
+  readonly losses: boolean;
+  readonly restores: boolean;
+  readonly slowSync: boolean;
+  readonly fullDisks: boolean;
+  readonly brokenDisks: boolean;
+  readonly jumps: boolean;
+  /** The wall clock's grain, ms. */
+  readonly grain: number;
+  readonly snapshots: boolean;
+  readonly sponsorCut: boolean;
+  /** Registers a page. */
+  readonly page: number;
+  readonly json: boolean;
+}
+
+export function drawSwarm(random: Random): Swarm {
+  const sometimes = (share = 0.5): boolean => random.chance(share);
+  const nodes = 2 + random.below(3);
+  return {
+    nodes,
+    joiners: sometimes(0.4) ? 1 + random.below(2) : 0,
+    duration: 20_000 + random.below(30_000),
+    writeEvery: random.pick([60, 150, 400]),
+    keys: random.pick([2, 6, 30]),
+    drop: sometimes() ? random.between(0, 0.15) : 0,
+    duplicate: sometimes() ? random.between(0, 0.2) : 0,
+    reorder: sometimes(),
+    slow: sometimes() ? random.between(0, 0.06) : 0,
+    partitions: sometimes(),
+    oneWay: sometimes(),
+    halfOpen: sometimes(0.3),
+    crashes: sometimes(0.6),
+    pauses: sometimes(0.25),
+    losses: nodes > 2 && sometimes(0.2),
+    restores: nodes > 2 && sometimes(0.25),
+    slowSync: sometimes(),
+    fullDisks: sometimes(0.25),
+    brokenDisks: sometimes(0.2),
+    jumps: sometimes(0.4),
+    grain: sometimes(0.3) ? 500 : 1,
+    snapshots: sometimes(),
+    sponsorCut: sometimes(),
+    page: random.pick([2, 5, 20, 1000]),
+    json: sometimes(0.1),
+  };
+}

@@ -1,0 +1,381 @@
+import { authKeyOf } from "#controller/replica/members.ts";
+import { WriteRefused } from "#controller/replica/replica.ts";
+import type { Change, Json, Replica } from "#controller/replica/replica.ts";
+import { History, Violation } from "./history.ts";
+import { SimNetwork } from "./network.ts";
+import { SimNode } from "./node.ts";
+import { Random } from "./random.ts";
+import { Scheduler } from "./scheduler.ts";
+import { drawSwarm } from "./swarm.ts";
+import type { Swarm } from "./swarm.ts";
+
+const joinEvery = 4_000;
+
+/** A cluster of real replicas in a virtual world, and what happens to them. One seed decides everything. */
+export class World {
+  readonly scheduler = new Scheduler();
+  readonly history = new History();
+  readonly swarm: Swarm;
+  readonly network: SimNetwork;
+  readonly nodes: SimNode[] = [];
+  readonly figures = { crashes: 0, partitions: 0, jumps: 0, losses: 0, restores: 0, joins: 0, refused: 0 };
+  readonly #random: Random;
+  #failure: Violation | undefined;
+  #isHealed = false;
+  #values = 0;
+
+  constructor(seed: number) {
+    this.#random = new Random(seed);
+    this.swarm = drawSwarm(this.#random);
+    this.network = new SimNetwork(this.scheduler, this.#random, this.swarm);
+  }
+
+  find(id: string): SimNode | undefined {
+    return this.nodes.find((node) => node.id === id);
+  }
+
+  /** Founds the cluster, lets its first members join, and starts the faults. */
+  async start(): Promise<void> {
+    const founder = this.#add("c0", "found", []);
+    await this.#write(founder, [{ key: authKeyOf("c0"), value: { spki: "c0" } }]);
+    for (let index = 1; index < this.swarm.nodes; index++) await this.#join(`c${index}`, founder);
+    // The founding itself is not what is tested here; controllers that join during the faults are.
+    for (let tick = 0; tick < 400 && !this.nodes.every(isReady); tick++) await this.#run(this.scheduler.now + 100);
+  }
+
+  #add(id: string, start: "found" | "join", join: readonly string[]): SimNode {
+    const node = new SimNode(this, this.#random, id, { start, join });
+    this.nodes.push(node);
+    node.boot();
+    return node;
+  }
+
+  async #join(id: string, sponsor: SimNode): Promise<void> {
+    for (let attempt = 0; attempt < 50; attempt++) {
+      if (await this.#write(sponsor, [{ key: authKeyOf(id), value: { spki: id } }])) break;
+      if (attempt === 49) return;
+      await this.scheduler.runUntil(this.scheduler.now + 100);
+    }
+    this.#add(id, "join", [sponsor.id]);
+  }
+
+  /** Faults and writes for the seed's time. */
+  async disturb(): Promise<void> {
+    const until = this.scheduler.now + this.swarm.duration;
+    const { swarm } = this;
+    this.#repeat(swarm.writeEvery, until, () => this.#writeSomething());
+    if (swarm.crashes) this.#repeat(6_000, until, () => this.#crash(this.#any()));
+    if (swarm.pauses) this.#repeat(20_000, until, () => this.#any().pause(this.#random.between(1_000, 60_000)));
+    if (swarm.partitions || swarm.oneWay || swarm.halfOpen) this.#repeat(4_000, until, () => this.#partition());
+    if (swarm.jumps) this.#repeat(5_000, until, () => this.#jump(this.#any()));
+    if (swarm.fullDisks) this.#repeat(8_000, until, () => this.#fill(this.#any()));
+    if (swarm.brokenDisks) this.#repeat(15_000, until, () => this.#crash(this.#any()));
+    if (swarm.snapshots) this.#repeat(3_000, until, () => this.#snapshot(this.#any()));
+    if (swarm.losses) this.scheduler.after(this.#random.between(5_000, swarm.duration), () => this.#lose());
+    if (swarm.restores) {
+      this.#repeat(5_000, until, () => this.#backUp(this.#any()));
+      this.#repeat(12_000, until, () => this.#restore(this.#any()));
+    }
+    for (let index = 0; index < swarm.joiners; index++) {
+      const at = this.scheduler.now + joinEvery * (index + 1);
+      this.scheduler.after(at - this.scheduler.now, () => this.#joinMidway(`j${index}`));
+    }
+    await this.#run(until);
+  }
+
+  #repeat(mean: number, until: number, run: () => void): void {
+    const next = (): void => {
+      const wait = this.#random.between(0.2, 1.8) * mean;
+      if (this.scheduler.now + wait >= until) return;
+      this.scheduler.after(wait, () => {
+        run();
+        next();
+      });
+    };
+    next();
+  }
+
+  async #run(until: number): Promise<void> {
+    await this.scheduler.runUntil(until);
+    if (this.#failure) throw this.#failure;
+  }
+
+  #any(): SimNode {
+    return this.#random.pick(this.nodes);
+  }
+
+  #crash(node: SimNode): void {
+    if (node.isLost || !node.replica) return;
+    this.figures.crashes++;
+    node.crash();
+    if (this.swarm.jumps && this.#random.chance(0.3)) node.offset -= this.#random.between(0, 5_000);
+    this.scheduler.after(this.#random.between(10, 4_000), () => node.boot());
+  }
+
+  #partition(): void {
+    const [a, b] = [this.#any(), this.#any()];
+    if (a === b) return;
+    this.figures.partitions++;
+    const kinds = [
+      ...(this.swarm.partitions ? ["both"] : []),
+      ...(this.swarm.oneWay ? ["dial"] : []),
+      ...(this.swarm.halfOpen ? ["half"] : []),
+    ];
+    const kind = this.#random.pick(kinds);
+    // Half of the symmetric ones cut a controller off from all others.
+    const others = kind === "both" && this.#random.chance(0.5) ? this.nodes.filter((node) => node !== a) : [b];
+    const list = kind === "dial" ? this.network.undiallable : this.network.blocked;
+    const pairs = others.flatMap(({ id }) => [`${a.id}>${id}`, ...(kind === "both" ? [`${id}>${a.id}`] : [])]);
+    for (const pair of pairs) list.add(pair);
+    this.scheduler.after(this.#random.between(500, 15_000), () => {
+      for (const pair of pairs) list.delete(pair);
+    });
+  }
+
+  #jump(node: SimNode): void {
+    this.figures.jumps++;
+    node.offset = this.#random.chance(0.3) ? 0 : this.#random.between(-30_000, 30_000);
+  }
+
+  #fill(node: SimNode): void {
+    node.disk.isFull = true;
+    this.scheduler.after(this.#random.between(100, 4_000), () => {
+      node.disk.isFull = false;
+    });
+  }
+
+  #snapshot(node: SimNode): void {
+    if (node.replica && !node.isPaused) node.disk.replace(node.replica.snapshot());
+  }
+
+  #backUp(node: SimNode): void {
+    if (node.isLost || !isReady(node)) return;
+    node.lookAtDisk();
+    node.backup = { records: [...node.disk.durable], vector: node.durableVector };
+  }
+
+  /** Its folder is put back to an earlier state, and nobody tells it. */
+  #restore(node: SimNode): void {
+    const { backup } = node;
+    if (!backup || node.isLost) return;
+    this.figures.restores++;
+    node.crash();
+    node.disk.durable = [...backup.records];
+    node.durableVector = backup.vector;
+    this.history.restored(node, backup.records);
+    this.#excuse();
+    this.scheduler.after(this.#random.between(10, 2_000), () => node.boot());
+  }
+
+  #lose(): void {
+    const candidates = this.nodes.filter((node) => !node.isLost && node.id.startsWith("c"));
+    if (candidates.length < 3) return;
+    const node = this.#random.pick(candidates);
+    this.figures.losses++;
+    node.crash();
+    node.isLost = true;
+    node.durableVector = new Map();
+    this.#excuse();
+  }
+
+  #excuse(): void {
+    for (const node of this.nodes) if (node.replica) node.lookAtDisk();
+    this.history.excuse(this.nodes.filter(({ isLost }) => !isLost));
+  }
+
+  #joinMidway(id: string): void {
+    const sponsor = this.#random.pick(this.nodes.filter(({ isLost, replica }) => !isLost && replica?.status().ready));
+    if (!sponsor) return;
+    this.figures.joins++;
+    const write = sponsor.replica?.write([{ key: authKeyOf(id), value: { spki: id } }]);
+    write?.then(
+      (dot) => {
+        this.history.acked(dot);
+        this.#add(id, "join", [sponsor.id]);
+        if (!this.swarm.sponsorCut || this.#isHealed) return;
+        // Cut off from all but the newcomer; the newcomer from all but the sponsor.
+        for (const other of this.nodes)
+          if (other.id !== id && other !== sponsor) {
+            this.network.blocked.add(`${sponsor.id}>${other.id}`);
+            this.network.blocked.add(`${other.id}>${sponsor.id}`);
+          }
+        this.scheduler.after(this.#random.between(1_000, 15_000), () => this.network.blocked.clear());
+      },
+      () => {
+        if (!this.#isHealed) this.scheduler.after(1_000, () => this.#joinMidway(id));
+      },
+    );
+  }
+
+  #writeSomething(): void {
+    const node = this.#any();
+    const { replica } = node;
+    if (!replica || node.isPaused) return;
+    const count = this.#random.chance(0.15) ? 2 : 1;
+    const changes = new Map<string, Change>();
+    for (let index = 0; index < count; index++) {
+      const change = this.#draw(replica);
+      changes.set(change.key, change);
+    }
+    this.#submit(replica, [...changes.values()]);
+  }
+
+  #draw(replica: Replica): Change {
+    const place = this.#random.below(this.swarm.keys);
+    const die = this.#random.next();
+    // Small values meet each other: equal ones are no conflict.
+    const value = this.#random.chance(0.1) ? 7 : ++this.#values;
+    if (die < 0.12) {
+      const key = `approval/${place % 3}`;
+      const text = replica.get(key)?.text;
+      const { epoch } = text ? (JSON.parse(text) as { epoch: number }) : { epoch: 0 };
+      const isNew = this.#random.chance(0.3) || epoch === 0;
+      return {
+        key,
+        value: { epoch: isNew ? epoch + 1 : epoch, state: this.#random.pick(["approved", "rejected"]), value },
+      };
+    }
+    if (die < 0.17) return { key: `grow/${this.#random.below(40)}`, value };
+    if (die < 0.2) return { key: `owner/${place % 3}`, value: { epoch: 1 + this.#random.below(5), value } };
+    const key = `k/${place}`;
+    if (die < 0.45) return { key, value: null };
+    if (die < 0.55) return { key, value, ifMatch: replica.get(key) ?? null };
+    return { key, value: value as Json };
+  }
+
+  #submit(replica: Replica, changes: readonly Change[]): void {
+    replica.write(changes).then(
+      (dot) => this.#guarded(() => this.history.acked(dot)),
+      (error: unknown) => {
+        if (error instanceof WriteRefused) this.figures.refused++;
+        else this.fail(error as Violation);
+      },
+    );
+  }
+
+  #guarded(run: () => void): void {
+    try {
+      run();
+    } catch (error) {
+      this.fail(error as Violation);
+    }
+  }
+
+  fail(error: Violation): void {
+    this.#failure ??= error;
+  }
+
+  async #write(node: SimNode, changes: readonly Change[]): Promise<boolean> {
+    let outcome: boolean | undefined;
+    node.replica?.write(changes).then(
+      (dot) => {
+        this.history.acked(dot);
+        outcome = true;
+      },
+      () => (outcome = false),
+    );
+    const until = this.scheduler.now + 5_000;
+    while (outcome === undefined && this.scheduler.now < until) await this.#run(this.scheduler.now + 5);
+    return outcome === true;
+  }
+
+  /** Ends all faults. What is lost for good is taken out by the operator. */
+  async heal(): Promise<void> {
+    this.#isHealed = true;
+    this.network.heal();
+    for (const node of this.nodes) {
+      node.disk.isFull = false;
+      node.offset = 0;
+      if (node.isPaused) node.resume();
+      node.boot();
+    }
+    await this.#run(this.scheduler.now + 1_000);
+    if (this.figures.losses > 0 || this.figures.restores > 0) await this.#tidyUp();
+  }
+
+  /** What an operator does when a controller is gone for good: takes it out, and registers anew whom only it knew. */
+  async #tidyUp(): Promise<void> {
+    const steward = this.living.find(({ replica }) => replica?.status().ready);
+    if (!steward) return;
+    const isRegistered = (id: string): boolean => steward.replica?.get(authKeyOf(id)) !== undefined;
+    const changes = this.nodes
+      .filter(({ id, isLost }) => isLost === isRegistered(id))
+      .map(({ id, isLost }) => ({ key: authKeyOf(id), value: isLost ? null : { spki: id } }));
+    for (let attempt = 0; changes.length > 0 && attempt < 20; attempt++)
+      if (await this.#write(steward, changes)) break;
+      else await this.#run(this.scheduler.now + 2_000);
+    for (const node of this.living)
+      if (!node.replica?.status().ready) {
+        node.kill();
+        node.join = [steward.id];
+        node.boot();
+      }
+  }
+
+  get living(): readonly SimNode[] {
+    return this.nodes.filter(({ isLost }) => !isLost);
+  }
+
+  /** (2) All replicas come to hold the same, within a bound. Gives how long it took, ms. */
+  async converge(bound: number): Promise<number> {
+    const start = this.scheduler.now;
+    for (;;) {
+      await this.#run(this.scheduler.now + 250);
+      const difference = this.#difference();
+      if (difference === undefined) return this.scheduler.now - start;
+      if (this.scheduler.now - start > bound)
+        throw new Violation(`(2) no convergence after ${bound} ms: ${difference}`);
+    }
+  }
+
+  #difference(): string | undefined {
+    const [first, ...rest] = this.living.map((node) => ({ id: node.id, ...viewOf(node.replica as Replica) }));
+    for (const view of [first, ...rest]) {
+      if (!view?.isReady) return `${view?.id} is not ready`;
+      if (view.isDiverged) throw new Violation(`(2) ${view.id} found that its peer holds another state`);
+      if (view.vector !== first?.vector) return `${first?.id} has seen ${first?.vector}, ${view.id} ${view.vector}`;
+    }
+    for (const view of rest)
+      if (view.live !== first?.live)
+        throw new Violation(
+          `(2) equal vectors, different states:\n${first?.id} ${first?.live}\n${view.id} ${view.live}`,
+        );
+    return undefined;
+  }
+
+  check(): void {
+    for (const node of this.living) {
+      const replica = node.replica as Replica;
+      this.history.checkAcked(replica, (key) => replica.get(key));
+      this.history.checkConflicts(replica.conflicts(), false);
+    }
+    const { losses, restores } = this.figures;
+    this.history.checkConflicts([], losses === 0 && restores === 0);
+  }
+
+  /** One word for all that happened and what came of it. */
+  trace(): string {
+    return JSON.stringify([
+      this.scheduler.executed,
+      this.scheduler.now,
+      this.network.sent,
+      this.history.ackedCount,
+      this.figures,
+      ...this.living.map(({ replica }) => viewOf(replica as Replica)),
+    ]);
+  }
+}
+
+function isReady({ replica }: SimNode): boolean {
+  return replica?.status().ready === true;
+}
+
+function viewOf(replica: Replica): { vector: string; live: string; isReady: boolean; isDiverged: boolean } {
+  const { vv, ready, alarms } = replica.status();
+  return {
+    vector: JSON.stringify(Object.entries(vv).toSorted()),
+    live: JSON.stringify(Array.from(replica.entries(""), ([key, { text, o, s }]) => [key, text, o, s])),
+    isReady: ready,
+    isDiverged: alarms.some(({ code }) => code === "STATE_DIVERGENCE" || code === "EQUIVOCATION"),
+  };
+}
