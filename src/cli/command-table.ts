@@ -114,4 +114,9 @@ export const commandTable: readonly CommandEntry[] = [
     summary: "The agent of a deployed node",
     load: async () => (await import("./commands/daemons.ts")).agentCommand(),
   },
+  {
+    name: "completion",
+    summary: "Let your shell complete kcore's words",
+    load: async () => (await import("./commands/completion.ts")).completionCommand(),
+  },
 ];

@@ -19,11 +19,7 @@ export async function buildProgram(words: readonly string[]): Promise<Command> {
   program.hook("preAction", (_, command) => inheritOptions(command));
   const wanted = wantedCommand(words, program);
   for (const { name, summary, load } of commandTable)
-    program.addCommand(
-      name === wanted || wanted === "completion"
-        ? (await load()).summary(summary)
-        : new Command(name).description(summary),
-    );
+    program.addCommand(name === wanted ? (await load()).summary(summary) : new Command(name).description(summary));
   program.helpCommand("help [command]", "show help for a command");
   program.action(() => {
     const [unknown] = program.args;

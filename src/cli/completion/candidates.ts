@@ -1,0 +1,106 @@
+import type { Argument, Command, Option } from "commander";
+import { valuesOf, type Candidate } from "./values.ts";
+
+/** What may stand in the place of the last word, and whether names of files may, too. */
+export interface Completion {
+  readonly candidates: readonly Candidate[];
+  readonly files: boolean;
+}
+
+/**
+ * Completes the last of the words after `kcore`; it may be empty. Nothing is asked over the network: nodes are the
+ * roster's.
+ */
+export function complete(program: Command, words: readonly string[]): Completion {
+  const current = words.at(-1) ?? "";
+  const { command, pending, operands } = walk(program, words.slice(0, -1));
+  const completion = pending
+    ? completeValue(command, pending, current, "")
+    : current.startsWith("-")
+      ? completeOption(command, current)
+      : completeOperand(command, operands, current);
+  return { ...completion, candidates: completion.candidates.filter(({ value }) => value.startsWith(current)) };
+}
+
+interface Place {
+  readonly command: Command;
+  /** The option whose value comes next. */
+  readonly pending?: Option;
+  /** How many operands the command has got already. */
+  readonly operands: number;
+}
+
+function walk(program: Command, words: readonly string[]): Place {
+  let command = program;
+  let operands = 0;
+  let pending: Option | undefined;
+  let isOver = false;
+  for (const word of words) {
+    if (pending) pending = undefined;
+    else if (word === "--") isOver = true;
+    else if (!isOver && word.startsWith("-")) pending = word.includes("=") ? undefined : valueOption(command, word);
+    else {
+      const inner = isOver || operands > 0 ? undefined : subcommandOf(command, word);
+      if (inner) command = inner;
+      else operands += 1;
+    }
+  }
+  return { command, operands, ...(pending && { pending }) };
+}
+
+function subcommandOf(command: Command, word: string): Command | undefined {
+  return command.commands.find((inner) => inner.name() === word || inner.aliases().includes(word));
+}
+
+function valueOption(command: Command, word: string): Option | undefined {
+  const found = command.options.find(({ short, long }) => word === short || word === long);
+  return found?.required || found?.optional ? found : undefined;
+}
+
+function completeOption(command: Command, current: string): Completion {
+  const equals = current.indexOf("=");
+  if (equals > 0) {
+    const option = valueOption(command, current.slice(0, equals));
+    return option
+      ? completeValue(command, option, current.slice(equals + 1), current.slice(0, equals + 1))
+      : { candidates: [], files: false };
+  }
+  const options = command.createHelp().visibleOptions(command);
+  return {
+    candidates: options.flatMap(({ long, short, description }) => {
+      const value = long ?? short;
+      return value === undefined ? [] : [{ value, description }];
+    }),
+    files: false,
+  };
+}
+
+function completeValue(command: Command, option: Option, current: string, before: string): Completion {
+  const word = /<([^>]+)>/.exec(option.flags)?.[1] ?? "";
+  const found = option.argChoices
+    ? { candidates: option.argChoices.map((value) => ({ value, description: "" })), files: false }
+    : valuesOf(`${option.long ?? ""} ${word}`, { command, current });
+  return { ...found, candidates: found.candidates.map(({ value, ...rest }) => ({ value: before + value, ...rest })) };
+}
+
+function completeOperand(command: Command, operands: number, current: string): Completion {
+  if (command.commands.length > 0 && operands === 0)
+    return {
+      candidates: command
+        .createHelp()
+        .visibleCommands(command)
+        .map((inner) => ({ value: inner.name(), description: inner.summary() || inner.description() })),
+      files: false,
+    };
+  const last = command.registeredArguments.at(-1);
+  const argument: Argument | undefined = command.registeredArguments[operands] ?? (last?.variadic ? last : undefined);
+  if (!argument) return { candidates: [], files: false };
+  if (argument.argChoices)
+    return { candidates: argument.argChoices.map((value) => ({ value, description: "" })), files: false };
+  return valuesOf(`${pathOf(command)} ${argument.name()}`, { command, current });
+}
+
+/** `get node` for `kcore get node`. */
+function pathOf(command: Command): string {
+  return command.parent?.parent ? `${pathOf(command.parent)} ${command.name()}` : command.name();
+}
