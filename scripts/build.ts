@@ -77,6 +77,36 @@ const widthsAreFast: Plugin = {
   },
 };
 
+/**
+ * Ink takes every line of every frame apart into characters; most lines are those of the frame before. Two generations of
+ * what it has taken apart are kept: this frame's and the last one's.
+ */
+const linesAreKept: Plugin = {
+  name: "lines of the last frame",
+  setup(build) {
+    build.onLoad({ filter: /\/ink\/build\/output\.js$/ }, async ({ path }) => {
+      let contents = await readFile(path, "utf8");
+      const change = (from: string, to: string) => {
+        if (!contents.includes(from)) throw new Error(`Ink has changed: no “${from}” in ${path}`);
+        contents = contents.replace(from, to);
+      };
+      change("caches = new OutputCaches();", "caches = nextCaches();");
+      change(
+        "let cached = this.styledChars.get(line);",
+        "let cached = this.styledChars.get(line) ?? this.earlier?.get(line);\nif (cached) this.styledChars.set(line, cached);",
+      );
+      contents += `
+let latest;
+function nextCaches() {
+  const caches = new OutputCaches();
+  caches.earlier = latest?.styledChars;
+  return (latest = caches);
+}`;
+      return { contents, loader: "js" };
+    });
+  },
+};
+
 /** The examples that the modules' comments open with; the bundle has no comments. */
 async function collectExamples(): Promise<Record<string, string>> {
   const folder = join(root, "src/engine/modules");
@@ -96,7 +126,7 @@ try {
     chunkNames: "part-[hash]",
     splitting: true,
     target: "node22",
-    plugins: [collectAssets, leaveDevtoolsOut, widthsAreFast],
+    plugins: [collectAssets, leaveDevtoolsOut, widthsAreFast, linesAreKept],
   });
   // What runs on nodes is one file, started by the runtime that is pushed with it.
   await build({ ...shared, entryPoints: ["src/cli/node-main.ts"], target: "node24", plugins: [collectAssets] });
