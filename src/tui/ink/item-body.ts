@@ -5,7 +5,7 @@ import { quietOf } from "../quiet.ts";
 import type { WorkItem } from "../work-item.ts";
 import { outcomeMark, outcomeWord } from "./marks.ts";
 import { quietSpans } from "./nodes.ts";
-import { span, takeColumns, oneLine, widthOf, wrapText, type Line } from "./text.ts";
+import { span, takeColumns, oneLine, widthOf, wrapText, wrapWords, type Line } from "./text.ts";
 import type { Glyphs, Role, Theme } from "./theme.ts";
 
 export interface BodyProps {
@@ -20,7 +20,7 @@ export interface BodyProps {
 export function itemHead({ item, theme: { glyphs }, now, usual }: BodyProps): readonly Line[] {
   const { outcome, duration, always, reason, position, module, note } = item;
   const time = outcome === undefined ? now - item.startedAt : (duration ?? 0);
-  const took = time > 0 ? ` ${outcome === undefined ? "for" : "in"} ${formatDuration(time)}` : "";
+  const took = time >= 50 ? ` ${outcome === undefined ? "for" : "in"} ${formatDuration(time)}` : "";
   const mark = outcomeMark(outcome, glyphs, now);
   const lines: Line[] = [
     [
@@ -89,9 +89,9 @@ function barred(bar: string, text: string): Line {
 }
 
 /** A text behind a label; its further lines begin below its first. */
-function hung(label: string, text: string, width: number, role: Role): Line[] {
+export function hung(label: string, text: string, width: number, role: Role): Line[] {
   const indent = 1 + widthOf(label);
-  return wrapText(text, width - indent - 1).map((part, index) =>
+  return wrapWords(text, width - indent - 1).map((part, index) =>
     index === 0 ? [span(` ${label}`, role), span(part)] : [span(" ".repeat(indent)), span(part)],
   );
 }

@@ -78,7 +78,7 @@ export function stateRole(state: RowState): Role {
 }
 
 export function stateWord({ state }: Pick<NodeRow, "state">): string {
-  return state === "idle" ? "in between" : state === "lost" ? "reconnecting" : state.replace("-", " ");
+  return state === "lost" ? "reconnecting" : state.replace("-", " ");
 }
 
 export function stateMark({ state, changed }: Pick<NodeRow, "state" | "changed">, glyphs: Glyphs, now: number): Span {

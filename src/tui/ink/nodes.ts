@@ -23,7 +23,10 @@ export interface NodesProps {
 export function nodeLines({ rows, window, selected, theme, width, now, usual }: NodesProps): readonly Line[] {
   const { glyphs } = theme;
   const shown = rows.slice(window.top, window.end);
-  const placed = placeColumns(columnsFor(rows, shown, glyphs, now, usual), width - 4);
+  const place = (milestones: "column" | "step") =>
+    placeColumns(columnsFor({ rows, shown, glyphs, now, usual, milestones }), width - 4);
+  const wide = place("column");
+  const placed = wide.some(({ title }) => title === "MILESTONE") ? wide : place("step");
   return [
     [span("    "), ...headingLine(placed, glyphs)],
     ...shown.map((row, index): Line => {
@@ -39,15 +42,20 @@ export function nodeLines({ rows, window, selected, theme, width, now, usual }: 
   ];
 }
 
-function columnsFor(
-  rows: readonly NodeRow[],
-  shown: readonly NodeRow[],
-  glyphs: Glyphs,
-  now: number,
-  usual: ReadonlyMap<string, number> | undefined,
-): readonly Column<NodeRow>[] {
+interface ColumnOptions {
+  readonly rows: readonly NodeRow[];
+  readonly shown: readonly NodeRow[];
+  readonly glyphs: Glyphs;
+  readonly now: number;
+  readonly usual: ReadonlyMap<string, number> | undefined;
+  /** Whether milestones have a column, or stand where a step would. */
+  readonly milestones: "column" | "step";
+}
+
+function columnsFor(options: ColumnOptions): readonly Column<NodeRow>[] {
+  const { rows, shown, glyphs, now, milestones } = options;
   const longest = Math.max(6, ...shown.map(({ name }) => widthOf(name)));
-  const hasMilestones = rows.some(({ milestone }) => milestone !== undefined);
+  const hasMilestones = milestones === "column" && rows.some(({ milestone }) => milestone !== undefined);
   return [
     {
       title: "NODE",
@@ -58,7 +66,7 @@ function columnsFor(
       cell: (row) => [span(row.name, row.rank === 0 ? "failed" : row.rank === 1 ? "strong" : "plain")],
     },
     { title: "STATE", width: 12, drop: 5, cell: (row) => [span(stateWord(row), stateRole(row.state))] },
-    { title: "STEP", width: 26, grow: 5, drop: 0, cell: (row, width) => stepCell(row, width, glyphs, now, usual) },
+    { title: "STEP", width: 26, grow: 5, max: 76, drop: 0, cell: (row, width) => stepCell(row, width, options) },
     ...(hasMilestones
       ? [
           {
@@ -95,13 +103,7 @@ function timeOf({ startedAt, endedAt, state }: NodeRow, now: number): string {
 }
 
 /** What it does now, or why it does not; the marker of a quiet step is never cut off. */
-function stepCell(
-  row: NodeRow,
-  width: number,
-  glyphs: Glyphs,
-  now: number,
-  usual: ReadonlyMap<string, number> | undefined,
-): Line {
+function stepCell(row: NodeRow, width: number, { glyphs, now, usual, milestones }: ColumnOptions): Line {
   const { item, reason, state } = row;
   if (item?.outcome === undefined && item !== undefined && state === "running") {
     const marker = quietSpans(quietOf(item, now, usual), glyphs, now);
@@ -117,7 +119,10 @@ function stepCell(
     return [span(item.title, "failed"), span(why)];
   }
   if (reason !== undefined) return [span(reason, row.rank === 0 ? "plain" : "muted")];
-  if (state === "pending" || state === "done" || state === "idle") return [span(row.milestone ?? "", "muted")];
+  if (state === "pending" || state === "done" || state === "idle") {
+    const { milestone } = row;
+    return milestone === undefined || milestones === "column" ? [] : [span(`milestone ${milestone}`, "muted")];
+  }
   return [span(item?.title ?? "", "muted")];
 }
 

@@ -1,4 +1,5 @@
 import type { RunModel } from "#engine/events/model.ts";
+import { ownProblems } from "../summary.ts";
 import { helpLines } from "./keys.ts";
 import { panelRule } from "./panels.ts";
 import { runKeys } from "./run-help.ts";
@@ -6,7 +7,7 @@ import type { RunUi } from "./run-ui.ts";
 import type { SceneProps } from "./scene.ts";
 import { windowAround } from "./scroll.ts";
 import { stageList } from "./stages.ts";
-import { span, wrapText, type Line } from "./text.ts";
+import { span, wrapWords, type Line } from "./text.ts";
 import type { Theme } from "./theme.ts";
 
 /** What lies over the nodes for a moment: the keys, all stages, all warnings. */
@@ -33,8 +34,11 @@ export function arrangeOverlay(props: SceneProps, width: number, room: number): 
   };
 }
 
-/** The newest warning, and how many there are. */
-export function warningLines({ warnings }: RunModel, { glyphs }: Theme): readonly Line[] {
+/** Why the run itself could not go on, else the newest warning and how many there are. */
+export function warningLines(model: RunModel, { glyphs }: Theme): readonly Line[] {
+  const { warnings } = model;
+  const own = ownProblems(model)[0];
+  if (own) return [[span(` ${glyphs.failed} `, "failed"), span(`${own.message}  [${own.code}]`)]];
   const last = warnings.at(-1);
   if (!last) return [];
   const more = warnings.length > 1 ? ` (${warnings.length} warnings, w shows all)` : "";
@@ -50,7 +54,7 @@ export function warningLines({ warnings }: RunModel, { glyphs }: Theme): readonl
 function allWarnings({ warnings }: RunModel, { glyphs }: Theme, width: number): readonly Line[] {
   if (warnings.length === 0) return [[span("  no warnings", "muted")]];
   return warnings.flatMap(({ node, text }) =>
-    wrapText(`${node === undefined ? "" : `${node}: `}${text}`, width - 4).map((part, index): Line => [
+    wrapWords(`${node === undefined ? "" : `${node}: `}${text}`, width - 4).map((part, index): Line => [
       span(index === 0 ? ` ${glyphs.warning} ` : "   ", "warning"),
       span(part),
     ]),

@@ -4,7 +4,7 @@ import { nodeRows } from "../node-row.ts";
 import { shortDuration } from "../short-duration.ts";
 import { titled } from "./blocks.ts";
 import type { PlayerControls } from "./open-run-view.ts";
-import { span, takeColumns, widthOf, wrapText, type Line } from "./text.ts";
+import { span, takeColumns, widthOf, wrapWords, type Line } from "./text.ts";
 import type { Theme } from "./theme.ts";
 
 /** The question that is asked, where its answer is typed. A secret shows nothing of itself, not even its length. */
@@ -18,7 +18,7 @@ export function questionLines(
   const { glyphs } = theme;
   const { node, text, kind, secret } = question;
   const title = `${kind === "confirm" ? "confirm" : kind === "grant" ? "grant" : kind}${open > 1 ? `, 1 of ${open} questions` : ""}`;
-  const asked = wrapText(node === undefined ? text : `${node}: ${text}`, width - 4).slice(0, 6);
+  const asked = wrapWords(node === undefined ? text : `${node}: ${text}`, width - 4).slice(0, 6);
   const shown = secret ? (typed === "" ? "" : "(typed, not shown)") : tailColumns(typed, width - 16);
   const label = kind === "confirm" ? "yes or no" : secret ? "not shown" : "answer";
   return [
@@ -69,7 +69,7 @@ export function stopLines(model: RunModel, theme: Theme, width: number): readonl
   }
   return [
     panelRule(`${theme.glyphs.warning} ${isAborting ? "aborting" : "stopping"}`, theme, width),
-    ...wrapText(text, width - 4)
+    ...wrapWords(text, width - 4)
       .slice(0, 3)
       .map((line): Line => [span("  "), span(line)]),
     ...choices,

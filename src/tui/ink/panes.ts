@@ -2,6 +2,7 @@ import { nodeRows, type NodeRow } from "../node-row.ts";
 import { orderRows } from "../row-order.ts";
 import { tellingItem, type WorkItem } from "../work-item.ts";
 import { besides, filled, ruled, titled } from "./blocks.ts";
+import { problemLines } from "./item-body.ts";
 import { itemLines } from "./item-list.ts";
 import { stateMark, stateRole, stateWord } from "./marks.ts";
 import { countsLine, nodeLines } from "./nodes.ts";
@@ -48,7 +49,7 @@ function choose({ model, ui }: SceneProps, height: number): Choice {
     ...(ui.selected ? { held: ui.selected } : {}),
   });
   const chosen = ui.selected ? rows.findIndex(({ name }) => name === ui.selected?.name) : -1;
-  const selected = chosen >= 0 ? chosen : Math.max(0, telling(rows));
+  const selected = chosen >= 0 ? chosen : telling(rows);
   const row = rows[selected];
   const items = row?.items ?? [];
   const picked = ui.pane === "node" && ui.step !== undefined ? items.findIndex(({ key }) => key === ui.step) : -1;
@@ -69,7 +70,7 @@ function nodePane(props: SceneProps, { width, height }: Area, { items, itemIndex
   const bodyWidth = isWide ? width - listWidth : width;
   const list = itemLines({ ...props, width: isWide ? listWidth - 3 : width, items, window, selected: itemIndex });
   const body = arrangeBody(
-    { ...props, ...problemOf(row) },
+    { ...props, ...troubleOf(row) },
     item,
     bodyWidth,
     isWide ? height - 2 : height - 2 - list.length,
@@ -95,12 +96,16 @@ function nodesPane(props: SceneProps, { width, inner, preview }: Area, { rows, s
   const list: readonly Line[] =
     rows.length > 0
       ? nodeLines({ ...props, width, rows, window, selected })
-      : [[span(all.length === 0 ? "    no nodes yet" : "    no node matches", "muted")]];
-  const lines = [counts, ...filled(list, room + 1)];
+      : all.length > 0
+        ? [[span("    no node matches", "muted")]]
+        : model.problems.length > 0
+          ? model.problems.flatMap((problem) => [[], ...problemLines(problem, {}, theme, width)])
+          : [[span("    no nodes yet", "muted")]];
+  const lines = [counts, ...filled(list, rows.length > 0 ? room + 1 : inner + 1)];
   if (preview > 0 && row) {
     const step = item ? [span(` ${theme.glyphs.pointer} `, "muted"), span(item.title, "strong")] : [];
     const body = arrangeBody(
-      { ...props, ...problemOf(row), ui: { follow: true, bodyTop: 0 } },
+      { ...props, ...troubleOf(row), ui: { follow: true, bodyTop: 0 } },
       item,
       width,
       inner - room - 1,
@@ -110,14 +115,23 @@ function nodesPane(props: SceneProps, { width, inner, preview }: Area, { rows, s
   return { lines, ui: { ...ui, listTop: window.top }, page: { list: room, body: 1 } };
 }
 
-function problemOf({ problem }: NodeRow): Pick<NodeRow, "problem"> {
-  return problem ? { problem } : {};
+function troubleOf({ problem, reason }: NodeRow): Pick<NodeRow, "problem" | "reason"> {
+  return { ...(problem ? { problem } : {}), ...(reason === undefined ? {} : { reason }) };
 }
 
-/** The first failure, else the first node where something goes on. */
+/** The first failure, else what was cut off, else the first node where something goes on, else the first node. */
 function telling(rows: readonly NodeRow[]): number {
-  const first = rows.findIndex(({ rank }) => rank === 0);
-  return first >= 0 ? first : rows.findIndex(({ rank, isBastion }) => rank === 1 && !isBastion);
+  const tests: readonly ((row: NodeRow) => boolean)[] = [
+    ({ rank }) => rank === 0,
+    ({ state }) => state === "interrupted",
+    ({ rank, isBastion }) => rank === 1 && !isBastion,
+    ({ isBastion }) => !isBastion,
+  ];
+  for (const test of tests) {
+    const index = rows.findIndex(test);
+    if (index >= 0) return index;
+  }
+  return 0;
 }
 
 function nodeTitle(row: NodeRow, theme: Theme, width: number, now: number): Line {

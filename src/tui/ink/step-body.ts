@@ -1,6 +1,6 @@
 import type { Problem } from "#errors/problem.ts";
 import type { WorkItem } from "../work-item.ts";
-import { itemDetails, itemHead, problemLines } from "./item-body.ts";
+import { hung, itemDetails, itemHead, problemLines } from "./item-body.ts";
 import type { RunUi } from "./run-ui.ts";
 import { windowAround } from "./scroll.ts";
 import { span, type Line } from "./text.ts";
@@ -11,18 +11,23 @@ export interface StepBodyProps {
   readonly theme: Theme;
   readonly now: number;
   readonly usual?: ReadonlyMap<string, number>;
-  /** What is wrong with the node itself; it comes first. */
+  /** What is wrong with the node itself, or what it waits for; it comes first. */
   readonly problem?: Problem;
+  readonly reason?: string;
 }
 
 /** The head of a step stays; what follows scrolls, and shows its end while the step runs and is followed. */
 export function arrangeBody(
-  { ui, theme, now, usual, problem }: StepBodyProps,
+  { ui, theme, now, usual, problem, reason }: StepBodyProps,
   item: WorkItem | undefined,
   width: number,
   room: number,
 ): { readonly lines: readonly Line[]; readonly top: number; readonly room: number } {
-  const ofNode = problem ? problemLines(problem, {}, theme, width) : [];
+  const ofNode = problem
+    ? problemLines(problem, {}, theme, width)
+    : reason === undefined
+      ? []
+      : hung(`${theme.glyphs.warning} `, reason, width, "warning");
   if (!item) return { lines: ofNode.slice(0, Math.max(0, room)), top: 0, room: 0 };
   if (room <= 0) return { lines: [], top: 0, room: 0 };
   const props = { item, theme, width, now, ...(usual ? { usual } : {}) };

@@ -111,9 +111,53 @@ export function wrapText(text: string, width: number): readonly string[] {
   return lines;
 }
 
+/** The same, broken between words where a line has any. */
+export function wrapWords(text: string, width: number): readonly string[] {
+  const lines: string[] = [];
+  for (const line of cleanText(text).replaceAll("\t", "    ").split("\n")) {
+    let rest = line;
+    while (widthOf(rest) > width) {
+      const most = takeColumns(rest, Math.max(1, width));
+      const blank = rest[most.length] === " " ? most.length : most.lastIndexOf(" ");
+      // A character wider than the whole width: it is dropped rather than looped over.
+      if (most === "") break;
+      lines.push(blank > 0 ? rest.slice(0, blank) : most);
+      rest = blank > 0 ? rest.slice(blank + 1) : rest.slice(most.length);
+    }
+    lines.push(rest);
+  }
+  return lines;
+}
+
+const lookalikes: Readonly<Record<string, string>> = {
+  "“": '"',
+  "”": '"',
+  "„": '"',
+  "‘": "'",
+  "’": "'",
+  "–": "-",
+  "—": "-",
+  "…": "~",
+  "→": ">",
+  "·": ".",
+  "×": "x",
+  "\u00a0": " ",
+};
+
+/** The text for a terminal without Unicode, as wide as it was. */
+function asciiOnly(text: string): string {
+  if (printable.test(text)) return text;
+  return Array.from(graphemes.segment(text), ({ segment }) =>
+    printable.test(segment) ? segment : (lookalikes[segment] ?? "?".repeat(stringWidth(segment))),
+  ).join("");
+}
+
 /** The line with its colours, in at most `width` columns, and nothing in it that a node could have put there. */
 export function paintLine(line: Line, width: number, theme: Theme): string {
   return fitLine(line, width, theme.glyphs)
-    .map(({ text, role = "plain" }) => theme.paint(role, oneLine(text)))
+    .map(({ text, role = "plain" }) => {
+      const clean = oneLine(text);
+      return theme.paint(role, theme.unicode ? clean : asciiOnly(clean));
+    })
     .join("");
 }

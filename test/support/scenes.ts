@@ -1,0 +1,47 @@
+import type { RunEvent } from "#engine/events/event.ts";
+import { reduceEvents } from "#engine/events/reduce.ts";
+import { pressKey } from "#tui/ink/run-keys.ts";
+import { freshUi, type RunUi } from "#tui/ink/run-ui.ts";
+import { arrange, type Scene, type SceneProps } from "#tui/ink/scene.ts";
+import { paintLine } from "#tui/ink/text.ts";
+import { createTheme, type Theme } from "#tui/ink/theme.ts";
+
+/** Shapes, no colours. */
+export const plainTheme: Theme = createTheme({ depth: 0, background: "unknown", unicode: true });
+export const asciiTheme: Theme = createTheme({ depth: 0, background: "unknown", unicode: false });
+export const colourTheme: Theme = createTheme({ depth: 256, background: "dark", unicode: true });
+
+export interface SceneOptions extends Partial<Omit<SceneProps, "model">> {
+  readonly columns?: number;
+  readonly rows?: number;
+}
+
+/** What the live view shows of a run after these events; `now` is the time of the last one unless told otherwise. */
+export function sceneOf(events: readonly RunEvent[], options: SceneOptions = {}): Scene {
+  const { columns = 80, rows = 24, ...more } = options;
+  const model = reduceEvents(events);
+  return arrange({
+    model,
+    ui: freshUi,
+    size: { columns, rows },
+    theme: plainTheme,
+    now: model.lastAt,
+    real: model.lastAt,
+    project: "/srv/demo",
+    ...more,
+  });
+}
+
+/** The lines of a frame, painted and without blanks at their ends. */
+export function linesOf(scene: Scene, { columns = 80, theme = plainTheme }: SceneOptions = {}): readonly string[] {
+  return scene.parts.flatMap(({ lines }) => lines.map((line) => paintLine(line, columns, theme).trimEnd()));
+}
+
+/** What the user made of the view after these keys: names as `KeyPress` has them, other texts are typed. */
+export function typeKeys(events: readonly RunEvent[], keys: readonly string[], options: SceneOptions = {}): RunUi {
+  return keys.reduce<RunUi>((ui, name) => {
+    const scene = sceneOf(events, { ...options, ui });
+    const text = name === "space" ? " " : name.length === 1 ? name : "";
+    return pressKey(scene, { name, text }).ui;
+  }, options.ui ?? freshUi);
+}
