@@ -6,6 +6,8 @@ import { bitString, encodeDer, objectId, octetString, parseDer, sequence, toPem 
 import type { Asn1 } from "./der.ts";
 import { publicDer } from "./keys.ts";
 
+export { certificatesOf, firstCertificate } from "./chain.ts";
+
 /** What a certificate is to say; every name and flag is decided by the issuer (S-14). */
 export interface CertificatePlan {
   readonly commonName: string;
@@ -121,15 +123,4 @@ function fieldOf(certificate: X509Certificate, index: number): Asn1 {
 
 function algorithm(): Asn1 {
   return sequence([objectId(ecdsaWithSha256)]);
-}
-
-/** All certificates of a PEM text, in its order. Throws what node:crypto throws when one cannot be read. */
-export function certificatesOf(pem: string): readonly X509Certificate[] {
-  const texts = pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
-  return texts.map((text) => new X509Certificate(text));
-}
-
-/** The first certificate of a PEM text: of a chain, the leaf. Throws what node:crypto throws when there is none. */
-export function firstCertificate(pem: string): X509Certificate {
-  return new X509Certificate(pem);
 }
