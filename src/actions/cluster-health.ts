@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
 import { askOne } from "#api/ask.ts";
 import { formatEndpoint, parseEndpoint } from "#api/endpoint.ts";
@@ -8,17 +9,25 @@ import type { Problem } from "#errors/problem.ts";
 import { firstCertificate } from "#pki/certificate.ts";
 import { daysLeft, openAuthority, renewOperatorIfNeeded } from "#pki/cluster.ts";
 import type { Context } from "#pki/contexts.ts";
-import { openContext } from "./cluster-place.ts";
+import { credentialsOf, openContext } from "./cluster-place.ts";
 
 const Args = z.strictObject({
   timeout: z.number().positive().max(300).default(5).describe("Seconds that each controller may take to answer"),
+  settle: z
+    .number()
+    .min(0)
+    .max(600)
+    .default(20)
+    .describe("Seconds that controllers which answer may take until they are in step with each other"),
 });
+type Args = z.output<typeof Args>;
 
 interface Finding {
   readonly endpoint: string;
   readonly host: string;
   readonly port: number;
   readonly required: boolean;
+  readonly answers: boolean;
   readonly problems: readonly Problem[];
 }
 
@@ -30,19 +39,19 @@ export const clusterHealth = defineAction({
   name: "cluster.health",
   summary: "Checks that every controller the context knows answers and replicates.",
   args: Args,
-  async run({ timeout }, context) {
+  async run(args, context) {
     const cluster = await openContext(context);
-    if (!hasExpired(cluster)) return checkHealth(timeout, cluster, context);
+    if (!hasExpired(cluster)) return checkHealth(args, cluster, context);
     // Otherwise nobody could ever get as far as pki.issueNode, which renews it in time.
     const authority = await openAuthority(cluster.folder, await context.passphrase());
     await renewOperatorIfNeeded(cluster.folder, authority, Date.now());
     context.note("renewed the operator's certificate, which had expired");
-    return checkHealth(timeout, await openContext(context), context);
+    return checkHealth(args, await openContext(context), context);
   },
   // Nothing is changed by looking.
-  async plan({ timeout }, context) {
+  async plan(args, context) {
     const cluster = await openContext(context);
-    return hasExpired(cluster) ? "unknown" : checkHealth(timeout, cluster, context);
+    return hasExpired(cluster) ? "unknown" : checkHealth({ ...args, settle: 0 }, cluster, context);
   },
 });
 
@@ -50,25 +59,14 @@ function hasExpired({ cert }: Context): boolean {
   return daysLeft(firstCertificate(cert), Date.now()) <= 0;
 }
 
-async function checkHealth(timeout: number, cluster: Context, context: ActionContext): Promise<ActionResult> {
-  const deployed = new Set(
-    context.targets
-      .flatMap((name) => [name, context.nodes.get(name)?.address ?? name])
-      .map((host) => host.toLowerCase()),
-  );
-  const findings = await Promise.all(
-    cluster.controllers.map(async (text): Promise<Finding> => {
-      const endpoint = parseEndpoint(text);
-      const required = !deployed.has(endpoint.host.toLowerCase());
-      return {
-        endpoint: formatEndpoint(endpoint),
-        ...endpoint,
-        required,
-        problems: await look(text, cluster, timeout, context.signal),
-      };
-    }),
-  );
-  context.signal.throwIfAborted();
+async function checkHealth(args: Args, cluster: Context, context: ActionContext): Promise<ActionResult> {
+  const giveUpAt = performance.now() + args.settle * 1000;
+  let findings = await lookAtAll(args, cluster, context);
+  // Controllers that were just written to, or restarted, may lag for a moment; one that is down is told at once.
+  while (findings.some(isSettling) && !findings.some(isDown) && performance.now() < giveUpAt) {
+    await sleep(500, undefined, { signal: context.signal });
+    findings = await lookAtAll(args, cluster, context);
+  }
   const problems = findings.filter(({ required }) => required).flatMap((finding) => finding.problems);
   if (problems.length > 0) throw new KcoreError(problems, { exitCode: 1 });
   for (const { endpoint, problems: found } of findings) {
@@ -85,28 +83,59 @@ async function checkHealth(timeout: number, cluster: Context, context: ActionCon
   return { changed: false, outputs: { healthy: true, controllers } };
 }
 
-/** What is wrong with one controller; nothing when it is healthy. */
+function isSettling({ required, answers, problems }: Finding): boolean {
+  return required && answers && problems.length > 0;
+}
+
+function isDown({ required, answers }: Finding): boolean {
+  return required && !answers;
+}
+
+async function lookAtAll({ timeout }: Args, cluster: Context, context: ActionContext): Promise<readonly Finding[]> {
+  const { targets, nodes, signal } = context;
+  const deployed = targets.flatMap((name) => nodes.get(name) ?? []);
+  const hosts = new Set(deployed.flatMap(({ name, address }) => [name.toLowerCase(), address.toLowerCase()]));
+  const ids = new Set(deployed.map(({ id }) => id));
+  const findings = await Promise.all(
+    cluster.controllers.map(async (text): Promise<Finding> => {
+      const endpoint = parseEndpoint(text);
+      const required = !hosts.has(endpoint.host.toLowerCase());
+      return {
+        endpoint: formatEndpoint(endpoint),
+        ...endpoint,
+        required,
+        ...(await look(text, cluster, ids, timeout, signal)),
+      };
+    }),
+  );
+  signal.throwIfAborted();
+  return findings;
+}
+
+/** What is wrong with one controller; nothing when it is healthy. Peers that this run deploys are not looked at. */
 async function look(
   endpoint: string,
-  { ca, cert, key }: Context,
+  cluster: Context,
+  deployed: ReadonlySet<string>,
   timeout: number,
   signal: AbortSignal,
-): Promise<readonly Problem[]> {
+): Promise<Pick<Finding, "answers" | "problems">> {
   const unhealthy = (reason: string): Problem => ({
     code: "CLUSTER_UNHEALTHY",
     message: `controller ${endpoint} is not healthy: ${reason}`,
     hint: "its log says more: journalctl -u kcore-controller; --skip-health goes on regardless, and is recorded",
   });
-  const options = { credentials: { ca, cert, key }, clock: Date.now, signal, timeoutMs: timeout * 1000 };
+  const options = { credentials: credentialsOf(cluster), clock: Date.now, signal, timeoutMs: timeout * 1000 };
   try {
     const health = await askOne(endpoint, options, (client) => client.call("ready", {}));
-    const behind = health.peers.filter(({ inStep }) => !inStep);
-    if (!health.ready) return [unhealthy(health.reason ?? "it is not ready")];
-    return behind.map((peer) =>
+    if (!health.ready) return { answers: true, problems: [unhealthy(health.reason ?? "it is not ready")] };
+    const behind = health.peers.filter(({ controllerId, inStep }) => !inStep && !deployed.has(controllerId));
+    const problems = behind.map((peer) =>
       unhealthy(`it is not in step with ${peer.controllerId}: ${peer.reason ?? "no reason given"}`),
     );
+    return { answers: true, problems };
   } catch (error) {
-    if (error instanceof KcoreError) return error.problems;
+    if (error instanceof KcoreError) return { answers: false, problems: error.problems };
     signal.throwIfAborted();
     throw error;
   }

@@ -12,6 +12,7 @@ const loaders: ReadonlyMap<string, () => Promise<Action>> = new Map<string, () =
   ["confirm", async () => (await import("./confirm.ts")).confirm],
   ["local.command", async () => (await import("./local-command.ts")).localCommand],
   ["pki.checkPassphrase", async () => (await import("./pki-check-passphrase.ts")).pkiCheckPassphrase],
+  ["pki.createCluster", async () => (await import("./pki-create-cluster.ts")).pkiCreateCluster],
   ["pki.issueNode", async () => (await import("./pki-issue-node.ts")).pkiIssueNode],
   ["runtime.build", async () => (await import("./runtime-build.ts")).runtimeBuild],
   ["wait", async () => (await import("./wait.ts")).wait],

@@ -198,13 +198,15 @@ describe("bastion actions against a real controller", function () {
 
   it("cluster.health is content without controllers, and names each that does not answer", async () => {
     const context = contextFor(nodeEntry("n1", nodeId));
-    expect((await clusterHealth.run({ timeout: 1 }, context)).outputs["healthy"]).to.equal(true);
+    expect((await clusterHealth.run({ timeout: 1, settle: 0 }, context)).outputs["healthy"]).to.equal(true);
     await addController({ home: cluster.home, codec }, "lab", `127.0.0.1:${port}`);
-    expect(await problemOf(clusterHealth.run({ timeout: 1 }, context))).to.match(/^API_UNREACHABLE: controller 127/);
+    expect(await problemOf(clusterHealth.run({ timeout: 1, settle: 0 }, context))).to.match(
+      /^API_UNREACHABLE: controller 127/,
+    );
     const deploying = contextFor(nodeEntry("n1", nodeId), { targets: ["n1"] });
-    expect((await clusterHealth.plan({ timeout: 1 }, deploying)) === "unknown").to.equal(false);
+    expect((await clusterHealth.plan({ timeout: 1, settle: 0 }, deploying)) === "unknown").to.equal(false);
     await startController();
-    expect((await clusterHealth.run({ timeout: 1 }, context)).outputs["controllers"]).to.deep.equal([
+    expect((await clusterHealth.run({ timeout: 1, settle: 0 }, context)).outputs["controllers"]).to.deep.equal([
       { endpoint: `127.0.0.1:${port}`, host: "127.0.0.1", port, healthy: true },
     ]);
   });
