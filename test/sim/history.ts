@@ -1,7 +1,6 @@
 import { hasSeen } from "#crdt/conflict.ts";
 import { compareStamps, witness, zero } from "#crdt/hlc.ts";
 import type { Stamp } from "#crdt/hlc.ts";
-import { compareRegisters } from "#crdt/merge-kind.ts";
 import { PageReader } from "#crdt/page.ts";
 import type { Page } from "#crdt/page.ts";
 import type { Dot, Register } from "#crdt/register.ts";
@@ -9,7 +8,7 @@ import { covers } from "#crdt/version-vector.ts";
 import { controllerOf } from "#controller/replica/members.ts";
 import type { JournalRecord } from "#controller/replica/ports.ts";
 import type { ConflictRecord, Replica } from "#controller/replica/replica.ts";
-import { mergeKindOf } from "./kinds.ts";
+import { isAtLeast, mergeKindOf } from "./kinds.ts";
 import type { SimNode } from "./node.ts";
 
 export class Violation extends Error {
@@ -93,17 +92,23 @@ export class History {
         entry.isExcused = true;
   }
 
+  /** A disk was put back: what only it had was never written, as far as anybody can tell. */
+  forget(survivors: readonly SimNode[]): void {
+    for (const [name, [first]] of this.#written)
+      if (first && !survivors.some(({ durableVector }) => covers(durableVector, first.o, first.s)))
+        this.#written.delete(name);
+  }
+
   /** (1) Every acknowledged write is there or dominated; (6) no deletion is undone; (8) no reject without a new epoch. */
   checkAcked(replica: Replica, stateOf: (key: string) => Register | undefined): void {
     for (const { registers, isExcused } of this.#acked) {
       if (isExcused) continue;
       for (const register of registers) {
-        const kind = mergeKindOf(register.key);
         const present = stateOf(register.key);
         const isHeld = present
-          ? compareRegisters(kind, present, register) >= 0
+          ? isAtLeast(register.key, present, register)
           : (this.#byKey.get(register.key) ?? []).some(
-              (other) => other.text === null && compareRegisters(kind, other, register) >= 0,
+              (other) => other.text === null && isAtLeast(register.key, other, register),
             );
         if (!isHeld)
           throw new Violation(
@@ -126,9 +131,8 @@ export class History {
     }
     if (!isComplete) return;
     for (const [key, registers] of this.#byKey) {
-      const kind = mergeKindOf(key);
-      if (kind === "remove-wins") continue;
-      const final = registers.reduce((best, other) => (compareRegisters(kind, other, best) > 0 ? other : best));
+      if (mergeKindOf(key) === "remove-wins") continue;
+      const final = registers.reduce((best, other) => (isAtLeast(key, best, other) ? best : other));
       for (const register of registers) {
         const isSettled =
           register === final ||

@@ -1,4 +1,5 @@
 import type { MergeKind } from "#crdt/merge-kind.ts";
+import type { Register } from "#crdt/register.ts";
 
 /** One kind of key of each sort, as the controller has them. */
 export function mergeKindOf(key: string): MergeKind {
@@ -7,4 +8,28 @@ export function mergeKindOf(key: string): MergeKind {
   if (key.startsWith("owner/")) return "epoch";
   if (key.startsWith("grow/")) return "first";
   return "lww";
+}
+
+/** The order of a kind as the documentation has it, told a second time: the oracle must not believe the code it judges. */
+export function isAtLeast(key: string, a: Register, b: Register): boolean {
+  const [x, y] = [rankOf(key, a), rankOf(key, b)];
+  for (const [index, value] of x.entries()) if (value !== y[index]) return value > (y[index] as number | string);
+  return true;
+}
+
+function rankOf(key: string, { text, ms, c, o }: Register): readonly (number | string)[] {
+  const value = text === null ? undefined : (JSON.parse(text) as { readonly epoch?: number; readonly state?: string });
+  const isDeleted = text === null ? 1 : 0;
+  switch (mergeKindOf(key)) {
+    case "lww":
+      return [ms, c, o];
+    case "approval":
+      return [value?.epoch ?? -1, value?.state === "rejected" ? 2 : value?.state === "approved" ? 1 : 0, ms, c, o];
+    case "epoch":
+      return [value?.epoch ?? -1, ms, c, o];
+    case "first":
+      return [-isDeleted, -ms, -c];
+    case "remove-wins":
+      return [isDeleted, ms, c, o];
+  }
 }

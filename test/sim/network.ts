@@ -11,6 +11,8 @@ export interface Endpoint {
   readonly accept: ((link: PeerLink) => LinkEvents) | undefined;
   /** Runs in the process's time: later when it is paused, never when it died since. */
   readonly deliver: (run: () => void) => void;
+  /** Another number once its disk was put back: that takes longer than a packet lives. */
+  readonly lineage: number;
 }
 
 interface Side {
@@ -105,7 +107,10 @@ export class SimNetwork {
     if (!isHealed && this.#random.chance(slow)) delay += this.#random.between(100, 15_000);
     let at = this.#scheduler.now + delay;
     if (!reorder) at = other.lastArrival = Math.max(at, other.lastArrival + 0.001);
-    const arrive = (): void => this.#deliver(other, (events) => events.received(value, 1000));
+    const { lineage } = own.endpoint;
+    const arrive = (): void => {
+      if (own.endpoint.lineage === lineage) this.#deliver(other, (events) => events.received(value, 1000));
+    };
     this.#scheduler.after(at - this.#scheduler.now, arrive);
     if (!isHealed && this.#random.chance(duplicate))
       this.#scheduler.after(delay + this.#random.between(0, 20_000), arrive);

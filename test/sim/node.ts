@@ -27,6 +27,7 @@ export class SimNode implements Endpoint {
   offset = 0;
   isLost = false;
   isPaused = false;
+  lineage = 0;
   #held: (() => void)[] = [];
   #bootedAt = 0;
   /** What its disk covered when it was last looked at. */

@@ -162,6 +162,7 @@ export class World {
     node.crash();
     node.disk.durable = [...backup.records];
     node.durableVector = backup.vector;
+    node.lineage++;
     this.history.restored(node, backup.records);
     this.#excuse();
     this.scheduler.after(this.#random.between(10, 2_000), () => node.boot());
@@ -180,7 +181,8 @@ export class World {
 
   #excuse(): void {
     for (const node of this.nodes) if (node.replica) node.lookAtDisk();
-    this.history.excuse(this.nodes.filter(({ isLost }) => !isLost));
+    this.history.excuse(this.living);
+    this.history.forget(this.living);
   }
 
   #joinMidway(id: string): void {

@@ -1,0 +1,46 @@
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
+import { join } from "node:path";
+
+export interface Campaign {
+  readonly seeds: number;
+  readonly failures: readonly { readonly seed: number; readonly failure: string }[];
+  readonly figures: Readonly<Record<string, number>>;
+  /** How long each seed took to converge after it healed, virtual ms, in order. */
+  readonly converged: readonly number[];
+}
+
+export interface CampaignOptions {
+  readonly from?: number;
+  readonly seeds: number;
+  readonly mutant?: string;
+  /** Ends with the first failing seed. */
+  readonly untilFirst?: boolean;
+  readonly processes?: number;
+}
+
+const run = promisify(execFile);
+
+/** Runs seeds in processes of their own, shared out evenly. */
+export async function runCampaign(options: CampaignOptions): Promise<Campaign> {
+  const { from = 1, seeds, mutant = "-", untilFirst = false, processes = 1 } = options;
+  const parts = await Promise.all(
+    Array.from({ length: processes }, async (_, index): Promise<Campaign> => {
+      const count = Math.ceil((seeds - index) / processes);
+      const args = [from + index, count, processes, mutant, untilFirst ? "FIRST" : "ALL"].map(String);
+      const { stdout } = await run(process.execPath, [join(import.meta.dirname, "worker.ts"), ...args], {
+        maxBuffer: 1 << 28,
+      });
+      return JSON.parse(stdout) as Campaign;
+    }),
+  );
+  const figures: Record<string, number> = {};
+  for (const part of parts)
+    for (const [name, value] of Object.entries(part.figures)) figures[name] = (figures[name] ?? 0) + value;
+  return {
+    seeds: parts.reduce((sum, part) => sum + part.seeds, 0),
+    failures: parts.flatMap((part) => part.failures).toSorted((a, b) => a.seed - b.seed),
+    figures,
+    converged: parts.flatMap((part) => part.converged).toSorted((a, b) => a - b),
+  };
+}

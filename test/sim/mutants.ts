@@ -1,0 +1,291 @@
+/**
+ * Bugs that the simulator must find, planted in the real source as it is loaded (plant.ts): the product holds no switch
+ * for them. Most are real: kcore's first replication (replication.md, 1.1), or what a prototype got wrong. The table keeps the simulator
+ * honest: a nemesis that misses one is too kind.
+ */
+export interface Mutant {
+  readonly why: string;
+  readonly edits: readonly {
+    /** Below src/. */
+    readonly file: string;
+    /** Occurs exactly once there. */
+    readonly from: string;
+    readonly to: string;
+  }[];
+  /** Faults that bring it out are rare: more seeds are looked through. */
+  readonly seeds?: number;
+}
+
+const commitOfPull = `      recordsOf(fresh, apply),
+      fresh,
+      () => this.#done(sync),`;
+
+export const mutants: Readonly<Record<string, Mutant>> = {
+  vvfirst: {
+    why: "the version vector is durable before the data that it promises (kcore's K2)",
+    edits: [
+      {
+        file: "controller/replica/puller.ts",
+        from: `    this.#core.commit(
+${commitOfPull}`,
+        to: `    this.#core.commit([{ t: "apply", page: emptyPage, ...apply }], [], () => undefined, () => undefined);
+    this.#core.commit(
+${commitOfPull}`,
+      },
+      {
+        file: "crdt/lww-map.ts",
+        from: "} else if (again || !covers(this.#vector, register.o, register.s)) {",
+        to: "} else {",
+      },
+    ],
+  },
+  wallclock: {
+    why: "stamps are the wall clock's",
+    edits: [
+      { file: "crdt/hlc.ts", from: "if (wall > last.ms) return { ms: wall, c: 0 };", to: "return { ms: wall, c: 0 };" },
+    ],
+  },
+  nolocalhead: {
+    why: "what arrives replaces what was written here, whatever its stamp (kcore's K1)",
+    edits: [
+      {
+        file: "crdt/lww-map.ts",
+        from: "const wins = !current || compareRegisters(kind, register, current) > 0;",
+        to: "const wins = true;",
+      },
+    ],
+  },
+  norecv: {
+    why: "the clock is not moved by what is received",
+    edits: [
+      {
+        file: "controller/replica/state.ts",
+        from: "for (const register of registers) this.clock = witness(this.clock, register);",
+        to: "for (const register of registers) if (register.o === this.origin) this.clock = witness(this.clock, register);",
+      },
+      {
+        file: "controller/replica/state.ts",
+        from: "if (record.hlc !== undefined) this.clock = witness(this.clock, decodeStamp(record.hlc));",
+        to: "",
+      },
+    ],
+  },
+  ackearly: {
+    why: "a write is acknowledged before it is durable",
+    edits: [
+      {
+        file: "controller/replica/writer.ts",
+        from: "    this.#core.commit(\n",
+        to: "    done({ o, s, hlc: encodeStamp({ ms, c }) });\n    this.#core.commit(\n",
+      },
+    ],
+  },
+  propearly: {
+    why: "a write is sent to peers before it is durable",
+    edits: [
+      {
+        file: "controller/replica/writer.ts",
+        from: "    this.#core.commit(\n",
+        to: "    this.#outbox.add(registers);\n    this.#core.commit(\n",
+      },
+    ],
+  },
+  driftdrop: {
+    why: "what is stamped too far ahead is dropped, not deferred",
+    edits: [
+      {
+        file: "controller/replica/push.ts",
+        from: "  if (ahead > 0) return session.puller.defer(origin, ahead);",
+        to: "  if (ahead > 0) registers.length = 0;",
+      },
+    ],
+  },
+  earlypromise: {
+    why: "each page promises the sender's whole version vector, not only the last",
+    edits: [
+      {
+        file: "controller/replica/server.ts",
+        from: "...(next ? {} : { end: this.#end(serving.isFull) }),",
+        to: "end: this.#end(serving.isFull),",
+      },
+    ],
+  },
+  unsorted: {
+    why: "pages are not in the order of (origin, seq), but go on as if they were",
+    edits: [
+      {
+        file: "crdt/delta.ts",
+        from: "for (const origin of [...pass.target.keys()].toSorted()) {",
+        to: "for (const origin of [...pass.target.keys()].toSorted().toReversed()) {",
+      },
+    ],
+  },
+  hlcnotpersist: {
+    why: "the clock starts at the wall after a restart",
+    edits: [
+      {
+        file: "controller/replica/core.ts",
+        from: "    raise(this.accepted, this.state.map.vector);\n    this.#members",
+        to: "    this.state.clock = { ms: 0, c: 0 };\n    raise(this.accepted, this.state.map.vector);\n    this.#members",
+      },
+    ],
+  },
+  nogcdedupe: {
+    why: "late copies of what a collected tombstone deleted are merged again",
+    edits: [
+      {
+        file: "crdt/lww-map.ts",
+        from: "} else if (again || !covers(this.#vector, register.o, register.s)) {",
+        to: "} else {",
+      },
+      {
+        file: "controller/replica/push.ts",
+        from: "  if (covers(accepted, origin, upto)) {",
+        to: "  if (upto < 0) {",
+      },
+      {
+        file: "controller/replica/push.ts",
+        from: "const fresh = registers.filter(({ o, s }) => !covers(state.map.vector, o, s));",
+        to: "const fresh = registers;",
+      },
+    ],
+  },
+  gcnoown: {
+    why: "tombstones go without having what their members wrote before they knew of them",
+    edits: [
+      {
+        file: "crdt/tombstones.ts",
+        from: "if (!acks.every((ack) => ack !== undefined && dominates(own, ack))) return [];",
+        to: "if (dominates(new Map(), own)) return [];",
+      },
+    ],
+  },
+  ttlgc: {
+    why: "tombstones go after 8 s, whoever has not seen them",
+    edits: [
+      {
+        file: "controller/replica/collector.ts",
+        from: "  state.collect(collectable(state.map.tombstones().values(), state.map.vector, acks));",
+        to: `  const old = [...state.map.tombstones().values()].filter(({ ms }) => ms < core.options.clock.wall() - 8_000);
+  for (const tombstone of old) state.map.drop(tombstone);
+  void [acks, collectable];`,
+      },
+    ],
+  },
+  tiebreak: {
+    why: "equal stamps are not told apart by their origins",
+    edits: [
+      {
+        file: "crdt/merge-kind.ts",
+        from: "return compareStamps(a, b) || (a.o < b.o ? -1 : a.o > b.o ? 1 : 0);",
+        to: "return compareStamps(a, b);",
+      },
+    ],
+  },
+  readyvacuous: {
+    why: "a controller that joins is ready when it agrees with all members it knows: at first, nobody",
+    edits: [
+      {
+        file: "controller/replica/create.ts",
+        from: `ready: core.options.start === "found" } as const`,
+        to: `ready: true } as const`,
+      },
+    ],
+  },
+  gcjoining: {
+    why: "a controller collects while it joins",
+    edits: [
+      {
+        file: "controller/replica/collector.ts",
+        from: "  if (!state.ready || core.isResyncing) return;",
+        to: "",
+      },
+      {
+        file: "controller/replica/puller.ts",
+        from: "if (!dominates(upto, state.floor)) return this.abandon();",
+        to: "",
+      },
+    ],
+    seeds: 2000,
+  },
+  nocausal: {
+    why: "a push is taken without what its writer had seen",
+    edits: [
+      {
+        file: "controller/replica/push.ts",
+        from: "covers(accepted, origin, from) && registers.every(({ x }) => coversContext(accepted, x));",
+        to: "covers(accepted, origin, from) || registers.every(({ x }) => coversContext(accepted, x)) || true;",
+      },
+      {
+        file: "controller/replica/state.ts",
+        from: "registers.every(({ x }) => coversContext(vector, x))",
+        to: "(registers.every(({ x }) => coversContext(vector, x)) || true)",
+      },
+    ],
+  },
+  nofloor: {
+    why: "who was put back to an earlier state is not told what was forgotten since",
+    edits: [
+      {
+        file: "controller/replica/server.ts",
+        from: "const isFull = !dominates(seen, state.floor);",
+        to: "const isFull = false;",
+      },
+      {
+        file: "controller/replica/server.ts",
+        from: "if (!serving.isFull && !dominates(new Map(serving.pull.vv), floor)) return this.stop();",
+        to: "void floor;",
+      },
+      {
+        file: "controller/replica/puller.ts",
+        from: "if (!dominates(upto, state.floor)) return this.abandon();",
+        to: "",
+      },
+    ],
+  },
+  noconfirm: {
+    why: "an origin found on the disk is written under without asking whether its next seq was used",
+    edits: [
+      {
+        file: "controller/replica/incarnation.ts",
+        from: "return this.#isFresh || this.#core.others.every((id) => this.#confirmedBy.has(id));",
+        to: "return true;",
+      },
+    ],
+  },
+  rejectlww: {
+    why: "approvals are last-writer-wins",
+    edits: [
+      {
+        file: "crdt/merge-kind.ts",
+        from: "return compareNumbers(approvalRank(a.text), approvalRank(b.text)) || compareWrites(a, b);",
+        to: "return compareWrites(a, b);",
+      },
+      {
+        file: "controller/replica/writer.ts",
+        from: `    if (kind === "lww") return;`,
+        to: `    if (kind === "lww" || kind === "approval") return;`,
+      },
+    ],
+  },
+  sequentialconflicts: {
+    why: "every overwriting counts as a conflict (kcore's K12)",
+    edits: [
+      {
+        file: "crdt/conflict.ts",
+        from: "a.text !== b.text && !isSameDot(a, b) && !hasSeen(a, b) && !hasSeen(b, a);",
+        to: "a.text !== b.text && !isSameDot(a, b) && (a.o !== b.o || hasSeen(a, a));",
+      },
+    ],
+  },
+  silentconflicts: {
+    why: "a conflict is noted only when what arrives wins",
+    edits: [
+      {
+        file: "crdt/lww-map.ts",
+        from: `if (current && kind !== "remove-wins" && areInConflict(current, register))`,
+        to: `if (wins && current && kind !== "remove-wins" && areInConflict(current, register))`,
+      },
+    ],
+  },
+};

@@ -1,0 +1,30 @@
+import { registerHooks } from "node:module";
+import { mutants } from "./mutants.ts";
+
+/**
+ * Plants a bug in the source as it is loaded, in this process only. To be called before the source is imported.
+ * @throws Error when the place is not there any more, or not unique
+ */
+export function plant(name: string): void {
+  const mutant = mutants[name];
+  if (!mutant) throw new Error(`no planted bug “${name}”; there are ${Object.keys(mutants).join(", ")}`);
+  const files = new Map<string, typeof mutant.edits>();
+  for (const { file } of mutant.edits)
+    files.set(
+      new URL(`../../src/${file}`, import.meta.url).href,
+      mutant.edits.filter((edit) => edit.file === file),
+    );
+  registerHooks({
+    load(url, context, nextLoad) {
+      const loaded = nextLoad(url, context);
+      const edits = files.get(url);
+      if (!edits) return loaded;
+      return { ...loaded, source: edits.reduce(applyEdit, String(loaded.source)) };
+    },
+  });
+}
+
+export function applyEdit(source: string, { file, from, to }: { file: string; from: string; to: string }): string {
+  if (source.split(from).length !== 2) throw new Error(`src/${file} does not hold exactly once: ${from}`);
+  return source.replace(from, () => to);
+}

@@ -1,0 +1,23 @@
+import { plant } from "./plant.ts";
+
+/** One process of the simulator: `worker.ts FROM COUNT STEP MUTANT|- FIRST|ALL`. Writes one line of JSON for its sum. */
+const [from = "1", count = "100", step = "1", mutant = "-", until = "ALL"] = process.argv.slice(2);
+if (mutant !== "-") plant(mutant);
+const { runSeed } = await import("./seed.ts");
+
+const failures: { seed: number; failure: string }[] = [];
+const figures: Record<string, number> = {};
+const converged: number[] = [];
+let seeds = 0;
+for (let index = 0; index < Number(count); index++) {
+  const seed = Number(from) + index * Number(step);
+  const outcome = await runSeed(seed);
+  seeds++;
+  for (const [name, value] of Object.entries(outcome.figures)) figures[name] = (figures[name] ?? 0) + value;
+  if (outcome.failure === undefined) converged.push(outcome.convergedAfter);
+  else {
+    failures.push({ seed, failure: outcome.failure.slice(0, 2_000) });
+    if (until === "FIRST") break;
+  }
+}
+console.log(JSON.stringify({ seeds, failures, figures, converged }));
