@@ -5,12 +5,14 @@ import { TlsFiles } from "#api/daemon-config.ts";
 export const AgentConfig = z.object({
   /** Must be the id in the node's certificate; absent: it is taken from there. */
   nodeId: z.string().optional(),
-  /** Kept for the agent's own API; nothing listens there yet. */
+  /** Where the node tells its status: plain HTTP on loopback, mTLS from outside. */
   listenAddr: z.string().default("0.0.0.0:9091"),
   /** One more endpoint, tried first. */
   controllerAddr: z.string().optional(),
   /** Endpoints of the controllers, `host:port`, in the order in which they are tried. */
   controllers: z.array(z.string()).default([]),
+  /** Whether controllers that a controller tells of are tried as well, after those that are named here. */
+  learnControllers: z.boolean().default(false),
   dcId: z.string().default("DC1"),
   labels: z.record(z.string(), z.string()).default({}),
   roles: z.array(z.string()).default([]),
@@ -18,8 +20,28 @@ export const AgentConfig = z.object({
   hostname: z.string().optional(),
   /** Absent: the address from which the controller is reached. */
   address: z.string().optional(),
+  storage: z
+    .object({
+      backend: z.string().default("filesystem"),
+      filesystemVolumeDir: z.string().default("/var/lib/kcore/volumes"),
+      lvm: z.object({ vgName: z.string().optional(), lvPrefix: z.string().optional() }).prefault({}),
+      zfs: z.object({ poolName: z.string().optional(), datasetPrefix: z.string().optional() }).prefault({}),
+    })
+    .prefault({}),
+  /** Told to the controllers: this node takes no part in an overlay. */
+  disableVxlan: z.boolean().default(false),
   tls: TlsFiles("node"),
+  renewal: z
+    .object({
+      /** The certificate is renewed when so many days or fewer are left. */
+      daysLeft: z.number().min(0).max(89).default(30),
+      /** Waits between failed attempts grow from this to an hour. */
+      retrySecs: z.number().positive().max(3600).default(60),
+    })
+    .prefault({}),
   heartbeatIntervalSecs: z.number().positive().max(3600).default(15),
+  /** How often disks and addresses are looked at; a change is told. */
+  factsIntervalSecs: z.number().positive().max(86_400).default(300),
   /** Where `status.json` lies. */
   stateDir: z.string().default("/var/lib/kcore"),
 });

@@ -1,5 +1,5 @@
 import { ApiRefusal, openApi } from "#api/client.ts";
-import type { ApiClient } from "#api/client.ts";
+import type { ApiClient, Credentials } from "#api/client.ts";
 import { formatEndpoint } from "#api/endpoint.ts";
 import type { Endpoint } from "#api/endpoint.ts";
 import { credentialsVersion, loadCredentials } from "#api/credentials.ts";
@@ -11,6 +11,14 @@ import { KcoreError } from "#errors/problem.ts";
 export interface Controllers {
   /** Runs `use` with the first controller that can be reached. @throws the last controller's error when none can */
   readonly withFirst: <Result>(use: (client: ApiClient, endpoint: Endpoint) => Promise<Result>) => Promise<Result>;
+  /** Asks one controller with other credentials than ours, on a connection of its own. */
+  readonly tryWith: <Result>(
+    endpoint: Endpoint,
+    credentials: Credentials,
+    use: (client: ApiClient, endpoint: Endpoint) => Promise<Result>,
+  ) => Promise<Result>;
+  /** Adds controllers that were told of, behind those that are known; gives the new ones. */
+  readonly learn: (endpoints: readonly Endpoint[]) => readonly string[];
   /** Loads the certificate again if its files changed; says whether they did. */
   readonly reloadIfChanged: () => Promise<boolean>;
   readonly credentials: () => LoadedCredentials;
@@ -19,8 +27,11 @@ export interface Controllers {
   readonly close: () => void;
 }
 
+/** A controller that does not answer must not use up the time in which the others would. */
+const timeoutMs = 5_000;
+
 export async function openControllers({
-  endpoints,
+  endpoints: configured,
   files,
   log,
   clock,
@@ -34,6 +45,7 @@ export async function openControllers({
 }): Promise<Controllers> {
   let credentials = await loadCredentials(files, "node");
   let seen = credentials.version;
+  const endpoints = [...configured];
   let preferred = 0;
   let current: string | undefined;
   const clients = new Map<Endpoint, ApiClient>();
@@ -42,7 +54,7 @@ export async function openControllers({
     clients.clear();
   };
   const clientOf = (endpoint: Endpoint): ApiClient => {
-    const client = clients.get(endpoint) ?? openApi({ endpoint, credentials, clock });
+    const client = clients.get(endpoint) ?? openApi({ endpoint, credentials, clock, timeoutMs });
     clients.set(endpoint, client);
     return client;
   };
@@ -69,6 +81,20 @@ export async function openControllers({
       }
       throw failure;
     },
+    async tryWith(endpoint, other, use) {
+      const client = openApi({ endpoint, credentials: other, clock, timeoutMs, signal });
+      try {
+        return await use(client, endpoint);
+      } finally {
+        client.close();
+      }
+    },
+    learn(told) {
+      const known = new Set(endpoints.map(formatEndpoint));
+      const fresh = told.filter((endpoint) => !known.has(formatEndpoint(endpoint)));
+      endpoints.push(...fresh);
+      return fresh.map(formatEndpoint);
+    },
     async reloadIfChanged() {
       const version = await credentialsVersion(files);
       if (version === seen) return false;
@@ -89,7 +115,12 @@ export async function openControllers({
   };
 }
 
-/** A refusal that another controller would give as well. */
+/**
+ * A refusal that every controller would give: what the cluster decided about this node. Others (a key that a
+ * controller was not told of yet, one that has not caught up, that is busy or full) are reasons to ask the next.
+ */
+const decisions = new Set(["NODE_REJECTED", "NODE_REMOVED", "KEY_REVOKED", "NODE_UNKNOWN", "API_INVALID"]);
+
 function isFinal(error: unknown): boolean {
-  return error instanceof ApiRefusal && error.status >= 400 && error.status < 500;
+  return error instanceof ApiRefusal && decisions.has(error.reason);
 }

@@ -1,38 +1,65 @@
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
+import { readFile } from "node:fs/promises";
 import { isIP } from "node:net";
-import { availableParallelism, hostname, totalmem } from "node:os";
+import { availableParallelism, freemem, hostname, loadavg, totalmem } from "node:os";
 import type { Endpoint } from "#api/endpoint.ts";
-import type { Registration } from "#api/schemas.ts";
+import type { Heartbeat, Registration } from "#api/schemas.ts";
 import type { AgentConfig } from "./config.ts";
+import { readStorage } from "./disks.ts";
+import { readNics } from "./nics.ts";
 
-/** What this machine tells when it registers. `endpoint` is the controller it is told to. */
-export async function gatherRegistration({
+/** What a machine tells when it registers, but for the address, which depends on whom it tells. */
+export type Facts = Omit<Registration, "address">;
+
+/** Looks at this machine. */
+export async function gatherFacts({
   nodeId,
   config,
-  endpoint,
   version,
 }: {
   readonly nodeId: string;
   readonly config: AgentConfig;
-  readonly endpoint: Endpoint;
   readonly version: string;
-}): Promise<Registration> {
+}): Promise<Facts> {
+  const [bootId, storage, nics] = await Promise.all([readBootId(), readStorage(config), readNics()]);
   return {
     nodeId,
     hostname: config.hostname ?? hostname(),
-    address: config.address ?? (await addressTowards(endpoint)),
     cpu: availableParallelism(),
     memory: totalmem(),
     labels: { ...config.labels, dc: config.dcId },
     dc: config.dcId,
     roles: config.roles,
     version,
+    ...(bootId !== undefined && { bootId }),
+    net: { disableVxlan: config.disableVxlan, interfaces: [...nics] },
+    storage,
   };
 }
 
+/** Whether two looks differ in what is worth telling: free space and the like change all the time. */
+export function isSameMachine(before: Facts, after: Facts): boolean {
+  const { storage: { free: _before, ...storageBefore } = {}, ...restBefore } = before;
+  const { storage: { free: _after, ...storageAfter } = {}, ...restAfter } = after;
+  return JSON.stringify([restBefore, storageBefore]) === JSON.stringify([restAfter, storageAfter]);
+}
+
+/** How busy this machine is. */
+export function readUsage(): NonNullable<Heartbeat["usage"]> {
+  // Node counts what could be freed at once as free (MemAvailable).
+  return { load: loadavg()[0] ?? 0, memoryUsed: totalmem() - freemem() };
+}
+
+async function readBootId(): Promise<string | undefined> {
+  return readFile("/proc/sys/kernel/random/boot_id", "utf8").then(
+    (text) => text.trim(),
+    () => undefined,
+  );
+}
+
 /** The address this machine uses towards another; connecting a datagram socket sends nothing. */
-async function addressTowards({ host, port }: Endpoint): Promise<string> {
+export async function addressTowards({ host, port }: Endpoint): Promise<string> {
   const socket = createSocket(isIP(host) === 6 ? "udp6" : "udp4");
   try {
     const connected = once(socket, "connect", { signal: AbortSignal.timeout(5_000) });

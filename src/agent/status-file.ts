@@ -5,6 +5,10 @@ import { replaceFile } from "#pki/files.ts";
 /** What the agent tells about itself in `status.json`. Times are ISO 8601 in UTC. */
 export interface AgentStatus {
   readonly state: "starting" | "connecting" | "running" | "stopped";
+  readonly nodeId: string;
+  readonly dc: string;
+  readonly roles: readonly string[];
+  readonly labels: Readonly<Record<string, string>>;
   /** Whether a controller knows this node. */
   readonly registered: boolean;
   readonly approval?: string;
@@ -13,6 +17,10 @@ export interface AgentStatus {
   readonly controller?: string;
   readonly lastHeartbeat?: string;
   readonly certificateExpires?: string;
+  /** Why the certificate is not renewed, when that becomes urgent. */
+  readonly renewal?: string;
+  /** What the node finds about itself. */
+  readonly health: { readonly ok: boolean; readonly reason?: string | undefined };
   /** Why no controller is reached. */
   readonly error?: string;
   readonly version: string;
@@ -27,7 +35,7 @@ export async function writeAgentStatus(file: string, agent: AgentStatus): Promis
   await mkdir(dirname(file), { recursive: true, mode: 0o700 });
   for (let attempt = 1; ; attempt++) {
     const before = await versionOf(file);
-    const content = `${JSON.stringify({ ...(await readObject(file)), agent }, undefined, 2)}\n`;
+    const content = `${JSON.stringify({ ...(await readStatusFile(file)), agent }, undefined, 2)}\n`;
     try {
       await replaceFile(file, content, { before: async () => refuseIfChanged(file, before, attempt) });
       return;
@@ -50,7 +58,8 @@ async function versionOf(file: string): Promise<string> {
   );
 }
 
-async function readObject(file: string): Promise<object> {
+/** What `status.json` holds now: the agent's part and what runs wrote; empty when it cannot be read. */
+export async function readStatusFile(file: string): Promise<object> {
   try {
     const value = JSON.parse(await readFile(file, "utf8")) as unknown;
     return typeof value === "object" && value !== null && !Array.isArray(value) ? value : {};

@@ -1,7 +1,7 @@
-import { runAgent } from "#agent/run.ts";
 import { createLog } from "#api/log.ts";
 import type { Log } from "#api/log.ts";
-import { serveController } from "#controller/serve.ts";
+import { createSupervisor } from "#api/systemd.ts";
+import type { Supervisor } from "#api/systemd.ts";
 import { parsePlainYaml } from "#engine/source/plain.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
 import packageJson from "../../package.json" with { type: "json" };
@@ -10,24 +10,32 @@ import packageJson from "../../package.json" with { type: "json" };
 const version = packageJson.version;
 const usage = "usage: kcore controller serve [--config FILE] | kcore agent run [--config FILE] | kcore --version";
 
+interface Given {
+  readonly configFile: string;
+  readonly log: Log;
+  readonly signal: AbortSignal;
+  readonly supervisor: Supervisor;
+}
+
 interface Daemon {
   readonly name: string;
   readonly config: string;
-  readonly start: (configFile: string, log: Log, signal: AbortSignal) => Promise<void>;
+  readonly start: (given: Given) => Promise<void>;
 }
 
 const parts = { parse: (text: string): unknown => parsePlainYaml(text), clock: Date.now, version } as const;
 
+/** Each is loaded when it is started: an agent carries nothing of a controller. */
 const daemons: Readonly<Record<string, Daemon>> = {
   "controller serve": {
     name: "kcore-controller",
     config: "/etc/kcore/controller.yaml",
-    start: (configFile, log, signal) => serveController({ ...parts, configFile, log, signal }),
+    start: async (given) => (await import("#controller/serve.ts")).serveController({ ...parts, ...given }),
   },
   "agent run": {
     name: "kcore-node-agent",
     config: "/etc/kcore/node-agent.yaml",
-    start: (configFile, log, signal) => runAgent({ ...parts, random: Math.random, configFile, log, signal }),
+    start: async (given) => (await import("#agent/run.ts")).runAgent({ ...parts, random: Math.random, ...given }),
   },
 };
 
@@ -49,7 +57,12 @@ async function main(words: readonly string[]): Promise<number> {
   // Certificates are looked at regularly anyway; a HUP must not end the process.
   process.on("SIGHUP", () => undefined);
   try {
-    await daemon.start(configFile, log, stop.signal);
+    const supervisor = createSupervisor({
+      environment: process.env,
+      pid: process.pid,
+      onProblem: (reason) => log.warn("systemd cannot be told of this service", { reason }),
+    });
+    await daemon.start({ configFile, log, signal: stop.signal, supervisor });
     return exitCodes.done;
   } catch (error) {
     if (!(error instanceof KcoreError)) {

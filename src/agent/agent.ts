@@ -1,0 +1,207 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { ApiRefusal } from "#api/client.ts";
+import { parseEndpoint } from "#api/endpoint.ts";
+import { describeError } from "#api/log.ts";
+import type { Heartbeat, Registration, Standing } from "#api/schemas.ts";
+import { createBackoff } from "./backoff.ts";
+import type { AgentConfig } from "./config.ts";
+import type { Controllers } from "./controllers.ts";
+import { addressTowards, gatherFacts, isSameMachine, readUsage } from "./facts.ts";
+import type { Facts } from "./facts.ts";
+import { createRenewer } from "./renewer.ts";
+import type { Renewer } from "./renewer.ts";
+import type { AgentOptions } from "./run.ts";
+import { writeAgentStatus } from "./status-file.ts";
+import type { AgentStatus } from "./status-file.ts";
+
+export type AgentParts = AgentOptions & {
+  readonly config: AgentConfig;
+  readonly controllers: Controllers;
+  readonly nodeId: string;
+  readonly statusFile: string;
+  /** Told when other credentials came into use. */
+  readonly onCredentials: () => void;
+};
+
+type Health = NonNullable<Heartbeat["health"]>;
+
+const goodbyeMs = 3_000;
+const learnLimit = 32;
+
+/** A node's life in the cluster. */
+export class Agent {
+  readonly #parts: AgentParts;
+  readonly #renewer: Renewer;
+  #facts: Facts | undefined;
+  #factsAt = 0;
+  #standing: Standing | undefined;
+  /** A controller may know us even if its answer never came. */
+  #hasAsked = false;
+  #lastHeartbeat: number | undefined;
+  #statusProblem: string | undefined;
+
+  constructor(parts: AgentParts) {
+    this.#parts = parts;
+    this.#renewer = createRenewer(parts, (client, endpoint) =>
+      this.#registration(endpoint).then((body) => client.call("registerNode", body)),
+    );
+  }
+
+  /** One beat after the other until the signal; after a failure a shorter wait that grows. */
+  async live(): Promise<void> {
+    const { signal, log, config, random, clock } = this.#parts;
+    const interval = config.heartbeatIntervalSecs * 1000;
+    const backoff = createBackoff({ base: Math.min(1_000, interval), cap: Math.min(30_000, 2 * interval), random });
+    while (!signal.aborted) {
+      const began = clock();
+      let wait = interval;
+      try {
+        await this.#reload();
+        await this.#beat();
+        backoff.reset();
+        await this.#renew();
+        await this.report("running");
+        // What the beat itself took is part of the interval; a clock that jumps does not make it longer or nothing.
+        wait = Math.min(interval, Math.max(interval / 2, interval - (clock() - began)));
+      } catch (error) {
+        if (signal.aborted) break;
+        wait = backoff.next();
+        log.warn("no controller accepted a heartbeat", { retryInMs: Math.round(wait), ...describeError(error) });
+        await this.report("connecting", error instanceof Error ? error.message : String(error));
+      }
+      await sleep(wait, undefined, { signal }).catch(() => undefined);
+    }
+  }
+
+  /** Tells the controller that this agent stops, so that nobody has to wait for the silence. */
+  async leave(): Promise<void> {
+    const { controllers, log, nodeId } = this.#parts;
+    if (this.#hasAsked) {
+      const signal = AbortSignal.timeout(goodbyeMs);
+      await controllers
+        .withFirst((client) => client.call("goodbye", { nodeId }, { signal }))
+        .catch((error: unknown) => log.warn("no controller heard the goodbye", describeError(error)));
+    }
+    log.info("the agent stops");
+    await this.report("stopped");
+  }
+
+  /** What the node finds about itself. */
+  health(): Health {
+    const reason = this.#statusProblem ?? this.#renewer.problem();
+    return reason === undefined ? { ok: true } : { ok: false, reason: reason.slice(0, 500) };
+  }
+
+  /** Keeps `status.json` up to date; a failure to write it is logged and harms nothing else. */
+  async report(state: AgentStatus["state"], error?: string): Promise<void> {
+    const { config, controllers, nodeId, version, log, statusFile } = this.#parts;
+    const controller = controllers.current();
+    const renewal = this.#renewer.problem();
+    const status: AgentStatus = {
+      state,
+      nodeId,
+      dc: config.dcId,
+      roles: config.roles,
+      labels: config.labels,
+      registered: this.#standing !== undefined,
+      ...(this.#standing ? { approval: this.#standing.approval, nodeStatus: this.#standing.status } : {}),
+      ...(controller === undefined ? {} : { controller }),
+      ...(this.#lastHeartbeat === undefined ? {} : { lastHeartbeat: new Date(this.#lastHeartbeat).toISOString() }),
+      certificateExpires: controllers.credentials().notAfter.toISOString(),
+      ...(renewal === undefined ? {} : { renewal }),
+      health: this.health(),
+      ...(error === undefined ? {} : { error }),
+      version,
+      pid: process.pid,
+    };
+    try {
+      await writeAgentStatus(statusFile, status);
+      this.#statusProblem = undefined;
+    } catch (problem) {
+      this.#statusProblem = `${statusFile} cannot be written: ${problem instanceof Error ? problem.message : String(problem)}`;
+      log.warn("status.json cannot be written", describeError(problem));
+    }
+  }
+
+  async #reload(): Promise<void> {
+    const { controllers, log, onCredentials } = this.#parts;
+    try {
+      if (!(await controllers.reloadIfChanged())) return;
+      // The controller knows this node by its key and expiry: tell it both anew.
+      this.#standing = undefined;
+      onCredentials();
+      log.info("the certificate was reloaded", { expires: controllers.credentials().notAfter.toISOString() });
+    } catch (error) {
+      log.error("the new certificate cannot be used, the old one stays", describeError(error));
+    }
+  }
+
+  async #beat(): Promise<void> {
+    const { controllers, clock, nodeId, signal } = this.#parts;
+    const hasChanged = await this.#lookAround();
+    if (!this.#standing || hasChanged) return this.#register();
+    const { bootId } = this.#facts ?? {};
+    const beat = { nodeId, ...(bootId !== undefined && { bootId }), usage: readUsage(), health: this.health() };
+    try {
+      this.#standing = await controllers.withFirst((client) => client.call("heartbeat", beat, { signal }));
+      this.#lastHeartbeat = clock();
+      this.#learn();
+    } catch (error) {
+      if (error instanceof ApiRefusal && error.reason === "NODE_UNKNOWN") return this.#register();
+      if (error instanceof ApiRefusal && error.status === 403) this.#standing = undefined;
+      throw error;
+    }
+  }
+
+  async #register(): Promise<void> {
+    const { controllers, signal, clock, log } = this.#parts;
+    this.#standing = undefined;
+    this.#hasAsked = true;
+    this.#standing = await controllers.withFirst(async (client, endpoint) =>
+      client.call("registerNode", await this.#registration(endpoint), { signal }),
+    );
+    this.#lastHeartbeat = clock();
+    this.#learn();
+    const { approval, status, controllerId } = this.#standing;
+    log.info("the node is registered", { controller: controllers.current(), controllerId, approval, status });
+  }
+
+  async #registration(endpoint: Parameters<typeof addressTowards>[0]): Promise<Registration> {
+    const { config, nodeId, version } = this.#parts;
+    this.#facts ??= await gatherFacts({ config, nodeId, version });
+    return { ...this.#facts, address: config.address ?? (await addressTowards(endpoint)) };
+  }
+
+  /** Whether this machine is not what it was when it registered: a disk came, an address went. */
+  async #lookAround(): Promise<boolean> {
+    const { config, nodeId, version, clock, log } = this.#parts;
+    if (Math.abs(clock() - this.#factsAt) < config.factsIntervalSecs * 1000) return false;
+    this.#factsAt = clock();
+    const before = this.#facts;
+    this.#facts = await gatherFacts({ config, nodeId, version });
+    const hasChanged = before !== undefined && !isSameMachine(before, this.#facts);
+    if (hasChanged) log.info("this machine has changed");
+    return hasChanged;
+  }
+
+  #learn(): void {
+    const { config, controllers, log } = this.#parts;
+    if (!config.learnControllers) return;
+    const told = (this.#standing?.controllers ?? []).slice(0, learnLimit).flatMap((text) => {
+      try {
+        return [parseEndpoint(text)];
+      } catch {
+        return [];
+      }
+    });
+    const fresh = controllers.learn(told);
+    if (fresh.length > 0) log.info("other controllers were learned of", { controllers: fresh });
+  }
+
+  async #renew(): Promise<void> {
+    const { controllers, onCredentials } = this.#parts;
+    if (this.#standing?.approval !== "approved" || !(await this.#renewer.renewIfDue())) return;
+    await controllers.reloadIfChanged();
+    onCredentials();
+  }
+}

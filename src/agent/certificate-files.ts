@@ -1,0 +1,74 @@
+import { readFile, rename, rm, stat } from "node:fs/promises";
+import { dirname } from "node:path";
+import type { CredentialFiles } from "#api/credentials.ts";
+import { createFile, syncFolder } from "#pki/files.ts";
+import { firstCertificate } from "#pki/chain.ts";
+import { readPrivateKey } from "#pki/keys.ts";
+
+/** A certificate and its key under names of their own until both are known to be good: `node.key.next`, `node.crt.next`. */
+export interface NextFiles {
+  readonly certFile: string;
+  readonly keyFile: string;
+}
+
+export function nextFilesOf({ certFile, keyFile }: Pick<CredentialFiles, "certFile" | "keyFile">): NextFiles {
+  return { certFile: `${certFile}.next`, keyFile: `${keyFile}.next` };
+}
+
+/** Keeps a new key beside the present one: made anew (O_EXCL), 0600 before it has content, flushed. */
+export async function keepNextKey(files: CredentialFiles, key: string): Promise<void> {
+  await discardNext(files);
+  await createFile(nextFilesOf(files).keyFile, key);
+}
+
+/**
+ * Puts a new certificate and the key kept before in the place of the present ones. Two files cannot change at once: after a
+ * crash in between, `settleNext` finishes at the next start.
+ */
+export async function swapIn(files: CredentialFiles, certificate: string): Promise<void> {
+  const next = nextFilesOf(files);
+  await createFile(next.certFile, certificate, { mode: 0o644 });
+  await syncFolder(dirname(next.certFile));
+  await rename(next.keyFile, files.keyFile);
+  await rename(next.certFile, files.certFile);
+  for (const folder of new Set([dirname(files.keyFile), dirname(files.certFile)])) await syncFolder(folder);
+}
+
+export async function discardNext(files: CredentialFiles): Promise<void> {
+  const next = nextFilesOf(files);
+  await rm(next.certFile, { force: true });
+  await rm(next.keyFile, { force: true });
+}
+
+/**
+ * Finishes a swap that a crash interrupted: with the new key in place the new certificate follows it; a pair of which nothing
+ * is in place yet is discarded, since the old one is whole. Says what it did, for the log.
+ */
+export async function settleNext(files: CredentialFiles): Promise<"finished" | "discarded" | undefined> {
+  const next = nextFilesOf(files);
+  const [hasKey, hasCertificate] = await Promise.all([isThere(next.keyFile), isThere(next.certFile)]);
+  if (!hasKey && !hasCertificate) return undefined;
+  if (!hasKey && (await belongTogether(next.certFile, files.keyFile))) {
+    await rename(next.certFile, files.certFile);
+    await syncFolder(dirname(files.certFile));
+    return "finished";
+  }
+  await discardNext(files);
+  return "discarded";
+}
+
+async function belongTogether(certFile: string, keyFile: string): Promise<boolean> {
+  try {
+    const [certificate, key] = await Promise.all([readFile(certFile, "utf8"), readFile(keyFile, "utf8")]);
+    return firstCertificate(certificate).checkPrivateKey(readPrivateKey(key, keyFile));
+  } catch {
+    return false;
+  }
+}
+
+async function isThere(path: string): Promise<boolean> {
+  return stat(path).then(
+    () => true,
+    () => false,
+  );
+}

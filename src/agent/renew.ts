@@ -1,0 +1,92 @@
+import { X509Certificate } from "node:crypto";
+import { isIP } from "node:net";
+import type { ApiClient, Credentials } from "#api/client.ts";
+import type { CredentialFiles, LoadedCredentials } from "#api/credentials.ts";
+import { KcoreError } from "#errors/problem.ts";
+import { renewalChallenge } from "#pki/challenges.ts";
+import { renewalReason } from "#pki/expectation.ts";
+import { generateKey, proveKey, publicDer } from "#pki/keys.ts";
+import { discardNext, keepNextKey, swapIn } from "./certificate-files.ts";
+
+export interface RenewalOptions {
+  readonly files: CredentialFiles;
+  readonly present: LoadedCredentials;
+  readonly clock: () => number;
+  /** A client of the controller that renews, with the present certificate. */
+  readonly client: ApiClient;
+  /** Proves the new credentials to that controller; throws when it does not take them. */
+  readonly prove: (fresh: Credentials) => Promise<void>;
+}
+
+const dayMs = 86_400_000;
+
+/** Whether it is time: so many days or fewer are left. */
+export function isRenewalDue(
+  { notAfter }: Pick<LoadedCredentials, "notAfter">,
+  daysLeft: number,
+  now: number,
+): boolean {
+  return notAfter.getTime() - now <= daysLeft * dayMs;
+}
+
+/**
+ * Gets a certificate for a new key, which is made here and never leaves, and swaps both in once they are known to be good:
+ * it says what the old one said, leads to our root, fits the key, and the controller accepts it on a new connection. Whatever
+ * fails leaves the old ones in use and on the disk. Gives when the new one ends.
+ * @throws KcoreError what the controller refuses; RENEWAL_FAILED
+ */
+export async function renewCertificate({ files, present, clock, client, prove }: RenewalOptions): Promise<Date> {
+  const { identity } = present;
+  const { nonce, challenge } = await client.call("renewChallenge", { nodeId: identity.id });
+  // Never sign what somebody else made up: the text is ours, only the nonce is theirs.
+  if (challenge !== renewalChallenge(identity.cluster, identity.id, nonce)) {
+    throw failed("the controller's challenge is not one for this node's renewal");
+  }
+  const key = generateKey();
+  const keyPem = key.export({ type: "pkcs8", format: "pem" }) as string;
+  await keepNextKey(files, keyPem);
+  try {
+    const spki = publicDer(key).toString("base64");
+    const signature = proveKey(key, challenge);
+    const { certificate } = await client.call("renew", { nodeId: identity.id, nonce, spki, signature });
+    const reason = refusalOf(certificate, { spki, present, now: clock() });
+    if (reason !== undefined) throw failed(`the new certificate cannot be used: ${reason}`);
+    await prove({ ca: present.ca, cert: certificate, key: keyPem });
+    await swapIn(files, certificate);
+    return new X509Certificate(certificate).validToDate;
+  } catch (error) {
+    await discardNext(files).catch(() => undefined);
+    throw error;
+  }
+}
+
+/** Why a new certificate must not take the place of the present one, in words; undefined: it may. */
+export function refusalOf(
+  certificate: string,
+  { spki, present, now }: { readonly spki: string; readonly present: LoadedCredentials; readonly now: number },
+): string | undefined {
+  const { identity, ca: rootPem, notAfter } = present;
+  const hosts = hostsOf(new X509Certificate(present.cert));
+  const reason = renewalReason(certificate, { spki, hosts, identity, rootPem, now });
+  // One that is short-lived is still better than the present one, if it ends later.
+  const isShort = reason?.startsWith("it expires in") === true;
+  if (reason !== undefined && !isShort) return reason;
+  return new X509Certificate(certificate).validToDate > notAfter ? undefined : "it ends no later than the present one";
+}
+
+/** Names and addresses of a certificate, without its identity. */
+export function hostsOf(certificate: X509Certificate): readonly string[] {
+  const names = (certificate.subjectAltName ?? "").split(", ");
+  const hosts = names
+    .filter((name) => !name.startsWith("URI:"))
+    .map((name) => name.replace(/^(?:DNS|IP Address):/, ""));
+  return hosts.map((host) => (isIP(host) ? host : host.toLowerCase()));
+}
+
+function failed(message: string): KcoreError {
+  return new KcoreError({
+    code: "RENEWAL_FAILED",
+    message,
+    hint: "the present certificate stays in use, and it is tried again",
+  });
+}

@@ -1,0 +1,64 @@
+import type { ApiClient, Credentials } from "#api/client.ts";
+import type { Endpoint } from "#api/endpoint.ts";
+import { describeError } from "#api/log.ts";
+import type { Standing } from "#api/schemas.ts";
+import type { AgentParts } from "./agent.ts";
+import { createBackoff } from "./backoff.ts";
+import { isRenewalDue, renewCertificate } from "./renew.ts";
+
+/** Renews the node's certificate in good time. */
+export interface Renewer {
+  /** Renews when it is time, and not too soon after a failure; says whether there are new files. Failures are logged. */
+  readonly renewIfDue: () => Promise<boolean>;
+  /** What an operator has to know: the certificate ends soon, and why it is not renewed. */
+  readonly problem: () => string | undefined;
+}
+
+/** From then on a renewal that fails is more than a hiccup: there is a week left to mend it. */
+const alarmDays = 7;
+const hourMs = 3_600_000;
+const dayMs = 24 * hourMs;
+
+/** `register` tells a controller of this node: with new credentials that also proves that it accepts them. */
+export function createRenewer(
+  { config, controllers, clock, random, log }: AgentParts,
+  register: (client: ApiClient, endpoint: Endpoint) => Promise<Standing>,
+): Renewer {
+  const backoff = createBackoff({ base: config.renewal.retrySecs * 1000, cap: hourMs, random });
+  let notBefore = -Infinity;
+  let failure: string | undefined;
+  return {
+    async renewIfDue() {
+      const present = controllers.credentials();
+      const now = clock();
+      // A clock that was set back must not keep a renewal waiting for as long.
+      const isWaiting = now < notBefore && notBefore - now <= hourMs;
+      if (isWaiting || !isRenewalDue(present, config.renewal.daysLeft, now)) return false;
+      try {
+        log.info("the certificate is being renewed", { expires: present.notAfter.toISOString() });
+        const files = config.tls;
+        const expires = await controllers.withFirst((client, endpoint) => {
+          const prove = async (fresh: Credentials): Promise<void> => {
+            await controllers.tryWith(endpoint, fresh, register);
+          };
+          return renewCertificate({ files, present, clock, client, prove });
+        });
+        backoff.reset();
+        failure = undefined;
+        log.info("the certificate was renewed", { expires: expires.toISOString() });
+        return true;
+      } catch (error) {
+        const wait = backoff.next();
+        notBefore = now + wait;
+        failure = error instanceof Error ? error.message : String(error);
+        log.warn("the certificate was not renewed", { retryInMs: Math.round(wait), ...describeError(error) });
+        return false;
+      }
+    },
+    problem() {
+      const left = controllers.credentials().notAfter.getTime() - clock();
+      if (failure === undefined || left > alarmDays * dayMs) return undefined;
+      return `the node's certificate ends in ${Math.max(0, Math.floor(left / dayMs))} days and is not renewed: ${failure}`;
+    },
+  };
+}

@@ -1,0 +1,146 @@
+import { createServer } from "node:http";
+import type { IncomingMessage, Server, ServerResponse } from "node:http";
+import { createServer as createTlsServer } from "node:https";
+import { createServer as createSocketServer } from "node:net";
+import type { Socket } from "node:net";
+import { once } from "node:events";
+import type { TLSSocket } from "node:tls";
+import type { LoadedCredentials } from "#api/credentials.ts";
+import type { Endpoint } from "#api/endpoint.ts";
+import { describeError } from "#api/log.ts";
+import type { Log } from "#api/log.ts";
+import { formatEndpoint } from "#api/endpoint.ts";
+import { KcoreError } from "#errors/problem.ts";
+import { identityOf } from "#pki/identity.ts";
+
+/** What the node tells about itself; each is asked for when somebody wants it. */
+export interface StatusPages {
+  readonly "/status": () => Promise<unknown>;
+  readonly "/disks": () => Promise<unknown>;
+  readonly "/nics": () => Promise<unknown>;
+  /** `ok: false` is answered 503. */
+  readonly "/healthz": () => Promise<{ readonly ok: boolean }>;
+}
+
+export interface StatusServer {
+  readonly port: number;
+  /** New connections meet the new certificate. */
+  readonly use: (credentials: LoadedCredentials) => void;
+  readonly close: () => Promise<void>;
+}
+
+const limits = { headersTimeout: 5_000, requestTimeout: 10_000, keepAliveTimeout: 5_000, maxHeaderSize: 8 * 1024 };
+const connectionLimit = 64;
+
+/**
+ * Serves a node's status, read-only, on one port: plain HTTP for whom comes from this machine, TLS 1.3 with a certificate of
+ * an operator or a controller of our cluster for everybody else.
+ * @throws KcoreError LISTEN_FAILED
+ */
+export async function serveStatus({
+  listen,
+  credentials,
+  pages,
+  clock,
+  log,
+}: {
+  readonly listen: Endpoint;
+  readonly credentials: LoadedCredentials;
+  readonly pages: StatusPages;
+  readonly clock: () => number;
+  readonly log: Log;
+}): Promise<StatusServer> {
+  const plain = createServer(limits);
+  const secure = createTlsServer({
+    ...limits,
+    ...tlsOf(credentials),
+    requestCert: true,
+    rejectUnauthorized: true,
+    handshakeTimeout: 5_000,
+  });
+  const { cluster } = credentials.identity;
+  plain.on("request", (request, response) => answer(request, response, { pages, log }));
+  secure.on("request", (request, response) => {
+    const refusal = refusalOf(request.socket as TLSSocket, cluster, clock());
+    if (refusal === undefined) return answer(request, response, { pages, log });
+    log.warn("a request for this node's status was refused", { from: request.socket.remoteAddress, reason: refusal });
+    send(response, 403, { code: "API_DENIED", message: refusal });
+  });
+  // A node does not keep a log of everybody who knocks.
+  secure.on("tlsClientError", (_error, socket) => socket.destroy());
+  const door = createSocketServer((socket: Socket) => {
+    const server: Server = isLoopback(socket.remoteAddress) ? plain : secure;
+    server.emit("connection", socket);
+  });
+  door.maxConnections = connectionLimit;
+  try {
+    door.listen({ host: listen.host, port: listen.port });
+    await once(door, "listening");
+  } catch (error) {
+    const message = `the agent cannot listen on ${formatEndpoint(listen)}: ${(error as Error).message}`;
+    throw new KcoreError(
+      { code: "LISTEN_FAILED", message, hint: `who has it: ss -ltnp 'sport = :${listen.port}'` },
+      { cause: error },
+    );
+  }
+  return {
+    port: (door.address() as { port: number }).port,
+    use: (fresh) => secure.setSecureContext(tlsOf(fresh)),
+    async close() {
+      const closed = new Promise<void>((resolve) => door.close(() => resolve()));
+      for (const server of [plain, secure]) server.closeAllConnections();
+      await closed;
+    },
+  };
+}
+
+function tlsOf({ ca, cert, key }: LoadedCredentials): {
+  readonly ca: string;
+  readonly cert: string;
+  readonly key: string;
+  readonly minVersion: "TLSv1.3";
+} {
+  return { ca, cert, key, minVersion: "TLSv1.3" };
+}
+
+/** Why somebody may not ask, by the certificate alone, looked at for each request (S-10). */
+function refusalOf(socket: TLSSocket, cluster: string, now: number): string | undefined {
+  const certificate = socket.authorized ? socket.getPeerX509Certificate() : undefined;
+  if (!certificate) return "no client certificate of this cluster's CA";
+  try {
+    const identity = identityOf(certificate, "client");
+    if (identity.cluster !== cluster) return `the certificate is for the cluster “${identity.cluster}”`;
+    if (identity.role === "node") return "nodes may not ask about other nodes";
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+  return certificate.validToDate.getTime() <= now ? "the client certificate has expired" : undefined;
+}
+
+function answer(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { pages, log }: { readonly pages: StatusPages; readonly log: Log },
+): void {
+  const path = (request.url ?? "").split("?")[0] ?? "";
+  if (!Object.hasOwn(pages, path))
+    return send(response, 404, { code: "API_UNKNOWN", message: "there is no such page" });
+  if (request.method !== "GET") return send(response, 405, { code: "API_UNKNOWN", message: "only GET is known here" });
+  pages[path as keyof StatusPages]().then(
+    (page) => send(response, path === "/healthz" && (page as { ok: boolean }).ok === false ? 503 : 200, page),
+    (error: unknown) => {
+      log.error("the status could not be told", describeError(error));
+      send(response, 500, { code: "INTERNAL", message: "the agent's log says why" });
+    },
+  );
+}
+
+function send(response: ServerResponse, status: number, page: unknown): void {
+  const text = `${JSON.stringify(page)}\n`;
+  response.writeHead(status, { "content-type": "application/json", "content-length": Buffer.byteLength(text) });
+  response.end(text);
+}
+
+function isLoopback(address: string | undefined): boolean {
+  return address !== undefined && /^(?:127\.|::1$|::ffff:127\.)/.test(address);
+}

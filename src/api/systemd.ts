@@ -1,0 +1,51 @@
+import { execFile } from "node:child_process";
+
+/** Tells systemd how a service is, as sd_notify(3) would; does nothing where systemd does not ask for it. */
+export interface Supervisor {
+  /** The service does its work from now on; begins to answer the watchdog, if the unit has one. */
+  readonly ready: () => void;
+  readonly stopping: () => void;
+}
+
+/** `systemd-notify` belongs to systemd itself; NixOS keeps it elsewhere. */
+const searchPath = "/usr/bin:/bin:/run/current-system/systemd/bin:/run/current-system/sw/bin";
+/** A third of the time: two signs may be lost. */
+const signsPerPeriod = 3;
+
+/**
+ * Node cannot send to a Unix datagram socket, so systemd's own `systemd-notify` does (ADR 0114); the unit has
+ * `NotifyAccess=all`. A sign that the event loop is alive: it comes from a timer in it. `onProblem` is told once.
+ */
+export function createSupervisor({
+  environment,
+  pid,
+  onProblem,
+}: {
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly pid: number;
+  readonly onProblem: (reason: string) => void;
+}): Supervisor {
+  const { NOTIFY_SOCKET: socket, WATCHDOG_USEC: period, WATCHDOG_PID: watched, PATH: path = "" } = environment;
+  let isBroken = false;
+  const send = (...words: readonly string[]): void => {
+    if (socket === undefined || isBroken) return;
+    const env = { NOTIFY_SOCKET: socket, PATH: path === "" ? searchPath : `${path}:${searchPath}` };
+    execFile("systemd-notify", words, { env, timeout: 10_000 }, (error) => {
+      if (!error || isBroken) return;
+      isBroken = true;
+      onProblem(error.message.trim());
+    });
+  };
+  const periodMs = watched === undefined || watched === String(pid) ? Number(period ?? 0) / 1000 : 0;
+  let watchdog: NodeJS.Timeout | undefined;
+  return {
+    ready() {
+      send("--ready");
+      if (periodMs > 0) watchdog ??= setInterval(() => send("WATCHDOG=1"), periodMs / signsPerPeriod).unref();
+    },
+    stopping() {
+      clearInterval(watchdog);
+      send("STOPPING=1");
+    },
+  };
+}
