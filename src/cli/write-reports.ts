@@ -54,11 +54,6 @@ function kindOf(file: string): Kind | undefined {
   return kinds.find((kind) => kind === extname(file))?.slice(1) as Kind | undefined;
 }
 
-/** The text of a report of one kind. */
-export async function drawReportText(kind: ".html" | ".xml", events: readonly RunEvent[], folder: RunFolder) {
-  return (await kinds.get(kind)?.(events, folder)) ?? "";
-}
-
 /**
  * Writes reports from a run's record, each whole or not at all, readable for its owner only as the record is.
  * @throws KcoreError REPORT_KIND_UNKNOWN, REPORT_UNWRITABLE, RUN_RECORD_CORRUPT

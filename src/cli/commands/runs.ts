@@ -54,6 +54,7 @@ Examples:
   add("show <id>", "Show a run on one screen: who, what changed where, what failed and why, what to do next")
     .addOption(result("text", "json"))
     .option("--events", "everything that happened instead, as it was shown; with -o json one event a line")
+    .option("--html <file>", "write the run's report for a browser instead: FILE.html, complete in itself")
     .action(async (id: string, flags: ShowFlags) => (await import("../runs/show.ts")).showRun(id, flags));
   addViewOption(add("attach <id>", "Watch a living run; the view may come and go")).action(attach);
   addViewOption(add("resume <id>", "Go on with a run whose process died or that was stopped"))

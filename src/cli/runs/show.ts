@@ -10,12 +10,17 @@ import { readRun, stateOf, type KnownRun } from "./known-run.ts";
 export interface ShowFlags extends CommonFlags {
   readonly output: "text" | "json";
   readonly events?: boolean;
+  readonly html?: string;
 }
 
 /** `kcore runs show`: a run on one screen; with `--events` everything that happened. */
-export async function showRun(id: string, { project, output, events = false }: ShowFlags): Promise<void> {
+export async function showRun(id: string, { project, output, events = false, html }: ShowFlags): Promise<void> {
   const root = findProject(project);
   const run = await readRun(root, id);
+  if (html !== undefined) {
+    const { writeReports } = await import("../write-reports.ts");
+    return writeReports([html], run.folder);
+  }
   if (events) {
     await watchRun({ folder: run.folder, output: output === "json" ? "json" : "plain", replayOnly: true });
     return;

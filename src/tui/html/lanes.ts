@@ -12,8 +12,8 @@ import { badge, count, tellEnd, tellStep } from "./words.ts";
 const PLAIN_STEPS = 500;
 /** Characters that nodes decide the length of, in all rows together. */
 const TEXTS = 3_500_000;
-/** Nodes that are open from the start, because they failed. */
-const OPEN = 5;
+/** With no more rows than these, nodes that failed are open from the start. */
+const FEW = 12;
 
 /** From here on the browser lays out only the rows in sight. */
 const MANY = 100;
@@ -37,7 +37,7 @@ export function drawLanes({ model, lanes, logOf }: LanesOptions): Html {
     plain -= pieces.length;
     const isPlain = plain >= 0 || index === 0;
     if (!isPlain) packed.push(body.source);
-    const open = isPlain && index < OPEN && tally.failed > 0;
+    const open = isPlain && lanes.length <= FEW && tally.failed > 0;
     return drawLane(lane, {
       span,
       dryRun: model.dryRun,

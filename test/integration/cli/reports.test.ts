@@ -1,0 +1,57 @@
+import { readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "chai";
+import { TestProject } from "#support/kcore.ts";
+
+describe("Reports of a run", function () {
+  this.timeout(60_000);
+  let project: TestProject;
+  before(() => {
+    project = new TestProject({
+      "states/hello.yaml": `steps:\n  - id: hello\n    command.run: { cmd: "echo 'hello <b>'" }\n`,
+      "orchestrate/hello.yaml": `params:\n  nodes: { type: target, required: true }\nstages:\n  - { id: greet, on: "{{params.nodes}}", apply: [hello] }\n`,
+    });
+  });
+  after(() => project.remove());
+
+  it("are written at the end of an orchestration, each kind by its name, for their owner only", async () => {
+    const ended = await project.kcore("orchestrate", "hello", "here", "--report", "run.html", "--report", "run.xml");
+    expect(ended.code, ended.stderr).to.equal(0);
+    const page = readFileSync(join(project.project, "run.html"), "utf8");
+    expect(page).to.include("hello &lt;b&gt;").and.include("nodes/here.log");
+    expect(readFileSync(join(project.project, "run.xml"), "utf8")).to.match(/^<\?xml/);
+    for (const name of ["run.html", "run.xml"])
+      expect(statSync(join(project.project, name)).mode & 0o777).to.equal(0o600);
+  });
+
+  it("are written of failed runs too, by state apply, and the exit code stays", async () => {
+    const ended = await project.kcore("state", "apply", "hello", "--on", "gone", "--report", "failed.html");
+    expect(ended.code, ended.stderr).to.equal(3);
+    expect(readFileSync(join(project.project, "failed.html"), "utf8")).to.include("HOST_UNREACHABLE");
+  });
+
+  it("are written later from the record: runs show --html", async () => {
+    const ended = await project.kcore("runs", "show", "last", "--html", "later.html");
+    expect(ended.code, ended.stderr).to.equal(0);
+    expect(ended.stdout).to.equal("");
+    expect(readFileSync(join(project.project, "later.html"), "utf8")).to.match(/^<!doctype html>/);
+  });
+
+  it("are refused before the run when the name tells no kind, or the folder is not there", async () => {
+    const before = (await project.kcore("runs", "list", "-o", "json")).stdout;
+    const ended = await project.kcore(
+      "state",
+      "apply",
+      "hello",
+      "--on",
+      "here",
+      "--report",
+      "run.pdf",
+      "--report",
+      "no/run.html",
+    );
+    expect(ended.code).to.equal(2);
+    expect(ended.stderr).to.include("REPORT_KIND_UNKNOWN").and.include("REPORT_UNWRITABLE");
+    expect((await project.kcore("runs", "list", "-o", "json")).stdout).to.equal(before);
+  });
+});

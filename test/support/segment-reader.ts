@@ -1,0 +1,84 @@
+/** A step as a segment's text describes it, read back. */
+export interface SentStep {
+  readonly key: string;
+  readonly title: string;
+  readonly quick: boolean;
+  readonly blobs: readonly string[];
+  /** Keys that it restarts on, changes on, answers the failure of. */
+  readonly restartOn: readonly string[];
+  readonly onChanges: readonly string[];
+  readonly onFailure: readonly string[];
+  readonly milestone: string;
+  readonly registers: boolean;
+  readonly milliseconds: number;
+  /** `NAME=VALUE`, escaped as they travel. */
+  readonly want: readonly string[];
+  readonly applies: boolean;
+  readonly always: boolean;
+}
+
+/** Reads what `segmentText` wrote: the steps in order, and whether facts are wanted after them. */
+export function readSegment(text: string): { readonly steps: readonly SentStep[]; readonly facts: boolean } {
+  const steps: SentStep[] = [];
+  let values = new Map<string, string>();
+  let facts = false;
+  for (const statement of statementsOf(text)) {
+    const assignment = /^([A-Za-z_]\w*)=([^]*)$/.exec(statement);
+    if (assignment?.[1] !== undefined) values.set(assignment[1], unquote(assignment[2] ?? ""));
+    else if (statement === "k_step") {
+      steps.push(stepOf(values));
+      values = new Map();
+    } else if (statement.startsWith("k_facts ")) facts = true;
+  }
+  return { steps, facts };
+}
+
+/** The value of one assignment in a text of them. */
+export function readValue(text: string, name: string): string | undefined {
+  const found = statementsOf(text).find((statement) => statement.startsWith(`${name}=`));
+  return found === undefined ? undefined : unquote(found.slice(name.length + 1));
+}
+
+function stepOf(values: ReadonlyMap<string, string>): SentStep {
+  const words = (name: string) => (values.get(name) ?? "").split(" ").filter(Boolean);
+  const own = values.get("tx") ?? "";
+  const want = readValue(own, "k_want") ?? "";
+  return {
+    key: values.get("i") ?? "",
+    title: values.get("title") ?? "",
+    quick: (values.get("q") ?? "") !== "",
+    blobs: [...words("early"), ...words("late")],
+    restartOn: words("rs"),
+    onChanges: words("ch"),
+    onFailure: words("fo"),
+    milestone: values.get("ms") ?? "",
+    registers: values.get("rg") === "1",
+    milliseconds: Number(values.get("to") ?? "60") * 1000,
+    want: want === "" ? [] : want.split("\n"),
+    applies: (readValue(own, "kt_apply") ?? "") !== "",
+    always: readValue(own, "k_always") === "1",
+  };
+}
+
+/** Lines of sh, where a line break inside single quotes ends nothing. */
+function statementsOf(text: string): readonly string[] {
+  const statements: string[] = [];
+  let start = 0;
+  let quoted = false;
+  for (let at = 0; at < text.length; at++) {
+    const character = text[at];
+    if (character === "'") quoted = !quoted;
+    else if (character === "\\" && !quoted) at += 1;
+    else if (character === "\n" && !quoted) {
+      statements.push(text.slice(start, at));
+      start = at + 1;
+    }
+  }
+  if (start < text.length) statements.push(text.slice(start));
+  return statements;
+}
+
+/** The inverse of `quote`. */
+function unquote(word: string): string {
+  return word.startsWith("'") ? word.slice(1, -1).replaceAll(String.raw`'\''`, "'") : word;
+}
