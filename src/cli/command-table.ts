@@ -80,6 +80,16 @@ export const commandTable: readonly CommandEntry[] = [
     load: async () => (await import("./commands/health.ts")).healthCommand(),
   },
   {
+    name: "apply",
+    summary: "Make it so, as manifests say",
+    load: async () => (await import("./commands/apply.ts")).applyCommand(),
+  },
+  {
+    name: "diff",
+    summary: "What kcore apply would change",
+    load: async () => (await import("./commands/apply.ts")).diffCommand(),
+  },
+  {
     name: "describe",
     summary: "One thing of the cluster in all its detail",
     load: async () => (await import("./commands/describe.ts")).describeCommand(),

@@ -1,11 +1,6 @@
 import { Command } from "commander";
-import { createCluster } from "#pki/cluster.ts";
-import { exitCodes, KcoreError } from "#errors/problem.ts";
-import { contextHome } from "../contexts.ts";
+import { makeCluster } from "../cluster/new-cluster.ts";
 import { addProjectOption, collect, type CommonFlags } from "../options.ts";
-import { givenPassphrase } from "../passphrase.ts";
-import { canPrompt, promptLine } from "../prompt.ts";
-import { whoAmI } from "../who.ts";
 
 interface ClusterFlags extends CommonFlags {
   readonly controller?: readonly string[];
@@ -41,15 +36,11 @@ async function createTheCluster({
   passphraseFile,
   force = false,
 }: ClusterFlags): Promise<void> {
-  const passphrase = (await givenPassphrase(passphraseFile)) ?? (await askNewPassphrase());
-  const created = await createCluster({
-    ...contextHome(),
+  const created = await makeCluster({
     context,
     controllers: controller,
-    operator: whoAmI().split("@")[0] ?? "operator",
-    passphrase,
     force,
-    now: Date.now(),
+    ...(passphraseFile === undefined ? {} : { passphraseFile }),
   });
   if (created.aside !== undefined) process.stdout.write(`the former context lies in ${created.aside} now\n`);
   process.stdout.write(
@@ -60,24 +51,4 @@ async function createTheCluster({
       "",
     ].join("\n"),
   );
-}
-
-async function askNewPassphrase(): Promise<string> {
-  if (!canPrompt())
-    throw new KcoreError({
-      code: "QUESTION_UNANSWERED",
-      message: "nobody is there to type the passphrase of the CA's keys",
-      hint: "give --passphrase-file FILE or KCORE_CA_PASSPHRASE",
-    });
-  const signal = new AbortController().signal;
-  const ask = async (text: string) => (await promptLine({ text, secret: true, signal, onInterrupt: leave })) ?? "";
-  const first = await ask("New passphrase of the CA's keys");
-  if ((await ask("Once more")) === first) return first;
-  throw new KcoreError({ code: "USAGE", message: "the two passphrases differ", hint: "try again" });
-}
-
-function leave(): never {
-  process.stdin.setRawMode(false);
-  process.stderr.write("\n");
-  process.exit(exitCodes.interrupted);
 }

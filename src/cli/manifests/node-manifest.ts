@@ -39,8 +39,15 @@ export function wantedNode({ metadata, spec }: NodeDocument, node: SourceNode, p
     });
   const allRoles = written.roles || roles ? { roles: [...new Set([...(written.roles ?? []), ...(roles ?? [])])] } : {};
   const allLabels = written.labels || labels ? { labels: { ...labels, ...written.labels } } : {};
-  const given = { ...written, ...allRoles, ...allLabels, id, dc, address, port, user, identityFile };
+  // In the order in which a person writes an entry.
+  const given = { address, port, user, identityFile, id, dc, ...allRoles, ...allLabels, ...without(written) };
   return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
+}
+
+/** What is merged with labels and annotations is taken from there. */
+function without(written: WrittenNode): Omit<WrittenNode, "roles" | "labels"> {
+  const { address: _, port: _1, user: _2, identityFile: _3, id: _4, dc: _5, roles: _6, labels: _7, ...rest } = written;
+  return rest;
 }
 
 /** Where a document's problems are told. */

@@ -1,4 +1,5 @@
 import type { z } from "zod";
+import { NodeId } from "#engine/roster/fields.ts";
 import type { SourceNode } from "#engine/source/node.ts";
 import { plainOf } from "#engine/source/node.ts";
 import { parseDocuments } from "#engine/source/parse.ts";
@@ -46,7 +47,7 @@ function readOne(document: SourceNode, problems: Problems): Manifest | undefined
     }
     case "NodeInstall": {
       const read = check(document, NodeInstallSchema, problems);
-      return read && { kind, at: document.at, name: installName(read.value), spec: read.value.spec };
+      return read && { kind, at: document.at, ...named(read.value) };
     }
     case "Node": {
       const read = check(document, NodeManifestSchema, problems);
@@ -59,9 +60,15 @@ function readOne(document: SourceNode, problems: Problems): Manifest | undefined
   }
 }
 
-/** The machine's host name, else what the manifest is called, else its address. */
-function installName({ metadata, spec }: z.output<typeof NodeInstallSchema>): string {
-  return spec.hostname ?? metadata.name ?? spec.node;
+/** metadata.name is the host name; a UUID there is the id, as it is to the forerunner. */
+function named({ metadata, spec }: z.output<typeof NodeInstallSchema>) {
+  const isId = NodeId.safeParse(metadata.name).success;
+  const nodeId = spec.nodeId ?? (isId ? metadata.name : undefined);
+  const hostname = spec.hostname ?? (isId ? undefined : metadata.name);
+  return {
+    name: hostname ?? nodeId ?? spec.node,
+    spec: { ...spec, ...(nodeId !== undefined && { nodeId }), ...(hostname !== undefined && { hostname }) },
+  };
 }
 
 function kindOf(document: SourceNode, problems: Problems): Kind | undefined {

@@ -1,0 +1,92 @@
+import { resolve } from "node:path";
+import { formatEndpoint, parseEndpoint } from "#api/endpoint.ts";
+import { KcoreError } from "#errors/problem.ts";
+import { addController, contextFolder, endpointsOf, readConfig } from "#pki/contexts.ts";
+import { makeCluster } from "../cluster/new-cluster.ts";
+import { contextHome, kcoreHome } from "../contexts.ts";
+import type { Manifest } from "../manifests/read.ts";
+import type { ClusterFlags } from "../options.ts";
+import type { Change, Difference } from "./change.ts";
+import { readRecord, recordPlace } from "./records.ts";
+
+type ClusterManifest = Extract<Manifest, { kind: "Cluster" }>;
+type Flags = ClusterFlags & { readonly passphraseFile?: string };
+
+/**
+ * What a `Cluster` changes: it makes the context with its CA, or adds the controller to the context that is there. An
+ * existing CA is never replaced by a manifest: applied twice, it would be replaced twice.
+ * @throws KcoreError USAGE for a folder that cannot be
+ */
+export async function planCluster({ name, spec, at }: ClusterManifest, flags: Flags): Promise<Change> {
+  const place = contextHome();
+  const { contexts } = await readConfig(place);
+  const entry = Object.hasOwn(contexts, name) ? contexts[name] : undefined;
+  const folder = contextFolder(kcoreHome(), name);
+  if (spec.certsDir !== undefined && resolve(spec.certsDir) !== resolve(folder))
+    throw new KcoreError({
+      code: "USAGE",
+      message: `the certificates of “${name}” cannot lie in ${spec.certsDir}`,
+      at,
+      hint: `leave certsDir out: they lie in ${folder}; KCORE_HOME moves all contexts`,
+    });
+  const controllers = spec.controller === undefined ? [] : [formatEndpoint(parseEndpoint(spec.controller))];
+  const known = entry ? endpointsOf(entry).map((text) => formatEndpoint(parseEndpoint(text))) : [];
+  const missing = controllers.filter((endpoint) => !known.includes(endpoint));
+  const local: Difference[] = [
+    ...(entry ? [] : [{ in: "context" as const, field: name, have: undefined, want: folder }]),
+    ...missing.map((want) => ({ in: "context" as const, field: "controller", have: undefined, want })),
+  ];
+  const value = spec.controller === undefined ? {} : { controller: controllers[0] };
+  const record = entry ? await recordOf(name, value, flags) : undefined;
+  return {
+    outcome: !entry ? "created" : local.length + (record?.differences.length ?? 0) === 0 ? "unchanged" : "updated",
+    differences: [...local, ...(record?.differences ?? [])],
+    notes: record?.notes ?? [],
+    perform: async () => {
+      const { passphraseFile } = flags;
+      if (!entry)
+        await makeCluster({
+          context: name,
+          controllers,
+          force: spec.force,
+          ...(passphraseFile === undefined ? {} : { passphraseFile }),
+        });
+      for (const endpoint of missing) await addController(place, name, endpoint);
+      await record?.write();
+      return 0;
+    },
+  };
+}
+
+interface RecordPart {
+  readonly differences: readonly Difference[];
+  readonly notes: readonly string[];
+  readonly write: () => Promise<void>;
+}
+
+/** A cluster whose controllers are not deployed yet is no error here: this manifest is what it begins with. */
+async function recordOf(name: string, value: Record<string, unknown>, flags: ClusterFlags): Promise<RecordPart> {
+  const later = (why: string): RecordPart => ({
+    differences: [],
+    notes: [`not recorded in the cluster: ${why}`],
+    write: () => Promise.resolve(),
+  });
+  const place = await recordPlace({ ...flags, context: name });
+  if ("none" in place) return later(place.none);
+  try {
+    const record = await place.cluster.ask((client) => readRecord(client, "Cluster", name));
+    const isSame = JSON.stringify(record) === JSON.stringify(value);
+    return {
+      differences: isSame ? [] : [{ in: "cluster", field: "manifest", have: record, want: value }],
+      notes: [],
+      write: async () => {
+        if (!isSame)
+          await place.cluster.ask((client) => client.call("putObject", { value }, { id: `Cluster/${name}` }));
+      },
+    };
+  } catch (error) {
+    if (error instanceof KcoreError && error.problems.every(({ code }) => code === "API_UNREACHABLE"))
+      return later("no controller answers yet");
+    throw error;
+  }
+}

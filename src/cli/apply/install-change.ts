@@ -1,0 +1,48 @@
+import { parseEndpoint } from "#api/endpoint.ts";
+import { installNode } from "../install/install.ts";
+import { usualName, type InstallRequest } from "../install/request.ts";
+import type { Manifest } from "../manifests/read.ts";
+import type { ClusterFlags } from "../options.ts";
+import type { RunFlags } from "../start-run.ts";
+import { differencesOf, type Change } from "./change.ts";
+import { readRecord, recordPlace } from "./records.ts";
+
+type InstallManifest = Extract<Manifest, { kind: "NodeInstall" }>;
+
+/**
+ * What a `NodeInstall` changes: it is done as `kcore node install` does it, unless the cluster has it on record and the
+ * node is ready.
+ */
+export async function planNodeInstall({ spec }: InstallManifest, flags: ClusterFlags & RunFlags): Promise<Change> {
+  const given = Object.fromEntries(Object.entries(spec).filter(([, value]) => value !== undefined));
+  const request = { ...given, node: spec.node } as InstallRequest;
+  const name = spec.hostname ?? usualName(parseEndpoint(spec.node, 9091).host);
+  const value = JSON.parse(JSON.stringify(request)) as Record<string, unknown>;
+  const place = await recordPlace(flags);
+  const found =
+    "none" in place
+      ? undefined
+      : await place.cluster.ask(async (client) => {
+          const record = (await readRecord(client, "NodeInstall", name)) as Record<string, unknown> | undefined;
+          const { nodes } = await client.call("listNodes", {});
+          return { record, status: nodes.find(({ hostname }) => hostname === name)?.status };
+        });
+  const differences = [
+    ...differencesOf("cluster", found?.record ?? {}, value),
+    ...differencesOf("cluster", { status: found?.status ?? "not deployed" }, { status: "ready" }),
+  ];
+  return {
+    outcome: differences.length === 0 ? "unchanged" : found?.record ? "updated" : "created",
+    differences,
+    notes: [],
+    perform: async () => {
+      const code = await installNode(request, flags);
+      if (code !== 0) return code;
+      // The first controller may have come by this very installation.
+      const now = await recordPlace(flags);
+      if ("cluster" in now)
+        await now.cluster.ask((client) => client.call("putObject", { value }, { id: `NodeInstall/${name}` }));
+      return 0;
+    },
+  };
+}

@@ -1,0 +1,102 @@
+import { randomUUID } from "node:crypto";
+import { existsSync, readFileSync } from "node:fs";
+import { homedir } from "node:os";
+import { join, resolve } from "node:path";
+import { addNode, setNodeFields } from "#engine/roster/edit.ts";
+import { rosterFileNames } from "#engine/roster/files.ts";
+import { loadRoster } from "#engine/roster/load.ts";
+import type { NodeEntry, Roster } from "#engine/roster/model.ts";
+import type { Plain } from "#engine/roster/print.ts";
+import { trustOfProcess } from "#engine/roster/project.ts";
+import { parsePlainYaml } from "#engine/source/plain.ts";
+import { KcoreError, type SourcePosition } from "#errors/problem.ts";
+import { fileForNew } from "../install/machine.ts";
+import type { WantedNode } from "../manifests/node-manifest.ts";
+import { editRosterFile } from "../roster-file.ts";
+import { differencesOf, type Difference } from "./change.ts";
+
+type Fields = Readonly<Record<string, Plain>>;
+
+/** What a `Node` changes in the roster, and the entry as it will be. */
+export interface RosterPart {
+  readonly isNew: boolean;
+  readonly entry: NodeEntry;
+  readonly differences: readonly Difference[];
+  readonly write: () => Promise<void>;
+}
+
+/** Maps of an entry are compared as they stand in it: what groups and defaults add is not the manifest's. */
+const ownMaps = ["labels", "vars"] as const;
+
+/**
+ * Compares a manifest with the roster. What the manifest does not mention stays as it is.
+ * @throws KcoreError for a new node without an address, another id than the roster's, and what the roster refuses
+ */
+export function planRoster(
+  project: string,
+  { name, node, at }: { readonly name: string; readonly node: WantedNode; readonly at: SourcePosition },
+): RosterPart {
+  const options = { trust: trustOfProcess(process.env), home: homedir() };
+  const roster: Roster =
+    rosterFileNames(project).length > 0
+      ? loadRoster(project, options)
+      : { nodes: new Map(), jumps: new Map(), positions: new Map(), files: [] };
+  const known = roster.nodes.get(name);
+  const file = roster.positions.get(name)?.file ?? fileForNew(project, roster);
+  if (known && node.id !== undefined && node.id !== known.id)
+    throw new KcoreError({
+      code: "ROSTER_DUPLICATE",
+      message: `“${name}” is in the roster with the id ${known.id}, the manifest says ${node.id}`,
+      at,
+      hint: "an id never changes: give the machine another name, or correct the roster by hand",
+    });
+  if (!known && node.address === undefined && node.transport !== "local")
+    throw new KcoreError({
+      code: "YAML_KEY_MISSING",
+      message: `“${name}” is new, and nothing says at which address it is`,
+      at,
+      hint: "spec: { address: 192.0.2.11 }, or the annotation metalk8s.scality.com/ssh-host",
+    });
+  const before = textOf(project, file);
+  const differences = known
+    ? differencesOf("roster", haveOf(known, before), withPath(project, node))
+    : differencesOf("roster", {}, node);
+  const wanted = Object.fromEntries(differences.map(({ field }) => [field, node[field as keyof WantedNode]])) as Fields;
+  const fresh = { ...(node as Fields), id: node.id ?? randomUUID() };
+  const change = (text: string): string =>
+    known ? setNodeFields({ file, text }, name, wanted) : addNode({ file, text }, name, fresh);
+  const text = known && differences.length === 0 ? before : change(before);
+  const entry = known && text === before ? known : entryOf(project, { name, file, text });
+  return {
+    isNew: !known,
+    entry,
+    differences,
+    write: () => editRosterFile(project, file, ({ text: present }) => (present === before ? text : change(present))),
+  };
+}
+
+function textOf(project: string, file: string): string {
+  const path = join(project, file);
+  return existsSync(path) ? readFileSync(path, "utf8") : "";
+}
+
+/** The entry as the changed roster gives it: what the roster would not accept is not written. */
+function entryOf(project: string, { name, file, text }: { name: string; file: string; text: string }): NodeEntry {
+  const options = { trust: trustOfProcess(process.env), home: homedir(), instead: { file, text } };
+  const entry = loadRoster(project, options).nodes.get(name);
+  if (!entry) throw new Error(`the edited roster lost ${name}`);
+  return entry;
+}
+
+function haveOf(known: NodeEntry, text: string): Record<string, unknown> {
+  const written = (parsePlainYaml(text) as { nodes?: Record<string, Record<string, unknown> | null> }).nodes;
+  const own = written?.[known.name] ?? {};
+  return { ...known, ...Object.fromEntries(ownMaps.map((field) => [field, own[field] ?? {}])) };
+}
+
+function withPath(project: string, node: WantedNode): Record<string, unknown> {
+  const { identityFile } = node;
+  if (identityFile === undefined) return node;
+  const path = identityFile.startsWith("~/") ? join(homedir(), identityFile.slice(2)) : resolve(project, identityFile);
+  return { ...node, identityFile: path };
+}
