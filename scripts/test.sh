@@ -1,5 +1,5 @@
 #!/bin/sh
-# npm test: set-up, then unit and integration tests and a smoke test of the lab (real machines; root only).
+# npm test: set-up, then unit tests, the simulator, integration tests and a smoke test of the lab (real machines; root only).
 # npm test -- --all: the long lab tests too. Ends with one line: N passed, N failed, N skipped.
 set -u
 cd "$(dirname "$0")/.."
@@ -8,7 +8,7 @@ PATH=$PWD/node_modules/.bin:$PATH
 export PATH
 results=$(mktemp -d)
 trap 'rm -rf "$results"' EXIT
-suites="unit integration smoke"
+suites="unit sim integration smoke"
 [ "${1:-}" != --all ] || suites="$suites lab"
 status=0
 for suite in $suites; do

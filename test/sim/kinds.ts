@@ -12,7 +12,9 @@ export function mergeKindOf(key: string): MergeKind {
 
 /** The order of a kind as the documentation has it, told a second time: the oracle must not believe the code it judges. */
 export function isAtLeast(key: string, a: Register, b: Register): boolean {
-  const [x, y] = [rankOf(key, a), rankOf(key, b)];
+  const isFirst = mergeKindOf(key) === "first";
+  if (isFirst && (a.text === null) !== (b.text === null)) return b.text === null;
+  const [x, y] = isFirst ? [rankOf(key, b), rankOf(key, a)] : [rankOf(key, a), rankOf(key, b)];
   for (const [index, value] of x.entries()) if (value !== y[index]) return value > (y[index] as number | string);
   return true;
 }
@@ -22,13 +24,12 @@ function rankOf(key: string, { text, ms, c, o }: Register): readonly (number | s
   const isDeleted = text === null ? 1 : 0;
   switch (mergeKindOf(key)) {
     case "lww":
+    case "first":
       return [ms, c, o];
     case "approval":
       return [value?.epoch ?? -1, value?.state === "rejected" ? 2 : value?.state === "approved" ? 1 : 0, ms, c, o];
     case "epoch":
       return [value?.epoch ?? -1, ms, c, o];
-    case "first":
-      return [-isDeleted, -ms, -c];
     case "remove-wins":
       return [isDeleted, ms, c, o];
   }

@@ -1,0 +1,31 @@
+import { spawnSync } from "node:child_process";
+import { parseArgs } from "node:util";
+import { runCampaign } from "./campaign.ts";
+
+/**
+ * npm run test:sim                                       the checks that the server runs, by mocha
+ * npm run test:sim -- --seeds N [--from S] [--mutant NAME] [--processes N]     a campaign; failing seeds are printed
+ */
+const args = process.argv.slice(2);
+if (!args.some((arg) => /^--(seeds|from|mutant)/.test(arg))) {
+  const mocha = ["node_modules/mocha/bin/mocha.js", "--timeout", "600000", "test/sim/*.test.ts", ...args];
+  process.exit(spawnSync(process.execPath, mocha, { stdio: "inherit" }).status ?? 1);
+}
+const text = { type: "string" } as const;
+const { values } = parseArgs({ args, options: { seeds: text, from: text, mutant: text, processes: text } });
+const started = Date.now();
+const { seeds, failures, figures, converged } = await runCampaign({
+  seeds: Number(values.seeds ?? (values.from === undefined ? 1000 : 1)),
+  from: Number(values.from ?? 1),
+  processes: Number(values.processes ?? 2),
+  ...(values.mutant === undefined ? {} : { mutant: values.mutant }),
+});
+for (const { seed, failure } of failures) console.log(`seed ${seed}: ${failure}`);
+const at = (share: number): number => converged[Math.floor(share * (converged.length - 1))] ?? 0;
+const seconds = (Date.now() - started) / 1000;
+console.log(JSON.stringify(figures));
+console.log(`converged after healing: p50 ${at(0.5)} ms, p99 ${at(0.99)} ms, at most ${at(1)} ms`);
+console.log(
+  `${seeds} seeds, ${failures.length} failed, ${seconds.toFixed(0)} s (${(seeds / seconds).toFixed(1)} a second)`,
+);
+process.exit(failures.length > 0 ? 1 : 0);
