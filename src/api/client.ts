@@ -8,8 +8,8 @@ import { identityOf } from "#pki/identity.ts";
 import { formatEndpoint } from "./endpoint.ts";
 import type { Endpoint } from "./endpoint.ts";
 import { methods } from "./methods.ts";
-import type { BodyOf, MethodName, ReplyOf } from "./methods.ts";
-import { Refusal } from "./schemas.ts";
+import type { BodyOf, Method, PlainMethodName, ReplyOf } from "./methods.ts";
+import { Refusal, WatchLine } from "./schemas.ts";
 
 /** PEM texts: the cluster's root, our own chain and its key. */
 export interface Credentials {
@@ -28,13 +28,35 @@ export interface CallOptions {
 export interface ApiClient {
   readonly endpoint: Endpoint;
   /** @throws KcoreError API_UNREACHABLE, API_UNTRUSTED; the signal's reason when it was stopped; {@link ApiRefusal} when the controller answers with a refusal. */
-  readonly call: <Name extends MethodName>(
+  readonly call: <Name extends PlainMethodName>(
     name: Name,
     body: BodyOf<Name>,
     options?: CallOptions,
   ) => Promise<ReplyOf<Name>>;
+  /**
+   * What changes, for as long as one reads; ends when the controller ends it or `signal` says so. A line comes at least every 15 s:
+   * silence of 45 s ends it with API_UNREACHABLE. @throws as `call` does
+   */
+  readonly watch: (
+    prefixes: readonly string[],
+    options?: { readonly signal?: AbortSignal },
+  ) => AsyncGenerator<WatchLine, void>;
+  /** The bytes of a consistent snapshot. A stream that breaks ends with an error, never early without one. @throws as `call` does */
+  readonly backup: (options?: { readonly signal?: AbortSignal }) => Promise<IncomingMessage>;
+  /**
+   * The answer of a method that goes on, as its bytes come; it breaks off with an error when nothing comes for 45 s.
+   * @throws KcoreError as `call` does, until the answer begins
+   */
+  readonly open: <Name extends OpenedMethodName>(
+    name: Name,
+    body: BodyOf<Name>,
+    options?: CallOptions,
+  ) => Promise<IncomingMessage>;
   readonly close: () => void;
 }
+
+/** Methods whose answer is read while it comes. */
+export type OpenedMethodName = "backup" | "watch";
 
 /** A controller understood the request and refused it. */
 export class ApiRefusal extends KcoreError {
@@ -56,6 +78,8 @@ export class ApiRefusal extends KcoreError {
   }
 }
 
+/** A watch says that it is idle every 15 s. */
+const silenceMs = 45_000;
 const replyLimit = 16 * 1024 * 1024;
 
 /**
@@ -91,6 +115,28 @@ export function openApi({
   return {
     endpoint,
     close: () => agent.destroy(),
+    async open(name, body, { signal, id } = {}) {
+      const stops = [signal, always].filter((stop) => stop !== undefined);
+      const late = new AbortController();
+      const timer = setTimeout(() => late.abort(), timeoutMs);
+      const path = methods[name].path.replace("{id}", encodeURIComponent(id ?? ""));
+      const { verb } = methods[name];
+      const text = JSON.stringify(body);
+      try {
+        const limits = AbortSignal.any([late.signal, ...stops]);
+        const response = await begin({ agent, endpoint, verb, path, body: text, signal: limits });
+        if (response.statusCode === 200) return response;
+        const refusal = Refusal.safeParse(parseJson(await readBody(response)));
+        throw new ApiRefusal(endpoint, response.statusCode ?? 0, refusal.success ? refusal.data : noReason);
+      } catch (error) {
+        if (error instanceof KcoreError) throw error;
+        for (const stop of stops) stop.throwIfAborted();
+        const reason = late.signal.aborted ? new Error(`no answer within ${timeoutMs / 1000} s`) : error;
+        throw connectionProblem(endpoint, reason);
+      } finally {
+        clearTimeout(timer);
+      }
+    },
     async call(name, body, { signal, id } = {}) {
       const deadline = AbortSignal.timeout(timeoutMs);
       const stops = [signal, always].filter((stop) => stop !== undefined);
@@ -117,6 +163,19 @@ export function openApi({
   };
 }
 
+const watchSilenceMs = 45_000;
+
+/** Lines of JSON as they come. */
+async function* readLines(response: IncomingMessage): AsyncGenerator<WatchLine, void> {
+  let rest = "";
+  for await (const chunk of response.setEncoding("utf8") as AsyncIterable<string>) {
+    const lines = (rest + chunk).split("\n");
+    rest = lines.pop() ?? "";
+    if (rest.length > replyLimit) throw new Error("a line is larger than 16 MiB");
+    for (const line of lines) yield WatchLine.parse(JSON.parse(line));
+  }
+}
+
 interface Answer {
   readonly status: number;
   readonly text: string;
@@ -124,21 +183,22 @@ interface Answer {
 
 class StaleConnection extends Error {}
 
-function exchange({
-  agent,
-  endpoint,
-  verb,
-  path,
-  body,
-  signal,
-}: {
+interface Exchange {
   readonly agent: Agent;
   readonly endpoint: Endpoint;
   readonly verb: string;
   readonly path: string;
   readonly body: string;
   readonly signal: AbortSignal;
-}): Promise<Answer> {
+}
+
+async function exchange(asked: Exchange): Promise<Answer> {
+  const response = await begin(asked);
+  return { status: response.statusCode ?? 0, text: await readBody(response) };
+}
+
+/** Sends a request and resolves when its answer begins. */
+function begin({ agent, endpoint, verb, path, body, signal }: Exchange): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     const headers =
       verb === "POST" ? { "content-type": "application/json", "content-length": Buffer.byteLength(body) } : {};
@@ -146,12 +206,8 @@ function exchange({
     sent.once("error", (error: NodeJS.ErrnoException) => {
       reject(sent.reusedSocket && error.code === "ECONNRESET" ? new StaleConnection(error.message) : error);
     });
-    sent.once("response", (response) => {
-      readBody(response).then(
-        (text) => resolve({ status: response.statusCode ?? 0, text }),
-        (error: unknown) => reject(error instanceof Error ? error : new Error(String(error))),
-      );
-    });
+    sent.setTimeout(silenceMs, () => sent.destroy(new Error(`silent for ${silenceMs / 1000} s`)));
+    sent.once("response", resolve);
     sent.end(verb === "POST" ? body : undefined);
   });
 }
@@ -167,17 +223,17 @@ async function readBody(response: IncomingMessage): Promise<string> {
   return Buffer.concat(chunks).toString("utf8");
 }
 
-function readAnswer<Name extends MethodName>(name: Name, { status, text }: Answer, endpoint: Endpoint): ReplyOf<Name> {
+const noReason = { code: "UNKNOWN", message: "no reason given" };
+
+function readAnswer<Name extends PlainMethodName>(name: Name, { status, text }: Answer, endpoint: Endpoint): ReplyOf<Name> {
+  const method: Method = methods[name];
+  if (status === 200 && method.form === "text") return text as ReplyOf<Name>;
   const json = parseJson(text);
   const readyReply = status === 503 && name === "ready" ? methods.ready.reply.safeParse(json) : undefined;
   if (readyReply?.success) return readyReply.data as ReplyOf<Name>;
   if (status !== 200) {
     const refusal = Refusal.safeParse(json);
-    throw new ApiRefusal(
-      endpoint,
-      status,
-      refusal.success ? refusal.data : { code: "UNKNOWN", message: "no reason given" },
-    );
+    throw new ApiRefusal(endpoint, status, refusal.success ? refusal.data : noReason);
   }
   const reply = methods[name].reply.safeParse(json);
   if (reply.success) return reply.data as ReplyOf<Name>;
@@ -233,7 +289,7 @@ function checkCredentials({ ca, cert, key }: Credentials, now: number): void {
 
 function connectionProblem(endpoint: Endpoint, error: unknown): KcoreError {
   const { code = "", message } = error as NodeJS.ErrnoException;
-  const isTrust = code.startsWith("ERR_TLS") || code.startsWith("ERR_SSL") || /CERT|SIGNATURE|ISSUER|CA$/.test(code);
+  const isTrust = code.startsWith("ERR_TLS") || code.startsWith("ERR_SSL") || /CERT|SIGNATURE|ISSUER|CA$|PURPOSE|UNSPECIFIED/.test(code);
   const where = formatEndpoint(endpoint);
   return isTrust
     ? new KcoreError(

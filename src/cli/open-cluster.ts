@@ -1,5 +1,5 @@
 import { askFirst, askOne } from "#api/ask.ts";
-import type { ApiClient, Credentials } from "#api/client.ts";
+import { openApi, type ApiClient, type Credentials } from "#api/client.ts";
 import { formatEndpoint, parseEndpoint } from "#api/endpoint.ts";
 import { loadContext } from "#pki/contexts.ts";
 import { contextHome } from "./contexts.ts";
@@ -27,6 +27,8 @@ export interface Cluster {
     work: (client: ApiClient) => Promise<Result>,
     options?: { readonly timeoutMs?: number },
   ) => Promise<Result>;
+  /** A connection to this very controller, for what goes on; to be closed. @throws KcoreError USAGE, API_UNTRUSTED */
+  readonly connect: (endpoint: string) => ApiClient;
 }
 
 /**
@@ -57,6 +59,7 @@ export async function openCluster({ context, controller: given = [] }: ClusterFl
         },
         work,
       ),
+    connect: (endpoint) => openApi({ ...common, endpoint: parseEndpoint(endpoint) }),
     askAt: (endpoint, work, options = {}) => askOne(endpoint, { ...common, ...options }, work),
   };
 }
