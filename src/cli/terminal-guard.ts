@@ -29,6 +29,7 @@ export async function guardTerminal(said: string): Promise<{ readonly release: (
   guard.unref();
   return {
     release: async () => {
+      guard.ref();
       guard.stdin.end("over\n");
       await gone;
     },

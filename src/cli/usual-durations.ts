@@ -23,13 +23,17 @@ export class UsualDurations {
   readonly #seen = new Map<string, number[]>();
   readonly #stop = new AbortController();
 
-  constructor(folder: RunFolder) {
+  readonly #patience: number;
+
+  /** `patience`: milliseconds before the first look. */
+  constructor(folder: RunFolder, patience = PATIENCE) {
     this.#folder = folder;
+    this.#patience = patience;
   }
 
   /** Reads until all is read or `stop`; what cannot be read is left out. Never rejects. */
   async read(): Promise<void> {
-    await sleep(PATIENCE, undefined, { signal: this.#stop.signal }).catch(() => undefined);
+    await sleep(this.#patience, undefined, { signal: this.#stop.signal }).catch(() => undefined);
     if (this.#stop.signal.aborted) return;
     const own = await readHeader(this.#folder).catch(() => undefined);
     if (!own) return;

@@ -1,41 +1,90 @@
 import { execFile } from "node:child_process";
-import { rm } from "node:fs/promises";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { kcoreProgram, type Bastion } from "./deploy.ts";
 
 const run = promisify(execFile);
 
-/** A terminal (a tmux server of its own) in which a command of kcore runs; closing it hangs up (SIGHUP). */
+/** A terminal (a tmux server of its own) in which something runs; closing it hangs up (SIGHUP). */
 export interface Terminal {
   /** What stands on its screen. */
   screen(): Promise<string>;
+  /** The same with the sequences that colour it. */
+  painted(): Promise<string>;
   close(): Promise<void>;
 }
 
-let opened = 0;
+/** A terminal with a shell in it. */
+export interface ShellTerminal extends Terminal {
+  /** Types a text, and Enter after it. */
+  enter(text: string): Promise<void>;
+  /** Presses keys by tmux's names: `q`, `C-c`, `Down`, `Enter`. */
+  press(...keys: readonly string[]): Promise<void>;
+  resize(columns: number, rows: number): Promise<void>;
+  /** Waits until the screen shows the pattern, and gives the screen. */
+  shows(pattern: RegExp): Promise<string>;
+  /** The pid of the terminal's shell. */
+  shell(): Promise<number>;
+}
+
+interface TerminalOptions {
+  readonly cwd: string;
+  readonly columns?: number;
+  readonly rows?: number;
+}
 
 /** Opens a terminal in the bastion's project that runs `kcore WORDS`. */
 export async function openTerminal({ project, home }: Bastion, words: string): Promise<Terminal> {
-  const socket = `kcore-test-${process.pid}-${(opened += 1)}`;
-  const tmux = (...args: readonly string[]) => run("tmux", ["-L", socket, "-f", "/dev/null", ...args]);
-  await tmux(
-    "new-session",
-    "-d",
-    "-x",
-    "160",
-    "-y",
-    "50",
-    "-c",
-    project,
-    `KCORE_HOME='${home}' exec '${kcoreProgram}' ${words}`,
+  const command = `KCORE_HOME='${home}' exec '${kcoreProgram}' ${words}`;
+  return (await startTmux({ cwd: project, columns: 160, rows: 50 }, command)).terminal;
+}
+
+/** Opens a terminal with bash in it, whose prompt is `$ ` and which has these variables. */
+export async function openShell(
+  options: TerminalOptions,
+  variables: Readonly<Record<string, string>>,
+): Promise<ShellTerminal> {
+  const set = Object.entries({ PS1: "$ ", LC_ALL: "C.UTF-8", CI: "", ...variables }).map(
+    ([name, value]) => `${name}='${value}'`,
   );
+  const { terminal, tmux } = await startTmux(options, `env ${set.join(" ")} bash --norc --noprofile`);
+  const shows = async (pattern: RegExp) => {
+    for (let tries = 0; ; tries++) {
+      const screen = await terminal.screen();
+      if (pattern.test(screen)) return screen;
+      if (tries > 400) throw new Error(`no ${String(pattern)} on the screen:\n${screen}`);
+      await sleep(50);
+    }
+  };
+  await shows(/^\$/m);
   return {
+    ...terminal,
+    shows,
+    enter: async (text) => {
+      await tmux("send-keys", "-l", text);
+      await tmux("send-keys", "Enter");
+    },
+    press: async (...keys) => void (await tmux("send-keys", ...keys)),
+    resize: async (columns, rows) => void (await tmux("resize-window", "-x", String(columns), "-y", String(rows))),
+    shell: async () => Number((await tmux("display-message", "-p", "#{pane_pid}")).stdout),
+  };
+}
+
+async function startTmux({ cwd, columns = 80, rows = 24 }: TerminalOptions, command: string) {
+  const folder = await mkdtemp(join(tmpdir(), "kcore-tmux-"));
+  const tmux = (...args: readonly string[]) => run("tmux", ["-S", join(folder, "socket"), "-f", "/dev/null", ...args]);
+  await tmux("new-session", "-d", "-x", String(columns), "-y", String(rows), "-c", cwd, command);
+  const terminal: Terminal = {
     screen: async () => (await tmux("capture-pane", "-p")).stdout,
-    // It ends by itself with its command.
+    painted: async () => (await tmux("capture-pane", "-p", "-e")).stdout,
     close: async () => {
-      const { stdout: file } = await tmux("display-message", "-p", "#{socket_path}").catch(() => ({ stdout: "" }));
+      // It ends by itself with its command.
       await tmux("kill-server").catch(() => undefined);
-      if (file.trim() !== "") await rm(file.trim(), { force: true });
+      await rm(folder, { recursive: true, force: true });
     },
   };
+  return { terminal, tmux };
 }

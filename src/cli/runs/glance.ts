@@ -63,7 +63,10 @@ async function readAt(record: FileHandle, position: number, length: number): Pro
   return buffer.toString("utf8", 0, bytesRead);
 }
 
-/** The whole events of a piece of a record; torn lines are none. */
+/** The whole events of a piece of a record; torn lines are none, nor is a last one without its end. */
 function eventsIn(text: string): readonly RunEvent[] {
-  return text.split("\n").flatMap((line) => parseEvent(line) ?? []);
+  return text
+    .slice(0, text.lastIndexOf("\n") + 1)
+    .split("\n")
+    .flatMap((line) => parseEvent(line) ?? []);
 }

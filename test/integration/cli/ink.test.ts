@@ -1,0 +1,212 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "chai";
+import { descendantsOf, signalProcess } from "#support/children.ts";
+import { kcoreProgram } from "#support/deploy.ts";
+import { TestProject } from "#support/kcore.ts";
+import { openShell, type ShellTerminal } from "#support/terminal.ts";
+
+const files = {
+  // Runs until the test lets it go on.
+  "states/gate.yaml": `params:
+  path: { type: string, required: true }
+steps:
+  - id: greeting
+    command.run: { cmd: "echo hello operator" }
+  - id: gate
+    command.run: { cmd: "echo waiting at the gate; until [ -e {{params.path}} ]; do sleep 0.05; done" }
+  - id: behind the gate
+    command.run: { cmd: "true" }
+`,
+  "orchestrate/sure.yaml": `params:
+  node_name: { type: target, required: true }
+stages:
+  - { id: sure, run: confirm, message: "Really go on?" }
+  - { id: work, on: "{{params.node_name}}", apply: [fine] }
+`,
+  "states/fine.yaml": `steps:
+  - id: fine step
+    command.run: { cmd: "true" }
+`,
+};
+
+/** On the screen of a view, and of nothing else. */
+const view = /\? help +q leave/;
+
+describe("the live view in a terminal", function () {
+  this.timeout(60_000);
+  let project: TestProject;
+  let gate: string;
+  let terminals: ShellTerminal[];
+  beforeEach(() => {
+    project = new TestProject(files);
+    gate = join(project.path, "open");
+    terminals = [];
+  });
+  afterEach(async () => {
+    writeFileSync(gate, "");
+    for (const terminal of terminals) await terminal.close();
+    await project.remove();
+  });
+
+  async function open(columns = 80, rows = 24): Promise<ShellTerminal> {
+    const { path } = project;
+    const variables = { KCORE_SOURCE: "1", KCORE_HOME: join(path, "home"), XDG_CACHE_HOME: join(path, "cache") };
+    const terminal = await openShell(
+      { cwd: project.project, columns, rows },
+      { ...variables, PATH: `${join(kcoreProgram, "..")}:${process.env["PATH"] ?? ""}` },
+    );
+    terminals.push(terminal);
+    return terminal;
+  }
+  const apply = () => `kcore state apply gate --on here --set path=${gate}`;
+
+  /** The process of the view in this terminal. */
+  async function viewIn(terminal: ShellTerminal): Promise<number> {
+    for (const pid of await descendantsOf(await terminal.shell()))
+      if (/src\/cli\/main\.ts/.test(readFileSync(`/proc/${pid}/cmdline`, "utf8"))) return pid;
+    throw new Error("no view runs in this terminal");
+  }
+
+  /** The next command behaves as if nothing had been: it echoes, in lines, on the usual screen. */
+  async function isClean(terminal: ShellTerminal): Promise<void> {
+    await terminal.enter("echo typed-$((40+2)); stty -a | tr ' ' '\\n' | grep -cx -e isig -e icanon -e echo -e icrnl");
+    const screen = await terminal.shows(/^typed-42\n4$/m);
+    expect(screen).to.not.match(view);
+  }
+
+  it("shows the run, obeys keys and sizes, leaves with q, comes back, and ends with the summary", async () => {
+    const terminal = await open();
+    await terminal.enter("echo before; stty sane");
+    await terminal.enter(apply());
+    const first = await terminal.shows(/waiting at the gate/);
+    expect(first).to.match(view);
+    expect(first).to.match(/state apply gate/);
+    expect(first).to.match(/here +running +gate/);
+    await terminal.press("?");
+    await terminal.shows(/this help/);
+    await terminal.press("?");
+    await terminal.shows(/waiting at the gate/);
+    for (const [columns, rows] of [
+      [60, 15],
+      [130, 40],
+    ] as const) {
+      await terminal.resize(columns, rows);
+      // A narrow terminal has no room for the state's word.
+      const row = /here +(running +)?gate/;
+      const lines = (await terminal.shows(row)).split("\n");
+      expect(lines.filter((line) => row.test(line))).to.have.length(1);
+      expect(Math.max(...lines.map((line) => line.length))).to.be.at.most(columns);
+    }
+    await terminal.press("q");
+    const left = await terminal.shows(/The run goes on: kcore runs attach \d{8}-\d{6}-[0-9a-f]{4}/);
+    expect(left).to.contain("before").and.to.not.match(view);
+    await isClean(terminal);
+    await terminal.enter("clear; kcore runs attach last; echo ended-$?");
+    await terminal.shows(/here +running +gate/);
+    writeFileSync(gate, "");
+    const end = await terminal.shows(/ended-0/);
+    expect(end).to.match(/Succeeded: +3 \(changed=3\)/);
+    await isClean(terminal);
+  });
+
+  it("shows a question in two terminals, and takes it away in both when one answers", async () => {
+    const [one, other] = [await open(), await open(100, 30)];
+    await one.enter("kcore orchestrate sure here; echo ended-$?");
+    await one.shows(/Really go on\?/);
+    await other.enter("kcore runs attach last; echo ended-$?");
+    await other.shows(/Really go on\?/);
+    await other.press("y");
+    await other.press("Enter");
+    for (const terminal of [one, other]) {
+      const screen = await terminal.shows(/ended-0/);
+      expect(screen).to.match(/Succeeded: +2/);
+    }
+    await isClean(one);
+  });
+
+  it("stops at the first Ctrl-C, aborts at the second (F-17)", async () => {
+    const terminal = await open();
+    await terminal.enter(`${apply()}; echo ended-$?`);
+    await terminal.shows(/waiting at the gate/);
+    await terminal.press("C-c");
+    await terminal.shows(/stopping/);
+    await terminal.press("C-c");
+    const screen = await terminal.shows(/ended-130/);
+    expect(screen).to.match(/kcore runs resume/);
+    await isClean(terminal);
+  });
+
+  it("lets the running step end after one Ctrl-C, and leaves at the third (F-17)", async () => {
+    const [one, other] = [await open(), await open()];
+    await one.enter(`${apply()}; echo ended-$?`);
+    await one.shows(/waiting at the gate/);
+    await one.press("C-c");
+    await one.shows(/stopping/);
+    await other.enter("kcore runs attach last; echo ended-$?");
+    await other.shows(/waiting at the gate/);
+    writeFileSync(gate, "");
+    const screen = await other.shows(/ended-130/);
+    expect(screen).to.match(/Succeeded: +2/);
+    await one.shows(/ended-130/);
+    await isClean(one);
+  });
+
+  it("gives the terminal back when it is terminated, hung up or killed, and the run goes on (F-17)", async () => {
+    const terminal = await open();
+    await terminal.enter(apply());
+    await terminal.shows(/waiting at the gate/);
+    for (const signal of ["SIGTERM", "SIGHUP", "SIGKILL"] as const) {
+      signalProcess(await viewIn(terminal), signal);
+      await terminal.shows(/run goes on: kcore runs attach \d{8}/);
+      await isClean(terminal);
+      await terminal.enter("clear; kcore runs attach last");
+      await terminal.shows(/here +running +gate/);
+    }
+    await terminal.press("q");
+    await terminal.shows(/The run goes on/);
+  });
+
+  it("can be suspended and continued", async () => {
+    const terminal = await open();
+    await terminal.enter(apply());
+    await terminal.shows(/waiting at the gate/);
+    await terminal.press("C-z");
+    await terminal.shows(/Stopped/);
+    await isClean(terminal);
+    await terminal.enter("fg; echo ended-$?");
+    await terminal.shows(view);
+    writeFileSync(gate, "");
+    await terminal.shows(/ended-0/);
+    await isClean(terminal);
+  });
+
+  it("plays a recorded run in the same view, with pause and seek", async () => {
+    writeFileSync(gate, "");
+    expect((await project.kcore("state", "apply", "gate", "--on", "here", "--set", `path=${gate}`)).code).to.equal(0);
+    const terminal = await open(110, 24);
+    await terminal.enter("kcore runs replay last --speed 0.25; echo ended-$?");
+    await terminal.shows(/state apply gate/);
+    await terminal.press("Space");
+    await terminal.press(".");
+    await terminal.shows(/hello operator/);
+    await terminal.press(">");
+    await terminal.shows(/3\/3/);
+    await terminal.press("<");
+    await terminal.shows(/here +pending/);
+    await terminal.press("q");
+    expect(await terminal.shows(/ended-0/)).to.match(/Succeeded: +3/);
+    await isClean(terminal);
+  });
+
+  it("goes on when its terminal is closed (F-17)", async () => {
+    const terminal = await open();
+    await terminal.enter(apply());
+    await terminal.shows(/waiting at the gate/);
+    await terminal.close();
+    writeFileSync(gate, "");
+    const attached = await project.kcore("runs", "attach", "last");
+    expect(attached.code).to.equal(0);
+    expect(attached.stdout).to.match(/Succeeded: +3/);
+  });
+});

@@ -1,0 +1,78 @@
+import { execFile } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { expect } from "chai";
+import { kcoreProgram } from "#support/deploy.ts";
+import { TestProject } from "#support/kcore.ts";
+import { startSshd } from "#support/sshd.ts";
+
+const run = promisify(execFile);
+
+describe("a run where nobody looks at a terminal", function () {
+  this.timeout(60_000);
+  let project: TestProject;
+  let words: string;
+  beforeEach(() => {
+    project = new TestProject({
+      "states/hello.yaml": "steps:\n  - id: hello\n    command.run: { cmd: echo hello operator }\n",
+    });
+    words = `cd '${project.project}' && '${kcoreProgram}' state apply hello --on here`;
+  });
+  afterEach(() => project.remove());
+
+  function environment(more: Readonly<Record<string, string>> = {}): NodeJS.ProcessEnv {
+    const { path } = project;
+    const own = { KCORE_SOURCE: "1", KCORE_HOME: join(path, "home"), XDG_CACHE_HOME: join(path, "cache") };
+    return { ...process.env, TERM: "xterm-256color", CI: "", ...own, ...more };
+  }
+
+  /** Lines, each of which names its node, and no escape codes. */
+  function isPlain(text: string): void {
+    const lines = text.replaceAll("\r\n", "\n");
+    expect(lines).to.match(/^✔ here {2}hello {2}ran/m);
+    expect(lines).to.match(/^› here {2}\| hello operator$/m);
+    // oxlint-disable-next-line no-control-regex -- finding control characters is the purpose
+    expect(lines).to.not.match(/[\u0000-\u0008\u000b-\u001f\u007f]/);
+    const live = lines.slice(0, lines.indexOf("\n\n")).split("\n");
+    expect(live.slice(1).filter((line) => !/^\S here {2}/.test(line))).to.deep.equal([]);
+  }
+
+  it("is told in lines through a pipe and into a file", async () => {
+    const file = join(project.path, "out");
+    const { stdout } = await run("bash", ["-c", `{ ${words}; } | cat; { ${words}; } > ${file}`], {
+      env: environment(),
+    });
+    isPlain(stdout);
+    isPlain(readFileSync(file, "utf8"));
+  });
+
+  it("is told in lines under script(1), whose output is a file, with and without a terminal's size", async () => {
+    for (const size of ["", "stty cols 100 rows 30; "]) {
+      const { stdout } = await run("script", ["-qec", `${size}${words}`, "/dev/null"], { env: environment() });
+      isPlain(stdout);
+    }
+  });
+
+  it("is told in lines in a CI, though that has a terminal", async () => {
+    // Not of script's own session: what hides it here is CI alone.
+    const inside = `stty cols 100 rows 30; setsid -cw sh -c "${words}"`;
+    const { stdout } = await run("script", ["-qec", inside, "/dev/null"], { env: environment({ CI: "true" }) });
+    isPlain(stdout);
+  });
+
+  it("is told in lines over ssh without a terminal", async () => {
+    const sshd = await startSshd();
+    try {
+      const options = ["StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "LogLevel=ERROR"];
+      const { KCORE_SOURCE = "", KCORE_HOME = "", XDG_CACHE_HOME = "" } = environment();
+      const set = `export KCORE_SOURCE=${KCORE_SOURCE} KCORE_HOME=${KCORE_HOME} XDG_CACHE_HOME=${XDG_CACHE_HOME} LC_ALL=C.UTF-8`;
+      const login = ["-T", "-F", "none", "-p", String(sshd.port), "-i", sshd.identityFile];
+      const strange = options.flatMap((option) => ["-o", option]);
+      const { stdout } = await run("ssh", [...login, ...strange, "root@127.0.0.1", `${set}; ${words}`]);
+      isPlain(stdout);
+    } finally {
+      await sshd.stop();
+    }
+  });
+});

@@ -1,0 +1,76 @@
+import { readFileSync } from "node:fs";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { expect } from "chai";
+import { runFolder, type RunHeader } from "#engine/run/run-folder.ts";
+import { diffRuns } from "#tui/diff-runs.ts";
+import { drawDigest } from "#tui/draw-digest.ts";
+import { drawJunit } from "#tui/junit.ts";
+import { Player } from "#tui/player.ts";
+import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
+import { FakeClock } from "#support/fake-clock.ts";
+import { runRequest } from "#support/runs.ts";
+import { glanceAtRun } from "../../../../src/cli/runs/glance.ts";
+import { readRun, stateOf } from "../../../../src/cli/runs/known-run.ts";
+import { digestOf } from "../../../../src/cli/runs/show.ts";
+import { UsualDurations } from "../../../../src/cli/usual-durations.ts";
+
+const id = "20261121-061500-a1b2";
+
+describe("a record that a crash cut", () => {
+  let project: TempDir;
+  before(async () => {
+    project = await makeTempDir("cut");
+  });
+  after(() => project.remove());
+
+  async function record(bytes: Uint8Array, name = id): Promise<void> {
+    const folder = runFolder(project.path, name);
+    const request = runRequest();
+    const header: RunHeader = { version: 1, id: name, nonce: "0", who: "w", created: 0, attended: false, request };
+    await mkdir(folder.path, { recursive: true });
+    await writeFile(folder.header, JSON.stringify(header));
+    await writeFile(folder.events, bytes);
+  }
+
+  for (const name of ["failed", "questions", "dry-run-refused"])
+    it(`is usable at any byte around the events of “${name}”`, async () => {
+      const bytes = readFileSync(join(import.meta.dirname, "../../../fixtures/runs", `${name}.ndjson`));
+      const ends = [...bytes.entries()].filter(([, byte]) => byte === 10).map(([index]) => index);
+      const cuts = new Set(
+        ends.filter((_, index) => index % 5 === 0).flatMap((end) => [end - 1, end, end + 1, end + 2]),
+      );
+      for (const cut of [0, 1, ...cuts, bytes.length]) {
+        await record(bytes.subarray(0, cut));
+        const run = await readRun(project.path, id);
+        expect(run.events).to.have.length(ends.filter((end) => end < cut).length);
+        const glance = await glanceAtRun(run.folder);
+        expect([glance.state, glance.exitCode]).to.deep.equal([stateOf(run), run.model.exitCode]);
+        expect(drawDigest(await digestOf(run))).to.contain(id);
+        expect(diffRuns(run.model, run.model).steps).to.deep.equal([]);
+        expect(drawJunit(run.events)).to.contain("</testsuites>");
+        const player = new Player({ events: run.events, speed: Infinity, clock: new FakeClock() });
+        let drawn = 0;
+        player.start({ draw: () => (drawn += 1), replace: () => undefined });
+        expect(drawn).to.equal(run.events.length);
+      }
+    });
+
+  it("is usable where the file system left zeros at its end", async () => {
+    const bytes = await readFile(join(import.meta.dirname, "../../../fixtures/runs/failed.ndjson"));
+    await record(Buffer.concat([bytes.subarray(0, 2000), Buffer.alloc(500), Buffer.from("\n")]));
+    const run = await readRun(project.path, id);
+    expect(stateOf(run)).to.equal("died");
+    expect((await glanceAtRun(run.folder)).state).to.equal("died");
+  });
+
+  it("tells what earlier runs of the same kind took, the torn ones too", async () => {
+    const bytes = await readFile(join(import.meta.dirname, "../../../fixtures/runs/deploy-three.ndjson"));
+    await record(bytes, "20261121-061500-0001");
+    await record(bytes.subarray(0, bytes.length - 700), "20261121-061500-0002");
+    const usual = new UsualDurations(runFolder(project.path, id), 0);
+    await usual.read();
+    expect(usual.durations.get("nix.installed Nix")).to.equal(12_000);
+    expect(usual.durations.get("disk.partitioned data disk")).to.equal(1800);
+  });
+});

@@ -1,0 +1,80 @@
+import { expect } from "chai";
+import type { RunEvent } from "#engine/events/event.ts";
+import { reduceEvents } from "#engine/events/reduce.ts";
+import { digestRun } from "#tui/digest.ts";
+import { drawDigest } from "#tui/draw-digest.ts";
+import { recordedRun } from "#support/recorded-runs.ts";
+
+function digest(events: readonly RunEvent[], state: string) {
+  const model = reduceEvents(events);
+  return digestRun(model, {
+    id: "20261121-061500-a1b2",
+    state,
+    who: "ops@bastion",
+    command: model.command,
+    created: events[0]?.at ?? 0,
+    logOf: (node) => `.kcore/runs/x/nodes/${node}.log`,
+  });
+}
+
+const drawn = (name: string, state: string) => drawDigest(digest(recordedRun(name), state));
+
+describe("a run on one screen", () => {
+  it("says who, when, what revision, and what changed where", () => {
+    const lines = drawn("deploy-three", "done").split("\n");
+    expect(lines[0]).to.equal("deploy_node  done after 58 s");
+    expect(lines).to.include("  by ops@bastion, 2026-11-21 05:46:40 UTC, at 3f2a91c0ffee with uncommitted changes");
+    expect(lines).to.include("  disks: data disk  (disk.partitioned)  n1, n2, n3");
+    expect(lines).to.include("Steps: 31 succeeded (changed=21), 0 failed");
+    expect(lines.length).to.be.at.most(24);
+    expect(lines.join("\n")).to.not.contain("Next:");
+  });
+
+  it("says why it failed: place, cause, output, log, and what to do", () => {
+    const text = drawn("failed", "failed");
+    expect(text).to.contain("  n1  disks: install tool  (command.run)\n    states/disks.yaml:2:5  the command ended");
+    expect(text).to.contain("    | E: Unable to locate package nope\n");
+    expect(text).to.contain("    log: .kcore/runs/x/nodes/n1.log\n    again: kcore orchestrate deploy_node --on n1\n");
+    expect(text).to.contain("  kcore runs resume 20261121-061500-a1b2   go on where it stopped");
+    expect(text).to.not.contain("after it failed");
+  });
+
+  it("says that a dry run changed nothing, and how to do it", () => {
+    const text = drawn("dry-run", "done");
+    expect(text).to.contain("(dry run: nothing was changed)").and.to.contain("Would change:\n");
+    expect(text).to.match(/Next:\n {2}kcore orchestrate deploy_node n1 {3}do it$/);
+  });
+
+  it("says how to watch a run that goes on", () => {
+    expect(drawn("deploy-three", "running")).to.contain("kcore runs attach 20261121-061500-a1b2   watch it");
+  });
+
+  it("tells of a thousand nodes that failed alike as one failure, in as few lines", () => {
+    const nodes = Array.from({ length: 1000 }, (_, index) => `node-${index}`);
+    const problem = { code: "STEP_FAILED", message: "no space left" } as const;
+    const step = { stage: "s", step: "s/x", title: "x", module: "file.managed" } as const;
+    const bodies = [
+      {
+        type: "run.started",
+        runId: "r",
+        title: "t",
+        command: "c",
+        nodes,
+        stages: [],
+        dryRun: false,
+        who: "w",
+      } as const,
+      ...nodes.flatMap((node) => [
+        { type: "step.started", node, ...step } as const,
+        { type: "step.finished", node, ...step, outcome: "failed", problem } as const,
+      ]),
+    ];
+    const events = bodies.map((body, index) => ({ seq: index + 1, at: index, ...body }));
+    const told = digest(events, "failed");
+    expect(told.failures).to.have.length(1);
+    expect(told.failures[0]?.nodes).to.have.length(1000);
+    const lines = drawDigest(told).split("\n");
+    expect(lines.length).to.be.at.most(24);
+    expect(Math.max(...lines.map((line) => line.length))).to.be.at.most(100);
+  });
+});

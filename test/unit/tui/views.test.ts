@@ -1,0 +1,84 @@
+import { Writable } from "node:stream";
+import { expect } from "chai";
+import { formatEvent } from "#engine/events/recording.ts";
+import { reduceEvents } from "#engine/events/reduce.ts";
+import { drawCast } from "#tui/asciicast.ts";
+import { diffRuns } from "#tui/diff-runs.ts";
+import { digestRun } from "#tui/digest.ts";
+import { drawDigest } from "#tui/draw-digest.ts";
+import { drawReport } from "#tui/html/report.ts";
+import { drawJunit } from "#tui/junit.ts";
+import { createJsonView } from "#tui/ndjson.ts";
+import { createPlainView } from "#tui/plain.ts";
+import { drawSummary } from "#tui/summary.ts";
+import { recordedRun, recordedRunNames } from "#support/recorded-runs.ts";
+
+// oxlint-disable-next-line no-control-regex -- finding control characters is the purpose
+const escapes = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/;
+
+/** What the lines view writes, event by event. */
+function plain(name: string): { at: number; text: string }[] {
+  let text = "";
+  const out = new Writable({
+    write: (chunk: Buffer, _, done) => {
+      text += chunk.toString();
+      done();
+    },
+  }) as unknown as NodeJS.WriteStream;
+  const view = createPlainView({ out, color: false });
+  return recordedRun(name).map((event) => {
+    text = "";
+    view.draw(event);
+    return { at: event.at, text };
+  });
+}
+
+// The live view's frames are in ink/: its golden files.
+describe("every view of every recorded run", () => {
+  for (const name of recordedRunNames) {
+    const events = recordedRun(name);
+    const model = reduceEvents(events);
+    const logOf = (node: string) => `nodes/${node}.log`;
+    const texts: Readonly<Record<string, () => string>> = {
+      plain: () =>
+        plain(name)
+          .map(({ text }) => text)
+          .join(""),
+      summary: () => drawSummary(model, { logOf }),
+      digest: () => drawDigest(digestRun(model, { ...facts, command: model.command, logOf })),
+      junit: () => drawJunit(events),
+      html: () => drawReport(model),
+    };
+    for (const [view, draw] of Object.entries(texts))
+      it(`${name}: ${view} is the same each time, without escape codes, and names every node`, () => {
+        const text = draw();
+        expect(text).to.equal(draw());
+        expect(text).to.not.match(escapes);
+        for (const node of model.nodes.keys()) expect(text).to.contain(node);
+      });
+
+    it(`${name}: NDJSON is the record itself`, () => {
+      let text = "";
+      const view = createJsonView((more) => (text += more));
+      for (const event of events) view.draw(event);
+      expect(text).to.equal(events.map(formatEvent).join(""));
+    });
+
+    it(`${name}: a cast has the lines of the plain view at their times`, () => {
+      const written = plain(name);
+      const [head = "", ...lines] = drawCast(model, written).trimEnd().split("\n");
+      expect(JSON.parse(head)).to.include({ version: 2 });
+      const told = lines.map((line) => JSON.parse(line) as [number, string, string]);
+      expect(told.map(([, , text]) => text.replaceAll("\r\n", "\n")).join("")).to.equal(
+        written.map(({ text }) => text).join(""),
+      );
+      expect(told.map(([at]) => at)).to.deep.equal(told.map(([at]) => at).toSorted((a, b) => a - b));
+    });
+
+    it(`${name}: does not differ from itself`, () => {
+      expect(diffRuns(model, model)).to.deep.equal({ nodes: [], steps: [] });
+    });
+  }
+});
+
+const facts = { id: "20261121-061500-a1b2", state: "failed", who: "ops@bastion", created: 0 } as const;
