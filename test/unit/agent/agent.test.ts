@@ -25,7 +25,17 @@ describe("status.json", () => {
     dir = await mkdtemp(join(tmpdir(), "kcore-status-"));
   });
   afterEach(() => rm(dir, { recursive: true, force: true }));
-  const status = { state: "running", registered: true, version: "1", pid: 1 } as const;
+  const status = {
+    state: "running",
+    nodeId: "n",
+    dc: "DC1",
+    roles: [],
+    labels: {},
+    registered: true,
+    health: { ok: true },
+    version: "1",
+    pid: 1,
+  } as const;
   const read = async (file: string): Promise<unknown> => JSON.parse(await readFile(file, "utf8")) as unknown;
 
   it("is made with its folder, 0600", async () => {

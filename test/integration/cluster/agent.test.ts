@@ -1,0 +1,215 @@
+import { X509Certificate, randomUUID } from "node:crypto";
+import { readdir, readFile, stat, writeFile } from "node:fs/promises";
+import { get } from "node:http";
+import { request } from "node:https";
+import { networkInterfaces } from "node:os";
+import { join } from "node:path";
+import { expect } from "chai";
+import type { Credentials } from "#api/client.ts";
+import type { NodeDetail } from "#api/schemas.ts";
+import { createTestCluster, eventually, freePort, issueTo, startDaemon, writeCredentials } from "#support/cluster.ts";
+import type { Daemon, TestCluster } from "#support/cluster.ts";
+import { startController } from "#support/member-controller.ts";
+import type { TestController } from "#support/member-controller.ts";
+
+const dayMs = 86_400_000;
+
+describe("the agent of a node, with real controllers", function () {
+  this.timeout(60_000);
+  let cluster: TestCluster;
+  let nodeId: string;
+  let port: number;
+  const controllers: TestController[] = [];
+  const agents: Daemon[] = [];
+
+  const control = async (options: Parameters<typeof startController>[1] = {}): Promise<TestController> => {
+    const controller = await startController(cluster, options);
+    controllers.push(controller);
+    return controller;
+  };
+  const certFolder = (): string => join(cluster.dir, "node");
+  const startAgent = async (
+    endpoints: readonly string[],
+    { config = {}, now = Date.now() }: { readonly config?: object; readonly now?: number } = {},
+  ): Promise<Daemon> => {
+    const credentials = issueTo(cluster.authority, "node", nodeId, { now });
+    const agent = await startDaemon(["agent", "run"], join(cluster.dir, "agent.yaml"), {
+      nodeId,
+      listenAddr: `0.0.0.0:${port}`,
+      controllers: endpoints,
+      dcId: "DC2",
+      labels: { tier: "ssd" },
+      roles: ["worker"],
+      tls: await writeCredentials(certFolder(), "node", credentials),
+      heartbeatIntervalSecs: 0.2,
+      stateDir: join(cluster.dir, "state"),
+      ...config,
+    });
+    agents.push(agent);
+    return agent;
+  };
+  const detail = (controller: TestController): Promise<NodeDetail> =>
+    controller.client().call("getNode", {}, { id: nodeId });
+  const isReadyAt = (controller: TestController): Promise<NodeDetail> =>
+    eventually(async () => {
+      const node = await detail(controller).catch(() => undefined);
+      return node?.status === "ready" ? node : undefined;
+    });
+
+  beforeEach(async () => {
+    cluster = await createTestCluster();
+    nodeId = randomUUID();
+    port = await freePort();
+  });
+  afterEach(async () => {
+    for (const agent of agents.splice(0)) await agent.end("SIGKILL");
+    for (const { daemon } of controllers.splice(0)) await daemon.end("SIGKILL");
+    await cluster.remove();
+  });
+
+  it("registers with the facts of its machine", async () => {
+    const controller = await control();
+    await startAgent([controller.endpoint], { config: { disableVxlan: true } });
+    const node = await isReadyAt(controller);
+    expect(node.dc).to.equal("DC2");
+    expect(node.roles).to.deep.equal(["worker"]);
+    expect(node.labels["tier"]).to.equal("ssd");
+    expect(node.cpu).to.be.greaterThan(0);
+    expect(node.memory).to.be.greaterThan(1e8);
+    expect(node.net?.disableVxlan).to.equal(true);
+    expect(node.storage?.backend).to.equal("filesystem");
+    expect(node.storage?.capacity).to.be.greaterThan(1e6);
+  });
+
+  it("goes over to the next controller and back with the same identity (F-24)", async () => {
+    const [a, dead] = [await control(), await freePort()];
+    const b = await control({ sponsor: a });
+    await startAgent([`127.0.0.1:${dead}`, a.endpoint, b.endpoint]);
+    const before = await isReadyAt(a);
+    await a.daemon.end("SIGKILL");
+    const lastSeen = before.lastSeen;
+    const meanwhile = await eventually(async () => {
+      const node = await detail(b).catch(() => undefined);
+      return node?.status === "ready" && node.lastSeen > lastSeen ? node : undefined;
+    });
+    expect(meanwhile.key).to.equal(before.key);
+    await a.restart();
+    await b.daemon.end("SIGKILL");
+    const after = await eventually(async () => {
+      const node = await detail(a).catch(() => undefined);
+      return node?.status === "ready" && node.lastSeen > meanwhile.lastSeen ? node : undefined;
+    });
+    expect(after.registered).to.equal(before.registered);
+  });
+
+  it("learns of further controllers only when told to", async () => {
+    const a = await control();
+    const b = await control({ sponsor: a });
+    const agent = await startAgent([a.endpoint], { config: { learnControllers: true } });
+    await isReadyAt(a);
+    const line = await agent.logged("other controllers were learned of");
+    expect(line["controllers"]).to.deep.equal([b.endpoint]);
+    await a.daemon.end("SIGKILL");
+    const { lastSeen } = await isReadyAt(b);
+    await eventually(async () => (await detail(b)).lastSeen > lastSeen);
+  });
+
+  it("renews its certificate live: new key, no restart, no heartbeat missed (S-14)", async () => {
+    const controller = await control();
+    const files = await startAgent([controller.endpoint], { now: Date.now() - 61 * dayMs }).then(() => certFolder());
+    const before = new X509Certificate(await readFile(join(files, "node.crt")));
+    await agents[0]?.logged("the certificate was renewed");
+    const after = new X509Certificate(await readFile(join(files, "node.crt")));
+    expect(after.validToDate.getTime()).to.be.greaterThan(Date.now() + 89 * dayMs);
+    expect(after.subjectAltName).to.equal(before.subjectAltName);
+    expect(after.publicKey.equals(before.publicKey)).to.equal(false);
+    expect((await stat(join(files, "node.key"))).mode & 0o777).to.equal(0o600);
+    expect((await readdir(files)).toSorted()).to.deep.equal(["ca.crt", "node.crt", "node.key"]);
+    const node = await isReadyAt(controller);
+    expect(node.certificates.some(({ serial }) => serial === after.serialNumber.toLowerCase())).to.equal(true);
+    const { lastSeen } = node;
+    await eventually(async () => (await detail(controller)).lastSeen > lastSeen);
+    expect(agents[0]?.log()).not.to.match(/no controller accepted a heartbeat|NODE_UNKNOWN/);
+    expect(agents[0]?.child.exitCode).to.equal(null);
+  });
+
+  it("keeps its certificate when the renewal fails, and says so when it becomes urgent", async () => {
+    const controller = await control({
+      config: { subCa: { certFile: "/nonexistent/crt", keyFile: "/nonexistent/key" } },
+    });
+    const agent = await startAgent([controller.endpoint], { now: Date.now() - 85 * dayMs });
+    const before = await readFile(join(certFolder(), "node.crt"), "utf8");
+    await agent.logged("the certificate was not renewed");
+    await isReadyAt(controller).catch(() => undefined);
+    expect(await readFile(join(certFolder(), "node.crt"), "utf8")).to.equal(before);
+    expect((await readdir(certFolder())).toSorted()).to.deep.equal(["ca.crt", "node.crt", "node.key"]);
+    const node = await eventually(async () => {
+      const found = await detail(controller);
+      return found.reason?.includes("is not renewed") ? found : undefined;
+    });
+    expect(node.status).to.equal("not-ready");
+  });
+
+  it("tells its status on loopback in plain, and outside only to operators and controllers", async () => {
+    const controller = await control();
+    await writeFile(join(cluster.dir, "note"), "");
+    await startAgent([controller.endpoint]);
+    await isReadyAt(controller);
+    const status = await eventually(async () => {
+      const page = JSON.parse(await plain("127.0.0.1", port, "/status")) as {
+        agent?: { state?: string; registered?: boolean };
+      };
+      return page.agent?.registered === true ? page : undefined;
+    });
+    expect(status.agent?.state).to.equal("running");
+    expect(JSON.parse(await plain("127.0.0.1", port, "/disks"))).to.have.property("disks");
+    expect(JSON.parse(await plain("127.0.0.1", port, "/nics"))).to.have.property("nics");
+    expect(JSON.parse(await plain("127.0.0.1", port, "/healthz"))).to.deep.equal({ ok: true });
+    expect(JSON.parse(await plain("127.0.0.1", port, "/__proto__"))).to.have.property("code", "API_UNKNOWN");
+    const own = ownAddress();
+    if (own === undefined) return;
+    expect(await plain(own, port, "/status").catch(() => "refused")).to.equal("refused");
+    expect(await secure(own, port, cluster.operator)).to.equal(200);
+    expect(await secure(own, port, issueTo(cluster.authority, "controller", controller.id))).to.equal(200);
+    expect(await secure(own, port, issueTo(cluster.authority, "node", randomUUID()))).to.equal(403);
+    expect(await secure(own, port, { ca: cluster.operator.ca }).catch(() => "refused")).to.equal("refused");
+    const other = await createTestCluster();
+    try {
+      expect(await secure(own, port, { ...other.operator, ca: cluster.operator.ca }).catch(() => "refused")).to.equal(
+        "refused",
+      );
+    } finally {
+      await other.remove();
+    }
+  });
+});
+
+/** An address of this machine that is not loopback; to itself a machine uses it on both ends. */
+function ownAddress(): string | undefined {
+  return Object.values(networkInterfaces())
+    .flat()
+    .find((one) => one?.family === "IPv4" && !one.internal)?.address;
+}
+
+function plain(host: string, port: number, path: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    get({ host, port, path, agent: false }, (response) => {
+      let text = "";
+      response.setEncoding("utf8").on("data", (chunk: string) => (text += chunk));
+      response.on("end", () => resolve(text));
+    }).on("error", reject);
+  });
+}
+
+function secure(host: string, port: number, credentials: Partial<Credentials>): Promise<number> {
+  return new Promise((resolve, reject) => {
+    // The name in the certificate is another than the address; who answers is not the matter here.
+    const options = { host, port, path: "/status", agent: false, ...credentials, checkServerIdentity: () => undefined };
+    request(options, (response) => {
+      response.resume();
+      resolve(response.statusCode ?? 0);
+    })
+      .on("error", reject)
+      .end();
+  });
+}
