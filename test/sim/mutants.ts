@@ -16,8 +16,8 @@ export interface Mutant {
   readonly seeds?: number;
 }
 
-const commitOfPull = `      recordsOf(fresh, apply),
-      fresh,
+const commitOfPull = `      recordsOf(sync.pages, apply),
+      sync.registers,
       () => this.#done(sync),`;
 
 export const mutants: Readonly<Record<string, Mutant>> = {

@@ -99,6 +99,7 @@ export class SimNode implements Endpoint {
         pullEvery: 5_000,
         reportEvery: 1_000,
         page: { registers: swarm.page, bytes: 1 << 20 },
+        slice: swarm.slice,
       },
     });
     this.replica = replica;

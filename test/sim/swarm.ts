@@ -30,6 +30,8 @@ export interface Swarm {
   readonly sponsorCut: boolean;
   /** Registers a page. */
   readonly page: number;
+  /** Registers merged in one turn. */
+  readonly slice: number;
   readonly json: boolean;
 }
 
@@ -61,6 +63,7 @@ export function drawSwarm(random: Random): Swarm {
     snapshots: sometimes(),
     sponsorCut: sometimes(),
     page: random.pick([2, 5, 20, 1000]),
+    slice: random.pick([1, 10, 5_000]),
     json: sometimes(0.1),
   };
 }

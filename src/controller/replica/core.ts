@@ -7,6 +7,7 @@ import { Peer } from "./peer.ts";
 import type { JournalRecord } from "./ports.ts";
 import type { ReplicaOptions } from "./replica.ts";
 import { ReplicaState } from "./state.ts";
+import type { Applied } from "./state.ts";
 import { defaultTuning } from "./tuning.ts";
 import type { Tuning } from "./tuning.ts";
 
@@ -29,6 +30,8 @@ export class Core {
   inFlight = 0;
   /** Pulls started so far. */
   syncs = 0;
+  #isMerging = false;
+  readonly #turns: (() => void)[] = [];
   #members: readonly string[] = [];
   readonly #listeners = new Set<(keys: readonly string[]) => void>();
   /** Called after members may have changed. */
@@ -72,10 +75,13 @@ export class Core {
     this.inFlight++;
     this.options.journal.append(records).then(
       () => {
-        this.inFlight--;
         this.alarms.clear("STORAGE_FULL", "journal");
-        for (const record of records) if (record.t !== "part") this.#apply(record, registers);
-        onApplied();
+        this.#inTurn(() =>
+          this.#applyAll(records, registers, () => {
+            this.inFlight--;
+            onApplied();
+          }),
+        );
       },
       (error: unknown) => {
         this.inFlight--;
@@ -88,8 +94,38 @@ export class Core {
     );
   }
 
-  #apply(record: JournalRecord, registers: readonly Register[]): void {
-    const { changed, equivocations } = this.state.apply(record, record.t === "apply" ? registers : undefined);
+  /** What became durable is applied in order; a large merge takes several turns of the event loop, and others wait for it. */
+  #inTurn(run: () => void): void {
+    if (this.#isMerging) this.#turns.push(run);
+    else run();
+  }
+
+  /** Calls `run` when no merge is half done: a write must have seen all of it or nothing. */
+  whenSettled(run: () => void): void {
+    this.#inTurn(run);
+  }
+
+  #applyAll(records: readonly JournalRecord[], registers: readonly Register[], onApplied: () => void): void {
+    const { slice } = this.tuning;
+    const last = records.at(-1);
+    if (last?.t !== "apply" || last.from !== undefined || registers.length <= slice) {
+      for (const record of records)
+        if (record.t !== "part") this.#notify(this.state.apply(record, record.t === "apply" ? registers : undefined));
+      return onApplied();
+    }
+    this.#isMerging = true;
+    const mergeFrom = (at: number): void => {
+      this.#notify(this.state.mergeSlice(registers.slice(at, at + slice), last));
+      if (at + slice < registers.length) return this.soon(() => mergeFrom(at + slice));
+      this.#notify(this.state.finishSlices(last, registers));
+      this.#isMerging = false;
+      onApplied();
+      while (this.#turns.length > 0 && !this.#isMerging) this.#turns.shift()?.();
+    };
+    mergeFrom(0);
+  }
+
+  #notify({ changed, equivocations }: Applied): void {
     raise(this.accepted, this.state.map.vector);
     for (const { o, s } of equivocations) this.reportEquivocation(o, s);
     if (changed.length === 0) return;

@@ -1,5 +1,6 @@
 import { compareStamps, decodeStamp, nextStamp } from "#crdt/hlc.ts";
 import { encodePage } from "#crdt/page.ts";
+import type { Page } from "#crdt/page.ts";
 import type { Register } from "#crdt/register.ts";
 import { contextOf, covers, dominates, raise, toWire } from "#crdt/version-vector.ts";
 import type { Core } from "./core.ts";
@@ -14,14 +15,15 @@ type PageMessage = Extract<PeerMessage, { t: "page" }>;
 interface Sync {
   readonly id: number;
   readonly isRepair: boolean;
-  readonly pages: Map<number, PageMessage>;
+  /** Those that came out of turn. */
+  readonly early: Map<number, PageMessage>;
+  readonly pages: Page[];
   readonly registers: Register[];
   next: number;
   askedAt: number;
   cancel: () => void;
 }
 
-const recordRegisters = 1000;
 const pageBytes = 1024 * 1024;
 
 /** Fetches from one peer what it has and we have not. */
@@ -54,7 +56,8 @@ export class Puller {
     const sync: Sync = {
       id: ++this.#core.syncs,
       isRepair: buckets !== undefined,
-      pages: new Map(),
+      early: new Map(),
+      pages: [],
       registers: [],
       next: 0,
       askedAt: options.clock.mono(),
@@ -95,10 +98,16 @@ export class Puller {
       this.#isFull = this.#core.isResyncing = true;
     }
     this.#session.peer.rtt.transferred(bytes, this.#core.options.clock.mono() - sync.askedAt);
-    sync.pages.set(message.index, message);
-    for (let page = sync.pages.get(sync.next); page; page = sync.pages.get(sync.next)) {
-      sync.pages.delete(sync.next++);
-      for (const register of this.#core.state.reader.read(page.page)) sync.registers.push(register);
+    sync.early.set(message.index, message);
+    for (let page = sync.early.get(sync.next); page; page = sync.early.get(sync.next)) {
+      sync.early.delete(sync.next++);
+      const registers = this.#core.state.reader.read(page.page);
+      const late = latest(registers);
+      const ahead = late ? this.#core.guard.tooFarAhead(late.ms) : 0;
+      if (late && ahead > 0) return this.defer(late.o, ahead);
+      for (const { o, s } of this.#core.state.map.findEquivocations(registers)) this.#core.reportEquivocation(o, s);
+      for (const register of registers) sync.registers.push(register);
+      sync.pages.push(page.page);
       if (page.end) return this.#finish(sync, page.end);
       this.#session.send({ t: "credit", sync: sync.id });
     }
@@ -108,24 +117,21 @@ export class Puller {
   #finish(sync: Sync, end: PullEnd): void {
     sync.cancel();
     const { state, guard } = this.#core;
-    const late = latest(sync.registers);
-    const ahead = Math.max(guard.tooFarAhead(decodeStamp(end.hlc).ms), late ? guard.tooFarAhead(late.ms) : 0);
-    if (ahead > 0) return this.defer(late?.o ?? this.#session.peer.id, ahead);
+    const ahead = guard.tooFarAhead(decodeStamp(end.hlc).ms);
+    if (ahead > 0) return this.defer(this.#session.peer.id, ahead);
     this.#session.peer.confirmed(end.upto);
     const upto = new Map(end.upto);
     // The peer was put back behind what is forgotten here; it takes all from us first.
     if (!dominates(upto, state.floor)) return this.abandon();
     if (end.full) return this.#whenQuiet(sync, () => this.#takeAll(sync, end));
     const { map } = state;
-    for (const { o, s } of map.findEquivocations(sync.registers)) this.#core.reportEquivocation(o, s);
-    const fresh = sync.isRepair ? sync.registers : sync.registers.filter(({ o, s }) => !covers(map.vector, o, s));
-    if (fresh.length === 0 && dominates(map.vector, upto)) return this.#done(sync);
+    if (!sync.isRepair && dominates(map.vector, upto)) return this.#done(sync);
     raise(this.#core.accepted, upto);
     const news = end.upto.filter(([origin, seq]) => !covers(map.vector, origin, seq));
     const apply = { upto: news, hlc: end.hlc, ...(sync.isRepair ? { repair: true as const } : {}) };
     this.#core.commit(
-      recordsOf(fresh, apply),
-      fresh,
+      recordsOf(sync.pages, apply),
+      sync.registers,
       () => this.#done(sync),
       () => this.abandon(),
     );
@@ -140,7 +146,7 @@ export class Puller {
   #takeAll(sync: Sync, end: PullEnd): void {
     const { full } = end;
     if (!full) return;
-    const records = recordsOf(sync.registers, { upto: end.upto, hlc: end.hlc, full });
+    const records = recordsOf(sync.pages, { upto: end.upto, hlc: end.hlc, full });
     const upto = new Map(end.upto);
     this.#core.commit(
       records,
@@ -218,16 +224,11 @@ function latest(registers: readonly Register[]): Register | undefined {
   return best;
 }
 
-/** Parts, and the record that makes them count. */
+/** The pages as they came, and the record that makes them count. */
 function recordsOf(
-  registers: readonly Register[],
+  pages: readonly Page[],
   apply: Omit<Extract<JournalRecord, { t: "apply" }>, "t" | "page">,
 ): readonly JournalRecord[] {
-  const records: JournalRecord[] = [];
-  let at = 0;
-  for (; registers.length - at > recordRegisters; at += recordRegisters)
-    records.push({ t: "part", page: encodePage(registers.slice(at, at + recordRegisters)) });
-  const rest = registers.slice(at);
-  records.push({ t: "apply", page: rest.length === 0 ? emptyPage : encodePage(rest), ...apply });
-  return records;
+  const parts = pages.slice(0, -1).map((page): JournalRecord => ({ t: "part", page }));
+  return [...parts, { t: "apply", page: pages.at(-1) ?? emptyPage, ...apply }];
 }

@@ -16,6 +16,7 @@ export class Server {
   readonly #session: Session;
   #serving:
     { readonly pull: Pull; readonly isFull: boolean; cursor: DeltaCursor; index: number; credit: number } | undefined;
+  #last = 0;
 
   constructor(core: Core, session: Session) {
     this.#core = core;
@@ -24,6 +25,9 @@ export class Server {
 
   pull(pull: Pull): void {
     const { state } = this.#core;
+    // Numbers of pulls only grow: one that comes again or late must not mix its pages with those of another.
+    if (pull.sync <= this.#last) return;
+    this.#last = pull.sync;
     if (!state.ready || this.#core.isResyncing) return;
     if (pull.buckets) return this.#serveBuckets(pull, new Set(pull.buckets));
     const seen = new Map(pull.vv);

@@ -68,12 +68,24 @@ export class ReplicaState {
 
   #merge(record: Apply, registers: readonly Register[]): Applied {
     if (!this.#isFounded(record, registers)) return nothing;
-    const { changed, conflicts, equivocations } = this.map.merge(registers, record.upto, record.repair === true);
+    const merged = this.mergeSlice(registers, record);
+    const { changed } = this.finishSlices(record, registers);
+    return changed.length > 0 ? { ...merged, changed: [...merged.changed, ...changed] } : merged;
+  }
+
+  /** A part of a record's registers; it counts when `finishSlices` was called. Nothing else may be applied in between. */
+  mergeSlice(registers: readonly Register[], { repair }: Apply): Applied {
+    const { changed, conflicts, equivocations } = this.map.merge(registers, [], repair === true);
     for (const register of registers) this.clock = witness(this.clock, register);
-    if (record.hlc !== undefined) this.clock = witness(this.clock, decodeStamp(record.hlc));
     for (const [winner, loser] of conflicts) this.#noteConflict(winner, loser);
-    const dropped = record.full ? this.#dropAbsent(record, registers) : [];
-    return { changed: dropped.length > 0 ? [...changed, ...dropped] : changed, equivocations };
+    return { changed, equivocations };
+  }
+
+  /** `registers`: all of the record's. */
+  finishSlices(record: Apply, registers: readonly Register[]): Applied {
+    if (record.hlc !== undefined) this.clock = witness(this.clock, decodeStamp(record.hlc));
+    this.map.merge([], record.upto);
+    return record.full ? { changed: this.#dropAbsent(record, registers), equivocations: [] } : nothing;
   }
 
   /**

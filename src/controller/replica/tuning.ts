@@ -20,6 +20,8 @@ export interface Tuning {
   readonly backOffCap: number;
   readonly window: number;
   readonly page: PageLimits;
+  /** Registers that are merged in one turn of the event loop. */
+  readonly slice: number;
   readonly conflictCap: number;
   readonly tombstoneAlarm: number;
   readonly tombstoneAlarmAge: number;
@@ -39,6 +41,7 @@ export const defaultTuning: Tuning = {
   backOffCap: 3_000,
   window: 4,
   page: pageLimits,
+  slice: 5_000,
   conflictCap: 1_000,
   tombstoneAlarm: 50_000,
   tombstoneAlarmAge: 86_400_000,

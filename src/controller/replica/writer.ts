@@ -45,7 +45,7 @@ export class Writer {
       } catch (error) {
         return reject(error as Error);
       }
-      this.#incarnation.whenUsable(attempt);
+      this.#incarnation.whenUsable(() => this.#core.whenSettled(attempt));
     });
   }
 
