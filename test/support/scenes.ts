@@ -1,3 +1,4 @@
+import { stripVTControlCharacters } from "node:util";
 import type { RunEvent } from "#engine/events/event.ts";
 import { reduceEvents } from "#engine/events/reduce.ts";
 import { pressKey } from "#tui/ink/run-keys.ts";
@@ -32,9 +33,11 @@ export function sceneOf(events: readonly RunEvent[], options: SceneOptions = {})
   });
 }
 
-/** The lines of a frame, painted and without blanks at their ends. */
+/** The lines of a frame as they are read: without the theme's sequences and without blanks at their ends. */
 export function linesOf(scene: Scene, { columns = 80, theme = plainTheme }: SceneOptions = {}): readonly string[] {
-  return scene.parts.flatMap(({ lines }) => lines.map((line) => paintLine(line, columns, theme).trimEnd()));
+  return scene.parts.flatMap(({ lines }) =>
+    lines.map((line) => stripVTControlCharacters(paintLine(line, columns, theme)).trimEnd()),
+  );
 }
 
 /** What the user made of the view after these keys: names as `KeyPress` has them, other texts are typed. */

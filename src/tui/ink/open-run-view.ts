@@ -4,6 +4,7 @@ import { emptyRun, type RunModel } from "#engine/events/model.ts";
 import { reduceEvents } from "#engine/events/reduce.ts";
 import type { RunDrawing } from "../drawing.ts";
 import { InterruptSteps } from "../interrupt-steps.ts";
+import type { Timers } from "./frame-pace.ts";
 import type { KeyPress } from "./keys.ts";
 import { pressKey, type Deed } from "./run-keys.ts";
 import { RunScreen } from "./run-screen.ts";
@@ -56,6 +57,8 @@ export interface RunViewOptions {
   readonly copy?: (text: string) => void;
   /** A replay; nothing is sent then. */
   readonly player?: PlayerControls;
+  /** The clock that frames are paced by, for tests. */
+  readonly timers?: Timers;
 }
 
 /** The live view of a run, over the whole terminal. */
@@ -95,11 +98,12 @@ class InkRunView implements RunView {
   }
 
   open(): this {
-    const { stdin, stdout, theme, player } = this.#options;
+    const { stdin, stdout, theme, player, timers } = this.#options;
     this.#screen = openScreen({
       stdin,
       stdout,
       ticks: true,
+      ...(timers ? { timers } : {}),
       onKey: (press) => this.#press(press),
       onSignal: (signal) => this.#signal(signal),
       draw: (size) => {

@@ -37,7 +37,8 @@ export function arrangeOverlay(props: SceneProps, width: number, room: number): 
 /** Why the run itself could not go on, else the newest warning and how many there are. */
 export function warningLines(model: RunModel, { glyphs }: Theme): readonly Line[] {
   const { warnings } = model;
-  const own = ownProblems(model)[0];
+  // Most of the time there is none, and what was told already need not be looked for.
+  const own = model.problems.length > 0 ? ownProblems(model)[0] : undefined;
   if (own) return [[span(` ${glyphs.failed} `, "failed"), span(`${own.message}  [${own.code}]`)]];
   const last = warnings.at(-1);
   if (!last) return [];

@@ -22,9 +22,12 @@ export function oneLine(text: string): string {
   return printable.test(text) ? text : cleanText(text).replaceAll("\t", "    ").replaceAll("\n", " ");
 }
 
+/** One column each, without asking: Latin letters and the theme's own shapes. Asking costs ten microseconds a text. */
+const narrow = /^[\u0020-\u007e\u00a1-\u00ac\u00ae-\u02ff‐-‧‖←-↓⊘⏎─-╿█▲▶▸◆◇◐-◓✓✗]*$/;
+
 /** Columns that a harmless line takes on a terminal. */
 export function widthOf(text: string): number {
-  return printable.test(text) ? text.length : stringWidth(text);
+  return narrow.test(text) ? text.length : stringWidth(text);
 }
 
 const graphemes = new Intl.Segmenter(undefined, { granularity: "grapheme" });
@@ -32,7 +35,7 @@ const graphemes = new Intl.Segmenter(undefined, { granularity: "grapheme" });
 /** The start of the text that takes at most `width` columns; never half a character. */
 export function takeColumns(text: string, width: number): string {
   if (width <= 0) return "";
-  if (printable.test(text)) return text.slice(0, width);
+  if (narrow.test(text)) return text.slice(0, width);
   let used = 0;
   let end = 0;
   for (const { segment, index } of graphemes.segment(text)) {

@@ -158,7 +158,7 @@ const palettes: Readonly<Record<Theme["background"], Palette>> = {
     changed: "38;5;136",
     failed: "38;5;166",
     running: "38;5;32",
-    warning: "38;5;172",
+    warning: "38;5;130",
   },
 };
 

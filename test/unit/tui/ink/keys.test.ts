@@ -1,0 +1,42 @@
+import { stripVTControlCharacters } from "node:util";
+import { expect } from "chai";
+import type { Key } from "ink";
+import { footerLine, keyPresses } from "#tui/ink/keys.ts";
+import { paintLine } from "#tui/ink/text.ts";
+import { plainTheme } from "#support/scenes.ts";
+
+const none = {} as Key;
+const names = (input: string, key: Partial<Key> = {}) => keyPresses(input, { ...none, ...key }).map(({ name }) => name);
+
+describe("keys", () => {
+  it("have names of their own, or those of the characters they type", () => {
+    expect(names("", { upArrow: true })).to.deep.equal(["up"]);
+    expect(names("c", { ctrl: true })).to.deep.equal(["ctrl+c"]);
+    expect(names("j")).to.deep.equal(["j"]);
+    expect(names(" ")).to.deep.equal(["space"]);
+    expect(names("", { delete: true })).to.deep.equal(["backspace"]);
+    expect(names("", { tab: true, shift: true })).to.deep.equal(["shift+tab"]);
+  });
+
+  it("come one by one, however they were typed or pasted", () => {
+    expect(names("jjk")).to.deep.equal(["j", "j", "k"]);
+    expect(names("yes\r")).to.deep.equal(["y", "e", "s", "enter"]);
+    expect(keyPresses("pä ß", none).map(({ text }) => text)).to.deep.equal(["p", "ä", " ", "ß"]);
+  });
+
+  it("are none where a terminal said something that nobody typed", () => {
+    expect(names("[?64;1c")).to.deep.equal([]);
+    expect(names("x", { meta: true })).to.deep.equal([]);
+  });
+
+  it("stand in the footer as far as there is room", () => {
+    const keys = [
+      { keys: "q", short: "leave", long: "" },
+      { keys: "G", long: "in the help only" },
+      { keys: "?", short: "help", long: "" },
+    ];
+    const draw = (width: number) => stripVTControlCharacters(paintLine(footerLine(keys, width), width, plainTheme));
+    expect(draw(40)).to.equal(" q leave  ? help");
+    expect(draw(12)).to.equal(" q leave");
+  });
+});

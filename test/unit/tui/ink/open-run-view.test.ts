@@ -1,0 +1,190 @@
+import { stripVTControlCharacters } from "node:util";
+import { expect } from "chai";
+import type { RunControl, RunEvent } from "#engine/events/event.ts";
+import { openRunView, type RunView, type RunViewOptions } from "#tui/ink/open-run-view.ts";
+import { FakeTerminal } from "#support/fake-terminal.ts";
+import { FakeTimers } from "#support/fake-timers.ts";
+import { recordedRun } from "#support/recorded-runs.ts";
+import { colourTheme, plainTheme } from "#support/scenes.ts";
+
+const done = recordedRun("done");
+
+describe("the live view", () => {
+  let view: RunView | undefined;
+  let terminal: FakeTerminal;
+  let timers: FakeTimers;
+  let sent: RunControl[];
+  let left: string[];
+
+  beforeEach(() => {
+    [terminal, timers, sent, left] = [new FakeTerminal(), new FakeTimers(), [], []];
+  });
+  afterEach(async () => {
+    await view?.close();
+    view = undefined;
+  });
+
+  const open = async (events: readonly RunEvent[], options: Partial<RunViewOptions> = {}) => {
+    view = await openRunView({
+      stdin: terminal.stdin,
+      stdout: terminal.stdout,
+      theme: plainTheme,
+      project: "/srv/demo",
+      now: () => events.at(-1)?.at ?? 0,
+      send: (control) => sent.push(control),
+      leave: (why) => left.push(why),
+      timers,
+      ...options,
+    });
+    for (const event of events) view.draw(event);
+    await pass(200);
+    return view;
+  };
+  /** Also lets ink write what it was given: it waits a millisecond of the real clock between two frames. */
+  const pass = async (milliseconds: number) => {
+    timers.pass(milliseconds);
+    await new Promise((resolve) => setTimeout(resolve, 3));
+  };
+  /** The keys arrive by way of a stream. */
+  const type = async (keys: string) => {
+    terminal.type(keys);
+    await new Promise((resolve) => setImmediate(resolve));
+    await pass(50);
+  };
+  const shown = () => stripVTControlCharacters(terminal.written);
+
+  it("takes the alternate screen and the keys, and gives both back", async () => {
+    const one = await open(done);
+    expect(terminal.written.startsWith("\u001b[?1049h")).to.equal(true);
+    expect(shown()).to.contain("deploy_node");
+    expect(terminal.isRaw).to.equal(true);
+    await one.close();
+    expect(terminal.isRaw).to.equal(false);
+    expect(terminal.written.split("\u001b[?1049l").length).to.equal(2);
+    expect(terminal.written.lastIndexOf("\u001b[?25h")).to.be.greaterThan(terminal.written.lastIndexOf("\u001b[?25l"));
+    const { length } = terminal.written;
+    await one.close();
+    one.draw(done[0] as RunEvent);
+    await pass(1000);
+    expect(terminal.written.length).to.equal(length);
+  });
+
+  it("listens to nobody after its end", async () => {
+    const count = () =>
+      ["SIGINT", "SIGTERM", "SIGHUP", "SIGTSTP", "SIGCONT", "exit", "uncaughtExceptionMonitor"].map((name) =>
+        process.listenerCount(name),
+      );
+    const before = count();
+    await (await open(done)).close();
+    expect(count()).to.deep.equal(before);
+    expect(terminal.listenerCount("resize")).to.equal(0);
+  });
+
+  it("writes ten frames a second at most while events pour in", async () => {
+    const one = await open(done.slice(0, 17));
+    let frames = 0;
+    const write = terminal.write.bind(terminal);
+    terminal.write = (text, ...more) => {
+      if (String(text).includes("\u001b[?2026h")) frames += 1;
+      return write(text, ...more);
+    };
+    for (let index = 0; index < 3000; index++) {
+      one.draw({
+        seq: 18 + index,
+        at: 1,
+        type: "step.output",
+        node: "n1",
+        step: "disks/issue",
+        stream: "out",
+        text: `line ${index}\n`,
+      });
+      timers.pass(1);
+    }
+    expect(frames).to.be.within(25, 31);
+  });
+
+  it("shows nothing that a node could use to drive the terminal (S-4)", async () => {
+    const evil = "\u001b]0;owned\u0007\u001b[2Jharmless\u009b6n";
+    await open(
+      [
+        ...done.slice(0, 17),
+        { seq: 18, at: 2, type: "step.output", node: "n1", step: "disks/issue", stream: "out", text: evil },
+        { seq: 19, at: 3, type: "step.note", node: "n1", step: "disks/issue", text: evil },
+        { seq: 20, at: 4, type: "node.waiting", node: "n2", reason: evil },
+        { seq: 21, at: 5, type: "warning", text: evil },
+      ],
+      { theme: colourTheme },
+    );
+    expect(shown()).to.contain("harmless");
+    expect(terminal.written).to.not.contain("owned").and.not.contain("\u009b").and.not.contain("\u001b[2J");
+  });
+
+  it("answers a question of the run", async () => {
+    await open([
+      ...done.slice(0, 15),
+      {
+        seq: 16,
+        at: 1,
+        type: "question.asked",
+        question: { id: "q1", kind: "password", text: "Password", secret: true },
+      },
+    ]);
+    await type("hunter2\r");
+    expect(sent).to.deep.equal([{ type: "answer", id: "q1", value: "hunter2" }]);
+    expect(terminal.written).to.not.contain("hunter2");
+  });
+
+  it("stops at the first Ctrl-C, aborts at the second, leaves at the third", async () => {
+    await open(done.slice(0, 15));
+    await type("\u0003");
+    expect(sent).to.deep.equal([{ type: "stop" }]);
+    expect(shown()).to.contain("No new step starts.");
+    await type("\u0003");
+    expect(sent.slice(1)).to.deep.equal([{ type: "abort" }]);
+    await type("\u0003");
+    expect(left).to.deep.equal(["left"]);
+  });
+
+  it("leaves once, by q or when its terminal is gone, and harms no run", async () => {
+    await open(done.slice(0, 15));
+    await type("q");
+    terminal.emit("error", new Error("EIO"));
+    expect(left).to.deep.equal(["detached"]);
+    expect(sent).to.deep.equal([]);
+  });
+
+  it("copies into the terminal's clipboard, or as it is told", async () => {
+    await open(done);
+    await type("c");
+    const text = Buffer.from("kcore orchestrate deploy_node --on n1").toString("base64");
+    expect(terminal.written).to.contain(`\u001b]52;c;${text}\u0007`);
+    expect(shown()).to.contain("copied: kcore orchestrate deploy_node --on n1");
+    await view?.close();
+    const copied: string[] = [];
+    terminal = new FakeTerminal();
+    await open(done, { copy: (command) => copied.push(command) });
+    await type("c");
+    expect(copied).to.deep.equal(["kcore orchestrate deploy_node --on n1"]);
+  });
+
+  it("draws anew when the terminal changes its size", async () => {
+    await open(done);
+    const before = terminal.written.length;
+    terminal.resize(60, 15);
+    await pass(100);
+    const after = stripVTControlCharacters(terminal.written.slice(before));
+    expect(after).to.contain("2 nodes");
+    terminal.resize(20, 5);
+    await pass(100);
+    expect(shown()).to.contain("20x5 is too small");
+  });
+
+  it("shows what it is given after a seek", async () => {
+    const one = await open(done);
+    const { reduceEvents } = await import("#engine/events/reduce.ts");
+    const before = terminal.written.length;
+    one.replace(reduceEvents(done.slice(0, 8)));
+    await pass(200);
+    expect(stripVTControlCharacters(terminal.written.slice(before))).to.contain("running");
+  });
+});

@@ -1,0 +1,145 @@
+import { expect } from "chai";
+import type { RunEvent } from "#engine/events/event.ts";
+import { pressKey, type Deed } from "#tui/ink/run-keys.ts";
+import { freshUi, type RunUi } from "#tui/ink/run-ui.ts";
+import { recordedRun } from "#support/recorded-runs.ts";
+import { linesOf, sceneOf, typeKeys, type SceneOptions } from "#support/scenes.ts";
+
+const failed = recordedRun("failed");
+const done = recordedRun("done");
+const asking = (kind: "confirm" | "password", secret = false): readonly RunEvent[] => [
+  ...done.slice(0, 15),
+  { seq: 16, at: 1, type: "question.asked", question: { id: "q1", kind, text: "Go on?", node: "n2", secret } },
+];
+
+/** What the last of these keys does. */
+function deed(events: readonly RunEvent[], keys: readonly string[], options: SceneOptions = {}): Deed | undefined {
+  const ui = typeKeys(events, keys.slice(0, -1), options);
+  const name = keys.at(-1) ?? "";
+  const text = name.length === 1 ? name : "";
+  return pressKey(sceneOf(events, { ...options, ui }), { name, text }).does;
+}
+
+const shown = (events: readonly RunEvent[], keys: readonly string[]) =>
+  linesOf(sceneOf(events, { ui: typeKeys(events, keys) })).join("\n");
+
+describe("the keys of the live view", () => {
+  it("select the first failure until somebody moves", () => {
+    const scene = sceneOf(failed);
+    expect(scene.row?.name).to.equal("n1");
+    expect(scene.item?.title).to.equal("install tool");
+    expect(sceneOf(failed, { ui: typeKeys(failed, ["j"]) }).row?.name).to.equal("n2");
+    expect(sceneOf(failed, { ui: typeKeys(failed, ["G", "up"]) }).row?.name).to.equal("n1");
+    expect(sceneOf(failed, { ui: typeKeys(failed, ["G", "g"]) }).row?.name).to.equal("n1");
+  });
+
+  it("open a node, go through its steps, and come back", () => {
+    expect(shown(failed, ["enter"])).to.contain("── ✗ n1 failed");
+    expect(sceneOf(failed, { ui: typeKeys(failed, ["enter", "k"]) }).item?.title).to.equal("operating system");
+    expect(sceneOf(failed, { ui: typeKeys(failed, ["enter", "G"]) }).item?.title).to.equal("after it");
+    expect(sceneOf(failed, { ui: typeKeys(failed, ["enter", "n"]) }).row?.name).to.equal("n2");
+    expect(shown(failed, ["enter", "j", "escape"])).to.contain("── 2 nodes");
+  });
+
+  it("filter what failed, changed or runs, and what a text occurs in", () => {
+    const names = (keys: readonly string[], events = done) =>
+      sceneOf(events, { ui: typeKeys(events, keys) }).rows.map(({ name }) => name);
+    expect(names(["m"])).to.deep.equal(["n1"]);
+    expect(names(["m", "m"])).to.deep.equal(["n1", "n2"]);
+    expect(names(["f"])).to.deep.equal([]);
+    expect(names(["f"], failed)).to.deep.equal(["n1", "n2"]);
+    expect(names(["r"], done.slice(0, 15))).to.deep.equal(["n1"]);
+    expect(names(["/", "2"])).to.deep.equal(["n2"]);
+    expect(names(["/", "2", "enter", "a"])).to.deep.equal(["n1", "n2"]);
+    expect(names(["/", "2", "escape"])).to.deep.equal(["n1", "n2"]);
+    expect(names(["/", "I", "N", "S", "T", "A", "L"], failed)).to.deep.equal(["n1"]);
+    expect(shown(done, ["/", "z"])).to.contain("no node matches");
+  });
+
+  it("type letters that are keys elsewhere into the search field", () => {
+    const ui = typeKeys(done, ["/", "q", "f", "c", "backspace"]);
+    expect(ui).to.include({ searching: true, search: "qf" });
+    expect(shown(done, ["/", "q", "f"])).to.contain(" /qf█");
+  });
+
+  it("copy the command that repeats the step on the node", () => {
+    expect(deed(failed, ["c"])).to.deep.equal({ type: "copy", text: "kcore orchestrate deploy_node --on n1" });
+  });
+
+  it("leave by q; the run goes on", () => {
+    expect(deed(failed, ["q"])).to.deep.equal({ type: "leave", why: "detached" });
+    expect(deed(failed, ["enter", "q"])).to.deep.equal({ type: "leave", why: "detached" });
+  });
+
+  it("offer to wait, to abort and to detach after a Ctrl-C", () => {
+    expect(deed(done, ["ctrl+c"])).to.deep.equal({ type: "interrupt" });
+    const ui: RunUi = { ...freshUi, stopping: true };
+    const running = done.slice(0, 15);
+    expect(linesOf(sceneOf(running, { ui })).join("\n")).to.match(
+      /stopping[^]*Running: n1 data disk[^]*w wait for them {3}a abort them {3}d detach/,
+    );
+    expect(deed(running, ["a"], { ui })).to.deep.equal({ type: "abort" });
+    expect(deed(running, ["d"], { ui })).to.deep.equal({ type: "leave", why: "detached" });
+    expect(typeKeys(running, ["w"], { ui }).stopping).to.equal(false);
+    expect(typeKeys(running, ["escape"], { ui }).stopping).to.equal(false);
+  });
+
+  it("answer a confirm by yes or no, and by nothing that was typed at something else", () => {
+    const events = asking("confirm");
+    expect(shown(events, [])).to.match(/confirm ─[^]*n2: Go on\?[^]*yes or no: █/);
+    expect(deed(events, ["j", "j", "enter"])).to.include({ type: "say" });
+    expect(deed(events, ["enter"])).to.include({ type: "say" });
+    expect(deed(events, ["y", "e", "s", "enter"])).to.deep.equal({ type: "answer", id: "q1", value: "yes" });
+    expect(deed(events, ["x", "ctrl+u", "n", "enter"])).to.deep.equal({ type: "answer", id: "q1", value: "n" });
+    expect(shown(events, ["n", "enter"])).to.not.contain("Go on?");
+  });
+
+  it("take a secret without showing it, not even its length", () => {
+    const events = asking("password", true);
+    const text = shown(events, ["s", "3", "c", "r", "3", "t"]);
+    expect(text).to.not.contain("s3cr3t");
+    expect(text).to.equal(shown(events, ["x"]));
+    expect(deed(events, ["s", "3", "enter"])).to.deep.equal({ type: "answer", id: "q1", value: "s3" });
+  });
+
+  it("put a question aside, and come back to it", () => {
+    const events = asking("confirm");
+    expect(shown(events, ["tab"])).to.contain("? 1 open, Tab answers");
+    expect(sceneOf(events, { ui: typeKeys(events, ["tab", "G"]) }).row?.name).to.equal("n2");
+    expect(shown(events, ["tab", "tab"])).to.contain("Go on?");
+  });
+
+  it("close a question that another view answered", () => {
+    const events: readonly RunEvent[] = [
+      ...asking("confirm"),
+      { seq: 17, at: 2, type: "question.answered", id: "q1", by: "somebody else" },
+    ];
+    expect(shown(events, [])).to.not.contain("Go on?");
+    expect(deed(events, ["q"])).to.deep.equal({ type: "leave", why: "detached" });
+  });
+
+  it("show the help, the stages and the warnings over the nodes", () => {
+    expect(shown(done, ["?"])).to.match(/── keys[^]*to another node[^]*leave; the run goes on/);
+    expect(shown(done, ["s"])).to.match(/── stages ─[^]*✓ preflight/);
+    expect(shown(done, ["w"])).to.contain("no warnings");
+    expect(shown(done, ["?", "escape"])).to.contain("── 2 nodes");
+  });
+
+  it("drive the player in a replay, and send nothing", () => {
+    const player = { playing: true, speed: 1, at: done[10]?.at ?? 0, from: done[0]?.at ?? 0, to: done.at(-1)?.at ?? 0 };
+    const replay = { player };
+    expect(deed(done, ["space"], replay)).to.deep.equal({ type: "toggle" });
+    expect(deed(done, ["right"], replay)).to.deep.equal({ type: "seek", by: 5000 });
+    expect(deed(done, ["."], replay)).to.deep.equal({ type: "step", direction: 1 });
+    expect(deed(done, ["+"], replay)).to.deep.equal({ type: "speed", factor: 2 });
+    expect(deed(done, ["ctrl+c"], replay)).to.deep.equal({ type: "leave", why: "detached" });
+    expect(sceneOf(asking("confirm"), replay).question).to.equal(undefined);
+    expect(linesOf(sceneOf(done, replay)).join("\n")).to.match(/▶ 1x {2}━+─+ {2}1\.0s \/ 3\.4s/);
+  });
+
+  it("follow the output of what runs until it is scrolled", () => {
+    expect(typeKeys(failed, ["enter", "pageup"]).follow).to.equal(false);
+    expect(typeKeys(failed, ["enter", "pageup", "o"]).follow).to.equal(true);
+    expect(typeKeys(failed, ["o"])).to.include({ pane: "node", follow: true });
+  });
+});

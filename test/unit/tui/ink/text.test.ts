@@ -1,0 +1,85 @@
+import { expect } from "chai";
+import fc from "fast-check";
+import stringWidth from "string-width";
+import {
+  fit,
+  fitExactly,
+  fitLine,
+  justify,
+  lineWidth,
+  paintLine,
+  span,
+  widthOf,
+  wrapText,
+  wrapWords,
+} from "#tui/ink/text.ts";
+import { asciiTheme, colourTheme, plainTheme } from "#support/scenes.ts";
+
+const { glyphs } = plainTheme;
+
+describe("texts on a terminal", () => {
+  it("are measured in columns: wide, combining and joined characters", () => {
+    expect(widthOf("漢字")).to.equal(4);
+    expect(widthOf("e\u0301a\u0308")).to.equal(2);
+    expect(widthOf("👩‍💻")).to.equal(2);
+    expect(widthOf("plain")).to.equal(5);
+  });
+
+  it("are as wide as string-width says, also where it is not asked", () => {
+    const shapes = Object.values(glyphs).flat().join("") + "éßøąŁ“”„–—…·×÷";
+    for (const character of shapes) expect(widthOf(character), character).to.equal(stringWidth(character));
+  });
+
+  it("are cut with a mark, never in the middle of a character", () => {
+    expect(fit("a long name", 6, glyphs)).to.equal("a lon…");
+    expect(fit("漢字漢字", 6, glyphs)).to.equal("漢字…");
+    expect(fit("e\u0301e\u0301e\u0301", 2, glyphs)).to.equal("e\u0301…");
+    expect(fit("fits", 4, glyphs)).to.equal("fits");
+    expect(fit("x", 0, glyphs)).to.equal("");
+  });
+
+  it("are filled up to a column's width on either side", () => {
+    expect(fitExactly("漢", 4, glyphs)).to.equal("漢  ");
+    expect(fitExactly("7", 3, glyphs, "right")).to.equal("  7");
+  });
+
+  it("mark the cut of a line wherever it falls", () => {
+    expect(fitLine([span("abc"), span("def")], 4, glyphs)).to.deep.equal([span("abc"), span("…")]);
+    expect(fitLine([span("abc"), span("def")], 6, glyphs)).to.deep.equal([span("abc"), span("def")]);
+  });
+
+  it("stand at both ends of a line", () => {
+    expect(paintLine(justify([span("left")], [span("right")], 12, glyphs), 12, plainTheme)).to.equal("left   right");
+    expect(paintLine(justify([span("a long left side")], [span("right")], 12, glyphs), 12, plainTheme)).to.equal(
+      "a lon… right",
+    );
+  });
+
+  it("are broken between words, and within them where there is no blank", () => {
+    expect(wrapWords("the command ended badly", 12)).to.deep.equal(["the command", "ended badly"]);
+    expect(wrapWords("0123456789", 4)).to.deep.equal(["0123", "4567", "89"]);
+    expect(wrapText("ab\tc\nd", 4)).to.deep.equal(["ab  ", "  c", "d"]);
+  });
+
+  it("never bring a sequence of a node to the terminal (S-4)", () => {
+    const evil = "\u001b[2J\u001b]52;c;aGk=\u0007\u009b31mred\r\nnext\u0008\u202e";
+    expect(paintLine([span(evil)], 80, plainTheme)).to.equal("red next\\x08\\u202e");
+    const painted = paintLine([span(evil, "failed")], 80, colourTheme);
+    expect(painted).to.equal(colourTheme.paint("failed", "red next\\x08\\u202e"));
+  });
+
+  it("are as wide in ASCII as they were", () => {
+    expect(paintLine([span("“漢” → é…")], 80, asciiTheme)).to.equal('"??" > ?~');
+  });
+
+  it("never grow beyond the width they are given, whatever they hold", () => {
+    fc.assert(
+      fc.property(fc.array(fc.string({ unit: "grapheme" })), fc.integer({ min: 0, max: 40 }), (texts, width) => {
+        const line = texts.map((text) => span(text));
+        expect(lineWidth(fitLine(line, width, glyphs))).to.be.at.most(width);
+        expect(widthOf(paintLine(line, width, asciiTheme))).to.be.at.most(width);
+      }),
+      { numRuns: 10 },
+    );
+  });
+});

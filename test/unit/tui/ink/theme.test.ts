@@ -1,0 +1,96 @@
+import { expect } from "chai";
+import { createTheme, detectTheme, type Theme } from "#tui/ink/theme.ts";
+import { widthOf } from "#tui/ink/text.ts";
+
+const terminal = (bits: number) => ({ getColorDepth: () => bits });
+const known = (env: Record<string, string>, bits = 8) => {
+  const { depth, background, unicode } = detectTheme(env, terminal(bits));
+  return { depth, background, unicode };
+};
+
+describe("the theme", () => {
+  it("takes as many colours as the terminal has", () => {
+    expect(known({}, 24).depth).to.equal(16_777_216);
+    expect(known({}, 8).depth).to.equal(256);
+    expect(known({}, 4).depth).to.equal(16);
+    expect(known({}, 1).depth).to.equal(0);
+  });
+
+  it("has no colours under NO_COLOR, in a dumb terminal, and with FORCE_COLOR=0", () => {
+    expect(known({ NO_COLOR: "1" }).depth).to.equal(0);
+    expect(known({ NO_COLOR: "" }).depth).to.equal(256);
+    expect(known({ TERM: "dumb" }).depth).to.equal(0);
+    expect(known({ FORCE_COLOR: "0" }).depth).to.equal(0);
+  });
+
+  it("uses Unicode shapes only where the locale says UTF-8 and the terminal can draw them", () => {
+    expect(known({ LANG: "de_DE.UTF-8" }).unicode).to.equal(true);
+    expect(known({ LANG: "C.utf8" }).unicode).to.equal(true);
+    expect(known({ LANG: "de_DE.UTF-8", LC_ALL: "C" }).unicode).to.equal(false);
+    expect(known({ LANG: "C", LC_CTYPE: "en_US.UTF-8" }).unicode).to.equal(true);
+    expect(known({ LANG: "de_DE.UTF-8", TERM: "linux" }).unicode).to.equal(false);
+    expect(known({}).unicode).to.equal(false);
+  });
+
+  it("knows light and dark from COLORFGBG, and is told by KCORE_BACKGROUND", () => {
+    expect(known({ COLORFGBG: "15;0" }).background).to.equal("dark");
+    expect(known({ COLORFGBG: "0;15" }).background).to.equal("light");
+    expect(known({ COLORFGBG: "0;default;7" }).background).to.equal("light");
+    expect(known({ COLORFGBG: "0;15", KCORE_BACKGROUND: "dark" }).background).to.equal("dark");
+    expect(known({}).background).to.equal("unknown");
+  });
+
+  it("paints no colour without colours, and ends each that it begins with", () => {
+    const plain = createTheme({ depth: 0, background: "unknown", unicode: true });
+    for (const role of ["ok", "changed", "failed", "warning", "muted", "banner"] as const)
+      expect(plain.paint(role, "x").replaceAll("\u001b", "")).to.match(/^(\[[1247]m)?x(\[0m)?$/);
+    const coloured = createTheme({ depth: 256, background: "light", unicode: true });
+    expect(coloured.paint("failed", "x").split("\u001b")).to.deep.equal(["", "[1;38;5;160mx", "[0m"]);
+    expect(coloured.paint("failed", "")).to.equal("");
+  });
+
+  it("says by shape what it says by colour: no two outcomes share one", () => {
+    for (const unicode of [true, false]) {
+      const { glyphs } = createTheme({ depth: 16, background: "unknown", unicode });
+      const { ok, changed, wouldChange, failed, skipped, unknown, interrupted, pending } = glyphs;
+      expect(new Set([ok, changed, wouldChange, failed, skipped, unknown, interrupted, pending]).size).to.equal(8);
+    }
+  });
+
+  it("has shapes one column wide, in ASCII where it must", () => {
+    const one = (theme: Theme) => {
+      const { running, hung: _, arrow: __, enter: ___, upDown: ____, leftRight: _____, ...shapes } = theme.glyphs;
+      return [...running, ...(Object.values(shapes) as string[])];
+    };
+    for (const depth of [0, 16, 256, 16_777_216] as const)
+      expect(one(createTheme({ depth, background: "dark", unicode: true })).map(widthOf)).to.satisfy((all: number[]) =>
+        all.every((width) => width === 1),
+      );
+    const ascii = createTheme({ depth: 16, background: "dark", unicode: false });
+    expect(Object.values(ascii.glyphs).flat().join("")).to.match(/^[\x20-\x7e]*$/);
+  });
+
+  it("has colours for middle tones that can be read on white and on black", () => {
+    const { paint } = createTheme({ depth: 256, background: "unknown", unicode: true });
+    for (const role of ["muted", "accent", "ok", "changed", "failed", "running", "warning"] as const) {
+      const colour = Number(/38;5;(\d+)/.exec(paint(role, "x"))?.[1]);
+      const light = luminance(colour);
+      expect(1.05 / (light + 0.05), `${role} on white`).to.be.at.least(2.9);
+      expect((light + 0.05) / 0.05, `${role} on black`).to.be.at.least(2.9);
+    }
+  });
+});
+
+/** Relative luminance (WCAG 2) of one of the 256 colours beyond the first 16. */
+function luminance(colour: number): number {
+  const steps = [0, 95, 135, 175, 215, 255];
+  const grey = 8 + 10 * (colour - 232);
+  const cube = colour - 16;
+  const rgb =
+    colour >= 232 ? [grey, grey, grey] : [cube / 36, (cube / 6) % 6, cube % 6].map((at) => steps[Math.floor(at)] ?? 0);
+  const [red = 0, green = 0, blue = 0] = rgb.map((value) => {
+    const share = value / 255;
+    return share <= 0.03928 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
+  });
+  return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+}

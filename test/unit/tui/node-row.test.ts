@@ -1,0 +1,99 @@
+import { expect } from "chai";
+import type { RunEvent } from "#engine/events/event.ts";
+import { reduceEvents } from "#engine/events/reduce.ts";
+import { nodeRows, type NodeRow } from "#tui/node-row.ts";
+import { orderRows, type OrderOptions } from "#tui/row-order.ts";
+import { recordedRun } from "#support/recorded-runs.ts";
+
+const rowsOf = (events: readonly RunEvent[]) => new Map(nodeRows(reduceEvents(events)).map((row) => [row.name, row]));
+
+describe("the rows of a run", () => {
+  it("tell state, step, progress and counts of each node", () => {
+    const rows = rowsOf(recordedRun("failed"));
+    expect(rows.get("n1")).to.include({ state: "failed", rank: 0, failed: 1, ended: 3, planned: 3 });
+    expect(rows.get("n1")?.item?.title).to.equal("install tool");
+    expect(rows.get("n2")).to.include({ state: "unreachable", rank: 0, ended: 0, progress: 0 });
+    expect(rows.get("n2")?.problem?.code).to.equal("HOST_UNREACHABLE");
+    expect(rowsOf(recordedRun("done")).get("n1")).to.include({ state: "done", changed: 3, failed: 0, progress: 1 });
+  });
+
+  it("count what would change in a dry run", () => {
+    expect(rowsOf(recordedRun("dry-run")).get("n1")?.changed).to.equal(1);
+  });
+
+  it("have one for the bastion when it acts for no single node", () => {
+    const rows = nodeRows(reduceEvents(recordedRun("deploy-three")));
+    expect(rows.map(({ name, isBastion }) => [name, isBastion])).to.deep.equal([
+      ["bastion", true],
+      ["n1", false],
+      ["n2", false],
+      ["n3", false],
+    ]);
+    expect(rows.find(({ name }) => name === "n1")?.items.map(({ module }) => module)).to.include("pki.issueNode");
+  });
+
+  it("are the same objects for nodes that did not change, so that they cost nothing", () => {
+    const events = recordedRun("done");
+    const before = reduceEvents(events.slice(0, 16));
+    const after = reduceEvents(events.slice(16, 19), before);
+    const [was, is] = [nodeRows(before), nodeRows(after)];
+    expect(is.find(({ name }) => name === "n2")).to.equal(was.find(({ name }) => name === "n2"));
+    expect(is.find(({ name }) => name === "n1")).to.not.equal(was.find(({ name }) => name === "n1"));
+    expect(nodeRows(after)).to.equal(is);
+  });
+
+  it("never go back in progress while a run goes on", () => {
+    const events = recordedRun("deploy-three");
+    let model = reduceEvents([]);
+    const most = new Map<string, number>();
+    for (const event of events) {
+      model = reduceEvents([event], model);
+      for (const { name, progress } of nodeRows(model)) {
+        expect(progress).to.be.within(0, 1);
+        most.set(name, Math.max(most.get(name) ?? 0, progress));
+      }
+    }
+    expect([...most.values()]).to.deep.equal([1, 1, 1, 1]);
+  });
+});
+
+describe("the order of rows", () => {
+  const row = (name: string, rank: NodeRow["rank"], more: Partial<NodeRow> = {}): NodeRow => ({
+    name,
+    rank,
+    isBastion: false,
+    state: (["failed", "running", "pending", "done"] as const)[rank],
+    items: [],
+    ended: 0,
+    planned: 0,
+    changed: 0,
+    failed: 0,
+    progress: 0,
+    ...more,
+  });
+  const rows = [row("a", 3), row("b", 1), row("c", 0), row("d", 2), row("e", 1, { changed: 2 })];
+  const order = (options: Partial<OrderOptions>) =>
+    orderRows(rows, { filter: "all", search: "", height: 10, ...options })
+      .map(({ name }) => name)
+      .join("");
+
+  it("puts failures first and moves nothing else while all fit", () => {
+    expect(order({})).to.equal("cabde");
+  });
+
+  it("puts what goes on before what waits and what is over where not all fit", () => {
+    expect(order({ height: 3 })).to.equal("cbeda");
+  });
+
+  it("holds the selected row where it was, unless it fails", () => {
+    expect(order({ height: 3, held: { name: "a", rank: 1 } })).to.equal("cabed");
+    expect(order({ height: 3, held: { name: "c", rank: 1 } })).to.equal("cbeda");
+  });
+
+  it("filters by state, changes and text", () => {
+    expect(order({ filter: "failed" })).to.equal("c");
+    expect(order({ filter: "running" })).to.equal("be");
+    expect(order({ filter: "changed" })).to.equal("e");
+    expect(order({ search: "PEND" })).to.equal("d");
+  });
+});

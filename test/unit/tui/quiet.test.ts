@@ -1,0 +1,43 @@
+import { expect } from "chai";
+import { quietOf } from "#tui/quiet.ts";
+import { shortDuration } from "#tui/short-duration.ts";
+import type { WorkItem } from "#tui/work-item.ts";
+
+const item: WorkItem = {
+  key: "k",
+  stage: "nix",
+  title: "install",
+  module: "command.run",
+  startedAt: 10_000,
+  changes: [],
+  tail: "",
+  always: false,
+};
+const usual = new Map([["command.run install", 6000]]);
+
+describe("the quiet marker", () => {
+  it("marks a step that has said nothing for 45 s", () => {
+    expect(quietOf(item, 54_999)).to.equal(undefined);
+    expect(quietOf(item, 55_000)).to.deep.equal({ kind: "silent", since: 10_000 });
+    expect(quietOf({ ...item, heardAt: 30_000 }, 60_000)).to.equal(undefined);
+    expect(quietOf({ ...item, heardAt: 30_000 }, 75_000)).to.deep.equal({ kind: "silent", since: 30_000 });
+  });
+
+  it("marks a step that takes half as long again as earlier runs of it", () => {
+    expect(quietOf(item, 19_000, usual)).to.equal(undefined);
+    expect(quietOf(item, 19_001, usual)).to.deep.equal({ kind: "slow", usual: 6000 });
+    expect(quietOf({ ...item, title: "other" }, 40_000, usual)).to.equal(undefined);
+  });
+
+  it("leaves short steps and ended ones alone", () => {
+    expect(quietOf(item, 11_900, new Map([["command.run install", 100]]))).to.equal(undefined);
+    expect(quietOf({ ...item, outcome: "ok" }, 99_000, usual)).to.equal(undefined);
+  });
+});
+
+describe("short durations", () => {
+  it("take six columns at most", () => {
+    const told = [0, 440, 9940, 9960, 59_499, 59_600, 185_000, 3_725_000, 90_061_000].map(shortDuration);
+    expect(told).to.deep.equal(["0.0s", "0.4s", "9.9s", "10s", "59s", "1m00s", "3m05s", "1h02m", "1d01h"]);
+  });
+});

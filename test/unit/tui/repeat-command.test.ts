@@ -1,0 +1,39 @@
+import { expect } from "chai";
+import { repeatCommand } from "#tui/repeat-command.ts";
+
+describe("the command that repeats a step", () => {
+  const cases: readonly (readonly [string, string])[] = [
+    ["kcore orchestrate deploy_node n1,n2", "kcore orchestrate deploy_node --on n2"],
+    [
+      "kcore orchestrate deploy_node --on 'role:worker and not dc:DC2' --dry-run",
+      "kcore orchestrate deploy_node --dry-run --on n2",
+    ],
+    [
+      "kcore orchestrate deploy_node 'n*' --set memory=8G --grant S3Z8NB0K --detach",
+      "kcore orchestrate deploy_node --set memory=8G --grant S3Z8NB0K --on n2",
+    ],
+    [
+      "kcore state apply disks nix --on n1 --on=n2 --set 'name=a b'",
+      "kcore state apply disks nix --set 'name=a b' --on n2",
+    ],
+    ["kcore exec --on n1,n2 -- ls -l /etc", "kcore exec --on n2 -- ls -l /etc"],
+    [
+      "kcore orchestrate deploy_node n1 --set 'text=it'\\''s'",
+      "kcore orchestrate deploy_node --set 'text=it'\\''s' --on n2",
+    ],
+  ];
+  for (const [command, expected] of cases)
+    it(`aims at one node: ${command}`, () => {
+      expect(repeatCommand(command, "n2")).to.equal(expected);
+    });
+
+  it("is the command as it was where it cannot tell the target", () => {
+    for (const command of [
+      "kcore orchestrate deploy_node --set node_name=n1,n2",
+      "kcore orchestrate deploy_node n1 --unheard-of n2",
+      "some other 'unfinished",
+    ])
+      expect(repeatCommand(command, "n2")).to.equal(command);
+    expect(repeatCommand("kcore orchestrate deploy_node n1")).to.equal("kcore orchestrate deploy_node n1");
+  });
+});
