@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { loadOrchestration, listOrchestrations } from "#engine/orchestrate/load.ts";
+import { parsePlainYaml } from "#engine/source/plain.ts";
 import { statesOf } from "#engine/states/open.ts";
 import { shippedRoot } from "#engine/source/shipped.ts";
 
@@ -50,5 +51,21 @@ describe("what is shipped", () => {
       ])
         expect(text.split("\n"), name).to.include(line);
     }
+  });
+});
+
+describe("the shipped orchestration cluster", () => {
+  it("is deploy_node for all nodes, and makes the CA first", () => {
+    const read = (name: string): { stages: { id: string }[]; waves: unknown } =>
+      parsePlainYaml(
+        readFileSync(join(shipped, "orchestrate", `${name}.yaml`), "utf8").replaceAll(
+          "params.node_name",
+          "params.nodes",
+        ),
+      ) as never;
+    const [cluster, deploy] = [read("cluster"), read("deploy_node")];
+    expect(cluster.stages[0]).to.deep.equal({ id: "ca", run: "pki.createCluster", once: true });
+    expect(cluster.stages.slice(1)).to.deep.equal(deploy.stages);
+    expect(cluster.waves).to.deep.equal(deploy.waves);
   });
 });

@@ -65,43 +65,7 @@ Examples:
 
 /** The flags in a manifest's words. */
 export function requestFrom({ node = "", dataDisk, joinController, ...flags }: NodeInstallFlags): InstallRequest {
-  const {
-    osDisk,
-    osInstalled,
-    dataDiskMode,
-    storageBackend,
-    lvmVgName,
-    lvmLvPrefix,
-    zfsPoolName,
-    zfsDatasetPrefix,
-    runController,
-    dcId,
-    hostname,
-    nodeId,
-    disableVxlan,
-    insecure,
-    hostKey,
-  } = flags;
-  const given = {
-    osDisk,
-    osInstalled,
-    dataDisks: dataDisk,
-    dataDiskMode,
-    storageBackend,
-    lvmVgName,
-    lvmLvPrefix,
-    zfsPoolName,
-    zfsDatasetPrefix,
-    joinControllers: joinController,
-    runController,
-    dcId,
-    hostname,
-    nodeId,
-    disableVxlan,
-    insecure,
-    hostKey,
-  };
-  return { node, ...Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) };
+  return { ...flags, node, dataDisks: dataDisk, joinControllers: joinController };
 }
 
 interface LookFlags extends MachineFlags {

@@ -6,25 +6,25 @@ import { KcoreError, type Problem } from "#errors/problem.ts";
 export interface InstallRequest {
   /** The machine, `HOST[:PORT]`. */
   readonly node: string;
-  readonly osDisk?: string;
-  readonly osInstalled?: boolean;
-  readonly dataDisks?: readonly string[];
-  readonly dataDiskMode?: StorageBackend;
-  readonly storageBackend?: StorageBackend;
-  readonly lvmVgName?: string;
-  readonly lvmLvPrefix?: string;
-  readonly zfsPoolName?: string;
-  readonly zfsDatasetPrefix?: string;
-  readonly runController?: boolean;
-  readonly joinControllers?: readonly string[];
-  readonly dcId?: string;
-  readonly hostname?: string;
-  readonly nodeId?: string;
-  readonly disableVxlan?: boolean;
+  readonly osDisk?: string | undefined | undefined;
+  readonly osInstalled?: boolean | undefined | undefined;
+  readonly dataDisks?: readonly string[] | undefined | undefined;
+  readonly dataDiskMode?: StorageBackend | undefined | undefined;
+  readonly storageBackend?: StorageBackend | undefined | undefined;
+  readonly lvmVgName?: string | undefined | undefined;
+  readonly lvmLvPrefix?: string | undefined | undefined;
+  readonly zfsPoolName?: string | undefined | undefined;
+  readonly zfsDatasetPrefix?: string | undefined | undefined;
+  readonly runController?: boolean | undefined | undefined;
+  readonly joinControllers?: readonly string[] | undefined | undefined;
+  readonly dcId?: string | undefined | undefined;
+  readonly hostname?: string | undefined | undefined;
+  readonly nodeId?: string | undefined | undefined;
+  readonly disableVxlan?: boolean | undefined | undefined;
   /** `-k`: a new machine's host key is shown, asked about and pinned. */
-  readonly insecure?: boolean;
+  readonly insecure?: boolean | undefined | undefined;
   /** Pins a new machine's key if it has this fingerprint. */
-  readonly hostKey?: string;
+  readonly hostKey?: string | undefined | undefined;
 }
 
 export const storageBackends = ["filesystem", "lvm", "zfs"] as const;

@@ -62,7 +62,12 @@ export function watchCertificates(records: Records, clock: () => number): Certif
     },
     isOperator: (name, spki) =>
       records.replica.get(keys.operator(name, spki)) !== undefined || isRecorded(spki, "operator", name),
-    wishToRecord: (serial, record) => ({ key: keys.certificate(serial), value: record }),
+    wishToRecord: (serial, record) => {
+      const key = keys.certificate(serial);
+      // Told again, it stays the record of the first time: the register is grow-only.
+      const { issued = record.issued, by = record.by } = records.value("certificate", key) ?? {};
+      return { key, value: { ...record, issued, by } };
+    },
     async revoke({ serial, spki: given, reason, by }) {
       const spki =
         given ?? (serial === undefined ? undefined : records.value("certificate", keys.certificate(serial))?.spki);

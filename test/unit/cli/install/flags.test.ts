@@ -54,7 +54,9 @@ function flagsOf(...words: readonly string[]): Flags {
     .exitOverride()
     .configureOutput({ writeErr: () => undefined });
   let found: Flags | undefined;
-  command.action((flags: Flags) => (found = flags));
+  command.action((flags: Flags) => {
+    found = flags;
+  });
   command.parse([...words], { from: "user" });
   return found as Flags;
 }

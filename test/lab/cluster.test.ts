@@ -1,0 +1,326 @@
+import { readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect } from "chai";
+import { askOne } from "#api/ask.ts";
+import type { ApiClient } from "#api/client.ts";
+import type { NodeView } from "#api/schemas.ts";
+import { parseHostKey } from "#engine/transport/host-key.ts";
+import { openLab, type Lab, type LabNode } from "#lab/lab.ts";
+import { loadContext } from "#pki/contexts.ts";
+import { codec } from "#support/cluster.ts";
+import { kcoreProgram, on, openBastion, stepsThat, type Bastion, type Ended } from "#support/deploy.ts";
+import { privateKeysIn, secretsOf, type Secret } from "#support/private-keys.ts";
+import { openShell } from "#support/terminal.ts";
+
+const labName = "cluster";
+const certs = "/etc/kcore/certs";
+const os = ["--os-disk", "/dev/sda", "--os-installed"];
+const phrase = ["--passphrase-file", "passphrase"];
+
+/** The add-node page's walkthrough, command by command, on real nodes; then what a cluster must survive. */
+describe("a cluster of several controllers on real nodes", function () {
+  this.timeout(300_000);
+  let lab: Lab;
+  let bastion: Bastion;
+  let a: LabNode;
+  let b: LabNode;
+  let c: LabNode;
+  let d: LabNode;
+  let e: LabNode;
+  const at = ({ address }: LabNode): string => `${address}:9090`;
+  const ids = new Map<string, string>();
+  const idOf = ({ address }: LabNode): string => ids.get(address) ?? "";
+
+  before(async () => {
+    lab = await openLab({ name: labName });
+    await lab.down();
+    const names = ["a", "b", "c", "d", "e"];
+    [a, b, c, d, e] = (await lab.up(names.map((name) => ({ name, kind: "debian" as const, disks: ["64M"] })))) as [
+      LabNode,
+      LabNode,
+      LabNode,
+      LabNode,
+      LabNode,
+    ];
+    bastion = await openBastion({
+      "roster/nodes.yaml": `defaults: { identityFile: ${a.identityFile} }\nnodes: {}\n`,
+    });
+    await writeFile(join(bastion.project, "passphrase"), "correct horse battery staple\n", { mode: 0o600 });
+  });
+  after(async () => {
+    await bastion?.remove();
+    await (await openLab({ name: labName })).down();
+  });
+
+  const kcore = async (...words: readonly string[]): Promise<Ended> => {
+    const ended = await bastion.kcore(words, { timeout: 240_000 });
+    expect(ended.code, `kcore ${words.join(" ")}\n${all(ended)}`).to.equal(0);
+    return ended;
+  };
+  const install = (node: LabNode, ...words: readonly string[]): Promise<Ended> =>
+    kcore(
+      ...["node", "install", "--node", `${node.address}:9091`, ...os, ...words, "-k"],
+      ...["--host-key", parseHostKey(node.hostKey)?.fingerprint ?? "", ...phrase, "--hostname", node.name],
+    );
+  const nodesAt = async (...flags: readonly string[]): Promise<readonly NodeView[]> =>
+    JSON.parse((await kcore(...flags, "get", "nodes", "-o", "json")).stdout) as NodeView[];
+  const ask = async <Result>(node: LabNode, work: (client: ApiClient) => Promise<Result>): Promise<Result> => {
+    const { ca, cert, key } = await loadContext({ home: bastion.home, codec });
+    return askOne(at(node), { credentials: { ca, cert, key }, clock: Date.now, timeoutMs: 10_000 }, work);
+  };
+  /** What all controllers must agree on. */
+  const viewOf = async (node: LabNode): Promise<unknown> => {
+    const { nodes } = await ask(node, (client) => client.call("listNodes", {}));
+    return nodes
+      .map(({ lastSeen: _, reason: _reason, ...rest }) => rest)
+      .toSorted((one, other) => one.id.localeCompare(other.id));
+  };
+  /** Waits until the controllers tell the same; gives the milliseconds that it took. */
+  const agree = async (controllers: readonly LabNode[], limit = 15_000): Promise<number> => {
+    const began = performance.now();
+    for (;;) {
+      const [first, ...others] = await Promise.all(controllers.map(viewOf));
+      const texts = others.map((view) => JSON.stringify(view));
+      if (texts.every((text) => text === JSON.stringify(first))) return performance.now() - began;
+      if (performance.now() - began > limit) expect(others[0]).to.deep.equal(first);
+      await sleep(100);
+    }
+  };
+
+  it("makes a cluster of three controllers in two datacenters and a worker, command by command", async () => {
+    await kcore("create", "cluster", "--controller", at(a), "--context", "prod", ...phrase);
+    const again = await bastion.kcore(["create", "cluster", "--controller", at(a), "--context", "prod", ...phrase]);
+    expect(again.code).to.equal(2);
+    expect(again.stderr).to.contain("PKI_CONTEXT_EXISTS").and.to.contain("--force");
+    await installAtTerminal();
+    await install(b, "--run-controller", "--join-controller", at(a), "--dc-id", "DC1");
+    await install(c, "--join-controller", at(a), "--join-controller", at(b), "--dc-id", "DC1");
+    await install(d, "--run-controller", "--join-controller", at(a), "--dc-id", "DC2");
+    for (const { address, id } of await nodesAt()) ids.set(address, id);
+    const seen = (await nodesAt()).map(
+      ({ hostname, dc, roles, status }) => `${hostname} ${dc} ${roles.join()} ${status}`,
+    );
+    expect(seen.toSorted()).to.deep.equal([
+      "a DC1 controller ready",
+      "b DC1 controller ready",
+      "c DC1 worker ready",
+      "d DC2 controller ready",
+    ]);
+  });
+
+  /** Without a fingerprint `-k` asks a person: here the first machine, at a terminal. */
+  async function installAtTerminal(): Promise<void> {
+    const words = ["node", "install", "--node", `${a.address}:9091`, ...os, "--run-controller", "--dc-id", "DC1", "-k"];
+    const unattended = await bastion.kcore([...words, ...phrase]);
+    expect(unattended.code).to.equal(2);
+    expect(unattended.stderr).to.contain("QUESTION_UNANSWERED").and.to.contain("--host-key SHA256:");
+    const terminal = await openShell({ cwd: bastion.project, columns: 160, rows: 50 }, { KCORE_HOME: bastion.home });
+    try {
+      await terminal.enter([kcoreProgram, ...words, "-o", "plain", ...phrase, "--hostname", "a"].join(" "));
+      const question = await terminal.shows(/Is this the machine's key\?/);
+      expect(question).to.contain(parseHostKey(a.hostKey)?.fingerprint);
+      await terminal.enter("yes");
+      await bastion.until(
+        (events) => events.some(({ type }) => type === "run.finished"),
+        "the end of the run",
+        120_000,
+      );
+      const finished = (await bastion.events()).find((event) => event.type === "run.finished");
+      expect(finished, JSON.stringify(finished)).to.deep.include({ outcome: "done" });
+    } finally {
+      await terminal.close();
+    }
+  }
+
+  it("shows the same from each controller, and asks the next one when the first is down", async () => {
+    await agree([a, b, d]);
+    const views = await Promise.all([a, b, d].map((node) => nodesAt("-s", at(node))));
+    const plain = views.map((nodes) => nodes.map(({ id, status, approval, dc }) => [id, status, approval, dc]));
+    expect(plain[1]).to.deep.equal(plain[0]);
+    expect(plain[2]).to.deep.equal(plain[0]);
+    expect((await kcore("health")).stdout).to.contain("cluster is healthy");
+    await on(a, "systemctl stop kcore-controller");
+    try {
+      const failedOver = await kcore("-s", at(a), "-s", at(b), "get", "nodes");
+      expect(failedOver.stdout).to.match(/^c +Ready/m);
+      expect(failedOver.stderr).to.contain(at(a));
+      expect((await bastion.kcore(["health"])).code).to.equal(1);
+    } finally {
+      await on(a, "systemctl start kcore-controller");
+    }
+    expect((await kcore("get", "node", idOf(c))).stdout).to.contain("c");
+    expect((await kcore("--node", `${a.address}:9091`, "-k", "node", "disks")).stdout).to.contain("a-disk0");
+    expect((await kcore("node", "nics", "--node", `${a.address}:9091`)).stdout).to.contain(a.address);
+  });
+
+  it("gives certificates the documented names; openssl agrees, each controller has a sub-CA of its own (S-14)", async () => {
+    const subjects = async (node: LabNode, name: string): Promise<string> =>
+      on(node, `openssl x509 -noout -subject -nameopt RFC2253 -in ${certs}/${name}.crt`);
+    const subCas = new Set<string>();
+    for (const node of [a, b, d]) {
+      expect(await subjects(node, "controller")).to.equal(`subject=CN=kcore-controller-${node.name}`);
+      expect(await subjects(node, "sub-ca")).to.equal("subject=CN=kcore-cluster-sub-ca");
+      expect(await on(node, `cd ${certs} && openssl verify -x509_strict -CAfile ca.crt sub-ca.crt`)).to.contain("OK");
+      subCas.add(await on(node, `openssl x509 -noout -pubkey -in ${certs}/sub-ca.crt`));
+    }
+    expect(subCas.size).to.equal(3);
+    for (const node of [a, b, c, d]) {
+      expect(await subjects(node, "node")).to.equal(`subject=CN=kcore-node-${node.name}`);
+      const verify = `cd ${certs} && openssl verify -x509_strict -CAfile ca.crt -untrusted node.crt node.crt`;
+      expect(await on(node, verify)).to.contain("OK");
+    }
+    const inventory = (await kcore("get", "certificates")).stdout;
+    for (const role of ["controller", "node", "operator", "sub-ca"]) expect(inventory).to.contain(role);
+  });
+
+  it("changes nothing when everything is deployed again", async () => {
+    await kcore("orchestrate", "deploy_node", "--on", "*", "--yes", ...phrase);
+    await kcore("orchestrate", "deploy_node", "--on", "*", "--yes", ...phrase);
+    expect(stepsThat("changed", await bastion.events())).to.deep.equal([]);
+    const actions = (await bastion.events()).filter(
+      (event) => event.type === "action.finished" && event.outcome === "changed",
+    );
+    expect(actions).to.deep.equal([]);
+  });
+
+  it("keeps every private key on its own machine, and finds one that is not (S-1, S-15)", async () => {
+    const machines = [a, b, c, d];
+    const secrets: Secret[] = [];
+    for (const node of machines) secrets.push(...(await secretsOf(node)));
+    expect(secrets.length).to.equal(3 * 3 + 1);
+    const misplaced = async (): Promise<readonly string[]> => {
+      const found: string[] = [];
+      for (const node of machines)
+        for (const { secret, file } of await privateKeysIn(node, secrets))
+          if (secret.machine !== node.name || secret.file !== file)
+            found.push(`${secret.name} in ${node.name}:${file}`);
+      for (const file of await filesBelow(bastion.project)) {
+        const text = await readFile(file, "latin1");
+        for (const { name, fragment } of secrets) if (text.includes(fragment)) found.push(`${name} in ${file}`);
+      }
+      return found;
+    };
+    expect(await misplaced()).to.deep.equal([]);
+    const planted = await on(c, `cat ${certs}/node.key`);
+    await a.exec("cat >/var/tmp/planted", { input: planted });
+    await writeFile(join(bastion.project, "planted"), planted);
+    try {
+      expect(await misplaced()).to.deep.equal([
+        "c:node.key in a:/var/tmp/planted",
+        `c:node.key in ${join(bastion.project, "planted")}`,
+      ]);
+    } finally {
+      await on(a, "rm /var/tmp/planted");
+      await rm(join(bastion.project, "planted"));
+    }
+  });
+
+  it("loses no acknowledged write when two of three controllers are killed in the middle of writing", async () => {
+    const acknowledged = new Map<string, string>();
+    const stop = new AbortController();
+    const write = async (controller: LabNode): Promise<void> => {
+      for (let count = 0; !stop.signal.aborted; count++) {
+        const [key, value] = [`w-${controller.name}-${count % 40}`, `v${count}`];
+        try {
+          await ask(controller, (client) => client.call("setLabels", { set: { [key]: value } }, { id: idOf(c) }));
+          acknowledged.set(key, value);
+        } catch {
+          await sleep(50);
+        }
+      }
+    };
+    const writers = [a, b, d].map(write);
+    for (let round = 0; round < 3; round++) {
+      await sleep(700);
+      await Promise.all([b, d].map((node) => on(node, "systemctl kill -s KILL kcore-controller")));
+      await Promise.all([b, d].map((node) => on(node, "sleep 0.2; systemctl restart kcore-controller")));
+    }
+    await sleep(700);
+    stop.abort();
+    await Promise.all(writers);
+    expect(acknowledged.size).to.be.greaterThan(60);
+    await agree([a, b, d]);
+    const { labels } = await ask(d, (client) => client.call("getNode", {}, { id: idOf(c) }));
+    for (const [key, value] of acknowledged)
+      expect(Number((labels[key] ?? "v-1").slice(1)), key).to.be.at.least(Number(value.slice(1)));
+    const cleaned = [...acknowledged.keys()];
+    while (cleaned.length > 0)
+      await ask(a, (client) => client.call("setLabels", { remove: cleaned.splice(0, 60) }, { id: idOf(c) }));
+  });
+
+  it("heals within five seconds after DC2 was cut off, lists the concurrent edits; reject beats approve (F-28)", async () => {
+    const reject = ({ address }: LabNode): string => `ip route add blackhole ${address}/32`;
+    const label = (controller: LabNode, value: string): Promise<unknown> =>
+      ask(controller, (client) =>
+        client.call("setLabels", { set: { side: value, [`by-${controller.name}`]: value } }, { id: idOf(c) }),
+      );
+    await agree([a, b, d]);
+    await on(d, [a, b, c].map(reject).join("; "));
+    try {
+      await label(a, "DC1");
+      await label(d, "DC2");
+      await ask(d, (client) => client.call("rejectNode", { reason: "stolen" }, { id: idOf(c) }));
+      // The later word, by the clock, is the approval; the rejection wins nevertheless.
+      await ask(a, (client) => client.call("approveNode", {}, { id: idOf(c) }));
+      await sleep(Number(process.env["KCORE_CUT_SECONDS"] ?? 10) * 1000);
+      await label(b, "DC1 again");
+      expect(await viewOf(d)).not.to.deep.equal(await viewOf(a));
+    } finally {
+      await on(d, [a, b, c].map((node) => reject(node).replace("add", "del")).join("; "));
+    }
+    expect(await agree([a, b, d])).to.be.at.most(5_000);
+    for (const controller of [a, b, d]) {
+      const node = await ask(controller, (client) => client.call("getNode", {}, { id: idOf(c) }));
+      expect(node.approval).to.equal("rejected");
+      expect(node.labels).to.include({ "by-a": "DC1", "by-d": "DC2", "by-b": "DC1 again" });
+    }
+    expect((await kcore("get", "conflicts")).stdout).to.match(/side/);
+    await kcore("node", "approve", idOf(c));
+    await until(async () => (await nodesAt()).find(({ id }) => id === idOf(c))?.status === "ready", "c is ready again");
+  });
+
+  it("holds a new node pending until it is approved, and the same deployment ends Ready", async () => {
+    await bastion.write({ "roster/defaults.yaml": "vars: { requireManualApproval: true }\n" });
+    await kcore("orchestrate", "deploy_node", "--on", "role:controller", "--yes", ...phrase);
+    const began = await bastion.begin([
+      ...["node", "install", "--node", `${e.address}:9091`, ...os, "--join-controller", at(a), "--hostname", "e"],
+      ...["--host-key", parseHostKey(e.hostKey)?.fingerprint ?? "", ...phrase],
+    ]);
+    const events = await bastion.until(
+      (found) => found.some((event) => event.type === "action.note" && event.text.includes("kcore node approve")),
+      "that it says how to approve the node",
+      90_000,
+    );
+    const note = events.flatMap((event) => (event.type === "action.note" ? [event.text] : [])).at(-1) ?? "";
+    const [, id = ""] = /kcore node approve ([0-9a-f-]{36})/.exec(note) ?? [];
+    expect((await nodesAt()).find((node) => node.id === id)).to.include({ hostname: "e", approval: "pending" });
+    await kcore("node", "approve", id);
+    const ended = await began.ended;
+    expect(ended.code, all(ended)).to.equal(0);
+    expect((await nodesAt()).find((node) => node.id === id)).to.include({ approval: "approved", status: "ready" });
+  });
+
+  it("rotates every controller's sub-CA on the living cluster, and a deployment after it changes nothing", async () => {
+    const serials = async (): Promise<readonly string[]> =>
+      Promise.all([a, b, d].map((node) => on(node, `openssl x509 -noout -serial -in ${certs}/sub-ca.crt`)));
+    const before = await serials();
+    await kcore("rotate", "sub-ca", ...phrase);
+    for (const [index, serial] of (await serials()).entries()) expect(serial).not.to.equal(before[index]);
+    expect((await nodesAt()).every(({ status }) => status === "ready")).to.equal(true);
+    await kcore("orchestrate", "deploy_node", "--on", "*", "--yes", ...phrase);
+    expect(stepsThat("changed", await bastion.events())).to.deep.equal([]);
+  });
+});
+
+const all = ({ stdout, stderr }: Ended): string => `${stdout}${stderr}`;
+
+async function until(holds: () => Promise<boolean>, what: string, limit = 30_000): Promise<void> {
+  for (const end = Date.now() + limit; Date.now() < end; await sleep(250)) if (await holds()) return;
+  throw new Error(`waited ${limit / 1000} s in vain for: ${what}`);
+}
+
+async function filesBelow(folder: string): Promise<readonly string[]> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
+  return entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
+}
