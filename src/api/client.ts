@@ -9,7 +9,7 @@ import { formatEndpoint } from "./endpoint.ts";
 import type { Endpoint } from "./endpoint.ts";
 import { methods } from "./methods.ts";
 import type { BodyOf, Method, PlainMethodName, ReplyOf } from "./methods.ts";
-import { Refusal, WatchLine } from "./schemas.ts";
+import { Refusal } from "./schemas.ts";
 
 /** PEM texts: the cluster's root, our own chain and its key. */
 export interface Credentials {
@@ -33,16 +33,6 @@ export interface ApiClient {
     body: BodyOf<Name>,
     options?: CallOptions,
   ) => Promise<ReplyOf<Name>>;
-  /**
-   * What changes, for as long as one reads; ends when the controller ends it or `signal` says so. A line comes at least every 15 s:
-   * silence of 45 s ends it with API_UNREACHABLE. @throws as `call` does
-   */
-  readonly watch: (
-    prefixes: readonly string[],
-    options?: { readonly signal?: AbortSignal },
-  ) => AsyncGenerator<WatchLine, void>;
-  /** The bytes of a consistent snapshot. A stream that breaks ends with an error, never early without one. @throws as `call` does */
-  readonly backup: (options?: { readonly signal?: AbortSignal }) => Promise<IncomingMessage>;
   /**
    * The answer of a method that goes on, as its bytes come; it breaks off with an error when nothing comes for 45 s.
    * @throws KcoreError as `call` does, until the answer begins
@@ -163,19 +153,6 @@ export function openApi({
   };
 }
 
-const watchSilenceMs = 45_000;
-
-/** Lines of JSON as they come. */
-async function* readLines(response: IncomingMessage): AsyncGenerator<WatchLine, void> {
-  let rest = "";
-  for await (const chunk of response.setEncoding("utf8") as AsyncIterable<string>) {
-    const lines = (rest + chunk).split("\n");
-    rest = lines.pop() ?? "";
-    if (rest.length > replyLimit) throw new Error("a line is larger than 16 MiB");
-    for (const line of lines) yield WatchLine.parse(JSON.parse(line));
-  }
-}
-
 interface Answer {
   readonly status: number;
   readonly text: string;
@@ -225,7 +202,11 @@ async function readBody(response: IncomingMessage): Promise<string> {
 
 const noReason = { code: "UNKNOWN", message: "no reason given" };
 
-function readAnswer<Name extends PlainMethodName>(name: Name, { status, text }: Answer, endpoint: Endpoint): ReplyOf<Name> {
+function readAnswer<Name extends PlainMethodName>(
+  name: Name,
+  { status, text }: Answer,
+  endpoint: Endpoint,
+): ReplyOf<Name> {
   const method: Method = methods[name];
   if (status === 200 && method.form === "text") return text as ReplyOf<Name>;
   const json = parseJson(text);
@@ -289,7 +270,10 @@ function checkCredentials({ ca, cert, key }: Credentials, now: number): void {
 
 function connectionProblem(endpoint: Endpoint, error: unknown): KcoreError {
   const { code = "", message } = error as NodeJS.ErrnoException;
-  const isTrust = code.startsWith("ERR_TLS") || code.startsWith("ERR_SSL") || /CERT|SIGNATURE|ISSUER|CA$|PURPOSE|UNSPECIFIED/.test(code);
+  const isTrust =
+    code.startsWith("ERR_TLS") ||
+    code.startsWith("ERR_SSL") ||
+    /CERT|SIGNATURE|ISSUER|CA$|PURPOSE|UNSPECIFIED/.test(code);
   const where = formatEndpoint(endpoint);
   return isTrust
     ? new KcoreError(

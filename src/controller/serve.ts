@@ -1,18 +1,36 @@
 import { once } from "node:events";
 import type { Server } from "node:https";
-import { parseEndpoint } from "#api/endpoint.ts";
+import { join } from "node:path";
+import { pipeline } from "node:stream/promises";
 import { credentialsVersion, loadCredentials } from "#api/credentials.ts";
 import type { LoadedCredentials } from "#api/credentials.ts";
 import { readDaemonConfig } from "#api/daemon-config.ts";
+import { formatEndpoint, parseEndpoint } from "#api/endpoint.ts";
 import { describeError } from "#api/log.ts";
 import type { Log } from "#api/log.ts";
-import { KcoreError } from "#errors/problem.ts";
+import { exitCodes, KcoreError } from "#errors/problem.ts";
+import { firstCertificate } from "#pki/certificate.ts";
+import { keyFingerprint, publicDer } from "#pki/keys.ts";
+import { found } from "./bootstrap.ts";
+import { watchCertificates } from "./cluster/certificates.ts";
+import { manageControllers } from "./cluster/controllers.ts";
+import { watchLiveness } from "./cluster/liveness.ts";
+import { manageNodes } from "./cluster/nodes.ts";
+import { manageObjects } from "./cluster/objects.ts";
+import { readRecords } from "./cluster/records.ts";
+import { isKnown, keys, mergeKindOf } from "./cluster/registers.ts";
+import { openSubCa } from "./cluster/sub-ca.ts";
 import { ControllerConfig } from "./config.ts";
-import { watchNodes } from "./nodes.ts";
-import type { Nodes } from "./nodes.ts";
-import { createApiServer } from "./server.ts";
-import type { Handlers } from "./server.ts";
-import { openStore } from "./store.ts";
+import { handlersFor } from "./handlers.ts";
+import { watchHealth } from "./health.ts";
+import { createMetrics } from "./metrics.ts";
+import { createReplica } from "./replica/create.ts";
+import { checkAccess } from "./server/access.ts";
+import type { KnownCaller } from "./server/caller.ts";
+import { createApiServer } from "./server/server.ts";
+import { openStore } from "./store/store.ts";
+import { openNetwork } from "./transport/network.ts";
+import { openWatches } from "./watch.ts";
 
 export interface ServeOptions {
   readonly configFile: string;
@@ -25,6 +43,8 @@ export interface ServeOptions {
   readonly version: string;
   /** Told once, with the port, when requests are accepted. */
   readonly onListening?: (port: number) => void;
+  /** Ends the process when the disk cannot be trusted any more; for tests. */
+  readonly onBroken?: (error: KcoreError) => void;
 }
 
 /**
@@ -35,106 +55,256 @@ export async function serveController(options: ServeOptions): Promise<void> {
   const { configFile, parse, signal, log, clock, version } = options;
   const { config, ignored } = await readDaemonConfig({ file: configFile, schema: ControllerConfig, parse });
   if (ignored.length > 0) log.warn("configuration keys without a meaning here", { ignored });
-  const credentials = await loadCredentials(config.tls, "controller");
+  let credentials = await loadCredentials(config.tls, "controller");
   const { cluster, id: controllerId } = credentials.identity;
-  const configured = config.replication.controllerId;
-  if (configured !== undefined && configured !== controllerId) {
-    throw new KcoreError({
-      code: "CONFIG_INVALID",
-      message: `${configFile}: replication.controllerId is ${configured}, but ${config.tls.certFile} is the certificate of ${controllerId}`,
-    });
-  }
-  const store = await openStore({ folder: config.dbPath, cluster, controllerId });
-  try {
-    const rules = {
+  checkConfig(config, configFile, credentials);
+  const dc = config.replication.dcId;
+  const monotonic = (): number => performance.now();
+  const broken = new AbortController();
+  const store = await openStore({
+    folder: config.dbPath,
+    onBroken: (error) => {
+      // After EIO nobody knows what is on the disk: nothing may be acknowledged any more (fsyncgate).
+      log.error("the disk failed; the controller ends", { error: error.message });
+      if (options.onBroken) options.onBroken(error);
+      else process.exit(exitCodes.failed);
+      broken.abort();
+    },
+    onNote: (note) => log.warn(note),
+  });
+  for (const note of store.notes) log.warn(note);
+  const isFounder = config.replication.join.length === 0;
+  const network = openNetwork({
+    controllerId,
+    cluster,
+    credentials: () => credentials,
+    addressOf: (id) => controllers.addressOf(id),
+    isWelcome: (id, key) => !certificates.isRevoked(key) && (!replica.status().ready || controllers.keyOf(id) === key),
+    log,
+    clock,
+    onBytes: (direction, bytes) => metrics.bytes(direction, bytes),
+  });
+  const replica = createReplica({
+    id: controllerId,
+    cluster,
+    clock: { wall: clock, mono: monotonic },
+    rng: Math.random,
+    timers: {
+      after(ms, run) {
+        const timer = setTimeout(run, ms);
+        return () => clearTimeout(timer);
+      },
+      soon: (run) => void setImmediate(run),
+    },
+    net: network.net,
+    journal: store,
+    recovered: store.recovered,
+    start: isFounder ? "found" : "join",
+    join: config.replication.join,
+    mergeKindOf,
+    isKnown,
+    log: (level, message, fields) => log[level](message, fields),
+  });
+  store.attach(async () => replica.snapshot());
+  network.attach(replica);
+  const records = readRecords(replica);
+  const certificates = watchCertificates(records, clock);
+  const liveness = watchLiveness({
+    replica,
+    controllerId,
+    staleAfterMs: config.staleAfterSecs * 1000,
+    clock,
+    monotonic,
+  });
+  const subCa = openSubCa({
+    cluster,
+    controllerId,
+    rootPem: () => credentials.ca,
+    files: config.subCa,
+    folder: join(config.dbPath, "pki"),
+    records,
+    certificates,
+    log,
+    clock,
+  });
+  let address = config.replication.advertise ?? config.bootstrap?.controller.address ?? "";
+  const controllers = manageControllers({
+    records,
+    certificates,
+    controllerId,
+    dc,
+    version,
+    requireManualApproval: config.requireManualApproval,
+    address: () => address || (controllers.addressOf(controllerId) ?? ""),
+    certificateExpires: () => credentials.notAfter,
+    subCa: subCa.published,
+    clock,
+    lastContact: network.lastContact,
+  });
+  const nodes = manageNodes({
+    records,
+    certificates,
+    liveness,
+    controllerId,
+    isManual: controllers.isManual,
+    endpoints: controllers.endpoints,
+    clock,
+  });
+  const self = { controllerId, dc, cluster, version };
+  const storeProblem = (): string | undefined => store.problem()?.message;
+  const health = watchHealth({ records, certificates, controllers, nodes, self, storeProblem });
+  const watches = openWatches(replica);
+  const secondsLeft = (date: Date): number => (date.getTime() - clock()) / 1000;
+  const metrics = createMetrics({
+    ...self,
+    status: replica.status,
+    conflicts: () => replica.conflicts().length,
+    connections: () => connections.count(),
+    nodes: () =>
+      Map.groupBy(nodes.list(), ({ status }) => status)
+        .entries()
+        .reduce((counts, [status, list]) => counts.set(status, list.length), new Map<string, number>()),
+    certificates: () => {
+      const sub = subCa.published();
+      const left = new Map([["controller", secondsLeft(credentials.notAfter)]]);
+      return sub ? left.set("sub-ca", secondsLeft(new Date(sub.notAfter))) : left;
+    },
+  });
+  const access = checkAccess({ records, certificates, isReady: () => replica.status().ready });
+  const { server, connections } = createApiServer({
+    credentials,
+    cluster,
+    handlers: handlersFor({
       controllerId,
-      requireManualApproval: config.requireManualApproval,
-      staleAfterMs: config.staleAfterSecs * 1000,
-    };
-    const nodes = watchNodes(store, rules, clock);
-    const dc = config.replication.dcId;
-    const handlers = handlersFor(nodes, { controllerId, dc, cluster, version }, log);
-    const server = createApiServer({ credentials, cluster, handlers, log, clock });
+      records,
+      nodes,
+      controllers,
+      certificates,
+      objects: manageObjects(records),
+      subCa,
+      health,
+      metrics,
+      log,
+      clock,
+    }),
+    streams: {
+      watch: ({ body }, response) => watches.open(body.prefixes, response),
+      async backup(_call, response) {
+        const snapshot = await store.backup();
+        response.writeHead(200, { "content-type": "application/octet-stream" });
+        await pipeline(snapshot, response);
+      },
+      replicate: (caller, socket, head) => network.accept(caller.id, caller.key, socket, head),
+    },
+    access,
+    log,
+    clock,
+    monotonic,
+    onAnswer: metrics.answered,
+  });
+  server.on("tlsClientError", () => metrics.refusedConnection());
+
+  const isWelcome = (caller: KnownCaller): boolean => {
+    if (caller.certificateExpiresAt <= clock()) return false;
+    const refusal = access.refusalOf(caller);
+    return refusal === undefined;
+  };
+  /** Cuts whoever lost the right to be connected (S-11); requests are checked by themselves. */
+  const cut = (): void => {
+    for (const { identity, id } of connections.cut(isWelcome))
+      log.warn("a connection was cut: its key is not welcome any more", { role: identity.role, id });
+    network.cut(
+      (peer, key) => !certificates.isRevoked(key) && (!replica.status().ready || controllers.keyOf(peer) === key),
+    );
+  };
+  const unwatch = replica.watch((changed) => {
+    if (changed.some((key) => /^(?:revoked\/|node\/[^/]+\/(?:approval|removed)$|controller\/[^/]+\/auth$)/.test(key)))
+      // After this turn, so that an operator who revokes his own key still gets the answer.
+      setTimeout(cut, 20).unref();
+  });
+
+  const every: NodeJS.Timeout[] = [];
+  const repeat = (ms: number, work: () => void): void => {
+    every.push(setInterval(work, ms));
+  };
+  try {
+    await subCa.load();
+    if (isFounder && !replica.get(keys.controller(controllerId).auth) && replica.status().ready)
+      await found({ records, bootstrap: config.bootstrap, controllerId, dc, key: keyOf(credentials), address, clock });
     await listen(server, config.listenAddr);
     const { port } = server.address() as { port: number };
-    log.info("the controller listens", {
-      address: config.listenAddr,
-      port,
-      controllerId,
-      cluster,
-      version,
-      nodes: store.list().length,
-    });
+    if (address === "") address = ownAddress(config.listenAddr, port);
+    log.info("the controller listens", { address: config.listenAddr, port, ...self, nodes: nodes.list().length });
     options.onListening?.(port);
-    const sweeper = setInterval(() => {
-      sweep(nodes, log).catch((error: unknown) => log.error("the state could not be written", describeError(error)));
-    }, config.staleCheckIntervalSecs * 1000);
-    const reloader = setInterval(
-      reloading({ server, config, credentials, log }),
-      Math.min(config.staleCheckIntervalSecs, 30) * 1000,
-    );
-    try {
-      await aborted(signal);
-    } finally {
-      clearInterval(sweeper);
-      clearInterval(reloader);
-      log.info("the controller stops");
-      await stop(server);
-    }
+    let published = false;
+    const publish = (): void => {
+      if (!replica.status().ready || published) return;
+      published = true;
+      controllers.publish().catch((error: unknown) => {
+        published = false;
+        log.warn("what the others should know of this controller could not be written", describeError(error));
+      });
+    };
+    publish();
+    repeat(1_000, cut);
+    repeat(250, publish);
+    repeat(config.staleCheckIntervalSecs * 1000, () => {
+      for (const node of liveness.changed()) watches.tell("nodes", node);
+    });
+    const reload = reloading({
+      server,
+      config,
+      credentials,
+      log,
+      onReloaded: (fresh) => {
+        credentials = fresh;
+        published = false;
+      },
+    });
+    repeat(Math.min(config.staleCheckIntervalSecs, 30) * 1000, () => {
+      reload();
+      subCa.load().catch((error: unknown) => log.warn("the sub-CA could not be read again", describeError(error)));
+    });
+    await aborted(AbortSignal.any([signal, broken.signal]));
+    log.info("the controller stops");
   } finally {
+    for (const timer of every) clearInterval(timer);
+    unwatch();
+    watches.close();
+    replica.stop();
+    network.close();
+    liveness.stop();
+    certificates.stop();
+    await stop(server);
     await store.close();
   }
 }
 
-function handlersFor(
-  nodes: Nodes,
-  self: { readonly controllerId: string; readonly dc: string; readonly cluster: string; readonly version: string },
-  log: Log,
-): Handlers {
-  return {
-    health: () => ({}),
-    ready: () => {
-      const list = nodes.list();
-      const ready = list.filter(({ status }) => status === "ready").length;
-      return { ...self, ready: true, nodes: { total: list.length, ready }, peers: [] };
-    },
-    registerNode: async ({ caller, body }) => {
-      const standing = await nodes.register(caller, body);
-      log.info("a node registered", {
-        node: caller.id,
-        hostname: body.hostname,
-        address: body.address,
-        ...statusOf(standing),
-      });
-      return standing;
-    },
-    heartbeat: ({ caller }) => nodes.heartbeat(caller),
-    goodbye: async ({ caller }) => {
-      const standing = await nodes.goodbye(caller);
-      log.info("a node's agent stopped", { node: caller.id });
-      return standing;
-    },
-    listNodes: () => ({ nodes: [...nodes.list()] }),
-    getNode: ({ id }) => nodes.get(id),
-    approveNode: async ({ caller, id }) => {
-      const node = await nodes.setApproval(id, "approved");
-      log.info("a node was approved", { node: id, by: caller.id });
-      return node;
-    },
-    rejectNode: async ({ caller, id }) => {
-      const node = await nodes.setApproval(id, "rejected");
-      log.info("a node was rejected", { node: id, by: caller.id });
-      return node;
-    },
-  };
+function keyOf({ cert }: LoadedCredentials): string {
+  return keyFingerprint(publicDer(firstCertificate(cert).publicKey));
 }
 
-function statusOf({ approval, status }: { readonly approval: string; readonly status: string }): object {
-  return { approval, status };
+function checkConfig(config: ControllerConfig, configFile: string, { identity }: LoadedCredentials): void {
+  const configured = config.replication.controllerId;
+  if (configured !== undefined && configured !== identity.id) {
+    throw new KcoreError({
+      code: "CONFIG_INVALID",
+      message: `${configFile}: replication.controllerId is ${configured}, but ${config.tls.certFile} is the certificate of ${identity.id}`,
+    });
+  }
+  const { bootstrap } = config;
+  if (bootstrap && bootstrap.cluster !== identity.cluster) {
+    throw new KcoreError({
+      code: "CONFIG_INVALID",
+      message: `${configFile}: bootstrap.cluster is “${bootstrap.cluster}”, but the certificate is of “${identity.cluster}”`,
+    });
+  }
 }
 
-async function sweep(nodes: Nodes, log: Log): Promise<void> {
-  for (const node of await nodes.sweep()) log.warn("a node is not ready: no heartbeat", { node });
+/** Where others reach us, if the address we listen on says so; an unspecified one does not. */
+function ownAddress(listenAddr: string, port: number): string {
+  const host = listenAddr.slice(0, listenAddr.lastIndexOf(":")).replaceAll(/[[\]]/g, "");
+  return ["0.0.0.0", "::", ""].includes(host) ? "" : formatEndpoint({ host, port });
 }
 
 /** New certificates come into use for new connections, without a restart; bad ones are refused and the old stay. */
@@ -143,21 +313,25 @@ function reloading({
   config,
   credentials,
   log,
+  onReloaded,
 }: {
   readonly server: Server;
   readonly config: ControllerConfig;
   readonly credentials: LoadedCredentials;
   readonly log: Log;
+  readonly onReloaded: (credentials: LoadedCredentials) => void;
 }): () => void {
   let version = credentials.version;
   const reload = async (): Promise<void> => {
-    const found = await credentialsVersion(config.tls);
-    if (found === version) return;
-    version = found;
-    const { ca, cert, key, identity, notAfter } = await loadCredentials(config.tls, "controller");
+    const present = await credentialsVersion(config.tls);
+    if (present === version) return;
+    version = present;
+    const fresh = await loadCredentials(config.tls, "controller");
+    const { ca, cert, key, identity, notAfter } = fresh;
     const isSame = identity.cluster === credentials.identity.cluster && identity.id === credentials.identity.id;
     if (!isSame) throw new Error("the new certificate is another controller's");
     server.setSecureContext({ ca, cert, key, minVersion: "TLSv1.3" });
+    onReloaded(fresh);
     log.info("the certificate was reloaded", { expires: notAfter.toISOString() });
   };
   return () => {
@@ -186,6 +360,7 @@ async function listen(server: Server, address: string): Promise<void> {
 }
 
 async function stop(server: Server): Promise<void> {
+  if (!server.listening) return;
   const closed = new Promise<void>((resolve) => server.close(() => resolve()));
   server.closeIdleConnections();
   const hurry = setTimeout(() => server.closeAllConnections(), 5_000);

@@ -153,9 +153,9 @@ export async function startDaemon(
   };
 }
 
-/** A TCP port of 127.0.0.1 that is free now. */
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
+/** A TCP port of a loopback address that is free now. */
+export async function freePort(host = "127.0.0.1"): Promise<number> {
+  const server = createServer().listen(0, host);
   await once(server, "listening");
   const { port } = server.address() as { port: number };
   server.close();

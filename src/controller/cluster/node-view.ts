@@ -22,10 +22,14 @@ export function gatherNodes(records: Records, prefix = "node/"): ReadonlyMap<str
   for (const [key] of records.replica.entries(prefix)) {
     const [, id = "", , name = ""] = splitKey(key);
     let parts = nodes.get(id);
-    if (!parts) nodes.set(id, (parts = { id, removed: false, labels: new Map(), roles: new Map(), taints: new Map() }));
+    if (!parts) nodes.set(id, (parts = emptyParts(id)));
     take(records, parts, key, name);
   }
   return nodes;
+}
+
+export function emptyParts(id: string): NodeParts {
+  return { id, removed: false, labels: new Map(), roles: new Map(), taints: new Map() };
 }
 
 function take(records: Records, parts: NodeParts, key: string, name: string): void {

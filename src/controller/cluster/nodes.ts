@@ -7,6 +7,7 @@ import type { Liveness } from "./liveness.ts";
 import {
   approvalOf,
   conflictsByNode,
+  emptyParts,
   gatherNodes,
   isShown,
   listNodes,
@@ -92,8 +93,11 @@ export function manageNodes(options: NodesOptions): Nodes {
   };
   /** The caller's own parts, if it may go on with the key that it registered with (S-10). */
   const own = (caller: Caller): NodeParts => {
-    const parts = partsOf(records, caller.id);
-    if (parts?.reg?.value.key === caller.key) return parts;
+    // Two looks, no walk over keys: this is every heartbeat.
+    const of = keys.node(caller.id);
+    const reg = records.get("reg", of.reg);
+    const approval = records.get("approval", of.approval);
+    if (reg?.value.key === caller.key) return { ...emptyParts(caller.id), reg, ...(approval ? { approval } : {}) };
     throw new Refused(404, "NODE_UNKNOWN", `node ${caller.id} has not registered with this key`);
   };
 

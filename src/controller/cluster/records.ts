@@ -3,7 +3,7 @@ import { decodeDot, encodeDot } from "./dots.ts";
 import { Refused } from "../refused.ts";
 import { WriteRefused } from "../replica/replica.ts";
 import type { Change, Json, Replica } from "../replica/replica.ts";
-import { kinds } from "./registers.ts";
+import { kindOf, kinds } from "./registers.ts";
 import type { Kind, ValueOf } from "./registers.ts";
 
 /** A register with its value read. */
@@ -86,7 +86,8 @@ export function readRecords(replica: Replica): Records {
     },
     list: (kind, prefix) => {
       const list = [];
-      for (const [, register] of replica.entries(prefix)) {
+      for (const [key, register] of replica.entries(prefix)) {
+        if (kindOf(key) !== kind) continue;
         const value = valueOf(kind, register);
         if (value !== undefined) list.push(found(register, value));
       }

@@ -21,7 +21,6 @@ export const keys = {
     ({
       /** Written by an operator, or the bootstrap: membership. The others a controller writes about itself. */
       auth: `controller/${id}/auth`,
-      removed: `controller/${id}/removed`,
       addr: `controller/${id}/addr`,
       version: `controller/${id}/version`,
       settings: `controller/${id}/settings`,
@@ -87,7 +86,6 @@ export const kinds = {
   role: { schema: RoleRecord, merge: "lww" },
   taint: { schema: Taint, merge: "lww" },
   auth: { schema: Auth, merge: "lww" },
-  controllerRemoved: { schema: Gone, merge: "first" },
   addr: { schema: z.looseObject({ address: text, dc: text }), merge: "lww" },
   version: { schema: z.looseObject({ version: text, certificateExpires: text.optional() }), merge: "lww" },
   settings: { schema: z.looseObject({ requireManualApproval: z.boolean() }), merge: "lww" },
@@ -113,7 +111,6 @@ const patterns: readonly (readonly [RegExp, Kind])[] = [
   [/^node\/[^/]+\/role\/.+$/, "role"],
   [/^node\/[^/]+\/taint\/.+$/, "taint"],
   [/^controller\/[^/]+\/auth$/, "auth"],
-  [/^controller\/[^/]+\/removed$/, "controllerRemoved"],
   [/^controller\/[^/]+\/addr$/, "addr"],
   [/^controller\/[^/]+\/version$/, "version"],
   [/^controller\/[^/]+\/settings$/, "settings"],

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { findMethod, methods } from "#api/methods.ts";
 import type { MethodName } from "#api/methods.ts";
-import { authorize } from "#controller/server.ts";
+import { authorize } from "#controller/server/access.ts";
 import { roles } from "#pki/identity.ts";
 import type { Role } from "#pki/identity.ts";
 

@@ -1,0 +1,176 @@
+import type { ControllerRegistration, ControllerView, PeerView } from "#api/schemas.ts";
+import type { z } from "zod";
+import { Refused } from "../refused.ts";
+import type { PeerStatus } from "../replica/replica.ts";
+import type { Certificates } from "./certificates.ts";
+import type { Records, Wish } from "./records.ts";
+import { keys } from "./registers.ts";
+
+type Outcome = { readonly result: "created" | "updated" | "unchanged" | "deleted"; readonly dot: string };
+
+/** The controllers of the cluster: membership by an operator's word, the rest by their own. */
+export interface Controllers {
+  readonly list: () => z.input<typeof ControllerView>[];
+  readonly peers: () => PeerView[];
+  /** Before it starts (replication.md 3.10). */
+  readonly register: (id: string, registration: z.output<typeof ControllerRegistration>) => Promise<Outcome>;
+  readonly remove: (id: string, by: string, reason: string) => Promise<Outcome>;
+  /** The public key that a controller must show; undefined: it is not a member. */
+  readonly keyOf: (id: string) => string | undefined;
+  readonly addressOf: (id: string) => string | undefined;
+  /** Endpoints of all controllers, this one first. */
+  readonly endpoints: () => string[];
+  /** Whether any controller wants nodes to wait for approval; the stricter wins. */
+  readonly isManual: () => boolean;
+  /** Each controller's setting, and whether they differ. */
+  readonly settings: () => { readonly controllerId: string; readonly requireManualApproval: boolean }[];
+  /** Tells the others about this controller, if it says something new. */
+  readonly publish: () => Promise<void>;
+}
+
+export interface ControllersOptions {
+  readonly records: Records;
+  readonly certificates: Certificates;
+  readonly controllerId: string;
+  readonly dc: string;
+  readonly version: string;
+  readonly requireManualApproval: boolean;
+  /** Where others reach this controller; empty when it was not told. */
+  readonly address: () => string;
+  readonly certificateExpires: () => Date;
+  readonly subCa: () =>
+    { readonly certificate: string; readonly serial: string; readonly notAfter: string } | undefined;
+  readonly clock: () => number;
+  /** When something was heard from a peer, by the wall clock; 0: never. */
+  readonly lastContact: (id: string) => number;
+}
+
+export function manageControllers(options: ControllersOptions): Controllers {
+  const { records, certificates, controllerId, dc, version, requireManualApproval, clock, lastContact } = options;
+  const members = (): readonly string[] =>
+    records.list("auth", "controller/").map(({ key }) => key.split("/")[1] ?? "");
+  const authOf = (id: string) => records.get("auth", keys.controller(id).auth);
+  const addressOf = (id: string): string | undefined =>
+    records.value("addr", keys.controller(id).addr)?.address ?? authOf(id)?.value.address;
+  const settings: Controllers["settings"] = () => {
+    const told = members()
+      .filter((id) => id !== controllerId)
+      .flatMap((id) => {
+        const value = records.value("settings", keys.controller(id).settings);
+        return value ? [{ controllerId: id, requireManualApproval: value.requireManualApproval }] : [];
+      });
+    return [{ controllerId, requireManualApproval }, ...told];
+  };
+  const peerStatus = (): readonly PeerStatus[] => records.replica.status().peers;
+  const contactOf = (id: string): string => {
+    const at = lastContact(id);
+    return at > 0 ? new Date(at).toISOString() : "";
+  };
+
+  return {
+    keyOf: (id) => authOf(id)?.value.spki,
+    addressOf,
+    settings,
+    isManual: () => settings().some((setting) => setting.requireManualApproval),
+    endpoints: () => {
+      const others = members().filter((id) => id !== controllerId);
+      const all = [options.address(), ...others.map((id) => addressOf(id) ?? "")];
+      return [...new Set(all.filter((address) => address !== ""))];
+    },
+    list: () => {
+      const peers = new Map(peerStatus().map((peer) => [peer.id, peer]));
+      return members().map((id) => {
+        const of = keys.controller(id);
+        const auth = authOf(id);
+        const told = records.value("version", of.version);
+        const subCa = records.value("subCa", of.subCa);
+        const setting = records.value("settings", of.settings);
+        return {
+          controllerId: id,
+          dc: records.value("addr", of.addr)?.dc ?? auth?.value.dc ?? "",
+          address: addressOf(id) ?? "",
+          version: told?.version ?? "",
+          state: id === controllerId ? ("self" as const) : stateOf(peers.get(id)),
+          registered: auth?.value.at ?? auth?.at ?? "",
+          lastContact: id === controllerId ? new Date(clock()).toISOString() : contactOf(id),
+          key: auth?.value.spki ?? "",
+          ...(setting ? { requireManualApproval: setting.requireManualApproval } : {}),
+          ...(told?.certificateExpires === undefined ? {} : { certificateExpires: told.certificateExpires }),
+          ...(subCa ? { subCa: { serial: subCa.serial, notAfter: subCa.notAfter } } : {}),
+        };
+      });
+    },
+    peers: () =>
+      peerStatus().map((peer) => {
+        const reason = troubleOf(peer);
+        return {
+          controllerId: peer.id,
+          dc: records.value("addr", keys.controller(peer.id).addr)?.dc ?? authOf(peer.id)?.value.dc ?? "",
+          address: addressOf(peer.id) ?? "",
+          state: stateOf(peer),
+          inStep: reason === undefined,
+          ...(reason === undefined ? {} : { reason }),
+          behind: peer.behind,
+          ahead: peer.ahead,
+          ...(peer.rttMs === undefined ? {} : { rttMs: peer.rttMs }),
+          ...(peer.offsetMs === undefined ? {} : { clockOffsetMs: peer.offsetMs }),
+          phi: Number.isFinite(peer.phi) ? peer.phi : 1000,
+          lastContact: contactOf(peer.id),
+        };
+      }),
+    async register(id, { spki, address, dc: where }) {
+      if (certificates.isRevoked(spki)) {
+        throw new Refused(
+          409,
+          "KEY_REVOKED",
+          `the key of controller ${id} was revoked`,
+          "make a new key: deploy it anew",
+        );
+      }
+      const key = keys.controller(id).auth;
+      const at = authOf(id)?.value.at ?? new Date(clock()).toISOString();
+      return records.put([{ key, value: { spki, dc: where, at, ...(address === undefined ? {} : { address }) } }]);
+    },
+    async remove(id, by, reason) {
+      const auth = authOf(id);
+      if (!auth)
+        throw new Refused(404, "CONTROLLER_UNKNOWN", `no controller ${id} is registered`, "kcore get controllers");
+      const gone = { at: new Date(clock()).toISOString(), by, reason };
+      const former = [...records.replica.entries(`controller/${id}/`)].map(([key]): Wish => ({
+        key,
+        value: undefined,
+      }));
+      const revoked = certificates.wishesToRevoke("controller", id, [auth.value.spki], gone);
+      return { result: "deleted", dot: await records.write([...former, ...revoked]) };
+    },
+    async publish() {
+      const of = keys.controller(controllerId);
+      const address = options.address();
+      const subCa = options.subCa();
+      await records.put([
+        ...(address === "" ? [] : [{ key: of.addr, value: { address, dc } }]),
+        { key: of.version, value: { version, certificateExpires: options.certificateExpires().toISOString() } },
+        { key: of.settings, value: { requireManualApproval } },
+        ...(subCa ? [{ key: of.subCa, value: subCa }] : []),
+      ]);
+    },
+  };
+}
+
+function stateOf(peer: PeerStatus | undefined): PeerView["state"] {
+  if (!peer) return "connecting";
+  if (peer.state === "refused") return "refused";
+  if (peer.state !== "connected") return peer.state === "connecting" ? "connecting" : "down";
+  return peer.health === "up" ? "connected" : peer.health;
+}
+
+/** Why a peer is not in step, in words. */
+function troubleOf({ state, health, phi, behind, ahead, refusal, ready }: PeerStatus): string | undefined {
+  if (refusal) return `it refuses us: ${refusal.message} (${refusal.code})`;
+  if (state !== "connected") return "it is not connected";
+  if (health === "down") return `it has not been heard for long (φ ${phi.toFixed(1)})`;
+  if (ready === false) return "it is still joining";
+  // A few transactions are always under way.
+  if (behind > 1000 || ahead > 1000) return `it is ${Math.max(behind, ahead)} transactions apart`;
+  return undefined;
+}

@@ -1,0 +1,198 @@
+import { randomBytes } from "node:crypto";
+import type { KeyObject } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { isIP } from "node:net";
+import { join } from "node:path";
+import type { Log } from "#api/log.ts";
+import { describeError } from "#api/log.ts";
+import type { Renewed, SubCaProof } from "#api/schemas.ts";
+import { renewalChallenge, subCaChallenge } from "#pki/challenges.ts";
+import { ensurePrivateFolder, replaceFile } from "#pki/files.ts";
+import { inventoryEntry } from "#pki/inventory.ts";
+import { issueLeaf } from "#pki/issue.ts";
+import type { Authority } from "#pki/issue.ts";
+import { generateKey, keyFingerprint, proveKey, publicDer, readPublicKey } from "#pki/keys.ts";
+import { readSubCa, refusalOfSubCa } from "#pki/sub-ca.ts";
+import { Refused } from "../refused.ts";
+import type { Certificates } from "./certificates.ts";
+import type { Caller } from "./nodes.ts";
+import type { Records } from "./records.ts";
+import type { X509Certificate } from "node:crypto";
+
+const nonceLifeMs = 60_000;
+const backupPem = /^-----BEGIN/;
+
+/** This controller's own sub-CA: it renews nodes' certificates, and is itself replaced without a restart. */
+export interface SubCa {
+  /** Reads the files again: those of the deployment, and those of the last rotation; the newer pair is used. */
+  readonly load: () => Promise<void>;
+  readonly published: () =>
+    { readonly certificate: string; readonly serial: string; readonly notAfter: string } | undefined;
+  readonly challenge: (caller: Caller) => {
+    readonly nonce: string;
+    readonly challenge: string;
+    readonly expires: string;
+  };
+  /** @throws Refused; KcoreError PKI_PROOF_INVALID, PKI_KEY_KIND */
+  readonly renew: (
+    caller: Caller & { readonly certificate: X509Certificate },
+    request: { readonly nonce: string; readonly spki: string; readonly signature: string },
+  ) => Promise<Renewed>;
+  readonly request: (nonce: string) => Promise<SubCaProof>;
+  readonly install: (
+    certificate: string,
+    by: string,
+  ) => Promise<{ readonly controllerId: string; readonly serial: string; readonly notAfter: string }>;
+}
+
+export interface SubCaOptions {
+  readonly cluster: string;
+  readonly controllerId: string;
+  readonly rootPem: () => string;
+  /** As the deployment leaves them. */
+  readonly files: { readonly certFile: string; readonly keyFile: string };
+  /** Where rotated ones are kept: a folder that this process may write. */
+  readonly folder: string;
+  readonly records: Records;
+  readonly certificates: Certificates;
+  readonly log: Log;
+  readonly clock: () => number;
+}
+
+export function openSubCa(options: SubCaOptions): SubCa {
+  const { cluster, controllerId, rootPem, files, folder, records, certificates, log, clock } = options;
+  const rotated = { certFile: join(folder, "sub-ca.crt"), keyFile: join(folder, "sub-ca.key") };
+  const nextKeyFile = join(folder, "sub-ca-next.key");
+  const nonces = new Map<string, { readonly nonce: string; readonly key: string; readonly expires: number }>();
+  let authority: Authority | undefined;
+  let complained = "";
+
+  const read = async (pair: {
+    readonly certFile: string;
+    readonly keyFile: string;
+  }): Promise<Authority | undefined> => {
+    try {
+      const [certificatePem, keyPem] = await Promise.all([
+        readFile(pair.certFile, "utf8"),
+        readFile(pair.keyFile, "utf8"),
+      ]);
+      return readSubCa({ cluster, controllerId, rootPem: rootPem(), certificatePem, keyPem, where: pair.keyFile });
+    } catch (error) {
+      const { error: reason } = describeError(error);
+      if ((error as NodeJS.ErrnoException).code !== "ENOENT" && complained !== reason) {
+        complained = String(reason);
+        log.warn("a sub-CA cannot be used", { file: pair.certFile, reason });
+      }
+      return undefined;
+    }
+  };
+  const current = (): Authority => {
+    if (authority && authority.certificate.validToDate.getTime() > clock()) return authority;
+    throw new Refused(
+      503,
+      "SUB_CA_MISSING",
+      authority ? "this controller's sub-CA has expired" : "this controller has no sub-CA, so it renews nothing",
+      "on the bastion: kcore rotate sub-ca",
+    );
+  };
+  const serialOf = ({ certificate }: Authority): string => certificate.serialNumber.toLowerCase();
+  const load = async (): Promise<void> => {
+    const pairs = await Promise.all([read(files), read(rotated)]);
+    const usable = pairs.filter((pair) => pair !== undefined);
+    const [newest] = usable.toSorted(
+      (a, b) => b.certificate.validFromDate.getTime() - a.certificate.validFromDate.getTime(),
+    );
+    if (newest && (!authority || serialOf(authority) !== serialOf(newest))) {
+      log.info("the sub-CA is in use", {
+        serial: serialOf(newest),
+        expires: newest.certificate.validToDate.toISOString(),
+      });
+    }
+    authority = newest ?? authority;
+  };
+
+  return {
+    load,
+    published: () =>
+      authority && {
+        certificate: authority.certificatePem,
+        serial: serialOf(authority),
+        notAfter: authority.certificate.validToDate.toISOString(),
+      },
+    challenge({ id, key }) {
+      current();
+      const nonce = randomBytes(24).toString("base64url");
+      const expires = clock() + nonceLifeMs;
+      nonces.set(id, { nonce, key, expires });
+      return { nonce, challenge: renewalChallenge(cluster, id, nonce), expires: new Date(expires).toISOString() };
+    },
+    async renew(caller, { nonce, spki, signature }) {
+      const { id, key, certificate } = caller;
+      const issuer = current();
+      const asked = nonces.get(id);
+      nonces.delete(id);
+      if (!asked || asked.nonce !== nonce || asked.key !== key || asked.expires < clock()) {
+        throw new Refused(403, "PKI_PROOF_INVALID", "the nonce is not the one that was given, or too old", "ask anew");
+      }
+      const fingerprint = keyFingerprint(publicDer(readPublicKey(spki)));
+      if (fingerprint === key) throw new Refused(400, "API_INVALID", "a renewal needs a new key");
+      if (certificates.isRevoked(fingerprint)) throw new Refused(403, "KEY_REVOKED", "this new key was revoked");
+      const [host = "", ...addresses] = hostsOf(certificate);
+      const proof = { challenge: renewalChallenge(cluster, id, nonce), signature };
+      // Names and usages are those of the present certificate, which an issuer decided; nothing is taken from the request.
+      const leaf = issueLeaf({ role: "node", id, host, addresses, spki, proof }, { authority: issuer, now: clock() });
+      const notAfter = leaf.notAfter.toISOString();
+      // The record first: a certificate that nobody knows of could not be revoked (crash point C1).
+      await records.write([
+        certificates.wishToRecord(leaf.serial, {
+          spki: fingerprint,
+          role: "node",
+          id,
+          issuer: serialOf(issuer),
+          notAfter,
+          issued: new Date(clock()).toISOString(),
+          by: `controller ${controllerId}`,
+        }),
+      ]);
+      return { certificate: leaf.chain, serial: leaf.serial, notAfter };
+    },
+    async request(nonce) {
+      const key: KeyObject = generateKey();
+      await ensurePrivateFolder(folder);
+      await replaceFile(nextKeyFile, key.export({ type: "pkcs8", format: "pem" }) as string);
+      const challenge = subCaChallenge(cluster, controllerId, nonce);
+      const spki = publicDer(key).toString("base64");
+      return { controllerId, spki, challenge, signature: proveKey(key, challenge) };
+    },
+    async install(certificatePem, by) {
+      const refuse = (reason: string): never => {
+        throw new Refused(400, "SUB_CA_INVALID", `the sub-CA's certificate cannot be used: ${reason}`);
+      };
+      if (!backupPem.test(certificatePem)) refuse("it is no PEM text");
+      const reason = refusalOfSubCa(certificatePem, { cluster, controllerId, rootPem: rootPem() });
+      if (reason !== undefined) refuse(reason);
+      const keyPem = await readFile(nextKeyFile, "utf8").catch(() => refuse("no key was asked for"));
+      const next = readSubCa({ cluster, controllerId, rootPem: rootPem(), certificatePem, keyPem, where: nextKeyFile });
+      if (next.certificate.validToDate.getTime() <= clock()) refuse("it has expired");
+      const entry = inventoryEntry(certificatePem);
+      if (!entry) return refuse("it names no controller");
+      // Key before certificate: a crash between the two leaves a pair that does not fit, and the old one in use.
+      await replaceFile(rotated.keyFile, keyPem);
+      await replaceFile(rotated.certFile, certificatePem, { mode: 0o644 });
+      authority = next;
+      const { serial, ...rest } = entry;
+      await records.put([certificates.wishToRecord(serial, { ...rest, issued: new Date(clock()).toISOString(), by })]);
+      log.info("the sub-CA was replaced", { serial, by });
+      return { controllerId, serial, notAfter: entry.notAfter };
+    },
+  };
+}
+
+/** The names and addresses in a certificate, in its order. */
+function hostsOf(certificate: X509Certificate): readonly string[] {
+  return (certificate.subjectAltName ?? "").split(", ").flatMap((name) => {
+    if (name.startsWith("DNS:")) return name.slice("DNS:".length);
+    const address = name.startsWith("IP Address:") ? name.slice("IP Address:".length) : "";
+    return isIP(address) ? [address] : [];
+  });
+}

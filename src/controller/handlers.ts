@@ -1,0 +1,160 @@
+import type { Log } from "#api/log.ts";
+import { isIdentityId } from "#pki/identity.ts";
+import type { Certificates } from "./cluster/certificates.ts";
+import { ackConflict, listConflicts, takeLoser } from "./cluster/conflicts.ts";
+import type { Controllers } from "./cluster/controllers.ts";
+import type { Nodes } from "./cluster/nodes.ts";
+import type { Objects } from "./cluster/objects.ts";
+import type { Records } from "./cluster/records.ts";
+import { keys } from "./cluster/registers.ts";
+import type { SubCa } from "./cluster/sub-ca.ts";
+import type { Health } from "./health.ts";
+import type { Metrics } from "./metrics.ts";
+import { Refused } from "./refused.ts";
+import type { KnownCaller } from "./server/caller.ts";
+import type { Handlers } from "./server/server.ts";
+
+export interface HandlerParts {
+  readonly controllerId: string;
+  readonly records: Records;
+  readonly nodes: Nodes;
+  readonly controllers: Controllers;
+  readonly certificates: Certificates;
+  readonly objects: Objects;
+  readonly subCa: SubCa;
+  readonly health: Health;
+  readonly metrics: Metrics;
+  readonly log: Log;
+  readonly clock: () => number;
+}
+
+/** What stands behind the methods table. Who acts is taken from the caller's certificate, never from a body. */
+export function handlersFor(parts: HandlerParts): Handlers {
+  const { records, nodes, controllers, certificates, objects, subCa, health, metrics, log } = parts;
+  /** Does it, and leaves a line about who did. */
+  const noted = async <Result>(
+    caller: KnownCaller,
+    what: string,
+    fields: object,
+    work: Promise<Result>,
+  ): Promise<Result> => {
+    const result = await work;
+    log.info(what, { ...fields, by: byOf(caller) });
+    return result;
+  };
+  return {
+    health: () => ({}),
+    ready: () => health.ready(),
+    metrics: () => metrics.text(),
+    replicationStatus: () => health.replication(),
+
+    async registerNode({ caller, body }) {
+      const standing = await nodes.register(caller, body);
+      const { hostname, address } = body;
+      const { approval, status } = standing;
+      log.info("a node registered", { node: caller.id, hostname, address, approval, status });
+      return standing;
+    },
+    heartbeat: ({ caller, body }) => nodes.heartbeat(caller, body),
+    goodbye({ caller }) {
+      log.info("a node's agent stopped", { node: caller.id });
+      return nodes.goodbye(caller);
+    },
+    renewChallenge: ({ caller }) => subCa.challenge(caller),
+    renew: ({ caller, body }) =>
+      noted(caller, "a certificate was renewed", { node: caller.id }, subCa.renew(caller, body)),
+
+    listNodes: () => ({ nodes: nodes.list() }),
+    getNode: ({ id }) => nodes.get(id),
+    approveNode: ({ caller, id, body }) =>
+      noted(
+        caller,
+        "a node was approved",
+        { node: id },
+        nodes.setApproval(id, { ...given(body), state: "approved", by: byOf(caller) }),
+      ),
+    rejectNode: ({ caller, id, body }) =>
+      noted(
+        caller,
+        "a node was rejected",
+        { node: id },
+        nodes.setApproval(id, { ...given(body), state: "rejected", by: byOf(caller) }),
+      ),
+    setLabels: ({ id, body }) => nodes.setLabels(id, body),
+    setTaints: ({ id, body }) => nodes.setTaints(id, body),
+    setRoles: ({ id, body }) => nodes.setRoles(id, body),
+    setExpected: ({ id, body: { ifMatch, ...expected } }) => nodes.setExpected(checkId(id), expected, ifMatch),
+    removeNode: ({ caller, id, body }) =>
+      noted(caller, "a node was removed", { node: id }, nodes.remove(checkId(id), byOf(caller), body.reason ?? "")),
+
+    listControllers: () => ({ controllers: controllers.list() }),
+    registerController: ({ caller, id, body }) =>
+      noted(caller, "a controller was registered", { controller: id }, controllers.register(checkId(id), body)),
+    removeController({ caller, id, body }) {
+      if (id === parts.controllerId)
+        throw new Refused(
+          409,
+          "API_INVALID",
+          "a controller does not remove itself",
+          "ask another one, or: kcore controller leave",
+        );
+      return noted(
+        caller,
+        "a controller was removed",
+        { controller: id },
+        controllers.remove(id, byOf(caller), body.reason ?? ""),
+      );
+    },
+    leave: ({ caller }) =>
+      noted(
+        caller,
+        "this controller left the cluster",
+        {},
+        records.replica.leave().then(() => ({ result: "deleted" as const, dot: "" })),
+      ),
+
+    listConflicts: () => listConflicts(records),
+    ackConflict: ({ caller, id }) => noted(caller, "a conflict was closed", { conflict: id }, ackConflict(records, id)),
+    takeLoser: ({ caller, id }) =>
+      noted(caller, "a conflict was decided for the loser", { conflict: id }, takeLoser(records, id, byOf(caller))),
+
+    listCertificates: () => ({ certificates: certificates.list() }),
+    recordCertificate({ caller, body: { serial, ...record } }) {
+      const issued = new Date(parts.clock()).toISOString();
+      return records.put([certificates.wishToRecord(serial, { ...record, issued, by: byOf(caller) })]);
+    },
+    revoke: ({ caller, body }) =>
+      noted(caller, "a key was revoked", body, certificates.revoke({ ...body, by: byOf(caller) })),
+    subCaRequest: ({ caller, body }) => noted(caller, "a key for a new sub-CA was made", {}, subCa.request(body.nonce)),
+    async subCaInstall({ caller, body }) {
+      const installed = await subCa.install(body.certificate, byOf(caller));
+      await controllers.publish();
+      return installed;
+    },
+
+    listObjects: () => ({ objects: objects.list() }),
+    getObject: ({ id }) => objects.get(id),
+    putObject: ({ id, body: { value, ifMatch } }) => objects.put(id, value, ifMatch),
+    removeObject: ({ id, body }) => objects.remove(id, body.ifMatch),
+    getConfig: () => ({ groups: [...records.all(keys.config(""))] }),
+    putConfig: ({ id, body: { value, ifMatch } }) => records.put([{ key: keys.config(checkId(id)), value }], ifMatch),
+  };
+}
+
+function byOf({ identity, id }: KnownCaller): string {
+  return `${identity.role} ${id}`;
+}
+
+/** Left-out fields stay left out. */
+function given({ reason, ifMatch }: { reason?: string | undefined; ifMatch?: string | undefined }): {
+  reason?: string;
+  ifMatch?: string;
+} {
+  return { ...(reason === undefined ? {} : { reason }), ...(ifMatch === undefined ? {} : { ifMatch }) };
+}
+
+/** An id that a certificate could carry; the others would make keys that nobody can read. */
+function checkId(id: string): string {
+  if (isIdentityId(id)) return id;
+  throw new Refused(400, "API_INVALID", `“${id.slice(0, 80)}” is not an id`);
+}

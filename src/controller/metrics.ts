@@ -1,0 +1,108 @@
+import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from "prom-client";
+import type { ReplicationStatus } from "./replica/replica.ts";
+
+/** What a controller counts, in Prometheus' text format; one registry for each controller, none is global. */
+export interface Metrics {
+  readonly text: () => Promise<string>;
+  readonly answered: (method: string, status: number, ms: number) => void;
+  readonly refusedConnection: () => void;
+  readonly bytes: (direction: "in" | "out", bytes: number) => void;
+}
+
+export interface MetricsOptions {
+  readonly version: string;
+  readonly controllerId: string;
+  readonly dc: string;
+  readonly status: () => ReplicationStatus;
+  readonly conflicts: () => number;
+  readonly connections: () => number;
+  /** Nodes by status. */
+  readonly nodes: () => ReadonlyMap<string, number>;
+  /** Seconds that are left of this controller's certificate, and of its sub-CA. */
+  readonly certificates: () => ReadonlyMap<string, number>;
+}
+
+export function createMetrics(options: MetricsOptions): Metrics {
+  const registry = new Registry();
+  registry.setDefaultLabels({ controller: options.controllerId, dc: options.dc });
+  collectDefaultMetrics({ register: registry });
+  const registers = [registry];
+  const gauge = (name: string, help: string, labelNames: readonly string[], look: (gauge: Gauge) => void): void => {
+    new Gauge({
+      name,
+      help,
+      labelNames: [...labelNames],
+      registers,
+      collect() {
+        this.reset();
+        look(this as Gauge);
+      },
+    });
+  };
+  const requests = new Histogram({
+    name: "kcore_api_request_seconds",
+    help: "Time to answer a request, by method and status.",
+    labelNames: ["method", "status"],
+    buckets: [0.001, 0.002, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5],
+    registers,
+  });
+  const refused = new Counter({
+    name: "kcore_api_connections_refused_total",
+    help: "TLS connections that were refused.",
+    registers,
+  });
+  const traffic = new Counter({
+    name: "kcore_replication_bytes_total",
+    help: "Bytes of replication streams, before TLS.",
+    labelNames: ["direction"],
+    registers,
+  });
+  gauge("kcore_build_info", "Always 1.", ["version"], (it) => it.set({ version: options.version }, 1));
+  gauge("kcore_ready", "Whether this controller serves.", [], (it) => it.set(Number(options.status().ready)));
+  gauge("kcore_read_only", "Whether writes are refused.", [], (it) =>
+    it.set(Number(options.status().readOnly !== undefined)),
+  );
+  gauge("kcore_nodes", "Nodes, by status.", ["status"], (it) => {
+    for (const [status, count] of options.nodes()) it.set({ status }, count);
+  });
+  gauge("kcore_registers", "Registers that are held, tombstones apart.", [], (it) =>
+    it.set(options.status().registers),
+  );
+  gauge("kcore_tombstones", "Deletions that are kept until every controller has them.", [], (it) =>
+    it.set(options.status().tombstones),
+  );
+  gauge("kcore_conflicts", "Conflicts that nobody closed.", [], (it) => it.set(options.conflicts()));
+  gauge("kcore_connections", "Open connections.", [], (it) => it.set(options.connections()));
+  gauge("kcore_alarms", "What wants an operator's eye, by code.", ["code"], (it) => {
+    for (const { code } of options.status().alarms) it.inc({ code });
+  });
+  gauge("kcore_certificate_seconds_left", "Until it expires.", ["certificate"], (it) => {
+    for (const [certificate, seconds] of options.certificates()) it.set({ certificate }, seconds);
+  });
+  for (const [name, help, read] of peerGauges)
+    gauge(name, help, ["peer"], (it) => {
+      for (const peer of options.status().peers) {
+        const value = read(peer);
+        if (value !== undefined && Number.isFinite(value)) it.set({ peer: peer.id }, value);
+      }
+    });
+  return {
+    text: () => registry.metrics(),
+    answered: (method, status, ms) => requests.observe({ method, status: String(status) }, ms / 1000),
+    refusedConnection: () => refused.inc(),
+    bytes: (direction, bytes) => traffic.inc({ direction }, bytes),
+  };
+}
+
+type Peer = ReplicationStatus["peers"][number];
+const peerGauges: readonly (readonly [string, string, (peer: Peer) => number | undefined])[] = [
+  ["kcore_peer_connected", "Whether the stream to it stands.", ({ state }) => Number(state === "connected")],
+  ["kcore_peer_behind", "Transactions that it has not confirmed.", ({ behind }) => behind],
+  ["kcore_peer_ahead", "Transactions that it has and we have not.", ({ ahead }) => ahead],
+  ["kcore_peer_rtt_seconds", "Round trip, smoothed.", ({ rttMs }) => (rttMs === undefined ? undefined : rttMs / 1000)],
+  [
+    "kcore_peer_clock_offset_seconds",
+    "Its clock minus ours.",
+    ({ offsetMs }) => (offsetMs === undefined ? undefined : offsetMs / 1000),
+  ],
+];

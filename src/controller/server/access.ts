@@ -1,0 +1,103 @@
+import { methods } from "#api/methods.ts";
+import type { Method, MethodName } from "#api/methods.ts";
+import type { Certificates } from "../cluster/certificates.ts";
+import { removed } from "../cluster/nodes.ts";
+import type { Records } from "../cluster/records.ts";
+import { keys } from "../cluster/registers.ts";
+import { Refused } from "../refused.ts";
+import type { KnownCaller } from "./caller.ts";
+
+type Asking = Pick<KnownCaller, "identity" | "id" | "key">;
+
+/** Default deny: only a role that the table names, and a node only about itself (S-12, S-16). @throws Refused 403 */
+export function authorize(name: MethodName, caller: Pick<Asking, "identity" | "id">, id: string): void {
+  const method: Method = methods[name];
+  if (!method.roles.includes(caller.identity.role)) deny(caller, `ask ${method.verb} ${method.path}`);
+  const isAboutOther = method.ownNodeOnly === true && id !== "" && id !== caller.id;
+  if (caller.identity.role === "node" && isAboutOther) deny(caller, `ask about node ${id}`);
+}
+
+export function deny({ identity }: Pick<Asking, "identity">, what: string): never {
+  throw new Refused(403, "API_DENIED", `${identity.role} ${identity.id} may not ${what.slice(0, 200)}`);
+}
+
+/** What the cluster's records say about who asks, at this very moment: registered, not revoked, approved (S-10, S-11). */
+export interface Access {
+  /** @throws Refused */
+  readonly check: (name: MethodName, caller: Asking) => void;
+  /** Why a connection of this caller must be cut; undefined: it may stay. */
+  readonly refusalOf: (caller: Asking) => Refused | undefined;
+}
+
+export interface AccessOptions {
+  readonly records: Records;
+  readonly certificates: Certificates;
+  /** Until then the records are not complete, and only what tells nothing of them is answered. */
+  readonly isReady: () => boolean;
+}
+
+export function checkAccess({ records, certificates, isReady }: AccessOptions): Access {
+  const ofOperator = ({ id, key }: Asking): Refused | undefined => {
+    // A cluster whose first operator nobody named trusts its CA's word; the warning stands in /readyz.
+    if (certificates.isOperator(id, key) || !certificates.hasOperators()) return undefined;
+    return unregistered(`operator ${id}`, "record it from a machine whose operator's key is: kcore rotate certs");
+  };
+  const ofController = ({ id, key }: Asking): Refused | undefined => {
+    const auth = records.value("auth", keys.controller(id).auth);
+    if (!auth) return new Refused(403, "CONTROLLER_UNKNOWN", `controller ${id} is not registered`);
+    return auth.spki === key ? undefined : unregistered(`controller ${id}`);
+  };
+  const ofNode = ({ id }: Asking): Refused | undefined => {
+    if (records.replica.get(keys.node(id).removed)) return removed(id);
+    return records.value("approval", keys.node(id).approval)?.state === "rejected" ? rejected(id) : undefined;
+  };
+  const refusalOf: Access["refusalOf"] = (caller) => {
+    if (certificates.isRevoked(caller.key)) return revoked(caller);
+    switch (caller.identity.role) {
+      case "operator":
+        return isReady() ? ofOperator(caller) : undefined;
+      case "controller":
+        return isReady() ? ofController(caller) : undefined;
+      case "node":
+        return ofNode(caller);
+    }
+  };
+  return {
+    refusalOf,
+    check(name, caller) {
+      const method: Method = methods[name];
+      if (!isReady() && method.whileJoining !== true) {
+        throw new Refused(
+          503,
+          "CONTROLLER_JOINING",
+          "this controller has not caught up yet",
+          "ask another: kcore -s HOST",
+        );
+      }
+      const refusal = refusalOf(caller);
+      if (refusal && !(refusal.code === "NODE_REJECTED" && method.whileRejected === true)) throw refusal;
+      // While joining nobody can be told from a stranger, so no peer is let in: it is dialled instead.
+      if (name === "replicate" && !isReady())
+        throw new Refused(503, "CONTROLLER_JOINING", "this controller is joining");
+      if (method.approvedOnly === true) mustBeApproved(caller);
+    },
+  };
+
+  function mustBeApproved({ id, key }: Asking): void {
+    if (records.value("reg", keys.node(id).reg)?.key !== key) throw unregistered(`node ${id}`);
+    if (records.value("approval", keys.node(id).approval)?.state === "approved") return;
+    throw new Refused(403, "NODE_PENDING", `node ${id} waits for approval`, `kcore node approve ${id}`);
+  }
+}
+
+function revoked({ identity }: Asking): Refused {
+  return new Refused(403, "KEY_REVOKED", `the key of ${identity.role} ${identity.id} was revoked`, "deploy it again");
+}
+
+function rejected(id: string): Refused {
+  return new Refused(403, "NODE_REJECTED", `node ${id} was rejected`, "kcore node approve lets it in again");
+}
+
+function unregistered(who: string, hint?: string): Refused {
+  return new Refused(403, "KEY_UNREGISTERED", `${who} shows a key that the cluster was never told of`, hint);
+}

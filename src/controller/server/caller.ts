@@ -1,0 +1,60 @@
+import type { X509Certificate } from "node:crypto";
+import type { TLSSocket } from "node:tls";
+import { KcoreError } from "#errors/problem.ts";
+import { identityOf } from "#pki/identity.ts";
+import type { Identity } from "#pki/identity.ts";
+import { keyFingerprint, publicDer } from "#pki/keys.ts";
+import type { Caller } from "../cluster/nodes.ts";
+import { Refused } from "../refused.ts";
+
+/** Who asks, from the connection's certificate alone. */
+export type KnownCaller = Caller & {
+  readonly identity: Identity;
+  readonly certificate: X509Certificate;
+};
+
+// A connection's certificate never changes; what it means is looked at anew for each request.
+const seen = new WeakMap<TLSSocket, KnownCaller>();
+
+/**
+ * Who is on a connection: TLS has verified the certificate against our CA when it was made. That it has not expired since
+ * is checked at every call; whether its key is still welcome is `access.ts`' question.
+ * @throws Refused 401, 403
+ */
+export function callerOf(socket: TLSSocket, cluster: string, now: number): KnownCaller {
+  let caller = seen.get(socket);
+  if (!caller) {
+    const certificate = socket.authorized ? socket.getPeerX509Certificate() : undefined;
+    if (!certificate) throw new Refused(401, "API_DENIED", "no client certificate of this cluster's CA");
+    caller = readCaller(certificate, cluster);
+    seen.set(socket, caller);
+  }
+  if (caller.certificateExpiresAt <= now) throw new Refused(401, "API_DENIED", "the client certificate has expired");
+  return caller;
+}
+
+/** @throws Refused 403 */
+export function readCaller(certificate: X509Certificate, cluster: string): KnownCaller {
+  let identity: Identity;
+  try {
+    identity = identityOf(certificate, "client");
+  } catch (error) {
+    if (error instanceof KcoreError) throw new Refused(403, "API_DENIED", error.message);
+    throw error;
+  }
+  if (identity.cluster !== cluster) {
+    throw new Refused(
+      403,
+      "API_DENIED",
+      `the certificate is for the cluster “${identity.cluster}”, this is “${cluster}”`,
+    );
+  }
+  return {
+    identity,
+    certificate,
+    id: identity.id,
+    key: keyFingerprint(publicDer(certificate.publicKey)),
+    serial: certificate.serialNumber.toLowerCase(),
+    certificateExpiresAt: certificate.validToDate.getTime(),
+  };
+}

@@ -1,0 +1,100 @@
+import type { Server } from "node:https";
+import type { Socket } from "node:net";
+import type { TLSSocket } from "node:tls";
+import type { Role } from "#pki/identity.ts";
+import type { KnownCaller } from "./caller.ts";
+
+/** How many connections one may hold (S-17). */
+export interface ConnectionLimits {
+  /** Handshakes that are not finished, of one address and of all. */
+  readonly pendingPerAddress: number;
+  readonly pending: number;
+  readonly perKey: Readonly<Record<Role, number>>;
+}
+
+const usualLimits: ConnectionLimits = {
+  pendingPerAddress: 128,
+  pending: 512,
+  perKey: { node: 16, controller: 64, operator: 512 },
+};
+
+/** The open connections, by who is on them. */
+export interface Connections {
+  /** Notes who is on a connection; false: this key has too many, and the connection must end. */
+  readonly admit: (socket: TLSSocket, caller: KnownCaller) => boolean;
+  /** Cuts every connection whose caller is no longer welcome; gives who was cut. */
+  readonly cut: (isWelcome: (caller: KnownCaller) => boolean) => readonly KnownCaller[];
+  readonly count: () => number;
+}
+
+export function watchConnections(server: Server, limits: ConnectionLimits = usualLimits): Connections {
+  const pending = new Map<string, Set<Socket>>();
+  let pendingCount = 0;
+  const open = new Map<TLSSocket, KnownCaller>();
+  const perKey = new Map<string, number>();
+
+  const settle = (socket: Socket, address: string): void => {
+    const same = pending.get(address);
+    if (same?.delete(socket) !== true) return;
+    pendingCount--;
+    if (same.size === 0) pending.delete(address);
+  };
+  const evictOldest = (address: string): void => {
+    const [oldest] = pending.get(address) ?? [];
+    if (!oldest) return;
+    settle(oldest, address);
+    oldest.destroy();
+  };
+  // Whoever opens connections and never finishes a handshake pushes out his own oldest ones, nobody else's.
+  server.prependListener("connection", (socket: Socket) => {
+    const address = socket.remoteAddress ?? "";
+    const same = pending.get(address) ?? new Set();
+    pending.set(address, same.add(socket));
+    pendingCount++;
+    socket.once("close", () => settle(socket, address));
+    if (same.size > limits.pendingPerAddress) evictOldest(address);
+    else if (pendingCount > limits.pending) evictOldest(busiest(pending));
+  });
+  server.on("secureConnection", (socket: TLSSocket) => {
+    // The encrypted socket and the plain one below have the same remote port.
+    const address = socket.remoteAddress ?? "";
+    for (const plain of pending.get(address) ?? [])
+      if (plain.remotePort === socket.remotePort) {
+        settle(plain, address);
+        break;
+      }
+  });
+
+  return {
+    count: () => open.size,
+    admit(socket, caller) {
+      if (open.has(socket)) return true;
+      const count = perKey.get(caller.key) ?? 0;
+      if (count >= limits.perKey[caller.identity.role]) return false;
+      perKey.set(caller.key, count + 1);
+      open.set(socket, caller);
+      socket.once("close", () => {
+        open.delete(socket);
+        const left = (perKey.get(caller.key) ?? 1) - 1;
+        if (left > 0) perKey.set(caller.key, left);
+        else perKey.delete(caller.key);
+      });
+      return true;
+    },
+    cut(isWelcome) {
+      const gone: KnownCaller[] = [];
+      for (const [socket, caller] of open) {
+        if (isWelcome(caller)) continue;
+        gone.push(caller);
+        socket.destroy();
+      }
+      return gone;
+    },
+  };
+}
+
+function busiest(pending: ReadonlyMap<string, ReadonlySet<unknown>>): string {
+  let found = "";
+  for (const [address, sockets] of pending) if (sockets.size > (pending.get(found)?.size ?? 0)) found = address;
+  return found;
+}

@@ -1,0 +1,243 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { createServer } from "node:https";
+import type { Server } from "node:https";
+import type { Socket } from "node:net";
+import type { Duplex } from "node:stream";
+import type { TLSSocket } from "node:tls";
+import { describeError } from "#api/log.ts";
+import type { Log } from "#api/log.ts";
+import type { Credentials } from "#api/client.ts";
+import { findMethod, methods } from "#api/methods.ts";
+import type { AcceptedBodyOf, AnswerOf, Method, MethodName, PlainMethodName } from "#api/methods.ts";
+import { KcoreError } from "#errors/problem.ts";
+import { Refused } from "../refused.ts";
+import { authorize, deny } from "./access.ts";
+import type { Access } from "./access.ts";
+import { readJson } from "./body.ts";
+import { callerOf } from "./caller.ts";
+import type { KnownCaller } from "./caller.ts";
+import { watchConnections } from "./connections.ts";
+import type { Connections } from "./connections.ts";
+import { limitRate } from "./rate.ts";
+
+/** What is given to the function behind a method. */
+export interface Call<Name extends MethodName> {
+  readonly caller: KnownCaller;
+  readonly body: AcceptedBodyOf<Name>;
+  /** What stood for `{id}`; empty where the path has none. */
+  readonly id: string;
+}
+
+export type Handlers = {
+  readonly [Name in PlainMethodName]: (call: Call<Name>) => Promise<AnswerOf<Name>> | AnswerOf<Name>;
+};
+
+/** Methods whose answer goes on: they own the response, or the socket, from here. */
+export interface Streams {
+  readonly watch: (call: Call<"watch">, response: ServerResponse) => Promise<void> | void;
+  readonly backup: (call: Call<"backup">, response: ServerResponse) => Promise<void>;
+  readonly replicate: (caller: KnownCaller, socket: Duplex, head: Buffer) => void;
+}
+
+export interface ApiServerOptions {
+  readonly credentials: Credentials;
+  readonly cluster: string;
+  readonly handlers: Handlers;
+  readonly streams: Streams;
+  readonly access: Access;
+  readonly log: Log;
+  readonly clock: () => number;
+  readonly monotonic: () => number;
+  /** Told of each answer, for the metrics. */
+  readonly onAnswer?: (name: MethodName | "unknown", status: number, ms: number) => void;
+}
+
+export interface ApiServer {
+  readonly server: Server;
+  readonly connections: Connections;
+}
+
+/** The protocol that controllers switch to; its number changes when the framing does. */
+export const replicationProtocol = "kcore-replication/1";
+const nodeRate = { perSecond: 20, burst: 100 };
+
+/** The HTTPS server of a controller: TLS 1.3, every client with a certificate of our CA, nothing but the methods table. */
+export function createApiServer(options: ApiServerOptions): ApiServer {
+  const { credentials, log } = options;
+  const server = createServer({
+    ca: credentials.ca,
+    cert: credentials.cert,
+    key: credentials.key,
+    minVersion: "TLSv1.3",
+    requestCert: true,
+    rejectUnauthorized: true,
+    handshakeTimeout: 5_000,
+    headersTimeout: 10_000,
+    requestTimeout: 30_000,
+    // Longer than the agents' heartbeat, so that each keeps its connection.
+    keepAliveTimeout: 75_000,
+    connectionsCheckingInterval: 5_000,
+    maxHeaderSize: 16 * 1024,
+  });
+  server.maxConnections = 4096;
+  server.maxHeadersCount = 64;
+  const connections = watchConnections(server);
+  const requests = new Requests(options, connections);
+  server.on("request", (request, response) => {
+    requests.answer(request, response).catch((error: unknown) => {
+      log.error("a request could not be answered", describeError(error));
+      response.destroy();
+    });
+  });
+  server.on("upgrade", (request, socket, head) => requests.upgrade(request, socket, head));
+  server.on("tlsClientError", (error, socket) => {
+    const { authorizationError } = socket as { authorizationError?: unknown };
+    // Node ends a connection whose certificate OpenSSL refused without a word; the reason stays on the socket.
+    const why = authorizationError ? { reason: String(authorizationError) } : describeError(error);
+    log.warn("a TLS connection was refused", { from: addressOf(socket), ...why });
+    socket.destroy();
+  });
+  server.on("clientError", (_error, socket) => socket.destroy());
+  return { server, connections };
+}
+
+class Requests {
+  readonly #options: ApiServerOptions;
+  readonly #connections: Connections;
+  readonly #isInRate: (key: string) => boolean;
+
+  constructor(options: ApiServerOptions, connections: Connections) {
+    this.#options = options;
+    this.#connections = connections;
+    this.#isInRate = limitRate(nodeRate, options.monotonic);
+  }
+
+  async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { log, monotonic, onAnswer } = this.#options;
+    const began = monotonic();
+    let name: MethodName | "unknown" = "unknown";
+    let status: number;
+    try {
+      const admitted = this.#admit(request);
+      name = admitted.name;
+      status = await this.#handle(admitted, request, response);
+    } catch (error) {
+      const refused = asRefusal(error, log);
+      ({ status } = refused);
+      if (status === 401 || status === 403) {
+        log.warn("a request was refused", {
+          from: request.socket.remoteAddress,
+          code: refused.code,
+          reason: refused.message,
+        });
+      }
+      if (response.headersSent) {
+        response.destroy();
+      } else {
+        // What is left of the body is not worth reading.
+        if (!request.complete) response.setHeader("connection", "close");
+        send(response, status, JSON.stringify(refused.toRefusal()));
+      }
+    }
+    onAnswer?.(name, status, monotonic() - began);
+  }
+
+  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
+    socket.on("error", () => socket.destroy());
+    try {
+      const { name, caller } = this.#admit(request);
+      if (name !== "replicate" || request.headers.upgrade !== replicationProtocol)
+        throw new Refused(400, "API_UNKNOWN", `only ${replicationProtocol} is spoken here`);
+      socket.write(
+        `HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: ${replicationProtocol}\r\n\r\n`,
+      );
+      this.#options.streams.replicate(caller, socket, head);
+    } catch (error) {
+      const refused = asRefusal(error, this.#options.log);
+      this.#options.log.warn("a replication stream was refused", { code: refused.code, reason: refused.message });
+      const text = JSON.stringify(refused.toRefusal());
+      const head = [
+        `HTTP/1.1 ${refused.status} Refused`,
+        "content-type: application/json",
+        `content-length: ${Buffer.byteLength(text)}`,
+        "connection: close",
+      ];
+      socket.end(`${head.join("\r\n")}\r\n\r\n${text}`);
+    }
+  }
+
+  /** Who asks for what, if they may. */
+  #admit(request: IncomingMessage): Admitted {
+    const { cluster, clock, access } = this.#options;
+    const socket = request.socket as TLSSocket;
+    const caller = callerOf(socket, cluster, clock());
+    if (!this.#connections.admit(socket, caller))
+      throw new Refused(429, "API_BUSY", "too many connections with this key");
+    if (caller.identity.role === "node" && !this.#isInRate(caller.key))
+      throw new Refused(429, "API_BUSY", "too many requests with this key");
+    const url = request.url ?? "";
+    const mark = url.indexOf("?");
+    const path = mark < 0 ? url : url.slice(0, mark);
+    const found = findMethod(request.method ?? "", path);
+    if (!("name" in found)) {
+      throw found.wrongVerb
+        ? new Refused(405, "API_UNKNOWN", `${path.slice(0, 200)} is not asked by ${request.method}`)
+        : new Refused(404, "API_UNKNOWN", `there is no ${path.slice(0, 200)}`);
+    }
+    const { name, id = "" } = found;
+    authorize(name, caller, id);
+    access.check(name, caller);
+    return { name, id, caller };
+  }
+
+  async #handle({ name, id, caller }: Admitted, request: IncomingMessage, response: ServerResponse): Promise<number> {
+    const { handlers, streams, access } = this.#options;
+    if (name === "replicate") throw new Refused(426, "API_UNKNOWN", `ask with upgrade: ${replicationProtocol}`);
+    const method: Method = methods[name];
+    const body = method.body.safeParse(method.verb === "GET" ? {} : await readJson(request));
+    if (!body.success) {
+      const [issue] = body.error.issues;
+      throw new Refused(400, "API_INVALID", `${issue?.path.join(".") || "the body"}: ${issue?.message ?? "is wrong"}`);
+    }
+    const claimed = (body.data as { nodeId?: unknown }).nodeId;
+    if (claimed !== undefined && claimed !== caller.id) deny(caller, `speak for node ${JSON.stringify(claimed)}`);
+    // A body may take its time: what held when it began must still hold (S-11).
+    access.check(name, caller);
+    if (name === "watch" || name === "backup") {
+      await streams[name]({ caller, body: body.data as never, id }, response);
+      return 200;
+    }
+    // The table ties each body's type to its handler's; that tie is lost when the name is only known now.
+    const handler = handlers[name] as (call: Call<PlainMethodName>) => unknown;
+    const reply = await handler({ caller, body: body.data as AcceptedBodyOf<PlainMethodName>, id });
+    const status = name === "ready" && (reply as AnswerOf<"ready">).ready === false ? 503 : 200;
+    if (method.form === "text") send(response, status, reply as string, "text/plain; charset=utf-8");
+    else send(response, status, JSON.stringify(reply));
+    return status;
+  }
+}
+
+/** Its own address is gone with its handle; the plain socket below remembers. */
+function addressOf(socket: TLSSocket): string {
+  return socket.remoteAddress ?? (socket as { _parent?: Socket })._parent?.remoteAddress ?? "";
+}
+
+interface Admitted {
+  readonly name: MethodName;
+  readonly id: string;
+  readonly caller: KnownCaller;
+}
+
+function asRefusal(error: unknown, log: Log): Refused {
+  if (error instanceof Refused) return error;
+  const problem = error instanceof KcoreError ? error.problems[0] : undefined;
+  if (problem?.code === "STORE_UNWRITABLE") return new Refused(507, problem.code, problem.message, problem.hint);
+  if (problem?.code.startsWith("PKI_") === true) return new Refused(400, problem.code, problem.message, problem.hint);
+  log.error("a request failed", { ...describeError(error), stack: error instanceof Error ? error.stack : undefined });
+  return new Refused(500, "INTERNAL", "the controller failed; its log says why");
+}
+
+function send(response: ServerResponse, status: number, text: string, type = "application/json"): void {
+  response.writeHead(status, { "content-type": type, "content-length": Buffer.byteLength(text) });
+  response.end(text);
+}

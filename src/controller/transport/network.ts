@@ -1,0 +1,107 @@
+import type { Socket } from "node:net";
+import type { Duplex } from "node:stream";
+import type { Credentials } from "#api/client.ts";
+import { parseEndpoint } from "#api/endpoint.ts";
+import { describeError } from "#api/log.ts";
+import type { Log } from "#api/log.ts";
+import type { DialTarget, Net } from "../replica/ports.ts";
+import type { Replica } from "../replica/replica.ts";
+import { dialController } from "./dial.ts";
+import { openLink } from "./link.ts";
+
+/** The replication streams of one controller, those it dialled and those it answered. */
+export interface Network {
+  readonly net: Net;
+  /** Where links are given to; before that nothing is dialled or let in. */
+  readonly attach: (replica: Pick<Replica, "connected" | "dialFailed">) => void;
+  /** A peer that the API server let in. */
+  readonly accept: (peer: string, key: string, socket: Duplex, head: Buffer) => void;
+  /** Cuts the streams to peers that are not welcome any more. */
+  readonly cut: (isWelcome: (peer: string, key: string) => boolean) => void;
+  /** When a peer was heard last, by the wall clock; 0: never. */
+  readonly lastContact: (peer: string) => number;
+  readonly close: () => void;
+}
+
+export interface NetworkOptions {
+  readonly controllerId: string;
+  readonly cluster: string;
+  readonly credentials: () => Credentials;
+  /** `host:port` of a registered controller. */
+  readonly addressOf: (id: string) => string | undefined;
+  /** Whether a peer may be spoken to with this key; anybody of the cluster's CA while we are joining. */
+  readonly isWelcome: (id: string, key: string) => boolean;
+  readonly log: Log;
+  readonly clock: () => number;
+  readonly onBytes: (direction: "in" | "out", bytes: number) => void;
+}
+
+export function openNetwork(options: NetworkOptions): Network {
+  const { controllerId, cluster, credentials, addressOf, isWelcome, log, clock, onBytes } = options;
+  const streams = new Map<Duplex, { readonly peer: string; readonly key: string }>();
+  const contacts = new Map<string, number>();
+  const failures = new Map<string, string>();
+  let replica: Pick<Replica, "connected" | "dialFailed"> | undefined;
+  let isClosed = false;
+
+  const open = (peer: string, key: string, socket: Duplex, head: Buffer, initiator: boolean): void => {
+    if (!replica || isClosed) return void socket.destroy();
+    streams.set(socket, { peer, key });
+    socket.once("close", () => streams.delete(socket));
+    failures.delete(peer);
+    log.info("a replication stream begins", { peer, initiator });
+    const { connected } = replica;
+    const onContact = (): void => void contacts.set(peer, clock());
+    openLink({ socket, peer, initiator, head, log, connected, onBytes, onContact });
+  };
+  const dial = async (target: DialTarget, timeoutMs: number): Promise<void> => {
+    const address = "id" in target ? addressOf(target.id) : target.address;
+    if (address === undefined) throw new Error("its address is not known yet");
+    const answered = await dialController({
+      endpoint: parseEndpoint(address),
+      credentials: credentials(),
+      cluster,
+      timeoutMs,
+    });
+    const refuse = (reason: string): never => {
+      answered.socket.destroy();
+      throw new Error(reason);
+    };
+    if ("id" in target && answered.id !== target.id) refuse(`at ${address} answers ${answered.id}`);
+    if (answered.id === controllerId) refuse(`${address} is this controller itself`);
+    if (!isWelcome(answered.id, answered.key)) refuse(`${answered.id} shows a key that is not registered`);
+    open(answered.id, answered.key, answered.socket, answered.head, true);
+  };
+  return {
+    attach: (given) => (replica = given),
+    accept: (peer, key, socket, head) => {
+      (socket as Socket).setNoDelay(true);
+      (socket as Socket).setTimeout(0);
+      open(peer, key, socket, head, false);
+    },
+    net: {
+      dial(target, timeoutMs) {
+        dial(target, timeoutMs).catch((error: unknown) => {
+          // A peer that stays away is dialled every few seconds: say it once.
+          const who = "id" in target ? target.id : target.address;
+          const { error: reason } = describeError(error);
+          if (failures.get(who) !== String(reason)) log.warn("a controller cannot be reached", { peer: who, reason });
+          failures.set(who, String(reason));
+          if (!isClosed) replica?.dialFailed(target);
+        });
+      },
+    },
+    cut(isStill) {
+      for (const [socket, { peer, key }] of streams) {
+        if (isStill(peer, key)) continue;
+        log.warn("a replication stream is cut: its key is not welcome any more", { peer });
+        socket.destroy();
+      }
+    },
+    lastContact: (peer) => contacts.get(peer) ?? 0,
+    close() {
+      isClosed = true;
+      for (const socket of streams.keys()) socket.destroy();
+    },
+  };
+}
