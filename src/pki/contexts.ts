@@ -154,6 +154,22 @@ export async function addController(place: ContextHome, context: string, endpoin
   return isNew;
 }
 
+/** Takes a controller's endpoint out of a context; says whether it was there. */
+export async function removeController(place: ContextHome, context: string, endpoint: string): Promise<boolean> {
+  let wasThere = false;
+  await changeConfig(place, (config) => {
+    const entry = config.contexts[context];
+    if (!entry || !endpointsOf(entry).includes(endpoint)) return config;
+    wasThere = true;
+    const { controller: _, ...rest } = entry;
+    const controllers = endpointsOf(entry).filter((known) => known !== endpoint);
+    const [first] = controllers;
+    const changed = { ...rest, ...(first === undefined ? {} : { controller: first }), controllers };
+    return { ...config, contexts: { ...config.contexts, [context]: changed } };
+  });
+  return wasThere;
+}
+
 /** Makes a context the current one. @throws KcoreError PKI_CONTEXT_UNKNOWN */
 export async function useContext(place: ContextHome, name: string): Promise<void> {
   await findContext(place, name);

@@ -43,11 +43,12 @@ export async function askController<Result>(
   { controller, endpoints }: Reachable,
   { askAt }: Cluster,
   work: Parameters<typeof askAt<Result>>[1],
+  options?: Parameters<typeof askAt<Result>>[2],
 ): Promise<Result> {
   const errors: KcoreError[] = [];
   for (const endpoint of endpoints) {
     try {
-      return await askAt(endpoint, work);
+      return await askAt(endpoint, work, options);
     } catch (error) {
       if (!(error instanceof KcoreError)) throw error;
       // It was there and said no: another way to it would not help.

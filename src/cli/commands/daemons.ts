@@ -3,6 +3,7 @@ import { createLog } from "#api/log.ts";
 import { runAgent } from "#agent/run.ts";
 import { serveController } from "#controller/serve.ts";
 import { parsePlainYaml } from "#engine/source/plain.ts";
+import { addControllerChanges } from "./controller-changes.ts";
 import { addProjectOption } from "../options.ts";
 import { kcoreVersion } from "../version.ts";
 
@@ -20,6 +21,7 @@ export function controllerCommand(): Command {
     .action(({ config }: DaemonFlags) =>
       serveController({ ...parts("kcore-controller"), configFile: config, clock: Date.now, version: kcoreVersion() }),
     );
+  addControllerChanges(controller);
   return controller;
 }
 

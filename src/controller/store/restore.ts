@@ -57,6 +57,14 @@ export function repairStore(where: Replacement): Promise<Replaced> {
   });
 }
 
+/**
+ * Puts everything that is there aside: the controller begins with an empty state, which it gets from the others.
+ * @throws KcoreError STORE_LOCKED
+ */
+export function emptyStore(where: Replacement): Promise<Replaced> {
+  return replaceStore(where, "before-join", () => Promise.resolve({ index: 0, entries: [], notes: [] }));
+}
+
 interface Content {
   readonly index: number;
   readonly entries: readonly JournalRecord[];
