@@ -25,6 +25,8 @@ describe("the agent of a node, with real controllers", function () {
   const control = async (options: Parameters<typeof startController>[1] = {}): Promise<TestController> => {
     const controller = await startController(cluster, options);
     controllers.push(controller);
+    // One that has not caught up with its sponsor serves nobody.
+    await eventually(async () => (await controller.client().call("ready", {})).ready);
     return controller;
   };
   const certFolder = (): string => join(cluster.dir, "node");
