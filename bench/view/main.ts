@@ -1,0 +1,76 @@
+import { execFileSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { cpus, loadavg, tmpdir } from "node:os";
+import { join } from "node:path";
+import { measureFleet } from "./fleet.ts";
+import { median } from "./pseudo-terminal.ts";
+import { measureReplay } from "./replay.ts";
+import { measureStartUp } from "./start-up.ts";
+
+/**
+ * What the live view costs: `npm run bench:view [startup] [replay] [fleet]`; all of it without words. The bundle in
+ * dist/ is measured. Figures, goals and the machine's own pace (`node -e 0`) go to the screen and to bench/results/.
+ */
+const wanted = process.argv.slice(2);
+const wants = (name: string) => wanted.length === 0 || wanted.includes(name);
+const base = mkdtempSync(join(tmpdir(), "kcore-bench-"));
+const project = join(base, "project");
+for (const folder of ["roster", "orchestrate", "states"]) mkdirSync(join(project, folder), { recursive: true });
+mkdirSync(join(base, "here"), { mode: 0o700 });
+writeFileSync(
+  join(project, "roster/here.yaml"),
+  `nodes:\n  here: { address: 127.0.0.1, transport: local, stateDir: "${base}/here" }\n`,
+);
+writeFileSync(join(project, "states/nothing.yaml"), `steps:\n  - id: rest\n    command.run: { cmd: "sleep 0.3" }\n`);
+
+const lines: string[] = [];
+function tell(what: string, figure: string, goal?: { readonly met: boolean; readonly text: string }): void {
+  const line = `${what.padEnd(58)}${figure.padStart(10)}${goal ? `   goal ${goal.text}: ${goal.met ? "met" : "MISSED"}` : ""}`;
+  lines.push(line);
+  process.stdout.write(`${line}\n`);
+}
+const milliseconds = (value: number) => `${value.toFixed(0)} ms`;
+const atMost = (value: number, limit: number, text: string) => ({ met: value <= limit, text: `≤ ${text}` });
+
+/** What starting Node alone takes here and now: other people's work on the machine shows in it. */
+function bareNode(): number {
+  const times = Array.from({ length: 7 }, () => {
+    const from = performance.now();
+    execFileSync(process.execPath, ["-e", "0"]);
+    return performance.now() - from;
+  });
+  return median(times);
+}
+
+try {
+  tell(`node -e 0 (${cpus().length} CPUs, load ${loadavg()[0]?.toFixed(1)})`, milliseconds(bareNode()));
+  if (wants("startup")) {
+    const { median: middle, best, rounds } = await measureStartUp(project);
+    tell(
+      `start of the command to the first frame, median of ${rounds}`,
+      milliseconds(middle),
+      atMost(middle, 350, "350 ms"),
+    );
+    tell("  best", milliseconds(best));
+  }
+  if (wants("replay")) {
+    const { nodes, steps, seconds, events, share, keyMedian, keyWorst, peak } = await measureReplay(project);
+    const what = `${nodes} nodes × ${steps} steps (${events} events) in ${seconds} s`;
+    tell(`${what}: CPU of one core`, `${(share * 100).toFixed(1)} %`, atMost(share, 0.25, "25 %"));
+    tell("  a key shows, median", milliseconds(keyMedian), atMost(keyMedian, 100, "100 ms"));
+    tell("  a key shows, worst", milliseconds(keyWorst), atMost(keyWorst, 100, "100 ms"));
+    tell("  memory at its peak", `${peak.toFixed(0)} MiB`);
+  }
+  if (wants("fleet")) {
+    const { nodes, rounds, ink, json, ratio } = await measureFleet(project, join(base, "fleet"));
+    tell(`${nodes} targets, 30 steps in order, --output json, median of ${rounds}`, milliseconds(json));
+    tell("  the same with the live view", milliseconds(ink));
+    tell("  ratio", ratio.toFixed(3), atMost(ratio, 1.05, "1.05"));
+  }
+  const results = new URL("../results/", import.meta.url).pathname;
+  mkdirSync(results, { recursive: true });
+  const day = new Date().toISOString();
+  writeFileSync(join(results, "view.txt"), `bench:view ${day}\n${lines.join("\n")}\n`);
+} finally {
+  rmSync(base, { recursive: true, force: true });
+}
