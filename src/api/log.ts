@@ -1,3 +1,5 @@
+import { pino } from "pino";
+
 /** Structured values of a log line; plain JSON, no secrets. */
 export type LogFields = Readonly<Record<string, unknown>>;
 
@@ -7,6 +9,9 @@ export interface Log {
   readonly warn: (message: string, fields?: LogFields) => void;
   readonly error: (message: string, fields?: LogFields) => void;
 }
+
+/** A key in PEM or an encrypted one: it must never reach a log, whoever passed it here (S-7). */
+const privateKey = /-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)/g;
 
 /** A log that passes whole lines to `write`. `time` is ISO 8601 in UTC, `level` one of info, warn, error. */
 export function createLog({
@@ -18,11 +23,20 @@ export function createLog({
   readonly clock: () => number;
   readonly base?: LogFields;
 }): Log {
+  const logger = pino(
+    {
+      base,
+      messageKey: "message",
+      timestamp: () => `,"time":"${new Date(clock()).toISOString()}"`,
+      formatters: { level: (label) => ({ level: label }) },
+      redact: { paths: ["passphrase", "password", "authorization", "*.passphrase", "*.password"], censor: "***" },
+    },
+    { write: (line: string) => write(line.replaceAll(privateKey, "***")) },
+  );
   const at =
-    (level: string) =>
-    (message: string, fields: LogFields = {}): void => {
-      write(`${JSON.stringify({ time: new Date(clock()).toISOString(), level, message, ...base, ...fields })}\n`);
-    };
+    (level: "info" | "warn" | "error") =>
+    (message: string, fields: LogFields = {}): void =>
+      logger[level](fields, message);
   return { info: at("info"), warn: at("warn"), error: at("error") };
 }
 

@@ -8,6 +8,7 @@ import { readDaemonConfig } from "#api/daemon-config.ts";
 import { formatEndpoint, parseEndpoint } from "#api/endpoint.ts";
 import { describeError } from "#api/log.ts";
 import type { Log } from "#api/log.ts";
+import type { Supervisor } from "#api/systemd.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
 import { firstCertificate } from "#pki/certificate.ts";
 import { keyFingerprint, publicDer } from "#pki/keys.ts";
@@ -41,6 +42,8 @@ export interface ServeOptions {
   readonly log: Log;
   readonly clock: () => number;
   readonly version: string;
+  /** Tells systemd that requests are accepted, and that the event loop lives. */
+  readonly supervisor?: Supervisor;
   /** Told once, with the port, when requests are accepted. */
   readonly onListening?: (port: number) => void;
   /** Ends the process when the disk cannot be trusted any more; for tests. */
@@ -235,6 +238,7 @@ export async function serveController(options: ServeOptions): Promise<void> {
     const { port } = server.address() as { port: number };
     if (address === "") address = ownAddress(config.listenAddr, port);
     log.info("the controller listens", { address: config.listenAddr, port, ...self, nodes: nodes.list().length });
+    options.supervisor?.ready();
     options.onListening?.(port);
     let published = false;
     const publish = (): void => {
@@ -266,6 +270,7 @@ export async function serveController(options: ServeOptions): Promise<void> {
       subCa.load().catch((error: unknown) => log.warn("the sub-CA could not be read again", describeError(error)));
     });
     await aborted(AbortSignal.any([signal, broken.signal]));
+    options.supervisor?.stopping();
     log.info("the controller stops");
   } finally {
     for (const timer of every) clearInterval(timer);

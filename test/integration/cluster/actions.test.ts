@@ -3,24 +3,29 @@ import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
 import { clusterHealth } from "#actions/cluster-health.ts";
+import { clusterRecord } from "#actions/cluster-record.ts";
+import { clusterRegisterController } from "#actions/cluster-register-controller.ts";
 import { clusterWaitReady } from "#actions/cluster-wait-ready.ts";
 import { pkiCheckPassphrase } from "#actions/pki-check-passphrase.ts";
 import { pkiIssueNode } from "#actions/pki-issue-node.ts";
 import { runAgent } from "#agent/run.ts";
-import { openApi } from "#api/client.ts";
+import { parseEndpoint } from "#api/endpoint.ts";
 import { createLog } from "#api/log.ts";
-import { serveController } from "#controller/serve.ts";
+import type { Bootstrap } from "#controller/config.ts";
 import type { ActionContext } from "#engine/orchestrate/action.ts";
 import type { NodeEntry } from "#engine/roster/model.ts";
 import { printYaml } from "#engine/source/plain.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { firstCertificate } from "#pki/certificate.ts";
-import { addController, loadContext } from "#pki/contexts.ts";
+import { addController, changeConfig, loadContext } from "#pki/contexts.ts";
 import { generateKey, proveKey, publicDer } from "#pki/keys.ts";
-import { codec, createTestCluster, freePort, issueTo, passphrase, writeCredentials } from "#support/cluster.ts";
+import { codec, createTestCluster, eventually, issueTo, passphrase, writeCredentials } from "#support/cluster.ts";
 import type { TestCluster } from "#support/cluster.ts";
+import { spkiOf, startControllers } from "#support/controllers.ts";
+import type { TestController } from "#support/controllers.ts";
 import { nodeEntry as rosterEntry } from "#support/runs.ts";
 
+const unsupervised = { ready: () => undefined, stopping: () => undefined };
 const silent = createLog({ write: () => undefined, clock: Date.now });
 
 const nodeEntry = (name: string, id: string, changes: Partial<NodeEntry> = {}): NodeEntry =>
@@ -34,6 +39,7 @@ describe("bastion actions against a real controller", function () {
   let notes: string[];
   let asked: number;
   const running: Promise<void>[] = [];
+  const stops: (() => Promise<void>)[] = [];
   const nodeId: string = randomUUID();
 
   const contextFor = (node: NodeEntry, changes: Partial<ActionContext> = {}): ActionContext => ({
@@ -55,35 +61,33 @@ describe("bastion actions against a real controller", function () {
     warn: (text) => notes.push(text),
     ...changes,
   });
-  const startController = async (): Promise<void> => {
-    const configFile = join(cluster.dir, "controller.yaml");
-    const credentials = issueTo(cluster.authority, "controller", randomUUID());
-    const tls = await writeCredentials(join(cluster.dir, "c"), "controller", credentials);
-    await writeFile(configFile, printYaml({ listenAddr: `127.0.0.1:${port}`, dbPath: join(cluster.dir, "db"), tls }));
-    await new Promise<void>((resolve, reject) => {
-      const options = {
-        configFile,
-        parse: codec.parse,
-        signal: stop.signal,
-        log: silent,
-        clock: Date.now,
-        version: "1",
-      };
-      const served = serveController({ ...options, onListening: () => resolve() });
-      running.push(served);
-      served.catch(reject);
-    });
+  /** A cluster's first controller, as deploy_node starts it; the node of `contextFor` is another one. */
+  const startController = async (config: object = {}): Promise<TestController> => {
+    const { controllers, stop: stopAll } = await startControllers(cluster, 1, { config: () => config });
+    stops.push(stopAll);
+    const [first] = controllers;
+    if (!first) throw new Error("no controller was started");
+    port = parseEndpoint(first.endpoint).port;
+    await addController({ home: cluster.home, codec }, "lab", first.endpoint);
+    return first;
   };
-  const startAgent = async (cert: string, key: string): Promise<void> => {
+  const startAgent = async (cert: string, key: string, id = nodeId): Promise<void> => {
     const configFile = join(cluster.dir, "agent.yaml");
     const tls = await writeCredentials(join(cluster.dir, "n"), "node", { ca: cluster.authority.rootPem, cert, key });
-    const controllers = [`127.0.0.1:${port}`];
+    const { controllers } = await loadContext({ home: cluster.home, codec });
     await writeFile(
       configFile,
-      printYaml({ nodeId, controllers, tls, stateDir: cluster.dir, heartbeatIntervalSecs: 0.2 }),
+      printYaml({
+        nodeId: id,
+        controllers,
+        listenAddr: "127.0.0.1:0",
+        tls,
+        stateDir: cluster.dir,
+        heartbeatIntervalSecs: 0.2,
+      }),
     );
     const options = { configFile, parse: codec.parse, signal: stop.signal, log: silent, clock: Date.now, version: "1" };
-    running.push(runAgent({ ...options, random: Math.random }));
+    running.push(runAgent({ ...options, random: Math.random, supervisor: unsupervised }));
   };
   const problemOf = async (work: Promise<unknown>): Promise<string> => {
     const error = await work.then(
@@ -107,7 +111,7 @@ describe("bastion actions against a real controller", function () {
 
   beforeEach(async () => {
     cluster = await createTestCluster();
-    port = await freePort();
+    port = 9;
     stop = new AbortController();
     notes = [];
     asked = 0;
@@ -115,6 +119,7 @@ describe("bastion actions against a real controller", function () {
   afterEach(async () => {
     stop.abort();
     await Promise.allSettled(running.splice(0));
+    for (const end of stops.splice(0)) await end();
     await cluster.remove();
   });
 
@@ -199,66 +204,149 @@ describe("bastion actions against a real controller", function () {
   it("cluster.health is content without controllers, and names each that does not answer", async () => {
     const context = contextFor(nodeEntry("n1", nodeId));
     expect((await clusterHealth.run({ timeout: 1, settle: 0 }, context)).outputs["healthy"]).to.equal(true);
-    await addController({ home: cluster.home, codec }, "lab", `127.0.0.1:${port}`);
+    await addController({ home: cluster.home, codec }, "lab", "127.0.0.1:1");
     expect(await problemOf(clusterHealth.run({ timeout: 1, settle: 0 }, context))).to.match(
       /^API_UNREACHABLE: controller 127/,
     );
     const deploying = contextFor(nodeEntry("n1", nodeId), { targets: ["n1"] });
     expect((await clusterHealth.plan({ timeout: 1, settle: 0 }, deploying)) === "unknown").to.equal(false);
-    await startController();
-    expect((await clusterHealth.run({ timeout: 1, settle: 0 }, context)).outputs["controllers"]).to.deep.equal([
-      { endpoint: `127.0.0.1:${port}`, host: "127.0.0.1", port, healthy: true },
+    const { endpoint } = await startController();
+    const { controllers } = (await clusterHealth.run({ timeout: 1, settle: 0 }, deploying)).outputs;
+    expect(controllers).to.deep.equal([
+      { endpoint: "127.0.0.1:1", host: "127.0.0.1", port: 1, healthy: false },
+      { endpoint, host: "127.0.0.11", port, healthy: true },
     ]);
   });
 
-  it("cluster.waitReady waits for the node's own registration with its present key", async () => {
-    await startController();
-    await addController({ home: cluster.home, codec }, "lab", `127.0.0.1:${port}`);
-    const context = contextFor(nodeEntry("n1", nodeId));
-    expect(await problemOf(clusterWaitReady.run({ timeout: 1, approvalTimeout: 1, port }, context))).to.contain(
-      "it has not registered yet",
-    );
+  const waiting = (seconds: number) => ({ timeout: seconds, approvalTimeout: seconds, port });
+  /** Issues, records and starts the agent of node n1. */
+  const join = async (context: ActionContext): Promise<void> => {
     const { pem, args } = keyFor();
     const { outputs } = await pkiIssueNode.run(args, context);
-    expect(await clusterWaitReady.plan({ timeout: 1, approvalTimeout: 1, port }, context)).to.equal("unknown");
+    await clusterRecord.run({ issued: { nodeCert: String(outputs["nodeCert"]) }, timeout: 5, port }, context);
     await startAgent(String(outputs["nodeCert"]), pem);
-    const ready = await clusterWaitReady.run({ timeout: 10, approvalTimeout: 10, port }, context);
+  };
+
+  it("cluster.waitReady waits for the node's own registration with its present key", async () => {
+    await startController();
+    const context = contextFor(nodeEntry("n1", nodeId));
+    expect(await problemOf(clusterWaitReady.run(waiting(1), context))).to.contain("it has not registered yet");
+    expect(await clusterWaitReady.plan(waiting(1), context)).to.equal("unknown");
+    await join(context);
+    const ready = await clusterWaitReady.run(waiting(10), context);
     expect(ready.outputs).to.include({ id: nodeId, status: "ready" });
     await pkiIssueNode.run(keyFor().args, context);
-    expect(await problemOf(clusterWaitReady.run({ timeout: 1, approvalTimeout: 1, port }, context))).to.contain(
-      "not registered with its new key",
-    );
+    expect(await problemOf(clusterWaitReady.run(waiting(1), context))).to.contain("not registered with its new key");
   });
 
   it("cluster.waitReady waits for a controller's own endpoint and notes it in the context, once", async () => {
-    const context = contextFor(nodeEntry("n1", nodeId, { roles: ["controller", "worker"] }));
-    expect(await problemOf(clusterWaitReady.run({ timeout: 1, approvalTimeout: 1, port }, context))).to.contain(
-      "ECONNREFUSED",
-    );
-    await startController();
-    const { pem, args } = keyFor();
-    const { outputs } = await pkiIssueNode.run(args, context);
-    await startAgent(String(outputs["nodeCert"]), pem);
-    await clusterWaitReady.run({ timeout: 10, approvalTimeout: 10, port }, context);
-    await clusterWaitReady.run({ timeout: 10, approvalTimeout: 10, port }, context);
-    expect((await loadContext({ home: cluster.home, codec })).controllers).to.deep.equal([`127.0.0.1:${port}`]);
+    const { id, endpoint } = await startController();
+    const entry = nodeEntry("n1", id, { address: "127.0.0.11", roles: ["controller", "worker"] });
+    const context = contextFor(entry);
+    expect(await problemOf(clusterWaitReady.run({ ...waiting(1), port: 1 }, context))).to.contain("ECONNREFUSED");
+    const { key, pem, facts } = keyFor("20261121-r1", id);
+    expect(key.type).to.equal("private");
+    const identity = { nodeKey: { facts }, controllerKey: { facts }, subCaKey: { facts } };
+    const { outputs } = await pkiIssueNode.run({ identity, hosts: [] }, context);
+    await clusterRecord.run({ issued: { nodeCert: String(outputs["nodeCert"]) }, timeout: 5, port }, context);
+    await startAgent(String(outputs["nodeCert"]), pem, id);
+    await clusterWaitReady.run(waiting(10), context);
+    await clusterWaitReady.run(waiting(10), context);
+    expect((await loadContext({ home: cluster.home, codec })).controllers).to.deep.equal([endpoint]);
   });
 
-  it("cluster.waitReady says at once that a node was rejected, and names what it waits for otherwise", async () => {
-    await startController();
-    await addController({ home: cluster.home, codec }, "lab", `127.0.0.1:${port}`);
+  it("cluster.waitReady says at once that a node was rejected", async () => {
+    const { operator } = await startController();
     const context = contextFor(nodeEntry("n1", nodeId));
-    const { pem, args } = keyFor();
-    const { outputs } = await pkiIssueNode.run(args, context);
-    await startAgent(String(outputs["nodeCert"]), pem);
-    await clusterWaitReady.run({ timeout: 10, approvalTimeout: 10, port }, context);
-    const { ca, cert, key } = await loadContext({ home: cluster.home, codec });
-    const client = openApi({ endpoint: { host: "127.0.0.1", port }, credentials: { ca, cert, key }, clock: Date.now });
-    await client.call("rejectNode", {}, { id: nodeId });
-    client.close();
-    expect(await problemOf(clusterWaitReady.run({ timeout: 10, approvalTimeout: 10, port }, context))).to.match(
-      /^NODE_REJECTED/,
+    await join(context);
+    await clusterWaitReady.run(waiting(10), context);
+    await operator.call("rejectNode", {}, { id: nodeId });
+    expect(await problemOf(clusterWaitReady.run(waiting(10), context))).to.match(/^NODE_REJECTED/);
+  });
+
+  it("cluster.waitReady says how to approve a pending node, and waits on until it is ready", async () => {
+    const { operator } = await startController({ requireManualApproval: true });
+    const context = contextFor(nodeEntry("n1", nodeId));
+    await join(context);
+    const ready = clusterWaitReady.run({ ...waiting(2), approvalTimeout: 20 }, context);
+    await eventually(() => notes.some((text) => text.includes(`kcore node approve ${nodeId}`)));
+    // The person took longer than the node itself may.
+    await new Promise((resolve) => setTimeout(resolve, 2_500));
+    await operator.call("approveNode", {}, { id: nodeId });
+    expect((await ready).outputs).to.include({ status: "ready" });
+  });
+
+  it("cluster.record tells once what was issued and expected, and a dry run says whether there is news (S-10)", async () => {
+    const { operator } = await startController();
+    const context = contextFor(nodeEntry("n1", nodeId, { dc: "DC2", roles: ["worker"] }));
+    const { outputs } = await pkiIssueNode.run(keyFor().args, context);
+    const args = { issued: { nodeCert: String(outputs["nodeCert"]) }, timeout: 5, port };
+    expect(await clusterRecord.plan(args, context)).to.deep.include({ changed: true });
+    expect(await clusterRecord.run(args, context)).to.deep.include({ changed: true });
+    expect(await clusterRecord.run(args, context)).to.deep.include({ changed: false });
+    expect(await clusterRecord.plan(args, context)).to.deep.include({ changed: false });
+    const node = await operator.call("getNode", {}, { id: nodeId });
+    expect(node).to.deep.include({ dc: "DC2", status: "unknown", roles: ["worker"] });
+    expect(node.certificates.map(({ role, id }) => [role, id])).to.deep.equal([["node", nodeId]]);
+  });
+
+  it("cluster.registerController lets the first found the cluster and the others join it, registered before they start", async () => {
+    const key = keyFor();
+    const controllerCert = issueTo(cluster.authority, "controller", nodeId, { key: key.key }).cert;
+    const entry = nodeEntry("n1", nodeId, { roles: ["controller"], dc: "DC2" });
+    const args = { issued: { controllerCert }, port: 9090 };
+    const context = contextFor(entry);
+    const founding = await clusterRegisterController.run(args, context);
+    expect(founding.outputs).to.deep.include({ founds: true, join: [], advertise: "127.0.0.1:9090" });
+    const { bootstrap } = founding.outputs as { bootstrap: Bootstrap };
+    expect(bootstrap.cluster).to.equal("lab");
+    expect(bootstrap.operators).to.deep.equal([{ name: "ann", spki: spkiOf(cluster.operator) }]);
+    expect(bootstrap.controller).to.deep.equal({
+      spki: spkiOf({ cert: controllerCert }),
+      address: "127.0.0.1:9090",
+      dc: "DC2",
+    });
+
+    const { operator, endpoint } = await startController();
+    expect(await clusterRegisterController.plan(args, context)).to.deep.include({ changed: true });
+    expect((await operator.call("listControllers", {})).controllers).to.have.length(1);
+    const joining = await clusterRegisterController.run(args, context);
+    expect(joining.changed).to.equal(true);
+    expect(joining.outputs).to.deep.equal({ founds: false, join: [endpoint], advertise: "127.0.0.1:9090" });
+    expect((await operator.call("listControllers", {})).controllers).to.have.length(2);
+    expect(await clusterRegisterController.run(args, context)).to.deep.equal({ ...joining, changed: false });
+
+    // Later ones change nothing for it: the context lists it after those that it joined.
+    await addController({ home: cluster.home, codec }, "lab", "127.0.0.1:9090");
+    await addController({ home: cluster.home, codec }, "lab", "127.0.0.1:9999");
+    expect(await clusterRegisterController.run(args, context)).to.deep.equal({ ...joining, changed: false });
+    const worker = contextFor(nodeEntry("n2", randomUUID()));
+    expect((await clusterRegisterController.run(args, worker)).outputs).to.include({ founds: false, advertise: "" });
+  });
+
+  it("cluster.registerController never lets a controller that lost its disk found a second cluster", async () => {
+    const { endpoint } = await startController();
+    await changeConfig({ home: cluster.home, codec }, (config) => ({
+      ...config,
+      contexts: {
+        lab: { ...config.contexts["lab"], controller: "127.0.0.1:9090", controllers: ["127.0.0.1:9090", endpoint] },
+      },
+    }));
+    const controllerCert = issueTo(cluster.authority, "controller", nodeId).cert;
+    const context = contextFor(nodeEntry("n1", nodeId, { roles: ["controller"] }));
+    const { outputs } = await clusterRegisterController.run({ issued: { controllerCert }, port: 9090 }, context);
+    expect(outputs).to.deep.include({ founds: false, join: [endpoint] });
+  });
+
+  it("cluster.registerController needs a sponsor where others are named", async () => {
+    const controllerCert = issueTo(cluster.authority, "controller", nodeId).cert;
+    const entry = nodeEntry("n1", nodeId, { roles: ["controller"], vars: { joinControllers: ["127.0.0.1:1"] } });
+    const problem = await problemOf(
+      clusterRegisterController.run({ issued: { controllerCert }, port: 2 }, contextFor(entry)),
     );
+    expect(problem)
+      .to.match(/^CLUSTER_UNHEALTHY/)
+      .and.to.contain("no controller could register n1");
   });
 
   it("cluster.waitReady says where to begin when no controller is known, and stops with its run", async () => {
@@ -266,7 +354,7 @@ describe("bastion actions against a real controller", function () {
     expect(await problemOf(clusterWaitReady.run({ timeout: 5, approvalTimeout: 5, port }, context))).to.match(
       /^CLUSTER_UNKNOWN/,
     );
-    await addController({ home: cluster.home, codec }, "lab", `127.0.0.1:${port}`);
+    await addController({ home: cluster.home, codec }, "lab", "127.0.0.1:1");
     setTimeout(() => stop.abort(), 100);
     expect(await problemOf(clusterWaitReady.run({ timeout: 60, approvalTimeout: 60, port }, context))).to.contain(
       "abort",
