@@ -23,7 +23,7 @@ export function itemLines({ items, window, selected, theme, width, now, usual }:
   const columns: readonly Column<WorkItem>[] = [
     {
       title: "STEP",
-      width: 14,
+      width: 22,
       grow: 3,
       drop: 0,
       cell: ({ title, outcome }) => [
@@ -31,7 +31,7 @@ export function itemLines({ items, window, selected, theme, width, now, usual }:
       ],
     },
     { title: "STAGE", width: 9, grow: 1, max: 14, drop: 5, cell: ({ stage }) => [span(stage, "muted")] },
-    { title: "MODULE", width: 16, grow: 2, max: 24, drop: 4, cell: ({ module }) => [span(module, "muted")] },
+    { title: "MODULE", width: 16, grow: 2, max: 24, drop: 6, cell: ({ module }) => [span(module, "muted")] },
     {
       title: "",
       width: 12,

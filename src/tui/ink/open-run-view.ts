@@ -8,7 +8,7 @@ import type { Timers } from "./frame-pace.ts";
 import type { KeyPress } from "./keys.ts";
 import { pressKey, type Deed } from "./run-keys.ts";
 import { RunScreen } from "./run-screen.ts";
-import { freshUi, type RunUi } from "./run-ui.ts";
+import { freshUi, holdSeen, releaseSeen, type RunUi } from "./run-ui.ts";
 import { arrange, type Scene } from "./scene.ts";
 import { openScreen, type Screen, type Size } from "./screen.ts";
 import type { Theme } from "./theme.ts";
@@ -155,10 +155,13 @@ class InkRunView implements RunView {
   }
 
   #press(press: KeyPress): void {
-    // Keys act on the run as it is, not as it was drawn: a hundred of them may come between two frames.
+    // Several keys may come between two frames; each finds what the one before it made, but selects as it was seen.
+    const before = this.#ui;
+    const held = holdSeen(before, this.#scene);
+    this.#ui = held;
     this.#scene = this.#arrange(this.#screen?.size ?? { columns: 80, rows: 24 });
     const { ui, does } = pressKey(this.#scene, press);
-    this.#ui = ui;
+    this.#ui = releaseSeen(ui, before, held);
     if (does) this.#do(does);
     this.#screen?.key();
   }

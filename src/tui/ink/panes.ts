@@ -119,12 +119,13 @@ function troubleOf({ problem, reason }: NodeRow): Pick<NodeRow, "problem" | "rea
   return { ...(problem ? { problem } : {}), ...(reason === undefined ? {} : { reason }) };
 }
 
-/** The first failure, else what was cut off, else the first node where something goes on, else the first node. */
+/** The first failure, else what was cut off, else where something goes on, else the first node. */
 function telling(rows: readonly NodeRow[]): number {
   const tests: readonly ((row: NodeRow) => boolean)[] = [
     ({ rank }) => rank === 0,
     ({ state }) => state === "interrupted",
     ({ rank, isBastion }) => rank === 1 && !isBastion,
+    ({ rank }) => rank === 1,
     ({ isBastion }) => !isBastion,
   ];
   for (const test of tests) {
@@ -143,7 +144,7 @@ function nodeTitle(row: NodeRow, theme: Theme, width: number, now: number): Line
       mark,
       span(` ${row.name}`, "title"),
       span(` ${stateWord(row)}`, stateRole(row.state)),
-      ...(row.milestone === undefined ? [] : [span(`  ${row.milestone}`, "accent")]),
+      ...(row.milestone === undefined ? [] : [span(`  milestone ${row.milestone}`, "accent")]),
       ...(row.reason === undefined ? [] : [span(`  ${row.reason}`, row.rank === 0 ? "failed" : "muted")]),
       span(" "),
     ],

@@ -183,15 +183,15 @@ function shared(scene: Scene, { name }: KeyPress): Pressed | undefined {
         does: { type: "copy", text: repeatCommand(model.command, row && !row.isBastion ? row.name : undefined) },
       };
     case "o":
-      return ui.pane === "node" ? follow(ui) : open(scene);
+      return ui.pane === "node" ? follow(scene) : open(scene);
     default:
       return undefined;
   }
 }
 
 /** Follows what runs now; or, when it did already, stops following. */
-function follow(ui: RunUi): Pressed {
-  if (ui.follow && ui.step === undefined)
+function follow({ ui, item }: Scene): Pressed {
+  if (ui.follow && item?.outcome === undefined)
     return { ui: { ...ui, follow: false }, does: { type: "say", text: "no longer following the output" } };
   const { step: _, ...rest } = ui;
   return {
@@ -205,7 +205,7 @@ function open({ ui, row }: Scene): Pressed {
   const { step: _, ...rest } = ui;
   const { name, rank } = row;
   return {
-    ui: { ...rest, pane: "node", selected: ui.selected ?? { name, rank }, stepTop: 0, bodyTop: 0, follow: true },
+    ui: { ...rest, pane: "node", selected: { name, rank }, stepTop: 0, bodyTop: 0, follow: true },
   };
 }
 

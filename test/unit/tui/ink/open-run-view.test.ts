@@ -119,6 +119,16 @@ describe("the live view", () => {
     expect(terminal.written).to.not.contain("owned").and.not.contain("\u009b").and.not.contain("\u001b[2J");
   });
 
+  it("selects as it was seen, whatever happened since the last frame", async () => {
+    const one = await open(done.slice(0, 15));
+    expect(shown()).to.match(/▸ . n1 /);
+    // n2 fails: it would be selected by itself in the next frame.
+    const problem = { code: "STEP_FAILED", message: "it broke" } as const;
+    one.draw({ seq: 16, at: 1, type: "node.finished", node: "n2", outcome: "failed", problem });
+    await type("\r");
+    expect(shown()).to.match(/ n1 running/);
+  });
+
   it("answers a question of the run", async () => {
     await open([
       ...done.slice(0, 15),
