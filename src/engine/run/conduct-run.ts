@@ -3,6 +3,7 @@ import { cleanStrings } from "#engine/events/clean.ts";
 import { createRedactor } from "#engine/events/redact.ts";
 import { exitCodes, KcoreError, type ExitCode, type Problem } from "#errors/problem.ts";
 import { NodeLogs } from "./node-logs.ts";
+import { OutputCap } from "./output-cap.ts";
 import { markProcess } from "./process-mark.ts";
 import { Questions } from "./questions.ts";
 import { RecordWriter } from "./record-writer.ts";
@@ -58,8 +59,10 @@ export async function conductRun(options: ConductOptions): Promise<ExitCode> {
     stop.abort("stop");
   };
   const logs = new NodeLogs(folder.nodeLogs, now, fail);
-  const write = (event: RunEventBody) => {
-    if (failure) return;
+  const cap = new OutputCap();
+  const write = (body: RunEventBody) => {
+    const event = cap.pass(body, record.size);
+    if (failure || !event) return;
     try {
       record.append(event);
     } catch (error) {

@@ -1,0 +1,22 @@
+import { expect } from "chai";
+import type { RunEventBody } from "#engine/events/event.ts";
+import { OutputCap } from "#engine/run/output-cap.ts";
+
+const output: RunEventBody = { type: "step.output", node: "n1", step: "s", stream: "out", text: "x" };
+const finished: RunEventBody = { type: "node.finished", node: "n1", outcome: "done" };
+
+describe("the cap on recorded output", () => {
+  it("lets everything pass below its limit", () => {
+    expect(new OutputCap(100).pass(output, 99)).to.equal(output);
+  });
+
+  it("leaves output out beyond it, says so once, and lets the rest pass", () => {
+    const cap = new OutputCap(3_000_000);
+    expect(cap.pass(output, 3_145_728)).to.deep.equal({
+      type: "warning",
+      text: "the run's record has 3 MiB: what steps print is not recorded from now on",
+    });
+    expect(cap.pass(output, 3_145_728)).to.equal(undefined);
+    expect(cap.pass(finished, 3_145_728)).to.equal(finished);
+  });
+});
