@@ -1,14 +1,18 @@
+import { parseArgs } from "node:util";
 import { createLog } from "#api/log.ts";
 import type { Log } from "#api/log.ts";
 import { createSupervisor } from "#api/systemd.ts";
 import type { Supervisor } from "#api/systemd.ts";
 import { parsePlainYaml } from "#engine/source/plain.ts";
+import { drawProblems } from "#errors/draw.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
+import type { MaintainOptions } from "./maintain-controller.ts";
 import packageJson from "../../package.json" with { type: "json" };
 
 /** The program that the runtime on nodes starts: `controller serve --config FILE`, `agent run --config FILE`, `--version`. */
 const version = packageJson.version;
-const usage = "usage: kcore controller serve [--config FILE] | kcore agent run [--config FILE] | kcore --version";
+const usage = `usage: kcore controller serve [--config FILE] | kcore agent run [--config FILE] | kcore --version
+       kcore controller restore BACKUP | repair | join [--fresh] [HOST:PORT…]  [--config FILE]  while it is stopped`;
 
 interface Given {
   readonly configFile: string;
@@ -44,6 +48,8 @@ async function main(words: readonly string[]): Promise<number> {
     process.stdout.write(`kcore ${version}\n`);
     return exitCodes.done;
   }
+  const work = words[0] === "controller" ? maintenance[words[1] ?? ""] : undefined;
+  if (work) return maintain(work, words.slice(2));
   const daemon = daemons[words.slice(0, 2).join(" ")];
   const configFile = readConfigOption(words.slice(2)) ?? daemon?.config;
   if (!daemon || configFile === undefined || configFile === "") {
@@ -73,6 +79,36 @@ async function main(words: readonly string[]): Promise<number> {
       log.error(message, { code, ...(hint === undefined ? {} : { hint }) });
     }
     return error.exitCode;
+  }
+}
+
+type Work = (
+  operands: readonly string[],
+  options: MaintainOptions & { readonly fresh: boolean },
+) => Promise<readonly string[]>;
+
+/** What is done on a controller's machine while the controller is stopped. */
+const maintenance: Readonly<Record<string, Work>> = {
+  restore: async ([file = ""], options) => (await import("./maintain-controller.ts")).restoreHere(file, options),
+  repair: async (_, options) => (await import("./maintain-controller.ts")).repairHere(options),
+  join: async (endpoints, options) => (await import("./maintain-controller.ts")).joinHere(endpoints, options),
+};
+
+async function maintain(work: Work, words: readonly string[]): Promise<number> {
+  const options = { config: { type: "string" }, fresh: { type: "boolean" } } as const;
+  try {
+    const { values, positionals } = parseArgs({ args: [...words], options, allowPositionals: true });
+    const { config: configFile = "/etc/kcore/controller.yaml", fresh = false } = values;
+    const lines = await work(positionals, { configFile, now: Date.now(), fresh });
+    process.stdout.write(lines.map((line) => `${line}\n`).join(""));
+    return exitCodes.done;
+  } catch (error) {
+    const isUsage = error instanceof TypeError && "code" in error && String(error.code).startsWith("ERR_PARSE_ARGS");
+    if (!isUsage && !(error instanceof KcoreError)) throw error;
+    process.stderr.write(
+      isUsage ? `${error.message}\n${usage}\n` : `${drawProblems((error as KcoreError).problems)}\n`,
+    );
+    return isUsage ? exitCodes.usage : (error as KcoreError).exitCode;
   }
 }
 

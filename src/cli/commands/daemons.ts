@@ -1,5 +1,6 @@
 import { Command } from "commander";
 import { createLog } from "#api/log.ts";
+import { createSupervisor } from "#api/systemd.ts";
 import { runAgent } from "#agent/run.ts";
 import { serveController } from "#controller/serve.ts";
 import { parsePlainYaml } from "#engine/source/plain.ts";
@@ -48,5 +49,7 @@ function parts(unit: string) {
   const stop = new AbortController();
   for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, () => stop.abort());
   const log = createLog({ write: (line) => process.stderr.write(line), clock: Date.now, base: { unit } });
-  return { log, signal: stop.signal, parse: (text: string): unknown => parsePlainYaml(text) };
+  const onProblem = (reason: string) => log.warn("systemd cannot be told of this service", { reason });
+  const supervisor = createSupervisor({ environment: process.env, pid: process.pid, onProblem });
+  return { log, signal: stop.signal, supervisor, parse: (text: string): unknown => parsePlainYaml(text) };
 }

@@ -100,13 +100,15 @@ async function choose(
   const { nodes } = await ask((client) => client.call("listNodes", {}));
   const node = findNode(nodes, given.node ?? "");
   const active = certificates.filter(({ id, status }) => id === node.id && status === "active");
-  if (active.length === 0)
+  // The key it registered with counts also where nobody recorded its certificate.
+  const spkis = [...new Set([...active.map(({ spki }) => spki), ...(node.key === "" ? [] : [node.key])])];
+  if (spkis.length === 0)
     throw new KcoreError({
       code: "CERTIFICATE_UNKNOWN",
       message: `${nameOf(node)} has no active certificate`,
       hint: `kcore get certificates --node ${node.id}`,
     });
-  const keys = [...new Set(active.map(({ spki }) => spki))].map((spki) => ({ spki }));
+  const keys = spkis.map((spki) => ({ spki }));
   return { what: `all certificates of ${nameOf(node)}`, certificates: active, keys };
 }
 

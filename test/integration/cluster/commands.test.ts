@@ -1,0 +1,324 @@
+import { randomUUID } from "node:crypto";
+import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "chai";
+import type { ApiClient } from "#api/client.ts";
+import type { CertificateView, NodeDetail, NodeView, WatchLine } from "#api/schemas.ts";
+import { addController, loadContext } from "#pki/contexts.ts";
+import { codec, createTestCluster, eventually, passphrase } from "#support/cluster.ts";
+import type { TestCluster } from "#support/cluster.ts";
+import { areAllInStep, nodeCredentials, registrationOf, spkiOf, startControllers } from "#support/controllers.ts";
+import type { TestController } from "#support/controllers.ts";
+import { TestProject, type Ended } from "#support/kcore.ts";
+
+describe("the cluster's commands against three real controllers", function () {
+  this.timeout(60_000);
+  let cluster: TestCluster;
+  let controllers: readonly TestController[];
+  let stop: () => Promise<void>;
+  let project: TestProject;
+  const at = (index: number): TestController => controllers[index] as TestController;
+
+  const kcore = (...words: readonly string[]): Promise<Ended> =>
+    project.start(words, { KCORE_HOME: cluster.home }).ended;
+  const does = async (...words: readonly string[]): Promise<string> => {
+    const { code, stdout, stderr } = await kcore(...words);
+    expect(stderr.replaceAll(/^.*; the next one is asked\n/gm, ""), words.join(" ")).to.equal("");
+    expect(code, words.join(" ")).to.equal(0);
+    return stdout;
+  };
+  const json = async <Value>(...words: readonly string[]): Promise<Value> =>
+    JSON.parse(await does(...words, "-o", "json")) as Value;
+  const register = async (name: string, changes: object = {}): Promise<{ id: string; client: ApiClient }> => {
+    const id = randomUUID();
+    const credentials = nodeCredentials(cluster, id);
+    const client = at(0).clientOf(credentials);
+    await client.call("registerNode", registrationOf(id, { hostname: name, ...changes }));
+    return { id, client };
+  };
+
+  before(async () => {
+    cluster = await createTestCluster();
+    ({ controllers, stop } = await startControllers(cluster, 3, { dcs: ["DC1", "DC1", "DC2"] }));
+    for (const { endpoint } of controllers) await addController({ home: cluster.home, codec }, "lab", endpoint);
+    project = new TestProject();
+    writeFileSync(join(project.path, "passphrase"), `${passphrase}\n`, { mode: 0o600 });
+  });
+  after(async () => {
+    await stop();
+    await project.remove();
+    await cluster.remove();
+  });
+
+  it("health: each controller, then the verdict", async () => {
+    const text = await does("health");
+    for (const { endpoint } of controllers) expect(text).to.match(new RegExp(`^${endpoint} +ok +DC[12] `, "m"));
+    expect(text).to.match(/^cluster is healthy\n$/m);
+    const sick = await kcore("health", "-s", at(0).endpoint, "-s", "127.0.0.1:1");
+    expect(sick.code).to.equal(1);
+    expect(sick.stdout).to.contain("1 of 2 controllers are not healthy");
+  });
+
+  it("get nodes: the same from each controller, chosen by name, label and datacenter", async () => {
+    const one = await register("alpha", { dc: "DC1", labels: { tier: "ssd" } });
+    await register("beta", { dc: "DC2" });
+    await eventually(() => areAllInStep(controllers));
+    const table = await does("get", "nodes", "-s", at(0).endpoint);
+    expect(table.split("\n")[0]).to.match(
+      /^NAME +STATUS +APPROVAL +ROLES +DC +ADDRESS +VERSION +AGE +SEEN +CERT-EXPIRY +CONFLICTS$/,
+    );
+    expect(table).to.match(/^alpha +Ready +approved +worker +DC1 +192\.0\.2\.1 +1 +\d+s +\d+s +89d +0$/m);
+    const views = await Promise.all(
+      controllers.map(({ endpoint }) => json<NodeView[]>("-s", endpoint, "get", "nodes")),
+    );
+    const stable = views.map((nodes) => nodes.map(({ lastSeen: _, ...node }) => node));
+    expect(stable[1]).to.deep.equal(stable[0]);
+    expect(stable[2]).to.deep.equal(stable[0]);
+    const names = async (...words: string[]) =>
+      (await json<NodeView[]>("get", "nodes", ...words)).map(({ hostname }) => hostname);
+    expect(await names("-l", "tier=ssd")).to.deep.equal(["alpha"]);
+    expect(await names("--dc", "DC2")).to.deep.equal(["beta"]);
+    expect(await names("beta", one.id.slice(0, 8))).to.deep.equal(["alpha", "beta"]);
+    expect((await kcore("get", "nodes", "gamma")).stderr).to.contain("[NODE_UNKNOWN]");
+    const detail = await json<NodeDetail>("get", "node", "alpha");
+    expect(detail).to.include({ id: one.id, approval: "approved" });
+    expect(detail.registers.map(({ key }) => key)).to.include(`node/${one.id}/reg`);
+    expect(await does("get", "node", "alpha", "-o", "yaml")).to.match(/^id: /);
+    expect(await does("describe", "node", "alpha")).to.match(/^Name: +alpha\n/);
+  });
+
+  it("-s -s: the next one is asked when one cannot be reached; when none answers, each is named", async () => {
+    const some = await kcore("-s", "127.0.0.1:1", "get", "nodes", "-s", at(1).endpoint);
+    expect(some.code).to.equal(0);
+    expect(some.stderr).to.match(/^controller 127\.0\.0\.1:1 cannot be reached: .*; the next one is asked\n$/);
+    expect(some.stdout).to.contain("alpha");
+    const none = await kcore("get", "nodes", "-s", "127.0.0.1:1", "-s", "127.0.0.1:2");
+    expect(none.code).to.equal(3);
+    expect(none.stderr).to.contain("controller 127.0.0.1:1").and.to.contain("controller 127.0.0.1:2");
+  });
+
+  it("refuses a name that two nodes have, with both ids, and shows it as a conflict", async () => {
+    const [one, two] = [await register("twin"), await register("twin")];
+    const refused = await kcore("get", "node", "twin");
+    expect(refused.stderr).to.contain("[NODE_AMBIGUOUS]").and.to.contain(one.id).and.to.contain(two.id);
+    expect(await does("get", "nodes")).to.match(/^twin .* name$/m);
+    expect(await does("get", "conflicts")).to.match(/^name:twin +\(host name\)/m);
+    await does("node", "remove", one.id, two.id, "--yes").catch(() => undefined);
+  });
+
+  it("node approve, reject, label, taint: done, told, and seen at once; done again, unchanged", async () => {
+    const { id, client } = await register("gamma");
+    expect(await does("node", "reject", "gamma", "--reason", "lost")).to.equal(`gamma (${id}) rejected\n`);
+    const refused = await client.call("heartbeat", { nodeId: id }).catch((error: unknown) => String(error));
+    expect(JSON.stringify(refused)).to.contain("reject");
+    expect(await does("node", "reject", "gamma")).to.contain("is rejected already");
+    expect(await does("describe", "node", "gamma")).to.match(/^Approval: +rejected by operator ann \(lost\)$/m);
+    expect(await does("node", "approve", id.slice(0, 8))).to.contain("approved");
+    expect(await does("node", "label", "gamma", "tier=ssd", "rack=7")).to.contain("labelled");
+    expect(await does("node", "label", "gamma", "tier=ssd", "old-")).to.contain("unchanged");
+    expect(await does("node", "label", "gamma", "rack-")).to.contain("labelled");
+    expect(await does("node", "taint", "gamma", "dedicated=gpu:NoSchedule")).to.contain("tainted");
+    const node = await json<NodeDetail>("get", "node", "gamma");
+    expect(node.labels).to.include({ tier: "ssd" }).and.not.to.have.property("rack");
+    expect(node.taints).to.deep.equal([{ key: "dedicated", value: "gpu", effect: "NoSchedule" }]);
+    expect((await kcore("node", "approve", "gamma", "nobody")).stderr).to.contain("[NODE_UNKNOWN]");
+  });
+
+  it("node remove asks first, and is for ever", async () => {
+    const { id, client } = await register("delta");
+    expect((await kcore("node", "remove", "delta")).stderr).to.contain("[QUESTION_UNANSWERED]");
+    expect((await kcore("node", "remove", "delta", "--yes")).stdout).to.contain(`delta (${id}) removed`);
+    expect(await does("get", "nodes")).not.to.contain("delta");
+    const again = await client.call("registerNode", registrationOf(id)).then(String, String);
+    expect(again).to.match(/refused|revoked|removed/);
+  });
+
+  it("get controllers and replication-status: all in step; --require-healthy exits 1 with a sick one", async () => {
+    const table = await does("get", "controllers");
+    for (const { id } of controllers) expect(table).to.contain(id);
+    const status = await does("get", "replication-status", "--require-healthy");
+    expect(status.match(/: healthy: /g)).to.have.length(3);
+    expect(status).to.match(/ yes +0 +0 /);
+    const sick = await kcore("get", "replication-status", "--require-healthy", "-s", "127.0.0.1:1");
+    expect(sick.code).to.equal(1);
+    expect((await kcore("get", "replication-status", "-s", "127.0.0.1:1")).code).to.equal(0);
+  });
+
+  it("get nodes -w: a line when something changes, also after its controller is gone", async () => {
+    const { child, ended } = project.start(
+      ["get", "nodes", "-w", "-o", "json", "-s", at(2).endpoint, "-s", at(0).endpoint],
+      {
+        KCORE_HOME: cluster.home,
+      },
+    );
+    let text = "";
+    child.stdout?.on("data", (chunk: string) => (text += chunk));
+    const seen = (what: RegExp) => eventually(() => what.test(text));
+    await seen(/"alpha"/);
+    await does("node", "label", "alpha", "watched=yes");
+    await seen(/"watched":"yes"/);
+    await at(2).stop();
+    await does("node", "label", "alpha", "watched=still", "-s", at(0).endpoint);
+    await seen(/"watched":"still"/);
+    child.kill("SIGTERM");
+    await ended;
+    await at(2).start();
+    await eventually(() => areAllInStep(controllers));
+    const lines = text
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line) as NodeView | WatchLine);
+    expect(lines.length).to.be.lessThan(20);
+  });
+
+  it("S-11: revoke cert: by serial, by node, by key; the key is refused at once", async () => {
+    const { id, client } = await register("epsilon");
+    const spki = spkiOf(nodeCredentials(cluster, randomUUID()));
+    expect((await kcore("revoke", "cert")).code).to.equal(2);
+    expect((await kcore("revoke", "cert", "--node", "epsilon")).stderr).to.contain("[QUESTION_UNANSWERED]");
+    const byNode = await kcore("revoke", "cert", "--node", "epsilon", "--yes", "--reason", "copied");
+    expect(byNode.stdout, byNode.stderr).to.match(/^revoked: /);
+    const answer = await client.call("heartbeat", { nodeId: id }).then(String, String);
+    expect(answer).to.match(/refused|cannot be reached/);
+    expect((await kcore("revoke", "cert", "--spki", spki, "--yes")).stdout).to.match(/^revoked: no certificate known/);
+    expect((await kcore("revoke", "cert", "--spki", spki, "--yes")).stdout).to.match(/^revoked already/);
+    const found = await json<CertificateView[]>("get", "certificates", "--status", "revoked");
+    expect(found.map((certificate) => certificate.id)).to.include(id);
+    expect((await kcore("revoke", "cert", "ffffffff", "--yes")).stderr).to.contain("[CERTIFICATE_UNKNOWN]");
+  });
+
+  it("rotate sub-ca: every controller and this machine, none forgotten; an unreachable one is listed", async () => {
+    const file = join(project.path, "passphrase");
+    const before = readFileSync(join(cluster.home, "lab/sub-ca.crt"), "utf8");
+    const text = await does("rotate", "sub-ca", "--passphrase-file", file);
+    expect(text.match(/new sub-CA [0-9a-f]+, until /g)).to.have.length(3);
+    expect(readFileSync(join(cluster.home, "lab/sub-ca.crt"), "utf8")).not.to.equal(before);
+    await at(1).stop();
+    try {
+      const missed = await kcore("rotate", "sub-ca", "--passphrase-file", file);
+      expect(missed.code).to.equal(1);
+      expect(missed.stdout.match(/new sub-CA [0-9a-f]+, until /g)).to.have.length(2);
+      expect(missed.stderr).to.contain(`not done: `).and.to.contain(at(1).endpoint);
+    } finally {
+      await at(1).start();
+    }
+    await eventually(() => areAllInStep(controllers));
+    expect(await does("get", "controllers")).to.match(/4y|1824d|1825d/);
+  });
+
+  it("rotate certs: the operator goes on with a new certificate", async () => {
+    const place = { home: cluster.home, codec };
+    const before = (await loadContext(place)).cert;
+    await does("rotate", "certs", "--passphrase-file", join(project.path, "passphrase"));
+    expect((await loadContext(place)).cert).not.to.equal(before);
+    expect(await does("get", "nodes")).to.contain("alpha");
+  });
+
+  it("controller backup: a file for its owner alone, never over another", async () => {
+    const file = join(project.path, "backup");
+    expect(await does("controller", "backup", "-o", file)).to.match(/backup: \d+ bytes/);
+    expect(statSync(file).mode & 0o777).to.equal(0o600);
+    expect(statSync(file).size).to.be.greaterThan(500);
+    const again = await kcore("controller", "backup", "-o", file);
+    expect(again.stderr).to.contain("[FILE_IN_THE_WAY]");
+  });
+
+  it("apply and diff: a Node is a roster entry and a record, Unknown until it registers", async () => {
+    const id = randomUUID();
+    const file = join(project.path, "node.yaml");
+    const manifest = (tier: string) => `apiVersion: v1
+kind: Node
+metadata:
+  name: zeta
+  annotations: { metalk8s.scality.com/ssh-host: 192.0.2.77, metalk8s.scality.com/ssh-sudo: 'false' }
+  labels: { tier: ${tier}, node-role.kubernetes.io/infra: '' }
+spec: { node_id: ${id}, dc_id: DC2 }
+`;
+    writeFileSync(file, manifest("ssd"));
+    expect((await kcore("diff", "-f", file)).code).to.equal(1);
+    expect(await does("apply", "-f", file)).to.equal("node/zeta created\n");
+    expect(readFileSync(join(project.project, "roster/nodes.yaml"), "utf8")).to.contain(
+      "  zeta:\n    address: 192.0.2.77",
+    );
+    await eventually(() => areAllInStep(controllers));
+    expect(await does("get", "nodes", "-s", at(2).endpoint)).to.match(
+      /^zeta +Unknown +- +infra +DC2 +192\.0\.2\.77 +- /m,
+    );
+    expect(await does("apply", "-f", file)).to.equal("node/zeta unchanged\n");
+    writeFileSync(file, manifest("hdd"));
+    const difference = await kcore("diff", "-f", file);
+    expect(difference.code).to.equal(1);
+    expect(difference.stdout).to.contain("~ cluster label tier: ssd -> hdd");
+    expect(await does("apply", "-f", file)).to.equal("node/zeta updated\n");
+    expect((await json<NodeView[]>("get", "nodes", "zeta"))[0]?.labels).to.deep.equal({ tier: "hdd" });
+    expect((await kcore("diff", "-f", file)).code).to.equal(0);
+    await at(0)
+      .clientOf(nodeCredentials(cluster, id))
+      .call("registerNode", registrationOf(id, { hostname: "zeta" }));
+    expect(await does("get", "nodes", "zeta")).to.match(/^zeta +Ready/m);
+  });
+
+  it("apply: a Cluster that is there gets its record; a new controller of it is noted", async () => {
+    const file = join(project.path, "cluster.yaml");
+    writeFileSync(file, `kind: Cluster\nmetadata: { name: lab }\nspec: { controller: "${at(1).endpoint}" }\n`);
+    expect(await does("apply", "-f", file)).to.equal("cluster/lab updated\n");
+    expect(await does("apply", "-f", file)).to.equal("cluster/lab unchanged\n");
+    expect((await at(2).operator.call("listObjects", {})).objects.map(({ kind }) => kind)).to.include("Cluster");
+  });
+
+  it("conflict ack and take-loser settle what two sides wrote", async () => {
+    const { id } = await register("eta");
+    await eventually(() => areAllInStep(controllers));
+    // Both stop hearing of each other for the moment of the writes.
+    await at(0).stop();
+    await at(1).operator.call("setLabels", { set: { side: "one" } }, { id });
+    await at(1).stop();
+    await at(2).stop();
+    await at(0).start();
+    await at(0).operator.call("setLabels", { set: { side: "zero" } }, { id });
+    await at(1).start();
+    await at(2).start();
+    await eventually(() => areAllInStep(controllers));
+    const conflicts = await eventually(async () => {
+      const found = await json<{ id: string; key?: string; loser: { value: unknown } }[]>("get", "conflicts");
+      return found.find(({ key }) => key === `node/${id}/label/side`);
+    });
+    expect(await does("get", "nodes", "eta")).to.match(/^eta .* 1$/m);
+    expect(await does("conflict", "take-loser", conflicts.id)).to.contain("label/side");
+    const node = await json<NodeDetail>("get", "node", "eta");
+    expect(node.labels["side"]).to.equal((conflicts.loser.value as { value: string }).value);
+    expect(node.conflicts).to.equal(0);
+    expect((await kcore("conflict", "ack", conflicts.id)).stderr).to.contain("[CONFLICT_UNKNOWN]");
+  });
+
+  it("controller leave and remove: off the list and out of the context", async () => {
+    expect((await kcore("controller", "leave", "127.0.0.99", "--yes")).stderr).to.contain("[CONTROLLER_UNKNOWN]");
+    const left = await kcore("controller", "leave", at(2).endpoint, "--yes");
+    expect(left.stdout, left.stderr).to.contain("left");
+    await at(2).stop();
+    await eventually(async () => (await at(0).operator.call("listControllers", {})).controllers.length === 2);
+    await at(1).stop();
+    const removed = await kcore("controller", "remove", at(1).id.slice(0, 8), "--yes");
+    expect(removed.stdout, removed.stderr).to.contain("removed");
+    const contexts = await json<{ controllers: string[] }[]>("config", "get-contexts");
+    expect(contexts[0]?.controllers).to.deep.equal([at(0).endpoint]);
+    expect(await does("health")).to.contain("cluster is healthy");
+  });
+
+  it("controller restore and repair work on the stopped controller's folder only", async () => {
+    const config = join(at(0).dbPath, "../controller.yaml");
+    const busy = await kcore("controller", "repair", "--config", config);
+    expect(busy.stderr).to.contain("[STORE_LOCKED]");
+    const file = join(project.path, "last-backup");
+    await does("controller", "backup", "-o", file);
+    await at(0).stop();
+    const restored = await kcore("controller", "restore", file, "--config", config);
+    expect(restored.stdout, restored.stderr).to.match(/^restored \d+ records/);
+    const aside = /what was there lies in (.*)/.exec(restored.stdout)?.[1] ?? "";
+    expect(existsSync(aside)).to.equal(true);
+    chmodSync(file, 0o600);
+    await at(0).start();
+    await eventually(async () => (await at(0).operator.call("ready", {})).ready);
+    expect(await does("get", "nodes")).to.contain("alpha");
+  });
+});
