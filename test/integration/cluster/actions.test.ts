@@ -220,7 +220,7 @@ describe("bastion actions against a real controller", function () {
 
   const waiting = (seconds: number) => ({ timeout: seconds, approvalTimeout: seconds, port });
   /** Issues, records and starts the agent of node n1. */
-  const join = async (context: ActionContext): Promise<void> => {
+  const admit = async (context: ActionContext): Promise<void> => {
     const { pem, args } = keyFor();
     const { outputs } = await pkiIssueNode.run(args, context);
     await clusterRecord.run({ issued: { nodeCert: String(outputs["nodeCert"]) }, timeout: 5, port }, context);
@@ -232,7 +232,7 @@ describe("bastion actions against a real controller", function () {
     const context = contextFor(nodeEntry("n1", nodeId));
     expect(await problemOf(clusterWaitReady.run(waiting(1), context))).to.contain("it has not registered yet");
     expect(await clusterWaitReady.plan(waiting(1), context)).to.equal("unknown");
-    await join(context);
+    await admit(context);
     const ready = await clusterWaitReady.run(waiting(10), context);
     expect(ready.outputs).to.include({ id: nodeId, status: "ready" });
     await pkiIssueNode.run(keyFor().args, context);
@@ -258,7 +258,7 @@ describe("bastion actions against a real controller", function () {
   it("cluster.waitReady says at once that a node was rejected", async () => {
     const { operator } = await startController();
     const context = contextFor(nodeEntry("n1", nodeId));
-    await join(context);
+    await admit(context);
     await clusterWaitReady.run(waiting(10), context);
     await operator.call("rejectNode", {}, { id: nodeId });
     expect(await problemOf(clusterWaitReady.run(waiting(10), context))).to.match(/^NODE_REJECTED/);
@@ -267,7 +267,7 @@ describe("bastion actions against a real controller", function () {
   it("cluster.waitReady says how to approve a pending node, and waits on until it is ready", async () => {
     const { operator } = await startController({ requireManualApproval: true });
     const context = contextFor(nodeEntry("n1", nodeId));
-    await join(context);
+    await admit(context);
     const ready = clusterWaitReady.run({ ...waiting(2), approvalTimeout: 20 }, context);
     await eventually(() => notes.some((text) => text.includes(`kcore node approve ${nodeId}`)));
     // The person took longer than the node itself may.
