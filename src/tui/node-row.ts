@@ -1,6 +1,6 @@
 import type { ActionModel, NodeModel, RunModel } from "#engine/events/model.ts";
 import type { Problem } from "#errors/problem.ts";
-import { actionsByNode, itemOfAction, itemsOf, tellingItem, type WorkItem } from "./work-item.ts";
+import { actionsByNode, itemOf, telling, workOn, type Work, type WorkItem } from "./work-item.ts";
 
 /** Failed nodes come first and stay there; then what goes on, what waits for its turn, what is over. */
 export type Rank = 0 | 1 | 2 | 3;
@@ -86,22 +86,26 @@ function stageCounts({ stages }: RunModel): ReadonlyMap<string, number> {
 function rowOf(node: NodeModel, actions: readonly ActionModel[], stages: number, over: boolean): NodeRow {
   const known = ofNodes.get(node);
   if (known && known.over === over && isSame(known.actions, actions)) return known.row;
-  const items = itemsOf(node, actions);
-  const item = tellingItem(items);
-  const { ended, changed, failed } = countOf(items);
-  const state = stateOf(node, items, over);
-  const planned = Math.max(node.planned ?? 0, items.length);
-  const begun = new Set(items.map(({ stage }) => stage)).size;
+  const work = workOn(node, actions);
+  const told = telling(work);
+  const { ended, changed, failed } = countOf(work);
+  const state = stateOf(node, work, over);
+  const planned = Math.max(node.planned ?? 0, work.length);
+  const begun = new Set(work.map(({ stage }) => stage)).size;
   const isDone = state === "done";
   const progress = isDone ? 1 : planned === 0 ? 0 : (ended / planned) * Math.min(1, begun / stages);
-  const reason = reasonOf(node, items);
+  const reason = reasonOf(node, failed);
+  let items: readonly WorkItem[] | undefined;
   const row: NodeRow = {
     name: node.name,
     isBastion: false,
     state,
     rank: rankOf(state),
-    items,
-    ...(item ? { item } : {}),
+    // Only of the node that somebody looks at, not of a thousand others.
+    get items() {
+      return (items ??= work.map(itemOf));
+    },
+    ...(told ? { item: itemOf(told) } : {}),
     ...(reason === undefined ? {} : { reason }),
     ...(node.problem && failed === 0 ? { problem: node.problem } : {}),
     ...(node.milestone === undefined ? {} : { milestone: node.milestone }),
@@ -111,15 +115,15 @@ function rowOf(node: NodeModel, actions: readonly ActionModel[], stages: number,
     changed,
     failed,
     progress,
-    ...timesOf(node, items),
+    ...timesOf(node, work),
   };
   ofNodes.set(node, { actions, over, row });
   return row;
 }
 
 function bastionRow(model: RunModel, actions: readonly ActionModel[]): NodeRow {
-  const items = actions.map(itemOfAction);
-  const item = tellingItem(items);
+  const items = actions.map(itemOf);
+  const item = telling(items);
   const { ended, changed, failed } = countOf(items);
   const planned = Math.max(
     items.length,
@@ -157,13 +161,13 @@ function isSame(a: readonly unknown[], b: readonly unknown[]): boolean {
   return a === b || (a.length === b.length && a.every((one, index) => one === b[index]));
 }
 
-function countOf(items: readonly WorkItem[]): {
+function countOf(work: readonly Pick<Work, "outcome">[]): {
   readonly ended: number;
   readonly changed: number;
   readonly failed: number;
 } {
   let [ended, changed, failed] = [0, 0, 0];
-  for (const { outcome } of items) {
+  for (const { outcome } of work) {
     if (outcome === undefined) continue;
     ended += 1;
     if (outcome === "changed" || outcome === "would-change") changed += 1;
@@ -172,9 +176,9 @@ function countOf(items: readonly WorkItem[]): {
   return { ended, changed, failed };
 }
 
-function stateOf(node: NodeModel, items: readonly WorkItem[], over: boolean): RowState {
+function stateOf(node: NodeModel, work: readonly Work[], over: boolean): RowState {
   if (node.outcome === "unreachable") return "unreachable";
-  if (node.outcome === "failed" || items.some(({ outcome }) => outcome === "failed")) return "failed";
+  if (node.outcome === "failed" || work.some(({ outcome }) => outcome === "failed")) return "failed";
   if (node.outcome !== undefined) return node.outcome;
   if (over) return "interrupted";
   switch (node.state) {
@@ -189,8 +193,8 @@ function stateOf(node: NodeModel, items: readonly WorkItem[], over: boolean): Ro
     case "pending":
     case "connected":
     case "finished":
-      if (items.some(({ outcome }) => outcome === undefined)) return "running";
-      return node.state === "pending" && items.length === 0 ? "pending" : "idle";
+      if (work.some(({ outcome }) => outcome === undefined)) return "running";
+      return node.state === "pending" && work.length === 0 ? "pending" : "idle";
   }
 }
 
@@ -216,13 +220,13 @@ function rankOf(state: RowState): Rank {
 }
 
 /** A step that failed tells its own reason. */
-function reasonOf(node: NodeModel, items: readonly WorkItem[]): string | undefined {
-  if (items.some(({ outcome }) => outcome === "failed")) return undefined;
+function reasonOf(node: NodeModel, failed: number): string | undefined {
+  if (failed > 0) return undefined;
   return node.problem?.message ?? node.reason;
 }
 
-function timesOf(node: NodeModel, items: readonly WorkItem[]): Pick<NodeRow, "startedAt" | "endedAt"> {
-  const startedAt = node.startedAt ?? items[0]?.startedAt;
+function timesOf(node: NodeModel, work: readonly Work[]): Pick<NodeRow, "startedAt" | "endedAt"> {
+  const startedAt = node.startedAt ?? work[0]?.startedAt;
   return {
     ...(startedAt === undefined ? {} : { startedAt }),
     ...(node.endedAt === undefined ? {} : { endedAt: node.endedAt }),

@@ -28,7 +28,7 @@ const ofSteps = new WeakMap<StepModel, WorkItem>();
 const ofActions = new WeakMap<ActionModel, WorkItem>();
 
 /** The same item for the same step, so that what is drawn from it can be kept. */
-export function itemOfStep(step: StepModel): WorkItem {
+function itemOfStep(step: StepModel): WorkItem {
   const known = ofSteps.get(step);
   if (known) return known;
   const item: WorkItem = { ...step, key: `${step.stage}\n${step.step}` };
@@ -75,18 +75,28 @@ const byStages = new WeakMap<
   { readonly map: ReadonlyMap<string, readonly ActionModel[]>; readonly count: number }
 >();
 
+/** A step or an action as the model has it. */
+export type Work = StepModel | ActionModel;
+
 /** What was done for a node, in the order in which it began: its steps and the actions taken for it. */
-export function itemsOf(node: NodeModel, actions: readonly ActionModel[]): readonly WorkItem[] {
-  const steps = node.steps.map(itemOfStep);
-  if (actions.length === 0) return steps;
-  return [...steps, ...actions.map(itemOfAction)].sort((a, b) => a.startedAt - b.startedAt);
+export function workOn(node: NodeModel, actions: readonly ActionModel[]): readonly Work[] {
+  return actions.length === 0 ? node.steps : [...node.steps, ...actions].sort((a, b) => a.startedAt - b.startedAt);
 }
 
-/** The item that tells most: what failed first, else what runs, else what came last. */
-export function tellingItem(items: readonly WorkItem[]): WorkItem | undefined {
+/** The same as items. */
+export function itemsOf(node: NodeModel, actions: readonly ActionModel[]): readonly WorkItem[] {
+  return workOn(node, actions).map(itemOf);
+}
+
+export function itemOf(work: Work): WorkItem {
+  return "step" in work ? itemOfStep(work) : itemOfAction(work);
+}
+
+/** What tells most: what failed first, else what runs, else what came last. */
+export function telling<One extends Pick<Work, "outcome">>(work: readonly One[]): One | undefined {
   return (
-    items.find(({ outcome }) => outcome === "failed") ??
-    items.findLast(({ outcome }) => outcome === undefined) ??
-    items.at(-1)
+    work.find(({ outcome }) => outcome === "failed") ??
+    work.findLast(({ outcome }) => outcome === undefined) ??
+    work.at(-1)
   );
 }

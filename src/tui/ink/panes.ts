@@ -1,6 +1,6 @@
 import { nodeRows, type NodeRow } from "../node-row.ts";
 import { orderRows } from "../row-order.ts";
-import { tellingItem, type WorkItem } from "../work-item.ts";
+import { telling, type WorkItem } from "../work-item.ts";
 import { besides, filled, ruled, titled } from "./blocks.ts";
 import { problemLines } from "./item-body.ts";
 import { itemLines } from "./item-list.ts";
@@ -49,11 +49,11 @@ function choose({ model, ui }: SceneProps, height: number): Choice {
     ...(ui.selected ? { held: ui.selected } : {}),
   });
   const chosen = ui.selected ? rows.findIndex(({ name }) => name === ui.selected?.name) : -1;
-  const selected = chosen >= 0 ? chosen : telling(rows);
+  const selected = chosen >= 0 ? chosen : rowToShow(rows);
   const row = rows[selected];
   const items = row?.items ?? [];
   const picked = ui.pane === "node" && ui.step !== undefined ? items.findIndex(({ key }) => key === ui.step) : -1;
-  const itemIndex = picked >= 0 ? picked : Math.max(0, items.indexOf(tellingItem(items) as WorkItem));
+  const itemIndex = picked >= 0 ? picked : Math.max(0, items.indexOf(telling(items) as WorkItem));
   const item = items[itemIndex];
   return { rows, selected, items, itemIndex, ...(row ? { row } : {}), ...(item ? { item } : {}) };
 }
@@ -120,7 +120,7 @@ function troubleOf({ problem, reason }: NodeRow): Pick<NodeRow, "problem" | "rea
 }
 
 /** The first failure, else what was cut off, else where something goes on, else the first node. */
-function telling(rows: readonly NodeRow[]): number {
+function rowToShow(rows: readonly NodeRow[]): number {
   const tests: readonly ((row: NodeRow) => boolean)[] = [
     ({ rank }) => rank === 0,
     ({ state }) => state === "interrupted",
