@@ -6,25 +6,25 @@ import { KcoreError, type Problem } from "#errors/problem.ts";
 export interface InstallRequest {
   /** The machine, `HOST[:PORT]`. */
   readonly node: string;
-  readonly osDisk?: string | undefined | undefined;
-  readonly osInstalled?: boolean | undefined | undefined;
-  readonly dataDisks?: readonly string[] | undefined | undefined;
-  readonly dataDiskMode?: StorageBackend | undefined | undefined;
-  readonly storageBackend?: StorageBackend | undefined | undefined;
-  readonly lvmVgName?: string | undefined | undefined;
-  readonly lvmLvPrefix?: string | undefined | undefined;
-  readonly zfsPoolName?: string | undefined | undefined;
-  readonly zfsDatasetPrefix?: string | undefined | undefined;
-  readonly runController?: boolean | undefined | undefined;
-  readonly joinControllers?: readonly string[] | undefined | undefined;
-  readonly dcId?: string | undefined | undefined;
-  readonly hostname?: string | undefined | undefined;
-  readonly nodeId?: string | undefined | undefined;
-  readonly disableVxlan?: boolean | undefined | undefined;
+  readonly osDisk?: string | undefined;
+  readonly osInstalled?: boolean | undefined;
+  readonly dataDisks?: readonly string[] | undefined;
+  readonly dataDiskMode?: StorageBackend | undefined;
+  readonly storageBackend?: StorageBackend | undefined;
+  readonly lvmVgName?: string | undefined;
+  readonly lvmLvPrefix?: string | undefined;
+  readonly zfsPoolName?: string | undefined;
+  readonly zfsDatasetPrefix?: string | undefined;
+  readonly runController?: boolean | undefined;
+  readonly joinControllers?: readonly string[] | undefined;
+  readonly dcId?: string | undefined;
+  readonly hostname?: string | undefined;
+  readonly nodeId?: string | undefined;
+  readonly disableVxlan?: boolean | undefined;
   /** `-k`: a new machine's host key is shown, asked about and pinned. */
-  readonly insecure?: boolean | undefined | undefined;
+  readonly insecure?: boolean | undefined;
   /** Pins a new machine's key if it has this fingerprint. */
-  readonly hostKey?: string | undefined | undefined;
+  readonly hostKey?: string | undefined;
 }
 
 export const storageBackends = ["filesystem", "lvm", "zfs"] as const;
