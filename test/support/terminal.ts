@@ -24,6 +24,8 @@ export interface ShellTerminal extends Terminal {
   /** Presses keys by tmux's names: `q`, `C-c`, `Down`, `Enter`. */
   press(...keys: readonly string[]): Promise<void>;
   resize(columns: number, rows: number): Promise<void>;
+  /** Gives all that is written to the terminal from now on to a command's stdin. */
+  record(command: string): Promise<void>;
   /** Waits until the screen shows the pattern, and gives the screen. */
   shows(pattern: RegExp): Promise<string>;
   /** The pid of the terminal's shell. */
@@ -69,6 +71,7 @@ export async function openShell(
     },
     press: async (...keys) => void (await tmux("send-keys", ...keys)),
     resize: async (columns, rows) => void (await tmux("resize-window", "-x", String(columns), "-y", String(rows))),
+    record: async (command) => void (await tmux("pipe-pane", command)),
     shell: async () => Number((await tmux("display-message", "-p", "#{pane_pid}")).stdout),
   };
 }

@@ -30,8 +30,10 @@ export function drawBars(pieces: readonly Piece[], span: Span): Html {
   for (const { outcome, from, to } of pieces) {
     const { look } = tellStep(outcome);
     const tall = heights[look] ?? TALL;
-    const [x, end] = [placeOf(from, span), placeOf(to, span)];
-    const wide = Math.max(1, end - x);
+    const [start, end] = [placeOf(from, span), placeOf(to, span)];
+    // Bars that touch would look like one.
+    const gap = end - start > 60 ? Math.round(Math.min(15, (end - start) * 0.06)) : 0;
+    const [x, wide] = [start + gap, Math.max(1, end - start - 2 * gap)];
     paths.set(look, `${paths.get(look) ?? ""}M${x} ${(TALL - tall) / 2}h${wide}v${tall}h-${wide}z`);
   }
   const drawn = [...paths].map(([look, path]) => `<path class="${look}" d="${path}"/>`).join("");

@@ -54,7 +54,7 @@ function drawCause(cause: Cause, budget: Budget, sourceLine?: (at: SourcePositio
       ${named}${lanes.length > NAMES && html`<li>and ${lanes.length - NAMES} more</li>`}
     </ul>
     ${lanes.length > 1 && html`<p class="gone">${count(lanes.length, "node")} failed alike; shown as ${first?.name} tells it.</p>`}
-    ${drawProblem(problem, sourceLine)}${!problem.detail && drawOutput({ tail, title }, budget, true)}
+    ${drawProblem(problem, sourceLine)}${drawOutput({ tail, title }, budget, !problem.detail)}
   </article>`;
 }
 

@@ -98,7 +98,7 @@ function drawPiece(
     problem && drawProblem(problem.at === undefined && at ? { ...problem, at } : problem),
     step && drawChanges(step.changes, budget),
     step && drawDiff(step.diff, budget),
-    step && !problem?.detail && drawOutput(step, budget, failed),
+    step && drawOutput(step, budget, failed && !problem?.detail),
   ].filter((part) => part !== undefined && part !== false && part !== "");
   return html`<tr class="${tellStep(outcome).look}">
     <td>${badge(tellStep(outcome))}</td>

@@ -12,7 +12,7 @@ import { badge, count, tellEnd, tellStep } from "./words.ts";
 const PLAIN_STEPS = 500;
 /** Characters that nodes decide the length of, in all rows together. */
 const TEXTS = 3_500_000;
-/** With no more rows than these, nodes that failed are open from the start. */
+/** So many rows can be taken in at a glance: failed nodes are open then from the start, and stages are listed. */
 const FEW = 12;
 
 /** From here on the browser lays out only the rows in sight. */
@@ -119,7 +119,7 @@ function drawControls(model: RunModel, lanes: readonly Lane[]): Html {
         >Move <input type="range" id="pan" min="0" max="1000" value="0" aria-label="Move along the time"
       /></label>
     </div>
-    <p id="shown" role="status">${count(model.nodes.size, "node")}</p>
+    <p id="shown" role="status">${all.toLocaleString("en")} shown</p>
   </form>`;
 }
 
@@ -160,9 +160,15 @@ function drawStages(model: RunModel, span: Span): Part {
       ><span class="time">${formatDuration(Math.max(0, endedAt - startedAt))}</span>
     </li>`;
   });
-  return html`<ol class="stages" aria-label="Stages">
+  const list = html`<ol class="stages" aria-label="Stages">
     ${rows}
   </ol>`;
+  if (rows.length <= FEW) return list;
+  const failed = known.filter(({ state }) => state === "failed").length;
+  return html`<details class="all-stages">
+    <summary>${count(rows.length, "stage")}${failed > 0 && `, ${failed} failed`}</summary>
+    ${list}
+  </details>`;
 }
 
 interface Drawn {
