@@ -1,0 +1,45 @@
+import { createRequire } from "node:module";
+
+/*
+ * What we are measured against comes from a package of its own (peers/), which the product never sees. Only what the
+ * benches use is typed here.
+ */
+const requirePeer = createRequire(new URL("peers/package.json", import.meta.url));
+
+export interface YMap {
+  readonly set: (key: string, value: string) => void;
+  readonly get: (key: string) => unknown;
+  readonly size: number;
+}
+export interface YDoc {
+  clientID: number;
+  readonly getMap: (name: string) => YMap;
+  readonly transact: (change: () => void) => void;
+}
+export interface Yjs {
+  readonly Doc: new () => YDoc;
+  readonly encodeStateAsUpdate: (doc: YDoc) => Uint8Array;
+  readonly applyUpdate: (doc: YDoc, update: Uint8Array) => void;
+}
+
+export type AutomergeDoc = Readonly<Record<string, string>>;
+export interface Automerge {
+  readonly init: () => AutomergeDoc;
+  readonly change: (doc: AutomergeDoc, change: (draft: Record<string, string>) => void) => AutomergeDoc;
+  readonly save: (doc: AutomergeDoc) => Uint8Array;
+  readonly load: (bytes: Uint8Array) => AutomergeDoc;
+  readonly merge: (into: AutomergeDoc, from: AutomergeDoc) => AutomergeDoc;
+  readonly clone: (doc: AutomergeDoc) => AutomergeDoc;
+}
+
+export interface EtcdClient {
+  readonly put: (key: string) => { readonly value: (text: string) => { readonly exec: () => Promise<unknown> } };
+  readonly close: () => void;
+}
+export interface Etcd {
+  readonly Etcd3: new (options: { readonly hosts: string }) => EtcdClient;
+}
+
+export const yjs = (): Yjs => requirePeer("yjs") as Yjs;
+export const automerge = (): Automerge => requirePeer("@automerge/automerge") as Automerge;
+export const etcd = (): Etcd => requirePeer("etcd3") as Etcd;
