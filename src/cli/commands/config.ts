@@ -1,15 +1,19 @@
 import { Command } from "commander";
-import { endpointsOf, readConfig, useContext } from "#pki/contexts.ts";
+import { endpointsOf, findContext, readConfig, useContext } from "#pki/contexts.ts";
+import { formatResult } from "../cluster/print.ts";
 import { contextHome } from "../contexts.ts";
 import { addProjectOption, addResultOption, type CommonFlags } from "../options.ts";
 import { formatTable } from "../table.ts";
 
-/** `kcore config get-contexts|use-context`. */
+/** `kcore config get-contexts|use-context|current-context`. */
 export function configCommand(): Command {
   const config = new Command("config")
     .description("Contexts: the clusters this user knows")
-    .addHelpText("after", "\nExamples:\n  kcore config get-contexts\n  kcore config use-context lab");
-  addResultOption(addProjectOption(config.command("get-contexts")))
+    .addHelpText(
+      "after",
+      "\nExamples:\n  kcore config get-contexts\n  kcore config use-context lab\n  kcore config current-context",
+    );
+  addResultOption(addProjectOption(config.command("get-contexts")), ["table", "json", "yaml"])
     .description("List contexts")
     .action(getContexts);
   addProjectOption(config.command("use-context <name>"))
@@ -18,10 +22,15 @@ export function configCommand(): Command {
       await useContext(contextHome(), name);
       process.stdout.write(`current context: ${name}\n`);
     });
+  addProjectOption(config.command("current-context"))
+    .description("Print the name of the current context")
+    .action(async ({ context }: CommonFlags) => {
+      process.stdout.write(`${(await findContext(contextHome(), context)).name}\n`);
+    });
   return config;
 }
 
-async function getContexts({ output }: CommonFlags & { readonly output: "table" | "json" }): Promise<void> {
+async function getContexts({ output }: CommonFlags & { readonly output: "table" | "json" | "yaml" }): Promise<void> {
   const config = await readConfig(contextHome());
   const current = config["current-context"];
   const contexts = Object.entries(config.contexts).map(([name, entry]) => ({
@@ -29,17 +38,18 @@ async function getContexts({ output }: CommonFlags & { readonly output: "table" 
     current: name === current,
     controllers: endpointsOf(entry),
   }));
-  if (output === "json") process.stdout.write(`${JSON.stringify(contexts, undefined, 2)}\n`);
-  else if (contexts.length === 0) process.stdout.write("no contexts yet: kcore create cluster\n");
-  else
-    process.stdout.write(
-      formatTable(
-        ["CURRENT", "NAME", "CONTROLLERS"],
-        contexts.map(({ name, current: isCurrent, controllers }) => [
-          isCurrent ? "*" : "",
-          name,
-          controllers.join(","),
-        ]),
-      ),
-    );
+  process.stdout.write(
+    formatResult(contexts, output, () =>
+      contexts.length === 0
+        ? "no contexts yet: kcore create cluster\n"
+        : formatTable(
+            ["CURRENT", "NAME", "CONTROLLERS"],
+            contexts.map(({ name, current: isCurrent, controllers }) => [
+              isCurrent ? "*" : "",
+              name,
+              controllers.join(","),
+            ]),
+          ),
+    ),
+  );
 }

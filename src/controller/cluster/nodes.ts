@@ -208,7 +208,10 @@ export function manageNodes(options: NodesOptions): Nodes {
       const parts = partsOf(records, id);
       if (parts?.removed === true) return records.put([]);
       const gone = { at: new Date(clock()).toISOString(), by, reason };
-      const former = [...records.replica.entries(keys.node(id).all)].map(([key]) => ({ key, value: undefined }));
+      // All but the approval, which only ever rises, and says nothing of a node that is gone.
+      const former = [...records.replica.entries(keys.node(id).all)]
+        .filter(([key]) => key !== keys.node(id).approval)
+        .map(([key]) => ({ key, value: undefined }));
       const wishes = [
         { key: keys.node(id).removed, value: gone },
         ...former,

@@ -5,6 +5,7 @@ import { expect } from "chai";
 import type { ApiClient } from "#api/client.ts";
 import type { CertificateView, NodeDetail, NodeView, WatchLine } from "#api/schemas.ts";
 import { addController, loadContext } from "#pki/contexts.ts";
+import { inventoryEntry } from "#pki/inventory.ts";
 import { codec, createTestCluster, eventually, passphrase } from "#support/cluster.ts";
 import type { TestCluster } from "#support/cluster.ts";
 import { areAllInStep, nodeCredentials, registrationOf, spkiOf, startControllers } from "#support/controllers.ts";
@@ -33,6 +34,8 @@ describe("the cluster's commands against three real controllers", function () {
     const id = randomUUID();
     const credentials = nodeCredentials(cluster, id);
     const client = at(0).clientOf(credentials);
+    const entry = inventoryEntry(credentials.cert);
+    if (entry) await at(0).operator.call("recordCertificate", entry);
     await client.call("registerNode", registrationOf(id, { hostname: name, ...changes }));
     return { id, client };
   };
@@ -127,7 +130,8 @@ describe("the cluster's commands against three real controllers", function () {
   it("node remove asks first, and is for ever", async () => {
     const { id, client } = await register("delta");
     expect((await kcore("node", "remove", "delta")).stderr).to.contain("[QUESTION_UNANSWERED]");
-    expect((await kcore("node", "remove", "delta", "--yes")).stdout).to.contain(`delta (${id}) removed`);
+    const removed = await kcore("node", "remove", "delta", "--yes");
+    expect(removed.stdout, removed.stderr).to.contain(`delta (${id}) removed`);
     expect(await does("get", "nodes")).not.to.contain("delta");
     const again = await client.call("registerNode", registrationOf(id)).then(String, String);
     expect(again).to.match(/refused|revoked|removed/);
