@@ -96,7 +96,13 @@ export class History {
   forget(survivors: readonly SimNode[]): void {
     for (const [name, [first]] of this.#written)
       if (first && !survivors.some(({ durableVector }) => covers(durableVector, first.o, first.s)))
-        this.#written.delete(name);
+        this.#forgetOne(name);
+  }
+
+  #forgetOne(name: string): void {
+    this.#written.delete(name);
+    for (const [id, { winner, loser }] of this.#reported)
+      if (nameOf(winner) === name || nameOf(loser) === name) this.#reported.delete(id);
   }
 
   /** (1) Every acknowledged write is there or dominated; (6) no deletion is undone; (8) no reject without a new epoch. */

@@ -11,7 +11,7 @@ const root = join(import.meta.dirname, "../..");
 const processes = 2;
 
 describe("the simulator", () => {
-  it("loses no acknowledged write and lets no two controllers diverge, in 1,000 seeds (F-24 to F-28)", async () => {
+  it("loses no acknowledged write and lets no two controllers diverge, in 1,000 seeds (F-6, F-8, F-26 to F-28, F-31)", async () => {
     const { seeds, failures, figures } = await runCampaign({ seeds: 1000, processes });
     expect(failures.map(({ seed, failure }) => `${seed}: ${failure}`)).to.deep.equal([]);
     expect(seeds).to.equal(1000);

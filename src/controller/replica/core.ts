@@ -100,7 +100,12 @@ export class Core {
     else run();
   }
 
-  /** Calls `run` when no merge is half done: a write must have seen all of it or nothing. */
+  /** The digest to tell others; none while a merge is half done, because it would not fit the version vector. */
+  digest(): { readonly digest?: string } {
+    return this.#isMerging ? {} : { digest: this.state.map.digest.total() };
+  }
+
+  /** Calls `run` when no merge is half done: a write must have seen all of it or nothing, and a page hold it so. */
   whenSettled(run: () => void): void {
     this.#inTurn(run);
   }

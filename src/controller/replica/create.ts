@@ -124,8 +124,12 @@ function conflictsOf({ state }: Core): readonly ConflictRecord[] {
 function untilConfirmed(core: Core): Promise<void> {
   return new Promise((resolve) => {
     const look = (): void => {
-      const { others, peers, state } = core;
-      const isHeld = others.some((id) => dominates(peers.get(id)?.acked ?? new Map(), state.map.vector));
+      const { others, state } = core;
+      const isHeld = others.some((id) => {
+        const { acked, refusal } = core.peerOf(id);
+        // Who knows that this controller is gone refuses it.
+        return dominates(acked ?? new Map(), state.map.vector) || refusal?.code === "NOT_REGISTERED";
+      });
       if (isHeld || others.length === 0) resolve();
       else core.after(100, look);
     };

@@ -135,8 +135,12 @@ export class Hub {
   #membersChanged(): void {
     const { others, members, options, state } = this.#core;
     const isOut = state.ready && !members.includes(options.id);
-    for (const session of this.#sessions)
-      if (session.isOpen && !isOut && !others.includes(session.peer.id)) session.close("removed");
+    for (const session of this.#sessions) {
+      if (!session.isOpen || isOut || others.includes(session.peer.id)) continue;
+      // One that leaves waits to hear that its leaving has arrived.
+      session.tellHave();
+      session.close("removed");
+    }
     for (const id of others) this.#dialler.wanted(id);
   }
 }

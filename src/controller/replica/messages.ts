@@ -36,7 +36,6 @@ export type PeerMessage =
       readonly proto: readonly [min: number, max: number];
       readonly ready: boolean;
       readonly vv: WireVector;
-      readonly digest: string;
     }
   /** The peer's hello is accepted. `walls`: when it came, and when this left, by the sender's wall clock. */
   | { readonly t: "welcome"; readonly proto: number; readonly walls: Walls }
@@ -67,7 +66,7 @@ export type PeerMessage =
       readonly n: number;
       readonly ready: boolean;
       readonly vv: WireVector;
-      readonly digest: string;
+      readonly digest?: string;
     }
   | { readonly t: "pong"; readonly n: number; readonly walls: Walls }
   | { readonly t: "digest"; readonly vv: WireVector; readonly sums: readonly string[] }

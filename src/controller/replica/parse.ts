@@ -21,7 +21,6 @@ const Message = z.discriminatedUnion("t", [
     proto: z.tuple([Seq, Seq]),
     ready: z.boolean(),
     vv: Vector,
-    digest: Sum,
   }),
   z.object({ t: z.literal("welcome"), proto: Seq, walls: z.tuple([z.number(), z.number()]) }),
   z.object({ t: z.literal("refuse"), code: z.string().max(64), message: z.string().max(1024) }),
@@ -49,7 +48,7 @@ const Message = z.discriminatedUnion("t", [
       })
       .optional(),
   }),
-  z.object({ t: z.literal("ping"), n: Seq, ready: z.boolean(), vv: Vector, digest: Sum }),
+  z.object({ t: z.literal("ping"), n: Seq, ready: z.boolean(), vv: Vector, digest: Sum.optional() }),
   z.object({ t: z.literal("pong"), n: Seq, walls: z.tuple([z.number(), z.number()]) }),
   z.object({ t: z.literal("digest"), vv: Vector, sums: z.array(Sum).length(256) }),
   z.object({

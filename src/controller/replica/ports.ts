@@ -9,7 +9,7 @@ import type { ConflictRecord } from "./replica.ts";
  */
 
 export interface Clock {
-  /** Milliseconds since 1970 as the machine believes; may jump. */
+  /** Whole milliseconds since 1970 as the machine believes; may jump. */
   readonly wall: () => number;
   /** Milliseconds since some moment; never goes back. */
   readonly mono: () => number;

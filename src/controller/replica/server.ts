@@ -29,19 +29,19 @@ export class Server {
     if (pull.sync <= this.#last) return;
     this.#last = pull.sync;
     if (!state.ready || this.#core.isResyncing) return;
-    if (pull.buckets) return this.#serveBuckets(pull, new Set(pull.buckets));
+    if (pull.buckets) return this.#core.whenSettled(() => this.#serveBuckets(pull, new Set(pull.buckets)));
     const seen = new Map(pull.vv);
     // Who has not seen what is forgotten here cannot be told of it; it takes all, and lets go of the rest.
     const isFull = !dominates(seen, state.floor);
     const cursor = startDelta(state.map, isFull ? new Map() : seen);
     this.#serving = { pull, isFull, cursor, index: 0, credit: pull.window };
-    this.#send();
+    this.#core.whenSettled(() => this.#send());
   }
 
   credit(sync: number): void {
     if (this.#serving?.pull.sync !== sync) return;
     this.#serving.credit++;
-    this.#send();
+    this.#core.whenSettled(() => this.#send());
   }
 
   stop(): void {

@@ -55,7 +55,6 @@ export class Session implements LinkEvents {
       proto: protocols,
       ready: state.ready,
       vv: toWire(state.map.vector),
-      digest: state.map.digest.total(),
     });
     this.#schedulePing();
   }
@@ -169,6 +168,9 @@ export class Session implements LinkEvents {
     this.#core.alarms.clear("REFUSED", this.peer.id);
     this.openedAt = this.#core.options.clock.mono();
     if (!this.#hub.opened(this)) return;
+    // The first was planned before anything was known of the round trip.
+    this.#cancelPing();
+    this.#schedulePing();
     // Both pull: with TLS 1.3 either may miss what the other said first.
     this.puller.pull();
     const { state } = this.#core;
@@ -202,7 +204,8 @@ export class Session implements LinkEvents {
   /** Equal version vectors mean equal states. If not, something is broken, and both exchange what differs. */
   #compare({ vv, digest }: Of<"ping">): void {
     const { map } = this.#core.state;
-    if (!isSameVector(map.vector, new Map(vv)) || digest === map.digest.total()) return;
+    const own = this.#core.digest().digest;
+    if (!isSameVector(map.vector, new Map(vv)) || digest === undefined || own === undefined || digest === own) return;
     this.#core.alarms.raise(
       "STATE_DIVERGENCE",
       this.peer.id,
@@ -213,7 +216,7 @@ export class Session implements LinkEvents {
 
   #repair({ vv, sums }: Of<"digest">): void {
     const { map } = this.#core.state;
-    if (!isSameVector(map.vector, new Map(vv))) return;
+    if (!isSameVector(map.vector, new Map(vv)) || this.#core.digest().digest === undefined) return;
     const buckets = differingBuckets(map.digest.sums(), sums);
     if (buckets.length > 0) this.puller.pull(buckets);
   }
@@ -240,7 +243,7 @@ export class Session implements LinkEvents {
       if (this.isOpen) {
         const { map, ready } = this.#core.state;
         this.#ping = { n: this.#ping.n + 1, at: this.#core.options.clock.mono() };
-        this.send({ t: "ping", n: this.#ping.n, ready, vv: toWire(map.vector), digest: map.digest.total() });
+        this.send({ t: "ping", n: this.#ping.n, ready, vv: toWire(map.vector), ...this.#core.digest() });
       }
       this.#schedulePing();
     });

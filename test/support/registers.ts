@@ -1,0 +1,125 @@
+import fc from "fast-check";
+import { LwwMap } from "#crdt/lww-map.ts";
+import type { Merged } from "#crdt/lww-map.ts";
+import type { MergeKind } from "#crdt/merge-kind.ts";
+import { nextStamp, witness, zero } from "#crdt/hlc.ts";
+import type { Stamp } from "#crdt/hlc.ts";
+import type { Register } from "#crdt/register.ts";
+import { contextOf, toWire } from "#crdt/version-vector.ts";
+
+/** One key of each kind and a few plain ones: small enough that writes meet. */
+export const testKeys = ["a", "b", "c", "approval/n", "owner/u", "grow/g", "conflict/x"] as const;
+
+export function kindOfTestKey(key: string): MergeKind {
+  if (key.startsWith("approval/")) return "approval";
+  if (key.startsWith("owner/")) return "epoch";
+  if (key.startsWith("grow/")) return "first";
+  return key.startsWith("conflict/") ? "remove-wins" : "lww";
+}
+
+export const anyText = fc.oneof(
+  fc.constant(null),
+  fc.integer({ min: 0, max: 9 }).map(String),
+  fc
+    .record({ epoch: fc.integer({ min: 0, max: 3 }), state: fc.constantFrom("pending", "approved", "rejected") })
+    .map((value) => JSON.stringify(value)),
+  fc.constant("{broken"),
+);
+
+/** What a sequence of writes and deliveries between some writers leads to; the transactions have true contexts. */
+export interface Transaction {
+  readonly registers: readonly Register[];
+  readonly origin: string;
+  readonly seq: number;
+}
+
+export type Act =
+  | { readonly t: "write"; readonly at: number; readonly changes: readonly (readonly [string, string | null])[] }
+  | { readonly t: "deliver"; readonly from: number; readonly to: number };
+
+export const writers = 3;
+const place = fc.integer({ min: 0, max: writers - 1 });
+
+export const anyActs: fc.Arbitrary<readonly Act[]> = fc.array(
+  fc.oneof(
+    fc.record({
+      t: fc.constant("write" as const),
+      at: place,
+      changes: fc.uniqueArray(fc.tuple(fc.constantFrom(...testKeys), anyText), {
+        minLength: 1,
+        maxLength: 3,
+        selector: ([key]) => key,
+      }),
+    }),
+    fc.record({ t: fc.constant("deliver" as const), from: place, to: place }),
+  ),
+  { maxLength: 24 },
+);
+
+/** A writer: a map, a clock that stands still unless pushed, and all it wrote or was given. */
+export class Writer {
+  readonly map = new LwwMap(kindOfTestKey);
+  readonly origin: string;
+  readonly known: Transaction[] = [];
+  readonly found: Merged["conflicts"][number][] = [];
+  #clock: Stamp = zero;
+  #seq = 0;
+
+  constructor(origin: string) {
+    this.origin = origin;
+  }
+
+  write(changes: readonly (readonly [string, string | null])[], wall = 1): Transaction {
+    this.#clock = nextStamp(this.#clock, wall);
+    const x = contextOf(this.map.vector, this.origin);
+    const seq = ++this.#seq;
+    const registers = changes.map(([key, text]): Register => ({
+      key,
+      text,
+      ...this.#clock,
+      o: this.origin,
+      s: seq,
+      x,
+    }));
+    const transaction = { registers, origin: this.origin, seq };
+    this.take([transaction]);
+    return transaction;
+  }
+
+  /** Merges transactions as one page would bring them. */
+  take(transactions: readonly Transaction[]): Merged {
+    const upto = transactions.map(({ origin, seq }) => [origin, seq] as const);
+    const merged = this.map.merge(
+      transactions.flatMap(({ registers }) => registers),
+      upto,
+    );
+    for (const { registers } of transactions)
+      for (const register of registers) this.#clock = witness(this.#clock, register);
+    this.known.push(...transactions);
+    this.found.push(...merged.conflicts);
+    return merged;
+  }
+
+  get clock(): Stamp {
+    return this.#clock;
+  }
+
+  /** The registers that count, in a form that can be compared. */
+  view(): unknown {
+    return [[...this.map.withPrefix("")], new Map(toWire(this.map.vector).toSorted()), this.map.digest.total()];
+  }
+}
+
+/** Plays acts: a delivery brings all that its sender has. Gives the writers and every transaction, in the order written. */
+export function play(acts: readonly Act[]): {
+  readonly all: readonly Transaction[];
+  readonly writers: readonly Writer[];
+} {
+  const cast = Array.from({ length: writers }, (_, index) => new Writer(`w${index}#1`));
+  const all: Transaction[] = [];
+  for (const act of acts) {
+    if (act.t === "write") all.push((cast[act.at] as Writer).write(act.changes));
+    else (cast[act.to] as Writer).take((cast[act.from] as Writer).known.slice());
+  }
+  return { all, writers: cast };
+}

@@ -1,0 +1,118 @@
+import { createReplica } from "#controller/replica/create.ts";
+import { authKeyOf } from "#controller/replica/members.ts";
+import type { PeerMessage } from "#controller/replica/messages.ts";
+import type { JournalRecord, LinkEvents, PeerLink } from "#controller/replica/ports.ts";
+import type { Replica, ReplicaOptions } from "#controller/replica/replica.ts";
+import { Random } from "../sim/random.ts";
+import { Scheduler } from "../sim/scheduler.ts";
+
+const epoch = 1_700_000_000_000;
+
+/** A replica in virtual time, on a disk that never fails unless told, with links that the test joins by hand. */
+export class TestReplica {
+  readonly scheduler: Scheduler;
+  readonly id: string;
+  readonly records: JournalRecord[] = [];
+  readonly dialled: string[] = [];
+  offset = 0;
+  isFull = false;
+  readonly replica: Replica;
+
+  constructor(scheduler: Scheduler, id: string, options: Partial<ReplicaOptions> = {}) {
+    this.scheduler = scheduler;
+    this.id = id;
+    this.records.push(...(options.recovered ?? []));
+    const random = new Random(id.length * 7919 + (id.codePointAt(0) ?? 0) + (options.recovered ? 1 : 0));
+    this.replica = createReplica({
+      id,
+      cluster: "test",
+      clock: { wall: () => Math.floor(epoch + scheduler.now + this.offset), mono: () => scheduler.now },
+      rng: () => random.next(),
+      timers: {
+        after(ms, run) {
+          let isOff = false;
+          scheduler.after(ms, () => isOff || run());
+          return () => (isOff = true);
+        },
+        soon: (run) => scheduler.after(0, run),
+      },
+      net: { dial: (target) => void this.dialled.push("id" in target ? target.id : target.address) },
+      journal: {
+        // Settled already: what follows runs before the scheduler's next event.
+        append: (records) => {
+          if (this.isFull) return Promise.reject(new Error("ENOSPC"));
+          this.records.push(...records);
+          return Promise.resolve();
+        },
+      },
+      start: "found",
+      mergeKindOf: (key) => (key.startsWith("conflict/") ? "remove-wins" : key.startsWith("grow/") ? "first" : "lww"),
+      ...options,
+      recovered: [...this.records],
+    });
+  }
+
+  /** Registers controllers, this one among them. */
+  async register(...ids: readonly string[]): Promise<void> {
+    await this.replica.write(ids.map((id) => ({ key: authKeyOf(id), value: { spki: id } })));
+  }
+
+  alarms(): readonly string[] {
+    return this.replica.status().alarms.map(({ code, about }) => `${code} ${about}`);
+  }
+}
+
+export interface Wire {
+  /** What the first and the second sent. */
+  readonly sent: readonly [PeerMessage[], PeerMessage[]];
+  readonly cut: () => void;
+  /** Messages wait while it is held. */
+  isHeld: boolean;
+}
+
+/** Joins two replicas by a link with so many ms of delay each way. */
+export function connect(a: TestReplica, b: TestReplica, delay = 1): Wire {
+  const { scheduler } = a;
+  const events: [LinkEvents | undefined, LinkEvents | undefined] = [undefined, undefined];
+  let isCut = false;
+  const wire: Wire = {
+    sent: [[], []],
+    isHeld: false,
+    cut: () => {
+      isCut = true;
+      for (const side of events) side?.closed();
+    },
+  };
+  const linkOf = (own: 0 | 1): PeerLink => ({
+    peer: own === 0 ? b.id : a.id,
+    initiator: own === 0,
+    send: (message) => {
+      const text = JSON.stringify(message);
+      wire.sent[own].push(message);
+      scheduler.after(delay, () => {
+        if (!isCut && !wire.isHeld) events[1 - own]?.received(JSON.parse(text), text.length);
+      });
+    },
+    close: () => {
+      // What was sent before still arrives.
+      scheduler.after(delay, () => {
+        isCut = true;
+        events[1 - own]?.closed();
+      });
+    },
+  });
+  events[0] = a.replica.connected(linkOf(0));
+  events[1] = b.replica.connected(linkOf(1));
+  return wire;
+}
+
+/** A founder `a` and a second controller `b` that has joined it. */
+export async function pair(): Promise<{ scheduler: Scheduler; a: TestReplica; b: TestReplica; wire: Wire }> {
+  const scheduler = new Scheduler();
+  const a = new TestReplica(scheduler, "a");
+  await a.register("a", "b");
+  const b = new TestReplica(scheduler, "b", { start: "join" });
+  const wire = connect(a, b);
+  await scheduler.runUntil(500);
+  return { scheduler, a, b, wire };
+}

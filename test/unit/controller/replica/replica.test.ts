@@ -1,0 +1,329 @@
+import { expect } from "chai";
+import { authKeyOf } from "#controller/replica/members.ts";
+import { WriteRefused } from "#controller/replica/replica.ts";
+import type { PeerMessage } from "#controller/replica/messages.ts";
+import { connect, pair, TestReplica } from "#support/replica.ts";
+import { Scheduler } from "../../../sim/scheduler.ts";
+
+async function refusalOf(promise: Promise<unknown>): Promise<string> {
+  try {
+    await promise;
+    return "written";
+  } catch (error) {
+    return error instanceof WriteRefused ? `${error.code} ${error.status}` : String(error);
+  }
+}
+
+describe("a replica", () => {
+  it("acknowledges a write when it is durable, and finds it again", async () => {
+    const scheduler = new Scheduler();
+    const first = new TestReplica(scheduler, "a");
+    const { o, s } = await first.replica.write([{ key: "k", value: { a: 1 } }]);
+    expect(first.replica.get("k")).to.include({ o, s, text: '{"a":1}' });
+    const again = new TestReplica(scheduler, "a", { recovered: first.records });
+    expect(again.replica.get("k")?.text).to.equal('{"a":1}');
+    const fromSnapshot = new TestReplica(scheduler, "a", { recovered: first.replica.snapshot() });
+    expect(fromSnapshot.replica.get("k")?.text).to.equal('{"a":1}');
+    expect(fromSnapshot.replica.status().vv).to.deep.equal(first.replica.status().vv);
+  });
+
+  it("refuses a write that was made from another state (409)", async () => {
+    const { replica } = new TestReplica(new Scheduler(), "a");
+    const dot = await replica.write([{ key: "k", value: 1, ifMatch: null }]);
+    expect(await refusalOf(replica.write([{ key: "k", value: 2, ifMatch: null }]))).to.equal("CONFLICT 409");
+    const [one, two] = [1, 2].map((value) => refusalOf(replica.write([{ key: "k", value, ifMatch: dot }])));
+    expect([await one, await two]).to.deep.equal(["written", "CONFLICT 409"]);
+  });
+
+  it("refuses what grow-only keys would not show, and what is too large", async () => {
+    const { replica } = new TestReplica(new Scheduler(), "a");
+    await replica.write([{ key: "grow/x", value: 1 }]);
+    expect(await refusalOf(replica.write([{ key: "grow/x", value: 2 }]))).to.equal("CONFLICT 409");
+    expect(await refusalOf(replica.write([{ key: "grow/x", value: null }]))).to.equal("CONFLICT 409");
+    expect(await refusalOf(replica.write([{ key: "k", value: "x".repeat(70_000) }]))).to.equal("TOO_LARGE 413");
+    expect(await refusalOf(replica.write([{ key: "é".repeat(130), value: 1 }]))).to.equal("TOO_LARGE 413");
+  });
+
+  it("answers 507 while the disk is full, and heals by itself (F-6)", async () => {
+    const node = new TestReplica(new Scheduler(), "a");
+    node.isFull = true;
+    expect(await refusalOf(node.replica.write([{ key: "k", value: 1 }]))).to.equal("FULL 507");
+    expect(node.alarms()).to.deep.equal(["STORAGE_FULL journal"]);
+    node.isFull = false;
+    expect(await refusalOf(node.replica.write([{ key: "k", value: 1 }]))).to.equal("written");
+    expect(node.alarms()).to.deep.equal([]);
+  });
+
+  it("tells its listeners what changed, after it did", async () => {
+    const { replica } = new TestReplica(new Scheduler(), "a");
+    const seen: unknown[] = [];
+    const stop = replica.watch((keys) => seen.push([keys, replica.get("k")?.text]));
+    await replica.write([{ key: "k", value: 1 }]);
+    stop();
+    await replica.write([{ key: "k", value: 2 }]);
+    expect(seen).to.deep.equal([[["k"], "1"]]);
+  });
+
+  it("walks live keys by prefix, in order", async () => {
+    const { replica } = new TestReplica(new Scheduler(), "a");
+    await replica.write(["b/2", "a/1", "b/1", "b/3", "c"].map((key) => ({ key, value: key })));
+    await replica.write([{ key: "b/3", value: null }]);
+    expect(Array.from(replica.entries("b/"), ([key]) => key)).to.deep.equal(["b/1", "b/2"]);
+    expect(replica.status().tombstones).to.equal(1);
+  });
+});
+
+describe("two replicas", () => {
+  it("pass a write on in half a round trip", async () => {
+    const { scheduler, a, b } = await pair();
+    await a.replica.write([{ key: "k", value: 1 }]);
+    await scheduler.runUntil(scheduler.now + 2);
+    expect(b.replica.get("k")?.text).to.equal("1");
+  });
+
+  it("let nobody write or ask who has not caught up with its sponsor (3.10)", async () => {
+    const scheduler = new Scheduler();
+    const b = new TestReplica(scheduler, "b", { start: "join" });
+    expect(await refusalOf(b.replica.write([{ key: "k", value: 1 }]))).to.equal("NOT_READY 503");
+    const a = new TestReplica(scheduler, "a");
+    await a.register("a", "b");
+    connect(b, a);
+    await scheduler.runUntil(100);
+    expect(b.replica.status().ready).to.equal(true);
+    expect(await refusalOf(b.replica.write([{ key: "k", value: 1 }]))).to.equal("written");
+  });
+
+  it("refuse who is not registered, of another cluster, or themselves", async () => {
+    for (const [id, cluster, code] of [
+      ["x", "test", "NOT_REGISTERED"],
+      ["b", "other", "CLUSTER_DIFFERS"],
+      ["a", "test", "SAME_CONTROLLER"],
+    ] as const) {
+      const scheduler = new Scheduler();
+      const a = new TestReplica(scheduler, "a");
+      await a.register("a", "b");
+      const wire = connect(new TestReplica(scheduler, id, { start: "join", cluster }), a);
+      await scheduler.runUntil(50);
+      const refusals = wire.sent[1].filter((message) => message.t === "refuse");
+      expect(refusals.map((message) => (message as { code: string }).code)).to.deep.equal([code]);
+    }
+  });
+
+  it("list a conflict on both, once, with both values; an acknowledged one goes (F-28)", async () => {
+    const { scheduler, a, b, wire } = await pair();
+    wire.cut();
+    await a.replica.write([{ key: "k", value: "from a" }]);
+    await scheduler.runUntil(scheduler.now + 5);
+    await b.replica.write([{ key: "k", value: "from b" }]);
+    connect(a, b);
+    await scheduler.runUntil(scheduler.now + 6_000);
+    const [conflict] = a.replica.conflicts();
+    expect(a.replica.conflicts()).to.deep.equal(b.replica.conflicts());
+    expect([conflict?.winner.text, conflict?.loser.text]).to.deep.equal(['"from b"', '"from a"']);
+    await a.replica.write([{ key: `conflict/${conflict?.id}`, value: null }]);
+    await scheduler.runUntil(scheduler.now + 6_000);
+    expect([a.replica.conflicts(), b.replica.conflicts()]).to.deep.equal([[], []]);
+  });
+
+  it("find no conflict in 1,000 changes one after the other (K12)", async () => {
+    const { scheduler, a, b } = await pair();
+    for (let index = 0; index < 200; index++) {
+      await (index % 2 ? a : b).replica.write([{ key: "k", value: index }]);
+      await scheduler.runUntil(scheduler.now + 3);
+    }
+    expect([...a.replica.conflicts(), ...b.replica.conflicts()]).to.deep.equal([]);
+  });
+
+  it("keep secrets out of conflict records", async () => {
+    const scheduler = new Scheduler();
+    const isSecret = (key: string): boolean => key === "secret";
+    const a = new TestReplica(scheduler, "a", { isSecret });
+    await a.register("a", "b");
+    const b = new TestReplica(scheduler, "b", { start: "join", isSecret });
+    const wire = connect(a, b);
+    await scheduler.runUntil(100);
+    wire.cut();
+    await a.replica.write([{ key: "secret", value: "hunter2" }]);
+    await b.replica.write([{ key: "secret", value: "hunter3" }]);
+    connect(a, b);
+    await scheduler.runUntil(5_000);
+    expect(a.replica.conflicts()).to.have.length(1);
+    expect(JSON.stringify(a.replica.conflicts())).not.to.contain("hunter");
+  });
+
+  it("go read-only when their clock is off by more than 5 s, and come back (F-8)", async () => {
+    const { scheduler, a, b } = await pair();
+    const c = new TestReplica(scheduler, "c", { start: "join" });
+    await a.register("a", "b", "c");
+    connect(a, c);
+    connect(b, c);
+    await scheduler.runUntil(scheduler.now + 3_000);
+    c.offset = 20_000;
+    expect(await refusalOf(c.replica.write([{ key: "k", value: 1 }]))).to.equal("FENCED 503");
+    expect(await refusalOf(a.replica.write([{ key: "k", value: 1 }]))).to.equal("written");
+    c.offset = 0;
+    expect(await refusalOf(c.replica.write([{ key: "k", value: 2 }]))).to.equal("written");
+  });
+
+  it("defer what is stamped more than 10 s ahead, and say so (F-8)", async () => {
+    const { scheduler, a, b, wire } = await pair();
+    wire.cut();
+    await scheduler.runUntil(scheduler.now + 70_000);
+    a.offset = 15_000;
+    await a.replica.write([{ key: "k", value: "early" }]);
+    connect(a, b);
+    await scheduler.runUntil(scheduler.now + 1_000);
+    expect(b.replica.get("k")).to.equal(undefined);
+    expect(b.alarms().some((alarm) => alarm.startsWith("CLOCK_SKEW a#"))).to.equal(true);
+    await scheduler.runUntil(scheduler.now + 12_000);
+    expect(b.replica.get("k")?.text).to.equal('"early"');
+    expect(b.alarms().filter((alarm) => alarm.startsWith("CLOCK_SKEW"))).to.deep.equal([]);
+  });
+
+  it("keep and relay what this version cannot read, and do not show it (S-24)", async () => {
+    const scheduler = new Scheduler();
+    const isKnown = (key: string): boolean => !key.startsWith("future/");
+    const a = new TestReplica(scheduler, "a");
+    await a.register("a", "b", "c");
+    const b = new TestReplica(scheduler, "b", { start: "join", isKnown });
+    connect(a, b);
+    await scheduler.runUntil(100);
+    await a.replica.write([{ key: "future/x", value: 1 }]);
+    await a.replica.write([{ key: "k", value: 1 }]);
+    await scheduler.runUntil(200);
+    expect(b.replica.get("future/x")).to.equal(undefined);
+    expect(Array.from(b.replica.entries("future/"))).to.deep.equal([]);
+    expect(b.replica.get("k")?.text).to.equal("1");
+    expect(b.replica.status().quarantined).to.deep.equal(["future/x"]);
+    const c = new TestReplica(scheduler, "c", { start: "join" });
+    connect(c, b);
+    await scheduler.runUntil(400);
+    expect(c.replica.get("future/x")?.text).to.equal("1");
+  });
+
+  it("raise an alarm when one dot comes with two contents", async () => {
+    const scheduler = new Scheduler();
+    const a = new TestReplica(scheduler, "a");
+    await a.register("a", "b", "c");
+    const [b, c] = ["b", "c"].map((id) => new TestReplica(scheduler, id, { start: "join" })) as [
+      TestReplica,
+      TestReplica,
+    ];
+    connect(a, b);
+    connect(a, c);
+    const wire = connect(b, c);
+    await scheduler.runUntil(100);
+    await b.replica.write([{ key: "k", value: "true" }]);
+    await scheduler.runUntil(110);
+    const push = wire.sent[0].findLast((message) => message.t === "push") as Extract<PeerMessage, { t: "push" }>;
+    const [row] = push.page.registers;
+    const forged = { ...push, page: { ...push.page, registers: [[row?.[0], '"forged"', ...(row ?? []).slice(2)]] } };
+    const events = c.replica.connected({ peer: "b", initiator: false, send: () => undefined, close: () => undefined });
+    const hello = wire.sent[0].find(({ t }) => t === "hello");
+    events.received(hello, 1);
+    events.received({ t: "welcome", proto: 1, walls: [1.7e12, 1.7e12] }, 1);
+    events.received(forged, 1);
+    expect(c.alarms().filter((alarm) => alarm.startsWith("EQUIVOCATION"))).to.have.length(1);
+    expect(c.replica.get("k")?.text).to.equal('"true"');
+  });
+
+  it("close a link that speaks nonsense, and never throw (S-24)", async () => {
+    const { scheduler, a } = await pair();
+    for (const nonsense of [
+      null,
+      7,
+      "x",
+      [],
+      {},
+      { t: "hello" },
+      { t: "page", sync: -1 },
+      { t: "push", page: {}, origin: "b#1", from: 0, upto: 1 },
+    ]) {
+      let closed = "";
+      const events = a.replica.connected({
+        peer: "b",
+        initiator: false,
+        send: () => undefined,
+        close: (why) => (closed = why),
+      });
+      events.received(nonsense, 10);
+      if (nonsense === null) expect(closed).to.equal("MALFORMED");
+      events.closed();
+    }
+    expect(a.alarms()).to.include("PEER_MALFORMED b");
+    await scheduler.runUntil(scheduler.now + 10);
+  });
+
+  it("forget tombstones when all have them, and only then (3.5)", async () => {
+    const { scheduler, a, b, wire } = await pair();
+    await a.replica.write([{ key: "k", value: 1 }]);
+    await scheduler.runUntil(scheduler.now + 100);
+    wire.cut();
+    await a.replica.write([{ key: "k", value: null }]);
+    await scheduler.runUntil(scheduler.now + 200_000);
+    expect(a.replica.status().tombstones).to.equal(1);
+    connect(a, b);
+    await scheduler.runUntil(scheduler.now + 80_000);
+    expect([a, b].map(({ replica }) => replica.status().tombstones)).to.deep.equal([0, 0]);
+    expect([a, b].map(({ replica }) => replica.get("k"))).to.deep.equal([undefined, undefined]);
+  });
+
+  it("put a controller right that was set back behind what the others forgot (F-26)", async () => {
+    const { scheduler, a, b, wire } = await pair();
+    await a.replica.write([{ key: "k", value: 1 }]);
+    await b.replica.write([{ key: "mine", value: 1 }]);
+    await scheduler.runUntil(scheduler.now + 100);
+    const backup = [...b.records];
+    await b.replica.write([{ key: "mine", value: 2 }]);
+    await a.replica.write([{ key: "k", value: null }]);
+    await scheduler.runUntil(scheduler.now + 80_000);
+    expect(a.replica.status().tombstones).to.equal(0);
+    wire.cut();
+    b.replica.stop();
+    const old = new TestReplica(scheduler, "b", { recovered: backup });
+    expect(old.replica.get("k")?.text).to.equal("1");
+    connect(a, old);
+    await scheduler.runUntil(scheduler.now + 2_000);
+    expect(old.replica.get("k")).to.equal(undefined);
+    expect(old.replica.get("mine")?.text).to.equal("2");
+    expect(old.replica.status().origin).not.to.equal(b.replica.status().origin);
+    await old.replica.write([{ key: "mine", value: 3 }]);
+    await scheduler.runUntil(scheduler.now + 100);
+    expect(a.replica.get("mine")?.text).to.equal("3");
+  });
+
+  it("part in order when one leaves: all is handed over, then its registration goes", async () => {
+    const { scheduler, a, b, wire } = await pair();
+    wire.isHeld = true;
+    await b.replica.write([{ key: "last", value: 1 }]);
+    let isGone = false;
+    const leaving = b.replica.leave().then(() => (isGone = true));
+    await scheduler.runUntil(scheduler.now + 1_000);
+    expect(isGone).to.equal(false);
+    wire.isHeld = false;
+    await scheduler.runUntil(scheduler.now + 20_000);
+    await leaving;
+    expect(a.replica.get("last")?.text).to.equal("1");
+    expect(a.replica.get(authKeyOf("b"))).to.equal(undefined);
+    expect(await refusalOf(b.replica.write([{ key: "k", value: 1 }]))).to.equal("NOT_READY 503");
+  });
+
+  it("spread soft state and keep the newest of it", async () => {
+    const { scheduler, a, b } = await pair();
+    a.replica.shareSoft("node/n/seen", 1, 5, "late");
+    a.replica.shareSoft("node/n/seen", 1, 4, "early");
+    await scheduler.runUntil(scheduler.now + 5);
+    expect(Array.from(b.replica.softEntries(), ({ key, value }) => [key, value])).to.deep.equal([
+      ["node/n/seen", "late"],
+    ]);
+    expect(b.records.some((record) => JSON.stringify(record).includes("late"))).to.equal(false);
+  });
+
+  it("notice a half-open link within three pings (F-2)", async () => {
+    const { scheduler, a, wire } = await pair();
+    wire.isHeld = true;
+    await scheduler.runUntil(scheduler.now + 6_000);
+    expect(a.replica.status().peers[0]?.state).not.to.equal("connected");
+    expect(a.dialled).to.include("b");
+  });
+});

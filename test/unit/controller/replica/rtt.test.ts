@@ -1,0 +1,57 @@
+import { expect } from "chai";
+import { BackOff, RttEstimator } from "#controller/replica/rtt.ts";
+import { PhiDetector } from "#controller/replica/phi.ts";
+
+describe("timeouts that a peer teaches", () => {
+  it("survive a step of the round trip from 2 to 200 and back to 2 ms after five samples", () => {
+    const estimator = new RttEstimator(1000);
+    const late: number[] = [];
+    const phase = (rtt: number, count: number): void => {
+      for (let index = 0; index < count; index++) {
+        if (index >= 5 && rtt > estimator.rto) late.push(rtt);
+        estimator.sample(rtt);
+      }
+    };
+    phase(2, 20);
+    phase(200, 20);
+    phase(2, 20);
+    expect(late).to.deep.equal([]);
+  });
+
+  it("stay within 200 ms and 30 s", () => {
+    const estimator = new RttEstimator(1000);
+    expect(estimator.rto).to.equal(1000);
+    for (let index = 0; index < 50; index++) estimator.sample(0.1);
+    expect(estimator.rto).to.equal(200);
+    for (let index = 0; index < 20; index++) estimator.timedOut();
+    expect(estimator.rto).to.be.at.most(30_000);
+    expect(estimator.connectTimeout).to.be.at.most(10_000);
+    estimator.sample(1);
+    expect(estimator.rto).to.equal(200);
+  });
+
+  it("give a large answer the time that it needs on this link", () => {
+    const estimator = new RttEstimator(1000);
+    for (let index = 0; index < 100; index++) estimator.transferred(1_000_000, 100_000);
+    expect(estimator.deadline(1_000_000)).to.be.greaterThan(90_000);
+  });
+
+  it("back off with full jitter up to the cap, and begin anew after a word from the peer", () => {
+    const backOff = new BackOff(3000);
+    const bounds = Array.from({ length: 6 }, () => backOff.next(200, () => 1));
+    expect(bounds).to.deep.equal([200, 400, 800, 1600, 3000, 3000]);
+    expect(backOff.next(200, () => 0)).to.equal(0);
+    backOff.reset();
+    expect(backOff.next(200, () => 0.5)).to.equal(100);
+  });
+});
+
+describe("the φ detector", () => {
+  it("finds a peer up, then suspect, then down as its silence grows", () => {
+    const detector = new PhiDetector();
+    for (let now = 0; now <= 20_000; now += 1000) detector.heard(now);
+    expect(detector.health(20_500)).to.equal("up");
+    expect(detector.phi(21_200)).to.be.lessThan(detector.phi(21_400));
+    expect(detector.health(30_000)).to.equal("down");
+  });
+});

@@ -1,0 +1,198 @@
+import { expect } from "chai";
+import fc from "fast-check";
+import { areInConflict, conflictId, hasSeen } from "#crdt/conflict.ts";
+import { cutPage, startDelta } from "#crdt/delta.ts";
+import { compareStamps, decodeStamp, encodeStamp, nextStamp, witness } from "#crdt/hlc.ts";
+import { LwwMap } from "#crdt/lww-map.ts";
+import { compareRegisters } from "#crdt/merge-kind.ts";
+import { encodePage, PageReader } from "#crdt/page.ts";
+import type { Register } from "#crdt/register.ts";
+import { toWire } from "#crdt/version-vector.ts";
+import { anyActs, kindOfTestKey, play, Writer } from "#support/registers.ts";
+import type { Transaction } from "#support/registers.ts";
+
+/** `npm run test:sim` runs these with 10,000 cases each. */
+const numRuns = Number(process.env["KCORE_LAW_CASES"] ?? 30);
+const holds = <T>(arbitrary: fc.Arbitrary<T>, law: (value: T) => void): void =>
+  fc.assert(fc.property(arbitrary, law), { numRuns });
+
+const anyStamp = fc.record({ ms: fc.integer({ min: 0, max: 2 ** 48 - 1 }), c: fc.integer({ min: 0, max: 0xffff }) });
+const anyOrder = fc.infiniteStream(fc.nat());
+
+/** The state after some transactions, in batches. */
+function stateOf(batches: readonly (readonly Transaction[])[]): Writer {
+  const reader = new Writer("reader#1");
+  for (const batch of batches) reader.take(batch);
+  return reader;
+}
+
+/** Some order of the transactions in which each writer's own stay in order. */
+function shuffle(all: readonly Transaction[], stream: fc.Stream<number>): readonly Transaction[] {
+  const left = Map.groupBy(all, ({ origin }) => origin);
+  const result: Transaction[] = [];
+  for (const draw of stream) {
+    const queues = [...left.values()].filter((queue) => queue.length > 0);
+    const queue = queues[draw % Math.max(queues.length, 1)];
+    if (!queue) return result;
+    result.push(queue.shift() as Transaction);
+  }
+  return result;
+}
+
+describe("the laws of the CRDT", () => {
+  it("order registers totally, within each kind", () => {
+    holds(anyActs, (acts) => {
+      const { all } = play(acts);
+      for (const registers of Map.groupBy(
+        all.flatMap(({ registers }) => registers),
+        ({ key }) => key,
+      ).values()) {
+        const sorted = registers.toSorted((a, b) => compareRegisters(kindOfTestKey(a.key), a, b));
+        for (const [index, a] of sorted.entries())
+          for (const b of sorted.slice(index + 1)) {
+            expect(compareRegisters(kindOfTestKey(a.key), a, b)).to.be.lessThan(0);
+            expect(compareRegisters(kindOfTestKey(a.key), b, a)).to.be.greaterThan(0);
+          }
+      }
+    });
+  });
+
+  it("give the same state in any order", () => {
+    holds(fc.tuple(anyActs, anyOrder), ([acts, stream]) => {
+      const { all } = play(acts);
+      const expected = stateOf([all]).view();
+      expect(stateOf(shuffle(all, stream).map((transaction) => [transaction])).view()).to.deep.equal(expected);
+    });
+  });
+
+  it("give the same state in any batches, with repeats (K5)", () => {
+    holds(fc.tuple(anyActs, fc.array(fc.integer({ min: 0, max: 24 }))), ([acts, cuts]) => {
+      const { all } = play(acts);
+      const places = [0, ...cuts.toSorted((a, b) => a - b), all.length];
+      const batches = places.map((from, index) => all.slice(from, places[index + 1]));
+      expect(stateOf([...batches, all, ...batches]).view()).to.deep.equal(stateOf([all]).view());
+    });
+  });
+
+  it("bring all writers together by pages of any size, cut from the state alone", () => {
+    holds(fc.tuple(anyActs, fc.integer({ min: 1, max: 5 })), ([acts, registers]) => {
+      const { all, writers } = play(acts);
+      const joined = new LwwMap(kindOfTestKey);
+      const reader = new PageReader();
+      for (const { map } of writers) {
+        const received: Register[] = [];
+        let cursor: ReturnType<typeof startDelta> | undefined = startDelta(map, new Map(joined.vector));
+        while (cursor) {
+          const delta: ReturnType<typeof cutPage> = cutPage(map, cursor, { registers, bytes: 1 << 20 });
+          const wire: unknown = JSON.parse(JSON.stringify(encodePage(delta.registers)));
+          received.push(...reader.read(wire));
+          cursor = delta.next;
+        }
+        joined.merge(received, map.vector);
+      }
+      expect([...joined.withPrefix("")]).to.deep.equal([...stateOf([all]).map.withPrefix("")]);
+      expect(joined.digest.sums()).to.deep.equal(stateOf([all]).map.digest.sums());
+    });
+  });
+
+  it("keep transactions whole within a page", () => {
+    holds(fc.tuple(anyActs, fc.integer({ min: 1, max: 3 })), ([acts, registers]) => {
+      const { map } = stateOf([play(acts).all]);
+      let last = "";
+      for (let cursor: ReturnType<typeof startDelta> | undefined = startDelta(map, new Map()); cursor;) {
+        const page: ReturnType<typeof cutPage> = cutPage(map, cursor, { registers, bytes: 1 << 20 });
+        const dots = page.registers.map(({ o, s }) => `${o} ${s}`);
+        if (dots.length > 0) expect(dots[0]).not.to.equal(last);
+        last = dots.at(-1) ?? last;
+        cursor = page.next;
+      }
+    });
+  });
+
+  it("never let a reject be undone within its epoch, in any order", () => {
+    holds(fc.tuple(anyActs, anyOrder), ([acts, stream]) => {
+      const { all } = play(acts);
+      const approvals = all.flatMap(({ registers }) => registers).filter(({ key }) => key === "approval/n");
+      const present = stateOf(shuffle(all, stream).map((one) => [one])).map.get("approval/n");
+      const read = ({ text }: { text: string | null }): { epoch?: number; state?: string } => {
+        try {
+          return JSON.parse(text ?? "{}") as { epoch?: number; state?: string } | number as { epoch?: number };
+        } catch {
+          return {};
+        }
+      };
+      for (const approval of approvals)
+        if (read(approval).state === "rejected" && present) {
+          const { epoch = -1, state } = read(present);
+          expect(epoch > (read(approval).epoch ?? 0) || state === "rejected").to.equal(true);
+        }
+    });
+  });
+
+  it("find a conflict exactly where neither writer knew of the other (3.7)", () => {
+    holds(anyActs, (acts) => {
+      const { all, writers } = play(acts);
+      // What happened before what, told by the deliveries and not by contexts.
+      for (const writer of writers)
+        for (const [winner, loser] of writer.found) {
+          expect(areInConflict(winner, loser)).to.equal(true);
+          expect(conflictId(winner, loser)).to.equal(conflictId(loser, winner));
+        }
+      const joined = stateOf(all.map((one) => [one]));
+      const lost = new Set(
+        [...joined.found, ...writers.flatMap(({ found }) => found)].map(([, { key, o, s }]) => `${key} ${o} ${s}`),
+      );
+      for (const register of all.flatMap(({ registers }) => registers)) {
+        if (kindOfTestKey(register.key) === "remove-wins") continue;
+        const others = all
+          .flatMap(({ registers }) => registers)
+          .filter((other) => other.key === register.key && other !== register);
+        const isKnown = others.some(
+          (other) =>
+            hasSeen(other, register) ||
+            other.text === register.text ||
+            (hasSeen(register, other) && compareRegisters(kindOfTestKey(other.key), other, register) > 0),
+        );
+        const isLast = joined.map.get(register.key) === register;
+        if (!isKnown && !isLast) expect(lost.has(`${register.key} ${register.o} ${register.s}`)).to.equal(true);
+      }
+    });
+  });
+
+  it("keep the digest in step with the state", () => {
+    holds(anyActs, (acts) => {
+      const { map } = stateOf([play(acts).all]);
+      const fresh = new LwwMap(kindOfTestKey);
+      fresh.merge(map.all(), toWire(map.vector));
+      expect(fresh.digest.sums()).to.deep.equal(map.digest.sums());
+      for (const register of [...map.all()]) map.drop(register);
+      expect(new Set(map.digest.sums())).to.deep.equal(new Set(["0".repeat(16)]));
+    });
+  });
+});
+
+describe("the clock", () => {
+  it("is above all it issued and saw, whatever the wall does", () => {
+    holds(fc.array(fc.oneof(fc.integer({ min: 0, max: 2 ** 40 }), anyStamp)), (steps) => {
+      let clock = { ms: 0, c: 0 };
+      for (const step of steps) {
+        const next = typeof step === "number" ? nextStamp(clock, step) : witness(clock, step);
+        const order = compareStamps(next, clock);
+        expect(typeof step === "number" ? order > 0 : order >= 0 && compareStamps(next, step) >= 0).to.equal(true);
+        clock = next;
+      }
+    });
+  });
+
+  it("is written so that texts sort as stamps do", () => {
+    holds(fc.tuple(anyStamp, anyStamp), ([a, b]) => {
+      expect(decodeStamp(encodeStamp(a))).to.deep.equal(a);
+      const order = encodeStamp(a) < encodeStamp(b) ? -1 : encodeStamp(a) > encodeStamp(b) ? 1 : 0;
+      expect(Math.sign(compareStamps(a, b))).to.equal(order);
+    });
+  });
+
+  it("borrows the next millisecond when the counter is full", () => {
+    expect(nextStamp({ ms: 5, c: 0xffff }, 5)).to.deep.equal({ ms: 6, c: 0 });
+  });
+});
