@@ -77,6 +77,13 @@ const widthsAreFast: Plugin = {
   },
 };
 
+/** The text of a package's file with one piece replaced. Packages are pinned; one that has changed is looked at anew. */
+async function changed(path: string, from: string, to: string): Promise<string> {
+  const text = await readFile(path, "utf8");
+  if (!text.includes(from)) throw new Error(`${path} has changed: there is no “${from}” in it`);
+  return text.replace(from, to);
+}
+
 /**
  * Ink takes every line of every frame apart into characters; most lines are those of the frame before. Two generations of
  * what it has taken apart are kept: this frame's and the last one's.
@@ -85,25 +92,34 @@ const linesAreKept: Plugin = {
   name: "lines of the last frame",
   setup(build) {
     build.onLoad({ filter: /\/ink\/build\/output\.js$/ }, async ({ path }) => {
-      let contents = await readFile(path, "utf8");
-      const change = (from: string, to: string) => {
-        if (!contents.includes(from)) throw new Error(`Ink has changed: no “${from}” in ${path}`);
-        contents = contents.replace(from, to);
-      };
-      change("caches = new OutputCaches();", "caches = nextCaches();");
-      change(
-        "let cached = this.styledChars.get(line);",
-        "let cached = this.styledChars.get(line) ?? this.earlier?.get(line);\nif (cached) this.styledChars.set(line, cached);",
-      );
-      contents += `
-let latest;
+      await changed(path, "caches = new OutputCaches();", "");
+      const asked = "let cached = this.styledChars.get(line);";
+      const kept = `let cached = this.styledChars.get(line) ?? this.earlier?.get(line);
+if (cached) this.styledChars.set(line, cached);`;
+      const text = (await changed(path, asked, kept)).replace("caches = new OutputCaches();", "caches = nextCaches();");
+      const next = `let latest;
 function nextCaches() {
   const caches = new OutputCaches();
   caches.earlier = latest?.styledChars;
   return (latest = caches);
 }`;
-      return { contents, loader: "js" };
+      return { contents: `${text}\n${next}\n`, loader: "js" };
     });
+  },
+};
+
+/** What would load a great deal at the start that nobody uses: Node's fetch for Yoga's own bytes, zod's fifty languages. */
+const startsFast: Plugin = {
+  name: "start fast",
+  setup(build) {
+    build.onLoad({ filter: /\/yoga-wasm-base64-esm\.js$/ }, async ({ path }) => ({
+      contents: await changed(path, '"function"!=typeof fetch', "!0"),
+      loader: "js",
+    }));
+    build.onLoad({ filter: /\/zod\/v4\/locales\/index\.js$/ }, () => ({
+      contents: 'export { default as en } from "./en.js";',
+      loader: "js",
+    }));
   },
 };
 
@@ -126,12 +142,22 @@ try {
     chunkNames: "part-[hash]",
     splitting: true,
     target: "node22",
-    plugins: [collectAssets, leaveDevtoolsOut, widthsAreFast, linesAreKept],
+    plugins: [collectAssets, leaveDevtoolsOut, widthsAreFast, linesAreKept, startsFast],
   });
   // What runs on nodes is one file, started by the runtime that is pushed with it.
-  await build({ ...shared, entryPoints: ["src/cli/node-main.ts"], target: "node24", plugins: [collectAssets] });
+  await build({
+    ...shared,
+    entryPoints: ["src/cli/node-main.ts"],
+    target: "node24",
+    plugins: [collectAssets, startsFast],
+  });
   // A run's own process too: loading one file takes a fraction of what a hundred parts take.
-  await build({ ...shared, entryPoints: ["src/cli/run-main.ts"], target: "node22", plugins: [collectAssets] });
+  await build({
+    ...shared,
+    entryPoints: ["src/cli/run-main.ts"],
+    target: "node22",
+    plugins: [collectAssets, startsFast],
+  });
   await writeFile(join(aside, "module-examples.json"), JSON.stringify(await collectExamples()));
   for (const [name, source] of assets) await copyFile(source, join(aside, name));
   await rm(`${target}.old`, { recursive: true, force: true });
