@@ -62,22 +62,41 @@ describe("a cluster of several controllers on real nodes", function () {
     return ended;
   };
   const install = (node: LabNode, ...words: readonly string[]): Promise<Ended> =>
-    kcore(
-      ...["node", "install", "--node", `${node.address}:9091`, ...os, ...words, "-k"],
-      ...["--host-key", parseHostKey(node.hostKey)?.fingerprint ?? "", ...phrase, "--hostname", node.name],
-    );
+    kcore("node", "install", "--node", `${node.address}:9091`, ...os, ...words, "-k", ...named(node));
   const nodesAt = async (...flags: readonly string[]): Promise<readonly NodeView[]> =>
     JSON.parse((await kcore(...flags, "get", "nodes", "-o", "json")).stdout) as NodeView[];
   const ask = async <Result>(node: LabNode, work: (client: ApiClient) => Promise<Result>): Promise<Result> => {
     const { ca, cert, key } = await loadContext({ home: bastion.home, codec });
     return askOne(at(node), { credentials: { ca, cert, key }, clock: Date.now, timeoutMs: 10_000 }, work);
   };
-  /** What all controllers must agree on. */
+  /** What all controllers must agree on: all that is replicated. Who was heard when, each knows by itself for a moment. */
   const viewOf = async (node: LabNode): Promise<unknown> => {
     const { nodes } = await ask(node, (client) => client.call("listNodes", {}));
     return nodes
-      .map(({ lastSeen: _, reason: _reason, ...rest }) => rest)
+      .map((node) => ({ ...node, lastSeen: "", reason: "", status: "" }))
       .toSorted((one, other) => one.id.localeCompare(other.id));
+  };
+  /** Waits until every controller calls these nodes ready. */
+  const allReady = async (controllers: readonly LabNode[], nodes: readonly LabNode[]): Promise<void> => {
+    const wanted = nodes.map(({ address }) => address);
+    let seen: unknown;
+    const hold = async (): Promise<boolean> => {
+      const lists = await Promise.all(
+        controllers.map(
+          async (node) => [node.name, (await ask(node, (client) => client.call("listNodes", {}))).nodes] as const,
+        ),
+      );
+      const others = lists.flatMap(([at, list]) =>
+        list.flatMap(({ address, hostname, status, reason }) =>
+          wanted.includes(address) && status !== "ready" ? [`${at}: ${hostname} is ${status}, ${reason ?? ""}`] : [],
+        ),
+      );
+      seen = others;
+      return others.length === 0;
+    };
+    await until(hold, "every controller calls every node ready", 60_000).catch((error: unknown) => {
+      throw new Error(`${String(error)}: ${JSON.stringify(seen)}`);
+    });
   };
   /** Waits until the controllers tell the same; gives the milliseconds that it took. */
   const agree = async (controllers: readonly LabNode[], limit = 15_000): Promise<number> => {
@@ -138,6 +157,7 @@ describe("a cluster of several controllers on real nodes", function () {
 
   it("shows the same from each controller, and asks the next one when the first is down", async () => {
     await agree([a, b, d]);
+    await allReady([a, b, d], [a, b, c, d]);
     const views = await Promise.all([a, b, d].map((node) => nodesAt("-s", at(node))));
     const plain = views.map((nodes) => nodes.map(({ id, status, approval, dc }) => [id, status, approval, dc]));
     expect(plain[1]).to.deep.equal(plain[0]);
@@ -244,6 +264,7 @@ describe("a cluster of several controllers on real nodes", function () {
     await Promise.all(writers);
     expect(acknowledged.size).to.be.greaterThan(60);
     await agree([a, b, d]);
+    await allReady([a, b, d], [a, b, c, d]);
     const { labels } = await ask(d, (client) => client.call("getNode", {}, { id: idOf(c) }));
     for (const [key, value] of acknowledged)
       expect(Number((labels[key] ?? "v-1").slice(1)), key).to.be.at.least(Number(value.slice(1)));
@@ -286,10 +307,8 @@ describe("a cluster of several controllers on real nodes", function () {
   it("holds a new node pending until it is approved, and the same deployment ends Ready", async () => {
     await bastion.write({ "roster/defaults.yaml": "vars: { requireManualApproval: true }\n" });
     await kcore("orchestrate", "deploy_node", "--on", "role:controller", "--yes", ...phrase);
-    const began = await bastion.begin([
-      ...["node", "install", "--node", `${e.address}:9091`, ...os, "--join-controller", at(a), "--hostname", "e"],
-      ...["--host-key", parseHostKey(e.hostKey)?.fingerprint ?? "", ...phrase],
-    ]);
+    const words = ["node", "install", "--node", `${e.address}:9091`, ...os, "--join-controller", at(a), ...named(e)];
+    const began = await bastion.begin(words);
     const events = await bastion.until(
       (found) => found.some((event) => event.type === "action.note" && event.text.includes("kcore node approve")),
       "that it says how to approve the node",
@@ -315,6 +334,12 @@ describe("a cluster of several controllers on real nodes", function () {
     expect(stepsThat("changed", await bastion.events())).to.deep.equal([]);
   });
 });
+
+/** The words that name a machine and its host key, and unlock the CA. */
+const named = ({ name, hostKey }: LabNode): readonly string[] => {
+  const { fingerprint = "" } = parseHostKey(hostKey) ?? {};
+  return ["--hostname", name, "--host-key", fingerprint, ...phrase];
+};
 
 const all = ({ stdout, stderr }: Ended): string => `${stdout}${stderr}`;
 
