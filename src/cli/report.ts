@@ -25,11 +25,6 @@ export function reportFailure(error: unknown, { debug, json, project = process.c
   return error.exitCode;
 }
 
-/** A failure's problems, drawn for a terminal's output rather than for its end. */
-export function drawFailure({ problems }: KcoreError): string {
-  return `${drawProblems(problems, { color: wantsColor(process.stdout) })}\n`;
-}
-
 /** Colours only on a terminal that somebody looks at, and never when NO_COLOR is set (no-color.org). */
 export function wantsColor(stream: NodeJS.WriteStream): boolean {
   return isScreen(stream) && !process.env["NO_COLOR"] && process.env["TERM"] !== "dumb";

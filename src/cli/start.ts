@@ -7,6 +7,10 @@ export async function start(argv: readonly string[]): Promise<void> {
   process.stdout.on("error", onClosedOutput);
   const debug = argv.includes("--debug");
   try {
+    if (argv[2] === "completion" && argv[3] === "candidates") {
+      const { printCandidates } = await import("./completion/print.ts");
+      return await printCandidates(argv.slice(argv[4] === "--" ? 5 : 4));
+    }
     const { buildProgram, Finished } = await import("./program.ts");
     const program = await buildProgram(argv.slice(2));
     try {
