@@ -34,7 +34,13 @@ const daemons: Readonly<Record<string, Daemon>> = {
   "controller serve": {
     name: "kcore-controller",
     config: "/etc/kcore/controller.yaml",
-    start: async (given) => (await import("#controller/serve.ts")).serveController({ ...parts, ...given }),
+    async start({ log: _plain, ...given }) {
+      const [{ serveController }, { createControllerLog }] = await Promise.all([
+        import("#controller/serve.ts"),
+        import("#controller/log.ts"),
+      ]);
+      await serveController({ ...parts, ...given, log: createControllerLog(logOptions("kcore-controller")) });
+    },
   },
   "agent run": {
     name: "kcore-node-agent",
@@ -42,6 +48,10 @@ const daemons: Readonly<Record<string, Daemon>> = {
     start: async (given) => (await import("#agent/run.ts")).runAgent({ ...parts, random: Math.random, ...given }),
   },
 };
+
+function logOptions(unit: string): Parameters<typeof createLog>[0] {
+  return { write: (line) => process.stderr.write(line), clock: Date.now, base: { unit } };
+}
 
 async function main(words: readonly string[]): Promise<number> {
   if (words.length === 1 && words[0] === "--version") {
@@ -56,7 +66,7 @@ async function main(words: readonly string[]): Promise<number> {
     process.stderr.write(`${usage}\n`);
     return exitCodes.usage;
   }
-  const log = createLog({ write: (line) => process.stderr.write(line), clock: Date.now, base: { unit: daemon.name } });
+  const log = createLog(logOptions(daemon.name));
   const stop = new AbortController();
   // systemd sends TERM to stop a service; INT comes from a terminal.
   for (const name of ["SIGTERM", "SIGINT"] as const) process.on(name, () => stop.abort());

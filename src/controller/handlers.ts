@@ -14,6 +14,8 @@ import { Refused } from "./refused.ts";
 import type { KnownCaller } from "./server/caller.ts";
 import type { Handlers } from "./server/server.ts";
 
+const lastWordMs = 2_000;
+
 export interface HandlerParts {
   readonly controllerId: string;
   readonly records: Records;
@@ -110,7 +112,7 @@ export function handlersFor(parts: HandlerParts): Handlers {
         caller,
         "this controller left the cluster",
         {},
-        records.replica.leave().then(() => ({ result: "deleted" as const, dot: "" })),
+        leaveCluster(records, parts.controllerId).then(() => ({ result: "deleted" as const, dot: "" })),
       ),
 
     listConflicts: () => listConflicts(records),
@@ -139,6 +141,27 @@ export function handlersFor(parts: HandlerParts): Handlers {
     getConfig: () => ({ groups: [...records.all(keys.config(""))] }),
     putConfig: ({ id, body: { value, ifMatch } }) => records.put([{ key: keys.config(checkId(id)), value }], ifMatch),
   };
+}
+
+/**
+ * All that this controller has is at a peer before it goes. The last word, that it is gone, may stay unconfirmed: who
+ * hears it closes the stream.
+ */
+async function leaveCluster({ replica }: Records, controllerId: string): Promise<void> {
+  const left = replica.leave();
+  let stop = (): void => undefined;
+  const gone = new Promise<void>((resolve) => {
+    stop = replica.watch((changed) => {
+      const { auth } = keys.controller(controllerId);
+      if (changed.includes(auth) && !replica.get(auth)) setTimeout(resolve, lastWordMs).unref();
+    });
+  });
+  try {
+    await Promise.race([left, gone]);
+  } finally {
+    stop();
+    left.catch(() => undefined);
+  }
 }
 
 function byOf({ identity, id }: KnownCaller): string {
