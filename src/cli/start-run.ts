@@ -10,7 +10,7 @@ import { findProject } from "./project.ts";
 import { canPrompt } from "./prompt.ts";
 import { watchRun, type Watched, type WatchOptions } from "./watch-run.ts";
 import { whoAmI } from "./who.ts";
-import { checkReports, writeReports } from "./write-reports.ts";
+import { prepareReports, writeReports } from "./write-reports.ts";
 
 /** Flags of every command that starts a run. */
 export interface RunFlags extends CommonFlags {
@@ -85,7 +85,7 @@ export async function startRun(
 ): Promise<Watched & { readonly folder: RunFolder }> {
   const project = findProject(flags.project);
   const { detach = false, report = [] } = flags;
-  checkReports(report);
+  await prepareReports(report);
   const passphrase = await givenPassphrase(flags.passphraseFile);
   const { folder, header } = await createRun({
     project,

@@ -29,9 +29,13 @@ export async function drawReport(kind: Kind, events: readonly RunEvent[], projec
  * Looks at the names before the run begins: a kind that nobody knows, or a folder that is not there, must not show only
  * when the run is over. @throws KcoreError REPORT_KIND_UNKNOWN, REPORT_UNWRITABLE
  */
-export function checkReports(files: readonly string[]): void {
+export async function prepareReports(files: readonly string[]): Promise<void> {
   const problems = files.map(problemOf).filter((problem) => problem !== undefined);
   if (problems.length > 0) throw new KcoreError(problems);
+  // Loaded now: a run may take hours, and kcore may be upgraded under it.
+  const wanted = new Set(files.map(kindOf));
+  if (wanted.has("html")) await import("#tui/html/report.ts");
+  if (wanted.has("xml")) await import("#tui/junit.ts");
 }
 
 function problemOf(file: string): Problem | undefined {
@@ -60,7 +64,7 @@ function kindOf(file: string): Kind | undefined {
  */
 export async function writeReports(files: readonly string[], folder: RunFolder): Promise<void> {
   if (files.length === 0) return;
-  checkReports(files);
+  await prepareReports(files);
   const { events } = parseRecording(await readFile(folder.events).catch(() => Buffer.alloc(0)), folder.events);
   for (const file of files) {
     const text = await drawReport(kindOf(file) ?? "html", events, folder.project);
