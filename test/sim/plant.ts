@@ -19,7 +19,9 @@ export function plant(name: string): void {
       const loaded = nextLoad(url, context);
       const edits = files.get(url);
       if (!edits) return loaded;
-      return { ...loaded, source: edits.reduce(applyEdit, String(loaded.source)) };
+      const source = loaded.source as string | Uint8Array;
+      const text = typeof source === "string" ? source : new TextDecoder().decode(source);
+      return { ...loaded, source: edits.reduce(applyEdit, text) };
     },
   });
 }

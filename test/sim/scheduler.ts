@@ -30,7 +30,7 @@ export class Scheduler {
       this.now = first.at;
       this.executed++;
       first.run();
-      await undefined;
+      await Promise.resolve();
     }
     this.now = time;
   }

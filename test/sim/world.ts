@@ -375,7 +375,7 @@ function isReady({ replica }: SimNode): boolean {
 function viewOf(replica: Replica): { vector: string; live: string; isReady: boolean; isDiverged: boolean } {
   const { vv, ready, alarms } = replica.status();
   return {
-    vector: JSON.stringify(Object.entries(vv).toSorted()),
+    vector: JSON.stringify(Object.entries(vv).toSorted(([a], [b]) => (a < b ? -1 : 1))),
     live: JSON.stringify(Array.from(replica.entries(""), ([key, { text, o, s }]) => [key, text, o, s])),
     isReady: ready,
     isDiverged: alarms.some(({ code }) => code === "STATE_DIVERGENCE" || code === "EQUIVOCATION"),

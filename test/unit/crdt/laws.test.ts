@@ -165,7 +165,7 @@ describe("the laws of the CRDT", () => {
       const fresh = new LwwMap(kindOfTestKey);
       fresh.merge(map.all(), toWire(map.vector));
       expect(fresh.digest.sums()).to.deep.equal(map.digest.sums());
-      for (const register of [...map.all()]) map.drop(register);
+      for (const register of map.all()) map.drop(register);
       expect(new Set(map.digest.sums())).to.deep.equal(new Set(["0".repeat(16)]));
     });
   });
