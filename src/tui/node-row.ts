@@ -59,8 +59,16 @@ export function nodeRows(model: RunModel): readonly NodeRow[] {
   const stages = stageCounts(model);
   for (const node of model.nodes.values())
     rows.push(rowOf(node, actions.get(node.name) ?? none, stages.get(node.name) ?? 1, model.state === "finished"));
-  ofModels.set(model, rows);
-  return rows;
+  const all = model.questions.length > 0 ? rows.map((row) => askedRow(row, model)) : rows;
+  ofModels.set(model, all);
+  return all;
+}
+
+/** A node waits for the answer to its question, whatever else is known of it. */
+function askedRow(row: NodeRow, { questions, state }: RunModel): NodeRow {
+  const question = state === "finished" ? undefined : questions.find(({ node }) => node === row.name);
+  if (!question || row.rank === 0) return row;
+  return { ...row, state: "waiting", rank: 1, reason: `asks: ${question.text}` };
 }
 
 const none: readonly ActionModel[] = [];

@@ -44,8 +44,6 @@ export interface RunViewOptions {
   readonly now?: () => number;
   /** Milliseconds that earlier runs of the same step took (p90), by `${module} ${title}`: for the marker “slow”. */
   readonly usual?: ReadonlyMap<string, number>;
-  /** Events up to this number are known already (a resumed run): they are taken in, but nothing rings for them. */
-  readonly since?: number;
   /** Answers, stop and abort. Never called with a player. */
   readonly send: (control: RunControl) => void;
   /**

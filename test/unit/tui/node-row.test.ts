@@ -32,6 +32,14 @@ describe("the rows of a run", () => {
     expect(rows.find(({ name }) => name === "n1")?.items.map(({ module }) => module)).to.include("pki.issueNode");
   });
 
+  it("wait for an answer where the node has an open question", () => {
+    const events = recordedRun("done").slice(0, 15);
+    const question = { id: "q", kind: "password", text: "sudo password", node: "n2", secret: true } as const;
+    const asked = rowsOf([...events, { seq: 16, at: 1, type: "question.asked", question }]);
+    expect(asked.get("n2")).to.include({ state: "waiting", rank: 1, reason: "asks: sudo password" });
+    expect(asked.get("n1")).to.include({ state: "running" });
+  });
+
   it("are the same objects for nodes that did not change, so that they cost nothing", () => {
     const events = recordedRun("done");
     const before = reduceEvents(events.slice(0, 16));
