@@ -1,3 +1,5 @@
+import type { Swarm } from "./swarm.ts";
+
 /**
  * Bugs that the simulator must find, planted in the real source as it is loaded (plant.ts): the product holds no switch
  * for them. Most are real: kcore's first replication (replication.md, 1.1), or what a prototype got wrong. The table keeps the simulator
@@ -12,8 +14,8 @@ export interface Mutant {
     readonly from: string;
     readonly to: string;
   }[];
-  /** Faults that bring it out are rare: more seeds are looked through. */
-  readonly seeds?: number;
+  /** Faults that are left out, so that it is not found by what another bug is for. */
+  readonly swarm?: Partial<Swarm>;
 }
 
 const commitOfPull = `      recordsOf(sync.pages, apply),
@@ -193,20 +195,25 @@ ${commitOfPull}`,
     ],
   },
   gcjoining: {
-    why: "a controller collects while it joins",
+    why: "tombstones go without waiting for a controller that joins, and without the full exchange that would make up for it",
     edits: [
       {
         file: "controller/replica/collector.ts",
-        from: "  if (!state.ready || core.isResyncing) return;",
-        to: "",
+        from: "const acks = others.map((id) => peers.get(id)?.acked);",
+        to: "const acks = others.filter((id) => peers.get(id)?.isReady).map((id) => peers.get(id)?.acked);",
       },
       {
-        file: "controller/replica/puller.ts",
-        from: "if (!dominates(upto, state.floor)) return this.abandon();",
-        to: "",
+        file: "controller/replica/server.ts",
+        from: "const isFull = !dominates(seen, state.floor);",
+        to: "const isFull = false;",
+      },
+      {
+        file: "controller/replica/server.ts",
+        from: "if (!serving.isFull && !dominates(new Map(serving.pull.vv), floor)) return this.stop();",
+        to: "void floor;",
       },
     ],
-    seeds: 2000,
+    swarm: { restores: false },
   },
   nocausal: {
     why: "a push is taken without what its writer had seen",

@@ -1,3 +1,4 @@
+import type { Swarm } from "./swarm.ts";
 import { World } from "./world.ts";
 
 export interface Outcome {
@@ -12,8 +13,8 @@ export interface Outcome {
 const bound = 90_000;
 
 /** Runs one seed: found, disturb, heal, converge, check; then the cluster must take writes again. */
-export async function runSeed(seed: number): Promise<Outcome> {
-  const world = new World(seed);
+export async function runSeed(seed: number, swarm?: Partial<Swarm>): Promise<Outcome> {
+  const world = new World(seed, swarm);
   let failure: string | undefined;
   let convergedAfter = 0;
   try {

@@ -1,3 +1,4 @@
+import { mutants } from "./mutants.ts";
 import { plant } from "./plant.ts";
 
 /** One process of the simulator: `worker.ts FROM COUNT STEP MUTANT|- FIRST|ALL`. Writes one line of JSON for its sum. */
@@ -11,7 +12,7 @@ const converged: number[] = [];
 let seeds = 0;
 for (let index = 0; index < Number(count); index++) {
   const seed = Number(from) + index * Number(step);
-  const outcome = await runSeed(seed);
+  const outcome = await runSeed(seed, mutants[mutant]?.swarm);
   seeds++;
   for (const [name, value] of Object.entries(outcome.figures)) figures[name] = (figures[name] ?? 0) + value;
   if (outcome.failure === undefined) converged.push(outcome.convergedAfter);

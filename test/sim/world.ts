@@ -24,9 +24,9 @@ export class World {
   #isHealed = false;
   #values = 0;
 
-  constructor(seed: number) {
+  constructor(seed: number, swarm: Partial<Swarm> = {}) {
     this.#random = new Random(seed);
-    this.swarm = drawSwarm(this.#random);
+    this.swarm = { ...drawSwarm(this.#random), ...swarm };
     this.network = new SimNetwork(this.scheduler, this.#random, this.swarm);
   }
 
