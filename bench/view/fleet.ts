@@ -24,7 +24,11 @@ function workload(base: string): string {
 }
 
 /** A converged run over many targets, with the live view and with `--output json`: what the view costs the run. */
-export async function measureFleet(project: string, base: string, { nodes = 200, rounds = 3 } = {}) {
+export async function measureFleet(
+  project: string,
+  base: string,
+  { nodes = Number(process.env["TARGETS"] ?? 200), rounds = 3 } = {},
+) {
   const sshd = await startSshd({ config: ["MaxStartups 2000", "MaxSessions 100"] });
   try {
     const names = Array.from({ length: nodes }, (_, index) => `t${index + 1}`);

@@ -9,7 +9,7 @@ import { measureStartUp } from "./start-up.ts";
 
 /**
  * What the live view costs: `npm run bench:view [startup] [replay] [fleet]`; all of it without words. The bundle in
- * dist/ is measured. Figures, goals and the machine's own pace (`node -e 0`) go to the screen and to bench/results/.
+ * dist/ is measured, the fleet with TARGETS (200) targets. Figures, goals and the machine's own pace (`node -e 0`) go to the screen and to bench/results/.
  */
 const wanted = process.argv.slice(2);
 const wants = (name: string) => wanted.length === 0 || wanted.includes(name);

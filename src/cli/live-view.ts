@@ -1,3 +1,4 @@
+import { setPriority } from "node:os";
 import type { RunFolder } from "#engine/run/run-folder.ts";
 import { openRunView, type PlayerControls, type RunView } from "#tui/ink/open-run-view.ts";
 import { detectTheme } from "#tui/ink/theme.ts";
@@ -31,6 +32,7 @@ export async function openLiveView({ folder, player, ...options }: LiveViewOptio
     ...options,
     ...(player ? { player } : {}),
   });
+  if (!player) stepBack();
   const reading = usual.read();
   return {
     draw: (event) => view.draw(event),
@@ -43,4 +45,16 @@ export async function openLiveView({ folder, player, ...options }: LiveViewOptio
       process.stdin.off("error", onGone);
     },
   };
+}
+
+/** How much less than the run the view counts where both want the same processor; what it needs it still gets. */
+const NICE = 5;
+
+/** The view must never delay its run, and with many nodes on a small bastion there is no processor to spare. */
+function stepBack(): void {
+  try {
+    setPriority(NICE);
+  } catch {
+    // Then it runs as it is.
+  }
 }
