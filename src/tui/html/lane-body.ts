@@ -18,8 +18,11 @@ export interface BodyOptions {
 /** What a node's row opens to: a table of its steps, with what each changed, printed, or failed of. */
 export function drawLaneBody({ name, node, pieces }: Lane, { model, span, budget, log }: BodyOptions): Html {
   const titles = new Map(model.stages.map(({ id, title }) => [id, title]));
+  // By stage, then by time: what is skipped from the start is told all at once, in the middle of other stages.
+  const order = new Map(model.stages.map(({ id }, index) => [id, index]));
+  const sorted = pieces.toSorted((a, b) => (order.get(a.stage) ?? 0) - (order.get(b.stage) ?? 0) || a.from - b.from);
   const groups: { stage: string; pieces: Piece[] }[] = [];
-  for (const piece of pieces) {
+  for (const piece of sorted) {
     const last = groups.at(-1);
     if (last?.stage === piece.stage) last.pieces.push(piece);
     else groups.push({ stage: piece.stage, pieces: [piece] });
