@@ -99,7 +99,7 @@ export function openApi({
     minVersion: "TLSv1.3",
     keepAlive: true,
     maxCachedSessions: 0,
-    maxSockets: 4,
+    maxSockets: 64,
     checkServerIdentity: (host, peer) => checkServerIdentity(host, peer) ?? checkRole(peer, cluster),
   });
   return {

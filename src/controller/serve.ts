@@ -76,13 +76,16 @@ export async function serveController(options: ServeOptions): Promise<void> {
     onNote: (note) => log.warn(note),
   });
   for (const note of store.notes) log.warn(note);
+  // Asked with every request; a controller that is ready stays so.
+  let wasReady = false;
+  const isReady = (): boolean => (wasReady ||= replica.status().ready);
   const isFounder = config.replication.join.length === 0;
   const network = openNetwork({
     controllerId,
     cluster,
     credentials: () => credentials,
     addressOf: (id) => controllers.addressOf(id),
-    isWelcome: (id, key) => !certificates.isRevoked(key) && (!replica.status().ready || controllers.keyOf(id) === key),
+    isWelcome: (id, key) => !certificates.isRevoked(key) && (!isReady() || controllers.keyOf(id) === key),
     log,
     clock,
     onBytes: (direction, bytes) => metrics.bytes(direction, bytes),
@@ -173,7 +176,7 @@ export async function serveController(options: ServeOptions): Promise<void> {
       return sub ? left.set("sub-ca", secondsLeft(new Date(sub.notAfter))) : left;
     },
   });
-  const access = checkAccess({ records, certificates, isReady: () => replica.status().ready });
+  const access = checkAccess({ records, certificates, isReady });
   const { server, connections } = createApiServer({
     credentials,
     cluster,
@@ -216,9 +219,7 @@ export async function serveController(options: ServeOptions): Promise<void> {
   const cut = (): void => {
     for (const { identity, id } of connections.cut(isWelcome))
       log.warn("a connection was cut: its key is not welcome any more", { role: identity.role, id });
-    network.cut(
-      (peer, key) => !certificates.isRevoked(key) && (!replica.status().ready || controllers.keyOf(peer) === key),
-    );
+    network.cut((peer, key) => !certificates.isRevoked(key) && (!isReady() || controllers.keyOf(peer) === key));
   };
   const unwatch = replica.watch((changed) => {
     if (changed.some((key) => /^(?:revoked\/|node\/[^/]+\/(?:approval|removed)$|controller\/[^/]+\/auth$)/.test(key)))

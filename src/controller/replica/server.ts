@@ -1,4 +1,4 @@
-import { cutPage, startDelta } from "#crdt/delta.ts";
+import { cutPage, pagesOf, startDelta } from "#crdt/delta.ts";
 import type { DeltaCursor } from "#crdt/delta.ts";
 import { bucketOf } from "#crdt/digest.ts";
 import { encodeStamp } from "#crdt/hlc.ts";
@@ -79,8 +79,13 @@ export class Server {
     };
   }
 
+  /** A repair is rare and small; it is sent at once, page by page. */
   #serveBuckets({ sync }: Pull, buckets: ReadonlySet<number>): void {
     const registers = [...this.#core.state.map.all()].filter(({ key }) => buckets.has(bucketOf(key)));
-    this.#session.send({ t: "page", sync, index: 0, full: false, page: encodePage(registers), end: this.#end(false) });
+    const pages = pagesOf(registers, this.#core.tuning.page);
+    for (const [index, page] of pages.entries()) {
+      const end = index === pages.length - 1 ? { end: this.#end(false) } : {};
+      this.#session.send({ t: "page", sync, index, full: false, page: encodePage(page), ...end });
+    }
   }
 }

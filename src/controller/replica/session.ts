@@ -176,6 +176,7 @@ export class Session implements LinkEvents {
     const { state } = this.#core;
     this.pushed = { origin: state.origin, seq: this.peer.acked?.get(state.origin) ?? 0 };
     this.#hub.outbox.push(this);
+    for (const entries of this.#hub.soft.pages()) this.send({ t: "soft", entries });
   }
 
   #refused({ code, message }: Of<"refuse">): void {

@@ -29,6 +29,12 @@ export class Soft {
     for (const entry of entries) this.#take(entry);
   }
 
+  /** All that is held, for a peer that has just been met. */
+  *pages(): Iterable<readonly SoftEntry[]> {
+    const all = Array.from(this.#held.values(), ({ key, boot, seq, text }) => ({ key, boot, seq, text }));
+    for (let at = 0; at < all.length; at += 500) yield all.slice(at, at + 500);
+  }
+
   #take(entry: SoftEntry): boolean {
     const known = this.#held.get(entry.key);
     if (known && (known.boot > entry.boot || (known.boot === entry.boot && known.seq >= entry.seq))) return false;
