@@ -18,7 +18,9 @@ export async function allControllers(cluster: Cluster): Promise<readonly Reachab
   const named = await Promise.all(
     cluster.endpoints.map(async (endpoint) => ({ endpoint, id: await idAt(endpoint, cluster) })),
   );
-  return controllers.map((controller) => ({
+  const order = ({ dc, address }: ControllerView): string => `${dc} ${address}`;
+  const sorted = controllers.toSorted((a, b) => (order(a) < order(b) ? -1 : 1));
+  return sorted.map((controller) => ({
     controller,
     endpoints: [
       ...new Set([

@@ -1,0 +1,128 @@
+import { randomUUID } from "node:crypto";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "chai";
+import { addController } from "#pki/contexts.ts";
+import { inventoryEntry } from "#pki/inventory.ts";
+import { codec, createTestCluster, eventually, passphrase } from "#support/cluster.ts";
+import type { TestCluster } from "#support/cluster.ts";
+import { areAllInStep, nodeCredentials, registrationOf, startControllers } from "#support/controllers.ts";
+import type { TestController } from "#support/controllers.ts";
+import { TestProject } from "#support/kcore.ts";
+import { fits, readGuides, wordsOf, type TranscriptStep } from "#support/transcripts.ts";
+
+const page = join(import.meta.dirname, "../../../docs/cluster.md");
+/** As the page calls the three controllers. */
+const shown = ["192.0.2.11:9090", "192.0.2.12:9090", "192.0.2.14:9090"];
+
+describe("the guides of docs/cluster.md, command by command", function () {
+  this.timeout(120_000);
+  let cluster: TestCluster;
+  let controllers: readonly TestController[];
+  let stop: () => Promise<void>;
+  let project: TestProject;
+  const at = (index: number): TestController => controllers[index] as TestController;
+  const operator = () => at(0).operator;
+
+  before(async () => {
+    cluster = await createTestCluster();
+    const config = () => ({ requireManualApproval: true });
+    ({ controllers, stop } = await startControllers(cluster, 3, { dcs: ["DC1", "DC1", "DC2"], config }));
+    for (const { endpoint } of controllers) await addController({ home: cluster.home, codec }, "lab", endpoint);
+    project = new TestProject();
+    writeFileSync(join(project.project, "passphrase"), `${passphrase}\n`, { mode: 0o600 });
+    await register("n1", "192.0.2.21", { labels: { tier: "ssd" } });
+    await register("n2", "192.0.2.22");
+    await eventually(() => areAllInStep(controllers));
+  });
+  after(async () => {
+    await stop?.();
+    await project?.remove();
+    await cluster?.remove();
+  });
+
+  async function register(name: string, address: string, changes: object = {}, isApproved = true): Promise<string> {
+    const id = randomUUID();
+    const credentials = nodeCredentials(cluster, id);
+    const entry = inventoryEntry(credentials.cert);
+    if (entry) await operator().call("recordCertificate", entry);
+    await at(0)
+      .clientOf(credentials)
+      .call("registerNode", registrationOf(id, { hostname: name, address, ...changes }));
+    if (isApproved) await operator().call("approveNode", {}, { id });
+    return id;
+  }
+
+  /** What has to be there before a guide begins. */
+  const preparations: Readonly<Record<string, () => Promise<Readonly<Record<string, string>>>>> = {
+    "Approve a node": async () => {
+      await register("n3", "192.0.2.23", {}, false);
+      return {};
+    },
+    "Settle a conflict": async () => {
+      const { nodes } = await operator().call("listNodes", {});
+      const id = nodes.find(({ hostname }) => hostname === "n1")?.id ?? "";
+      await at(0).stop();
+      await at(1).operator.call("setLabels", { set: { side: "b" } }, { id });
+      await at(1).stop();
+      await at(2).stop();
+      await at(0).start();
+      await operator().call("setLabels", { set: { side: "a" } }, { id });
+      await at(1).start();
+      await at(2).start();
+      await eventually(() => areAllInStep(controllers));
+      const found = await eventually(async () => (await operator().call("listConflicts", {})).conflicts[0]);
+      return { CONFLICT: found.id };
+    },
+  };
+
+  for (const { title, steps, needsLab, files } of readGuides(page))
+    if (!needsLab)
+      it(title, async () => {
+        for (const [name, text] of files) writeFileSync(join(project.project, name), text);
+        const words = (await preparations[title]?.()) ?? {};
+        for (const step of steps) await follow(step, words);
+      });
+
+  async function follow(step: TranscriptStep, given: Readonly<Record<string, string>>): Promise<void> {
+    const service = /^systemctl (start|stop) kcore-controller$/.exec(step.command)?.[1];
+    if (service === "stop") return at(0).stop();
+    if (service === "start") {
+      await at(0).start();
+      await eventually(() => areAllInStep(controllers));
+      return;
+    }
+    const [program, ...words] = wordsOf(step.command).map((word) => toReal(given[word] ?? word));
+    expect(program, `docs/cluster.md:${step.line}`).to.equal("kcore");
+    const onMachine = words[0] === "controller" && ["restore", "repair", "join"].includes(words[1] ?? "");
+    const more = onMachine ? ["--config", join(at(0).dbPath, "../controller.yaml")] : [];
+    // What the command before wrote reaches the others in milliseconds; a reader is not as fast.
+    const isCalm = async () => (await Promise.all(controllers.map(isInStepOrDown))).every(Boolean);
+    await eventually(isCalm).catch(() => undefined);
+    const { ended } = project.start([...words, ...more], { KCORE_HOME: cluster.home });
+    const { code, stdout, stderr } = await ended;
+    const output = toShown(stderr + stdout);
+    const message = `docs/cluster.md:${step.line}: $ ${step.command}\n${output}instead of\n${step.output.join("\n")}\n`;
+    expect(fits(output, step.output), message).to.equal(true);
+    expect(code, message).to.equal(step.exitCode);
+  }
+
+  async function isInStepOrDown({ operator: client }: TestController): Promise<boolean> {
+    try {
+      return (await client.call("ready", {})).peers.every(({ inStep }) => inStep);
+    } catch {
+      return true;
+    }
+  }
+
+  function toReal(word: string): string {
+    const index = shown.findIndex((endpoint) => endpoint === word || endpoint === `${word}:9090`);
+    return index < 0 ? word.replace("192.0.2.99", "127.0.0.99") : at(index).endpoint;
+  }
+
+  function toShown(text: string): string {
+    return controllers
+      .reduce((done, { endpoint }, index) => done.replaceAll(endpoint, shown[index] ?? ""), text)
+      .replaceAll("127.0.0.99", "192.0.2.99");
+  }
+});
