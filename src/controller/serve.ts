@@ -97,7 +97,8 @@ export async function serveController(options: ServeOptions): Promise<void> {
     rng: Math.random,
     timers: {
       after(ms, run) {
-        const timer = setTimeout(run, ms);
+        // The server keeps the process; one that has stopped does not wait for what the replica had planned.
+        const timer = setTimeout(run, ms).unref();
         return () => clearTimeout(timer);
       },
       soon: (run) => void setImmediate(run),
