@@ -71,6 +71,24 @@ function* transactionsOf(registers: Iterable<Register>): Iterable<readonly Regis
   if (transaction.length > 0) yield transaction;
 }
 
+/** Registers in pages within the limits, one page at least. */
+export function pagesOf(registers: readonly Register[], limits = pageLimits): readonly (readonly Register[])[] {
+  const pages: Register[][] = [[]];
+  let bytes = 0;
+  for (const register of registers) {
+    const page = pages.at(-1) as Register[];
+    const size = sizeOf(register);
+    if (page.length > 0 && (page.length >= limits.registers || bytes + size > limits.bytes)) {
+      pages.push([register]);
+      bytes = size;
+    } else {
+      page.push(register);
+      bytes += size;
+    }
+  }
+  return pages;
+}
+
 /** About what it takes on the wire. */
 function sizeOf({ key, text }: Register): number {
   return key.length + (text?.length ?? 4) + 48;

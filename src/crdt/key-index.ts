@@ -1,4 +1,7 @@
-/** Keys in order, for walks by prefix. New keys are sorted in when somebody walks, so a flood of writes costs nothing here. */
+/** So many new keys are sorted in at once: a few milliseconds, however many come. */
+const batch = 8192;
+
+/** Keys in order, for walks by prefix. New keys are sorted in by batches, or when somebody walks. */
 export class KeyIndex {
   #sorted: string[] = [];
   #added: string[] = [];
@@ -6,6 +9,7 @@ export class KeyIndex {
 
   add(key: string): void {
     this.#added.push(key);
+    if (this.#added.length >= batch) this.#settle();
   }
 
   /** Says that one key is gone; `isPresent` tells which are there. */

@@ -3,13 +3,22 @@
  * probability. For eyes and alerts; nothing is decided by it.
  */
 export class PhiDetector {
+  readonly #expected: number;
   #intervals: number[] = [];
   #last: number | undefined;
+
+  /**
+   * `expected`: how often a peer is heard at least while all is well, in ms. Bursts of messages do not make a silence
+   * of that length surprising.
+   */
+  constructor(expected = 1_000) {
+    this.#expected = expected;
+  }
 
   /** Something was heard, at a monotonic time in ms. */
   heard(now: number): void {
     if (this.#last !== undefined) {
-      this.#intervals.push(now - this.#last);
+      this.#intervals.push(Math.max(now - this.#last, this.#expected));
       if (this.#intervals.length > 100) this.#intervals.shift();
     }
     this.#last = now;
@@ -17,7 +26,7 @@ export class PhiDetector {
 
   phi(now: number): number {
     if (this.#last === undefined) return 0;
-    const samples = this.#intervals.length === 0 ? [1000] : this.#intervals;
+    const samples = this.#intervals.length === 0 ? [this.#expected] : this.#intervals;
     const mean = samples.reduce((sum, value) => sum + value, 0) / samples.length;
     const variance = samples.reduce((sum, value) => sum + (value - mean) ** 2, 0) / samples.length;
     const deviation = Math.max(Math.sqrt(variance), 100);

@@ -41,7 +41,7 @@ export const defaultTuning: Tuning = {
   backOffCap: 3_000,
   window: 4,
   page: pageLimits,
-  slice: 5_000,
+  slice: 2_000,
   conflictCap: 1_000,
   tombstoneAlarm: 50_000,
   tombstoneAlarmAge: 86_400_000,
