@@ -1,7 +1,6 @@
 import type { Key } from "ink";
 import type { Line } from "./text.ts";
 import { span, widthOf } from "./text.ts";
-import type { Glyphs } from "./theme.ts";
 
 /** A key as the views name it: `up`, `pagedown`, `enter`, `escape`, `ctrl+c`, or the character that it types. */
 export interface KeyPress {
@@ -67,12 +66,12 @@ export function footerLine(keys: readonly KeyHelp[], width: number): Line {
 }
 
 /** The help: each key with what it does. */
-export function helpLines(keys: readonly KeyHelp[], width: number, _glyphs: Glyphs): readonly Line[] {
+export function helpLines(keys: readonly KeyHelp[], width: number): readonly Line[] {
   const column = Math.min(16, Math.max(...keys.map(({ keys: key }) => widthOf(key))));
   return keys.map(({ keys: key, long }) => [
-    span(" ".repeat(Math.max(0, column - widthOf(key)))),
+    span(" ".repeat(1 + Math.max(0, column - widthOf(key)))),
     span(key, "strong"),
     span("  "),
-    span(long.slice(0, Math.max(0, width - column - 2))),
+    span(long.slice(0, Math.max(0, width - column - 3))),
   ]);
 }

@@ -66,7 +66,7 @@ function columnsFor(options: ColumnOptions): readonly Column<NodeRow>[] {
       cell: (row) => [span(row.name, row.rank === 0 ? "failed" : row.rank === 1 ? "strong" : "plain")],
     },
     { title: "STATE", width: 12, drop: 5, cell: (row) => [span(stateWord(row), stateRole(row.state))] },
-    { title: "STEP", width: 26, grow: 5, max: 76, drop: 0, cell: (row, width) => stepCell(row, width, options) },
+    { title: "STEP", width: 24, grow: 5, max: 76, drop: 0, cell: (row, width) => stepCell(row, width, options) },
     ...(hasMilestones
       ? [
           {

@@ -1,14 +1,14 @@
 import type { RunModel } from "#engine/events/model.ts";
 import { ownProblems } from "../summary.ts";
 import { helpLines } from "./keys.ts";
-import { panelRule } from "./panels.ts";
+import { titled } from "./blocks.ts";
 import { runKeys } from "./run-help.ts";
 import type { RunUi } from "./run-ui.ts";
 import type { SceneProps } from "./scene.ts";
 import { windowAround } from "./scroll.ts";
 import { stageList } from "./stages.ts";
-import { span, wrapWords, type Line } from "./text.ts";
-import type { Theme } from "./theme.ts";
+import { lineWidth, span, wrapWords, type Line } from "./text.ts";
+import type { Role, Theme } from "./theme.ts";
 
 /** What lies over the nodes for a moment: the keys, all stages, all warnings. */
 export interface Overlay {
@@ -20,7 +20,11 @@ export interface Overlay {
 export function arrangeOverlay(props: SceneProps, width: number, room: number): Overlay {
   const { ui, theme, model, now, player } = props;
   const content = {
-    help: () => helpLines(runKeys(ui, theme.glyphs, { replay: player !== undefined }), width, theme.glyphs),
+    help: () => [
+      ...helpLines(runKeys(ui, theme.glyphs, { replay: player !== undefined }), width),
+      [],
+      ...legend(theme, width),
+    ],
     stages: () => stageList({ model, theme, width, now }),
     warnings: () => allWarnings(model, theme, width),
   }[ui.overlay ?? "help"]();
@@ -28,10 +32,35 @@ export function arrangeOverlay(props: SceneProps, width: number, room: number): 
   const title = { help: "keys", stages: "stages", warnings: "warnings" }[ui.overlay ?? "help"];
   const more = end < content.length ? `, ${content.length - end} more below` : "";
   return {
-    lines: [panelRule(`${title}${more}`, theme, width), ...content.slice(top, end)],
+    lines: [titled([span(`${title}${more}`, "accent")], width, theme.glyphs), ...content.slice(top, end)],
     ui: { ...ui, overlayTop: top },
     page: { list: Math.max(1, room - 1), body: 1 },
   };
+}
+
+/** What the shapes say, as many a line as fit. */
+function legend({ glyphs }: Theme, width: number): readonly Line[] {
+  const { ok, changed, wouldChange, failed, skipped, unknown, interrupted, pending, warning, running } = glyphs;
+  const shapes: readonly (readonly [string, string, Role])[] = [
+    [ok, "in order", "ok"],
+    [changed, "changed", "changed"],
+    [wouldChange, "would change", "changed"],
+    [failed, "failed", "failed"],
+    [running[0] ?? "", "running", "running"],
+    [pending, "waits for its turn", "muted"],
+    [skipped, "skipped", "muted"],
+    [unknown, "unknown before earlier steps are applied", "warning"],
+    [interrupted, "interrupted", "warning"],
+    [warning, "look here", "warning"],
+  ];
+  const lines: Line[] = [[]];
+  for (const [shape, word, role] of shapes) {
+    const last = lines.at(-1) as Line;
+    const part = [span(last.length > 0 ? "   " : " "), span(shape, role), span(` ${word}`, "muted")];
+    if (last.length > 0 && lineWidth([...last, ...part]) > width) lines.push([span(" "), ...part.slice(1)]);
+    else lines[lines.length - 1] = [...last, ...part];
+  }
+  return lines;
 }
 
 /** Why the run itself could not go on, else the newest warning and how many there are. */
