@@ -92,7 +92,7 @@ export async function startRun(
     request,
     who: whoAmI(),
     created: Date.now(),
-    attended: canPrompt(),
+    attended: canPrompt() || watch.output === "ink",
   });
   const launched = launch(folder, header, passphrase);
   const watched = await watchRun({ folder, launched, detach, ...watch });

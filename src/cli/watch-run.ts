@@ -52,7 +52,8 @@ interface OpenView extends RunDrawing {
 export async function watchRun(options: WatchOptions): Promise<Watched> {
   const { folder, launched, detach = false, replayOnly = false, since = 0, onEvent } = options;
   const output = options.output === "ink" && (detach || replayOnly) ? "plain" : options.output;
-  const answers = canPrompt() && !detach && !replayOnly;
+  // The live view asks on the terminal that it draws on, wherever stderr goes.
+  const answers = (output === "ink" || canPrompt()) && !detach && !replayOnly;
   const follower = new RunFollower({ folder, by: whoAmI(), answers, replayOnly, ...(launched ? { launched } : {}) });
   const run = new RunFold();
   let left: "left" | "detached" | undefined;
