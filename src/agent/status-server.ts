@@ -1,4 +1,3 @@
-import { createServer } from "node:http";
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { createServer as createTlsServer } from "node:https";
 import { createServer as createSocketServer } from "node:net";
@@ -28,6 +27,9 @@ export interface StatusServer {
   readonly use: (credentials: LoadedCredentials) => void;
   readonly close: () => Promise<void>;
 }
+
+// Not imported: an import of node:http reads all that it exports, and so loads Node's whole fetch and WebSocket.
+const { createServer } = process.getBuiltinModule("node:http");
 
 const limits = { headersTimeout: 5_000, requestTimeout: 10_000, keepAliveTimeout: 5_000, maxHeaderSize: 8 * 1024 };
 const connectionLimit = 64;

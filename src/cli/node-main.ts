@@ -45,7 +45,10 @@ const daemons: Readonly<Record<string, Daemon>> = {
   "agent run": {
     name: "kcore-node-agent",
     config: "/etc/kcore/node-agent.yaml",
-    start: async (given) => (await import("#agent/run.ts")).runAgent({ ...parts, random: Math.random, ...given }),
+    start: async (given) => {
+      (await import("#agent/small.ts")).beSmall();
+      await (await import("#agent/run.ts")).runAgent({ ...parts, random: Math.random, ...given });
+    },
   },
 };
 
