@@ -1,0 +1,45 @@
+import { expect } from "chai";
+import { join } from "node:path";
+import { openRoot } from "#pki/cluster.ts";
+import { inventoryEntry } from "#pki/inventory.ts";
+import { generateKey, keyFingerprint, proveKey, publicDer } from "#pki/keys.ts";
+import { issueSubCa } from "#pki/sub-ca.ts";
+import { createTestCluster, issueTo, passphrase } from "#support/cluster.ts";
+import type { TestCluster } from "#support/cluster.ts";
+
+const id = "6f1c2a52-7c1e-4f0e-9a50-0d8a3b0f4e11";
+
+describe("the inventory's entry of a certificate", () => {
+  let cluster: TestCluster;
+  before(async () => {
+    cluster = await createTestCluster();
+  });
+  after(() => cluster.remove());
+
+  it("says whose it is, by which key, until when, and never holds the certificate", () => {
+    const key = generateKey();
+    const { cert } = issueTo(cluster.authority, "node", id, { key });
+    const entry = inventoryEntry(cert);
+    expect(entry).to.include({
+      role: "node",
+      id,
+      issuer: "kcore-cluster-sub-ca",
+      spki: keyFingerprint(publicDer(key)),
+    });
+    expect(entry?.serial).to.match(/^[0-9a-f]{32}$/);
+    expect(Date.parse(entry?.notAfter ?? "")).to.be.greaterThan(Date.now());
+    expect(inventoryEntry(cluster.operator.cert)).to.include({ role: "operator", id: "ann" });
+  });
+
+  it("knows a controller's sub-CA, and nothing that is not the cluster's", async () => {
+    const key = generateKey();
+    const proof = { challenge: "c", signature: proveKey(key, "c") };
+    const root = await openRoot(join(cluster.home, "lab"), passphrase);
+    const pem = issueSubCa(
+      { controllerId: id, spki: publicDer(key).toString("base64"), proof },
+      { root, now: Date.now() },
+    );
+    expect(inventoryEntry(pem)).to.include({ role: "sub-ca", id, issuer: "kcore-cluster-ca" });
+    expect(inventoryEntry(cluster.authority.rootPem)).to.equal(undefined);
+  });
+});
