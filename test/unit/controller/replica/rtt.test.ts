@@ -54,4 +54,11 @@ describe("the φ detector", () => {
     expect(detector.phi(21_200)).to.be.lessThan(detector.phi(21_400));
     expect(detector.health(30_000)).to.equal("down");
   });
+
+  it("does not take the usual pause after a burst of messages for a silence", () => {
+    const detector = new PhiDetector();
+    for (let now = 0; now <= 100; now += 2) detector.heard(now);
+    expect(detector.health(1_100)).to.equal("up");
+    expect(detector.health(5_000)).to.equal("down");
+  });
 });
