@@ -157,10 +157,18 @@ function asciiOnly(text: string): string {
 
 /** The line with its colours, in at most `width` columns, and nothing in it that a node could have put there. */
 export function paintLine(line: Line, width: number, theme: Theme): string {
-  return fitLine(line, width, theme.glyphs)
-    .map(({ text, role = "plain" }) => {
-      const clean = oneLine(text);
-      return theme.paint(role, theme.unicode ? clean : asciiOnly(clean));
-    })
-    .join("");
+  let painted = "";
+  let text = "";
+  let role: Role = "plain";
+  // Neighbours that look the same are painted in one: each sequence costs ink more than the letters between them.
+  for (const piece of fitLine(line, width, theme.glyphs)) {
+    const next = piece.role ?? "plain";
+    if (next !== role) {
+      painted += theme.paint(role, text);
+      [text, role] = ["", next];
+    }
+    const clean = oneLine(piece.text);
+    text += theme.unicode ? clean : asciiOnly(clean);
+  }
+  return painted + theme.paint(role, text);
 }
