@@ -44,7 +44,9 @@ describe("a cluster of several controllers on real nodes", function () {
       LabNode,
     ];
     // All at once, what the deployments would otherwise install one after the other.
-    const packages = "apt-get -q update && apt-get -qy install gdisk nix-bin nix-setup-systemd openssl";
+    // Debian's package starts service and socket in any order; only the socket makes the service start when it is asked.
+    const socket = "systemctl stop nix-daemon.service nix-daemon.socket && systemctl start nix-daemon.socket";
+    const packages = `apt-get -q update && apt-get -qy install gdisk nix-bin nix-setup-systemd openssl && ${socket}`;
     await Promise.all([a, b, c, d, e].map((node) => on(node, packages, 600_000)));
     bastion = await openBastion({
       "roster/nodes.yaml": `defaults: { identityFile: ${a.identityFile} }\nnodes: {}\n`,
@@ -305,7 +307,7 @@ describe("a cluster of several controllers on real nodes", function () {
   });
 
   it("holds a new node pending until it is approved, and the same deployment ends Ready", async () => {
-    await bastion.write({ "roster/defaults.yaml": "vars: { requireManualApproval: true }\n" });
+    await bastion.write({ "roster/defaults.yaml": "defaults: { vars: { requireManualApproval: true } }\n" });
     await kcore("orchestrate", "deploy_node", "--on", "role:controller", "--yes", ...phrase);
     const words = ["node", "install", "--node", `${e.address}:9091`, ...os, "--join-controller", at(a), ...named(e)];
     const began = await bastion.begin(words);
@@ -332,6 +334,32 @@ describe("a cluster of several controllers on real nodes", function () {
     expect((await nodesAt()).every(({ status }) => status === "ready")).to.equal(true);
     await kcore("orchestrate", "deploy_node", "--on", "*", "--yes", ...phrase);
     expect(stepsThat("changed", await bastion.events())).to.deep.equal([]);
+  });
+
+  it("makes a cluster of three nodes from nothing by one shipped orchestration, and changes nothing by it again", async () => {
+    const wipe =
+      "systemctl disable -q --now kcore-controller kcore-node-agent; rm -rf /etc/kcore /var/lib/kcore/controller";
+    await Promise.all([a, b, c].map((node) => on(node, `${wipe}; rm -f /etc/systemd/system/kcore-*.service`)));
+    const entries = [a, b, c].map(
+      ({ name, address, id, hostKey }) =>
+        `  ${name}: { address: ${address}, id: ${id}, roles: [${name === "c" ? "worker" : "controller"}], hostKeys: ["${hostKey}"] }`,
+    );
+    const fresh = await openBastion({
+      "roster/nodes.yaml": [`defaults: { identityFile: ${a.identityFile} }`, "nodes:", ...entries, ""].join("\n"),
+    });
+    try {
+      await writeFile(join(fresh.project, "passphrase"), "correct horse battery staple\n", { mode: 0o600 });
+      const words = ["orchestrate", "cluster", "--yes", ...phrase];
+      const first = await fresh.kcore(words, { timeout: 600_000 });
+      expect(first.code, all(first)).to.equal(0);
+      expect(await fresh.does("health")).to.contain("cluster is healthy");
+      expect((await fresh.does("get", "nodes")).match(/ Ready /g)).to.have.length(3);
+      const second = await fresh.kcore(words, { timeout: 600_000 });
+      expect(second.code, all(second)).to.equal(0);
+      expect(stepsThat("changed", await fresh.events())).to.deep.equal([]);
+    } finally {
+      await fresh.remove();
+    }
   });
 });
 
