@@ -1,0 +1,200 @@
+import { randomBytes, randomUUID } from "node:crypto";
+import { connect } from "node:net";
+import type { Socket } from "node:net";
+import { connect as connectTls } from "node:tls";
+import { expect } from "chai";
+import { ApiRefusal } from "#api/client.ts";
+import type { Credentials } from "#api/client.ts";
+import { parseEndpoint } from "#api/endpoint.ts";
+import { createLog } from "#api/log.ts";
+import { encodePage } from "#crdt/page.ts";
+import { dialController } from "#controller/transport/dial.ts";
+import { openLink } from "#controller/transport/link.ts";
+import { createTestCluster, eventually, issueTo } from "#support/cluster.ts";
+import type { TestCluster } from "#support/cluster.ts";
+import { nodeCredentials, registrationOf, spkiOf, startControllers } from "#support/controllers.ts";
+import type { TestController } from "#support/controllers.ts";
+
+const silent = createLog({ write: () => undefined, clock: Date.now });
+
+describe("a controller among hostile peers", function () {
+  this.timeout(60_000);
+  let cluster: TestCluster;
+  let controller: TestController;
+  let stop: () => Promise<void>;
+
+  beforeEach(async () => {
+    cluster = await createTestCluster();
+    const started = await startControllers(cluster, 1, { processes: true });
+    [controller] = started.controllers as [TestController];
+    ({ stop } = started);
+  });
+  afterEach(async () => {
+    await stop();
+    await cluster.remove();
+  });
+
+  const registered = async (): Promise<{ id: string; credentials: Credentials }> => {
+    const id = randomUUID();
+    const credentials = issueTo(cluster.authority, "controller", id);
+    await controller.operator.call("registerController", { spki: spkiOf(credentials) }, { id });
+    return { id, credentials };
+  };
+  const dial = async (credentials: Credentials): Promise<Socket> => {
+    const endpoint = parseEndpoint(controller.endpoint);
+    return (await dialController({ endpoint, credentials, cluster: "lab", timeoutMs: 5_000 })).socket;
+  };
+  const rss = async (): Promise<number> => {
+    const text = await controller.operator.call("metrics", {});
+    return Number(/^process_resident_memory_bytes\{[^}]*\} (\d+)$/m.exec(text)?.[1]) / 2 ** 20;
+  };
+  const closed = (socket: Socket): Promise<void> =>
+    new Promise((resolve) => {
+      socket.on("error", () => undefined);
+      socket.once("close", () => resolve());
+      socket.resume();
+    });
+
+  it("S-24: takes nothing of an origin that nobody registered, nor in its own name, and goes on", async () => {
+    const { id, credentials } = await registered();
+    const { vv } = await controller.operator.call("replicationStatus", {});
+    const own = Object.keys(vv)[0] ?? "";
+    const socket = await dial(credentials);
+    const said: string[] = [];
+    const wall = Date.now();
+    openLink({
+      socket,
+      peer: controller.id,
+      initiator: true,
+      head: Buffer.alloc(0),
+      log: silent,
+      onContact: () => undefined,
+      connected: (link) => {
+        const boot = randomUUID();
+        const digest = "0".repeat(16);
+        const greeting = {
+          t: "hello",
+          cluster: "lab",
+          id,
+          origin: `${id}#1`,
+          boot,
+          proto: [1, 1],
+          ready: true,
+        } as const;
+        link.send({ ...greeting, vv: [], digest } as never);
+        link.send({ t: "welcome", proto: 1, walls: [wall, wall] } as never);
+        for (const [origin, from] of [
+          ["ghost#1", 0],
+          [own, vv[own] ?? 0],
+        ] as const) {
+          const text = JSON.stringify({ forged: true });
+          const register = { key: "object/Forged/one", text, ms: wall, c: 0, o: origin, s: from + 1 };
+          const page = encodePage([{ ...register, x: { origins: [], seqs: [] } }]);
+          link.send({ t: "push", page, origin, from, upto: from + 1 });
+        }
+        // In its own name it may: it is a member.
+        const mine = { key: "object/Mine/one", text: "{}", ms: wall, c: 0, o: `${id}#1`, s: 1 };
+        const page = encodePage([{ ...mine, x: { origins: [], seqs: [] } }]);
+        link.send({ t: "push", page, origin: `${id}#1`, from: 0, upto: 1 });
+        return { received: (value) => said.push(JSON.stringify(value)), closed: () => undefined };
+      },
+    });
+    await eventually(() => said.length > 1 || socket.destroyed);
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    const { objects } = await controller.operator.call("listObjects", {});
+    expect(objects.filter(({ kind }) => kind === "Forged")).to.deep.equal([]);
+    const after = await controller.operator.call("replicationStatus", {});
+    expect(after.vv).not.to.have.property("ghost#1");
+    expect(await controller.operator.call("putObject", { value: { a: 1 } }, { id: "Cluster/x" })).to.include({
+      result: "created",
+    });
+    socket.destroy();
+  });
+
+  it("S-17, S-24: cuts a peer that sends no messages but noise, deep nests or endless lines, and lives on", async () => {
+    const { credentials } = await registered();
+    const before = await rss();
+    const junk: readonly Buffer[] = [
+      Buffer.from("[".repeat(1_000_000) + "\n"),
+      Buffer.from(`{"t":"hello","vv":${"[".repeat(40)}${"]".repeat(40)}}\n`),
+      Buffer.from(
+        '{"t":"push","page":{"origins":[],"contexts":[],"registers":[[1,2]]},"origin":"x","from":0,"upto":9}\n',
+      ),
+      Buffer.from("null\n".repeat(1000)),
+      Buffer.alloc(12 * 2 ** 20, "x"),
+      ...Array.from({ length: 20 }, () => randomBytes(4096)),
+    ];
+    for (const bytes of junk) {
+      const socket = await dial(credentials);
+      const gone = closed(socket);
+      socket.write(bytes);
+      if (!bytes.includes(0x0a)) socket.write("\n");
+      await gone;
+    }
+    expect((await controller.operator.call("ready", {})).ready).to.equal(true);
+    expect((await rss()) - before).to.be.lessThan(100);
+  });
+
+  it("S-17: answers 2,000 requests of noise on authenticated connections with nothing worse than a refusal", async () => {
+    const id = randomUUID();
+    const credentials = nodeCredentials(cluster, id);
+    const options = { ...parseEndpoint(controller.endpoint), ...credentials, rejectUnauthorized: false };
+    for (let round = 0; round < 40; round++) {
+      const socket = connectTls(options);
+      const gone = closed(socket);
+      for (let frame = 0; frame < 50; frame++) {
+        const noise = randomBytes(1 + (frame % 40) * 3).toString("latin1");
+        const path = frame % 2 === 0 ? "/v1/nodes/heartbeat" : `/${noise.replaceAll(/[^\x21-\x7e]/g, "x")}`;
+        const body = frame % 3 === 0 ? noise : `{"nodeId":${"[".repeat(frame)}`;
+        const length = frame % 7 === 0 ? 9e15 : Buffer.byteLength(body);
+        socket.write(`POST ${path} HTTP/1.1\r\nhost: x\r\ncontent-length: ${length}\r\n\r\n${body}`);
+      }
+      socket.end(randomBytes(100));
+      await gone;
+    }
+    expect((await controller.operator.call("ready", {})).ready).to.equal(true);
+    expect(controller.log()).not.to.contain('"a bug ended');
+  });
+
+  it("S-17: 4,000 half-open connections keep no good node out, nor fill the memory", async () => {
+    const id = randomUUID();
+    const node = controller.clientOf(nodeCredentials(cluster, id));
+    await node.call("registerNode", registrationOf(id));
+    const before = await rss();
+    const sockets: Socket[] = [];
+    const endpoint = parseEndpoint(controller.endpoint);
+    try {
+      for (let index = 0; index < 4000; index++) {
+        const socket = connect({ ...endpoint, localAddress: `127.0.1.${1 + (index % 4)}` });
+        socket.on("error", () => undefined);
+        sockets.push(socket);
+        if (index % 100 === 0) {
+          await new Promise((resolve) => setImmediate(resolve));
+          await node.call("heartbeat", { nodeId: id });
+        }
+      }
+      const fresh = controller.clientOf(nodeCredentials(cluster, id));
+      expect((await fresh.call("getNode", {}, { id })).status).to.equal("ready");
+      expect((await rss()) - before).to.be.lessThan(50);
+    } finally {
+      for (const socket of sockets) socket.destroy();
+    }
+  });
+
+  it("S-17: a node that asks too fast is told so, and others are served", async () => {
+    const [id, other] = [randomUUID() as string, randomUUID() as string];
+    const [fast, calm] = [id, other].map((node) => controller.clientOf(nodeCredentials(cluster, node)));
+    await fast?.call("registerNode", registrationOf(id));
+    await calm?.call("registerNode", registrationOf(other));
+    const codes = await Promise.all(
+      Array.from({ length: 300 }, () =>
+        fast?.call("heartbeat", { nodeId: id }).then(
+          () => "ok",
+          (error: unknown) => (error instanceof ApiRefusal ? error.reason : String(error)),
+        ),
+      ),
+    );
+    expect(new Set(codes)).to.deep.equal(new Set(["ok", "API_BUSY"]));
+    expect((await calm?.call("heartbeat", { nodeId: other }))?.status).to.equal("ready");
+  });
+});
