@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { z } from "zod";
 import { askFirst } from "#api/ask.ts";
+import { ApiRefusal } from "#api/client.ts";
 import type { ApiClient } from "#api/client.ts";
 import { defineAction } from "#engine/orchestrate/action.ts";
 import type { ActionContext, ActionResult } from "#engine/orchestrate/action.ts";
@@ -11,7 +12,7 @@ import { KcoreError } from "#errors/problem.ts";
 import { readText } from "#pki/contexts.ts";
 import { inventoryEntry } from "#pki/inventory.ts";
 import type { CertificateEntry } from "#pki/inventory.ts";
-import { credentialsOf, endpointsFor, nodeOf, openContext } from "./cluster-place.ts";
+import { credentialsOf, endpointsFor, isController, nodeOf, openContext } from "./cluster-place.ts";
 
 const Args = z.strictObject({
   node: z.string().optional().describe("Name of the node in the roster; the stage's own node unless given"),
@@ -72,7 +73,9 @@ async function record(
     await readText(join(cluster.folder, "kctl.crt")),
   ];
   const entries = texts.flatMap((pem) => (pem === undefined ? [] : (inventoryEntry(pem) ?? [])));
-  const endpoints = endpointsFor(node, port, cluster, context);
+  // A node's own controller last: it may still be joining, and then it takes no orders.
+  const known = endpointsFor(node, port, cluster, context);
+  const endpoints = isController(node) ? [...known.slice(1), ...known.slice(0, 1)] : known;
   const ask = { endpoints, credentials: credentialsOf(cluster), clock: Date.now, signal: context.signal };
   const changed = await askFirst(ask, (client) => telling(client, node, entries));
   return { changed, outputs: {} };
@@ -101,5 +104,6 @@ function expectationOf({ name, roles, dc, address }: NodeEntry) {
 
 /** A controller that was started a moment ago. */
 function isNotUpYet(error: unknown): boolean {
+  if (error instanceof ApiRefusal) return error.status === 503;
   return error instanceof KcoreError && error.problems.every(({ code }) => code === "API_UNREACHABLE");
 }

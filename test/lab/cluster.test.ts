@@ -309,7 +309,17 @@ describe("a cluster of several controllers on real nodes", function () {
   it("holds a new node pending until it is approved, and the same deployment ends Ready", async () => {
     await bastion.write({ "roster/defaults.yaml": "defaults: { vars: { requireManualApproval: true } }\n" });
     await kcore("orchestrate", "deploy_node", "--on", "role:controller", "--yes", ...phrase);
-    const words = ["node", "install", "--node", `${e.address}:9091`, ...os, "--join-controller", at(a), ...named(e)];
+    const words = [
+      "node",
+      "install",
+      "--node",
+      `${e.address}:9091`,
+      ...os,
+      "--join-controller",
+      at(a),
+      ...named(e),
+      "--disable-vxlan",
+    ];
     const began = await bastion.begin(words);
     const events = await bastion.until(
       (found) => found.some((event) => event.type === "action.note" && event.text.includes("kcore node approve")),
@@ -323,6 +333,11 @@ describe("a cluster of several controllers on real nodes", function () {
     const ended = await began.ended;
     expect(ended.code, all(ended)).to.equal(0);
     expect((await nodesAt()).find((node) => node.id === id)).to.include({ approval: "approved", status: "ready" });
+    const registered = await ask(d, (client) => client.call("getNode", {}, { id }));
+    expect([registered.net?.disableVxlan, registered.storage?.backend]).to.deep.equal([true, "filesystem"]);
+    expect(await on(e, "ls /etc/kcore/disable-vxlan; cat /etc/kcore/bootstrap-controller-endpoint")).to.equal(
+      `/etc/kcore/disable-vxlan\n${at(a)}`,
+    );
   });
 
   it("rotates every controller's sub-CA on the living cluster, and a deployment after it changes nothing", async () => {
