@@ -27,7 +27,7 @@ export interface NodeRow {
   readonly rank: Rank;
   readonly items: readonly WorkItem[];
   /** The item that tells most about the node now. */
-  readonly item?: WorkItem;
+  readonly item?: WorkItem | undefined;
   /** Why it waits, was lost, or failed without a step that did. */
   readonly reason?: string;
   /** What is wrong with the node, when no step has told it. */
@@ -95,11 +95,9 @@ function rowOf(node: NodeModel, actions: readonly ActionModel[], stages: number,
   const known = ofNodes.get(node);
   if (known && known.over === over && isSame(known.actions, actions)) return known.row;
   const work = workOn(node, actions);
-  const told = telling(work);
-  const { ended, changed, failed } = countOf(work);
-  const state = stateOf(node, work, over);
+  const { ended, changed, failed, begun } = countOf(work);
+  const state = stateOf(node, work.length - ended, failed, work.length, over);
   const planned = Math.max(node.planned ?? 0, work.length);
-  const begun = new Set(work.map(({ stage }) => stage)).size;
   const isDone = state === "done";
   const progress = isDone ? 1 : planned === 0 ? 0 : (ended / planned) * Math.min(1, begun / stages);
   const reason = reasonOf(node, failed);
@@ -113,7 +111,10 @@ function rowOf(node: NodeModel, actions: readonly ActionModel[], stages: number,
     get items() {
       return (items ??= work.map(itemOf));
     },
-    ...(told ? { item: itemOf(told) } : {}),
+    get item() {
+      const told = telling(work);
+      return told && itemOf(told);
+    },
     ...(reason === undefined ? {} : { reason }),
     ...(node.problem && failed === 0 ? { problem: node.problem } : {}),
     ...(node.milestone === undefined ? {} : { milestone: node.milestone }),
@@ -169,24 +170,31 @@ function isSame(a: readonly unknown[], b: readonly unknown[]): boolean {
   return a === b || (a.length === b.length && a.every((one, index) => one === b[index]));
 }
 
-function countOf(work: readonly Pick<Work, "outcome">[]): {
+interface Counts {
   readonly ended: number;
   readonly changed: number;
   readonly failed: number;
-} {
-  let [ended, changed, failed] = [0, 0, 0];
-  for (const { outcome } of work) {
+  /** Stages that have begun; the steps of one come together. */
+  readonly begun: number;
+}
+
+function countOf(work: readonly Pick<Work, "outcome" | "stage">[]): Counts {
+  let [ended, changed, failed, begun] = [0, 0, 0, 0];
+  let last: string | undefined;
+  for (const { outcome, stage } of work) {
+    if (stage !== last) begun += 1;
+    last = stage;
     if (outcome === undefined) continue;
     ended += 1;
     if (outcome === "changed" || outcome === "would-change") changed += 1;
-    if (outcome === "failed") failed += 1;
+    else if (outcome === "failed") failed += 1;
   }
-  return { ended, changed, failed };
+  return { ended, changed, failed, begun };
 }
 
-function stateOf(node: NodeModel, work: readonly Work[], over: boolean): RowState {
+function stateOf(node: NodeModel, running: number, failed: number, all: number, over: boolean): RowState {
   if (node.outcome === "unreachable") return "unreachable";
-  if (node.outcome === "failed" || work.some(({ outcome }) => outcome === "failed")) return "failed";
+  if (node.outcome === "failed" || failed > 0) return "failed";
   if (node.outcome !== undefined) return node.outcome;
   if (over) return "interrupted";
   switch (node.state) {
@@ -201,8 +209,8 @@ function stateOf(node: NodeModel, work: readonly Work[], over: boolean): RowStat
     case "pending":
     case "connected":
     case "finished":
-      if (work.some(({ outcome }) => outcome === undefined)) return "running";
-      return node.state === "pending" && work.length === 0 ? "pending" : "idle";
+      if (running > 0) return "running";
+      return node.state === "pending" && all === 0 ? "pending" : "idle";
   }
 }
 

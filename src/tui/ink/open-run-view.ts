@@ -8,7 +8,7 @@ import type { Timers } from "./frame-pace.ts";
 import type { KeyPress } from "./keys.ts";
 import { pressKey, type Deed } from "./run-keys.ts";
 import { RunScreen } from "./run-screen.ts";
-import { freshUi, holdSeen, releaseSeen, type RunUi } from "./run-ui.ts";
+import { freshUi, type RunUi } from "./run-ui.ts";
 import { arrange, type Scene } from "./scene.ts";
 import { openScreen, type Screen, type Size } from "./screen.ts";
 import type { Theme } from "./theme.ts";
@@ -105,6 +105,8 @@ class InkRunView implements RunView {
       onKey: (press) => this.#press(press),
       onSignal: (signal) => this.#signal(signal),
       draw: (size) => {
+        if (this.#pending.length > 0) this.#model = reduceEvents(this.#pending, this.#model);
+        this.#pending = [];
         this.#scene = this.#arrange(size);
         this.#ui = this.#scene.ui;
         return h(RunScreen, { scene: this.#scene, size, theme });
@@ -132,8 +134,6 @@ class InkRunView implements RunView {
 
   #arrange(size: Size): Scene {
     const { theme, project, usual, player, now = Date.now } = this.#options;
-    if (this.#pending.length > 0) this.#model = reduceEvents(this.#pending, this.#model);
-    this.#pending = [];
     const model = this.#model;
     // A question that was not there before comes to the front, also when an earlier one was put aside.
     if (model.questions.length > this.#asked) this.#ui = { ...this.#ui, aside: false };
@@ -153,13 +153,11 @@ class InkRunView implements RunView {
   }
 
   #press(press: KeyPress): void {
-    // Several keys may come between two frames; each finds what the one before it made, but selects as it was seen.
-    const before = this.#ui;
-    const held = holdSeen(before, this.#scene);
-    this.#ui = held;
-    this.#scene = this.#arrange(this.#screen?.size ?? { columns: 80, rows: 24 });
+    // A key means what was seen: events since the last frame wait for the next one. Of several keys between two frames
+    // each finds what the one before it made.
+    if (this.#scene.ui !== this.#ui) this.#scene = this.#arrange(this.#screen?.size ?? { columns: 80, rows: 24 });
     const { ui, does } = pressKey(this.#scene, press);
-    this.#ui = releaseSeen(ui, before, held);
+    this.#ui = ui;
     if (does) this.#do(does);
     this.#screen?.key();
   }

@@ -258,13 +258,16 @@ function inNodes(scene: Scene, { name }: KeyPress): Pressed {
 }
 
 function inNode(scene: Scene, { name }: KeyPress): Pressed {
-  const { ui, items, itemIndex, page } = scene;
+  const { ui, items, item, itemIndex, page } = scene;
   const { step: _, ...free } = ui;
   const move = (to: number): Pressed => {
     const item = items[Math.max(0, Math.min(items.length - 1, to))];
     return item ? { ui: { ...ui, step: item.key, bodyTop: 0, follow: true } } : { ui };
   };
-  const scroll = (by: number): Pressed => ({ ui: { ...ui, bodyTop: Math.max(0, ui.bodyTop + by), follow: false } });
+  // What is being read stays, also when the next step begins.
+  const scroll = (by: number): Pressed => ({
+    ui: { ...ui, ...(item ? { step: item.key } : {}), bodyTop: Math.max(0, ui.bodyTop + by), follow: false },
+  });
   const neighbour = (by: 1 | -1): Pressed => {
     const row = scene.rows[Math.max(0, Math.min(scene.rows.length - 1, scene.selected + by))];
     return row

@@ -1,6 +1,5 @@
-import type { NodeRow, Rank } from "../node-row.ts";
+import type { Rank } from "../node-row.ts";
 import type { Filter } from "../row-order.ts";
-import type { WorkItem } from "../work-item.ts";
 
 /** What the user made of the view: plain values, never changed in place. */
 export interface RunUi {
@@ -31,28 +30,6 @@ export interface RunUi {
   readonly stopping: boolean;
   /** A line for a moment; `until` on the real clock. */
   readonly toast?: { readonly text: string; readonly role: "ok" | "warning"; readonly until: number };
-}
-
-/**
- * The same with what the frame showed as selected: what a key means must not depend on an event that nobody has seen yet.
- */
-export function holdSeen(ui: RunUi, seen: { readonly row?: NodeRow; readonly item?: WorkItem }): RunUi {
-  const { row, item } = seen;
-  return {
-    ...ui,
-    ...(ui.selected === undefined && row ? { selected: { name: row.name, rank: row.rank } } : {}),
-    ...(ui.step === undefined && ui.pane === "node" && item ? { step: item.key } : {}),
-  };
-}
-
-/** Lets go of what was only held for a key that did not choose anything; what is being read stays. */
-export function releaseSeen(ui: RunUi, before: RunUi, held: RunUi): RunUi {
-  const { selected, step, ...rest } = ui;
-  return {
-    ...rest,
-    ...(selected && (before.selected || selected !== held.selected) ? { selected } : {}),
-    ...(step !== undefined && (before.step !== undefined || step !== held.step || !ui.follow) ? { step } : {}),
-  };
 }
 
 export const freshUi: RunUi = {
