@@ -9,7 +9,7 @@ import { measureStartUp } from "./start-up.ts";
 
 /**
  * What the live view costs: `npm run bench:view [startup] [replay] [fleet]`; all of it without words. The bundle in
- * dist/ is measured, the fleet with TARGETS (200) targets. Figures, goals and the machine's own pace (`node -e 0`) go to the screen and to bench/results/.
+ * dist/ is measured, the fleet with TARGETS (200) targets. Figures, goals and the machine's own pace (`node -e 0`) go to the screen.
  */
 const wanted = process.argv.slice(2);
 const wants = (name: string) => wanted.length === 0 || wanted.includes(name);
@@ -23,10 +23,8 @@ writeFileSync(
 );
 writeFileSync(join(project, "states/nothing.yaml"), `steps:\n  - id: rest\n    command.run: { cmd: "sleep 0.3" }\n`);
 
-const lines: string[] = [];
 function tell(what: string, figure: string, goal?: { readonly met: boolean; readonly text: string }): void {
   const line = `${what.padEnd(58)}${figure.padStart(10)}${goal ? `   goal ${goal.text}: ${goal.met ? "met" : "MISSED"}` : ""}`;
-  lines.push(line);
   process.stdout.write(`${line}\n`);
 }
 const milliseconds = (value: number) => `${value.toFixed(0)} ms`;
@@ -67,10 +65,6 @@ try {
     tell("  the same with the live view", milliseconds(ink));
     tell("  ratio", ratio.toFixed(3), atMost(ratio, 1.05, "1.05"));
   }
-  const results = new URL("../results/", import.meta.url).pathname;
-  mkdirSync(results, { recursive: true });
-  const day = new Date().toISOString();
-  writeFileSync(join(results, "view.txt"), `bench:view ${day}\n${lines.join("\n")}\n`);
 } finally {
   rmSync(base, { recursive: true, force: true });
 }

@@ -67,13 +67,20 @@ export async function watchRun(options: WatchOptions): Promise<Watched> {
   process.stdout.on("error", onGone);
   // It loads while the run's process starts.
   if (output === "ink") import("./live-view.ts").catch(() => undefined);
-  const talk = output === "ink" || replayOnly ? undefined : talkAtTheTerminal(controls, run, answers);
+  let talk = replayOnly ? undefined : talkAtTheTerminal(controls, run, answers);
   let view: OpenView | undefined;
   try {
     for await (const event of follower.events()) {
       run.add(event);
       onEvent?.(event);
-      view ??= await openView(output, { folder, since, controls });
+      if (!view) {
+        // From now on the keys and the signals are the live view's.
+        if (output === "ink") {
+          talk?.close();
+          talk = undefined;
+        }
+        view = await openView(output, { folder, since, controls });
+      }
       view.draw(event);
       if (answers) talk?.follow(event, run);
       if (detach && event.type === "run.started" && event.seq > since) leave("detached");
@@ -101,8 +108,15 @@ interface Opening {
 async function openView(output: RunOutput, { folder, since, controls }: Opening): Promise<OpenView> {
   switch (output) {
     case "ink": {
-      const { openLiveView } = await import("./live-view.ts");
-      return openLiveView({ folder, since, ...controls });
+      // A Ctrl-C between two listeners must not end us without a word.
+      const ignore = () => undefined;
+      process.on("SIGINT", ignore);
+      try {
+        const { openLiveView } = await import("./live-view.ts");
+        return await openLiveView({ folder, since, ...controls });
+      } finally {
+        process.off("SIGINT", ignore);
+      }
     }
     case "quiet":
       return { draw: () => undefined };

@@ -4,6 +4,7 @@ import { cleanText } from "#engine/events/clean.ts";
 import type { Change, Outcome, RunEvent } from "#engine/events/event.ts";
 import type { ActionModel, NodeModel, RunModel, StepModel } from "#engine/events/model.ts";
 import { reduceEvents } from "#engine/events/reduce.ts";
+import { ownProblems } from "./summary.ts";
 import { bastionActions } from "./tally.ts";
 
 /** One test of a suite, before it is written. */
@@ -26,7 +27,7 @@ interface Case {
 export function drawJunit(events: readonly RunEvent[]): string {
   const model = reduceEvents(events);
   const nodes = [...model.nodes.values()].map((node) => suite(model, node.name, casesOf(model, node)));
-  const own = [...bastionActions(model).map(actionCase), ...model.problems.slice(0, 1).map(ownCase(model))];
+  const own = [...bastionActions(model).map(actionCase), ...ownProblems(model).map(ownCase(model))];
   const suites = own.length > 0 ? [...nodes, suite(model, "bastion", own)] : nodes;
   const all = suites.flatMap(({ cases }) => cases);
   const open = tag("testsuites", {
