@@ -24,6 +24,8 @@ export class Core {
   /** A full exchange is under way: nothing else may change the state. */
   isResyncing = false;
   isStopped = false;
+  /** Origins that wrote two things under one dot. */
+  readonly equivocal = new Set<string>();
   /** Origins whose stamps lie ahead of our clock, by how much (ms). */
   readonly deferred = new Map<string, number>();
   /** Appends that are under way. */
@@ -141,7 +143,9 @@ export class Core {
     for (const listener of this.#listeners) listener(changed);
   }
 
+  /** Who writes under such an origin is refused, until it takes a new one. */
   reportEquivocation(origin: string, seq: number): void {
+    this.equivocal.add(origin);
     this.alarms.raise(
       "EQUIVOCATION",
       origin,

@@ -53,7 +53,7 @@ export class Hub {
   /** Whether a greeting is refused, and why. */
   judge(
     { peer }: Session,
-    { cluster, id, proto }: Extract<PeerMessage, { t: "hello" }>,
+    { cluster, id, origin, proto }: Extract<PeerMessage, { t: "hello" }>,
   ): { readonly code: RefusalCode; readonly message: string } | undefined {
     const { options, state, members } = this.#core;
     if (cluster !== options.cluster) return { code: "CLUSTER_DIFFERS", message: `this is cluster ${options.cluster}` };
@@ -61,6 +61,11 @@ export class Hub {
       return { code: "PROTOCOL_UNKNOWN", message: `this controller speaks ${protocols.join(" to ")}` };
     if (id === options.id) return { code: "SAME_CONTROLLER", message: `this is ${id} itself` };
     if (id !== peer.id) return { code: "NOT_REGISTERED", message: `${peer.id} calls itself ${id}` };
+    if (this.#core.equivocal.has(origin))
+      return {
+        code: "EQUIVOCATION",
+        message: `${origin} wrote two things under one number; kcore controller repair mends it`,
+      };
     // A controller that joins knows nobody yet; it trusts whom its transport lets in.
     const isJoining = !state.ready && state.map.get(authKeyOf(options.id)) === undefined;
     if (!isJoining && !members.includes(id))

@@ -21,7 +21,9 @@ export function receivePush(core: Core, session: Session, push: Extract<PeerMess
   if (registers.some(({ o, s }) => o !== origin || s <= from || s > upto))
     throw new MalformedPage(`transactions of ${origin} that it did not announce`);
   if (covers(accepted, origin, upto)) {
-    state.map.findEquivocations(registers).forEach(({ o, s }) => core.reportEquivocation(o, s));
+    const twice = state.map.findEquivocations(registers);
+    for (const { o, s } of twice) core.reportEquivocation(o, s);
+    if (twice.length > 0) session.refuse("EQUIVOCATION", `${origin} wrote two things under one number`);
     return;
   }
   // A peer that was put back behind what is forgotten here must first learn of it (state.ts, floor).

@@ -107,7 +107,7 @@ export class Session implements LinkEvents {
 
   #malformed(what: string): void {
     this.#core.alarms.raise("PEER_MALFORMED", this.peer.id, `${this.peer.id} sent ${what}`);
-    this.#refuse("MALFORMED", what);
+    this.refuse("MALFORMED", what);
   }
 
   #handle(message: PeerMessage, bytes: number): void {
@@ -144,7 +144,7 @@ export class Session implements LinkEvents {
 
   #hello(hello: Of<"hello">): void {
     const refusal = this.#hub.judge(this, hello);
-    if (refusal) return this.#refuse(refusal.code, refusal.message);
+    if (refusal) return this.refuse(refusal.code, refusal.message);
     this.peer.greeted(new Map(hello.vv));
     this.peer.isReady = hello.ready;
     this.peer.backOff.reset();
@@ -185,7 +185,7 @@ export class Session implements LinkEvents {
     this.close(code);
   }
 
-  #refuse(code: RefusalCode, message: string): void {
+  refuse(code: RefusalCode, message: string): void {
     this.send({ t: "refuse", code, message });
     this.close(code);
   }

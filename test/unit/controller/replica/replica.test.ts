@@ -201,7 +201,7 @@ describe("two replicas", () => {
     expect(c.replica.get("future/x")?.text).to.equal("1");
   });
 
-  it("raise an alarm when one dot comes with two contents", async () => {
+  it("raise an alarm when one dot comes with two contents, and refuse its origin", async () => {
     const scheduler = new Scheduler();
     const a = new TestReplica(scheduler, "a");
     await a.register("a", "b", "c");
@@ -218,13 +218,19 @@ describe("two replicas", () => {
     const push = wire.sent[0].findLast((message) => message.t === "push") as Extract<PeerMessage, { t: "push" }>;
     const [row] = push.page.registers;
     const forged = { ...push, page: { ...push.page, registers: [[row?.[0], '"forged"', ...(row ?? []).slice(2)]] } };
-    const events = c.replica.connected({ peer: "b", initiator: false, send: () => undefined, close: () => undefined });
+    const closings: string[] = [];
+    const close = (why: string): void => void closings.push(why);
+    const link = { peer: "b", initiator: false, send: () => undefined, close };
+    const events = c.replica.connected(link);
     const hello = wire.sent[0].find(({ t }) => t === "hello");
     events.received(hello, 1);
     events.received({ t: "welcome", proto: 1, walls: [1.7e12, 1.7e12] }, 1);
     events.received(forged, 1);
     expect(c.alarms().filter((alarm) => alarm.startsWith("EQUIVOCATION"))).to.have.length(1);
     expect(c.replica.get("k")?.text).to.equal('"true"');
+    expect(closings).to.deep.equal(["EQUIVOCATION"]);
+    c.replica.connected(link).received(hello, 1);
+    expect(closings).to.deep.equal(["EQUIVOCATION", "EQUIVOCATION"]);
   });
 
   it("close a link that speaks nonsense, and never throw (S-24)", async () => {
