@@ -29,11 +29,11 @@ export interface NodeRow {
   /** The item that tells most about the node now. */
   readonly item?: WorkItem | undefined;
   /** Why it waits, was lost, or failed without a step that did. */
-  readonly reason?: string;
+  readonly reason?: string | undefined;
   /** What is wrong with the node, when no step has told it. */
-  readonly problem?: Problem;
-  readonly milestone?: string;
-  readonly fingerprint?: string;
+  readonly problem?: Problem | undefined;
+  readonly milestone?: string | undefined;
+  readonly fingerprint?: string | undefined;
   readonly ended: number;
   readonly planned: number;
   /** Changed, or in a dry run what would change. */
@@ -41,8 +41,8 @@ export interface NodeRow {
   readonly failed: number;
   /** 0 to 1: how much of the run's stages lies behind it. */
   readonly progress: number;
-  readonly startedAt?: number;
-  readonly endedAt?: number;
+  readonly startedAt?: number | undefined;
+  readonly endedAt?: number | undefined;
 }
 
 /** The name of the bastion's row. */
@@ -115,16 +115,18 @@ function rowOf(node: NodeModel, actions: readonly ActionModel[], stages: number,
       const told = telling(work);
       return told && itemOf(told);
     },
-    ...(reason === undefined ? {} : { reason }),
-    ...(node.problem && failed === 0 ? { problem: node.problem } : {}),
-    ...(node.milestone === undefined ? {} : { milestone: node.milestone }),
-    ...(node.fingerprint === undefined ? {} : { fingerprint: node.fingerprint }),
+    // No spreads: a thousand of these may be made in each frame.
+    reason,
+    problem: failed === 0 ? node.problem : undefined,
+    milestone: node.milestone,
+    fingerprint: node.fingerprint,
     ended,
     planned: isDone ? ended : planned,
     changed,
     failed,
     progress,
-    ...timesOf(node, work),
+    startedAt: node.startedAt ?? work[0]?.startedAt,
+    endedAt: node.endedAt,
   };
   ofNodes.set(node, { actions, over, row });
   return row;
@@ -239,14 +241,6 @@ function rankOf(state: RowState): Rank {
 function reasonOf(node: NodeModel, failed: number): string | undefined {
   if (failed > 0) return undefined;
   return node.problem?.message ?? node.reason;
-}
-
-function timesOf(node: NodeModel, work: readonly Work[]): Pick<NodeRow, "startedAt" | "endedAt"> {
-  const startedAt = node.startedAt ?? work[0]?.startedAt;
-  return {
-    ...(startedAt === undefined ? {} : { startedAt }),
-    ...(node.endedAt === undefined ? {} : { endedAt: node.endedAt }),
-  };
 }
 
 function endOf(items: readonly WorkItem[]): Pick<NodeRow, "endedAt"> {

@@ -13,6 +13,11 @@ export class FakeTimers implements Timers {
     return () => (this.#waiting = this.#waiting.filter((other) => other !== one));
   };
 
+  /** What is done now takes so long; nothing else happens meanwhile. */
+  spend(milliseconds: number): void {
+    this.#now += milliseconds;
+  }
+
   /** Moves on by so much; what is due on the way is called at its time. */
   pass(milliseconds: number): void {
     const end = this.#now + milliseconds;

@@ -1,5 +1,9 @@
 /** Milliseconds between two frames that only bring news: ten a second (ADR 0405). */
 export const newsInterval = 100;
+/** Of the time at most one part in so many goes into news: on a slow or busy machine frames come less often. */
+const restAfter = 5;
+/** Milliseconds that news wait at most, however dear a frame is. */
+const slowest = 1000;
 /** Milliseconds between two frames of which one answers a key: a held arrow key moves smoothly. */
 export const keyInterval = 33;
 
@@ -14,6 +18,8 @@ export class FramePace {
   readonly #draw: () => void;
   readonly #timers: Timers;
   #last = -Infinity;
+  /** Milliseconds that the last frame took. */
+  #cost = 0;
   #due: { readonly at: number; readonly cancel: () => void } | undefined;
   #closed = false;
 
@@ -24,7 +30,7 @@ export class FramePace {
 
   /** Something happened in the run. */
   news(): void {
-    this.#request(newsInterval);
+    this.#request(Math.max(newsInterval, Math.min(slowest, this.#cost * restAfter)));
   }
 
   /** A key was pressed, or the terminal changed. */
@@ -50,6 +56,7 @@ export class FramePace {
       this.#due = undefined;
       this.#last = this.#timers.now();
       this.#draw();
+      this.#cost = this.#timers.now() - this.#last;
     });
     this.#due = { at, cancel };
   }

@@ -116,7 +116,7 @@ function nodesPane(props: SceneProps, { width, inner, preview }: Area, { rows, s
 }
 
 function troubleOf({ problem, reason }: NodeRow): Pick<NodeRow, "problem" | "reason"> {
-  return { ...(problem ? { problem } : {}), ...(reason === undefined ? {} : { reason }) };
+  return { problem, reason };
 }
 
 /** The first failure, else what was cut off, else where something goes on, else the first node. */

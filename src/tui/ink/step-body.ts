@@ -12,8 +12,8 @@ export interface StepBodyProps {
   readonly now: number;
   readonly usual?: ReadonlyMap<string, number>;
   /** What is wrong with the node itself, or what it waits for; it comes first. */
-  readonly problem?: Problem;
-  readonly reason?: string;
+  readonly problem?: Problem | undefined;
+  readonly reason?: string | undefined;
 }
 
 /** The head of a step stays; what follows scrolls, and shows its end while the step runs and is followed. */

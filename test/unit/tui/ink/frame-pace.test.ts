@@ -43,6 +43,27 @@ describe("the pace of frames", () => {
     expect(frames).to.deep.equal([0, 33]);
   });
 
+  it("takes a fifth of the time at most where frames are dear, and a second between two", () => {
+    const timers = new FakeTimers();
+    let frames = 0;
+    let cost = 50;
+    const one = new FramePace(() => {
+      frames += 1;
+      timers.spend(cost);
+    }, timers);
+    const run = () => {
+      frames = 0;
+      for (let millisecond = 0; millisecond < 10_000; millisecond += 5) {
+        one.news();
+        timers.pass(5);
+      }
+      return frames;
+    };
+    expect(run()).to.be.within(35, 45);
+    cost = 2000;
+    expect(run()).to.be.within(5, 14);
+  });
+
   it("draws nothing when nothing happens, and nothing after its end", () => {
     const { timers, pace: one, frames } = pace();
     timers.pass(10_000);
