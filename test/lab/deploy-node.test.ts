@@ -216,12 +216,12 @@ describe("deploy_node on real nodes", function () {
         "controller.key 640 root:kcore",
         "node.crt 644 root:root",
         "node.key 600 root:root",
-        "sub-ca.crt 644 kcore:kcore",
+        "sub-ca.crt 644 root:root",
         "sub-ca.key 600 kcore:kcore",
       ].join("\n"),
     );
     expect(await on(n1, "stat -c '%a %U:%G' /etc/kcore /etc/kcore/certs /etc/kcore/controller.yaml")).to.equal(
-      "755 root:root\n1775 root:kcore\n640 root:kcore",
+      "755 root:root\n755 root:root\n640 root:kcore",
     );
     expect(await on(n1, "stat -c '%a %U' /var/lib/kcore/controller /var/lib/kcore/controller/*")).to.match(
       /^700 kcore(\n[67]00 kcore)+$/,

@@ -19,14 +19,12 @@ const args = z.strictObject({
     .strictObject({
       path: AbsolutePath.describe("Where the CA's certificate goes."),
       content: Pem.describe("The CA's root certificate in PEM."),
-      owner: UserName.optional().describe("Its owner, if it is not the certificate's."),
-      group: UserName.optional().describe("Its group, if it is not the certificate's."),
     })
     .describe("The CA that the certificate must verify against."),
   key: AbsolutePath.describe("The private key on the node that the certificate must be for."),
   mode: FileMode.default("0644").describe("Mode of both files."),
-  owner: UserName.default("root").describe("Owner of both files, unless ca says otherwise."),
-  group: UserName.default("root").describe("Group of both files, unless ca says otherwise."),
+  owner: UserName.default("root").describe("Owner of both files."),
+  group: UserName.default("root").describe("Group of both files."),
 });
 
 /**
@@ -54,15 +52,14 @@ export const certificateDropped = defineModule({
   args,
   step: ({ path, content, ca, key, mode, owner, group }) => {
     const ownership = { mode, owner, group };
-    const caOwnership = { mode, owner: ca.owner ?? owner, group: ca.group ?? group };
     const files = [
-      { name: "", path, blob: blobOf(content), ownership },
-      { name: "ca ", path: ca.path, blob: blobOf(ca.content), ownership: caOwnership },
+      { name: "", path, blob: blobOf(content) },
+      { name: "ca ", path: ca.path, blob: blobOf(ca.content) },
     ] as const;
     const [leaf, root] = files;
-    const wantFile = ({ name, blob, ownership: wanted }: (typeof files)[number]): Facts =>
+    const wantFile = ({ name, blob }: (typeof files)[number]): Facts =>
       Object.fromEntries(
-        Object.entries({ content: `sha256:${blob.sha256}`, ...wantOwnership(wanted) }).map(([fact, value]) => [
+        Object.entries({ content: `sha256:${blob.sha256}`, ...wantOwnership(ownership) }).map(([fact, value]) => [
           `${name}${fact}`,
           value,
         ]),
@@ -76,7 +73,7 @@ export const certificateDropped = defineModule({
   else
     sum=$(sha256sum <${file.path}) || exit 1
     fact content "sha256:\${sum%% *}"
-    ${probeOwnership(file.path, file.ownership)}
+    ${probeOwnership(file.path, ownership)}
   fi
 ) || exit 1`,
     );
@@ -94,7 +91,7 @@ fact key "$(compare ${path} ${key})"`,
 ${check(leaf.blob, root.blob, key)}
 ${parentOf(path, false)}
 ${parentOf(ca.path, false)}
-put_file ${root.blob} ${ca.path} ${mode} ${caOwnership.owner} ${caOwnership.group} && put_file ${leaf.blob} ${path} ${mode} ${owner} ${group}`,
+put_file ${root.blob} ${ca.path} ${mode} ${owner} ${group} && put_file ${leaf.blob} ${path} ${mode} ${owner} ${group}`,
       tools: [{ command: "openssl", package: "openssl" }],
       refusals: ["CERTIFICATE_INVALID", "CERTIFICATE_KEY_MISMATCH", "FILE_NO_PARENT", "FILE_PARENT_UNSAFE"],
     };
