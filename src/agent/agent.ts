@@ -57,6 +57,7 @@ export class Agent {
       let wait = interval;
       try {
         await this.#reload();
+        if (isInGrace(this.#parts.controllers.credentials().notAfter, began)) await this.#renew();
         await this.#beat();
         backoff.reset();
         await this.#renew();
@@ -200,7 +201,8 @@ export class Agent {
 
   async #renew(): Promise<void> {
     const { controllers, onCredentials } = this.#parts;
-    if (this.#standing?.approval !== "approved" || !(await this.#renewer.renewIfDue())) return;
+    if (this.#standing?.approval !== "approved" || !(await this.#renewer.renewIfDue(this.#standing.renewEndingBefore)))
+      return;
     await controllers.reloadIfChanged();
     onCredentials();
   }

@@ -8,8 +8,11 @@ import { isRenewalDue, renewCertificate } from "./renew.ts";
 
 /** Renews the node's certificate in good time. */
 export interface Renewer {
-  /** Renews when it is time, and not too soon after a failure; says whether there are new files. Failures are logged. */
-  readonly renewIfDue: () => Promise<boolean>;
+  /**
+   * Renews when it is time, or when an operator wants certificates that end before `endingBefore` to be renewed; not too
+   * soon after a failure. Says whether there are new files. Failures are logged.
+   */
+  readonly renewIfDue: (endingBefore?: string) => Promise<boolean>;
   /** What an operator has to know: the certificate ends soon, and why it is not renewed. */
   readonly problem: () => string | undefined;
 }
@@ -27,13 +30,19 @@ export function createRenewer(
   const backoff = createBackoff({ base: config.renewal.retrySecs * 1000, cap: hourMs, random });
   let notBefore = -Infinity;
   let failure: string | undefined;
+  // Each wish is fulfilled once: clocks differ, and a sub-CA may end sooner than what was wished for.
+  let fulfilled: string | undefined;
   return {
-    async renewIfDue() {
+    async renewIfDue(endingBefore) {
       const present = controllers.credentials();
       const now = clock();
       // A clock that was set back must not keep a renewal waiting for as long.
       const isWaiting = now < notBefore && notBefore - now <= hourMs;
-      if (isWaiting || !isRenewalDue(present, config.renewal.daysLeft, now)) return false;
+      const isWanted =
+        endingBefore !== undefined &&
+        endingBefore !== fulfilled &&
+        present.notAfter.getTime() < Date.parse(endingBefore);
+      if (isWaiting || !(isWanted || isRenewalDue(present, config.renewal.daysLeft, now))) return false;
       try {
         log.info("the certificate is being renewed", { expires: present.notAfter.toISOString() });
         const files = config.tls;
@@ -45,6 +54,7 @@ export function createRenewer(
         });
         backoff.reset();
         failure = undefined;
+        fulfilled = endingBefore;
         log.info("the certificate was renewed", { expires: expires.toISOString() });
         return true;
       } catch (error) {

@@ -93,6 +93,8 @@ export const Standing = z.object({
   controllerId: z.string(),
   /** Endpoints of all controllers known here, for fail-over; this one first. */
   controllers: z.array(z.string()).default([]),
+  /** An operator wants certificates that end before this to be renewed now, whatever is left of them. */
+  renewEndingBefore: Time.optional(),
 });
 export type Standing = z.infer<typeof Standing>;
 
@@ -353,6 +355,9 @@ export type ObjectView = z.infer<typeof ObjectView>;
 export const ObjectList = z.object({ objects: z.array(ObjectView) });
 export const ObjectWrite = z.object({ value: z.record(z.string(), z.unknown()), ...IfMatch });
 export const ObjectRemoval = z.object(IfMatch);
+
+/** The group `rotation` of the configuration: what `kcore rotate certs` asks of all nodes. */
+export const Rotation = z.looseObject({ nodesEndingBefore: z.iso.datetime() });
 
 export const ConfigView = z.object({ groups: z.array(RegisterView) });
 

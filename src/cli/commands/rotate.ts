@@ -5,6 +5,7 @@ import { exitCodes, KcoreError } from "#errors/problem.ts";
 import { subCaChallenge } from "#pki/challenges.ts";
 import { openAuthority, openRoot, reissueOperator } from "#pki/cluster.ts";
 import { replaceFile } from "#pki/files.ts";
+import { leafDays } from "#pki/issue.ts";
 import { inventoryEntry } from "#pki/inventory.ts";
 import { rotateBastionSubCa } from "#pki/rotate.ts";
 import { issueSubCa, type Root } from "#pki/sub-ca.ts";
@@ -22,7 +23,7 @@ export function rotateCommand(): Command {
     `
 Examples:
   kcore rotate sub-ca                        a new sub-CA on every controller and on this machine
-  kcore rotate certs                         the operator's own certificate`,
+  kcore rotate certs                         the operator's certificate, and all nodes' at their next heartbeat`,
   );
   withPassphrase(rotate.command("sub-ca"))
     .description("Give every controller and this machine a new sub-CA, signed by the root; nothing is restarted")
@@ -34,7 +35,15 @@ A controller that cannot be reached is listed, and the command exits 1: run it a
     )
     .action(rotateSubCa);
   withPassphrase(rotate.command("certs"))
-    .description("Issue the operator's certificate anew, whatever is left of the present one")
+    .description(
+      "Renew the operator's certificate now, and every node's at its next heartbeat, whatever is left of them",
+    )
+    .addHelpText(
+      "after",
+      `
+Nodes make new keys themselves; a node that is away renews when it is back. What is done is seen in kcore get nodes
+(CERT-EXPIRY). Controllers' certificates are renewed by kcore orchestrate deploy_node, where their keys are.`,
+    )
     .action(rotateCerts);
   return rotate;
 }
@@ -56,6 +65,10 @@ async function rotateCerts({ passphraseFile, ...flags }: Flags): Promise<void> {
   const file = join(cluster.folder, "kctl.crt");
   await replaceFile(file, chain, { mode: 0o644 });
   process.stdout.write(`operator: new certificate in ${file}, until ${entry?.notAfter.slice(0, 10) ?? "?"}\n`);
+  // What is issued from now on ends later than anything issued before.
+  const nodesEndingBefore = new Date(Date.now() + leafDays * 86_400_000).toISOString();
+  await cluster.ask((client) => client.call("putConfig", { value: { nodesEndingBefore } }, { id: "rotation" }));
+  process.stdout.write("nodes: each renews its certificate at its next heartbeat\n");
 }
 
 async function rotateSubCa({ passphraseFile, ...flags }: Flags): Promise<void> {

@@ -1,3 +1,4 @@
+import { Rotation } from "#api/schemas.ts";
 import type { Expected, NodeDetail, NodeView, Registration, Standing, Taint } from "#api/schemas.ts";
 import type { AcceptedBodyOf } from "#api/methods.ts";
 import { Refused } from "../refused.ts";
@@ -75,6 +76,7 @@ export function manageNodes(options: NodesOptions): Nodes {
     status: statusOf(parts, liveness.of(parts.id)),
     controllerId,
     controllers: endpoints(),
+    ...rotationOf(records),
   });
   const known = (id: string): NodeParts => {
     const parts = partsOf(records, id);
@@ -221,6 +223,12 @@ export function manageNodes(options: NodesOptions): Nodes {
       return { result: parts && isShown(parts) ? "deleted" : "created", dot };
     },
   };
+}
+
+/** What `kcore rotate certs` asked for last. */
+function rotationOf(records: Records): Pick<Standing, "renewEndingBefore"> {
+  const rotation = Rotation.safeParse(records.value("config", keys.config("rotation")));
+  return rotation.success ? { renewEndingBefore: rotation.data.nodesEndingBefore } : {};
 }
 
 function detailOf(parts: NodeParts, view: NodeView, { records, certificates, liveness }: NodesOptions): NodeDetail {

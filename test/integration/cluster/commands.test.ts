@@ -1,12 +1,21 @@
 import { randomUUID } from "node:crypto";
 import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import type { ApiClient } from "#api/client.ts";
 import type { CertificateView, NodeDetail, NodeView, WatchLine } from "#api/schemas.ts";
 import { addController, loadContext } from "#pki/contexts.ts";
 import { inventoryEntry } from "#pki/inventory.ts";
-import { codec, createTestCluster, eventually, passphrase } from "#support/cluster.ts";
+import {
+  codec,
+  createTestCluster,
+  eventually,
+  issueTo,
+  passphrase,
+  startDaemon,
+  writeCredentials,
+} from "#support/cluster.ts";
 import type { TestCluster } from "#support/cluster.ts";
 import { areAllInStep, nodeCredentials, registrationOf, spkiOf, startControllers } from "#support/controllers.ts";
 import type { TestController } from "#support/controllers.ts";
@@ -18,6 +27,8 @@ describe("the cluster's commands against three real controllers", function () {
   let controllers: readonly TestController[];
   let stop: () => Promise<void>;
   let project: TestProject;
+  /** The id of the node of that name. */
+  let alpha: string;
   const at = (index: number): TestController => controllers[index] as TestController;
 
   const kcore = (...words: readonly string[]): Promise<Ended> =>
@@ -46,6 +57,8 @@ describe("the cluster's commands against three real controllers", function () {
     for (const { endpoint } of controllers) await addController({ home: cluster.home, codec }, "lab", endpoint);
     project = new TestProject();
     writeFileSync(join(project.path, "passphrase"), `${passphrase}\n`, { mode: 0o600 });
+    alpha = (await register("alpha", { dc: "DC1", labels: { tier: "ssd" } })).id;
+    await register("beta", { dc: "DC2" });
   });
   after(async () => {
     await stop?.();
@@ -63,8 +76,6 @@ describe("the cluster's commands against three real controllers", function () {
   });
 
   it("get nodes: the same from each controller, chosen by name, label and datacenter", async () => {
-    const one = await register("alpha", { dc: "DC1", labels: { tier: "ssd" } });
-    await register("beta", { dc: "DC2" });
     await eventually(() => areAllInStep(controllers));
     const table = await does("get", "nodes", "-s", at(0).endpoint);
     expect(table.split("\n")[0]).to.match(
@@ -81,11 +92,11 @@ describe("the cluster's commands against three real controllers", function () {
       (await json<NodeView[]>("get", "nodes", ...words)).map(({ hostname }) => hostname);
     expect(await names("-l", "tier=ssd")).to.deep.equal(["alpha"]);
     expect(await names("--dc", "DC2")).to.deep.equal(["beta"]);
-    expect(await names("beta", one.id.slice(0, 8))).to.deep.equal(["alpha", "beta"]);
+    expect(await names("beta", alpha.slice(0, 8))).to.deep.equal(["alpha", "beta"]);
     expect((await kcore("get", "nodes", "gamma")).stderr).to.contain("[NODE_UNKNOWN]");
     const detail = await json<NodeDetail>("get", "node", "alpha");
-    expect(detail).to.include({ id: one.id, approval: "approved" });
-    expect(detail.registers.map(({ key }) => key)).to.include(`node/${one.id}/reg`);
+    expect(detail).to.include({ id: alpha, approval: "approved" });
+    expect(detail.registers.map(({ key }) => key)).to.include(`node/${alpha}/reg`);
     expect(await does("get", "node", "alpha", "-o", "yaml")).to.match(/^id: /);
     expect(await does("describe", "node", "alpha")).to.match(/^Name: +alpha\n/);
   });
@@ -216,6 +227,43 @@ describe("the cluster's commands against three real controllers", function () {
     await does("rotate", "certs", "--passphrase-file", join(project.path, "passphrase"));
     expect((await loadContext(place)).cert).not.to.equal(before);
     expect(await does("get", "nodes")).to.contain("alpha");
+  });
+
+  it("rotate certs: a real agent renews at its next heartbeat, once, with a new key", async () => {
+    await does("rotate", "sub-ca", "--passphrase-file", join(project.path, "passphrase"));
+    const id = randomUUID();
+    // Issued yesterday: it ends before what is issued now.
+    const credentials = issueTo(cluster.authority, "node", id, { now: Date.now() - 86_400_000 });
+    const entry = inventoryEntry(credentials.cert);
+    if (entry) await at(0).operator.call("recordCertificate", entry);
+    const folder = join(cluster.dir, "agent");
+    const tls = await writeCredentials(folder, "node", credentials);
+    const agent = await startDaemon(["agent", "run"], join(folder, "agent.yaml"), {
+      nodeId: id,
+      listenAddr: "127.0.0.1:0",
+      controllers: controllers.map(({ endpoint }) => endpoint),
+      tls,
+      stateDir: folder,
+      heartbeatIntervalSecs: 0.3,
+    });
+    try {
+      const view = async () => (await json<NodeView[]>("get", "nodes")).find((node) => node.id === id);
+      const before = (await eventually(view)) as NodeView;
+      const text = await does("rotate", "certs", "--passphrase-file", join(project.path, "passphrase"));
+      expect(text).to.contain("nodes: each renews its certificate at its next heartbeat");
+      const after = await eventually(async () => {
+        const now = await view();
+        return now !== undefined && now.key !== before.key && now;
+      });
+      expect(Date.parse(after.certificateExpires)).to.be.greaterThan(Date.parse(before.certificateExpires));
+      expect(after.status).to.equal("ready");
+      await sleep(1000);
+      expect((await view())?.key).to.equal(after.key);
+    } catch (error) {
+      throw new Error(`${String(error)}\n${agent.log()}`, { cause: error });
+    } finally {
+      await agent.end();
+    }
   });
 
   it("controller backup: a file for its owner alone, never over another", async () => {
