@@ -43,13 +43,14 @@ function bareNode(): number {
 try {
   tell(`node -e 0 (${cpus().length} CPUs, load ${loadavg()[0]?.toFixed(1)})`, milliseconds(bareNode()));
   if (wants("startup")) {
-    const { median: middle, best, rounds } = await measureStartUp(project);
+    const { median: middle, best, rounds, cpu } = await measureStartUp(project);
     tell(
       `start of the command to the first frame, median of ${rounds}`,
       milliseconds(middle),
       atMost(middle, 350, "350 ms"),
     );
     tell("  best", milliseconds(best));
+    tell("  CPU that the view has used by then", milliseconds(cpu));
   }
   if (wants("replay")) {
     const { nodes, steps, seconds, events, share, keyMedian, keyWorst, peak } = await measureReplay(project);
