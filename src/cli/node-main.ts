@@ -1,9 +1,9 @@
+import { beSmall } from "#agent/small.ts";
 import { parseArgs } from "node:util";
 import { createLog } from "#api/log.ts";
 import type { Log } from "#api/log.ts";
 import { createSupervisor } from "#api/systemd.ts";
 import type { Supervisor } from "#api/systemd.ts";
-import { parsePlainYaml } from "#engine/source/plain.ts";
 import { drawProblems } from "#errors/draw.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
 import type { MaintainOptions } from "./maintain-controller.ts";
@@ -27,7 +27,14 @@ interface Daemon {
   readonly start: (given: Given) => Promise<void>;
 }
 
-const parts = { parse: (text: string): unknown => parsePlainYaml(text), clock: Date.now, version } as const;
+async function commonParts(): Promise<{
+  readonly parse: (text: string) => unknown;
+  readonly clock: () => number;
+  readonly version: string;
+}> {
+  const { parsePlainYaml } = await import("#engine/source/plain.ts");
+  return { parse: (text) => parsePlainYaml(text), clock: Date.now, version };
+}
 
 /** Each is loaded when it is started: an agent carries nothing of a controller. */
 const daemons: Readonly<Record<string, Daemon>> = {
@@ -39,15 +46,17 @@ const daemons: Readonly<Record<string, Daemon>> = {
         import("#controller/serve.ts"),
         import("#controller/log.ts"),
       ]);
-      await serveController({ ...parts, ...given, log: createControllerLog(logOptions("kcore-controller")) });
+      await serveController({ ...(await commonParts()), ...given, log: createControllerLog(logOptions("kcore-controller")) });
     },
   },
   "agent run": {
     name: "kcore-node-agent",
     config: "/etc/kcore/node-agent.yaml",
     start: async (given) => {
-      (await import("#agent/small.ts")).beSmall();
-      await (await import("#agent/run.ts")).runAgent({ ...parts, random: Math.random, ...given });
+      // Before anything else is loaded.
+      beSmall();
+      const { runAgent } = await import("#agent/run.ts");
+      await runAgent({ ...(await commonParts()), random: Math.random, ...given });
     },
   },
 };
