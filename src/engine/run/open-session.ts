@@ -749,7 +749,7 @@ class Session implements NodeSession {
       problem: {
         code: "NODE_LOCKED",
         message: `${node} is in use by run ${runOf(holder)}${when}`,
-        hint: "wait for it with --wait, or watch it: kcore runs attach RUN",
+        hint: `wait for it with --wait, or watch it: kcore runs attach ${runOf(holder)}; if its process died: kcore runs resume ${runOf(holder)}`,
       },
     });
   }
