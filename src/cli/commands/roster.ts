@@ -12,6 +12,7 @@ import { endpointOf } from "#engine/run/endpoint.ts";
 import { createTransport } from "#engine/transport/connect.ts";
 import { parseHostKey, type HostKey } from "#engine/transport/host-key.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
+import { leave } from "../confirm.ts";
 import { addProjectOption, addResultOption, collect, type CommonFlags } from "../options.ts";
 import { findProject } from "../project.ts";
 import { canPrompt, promptLine } from "../prompt.ts";
@@ -292,10 +293,4 @@ function askKeyPassphrase(file: string): Promise<string | undefined> {
   if (!canPrompt()) return Promise.resolve(undefined);
   const signal = new AbortController().signal;
   return promptLine({ text: `Passphrase of ${file}`, secret: true, signal, onInterrupt: leave });
-}
-
-function leave(): never {
-  process.stdin.setRawMode(false);
-  process.stderr.write("\n");
-  process.exit(exitCodes.interrupted);
 }
