@@ -1,0 +1,92 @@
+import { spawn } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
+import { chmod, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { expect } from "chai";
+import { createSupervisor } from "#api/systemd.ts";
+import { eventually } from "#support/cluster.ts";
+import { makeTempDir } from "#support/temp-dir.ts";
+import type { TempDir } from "#support/temp-dir.ts";
+
+describe("what the daemons tell systemd", () => {
+  let dir: TempDir;
+  let socket: string;
+  let told = "";
+  let systemd: ChildProcess | undefined;
+  const supervise = (environment: Readonly<Record<string, string | undefined>>, problems: string[] = []) =>
+    createSupervisor({ environment, pid: process.pid, onProblem: (reason) => problems.push(reason) });
+
+  beforeEach(async () => {
+    dir = await makeTempDir("notify");
+    socket = join(dir.path, "notify");
+    told = "";
+  });
+  afterEach(async () => {
+    systemd?.kill("SIGKILL");
+    systemd = undefined;
+    await dir.remove();
+  });
+
+  /** Listens as systemd does, and answers the barrier of systemd-notify by closing what it was given. */
+  const listen = async (): Promise<void> => {
+    const program = `
+import os, socket, sys
+s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+s.bind(sys.argv[1])
+print("listening", flush=True)
+while True:
+    text, fds, _, _ = socket.recv_fds(s, 4096, 8)
+    for fd in fds: os.close(fd)
+    print(text.decode(), flush=True)
+`;
+    systemd = spawn("python3", ["-c", program, socket], { stdio: ["ignore", "pipe", "inherit"] });
+    systemd.stdout?.setEncoding("utf8").on("data", (text: string) => (told += text));
+    await eventually(() => told.includes("listening"));
+  };
+
+  it("says nothing where nobody asks", async () => {
+    const problems: string[] = [];
+    const supervisor = supervise({ PATH: "/nonexistent" }, problems);
+    supervisor.ready();
+    supervisor.stopping();
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    expect(problems).to.deep.equal([]);
+  });
+
+  it("tells a real listener that it is ready, alive and stopping", async function () {
+    const { PATH } = process.env;
+    await listen();
+    const problems: string[] = [];
+    const supervisor = supervise({ NOTIFY_SOCKET: socket, WATCHDOG_USEC: "600000", PATH }, problems);
+    supervisor.ready();
+    const isTold = (word: string) => (): boolean => told.includes(word) || problems.length > 0;
+    await eventually(isTold("WATCHDOG=1"));
+    supervisor.stopping();
+    await eventually(isTold("STOPPING=1"));
+    // A machine without systemd has no systemd-notify; then that is what is told.
+    if (problems.some((problem) => problem.includes("ENOENT"))) this.skip();
+    expect(problems).to.deep.equal([]);
+    expect(told).to.contain("READY=1");
+  });
+
+  it("tells once when systemd-notify cannot do it, and goes on", async () => {
+    await writeFile(join(dir.path, "systemd-notify"), "#!/bin/sh\nexit 1\n");
+    await chmod(join(dir.path, "systemd-notify"), 0o755);
+    const problems: string[] = [];
+    const supervisor = supervise({ NOTIFY_SOCKET: socket, WATCHDOG_USEC: "60000", PATH: dir.path }, problems);
+    supervisor.ready();
+    await eventually(() => problems.length > 0);
+    supervisor.stopping();
+    expect(problems).to.have.length(1);
+  });
+
+  it("leaves another process's watchdog alone", async () => {
+    await writeFile(join(dir.path, "systemd-notify"), `#!/bin/sh\necho "$*" >>${dir.path}/told\n`);
+    await chmod(join(dir.path, "systemd-notify"), 0o755);
+    const supervisor = supervise({ NOTIFY_SOCKET: socket, WATCHDOG_USEC: "3000", WATCHDOG_PID: "1", PATH: dir.path });
+    supervisor.ready();
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    supervisor.stopping();
+    expect(await readFile(`${dir.path}/told`, "utf8")).not.to.contain("WATCHDOG");
+  });
+});
