@@ -1,9 +1,11 @@
 import { compareStamps, decodeStamp, nextStamp } from "#crdt/hlc.ts";
 import { encodePage } from "#crdt/page.ts";
+import { MalformedPage } from "#crdt/page.ts";
 import type { Page } from "#crdt/page.ts";
 import type { Register } from "#crdt/register.ts";
 import { contextOf, covers, dominates, raise, toWire } from "#crdt/version-vector.ts";
 import type { Core } from "./core.ts";
+import { controllerOf } from "./members.ts";
 import type { PeerMessage, PullEnd } from "./messages.ts";
 import type { JournalRecord } from "./ports.ts";
 import type { Session } from "./session.ts";
@@ -121,6 +123,8 @@ export class Puller {
     if (ahead > 0) return this.defer(this.#session.peer.id, ahead);
     this.#session.peer.confirmed(end.upto);
     const upto = new Map(end.upto);
+    if (sync.registers.some(({ o, s }) => !covers(upto, o, s) || controllerOf(o) === ""))
+      throw new MalformedPage("transactions that it does not claim to have");
     // The peer was put back behind what is forgotten here; it takes all from us first.
     if (!dominates(upto, state.floor)) return this.abandon();
     if (end.full) return this.#whenQuiet(sync, () => this.#takeAll(sync, end));

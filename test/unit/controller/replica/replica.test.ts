@@ -233,6 +233,34 @@ describe("two replicas", () => {
     expect(closings).to.deep.equal(["EQUIVOCATION", "EQUIVOCATION"]);
   });
 
+  it("refuse transactions under another controller's name, or beyond what their sender claims (S-24)", async () => {
+    const { scheduler, a, wire } = await pair();
+    const forge = (message: unknown): string => {
+      let closed = "";
+      const close = (why: string): void => void (closed = why);
+      let asked: { sync: number } | undefined;
+      const send = (sent: PeerMessage): void => void (sent.t === "pull" && (asked = sent));
+      const events = a.replica.connected({ peer: "b", initiator: false, send, close });
+      events.received(
+        wire.sent[1].find(({ t }) => t === "hello"),
+        1,
+      );
+      events.received({ t: "welcome", proto: 1, walls: [1.7e12, 1.7e12] }, 1);
+      events.received({ ...(message as object), ...(asked ? { sync: asked.sync } : {}) }, 1);
+      return closed;
+    };
+    await scheduler.runUntil(scheduler.now + 3_000);
+    const page = (origin: string): unknown => ({
+      origins: [origin],
+      contexts: [[]],
+      registers: [["forged", "1", 1.7e12, 0, 0, 1, 0]],
+    });
+    expect(forge({ t: "push", page: page("c#1"), origin: "c#1", from: 0, upto: 1 })).to.equal("MALFORMED");
+    const end = { upto: [], hlc: "0".repeat(16) };
+    expect(forge({ t: "page", index: 0, full: false, page: page("b#1"), end })).to.equal("MALFORMED");
+    expect(a.replica.get("forged")).to.equal(undefined);
+  });
+
   it("close a link that speaks nonsense, and never throw (S-24)", async () => {
     const { scheduler, a } = await pair();
     for (const nonsense of [
