@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { ApiRefusal } from "#api/client.ts";
 import { parseEndpoint } from "#api/endpoint.ts";
+import { isInGrace } from "#api/late.ts";
 import { describeError } from "#api/log.ts";
 import type { Heartbeat, Registration, Standing } from "#api/schemas.ts";
 import { createBackoff } from "./backoff.ts";

@@ -54,7 +54,7 @@ async function readDisk(root: string, name: string, mounted: ReadonlySet<string>
     ...(model !== "" && { model }),
     ...(serial !== "" && { serial }),
     type: typeOf(name, rotational),
-    used: parts.length > 0 || holders.length > 0 || mounted.has(number),
+    used: parts.length > 0 || holders.length > 0 || (number !== "" && mounted.has(number)),
   };
 }
 

@@ -1,0 +1,88 @@
+import { mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { expect } from "chai";
+import { AgentConfig } from "#agent/config.ts";
+import { readDisks, readStorage } from "#agent/disks.ts";
+import { isSameMachine } from "#agent/facts.ts";
+import type { Facts } from "#agent/facts.ts";
+import { readNics } from "#agent/nics.ts";
+import { makeTempDir } from "../../support/temp-dir.ts";
+import type { TempDir } from "../../support/temp-dir.ts";
+
+describe("what the agent finds on its machine", () => {
+  let root: TempDir;
+  const put = async (path: string, text: string): Promise<void> => {
+    const file = join(root.path, path);
+    await mkdir(join(file, ".."), { recursive: true });
+    await writeFile(file, text);
+  };
+  beforeEach(async () => {
+    root = await makeTempDir("sysfs");
+  });
+  afterEach(() => root.remove());
+
+  it("tells of disks with size, model, serial and whether they are in use", async () => {
+    await put("sys/block/sda/size", "2048\n");
+    await put("sys/block/sda/device/model", "QEMU HARDDISK   \n");
+    await put("sys/block/sda/queue/rotational", "1\n");
+    await put("sys/block/sda/sda1/partition", "1\n");
+    await put("sys/block/nvme0n1/size", "4096\n");
+    await put("sys/block/nvme0n1/device/serial", "S3Z8NB0K\n");
+    await put("sys/block/vdb/size", "8\n");
+    await put("sys/block/vdb/dev", "254:16\n");
+    await put("proc/self/mountinfo", "36 35 254:16 / /mnt rw - ext4 /dev/vdb rw\n");
+    expect(await readDisks(root.path)).to.deep.equal([
+      { path: "/dev/nvme0n1", size: 2_097_152, serial: "S3Z8NB0K", type: "nvme", used: false },
+      { path: "/dev/sda", size: 1_048_576, model: "QEMU HARDDISK", type: "hdd", used: true },
+      { path: "/dev/vdb", size: 4096, type: "virtual", used: true },
+    ]);
+  });
+
+  it("leaves out what is no disk, or an empty drive", async () => {
+    for (const name of ["loop0", "dm-0", "sr0", "ram1", "md127"]) await put(`sys/block/${name}/size`, "2048\n");
+    await put("sys/block/sdb/size", "0\n");
+    expect(await readDisks(root.path)).to.deep.equal([]);
+  });
+
+  it("tells of a volume group or a pool by name, and of room only where it can be seen", async () => {
+    const lvm = AgentConfig.parse({ storage: { backend: "lvm", lvm: { vgName: "vg_kcore", lvPrefix: "kc-" } } });
+    expect(await readStorage(lvm, root.path)).to.deep.equal({
+      backend: "lvm",
+      volumeGroup: "vg_kcore",
+      volumePrefix: "kc-",
+      disks: [],
+    });
+    const zfs = AgentConfig.parse({ storage: { backend: "zfs", zfs: { poolName: "tank0" } } });
+    expect(await readStorage(zfs, root.path)).to.deep.equal({ backend: "zfs", pool: "tank0", disks: [] });
+    const folder = join(root.path, "not", "there", "yet");
+    const plain = await readStorage(AgentConfig.parse({ storage: { filesystemVolumeDir: folder } }), root.path);
+    expect(plain.capacity).to.be.greaterThan(0);
+  });
+
+  it("tells of interfaces without loopback, also those without an address", async () => {
+    await put("sys/class/net/eth0/address", "52:54:00:12:34:56\n");
+    await put("sys/class/net/eth1/address", "52:54:00:12:34:57\n");
+    await put("sys/class/net/lo/address", "00:00:00:00:00:00\n");
+    const addresses = { eth0: [{ cidr: "192.0.2.5/24", address: "192.0.2.5" }], lo: [] };
+    expect(await readNics(root.path, () => addresses as never)).to.deep.equal([
+      { name: "eth0", mac: "52:54:00:12:34:56", addresses: ["192.0.2.5/24"] },
+      { name: "eth1", mac: "52:54:00:12:34:57", addresses: [] },
+    ]);
+  });
+
+  it("tells a new disk from mere use of the old ones", () => {
+    const facts = (free: number, disks: number): Facts => ({
+      nodeId: "n",
+      hostname: "n",
+      cpu: 1,
+      memory: 1,
+      labels: {},
+      dc: "DC1",
+      roles: [],
+      version: "1",
+      storage: { free, disks: Array.from({ length: disks }, () => ({ path: "/dev/sda", size: 1 })) },
+    });
+    expect(isSameMachine(facts(1, 1), facts(2, 1))).to.equal(true);
+    expect(isSameMachine(facts(1, 1), facts(1, 2))).to.equal(false);
+  });
+});

@@ -1,0 +1,133 @@
+import { generateKeyPairSync } from "node:crypto";
+import { readdir, readFile, stat, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { expect } from "chai";
+import { discardNext, keepNextKey, settleNext, swapIn } from "#agent/certificate-files.ts";
+import { isRenewalDue, refusalOf, renewCertificate } from "#agent/renew.ts";
+import type { ApiClient } from "#api/client.ts";
+import { loadCredentials } from "#api/credentials.ts";
+import type { CredentialFiles, LoadedCredentials } from "#api/credentials.ts";
+import { renewalChallenge } from "#pki/challenges.ts";
+import { issueLeaf } from "#pki/issue.ts";
+import { createTestCluster, issueTo, writeCredentials } from "#support/cluster.ts";
+import type { TestCluster } from "#support/cluster.ts";
+import { codeOf } from "#support/rejection.ts";
+
+const dayMs = 86_400_000;
+const nodeId = "0b5b5b52-7c1e-4f0e-9a50-0d8a3b0f4e11";
+
+describe("the renewal of a node's certificate", () => {
+  let cluster: TestCluster;
+  let other: TestCluster;
+  let folder: string;
+  let files: CredentialFiles;
+  let present: LoadedCredentials;
+  const now = Date.now();
+  const names = async (): Promise<readonly string[]> => (await readdir(folder)).toSorted();
+  const settled = ["ca.crt", "node.crt", "node.key"];
+
+  /** A controller that renews as told. */
+  const controller = (
+    change: {
+      readonly challenge?: string;
+      readonly host?: string;
+      readonly id?: string;
+      readonly by?: TestCluster;
+    } = {},
+  ): ApiClient =>
+    ({
+      call(name: string, body: { readonly spki: string; readonly signature: string }) {
+        const challenge = change.challenge ?? renewalChallenge("lab", nodeId, "n0");
+        if (name === "renewChallenge") return Promise.resolve({ nonce: "n0", challenge, expires: "" });
+        if (name !== "renew") throw new Error(`not taught: ${name}`);
+        const { host = "127.0.0.1", id = nodeId, by = cluster } = change;
+        const proof = { challenge, signature: body.signature };
+        const leaf = issueLeaf({ role: "node", id, host, spki: body.spki, proof }, { authority: by.authority, now });
+        return Promise.resolve({ certificate: leaf.chain, serial: leaf.serial, notAfter: leaf.notAfter.toISOString() });
+      },
+    }) as unknown as ApiClient;
+  const renew = (client: ApiClient, prove = (): Promise<void> => Promise.resolve()): Promise<Date> =>
+    renewCertificate({ files, present, clock: () => now, client, prove });
+
+  before(async () => {
+    [cluster, other] = await Promise.all([createTestCluster(), createTestCluster()]);
+  });
+  after(() => Promise.all([cluster.remove(), other.remove()]));
+  beforeEach(async () => {
+    folder = join(cluster.dir, `node-${Math.random()}`);
+    files = await writeCredentials(
+      folder,
+      "node",
+      issueTo(cluster.authority, "node", nodeId, { now: now - 61 * dayMs }),
+    );
+    present = await loadCredentials(files, "node");
+  });
+
+  it("is due at 30 days left, not before", () => {
+    const notAfter = new Date(now + 30 * dayMs);
+    expect(isRenewalDue({ notAfter }, 30, now)).to.equal(true);
+    expect(isRenewalDue({ notAfter }, 30, now - 1)).to.equal(false);
+  });
+
+  it("swaps in a certificate for a new key that was made here, 0600, and leaves nothing behind (S-14)", async () => {
+    const expires = await renew(controller());
+    const fresh = await loadCredentials(files, "node");
+    expect(fresh.notAfter).to.deep.equal(expires);
+    expect(fresh.key).not.to.equal(present.key);
+    expect((await stat(files.keyFile)).mode & 0o777).to.equal(0o600);
+    expect(await names()).to.deep.equal(settled);
+  });
+
+  it("signs nothing but the challenge of its own renewal", async () => {
+    const forged = controller({ challenge: `kcore sub-ca lab ${nodeId} n0` });
+    expect(await codeOf(renew(forged))).to.equal("RENEWAL_FAILED");
+    expect(await names()).to.deep.equal(settled);
+  });
+
+  it("keeps the old pair when the new one says something else, or comes from elsewhere", async () => {
+    const wrong = [controller({ host: "192.0.2.66" }), controller({ id: "another" }), controller({ by: other })];
+    for (const client of wrong) expect(await codeOf(renew(client))).to.equal("RENEWAL_FAILED");
+    expect((await loadCredentials(files, "node")).cert).to.equal(present.cert);
+    expect(await names()).to.deep.equal(settled);
+  });
+
+  it("keeps the old pair when no controller accepts the new one", async () => {
+    await renew(controller(), () => Promise.reject(new Error("403"))).catch(() => undefined);
+    expect((await loadCredentials(files, "node")).cert).to.equal(present.cert);
+    expect(await names()).to.deep.equal(settled);
+  });
+
+  it("refuses a certificate that ends no later", () => {
+    const spki = generateKeyPairSync("ec", { namedCurve: "P-256" }).publicKey.export({ type: "spki", format: "der" });
+    expect(refusalOf(present.cert, { spki: spki.toString("base64"), present, now })).to.be.a("string");
+  });
+
+  it("finishes at the next start what a crash interrupted, or discards it", async () => {
+    const next = issueTo(cluster.authority, "node", nodeId);
+    // Before anything was in place.
+    await keepNextKey(files, next.key);
+    expect(await settleNext(files)).to.equal("discarded");
+    await keepNextKey(files, next.key);
+    await writeFile(`${files.certFile}.next`, next.cert);
+    expect(await settleNext(files)).to.equal("discarded");
+    expect((await loadCredentials(files, "node")).cert).to.equal(present.cert);
+    // Between the two renames.
+    await writeFile(`${files.certFile}.next`, next.cert);
+    await writeFile(files.keyFile, next.key);
+    expect(await settleNext(files)).to.equal("finished");
+    expect((await loadCredentials(files, "node")).cert).to.equal(next.cert);
+    expect(await settleNext(files)).to.equal(undefined);
+    expect(await names()).to.deep.equal(settled);
+  });
+
+  it("makes the new key's file anew, also where something lies in its place", async () => {
+    await writeFile(`${files.keyFile}.next`, "left behind", { mode: 0o644 });
+    await keepNextKey(files, "key");
+    expect((await stat(`${files.keyFile}.next`)).mode & 0o777).to.equal(0o600);
+    await discardNext(files);
+    const next = issueTo(cluster.authority, "node", nodeId);
+    await keepNextKey(files, next.key);
+    await swapIn(files, next.cert);
+    expect(await readFile(files.certFile, "utf8")).to.equal(next.cert);
+  });
+});
