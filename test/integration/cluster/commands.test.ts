@@ -19,7 +19,9 @@ import {
 import type { TestCluster } from "#support/cluster.ts";
 import { areAllInStep, nodeCredentials, registrationOf, spkiOf, startControllers } from "#support/controllers.ts";
 import type { TestController } from "#support/controllers.ts";
+import { kcoreProgram } from "#support/deploy.ts";
 import { TestProject, type Ended } from "#support/kcore.ts";
+import { openShell } from "#support/terminal.ts";
 
 describe("the cluster's commands against three real controllers", function () {
   this.timeout(60_000);
@@ -184,6 +186,33 @@ describe("the cluster's commands against three real controllers", function () {
       .split("\n")
       .map((line) => JSON.parse(line) as NodeView | WatchLine);
     expect(lines.length).to.be.lessThan(20);
+  });
+
+  it("on a terminal: -w draws the table anew in its place; a question takes yes and no, Ctrl-C ends", async () => {
+    const { id } = await register("theta");
+    const shell = await openShell(
+      { cwd: project.project, columns: 160, rows: 30 },
+      { KCORE_HOME: cluster.home, KCORE_SOURCE: "1" },
+    );
+    try {
+      await shell.enter(`${kcoreProgram} get nodes -w theta`);
+      await shell.shows(/^theta +Ready /m);
+      await does("node", "reject", "theta");
+      const screen = await shell.shows(/^theta +Rejected /m);
+      expect(screen.match(/^NAME /gm)).to.have.length(1);
+      expect(screen).not.to.match(/^theta +Ready/m);
+      await shell.press("C-c");
+      await shell.enter(`clear; ${kcoreProgram} node remove theta; echo code $?`);
+      await shell.shows(/Remove them for ever\?.*\[yes\/no\]/);
+      await shell.enter("no");
+      expect(await shell.shows(/code 1/)).to.contain("[CONFIRM_DENIED]");
+      await shell.enter(`clear; ${kcoreProgram} node remove theta; echo code $?`);
+      await shell.shows(/Remove them for ever/);
+      await shell.enter("yes");
+      expect(await shell.shows(/code 0/)).to.contain(`theta (${id}) removed`);
+    } finally {
+      await shell.close();
+    }
   });
 
   it("S-11: revoke cert: by serial, by node, by key; the key is refused at once", async () => {
