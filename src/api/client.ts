@@ -7,6 +7,7 @@ import { exitCodes, KcoreError } from "#errors/problem.ts";
 import { identityOf } from "#pki/identity.ts";
 import { formatEndpoint } from "./endpoint.ts";
 import type { Endpoint } from "./endpoint.ts";
+import { isInGrace, lateProtocol } from "./late.ts";
 import { methods } from "./methods.ts";
 import type { BodyOf, Method, PlainMethodName, ReplyOf } from "./methods.ts";
 import { Refusal } from "./schemas.ts";
@@ -92,7 +93,7 @@ export function openApi({
   /** Ends every call of this client. */
   readonly signal?: AbortSignal;
 }): ApiClient {
-  checkCredentials(credentials, clock());
+  const isLate = checkCredentials(credentials, clock());
   const { cluster } = identityOf(new X509Certificate(credentials.cert), "client");
   const agent = new Agent({
     ...credentials,
@@ -100,6 +101,7 @@ export function openApi({
     keepAlive: true,
     maxCachedSessions: 0,
     maxSockets: 64,
+    ...(isLate && { ALPNProtocols: [lateProtocol] }),
     checkServerIdentity: (host, peer) => checkServerIdentity(host, peer) ?? checkRole(peer, cluster),
   });
   return {
@@ -268,7 +270,8 @@ function untrusted(reason: string): Error {
   return Object.assign(new Error(reason), { code: "ERR_TLS_IDENTITY" });
 }
 
-function checkCredentials({ ca, cert, key }: Credentials, now: number): void {
+/** Whether they have expired so lately that a node may still renew them, and nothing else (F-25). */
+function checkCredentials({ ca, cert, key }: Credentials, now: number): boolean {
   try {
     createSecureContext({ ca, cert, key });
   } catch (error) {
@@ -281,8 +284,10 @@ function checkCredentials({ ca, cert, key }: Credentials, now: number): void {
       { cause: error },
     );
   }
-  const { validToDate } = new X509Certificate(cert);
-  if (validToDate.getTime() > now) return;
+  const leaf = new X509Certificate(cert);
+  const { validToDate } = leaf;
+  if (validToDate.getTime() > now) return false;
+  if (isInGrace(validToDate, now) && identityOf(leaf, "client").role === "node") return true;
   throw new KcoreError({
     code: "API_UNTRUSTED",
     message: `our own certificate expired on ${validToDate.toISOString()}`,

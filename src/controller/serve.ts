@@ -178,7 +178,7 @@ export async function serveController(options: ServeOptions): Promise<void> {
     },
   });
   const access = checkAccess({ records, certificates, isReady });
-  const { server, connections } = createApiServer({
+  const api = createApiServer({
     credentials,
     cluster,
     handlers: handlersFor({
@@ -209,6 +209,7 @@ export async function serveController(options: ServeOptions): Promise<void> {
     monotonic,
     onAnswer: metrics.answered,
   });
+  const { server, connections } = api;
   server.on("tlsClientError", () => metrics.refusedConnection());
 
   const isWelcome = (caller: KnownCaller): boolean => {
@@ -258,12 +259,12 @@ export async function serveController(options: ServeOptions): Promise<void> {
       for (const node of liveness.changed()) watches.tell("nodes", node);
     });
     const reload = reloading({
-      server,
       config,
       credentials,
       log,
       onReloaded: (fresh) => {
         credentials = fresh;
+        api.use({ ca: fresh.ca, cert: fresh.cert, key: fresh.key });
         published = false;
       },
     });
@@ -282,7 +283,7 @@ export async function serveController(options: ServeOptions): Promise<void> {
     network.close();
     liveness.stop();
     certificates.stop();
-    await stop(server);
+    await api.close();
     await store.close();
   }
 }
@@ -316,13 +317,11 @@ function ownAddress(listenAddr: string, port: number): string {
 
 /** New certificates come into use for new connections, without a restart; bad ones are refused and the old stay. */
 function reloading({
-  server,
   config,
   credentials,
   log,
   onReloaded,
 }: {
-  readonly server: Server;
   readonly config: ControllerConfig;
   readonly credentials: LoadedCredentials;
   readonly log: Log;
@@ -334,10 +333,9 @@ function reloading({
     if (present === version) return;
     version = present;
     const fresh = await loadCredentials(config.tls, "controller");
-    const { ca, cert, key, identity, notAfter } = fresh;
+    const { identity, notAfter } = fresh;
     const isSame = identity.cluster === credentials.identity.cluster && identity.id === credentials.identity.id;
     if (!isSame) throw new Error("the new certificate is another controller's");
-    server.setSecureContext({ ca, cert, key, minVersion: "TLSv1.3" });
     onReloaded(fresh);
     log.info("the certificate was reloaded", { expires: notAfter.toISOString() });
   };
@@ -364,15 +362,6 @@ async function listen(server: Server, address: string): Promise<void> {
       { cause: error },
     );
   }
-}
-
-async function stop(server: Server): Promise<void> {
-  if (!server.listening) return;
-  const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-  server.closeIdleConnections();
-  const hurry = setTimeout(() => server.closeAllConnections(), 5_000);
-  await closed;
-  clearTimeout(hurry);
 }
 
 function aborted(signal: AbortSignal): Promise<void> {

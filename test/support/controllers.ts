@@ -18,6 +18,8 @@ export interface TestController {
   readonly id: string;
   /** `host:port` where it listens. */
   readonly endpoint: string;
+  /** `host:port` where the others reach it. */
+  readonly advertised: string;
   /** Lines of its log. */
   readonly log: () => string;
   /** With the operator's certificate; closed with the cluster. */
@@ -129,7 +131,7 @@ async function makeController(
     advertise = (_index, endpoint) => Promise.resolve(endpoint),
     ...rest
   }: ControllersOptions & { readonly first: TestController | undefined; readonly clients: ApiClient[] },
-): Promise<TestController & { readonly advertised: string }> {
+): Promise<TestController> {
   const id = randomUUID();
   const host = `127.0.0.${index + 11}`;
   const endpoint = `${host}:${await freePort(host)}`;
@@ -152,7 +154,7 @@ async function makeController(
     dbPath,
     tls,
     subCa: { certFile: join(folder, "sub-ca.crt"), keyFile: join(folder, "sub-ca.key") },
-    replication: { controllerId: id, dcId: dc, advertise: advertised, ...(first ? { join: [first.endpoint] } : {}) },
+    replication: { controllerId: id, dcId: dc, advertise: advertised, ...(first ? { join: [first.advertised] } : {}) },
     ...(first ? {} : { bootstrap }),
     ...config(index),
   };

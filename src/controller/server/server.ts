@@ -1,12 +1,13 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { createServer } from "node:https";
-import type { Server } from "node:https";
+import type { Server, ServerOptions } from "node:https";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { TLSSocket } from "node:tls";
 import { describeError } from "#api/log.ts";
 import type { Log } from "#api/log.ts";
 import type { Credentials } from "#api/client.ts";
+import { lateProtocol } from "#api/late.ts";
 import { findMethod, methods } from "#api/methods.ts";
 import type { AcceptedBodyOf, AnswerOf, Method, MethodName, PlainMethodName } from "#api/methods.ts";
 import { KcoreError } from "#errors/problem.ts";
@@ -18,6 +19,7 @@ import { callerOf } from "./caller.ts";
 import type { KnownCaller } from "./caller.ts";
 import { watchConnections } from "./connections.ts";
 import type { Connections } from "./connections.ts";
+import { lateCallerOf, lateMethods, routeLate } from "./late.ts";
 import { limitRate } from "./rate.ts";
 
 /** What is given to the function behind a method. */
@@ -55,6 +57,10 @@ export interface ApiServerOptions {
 export interface ApiServer {
   readonly server: Server;
   readonly connections: Connections;
+  /** Uses a new certificate for new connections. */
+  readonly use: (context: Pick<Credentials, "ca" | "cert" | "key">) => void;
+  /** Answers what is under way, for 5 s at most. */
+  readonly close: () => Promise<void>;
 }
 
 /** The protocol that controllers switch to; its number changes when the framing does. */
@@ -64,25 +70,55 @@ const nodeRate = { perSecond: 20, burst: 100 };
 /** The HTTPS server of a controller: TLS 1.3, every client with a certificate of our CA, nothing but the methods table. */
 export function createApiServer(options: ApiServerOptions): ApiServer {
   const { credentials, log } = options;
-  const server = createServer({
+  const common: ServerOptions = {
     ca: credentials.ca,
     cert: credentials.cert,
     key: credentials.key,
     minVersion: "TLSv1.3",
     requestCert: true,
-    rejectUnauthorized: true,
     handshakeTimeout: 5_000,
     headersTimeout: 10_000,
     requestTimeout: 30_000,
-    // Longer than the agents' heartbeat, so that each keeps its connection.
-    keepAliveTimeout: 75_000,
     connectionsCheckingInterval: 5_000,
     maxHeaderSize: 16 * 1024,
-  });
+  };
+  // Longer than the agents' heartbeat, so that each keeps its connection.
+  const server = createServer({ ...common, rejectUnauthorized: true, keepAliveTimeout: 75_000 });
   server.maxConnections = 4096;
-  server.maxHeadersCount = 64;
+  // Never listens: it gets the connections that ask for it, for two methods (F-25).
+  const late = createServer({
+    ...common,
+    rejectUnauthorized: false,
+    ALPNProtocols: [lateProtocol],
+    keepAliveTimeout: 5_000,
+  });
+  routeLate(server, late);
   const connections = watchConnections(server);
-  const requests = new Requests(options, connections);
+  const usual = new Requests(options, connections, (socket) => callerOf(socket, options.cluster, options.clock()));
+  const rootPem = credentials.ca;
+  const renewals = new Requests(
+    options,
+    connections,
+    (socket) => lateCallerOf(socket, { cluster: options.cluster, rootPem, now: options.clock() }),
+    lateMethods,
+  );
+  serve(server, usual, log);
+  serve(late, renewals, log);
+  return {
+    server,
+    connections,
+    use(context) {
+      for (const each of [server, late]) each.setSecureContext({ ...context, minVersion: "TLSv1.3" });
+    },
+    async close() {
+      late.closeAllConnections();
+      await close(server);
+    },
+  };
+}
+
+function serve(server: Server, requests: Requests, log: Log): void {
+  server.maxHeadersCount = 64;
   server.on("request", (request, response) => {
     requests.answer(request, response).catch((error: unknown) => {
       log.error("a request could not be answered", describeError(error));
@@ -98,17 +134,34 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     socket.destroy();
   });
   server.on("clientError", (_error, socket) => socket.destroy());
-  return { server, connections };
+}
+
+async function close(server: Server): Promise<void> {
+  if (!server.listening) return;
+  const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+  server.closeIdleConnections();
+  const hurry = setTimeout(() => server.closeAllConnections(), 5_000);
+  await closed;
+  clearTimeout(hurry);
 }
 
 class Requests {
   readonly #options: ApiServerOptions;
   readonly #connections: Connections;
   readonly #isInRate: (key: string) => boolean;
+  readonly #identify: (socket: TLSSocket) => KnownCaller;
+  readonly #only: ReadonlySet<MethodName> | undefined;
 
-  constructor(options: ApiServerOptions, connections: Connections) {
+  constructor(
+    options: ApiServerOptions,
+    connections: Connections,
+    identify: (socket: TLSSocket) => KnownCaller,
+    only?: ReadonlySet<MethodName>,
+  ) {
     this.#options = options;
     this.#connections = connections;
+    this.#identify = identify;
+    this.#only = only;
     this.#isInRate = limitRate(nodeRate, options.monotonic);
   }
 
@@ -168,9 +221,9 @@ class Requests {
 
   /** Who asks for what, if they may. */
   #admit(request: IncomingMessage): Admitted {
-    const { cluster, clock, access } = this.#options;
+    const { access } = this.#options;
     const socket = request.socket as TLSSocket;
-    const caller = callerOf(socket, cluster, clock());
+    const caller = this.#identify(socket);
     if (!this.#connections.admit(socket, caller))
       throw new Refused(429, "API_BUSY", "too many connections with this key");
     if (caller.identity.role === "node" && !this.#isInRate(caller.key))
@@ -185,6 +238,7 @@ class Requests {
         : new Refused(404, "API_UNKNOWN", `there is no ${path.slice(0, 200)}`);
     }
     const { name, id = "" } = found;
+    if (this.#only?.has(name) === false) deny(caller, `ask ${path.slice(0, 200)} with a certificate that has expired`);
     authorize(name, caller, id);
     access.check(name, caller);
     return { name, id, caller };

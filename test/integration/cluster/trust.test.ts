@@ -304,7 +304,7 @@ describe("trust between clients and controllers", function () {
   });
 
   it("says before it connects that our own certificate has expired", async () => {
-    const expired = issueTo(cluster.authority, "node", "a", { now: Date.now() - 91 * day });
+    const expired = issueTo(cluster.authority, "node", "a", { now: Date.now() - 121 * day });
     expect(await healthOf(9, expired)).to.match(/^API_UNTRUSTED our own certificate expired on/);
   });
 
