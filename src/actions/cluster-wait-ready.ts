@@ -102,6 +102,8 @@ function judge(view: NodeView, key: string | undefined): Look {
       hint: `kcore node approve ${view.id}, then run again`,
     });
   }
+  // The roster told of it, but it has not spoken yet.
+  if (view.status === "unknown") return { waitingFor: "it has not registered yet" };
   if (view.approval === "pending")
     return { waitingFor: `it is pending until an operator says: kcore node approve ${view.id}`, isPending: true };
   if (view.status !== "ready") return { waitingFor: view.reason ?? `it is ${view.status}` };
