@@ -107,13 +107,12 @@ export function handlersFor(parts: HandlerParts): Handlers {
         controllers.remove(id, byOf(caller), body.reason ?? ""),
       );
     },
-    leave: ({ caller }) =>
-      noted(
-        caller,
-        "this controller left the cluster",
-        {},
-        leaveCluster(records, parts.controllerId).then(() => ({ result: "deleted" as const, dot: "" })),
-      ),
+    leave({ caller }) {
+      if (controllers.list().length < 2)
+        throw new Refused(409, "API_INVALID", "this is the cluster's only controller", "deploy another one first");
+      const left = leaveCluster(records, parts.controllerId).then(() => ({ result: "deleted" as const, dot: "" }));
+      return noted(caller, "this controller left the cluster", {}, left);
+    },
 
     listConflicts: () => listConflicts(records),
     ackConflict: ({ caller, id }) => noted(caller, "a conflict was closed", { conflict: id }, ackConflict(records, id)),

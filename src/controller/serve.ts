@@ -8,6 +8,7 @@ import { readDaemonConfig } from "#api/daemon-config.ts";
 import { formatEndpoint, parseEndpoint } from "#api/endpoint.ts";
 import { describeError } from "#api/log.ts";
 import type { Log } from "#api/log.ts";
+import type { PeerView } from "#api/schemas.ts";
 import type { Supervisor } from "#api/systemd.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
 import { firstCertificate } from "#pki/certificate.ts";
@@ -229,6 +230,7 @@ export async function serveController(options: ServeOptions): Promise<void> {
       setTimeout(cut, 20).unref();
   });
 
+  const peersChanged = watchPeers();
   const every: NodeJS.Timeout[] = [];
   const repeat = (ms: number, work: () => void): void => {
     every.push(setInterval(work, ms));
@@ -256,7 +258,12 @@ export async function serveController(options: ServeOptions): Promise<void> {
     repeat(1_000, cut);
     repeat(250, publish);
     repeat(config.staleCheckIntervalSecs * 1000, () => {
-      for (const node of liveness.changed()) watches.tell("nodes", node);
+      for (const node of liveness.changed()) {
+        const { isReady: lives, reason } = liveness.of(node);
+        if (!lives) log.warn("a node is not ready", { node, reason });
+        watches.tell("nodes", node);
+      }
+      for (const peer of peersChanged(controllers.peers())) watches.tell("controllers", peer);
     });
     const reload = reloading({
       config,
@@ -286,6 +293,18 @@ export async function serveController(options: ServeOptions): Promise<void> {
     await api.close();
     await store.close();
   }
+}
+
+/** Gives the peers whose state is another than at the last look. */
+function watchPeers(): (peers: readonly PeerView[]) => readonly string[] {
+  const shown = new Map<string, string>();
+  return (peers) =>
+    peers.flatMap(({ controllerId, state, inStep }) => {
+      const now = `${state} ${inStep}`;
+      const isNews = shown.get(controllerId) !== now;
+      shown.set(controllerId, now);
+      return isNews ? [controllerId] : [];
+    });
 }
 
 function keyOf({ cert }: LoadedCredentials): string {

@@ -1,0 +1,144 @@
+import { expect } from "chai";
+import { watchCertificates } from "#controller/cluster/certificates.ts";
+import { watchLiveness } from "#controller/cluster/liveness.ts";
+import type { Liveness } from "#controller/cluster/liveness.ts";
+import { manageNodes } from "#controller/cluster/nodes.ts";
+import type { Nodes } from "#controller/cluster/nodes.ts";
+import { readRecords } from "#controller/cluster/records.ts";
+import type { Records } from "#controller/cluster/records.ts";
+import { Refused } from "#controller/refused.ts";
+import { registrationOf } from "#support/controllers.ts";
+import { memoryReplica } from "#support/memory-replica.ts";
+
+const by = "operator ann";
+
+describe("the nodes of a cluster", () => {
+  let now: number;
+  let isManual: boolean;
+  let records: Records;
+  let liveness: Liveness;
+  let nodes: Nodes;
+  const caller = (id: string, key = "k1") => ({ id, key, serial: "01", certificateExpiresAt: 9e12 });
+  const register = (id: string, changes = {}, key = "k1") =>
+    nodes.register(caller(id, key), registrationOf(id, changes));
+  const reasonOf = async (work: () => unknown): Promise<string> => {
+    try {
+      await work();
+      return "allowed";
+    } catch (error) {
+      if (error instanceof Refused) return error.code;
+      throw error;
+    }
+  };
+  const writes = (): number => Object.values(records.replica.status().vv).reduce((sum, seq) => sum + seq, 0);
+
+  beforeEach(() => {
+    now = 1_700_000_000_000;
+    isManual = false;
+    const replica = memoryReplica(() => now);
+    records = readRecords(replica);
+    const clock = (): number => now;
+    liveness = watchLiveness({ replica, controllerId: "c1", staleAfterMs: 90_000, clock, monotonic: clock });
+    const certificates = watchCertificates(records, clock);
+    nodes = manageNodes({
+      records,
+      certificates,
+      liveness,
+      controllerId: "c1",
+      isManual: () => isManual,
+      endpoints: () => [],
+      clock,
+    });
+  });
+  afterEach(() => records.replica.stop());
+
+  it("are ready as soon as they register, and for 90 s after each heartbeat", async () => {
+    expect((await register("a")).status).to.equal("ready");
+    now += 90_000;
+    expect(nodes.get("a").status).to.equal("ready");
+    nodes.heartbeat(caller("a"), { nodeId: "a" });
+    now += 90_001;
+    expect(nodes.get("a").status).to.equal("not-ready");
+    expect(nodes.get("a").reason).to.match(/^no heartbeat since/);
+  });
+
+  it("cost nothing on the disk for heartbeats, nor for a registration that says nothing new", async () => {
+    await register("a");
+    const before = writes();
+    for (let beat = 0; beat < 100; beat++) nodes.heartbeat(caller("a"), { nodeId: "a" });
+    await register("a");
+    expect(writes()).to.equal(before);
+    await register("a", { cpu: 4 });
+    expect(writes()).to.equal(before + 1);
+  });
+
+  it("wait for approval where that is asked for, and keep what was decided", async () => {
+    isManual = true;
+    expect(await register("a")).to.include({ approval: "pending", status: "pending" });
+    await nodes.setApproval("a", { state: "approved", by });
+    expect(nodes.get("a").status).to.equal("ready");
+    await register("a", { version: "2" });
+    expect(nodes.get("a").approval).to.equal("approved");
+  });
+
+  it("are approved after a reject only in the next epoch", async () => {
+    await register("a");
+    await nodes.setApproval("a", { state: "rejected", by });
+    expect(nodes.get("a")).to.include({ approval: "rejected", approvalEpoch: 1 });
+    await nodes.setApproval("a", { state: "approved", by });
+    expect(nodes.get("a")).to.include({ approval: "approved", approvalEpoch: 2 });
+  });
+
+  it("S-10: speak only with the key that they registered with, or one that was recorded for them", async () => {
+    await register("a");
+    expect(await reasonOf(() => nodes.heartbeat(caller("a", "k2"), { nodeId: "a" }))).to.equal("NODE_UNKNOWN");
+    expect(await reasonOf(() => register("a", {}, "k2"))).to.equal("KEY_UNREGISTERED");
+    const record = { spki: "k2", role: "node", id: "a", issuer: "x", notAfter: "", issued: "", by };
+    await records.write([{ key: "cert/02", value: record }]);
+    expect(await reasonOf(() => register("a", {}, "k2"))).to.equal("allowed");
+    expect(await reasonOf(() => nodes.heartbeat(caller("a", "k1"), { nodeId: "a" }))).to.equal("NODE_UNKNOWN");
+  });
+
+  it("carry the operator's labels over their own, and a removed one stays hidden", async () => {
+    await register("a", { labels: { tier: "ssd", rack: "1" } });
+    await nodes.setLabels("a", { set: { tier: "hdd", zone: "z" }, remove: ["rack"] });
+    expect(nodes.get("a").labels).to.deep.equal({ tier: "hdd", zone: "z" });
+    await register("a", { labels: { tier: "ssd", rack: "2" } });
+    expect(nodes.get("a").labels).to.deep.equal({ tier: "hdd", zone: "z" });
+    await nodes.setLabels("a", { set: {}, remove: ["zone"] });
+    expect(nodes.get("a").labels).to.deep.equal({ tier: "hdd" });
+  });
+
+  it("are gone for ever once removed", async () => {
+    await register("a");
+    expect((await nodes.remove("a", by, "broken")).result).to.equal("deleted");
+    expect(nodes.list()).to.deep.equal([]);
+    expect(await reasonOf(() => nodes.get("a"))).to.equal("NODE_REMOVED");
+    expect(
+      await reasonOf(() => nodes.setExpected("a", { name: "n", roles: [], dc: "DC1", source: "roster" })),
+    ).to.equal("NODE_REMOVED");
+    expect(records.replica.get("revoked/k1")).to.equal(undefined); // k1 is no SHA-256, so it is kept but not shown
+  });
+
+  it("tell on goodbye that their agent was stopped, and on bad health why", async () => {
+    await register("a");
+    expect(nodes.goodbye(caller("a")).status).to.equal("not-ready");
+    expect(nodes.get("a").reason).to.equal("its agent was stopped");
+    nodes.heartbeat(caller("a"), { nodeId: "a", health: { ok: false, reason: "disk full" } });
+    expect(nodes.get("a")).to.include({ status: "not-ready", reason: "disk full" });
+    nodes.heartbeat(caller("a"), { nodeId: "a" });
+    expect(nodes.get("a").status).to.equal("ready");
+  });
+
+  it("answer an old look with 409 and the present version", async () => {
+    await register("a");
+    const dot = nodes.get("a").registers.find(({ key }) => key.endsWith("/approval"))?.dot ?? "";
+    await nodes.setApproval("a", { state: "rejected", by });
+    expect(await reasonOf(() => nodes.setApproval("a", { state: "approved", by, ifMatch: dot }))).to.equal(
+      "MATCH_FAILED",
+    );
+    expect(await reasonOf(() => nodes.setApproval("a", { state: "approved", by, ifMatch: "nonsense" }))).to.equal(
+      "API_INVALID",
+    );
+  });
+});
