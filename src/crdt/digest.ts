@@ -12,6 +12,7 @@ export const bucketCount = 256;
 export class Digest {
   readonly #hi = new Uint32Array(bucketCount);
   readonly #lo = new Uint32Array(bucketCount);
+  readonly #origins = new Map<string, number>();
 
   add(register: Register): void {
     this.#change(register, 1);
@@ -23,12 +24,20 @@ export class Digest {
 
   #change({ key, text, o, s }: Register, sign: 1 | -1): void {
     if (text === null) return;
-    const { hi, lo } = hash64(text, hash64(o, hash64(key, s).lo).lo);
-    const bucket = bucketOf(key);
+    const place = hash64(key).lo;
+    const { hi, lo } = hash64(text, place ^ Math.imul(s, 0x9e3779b1) ^ this.#hashOf(o));
+    const bucket = place & (bucketCount - 1);
     const low = (this.#lo[bucket] ?? 0) + sign * lo;
     const carry = low < 0 ? -1 : low > 0xffffffff ? 1 : 0;
     this.#lo[bucket] = low;
     this.#hi[bucket] = (this.#hi[bucket] ?? 0) + sign * hi + carry;
+  }
+
+  /** Origins are few, and long. */
+  #hashOf(origin: string): number {
+    let hash = this.#origins.get(origin);
+    if (hash === undefined) this.#origins.set(origin, (hash = hash64(origin).hi));
+    return hash;
   }
 
   /** All buckets, 16 hex digits each. */

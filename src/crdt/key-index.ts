@@ -1,5 +1,7 @@
-/** So many new keys are sorted in at once: a few milliseconds, however many come. */
-const batch = 8192;
+/** So many new keys are sorted in at once: some milliseconds each time, and not too often. */
+function batchFor(size: number): number {
+  return Math.min(Math.max(8192, size >> 2), 32_768);
+}
 
 /** Keys in order, for walks by prefix. New keys are sorted in by batches, or when somebody walks. */
 export class KeyIndex {
@@ -9,7 +11,7 @@ export class KeyIndex {
 
   add(key: string): void {
     this.#added.push(key);
-    if (this.#added.length >= batch) this.#settle();
+    if (this.#added.length >= batchFor(this.#sorted.length)) this.#settle();
   }
 
   /** Says that one key is gone; `isPresent` tells which are there. */
@@ -37,18 +39,19 @@ export class KeyIndex {
     const added = this.#added.toSorted();
     this.#added = [];
     const merged: string[] = [];
+    // A key that went and came back may be in both, or twice in one.
+    let last = "";
+    const push = (key: string): void => {
+      if (key !== last) merged.push((last = key));
+    };
     let index = 0;
     for (const key of this.#sorted) {
-      for (; index < added.length && (added[index] as string) <= key; index++) push(merged, added[index] as string);
-      push(merged, key);
+      for (; index < added.length && (added[index] as string) <= key; index++) push(added[index] as string);
+      push(key);
     }
-    for (; index < added.length; index++) push(merged, added[index] as string);
+    for (; index < added.length; index++) push(added[index] as string);
     this.#sorted = merged;
   }
-}
-
-function push(keys: string[], key: string): void {
-  if (keys.at(-1) !== key) keys.push(key);
 }
 
 function firstFrom(keys: readonly string[], prefix: string): number {

@@ -103,7 +103,7 @@ function shapeOf(page: unknown): {
 function contextKey(flat: readonly unknown[], names: readonly string[]): string | undefined {
   let text = "";
   for (let index = 0; index < flat.length; index += 2) {
-    const name = names[flat[index] as number];
+    const name = itemAt(names, flat[index]);
     if (name === undefined || !isSeq(flat[index + 1])) return undefined;
     text += `${name} ${flat[index + 1] as number}\n`;
   }
@@ -113,13 +113,18 @@ function contextKey(flat: readonly unknown[], names: readonly string[]): string 
 function registerOf(row: unknown, names: readonly string[], contexts: readonly Context[]): Register {
   if (!Array.isArray(row)) throw new MalformedPage("a register is no list");
   const [key, text, ms, c, origin, s, context] = row as readonly unknown[];
-  const o = names[origin as number];
-  const x = contexts[context as number];
+  const o = itemAt(names, origin);
+  const x = itemAt(contexts, context);
   if (typeof key !== "string" || key === "") throw new MalformedPage("a key is no text");
   if (typeof text !== "string" && text !== null) throw new MalformedPage("a value is no text");
   if (!isStamp(ms, c) || !isSeq(s) || o === undefined || x === undefined)
     throw new MalformedPage(`the stamp or dot of ${key.slice(0, 80)} is none`);
   return { key, text, ms: ms as number, c: c as number, o, s: s as number, x };
+}
+
+/** Only what a number points at: “length” and “__proto__” are no places. */
+function itemAt<T>(list: readonly T[], place: unknown): T | undefined {
+  return typeof place === "number" ? list[place] : undefined;
 }
 
 function isSeq(value: unknown): boolean {
