@@ -2,6 +2,8 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import type { TestCluster } from "./cluster.ts";
+import { startController } from "./member-controller.ts";
 
 export interface KillCount {
   readonly kills: number;
@@ -58,4 +60,56 @@ async function lifeOf(folder: string, lifeMs: number): Promise<string> {
   await closed;
   // The last line may be half of a number.
   return told.slice(0, told.lastIndexOf("\n") + 1);
+}
+
+/**
+ * Kills a real controller with SIGKILL, again and again, while operators write to it over its API.
+ * @throws Error when a write that was acknowledged is not there after a restart, or it does not start
+ */
+export async function killController({
+  cluster,
+  kills,
+  random,
+  writers = 4,
+}: {
+  readonly cluster: TestCluster;
+  readonly kills: number;
+  readonly random: () => number;
+  readonly writers?: number;
+}): Promise<KillCount> {
+  const controller = await startController(cluster);
+  const last = Array.from({ length: writers }, () => 0);
+  let acknowledged = 0;
+  try {
+    for (let kill = 0; kill < kills; kill++) {
+      const client = controller.client();
+      const write = async (writer: number): Promise<void> => {
+        for (let number = (last[writer] ?? 0) + 1; ; number++) {
+          await client.call("putObject", { value: { number } }, { id: `Kill/writer-${writer}` });
+          last[writer] = number;
+          acknowledged++;
+        }
+      };
+      const writing = Promise.allSettled(last.map((_, writer) => write(writer)));
+      await sleep(20 + random() * 120);
+      await controller.daemon.end("SIGKILL");
+      await writing;
+      client.close();
+      await controller.restart();
+      const again = controller.client();
+      const { objects } = await again.call("listObjects", {});
+      again.close();
+      for (const [writer, number] of last.entries()) {
+        const found = objects.find(({ name }) => name === `writer-${writer}`)?.value as { number?: number } | undefined;
+        if ((found?.number ?? 0) < number) {
+          throw new Error(`kill ${kill}: writer ${writer}: ${number} was acknowledged, found: ${found?.number}`);
+        }
+        // What was durable, but not yet told, may be there.
+        last[writer] = found?.number ?? 0;
+      }
+    }
+  } finally {
+    await controller.daemon.end("SIGKILL");
+  }
+  return { kills, acknowledged };
 }

@@ -1,5 +1,6 @@
 import { expect } from "chai";
-import { killWriters } from "../../support/kill-loop.ts";
+import { createTestCluster } from "../../support/cluster.ts";
+import { killController, killWriters } from "../../support/kill-loop.ts";
 import { seededRandom } from "../../support/random.ts";
 import { makeTempDir } from "../../support/temp-dir.ts";
 
@@ -11,6 +12,16 @@ describe("the store of a process that is killed", () => {
       expect(acknowledged).to.be.greaterThan(1000);
     } finally {
       await dir.remove();
+    }
+  }).timeout(120_000);
+
+  it("loses nothing that a real controller acknowledged, in 10 kills while operators write", async () => {
+    const cluster = await createTestCluster();
+    try {
+      const { acknowledged } = await killController({ cluster, kills: 10, random: seededRandom(11) });
+      expect(acknowledged).to.be.greaterThan(10);
+    } finally {
+      await cluster.remove();
     }
   }).timeout(120_000);
 });
