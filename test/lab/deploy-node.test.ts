@@ -50,8 +50,8 @@ describe("deploy_node on real nodes", function () {
     expect(await statuses()).to.deep.equal({ n1: "ready", n2: "ready", n3: "ready" });
     const table = await bastion.does("get", "nodes");
     expect(table)
-      .to.match(/n1 +Ready +controller/)
-      .and.match(/n2 +Ready +worker/);
+      .to.match(/n1 +Ready +approved +controller/)
+      .and.match(/n2 +Ready +approved +worker/);
   });
 
   it("is watched live from another terminal, and told whole afterwards", async () => {
