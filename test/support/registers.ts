@@ -106,7 +106,11 @@ export class Writer {
 
   /** The registers that count, in a form that can be compared. */
   view(): unknown {
-    return [[...this.map.withPrefix("")], new Map(toWire(this.map.vector).toSorted(([a], [b]) => (a < b ? -1 : 1))), this.map.digest.total()];
+    return [
+      [...this.map.withPrefix("")],
+      new Map(toWire(this.map.vector).toSorted(([a], [b]) => (a < b ? -1 : 1))),
+      this.map.digest.total(),
+    ];
   }
 }
 
