@@ -196,7 +196,7 @@ export async function serveController(options: ServeOptions): Promise<void> {
       clock,
     }),
     streams: {
-      watch: ({ body }, response) => watches.open(body.prefixes, response),
+      watch: ({ body }, response) => watches.open(body, response),
       async backup(_call, response) {
         const snapshot = await store.backup();
         response.writeHead(200, { "content-type": "application/octet-stream" });

@@ -1,5 +1,5 @@
 import type { ServerResponse } from "node:http";
-import type { WatchLine } from "#api/schemas.ts";
+import type { WatchLine, WatchRequest } from "#api/schemas.ts";
 import { encodeDot } from "./cluster/dots.ts";
 import type { Replica } from "./replica/replica.ts";
 
@@ -9,7 +9,7 @@ const idleMs = 15_000;
 
 /** The clients that watch the registers, and are told of soft changes. */
 export interface Watches {
-  readonly open: (prefixes: readonly string[], response: ServerResponse) => void;
+  readonly open: (request: WatchRequest, response: ServerResponse) => void;
   /** Tells all of them that a node's liveness or a peer's state changed. */
   readonly tell: (about: "nodes" | "controllers" | "conflicts", id: string) => void;
   readonly close: () => void;
@@ -23,7 +23,7 @@ export function openWatches(replica: Replica): Watches {
   };
   const lineOf = (key: string): WatchLine => {
     const register = replica.get(key);
-    const value: unknown = register?.text == null ? null : JSON.parse(register.text);
+    const value: unknown = JSON.parse(register?.text ?? "null");
     return { type: "register", key, value, dot: register ? encodeDot(register) : "absent" };
   };
   const isWanted = (prefixes: readonly string[], key: string): boolean =>
@@ -37,9 +37,10 @@ export function openWatches(replica: Replica): Watches {
   }, idleMs);
   idle.unref();
   return {
-    open(prefixes, response) {
+    open({ prefixes, changesOnly }, response) {
       response.writeHead(200, { "content-type": "application/x-ndjson", "cache-control": "no-store" });
-      for (const [key] of replica.entries("")) if (isWanted(prefixes, key)) send(response, lineOf(key));
+      if (!changesOnly)
+        for (const [key] of replica.entries("")) if (isWanted(prefixes, key)) send(response, lineOf(key));
       send(response, { type: "synced" });
       watching.set(response, prefixes);
       response.once("close", () => watching.delete(response));

@@ -129,7 +129,7 @@ function serve(server: Server, requests: Requests, log: Log): void {
   server.on("tlsClientError", (error, socket) => {
     const { authorizationError } = socket as { authorizationError?: unknown };
     // Node ends a connection whose certificate OpenSSL refused without a word; the reason stays on the socket.
-    const why = authorizationError ? { reason: String(authorizationError) } : describeError(error);
+    const why = typeof authorizationError === "string" ? { reason: authorizationError } : describeError(error);
     log.warn("a TLS connection was refused", { from: addressOf(socket), ...why });
     socket.destroy();
   });

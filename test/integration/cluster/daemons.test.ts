@@ -1,6 +1,6 @@
 import { execFile } from "node:child_process";
-import { createHash, randomUUID } from "node:crypto";
-import { readdir, readFile, stat, writeFile } from "node:fs/promises";
+import { randomUUID } from "node:crypto";
+import { readFile, stat, writeFile } from "node:fs/promises";
 import { request } from "node:https";
 import { join } from "node:path";
 import { connect } from "node:tls";
@@ -237,28 +237,6 @@ describe("controller and agent as processes", function () {
     expect(daemon.log()).to.contain("is the certificate of a node, not of a controller");
   });
 
-  it("refuses a damaged state and leaves it alone", async () => {
-    const controller = await startController();
-    await startAgent();
-    await nodeInStatus("ready");
-    await controller.end("SIGTERM");
-    const folder = join(cluster.dir, "db");
-    const name = (await readdir(folder)).find((file) => file.startsWith("snapshot-")) ?? "";
-    const file = join(folder, name);
-    const text = await readFile(file, "utf8");
-    const damaged = text.replace("approved", "rejected");
-    await writeFile(file, damaged);
-    const again = await startDaemon(
-      ["controller", "serve"],
-      join(cluster.dir, "controller.yaml"),
-      await controllerConfig(),
-    );
-    daemons.push(again);
-    await eventually(() => again.child.exitCode !== null);
-    expect(again.log()).to.contain("STORE_CORRUPT");
-    expect(digest(await readFile(file, "utf8"))).to.equal(digest(damaged));
-  });
-
   it("refuses a second controller on the same state", async () => {
     await startController();
     const config = { ...(await controllerConfig()), listenAddr: "127.0.0.1:0" };
@@ -278,10 +256,6 @@ function servedSerial(port: number): Promise<string> {
     });
     socket.once("error", reject);
   });
-}
-
-function digest(text: string): string {
-  return createHash("sha256").update(text).digest("hex");
 }
 
 async function refusalOf(call: Promise<unknown>): Promise<number> {

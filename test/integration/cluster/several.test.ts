@@ -160,11 +160,11 @@ describe("several controllers", function () {
     }
     const { nodes } = await at(2).operator.call("listNodes", {});
     const twins = nodes.filter(({ hostname }) => hostname === "twin");
-    expect(twins.map(({ id, nameConflict }) => [id, nameConflict?.keepsName]).toSorted()).to.deep.equal(
-      [
+    expect(new Map(twins.map(({ id, nameConflict }) => [id, nameConflict?.keepsName]))).to.deep.equal(
+      new Map([
         [first, true],
         [second, false],
-      ].toSorted(),
+      ]),
     );
     const { names } = await at(2).operator.call("listConflicts", {});
     expect(names).to.deep.include({ hostname: "twin", nodes: [first, second], keptBy: first });
@@ -215,10 +215,9 @@ describe("several controllers", function () {
         await reasonOf(lenient.clientOf(nodeCredentials(cluster, id)).call("renewChallenge", { nodeId: id })),
       ).to.match(/KEY_UNREGISTERED|NODE_PENDING/);
       const { settings } = await lenient.operator.call("replicationStatus", {});
-      expect(settings.map(({ requireManualApproval }) => requireManualApproval).toSorted()).to.deep.equal([
-        false,
-        true,
-      ]);
+      expect(new Set(settings.map(({ requireManualApproval }) => requireManualApproval))).to.deep.equal(
+        new Set([false, true]),
+      );
     } finally {
       await strict.stop();
     }
@@ -312,7 +311,7 @@ describe("controllers that lose sight of each other", function () {
     const { conflicts } = await a.operator.call("listConflicts", {});
     const label = conflicts.find(({ key }) => key.endsWith("/tier"));
     await a.operator.call("takeLoser", {}, { id: label?.id ?? "" });
-    const taken = (label?.loser.value as { value: string }).value;
+    const taken = (label?.loser.value as { value: string } | undefined)?.value;
     await eventually(async () => (await b.operator.call("getNode", {}, { id })).labels["tier"] === taken);
     await eventually(
       async () => !(await b.operator.call("listConflicts", {})).conflicts.some((one) => one.id === label?.id),
