@@ -385,7 +385,12 @@ export const WatchLine = z.union([
   z.object({ type: z.literal("idle") }),
 ]);
 export type WatchLine = z.infer<typeof WatchLine>;
-export const WatchRequest = z.object({ prefixes: z.array(z.string().max(256)).max(16).default([]) });
+export const WatchRequest = z.object({
+  prefixes: z.array(z.string().max(256)).max(16).default([]),
+  /** What stands when the watch begins is not told: for those who read it by other means. */
+  changesOnly: z.boolean().default(false),
+});
+export type WatchRequest = z.infer<typeof WatchRequest>;
 
 /** How a refusal is told. */
 export const Refusal = z.object({ code: z.string(), message: z.string(), hint: z.string().optional() });

@@ -75,6 +75,11 @@ export const commandTable: readonly CommandEntry[] = [
     load: async () => (await import("./commands/get.ts")).getCommand(),
   },
   {
+    name: "top",
+    summary: "Watch the whole cluster live",
+    load: async () => (await import("./commands/top.ts")).topCommand(),
+  },
+  {
     name: "health",
     summary: "Ask the controllers whether they are well",
     load: async () => (await import("./commands/health.ts")).healthCommand(),

@@ -13,7 +13,7 @@ export interface LiveViewOptions extends RunControls {
 }
 
 /**
- * The Ink view of a run, over the whole terminal. Ink is imported by this file alone, and this file only when it is
+ * The Ink view of a run, over the whole terminal. Ink comes with this file, and this file is loaded only when it is
  * wanted, so that nobody else pays for it. Should this process be killed, the terminal is put right by another one.
  */
 export async function openLiveView({ folder, player, ...options }: LiveViewOptions): Promise<RunView> {

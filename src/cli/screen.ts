@@ -19,8 +19,7 @@ export interface Surroundings {
  */
 export function chooseView(given: ViewName | undefined, around: Surroundings = here): ViewName {
   if (given === "plain" || given === "json") return given;
-  const { stdin, stdout, env } = around;
-  const canDraw = Boolean(stdin.isTTY && stdout.isTTY) && !["", "dumb"].includes(env["TERM"] ?? "");
+  const canDraw = canDrawOn(around);
   if (given === "ink" && !canDraw)
     throw new KcoreError({
       code: "USAGE",
@@ -28,6 +27,11 @@ export function chooseView(given: ViewName | undefined, around: Surroundings = h
       hint: "--output plain",
     });
   return given ?? (canDraw && isWatched(around) ? "ink" : "plain");
+}
+
+/** Whether a view can take the terminal: keys come from it, and lines can be drawn anew. */
+export function canDrawOn({ stdin, stdout, env }: Pick<Surroundings, "stdin" | "stdout" | "env"> = here): boolean {
+  return Boolean(stdin.isTTY && stdout.isTTY) && !["", "dumb"].includes(env["TERM"] ?? "");
 }
 
 /** Whether a terminal's output may be coloured: somebody sees it as it is written. */

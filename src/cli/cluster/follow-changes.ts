@@ -50,7 +50,7 @@ async function* followOne<Result>(
   client: ApiClient,
   { registers, fetch, signal, everyMs }: FollowOptions<Result>,
 ): AsyncGenerator<Result> {
-  const stream = await client.open("watch", { prefixes: [...registers] }, { signal });
+  const stream = await client.open("watch", { prefixes: [...registers], changesOnly: true }, { signal });
   const news = new News();
   const reading = (async () => {
     for await (const line of readLines(stream, WatchLine)) if (line.type !== "idle") news.tell();

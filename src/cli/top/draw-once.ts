@@ -1,0 +1,15 @@
+import { detectTheme } from "#tui/ink/theme.ts";
+import { fleetTables } from "#tui/ink/fleet/listing.ts";
+import type { FleetSnapshot } from "#tui/ink/fleet/snapshot.ts";
+import { formatTable } from "../table.ts";
+
+/** The whole dashboard as text: each section under its name. */
+export function drawOnce(snapshot: FleetSnapshot): string {
+  const theme = detectTheme({ ...process.env, NO_COLOR: "1" });
+  const { context, asked, at } = snapshot;
+  const sections = fleetTables(snapshot, { theme, now: at }).map(
+    ({ title, none, headings, rows }) =>
+      `\n${title}: ${rows.length}\n${rows.length === 0 ? `${none}\n` : formatTable(headings, rows)}`,
+  );
+  return `context ${context}, told by ${asked} at ${new Date(at).toISOString()}\n${sections.join("")}`;
+}

@@ -1,0 +1,194 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { ApiClient } from "#api/client.ts";
+import { readLines } from "#api/lines.ts";
+import { WatchLine } from "#api/schemas.ts";
+import type { FleetLink, FleetSnapshot } from "#tui/ink/fleet/snapshot.ts";
+import type { Cluster } from "../open-cluster.ts";
+import { OtherControllers } from "./ask-controllers.ts";
+import { allParts, detailOf, readFleet, snapshotOf, type Part, type Told } from "./read-fleet.ts";
+
+/** Milliseconds. */
+const pause = { least: 500, share: 4, retryFirst: 250, retryLongest: 5000 };
+/** What is read again even if nothing was told: signs of life and lag are no registers. */
+const everyMs = { lively: 5000, all: 60_000 };
+
+export interface FleetFollowing {
+  readonly signal: AbortSignal;
+  /** What was read to begin with. */
+  readonly first: Told;
+  readonly show: (snapshot: FleetSnapshot) => void;
+  readonly tell: (link: FleetLink) => void;
+}
+
+/** Keeps a view of the cluster up to date, until its signal; when a controller is lost, the next one is asked. */
+export class FleetFollower {
+  readonly #cluster: Cluster;
+  readonly #options: FleetFollowing;
+  readonly #others: OtherControllers;
+  readonly #news = new FleetNews();
+  #told: Told;
+  #nodeId: string | undefined;
+  #detail: FleetSnapshot["detail"];
+
+  constructor(cluster: Cluster, options: FleetFollowing) {
+    this.#cluster = cluster;
+    this.#options = options;
+    this.#told = options.first;
+    this.#others = new OtherControllers(cluster);
+  }
+
+  /** The node of which more is wanted. */
+  openNode(id: string | undefined): void {
+    this.#nodeId = id;
+    this.#detail = undefined;
+    this.#news.tell("nodes");
+  }
+
+  /** Resolves when the signal is given; never throws for a controller that is lost. */
+  async run(): Promise<void> {
+    const { signal, tell } = this.#options;
+    const { endpoints } = this.#cluster;
+    let turn = Math.max(0, endpoints.indexOf(this.#told.asked));
+    let wait = 0;
+    let lost: { readonly endpoint: string; readonly why: string } | undefined;
+    try {
+      while (!signal.aborted) {
+        const endpoint = endpoints[turn % endpoints.length] ?? this.#told.asked;
+        if (lost) tell({ state: "lost", ...lost, trying: endpoint });
+        await sleep(wait, undefined, { signal });
+        try {
+          await this.#followOne(endpoint, () => {
+            wait = 0;
+            lost = undefined;
+          });
+        } catch (error) {
+          signal.throwIfAborted();
+          // While nobody answers, the one whose data are shown is the one that is lost.
+          lost ??= { endpoint, why: (error as Error).message };
+          turn++;
+          // One after the other at once; only after a round over all of them there is time to wait.
+          const isRound = turn % endpoints.length === 0;
+          if (isRound || wait === 0) wait = Math.min(Math.max(pause.retryFirst, wait * 2), pause.retryLongest);
+        }
+      }
+    } catch (error) {
+      if (!signal.aborted) throw error;
+    } finally {
+      this.#others.close();
+    }
+  }
+
+  async #followOne(endpoint: string, onLive: () => void): Promise<void> {
+    const { signal, tell } = this.#options;
+    const client = this.#cluster.connect(endpoint);
+    const over = new AbortController();
+    const stop = AbortSignal.any([signal, over.signal]);
+    const timers: NodeJS.Timeout[] = [];
+    try {
+      // What stands is read anyway; the watch tells when to read it again.
+      const stream = await client.open("watch", { changesOnly: true }, { signal: stop });
+      this.#news.begin();
+      const reading = (async () => {
+        let isSynced = false;
+        for await (const line of readLines(stream, WatchLine)) {
+          isSynced ||= line.type === "synced";
+          if (isSynced) this.#news.tell(...partsOf(line));
+        }
+        throw new Error("the controller ended the watch");
+      })();
+      reading.catch((error: unknown) => this.#news.end(error));
+      timers.push(setInterval(() => this.#news.tell("nodes", "controllers"), everyMs.lively));
+      timers.push(setInterval(() => this.#news.tell(...allParts), everyMs.all));
+      this.#news.tell(...allParts);
+      for (;;) {
+        const parts = await this.#news.next(stop);
+        const began = performance.now();
+        await this.#read(client, parts, stop);
+        onLive();
+        tell({ state: "live", endpoint });
+        this.#show();
+        // A large cluster is read less often: neither we nor its controller should do nothing else.
+        await sleep(Math.max(pause.least, pause.share * (performance.now() - began)), undefined, { signal: stop });
+      }
+    } finally {
+      for (const timer of timers) clearInterval(timer);
+      over.abort();
+      client.close();
+    }
+  }
+
+  async #read(client: ApiClient, parts: ReadonlySet<Part>, signal: AbortSignal): Promise<void> {
+    const id = this.#nodeId;
+    const [told, detail] = await Promise.all([
+      readFleet(client, parts, this.#told, signal),
+      // A node that is gone meanwhile has no details.
+      id === undefined ? undefined : client.call("getNode", {}, { id, signal }).then(detailOf, () => undefined),
+    ]);
+    this.#told = told;
+    if (id === this.#nodeId) this.#detail = detail;
+    if (parts.has("controllers")) this.#others.ask(told.controllers, () => this.#show());
+  }
+
+  #show(): void {
+    if (this.#options.signal.aborted) return;
+    const snapshot = snapshotOf(this.#cluster.context, this.#told, this.#others.tellings);
+    this.#options.show(this.#detail ? { ...snapshot, detail: this.#detail } : snapshot);
+  }
+}
+
+/** What a line of the watch makes old. */
+export function partsOf(line: WatchLine): readonly Part[] {
+  if (line.type === "soft") return line.about === "conflicts" ? ["conflicts", "nodes"] : [line.about];
+  if (line.type !== "register") return [];
+  switch (line.key.slice(0, line.key.indexOf("/"))) {
+    case "node":
+      // Two nodes of one name are a conflict; a registration tells which certificate is in use.
+      return ["nodes", "conflicts"];
+    case "controller":
+      return ["controllers"];
+    case "cert":
+    case "revoked":
+      return ["certificates"];
+    case "conflict":
+      return ["conflicts", "nodes"];
+    default:
+      return [];
+  }
+}
+
+/** Which parts were told of since they were last taken. */
+class FleetNews {
+  #parts = new Set<Part>();
+  #ended: { readonly error: unknown } | undefined;
+  #wake: () => void = () => undefined;
+
+  begin(): void {
+    this.#ended = undefined;
+  }
+
+  tell(...parts: readonly Part[]): void {
+    for (const part of parts) this.#parts.add(part);
+    if (parts.length > 0) this.#wake();
+  }
+
+  end(error: unknown): void {
+    this.#ended = { error };
+    this.#wake();
+  }
+
+  /** Takes what was told, or waits until there is something. @throws what ended it, the signal's reason */
+  async next(signal: AbortSignal): Promise<ReadonlySet<Part>> {
+    for (;;) {
+      signal.throwIfAborted();
+      if (this.#ended) throw this.#ended.error;
+      if (this.#parts.size > 0) break;
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+        signal.addEventListener("abort", () => resolve(), { once: true });
+      });
+    }
+    const parts = this.#parts;
+    this.#parts = new Set();
+    return parts;
+  }
+}

@@ -1,0 +1,159 @@
+import type { ApiClient } from "#api/client.ts";
+import type { ConflictView, ControllerView, NodeDetail, ReplicationStatus } from "#api/schemas.ts";
+import { formatEndpoint } from "#api/endpoint.ts";
+import type { FleetConflict, FleetController, FleetReplication, FleetSnapshot } from "#tui/ink/fleet/snapshot.ts";
+import { gibibytes } from "../cluster/node-columns.ts";
+
+/** What is read together. */
+export type Part = "nodes" | "controllers" | "certificates" | "conflicts";
+export const allParts: readonly Part[] = ["nodes", "controllers", "certificates", "conflicts"];
+
+/** What the controllers say of themselves, by id; or why one could not be asked. */
+export type Tellings = ReadonlyMap<string, ReplicationStatus | { readonly silent: string }>;
+
+/** What one controller has told so far. */
+export interface Told extends Pick<FleetSnapshot, "asked" | "at" | "nodes" | "certificates" | "conflicts"> {
+  readonly controllers: readonly ControllerView[];
+  /** What it says of its own replication. */
+  readonly own: ReplicationStatus;
+}
+
+/** Reads these parts anew and keeps the others. @throws what `call` does */
+export async function readFleet(
+  client: ApiClient,
+  parts: ReadonlySet<Part>,
+  known: Told | undefined,
+  signal?: AbortSignal,
+): Promise<Told> {
+  const options = signal ? { signal } : {};
+  const wants = (part: Part): boolean => known === undefined || parts.has(part);
+  const [nodes, controllers, certificates, conflicts] = await Promise.all([
+    wants("nodes") ? client.call("listNodes", {}, options) : known,
+    wants("controllers")
+      ? Promise.all([client.call("listControllers", {}, options), client.call("replicationStatus", {}, options)])
+      : undefined,
+    wants("certificates") ? client.call("listCertificates", {}, options) : known,
+    wants("conflicts") ? client.call("listConflicts", {}, options).then(conflictsOf) : known?.conflicts,
+  ]);
+  const [list, own] = controllers ?? [known, known?.own];
+  if (!nodes || !list || !own || !certificates || !conflicts) throw new Error("nothing was read, and nothing known");
+  return {
+    asked: formatEndpoint(client.endpoint),
+    at: Date.now(),
+    nodes: nodes.nodes,
+    controllers: list.controllers,
+    own,
+    certificates: certificates.certificates,
+    conflicts,
+  };
+}
+
+/** The snapshot that a view draws. */
+export function snapshotOf(
+  context: string,
+  { asked, at, nodes, controllers, own, certificates, conflicts }: Told,
+  tellings: Tellings,
+): FleetSnapshot {
+  const names = new Map(controllers.map(({ controllerId, address }) => [controllerId, address || controllerId]));
+  return {
+    context,
+    at,
+    asked,
+    nodes,
+    controllers: controllers
+      .toSorted((a, b) => compare(`${a.dc} ${a.address}`, `${b.dc} ${b.address}`))
+      .map((controller) => {
+        const { controllerId, state } = controller;
+        return withTelling(controller, state === "self" ? own : tellings.get(controllerId), names);
+      }),
+    certificates,
+    conflicts,
+  };
+}
+
+function withTelling(
+  controller: ControllerView,
+  told: ReplicationStatus | { readonly silent: string } | undefined,
+  names: ReadonlyMap<string, string>,
+): FleetController {
+  // People know a controller by its address.
+  const named = (text: string): string => text.replaceAll(/[0-9a-f]{8}-[0-9a-f-]{27}/g, (id) => names.get(id) ?? id);
+  if (told === undefined) return controller;
+  if ("silent" in told) return { ...controller, silent: told.silent };
+  const { healthy, problems, readOnly, registers, tombstones, quarantined, alarms, peers } = told;
+  const replication: FleetReplication = {
+    healthy,
+    problems: problems.map(named),
+    readOnly,
+    registers,
+    tombstones,
+    quarantined,
+    alarms: alarms.map(({ code, message }) => ({ code, message: named(message) })),
+    peers: peers.map((peer) => ({ ...peer, address: names.get(peer.controllerId) ?? peer.controllerId })),
+  };
+  return { ...controller, replication };
+}
+
+function conflictsOf({
+  conflicts,
+  names,
+}: {
+  readonly conflicts: readonly ConflictView[];
+  readonly names: readonly { readonly hostname: string; readonly nodes: readonly string[]; readonly keptBy: string }[];
+}): readonly FleetConflict[] {
+  return [
+    ...conflicts.map(({ id, key, at, winner, loser }): FleetConflict => ({
+      id,
+      key,
+      kind: "edit",
+      at,
+      winner: edit(winner),
+      loser: edit(loser),
+    })),
+    ...names.map(({ hostname, nodes, keptBy }): FleetConflict => ({
+      id: `name:${hostname}`,
+      key: hostname,
+      kind: "name",
+      at: "",
+      winner: { value: keptBy, origin: "", at: "" },
+      loser: { value: nodes.filter((id) => id !== keptBy).join(", "), origin: "", at: "" },
+    })),
+  ];
+}
+
+function edit({ value, origin, at }: ConflictView["winner"]): FleetConflict["winner"] {
+  return { value: value === null || value === undefined ? "(deleted)" : JSON.stringify(value), origin, at };
+}
+
+/** What a node's own page tells beyond the list. */
+export function detailOf({
+  id,
+  usage,
+  storage,
+  net,
+  approvalBy,
+  approvalReason,
+  taints,
+}: NodeDetail): NonNullable<FleetSnapshot["detail"]> {
+  const disks = (storage?.disks ?? []).map(
+    ({ path, size, model = "" }) => `${path} ${gibibytes(size)}${model === "" ? "" : ` ${model}`}`,
+  );
+  const cards = (net?.interfaces ?? []).map(({ name, addresses }) => `${name} ${addresses.join(" ")}`.trimEnd());
+  const facts: readonly (readonly [string, string | undefined])[] = [
+    ["load", usage?.load?.toFixed(2)],
+    ["memory used", usage?.memoryUsed === undefined ? undefined : gibibytes(usage.memoryUsed)],
+    ["storage", storage?.backend],
+    ["disks", disks.join(", ")],
+    ["network", cards.join(", ")],
+    ["taints", taints.map(({ key, value, effect }) => `${key}${value === "" ? "" : `=${value}`}:${effect}`).join(", ")],
+    ["approved by", [approvalBy, approvalReason].filter((text) => text !== undefined && text !== "").join(": ")],
+  ];
+  return {
+    id,
+    facts: facts.flatMap(([label, value]) => (value === undefined || value === "" ? [] : [[label, value]])),
+  };
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}

@@ -1,0 +1,95 @@
+import { span, type Line } from "../text.ts";
+import { concernMark, countCell, factLines, headed } from "./cells.ts";
+import { concernOfController } from "./controllers-section.ts";
+import { concernOfNode } from "./nodes-section.ts";
+import type { Concern, Section } from "./section.ts";
+import type { FleetController, FleetNode, FleetSnapshot } from "./snapshot.ts";
+
+/** What stands in one datacenter. */
+interface Datacenter {
+  readonly name: string;
+  readonly nodes: readonly FleetNode[];
+  readonly controllers: readonly FleetController[];
+}
+
+function datacenters({ nodes, controllers }: FleetSnapshot): readonly Datacenter[] {
+  const all = new Map<string, { nodes: FleetNode[]; controllers: FleetController[] }>();
+  const at = (name: string) => {
+    const known = all.get(name) ?? { nodes: [], controllers: [] };
+    all.set(name, known);
+    return known;
+  };
+  for (const node of nodes) at(node.dc).nodes.push(node);
+  for (const controller of controllers) at(controller.dc).controllers.push(controller);
+  return [...all].map(([name, content]) => ({ name, ...content }));
+}
+
+function count({ nodes }: Datacenter, ...wanted: readonly FleetNode["status"][]): number {
+  return nodes.filter(({ status }) => wanted.includes(status)).length;
+}
+
+function answering({ controllers }: Datacenter): number {
+  return controllers.filter(({ state }) => state === "self" || state === "connected").length;
+}
+
+function concernOf({ nodes, controllers }: Datacenter, at: number): Concern {
+  const all = [
+    ...nodes.map((node) => concernOfNode(node, at)),
+    ...controllers.map((one) => concernOfController(one, at)),
+  ];
+  return all.includes(0) ? 0 : all.includes(1) ? 1 : 2;
+}
+
+function numberCell(value: number): Line {
+  return [span(String(value))];
+}
+
+export const dcsSection: Section<Datacenter> = {
+  name: "dcs",
+  title: "DCs",
+  none: "no datacenters yet",
+  rows: datacenters,
+  key: ({ name }) => name,
+  dc: ({ name }) => name,
+  text: ({ name }) => name,
+  concern: concernOf,
+  orders: [
+    { name: "name", by: ({ name }) => name },
+    { name: "nodes", by: ({ nodes }) => -nodes.length },
+    { name: "not ready", by: (dc) => -count(dc, "not-ready") },
+  ],
+  columns: ({ theme, now }) => [
+    { title: "", width: 1, drop: 0, cell: (dc) => [concernMark(concernOf(dc, now), theme)] },
+    { title: "DC", width: 10, grow: 1, max: 36, drop: 0, cell: ({ name }) => [span(name)] },
+    { title: "NODES", width: 6, align: "right", drop: 0, cell: ({ nodes }) => numberCell(nodes.length) },
+    { title: "READY", width: 6, align: "right", drop: 0, cell: (dc) => numberCell(count(dc, "ready")) },
+    { title: "NOTREADY", width: 8, align: "right", drop: 1, cell: (dc) => countCell(count(dc, "not-ready")) },
+    { title: "PENDING", width: 7, align: "right", drop: 2, cell: (dc) => countCell(count(dc, "pending")) },
+    { title: "OTHER", width: 5, align: "right", drop: 4, cell: (dc) => numberCell(count(dc, "rejected", "unknown")) },
+    {
+      title: "CONTROLLERS",
+      width: 11,
+      align: "right",
+      drop: 3,
+      cell: (dc) => {
+        const { length } = dc.controllers;
+        const role = answering(dc) < length ? "failed" : "plain";
+        return [span(length === 0 ? "0" : `${answering(dc)}/${length}`, role)];
+      },
+    },
+  ],
+  open: (dc, _snapshot, { width }) => ({
+    title: dc.name,
+    lines: [
+      ...factLines("nodes", String(dc.nodes.length), width),
+      ...factLines("controllers", String(dc.controllers.length), width),
+      ...headed(
+        "controllers",
+        dc.controllers.flatMap(({ address, controllerId, state }) =>
+          factLines(state, `${address} ${controllerId}`, width),
+        ),
+      ),
+    ],
+  }),
+  command: ({ name }) => `kcore get nodes --dc ${name}`,
+};

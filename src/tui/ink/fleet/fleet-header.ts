@@ -1,0 +1,114 @@
+import { shortAge } from "../../age.ts";
+import { justify, lineWidth, span, type Line, type Span } from "../text.ts";
+import type { Role, Theme } from "../theme.ts";
+import { alarmsOf, controllerRows, nameOf } from "./controllers-section.ts";
+import type { FleetUi } from "./fleet-ui.ts";
+import { sectionNames } from "./fleet-ui.ts";
+import { listers } from "./listing.ts";
+import type { FleetLink, FleetSnapshot } from "./snapshot.ts";
+
+export interface FleetProps {
+  readonly snapshot: FleetSnapshot;
+  readonly link: FleetLink;
+  readonly ui: FleetUi;
+  readonly theme: Theme;
+  /** Milliseconds since the epoch. */
+  readonly now: number;
+}
+
+/** A live view whose data is older than this says so: its controller may be hanging. */
+const lateMs = 15_000;
+
+/** Whether what is shown may no longer be so. */
+export function isStale({ link, snapshot, now }: FleetProps): boolean {
+  return link.state === "lost" || now - snapshot.at > lateMs;
+}
+
+/** What is watched through which controller; then, where there is room, how the cluster stands in numbers. */
+export function fleetHeader(props: FleetProps, width: number, compact: boolean): readonly Line[] {
+  const { snapshot, theme } = props;
+  const title: Line = [span(" "), span("kcore top", "title"), span("  context ", "muted"), span(snapshot.context)];
+  const first = justify(title, [...linkSpans(props, width < 90), span(" ")], width, theme.glyphs);
+  return compact ? [first] : [first, summaryLine(props, width)];
+}
+
+function linkSpans(props: FleetProps, narrow: boolean): readonly Span[] {
+  const { link, snapshot, theme, now } = props;
+  const { glyphs } = theme;
+  const age = shortAge(Math.floor((now - snapshot.at) / 5000) * 5000);
+  if (link.state === "lost") {
+    const trying = span(`${glyphs.warning} lost ${link.endpoint}, trying ${link.trying} ${glyphs.ellipsis}`, "failed");
+    return narrow ? [trying] : [trying, span(`  data ${age} old`, "warning")];
+  }
+  if (isStale(props)) return [span(`${glyphs.warning} ${link.endpoint} is silent, data ${age} old`, "warning")];
+  return [span(`${glyphs.ok} live`, "ok"), span(`  ${link.endpoint}`, "muted")];
+}
+
+function summaryLine({ snapshot, theme, ui }: FleetProps, width: number): Line {
+  const { glyphs } = theme;
+  const count = (status: string): number => snapshot.nodes.filter((node) => node.status === status).length;
+  const nodes: Line = [
+    span(`${numbered(snapshot.nodes.length, "node")}:`, "muted"),
+    ...counted(count("ready"), glyphs.ok, "ready", "ok"),
+    ...counted(count("not-ready"), glyphs.failed, "not ready", "failed"),
+    ...counted(count("pending"), glyphs.pending, "pending", "warning"),
+    ...counted(count("rejected"), glyphs.skipped, "rejected", "muted"),
+    ...counted(count("unknown"), glyphs.unknown, "unknown", "muted"),
+  ];
+  const expiring = listers.certificates(snapshot, ui).counts;
+  const dues = (expiring[0] ?? 0) + (expiring[1] ?? 0);
+  const conflicts = snapshot.conflicts.length;
+  const parts: readonly Line[] = [
+    nodes,
+    dues > 0 ? [span(`${glyphs.warning} ${numbered(dues, "certificate")} near expiry`, "warning")] : [],
+    conflicts > 0 ? [span(`${glyphs.warning} ${numbered(conflicts, "conflict")}`, "warning")] : [],
+  ].filter((part) => part.length > 0);
+  // What does not fit is left out from the end, whole.
+  let line: Line = [span(" ")];
+  for (const [index, part] of parts.entries()) {
+    const next = [...line, ...(index > 0 ? [span(`  ${glyphs.dot}  `, "muted")] : []), ...part];
+    if (index > 0 && lineWidth(next) > width) break;
+    line = next;
+  }
+  return line;
+}
+
+function numbered(count: number, what: string): string {
+  return `${count} ${what}${count === 1 ? "" : "s"}`;
+}
+
+function counted(count: number, shape: string, word: string, role: Role): Line {
+  return count === 0 ? [] : [span(`  ${shape} ${count} ${word}`, role)];
+}
+
+/** The sections with their numbers; those that hold trouble say so by a shape. */
+export function sectionsLine({ snapshot, ui, theme }: FleetProps, width: number): Line {
+  const { glyphs } = theme;
+  const tabs = (short: boolean): Line =>
+    sectionNames.flatMap((name, index): Line => {
+      const { title, total, counts } = listers[name](snapshot, ui);
+      const isHere = ui.section === name;
+      const [bad = 0, look = 0] = counts;
+      const mark = bad > 0 ? span(glyphs.failed, "failed") : look > 0 ? span(glyphs.warning, "warning") : undefined;
+      const word = short ? title.slice(0, 5) : title;
+      return [
+        span(index === 0 ? " " : "  "),
+        span(
+          isHere ? ` ${index + 1} ${word} ${total} ` : `${index + 1} ${word} ${total}`,
+          isHere ? "selected" : "muted",
+        ),
+        ...(mark ? [span(short ? "" : " "), mark] : []),
+      ];
+    });
+  const line = tabs(false);
+  return lineWidth(line) <= width ? line : tabs(true);
+}
+
+/** The first of the controllers' alarms, and how many there are. */
+export function alarmLines({ snapshot, theme }: FleetProps): readonly Line[] {
+  const all = controllerRows(snapshot).flatMap((row) => alarmsOf(row).map((text) => ({ name: nameOf(row), text })));
+  const [first] = all;
+  if (!first) return [];
+  const more = all.length > 1 ? ` (${all.length} alarms, 3 shows the controllers)` : "";
+  return [[span(` ${theme.glyphs.warning} `, "warning"), span(`${first.name}: ${first.text}`), span(more, "muted")]];
+}

@@ -1,0 +1,182 @@
+import type { KeyPress } from "../keys.ts";
+import type { FleetScene } from "./fleet-scene.ts";
+import { sectionNames, type FleetUi, type Place, type SectionName } from "./fleet-ui.ts";
+
+/** What a key does beyond the view itself. */
+export type FleetDeed =
+  | { readonly type: "leave" }
+  | { readonly type: "suspend" }
+  | { readonly type: "redraw" }
+  | { readonly type: "copy"; readonly text: string };
+
+export interface FleetPressed {
+  readonly ui: FleetUi;
+  readonly does?: FleetDeed;
+}
+
+/** What a key makes of the dashboard that shows this scene. Pure. */
+export function pressFleetKey(scene: FleetScene, press: KeyPress): FleetPressed {
+  const { ui } = scene;
+  switch (press.name) {
+    case "ctrl+c":
+      return { ui, does: { type: "leave" } };
+    case "ctrl+z":
+      return { ui, does: { type: "suspend" } };
+    case "ctrl+l":
+      return { ui, does: { type: "redraw" } };
+  }
+  if (ui.searching) return { ui: typeSearch(scene, press) };
+  if (ui.help) return { ui: inHelp(scene, press) };
+  return shared(scene, press) ?? { ui: ui.isOpen ? inPage(scene, press) : inList(scene, press) };
+}
+
+function shared({ ui, key, listing }: FleetScene, { name }: KeyPress): FleetPressed | undefined {
+  switch (name) {
+    case "q":
+      return { ui, does: { type: "leave" } };
+    case "?":
+      return { ui: { ...ui, help: true, bodyTop: 0 } };
+    case "tab":
+    case "shift+tab": {
+      const by = name === "tab" ? 1 : sectionNames.length - 1;
+      return { ui: goTo(ui, sectionNames[(sectionNames.indexOf(ui.section) + by) % sectionNames.length]) };
+    }
+    case "c": {
+      const text = key === undefined ? undefined : listing.command(key);
+      return text === undefined ? { ui } : { ui, does: { type: "copy", text } };
+    }
+    default:
+      return /^[1-9]$/.test(name) ? { ui: goTo(ui, sectionNames[Number(name) - 1]) } : undefined;
+  }
+}
+
+function goTo(ui: FleetUi, section: SectionName | undefined): FleetUi {
+  return section === undefined ? ui : { ...ui, section, isOpen: false, bodyTop: 0 };
+}
+
+function placed(ui: FleetUi, change: Partial<Place>): FleetUi {
+  return { ...ui, places: { ...ui.places, [ui.section]: { ...ui.places[ui.section], ...change } } };
+}
+
+/** At the top again, on no row in particular: what is shown became another. */
+function atTop(ui: FleetUi, section: SectionName = ui.section): FleetUi {
+  const { key: _, ...place } = ui.places[section];
+  return { ...ui, places: { ...ui.places, [section]: { ...place, top: 0 } } };
+}
+
+function move({ ui, listing }: FleetScene, to: number): FleetUi {
+  const key = listing.keys[Math.max(0, Math.min(listing.keys.length - 1, to))];
+  return key === undefined ? ui : placed(ui, { key });
+}
+
+function typeSearch(scene: FleetScene, press: KeyPress): FleetUi {
+  const { ui } = scene;
+  const search = (text: string): FleetUi => atTop({ ...ui, search: text });
+  switch (press.name) {
+    case "enter":
+      return { ...ui, searching: false };
+    case "escape":
+      return { ...search(""), searching: false };
+    case "backspace":
+      return search(Array.from(ui.search).slice(0, -1).join(""));
+    case "ctrl+u":
+      return search("");
+    case "up":
+    case "down":
+    case "pageup":
+    case "pagedown":
+      return inList(scene, press);
+    default:
+      return press.text === "" ? ui : search(ui.search + press.text);
+  }
+}
+
+function scrolled({ ui, page }: FleetScene, name: string): FleetUi | undefined {
+  const steps: Readonly<Record<string, number>> = {
+    down: 1,
+    j: 1,
+    up: -1,
+    k: -1,
+    pagedown: page,
+    space: page,
+    pageup: -page,
+    g: -Infinity,
+    home: -Infinity,
+    G: 1e9,
+    end: 1e9,
+  };
+  const by = steps[name];
+  return by === undefined ? undefined : { ...ui, bodyTop: Math.max(0, ui.bodyTop + by) };
+}
+
+function inHelp(scene: FleetScene, { name }: KeyPress): FleetUi {
+  const closes = ["escape", "q", "enter", "?", "h", "backspace", "left"].includes(name);
+  return closes ? { ...scene.ui, help: false, bodyTop: 0 } : (scrolled(scene, name) ?? scene.ui);
+}
+
+function inPage(scene: FleetScene, { name }: KeyPress): FleetUi {
+  const { ui, selected } = scene;
+  switch (name) {
+    case "escape":
+    case "left":
+    case "h":
+    case "backspace":
+      return { ...ui, isOpen: false, bodyTop: 0 };
+    case "n":
+      return { ...move(scene, selected + 1), bodyTop: 0 };
+    case "p":
+      return { ...move(scene, selected - 1), bodyTop: 0 };
+    default:
+      return scrolled(scene, name) ?? ui;
+  }
+}
+
+function inList(scene: FleetScene, { name }: KeyPress): FleetUi {
+  const { ui, selected, page, listing } = scene;
+  const place = ui.places[ui.section];
+  switch (name) {
+    case "down":
+    case "j":
+      return move(scene, selected + 1);
+    case "up":
+    case "k":
+      return move(scene, selected - 1);
+    case "pagedown":
+    case "space":
+      return move(scene, selected + page);
+    case "pageup":
+      return move(scene, selected - page);
+    case "G":
+    case "end":
+      return move(scene, listing.keys.length - 1);
+    case "g":
+    case "home":
+      return atTop(ui);
+    case "enter":
+    case "right":
+    case "l":
+      return open(scene);
+    case "/":
+      return { ...ui, searching: true };
+    case "f":
+      return atTop({ ...ui, trouble: !ui.trouble });
+    case "s":
+      return placed(ui, { sort: (place.sort + 1) % listing.orders, top: 0 });
+    case "S":
+      return placed(ui, { reversed: !place.reversed, top: 0 });
+    case "a":
+    case "escape": {
+      const { dc: _, ...rest } = ui;
+      return atTop({ ...rest, search: "", trouble: false });
+    }
+    default:
+      return ui;
+  }
+}
+
+/** A datacenter opens as the list of its nodes; everything else has a page of its own. */
+function open({ ui, key }: FleetScene): FleetUi {
+  if (key === undefined) return ui;
+  if (ui.section === "dcs") return atTop({ ...ui, section: "nodes", dc: key }, "nodes");
+  return { ...placed(ui, { key }), isOpen: true, bodyTop: 0 };
+}

@@ -1,0 +1,148 @@
+import { filled, ruled, titled } from "../blocks.ts";
+import { footerLine, helpLines } from "../keys.ts";
+import type { Size } from "../screen.ts";
+import { windowAround } from "../scroll.ts";
+import { span, type Line } from "../text.ts";
+import { alarmLines, fleetHeader, isStale, sectionsLine, type FleetProps } from "./fleet-header.ts";
+import { fleetKeys } from "./fleet-help.ts";
+import type { FleetUi } from "./fleet-ui.ts";
+import { listers, type Listing } from "./listing.ts";
+
+export interface FleetSceneProps extends FleetProps {
+  readonly size: Size;
+}
+
+/** A frame of the dashboard and what the keys need to know of it. */
+export interface FleetScene {
+  /** From top to bottom; exactly as many as the terminal has rows. */
+  readonly lines: readonly Line[];
+  /** What the user made of the view, with scroll positions that fit. */
+  readonly ui: FleetUi;
+  readonly listing: Listing;
+  readonly selected: number;
+  /** The selected row's. */
+  readonly key?: string;
+  /** Rows that are shown at once. */
+  readonly page: number;
+}
+
+const smallest: Size = { columns: 40, rows: 8 };
+
+/** Lays the cluster out on the terminal: a pure function of what is given. */
+export function arrangeFleet(props: FleetSceneProps): FleetScene {
+  const { snapshot, ui, size, theme } = props;
+  const { columns: width, rows: height } = size;
+  const listing = listers[ui.section](snapshot, ui);
+  const place = ui.places[ui.section];
+  const found = place.key === undefined ? 0 : listing.keys.indexOf(place.key);
+  const selected = Math.max(0, found);
+  // An open page stays with its row, also when a filter no longer lets the row through.
+  const key = ui.isOpen ? place.key : listing.keys[selected];
+  const base = { listing, selected, ...(key === undefined ? {} : { key }) };
+  if (width < smallest.columns || height < smallest.rows) {
+    const text = `${width}x${height} is too small; ${smallest.columns}x${smallest.rows} will do. kcore top`;
+    return { ...base, ui, page: 1, lines: filled([[span(text)]], height) };
+  }
+  const head = [...fleetHeader(props, width, height < 18), sectionsLine(props, width)];
+  const alarms = height < 16 ? [] : alarmLines(props);
+  const room = height - head.length - alarms.length - 1;
+  const main = ui.help ? helpPane(props, room) : (openPane(props, base, room) ?? listPane(props, base, room));
+  return {
+    ...base,
+    ui: main.ui,
+    page: Math.max(1, room - 2),
+    lines: [...head, ...filled(main.lines, room), ...alarms, footerOf(props, theme.glyphs)],
+  };
+}
+
+type Chosen = Pick<FleetScene, "listing" | "selected" | "key">;
+interface Pane {
+  readonly lines: readonly Line[];
+  readonly ui: FleetUi;
+}
+
+function listPane(props: FleetSceneProps, { listing, selected }: Chosen, room: number): Pane {
+  const { ui, size, theme, now } = props;
+  const place = ui.places[ui.section];
+  const window = windowAround(listing.keys.length, room - 2, place.top, selected);
+  const options = { theme, now, width: size.columns, stale: isStale(props) };
+  const empty = listing.total === 0 ? listing.none : "nothing matches; a shows all";
+  return {
+    ui: { ...ui, places: { ...ui.places, [ui.section]: { ...place, top: window.top } } },
+    lines: [
+      countsLine(props, listing),
+      ...(listing.keys.length === 0 ? [[span(`    ${empty}`, "muted")]] : listing.lines(window, selected, options)),
+    ],
+  };
+}
+
+/** The rule above the rows: how many, how they stand, what is chosen of them and how it is ordered. */
+function countsLine(props: FleetSceneProps, { title, total, counts, keys, order }: Listing): Line {
+  const { ui, theme, size } = props;
+  const { glyphs } = theme;
+  const [bad = 0, look = 0] = counts;
+  const left: Line = [
+    span(`${glyphs.rule.repeat(2)} `, "muted"),
+    span(`${total} ${total === 1 ? title.replace(/s$/, "") : title}`, "strong"),
+    ...(bad > 0 ? [span(`  ${glyphs.failed} ${bad} bad`, "failed")] : []),
+    ...(look > 0 ? [span(`  ${glyphs.warning} ${look} to look at`, "warning")] : []),
+    ...(isStale(props) ? [span("  "), span(" stale ", "banner")] : []),
+    span(" "),
+  ];
+  const words = [ui.trouble ? "trouble" : "", ui.dc ?? "", ui.search === "" ? "" : `“${ui.search}”`].filter(Boolean);
+  const sorted = `by ${order} ${ui.places[ui.section].reversed ? glyphs.up : glyphs.down}`;
+  const right: Line = [
+    ...(words.length === 0
+      ? []
+      : [span(" only ", "muted"), span(words.join(" and "), "accent"), span(`: ${keys.length}`)]),
+    span(` ${sorted} `, "muted"),
+    span(glyphs.rule, "muted"),
+  ];
+  return ruled(left, right, size.columns, glyphs);
+}
+
+function openPane(props: FleetSceneProps, { listing, key }: Chosen, room: number): Pane | undefined {
+  const { ui, size, theme, now } = props;
+  if (!ui.isOpen || key === undefined) return undefined;
+  const width = size.columns;
+  const page = listing.page(key, { theme, now, width }) ?? {
+    title: key,
+    lines: [[span(" it is no longer there; Esc goes back", "warning")]],
+  };
+  const { top, end } = windowAround(page.lines.length, room - 1, ui.bodyTop);
+  const more = end < page.lines.length ? `, ${page.lines.length - end} more below` : "";
+  const stale = isStale(props) ? [span("  "), span(" stale ", "banner")] : [];
+  return {
+    ui: { ...ui, bodyTop: top },
+    lines: [
+      titled([span(page.title, "title"), span(more, "muted"), ...stale], width, theme.glyphs),
+      ...page.lines.slice(top, end),
+    ],
+  };
+}
+
+function helpPane({ ui, size, theme }: FleetSceneProps, room: number): Pane {
+  const content = helpLines(fleetKeys(ui, theme.glyphs), size.columns);
+  const { top, end } = windowAround(content.length, room - 1, ui.bodyTop);
+  const more = end < content.length ? `, ${content.length - end} more below` : "";
+  return {
+    ui: { ...ui, bodyTop: top },
+    lines: [titled([span(`keys${more}`, "accent")], size.columns, theme.glyphs), ...content.slice(top, end)],
+  };
+}
+
+function footerOf({ ui, theme, size, now }: FleetSceneProps, glyphs: typeof theme.glyphs): Line {
+  if (ui.toast && now < ui.toast.until) return [span(` ${ui.toast.text}`, ui.toast.role)];
+  if (ui.searching)
+    return [
+      span(" /", "accent"),
+      span(ui.search),
+      span(theme.unicode ? "█" : "_", "accent"),
+      span(`   ${glyphs.enter} keep  Esc clear`, "muted"),
+    ];
+  const back = [
+    { keys: "Esc", short: "back", long: "" },
+    { keys: glyphs.upDown, short: "scroll", long: "" },
+  ];
+  return footerLine(ui.help ? back : fleetKeys(ui, glyphs), size.columns);
+}

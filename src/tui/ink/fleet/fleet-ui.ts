@@ -1,0 +1,45 @@
+export const sectionNames = ["nodes", "dcs", "controllers", "certificates", "conflicts"] as const;
+export type SectionName = (typeof sectionNames)[number];
+
+/** Where somebody is in one section. */
+export interface Place {
+  /** The row somebody moved to; without one the first counts as selected. */
+  readonly key?: string;
+  readonly top: number;
+  /** Which of the section's orders. */
+  readonly sort: number;
+  readonly reversed: boolean;
+}
+
+/** What the user made of the dashboard: plain values, never changed in place. */
+export interface FleetUi {
+  readonly section: SectionName;
+  readonly places: Readonly<Record<SectionName, Place>>;
+  /** Only rows that hold each of these words. */
+  readonly search: string;
+  /** Characters go into the search field. */
+  readonly searching: boolean;
+  /** Only rows that want an operator's eye. */
+  readonly trouble: boolean;
+  /** Only what is in this datacenter. */
+  readonly dc?: string;
+  /** The selected row's details are open. */
+  readonly isOpen: boolean;
+  readonly bodyTop: number;
+  readonly help: boolean;
+  /** A line for a moment; `until` on the real clock. */
+  readonly toast?: { readonly text: string; readonly role: "ok" | "warning"; readonly until: number };
+}
+
+const start: Place = { top: 0, sort: 0, reversed: false };
+
+export const freshFleetUi: FleetUi = {
+  section: "nodes",
+  places: { nodes: start, dcs: start, controllers: start, certificates: start, conflicts: start },
+  search: "",
+  searching: false,
+  trouble: false,
+  isOpen: false,
+  bodyTop: 0,
+  help: false,
+};

@@ -1,0 +1,192 @@
+import type { Window } from "../scroll.ts";
+import { headingLine, placeColumns, rowLine } from "../table.ts";
+import { span, type Line } from "../text.ts";
+import { certificatesSection } from "./certificates-section.ts";
+import { conflictsSection } from "./conflicts-section.ts";
+import { controllersSection } from "./controllers-section.ts";
+import { dcsSection } from "./dcs-section.ts";
+import type { FleetUi, SectionName } from "./fleet-ui.ts";
+import { nodesSection } from "./nodes-section.ts";
+import type { Concern, DrawOptions, Order, Page, Section } from "./section.ts";
+import type { FleetSnapshot } from "./snapshot.ts";
+
+/** A section's rows as they are chosen and ordered, whatever kind of row it is. */
+export interface Listing {
+  readonly title: string;
+  readonly none: string;
+  /** All rows, and how many of each concern. */
+  readonly total: number;
+  readonly counts: readonly number[];
+  /** Of the rows that are shown, in their order. */
+  readonly keys: readonly string[];
+  readonly order: string;
+  readonly orders: number;
+  /** The heading, and the rows in the window. */
+  readonly lines: (window: Window, selected: number, options: DrawOptions & TableOptions) => readonly Line[];
+  readonly page: (key: string, options: DrawOptions & { readonly width: number }) => Page | undefined;
+  readonly command: (key: string) => string | undefined;
+}
+
+interface TableOptions {
+  readonly width: number;
+  /** What is shown may no longer be so: it is drawn in grey. */
+  readonly stale: boolean;
+}
+
+export type Choice = Pick<FleetUi, "search" | "trouble" | "places" | "dc">;
+
+type Lister = (snapshot: FleetSnapshot, choice: Choice) => Listing;
+
+interface Prepared<Row> {
+  readonly rows: readonly { readonly row: Row; readonly concern: Concern }[];
+  readonly counts: readonly number[];
+  /** The last choice and what it gave: between two snapshots nothing is sorted twice. */
+  chosen?: { readonly choice: string; readonly rows: readonly Row[] };
+}
+
+function lister<Row>(section: Section<Row>): Lister {
+  const known = new WeakMap<FleetSnapshot, Prepared<Row>>();
+  return (snapshot, choice) => {
+    let prepared = known.get(snapshot);
+    if (!prepared) {
+      prepared = prepare(section, snapshot);
+      known.set(snapshot, prepared);
+    }
+    const place = choice.places[section.name];
+    const { search, trouble, dc = "" } = choice;
+    const asked = JSON.stringify([search, trouble, dc, place.sort, place.reversed]);
+    if (prepared.chosen?.choice !== asked) prepared.chosen = { choice: asked, rows: choose(section, prepared, choice) };
+    const { rows } = prepared.chosen;
+    const all = prepared.rows;
+    const find = (key: string): Row | undefined => all.find(({ row }) => section.key(row) === key)?.row;
+    return {
+      title: section.title,
+      none: section.none,
+      total: all.length,
+      counts: prepared.counts,
+      keys: rows.map(section.key),
+      order: orderName(section, place.sort),
+      orders: section.orders.length + 1,
+      lines: (window, selected, options) => tableLines(section, rows, { ...options, window, selected }),
+      page: (key, options) => {
+        const row = find(key);
+        return row && section.open(row, snapshot, options);
+      },
+      command: (key) => {
+        const row = find(key);
+        return row && section.command(row);
+      },
+    };
+  };
+}
+
+function prepare<Row>(section: Section<Row>, snapshot: FleetSnapshot): Prepared<Row> {
+  const rows = section.rows(snapshot).map((row) => ({ row, concern: section.concern(row, snapshot.at) }));
+  const counts = [0, 0, 0, 0];
+  for (const { concern } of rows) counts[concern] = (counts[concern] ?? 0) + 1;
+  return { rows, counts };
+}
+
+function choose<Row>(section: Section<Row>, { rows }: Prepared<Row>, choice: Choice): readonly Row[] {
+  const { search, trouble, places, dc } = choice;
+  const { sort, reversed } = places[section.name];
+  const words = search.toLowerCase().split(" ").filter(Boolean);
+  const order = section.orders[Math.max(0, sort - 1)] as Order<Row>;
+  const shown = rows.filter(({ row, concern }) => {
+    if (trouble && concern > 1) return false;
+    if (dc !== undefined && section.dc(row) !== undefined && section.dc(row) !== dc) return false;
+    if (words.length === 0) return true;
+    const text = section.text(row).toLowerCase();
+    return words.every((word) => text.includes(word));
+  });
+  const keyed = shown.map(({ row, concern }) => ({ row, concern, by: order.by(row), id: section.key(row) }));
+  keyed.sort((a, b) => (sort === 0 ? a.concern - b.concern : 0) || compare(a.by, b.by) || compare(a.id, b.id));
+  if (reversed) keyed.reverse();
+  return keyed.map(({ row }) => row);
+}
+
+function compare(a: string | number, b: string | number): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}
+
+function orderName<Row>({ orders }: Section<Row>, sort: number): string {
+  return sort === 0 ? "concern" : (orders[sort - 1]?.name ?? "");
+}
+
+function tableLines<Row>(
+  { columns }: Section<Row>,
+  rows: readonly Row[],
+  {
+    window,
+    selected,
+    width,
+    stale,
+    ...options
+  }: DrawOptions & TableOptions & { readonly window: Window; readonly selected: number },
+): readonly Line[] {
+  const { glyphs } = options.theme;
+  const placed = placeColumns(columns(options), width - 2);
+  const name = placed[1]?.title ?? "";
+  return [
+    [span("  "), ...headingLine(placed, glyphs)],
+    ...rows.slice(window.top, window.end).map((row, index): Line => {
+      const isSelected = window.top + index === selected;
+      const line = rowLine(placed, row, glyphs, isSelected ? new Map([[name, "selected"]]) : undefined);
+      const shown = stale ? line.map(({ text, role }) => span(text, role === "selected" ? role : "muted")) : line;
+      return [span(isSelected ? glyphs.pointer : " ", "accent"), span(" "), ...shown];
+    }),
+  ];
+}
+
+/** The sections of the dashboard by their names. */
+export const listers: Readonly<Record<SectionName, Lister>> = {
+  nodes: lister(nodesSection),
+  dcs: lister(dcsSection),
+  controllers: lister(controllersSection),
+  certificates: lister(certificatesSection),
+  conflicts: lister(conflictsSection),
+};
+
+/** A section as plain cells, for output that nobody can move about in. */
+export interface FleetTable {
+  readonly title: string;
+  readonly none: string;
+  readonly headings: readonly string[];
+  readonly rows: readonly (readonly string[])[];
+}
+
+/** All sections whole, in their first order. */
+export function fleetTables(snapshot: FleetSnapshot, options: DrawOptions): readonly FleetTable[] {
+  return [
+    tableOf(nodesSection, snapshot, options),
+    tableOf(dcsSection, snapshot, options),
+    tableOf(controllersSection, snapshot, options),
+    tableOf(certificatesSection, snapshot, options),
+    tableOf(conflictsSection, snapshot, options),
+  ];
+}
+
+function tableOf<Row>(section: Section<Row>, snapshot: FleetSnapshot, options: DrawOptions): FleetTable {
+  const { name, title, none } = section;
+  // A shape says nothing that the words beside it do not.
+  const columns = section.columns(options).filter((column) => column.title !== "");
+  const place = { top: 0, sort: 0, reversed: false };
+  const rows = choose(section, prepare(section, snapshot), {
+    search: "",
+    trouble: false,
+    places: { [name]: place } as unknown as FleetUi["places"],
+  });
+  return {
+    title,
+    none,
+    headings: columns.map((column) => column.title),
+    rows: rows.map((row) =>
+      columns.map(
+        ({ cell }) =>
+          cell(row, 200)
+            .map(({ text }) => text)
+            .join("") || "-",
+      ),
+    ),
+  };
+}

@@ -1,0 +1,115 @@
+/** A node as the dashboard shows it. Times are ISO 8601 in UTC, empty where there is none. */
+export interface FleetNode {
+  readonly id: string;
+  readonly hostname: string;
+  readonly address: string;
+  readonly dc: string;
+  readonly roles: readonly string[];
+  readonly labels: Readonly<Record<string, string>>;
+  readonly cpu: number;
+  /** Bytes. */
+  readonly memory: number;
+  readonly version: string;
+  readonly approval: string;
+  readonly status: "pending" | "ready" | "not-ready" | "rejected" | "unknown";
+  readonly reason?: string | undefined;
+  readonly registered: string;
+  readonly lastSeen: string;
+  readonly certificateExpires: string;
+  readonly conflicts: number;
+  readonly nameConflict?: { readonly with: readonly string[]; readonly keepsName: boolean } | undefined;
+}
+
+/** How one controller sees another. */
+export interface FleetPeer {
+  readonly controllerId: string;
+  readonly address: string;
+  readonly state: string;
+  readonly inStep: boolean;
+  readonly reason?: string | undefined;
+  /** Transactions that it has not got from the one that tells, and those that it has and the one that tells has not. */
+  readonly behind: number;
+  readonly ahead: number;
+  readonly rttMs?: number | undefined;
+  readonly clockOffsetMs?: number | undefined;
+  readonly lastContact: string;
+}
+
+/** What a controller says of its own replication. */
+export interface FleetReplication {
+  readonly healthy: boolean;
+  readonly problems: readonly string[];
+  readonly readOnly?: string | undefined;
+  readonly registers: number;
+  readonly tombstones: number;
+  readonly quarantined: number;
+  readonly alarms: readonly { readonly code: string; readonly message: string }[];
+  readonly peers: readonly FleetPeer[];
+}
+
+export interface FleetController {
+  readonly controllerId: string;
+  readonly dc: string;
+  readonly address: string;
+  readonly version: string;
+  /** As the controller that was asked sees it; `self` for itself. */
+  readonly state: string;
+  readonly registered: string;
+  readonly lastContact: string;
+  readonly certificateExpires?: string | undefined;
+  readonly subCa?: { readonly serial: string; readonly notAfter: string } | undefined;
+  /** What it says itself; absent until it was asked. */
+  readonly replication?: FleetReplication;
+  /** Why it could not be asked from here. */
+  readonly silent?: string;
+}
+
+export interface FleetCertificate {
+  readonly serial: string;
+  readonly role: string;
+  /** Of the holder. */
+  readonly id: string;
+  readonly issuer: string;
+  readonly issued: string;
+  readonly notAfter: string;
+  readonly status: "active" | "expired" | "revoked";
+  readonly current: boolean;
+}
+
+export interface FleetEdit {
+  /** As JSON. */
+  readonly value: string;
+  readonly origin: string;
+  readonly at: string;
+}
+
+/** Two edits of one thing that did not know of each other; or a host name that several nodes have. */
+export interface FleetConflict {
+  readonly id: string;
+  /** The register, or the host name. */
+  readonly key: string;
+  readonly kind: "edit" | "name";
+  readonly at: string;
+  readonly winner: FleetEdit;
+  readonly loser: FleetEdit;
+}
+
+/** All that the dashboard shows, as it was at one moment. A plain value: it may come from anywhere. */
+export interface FleetSnapshot {
+  readonly context: string;
+  /** Milliseconds since the epoch when it was read. */
+  readonly at: number;
+  /** `host:port` of the controller that told it. */
+  readonly asked: string;
+  readonly nodes: readonly FleetNode[];
+  readonly controllers: readonly FleetController[];
+  readonly certificates: readonly FleetCertificate[];
+  readonly conflicts: readonly FleetConflict[];
+  /** More about the node that is open. */
+  readonly detail?: { readonly id: string; readonly facts: readonly (readonly [string, string])[] };
+}
+
+/** How the dashboard stands with its controller. While it is lost, the last snapshot stays, marked as stale. */
+export type FleetLink =
+  | { readonly state: "live"; readonly endpoint: string }
+  | { readonly state: "lost"; readonly endpoint: string; readonly why: string; readonly trying: string };
