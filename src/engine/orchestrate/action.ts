@@ -49,6 +49,8 @@ export interface Action<Schema extends z.ZodType = z.ZodType> {
   readonly summary: string;
   /** A `z.strictObject`; every field described. */
   readonly args: Schema;
+  /** What later stages find when it is left out (`--skip-health`); without it they cannot rest on it. */
+  readonly leftOut?: Outputs;
   /** Does it. Must be repeatable: a resumed run calls it again. @throws KcoreError */
   run(args: z.output<Schema>, context: ActionContext): Promise<ActionResult>;
   /** What `run` would give, without changing anything; `unknown` where that cannot be told. */

@@ -165,7 +165,8 @@ export class Conductor {
   async #runBarrier(stage: PlannedStage): Promise<void> {
     const against = stage.skip ?? (this.#hasNodeLeft() ? conditionAgainst(this, stage) : "no node is left");
     if (typeof against === "string") {
-      this.outputs.set(stage.register, undefined, new Unknown(`stage ${stage.id} (skipped)`));
+      const leftOut = stage.skip !== undefined && stage.task.kind === "action" ? stage.task.action.leftOut : undefined;
+      this.outputs.set(stage.register, undefined, leftOut ?? new Unknown(`stage ${stage.id} (skipped)`));
       return this.tracker.leave(stage.id, "", "skipped", against);
     }
     this.tracker.enter(stage.id);

@@ -160,6 +160,26 @@ describe("executing a run", () => {
     ).to.have.length(2);
   });
 
+  it("gives what a health check that was left out leaves to later stages", async () => {
+    const files = {
+      "orchestrate/test.yaml": `params: { nodes: { type: target } }
+stages:
+  - { id: health, run: cluster.health }
+  - { id: web, on: "{{params.nodes}}", apply: [web], when: "{{eq (length stages.health.controllers) 0}}" }
+`,
+      "states/web.yaml": WEB,
+    };
+    const run = (leftOut?: { controllers: string[] }) =>
+      execute({
+        files,
+        actions: [{ ...testAction("cluster.health", () => expect.fail("called")), ...(leftOut && { leftOut }) }],
+        lessons: { "web/config": {} },
+        request: { on: "w1", skipHealth: true },
+      });
+    expect((await run({ controllers: [] })).exitCode).to.equal(0);
+    expect((await run()).exitCode).to.equal(1);
+  });
+
   it("S-25: no target is an error that lists the roster's nodes, never all", async () => {
     const files = { "orchestrate/test.yaml": DEPLOY, "states/web.yaml": WEB };
     const [problem] = await problemsOf({ files, actions: [healthy] });
