@@ -1,5 +1,5 @@
-import { createHash, createPublicKey, randomBytes, sign, X509Certificate } from "node:crypto";
-import type { KeyObject } from "node:crypto";
+import { createHash, createPublicKey, randomBytes, sign } from "node:crypto";
+import type { KeyObject, X509Certificate } from "node:crypto";
 import { isIP } from "node:net";
 import forge from "node-forge";
 import { bitString, encodeDer, objectId, octetString, parseDer, sequence, toPem } from "./der.ts";
