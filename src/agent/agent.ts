@@ -58,7 +58,7 @@ export class Agent {
       let wait = interval;
       try {
         await this.#reload();
-        if (isInGrace(this.#parts.controllers.credentials().notAfter, began)) await this.#renew();
+        if (isInGrace(this.#parts.controllers.credentials().notAfter, began)) await this.#renewLate();
         await this.#beat();
         backoff.reset();
         await this.#renew();
@@ -200,10 +200,20 @@ export class Agent {
     if (fresh.length > 0) log.info("other controllers were learned of", { controllers: fresh });
   }
 
+  /** With an expired certificate a controller answers nothing else, so it has not told yet whether we are approved (F-25). */
+  async #renewLate(): Promise<void> {
+    // The connections that are open were made with a certificate that was still good.
+    this.#parts.controllers.close();
+    await this.#takeRenewed();
+  }
+
   async #renew(): Promise<void> {
+    if (this.#standing?.approval === "approved") await this.#takeRenewed(this.#standing.renewEndingBefore);
+  }
+
+  async #takeRenewed(endingBefore?: string): Promise<void> {
     const { controllers, onCredentials } = this.#parts;
-    if (this.#standing?.approval !== "approved" || !(await this.#renewer.renewIfDue(this.#standing.renewEndingBefore)))
-      return;
+    if (!(await this.#renewer.renewIfDue(endingBefore))) return;
     await controllers.reloadIfChanged();
     onCredentials();
   }

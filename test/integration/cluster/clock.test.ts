@@ -39,41 +39,43 @@ describe("the agent's certificate as the days go by (libfaketime)", function () 
     }
   };
 
-  before(async () => {
-    cluster = await createTestCluster();
-    clockFile = join(cluster.dir, "clock");
-    await writeFile(clockFile, "+0d\n");
-    controller = await inFakeTime(() => startController(cluster));
-    const tls = await writeCredentials(join(cluster.dir, "node"), "node", issueTo(cluster.authority, "node", nodeId));
+  const startAgent = async (tls: object, renewal: object = {}): Promise<void> => {
     agent = await inFakeTime(() =>
       startDaemon(["agent", "run"], join(cluster.dir, "agent.yaml"), {
         nodeId,
         listenAddr: "127.0.0.1:0",
         controllers: [controller.endpoint],
         tls,
+        renewal,
         heartbeatIntervalSecs: 0.2,
         stateDir: join(cluster.dir, "state"),
       }),
     );
-    await eventually(async () => (await detail().catch(() => undefined))?.status === "ready");
+  };
+  const isReady = (): Promise<unknown> =>
+    eventually(async () => (await detail().catch(() => undefined))?.status === "ready");
+
+  beforeEach(async () => {
+    cluster = await createTestCluster();
+    clockFile = join(cluster.dir, "clock");
+    await writeFile(clockFile, "+0d\n");
+    controller = await inFakeTime(() => startController(cluster));
   });
-  after(async () => {
+  afterEach(async () => {
     await agent.end("SIGKILL");
     await controller.daemon.end("SIGKILL");
     await cluster.remove();
   });
 
-  it("is kept while more than 30 days are left", async () => {
+  it("is kept while more than 30 days are left, then renewed without a restart or a missed heartbeat", async () => {
+    const issued = issueTo(cluster.authority, "node", nodeId);
+    await startAgent(await writeCredentials(join(cluster.dir, "node"), "node", issued));
+    await isReady();
+    const jumped = Date.now();
     await writeFile(clockFile, "+59d\n");
-    const { lastSeen } = await eventually(async () => {
-      const node = await detail();
-      return Date.parse(node.lastSeen) > Date.now() + 58 * dayMs ? node : undefined;
-    });
-    await eventually(async () => Date.parse((await detail()).lastSeen) > Date.parse(lastSeen) + 1000);
+    await eventually(async () => Date.parse((await detail()).lastSeen) > jumped + 59 * dayMs + 1000);
     expect(agent.log()).not.to.contain("is being renewed");
-  });
 
-  it("is renewed when 30 days are left, without a restart and without a missed heartbeat", async () => {
     const before = await certificate();
     const { registered } = await detail();
     await writeFile(clockFile, "+60d\n");
@@ -86,10 +88,36 @@ describe("the agent's certificate as the days go by (libfaketime)", function () 
     });
     expect(node.status).to.equal("ready");
     expect(node.registered).to.equal(registered);
-    const { lastSeen } = node;
-    await eventually(async () => (await detail()).lastSeen > lastSeen);
+    await eventually(async () => (await detail()).lastSeen > node.lastSeen);
     expect(agent.log()).not.to.match(/no controller accepted a heartbeat|a controller could not be used/);
     expect(agent.log().split("the agent starts")).to.have.length(2);
     expect(agent.child.exitCode).to.equal(null);
+  });
+
+  it("is renewed by its old key when it expired while the node was off (F-25)", async () => {
+    const issued = issueTo(cluster.authority, "node", nodeId, { now: Date.now() - 85 * dayMs });
+    const tls = await writeCredentials(join(cluster.dir, "node"), "node", issued);
+    await startAgent(tls, { daysLeft: 0 });
+    await isReady();
+    const { registered } = await detail();
+    await agent.end();
+    await writeFile(clockFile, "+20d\n");
+    await startAgent(tls, { daysLeft: 0 });
+    await agent.logged("the certificate was renewed");
+    await isReady();
+    expect((await certificate()).validToDate.getTime()).to.be.greaterThan(Date.now() + 100 * dayMs);
+    expect((await detail()).registered).to.equal(registered);
+  });
+
+  it("is not renewed when it expired more than 30 days ago (F-25)", async () => {
+    const issued = issueTo(cluster.authority, "node", nodeId, { now: Date.now() - 85 * dayMs });
+    const tls = await writeCredentials(join(cluster.dir, "node"), "node", issued);
+    await startAgent(tls, { daysLeft: 0 });
+    await isReady();
+    await agent.end();
+    await writeFile(clockFile, "+36d\n");
+    await startAgent(tls, { daysLeft: 0 });
+    await agent.logged("no controller accepted a heartbeat");
+    expect((await certificate()).validToDate.getTime()).to.be.lessThan(Date.now() + 6 * dayMs);
   });
 });
