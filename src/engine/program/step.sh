@@ -230,7 +230,27 @@ k_change() {
 
 # Exit statuses: 0 in order, 10 changed, 11 would change, 12 skipped by onlyIf, 13 failed, 14 unknown, 15 did not
 # converge, 16 the probe failed, 17 an assertion that does not hold, 20 blobs are missing.
+# k_others: another process of our group lives.
+k_others() {
+  for k_x in /proc/[0-9]*/stat; do
+    { IFS= read -r k_s <"$k_x"; } 2>/dev/null || continue
+    [ "${k_s%% *}" != $$ ] || continue
+    set -- ${k_s##*) }
+    case $1:$3 in [ZX]:*) ;; *:$$) return 0 ;; esac
+  done
+  return 1
+}
+
+# k_ended: after TERM this shell, whose pid and start time stand for the group, outlives what does not heed it: so the
+# KILL that follows still finds whom it is meant for.
+k_ended() {
+  trap '' TERM
+  while k_others; do sleep 1; done
+  exit 143
+}
+
 k_main() {
+  trap k_ended TERM
   k_found=$K_TMP/found k_have=
   # Another user's leftover process may keep this file open: no later step may read what it writes.
   [ -z "$k_as" ] || k_found=$K_TMP/found-as

@@ -18,6 +18,10 @@ steps:
   - id: behind the gate
     command.run: { cmd: "true" }
 `,
+  "states/deaf.yaml": `steps:
+  - id: deaf
+    command.run: { cmd: "trap '' TERM; echo hears nothing; sleep 0.5; while :; do sleep 0.1; done" }
+`,
   "orchestrate/sure.yaml": `params:
   node_name: { type: target, required: true }
 stages:
@@ -137,7 +141,26 @@ describe("the live view in a terminal", function () {
     await isClean(terminal);
   });
 
-  it("lets the running step end after one Ctrl-C, and leaves at the third (F-17)", async () => {
+  it("leaves at once at the third Ctrl-C, and the run goes on to its end (F-17)", async () => {
+    const terminal = await open();
+    // The step does not heed TERM, so the run goes on for the 5 s until KILL.
+    await terminal.enter("kcore state apply deaf --on here; echo ended-$?");
+    await terminal.shows(/hears nothing/);
+    for (const shown of [/No new step starts/, /TERM, after 5 s KILL/]) {
+      await terminal.press("C-c");
+      await terminal.shows(shown);
+    }
+    await terminal.press("C-c");
+    const screen = await terminal.shows(/ended-130/);
+    expect(screen).to.match(/The run goes on: kcore runs attach \d{8}/);
+    expect(screen).to.not.match(/Succeeded:/);
+    await isClean(terminal);
+    const attached = await project.kcore("runs", "attach", "last");
+    expect(attached.code).to.equal(130);
+    expect(attached.stdout).to.match(/interrupted/);
+  });
+
+  it("lets the running step end after one Ctrl-C, in every terminal that watches (F-17)", async () => {
     const [one, other] = [await open(), await open()];
     await one.enter(`${apply()}; echo ended-$?`);
     await one.shows(/waiting at the gate/);

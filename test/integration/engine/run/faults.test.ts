@@ -7,6 +7,7 @@ import type { RunEventBody } from "#engine/events/event.ts";
 import type { Step } from "#engine/module/define.ts";
 import { sh } from "#engine/module/sh.ts";
 import type { Endpoint } from "#engine/transport/host.ts";
+import { isAlive, markProcess } from "#engine/run/process-mark.ts";
 import { createTransport } from "#engine/transport/connect.ts";
 import { startDelayLine, type DelayLine } from "#support/delay-line.ts";
 import { draftOf, sessionOn } from "#support/sessions.ts";
@@ -194,6 +195,21 @@ describe("a node's session over SSH, under faults", function () {
     await aborted.session.finish("interrupted");
     expect(aborted.outcomes()).to.deep.equal(["slow interrupted"]);
     expect(lines()).to.equal(1);
+  });
+
+  it("F-17 kills after 5 s what does not heed TERM, also below a shell that does", async () => {
+    const deaf = { want: { a: "1" }, probe: sh`fact a 0`, apply: sh`sh -c "trap '' TERM; echo \$\$; sleep 60; true"` };
+    const run = sessionOn(state, { endpoint: endpoint() });
+    const work = run.session.perform([{ stage: "s", drafts: [draftOf("deaf", deaf)] }]);
+    const said = await run.seen(({ type }) => type === "step.output");
+    const pid = Number(said.type === "step.output" && said.text);
+    run.session.abort();
+    const result = await work;
+    await run.session.finish("interrupted");
+    expect(result.outcome).to.equal("interrupted");
+    expect(run.outcomes()).to.deep.equal(["deaf interrupted"]);
+    expect(pid).to.be.greaterThan(1);
+    expect(isAlive(markProcess(pid))).to.equal(false);
   });
 
   it("counts the same exchanges for 1 step and for 60", async () => {
