@@ -38,9 +38,11 @@ describe("the guides of docs/cluster.md that add machines, on real nodes", funct
     await (await openLab({ name: labName })).down();
   });
 
-  for (const { title, steps, needsLab } of readGuides(page))
+  for (const { title, steps, needsLab, files } of readGuides(page))
     if (needsLab)
       it(title, async () => {
+        for (const [name, text] of files)
+          await writeFile(join(bastion.project, name), text.replaceAll(/[^\s"]+/g, toReal));
         for (const step of steps) await follow(step);
       });
 
