@@ -26,16 +26,21 @@ done`;
 
 /**
  * Who holds the sockets of {@link listening}, in the variables `owner` (the program), `pid` and `unit`; empty where that
- * cannot be told (not root, another namespace).
+ * cannot be told (not root, another namespace). Each finding is looked at again: a program that is just being started
+ * holds the sockets of its parent for a moment.
  */
-export const socketOwner: Sh = sh`owner= unit=
-pid=$(ls -l /proc/[0-9]*/fd 2>/dev/null | awk -v sockets="$sockets " '
+export const socketOwner: Sh = sh`owner= unit= pid=
+for candidate in $(ls -l /proc/[0-9]*/fd 2>/dev/null | awk -v sockets="$sockets " '
   /^\/proc\// { split($1, path, "/") }
-  $NF ~ /^socket:/ && index(sockets, " " substr($NF, 9, length($NF) - 9) " ") { print path[3]; exit }')
-if [ -n "$pid" ]; then
-  IFS= read -r owner <"/proc/$pid/comm"
+  $NF ~ /^socket:/ && index(sockets, " " substr($NF, 9, length($NF) - 9) " ") { print path[3] }'); do
+  { IFS= read -r owner <"/proc/$candidate/comm"; } 2>/dev/null || continue
+  ls -l "/proc/$candidate/fd" 2>/dev/null | awk -v sockets="$sockets " '
+    $NF ~ /^socket:/ && index(sockets, " " substr($NF, 9, length($NF) - 9) " ") { held = 1 }
+    END { exit !held }' || { owner=; continue; }
+  pid=$candidate
   unit=$(sed -n 's,.*/\([^/]*\.\(service\|socket\|scope\)\)$,\1,p' "/proc/$pid/cgroup" | head -n 1)
-fi`;
+  break
+done`;
 
 /**
  * The shell function `tcp HOST PORT SECONDS`: true when a connection is accepted. Uses nc (BusyBox's, which has no -z, or
