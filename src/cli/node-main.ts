@@ -46,7 +46,11 @@ const daemons: Readonly<Record<string, Daemon>> = {
         import("#controller/serve.ts"),
         import("#controller/log.ts"),
       ]);
-      await serveController({ ...(await commonParts()), ...given, log: createControllerLog(logOptions("kcore-controller")) });
+      await serveController({
+        ...(await commonParts()),
+        ...given,
+        log: createControllerLog(logOptions("kcore-controller")),
+      });
     },
   },
   "agent run": {
