@@ -33,6 +33,7 @@ export class Core {
   /** Pulls started so far. */
   syncs = 0;
   #isMerging = false;
+  #finishMerge: () => void = () => undefined;
   readonly #turns: (() => void)[] = [];
   #members: readonly string[] = [];
   readonly #listeners = new Set<(keys: readonly string[]) => void>();
@@ -107,6 +108,11 @@ export class Core {
     return this.#isMerging ? {} : { digest: this.state.map.digest.total() };
   }
 
+  /** A snapshot must hold all of a merge or nothing. */
+  settle(): void {
+    while (this.#isMerging) this.#finishMerge();
+  }
+
   /** Calls `run` when no merge is half done: a write must have seen all of it or nothing, and a page hold it so. */
   whenSettled(run: () => void): void {
     this.#inTurn(run);
@@ -121,9 +127,18 @@ export class Core {
       return onApplied();
     }
     this.#isMerging = true;
+    let done = 0;
     const mergeFrom = (at: number): void => {
+      // A snapshot came in between, and had the rest merged at once.
+      if (at < done) return;
+      done = at + slice;
       this.#notify(this.state.mergeSlice(registers.slice(at, at + slice), last));
-      if (at + slice < registers.length) return this.soon(() => mergeFrom(at + slice));
+      if (at + slice < registers.length) {
+        this.#finishMerge = () => {
+          while (this.#isMerging && done < registers.length) mergeFrom(done);
+        };
+        return this.soon(() => mergeFrom(at + slice));
+      }
       this.#notify(this.state.finishSlices(last, registers));
       this.#isMerging = false;
       onApplied();

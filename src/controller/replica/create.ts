@@ -64,7 +64,10 @@ export function createReplica(options: ReplicaOptions): Replica {
     watch: (listener) => core.watch(listener),
     conflicts: () => conflictsOf(core),
     status: () => statusOf(core, writer.refusal(), quarantined),
-    snapshot: () => state.snapshot(),
+    snapshot() {
+      core.settle();
+      return state.snapshot();
+    },
     connected: (link) => hub.connected(link),
     dialFailed: (target) => dialler.failed(target),
     shareSoft: (key, boot, seq, value) => soft.share(key, boot, seq, value),
