@@ -46,7 +46,9 @@ function linkSpans(props: FleetProps, narrow: boolean): readonly Span[] {
 
 function summaryLine({ snapshot, theme, ui }: FleetProps, width: number): Line {
   const { glyphs } = theme;
-  const count = (status: string): number => snapshot.nodes.filter((node) => node.status === status).length;
+  const statuses = new Map<string, number>();
+  for (const { status } of snapshot.nodes) statuses.set(status, (statuses.get(status) ?? 0) + 1);
+  const count = (status: string): number => statuses.get(status) ?? 0;
   const nodes: Line = [
     span(`${numbered(snapshot.nodes.length, "node")}:`, "muted"),
     ...counted(count("ready"), glyphs.ok, "ready", "ok"),
@@ -86,7 +88,8 @@ export function sectionsLine({ snapshot, ui, theme }: FleetProps, width: number)
   const { glyphs } = theme;
   const tabs = (short: boolean): Line =>
     sectionNames.flatMap((name, index): Line => {
-      const { title, total, counts } = listers[name](snapshot, ui);
+      const { title: whole, total, counts } = listers[name](snapshot, ui);
+      const title = name === "certificates" ? "certs" : whole;
       const isHere = ui.section === name;
       const [bad = 0, look = 0] = counts;
       const mark = bad > 0 ? span(glyphs.failed, "failed") : look > 0 ? span(glyphs.warning, "warning") : undefined;

@@ -3,10 +3,13 @@ import { footerLine, helpLines } from "../keys.ts";
 import type { Size } from "../screen.ts";
 import { windowAround } from "../scroll.ts";
 import { span, type Line } from "../text.ts";
+import type { Theme } from "../theme.ts";
+import { concernMark } from "./cells.ts";
 import { alarmLines, fleetHeader, isStale, sectionsLine, type FleetProps } from "./fleet-header.ts";
 import { fleetKeys } from "./fleet-help.ts";
 import type { FleetUi } from "./fleet-ui.ts";
 import { listers, type Listing } from "./listing.ts";
+import type { Concern } from "./section.ts";
 
 export interface FleetSceneProps extends FleetProps {
   readonly size: Size;
@@ -84,9 +87,10 @@ function countsLine(props: FleetSceneProps, { title, total, counts, keys, order 
   const left: Line = [
     span(`${glyphs.rule.repeat(2)} `, "muted"),
     span(`${total} ${total === 1 ? title.replace(/s$/, "") : title}`, "strong"),
+    // Before all that may be cut off.
+    ...(isStale(props) ? [span("  "), span(" stale ", "banner")] : []),
     ...(bad > 0 ? [span(`  ${glyphs.failed} ${bad} bad`, "failed")] : []),
     ...(look > 0 ? [span(`  ${glyphs.warning} ${look} to look at`, "warning")] : []),
-    ...(isStale(props) ? [span("  "), span(" stale ", "banner")] : []),
     span(" "),
   ];
   const words = [ui.trouble ? "trouble" : "", ui.dc ?? "", ui.search === "" ? "" : `“${ui.search}”`].filter(Boolean);
@@ -122,13 +126,24 @@ function openPane(props: FleetSceneProps, { listing, key }: Chosen, room: number
 }
 
 function helpPane({ ui, size, theme }: FleetSceneProps, room: number): Pane {
-  const content = helpLines(fleetKeys(ui, theme.glyphs), size.columns);
+  const content = [...helpLines(fleetKeys(ui, theme.glyphs), size.columns), [], ...legend(theme)];
   const { top, end } = windowAround(content.length, room - 1, ui.bodyTop);
   const more = end < content.length ? `, ${content.length - end} more below` : "";
   return {
     ui: { ...ui, bodyTop: top },
     lines: [titled([span(`keys${more}`, "accent")], size.columns, theme.glyphs), ...content.slice(top, end)],
   };
+}
+
+/** What the shapes say. */
+function legend(theme: Theme): readonly Line[] {
+  const shapes: readonly (readonly [Concern, string])[] = [
+    [0, "not ready, down, read-only, or a certificate with 7 days left or less"],
+    [1, "look here: pending, a conflict, lag, an alarm, 30 days left or less"],
+    [2, "in order"],
+    [3, "put aside: rejected, or never seen"],
+  ];
+  return shapes.map(([concern, text]) => [span(" "), concernMark(concern, theme), span(` ${text}`, "muted")]);
 }
 
 function footerOf({ ui, theme, size, now }: FleetSceneProps, glyphs: typeof theme.glyphs): Line {

@@ -41,7 +41,7 @@ interface Prepared<Row> {
   readonly rows: readonly { readonly row: Row; readonly concern: Concern }[];
   readonly counts: readonly number[];
   /** The last choice and what it gave: between two snapshots nothing is sorted twice. */
-  chosen?: { readonly choice: string; readonly rows: readonly Row[] };
+  chosen?: { readonly choice: string; readonly rows: readonly Row[]; readonly keys: readonly string[] };
 }
 
 function lister<Row>(section: Section<Row>): Lister {
@@ -52,22 +52,22 @@ function lister<Row>(section: Section<Row>): Lister {
       prepared = prepare(section, snapshot);
       known.set(snapshot, prepared);
     }
+    const { rows: all, counts } = prepared;
     const place = choice.places[section.name];
-    const { search, trouble, dc = "" } = choice;
-    const asked = JSON.stringify([search, trouble, dc, place.sort, place.reversed]);
-    if (prepared.chosen?.choice !== asked) prepared.chosen = { choice: asked, rows: choose(section, prepared, choice) };
-    const { rows } = prepared.chosen;
-    const all = prepared.rows;
+    // Ordered when it is looked at: the other sections tell no more than how many there are.
+    const chosen = () => chosenOf(section, prepared, choice);
     const find = (key: string): Row | undefined => all.find(({ row }) => section.key(row) === key)?.row;
     return {
       title: section.title,
       none: section.none,
       total: all.length,
-      counts: prepared.counts,
-      keys: rows.map(section.key),
+      counts,
+      get keys() {
+        return chosen().keys;
+      },
       order: orderName(section, place.sort),
       orders: section.orders.length + 1,
-      lines: (window, selected, options) => tableLines(section, rows, { ...options, window, selected }),
+      lines: (window, selected, options) => tableLines(section, chosen().rows, { ...options, window, selected }),
       page: (key, options) => {
         const row = find(key);
         return row && section.open(row, snapshot, options);
@@ -78,6 +78,17 @@ function lister<Row>(section: Section<Row>): Lister {
       },
     };
   };
+}
+
+function chosenOf<Row>(section: Section<Row>, prepared: Prepared<Row>, choice: Choice) {
+  const { search, trouble, dc = "" } = choice;
+  const { sort, reversed } = choice.places[section.name];
+  const asked = JSON.stringify([search, trouble, dc, sort, reversed]);
+  if (prepared.chosen?.choice !== asked) {
+    const rows = choose(section, prepared, choice);
+    prepared.chosen = { choice: asked, rows, keys: rows.map(section.key) };
+  }
+  return prepared.chosen;
 }
 
 function prepare<Row>(section: Section<Row>, snapshot: FleetSnapshot): Prepared<Row> {

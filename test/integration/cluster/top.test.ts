@@ -1,0 +1,158 @@
+import { randomUUID } from "node:crypto";
+import { join } from "node:path";
+import { expect } from "chai";
+import { readLines } from "#api/lines.ts";
+import { WatchLine } from "#api/schemas.ts";
+import { addController } from "#pki/contexts.ts";
+import { inventoryEntry } from "#pki/inventory.ts";
+import type { FleetSnapshot } from "#tui/ink/fleet/snapshot.ts";
+import { codec, createTestCluster, type TestCluster } from "#support/cluster.ts";
+import { nodeCredentials, registrationOf, startControllers, type TestController } from "#support/controllers.ts";
+import { kcoreProgram } from "#support/deploy.ts";
+import { TestProject } from "#support/kcore.ts";
+import { openShell, type ShellTerminal } from "#support/terminal.ts";
+
+describe("kcore top against three real controllers", function () {
+  this.timeout(60_000);
+  let cluster: TestCluster;
+  let controllers: readonly TestController[];
+  let stop: () => Promise<void>;
+  let project: TestProject;
+  let terminal: ShellTerminal | undefined;
+  const at = (index: number): TestController => controllers[index] as TestController;
+
+  const register = async (name: string, changes: object = {}, through = at(0)): Promise<string> => {
+    const id = randomUUID();
+    const credentials = nodeCredentials(cluster, id);
+    const entry = inventoryEntry(credentials.cert);
+    if (entry) await through.operator.call("recordCertificate", entry);
+    await through.clientOf(credentials).call("registerNode", registrationOf(id, { hostname: name, ...changes }));
+    return id;
+  };
+
+  before(async () => {
+    cluster = await createTestCluster();
+    ({ controllers, stop } = await startControllers(cluster, 3, { dcs: ["DC1", "DC1", "DC2"] }));
+    for (const { endpoint } of controllers) await addController({ home: cluster.home, codec }, "lab", endpoint);
+    project = new TestProject();
+    await register("n1");
+    await register("n2", { dc: "DC2" });
+  });
+  afterEach(async () => {
+    await terminal?.close();
+    terminal = undefined;
+  });
+  after(async () => {
+    await stop?.();
+    await project?.remove();
+    await cluster?.remove();
+  });
+
+  async function openTop(words: string, columns = 110, rows = 24): Promise<ShellTerminal> {
+    const cache = join(project.path, "cache");
+    const variables = { KCORE_SOURCE: "1", KCORE_HOME: cluster.home, XDG_CACHE_HOME: cache, NO_COLOR: "1" };
+    terminal = await openShell(
+      { cwd: project.project, columns, rows },
+      { ...variables, PATH: `${join(kcoreProgram, "..")}:${process.env["PATH"] ?? ""}` },
+    );
+    await terminal.enter("echo before; stty sane");
+    await terminal.enter(`kcore top ${words}`);
+    return terminal;
+  }
+
+  const kcore = (...words: readonly string[]) => project.start(words, { KCORE_HOME: cluster.home }).ended;
+
+  it("refuses without a terminal, with what to do instead", async () => {
+    const { code, stderr } = await kcore("top");
+    expect(code).to.equal(2);
+    expect(stderr).to.contain("kcore top needs a terminal");
+    expect(stderr).to.contain("kcore get nodes -w");
+    const { code: other } = await kcore("top", "-o", "json");
+    expect(other).to.equal(2);
+  });
+
+  it("says which controllers could not be reached, and takes no terminal", async () => {
+    const shell = await openTop("-s 127.0.0.1:1");
+    const screen = await shell.shows(/API_UNREACHABLE/);
+    expect(screen).to.contain("before");
+  });
+
+  it("--once prints what stands, as text and as JSON", async () => {
+    const { code, stdout, stderr } = await kcore("top", "--once");
+    expect([code, stderr]).to.deep.equal([0, ""]);
+    expect(stdout).to.match(/^context lab, told by 127\.0\.0\.11:\d+ at /);
+    expect(stdout).to.match(/^n1 +Ready +DC1 +worker /m);
+    expect(stdout).to.match(/^DC2 +1 +1 +0 +0 +0 +1\/1$/m);
+    expect(stdout).to.match(/^controllers: 3$/m);
+    expect(stdout).to.match(/^no conflicts$/m);
+    const { stdout: json } = await kcore("top", "--once", "-o", "json");
+    const { nodes, controllers: found } = JSON.parse(json) as FleetSnapshot;
+    expect(nodes.map(({ hostname }) => hostname).toSorted()).to.deep.equal(["n1", "n2"]);
+    expect(found.map(({ replication }) => replication?.healthy)).to.deep.equal([true, true, true]);
+  });
+
+  it("is told of changes alone: what stands is not sent a second time", async () => {
+    const stream = await at(1).operator.open("watch", { changesOnly: true });
+    const lines = readLines(stream, WatchLine);
+    expect((await lines.next()).value).to.deep.equal({ type: "synced" });
+    await register("n0", { dc: "DC3" });
+    const { value } = await lines.next();
+    expect(value).to.have.property("type").that.is.oneOf(["register", "soft"]);
+    stream.destroy();
+  });
+
+  it("follows the cluster, goes on with the next controller when one is lost, and gives the terminal back", async () => {
+    const shell = await openTop(controllers.map(({ endpoint }) => `-s ${endpoint}`).join(" "));
+    const first = await shell.shows(/✓ live +127\.0\.0\.11:/);
+    expect(first).to.match(/✓ n1 +Ready +DC1/);
+    expect(first).to.contain("3 nodes:  ✓ 3 ready");
+
+    // What another controller is told is seen at once, not after a while.
+    const began = performance.now();
+    const id = await register("n3", { dc: "DC2" }, at(2));
+    await shell.shows(/✓ n3 +Ready +DC2/);
+    expect(performance.now() - began).to.be.below(4000);
+
+    await shell.press("/");
+    await shell.enter("n3");
+    await shell.shows(/only “n3”: 1/);
+    await shell.press("Enter");
+    const open = await shell.shows(/── n3 ──/);
+    expect(open).to.contain(id);
+    await shell.press("Escape");
+    // Sent at once, Esc and a letter are one key to a terminal (Alt).
+    await shell.shows(/only “n3”: 1/);
+    await shell.press("a", "3");
+    await shell.shows(/127\.0\.0\.13:\d+ +connected +yes +DC2/);
+
+    await at(0).stop();
+    const lost = await shell.shows(/lost 127\.0\.0\.11:\d+, trying 127\.0\.0\.1[23]|✓ live +127\.0\.0\.12:/);
+    expect(lost).to.match(/127\.0\.0\.13/);
+    await shell.shows(/✓ live +127\.0\.0\.12:/);
+    await shell.shows(/127\.0\.0\.11:\d+ +(down|suspect|connecting)/);
+
+    // With all of them gone the last data stay, marked.
+    await at(1).stop();
+    await at(2).stop();
+    await shell.shows(/lost 127\.0\.0\.1\d:\d+, trying 127\.0\.0\.1\d/);
+    await shell.press("1");
+    const stale = await shell.shows(/4 nodes +stale/);
+    expect(stale).to.match(/n1 +Ready/);
+    for (const [columns, rows] of [
+      [60, 15],
+      [40, 8],
+      [110, 24],
+    ] as const) {
+      await shell.resize(columns, rows);
+      await shell.shows(/── 4 nodes/);
+    }
+
+    await at(1).start();
+    await shell.shows(/✓ live +127\.0\.0\.12:/);
+    await shell.press("q");
+    await shell.shows(/^before$/m);
+    await shell.enter("echo code-$?; stty -a | tr ' ' '\\n' | grep -cx -e isig -e icanon -e echo -e icrnl");
+    const after = await shell.shows(/^code-0\n4$/m);
+    expect(after).to.not.contain("live");
+  });
+});

@@ -1,0 +1,149 @@
+import { expect } from "chai";
+import { pressFleetKey } from "#tui/ink/fleet/fleet-keys.ts";
+import { arrangeFleet } from "#tui/ink/fleet/fleet-scene.ts";
+import { freshFleetUi } from "#tui/ink/fleet/fleet-ui.ts";
+import { lineWidth } from "#tui/ink/text.ts";
+import { fleetLines, fleetNode, fleetNow, fleetScene, smallFleet, typeFleetKeys } from "#support/fleet.ts";
+import { plainTheme } from "#support/scenes.ts";
+
+const press = (name: string, keys: readonly string[] = []) =>
+  pressFleetKey(fleetScene({ ui: typeFleetKeys(keys) }), { name, text: name.length === 1 ? name : "" });
+const typed = (text: string) => text.split("");
+const keysOf = (keys: readonly string[]) => fleetScene({ ui: typeFleetKeys(keys) }).listing.keys;
+const names = (keys: readonly string[]) =>
+  keysOf(keys).map((key) => smallFleet().nodes.find(({ id }) => id === key)?.hostname);
+const shown = (keys: readonly string[], rows = 24) =>
+  fleetLines({ rows, ui: typeFleetKeys(keys, { rows }) }).join("\n");
+
+describe("the dashboard", () => {
+  it("puts what is not ready first, then what wants an eye, names as people count", () => {
+    expect(names([])).to.deep.equal(["n4", "n7", "n5", "n6", "n1", "n2", "n3", "n10", "n8", "n9"]);
+  });
+
+  it("goes through the sections by Tab, back by Shift-Tab, and to one by its number", () => {
+    expect(typeFleetKeys(["tab"]).section).to.equal("dcs");
+    expect(typeFleetKeys(["tab", "tab", "tab", "tab", "tab"]).section).to.equal("nodes");
+    expect(typeFleetKeys(["shift+tab"]).section).to.equal("conflicts");
+    expect(typeFleetKeys(["4"]).section).to.equal("certificates");
+    expect(typeFleetKeys(["9"]).section).to.equal("nodes");
+  });
+
+  it("searches all words in all that a row says, while they are typed", () => {
+    expect(names(["/", ...typed("tier=ssd")])).to.deep.equal(["n7", "n5", "n1", "n3", "n9"]);
+    expect(names(["/", ...typed("DC2"), "space", ...typed("ready")])).to.deep.equal(["n6", "n3"]);
+    expect(names(["/", ...typed("dc2"), "escape"])).to.have.length(10);
+    expect(shown(["/", ...typed("nobody"), "enter"])).to.contain("nothing matches; a shows all");
+  });
+
+  it("shows only trouble by f, and all again by a", () => {
+    expect(names(["f"])).to.deep.equal(["n4", "n7", "n5", "n6"]);
+    expect(names(["f", "f"])).to.have.length(10);
+    expect(names(["f", "/", "n", "enter", "a"])).to.have.length(10);
+  });
+
+  it("orders by the next column with s, turns round with S", () => {
+    expect(names(["s"]).slice(0, 3)).to.deep.equal(["n1", "n2", "n3"]);
+    expect(names(["s", "S"]).slice(0, 3)).to.deep.equal(["n10", "n9", "n8"]);
+    expect(shown(["s", "s", "s"])).to.contain("by dc");
+  });
+
+  it("opens a row with Enter and comes back with Esc, the row still selected", () => {
+    const open = ["down", "down", "down", "enter"];
+    expect(shown(open)).to.match(/── n6.*\n status +Ready/);
+    expect(shown(open)).to.contain(`won            "ssd"`);
+    expect(typeFleetKeys([...open, "escape"])).to.deep.include({ isOpen: false, section: "nodes" });
+    expect(fleetScene({ ui: typeFleetKeys([...open, "escape"]) }).selected).to.equal(3);
+    expect(shown([...open, "n"])).to.match(/── n1 /);
+  });
+
+  it("opens a datacenter as the list of its nodes", () => {
+    expect(names(["2", "down", "enter"])).to.deep.equal(["n6", "n3", "n9"]);
+    expect(shown(["2", "down", "enter"])).to.contain("only DC2: 3");
+  });
+
+  it("shows the controllers' lag, alarms and silence", () => {
+    const text = fleetLines({ columns: 160, ui: typeFleetKeys(["3"]) }).join("\n");
+    expect(text).to.match(/192\.0\.2\.3:9090 +connected +no +DC2 +12 +0 +81ms/);
+    expect(text).to.contain("192.0.2.3:9090 gave no answer within 3 s");
+    expect(shown(["3", "enter"])).to.contain("340 registers, 3 tombstones, 0 quarantined");
+  });
+
+  it("lists the certificate that each holder uses now, the first to expire first", () => {
+    expect(shown(["4"])).to.contain("9 certificates  ✗ 1 bad");
+    expect(fleetScene({ ui: typeFleetKeys(["4"]) }).listing.keys[0]).to.match(/b$/);
+  });
+
+  it("keeps the last data when its controller is lost, marked as stale, and names the one it tries", () => {
+    const link = { state: "lost", endpoint: "192.0.2.1:9090", why: "gone", trying: "192.0.2.2:9090" } as const;
+    const text = fleetLines({ columns: 110, link }).join("\n");
+    expect(text).to.contain("lost 192.0.2.1:9090, trying 192.0.2.2:9090 …");
+    expect(text).to.match(/── 10 nodes.* stale /);
+    expect(text).to.contain("n4");
+  });
+
+  it("says so when a controller hangs: live, but silent", () => {
+    expect(fleetLines({ now: fleetNow + 60_000 })[0]).to.contain("192.0.2.1:9090 is silent, data 60s old");
+  });
+
+  it("leaves by q and Ctrl-C, and copies a command", () => {
+    expect(press("q").does).to.deep.equal({ type: "leave" });
+    expect(press("ctrl+c", ["/"]).does).to.deep.equal({ type: "leave" });
+    expect(press("c").does).to.deep.equal({ type: "copy", text: `kcore describe node ${fleetNode(4).id}` });
+    expect(press("c", ["3"]).does).to.deep.equal({
+      type: "copy",
+      text: "kcore -s 192.0.2.1:9090 get replication-status",
+    });
+  });
+
+  it("shows nothing that a node could drive the terminal with (S-4)", () => {
+    const evil = fleetNode(1, { hostname: "x\u001b[2Jy\nz", reason: "\u009b31m" });
+    const lines = fleetLines({ snapshot: { ...smallFleet(), nodes: [evil] } });
+    expect(lines).to.have.length(24);
+    // oxlint-disable-next-line no-control-regex
+    expect(lines.join("")).to.not.match(/[\u0000-\u001f\u007f-\u009f]/);
+  });
+
+  it("says when a row that is open is gone", () => {
+    const ui = typeFleetKeys(["enter"]);
+    const text = fleetLines({ ui, snapshot: { ...smallFleet(), nodes: [] } }).join("\n");
+    expect(text).to.contain("it is no longer there");
+  });
+
+  for (const [columns, rows] of [
+    [40, 8],
+    [60, 15],
+    [80, 24],
+    [200, 60],
+    [20, 4],
+  ] as const)
+    it(`fills ${columns}x${rows} exactly, whatever is shown`, () => {
+      for (const keys of [[], ["2"], ["3"], ["4"], ["5"], ["enter"], ["3", "enter"], ["?"], ["/", "n"]]) {
+        const { lines } = fleetScene({ columns, rows, ui: typeFleetKeys(keys, { columns, rows }) });
+        expect(lines, keys.join(" ")).to.have.length(rows);
+        if (columns >= 40)
+          for (const line of fleetLines({ columns, rows, ui: typeFleetKeys(keys) }))
+            expect(line.length).to.be.at.most(columns);
+      }
+    });
+
+  it("draws a frame of 10,000 nodes through a window, without ordering them again", () => {
+    const snapshot = { ...smallFleet(), nodes: Array.from({ length: 10_000 }, (_, index) => fleetNode(index + 1)) };
+    const draw = (ui = freshFleetUi) =>
+      arrangeFleet({
+        snapshot,
+        link: { state: "live", endpoint: "192.0.2.1:9090" },
+        ui,
+        theme: plainTheme,
+        now: fleetNow,
+        size: { columns: 120, rows: 50 },
+      });
+    let scene = draw();
+    const began = performance.now();
+    for (let count = 0; count < 5; count++) scene = draw(pressFleetKey(scene, { name: "pagedown", text: "" }).ui);
+    expect(scene.lines).to.have.length(50);
+    expect(scene.selected).to.be.greaterThan(200);
+    expect(lineWidth(scene.lines[5] ?? [])).to.be.at.most(120);
+    // Ordering takes longer than all of these frames should.
+    expect((performance.now() - began) / 5).to.be.below(25);
+  });
+});

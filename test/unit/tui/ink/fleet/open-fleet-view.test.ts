@@ -1,0 +1,130 @@
+import { stripVTControlCharacters } from "node:util";
+import { expect } from "chai";
+import { openFleetView, type FleetView, type FleetViewOptions } from "#tui/ink/fleet/open-fleet-view.ts";
+import { FakeTerminal } from "#support/fake-terminal.ts";
+import { FakeTimers } from "#support/fake-timers.ts";
+import { fleetNode, fleetNow, smallFleet } from "#support/fleet.ts";
+import { plainTheme } from "#support/scenes.ts";
+
+describe("the dashboard on a terminal", () => {
+  let view: FleetView | undefined;
+  let terminal: FakeTerminal;
+  let timers: FakeTimers;
+  let left: number;
+  let opened: (string | undefined)[];
+
+  beforeEach(() => {
+    [terminal, timers, left, opened] = [new FakeTerminal(), new FakeTimers(), 0, []];
+  });
+  afterEach(async () => {
+    await view?.close();
+    view = undefined;
+  });
+
+  const open = async (options: Partial<FleetViewOptions> = {}) => {
+    view = openFleetView({
+      stdin: terminal.stdin,
+      stdout: terminal.stdout,
+      theme: plainTheme,
+      snapshot: smallFleet(),
+      leave: () => left++,
+      openNode: (id) => opened.push(id),
+      now: () => fleetNow,
+      timers,
+      ...options,
+    });
+    await pass(200);
+    return view;
+  };
+  /** Also lets ink write what it was given. */
+  const pass = async (milliseconds: number) => {
+    timers.pass(milliseconds);
+    await new Promise((resolve) => setTimeout(resolve, 3));
+  };
+  const type = async (keys: string) => {
+    terminal.type(keys);
+    await new Promise((resolve) => setImmediate(resolve));
+    await pass(50);
+  };
+  const shown = () => stripVTControlCharacters(terminal.written);
+  /** What is written by this. */
+  const writes = async (work: () => void, milliseconds = 200): Promise<string> => {
+    const { length } = terminal.written;
+    work();
+    await pass(milliseconds);
+    return terminal.written.slice(length);
+  };
+
+  it("takes the alternate screen and the keys, and gives both back", async () => {
+    const one = await open();
+    expect(terminal.written.startsWith("\u001b[?1049h")).to.equal(true);
+    expect(terminal.isRaw).to.equal(true);
+    expect(shown()).to.contain("kcore top  context prod");
+    await one.close();
+    expect(terminal.isRaw).to.equal(false);
+    expect(terminal.written.split("\u001b[?1049l").length).to.equal(2);
+    const { length } = terminal.written;
+    one.show(smallFleet());
+    await one.close();
+    await pass(1000);
+    expect(terminal.written.length).to.equal(length);
+  });
+
+  it("writes nothing when nothing changed", async () => {
+    const one = await open();
+    for (let count = 0; count < 5; count++)
+      expect(await writes(() => one.show({ ...smallFleet(), at: fleetNow - count * 100 }))).to.equal("");
+    expect(await writes(() => one.tell({ state: "live", endpoint: "192.0.2.1:9090" }))).to.equal("");
+  });
+
+  it("draws ten frames a second at most, however many snapshots come", async () => {
+    const one = await open();
+    let frames = 0;
+    const { length } = terminal.written;
+    let before = length;
+    for (let count = 0; count < 100; count++) {
+      one.show({ ...smallFleet(), nodes: [fleetNode(count + 1)] });
+      await pass(10);
+      if (terminal.written.length > before) frames++;
+      before = terminal.written.length;
+    }
+    expect(frames).to.be.within(8, 11);
+  });
+
+  it("shows what is lost, and that it is back", async () => {
+    const one = await open();
+    const link = { state: "lost", endpoint: "192.0.2.1:9090", why: "gone", trying: "192.0.2.2:9090" } as const;
+    expect(await writes(() => one.tell(link))).to.contain("trying 192.0.2.2:9090");
+    const back = await writes(() => {
+      one.show({ ...smallFleet(), asked: "192.0.2.2:9090" });
+      one.tell({ state: "live", endpoint: "192.0.2.2:9090" });
+    });
+    expect(back).to.match(/live/);
+  });
+
+  it("asks for more about the node whose page is open", async () => {
+    const one = await open();
+    await type("\r");
+    expect(opened).to.deep.equal([fleetNode(4).id]);
+    const detail = { id: fleetNode(4).id, facts: [["load", "0.42"] as const] };
+    expect(await writes(() => one.show({ ...smallFleet(), detail }))).to.contain("0.42");
+    await type("n");
+    await type("h");
+    expect(opened).to.deep.equal([fleetNode(4).id, fleetNode(7).id, undefined]);
+  });
+
+  it("leaves once by q, and when the terminal is gone", async () => {
+    await open();
+    await type("q");
+    terminal.emit("error", new Error("EIO"));
+    expect(left).to.equal(1);
+  });
+
+  it("copies a command to the terminal's clipboard and says so", async () => {
+    await open();
+    await type("c");
+    const command = `kcore describe node ${fleetNode(4).id}`;
+    expect(terminal.written).to.contain(`\u001b]52;c;${Buffer.from(command).toString("base64")}\u0007`);
+    expect(shown()).to.contain(`copied: ${command}`);
+  });
+});
