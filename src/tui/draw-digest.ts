@@ -1,11 +1,16 @@
 import { cleanText } from "#engine/events/clean.ts";
 import { drawProblem, type DrawOptions } from "#errors/draw.ts";
+import type { Problem } from "#errors/problem.ts";
 import type { ChangeDigest, FailureDigest, RunDigest } from "./digest.ts";
+import { fit } from "./ink/text.ts";
 import { formatDuration } from "./line.ts";
+import { endOfDetail } from "./end-of-detail.ts";
 
 export interface DigestOptions extends DrawOptions {
   /** Columns of the screen; names are left out beyond them. */
   readonly columns?: number;
+  /** Lines that say much end there too: somebody looks at a screen. */
+  readonly cut?: boolean;
 }
 
 /** How many changed steps, failures and warnings are told one by one; the rest is counted. */
@@ -14,17 +19,19 @@ const FAILURES = 3;
 const WARNINGS = 3;
 /** Lines of output for each failure. */
 const LINES = 6;
+const ellipsis = { ellipsis: "…" };
 
 /** A run on one screen. Ends without a line break. */
 export function drawDigest(digest: RunDigest, options: DigestOptions = {}): string {
-  const { columns = 80, color = false } = options;
+  const { columns = 80, color = false, cut = false } = options;
+  const room = cut ? columns : Infinity;
   const strong = (text: string) => (color ? `\u001b[1m${text}\u001b[0m` : text);
   const { changes, failures, warnings, next } = digest;
   return [
     ...headLines(digest).map((line, index) => (index === 0 ? strong(line) : line)),
     ...nodeLines(digest, columns),
-    ...block(strong(digest.dryRun ? "Would change:" : "Changed:"), changeLines(changes, columns)),
-    ...block(strong("The first cause of each failure:"), failureLines(failures, options, columns)),
+    ...block(strong(digest.dryRun ? "Would change:" : "Changed:"), changeLines(changes, columns, room)),
+    ...block(strong("The first cause of each failure:"), failureLines(failures, options, columns, room)),
     ...block(strong("Warnings:"), warningLines(warnings)),
     ...block(strong("Next:"), nextLines(next)),
   ].join("\n");
@@ -75,25 +82,32 @@ function nodeLines({ nodes, tally, dryRun }: RunDigest, columns: number): readon
   ];
 }
 
-function changeLines(changes: readonly ChangeDigest[], columns: number): readonly string[] {
+function changeLines(changes: readonly ChangeDigest[], columns: number, room: number): readonly string[] {
   const shown = changes.slice(0, CHANGES).map(({ stage, title, module, nodes }) => {
     const what = `  ${stage}: ${title}${module === title ? "" : `  (${module})`}`;
-    return cleanText(`${what}  ${names(nodes, columns - what.length - 2)}`);
+    // Where it changed must not be what is cut off.
+    const where = `  ${names(nodes, columns - what.length - 2)}`;
+    return fit(what, room - where.length, ellipsis) + cleanText(where);
   });
   const rest = changes.length - shown.length;
   return rest > 0 ? [...shown, `  and ${rest} more: runs show --events, or -o json`] : shown;
 }
 
-function failureLines(failures: readonly FailureDigest[], options: DrawOptions, columns: number): readonly string[] {
+function failureLines(
+  failures: readonly FailureDigest[],
+  options: DrawOptions,
+  columns: number,
+  room: number,
+): readonly string[] {
   const shown = failures.slice(0, FAILURES).flatMap((failure) => {
     const { nodes, title, module, stage, problem, output, log, repeat } = failure;
     const who = nodes.length === 0 ? "" : `${names(nodes, columns / 2)}  `;
     const what = stage === undefined ? title : `${stage}: ${title}`;
     return [
-      cleanText(`  ${who}${what}${module === undefined || module === title ? "" : `  (${module})`}`),
-      ...indent(drawProblem(shorten(problem), options)),
+      fit(`  ${who}${what}${module === undefined || module === title ? "" : `  (${module})`}`, room, ellipsis),
+      ...indent(drawProblem(narrow(endOfDetail(problem, LINES), room - 8), options)),
       // What the problem tells in detail is what was printed.
-      ...(problem.detail ? [] : output.slice(-LINES).map((line) => `    | ${line}`)),
+      ...(problem.detail ? [] : output.slice(-LINES).map((line) => fit(`    | ${line}`, room, ellipsis))),
       ...(log === undefined ? [] : [`    log: ${log}`]),
       ...(repeat === undefined ? [] : [cleanText(`    again: ${repeat}`)]),
     ];
@@ -102,10 +116,11 @@ function failureLines(failures: readonly FailureDigest[], options: DrawOptions, 
   return rest > 0 ? [...shown, `  and ${rest} more: -o json`] : shown;
 }
 
-function shorten(problem: FailureDigest["problem"]): FailureDigest["problem"] {
-  if (!problem.detail) return problem;
-  const lines = problem.detail.trimEnd().split("\n");
-  return lines.length <= LINES * 2 ? problem : { ...problem, detail: ["…", ...lines.slice(-LINES * 2)].join("\n") };
+/** What a problem tells in detail, each line in so many columns. */
+function narrow(problem: Problem, room: number): Problem {
+  if (!problem.detail || room === Infinity) return problem;
+  const lines = problem.detail.split("\n").map((line) => fit(line, room, ellipsis));
+  return { ...problem, detail: lines.join("\n") };
 }
 
 function indent(text: string): readonly string[] {

@@ -3,7 +3,11 @@ import type { Problem } from "#errors/problem.ts";
 import { cleanText } from "#engine/events/clean.ts";
 import type { ActionModel, NodeModel, RunModel, StepModel } from "#engine/events/model.ts";
 import { formatDuration } from "./line.ts";
+import { endOfDetail } from "./end-of-detail.ts";
 import { bastionActions, tallyOf, workOf, type Tally } from "./tally.ts";
+
+/** Lines of what a failed step printed; its node's log has all. */
+const LINES = 10;
 
 export interface SummaryOptions extends DrawOptions {
   /** Where a node's log lies, to be shown. */
@@ -95,7 +99,7 @@ function causeOf(model: RunModel, node: NodeModel, options: SummaryOptions): rea
   if (step)
     return [
       `${node.name}  ${step.title}  (${step.module})`,
-      ...drawCause(stepProblem(step), options),
+      ...drawCause(endOfDetail(stepProblem(step), LINES), options),
       ...tailOf(step),
       log,
     ];
@@ -103,7 +107,7 @@ function causeOf(model: RunModel, node: NodeModel, options: SummaryOptions): rea
     .flatMap(({ actions }) => actions)
     .find(({ item, outcome }) => item === node.name && outcome === "failed");
   if (action) return [drawAction(node.name, action, options), log];
-  return node.problem ? [node.name, ...drawCause(node.problem, options), log] : [];
+  return node.problem ? [node.name, ...drawCause(endOfDetail(node.problem, LINES), options), log] : [];
 }
 
 /** Problems of the run itself, without those that a node, a step or an action has told already. */
@@ -126,7 +130,7 @@ function tailOf({ tail, problem }: StepModel): readonly string[] {
   if (text === "" || problem?.detail) return [];
   return text
     .split("\n")
-    .slice(-10)
+    .slice(-LINES)
     .map((line) => `  | ${line}`);
 }
 

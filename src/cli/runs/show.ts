@@ -35,6 +35,7 @@ export async function showRun(id: string, { project, output, events = false, htm
     color: wantsColor(process.stdout),
     sourceLine: sourceLines(root),
     columns: process.stdout.columns || 80,
+    cut: process.stdout.isTTY,
   };
   process.stdout.write(`${drawDigest(digest, options)}\n`);
 }

@@ -2,11 +2,15 @@ import type { Change } from "#engine/events/event.ts";
 import type { Problem } from "#errors/problem.ts";
 import { formatDuration } from "../line.ts";
 import { quietOf } from "../quiet.ts";
+import { endOfDetail } from "../end-of-detail.ts";
 import type { WorkItem } from "../work-item.ts";
 import { outcomeMark, outcomeWord } from "./marks.ts";
 import { quietSpans } from "./nodes.ts";
 import { span, takeColumns, oneLine, widthOf, wrapText, wrapWords, type Line } from "./text.ts";
 import type { Glyphs, Role, Theme } from "./theme.ts";
+
+/** Lines of what a problem tells in detail, where the output tells more. */
+const LINES = 6;
 
 export interface BodyProps {
   readonly item: WorkItem;
@@ -53,7 +57,8 @@ export function itemDetails({ item, theme, width }: BodyProps): readonly Line[] 
   if (known && known.width === width && known.theme === theme) return known.lines;
   const { problem, changes, diff, tail } = item;
   const parts = [
-    problem ? problemLines(problem, item, theme, width) : [],
+    // What it printed stands below, whole.
+    problem ? problemLines(tail.trim() === "" ? problem : endOfDetail(problem, LINES), item, theme, width) : [],
     changes.length > 0 ? changeLines(changes, theme, width) : [],
     diff ? diffLines(diff, width) : [],
     tail.trim() === "" ? [] : outputLines(tail, theme, width),

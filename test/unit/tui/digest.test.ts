@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import stringWidth from "string-width";
 import type { RunEvent } from "#engine/events/event.ts";
 import { reduceEvents } from "#engine/events/reduce.ts";
 import { digestRun } from "#tui/digest.ts";
@@ -37,6 +38,28 @@ describe("a run on one screen", () => {
     expect(text).to.contain("    log: .kcore/runs/x/nodes/n1.log\n    again: kcore orchestrate deploy_node --on n1\n");
     expect(text).to.contain("  kcore runs resume 20261121-061500-a1b2   go on where it stopped");
     expect(text).to.not.contain("after it failed");
+  });
+
+  it("ends long lines at the edge of a screen, and tells the end of what was printed", () => {
+    const long = digest(recordedRun("failed"), "failed");
+    const detail = Array.from({ length: 40 }, (_, index) => `line ${index + 1} 漢字 ${"x".repeat(100)}`).join("\n");
+    const failures = long.failures.map((failure) => ({
+      ...failure,
+      title: "t".repeat(100),
+      problem: { ...failure.problem, detail },
+    }));
+    const changes = long.changes.map((change) => ({ ...change, title: "t".repeat(100) }));
+    const lines = drawDigest({ ...long, failures, changes }, { columns: 80, cut: true }).split("\n");
+    expect(lines.filter((line) => /x{9}|t{9}/.test(line)).map((line) => stringWidth(line))).to.satisfy(
+      (widths: number[]) => widths.length > 6 && widths.every((width) => width <= 80),
+    );
+    expect(lines.find((line) => line.includes("t…"))).to.match(/ {2}n\d.*$/);
+    const text = lines.join("\n");
+    expect(text).to.contain("… 34 lines before\n").and.to.contain("| line 35 ").and.to.contain("| line 40 ");
+    expect(text).to.not.contain("| line 34 ");
+    expect(drawDigest({ ...long, failures }, {}))
+      .to.contain("x".repeat(100))
+      .and.to.contain("t".repeat(100));
   });
 
   it("says that a dry run changed nothing, and how to do it", () => {
