@@ -96,8 +96,8 @@ describe("kcore top against three real controllers", function () {
     const lines = readLines(stream, WatchLine);
     expect((await lines.next()).value).to.deep.equal({ type: "synced" });
     await register("n0", { dc: "DC3" });
-    const { value } = await lines.next();
-    expect(value).to.have.property("type").that.is.oneOf(["register", "soft"]);
+    const told: unknown = (await lines.next()).value;
+    expect(told).to.have.property("type").that.is.oneOf(["register", "soft"]);
     stream.destroy();
   });
 
