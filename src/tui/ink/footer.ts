@@ -1,4 +1,4 @@
-import { footerLine } from "./keys.ts";
+import { footerLine, searchField } from "./keys.ts";
 import { runKeys } from "./run-help.ts";
 import type { SceneProps } from "./scene.ts";
 import { justify, span, type Line } from "./text.ts";
@@ -20,13 +20,7 @@ export function footerOf(
       ],
       width,
     );
-  if (ui.searching)
-    return [
-      span(" /", "accent"),
-      span(ui.search),
-      span(theme.unicode ? "█" : "_", "accent"),
-      span(`   ${glyphs.enter} keep  Esc clear`, "muted"),
-    ];
+  if (ui.searching) return searchField(ui.search, theme);
   if (ui.overlay !== undefined)
     return footerLine(
       [

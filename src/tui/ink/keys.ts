@@ -1,6 +1,7 @@
 import type { Key } from "ink";
 import type { Line } from "./text.ts";
 import { span, widthOf } from "./text.ts";
+import type { Theme } from "./theme.ts";
 
 /** A key as the views name it: `up`, `pagedown`, `enter`, `escape`, `ctrl+c`, or the character that it types. */
 export interface KeyPress {
@@ -63,6 +64,16 @@ export function footerLine(keys: readonly KeyHelp[], width: number): Line {
     used += needs;
   }
   return line;
+}
+
+/** The footer while a search is typed. */
+export function searchField(search: string, { glyphs, unicode }: Theme): Line {
+  return [
+    span(" /", "accent"),
+    span(search),
+    span(unicode ? "█" : "_", "accent"),
+    span(`   ${glyphs.enter} keep  Esc clear`, "muted"),
+  ];
 }
 
 /** The help: each key with what it does. */

@@ -182,8 +182,7 @@ class InkRunView implements RunView {
         return send({ type: "answer", id: deed.id, value: deed.value });
       case "copy":
         if (copy) copy(deed.text);
-        // OSC 52: the terminal puts it into the clipboard, also through ssh; tmux passes it on (set-clipboard).
-        else this.#screen?.send(`\u001b]52;c;${Buffer.from(deed.text).toString("base64")}\u0007`);
+        else this.#screen?.copy(deed.text);
         return this.#say(`copied: ${deed.text}`, "ok");
       case "say":
         return this.#say(deed.text, "warning");

@@ -28,8 +28,8 @@ export interface Screen {
   news(): void;
   /** A key changed something: draw now. */
   key(): void;
-  /** Writes a sequence that draws nothing (OSC 52). */
-  send(sequence: string): void;
+  /** Puts a text into the terminal's clipboard (OSC 52), also through ssh; tmux passes it on (set-clipboard). */
+  copy(text: string): void;
   /** Draws everything again: somebody else wrote on the terminal. */
   redraw(): void;
   /** Gives the terminal to the shell until it wakes us (Ctrl-Z). */
@@ -111,8 +111,9 @@ class InkScreen implements Screen {
     this.#pace.key();
   }
 
-  send(sequence: string): void {
-    if (!this.#closed && !this.#suspended) this.#options.stdout.write(sequence);
+  copy(text: string): void {
+    if (this.#closed || this.#suspended) return;
+    this.#options.stdout.write(`\u001b]52;c;${Buffer.from(text).toString("base64")}\u0007`);
   }
 
   redraw(): void {

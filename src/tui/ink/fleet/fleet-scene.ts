@@ -1,5 +1,5 @@
 import { filled, ruled, titled } from "../blocks.ts";
-import { footerLine, helpLines } from "../keys.ts";
+import { footerLine, helpLines, searchField } from "../keys.ts";
 import type { Size } from "../screen.ts";
 import { windowAround } from "../scroll.ts";
 import { span, type Line } from "../text.ts";
@@ -148,13 +148,7 @@ function legend(theme: Theme): readonly Line[] {
 
 function footerOf({ ui, theme, size, now }: FleetSceneProps, glyphs: typeof theme.glyphs): Line {
   if (ui.toast && now < ui.toast.until) return [span(` ${ui.toast.text}`, ui.toast.role)];
-  if (ui.searching)
-    return [
-      span(" /", "accent"),
-      span(ui.search),
-      span(theme.unicode ? "█" : "_", "accent"),
-      span(`   ${glyphs.enter} keep  Esc clear`, "muted"),
-    ];
+  if (ui.searching) return searchField(ui.search, theme);
   const back = [
     { keys: "Esc", short: "back", long: "" },
     { keys: glyphs.upDown, short: "scroll", long: "" },

@@ -123,8 +123,7 @@ class InkFleetView implements FleetView {
         return this.#screen?.redraw();
       case "copy": {
         const { now = Date.now } = this.#options;
-        // OSC 52, as in the run view.
-        this.#screen?.send(`\u001b]52;c;${Buffer.from(deed.text).toString("base64")}\u0007`);
+        this.#screen?.copy(deed.text);
         this.#ui = { ...this.#ui, toast: { text: `copied: ${deed.text}`, role: "ok", until: now() + 4000 } };
       }
     }
