@@ -4,7 +4,7 @@ import { addProjectOption, addViewOption, collect, type CommonFlags } from "../o
 import { givenPassphrase } from "../passphrase.ts";
 import { findProject } from "../project.ts";
 import { exportFormats, type ExportFlags } from "../runs/export-formats.ts";
-import { readRun } from "../runs/known-run.ts";
+import { findRun, readRun } from "../runs/known-run.ts";
 import type { ListFlags } from "../runs/list.ts";
 import type { PruneFlags } from "../runs/prune.ts";
 import type { ReplayFlags } from "../runs/replay.ts";
@@ -40,38 +40,65 @@ Examples:
   kcore runs export last --file run.xml     JUnit; also .ndjson .json .txt .html .cast .tar.gz
   kcore runs prune --keep 20 --older-than 30d`,
   );
-  const add = (words: string, description: string) => addProjectOption(runs.command(words)).description(description);
+  const add = (words: string, description: string, ...examples: string[]) =>
+    addProjectOption(runs.command(words))
+      .description(description)
+      .addHelpText("after", `\nExamples:\n${examples.map((example) => `  kcore runs ${example}`).join("\n")}`);
   const result = (...formats: string[]) =>
     new Option("-o, --output <format>", "how to print").choices(formats).default(formats[0]);
 
-  add("list", "List runs, the newest last")
+  add("list", "List runs, the newest last", "list --state failed --state died", "list --limit 5 -o json")
     .addOption(result("table", "json"))
     .addOption(
       new Option("--state <state>", `only runs in this state (repeatable): ${runStates.join(", ")}`).argParser(stateOf),
     )
     .addOption(new Option("--limit <n>", "at most so many").argParser(countOf).default(30))
     .action(async (flags: ListFlags) => (await import("../runs/list.ts")).listRuns(flags));
-  add("show <id>", "Show a run on one screen: who, what changed where, what failed and why, what to do next")
+  add(
+    "show <id>",
+    "Show a run on one screen: who, what changed where, what failed and why, what to do next",
+    "show last",
+    "show last --events",
+    "show 20261121-061500-a1b2 --html run.html",
+  )
     .addOption(result("text", "json"))
     .option("--events", "everything that happened instead, as it was shown; with -o json one event a line")
     .option("--html <file>", "write the run's report for a browser instead: FILE.html, complete in itself")
     .action(async (id: string, flags: ShowFlags) => (await import("../runs/show.ts")).showRun(id, flags));
-  addViewOption(add("attach <id>", "Watch a living run; the view may come and go")).action(attach);
-  addViewOption(add("resume <id>", "Go on with a run whose process died or that was stopped"))
+  addViewOption(
+    add("attach <id>", "Watch a living run; the view may come and go", "attach last", "attach last --output plain"),
+  ).action(attach);
+  addViewOption(add("resume <id>", "Go on with a run whose process died or that was stopped", "resume last"))
     .option("--detach", "leave as soon as the run has begun")
     .option("--passphrase-file <file>", "the passphrase of the cluster CA; else KCORE_CA_PASSPHRASE, else it is asked")
     .action(resume);
-  addViewOption(add("replay <id>", "Show a recorded run as it came; at a terminal with pause, step, seek and speed"))
+  addViewOption(
+    add(
+      "replay <id>",
+      "Show a recorded run as it came; at a terminal with pause, step, seek and speed",
+      "replay last --speed 4",
+      "replay last --output plain --speed max",
+    ),
+  )
     .addOption(
       new Option("--speed <factor>", "so many times as fast; max draws all at once").argParser(speedOf).default(1),
     )
     .action(async (id: string, flags: ReplayFlags) => (await import("../runs/replay.ts")).replayRun(id, flags));
-  add("diff <a> <b>", "Tell how two runs differ in outcome, changes and time, by node and step")
+  add(
+    "diff <a> <b>",
+    "Tell how two runs differ in outcome, changes and time, by node and step",
+    "diff 20261121-061500-a1b2 last",
+  )
     .addOption(result("table", "json"))
     .action(async (a: string, b: string, flags: CommonFlags & { readonly output: "table" | "json" }) =>
       (await import("../runs/diff.ts")).diffTwoRuns(a, b, flags),
     );
-  add("export <id>", "Write a run in the form that another program wants, to a file or to the output")
+  add(
+    "export <id>",
+    "Write a run in the form that another program wants, to a file or to the output",
+    "export last --file run.xml",
+    "export last --format json | jq .failures",
+  )
     .addOption(
       new Option("--format <format>", "the form; else the file's name tells it, else ndjson").choices([
         ...exportFormats,
@@ -79,7 +106,12 @@ Examples:
     )
     .option("--file <file>", "where to; only you may read it. Else the output")
     .action(async (id: string, flags: ExportFlags) => (await import("../runs/export.ts")).exportRun(id, flags));
-  add("prune", "Remove the records of ended runs: the newest 50 stay unless told otherwise")
+  add(
+    "prune",
+    "Remove the records of ended runs: the newest 50 stay unless told otherwise",
+    "prune --dry-run",
+    "prune --keep 20 --older-than 30d",
+  )
     .addOption(new Option("--keep <n>", "keep the newest n").argParser(countOf))
     .addOption(new Option("--older-than <age>", "remove only what is older: 36h, 30d, 8w").argParser(ageOf))
     .option("--dry-run", "say what would be removed; remove nothing")
@@ -112,7 +144,7 @@ function ageOf(text: string): number {
 }
 
 async function attach(id: string, { project, output }: ViewFlags): Promise<void> {
-  const { folder } = await readRun(findProject(project), id);
+  const { folder } = await findRun(findProject(project), id);
   process.exitCode = (await watchRun({ folder, output: chooseView(output) })).exitCode;
 }
 

@@ -30,6 +30,13 @@ export function stateCommand(): Command {
     .description("Apply states to nodes, in the order given")
     .option("--set <name=value>", "a parameter (repeatable)", collect)
     .option("--params <json>", "parameters as a JSON object, or @FILE")
+    .addHelpText(
+      "after",
+      `
+Examples:
+  kcore state apply preflight --on n1 --dry-run
+  kcore state apply web tools --on 'role:worker' --report run.html`,
+    )
     .action(apply);
   return state;
 }

@@ -17,10 +17,18 @@ export interface KnownRun {
   readonly alive: boolean;
 }
 
-/** Reads a run by its id; `last` is the newest. @throws KcoreError RUN_UNKNOWN, RUN_RECORD_CORRUPT */
-export async function readRun(project: string, id: string): Promise<KnownRun> {
+/** A recorded run without its events: whoever follows it reads them himself. */
+export type FoundRun = Pick<KnownRun, "folder" | "header">;
+
+/** Finds a run by its id; `last` is the newest. @throws KcoreError RUN_UNKNOWN, RUN_RECORD_CORRUPT */
+export async function findRun(project: string, id: string): Promise<FoundRun> {
   const folder = runFolder(project, await resolveId(project, id));
-  const header = await readHeader(folder);
+  return { folder, header: await readHeader(folder) };
+}
+
+/** Reads a run by its id, as {@link findRun} does, with all that happened. */
+export async function readRun(project: string, id: string): Promise<KnownRun> {
+  const { folder, header } = await findRun(project, id);
   const alive = isAlive(header.process);
   const bytes = await readFile(folder.events).catch(() => Buffer.alloc(0));
   const { events } = parseRecording(bytes, folder.events);
