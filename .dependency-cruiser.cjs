@@ -60,7 +60,12 @@ module.exports = {
     },
     only("errors-know-nobody", "errors", [], "Errors are the words of all; they know nobody."),
     only("crdt-knows-nobody", "crdt", [], "The CRDT is pure."),
-    only("replica-knows-crdt", "controller/replica", ["crdt"], "The replication core knows the CRDT and its own ports."),
+    only(
+      "replica-knows-crdt",
+      "controller/replica",
+      ["crdt"],
+      "The replication core knows the CRDT and its own ports.",
+    ),
     {
       name: "replica-core-is-deterministic",
       comment: "No clock, disk or socket but through a port: one seed of the simulator decides everything (ADR 0501).",
