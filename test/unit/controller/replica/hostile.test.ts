@@ -25,7 +25,7 @@ function spoil(value: unknown, random: Random): unknown {
     if (value.length === 0) return random.pick(junk);
     return value.with(random.below(value.length), spoil(random.pick(value), random)) as unknown;
   }
-  const [name, inner] = random.pick(Object.entries(value));
+  const [name, inner] = random.pick(Object.entries(value as Record<string, unknown>));
   return { ...value, [name]: spoil(inner, random) };
 }
 
