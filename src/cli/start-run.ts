@@ -105,7 +105,9 @@ export async function startRun(
 /** Starts the process that drives a recorded run: run-main, beside the program that runs now. */
 export function launch(folder: RunFolder, _header: RunHeader, passphrase?: string): ReturnType<typeof launchRun> {
   const own = process.argv[1] ?? "";
-  const program = [process.execPath, ...process.execArgv, join(dirname(own), `run-main${extname(own)}`)] as const;
+  // How small a view's memory is kept (bin/kcore) is nothing for a run of a thousand connections.
+  const flags = process.execArgv.filter((flag) => !flag.startsWith("--max-semi-space-size="));
+  const program = [process.execPath, ...flags, join(dirname(own), `run-main${extname(own)}`)] as const;
   return launchRun({
     folder,
     program,
