@@ -84,13 +84,19 @@ schema=/nix/var/nix/db/schema
 [ ! -e "$schema" ] || [ -s "$schema" ] || { rm -f "$schema" && changed=yes; }
 ${shLines(settings.map(({ name, text }) => set(name, text)))}
 # The socket starts the service when it is asked; it cannot be started beside a running service, as Debian's package does.
-unit=nix-daemon.socket
-systemctl cat "$unit" >/dev/null 2>&1 || unit=nix-daemon.service
-systemctl enable -q "$unit" || exit 1
-systemctl is-active -q nix-daemon.service || systemctl start "$unit" || exit 1
+first=nix-daemon.socket
+systemctl cat "$first" >/dev/null 2>&1 || first=nix-daemon.service
+systemctl enable -q "$first" || exit 1
+systemctl is-active -q nix-daemon.service || systemctl start "$first" || exit 1
 # The daemon reads its settings once.
 [ -z "$changed" ] || systemctl try-restart nix-daemon.service || exit 1
 ${look}
+# A service that was started before its socket, as an installation under load does it, may hold a path nobody finds.
+[ "$answers" = yes ] || {
+  systemctl stop nix-daemon.service nix-daemon.socket 2>/dev/null
+  systemctl start "$first" || exit 1
+  ${look}
+}
 [ "$answers" = yes ] ||
   refuse NIX_INSTALL_FAILED "Nix is installed, but its daemon does not answer$K_NL$(systemctl status --no-pager -l nix-daemon.socket nix-daemon.service 2>&1)"
 # What a later power cut may not take away.

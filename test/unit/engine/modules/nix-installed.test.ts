@@ -1,6 +1,8 @@
+import { join } from "node:path";
 import { expect } from "chai";
 import { nixInstalled } from "#engine/modules/nix-installed.ts";
 import { contextOf, problemsOf, runStepOn, shells, stepOf } from "#support/steps.ts";
+import { makeTempDir } from "#support/temp-dir.ts";
 
 const sha256 = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"; // of “hello”
 
@@ -58,6 +60,29 @@ describe("nix.installed", () => {
       const bin = { ...working, "nix-store": 'echo "error: cannot connect to socket" >&2; exit 1' };
       const run = await runStepOn(shell, stepOf(nixInstalled, {}), { bin, dryRun: true });
       expect([run.outcome, run.have["nix"], run.have["answers"]]).to.deep.equal(["would-change", "installed", "no"]);
+    });
+
+    it(`starts a daemon anew that was started before its socket and cannot be found, on ${shell}`, async () => {
+      const dir = await makeTempDir("nix");
+      try {
+        // The service runs, but whoever connects to the socket finds nobody until both were stopped.
+        const mended = join(dir.path, "mended");
+        const answer =
+          '[ -e "$MENDED" ] && echo "error: path is not valid" >&2 || echo "error: cannot connect" >&2; exit 1';
+        const bin = {
+          "nix-store": `case "$*" in --version) echo "nix-store (Nix) 2.8.0" ;; *) ${answer} ;; esac`,
+          systemctl: `case "$*" in
+            "is-enabled nix-daemon.socket") echo enabled ;;
+            "stop nix-daemon.service nix-daemon.socket") : >"$MENDED" ;;
+            "is-active "* | "cat "* | "enable "* | "start nix-daemon.socket") exit 0 ;;
+            *) exit 99 ;;
+          esac`,
+        };
+        const run = await runStepOn(shell, stepOf(nixInstalled, {}), { bin, env: { MENDED: mended } });
+        expect(run.outcome, JSON.stringify(run)).to.equal("changed");
+      } finally {
+        await dir.remove();
+      }
     });
   }
 });
