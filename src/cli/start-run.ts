@@ -3,6 +3,7 @@ import { InvalidArgumentError, Option, type Command } from "commander";
 import type { RunRequest } from "#engine/orchestrate/execute.ts";
 import { launchRun } from "#engine/run/launch-run.ts";
 import { createRun, type RunFolder, type RunHeader } from "#engine/run/run-folder.ts";
+import { quoteWord } from "#tui/repeat-command.ts";
 import { cachingEnvironment } from "./compile-cache.ts";
 import { addProjectOption, collect, type CommonFlags } from "./options.ts";
 import { givenPassphrase } from "./passphrase.ts";
@@ -114,9 +115,4 @@ export function launch(folder: RunFolder, _header: RunHeader, passphrase?: strin
     environment: cachingEnvironment(),
     ...(passphrase === undefined ? {} : { passphrase }),
   });
-}
-
-/** A word as a shell would need it, for the command line that is recorded. */
-function quoteWord(word: string): string {
-  return /^[\w./:=@%+,-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
 }

@@ -69,7 +69,7 @@ function splitWords(command: string): string[] | undefined {
   return words;
 }
 
-/** A word as a shell needs it. */
-function quoteWord(word: string): string {
+/** A word of a recorded command, as a shell needs it. */
+export function quoteWord(word: string): string {
   return /^[\w./:=@%+,-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
 }
