@@ -45,7 +45,7 @@ async function readEnds(folder: RunFolder): Promise<Ends> {
   if (!record) return {};
   try {
     const { size } = await record.stat();
-    const head = eventsIn(await readAt(record, 0, Math.min(size, WINDOW)));
+    const head = eventsIn(await readHead(record, size));
     const start = Math.max(0, size - WINDOW);
     const tail = start === 0 ? head : eventsIn(await readAt(record, start, size - start));
     const first = head.find((event): event is Started => event.type === "run.started");
@@ -54,6 +54,14 @@ async function readEnds(folder: RunFolder): Promise<Ends> {
     return { stopping, ...(first && { first }), ...(last && { last }) };
   } finally {
     await record.close();
+  }
+}
+
+/** The start of a record, at least its first line: that of a large fleet names each node in each stage. */
+async function readHead(record: FileHandle, size: number): Promise<string> {
+  for (let length = WINDOW; ; length *= 2) {
+    const text = await readAt(record, 0, Math.min(size, length));
+    if (length >= size || text.includes("\n")) return text;
   }
 }
 

@@ -33,7 +33,7 @@ describe("a record that a crash cut", () => {
     await writeFile(folder.events, bytes);
   }
 
-  for (const name of ["failed", "questions", "dry-run-refused"])
+  for (const name of ["failed", "questions", "dry-run-refused", "refused"])
     it(`is usable at any byte around the events of “${name}”`, async () => {
       const bytes = readFileSync(join(import.meta.dirname, "../../../fixtures/runs", `${name}.ndjson`));
       const ends = [...bytes.entries()].filter(([, byte]) => byte === 10).map(([index]) => index);
@@ -55,6 +55,19 @@ describe("a record that a crash cut", () => {
         expect(drawn).to.equal(run.events.length);
       }
     });
+
+  it("is listed as what it is, also when its first event is as long as a large fleet makes it", async () => {
+    const nodes = Array.from({ length: 2000 }, (_, index) => `worker-${index}.datacenter-of-a-long-name`);
+    const [started, ...rest] = readFileSync(
+      join(import.meta.dirname, "../../../fixtures/runs/failed.ndjson"),
+      "utf8",
+    ).split("\n");
+    const first = JSON.parse(started ?? "") as { stages: readonly object[] };
+    const stages = Array.from({ length: 12 }, (_, index) => ({ id: `s${index}`, title: "s", nodes }));
+    await record(Buffer.from([JSON.stringify({ ...first, nodes, stages }), ...rest].join("\n")));
+    const { state, nodes: listed } = await glanceAtRun(runFolder(project.path, id));
+    expect([state, listed.length]).to.deep.equal(["failed", 2000]);
+  });
 
   it("is usable where the file system left zeros at its end", async () => {
     const bytes = await readFile(join(import.meta.dirname, "../../../fixtures/runs/failed.ndjson"));

@@ -1,0 +1,37 @@
+import { expect } from "chai";
+import { itemDetails } from "#tui/ink/item-body.ts";
+import type { WorkItem } from "#tui/work-item.ts";
+import { reduceEvents } from "#engine/events/reduce.ts";
+import { itemsOf } from "#tui/work-item.ts";
+import { recordedRun } from "#support/recorded-runs.ts";
+import { plainTheme } from "#support/scenes.ts";
+
+const node = reduceEvents(recordedRun("failed")).nodes.get("n1");
+const failed = node && itemsOf(node, []).find(({ outcome }) => outcome === "failed");
+const detail = Array.from({ length: 20 }, (_, index) => `line ${index + 1}`).join("\n");
+
+function told(tail: string): string {
+  if (!failed) throw new Error("no step of n1 failed in this record");
+  const item: WorkItem = { ...failed, tail, problem: { code: "STEP_FAILED", message: "it failed", detail } };
+  return itemDetails({ item, theme: plainTheme, width: 80, now: 0 })
+    .map((line) => line.map(({ text }) => text).join(""))
+    .join("\n");
+}
+
+describe("what a failed step says in the live view", () => {
+  it("begins with the end of the cause, for what was printed stands whole below it", () => {
+    const [cause = "", output = ""] = told(detail).split("   output\n");
+    expect(cause).to.contain("… 14 lines before").and.to.contain("line 20");
+    expect(cause).to.not.match(/line 14\n/);
+    expect(output)
+      .to.match(/line 1\n/)
+      .and.to.contain("line 20");
+  });
+
+  it("tells the whole cause where nothing was printed", () => {
+    expect(told(""))
+      .to.match(/line 1\n/)
+      .and.to.contain("line 20")
+      .and.to.not.contain("lines before");
+  });
+});
