@@ -41,6 +41,8 @@ export interface ControllersOptions {
   /** Where the others are told to reach controller `index`; a test's proxy, maybe. */
   readonly advertise?: (index: number, endpoint: string) => Promise<string>;
   readonly dcs?: readonly string[];
+  /** Awaited before controller `index` is registered and started; `first` runs by then. */
+  readonly prepare?: (index: number, first: TestController) => Promise<void>;
 }
 
 /** SHA-256 of the public key in a certificate. */
@@ -66,6 +68,7 @@ export async function startControllers(
   try {
     for (let index = 0; index < count; index++) {
       const first = controllers[0];
+      if (first) await options.prepare?.(index, first);
       const made = await makeController(cluster, index, { ...options, first, clients });
       const { id, advertised } = made;
       const body = { spki: spkiOf(made.credentials), address: advertised, dc: dcOf(options, index) };
