@@ -122,7 +122,9 @@ export function handlersFor(parts: HandlerParts): Handlers {
     listCertificates: () => ({ certificates: certificates.list() }),
     recordCertificate({ caller, body: { serial, ...record } }) {
       const issued = new Date(parts.clock()).toISOString();
-      return records.put([certificates.wishToRecord(serial, { ...record, issued, by: byOf(caller) })]);
+      const { role, id, spki } = record;
+      const wish = certificates.wishToRecord(serial, { ...record, issued, by: byOf(caller) });
+      return noted(caller, "a certificate was recorded", { serial, role, id, spki }, records.put([wish]));
     },
     revoke: ({ caller, body }) =>
       noted(caller, "a key was revoked", body, certificates.revoke({ ...body, by: byOf(caller) })),

@@ -19,7 +19,7 @@ export interface Certificates {
     readonly reason: string;
     readonly by: string;
   }) => Promise<{ readonly spki: string; readonly serials: string[]; readonly result: "created" | "unchanged" }>;
-  /** The wishes that revoke all keys of a member. */
+  /** The wishes that revoke all keys of a member, a controller's sub-CAs among them. */
   readonly wishesToRevoke: (
     role: "controller" | "node",
     id: string,
@@ -32,9 +32,12 @@ export interface Certificates {
 
 export function watchCertificates(records: Records, clock: () => number): Certificates {
   const serialsOf = new Map<string, Set<string>>();
+  let isAnyOperatorRecorded = false;
   const index = (key: string): void => {
     const record = records.value("certificate", key);
     if (!record) return;
+    // Records only grow, so this stays true.
+    isAnyOperatorRecorded ||= record.role === "operator";
     const serials = serialsOf.get(record.spki) ?? new Set();
     serialsOf.set(record.spki, serials.add(key.slice(keys.certificate("").length)));
   };
@@ -58,7 +61,7 @@ export function watchCertificates(records: Records, clock: () => number): Certif
     isRevoked,
     hasOperators: () => {
       for (const _ of records.replica.entries("operator/")) return true;
-      return false;
+      return isAnyOperatorRecorded;
     },
     isOperator: (name, spki) =>
       records.replica.get(keys.operator(name, spki)) !== undefined || isRecorded(spki, "operator", name),
@@ -80,7 +83,9 @@ export function watchCertificates(records: Records, clock: () => number): Certif
       return { spki, serials, result: "created" };
     },
     wishesToRevoke(role, id, more, gone) {
-      const recorded = [...serialsOf.keys()].filter((spki) => isRecorded(spki, role, id));
+      // What a controller that is gone signs from now on must be worth nothing either.
+      const roles = role === "controller" ? (["controller", "sub-ca"] as const) : ([role] as const);
+      const recorded = [...serialsOf.keys()].filter((spki) => roles.some((one) => isRecorded(spki, one, id)));
       const spkis = new Set([...recorded, ...more.filter((spki) => spki !== undefined)]);
       return [...spkis].filter((spki) => !isRevoked(spki)).map((spki) => ({ key: keys.revoked(spki), value: gone }));
     },

@@ -86,12 +86,19 @@ export function openSubCa(options: SubCaOptions): SubCa {
       return undefined;
     }
   };
+  const problemOf = (found: Authority | undefined): string | undefined => {
+    if (!found) return "this controller has no sub-CA, so it renews nothing";
+    if (found.certificate.validToDate.getTime() <= clock()) return "this controller's sub-CA has expired";
+    const isRevoked = certificates.isRevoked(keyFingerprint(publicDer(found.certificate.publicKey)));
+    return isRevoked ? "this controller's sub-CA was revoked" : undefined;
+  };
   const current = (): Authority => {
-    if (authority && authority.certificate.validToDate.getTime() > clock()) return authority;
+    const problem = problemOf(authority);
+    if (authority && problem === undefined) return authority;
     throw new Refused(
       503,
       "SUB_CA_MISSING",
-      authority ? "this controller's sub-CA has expired" : "this controller has no sub-CA, so it renews nothing",
+      problem ?? "this controller has no sub-CA",
       "on the bastion: kcore rotate sub-ca",
     );
   };

@@ -47,8 +47,11 @@ export function checkAccess({ records, certificates, isReady }: AccessOptions): 
     if (!auth) return new Refused(403, "CONTROLLER_UNKNOWN", `controller ${id} is not registered`);
     return auth.spki === key ? undefined : unregistered(`controller ${id}`);
   };
-  const ofNode = ({ id }: Asking): Refused | undefined => {
+  const ofNode = ({ id, key }: Asking): Refused | undefined => {
     if (records.replica.get(keys.node(id).removed)) return removed(id);
+    const registered = records.value("reg", keys.node(id).reg)?.key ?? key;
+    if (registered !== key && !certificates.isRecorded(key, "node", id))
+      return unregistered(`node ${id}`, "deploy the node again: the bastion records what it issues");
     return records.value("approval", keys.node(id).approval)?.state === "rejected" ? rejected(id) : undefined;
   };
   const refusalOf: Access["refusalOf"] = (caller) => {

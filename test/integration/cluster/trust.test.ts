@@ -262,7 +262,7 @@ describe("trust between clients and controllers", function () {
       [
         "of a registered node with another key",
         nodeCredentials(cluster, registered),
-        /has not registered with this key|NODE_UNKNOWN/,
+        /KEY_UNREGISTERED/,
         { ...heartbeat, body: JSON.stringify({ nodeId: registered }) },
       ],
       ["signed by a member's certificate", signedByLeaf, /UNSPECIFIED|INVALID_CA/],

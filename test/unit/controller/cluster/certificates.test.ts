@@ -1,0 +1,64 @@
+import { expect } from "chai";
+import { watchCertificates } from "#controller/cluster/certificates.ts";
+import type { Certificates } from "#controller/cluster/certificates.ts";
+import { readRecords } from "#controller/cluster/records.ts";
+import type { Records } from "#controller/cluster/records.ts";
+import { keys } from "#controller/cluster/registers.ts";
+import { Refused } from "#controller/refused.ts";
+import { checkAccess } from "#controller/server/access.ts";
+import { memoryReplica } from "#support/memory-replica.ts";
+
+const now = 1_700_000_000_000;
+const [key1, key2] = ["a".repeat(64), "b".repeat(64)];
+
+describe("the registered keys", () => {
+  let records: Records;
+  let certificates: Certificates;
+  const record = (serial: string, role: "node" | "operator" | "sub-ca", id: string, spki: string) => {
+    const value = { spki, role, id, issuer: "1", notAfter: "2030-01-01T00:00:00.000Z", issued: "", by: "operator ann" };
+    return records.put([certificates.wishToRecord(serial, value)]);
+  };
+  const reasonOf = (name: "getNode" | "listNodes", role: "node" | "operator", id: string, key: string): string => {
+    const access = checkAccess({ records, certificates, isReady: () => true });
+    try {
+      access.check(name, { identity: { cluster: "lab", role, id }, id, key });
+      return "allowed";
+    } catch (error) {
+      if (error instanceof Refused) return error.code;
+      throw error;
+    }
+  };
+
+  beforeEach(() => {
+    records = readRecords(memoryReplica(() => now));
+    certificates = watchCertificates(records, () => now);
+  });
+  afterEach(() => {
+    certificates.stop();
+    records.replica.stop();
+  });
+
+  it("S-10: the first recorded operator ends the CA's word for all others", async () => {
+    expect(reasonOf("listNodes", "operator", "eve", key2)).to.equal("allowed");
+    await record("01", "operator", "ann", key1);
+    expect(reasonOf("listNodes", "operator", "eve", key2)).to.equal("KEY_UNREGISTERED");
+    expect(reasonOf("listNodes", "operator", "ann", key1)).to.equal("allowed");
+  });
+
+  it("S-10: a node reads nothing of itself with a key that is neither its registered nor a recorded one", async () => {
+    const told = { hostname: "a", address: "", dc: "DC1", roles: [], labels: {}, cpu: 1, memory: 0, version: "1" };
+    const reg = { ...told, key: key1, serial: "01", certificateExpires: "", registeredAt: "" };
+    await records.put([{ key: keys.node("a").reg, value: reg }]);
+    expect(reasonOf("getNode", "node", "a", key1)).to.equal("allowed");
+    expect(reasonOf("getNode", "node", "a", key2)).to.equal("KEY_UNREGISTERED");
+    await record("02", "node", "a", key2);
+    expect(reasonOf("getNode", "node", "a", key2)).to.equal("allowed");
+  });
+
+  it("revokes a controller's sub-CA together with its keys", async () => {
+    await record("03", "sub-ca", "c2", key2);
+    const gone = { at: "", by: "operator ann", reason: "" };
+    const wishes = certificates.wishesToRevoke("controller", "c2", [key1], gone);
+    expect(wishes.map(({ key }) => key)).to.have.members([keys.revoked(key1), keys.revoked(key2)]);
+  });
+});
