@@ -167,10 +167,11 @@ ${commitOfPull}`,
     edits: [
       {
         file: "controller/replica/collector.ts",
-        from: "  state.collect(collectable(state.map.tombstones().values(), state.map.vector, acks));",
+        from: "  return { tombstones: collectable(state.map.tombstones().values(), state.map.vector, acks), underway };",
         to: `  const old = [...state.map.tombstones().values()].filter(({ ms }) => ms < core.options.clock.wall() - 8_000);
   for (const tombstone of old) state.map.drop(tombstone);
-  void [acks, collectable];`,
+  void [acks, collectable, underway];
+  return undefined;`,
       },
     ],
   },

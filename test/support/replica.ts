@@ -3,6 +3,7 @@ import { authKeyOf } from "#controller/replica/members.ts";
 import type { PeerMessage } from "#controller/replica/messages.ts";
 import type { JournalRecord, LinkEvents, PeerLink } from "#controller/replica/ports.ts";
 import type { Replica, ReplicaOptions } from "#controller/replica/replica.ts";
+import type { Tuning } from "#controller/replica/tuning.ts";
 import { Random } from "../sim/random.ts";
 import { Scheduler } from "../sim/scheduler.ts";
 
@@ -16,6 +17,7 @@ export class TestReplica {
   readonly dialled: string[] = [];
   offset = 0;
   isFull = false;
+  #held: { readonly records: readonly JournalRecord[]; readonly durable: () => void }[] | undefined;
   readonly replica: Replica;
 
   constructor(scheduler: Scheduler, id: string, options: Partial<ReplicaOptions> = {}) {
@@ -41,6 +43,7 @@ export class TestReplica {
         // Settled already: what follows runs before the scheduler's next event.
         append: (records) => {
           if (this.isFull) return Promise.reject(new Error("ENOSPC"));
+          if (this.#held) return new Promise((durable) => this.#held?.push({ records, durable }));
           this.records.push(...records);
           return Promise.resolve();
         },
@@ -50,6 +53,22 @@ export class TestReplica {
       ...options,
       recovered: [...this.records],
     });
+  }
+
+  /** From now on nothing becomes durable, but by `release`. */
+  hold(): void {
+    this.#held ??= [];
+  }
+
+  /** The first `count` appends that are held become durable, one after the other. Without a count: all, and all to come. */
+  async release(count?: number): Promise<void> {
+    const held = this.#held ?? [];
+    for (const { records, durable } of held.splice(0, count ?? held.length)) {
+      this.records.push(...records);
+      durable();
+    }
+    if (count === undefined) this.#held = undefined;
+    await Promise.resolve();
   }
 
   /** Registers controllers, this one among them. */
@@ -107,11 +126,13 @@ export function connect(a: TestReplica, b: TestReplica, delay = 1): Wire {
 }
 
 /** A founder `a` and a second controller `b` that has joined it. */
-export async function pair(): Promise<{ scheduler: Scheduler; a: TestReplica; b: TestReplica; wire: Wire }> {
+export async function pair(
+  tuning: Partial<Tuning> = {},
+): Promise<{ scheduler: Scheduler; a: TestReplica; b: TestReplica; wire: Wire }> {
   const scheduler = new Scheduler();
-  const a = new TestReplica(scheduler, "a");
+  const a = new TestReplica(scheduler, "a", { tuning });
   await a.register("a", "b");
-  const b = new TestReplica(scheduler, "b", { start: "join" });
+  const b = new TestReplica(scheduler, "b", { start: "join", tuning });
   const wire = connect(a, b);
   await scheduler.runUntil(500);
   return { scheduler, a, b, wire };

@@ -1,20 +1,40 @@
+import type { Register } from "#crdt/register.ts";
 import { collectable } from "#crdt/tombstones.ts";
+import { dominates, raise } from "#crdt/version-vector.ts";
+import type { VersionVector } from "#crdt/version-vector.ts";
 import type { Core } from "./core.ts";
+
+/** Tombstones that every member acknowledged, and what was being journaled anywhere as it did. */
+interface Candidates {
+  readonly tombstones: readonly Register[];
+  readonly underway: VersionVector;
+}
 
 /** Forgets tombstones that every member has, now and then, and says when they pile up. */
 export function startCollector(core: Core): void {
+  let former: Candidates | undefined;
   core.every(core.tuning.collectEvery, () => {
-    collect(core);
+    const candidates = candidatesOf(core);
+    // While writes never cease there is always one under way; by the next time it has arrived.
+    for (const { tombstones, underway } of [former, candidates].filter((each) => each !== undefined))
+      if (dominates(core.state.map.vector, underway)) core.state.collect(tombstones);
+    former = candidates;
     watchTombstones(core);
   });
 }
 
-function collect(core: Core): void {
+/**
+ * A write that is being journaled, here or at a member, was made without having seen what is acknowledged meanwhile. A tombstone that
+ * wins over it must stay until it has arrived, or it would undo the deletion.
+ */
+function candidatesOf(core: Core): Candidates | undefined {
   const { state, others, peers } = core;
   // One that joins knows no members yet: to it, everything would look agreed (replication.md, 3.10).
-  if (!state.ready || core.isResyncing) return;
+  if (!state.ready || core.isResyncing) return undefined;
   const acks = others.map((id) => peers.get(id)?.acked);
-  state.collect(collectable(state.map.tombstones().values(), state.map.vector, acks));
+  const underway = new Map(core.accepted);
+  for (const id of others) raise(underway, peers.get(id)?.soon ?? []);
+  return { tombstones: collectable(state.map.tombstones().values(), state.map.vector, acks), underway };
 }
 
 function watchTombstones({ state, alarms, tuning, options }: Core): void {

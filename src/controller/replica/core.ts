@@ -1,8 +1,9 @@
 import type { Register } from "#crdt/register.ts";
-import { raise } from "#crdt/version-vector.ts";
+import { covers, raise } from "#crdt/version-vector.ts";
 import { Alarms } from "./alarms.ts";
 import { ClockGuard } from "./clock-guard.ts";
 import { concernsMembers, membersOf } from "./members.ts";
+import type { Soon } from "./messages.ts";
 import { Peer } from "./peer.ts";
 import type { JournalRecord } from "./ports.ts";
 import type { ReplicaOptions } from "./replica.ts";
@@ -28,10 +29,10 @@ export class Core {
   readonly equivocal = new Set<string>();
   /** Origins whose stamps lie ahead of our clock, by how much (ms). */
   readonly deferred = new Map<string, number>();
-  /** Appends that are under way. */
-  inFlight = 0;
   /** Pulls started so far. */
   syncs = 0;
+  /** What is being journaled, or waits for its turn to be applied. */
+  readonly #journaling = new Set<readonly JournalRecord[]>();
   #isMerging = false;
   #finishMerge: () => void = () => undefined;
   readonly #turns: (() => void)[] = [];
@@ -41,11 +42,12 @@ export class Core {
   onMembers: () => void = () => undefined;
 
   constructor(options: ReplicaOptions) {
-    this.options = options;
+    // Stamps are whole milliseconds, whatever the clock gives.
+    this.options = { ...options, clock: { ...options.clock, wall: () => Math.floor(options.clock.wall()) } };
     this.tuning = { ...defaultTuning, ...options.tuning };
     this.state = new ReplicaState(options.mergeKindOf, options.isSecret ?? (() => false));
-    this.guard = new ClockGuard(options.clock, this.tuning);
-    this.alarms = new Alarms(options.clock.wall, ({ code, about, message }) =>
+    this.guard = new ClockGuard(this.options.clock, this.tuning);
+    this.alarms = new Alarms(this.options.clock.wall, ({ code, about, message }) =>
       options.log?.("warn", message, { alarm: code, about }),
     );
     for (const record of options.recovered) this.state.apply(record);
@@ -75,31 +77,51 @@ export class Core {
     onApplied: () => void,
     onFailed: (error: unknown) => void,
   ): void {
-    this.inFlight++;
+    this.#journaling.add(records);
+    this.#accept(records);
     this.options.journal.append(records).then(
       () => {
         this.alarms.clear("STORAGE_FULL", "journal");
         this.#inTurn(() =>
           this.#applyAll(records, registers, () => {
-            this.inFlight--;
+            this.#journaling.delete(records);
             onApplied();
           }),
         );
       },
       (error: unknown) => {
-        this.inFlight--;
+        this.#journaling.delete(records);
         this.alarms.raise("STORAGE_FULL", "journal", "the journal cannot be written; this controller is read-only");
         // What was going to stand on this must be asked for again.
         this.accepted.clear();
         raise(this.accepted, this.state.map.vector);
+        for (const others of this.#journaling) this.#accept(others);
         onFailed(error);
       },
     );
   }
 
-  /** What became durable is applied in order; a large merge takes several turns of the event loop, and others wait for it. */
+  #accept(records: readonly JournalRecord[]): void {
+    for (const record of records) if (record.t === "apply") raise(this.accepted, record.upto);
+  }
+
+  /** How many appends are under way. */
+  get inFlight(): number {
+    return this.#journaling.size;
+  }
+
+  /** To be told with every version vector that is an acknowledgement (messages.ts). */
+  underway(): Soon {
+    const entries = [...this.accepted].filter(([origin, seq]) => !covers(this.state.map.vector, origin, seq));
+    return entries.length > 0 ? { soon: entries } : {};
+  }
+
+  /**
+   * What became durable is applied in order; a large merge takes several turns of the event loop, and others wait for it. So does what
+   * comes as they are let go one by one: a write must not overtake what is durable already.
+   */
   #inTurn(run: () => void): void {
-    if (this.#isMerging) this.#turns.push(run);
+    if (this.#isMerging || this.#turns.length > 0) this.#turns.push(run);
     else run();
   }
 

@@ -59,6 +59,14 @@ export class Incarnation {
     } else this.#lost = Math.max(this.#lost, claimed);
   }
 
+  /**
+   * One that is no member here claims more of our origin than was written: maybe this store was put back to before it was
+   * registered. A new origin harms nobody, so its word is good enough for one, once.
+   */
+  contradicted(vector: VersionVector): void {
+    if (!this.#isFresh && !this.isRecovering && (vector.get(this.origin) ?? 0) > this.#issued) this.renew();
+  }
+
   /** The state moved on: maybe all that was lost is back. */
   progressed(): void {
     if (this.#lost !== undefined && covers(this.#core.state.map.vector, this.origin, this.#lost)) this.renew();

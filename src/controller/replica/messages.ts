@@ -15,8 +15,16 @@ export type RefusalCode =
 
 export type Walls = readonly [received: number, sent: number];
 
+/**
+ * What goes with a version vector that its receiver may take as an acknowledgement: what the sender is journaling, own writes
+ * above all. These were made without having seen the newest of the vector; nothing may be forgotten before they have arrived.
+ */
+export interface Soon {
+  readonly soon?: WireVector;
+}
+
 /** What is said at the end of a pull. */
-export interface PullEnd {
+export interface PullEnd extends Soon {
   readonly upto: WireVector;
   /** Above every stamp the sender has seen. */
   readonly hlc: string;
@@ -26,7 +34,7 @@ export interface PullEnd {
 
 /** All that controllers say to each other about replication (replication.md, 3.4). Plain JSON. */
 export type PeerMessage =
-  | {
+  | ({
       readonly t: "hello";
       readonly cluster: string;
       readonly id: string;
@@ -36,21 +44,21 @@ export type PeerMessage =
       readonly proto: readonly [min: number, max: number];
       readonly ready: boolean;
       readonly vv: WireVector;
-    }
+    } & Soon)
   /** The peer's hello is accepted. `walls`: when it came, and when this left, by the sender's wall clock. */
   | { readonly t: "welcome"; readonly proto: number; readonly walls: Walls }
   | { readonly t: "refuse"; readonly code: RefusalCode; readonly message: string }
   /** Transactions `from+1…upto` of the sender's own origin, whole. */
   | { readonly t: "push"; readonly page: Page; readonly origin: string; readonly from: number; readonly upto: number }
-  | { readonly t: "have"; readonly ready: boolean; readonly vv: WireVector }
+  | ({ readonly t: "have"; readonly ready: boolean; readonly vv: WireVector } & Soon)
   /** `buckets`: a repair, only registers of these digest buckets, covered or not. */
-  | {
+  | ({
       readonly t: "pull";
       readonly sync: number;
       readonly vv: WireVector;
       readonly window: number;
       readonly buckets?: readonly number[];
-    }
+    } & Soon)
   | { readonly t: "credit"; readonly sync: number }
   /** `full`: the puller has not seen what was forgotten here; it must take all, and let go of the rest. */
   | {
@@ -61,13 +69,13 @@ export type PeerMessage =
       readonly page: Page;
       readonly end?: PullEnd;
     }
-  | {
+  | ({
       readonly t: "ping";
       readonly n: number;
       readonly ready: boolean;
       readonly vv: WireVector;
       readonly digest?: string;
-    }
+    } & Soon)
   | { readonly t: "pong"; readonly n: number; readonly walls: Walls }
   | { readonly t: "digest"; readonly vv: WireVector; readonly sums: readonly string[] }
   /** Soft state (liveness of nodes): the newest (boot, seq) wins, never journaled. */

@@ -21,15 +21,17 @@ const Message = z.discriminatedUnion("t", [
     proto: z.tuple([Seq, Seq]),
     ready: z.boolean(),
     vv: Vector,
+    soon: Vector.optional(),
   }),
   z.object({ t: z.literal("welcome"), proto: Seq, walls: z.tuple([z.number(), z.number()]) }),
   z.object({ t: z.literal("refuse"), code: z.string().max(64), message: z.string().max(1024) }),
   z.object({ t: z.literal("push"), page: AnyPage, origin: Name, from: Seq, upto: Seq }),
-  z.object({ t: z.literal("have"), ready: z.boolean(), vv: Vector }),
+  z.object({ t: z.literal("have"), ready: z.boolean(), vv: Vector, soon: Vector.optional() }),
   z.object({
     t: z.literal("pull"),
     sync: Seq,
     vv: Vector,
+    soon: Vector.optional(),
     window: z.int().min(1).max(64),
     buckets: z.array(z.int().min(0).max(255)).max(256).optional(),
   }),
@@ -43,12 +45,20 @@ const Message = z.discriminatedUnion("t", [
     end: z
       .object({
         upto: Vector,
+        soon: Vector.optional(),
         hlc: Stamp,
         full: z.object({ floor: Vector, hlc: Stamp }).optional(),
       })
       .optional(),
   }),
-  z.object({ t: z.literal("ping"), n: Seq, ready: z.boolean(), vv: Vector, digest: Sum.optional() }),
+  z.object({
+    t: z.literal("ping"),
+    n: Seq,
+    ready: z.boolean(),
+    vv: Vector,
+    soon: Vector.optional(),
+    digest: Sum.optional(),
+  }),
   z.object({ t: z.literal("pong"), n: Seq, walls: z.tuple([z.number(), z.number()]) }),
   z.object({ t: z.literal("digest"), vv: Vector, sums: z.array(Sum).length(256) }),
   z.object({

@@ -1,5 +1,5 @@
 import { raise } from "#crdt/version-vector.ts";
-import type { VersionVector } from "#crdt/version-vector.ts";
+import type { VersionVector, WireVector } from "#crdt/version-vector.ts";
 import { PhiDetector } from "./phi.ts";
 import { BackOff, RttEstimator } from "./rtt.ts";
 import type { Session } from "./session.ts";
@@ -12,6 +12,8 @@ export class Peer {
   readonly backOff: BackOff;
   /** What it last said it holds durably; undefined until it spoke. */
   acked: Map<string, number> | undefined;
+  /** What it was journaling as it said so. */
+  soon = new Map<string, number>();
   isReady: boolean | undefined;
   /** The one connection that counts. */
   session: Session | undefined;
@@ -24,12 +26,14 @@ export class Peer {
   }
 
   /** A greeting says what is; later words of one connection may come late and only add. */
-  greeted(vector: VersionVector): void {
+  greeted(vector: VersionVector, soon: WireVector = []): void {
     this.acked = new Map(vector);
+    this.soon = new Map(soon);
   }
 
-  confirmed(vector: Iterable<readonly [string, number]>): void {
+  confirmed(vector: Iterable<readonly [string, number]>, soon: WireVector = []): void {
     this.acked ??= new Map();
     raise(this.acked, vector);
+    raise(this.soon, soon);
   }
 }

@@ -70,6 +70,7 @@ export class Puller {
       t: "pull",
       sync: sync.id,
       vv: toWire(state.map.vector),
+      ...this.#core.underway(),
       window: tuning.window,
       ...(buckets ? { buckets } : {}),
     });
@@ -121,7 +122,7 @@ export class Puller {
     const { state, guard } = this.#core;
     const ahead = guard.tooFarAhead(decodeStamp(end.hlc).ms);
     if (ahead > 0) return this.defer(this.#session.peer.id, ahead);
-    this.#session.peer.confirmed(end.upto);
+    this.#session.peer.confirmed(end.upto, end.soon);
     const upto = new Map(end.upto);
     if (sync.registers.some(({ o, s }) => !covers(upto, o, s) || controllerOf(o) === ""))
       throw new MalformedPage("transactions that it does not claim to have");

@@ -74,6 +74,7 @@ export class Server {
     const { map, clock, floor, floorStamp } = this.#core.state;
     return {
       upto: toWire(map.vector),
+      ...this.#core.underway(),
       hlc: encodeStamp(clock),
       ...(isFull ? { full: { floor: toWire(floor), hlc: encodeStamp(floorStamp) } } : {}),
     };

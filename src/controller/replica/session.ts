@@ -55,6 +55,7 @@ export class Session implements LinkEvents {
       proto: protocols,
       ready: state.ready,
       vv: toWire(state.map.vector),
+      ...core.underway(),
     });
     this.#schedulePing();
   }
@@ -119,7 +120,7 @@ export class Session implements LinkEvents {
       case "push":
         return receivePush(this.#core, this, message);
       case "pull":
-        this.peer.confirmed(message.vv);
+        this.peer.confirmed(message.vv, message.soon);
         return this.#server.pull(message);
       case "credit":
         return this.#server.credit(message.sync);
@@ -144,8 +145,11 @@ export class Session implements LinkEvents {
 
   #hello(hello: Of<"hello">): void {
     const refusal = this.#hub.judge(this, hello);
-    if (refusal) return this.refuse(refusal.code, refusal.message);
-    this.peer.greeted(new Map(hello.vv));
+    if (refusal) {
+      if (refusal.code === "NOT_REGISTERED") this.#hub.incarnation.contradicted(new Map(hello.vv));
+      return this.refuse(refusal.code, refusal.message);
+    }
+    this.peer.greeted(new Map(hello.vv), hello.soon);
     this.peer.isReady = hello.ready;
     this.peer.backOff.reset();
     this.boot = hello.boot;
@@ -190,16 +194,16 @@ export class Session implements LinkEvents {
     this.close(code);
   }
 
-  #have({ vv, ready }: Of<"have"> | Of<"ping">): void {
+  #have({ vv, ready, soon }: Of<"have"> | Of<"ping">): void {
     this.peer.isReady = ready;
-    this.peer.confirmed(vv);
+    this.peer.confirmed(vv, soon);
     this.#hub.incarnation.heard(this.peer.id, new Map(vv));
     if (!dominates(this.#core.accepted, new Map(vv))) this.puller.pull();
   }
 
   tellHave(): void {
     const { map, ready } = this.#core.state;
-    this.send({ t: "have", ready, vv: toWire(map.vector) });
+    this.send({ t: "have", ready, vv: toWire(map.vector), ...this.#core.underway() });
   }
 
   /** Equal version vectors mean equal states. If not, something is broken, and both exchange what differs. */
@@ -244,7 +248,8 @@ export class Session implements LinkEvents {
       if (this.isOpen) {
         const { map, ready } = this.#core.state;
         this.#ping = { n: this.#ping.n + 1, at: this.#core.options.clock.mono() };
-        this.send({ t: "ping", n: this.#ping.n, ready, vv: toWire(map.vector), ...this.#core.digest() });
+        const vv = toWire(map.vector);
+        this.send({ t: "ping", n: this.#ping.n, ready, vv, ...this.#core.underway(), ...this.#core.digest() });
       }
       this.#schedulePing();
     });

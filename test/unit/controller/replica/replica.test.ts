@@ -302,6 +302,80 @@ describe("two replicas", () => {
     expect([a, b].map(({ replica }) => replica.get("k"))).to.deep.equal([undefined, undefined]);
   });
 
+  it("keep a tombstone while a write that had not seen it is being journaled at who acknowledged it (3.5)", async () => {
+    const { scheduler, a, b, wire } = await pair();
+    await a.replica.write([{ key: "k", value: 1 }]);
+    await scheduler.runUntil(scheduler.now + 10);
+    // The deletion is in the journal of b when b writes, and not yet on its disk: b's clock is behind, and the deletion wins.
+    b.offset = -400;
+    b.hold();
+    await a.replica.write([{ key: "k", value: null }]);
+    await scheduler.runUntil(scheduler.now + 10);
+    const writing = b.replica.write([{ key: "k", value: 2 }]);
+    await b.release(1);
+    await scheduler.runUntil(scheduler.now + 80_000);
+    expect(a.replica.status()).to.include({ tombstones: 1 });
+    await b.release();
+    await writing;
+    await scheduler.runUntil(scheduler.now + 10);
+    expect([a, b].map(({ replica }) => replica.get("k"))).to.deep.equal([undefined, undefined]);
+    await scheduler.runUntil(scheduler.now + 80_000);
+    expect([a, b].map(({ replica }) => replica.status().tombstones)).to.deep.equal([0, 0]);
+    expect([...a.alarms(), ...b.alarms()].filter((alarm) => !alarm.startsWith("CLOCK"))).to.deep.equal([]);
+    wire.cut();
+  });
+
+  it("let no write overtake what became durable behind a merge", async () => {
+    const { scheduler, a, b, wire } = await pair();
+    const backup = [...b.records];
+    for (const key of ["x", "y", "z"]) await b.replica.write([{ key, value: key }]);
+    await scheduler.runUntil(scheduler.now + 10);
+    wire.cut();
+    b.replica.stop();
+    // Put back, it waits for what it lost, and its first write with it.
+    const old = new TestReplica(scheduler, "b", { recovered: backup, tuning: { slice: 1 } });
+    const own = old.replica.write([{ key: "own", value: 1 }]);
+    old.hold();
+    a.offset = 400;
+    connect(a, old);
+    await scheduler.runUntil(scheduler.now + 50);
+    await a.replica.write([{ key: "late", value: 1 }]);
+    await scheduler.runUntil(scheduler.now + 50);
+    await old.release();
+    await scheduler.runUntil(scheduler.now + 50);
+    await own;
+    const [mine, late] = ["own", "late"].map((key) => old.replica.get(key)?.ms ?? 0) as [number, number];
+    expect(mine).to.be.greaterThanOrEqual(late);
+    expect(late).to.be.greaterThan(0);
+  });
+
+  it("take a new origin when one that they do not know holds more of theirs (F-26)", async () => {
+    const { scheduler, a, b, wire } = await pair();
+    const backup = [...a.records];
+    await a.register("c");
+    const c = new TestReplica(scheduler, "c", { start: "join" });
+    connect(a, c);
+    wire.cut();
+    await scheduler.runUntil(scheduler.now + 500);
+    const { origin } = a.replica.status();
+    a.replica.stop();
+    b.replica.stop();
+    const old = new TestReplica(scheduler, "a", { recovered: backup });
+    expect(old.replica.status().origin).to.equal(origin);
+    connect(c, old);
+    await scheduler.runUntil(scheduler.now + 50);
+    expect(old.replica.status().origin).not.to.equal(origin);
+  });
+
+  it("stamp whole milliseconds, whatever their clock gives", async () => {
+    const scheduler = new Scheduler();
+    const a = new TestReplica(scheduler, "a", {
+      clock: { wall: () => 1_700_000_000_000.75, mono: () => scheduler.now },
+    });
+    expect((await a.replica.write([{ key: "k", value: 1 }])).hlc).to.match(/^[0-9a-f]{16}$/);
+    expect(a.replica.get("k")?.ms).to.equal(1_700_000_000_000);
+  });
+
   it("put a controller right that was set back behind what the others forgot (F-26)", async () => {
     const { scheduler, a, b, wire } = await pair();
     await a.replica.write([{ key: "k", value: 1 }]);
