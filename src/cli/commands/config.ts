@@ -15,15 +15,18 @@ export function configCommand(): Command {
     );
   addResultOption(addProjectOption(config.command("get-contexts")), ["table", "json", "yaml"])
     .description("List contexts")
+    .addHelpText("after", "\nExamples:\n  kcore config get-contexts -o json")
     .action(getContexts);
   addProjectOption(config.command("use-context <name>"))
     .description("Make a context the current one")
+    .addHelpText("after", "\nExamples:\n  kcore config use-context lab")
     .action(async (name: string) => {
       await useContext(contextHome(), name);
       process.stdout.write(`current context: ${name}\n`);
     });
   addProjectOption(config.command("current-context"))
     .description("Print the name of the current context")
+    .addHelpText("after", "\nExamples:\n  kcore config current-context")
     .action(async ({ context }: CommonFlags) => {
       process.stdout.write(`${(await findContext(contextHome(), context)).name}\n`);
     });

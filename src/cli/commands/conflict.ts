@@ -18,9 +18,11 @@ An id may be shortened to its first four characters or more.`,
   );
   addClusterOptions(conflict.command("ack <id...>"))
     .description("Keep what won, and take the conflict off the list")
+    .addHelpText("after", "\nExamples:\n  kcore conflict ack 3f9a1c2e")
     .action((ids: readonly string[], flags: ClusterFlags) => settle(ids, flags, "ackConflict"));
   addClusterOptions(conflict.command("take-loser <id...>"))
     .description("Write the value that lost anew, and take the conflict off the list")
+    .addHelpText("after", "\nExamples:\n  kcore conflict take-loser 3f9a1c2e")
     .action((ids: readonly string[], flags: ClusterFlags) => settle(ids, flags, "takeLoser"));
   return conflict;
 }

@@ -26,6 +26,7 @@ Examples:
     )
     .option("--passphrase-file <file>", "for the CA's keys; else KCORE_CA_PASSPHRASE, else it is asked")
     .option("--force", "put an existing context of that name aside")
+    .addHelpText("after", "\nExamples:\n  kcore create cluster --context lab --controller 192.0.2.11:9090")
     .action(createTheCluster);
   return create;
 }

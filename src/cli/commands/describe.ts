@@ -17,6 +17,7 @@ export function describeCommand(): Command {
     );
   addClusterOptions(describe.command("node <node>"))
     .description("What is known of a node, who approved it, its disks, its certificates, its open conflicts")
+    .addHelpText("after", "\nExamples:\n  kcore describe node n1")
     .action(describeNode);
   return describe;
 }

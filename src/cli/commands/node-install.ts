@@ -76,9 +76,9 @@ interface LookFlags extends MachineFlags {
 /** `kcore node disks` and `kcore node nics`. */
 export function addNodeHardware(node: Command): void {
   const add = (name: string, description: string): Command =>
-    addResultOption(addMachineOptions(addProjectOption(node.command(name))), ["table", "json"]).description(
-      description,
-    );
+    addResultOption(addMachineOptions(addProjectOption(node.command(name))), ["table", "json"])
+      .description(description)
+      .addHelpText("after", `\nExamples:\n  kcore node ${name} --node 192.0.2.11:9091 -k`);
   add("disks", "List the disks of one machine, over SSH; it need not be in the roster yet").action(disks);
   add("nics", "List the network cards of one machine, over SSH; it need not be in the roster yet").action(nics);
 }

@@ -30,6 +30,9 @@ Examples:
     .addHelpText(
       "after",
       `
+Examples:
+  kcore rotate sub-ca
+
 Each controller makes its new key itself. What an old sub-CA signed stays valid until it expires or is revoked.
 A controller that cannot be reached is listed, and the command exits 1: run it again when it is back.`,
     )
@@ -41,6 +44,9 @@ A controller that cannot be reached is listed, and the command exits 1: run it a
     .addHelpText(
       "after",
       `
+Examples:
+  kcore rotate certs
+
 Nodes make new keys themselves; a node that is away renews when it is back. What is done is seen in kcore get nodes
 (CERT-EXPIRY). Controllers' certificates are renewed by kcore orchestrate deploy_node, where their keys are.`,
     )

@@ -38,7 +38,7 @@ export interface Machine {
  * 22; another port is taken as the SSH port. @throws KcoreError USAGE, and what is wrong in the roster
  */
 export function findMachine(node: string | undefined, projectFlag: string | undefined): Machine {
-  if (node === undefined)
+  if (node === undefined || node === "")
     throw new KcoreError({ code: "USAGE", message: "no machine is named", hint: "--node HOST:9091" });
   const { host, port } = parseEndpoint(node, agentPort);
   const project = findProject(projectFlag);

@@ -4,7 +4,7 @@ import { addNodeInstall, requestFrom } from "#cli/commands/node-install.ts";
 import { planEntry } from "#cli/install/entry.ts";
 import type { InstallFlags } from "#cli/install/install.ts";
 import type { BlockDevice } from "#cli/install/look.ts";
-import type { Machine } from "#cli/install/machine.ts";
+import { findMachine, type Machine } from "#cli/install/machine.ts";
 import { planInstall, usualName } from "#cli/install/request.ts";
 import { requestOf } from "#cli/start-run.ts";
 import { parsePlainYaml } from "#engine/source/plain.ts";
@@ -156,6 +156,10 @@ describe("kcore node install", () => {
       expect(withIt).to.match(effect);
       expect(without).not.to.match(effect);
     });
+
+  it("says that no machine is named", () => {
+    expect(problemsIn(() => findMachine(requestFrom({}).node, undefined))[0]).to.contain("no machine is named [USAGE]");
+  });
 
   it("--os-installed has an effect: without it the operating system would have to be installed", () => {
     const words = base.filter((word) => word !== "--os-installed");
