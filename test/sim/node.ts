@@ -32,7 +32,14 @@ export class SimNode implements Endpoint {
   #bootedAt = 0;
   /** What its disk covered when it was last looked at. */
   durableVector: VersionVector = new Map();
-  backup: { readonly records: readonly JournalRecord[]; readonly vector: VersionVector } | undefined;
+  backup:
+    | {
+        readonly records: readonly JournalRecord[];
+        readonly vector: VersionVector;
+        /** The members that it knows. */
+        readonly members: readonly string[];
+      }
+    | undefined;
 
   constructor(
     world: World,

@@ -1,3 +1,4 @@
+import { newIncarnation } from "#controller/replica/incarnation.ts";
 import { authKeyOf } from "#controller/replica/members.ts";
 import { WriteRefused } from "#controller/replica/replica.ts";
 import type { Change, Json, Replica } from "#controller/replica/replica.ts";
@@ -151,16 +152,25 @@ export class World {
   #backUp(node: SimNode): void {
     if (node.isLost || !isReady(node)) return;
     node.lookAtDisk();
-    node.backup = { records: [...node.disk.durable], vector: node.durableVector };
+    const members = this.nodes.filter(({ id }) => node.replica?.get(authKeyOf(id))).map(({ id }) => id);
+    node.backup = { records: [...node.disk.durable], vector: node.durableVector, members };
   }
 
-  /** Its folder is put back to an earlier state, and nobody tells it. */
+  /**
+   * Its folder is put back to an earlier state: by `kcore controller restore`, or behind its back (a snapshot of its machine). The
+   * latter is not safe to before a controller joined, as docs/replication.md says.
+   */
   #restore(node: SimNode): void {
     const { backup } = node;
     if (!backup || node.isLost) return;
     this.figures.restores++;
     node.crash();
     node.disk.durable = [...backup.records];
+    const isOld = this.nodes.some(({ id }) => !backup.members.includes(id));
+    if (isOld || this.figures.restores % 3 === 0) {
+      const word = (): string => this.#random.below(0x100000000).toString(16).padStart(8, "0");
+      node.disk.durable.push(newIncarnation(node.id, word));
+    }
     node.durableVector = backup.vector;
     node.lineage++;
     this.history.restored(node, backup.records);

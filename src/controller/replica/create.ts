@@ -20,7 +20,7 @@ export function createReplica(options: ReplicaOptions): Replica {
   const { state } = core;
   const incarnation = new Incarnation(core);
   if (state.storeId === "") initialise(core);
-  if (state.origin === "" || options.restored === true) incarnation.renew();
+  if (state.origin === "") incarnation.renew();
   const outbox = new Outbox(core);
   const soft = new Soft(options.clock.mono, (entries) => {
     for (const session of hub.open()) session.send({ t: "soft", entries });

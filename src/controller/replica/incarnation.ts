@@ -1,6 +1,19 @@
 import { covers } from "#crdt/version-vector.ts";
 import type { VersionVector } from "#crdt/version-vector.ts";
 import type { Core } from "./core.ts";
+import type { JournalRecord } from "./ports.ts";
+
+/**
+ * The last record of a store that was put back by `kcore controller restore` or `repair`: nothing is written again under the origin
+ * that it had. `word` gives 8 hexadecimal digits, others each time.
+ */
+export function newIncarnation(id: string, word: () => string): JournalRecord {
+  return { t: "meta", storeId: word() + word(), origin: originOf(id, word()) };
+}
+
+function originOf(id: string, word: string): string {
+  return `${id}#${word}`;
+}
 
 /**
  * Under which origin this controller writes. A dot must never be used twice, and a store may have been put back to an earlier
@@ -32,7 +45,7 @@ export class Incarnation {
 
   /** Takes a new origin. */
   renew(): void {
-    const origin = `${this.#core.options.id}#${this.#core.randomName().slice(0, 8)}`;
+    const origin = originOf(this.#core.options.id, this.#core.randomName().slice(0, 8));
     this.#core.state.apply({ t: "meta", origin });
     this.#issued = 0;
     this.#isFresh = true;

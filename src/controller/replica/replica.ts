@@ -156,8 +156,6 @@ export interface ReplicaOptions {
   readonly journal: Journal;
   /** What the store found (`snapshot records`, then `journal records`); empty at the first start. */
   readonly recovered: Iterable<JournalRecord>;
-  /** The store was put back from a backup: take a new origin, so that no transaction's name is used twice. */
-  readonly restored?: boolean;
   /** At the first start only: `found` a cluster, or `join` one (not ready until synced from a controller that knows us). */
   readonly start: "found" | "join";
   /** Addresses to dial besides the registered controllers (--join-controller). */

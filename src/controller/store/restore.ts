@@ -3,6 +3,7 @@ import { mkdir, readdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { KcoreError } from "#errors/problem.ts";
 import { createFile, ensurePrivateFolder, syncFolder } from "#pki/files.ts";
+import { newIncarnation } from "../replica/incarnation.ts";
 import type { JournalRecord } from "../replica/ports.ts";
 import { realDisk } from "./disk.ts";
 import { lockFolder } from "./lock.ts";
@@ -86,7 +87,8 @@ async function replaceStore(
     const fresh = join(folder, `${restoringPrefix}${randomBytes(4).toString("hex")}`);
     const aside = join(folder, `${reason}-${new Date(now).toISOString().replaceAll(/[:.]/g, "-")}`);
     for (const path of [fresh, aside]) await mkdir(path, { mode: 0o700 });
-    const made = entries.length === 0 ? [] : await writeContent(fresh, index, [...entries, newIncarnation(id)]);
+    const made =
+      entries.length === 0 ? [] : await writeContent(fresh, index, [...entries, newIncarnation(id, randomWord)]);
     // While the folder `restoring-…` is there, no controller starts: an interrupted restore cannot pass for an empty state.
     await syncFolder(folder);
     for (const name of before) await rename(join(folder, name), join(aside, name));
@@ -111,6 +113,6 @@ async function writeContent(
   return names;
 }
 
-function newIncarnation(id: string): JournalRecord {
-  return { t: "meta", storeId: randomBytes(8).toString("hex"), origin: `${id}#${randomBytes(4).toString("hex")}` };
+function randomWord(): string {
+  return randomBytes(4).toString("hex");
 }
