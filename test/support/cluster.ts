@@ -3,7 +3,6 @@ import type { ChildProcess } from "node:child_process";
 import type { KeyObject } from "node:crypto";
 import { once } from "node:events";
 import { mkdtemp, mkdir, rm, writeFile } from "node:fs/promises";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -151,16 +150,6 @@ export async function startDaemon(
       return child.exitCode;
     },
   };
-}
-
-/** A TCP port of a loopback address that is free now. */
-export async function freePort(host = "127.0.0.1"): Promise<number> {
-  const server = createServer().listen(0, host);
-  await once(server, "listening");
-  const { port } = server.address() as { port: number };
-  server.close();
-  await once(server, "close");
-  return port;
 }
 
 /** Waits until `look` gives something other than undefined or false. */

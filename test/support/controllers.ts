@@ -10,8 +10,9 @@ import { serveController } from "#controller/serve.ts";
 import { printYaml } from "#engine/source/plain.ts";
 import { firstCertificate } from "#pki/certificate.ts";
 import { keyFingerprint, publicDer } from "#pki/keys.ts";
-import { codec, eventually, freePort, issueTo, startDaemon, writeCredentials } from "./cluster.ts";
+import { codec, eventually, issueTo, startDaemon, writeCredentials } from "./cluster.ts";
 import type { Daemon, TestCluster } from "./cluster.ts";
+import { freePort } from "./ports.ts";
 
 /** One controller of a test's cluster: in this process, or as a process of its own. */
 export interface TestController {

@@ -3,13 +3,14 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { openApi } from "#api/client.ts";
 import type { ApiClient } from "#api/client.ts";
-import { firstCertificate } from "#pki/chain.ts";
 import { openRoot } from "#pki/cluster.ts";
 import { contextFolder } from "#pki/contexts.ts";
-import { generateKey, keyFingerprint, proveKey, publicDer } from "#pki/keys.ts";
+import { generateKey, proveKey, publicDer } from "#pki/keys.ts";
 import { issueSubCa } from "#pki/sub-ca.ts";
-import { freePort, issueTo, passphrase, startDaemon, writeCredentials } from "./cluster.ts";
+import { issueTo, passphrase, startDaemon, writeCredentials } from "./cluster.ts";
 import type { Daemon, TestCluster } from "./cluster.ts";
+import { spkiOf } from "./controllers.ts";
+import { freePort } from "./ports.ts";
 
 /** A real controller as a process, with a sub-CA of its own, as deploy_node leaves it. */
 export interface TestController {
@@ -38,12 +39,12 @@ export async function startController(
   const folder = join(cluster.dir, `controller-${id}`);
   await mkdir(folder);
   const credentials = issueTo(cluster.authority, "controller", id, { now });
-  const spki = fingerprintOf(credentials.cert);
+  const spki = spkiOf(credentials);
   const subCa = await writeSubCa(cluster, id, folder, now);
   if (sponsor) await sponsor.client().call("registerController", { spki, address: endpoint }, { id });
   const bootstrap = {
     cluster: cluster.authority.cluster,
-    operators: [{ name: "ann", spki: fingerprintOf(cluster.operator.cert) }],
+    operators: [{ name: "ann", spki: spkiOf(cluster.operator) }],
     controller: { spki, address: endpoint },
   };
   const whole = {
@@ -77,10 +78,6 @@ export async function startController(
     },
   };
   return controller;
-}
-
-function fingerprintOf(pem: string): string {
-  return keyFingerprint(publicDer(firstCertificate(pem).publicKey));
 }
 
 async function writeSubCa(

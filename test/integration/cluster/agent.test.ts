@@ -7,8 +7,9 @@ import { join } from "node:path";
 import { expect } from "chai";
 import type { Credentials } from "#api/client.ts";
 import type { NodeDetail } from "#api/schemas.ts";
-import { createTestCluster, eventually, freePort, issueTo, startDaemon, writeCredentials } from "#support/cluster.ts";
+import { createTestCluster, eventually, issueTo, startDaemon, writeCredentials } from "#support/cluster.ts";
 import type { Daemon, TestCluster } from "#support/cluster.ts";
+import { freePort } from "#support/ports.ts";
 import { startController } from "#support/member-controller.ts";
 import type { TestController } from "#support/member-controller.ts";
 

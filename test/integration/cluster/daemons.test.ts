@@ -10,8 +10,9 @@ import type { ApiClient, Credentials } from "#api/client.ts";
 import type { NodeView } from "#api/schemas.ts";
 import { inventoryEntry } from "#pki/inventory.ts";
 import type { CertificateEntry } from "#pki/inventory.ts";
-import { createTestCluster, eventually, freePort, issueTo, startDaemon, writeCredentials } from "#support/cluster.ts";
+import { createTestCluster, eventually, issueTo, startDaemon, writeCredentials } from "#support/cluster.ts";
 import type { Daemon, TestCluster } from "#support/cluster.ts";
+import { freePort } from "#support/ports.ts";
 
 describe("controller and agent as processes", function () {
   this.timeout(30_000);
