@@ -1,5 +1,6 @@
 import type { ApiClient } from "#api/client.ts";
 import type { NodeView } from "#api/schemas.ts";
+import { cleanText } from "#engine/events/clean.ts";
 import { openCluster } from "../open-cluster.ts";
 import type { ClusterFlags } from "../options.ts";
 import { findNodes } from "./find-node.ts";
@@ -19,7 +20,8 @@ export async function changeNodes(
   for (const node of findNodes(nodes, words)) process.stdout.write(`${await ask((client) => change(client, node))}\n`);
 }
 
-/** A node as results name it: `n1 (6f1c2a52-…)`. */
+/** A node as results name it: `n1 (6f1c2a52-…)`, without what a name could do to a terminal (S-4). */
 export function nameOf({ hostname, id }: Pick<NodeView, "hostname" | "id">): string {
-  return hostname === "" || hostname === id ? id : `${hostname} (${id})`;
+  const name = cleanText(hostname).replaceAll("\n", " ");
+  return name === "" || name === id ? id : `${name} (${id})`;
 }

@@ -8,15 +8,16 @@ type Named = Pick<NodeView, "id" | "hostname">;
 const shortestPrefix = 4;
 
 /**
- * The node that a word names: its whole id, else its host name, else the beginning of its id (four characters at least).
+ * The node that a word names: its whole id, else its host name or the beginning of its id (four characters at least).
  * @throws KcoreError NODE_UNKNOWN; NODE_AMBIGUOUS with the candidates
  */
 export function findNode<Node extends Named>(nodes: readonly Node[], word: string): Node {
   const byId = nodes.find(({ id }) => id === word);
   if (byId) return byId;
-  const byName = nodes.filter(({ hostname }) => hostname === word);
-  const found =
-    byName.length > 0 || word.length < shortestPrefix ? byName : nodes.filter(({ id }) => id.startsWith(word));
+  // A name does not go before the beginning of an id: nodes choose their names, and one may call itself like another's id.
+  const isMeant = ({ id, hostname }: Named): boolean =>
+    hostname === word || (word.length >= shortestPrefix && id.startsWith(word));
+  const found = nodes.filter(isMeant);
   const [only, second] = found;
   if (only && !second) return only;
   if (only)

@@ -1,5 +1,6 @@
 import { expect } from "chai";
 import { shortAge, since, until } from "#cli/cluster/age.ts";
+import { nameOf } from "#cli/cluster/change-nodes.ts";
 import { findNode, findNodes } from "#cli/cluster/find-node.ts";
 import { readLabelChanges, readTaintChanges } from "#cli/cluster/label-changes.ts";
 import { selectNodes } from "#cli/cluster/selectors.ts";
@@ -23,6 +24,15 @@ describe("findNode", () => {
     expect(problemsIn(() => findNode(nodes, "twin"))[0]).to.contain("“twin” fits 2 nodes [NODE_AMBIGUOUS]");
     expect(problemsIn(() => findNode(nodes, "6f1c2a52"))[0]).to.contain("[NODE_AMBIGUOUS]");
     expect(problemsIn(() => findNode(nodes, "7a0"))[0]).to.contain("[NODE_UNKNOWN]");
+  });
+
+  it("S-4: is not led astray by a node that calls itself like the beginning of another's id", () => {
+    const rogue = { ...nodes[0], id: "ffffffff-0000-4f0e-9a50-0d8a3b0f4e15", hostname: "7a000000" };
+    expect(problemsIn(() => findNode([...nodes, rogue], "7a000000"))[0]).to.contain("[NODE_AMBIGUOUS]");
+  });
+
+  it("S-4: a node's name in a result cannot drive the terminal", () => {
+    expect(nameOf({ hostname: "\u001B[2Jn1\n", id: "7a" })).to.equal("n1  (7a)");
   });
 
   it("tells all words that name nothing, and each node once", () => {
