@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { newIncarnation } from "#controller/replica/incarnation.ts";
 import { authKeyOf } from "#controller/replica/members.ts";
 import { WriteRefused } from "#controller/replica/replica.ts";
 import type { PeerMessage } from "#controller/replica/messages.ts";
@@ -365,6 +366,20 @@ describe("two replicas", () => {
     connect(c, old);
     await scheduler.runUntil(scheduler.now + 50);
     expect(old.replica.status().origin).not.to.equal(origin);
+  });
+
+  it("write under the origin that a restore began, whoever joined after the backup (F-26)", async () => {
+    const { scheduler, a } = await pair();
+    const backup = [...a.records];
+    const { origin } = await a.replica.write([{ key: "k", value: 1 }]).then(() => a.replica.status());
+    a.replica.stop();
+    const recovered = [...backup, newIncarnation("a", () => "0123abcd")];
+    const old = new TestReplica(scheduler, "a", { recovered });
+    const writing = old.replica.write([{ key: "k", value: 2 }]);
+    await scheduler.runUntil(scheduler.now + 1_500);
+    const { o, s } = await writing;
+    expect(o).not.to.equal(origin);
+    expect([o.startsWith("a#"), s]).to.deep.equal([true, 1]);
   });
 
   it("stamp whole milliseconds, whatever their clock gives", async () => {
