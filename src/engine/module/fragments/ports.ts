@@ -6,22 +6,19 @@ export function hexPort(port: number): string {
 }
 
 /**
- * Inodes of the sockets that listen on a TCP port of this node, in the variable `sockets`; needs no program at all
- * (proc(5), state 0A = LISTEN). With `loopback` only those that answer on 127.0.0.1 or ::1.
+ * Inodes of the sockets that listen on a TCP port of this node, in the variable `sockets` (proc(5), state 0A = LISTEN).
+ * With `loopback` only those that answer on 127.0.0.1 or ::1. grep picks the lines: a shell reads byte by byte, which
+ * takes seconds on a node with thousands of connections.
  */
 export function listening(port: number, { loopback = false }: { loopback?: boolean } = {}): Sh {
   const local = loopback
     ? // Any, 127.0.0.1 and ::1, also mapped, in the kernel's byte order (little endian, then big).
       sh`00000000 | 0100007F | 7F000001 | 00000000000000000000000000000000 | 00000000000000000000000001000000 | 00000000000000000000000000000001 | 0000000000000000FFFF00000100007F | 00000000000000000000FFFF7F000001`
     : sh`*`;
-  return sh`sockets=
-for table in /proc/net/tcp /proc/net/tcp6; do
-  [ -r "$table" ] || continue
-  while read -r _ local _ state _ _ _ _ _ inode _; do
-    case $local:$state in *${`:${hexPort(port)}:0A`}) ;; *) continue ;; esac
-    case \${local%:*} in ${local}) sockets="$sockets $inode" ;; esac
-  done <"$table"
-done`;
+  return sh`sockets=$(grep -hs ${`:${hexPort(port)} [0-9A-F]*:[0-9A-F]* 0A `} /proc/net/tcp /proc/net/tcp6 |
+  while read -r _ local _ _ _ _ _ _ _ inode _; do
+    case \${local%:*} in ${local}) printf ' %s' "$inode" ;; esac
+  done)`;
 }
 
 /**
