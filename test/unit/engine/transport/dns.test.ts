@@ -35,7 +35,7 @@ describe("names of hosts", () => {
     const error = await rejectionOf(names.resolve("n1.example"));
     expect(error.message).to.include("DNS finds no address for “n1.example”: nothing within 0.06 s");
     expect(error.exitCode).to.equal(3);
-  }).timeout(5000);
+  });
 
   it("are asked for once a run", async () => {
     let asked = 0;
