@@ -158,7 +158,8 @@ describe("a controller among hostile peers", function () {
 
   it("S-17: 4,000 half-open connections keep no good node out, nor fill the memory", async () => {
     const id = randomUUID();
-    const node = controller.clientOf(nodeCredentials(cluster, id));
+    const credentials = nodeCredentials(cluster, id);
+    const node = controller.clientOf(credentials);
     await node.call("registerNode", registrationOf(id));
     const before = await rss();
     const sockets: Socket[] = [];
@@ -173,7 +174,7 @@ describe("a controller among hostile peers", function () {
           await node.call("heartbeat", { nodeId: id });
         }
       }
-      const fresh = controller.clientOf(nodeCredentials(cluster, id));
+      const fresh = controller.clientOf(credentials);
       expect((await fresh.call("getNode", {}, { id })).status).to.equal("ready");
       expect((await rss()) - before).to.be.lessThan(50);
     } finally {
