@@ -7,6 +7,23 @@ import { html, type Html, type Part } from "./html.ts";
 /** Longest value of a change that is shown. */
 const VALUE = 400;
 
+/** A name and what is known of it; what is not known is left out. */
+export type Fact = readonly [name: string, value: Part];
+
+/** The rows of a `dl`. */
+export function drawFactRows(facts: readonly Fact[]): readonly Html[] {
+  return facts.flatMap(([name, value]) =>
+    value
+      ? [
+          html`<div>
+            <dt>${name}</dt>
+            <dd>${value}</dd>
+          </div>`,
+        ]
+      : [],
+  );
+}
+
 /** What was found and what was wanted. */
 export function drawChanges(changes: readonly Change[], budget: Budget): Part {
   if (changes.length === 0) return undefined;

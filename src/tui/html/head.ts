@@ -1,6 +1,7 @@
 import type { RunModel } from "#engine/events/model.ts";
 import { formatDuration } from "../line.ts";
-import { html, type Html, type Part } from "./html.ts";
+import { drawFactRows, type Fact } from "./details.ts";
+import { html, type Html } from "./html.ts";
 import { count, moment } from "./words.ts";
 
 const told = {
@@ -20,7 +21,7 @@ export function titleOf(model: RunModel): string {
 export function drawHead(model: RunModel): Html {
   const { outcome, dryRun, startedAt, lastAt, revision, dirty, who, command, runId, resumed } = model;
   const { mark, word, look } = outcome ? told[outcome] : { mark: "▸", word: "not finished", look: "running" };
-  const facts: readonly (readonly [string, Part])[] = [
+  const facts: readonly Fact[] = [
     ["Run", runId !== "" && html`<code>${runId}</code>${resumed && " (resumed)"}`],
     ["Started", startedAt > 0 && moment(startedAt)],
     ["Took", startedAt > 0 && formatDuration(Math.max(0, lastAt - startedAt))],
@@ -42,18 +43,7 @@ export function drawHead(model: RunModel): Html {
     </h1>
     <p class="lead">${leadOf(model)}</p>
     ${dryRun && html`<p class="banner"><b>Dry run.</b> Nothing was changed: this is what would change.</p>`}
-    <dl class="facts">
-      ${facts.flatMap(([name, value]) =>
-        value
-          ? [
-              html`<div>
-                <dt>${name}</dt>
-                <dd>${value}</dd>
-              </div>`,
-            ]
-          : [],
-      )}
-    </dl>
+    <dl class="facts">${drawFactRows(facts)}</dl>
   </header>`;
 }
 

@@ -2,7 +2,7 @@ import type { RunModel } from "#engine/events/model.ts";
 import { formatDuration } from "../line.ts";
 import { drawBars, type Span } from "./bars.ts";
 import type { Budget } from "./budget.ts";
-import { drawChanges, drawDiff, drawOutput, drawProblem } from "./details.ts";
+import { drawChanges, drawDiff, drawFactRows, drawOutput, drawProblem, type Fact } from "./details.ts";
 import { html, type Html, type Part } from "./html.ts";
 import type { Lane, Piece } from "./work.ts";
 import { badge, tellStep } from "./words.ts";
@@ -63,7 +63,7 @@ function drawFacts(node: Lane["node"], log: string | undefined): Part {
   if (!node) return undefined;
   const { milestone, fingerprint, exchanges, reason, problem, steps } = node;
   const told = steps.some(({ outcome }) => outcome === "failed");
-  const rows: readonly (readonly [string, Part])[] = [
+  const rows: readonly Fact[] = [
     ["Milestone", milestone],
     ["Host key", fingerprint && html`<code>${fingerprint}</code>`],
     ["Round trips", exchanges > 0 && String(exchanges)],
@@ -71,18 +71,7 @@ function drawFacts(node: Lane["node"], log: string | undefined): Part {
     ["Log", log !== undefined && html`<code>${log}</code>`],
   ];
   return html`${problem && !told && drawProblem(problem)}
-    <dl class="about">
-      ${rows.flatMap(([name, value]) =>
-        value
-          ? [
-              html`<div>
-                <dt>${name}</dt>
-                <dd>${value}</dd>
-              </div>`,
-            ]
-          : [],
-      )}
-    </dl>`;
+    <dl class="about">${drawFactRows(rows)}</dl>`;
 }
 
 function drawPiece(
