@@ -1,10 +1,7 @@
-import { KcoreError } from "#errors/problem.ts";
 import { createCluster, type CreatedCluster } from "#pki/cluster.ts";
-import { leave } from "../confirm.ts";
 import { contextHome } from "../contexts.ts";
-import { givenPassphrase } from "../passphrase.ts";
-import { canPrompt, promptLine } from "../prompt.ts";
 import { whoAmI } from "../who.ts";
+import { newCaPassphrase } from "./passphrase.ts";
 
 /** What `kcore create cluster` and a `Cluster` manifest say. */
 export interface ClusterRequest {
@@ -16,7 +13,7 @@ export interface ClusterRequest {
 
 /** Makes a cluster's CA and context; the passphrase is given, or asked for twice. @throws KcoreError */
 export async function makeCluster({ passphraseFile, ...request }: ClusterRequest): Promise<CreatedCluster> {
-  const passphrase = (await givenPassphrase(passphraseFile)) ?? (await askNewPassphrase());
+  const passphrase = await newCaPassphrase(passphraseFile);
   return createCluster({
     ...contextHome(),
     ...request,
@@ -24,18 +21,4 @@ export async function makeCluster({ passphraseFile, ...request }: ClusterRequest
     passphrase,
     now: Date.now(),
   });
-}
-
-async function askNewPassphrase(): Promise<string> {
-  if (!canPrompt())
-    throw new KcoreError({
-      code: "QUESTION_UNANSWERED",
-      message: "nobody is there to type the passphrase of the CA's keys",
-      hint: "give --passphrase-file FILE or KCORE_CA_PASSPHRASE",
-    });
-  const signal = new AbortController().signal;
-  const ask = async (text: string) => (await promptLine({ text, secret: true, signal, onInterrupt: leave })) ?? "";
-  const first = await ask("New passphrase of the CA's keys");
-  if ((await ask("Once more")) === first) return first;
-  throw new KcoreError({ code: "USAGE", message: "the two passphrases differ", hint: "try again" });
 }
