@@ -6,7 +6,7 @@ import { defineAction } from "#engine/orchestrate/action.ts";
 import type { ActionContext, ActionResult } from "#engine/orchestrate/action.ts";
 import { KcoreError } from "#errors/problem.ts";
 import type { Problem } from "#errors/problem.ts";
-import { firstCertificate } from "#pki/certificate.ts";
+import { firstCertificate } from "#pki/chain.ts";
 import { daysLeft, openAuthority, renewOperatorIfNeeded } from "#pki/cluster.ts";
 import type { Context } from "#pki/contexts.ts";
 import { credentialsOf, openContext } from "./cluster-place.ts";

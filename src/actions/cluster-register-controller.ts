@@ -5,7 +5,7 @@ import type { ActionContext } from "#engine/orchestrate/action.ts";
 import type { NodeEntry } from "#engine/roster/model.ts";
 import { KcoreError } from "#errors/problem.ts";
 import type { Problem } from "#errors/problem.ts";
-import { firstCertificate } from "#pki/certificate.ts";
+import { firstCertificate } from "#pki/chain.ts";
 import type { Context } from "#pki/contexts.ts";
 import { identityOf } from "#pki/identity.ts";
 import { keyFingerprint, publicDer } from "#pki/keys.ts";

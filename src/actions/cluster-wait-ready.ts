@@ -9,7 +9,7 @@ import { defineAction } from "#engine/orchestrate/action.ts";
 import type { ActionContext, ActionResult } from "#engine/orchestrate/action.ts";
 import type { NodeEntry } from "#engine/roster/model.ts";
 import { KcoreError } from "#errors/problem.ts";
-import { firstCertificate } from "#pki/certificate.ts";
+import { firstCertificate } from "#pki/chain.ts";
 import { addController } from "#pki/contexts.ts";
 import type { Context } from "#pki/contexts.ts";
 import { keyFingerprint, publicDer } from "#pki/keys.ts";

@@ -11,7 +11,7 @@ import type { Log } from "#api/log.ts";
 import type { PeerView } from "#api/schemas.ts";
 import type { Supervisor } from "#api/systemd.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
-import { firstCertificate } from "#pki/certificate.ts";
+import { firstCertificate } from "#pki/chain.ts";
 import { keyFingerprint, publicDer } from "#pki/keys.ts";
 import { found } from "./bootstrap.ts";
 import { watchCertificates } from "./cluster/certificates.ts";

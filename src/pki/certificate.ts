@@ -6,8 +6,6 @@ import { bitString, encodeDer, objectId, octetString, parseDer, sequence, toPem 
 import type { Asn1 } from "./der.ts";
 import { publicDer } from "./keys.ts";
 
-export { certificatesOf, firstCertificate } from "./chain.ts";
-
 /** What a certificate is to say; every name and flag is decided by the issuer (S-14). */
 export interface CertificatePlan {
   readonly commonName: string;

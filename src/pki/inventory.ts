@@ -1,5 +1,5 @@
 import type { X509Certificate } from "node:crypto";
-import { certificatesOf } from "./certificate.ts";
+import { certificatesOf } from "./chain.ts";
 import { parseIdentity } from "./identity.ts";
 import type { Role } from "./identity.ts";
 import { keyFingerprint, publicDer } from "./keys.ts";

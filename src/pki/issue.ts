@@ -1,12 +1,11 @@
 import type { KeyObject, X509Certificate } from "node:crypto";
 import { isIP } from "node:net";
 import { KcoreError } from "#errors/problem.ts";
-import { firstCertificate, issueCertificate } from "./certificate.ts";
+import { issueCertificate } from "./certificate.ts";
+import { firstCertificate } from "./chain.ts";
 import { commonNameOf, formatIdentity } from "./identity.ts";
 import type { Identity } from "./identity.ts";
 import { isKeyProven, readPublicKey } from "./keys.ts";
-
-export { needsRenewal, renewalReason, renewDays } from "./expectation.ts";
 
 /** Days a leaf lives. */
 export const leafDays = 90;

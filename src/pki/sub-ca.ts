@@ -1,6 +1,7 @@
 import type { KeyObject, X509Certificate } from "node:crypto";
 import { KcoreError } from "#errors/problem.ts";
-import { certificatesOf, firstCertificate, issueCertificate } from "./certificate.ts";
+import { issueCertificate } from "./certificate.ts";
+import { certificatesOf, firstCertificate } from "./chain.ts";
 import { formatSubCa } from "./identity.ts";
 import { backdateMs } from "./issue.ts";
 import type { Authority, KeyProof } from "./issue.ts";

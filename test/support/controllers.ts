@@ -8,7 +8,7 @@ import { createLog } from "#api/log.ts";
 import type { Registration } from "#api/schemas.ts";
 import { serveController } from "#controller/serve.ts";
 import { printYaml } from "#engine/source/plain.ts";
-import { firstCertificate } from "#pki/certificate.ts";
+import { firstCertificate } from "#pki/chain.ts";
 import { keyFingerprint, publicDer } from "#pki/keys.ts";
 import { codec, eventually, issueTo, startDaemon, writeCredentials } from "./cluster.ts";
 import type { Daemon, TestCluster } from "./cluster.ts";

@@ -1,6 +1,6 @@
 import type { ApiClient } from "#api/client.ts";
 import type { CertificateView, ConflictView, ControllerView, NodeView } from "#api/schemas.ts";
-import { since, until } from "./age.ts";
+import { since, until } from "#tui/age.ts";
 import { findNode, findNodes } from "./find-node.ts";
 import type { Listing } from "./listing.ts";
 import { nodeColumns } from "./node-columns.ts";

@@ -1,5 +1,5 @@
 import type { NodeView } from "#api/schemas.ts";
-import { since, until } from "./age.ts";
+import { since, until } from "#tui/age.ts";
 import type { Column } from "./columns.ts";
 
 const statusWords = {

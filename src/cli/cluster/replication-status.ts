@@ -2,7 +2,7 @@ import type { PeerView, ReplicationStatus } from "#api/schemas.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
 import { openCluster, type Cluster } from "../open-cluster.ts";
 import type { ClusterFlags } from "../options.ts";
-import { since } from "./age.ts";
+import { since } from "#tui/age.ts";
 import { drawTable, type Column } from "./columns.ts";
 import { formatResult } from "./print.ts";
 

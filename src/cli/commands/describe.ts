@@ -1,7 +1,7 @@
 import { Command } from "commander";
 import type { NodeDetail } from "#api/schemas.ts";
 import { cleanText } from "#engine/events/clean.ts";
-import { since, until } from "../cluster/age.ts";
+import { since, until } from "#tui/age.ts";
 import { findNode } from "../cluster/find-node.ts";
 import { formatTaint, gibibytes, pairs, statusWord } from "../cluster/node-columns.ts";
 import { openCluster } from "../open-cluster.ts";

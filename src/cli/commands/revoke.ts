@@ -1,7 +1,7 @@
 import { Command } from "commander";
 import type { CertificateView, Revocation } from "#api/schemas.ts";
 import { KcoreError } from "#errors/problem.ts";
-import { until } from "../cluster/age.ts";
+import { until } from "#tui/age.ts";
 import { nameOf } from "../cluster/change-nodes.ts";
 import { findNode } from "../cluster/find-node.ts";
 import { confirm } from "../confirm.ts";

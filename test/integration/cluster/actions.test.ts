@@ -16,7 +16,7 @@ import type { ActionContext } from "#engine/orchestrate/action.ts";
 import type { NodeEntry } from "#engine/roster/model.ts";
 import { printYaml } from "#engine/source/plain.ts";
 import { KcoreError } from "#errors/problem.ts";
-import { firstCertificate } from "#pki/certificate.ts";
+import { firstCertificate } from "#pki/chain.ts";
 import { addController, changeConfig, loadContext } from "#pki/contexts.ts";
 import { generateKey, proveKey, publicDer } from "#pki/keys.ts";
 import { codec, createTestCluster, eventually, issueTo, passphrase, writeCredentials } from "#support/cluster.ts";

@@ -5,9 +5,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
 import { KcoreError } from "#errors/problem.ts";
-import { firstCertificate, issueCertificate } from "#pki/certificate.ts";
+import { issueCertificate } from "#pki/certificate.ts";
+import { firstCertificate } from "#pki/chain.ts";
 import { identityOf } from "#pki/identity.ts";
-import { issueLeaf, namesOf, needsRenewal, renewalReason } from "#pki/issue.ts";
+import { issueLeaf, namesOf } from "#pki/issue.ts";
+import { needsRenewal, renewalReason } from "#pki/expectation.ts";
 import type { Authority, LeafRequest } from "#pki/issue.ts";
 import { generateKey, proveKey, publicDer, readPublicKey } from "#pki/keys.ts";
 

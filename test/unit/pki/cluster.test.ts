@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
 import { KcoreError } from "#errors/problem.ts";
-import { firstCertificate } from "#pki/certificate.ts";
+import { firstCertificate } from "#pki/chain.ts";
 import { createCluster, openAuthority, renewOperatorIfNeeded } from "#pki/cluster.ts";
 import type { NewCluster } from "#pki/cluster.ts";
 import { addController, changeConfig, loadContext, readConfig, useContext } from "#pki/contexts.ts";

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { shortAge, since, until } from "#cli/cluster/age.ts";
+import { shortAge, since, until } from "#tui/age.ts";
 import { nameOf } from "#cli/cluster/change-nodes.ts";
 import { findNode, findNodes } from "#cli/cluster/find-node.ts";
 import { readLabelChanges, readTaintChanges } from "#cli/cluster/label-changes.ts";

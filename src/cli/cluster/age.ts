@@ -1,1 +1,0 @@
-export { shortAge, since, until } from "#tui/age.ts";
