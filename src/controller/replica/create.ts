@@ -26,8 +26,8 @@ export function createReplica(options: ReplicaOptions): Replica {
     for (const session of hub.open()) session.send({ t: "soft", entries });
   });
   const dialler = new Dialler(core, (id) => hub.isConnected(id));
-  const hub: Hub = new Hub(core, { incarnation, outbox, dialler, soft });
   const writer = new Writer(core, incarnation, outbox);
+  const hub: Hub = new Hub(core, { incarnation, outbox, dialler, soft, writer });
   dialler.start();
   startCollector(core);
   startReporter(core, writer);

@@ -8,12 +8,14 @@ import type { Outbox } from "./outbox.ts";
 import type { LinkEvents, PeerLink } from "./ports.ts";
 import { Session } from "./session.ts";
 import type { Soft } from "./soft.ts";
+import type { Writer } from "./writer.ts";
 
 interface Parts {
   readonly incarnation: Incarnation;
   readonly outbox: Outbox;
   readonly dialler: Dialler;
   readonly soft: Soft;
+  readonly writer: Writer;
 }
 
 /** The connections of a replica: who may speak, which of two to the same peer counts, and what follows from news. */
@@ -22,16 +24,18 @@ export class Hub {
   readonly incarnation: Incarnation;
   readonly outbox: Outbox;
   readonly soft: Soft;
+  readonly writer: Writer;
   readonly #core: Core;
   readonly #dialler: Dialler;
   readonly #sessions = new Set<Session>();
 
-  constructor(core: Core, { incarnation, outbox, dialler, soft }: Parts) {
+  constructor(core: Core, { incarnation, outbox, dialler, soft, writer }: Parts) {
     this.#core = core;
     this.boot = core.randomName();
     this.incarnation = incarnation;
     this.outbox = outbox;
     this.soft = soft;
+    this.writer = writer;
     this.#dialler = dialler;
     core.onMembers = () => this.#membersChanged();
     core.every(core.tuning.pullEvery, () => {

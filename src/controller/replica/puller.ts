@@ -1,9 +1,8 @@
-import { compareStamps, decodeStamp, nextStamp } from "#crdt/hlc.ts";
-import { encodePage } from "#crdt/page.ts";
+import { compareStamps, decodeStamp } from "#crdt/hlc.ts";
 import { MalformedPage } from "#crdt/page.ts";
 import type { Page } from "#crdt/page.ts";
 import type { Register } from "#crdt/register.ts";
-import { contextOf, covers, dominates, raise, toWire } from "#crdt/version-vector.ts";
+import { covers, dominates, raise, toWire } from "#crdt/version-vector.ts";
 import type { Core } from "./core.ts";
 import { controllerOf } from "./members.ts";
 import type { PeerMessage, PullEnd } from "./messages.ts";
@@ -166,19 +165,13 @@ export class Puller {
    * can tell us of any more. It is written anew, above it: better a value too many than an acknowledged one lost.
    */
   #rewrite(upto: ReadonlyMap<string, number>, sync: Sync): void {
-    const { state, options } = this.#core;
+    const { state } = this.#core;
     const old = [...state.map.all()].filter(
       (register) => !covers(upto, register.o, register.s) && compareStamps(register, state.floorStamp) <= 0,
     );
     if (old.length === 0) return this.#done(sync);
-    const s = this.#session.nextSeq();
-    const stamp = nextStamp(state.clock, options.clock.wall());
-    state.clock = stamp;
-    const x = contextOf(state.map.vector, state.origin);
-    const registers = old.map(({ key, text }): Register => ({ key, text, ...stamp, o: state.origin, s, x }));
-    this.#core.commit(
-      [{ t: "apply", page: encodePage(registers), upto: [[state.origin, s]] }],
-      registers,
+    this.#session.rewrite(
+      old,
       () => this.#done(sync),
       () => this.abandon(),
     );

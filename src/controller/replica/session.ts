@@ -1,4 +1,5 @@
 import { MalformedPage } from "#crdt/page.ts";
+import type { Register } from "#crdt/register.ts";
 import { dominates, isSameVector, toWire } from "#crdt/version-vector.ts";
 import { differingBuckets } from "#crdt/digest.ts";
 import type { Core } from "./core.ts";
@@ -69,8 +70,9 @@ export class Session implements LinkEvents {
     return this.#isClosed;
   }
 
-  nextSeq(): number {
-    return this.#hub.incarnation.nextSeq();
+  /** See Writer.rewrite. */
+  rewrite(standing: readonly Register[], done: () => void, failed: () => void): void {
+    this.#hub.writer.rewrite(standing, done, failed);
   }
 
   send(message: PeerMessage): void {

@@ -67,24 +67,50 @@ export class Writer {
     this.#checkWritable();
     for (const { key, ifMatch } of changes) if (ifMatch !== undefined) this.#checkMatch(key, ifMatch);
     const registers = this.#stamp(changes);
-    const { o, s, ms, c } = registers[0] as Register;
     for (const register of registers) this.#pending.set(register.key, register);
     const settle = (): void => {
       for (const register of registers)
         if (this.#pending.get(register.key) === register) this.#pending.delete(register.key);
     };
-    this.#core.commit(
-      [{ t: "apply", page: encodePage(registers), upto: [[o, s]] }],
+    this.#commit(
       registers,
-      () => {
+      (written) => {
         settle();
-        done({ o, s, hlc: encodeStamp({ ms, c }) });
-        this.#outbox.add(registers);
+        done(written);
       },
       (cause) => {
         settle();
         failed(new WriteRefused("FULL", reasons.FULL, { cause }));
       },
+    );
+  }
+
+  /** Writes what stands once more, above all that was seen; also when nothing else may be written (a full exchange). */
+  rewrite(standing: readonly Register[], done: () => void, failed: () => void): void {
+    const { state, options } = this.#core;
+    const { origin: o } = this.#incarnation;
+    state.clock = nextStamp(state.clock, options.clock.wall());
+    const { ms, c } = state.clock;
+    const s = this.#incarnation.nextSeq();
+    const x = this.#contextNow();
+    this.#commit(
+      standing.map(({ key, text }): Register => ({ key, text, ms, c, o, s, x })),
+      done,
+      failed,
+    );
+  }
+
+  /** Every transaction of our own goes this way: what the outbox has not seen, a push would claim and not hold. */
+  #commit(registers: readonly Register[], done: (written: Written) => void, failed: (cause: unknown) => void): void {
+    const { o, s, ms, c } = registers[0] as Register;
+    this.#core.commit(
+      [{ t: "apply", page: encodePage(registers), upto: [[o, s]] }],
+      registers,
+      () => {
+        done({ o, s, hlc: encodeStamp({ ms, c }) });
+        this.#outbox.add(registers);
+      },
+      failed,
     );
   }
 

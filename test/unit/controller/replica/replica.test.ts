@@ -415,6 +415,36 @@ describe("two replicas", () => {
     expect(a.replica.get("mine")?.text).to.equal("3");
   });
 
+  it("push every write of their own, also what they wrote anew above what the others forgot (F-26)", async () => {
+    const { scheduler, a, b, wire } = await pair();
+    await a.replica.write([{ key: "k", value: 1 }]);
+    await scheduler.runUntil(scheduler.now + 10_000);
+    const backup = [...b.records];
+    await a.replica.write([{ key: "k", value: null }]);
+    await scheduler.runUntil(scheduler.now + 80_000);
+    wire.cut();
+    b.replica.stop();
+    const old = new TestReplica(scheduler, "b", { recovered: backup });
+    // Its clock was put back with it: what it writes is stamped below the deletion.
+    old.offset = -85_000;
+    const write = old.replica.write([{ key: "late", value: 1 }]);
+    await scheduler.runUntil(scheduler.now + 2_000);
+    const { s } = await write;
+    old.offset = 0;
+    const { sent } = connect(a, old);
+    await scheduler.runUntil(scheduler.now + 100);
+    expect(old.replica.get("late")?.s).to.equal(s + 1);
+    await old.replica.write([{ key: "next", value: 1 }]);
+    await scheduler.runUntil(scheduler.now + 100);
+    const pushed = sent[1].flatMap((message) => (message.t === "push" ? message.page.registers : []));
+    expect(pushed.map(([key, , , , , seq]) => `${key} ${seq}`)).to.deep.equal([
+      `late ${s}`,
+      `late ${s + 1}`,
+      `next ${s + 2}`,
+    ]);
+    expect(a.replica.get("late")).to.deep.equal(old.replica.get("late"));
+  });
+
   it("part in order when one leaves: all is handed over, then its registration goes", async () => {
     const { scheduler, a, b, wire } = await pair();
     wire.isHeld = true;
