@@ -9,8 +9,11 @@ import type { Registration } from "#api/schemas.ts";
 import { serveController } from "#controller/serve.ts";
 import { printYaml } from "#engine/source/plain.ts";
 import { firstCertificate } from "#pki/chain.ts";
-import { keyFingerprint, publicDer } from "#pki/keys.ts";
-import { codec, eventually, issueTo, startDaemon, writeCredentials } from "./cluster.ts";
+import { openRoot } from "#pki/cluster.ts";
+import { contextFolder } from "#pki/contexts.ts";
+import { generateKey, keyFingerprint, proveKey, publicDer } from "#pki/keys.ts";
+import { issueSubCa } from "#pki/sub-ca.ts";
+import { codec, eventually, issueTo, passphrase, startDaemon, writeCredentials } from "./cluster.ts";
 import type { Daemon, TestCluster } from "./cluster.ts";
 import { freePort } from "./ports.ts";
 
@@ -23,15 +26,45 @@ export interface TestController {
   readonly advertised: string;
   /** Lines of its log. */
   readonly log: () => string;
-  /** With the operator's certificate; closed with the cluster. */
+  /** With the operator's certificate. */
   readonly operator: ApiClient;
-  /** A client with other credentials; closed with the cluster. */
+  /** A client with other credentials. */
   readonly clientOf: (credentials: Credentials) => ApiClient;
   readonly start: () => Promise<void>;
   /** In good order, or by a signal when it is a process. */
   readonly stop: (signal?: NodeJS.Signals) => Promise<void>;
+  /** Sends its process a signal and waits for nothing. */
+  readonly signal: (signal: NodeJS.Signals) => void;
+  /** Stops it at once, and closes its clients. */
+  readonly end: () => Promise<void>;
+  /** Where its own certificate and key lie, and its configuration. */
+  readonly folder: string;
   readonly dbPath: string;
   readonly credentials: Credentials;
+}
+
+/** Where a controller's process lives when that is not on the loopback of this machine. */
+export interface ControllerPlace {
+  /** `host:port` where it listens. */
+  readonly endpoint: string;
+  /** The command that becomes it. */
+  readonly through?: readonly string[];
+  /** The program, when it is not the present one. */
+  readonly program?: string;
+}
+
+export interface ControllerOptions {
+  /** Registers it and takes it in; else it is the first of its cluster. */
+  readonly sponsor?: TestController;
+  /** As a process of its own; else in this one. */
+  readonly process?: boolean;
+  /** More keys of controller.yaml. */
+  readonly config?: object;
+  readonly host?: string;
+  readonly place?: ControllerPlace;
+  /** Where the others are told to reach it. */
+  readonly advertise?: (endpoint: string) => Promise<string>;
+  readonly dc?: string;
 }
 
 export interface ControllersOptions {
@@ -42,6 +75,8 @@ export interface ControllersOptions {
   /** Where the others are told to reach controller `index`; a test's proxy, maybe. */
   readonly advertise?: (index: number, endpoint: string) => Promise<string>;
   readonly dcs?: readonly string[];
+  /** Where controller `index` lives, a process. */
+  readonly place?: (index: number) => ControllerPlace;
   /** Awaited before controller `index` is registered and started; `first` runs by then. */
   readonly prepare?: (index: number, first: TestController) => Promise<void>;
 }
@@ -51,6 +86,22 @@ export function spkiOf({ cert }: Pick<Credentials, "cert">): string {
   return keyFingerprint(publicDer(firstCertificate(cert).publicKey));
 }
 
+/** Starts one controller, with a sub-CA of its own, as deploy_node leaves it; resolves when it is ready. */
+export async function startController(cluster: TestCluster, options: ControllerOptions = {}): Promise<TestController> {
+  const controller = await makeController(cluster, options);
+  const { id, advertised, credentials } = controller;
+  try {
+    const body = { spki: spkiOf(credentials), address: advertised, dc: options.dc ?? "DC1" };
+    await options.sponsor?.operator.call("registerController", body, { id });
+    await controller.start();
+    await eventually(() => isReady(controller));
+    return controller;
+  } catch (error) {
+    await controller.end();
+    throw error;
+  }
+}
+
 /**
  * Starts `count` controllers as deploy_node does: the first with a bootstrap, each other one registered at the first and
  * joining it. Resolves when all are ready and know each other.
@@ -58,25 +109,26 @@ export function spkiOf({ cert }: Pick<Credentials, "cert">): string {
 export async function startControllers(
   cluster: TestCluster,
   count: number,
-  options: ControllersOptions = {},
+  { processes = false, config, advertise, dcs = [], place, prepare }: ControllersOptions = {},
 ): Promise<{ readonly controllers: readonly TestController[]; readonly stop: () => Promise<void> }> {
   const controllers: TestController[] = [];
-  const clients: ApiClient[] = [];
   const stop = async (): Promise<void> => {
-    for (const client of clients) client.close();
-    await Promise.all(controllers.map((controller) => controller.stop("SIGKILL")));
+    await Promise.all(controllers.map((controller) => controller.end()));
   };
   try {
     for (let index = 0; index < count; index++) {
       const first = controllers[0];
-      if (first) await options.prepare?.(index, first);
-      const made = await makeController(cluster, index, { ...options, first, clients });
-      const { id, advertised } = made;
-      const body = { spki: spkiOf(made.credentials), address: advertised, dc: dcOf(options, index) };
-      if (first) await first.operator.call("registerController", body, { id });
-      controllers.push(made);
-      await made.start();
-      await eventually(() => isReady(made));
+      if (first) await prepare?.(index, first);
+      const options: ControllerOptions = {
+        process: processes,
+        host: `127.0.0.${index + 11}`,
+        dc: dcs[index] ?? "DC1",
+        ...(first && { sponsor: first }),
+        ...(config && { config: config(index) }),
+        ...(place && { place: place(index) }),
+        ...(advertise && { advertise: (endpoint) => advertise(index, endpoint) }),
+      };
+      controllers.push(await startController(cluster, options));
     }
     await eventually(() => areAllInStep(controllers));
     return { controllers, stop };
@@ -120,33 +172,26 @@ export function registrationOf(nodeId: string, changes: Partial<Registration> = 
   };
 }
 
-function dcOf({ dcs = [] }: ControllersOptions, index: number): string {
-  return dcs[index] ?? "DC1";
-}
-
 async function makeController(
   cluster: TestCluster,
-  index: number,
   {
-    first,
-    clients,
-    processes = false,
-    config = () => ({}),
-    advertise = (_index, endpoint) => Promise.resolve(endpoint),
-    ...rest
-  }: ControllersOptions & { readonly first: TestController | undefined; readonly clients: ApiClient[] },
+    sponsor,
+    process: isProcess = false,
+    config = {},
+    place,
+    host = place === undefined ? "127.0.0.1" : parseEndpoint(place.endpoint).host,
+    advertise = (endpoint) => Promise.resolve(endpoint),
+    dc = "DC1",
+  }: ControllerOptions,
 ): Promise<TestController> {
   const id = randomUUID();
-  const host = `127.0.0.${index + 11}`;
-  const endpoint = `${host}:${await freePort(host)}`;
-  const advertised = await advertise(index, endpoint);
-  const dc = dcOf(rest, index);
-  const folder = join(cluster.dir, `controller-${index}-${id.slice(0, 4)}`);
+  const endpoint = place?.endpoint ?? `${host}:${await freePort(host)}`;
+  const advertised = await advertise(endpoint);
+  const folder = join(cluster.dir, `controller-${id}`);
   const credentials = issueTo(cluster.authority, "controller", id, {
     host,
     addresses: [parseEndpoint(advertised).host],
   });
-  const tls = await writeCredentials(folder, "controller", credentials);
   const dbPath = join(folder, "db");
   const bootstrap = {
     cluster: cluster.authority.cluster,
@@ -156,24 +201,50 @@ async function makeController(
   const settings = {
     listenAddr: endpoint,
     dbPath,
-    tls,
-    subCa: { certFile: join(folder, "sub-ca.crt"), keyFile: join(folder, "sub-ca.key") },
-    replication: { controllerId: id, dcId: dc, advertise: advertised, ...(first ? { join: [first.advertised] } : {}) },
-    ...(first ? {} : { bootstrap }),
-    ...config(index),
+    tls: await writeCredentials(folder, "controller", credentials),
+    subCa: await writeSubCa(cluster, id, folder),
+    replication: {
+      controllerId: id,
+      dcId: dc,
+      advertise: advertised,
+      ...(sponsor && { join: [sponsor.advertised] }),
+    },
+    ...(sponsor ? {} : { bootstrap }),
+    ...config,
   };
   const configFile = join(folder, "controller.yaml");
   await writeFile(configFile, printYaml(settings));
+  const clients: ApiClient[] = [];
   const clientOf = (given: Credentials): ApiClient => {
     const client = openApi({ endpoint: parseEndpoint(endpoint), credentials: given, clock: Date.now });
     clients.push(client);
     return client;
   };
-  const runner = processes ? inProcess(configFile, settings) : inThisProcess(configFile);
-  return { id, endpoint, advertised, operator: clientOf(cluster.operator), clientOf, dbPath, credentials, ...runner };
+  const runner = isProcess ? inProcess(configFile, settings, place) : inThisProcess(configFile);
+  const end = async (): Promise<void> => {
+    for (const client of clients) client.close();
+    await runner.stop("SIGKILL");
+  };
+  const operator = clientOf(cluster.operator);
+  return { id, endpoint, advertised, operator, clientOf, folder, dbPath, credentials, ...runner, end };
 }
 
-type Runner = Pick<TestController, "log" | "start" | "stop">;
+async function writeSubCa(
+  { home, authority }: TestCluster,
+  controllerId: string,
+  folder: string,
+): Promise<{ readonly certFile: string; readonly keyFile: string }> {
+  const root = await openRoot(contextFolder(home, authority.cluster), passphrase);
+  const key = generateKey();
+  const proof = { challenge: "test", signature: proveKey(key, "test") };
+  const spki = publicDer(key).toString("base64");
+  const files = { certFile: join(folder, "sub-ca.crt"), keyFile: join(folder, "sub-ca.key") };
+  await writeFile(files.keyFile, key.export({ type: "pkcs8", format: "pem" }) as string, { mode: 0o600 });
+  await writeFile(files.certFile, issueSubCa({ controllerId, spki, proof }, { root, now: Date.now() }));
+  return files;
+}
+
+type Runner = Pick<TestController, "log" | "start" | "stop" | "signal">;
 
 function inThisProcess(configFile: string): Runner {
   let text = "";
@@ -194,21 +265,25 @@ function inThisProcess(configFile: string): Runner {
       await running?.served.catch(() => undefined);
       running = undefined;
     },
+    signal: (signal) => {
+      throw new Error(`it is no process to be sent ${signal}`);
+    },
   };
 }
 
-function inProcess(configFile: string, settings: object): Runner {
+function inProcess(configFile: string, settings: object, place?: ControllerPlace): Runner {
   let daemon: Daemon | undefined;
   let before = "";
   return {
     log: () => before + (daemon?.log() ?? ""),
     async start() {
       before += daemon?.log() ?? "";
-      daemon = await startDaemon(["controller", "serve"], configFile, settings);
+      daemon = await startDaemon(["controller", "serve"], configFile, settings, place);
       await daemon.logged("the controller listens");
     },
     async stop(signal = "SIGTERM") {
       await daemon?.end(signal);
     },
+    signal: (signal) => void daemon?.child.kill(signal),
   };
 }

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { TestCluster } from "./cluster.ts";
-import { startController } from "./member-controller.ts";
+import { startController } from "./controllers.ts";
 
 export interface KillCount {
   readonly kills: number;
@@ -77,28 +77,24 @@ export async function killController({
   readonly random: () => number;
   readonly writers?: number;
 }): Promise<KillCount> {
-  const controller = await startController(cluster);
+  const controller = await startController(cluster, { process: true });
   const last = Array.from({ length: writers }, () => 0);
   let acknowledged = 0;
   try {
     for (let kill = 0; kill < kills; kill++) {
-      const client = controller.client();
       const write = async (writer: number): Promise<void> => {
         for (let number = (last[writer] ?? 0) + 1; ; number++) {
-          await client.call("putObject", { value: { number } }, { id: `Kill/writer-${writer}` });
+          await controller.operator.call("putObject", { value: { number } }, { id: `Kill/writer-${writer}` });
           last[writer] = number;
           acknowledged++;
         }
       };
       const writing = Promise.allSettled(last.map((_, writer) => write(writer)));
       await sleep(20 + random() * 120);
-      await controller.daemon.end("SIGKILL");
+      await controller.stop("SIGKILL");
       await writing;
-      client.close();
-      await controller.restart();
-      const again = controller.client();
-      const { objects } = await again.call("listObjects", {});
-      again.close();
+      await controller.start();
+      const { objects } = await controller.operator.call("listObjects", {});
       for (const [writer, number] of last.entries()) {
         const found = objects.find(({ name }) => name === `writer-${writer}`)?.value as { number?: number } | undefined;
         if ((found?.number ?? 0) < number) {
@@ -109,7 +105,7 @@ export async function killController({
       }
     }
   } finally {
-    await controller.daemon.end("SIGKILL");
+    await controller.end();
   }
   return { kills, acknowledged };
 }

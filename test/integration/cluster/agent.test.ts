@@ -10,8 +10,8 @@ import type { NodeDetail } from "#api/schemas.ts";
 import { createTestCluster, eventually, issueTo, startDaemon, writeCredentials } from "#support/cluster.ts";
 import type { Daemon, TestCluster } from "#support/cluster.ts";
 import { freePort } from "#support/ports.ts";
-import { startController } from "#support/member-controller.ts";
-import type { TestController } from "#support/member-controller.ts";
+import { startController } from "#support/controllers.ts";
+import type { ControllerOptions, TestController } from "#support/controllers.ts";
 
 const dayMs = 86_400_000;
 
@@ -23,11 +23,9 @@ describe("the agent of a node, with real controllers", function () {
   const controllers: TestController[] = [];
   const agents: Daemon[] = [];
 
-  const control = async (options: Parameters<typeof startController>[1] = {}): Promise<TestController> => {
-    const controller = await startController(cluster, options);
+  const control = async (options: ControllerOptions = {}): Promise<TestController> => {
+    const controller = await startController(cluster, { process: true, ...options });
     controllers.push(controller);
-    // One that has not caught up with its sponsor serves nobody.
-    await eventually(async () => (await controller.client().call("ready", {})).ready);
     return controller;
   };
   const certFolder = (): string => join(cluster.dir, "node");
@@ -52,7 +50,7 @@ describe("the agent of a node, with real controllers", function () {
     return agent;
   };
   const detail = (controller: TestController): Promise<NodeDetail> =>
-    controller.client().call("getNode", {}, { id: nodeId });
+    controller.operator.call("getNode", {}, { id: nodeId });
   const isReadyAt = (controller: TestController): Promise<NodeDetail> =>
     eventually(async () => {
       const node = await detail(controller).catch(() => undefined);
@@ -66,7 +64,7 @@ describe("the agent of a node, with real controllers", function () {
   });
   afterEach(async () => {
     for (const agent of agents.splice(0)) await agent.end("SIGKILL");
-    for (const { daemon } of controllers.splice(0)) await daemon.end("SIGKILL");
+    for (const controller of controllers.splice(0)) await controller.end();
     await cluster.remove();
   });
 
@@ -89,15 +87,15 @@ describe("the agent of a node, with real controllers", function () {
     const b = await control({ sponsor: a });
     await startAgent([`127.0.0.1:${dead}`, a.endpoint, b.endpoint]);
     const before = await isReadyAt(a);
-    await a.daemon.end("SIGKILL");
+    await a.stop("SIGKILL");
     const lastSeen = before.lastSeen;
     const meanwhile = await eventually(async () => {
       const node = await detail(b).catch(() => undefined);
       return node?.status === "ready" && node.lastSeen > lastSeen ? node : undefined;
     });
     expect(meanwhile.key).to.equal(before.key);
-    await a.restart();
-    await b.daemon.end("SIGKILL");
+    await a.start();
+    await b.stop("SIGKILL");
     const after = await eventually(async () => {
       const node = await detail(a).catch(() => undefined);
       return node?.status === "ready" && node.lastSeen > meanwhile.lastSeen ? node : undefined;
@@ -112,7 +110,7 @@ describe("the agent of a node, with real controllers", function () {
     await isReadyAt(a);
     const line = await agent.logged("other controllers were learned of");
     expect(line["controllers"]).to.deep.equal([b.endpoint]);
-    await a.daemon.end("SIGKILL");
+    await a.stop("SIGKILL");
     const { lastSeen } = await isReadyAt(b);
     await eventually(async () => (await detail(b)).lastSeen > lastSeen);
   });

@@ -6,8 +6,8 @@ import { expect } from "chai";
 import type { NodeDetail } from "#api/schemas.ts";
 import { createTestCluster, eventually, issueTo, startDaemon, writeCredentials } from "#support/cluster.ts";
 import type { Daemon, TestCluster } from "#support/cluster.ts";
-import { startController } from "#support/member-controller.ts";
-import type { TestController } from "#support/member-controller.ts";
+import { startController } from "#support/controllers.ts";
+import type { TestController } from "#support/controllers.ts";
 
 const dayMs = 86_400_000;
 const preload = globSync("/usr/lib/*/faketime/libfaketimeMT.so.1")[0] ?? "libfaketime is missing: apt install faketime";
@@ -21,7 +21,7 @@ describe("the agent's certificate as the days go by (libfaketime)", function () 
   const nodeId = randomUUID();
   const certificate = async (): Promise<X509Certificate> =>
     new X509Certificate(await readFile(join(cluster.dir, "node", "node.crt")));
-  const detail = (): Promise<NodeDetail> => controller.client().call("getNode", {}, { id: nodeId });
+  const detail = (): Promise<NodeDetail> => controller.operator.call("getNode", {}, { id: nodeId });
 
   /** The processes that are started by `start` believe the clock that a file tells; timers run on as ever. */
   const inFakeTime = async <Result>(start: () => Promise<Result>): Promise<Result> => {
@@ -59,11 +59,11 @@ describe("the agent's certificate as the days go by (libfaketime)", function () 
     cluster = await createTestCluster();
     clockFile = join(cluster.dir, "clock");
     await writeFile(clockFile, "+0d\n");
-    controller = await inFakeTime(() => startController(cluster));
+    controller = await inFakeTime(() => startController(cluster, { process: true }));
   });
   afterEach(async () => {
     await agent.end("SIGKILL");
-    await controller.daemon.end("SIGKILL");
+    await controller.end();
     await cluster.remove();
   });
 

@@ -1,16 +1,14 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
-import { ApiRefusal, openApi } from "#api/client.ts";
+import { ApiRefusal } from "#api/client.ts";
 import type { ApiClient, Credentials } from "#api/client.ts";
-import { parseEndpoint } from "#api/endpoint.ts";
 import { certificatesOf } from "#pki/chain.ts";
 import { generateKey, proveKey, publicDer } from "#pki/keys.ts";
 import { createTestCluster, issueTo } from "#support/cluster.ts";
 import type { TestCluster } from "#support/cluster.ts";
-import { registrationOf, spkiOf } from "#support/controllers.ts";
-import { startController } from "#support/member-controller.ts";
-import type { TestController } from "#support/member-controller.ts";
+import { registrationOf, spkiOf, startController } from "#support/controllers.ts";
+import type { TestController } from "#support/controllers.ts";
 
 const day = 86_400_000;
 
@@ -18,23 +16,17 @@ describe("a node whose certificate expired while it was off", function () {
   this.timeout(60_000);
   let cluster: TestCluster;
   let controller: TestController;
-  const clients: ApiClient[] = [];
 
   before(async () => {
     cluster = await createTestCluster();
-    controller = await startController(cluster);
+    controller = await startController(cluster, { process: true });
   });
   after(async () => {
-    for (const client of clients) client.close();
-    await controller.daemon.end("SIGKILL");
+    await controller.end();
     await cluster.remove();
   });
 
-  const clientOf = (credentials: Credentials): ApiClient => {
-    const client = openApi({ endpoint: parseEndpoint(controller.endpoint), credentials, clock: Date.now });
-    clients.push(client);
-    return client;
-  };
+  const clientOf = (credentials: Credentials): ApiClient => controller.clientOf(credentials);
   /** A node that registered, and whose certificate ends now. */
   const expired = async (): Promise<{ id: string; credentials: Credentials }> => {
     const id = randomUUID();
@@ -72,8 +64,8 @@ describe("a node whose certificate expired while it was off", function () {
 
   it("F-25: may not when it was rejected, when its key was revoked, nor with a key that never registered", async () => {
     const [rejected, revoked] = await Promise.all([expired(), expired()]);
-    await controller.client().call("rejectNode", {}, { id: rejected.id });
-    await controller.client().call("revoke", { spki: spkiOf(revoked.credentials), reason: "test" });
+    await controller.operator.call("rejectNode", {}, { id: rejected.id });
+    await controller.operator.call("revoke", { spki: spkiOf(revoked.credentials), reason: "test" });
     expect(await reasonOf(renew(clientOf(rejected.credentials), rejected.id))).to.match(/^NODE_REJECTED/);
     expect(await reasonOf(renew(clientOf(revoked.credentials), revoked.id))).to.match(/^KEY_REVOKED/);
     const id = randomUUID();
