@@ -28,6 +28,7 @@ need /usr/bin/sudo sudo
 need /usr/bin/strip binutils
 need /usr/sbin/ip iproute2
 [ -x /usr/sbin/ip ] || [ ! -x /sbin/ip ] || missing=$(echo "$missing" | sed 's/ iproute2//')
+need /usr/sbin/nft nftables
 need /usr/bin/faketime faketime
 need /usr/bin/tmux tmux
 # The report is opened in a real browser.

@@ -105,21 +105,30 @@ export interface Daemon {
   readonly end: (signal?: NodeJS.Signals) => Promise<number | null>;
 }
 
-/** Starts the program that nodes run, from source, or the bundle that KCORE_NODE_PROGRAM names. */
+/**
+ * Starts the program that nodes run, from source, or the bundle that KCORE_NODE_PROGRAM names; `through`: a command that
+ * becomes it, nsenter(1) say.
+ */
 export async function startDaemon(
   words: readonly ["controller", "serve"] | readonly ["agent", "run"],
   configFile: string,
   config: object,
+  {
+    through = [],
+    program = process.env["KCORE_NODE_PROGRAM"] ?? resolve(import.meta.dirname, "../../src/cli/node-main.ts"),
+  }: { readonly through?: readonly string[]; readonly program?: string } = {},
 ): Promise<Daemon> {
   await writeFile(configFile, printYaml(config));
-  const program = process.env["KCORE_NODE_PROGRAM"] ?? resolve(import.meta.dirname, "../../src/cli/node-main.ts");
-  const child = spawn(
+  const [command = process.execPath, ...args] = [
+    ...through,
     process.execPath,
-    ["--disable-warning=ExperimentalWarning", program, ...words, "--config", configFile],
-    {
-      stdio: ["ignore", "ignore", "pipe"],
-    },
-  );
+    "--disable-warning=ExperimentalWarning",
+    program,
+    ...words,
+    "--config",
+    configFile,
+  ];
+  const child = spawn(command, args, { stdio: ["ignore", "ignore", "pipe"] });
   let text = "";
   child.stderr.setEncoding("utf8").on("data", (chunk: string) => (text += chunk));
   const exited = once(child, "exit");

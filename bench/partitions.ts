@@ -1,0 +1,43 @@
+import { createTestCluster } from "#support/cluster.ts";
+import { startControllers } from "#support/controllers.ts";
+import { startNetwork } from "#support/net-hosts.ts";
+import { faults, placeOn, suffer } from "#support/partitions.ts";
+import { seededRandom } from "#support/random.ts";
+
+/**
+ * Lets three real controllers in two datacenters suffer so many faults of their network (60 unless told otherwise), each of 1 to 20 s, as root:
+ * `node bench/partitions.ts [EPISODES] [SEED]`. Ends with an error when anything acknowledged is lost.
+ */
+const [episodes = 60, seed = 1] = process.argv.slice(2).map(Number);
+const random = seededRandom(seed);
+const network = await startNetwork(3);
+const cluster = await createTestCluster();
+const dcs = ["DC1", "DC1", "DC2"];
+const { controllers, stop } = await startControllers(cluster, 3, {
+  processes: true,
+  dcs,
+  place: placeOn(network.hosts),
+});
+try {
+  const acknowledged = new Map<string, number>();
+  const times: number[] = [];
+  let written = 0;
+  for (let index = 0; index < episodes; index++) {
+    const fault = faults[index % faults.length];
+    if (!fault) break;
+    const lastsMs = 1_000 + 19_000 * random() ** 2;
+    const episode = await suffer(fault, { controllers, hosts: network.hosts, lastsMs, acknowledged });
+    times.push(episode.convergedMs);
+    for (const count of episode.acknowledged) written += count;
+    const how = `${(lastsMs / 1000).toFixed(1)} s, ${episode.acknowledged.join("/")} writes`;
+    console.log(`${fault.name}: ${how}, agreed after ${Math.round(episode.convergedMs)} ms`);
+  }
+  const sorted = times.toSorted((a, b) => a - b);
+  const at = (share: number): number => Math.round(sorted[Math.floor(share * (sorted.length - 1))] ?? 0);
+  console.log(`${episodes} episodes, ${written} writes acknowledged, 0 lost`);
+  console.log(`agreed after p50 ${at(0.5)} ms, p99 ${at(0.99)} ms, max ${at(1)} ms`);
+} finally {
+  await stop();
+  await network.close();
+  await cluster.remove();
+}
