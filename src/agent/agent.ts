@@ -43,9 +43,7 @@ export class Agent {
 
   constructor(parts: AgentParts) {
     this.#parts = parts;
-    this.#renewer = createRenewer(parts, (client, endpoint) =>
-      this.#registration(endpoint).then((body) => client.call("registerNode", body)),
-    );
+    this.#renewer = createRenewer(parts);
   }
 
   /** One beat after the other until the signal; after a failure a shorter wait that grows. */
@@ -218,3 +216,5 @@ export class Agent {
     onCredentials();
   }
 }
+    // Only now, with the new key on the disk: registering takes the old key away.
+    await this.#register();

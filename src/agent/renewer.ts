@@ -1,7 +1,5 @@
-import type { ApiClient, Credentials } from "#api/client.ts";
-import type { Endpoint } from "#api/endpoint.ts";
+import type { Credentials } from "#api/client.ts";
 import { describeError } from "#api/log.ts";
-import type { Standing } from "#api/schemas.ts";
 import type { AgentParts } from "./agent.ts";
 import { createBackoff } from "./backoff.ts";
 import { isRenewalDue, renewCertificate } from "./renew.ts";
@@ -22,11 +20,7 @@ const alarmDays = 7;
 const hourMs = 3_600_000;
 const dayMs = 24 * hourMs;
 
-/** `register` tells a controller of this node: with new credentials that also proves that it accepts them. */
-export function createRenewer(
-  { config, controllers, clock, random, log }: AgentParts,
-  register: (client: ApiClient, endpoint: Endpoint) => Promise<Standing>,
-): Renewer {
+export function createRenewer({ config, controllers, clock, random, log, nodeId }: AgentParts): Renewer {
   const backoff = createBackoff({ base: config.renewal.retrySecs * 1000, cap: hourMs, random });
   let notBefore = -Infinity;
   let failure: string | undefined;
@@ -47,8 +41,9 @@ export function createRenewer(
         log.info("the certificate is being renewed", { expires: present.notAfter.toISOString() });
         const files = config.tls;
         const expires = await controllers.withFirst((client, endpoint) => {
+          // A question that changes nothing: were the new key registered now, a crash would leave the node with a dead one.
           const prove = async (fresh: Credentials): Promise<void> => {
-            await controllers.tryWith(endpoint, fresh, register);
+            await controllers.tryWith(endpoint, fresh, (asked) => asked.call("getNode", {}, { id: nodeId }));
           };
           return renewCertificate({ files, present, clock, client, prove });
         });

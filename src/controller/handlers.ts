@@ -123,8 +123,13 @@ export function handlersFor(parts: HandlerParts): Handlers {
     recordCertificate({ caller, body: { serial, ...record } }) {
       const issued = new Date(parts.clock()).toISOString();
       const { role, id, spki } = record;
-      const wish = certificates.wishToRecord(serial, { ...record, issued, by: byOf(caller) });
-      return noted(caller, "a certificate was recorded", { serial, role, id, spki }, records.put([wish]));
+      const by = byOf(caller);
+      if (certificates.isRevoked(spki)) throw revokedKey(role, id);
+      // Who gives a node a new key takes the former one away, at once: it may be in wrong hands.
+      const former =
+        role === "node" && !certificates.isRecorded(spki, role, id) ? certificates.wishesToSupersede(id, spki, by) : [];
+      const wish = certificates.wishToRecord(serial, { ...record, issued, by });
+      return noted(caller, "a certificate was recorded", { serial, role, id, spki }, records.put([wish, ...former]));
     },
     revoke: ({ caller, body }) =>
       noted(caller, "a key was revoked", body, certificates.revoke({ ...body, by: byOf(caller) })),
@@ -171,6 +176,14 @@ function byOf({ identity, id }: KnownCaller): string {
 
 /** Left-out fields stay left out. */
 function given({ reason, ifMatch }: { reason?: string | undefined; ifMatch?: string | undefined }): {
+function revokedKey(role: string, id: string): Refused {
+  const hint =
+    role === "node" || role === "controller"
+      ? `remove /etc/kcore/certs/${role}.key on its machine and deploy it again: a new key is made there`
+      : "make a new key";
+  return new Refused(409, "KEY_REVOKED", `the key of ${role} ${id} was revoked, and is never used again`, hint);
+}
+
   reason?: string;
   ifMatch?: string;
 } {

@@ -11,6 +11,7 @@ import { printYaml } from "#engine/source/plain.ts";
 import { firstCertificate } from "#pki/chain.ts";
 import { openRoot } from "#pki/cluster.ts";
 import { contextFolder } from "#pki/contexts.ts";
+import { inventoryEntry } from "#pki/inventory.ts";
 import { generateKey, keyFingerprint, proveKey, publicDer } from "#pki/keys.ts";
 import { issueSubCa } from "#pki/sub-ca.ts";
 import { codec, eventually, issueTo, passphrase, startDaemon, writeCredentials } from "./cluster.ts";
@@ -28,7 +29,7 @@ export interface TestController {
   readonly log: () => string;
   /** With the operator's certificate. */
   readonly operator: ApiClient;
-  /** A client with other credentials. */
+  /** A client with other credentials. What {@link nodeCredentials} gave is recorded before the first call. */
   readonly clientOf: (credentials: Credentials) => ApiClient;
   readonly start: () => Promise<void>;
   /** In good order, or by a signal when it is a process. */
@@ -151,9 +152,45 @@ export async function areAllInStep(controllers: readonly TestController[]): Prom
   return states.every(({ peers }) => peers.length >= controllers.length - 1 && peers.every(({ inStep }) => inStep));
 }
 
-/** A node's certificate, issued as the bastion's sub-CA does. */
-export function nodeCredentials(cluster: TestCluster, id: string): Credentials {
-  return issueTo(cluster.authority, "node", id);
+/** What the bastion issued and the cluster does not know of yet. */
+const unrecorded = new WeakSet<Credentials>();
+
+/** A node's certificate, issued and in time recorded as the bastion does; `issueTo` makes one that nobody tells of. */
+export function nodeCredentials(
+  cluster: TestCluster,
+  id: string,
+  options: { readonly now?: number } = {},
+): Credentials {
+  const credentials = issueTo(cluster.authority, "node", id, options);
+  unrecorded.add(credentials);
+  return credentials;
+}
+
+/** Tells a controller what was issued, as the bastion does before it is used: a node's key is accepted only then (S-10). */
+export async function recordAt(
+  { operator }: Pick<TestController, "operator">,
+  ...issued: readonly Pick<Credentials, "cert">[]
+): Promise<void> {
+  await Promise.all(
+    issued.map(async ({ cert }) => {
+      const entry = inventoryEntry(cert);
+      if (entry) await operator.call("recordCertificate", entry);
+    }),
+  );
+}
+
+/** Records once, at the controller that is asked first. */
+function recordingFirst(client: ApiClient, operator: ApiClient, credentials: Credentials): ApiClient {
+  const recorded = async (): Promise<void> => {
+    if (unrecorded.delete(credentials)) await recordAt({ operator }, credentials);
+  };
+  return {
+    ...client,
+    call: async (name, body, options) => {
+      await recorded();
+      return client.call(name, body, options);
+    },
+  };
 }
 
 /** What an agent would tell. */
@@ -218,7 +255,7 @@ async function makeController(
   const clientOf = (given: Credentials): ApiClient => {
     const client = openApi({ endpoint: parseEndpoint(endpoint), credentials: given, clock: Date.now });
     clients.push(client);
-    return client;
+    return unrecorded.has(given) ? recordingFirst(client, operator, given) : client;
   };
   const runner = isProcess ? inProcess(configFile, settings, place) : inThisProcess(configFile);
   const end = async (): Promise<void> => {

@@ -4,6 +4,12 @@ import type { Records, Wish } from "./records.ts";
 import { keys } from "./registers.ts";
 import type { CertificateRecordValue } from "./registers.ts";
 
+interface Gone {
+  readonly at: string;
+  readonly by: string;
+  readonly reason: string;
+}
+
 /** The certificates that were issued, and the keys that were revoked. */
 export interface Certificates {
   /** Whether some record says that this key belongs to this member. */
@@ -12,6 +18,13 @@ export interface Certificates {
   /** Whether any operator's key is registered at all: before that, the CA's word must do. */
   readonly hasOperators: () => boolean;
   readonly isOperator: (name: string, spki: string) => boolean;
+  /**
+   * Whether a node may speak with this key: the one that it registered with, or one that an operator or a renewal put on
+   * record for it. The CA's word alone is not enough, or a stolen sub-CA could make up nodes (S-10).
+   */
+  readonly isOfNode: (id: string, spki: string, registered: string | undefined) => boolean;
+  /** Whether every certificate that is on record for this key is a node's, and there is one. */
+  readonly isOfNodesOnly: (spki: string) => boolean;
   readonly wishToRecord: (serial: string, record: CertificateRecordValue) => Wish;
   readonly revoke: (options: {
     readonly serial?: string | undefined;
@@ -24,22 +37,25 @@ export interface Certificates {
     role: "controller" | "node",
     id: string,
     more: readonly (string | undefined)[],
-    gone: { readonly at: string; readonly by: string; readonly reason: string },
+    gone: Gone,
   ) => Wish[];
+  /** The wishes that revoke every key of a node but this one, which took their place. */
+  readonly wishesToSupersede: (id: string, spki: string, by: string) => Wish[];
   readonly list: (filter?: { readonly role?: string; readonly id?: string }) => CertificateView[];
   readonly stop: () => void;
 }
 
 export function watchCertificates(records: Records, clock: () => number): Certificates {
   const serialsOf = new Map<string, Set<string>>();
+  const keysOf = new Map<string, Set<string>>();
   let isAnyOperatorRecorded = false;
   const index = (key: string): void => {
     const record = records.value("certificate", key);
     if (!record) return;
     // Records only grow, so this stays true.
     isAnyOperatorRecorded ||= record.role === "operator";
-    const serials = serialsOf.get(record.spki) ?? new Set();
-    serialsOf.set(record.spki, serials.add(key.slice(keys.certificate("").length)));
+    add(serialsOf, record.spki, key.slice(keys.certificate("").length));
+    add(keysOf, `${record.role} ${record.id}`, record.spki);
   };
   for (const { key } of records.list("certificate", keys.certificate(""))) index(key);
   const stop = records.replica.watch((changed) => {
@@ -49,6 +65,8 @@ export function watchCertificates(records: Records, clock: () => number): Certif
     [...(serialsOf.get(spki) ?? [])].flatMap((serial) => records.value("certificate", keys.certificate(serial)) ?? []);
   const isRecorded: Certificates["isRecorded"] = (spki, role, id) =>
     recordsOf(spki).some((record) => record.role === role && record.id === id);
+  const recordedKeys = (role: CertificateRecordValue["role"], id: string): ReadonlySet<string> =>
+    keysOf.get(`${role} ${id}`) ?? new Set();
   const isRevoked = (spki: string): boolean => records.replica.get(keys.revoked(spki)) !== undefined;
 
   const currentKeyOf = ({ role, id }: CertificateRecordValue): string | undefined => {
@@ -56,15 +74,25 @@ export function watchCertificates(records: Records, clock: () => number): Certif
     return role === "sub-ca" ? records.value("subCa", keys.controller(id).subCa)?.serial : undefined;
   };
 
+  const hasOperators = (): boolean => {
+    for (const _ of records.replica.entries("operator/")) return true;
+    return isAnyOperatorRecorded;
+  };
+  const wishesToRevokeKeys = (spkis: Iterable<string>, gone: Gone): Wish[] =>
+    [...new Set(spkis)].filter((spki) => !isRevoked(spki)).map((spki) => ({ key: keys.revoked(spki), value: gone }));
+
   return {
     isRecorded,
     isRevoked,
-    hasOperators: () => {
-      for (const _ of records.replica.entries("operator/")) return true;
-      return isAnyOperatorRecorded;
-    },
+    hasOperators,
+    isOfNode: (id, spki, registered) =>
+      registered === spki || isRecorded(spki, "node", id) || (registered === undefined && !hasOperators()),
     isOperator: (name, spki) =>
       records.replica.get(keys.operator(name, spki)) !== undefined || isRecorded(spki, "operator", name),
+    isOfNodesOnly(spki) {
+      const found = recordsOf(spki);
+      return found.length > 0 && found.every(({ role }) => role === "node");
+    },
     wishToRecord: (serial, record) => {
       const key = keys.certificate(serial);
       // Told again, it stays the record of the first time: the register is grow-only.
@@ -85,9 +113,17 @@ export function watchCertificates(records: Records, clock: () => number): Certif
     wishesToRevoke(role, id, more, gone) {
       // What a controller that is gone signs from now on must be worth nothing either.
       const roles = role === "controller" ? (["controller", "sub-ca"] as const) : ([role] as const);
-      const recorded = [...serialsOf.keys()].filter((spki) => roles.some((one) => isRecorded(spki, one, id)));
-      const spkis = new Set([...recorded, ...more.filter((spki) => spki !== undefined)]);
-      return [...spkis].filter((spki) => !isRevoked(spki)).map((spki) => ({ key: keys.revoked(spki), value: gone }));
+      const recorded = roles.flatMap((one) => [...recordedKeys(one, id)]);
+      return wishesToRevokeKeys([...recorded, ...more.filter((spki) => spki !== undefined)], gone);
+    },
+    wishesToSupersede(id, spki, by) {
+      const registered = records.value("reg", keys.node(id).reg)?.key;
+      const former = [...recordedKeys("node", id), ...(registered === undefined ? [] : [registered])];
+      const gone = { at: new Date(clock()).toISOString(), by, reason: `replaced by the key ${spki}` };
+      return wishesToRevokeKeys(
+        former.filter((key) => key !== spki),
+        gone,
+      );
     },
     list: ({ role, id } = {}) =>
       records
@@ -111,4 +147,10 @@ export function watchCertificates(records: Records, clock: () => number): Certif
         }),
     stop,
   };
+}
+
+function add(sets: Map<string, Set<string>>, key: string, value: string): void {
+  const present = sets.get(key);
+  if (present) present.add(value);
+  else sets.set(key, new Set([value]));
 }

@@ -107,13 +107,12 @@ export function manageNodes(options: NodesOptions): Nodes {
     async register(caller, { nodeId: id, net, storage, ...facts }) {
       const parts = partsOf(records, id);
       const before = parts?.reg?.value;
-      const isKnownKey = before === undefined || before.key === caller.key;
-      if (!isKnownKey && !certificates.isRecorded(caller.key, "node", id)) {
+      if (!certificates.isOfNode(id, caller.key, before?.key)) {
         throw new Refused(
           403,
           "KEY_UNREGISTERED",
-          `node ${id} is registered with another key, and no record says that this one was issued to it`,
-          "deploy the node again: the bastion records what it issues",
+          `no record says that the key which node ${id} shows was issued to it`,
+          "deploy the node: the bastion records what it issues",
         );
       }
       const { reg, approval, net: netKey, storage: storageKey } = keys.node(id);
@@ -131,6 +130,8 @@ export function manageNodes(options: NodesOptions): Nodes {
       ];
       if (net) wishes.push({ key: netKey, value: net });
       if (storage) wishes.push({ key: storageKey, value: storage });
+      // The key that it goes on with is the only one: what it had before, and what it never used, is worth nothing now.
+      wishes.push(...certificates.wishesToSupersede(id, caller.key, `node ${id}`));
       // The same words from every controller, so that two registrations at once are no conflict.
       if (!parts?.approval && !isManual())
         wishes.push({ key: approval, value: { epoch: 1, state: "approved", by: "auto" } });

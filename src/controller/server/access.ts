@@ -49,9 +49,9 @@ export function checkAccess({ records, certificates, isReady }: AccessOptions): 
   };
   const ofNode = ({ id, key }: Asking): Refused | undefined => {
     if (records.replica.get(keys.node(id).removed)) return removed(id);
-    const registered = records.value("reg", keys.node(id).reg)?.key ?? key;
-    if (registered !== key && !certificates.isRecorded(key, "node", id))
-      return unregistered(`node ${id}`, "deploy the node again: the bastion records what it issues");
+    const registered = records.value("reg", keys.node(id).reg)?.key;
+    if (isReady() && !certificates.isOfNode(id, key, registered))
+      return unregistered(`node ${id}`, "deploy the node: the bastion records what it issues");
     return records.value("approval", keys.node(id).approval)?.state === "rejected" ? rejected(id) : undefined;
   };
   const refusalOf: Access["refusalOf"] = (caller) => {

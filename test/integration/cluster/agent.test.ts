@@ -10,7 +10,7 @@ import type { NodeDetail } from "#api/schemas.ts";
 import { createTestCluster, eventually, issueTo, startDaemon, writeCredentials } from "#support/cluster.ts";
 import type { Daemon, TestCluster } from "#support/cluster.ts";
 import { freePort } from "#support/ports.ts";
-import { startController } from "#support/controllers.ts";
+import { recordAt, startController } from "#support/controllers.ts";
 import type { ControllerOptions, TestController } from "#support/controllers.ts";
 
 const dayMs = 86_400_000;
@@ -34,6 +34,8 @@ describe("the agent of a node, with real controllers", function () {
     { config = {}, now = Date.now() }: { readonly config?: object; readonly now?: number } = {},
   ): Promise<Daemon> => {
     const credentials = issueTo(cluster.authority, "node", nodeId, { now });
+    const [known] = controllers;
+    if (known) await recordAt(known, credentials);
     const agent = await startDaemon(["agent", "run"], join(cluster.dir, "agent.yaml"), {
       nodeId,
       listenAddr: `0.0.0.0:${port}`,

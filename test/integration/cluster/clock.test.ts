@@ -6,7 +6,7 @@ import { expect } from "chai";
 import type { NodeDetail } from "#api/schemas.ts";
 import { createTestCluster, eventually, issueTo, startDaemon, writeCredentials } from "#support/cluster.ts";
 import type { Daemon, TestCluster } from "#support/cluster.ts";
-import { startController } from "#support/controllers.ts";
+import { recordAt, startController } from "#support/controllers.ts";
 import type { TestController } from "#support/controllers.ts";
 
 const dayMs = 86_400_000;
@@ -69,6 +69,7 @@ describe("the agent's certificate as the days go by (libfaketime)", function () 
 
   it("is kept while more than 30 days are left, then renewed without a restart or a missed heartbeat", async () => {
     const issued = issueTo(cluster.authority, "node", nodeId);
+    await recordAt(controller, issued);
     await startAgent(await writeCredentials(join(cluster.dir, "node"), "node", issued));
     await isReady();
     const jumped = Date.now();
@@ -96,6 +97,7 @@ describe("the agent's certificate as the days go by (libfaketime)", function () 
 
   it("is renewed by its old key when it expired while the node was off (F-25)", async () => {
     const issued = issueTo(cluster.authority, "node", nodeId, { now: Date.now() - 85 * dayMs });
+    await recordAt(controller, issued);
     const tls = await writeCredentials(join(cluster.dir, "node"), "node", issued);
     await startAgent(tls, { daysLeft: 0 });
     await isReady();
@@ -111,6 +113,7 @@ describe("the agent's certificate as the days go by (libfaketime)", function () 
 
   it("is not renewed when it expired more than 30 days ago (F-25)", async () => {
     const issued = issueTo(cluster.authority, "node", nodeId, { now: Date.now() - 85 * dayMs });
+    await recordAt(controller, issued);
     const tls = await writeCredentials(join(cluster.dir, "node"), "node", issued);
     await startAgent(tls, { daysLeft: 0 });
     await isReady();

@@ -7,7 +7,7 @@ import { certificatesOf } from "#pki/chain.ts";
 import { generateKey, proveKey, publicDer } from "#pki/keys.ts";
 import { createTestCluster, issueTo } from "#support/cluster.ts";
 import type { TestCluster } from "#support/cluster.ts";
-import { registrationOf, spkiOf, startController } from "#support/controllers.ts";
+import { nodeCredentials, registrationOf, spkiOf, startController } from "#support/controllers.ts";
 import type { TestController } from "#support/controllers.ts";
 
 const day = 86_400_000;
@@ -30,7 +30,7 @@ describe("a node whose certificate expired while it was off", function () {
   /** A node that registered, and whose certificate ends now. */
   const expired = async (): Promise<{ id: string; credentials: Credentials }> => {
     const id = randomUUID();
-    const credentials = issueTo(cluster.authority, "node", id, { now: Date.now() - 90 * day + 3_000 });
+    const credentials = nodeCredentials(cluster, id, { now: Date.now() - 90 * day + 3_000 });
     const client = clientOf(credentials);
     await client.call("registerNode", registrationOf(id));
     client.close();

@@ -10,17 +10,17 @@ import { join } from "node:path";
 import { connect as connectTls } from "node:tls";
 import type { SecureVersion } from "node:tls";
 import { expect } from "chai";
-import { openApi } from "#api/client.ts";
+import { ApiRefusal, openApi } from "#api/client.ts";
 import type { ApiClient, Credentials } from "#api/client.ts";
 import { parseEndpoint } from "#api/endpoint.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { issueCertificate } from "#pki/certificate.ts";
 import { firstCertificate } from "#pki/chain.ts";
 import type { CertificatePlan } from "#pki/certificate.ts";
-import { generateKey } from "#pki/keys.ts";
-import { createTestCluster, issueTo } from "#support/cluster.ts";
+import { generateKey, proveKey, publicDer } from "#pki/keys.ts";
+import { createTestCluster, eventually, issueTo } from "#support/cluster.ts";
 import type { TestCluster } from "#support/cluster.ts";
-import { nodeCredentials, registrationOf, spkiOf, startControllers } from "#support/controllers.ts";
+import { nodeCredentials, recordAt, registrationOf, spkiOf, startControllers } from "#support/controllers.ts";
 import type { TestController } from "#support/controllers.ts";
 
 const day = 86_400_000;
@@ -169,12 +169,16 @@ describe("trust between clients and controllers", function () {
     expect(await of(signed({ commonName: "kcore-controller-x", uri }))).to.match(/^API_UNTRUSTED/);
   });
 
-  it("S-10: refuses 22 bad certificates, each with a reason in the log", async () => {
+  it("S-10: refuses 23 bad certificates, each with a reason in the log", async () => {
     const registered = randomUUID();
     await controller.clientOf(nodeCredentials(cluster, registered)).call("registerNode", registrationOf(registered));
     const revoked = nodeCredentials(cluster, randomUUID());
     await controller.operator.call("revoke", { spki: spkiOf(revoked), reason: "test" });
-    const member = issueTo(cluster.authority, "node", randomUUID());
+    const [member, unheardOf] = [randomUUID(), randomUUID()].map((id) => issueTo(cluster.authority, "node", id)) as [
+      Credentials,
+      Credentials,
+    ];
+    await recordAt(controller, member);
     const selfSigned = ((): Credentials => {
       const key = generateKey();
       const times = { notBefore: new Date(Date.now() - day), notAfter: new Date(Date.now() + day) };
@@ -258,11 +262,12 @@ describe("trust between clients and controllers", function () {
         issueTo(cluster.authority, "controller", controller.id),
         /KEY_UNREGISTERED/,
       ],
+      ["of a node that nobody ever told of", unheardOf, /KEY_UNREGISTERED/],
       ["whose key was revoked", revoked, /KEY_REVOKED/],
       ["a node's, on the controllers' stream", member, /may not ask GET \/v1\/replicate/, upgrade],
       [
         "of a registered node with another key",
-        nodeCredentials(cluster, registered),
+        issueTo(cluster.authority, "node", registered),
         /KEY_UNREGISTERED/,
         { ...heartbeat, body: JSON.stringify({ nodeId: registered }) },
       ],
@@ -278,12 +283,15 @@ describe("trust between clients and controllers", function () {
     }
     expect((await ask({})).status).to.equal("refused");
     expect((await ask(cluster.operator, { maxVersion: "TLSv1.2" })).status).to.equal("refused");
-    expect((await ask(signed({}))).status).to.equal(200);
+    const good = signed({});
+    await recordAt(controller, good);
+    expect((await ask(good)).status).to.equal(200);
   });
 
   it("S-10: a session that was resumed is checked like any other", async () => {
     const id = randomUUID();
-    const credentials = nodeCredentials(cluster, id);
+    const credentials = issueTo(cluster.authority, "node", id);
+    await recordAt(controller, credentials);
     const options = { ...parseEndpoint(controller.endpoint), ...credentials, servername: "" };
     const session = await new Promise<Buffer>((resolve, reject) => {
       const socket = connectTls(options);
@@ -317,7 +325,8 @@ describe("trust between clients and controllers", function () {
   });
 
   it("S-17: refuses bodies that are too large, too deep or no JSON, and lives on", async () => {
-    const credentials = nodeCredentials(cluster, randomUUID());
+    const credentials = issueTo(cluster.authority, "node", randomUUID());
+    await recordAt(controller, credentials);
     const post = async (body: string): Promise<number | string> =>
       (await ask(credentials, { path: "/v1/nodes/register", method: "POST", body })).status;
     expect(await post(`{"nodeId":"${"x".repeat(2_000_000)}"}`)).to.be.oneOf([413, "refused"]);
@@ -334,5 +343,122 @@ describe("trust between clients and controllers", function () {
     socket.on("error", () => undefined);
     await once(socket, "close");
     expect(performance.now() - started).to.be.lessThan(8_000);
+  });
+});
+
+describe("keys that nobody recorded, and keys that were replaced", function () {
+  this.timeout(60_000);
+  let cluster: TestCluster;
+  let controllers: readonly TestController[];
+  let stop: () => Promise<void>;
+
+  before(async () => {
+    cluster = await createTestCluster();
+    ({ controllers, stop } = await startControllers(cluster, 2));
+  });
+  after(async () => {
+    await stop();
+    await cluster.remove();
+  });
+
+  const reasonOf = (work: Promise<unknown>): Promise<string> =>
+    work.then(
+      () => "allowed",
+      (error: unknown) => (error instanceof ApiRefusal ? error.reason : String(error)),
+    );
+  /** A node that registered at the first controller, and is known everywhere. */
+  const registered = async (): Promise<{ readonly id: string; readonly credentials: Credentials }> => {
+    const id = randomUUID();
+    const credentials = nodeCredentials(cluster, id);
+    await controllers[0]?.clientOf(credentials).call("registerNode", registrationOf(id));
+    for (const { operator } of controllers)
+      await eventually(async () => (await operator.call("listNodes", {})).nodes.some((node) => node.id === id));
+    return { id, credentials };
+  };
+  const renew = async (client: ApiClient, nodeId: string): Promise<Credentials> => {
+    const { nonce, challenge } = await client.call("renewChallenge", { nodeId });
+    const key = generateKey();
+    const spki = publicDer(key).toString("base64");
+    const { certificate } = await client.call("renew", { nodeId, nonce, spki, signature: proveKey(key, challenge) });
+    const pem = key.export({ type: "pkcs8", format: "pem" }) as string;
+    return { ca: cluster.authority.rootPem, cert: certificate, key: pem };
+  };
+
+  it("S-10: a stolen sub-CA makes no node up, neither a new one nor a known one, at any controller", async () => {
+    const { id: known } = await registered();
+    const fresh = randomUUID();
+    for (const controller of controllers)
+      for (const id of [fresh, known]) {
+        const mark = controller.log().length;
+        const client = controller.clientOf(issueTo(cluster.authority, "node", id));
+        expect(await reasonOf(client.call("registerNode", registrationOf(id)))).to.equal("KEY_UNREGISTERED");
+        expect(await reasonOf(client.call("health", {}))).to.equal("KEY_UNREGISTERED");
+        expect(controller.log().slice(mark)).to.match(new RegExp(`refused.*KEY_UNREGISTERED.*node ${id}`));
+      }
+    for (const { operator } of controllers) {
+      const { nodes } = await operator.call("listNodes", {});
+      expect(nodes.some(({ id }) => id === fresh)).to.equal(false);
+    }
+  });
+
+  it("S-10: the hint says who lets it in, and then it is let in everywhere", async () => {
+    const [first, second] = controllers as [TestController, TestController];
+    const id = randomUUID();
+    const credentials = issueTo(cluster.authority, "node", id);
+    const refused = await second
+      .clientOf(credentials)
+      .call("registerNode", registrationOf(id))
+      .catch((error: unknown) => error);
+    expect((refused as ApiRefusal).problems[0]?.hint).to.equal("deploy the node: the bastion records what it issues");
+    await recordAt(first, credentials);
+    const client = second.clientOf(credentials);
+    await eventually(async () => (await reasonOf(client.call("registerNode", registrationOf(id)))) === "allowed");
+  });
+
+  it("S-10, S-11: a new key that an operator records ends the old one at once, also on a connection that stands", async () => {
+    const { id, credentials } = await registered();
+    const old = controllers.map((controller) => controller.clientOf(credentials));
+    for (const client of old) await client.call("heartbeat", { nodeId: id });
+    const [first] = controllers as [TestController];
+    const next = issueTo(cluster.authority, "node", id);
+    const began = performance.now();
+    await recordAt(first, next);
+    expect(await reasonOf((old[0] as ApiClient).call("heartbeat", { nodeId: id }))).to.equal("KEY_REVOKED");
+    for (const client of old)
+      await eventually(async () => (await reasonOf(client.call("heartbeat", { nodeId: id }))) === "KEY_REVOKED");
+    expect(performance.now() - began).to.be.lessThan(2_000);
+    expect(await reasonOf((old[1] as ApiClient).call("registerNode", registrationOf(id)))).to.equal("KEY_REVOKED");
+    expect((await first.clientOf(next).call("registerNode", registrationOf(id))).status).to.equal("ready");
+    expect(await reasonOf(recordAt(first, credentials))).to.equal("KEY_REVOKED");
+    const { certificates } = await first.operator.call("getNode", {}, { id });
+    const states = certificates.map(({ spki, status }) => [spki, status]);
+    expect(new Map(states as [string, string][])).to.deep.equal(
+      new Map([
+        [spkiOf(credentials), "revoked"],
+        [spkiOf(next), "active"],
+      ]),
+    );
+  });
+
+  it("S-14: a renewal ends the old key once the new one registers, not before", async () => {
+    const { id, credentials } = await registered();
+    const [first] = controllers as [TestController];
+    const old = first.clientOf(credentials);
+    const next = first.clientOf(await renew(old, id));
+    expect(await reasonOf(next.call("getNode", {}, { id }))).to.equal("allowed");
+    expect(await reasonOf(old.call("heartbeat", { nodeId: id }))).to.equal("allowed");
+    await next.call("registerNode", registrationOf(id));
+    expect(await reasonOf(old.call("heartbeat", { nodeId: id }))).to.equal("KEY_REVOKED");
+    expect(await reasonOf(next.call("heartbeat", { nodeId: id }))).to.equal("allowed");
+  });
+
+  it("S-14: a renewed key that was lost before it registered is worth nothing once the old one goes on", async () => {
+    const { id, credentials } = await registered();
+    const [first] = controllers as [TestController];
+    const old = first.clientOf(credentials);
+    const lost = first.clientOf(await renew(old, id));
+    await old.call("registerNode", registrationOf(id, { version: "2" }));
+    expect(await reasonOf(lost.call("registerNode", registrationOf(id)))).to.equal("KEY_REVOKED");
+    expect(await reasonOf(old.call("heartbeat", { nodeId: id }))).to.equal("allowed");
   });
 });
