@@ -34,8 +34,8 @@ export interface TestController {
   readonly start: () => Promise<void>;
   /** In good order, or by a signal when it is a process. */
   readonly stop: (signal?: NodeJS.Signals) => Promise<void>;
-  /** Sends its process a signal and waits for nothing. */
-  readonly signal: (signal: NodeJS.Signals) => void;
+  /** Of the process that it runs as. */
+  readonly pid: () => number;
   /** Stops it at once, and closes its clients. */
   readonly end: () => Promise<void>;
   /** Where its own certificate and key lie, and its configuration. */
@@ -281,7 +281,7 @@ async function writeSubCa(
   return files;
 }
 
-type Runner = Pick<TestController, "log" | "start" | "stop" | "signal">;
+type Runner = Pick<TestController, "log" | "start" | "stop" | "pid">;
 
 function inThisProcess(configFile: string): Runner {
   let text = "";
@@ -302,9 +302,7 @@ function inThisProcess(configFile: string): Runner {
       await running?.served.catch(() => undefined);
       running = undefined;
     },
-    signal: (signal) => {
-      throw new Error(`it is no process to be sent ${signal}`);
-    },
+    pid: () => process.pid,
   };
 }
 
@@ -321,6 +319,6 @@ function inProcess(configFile: string, settings: object, place?: ControllerPlace
     async stop(signal = "SIGTERM") {
       await daemon?.end(signal);
     },
-    signal: (signal) => void daemon?.child.kill(signal),
+    pid: () => daemon?.child.pid ?? 0,
   };
 }
