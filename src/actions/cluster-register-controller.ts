@@ -46,7 +46,7 @@ async function begin(args: Args, context: ActionContext, write: boolean) {
   const spki = fingerprintOf(args.issued.controllerCert ?? "");
   const { join } = await decide(node, own, cluster, context);
   const registration = { spki, address: own, dc: node.dc };
-  const ask = { credentials: credentialsOf(cluster), clock: Date.now, signal: context.signal };
+  const ask = { credentials: credentialsOf(cluster), clock: Date.now, signal: context.signal, run: context.runId };
   let changed = false;
   // Also one that founded the cluster once: its key or address may have changed since.
   const sponsors = [...new Set([...join, ...othersOf(node, own, cluster), own])];

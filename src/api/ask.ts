@@ -11,6 +11,8 @@ export interface Controllers {
   readonly credentials: Credentials;
   readonly clock: () => number;
   readonly signal?: AbortSignal;
+  /** The id of the run on whose behalf is asked. */
+  readonly run?: string;
   /** For one call; 5 s unless told otherwise. */
   readonly timeoutMs?: number;
   /** Told when a controller could not be reached and the next one is asked. */
@@ -46,7 +48,7 @@ export async function askFirst<Result>(
 /** Asks one controller, and closes the connection afterwards. @throws KcoreError */
 export async function askOne<Result>(
   endpoint: string,
-  { credentials, clock, signal, timeoutMs = 5_000 }: Omit<Controllers, "endpoints">,
+  { credentials, clock, signal, run, timeoutMs = 5_000 }: Omit<Controllers, "endpoints">,
   ask: (client: ApiClient) => Promise<Result>,
 ): Promise<Result> {
   signal?.throwIfAborted();
@@ -56,6 +58,7 @@ export async function askOne<Result>(
     clock,
     timeoutMs,
     ...(signal && { signal }),
+    ...(run !== undefined && { run }),
   });
   try {
     return await ask(client);

@@ -71,6 +71,8 @@ export class ApiRefusal extends KcoreError {
 
 /** A watch says that it is idle every 15 s. */
 const silenceMs = 45_000;
+/** Names the run that a request is part of, for the controllers' audit. */
+export const runHeader = "x-kcore-run";
 const replyLimit = 16 * 1024 * 1024;
 
 /**
@@ -85,6 +87,7 @@ export function openApi({
   clock,
   timeoutMs = 10_000,
   signal: always,
+  run,
 }: {
   readonly endpoint: Endpoint;
   readonly credentials: Credentials;
@@ -92,6 +95,8 @@ export function openApi({
   readonly timeoutMs?: number;
   /** Ends every call of this client. */
   readonly signal?: AbortSignal;
+  /** The id of the run on whose behalf it asks. */
+  readonly run?: string;
 }): ApiClient {
   const isLate = checkCredentials(credentials, clock());
   const { cluster } = identityOf(new X509Certificate(credentials.cert), "client");
@@ -116,7 +121,7 @@ export function openApi({
       const text = JSON.stringify(body);
       try {
         const limits = AbortSignal.any([late.signal, ...stops]);
-        const response = await begin({ agent, endpoint, verb, path, body: text, signal: limits, silenceMs });
+        const response = await begin({ agent, endpoint, verb, path, body: text, signal: limits, silenceMs, run });
         if (response.statusCode === 200) return response;
         const refusal = Refusal.safeParse(parseJson(await readBody(response)));
         throw new ApiRefusal(endpoint, response.statusCode ?? 0, refusal.success ? refusal.data : noReason);
@@ -150,6 +155,7 @@ export function openApi({
           path,
           body: JSON.stringify(body),
           signal: limits.signal,
+          run,
         });
       try {
         const answer = await send().catch((error: unknown) => {
@@ -186,6 +192,7 @@ interface Exchange {
   readonly signal: AbortSignal;
   /** How long nothing may come; absent: somebody else limits it. */
   readonly silenceMs?: number;
+  readonly run: string | undefined;
 }
 
 async function exchange(asked: Exchange): Promise<Answer> {
@@ -194,10 +201,21 @@ async function exchange(asked: Exchange): Promise<Answer> {
 }
 
 /** Sends a request and resolves when its answer begins. */
-function begin({ agent, endpoint, verb, path, body, signal, silenceMs: silence }: Exchange): Promise<IncomingMessage> {
+function begin({
+  agent,
+  endpoint,
+  verb,
+  path,
+  body,
+  signal,
+  silenceMs: silence,
+  run,
+}: Exchange): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
-    const headers =
-      verb === "POST" ? { "content-type": "application/json", "content-length": Buffer.byteLength(body) } : {};
+    const headers = {
+      ...(verb === "POST" ? { "content-type": "application/json", "content-length": Buffer.byteLength(body) } : {}),
+      ...(run === undefined ? {} : { [runHeader]: run }),
+    };
     const sent = request({ agent, host: endpoint.host, port: endpoint.port, method: verb, path, headers, signal });
     sent.once("error", (error: NodeJS.ErrnoException) => {
       reject(sent.reusedSocket && error.code === "ECONNRESET" ? new StaleConnection(error.message) : error);

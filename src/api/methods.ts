@@ -17,6 +17,8 @@ export interface Method<Body extends z.ZodType = z.ZodType, Reply extends z.ZodT
   readonly whileJoining?: true;
   /** A rejected node still gets its answer: it must be able to learn that it is rejected. */
   readonly whileRejected?: true;
+  /** Whether each call leaves a line in the controller's audit; unless told otherwise every POST does. */
+  readonly audit?: boolean;
   /** What comes back when it is not one JSON document: text, lines of JSON (`reply` is a line), bytes, or another protocol. */
   readonly form?: "text" | "lines" | "bytes" | "stream";
   readonly body: Body;
@@ -67,12 +69,14 @@ export const methods = {
   }),
 
   registerNode: method({ ...ownNode, path: "/v1/nodes/register", body: s.Registration, reply: s.Standing }),
-  heartbeat: method({ ...ownNode, path: "/v1/nodes/heartbeat", body: s.Heartbeat, reply: s.Standing }),
+  /** Not in the audit: it changes nothing that lasts, and comes all the time. */
+  heartbeat: method({ ...ownNode, audit: false, path: "/v1/nodes/heartbeat", body: s.Heartbeat, reply: s.Standing }),
   /** An agent that stops says so: its node is not ready from now on. */
   goodbye: method({ ...ownNode, path: "/v1/nodes/goodbye", body: s.Heartbeat, reply: s.Standing }),
   renewChallenge: method({
     ...ownNode,
     approvedOnly: true,
+    audit: false,
     path: "/v1/nodes/renew-challenge",
     body: z.object({ nodeId: s.Heartbeat.shape.nodeId }),
     reply: s.RenewChallenge,
@@ -168,6 +172,7 @@ export const methods = {
     verb: "GET",
     path: "/v1/backup",
     roles: operator,
+    audit: true,
     form: "bytes",
     body: s.Nothing,
     reply: s.Nothing,
@@ -176,6 +181,7 @@ export const methods = {
     verb: "POST",
     path: "/v1/watch",
     roles: operator,
+    audit: false,
     form: "lines",
     body: s.WatchRequest,
     reply: s.WatchLine,
@@ -193,6 +199,12 @@ export type AnswerOf<Name extends MethodName> = z.input<Methods[Name]["reply"]>;
 export type PlainMethodName = Exclude<MethodName, StreamedMethodName>;
 /** Methods whose answer goes on. */
 export type StreamedMethodName = "backup" | "replicate" | "watch";
+
+/** Whether each call of a method leaves one line in the controller's audit, whatever comes of it. */
+export function isAudited(name: MethodName): boolean {
+  const { verb, audit = verb === "POST" }: Method = methods[name];
+  return audit;
+}
 
 interface Route {
   readonly name: MethodName;

@@ -33,17 +33,6 @@ export interface HandlerParts {
 /** What stands behind the methods table. Who acts is taken from the caller's certificate, never from a body. */
 export function handlersFor(parts: HandlerParts): Handlers {
   const { records, nodes, controllers, certificates, objects, subCa, health, metrics, log } = parts;
-  /** Does it, and leaves a line about who did. */
-  const noted = async <Result>(
-    caller: KnownCaller,
-    what: string,
-    fields: object,
-    work: Promise<Result>,
-  ): Promise<Result> => {
-    const result = await work;
-    log.info(what, { ...fields, by: byOf(caller) });
-    return result;
-  };
   return {
     health: () => ({}),
     ready: () => health.ready(),
@@ -63,35 +52,22 @@ export function handlersFor(parts: HandlerParts): Handlers {
       return nodes.goodbye(caller);
     },
     renewChallenge: ({ caller }) => subCa.challenge(caller),
-    renew: ({ caller, body }) =>
-      noted(caller, "a certificate was renewed", { node: caller.id }, subCa.renew(caller, body)),
+    renew: ({ caller, body }) => subCa.renew(caller, body),
 
     listNodes: () => ({ nodes: nodes.list() }),
     getNode: ({ id }) => nodes.get(id),
     approveNode: ({ caller, id, body }) =>
-      noted(
-        caller,
-        "a node was approved",
-        { node: id },
-        nodes.setApproval(id, { ...given(body), state: "approved", by: byOf(caller) }),
-      ),
+      nodes.setApproval(id, { ...given(body), state: "approved", by: byOf(caller) }),
     rejectNode: ({ caller, id, body }) =>
-      noted(
-        caller,
-        "a node was rejected",
-        { node: id },
-        nodes.setApproval(id, { ...given(body), state: "rejected", by: byOf(caller) }),
-      ),
+      nodes.setApproval(id, { ...given(body), state: "rejected", by: byOf(caller) }),
     setLabels: ({ id, body }) => nodes.setLabels(id, body),
     setTaints: ({ id, body }) => nodes.setTaints(id, body),
     setRoles: ({ id, body }) => nodes.setRoles(id, body),
     setExpected: ({ id, body: { ifMatch, ...expected } }) => nodes.setExpected(checkId(id), expected, ifMatch),
-    removeNode: ({ caller, id, body }) =>
-      noted(caller, "a node was removed", { node: id }, nodes.remove(checkId(id), byOf(caller), body.reason ?? "")),
+    removeNode: ({ caller, id, body }) => nodes.remove(checkId(id), byOf(caller), body.reason ?? ""),
 
     listControllers: () => ({ controllers: controllers.list() }),
-    registerController: ({ caller, id, body }) =>
-      noted(caller, "a controller was registered", { controller: id }, controllers.register(checkId(id), body)),
+    registerController: ({ id, body }) => controllers.register(checkId(id), body),
     removeController({ caller, id, body }) {
       if (id === parts.controllerId)
         throw new Refused(
@@ -100,24 +76,18 @@ export function handlersFor(parts: HandlerParts): Handlers {
           "a controller does not remove itself",
           "ask another one, or: kcore controller leave",
         );
-      return noted(
-        caller,
-        "a controller was removed",
-        { controller: id },
-        controllers.remove(id, byOf(caller), body.reason ?? ""),
-      );
+      return controllers.remove(id, byOf(caller), body.reason ?? "");
     },
-    leave({ caller }) {
+    async leave() {
       if (controllers.list().length < 2)
         throw new Refused(409, "API_INVALID", "this is the cluster's only controller", "deploy another one first");
-      const left = leaveCluster(records, parts.controllerId).then(() => ({ result: "deleted" as const, dot: "" }));
-      return noted(caller, "this controller left the cluster", {}, left);
+      await leaveCluster(records, parts.controllerId);
+      return { result: "deleted", dot: "" };
     },
 
     listConflicts: () => listConflicts(records),
-    ackConflict: ({ caller, id }) => noted(caller, "a conflict was closed", { conflict: id }, ackConflict(records, id)),
-    takeLoser: ({ caller, id }) =>
-      noted(caller, "a conflict was decided for the loser", { conflict: id }, takeLoser(records, id, byOf(caller))),
+    ackConflict: ({ id }) => ackConflict(records, id),
+    takeLoser: ({ caller, id }) => takeLoser(records, id, byOf(caller)),
 
     listCertificates: () => ({ certificates: certificates.list() }),
     recordCertificate({ caller, body: { serial, ...record } }) {
@@ -129,11 +99,10 @@ export function handlersFor(parts: HandlerParts): Handlers {
       const former =
         role === "node" && !certificates.isRecorded(spki, role, id) ? certificates.wishesToSupersede(id, spki, by) : [];
       const wish = certificates.wishToRecord(serial, { ...record, issued, by });
-      return noted(caller, "a certificate was recorded", { serial, role, id, spki }, records.put([wish, ...former]));
+      return records.put([wish, ...former]);
     },
-    revoke: ({ caller, body }) =>
-      noted(caller, "a key was revoked", body, certificates.revoke({ ...body, by: byOf(caller) })),
-    subCaRequest: ({ caller, body }) => noted(caller, "a key for a new sub-CA was made", {}, subCa.request(body.nonce)),
+    revoke: ({ caller, body }) => certificates.revoke({ ...body, by: byOf(caller) }),
+    subCaRequest: ({ body }) => subCa.request(body.nonce),
     async subCaInstall({ caller, body }) {
       const installed = await subCa.install(body.certificate, byOf(caller));
       await controllers.publish();
@@ -174,8 +143,6 @@ function byOf({ identity, id }: KnownCaller): string {
   return `${identity.role} ${id}`;
 }
 
-/** Left-out fields stay left out. */
-function given({ reason, ifMatch }: { reason?: string | undefined; ifMatch?: string | undefined }): {
 function revokedKey(role: string, id: string): Refused {
   const hint =
     role === "node" || role === "controller"
@@ -184,6 +151,8 @@ function revokedKey(role: string, id: string): Refused {
   return new Refused(409, "KEY_REVOKED", `the key of ${role} ${id} was revoked, and is never used again`, hint);
 }
 
+/** Left-out fields stay left out. */
+function given({ reason, ifMatch }: { reason?: string | undefined; ifMatch?: string | undefined }): {
   reason?: string;
   ifMatch?: string;
 } {

@@ -8,12 +8,14 @@ import { describeError } from "#api/log.ts";
 import type { Log } from "#api/log.ts";
 import type { Credentials } from "#api/client.ts";
 import { lateProtocol } from "#api/late.ts";
-import { findMethod, methods } from "#api/methods.ts";
+import { findMethod, isAudited, methods } from "#api/methods.ts";
 import type { AcceptedBodyOf, AnswerOf, Method, MethodName, PlainMethodName } from "#api/methods.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { Refused } from "../refused.ts";
 import { authorize, deny } from "./access.ts";
 import type { Access } from "./access.ts";
+import { auditFields, requestIdOf } from "./audit.ts";
+import type { Asked } from "./audit.ts";
 import { readJson } from "./body.ts";
 import { callerOf } from "./caller.ts";
 import type { KnownCaller } from "./caller.ts";
@@ -168,15 +170,17 @@ class Requests {
   async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { log, monotonic, onAnswer } = this.#options;
     const began = monotonic();
-    let name: MethodName | "unknown" = "unknown";
+    let asked: Asked | undefined;
     let status: number;
+    let code: string | undefined;
     try {
-      const admitted = this.#admit(request);
-      name = admitted.name;
-      status = await this.#handle(admitted, request, response);
+      asked = this.#recognise(request);
+      this.#admit(asked);
+      if (isAudited(asked.name)) response.setHeader("x-request-id", requestIdOf(request));
+      status = await this.#handle(asked, request, response);
     } catch (error) {
       const refused = asRefusal(error, log);
-      ({ status } = refused);
+      ({ status, code } = refused);
       if (status === 401 || status === 403) {
         log.warn("a request was refused", {
           from: request.socket.remoteAddress,
@@ -192,13 +196,18 @@ class Requests {
         send(response, status, JSON.stringify(refused.toRefusal()));
       }
     }
-    onAnswer?.(name, status, monotonic() - began);
+    // Here, for every method: none can be added and forgotten.
+    if (asked && isAudited(asked.name))
+      log.info("audit", auditFields(asked, request, { status, ...(code === undefined ? {} : { code }) }));
+    onAnswer?.(asked?.name ?? "unknown", status, monotonic() - began);
   }
 
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
     socket.on("error", () => socket.destroy());
     try {
-      const { name, caller } = this.#admit(request);
+      const asked = this.#recognise(request);
+      this.#admit(asked);
+      const { name, caller } = asked;
       if (name !== "replicate" || request.headers.upgrade !== replicationProtocol)
         throw new Refused(400, "API_UNKNOWN", `only ${replicationProtocol} is spoken here`);
       socket.write(
@@ -219,9 +228,8 @@ class Requests {
     }
   }
 
-  /** Who asks for what, if they may. */
-  #admit(request: IncomingMessage): Admitted {
-    const { access } = this.#options;
+  /** Who asks for what. */
+  #recognise(request: IncomingMessage): Asked {
     const socket = request.socket as TLSSocket;
     const caller = this.#identify(socket);
     if (!this.#connections.admit(socket, caller))
@@ -238,13 +246,18 @@ class Requests {
         : new Refused(404, "API_UNKNOWN", `there is no ${path.slice(0, 200)}`);
     }
     const { name, id = "" } = found;
-    if (this.#only?.has(name) === false) deny(caller, `ask ${path.slice(0, 200)} with a certificate that has expired`);
-    authorize(name, caller, id);
-    access.check(name, caller);
     return { name, id, caller };
   }
 
-  async #handle({ name, id, caller }: Admitted, request: IncomingMessage, response: ServerResponse): Promise<number> {
+  /** Whether they may. @throws Refused */
+  #admit({ name, id, caller }: Asked): void {
+    if (this.#only?.has(name) === false) deny(caller, `ask ${methods[name].path} with a certificate that has expired`);
+    authorize(name, caller, id);
+    this.#options.access.check(name, caller);
+  }
+
+  async #handle(asked: Asked, request: IncomingMessage, response: ServerResponse): Promise<number> {
+    const { name, id, caller } = asked;
     const { handlers, streams, access } = this.#options;
     if (name === "replicate") throw new Refused(426, "API_UNKNOWN", `ask with upgrade: ${replicationProtocol}`);
     const method: Method = methods[name];
@@ -253,6 +266,7 @@ class Requests {
       const [issue] = body.error.issues;
       throw new Refused(400, "API_INVALID", `${issue?.path.join(".") || "the body"}: ${issue?.message ?? "is wrong"}`);
     }
+    asked.body = body.data;
     const claimed = (body.data as { nodeId?: unknown }).nodeId;
     if (claimed !== undefined && claimed !== caller.id) deny(caller, `speak for node ${JSON.stringify(claimed)}`);
     // A body may take its time: what held when it began must still hold (S-11).
@@ -264,6 +278,7 @@ class Requests {
     // The table ties each body's type to its handler's; that tie is lost when the name is only known now.
     const handler = handlers[name] as (call: Call<PlainMethodName>) => unknown;
     const reply = await handler({ caller, body: body.data as AcceptedBodyOf<PlainMethodName>, id });
+    asked.reply = reply;
     const status = name === "ready" && (reply as AnswerOf<"ready">).ready === false ? 503 : 200;
     if (method.form === "text") send(response, status, reply as string, "text/plain; charset=utf-8");
     else send(response, status, JSON.stringify(reply));
@@ -274,12 +289,6 @@ class Requests {
 /** Its own address is gone with its handle; the plain socket below remembers. */
 function addressOf(socket: TLSSocket): string {
   return socket.remoteAddress ?? (socket as { _parent?: Socket })._parent?.remoteAddress ?? "";
-}
-
-interface Admitted {
-  readonly name: MethodName;
-  readonly id: string;
-  readonly caller: KnownCaller;
 }
 
 function asRefusal(error: unknown, log: Log): Refused {

@@ -1,0 +1,69 @@
+import { randomUUID } from "node:crypto";
+import type { IncomingMessage } from "node:http";
+import { runHeader } from "#api/client.ts";
+import type { LogFields } from "#api/log.ts";
+import type { AcceptedBodyOf, MethodName } from "#api/methods.ts";
+import type { KnownCaller } from "./caller.ts";
+
+/** One call of a method, from the moment on at which it is known who asks for what. */
+export interface Asked {
+  readonly name: MethodName;
+  /** What stood for `{id}`; empty where the path has none. */
+  readonly id: string;
+  readonly caller: KnownCaller;
+  /** As the schema read it; absent while it has not come, and when it was refused. */
+  body?: unknown;
+  reply?: unknown;
+}
+
+type Details = { readonly [Name in MethodName]?: (body: AcceptedBodyOf<Name>) => LogFields };
+
+// Names, keys' fingerprints and reasons; never values, in which a secret could stand (S-7).
+const details: Details = {
+  approveNode: ({ reason }) => ({ reason }),
+  rejectNode: ({ reason }) => ({ reason }),
+  removeNode: ({ reason }) => ({ reason }),
+  removeController: ({ reason }) => ({ reason }),
+  setLabels: ({ set, remove }) => ({ set: Object.keys(set), remove }),
+  setTaints: ({ set, remove }) => ({ set: set.map(({ key }) => key), remove }),
+  setRoles: ({ add, remove }) => ({ add, remove }),
+  registerController: ({ spki, address, dc }) => ({ spki, address, dc }),
+  recordCertificate: ({ serial, role, id, spki }) => ({ serial, role, holder: id, spki }),
+  revoke: ({ serial, spki, reason }) => ({ serial, spki, reason }),
+};
+
+const runId = /^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$/;
+const requestIds = new WeakMap<IncomingMessage, string>();
+
+/** The name that a request has in the audit and in its answer's `x-request-id`. */
+export function requestIdOf(request: IncomingMessage): string {
+  const id = requestIds.get(request) ?? randomUUID();
+  requestIds.set(request, id);
+  return id;
+}
+
+/** The line about a call that was answered: who, what, about whom, on whose behalf, with what outcome. */
+export function auditFields(
+  { name, id, caller, body, reply }: Asked,
+  request: IncomingMessage,
+  { status, code }: { readonly status: number; readonly code?: string },
+): LogFields {
+  const run = request.headers[runHeader];
+  const describe = details[name] as ((body: unknown) => LogFields) | undefined;
+  const isOwn = caller.identity.role === "node";
+  const { result, serial } = (reply ?? {}) as { readonly result?: unknown; readonly serial?: unknown };
+  return {
+    method: name,
+    by: `${caller.identity.role} ${caller.identity.id}`,
+    key: caller.key,
+    ...(id === "" ? (isOwn ? { target: caller.id } : {}) : { target: id }),
+    ...(body === undefined ? {} : describe?.(body)),
+    ...(typeof serial === "string" ? { issued: serial } : {}),
+    request: requestIdOf(request),
+    // Only a name: whoever asks could write anything there.
+    ...(typeof run === "string" && runId.test(run) ? { run } : {}),
+    from: request.socket.remoteAddress,
+    status,
+    outcome: code ?? (typeof result === "string" ? result : "done"),
+  };
+}

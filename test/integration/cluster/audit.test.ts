@@ -1,0 +1,174 @@
+import { randomBytes, randomUUID } from "node:crypto";
+import { expect } from "chai";
+import { askFirst } from "#api/ask.ts";
+import { ApiRefusal } from "#api/client.ts";
+import type { ApiClient } from "#api/client.ts";
+import { isAudited, methods } from "#api/methods.ts";
+import type { MethodName } from "#api/methods.ts";
+import { inventoryEntry } from "#pki/inventory.ts";
+import type { CertificateEntry } from "#pki/inventory.ts";
+import { generateKey, proveKey, publicDer } from "#pki/keys.ts";
+import { createTestCluster, eventually, issueTo } from "#support/cluster.ts";
+import type { TestCluster } from "#support/cluster.ts";
+import { nodeCredentials, registrationOf, spkiOf, startControllers } from "#support/controllers.ts";
+import type { TestController } from "#support/controllers.ts";
+
+/** Stands wherever a value is written; no line may hold it. */
+const canary = "canary-5f1d";
+
+describe("a controller's audit", function () {
+  this.timeout(60_000);
+  let cluster: TestCluster;
+  let controller: TestController;
+  let other: TestController;
+  let stop: () => Promise<void>;
+  let node: ApiClient;
+  const nodeId = randomUUID();
+
+  before(async () => {
+    cluster = await createTestCluster();
+    const started = await startControllers(cluster, 2);
+    [controller, other] = started.controllers as [TestController, TestController];
+    ({ stop } = started);
+    node = controller.clientOf(nodeCredentials(cluster, nodeId));
+    await node.call("registerNode", registrationOf(nodeId));
+  });
+  after(async () => {
+    await stop();
+    await cluster.remove();
+  });
+
+  const linesSince = (mark: number, { log } = controller): readonly Record<string, unknown>[] =>
+    log()
+      .slice(mark)
+      .split("\n")
+      .filter((line) => line.includes('"audit"'))
+      .map((line) => JSON.parse(line) as Record<string, unknown>)
+      .filter(({ message }) => message === "audit");
+  const operator = (): ApiClient => controller.operator;
+  const renew = async (): Promise<unknown> => {
+    const { nonce, challenge } = await node.call("renewChallenge", { nodeId });
+    const key = generateKey();
+    const spki = publicDer(key).toString("base64");
+    return node.call("renew", { nodeId, nonce, spki, signature: proveKey(key, challenge) });
+  };
+  const someController = async (): Promise<string> => {
+    const id = randomUUID();
+    await operator().call("registerController", { spki: randomBytes(32).toString("hex") }, { id });
+    return id;
+  };
+  const onNode = { id: nodeId };
+  const entryOf = (id: string): CertificateEntry =>
+    inventoryEntry(issueTo(cluster.authority, "node", id).cert) as CertificateEntry;
+  const secret = { value: { password: canary } };
+  const expected = { name: "n1", roles: [], source: "roster" } as const;
+
+  /** One call of each method that changes something, and what its line must tell; the last ones end things. */
+  const calls: Partial<Record<MethodName, readonly [() => Promise<unknown>, Readonly<Record<string, unknown>>]>> = {
+    registerNode: [() => node.call("registerNode", registrationOf(nodeId)), { target: nodeId, outcome: "done" }],
+    renew: [renew, { target: nodeId, outcome: "done" }],
+    approveNode: [() => operator().call("approveNode", {}, onNode), { target: nodeId, outcome: "done" }],
+    setLabels: [() => operator().call("setLabels", { set: { tier: canary } }, onNode), { set: ["tier"] }],
+    setTaints: [
+      () => operator().call("setTaints", { set: [{ key: "k", value: canary, effect: "NoExecute" }] }, onNode),
+      { target: nodeId, set: ["k"] },
+    ],
+    setRoles: [() => operator().call("setRoles", { add: ["infra"] }, onNode), { target: nodeId, add: ["infra"] }],
+    setExpected: [() => operator().call("setExpected", expected, onNode), { target: nodeId, outcome: "created" }],
+    registerController: [someController, { outcome: "created" }],
+    removeController: [
+      async () => operator().call("removeController", {}, { id: await someController() }),
+      { outcome: "deleted" },
+    ],
+    ackConflict: [
+      () => operator().call("ackConflict", {}, { id: "none" }),
+      { target: "none", outcome: "CONFLICT_UNKNOWN", status: 404 },
+    ],
+    takeLoser: [
+      () => operator().call("takeLoser", {}, { id: "none" }),
+      { target: "none", outcome: "CONFLICT_UNKNOWN", status: 404 },
+    ],
+    recordCertificate: [
+      () => operator().call("recordCertificate", entryOf("n9")),
+      { role: "node", holder: "n9", outcome: "created" },
+    ],
+    revoke: [
+      () => operator().call("revoke", { spki: "ab".repeat(32), reason: "sold" }),
+      { spki: "ab".repeat(32), reason: "sold", outcome: "created" },
+    ],
+    subCaRequest: [() => operator().call("subCaRequest", { nonce: "n".repeat(30) }), { outcome: "done" }],
+    subCaInstall: [
+      () => operator().call("subCaInstall", { certificate: canary }),
+      { outcome: "SUB_CA_INVALID", status: 400 },
+    ],
+    putObject: [() => operator().call("putObject", secret, { id: "Secret/x" }), { target: "Secret/x" }],
+    removeObject: [() => operator().call("removeObject", {}, { id: "Secret/x" }), { outcome: "deleted" }],
+    putConfig: [() => operator().call("putConfig", secret, { id: "group" }), { target: "group", outcome: "created" }],
+    backup: [
+      async () => {
+        const stream = await operator().open("backup", {});
+        for await (const _ of stream);
+      },
+      { outcome: "done" },
+    ],
+    goodbye: [() => node.call("goodbye", { nodeId }), { target: nodeId }],
+    rejectNode: [() => operator().call("rejectNode", { reason: "r" }, onNode), { target: nodeId, reason: "r" }],
+    removeNode: [() => operator().call("removeNode", { reason: "r" }, onNode), { outcome: "deleted", reason: "r" }],
+    leave: [() => other.operator.call("leave", {}), { outcome: "deleted" }],
+  };
+  const names = (Object.keys(methods) as MethodName[]).filter(isAudited);
+
+  it("S-27: is left by every method that asks to change something, but for three", () => {
+    const changing = (Object.keys(methods) as MethodName[]).filter((name) => methods[name].verb === "POST");
+    expect(changing.filter((name) => !isAudited(name))).to.deep.equal(["heartbeat", "renewChallenge", "watch"]);
+    expect(names.filter((name) => !changing.includes(name))).to.deep.equal(["backup"]);
+    expect(Object.keys(calls).toSorted(), "a new method needs a call in this test").to.deep.equal(names.toSorted());
+  });
+
+  it("S-27, S-7: holds one line for each call: who, what, about whom, with what outcome; never a value", async () => {
+    for (const [name, [call, wanted]] of Object.entries(calls)) {
+      const asked = name === "leave" ? other : controller;
+      const mark = asked.log().length;
+      await call().catch((error: unknown) => {
+        if (!(error instanceof ApiRefusal)) throw error;
+      });
+      const found = () => linesSince(mark, asked).filter(({ method }) => method === name);
+      // What streams is answered before it is over.
+      await eventually(() => found().length > 0);
+      const lines = found();
+      expect(lines, name).to.have.length(1);
+      const [line = {}] = lines;
+      const isNode = (methods[name as MethodName].roles as readonly string[]).includes("node");
+      expect(line, name).to.deep.include({ level: "info", status: 200, ...wanted });
+      expect(line["by"], name).to.equal(isNode ? `node ${nodeId}` : "operator ann");
+      expect(line["key"], name).to.match(/^[0-9a-f]{64}$/);
+      expect(line["request"], name).to.match(/^[0-9a-f-]{36}$/);
+      expect(line["from"], name).to.equal("127.0.0.1");
+    }
+    for (const { log } of [controller, other]) expect(log()).not.to.contain(canary);
+  });
+
+  it("S-27: holds what was refused, too, and who asked", async () => {
+    const id = randomUUID();
+    const credentials = nodeCredentials(cluster, id);
+    const client = controller.clientOf(credentials);
+    await client.call("registerNode", registrationOf(id));
+    const mark = controller.log().length;
+    await client.call("setLabels", { set: {} }, { id }).catch(() => undefined);
+    const line = { method: "setLabels", by: `node ${id}`, key: spkiOf(credentials), target: id };
+    expect(linesSince(mark)).to.have.length(1);
+    expect(linesSince(mark)[0]).to.deep.include({ ...line, outcome: "API_DENIED", status: 403 });
+  });
+
+  it("S-27: names the run on whose behalf is asked, when that is a name", async () => {
+    const ask = { endpoints: [controller.endpoint], credentials: cluster.operator, clock: Date.now };
+    for (const [run, told] of [
+      ["20261121-r1", "20261121-r1"],
+      [`x ${canary}`, undefined],
+    ] as const) {
+      const mark = controller.log().length;
+      await askFirst({ ...ask, run }, (client) => client.call("putConfig", { value: {} }, { id: "group" }));
+      expect(linesSince(mark)[0]?.["run"]).to.equal(told);
+    }
+  });
+});
