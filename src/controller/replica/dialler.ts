@@ -29,10 +29,16 @@ export class Dialler {
     const peer = this.#core.peerOf(id);
     this.#core.after(peer.backOff.next(peer.rtt.rto, this.#core.options.rng), () => {
       this.#scheduled.delete(id);
-      if (peer.isDialling || this.#isConnected(id) || !this.#core.others.includes(id)) return;
-      peer.isDialling = true;
-      this.#core.options.net.dial({ id }, peer.rtt.connectTimeout);
+      if (!this.#isConnected(id)) this.dial(id);
     });
+  }
+
+  /** Dials a member at once, whatever connection there is. */
+  dial(id: string): void {
+    const peer = this.#core.peerOf(id);
+    if (peer.isDialling || !this.#core.others.includes(id)) return;
+    peer.isDialling = true;
+    this.#core.options.net.dial({ id }, peer.rtt.connectTimeout);
   }
 
   connected(id: string): void {

@@ -112,6 +112,11 @@ export class Hub {
     if (!this.#core.isStopped) this.#dialler.wanted(peer.id);
   }
 
+  /** A connection says nothing; a new one takes its place if it can be had. */
+  silent({ peer }: Session): void {
+    this.#dialler.dial(peer.id);
+  }
+
   isConnected(id: string): boolean {
     return [...this.#sessions].some(({ peer }) => peer.id === id);
   }

@@ -51,12 +51,12 @@ export class RttEstimator {
   }
 
   get connectTimeout(): number {
-    return clamp(3 * this.rto, 1000, 10_000);
+    return clamp(3 * this.rto, 1000, 5000);
   }
 
-  /** Between two pings on an idle link. */
+  /** Between two pings on an idle link. On one that loses packets the timeout grows, but a dead one must not be found later for that. */
   get pingEvery(): number {
-    return Math.min(Math.max(1000, 4 * this.rto), 15_000);
+    return clamp(4 * this.rto, 1000, 2000);
   }
 }
 

@@ -16,6 +16,8 @@ import { Server } from "./server.ts";
 type Of<T extends PeerMessage["t"]> = Extract<PeerMessage, { t: T }>;
 
 const maxMisses = 3;
+/** So many pings without any answer, and another connection is tried beside this one: TCP itself may wait long after a cut has healed. */
+const silentMisses = 2;
 
 /** One connection to a peer: greetings both ways, then pulls, pushes and pings until it dies. */
 export class Session implements LinkEvents {
@@ -247,6 +249,7 @@ export class Session implements LinkEvents {
         return this.close("silent");
       }
       this.#misses++;
+      if (this.#misses >= silentMisses) this.#hub.silent(this);
       if (this.isOpen) {
         const { map, ready } = this.#core.state;
         this.#ping = { n: this.#ping.n + 1, at: this.#core.options.clock.mono() };

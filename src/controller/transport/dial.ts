@@ -20,6 +20,12 @@ export interface Answered {
 }
 
 /**
+ * One round trip takes less. After a cut, the kernel's next try would be up to four seconds away, and eight, a new
+ * connection's is not.
+ */
+const longestConnect = 2_000;
+
+/**
  * Connects to another controller and switches to the replication protocol: TLS 1.3, no session resumed, a server that is
  * a controller of our cluster, for the host that was dialled (S-10). Whether this very key is a member's is the caller's question.
  */
@@ -55,9 +61,14 @@ export function dialController({
         }
       },
     });
-    const timer = setTimeout(() => sent.destroy(new Error(`no answer within ${Math.round(timeoutMs)} ms`)), timeoutMs);
+    const giveUpAfter = (ms: number): NodeJS.Timeout =>
+      setTimeout(() => sent.destroy(new Error(`no answer within ${Math.round(ms)} ms`)), ms);
+    const timer = giveUpAfter(timeoutMs);
+    const connecting = giveUpAfter(Math.min(timeoutMs, longestConnect));
+    sent.once("socket", (socket) => socket.once("connect", () => clearTimeout(connecting)));
     const fail = (error: Error): void => {
       clearTimeout(timer);
+      clearTimeout(connecting);
       reject(error);
     };
     sent.once("error", fail);
