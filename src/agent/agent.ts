@@ -11,6 +11,7 @@ import { addressTowards, gatherFacts, isSameMachine, readUsage } from "./facts.t
 import type { Facts } from "./facts.ts";
 import { createRenewer } from "./renewer.ts";
 import type { Renewer } from "./renewer.ts";
+import type { Revocations } from "./revocations.ts";
 import type { AgentOptions } from "./run.ts";
 import { writeAgentStatus } from "./status-file.ts";
 import type { AgentStatus } from "./status-file.ts";
@@ -22,6 +23,9 @@ export type AgentParts = AgentOptions & {
   readonly statusFile: string;
   /** Told when other credentials came into use. */
   readonly onCredentials: () => void;
+  readonly revocations: Revocations;
+  /** Told when keys were revoked. */
+  readonly onRevoked: () => void;
 };
 
 type Health = NonNullable<Heartbeat["health"]>;
@@ -141,11 +145,18 @@ export class Agent {
     const hasChanged = await this.#lookAround();
     if (!this.#standing || hasChanged) return this.#register();
     const { bootId } = this.#facts ?? {};
-    const beat = { nodeId, ...(bootId !== undefined && { bootId }), usage: readUsage(), health: this.health() };
+    const beat = {
+      nodeId,
+      ...(bootId !== undefined && { bootId }),
+      usage: readUsage(),
+      health: this.health(),
+      revocations: this.#parts.revocations.version(),
+    };
     try {
       this.#standing = await controllers.withFirst((client) => client.call("heartbeat", beat, { signal }));
       this.#lastHeartbeat = clock();
       this.#learn();
+      await this.#takeRevoked();
     } catch (error) {
       if (error instanceof ApiRefusal && error.reason === "NODE_UNKNOWN") return this.#register();
       if (error instanceof ApiRefusal && error.status === 403) this.#standing = undefined;
@@ -162,6 +173,7 @@ export class Agent {
     );
     this.#lastHeartbeat = clock();
     this.#learn();
+    await this.#takeRevoked();
     const { approval, status, controllerId } = this.#standing;
     log.info("the node is registered", { controller: controllers.current(), controllerId, approval, status });
   }
@@ -169,7 +181,8 @@ export class Agent {
   async #registration(endpoint: Parameters<typeof addressTowards>[0]): Promise<Registration> {
     const { config, nodeId, version } = this.#parts;
     this.#facts ??= await gatherFacts({ config, nodeId, version });
-    return { ...this.#facts, address: config.address ?? (await addressTowards(endpoint)) };
+    const address = config.address ?? (await addressTowards(endpoint));
+    return { ...this.#facts, address, revocations: this.#parts.revocations.version() };
   }
 
   /** Whether this machine is not what it was when it registered: a disk came, an address went. */
@@ -198,6 +211,18 @@ export class Agent {
     if (fresh.length > 0) log.info("other controllers were learned of", { controllers: fresh });
   }
 
+  /** In force at once; a disk that cannot keep it is logged, and the next start asks for all of them. */
+  async #takeRevoked(): Promise<void> {
+    const { revocations, log, onRevoked } = this.#parts;
+    const told = this.#standing?.revoked;
+    try {
+      if (await revocations.take(told)) log.info("keys were revoked", { known: told?.keys.length });
+    } catch (error) {
+      log.error("the revoked keys cannot be kept", describeError(error));
+    }
+    if (told) onRevoked();
+  }
+
   /** With an expired certificate a controller answers nothing else, so it has not told yet whether we are approved (F-25). */
   async #renewLate(): Promise<void> {
     // The connections that are open were made with a certificate that was still good.
@@ -214,7 +239,7 @@ export class Agent {
     if (!(await this.#renewer.renewIfDue(endingBefore))) return;
     await controllers.reloadIfChanged();
     onCredentials();
-  }
-}
     // Only now, with the new key on the disk: registering takes the old key away.
     await this.#register();
+  }
+}

@@ -12,6 +12,7 @@ import { AgentConfig } from "./config.ts";
 import { openControllers } from "./controllers.ts";
 import { readDisks } from "./disks.ts";
 import { readNics } from "./nics.ts";
+import { openRevocations } from "./revocations.ts";
 import { readStatusFile } from "./status-file.ts";
 import { serveStatus } from "./status-server.ts";
 import type { StatusServer } from "./status-server.ts";
@@ -53,8 +54,11 @@ export async function runAgent(options: AgentOptions): Promise<void> {
       });
     }
     const statusFile = join(config.stateDir, "status.json");
+    const revocations = await openRevocations(join(config.stateDir, "revoked-keys.json"), log);
     const onCredentials = (): void => server?.use(controllers.credentials());
-    const agent = new Agent({ ...options, config, controllers, nodeId, statusFile, onCredentials });
+    const onRevoked = (): void => server?.cut();
+    const parts = { config, controllers, nodeId, statusFile, revocations, onCredentials, onRevoked };
+    const agent = new Agent({ ...options, ...parts });
     server = await serveStatus({
       listen: listenOf(config.listenAddr),
       credentials: controllers.credentials(),
@@ -64,6 +68,7 @@ export async function runAgent(options: AgentOptions): Promise<void> {
         "/nics": async () => ({ nics: await readNics() }),
         "/healthz": () => Promise.resolve(agent.health()),
       },
+      isRevoked: revocations.isRevoked,
       clock,
       log,
       // A node whose status cannot be asked still has to be alive for the cluster.

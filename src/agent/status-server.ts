@@ -11,6 +11,7 @@ import type { Log } from "#api/log.ts";
 import { formatEndpoint } from "#api/endpoint.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { identityOf } from "#pki/identity.ts";
+import { keyFingerprint, publicDer } from "#pki/keys.ts";
 
 /** What the node tells about itself; each is asked for when somebody wants it. */
 export interface StatusPages {
@@ -25,6 +26,8 @@ export interface StatusServer {
   readonly port: number;
   /** New connections meet the new certificate. */
   readonly use: (credentials: LoadedCredentials) => void;
+  /** Ends the connections of those whose key is revoked by now. */
+  readonly cut: () => void;
   readonly close: () => Promise<void>;
 }
 
@@ -43,12 +46,15 @@ export async function serveStatus({
   listen,
   credentials,
   pages,
+  isRevoked,
   clock,
   log,
 }: {
   readonly listen: Endpoint;
   readonly credentials: LoadedCredentials;
   readonly pages: StatusPages;
+  /** By the SHA-256 of a public key; asked for each request. */
+  readonly isRevoked: (spki: string) => boolean;
   readonly clock: () => number;
   readonly log: Log;
 }): Promise<StatusServer> {
@@ -63,10 +69,15 @@ export async function serveStatus({
   const { cluster } = credentials.identity;
   plain.on("request", (request, response) => answer(request, response, { pages, log }));
   secure.on("request", (request, response) => {
-    const refusal = refusalOf(request.socket as TLSSocket, cluster, clock());
+    const refusal = refusalOf(request.socket as TLSSocket, { cluster, now: clock(), isRevoked });
     if (refusal === undefined) return answer(request, response, { pages, log });
     log.warn("a request for this node's status was refused", { from: request.socket.remoteAddress, reason: refusal });
     send(response, 403, { code: "API_DENIED", message: refusal });
+  });
+  const open = new Set<TLSSocket>();
+  secure.on("secureConnection", (socket) => {
+    open.add(socket);
+    socket.once("close", () => open.delete(socket));
   });
   // A node does not keep a log of everybody who knocks.
   secure.on("tlsClientError", (_error, socket) => socket.destroy());
@@ -88,6 +99,9 @@ export async function serveStatus({
   return {
     port: (door.address() as { port: number }).port,
     use: (fresh) => secure.setSecureContext(tlsOf(fresh)),
+    cut() {
+      for (const socket of open) if (isRevoked(keyOf(socket))) socket.destroy();
+    },
     async close() {
       const closed = new Promise<void>((resolve) => door.close(() => resolve()));
       for (const server of [plain, secure]) server.closeAllConnections();
@@ -105,8 +119,21 @@ function tlsOf({ ca, cert, key }: LoadedCredentials): {
   return { ca, cert, key, minVersion: "TLSv1.3" };
 }
 
-/** Why somebody may not ask, by the certificate alone, looked at for each request (S-10). */
-function refusalOf(socket: TLSSocket, cluster: string, now: number): string | undefined {
+/** SHA-256 of the caller's public key; empty without a certificate. */
+function keyOf(socket: TLSSocket): string {
+  const certificate = socket.getPeerX509Certificate();
+  return certificate ? keyFingerprint(publicDer(certificate.publicKey)) : "";
+}
+
+/** Why somebody may not ask, by the certificate and the revoked keys, looked at for each request (S-10, S-11). */
+function refusalOf(
+  socket: TLSSocket,
+  {
+    cluster,
+    now,
+    isRevoked,
+  }: { readonly cluster: string; readonly now: number; readonly isRevoked: (spki: string) => boolean },
+): string | undefined {
   const certificate = socket.authorized ? socket.getPeerX509Certificate() : undefined;
   if (!certificate) return "no client certificate of this cluster's CA";
   try {
@@ -116,7 +143,8 @@ function refusalOf(socket: TLSSocket, cluster: string, now: number): string | un
   } catch (error) {
     return error instanceof Error ? error.message : String(error);
   }
-  return certificate.validToDate.getTime() <= now ? "the client certificate has expired" : undefined;
+  if (certificate.validToDate.getTime() <= now) return "the client certificate has expired";
+  return isRevoked(keyOf(socket)) ? "the key of the client certificate was revoked" : undefined;
 }
 
 function answer(

@@ -49,6 +49,9 @@ export const Storage = z.object({
   disks: z.array(Disk).max(1024).optional(),
 });
 
+/** The version of the revoked keys that the agent was told last; absent: it keeps none. */
+const ToldRevocations = { revocations: z.string().max(64).optional() };
+
 /** What an agent tells when it registers. Who it is comes from its certificate; `nodeId` must agree with that. */
 export const Registration = z.object({
   nodeId: Id,
@@ -66,6 +69,7 @@ export const Registration = z.object({
   bootId: z.string().max(64).optional(),
   net: Network.optional(),
   storage: Storage.optional(),
+  ...ToldRevocations,
 });
 export type Registration = z.infer<typeof Registration>;
 
@@ -76,6 +80,7 @@ export const Heartbeat = z.object({
   usage: z.object({ load: z.number(), memoryUsed: z.number() }).partial().optional(),
   /** What the node finds about itself; false shows it as not ready, with the reason. */
   health: z.object({ ok: z.boolean(), reason: Reason.optional() }).optional(),
+  ...ToldRevocations,
 });
 export type Heartbeat = z.infer<typeof Heartbeat>;
 
@@ -95,6 +100,8 @@ export const Standing = z.object({
   controllers: z.array(z.string()).default([]),
   /** An operator wants certificates that end before this to be renewed now, whatever is left of them. */
   renewEndingBefore: Time.optional(),
+  /** The revoked keys of operators and controllers, when the agent was told others last. */
+  revoked: z.object({ version: z.string().max(64), keys: z.array(KeyFingerprint) }).optional(),
 });
 export type Standing = z.infer<typeof Standing>;
 

@@ -7,6 +7,7 @@ import type { Nodes } from "./cluster/nodes.ts";
 import type { Objects } from "./cluster/objects.ts";
 import type { Records } from "./cluster/records.ts";
 import { keys } from "./cluster/registers.ts";
+import type { Revocations } from "./cluster/revocations.ts";
 import type { SubCa } from "./cluster/sub-ca.ts";
 import type { Health } from "./health.ts";
 import type { Metrics } from "./metrics.ts";
@@ -23,6 +24,7 @@ export interface HandlerParts {
   readonly controllers: Controllers;
   readonly certificates: Certificates;
   readonly objects: Objects;
+  readonly revocations: Revocations;
   readonly subCa: SubCa;
   readonly health: Health;
   readonly metrics: Metrics;
@@ -32,21 +34,21 @@ export interface HandlerParts {
 
 /** What stands behind the methods table. Who acts is taken from the caller's certificate, never from a body. */
 export function handlersFor(parts: HandlerParts): Handlers {
-  const { records, nodes, controllers, certificates, objects, subCa, health, metrics, log } = parts;
+  const { records, nodes, controllers, certificates, objects, revocations, subCa, health, metrics, log } = parts;
   return {
     health: () => ({}),
     ready: () => health.ready(),
     metrics: () => metrics.text(),
     replicationStatus: () => health.replication(),
 
-    async registerNode({ caller, body }) {
+    async registerNode({ caller, body: { revocations: told, ...body } }) {
       const standing = await nodes.register(caller, body);
       const { hostname, address } = body;
       const { approval, status } = standing;
       log.info("a node registered", { node: caller.id, hostname, address, approval, status });
-      return standing;
+      return { ...standing, ...revocations.newsFor(told) };
     },
-    heartbeat: ({ caller, body }) => nodes.heartbeat(caller, body),
+    heartbeat: ({ caller, body }) => ({ ...nodes.heartbeat(caller, body), ...revocations.newsFor(body.revocations) }),
     goodbye({ caller }) {
       log.info("a node's agent stopped", { node: caller.id });
       return nodes.goodbye(caller);

@@ -21,6 +21,7 @@ import { manageNodes } from "./cluster/nodes.ts";
 import { manageObjects } from "./cluster/objects.ts";
 import { readRecords } from "./cluster/records.ts";
 import { isKnown, keys, mergeKindOf } from "./cluster/registers.ts";
+import { watchRevocations } from "./cluster/revocations.ts";
 import { openSubCa } from "./cluster/sub-ca.ts";
 import { ControllerConfig } from "./config.ts";
 import { handlersFor } from "./handlers.ts";
@@ -81,12 +82,20 @@ export async function serveController(options: ServeOptions): Promise<void> {
   let wasReady = false;
   const isReady = (): boolean => (wasReady ||= replica.status().ready);
   const isFounder = config.replication.join.length === 0;
+  const unpinned = config.replication.join.filter((address) => sponsorKeys(config)(address) === undefined);
+  if (unpinned.length > 0 && store.recovered.length === 0)
+    log.warn("who answers at these addresses is believed on the CA's word alone: no joinKeys name their keys", {
+      join: unpinned,
+    });
   const network = openNetwork({
     controllerId,
     cluster,
     credentials: () => credentials,
     addressOf: (id) => controllers.addressOf(id),
-    isWelcome: (id, key) => !certificates.isRevoked(key) && (!isReady() || controllers.keyOf(id) === key),
+    keyAt: sponsorKeys(config),
+    // While joining not all members are known, but whoever is must show his key.
+    isWelcome: (id, key) =>
+      !certificates.isRevoked(key) && (controllers.keyOf(id) ?? (isReady() ? undefined : key)) === key,
     log,
     clock,
     onBytes: (direction, bytes) => metrics.bytes(direction, bytes),
@@ -117,6 +126,7 @@ export async function serveController(options: ServeOptions): Promise<void> {
   network.attach(replica);
   const records = readRecords(replica);
   const certificates = watchCertificates(records, clock);
+  const revocations = watchRevocations(records, certificates);
   const liveness = watchLiveness({
     replica,
     controllerId,
@@ -189,6 +199,7 @@ export async function serveController(options: ServeOptions): Promise<void> {
       controllers,
       certificates,
       objects: manageObjects(records),
+      revocations,
       subCa,
       health,
       metrics,
@@ -289,6 +300,7 @@ export async function serveController(options: ServeOptions): Promise<void> {
     replica.stop();
     network.close();
     liveness.stop();
+    revocations.stop();
     certificates.stop();
     await api.close();
     await store.close();
@@ -326,6 +338,17 @@ function checkConfig(config: ControllerConfig, configFile: string, { identity }:
       message: `${configFile}: bootstrap.cluster is “${bootstrap.cluster}”, but the certificate is of “${identity.cluster}”`,
     });
   }
+}
+
+/** The key of the sponsor at an address, however the address is written. */
+function sponsorKeys({ replication }: ControllerConfig): (address: string) => string | undefined {
+  const named = Object.entries(replication.joinKeys).map(([address, key]) => [sameEndpoint(address), key] as const);
+  const keysAt = new Map(named);
+  return (address) => keysAt.get(sameEndpoint(address));
+}
+
+function sameEndpoint(address: string): string {
+  return formatEndpoint(parseEndpoint(address)).toLowerCase();
 }
 
 /** Where others reach us, if the address we listen on says so; an unspecified one does not. */

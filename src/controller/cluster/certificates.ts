@@ -23,8 +23,8 @@ export interface Certificates {
    * record for it. The CA's word alone is not enough, or a stolen sub-CA could make up nodes (S-10).
    */
   readonly isOfNode: (id: string, spki: string, registered: string | undefined) => boolean;
-  /** Whether every certificate that is on record for this key is a node's, and there is one. */
-  readonly isOfNodesOnly: (spki: string) => boolean;
+  /** Whether a key is known to be a node's or a CA's, and nothing else: no agent answers it, revoked or not. */
+  readonly isNoCaller: (spki: string) => boolean;
   readonly wishToRecord: (serial: string, record: CertificateRecordValue) => Wish;
   readonly revoke: (options: {
     readonly serial?: string | undefined;
@@ -89,9 +89,9 @@ export function watchCertificates(records: Records, clock: () => number): Certif
       registered === spki || isRecorded(spki, "node", id) || (registered === undefined && !hasOperators()),
     isOperator: (name, spki) =>
       records.replica.get(keys.operator(name, spki)) !== undefined || isRecorded(spki, "operator", name),
-    isOfNodesOnly(spki) {
+    isNoCaller(spki) {
       const found = recordsOf(spki);
-      return found.length > 0 && found.every(({ role }) => role === "node");
+      return found.length > 0 && found.every(({ role }) => role === "node" || role === "sub-ca");
     },
     wishToRecord: (serial, record) => {
       const key = keys.certificate(serial);

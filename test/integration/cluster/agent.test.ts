@@ -1,16 +1,18 @@
 import { X509Certificate, randomUUID } from "node:crypto";
+import { once } from "node:events";
 import { readdir, readFile, stat, writeFile } from "node:fs/promises";
 import { get } from "node:http";
 import { request } from "node:https";
 import { networkInterfaces } from "node:os";
 import { join } from "node:path";
+import { connect } from "node:tls";
 import { expect } from "chai";
 import type { Credentials } from "#api/client.ts";
 import type { NodeDetail } from "#api/schemas.ts";
 import { createTestCluster, eventually, issueTo, startDaemon, writeCredentials } from "#support/cluster.ts";
 import type { Daemon, TestCluster } from "#support/cluster.ts";
 import { freePort } from "#support/ports.ts";
-import { recordAt, startController } from "#support/controllers.ts";
+import { recordAt, spkiOf, startController } from "#support/controllers.ts";
 import type { ControllerOptions, TestController } from "#support/controllers.ts";
 
 const dayMs = 86_400_000;
@@ -20,6 +22,7 @@ describe("the agent of a node, with real controllers", function () {
   let cluster: TestCluster;
   let nodeId: string;
   let port: number;
+  let credentials: Credentials | undefined;
   const controllers: TestController[] = [];
   const agents: Daemon[] = [];
 
@@ -33,9 +36,9 @@ describe("the agent of a node, with real controllers", function () {
     endpoints: readonly string[],
     { config = {}, now = Date.now() }: { readonly config?: object; readonly now?: number } = {},
   ): Promise<Daemon> => {
-    const credentials = issueTo(cluster.authority, "node", nodeId, { now });
+    credentials ??= issueTo(cluster.authority, "node", nodeId, { now });
     const [known] = controllers;
-    if (known) await recordAt(known, credentials);
+    if (known && agents.length === 0) await recordAt(known, credentials);
     const agent = await startDaemon(["agent", "run"], join(cluster.dir, "agent.yaml"), {
       nodeId,
       listenAddr: `0.0.0.0:${port}`,
@@ -62,6 +65,7 @@ describe("the agent of a node, with real controllers", function () {
   beforeEach(async () => {
     cluster = await createTestCluster();
     nodeId = randomUUID();
+    credentials = undefined;
     port = await freePort();
   });
   afterEach(async () => {
@@ -184,6 +188,53 @@ describe("the agent of a node, with real controllers", function () {
     } finally {
       await other.remove();
     }
+  });
+  it("S-11: answers no revoked key outside, within one heartbeat, on open connections and after a restart", async function () {
+    const own = ownAddress() ?? this.skip();
+    const controller = await control();
+    const agent = await startAgent([controller.endpoint]);
+    await isReadyAt(controller);
+    const stranger = issueTo(cluster.authority, "controller", randomUUID());
+    const ways = [stranger, cluster.operator];
+    for (const credentials of ways) expect(await secure(own, port, credentials)).to.equal(200);
+
+    const listening = connect({ host: own, port, ...stranger, checkServerIdentity: () => undefined });
+    await once(listening, "secureConnect");
+    const cut = once(listening, "close");
+    const { operator } = controller;
+    const began = Date.now();
+    await operator.call("revoke", { spki: spkiOf(stranger), reason: "test" });
+    await cut;
+    expect(await secure(own, port, stranger)).to.equal(403);
+    // One heartbeat of 0.2 s, and what a busy machine takes for it.
+    expect(Date.now() - began).to.be.lessThan(1_500);
+    expect(await secure(own, port, cluster.operator)).to.equal(200);
+    await operator.call("revoke", { spki: spkiOf(cluster.operator), reason: "left" });
+    await eventually(async () => (await secure(own, port, cluster.operator)) === 403);
+
+    const list = join(cluster.dir, "state", "revoked-keys.json");
+    expect((await stat(list)).mode & 0o777).to.equal(0o600);
+    await controller.stop("SIGKILL");
+    await agent.end("SIGKILL");
+    await startAgent([controller.endpoint]).then((again) => again.logged("no controller accepted a heartbeat"));
+    for (const credentials of ways) expect(await secure(own, port, credentials)).to.equal(403);
+    expect(await plain("127.0.0.1", port, "/healthz")).to.contain("ok");
+  });
+
+  it("S-11: answers nobody outside while the revoked keys cannot be read, until a controller tells them", async function () {
+    const own = ownAddress() ?? this.skip();
+    const controller = await control();
+    const first = await startAgent([controller.endpoint]);
+    await isReadyAt(controller);
+    await first.end();
+    await writeFile(join(cluster.dir, "state", "revoked-keys.json"), "{");
+    await controller.stop();
+    const agent = await startAgent([controller.endpoint]);
+    await agent.logged("the revoked keys cannot be read; nobody outside is answered until a controller tells them");
+    await agent.logged("no controller accepted a heartbeat");
+    expect(await secure(own, port, cluster.operator)).to.equal(403);
+    await controller.start();
+    await eventually(async () => (await secure(own, port, cluster.operator)) === 200);
   });
 });
 

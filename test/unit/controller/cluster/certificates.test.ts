@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import { watchCertificates } from "#controller/cluster/certificates.ts";
 import type { Certificates } from "#controller/cluster/certificates.ts";
+import { watchRevocations } from "#controller/cluster/revocations.ts";
 import { readRecords } from "#controller/cluster/records.ts";
 import type { Records } from "#controller/cluster/records.ts";
 import { keys } from "#controller/cluster/registers.ts";
@@ -53,6 +54,29 @@ describe("the registered keys", () => {
     expect(reasonOf("getNode", "node", "a", key2)).to.equal("KEY_UNREGISTERED");
     await record("02", "node", "a", key2);
     expect(reasonOf("getNode", "node", "a", key2)).to.equal("allowed");
+  });
+
+  it("S-11: tells an agent the revoked keys that are not nodes', once, and the same from every controller", async () => {
+    const revocations = watchRevocations(records, certificates);
+    const revoke = (spki: string) => certificates.revoke({ spki, reason: "", by: "operator ann" });
+    expect(revocations.newsFor("")).to.deep.equal({});
+    await record("01", "operator", "ann", key1);
+    await record("02", "node", "a", key2);
+    await revoke(key2);
+    expect(revocations.newsFor("")).to.deep.equal({});
+    await revoke(key1);
+    const { revoked } = revocations.newsFor("");
+    expect(revoked?.keys).to.deep.equal([key1]);
+    expect(revocations.newsFor(revoked?.version)).to.deep.equal({});
+    expect(revocations.newsFor(undefined), "an agent that keeps none").to.deep.equal({});
+    const again = watchRevocations(records, certificates);
+    expect(again.newsFor("").revoked).to.deep.equal(revoked);
+    const key3 = "c".repeat(64);
+    await revoke(key3);
+    expect(again.newsFor(revoked?.version).revoked?.keys).to.have.members([key1, key3]);
+    await record("03", "node", "b", key3);
+    expect(again.newsFor("").revoked).to.deep.equal(revoked);
+    for (const each of [revocations, again]) each.stop();
   });
 
   it("revokes a controller's sub-CA together with its keys", async () => {

@@ -1,0 +1,53 @@
+import { createHash } from "node:crypto";
+import type { Standing } from "#api/schemas.ts";
+import type { Certificates } from "./certificates.ts";
+import type { Records } from "./records.ts";
+import { keys } from "./registers.ts";
+
+/** The revoked keys with which somebody could still ask an agent: all that are not known to be nodes'. */
+export interface Revocations {
+  /** What to tell an agent that was told this version last: all of them, or nothing when it knows them. */
+  readonly newsFor: (version: string | undefined) => Pick<Standing, "revoked">;
+  readonly stop: () => void;
+}
+
+const prefix = keys.revoked("");
+
+export function watchRevocations(records: Records, certificates: Pick<Certificates, "isNoCaller">): Revocations {
+  const revoked = new Set<string>();
+  let version: string | undefined;
+  // A node's key is not told: agents answer no nodes, and each renewal takes one out of use.
+  const note = (spki: string): void => {
+    const isWorthTelling = !certificates.isNoCaller(spki);
+    if (isWorthTelling === revoked.has(spki)) return;
+    if (isWorthTelling) revoked.add(spki);
+    else revoked.delete(spki);
+    version = undefined;
+  };
+  for (const [key] of records.replica.entries(prefix)) note(key.slice(prefix.length));
+  const stop = records.replica.watch((changed) => {
+    for (const key of changed) {
+      if (key.startsWith(prefix)) note(key.slice(prefix.length));
+      // Whose key it is may become known later than that it was revoked.
+      const spki = key.startsWith("cert/") ? records.value("certificate", key)?.spki : undefined;
+      if (spki !== undefined && records.replica.get(keys.revoked(spki))) note(spki);
+    }
+  });
+  return {
+    newsFor(told) {
+      if (told === undefined) return {};
+      version ??= versionOf(revoked);
+      return told === version ? {} : { revoked: { version, keys: [...revoked] } };
+    },
+    stop,
+  };
+}
+
+/** The same for the same keys on every controller; empty for none. */
+function versionOf(spkis: ReadonlySet<string>): string {
+  if (spkis.size === 0) return "";
+  return createHash("sha256")
+    .update([...spkis].toSorted().join(" "))
+    .digest("hex")
+    .slice(0, 32);
+}
