@@ -22,6 +22,8 @@ import type { KnownCaller } from "./caller.ts";
 import { watchConnections } from "./connections.ts";
 import type { Connections } from "./connections.ts";
 import { lateCallerOf, lateMethods, routeLate } from "./late.ts";
+import { watchPauses } from "./pauses.ts";
+import type { Pauses } from "./pauses.ts";
 import { limitRate } from "./rate.ts";
 
 /** What is given to the function behind a method. */
@@ -96,11 +98,13 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
   });
   routeLate(server, late);
   const connections = watchConnections(server);
-  const usual = new Requests(options, connections, (socket) => callerOf(socket, options.cluster, options.clock()));
+  const pauses = watchPauses(options.monotonic);
+  const watched = { connections, pauses };
+  const usual = new Requests(options, watched, (socket) => callerOf(socket, options.cluster, options.clock()));
   const rootPem = credentials.ca;
   const renewals = new Requests(
     options,
-    connections,
+    watched,
     (socket) => lateCallerOf(socket, { cluster: options.cluster, rootPem, now: options.clock() }),
     lateMethods,
   );
@@ -113,6 +117,7 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
       for (const each of [server, late]) each.setSecureContext({ ...context, minVersion: "TLSv1.3" });
     },
     async close() {
+      pauses.stop();
       late.closeAllConnections();
       await close(server);
     },
@@ -150,18 +155,20 @@ async function close(server: Server): Promise<void> {
 class Requests {
   readonly #options: ApiServerOptions;
   readonly #connections: Connections;
+  readonly #pauses: Pauses;
   readonly #isInRate: (key: string) => boolean;
   readonly #identify: (socket: TLSSocket) => KnownCaller;
   readonly #only: ReadonlySet<MethodName> | undefined;
 
   constructor(
     options: ApiServerOptions,
-    connections: Connections,
+    { connections, pauses }: { readonly connections: Connections; readonly pauses: Pauses },
     identify: (socket: TLSSocket) => KnownCaller,
     only?: ReadonlySet<MethodName>,
   ) {
     this.#options = options;
     this.#connections = connections;
+    this.#pauses = pauses;
     this.#identify = identify;
     this.#only = only;
     this.#isInRate = limitRate(nodeRate, options.monotonic);
@@ -258,7 +265,8 @@ class Requests {
 
   async #handle(asked: Asked, request: IncomingMessage, response: ServerResponse): Promise<number> {
     const { name, id, caller } = asked;
-    const { handlers, streams, access } = this.#options;
+    const { handlers, streams, access, monotonic } = this.#options;
+    const began = monotonic();
     if (name === "replicate") throw new Refused(426, "API_UNKNOWN", `ask with upgrade: ${replicationProtocol}`);
     const method: Method = methods[name];
     const body = method.body.safeParse(method.verb === "GET" ? {} : await readJson(request));
@@ -271,6 +279,10 @@ class Requests {
     if (claimed !== undefined && claimed !== caller.id) deny(caller, `speak for node ${JSON.stringify(claimed)}`);
     // A body may take its time: what held when it began must still hold (S-11).
     access.check(name, caller);
+    if (method.verb !== "GET" && this.#pauses.mayBeStale(began)) {
+      const why = "this controller stood still; what was asked of it meanwhile is not carried out";
+      throw new Refused(503, "CONTROLLER_READ_ONLY", why, "ask again");
+    }
     if (name === "watch" || name === "backup") {
       await streams[name]({ caller, body: body.data as never, id }, response);
       return 200;

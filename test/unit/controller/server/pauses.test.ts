@@ -1,0 +1,23 @@
+import { expect } from "chai";
+import { watchPauses } from "#controller/server/pauses.ts";
+
+describe("pauses of the process", () => {
+  let now = 1_000;
+  const pauses = watchPauses(() => now);
+  after(() => pauses.stop());
+
+  it("F-31: make stale what was read right after one that nobody waits through, and nothing else", () => {
+    expect(pauses.mayBeStale(now)).to.equal(false);
+    now += 4_900;
+    expect(pauses.mayBeStale(now)).to.equal(false);
+    const before = now;
+    now += 5_100;
+    expect(pauses.mayBeStale(now)).to.equal(true);
+    now += 200;
+    // What a second turn of the event loop reads, and what had begun before.
+    expect(pauses.mayBeStale(now)).to.equal(true);
+    expect(pauses.mayBeStale(before)).to.equal(true);
+    now += 100;
+    expect(pauses.mayBeStale(now)).to.equal(false);
+  });
+});
