@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { askFirst, askOne, endpointOf } from "#api/ask.ts";
+import { parseEndpoint } from "#api/endpoint.ts";
 import { defineAction } from "#engine/orchestrate/action.ts";
 import type { ActionContext } from "#engine/orchestrate/action.ts";
 import type { NodeEntry } from "#engine/roster/model.ts";
@@ -8,6 +9,7 @@ import type { Problem } from "#errors/problem.ts";
 import { firstCertificate } from "#pki/chain.ts";
 import type { Context } from "#pki/contexts.ts";
 import { identityOf } from "#pki/identity.ts";
+import { issuedControllerKeys } from "#pki/issued.ts";
 import { keyFingerprint, publicDer } from "#pki/keys.ts";
 import { credentialsOf, isController, isOwnEndpoint, joinControllersOf, nodeOf, openContext } from "./cluster-place.ts";
 
@@ -40,7 +42,7 @@ export const clusterRegisterController = defineAction({
 
 async function begin(args: Args, context: ActionContext, write: boolean) {
   const node = nodeOf("cluster.registerController", args.node, context);
-  if (!isController(node)) return { changed: false, outputs: { founds: false, join: [], advertise: "" } };
+  if (!isController(node)) return { changed: false, outputs: { founds: false, join: [], joinKeys: {}, advertise: "" } };
   const cluster = await openContext(context);
   const own = endpointOf(node.address, args.port);
   const spki = fingerprintOf(args.issued.controllerCert ?? "");
@@ -48,11 +50,13 @@ async function begin(args: Args, context: ActionContext, write: boolean) {
   const registration = { spki, address: own, dc: node.dc };
   const ask = { credentials: credentialsOf(cluster), clock: Date.now, signal: context.signal, run: context.runId };
   let changed = false;
+  let registered: ReadonlySet<string> = new Set();
   // Also one that founded the cluster once: its key or address may have changed since.
   const sponsors = [...new Set([...join, ...othersOf(node, own, cluster), own])];
   try {
     const found = await askFirst({ ...ask, endpoints: sponsors }, async (client) => {
       const { controllers } = await client.call("listControllers", {});
+      registered = new Set(controllers.map(({ key }) => key));
       const present = controllers.find(({ controllerId }) => controllerId === node.id);
       if (present?.key === spki && present.address === own && present.dc === node.dc) return "unchanged";
       if (!write) return "updated";
@@ -65,8 +69,26 @@ async function begin(args: Args, context: ActionContext, write: boolean) {
     context.note(`${node.name} founds the cluster ${cluster.name}`);
   }
   const founds = join.length === 0;
+  const joinKeys = await keysAt(join, registered, cluster, context);
   const bootstrap = founds ? { bootstrap: { ...operatorsOf(cluster), controller: registration } } : {};
-  return { changed, outputs: { founds, join, advertise: own, ...bootstrap } };
+  return { changed, outputs: { founds, join, joinKeys, advertise: own, ...bootstrap } };
+}
+
+/** By endpoint, the key of whom this machine issued a certificate for that host: the joiner believes nobody else there. */
+async function keysAt(
+  join: readonly string[],
+  registered: ReadonlySet<string>,
+  { folder }: Context,
+  { note }: Pick<ActionContext, "note">,
+): Promise<Readonly<Record<string, string>>> {
+  const found = new Map<string, string>();
+  for (const endpoint of join) {
+    const issued = await issuedControllerKeys(folder, parseEndpoint(endpoint).host);
+    const key = issued.find((one) => registered.has(one)) ?? issued[0];
+    if (key === undefined) note(`${endpoint} is joined on the CA's word: another machine issued its certificate`);
+    else found.set(endpoint, key);
+  }
+  return Object.fromEntries(found);
 }
 
 /**

@@ -38,6 +38,11 @@ export const ControllerConfig = z.object({
       peers: z.array(z.unknown()).optional(),
       /** Controllers, `host:port`, of which one sponsors this one: it has registered it already. */
       join: z.array(z.string()).default([]),
+      /**
+       * By endpoint of `join`, the SHA-256 of the public key that must answer there, lower-case hex: while it knows nobody,
+       * a controller could not tell its sponsor from whoever holds a stolen sub-CA.
+       */
+      joinKeys: z.record(z.string(), KeyFingerprint).default({}),
       /** `host:port` under which the other controllers and the nodes reach this one; replicated. */
       advertise: z.string().optional(),
     })

@@ -82,11 +82,6 @@ export async function serveController(options: ServeOptions): Promise<void> {
   let wasReady = false;
   const isReady = (): boolean => (wasReady ||= replica.status().ready);
   const isFounder = config.replication.join.length === 0;
-  const unpinned = config.replication.join.filter((address) => sponsorKeys(config)(address) === undefined);
-  if (unpinned.length > 0 && store.recovered.length === 0)
-    log.warn("who answers at these addresses is believed on the CA's word alone: no joinKeys name their keys", {
-      join: unpinned,
-    });
   const network = openNetwork({
     controllerId,
     cluster,
@@ -122,6 +117,11 @@ export async function serveController(options: ServeOptions): Promise<void> {
     isKnown,
     log: (level, message, fields) => log[level](message, fields),
   });
+  const unpinned = config.replication.join.filter((address) => sponsorKeys(config)(address) === undefined);
+  if (unpinned.length > 0 && !isReady())
+    log.warn("who answers there is believed on the CA's word alone: joinKeys does not name the key", {
+      join: unpinned,
+    });
   store.attach(async () => replica.snapshot());
   network.attach(replica);
   const records = readRecords(replica);

@@ -89,7 +89,7 @@ export function spkiOf({ cert }: Pick<Credentials, "cert">): string {
 
 /** Starts one controller, with a sub-CA of its own, as deploy_node leaves it; resolves when it is ready. */
 export async function startController(cluster: TestCluster, options: ControllerOptions = {}): Promise<TestController> {
-  const controller = await makeController(cluster, options);
+  const controller = await prepareController(cluster, options);
   const { id, advertised, credentials } = controller;
   try {
     const body = { spki: spkiOf(credentials), address: advertised, dc: options.dc ?? "DC1" };
@@ -209,7 +209,8 @@ export function registrationOf(nodeId: string, changes: Partial<Registration> = 
   };
 }
 
-async function makeController(
+/** All that a controller needs to start, but nobody knows of it yet; {@link startController} does the rest. */
+export async function prepareController(
   cluster: TestCluster,
   {
     sponsor,
@@ -244,7 +245,7 @@ async function makeController(
       controllerId: id,
       dcId: dc,
       advertise: advertised,
-      ...(sponsor && { join: [sponsor.advertised] }),
+      ...(sponsor && { join: [sponsor.advertised], joinKeys: { [sponsor.advertised]: spkiOf(sponsor.credentials) } }),
     },
     ...(sponsor ? {} : { bootstrap }),
     ...config,

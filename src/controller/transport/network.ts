@@ -29,6 +29,8 @@ export interface NetworkOptions {
   readonly credentials: () => Credentials;
   /** `host:port` of a registered controller. */
   readonly addressOf: (id: string) => string | undefined;
+  /** The key that must answer at an address that is dialled without knowing who is there; undefined: anybody's. */
+  readonly keyAt: (address: string) => string | undefined;
   /** Whether a peer may be spoken to with this key; anybody of the cluster's CA while we are joining. */
   readonly isWelcome: (id: string, key: string) => boolean;
   readonly log: Log;
@@ -37,7 +39,7 @@ export interface NetworkOptions {
 }
 
 export function openNetwork(options: NetworkOptions): Network {
-  const { controllerId, cluster, credentials, addressOf, isWelcome, log, clock, onBytes } = options;
+  const { controllerId, cluster, credentials, addressOf, keyAt, isWelcome, log, clock, onBytes } = options;
   const streams = new Map<Duplex, { readonly peer: string; readonly key: string }>();
   const contacts = new Map<string, number>();
   const failures = new Map<string, string>();
@@ -68,6 +70,8 @@ export function openNetwork(options: NetworkOptions): Network {
       throw new Error(reason);
     };
     if ("id" in target && answered.id !== target.id) refuse(`at ${address} answers ${answered.id}`);
+    if ("address" in target && (keyAt(address) ?? answered.key) !== answered.key)
+      refuse(`at ${address} answers ${answered.id} with another key than the one of the sponsor`);
     if (answered.id === controllerId) refuse(`${address} is this controller itself`);
     if (!isWelcome(answered.id, answered.key)) refuse(`${answered.id} shows a key that is not registered`);
     open(answered.id, answered.key, answered.socket, answered.head, true);

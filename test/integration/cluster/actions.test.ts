@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { readFile, writeFile } from "node:fs/promises";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
 import { clusterHealth } from "#actions/cluster-health.ts";
@@ -312,7 +312,13 @@ describe("bastion actions against a real controller", function () {
     expect((await operator.call("listControllers", {})).controllers).to.have.length(1);
     const joining = await clusterRegisterController.run(args, context);
     expect(joining.changed).to.equal(true);
-    expect(joining.outputs).to.deep.equal({ founds: false, join: [endpoint], advertise: "127.0.0.1:9090" });
+    expect(joining.outputs).to.deep.equal({
+      founds: false,
+      join: [endpoint],
+      joinKeys: {},
+      advertise: "127.0.0.1:9090",
+    });
+    expect(notes.join()).to.contain(`${endpoint} is joined on the CA's word`);
     expect((await operator.call("listControllers", {})).controllers).to.have.length(2);
     expect(await clusterRegisterController.run(args, context)).to.deep.equal({ ...joining, changed: false });
 
@@ -322,6 +328,25 @@ describe("bastion actions against a real controller", function () {
     expect(await clusterRegisterController.run(args, context)).to.deep.equal({ ...joining, changed: false });
     const worker = contextFor(nodeEntry("n2", randomUUID()));
     expect((await clusterRegisterController.run(args, worker)).outputs).to.include({ founds: false, advertise: "" });
+  });
+
+  it("S-10: cluster.registerController names the keys of the sponsors that this machine issued, and keeps to them", async () => {
+    const { endpoint, id, credentials } = await startController();
+    const issued = join(cluster.home, "lab", "issued");
+    await mkdir(issued, { recursive: true });
+    await writeFile(join(issued, `${id}-controller.crt`), credentials.cert);
+    // One that had this address before, and one of another address.
+    const gone = { host: "127.0.0.11", now: Date.now() + 60_000 };
+    await writeFile(join(issued, "gone-controller.crt"), issueTo(cluster.authority, "controller", "gone", gone).cert);
+    await writeFile(join(issued, "other-controller.crt"), issueTo(cluster.authority, "controller", "other").cert);
+    const controllerCert = issueTo(cluster.authority, "controller", nodeId).cert;
+    const context = contextFor(nodeEntry("n1", nodeId, { roles: ["controller"] }));
+    const args = { issued: { controllerCert }, port: 9090 };
+    for (const { outputs } of [
+      await clusterRegisterController.run(args, context),
+      await clusterRegisterController.run(args, context),
+    ])
+      expect(outputs).to.deep.include({ join: [endpoint], joinKeys: { [endpoint]: spkiOf(credentials) } });
   });
 
   it("cluster.registerController never lets a controller that lost its disk found a second cluster", async () => {

@@ -61,7 +61,7 @@ describe("a controller's audit", function () {
   const entryOf = (id: string): CertificateEntry =>
     inventoryEntry(issueTo(cluster.authority, "node", id).cert) as CertificateEntry;
   const secret = { value: { password: canary } };
-  const expected = { name: "n1", roles: [], source: "roster" } as const;
+  const expected = { name: "n1", roles: [] as string[], source: "roster" as const };
 
   /** One call of each method that changes something, and what its line must tell; the last ones end things. */
   const calls: Partial<Record<MethodName, readonly [() => Promise<unknown>, Readonly<Record<string, unknown>>]>> = {

@@ -20,7 +20,15 @@ import type { CertificatePlan } from "#pki/certificate.ts";
 import { generateKey, proveKey, publicDer } from "#pki/keys.ts";
 import { createTestCluster, eventually, issueTo } from "#support/cluster.ts";
 import type { TestCluster } from "#support/cluster.ts";
-import { nodeCredentials, recordAt, registrationOf, spkiOf, startControllers } from "#support/controllers.ts";
+import {
+  nodeCredentials,
+  prepareController,
+  recordAt,
+  registrationOf,
+  spkiOf,
+  startController,
+  startControllers,
+} from "#support/controllers.ts";
 import type { TestController } from "#support/controllers.ts";
 
 const day = 86_400_000;
@@ -460,5 +468,53 @@ describe("keys that nobody recorded, and keys that were replaced", function () {
     await old.call("registerNode", registrationOf(id, { version: "2" }));
     expect(await reasonOf(lost.call("registerNode", registrationOf(id)))).to.equal("KEY_REVOKED");
     expect(await reasonOf(old.call("heartbeat", { nodeId: id }))).to.equal("allowed");
+  });
+});
+
+describe("a controller that joins", function () {
+  this.timeout(60_000);
+  let cluster: TestCluster;
+  const controllers: TestController[] = [];
+
+  before(async () => {
+    cluster = await createTestCluster();
+  });
+  after(async () => {
+    for (const controller of controllers) await controller.end();
+    await cluster.remove();
+  });
+
+  /** One that whoever answers there has registered; these are the keys that it is to find. */
+  const joining = async (sponsor: TestController, joinKeys: object): Promise<TestController> => {
+    const config = { replication: { join: [sponsor.advertised], joinKeys } };
+    const joiner = await prepareController(cluster, { sponsor, config });
+    controllers.push(joiner);
+    const body = { spki: spkiOf(joiner.credentials), address: joiner.advertised };
+    await sponsor.operator.call("registerController", body, { id: joiner.id });
+    await joiner.start();
+    return joiner;
+  };
+  const isReady = async ({ operator }: TestController): Promise<boolean> => (await operator.call("ready", {})).ready;
+
+  it("S-10: takes nothing from an impostor at its sponsor's address, whose certificate a stolen sub-CA made", async () => {
+    const sponsor = await startController(cluster);
+    // It has all that the CA's word can give: the cluster's name, a controller's certificate for this host, a member's list.
+    const impostor = await startController(cluster);
+    controllers.push(sponsor, impostor);
+    const joiner = await joining(impostor, { [impostor.advertised]: spkiOf(sponsor.credentials) });
+    await eventually(() => joiner.log().includes("with another key than the one of the sponsor"));
+    expect(await isReady(joiner)).to.equal(false);
+    expect((await joiner.operator.call("replicationStatus", {})).registers).to.equal(0);
+    const welcome = await joining(sponsor, { [sponsor.advertised]: spkiOf(sponsor.credentials) });
+    await eventually(() => isReady(welcome));
+    expect(welcome.log()).not.to.contain("on the CA's word alone");
+  });
+
+  it("S-10: believes the CA alone where nobody named a key, and says so", async () => {
+    const sponsor = await startController(cluster);
+    controllers.push(sponsor);
+    const joiner = await joining(sponsor, {});
+    await eventually(() => isReady(joiner));
+    expect(joiner.log()).to.contain("on the CA's word alone");
   });
 });

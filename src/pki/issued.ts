@@ -1,0 +1,39 @@
+import type { X509Certificate } from "node:crypto";
+import { readdir, readFile } from "node:fs/promises";
+import { isIP } from "node:net";
+import { join } from "node:path";
+import { firstCertificate } from "./chain.ts";
+import { keyFingerprint, publicDer } from "./keys.ts";
+
+/**
+ * The keys (SHA-256 of the SPKI) of the controllers whose certificates this machine issued for a host, the latest first;
+ * empty when another machine issued them. No word of a controller is needed for it.
+ */
+export async function issuedControllerKeys(folder: string, host: string): Promise<readonly string[]> {
+  const issued = join(folder, "issued");
+  const names = await readdir(issued).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === "ENOENT") return [];
+    throw error;
+  });
+  const files = names.filter((name) => name.endsWith("-controller.crt"));
+  const certificates = await Promise.all(files.map((name) => readCertificate(join(issued, name))));
+  return certificates
+    .filter((certificate) => certificate !== undefined)
+    .filter((certificate) => isFor(certificate, host))
+    .toSorted((a, b) => b.validFromDate.getTime() - a.validFromDate.getTime())
+    .map(({ publicKey }) => keyFingerprint(publicDer(publicKey)));
+}
+
+/** A file that cannot be read is none of a controller's: it is issued anew with the next deployment. */
+async function readCertificate(file: string): Promise<X509Certificate | undefined> {
+  try {
+    return firstCertificate(await readFile(file, "utf8"));
+  } catch {
+    return undefined;
+  }
+}
+
+function isFor(certificate: X509Certificate, host: string): boolean {
+  const name = isIP(host) ? certificate.checkIP(host) : certificate.checkHost(host, { subject: "never" });
+  return name !== undefined;
+}
