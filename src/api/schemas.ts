@@ -253,16 +253,19 @@ export const PeerState = z.enum(["connected", "suspect", "down", "connecting", "
 
 /** A controller's own state. */
 export const ControllerHealth = z.object({
-  controllerId: z.string(),
-  dc: z.string(),
-  cluster: z.string(),
-  version: z.string(),
   ready: z.boolean(),
   /** Why it is not ready. */
   reason: z.string().optional(),
-  nodes: z.object({ total: z.number(), ready: z.number() }),
+  /** This and all that follows is for operators and controllers: a node is told no more than whether it is ready. */
+  controllerId: z.string().default(""),
+  dc: z.string().default(""),
+  cluster: z.string().default(""),
+  version: z.string().default(""),
+  nodes: z.object({ total: z.number(), ready: z.number() }).default({ total: 0, ready: 0 }),
   /** The other controllers it replicates with; each must be in step for the cluster to be healthy. */
-  peers: z.array(z.object({ controllerId: z.string(), inStep: z.boolean(), reason: z.string().optional() })),
+  peers: z
+    .array(z.object({ controllerId: z.string(), inStep: z.boolean(), reason: z.string().optional() }))
+    .default([]),
   /** What wants an operator's eye but does not stop it from serving: disagreements, clock skew, a full disk. */
   warnings: z.array(z.string()).default([]),
   /** Whether new nodes wait for approval: the strictest of all controllers' settings. */

@@ -37,7 +37,11 @@ export function handlersFor(parts: HandlerParts): Handlers {
   const { records, nodes, controllers, certificates, objects, revocations, subCa, health, metrics, log } = parts;
   return {
     health: () => ({}),
-    ready: () => health.ready(),
+    ready({ caller }) {
+      const whole = health.ready();
+      // A node, rejected or not, needs no list of controllers, versions and warnings.
+      return caller.identity.role === "node" ? { ready: whole.ready } : whole;
+    },
     metrics: () => metrics.text(),
     replicationStatus: () => health.replication(),
 

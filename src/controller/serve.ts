@@ -20,7 +20,7 @@ import { watchLiveness } from "./cluster/liveness.ts";
 import { manageNodes } from "./cluster/nodes.ts";
 import { manageObjects } from "./cluster/objects.ts";
 import { readRecords } from "./cluster/records.ts";
-import { isKnown, keys, mergeKindOf } from "./cluster/registers.ts";
+import { isKnown, isSecret, keys, mergeKindOf } from "./cluster/registers.ts";
 import { watchRevocations } from "./cluster/revocations.ts";
 import { openSubCa } from "./cluster/sub-ca.ts";
 import { ControllerConfig } from "./config.ts";
@@ -125,6 +125,7 @@ export async function serveController(options: ServeOptions): Promise<void> {
   store.attach(async () => replica.snapshot());
   network.attach(replica);
   const records = readRecords(replica);
+    isSecret,
   const certificates = watchCertificates(records, clock);
   const revocations = watchRevocations(records, certificates);
   const liveness = watchLiveness({

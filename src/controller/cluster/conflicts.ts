@@ -6,7 +6,7 @@ import type { ConflictRecord, ConflictSide } from "../replica/replica.ts";
 import { encodeDot } from "./dots.ts";
 import { gatherNodes, nameOf, sharedNames } from "./node-view.ts";
 import type { Records } from "./records.ts";
-import { keys, mergeKindOf } from "./registers.ts";
+import { isSecret, keys, mergeKindOf } from "./registers.ts";
 import type { ApprovalRecord } from "./registers.ts";
 
 /** A conflict as it is shown. */
@@ -41,6 +41,10 @@ export async function ackConflict(records: Records, id: string): Promise<{ resul
 /** Writes what lost, and closes the conflict. @throws Refused CONFLICT_UNKNOWN; 409 where the winner may never be undone so */
 export async function takeLoser(records: Records, id: string, by: string): Promise<{ result: "updated"; dot: string }> {
   const { id: found, key, loser } = findConflict(records, id);
+  if (isSecret(key)) {
+    const hint = `write the one that is right, then: kcore conflict ack ${id}`;
+    throw new Refused(409, "CONFLICT_FINAL", `${key} is secret: the conflict does not hold what lost`, hint);
+  }
   const kind = mergeKindOf(key);
   if (kind === "first" || kind === "remove-wins" || kind === "epoch") {
     throw new Refused(409, "CONFLICT_FINAL", `${key} is written once: what won stands`, `kcore conflict ack ${id}`);

@@ -135,6 +135,14 @@ export function mergeKindOf(key: string): MergeKind {
 }
 
 /** Whether this version can read a register's value; the replica quarantines what it cannot (K9, S-24). */
+/**
+ * Whether a register's value must stand nowhere but in the register: not in a conflict record, which outlives it
+ * (replication.md, 3.7). Objects of kind Secret are.
+ */
+export function isSecret(key: string): boolean {
+  return key.startsWith(keys.object("Secret", ""));
+}
+
 export function isKnown(key: string, json: string): boolean {
   const kind = kindOf(key);
   if (kind === undefined) return false;

@@ -317,4 +317,22 @@ describe("controllers that lose sight of each other", function () {
       async () => !(await b.operator.call("listConflicts", {})).conflicts.some((one) => one.id === label?.id),
     );
   });
+
+  it("S-7: keep a secret object's values out of the conflict about it, and take none from there", async () => {
+    const [a, b] = pair;
+    const id = "Secret/one";
+    for (const line of lines) line.cut();
+    await eventually(async () => !(await areAllInStep(pair)));
+    for (const { operator, endpoint } of pair)
+      await operator.call("putObject", { value: { password: `canary ${endpoint}` } }, { id });
+    for (const line of lines) line.heal();
+    const found = await eventually(async () => (await a.operator.call("listConflicts", {})).conflicts[0]);
+    expect(found.key).to.equal("object/Secret/one");
+    expect([found.winner.value, found.loser.value]).to.deep.equal(["(secret)", "(secret)"]);
+    expect(await reasonOf(a.operator.call("takeLoser", {}, { id: found.id }))).to.equal("CONFLICT_FINAL");
+    const { value } = await a.operator.call("getObject", {}, { id });
+    expect(JSON.stringify(value)).to.contain("canary");
+    await a.operator.call("ackConflict", {}, { id: found.id });
+    await eventually(async () => (await b.operator.call("listConflicts", {})).conflicts.length === 0);
+  });
 });

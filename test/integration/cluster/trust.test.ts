@@ -448,6 +448,28 @@ describe("keys that nobody recorded, and keys that were replaced", function () {
     );
   });
 
+  it("S-12: a node, rejected or not, is told of its controller whether it is ready, and no more", async () => {
+    const { id, credentials } = await registered();
+    const [{ endpoint, operator }] = controllers as [TestController];
+    const told = (): Promise<string> =>
+      new Promise((resolve, reject) => {
+        const sent = request(
+          { ...parseEndpoint(endpoint), ...credentials, path: "/readyz", agent: false },
+          (response) => {
+            let text = "";
+            response.setEncoding("utf8").on("data", (chunk: string) => (text += chunk));
+            response.once("end", () => resolve(text));
+          },
+        );
+        sent.once("error", reject);
+        sent.end();
+      });
+    expect(await told()).to.equal('{"ready":true}');
+    await operator.call("rejectNode", {}, { id });
+    expect(await told()).to.equal('{"ready":true}');
+    expect((await operator.call("ready", {})).peers).to.have.length(1);
+  });
+
   it("S-14: a renewal ends the old key once the new one registers, not before", async () => {
     const { id, credentials } = await registered();
     const [first] = controllers as [TestController];
