@@ -115,6 +115,7 @@ export async function serveController(options: ServeOptions): Promise<void> {
     join: config.replication.join,
     mergeKindOf,
     isKnown,
+    isSecret,
     log: (level, message, fields) => log[level](message, fields),
   });
   const unpinned = config.replication.join.filter((address) => sponsorKeys(config)(address) === undefined);
@@ -125,7 +126,6 @@ export async function serveController(options: ServeOptions): Promise<void> {
   store.attach(async () => replica.snapshot());
   network.attach(replica);
   const records = readRecords(replica);
-    isSecret,
   const certificates = watchCertificates(records, clock);
   const revocations = watchRevocations(records, certificates);
   const liveness = watchLiveness({

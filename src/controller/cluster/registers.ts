@@ -128,13 +128,6 @@ export function kindOf(key: string): Kind | undefined {
   return patterns.find(([pattern]) => pattern.test(key))?.[1];
 }
 
-/** How the replica merges a key. Every version of kcore must give the same answer for the same key. */
-export function mergeKindOf(key: string): MergeKind {
-  const kind = kindOf(key);
-  return kind === undefined ? "lww" : kinds[kind].merge;
-}
-
-/** Whether this version can read a register's value; the replica quarantines what it cannot (K9, S-24). */
 /**
  * Whether a register's value must stand nowhere but in the register: not in a conflict record, which outlives it
  * (replication.md, 3.7). Objects of kind Secret are.
@@ -143,6 +136,13 @@ export function isSecret(key: string): boolean {
   return key.startsWith(keys.object("Secret", ""));
 }
 
+/** How the replica merges a key. Every version of kcore must give the same answer for the same key. */
+export function mergeKindOf(key: string): MergeKind {
+  const kind = kindOf(key);
+  return kind === undefined ? "lww" : kinds[kind].merge;
+}
+
+/** Whether this version can read a register's value; the replica quarantines what it cannot (K9, S-24). */
 export function isKnown(key: string, json: string): boolean {
   const kind = kindOf(key);
   if (kind === undefined) return false;
