@@ -2,7 +2,7 @@ import type { Core } from "./core.ts";
 import type { Dialler } from "./dialler.ts";
 import type { Incarnation } from "./incarnation.ts";
 import { authKeyOf } from "./members.ts";
-import { protocols } from "./messages.ts";
+import { protocolsText, speaks } from "./messages.ts";
 import type { PeerMessage, RefusalCode } from "./messages.ts";
 import type { Outbox } from "./outbox.ts";
 import type { LinkEvents, PeerLink } from "./ports.ts";
@@ -61,8 +61,7 @@ export class Hub {
   ): { readonly code: RefusalCode; readonly message: string } | undefined {
     const { options, state, members } = this.#core;
     if (cluster !== options.cluster) return { code: "CLUSTER_DIFFERS", message: `this is cluster ${options.cluster}` };
-    if (proto[1] < protocols[0] || proto[0] > protocols[1])
-      return { code: "PROTOCOL_UNKNOWN", message: `this controller speaks ${protocols.join(" to ")}` };
+    if (!speaks(proto)) return { code: "PROTOCOL_UNKNOWN", message: protocolsText };
     if (id === options.id) return { code: "SAME_CONTROLLER", message: `this is ${id} itself` };
     if (id !== peer.id) return { code: "NOT_REGISTERED", message: `${peer.id} calls itself ${id}` };
     if (this.#core.equivocal.has(origin))

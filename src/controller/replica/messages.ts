@@ -1,8 +1,21 @@
 import type { Page } from "#crdt/page.ts";
 import type { WireVector } from "#crdt/version-vector.ts";
 
-/** The protocols this build speaks, oldest and newest. */
+/**
+ * The protocols this build speaks, oldest and newest; two controllers use the newest that both do. A protocol is the messages, the
+ * pages, the digest, and how each key is merged: what a controller of the release before would read otherwise, or not at all,
+ * makes the next one. Fields that may be passed over do not. `controller/ID/version` tells the newest to all.
+ */
 export const protocols = [1, 1] as const;
+
+type Range = readonly [oldest: number, newest: number];
+
+/** Whether this build and one that speaks these have a protocol in common. */
+export function speaks([oldest, newest]: Range): boolean {
+  return newest >= protocols[0] && oldest <= protocols[1];
+}
+
+export const protocolsText = `this controller speaks replication protocol ${protocols.join(" to ")}`;
 
 export type RefusalCode =
   | "CLUSTER_DIFFERS"

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { Page } from "#crdt/page.ts";
+import { speaks } from "./messages.ts";
 import type { PeerMessage } from "./messages.ts";
 
 const Seq = z.int().min(0);
@@ -68,6 +69,14 @@ const Message = z.discriminatedUnion("t", [
       .max(10_000),
   }),
 ]);
+
+const ForeignHello = z.object({ t: z.literal("hello"), proto: z.tuple([Seq, Seq]) });
+
+/** Whether this is how a controller greets that speaks none of our protocols, whatever else its greeting is made of. */
+export function isForeignHello(value: unknown): boolean {
+  const { success, data } = ForeignHello.safeParse(value);
+  return success && !speaks(data.proto);
+}
 
 /** A message from the network, checked; undefined when it is none. */
 export function parseMessage(value: unknown): PeerMessage | undefined {

@@ -4,9 +4,9 @@ import { dominates, isSameVector, toWire } from "#crdt/version-vector.ts";
 import { differingBuckets } from "#crdt/digest.ts";
 import type { Core } from "./core.ts";
 import type { Hub } from "./hub.ts";
-import { protocols } from "./messages.ts";
+import { protocols, protocolsText, speaks } from "./messages.ts";
 import type { PeerMessage, RefusalCode } from "./messages.ts";
-import { parseMessage } from "./parse.ts";
+import { isForeignHello, parseMessage } from "./parse.ts";
 import type { Peer } from "./peer.ts";
 import type { LinkEvents, PeerLink } from "./ports.ts";
 import { Puller } from "./puller.ts";
@@ -99,6 +99,7 @@ export class Session implements LinkEvents {
   received(value: unknown, bytes: number): void {
     if (this.#isClosed || this.#core.isStopped) return;
     const message = parseMessage(value);
+    if (!message && isForeignHello(value)) return this.refuse("PROTOCOL_UNKNOWN", protocolsText);
     if (!message) return this.#malformed("a message that is none");
     this.#misses = 0;
     this.peer.phi.heard(this.#core.options.clock.mono());
@@ -158,13 +159,14 @@ export class Session implements LinkEvents {
     this.peer.backOff.reset();
     this.boot = hello.boot;
     this.#hasGreeted = true;
-    this.send({ t: "welcome", proto: protocols[1], walls: this.#walls() });
+    this.send({ t: "welcome", proto: Math.min(protocols[1], hello.proto[1]), walls: this.#walls() });
     this.#hub.incarnation.heard(this.peer.id, new Map(hello.vv));
     if (this.isOpen) this.#opened();
   }
 
-  #welcome({ walls }: Of<"welcome">): void {
+  #welcome({ proto, walls }: Of<"welcome">): void {
     if (this.#isWelcome) return;
+    if (!speaks([proto, proto])) return this.refuse("PROTOCOL_UNKNOWN", `${protocolsText}, and not ${proto}`);
     this.#isWelcome = true;
     this.peer.rtt.sample(this.#core.guard.sample(this.peer.id, this.#helloAt, walls));
     this.#watchClock();

@@ -21,5 +21,7 @@ export async function lockFolder(folder: string): Promise<() => Promise<void>> {
     });
     server.listen({ path: `\0kcore-store-${dev}-${ino}` }, resolve);
   });
+  // A process that fails to start ends, and need not give the folder free first.
+  server.unref();
   return () => new Promise((resolve) => server.close(() => resolve()));
 }

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { KcoreError } from "#errors/problem.ts";
 import type { JournalRecord } from "../replica/ports.ts";
 import type { Disk } from "./disk.ts";
-import { corrupt } from "./problems.ts";
+import { corrupt, tooNew } from "./problems.ts";
 import { readSegment, segmentsAmong } from "./segments.ts";
 import type { Segment } from "./segments.ts";
 import { isAside, readSnapshot, snapshotsAmong } from "./snapshot.ts";
@@ -81,10 +81,26 @@ function isRestoring(name: string): boolean {
   return name.startsWith(restoringPrefix);
 }
 
-/** All of it as records: the snapshot's, then the journal's. Can be read once. */
-export function* recordsOf({ snapshot, records }: Recovered): Generator<JournalRecord> {
-  if (snapshot) yield* snapshot.entries as Iterable<JournalRecord>;
-  for (const record of records) yield JSON.parse(record) as JournalRecord;
+/** All of it as records: the snapshot's, then the journal's. Can be read once. @throws KcoreError STORE_TOO_NEW */
+export function* recordsOf({ snapshot, records }: Recovered, folder: string): Generator<JournalRecord> {
+  if (snapshot) yield* readableOf(snapshot.entries, folder);
+  for (const record of records) yield readable(JSON.parse(record), folder);
+}
+
+/** A snapshot's entries as records. @throws KcoreError STORE_TOO_NEW */
+export function* readableOf(entries: Iterable<unknown>, path: string): Generator<JournalRecord> {
+  for (const entry of entries) yield readable(entry, path);
+}
+
+const kinds: readonly unknown[] = ["part", "apply", "meta"] satisfies readonly JournalRecord["t"][];
+const newestFormat = 1;
+
+/** The files may be of a shape that this version knows, and what stands in them not. */
+function readable(record: unknown, path: string): JournalRecord {
+  const { t, format = newestFormat } = record as { readonly t?: unknown; readonly format?: unknown };
+  if (!kinds.includes(t)) throw tooNew(path, `record ${String(t)}`);
+  if (!(Number(format) <= newestFormat)) throw tooNew(path, `records ${String(format)}`);
+  return record as JournalRecord;
 }
 
 /** Files of snapshots that were never finished. */

@@ -7,7 +7,7 @@ import { newIncarnation } from "../replica/incarnation.ts";
 import type { JournalRecord } from "../replica/ports.ts";
 import { realDisk } from "./disk.ts";
 import { lockFolder } from "./lock.ts";
-import { recordsOf, recover, restoringPrefix } from "./recover.ts";
+import { readableOf, recordsOf, recover, restoringPrefix } from "./recover.ts";
 import { segmentHead, segmentName } from "./segments.ts";
 import { readSnapshot, snapshotName, writeSnapshot } from "./snapshot.ts";
 
@@ -41,7 +41,7 @@ export async function restoreStore({ file, ...where }: Replacement & { readonly 
       const message = `${file} cannot be read: ${(error as Error).message}`;
       throw new KcoreError({ code: "FILE_UNREADABLE", message }, { cause: error });
     });
-    return { index, entries: [...entries] as JournalRecord[], notes: [] };
+    return { index, entries: [...readableOf(entries, file)], notes: [] };
   });
 }
 
@@ -54,7 +54,7 @@ export function repairStore(where: Replacement): Promise<Replaced> {
   return replaceStore(where, "damaged", async () => {
     const recovered = await recover(realDisk, where.folder, { salvage: true });
     const { next, notes } = recovered;
-    return { index: next - 1, entries: [...recordsOf(recovered)], notes };
+    return { index: next - 1, entries: [...recordsOf(recovered, where.folder)], notes };
   });
 }
 

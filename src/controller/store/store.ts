@@ -21,7 +21,7 @@ import type { Snapshot } from "./snapshot.ts";
 export interface DurableStore {
   /**
    * What was on the disk when it was opened: the records of the newest snapshot, then those of the journal since. A journal
-   * record may be told although the snapshot has its effect. Can be read once.
+   * record may be told although the snapshot has its effect. Can be read once. @throws KcoreError STORE_TOO_NEW as it is read
    */
   readonly recovered: Iterable<JournalRecord>;
   /** What was found amiss and mended when it was opened, for the log. */
@@ -144,7 +144,7 @@ export async function openHeld(options: StoreOptions, unlock: () => Promise<void
     snapshot().catch((error: unknown) => onNote?.(`no snapshot: ${reasonOf(error)}`));
   };
   return {
-    recovered: recordsOf(recovered),
+    recovered: recordsOf(recovered, folder),
     notes: recovered.notes,
     problem: () => journal.problem,
     async append(records) {
