@@ -3,7 +3,7 @@ import { join, resolve } from "node:path";
 import { z } from "zod";
 import { KcoreError } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
-import { ensurePrivateFolder, replaceFile } from "./files.ts";
+import { ensurePrivateFolder, refuseUntrusted, replaceFile } from "./files.ts";
 
 /** How the configuration's text is read and written; YAML, passed in because its library lives elsewhere. */
 export interface ConfigCodec {
@@ -47,9 +47,13 @@ export interface Context {
   readonly folder: string;
 }
 
-/** `~/.kcore/config` as it stands; without a file: no contexts. @throws KcoreError CONFIG_INVALID */
+/**
+ * `~/.kcore/config` as it stands; without a file: no contexts. Whoever could write it could choose the CA that is trusted.
+ * @throws KcoreError CONFIG_INVALID, FILE_UNTRUSTED
+ */
 export async function readConfig({ home, codec }: ContextHome): Promise<ContextConfig> {
   const file = configFile(home);
+  for (const path of [home, file]) await refuseUntrusted(path);
   const text = await readFile(file, "utf8").catch((error: NodeJS.ErrnoException) => {
     if (error.code === "ENOENT") return undefined;
     throw new KcoreError(
@@ -115,7 +119,10 @@ export async function findContext(
   });
 }
 
-/** A context with its certificate, key and CA. @throws KcoreError PKI_CONTEXT_UNKNOWN, CONFIG_INVALID, FILE_UNREADABLE */
+/**
+ * A context with its certificate, key and CA.
+ * @throws KcoreError PKI_CONTEXT_UNKNOWN, CONFIG_INVALID, FILE_UNREADABLE, FILE_UNTRUSTED
+ */
 export async function loadContext(place: ContextHome, name?: string): Promise<Context> {
   const { name: chosen, entry } = await findContext(place, name);
   const read = async (what: "ca" | "cert" | "key"): Promise<string> => {
@@ -129,7 +136,9 @@ export async function loadContext(place: ContextHome, name?: string): Promise<Co
         hint: "ca, cert and key belong together: give all three",
       });
     }
-    return readText(resolve(place.home, path));
+    const file = resolve(place.home, path);
+    await refuseUntrusted(file, { secret: what === "key" });
+    return readText(file);
   };
   const [ca, cert, key] = await Promise.all([read("ca"), read("cert"), read("key")]);
   return { name: chosen, controllers: endpointsOf(entry), ca, cert, key, folder: contextFolder(place.home, chosen) };

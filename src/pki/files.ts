@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { constants } from "node:fs";
-import { chmod, lstat, mkdir, open, rename, unlink } from "node:fs/promises";
+import { chmod, lstat, mkdir, open, rename, stat, unlink } from "node:fs/promises";
 import { dirname } from "node:path";
 import { KcoreError } from "#errors/problem.ts";
 
@@ -75,4 +75,29 @@ export async function ensurePrivateFolder(path: string): Promise<void> {
     });
   }
   if ((found.mode & 0o777) !== 0o700) await chmod(path, 0o700);
+}
+
+/**
+ * Refuses a file or folder that somebody else than its user or root could have written, and with `secret` one that somebody
+ * else could have read (S-20). One that is not there is nobody's.
+ * @throws KcoreError FILE_UNTRUSTED
+ */
+export async function refuseUntrusted(
+  path: string,
+  { secret = false }: { readonly secret?: boolean } = {},
+): Promise<void> {
+  const found = await stat(path).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === "ENOENT" || error.code === "ENOTDIR") return undefined;
+    throw error;
+  });
+  if (!found) return;
+  const owner = process.getuid?.() ?? found.uid;
+  const refuse = (reason: string, hint: string): never => {
+    throw new KcoreError({ code: "FILE_UNTRUSTED", message: `${path} is not used: ${reason}`, hint });
+  };
+  if (found.uid !== owner && found.uid !== 0)
+    refuse(`it belongs to uid ${found.uid}`, `look at it; then: chown ${owner} ${path}`);
+  if ((found.mode & 0o022) !== 0) refuse("others may write it", `look at it; then: chmod go-w ${path}`);
+  if (secret && (found.mode & 0o077) !== 0)
+    refuse("others may read it", `chmod 600 ${path}; others may have its content by now`);
 }

@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { chmod, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
@@ -136,6 +136,22 @@ describe("creating a cluster", () => {
     expect(context.controllers).to.deep.equal(["192.0.2.11:9090"]);
     expect(context.key).to.contain("BEGIN PRIVATE KEY");
     expect(await codesOf(loadContext({ home, codec }, "secnd"))).to.deep.equal(["PKI_CONTEXT_UNKNOWN"]);
+  });
+
+  it("S-20, S-15: uses no context that others could have written, and no key that others could have read", async () => {
+    await createCluster(plan());
+    const codes = (): Promise<readonly string[]> => codesOf(loadContext({ home, codec }));
+    for (const [path, bad, good] of [
+      [home, 0o770, 0o700],
+      [join(home, "config"), 0o622, 0o600],
+      [join(home, "default/ca.crt"), 0o666, 0o644],
+      [join(home, "default/kctl.key"), 0o640, 0o600],
+    ] as const) {
+      await chmod(path, bad);
+      expect(await codes(), path).to.deep.equal(["FILE_UNTRUSTED"]);
+      await chmod(path, good);
+    }
+    expect((await loadContext({ home, codec })).name).to.equal("default");
   });
 
   it("notes controllers once, also when two are noted at the same time, and keeps keys it does not know", async () => {
