@@ -28,6 +28,7 @@ import { handlersFor } from "./handlers.ts";
 import { watchHealth } from "./health.ts";
 import { createMetrics } from "./metrics.ts";
 import { createReplica } from "./replica/create.ts";
+import { Refused } from "./refused.ts";
 import { checkAccess } from "./server/access.ts";
 import type { KnownCaller } from "./server/caller.ts";
 import { createApiServer } from "./server/server.ts";
@@ -78,9 +79,10 @@ export async function serveController(options: ServeOptions): Promise<void> {
     onNote: (note) => log.warn(note),
   });
   for (const note of store.notes) log.warn(note);
-  // Asked with every request; a controller that is ready stays so.
+  const isMember = (): boolean => replica.get(keys.controller(controllerId).auth) !== undefined;
+  // Asked with every request; a controller that is ready stays so while it is a member.
   let wasReady = false;
-  const isReady = (): boolean => (wasReady ||= replica.status().ready);
+  const isReady = (): boolean => (wasReady ||= replica.status().ready) && isMember();
   const isFounder = config.replication.join.length === 0;
   const network = openNetwork({
     controllerId,
@@ -249,8 +251,23 @@ export async function serveController(options: ServeOptions): Promise<void> {
   };
   try {
     await subCa.load();
-    if (isFounder && !replica.get(keys.controller(controllerId).auth) && replica.status().ready)
-      await found({ records, bootstrap: config.bootstrap, controllerId, dc, key: keyOf(credentials), address, clock });
+    let isOutTold = false;
+    /** Who left a cluster, or was removed from it, is refused by its own state: it founds no second one. */
+    const foundIfNeeded = async (): Promise<void> => {
+      if (isMember() || !replica.status().ready) return;
+      try {
+        const key = keyOf(credentials);
+        if (isFounder) await found({ records, bootstrap: config.bootstrap, controllerId, dc, key, address, clock });
+      } catch (error) {
+        if (!(error instanceof Refused)) throw error;
+      }
+      if (isMember() || isOutTold) return;
+      isOutTold = true;
+      log.error("this controller is no member of its cluster any more; it answers nobody", {
+        hint: "kcore controller join --fresh, then deploy it again; or: systemctl disable --now kcore-controller",
+      });
+    };
+    await foundIfNeeded();
     await listen(server, config.listenAddr);
     const { port } = server.address() as { port: number };
     if (address === "") address = ownAddress(config.listenAddr, port);
@@ -259,7 +276,7 @@ export async function serveController(options: ServeOptions): Promise<void> {
     options.onListening?.(port);
     let published = false;
     const publish = (): void => {
-      if (!replica.status().ready || published) return;
+      if (!isReady() || published) return;
       published = true;
       controllers.publish().catch((error: unknown) => {
         published = false;
@@ -289,6 +306,7 @@ export async function serveController(options: ServeOptions): Promise<void> {
     });
     repeat(Math.min(config.staleCheckIntervalSecs, 30) * 1000, () => {
       reload();
+      foundIfNeeded().catch((error: unknown) => log.error("membership could not be looked at", describeError(error)));
       subCa.load().catch((error: unknown) => log.warn("the sub-CA could not be read again", describeError(error)));
     });
     await aborted(AbortSignal.any([signal, broken.signal]));

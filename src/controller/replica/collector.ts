@@ -28,9 +28,10 @@ export function startCollector(core: Core): void {
  * wins over it must stay until it has arrived, or it would undo the deletion.
  */
 function candidatesOf(core: Core): Candidates | undefined {
-  const { state, others, peers } = core;
-  // One that joins knows no members yet: to it, everything would look agreed (replication.md, 3.10).
-  if (!state.ready || core.isResyncing) return undefined;
+  const { state, others, peers, options } = core;
+  // One that joins knows no members yet: to it, everything would look agreed (replication.md, 3.10). One that is out keeps
+  // the deletion that says so.
+  if (!state.ready || core.isResyncing || !core.members.includes(options.id)) return undefined;
   const acks = others.map((id) => peers.get(id)?.acked);
   const underway = new Map(core.accepted);
   for (const id of others) raise(underway, peers.get(id)?.soon ?? []);

@@ -73,7 +73,7 @@ export function checkAccess({ records, certificates, isReady }: AccessOptions): 
         throw new Refused(
           503,
           "CONTROLLER_JOINING",
-          "this controller has not caught up yet",
+          "this controller has not caught up yet, or is no member any more",
           "ask another: kcore -s HOST",
         );
       }

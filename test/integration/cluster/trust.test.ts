@@ -540,3 +540,53 @@ describe("a controller that joins", function () {
     expect(joiner.log()).to.contain("on the CA's word alone");
   });
 });
+
+describe("a controller that founded the cluster and is out of it", function () {
+  this.timeout(60_000);
+  let cluster: TestCluster;
+  let founder: TestController;
+  let other: TestController;
+  let stop: () => Promise<void>;
+
+  beforeEach(async () => {
+    cluster = await createTestCluster();
+    const started = await startControllers(cluster, 2);
+    [founder, other] = started.controllers as [TestController, TestController];
+    ({ stop } = started);
+  });
+  afterEach(async () => {
+    await stop();
+    await cluster.remove();
+  });
+
+  const answerOf = (work: Promise<unknown>): Promise<string> =>
+    work.then(
+      () => "allowed",
+      (error: unknown) => (error instanceof ApiRefusal ? error.reason : String(error)),
+    );
+
+  it("S-10: does not found a second one when it is started again after it left", async () => {
+    const id = randomUUID();
+    const credentials = nodeCredentials(cluster, id);
+    await other.clientOf(credentials).call("registerNode", registrationOf(id));
+    const client = founder.clientOf(credentials);
+    await eventually(async () => (await answerOf(client.call("heartbeat", { nodeId: id }))) === "allowed");
+    await founder.operator.call("leave", {});
+    // Its agents must look for another one: here nobody hears of them any more.
+    expect(await answerOf(client.call("heartbeat", { nodeId: id }))).to.equal("CONTROLLER_JOINING");
+    await founder.stop();
+    await founder.start();
+    const { controllers } = await other.operator.call("listControllers", {});
+    expect(controllers.map(({ controllerId }) => controllerId)).to.deep.equal([other.id]);
+    expect(await founder.operator.call("ready", {})).to.include({
+      ready: false,
+      reason: "it is no member of its cluster any more",
+    });
+    expect(await answerOf(founder.operator.call("setLabels", { set: { a: "b" } }, { id }))).to.equal(
+      "CONTROLLER_JOINING",
+    );
+    expect(await answerOf(founder.operator.call("listNodes", {}))).to.equal("CONTROLLER_JOINING");
+    expect(await answerOf(client.call("heartbeat", { nodeId: id }))).to.equal("CONTROLLER_JOINING");
+    expect(founder.log().split("no member of its cluster any more")).to.have.length(2);
+  });
+});
