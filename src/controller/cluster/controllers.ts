@@ -1,6 +1,7 @@
 import type { ControllerRegistration, ControllerView, PeerView } from "#api/schemas.ts";
 import type { z } from "zod";
 import { Refused } from "../refused.ts";
+import { protocols } from "../replica/messages.ts";
 import type { PeerStatus } from "../replica/replica.ts";
 import type { Certificates } from "./certificates.ts";
 import type { Records, Wish } from "./records.ts";
@@ -149,7 +150,10 @@ export function manageControllers(options: ControllersOptions): Controllers {
       const subCa = options.subCa();
       await records.put([
         ...(address === "" ? [] : [{ key: of.addr, value: { address, dc } }]),
-        { key: of.version, value: { version, certificateExpires: options.certificateExpires().toISOString() } },
+        {
+          key: of.version,
+          value: { version, protocol: protocols[1], certificateExpires: options.certificateExpires().toISOString() },
+        },
         { key: of.settings, value: { requireManualApproval } },
         ...(subCa ? [{ key: of.subCa, value: subCa }] : []),
       ]);

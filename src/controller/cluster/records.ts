@@ -1,4 +1,5 @@
 import type { Register } from "#crdt/register.ts";
+import { checkCommonProtocol } from "./common-protocol.ts";
 import { decodeDot, encodeDot } from "./dots.ts";
 import { Refused } from "../refused.ts";
 import { WriteRefused } from "../replica/replica.ts";
@@ -33,7 +34,7 @@ export interface Records {
   readonly all: (prefix: string) => readonly Found<unknown>[];
   /**
    * Writes one transaction; resolves with its dot when it is durable. `ifMatch` must be the dot of each register that
-   * is touched, or `absent`. @throws Refused 409 MATCH_FAILED, 503 CONTROLLER_READ_ONLY, 507 STORE_UNWRITABLE
+   * is touched, or `absent`. @throws Refused 409 MATCH_FAILED, 409 CLUSTER_MIXED, 503 CONTROLLER_READ_ONLY, 507 STORE_UNWRITABLE
    */
   readonly write: (wishes: readonly Wish[], ifMatch?: string) => Promise<string>;
   /** Writes what differs from what stands; `unchanged`, and nothing written, when all of it does already. */
@@ -65,6 +66,10 @@ export function readRecords(replica: Replica): Records {
     return register === undefined ? "absent" : encodeDot(register);
   };
   const write: Records["write"] = async (wishes, ifMatch) => {
+    checkCommonProtocol(
+      replica,
+      wishes.map(({ key }) => key),
+    );
     const match = ifMatch === undefined ? {} : { ifMatch: decodeDot(ifMatch) };
     const changes: Change[] = wishes.map(({ key, value }) => ({ key, value: (value ?? null) as Json, ...match }));
     try {

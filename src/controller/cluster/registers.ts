@@ -74,7 +74,10 @@ export const CertificateRecordValue = z.looseObject({
 });
 export type CertificateRecordValue = z.infer<typeof CertificateRecordValue>;
 
-/** The kinds of registers: what a value must look like to be shown, and how two are merged. */
+/**
+ * The kinds of registers: what a value must look like to be shown, and how two are merged. One that is added names, as `since`, the
+ * replication protocol that it came with (replica/messages.ts): it is not written while a controller speaks an older one.
+ */
 export const kinds = {
   reg: { schema: Registered, merge: "lww" },
   approval: { schema: ApprovalRecord, merge: "approval" },
@@ -87,7 +90,10 @@ export const kinds = {
   taint: { schema: Taint, merge: "lww" },
   auth: { schema: Auth, merge: "lww" },
   addr: { schema: z.looseObject({ address: text, dc: text }), merge: "lww" },
-  version: { schema: z.looseObject({ version: text, certificateExpires: text.optional() }), merge: "lww" },
+  version: {
+    schema: z.looseObject({ version: text, protocol: z.int().optional(), certificateExpires: text.optional() }),
+    merge: "lww",
+  },
   settings: { schema: z.looseObject({ requireManualApproval: z.boolean() }), merge: "lww" },
   subCa: { schema: z.looseObject({ certificate: text, serial: text, notAfter: text }), merge: "lww" },
   operator: { schema: z.looseObject({ spki: text }), merge: "first" },
@@ -96,7 +102,7 @@ export const kinds = {
   conflict: { schema: z.unknown(), merge: "remove-wins" },
   object: { schema: z.record(text, z.unknown()), merge: "lww" },
   config: { schema: z.record(text, z.unknown()), merge: "lww" },
-} as const satisfies Readonly<Record<string, { readonly schema: z.ZodType; readonly merge: MergeKind }>>;
+} as const satisfies Readonly<Record<string, { readonly schema: z.ZodType; readonly merge: MergeKind; readonly since?: number }>>;
 export type Kind = keyof typeof kinds;
 export type ValueOf<Name extends Kind> = z.output<(typeof kinds)[Name]["schema"]>;
 

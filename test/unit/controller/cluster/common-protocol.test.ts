@@ -1,0 +1,47 @@
+import { expect } from "chai";
+import { checkCommonProtocol } from "#controller/cluster/common-protocol.ts";
+import { keys } from "#controller/cluster/registers.ts";
+import { Refused } from "#controller/refused.ts";
+import type { Replica } from "#controller/replica/replica.ts";
+import { memoryReplica } from "#support/memory-replica.ts";
+
+describe("the protocol that all controllers have in common", () => {
+  let replica: Replica;
+  const register = (id: string): Promise<unknown> =>
+    replica.write([{ key: keys.controller(id).auth, value: { spki: "00", dc: "DC1" } }]);
+  const tell = (id: string, value: Readonly<Record<string, string | number>>): Promise<unknown> =>
+    replica.write([{ key: keys.controller(id).version, value: { version: "1", ...value } }]);
+  const verdict = (needed: number): string => {
+    try {
+      checkCommonProtocol(replica, ["object/Old/one", "quota/team-a"], (key) =>
+        key.startsWith("quota/") ? needed : 1,
+      );
+      return "written";
+    } catch (error) {
+      return error instanceof Refused ? `${error.status} ${error.code} ${error.message}` : String(error);
+    }
+  };
+
+  beforeEach(async () => {
+    replica = memoryReplica(() => 1_000_000);
+    await register("c1");
+    await tell("c1", { protocol: 2 });
+  });
+  afterEach(() => replica.stop());
+
+  it("F-29: lets a new kind of register be written when every controller knows it", async () => {
+    expect(verdict(2)).to.equal("written");
+    await register("c2");
+    await tell("c2", { protocol: 3 });
+    expect(verdict(2)).to.equal("written");
+    expect(verdict(3)).to.match(/^409 CLUSTER_MIXED quota\/team-a needs .* 3 .* c1 speaks 2$/);
+  });
+
+  it("F-29: holds it back for one of the version before, and one that never spoke", async () => {
+    await register("c2");
+    expect(verdict(2)).to.match(/^409 CLUSTER_MIXED .* c2 speaks 1$/);
+    await tell("c2", {});
+    expect(verdict(2)).to.match(/^409 CLUSTER_MIXED .* c2 speaks 1$/);
+    expect(verdict(1)).to.equal("written");
+  });
+});
