@@ -4,7 +4,7 @@ import { parseEndpoint } from "#api/endpoint.ts";
 import { isInGrace } from "#api/late.ts";
 import { describeError } from "#api/log.ts";
 import type { Heartbeat, Registration, Standing } from "#api/schemas.ts";
-import { createBackoff } from "./backoff.ts";
+import { backoffOf, spread } from "./backoff.ts";
 import type { AgentConfig } from "./config.ts";
 import type { Controllers } from "./controllers.ts";
 import { addressTowards, gatherFacts, isSameMachine, readUsage } from "./facts.ts";
@@ -54,7 +54,8 @@ export class Agent {
   async live(): Promise<void> {
     const { signal, log, config, random, clock } = this.#parts;
     const interval = config.heartbeatIntervalSecs * 1000;
-    const backoff = createBackoff({ base: Math.min(1_000, interval), cap: Math.min(30_000, 2 * interval), random });
+    const { arriving, returning } = backoffOf(interval, random);
+    let wasIn = false;
     while (!signal.aborted) {
       const began = clock();
       let wait = interval;
@@ -62,14 +63,17 @@ export class Agent {
         await this.#reload();
         if (isInGrace(this.#parts.controllers.credentials().notAfter, began)) await this.#renewLate();
         await this.#beat();
-        backoff.reset();
+        returning.reset();
         await this.#renew();
         await this.report("running");
         // What the beat itself took is part of the interval; a clock that jumps does not make it longer or nothing.
         wait = Math.min(interval, Math.max(interval / 2, interval - (clock() - began)));
+        // Agents that started in one moment, after a power failure, do not go on beating in one moment.
+        if (!wasIn) wait = spread(interval, random);
+        wasIn = true;
       } catch (error) {
         if (signal.aborted) break;
-        wait = backoff.next();
+        wait = (wasIn ? returning : arriving).next();
         log.warn("no controller accepted a heartbeat", { retryInMs: Math.round(wait), ...describeError(error) });
         await this.report("connecting", error instanceof Error ? error.message : String(error));
       }

@@ -2,8 +2,10 @@ import { mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promise
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
-import { createBackoff } from "#agent/backoff.ts";
+import { backoffOf, createBackoff } from "#agent/backoff.ts";
 import { writeAgentStatus } from "#agent/status-file.ts";
+import { mostWithin } from "#support/moments.ts";
+import { seededRandom } from "#support/random.ts";
 
 describe("the agent's back-off", () => {
   it("doubles up to its cap and begins anew after a success", () => {
@@ -16,6 +18,18 @@ describe("the agent's back-off", () => {
   it("is spread by chance, but never nothing", () => {
     const backoff = createBackoff({ base: 1000, cap: 30_000, random: () => 0 });
     expect(backoff.next()).to.equal(100);
+  });
+  it("F-27: brings a thousand back with at most 200 a second, however long the controllers were away", () => {
+    for (const away of [1_000, 5_000, 8_000, 10_000, 12_000, 15_000, 20_000, 60_000]) {
+      const random = seededRandom(away);
+      const moments = Array.from({ length: 1_000 }, () => {
+        const { returning } = backoffOf(15_000, random);
+        let at = 15_000 * random();
+        while (at < away) at += returning.next();
+        return at;
+      }).toSorted((a, b) => a - b);
+      expect(mostWithin(moments, 1_000), `after ${away} ms`).to.be.at.most(200);
+    }
   });
 });
 
