@@ -195,6 +195,9 @@ export function isShown({ removed, reg, expected, approval }: NodeParts): boolea
   return !removed && (reg !== undefined || expected !== undefined || approval !== undefined);
 }
 
+/** A fleet of clones that all go by one name must still fit into an answer. */
+const namedInConflict = 8;
+
 export function nameConflictOf(
   parts: NodeParts,
   shared: ReadonlyMap<string, readonly NodeParts[]>,
@@ -202,7 +205,10 @@ export function nameConflictOf(
   const same = shared.get(nameOf(parts).toLowerCase());
   if (!same) return undefined;
   return {
-    with: same.filter(({ id }) => id !== parts.id).map(({ id }) => id),
+    with: same
+      .slice(0, namedInConflict + 1)
+      .flatMap(({ id }) => (id === parts.id ? [] : [id]))
+      .slice(0, namedInConflict),
     keepsName: same[0]?.id === parts.id,
   };
 }

@@ -52,6 +52,14 @@ describe("the nodes of a cluster", () => {
   });
   afterEach(() => records.replica.stop());
 
+  it("names few of the many nodes that share a name", async () => {
+    const ids = Array.from({ length: 40 }, (_, index) => `node-${String(index).padStart(2, "0")}`);
+    for (const [index, id] of ids.entries()) await register(id, { hostname: "localhost" }, `k${index}`);
+    const conflicts = nodes.list().map(({ nameConflict }) => nameConflict);
+    expect(conflicts.map((conflict) => conflict?.with.length)).to.deep.equal(ids.map(() => 8));
+    expect(conflicts.filter((conflict) => conflict?.keepsName === true)).to.have.length(1);
+  });
+
   it("are ready as soon as they register, and for 90 s after each heartbeat", async () => {
     expect((await register("a")).status).to.equal("ready");
     now += 90_000;
