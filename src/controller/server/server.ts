@@ -22,6 +22,7 @@ import type { KnownCaller } from "./caller.ts";
 import { watchConnections } from "./connections.ts";
 import type { Connections } from "./connections.ts";
 import { lateCallerOf, lateMethods, routeLate } from "./late.ts";
+import { limitWarnings } from "./log-limit.ts";
 import { watchPauses } from "./pauses.ts";
 import type { Pauses } from "./pauses.ts";
 import { limitRate } from "./rate.ts";
@@ -72,7 +73,8 @@ export const replicationProtocol = "kcore-replication/1";
 const nodeRate = { perSecond: 20, burst: 100 };
 
 /** The HTTPS server of a controller: TLS 1.3, every client with a certificate of our CA, nothing but the methods table. */
-export function createApiServer(options: ApiServerOptions): ApiServer {
+export function createApiServer(given: ApiServerOptions): ApiServer {
+  const options = { ...given, log: limitWarnings(given.log, given.monotonic) };
   const { credentials, log } = options;
   const common: ServerOptions = {
     ca: credentials.ca,

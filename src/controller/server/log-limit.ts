@@ -1,0 +1,27 @@
+import type { Log } from "#api/log.ts";
+import { limitRate } from "./rate.ts";
+
+/** From one address, and from all: whoever knocks all the time must not fill the journal, nor hide what others did. */
+const perAddress = { perSecond: 1, burst: 100 };
+const ofAll = { perSecond: 20, burst: 1000 };
+
+/**
+ * A log whose warnings about one address (`from`) are bounded, each kind by itself (S-17). The next one that is written tells
+ * how many were not.
+ */
+export function limitWarnings(log: Log, monotonic: () => number): Log {
+  const isInRate = limitRate(perAddress, monotonic);
+  const isInAll = limitRate(ofAll, monotonic);
+  const unwritten = new Map<string, number>();
+  return {
+    ...log,
+    warn(message, fields = {}) {
+      const { from } = fields;
+      if (typeof from === "string" && !(isInRate(`${message} ${from}`) && isInAll(message)))
+        return void unwritten.set(message, (unwritten.get(message) ?? 0) + 1);
+      const left = unwritten.get(message) ?? 0;
+      unwritten.delete(message);
+      log.warn(message, left === 0 ? fields : { ...fields, unwritten: left });
+    },
+  };
+}
