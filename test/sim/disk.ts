@@ -21,6 +21,7 @@ export class SimDisk {
   onAppend: (records: readonly JournalRecord[]) => void = () => undefined;
   #waiting: Waiting[] = [];
   #isSyncing = false;
+  #isSlow = false;
   #generation = 0;
   readonly #scheduler: Scheduler;
   readonly #random: Random;
@@ -52,7 +53,9 @@ export class SimDisk {
     if (this.#isSyncing || this.#waiting.length === 0) return;
     this.#isSyncing = true;
     const group = this.#waiting.length;
-    const isSlow = this.#swarm.slowSync && this.#random.chance(0.05);
+    // Slow ones come in spells.
+    this.#isSlow = this.#swarm.slowSync && this.#random.chance(this.#isSlow ? 0.5 : 0.05);
+    const isSlow = this.#isSlow;
     const generation = this.#generation;
     this.#scheduler.after(isSlow ? this.#random.between(50, 2500) : this.#random.between(0.1, 3), () => {
       if (generation !== this.#generation) return;

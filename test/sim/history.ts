@@ -6,6 +6,7 @@ import type { Page } from "#crdt/page.ts";
 import type { Dot, Register } from "#crdt/register.ts";
 import { covers } from "#crdt/version-vector.ts";
 import { controllerOf } from "#controller/replica/members.ts";
+import type { PeerMessage } from "#controller/replica/messages.ts";
 import type { JournalRecord } from "#controller/replica/ports.ts";
 import type { ConflictRecord, Replica } from "#controller/replica/replica.ts";
 import { isAtLeast, mergeKindOf } from "./kinds.ts";
@@ -33,6 +34,12 @@ export class History {
   readonly #seen = new Map<SimNode, Stamp>();
   readonly #reported = new Map<string, ConflictRecord>();
 
+  readonly #nodes: () => readonly SimNode[];
+
+  constructor(nodes: () => readonly SimNode[]) {
+    this.#nodes = nodes;
+  }
+
   get ackedCount(): number {
     return this.#acked.length;
   }
@@ -51,7 +58,21 @@ export class History {
       throw new Violation(
         `(4) ${nameOf(first)} is stamped ${first.ms}.${first.c}, below ${seen.ms}.${seen.c} that ${node.id} had seen`,
       );
+    if (!this.#isAnyoneSetBack()) for (const register of registers) this.#checkWins(register);
     this.#appended.set(nameOf(first), registers);
+  }
+
+  /** (4) Nor is it accepted when, by its kind, it loses to what its writer had seen. */
+  #checkWins(register: Register): void {
+    const { key } = register;
+    for (const other of this.#byKey.get(key) ?? [])
+      if (hasSeen(register, other) && !isAtLeast(key, register, other))
+        throw new Violation(`(4) ${nameOf(register)} of ${key} was accepted below ${nameOf(other)}, which it had seen`);
+  }
+
+  /** A disk that was put back has lost what it promised; a full exchange makes up for that. */
+  #isAnyoneSetBack(): boolean {
+    return this.#nodes().some(({ lineage, isLost }) => lineage > 0 || isLost);
   }
 
   /** (3) No dot is used twice. */
@@ -64,12 +85,41 @@ export class History {
       if (!known) {
         this.#written.set(name, own);
         for (const register of own) this.#remember(register);
+        for (const register of own) this.#checkUnforgotten(register);
       }
     }
     let seen = this.#seen.get(node) ?? zero;
     for (const register of own ?? records.flatMap((record) => this.#registersOf(record)))
       seen = witness(seen, register);
     this.#seen.set(node, seen);
+  }
+
+  /** (9) A push holds every transaction that it claims. */
+  sent(message: PeerMessage): void {
+    if (message.t !== "push") return;
+    const { origin, from, upto } = message;
+    const held = new Set(this.#reader.read(message.page).map(({ key, s }) => `${s} ${key}`));
+    for (let s = from + 1; s <= upto; s++)
+      for (const { key } of this.#written.get(nameOf({ o: origin, s })) ?? [])
+        if (!held.has(`${s} ${key}`))
+          throw new Violation(`(9) a push of ${origin} up to ${upto} claims ${s} and does not hold its ${key}`);
+  }
+
+  /**
+   * (10) No deletion is forgotten anywhere while a write below it, made without knowing of it, was still being journaled.
+   */
+  #checkUnforgotten(written: Register): void {
+    const { key } = written;
+    const deletions = (this.#byKey.get(key) ?? []).filter(
+      (other) => other.text === null && isAtLeast(key, other, written) && !hasSeen(written, other),
+    );
+    if (deletions.length === 0 || this.#isAnyoneSetBack()) return;
+    for (const { id, replica } of this.#nodes())
+      for (const deletion of deletions)
+        if (replica && hasForgotten(replica, deletion))
+          throw new Violation(
+            `(10) ${id} forgot ${nameOf(deletion)}, which deleted ${key}, before ${nameOf(written)} had arrived`,
+          );
   }
 
   /** The node's disk was put back to these records. */
@@ -178,6 +228,14 @@ export class History {
   #registersOf(record: JournalRecord): readonly Register[] {
     return record.t === "meta" ? [] : this.#reader.read(record.page satisfies Page);
   }
+}
+
+function hasForgotten(replica: Replica, { key, o, s }: Register): boolean {
+  if (!covers(new Map(Object.entries(replica.status().vv)), o, s)) return false;
+  const reader = new PageReader();
+  for (const record of replica.snapshot())
+    if (record.t === "part" && reader.read(record.page).some((register) => register.key === key)) return false;
+  return true;
 }
 
 export function nameOf({ o, s }: Dot): string {

@@ -1,3 +1,4 @@
+import { busy } from "./swarm.ts";
 import type { Swarm } from "./swarm.ts";
 
 /**
@@ -260,6 +261,50 @@ ${commitOfPull}`,
         to: "return true;",
       },
     ],
+  },
+  pushgap: {
+    why: "what was written anew after a full exchange is in no push, and the next push claims it",
+    edits: [
+      {
+        file: "controller/replica/writer.ts",
+        from: `    this.#commit(
+      standing.map(({ key, text }): Register => ({ key, text, ms, c, o, s, x })),
+      done,`,
+        to: `    const anew = standing.map(({ key, text }): Register => ({ key, text, ms, c, o, s, x }));
+    this.#core.commit(
+      [{ t: "apply", page: encodePage(anew), upto: [[o, s]] }],
+      anew,
+      () => done(),`,
+      },
+    ],
+    swarm: { nodes: 3, restores: true, partitions: true },
+  },
+  nosoon: {
+    why: "deletions are forgotten while a write that missed them is being journaled",
+    edits: [
+      {
+        file: "controller/replica/collector.ts",
+        from: "  for (const id of others) raise(underway, peers.get(id)?.soon ?? []);",
+        to: "  underway.clear();\n  void raise;",
+      },
+    ],
+    swarm: { ...busy, restores: false },
+  },
+  deafconfirm: {
+    why: "a peer confirms an origin without counting what it is journaling",
+    edits: [{ file: "controller/replica/session.ts", from: "  raise(vector, soon);", to: "  void soon;" }],
+    swarm: { ...busy, restores: true },
+  },
+  blindcheck: {
+    why: "a write is compared with the own one that is being journaled, not with what arrived meanwhile and wins",
+    edits: [
+      {
+        file: "controller/replica/writer.ts",
+        from: "return compareRegisters(this.#core.options.mergeKindOf(key), pending, present) > 0 ? pending : present;",
+        to: "return pending;",
+      },
+    ],
+    swarm: { ...busy, restores: false },
   },
   rejectlww: {
     why: "approvals are last-writer-wins",

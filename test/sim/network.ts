@@ -34,6 +34,8 @@ export class SimNetwork {
   readonly undiallable = new Set<string>();
   sent = 0;
   dropped = 0;
+  /** Told of each message, also of those that are lost. */
+  onSend: (message: PeerMessage) => void = () => undefined;
 
   constructor(scheduler: Scheduler, random: Random, swarm: Swarm) {
     this.#scheduler = scheduler;
@@ -96,6 +98,7 @@ export class SimNetwork {
 
   #send(own: Side, other: Side, message: PeerMessage): void {
     this.sent++;
+    this.onSend(message);
     const { drop, duplicate, reorder, slow, json } = this.#swarm;
     const isHealed = this.isHealed;
     if (this.#isBlocked(own, other) || (!isHealed && this.#random.chance(drop))) {

@@ -34,6 +34,7 @@ export class SimNode implements Endpoint {
   durableVector: VersionVector = new Map();
   backup:
     | {
+        readonly at: number;
         readonly records: readonly JournalRecord[];
         readonly vector: VersionVector;
         /** The members that it knows. */

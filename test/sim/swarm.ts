@@ -35,10 +35,26 @@ export interface Swarm {
   readonly json: boolean;
 }
 
+/** Two controllers that write the same keys all the time on slow disks, and nothing that keeps them from agreeing. */
+export const busy: Partial<Swarm> = {
+  nodes: 2,
+  joiners: 0,
+  keys: 2,
+  writeEvery: 60,
+  slowSync: true,
+  drop: 0,
+  partitions: false,
+  oneWay: false,
+  halfOpen: false,
+  crashes: false,
+  pauses: false,
+  fullDisks: false,
+};
+
 export function drawSwarm(random: Random): Swarm {
   const sometimes = (share = 0.5): boolean => random.chance(share);
   const nodes = 2 + random.below(3);
-  return {
+  const drawn: Swarm = {
     nodes,
     joiners: sometimes(0.4) ? 1 + random.below(2) : 0,
     duration: 20_000 + random.below(30_000),
@@ -66,4 +82,5 @@ export function drawSwarm(random: Random): Swarm {
     slice: random.pick([1, 10, 5_000]),
     json: sometimes(0.1),
   };
+  return sometimes(0.15) ? { ...drawn, ...busy } : drawn;
 }

@@ -15,7 +15,7 @@ const joinEvery = 4_000;
 /** A cluster of real replicas in a virtual world, and what happens to them. One seed decides everything. */
 export class World {
   readonly scheduler = new Scheduler();
-  readonly history = new History();
+  readonly history = new History(() => this.nodes);
   readonly swarm: Swarm;
   readonly network: SimNetwork;
   readonly nodes: SimNode[] = [];
@@ -29,6 +29,7 @@ export class World {
     this.#random = new Random(seed);
     this.swarm = { ...drawSwarm(this.#random), ...swarm };
     this.network = new SimNetwork(this.scheduler, this.#random, this.swarm);
+    this.network.onSend = (message) => this.history.sent(message);
   }
 
   find(id: string): SimNode | undefined {
@@ -135,7 +136,9 @@ export class World {
 
   #jump(node: SimNode): void {
     this.figures.jumps++;
-    node.offset = this.#random.chance(0.3) ? 0 : this.#random.between(-30_000, 30_000);
+    // The small ones go unnoticed: nobody fences itself for them.
+    const most = this.#random.pick([0, 4_000, 30_000]);
+    node.offset = this.#random.between(-most, most);
   }
 
   #fill(node: SimNode): void {
@@ -153,7 +156,8 @@ export class World {
     if (node.isLost || !isReady(node)) return;
     node.lookAtDisk();
     const members = this.nodes.filter(({ id }) => node.replica?.get(authKeyOf(id))).map(({ id }) => id);
-    node.backup = { records: [...node.disk.durable], vector: node.durableVector, members };
+    const at = this.scheduler.now;
+    node.backup = { at, records: [...node.disk.durable], vector: node.durableVector, members };
   }
 
   /**
@@ -175,7 +179,19 @@ export class World {
     node.lineage++;
     this.history.restored(node, backup.records);
     this.#excuse();
+    if (this.#random.chance(0.5)) this.#isolate(node, backup.at - this.scheduler.now);
     this.scheduler.after(this.#random.between(10, 2_000), () => node.boot());
+  }
+
+  /** For a while it meets nobody, and its clock goes on from where it was put back to. */
+  #isolate(node: SimNode, offset: number): void {
+    node.offset = offset;
+    const pairs = this.nodes.flatMap(({ id }) => [`${node.id}>${id}`, `${id}>${node.id}`]);
+    for (const pair of pairs) this.network.blocked.add(pair);
+    this.scheduler.after(this.#random.between(2_000, 8_000), () => {
+      node.offset = 0;
+      for (const pair of pairs) this.network.blocked.delete(pair);
+    });
   }
 
   #lose(): void {

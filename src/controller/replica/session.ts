@@ -1,6 +1,7 @@
 import { MalformedPage } from "#crdt/page.ts";
 import type { Register } from "#crdt/register.ts";
-import { dominates, isSameVector, toWire } from "#crdt/version-vector.ts";
+import { dominates, isSameVector, raise, toWire } from "#crdt/version-vector.ts";
+import type { VersionVector } from "#crdt/version-vector.ts";
 import { differingBuckets } from "#crdt/digest.ts";
 import type { Core } from "./core.ts";
 import type { Hub } from "./hub.ts";
@@ -151,7 +152,7 @@ export class Session implements LinkEvents {
   #hello(hello: Of<"hello">): void {
     const refusal = this.#hub.judge(this, hello);
     if (refusal) {
-      if (refusal.code === "NOT_REGISTERED") this.#hub.incarnation.contradicted(new Map(hello.vv));
+      if (refusal.code === "NOT_REGISTERED") this.#hub.incarnation.contradicted(soonIn(hello));
       return this.refuse(refusal.code, refusal.message);
     }
     this.peer.greeted(new Map(hello.vv), hello.soon);
@@ -160,7 +161,7 @@ export class Session implements LinkEvents {
     this.boot = hello.boot;
     this.#hasGreeted = true;
     this.send({ t: "welcome", proto: Math.min(protocols[1], hello.proto[1]), walls: this.#walls() });
-    this.#hub.incarnation.heard(this.peer.id, new Map(hello.vv));
+    this.#hub.incarnation.heard(this.peer.id, soonIn(hello));
     if (this.isOpen) this.#opened();
   }
 
@@ -200,10 +201,11 @@ export class Session implements LinkEvents {
     this.close(code);
   }
 
-  #have({ vv, ready, soon }: Of<"have"> | Of<"ping">): void {
+  #have(message: Of<"have"> | Of<"ping">): void {
+    const { vv, ready, soon } = message;
     this.peer.isReady = ready;
     this.peer.confirmed(vv, soon);
-    this.#hub.incarnation.heard(this.peer.id, new Map(vv));
+    this.#hub.incarnation.heard(this.peer.id, soonIn(message));
     if (!dominates(this.#core.accepted, new Map(vv))) this.puller.pull();
   }
 
@@ -261,4 +263,11 @@ export class Session implements LinkEvents {
       this.#schedulePing();
     });
   }
+}
+
+/** All that the sender has, and what it is journaling: that, too, was written once. */
+function soonIn({ vv, soon = [] }: Of<"hello"> | Of<"have"> | Of<"ping">): VersionVector {
+  const vector = new Map(vv);
+  raise(vector, soon);
+  return vector;
 }

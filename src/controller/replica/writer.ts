@@ -115,7 +115,7 @@ export class Writer {
   }
 
   #checkMatch(key: string, ifMatch: NonNullable<Change["ifMatch"]> | null): void {
-    const present = this.#pending.get(key) ?? this.#core.state.map.get(key);
+    const present = this.#standing(key);
     const isLive = present !== undefined && present.text !== null;
     if (ifMatch === null ? isLive : !isLive || !isSameDot(present, ifMatch))
       throw new WriteRefused("CONFLICT", `${key} was changed meanwhile`, { key });
@@ -141,12 +141,20 @@ export class Writer {
     return drafts.map((register) => ({ ...register, s }));
   }
 
+  /** What a write meets: of what is being journaled and what is there by now, the one that will stand. */
+  #standing(key: string): Register | undefined {
+    const pending = this.#pending.get(key);
+    const present = this.#core.state.map.get(key);
+    if (!pending || !present) return pending ?? present;
+    return compareRegisters(this.#core.options.mergeKindOf(key), pending, present) > 0 ? pending : present;
+  }
+
   /** Kinds that look at the value (an approval inside its epoch, what is grow-only) may refuse what the stamp alone would let in. */
   #checkWins(register: Register): void {
     const { key } = register;
     const kind = this.#core.options.mergeKindOf(key);
     if (kind === "lww") return;
-    const present = this.#pending.get(key) ?? this.#core.state.map.get(key);
+    const present = this.#standing(key);
     if (present && compareRegisters(kind, register, present) <= 0)
       throw new WriteRefused("CONFLICT", `${key} stands, and this does not override it`, { key });
   }

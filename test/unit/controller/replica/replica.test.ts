@@ -3,6 +3,7 @@ import { newIncarnation } from "#controller/replica/incarnation.ts";
 import { authKeyOf } from "#controller/replica/members.ts";
 import { WriteRefused } from "#controller/replica/replica.ts";
 import type { PeerMessage } from "#controller/replica/messages.ts";
+import type { Register } from "#crdt/register.ts";
 import { connect, pair, TestReplica } from "#support/replica.ts";
 import { Scheduler } from "../../../sim/scheduler.ts";
 
@@ -324,6 +325,46 @@ describe("two replicas", () => {
     expect([a, b].map(({ replica }) => replica.status().tombstones)).to.deep.equal([0, 0]);
     expect([...a.alarms(), ...b.alarms()].filter((alarm) => !alarm.startsWith("CLOCK"))).to.deep.equal([]);
     wire.cut();
+  });
+
+  it("compare a write with what will stand, be it there already or still being journaled", async () => {
+    const { scheduler, a, b } = await pair();
+    // What a wrote is in the journal of b when b writes, and not yet on its disk; it is stamped above.
+    a.offset = 400;
+    b.hold();
+    await a.replica.write([{ key: "k", value: "a" }]);
+    await scheduler.runUntil(scheduler.now + 10);
+    const writing = b.replica.write([{ key: "k", value: "b" }]);
+    await b.release(1);
+    const present = b.replica.get("k");
+    expect(present?.text).to.equal('"a"');
+    const next = refusalOf(b.replica.write([{ key: "k", value: "next", ifMatch: present as Register }]));
+    await b.release();
+    const own = await writing;
+    expect(await next).to.equal("written");
+    expect(await refusalOf(b.replica.write([{ key: "k", value: "other", ifMatch: own }]))).to.equal("CONFLICT 409");
+  });
+
+  it("write nothing twice under one number while a peer is still journaling the first (F-26)", async () => {
+    const { scheduler, a, b, wire } = await pair();
+    const backup = [...b.records];
+    a.hold();
+    await b.replica.write([{ key: "k", value: 1 }]);
+    await scheduler.runUntil(scheduler.now + 10);
+    wire.cut();
+    b.replica.stop();
+    const old = new TestReplica(scheduler, "b", { recovered: backup });
+    connect(a, old);
+    const writing = old.replica.write([{ key: "x", value: 1 }]);
+    await scheduler.runUntil(scheduler.now + 50);
+    await a.release();
+    await scheduler.runUntil(scheduler.now + 2_000);
+    await writing;
+    expect(old.replica.status().origin).not.to.equal(b.replica.status().origin);
+    await scheduler.runUntil(scheduler.now + 2_000);
+    for (const { replica } of [a, old])
+      expect(["k", "x"].map((key) => replica.get(key)?.text)).to.deep.equal(["1", "1"]);
+    expect([...a.alarms(), ...old.alarms()]).to.deep.equal([]);
   });
 
   it("let no write overtake what became durable behind a merge", async () => {
