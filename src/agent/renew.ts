@@ -1,10 +1,9 @@
 import { X509Certificate } from "node:crypto";
-import { isIP } from "node:net";
 import type { ApiClient, Credentials } from "#api/client.ts";
 import type { CredentialFiles, LoadedCredentials } from "#api/credentials.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { renewalChallenge } from "#pki/challenges.ts";
-import { renewalReason } from "#pki/expectation.ts";
+import { hostsOf, renewalReason } from "#pki/expectation.ts";
 import { generateKey, proveKey, publicDer } from "#pki/keys.ts";
 import { discardNext, keepNextKey, swapIn } from "./certificate-files.ts";
 
@@ -72,15 +71,6 @@ export function refusalOf(
   const isShort = reason?.startsWith("it expires in") === true;
   if (reason !== undefined && !isShort) return reason;
   return new X509Certificate(certificate).validToDate > notAfter ? undefined : "it ends no later than the present one";
-}
-
-/** Names and addresses of a certificate, without its identity. */
-export function hostsOf(certificate: X509Certificate): readonly string[] {
-  const names = (certificate.subjectAltName ?? "").split(", ");
-  const hosts = names
-    .filter((name) => !name.startsWith("URI:"))
-    .map((name) => name.replace(/^(?:DNS|IP Address):/, ""));
-  return hosts.map((host) => (isIP(host) ? host : host.toLowerCase()));
 }
 
 function failed(message: string): KcoreError {

@@ -157,6 +157,19 @@ export const methods = {
   subCaRequest: method({ ...change, path: "/v1/sub-ca/request", body: s.SubCaRequest, reply: s.SubCaProof }),
   /** In use at once, without a restart. */
   subCaInstall: method({ ...change, path: "/v1/sub-ca/install", body: s.SubCaCertificate, reply: s.SubCaInstalled }),
+  /** The same for the controller's own certificate (`kcore rotate certs`). */
+  certificateRequest: method({
+    ...change,
+    path: "/v1/own-certificate/request",
+    body: s.SubCaRequest,
+    reply: s.CertificateProof,
+  }),
+  certificateInstall: method({
+    ...change,
+    path: "/v1/own-certificate/install",
+    body: s.SubCaCertificate,
+    reply: s.SubCaInstalled,
+  }),
 
   listObjects: method({ verb: "GET", path: "/v1/objects", roles: readers, body: s.Nothing, reply: s.ObjectList }),
   /** `{id}` is `KIND/NAME`, percent-encoded. */

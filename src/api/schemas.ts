@@ -288,6 +288,8 @@ export const ControllerView = z.object({
   requireManualApproval: z.boolean().optional(),
   /** SHA-256 of the registered public key. */
   key: z.string(),
+  /** The one that is to follow it, while a rotation is under way. */
+  nextKey: z.string().optional(),
   certificateExpires: Time.optional(),
   subCa: z.object({ serial: z.string(), notAfter: Time }).optional(),
 });
@@ -299,6 +301,8 @@ export const ControllerRegistration = z.object({
   spki: KeyFingerprint,
   address: Name.optional(),
   dc: Name.default("DC1"),
+  /** A key that is accepted as well, until the controller uses it and is registered with it alone. */
+  next: KeyFingerprint.optional(),
 });
 
 export const PeerView = z.object({
@@ -381,6 +385,8 @@ export const SubCaProof = z.object({
   signature: z.string(),
 });
 export type SubCaProof = z.infer<typeof SubCaProof>;
+/** The same for a controller's own certificate, with the chain that it shows at present: its names are those of the next one. */
+export const CertificateProof = SubCaProof.extend({ certificate: Pem });
 export const SubCaCertificate = z.object({ certificate: Pem });
 export const SubCaInstalled = z.object({ controllerId: z.string(), serial: z.string(), notAfter: Time });
 

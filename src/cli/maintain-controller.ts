@@ -109,7 +109,10 @@ async function openPlace({ configFile, now }: MaintainOptions): Promise<Place> {
     );
   });
   const hasState = (await readdir(folder)).some((name) => /^(?:journal-|snapshot-)/.test(name));
-  const keyFiles = [tls.certFile, tls.keyFile, subCa.certFile, subCa.keyFile];
+  const rotated = ["controller.crt", "controller.key", "sub-ca.crt", "sub-ca.key"].map((name) =>
+    join(folder, "pki", name),
+  );
+  const keyFiles = [tls.certFile, tls.keyFile, subCa.certFile, subCa.keyFile, ...rotated];
   return { folder, id, now, uid: found.uid, gid: found.gid, hasState, keyFiles };
 }
 

@@ -4,6 +4,7 @@ import type { Certificates } from "./cluster/certificates.ts";
 import { ackConflict, listConflicts, takeLoser } from "./cluster/conflicts.ts";
 import type { Controllers } from "./cluster/controllers.ts";
 import type { Nodes } from "./cluster/nodes.ts";
+import type { OwnCertificate } from "./cluster/own-certificate.ts";
 import type { Objects } from "./cluster/objects.ts";
 import type { Records } from "./cluster/records.ts";
 import { keys } from "./cluster/registers.ts";
@@ -25,6 +26,7 @@ export interface HandlerParts {
   readonly certificates: Certificates;
   readonly objects: Objects;
   readonly revocations: Revocations;
+  readonly own: OwnCertificate;
   readonly subCa: SubCa;
   readonly health: Health;
   readonly metrics: Metrics;
@@ -34,7 +36,7 @@ export interface HandlerParts {
 
 /** What stands behind the methods table. Who acts is taken from the caller's certificate, never from a body. */
 export function handlersFor(parts: HandlerParts): Handlers {
-  const { records, nodes, controllers, certificates, objects, revocations, subCa, health, metrics, log } = parts;
+  const { records, nodes, controllers, certificates, objects, revocations, own, subCa, health, metrics, log } = parts;
   return {
     health: () => ({}),
     ready({ caller }) {
@@ -111,6 +113,12 @@ export function handlersFor(parts: HandlerParts): Handlers {
     subCaRequest: ({ body }) => subCa.request(body.nonce),
     async subCaInstall({ caller, body }) {
       const installed = await subCa.install(body.certificate, byOf(caller));
+      await controllers.publish();
+      return installed;
+    },
+    certificateRequest: ({ body }) => own.request(body.nonce),
+    async certificateInstall({ body }) {
+      const installed = await own.install(body.certificate, (spki) => controllers.isKeyOf(parts.controllerId, spki));
       await controllers.publish();
       return installed;
     },

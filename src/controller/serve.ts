@@ -2,7 +2,6 @@ import { once } from "node:events";
 import type { Server } from "node:https";
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
-import { credentialsVersion, loadCredentials } from "#api/credentials.ts";
 import type { LoadedCredentials } from "#api/credentials.ts";
 import { readDaemonConfig } from "#api/daemon-config.ts";
 import { formatEndpoint, parseEndpoint } from "#api/endpoint.ts";
@@ -22,6 +21,7 @@ import { manageObjects } from "./cluster/objects.ts";
 import { readRecords } from "./cluster/records.ts";
 import { isKnown, isSecret, keys, mergeKindOf } from "./cluster/registers.ts";
 import { watchRevocations } from "./cluster/revocations.ts";
+import { openOwnCertificate } from "./cluster/own-certificate.ts";
 import { openSubCa } from "./cluster/sub-ca.ts";
 import { ControllerConfig } from "./config.ts";
 import { handlersFor } from "./handlers.ts";
@@ -61,9 +61,19 @@ export async function serveController(options: ServeOptions): Promise<void> {
   const { configFile, parse, signal, log, clock, version } = options;
   const { config, ignored } = await readDaemonConfig({ file: configFile, schema: ControllerConfig, parse });
   if (ignored.length > 0) log.warn("configuration keys without a meaning here", { ignored });
-  let credentials = await loadCredentials(config.tls, "controller");
-  const { cluster, id: controllerId } = credentials.identity;
-  checkConfig(config, configFile, credentials);
+  let published = false;
+  const own = await openOwnCertificate({
+    files: config.tls,
+    folder: join(config.dbPath, "pki"),
+    log,
+    clock,
+    onChange: ({ ca, cert, key }) => {
+      api.use({ ca, cert, key });
+      published = false;
+    },
+  });
+  const { cluster, id: controllerId } = own.credentials().identity;
+  checkConfig(config, configFile, own.credentials());
   const dc = config.replication.dcId;
   const monotonic = (): number => performance.now();
   const broken = new AbortController();
@@ -87,12 +97,12 @@ export async function serveController(options: ServeOptions): Promise<void> {
   const network = openNetwork({
     controllerId,
     cluster,
-    credentials: () => credentials,
+    credentials: own.credentials,
     addressOf: (id) => controllers.addressOf(id),
     keyAt: sponsorKeys(config),
     // While joining not all members are known, but whoever is must show his key.
     isWelcome: (id, key) =>
-      !certificates.isRevoked(key) && (controllers.keyOf(id) ?? (isReady() ? undefined : key)) === key,
+      !certificates.isRevoked(key) && (controllers.isMember(id) ? controllers.isKeyOf(id, key) : !isReady()),
     log,
     clock,
     onBytes: (direction, bytes) => metrics.bytes(direction, bytes),
@@ -140,7 +150,7 @@ export async function serveController(options: ServeOptions): Promise<void> {
   const subCa = openSubCa({
     cluster,
     controllerId,
-    rootPem: () => credentials.ca,
+    rootPem: () => own.credentials().ca,
     files: config.subCa,
     folder: join(config.dbPath, "pki"),
     records,
@@ -157,7 +167,7 @@ export async function serveController(options: ServeOptions): Promise<void> {
     version,
     requireManualApproval: config.requireManualApproval,
     address: () => address || (controllers.addressOf(controllerId) ?? ""),
-    certificateExpires: () => credentials.notAfter,
+    certificateExpires: () => own.credentials().notAfter,
     subCa: subCa.published,
     clock,
     lastContact: network.lastContact,
@@ -187,13 +197,13 @@ export async function serveController(options: ServeOptions): Promise<void> {
         .reduce((counts, [status, list]) => counts.set(status, list.length), new Map<string, number>()),
     certificates: () => {
       const sub = subCa.published();
-      const left = new Map([["controller", secondsLeft(credentials.notAfter)]]);
+      const left = new Map([["controller", secondsLeft(own.credentials().notAfter)]]);
       return sub ? left.set("sub-ca", secondsLeft(new Date(sub.notAfter))) : left;
     },
   });
   const access = checkAccess({ records, certificates, isReady });
   const api = createApiServer({
-    credentials,
+    credentials: own.credentials(),
     cluster,
     handlers: handlersFor({
       controllerId,
@@ -203,6 +213,7 @@ export async function serveController(options: ServeOptions): Promise<void> {
       certificates,
       objects: manageObjects(records),
       revocations,
+      own,
       subCa,
       health,
       metrics,
@@ -236,7 +247,7 @@ export async function serveController(options: ServeOptions): Promise<void> {
   const cut = (): void => {
     for (const { identity, id } of connections.cut(isWelcome))
       log.warn("a connection was cut: its key is not welcome any more", { role: identity.role, id });
-    network.cut((peer, key) => !certificates.isRevoked(key) && (!isReady() || controllers.keyOf(peer) === key));
+    network.cut((peer, key) => !certificates.isRevoked(key) && (!isReady() || controllers.isKeyOf(peer, key)));
   };
   const unwatch = replica.watch((changed) => {
     if (changed.some((key) => /^(?:revoked\/|node\/[^/]+\/(?:approval|removed)$|controller\/[^/]+\/auth$)/.test(key)))
@@ -256,7 +267,7 @@ export async function serveController(options: ServeOptions): Promise<void> {
     const foundIfNeeded = async (): Promise<void> => {
       if (isMember() || !replica.status().ready) return;
       try {
-        const key = keyOf(credentials);
+        const key = keyOf(own.credentials());
         if (isFounder) await found({ records, bootstrap: config.bootstrap, controllerId, dc, key, address, clock });
       } catch (error) {
         if (!(error instanceof Refused)) throw error;
@@ -274,7 +285,6 @@ export async function serveController(options: ServeOptions): Promise<void> {
     log.info("the controller listens", { address: config.listenAddr, port, ...self, nodes: nodes.list().length });
     options.supervisor?.ready();
     options.onListening?.(port);
-    let published = false;
     const publish = (): void => {
       if (!isReady() || published) return;
       published = true;
@@ -294,18 +304,8 @@ export async function serveController(options: ServeOptions): Promise<void> {
       }
       for (const peer of peersChanged(controllers.peers())) watches.tell("controllers", peer);
     });
-    const reload = reloading({
-      config,
-      credentials,
-      log,
-      onReloaded: (fresh) => {
-        credentials = fresh;
-        api.use({ ca: fresh.ca, cert: fresh.cert, key: fresh.key });
-        published = false;
-      },
-    });
     repeat(Math.min(config.staleCheckIntervalSecs, 30) * 1000, () => {
-      reload();
+      void own.reload();
       foundIfNeeded().catch((error: unknown) => log.error("membership could not be looked at", describeError(error)));
       subCa.load().catch((error: unknown) => log.warn("the sub-CA could not be read again", describeError(error)));
     });
@@ -374,37 +374,6 @@ function sameEndpoint(address: string): string {
 function ownAddress(listenAddr: string, port: number): string {
   const host = listenAddr.slice(0, listenAddr.lastIndexOf(":")).replaceAll(/[[\]]/g, "");
   return ["0.0.0.0", "::", ""].includes(host) ? "" : formatEndpoint({ host, port });
-}
-
-/** New certificates come into use for new connections, without a restart; bad ones are refused and the old stay. */
-function reloading({
-  config,
-  credentials,
-  log,
-  onReloaded,
-}: {
-  readonly config: ControllerConfig;
-  readonly credentials: LoadedCredentials;
-  readonly log: Log;
-  readonly onReloaded: (credentials: LoadedCredentials) => void;
-}): () => void {
-  let version = credentials.version;
-  const reload = async (): Promise<void> => {
-    const present = await credentialsVersion(config.tls);
-    if (present === version) return;
-    version = present;
-    const fresh = await loadCredentials(config.tls, "controller");
-    const { identity, notAfter } = fresh;
-    const isSame = identity.cluster === credentials.identity.cluster && identity.id === credentials.identity.id;
-    if (!isSame) throw new Error("the new certificate is another controller's");
-    onReloaded(fresh);
-    log.info("the certificate was reloaded", { expires: notAfter.toISOString() });
-  };
-  return () => {
-    reload().catch((error: unknown) =>
-      log.error("the new certificate cannot be used, the old one stays", describeError(error)),
-    );
-  };
 }
 
 async function listen(server: Server, address: string): Promise<void> {

@@ -7,3 +7,8 @@ export function renewalChallenge(cluster: string, nodeId: string, nonce: string)
 export function subCaChallenge(cluster: string, controllerId: string, nonce: string): string {
   return `kcore sub-ca ${cluster} ${controllerId} ${nonce}`;
 }
+
+/** What a controller signs with the key of its own new certificate; the nonce is the bastion's. */
+export function controllerChallenge(cluster: string, controllerId: string, nonce: string): string {
+  return `kcore controller ${cluster} ${controllerId} ${nonce}`;
+}

@@ -43,6 +43,15 @@ export function needsRenewal(pem: string, expected: LeafExpectation): boolean {
   return renewalReason(pem, expected) !== undefined;
 }
 
+/** Names and addresses of a certificate in its order, without its identity. */
+export function hostsOf({ subjectAltName = "" }: X509Certificate): readonly string[] {
+  const hosts = subjectAltName
+    .split(", ")
+    .filter((name) => /^(?:DNS|IP Address):/.test(name))
+    .map((name) => name.replace(/^(?:DNS|IP Address):/, ""));
+  return hosts.map((host) => (isIP(host) ? host : host.toLowerCase()));
+}
+
 /** Whether a leaf and its one issuer lead to the root, by signature and by time. */
 function leadsTo([leaf, sub, ...more]: readonly X509Certificate[], { rootPem, now }: LeafExpectation): boolean {
   if (!leaf || !sub || more.length > 0) return false;

@@ -16,8 +16,9 @@ export interface Controllers {
   /** Before it starts (replication.md 3.10). */
   readonly register: (id: string, registration: z.output<typeof ControllerRegistration>) => Promise<Outcome>;
   readonly remove: (id: string, by: string, reason: string) => Promise<Outcome>;
-  /** The public key that a controller must show; undefined: it is not a member. */
-  readonly keyOf: (id: string) => string | undefined;
+  /** Whether a controller is a member and may show this public key: its own, or the one that is to follow it. */
+  readonly isKeyOf: (id: string, spki: string) => boolean;
+  readonly isMember: (id: string) => boolean;
   readonly addressOf: (id: string) => string | undefined;
   /** Endpoints of all controllers, this one first. */
   readonly endpoints: () => string[];
@@ -69,7 +70,11 @@ export function manageControllers(options: ControllersOptions): Controllers {
   };
 
   return {
-    keyOf: (id) => authOf(id)?.value.spki,
+    isKeyOf(id, key) {
+      const auth = authOf(id)?.value;
+      return auth !== undefined && (auth.spki === key || auth.next === key);
+    },
+    isMember: (id) => authOf(id) !== undefined,
     addressOf,
     settings,
     isManual: () => settings().some((setting) => setting.requireManualApproval),
@@ -95,6 +100,7 @@ export function manageControllers(options: ControllersOptions): Controllers {
           registered: auth?.value.at ?? auth?.at ?? "",
           lastContact: id === controllerId ? new Date(clock()).toISOString() : contactOf(id),
           key: auth?.value.spki ?? "",
+          ...(auth?.value.next === undefined ? {} : { nextKey: auth.value.next }),
           ...(setting ? { requireManualApproval: setting.requireManualApproval } : {}),
           ...(told?.certificateExpires === undefined ? {} : { certificateExpires: told.certificateExpires }),
           ...(subCa ? { subCa: { serial: subCa.serial, notAfter: subCa.notAfter } } : {}),
@@ -119,8 +125,8 @@ export function manageControllers(options: ControllersOptions): Controllers {
           lastContact: contactOf(peer.id),
         };
       }),
-    async register(id, { spki, address, dc: where }) {
-      if (certificates.isRevoked(spki)) {
+    async register(id, { spki, next, address, dc: where }) {
+      if (certificates.isRevoked(spki) || (next !== undefined && certificates.isRevoked(next))) {
         throw new Refused(
           409,
           "KEY_REVOKED",
@@ -130,7 +136,8 @@ export function manageControllers(options: ControllersOptions): Controllers {
       }
       const key = keys.controller(id).auth;
       const at = authOf(id)?.value.at ?? new Date(clock()).toISOString();
-      return records.put([{ key, value: { spki, dc: where, at, ...(address === undefined ? {} : { address }) } }]);
+      const value = { spki, dc: where, at, ...(next === undefined ? {} : { next }) };
+      return records.put([{ key, value: { ...value, ...(address === undefined ? {} : { address }) } }]);
     },
     async remove(id, by, reason) {
       const auth = authOf(id);
@@ -141,7 +148,7 @@ export function manageControllers(options: ControllersOptions): Controllers {
         key,
         value: undefined,
       }));
-      const revoked = certificates.wishesToRevoke("controller", id, [auth.value.spki], gone);
+      const revoked = certificates.wishesToRevoke("controller", id, [auth.value.spki, auth.value.next], gone);
       return { result: "deleted", dot: await records.write([...former, ...revoked]) };
     },
     async publish() {

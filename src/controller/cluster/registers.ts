@@ -62,7 +62,14 @@ export type ApprovalRecord = z.infer<typeof ApprovalRecord>;
 const LabelRecord = z.looseObject({ value: text.nullable() });
 const RoleRecord = z.looseObject({ present: z.boolean() });
 const Gone = z.looseObject({ at: text, by, reason: text });
-const Auth = z.looseObject({ spki: text, address: text.optional(), dc: text, at: text.optional() });
+/** `next` is accepted as well: a rotation is under way. */
+const Auth = z.looseObject({
+  spki: text,
+  next: text.optional(),
+  address: text.optional(),
+  dc: text,
+  at: text.optional(),
+});
 export const CertificateRecordValue = z.looseObject({
   spki: text,
   role: z.enum(["controller", "node", "operator", "sub-ca"]),
@@ -102,7 +109,9 @@ export const kinds = {
   conflict: { schema: z.unknown(), merge: "remove-wins" },
   object: { schema: z.record(text, z.unknown()), merge: "lww" },
   config: { schema: z.record(text, z.unknown()), merge: "lww" },
-} as const satisfies Readonly<Record<string, { readonly schema: z.ZodType; readonly merge: MergeKind; readonly since?: number }>>;
+} as const satisfies Readonly<
+  Record<string, { readonly schema: z.ZodType; readonly merge: MergeKind; readonly since?: number }>
+>;
 export type Kind = keyof typeof kinds;
 export type ValueOf<Name extends Kind> = z.output<(typeof kinds)[Name]["schema"]>;
 

@@ -1,21 +1,21 @@
 import { randomBytes } from "node:crypto";
-import type { KeyObject } from "node:crypto";
 import { readFile } from "node:fs/promises";
-import { isIP } from "node:net";
 import { join } from "node:path";
 import type { Log } from "#api/log.ts";
 import { describeError } from "#api/log.ts";
 import type { Renewed, SubCaProof } from "#api/schemas.ts";
 import { renewalChallenge, subCaChallenge } from "#pki/challenges.ts";
-import { ensurePrivateFolder, replaceFile } from "#pki/files.ts";
+import { replaceFile } from "#pki/files.ts";
+import { hostsOf } from "#pki/expectation.ts";
 import { inventoryEntry } from "#pki/inventory.ts";
 import { issueLeaf } from "#pki/issue.ts";
 import type { Authority } from "#pki/issue.ts";
-import { generateKey, keyFingerprint, proveKey, publicDer, readPublicKey } from "#pki/keys.ts";
+import { keyFingerprint, publicDer, readPublicKey } from "#pki/keys.ts";
 import { readSubCa, refusalOfSubCa } from "#pki/sub-ca.ts";
 import { Refused } from "../refused.ts";
 import type { Certificates } from "./certificates.ts";
 import type { Caller } from "./nodes.ts";
+import { makeNextKey } from "./next-key.ts";
 import type { Records } from "./records.ts";
 import type { X509Certificate } from "node:crypto";
 
@@ -164,12 +164,7 @@ export function openSubCa(options: SubCaOptions): SubCa {
       return { certificate: leaf.chain, serial: leaf.serial, notAfter };
     },
     async request(nonce) {
-      const key: KeyObject = generateKey();
-      await ensurePrivateFolder(folder);
-      await replaceFile(nextKeyFile, key.export({ type: "pkcs8", format: "pem" }) as string);
-      const challenge = subCaChallenge(cluster, controllerId, nonce);
-      const spki = publicDer(key).toString("base64");
-      return { controllerId, spki, challenge, signature: proveKey(key, challenge) };
+      return { controllerId, ...(await makeNextKey(nextKeyFile, subCaChallenge(cluster, controllerId, nonce))) };
     },
     async install(certificatePem, by) {
       const refuse = (reason: string): never => {
@@ -193,13 +188,4 @@ export function openSubCa(options: SubCaOptions): SubCa {
       return { controllerId, serial, notAfter: entry.notAfter };
     },
   };
-}
-
-/** The names and addresses in a certificate, in its order. */
-function hostsOf(certificate: X509Certificate): readonly string[] {
-  return (certificate.subjectAltName ?? "").split(", ").flatMap((name) => {
-    if (name.startsWith("DNS:")) return name.slice("DNS:".length);
-    const address = name.startsWith("IP Address:") ? name.slice("IP Address:".length) : "";
-    return isIP(address) ? [address] : [];
-  });
 }

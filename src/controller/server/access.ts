@@ -45,7 +45,7 @@ export function checkAccess({ records, certificates, isReady }: AccessOptions): 
   const ofController = ({ id, key }: Asking): Refused | undefined => {
     const auth = records.value("auth", keys.controller(id).auth);
     if (!auth) return new Refused(403, "CONTROLLER_UNKNOWN", `controller ${id} is not registered`);
-    return auth.spki === key ? undefined : unregistered(`controller ${id}`);
+    return auth.spki === key || auth.next === key ? undefined : unregistered(`controller ${id}`);
   };
   const ofNode = ({ id, key }: Asking): Refused | undefined => {
     if (records.replica.get(keys.node(id).removed)) return removed(id);

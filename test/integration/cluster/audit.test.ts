@@ -101,6 +101,11 @@ describe("a controller's audit", function () {
       () => operator().call("subCaInstall", { certificate: canary }),
       { outcome: "SUB_CA_INVALID", status: 400 },
     ],
+    certificateRequest: [() => operator().call("certificateRequest", { nonce: "n".repeat(30) }), { outcome: "done" }],
+    certificateInstall: [
+      () => operator().call("certificateInstall", { certificate: canary }),
+      { outcome: "CERTIFICATE_INVALID", status: 400 },
+    ],
     putObject: [() => operator().call("putObject", secret, { id: "Secret/x" }), { target: "Secret/x" }],
     removeObject: [() => operator().call("removeObject", {}, { id: "Secret/x" }), { outcome: "deleted" }],
     putConfig: [() => operator().call("putConfig", secret, { id: "group" }), { target: "group", outcome: "created" }],

@@ -38,6 +38,8 @@ const verdicts: Readonly<Record<MethodName, readonly Role[]>> = {
   revoke: ["operator"],
   subCaRequest: ["operator"],
   subCaInstall: ["operator"],
+  certificateRequest: ["operator"],
+  certificateInstall: ["operator"],
   listObjects: ["controller", "operator"],
   getObject: ["controller", "operator"],
   putObject: ["operator"],

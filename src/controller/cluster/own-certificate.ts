@@ -1,0 +1,132 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { credentialsVersion, loadCredentials } from "#api/credentials.ts";
+import type { CredentialFiles, LoadedCredentials } from "#api/credentials.ts";
+import { describeError } from "#api/log.ts";
+import type { Log } from "#api/log.ts";
+import type { CertificateProof, SubCaInstalled } from "#api/schemas.ts";
+import { firstCertificate } from "#pki/chain.ts";
+import { controllerChallenge } from "#pki/challenges.ts";
+import { hostsOf, renewalReason } from "#pki/expectation.ts";
+import { replaceFile } from "#pki/files.ts";
+import { keyFingerprint, publicDer, readPrivateKey } from "#pki/keys.ts";
+import type { z } from "zod";
+import { Refused } from "../refused.ts";
+import { makeNextKey } from "./next-key.ts";
+
+type Proof = z.input<typeof CertificateProof>;
+type Installed = z.input<typeof SubCaInstalled>;
+
+/** This controller's certificate with its key: as the deployment left them, or as the last rotation did. */
+export interface OwnCertificate {
+  readonly credentials: () => LoadedCredentials;
+  /** Reads the files again if they changed; the younger pair is used. A bad one is logged, and the present pair stays. */
+  readonly reload: () => Promise<void>;
+  /** Makes a new key, which is kept aside until its certificate comes. */
+  readonly request: (nonce: string) => Promise<Proof>;
+  /**
+   * Takes a certificate for that key, on the disk and for new connections. @throws Refused unless it says what the present
+   * one says, leads to our root, and `isRegistered` knows its key: others would refuse it.
+   */
+  readonly install: (certificate: string, isRegistered: (spki: string) => boolean) => Promise<Installed>;
+}
+
+export interface OwnCertificateOptions {
+  /** As the deployment leaves them. */
+  readonly files: CredentialFiles;
+  /** Where rotated ones are kept: a folder that this process may write (ADR 0505). */
+  readonly folder: string;
+  readonly log: Log;
+  readonly clock: () => number;
+  /** Told when other credentials came into use. */
+  readonly onChange: (credentials: LoadedCredentials) => void;
+}
+
+/** @throws KcoreError FILE_UNREADABLE, CONFIG_INVALID, PKI_IDENTITY */
+export async function openOwnCertificate(options: OwnCertificateOptions): Promise<OwnCertificate> {
+  const { files, folder, log, clock, onChange } = options;
+  const rotated = { ...files, certFile: join(folder, "controller.crt"), keyFile: join(folder, "controller.key") };
+  const nextKeyFile = join(folder, "controller-next.key");
+
+  const versionOf = async (): Promise<string> =>
+    (await Promise.all([credentialsVersion(files), credentialsVersion(rotated)])).join(" ");
+  const read = async (): Promise<LoadedCredentials> => {
+    const deployed = await loadCredentials(files, "controller");
+    if (!(await isThere(rotated.certFile))) return deployed;
+    try {
+      const newer = await loadCredentials(rotated, "controller");
+      if (!isSame(newer, deployed)) throw new Error("it is another controller's");
+      return startOf(newer) > startOf(deployed) ? newer : deployed;
+    } catch (error) {
+      log.warn("the rotated certificate cannot be used, the deployed one is", {
+        file: rotated.certFile,
+        ...describeError(error),
+      });
+      return deployed;
+    }
+  };
+  let version = await versionOf();
+  let present = await read();
+  const use = (fresh: LoadedCredentials): void => {
+    if (fresh.cert === present.cert && fresh.ca === present.ca) return;
+    present = fresh;
+    onChange(fresh);
+    log.info("the certificate was reloaded", { expires: fresh.notAfter.toISOString() });
+  };
+
+  return {
+    credentials: () => present,
+    async reload() {
+      try {
+        const now = await versionOf();
+        if (now === version) return;
+        version = now;
+        const fresh = await read();
+        if (!isSame(fresh, present)) throw new Error("the new certificate is another controller's");
+        use(fresh);
+      } catch (error) {
+        log.error("the new certificate cannot be used, the old one stays", describeError(error));
+      }
+    },
+    async request(nonce) {
+      const { cluster, id } = present.identity;
+      const proof = await makeNextKey(nextKeyFile, controllerChallenge(cluster, id, nonce));
+      return { controllerId: id, ...proof, certificate: present.cert };
+    },
+    async install(certificate, isRegistered) {
+      const refuse = (reason: string): never => {
+        throw new Refused(400, "CERTIFICATE_INVALID", `the certificate cannot be used: ${reason}`);
+      };
+      const keyPem = await readFile(nextKeyFile, "utf8").catch(() => refuse("no key was asked for"));
+      const spki = publicDer(readPrivateKey(keyPem, nextKeyFile)).toString("base64");
+      const hosts = hostsOf(firstCertificate(present.cert));
+      const { identity, ca: rootPem } = present;
+      const reason = renewalReason(certificate, { spki, hosts, identity, rootPem, now: clock() });
+      if (reason !== undefined) refuse(reason);
+      if (!isRegistered(keyFingerprint(Buffer.from(spki, "base64")))) refuse("its key is not registered");
+      // Key before certificate: a crash between the two leaves a pair that does not fit, and the old one in use.
+      await replaceFile(rotated.keyFile, keyPem);
+      await replaceFile(rotated.certFile, certificate, { mode: 0o644 });
+      const fresh = await loadCredentials(rotated, "controller");
+      version = await versionOf();
+      use(fresh);
+      const serial = firstCertificate(certificate).serialNumber.toLowerCase();
+      return { controllerId: identity.id, serial, notAfter: fresh.notAfter.toISOString() };
+    },
+  };
+}
+
+function isSame({ identity: a }: LoadedCredentials, { identity: b }: LoadedCredentials): boolean {
+  return a.cluster === b.cluster && a.id === b.id;
+}
+
+function startOf({ cert }: LoadedCredentials): number {
+  return firstCertificate(cert).validFromDate.getTime();
+}
+
+async function isThere(path: string): Promise<boolean> {
+  return readFile(path).then(
+    () => true,
+    () => false,
+  );
+}

@@ -1,0 +1,166 @@
+import { execFile } from "node:child_process";
+import { X509Certificate, randomUUID } from "node:crypto";
+import { readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { expect } from "chai";
+import { ApiRefusal } from "#api/client.ts";
+import type { Credentials } from "#api/client.ts";
+import { addController } from "#pki/contexts.ts";
+import { codec, createTestCluster, eventually, passphrase, startDaemon, writeCredentials } from "#support/cluster.ts";
+import type { Daemon, TestCluster } from "#support/cluster.ts";
+import { areAllInStep, nodeCredentials, recordAt, spkiOf, startControllers } from "#support/controllers.ts";
+import type { TestController } from "#support/controllers.ts";
+import { TestProject } from "#support/kcore.ts";
+import type { Ended } from "#support/kcore.ts";
+
+const run = promisify(execFile);
+
+describe("rotate certs on a live cluster of three controllers", function () {
+  this.timeout(120_000);
+  let cluster: TestCluster;
+  let controllers: readonly TestController[];
+  let stop: () => Promise<void>;
+  let project: TestProject;
+  let agent: Daemon;
+  const nodeId = randomUUID();
+  const at = (index: number): TestController => controllers[index] as TestController;
+  const rotate = (): Promise<Ended> =>
+    project.start(["rotate", "certs", "--passphrase-file", join(project.path, "passphrase")], {
+      KCORE_HOME: cluster.home,
+    }).ended;
+  /** The certificate that a controller shows, by openssl. */
+  const shownBy = async ({ endpoint, folder }: TestController): Promise<X509Certificate> => {
+    const [ca = "", cert = "", key = ""] = ["ca.crt", "controller.crt", "controller.key"].map((name) =>
+      join(folder, name),
+    );
+    const own = ["-cert", cert, "-cert_chain", cert, "-key", key];
+    const words = ["s_client", "-connect", endpoint, "-CAfile", ca, ...own, "-verify_return_error"];
+    const asked = run("openssl", words);
+    // So it says goodbye, instead of waiting for who ends it.
+    asked.child.stdin?.end("Q\n");
+    const { stdout } = await asked;
+    return new X509Certificate(stdout.slice(stdout.indexOf("-----BEGIN")));
+  };
+  const reasonAt = (controller: TestController, credentials: Credentials): Promise<string> =>
+    controller
+      .clientOf(credentials)
+      .call("listNodes", {})
+      .then(
+        () => "allowed",
+        (error: unknown) => (error instanceof ApiRefusal ? error.reason : String(error)),
+      );
+  const lastSeen = async (): Promise<number> =>
+    Date.parse((await at(0).operator.call("getNode", {}, { id: nodeId })).lastSeen);
+
+  before(async () => {
+    cluster = await createTestCluster();
+    ({ controllers, stop } = await startControllers(cluster, 3, { processes: true, dcs: ["DC1", "DC1", "DC2"] }));
+    for (const { endpoint } of controllers) await addController({ home: cluster.home, codec }, "lab", endpoint);
+    project = new TestProject();
+    writeFileSync(join(project.path, "passphrase"), `${passphrase}\n`, { mode: 0o600 });
+    const credentials = nodeCredentials(cluster, nodeId);
+    await recordAt(at(0), credentials);
+    agent = await startDaemon(["agent", "run"], join(cluster.dir, "agent.yaml"), {
+      nodeId,
+      listenAddr: "127.0.0.1:0",
+      controllers: controllers.map(({ endpoint }) => endpoint),
+      tls: await writeCredentials(join(cluster.dir, "node"), "node", credentials),
+      stateDir: join(cluster.dir, "state"),
+      heartbeatIntervalSecs: 0.2,
+    });
+    await agent.logged("the node is registered");
+  });
+  after(async () => {
+    await agent?.end();
+    await stop?.();
+    await project?.remove();
+    await cluster?.remove();
+  });
+
+  it("gives every controller a new key and certificate, hot: no heartbeat is missed, and the old keys end", async () => {
+    const before = await Promise.all(controllers.map(shownBy));
+    const gaps: number[] = [];
+    let isOn = true;
+    const watching = (async () => {
+      for (let seen = await lastSeen(); isOn;) {
+        const now = await eventually(async () => {
+          const latest = await lastSeen();
+          return latest > seen && latest;
+        });
+        gaps.push(now - seen);
+        seen = now;
+      }
+    })();
+    const { code, stdout, stderr } = await rotate();
+    isOn = false;
+    await watching;
+    expect([code, stderr]).to.deep.equal([0, ""]);
+    const after = await Promise.all(
+      controllers.map(async ({ folder }) => new X509Certificate(readFileSync(join(folder, "db/pki/controller.crt")))),
+    );
+    for (const [index, certificate] of after.entries()) {
+      const former = before[index] as X509Certificate;
+      expect(stdout).to.contain(`new certificate ${certificate.serialNumber.toLowerCase()}, until `);
+      expect(certificate.publicKey.equals(former.publicKey)).to.equal(false);
+      expect(certificate.subjectAltName).to.equal(former.subjectAltName);
+      expect(statSync(join(at(index).folder, "db/pki/controller.key")).mode & 0o777).to.equal(0o600);
+    }
+    expect(agent.log()).not.to.match(/no controller accepted a heartbeat|a controller could not be used/);
+    expect(gaps.length).to.be.greaterThan(2);
+    // An interval of 0.2 s; what a busy machine adds is no missed heartbeat.
+    expect(Math.max(...gaps)).to.be.lessThan(2_000);
+
+    await eventually(() => areAllInStep(controllers));
+    for (const asked of controllers)
+      for (const { credentials } of controllers)
+        await eventually(async () => (await reasonAt(asked, credentials)) === "KEY_REVOKED");
+    const { controllers: listed } = await at(0).operator.call("listControllers", {});
+    const registered = listed.map(({ key, nextKey }) => [key, nextKey]);
+    expect(registered).to.have.deep.members(after.map((one) => [spkiOf({ cert: one.toString() }), undefined]));
+  });
+
+  it("shows it to openssl, and still after a restart", async () => {
+    const issued = controllers.map(
+      ({ id }) => new X509Certificate(readFileSync(join(cluster.home, "lab/issued", `${id}-controller.crt`))),
+    );
+    expect((await Promise.all(controllers.map(shownBy))).map(({ serialNumber }) => serialNumber)).to.deep.equal(
+      issued.map(({ serialNumber }) => serialNumber),
+    );
+    await at(1).stop("SIGKILL");
+    await at(1).start();
+    expect((await shownBy(at(1))).serialNumber).to.equal(issued[1]?.serialNumber);
+    await eventually(() => areAllInStep(controllers));
+  });
+
+  it("changes no controller's key while one cannot hear of it, says which, and exits 1", async () => {
+    const former = await Promise.all(controllers.map(shownBy));
+    await at(2).stop("SIGKILL");
+    const missed = await rotate();
+    expect(missed.code).to.equal(1);
+    expect(missed.stdout).to.contain("operator: new certificate").and.to.contain("nodes: each renews");
+    expect(missed.stderr)
+      .to.match(/^not done: 3\/3 DC2 /m)
+      .and.to.contain("3 controllers kept the old certificate");
+    expect(missed.stderr.split(at(2).endpoint)).to.have.length.greaterThan(3);
+    await at(2).start();
+    await eventually(() => areAllInStep(controllers));
+    expect((await Promise.all(controllers.map(shownBy))).map(({ serialNumber }) => serialNumber)).to.deep.equal(
+      former.map(({ serialNumber }) => serialNumber),
+    );
+    const old = await shownBy(at(2));
+    await eventually(() => areAllInStep(controllers));
+    const { code, stderr } = await rotate();
+    expect([code, stderr]).to.deep.equal([0, ""]);
+    expect((await shownBy(at(2))).serialNumber).not.to.equal(old.serialNumber);
+    await eventually(() => areAllInStep(controllers));
+  });
+
+  it("refuses a certificate whose key nobody registered, and keeps the present one", async () => {
+    const { operator } = at(0);
+    const shown = await shownBy(at(0));
+    const refused = await operator.call("certificateInstall", { certificate: shown.toString() }).catch(String);
+    expect(refused).to.contain("CERTIFICATE_INVALID");
+    expect((await shownBy(at(0))).serialNumber).to.equal(shown.serialNumber);
+  });
+});

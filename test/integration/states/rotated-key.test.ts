@@ -1,0 +1,113 @@
+import { execFileSync, spawnSync } from "node:child_process";
+import {
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { expect } from "chai";
+import { parsePlainYaml } from "#engine/source/plain.ts";
+
+interface Step {
+  readonly id: string;
+  readonly unless?: string;
+  readonly "command.run"?: { readonly cmd: string };
+}
+
+const { steps } = parsePlainYaml(
+  readFileSync(resolve(import.meta.dirname, "../../../states/kcore/key.yaml"), "utf8"),
+) as {
+  readonly steps: readonly Step[];
+};
+const step = steps.find(({ id }) => id === "controller's rotated key");
+
+/** The step's own sh, in folders of the test, with `nobody` for the controller's user. */
+describe("the state kcore/key, where a controller's certificate was rotated", function () {
+  this.timeout(20_000);
+  let dir: string;
+  let certs: string;
+  let pki: string;
+  before(function () {
+    if (process.getuid?.() !== 0) this.skip();
+  });
+  beforeEach(() => {
+    dir = mkdtempSync(join(tmpdir(), "kcore-rotated-"));
+    execFileSync("chmod", ["0755", dir]);
+    certs = join(dir, "certs");
+    pki = join(dir, "pki");
+    for (const folder of [certs, pki]) mkdirSync(folder);
+    execFileSync("chown", ["nobody:nogroup", pki]);
+  });
+  afterEach(() => rmSync(dir, { recursive: true, force: true }));
+
+  const make = (folder: string, age: number): void => {
+    const [key, certificate] = [join(folder, "controller.key"), join(folder, "controller.crt")];
+    const request = [
+      "req",
+      "-x509",
+      "-newkey",
+      "ec",
+      "-pkeyopt",
+      "ec_paramgen_curve:P-256",
+      "-nodes",
+      "-subj",
+      "/CN=c",
+    ];
+    execFileSync("openssl", [...request, "-keyout", key, "-out", certificate], { stdio: "ignore" });
+    if (folder === pki) execFileSync("chown", ["nobody:nogroup", key, certificate]);
+    const at = Date.now() / 1000 - age;
+    for (const file of [key, certificate]) utimesSync(file, at, at);
+  };
+  const adapted = (text = ""): string =>
+    text
+      .replaceAll("/var/lib/kcore/controller/pki", pki)
+      .replaceAll("/etc/kcore/certs", certs)
+      .replaceAll("root:kcore", "root:nogroup")
+      .replaceAll(" kcore -c", " nobody -c");
+  const isDue = (shell: readonly string[]): boolean =>
+    spawnSync("env", [...shell, "-c", adapted(step?.unless)]).status !== 0;
+  const take = (shell: readonly string[]): number | null =>
+    spawnSync("env", [...shell, "-c", adapted(step?.["command.run"]?.cmd)]).status;
+  const read = (folder: string, name: string): string => readFileSync(join(folder, name), "utf8");
+
+  for (const shell of [["sh"], ["bash"], ["busybox", "sh"]]) {
+    it(`takes over the younger pair, once (${shell.join(" ")})`, () => {
+      make(certs, 100);
+      make(pki, 50);
+      expect(isDue(shell)).to.equal(true);
+      expect(take(shell)).to.equal(0);
+      for (const name of ["controller.key", "controller.crt"]) expect(read(certs, name)).to.equal(read(pki, name));
+      const { mode, uid } = statSync(join(certs, "controller.key"));
+      expect([mode & 0o777, uid]).to.deep.equal([0o640, 0]);
+      expect(isDue(shell)).to.equal(false);
+    });
+
+    it(`leaves alone what is younger here, what is missing here, and where nothing was rotated (${shell.join(" ")})`, () => {
+      make(certs, 50);
+      expect(isDue(shell)).to.equal(false);
+      make(pki, 100);
+      expect(isDue(shell)).to.equal(false);
+      rmSync(join(certs, "controller.key"));
+      make(pki, 10);
+      expect(isDue(shell)).to.equal(false);
+    });
+  }
+
+  it("S-6: shows nothing that the controller's own user may not read, and leaves the old pair", () => {
+    make(certs, 100);
+    make(pki, 50);
+    const before = read(certs, "controller.key");
+    const secret = join(dir, "secret");
+    writeFileSync(secret, "only root's", { mode: 0o600 });
+    rmSync(join(pki, "controller.key"));
+    symlinkSync(secret, join(pki, "controller.key"));
+    expect(take(["sh"])).not.to.equal(0);
+    expect(read(certs, "controller.key")).to.equal(before);
+  });
+});
