@@ -1,12 +1,14 @@
 import { copyFile, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { existsSync } from "node:fs";
+import { isBuiltin } from "node:module";
 import { join } from "node:path";
 import { build, type BuildOptions, type Plugin } from "esbuild";
 import { exampleIn } from "../src/cli/module-example.ts";
+import { warmUp } from "./warm-up.ts";
 
 /**
- * Bundles the command line into `dist/`: ES modules with lazily loaded parts. The new bundle is made aside and put in
- * place at the end, so that a running kcore never meets half of one.
+ * Bundles the command line into `dist/`: ES modules with lazily loaded parts, and the programs that must start fast (ADR
+ * 0409). The new bundle is made aside and put in place at the end, so that a running kcore never meets half of one.
  */
 const root = join(import.meta.dirname, "..");
 const aside = join(root, `dist.${process.pid}`);
@@ -24,8 +26,6 @@ const banner = [
 
 const shared = {
   absWorkingDir: root,
-  outdir: aside,
-  entryNames: "[name]",
   bundle: true,
   format: "esm",
   platform: "node",
@@ -68,12 +68,22 @@ const leaveDevtoolsOut: Plugin = {
   },
 };
 
-/** Ink asks for the width of every character of every frame: string-width takes half of all the time for that. */
+/**
+ * Ink asks for the width of every character of every frame: string-width takes half of all the time for that. The real
+ * one is made ready (its expressions take 50 ms) when the first text comes that needs it.
+ */
 const widthsAreFast: Plugin = {
   name: "our own string width",
   setup(build) {
     const own = join(root, "src/tui/ink/fast-string-width.ts");
-    build.onResolve({ filter: /^string-width$/ }, ({ importer }) => (importer === own ? undefined : { path: own }));
+    build.onResolve({ filter: /^string-width$/ }, ({ importer, kind }) => {
+      if (kind === "require-call") return undefined;
+      return importer === own ? { path: "string-width", namespace: "when-needed" } : { path: own };
+    });
+    build.onLoad({ filter: /.*/, namespace: "when-needed" }, ({ path }) => ({
+      contents: `export default (...given) => require(${JSON.stringify(path)}).default(...given);`,
+      resolveDir: root,
+    }));
   },
 };
 
@@ -123,6 +133,81 @@ const startsFast: Plugin = {
   },
 };
 
+/** A program is a script, no module: what it needs of Node it asks for itself. */
+const builtinsAreAsked: Plugin = {
+  name: "Node's own modules",
+  setup(build) {
+    build.onResolve({ filter: /./ }, ({ path }) => (isBuiltin(path) ? { path, namespace: "builtin" } : undefined));
+    build.onLoad({ filter: /./, namespace: "builtin" }, ({ path }) => ({
+      contents: `module.exports = process.getBuiltinModule(${JSON.stringify(path)});`,
+    }));
+  },
+};
+
+/** The views that take the whole terminal come with ink as one program, `views`. */
+const viewsAreAProgram: Plugin = {
+  name: "the program of the views",
+  setup(build) {
+    build.onResolve({ filter: /\/(live-view|open-fleet)\.ts$/ }, ({ kind }) =>
+      kind === "dynamic-import" ? { path: "views", namespace: "program" } : undefined,
+    );
+    build.onLoad({ filter: /./, namespace: "program" }, () => ({
+      contents: `import { runProgram } from "./src/cli/run-program.ts";
+export const { openLiveView, openFleet } = await runProgram("views");`,
+      resolveDir: root,
+    }));
+  },
+};
+
+const patches = [collectAssets, leaveDevtoolsOut, widthsAreFast, linesAreKept, startsFast];
+
+/**
+ * A program that must start fast: a script which V8 can take together with all that it has compiled of it
+ * (src/cli/run-program.ts), which it cannot for modules. `contents` gives its exports by `kcore.give`.
+ */
+function buildProgram(name: string, contents: string) {
+  return build({
+    ...shared,
+    outfile: join(aside, `${name}.program`),
+    stdin: { contents, resolveDir: root },
+    target: "node22",
+    define: { ...shared.define, "import.meta.url": "kcore.url", "import.meta.resolve": "undefined" },
+    banner: {
+      js: `(async (kcore) => {
+const { require } = kcore;
+const __filename = process.getBuiltinModule("url").fileURLToPath(kcore.url);
+const __dirname = process.getBuiltinModule("path").dirname(__filename);`,
+    },
+    footer: { js: "})" },
+    plugins: [builtinsAreAsked, ...patches],
+  });
+}
+
+/** What starts first: the command line with its lazily loaded parts, and what starts a run's own process. */
+async function buildStarters({ warmsUp }: { readonly warmsUp: boolean }): Promise<void> {
+  const define = { ...shared.define, KCORE_WARMS_UP: String(warmsUp) };
+  await build({
+    ...shared,
+    entryPoints: ["src/cli/main.ts"],
+    outdir: aside,
+    chunkNames: "part-[hash]",
+    splitting: true,
+    target: "node22",
+    define,
+    plugins: [viewsAreAProgram, ...patches],
+  });
+  await build({
+    ...shared,
+    outfile: join(aside, "run-main.js"),
+    stdin: {
+      contents: `import { runProgram } from "./src/cli/run-program.ts"; await runProgram("run-main");`,
+      resolveDir: root,
+    },
+    target: "node22",
+    define,
+  });
+}
+
 /** The examples that the modules' comments open with; the bundle has no comments. */
 async function collectExamples(): Promise<Record<string, string>> {
   const folder = join(root, "src/engine/modules");
@@ -136,30 +221,28 @@ async function collectExamples(): Promise<Record<string, string>> {
 }
 
 try {
-  await build({
-    ...shared,
-    entryPoints: ["src/cli/main.ts"],
-    chunkNames: "part-[hash]",
-    splitting: true,
-    target: "node22",
-    plugins: [collectAssets, leaveDevtoolsOut, widthsAreFast, linesAreKept, startsFast],
-  });
+  await buildProgram(
+    "views",
+    `import { openLiveView } from "./src/cli/live-view.ts";
+import { openFleet } from "./src/cli/top/open-fleet.ts";
+kcore.give({ openLiveView, openFleet });`,
+  );
+  await buildProgram("run-main", `import "./src/cli/run-main.ts";`);
   // What runs on nodes is one file, started by the runtime that is pushed with it.
   await build({
     ...shared,
     entryPoints: ["src/cli/node-main.ts"],
+    outfile: join(aside, "node-main.js"),
     target: "node24",
     plugins: [collectAssets, startsFast],
   });
-  // A run's own process too: loading one file takes a fraction of what a hundred parts take.
-  await build({
-    ...shared,
-    entryPoints: ["src/cli/run-main.ts"],
-    target: "node22",
-    plugins: [collectAssets, startsFast],
-  });
   await writeFile(join(aside, "module-examples.json"), JSON.stringify(await collectExamples()));
+  await buildStarters({ warmsUp: true });
   for (const [name, source] of assets) await copyFile(source, join(aside, name));
+  const failure = await warmUp(join(aside, "main.js"));
+  if (failure !== undefined) process.stderr.write(`kcore will start slower, its warm-up failed: ${failure}\n`);
+  for (const file of await readdir(aside)) if (file.startsWith("part-")) await rm(join(aside, file));
+  await buildStarters({ warmsUp: false });
   await rm(`${target}.old`, { recursive: true, force: true });
   if (existsSync(target)) await rename(target, `${target}.old`);
   await rename(aside, target);

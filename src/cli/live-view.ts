@@ -1,4 +1,5 @@
 import { setPriority } from "node:os";
+import type { RunModel } from "#engine/events/model.ts";
 import type { RunFolder } from "#engine/run/run-folder.ts";
 import { openRunView, type PlayerControls, type RunView } from "#tui/ink/open-run-view.ts";
 import { detectTheme } from "#tui/ink/theme.ts";
@@ -9,6 +10,8 @@ import type { RunControls } from "./watch-run.ts";
 export interface LiveViewOptions extends RunControls {
   readonly folder: RunFolder;
   readonly since?: number;
+  /** The run as it is known before its first event. */
+  readonly before?: RunModel;
   readonly player?: PlayerControls;
 }
 

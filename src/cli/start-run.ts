@@ -96,7 +96,7 @@ export async function startRun(
     attended: canPrompt() || watch.output === "ink",
   });
   const launched = launch(folder, header, passphrase);
-  const watched = await watchRun({ folder, launched, detach, ...watch });
+  const watched = await watchRun({ folder, header, launched, detach, ...watch });
   if (!watched.left) await writeReports(report, folder);
   else if (report.length > 0)
     process.stderr.write(`No report was written, for the run goes on. At its end: kcore runs export ${folder.id}\n`);

@@ -1,9 +1,10 @@
 import { join, relative } from "node:path";
 import type { RunControl, RunEvent } from "#engine/events/event.ts";
-import type { RunModel } from "#engine/events/model.ts";
+import { emptyRun, type RunModel } from "#engine/events/model.ts";
 import { RunFold } from "#engine/events/reduce.ts";
+import { titleOf } from "#engine/orchestrate/title.ts";
 import { RunFollower, type FollowOptions } from "#engine/run/follow-run.ts";
-import { nodeLogName, type RunFolder } from "#engine/run/run-folder.ts";
+import { nodeLogName, type RunFolder, type RunHeader } from "#engine/run/run-folder.ts";
 import { drawProblems } from "#errors/draw.ts";
 import { exitCodes, type ExitCode } from "#errors/problem.ts";
 import type { RunDrawing } from "#tui/drawing.ts";
@@ -21,6 +22,8 @@ export interface WatchOptions {
   readonly folder: RunFolder;
   readonly output: RunOutput;
   readonly launched?: FollowOptions["launched"];
+  /** Of a run that has just been started: what a view can show before the first event. */
+  readonly header?: RunHeader;
   /** Leave as soon as the run has begun. */
   readonly detach?: boolean;
   /** Only show what is recorded. */
@@ -50,7 +53,7 @@ interface OpenView extends RunDrawing {
 
 /** Follows a run as one of its views until it ends or the user leaves. @throws KcoreError RUN_DIED */
 export async function watchRun(options: WatchOptions): Promise<Watched> {
-  const { folder, launched, detach = false, replayOnly = false, since = 0, onEvent } = options;
+  const { folder, launched, header, detach = false, replayOnly = false, since = 0, onEvent } = options;
   const output = options.output === "ink" && (detach || replayOnly) ? "plain" : options.output;
   // The live view asks on the terminal that it draws on, wherever stderr goes.
   const answers = (output === "ink" || canPrompt()) && !detach && !replayOnly;
@@ -65,22 +68,15 @@ export async function watchRun(options: WatchOptions): Promise<Watched> {
   // Whoever read our output went away: that is no reason to stop the run.
   const onGone = () => leave("detached");
   process.stdout.on("error", onGone);
-  // It loads while the run's process starts.
-  if (output === "ink") import("./live-view.ts").catch(() => undefined);
-  let talk = replayOnly ? undefined : talkAtTheTerminal(controls, run, answers);
+  // The keys and the signals are the live view's.
+  const talk = replayOnly || output === "ink" ? undefined : talkAtTheTerminal(controls, run, answers);
   let view: OpenView | undefined;
   try {
+    // It is there before the run's process is.
+    view = await openView(output, { folder, since, controls, before: header ? modelBefore(header) : emptyRun });
     for await (const event of follower.events()) {
       run.add(event);
       onEvent?.(event);
-      if (!view) {
-        // From now on the keys and the signals are the live view's.
-        if (output === "ink") {
-          talk?.close();
-          talk = undefined;
-        }
-        view = await openView(output, { folder, since, controls });
-      }
       view.draw(event);
       if (answers) talk?.follow(event, run);
       if (detach && event.type === "run.started" && event.seq > since) leave("detached");
@@ -103,19 +99,26 @@ interface Opening {
   readonly folder: RunFolder;
   readonly since: number;
   readonly controls: RunControls;
+  readonly before: RunModel;
 }
 
-async function openView(output: RunOutput, { folder, since, controls }: Opening): Promise<OpenView> {
+/** A run as it is known before its first event. */
+function modelBefore({ id, request, who }: RunHeader): RunModel {
+  const { what, command, dryRun } = request;
+  return { ...emptyRun, runId: id, title: titleOf(what), command, who, dryRun };
+}
+
+async function openView(output: RunOutput, { folder, since, controls, before }: Opening): Promise<OpenView> {
   switch (output) {
     case "ink": {
-      // A Ctrl-C between two listeners must not end us without a word.
-      const ignore = () => undefined;
-      process.on("SIGINT", ignore);
+      // A Ctrl-C before the view hears the keys: no new step starts, and the view will say so.
+      const stop = () => controls.send({ type: "stop" });
+      process.on("SIGINT", stop);
       try {
         const { openLiveView } = await import("./live-view.ts");
-        return await openLiveView({ folder, since, ...controls });
+        return await openLiveView({ folder, since, before, ...controls });
       } finally {
-        process.off("SIGINT", ignore);
+        process.off("SIGINT", stop);
       }
     }
     case "quiet":

@@ -10,6 +10,7 @@ import { Ledger } from "./ledger.ts";
 import { givenByUser } from "./params.ts";
 import type { PlannedStage, StageTask } from "./plan.ts";
 import type { Prepared } from "./prepare.ts";
+import { titleOf } from "./title.ts";
 
 type AdHoc = Exclude<RunRequest["what"], { kind: "orchestration" }>;
 
@@ -32,11 +33,6 @@ export async function planAdHoc(what: AdHoc, prepared: Prepared): Promise<RunPla
   const stages =
     what.kind === "state" ? stagesOf(what.names, nodes, prepared) : [stage(what.kind, nodes, taskOf(what))];
   return Promise.resolve({ title: titleOf(what), roster, nodes, stages, warnings: [] });
-}
-
-function titleOf(what: AdHoc): string {
-  if (what.kind === "state") return `state apply ${what.names.join(" ")}`;
-  return what.kind === "exec" ? `exec ${what.argv.join(" ")}` : what.kind;
 }
 
 function taskOf(what: Exclude<AdHoc, { kind: "state" }>): StageTask {

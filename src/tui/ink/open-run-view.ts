@@ -55,6 +55,8 @@ export interface RunViewOptions {
   readonly copy?: (text: string) => void;
   /** A replay; nothing is sent then. */
   readonly player?: PlayerControls;
+  /** The run as it is known before its first event. */
+  readonly before?: RunModel;
   /** The clock that frames are paced by, for tests. */
   readonly timers?: Timers;
 }
@@ -82,7 +84,7 @@ class InkRunView implements RunView {
   readonly #options: RunViewOptions;
   readonly #interrupts = new InterruptSteps();
   #screen: Screen | undefined;
-  #model = emptyRun;
+  #model: RunModel;
   #pending: RunEvent[] = [];
   #ui: RunUi = freshUi;
   #asked = 0;
@@ -92,6 +94,7 @@ class InkRunView implements RunView {
 
   constructor(options: RunViewOptions) {
     this.#options = options;
+    this.#model = options.before ?? emptyRun;
     this.#scene = this.#arrange({ columns: 80, rows: 24 });
   }
 

@@ -8,7 +8,7 @@ describe("the fast string width", () => {
     for (const [first, last] of [
       [0x20, 0x17f],
       [0x2010, 0x2029],
-      [0x2190, 0x21ff],
+      [0x2190, 0x23ff],
       [0x2500, 0x27bf],
     ] as const)
       for (let code = first; code <= last; code++) {

@@ -1,6 +1,7 @@
 import { stripVTControlCharacters } from "node:util";
 import { expect } from "chai";
 import type { RunControl, RunEvent } from "#engine/events/event.ts";
+import { emptyRun } from "#engine/events/model.ts";
 import { openRunView, type RunView, type RunViewOptions } from "#tui/ink/open-run-view.ts";
 import { FakeTerminal } from "#support/fake-terminal.ts";
 import { FakeTimers } from "#support/fake-timers.ts";
@@ -52,6 +53,12 @@ describe("the live view", () => {
     await pass(50);
   };
   const shown = () => stripVTControlCharacters(terminal.written);
+
+  it("shows what is known of the run before its first event", async () => {
+    await open([], { before: { ...emptyRun, runId: "20261121-120000-beef", title: "deploy_node", dryRun: true } });
+    for (const text of ["DRY RUN", "deploy_node", "starting", "run 20261121-120000-beef"])
+      expect(shown()).to.contain(text);
+  });
 
   it("takes the alternate screen and the keys, and gives both back", async () => {
     const one = await open(done);
