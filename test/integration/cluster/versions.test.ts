@@ -1,0 +1,183 @@
+import { randomUUID } from "node:crypto";
+import { readdir, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { expect } from "chai";
+import type { Credentials } from "#api/client.ts";
+import type { JournalRecord } from "#controller/replica/ports.ts";
+import { openStore } from "#controller/store/store.ts";
+import { createTestCluster, eventually, issueTo } from "#support/cluster.ts";
+import type { TestCluster } from "#support/cluster.ts";
+import { spkiOf, startControllers } from "#support/controllers.ts";
+import type { TestController } from "#support/controllers.ts";
+import { timeToAgree } from "#support/partitions.ts";
+import { openWirePeer } from "#support/wire-peer.ts";
+import type { WirePeer } from "#support/wire-peer.ts";
+
+describe("controllers of two versions", function () {
+  this.timeout(60_000);
+  let cluster: TestCluster;
+  let controllers: readonly [TestController, TestController];
+  let stop: () => Promise<void>;
+  let other: { readonly id: string; readonly credentials: Credentials };
+  const peers: WirePeer[] = [];
+
+  beforeEach(async () => {
+    cluster = await createTestCluster();
+    const started = await startControllers(cluster, 2, { processes: true });
+    controllers = started.controllers as typeof controllers;
+    ({ stop } = started);
+    const id = randomUUID();
+    other = { id, credentials: issueTo(cluster.authority, "controller", id) };
+    await controllers[0].operator.call("registerController", { spki: spkiOf(other.credentials) }, { id });
+  });
+  afterEach(async () => {
+    for (const peer of peers.splice(0)) peer.close();
+    await stop();
+    await cluster.remove();
+  });
+
+  const meet = async (
+    controller: TestController,
+    says: Pick<Parameters<typeof openWirePeer>[1], "hello" | "welcome">,
+  ) => {
+    const peer = await openWirePeer(controller, { ...other, ...says });
+    peers.push(peer);
+    return peer;
+  };
+
+  it("F-29: speak the newest protocol that both know, and pass over what a greeting says besides", async () => {
+    for (const proto of [
+      [1, 1],
+      [1, 2],
+      [0, 1],
+      [0, 9],
+    ]) {
+      const peer = await meet(controllers[0], { hello: { proto, sv: 2, features: { quotas: [true] } } });
+      expect(await peer.next("welcome")).to.include({ proto: 1 });
+      // Welcomed on both sides: now it asks.
+      await peer.next("pull");
+      peer.close();
+    }
+  });
+
+  it("F-29: refuse each other in words when they have no protocol in common, and go on", async () => {
+    const [first] = controllers;
+    const greetings = [
+      { hello: { proto: [2, 3] } },
+      { hello: { proto: [0, 0] } },
+      // Not even the shape of the greeting is ours.
+      { hello: { proto: [2, 2], id: { uuid: other.id }, vv: "none" } },
+      { welcome: { proto: 2 } },
+    ];
+    for (const says of greetings) {
+      const peer = await meet(first, says);
+      const { code, message } = await peer.next("refuse");
+      expect(code).to.equal("PROTOCOL_UNKNOWN");
+      expect(message).to.match(/^this controller speaks replication protocol 1 to 1/);
+      await eventually(() => peer.isClosed());
+    }
+    const { alarms } = await first.operator.call("replicationStatus", {});
+    expect(alarms.map((alarm) => alarm.code)).not.to.include("PEER_MALFORMED");
+    await first.operator.call("putObject", { value: { goes: "on" } }, { id: "Version/one" });
+    expect(await timeToAgree(controllers)).to.be.lessThan(5_000);
+  });
+
+  it("F-29: show an operator why a newer one refuses them, and forget it when it does not any more", async () => {
+    const [first] = controllers;
+    const newer = await meet(first, {});
+    newer.send({
+      t: "refuse",
+      code: "PROTOCOL_RETIRED",
+      message: "this controller speaks replication protocol 2 to 4",
+    });
+    const viewed = async (): Promise<{ readonly state: string; readonly reason?: string | undefined } | undefined> => {
+      const status = await first.operator.call("replicationStatus", {});
+      return status.peers.find(({ controllerId }) => controllerId === other.id);
+    };
+    const view = await eventually(async () => {
+      const found = await viewed();
+      return found?.state === "refused" ? found : undefined;
+    });
+    expect(view.reason).to.equal(
+      "it refuses us: this controller speaks replication protocol 2 to 4 (PROTOCOL_RETIRED)",
+    );
+    const upgraded = await meet(first, {});
+    await upgraded.next("pull");
+    await eventually(async () => (await viewed())?.state === "connected");
+  });
+
+  it("F-29: keep and pass on, byte for byte, what only the newer one understands", async () => {
+    const [first, second] = controllers;
+    const node = randomUUID();
+    const future = new Map([
+      ["quota/team-a", '{ "cpu":4,\t"ünit" : "cores" }'],
+      [`node/${node}/reg`, '{"sv":2,"hostname":["n1","n1.example"]}'],
+      [`node/${node}/label/tier`, '{"value":"ssd","since":"2027-01-01T00:00:00Z"}'],
+      ["object/Cluster/main", '{"sv":3,"nested":{"more":[1,2,{"still":null}]}}'],
+    ]);
+    const newer = await meet(first, { hello: { proto: [1, 2] } });
+    await newer.next("pull");
+    newer.push([...future].map(([key, text]) => ({ key, text })));
+
+    const quarantined = async ({ operator }: TestController): Promise<number> =>
+      (await operator.call("replicationStatus", {})).quarantined;
+    const origin = `${other.id}#1`;
+    const arrived = async (controller: TestController): Promise<void> => {
+      await eventually(async () => (await controller.operator.call("replicationStatus", {})).vv[origin] === 1);
+      // What it cannot read is not shown; what it can, with fields that it does not know, is.
+      await eventually(async () => (await quarantined(controller)) === 2);
+      const { value } = await controller.operator.call("getObject", {}, { id: "Cluster/main" });
+      expect(value).to.deep.equal(JSON.parse(future.get("object/Cluster/main") ?? ""));
+    };
+    await arrived(second);
+    await timeToAgree(controllers);
+
+    // It outlives a crash (journal) and a stop (snapshot) of the one that cannot read it, and comes back as it was.
+    await second.stop("SIGKILL");
+    await second.start();
+    await second.stop("SIGTERM");
+    await second.start();
+    await arrived(second);
+    await timeToAgree(controllers);
+    const again = await meet(second, { hello: { proto: [1, 2], origin: `${other.id}#2` } });
+    await again.next("pull");
+    const found = new Map((await again.pullAll()).map(({ key, text }) => [key, text]));
+    for (const [key, text] of future) expect(found.get(key)).to.equal(text);
+    const { alarms } = await second.operator.call("replicationStatus", {});
+    expect(alarms.map(({ code }) => code)).to.include("QUARANTINED");
+    expect(alarms.map(({ code }) => code)).not.to.include("STATE_DIVERGENCE");
+  });
+
+  it("F-29: do not start on a state that a newer one wrote, say so, and leave it as it is", async () => {
+    const [, second] = controllers;
+    const refusalOf = (start: Promise<void>): Promise<string> =>
+      start.then(
+        () => "it started",
+        (error: unknown) => String(error),
+      );
+    await second.stop("SIGTERM");
+    const names = await readdir(second.dbPath);
+    const newest =
+      names
+        .filter((name) => /^snapshot-\d+\.json$/.test(name))
+        .toSorted()
+        .at(-1) ?? "";
+    const path = join(second.dbPath, newest);
+    const text = await readFile(path, "latin1");
+    await writeFile(path, text.replace("kcore-store/2", "kcore-store/3"), "latin1");
+    const began = performance.now();
+    expect(await refusalOf(second.start())).to.match(
+      /was written by a newer kcore \(its format is “kcore-store\/3”\).*"code":"STORE_TOO_NEW"/s,
+    );
+    // It ended, and does not hang.
+    expect(performance.now() - began).to.be.lessThan(9_000);
+    expect(await readFile(path, "latin1")).to.contain("kcore-store/3");
+    await writeFile(path, text, "latin1");
+
+    // The same when only a record of the journal is of a kind that came later.
+    const store = await openStore({ folder: second.dbPath, onBroken: () => undefined });
+    await store.append([{ t: "lease", holder: "c1" } as unknown as JournalRecord]);
+    await store.close();
+    expect(await refusalOf(second.start())).to.match(/newer kcore \(its format is “record lease”\).*STORE_TOO_NEW/s);
+  });
+});

@@ -1,0 +1,80 @@
+import { expect } from "chai";
+import { mergeKindOf } from "#controller/cluster/registers.ts";
+import { protocols } from "#controller/replica/messages.ts";
+import { conflictId } from "#crdt/conflict.ts";
+import { Digest } from "#crdt/digest.ts";
+import { encodeStamp } from "#crdt/hlc.ts";
+import { encodePage } from "#crdt/page.ts";
+import type { Register } from "#crdt/register.ts";
+
+const [a, b]: readonly [Register, Register] = [
+  {
+    key: "node/6f1c2a52-7c1e-4f0e-9a50-0d8a3b0f4e11/label/tier",
+    text: '{"value":"ssd"}',
+    ms: 1_770_000_000_000,
+    c: 3,
+    o: "c1#00000001",
+    s: 7,
+    x: { origins: ["c2#00000002"], seqs: [4] },
+  },
+  {
+    key: "object/Cluster/ünit",
+    text: null,
+    ms: 1_770_000_000_001,
+    c: 0,
+    o: "c2#00000002",
+    s: 5,
+    x: { origins: [], seqs: [] },
+  },
+];
+const other: Register = { ...a, text: '{"value":"nvme"}', o: "c2#00000002", s: 6 };
+
+/**
+ * Controllers of two versions hold the same state only if all of this is the same in both. Whatever changes here makes the
+ * next protocol (src/controller/replica/messages.ts), and the old way stays for peers that speak the old one.
+ */
+describe("replication protocol 1 (F-29)", () => {
+  it("is among those that are spoken", () => {
+    expect(protocols[0]).to.be.at.most(1);
+  });
+
+  it("has these pages and stamps", () => {
+    expect(JSON.stringify(encodePage([a, b]))).to.equal(
+      '{"origins":["c1#00000001","c2#00000002"],"contexts":[[1,4],[]],"registers":[' +
+        '["node/6f1c2a52-7c1e-4f0e-9a50-0d8a3b0f4e11/label/tier","{\\"value\\":\\"ssd\\"}",1770000000000,3,0,7,0],' +
+        '["object/Cluster/ünit",null,1770000000001,0,1,5,1]]}',
+    );
+    expect(encodeStamp(a)).to.equal("019c1c38a4000003");
+  });
+
+  it("has this digest, and these names of conflicts", () => {
+    const digest = new Digest();
+    for (const register of [a, b, { ...b, text: '{"a":"é"}' }]) digest.add(register);
+    expect(digest.total()).to.equal("db8fee042c86b1a2");
+    expect(conflictId(a, other)).to.equal("3fc33381c9145cdc");
+    expect(conflictId(other, a)).to.equal(conflictId(a, other));
+  });
+
+  it("merges each key in this way", () => {
+    const node = "node/6f1c2a52-7c1e-4f0e-9a50-0d8a3b0f4e11";
+    const id = "controller/6f1c2a52-7c1e-4f0e-9a50-0d8a3b0f4e11";
+    const hash = "0".repeat(64);
+    const kinds = {
+      lww: [
+        ...["reg", "expected", "net", "storage", "label/tier", "role/worker", "taint/k"].map(
+          (name) => `${node}/${name}`,
+        ),
+        ...["auth", "addr", "version", "settings", "sub-ca"].map((name) => `${id}/${name}`),
+        "object/Cluster/main",
+        "cluster/config/dns",
+        // What no version knows yet.
+        "quota/team-a",
+      ],
+      approval: [`${node}/approval`],
+      first: [`${node}/removed`, `operator/ann/key/${hash}`, `revoked/${hash}`, "cert/0a"],
+      "remove-wins": ["conflict/4e4e3ba010c58a0c"],
+    };
+    for (const [kind, keys] of Object.entries(kinds))
+      for (const key of keys) expect(mergeKindOf(key), key).to.equal(kind);
+  });
+});
