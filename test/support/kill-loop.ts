@@ -18,10 +18,12 @@ export async function killWriters({
   folder,
   kills,
   random,
+  onKill,
 }: {
   readonly folder: string;
   readonly kills: number;
   readonly random: () => number;
+  readonly onKill?: ((count: KillCount) => void) | undefined;
 }): Promise<KillCount> {
   let highest = 0;
   let acknowledged = 0;
@@ -35,6 +37,7 @@ export async function killWriters({
       .map(Number);
     acknowledged += numbers.length;
     highest = Math.max(found, ...numbers);
+    onKill?.({ kills: kill, acknowledged });
   }
   return { kills, acknowledged };
 }
@@ -71,11 +74,13 @@ export async function killController({
   kills,
   random,
   writers = 4,
+  onKill,
 }: {
   readonly cluster: TestCluster;
   readonly kills: number;
   readonly random: () => number;
   readonly writers?: number;
+  readonly onKill?: ((count: KillCount) => void) | undefined;
 }): Promise<KillCount> {
   const controller = await startController(cluster, { process: true });
   const last = Array.from({ length: writers }, () => 0);
@@ -103,6 +108,7 @@ export async function killController({
         // What was durable, but not yet told, may be there.
         last[writer] = found?.number ?? 0;
       }
+      onKill?.({ kills: kill + 1, acknowledged });
     }
   } finally {
     await controller.end();
