@@ -38,15 +38,16 @@ Examples:
   kcore lab power-cut n1; kcore lab start n1
   kcore lab down                            take everything away`,
     );
-  const add = (usage: string, description: string): Command =>
+  const add = (usage: string, description: string, ...examples: readonly string[]): Command =>
     lab
       .command(usage)
       .description(description)
+      .addHelpText("after", `\nExamples:\n${examples.map((example) => `  kcore lab ${example}`).join("\n")}`)
       .option("--name <name>", "another lab than the usual one")
       .option("--bridge <name>", "its bridge (default: from its name)")
       .option("--net <a.b.c>", "its network, the beginning of a /24 (default: from its name)");
 
-  add("up", "Make and start nodes n1 … nN, and what they need first")
+  add("up", "Make and start nodes n1 … nN, and what they need first", "up 2", "up 3 --busybox 1 --disks '1G 1G 500M'")
     .argument("[n]", "how many (default: 2)", count)
     .option("--busybox <count>", "also nodes b1 … of BusyBox and dropbear", count)
     .option("--disks <sizes>", "data disks of each node", "2G 2G")
@@ -57,16 +58,21 @@ Examples:
       await opened.up(specsOf(n, flags));
       printTable(await opened.list());
     });
-  add("down [node...]", "Take nodes away, by default all, and leave nothing behind").action(
-    async (names: string[], flags: PlaceFlags) => (await open(flags)).down(names),
+  add(
+    "down [node...]",
+    "Take nodes away, by default all, and leave nothing behind",
+    "down",
+    "down n3 --name other",
+  ).action(async (names: string[], flags: PlaceFlags) => (await open(flags)).down(names));
+  addResultOption(add("list", "The lab's nodes", "list", "list -o json")).action(
+    async (flags: PlaceFlags & { output: Output }) => {
+      const nodes = await (await open(flags)).list();
+      if (flags.output === "json") printJson(nodes);
+      else if (nodes.length === 0) process.stderr.write("no nodes: start with “kcore lab up”\n");
+      else printTable(nodes);
+    },
   );
-  addResultOption(add("list", "The lab's nodes")).action(async (flags: PlaceFlags & { output: Output }) => {
-    const nodes = await (await open(flags)).list();
-    if (flags.output === "json") printJson(nodes);
-    else if (nodes.length === 0) process.stderr.write("no nodes: start with “kcore lab up”\n");
-    else printTable(nodes);
-  });
-  add("ssh <node> [command...]", "A shell on a node, or one command")
+  add("ssh <node> [command...]", "A shell on a node, or one command", "ssh n1", "ssh n1 --user ops -- sudo id")
     .option("--user <user>", "root, ops (sudo without a password) or opspw (sudo with “lab-password”)", "root")
     .passThroughOptions()
     .action(async (name: string, command: string[], flags: PlaceFlags & { user: string }) => {
@@ -76,26 +82,26 @@ Examples:
       const [code] = (await once(child, "close")) as [number | null];
       process.exitCode = code ?? 255;
     });
-  add("power-cut <node>", "End a node as a power cut does: what it had not synced is lost").action(
+  add("power-cut <node>", "End a node as a power cut does: what it had not synced is lost", "power-cut n1").action(
     async (name: string, flags: PlaceFlags) => (await (await open(flags)).node(name)).powerCut(),
   );
-  add("start <node>", "Start a node again").action(async (name: string, flags: PlaceFlags) =>
+  add("start <node>", "Start a node again", "start n1").action(async (name: string, flags: PlaceFlags) =>
     (await (await open(flags)).node(name)).start(),
   );
-  add("cut <node>", "Take a node off the network").action(async (name: string, flags: PlaceFlags) =>
+  add("cut <node>", "Take a node off the network", "cut n1").action(async (name: string, flags: PlaceFlags) =>
     (await (await open(flags)).node(name)).cut(),
   );
-  add("heal <node>", "Put a node back on the network").action(async (name: string, flags: PlaceFlags) =>
+  add("heal <node>", "Put a node back on the network", "heal n1").action(async (name: string, flags: PlaceFlags) =>
     (await (await open(flags)).node(name)).heal(),
   );
-  addResultOption(add("disks <node>", "A node's data disks: serial, stable name, size")).action(
-    async (name: string, flags: PlaceFlags & { output: Output }) => {
-      const { disks } = await (await open(flags)).node(name);
-      if (flags.output === "json") printJson(disks);
-      else printTable(disks);
-    },
-  );
-  add("roster", "A roster of the running nodes, with pinned host keys")
+  addResultOption(
+    add("disks <node>", "A node's data disks: serial, stable name, size", "disks n1", "disks n1 -o json"),
+  ).action(async (name: string, flags: PlaceFlags & { output: Output }) => {
+    const { disks } = await (await open(flags)).node(name);
+    if (flags.output === "json") printJson(disks);
+    else printTable(disks);
+  });
+  add("roster", "A roster of the running nodes, with pinned host keys", "roster --out roster/lab.yaml")
     .option("--out <file>", "write it there (default: print it)")
     .action(async (flags: PlaceFlags & { out?: string }) => {
       const text = await (await open(flags)).roster();

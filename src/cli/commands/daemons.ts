@@ -18,7 +18,7 @@ export function controllerCommand(): Command {
   addProjectOption(controller.command("serve"))
     .description("Serve the cluster's API until stopped")
     .option("--config <file>", "its configuration", "/etc/kcore/controller.yaml")
-    .addHelpText("after", "\nExample:\n  kcore controller serve --config ./controller.yaml")
+    .addHelpText("after", "\nExamples:\n  kcore controller serve\n  kcore controller serve --config ./controller.yaml")
     .action(({ config }: DaemonFlags) =>
       serveController({ ...parts("kcore-controller"), configFile: config, clock: Date.now, version: kcoreVersion() }),
     );
@@ -32,7 +32,7 @@ export function agentCommand(): Command {
   addProjectOption(agent.command("run"))
     .description("Register this machine at the controllers and keep telling that it lives")
     .option("--config <file>", "its configuration", "/etc/kcore/node-agent.yaml")
-    .addHelpText("after", "\nExample:\n  kcore agent run --config ./node-agent.yaml")
+    .addHelpText("after", "\nExamples:\n  kcore agent run\n  kcore agent run --config ./node-agent.yaml")
     .action(({ config }: DaemonFlags) =>
       runAgent({
         ...parts("kcore-node-agent"),

@@ -59,13 +59,19 @@ Examples:
   );
   addResultOption(addProjectOption(roster.command("list")), ["table", "wide", "json"])
     .description("List the nodes")
+    .addHelpText("after", "\nExamples:\n  kcore roster list\n  kcore roster list --on 'role:controller' -o wide")
     .option("--on <target>", "only these (repeatable)", collect)
     .action(list);
   addProjectOption(roster.command("check"))
     .description("Read every roster file and tell all that is wrong")
+    .addHelpText("after", "\nExamples:\n  kcore roster check")
     .action(check);
   addProjectOption(roster.command("add <name> [address]"))
     .description("Add a node; exactly its own lines change in the file")
+    .addHelpText(
+      "after",
+      "\nExamples:\n  kcore roster add n4 192.0.2.14\n  kcore roster add n5 192.0.2.15 --role controller --dc DC2 --disk S3Z8NB0K",
+    )
     .option("--address <address>", "IP address or host name")
     .addOption(new Option("--port <port>", "of sshd").argParser(portOf))
     .option("--user <user>", "to log in as")
@@ -81,6 +87,7 @@ Examples:
     .action(add);
   addProjectOption(roster.command("trust <target>"))
     .description("Show the host key that a node presents and pin it in the roster")
+    .addHelpText("after", "\nExamples:\n  kcore roster trust n4\n  kcore roster trust n4 --fingerprint SHA256:…")
     .option("--replace", "also where another key is pinned, as after a reinstall")
     .option("--yes", "pin without asking: only on a network you trust")
     .option("--fingerprint <sha256>", "pin without asking if the key has this fingerprint")

@@ -22,9 +22,11 @@ export function stateCommand(): Command {
     );
   addResultOption(addProjectOption(state.command("list")))
     .description("List states: those of the project, then the shipped ones that it does not replace")
+    .addHelpText("after", "\nExamples:\n  kcore state list\n  kcore state list -o json")
     .action(async (flags: ListFlags) => (await import("../list-states.ts")).listStates(flags));
   addResultOption(addProjectOption(state.command("show <name>")))
     .description("Show a state's parameters and steps, and where it comes from")
+    .addHelpText("after", "\nExamples:\n  kcore state show disks\n  kcore state show kcore/key -o json")
     .action(async (name: string, flags: ListFlags) => (await import("../list-states.ts")).showState(name, flags));
   addViewOption(addRunOptions(state.command("apply <names...>"), { full: true }))
     .description("Apply states to nodes, in the order given")
