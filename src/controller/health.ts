@@ -52,7 +52,7 @@ export function watchHealth({ records, certificates, controllers, nodes, self, s
     if (!status.ready) return "it is joining: it has not caught up with its cluster yet";
     const disk = storeProblem();
     if (disk !== undefined) return `its state cannot be written: ${disk}`;
-    if (controllers.keyOf(self.controllerId) === undefined) return "it is no member of its cluster any more";
+    if (!controllers.isMember(self.controllerId)) return "it is no member of its cluster any more";
     return status.readOnly === undefined ? undefined : `it takes no writes (${status.readOnly})`;
   };
   return {

@@ -1,14 +1,36 @@
-import { dirname } from "node:path";
-import { ensurePrivateFolder, replaceFile } from "#pki/files.ts";
+import type { KeyObject } from "node:crypto";
 import { generateKey, proveKey, publicDer } from "#pki/keys.ts";
 
-/** Makes a key in a file, 0600 in a folder 0700, and proves that it is here: its SPKI, and its signature over the challenge. */
-export async function makeNextKey(
-  file: string,
-  challenge: string,
-): Promise<{ readonly spki: string; readonly challenge: string; readonly signature: string }> {
-  const key = generateKey();
-  await ensurePrivateFolder(dirname(file));
-  await replaceFile(file, key.export({ type: "pkcs8", format: "pem" }) as string);
-  return { spki: publicDer(key).toString("base64"), challenge, signature: proveKey(key, challenge) };
+/** A key that waits for its certificate: in memory alone, so that a rotation that is given up leaves none on a disk. */
+export interface NextKey {
+  /** Makes a new one, in the place of one that waits, and proves that it is here: its SPKI, and its signature over the challenge. */
+  readonly make: (challenge: string) => {
+    readonly spki: string;
+    readonly challenge: string;
+    readonly signature: string;
+  };
+  /** The key in PEM; undefined when none was made in the last ten minutes. */
+  readonly pem: () => string | undefined;
+  /** It is in use, or nobody wants it any more. */
+  readonly forget: () => void;
+}
+
+const lifeMs = 600_000;
+
+export function holdNextKey(clock: () => number): NextKey {
+  let waiting: { readonly key: KeyObject; readonly until: number } | undefined;
+  return {
+    make(challenge) {
+      const key = generateKey();
+      waiting = { key, until: clock() + lifeMs };
+      return { spki: publicDer(key).toString("base64"), challenge, signature: proveKey(key, challenge) };
+    },
+    pem() {
+      if (waiting && waiting.until < clock()) waiting = undefined;
+      return waiting?.key.export({ type: "pkcs8", format: "pem" }) as string | undefined;
+    },
+    forget() {
+      waiting = undefined;
+    },
+  };
 }

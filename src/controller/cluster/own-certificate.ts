@@ -8,11 +8,11 @@ import type { CertificateProof, SubCaInstalled } from "#api/schemas.ts";
 import { firstCertificate } from "#pki/chain.ts";
 import { controllerChallenge } from "#pki/challenges.ts";
 import { hostsOf, renewalReason } from "#pki/expectation.ts";
-import { replaceFile } from "#pki/files.ts";
+import { ensurePrivateFolder, replaceFile } from "#pki/files.ts";
 import { keyFingerprint, publicDer, readPrivateKey } from "#pki/keys.ts";
 import type { z } from "zod";
 import { Refused } from "../refused.ts";
-import { makeNextKey } from "./next-key.ts";
+import { holdNextKey } from "./next-key.ts";
 
 type Proof = z.input<typeof CertificateProof>;
 type Installed = z.input<typeof SubCaInstalled>;
@@ -23,7 +23,7 @@ export interface OwnCertificate {
   /** Reads the files again if they changed; the younger pair is used. A bad one is logged, and the present pair stays. */
   readonly reload: () => Promise<void>;
   /** Makes a new key, which is kept aside until its certificate comes. */
-  readonly request: (nonce: string) => Promise<Proof>;
+  readonly request: (nonce: string) => Proof;
   /**
    * Takes a certificate for that key, on the disk and for new connections. @throws Refused unless it says what the present
    * one says, leads to our root, and `isRegistered` knows its key: others would refuse it.
@@ -46,7 +46,7 @@ export interface OwnCertificateOptions {
 export async function openOwnCertificate(options: OwnCertificateOptions): Promise<OwnCertificate> {
   const { files, folder, log, clock, onChange } = options;
   const rotated = { ...files, certFile: join(folder, "controller.crt"), keyFile: join(folder, "controller.key") };
-  const nextKeyFile = join(folder, "controller-next.key");
+  const nextKey = holdNextKey(clock);
 
   const versionOf = async (): Promise<string> =>
     (await Promise.all([credentialsVersion(files), credentialsVersion(rotated)])).join(" ");
@@ -88,25 +88,27 @@ export async function openOwnCertificate(options: OwnCertificateOptions): Promis
         log.error("the new certificate cannot be used, the old one stays", describeError(error));
       }
     },
-    async request(nonce) {
+    request(nonce) {
       const { cluster, id } = present.identity;
-      const proof = await makeNextKey(nextKeyFile, controllerChallenge(cluster, id, nonce));
+      const proof = nextKey.make(controllerChallenge(cluster, id, nonce));
       return { controllerId: id, ...proof, certificate: present.cert };
     },
     async install(certificate, isRegistered) {
       const refuse = (reason: string): never => {
         throw new Refused(400, "CERTIFICATE_INVALID", `the certificate cannot be used: ${reason}`);
       };
-      const keyPem = await readFile(nextKeyFile, "utf8").catch(() => refuse("no key was asked for"));
-      const spki = publicDer(readPrivateKey(keyPem, nextKeyFile)).toString("base64");
+      const keyPem = nextKey.pem() ?? refuse("no key was asked for in the last ten minutes");
+      const spki = publicDer(readPrivateKey(keyPem, "the key that was asked for")).toString("base64");
       const hosts = hostsOf(firstCertificate(present.cert));
       const { identity, ca: rootPem } = present;
       const reason = renewalReason(certificate, { spki, hosts, identity, rootPem, now: clock() });
       if (reason !== undefined) refuse(reason);
       if (!isRegistered(keyFingerprint(Buffer.from(spki, "base64")))) refuse("its key is not registered");
       // Key before certificate: a crash between the two leaves a pair that does not fit, and the old one in use.
+      await ensurePrivateFolder(folder);
       await replaceFile(rotated.keyFile, keyPem);
       await replaceFile(rotated.certFile, certificate, { mode: 0o644 });
+      nextKey.forget();
       const fresh = await loadCredentials(rotated, "controller");
       version = await versionOf();
       use(fresh);

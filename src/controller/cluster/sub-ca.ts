@@ -1,11 +1,11 @@
 import { randomBytes } from "node:crypto";
-import { readFile } from "node:fs/promises";
+import { readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Log } from "#api/log.ts";
 import { describeError } from "#api/log.ts";
 import type { Renewed, SubCaProof } from "#api/schemas.ts";
 import { renewalChallenge, subCaChallenge } from "#pki/challenges.ts";
-import { replaceFile } from "#pki/files.ts";
+import { ensurePrivateFolder, replaceFile } from "#pki/files.ts";
 import { hostsOf } from "#pki/expectation.ts";
 import { inventoryEntry } from "#pki/inventory.ts";
 import { issueLeaf } from "#pki/issue.ts";
@@ -15,7 +15,7 @@ import { readSubCa, refusalOfSubCa } from "#pki/sub-ca.ts";
 import { Refused } from "../refused.ts";
 import type { Certificates } from "./certificates.ts";
 import type { Caller } from "./nodes.ts";
-import { makeNextKey } from "./next-key.ts";
+import { holdNextKey } from "./next-key.ts";
 import type { Records } from "./records.ts";
 import type { X509Certificate } from "node:crypto";
 
@@ -38,7 +38,7 @@ export interface SubCa {
     caller: Caller & { readonly certificate: X509Certificate },
     request: { readonly nonce: string; readonly spki: string; readonly signature: string },
   ) => Promise<Renewed>;
-  readonly request: (nonce: string) => Promise<SubCaProof>;
+  readonly request: (nonce: string) => SubCaProof;
   readonly install: (
     certificate: string,
     by: string,
@@ -62,7 +62,7 @@ export interface SubCaOptions {
 export function openSubCa(options: SubCaOptions): SubCa {
   const { cluster, controllerId, rootPem, files, folder, records, certificates, log, clock } = options;
   const rotated = { certFile: join(folder, "sub-ca.crt"), keyFile: join(folder, "sub-ca.key") };
-  const nextKeyFile = join(folder, "sub-ca-next.key");
+  const nextKey = holdNextKey(clock);
   const nonces = new Map<string, { readonly nonce: string; readonly key: string; readonly expires: number }>();
   let authority: Authority | undefined;
   let complained = "";
@@ -104,6 +104,8 @@ export function openSubCa(options: SubCaOptions): SubCa {
   };
   const serialOf = ({ certificate }: Authority): string => certificate.serialNumber.toLowerCase();
   const load = async (): Promise<void> => {
+    // Earlier versions kept the key of a rotation there, also of one that was given up.
+    await rm(join(folder, "sub-ca-next.key"), { force: true });
     const pairs = await Promise.all([read(files), read(rotated)]);
     const usable = pairs.filter((pair) => pair !== undefined);
     const [newest] = usable.toSorted(
@@ -163,9 +165,7 @@ export function openSubCa(options: SubCaOptions): SubCa {
       ]);
       return { certificate: leaf.chain, serial: leaf.serial, notAfter };
     },
-    async request(nonce) {
-      return { controllerId, ...(await makeNextKey(nextKeyFile, subCaChallenge(cluster, controllerId, nonce))) };
-    },
+    request: (nonce) => ({ controllerId, ...nextKey.make(subCaChallenge(cluster, controllerId, nonce)) }),
     async install(certificatePem, by) {
       const refuse = (reason: string): never => {
         throw new Refused(400, "SUB_CA_INVALID", `the sub-CA's certificate cannot be used: ${reason}`);
@@ -173,14 +173,17 @@ export function openSubCa(options: SubCaOptions): SubCa {
       if (!backupPem.test(certificatePem)) refuse("it is no PEM text");
       const reason = refusalOfSubCa(certificatePem, { cluster, controllerId, rootPem: rootPem() });
       if (reason !== undefined) refuse(reason);
-      const keyPem = await readFile(nextKeyFile, "utf8").catch(() => refuse("no key was asked for"));
-      const next = readSubCa({ cluster, controllerId, rootPem: rootPem(), certificatePem, keyPem, where: nextKeyFile });
+      const keyPem = nextKey.pem() ?? refuse("no key was asked for in the last ten minutes");
+      const where = "the key that was asked for";
+      const next = readSubCa({ cluster, controllerId, rootPem: rootPem(), certificatePem, keyPem, where });
       if (next.certificate.validToDate.getTime() <= clock()) refuse("it has expired");
       const entry = inventoryEntry(certificatePem);
       if (!entry) return refuse("it names no controller");
       // Key before certificate: a crash between the two leaves a pair that does not fit, and the old one in use.
+      await ensurePrivateFolder(folder);
       await replaceFile(rotated.keyFile, keyPem);
       await replaceFile(rotated.certFile, certificatePem, { mode: 0o644 });
+      nextKey.forget();
       authority = next;
       const { serial, ...rest } = entry;
       await records.put([certificates.wishToRecord(serial, { ...rest, issued: new Date(clock()).toISOString(), by })]);

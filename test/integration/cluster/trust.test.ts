@@ -1,6 +1,7 @@
 import { execFileSync } from "node:child_process";
 import { createPublicKey, randomUUID } from "node:crypto";
 import { once } from "node:events";
+import { mkdir, readdir, stat, writeFile } from "node:fs/promises";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, request } from "node:https";
 import type { Server } from "node:https";
@@ -17,8 +18,12 @@ import { KcoreError } from "#errors/problem.ts";
 import { issueCertificate } from "#pki/certificate.ts";
 import { firstCertificate } from "#pki/chain.ts";
 import type { CertificatePlan } from "#pki/certificate.ts";
+import { openRoot } from "#pki/cluster.ts";
+import { contextFolder } from "#pki/contexts.ts";
 import { generateKey, proveKey, publicDer } from "#pki/keys.ts";
-import { createTestCluster, eventually, issueTo } from "#support/cluster.ts";
+import { issueSubCa } from "#pki/sub-ca.ts";
+import type { Root } from "#pki/sub-ca.ts";
+import { createTestCluster, eventually, issueTo, passphrase } from "#support/cluster.ts";
 import type { TestCluster } from "#support/cluster.ts";
 import {
   nodeCredentials,
@@ -490,6 +495,68 @@ describe("keys that nobody recorded, and keys that were replaced", function () {
     await old.call("registerNode", registrationOf(id, { version: "2" }));
     expect(await reasonOf(lost.call("registerNode", registrationOf(id)))).to.equal("KEY_REVOKED");
     expect(await reasonOf(old.call("heartbeat", { nodeId: id }))).to.equal("allowed");
+  });
+});
+
+describe("the key of a rotated sub-CA", function () {
+  this.timeout(60_000);
+  let cluster: TestCluster;
+  let controller: TestController;
+  let root: Root;
+
+  before(async () => {
+    cluster = await createTestCluster();
+    controller = await startController(cluster);
+    root = await openRoot(contextFolder(cluster.home, "lab"), passphrase);
+  });
+  after(async () => {
+    await controller.end();
+    await cluster.remove();
+  });
+
+  const nonce = "n".repeat(30);
+  const signed = async (): Promise<string> => {
+    const { challenge, spki, signature } = await controller.operator.call("subCaRequest", { nonce });
+    const proof = { challenge, signature };
+    return issueSubCa({ controllerId: controller.id, spki, proof }, { root, now: Date.now() });
+  };
+  const pki = (): string => join(controller.dbPath, "pki");
+  const keysOnDisk = async (): Promise<readonly string[]> => {
+    const names = await readdir(controller.dbPath, { recursive: true });
+    return names.filter((name) => name.endsWith(".key")).toSorted();
+  };
+  const codeOf = (work: Promise<unknown>): Promise<string> =>
+    work.then(
+      () => "allowed",
+      (error: unknown) => (error instanceof ApiRefusal ? error.reason : String(error)),
+    );
+
+  it("S-15: is on no disk before its certificate comes, nor after a rotation that was given up", async () => {
+    const given = await signed();
+    expect(await keysOnDisk()).to.deep.equal([]);
+    await controller.stop();
+    // What an earlier version left behind.
+    await mkdir(pki(), { recursive: true, mode: 0o700 });
+    await writeFile(join(pki(), "sub-ca-next.key"), generateKey().export({ type: "pkcs8", format: "pem" }));
+    await controller.start();
+    expect(await keysOnDisk()).to.deep.equal([]);
+    expect(await codeOf(controller.operator.call("subCaInstall", { certificate: given }))).to.equal("SUB_CA_INVALID");
+  });
+
+  it("S-15: takes the former one's place, 0600, and serves one certificate only", async () => {
+    const overtaken = await signed();
+    await signed();
+    expect(await codeOf(controller.operator.call("subCaInstall", { certificate: overtaken }))).to.equal(
+      "PKI_CERT_INVALID",
+    );
+    for (let round = 0; round < 2; round++) {
+      const certificate = await signed();
+      await controller.operator.call("subCaInstall", { certificate });
+      expect(await keysOnDisk()).to.deep.equal(["pki/sub-ca.key"]);
+      expect((await stat(join(pki(), "sub-ca.key"))).mode & 0o777).to.equal(0o600);
+      expect((await stat(pki())).mode & 0o777).to.equal(0o700);
+      expect(await codeOf(controller.operator.call("subCaInstall", { certificate }))).to.equal("SUB_CA_INVALID");
+    }
   });
 });
 
