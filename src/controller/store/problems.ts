@@ -20,7 +20,10 @@ export function unwritable(folder: string, cause: unknown): KcoreError {
     {
       code: "STORE_UNWRITABLE",
       message: `the controller's state cannot be written to ${folder}: ${reasonOf(cause)}`,
-      hint: "free space on that file system; what was not acknowledged is not kept, and writing goes on by itself",
+      hint:
+        (cause as NodeJS.ErrnoException).code === "EROFS"
+          ? "dmesg tells why it became so; mount it for writing again, checked if the kernel gave it up"
+          : "free space on that file system; what was not acknowledged is not kept, and writing goes on by itself",
     },
     { cause },
   );

@@ -1,0 +1,127 @@
+import { execFileSync } from "node:child_process";
+import { mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { expect } from "chai";
+import { ApiRefusal } from "#api/client.ts";
+import { createTestCluster, eventually } from "#support/cluster.ts";
+import type { TestCluster } from "#support/cluster.ts";
+import { startControllers } from "#support/controllers.ts";
+import type { ControllerPlace, TestController } from "#support/controllers.ts";
+import { findLost, timeToAgree } from "#support/partitions.ts";
+import { freePort } from "#support/ports.ts";
+
+describe("a controller whose disk takes no more", function () {
+  this.timeout(60_000);
+  let cluster: TestCluster;
+  let controllers: readonly [TestController, TestController];
+  let stop: () => Promise<void> = () => Promise.resolve();
+  /** Where its state lies: mounted in a namespace of its own, gone with its process. */
+  let dir: string;
+  const acknowledged = new Map<string, number>();
+
+  beforeEach(async function () {
+    if (process.getuid?.() !== 0) this.skip();
+    acknowledged.clear();
+    cluster = await createTestCluster();
+    dir = join(cluster.dir, "disk");
+    await mkdir(dir);
+  });
+  afterEach(async () => {
+    await stop();
+    stop = () => Promise.resolve();
+    await cluster.remove();
+  });
+
+  /** Two controllers; the state of the second lies on what this command mounts on "$0". */
+  const start = async (mount: string): Promise<void> => {
+    const through = ["setpriv", "--pdeathsig", "KILL", "unshare", "-m", "--propagation", "private"];
+    const shell = ["sh", "-c", `${mount} && exec "$@"`, dir];
+    const hosts = ["127.0.0.41", "127.0.0.42"];
+    const ports = await Promise.all(hosts.map((host) => freePort(host)));
+    const places = hosts.map((host, index): ControllerPlace => {
+      const endpoint = `${host}:${ports[index] ?? 0}`;
+      return index === 0 ? { endpoint } : { endpoint, through: [...through, ...shell] };
+    });
+    const started = await startControllers(cluster, 2, {
+      processes: true,
+      place: (index) => places[index] as ControllerPlace,
+      config: (index) => (index === 0 ? {} : { dbPath: join(dir, "db") }),
+    });
+    controllers = started.controllers as typeof controllers;
+    ({ stop } = started);
+  };
+  const inside = (command: string): string =>
+    execFileSync("nsenter", ["-t", String(controllers[1].pid()), "-m", "sh", "-c", command], { encoding: "utf8" });
+  const put = async (controller: TestController, id: string, number: number): Promise<string> => {
+    try {
+      await controller.operator.call("putObject", { value: { number } }, { id });
+      acknowledged.set(id, number);
+      return "ok";
+    } catch (error) {
+      if (!(error instanceof ApiRefusal)) throw error;
+      return `${error.status} ${error.reason}`;
+    }
+  };
+  const numberAt = async ({ operator }: TestController, id: string): Promise<unknown> =>
+    (await operator.call("getObject", {}, { id })).value;
+
+  it("F-6: refuses changes with 507 when it is full, serves what it has, and heals by itself when there is room", async () => {
+    await start('mount -t tmpfs -o size=3m,mode=700 none "$0"');
+    const [other, full] = controllers;
+    for (let number = 1; number <= 20; number++) await put(full, "Full/own", number);
+    inside(`cat /dev/zero >${dir}/fill 2>/dev/null || :`);
+    // The last page of the journal may have room for some more.
+    let [number, refused] = [20, "ok"];
+    while (refused === "ok") refused = await put(full, "Full/own", ++number);
+    expect(refused).to.equal("507 STORE_UNWRITABLE");
+    expect(await put(full, "Full/own", number)).to.equal("507 STORE_UNWRITABLE");
+    expect(await numberAt(full, "Full/own")).to.deep.equal({ number: number - 1 });
+    // What comes from the others waits as well, and harms neither.
+    for (let index = 1; index <= 200; index++)
+      expect(await put(other, `Full/other-${index % 40}`, index)).to.equal("ok");
+    const { alarms, healthy } = await full.operator.call("replicationStatus", {});
+    expect(healthy).to.equal(false);
+    expect(alarms.map(({ code }) => code)).to.include("STORAGE_FULL");
+
+    inside(`rm ${dir}/fill`);
+    await eventually(async () => (await put(full, "Full/own", number)) === "ok");
+    expect(await timeToAgree(controllers)).to.be.lessThan(5_000);
+    expect(await findLost(controllers, acknowledged)).to.deep.equal([]);
+    await eventually(async () => (await full.operator.call("replicationStatus", {})).healthy);
+  });
+
+  it("F-6: goes read-only with a file system that failed, says so at a start, and has lost nothing when it is mended", async () => {
+    const image = join(cluster.dir, "image");
+    const options = join(cluster.dir, "options");
+    execFileSync("sh", ["-c", `truncate -s 24M ${image} && mkfs.ext4 -q ${image}`]);
+    await writeFile(options, "rw");
+    // Checked first, as a machine does at boot: 1 means mended.
+    const check = `{ e2fsck -p ${image} >/dev/null || [ $? = 1 ]; }`;
+    await start(`${check} && mount -o "loop,$(cat ${options})" ${image} "$0"`);
+    const [other, failed] = controllers;
+    for (let number = 1; number <= 20; number++)
+      expect(await put(failed, `Failed/${number % 5}`, number)).to.equal("ok");
+    // The kernel refuses an orderly remount while the journal is open, so this is how it happens: ext4 gives up.
+    expect(() => inside(`mount -o remount,ro ${dir} 2>/dev/null`)).to.throw();
+    inside(`mount -o remount,abort ${dir}`);
+    expect(await put(failed, "Failed/0", 21)).to.equal("507 STORE_UNWRITABLE");
+    expect(await numberAt(failed, "Failed/0")).to.deep.equal({ number: 20 });
+    expect(await put(other, "Failed/0", 22)).to.equal("ok");
+    const { problems } = await failed.operator.call("replicationStatus", {});
+    expect(problems.join("\n")).to.match(/read-only file system/);
+
+    await failed.stop();
+    await writeFile(options, "ro");
+    const refusal = await failed.start().then(
+      () => "it started",
+      (error: unknown) => String(error),
+    );
+    expect(refusal).to.match(/read-only file system.*"code":"STORE_UNWRITABLE","hint":"[^"]*mount/s);
+    await writeFile(options, "rw");
+    await failed.start();
+    await eventually(async () => (await failed.operator.call("ready", {}).catch(() => undefined))?.ready);
+    expect(await timeToAgree(controllers)).to.be.lessThan(5_000);
+    expect(await findLost(controllers, acknowledged)).to.deep.equal([]);
+    expect(await put(failed, "Failed/0", 23)).to.equal("ok");
+  });
+});
