@@ -9,6 +9,8 @@ export interface Fault {
   readonly rules: (addresses: readonly string[]) => readonly (readonly string[])[];
   /** On for half a second, off for half a second, and so on. */
   readonly flaps?: true;
+  /** This controller is stopped (SIGSTOP) besides. */
+  readonly stops?: number;
 }
 
 /** Host `at` does with what comes from `from` what `verdict` says. */
@@ -50,6 +52,7 @@ export const faults: readonly Fault[] = [
   { name: "the line to DC2 flaps", rules: between(...datacenters()), flaps: true },
   { name: "the line to DC2 flaps (reject)", rules: between(...datacenters(reset)), flaps: true },
   { name: "30 % of all packets are lost", rules: between(...everywhere(lossy)) },
+  { name: "one is stopped (SIGSTOP)", rules: between(), stops: 1 },
 ];
 
 /** Where controllers on the hosts of a network live. */
@@ -109,7 +112,9 @@ export async function suffer(
     await Promise.all(hosts.map((host, index) => host.filter(rules[index] ?? [])));
   };
   const writers = controllers.map((controller, place) => write(place, controller));
+  const stopped = controllers.find((_, place) => place === fault.stops);
   try {
+    if (stopped) process.kill(stopped.pid(), "SIGSTOP");
     const rules = fault.rules(hosts.map(({ address }) => address));
     const end = performance.now() + lastsMs;
     for (let isCut = true; performance.now() < end; isCut = !isCut) {
@@ -118,10 +123,15 @@ export async function suffer(
     }
   } finally {
     isOn = false;
-    await Promise.all(writers);
+    // What is asked of one that is stopped ends when it goes on.
+    if (!stopped) await Promise.all(writers);
     await filter([]);
+    if (stopped) process.kill(stopped.pid(), "SIGCONT");
   }
-  const convergedMs = await timeToAgree(controllers);
+  const healed = performance.now();
+  await Promise.all(writers);
+  await timeToAgree(controllers);
+  const convergedMs = performance.now() - healed;
   const lost = await findLost(controllers, acknowledged);
   if (lost.length > 0) throw new Error(`after “${fault.name}” is lost: ${lost.join("; ")}`);
   return { fault: fault.name, acknowledged: counts, convergedMs };
