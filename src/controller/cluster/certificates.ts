@@ -41,7 +41,8 @@ export interface Certificates {
   ) => Wish[];
   /** The wishes that revoke every key of a node but this one, which took their place. */
   readonly wishesToSupersede: (id: string, spki: string, by: string) => Wish[];
-  readonly list: (filter?: { readonly role?: string; readonly id?: string }) => CertificateView[];
+  /** All, or those of one holder. */
+  readonly list: (holder?: { readonly role: CertificateRecordValue["role"]; readonly id: string }) => CertificateView[];
   readonly stop: () => void;
 }
 
@@ -67,6 +68,12 @@ export function watchCertificates(records: Records, clock: () => number): Certif
     recordsOf(spki).some((record) => record.role === role && record.id === id);
   const recordedKeys = (role: CertificateRecordValue["role"], id: string): ReadonlySet<string> =>
     keysOf.get(`${role} ${id}`) ?? new Set();
+  const recordsOfHolder = ({ role, id }: { readonly role: CertificateRecordValue["role"]; readonly id: string }) =>
+    [...recordedKeys(role, id)]
+      .flatMap((spki) => [...(serialsOf.get(spki) ?? [])])
+      .flatMap((serial) => records.get("certificate", keys.certificate(serial)) ?? [])
+      .filter(({ value }) => value.role === role && value.id === id)
+      .toSorted((a, b) => (a.key < b.key ? -1 : 1));
   const isRevoked = (spki: string): boolean => records.replica.get(keys.revoked(spki)) !== undefined;
 
   const currentKeyOf = ({ role, id }: CertificateRecordValue): string | undefined => {
@@ -125,26 +132,23 @@ export function watchCertificates(records: Records, clock: () => number): Certif
         gone,
       );
     },
-    list: ({ role, id } = {}) =>
-      records
-        .list("certificate", keys.certificate(""))
-        .filter(({ value }) => (role === undefined || value.role === role) && (id === undefined || value.id === id))
-        .map(({ key, value }) => {
-          const revoked = records.value("revoked", keys.revoked(value.spki));
-          const serial = key.slice(keys.certificate("").length);
-          return {
-            serial,
-            spki: value.spki,
-            role: value.role,
-            id: value.id,
-            issuer: value.issuer,
-            notAfter: value.notAfter,
-            issued: value.issued,
-            status: revoked ? "revoked" : Date.parse(value.notAfter) <= clock() ? "expired" : "active",
-            current: currentKeyOf(value) === serial,
-            ...(revoked ? { revoked: { at: revoked.at, reason: revoked.reason, by: revoked.by } } : {}),
-          };
-        }),
+    list: (holder) =>
+      (holder ? recordsOfHolder(holder) : records.list("certificate", keys.certificate(""))).map(({ key, value }) => {
+        const revoked = records.value("revoked", keys.revoked(value.spki));
+        const serial = key.slice(keys.certificate("").length);
+        return {
+          serial,
+          spki: value.spki,
+          role: value.role,
+          id: value.id,
+          issuer: value.issuer,
+          notAfter: value.notAfter,
+          issued: value.issued,
+          status: revoked ? "revoked" : Date.parse(value.notAfter) <= clock() ? "expired" : "active",
+          current: currentKeyOf(value) === serial,
+          ...(revoked ? { revoked: { at: revoked.at, reason: revoked.reason, by: revoked.by } } : {}),
+        };
+      }),
     stop,
   };
 }

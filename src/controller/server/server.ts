@@ -71,6 +71,9 @@ export interface ApiServer {
 /** The protocol that controllers switch to; its number changes when the framing does. */
 export const replicationProtocol = "kcore-replication/1";
 const nodeRate = { perSecond: 20, burst: 100 };
+/** What is written for a node, and what a renewal leaves for ever: of one id, for its key changes with each renewal. */
+const nodeChangeRate = { perSecond: 0.5, burst: 30 };
+const renewalRate = { perSecond: 1 / 60, burst: 10 };
 
 /** The HTTPS server of a controller: TLS 1.3, every client with a certificate of our CA, nothing but the methods table. */
 export function createApiServer(given: ApiServerOptions): ApiServer {
@@ -159,6 +162,8 @@ class Requests {
   readonly #connections: Connections;
   readonly #pauses: Pauses;
   readonly #isInRate: (key: string) => boolean;
+  readonly #mayChange: (id: string) => boolean;
+  readonly #mayRenew: (id: string) => boolean;
   readonly #identify: (socket: TLSSocket) => KnownCaller;
   readonly #only: ReadonlySet<MethodName> | undefined;
 
@@ -174,6 +179,8 @@ class Requests {
     this.#identify = identify;
     this.#only = only;
     this.#isInRate = limitRate(nodeRate, options.monotonic);
+    this.#mayChange = limitRate(nodeChangeRate, options.monotonic);
+    this.#mayRenew = limitRate(renewalRate, options.monotonic);
   }
 
   async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -263,6 +270,10 @@ class Requests {
     if (this.#only?.has(name) === false) deny(caller, `ask ${methods[name].path} with a certificate that has expired`);
     authorize(name, caller, id);
     this.#options.access.check(name, caller);
+    // Only now: who is not this node must not use up what it may ask.
+    if (caller.identity.role !== "node" || !isAudited(name)) return;
+    if (!this.#mayChange(caller.id) || (name === "renew" && !this.#mayRenew(caller.id)))
+      throw new Refused(429, "API_BUSY", `node ${caller.id} changes too much, too often`);
   }
 
   async #handle(asked: Asked, request: IncomingMessage, response: ServerResponse): Promise<number> {

@@ -487,6 +487,23 @@ describe("keys that nobody recorded, and keys that were replaced", function () {
     expect(await reasonOf(next.call("heartbeat", { nodeId: id }))).to.equal("allowed");
   });
 
+  it("S-17: a node that renews all the time is told so, whatever key it has by then", async () => {
+    const { id, credentials } = await registered();
+    const [first] = controllers as [TestController];
+    let client = first.clientOf(credentials);
+    let renewals = 0;
+    const answer = await (async () => {
+      for (; renewals < 20; renewals++) {
+        const next = await reasonOf(renew(client, id).then(async (fresh) => (client = first.clientOf(fresh))));
+        if (next !== "allowed") return next;
+        await client.call("registerNode", registrationOf(id));
+      }
+      return "allowed";
+    })();
+    expect([answer, renewals]).to.deep.equal(["API_BUSY", 10]);
+    expect(await reasonOf(client.call("heartbeat", { nodeId: id }))).to.equal("allowed");
+  });
+
   it("S-14: a renewed key that was lost before it registered is worth nothing once the old one goes on", async () => {
     const { id, credentials } = await registered();
     const [first] = controllers as [TestController];
