@@ -7,8 +7,8 @@ import { exampleIn } from "../src/cli/module-example.ts";
 import { warmUp } from "./warm-up.ts";
 
 /**
- * Bundles the command line into `dist/`: ES modules with lazily loaded parts, and the programs that must start fast (ADR
- * 0409). The new bundle is made aside and put in place at the end, so that a running kcore never meets half of one.
+ * Bundles the command line into `dist/`: programs with their compiled code (ADR 0409), of which each command initializes
+ * what it needs. The new bundle is made aside and put in place at the end, so that a running kcore never meets half of one.
  */
 const root = join(import.meta.dirname, "..");
 const aside = join(root, `dist.${process.pid}`);
@@ -144,31 +144,32 @@ const builtinsAreAsked: Plugin = {
   },
 };
 
-/** The views that take the whole terminal come with ink as one program, `views`. */
-const viewsAreAProgram: Plugin = {
-  name: "the program of the views",
-  setup(build) {
-    build.onResolve({ filter: /\/(live-view|open-fleet)\.ts$/ }, ({ kind }) =>
-      kind === "dynamic-import" ? { path: "views", namespace: "program" } : undefined,
-    );
-    build.onLoad({ filter: /./, namespace: "program" }, () => ({
-      contents: `import { runProgram } from "./src/cli/run-program.ts";
-export const { openLiveView, openFleet } = await runProgram("views");`,
-      resolveDir: root,
-    }));
-  },
-};
+/** Modules that come with a program of their own when they are imported: `contents` loads it. */
+function comeAsProgram(modules: RegExp, contents: string): Plugin {
+  return {
+    name: "programs",
+    setup(build) {
+      build.onResolve({ filter: modules }, ({ kind }) =>
+        kind === "dynamic-import" ? { path: "program", namespace: "program" } : undefined,
+      );
+      build.onLoad({ filter: /./, namespace: "program" }, () => ({ contents, resolveDir: root }));
+    },
+  };
+}
 
 const patches = [collectAssets, leaveDevtoolsOut, widthsAreFast, linesAreKept, startsFast];
 
 /**
- * A program that must start fast: a script which V8 can take together with all that it has compiled of it
- * (src/cli/run-program.ts), which it cannot for modules. `contents` gives its exports by `kcore.give`.
+ * What is loaded at once is a program: a script, of which V8 can keep all that it has compiled (src/cli/run-program.ts),
+ * which it cannot of modules. `contents` gives its exports by `kcore.give`. The views that take the whole terminal, and
+ * ink with them, are one of their own.
  */
-function buildProgram(name: string, contents: string) {
-  return build({
+async function buildProgram(name: string, contents: string): Promise<void> {
+  const file = join(aside, `${name}.program`);
+  const views = `export const { openLiveView, openFleet } = await kcore.run("views");`;
+  await build({
     ...shared,
-    outfile: join(aside, `${name}.program`),
+    outfile: file,
     stdin: { contents, resolveDir: root },
     target: "node22",
     define: { ...shared.define, "import.meta.url": "kcore.url", "import.meta.resolve": "undefined" },
@@ -179,32 +180,28 @@ const __filename = process.getBuiltinModule("url").fileURLToPath(kcore.url);
 const __dirname = process.getBuiltinModule("path").dirname(__filename);`,
     },
     footer: { js: "})" },
-    plugins: [builtinsAreAsked, ...patches],
+    plugins: [builtinsAreAsked, comeAsProgram(/\/(live-view|open-fleet)\.ts$/, views), ...patches],
   });
+  const beyond = /.{0,40}[\u0080-\uffff].{0,40}/u.exec(await readFile(file, "utf8"))?.[0];
+  if (beyond !== undefined)
+    process.stderr.write(`${name} takes twice the memory: there is more than ASCII in it, beside strings: ${beyond}\n`);
 }
 
-/** What starts first: the command line with its lazily loaded parts, and what starts a run's own process. */
+/** What Node starts: the command line, and a run's own process. */
 async function buildStarters({ warmsUp }: { readonly warmsUp: boolean }): Promise<void> {
-  const define = { ...shared.define, KCORE_WARMS_UP: String(warmsUp) };
+  const load = `import { runProgram } from "./src/cli/run-program.ts";`;
+  const start = `${load} export const { start } = await runProgram("start");`;
+  const main = { ...shared, target: "node22", define: { ...shared.define, KCORE_WARMS_UP: String(warmsUp) } };
   await build({
-    ...shared,
+    ...main,
     entryPoints: ["src/cli/main.ts"],
-    outdir: aside,
-    chunkNames: "part-[hash]",
-    splitting: true,
-    target: "node22",
-    define,
-    plugins: [viewsAreAProgram, ...patches],
+    outfile: join(aside, "main.js"),
+    plugins: [comeAsProgram(/\/start\.ts$/, start)],
   });
   await build({
-    ...shared,
+    ...main,
+    stdin: { contents: `${load} await runProgram("run-main");`, resolveDir: root },
     outfile: join(aside, "run-main.js"),
-    stdin: {
-      contents: `import { runProgram } from "./src/cli/run-program.ts"; await runProgram("run-main");`,
-      resolveDir: root,
-    },
-    target: "node22",
-    define,
   });
 }
 
@@ -221,6 +218,7 @@ async function collectExamples(): Promise<Record<string, string>> {
 }
 
 try {
+  await buildProgram("start", `import { start } from "./src/cli/start.ts"; kcore.give({ start });`);
   await buildProgram(
     "views",
     `import { openLiveView } from "./src/cli/live-view.ts";
@@ -241,7 +239,6 @@ kcore.give({ openLiveView, openFleet });`,
   for (const [name, source] of assets) await copyFile(source, join(aside, name));
   const failure = await warmUp(join(aside, "main.js"));
   if (failure !== undefined) process.stderr.write(`kcore will start slower, its warm-up failed: ${failure}\n`);
-  for (const file of await readdir(aside)) if (file.startsWith("part-")) await rm(join(aside, file));
   await buildStarters({ warmsUp: false });
   await rm(`${target}.old`, { recursive: true, force: true });
   if (existsSync(target)) await rename(target, `${target}.old`);

@@ -17,8 +17,9 @@ export async function warmUp(main: string): Promise<string | undefined> {
   try {
     await chmod(home, 0o700);
     writeFarmProject(home, farm);
-    for (const command of ["state apply fleet", "orchestrate roll_out"]) {
-      const failure = await runOnce(home, [main, ...command.split(" "), "--on", "n*", "--output", "ink"]);
+    const ink = "--on n* --output ink";
+    for (const words of ["--help", `state apply fleet ${ink}`, `orchestrate roll_out ${ink}`, "runs list"]) {
+      const failure = await runOnce(home, [main, ...words.split(" ")]);
       if (failure !== undefined) return failure;
     }
     return undefined;

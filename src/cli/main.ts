@@ -1,4 +1,3 @@
-import { cacheCompiledCode } from "./compile-cache.ts";
 import { kcoreVersion } from "./version.ts";
 
 // Only what is needed to tell the version stands here; everything else is loaded when it is known to be wanted.
@@ -6,7 +5,6 @@ const [first] = process.argv.slice(2);
 if (first === "--version" || first === "-V") {
   process.stdout.write(`${kcoreVersion()}\n`);
 } else {
-  cacheCompiledCode();
   const { start } = await import("./start.ts");
   await start(process.argv);
 }

@@ -9,6 +9,7 @@ declare const KCORE_WARMS_UP: boolean;
 interface Surroundings {
   readonly url: string;
   readonly require: NodeJS.Require;
+  readonly run: typeof runProgram;
   readonly give: (exports: unknown) => void;
 }
 
@@ -31,6 +32,7 @@ export async function runProgram(name: string): Promise<unknown> {
   await run({
     url: import.meta.url,
     require: createRequire(import.meta.url),
+    run: runProgram,
     give: (exports) => (given = exports),
   });
   return given;

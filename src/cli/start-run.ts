@@ -4,7 +4,6 @@ import type { RunRequest } from "#engine/orchestrate/execute.ts";
 import { launchRun } from "#engine/run/launch-run.ts";
 import { createRun, type RunFolder, type RunHeader } from "#engine/run/run-folder.ts";
 import { quoteWord } from "#tui/repeat-command.ts";
-import { cachingEnvironment } from "./compile-cache.ts";
 import { addProjectOption, collect, type CommonFlags } from "./options.ts";
 import { givenPassphrase } from "./passphrase.ts";
 import { findProject } from "./project.ts";
@@ -112,7 +111,6 @@ export function launch(folder: RunFolder, _header: RunHeader, passphrase?: strin
   return launchRun({
     folder,
     program,
-    environment: cachingEnvironment(),
     ...(passphrase === undefined ? {} : { passphrase }),
   });
 }

@@ -6,7 +6,6 @@ export interface LaunchOptions {
   readonly folder: RunFolder;
   /** The program and arguments that serve a run; the run's id and project are added. */
   readonly program: readonly [string, ...string[]];
-  readonly environment: NodeJS.ProcessEnv;
   /** Handed over through a pipe: never in argv, environment or file. */
   readonly passphrase?: string;
 }
@@ -15,7 +14,7 @@ export interface LaunchOptions {
  * Starts the run's own process, in a session of its own, so that neither a closed terminal nor Ctrl-C reaches it.
  * Returns at once; the process appears behind the run's socket.
  */
-export function launchRun({ folder, program, environment, passphrase }: LaunchOptions): {
+export function launchRun({ folder, program, passphrase }: LaunchOptions): {
   readonly hasExited: () => boolean;
 } {
   const [command, ...words] = program;
@@ -24,7 +23,6 @@ export function launchRun({ folder, program, environment, passphrase }: LaunchOp
     const child = spawn(command, [...words, folder.id, folder.project], {
       cwd: folder.project,
       detached: true,
-      env: environment,
       stdio: ["pipe", log, log],
     });
     let exited = false;

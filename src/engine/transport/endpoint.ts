@@ -30,5 +30,5 @@ export function checkEndpoint({ name, address, port, user, jump }: Endpoint): vo
 function printable(text: string): string {
   return JSON.stringify(text.length > 80 ? `${text.slice(0, 80)}…` : text)
     .slice(1, -1)
-    .replace(/[^ -~…]/g, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`);
+    .replace(/[^ -~\u2026]/g, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }

@@ -32,7 +32,7 @@ export function drawChanges(changes: readonly Change[], budget: Budget): Part {
     if (values === undefined) return undefined;
     return html`<li>
       <b>${name}</b> <span class="have">${have === undefined ? "(absent)" : value(have)}</span>
-      <span class="to" aria-label="wanted:">→</span> <span class="want">${value(want)}</span>
+      <span class="to" aria-label="wanted:">${"→"}</span> <span class="want">${value(want)}</span>
     </li>`;
   });
   return html`<ul class="changes">

@@ -30,7 +30,7 @@ export function drawHead(model: RunModel): Html {
       "Revision",
       revision &&
         html`<code>${revision.slice(0, 12)}</code
-          >${dirty && html` <span class="badge changed">● with uncommitted changes</span>`}`,
+          >${dirty && html` <span class="badge changed">${"●"} with uncommitted changes</span>`}`,
     ],
     ["Command", command && html`<code class="command">${command}</code>`],
     ["Exit code", model.exitCode !== undefined && String(model.exitCode)],

@@ -95,7 +95,7 @@ function drawControls(model: RunModel, lanes: readonly Lane[]): Html {
   return html`<form class="controls" id="controls" role="search" aria-label="Nodes and steps">
     <label class="find"
       >Find a node or a step
-      <input type="search" id="find" autocomplete="off" spellcheck="false" placeholder="n12, partition, …"
+      <input type="search" id="find" autocomplete="off" spellcheck="false" placeholder="n12, partition, ${"…"}"
     /></label>
     <fieldset>
       <legend>Show</legend>
@@ -112,7 +112,7 @@ function drawControls(model: RunModel, lanes: readonly Lane[]): Html {
       )}
     </fieldset>
     <div class="zoom" role="group" aria-label="Zoom of the timeline">
-      <button type="button" id="out" aria-label="Zoom out" disabled>−</button
+      <button type="button" id="out" aria-label="Zoom out" disabled>${"−"}</button
       ><button type="button" id="whole" disabled>Whole run</button
       ><button type="button" id="in" aria-label="Zoom in">+</button
       ><label class="pan" hidden

@@ -16,7 +16,7 @@ whole_disks() {
   done
 }
 # What the disks say they are: NAME serial VALUE, NAME wwn VALUE. lsblk knows what udev read; sysfs answers without udev.
-# WWNs get one spelling for naa.5000c500…, eui.0025…, 0x5000C500…
+# WWNs get one spelling for naa.5000c500.., eui.0025.., 0x5000C500..
 disk_ids() {
   {
     whole_disks | while read -r name; do
@@ -94,7 +94,7 @@ users_of() {
 refused_open() {
   wipefs -a -n "$1" >/dev/null 2>"$K_TMP/open" || echo "$1 cannot be opened alone: $(tail -n 1 "$K_TMP/open")"
 }
-# Every signature that libblkid knows on a device (tables, filesystems, LVM, md, ZFS, LUKS, bcache, swap …).
+# Every signature that libblkid knows on a device (tables, filesystems, LVM, md, ZFS, LUKS, bcache, swap, ...).
 signatures_of() {
   wipefs -p "$1" | sed -e '/^#/d' | while IFS=, read -r offset uuid label type; do
     echo "$1 holds $type at byte $offset\${label:+, label $label}\${uuid:+, $uuid}"

@@ -37,7 +37,7 @@ describe("a run's own process", function () {
     return { folder, launched: relaunch(folder, scenario, passphrase) };
   }
   function relaunch(folder: RunFolder, scenario: string, passphrase = "") {
-    return launchRun({ folder, program: [process.execPath, fakeRun, scenario], environment: process.env, passphrase });
+    return launchRun({ folder, program: [process.execPath, fakeRun, scenario], passphrase });
   }
   function follow(folder: RunFolder, launched?: { hasExited: () => boolean }, answers = false) {
     return new RunFollower({ folder, by: "me@here", answers, ...(launched ? { launched } : {}) });
