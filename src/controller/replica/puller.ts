@@ -37,6 +37,8 @@ export class Puller {
   #isAskedAgain = false;
   /** Until then (monotonic) this peer's state is not asked for: it holds stamps that lie too far ahead. */
   #deferredUntil = 0;
+  /** The latest of these; our clock may have been set right before. */
+  #deferredMs = 0;
   readonly #deferred = new Set<string>();
 
   constructor(core: Core, session: Session, onSynced: () => void) {
@@ -53,7 +55,7 @@ export class Puller {
       this.#isAskedAgain = true;
       return;
     }
-    if (options.clock.mono() < this.#deferredUntil) return;
+    if (options.clock.mono() < this.#deferredUntil && this.#core.guard.tooFarAhead(this.#deferredMs) > 0) return;
     const sync: Sync = {
       id: ++this.#core.syncs,
       isRepair: buckets !== undefined,
@@ -206,6 +208,7 @@ export class Puller {
       `${origin} stamped ${ahead + tuning.maxReceiveAhead} ms ahead of this clock; what it wrote waits`,
     );
     this.#deferredUntil = options.clock.mono() + wait;
+    this.#deferredMs = options.clock.wall() + ahead + tuning.maxReceiveAhead;
     this.#core.after(wait, () => this.pull());
   }
 
