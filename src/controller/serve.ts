@@ -184,7 +184,7 @@ export async function serveController(options: ServeOptions): Promise<void> {
   const self = { controllerId, dc, cluster, version };
   const storeProblem = (): string | undefined => store.problem()?.message;
   const health = watchHealth({ records, certificates, controllers, nodes, self, storeProblem });
-  const watches = openWatches(replica);
+  const watches = openWatches(replica, log);
   const secondsLeft = (date: Date): number => (date.getTime() - clock()) / 1000;
   const metrics = createMetrics({
     ...self,

@@ -1,4 +1,6 @@
+import { once } from "node:events";
 import type { ServerResponse } from "node:http";
+import type { Log } from "#api/log.ts";
 import type { WatchLine, WatchRequest } from "#api/schemas.ts";
 import { encodeDot } from "./cluster/dots.ts";
 import type { Replica } from "./replica/replica.ts";
@@ -9,17 +11,21 @@ const idleMs = 15_000;
 
 /** The clients that watch the registers, and are told of soft changes. */
 export interface Watches {
-  readonly open: (request: WatchRequest, response: ServerResponse) => void;
+  /** Resolves when all that stands was told, however much it is and however slowly it is read. */
+  readonly open: (request: WatchRequest, response: ServerResponse) => Promise<void>;
   /** Tells all of them that a node's liveness or a peer's state changed. */
   readonly tell: (about: "nodes" | "controllers" | "conflicts", id: string) => void;
   readonly close: () => void;
 }
 
-export function openWatches(replica: Replica): Watches {
+export function openWatches(replica: Replica, log: Log): Watches {
   const watching = new Map<ServerResponse, readonly string[]>();
   const send = (response: ServerResponse, line: WatchLine): void => {
+    if (response.destroyed) return;
     response.write(`${JSON.stringify(line)}\n`);
-    if (response.writableLength > backlogLimit) response.destroy();
+    if (response.writableLength <= backlogLimit) return;
+    log.warn("a watch was cut: its client reads slower than the cluster changes");
+    response.destroy();
   };
   const lineOf = (key: string): WatchLine => {
     const register = replica.get(key);
@@ -36,14 +42,25 @@ export function openWatches(replica: Replica): Watches {
     for (const response of watching.keys()) send(response, { type: "idle" });
   }, idleMs);
   idle.unref();
+  /** At the client's pace: what stands may be more than may be unsent. A line says what is true when it is sent. */
+  const tellAll = async (response: ServerResponse, prefixes: readonly string[]): Promise<void> => {
+    const gone = new AbortController();
+    response.once("close", () => gone.abort());
+    const stands = [...replica.entries("")].map(([key]) => key).filter((key) => isWanted(prefixes, key));
+    for (const key of stands) {
+      if (response.destroyed) return;
+      // One that was deleted meanwhile was told as a change.
+      if (replica.get(key)) send(response, lineOf(key));
+      if (response.writableNeedDrain) await once(response, "drain", { signal: gone.signal }).catch(() => undefined);
+    }
+  };
   return {
-    open({ prefixes, changesOnly }, response) {
+    async open({ prefixes, changesOnly }, response) {
       response.writeHead(200, { "content-type": "application/x-ndjson", "cache-control": "no-store" });
-      if (!changesOnly)
-        for (const [key] of replica.entries("")) if (isWanted(prefixes, key)) send(response, lineOf(key));
-      send(response, { type: "synced" });
       watching.set(response, prefixes);
       response.once("close", () => watching.delete(response));
+      if (!changesOnly) await tellAll(response, prefixes);
+      send(response, { type: "synced" });
     },
     tell(about, id) {
       for (const response of watching.keys()) send(response, { type: "soft", about, id });

@@ -1,0 +1,117 @@
+import { spawn } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
+import { randomUUID } from "node:crypto";
+import { once } from "node:events";
+import { join } from "node:path";
+import { expect } from "chai";
+import { readLines } from "#api/lines.ts";
+import { WatchLine } from "#api/schemas.ts";
+import { addController } from "#pki/contexts.ts";
+import { codec, createTestCluster, eventually } from "#support/cluster.ts";
+import type { TestCluster } from "#support/cluster.ts";
+import { nodeCredentials, recordAt, registrationOf, startController } from "#support/controllers.ts";
+import type { TestController } from "#support/controllers.ts";
+import { TestProject } from "#support/kcore.ts";
+
+/** A process and what it wrote so far. */
+function followed(child: ChildProcess) {
+  let [told, complained] = ["", ""];
+  child.stdout?.on("data", (text: string) => (told += text));
+  child.stderr?.on("data", (text: string) => (complained += text));
+  return { child, told: () => told, complained: () => complained, ended: once(child, "exit") };
+}
+
+describe("a watch whose client does not read", function () {
+  this.timeout(120_000);
+  let cluster: TestCluster;
+  let controller: TestController;
+  let project: TestProject;
+  let loaded: string;
+
+  const register = async (hostname: string): Promise<string> => {
+    const id = randomUUID();
+    const credentials = nodeCredentials(cluster, id);
+    await recordAt(controller, credentials);
+    await controller.clientOf(credentials).call("registerNode", registrationOf(id, { hostname }));
+    return id;
+  };
+  /** Changes a node's 64 labels again and again, some 25 KiB of a watch each time. */
+  const changeUntil = async (isEnough: (turn: number) => boolean): Promise<void> => {
+    for (let turn = 0; turn < 500 && !isEnough(turn); turn++) {
+      const changes = Array.from({ length: 8 }, (_, part) => {
+        const set = Object.fromEntries(
+          Array.from({ length: 64 }, (_, index) => [`l${index}`, `${turn}.${part} `.padEnd(250, "x")]),
+        );
+        return controller.operator.call("setLabels", { set }, { id: loaded });
+      });
+      await Promise.all(changes);
+    }
+  };
+  const cutsIn = (log: string): number => log.split("a watch was cut").length - 1;
+
+  before(async () => {
+    cluster = await createTestCluster();
+    controller = await startController(cluster, { process: true });
+    project = new TestProject();
+    await addController({ home: cluster.home, codec }, "lab", controller.endpoint);
+    loaded = await register("loaded");
+  });
+  after(async () => {
+    await controller?.end();
+    await project?.remove();
+    await cluster?.remove();
+  });
+
+  it("is cut at a backlog of 16 MiB; get -w and top connect anew and show what they missed", async () => {
+    const get = followed(project.start(["get", "nodes", "-w", "-o", "json"], { KCORE_HOME: cluster.home }).child);
+    const program = join(import.meta.dirname, "../../support/follow-fleet-process.ts");
+    const env = { ...process.env, KCORE_HOME: cluster.home };
+    const words = ["--disable-warning=ExperimentalWarning", program, controller.endpoint];
+    const top = followed(spawn(process.execPath, words, { stdio: ["ignore", "pipe", "pipe"], env }));
+    const both = [get, top];
+    try {
+      await eventually(() => both.every(({ told }) => told().includes("loaded")));
+      // They watch when they tell of this.
+      await register("before");
+      await eventually(() => both.every(({ told }) => told().includes("before")));
+      for (const { child } of both) child.kill("SIGSTOP");
+      await changeUntil(() => cutsIn(controller.log()) >= 2);
+      expect(cutsIn(controller.log())).to.equal(2);
+      await register("missed");
+      await controller.operator.call("rejectNode", { reason: "while nobody read" }, { id: loaded });
+      for (const { child } of both) child.kill("SIGCONT");
+      await eventually(() => both.every(({ told }) => told().includes("missed")));
+      await eventually(() => get.told().includes(`"rejected"`) && top.told().includes("loaded: rejected"));
+      // What was under way is read first, then the end of it.
+      await eventually(() => get.complained().includes("the next controller is asked"));
+      await eventually(() => /^lost\n[^]*^live$/m.test(top.told()));
+      // And on it goes.
+      await register("after");
+      await eventually(() => both.every(({ told }) => told().includes("after")));
+      expect(cutsIn(controller.log())).to.equal(2);
+    } finally {
+      for (const { child, ended } of both) {
+        child.kill("SIGCONT");
+        child.kill("SIGINT");
+        await ended;
+      }
+    }
+  });
+
+  it("is told all that stands at its own pace, also when that is more than 16 MiB", async () => {
+    const value = { text: "x".repeat(60_000) };
+    for (let index = 0; index < 350; index++)
+      await controller.operator.call("putObject", { value }, { id: `Big/${index}` });
+    const stream = await controller.operator.open("watch", { prefixes: ["object/"] });
+    let count = 0;
+    let isSynced = false;
+    for await (const told of readLines(stream, WatchLine)) {
+      if (told.type === "register") count++;
+      isSynced = told.type === "synced";
+      if (isSynced) break;
+      // Slower than the controller could send.
+      if (count % 20 === 0) await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+    expect([count, isSynced]).to.deep.equal([350, true]);
+  });
+});
