@@ -13,6 +13,8 @@ export interface Controllers {
   readonly signal?: AbortSignal;
   /** The id of the run on whose behalf is asked. */
   readonly run?: string;
+  /** The keys of which the controller must show one; absent: anybody's who is a controller by the CA's word. */
+  readonly serverKeys?: readonly string[];
   /** For one call; 5 s unless told otherwise. */
   readonly timeoutMs?: number;
   /** Told when a controller could not be reached and the next one is asked. */
@@ -48,7 +50,7 @@ export async function askFirst<Result>(
 /** Asks one controller, and closes the connection afterwards. @throws KcoreError */
 export async function askOne<Result>(
   endpoint: string,
-  { credentials, clock, signal, run, timeoutMs = 5_000 }: Omit<Controllers, "endpoints">,
+  { credentials, clock, signal, run, serverKeys, timeoutMs = 5_000 }: Omit<Controllers, "endpoints">,
   ask: (client: ApiClient) => Promise<Result>,
 ): Promise<Result> {
   signal?.throwIfAborted();
@@ -59,6 +61,7 @@ export async function askOne<Result>(
     timeoutMs,
     ...(signal && { signal }),
     ...(run !== undefined && { run }),
+    ...(serverKeys && { serverKeys }),
   });
   try {
     return await ask(client);

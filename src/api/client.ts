@@ -5,6 +5,7 @@ import { checkServerIdentity, createSecureContext } from "node:tls";
 import type { PeerCertificate } from "node:tls";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
 import { identityOf } from "#pki/identity.ts";
+import { keyFingerprint, publicDer } from "#pki/keys.ts";
 import { formatEndpoint } from "./endpoint.ts";
 import type { Endpoint } from "./endpoint.ts";
 import { isInGrace, lateProtocol } from "./late.ts";
@@ -88,6 +89,7 @@ export function openApi({
   timeoutMs = 10_000,
   signal: always,
   run,
+  serverKeys,
 }: {
   readonly endpoint: Endpoint;
   readonly credentials: Credentials;
@@ -97,6 +99,8 @@ export function openApi({
   readonly signal?: AbortSignal;
   /** The id of the run on whose behalf it asks. */
   readonly run?: string;
+  /** SHA-256 of the public keys of which the controller must show one; absent: the CA's word for a controller is enough. */
+  readonly serverKeys?: readonly string[];
 }): ApiClient {
   const isLate = checkCredentials(credentials, clock());
   const { cluster } = identityOf(new X509Certificate(credentials.cert), "client");
@@ -107,7 +111,8 @@ export function openApi({
     maxCachedSessions: 0,
     maxSockets: 64,
     ...(isLate && { ALPNProtocols: [lateProtocol] }),
-    checkServerIdentity: (host, peer) => checkServerIdentity(host, peer) ?? checkRole(peer, cluster),
+    checkServerIdentity: (host, peer) =>
+      checkServerIdentity(host, peer) ?? checkRole(peer, cluster) ?? checkKey(peer, serverKeys),
   });
   return {
     endpoint,
@@ -282,6 +287,13 @@ function checkRole(peer: PeerCertificate, cluster: string): Error | undefined {
   } catch (error) {
     return untrusted(error instanceof Error ? error.message : String(error));
   }
+}
+
+function checkKey(peer: PeerCertificate, expected: readonly string[] | undefined): Error | undefined {
+  const key = keyFingerprint(publicDer(new X509Certificate(peer.raw).publicKey));
+  return expected?.includes(key) === false
+    ? untrusted(`it shows another key (${key}) than the one that was issued to it`)
+    : undefined;
 }
 
 function untrusted(reason: string): Error {

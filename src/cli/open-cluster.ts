@@ -21,11 +21,11 @@ export interface Cluster {
     work: (client: ApiClient) => Promise<Result>,
     options?: { readonly timeoutMs?: number },
   ) => Promise<Result>;
-  /** Asks this very controller. @throws KcoreError */
+  /** Asks this very controller; with `serverKeys` only who shows one of them. @throws KcoreError */
   readonly askAt: <Result>(
     endpoint: string,
     work: (client: ApiClient) => Promise<Result>,
-    options?: { readonly timeoutMs?: number },
+    options?: { readonly timeoutMs?: number; readonly serverKeys?: readonly string[] },
   ) => Promise<Result>;
   /** A connection to this very controller, for what goes on; to be closed. @throws KcoreError USAGE, API_UNTRUSTED */
   readonly connect: (endpoint: string) => ApiClient;

@@ -24,6 +24,26 @@ export async function issuedControllerKeys(folder: string, host: string): Promis
     .map(({ publicKey }) => keyFingerprint(publicDer(publicKey)));
 }
 
+/**
+ * The keys of the certificates that this machine issued to a controller: the present one, and the one of a rotation that is
+ * under way or was interrupted. Empty when another machine issued them.
+ */
+export async function keysIssuedTo(folder: string, controllerId: string): Promise<readonly string[]> {
+  const files = [issuedFile(folder, controllerId), nextIssuedFile(folder, controllerId)];
+  const certificates = await Promise.all(files.map(readCertificate));
+  return certificates.flatMap((certificate) => (certificate ? [keyFingerprint(publicDer(certificate.publicKey))] : []));
+}
+
+/** Where a controller's certificate is kept on the bastion. */
+export function issuedFile(folder: string, controllerId: string): string {
+  return join(folder, "issued", `${controllerId}-controller.crt`);
+}
+
+/** Where the one is kept that a rotation is about to put in its place. */
+export function nextIssuedFile(folder: string, controllerId: string): string {
+  return join(folder, "issued", `${controllerId}-controller-next.crt`);
+}
+
 /** A file that cannot be read is none of a controller's: it is issued anew with the next deployment. */
 async function readCertificate(file: string): Promise<X509Certificate | undefined> {
   try {

@@ -1,5 +1,7 @@
+import type { ApiClient } from "#api/client.ts";
 import type { ControllerView } from "#api/schemas.ts";
 import { KcoreError } from "#errors/problem.ts";
+import { keysIssuedTo } from "#pki/issued.ts";
 import type { Cluster } from "../open-cluster.ts";
 
 /** A controller of the cluster and where it is asked from here. */
@@ -38,6 +40,22 @@ async function idAt(endpoint: string, { askAt }: Cluster): Promise<string | unde
     if (error instanceof KcoreError) return undefined;
     throw error;
   }
+}
+
+/**
+ * As {@link askController}, but only who holds the key that this machine issued a certificate for: for what a CA signs then.
+ * Whoever holds a stolen sub-CA, and sits in between, could have his own key signed otherwise. Where another machine issued it,
+ * the registered keys must do.
+ */
+export async function askPinned<Result>(
+  one: Reachable,
+  cluster: Cluster,
+  work: (client: ApiClient) => Promise<Result>,
+): Promise<Result> {
+  const { controllerId, key, nextKey } = one.controller;
+  const issued = await keysIssuedTo(cluster.folder, controllerId);
+  const registered = [key, nextKey].filter((spki) => spki !== undefined);
+  return askController(one, cluster, work, { serverKeys: issued.length > 0 ? issued : registered });
 }
 
 /** Asks one controller at the first of its endpoints that answers. @throws KcoreError with a problem per endpoint */

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
-import { mkdir } from "node:fs/promises";
-import { join } from "node:path";
+import { mkdir, rename } from "node:fs/promises";
+import { dirname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { KcoreError } from "#errors/problem.ts";
 import { firstCertificate } from "#pki/chain.ts";
@@ -9,10 +9,11 @@ import { hostsOf, renewalReason } from "#pki/expectation.ts";
 import { replaceFile } from "#pki/files.ts";
 import { inventoryEntry } from "#pki/inventory.ts";
 import { issueLeaf } from "#pki/issue.ts";
+import { issuedFile, nextIssuedFile } from "#pki/issued.ts";
 import type { Authority } from "#pki/issue.ts";
 import { keyFingerprint, publicDer } from "#pki/keys.ts";
 import type { Cluster } from "../open-cluster.ts";
-import { askController, type Reachable } from "./all-controllers.ts";
+import { askController, askPinned, type Reachable } from "./all-controllers.ts";
 
 /** How long the other controllers may take to hear of a new key. */
 const spreadMs = 5_000;
@@ -33,7 +34,7 @@ export async function rotateController(
   const limit = { timeoutMs: spreadMs };
   await Promise.all(others.map((other) => askController(other, cluster, (client) => client.call("ready", {}), limit)));
   const nonce = randomBytes(32).toString("base64url");
-  const asked = await askController(one, cluster, (client) => client.call("certificateRequest", { nonce }));
+  const asked = await askPinned(one, cluster, (client) => client.call("certificateRequest", { nonce }));
   const challenge = controllerChallenge(authority.cluster, controllerId, nonce);
   if (asked.controllerId !== controllerId || asked.challenge !== challenge) throw notIts(controllerId);
   const present = readPresent(asked.certificate, controllerId, authority);
@@ -55,6 +56,10 @@ export async function rotateController(
     await register({ spki: present.key });
     throw hasNotHeard(deaf);
   }
+  const issued = issuedFile(cluster.folder, controllerId);
+  const next = nextIssuedFile(cluster.folder, controllerId);
+  await mkdir(dirname(next), { recursive: true, mode: 0o700 });
+  await replaceFile(next, chain, { mode: 0o644 });
   const installed = await askController(one, cluster, (client) =>
     client.call("certificateInstall", { certificate: chain }),
   );
@@ -63,9 +68,7 @@ export async function rotateController(
   const former = new Set([present.key, one.controller.key].filter((key) => key !== "" && key !== entry.spki));
   for (const spki of former)
     await askController(one, cluster, (client) => client.call("revoke", { spki, reason: "rotated" }));
-  const issued = join(cluster.folder, "issued");
-  await mkdir(issued, { recursive: true, mode: 0o700 });
-  await replaceFile(join(issued, `${controllerId}-controller.crt`), chain, { mode: 0o644 });
+  await rename(next, issued);
   return installed;
 }
 

@@ -9,7 +9,7 @@ import { leafDays } from "#pki/issue.ts";
 import { inventoryEntry } from "#pki/inventory.ts";
 import { rotateBastionSubCa } from "#pki/rotate.ts";
 import { issueSubCa, type Root } from "#pki/sub-ca.ts";
-import { allControllers, askController, type Reachable } from "../cluster/all-controllers.ts";
+import { allControllers, askController, askPinned, type Reachable } from "../cluster/all-controllers.ts";
 import { rotateController } from "../cluster/rotate-controller.ts";
 import { caPassphrase } from "../cluster/passphrase.ts";
 import { openCluster, type Cluster } from "../open-cluster.ts";
@@ -136,7 +136,7 @@ function report(missed: readonly string[], command: string, what: string): void 
 async function renewSubCa(one: Reachable, cluster: Cluster, root: Root) {
   const { controllerId } = one.controller;
   const nonce = randomBytes(32).toString("base64url");
-  const asked = await askController(one, cluster, (client) => client.call("subCaRequest", { nonce }));
+  const asked = await askPinned(one, cluster, (client) => client.call("subCaRequest", { nonce }));
   const challenge = subCaChallenge(root.cluster, controllerId, nonce);
   if (asked.controllerId !== controllerId || asked.challenge !== challenge)
     throw new KcoreError({

@@ -7,7 +7,7 @@ import { createServer, request } from "node:https";
 import type { Server } from "node:https";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { connect as connectTls } from "node:tls";
 import type { SecureVersion } from "node:tls";
 import { expect } from "chai";
@@ -19,11 +19,12 @@ import { issueCertificate } from "#pki/certificate.ts";
 import { firstCertificate } from "#pki/chain.ts";
 import type { CertificatePlan } from "#pki/certificate.ts";
 import { openRoot } from "#pki/cluster.ts";
-import { contextFolder } from "#pki/contexts.ts";
+import { addController, contextFolder } from "#pki/contexts.ts";
+import { issuedFile } from "#pki/issued.ts";
 import { generateKey, proveKey, publicDer } from "#pki/keys.ts";
 import { issueSubCa } from "#pki/sub-ca.ts";
 import type { Root } from "#pki/sub-ca.ts";
-import { createTestCluster, eventually, issueTo, passphrase } from "#support/cluster.ts";
+import { codec, createTestCluster, eventually, issueTo, passphrase } from "#support/cluster.ts";
 import type { TestCluster } from "#support/cluster.ts";
 import {
   nodeCredentials,
@@ -35,6 +36,8 @@ import {
   startControllers,
 } from "#support/controllers.ts";
 import type { TestController } from "#support/controllers.ts";
+import { TestProject } from "#support/kcore.ts";
+import type { Ended } from "#support/kcore.ts";
 
 const day = 86_400_000;
 
@@ -574,6 +577,55 @@ describe("the key of a rotated sub-CA", function () {
       expect((await stat(pki())).mode & 0o777).to.equal(0o700);
       expect(await codeOf(controller.operator.call("subCaInstall", { certificate }))).to.equal("SUB_CA_INVALID");
     }
+  });
+});
+
+describe("a CA key in the making, and somebody in between", function () {
+  this.timeout(60_000);
+  let cluster: TestCluster;
+  let controller: TestController;
+  let project: TestProject;
+
+  before(async () => {
+    cluster = await createTestCluster();
+    controller = await startController(cluster);
+    await addController({ home: cluster.home, codec }, "lab", controller.endpoint);
+    project = new TestProject();
+    await writeFile(join(project.path, "passphrase"), `${passphrase}\n`, { mode: 0o600 });
+  });
+  after(async () => {
+    await controller.end();
+    await project.remove();
+    await cluster.remove();
+  });
+
+  const issue = async ({ cert }: Pick<Credentials, "cert">): Promise<void> => {
+    const file = issuedFile(join(cluster.home, "lab"), controller.id);
+    await mkdir(dirname(file), { recursive: true });
+    await writeFile(file, cert);
+  };
+  const rotate = (what: string): Promise<Ended> =>
+    project.start(["rotate", what, "--passphrase-file", join(project.path, "passphrase")], {
+      KCORE_HOME: cluster.home,
+    }).ended;
+
+  it("S-10: kcore rotate signs only for who holds the key that this machine issued a certificate for", async () => {
+    // To kcore, who answers here is somebody with a controller's certificate of a stolen sub-CA.
+    await issue(issueTo(cluster.authority, "controller", controller.id));
+    for (const what of ["sub-ca", "certs"]) {
+      const mark = controller.log().length;
+      const { code, stderr } = await rotate(what);
+      expect(code, stderr).to.equal(1);
+      expect(stderr).to.match(/not done: .*it shows another key .*than the one that was issued to it/);
+      expect(controller.log().slice(mark)).not.to.match(/"method":"(?:subCaRequest|certificateRequest)"/);
+    }
+    await issue(controller.credentials);
+    for (const what of ["sub-ca", "certs"]) {
+      const { code, stderr } = await rotate(what);
+      expect([code, stderr]).to.deep.equal([0, ""]);
+    }
+    const names = await readdir(join(cluster.home, "lab", "issued"));
+    expect(names).to.deep.equal([`${controller.id}-controller.crt`]);
   });
 });
 
