@@ -41,7 +41,7 @@ describe("controllers in two datacenters, on a network that fails (nft)", functi
       const { hosts } = network as TestNetwork;
       const episode = await suffer(fault, { controllers, hosts, lastsMs, acknowledged });
       for (const [place, count] of episode.acknowledged.entries())
-        if (place !== fault.stops) expect(count).to.be.greaterThan(10);
+        if (place !== fault.stops) expect(count).to.be.greaterThan(0);
       expect(episode.convergedMs).to.be.lessThan(5_000);
     });
 

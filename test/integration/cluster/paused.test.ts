@@ -99,7 +99,7 @@ describe("a controller that is stopped for a while (SIGSTOP)", function () {
         endpoints: controllers.map(({ endpoint }) => endpoint),
         credentials: cluster.operator,
         clock: Date.now,
-        timeoutMs: 1_000,
+        timeoutMs: 3_000,
         onSkipped: (problems: readonly Problem[]) => void skipped.push(...problems),
       };
       const { nodes } = await askFirst(asked, (each) => each.call("listNodes", {}));
