@@ -3,16 +3,16 @@ import type { Filter } from "../row-order.ts";
 import type { KeyPress } from "./keys.ts";
 import type { RunUi } from "./run-ui.ts";
 import type { Scene } from "./scene.ts";
+import { isMove, pressScreenKey, typeInto } from "./shared-keys.ts";
+import type { ScreenDeed } from "./shared-keys.ts";
 
 /** What a key does beyond the view itself. */
 export type Deed =
+  | ScreenDeed
   | { readonly type: "interrupt" }
   | { readonly type: "abort" }
   | { readonly type: "leave"; readonly why: "left" | "detached" }
   | { readonly type: "answer"; readonly id: string; readonly value: string }
-  | { readonly type: "copy"; readonly text: string }
-  | { readonly type: "suspend" }
-  | { readonly type: "redraw" }
   | { readonly type: "say"; readonly text: string }
   | { readonly type: "toggle" }
   | { readonly type: "seek"; readonly by: number }
@@ -27,14 +27,10 @@ export interface Pressed {
 /** What a key makes of the view that shows this scene. Pure. */
 export function pressKey(scene: Scene, press: KeyPress): Pressed {
   const { ui } = scene;
-  switch (press.name) {
-    case "ctrl+c":
-      return { ui, does: scene.replay ? { type: "leave", why: "detached" } : { type: "interrupt" } };
-    case "ctrl+z":
-      return { ui, does: { type: "suspend" } };
-    case "ctrl+l":
-      return { ui, does: { type: "redraw" } };
-  }
+  if (press.name === "ctrl+c")
+    return { ui, does: scene.replay ? { type: "leave", why: "detached" } : { type: "interrupt" } };
+  const does = pressScreenKey(press);
+  if (does) return { ui, does };
   if (ui.stopping) return chooseStop(scene, press);
   if (scene.question) return typeAnswer(scene, press);
   if (ui.searching) return typeSearch(scene, press);
@@ -62,19 +58,14 @@ function chooseStop({ ui }: Scene, { name }: KeyPress): Pressed {
   }
 }
 
-function typeAnswer({ ui, question }: Scene, { name, text }: KeyPress): Pressed {
+function typeAnswer({ ui, question }: Scene, press: KeyPress): Pressed {
   if (!question) return { ui };
   const { id, kind, secret } = question;
   const typed = ui.answer.id === id ? ui.answer.typed : "";
-  const change = (next: string): Pressed => ({ ui: { ...ui, answer: { id, typed: next } } });
-  switch (name) {
+  switch (press.name) {
     case "escape":
     case "tab":
       return { ui: { ...ui, aside: true } };
-    case "backspace":
-      return change(Array.from(typed).slice(0, -1).join(""));
-    case "ctrl+u":
-      return change("");
     case "enter": {
       // Keys that were meant for the list must not refuse what was asked a moment ago.
       if (kind === "confirm" && !/^\s*(y|yes|n|no)\s*$/i.test(typed))
@@ -83,8 +74,10 @@ function typeAnswer({ ui, question }: Scene, { name, text }: KeyPress): Pressed 
       const sent = new Set([...ui.sent, id]);
       return { ui: { ...ui, sent, answer: { id: "", typed: "" } }, does: { type: "answer", id, value: typed } };
     }
-    default:
-      return text === "" ? { ui } : change(typed + text);
+    default: {
+      const next = typeInto(typed, press);
+      return next === undefined ? { ui } : { ui: { ...ui, answer: { id, typed: next } } };
+    }
   }
 }
 
@@ -99,17 +92,11 @@ function typeSearch(scene: Scene, press: KeyPress): Pressed {
       return { ui: { ...ui, searching: false } };
     case "escape":
       return { ui: { ...search("").ui, searching: false } };
-    case "backspace":
-      return search(Array.from(ui.search).slice(0, -1).join(""));
-    case "ctrl+u":
-      return search("");
-    case "up":
-    case "down":
-    case "pageup":
-    case "pagedown":
-      return inNodes(scene, press);
-    default:
-      return press.text === "" ? { ui } : search(ui.search + press.text);
+    default: {
+      if (isMove(press)) return inNodes(scene, press);
+      const next = typeInto(ui.search, press);
+      return next === undefined ? { ui } : search(next);
+    }
   }
 }
 

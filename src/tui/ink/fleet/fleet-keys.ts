@@ -1,13 +1,11 @@
 import type { KeyPress } from "../keys.ts";
+import { isMove, pressScreenKey, typeInto } from "../shared-keys.ts";
+import type { ScreenDeed } from "../shared-keys.ts";
 import type { FleetScene } from "./fleet-scene.ts";
 import { sectionNames, type FleetUi, type Place, type SectionName } from "./fleet-ui.ts";
 
 /** What a key does beyond the view itself. */
-export type FleetDeed =
-  | { readonly type: "leave" }
-  | { readonly type: "suspend" }
-  | { readonly type: "redraw" }
-  | { readonly type: "copy"; readonly text: string };
+export type FleetDeed = ScreenDeed | { readonly type: "leave" };
 
 export interface FleetPressed {
   readonly ui: FleetUi;
@@ -17,14 +15,8 @@ export interface FleetPressed {
 /** What a key makes of the dashboard that shows this scene. Pure. */
 export function pressFleetKey(scene: FleetScene, press: KeyPress): FleetPressed {
   const { ui } = scene;
-  switch (press.name) {
-    case "ctrl+c":
-      return { ui, does: { type: "leave" } };
-    case "ctrl+z":
-      return { ui, does: { type: "suspend" } };
-    case "ctrl+l":
-      return { ui, does: { type: "redraw" } };
-  }
+  const does: FleetDeed | undefined = press.name === "ctrl+c" ? { type: "leave" } : pressScreenKey(press);
+  if (does) return { ui, does };
   if (ui.searching) return { ui: typeSearch(scene, press) };
   if (ui.help) return { ui: inHelp(scene, press) };
   return shared(scene, press) ?? { ui: ui.isOpen ? inPage(scene, press) : inList(scene, press) };
@@ -77,17 +69,11 @@ function typeSearch(scene: FleetScene, press: KeyPress): FleetUi {
       return { ...ui, searching: false };
     case "escape":
       return { ...search(""), searching: false };
-    case "backspace":
-      return search(Array.from(ui.search).slice(0, -1).join(""));
-    case "ctrl+u":
-      return search("");
-    case "up":
-    case "down":
-    case "pageup":
-    case "pagedown":
-      return inList(scene, press);
-    default:
-      return press.text === "" ? ui : search(ui.search + press.text);
+    default: {
+      if (isMove(press)) return inList(scene, press);
+      const next = typeInto(ui.search, press);
+      return next === undefined ? ui : search(next);
+    }
   }
 }
 
