@@ -3,7 +3,7 @@ import type { RunModel } from "#engine/events/model.ts";
 import type { RunFolder } from "#engine/run/run-folder.ts";
 import { openRunView, type PlayerControls, type RunView } from "#tui/ink/open-run-view.ts";
 import { detectTheme } from "#tui/ink/theme.ts";
-import { guardTerminal } from "./terminal-guard.ts";
+import type { TerminalGuard } from "./terminal-guard.ts";
 import { UsualDurations } from "./usual-durations.ts";
 import type { RunControls } from "./watch-run.ts";
 
@@ -13,15 +13,17 @@ export interface LiveViewOptions extends RunControls {
   /** The run as it is known before its first event. */
   readonly before?: RunModel;
   readonly player?: PlayerControls;
+  /** Should this process be killed, it puts the terminal right; it is set before ink loads, for that takes a while too. */
+  readonly guard: Promise<TerminalGuard>;
 }
 
 /**
  * The Ink view of a run, over the whole terminal. Ink comes with this file, and this file is loaded only when it is
- * wanted, so that nobody else pays for it. Should this process be killed, the terminal is put right by another one.
+ * wanted, so that nobody else pays for it.
  */
-export async function openLiveView({ folder, player, ...options }: LiveViewOptions): Promise<RunView> {
-  const said = player ? "" : `The view was killed; the run goes on: kcore runs attach ${folder.id}`;
-  const guard = await guardTerminal(said);
+export async function openLiveView({ folder, player, guard, ...options }: LiveViewOptions): Promise<RunView> {
+  // Ink changes the terminal's modes: the guard has to know them by then.
+  const { release } = await guard;
   const usual = new UsualDurations(folder);
   // The terminal went away: writing and reading say so, and the hangup has made the view leave.
   const onGone = () => options.leave("detached");
@@ -43,7 +45,7 @@ export async function openLiveView({ folder, player, ...options }: LiveViewOptio
     close: async () => {
       usual.stop();
       await view.close();
-      await guard.release();
+      await release();
       await reading;
       process.stdin.off("error", onGone);
     },

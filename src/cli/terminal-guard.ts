@@ -16,8 +16,12 @@ printf '\\033[?2026l\\033[?1049l\\033[?25h\\033[?2004l\\033[0m\\r%s\\n' "$1" >&3
 sleep 0.1
 case $(stty -a <&3) in *-isig*) stty "$saved" <&3 ;; esac`;
 
+export interface TerminalGuard {
+  readonly release: () => Promise<void>;
+}
+
 /** Sets the guard; resolves when it knows the terminal's modes. Without stty or sh there is none, and no harm. */
-export async function guardTerminal(said: string): Promise<{ readonly release: () => Promise<void> }> {
+export async function guardTerminal(said: string): Promise<TerminalGuard> {
   const guard = spawn("/bin/sh", ["-c", script, "sh", said], {
     detached: true,
     // The terminal itself: nothing else need be one (3).

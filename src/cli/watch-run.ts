@@ -13,6 +13,7 @@ import { canPrompt } from "./prompt.ts";
 import { Prompts } from "./prompts.ts";
 import { sourceLines, wantsColor } from "./report.ts";
 import type { ViewName } from "./screen.ts";
+import { guardTerminal } from "./terminal-guard.ts";
 import { whoAmI } from "./who.ts";
 
 /** How a run is shown. `quiet`: nothing but questions and errors, for commands that print a result of their own. */
@@ -115,8 +116,9 @@ async function openView(output: RunOutput, { folder, since, controls, before }: 
       const stop = () => controls.send({ type: "stop" });
       process.on("SIGINT", stop);
       try {
+        const guard = guardTerminal(`The view was killed; the run goes on: kcore runs attach ${folder.id}`);
         const { openLiveView } = await import("./live-view.ts");
-        return await openLiveView({ folder, since, before, ...controls });
+        return await openLiveView({ folder, since, before, guard, ...controls });
       } finally {
         process.off("SIGINT", stop);
       }

@@ -5,6 +5,7 @@ import { exitCodes } from "#errors/problem.ts";
 import type { CommonFlags } from "../options.ts";
 import { findProject } from "../project.ts";
 import { chooseView, type ViewName } from "../screen.ts";
+import { guardTerminal } from "../terminal-guard.ts";
 import { drawEnd, openLines } from "../watch-run.ts";
 import { readRun, type KnownRun } from "./known-run.ts";
 
@@ -32,13 +33,14 @@ const clock: PlayerClock = {
 
 /** Until somebody leaves: at its end one may still look around and go back. */
 async function playLive({ folder, events }: KnownRun, speed: number): Promise<void> {
+  const guard = guardTerminal("");
   const { openLiveView } = await import("../live-view.ts");
   const player = new Player({ events, speed: Math.min(speed, 1e6), clock });
   const left = Promise.withResolvers<void>();
   const controls = { send: () => undefined, leave: () => left.resolve() };
   const onGone = () => left.resolve();
   process.stdout.on("error", onGone);
-  const view = await openLiveView({ folder, player, ...controls });
+  const view = await openLiveView({ folder, player, guard, ...controls });
   try {
     player.start(view);
     await left.promise;
