@@ -9,6 +9,7 @@ import { trustOfProcess } from "#engine/roster/project.ts";
 import { shippedRoot } from "#engine/source/shipped.ts";
 import type { ExitCode } from "#errors/problem.ts";
 import { gitState } from "./git.ts";
+import { openFileLimit } from "./open-files.ts";
 
 /** `run-main ID PROJECT`: the run's own process. What it must not leave on a disk comes by stdin. */
 export async function serveRun([id = "", project = ""]: readonly string[]): Promise<ExitCode> {
@@ -75,6 +76,7 @@ async function loadParts(): Promise<(given: Given) => Promise<RunResult>> {
       actions: findAction,
       actionNames,
       trust: trustOfProcess(process.env),
+      openFiles: openFileLimit(),
       now: Date.now,
       ...given,
       ...io,

@@ -136,6 +136,13 @@ class FakeSession implements NodeSession {
     return undefined;
   }
 
+  rest(): Promise<void> {
+    if (this.#isBusy) throw new Error(`${this.#name}: rest while performing`);
+    this.#isConnected = false;
+    this.#taught.log.push(`${this.#name} rest`);
+    return Promise.resolve();
+  }
+
   stop(): void {
     this.#isStopped = true;
     this.#say("stop");

@@ -2,6 +2,7 @@ import { exitCodes, type ExitCode, type Problem } from "#errors/problem.ts";
 import type { NodeOutcome, Outcome, RunEventBody, StageOutline } from "#engine/events/event.ts";
 import type { NodeEntry, Roster } from "#engine/roster/model.ts";
 import { endpointOf } from "#engine/run/endpoint.ts";
+import type { ConnectOptions, Endpoint, Host } from "#engine/transport/host.ts";
 import { Unknown } from "#engine/source/unknown.ts";
 import { conditionAgainst } from "./condition.ts";
 import { recordedSteps } from "./earlier.ts";
@@ -11,6 +12,7 @@ import { walkLane, type LaneEnd } from "./lane.ts";
 import { StageOutputs } from "./outputs.ts";
 import { arrange, lastParts, registeredNames } from "./plan.ts";
 import type { Pace, Part, PlannedStage, StageScope } from "./plan.ts";
+import { isOutOfFiles, roomFor, widthOf } from "./room.ts";
 import { RunNode } from "./run-node.ts";
 import { RunSecrets } from "./secrets.ts";
 import { forEachLimited, Slots } from "./slots.ts";
@@ -45,6 +47,10 @@ export class Conductor {
   readonly tracker: StageTracker;
   readonly secrets: RunSecrets;
   readonly #connecting: Slots;
+  /** How many nodes may be connected at a time. */
+  readonly #room: number;
+  readonly #concurrency: number;
+  #wasShort = false;
   #halt: { readonly problem?: Problem } | undefined;
   #hasBug = false;
   /** A stop or abort left something undone. */
@@ -56,7 +62,9 @@ export class Conductor {
     this.deps = deps;
     this.secrets = new RunSecrets(deps);
     this.tracker = new StageTracker(deps.emit);
-    this.#connecting = new Slots(Math.min(CONNECTING, request.concurrency ?? CONNECTING));
+    this.#room = roomFor(deps.openFiles);
+    this.#concurrency = request.concurrency ?? CONCURRENCY;
+    this.#connecting = new Slots(Math.min(CONNECTING, this.#concurrency, this.#room));
     this.outputs = new StageOutputs(registeredNames(plan.stages));
     const recorded = recordedSteps(deps.earlier);
     this.nodes = new Map(plan.nodes.map((name) => [name, this.#nodeOf(name, recorded.get(name) ?? new Map())]));
@@ -81,12 +89,15 @@ export class Conductor {
     for (const { id, nodes } of plan.stages) this.tracker.expect(id, nodes);
     deps.emit(this.#started());
     for (const text of plan.warnings) deps.emit({ type: "warning", text });
+    const parts = arrange(plan.stages);
+    if (widthOf(parts, this.#concurrency) > this.#room)
+      this.#warnOfFiles(`no more than ${this.#room} nodes are connected at a time`);
     const onStop = (): void => this.nodes.forEach((node) => node.stop());
     const onAbort = (): void => this.nodes.forEach((node) => node.abort());
     deps.stop.addEventListener("abort", onStop);
     deps.abort.addEventListener("abort", onAbort);
     try {
-      await this.#runParts(arrange(plan.stages));
+      await this.#runParts(parts);
     } finally {
       deps.stop.removeEventListener("abort", onStop);
       deps.abort.removeEventListener("abort", onAbort);
@@ -120,9 +131,38 @@ export class Conductor {
         await this.#failNode(node, end);
         this.#countFailure(++failures, part.pace, node);
       } else if (end.outcome === "ok" && isLast(name)) await this.#endNode(node, "done");
+      else if (this.nodes.size > this.#room) await this.#restNode(node);
     };
-    for (const batch of part.batches)
-      await forEachLimited(batch, part.pace.concurrency ?? this.request.concurrency ?? CONCURRENCY, visit);
+    const limit = Math.min(part.pace.concurrency ?? this.#concurrency, this.#room);
+    for (const batch of part.batches) await forEachLimited(batch, limit, visit);
+  }
+
+  async #restNode(node: RunNode): Promise<void> {
+    try {
+      await node.rest();
+    } catch (error) {
+      this.noteBug();
+      this.deps.emit({ type: "warning", node: node.name, text: `letting it rest failed: ${String(error)}` });
+    }
+  }
+
+  /** Connects; says once that this machine has no file left to open. */
+  async #connect(endpoint: Endpoint, options?: ConnectOptions): Promise<Host> {
+    try {
+      return await this.deps.connect(endpoint, options);
+    } catch (error) {
+      if (isOutOfFiles(error)) this.#warnOfFiles("a node is connected when another one's connection has ended");
+      throw error;
+    }
+  }
+
+  #warnOfFiles(consequence: string): void {
+    if (this.#wasShort) return;
+    this.#wasShort = true;
+    const { openFiles = 0 } = this.deps;
+    const limit = Number.isFinite(openFiles) && openFiles > 0 ? ` (${openFiles})` : "";
+    const text = `this machine lets kcore open too few files${limit}: ${consequence}; to raise it: ulimit -n`;
+    this.deps.emit({ type: "warning", text });
   }
 
   #countFailure(failures: number, { maxFailures }: Pace, node: RunNode): void {
@@ -266,7 +306,7 @@ export class Conductor {
       deps.openSession({
         node: entry,
         endpoint: endpointOf(entry, plan.roster, (file, reference) => this.secrets.keyPassphrase(file, reference)),
-        connect: deps.connect,
+        connect: (to, options) => this.#connect(to, options),
         runId: deps.runId,
         nonce: deps.nonce,
         who: deps.who,

@@ -67,6 +67,8 @@ export interface RunDependencies {
   readonly passphrase?: string;
   /** Events of the run's record so far, when it is resumed. */
   readonly earlier: readonly RunEvent[];
+  /** How many files the run's process may have open; absent: enough. */
+  readonly openFiles?: number;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
 }

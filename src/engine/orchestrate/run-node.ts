@@ -52,6 +52,11 @@ export class RunNode {
     return this.#session?.host();
   }
 
+  /** Holds no connection, and no lock, until its next turn. */
+  async rest(): Promise<void> {
+    if (this.isAlive) await this.#session?.rest();
+  }
+
   stop(): void {
     if (this.isAlive) this.#session?.stop();
   }

@@ -118,7 +118,7 @@ export async function conductRun(options: ConductOptions): Promise<ExitCode> {
       finished = { ...finishedWith(exitCodes.failed), problem: stopped };
     }
     for (const event of [...redactor.flush(), ...redactor.pass(finished)]) write(event);
-    logs.flush();
+    logs.flush({ last: true });
     socket.notify();
     await socket.close(options.viewPatience ?? 10_000);
     return finished.exitCode as ExitCode;

@@ -31,16 +31,30 @@ export class NodeLogs {
     setImmediate(() => this.flush());
   }
 
-  flush(): void {
+  /** Writes what waits. What no file can be opened for now waits on, unless this is the `last` try. */
+  flush({ last = false }: { readonly last?: boolean } = {}): void {
     this.#scheduled = false;
     for (const [node, text] of this.#waiting)
       try {
         appendFileSync(join(this.#folder, nodeLogName(node)), text, { mode: 0o600 });
+        this.#waiting.delete(node);
       } catch (error) {
+        if (!last && isShortOfFiles(error)) return this.#flushLater();
+        this.#waiting.delete(node);
         this.#onError(error);
       }
-    this.#waiting.clear();
   }
+
+  #flushLater(): void {
+    this.#scheduled = true;
+    setTimeout(() => this.flush(), 200).unref();
+  }
+}
+
+/** Too many open files, of this process or of the whole machine: other files will be closed (F-30). */
+function isShortOfFiles(error: unknown): boolean {
+  const { code } = error as NodeJS.ErrnoException;
+  return code === "EMFILE" || code === "ENFILE";
 }
 
 function nodeOf(event: RunEventBody): string | undefined {

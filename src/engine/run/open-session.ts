@@ -181,6 +181,12 @@ class Session implements NodeSession {
     return { kind: "problem", outcome: "failed", problem };
   }
 
+  async rest(): Promise<void> {
+    await this.#reconnecting;
+    if (this.#dead || this.#finished || !this.#link) return;
+    await this.#retire();
+  }
+
   async finish(outcome: NodeOutcome, problem?: Problem): Promise<void> {
     if (this.#finished) return;
     await this.#reconnecting;
@@ -437,7 +443,7 @@ class Session implements NodeSession {
     return this.#dead;
   }
 
-  /** Ends the runner of an earlier process: it may have been stopped, or remember a failure, and would do nothing more. */
+  /** Ends the runner and closes the connection; that of an earlier process may have been stopped, and would do nothing more. */
   async #retire(): Promise<void> {
     this.#retiring = true;
     await this.#sayGoodbye("interrupted");
@@ -448,6 +454,7 @@ class Session implements NodeSession {
     if (link) this.#offset = link.offset();
     link?.end();
     await this.#host?.close();
+    this.#host = undefined;
   }
 
   /** Asks the runner to end, and waits for its last word, for the link's end, or fifteen seconds. */
@@ -525,15 +532,19 @@ class Session implements NodeSession {
     }
   }
 
-  /** A busy sshd drops connections unheard (MaxStartups): tries again, later (requirement F-22). */
+  /**
+   * A busy sshd drops connections unheard (MaxStartups): tries again, later (F-22). When this machine has no file left to
+   * open, other nodes' connections have to end first: that may take them a minute (F-30).
+   */
   async #patiently(connect: () => Promise<Host>): Promise<Host> {
     for (let attempt = 1; ; attempt++) {
       try {
         return await connect();
       } catch (error) {
-        const busy = error instanceof KcoreError && "reason" in error && error.reason === "busy";
-        if (!busy || attempt >= 6 || this.#stopping.signal.aborted) throw error;
-        await delay(250 * attempt * (1 + Math.random()));
+        const reason = error instanceof KcoreError && "reason" in error ? error.reason : undefined;
+        const tries = reason === "busy" ? 6 : reason === "files" ? 30 : 1;
+        if (attempt >= tries || this.#stopping.signal.aborted) throw error;
+        await delay(250 * Math.min(attempt, 6) * (1 + Math.random()));
       }
     }
   }
@@ -544,6 +555,8 @@ class Session implements NodeSession {
     clearInterval(this.#beat);
     this.#offset = link.offset();
     if (this.#dead || this.#finished) return;
+    // The runner said its last word, and the connection ends with it.
+    if (this.#retiring && !this.#runnerAlive) return;
     const reconnecting = this.#reconnect(said)
       .catch((error: unknown) => this.#endTurn({ kind: "problem", outcome: "failed", problem: bugProblem(error) }))
       .finally(() => {

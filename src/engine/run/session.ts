@@ -64,6 +64,8 @@ export interface NodeSession {
   stop(): void;
   /** Ends the running step: TERM to its group, KILL after 5 s; no new step starts. */
   abort(): void;
+  /** Gives connection and lock back until the next work, which opens a new one; never while performing. */
+  rest(): Promise<void>;
   /** Ends the runner, frees the lock, closes the connection, emits `node.finished`. */
   finish(outcome: NodeOutcome, problem?: Problem): Promise<void>;
   /** Round trips of the program so far (segments sent and answered, blobs that had to follow). */

@@ -4,9 +4,10 @@ import type { ErrorCode } from "#errors/codes.ts";
 /**
  * Why a host could not be reached, or was lost:
  * `busy` its sshd dropped the connection unheard (MaxStartups, penalties): try again later, with fewer at once;
+ * `files` this machine opens no further file for us (EMFILE, ENFILE): try again when others are closed;
  * `timeout`, `refused`, `lost` the network; `dns` the name; `handshake` the two sides cannot talk to each other.
  */
-export type UnreachableReason = "busy" | "timeout" | "refused" | "lost" | "dns" | "handshake";
+export type UnreachableReason = "busy" | "files" | "timeout" | "refused" | "lost" | "dns" | "handshake";
 
 /** A host that cannot be reached now. Exit code 3. */
 export class HostUnreachable extends KcoreError {

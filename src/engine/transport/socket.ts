@@ -1,6 +1,7 @@
 import { connect, isIPv6, type Socket } from "node:net";
 import { DeadlinePassed } from "./deadline.ts";
 import { HostUnreachable, interrupted, textOf } from "./failures.ts";
+import type { UnreachableReason } from "./failures.ts";
 
 /** Where to connect to, and how to call it in messages. */
 export interface Target {
@@ -53,7 +54,15 @@ const hints: Readonly<Record<string, string>> = {
   ENETUNREACH: "no route to its network from here",
   ENETDOWN: "the network of this machine is down",
   EMFILE: "this machine allows too few open files: raise “ulimit -n”, or lower the concurrency",
+  ENFILE: "this machine has too many open files (fs.file-max)",
   ETIMEDOUT: "it does not answer: is the machine up, and does a firewall allow this port?",
+};
+
+const reasons: Readonly<Record<string, UnreachableReason>> = {
+  ECONNREFUSED: "refused",
+  EMFILE: "files",
+  ENFILE: "files",
+  ETIMEDOUT: "timeout",
 };
 
 function unreachable(name: string, where: string, cause: unknown): Error {
@@ -68,7 +77,7 @@ function unreachable(name: string, where: string, cause: unknown): Error {
   const code = codeOf(cause) ?? "";
   const hint = hints[code];
   return new HostUnreachable(
-    code === "ECONNREFUSED" ? "refused" : code === "EMFILE" ? "busy" : code === "ETIMEDOUT" ? "timeout" : "lost",
+    reasons[code] ?? "lost",
     { message: `${name} cannot be reached at ${where}: ${textOf(cause) || code}`, ...(hint !== undefined && { hint }) },
     cause,
   );

@@ -6,6 +6,8 @@ import type { Outcome } from "#engine/events/event.ts";
 import { blobOf } from "#engine/module/blob.ts";
 import type { Step } from "#engine/module/define.ts";
 import { sh } from "#engine/module/sh.ts";
+import { HostUnreachable } from "#engine/transport/failures.ts";
+import { openLocal } from "#engine/transport/local.ts";
 import { draftOf, sessionOn } from "#support/sessions.ts";
 
 describe("a node's session, on this machine", () => {
@@ -58,6 +60,38 @@ describe("a node's session, on this machine", () => {
     expect(readdirSync(join(state, "lock")).length).to.equal(1);
     expect(readdirSync(join(state, "runs", "r1"))).to.deep.equal(["journal"]);
     expect(JSON.parse(readFileSync(join(state, "status.json"), "utf8"))).to.deep.include({ run: "r1", state: "done" });
+  });
+
+  it("F-30: holds no connection and no lock while it rests, and goes on where it was", async () => {
+    const resting = sessionOn(state, { runId: "r3" });
+    const [a, b] = ["a", "b"].map((name) => draftOf(name, fileStep(name, `content of ${name}\n`)));
+    await resting.session.perform([{ stage: "one", drafts: a ? [a] : [] }]);
+    await resting.session.rest();
+    expect(resting.session.host()).to.equal(undefined);
+    const other = sessionOn(state);
+    const between = await other.session.perform([{ stage: "x", drafts: [draftOf("c", fileStep("c", "c"))] }]);
+    await other.session.finish("done");
+    expect(between.outcome).to.equal("done");
+
+    const result = await resting.session.perform([{ stage: "two", drafts: b ? [b] : [] }]);
+    await resting.session.finish("done");
+    expect(result.outcome).to.equal("done");
+    expect(resting.outcomes()).to.deep.equal(["a changed", "b changed"]);
+    expect(resting.events.some(({ type }) => type === "node.disconnected")).to.equal(false);
+  });
+
+  it("F-30: waits for other files to be closed when this machine opens no more", async () => {
+    let tries = 0;
+    const { session, outcomes } = sessionOn(state, {
+      connect: (endpoint) => {
+        if (++tries < 3) return Promise.reject(new HostUnreachable("files", { message: "EMFILE" }));
+        return Promise.resolve(openLocal(endpoint.name));
+      },
+    });
+    await session.perform([{ stage: "s", drafts: [draftOf("a", fileStep("a", "x"))] }]);
+    await session.finish("done");
+    expect(outcomes()).to.deep.equal(["a changed"]);
+    expect(tries).to.equal(3);
   });
 
   it("tells the cause of a failure, and goes no further", async () => {

@@ -64,6 +64,27 @@ describe("conducting a run", () => {
     expect(events.at(-1)).to.deep.equal({ type: "run.finished", outcome: "done", exitCode: 0 });
   });
 
+  it("F-30: with few files to open it lets nodes rest that wait for others, and says so once", async () => {
+    const names = Array.from({ length: 6 }, (_, index) => `n${index + 1}`);
+    const stages = [
+      applyStage("one", names, ["s/a"]),
+      actionStage(
+        "between",
+        testAction("x.wait", () => ({ changed: false, outputs: {} })),
+      ),
+      applyStage("two", names, ["s/b"]),
+    ];
+    const { nodes, exitCode, said } = await conduct(names, stages, { lessons: both, deps: { openFiles: 64 + 2 * 5 } });
+    expect(exitCode).to.equal(0);
+    expect(nodes.log.filter((line) => line.endsWith(" rest"))).to.have.length(6);
+    expect(said("warning").map((event) => "text" in event && event.text)).to.deep.equal([
+      "this machine lets kcore open too few files (74): no more than 5 nodes are connected at a time; to raise it: ulimit -n",
+    ]);
+    const enough = await conduct(names, stages, { lessons: both, deps: { openFiles: 1024 } });
+    expect(enough.nodes.log.filter((line) => line.endsWith(" rest"))).to.deep.equal([]);
+    expect(enough.said("warning")).to.deep.equal([]);
+  });
+
   it("shows that the first stage is over before the second begins", async () => {
     const { events } = await conduct(["n1"], [applyStage("one", ["n1"], ["s/a"]), applyStage("two", ["n1"], ["s/b"])], {
       lessons: both,

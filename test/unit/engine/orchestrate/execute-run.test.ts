@@ -376,6 +376,7 @@ stages:
             },
             facts: () => Promise.resolve({}),
             host: () => undefined,
+            rest: () => Promise.resolve(),
             stop: () => undefined,
             abort: () => undefined,
             finish: () => Promise.resolve(),

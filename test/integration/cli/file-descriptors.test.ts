@@ -1,0 +1,85 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { expect } from "chai";
+import type { RunEvent } from "#engine/events/event.ts";
+import { writeFarmProject } from "#support/farm-project.ts";
+import { startFarm } from "#support/node-farm.ts";
+import type { NodeFarm } from "#support/node-farm.ts";
+
+const launcher = join(import.meta.dirname, "../../../bin/kcore");
+/** F-30 names 500; `KCORE_FARM=500` runs them. */
+const count = Number(process.env["KCORE_FARM"] ?? "300");
+
+describe("a bastion that allows few open files", function () {
+  this.timeout(240_000);
+  let farm: NodeFarm;
+  let folder: string;
+
+  before(async () => {
+    farm = await startFarm(count, { pace: 600 });
+    folder = realpathSync(mkdtempSync(join(tmpdir(), "kcore-files-")));
+    mkdirSync(join(folder, "project"));
+    writeFarmProject(join(folder, "project"), farm, 3);
+    writeFileSync(
+      join(folder, "project/orchestrate/twice.yaml"),
+      `description: Every node twice, and something that all of them wait for in between
+params:
+  nodes: { type: target, required: true }
+stages:
+  - { id: first, on: "{{params.nodes}}", apply: [preflight_fleet] }
+  - { id: between, run: local.command, command: ["true"] }
+  - { id: second, on: "{{params.nodes}}", apply: [fleet] }
+`,
+    );
+  });
+  after(async () => {
+    await farm.stop();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  /** Runs kcore where no process may have more than `files` open. */
+  const kcore = async (
+    files: number,
+    words: readonly string[],
+  ): Promise<{ readonly code: number; readonly events: readonly RunEvent[]; readonly stderr: string }> => {
+    const child = spawn("sh", ["-c", `ulimit -n ${files} && exec "$@"`, "sh", launcher, ...words, "--output", "json"], {
+      cwd: join(folder, "project"),
+      stdio: ["ignore", "pipe", "pipe"],
+      env: { ...process.env, KCORE_SOURCE: "1", KCORE_HOME: join(folder, "home") },
+    });
+    const closed = once(child, "close") as Promise<[number]>;
+    const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), closed]);
+    const events = stdout
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line) as RunEvent);
+    return { code, events, stderr };
+  };
+  const outcomesOf = (events: readonly RunEvent[]): Record<string, number> => {
+    const counts: Record<string, number> = {};
+    for (const event of events)
+      if (event.type === "node.finished") counts[event.outcome] = (counts[event.outcome] ?? 0) + 1;
+    return counts;
+  };
+  const warningsOf = (events: readonly RunEvent[]): string[] =>
+    events.flatMap((event) => (event.type === "warning" ? [event.text] : []));
+
+  it("F-30: a run over many nodes caps its own concurrency, says so once and ends well", async () => {
+    const { code, events, stderr } = await kcore(256, ["state", "apply", "fleet", "--on", "*", "--concurrency", "500"]);
+    expect(outcomesOf(events), `${stderr}${JSON.stringify(events.slice(-2))}`).to.deep.equal({ done: count });
+    expect(code).to.equal(0);
+    expect(warningsOf(events)).to.have.length(1);
+    expect(warningsOf(events)[0]).to.match(/ulimit -n/);
+  });
+
+  it("F-30: nodes that wait for each other do not hold more connections than there may be", async () => {
+    const { code, events, stderr } = await kcore(256, ["orchestrate", "twice", "*"]);
+    expect(outcomesOf(events), `${stderr}${JSON.stringify(events.slice(-2))}`).to.deep.equal({ done: count });
+    expect(code).to.equal(0);
+    expect(warningsOf(events)).to.have.length(1);
+  });
+});
