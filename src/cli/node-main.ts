@@ -42,13 +42,15 @@ const daemons: Readonly<Record<string, Daemon>> = {
     name: "kcore-controller",
     config: "/etc/kcore/controller.yaml",
     async start({ log: _plain, ...given }) {
-      const [{ serveController }, { createControllerLog }] = await Promise.all([
+      const [{ serveController }, { createControllerLog }, { openFileLimit }] = await Promise.all([
         import("#controller/serve.ts"),
         import("#controller/log.ts"),
+        import("./open-files.ts"),
       ]);
       await serveController({
         ...(await commonParts()),
         ...given,
+        openFiles: openFileLimit(),
         log: createControllerLog(logOptions("kcore-controller")),
       });
     },

@@ -47,6 +47,8 @@ export interface ServeOptions {
   readonly version: string;
   /** Tells systemd that requests are accepted, and that the event loop lives. */
   readonly supervisor?: Supervisor;
+  /** How many files this process may have open; absent: enough. */
+  readonly openFiles?: number;
   /** Told once, with the port, when requests are accepted. */
   readonly onListening?: (port: number) => void;
   /** Ends the process when the disk cannot be trusted any more; for tests. */
@@ -233,6 +235,7 @@ export async function serveController(options: ServeOptions): Promise<void> {
     log,
     clock,
     monotonic,
+    ...(options.openFiles !== undefined && { openFiles: options.openFiles }),
     onAnswer: metrics.answered,
   });
   const { server, connections } = api;

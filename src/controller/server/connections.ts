@@ -12,11 +12,26 @@ export interface ConnectionLimits {
   readonly perKey: Readonly<Record<Role, number>>;
 }
 
-const usualLimits: ConnectionLimits = {
-  pendingPerAddress: 128,
-  pending: 512,
-  perKey: { node: 16, controller: 64, operator: 512 },
-};
+/** Open files that a controller needs beside those who ask: its store, its peers, what it reads now and then. */
+const reservedFiles = 96;
+
+/** How many connections there may be where so many files may be open: whoever comes, the store can be written (F-30). */
+export function connectionsFor(openFiles = Infinity): number {
+  return Math.max(16, Math.min(4096, openFiles - reservedFiles));
+}
+
+/**
+ * The limits of a server that holds `most` connections at all: handshakes that go nowhere leave half of the room to those
+ * that do, and one address leaves half of that to the others. A thousand nodes behind one address may come at once.
+ */
+export function limitsFor(most: number): ConnectionLimits {
+  const pending = Math.min(2048, Math.floor(most / 2));
+  return {
+    pendingPerAddress: Math.floor(pending / 2),
+    pending,
+    perKey: { node: 16, controller: 64, operator: 512 },
+  };
+}
 
 /** The open connections, by who is on them. */
 export interface Connections {
@@ -27,7 +42,7 @@ export interface Connections {
   readonly count: () => number;
 }
 
-export function watchConnections(server: Server, limits: ConnectionLimits = usualLimits): Connections {
+export function watchConnections(server: Server, limits: ConnectionLimits): Connections {
   const pending = new Map<string, Set<Socket>>();
   let pendingCount = 0;
   const open = new Map<TLSSocket, KnownCaller>();

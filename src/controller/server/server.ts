@@ -19,7 +19,7 @@ import type { Asked } from "./audit.ts";
 import { readJson } from "./body.ts";
 import { callerOf } from "./caller.ts";
 import type { KnownCaller } from "./caller.ts";
-import { watchConnections } from "./connections.ts";
+import { connectionsFor, limitsFor, watchConnections } from "./connections.ts";
 import type { Connections } from "./connections.ts";
 import { lateCallerOf, lateMethods, routeLate } from "./late.ts";
 import { limitWarnings } from "./log-limit.ts";
@@ -55,6 +55,8 @@ export interface ApiServerOptions {
   readonly log: Log;
   readonly clock: () => number;
   readonly monotonic: () => number;
+  /** How many files this process may have open; absent: enough. */
+  readonly openFiles?: number;
   /** Told of each answer, for the metrics. */
   readonly onAnswer?: (name: MethodName | "unknown", status: number, ms: number) => void;
 }
@@ -79,6 +81,7 @@ const renewalRate = { perSecond: 1 / 60, burst: 10 };
 export function createApiServer(given: ApiServerOptions): ApiServer {
   const options = { ...given, log: limitWarnings(given.log, given.monotonic) };
   const { credentials, log } = options;
+  const maxConnections = connectionsFor(options.openFiles);
   const common: ServerOptions = {
     ca: credentials.ca,
     cert: credentials.cert,
@@ -93,7 +96,7 @@ export function createApiServer(given: ApiServerOptions): ApiServer {
   };
   // Longer than the agents' heartbeat, so that each keeps its connection.
   const server = createServer({ ...common, rejectUnauthorized: true, keepAliveTimeout: 75_000 });
-  server.maxConnections = 4096;
+  server.maxConnections = maxConnections;
   // Never listens: it gets the connections that ask for it, for two methods (F-25).
   const late = createServer({
     ...common,
@@ -102,7 +105,7 @@ export function createApiServer(given: ApiServerOptions): ApiServer {
     keepAliveTimeout: 5_000,
   });
   routeLate(server, late);
-  const connections = watchConnections(server);
+  const connections = watchConnections(server, limitsFor(maxConnections));
   const pauses = watchPauses(options.monotonic);
   const watched = { connections, pauses };
   const usual = new Requests(options, watched, (socket) => callerOf(socket, options.cluster, options.clock()));
@@ -144,6 +147,10 @@ function serve(server: Server, requests: Requests, log: Log): void {
     const why = typeof authorizationError === "string" ? { reason: authorizationError } : describeError(error);
     log.warn("a TLS connection was refused", { from: addressOf(socket), ...why });
     socket.destroy();
+  });
+  // Out of files it may fail to accept somebody; everybody else is served on.
+  server.on("error", (error) => {
+    if (server.listening) log.error("a connection could not be accepted", describeError(error));
   });
   server.on("clientError", (_error, socket) => socket.destroy());
 }
