@@ -1,5 +1,6 @@
 import { subscribe } from "node:diagnostics_channel";
 import type { Socket } from "node:net";
+import { monitorEventLoopDelay } from "node:perf_hooks";
 import { setTimeout as sleep } from "node:timers/promises";
 import { runAgent } from "#agent/run.ts";
 import { createLog } from "#api/log.ts";
@@ -33,7 +34,12 @@ const log = createLog({
   },
 });
 
-process.on("message", () => process.send?.({ connections, messages }));
+const delay = monitorEventLoopDelay({ resolution: 20 });
+delay.enable();
+process.on("message", () => {
+  process.send?.({ connections, messages, lateMs: Math.round(delay.max / 1e6) });
+  delay.reset();
+});
 process.on("disconnect", () => process.exit());
 
 const [apart = "0", ...configFiles] = process.argv.slice(2);

@@ -16,6 +16,8 @@ export interface CrowdReport {
   readonly connections: readonly number[];
   /** How often each message was logged, by its text and the refusal's code. */
   readonly messages: Readonly<Record<string, number>>;
+  /** How late this machine, busy as it is, was at most for what an agent had to do since the last report. */
+  readonly lateMs: number;
 }
 
 /** Many agents on this machine: each with a certificate of its own, in a few processes. */
@@ -69,7 +71,7 @@ export async function startCrowd(
         for (const [message, times] of Object.entries(part.messages))
           messages[message] = (messages[message] ?? 0) + times;
       const connections = reports.flatMap((part) => part.connections).toSorted((a, b) => a - b);
-      return { connections, messages };
+      return { connections, messages, lateMs: Math.max(...reports.map((part) => part.lateMs)) };
     },
     async end() {
       await Promise.all(
