@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { openApi } from "#api/client.ts";
+import { ApiRefusal, openApi } from "#api/client.ts";
 import type { ApiClient, Credentials } from "#api/client.ts";
 import { parseEndpoint } from "#api/endpoint.ts";
 import { createLog } from "#api/log.ts";
@@ -176,6 +176,23 @@ export async function recordAt(
       const entry = inventoryEntry(cert);
       if (entry) await operator.call("recordCertificate", entry);
     }),
+  );
+}
+
+/** Renews a node's certificate with the client's present one, as the agent does; nothing is registered. */
+export async function renewCredentials(client: ApiClient, nodeId: string, ca: string): Promise<Credentials> {
+  const { nonce, challenge } = await client.call("renewChallenge", { nodeId });
+  const key = generateKey();
+  const spki = publicDer(key).toString("base64");
+  const { certificate } = await client.call("renew", { nodeId, nonce, spki, signature: proveKey(key, challenge) });
+  return { ca, cert: certificate, key: key.export({ type: "pkcs8", format: "pem" }) as string };
+}
+
+/** The code with which a controller refuses; “allowed” when it does not. */
+export function reasonOf(work: Promise<unknown>): Promise<string> {
+  return work.then(
+    () => "allowed",
+    (error: unknown) => (error instanceof ApiRefusal ? error.reason : String(error)),
   );
 }
 

@@ -7,10 +7,9 @@ import { isAudited, methods } from "#api/methods.ts";
 import type { MethodName } from "#api/methods.ts";
 import { inventoryEntry } from "#pki/inventory.ts";
 import type { CertificateEntry } from "#pki/inventory.ts";
-import { generateKey, proveKey, publicDer } from "#pki/keys.ts";
 import { createTestCluster, eventually, issueTo } from "#support/cluster.ts";
 import type { TestCluster } from "#support/cluster.ts";
-import { nodeCredentials, registrationOf, spkiOf, startControllers } from "#support/controllers.ts";
+import { nodeCredentials, registrationOf, renewCredentials, spkiOf, startControllers } from "#support/controllers.ts";
 import type { TestController } from "#support/controllers.ts";
 
 /** Stands wherever a value is written; no line may hold it. */
@@ -46,12 +45,7 @@ describe("a controller's audit", function () {
       .map((line) => JSON.parse(line) as Record<string, unknown>)
       .filter(({ message }) => message === "audit");
   const operator = (): ApiClient => controller.operator;
-  const renew = async (): Promise<unknown> => {
-    const { nonce, challenge } = await node.call("renewChallenge", { nodeId });
-    const key = generateKey();
-    const spki = publicDer(key).toString("base64");
-    return node.call("renew", { nodeId, nonce, spki, signature: proveKey(key, challenge) });
-  };
+  const renew = (): Promise<unknown> => renewCredentials(node, nodeId, cluster.authority.rootPem);
   const someController = async (): Promise<string> => {
     const id = randomUUID();
     await operator().call("registerController", { spki: randomBytes(32).toString("hex") }, { id });

@@ -4,10 +4,9 @@ import { expect } from "chai";
 import { ApiRefusal } from "#api/client.ts";
 import type { ApiClient, Credentials } from "#api/client.ts";
 import { certificatesOf } from "#pki/chain.ts";
-import { generateKey, proveKey, publicDer } from "#pki/keys.ts";
 import { createTestCluster, issueTo } from "#support/cluster.ts";
 import type { TestCluster } from "#support/cluster.ts";
-import { nodeCredentials, registrationOf, spkiOf, startController } from "#support/controllers.ts";
+import { nodeCredentials, registrationOf, renewCredentials, spkiOf, startController } from "#support/controllers.ts";
 import type { TestController } from "#support/controllers.ts";
 
 const day = 86_400_000;
@@ -37,14 +36,8 @@ describe("a node whose certificate expired while it was off", function () {
     await sleep(3_100);
     return { id, credentials };
   };
-  const renew = async (client: ApiClient, nodeId: string): Promise<Credentials> => {
-    const { nonce, challenge } = await client.call("renewChallenge", { nodeId });
-    const key = generateKey();
-    const spki = publicDer(key).toString("base64");
-    const { certificate } = await client.call("renew", { nodeId, nonce, spki, signature: proveKey(key, challenge) });
-    const pem = key.export({ type: "pkcs8", format: "pem" }) as string;
-    return { ca: cluster.authority.rootPem, cert: certificate, key: pem };
-  };
+  const renew = (client: ApiClient, nodeId: string): Promise<Credentials> =>
+    renewCredentials(client, nodeId, cluster.authority.rootPem);
   const reasonOf = (work: Promise<unknown>): Promise<string> =>
     work.then(
       () => "allowed",

@@ -1,21 +1,21 @@
 import { randomUUID } from "node:crypto";
 import { request } from "node:https";
 import { expect } from "chai";
-import { ApiRefusal } from "#api/client.ts";
-import type { Credentials } from "#api/client.ts";
+import type { ApiRefusal, Credentials } from "#api/client.ts";
 import { parseEndpoint } from "#api/endpoint.ts";
 import { createTestCluster, eventually } from "#support/cluster.ts";
 import type { TestCluster } from "#support/cluster.ts";
-import { areAllInStep, nodeCredentials, registrationOf, spkiOf, startControllers } from "#support/controllers.ts";
+import {
+  areAllInStep,
+  nodeCredentials,
+  reasonOf,
+  registrationOf,
+  spkiOf,
+  startControllers,
+} from "#support/controllers.ts";
 import type { TestController } from "#support/controllers.ts";
 import { startDelayLine } from "#support/delay-line.ts";
 import type { DelayLine } from "#support/delay-line.ts";
-
-const reasonOf = (work: Promise<unknown>): Promise<string> =>
-  work.then(
-    () => "allowed",
-    (error: unknown) => (error instanceof ApiRefusal ? error.reason : String(error)),
-  );
 
 describe("several controllers", function () {
   this.timeout(60_000);

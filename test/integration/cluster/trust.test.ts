@@ -11,8 +11,8 @@ import { dirname, join } from "node:path";
 import { connect as connectTls } from "node:tls";
 import type { SecureVersion } from "node:tls";
 import { expect } from "chai";
-import { ApiRefusal, openApi } from "#api/client.ts";
-import type { ApiClient, Credentials } from "#api/client.ts";
+import { openApi } from "#api/client.ts";
+import type { ApiClient, ApiRefusal, Credentials } from "#api/client.ts";
 import { parseEndpoint } from "#api/endpoint.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { issueCertificate } from "#pki/certificate.ts";
@@ -21,7 +21,7 @@ import type { CertificatePlan } from "#pki/certificate.ts";
 import { openRoot } from "#pki/cluster.ts";
 import { addController, contextFolder } from "#pki/contexts.ts";
 import { issuedFile } from "#pki/issued.ts";
-import { generateKey, proveKey, publicDer } from "#pki/keys.ts";
+import { generateKey } from "#pki/keys.ts";
 import { issueSubCa } from "#pki/sub-ca.ts";
 import type { Root } from "#pki/sub-ca.ts";
 import { codec, createTestCluster, eventually, issueTo, passphrase } from "#support/cluster.ts";
@@ -29,8 +29,10 @@ import type { TestCluster } from "#support/cluster.ts";
 import {
   nodeCredentials,
   prepareController,
+  reasonOf,
   recordAt,
   registrationOf,
+  renewCredentials,
   spkiOf,
   startController,
   startControllers,
@@ -377,11 +379,6 @@ describe("keys that nobody recorded, and keys that were replaced", function () {
     await cluster.remove();
   });
 
-  const reasonOf = (work: Promise<unknown>): Promise<string> =>
-    work.then(
-      () => "allowed",
-      (error: unknown) => (error instanceof ApiRefusal ? error.reason : String(error)),
-    );
   /** A node that registered at the first controller, and is known everywhere. */
   const registered = async (): Promise<{ readonly id: string; readonly credentials: Credentials }> => {
     const id = randomUUID();
@@ -391,14 +388,8 @@ describe("keys that nobody recorded, and keys that were replaced", function () {
       await eventually(async () => (await operator.call("listNodes", {})).nodes.some((node) => node.id === id));
     return { id, credentials };
   };
-  const renew = async (client: ApiClient, nodeId: string): Promise<Credentials> => {
-    const { nonce, challenge } = await client.call("renewChallenge", { nodeId });
-    const key = generateKey();
-    const spki = publicDer(key).toString("base64");
-    const { certificate } = await client.call("renew", { nodeId, nonce, spki, signature: proveKey(key, challenge) });
-    const pem = key.export({ type: "pkcs8", format: "pem" }) as string;
-    return { ca: cluster.authority.rootPem, cert: certificate, key: pem };
-  };
+  const renew = (client: ApiClient, nodeId: string): Promise<Credentials> =>
+    renewCredentials(client, nodeId, cluster.authority.rootPem);
 
   it("S-10: a stolen sub-CA makes no node up, neither a new one nor a known one, at any controller", async () => {
     const { id: known } = await registered();
@@ -545,11 +536,6 @@ describe("the key of a rotated sub-CA", function () {
     const names = await readdir(controller.dbPath, { recursive: true });
     return names.filter((name) => name.endsWith(".key")).toSorted();
   };
-  const codeOf = (work: Promise<unknown>): Promise<string> =>
-    work.then(
-      () => "allowed",
-      (error: unknown) => (error instanceof ApiRefusal ? error.reason : String(error)),
-    );
 
   it("S-15: is on no disk before its certificate comes, nor after a rotation that was given up", async () => {
     const given = await signed();
@@ -560,13 +546,13 @@ describe("the key of a rotated sub-CA", function () {
     await writeFile(join(pki(), "sub-ca-next.key"), generateKey().export({ type: "pkcs8", format: "pem" }));
     await controller.start();
     expect(await keysOnDisk()).to.deep.equal([]);
-    expect(await codeOf(controller.operator.call("subCaInstall", { certificate: given }))).to.equal("SUB_CA_INVALID");
+    expect(await reasonOf(controller.operator.call("subCaInstall", { certificate: given }))).to.equal("SUB_CA_INVALID");
   });
 
   it("S-15: takes the former one's place, 0600, and serves one certificate only", async () => {
     const overtaken = await signed();
     await signed();
-    expect(await codeOf(controller.operator.call("subCaInstall", { certificate: overtaken }))).to.equal(
+    expect(await reasonOf(controller.operator.call("subCaInstall", { certificate: overtaken }))).to.equal(
       "PKI_CERT_INVALID",
     );
     for (let round = 0; round < 2; round++) {
@@ -575,7 +561,7 @@ describe("the key of a rotated sub-CA", function () {
       expect(await keysOnDisk()).to.deep.equal(["pki/sub-ca.key"]);
       expect((await stat(join(pki(), "sub-ca.key"))).mode & 0o777).to.equal(0o600);
       expect((await stat(pki())).mode & 0o777).to.equal(0o700);
-      expect(await codeOf(controller.operator.call("subCaInstall", { certificate }))).to.equal("SUB_CA_INVALID");
+      expect(await reasonOf(controller.operator.call("subCaInstall", { certificate }))).to.equal("SUB_CA_INVALID");
     }
   });
 });
@@ -695,21 +681,15 @@ describe("a controller that founded the cluster and is out of it", function () {
     await cluster.remove();
   });
 
-  const answerOf = (work: Promise<unknown>): Promise<string> =>
-    work.then(
-      () => "allowed",
-      (error: unknown) => (error instanceof ApiRefusal ? error.reason : String(error)),
-    );
-
   it("S-10: does not found a second one when it is started again after it left", async () => {
     const id = randomUUID();
     const credentials = nodeCredentials(cluster, id);
     await other.clientOf(credentials).call("registerNode", registrationOf(id));
     const client = founder.clientOf(credentials);
-    await eventually(async () => (await answerOf(client.call("heartbeat", { nodeId: id }))) === "allowed");
+    await eventually(async () => (await reasonOf(client.call("heartbeat", { nodeId: id }))) === "allowed");
     await founder.operator.call("leave", {});
     // Its agents must look for another one: here nobody hears of them any more.
-    expect(await answerOf(client.call("heartbeat", { nodeId: id }))).to.equal("CONTROLLER_JOINING");
+    expect(await reasonOf(client.call("heartbeat", { nodeId: id }))).to.equal("CONTROLLER_JOINING");
     await founder.stop();
     await founder.start();
     const { controllers } = await other.operator.call("listControllers", {});
@@ -718,11 +698,11 @@ describe("a controller that founded the cluster and is out of it", function () {
       ready: false,
       reason: "it is no member of its cluster any more",
     });
-    expect(await answerOf(founder.operator.call("setLabels", { set: { a: "b" } }, { id }))).to.equal(
+    expect(await reasonOf(founder.operator.call("setLabels", { set: { a: "b" } }, { id }))).to.equal(
       "CONTROLLER_JOINING",
     );
-    expect(await answerOf(founder.operator.call("listNodes", {}))).to.equal("CONTROLLER_JOINING");
-    expect(await answerOf(client.call("heartbeat", { nodeId: id }))).to.equal("CONTROLLER_JOINING");
+    expect(await reasonOf(founder.operator.call("listNodes", {}))).to.equal("CONTROLLER_JOINING");
+    expect(await reasonOf(client.call("heartbeat", { nodeId: id }))).to.equal("CONTROLLER_JOINING");
     expect(founder.log().split("no member of its cluster any more")).to.have.length(2);
   });
 });
