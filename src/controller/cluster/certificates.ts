@@ -102,9 +102,10 @@ export function watchCertificates(records: Records, clock: () => number): Certif
     },
     wishToRecord: (serial, record) => {
       const key = keys.certificate(serial);
-      // Told again, it stays the record of the first time: the register is grow-only.
-      const { issued = record.issued, by = record.by } = records.value("certificate", key) ?? {};
-      return { key, value: { ...record, issued, by } };
+      const present = records.value("certificate", key);
+      // Told again, it stays the record of the first time, in the words of who issued it: the register is grow-only.
+      const isSame = present?.spki === record.spki && present.role === record.role && present.id === record.id;
+      return { key, value: isSame ? present : record };
     },
     async revoke({ serial, spki: given, reason, by }) {
       const spki =

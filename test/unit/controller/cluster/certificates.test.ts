@@ -79,6 +79,17 @@ describe("the registered keys", () => {
     for (const each of [revocations, again]) each.stop();
   });
 
+  it("keep the record of who issued a certificate when a deployment tells of it in other words", async () => {
+    await record("04", "node", "a", key1);
+    const first = records.value("certificate", keys.certificate("04"));
+    const told = { ...first, issuer: "kcore-cluster-sub-ca", issued: "later", by: "operator bob" } as typeof first;
+    if (!told) throw new Error("nothing was recorded");
+    const { result } = await records.put([certificates.wishToRecord("04", told)]);
+    expect(result).to.equal("unchanged");
+    expect(records.value("certificate", keys.certificate("04"))).to.deep.equal(first);
+    expect(certificates.wishToRecord("04", { ...told, spki: key2 }).value).to.have.property("spki", key2);
+  });
+
   it("revokes a controller's sub-CA together with its keys", async () => {
     await record("03", "sub-ca", "c2", key2);
     const gone = { at: "", by: "operator ann", reason: "" };
