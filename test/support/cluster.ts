@@ -119,7 +119,10 @@ export async function startDaemon(
   }: { readonly through?: readonly string[]; readonly program?: string } = {},
 ): Promise<Daemon> {
   await writeFile(configFile, printYaml(config));
-  const [command = process.execPath, ...args] = [
+  // It dies with the test, also when that is killed, and also when it is stopped itself.
+  const args = [
+    "--pdeathsig",
+    "KILL",
     ...through,
     process.execPath,
     "--disable-warning=ExperimentalWarning",
@@ -128,7 +131,7 @@ export async function startDaemon(
     "--config",
     configFile,
   ];
-  const child = spawn(command, args, { stdio: ["ignore", "ignore", "pipe"] });
+  const child = spawn("setpriv", args, { stdio: ["ignore", "ignore", "pipe"] });
   let text = "";
   child.stderr.setEncoding("utf8").on("data", (chunk: string) => (text += chunk));
   const exited = once(child, "exit");

@@ -8,7 +8,7 @@ import { must } from "#lab/local.ts";
 /** A host of a test's network: a network namespace of its own, reachable from this process too. */
 export interface NetHost {
   readonly address: string;
-  /** What stands before a command that shall run there; such a process dies with this one. */
+  /** What stands before a command that shall run there. */
   readonly through: readonly string[];
   /** Replaces the packet filter by these rules for what arrives here (nft(8), a rule a line); none: all passes. */
   readonly filter: (rules: readonly string[]) => Promise<void>;
@@ -62,7 +62,7 @@ export async function startNetwork(count: number): Promise<TestNetwork> {
         const input = `table ip fault\ndelete table ip fault\ntable ip fault {\n${chain}\n}\n`;
         await must(...withWords(into, ["nft", "-f", "-"]), { input });
       };
-      hosts.push({ address, through: ["setpriv", "--pdeathsig", "KILL", ...into], filter });
+      hosts.push({ address, through: into, filter });
     }
     return { hosts, link, close };
   } catch (error) {

@@ -2,7 +2,8 @@ import { execFileSync } from "node:child_process";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
-import { ApiRefusal } from "#api/client.ts";
+import { ApiRefusal, openApi } from "#api/client.ts";
+import { parseEndpoint } from "#api/endpoint.ts";
 import { createTestCluster, eventually } from "#support/cluster.ts";
 import type { TestCluster } from "#support/cluster.ts";
 import { startControllers } from "#support/controllers.ts";
@@ -10,7 +11,7 @@ import type { ControllerPlace, TestController } from "#support/controllers.ts";
 import { findLost, timeToAgree } from "#support/partitions.ts";
 import { freePort } from "#support/ports.ts";
 
-describe("a controller whose disk takes no more", function () {
+describe("a controller that is short of room, or of files", function () {
   this.timeout(60_000);
   let cluster: TestCluster;
   let controllers: readonly [TestController, TestController];
@@ -34,7 +35,7 @@ describe("a controller whose disk takes no more", function () {
 
   /** Two controllers; the state of the second lies on what this command mounts on "$0". */
   const start = async (mount: string): Promise<void> => {
-    const through = ["setpriv", "--pdeathsig", "KILL", "unshare", "-m", "--propagation", "private"];
+    const through = ["unshare", "-m", "--propagation", "private"];
     const shell = ["sh", "-c", `${mount} && exec "$@"`, dir];
     const hosts = ["127.0.0.41", "127.0.0.42"];
     const ports = await Promise.all(hosts.map((host) => freePort(host)));
@@ -123,5 +124,37 @@ describe("a controller whose disk takes no more", function () {
     expect(await timeToAgree(controllers)).to.be.lessThan(5_000);
     expect(await findLost(controllers, acknowledged)).to.deep.equal([]);
     expect(await put(failed, "Failed/0", 23)).to.equal("ok");
+  });
+
+  it("keeps those it serves when it may open no more files, and takes others in again as soon as it may", async () => {
+    await start("true");
+    const [other, short] = controllers;
+    expect(await put(short, "Files/one", 1)).to.equal("ok");
+    const limit = (most: number): unknown =>
+      execFileSync("prlimit", ["--pid", String(short.pid()), `--nofile=${most}:`]);
+    limit(3);
+    const newcomer = openApi({
+      endpoint: parseEndpoint(short.endpoint),
+      credentials: cluster.operator,
+      clock: Date.now,
+      timeoutMs: 1_500,
+    });
+    const refused = await newcomer.call("ready", {}).then(
+      () => "let in",
+      (error: unknown) => String(error),
+    );
+    expect(refused).to.match(/cannot be reached|no answer/);
+    for (let number = 2; number <= 50; number++) expect(await put(short, "Files/one", number)).to.equal("ok");
+    expect(await put(other, "Files/two", 1)).to.equal("ok");
+    expect(await timeToAgree(controllers)).to.be.lessThan(5_000);
+    limit(1024);
+    await eventually(() =>
+      newcomer.call("ready", {}).then(
+        ({ ready }) => ready,
+        () => false,
+      ),
+    );
+    newcomer.close();
+    expect(await findLost(controllers, acknowledged)).to.deep.equal([]);
   });
 });

@@ -70,7 +70,7 @@ describe("hosts of a test's network", () => {
     const program = `
       const { spawn } = await import("node:child_process");
       const { link, hosts: [{ through: [command, ...args] }] } = await (await import(${module})).startNetwork(2);
-      const child = spawn(command, [...args, "sleep", "600"]);
+      const child = spawn("setpriv", ["--pdeathsig", "KILL", command, ...args, "sleep", "600"]);
       setTimeout(() => console.log(link + " " + child.pid), 300);`;
     const child = spawn(process.execPath, ["--input-type=module", "-e", program], {
       stdio: ["ignore", "pipe", "inherit"],
