@@ -106,7 +106,7 @@ export async function startRun(
 export function launch(folder: RunFolder, _header: RunHeader, passphrase?: string): ReturnType<typeof launchRun> {
   const own = process.argv[1] ?? "";
   // How small a view's memory is kept (bin/kcore) is nothing for a run of a thousand connections.
-  const flags = process.execArgv.filter((flag) => !flag.startsWith("--max-semi-space-size="));
+  const flags = process.execArgv.filter((flag) => !/^--max-(semi|old)-space-size=/.test(flag));
   const program = [process.execPath, ...flags, join(dirname(own), `run-main${extname(own)}`)] as const;
   return launchRun({
     folder,
