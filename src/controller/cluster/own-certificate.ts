@@ -1,4 +1,4 @@
-import { readFile } from "node:fs/promises";
+import { readFile, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { credentialsVersion, loadCredentials } from "#api/credentials.ts";
 import type { CredentialFiles, LoadedCredentials } from "#api/credentials.ts";
@@ -8,7 +8,7 @@ import type { CertificateProof, SubCaInstalled } from "#api/schemas.ts";
 import { firstCertificate } from "#pki/chain.ts";
 import { controllerChallenge } from "#pki/challenges.ts";
 import { hostsOf, renewalReason } from "#pki/expectation.ts";
-import { ensurePrivateFolder, replaceFile } from "#pki/files.ts";
+import { ensurePrivateFolder, replaceFile, syncFolder } from "#pki/files.ts";
 import { keyFingerprint, publicDer, readPrivateKey } from "#pki/keys.ts";
 import type { z } from "zod";
 import { Refused } from "../refused.ts";
@@ -46,7 +46,15 @@ export interface OwnCertificateOptions {
 export async function openOwnCertificate(options: OwnCertificateOptions): Promise<OwnCertificate> {
   const { files, folder, log, clock, onChange } = options;
   const rotated = { ...files, certFile: join(folder, "controller.crt"), keyFile: join(folder, "controller.key") };
+  const nextCertFile = join(folder, "controller-next.crt");
   const nextKey = holdNextKey(clock);
+  let last: Promise<unknown> = Promise.resolve();
+  /** Nobody reads the files while they are being replaced. */
+  const inTurn = <Result>(work: () => Promise<Result>): Promise<Result> => {
+    const done = last.then(work);
+    last = done.catch(() => undefined);
+    return done;
+  };
 
   const versionOf = async (): Promise<string> =>
     (await Promise.all([credentialsVersion(files), credentialsVersion(rotated)])).join(" ");
@@ -65,6 +73,7 @@ export async function openOwnCertificate(options: OwnCertificateOptions): Promis
       return deployed;
     }
   };
+  await settle({ ...rotated, nextCertFile });
   let version = await versionOf();
   let present = await read();
   const use = (fresh: LoadedCredentials): void => {
@@ -76,46 +85,70 @@ export async function openOwnCertificate(options: OwnCertificateOptions): Promis
 
   return {
     credentials: () => present,
-    async reload() {
-      try {
-        const now = await versionOf();
-        if (now === version) return;
-        version = now;
-        const fresh = await read();
-        if (!isSame(fresh, present)) throw new Error("the new certificate is another controller's");
-        use(fresh);
-      } catch (error) {
-        log.error("the new certificate cannot be used, the old one stays", describeError(error));
-      }
-    },
+    reload: () =>
+      inTurn(async () => {
+        try {
+          const now = await versionOf();
+          if (now === version) return;
+          version = now;
+          const fresh = await read();
+          if (!isSame(fresh, present)) throw new Error("the new certificate is another controller's");
+          use(fresh);
+        } catch (error) {
+          log.error("the new certificate cannot be used, the old one stays", describeError(error));
+        }
+      }),
     request(nonce) {
       const { cluster, id } = present.identity;
       const proof = nextKey.make(controllerChallenge(cluster, id, nonce));
       return { controllerId: id, ...proof, certificate: present.cert };
     },
-    async install(certificate, isRegistered) {
-      const refuse = (reason: string): never => {
-        throw new Refused(400, "CERTIFICATE_INVALID", `the certificate cannot be used: ${reason}`);
-      };
-      const keyPem = nextKey.pem() ?? refuse("no key was asked for in the last ten minutes");
-      const spki = publicDer(readPrivateKey(keyPem, "the key that was asked for")).toString("base64");
-      const hosts = hostsOf(firstCertificate(present.cert));
-      const { identity, ca: rootPem } = present;
-      const reason = renewalReason(certificate, { spki, hosts, identity, rootPem, now: clock() });
-      if (reason !== undefined) refuse(reason);
-      if (!isRegistered(keyFingerprint(Buffer.from(spki, "base64")))) refuse("its key is not registered");
-      // Key before certificate: a crash between the two leaves a pair that does not fit, and the old one in use.
-      await ensurePrivateFolder(folder);
-      await replaceFile(rotated.keyFile, keyPem);
-      await replaceFile(rotated.certFile, certificate, { mode: 0o644 });
-      nextKey.forget();
-      const fresh = await loadCredentials(rotated, "controller");
-      version = await versionOf();
-      use(fresh);
-      const serial = firstCertificate(certificate).serialNumber.toLowerCase();
-      return { controllerId: identity.id, serial, notAfter: fresh.notAfter.toISOString() };
-    },
+    install: (certificate, isRegistered) =>
+      inTurn(async () => {
+        const refuse = (reason: string): never => {
+          throw new Refused(400, "CERTIFICATE_INVALID", `the certificate cannot be used: ${reason}`);
+        };
+        const keyPem = nextKey.pem() ?? refuse("no key was asked for in the last ten minutes");
+        const spki = publicDer(readPrivateKey(keyPem, "the key that was asked for")).toString("base64");
+        const hosts = hostsOf(firstCertificate(present.cert));
+        const { identity, ca: rootPem } = present;
+        const reason = renewalReason(certificate, { spki, hosts, identity, rootPem, now: clock() });
+        if (reason !== undefined) refuse(reason);
+        if (!isRegistered(keyFingerprint(Buffer.from(spki, "base64")))) refuse("its key is not registered");
+        // Two files cannot change at once, and the deployed pair may be revoked: after a crash the next start finishes it.
+        await ensurePrivateFolder(folder);
+        await replaceFile(nextCertFile, certificate, { mode: 0o644 });
+        await replaceFile(rotated.keyFile, keyPem);
+        await rename(nextCertFile, rotated.certFile);
+        await syncFolder(folder);
+        nextKey.forget();
+        const fresh = await loadCredentials(rotated, "controller");
+        version = await versionOf();
+        use(fresh);
+        const serial = firstCertificate(certificate).serialNumber.toLowerCase();
+        return { controllerId: identity.id, serial, notAfter: fresh.notAfter.toISOString() };
+      }),
   };
+}
+
+/** Finishes what a crash interrupted: with its key in place the next certificate follows; without it, it is discarded. */
+async function settle({
+  certFile,
+  keyFile,
+  nextCertFile,
+}: CredentialFiles & { readonly nextCertFile: string }): Promise<void> {
+  const [next, key] = await Promise.all([nextCertFile, keyFile].map((file) => readFile(file, "utf8").catch(() => "")));
+  if (next === undefined || next === "") return;
+  if (fits(next, key ?? "")) await rename(nextCertFile, certFile);
+  else await rm(nextCertFile);
+}
+
+function fits(certificate: string, key: string): boolean {
+  try {
+    return firstCertificate(certificate).checkPrivateKey(readPrivateKey(key, "its key"));
+  } catch {
+    return false;
+  }
 }
 
 function isSame({ identity: a }: LoadedCredentials, { identity: b }: LoadedCredentials): boolean {

@@ -1,0 +1,81 @@
+import { randomUUID } from "node:crypto";
+import { copyFile, readdir, readFile, rename, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { expect } from "chai";
+import { createLog } from "#api/log.ts";
+import { openOwnCertificate } from "#controller/cluster/own-certificate.ts";
+import type { OwnCertificate } from "#controller/cluster/own-certificate.ts";
+import { issueLeaf } from "#pki/issue.ts";
+import { createTestCluster, issueTo, writeCredentials } from "#support/cluster.ts";
+import type { TestCluster } from "#support/cluster.ts";
+
+describe("a controller's own certificate", () => {
+  let cluster: TestCluster;
+  let folder: string;
+  let open: () => Promise<OwnCertificate>;
+  const id = randomUUID();
+  const log = createLog({ write: () => undefined, clock: Date.now });
+  let changes = 0;
+
+  before(async () => {
+    cluster = await createTestCluster();
+  });
+  after(() => cluster.remove());
+  beforeEach(async () => {
+    changes = 0;
+    const dir = join(cluster.dir, randomUUID());
+    folder = join(dir, "pki");
+    // Deployed a minute ago.
+    const deployed = issueTo(cluster.authority, "controller", id, { now: Date.now() - 60_000 });
+    const files = await writeCredentials(dir, "controller", deployed);
+    open = () => openOwnCertificate({ files, folder, log, clock: Date.now, onChange: () => changes++ });
+  });
+
+  /** A certificate for the key that it was asked to make. */
+  const certify = (own: OwnCertificate): string => {
+    const { spki, challenge, signature } = own.request("n".repeat(30));
+    const request = { role: "controller", id, host: "127.0.0.1", spki, proof: { challenge, signature } } as const;
+    return issueLeaf(request, { authority: cluster.authority, now: Date.now() }).chain;
+  };
+  const rotate = async (own: OwnCertificate): Promise<string> => {
+    const certificate = certify(own);
+    await own.install(certificate, () => true);
+    return certificate;
+  };
+
+  it("is the rotated one at once and at the next start, and leaves nothing else on the disk", async () => {
+    const own = await open();
+    const certificate = await rotate(own);
+    expect([own.credentials().cert, changes]).to.deep.equal([certificate, 1]);
+    expect((await readdir(folder)).toSorted()).to.deep.equal(["controller.crt", "controller.key"]);
+    expect((await open()).credentials().cert).to.equal(certificate);
+  });
+
+  it("stays when the new key is not registered, or another's certificate comes", async () => {
+    const own = await open();
+    const { cert } = own.credentials();
+    const certificate = certify(own);
+    expect(await own.install(certificate, () => false).catch(String)).to.contain("not registered");
+    const other = issueTo(cluster.authority, "controller", randomUUID()).cert;
+    expect(await own.install(other, () => true).catch(String)).to.contain("the key changed");
+    expect([own.credentials().cert, changes]).to.deep.equal([cert, 0]);
+  });
+
+  it("is a whole pair after a crash between its two files: the new one, or the one before", async () => {
+    const own = await open();
+    const first = await rotate(own);
+    await copyFile(join(folder, "controller.crt"), join(folder, "old.crt"));
+    const formerKey = await readFile(join(folder, "controller.key"), "utf8");
+    const second = await rotate(own);
+    // The new key is in place, its certificate not yet.
+    await rename(join(folder, "controller.crt"), join(folder, "controller-next.crt"));
+    await rename(join(folder, "old.crt"), join(folder, "controller.crt"));
+    expect((await open()).credentials().cert).to.equal(second);
+    // The new certificate is there, its key not yet.
+    await writeFile(join(folder, "controller-next.crt"), second);
+    await writeFile(join(folder, "controller.crt"), first);
+    await writeFile(join(folder, "controller.key"), formerKey);
+    expect((await open()).credentials().cert).to.equal(first);
+    expect((await readdir(folder)).toSorted()).to.deep.equal(["controller.crt", "controller.key"]);
+  });
+});
