@@ -1,0 +1,99 @@
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect } from "chai";
+import type { NodeView } from "#api/schemas.ts";
+import { parseHostKey } from "#engine/transport/host-key.ts";
+import { openLab, type Lab, type LabNode } from "#lab/lab.ts";
+import { on, openBastion, stepsThat, type Bastion } from "#support/deploy.ts";
+
+const labName = "rotation";
+const phrase = ["--passphrase-file", "passphrase"];
+const rotated = "/var/lib/kcore/controller/pki/controller";
+const deployed = "/etc/kcore/certs/controller";
+
+describe("rotate certs on real controllers", function () {
+  this.timeout(900_000);
+  let lab: Lab;
+  let bastion: Bastion;
+  let nodes: readonly LabNode[];
+
+  before(async () => {
+    lab = await openLab({ name: labName });
+    await lab.down();
+    nodes = await lab.up(["a", "b"].map((name) => ({ name, kind: "debian" as const, disks: ["64M"] })));
+    const socket = "systemctl stop nix-daemon.service nix-daemon.socket && systemctl start nix-daemon.socket";
+    const packages = `apt-get -q update && apt-get -qy install gdisk nix-bin nix-setup-systemd openssl && ${socket}`;
+    await Promise.all(nodes.map((node) => on(node, packages, 600_000)));
+    const [{ identityFile = "" } = {}] = nodes;
+    bastion = await openBastion({
+      "roster/nodes.yaml": `defaults: { identityFile: ${identityFile} }\nnodes: {}\n`,
+    });
+    await writeFile(join(bastion.project, "passphrase"), "correct horse battery staple\n", { mode: 0o600 });
+    await kcore("create", "cluster", "--controller", `${nodes[0]?.address}:9090`, "--context", "prod", ...phrase);
+    for (const [index, { name, address, hostKey }] of nodes.entries()) {
+      const joined = index === 0 ? [] : ["--join-controller", `${nodes[0]?.address}:9090`];
+      const { fingerprint = "" } = parseHostKey(hostKey) ?? {};
+      const named = ["--hostname", name, "-k", "--host-key", fingerprint, "--dc-id", "DC1", "--run-controller"];
+      const os = ["--os-disk", "/dev/sda", "--os-installed"];
+      await kcore("node", "install", "--node", `${address}:9091`, ...os, ...named, ...joined, ...phrase);
+    }
+  });
+  after(async () => {
+    await bastion?.remove();
+    await (await openLab({ name: labName })).down();
+  });
+
+  const kcore = async (...words: readonly string[]): Promise<string> => {
+    const { code, stdout, stderr } = await bastion.kcore(words, { timeout: 600_000 });
+    expect(code, `kcore ${words.join(" ")}\n${stdout}${stderr}`).to.equal(0);
+    return stdout;
+  };
+  const serialOf = (node: LabNode, file: string): Promise<string> =>
+    on(node, `openssl x509 -in ${file} -noout -serial`).then((text) => text.replace("serial=", "").trim());
+  const keysDiffer = (node: LabNode): Promise<string> =>
+    on(node, `cmp -s ${rotated}.key ${deployed}.key && echo same || echo differ`).then((text) => text.trim());
+  /** The serial that each shows to who connects, by openssl on its own machine. */
+  const shownBy = (node: LabNode): Promise<string> => {
+    const own = `-cert ${deployed}.crt -cert_chain ${deployed}.crt -key ${deployed}.key -CAfile /etc/kcore/certs/ca.crt`;
+    const asked = `echo Q | openssl s_client -connect ${node.address}:9090 ${own} 2>/dev/null || :`;
+    return on(node, `{ ${asked}; } | openssl x509 -noout -serial`).then((text) => text.replace("serial=", "").trim());
+  };
+
+  it("puts new keys into use while the services run, and the next deployment takes them over", async () => {
+    const pids = () => Promise.all(nodes.map((node) => on(node, "systemctl show -P MainPID kcore-controller")));
+    const before = await pids();
+    const former = await Promise.all(nodes.map(shownBy));
+    const nodeKeys = async (): Promise<readonly string[]> =>
+      (JSON.parse(await kcore("get", "nodes", "-o", "json")) as NodeView[]).map(({ key }) => key);
+    const formerKeys = await nodeKeys();
+    await kcore("rotate", "certs", ...phrase);
+    const shown = await Promise.all(nodes.map(shownBy));
+    expect(shown).to.deep.equal(await Promise.all(nodes.map((node) => serialOf(node, `${rotated}.crt`))));
+    expect(shown.some((serial) => former.includes(serial))).to.equal(false);
+    expect(await pids()).to.deep.equal(before);
+    expect(await kcore("health")).to.contain("cluster is healthy");
+
+    // The nodes' agents renew at their next heartbeat; a deployment in that very moment would find the former key.
+    const isOld = async (): Promise<boolean> => (await nodeKeys()).some((key) => formerKeys.includes(key));
+    for (let tries = 0; tries < 60 && (await isOld()); tries++) await sleep(500);
+    await kcore("orchestrate", "deploy_node", "--on", "*", "--yes", ...phrase);
+    const taken = nodes.map(({ name }) => `${name} controller's rotated key`);
+    expect(stepsThat("changed", await bastion.events())).to.include.members(taken);
+    expect(await Promise.all(nodes.map(keysDiffer))).to.deep.equal(["same", "same"]);
+    expect(await Promise.all(nodes.map(shownBy))).to.deep.equal(shown);
+    expect(await kcore("health")).to.contain("cluster is healthy");
+    await kcore("orchestrate", "deploy_node", "--on", "*", "--yes", ...phrase);
+    expect(stepsThat("changed", await bastion.events())).to.deep.equal([]);
+  });
+
+  it("makes new ones once more where they were taken over, and survives restarts of all", async () => {
+    await kcore("rotate", "certs", ...phrase);
+    await Promise.all(nodes.map((node) => on(node, "systemctl restart kcore-controller")));
+    const shown = await Promise.all(nodes.map(shownBy));
+    expect(shown).to.deep.equal(await Promise.all(nodes.map((node) => serialOf(node, `${rotated}.crt`))));
+    expect(await Promise.all(nodes.map(keysDiffer))).to.deep.equal(["differ", "differ"]);
+    for (let tries = 0; tries < 20 && (await bastion.kcore(["health"])).code !== 0; tries++) await sleep(1_000);
+    expect(await kcore("health")).to.contain("cluster is healthy");
+  });
+});
