@@ -25,9 +25,8 @@ describe("rotate certs on real controllers", function () {
     const socket = "systemctl stop nix-daemon.service nix-daemon.socket && systemctl start nix-daemon.socket";
     const packages = `apt-get -q update && apt-get -qy install gdisk nix-bin nix-setup-systemd openssl && ${socket}`;
     await Promise.all(nodes.map((node) => on(node, packages, 600_000)));
-    const [{ identityFile = "" } = {}] = nodes;
     bastion = await openBastion({
-      "roster/nodes.yaml": `defaults: { identityFile: ${identityFile} }\nnodes: {}\n`,
+      "roster/nodes.yaml": `defaults: { identityFile: ${nodes[0]?.identityFile} }\nnodes: {}\n`,
     });
     await writeFile(join(bastion.project, "passphrase"), "correct horse battery staple\n", { mode: 0o600 });
     await kcore("create", "cluster", "--controller", `${nodes[0]?.address}:9090`, "--context", "prod", ...phrase);
