@@ -29,7 +29,7 @@ export interface AgentCrowd {
 }
 
 /**
- * Starts that many agents, a hundred a second: the whole of what `kcore agent run` runs. The first of the controllers is
+ * Starts that many agents, 50 a second: the whole of what `kcore agent run` runs. The first of the controllers is
  * told of their certificates, as the bastion does.
  */
 export async function startCrowd(
@@ -58,7 +58,7 @@ export async function startCrowd(
   const share = Math.ceil(count / processes);
   const program = join(import.meta.dirname, "agent-crowd-process.ts");
   const children = Array.from({ length: processes }, (_, index) =>
-    fork(program, [String(10 * processes), ...files.slice(index * share, (index + 1) * share)], {
+    fork(program, [String(20 * processes), ...files.slice(index * share, (index + 1) * share)], {
       execArgv: ["--disable-warning=ExperimentalWarning"],
     }),
   );

@@ -34,9 +34,11 @@ function readText(request: IncomingMessage): Promise<string> {
       const [only] = chunks;
       resolve((chunks.length === 1 && only ? only : Buffer.concat(chunks)).toString("utf8"));
     });
-    request.once("error", reject);
+    // Whoever goes away in the middle of his words is no failure of ours.
+    const brokeOff = (): void => reject(new Refused(400, "API_INVALID", "the body broke off"));
+    request.once("error", brokeOff);
     request.once("close", () => {
-      if (!request.complete) reject(new Refused(400, "API_INVALID", "the body broke off"));
+      if (!request.complete) brokeOff();
     });
   });
 }

@@ -12,6 +12,9 @@ export interface ConnectionLimits {
   readonly perKey: Readonly<Record<Role, number>>;
 }
 
+/** A handshake that takes longer is given up when somebody else comes from there. */
+const patienceMs = 1_000;
+
 /** Open files that a controller needs beside those who ask: its store, its peers, what it reads now and then. */
 const reservedFiles = 96;
 
@@ -21,11 +24,11 @@ export function connectionsFor(openFiles = Infinity): number {
 }
 
 /**
- * The limits of a server that holds `most` connections at all: handshakes that go nowhere leave half of the room to those
- * that do, and one address leaves half of that to the others. A thousand nodes behind one address may come at once.
+ * The limits of a server that holds `most` connections at all: handshakes that go nowhere leave at least half of the room to
+ * those that do, and one address leaves half of theirs to the others. An unfinished handshake costs 75 KB of memory.
  */
 export function limitsFor(most: number): ConnectionLimits {
-  const pending = Math.min(2048, Math.floor(most / 2));
+  const pending = Math.min(256, Math.floor(most / 2));
   return {
     pendingPerAddress: Math.floor(pending / 2),
     pending,
@@ -42,8 +45,9 @@ export interface Connections {
   readonly count: () => number;
 }
 
-export function watchConnections(server: Server, limits: ConnectionLimits): Connections {
-  const pending = new Map<string, Set<Socket>>();
+export function watchConnections(server: Server, limits: ConnectionLimits, monotonic: () => number): Connections {
+  /** Handshakes under way, by address: when each began, the oldest first. */
+  const pending = new Map<string, Map<Socket, number>>();
   let pendingCount = 0;
   const open = new Map<TLSSocket, KnownCaller>();
   const perKey = new Map<string, number>();
@@ -54,26 +58,31 @@ export function watchConnections(server: Server, limits: ConnectionLimits): Conn
     pendingCount--;
     if (same.size === 0) pending.delete(address);
   };
-  const evictOldest = (address: string): void => {
-    const [oldest] = pending.get(address) ?? [];
-    if (!oldest) return;
-    settle(oldest, address);
+  const countOf = (address: string): number => pending.get(address)?.size ?? 0;
+  /** Whoever opens connections and never finishes a handshake takes room from himself, and from nobody else. */
+  const makeRoom = (newcomer: string): boolean => {
+    const isOver = countOf(newcomer) >= limits.pendingPerAddress;
+    if (!isOver && pendingCount < limits.pending) return true;
+    const from = isOver ? newcomer : busiest(pending);
+    const [[oldest, since] = []] = pending.get(from) ?? [];
+    // A flood is refused at the door, where it costs next to nothing; only what has stood still makes place for it.
+    if (!oldest || (countOf(from) <= countOf(newcomer) && monotonic() - (since ?? 0) < patienceMs)) return false;
+    settle(oldest, from);
     oldest.destroy();
+    return true;
   };
-  // Whoever opens connections and never finishes a handshake pushes out his own oldest ones, nobody else's.
   server.prependListener("connection", (socket: Socket) => {
     const address = socket.remoteAddress ?? "";
-    const same = pending.get(address) ?? new Set();
-    pending.set(address, same.add(socket));
+    if (!makeRoom(address)) return void socket.destroy();
+    const same = pending.get(address) ?? new Map<Socket, number>();
+    pending.set(address, same.set(socket, monotonic()));
     pendingCount++;
     socket.once("close", () => settle(socket, address));
-    if (same.size > limits.pendingPerAddress) evictOldest(address);
-    else if (pendingCount > limits.pending) evictOldest(busiest(pending));
   });
   server.on("secureConnection", (socket: TLSSocket) => {
     // The encrypted socket and the plain one below have the same remote port.
     const address = socket.remoteAddress ?? "";
-    for (const plain of pending.get(address) ?? [])
+    for (const plain of pending.get(address)?.keys() ?? [])
       if (plain.remotePort === socket.remotePort) {
         settle(plain, address);
         break;
@@ -108,7 +117,7 @@ export function watchConnections(server: Server, limits: ConnectionLimits): Conn
   };
 }
 
-function busiest(pending: ReadonlyMap<string, ReadonlySet<unknown>>): string {
+function busiest(pending: ReadonlyMap<string, ReadonlyMap<Socket, number>>): string {
   let found = "";
   for (const [address, sockets] of pending) if (sockets.size > (pending.get(found)?.size ?? 0)) found = address;
   return found;

@@ -105,7 +105,7 @@ export function createApiServer(given: ApiServerOptions): ApiServer {
     keepAliveTimeout: 5_000,
   });
   routeLate(server, late);
-  const connections = watchConnections(server, limitsFor(maxConnections));
+  const connections = watchConnections(server, limitsFor(maxConnections), options.monotonic);
   const pauses = watchPauses(options.monotonic);
   const watched = { connections, pauses };
   const usual = new Requests(options, watched, (socket) => callerOf(socket, options.cluster, options.clock()));

@@ -20,7 +20,7 @@ describe("a bastion that allows few open files", function () {
   let folder: string;
 
   before(async () => {
-    farm = await startFarm(count, { pace: 600 });
+    farm = await startFarm(count, { pace: 300 });
     folder = realpathSync(mkdtempSync(join(tmpdir(), "kcore-files-")));
     mkdirSync(join(folder, "project"));
     writeFarmProject(join(folder, "project"), farm, 3);
