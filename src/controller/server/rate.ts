@@ -4,18 +4,32 @@ export interface Rate {
   readonly burst: number;
 }
 
+interface Bucket {
+  tokens: number;
+  at: number;
+}
+
+const usualKeys = 10_000;
+
 /** A token bucket for each key; whoever has none left is told so (S-17). */
 export function limitRate({ perSecond, burst }: Rate, monotonic: () => number): (key: string) => boolean {
-  const buckets = new Map<string, { tokens: number; at: number }>();
+  const buckets = new Map<string, Bucket>();
+  let sweepAbove = usualKeys;
+  const tokensOf = ({ tokens, at }: Bucket, now: number): number =>
+    Math.min(burst, tokens + ((now - at) / 1000) * perSecond);
+  /** Full buckets say nothing that a missing one does not. Those that stay are not looked at again with each new key. */
+  const sweep = (now: number): void => {
+    for (const [key, bucket] of buckets) if (tokensOf(bucket, now) === burst) buckets.delete(key);
+    sweepAbove = Math.max(usualKeys, 2 * buckets.size);
+  };
   return (key) => {
     const now = monotonic();
     let bucket = buckets.get(key);
     if (!bucket) {
-      // Full buckets say nothing that a missing one does not.
-      if (buckets.size > 10_000) for (const [other, { at }] of buckets) if (now - at > 60_000) buckets.delete(other);
+      if (buckets.size > sweepAbove) sweep(now);
       buckets.set(key, (bucket = { tokens: burst, at: now }));
     }
-    bucket.tokens = Math.min(burst, bucket.tokens + ((now - bucket.at) / 1000) * perSecond);
+    bucket.tokens = tokensOf(bucket, now);
     bucket.at = now;
     if (bucket.tokens < 1) return false;
     bucket.tokens--;
