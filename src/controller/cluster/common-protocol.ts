@@ -16,13 +16,9 @@ function protocolOf(key: string): number {
  * controllers would hold different values for good. One that never told what it speaks counts as the oldest there is.
  * @throws Refused 409 CLUSTER_MIXED
  */
-export function checkCommonProtocol(
-  replica: Pick<Replica, "entries" | "get">,
-  written: readonly string[],
-  needs: (key: string) => number = protocolOf,
-): void {
+export function checkCommonProtocol(replica: Pick<Replica, "entries" | "get">, written: readonly string[]): void {
   for (const key of written) {
-    const needed = needs(key);
+    const needed = protocolOf(key);
     if (needed <= protocols[0]) continue;
     for (const [auth] of replica.entries("controller/")) {
       const id = /^controller\/([^/]+)\/auth$/.exec(auth)?.[1];

@@ -80,6 +80,14 @@ describe("conducting a run", () => {
     expect(said("warning").map((event) => "text" in event && event.text)).to.deep.equal([
       "this machine lets kcore open too few files (74): no more than 5 nodes are connected at a time; to raise it: ulimit -n",
     ]);
+    // A pair at a time, but each keeps its connection from the first stage to the last.
+    const pairs = await conduct(names, stages, {
+      lessons: both,
+      request: { concurrency: 2 },
+      deps: { openFiles: 64 + 2 * 5 },
+    });
+    expect(pairs.nodes.log.filter((line) => line.endsWith(" rest"))).to.have.length(6);
+    expect(pairs.said("warning")).to.have.length(1);
     const enough = await conduct(names, stages, { lessons: both, deps: { openFiles: 1024 } });
     expect(enough.nodes.log.filter((line) => line.endsWith(" rest"))).to.deep.equal([]);
     expect(enough.said("warning")).to.deep.equal([]);
