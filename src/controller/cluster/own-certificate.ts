@@ -59,6 +59,7 @@ export async function openOwnCertificate(options: OwnCertificateOptions): Promis
   const versionOf = async (): Promise<string> =>
     (await Promise.all([credentialsVersion(files), credentialsVersion(rotated)])).join(" ");
   const read = async (): Promise<LoadedCredentials> => {
+    await settle({ ...rotated, nextCertFile });
     const deployed = await loadCredentials(files, "controller");
     if (!(await isThere(rotated.certFile))) return deployed;
     try {
@@ -73,7 +74,6 @@ export async function openOwnCertificate(options: OwnCertificateOptions): Promis
       return deployed;
     }
   };
-  await settle({ ...rotated, nextCertFile });
   let version = await versionOf();
   let present = await read();
   const use = (fresh: LoadedCredentials): void => {
@@ -115,7 +115,7 @@ export async function openOwnCertificate(options: OwnCertificateOptions): Promis
         const reason = renewalReason(certificate, { spki, hosts, identity, rootPem, now: clock() });
         if (reason !== undefined) refuse(reason);
         if (!isRegistered(keyFingerprint(Buffer.from(spki, "base64")))) refuse("its key is not registered");
-        // Two files cannot change at once, and the deployed pair may be revoked: after a crash the next start finishes it.
+        // Two files cannot change at once, and the deployed pair may be revoked: whoever reads them next finishes it.
         await ensurePrivateFolder(folder);
         await replaceFile(nextCertFile, certificate, { mode: 0o644 });
         await replaceFile(rotated.keyFile, keyPem);
@@ -131,7 +131,7 @@ export async function openOwnCertificate(options: OwnCertificateOptions): Promis
   };
 }
 
-/** Finishes what a crash interrupted: with its key in place the next certificate follows; without it, it is discarded. */
+/** Finishes what a crash or a failing disk interrupted: with its key in place the next certificate follows; without it, it is discarded. */
 async function settle({
   certFile,
   keyFile,

@@ -1,7 +1,8 @@
 import { randomUUID } from "node:crypto";
-import { copyFile, readdir, readFile, rename, writeFile } from "node:fs/promises";
+import { copyFile, mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
+import type { CredentialFiles } from "#api/credentials.ts";
 import { createLog } from "#api/log.ts";
 import { openOwnCertificate } from "#controller/cluster/own-certificate.ts";
 import type { OwnCertificate } from "#controller/cluster/own-certificate.ts";
@@ -13,6 +14,8 @@ describe("a controller's own certificate", () => {
   let cluster: TestCluster;
   let folder: string;
   let open: () => Promise<OwnCertificate>;
+  let deploy: (now: number) => Promise<CredentialFiles>;
+  let now: number;
   const id = randomUUID();
   const log = createLog({ write: () => undefined, clock: Date.now });
   let changes = 0;
@@ -23,19 +26,19 @@ describe("a controller's own certificate", () => {
   after(() => cluster.remove());
   beforeEach(async () => {
     changes = 0;
+    now = Date.now();
     const dir = join(cluster.dir, randomUUID());
     folder = join(dir, "pki");
-    // Deployed a minute ago.
-    const deployed = issueTo(cluster.authority, "controller", id, { now: Date.now() - 60_000 });
-    const files = await writeCredentials(dir, "controller", deployed);
-    open = () => openOwnCertificate({ files, folder, log, clock: Date.now, onChange: () => changes++ });
+    deploy = (at) => writeCredentials(dir, "controller", issueTo(cluster.authority, "controller", id, { now: at }));
+    const files = await deploy(now - 60_000);
+    open = () => openOwnCertificate({ files, folder, log, clock: () => now, onChange: () => changes++ });
   });
 
   /** A certificate for the key that it was asked to make. */
   const certify = (own: OwnCertificate): string => {
     const { spki, challenge, signature } = own.request("n".repeat(30));
     const request = { role: "controller", id, host: "127.0.0.1", spki, proof: { challenge, signature } } as const;
-    return issueLeaf(request, { authority: cluster.authority, now: Date.now() }).chain;
+    return issueLeaf(request, { authority: cluster.authority, now }).chain;
   };
   const rotate = async (own: OwnCertificate): Promise<string> => {
     const certificate = certify(own);
@@ -59,6 +62,34 @@ describe("a controller's own certificate", () => {
     const other = issueTo(cluster.authority, "controller", randomUUID()).cert;
     expect(await own.install(other, () => true).catch(String)).to.contain("the key changed");
     expect([own.credentials().cert, changes]).to.deep.equal([cert, 0]);
+  });
+
+  it("is the deployed one again as soon as a later deployment leaves another", async () => {
+    const own = await open();
+    await rotate(own);
+    const { certFile } = await deploy(now + 60_000);
+    await own.reload();
+    expect([own.credentials().cert, changes]).to.deep.equal([await readFile(certFile, "utf8"), 2]);
+    expect((await open()).credentials().cert).to.equal(own.credentials().cert);
+  });
+
+  it("is not rotated with a key that was asked for more than ten minutes ago, or with one twice", async () => {
+    const own = await open();
+    const late = certify(own);
+    now += 600_001;
+    expect(await own.install(late, () => true).catch(String)).to.contain("no key was asked for");
+    const certificate = await rotate(own);
+    expect(await own.install(certificate, () => true).catch(String)).to.contain("no key was asked for");
+  });
+
+  it("is the rotated one at the next look when its files could not all be put in place", async () => {
+    const own = await open();
+    await mkdir(join(folder, "controller.crt", "in the way"), { recursive: true, mode: 0o700 });
+    const certificate = certify(own);
+    expect(await own.install(certificate, () => true).catch(({ code }) => String(code))).to.equal("EISDIR");
+    await rm(join(folder, "controller.crt"), { recursive: true });
+    await own.reload();
+    expect([own.credentials().cert, changes]).to.deep.equal([certificate, 1]);
   });
 
   it("is a whole pair after a crash between its two files: the new one, or the one before", async () => {
