@@ -96,15 +96,17 @@ export async function serveController(options: ServeOptions): Promise<void> {
   let wasReady = false;
   const isReady = (): boolean => (wasReady ||= replica.status().ready) && isMember();
   const isFounder = config.replication.join.length === 0;
+  // While joining not all members are known, but whoever is must show his key.
+  const mayReplicate = (id: string, key: string): boolean =>
+    !certificates.isRevoked(key) && (controllers.isMember(id) ? controllers.isKeyOf(id, key) : !isReady());
+  const keyAt = sponsorKeys(config);
   const network = openNetwork({
     controllerId,
     cluster,
     credentials: own.credentials,
     addressOf: (id) => controllers.addressOf(id),
-    keyAt: sponsorKeys(config),
-    // While joining not all members are known, but whoever is must show his key.
-    isWelcome: (id, key) =>
-      !certificates.isRevoked(key) && (controllers.isMember(id) ? controllers.isKeyOf(id, key) : !isReady()),
+    keyAt,
+    isWelcome: mayReplicate,
     log,
     clock,
     onBytes: (direction, bytes) => metrics.bytes(direction, bytes),
@@ -132,7 +134,7 @@ export async function serveController(options: ServeOptions): Promise<void> {
     isSecret,
     log: (level, message, fields) => log[level](message, fields),
   });
-  const unpinned = config.replication.join.filter((address) => sponsorKeys(config)(address) === undefined);
+  const unpinned = config.replication.join.filter((address) => keyAt(address) === undefined);
   if (unpinned.length > 0 && !isReady())
     log.warn("who answers there is believed on the CA's word alone: joinKeys does not name the key", {
       join: unpinned,
@@ -250,7 +252,7 @@ export async function serveController(options: ServeOptions): Promise<void> {
   const cut = (): void => {
     for (const { identity, id } of connections.cut(isWelcome))
       log.warn("a connection was cut: its key is not welcome any more", { role: identity.role, id });
-    network.cut((peer, key) => !certificates.isRevoked(key) && (!isReady() || controllers.isKeyOf(peer, key)));
+    network.cut(mayReplicate);
   };
   const unwatch = replica.watch((changed) => {
     if (changed.some((key) => /^(?:revoked\/|node\/[^/]+\/(?:approval|removed)$|controller\/[^/]+\/auth$)/.test(key)))
