@@ -13,6 +13,16 @@ import { startFarm } from "#support/node-farm.ts";
  */
 export async function warmUp(main: string): Promise<string | undefined> {
   const home = await mkdtemp(join(tmpdir(), "kcore-warm-up-"));
+  try {
+    return await runAll(home, main);
+  } catch (error) {
+    return String(error);
+  } finally {
+    await rm(home, { recursive: true, force: true });
+  }
+}
+
+async function runAll(home: string, main: string): Promise<string | undefined> {
   const farm = await startFarm(2, { pace: 20 });
   try {
     await chmod(home, 0o700);
@@ -25,7 +35,6 @@ export async function warmUp(main: string): Promise<string | undefined> {
     return undefined;
   } finally {
     await farm.stop();
-    await rm(home, { recursive: true, force: true });
   }
 }
 
