@@ -1,4 +1,3 @@
-import { randomUUID } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import { runHeader } from "#api/client.ts";
 import type { LogFields } from "#api/log.ts";
@@ -11,6 +10,8 @@ export interface Asked {
   /** What stood for `{id}`; empty where the path has none. */
   readonly id: string;
   readonly caller: KnownCaller;
+  /** What this call is called in the audit, and in its answer's `x-request-id`. */
+  readonly requestId: string;
   /** As the schema read it; absent while it has not come, and when it was refused. */
   body?: unknown;
   reply?: unknown;
@@ -33,18 +34,9 @@ const details: Details = {
 };
 
 const runId = /^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$/;
-const requestIds = new WeakMap<IncomingMessage, string>();
-
-/** The name that a request has in the audit and in its answer's `x-request-id`. */
-export function requestIdOf(request: IncomingMessage): string {
-  const id = requestIds.get(request) ?? randomUUID();
-  requestIds.set(request, id);
-  return id;
-}
-
 /** The line about a call that was answered: who, what, about whom, on whose behalf, with what outcome. */
 export function auditFields(
-  { name, id, caller, body, reply }: Asked,
+  { name, id, caller, requestId, body, reply }: Asked,
   request: IncomingMessage,
   { status, code }: { readonly status: number; readonly code?: string },
 ): LogFields {
@@ -59,7 +51,7 @@ export function auditFields(
     ...(id === "" ? (isOwn ? { target: caller.id } : {}) : { target: id }),
     ...(body === undefined ? {} : describe?.(body)),
     ...(typeof serial === "string" ? { issued: serial } : {}),
-    request: requestIdOf(request),
+    request: requestId,
     // Only a name: whoever asks could write anything there.
     ...(typeof run === "string" && runId.test(run) ? { run } : {}),
     from: request.socket.remoteAddress,

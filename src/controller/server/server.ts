@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { createServer } from "node:https";
 import type { Server, ServerOptions } from "node:https";
@@ -14,7 +15,7 @@ import { KcoreError } from "#errors/problem.ts";
 import { Refused } from "../refused.ts";
 import { authorize, deny } from "./access.ts";
 import type { Access } from "./access.ts";
-import { auditFields, requestIdOf } from "./audit.ts";
+import { auditFields } from "./audit.ts";
 import type { Asked } from "./audit.ts";
 import { readJson } from "./body.ts";
 import { callerOf } from "./caller.ts";
@@ -198,8 +199,8 @@ class Requests {
     let code: string | undefined;
     try {
       asked = this.#recognise(request);
+      if (isAudited(asked.name)) response.setHeader("x-request-id", asked.requestId);
       this.#admit(asked);
-      if (isAudited(asked.name)) response.setHeader("x-request-id", requestIdOf(request));
       status = await this.#handle(asked, request, response);
     } catch (error) {
       const refused = asRefusal(error, log);
@@ -220,8 +221,12 @@ class Requests {
       }
     }
     // Here, for every method: none can be added and forgotten.
-    if (asked && isAudited(asked.name))
-      log.info("audit", auditFields(asked, request, { status, ...(code === undefined ? {} : { code }) }));
+    if (asked && isAudited(asked.name)) {
+      const fields = auditFields(asked, request, { status, ...(code === undefined ? {} : { code }) });
+      // Who may not ask must not fill the log: warnings are bounded.
+      if ([401, 403, 429].includes(status)) log.warn("audit", fields);
+      else log.info("audit", fields);
+    }
     onAnswer?.(asked?.name ?? "unknown", status, monotonic() - began);
   }
 
@@ -239,7 +244,8 @@ class Requests {
       this.#options.streams.replicate(caller, socket, head);
     } catch (error) {
       const refused = asRefusal(error, this.#options.log);
-      this.#options.log.warn("a replication stream was refused", { code: refused.code, reason: refused.message });
+      const { code, message: reason } = refused;
+      this.#options.log.warn("a replication stream was refused", { from: request.socket.remoteAddress, code, reason });
       const text = JSON.stringify(refused.toRefusal());
       const head = [
         `HTTP/1.1 ${refused.status} Refused`,
@@ -269,7 +275,7 @@ class Requests {
         : new Refused(404, "API_UNKNOWN", `there is no ${path.slice(0, 200)}`);
     }
     const { name, id = "" } = found;
-    return { name, id, caller };
+    return { name, id, caller, requestId: randomUUID() };
   }
 
   /** Whether they may. @throws Refused */

@@ -1,8 +1,9 @@
 import { randomBytes, randomUUID } from "node:crypto";
+import { request } from "node:https";
 import { expect } from "chai";
 import { askFirst } from "#api/ask.ts";
 import { ApiRefusal } from "#api/client.ts";
-import type { ApiClient } from "#api/client.ts";
+import type { ApiClient, Credentials } from "#api/client.ts";
 import { isAudited, methods } from "#api/methods.ts";
 import type { MethodName } from "#api/methods.ts";
 import { inventoryEntry } from "#pki/inventory.ts";
@@ -157,6 +158,37 @@ describe("a controller's audit", function () {
     const line = { method: "setLabels", by: `node ${id}`, key: spkiOf(credentials), target: id };
     expect(linesSince(mark)).to.have.length(1);
     expect(linesSince(mark)[0]).to.deep.include({ ...line, outcome: "API_DENIED", status: 403 });
+  });
+
+  it("S-27: is found by the id that an answer carries, a refusal too", async () => {
+    const ask = (credentials: Credentials): Promise<readonly [number | undefined, unknown]> =>
+      new Promise((resolve, reject) => {
+        const url = `https://${controller.endpoint}/v1/config/group`;
+        const sent = request(url, { method: "POST", agent: false, ...credentials }, (response) => {
+          response.resume();
+          resolve([response.statusCode, response.headers["x-request-id"]]);
+        });
+        sent.on("error", reject).end('{"value":{}}');
+      });
+    for (const credentials of [cluster.operator, issueTo(cluster.authority, "controller", randomUUID())]) {
+      const mark = controller.log().length;
+      const [status, id] = await ask(credentials);
+      expect(linesSince(mark).map((line) => [line["status"], line["request"]])).to.deep.equal([[status, id]]);
+    }
+  });
+
+  it("S-17, S-27: is not filled by one who is refused all the time", async () => {
+    const mark = controller.log().length;
+    const stranger = controller.clientOf(issueTo(cluster.authority, "controller", randomUUID()));
+    const refuse = (): Promise<unknown> =>
+      stranger.call("putConfig", { value: {} }, { id: "group" }).catch(({ reason }: ApiRefusal) => reason);
+    const began = Date.now();
+    for (let round = 0; round < 15; round++)
+      expect(new Set(await Promise.all(Array.from({ length: 20 }, refuse)))).to.deep.equal(new Set(["API_DENIED"]));
+    // A hundred at once, and one a second.
+    expect(linesSince(mark).length).to.be.within(90, 101 + (Date.now() - began) / 1000);
+    await operator().call("putConfig", { value: {} }, { id: "group" });
+    expect(linesSince(mark).at(-1)).to.include({ by: "operator ann", status: 200 });
   });
 
   it("S-27: names the run on whose behalf is asked, when that is a name", async () => {
