@@ -1,5 +1,4 @@
 import { readFile } from "node:fs/promises";
-import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
 import { askFirst, askOne, endpointOf } from "#api/ask.ts";
@@ -12,6 +11,7 @@ import { KcoreError } from "#errors/problem.ts";
 import { firstCertificate } from "#pki/chain.ts";
 import { addController } from "#pki/contexts.ts";
 import type { Context } from "#pki/contexts.ts";
+import { issuedFile } from "#pki/issued.ts";
 import { keyFingerprint, publicDer } from "#pki/keys.ts";
 import { credentialsOf, endpointsFor, isController, nodeOf, openContext, placeOf } from "./cluster-place.ts";
 
@@ -114,7 +114,7 @@ function judge(view: NodeView, key: string | undefined): Look {
 
 /** The key in the certificate that was issued last: an agent that still uses another one is not done. */
 async function expectedKey(folder: string, id: string): Promise<string | undefined> {
-  const pem = await readFile(join(folder, "issued", `${id}-node.crt`), "utf8").catch(() => undefined);
+  const pem = await readFile(issuedFile(folder, id, "node"), "utf8").catch(() => undefined);
   return pem === undefined ? undefined : keyFingerprint(publicDer(firstCertificate(pem).publicKey));
 }
 

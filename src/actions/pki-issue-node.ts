@@ -1,5 +1,5 @@
 import { mkdir, readFile } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { z } from "zod";
 import { defineAction } from "#engine/orchestrate/action.ts";
 import type { ActionContext, ActionResult } from "#engine/orchestrate/action.ts";
@@ -9,6 +9,7 @@ import { daysLeft, openAuthority, openRoot, renewOperatorIfNeeded } from "#pki/c
 import { contextFolder, findContext, readText } from "#pki/contexts.ts";
 import { replaceFile } from "#pki/files.ts";
 import { identityOf } from "#pki/identity.ts";
+import { issuedFile } from "#pki/issued.ts";
 import { isHostName, issueLeaf, namesOf } from "#pki/issue.ts";
 import { renewalReason, renewDays } from "#pki/expectation.ts";
 import type { KeyProof } from "#pki/issue.ts";
@@ -87,7 +88,7 @@ export const pkiIssueNode = defineAction({
       // Fresh for each run, and for one node only, so that nobody can use a proof seen elsewhere (S-14).
       const challenge = args.challenge ?? `kcore proof of possession ${context.runId} ${node.id}`;
       const pem = await issue(item, { challenge, signature: item.signature }, { args, node, folder, context, now });
-      await mkdir(join(folder, "issued"), { recursive: true, mode: 0o700 });
+      await mkdir(dirname(item.file), { recursive: true, mode: 0o700 });
       await replaceFile(item.file, pem, { mode: 0o644 });
       issued.set(item.kind, pem);
       context.note(describe(item, pem, node.name));
@@ -167,7 +168,7 @@ async function examine(args: Args, node: NodeEntry, context: ActionContext): Pro
     .filter((kind) => kind === "node" || isController(node))
     .map(async (kind): Promise<Wanted> => {
       const { spki = "", proof: signature = "", certificate = "" } = args.identity[keyOf[kind]]?.facts ?? {};
-      const file = join(folder, "issued", `${node.id}-${kind}.crt`);
+      const file = issuedFile(folder, node.id, kind);
       const recorded = await readFile(file, "utf8").catch(() => "");
       const item = { kind, spki, signature, file };
       let reason: string | undefined;
@@ -197,7 +198,7 @@ function subCaReason(
 async function remember(wanted: readonly Wanted[]): Promise<void> {
   for (const { kept, file } of wanted) {
     if (kept === undefined || kept === (await readFile(file, "utf8").catch(() => ""))) continue;
-    await mkdir(join(file, ".."), { recursive: true, mode: 0o700 });
+    await mkdir(dirname(file), { recursive: true, mode: 0o700 });
     await replaceFile(file, kept, { mode: 0o644 });
   }
 }

@@ -29,14 +29,14 @@ export async function issuedControllerKeys(folder: string, host: string): Promis
  * under way or was interrupted. Empty when another machine issued them.
  */
 export async function keysIssuedTo(folder: string, controllerId: string): Promise<readonly string[]> {
-  const files = [issuedFile(folder, controllerId), nextIssuedFile(folder, controllerId)];
+  const files = [issuedFile(folder, controllerId, "controller"), nextIssuedFile(folder, controllerId)];
   const certificates = await Promise.all(files.map(readCertificate));
   return certificates.flatMap((certificate) => (certificate ? [keyFingerprint(publicDer(certificate.publicKey))] : []));
 }
 
-/** Where a controller's certificate is kept on the bastion. */
-export function issuedFile(folder: string, controllerId: string): string {
-  return join(folder, "issued", `${controllerId}-controller.crt`);
+/** Where this machine keeps what it issued to a node, or to its controller. */
+export function issuedFile(folder: string, id: string, kind: "controller" | "node" | "sub-ca"): string {
+  return join(folder, "issued", `${id}-${kind}.crt`);
 }
 
 /** Where the one is kept that a rotation is about to put in its place. */

@@ -56,7 +56,7 @@ export async function rotateController(
     await register({ spki: present.key });
     throw hasNotHeard(deaf);
   }
-  const issued = issuedFile(cluster.folder, controllerId);
+  const issued = issuedFile(cluster.folder, controllerId, "controller");
   const next = nextIssuedFile(cluster.folder, controllerId);
   await mkdir(dirname(next), { recursive: true, mode: 0o700 });
   await replaceFile(next, chain, { mode: 0o644 });

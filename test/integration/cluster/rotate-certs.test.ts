@@ -4,12 +4,11 @@ import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect } from "chai";
-import { ApiRefusal } from "#api/client.ts";
 import type { Credentials } from "#api/client.ts";
 import { addController } from "#pki/contexts.ts";
 import { codec, createTestCluster, eventually, passphrase, startDaemon, writeCredentials } from "#support/cluster.ts";
 import type { Daemon, TestCluster } from "#support/cluster.ts";
-import { areAllInStep, nodeCredentials, recordAt, spkiOf, startControllers } from "#support/controllers.ts";
+import { areAllInStep, nodeCredentials, reasonOf, recordAt, spkiOf, startControllers } from "#support/controllers.ts";
 import type { TestController } from "#support/controllers.ts";
 import { TestProject } from "#support/kcore.ts";
 import type { Ended } from "#support/kcore.ts";
@@ -43,13 +42,7 @@ describe("rotate certs on a live cluster of three controllers", function () {
     return new X509Certificate(stdout.slice(stdout.indexOf("-----BEGIN")));
   };
   const reasonAt = (controller: TestController, credentials: Credentials): Promise<string> =>
-    controller
-      .clientOf(credentials)
-      .call("listNodes", {})
-      .then(
-        () => "allowed",
-        (error: unknown) => (error instanceof ApiRefusal ? error.reason : String(error)),
-      );
+    reasonOf(controller.clientOf(credentials).call("listNodes", {}));
   const lastSeen = async (): Promise<number> =>
     Date.parse((await at(0).operator.call("getNode", {}, { id: nodeId })).lastSeen);
 

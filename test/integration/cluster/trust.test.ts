@@ -586,7 +586,7 @@ describe("a CA key in the making, and somebody in between", function () {
   });
 
   const issue = async ({ cert }: Pick<Credentials, "cert">): Promise<void> => {
-    const file = issuedFile(join(cluster.home, "lab"), controller.id);
+    const file = issuedFile(join(cluster.home, "lab"), controller.id, "controller");
     await mkdir(dirname(file), { recursive: true });
     await writeFile(file, cert);
   };
