@@ -74,7 +74,7 @@ class Session implements NodeSession {
   #reconnecting: Promise<unknown> | undefined;
   /** Connected again, and still hearing what happened meanwhile. */
   #catchingUp = false;
-  /** A runner that an earlier process of this run left is being ended. */
+  /** The runner is being ended, and the connection with it; another one may follow. */
   #retiring = false;
   /** The running segment ends with a reboot: the connection will be lost, for longer than usual. */
   #rebooting = false;
@@ -443,7 +443,7 @@ class Session implements NodeSession {
     return this.#dead;
   }
 
-  /** Ends the runner and closes the connection; that of an earlier process may have been stopped, and would do nothing more. */
+  /** Ends the runner and closes the connection. A runner that an earlier process left may have been stopped: it would do nothing more. */
   async #retire(): Promise<void> {
     this.#retiring = true;
     await this.#sayGoodbye("interrupted");
