@@ -233,6 +233,29 @@ describe("several controllers", function () {
     stream.destroy();
   });
 
+  it("S-11: take nothing more from a controller whose key is revoked, over a stream that they opened themselves", async () => {
+    const { controllers: pair, stop: stopPair } = await startControllers(cluster, 2);
+    try {
+      // The second one joined, so it was who dialled.
+      const [revoked, dialled] = pair as [TestController, TestController];
+      expect(dialled.log()).to.match(/"a replication stream begins".*"initiator":true/);
+      const put = (number: number): Promise<unknown> =>
+        revoked.operator.call("putObject", { value: { number } }, { id: "Revoked/one" });
+      const held = async (): Promise<unknown> =>
+        (await dialled.operator.call("getObject", {}, { id: "Revoked/one" })).value;
+      await put(1);
+      await eventually(async () => (await held().catch(() => undefined)) !== undefined);
+      await dialled.operator.call("revoke", { spki: spkiOf(revoked.credentials), reason: "test" });
+      await eventually(() => dialled.log().includes("a replication stream is cut"));
+      await put(2);
+      // Time for a push, and for a new stream.
+      await new Promise((resolve) => setTimeout(resolve, 1_000));
+      expect(await held()).to.deep.equal({ number: 1 });
+    } finally {
+      await stopPair();
+    }
+  });
+
   it("take a fourth one in that dials only its sponsor, and let it go again", async () => {
     const [sponsor] = controllers as [TestController];
     const { controllers: pair, stop: stopPair } = await startControllers(cluster, 2);
