@@ -1,5 +1,6 @@
+import { hasSeen } from "#crdt/conflict.ts";
 import { MalformedPage } from "#crdt/page.ts";
-import { covers, coversContext, dominates } from "#crdt/version-vector.ts";
+import { covers, coversContext } from "#crdt/version-vector.ts";
 import type { Core } from "./core.ts";
 import { controllerOf } from "./members.ts";
 import type { PeerMessage } from "./messages.ts";
@@ -26,13 +27,14 @@ export function receivePush(core: Core, session: Session, push: Extract<PeerMess
     if (twice.length > 0) session.refuse("EQUIVOCATION", `${origin} wrote two things under one number`);
     return;
   }
-  // A peer that was put back behind what is forgotten here must first learn of it (state.ts, floor).
-  const isBehind = peer.acked === undefined || !dominates(peer.acked, state.floor);
+  const fresh = registers.filter(({ o, s }) => !covers(state.map.vector, o, s));
+  // One that was put back may have written before it learned of a deletion that is forgotten here (state.ts, floor). Its state, which
+  // is pulled, has been put right by now; what it pushes comes as it was written.
+  const isBehind = fresh.some((register) => [...state.floor].some(([o, s]) => !hasSeen(register, { o, s })));
   const isFounded = covers(accepted, origin, from) && registers.every(({ x }) => coversContext(accepted, x));
   if (isBehind || !isFounded) return session.puller.pull();
   const ahead = Math.max(0, ...registers.map(({ ms }) => guard.tooFarAhead(ms)));
   if (ahead > 0) return session.puller.defer(origin, ahead);
-  const fresh = registers.filter(({ o, s }) => !covers(state.map.vector, o, s));
   accepted.set(origin, upto);
   core.commit(
     [{ t: "apply", page: push.page, upto: [[origin, upto]], from: [[origin, from]] }],

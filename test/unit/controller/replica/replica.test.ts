@@ -7,6 +7,11 @@ import type { Register } from "#crdt/register.ts";
 import { connect, pair, TestReplica } from "#support/replica.ts";
 import { Scheduler } from "../../../sim/scheduler.ts";
 
+/** The end of a pull's answer from one that holds all up to there. */
+function endOf(upto: unknown): unknown {
+  return { upto, hlc: "0".repeat(16) };
+}
+
 async function refusalOf(promise: Promise<unknown>): Promise<string> {
   try {
     await promise;
@@ -258,8 +263,7 @@ describe("two replicas", () => {
       registers: [["forged", "1", 1.7e12, 0, 0, 1, 0]],
     });
     expect(forge({ t: "push", page: page("c#1"), origin: "c#1", from: 0, upto: 1 })).to.equal("MALFORMED");
-    const end = { upto: [], hlc: "0".repeat(16) };
-    expect(forge({ t: "page", index: 0, full: false, page: page("b#1"), end })).to.equal("MALFORMED");
+    expect(forge({ t: "page", index: 0, full: false, page: page("b#1"), end: endOf([]) })).to.equal("MALFORMED");
     expect(a.replica.get("forged")).to.equal(undefined);
   });
 
@@ -302,6 +306,35 @@ describe("two replicas", () => {
     await scheduler.runUntil(scheduler.now + 80_000);
     expect([a, b].map(({ replica }) => replica.status().tombstones)).to.deep.equal([0, 0]);
     expect([a, b].map(({ replica }) => replica.get("k"))).to.deep.equal([undefined, undefined]);
+  });
+
+  it("ask for the state of one that pushes what it wrote before it learned of a forgotten deletion (3.5)", async () => {
+    const { scheduler, a, b, wire } = await pair();
+    await a.replica.write([{ key: "k", value: 1 }]);
+    await scheduler.runUntil(scheduler.now + 100);
+    await a.replica.write([{ key: "k", value: null }]);
+    await scheduler.runUntil(scheduler.now + 80_000);
+    expect(a.replica.status().tombstones).to.equal(0);
+    wire.cut();
+    b.replica.stop();
+    // Put back, b wrote k under a new origin; by now a third one has told it of the deletion, and of all else.
+    const sent: PeerMessage[] = [];
+    const send = (message: PeerMessage): void => void sent.push(message);
+    const events = a.replica.connected({ peer: "b", initiator: false, send, close: () => undefined });
+    const hello = wire.sent[1].find((message) => message.t === "hello");
+    const vv = [...Object.entries(a.replica.status().vv), ["b#1", 1]];
+    events.received({ ...hello, ready: true, vv }, 1);
+    events.received({ t: "welcome", proto: 1, walls: [1.7e12, 1.7e12] }, 1);
+    const page = { origins: ["b#1"], contexts: [[]], registers: [["k", "2", 1_700_000_000_050, 0, 0, 1, 0]] };
+    const [first] = sent.filter((message) => message.t === "pull");
+    const answer = { t: "page", sync: first?.sync, index: 0, full: false };
+    events.received({ ...answer, page: { origins: [], contexts: [], registers: [] }, end: endOf(vv.slice(0, -1)) }, 1);
+    await scheduler.runUntil(scheduler.now + 1);
+    events.received({ t: "push", page, origin: "b#1", from: 0, upto: 1 }, 1);
+    await scheduler.runUntil(scheduler.now + 1);
+    expect(a.replica.get("k")).to.equal(undefined);
+    expect(sent.filter(({ t }) => t === "pull").length).to.equal(2);
+    events.closed();
   });
 
   it("keep a tombstone while a write that had not seen it is being journaled at who acknowledged it (3.5)", async () => {
