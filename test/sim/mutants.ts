@@ -99,7 +99,7 @@ ${commitOfPull}`,
       {
         file: "controller/replica/push.ts",
         from: "  if (ahead > 0) return session.puller.defer(origin, ahead);",
-        to: "  if (ahead > 0) registers.length = 0;",
+        to: "  if (ahead > 0) fresh.length = 0;",
       },
     ],
   },

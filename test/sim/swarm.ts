@@ -69,7 +69,7 @@ export function drawSwarm(random: Random): Swarm {
     halfOpen: sometimes(0.3),
     crashes: sometimes(0.6),
     pauses: sometimes(0.25),
-    losses: nodes > 2 && sometimes(0.2),
+    losses: nodes > 2 && sometimes(0.25),
     restores: nodes > 2 && sometimes(0.25),
     slowSync: sometimes(),
     fullDisks: sometimes(0.25),
