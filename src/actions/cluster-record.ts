@@ -76,7 +76,13 @@ async function record(
   // A node's own controller last: it may still be joining, and then it takes no orders.
   const known = endpointsFor(node, port, cluster, context);
   const endpoints = isController(node) ? [...known.slice(1), ...known.slice(0, 1)] : known;
-  const ask = { endpoints, credentials: credentialsOf(cluster), clock: Date.now, signal: context.signal, run: context.runId };
+  const ask = {
+    endpoints,
+    credentials: credentialsOf(cluster),
+    clock: Date.now,
+    signal: context.signal,
+    run: context.runId,
+  };
   const changed = await askFirst(ask, (client) => telling(client, node, entries));
   return { changed, outputs: {} };
 }
