@@ -1,3 +1,4 @@
+import { ApiRefusal } from "#api/client.ts";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ControllerPlace, TestController } from "./controllers.ts";
 import type { NetHost } from "./net-hosts.ts";
@@ -151,6 +152,25 @@ export async function timeToAgree(controllers: readonly TestController[]): Promi
     if (views.size === 1) return took;
     if (took > 30_000) throw new Error(`they hold different things after 30 s: ${[...views].join("\n")}`);
     await sleep(25);
+  }
+}
+
+/** Writes a number, and keeps it in mind once it is acknowledged; gives “ok”, or status and reason of the refusal. */
+export async function putNumber(
+  { operator }: TestController,
+  {
+    id,
+    number,
+    acknowledged,
+  }: { readonly id: string; readonly number: number; readonly acknowledged: Map<string, number> },
+): Promise<string> {
+  try {
+    await operator.call("putObject", { value: { number } }, { id });
+    acknowledged.set(id, number);
+    return "ok";
+  } catch (error) {
+    if (!(error instanceof ApiRefusal)) throw error;
+    return `${error.status} ${error.reason}`;
   }
 }
 

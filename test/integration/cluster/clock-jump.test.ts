@@ -2,12 +2,11 @@ import { globSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
-import { ApiRefusal } from "#api/client.ts";
 import { createTestCluster, eventually } from "#support/cluster.ts";
 import type { TestCluster } from "#support/cluster.ts";
 import { startControllers } from "#support/controllers.ts";
 import type { ControllerPlace, TestController } from "#support/controllers.ts";
-import { findLost, timeToAgree } from "#support/partitions.ts";
+import { findLost, putNumber, timeToAgree } from "#support/partitions.ts";
 import { freePort } from "#support/ports.ts";
 
 const preload = globSync("/usr/lib/*/faketime/libfaketimeMT.so.1")[0] ?? "libfaketime is missing: apt install faketime";
@@ -40,17 +39,8 @@ describe("a controller whose clock jumps (libfaketime)", function () {
     await cluster.remove();
   });
 
-  const put = async (controller: TestController, id: string): Promise<string> => {
-    const number = (acknowledged.get(id) ?? 0) + 1;
-    try {
-      await controller.operator.call("putObject", { value: { number } }, { id });
-      acknowledged.set(id, number);
-      return "ok";
-    } catch (error) {
-      if (!(error instanceof ApiRefusal)) throw error;
-      return `${error.status} ${error.reason}`;
-    }
-  };
+  const put = (controller: TestController, id: string): Promise<string> =>
+    putNumber(controller, { id, number: (acknowledged.get(id) ?? 0) + 1, acknowledged });
   const putAll = async (): Promise<readonly string[]> =>
     Promise.all(controllers.map((controller, place) => put(controller, `Clock/by-${place}`)));
   const alarmsAt = async ({ operator }: TestController): Promise<readonly string[]> =>

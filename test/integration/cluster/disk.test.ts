@@ -2,13 +2,13 @@ import { execFileSync } from "node:child_process";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
-import { ApiRefusal, openApi } from "#api/client.ts";
+import { openApi } from "#api/client.ts";
 import { parseEndpoint } from "#api/endpoint.ts";
 import { createTestCluster, eventually } from "#support/cluster.ts";
 import type { TestCluster } from "#support/cluster.ts";
 import { startControllers } from "#support/controllers.ts";
 import type { ControllerPlace, TestController } from "#support/controllers.ts";
-import { findLost, timeToAgree } from "#support/partitions.ts";
+import { findLost, putNumber, timeToAgree } from "#support/partitions.ts";
 import { freePort } from "#support/ports.ts";
 
 describe("a controller that is short of room, or of files", function () {
@@ -53,16 +53,8 @@ describe("a controller that is short of room, or of files", function () {
   };
   const inside = (command: string): string =>
     execFileSync("nsenter", ["-t", String(controllers[1].pid()), "-m", "sh", "-c", command], { encoding: "utf8" });
-  const put = async (controller: TestController, id: string, number: number): Promise<string> => {
-    try {
-      await controller.operator.call("putObject", { value: { number } }, { id });
-      acknowledged.set(id, number);
-      return "ok";
-    } catch (error) {
-      if (!(error instanceof ApiRefusal)) throw error;
-      return `${error.status} ${error.reason}`;
-    }
-  };
+  const put = (controller: TestController, id: string, number: number): Promise<string> =>
+    putNumber(controller, { id, number, acknowledged });
   const numberAt = async ({ operator }: TestController, id: string): Promise<unknown> =>
     (await operator.call("getObject", {}, { id })).value;
 
