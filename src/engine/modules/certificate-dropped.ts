@@ -2,7 +2,6 @@ import { z } from "zod";
 import { blobOf } from "../module/blob.ts";
 import { defineModule, type Facts } from "../module/define.ts";
 import { AbsolutePath, FileMode, UserName } from "../module/fields.ts";
-import { kindOf, parentOf } from "../module/fragments/kind.ts";
 import { probeOwnership, wantOwnership } from "../module/fragments/ownership.ts";
 import { rawSh, sh } from "../module/sh.ts";
 
@@ -67,7 +66,7 @@ export const certificateDropped = defineModule({
     const look = files.map(
       (file) => sh`(
   fact() { printf 'F %s=%s\n' ${file.name}"$1" "$2" >&3; }
-  ${kindOf(file.path)}
+  kind_of ${file.path}
   if [ "$kind" != file ]; then
     fact content "$kind"
   else
@@ -89,8 +88,8 @@ ${publicKeys}
 fact key "$(compare ${path} ${key})"`,
       apply: sh`${publicKeys}
 ${check(leaf.blob, root.blob, key)}
-${parentOf(path, false)}
-${parentOf(ca.path, false)}
+parent_of ${path} 0
+parent_of ${ca.path} 0
 put_file ${root.blob} ${ca.path} ${mode} ${owner} ${group} && put_file ${leaf.blob} ${path} ${mode} ${owner} ${group}`,
       tools: [{ command: "openssl", package: "openssl" }],
       refusals: ["CERTIFICATE_INVALID", "CERTIFICATE_KEY_MISMATCH", "FILE_NO_PARENT", "FILE_PARENT_UNSAFE"],

@@ -1,8 +1,6 @@
 import { z } from "zod";
 import { defineModule } from "../module/define.ts";
 import { AbsolutePath } from "../module/fields.ts";
-import { kindOf, notNixosEtc } from "../module/fragments/kind.ts";
-import { mountsUnder } from "../module/fragments/mounts.ts";
 import { sh } from "../module/sh.ts";
 
 /** Folders whose removal ends the system; what lies beneath them is the operator's business. */
@@ -30,20 +28,10 @@ export const fileAbsent = defineModule({
   }),
   step: ({ path, recurse }) => ({
     want: { kind: "absent" },
-    quick: [{ kind: "absent", path }],
-    probe: sh`${kindOf(path)}
+    data: { kind: "absent", path, recurse },
+    probe: sh`kind_of ${path}
 fact kind "$kind"`,
-    guard: sh`${kindOf(path)}
-${notNixosEtc(path)}
-[ "$kind" = directory ] || exit 0
-mounts=$(${mountsUnder(path)}) || exit 1
-[ -z "$mounts" ] || refuse FILE_MOUNTED ${`${path} holds a mount point`}"$K_NL$mounts"
-${
-  recurse
-    ? sh``
-    : sh`entries=$(ls -A ${path}) || exit 1
-[ -z "$entries" ] || refuse FILE_NOT_EMPTY ${`${path} is a folder that is not empty (recurse: true removes it)`}`
-}`,
+    guard: sh`guard_absent ${path} ${recurse ? 1 : 0}`,
     apply: sh`safe_parents ${path}
 if [ -d ${path} ] && [ ! -L ${path} ]; then ${recurse ? sh`rm -rf -- ${path}` : sh`rmdir -- ${path}`}; else rm -f -- ${path}; fi`,
     quiet: true,

@@ -7,6 +7,8 @@
 
 K_NL='
 '
+k_as= k_always= k_ends= k_creates= k_late= k_owes= k_attempts=1 k_interval=1 k_want= k_secrets=
+kt_probe= kt_apply= kt_guard= kt_react= kt_show= kt_onlyif= kt_unless=
 
 # k_esc VALUE: k_e = VALUE on one line (back slash and line break escaped), the form in which facts travel.
 k_esc() {
@@ -109,6 +111,96 @@ safe_parents() {
     [ "$k_uid" = 0 ] || [ "$k_user" = "$k_owner" ] || [ "$k_uid" = "$k_owner" ] || echo "$k_name belongs to $k_user"
   done)
   [ -z "$k_unsafe" ] || refuse FILE_PARENT_UNSAFE "a folder above $k_file could be swapped by another user$K_NL$k_unsafe"
+}
+
+# kind_of PATH: kind = what stands there: absent, symlink, file, directory or special. Links are not followed.
+kind_of() {
+  if [ -L "$1" ]; then
+    kind=symlink
+  elif [ -f "$1" ]; then
+    kind=file
+  elif [ -d "$1" ]; then
+    kind=directory
+  elif [ -e "$1" ]; then
+    kind=special
+  else
+    kind=absent
+  fi
+}
+
+# not_nixos PATH: refuses what NixOS makes under /etc from its configuration (links into the store): a change there would be
+# lost or fail.
+not_nixos() {
+  case $1 in /etc/*) [ -e /nix/store ] || [ -e /etc/static ] || return 0 ;; *) return 0 ;; esac
+  k_above=$1
+  until [ -e "$k_above" ]; do k_above=${k_above%/*}; done
+  case $(readlink -f "$k_above") in
+    /nix/store/* | /etc/static/*) refuse NIXOS_MANAGED "$1 is made by NixOS from its configuration" ;;
+  esac
+}
+
+# parent_of PATH MAKE: makes the folder above PATH (MAKE = 1), or refuses when it is not there.
+parent_of() {
+  k_dir=${1%/*}
+  [ ! -d "${k_dir:=/}" ] || return 0
+  [ "$2" = 1 ] || refuse FILE_NO_PARENT "the folder $k_dir does not exist: make it first, or makeDirs: true"
+  # As it was asked for: 0755, whatever the umask here is.
+  (umask 022 && mkdir -p -- "$k_dir") || exit 1
+}
+
+# mounts_under FOLDER: prints the mount points at or beneath it, one a line, as the kernel knows them (proc(5), mountinfo).
+mounts_under() {
+  k_real=$(cd -P "$1" && pwd -P) || exit 1
+  while read -r _ _ _ _ k_point _; do
+    # The kernel writes blanks and back slashes as \040 and the like.
+    case $k_point in *\\*) k_point=$(printf %b "$k_point") ;; esac
+    case $k_point/ in "$k_real"/*) printf '%s\n' "$k_point" ;; esac
+  done </proc/self/mountinfo
+}
+
+# guard_directory PATH, guard_file PATH, guard_symlink PATH FORCE, guard_absent PATH RECURSE: refuse where something stands in
+# the way of a folder, a file, a link, of nothing at all.
+guard_directory() {
+  kind_of "$1"
+  case $kind in
+    symlink) refuse FILE_IN_THE_WAY "$1 is a symbolic link; manage the folder it points to" ;;
+    file | special) refuse FILE_IN_THE_WAY "$1 is there and is not a folder" ;;
+  esac
+  not_nixos "$1"
+}
+
+guard_file() {
+  kind_of "$1"
+  case $kind in directory | special) refuse FILE_IN_THE_WAY "$1 is a folder or a device, not a file" ;; esac
+  not_nixos "$1"
+}
+
+guard_symlink() {
+  kind_of "$1"
+  not_nixos "$1"
+  case $kind in
+    absent | symlink) return 0 ;;
+    file) k_size=$(wc -c <"$1") ;;
+    directory) k_size=$(ls -A "$1" | wc -c) ;;
+    *) k_size=1 ;;
+  esac
+  if [ "$k_size" -eq 0 ]; then
+    [ "$2" != 1 ] || return 0
+    [ "$kind" = file ] || kind=folder
+    refuse FILE_IN_THE_WAY "$1 is an empty $kind, not a link (force: true replaces it)"
+  fi
+  refuse FILE_IN_THE_WAY "$1 is no link and holds something; it is not replaced"
+}
+
+guard_absent() {
+  kind_of "$1"
+  not_nixos "$1"
+  [ "$kind" = directory ] || return 0
+  k_mounts=$(mounts_under "$1") || exit 1
+  [ -z "$k_mounts" ] || refuse FILE_MOUNTED "$1 holds a mount point$K_NL$k_mounts"
+  [ "$2" != 1 ] || return 0
+  k_entries=$(ls -A "$1") || exit 1
+  [ -z "$k_entries" ] || refuse FILE_NOT_EMPTY "$1 is a folder that is not empty (recurse: true removes it)"
 }
 
 # put_file SRC DEST MODE OWNER GROUP: replaces DEST by a copy of SRC, all or nothing (requirement S-6): a temporary file
@@ -254,7 +346,7 @@ k_main() {
   k_found=$K_TMP/found k_have=
   # Another user's leftover process may keep this file open: no later step may read what it writes.
   [ -z "$k_as" ] || k_found=$K_TMP/found-as
-  k_left=${k_attempts:-1}
+  k_left=$k_attempts
   if [ -n "$kt_onlyif" ] && ! k_text onlyif; then exit 12; fi
   while :; do
     k_left=$((k_left - 1))
