@@ -1,7 +1,7 @@
 import { z } from "zod";
-import { defineModule } from "../module/define.ts";
-import { AbsolutePath } from "../module/fields.ts";
-import { sh } from "../module/sh.ts";
+import { defineModule } from "../step/define.ts";
+import { AbsolutePath } from "../step/fields.ts";
+import { sh } from "../step/sh.ts";
 
 /** Folders whose removal ends the system; what lies beneath them is the operator's business. */
 const vital = new Set(

@@ -1,7 +1,7 @@
-import type { StepData } from "#engine/module/define.ts";
-import { modeNumber } from "#engine/module/fields.ts";
-import { blobOf } from "#engine/module/blob.ts";
-import type { PlannedStep } from "#engine/states/plan.ts";
+import type { StepData } from "#engine/step/define.ts";
+import { modeNumber } from "#engine/step/fields.ts";
+import { blobOf } from "#engine/step/blob.ts";
+import type { PlannedStep } from "#engine/states/planned-step.ts";
 import { shippedText } from "./texts.ts";
 
 /** Only paths of plain characters take part in the evidence and in batches: nothing is quoted there, no line is ambiguous. */

@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
-import { quote } from "#engine/module/quote.ts";
-import type { PlannedStep } from "#engine/states/plan.ts";
+import { quote } from "#engine/step/quote.ts";
+import type { PlannedStep } from "#engine/states/planned-step.ts";
 import { type CompiledStep, stepKey } from "./compile-step.ts";
-import type { Blob } from "#engine/module/blob.ts";
+import type { Blob } from "#engine/step/blob.ts";
 import { type BatchPlace, BatchPlanner, batchLibrary, batchLine } from "./batch.ts";
 import { shippedText } from "./texts.ts";
 
