@@ -7,7 +7,7 @@ import { KcoreError, type Problem } from "#errors/problem.ts";
 import type { ErrorCode } from "#errors/codes.ts";
 import { blobOf } from "#engine/step/blob.ts";
 import type { Facts, ModuleDefinition, Step, StepContext } from "#engine/step/define.ts";
-import { compileStep, standaloneText } from "#engine/program/compile-step.ts";
+import { compileAlone, standaloneText } from "#engine/program/compile-step.ts";
 import { unescapeLine } from "#engine/program/escape.ts";
 import type { PlannedStep } from "#engine/states/planned-step.ts";
 
@@ -96,7 +96,7 @@ export async function runStepOn(shell: string, step: Step, options: StepRunOptio
       sensitive: false,
       ...options.plan,
     };
-    const compiled = compileStep(plan, { owes: [], randomName: () => randomBytes(16).toString("hex") });
+    const compiled = compileAlone(plan, { owes: [], randomName: () => randomBytes(16).toString("hex") });
     for (const name of ["tmp", "blobs", "bin", "owed"]) mkdirSync(join(folder, name), { mode: 0o700 });
     for (const [name, blob] of compiled.blobs)
       writeFileSync(join(folder, "blobs", name), await blob.read(), { mode: 0o600 });

@@ -72,7 +72,7 @@ ${probeOwnership(path, { owner, group })}`,
 ${validate === undefined ? sh`` : validation(path, validate, blob)}
 ${backup ? sh`if [ -f ${path} ]; then backup=$(backup_file ${path}) && note "kept the old file as $backup" || exit 1; fi` : sh``}
 put_file ${blob} ${path} ${mode ?? "-"} ${owner ?? "-"} ${group ?? "-"}`,
-      ...(validate === undefined && !backup
+      ...(validate === undefined && !backup && !sensitive
         ? { data: { kind: "file", path, blob, mode, owner, group, makeDirs } as const }
         : {}),
       ...(text === undefined ? {} : { show: sh`[ ! -f ${path} ] || cat <${path}`, shown: text }),

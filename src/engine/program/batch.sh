@@ -172,9 +172,9 @@ b_fail() {
 
 # b_above N...: one look at all the folders above these steps, and at this process, which stands for who we are.
 b_above() {
-  b_dirs=' ' b_safe=
-  for b_n in "$@"; do
-    b_load "$b_n"
+  b_dirs=' ' b_safe= b_mates=$*
+  for b_a in "$@"; do
+    b_load "$b_a"
     b_x=$b_dir
     while [ -n "$b_x" ]; do
       # Its own parents are in the list as well.
@@ -189,7 +189,12 @@ b_above() {
 # b_parents OWNER: the folder of the loaded step is there, and nobody but root and OWNER could swap it or one above it. What is
 # not plainly so is left to safe_parents, which follows links and tells why it refuses.
 b_parents() {
-  [ -d "${b_dir:-/}" ] || b_try parent_of "$b_path" "${b_make:-0}" || return 1
+  if [ ! -d "${b_dir:-/}" ]; then
+    b_try parent_of "$b_path" "$b_make" || return 1
+    # It is one of those that were looked at for the others too.
+    b_above $b_mates
+    b_load "$b_n"
+  fi
   case "$b_safe " in *" $1:$b_dir "*) return 0 ;; esac
   b_x=$b_dir
   while :; do

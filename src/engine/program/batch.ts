@@ -1,6 +1,6 @@
 import type { StepData } from "#engine/step/define.ts";
 import { modeNumber } from "#engine/step/fields.ts";
-import { blobOf } from "#engine/step/blob.ts";
+import { type Blob, blobOf } from "#engine/step/blob.ts";
 import type { PlannedStep } from "#engine/states/planned-step.ts";
 import { shippedText } from "./texts.ts";
 
@@ -35,8 +35,8 @@ export function evidenceOf(data: StepData): string[] {
 }
 
 /** The library of the batch lane, sent when the node asks for it. */
-export function batchLibrary() {
-  return blobOf(shippedText("batch"));
+export function batchLibrary(): Blob {
+  return blobOf(`${shippedText("files")}\n${shippedText("batch")}`);
 }
 
 /** Whether the batch lane can apply the step: no key of it asks for more than the lane knows. */

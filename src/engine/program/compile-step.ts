@@ -137,6 +137,6 @@ function quickOf(plan: PlannedStep): string[] {
 
 /** The whole input of a step's shell: the library, what the runner would set, the step's text. For tests as well. */
 export function standaloneText(step: CompiledStep, variables: Readonly<Record<string, string>>): Sh {
-  const library = shippedText("step");
+  const library = `${shippedText("step")}\n${shippedText("files")}`;
   return rawSh([library, assign({ ...variables, K_LIB: library }), step.text].join("\n"));
 }

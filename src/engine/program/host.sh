@@ -261,6 +261,31 @@ k_take() { # FILE LENGTH SHA256: the next bytes of stdin, checked, then renamed 
   esac
 }
 
+# k_put NAME CONTENT: a blob out of a pack, aside. A shell whose printf is a program (mksh) has another builtin.
+k_put() { printf %s "$2" >"$K_RUN/blobs/.in/$1" || k_bad=1; }
+case ${KSH_VERSION:-} in *MIRBSD* | *LEGACY*) k_put() { print -rn -- "$2" >"$K_RUN/blobs/.in/$1" || k_bad=1; } ;; esac
+
+# k_unpack: the blobs of a pack are proved all at once, and are there all at once or not at all.
+k_unpack() {
+  k_bad=
+  mkdir -p "$K_RUN/blobs/.in" || k_bad=1
+  . "$K_RUN/pack"
+  if [ -z "$k_bad" ]; then
+    for k_x in $(cd "$K_RUN/blobs/.in" && sha256sum -- *); do
+      case $k_bad in
+        '') k_bad=$k_x ;;
+        "$k_x") k_bad= ;;
+        *) break ;;
+      esac
+    done
+    [ -z "$k_bad" ] || [ ! -p "$K_RUN/ctl" ] || k_say "fatal DAMAGED pack"
+  else
+    [ ! -p "$K_RUN/ctl" ] || k_say "fatal STATE_UNUSABLE cannot write to $K_RUN"
+  fi
+  [ -n "$k_bad" ] || mv -f "$K_RUN"/blobs/.in/* "$K_RUN/blobs/"
+  rm -rf "$K_RUN/pack" "$K_RUN/blobs/.in"
+}
+
 k_kill() { # k_sig to the group of the running step, if that is still the same process; fails when the runner is done
   [ -e "$K_RUN/ctl" ] || return 1
   { read -r k_pid k_born k_x <"$K_RUN/current"; } 2>/dev/null && [ -n "$k_pid" ] || return 0
@@ -317,6 +342,10 @@ k_listen() {
             *) rm -f "$K_RUN/blobs/.$2" && k_say "fatal DAMAGED blob" ;;
           esac
         fi
+        ;;
+      pack) # BYTES SHA256: a text that puts small blobs; their names are their hashes
+        k_take "$K_RUN/pack" "$2" "$3"
+        [ ! -e "$K_RUN/pack" ] || k_unpack
         ;;
       stop) [ ! -p "$K_RUN/ctl" ] || : >"$K_RUN/stop" ;;
       abort)

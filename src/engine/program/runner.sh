@@ -16,7 +16,7 @@ trap '' HUP
 [ -p "$K_RUN/ctl" ] || exit 1
 exec 5>>"$K_RUN/journal" 8<>"$K_RUN/ctl"
 read -r K_BOOT_ID </proc/sys/kernel/random/boot_id
-k_oks= k_stop= k_evidence= k_seen= k_order= k_ticker= k_step_n=0
+K_FILES= k_oks= k_stop= k_evidence= k_seen= k_order= k_ticker= k_step_n=0
 for k_x in $k_changed; do eval "o_$k_x=changed"; done
 
 # What cannot be written down (a full disk) must not go on: it waits a while for space, then leaves it to a new runner.
@@ -325,7 +325,7 @@ k_reader() {
 
 # k_child: runs one step in a session of its own; sets k_rc.
 k_child() {
-  rm -f "$K_RUN/timedout"
+  [ ! -e "$K_RUN/timedout" ] || rm -f "$K_RUN/timedout"
   # A second time, when blobs had to be sent first: what its readers left would be taken for this time's.
   [ ! -e "$K_RUN/out/$i.o.done" ] || rm -f "$K_RUN/out/$i".[oe].*
   if [ -n "$live" ]; then
@@ -338,6 +338,8 @@ k_child() {
     k_reader o 3
     k_reader e 4
     k_o=/proc/self/fd/6 k_er2=/proc/self/fd/7
+  elif [ -n "$k_looks" ]; then
+    k_o=/dev/null k_er2=/dev/null
   else
     k_o=$K_RUN/out/$i.o.0 k_er2=$K_RUN/out/$i.e.0
   fi
@@ -345,9 +347,9 @@ k_child() {
   [ -z "$k_epoch" ] || { read -r k_run_s k_idle </proc/uptime && k_time=$((k_epoch + ${k_run_s%%.*} - k_epoch_up)); }
   # The step says itself who it is, before all else: the lock is held by it also if we die this very moment.
   k_lib=
-  [ -z "$as" ] || { k_quote "$K_LIB" && k_lib="K_LIB=$k_e"; }
+  [ -z "$as" ] || { k_quote "$K_LIB$K_NL$K_FILES" && k_lib="K_LIB=$k_e"; }
   printf '%s\n' "IFS= read -r k_s </proc/\$\$/stat; set -- \${k_s##*) }; k_born=\${20}; echo \$\$ \$k_born ${to:-60} $i >'$K_RUN/current'; set --" \
-    "$K_LIB" "k_nonce=$k_nonce k_due=$k_due k_unsure=$k_unsure k_unique=$$-$k_step_n K_DRY=$K_DRY K_NOW=$k_time" \
+    "$K_LIB" "$K_FILES" "k_nonce=$k_nonce k_due=$k_due k_unsure=$k_unsure k_looks=$k_looks k_unique=$$-$k_step_n K_DRY=$K_DRY K_NOW=$k_time" \
     "K_RUN='$K_RUN' K_STATE='$K_STATE' K_TMP='$K_RUN/tmp' K_NODE='$K_NODE' K_BOOT_ID=$K_BOOT_ID" \
     "$k_granted" "$k_lib" \
     "$tx" | setsid /bin/sh >"$k_o" 2>"$k_er2" 3<&- 4<&- 5>&5 6>&- 7>&- 8>&- &
@@ -374,13 +376,13 @@ k_child() {
 # k_add: declares a step of the segment, described by the variables that are set (segment.ts): i (key), title, tx (its
 # shell's text) or d (its data for the batch lane; nb: a new batch begins), and optionally q (lines of the evidence), early
 # (blobs its probe needs), late (blobs its apply needs), big (which of them wait for its turn), as (it runs as another user),
-# rs / ch (keys it restarts on / changes on), fo (keys whose failure it answers), to (seconds), live, rg (register its stdout),
+# rs / ch (keys it restarts on / changes on), fo (keys whose failure it answers), to (seconds), live, look (it may well be in order), rg (register its stdout),
 # ms (milestone).
 k_add() {
   k_order="$k_order $i"
   for k_f in $k_fields; do eval "${k_f}_$i=\$$k_f $k_f="; done
 }
-k_fields='title tx d nb q early late big as rs ch fo to live rg ms'
+k_fields='title tx d nb q early late big as rs ch fo to live look rg ms'
 for k_f in $k_fields; do eval "$k_f="; done
 
 k_load() {
@@ -474,7 +476,7 @@ k_batch() {
     k_tick
     k_need $k_wanted || return 0
     k_step_n=$((k_step_n + 1))
-    k_due=
+    k_due= k_looks=
     tx="b_data='$k_data'$K_NL. \"\$K_RUN/blobs/$K_BATCH\""
     : >"$K_RUN/batch"
     k_child
@@ -563,7 +565,12 @@ k_step() {
   k_event "start $i $k_why"
   k_tick
   k_need $early || return 0
+  # Steps in order are the rule, and have nothing to say: a first look goes without readers for their output.
+  k_live=$live k_looks=$look
+  [ -z "$look" ] || live=
   k_child
+  live=$k_live k_looks=
+  case $look:$k_rc in 1:0 | 1:11 | 1:12 | 1:14) ;; 1:*) k_need $late && k_child || return 0 ;; esac
   while [ "$k_rc" = 20 ]; do
     k_need $late || return 0
     k_child

@@ -23,6 +23,11 @@ export interface SegmentOptions {
 /** Seconds a step may take when neither it nor its module says otherwise. */
 const defaultTimeout = 60;
 
+/** A function of files.sh in a step's text. */
+const usesFiles = new RegExp(
+  String.raw`\b(?:${[...shippedText("files").matchAll(/^(\w+)\(\)/gm)].map(([, name]) => name).join("|")})\b`,
+);
+
 /** The text of one segment, as runner.sh sources it: its steps declared one by one, then run. */
 export function segmentText({ steps, facts, now }: SegmentOptions): string {
   const planner = new BatchPlanner();
@@ -31,6 +36,7 @@ export function segmentText({ steps, facts, now }: SegmentOptions): string {
     ...(now === undefined
       ? []
       : [`k_epoch=${now}`, "read -r k_epoch_up k_idle </proc/uptime", "k_epoch_up=${k_epoch_up%%.*}"]),
+    ...(steps.some(({ compiled }) => usesFiles.test(compiled.text)) ? [`K_FILES=${quote(shippedText("files"))}`] : []),
     ...(steps.some(({ compiled }) => compiled.data) ? [`K_BATCH=${batchLibrary().sha256}`] : []),
     ...steps.map((step) => stepText(step, planner)),
     "k_go",
@@ -81,12 +87,19 @@ function stepText({ plan, compiled }: SegmentStep, planner: BatchPlanner): strin
     ch: keys(plan.onChanges),
     fo: keys(plan.onFailure),
     live: data || plan.step.quiet ? "" : "1",
+    look: data || !mayBeInOrder(plan) ? "" : "1",
     rg: plan.register === undefined ? "" : "1",
     ms: plan.milestone ?? "",
     tx: compiled.text,
   };
   const words = Object.entries(variables).flatMap(([name, value]) => (value === "" ? [] : [`${name}=${quote(String(value))}`]));
   return `${words.join("\n")}\nk_add`;
+}
+
+/** A first look is worth while: the step is not sure to change something, and its look itself says nothing that is shown. */
+function mayBeInOrder({ step, creates, unless, onlyIf }: PlannedStep): boolean {
+  if (step.quiet || onlyIf !== undefined) return false;
+  return !step.always || creates !== undefined || unless !== undefined;
 }
 
 function shows({ step, sensitive }: PlannedStep): boolean {

@@ -3,10 +3,11 @@ import type { ErrorCode } from "#errors/codes.ts";
 import { KcoreError, type Problem } from "#errors/problem.ts";
 import type { NodeOutcome } from "#engine/events/event.ts";
 import type { Blob } from "#engine/step/blob.ts";
+import { blobCommands } from "#engine/program/blob-commands.ts";
 import { runnerCommand, segmentCommand, type RunVariables } from "#engine/program/bootstrap.ts";
 import { compileStep, stepKey } from "#engine/program/compile-step.ts";
 import type { Frame } from "#engine/program/frames.ts";
-import { segmentText, sha256Of, type SegmentStep } from "#engine/program/segment.ts";
+import { blobsOf, segmentText, type SegmentStep } from "#engine/program/segment.ts";
 import type { LateScope, PlannedStep, Registered, RenderedStep, StepDraft } from "#engine/states/planned-step.ts";
 import type { Host } from "#engine/transport/host.ts";
 import { type Link, openLink } from "./link.ts";
@@ -24,8 +25,6 @@ type Turn =
   | { readonly kind: "problem"; readonly problem: Problem; readonly outcome: NodeOutcome };
 
 const beatEvery = 5_000;
-/** Bytes of a blob sent in one command; between two of them beats and stops get through. */
-const blobPart = 1 << 20;
 const rebootTimeout = 600_000;
 const retryDelays: readonly number[] = [0, 1_000, 3_000, 8_000, 20_000];
 /** While a machine boots: again and again, until its time is over. */
@@ -314,7 +313,7 @@ class Session implements NodeSession {
   }
 
   async #runSegment(steps: readonly SegmentStep[], facts: boolean): Promise<Turn> {
-    for (const { compiled } of steps) for (const [name, blob] of compiled.blobs) this.#blobs.set(name, blob);
+    for (const [name, blob] of blobsOf(steps)) this.#blobs.set(name, blob);
     const last = steps.at(-1);
     this.#rebooting = last?.plan.step.ends === "boot";
     let left = steps;
@@ -785,20 +784,12 @@ class Session implements NodeSession {
 
   async #sendBlobs(names: readonly string[]): Promise<void> {
     const link = this.#link;
-    for (const name of names) {
+    // A name that was never offered: the node gets nothing for it.
+    const offered = names.flatMap((name) => {
       const blob = this.#blobs.get(name);
-      // A name that was never offered: the node gets nothing for it.
-      if (!blob || !link) continue;
-      const bytes = await blob.read();
-      for (let at = 0; at === 0 || at < bytes.length; at += blobPart) {
-        const part = bytes.subarray(at, at + blobPart);
-        const last = at + blobPart >= bytes.length;
-        await link.send(
-          `blob ${name} ${part.length} ${sha256Of(part)} ${at} ${last ? "last" : "more"} ${last ? blob.sha256 : "-"}\n`,
-        );
-        await link.send(part);
-      }
-    }
+      return blob ? [[name, blob] as const] : [];
+    });
+    for await (const piece of blobCommands(offered)) await link?.send(piece);
   }
 }
 

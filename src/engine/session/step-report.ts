@@ -25,6 +25,8 @@ export interface StepRecord {
   cause?: Problem;
   why?: string;
   startedAt?: number;
+  /** Its apply began, and did not come to an end yet: what is in order after that was brought about by this run. */
+  applying?: boolean;
   errors: string;
 }
 
@@ -101,16 +103,23 @@ export class StepReport {
     const names = { node: this.#node, step: draft.id };
     switch (type) {
       case "start":
-        Object.assign(record, { have: {}, now: {}, stdout: "", rc: 0, errors: "", startedAt: this.#now() });
-        for (const name of ["problem", "cause", "why", "shown"] as const) delete record[name];
+        if (!record.applying) Object.assign(record, { have: {}, startedAt: this.#now() });
+        Object.assign(record, { now: {}, stdout: "", rc: 0, errors: "" });
+        for (const name of ["problem", "cause", "why"] as const) delete record[name];
+        if (!record.applying) delete record.shown;
         this.#forgetOutput(first);
         this.#replayed.delete(draft.id);
         if (text !== "") record.why = this.#reasonOf(text);
         this.#tell(draft.id, { type: "step.started", ...names, stage, title: draft.title, module: draft.module });
         break;
       case "have":
+        if (!record.applying) setFact(record.have, text);
+        break;
       case "now":
-        setFact(record[type], text);
+        setFact(record.now, text);
+        break;
+      case "apply":
+        if (text === "apply") record.applying = true;
         break;
       case "note":
         this.#tell(draft.id, { type: "step.note", ...names, text: cleanText(unescapeLine(text)) });
@@ -128,7 +137,7 @@ export class StepReport {
         record.rc = Number(text) || 0;
         break;
       case "show":
-        record.shown = unescapeLine(text);
+        if (!record.applying) record.shown = unescapeLine(text);
         break;
       case "stdout":
         // `sed` ends each line, the last too, with the escape of a line break.
@@ -148,9 +157,11 @@ export class StepReport {
   }
 
   /** Records how a step ended and tells it, unless an earlier process of this run told it already. */
-  finish(key: string, outcome: Outcome, { rc = "0", reason = "" }: { rc?: string; reason?: string } = {}): void {
+  finish(key: string, found: Outcome, { rc = "0", reason = "" }: { rc?: string; reason?: string } = {}): void {
     const record = this.records.get(key);
     if (!record) return;
+    const outcome = found === "ok" && record.applying ? "changed" : found;
+    record.applying = outcome === "interrupted" && record.applying === true;
     record.outcome = outcome;
     if (outcome === "would-change") this.#lastChange = record.draft.title;
     const { draft, stage, plan } = record;

@@ -218,7 +218,7 @@ describe("a node's session over SSH, under faults", function () {
         draftOf(`s${index}`, {
           want: { a: "1" },
           probe: sh`fact a 1`,
-          quick: [{ kind: "mode", path: state, type: "directory", mode: 0o700 }],
+          data: { kind: "directory", path: state, mode: "0700", makeDirs: false },
         }),
       );
     const turns: number[] = [];
