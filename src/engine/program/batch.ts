@@ -42,7 +42,9 @@ export function batchLibrary(): Blob {
 /** Whether the batch lane can apply the step: no key of it asks for more than the lane knows. */
 export function isBatched(plan: PlannedStep): boolean {
   if (plan.retry !== undefined || plan.step.retry !== undefined || plan.creates !== undefined) return false;
-  return plan.restartOn.length + plan.onChanges.length + plan.onFailure.length === 0 && provableData(plan) !== undefined;
+  return (
+    plan.restartOn.length + plan.onChanges.length + plan.onFailure.length === 0 && provableData(plan) !== undefined
+  );
 }
 
 /** Where a step stands: the first of a new batch, and its wave in it. */
@@ -104,9 +106,15 @@ export function batchLine(
   data: StepData,
   { key, wave, seconds, owes, shows }: { key: string; wave: number; seconds: number; owes: string; shows: boolean },
 ): string {
-  return [data.kind[0] === "s" ? "l" : data.kind[0], wave, key, seconds, owes || "-", data.path, ...ownWords(data, shows)].join(
-    " ",
-  );
+  return [
+    data.kind[0] === "s" ? "l" : data.kind[0],
+    wave,
+    key,
+    seconds,
+    owes || "-",
+    data.path,
+    ...ownWords(data, shows),
+  ].join(" ");
 }
 
 function ownWords(data: StepData, shows: boolean): (string | number)[] {

@@ -44,7 +44,16 @@ export function compileStep(plan: PlannedStep, options: CompileOptions): Compile
   const data = isBatched(plan) ? plan.step.data : undefined;
   if (!data) return compileAlone(plan, options);
   const blobs = new Map(data.kind === "file" ? [[data.blob.sha256, data.blob]] : []);
-  return { key: stepKey(plan.id), text: "", early: [], late: [...blobs.keys()], blobs, quick: [], owes: options.owes, data };
+  return {
+    key: stepKey(plan.id),
+    text: "",
+    early: [],
+    late: [...blobs.keys()],
+    blobs,
+    quick: [],
+    owes: options.owes,
+    data,
+  };
 }
 
 /** Compiles a step for a shell of its own. */

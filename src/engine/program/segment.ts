@@ -92,7 +92,9 @@ function stepText({ plan, compiled }: SegmentStep, planner: BatchPlanner): strin
     ms: plan.milestone ?? "",
     tx: compiled.text,
   };
-  const words = Object.entries(variables).flatMap(([name, value]) => (value === "" ? [] : [`${name}=${quote(String(value))}`]));
+  const words = Object.entries(variables).flatMap(([name, value]) =>
+    value === "" ? [] : [`${name}=${quote(String(value))}`],
+  );
   return `${words.join("\n")}\nk_add`;
 }
 
