@@ -326,6 +326,13 @@ b_stage() {
   return $b_status
 }
 
+# b_give_up: the first file that cannot be put in place has failed; those behind it were begun, and are left as they were.
+b_give_up() {
+  if [ -z "$b_rest" ]; then b_fail 1; else echo "$k_i interrupted 0" >>"$K_RUN/batch"; fi
+  b_rest=1
+  rm -f "$b_tmp"
+}
+
 # b_put: gives the files made aside their modes, flushes them, and puts one after the other in place. What fails for all of
 # them is tried one by one, to know whose fault it is.
 b_put() {
@@ -345,9 +352,7 @@ b_put() {
     b_load "$b_n"
     exec 2>>"$K_RUN/out/$k_i.e.0"
     if [ -n "$b_rest" ] || ! mv -fT "$b_tmp" "$b_path"; then
-      [ -n "$b_rest" ] || b_fail 1
-      b_rest=1
-      rm -f "$b_tmp"
+      b_give_up
     else
       b_done="$b_done $b_n"
     fi
@@ -362,9 +367,7 @@ b_one_by_one() {
     b_load "$b_n"
     exec 2>>"$K_RUN/out/$k_i.e.0"
     if [ -n "$b_rest" ] || ! case $1 in chmod) chmod "$b_m" "$b_tmp" ;; sync) sync "$b_tmp" ;; esac; then
-      [ -n "$b_rest" ] || b_fail 1
-      b_rest=1
-      rm -f "$b_tmp"
+      b_give_up
     else
       b_good="$b_good $b_n"
     fi

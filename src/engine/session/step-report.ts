@@ -60,6 +60,8 @@ export class StepReport {
   readonly facts: Record<string, string> = {};
   /** The last step that would change in a dry run: what `unknown` is unknown after. */
   #lastChange: string | undefined;
+  /** Events that wait for a diff before them. */
+  #waiting = 0;
   #diffs: Promise<unknown> = Promise.resolve();
 
   constructor(options: {
@@ -194,14 +196,25 @@ export class StepReport {
     } as const;
     const { shown } = record;
     const target = plan?.step.shown;
-    if (shown === undefined || target === undefined || hidden(plan)) {
-      this.#emit(event);
-      return;
-    }
-    // The library for diffs is loaded late, so this one event may come a moment after its step.
+    const drawn = shown !== undefined && target !== undefined && !hidden(plan);
+    this.#send(
+      event,
+      drawn
+        ? async () => {
+            const diff = await unifiedDiff(shown, target);
+            return { ...event, ...(diff !== undefined && { diff: cleanText(diff) }) };
+          }
+        : undefined,
+    );
+  }
+
+  /** Emits in order: the library for diffs is loaded late, so what follows an event with a diff may have to wait for it. */
+  #send(event: RunEventBody, complete?: () => Promise<RunEventBody>): void {
+    if (!complete && this.#waiting === 0) return this.#emit(event);
+    this.#waiting += 1;
     this.#diffs = this.#diffs.then(async () => {
-      const diff = await unifiedDiff(shown, target);
-      this.#emit({ ...event, ...(diff !== undefined && { diff: cleanText(diff) }) });
+      this.#emit(complete ? await complete() : event);
+      this.#waiting -= 1;
     });
   }
 
@@ -230,7 +243,7 @@ export class StepReport {
 
   /** Emits what a step says, unless it is history that the record holds. */
   #tell(step: string, event: RunEventBody): void {
-    if (!this.#recorded.has(step) && !this.#replayed.has(step)) this.#emit(event);
+    if (!this.#recorded.has(step) && !this.#replayed.has(step)) this.#send(event);
   }
 
   /**
