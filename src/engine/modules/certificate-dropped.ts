@@ -50,6 +50,7 @@ export const certificateDropped = defineModule({
   name: "certificate.dropped",
   summary: "Keeps a certificate and its CA on the node, checked against the key there.",
   args,
+  refusals: ["CERTIFICATE_INVALID", "CERTIFICATE_KEY_MISMATCH", "FILE_NO_PARENT", "FILE_PARENT_UNSAFE"],
   step: ({ path, content, ca, key, mode, owner, group }) => {
     const ownership = { mode, owner, group };
     const files = [
@@ -93,7 +94,6 @@ ${parentOf(path, false)}
 ${parentOf(ca.path, false)}
 put_file ${root.blob} ${ca.path} ${mode} ${owner} ${group} && put_file ${leaf.blob} ${path} ${mode} ${owner} ${group}`,
       tools: [{ command: "openssl", package: "openssl" }],
-      refusals: ["CERTIFICATE_INVALID", "CERTIFICATE_KEY_MISMATCH", "FILE_NO_PARENT", "FILE_PARENT_UNSAFE"],
     };
   },
 });
