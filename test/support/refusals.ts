@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import type { Step } from "#engine/module/define.ts";
+import type { Step } from "#engine/step/define.ts";
 
 const library = readFileSync(new URL("../../src/engine/program/step.sh", import.meta.url), "utf8");
 const functions = new Map(

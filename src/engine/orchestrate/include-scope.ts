@@ -1,9 +1,9 @@
 import type { SourcePosition } from "#errors/problem.ts";
-import { bindParams, givenFromNode } from "#engine/source/bind.ts";
-import type { Scope } from "#engine/source/scope.ts";
-import type { BindContext } from "./bind.ts";
+import { bindParams, givenFromNode } from "#engine/params/bind-params.ts";
+import type { Scope } from "#engine/expressions/scope.ts";
+import type { BindContext } from "./bind-stage.ts";
 import type { Inclusion } from "./inclusion.ts";
-import { resolveTargets } from "./params.ts";
+import { resolveTargets } from "./given-params.ts";
 
 /**
  * What stages see inside of these includes, the outermost first.

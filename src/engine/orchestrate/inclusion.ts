@@ -1,8 +1,8 @@
 import { z } from "zod";
 import type { SourcePosition } from "#errors/problem.ts";
-import { plainOf, type SourceMap, type SourceNode } from "#engine/source/node.ts";
-import type { ParamDeclarations } from "#engine/source/params.ts";
-import { validateValue } from "#engine/source/validate.ts";
+import { plainOf, type SourceMap, type SourceNode } from "#engine/yaml/node.ts";
+import type { ParamDeclarations } from "#engine/params/declare-params.ts";
+import { validateValue } from "#engine/yaml/validate.ts";
 
 /** An `include` among stages, as its file says it. */
 export interface IncludeSource {

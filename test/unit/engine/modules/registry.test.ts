@@ -5,7 +5,7 @@ import { expect } from "chai";
 import { parse } from "yaml";
 import { z } from "zod";
 import { registry } from "#engine/modules/registry.ts";
-import type { ModuleDefinition } from "#engine/module/define.ts";
+import type { ModuleDefinition } from "#engine/step/define.ts";
 import { refusalsIn } from "#support/refusals.ts";
 import { stepOf } from "#support/steps.ts";
 import { listModules, modulesFolder, registryText } from "../../../../scripts/gen-registry.ts";
@@ -65,7 +65,7 @@ describe("the module registry", () => {
       // That it declares all that its texts can refuse with is looked at wherever a test makes a step (steps.ts).
       it("can refuse with every code that it declares", async () => {
         const text = readFileSync(join(modulesFolder, file), "utf8");
-        const fragments = [...text.matchAll(/from "\.\.(\/module\/fragments\/[\w-]+\.ts)"/g)];
+        const fragments = [...text.matchAll(/from "\.\.(\/step\/fragments\/[\w-]+\.ts)"/g)];
         const texts = fragments.map(([, path = ""]) => readFileSync(join(modulesFolder, "..", path), "utf8"));
         const possible = refusalsIn([text, ...texts].join("\n"));
         const { refusals = [] } = (await registry.get(name)?.()) as ModuleDefinition;

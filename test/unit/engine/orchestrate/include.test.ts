@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { expect } from "chai";
-import { loadOrchestration, type Orchestration } from "#engine/orchestrate/load.ts";
+import { loadOrchestration, type Orchestration } from "#engine/orchestrate/load-orchestration.ts";
 import { problemsIn } from "#support/problems.ts";
 import { makeProject } from "#support/project.ts";
 
