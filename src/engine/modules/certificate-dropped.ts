@@ -4,7 +4,7 @@ import { defineModule, type Facts } from "../step/define.ts";
 import { AbsolutePath, FileMode, UserName } from "../step/fields.ts";
 import { kindOf, parentOf } from "../step/fragments/kind.ts";
 import { probeOwnership, wantOwnership } from "../step/fragments/ownership.ts";
-import { rawSh, sh } from "../step/sh.ts";
+import { sh } from "../step/sh.ts";
 
 const Pem = z
   .string()
@@ -99,7 +99,7 @@ put_file ${root.blob} ${ca.path} ${mode} ${owner} ${group} && put_file ${leaf.bl
 });
 
 /** compare CERTIFICATE KEY: prints `matches`, `differs` or `absent`. */
-const publicKeys = rawSh(`compare() {
+const publicKeys = sh`compare() {
   if [ ! -f "$1" ] || [ ! -f "$2" ]; then
     echo absent
   elif [ "$(openssl x509 -in "$1" -noout -pubkey)" = "$(openssl pkey -in "$2" -passin pass: -pubout)" ]; then
@@ -107,7 +107,7 @@ const publicKeys = rawSh(`compare() {
   else
     echo differs
   fi 2>/dev/null
-}`);
+}`;
 
 type PemBlob = ReturnType<typeof blobOf>;
 
