@@ -39,6 +39,7 @@ export const directoryManaged = defineModule({
   name: "directory.managed",
   summary: "Keeps a folder with its mode and owner.",
   args,
+  refusals: ["FILE_IN_THE_WAY", "FILE_NO_PARENT", "FILE_PARENT_UNSAFE", "NIXOS_MANAGED"],
   step: (given) => {
     const { path, mode, owner, group, makeDirs } = given;
     const beneath = beneathOf(given);
@@ -72,7 +73,6 @@ ${shLines(beneath.map(({ differing, change }) => sh`find ${path} -xdev -mindepth
         ? { data: { kind: "directory", path, mode, owner, group, makeDirs } as const }
         : { timeout: 600 }),
       quiet: true,
-      refusals: ["FILE_IN_THE_WAY", "FILE_NO_PARENT", "FILE_PARENT_UNSAFE", "NIXOS_MANAGED"],
     };
   },
 });

@@ -26,6 +26,7 @@ export const fileAbsent = defineModule({
     ),
     recurse: z.boolean().default(false).describe("Remove a folder with everything in it."),
   }),
+  refusals: ["FILE_MOUNTED", "FILE_NOT_EMPTY", "FILE_NO_PARENT", "FILE_PARENT_UNSAFE", "NIXOS_MANAGED"],
   step: ({ path, recurse }) => ({
     want: { kind: "absent" },
     data: { kind: "absent", path, recurse },
@@ -35,6 +36,5 @@ fact kind "$kind"`,
     apply: sh`safe_parents ${path}
 if [ -d ${path} ] && [ ! -L ${path} ]; then ${recurse ? sh`rm -rf -- ${path}` : sh`rmdir -- ${path}`}; else rm -f -- ${path}; fi`,
     quiet: true,
-    refusals: ["FILE_MOUNTED", "FILE_NOT_EMPTY", "FILE_PARENT_UNSAFE", "NIXOS_MANAGED"],
   }),
 });

@@ -52,6 +52,7 @@ export const fileManaged = defineModule({
   name: "file.managed",
   summary: "Keeps a file's content, mode and owner.",
   args,
+  refusals: ["FILE_INVALID", "FILE_IN_THE_WAY", "FILE_NO_PARENT", "FILE_PARENT_UNSAFE", "NIXOS_MANAGED"],
   step: (given, context) => {
     const { path, owner, group, makeDirs, backup, validate } = given;
     const { blob, text, sensitive } = contentOf(given, context);
@@ -78,7 +79,6 @@ put_file ${blob} ${path} ${mode ?? "-"} ${owner ?? "-"} ${group ?? "-"}`,
       ...(text === undefined ? {} : { show: sh`[ ! -f ${path} ] || cat <${path}`, shown: text }),
       ...(sensitive ? { sensitive } : {}),
       ...(validate === undefined ? ({ quiet: true } as const) : {}),
-      refusals: ["FILE_IN_THE_WAY", "FILE_INVALID", "FILE_NO_PARENT", "FILE_PARENT_UNSAFE", "NIXOS_MANAGED"],
     };
   },
 });

@@ -40,6 +40,7 @@ export const keyGenerated = defineModule({
   name: "key.generated",
   summary: "Keeps a private key that is made on the node and never leaves it.",
   args,
+  refusals: ["FILE_NO_PARENT", "FILE_PARENT_UNSAFE", "KEY_INVALID"],
   step: ({ path, mode, owner, group, challenge, certificate }) => {
     const ownership = { mode, owner, group };
     return {
@@ -83,7 +84,6 @@ fi
 safe_parents ${path} ${owner}
 chmod ${mode} ${path} && chown -h ${`${owner}:${group}`} ${path}`,
       tools: [{ command: "openssl", package: "openssl" }],
-      refusals: ["FILE_NO_PARENT", "FILE_PARENT_UNSAFE", "KEY_INVALID"],
     };
   },
 });

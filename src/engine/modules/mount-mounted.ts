@@ -69,6 +69,7 @@ export const mountMounted = defineModule({
   name: "mount.mounted",
   summary: "Keeps a filesystem mounted, now and at every boot.",
   args,
+  refusals: ["FILE_NO_PARENT", "FILE_PARENT_UNSAFE", "MOUNT_BUSY", "MOUNT_SOURCE_MISSING", "NIXOS_MANAGED"],
   step: (given, context) => {
     const mount = describe(given, context);
     return {
@@ -91,7 +92,6 @@ ${mount.unit && given.state !== "absent" ? sh`systemctl enable -q ${mount.unit.n
 ${given.state === "mounted" ? mountNow(given, mount) : sh``}
 ${given.state === "absent" ? sh`if [ "$mounted" != no ]; then umount ${given.path} || exit 1; fi` : sh``}`,
       timeout: 120,
-      refusals: ["MOUNT_BUSY", "MOUNT_SOURCE_MISSING", "NIXOS_MANAGED", "FILE_PARENT_UNSAFE"],
     };
   },
 });

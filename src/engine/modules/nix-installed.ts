@@ -53,6 +53,15 @@ export const nixInstalled = defineModule({
   name: "nix.installed",
   summary: "Keeps Nix installed, its daemon running, and settings in nix.conf.",
   args,
+  refusals: [
+    "FILE_NO_PARENT",
+    "FILE_PARENT_UNSAFE",
+    "NIXOS_MANAGED",
+    "NIX_INSTALL_FAILED",
+    "PACKAGE_INTERRUPTED",
+    "PACKAGE_LOCKED",
+    "TOOL_MISSING",
+  ],
   step: (given, context) => {
     const settings = Object.entries(given.settings).map(([name, value]) => ({ name, text: textOf(value) }));
     const tarball = given.method === "tarball" ? readTarball(given, context) : undefined;
@@ -102,7 +111,6 @@ ${look}
 sync`,
       tools: [{ command: "systemctl", package: "systemd" }],
       timeout: 900,
-      refusals: ["NIXOS_MANAGED", "NIX_INSTALL_FAILED", "TOOL_MISSING"],
     };
   },
 });

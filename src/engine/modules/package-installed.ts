@@ -38,6 +38,7 @@ export const packageInstalled = defineModule({
       message: "a version can only be pinned with state: present",
       path: ["names"],
     }),
+  refusals: ["PACKAGE_INTERRUPTED", "PACKAGE_LOCKED", "PACKAGE_NEEDED", "TOOL_MISSING"],
   step: (args) => {
     const packages: Packages = { ...args, names: [...new Set(args.names)].map(splitVersion) };
     const good = ({ version }: { version?: string }) =>
@@ -48,7 +49,6 @@ export const packageInstalled = defineModule({
       guard: choose((manager) => manager.guard(packages)),
       apply: choose((manager) => manager.apply(packages)),
       timeout: 1200 + args.lockTimeout,
-      refusals: ["PACKAGE_INTERRUPTED", "PACKAGE_LOCKED", "PACKAGE_NEEDED", "TOOL_MISSING"],
     };
   },
 });

@@ -24,6 +24,7 @@ export const symlinkManaged = defineModule({
     force: z.boolean().default(false).describe("Replace an empty file or an empty folder too."),
     makeDirs: z.boolean().default(false).describe("Make the folders above it when they are not there."),
   }),
+  refusals: ["FILE_IN_THE_WAY", "FILE_NO_PARENT", "FILE_PARENT_UNSAFE", "NIXOS_MANAGED"],
   step: ({ path, target, force, makeDirs }) => ({
     want: { kind: "symlink", target },
     data: { kind: "symlink", path, target, force, makeDirs },
@@ -40,6 +41,5 @@ status=$?
 rm -rf "$aside"
 exit $status`,
     quiet: true,
-    refusals: ["FILE_IN_THE_WAY", "FILE_NO_PARENT", "FILE_PARENT_UNSAFE", "NIXOS_MANAGED"],
   }),
 });

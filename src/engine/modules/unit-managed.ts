@@ -49,6 +49,7 @@ export const unitManaged = defineModule({
   name: "unit.managed",
   summary: "Keeps a systemd unit file or drop-in.",
   args,
+  refusals: ["FILE_NO_PARENT", "FILE_PARENT_UNSAFE", "NIXOS_MANAGED", "UNIT_INVALID"],
   step: (given, context) => {
     const { name, content, template, vars, dropin, enabled, verify, state } = given;
     const folder = "/etc/systemd/system";
@@ -69,7 +70,6 @@ kind_of ${path}
 fact kind "$kind"`,
         apply: sh`${dropin === undefined ? sh`[ ! -e ${path} ] || systemctl disable -- ${name} || exit 1` : sh``}
 rm -f -- ${path} && systemctl daemon-reload`,
-        refusals: ["NIXOS_MANAGED"],
       };
     const text = template === undefined ? (content ?? "") : context.renderTemplate(template, vars);
     const blob = blobOf(text);
@@ -88,7 +88,6 @@ mkdir -p "$(dirname ${path})" && put_file ${blob} ${path} 0644 root root && syst
 ${setBoot}`,
       show: sh`[ ! -f ${path} ] || cat <${path}`,
       shown: text,
-      refusals: ["FILE_PARENT_UNSAFE", "NIXOS_MANAGED", "UNIT_INVALID"],
     };
   },
 });

@@ -2,22 +2,20 @@ import { join } from "node:path";
 import { KcoreError } from "#errors/problem.ts";
 import type { NodeEntry, Roster } from "#engine/roster/roster.ts";
 import { checkOf } from "#engine/project/project.ts";
-import { matchTargets } from "#engine/roster/targets.ts";
 import { placeOfNode } from "#engine/session/node-endpoint.ts";
 import { bindParams } from "#engine/params/bind-params.ts";
 import type { Folder } from "#engine/project/folders.ts";
 import { Problems } from "#engine/yaml/problems.ts";
 import type { Scope } from "#engine/expressions/scope.ts";
 import { UnknownValue } from "#engine/expressions/unknown.ts";
-import { secret } from "#engine/step/secret.ts";
 import { planAdHoc } from "./adhoc.ts";
 import type { BindContext, Catalogue } from "./bind-stage.ts";
 import type { RunPlan } from "./conductor.ts";
 import type { RunDependencies, RunRequest } from "./execute.ts";
 import { Ledger } from "./ledger.ts";
-import { loadOrchestration, type Orchestration } from "./load-orchestration.ts";
+import { loadOrchestration } from "./load-orchestration.ts";
 import { StageOutputs } from "./outputs.ts";
-import { givenToOrchestration } from "./given-params.ts";
+import { givenToOrchestration, resolveTargets } from "./given-params.ts";
 import { registeredNames, type PlannedStage } from "./plan.ts";
 import { StageMaker } from "./waves.ts";
 
@@ -66,13 +64,16 @@ async function planOrchestration(name: string, prepared: Prepared): Promise<RunP
   const bound = await bindParams(orchestration.params, givenToOrchestration(orchestration, request, roster), {
     owner: `the orchestration “${name}”`,
     scope: fixed,
-    readSecret: async (reference) => secret(await deps.readSecret(reference)),
+    readSecret: catalogue.readSecret,
   });
-  const { params, targets } = resolveTargets(orchestration, bound, roster);
+  const params = resolveTargets(orchestration.params, bound, roster);
+  const target = orchestration.target && params[orchestration.target.name];
+  const targets = typeof target === "string" ? target.split(",") : [];
   const problems = new Problems();
   const context: BindContext = {
     roster,
     scope: { ...fixed, params },
+    conditions: [],
     catalogue,
     skipHealth: request.skipHealth,
     problems,
@@ -88,24 +89,6 @@ async function planOrchestration(name: string, prepared: Prepared): Promise<RunP
     stages,
     warnings: request.skipHealth ? ["health checks are left out (--skip-health)"] : [],
   };
-}
-
-/** Every parameter of type target as the names that it matches; S-25: what matches nothing is an error. */
-function resolveTargets(
-  { params: declared, target }: Orchestration,
-  bound: Readonly<Record<string, unknown>>,
-  roster: Roster,
-): { readonly params: Readonly<Record<string, unknown>>; readonly targets: readonly string[] } {
-  const params: Record<string, unknown> = Object.assign(Object.create(null) as Record<string, unknown>, bound);
-  let targets: readonly string[] = [];
-  for (const { name, type } of declared.values()) {
-    const value = params[name];
-    if (type !== "target" || typeof value !== "string") continue;
-    const names = matchTargets(value, roster).map((node) => node.name);
-    params[name] = names.join(",");
-    if (name === target?.name) targets = names;
-  }
-  return { params, targets };
 }
 
 /** F-16: the same machine under two names must not be worked on twice at once. */

@@ -56,8 +56,6 @@ export interface Step {
   readonly guard?: Sh;
   /** What `restartOn` / `onChanges` of this step runs when something it watches changed. Absent: its apply. */
   readonly react?: Sh;
-  /** Takes the change back (steps that are commit-confirmed). */
-  readonly undo?: Sh;
   /** Prints what is there now, for a diff with `shown`; at most 64 KiB are kept; never run for sensitive steps. */
   readonly show?: Sh;
   /** The text that `show` will print once the step is in order. */
@@ -75,8 +73,6 @@ export interface Step {
   readonly timeout?: number;
   /** An assertion or wait that is tried again: the step key `retry` wins. */
   readonly retry?: Retry;
-  /** Codes that its guard, probe or apply may `refuse` with. */
-  readonly refusals?: readonly ErrorCode[];
 }
 
 export interface Retry {
@@ -108,6 +104,8 @@ export interface ModuleDefinition<Schema extends z.ZodType = z.ZodType> {
   readonly summary: string;
   /** A `z.strictObject`; every field has a `.describe()` in one short sentence. */
   readonly args: Schema;
+  /** Codes that its texts may `refuse` with, those of the library and of fragments included. */
+  readonly refusals?: readonly ErrorCode[];
   /** Pure: the same arguments and context give the same step. Throws KcoreError for arguments that cannot work. */
   readonly step: (args: z.output<Schema>, context: StepContext) => Step;
 }
