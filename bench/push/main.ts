@@ -38,8 +38,14 @@ const parts = values.only?.split(",") ?? (values.quick ? ["exact", "times", "lat
 const wants = (part: string) => parts?.includes(part) ?? true;
 const say = (text: string) => process.stderr.write(`${text}\n`);
 const folder = mkdtempSync(join(tmpdir(), "kcore-push-"));
-const largest = wants("growth") ? 200 : wants("exec") || !values.quick ? 50 : 10;
+const largest = wants("growth") ? 200 : values.quick && !wants("exec") ? 10 : 50;
 const targets: Targets = await startTargets(largest);
+// What was started ends with this process by itself; the folder does not.
+for (const signal of ["SIGINT", "SIGTERM"] as const)
+  process.once(
+    signal,
+    () => void targets.stop().then(() => (rmSync(folder, { recursive: true, force: true }), process.exit(130))),
+  );
 const cells: Cell[] = [];
 const exact: Exact[] = [];
 let found: Omit<Results, "cells" | "exact"> = {

@@ -29,16 +29,14 @@ interface Sample extends Measured {
  * a while disturbs all of them. Each result is proved.
  */
 export async function timeRounds(scene: Scene, names: readonly Name[], rtt: number, rounds: number): Promise<Cell[]> {
-  const samples = new Map(
-    names.flatMap((name) => [[`${name} A`, [] as Sample[]] as const, [`${name} B`, []] as const]),
-  );
+  const samples = new Map<string, Sample[]>();
+  const keep = (name: string, sample: Sample) => void samples.set(name, [...(samples.get(name) ?? []), sample]);
   for (let round = 0; round < rounds; round++)
     for (const at of names.keys()) {
       const name = names[(at + round) % names.length] ?? "kcore";
       const contender = contenderOf(name, scene);
       contender.reset();
-      for (const phase of ["A", "B"] as const)
-        samples.get(`${name} ${phase}`)?.push(await perform(scene, contender, phase));
+      for (const phase of ["A", "B"] as const) keep(`${name} ${phase}`, await perform(scene, contender, phase));
     }
   return names.flatMap((name) =>
     (["A", "B"] as const).map((phase): Cell => {

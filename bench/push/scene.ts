@@ -37,11 +37,8 @@ export function prove(scene: Scene, contender: Contender, stdout: string, phase:
 export function scriptContender(scene: Scene): Contender {
   const { targets, nodes, work } = scene;
   const [folder, base] = placesOf(scene, "script");
-  const options = [
-    ...sshOptions(targets, folder),
-    // OpenSSH's default (sntrup761) takes three times the CPU of it.
-    ...["-o", "KexAlgorithms=curve25519-sha256"],
-  ];
+  // OpenSSH's default (sntrup761) takes three times the CPU of it.
+  const options = [...sshOptions(targets, folder), "-o", "KexAlgorithms=curve25519-sha256"];
   const lines = nodes.map(
     ({ name, address, port }) =>
       `ssh ${options.join(" ")} -p ${port} root@${address} sh -s <${folder}/${name}.sh >${folder}/${name}.out &`,

@@ -92,12 +92,12 @@ export function scriptOf(work: Workload, folder: string, node: string): string {
     `stats="$nl$(stat -c '%a %F %n' ${paths([...work.directories, ...work.files])} 2>/dev/null)$nl"`,
     ...work.directories.map(
       ({ path, mode }, at) =>
-        `case $stats in *"\${nl}${wanted[at]}\$nl"*) ;; *) { mkdir -m ${mode} ${path} 2>/dev/null || chmod ${mode} ${path}; } && did || exit 1 ;; esac`,
+        `case $stats in *"\${nl}${wanted[at]}$nl"*) ;; *) { mkdir -m ${mode} ${path} 2>/dev/null || chmod ${mode} ${path}; } && did || exit 1 ;; esac`,
     ),
     ...(files.length > 0 ? [`sums="$nl$(sha256sum ${paths(files)} 2>/dev/null)$nl"`] : []),
     ...files.map(
       ({ path, mode, text, sum }, at) =>
-        `case $stats in *"\${nl}${wanted[work.directories.length + at]}\$nl"*) case $sums in *"\${nl}${sum}  ${path}\$nl"*) false ;; esac ;; esac && {
+        `case $stats in *"\${nl}${wanted[work.directories.length + at]}$nl"*) case $sums in *"\${nl}${sum}  ${path}$nl"*) false ;; esac ;; esac && {
 umask ${unmask(mode)}
 printf %s '${text}' >${path}.new && mv ${path}.new ${path} && did || exit 1
 }`,
