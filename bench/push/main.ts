@@ -64,7 +64,7 @@ function sceneOf(count: number, ports?: readonly number[]): Scene {
       ...(port === undefined ? { address, port: targets.port } : { address: "127.0.0.1", port }),
     };
   });
-  return { folder: join(folder, "scene"), targets, work: workload(), nodes };
+  return { folder, targets, work: workload(), nodes };
 }
 
 async function behindLines<T>(

@@ -59,11 +59,9 @@ export async function perform(scene: Scene, contender: Contender, phase: Phase):
   return { ...measured, targets: scene.targets.cpuSeconds() - before };
 }
 
-/** MB that the largest of kcore's processes held at its peak in a run that changes nothing, beside the timed ones. */
+/** MB that the largest of kcore's processes holds at its peak when nothing changes; for a scene that was timed just now. */
 export async function peakMemory(scene: Scene): Promise<number> {
   const contender = contenderOf("kcore", scene);
-  contender.reset();
-  await perform(scene, contender, "A");
   let [over, peak] = [false, 0];
   const ended = perform(scene, contender, "B").finally(() => (over = true));
   for (; !over; await sleep(250))
