@@ -1,4 +1,4 @@
-import { connect, createServer, type AddressInfo, type Server, type Socket } from "node:net";
+import { createServer, Socket, type AddressInfo, type Server } from "node:net";
 
 /** What TCP sends at once on a new connection (RFC 6928: ten segments). */
 const FIRST_WINDOW = 14_600;
@@ -14,8 +14,10 @@ export async function startSlowLine(
   onSent: (bytes: number) => void,
 ): Promise<Server> {
   const server = createServer({ allowHalfOpen: true, noDelay: true, pauseOnConnect: true }, (client) => {
-    after(1.5 * rtt, () => {
-      const upstream = connect({ host, port, noDelay: true, allowHalfOpen: true });
+    // The client is connected when the server's answer is back, and the server hears of it half a round trip later.
+    after(rtt, () => {
+      const upstream = new Socket({ allowHalfOpen: true }).setNoDelay(true);
+      after(rtt / 2, () => upstream.connect({ host, port }));
       carry(client, upstream, rtt, onSent);
       carry(upstream, client, rtt, () => undefined);
       client.resume();

@@ -1,5 +1,5 @@
 import { execFile, spawn } from "node:child_process";
-import { readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -29,6 +29,8 @@ export interface Targets {
 
 /** Starts `count` sshds on 127.0.10.1 and on, all on one port; needs root, for the namespaces. */
 export async function startTargets(count: number): Promise<Targets> {
+  if (!existsSync("/usr/sbin/sshd")) throw new Error("/usr/sbin/sshd is missing: install the package “openssh-server”");
+  if (process.getuid?.() !== 0) throw new Error("the targets need root, for namespaces of their own");
   const dir = await makeTempDir("targets");
   const { path: folder } = dir;
   const [identityFile, hostFile] = [join(folder, "id_ed25519"), join(folder, "host_ed25519")];
