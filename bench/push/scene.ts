@@ -105,7 +105,7 @@ export function kcoreContender(scene: Scene, { local = false } = {}): Contender 
 
 export function kcoreCommand(folder: string, words: readonly string[]): Command {
   const env = { KCORE_HOME: join(folder, "home"), XDG_CACHE_HOME: join(folder, "cache"), KCORE_SOURCE: "" };
-  return { words: [kcore, ...words, "--project", join(folder, "project")], cwd: folder, env };
+  return { words: [kcore, ...words], cwd: join(folder, "project"), env };
 }
 
 export interface RunLine {
