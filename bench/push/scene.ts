@@ -1,8 +1,9 @@
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { Targets } from "#support/targets.ts";
-import { makeFolders, proveTree, scriptOf, stateOf, stepsOf, type Workload } from "#support/workload.ts";
+import { makeFolders, proveTree, stateOf, stepsOf, type Workload } from "#support/workload.ts";
 import type { Command } from "./measure.ts";
+import { scriptOf } from "./script.ts";
 
 export const kcore = join(import.meta.dirname, "../../bin/kcore");
 
