@@ -12,7 +12,7 @@ import { makeFolders, proveTree, stateOf, stepsOf, workload, type Workload } fro
 const run = promisify(execFile);
 const root = join(import.meta.dirname, "../../..");
 
-/** What a push may cost a node. No matter of time: processes, bytes and exchanges are the same in each run. */
+/** What a push may cost a node. No matter of speed: processes, bytes and exchanges are the same in each run, but for beats. */
 const limits = {
   /** Processes that a converged node starts, the three of a login included: sshd's two and the shell. */
   converged: 40,
@@ -22,6 +22,8 @@ const limits = {
   bytes: 40_000,
   /** Programs sent: to a converged node one. */
   exchanges: 1,
+  /** Processes that time itself starts, one a second while a session waits: on a busy machine a few more. */
+  beats: 2,
 } as const;
 
 interface Pushed {
@@ -125,11 +127,13 @@ describe("what a push costs a node", function () {
   it("is within the limits for a node in order, however often it was pushed to", async () => {
     const node = await pushing(workload());
     const first = await node.push();
-    const [second, third] = [await node.push(), await node.push()];
+    const second = await node.push();
+    let last = second;
+    for (let times = 0; times < 2 * limits.beats; times++) last = await node.push();
     tell("from scratch", first);
     tell("in order", second);
-    expect([first.changed, second.changed, third.changed]).to.deep.equal([30, 0, 0]);
-    expect(third.processes, "one run more makes no process more").to.equal(second.processes);
+    expect([first.changed, second.changed, last.changed]).to.deep.equal([30, 0, 0]);
+    expect(last.processes - second.processes, "more processes after more runs").to.be.at.most(limits.beats);
     expect(second.exchanges, "exchanges").to.be.at.most(limits.exchanges);
     expect(second.processes, "processes").to.be.at.most(limits.converged);
     expect(second.bytes, "bytes sent").to.be.at.most(limits.bytes);
@@ -145,7 +149,7 @@ describe("what a push costs a node", function () {
     tell("30 steps in order", small);
     tell("90 steps in order", large);
     expect([small.changed, large.changed]).to.deep.equal([0, 0]);
-    expect(large.processes).to.equal(small.processes);
+    expect(large.processes - small.processes, "more processes").to.be.at.most(limits.beats);
     expect(large.exchanges).to.equal(small.exchanges);
   });
 
