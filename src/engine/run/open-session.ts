@@ -3,10 +3,11 @@ import type { ErrorCode } from "#errors/codes.ts";
 import { KcoreError, type Problem } from "#errors/problem.ts";
 import type { NodeOutcome } from "#engine/events/event.ts";
 import type { Blob } from "#engine/module/blob.ts";
+import { blobCommands } from "#engine/program/blob-commands.ts";
 import { runnerCommand, segmentCommand, type RunVariables } from "#engine/program/bootstrap.ts";
 import { compileStep, stepKey } from "#engine/program/compile-step.ts";
 import type { Frame } from "#engine/program/frames.ts";
-import { segmentText, sha256Of, type SegmentStep } from "#engine/program/segment.ts";
+import { segmentText, type SegmentStep } from "#engine/program/segment.ts";
 import type { LateScope, PlannedStep, Registered, RenderedStep, StepDraft } from "#engine/states/plan.ts";
 import type { Host } from "#engine/transport/host.ts";
 import { type Link, openLink } from "./link.ts";
@@ -24,8 +25,6 @@ type Turn =
   | { readonly kind: "problem"; readonly problem: Problem; readonly outcome: NodeOutcome };
 
 const beatEvery = 5_000;
-/** Bytes of a blob sent in one command; between two of them beats and stops get through. */
-const blobPart = 1 << 20;
 const rebootTimeout = 600_000;
 const retryDelays: readonly number[] = [0, 1_000, 3_000, 8_000, 20_000];
 /** While a machine boots: again and again, until its time is over. */
@@ -367,8 +366,8 @@ class Session implements NodeSession {
     this.#early = undefined;
     this.#segment += 1;
     const text = segmentText({ steps, facts, now: Math.round(Date.now() / 1000) });
-    this.#command = segmentCommand(this.#segment, text);
-    const flight = this.#runnerAlive ? this.#command : `${this.#startRunner()}${this.#command}`;
+    this.#command = segmentCommand(this.#run, this.#segment, text);
+    const flight = this.#runnerAlive ? this.#command : this.#startRunner(text);
     this.exchanges += 1;
     const bytes = Buffer.byteLength(flight);
     const event = {
@@ -389,10 +388,10 @@ class Session implements NodeSession {
     return this.#nextTurn();
   }
 
-  #startRunner(): string {
+  #startRunner(text: string): string {
     this.#runnerAlive = this.#launched = true;
     const changed = [...this.#report.records].filter(([, { outcome }]) => outcome === "changed").map(([key]) => key);
-    return runnerCommand(this.#run, { segment: this.#segment, changed });
+    return runnerCommand(this.#run, { segment: this.#segment, changed, text });
   }
 
   #nextTurn(): Promise<Turn> {
@@ -785,20 +784,14 @@ class Session implements NodeSession {
 
   async #sendBlobs(names: readonly string[]): Promise<void> {
     const link = this.#link;
-    for (const name of names) {
-      const blob = this.#blobs.get(name);
-      // A name that was never offered: the node gets nothing for it.
-      if (!blob || !link) continue;
-      const bytes = await blob.read();
-      for (let at = 0; at === 0 || at < bytes.length; at += blobPart) {
-        const part = bytes.subarray(at, at + blobPart);
-        const last = at + blobPart >= bytes.length;
-        await link.send(
-          `blob ${name} ${part.length} ${sha256Of(part)} ${at} ${last ? "last" : "more"} ${last ? blob.sha256 : "-"}\n`,
-        );
-        await link.send(part);
-      }
-    }
+    // A name that was never offered: the node gets nothing for it.
+    const offered = new Map(
+      names.flatMap((name): [string, Blob][] => {
+        const blob = this.#blobs.get(name);
+        return blob ? [[name, blob]] : [];
+      }),
+    );
+    if (link) for await (const command of blobCommands(this.#run, offered)) await link.send(command);
   }
 }
 
