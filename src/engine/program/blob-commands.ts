@@ -39,5 +39,5 @@ export async function* blobCommands(
     yield `sum ${name} ${blob.sha256}\n`;
   }
   if (texts.length > 0) yield told();
-  yield "blobs\n";
+  if (blobs.size > 0) yield "blobs\n";
 }

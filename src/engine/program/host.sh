@@ -301,12 +301,14 @@ k_lost() { # always fails
 
 k_take() { # FILE LENGTH: appends the next piece of stdin to FILE
   # The bytes are taken from stdin in any case: nothing of them may be read as a command.
-  k_to=$1
-  { true >>"$k_to"; } 2>/dev/null || k_to=/dev/null
-  dd bs="$2" count=1 iflag=fullblock >>"$k_to" 2>/dev/null || k_to=/dev/null
+  if { true >>"$1"; } 2>/dev/null; then
+    dd bs="$2" count=1 iflag=fullblock >>"$1" 2>/dev/null
+  else
+    dd bs="$2" count=1 iflag=fullblock >/dev/null 2>&1 && false
+  fi
+  k_ended=$?
   k_whole "${1##*/}"
-  [ "$k_to" = /dev/null ] || return 0
-  k_lost
+  [ "$k_ended" = 0 ] || k_lost
 }
 
 
@@ -371,7 +373,10 @@ k_listen() {
         eval "$k_text" 2>/dev/null
         [ -z "$k_full" ] || k_lost
         ;;
-      blobs) mv -f "$k_me"/in/* "$K_RUN/blobs" 2>/dev/null || k_lost ;; # those that came whole before this
+      blobs) # those that came before this get their place, each at once
+        set -- "$k_me"/in/*
+        [ ! -e "$1" ] || mv -f "$@" "$K_RUN/blobs" 2>/dev/null || k_lost
+        ;;
       stop) [ ! -p "$K_RUN/ctl" ] || : >"$K_RUN/stop" ;;
       abort)
         [ -p "$K_RUN/ctl" ] && : >"$K_RUN/stop" && : >"$K_RUN/aborted"
