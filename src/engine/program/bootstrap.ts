@@ -1,4 +1,4 @@
-import { quote } from "#engine/module/quote.ts";
+import { quote } from "#engine/step/quote.ts";
 import { shippedText } from "./texts.ts";
 
 /** The one command that is ever given to a login shell: it parses in sh, bash, BusyBox, fish, zsh, csh, tcsh and ksh. */
