@@ -383,7 +383,17 @@ k_listen() {
         # Again each second: the step may be about to start. No new one can.
         (for k_sig in TERM TERM TERM TERM TERM KILL; do k_kill && sleep 1; done) >/dev/null 2>&1 &
         ;;
-      fin) [ ! -p "$K_RUN/ctl" ] || echo "$2" >"$K_RUN/fin" ;;
+      fin) # OUTCOME: a runner that waits ends with it
+        if [ -n "$k_alive" ] && [ -p "$K_RUN/ctl" ]; then
+          echo "$2" >"$K_RUN/fin"
+        else
+          # None came, and no step of an earlier one is at work: nothing stays but what was told, if anything was.
+          if [ -z "$k_alive" ] && [ ! -s "$K_RUN/current" ]; then
+            [ -s "$K_RUN/journal" ] && rm -rf "$K_RUN/ctl" "${K_RUN:?}"/[!j]* || rm -rf "${K_RUN:?}"
+          fi
+          k_say gone
+        fi
+        ;;
     esac
     k_wake
   done

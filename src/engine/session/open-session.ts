@@ -69,6 +69,10 @@ class Session implements NodeSession {
   /** Resolves when the follower has told the journal as it was when it came. */
   #told = Promise.withResolvers<void>();
   #bye: (() => void) | undefined;
+  /** The runner was told to end with its present segment if that is in order. */
+  #ending = false;
+  /** The run's last word on the node was heard over the present link, and nothing but the journal is left of it there. */
+  #over = false;
   #dead: Extract<Turn, { kind: "problem" }> | undefined;
   #reconnecting: Promise<unknown> | undefined;
   /** Connected again, and still hearing what happened meanwhile. */
@@ -132,7 +136,7 @@ class Session implements NodeSession {
     return this.#facts ?? {};
   }
 
-  async perform(work: readonly StageWork[]): Promise<WorkResult> {
+  async perform(work: readonly StageWork[], { isLast = false } = {}): Promise<WorkResult> {
     const queue = work.flatMap(({ stage, drafts }) =>
       drafts.map((draft) => ({ stage, draft, key: stepKey(draft.id) })),
     );
@@ -144,7 +148,7 @@ class Session implements NodeSession {
     while (!trouble && queue.length > 0 && !this.#stopped) {
       const { steps, facts } = this.#take(queue, failed !== undefined);
       if (steps.length > 0 || facts) {
-        const turn = await this.#runSegment(steps, facts);
+        const turn = await this.#runSegment(steps, facts, isLast && queue.length === 0);
         if (turn.kind === "problem") trouble = turn;
       }
       failed ??= this.#firstFailure(steps) ?? this.#unrenderable;
@@ -195,6 +199,11 @@ class Session implements NodeSession {
       if (!this.#link && (await this.#connect(attempt, ""))) break;
       if (attempt > 1) await this.#readHistory();
       await this.#sayGoodbye(outcome);
+    }
+    // No runner came, or its last word was lost with a connection: the follower clears up.
+    if (this.#link && !this.#over && !this.#dead) {
+      if (this.#segment > 0) await this.#sayGoodbye(outcome);
+      else await this.#link.send(`fin ${outcome}\n`);
     }
     clearInterval(this.#beat);
     this.#link?.end();
@@ -312,13 +321,13 @@ class Session implements NodeSession {
     queue.splice(0, queue.length, ...(answering as typeof queue));
   }
 
-  async #runSegment(steps: readonly SegmentStep[], facts: boolean): Promise<Turn> {
+  async #runSegment(steps: readonly SegmentStep[], facts: boolean, isLast = false): Promise<Turn> {
     for (const { compiled } of steps) for (const [name, blob] of compiled.blobs) this.#blobs.set(name, blob);
     const last = steps.at(-1);
     this.#rebooting = last?.plan.step.ends === "boot";
     let left = steps;
     for (;;) {
-      const turn = await this.#send(left, facts);
+      const turn = await this.#send(left, facts, isLast && !facts && !this.#rebooting);
       if (turn.kind === "locked") {
         if (!this.#options.waitForLock || this.#stopped) return this.#failed(turn.problem);
         await this.#waitForLock(turn.problem);
@@ -359,13 +368,15 @@ class Session implements NodeSession {
     }
   }
 
-  async #send(steps: readonly SegmentStep[], facts: boolean): Promise<Turn> {
+  async #send(steps: readonly SegmentStep[], facts: boolean, isLast: boolean): Promise<Turn> {
     await this.#reconnecting;
     if (this.#dead) return this.#dead;
     // Whatever ended before this is sent, it is not this.
     this.#early = undefined;
     this.#segment += 1;
-    const text = segmentText({ steps, facts, now: Math.round(Date.now() / 1000) });
+    // A runner that knows the end need not wait for our goodbye.
+    this.#ending = isLast;
+    const text = `${isLast ? "k_fin=done\n" : ""}${segmentText({ steps, facts, now: Math.round(Date.now() / 1000) })}`;
     this.#command = segmentCommand(this.#run, this.#segment, text);
     const flight = this.#runnerAlive ? this.#command : this.#startRunner(text);
     this.exchanges += 1;
@@ -491,6 +502,7 @@ class Session implements NodeSession {
     emit({ type: "node.connecting", node, attempt });
     this.#told = Promise.withResolvers<void>();
     this.#launched = flight !== "";
+    this.#over = false;
     const release = await connectSlot();
     try {
       this.#host = await this.#patiently(() =>
@@ -555,7 +567,7 @@ class Session implements NodeSession {
     this.#offset = link.offset();
     if (this.#dead || this.#finished) return;
     // The runner said its last word, and the connection ends with it.
-    if (this.#retiring && !this.#runnerAlive) return;
+    if ((this.#retiring || this.#over) && !this.#runnerAlive) return;
     const reconnecting = this.#reconnect(said)
       .catch((error: unknown) => this.#endTurn({ kind: "problem", outcome: "failed", problem: bugProblem(error) }))
       .finally(() => {
@@ -702,6 +714,7 @@ class Session implements NodeSession {
         this.#runnerAlive = false;
         this.#openSegment = 0;
         this.#endTurn({ kind: "runner-lost" });
+        this.#bye?.();
         break;
       case "fatal":
         this.#endTurn({ kind: "problem", outcome: "failed", problem: fatalProblem(this.#run.node, frame.rest) });
@@ -756,6 +769,7 @@ class Session implements NodeSession {
     if ((this.#link?.offset() ?? 0) <= this.#historyEnd) return;
     const when = since === "" ? "" : ` since ${new Date(Number(since) * 1000).toISOString()}`;
     this.#runnerAlive = false;
+    this.#over = true;
     this.#endTurn({
       kind: "locked",
       problem: {
@@ -769,8 +783,9 @@ class Session implements NodeSession {
   #takeBye(outcome: string): void {
     if ((this.#link?.offset() ?? 0) <= this.#historyEnd) return;
     this.#runnerAlive = false;
+    this.#over = true;
     this.#bye?.();
-    if (!this.#finished && !this.#retiring)
+    if (!this.#finished && !this.#retiring && !(this.#ending && outcome === "done"))
       this.#endTurn({
         kind: "problem",
         outcome: "failed",
