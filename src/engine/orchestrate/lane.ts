@@ -148,12 +148,7 @@ async function perform(run: Conductor, node: RunNode, group: readonly Ready[], i
 }
 
 /** The session's work, ended by force when the stage has a limit and passes it. */
-async function within(
-  run: Conductor,
-  node: RunNode,
-  group: readonly Ready[],
-  isLast: boolean,
-): Promise<WorkResult> {
+async function within(run: Conductor, node: RunNode, group: readonly Ready[], isLast: boolean): Promise<WorkResult> {
   const [{ stage }] = group as readonly [Ready, ...Ready[]];
   run.tracker.enter(stage.id);
   const session = node.session();

@@ -173,7 +173,7 @@ if [ -p "$K_RUN/ctl" ]; then
 fi
 if [ -z "$k_alive$k_first" ]; then
   k_clear_out "$K_RUN"
-  rm -rf "$K_RUN/ctl" "$K_RUN"/seg.* "$K_RUN"/blobs/* "$K_RUN/fin" "$K_RUN/stop" "$K_RUN/aborted" "$K_RUN/runner" "$K_RUN/launched" "$K_RUN/pid"
+  rm -rf "$K_RUN/ctl" "$K_RUN"/seg.* "$K_RUN"/blobs/* "$K_RUN/fin" "$K_RUN/stop" "$K_RUN/aborted" "$K_RUN/runner" "$K_RUN/launched" "$K_RUN/pid" "$K_RUN/over"
   mkdir "$K_RUN/out"
 fi
 set -- "$k_me/poke"
@@ -216,7 +216,7 @@ fi
 k_launch() {
   [ -z "$k_alive" ] || return 0
   k_alive=1
-  : >"$K_RUN/launched"
+  { true >"$K_RUN/launched"; } 2>/dev/null
   # A login that is not root's may be killed with all its processes when it ends (KillUserProcesses).
   if [ "$k_login" != root ] && [ -d /run/systemd/system ] && command -v systemd-run >/dev/null 2>&1; then
     systemd-run --quiet --collect --unit="kcore-run-$K_RUNID-$$" /bin/sh "$K_RUN/runner" >/dev/null 2>&1 || k_fatal "RUNNER_FAILED systemd-run"
@@ -268,7 +268,8 @@ k_stream() {
         "$k_nonce bye "* | "$k_nonce lock held "*)
           [ "$k_at" -le "$k_start" ] || {
             # All of it is told: what is left of the run is its journal. Before the last word, after which the bastion hangs up.
-            # `ctl` first: what our other half receives from now on it throws away.
+            # What our other half receives from now on it throws away.
+            { true >"$K_RUN/over"; } 2>/dev/null
             rm -rf "$K_RUN/ctl" "${K_RUN:?}"/[!j]*
             k_print "$k_line"
             return 0
@@ -287,6 +288,18 @@ k_stream() {
 
 # ---- from the bastion ----------------------------------------------------------------------------------------------------
 
+# k_goes_on: the run is not over; when it is, its files vanish under our hands.
+k_goes_on() {
+  [ -p "$K_RUN/ctl" ] && [ ! -e "$K_RUN/over" ]
+}
+
+# k_tell FILE TEXT: something for the runner to look at.
+k_tell() {
+  k_goes_on || return 0
+  echo "$2" >"$K_RUN/$1"
+  k_goes_on || rm -f "$K_RUN/$1"
+}
+
 # k_whole: behind each piece of LENGTH bytes stands a line with the nonce. When something of the piece is missing, because the
 # line broke or because something else reads our stdin, that line is not where it has to be: nothing of the piece may run.
 k_whole() {
@@ -294,8 +307,7 @@ k_whole() {
 }
 
 k_lost() { # always fails
-  # When the run is over its files vanish under our hands; that is no damage.
-  [ ! -p "$K_RUN/ctl" ] || k_say "fatal STATE_UNUSABLE cannot write to $K_RUN"
+  ! k_goes_on || k_say "fatal STATE_UNUSABLE cannot write to $K_RUN"
   return 1
 }
 
@@ -323,10 +335,10 @@ k_kill() { # k_sig to the group of the running step, if that is still the same p
 
 # k_gone: tells the bastion when the runner died without its last word, so that a new one can take over.
 k_gone() {
-  { read -r k_pid k_born <"$K_RUN/pid"; } 2>/dev/null && [ -p "$K_RUN/ctl" ] && [ -n "$k_alive" ] || return 0
+  { read -r k_pid k_born <"$K_RUN/pid"; } 2>/dev/null && [ -n "$k_alive" ] && k_goes_on || return 0
   ! k_lives "$k_pid" "$k_born" "$k_boot" || return 0
   # Its last word may have come while we looked.
-  [ -p "$K_RUN/ctl" ] || return 0
+  k_goes_on || return 0
   k_alive=
   rm -f "$K_RUN/pid" "$K_RUN/runner"
   k_clear_out "$K_RUN"
@@ -340,22 +352,21 @@ k_listen() {
     set -- $k_cmd
     case ${1:-} in
       beat)
-        if [ -p "$K_RUN/ctl" ]; then
-          k_beats=$((k_beats + 1)) && echo "$$ $k_beats" >"$K_RUN/beat"
-          # After a silence the runner took us for gone: here we are again.
-          [ -e "$K_RUN/attached" ] || echo $$ >"$K_RUN/attached"
-        fi
+        k_beats=$((k_beats + 1))
+        k_tell beat "$$ $k_beats"
+        # After a silence the runner took us for gone: here we are again.
+        [ -e "$K_RUN/attached" ] || k_tell attached $$
         k_gone
         ;;
       runner) # BYTES: the runner's text, and its first segment in it
         k_x=$K_RUN/runner
         [ -z "$k_alive" ] || k_x=/dev/null
         if k_take "$k_x" "$2" && [ -z "$k_alive" ]; then k_launch; fi
-        [ -p "$K_RUN/ctl" ] || rm -f "$K_RUN/runner"
+        k_goes_on || rm -f "$K_RUN/runner"
         ;;
       seg) # NUMBER BYTES
         ! k_take "$k_me/seg.$2" "$3" || mv -f "$k_me/seg.$2" "$K_RUN" 2>/dev/null || k_lost
-        [ -p "$K_RUN/ctl" ] || rm -f "$K_RUN/seg.$2"
+        k_goes_on || rm -f "$K_RUN/seg.$2"
         ;;
       part) # NAME BYTES OFFSET: of a blob
         [ "$4" != 0 ] || rm -f "$k_me/in/$2"
@@ -364,7 +375,7 @@ k_listen() {
       sum) # NAME SHA256: of the whole blob
         case $(sha256sum <"$k_me/in/$2") in
           "$3 "*) ;;
-          *) [ ! -p "$K_RUN/ctl" ] || k_fatal "DAMAGED blob" ;;
+          *) ! k_goes_on || k_fatal "DAMAGED blob" ;;
         esac 2>/dev/null
         ;;
       texts) # BYTES: blobs as sh writes them, `k_put NAME 'CONTENT'` each
@@ -375,22 +386,21 @@ k_listen() {
         ;;
       blobs) # those that came before this get their place, each at once
         set -- "$k_me"/in/*
-        [ ! -e "$1" ] || mv -f "$@" "$K_RUN/blobs" 2>/dev/null || k_lost
+        [ ! -e "$1" ] || mv -f "$@" "$K_RUN/blobs/" 2>/dev/null || k_lost
         ;;
-      stop) [ ! -p "$K_RUN/ctl" ] || : >"$K_RUN/stop" ;;
+      stop) k_tell stop '' ;;
       abort)
-        [ -p "$K_RUN/ctl" ] && : >"$K_RUN/stop" && : >"$K_RUN/aborted"
+        k_tell stop ''
+        k_tell aborted ''
         # Again each second: the step may be about to start. No new one can.
         (for k_sig in TERM TERM TERM TERM TERM KILL; do k_kill && sleep 1; done) >/dev/null 2>&1 &
         ;;
       fin) # OUTCOME: a runner that waits ends with it
-        if [ -n "$k_alive" ] && [ -p "$K_RUN/ctl" ]; then
-          echo "$2" >"$K_RUN/fin"
+        if [ -n "$k_alive" ]; then
+          k_tell fin "$2"
         else
-          # None came, and no step of an earlier one is at work: nothing stays but what was told, if anything was.
-          if [ -z "$k_alive" ] && [ ! -s "$K_RUN/current" ]; then
-            [ -s "$K_RUN/journal" ] && rm -rf "$K_RUN/ctl" "${K_RUN:?}"/[!j]* || rm -rf "${K_RUN:?}"
-          fi
+          # It has ended, and its last word was lost: what is left of the run is its journal.
+          [ -e "$K_RUN/launched" ] || [ -s "$K_RUN/current" ] || rm -rf "$K_RUN/ctl" "${K_RUN:?}"/[!j]*
           k_say gone
         fi
         ;;

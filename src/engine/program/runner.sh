@@ -317,7 +317,7 @@ k_child() {
     "$K_LIB" "k_nonce=$k_nonce k_due=$k_due k_unsure=$k_unsure k_unique=$$-$k_step_n K_DRY=$K_DRY K_NOW=$k_time" \
     "K_RUN='$K_RUN' K_STATE='$K_STATE' K_TMP='$K_RUN/tmp' K_NODE='$K_NODE' K_BOOT_ID=$K_BOOT_ID" \
     "$k_granted" \
-    "$tx" | setsid /bin/sh >"$k_o" 2>"$k_er2" 3<&- 4<&- 6>&- 7>&- 8>&- &
+    "$tx" | setsid /bin/sh >"$k_o" 2>"$k_er2" 3<&- 4<&- 5>&5 6>&- 7>&- 8>&- &
   k_pid=$!
   exec 3<&- 4<&-
   k_birth "$k_pid" && printf '%s %s %s %s\n' "$k_pid" "$k_born" "${to:-60}" "$i" >"$K_RUN/current"

@@ -71,8 +71,8 @@ class Session implements NodeSession {
   #bye: (() => void) | undefined;
   /** The runner was told to end with its present segment if that is in order. */
   #ending = false;
-  /** The run's last word on the node was heard over the present link, and nothing but the journal is left of it there. */
-  #over = false;
+  /** The follower at the other end of the present link found no runner, and was sent none. */
+  #vacant = false;
   #dead: Extract<Turn, { kind: "problem" }> | undefined;
   #reconnecting: Promise<unknown> | undefined;
   /** Connected again, and still hearing what happened meanwhile. */
@@ -200,11 +200,8 @@ class Session implements NodeSession {
       if (attempt > 1) await this.#readHistory();
       await this.#sayGoodbye(outcome);
     }
-    // No runner came, or its last word was lost with a connection: the follower clears up.
-    if (this.#link && !this.#over && !this.#dead) {
-      if (this.#segment > 0) await this.#sayGoodbye(outcome);
-      else await this.#link.send(`fin ${outcome}\n`);
-    }
+    // Its last word was lost with a connection: the follower that came after it clears up.
+    if (this.#link && this.#vacant && this.#segment > 0 && !this.#dead) await this.#sayGoodbye(outcome);
     clearInterval(this.#beat);
     this.#link?.end();
     await this.#host?.close();
@@ -401,6 +398,7 @@ class Session implements NodeSession {
 
   #startRunner(text: string): string {
     this.#runnerAlive = this.#launched = true;
+    this.#vacant = false;
     const changed = [...this.#report.records].filter(([, { outcome }]) => outcome === "changed").map(([key]) => key);
     return runnerCommand(this.#run, { segment: this.#segment, changed, text });
   }
@@ -472,7 +470,8 @@ class Session implements NodeSession {
     const link = this.#link;
     if (!link) return;
     const bye = new Promise<void>((resolve) => (this.#bye = resolve));
-    void link.send(`fin ${outcome}\n`);
+    // One that knew its end has said its last word by itself: it is on its way.
+    if (!this.#ending || outcome !== "done" || this.#vacant) void link.send(`fin ${outcome}\n`);
     const patience = Promise.withResolvers<void>();
     const timer = setTimeout(patience.resolve, 15_000);
     await Promise.race([bye, link.closed, patience.promise]);
@@ -502,7 +501,7 @@ class Session implements NodeSession {
     emit({ type: "node.connecting", node, attempt });
     this.#told = Promise.withResolvers<void>();
     this.#launched = flight !== "";
-    this.#over = false;
+    this.#vacant = false;
     const release = await connectSlot();
     try {
       this.#host = await this.#patiently(() =>
@@ -567,7 +566,7 @@ class Session implements NodeSession {
     this.#offset = link.offset();
     if (this.#dead || this.#finished) return;
     // The runner said its last word, and the connection ends with it.
-    if ((this.#retiring || this.#over) && !this.#runnerAlive) return;
+    if ((this.#retiring || this.#ending) && !this.#runnerAlive) return;
     const reconnecting = this.#reconnect(said)
       .catch((error: unknown) => this.#endTurn({ kind: "problem", outcome: "failed", problem: bugProblem(error) }))
       .finally(() => {
@@ -685,6 +684,7 @@ class Session implements NodeSession {
       case "runner":
         // On a first connection the runner was sent along already, before this answer came.
         this.#runnerAlive = first === "alive" || this.#launched;
+        this.#vacant = !this.#runnerAlive;
         this.#historyEnd = Number(second) || 0;
         break;
       case "told":
@@ -769,7 +769,6 @@ class Session implements NodeSession {
     if ((this.#link?.offset() ?? 0) <= this.#historyEnd) return;
     const when = since === "" ? "" : ` since ${new Date(Number(since) * 1000).toISOString()}`;
     this.#runnerAlive = false;
-    this.#over = true;
     this.#endTurn({
       kind: "locked",
       problem: {
@@ -783,7 +782,6 @@ class Session implements NodeSession {
   #takeBye(outcome: string): void {
     if ((this.#link?.offset() ?? 0) <= this.#historyEnd) return;
     this.#runnerAlive = false;
-    this.#over = true;
     this.#bye?.();
     if (!this.#finished && !this.#retiring && !(this.#ending && outcome === "done"))
       this.#endTurn({
