@@ -126,7 +126,10 @@ export class Conductor {
     const visit = async (name: string): Promise<void> => {
       const node = this.nodes.get(name) as RunNode;
       if (!node.isAlive || !this.#mayGoOn()) return;
-      const end = await walkLane(this, node, part.stages, () => this.#mayGoOn());
+      const end = await walkLane(this, node, part.stages, {
+        mayGoOn: () => this.#mayGoOn(),
+        isLast: isLast(name),
+      });
       if (end.outcome === "failed" || end.outcome === "unreachable") {
         await this.#failNode(node, end);
         this.#countFailure(++failures, part.pace, node);
@@ -193,7 +196,7 @@ export class Conductor {
       .map((one) => ({ ...one, id: `${one.id}:${node.name}` }));
     if (stages.length === 0 || this.deps.abort.aborted) return;
     for (const { id } of stages) this.tracker.expect(id, [node.name]);
-    const end = await walkLane(this, node, stages, () => !this.deps.abort.aborted);
+    const end = await walkLane(this, node, stages, { mayGoOn: () => !this.deps.abort.aborted, isLast: false });
     if (end.outcome !== "ok") this.#warnOfCleanUp(end.problem, node.name);
   }
 

@@ -1,47 +1,43 @@
 import type { Blob } from "#engine/step/blob.ts";
-import { quote } from "#engine/step/quote.ts";
+import { quoteBytes } from "#engine/step/quote.ts";
+import { endOf, type RunVariables } from "./bootstrap.ts";
 import { sha256Of } from "./segment.ts";
 
 /** Bytes of a blob sent in one command; between two of them beats and stops get through. */
-const part = 1 << 20;
-/** A larger blob travels alone. */
-const small = 1 << 16;
+const partLimit = 1 << 20;
+/** What is larger, or no text, is sent as it is: a shell holds a text in its memory, and cannot hold a NUL. */
+const textLimit = 64 << 10;
 
 /**
- * The commands that bring a node the blobs it asked for, as texts and bytes to send one after the other. Small ones share a pack:
- * one sh text that writes them, which costs the node the same few processes however many they are. What is sensitive has a name
- * that proves nothing, and a NUL stands in no sh text: such blobs travel alone, as large ones do.
+ * The commands that bring blobs to the follower, each to be sent before the next one is asked for. Small texts come together
+ * and are written by the shell itself, in no process of their own; what is large comes in parts and is checked by its hash.
  */
 export async function* blobCommands(
-  blobs: readonly (readonly [name: string, blob: Blob])[],
+  run: Pick<RunVariables, "nonce">,
+  blobs: ReadonlyMap<string, Blob>,
 ): AsyncGenerator<string | Uint8Array> {
-  let pack = "";
+  let texts: Uint8Array[] = [];
+  let waiting = 0;
+  const told = (): Uint8Array => {
+    const bytes = Buffer.concat(texts);
+    [texts, waiting] = [[], 0];
+    return Buffer.concat([Buffer.from(`texts ${bytes.length}\n`), bytes, endOf(run)]);
+  };
   for (const [name, blob] of blobs) {
     const bytes = await blob.read();
-    if (blob.sensitive || bytes.length > small || bytes.includes(0)) {
-      yield* alone(name, blob, bytes);
+    if (bytes.length <= textLimit && !bytes.includes(0) && sha256Of(bytes) === blob.sha256) {
+      texts.push(Buffer.from(`k_put ${name} `), quoteBytes(bytes), Buffer.from("\n"));
+      waiting += bytes.length;
+      if (waiting > partLimit) yield told();
       continue;
     }
-    // Latin-1 keeps every byte one character, so that quoting cannot change it.
-    pack += `k_put ${name} ${quote(Buffer.from(bytes).toString("latin1"))}\n`;
-    if (pack.length < part) continue;
-    yield* packed(pack);
-    pack = "";
+    for (let at = 0; at < bytes.length; at += partLimit) {
+      const part = bytes.subarray(at, at + partLimit);
+      yield `part ${name} ${part.length} ${at}\n`;
+      yield Buffer.concat([part, endOf(run)]);
+    }
+    yield `sum ${name} ${blob.sha256}\n`;
   }
-  if (pack !== "") yield* packed(pack);
-}
-
-function* packed(text: string): Generator<string | Uint8Array> {
-  const bytes = Buffer.from(text, "latin1");
-  yield `pack ${bytes.length} ${sha256Of(bytes)}\n`;
-  yield bytes;
-}
-
-function* alone(name: string, { sha256 }: Blob, bytes: Uint8Array): Generator<string | Uint8Array> {
-  for (let at = 0; at === 0 || at < bytes.length; at += part) {
-    const piece = bytes.subarray(at, at + part);
-    const last = at + part >= bytes.length;
-    yield `blob ${name} ${piece.length} ${sha256Of(piece)} ${at} ${last ? "last" : "more"} ${last ? sha256 : "-"}\n`;
-    yield piece;
-  }
+  if (texts.length > 0) yield told();
+  if (blobs.size > 0) yield "blobs\n";
 }

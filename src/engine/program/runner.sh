@@ -1,9 +1,9 @@
-# The runner (POSIX sh; dash, bash, BusyBox): executes a node's segments, journals them, and outlives the connection.
+# The runner (POSIX sh; dash, bash, BusyBox, mksh): executes a node's segments, journals them, and outlives the connection.
 # It is a process of its own; the follower (host.sh) streams its journal to the bastion and brings what the bastion
 # sends as files: seg.N, blobs/NAME, stop, fin, attached. A line in the FIFO `ctl` only wakes it up to look again.
 #
 # Given: k_nonce K_STATE K_RUN K_RUNID K_WHO K_NODE K_DRY K_GRANTED k_granted (its assignment, for the shells of steps) k_seg
-# k_changed k_failed K_LIB (text of step.sh).
+# k_changed k_failed K_LIB (text of step.sh), and k_given, a function: the segment with the number k_seg.
 # Journal: one line an event, `NONCE TYPE ARGS`, only ever appended (fd 5). Nothing here kills by a pid from a file name,
 # and group kills go only through the shell's builtin, after pid and start time were compared.
 
@@ -16,13 +16,19 @@ trap '' HUP
 [ -p "$K_RUN/ctl" ] || exit 1
 exec 5>>"$K_RUN/journal" 8<>"$K_RUN/ctl"
 read -r K_BOOT_ID </proc/sys/kernel/random/boot_id
-K_FILES= k_oks= k_stop= k_evidence= k_seen= k_order= k_ticker= k_step_n=0
+K_FILES= k_oks= k_stop= k_evidence= k_seen= k_order= k_ticker= k_step_n=0 k_fin= k_given=$k_seg
+# k_print TEXT: as a line. mksh has no printf of its own, and the arguments of a program are for everybody to read.
+if [ -n "${KSH_VERSION-}" ]; then
+  k_print() { print -r -- "$1"; }
+else
+  k_print() { printf '%s\n' "$1"; }
+fi
 for k_x in $k_changed; do eval "o_$k_x=changed"; done
 
 # What cannot be written down (a full disk) must not go on: it waits a while for space, then leaves it to a new runner.
 k_event() {
   k_full=0
-  until printf '%s %s\n' "$k_nonce" "$*" >&5; do
+  until k_print "$k_nonce $*" >&5; do
     [ $((k_full += 1)) -lt 30 ] || exit 1
     sleep 1
   done
@@ -95,7 +101,6 @@ k_lock() {
     # Somebody who looked before our generation was made may have made a higher one since.
     k_highest
     if [ "$k_top" = "$k_mine" ]; then
-      k_prune "$k_mine"
       case $k_old in '' | free) k_event "lock mine" ;; *) k_event "lock taken-over $k_old" ;; esac
       return 0
     fi
@@ -105,16 +110,15 @@ k_lock() {
   return 1
 }
 
-k_prune() {
+# k_unlock FILE...: frees the node, and removes those files and the generations before.
+k_unlock() {
+  ! ln -s free "$K_STATE/lock/$((k_mine + 1))" || k_mine=$((k_mine + 1))
   for k_l in "$K_STATE"/lock/*; do
     k_n=${k_l##*/}
     case $k_n in '' | *[!0-9]*) continue ;; esac
-    [ "$k_n" -ge "$1" ] || rm -f "$k_l"
+    [ "$k_n" -ge "$k_mine" ] || set -- "$@" "$k_l"
   done
-}
-
-k_unlock() {
-  ln -s free "$K_STATE/lock/$((k_mine + 1))" && k_prune $((k_mine + 1))
+  rm -rf "$@"
 }
 
 # ---- waiting ---------------------------------------------------------------------------------------------------------
@@ -197,10 +201,10 @@ k_need() {
 k_end() {
   k_flush
   [ -n "$K_DRY" ] || k_status "$1"
-  k_unlock
   [ -z "$k_ticker" ] || kill "$k_ticker" 2>/dev/null
-  rm -rf "$K_RUN/blobs" "$K_RUN/tmp" "$K_RUN"/seg.* "$K_RUN/runner" "$K_RUN/current" "$K_RUN/fin" "$K_RUN/stop" "$K_RUN/aborted"
-  k_event "bye $1"
+  k_outcome=$1
+  k_unlock "$K_RUN/blobs" "$K_RUN/tmp" "$K_RUN"/seg.* "$K_RUN/runner" "$K_RUN/current" "$K_RUN/fin" "$K_RUN/stop" "$K_RUN/aborted"
+  k_event "bye $k_outcome"
   exit 0
 }
 
@@ -223,10 +227,9 @@ k_status() {
   k_json "${k_title:-}" && k_t=$k_e
   k_json "${k_error:-}" && k_er=$k_e
   k_json "$K_NODE" && k_no=$k_e
-  printf '{"node":"%s","run":"%s","state":"%s","step":"%s","milestones":[%s],"error":"%s","updated":"%s"}\n' \
-    "$k_no" "$K_RUNID" "$1" "$k_t" "${k_milestones:-}" "$k_er" "$k_now" >"$K_STATE/.status.new" &&
+  k_print "{\"node\":\"$k_no\",\"run\":\"$K_RUNID\",\"state\":\"$1\",\"step\":\"$k_t\",\"milestones\":[${k_milestones:-}],\"error\":\"$k_er\",\"updated\":\"$k_now\"}" >"$K_STATE/.status.new" &&
     mv -fT "$K_STATE/.status.new" "$K_STATE/status.json"
-  printf '%s %s %s %s%s\n' "$k_now" "$K_RUNID" "$1" "${k_title:-}" "${k_error:+: $k_error}" >>"$K_STATE/onboarding.log"
+  k_print "$k_now $K_RUNID $1 ${k_title:-}${k_error:+: $k_error}" >>"$K_STATE/onboarding.log"
 }
 
 # ---- batched evidence ------------------------------------------------------------------------------------------------
@@ -251,7 +254,7 @@ k_sight() {
       case $k_line in
         [-+]*) k_p=${k_line#?} ;;
         l*) k_p=${k_line#"l '"} k_p=${k_p%%"'"*} ;;
-        ?\ *) k_p=${k_line##* } ;;
+        ?\ * | t*) k_p=${k_line##* } ;;
         *)
           k_p=${k_line##* }
           [ ! -f "$k_p" ] || k_sums="$k_sums $k_p"
@@ -642,14 +645,15 @@ K_NL='
 '
 k_lock || exit 3
 k_x=${k_me#*:}
-printf '%s %s\n' $$ "${k_x%%:*}" >"$K_RUN/pid"
+echo "$$ ${k_x%%:*}" >"$K_RUN/pid"
 : >"$K_RUN/current"
-mkdir -p "$K_RUN/tmp" "$K_RUN/blobs" "$K_RUN/out"
 while :; do
-  until [ -e "$K_RUN/seg.$k_seg" ]; do k_wait; done
+  until [ "$k_seg" = "$k_given" ] || [ -e "$K_RUN/seg.$k_seg" ]; do k_wait; done
   k_event "segment $k_seg"
-  . "$K_RUN/seg.$k_seg"
+  if [ "$k_seg" = "$k_given" ]; then k_given; else . "$K_RUN/seg.$k_seg"; fi
   k_flush
   k_event "segment-end $k_seg ${k_failed:+failed}${k_stop:+stopped}"
   k_seg=$((k_seg + 1))
+  # The bastion has said before what becomes of a run that is in order: nobody waits for its goodbye.
+  [ -z "$k_fin" ] || [ -n "$k_failed$k_stop" ] || k_end "$k_fin"
 done
