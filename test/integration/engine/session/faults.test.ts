@@ -131,6 +131,8 @@ describe("a node's session over SSH, under faults", function () {
       want: { n: "1" },
       probe: sh`[ -s ${path} ] && fact n 1 || fact n 0`,
       apply: sh`sleep 3; echo x >>${path}`,
+      // One shell from beginning to end, without a first look.
+      quiet: true,
     };
     const work = run.session.perform([
       { stage: "s", drafts: [draftOf("slow", step), draftOf("next", slow(0, "next"))] },
