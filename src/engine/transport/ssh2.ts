@@ -12,6 +12,7 @@ import type { Identity } from "./login-keys.ts";
 import { safeAlgorithms } from "./ssh-algorithms.ts";
 import { skipHostKeyProof } from "./skip-key-proof.ts";
 import { createSshHost } from "./ssh-host.ts";
+import { writeTogether } from "./write-together.ts";
 
 /** What an SSH connection is made of; `connect.ts` finds it. */
 export interface SshParts {
@@ -37,6 +38,7 @@ type Phase = "key exchange" | "authentication";
  */
 export async function openSsh({ endpoint, socket, trusted, identities, silence, signal }: SshParts): Promise<Host> {
   const client = new ssh2.Client();
+  writeTogether(socket);
   let phase: Phase = "key exchange";
   let accepted: HostKey | undefined;
   const { promise: ready, resolve, reject } = Promise.withResolvers<void>();
