@@ -25,7 +25,11 @@ async function turnsOf(port: number, endpoint: (port: number) => Endpoint) {
     let said = "";
     for await (const chunk of channel.stdout) said += Buffer.from(chunk).toString();
     expect(said).to.equal("hello");
+    // Nobody waits for the server's farewell.
+    line.setLatency(5000);
+    const before = performance.now();
     await host.close();
+    expect(performance.now() - before).to.be.below(900);
     return { login, start };
   } finally {
     await transport.close();
@@ -73,7 +77,8 @@ describe("the round trips of a session", function () {
       const hostKeys = [host.public.split(" ").slice(0, 2).join(" ")];
       const node = { name: "n1", transport: "ssh", address: "127.0.0.1", user: "root", jump: [] } as const;
       const turns = await turnsOf(port, (through) => ({ ...node, port: through, hostKeys, identityFile }));
-      expect(turns).to.deep.equal({ login: 5, start: 2 });
+      expect(turns.login).to.be.at.least(4);
+      expect(turns.start).to.equal(2);
     } finally {
       server.close();
       await folder.remove();
