@@ -67,6 +67,8 @@ export interface StepRunOptions {
   readonly plan?: Partial<PlannedStep>;
   /** A watched step changed, or a reaction is owed. */
   readonly due?: boolean;
+  /** On a lab node: a state folder that outlives the step. */
+  readonly stateDir?: string;
   /** The boot in which the run began; this machine's boot unless told otherwise. */
   readonly bootId?: string;
   /** In a dry run: an earlier step would change. */
@@ -118,7 +120,7 @@ export async function runStepOn(shell: string, step: Step, options: StepRunOptio
       k_unique: "1-1",
       K_DRY: options.dryRun ? "1" : "",
       K_RUN: remote ? "/tmp/kcore-step" : folder,
-      K_STATE: remote ? "/tmp/kcore-step" : folder,
+      K_STATE: options.stateDir ?? (remote ? "/tmp/kcore-step" : folder),
       K_TMP: remote ? "/tmp/kcore-step/tmp" : join(folder, "tmp"),
       K_NODE: "n1",
       K_BOOT_ID: options.bootId ?? readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim(),
