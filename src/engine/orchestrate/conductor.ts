@@ -7,6 +7,7 @@ import { Unknown } from "#engine/expressions/unknown.ts";
 import { conditionAgainst } from "./condition.ts";
 import { recordedSteps } from "./recorded-steps.ts";
 import type { RunDependencies, RunRequest, RunResult } from "./execute.ts";
+import type { KeptDrafts } from "./kept-drafts.ts";
 import { runAction } from "./run-action.ts";
 import { walkLane, type LaneEnd } from "./lane.ts";
 import { StageOutputs } from "./outputs.ts";
@@ -19,7 +20,7 @@ import { forEachLimited, Slots } from "./slots.ts";
 import { StageTracker } from "./tracker.ts";
 
 /** Nodes at once, and connections being opened at once, when nobody says otherwise. */
-const CONCURRENCY = 50;
+export const CONCURRENCY = 50;
 const CONNECTING = 32;
 /** Milliseconds (F-14). */
 const CONNECT_TIMEOUT = 10_000;
@@ -33,6 +34,8 @@ export interface RunPlan {
   readonly stages: readonly PlannedStage[];
   /** Said in the record before the first stage. */
   readonly warnings: readonly string[];
+  /** What was drafted already when the plan was checked. */
+  readonly drafts?: KeptDrafts;
 }
 
 type RunOutcome = Extract<RunEventBody, { type: "run.finished" }>["outcome"];

@@ -112,7 +112,7 @@ async function open(run: Conductor, node: RunNode, stage: PlannedStage): Promise
   if (verdict !== true) return { problem: verdict };
   if (stage.task.kind === "look") return { go: [] };
   try {
-    return { go: await stage.task.draft(run.scopeOf(node)) };
+    return { go: run.plan.drafts?.take(stage, node.name) ?? (await stage.task.draft(run.scopeOf(node))) };
   } catch (error) {
     if (isBug(error)) run.noteBug();
     return { problem: problemOf(error) };

@@ -323,7 +323,6 @@ k_take() { # FILE LENGTH: appends the next piece of stdin to FILE
   [ "$k_ended" = 0 ] || k_lost
 }
 
-
 k_kill() { # k_sig to the group of the running step, if that is still the same process; fails when the runner is done
   [ -e "$K_RUN/ctl" ] || return 1
   { read -r k_pid k_born k_x <"$K_RUN/current"; } 2>/dev/null && [ -n "$k_pid" ] || return 0

@@ -7,7 +7,7 @@ import { blobCommands } from "#engine/program/blob-commands.ts";
 import { runnerCommand, segmentCommand, type RunVariables } from "#engine/program/bootstrap.ts";
 import { compileStep, stepKey } from "#engine/program/compile-step.ts";
 import type { Frame } from "#engine/program/frames.ts";
-import { segmentText, type SegmentStep } from "#engine/program/segment.ts";
+import { blobsOf, segmentText, type SegmentStep } from "#engine/program/segment.ts";
 import type { LateScope, PlannedStep, Registered, RenderedStep, StepDraft } from "#engine/states/planned-step.ts";
 import type { Host } from "#engine/transport/host.ts";
 import { type Link, openLink } from "./link.ts";
@@ -319,7 +319,7 @@ class Session implements NodeSession {
   }
 
   async #runSegment(steps: readonly SegmentStep[], facts: boolean, isLast = false): Promise<Turn> {
-    for (const { compiled } of steps) for (const [name, blob] of compiled.blobs) this.#blobs.set(name, blob);
+    for (const [name, blob] of blobsOf(steps)) this.#blobs.set(name, blob);
     const last = steps.at(-1);
     this.#rebooting = last?.plan.step.ends === "boot";
     let left = steps;

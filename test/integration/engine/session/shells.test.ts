@@ -38,10 +38,10 @@ describe("a whole session, whatever /bin/sh is", function () {
     const path = join(folder, name);
     const blob = blobOf(content);
     return {
-      want: { content: blob.sha256 },
-      probe: sh`[ -f ${path} ] && fact content "$(sha256sum <${path} | cut -d" " -f1)" || fact content absent`,
+      want: { content: `sha256:${blob.sha256}` },
+      probe: sh`[ -f ${path} ] && fact content "sha256:$(sha256sum <${path} | cut -d" " -f1)" || fact content absent`,
       apply: sh`put_file ${blob} ${path} 0644 root root`,
-      quick: [{ kind: "sha256", path, sha256: blob.sha256 }],
+      data: { kind: "file", path, blob, mode: "0644", makeDirs: false },
     };
   };
   const everyByte = Buffer.from(Array.from({ length: 255 }, (_, index) => index + 1));
