@@ -11,7 +11,7 @@ const files = {
 
 const cache = new Map<keyof typeof files, string>();
 
-/** The sh files beside this module, as they are sent: without comment lines and indentation, read once. */
+/** The sh files beside this module, as they are sent: without comments and indentation, read once. */
 export function shippedText(name: keyof typeof files): string {
   let text = cache.get(name);
   if (text === undefined) {
@@ -25,6 +25,7 @@ function strip(text: string): string {
   return text
     .split("\n")
     .filter((line) => !/^\s*(#|$)/.test(line))
-    .map((line) => line.trimStart())
+    // A comment behind a command, where no quote could make it a part of a word.
+    .map((line) => line.trimStart().replace(/^([^'"]*\S) # .*$/, "$1"))
     .join("\n");
 }
