@@ -10,7 +10,7 @@ import type { Sh } from "./sh.ts";
 export type Facts = Readonly<Record<string, string>>;
 
 /**
- * A line expected in the batched evidence (runner.md, section 2), gathered once per program by one `stat` and one
+ * A line expected in the batched evidence (docs/runner.md, Evidence), gathered once per program by one `stat` and one
  * `sha256sum`. A step all of whose quick lines hold is in order without a probe of its own.
  */
 export type QuickLine =

@@ -11,7 +11,7 @@ else kind=absent; fi`;
 
 /**
  * Refuses paths under /etc that NixOS makes from its configuration (links into the store): a change there would be
- * lost or fail (design.md, section 7).
+ * lost or fail.
  */
 export function notNixosEtc(path: string): Sh {
   if (!path.startsWith("/etc/")) return sh`:`;
