@@ -1,7 +1,9 @@
 import { readFileSync } from "node:fs";
 import type { Step } from "#engine/step/define.ts";
 
-const library = readFileSync(new URL("../../src/engine/program/step.sh", import.meta.url), "utf8");
+const library = ["step", "files"]
+  .map((name) => readFileSync(new URL(`../../src/engine/program/${name}.sh`, import.meta.url), "utf8"))
+  .join("\n");
 const functions = new Map(
   [...library.matchAll(/^(\w+)\(\) \{\n([^]*?)^\}/gm)].map(([, name = "", body = ""]) => [name, body]),
 );

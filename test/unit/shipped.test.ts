@@ -30,6 +30,16 @@ describe("what is shipped", () => {
     });
   }
 
+  it("npm ci runs nothing of the tests' code", () => {
+    const scripts = new Set(["build.ts"]);
+    for (const name of scripts) {
+      const text = readFileSync(join(shipped, "scripts", name), "utf8");
+      expect(text, name).not.to.match(/["']#support\/|\/test\//);
+      for (const [, other = ""] of text.matchAll(/"\.\/([\w-]+\.ts)"/g)) scripts.add(other);
+    }
+    expect([...scripts]).to.include("pretend-host.ts");
+  });
+
   it("every template is used", () => {
     const texts = files("states").map((name) => readFileSync(join(shipped, "states", name), "utf8"));
     for (const name of files("templates"))

@@ -2,7 +2,6 @@ import { z } from "zod";
 import { blobOf } from "../step/blob.ts";
 import { defineModule, type Facts } from "../step/define.ts";
 import { AbsolutePath, FileMode, UserName } from "../step/fields.ts";
-import { kindOf, parentOf } from "../step/fragments/kind.ts";
 import { probeOwnership, wantOwnership } from "../step/fragments/ownership.ts";
 import { sh } from "../step/sh.ts";
 
@@ -68,7 +67,7 @@ export const certificateDropped = defineModule({
     const look = files.map(
       (file) => sh`(
   fact() { printf 'F %s=%s\n' ${file.name}"$1" "$2" >&3; }
-  ${kindOf(file.path)}
+  kind_of ${file.path}
   if [ "$kind" != file ]; then
     fact content "$kind"
   else
@@ -90,8 +89,8 @@ ${publicKeys}
 fact key "$(compare ${path} ${key})"`,
       apply: sh`${publicKeys}
 ${check(leaf.blob, root.blob, key)}
-${parentOf(path, false)}
-${parentOf(ca.path, false)}
+parent_of ${path} 0
+parent_of ${ca.path} 0
 put_file ${root.blob} ${ca.path} ${mode} ${owner} ${group} && put_file ${leaf.blob} ${path} ${mode} ${owner} ${group}`,
       tools: [{ command: "openssl", package: "openssl" }],
     };

@@ -123,7 +123,10 @@ else
   found=$(contents_of "$name")
   # Bytes of the past in a new partition, or half a filesystem of ours: no signature, or our own uuid.
   if [ -e "$mark" ]; then
-    case $type:$uuid in : | ${fstype}:${uuid}) found= ;; esac
+    case $type:$uuid in
+      :) found=$(signatures_of "$device") ;;
+      ${fstype}:${uuid}) found= ;;
+    esac
   fi
   if [ -n "$found" ]; then
     ${grant} || refuse FILESYSTEM_DIFFERS ${`wanted ${fstype}${label === undefined ? "" : ` “${label}”`} with UUID ${uuid} on `}"$device$K_NL$found"

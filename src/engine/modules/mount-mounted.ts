@@ -4,7 +4,6 @@ import { defineModule, type StepContext } from "../step/define.ts";
 import { filesystemUuid, partitionGuid, PartitionOf, shownUuid } from "../step/disk-names.ts";
 import { AbsolutePath } from "../step/fields.ts";
 import { readFstab, writeFstab } from "../step/fragments/fstab.ts";
-import { notNixosEtc } from "../step/fragments/kind.ts";
 import { escapePath, underSystemd } from "../step/fragments/mount-unit.ts";
 import { sh, type Sh } from "../step/sh.ts";
 
@@ -213,7 +212,7 @@ fi`;
 function guard(given: Args, mount: Mount): Sh {
   const { path, state } = given;
   return sh`${look(given, mount)}
-${notNixosEtc(mount.unit ? `/etc/systemd/system/${mount.unit.name}` : given.fstab)}
+not_nixos ${mount.unit ? `/etc/systemd/system/${mount.unit.name}` : given.fstab}
 [ ! -L ${path} ] || refuse MOUNT_BUSY ${`${path} is a symbolic link; mount where it leads instead`}
 case $mounted in
   no | ${`${mount.tag}=${mount.value}`}) ;;

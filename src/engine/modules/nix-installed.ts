@@ -2,7 +2,6 @@ import { z } from "zod";
 import { KcoreError } from "#errors/problem.ts";
 import type { Blob } from "../step/blob.ts";
 import { defineModule, type StepContext } from "../step/define.ts";
-import { notNixosEtc } from "../step/fragments/kind.ts";
 import { apt } from "../step/fragments/packages.ts";
 import { installNixTarball } from "../step/fragments/nix-tarball.ts";
 import { sh, shLines, type Sh } from "../step/sh.ts";
@@ -81,7 +80,7 @@ fact daemon "$daemon"
 fact boot "$boot"
 fact answers "$answers"
 ${shLines(settings.map(({ name }) => sh`fact ${`setting ${name}`} "$(${setting(name)})"`))}`,
-      guard: settings.length === 0 ? sh`:` : notNixosEtc(conf),
+      guard: settings.length === 0 ? sh`:` : sh`not_nixos ${conf}`,
       apply: sh`${look}
 if [ "$nix" = absent ]; then
   ${tarball ? installNixTarball({ name: given.source ?? "", blob: tarball, buildUsers: given.buildUsers }) : installPackages(given)}

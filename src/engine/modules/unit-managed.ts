@@ -2,7 +2,6 @@ import { z } from "zod";
 import { blobOf, type Blob } from "../step/blob.ts";
 import { defineModule } from "../step/define.ts";
 import { UnitName } from "../step/fields.ts";
-import { kindOf, notNixosEtc } from "../step/fragments/kind.ts";
 import { probeOwnership, wantOwnership } from "../step/fragments/ownership.ts";
 import { systemctl, unitProperties } from "../step/fragments/systemd.ts";
 import { sh, type Sh } from "../step/sh.ts";
@@ -61,13 +60,13 @@ fact reload "$NeedDaemonReload"
 fact enabled "\${UnitFileState:-absent}"`;
     const atBoot = enabled === undefined ? {} : { enabled: enabled ? "enabled" : "disabled" };
     const setBoot = enabled === undefined ? sh`` : sh`systemctl ${enabled ? "enable" : "disable"} -- ${name} || exit 1`;
-    const common = { tools: [systemctl], guard: notNixosEtc(path), timeout: 120 } as const;
+    const common = { tools: [systemctl], guard: sh`not_nixos ${path}`, timeout: 120 } as const;
     if (state === "absent")
       return {
         ...common,
         want: { kind: "absent", reload: "no" },
         probe: sh`${look}
-${kindOf(path)}
+kind_of ${path}
 fact kind "$kind"`,
         apply: sh`${dropin === undefined ? sh`[ ! -e ${path} ] || systemctl disable -- ${name} || exit 1` : sh``}
 rm -f -- ${path} && systemctl daemon-reload`,
@@ -78,7 +77,7 @@ rm -f -- ${path} && systemctl daemon-reload`,
       ...common,
       want: { kind: "file", content: `sha256:${blob.sha256}`, ...wantOwnership(ownership), reload: "no", ...atBoot },
       probe: sh`${look}
-${kindOf(path)}
+kind_of ${path}
 fact kind "$kind"
 [ "$kind" = file ] || exit 0
 sum=$(sha256sum <${path}) || exit 1

@@ -16,6 +16,12 @@ export function openCatalogue(
 ): Catalogue {
   const states = statesOf({ project, shipped, ...(trust && { trust }) });
   const loaded = new Map<string, Promise<Awaited<ReturnType<typeof actions>>>>();
+  const known = new Map<string, Promise<ModuleDefinition>>();
+  const moduleOf = (name: string) => {
+    const module = known.get(name) ?? modules.get(name)?.();
+    if (module) known.set(name, module);
+    return module;
+  };
   // A command that gives a secret runs once a run, not once for each draft of each node.
   const secrets = new Map<string, Promise<Secret>>();
   const readOnce: SecretReader = (reference) => {
@@ -32,7 +38,7 @@ export function openCatalogue(
         node,
         nodes: roster.nodes,
         run,
-        modules: async (name) => modules.get(name)?.(),
+        modules: async (name) => moduleOf(name),
         moduleNames: [...modules.keys()],
         readSecret: readOnce,
         taken,

@@ -5,13 +5,15 @@ import { checkOf } from "#engine/project/project.ts";
 import { placeOfNode } from "#engine/session/node-endpoint.ts";
 import { bindParams } from "#engine/params/bind-params.ts";
 import type { Folder } from "#engine/project/folders.ts";
+import type { StepDraft } from "#engine/states/planned-step.ts";
 import { Problems } from "#engine/yaml/problems.ts";
 import type { Scope } from "#engine/expressions/scope.ts";
 import { UnknownValue } from "#engine/expressions/unknown.ts";
 import { planAdHoc } from "./adhoc.ts";
 import type { BindContext, Catalogue } from "./bind-stage.ts";
-import type { RunPlan } from "./conductor.ts";
+import { CONCURRENCY, type RunPlan } from "./conductor.ts";
 import type { RunDependencies, RunRequest } from "./execute.ts";
+import { KeptDrafts } from "./kept-drafts.ts";
 import { Ledger } from "./ledger.ts";
 import { loadOrchestration } from "./load-orchestration.ts";
 import { StageOutputs } from "./outputs.ts";
@@ -39,9 +41,10 @@ export async function preparePlan(prepared: Prepared): Promise<RunPlan> {
     what.kind === "orchestration" ? await planOrchestration(what.name, prepared) : await planAdHoc(what, prepared);
   const problems = new Problems();
   refuseAliases(plan, problems);
-  await renderAll(plan, problems);
+  const drafts = new KeptDrafts(prepared.request.concurrency ?? CONCURRENCY);
+  await renderAll(plan, drafts, problems);
   problems.throwIfAny();
-  return plan;
+  return { ...plan, drafts };
 }
 
 /** Where orchestrations are looked up: the project's own first. */
@@ -110,14 +113,15 @@ function refuseAliases({ nodes, roster }: RunPlan, problems: Problems): void {
   }
 }
 
-/** Drafts every stage for each of its nodes with the outputs of stages still unknown; only the problems are kept. */
-async function renderAll({ stages, roster }: RunPlan, problems: Problems): Promise<void> {
+/** Drafts every stage for each of its nodes with the outputs of stages still unknown; problems are kept, and some drafts. */
+async function renderAll({ stages, roster }: RunPlan, drafts: KeptDrafts, problems: Problems): Promise<void> {
   const outputs = new StageOutputs(registeredNames(stages));
   for (const stage of stages) {
     if (stage.skip !== undefined) continue;
     for (const name of stage.nodes ?? [undefined]) {
       const node = name === undefined ? undefined : (roster.nodes.get(name) as NodeEntry);
-      await render(stage, { ...(node && { node }), stages: outputs.scope(name) }, problems);
+      const made = await render(stage, { ...(node && { node }), stages: outputs.scope(name) }, problems);
+      if (made && name !== undefined) drafts.keep(stage, name, made);
       for (const inner of stage.onFailure)
         if (inner.nodes === undefined || (node && inner.nodes.includes(node.name)))
           await render(inner, { ...(node && { node }), stages: outputs.scope(name) }, problems);
@@ -129,18 +133,19 @@ async function render(
   { task, when }: PlannedStage,
   scope: Parameters<NonNullable<PlannedStage["when"]>>[0],
   problems: Problems,
-): Promise<void> {
+): Promise<readonly StepDraft[] | undefined> {
   try {
-    if (when?.(scope) === false) return;
+    if (when?.(scope) === false) return undefined;
   } catch (error) {
     keep(error, problems);
   }
   try {
-    if (task.kind === "apply") await task.draft(scope);
+    if (task.kind === "apply") return await task.draft(scope);
     if (task.kind === "action") task.args(scope);
   } catch (error) {
     keep(error, problems);
   }
+  return undefined;
 }
 
 function keep(error: unknown, problems: Problems): void {

@@ -74,6 +74,9 @@ const RunShape = z.strictObject({
   afterEach: z.boolean().optional(),
 });
 
+/** Every key of a stage; docs/orchestrations.md describes each, a test keeps it so. */
+export const STAGE_KEYS: readonly string[] = Object.keys({ ...ApplyShape.shape, ...RunShape.shape });
+
 /** Keys of a stage that runs an action; every other key is an argument of the action. */
 const runKeys = Object.keys(RunShape.shape);
 /** What belongs to the other kind of stage only, and is no argument. */
