@@ -5,7 +5,9 @@ import { expect } from "chai";
 const root = join(import.meta.dirname, "../../..");
 const read = (path: string): string => readFileSync(join(root, path), "utf8");
 const page = read("docs/runner.md");
-const [host, runner, step] = ["host", "runner", "step"].map((name) => read(`src/engine/program/${name}.sh`));
+const [host, runner, step, batch] = ["host", "runner", "step", "batch"].map((name) =>
+  read(`src/engine/program/${name}.sh`),
+);
 
 /** Words in the first column of the table that follows a text of the page. */
 function column(before: string): string[] {
@@ -38,7 +40,8 @@ describe("docs/runner.md", () => {
     const journal = [
       ...words(runner, /\bk_event "?([a-z]+(?:-[a-z]+)?)/g),
       ...words(runner, /printf '%s ([a-z]+) /g),
-      ...words(step, /printf '%s ([a-z]+) /g),
+      ...[step, batch].flatMap((text) => words(text, /printf '%s ([a-z]+) /g)),
+      ...words(batch, /\$k_nonce ([a-z]+) \$k_i/g),
       // Facts are read by k_read, which is told the type.
       ...words(step, /\bk_look ([a-z]+)/g),
       "fact",
