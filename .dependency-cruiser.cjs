@@ -1,4 +1,4 @@
-// The arrows of the layers (CONTRIBUTING.md) and one home for each outside library. `npm run layers` also proves that
+// The arrows of the layers (drawn in docs/architecture.md) and one home for each outside library. `npm run layers` also proves that
 // every module was seen and that a planted violation is found.
 const own = (...folders) => `^src/(${folders.join("|")})/`;
 
@@ -119,6 +119,7 @@ module.exports = {
       ["errors", "engine", "pki", "api", "runtime"],
       "An action is engine's interface + pki + api.",
     ),
+    only("runtime-knows-errors", "runtime", ["errors"], "A build of files from files."),
     only("pki-knows-errors", "pki", ["errors"], "Keys and certificates know no cluster."),
     only("api-knows-pki", "api", ["errors", "pki"], "The API is data and a client."),
     only(

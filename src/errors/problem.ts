@@ -23,7 +23,7 @@ export interface Problem {
   readonly conceal?: true;
 }
 
-/** How a command ends; the numbers of design.md, section 6. */
+/** How a command ends (docs/reading-a-run.md, For scripts). */
 export const exitCodes = { done: 0, failed: 1, usage: 2, unreachable: 3, bug: 70, interrupted: 130 } as const;
 export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes];
 

@@ -13,7 +13,7 @@ type Outcome = { readonly result: "created" | "updated" | "unchanged" | "deleted
 export interface Controllers {
   readonly list: () => z.input<typeof ControllerView>[];
   readonly peers: () => PeerView[];
-  /** Before it starts (replication.md 3.10). */
+  /** Before it starts (docs/replication.md, Coming and going). */
   readonly register: (id: string, registration: z.output<typeof ControllerRegistration>) => Promise<Outcome>;
   readonly remove: (id: string, by: string, reason: string) => Promise<Outcome>;
   /** Whether a controller is a member and may show this public key: its own, or the one that is to follow it. */

@@ -138,7 +138,7 @@ function labelsOf({ reg, labels }: NodeParts): Record<string, string> {
   return Object.fromEntries(all);
 }
 
-/** Names that several nodes go by: for each the nodes, the one that keeps the name first (replication.md, 4). */
+/** Names that several nodes go by: for each the nodes, the one that keeps the name first. */
 export function sharedNames(nodes: Iterable<NodeParts>): ReadonlyMap<string, readonly NodeParts[]> {
   const byName = new Map<string, NodeParts[]>();
   for (const parts of nodes) {

@@ -125,7 +125,7 @@ export class Hub {
     this.incarnation.progressed();
     const { state, options, members } = this.#core;
     if (state.ready || session.peer.isReady !== true || !members.includes(options.id)) return;
-    // Joined: all that a controller which knows of us had, our registration included (replication.md, 3.10).
+    // Joined: all that a controller which knows of us had, our registration included.
     this.#core.commit(
       [{ t: "meta", ready: true }],
       [],

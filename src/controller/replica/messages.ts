@@ -45,7 +45,7 @@ export interface PullEnd extends Soon {
   readonly full?: { readonly floor: WireVector; readonly hlc: string };
 }
 
-/** All that controllers say to each other about replication (replication.md, 3.4). Plain JSON. */
+/** All that controllers say to each other about replication (docs/adr/0501-replication-core.md). Plain JSON. */
 export type PeerMessage =
   | ({
       readonly t: "hello";

@@ -73,7 +73,7 @@ function hop(entry: JumpEntry, passphrase: KeyPassphrase): Endpoint {
 
 /**
  * What tells two names of one machine apart from two machines: the way to it, address, port and state folder
- * (runner.md, section 5: a machine is a node once for each state folder).
+ * (docs/runner.md, The state folder: a machine is a node once for each).
  */
 export function placeOfNode({ jump, address, port, stateDir, transport }: NodeEntry): string {
   return JSON.stringify(transport === "local" ? ["local", stateDir] : [jump, address, port, stateDir]);
