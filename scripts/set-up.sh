@@ -36,6 +36,7 @@ need /usr/bin/tmux tmux
 # The report is opened in a real browser.
 need /usr/bin/chromium chromium
 need /usr/bin/xmllint libxml2-utils
+need /usr/bin/shellcheck shellcheck
 # Login shells that nodes may have.
 need /bin/zsh zsh
 need /usr/bin/fish fish
@@ -59,6 +60,7 @@ if [ -n "$missing" ]; then
     trap 'rm -f "$guard"' EXIT
   fi
   apt-get update -q >/dev/null
-  # shellcheck disable=SC2086 -- a list of words
+  # A list of words.
+  # shellcheck disable=SC2086
   apt-get install -q -y --no-install-recommends $missing >/dev/null
 fi

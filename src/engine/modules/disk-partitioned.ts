@@ -61,6 +61,14 @@ export const diskPartitioned = defineModule({
   name: "disk.partitioned",
   summary: "Keeps a GPT partition table on a disk, which must be blank or granted.",
   args,
+  refusals: [
+    "DISK_AMBIGUOUS",
+    "DISK_HAS_DATA",
+    "DISK_IN_USE",
+    "DISK_NOT_FOUND",
+    "DISK_PARTITIONS_DIFFER",
+    "TOOL_MISSING",
+  ],
   step: ({ disk, partitions }, context) => {
     const wanted = layoutOf(disk, partitions, context);
     return {
@@ -78,14 +86,6 @@ ${decide(disk, wanted, context)}
 ${write(wanted, diskGuid(context, disk))}`,
       tools: diskTools,
       timeout: 120,
-      refusals: [
-        "DISK_AMBIGUOUS",
-        "DISK_HAS_DATA",
-        "DISK_IN_USE",
-        "DISK_NOT_FOUND",
-        "DISK_PARTITIONS_DIFFER",
-        "TOOL_MISSING",
-      ],
     };
   },
 });

@@ -54,6 +54,14 @@ export const filesystemFormatted = defineModule({
   name: "filesystem.formatted",
   summary: "Keeps a filesystem on a partition, which must be blank or granted.",
   args,
+  refusals: [
+    "DISK_AMBIGUOUS",
+    "DISK_IN_USE",
+    "DISK_NOT_FOUND",
+    "FILESYSTEM_DIFFERS",
+    "PARTITION_NOT_FOUND",
+    "TOOL_MISSING",
+  ],
   step: (given, context) => {
     const { disk, partition, fstype, label, options } = given;
     const partuuid =
@@ -90,14 +98,6 @@ fi
 ! have udevadm || udevadm settle --timeout=10 || :`,
       tools: diskTools,
       timeout: 600,
-      refusals: [
-        "DISK_AMBIGUOUS",
-        "DISK_IN_USE",
-        "DISK_NOT_FOUND",
-        "FILESYSTEM_DIFFERS",
-        "PARTITION_NOT_FOUND",
-        "TOOL_MISSING",
-      ],
     };
   },
 });

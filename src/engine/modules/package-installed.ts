@@ -41,6 +41,7 @@ export const packageInstalled = defineModule({
       (args) => args.state === "present" || namesOf(args).every((name) => !name.includes("=")),
       "a version can only be pinned with state: present",
     ),
+  refusals: ["PACKAGE_INTERRUPTED", "PACKAGE_LOCKED", "PACKAGE_NEEDED", "TOOL_MISSING"],
   step: (args) => {
     const packages: Packages = { ...args, names: [...new Set(namesOf(args))].map(splitVersion) };
     const good = ({ version }: { version?: string }) =>
@@ -51,7 +52,6 @@ export const packageInstalled = defineModule({
       guard: choose((manager) => manager.guard(packages)),
       apply: choose((manager) => manager.apply(packages)),
       timeout: 1200 + args.lockTimeout,
-      refusals: ["PACKAGE_INTERRUPTED", "PACKAGE_LOCKED", "PACKAGE_NEEDED", "TOOL_MISSING"],
     };
   },
 });

@@ -52,7 +52,7 @@ const checks: Readonly<Record<string, (text: string) => Promise<void>>> = {
   steps: (text) => planState(`${paramLines(text, "string, default: '1'")}${under("steps:", text)}`),
   step: (text) => planState(under("steps:", `- id: example\n${text.replaceAll(/^(?=.)/gm, "  ")}`)),
   orchestration: (text) => {
-    const whole = text.includes("\nparams:") ? text : `${paramLines(text, "target, required: true")}${text}`;
+    const whole = /^params:/m.test(text) ? text : `${paramLines(text, "target, required: true")}${text}`;
     return plan({ ...statesFor(text), "orchestrate/example.yaml": whole }, { on: "*" });
   },
   values: (text) => {
