@@ -8,7 +8,8 @@ import { covers } from "#crdt/version-vector.ts";
 import { controllerOf } from "#controller/replica/members.ts";
 import type { PeerMessage } from "#controller/replica/messages.ts";
 import type { JournalRecord } from "#controller/replica/ports.ts";
-import type { ConflictRecord, Replica } from "#controller/replica/replica.ts";
+import type { ConflictRecord } from "#controller/replica/conflict-record.ts";
+import type { Replica } from "#controller/replica/replica.ts";
 import { isAtLeast, mergeKindOf } from "./kinds.ts";
 import type { SimNode } from "./node.ts";
 

@@ -58,7 +58,7 @@ export class Dialler {
     if (!backOff) return;
     this.#core.after(backOff.next(1000, this.#core.options.rng), () => {
       const isIn = this.#core.state.ready && this.#core.others.length > 0;
-      if (isIn || [...this.#core.peers.values()].some(({ session }) => session?.isOpen))
+      if (isIn || [...this.#core.peers.values()].some(({ stream }) => stream?.isOpen))
         return void this.#core.after(1000, () => this.#scheduleAddress(address));
       this.#core.options.net.dial({ address }, 5000);
     });

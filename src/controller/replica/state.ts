@@ -7,8 +7,8 @@ import { encodePage, PageReader } from "#crdt/page.ts";
 import type { Page } from "#crdt/page.ts";
 import type { Register } from "#crdt/register.ts";
 import { covers, coversContext, dominates, raise, toWire } from "#crdt/version-vector.ts";
+import type { ConflictRecord, ConflictSide } from "./conflict-record.ts";
 import type { JournalRecord } from "./ports.ts";
-import type { ConflictRecord, ConflictSide } from "./replica.ts";
 
 type Apply = Extract<JournalRecord, { t: "apply" }>;
 type Meta = Extract<JournalRecord, { t: "meta" }>;
