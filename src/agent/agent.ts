@@ -1,17 +1,17 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { ApiRefusal } from "#api/client.ts";
 import { parseEndpoint } from "#api/endpoint.ts";
-import { isInGrace } from "#api/late.ts";
+import { isInGrace } from "#api/late-renewal.ts";
 import { describeError } from "#api/log.ts";
 import type { Heartbeat, Registration, Standing } from "#api/schemas.ts";
 import { backoffOf, spread } from "./backoff.ts";
-import type { AgentConfig } from "./config.ts";
+import type { AgentConfig } from "./agent-config.ts";
 import type { Controllers } from "./controllers.ts";
 import { addressTowards, gatherFacts, isSameMachine, readUsage } from "./facts.ts";
 import type { Facts } from "./facts.ts";
 import { createRenewer } from "./renewer.ts";
 import type { Renewer } from "./renewer.ts";
-import type { Revocations } from "./revocations.ts";
+import type { RevokedKeys } from "./revoked-keys.ts";
 import type { AgentOptions } from "./run.ts";
 import { writeAgentStatus } from "./status-file.ts";
 import type { AgentStatus } from "./status-file.ts";
@@ -23,7 +23,7 @@ export type AgentParts = AgentOptions & {
   readonly statusFile: string;
   /** Told when other credentials came into use. */
   readonly onCredentials: () => void;
-  readonly revocations: Revocations;
+  readonly revocations: RevokedKeys;
   /** Told when keys were revoked. */
   readonly onRevoked: () => void;
 };

@@ -5,7 +5,7 @@ import { isIP } from "node:net";
 import { availableParallelism, freemem, hostname, loadavg, totalmem } from "node:os";
 import type { Endpoint } from "#api/endpoint.ts";
 import type { Heartbeat, Registration } from "#api/schemas.ts";
-import type { AgentConfig } from "./config.ts";
+import type { AgentConfig } from "./agent-config.ts";
 import { readStorage } from "./disks.ts";
 import { readNics } from "./nics.ts";
 

@@ -8,11 +8,11 @@ import type { Supervisor } from "#api/systemd.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { Agent } from "./agent.ts";
 import { settleNext } from "./certificate-files.ts";
-import { AgentConfig } from "./config.ts";
+import { AgentConfig } from "./agent-config.ts";
 import { openControllers } from "./controllers.ts";
 import { readDisks } from "./disks.ts";
 import { readNics } from "./nics.ts";
-import { openRevocations } from "./revocations.ts";
+import { openRevokedKeys } from "./revoked-keys.ts";
 import { readStatusFile } from "./status-file.ts";
 import { serveStatus } from "./status-server.ts";
 import type { StatusServer } from "./status-server.ts";
@@ -54,7 +54,7 @@ export async function runAgent(options: AgentOptions): Promise<void> {
       });
     }
     const statusFile = join(config.stateDir, "status.json");
-    const revocations = await openRevocations(join(config.stateDir, "revoked-keys.json"), log);
+    const revocations = await openRevokedKeys(join(config.stateDir, "revoked-keys.json"), log);
     const onCredentials = (): void => server?.use(controllers.credentials());
     const onRevoked = (): void => server?.cut();
     const parts = { config, controllers, nodeId, statusFile, revocations, onCredentials, onRevoked };

@@ -8,7 +8,7 @@ import { identityOf } from "#pki/identity.ts";
 import { keyFingerprint, publicDer } from "#pki/keys.ts";
 import { formatEndpoint } from "./endpoint.ts";
 import type { Endpoint } from "./endpoint.ts";
-import { isInGrace, lateProtocol } from "./late.ts";
+import { isInGrace, lateRenewalProtocol } from "./late-renewal.ts";
 import { methods } from "./methods.ts";
 import type { BodyOf, Method, PlainMethodName, ReplyOf } from "./methods.ts";
 import { Refusal } from "./schemas.ts";
@@ -110,7 +110,7 @@ export function openApi({
     keepAlive: true,
     maxCachedSessions: 0,
     maxSockets: 64,
-    ...(isLate && { ALPNProtocols: [lateProtocol] }),
+    ...(isLate && { ALPNProtocols: [lateRenewalProtocol] }),
     checkServerIdentity: (host, peer) =>
       checkServerIdentity(host, peer) ?? checkRole(peer, cluster) ?? checkKey(peer, serverKeys),
   });

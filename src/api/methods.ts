@@ -37,6 +37,9 @@ const readers = ["controller", "operator"] as const;
 const ownNode = { verb: "POST", roles: ["node"], ownNodeOnly: true } as const;
 const change = { verb: "POST", roles: operator } as const;
 
+/** The protocol that controllers switch to; its number changes when the framing does. */
+export const replicationProtocol = "kcore-replication/1";
+
 /** The whole API of a controller. What is not listed here does not exist. */
 export const methods = {
   health: method({

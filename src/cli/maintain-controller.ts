@@ -4,11 +4,11 @@ import { join } from "node:path";
 import { loadCredentials } from "#api/credentials.ts";
 import { readDaemonConfig } from "#api/daemon-config.ts";
 import { formatEndpoint, parseEndpoint } from "#api/endpoint.ts";
-import { ControllerConfig } from "#controller/config.ts";
+import { ControllerConfig } from "#controller/controller-config.ts";
 import { emptyStore, repairStore, restoreStore, type Replaced, type Replacement } from "#controller/store/restore.ts";
 import { parsePlainYaml, printYaml } from "#engine/source/plain.ts";
 import { KcoreError } from "#errors/problem.ts";
-import { replaceFile } from "#pki/files.ts";
+import { replaceFile } from "#pki/private-files.ts";
 
 export interface MaintainOptions {
   readonly configFile: string;

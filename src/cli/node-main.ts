@@ -1,4 +1,4 @@
-import { beSmall } from "#agent/small.ts";
+import { saveMemory } from "#agent/save-memory.ts";
 import { parseArgs } from "node:util";
 import { createLog } from "#api/log.ts";
 import type { Log } from "#api/log.ts";
@@ -60,7 +60,7 @@ const daemons: Readonly<Record<string, Daemon>> = {
     config: "/etc/kcore/node-agent.yaml",
     start: async (given) => {
       // Before anything else is loaded.
-      beSmall();
+      saveMemory();
       const { runAgent } = await import("#agent/run.ts");
       await runAgent({ ...(await commonParts()), random: Math.random, ...given });
     },

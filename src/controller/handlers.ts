@@ -9,10 +9,10 @@ import type { Objects } from "./cluster/objects.ts";
 import type { Records } from "./cluster/records.ts";
 import { keys } from "./cluster/registers.ts";
 import type { Revocations } from "./cluster/revocations.ts";
-import type { SubCa } from "./cluster/sub-ca.ts";
-import type { Health } from "./health.ts";
+import type { SubCa } from "./cluster/own-sub-ca.ts";
+import type { Health } from "./controller-health.ts";
 import type { Metrics } from "./metrics.ts";
-import { Refused } from "./refused.ts";
+import { Refused } from "./cluster/refused.ts";
 import type { KnownCaller } from "./server/caller.ts";
 import type { Handlers } from "./server/server.ts";
 

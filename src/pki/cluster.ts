@@ -9,7 +9,7 @@ import { changeConfig, configFile, contextFolder, readConfig, readText } from ".
 import type { ContextHome } from "./contexts.ts";
 import { checkPassphrase, decryptKey, encryptKey } from "./encrypted-key.ts";
 import type { ScryptCost } from "./encrypted-key.ts";
-import { createFile, ensurePrivateFolder, replaceFile, syncFolder } from "./files.ts";
+import { createFile, ensurePrivateFolder, replaceFile, syncFolder } from "./private-files.ts";
 import { commonNameOf, formatIdentity, identityOf } from "./identity.ts";
 import { backdateMs, leafDays } from "./issue.ts";
 import { renewDays } from "./expectation.ts";

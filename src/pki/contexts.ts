@@ -3,7 +3,7 @@ import { join, resolve } from "node:path";
 import { z } from "zod";
 import { KcoreError } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
-import { ensurePrivateFolder, refuseUntrusted, replaceFile } from "./files.ts";
+import { ensurePrivateFolder, refuseUntrusted, replaceFile } from "./private-files.ts";
 
 /** How the configuration's text is read and written; YAML, passed in because its library lives elsewhere. */
 export interface ConfigCodec {

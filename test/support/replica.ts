@@ -1,4 +1,4 @@
-import { createReplica } from "#controller/replica/create.ts";
+import { createReplica } from "#controller/replica/create-replica.ts";
 import { authKeyOf } from "#controller/replica/members.ts";
 import type { PeerMessage } from "#controller/replica/messages.ts";
 import type { JournalRecord, LinkEvents, PeerLink } from "#controller/replica/ports.ts";

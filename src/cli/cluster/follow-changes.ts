@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ApiClient } from "#api/client.ts";
-import { readLines } from "#api/lines.ts";
+import { readLines } from "#api/read-lines.ts";
 import { WatchLine } from "#api/schemas.ts";
 import type { Cluster } from "../open-cluster.ts";
 

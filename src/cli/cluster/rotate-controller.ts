@@ -6,7 +6,7 @@ import { KcoreError } from "#errors/problem.ts";
 import { firstCertificate } from "#pki/chain.ts";
 import { controllerChallenge } from "#pki/challenges.ts";
 import { hostsOf, renewalReason } from "#pki/expectation.ts";
-import { replaceFile } from "#pki/files.ts";
+import { replaceFile } from "#pki/private-files.ts";
 import { inventoryEntry } from "#pki/inventory.ts";
 import { issueLeaf } from "#pki/issue.ts";
 import { issuedFile, nextIssuedFile } from "#pki/issued.ts";

@@ -6,7 +6,7 @@ import { pipeline } from "node:stream/promises";
 import type { Command } from "commander";
 import { KcoreError } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
-import { syncFolder } from "#pki/files.ts";
+import { syncFolder } from "#pki/private-files.ts";
 import { removeController } from "#pki/contexts.ts";
 import { allControllers, askController, type Reachable } from "../cluster/all-controllers.ts";
 import { confirm } from "../confirm.ts";

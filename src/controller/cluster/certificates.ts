@@ -1,5 +1,5 @@
 import type { CertificateView } from "#api/schemas.ts";
-import { Refused } from "../refused.ts";
+import { Refused } from "./refused.ts";
 import type { Records, Wish } from "./records.ts";
 import { keys } from "./registers.ts";
 import type { CertificateRecordValue } from "./registers.ts";

@@ -1,7 +1,7 @@
 import type { ConflictList, ConflictView } from "#api/schemas.ts";
 import type { z } from "zod";
 import { decodeStamp } from "#crdt/hlc.ts";
-import { Refused } from "../refused.ts";
+import { Refused } from "./refused.ts";
 import type { ConflictRecord, ConflictSide } from "../replica/conflict-record.ts";
 import { encodeDot } from "./dots.ts";
 import { gatherNodes, nameOf, sharedNames } from "./node-view.ts";

@@ -1,6 +1,6 @@
 import type { ControllerRegistration, ControllerView, PeerView } from "#api/schemas.ts";
 import type { z } from "zod";
-import { Refused } from "../refused.ts";
+import { Refused } from "./refused.ts";
 import { protocols } from "../replica/messages.ts";
 import type { PeerStatus } from "../replica/replica.ts";
 import type { Certificates } from "./certificates.ts";

@@ -1,5 +1,5 @@
 import type { ConflictView, Expected, NodeStatus, NodeView, Taint } from "#api/schemas.ts";
-import type { Life, Liveness } from "./liveness.ts";
+import type { Life, Liveness } from "./node-lives.ts";
 import type { Found, Records } from "./records.ts";
 import { keys, kindOf } from "./registers.ts";
 import type { ApprovalRecord, Registered } from "./registers.ts";

@@ -1,10 +1,10 @@
 import { Rotation } from "#api/schemas.ts";
 import type { Expected, NodeDetail, NodeView, Registration, Standing, Taint } from "#api/schemas.ts";
 import type { AcceptedBodyOf } from "#api/methods.ts";
-import { Refused } from "../refused.ts";
+import { Refused } from "./refused.ts";
 import type { Certificates } from "./certificates.ts";
 import { viewConflict } from "./conflicts.ts";
-import type { Liveness } from "./liveness.ts";
+import type { Liveness } from "./node-lives.ts";
 import {
   approvalOf,
   conflictsByNode,

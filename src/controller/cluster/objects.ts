@@ -1,5 +1,5 @@
 import type { ObjectView } from "#api/schemas.ts";
-import { Refused } from "../refused.ts";
+import { Refused } from "./refused.ts";
 import type { Found, Records } from "./records.ts";
 import { keys } from "./registers.ts";
 

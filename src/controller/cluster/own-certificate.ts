@@ -8,10 +8,10 @@ import type { CertificateProof, SubCaInstalled } from "#api/schemas.ts";
 import { firstCertificate } from "#pki/chain.ts";
 import { controllerChallenge } from "#pki/challenges.ts";
 import { hostsOf, renewalReason } from "#pki/expectation.ts";
-import { ensurePrivateFolder, replaceFile, syncFolder } from "#pki/files.ts";
+import { ensurePrivateFolder, replaceFile, syncFolder } from "#pki/private-files.ts";
 import { keyFingerprint, publicDer, readPrivateKey } from "#pki/keys.ts";
 import type { z } from "zod";
-import { Refused } from "../refused.ts";
+import { Refused } from "./refused.ts";
 import { holdNextKey } from "./next-key.ts";
 
 type Proof = z.input<typeof CertificateProof>;

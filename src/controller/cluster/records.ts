@@ -1,7 +1,7 @@
 import type { Register } from "#crdt/register.ts";
 import { checkCommonProtocol } from "./common-protocol.ts";
 import { decodeDot, encodeDot } from "./dots.ts";
-import { Refused } from "../refused.ts";
+import { Refused } from "./refused.ts";
 import { WriteRefused } from "../replica/replica.ts";
 import type { Change, Json, Replica } from "../replica/replica.ts";
 import { kindOf, kinds } from "./registers.ts";

@@ -7,8 +7,8 @@ import type { Soon } from "./messages.ts";
 import { Peer } from "./peer.ts";
 import type { JournalRecord } from "./ports.ts";
 import type { ReplicaOptions } from "./replica.ts";
-import { ReplicaState } from "./state.ts";
-import type { Applied } from "./state.ts";
+import { ReplicaState } from "./replica-state.ts";
+import type { Applied } from "./replica-state.ts";
 import { defaultTuning } from "./tuning.ts";
 import type { Tuning } from "./tuning.ts";
 

@@ -8,7 +8,7 @@ import { controllerOf } from "./members.ts";
 import type { PeerMessage, PullEnd } from "./messages.ts";
 import type { Stream } from "./peer.ts";
 import type { JournalRecord } from "./ports.ts";
-import { emptyPage } from "./state.ts";
+import { emptyPage } from "./replica-state.ts";
 import type { Writer } from "./writer.ts";
 
 type PageMessage = Extract<PeerMessage, { t: "page" }>;

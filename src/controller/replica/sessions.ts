@@ -7,8 +7,8 @@ import type { PeerMessage } from "./messages.ts";
 import type { Outbox } from "./outbox.ts";
 import type { Stream } from "./peer.ts";
 import type { LinkEvents, PeerLink } from "./ports.ts";
-import { Session } from "./session.ts";
-import type { Refusal, SessionHost } from "./session.ts";
+import { Session } from "./peer-session.ts";
+import type { Refusal, SessionHost } from "./peer-session.ts";
 import type { SoftState } from "./soft-state.ts";
 import type { Writer } from "./writer.ts";
 

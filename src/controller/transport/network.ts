@@ -7,7 +7,7 @@ import type { Log } from "#api/log.ts";
 import type { DialTarget, Net } from "../replica/ports.ts";
 import type { Replica } from "../replica/replica.ts";
 import { dialController } from "./dial.ts";
-import { openLink } from "./link.ts";
+import { openLink } from "./open-link.ts";
 
 /** The replication streams of one controller, those it dialled and those it answered. */
 export interface Network {

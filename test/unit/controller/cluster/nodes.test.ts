@@ -1,12 +1,12 @@
 import { expect } from "chai";
 import { watchCertificates } from "#controller/cluster/certificates.ts";
-import { watchLiveness } from "#controller/cluster/liveness.ts";
-import type { Liveness } from "#controller/cluster/liveness.ts";
+import { watchLiveness } from "#controller/cluster/node-lives.ts";
+import type { Liveness } from "#controller/cluster/node-lives.ts";
 import { manageNodes } from "#controller/cluster/nodes.ts";
 import type { Nodes } from "#controller/cluster/nodes.ts";
 import { readRecords } from "#controller/cluster/records.ts";
 import type { Records } from "#controller/cluster/records.ts";
-import { Refused } from "#controller/refused.ts";
+import { Refused } from "#controller/cluster/refused.ts";
 import { registrationOf } from "#support/controllers.ts";
 import { memoryReplica } from "#support/memory-replica.ts";
 

@@ -3,7 +3,7 @@ import { rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { encryptKey } from "./encrypted-key.ts";
 import type { ScryptCost } from "./encrypted-key.ts";
-import { createFile, syncFolder } from "./files.ts";
+import { createFile, syncFolder } from "./private-files.ts";
 import { generateKey } from "./keys.ts";
 import { signSubCa } from "./sub-ca.ts";
 import type { Root } from "./sub-ca.ts";

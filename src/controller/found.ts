@@ -1,6 +1,6 @@
 import type { Records } from "./cluster/records.ts";
 import { keys } from "./cluster/registers.ts";
-import type { Bootstrap } from "./config.ts";
+import type { Bootstrap } from "./controller-config.ts";
 
 /**
  * The first words of a cluster: its first controller registers itself and the operators that deploy_node named. Only the

@@ -8,7 +8,7 @@ import { protocols, protocolsText, speaks } from "./messages.ts";
 import type { PeerMessage, RefusalCode } from "./messages.ts";
 import type { Outbox } from "./outbox.ts";
 import { PageSender } from "./page-sender.ts";
-import { isForeignHello, parseMessage } from "./parse.ts";
+import { isForeignHello, parseMessage } from "./parse-message.ts";
 import type { Peer, Stream } from "./peer.ts";
 import type { LinkEvents, PeerLink } from "./ports.ts";
 import { Puller } from "./puller.ts";
