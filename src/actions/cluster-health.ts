@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
-import { askOne } from "#api/ask.ts";
+import { askFirst } from "#api/ask.ts";
 import { formatEndpoint, parseEndpoint } from "#api/endpoint.ts";
 import { defineAction } from "#engine/orchestrate/action.ts";
 import type { ActionContext, ActionResult } from "#engine/orchestrate/action.ts";
@@ -127,9 +127,10 @@ async function look(
     message: `controller ${endpoint} is not healthy: ${reason}`,
     hint: "its log says more: journalctl -u kcore-controller; --skip-health goes on regardless, and is recorded",
   });
-  const options = { credentials: credentialsOf(cluster), clock: Date.now, signal, timeoutMs: timeout * 1000 };
+  const credentials = credentialsOf(cluster);
+  const asking = { endpoints: [endpoint], credentials, clock: Date.now, signal, timeoutMs: timeout * 1000 };
   try {
-    const health = await askOne(endpoint, options, (client) => client.call("ready", {}));
+    const health = await askFirst(asking, (client) => client.call("ready", {}));
     if (!health.ready) return { answers: true, problems: [unhealthy(health.reason ?? "it is not ready")] };
     const behind = health.peers.filter(({ controllerId, inStep }) => !inStep && !deployed.has(controllerId));
     const problems = behind.map((peer) =>

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { askFirst, askOne, endpointOf } from "#api/ask.ts";
+import { askFirst, endpointOf } from "#api/ask.ts";
 import { parseEndpoint } from "#api/endpoint.ts";
 import { defineAction } from "#engine/orchestrate/action.ts";
 import type { ActionContext } from "#engine/orchestrate/action.ts";
@@ -116,8 +116,8 @@ function othersOf(node: NodeEntry, own: string, { controllers }: Context): reado
 
 async function answers(endpoint: string, cluster: Context, signal: AbortSignal): Promise<boolean> {
   try {
-    const ask = { credentials: credentialsOf(cluster), clock: Date.now, signal };
-    return (await askOne(endpoint, ask, (client) => client.call("ready", {}))).ready;
+    const asking = { endpoints: [endpoint], credentials: credentialsOf(cluster), clock: Date.now, signal };
+    return (await askFirst(asking, (client) => client.call("ready", {}))).ready;
   } catch (error) {
     if (error instanceof KcoreError) return false;
     throw error;

@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
-import { askFirst, askOne, endpointOf } from "#api/ask.ts";
+import { askFirst, endpointOf } from "#api/ask.ts";
 import { ApiRefusal } from "#api/client.ts";
 import type { NodeView } from "#api/schemas.ts";
 import { defineAction } from "#engine/orchestrate/action.ts";
@@ -80,7 +80,8 @@ async function look(node: NodeEntry, { port }: Args, cluster: Context, context: 
   let view: NodeView;
   try {
     if (isController(node)) {
-      const health = await askOne(endpointOf(node.address, port), options, (client) => client.call("ready", {}));
+      const itself = { ...options, endpoints: [endpointOf(node.address, port)] };
+      const health = await askFirst(itself, (client) => client.call("ready", {}));
       if (!health.ready) return { waitingFor: `its controller is not ready: ${health.reason ?? "no reason given"}` };
     }
     const endpoints = endpointsFor(node, port, cluster, context);

@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { openControllers } from "#api/ask.ts";
 import { readDaemonConfig } from "#api/daemon-config.ts";
 import { formatEndpoint, parseEndpoint } from "#api/endpoint.ts";
 import type { Endpoint } from "#api/endpoint.ts";
@@ -9,9 +10,9 @@ import { KcoreError } from "#errors/problem.ts";
 import { Agent } from "./agent.ts";
 import { settleNext } from "./certificate-files.ts";
 import { AgentConfig } from "./agent-config.ts";
-import { openControllers } from "./controllers.ts";
 import { readDisks } from "./disks.ts";
 import { readNics } from "./nics.ts";
+import { openOwnCredentials } from "./own-credentials.ts";
 import { openRevokedKeys } from "./revoked-keys.ts";
 import { readStatusFile } from "./status-file.ts";
 import { serveStatus } from "./status-server.ts";
@@ -36,16 +37,22 @@ export interface AgentOptions {
  * @throws KcoreError when it cannot start: CONFIG_INVALID, FILE_UNREADABLE, PKI_IDENTITY
  */
 export async function runAgent(options: AgentOptions): Promise<void> {
-  const { configFile, parse, signal, log, clock, supervisor } = options;
+  const { configFile, parse, log, clock, supervisor } = options;
   const { config, ignored } = await readDaemonConfig({ file: configFile, schema: AgentConfig, parse });
   if (ignored.length > 0) log.warn("configuration keys without a meaning here", { ignored });
   const settled = await settleNext(config.tls);
   if (settled) log.warn("a renewal of the certificate was interrupted", { [settled]: true });
   const endpoints = endpointsOf(config, configFile);
-  const controllers = await openControllers({ endpoints, files: config.tls, log, clock, signal });
+  const credentials = await openOwnCredentials(config.tls);
+  const controllers = openControllers({
+    endpoints,
+    credentials: credentials.present,
+    clock,
+    onFailed: ({ message }, controller) => log.warn("a controller could not be used", { controller, error: message }),
+  });
   let server: StatusServer | undefined;
   try {
-    const nodeId = controllers.credentials().identity.id;
+    const nodeId = credentials.present().identity.id;
     if (config.nodeId !== undefined && config.nodeId !== nodeId) {
       throw new KcoreError({
         code: "CONFIG_INVALID",
@@ -55,13 +62,13 @@ export async function runAgent(options: AgentOptions): Promise<void> {
     }
     const statusFile = join(config.stateDir, "status.json");
     const revocations = await openRevokedKeys(join(config.stateDir, "revoked-keys.json"), log);
-    const onCredentials = (): void => server?.use(controllers.credentials());
+    const onCredentials = (): void => server?.use(credentials.present());
     const onRevoked = (): void => server?.cut();
-    const parts = { config, controllers, nodeId, statusFile, revocations, onCredentials, onRevoked };
+    const parts = { config, controllers, credentials, nodeId, statusFile, revocations, onCredentials, onRevoked };
     const agent = new Agent({ ...options, ...parts });
     server = await serveStatus({
       listen: listenOf(config.listenAddr),
-      credentials: controllers.credentials(),
+      credentials: credentials.present(),
       pages: {
         "/status": () => readStatusFile(statusFile),
         "/disks": async () => ({ disks: await readDisks() }),
@@ -78,7 +85,7 @@ export async function runAgent(options: AgentOptions): Promise<void> {
     });
     log.info("the agent starts", {
       nodeId,
-      controllers: endpoints.map(formatEndpoint),
+      controllers: endpoints,
       version: options.version,
       ...(server && { port: server.port }),
     });
@@ -93,11 +100,11 @@ export async function runAgent(options: AgentOptions): Promise<void> {
   }
 }
 
-function endpointsOf(config: AgentConfig, configFile: string): readonly Endpoint[] {
+function endpointsOf(config: AgentConfig, configFile: string): readonly string[] {
   const texts = [
     ...new Set([...(config.controllerAddr === undefined ? [] : [config.controllerAddr]), ...config.controllers]),
   ];
-  if (texts.length > 0) return texts.map((text) => parseEndpoint(text));
+  if (texts.length > 0) return texts.map((text) => formatEndpoint(parseEndpoint(text)));
   throw new KcoreError({
     code: "CONFIG_INVALID",
     message: `${configFile} names no controller`,

@@ -28,17 +28,14 @@ export async function* followChanges<Result>(cluster: Cluster, options: FollowOp
   let wait = retryMs.first;
   for (let turn = 0; !signal.aborted; turn++) {
     const endpoint = cluster.endpoints[turn % cluster.endpoints.length] ?? "";
-    const client = cluster.connect(endpoint);
     try {
-      for await (const result of followOne(client, options)) {
+      for await (const result of followOne(cluster.clientAt(endpoint), options)) {
         wait = retryMs.first;
         yield result;
       }
     } catch (error) {
       if (signal.aborted) return;
       process.stderr.write(`${endpoint}: ${(error as Error).message}; the next controller is asked\n`);
-    } finally {
-      client.close();
     }
     await sleep(wait, undefined, { signal }).catch(() => undefined);
     wait = Math.min(wait * 2, retryMs.longest);

@@ -24,9 +24,9 @@ export async function showReplicationStatus({ output, requireHealthy = false, ..
   if (requireHealthy && findings.some(({ healthy }) => !healthy)) process.exitCode = exitCodes.failed;
 }
 
-async function look(endpoint: string, { askAt }: Cluster): Promise<Finding> {
+async function look(endpoint: string, { ask }: Cluster): Promise<Finding> {
   try {
-    const status = await askAt(endpoint, (client) => client.call("replicationStatus", {}));
+    const status = await ask((client) => client.call("replicationStatus", {}), { endpoints: [endpoint] });
     return { endpoint, healthy: status.healthy, status };
   } catch (error) {
     if (!(error instanceof KcoreError)) throw error;

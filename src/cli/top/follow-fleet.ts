@@ -73,14 +73,12 @@ export class FleetFollower {
       }
     } catch (error) {
       if (!signal.aborted) throw error;
-    } finally {
-      this.#others.close();
     }
   }
 
   async #followOne(endpoint: string, onLive: () => void): Promise<void> {
     const { signal, tell } = this.#options;
-    const client = this.#cluster.connect(endpoint);
+    const client = this.#cluster.clientAt(endpoint);
     const over = new AbortController();
     const stop = AbortSignal.any([signal, over.signal]);
     const timers: NodeJS.Timeout[] = [];
@@ -113,7 +111,6 @@ export class FleetFollower {
     } finally {
       for (const timer of timers) clearInterval(timer);
       over.abort();
-      client.close();
     }
   }
 
