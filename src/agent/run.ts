@@ -1,11 +1,10 @@
 import { join } from "node:path";
 import { openControllers } from "#api/ask.ts";
+import type { Daemon } from "#api/daemon.ts";
 import { readDaemonConfig } from "#api/daemon-config.ts";
 import { formatEndpoint, parseEndpoint } from "#api/endpoint.ts";
 import type { Endpoint } from "#api/endpoint.ts";
 import { describeError } from "#api/log.ts";
-import type { Log } from "#api/log.ts";
-import type { Supervisor } from "#api/systemd.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { Agent } from "./agent.ts";
 import { settleNext } from "./certificate-files.ts";
@@ -18,28 +17,14 @@ import { readStatusFile } from "./status-file.ts";
 import { serveStatus } from "./status-server.ts";
 import type { StatusServer } from "./status-server.ts";
 
-export interface AgentOptions {
-  readonly configFile: string;
-  /** Reads the configuration's YAML. */
-  readonly parse: (text: string) => unknown;
-  /** Stops the agent; it tells the controller so. */
-  readonly signal: AbortSignal;
-  readonly log: Log;
-  readonly clock: () => number;
-  readonly random: () => number;
-  readonly version: string;
-  readonly supervisor: Supervisor;
-}
-
 /**
- * Runs the node's agent until `signal`: registers, then sends heartbeats; when no controller can be reached it goes on
+ * Runs the node's agent until the signal: registers, then sends heartbeats; when no controller can be reached it goes on
  * trying for ever. It renews the node's certificate and tells the node's status. Resolves when it has stopped in good order.
  * @throws KcoreError when it cannot start: CONFIG_INVALID, FILE_UNREADABLE, PKI_IDENTITY
  */
-export async function runAgent(options: AgentOptions): Promise<void> {
-  const { configFile, parse, log, clock, supervisor } = options;
-  const { config, ignored } = await readDaemonConfig({ file: configFile, schema: AgentConfig, parse });
-  if (ignored.length > 0) log.warn("configuration keys without a meaning here", { ignored });
+export async function runAgent(daemon: Daemon): Promise<void> {
+  const { configFile, log, clock, supervisor } = daemon;
+  const config = await readDaemonConfig(daemon, AgentConfig);
   const settled = await settleNext(config.tls);
   if (settled) log.warn("a renewal of the certificate was interrupted", { [settled]: true });
   const endpoints = endpointsOf(config, configFile);
@@ -65,7 +50,7 @@ export async function runAgent(options: AgentOptions): Promise<void> {
     const onCredentials = (): void => server?.use(credentials.present());
     const onRevoked = (): void => server?.cut();
     const parts = { config, controllers, credentials, nodeId, statusFile, revocations, onCredentials, onRevoked };
-    const agent = new Agent({ ...options, ...parts });
+    const agent = new Agent({ ...daemon, ...parts });
     server = await serveStatus({
       listen: listenOf(config.listenAddr),
       credentials: credentials.present(),
@@ -86,13 +71,13 @@ export async function runAgent(options: AgentOptions): Promise<void> {
     log.info("the agent starts", {
       nodeId,
       controllers: endpoints,
-      version: options.version,
+      version: daemon.version,
       ...(server && { port: server.port }),
     });
     await agent.report("starting");
-    supervisor.ready();
+    supervisor?.ready();
     await agent.live();
-    supervisor.stopping();
+    supervisor?.stopping();
     await agent.leave();
   } finally {
     await server?.close();

@@ -95,7 +95,7 @@ interface Place extends Replacement {
 }
 
 async function openPlace({ configFile, now }: MaintainOptions): Promise<Place> {
-  const { config } = await readDaemonConfig({ file: configFile, schema: ControllerConfig, parse: parsePlainYaml });
+  const config = await readDaemonConfig({ configFile, parse: parsePlainYaml }, ControllerConfig);
   const { dbPath: folder, tls, subCa } = config;
   const id = config.replication.controllerId ?? (await loadCredentials(tls, "controller")).identity.id;
   const found = await stat(folder).catch((cause: NodeJS.ErrnoException) => {

@@ -1,5 +1,5 @@
 import { Rotation } from "#api/schemas.ts";
-import type { Expected, NodeDetail, NodeView, Registration, Standing, Taint } from "#api/schemas.ts";
+import type { Expected, NodeDetail, NodeStatus, NodeView, Registration, Standing, Taint } from "#api/schemas.ts";
 import type { AcceptedBodyOf } from "#api/methods.ts";
 import { Refused } from "./refused.ts";
 import type { Certificates } from "./certificates.ts";
@@ -39,6 +39,7 @@ export interface Nodes {
   readonly heartbeat: (caller: Caller, body: AcceptedBodyOf<"heartbeat">) => Standing;
   readonly goodbye: (caller: Caller) => Standing;
   readonly list: () => NodeView[];
+  readonly countByStatus: () => ReadonlyMap<NodeStatus, number>;
   readonly get: (id: string) => NodeDetail;
   readonly setApproval: (
     id: string,
@@ -150,6 +151,11 @@ export function manageNodes(options: NodesOptions): Nodes {
       return standing(parts);
     },
     list: () => listNodes(records, liveness),
+    countByStatus() {
+      const counts = new Map<NodeStatus, number>();
+      for (const { status } of listNodes(records, liveness)) counts.set(status, (counts.get(status) ?? 0) + 1);
+      return counts;
+    },
     get: (id) => detailOf(known(id), view(id), options),
     async setApproval(id, { state, by, reason, ifMatch }) {
       const { approval } = known(id);
