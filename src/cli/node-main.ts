@@ -4,7 +4,7 @@ import { becomeDaemon } from "#api/daemon.ts";
 import type { Daemon } from "#api/daemon.ts";
 import { drawProblems } from "#errors/draw.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
-import type { MaintainOptions } from "./maintain-controller.ts";
+import type { MaintainOptions } from "#controller/maintain.ts";
 import packageJson from "../../package.json" with { type: "json" };
 
 /** The program that the runtime on nodes starts: `controller serve --config FILE`, `agent run --config FILE`, `--version`. */
@@ -26,7 +26,7 @@ const programs: Readonly<Record<string, Program>> = {
     async start(daemon) {
       const [{ serveController }, { openFileLimit }] = await Promise.all([
         import("#controller/serve.ts"),
-        import("./open-files.ts"),
+        import("./process/open-files.ts"),
       ]);
       await serveController({ ...daemon, openFiles: openFileLimit() });
     },
@@ -56,7 +56,7 @@ async function main(words: readonly string[]): Promise<number> {
   }
   // Before anything else is loaded.
   if (program.unit === "kcore-node-agent") saveMemory();
-  const { parsePlainYaml } = await import("#engine/source/plain.ts");
+  const { parsePlainYaml } = await import("#engine/yaml/plain-yaml.ts");
   const daemon = becomeDaemon({ unit: program.unit, configFile, parse: (text) => parsePlainYaml(text), version });
   // Certificates are looked at regularly anyway; a HUP must not end the process.
   process.on("SIGHUP", () => undefined);
@@ -82,9 +82,9 @@ type Work = (
 
 /** What is done on a controller's machine while the controller is stopped. */
 const maintenance: Readonly<Record<string, Work>> = {
-  restore: async ([file = ""], options) => (await import("./maintain-controller.ts")).restoreHere(file, options),
-  repair: async (_, options) => (await import("./maintain-controller.ts")).repairHere(options),
-  join: async (endpoints, options) => (await import("./maintain-controller.ts")).joinHere(endpoints, options),
+  restore: async ([file = ""], options) => (await import("#controller/maintain.ts")).restoreHere(file, options),
+  repair: async (_, options) => (await import("#controller/maintain.ts")).repairHere(options),
+  join: async (endpoints, options) => (await import("#controller/maintain.ts")).joinHere(endpoints, options),
 };
 
 async function maintain(work: Work, words: readonly string[]): Promise<number> {
@@ -92,7 +92,13 @@ async function maintain(work: Work, words: readonly string[]): Promise<number> {
   try {
     const { values, positionals } = parseArgs({ args: [...words], options, allowPositionals: true });
     const { config: configFile = "/etc/kcore/controller.yaml", fresh = false } = values;
-    const lines = await work(positionals, { configFile, now: Date.now(), fresh });
+    const { parsePlainYaml, printYaml } = await import("#engine/yaml/plain-yaml.ts");
+    const lines = await work(positionals, {
+      configFile,
+      now: Date.now(),
+      fresh,
+      yaml: { parse: parsePlainYaml, print: printYaml },
+    });
     process.stdout.write(lines.map((line) => `${line}\n`).join(""));
     return exitCodes.done;
   } catch (error) {

@@ -1,5 +1,5 @@
 import type { ControllerView, ReplicationStatus } from "#api/schemas.ts";
-import type { Cluster } from "../open-cluster.ts";
+import type { Cluster } from "../cluster/open-cluster.ts";
 import type { Tellings } from "./read-fleet.ts";
 
 /** A controller that does not answer within this time is shown as silent; nobody waits for it. */

@@ -1,0 +1,33 @@
+import { openControllers } from "#api/ask.ts";
+import type { Controllers } from "#api/ask.ts";
+import { formatEndpoint, parseEndpoint } from "#api/endpoint.ts";
+import { loadContext } from "#pki/contexts.ts";
+import { contextHome } from "./context-home.ts";
+import type { ClusterFlags } from "../options.ts";
+
+/** The cluster that a command is about, as its operator asks it. */
+export interface Cluster extends Controllers {
+  readonly context: string;
+  /** Where the context's CA and issued certificates lie. */
+  readonly folder: string;
+}
+
+/**
+ * Opens the chosen context's cluster; `-s` names other controllers than the context does. Those that cannot be used while another
+ * one is asked are told on stderr.
+ * @throws KcoreError PKI_CONTEXT_UNKNOWN, CONFIG_INVALID, FILE_UNREADABLE, USAGE
+ */
+export async function openCluster({ context, controller: given = [] }: ClusterFlags): Promise<Cluster> {
+  const { name, folder, controllers, ca, cert, key } = await loadContext(contextHome(), context);
+  const named = (given.length > 0 ? given : controllers).map((text) => formatEndpoint(parseEndpoint(text)));
+  const asked = openControllers({
+    endpoints: [...new Set(named)],
+    credentials: { ca, cert, key },
+    clock: Date.now,
+    onFailed({ problems }, _endpoint, isLast) {
+      if (isLast) return;
+      for (const { message, code } of problems) process.stderr.write(`${message}  [${code}]; the next one is asked\n`);
+    },
+  });
+  return { ...asked, context: name, folder };
+}
