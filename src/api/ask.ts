@@ -129,9 +129,12 @@ function beginningWith(current: string | undefined, endpoints: readonly string[]
 /** Refusals that say something of this controller alone: what it was not told of yet, or does not know how to do. */
 const ofThisOne = new Set(["KEY_UNREGISTERED", "NODE_PENDING", "PKI_PROOF_INVALID", "API_UNKNOWN", "ANSWER_INVALID"]);
 
-/** Whether every other controller would refuse as well: one that has not caught up, is busy or full would not say it for them. */
+/** What one controller alone is to blame for. */
+const failures: ReadonlySet<string> = new Set(["API_UNREACHABLE", "API_UNTRUSTED", "RENEWAL_FAILED"]);
+
+/** Whether every other controller would say the same: one that has not caught up, is busy or full would not say it for them. */
 function isFinal(error: KcoreError): boolean {
-  if (!(error instanceof ApiRefusal)) return false;
+  if (!(error instanceof ApiRefusal)) return !error.problems.some(({ code }) => failures.has(code));
   // 401: by its clock our certificate has expired.
   return error.status < 500 && error.status !== 401 && error.status !== 429 && !ofThisOne.has(error.reason);
 }

@@ -58,12 +58,13 @@ export class ApiRefusal extends KcoreError {
   readonly refusal: Refusal;
 
   constructor(endpoint: Endpoint, status: number, refusal: Refusal) {
-    const { code, message, hint } = refusal;
+    const { code, message, hint, detail } = refusal;
     super(
       {
         code: "API_REFUSED",
         message: `controller ${formatEndpoint(endpoint)} refused: ${message} (${status} ${code})`,
         ...(hint === undefined ? {} : { hint }),
+        ...(detail === undefined ? {} : { detail }),
       },
       { exitCode: exitCodes.failed },
     );

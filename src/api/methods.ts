@@ -97,6 +97,8 @@ export const methods = {
     body: s.Nothing,
     reply: s.NodeDetail,
   }),
+  /** `{id}` is what an operator calls the node: its id, its host name, or the beginning of its id. */
+  findNode: method({ verb: "GET", path: "/v1/node-names/{id}", roles: readers, body: s.Nothing, reply: s.NodeView }),
   approveNode: method({ ...change, path: "/v1/nodes/{id}/approve", body: s.ApprovalChange, reply: s.NodeView }),
   rejectNode: method({ ...change, path: "/v1/nodes/{id}/reject", body: s.ApprovalChange, reply: s.NodeView }),
   setLabels: method({ ...change, path: "/v1/nodes/{id}/labels", body: s.LabelsChange, reply: s.NodeView }),

@@ -9,6 +9,8 @@ import { manageControllers } from "./cluster/controllers.ts";
 import type { Controllers } from "./cluster/controllers.ts";
 import { watchLiveness } from "./cluster/node-lives.ts";
 import type { Liveness } from "./cluster/node-lives.ts";
+import { watchNodeNames } from "./cluster/node-names.ts";
+import type { NodeNames } from "./cluster/node-names.ts";
 import { manageNodes } from "./cluster/nodes.ts";
 import type { Nodes } from "./cluster/nodes.ts";
 import { openSubCa } from "./cluster/own-sub-ca.ts";
@@ -28,6 +30,7 @@ export interface ControllerCluster {
   readonly certificates: Certificates;
   readonly revocations: Revocations;
   readonly liveness: Liveness;
+  readonly names: NodeNames;
   readonly subCa: SubCa;
   readonly controllers: Controllers;
   readonly nodes: Nodes;
@@ -52,6 +55,7 @@ export function openCluster(
   const revocations = watchRevocations(records, certificates);
   const staleAfterMs = config.staleAfterSecs * 1000;
   const liveness = watchLiveness({ replica, controllerId, staleAfterMs, clock, monotonic });
+  const names = watchNodeNames(records);
   const subCa = openSubCa({
     cluster,
     controllerId,
@@ -78,7 +82,7 @@ export function openCluster(
     lastContact: network.lastContact,
   });
   const { isManual, endpoints } = controllers;
-  const nodes = manageNodes({ records, certificates, liveness, controllerId, isManual, endpoints, clock });
+  const nodes = manageNodes({ records, certificates, liveness, names, controllerId, isManual, endpoints, clock });
 
   const isMember = (): boolean => controllers.isMember(controllerId);
   // A controller that is ready stays so while it is a member.
@@ -92,6 +96,7 @@ export function openCluster(
     certificates,
     revocations,
     liveness,
+    names,
     subCa,
     controllers,
     nodes,
@@ -126,6 +131,7 @@ export function openCluster(
     },
     stop() {
       liveness.stop();
+      names.stop();
       revocations.stop();
       certificates.stop();
     },

@@ -3,6 +3,7 @@ import { isIdentityId } from "#pki/identity.ts";
 import type { Certificates } from "./cluster/certificates.ts";
 import { ackConflict, listConflicts, takeLoser } from "./cluster/conflicts.ts";
 import type { Controllers } from "./cluster/controllers.ts";
+import type { NodeNames } from "./cluster/node-names.ts";
 import type { Nodes } from "./cluster/nodes.ts";
 import type { OwnCertificate } from "./cluster/own-certificate.ts";
 import type { Objects } from "./cluster/objects.ts";
@@ -21,6 +22,7 @@ const lastWordMs = 2_000;
 export interface HandlerParts {
   readonly controllerId: string;
   readonly records: Records;
+  readonly names: NodeNames;
   readonly nodes: Nodes;
   readonly controllers: Controllers;
   readonly certificates: Certificates;
@@ -36,7 +38,8 @@ export interface HandlerParts {
 
 /** What stands behind the methods table. Who acts is taken from the caller's certificate, never from a body. */
 export function handlersFor(parts: HandlerParts): Handlers {
-  const { records, nodes, controllers, certificates, objects, revocations, own, subCa, health, metrics, log } = parts;
+  const { records, names, nodes, controllers, certificates, objects, revocations, own, subCa, health, metrics, log } =
+    parts;
   return {
     health: () => ({}),
     ready({ caller }) {
@@ -64,6 +67,7 @@ export function handlersFor(parts: HandlerParts): Handlers {
 
     listNodes: () => ({ nodes: nodes.list() }),
     getNode: ({ id }) => nodes.get(id),
+    findNode: ({ id }) => nodes.find(id),
     approveNode: ({ caller, id, body }) =>
       nodes.setApproval(id, { ...given(body), state: "approved", by: byOf(caller) }),
     rejectNode: ({ caller, id, body }) =>
@@ -93,7 +97,7 @@ export function handlersFor(parts: HandlerParts): Handlers {
       return { result: "deleted", dot: "" };
     },
 
-    listConflicts: () => listConflicts(records),
+    listConflicts: () => listConflicts(records, names),
     ackConflict: ({ id }) => ackConflict(records, id),
     takeLoser: ({ caller, id }) => takeLoser(records, id, byOf(caller)),
 

@@ -24,10 +24,7 @@ export function describeCommand(): Command {
 
 async function describeNode(word: string, flags: ClusterFlags): Promise<void> {
   const { ask } = await openCluster(flags);
-  const node = await ask(async (client) => {
-    const { nodes } = await client.call("listNodes", {});
-    return client.call("getNode", {}, { id: findNode(nodes, word).id });
-  });
+  const node = await ask(async (client) => client.call("getNode", {}, { id: (await findNode(client, word)).id }));
   process.stdout.write(draw(node, Date.now()));
 }
 

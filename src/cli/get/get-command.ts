@@ -91,9 +91,8 @@ async function list<Item extends object>(
 async function getNode(word: string, { output, ...flags }: ListFlags): Promise<void> {
   const cluster = await openCluster(flags);
   if (output === "table" || output === "wide") return showListing(cluster, nodeListing([word], {}), { output });
-  const node = await cluster.ask(async (client) => {
-    const { nodes } = await client.call("listNodes", {});
-    return client.call("getNode", {}, { id: findNode(nodes, word).id });
-  });
+  const node = await cluster.ask(async (client) =>
+    client.call("getNode", {}, { id: (await findNode(client, word)).id }),
+  );
   process.stdout.write(formatResult(node, output, () => ""));
 }

@@ -10,8 +10,7 @@ import { selectNodes, type SelectorFlags } from "./selectors.ts";
 export function nodeListing(words: readonly string[], flags: SelectorFlags): Listing<NodeView> {
   return {
     fetch: async (client) => {
-      const { nodes } = await client.call("listNodes", {});
-      const named = words.length > 0 ? findNodes(nodes, words) : nodes;
+      const named = words.length > 0 ? await findNodes(client, words) : (await client.call("listNodes", {})).nodes;
       return selectNodes(named, flags).toSorted((a, b) => compare(a.hostname, b.hostname) || compare(a.id, b.id));
     },
     key: ({ id }) => id,
@@ -127,8 +126,7 @@ export function certificateListing({ node, status, expiringWithinDays }: Certifi
 /** Whose id or name was given: controllers and operators have certificates, too. */
 async function holderOf(word: string, certificates: readonly CertificateView[], client: ApiClient): Promise<string> {
   if (certificates.some(({ id }) => id === word)) return word;
-  const { nodes } = await client.call("listNodes", {});
-  return findNode(nodes, word).id;
+  return (await findNode(client, word)).id;
 }
 
 /** A value on one line, cut where it would not fit into a table. */

@@ -9,15 +9,14 @@ import {
   approvalOf,
   conflictsByNode,
   emptyParts,
-  gatherNodes,
   isShown,
   listNodes,
-  nameConflictOf,
+  nameOf,
   partsOf,
-  sharedNames,
   statusOf,
   viewOf,
 } from "./node-view.ts";
+import type { NodeNames } from "./node-names.ts";
 import type { NodeParts } from "./node-view.ts";
 import type { Records, Wish } from "./records.ts";
 import { keys } from "./registers.ts";
@@ -41,6 +40,8 @@ export interface Nodes {
   readonly list: () => NodeView[];
   readonly countByStatus: () => ReadonlyMap<NodeStatus, number>;
   readonly get: (id: string) => NodeDetail;
+  /** The one that a word names. @throws Refused NODE_UNKNOWN, NODE_AMBIGUOUS */
+  readonly find: (word: string) => NodeView;
   readonly setApproval: (
     id: string,
     change: {
@@ -61,6 +62,7 @@ export interface NodesOptions {
   readonly records: Records;
   readonly certificates: Certificates;
   readonly liveness: Liveness;
+  readonly names: NodeNames;
   readonly controllerId: string;
   /** Whether a node that nobody decided about has to wait: the strictest controller's word. */
   readonly isManual: () => boolean;
@@ -70,7 +72,7 @@ export interface NodesOptions {
 }
 
 export function manageNodes(options: NodesOptions): Nodes {
-  const { records, certificates, liveness, controllerId, isManual, endpoints, clock } = options;
+  const { records, certificates, liveness, names, controllerId, isManual, endpoints, clock } = options;
   const standing = (parts: NodeParts): Standing => ({
     nodeId: parts.id,
     approval: approvalOf(parts),
@@ -87,11 +89,10 @@ export function manageNodes(options: NodesOptions): Nodes {
   };
   const view = (id: string): NodeView => {
     const parts = known(id);
-    const all = gatherNodes(records);
     return viewOf(parts, {
       life: liveness.of(id),
       conflicts: conflictsByNode(records.replica.conflicts()).get(id) ?? 0,
-      nameConflict: nameConflictOf(parts, sharedNames(all.values())),
+      sharing: names.sharing(nameOf(parts)),
     });
   };
   /** The caller's own parts, if it may go on with the key that it registered with (S-10). */
@@ -150,12 +151,13 @@ export function manageNodes(options: NodesOptions): Nodes {
       liveness.bury(caller.id);
       return standing(parts);
     },
-    list: () => listNodes(records, liveness),
+    list: () => listNodes(records, liveness, names),
     countByStatus() {
       const counts = new Map<NodeStatus, number>();
-      for (const { status } of listNodes(records, liveness)) counts.set(status, (counts.get(status) ?? 0) + 1);
+      for (const { status } of listNodes(records, liveness, names)) counts.set(status, (counts.get(status) ?? 0) + 1);
       return counts;
     },
+    find: (word) => view(names.find(word)),
     get: (id) => detailOf(known(id), view(id), options),
     async setApproval(id, { state, by, reason, ifMatch }) {
       const { approval } = known(id);
