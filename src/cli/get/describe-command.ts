@@ -2,8 +2,8 @@ import { Command } from "commander";
 import type { NodeDetail } from "#api/schemas.ts";
 import { cleanText } from "#engine/events/clean.ts";
 import { since, until } from "#tui/age.ts";
+import { certificateWord, gibibytes, labelPairs, statusWord, taintText } from "#tui/fleet-words.ts";
 import { findNode } from "../node/find-node.ts";
-import { formatTaint, gibibytes, pairs, statusWord } from "./node-columns.ts";
 import { openCluster } from "../cluster/open-cluster.ts";
 import { addClusterOptions, type ClusterFlags } from "../options.ts";
 
@@ -47,7 +47,7 @@ function draw(node: NodeDetail, now: number): string {
       "Certificates",
       node.certificates.map(
         ({ serial, status, current, notAfter, issuer }) =>
-          `${serial}  ${status}${current ? ", in use" : ""}  expires in ${until(notAfter, now)}  issued by ${issuer}`,
+          `${serial}  ${certificateWord({ status, current })}  expires in ${until(notAfter, now)}  issued by ${issuer}`,
       ),
     ),
     block(
@@ -70,8 +70,8 @@ function mainLines(node: NodeDetail, now: number): Lines {
     ["Approval", decided.filter(Boolean).join(" ")],
     ["Datacenter", node.dc],
     ["Roles", node.roles.join(", ")],
-    ["Labels", pairs(node.labels)],
-    ["Taints", node.taints.map(formatTaint).join(", ")],
+    ["Labels", labelPairs(node.labels).join(",")],
+    ["Taints", node.taints.map(taintText).join(", ")],
     ["Address", node.address],
     ["Version", node.version],
     ["Registered", node.registered && `${node.registered} (${since(node.registered, now)} ago)`],
