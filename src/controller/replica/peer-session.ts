@@ -8,7 +8,7 @@ import { protocols, protocolsText, speaks } from "./messages.ts";
 import type { PeerMessage, RefusalCode } from "./messages.ts";
 import type { Outbox } from "./outbox.ts";
 import { PageSender } from "./page-sender.ts";
-import { isForeignHello, parseMessage } from "./parse-message.ts";
+import { isForeignHello, parseMessage } from "./messages.ts";
 import type { Peer, Stream } from "./peer.ts";
 import type { LinkEvents, PeerLink } from "./ports.ts";
 import { Puller } from "./puller.ts";
@@ -41,7 +41,10 @@ export interface SessionHost {
   readonly synced: (stream: Stream) => void;
 }
 
-export type Refusal = Pick<Of<"refuse">, "code" | "message">;
+export interface Refusal {
+  readonly code: RefusalCode;
+  readonly message: string;
+}
 
 /** One connection to a peer: greetings both ways, then pulls, pushes and pings until it dies. */
 export class Session implements LinkEvents, Stream {
