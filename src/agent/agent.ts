@@ -1,22 +1,17 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { ApiRefusal } from "#api/client.ts";
 import type { Controllers } from "#api/ask.ts";
-import { formatEndpoint, parseEndpoint } from "#api/endpoint.ts";
-import type { Endpoint } from "#api/endpoint.ts";
+import { formatEndpoint, parseEndpoint, type Endpoint } from "#api/endpoint.ts";
 import { isInGrace } from "#api/late-renewal.ts";
-import { describeError } from "#api/log.ts";
-import type { Log } from "#api/log.ts";
+import { describeError, type Log } from "#api/log.ts";
 import type { Heartbeat, Registration, Standing } from "#api/schemas.ts";
 import { backoffOf, spread } from "./backoff.ts";
 import type { AgentConfig } from "./agent-config.ts";
-import { addressTowards, gatherFacts, isSameMachine, readUsage } from "./facts.ts";
-import type { Facts } from "./facts.ts";
+import { addressTowards, gatherFacts, isSameMachine, readUsage, type Facts } from "./facts.ts";
 import type { OwnCredentials } from "./own-credentials.ts";
-import { createRenewer } from "./renewer.ts";
-import type { Renewer } from "./renewer.ts";
+import { createRenewer, type Renewer } from "./renewer.ts";
 import type { RevokedKeys } from "./revoked-keys.ts";
-import { writeAgentStatus } from "./status-file.ts";
-import type { AgentStatus } from "./status-file.ts";
+import { writeAgentStatus, type AgentStatus } from "./status-file.ts";
 
 export interface AgentParts {
   readonly config: AgentConfig;

@@ -1,5 +1,4 @@
-import { credentialsVersion, loadCredentials } from "#api/credentials.ts";
-import type { CredentialFiles, LoadedCredentials } from "#api/credentials.ts";
+import { credentialsVersion, loadCredentials, type CredentialFiles, type LoadedCredentials } from "#api/credentials.ts";
 import { KcoreError } from "#errors/problem.ts";
 
 /** The node's certificate with its key, as they lie on the disk. */

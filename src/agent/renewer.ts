@@ -1,9 +1,7 @@
-import { askFirst } from "#api/ask.ts";
-import type { Controllers } from "#api/ask.ts";
+import { askFirst, type Controllers } from "#api/ask.ts";
 import type { Credentials } from "#api/client.ts";
 import { formatEndpoint } from "#api/endpoint.ts";
-import { describeError } from "#api/log.ts";
-import type { Log } from "#api/log.ts";
+import { describeError, type Log } from "#api/log.ts";
 import type { AgentConfig } from "./agent-config.ts";
 import { createBackoff } from "./backoff.ts";
 import type { OwnCredentials } from "./own-credentials.ts";

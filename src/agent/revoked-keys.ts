@@ -1,8 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { z } from "zod";
 import type { Standing } from "#api/schemas.ts";
-import { describeError } from "#api/log.ts";
-import type { Log } from "#api/log.ts";
+import { describeError, type Log } from "#api/log.ts";
 import { replaceFile } from "#pki/private-files.ts";
 
 /** The keys that the controllers told to be revoked: operators', controllers'. They only ever grow. */

@@ -2,8 +2,7 @@ import { join } from "node:path";
 import { openControllers } from "#api/ask.ts";
 import type { Daemon } from "#api/daemon.ts";
 import { readDaemonConfig } from "#api/daemon-config.ts";
-import { formatEndpoint, parseEndpoint } from "#api/endpoint.ts";
-import type { Endpoint } from "#api/endpoint.ts";
+import { formatEndpoint, parseEndpoint, type Endpoint } from "#api/endpoint.ts";
 import { describeError } from "#api/log.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { Agent } from "./agent.ts";
@@ -14,8 +13,7 @@ import { readNics } from "./nics.ts";
 import { openOwnCredentials } from "./own-credentials.ts";
 import { openRevokedKeys } from "./revoked-keys.ts";
 import { readStatusFile } from "./status-file.ts";
-import { serveStatus } from "./status-server.ts";
-import type { StatusServer } from "./status-server.ts";
+import { serveStatus, type StatusServer } from "./status-server.ts";
 
 /**
  * Runs the node's agent until the signal: registers, then sends heartbeats; when no controller can be reached it goes on

@@ -1,6 +1,5 @@
 import { exitCodes, KcoreError } from "#errors/problem.ts";
-import { ApiRefusal, openApi } from "./client.ts";
-import type { ApiClient, Credentials } from "./client.ts";
+import { ApiRefusal, openApi, type ApiClient, type Credentials } from "./client.ts";
 import { controllerPort, formatEndpoint, parseEndpoint } from "./endpoint.ts";
 
 /** The controllers of a cluster, and who asks them. */

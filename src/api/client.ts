@@ -1,16 +1,13 @@
 import { X509Certificate } from "node:crypto";
 import { Agent, request } from "node:https";
 import type { IncomingMessage } from "node:http";
-import { checkServerIdentity, createSecureContext } from "node:tls";
-import type { PeerCertificate } from "node:tls";
+import { checkServerIdentity, createSecureContext, type PeerCertificate } from "node:tls";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
 import { identityOf } from "#pki/identity.ts";
 import { keyFingerprint, publicDer } from "#pki/keys.ts";
-import { formatEndpoint } from "./endpoint.ts";
-import type { Endpoint } from "./endpoint.ts";
+import { formatEndpoint, type Endpoint } from "./endpoint.ts";
 import { isInGrace, lateRenewalProtocol } from "./late-renewal.ts";
-import { methods } from "./methods.ts";
-import type { BodyOf, Method, MethodName, PlainMethodName, ReplyOf } from "./methods.ts";
+import { methods, type BodyOf, type Method, type MethodName, type PlainMethodName, type ReplyOf } from "./methods.ts";
 import { Refusal } from "./schemas.ts";
 
 /** PEM texts: the cluster's root, our own chain and its key. */

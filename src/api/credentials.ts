@@ -1,8 +1,7 @@
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFile, stat } from "node:fs/promises";
 import { KcoreError } from "#errors/problem.ts";
-import { identityOf } from "#pki/identity.ts";
-import type { Identity, Role } from "#pki/identity.ts";
+import { identityOf, type Identity, type Role } from "#pki/identity.ts";
 import type { Credentials } from "./client.ts";
 
 export interface CredentialFiles {

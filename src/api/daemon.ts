@@ -1,7 +1,5 @@
-import { createLog } from "./log.ts";
-import type { Log } from "./log.ts";
-import { createSupervisor } from "./systemd.ts";
-import type { Supervisor } from "./systemd.ts";
+import { createLog, type Log } from "./log.ts";
+import { createSupervisor, type Supervisor } from "./systemd.ts";
 
 /** What a controller and an agent are started with. */
 export interface Daemon {

@@ -1,7 +1,6 @@
 import { saveMemory } from "#agent/save-memory.ts";
 import { parseArgs } from "node:util";
-import { becomeDaemon } from "#api/daemon.ts";
-import type { Daemon } from "#api/daemon.ts";
+import { becomeDaemon, type Daemon } from "#api/daemon.ts";
 import { drawProblems } from "#errors/draw.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
 import type { MaintainOptions } from "#controller/maintain.ts";

@@ -6,16 +6,12 @@ import { KcoreError } from "#errors/problem.ts";
 import { manageObjects } from "./cluster/objects.ts";
 import type { ControllerCluster } from "./controller-cluster.ts";
 import { watchHealth } from "./controller-health.ts";
-import { monotonic } from "./controller-state.ts";
-import type { ControllerOptions, ControllerState } from "./controller-state.ts";
+import { monotonic, type ControllerOptions, type ControllerState } from "./controller-state.ts";
 import { handlersFor } from "./handlers.ts";
-import { createMetrics } from "./metrics.ts";
-import type { Metrics } from "./metrics.ts";
+import { createMetrics, type Metrics } from "./metrics.ts";
 import { checkAccess } from "./server/access.ts";
-import { createApiServer } from "./server/server.ts";
-import type { ApiServer } from "./server/server.ts";
-import { openWatches } from "./watch.ts";
-import type { Watches } from "./watch.ts";
+import { createApiServer, type ApiServer } from "./server/server.ts";
+import { openWatches, type Watches } from "./watch.ts";
 
 /** What others see of a controller: its API, and those who are connected. */
 export interface ControllerServer {

@@ -4,17 +4,14 @@ import { readDaemonConfig } from "#api/daemon-config.ts";
 import type { Daemon } from "#api/daemon.ts";
 import { formatEndpoint, parseEndpoint } from "#api/endpoint.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
-import { openOwnCertificate } from "./cluster/own-certificate.ts";
-import type { OwnCertificate } from "./cluster/own-certificate.ts";
+import { openOwnCertificate, type OwnCertificate } from "./cluster/own-certificate.ts";
 import { isKnown, isSecret, mergeKindOf } from "./cluster/registers.ts";
 import { ControllerConfig } from "./controller-config.ts";
 import { createReplica } from "./replica/create-replica.ts";
 import type { Timers } from "./replica/ports.ts";
 import type { Replica } from "./replica/replica.ts";
-import { openStore } from "./store/store.ts";
-import type { DurableStore } from "./store/store.ts";
-import { openNetwork } from "./transport/network.ts";
-import type { Network } from "./transport/network.ts";
+import { openStore, type DurableStore } from "./store/store.ts";
+import { openNetwork, type Network } from "./transport/network.ts";
 
 export interface ControllerOptions extends Daemon {
   /** How many files this process may have open; absent: enough. */

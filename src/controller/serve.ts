@@ -1,11 +1,8 @@
 import { describeError } from "#api/log.ts";
 import type { PeerView } from "#api/schemas.ts";
-import { openCluster } from "./controller-cluster.ts";
-import type { ControllerCluster } from "./controller-cluster.ts";
-import { openServer } from "./controller-server.ts";
-import type { ControllerServer } from "./controller-server.ts";
-import { openState } from "./controller-state.ts";
-import type { ControllerOptions, ControllerState } from "./controller-state.ts";
+import { openCluster, type ControllerCluster } from "./controller-cluster.ts";
+import { openServer, type ControllerServer } from "./controller-server.ts";
+import { openState, type ControllerOptions, type ControllerState } from "./controller-state.ts";
 
 /**
  * Runs a controller until the signal; resolves when it has stopped in good order, the requests under way answered.

@@ -1,22 +1,17 @@
-import { createPublicKey, randomBytes } from "node:crypto";
-import type { KeyObject, X509Certificate } from "node:crypto";
+import { createPublicKey, randomBytes, type KeyObject, type X509Certificate } from "node:crypto";
 import { mkdir, readdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { KcoreError } from "#errors/problem.ts";
 import { issueCertificate } from "./certificate.ts";
 import { firstCertificate } from "./chain.ts";
-import { changeConfig, configFile, contextFolder, readConfig, readText } from "./contexts.ts";
-import type { ContextHome } from "./contexts.ts";
-import { checkPassphrase, decryptKey, encryptKey } from "./encrypted-key.ts";
-import type { ScryptCost } from "./encrypted-key.ts";
+import { changeConfig, configFile, contextFolder, readConfig, readText, type ContextHome } from "./contexts.ts";
+import { checkPassphrase, decryptKey, encryptKey, type ScryptCost } from "./encrypted-key.ts";
 import { createFile, ensurePrivateFolder, replaceFile, syncFolder } from "./private-files.ts";
 import { commonNameOf, formatIdentity, identityOf } from "./identity.ts";
-import { backdateMs, leafDays } from "./issue.ts";
+import { backdateMs, leafDays, type Authority } from "./issue.ts";
 import { renewDays } from "./expectation.ts";
-import type { Authority } from "./issue.ts";
 import { generateKey, readPrivateKey } from "./keys.ts";
-import { signSubCa } from "./sub-ca.ts";
-import type { Root } from "./sub-ca.ts";
+import { signSubCa, type Root } from "./sub-ca.ts";
 
 const dayMs = 86_400_000;
 export const rootCommonName = "kcore-cluster-ca";

@@ -3,8 +3,7 @@ import { KcoreError } from "#errors/problem.ts";
 import { issueCertificate } from "./certificate.ts";
 import { certificatesOf, firstCertificate } from "./chain.ts";
 import { formatSubCa } from "./identity.ts";
-import { backdateMs } from "./issue.ts";
-import type { Authority, KeyProof } from "./issue.ts";
+import { backdateMs, type Authority, type KeyProof } from "./issue.ts";
 import { isKeyProven, readPrivateKey, readPublicKey } from "./keys.ts";
 
 const dayMs = 86_400_000;

@@ -1,5 +1,4 @@
-import { openControllers } from "#api/ask.ts";
-import type { Controllers } from "#api/ask.ts";
+import { openControllers, type Controllers } from "#api/ask.ts";
 import { formatEndpoint, parseEndpoint } from "#api/endpoint.ts";
 import { loadContext } from "#pki/contexts.ts";
 import { contextHome } from "./context-home.ts";

@@ -1,6 +1,11 @@
 import { Command, InvalidArgumentError, Option } from "commander";
-import { certificateListing, conflictListing, controllerListing, nodeListing } from "./listings.ts";
-import type { CertificateFlags } from "./listings.ts";
+import {
+  certificateListing,
+  conflictListing,
+  controllerListing,
+  nodeListing,
+  type CertificateFlags,
+} from "./listings.ts";
 import { findNode } from "../node/find-node.ts";
 import type { Listing } from "./listing.ts";
 import { showListing } from "./show-listing.ts";

@@ -6,8 +6,7 @@ import type { ConflictRecord, ConflictSide } from "../replica/conflict-record.ts
 import { encodeDot } from "./dots.ts";
 import type { NodeNames } from "./node-names.ts";
 import type { Records } from "./records.ts";
-import { isSecret, keys, mergeKindOf } from "./registers.ts";
-import type { ApprovalRecord } from "./registers.ts";
+import { isSecret, keys, mergeKindOf, type ApprovalRecord } from "./registers.ts";
 
 /** A conflict as it is shown. */
 export function viewConflict({ id, key, winner, loser }: ConflictRecord): ConflictView {

@@ -1,6 +1,5 @@
 import { suggestHint } from "#errors/suggest.ts";
-import { gatherNodes, isShown, nameOf, partsOf, sinceOf } from "./node-view.ts";
-import type { NodeParts } from "./node-view.ts";
+import { gatherNodes, isShown, nameOf, partsOf, sinceOf, type NodeParts } from "./node-view.ts";
 import type { Records } from "./records.ts";
 import { Refused } from "./refused.ts";
 

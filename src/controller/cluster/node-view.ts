@@ -2,8 +2,7 @@ import type { ConflictView, Expected, NodeStatus, NodeView, Taint } from "#api/s
 import type { Life, Liveness } from "./node-lives.ts";
 import type { NodeNames } from "./node-names.ts";
 import type { Found, Records } from "./records.ts";
-import { keys, kindOf } from "./registers.ts";
-import type { ApprovalRecord, Registered } from "./registers.ts";
+import { keys, kindOf, type ApprovalRecord, type Registered } from "./registers.ts";
 
 /** All registers of one node, by what they say. */
 export interface NodeParts {

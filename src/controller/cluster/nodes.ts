@@ -1,5 +1,13 @@
-import { Rotation } from "#api/schemas.ts";
-import type { Expected, NodeDetail, NodeStatus, NodeView, Registration, Standing, Taint } from "#api/schemas.ts";
+import {
+  Rotation,
+  type Expected,
+  type NodeDetail,
+  type NodeStatus,
+  type NodeView,
+  type Registration,
+  type Standing,
+  type Taint,
+} from "#api/schemas.ts";
 import type { AcceptedBodyOf } from "#api/methods.ts";
 import { Refused } from "./refused.ts";
 import type { Certificates } from "./certificates.ts";
@@ -15,9 +23,9 @@ import {
   partsOf,
   statusOf,
   viewOf,
+  type NodeParts,
 } from "./node-view.ts";
 import type { NodeNames } from "./node-names.ts";
-import type { NodeParts } from "./node-view.ts";
 import type { Records, Wish } from "./records.ts";
 import { keys } from "./registers.ts";
 

@@ -1,9 +1,7 @@
 import { readFile, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { credentialsVersion, loadCredentials } from "#api/credentials.ts";
-import type { CredentialFiles, LoadedCredentials } from "#api/credentials.ts";
-import { describeError } from "#api/log.ts";
-import type { Log } from "#api/log.ts";
+import { credentialsVersion, loadCredentials, type CredentialFiles, type LoadedCredentials } from "#api/credentials.ts";
+import { describeError, type Log } from "#api/log.ts";
 import type { CertificateProof, SubCaInstalled } from "#api/schemas.ts";
 import { firstCertificate } from "#pki/chain.ts";
 import { controllerChallenge } from "#pki/challenges.ts";

@@ -2,10 +2,8 @@ import type { Register } from "#crdt/register.ts";
 import { checkCommonProtocol } from "./common-protocol.ts";
 import { decodeDot, encodeDot } from "./dots.ts";
 import { Refused } from "./refused.ts";
-import { WriteRefused } from "../replica/replica.ts";
-import type { Change, Json, Replica } from "../replica/replica.ts";
-import { kindOf, kinds } from "./registers.ts";
-import type { Kind, ValueOf } from "./registers.ts";
+import { WriteRefused, type Change, type Json, type Replica } from "../replica/replica.ts";
+import { kindOf, kinds, type Kind, type ValueOf } from "./registers.ts";
 
 /** A register with its value read. */
 export interface Found<Value> {

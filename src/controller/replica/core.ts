@@ -7,10 +7,8 @@ import type { Soon } from "./messages.ts";
 import { Peer } from "./peer.ts";
 import type { JournalRecord } from "./ports.ts";
 import type { ReplicaOptions } from "./replica.ts";
-import { ReplicaState } from "./replica-state.ts";
-import type { Applied } from "./replica-state.ts";
-import { defaultTuning } from "./tuning.ts";
-import type { Tuning } from "./tuning.ts";
+import { ReplicaState, type Applied } from "./replica-state.ts";
+import { defaultTuning, type Tuning } from "./tuning.ts";
 
 /** What the parts of a replica share: its state, its peers, and the one way to change either durably. */
 export class Core {

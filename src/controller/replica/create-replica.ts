@@ -1,6 +1,5 @@
 import { dominates } from "#crdt/version-vector.ts";
-import { maxKeyBytes, maxValueBytes } from "#crdt/register.ts";
-import type { Register } from "#crdt/register.ts";
+import { maxKeyBytes, maxValueBytes, type Register } from "#crdt/register.ts";
 import { startCollector } from "./collector.ts";
 import type { ConflictRecord } from "./conflict-record.ts";
 import { Core } from "./core.ts";

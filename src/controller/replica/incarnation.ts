@@ -1,5 +1,4 @@
-import { covers } from "#crdt/version-vector.ts";
-import type { VersionVector } from "#crdt/version-vector.ts";
+import { covers, type VersionVector } from "#crdt/version-vector.ts";
 import type { Core } from "./core.ts";
 import type { JournalRecord } from "./ports.ts";
 

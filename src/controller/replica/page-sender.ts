@@ -1,5 +1,4 @@
-import { cutPage, pagesOf, startDelta } from "#crdt/delta.ts";
-import type { DeltaCursor } from "#crdt/delta.ts";
+import { cutPage, pagesOf, startDelta, type DeltaCursor } from "#crdt/delta.ts";
 import { bucketOf } from "#crdt/digest.ts";
 import { encodeStamp } from "#crdt/hlc.ts";
 import { encodePage } from "#crdt/page.ts";

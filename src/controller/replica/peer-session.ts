@@ -1,14 +1,19 @@
 import { MalformedPage } from "#crdt/page.ts";
-import { dominates, isSameVector, raise, toWire } from "#crdt/version-vector.ts";
-import type { VersionVector } from "#crdt/version-vector.ts";
+import { dominates, isSameVector, raise, toWire, type VersionVector } from "#crdt/version-vector.ts";
 import { differingBuckets } from "#crdt/digest.ts";
 import type { Core } from "./core.ts";
 import type { Incarnation } from "./incarnation.ts";
-import { protocols, protocolsText, speaks } from "./messages.ts";
-import type { PeerMessage, RefusalCode } from "./messages.ts";
+import {
+  isForeignHello,
+  parseMessage,
+  protocols,
+  protocolsText,
+  speaks,
+  type PeerMessage,
+  type RefusalCode,
+} from "./messages.ts";
 import type { Outbox } from "./outbox.ts";
 import { PageSender } from "./page-sender.ts";
-import { isForeignHello, parseMessage } from "./messages.ts";
 import type { Peer, Stream } from "./peer.ts";
 import type { LinkEvents, PeerLink } from "./ports.ts";
 import { Puller } from "./puller.ts";

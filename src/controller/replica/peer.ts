@@ -1,5 +1,4 @@
-import { raise } from "#crdt/version-vector.ts";
-import type { VersionVector, WireVector } from "#crdt/version-vector.ts";
+import { raise, type VersionVector, type WireVector } from "#crdt/version-vector.ts";
 import type { PeerMessage, RefusalCode } from "./messages.ts";
 import { PhiDetector } from "./phi.ts";
 import { BackOff, RttEstimator } from "./rtt.ts";

@@ -1,6 +1,5 @@
 import { compareStamps, decodeStamp } from "#crdt/hlc.ts";
-import { MalformedPage } from "#crdt/page.ts";
-import type { Page } from "#crdt/page.ts";
+import { MalformedPage, type Page } from "#crdt/page.ts";
 import type { Register } from "#crdt/register.ts";
 import { covers, dominates, raise, toWire } from "#crdt/version-vector.ts";
 import type { Core } from "./core.ts";

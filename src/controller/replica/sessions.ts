@@ -2,13 +2,11 @@ import type { Core } from "./core.ts";
 import type { Dialler } from "./dialler.ts";
 import type { Incarnation } from "./incarnation.ts";
 import { authKeyOf } from "./members.ts";
-import { protocolsText, speaks } from "./messages.ts";
-import type { PeerMessage } from "./messages.ts";
+import { protocolsText, speaks, type PeerMessage } from "./messages.ts";
 import type { Outbox } from "./outbox.ts";
 import type { Stream } from "./peer.ts";
 import type { LinkEvents, PeerLink } from "./ports.ts";
-import { Session } from "./peer-session.ts";
-import type { Refusal, SessionHost } from "./peer-session.ts";
+import { Session, type Refusal, type SessionHost } from "./peer-session.ts";
 import type { SoftState } from "./soft-state.ts";
 import type { Writer } from "./writer.ts";
 

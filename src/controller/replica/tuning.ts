@@ -1,5 +1,4 @@
-import { pageLimits } from "#crdt/delta.ts";
-import type { PageLimits } from "#crdt/delta.ts";
+import { pageLimits, type PageLimits } from "#crdt/delta.ts";
 
 /** Bounds and intervals in ms (replication.md, sections 3.2 to 3.11). */
 export interface Tuning {

@@ -1,5 +1,4 @@
-import { methods } from "#api/methods.ts";
-import type { Method, MethodName } from "#api/methods.ts";
+import { methods, type Method, type MethodName } from "#api/methods.ts";
 import type { Certificates } from "../cluster/certificates.ts";
 import { removed } from "../cluster/nodes.ts";
 import type { Records } from "../cluster/records.ts";

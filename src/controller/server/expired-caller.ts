@@ -6,8 +6,7 @@ import { graceEnd, isInGrace, lateRenewalProtocol } from "#api/late-renewal.ts";
 import type { MethodName } from "#api/methods.ts";
 import { firstCertificate } from "#pki/chain.ts";
 import { Refused } from "../cluster/refused.ts";
-import { readCaller } from "./caller.ts";
-import type { KnownCaller } from "./caller.ts";
+import { readCaller, type KnownCaller } from "./caller.ts";
 
 /** All that a node may ask with a certificate that has expired. */
 export const lateRenewalMethods: ReadonlySet<MethodName> = new Set(["renewChallenge", "renew"]);

@@ -1,31 +1,33 @@
 import { randomUUID } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { createServer } from "node:https";
-import type { Server, ServerOptions } from "node:https";
+import { createServer, type Server, type ServerOptions } from "node:https";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { TLSSocket } from "node:tls";
-import { describeError } from "#api/log.ts";
-import type { Log } from "#api/log.ts";
+import { describeError, type Log } from "#api/log.ts";
 import type { Credentials } from "#api/client.ts";
 import { lateRenewalProtocol } from "#api/late-renewal.ts";
-import { findMethod, isAudited, methods, replicationProtocol } from "#api/methods.ts";
-import type { AcceptedBodyOf, AnswerOf, Method, MethodName, PlainMethodName } from "#api/methods.ts";
+import {
+  findMethod,
+  isAudited,
+  methods,
+  replicationProtocol,
+  type AcceptedBodyOf,
+  type AnswerOf,
+  type Method,
+  type MethodName,
+  type PlainMethodName,
+} from "#api/methods.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { Refused } from "../cluster/refused.ts";
-import { authorize, deny } from "./access.ts";
-import type { Access } from "./access.ts";
-import { auditFields } from "./audit.ts";
-import type { Asked } from "./audit.ts";
+import { authorize, deny, type Access } from "./access.ts";
+import { auditFields, type Asked } from "./audit.ts";
 import { readJson } from "./body.ts";
-import { callerOf } from "./caller.ts";
-import type { KnownCaller } from "./caller.ts";
-import { connectionsFor, limitsFor, watchConnections } from "./connections.ts";
-import type { Connections } from "./connections.ts";
+import { callerOf, type KnownCaller } from "./caller.ts";
+import { connectionsFor, limitsFor, watchConnections, type Connections } from "./connections.ts";
 import { expiredCallerOf, lateRenewalMethods, routeLateRenewals } from "./expired-caller.ts";
 import { limitWarnings } from "./log-limit.ts";
-import { watchPauses } from "./pauses.ts";
-import type { Pauses } from "./pauses.ts";
+import { watchPauses, type Pauses } from "./pauses.ts";
 import { limitRate } from "./rate.ts";
 
 /** What is given to the function behind a method. */

@@ -3,10 +3,8 @@ import { KcoreError } from "#errors/problem.ts";
 import type { JournalRecord } from "../replica/ports.ts";
 import type { Disk } from "./disk.ts";
 import { corrupt, tooNew } from "./store-problems.ts";
-import { readSegment, segmentsAmong } from "./segments.ts";
-import type { Segment } from "./segments.ts";
-import { isAside, readSnapshot, snapshotsAmong } from "./snapshot-file.ts";
-import type { Snapshot } from "./snapshot-file.ts";
+import { readSegment, segmentsAmong, type Segment } from "./segments.ts";
+import { isAside, readSnapshot, snapshotsAmong, type Snapshot } from "./snapshot-file.ts";
 
 /** What a folder holds after a crash at any moment. */
 export interface Recovered {

@@ -1,8 +1,7 @@
 import { X509Certificate } from "node:crypto";
 import { request } from "node:https";
 import type { Socket } from "node:net";
-import { checkServerIdentity } from "node:tls";
-import type { PeerCertificate, TLSSocket } from "node:tls";
+import { checkServerIdentity, type PeerCertificate, type TLSSocket } from "node:tls";
 import type { Credentials } from "#api/client.ts";
 import type { Endpoint } from "#api/endpoint.ts";
 import { methods, replicationProtocol } from "#api/methods.ts";

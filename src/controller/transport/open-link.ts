@@ -1,6 +1,5 @@
 import type { Duplex } from "node:stream";
-import { describeError } from "#api/log.ts";
-import type { Log } from "#api/log.ts";
+import { describeError, type Log } from "#api/log.ts";
 import type { LinkEvents, PeerLink } from "../replica/ports.ts";
 import { largestLine, LineReader } from "./line-reader.ts";
 
