@@ -36,10 +36,8 @@ export interface ControllerCluster {
   readonly stop: () => void;
 }
 
-export function openCluster(
-  { config, own, self, network, replica }: ControllerState,
-  { log, clock }: Pick<Daemon, "log" | "clock">,
-): ControllerCluster {
+export function openCluster(state: ControllerState, { log, clock }: Pick<Daemon, "log" | "clock">): ControllerCluster {
+  const { config, own, self, network, replica } = state;
   const { controllerId, dc, cluster, version } = self;
   const records = readRecords(replica);
   const certificates = watchCertificates(records, clock);
@@ -75,13 +73,7 @@ export function openCluster(
   const { isManual, endpoints } = controllers;
   const nodes = manageNodes({ records, certificates, liveness, names, controllerId, isManual, endpoints, clock });
 
-  const isMember = (): boolean => controllers.isMember(controllerId);
-  // A controller that is ready stays so while it is a member.
-  let wasReady = false;
-  const isReady = (): boolean => (wasReady ||= replica.status().ready) && isMember();
-  let isOutTold = false;
-  /** The certificate with which it was published. */
-  let published: string | undefined;
+  const member = watchMembership(state, { records, controllers, address: () => address, log, clock });
   return {
     records,
     certificates,
@@ -91,16 +83,51 @@ export function openCluster(
     subCa,
     controllers,
     nodes,
-    isReady,
+    ...member,
     mayReplicate: (id, key) =>
-      !certificates.isRevoked(key) && (controllers.isMember(id) ? controllers.isKeyOf(id, key) : !isReady()),
+      !certificates.isRevoked(key) && (controllers.isMember(id) ? controllers.isKeyOf(id, key) : !member.isReady()),
+    publish(listensAt = "") {
+      address ||= listensAt;
+      member.publish();
+    },
+    stop() {
+      liveness.stop();
+      names.stop();
+      revocations.stop();
+      certificates.stop();
+    },
+  };
+}
+
+/** This controller's own place in its cluster. */
+function watchMembership(
+  { config, own, self, replica }: ControllerState,
+  {
+    records,
+    controllers,
+    address,
+    log,
+    clock,
+  }: Pick<ControllerCluster, "records" | "controllers"> &
+    Pick<Daemon, "log" | "clock"> & { readonly address: () => string },
+): Pick<ControllerCluster, "isReady" | "foundIfNeeded" | "publish"> {
+  const { controllerId, dc } = self;
+  const isMember = (): boolean => controllers.isMember(controllerId);
+  // A controller that is ready stays so while it is a member.
+  let wasReady = false;
+  const isReady = (): boolean => (wasReady ||= replica.status().ready) && isMember();
+  let isOutTold = false;
+  /** The certificate with which it was published. */
+  let published: string | undefined;
+  return {
+    isReady,
     // Who left a cluster, or was removed from it, is refused by its own state: it founds no second one.
     async foundIfNeeded() {
       if (isMember() || !replica.status().ready) return;
       const key = keyFingerprint(publicDer(firstCertificate(own.credentials().cert).publicKey));
       try {
         if (config.replication.join.length === 0)
-          await found({ records, bootstrap: config.bootstrap, controllerId, dc, key, address, clock });
+          await found({ records, bootstrap: config.bootstrap, controllerId, dc, key, address: address(), clock });
       } catch (error) {
         if (!(error instanceof Refused)) throw error;
       }
@@ -110,8 +137,7 @@ export function openCluster(
         hint: "kcore controller join --fresh, then deploy it again; or: systemctl disable --now kcore-controller",
       });
     },
-    publish(listensAt = "") {
-      address ||= listensAt;
+    publish() {
       const present = own.credentials().cert;
       if (!isReady() || published === present) return;
       published = present;
@@ -119,12 +145,6 @@ export function openCluster(
         published = undefined;
         log.warn("what the others should know of this controller could not be written", describeError(error));
       });
-    },
-    stop() {
-      liveness.stop();
-      names.stop();
-      revocations.stop();
-      certificates.stop();
     },
   };
 }

@@ -9,13 +9,12 @@ import { watchHealth } from "./controller-health.ts";
 import { monotonic, type ControllerOptions, type ControllerState } from "./controller-state.ts";
 import { handlersFor } from "./handlers.ts";
 import { createMetrics, type Metrics } from "./metrics.ts";
-import { checkAccess } from "./server/access.ts";
+import { checkAccess, type Access } from "./server/access.ts";
 import { createApiServer, type ApiServer } from "./server/server.ts";
 import { openWatches, type Watches } from "./watch.ts";
 
 /** What others see of a controller: its API, and those who are connected. */
 export interface ControllerServer {
-  readonly metrics: Metrics;
   readonly watches: Watches;
   /** @throws KcoreError LISTEN_FAILED */
   readonly listen: () => Promise<{ readonly port: number; readonly address: string }>;
@@ -27,34 +26,70 @@ export interface ControllerServer {
 export function openServer(
   state: ControllerState,
   cluster: ControllerCluster,
-  { log, clock, openFiles }: ControllerOptions,
+  options: ControllerOptions,
 ): ControllerServer {
-  const { config, own, self, store, network, replica } = state;
-  const { records, nodes, controllers, mayReplicate } = cluster;
-  const health = watchHealth({ ...cluster, self, storeProblem: () => store.problem()?.message });
-  const watches = openWatches(replica, log);
+  const { config, own, replica, network } = state;
+  const { controllers, mayReplicate } = cluster;
+  const watches = openWatches(replica, options.log);
   const access = checkAccess(cluster);
-  const metrics = createMetrics({
-    ...self,
-    status: replica.status,
-    conflicts: () => replica.conflicts().length,
-    connections: () => api.connections.count(),
-    nodes: () => nodes.countByStatus(),
-    certificates: () => secondsLeftOf(state, cluster, clock()),
+  const metrics: Metrics = measure(state, cluster, { now: options.clock, connections: () => api.connections.count() });
+  const api = openApiServer(state, cluster, { ...options, watches, access, metrics });
+  own.watch(({ ca, cert, key }) => api.use({ ca, cert, key }));
+  api.server.on("tlsClientError", () => metrics.refusedConnection());
+  const { connected, dialFailed } = replica;
+  const { addressOf } = controllers;
+  network.attach({ connected, dialFailed, addressOf, isWelcome: mayReplicate, onBytes: metrics.bytes });
+
+  const cut = (): void => {
+    const gone = api.connections.cut(
+      (caller) => caller.certificateExpiresAt > options.clock() && access.refusalOf(caller) === undefined,
+    );
+    for (const { identity, id } of gone)
+      options.log.warn("a connection was cut: its key is not welcome any more", { role: identity.role, id });
+    network.cut(mayReplicate);
+  };
+  const unwatch = replica.watch((changed) => {
+    // After this turn, so that an operator who revokes his own key still gets the answer.
+    if (changed.some((key) => mayCut.test(key))) setTimeout(cut, 20).unref();
   });
-  const api: ApiServer = createApiServer({
+  return {
+    watches,
+    cut,
+    async listen() {
+      const port = await listen(api.server, config.listenAddr);
+      return { port, address: ownAddress(config.listenAddr, port) };
+    },
+    async close() {
+      unwatch();
+      watches.close();
+      await api.close();
+    },
+  };
+}
+
+function openApiServer(
+  { own, self, store, network }: ControllerState,
+  cluster: ControllerCluster,
+  {
+    log,
+    clock,
+    openFiles,
+    watches,
+    access,
+    metrics,
+  }: Pick<ControllerOptions, "log" | "clock" | "openFiles"> & {
+    readonly watches: Watches;
+    readonly access: Access;
+    readonly metrics: Metrics;
+  },
+): ApiServer {
+  const { controllerId } = self;
+  const health = watchHealth({ ...cluster, self, storeProblem: () => store.problem()?.message });
+  const objects = manageObjects(cluster.records);
+  return createApiServer({
     credentials: own.credentials(),
     cluster: self.cluster,
-    handlers: handlersFor({
-      ...cluster,
-      controllerId: self.controllerId,
-      objects: manageObjects(records),
-      own,
-      health,
-      metrics,
-      log,
-      clock,
-    }),
+    handlers: handlersFor({ ...cluster, controllerId, objects, own, health, metrics, log, clock }),
     streams: {
       watch: ({ body }, response) => watches.open(body, response),
       async backup(_call, response) {
@@ -71,60 +106,30 @@ export function openServer(
     ...(openFiles !== undefined && { openFiles }),
     onAnswer: metrics.answered,
   });
-  own.watch(({ ca, cert, key }) => api.use({ ca, cert, key }));
-  api.server.on("tlsClientError", () => metrics.refusedConnection());
-  const { connected, dialFailed } = replica;
-  network.attach({
-    connected,
-    dialFailed,
-    addressOf: controllers.addressOf,
-    isWelcome: mayReplicate,
-    onBytes: metrics.bytes,
-  });
+}
 
-  const cut = (): void => {
-    const gone = api.connections.cut(
-      (caller) => caller.certificateExpiresAt > clock() && access.refusalOf(caller) === undefined,
-    );
-    for (const { identity, id } of gone)
-      log.warn("a connection was cut: its key is not welcome any more", { role: identity.role, id });
-    network.cut(mayReplicate);
-  };
-  const unwatch = replica.watch((changed) => {
-    // After this turn, so that an operator who revokes his own key still gets the answer.
-    if (changed.some((key) => mayCut.test(key))) setTimeout(cut, 20).unref();
+function measure(
+  { own, self, replica }: ControllerState,
+  { nodes, subCa }: ControllerCluster,
+  { now, connections }: { readonly now: () => number; readonly connections: () => number },
+): Metrics {
+  const secondsLeft = (end: Date): number => (end.getTime() - now()) / 1000;
+  return createMetrics({
+    ...self,
+    status: replica.status,
+    conflicts: () => replica.conflicts().length,
+    connections,
+    nodes: nodes.countByStatus,
+    certificates: () => {
+      const left = new Map([["controller", secondsLeft(own.credentials().notAfter)]]);
+      const sub = subCa.published();
+      return sub ? left.set("sub-ca", secondsLeft(new Date(sub.notAfter))) : left;
+    },
   });
-  return {
-    metrics,
-    watches,
-    cut,
-    async listen() {
-      const port = await listen(api.server, config.listenAddr);
-      return { port, address: ownAddress(config.listenAddr, port) };
-    },
-    async close() {
-      unwatch();
-      watches.close();
-      await api.close();
-    },
-  };
 }
 
 /** Registers by which somebody may lose the right to be connected. */
 const mayCut = /^(?:revoked\/|node\/[^/]+\/(?:approval|removed)$|controller\/[^/]+\/auth$)/;
-
-function secondsLeftOf(
-  { own }: ControllerState,
-  { subCa }: ControllerCluster,
-  now: number,
-): ReadonlyMap<string, number> {
-  const left = (end: Date): number => (end.getTime() - now) / 1000;
-  const sub = subCa.published();
-  return new Map([
-    ["controller", left(own.credentials().notAfter)],
-    ...(sub ? [["sub-ca", left(new Date(sub.notAfter))] as const] : []),
-  ]);
-}
 
 /** Where others reach us, if the address we listen on says so; an unspecified one does not. */
 function ownAddress(listenAddr: string, port: number): string {

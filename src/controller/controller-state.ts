@@ -50,20 +50,10 @@ export async function openState(options: ControllerOptions): Promise<ControllerS
   const { cluster, id: controllerId } = own.credentials().identity;
   checkConfig(config, configFile, own.credentials());
   const broken = new AbortController();
-  const store = await openStore({
-    folder: dbPath,
-    onBroken: (error) => {
-      // After EIO nobody knows what is on the disk: nothing may be acknowledged any more (fsyncgate).
-      log.error("the disk failed; the controller ends", { error: error.message });
-      if (options.onBroken) options.onBroken(error);
-      else process.exit(exitCodes.failed);
-      broken.abort();
-    },
-    onNote: (note) => log.warn(note),
-  });
-  for (const note of store.notes) log.warn(note);
+  const store = await openDisk(dbPath, broken, options);
   const keyAt = sponsorKeys(config);
   const network = openNetwork({ controllerId, cluster, credentials: own.credentials, keyAt, log, clock });
+  const { join: sponsors } = replication;
   const replica = createReplica({
     id: controllerId,
     cluster,
@@ -73,21 +63,39 @@ export async function openState(options: ControllerOptions): Promise<ControllerS
     net: network.net,
     journal: store,
     recovered: store.recovered,
-    start: replication.join.length === 0 ? "found" : "join",
-    join: replication.join,
+    start: sponsors.length === 0 ? "found" : "join",
+    join: sponsors,
     mergeKindOf,
     isKnown,
     isSecret,
     log: (level, message, fields) => log[level](message, fields),
   });
   store.attach(async () => replica.snapshot());
-  const unpinned = replication.join.filter((address) => keyAt(address) === undefined);
-  if (unpinned.length > 0 && !replica.status().ready)
-    log.warn("who answers there is believed on the CA's word alone: joinKeys does not name the key", {
-      join: unpinned,
-    });
+  const unpinned = sponsors.filter((address) => keyAt(address) === undefined);
+  const onItsWord = "who answers there is believed on the CA's word alone: joinKeys does not name the key";
+  if (unpinned.length > 0 && !replica.status().ready) log.warn(onItsWord, { join: unpinned });
   const self = { controllerId, dc: replication.dcId, cluster, version };
   return { config, own, self, store, network, replica, broken: broken.signal };
+}
+
+async function openDisk(
+  folder: string,
+  broken: AbortController,
+  { log, onBroken }: ControllerOptions,
+): Promise<DurableStore> {
+  const store = await openStore({
+    folder,
+    onBroken: (error) => {
+      // After EIO nobody knows what is on the disk: nothing may be acknowledged any more (fsyncgate).
+      log.error("the disk failed; the controller ends", { error: error.message });
+      if (onBroken) onBroken(error);
+      else process.exit(exitCodes.failed);
+      broken.abort();
+    },
+    onNote: (note) => log.warn(note),
+  });
+  for (const note of store.notes) log.warn(note);
+  return store;
 }
 
 const timers: Timers = {

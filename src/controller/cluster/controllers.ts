@@ -1,4 +1,4 @@
-import type { ControllerRegistration, ControllerView, PeerView } from "#api/schemas.ts";
+import type { ControllerRegistration, ControllerView, PeerView, Written } from "#api/schemas.ts";
 import type { z } from "zod";
 import { Refused } from "./refused.ts";
 import { protocols } from "../replica/messages.ts";
@@ -7,15 +7,13 @@ import type { Certificates } from "./certificates.ts";
 import type { Records, Wish } from "./records.ts";
 import { keys } from "./registers.ts";
 
-type Outcome = { readonly result: "created" | "updated" | "unchanged" | "deleted"; readonly dot: string };
-
 /** The controllers of the cluster: membership by an operator's word, the rest by their own. */
 export interface Controllers {
   readonly list: () => z.input<typeof ControllerView>[];
   readonly peers: () => PeerView[];
   /** Before it starts (replication.md 3.10). */
-  readonly register: (id: string, registration: z.output<typeof ControllerRegistration>) => Promise<Outcome>;
-  readonly remove: (id: string, by: string, reason: string) => Promise<Outcome>;
+  readonly register: (id: string, registration: z.output<typeof ControllerRegistration>) => Promise<Written>;
+  readonly remove: (id: string, by: string, reason: string) => Promise<Written>;
   /** Whether a controller is a member and may show this public key: its own, or the one that is to follow it. */
   readonly isKeyOf: (id: string, spki: string) => boolean;
   readonly isMember: (id: string) => boolean;

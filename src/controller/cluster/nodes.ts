@@ -7,6 +7,7 @@ import {
   type Registration,
   type Standing,
   type Taint,
+  type Written,
 } from "#api/schemas.ts";
 import type { AcceptedBodyOf } from "#api/methods.ts";
 import { Refused } from "./refused.ts";
@@ -38,8 +39,6 @@ export interface Caller {
   readonly certificateExpiresAt: number;
 }
 
-type Outcome = { readonly result: "created" | "updated" | "unchanged" | "deleted"; readonly dot: string };
-
 /** The nodes of the cluster: who registered, who is approved, who is alive, and what operators want of them. */
 export interface Nodes {
   readonly register: (caller: Caller, registration: Registration) => Promise<Standing>;
@@ -62,8 +61,8 @@ export interface Nodes {
   readonly setLabels: (id: string, change: AcceptedBodyOf<"setLabels">) => Promise<NodeView>;
   readonly setTaints: (id: string, change: AcceptedBodyOf<"setTaints">) => Promise<NodeView>;
   readonly setRoles: (id: string, change: AcceptedBodyOf<"setRoles">) => Promise<NodeView>;
-  readonly setExpected: (id: string, expected: Expected, ifMatch?: string) => Promise<Outcome>;
-  readonly remove: (id: string, by: string, reason: string) => Promise<Outcome>;
+  readonly setExpected: (id: string, expected: Expected, ifMatch?: string) => Promise<Written>;
+  readonly remove: (id: string, by: string, reason: string) => Promise<Written>;
 }
 
 export interface NodesOptions {

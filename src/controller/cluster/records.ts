@@ -1,3 +1,4 @@
+import type { Written } from "#api/schemas.ts";
 import type { Register } from "#crdt/register.ts";
 import { checkCommonProtocol } from "./common-protocol.ts";
 import { decodeDot, encodeDot } from "./dots.ts";
@@ -36,10 +37,7 @@ export interface Records {
    */
   readonly write: (wishes: readonly Wish[], ifMatch?: string) => Promise<string>;
   /** Writes what differs from what stands; `unchanged`, and nothing written, when all of it does already. */
-  readonly put: (
-    wishes: readonly Wish[],
-    ifMatch?: string,
-  ) => Promise<{ readonly result: "created" | "updated" | "unchanged" | "deleted"; readonly dot: string }>;
+  readonly put: (wishes: readonly Wish[], ifMatch?: string) => Promise<Written>;
 }
 
 export function readRecords(replica: Replica): Records {
