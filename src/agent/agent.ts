@@ -5,6 +5,7 @@ import { formatEndpoint, parseEndpoint, type Endpoint } from "#api/endpoint.ts";
 import { isInGrace } from "#api/late-renewal.ts";
 import { describeError, type Log } from "#api/log.ts";
 import type { Heartbeat, Registration, Standing } from "#api/schemas.ts";
+import { given } from "#errors/given.ts";
 import { backoffOf, spread } from "./backoff.ts";
 import type { AgentConfig } from "./agent-config.ts";
 import { addressTowards, gatherFacts, isSameMachine, readUsage, type Facts } from "./facts.ts";
@@ -117,12 +118,12 @@ export class Agent {
       labels: config.labels,
       registered: this.#standing !== undefined,
       ...(this.#standing ? { approval: this.#standing.approval, nodeStatus: this.#standing.status } : {}),
-      ...(controller === undefined ? {} : { controller }),
+      ...given({ controller }),
       ...(this.#lastHeartbeat === undefined ? {} : { lastHeartbeat: new Date(this.#lastHeartbeat).toISOString() }),
       certificateExpires: credentials.present().notAfter.toISOString(),
-      ...(renewal === undefined ? {} : { renewal }),
+      ...given({ renewal }),
       health: this.health(),
-      ...(error === undefined ? {} : { error }),
+      ...given({ error }),
       version,
       pid: process.pid,
     };
@@ -162,7 +163,7 @@ export class Agent {
     const { bootId } = this.#facts ?? {};
     const beat = {
       nodeId,
-      ...(bootId !== undefined && { bootId }),
+      ...given({ bootId }),
       usage: readUsage(),
       health: this.health(),
       revocations: this.#parts.revocations.version(),

@@ -2,6 +2,7 @@ import { once } from "node:events";
 import type { Server } from "node:https";
 import { pipeline } from "node:stream/promises";
 import { formatEndpoint, parseEndpoint } from "#api/endpoint.ts";
+import { given } from "#errors/given.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { manageObjects } from "./cluster/objects.ts";
 import type { ControllerCluster } from "./controller-cluster.ts";
@@ -103,7 +104,7 @@ function openApiServer(
     log,
     clock,
     monotonic,
-    ...(openFiles !== undefined && { openFiles }),
+    ...given({ openFiles }),
     onAnswer: metrics.answered,
   });
 }

@@ -1,5 +1,6 @@
 import type { Log } from "#api/log.ts";
 import { isIdentityId } from "#pki/identity.ts";
+import { given } from "#errors/given.ts";
 import type { Certificates } from "./cluster/certificates.ts";
 import { ackConflict, listConflicts, takeLoser } from "./cluster/conflicts.ts";
 import type { Controllers } from "./cluster/controllers.ts";
@@ -167,14 +168,6 @@ function revokedKey(role: string, id: string): Refused {
       ? `remove /etc/kcore/certs/${role}.key on its machine and deploy it again: a new key is made there`
       : "make a new key";
   return new Refused(409, "KEY_REVOKED", `the key of ${role} ${id} was revoked, and is never used again`, hint);
-}
-
-/** Left-out fields stay left out. */
-function given({ reason, ifMatch }: { reason?: string | undefined; ifMatch?: string | undefined }): {
-  reason?: string;
-  ifMatch?: string;
-} {
-  return { ...(reason === undefined ? {} : { reason }), ...(ifMatch === undefined ? {} : { ifMatch }) };
 }
 
 /** An id that a certificate could carry; the others would make keys that nobody can read. */

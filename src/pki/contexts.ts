@@ -1,6 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { z } from "zod";
+import { given } from "#errors/given.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
 import { ensurePrivateFolder, refuseUntrusted, replaceFile } from "./private-files.ts";
@@ -173,7 +174,7 @@ export async function removeController(place: ContextHome, context: string, endp
     const { controller: _, ...rest } = entry;
     const controllers = endpointsOf(entry).filter((known) => known !== endpoint);
     const [first] = controllers;
-    const changed = { ...rest, ...(first === undefined ? {} : { controller: first }), controllers };
+    const changed = { ...rest, ...given({ controller: first }), controllers };
     return { ...config, contexts: { ...config.contexts, [context]: changed } };
   });
   return wasThere;
