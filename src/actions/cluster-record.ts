@@ -7,7 +7,7 @@ import { ApiRefusal, type ApiClient } from "#api/client.ts";
 import { defineAction, type ActionContext, type ActionResult } from "#engine/orchestrate/action.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import { KcoreError } from "#errors/problem.ts";
-import { readText } from "#pki/contexts.ts";
+import { readText } from "#pki/private-files.ts";
 import { inventoryEntry, type CertificateEntry } from "#pki/inventory.ts";
 import { askingOf, endpointsFor, isController, nodeOf, openContext } from "./cluster-place.ts";
 

@@ -1,6 +1,6 @@
-import { readFile } from "node:fs/promises";
 import { z } from "zod";
 import { KcoreError } from "#errors/problem.ts";
+import { readText } from "#pki/private-files.ts";
 import type { Daemon } from "./daemon.ts";
 
 /** Where a daemon's certificate, key and the cluster's root lie; as in the kcore documentation. */
@@ -21,13 +21,7 @@ export async function readDaemonConfig<Schema extends z.ZodObject>(
   { configFile: file, parse, log }: Pick<Daemon, "configFile" | "parse"> & Partial<Pick<Daemon, "log">>,
   schema: Schema,
 ): Promise<z.output<Schema>> {
-  const text = await readFile(file, "utf8").catch((error: NodeJS.ErrnoException) => {
-    throw new KcoreError(
-      { code: "FILE_UNREADABLE", message: `${file} cannot be read: ${error.message}` },
-      { cause: error },
-    );
-  });
-  const value = parse(text) ?? {};
+  const value = parse(await readText(file)) ?? {};
   const parsed = schema.safeParse(value);
   if (!parsed.success) {
     throw new KcoreError(
