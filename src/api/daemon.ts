@@ -1,5 +1,5 @@
 import { createLog, type Log } from "./log.ts";
-import { createSupervisor, type Supervisor } from "./systemd.ts";
+import { createSupervisor, type Supervisor } from "./supervisor.ts";
 
 /** What a controller and an agent are started with. */
 export interface Daemon {

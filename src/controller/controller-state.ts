@@ -8,7 +8,7 @@ import { openOwnCertificate, type OwnCertificate } from "./cluster/own-certifica
 import { isKnown, isSecret, mergeKindOf } from "./cluster/registers.ts";
 import { ControllerConfig } from "./controller-config.ts";
 import { createReplica } from "./replica/create-replica.ts";
-import type { Timers } from "./replica/ports.ts";
+import type { Timers } from "./replica/replica-ports.ts";
 import type { Replica } from "./replica/replica.ts";
 import { openStore, type DurableStore } from "./store/store.ts";
 import { openNetwork, type Network } from "./transport/network.ts";

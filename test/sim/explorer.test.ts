@@ -5,7 +5,7 @@ import { nextStamp } from "#crdt/hlc.ts";
 import { encodePage } from "#crdt/page.ts";
 import type { Register } from "#crdt/register.ts";
 import { contextOf, toWire } from "#crdt/version-vector.ts";
-import type { JournalRecord } from "#controller/replica/ports.ts";
+import type { JournalRecord } from "#controller/replica/replica-ports.ts";
 import { ReplicaState } from "#controller/replica/replica-state.ts";
 import { isAtLeast, mergeKindOf } from "./kinds.ts";
 

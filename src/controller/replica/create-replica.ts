@@ -5,7 +5,7 @@ import type { ConflictRecord } from "./conflict-record.ts";
 import { Core } from "./core.ts";
 import { Dialler } from "./dialler.ts";
 import { Incarnation } from "./incarnation.ts";
-import { authKeyOf } from "./members.ts";
+import { authKeyOf } from "./registered-controllers.ts";
 import { Outbox } from "./outbox.ts";
 import type { Json, Replica, ReplicaOptions } from "./replica.ts";
 import { startReporter } from "./reporter.ts";

@@ -1,5 +1,5 @@
 import type { Core } from "./core.ts";
-import type { DialTarget } from "./ports.ts";
+import type { DialTarget } from "./replica-ports.ts";
 import { BackOff } from "./rtt.ts";
 
 /** Keeps connections to all registered controllers, and to the addresses it was told until it knows who answers there. */

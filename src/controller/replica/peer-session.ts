@@ -15,7 +15,7 @@ import {
 import type { Outbox } from "./outbox.ts";
 import { PageSender } from "./page-sender.ts";
 import type { Peer, Stream } from "./peer.ts";
-import type { LinkEvents, PeerLink } from "./ports.ts";
+import type { LinkEvents, PeerLink } from "./replica-ports.ts";
 import { Puller } from "./puller.ts";
 import { receivePush } from "./push.ts";
 import type { SoftState } from "./soft-state.ts";

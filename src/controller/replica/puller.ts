@@ -3,10 +3,10 @@ import { MalformedPage, type Page } from "#crdt/page.ts";
 import type { Register } from "#crdt/register.ts";
 import { covers, dominates, raise, toWire } from "#crdt/version-vector.ts";
 import type { Core } from "./core.ts";
-import { controllerOf } from "./members.ts";
+import { controllerOf } from "./registered-controllers.ts";
 import type { PeerMessage, PullEnd } from "./messages.ts";
 import type { Stream } from "./peer.ts";
-import type { JournalRecord } from "./ports.ts";
+import type { JournalRecord } from "./replica-ports.ts";
 import { emptyPage } from "./replica-state.ts";
 import type { Writer } from "./writer.ts";
 

@@ -6,7 +6,7 @@ import { encodePage, PageReader, type Page } from "#crdt/page.ts";
 import type { Register } from "#crdt/register.ts";
 import { covers, coversContext, dominates, raise, toWire } from "#crdt/version-vector.ts";
 import type { ConflictRecord, ConflictSide } from "./conflict-record.ts";
-import type { JournalRecord } from "./ports.ts";
+import type { JournalRecord } from "./replica-ports.ts";
 
 type Apply = Extract<JournalRecord, { t: "apply" }>;
 type Meta = Extract<JournalRecord, { t: "meta" }>;

@@ -3,7 +3,17 @@ import type { MergeKind } from "#crdt/merge-kind.ts";
 import type { Alarm } from "./alarms.ts";
 import type { ConflictRecord } from "./conflict-record.ts";
 import type { Tuning } from "./tuning.ts";
-import type { Clock, DialTarget, Journal, JournalRecord, LinkEvents, Net, PeerLink, Rng, Timers } from "./ports.ts";
+import type {
+  Clock,
+  DialTarget,
+  Journal,
+  JournalRecord,
+  LinkEvents,
+  Net,
+  PeerLink,
+  Rng,
+  Timers,
+} from "./replica-ports.ts";
 
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
 

@@ -1,11 +1,11 @@
 import type { Core } from "./core.ts";
 import type { Dialler } from "./dialler.ts";
 import type { Incarnation } from "./incarnation.ts";
-import { authKeyOf } from "./members.ts";
+import { authKeyOf } from "./registered-controllers.ts";
 import { protocolsText, speaks, type PeerMessage } from "./messages.ts";
 import type { Outbox } from "./outbox.ts";
 import type { Stream } from "./peer.ts";
-import type { LinkEvents, PeerLink } from "./ports.ts";
+import type { LinkEvents, PeerLink } from "./replica-ports.ts";
 import { Session, type Refusal, type SessionHost } from "./peer-session.ts";
 import type { SoftState } from "./soft-state.ts";
 import type { Writer } from "./writer.ts";

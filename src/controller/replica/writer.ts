@@ -5,7 +5,7 @@ import { isSameDot, maxKeyBytes, maxValueBytes, type Register } from "#crdt/regi
 import { contextOf, type Context } from "#crdt/version-vector.ts";
 import type { Core } from "./core.ts";
 import type { Incarnation } from "./incarnation.ts";
-import { authKeyOf } from "./members.ts";
+import { authKeyOf } from "./registered-controllers.ts";
 import type { Outbox } from "./outbox.ts";
 import { WriteRefused, type Change, type WriteRefusal, type Written } from "./replica.ts";
 

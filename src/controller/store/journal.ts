@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import type { KcoreError } from "#errors/problem.ts";
-import type { Disk, DiskFile } from "./disk.ts";
+import type { Disk, DiskFile } from "./durable-disk.ts";
 import { encodeFrame } from "./journal-frames.ts";
 import { broken, isPassing, unwritable } from "./store-problems.ts";
 import { segmentHead, segmentName, type Segment } from "./segments.ts";

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { KcoreError } from "#errors/problem.ts";
-import type { JournalRecord } from "../replica/ports.ts";
-import type { Disk } from "./disk.ts";
+import type { JournalRecord } from "../replica/replica-ports.ts";
+import type { Disk } from "./durable-disk.ts";
 import { corrupt, tooNew } from "./store-problems.ts";
 import { readSegment, segmentsAmong, type Segment } from "./segments.ts";
 import { isAside, readSnapshot, snapshotsAmong, type Snapshot } from "./snapshot-file.ts";

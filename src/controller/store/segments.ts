@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import type { Disk } from "./disk.ts";
+import type { Disk } from "./durable-disk.ts";
 import { decodeFrame, hasFrameAfter } from "./journal-frames.ts";
 import { tooNew } from "./store-problems.ts";
 

@@ -2,7 +2,7 @@ import { createHash, randomBytes } from "node:crypto";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { basename, dirname } from "node:path";
 import { z } from "zod";
-import type { Disk } from "./disk.ts";
+import type { Disk } from "./durable-disk.ts";
 import { corrupt, tooNew } from "./store-problems.ts";
 
 /**

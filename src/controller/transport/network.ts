@@ -3,7 +3,7 @@ import type { Duplex } from "node:stream";
 import type { Credentials } from "#api/client.ts";
 import { parseEndpoint } from "#api/endpoint.ts";
 import { describeError, type Log } from "#api/log.ts";
-import type { DialTarget, Net } from "../replica/ports.ts";
+import type { DialTarget, Net } from "../replica/replica-ports.ts";
 import type { Replica } from "../replica/replica.ts";
 import { dialController } from "./dial.ts";
 import { openLink } from "./open-link.ts";

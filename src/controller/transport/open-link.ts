@@ -1,6 +1,6 @@
 import type { Duplex } from "node:stream";
 import { describeError, type Log } from "#api/log.ts";
-import type { LinkEvents, PeerLink } from "../replica/ports.ts";
+import type { LinkEvents, PeerLink } from "../replica/replica-ports.ts";
 import { largestLine, LineReader } from "./line-reader.ts";
 
 /** What waits unsent for a peer that does not read; more than the window of the protocol ever lets wait. */
