@@ -143,7 +143,6 @@ module.exports = {
     home("string-width", ["tui/ink"], "Columns on a terminal are counted in one place."),
     home("node-forge", ["pki"], "Certificates are made in one place."),
     home("lowdb", ["controller"], "The store."),
-    home("pino", ["controller"], "The controllers' log."),
     home("prom-client", ["controller"], "Metrics."),
     home("zx", ["actions"], "Local commands."),
     home("diff", ["engine/session"], "File diffs."),

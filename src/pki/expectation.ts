@@ -1,8 +1,7 @@
 import type { X509Certificate } from "node:crypto";
 import { isIP } from "node:net";
 import { certificatesOf, firstCertificate } from "./chain.ts";
-import { formatIdentity } from "./identity.ts";
-import type { Identity } from "./identity.ts";
+import { formatIdentity, type Identity } from "./identity.ts";
 import { readPublicKey } from "./keys.ts";
 
 /** How many days must be left for a certificate to be kept. */

@@ -1,7 +1,14 @@
 import { Option, type Command } from "commander";
 import type { InstallRequest, StorageBackend } from "./request.ts";
-import { addMachineOptions, addProjectOption, addResultOption, addViewOption, collect } from "../options.ts";
-import type { MachineFlags, ResultFormat } from "../options.ts";
+import {
+  addMachineOptions,
+  addProjectOption,
+  addResultOption,
+  addViewOption,
+  collect,
+  type MachineFlags,
+  type ResultFormat,
+} from "../options.ts";
 import type { InstallFlags } from "./install-node.ts";
 import { formatTable } from "../terminal/format-table.ts";
 

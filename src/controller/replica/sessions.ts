@@ -1,33 +1,33 @@
 import type { Core } from "./core.ts";
 import type { Dialler } from "./dialler.ts";
 import type { Incarnation } from "./incarnation.ts";
-import { authKeyOf } from "./members.ts";
-import { protocolsText, speaks } from "./messages.ts";
-import type { PeerMessage, RefusalCode } from "./messages.ts";
+import { authKeyOf } from "./registered-controllers.ts";
+import { protocolsText, speaks, type PeerMessage } from "./messages.ts";
 import type { Outbox } from "./outbox.ts";
-import type { LinkEvents, PeerLink } from "./ports.ts";
-import { Session } from "./session.ts";
-import type { Soft } from "./soft.ts";
+import type { Stream } from "./peer.ts";
+import type { LinkEvents, PeerLink } from "./replica-ports.ts";
+import { Session, type Refusal, type SessionHost } from "./peer-session.ts";
+import type { SoftState } from "./soft-state.ts";
 import type { Writer } from "./writer.ts";
 
 interface Parts {
   readonly incarnation: Incarnation;
   readonly outbox: Outbox;
   readonly dialler: Dialler;
-  readonly soft: Soft;
+  readonly soft: SoftState;
   readonly writer: Writer;
 }
 
 /** The connections of a replica: who may speak, which of two to the same peer counts, and what follows from news. */
-export class Hub {
+export class Sessions implements SessionHost {
   readonly boot: string;
   readonly incarnation: Incarnation;
   readonly outbox: Outbox;
-  readonly soft: Soft;
+  readonly soft: SoftState;
   readonly writer: Writer;
   readonly #core: Core;
   readonly #dialler: Dialler;
-  readonly #sessions = new Set<Session>();
+  readonly #sessions = new Set<Stream>();
 
   constructor(core: Core, { incarnation, outbox, dialler, soft, writer }: Parts) {
     this.#core = core;
@@ -39,7 +39,7 @@ export class Hub {
     this.#dialler = dialler;
     core.onMembers = () => this.#membersChanged();
     core.every(core.tuning.pullEvery, () => {
-      for (const session of this.#open()) session.puller.pull();
+      for (const stream of this.open()) stream.pull();
     });
   }
 
@@ -51,14 +51,10 @@ export class Hub {
   }
 
   stop(): void {
-    for (const session of this.#sessions) session.close("stopping");
+    for (const stream of this.#sessions) stream.close("stopping");
   }
 
-  /** Whether a greeting is refused, and why. */
-  judge(
-    { peer }: Session,
-    { cluster, id, origin, proto }: Extract<PeerMessage, { t: "hello" }>,
-  ): { readonly code: RefusalCode; readonly message: string } | undefined {
+  judge({ peer }: Stream, { cluster, id, origin, proto }: Extract<PeerMessage, { t: "hello" }>): Refusal | undefined {
     const { options, state, members } = this.#core;
     if (cluster !== options.cluster) return { code: "CLUSTER_DIFFERS", message: `this is cluster ${options.cluster}` };
     if (!speaks(proto)) return { code: "PROTOCOL_UNKNOWN", message: protocolsText };
@@ -80,39 +76,39 @@ export class Hub {
   }
 
   /** Both sides accepted. Of two connections the one that the smaller id dialled stays. False: this one goes. */
-  opened(session: Session): boolean {
-    const { peer } = session;
-    const other = peer.session;
-    if (other && other !== session && other.isOpen) {
+  opened(stream: Stream): boolean {
+    const { peer } = stream;
+    const other = peer.stream;
+    if (other && other !== stream && other.isOpen) {
       // Dialled at the same moment? A peer that dials later, or was started again, has given the old one up.
-      const isTwin = other.boot === session.boot && session.openedAt - other.openedAt < 2000;
-      if (isTwin && this.#isPreferred(other) && !this.#isPreferred(session)) {
-        session.close("another connection stands");
+      const isTwin = other.boot === stream.boot && stream.openedAt - other.openedAt < 2000;
+      if (isTwin && this.#isPreferred(other) && !this.#isPreferred(stream)) {
+        stream.close("another connection stands");
         return false;
       }
-      peer.session = session;
+      peer.stream = stream;
       other.close("another connection took its place");
     }
-    peer.session = session;
+    peer.stream = stream;
     return true;
   }
 
-  #isPreferred({ link, peer }: Session): boolean {
-    return link.initiator === this.#core.options.id < peer.id;
+  #isPreferred({ isDialled, peer }: Stream): boolean {
+    return isDialled === this.#core.options.id < peer.id;
   }
 
-  lost(session: Session): void {
-    this.#sessions.delete(session);
-    const { peer } = session;
-    if (peer.session === session) {
-      peer.session = undefined;
+  lost(stream: Stream): void {
+    this.#sessions.delete(stream);
+    const { peer } = stream;
+    if (peer.stream === stream) {
+      peer.stream = undefined;
       this.#core.guard.forget(peer.id);
     }
     if (!this.#core.isStopped) this.#dialler.wanted(peer.id);
   }
 
   /** A connection says nothing; a new one takes its place if it can be had. */
-  silent({ peer }: Session): void {
+  silent({ peer }: Stream): void {
     this.#dialler.dial(peer.id);
   }
 
@@ -120,39 +116,39 @@ export class Hub {
     return [...this.#sessions].some(({ peer }) => peer.id === id);
   }
 
-  /** A pull came to its end. */
-  synced(session: Session): void {
+  synced({ peer }: Stream): void {
     this.incarnation.progressed();
     const { state, options, members } = this.#core;
+<<<<<<< HEAD:src/controller/replica/hub.ts
     if (state.ready || session.peer.isReady !== true || !members.includes(options.id)) return;
     // Joined: all that a controller which knows of us had, our registration included.
+=======
+    if (state.ready || peer.isReady !== true || !members.includes(options.id)) return;
+    // Joined: all that a controller which knows of us had, our registration included (replication.md, 3.10).
+>>>>>>> cluster:src/controller/replica/sessions.ts
     this.#core.commit(
       [{ t: "meta", ready: true }],
       [],
       () => {
-        options.log?.("info", "this controller has joined", { sponsor: session.peer.id });
-        for (const each of this.#open()) each.tellHave();
+        options.log?.("info", "this controller has joined", { sponsor: peer.id });
+        for (const each of this.open()) each.tellHave();
       },
       () => undefined,
     );
   }
 
-  #open(): readonly Session[] {
-    return [...this.#core.peers.values()].flatMap(({ session }) => (session?.isOpen ? [session] : []));
-  }
-
-  open(): readonly Session[] {
-    return this.#open();
+  open(): readonly Stream[] {
+    return [...this.#core.peers.values()].flatMap(({ stream }) => (stream?.isOpen ? [stream] : []));
   }
 
   #membersChanged(): void {
     const { others, members, options, state } = this.#core;
     const isOut = state.ready && !members.includes(options.id);
-    for (const session of this.#sessions) {
-      if (!session.isOpen || isOut || others.includes(session.peer.id)) continue;
+    for (const stream of this.#sessions) {
+      if (!stream.isOpen || isOut || others.includes(stream.peer.id)) continue;
       // One that leaves waits to hear that its leaving has arrived.
-      session.tellHave();
-      session.close("removed");
+      stream.tellHave();
+      stream.close("removed");
     }
     for (const id of others) this.#dialler.wanted(id);
   }

@@ -1,18 +1,25 @@
 import { MalformedPage } from "#crdt/page.ts";
-import type { Register } from "#crdt/register.ts";
-import { dominates, isSameVector, raise, toWire } from "#crdt/version-vector.ts";
-import type { VersionVector } from "#crdt/version-vector.ts";
+import { dominates, isSameVector, raise, toWire, type VersionVector } from "#crdt/version-vector.ts";
 import { differingBuckets } from "#crdt/digest.ts";
 import type { Core } from "./core.ts";
-import type { Hub } from "./hub.ts";
-import { protocols, protocolsText, speaks } from "./messages.ts";
-import type { PeerMessage, RefusalCode } from "./messages.ts";
-import { isForeignHello, parseMessage } from "./parse.ts";
-import type { Peer } from "./peer.ts";
-import type { LinkEvents, PeerLink } from "./ports.ts";
+import type { Incarnation } from "./incarnation.ts";
+import {
+  isForeignHello,
+  parseMessage,
+  protocols,
+  protocolsText,
+  speaks,
+  type PeerMessage,
+  type RefusalCode,
+} from "./messages.ts";
+import type { Outbox } from "./outbox.ts";
+import { PageSender } from "./page-sender.ts";
+import type { Peer, Stream } from "./peer.ts";
+import type { LinkEvents, PeerLink } from "./replica-ports.ts";
 import { Puller } from "./puller.ts";
 import { receivePush } from "./push.ts";
-import { Server } from "./server.ts";
+import type { SoftState } from "./soft-state.ts";
+import type { Writer } from "./writer.ts";
 
 type Of<T extends PeerMessage["t"]> = Extract<PeerMessage, { t: T }>;
 
@@ -20,14 +27,38 @@ const maxMisses = 3;
 /** So many pings without any answer, and another connection is tried beside this one: TCP itself may wait long after a cut has healed. */
 const silentMisses = 2;
 
+/** The replica that a session is part of: what is shared by all its connections, and who judges between them. */
+export interface SessionHost {
+  /** Random per process. */
+  readonly boot: string;
+  readonly incarnation: Incarnation;
+  readonly outbox: Outbox;
+  readonly soft: SoftState;
+  readonly writer: Writer;
+  /** Whether a greeting is refused, and why. */
+  readonly judge: (stream: Stream, hello: Of<"hello">) => Refusal | undefined;
+  /** Both sides accepted. False: another connection to this peer counts, and this one goes. */
+  readonly opened: (stream: Stream) => boolean;
+  readonly lost: (stream: Stream) => void;
+  /** A connection says nothing. */
+  readonly silent: (stream: Stream) => void;
+  /** A pull came to its end. */
+  readonly synced: (stream: Stream) => void;
+}
+
+export interface Refusal {
+  readonly code: RefusalCode;
+  readonly message: string;
+}
+
 /** One connection to a peer: greetings both ways, then pulls, pushes and pings until it dies. */
-export class Session implements LinkEvents {
+export class Session implements LinkEvents, Stream {
   readonly peer: Peer;
-  readonly link: PeerLink;
-  readonly puller: Puller;
+  readonly #link: PeerLink;
+  readonly #puller: Puller;
   readonly #core: Core;
-  readonly #hub: Hub;
-  readonly #server: Server;
+  readonly #host: SessionHost;
+  readonly #pages: PageSender;
   /** How far own transactions were sent. */
   pushed: { readonly origin: string; readonly seq: number } = { origin: "", seq: 0 };
   /** The peer's process, and since when this connection stands (monotonic). */
@@ -41,13 +72,13 @@ export class Session implements LinkEvents {
   #misses = 0;
   #cancelPing: () => void = () => undefined;
 
-  constructor(core: Core, hub: Hub, link: PeerLink) {
+  constructor(core: Core, host: SessionHost, link: PeerLink) {
     this.#core = core;
-    this.#hub = hub;
-    this.link = link;
+    this.#host = host;
+    this.#link = link;
     this.peer = core.peerOf(link.peer);
-    this.puller = new Puller(core, this, () => hub.synced(this));
-    this.#server = new Server(core, this);
+    this.#puller = new Puller(core, this, host.writer, () => host.synced(this));
+    this.#pages = new PageSender(core, this);
     this.#helloAt = core.options.clock.mono();
     const { state, options } = core;
     this.send({
@@ -55,7 +86,7 @@ export class Session implements LinkEvents {
       cluster: options.cluster,
       id: options.id,
       origin: state.origin,
-      boot: hub.boot,
+      boot: host.boot,
       proto: protocols,
       ready: state.ready,
       vv: toWire(state.map.vector),
@@ -69,22 +100,21 @@ export class Session implements LinkEvents {
     return this.#isWelcome && this.#hasGreeted && !this.#isClosed;
   }
 
-  get isClosed(): boolean {
-    return this.#isClosed;
+  get isDialled(): boolean {
+    return this.#link.initiator;
   }
 
-  /** See Writer.rewrite. */
-  rewrite(standing: readonly Register[], done: () => void, failed: () => void): void {
-    this.#hub.writer.rewrite(standing, done, failed);
+  pull(): void {
+    this.#puller.pull();
   }
 
   send(message: PeerMessage): void {
-    if (!this.#isClosed) this.link.send(message);
+    if (!this.#isClosed) this.#link.send(message);
   }
 
   close(reason: string): void {
     if (this.#isClosed) return;
-    this.link.close(reason);
+    this.#link.close(reason);
     this.closed();
   }
 
@@ -92,9 +122,9 @@ export class Session implements LinkEvents {
     if (this.#isClosed) return;
     this.#isClosed = true;
     this.#cancelPing();
-    this.puller.abandon();
-    this.#server.stop();
-    this.#hub.lost(this);
+    this.#puller.abandon();
+    this.#pages.stop();
+    this.#host.lost(this);
   }
 
   received(value: unknown, bytes: number): void {
@@ -124,14 +154,14 @@ export class Session implements LinkEvents {
     if (!this.isOpen) return;
     switch (message.t) {
       case "push":
-        return receivePush(this.#core, this, message);
+        return receivePush(this.#core, { stream: this, puller: this.#puller }, message);
       case "pull":
         this.peer.confirmed(message.vv, message.soon);
-        return this.#server.pull(message);
+        return this.#pages.pull(message);
       case "credit":
-        return this.#server.credit(message.sync);
+        return this.#pages.credit(message.sync);
       case "page":
-        return this.puller.page(message, bytes);
+        return this.#puller.page(message, bytes);
       case "have":
         return this.#have(message);
       case "ping":
@@ -145,14 +175,14 @@ export class Session implements LinkEvents {
       case "digest":
         return this.#repair(message);
       case "soft":
-        return this.#hub.soft.received(message.entries);
+        return this.#host.soft.received(message.entries);
     }
   }
 
   #hello(hello: Of<"hello">): void {
-    const refusal = this.#hub.judge(this, hello);
+    const refusal = this.#host.judge(this, hello);
     if (refusal) {
-      if (refusal.code === "NOT_REGISTERED") this.#hub.incarnation.contradicted(soonIn(hello));
+      if (refusal.code === "NOT_REGISTERED") this.#host.incarnation.contradicted(soonIn(hello));
       return this.refuse(refusal.code, refusal.message);
     }
     this.peer.greeted(new Map(hello.vv), hello.soon);
@@ -161,7 +191,7 @@ export class Session implements LinkEvents {
     this.boot = hello.boot;
     this.#hasGreeted = true;
     this.send({ t: "welcome", proto: Math.min(protocols[1], hello.proto[1]), walls: this.#walls() });
-    this.#hub.incarnation.heard(this.peer.id, soonIn(hello));
+    this.#host.incarnation.heard(this.peer.id, soonIn(hello));
     if (this.isOpen) this.#opened();
   }
 
@@ -178,16 +208,16 @@ export class Session implements LinkEvents {
     this.peer.refusal = undefined;
     this.#core.alarms.clear("REFUSED", this.peer.id);
     this.openedAt = this.#core.options.clock.mono();
-    if (!this.#hub.opened(this)) return;
+    if (!this.#host.opened(this)) return;
     // The first was planned before anything was known of the round trip.
     this.#cancelPing();
     this.#schedulePing();
     // Both pull: with TLS 1.3 either may miss what the other said first.
-    this.puller.pull();
+    this.#puller.pull();
     const { state } = this.#core;
     this.pushed = { origin: state.origin, seq: this.peer.acked?.get(state.origin) ?? 0 };
-    this.#hub.outbox.push(this);
-    for (const entries of this.#hub.soft.pages()) this.send({ t: "soft", entries });
+    this.#host.outbox.push(this);
+    for (const entries of this.#host.soft.pages()) this.send({ t: "soft", entries });
   }
 
   #refused({ code, message }: Of<"refuse">): void {
@@ -205,8 +235,8 @@ export class Session implements LinkEvents {
     const { vv, ready, soon } = message;
     this.peer.isReady = ready;
     this.peer.confirmed(vv, soon);
-    this.#hub.incarnation.heard(this.peer.id, soonIn(message));
-    if (!dominates(this.#core.accepted, new Map(vv))) this.puller.pull();
+    this.#host.incarnation.heard(this.peer.id, soonIn(message));
+    if (!dominates(this.#core.accepted, new Map(vv))) this.#puller.pull();
   }
 
   tellHave(): void {
@@ -231,7 +261,7 @@ export class Session implements LinkEvents {
     const { map } = this.#core.state;
     if (!isSameVector(map.vector, new Map(vv)) || this.#core.digest().digest === undefined) return;
     const buckets = differingBuckets(map.digest.sums(), sums);
-    if (buckets.length > 0) this.puller.pull(buckets);
+    if (buckets.length > 0) this.#puller.pull(buckets);
   }
 
   #watchClock(): void {
@@ -253,7 +283,7 @@ export class Session implements LinkEvents {
         return this.close("silent");
       }
       this.#misses++;
-      if (this.#misses >= silentMisses) this.#hub.silent(this);
+      if (this.#misses >= silentMisses) this.#host.silent(this);
       if (this.isOpen) {
         const { map, ready } = this.#core.state;
         this.#ping = { n: this.#ping.n + 1, at: this.#core.options.clock.mono() };

@@ -1,14 +1,12 @@
 import { conflictId } from "#crdt/conflict.ts";
-import { compareStamps, decodeStamp, encodeStamp, witness, zero } from "#crdt/hlc.ts";
-import type { Stamp } from "#crdt/hlc.ts";
+import { compareStamps, decodeStamp, encodeStamp, witness, zero, type Stamp } from "#crdt/hlc.ts";
 import { LwwMap } from "#crdt/lww-map.ts";
 import type { MergeKind } from "#crdt/merge-kind.ts";
-import { encodePage, PageReader } from "#crdt/page.ts";
-import type { Page } from "#crdt/page.ts";
+import { encodePage, PageReader, type Page } from "#crdt/page.ts";
 import type { Register } from "#crdt/register.ts";
 import { covers, coversContext, dominates, raise, toWire } from "#crdt/version-vector.ts";
-import type { JournalRecord } from "./ports.ts";
-import type { ConflictRecord, ConflictSide } from "./replica.ts";
+import type { ConflictRecord, ConflictSide } from "./conflict-record.ts";
+import type { JournalRecord } from "./replica-ports.ts";
 
 type Apply = Extract<JournalRecord, { t: "apply" }>;
 type Meta = Extract<JournalRecord, { t: "meta" }>;

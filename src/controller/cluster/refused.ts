@@ -6,15 +6,19 @@ export class Refused extends Error {
   readonly status: number;
   readonly code: ErrorCode;
   readonly hint: string | undefined;
+  /** More lines: a list of candidates. */
+  readonly detail: string | undefined;
 
-  constructor(status: number, code: ErrorCode, message: string, hint?: string) {
+  constructor(status: number, code: ErrorCode, message: string, hint?: string, detail?: string) {
     super(message);
     this.status = status;
     this.code = code;
     this.hint = hint;
+    this.detail = detail;
   }
 
   toRefusal(): Refusal {
-    return { code: this.code, message: this.message, ...(this.hint === undefined ? {} : { hint: this.hint }) };
+    const { code, message, hint, detail } = this;
+    return { code, message, hint, detail };
   }
 }

@@ -1,12 +1,11 @@
 import { readFile } from "node:fs/promises";
 import { z } from "zod";
 import type { Standing } from "#api/schemas.ts";
-import { describeError } from "#api/log.ts";
-import type { Log } from "#api/log.ts";
-import { replaceFile } from "#pki/files.ts";
+import { describeError, type Log } from "#api/log.ts";
+import { replaceFile } from "#pki/private-files.ts";
 
 /** The keys that the controllers told to be revoked: operators', controllers'. They only ever grow. */
-export interface Revocations {
+export interface RevokedKeys {
   /** What was told last, for the next heartbeat. */
   readonly version: () => string;
   /** Whether a key may not be answered. While the list cannot be read, none may. */
@@ -20,7 +19,7 @@ const Kept = z.object({ version: z.string(), keys: z.array(z.string()) });
 const unreadable = "unreadable";
 
 /** Opens the list that is kept in a file of its own, 0600; a missing one is empty. */
-export async function openRevocations(file: string, log: Log): Promise<Revocations> {
+export async function openRevokedKeys(file: string, log: Log): Promise<RevokedKeys> {
   let version = "";
   const spkis = new Set<string>();
   try {

@@ -2,8 +2,8 @@ import { createHash, randomBytes } from "node:crypto";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { basename, dirname } from "node:path";
 import { z } from "zod";
-import type { Disk } from "./disk.ts";
-import { corrupt, tooNew } from "./problems.ts";
+import type { Disk } from "./durable-disk.ts";
+import { corrupt, tooNew } from "./store-problems.ts";
 
 /**
  * The state as one file: a head of fixed width, then lines, each a JSON array of some entries.

@@ -1,16 +1,16 @@
 import { dominates } from "#crdt/version-vector.ts";
-import { maxKeyBytes, maxValueBytes } from "#crdt/register.ts";
-import type { Register } from "#crdt/register.ts";
+import { maxKeyBytes, maxValueBytes, type Register } from "#crdt/register.ts";
 import { startCollector } from "./collector.ts";
+import type { ConflictRecord } from "./conflict-record.ts";
 import { Core } from "./core.ts";
 import { Dialler } from "./dialler.ts";
-import { Hub } from "./hub.ts";
 import { Incarnation } from "./incarnation.ts";
-import { authKeyOf } from "./members.ts";
+import { authKeyOf } from "./registered-controllers.ts";
 import { Outbox } from "./outbox.ts";
-import type { ConflictRecord, Json, Replica, ReplicaOptions } from "./replica.ts";
+import type { Json, Replica, ReplicaOptions } from "./replica.ts";
 import { startReporter } from "./reporter.ts";
-import { Soft } from "./soft.ts";
+import { Sessions } from "./sessions.ts";
+import { SoftState } from "./soft-state.ts";
 import { statusOf } from "./status.ts";
 import { Writer } from "./writer.ts";
 
@@ -22,12 +22,12 @@ export function createReplica(options: ReplicaOptions): Replica {
   if (state.storeId === "") initialise(core);
   if (state.origin === "") incarnation.renew();
   const outbox = new Outbox(core);
-  const soft = new Soft(options.clock.mono, (entries) => {
-    for (const session of hub.open()) session.send({ t: "soft", entries });
+  const soft = new SoftState(options.clock.mono, (entries) => {
+    for (const stream of sessions.open()) stream.send({ t: "soft", entries });
   });
-  const dialler = new Dialler(core, (id) => hub.isConnected(id));
+  const dialler = new Dialler(core, (id) => sessions.isConnected(id));
   const writer = new Writer(core, incarnation, outbox);
-  const hub: Hub = new Hub(core, { incarnation, outbox, dialler, soft, writer });
+  const sessions: Sessions = new Sessions(core, { incarnation, outbox, dialler, soft, writer });
   dialler.start();
   startCollector(core);
   startReporter(core, writer);
@@ -68,7 +68,7 @@ export function createReplica(options: ReplicaOptions): Replica {
       core.settle();
       return state.snapshot();
     },
-    connected: (link) => hub.connected(link),
+    connected: (link) => sessions.connected(link),
     dialFailed: (target) => dialler.failed(target),
     shareSoft: (key, boot, seq, value) => soft.share(key, boot, seq, value),
     *softEntries() {
@@ -82,7 +82,7 @@ export function createReplica(options: ReplicaOptions): Replica {
     },
     stop() {
       core.isStopped = true;
-      hub.stop();
+      sessions.stop();
     },
   };
 }

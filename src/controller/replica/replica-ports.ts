@@ -1,7 +1,7 @@
 import type { Page } from "#crdt/page.ts";
 import type { WireVector } from "#crdt/version-vector.ts";
+import type { ConflictRecord } from "./conflict-record.ts";
 import type { PeerMessage } from "./messages.ts";
-import type { ConflictRecord } from "./replica.ts";
 
 /**
  * All that the replication core asks of the world. It has no clock, randomness, timer, disk or socket of its own, so

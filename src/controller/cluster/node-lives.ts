@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { Heartbeat } from "#api/schemas.ts";
+import { given } from "#errors/given.ts";
 import type { Json, Replica } from "../replica/replica.ts";
 
 const prefix = "live/";
@@ -94,8 +95,7 @@ export function watchLiveness({ replica, controllerId, staleAfterMs, clock, mono
     return {
       lastSeenAt: beat.at,
       isReady: beat.alive && reason === undefined,
-      ...(reason === undefined ? {} : { reason }),
-      ...(beat.usage === undefined ? {} : { usage: beat.usage }),
+      ...given({ reason, usage: beat.usage }),
     };
   };
 
@@ -105,7 +105,7 @@ export function watchLiveness({ replica, controllerId, staleAfterMs, clock, mono
         at: clock(),
         alive: true,
         ...(health?.ok === false ? { reason: health.reason ?? "the node says that it is not well" } : {}),
-        ...(usage === undefined ? {} : { usage }),
+        ...given({ usage }),
       }),
     bury: (id) => note(id, { at: clock(), alive: false, reason: "its agent was stopped" }),
     of: lifeOf,

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { constants } from "node:fs";
-import { chmod, lstat, mkdir, open, rename, stat, unlink } from "node:fs/promises";
+import { chmod, lstat, mkdir, open, readFile, rename, stat, unlink } from "node:fs/promises";
 import { dirname } from "node:path";
 import { KcoreError } from "#errors/problem.ts";
 
@@ -100,4 +100,14 @@ export async function refuseUntrusted(
   if ((found.mode & 0o022) !== 0) refuse("others may write it", `look at it; then: chmod go-w ${path}`);
   if (secret && (found.mode & 0o077) !== 0)
     refuse("others may read it", `chmod 600 ${path}; others may have its content by now`);
+}
+
+/** A text file that must be there. @throws KcoreError FILE_UNREADABLE */
+export async function readText(path: string): Promise<string> {
+  try {
+    return await readFile(path, "utf8");
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new KcoreError({ code: "FILE_UNREADABLE", message: `${path} cannot be read: ${reason}` }, { cause: error });
+  }
 }

@@ -1,26 +1,25 @@
-import { cutPage, pagesOf, startDelta } from "#crdt/delta.ts";
-import type { DeltaCursor } from "#crdt/delta.ts";
+import { cutPage, pagesOf, startDelta, type DeltaCursor } from "#crdt/delta.ts";
 import { bucketOf } from "#crdt/digest.ts";
 import { encodeStamp } from "#crdt/hlc.ts";
 import { encodePage } from "#crdt/page.ts";
 import { dominates, toWire } from "#crdt/version-vector.ts";
 import type { Core } from "./core.ts";
 import type { PeerMessage, PullEnd } from "./messages.ts";
-import type { Session } from "./session.ts";
+import type { Stream } from "./peer.ts";
 
 type Pull = Extract<PeerMessage, { t: "pull" }>;
 
 /** Answers a peer's pull, page by page, as many ahead as it has room for. */
-export class Server {
+export class PageSender {
   readonly #core: Core;
-  readonly #session: Session;
+  readonly #stream: Stream;
   #serving:
     { readonly pull: Pull; readonly isFull: boolean; cursor: DeltaCursor; index: number; credit: number } | undefined;
   #last = 0;
 
-  constructor(core: Core, session: Session) {
+  constructor(core: Core, stream: Stream) {
     this.#core = core;
-    this.#session = session;
+    this.#stream = stream;
   }
 
   pull(pull: Pull): void {
@@ -56,7 +55,7 @@ export class Server {
       const { registers, next } = cutPage(map, serving.cursor, this.#core.tuning.page);
       // Tombstones were collected meanwhile that the peer was to get: it will ask again, and get all.
       if (!serving.isFull && !dominates(new Map(serving.pull.vv), floor)) return this.stop();
-      this.#session.send({
+      this.#stream.send({
         t: "page",
         sync: serving.pull.sync,
         index: serving.index++,
@@ -86,7 +85,7 @@ export class Server {
     const pages = pagesOf(registers, this.#core.tuning.page);
     for (const [index, page] of pages.entries()) {
       const end = index === pages.length - 1 ? { end: this.#end(false) } : {};
-      this.#session.send({ t: "page", sync, index, full: false, page: encodePage(page), ...end });
+      this.#stream.send({ t: "page", sync, index, full: false, page: encodePage(page), ...end });
     }
   }
 }

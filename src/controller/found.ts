@@ -1,6 +1,7 @@
+import { given } from "#errors/given.ts";
 import type { Records } from "./cluster/records.ts";
 import { keys } from "./cluster/registers.ts";
-import type { Bootstrap } from "./config.ts";
+import type { Bootstrap } from "./controller-config.ts";
 
 /**
  * The first words of a cluster: its first controller registers itself and the operators that deploy_node named. Only the
@@ -26,7 +27,7 @@ export async function found({
 }): Promise<void> {
   const at = new Date(clock()).toISOString();
   const where = bootstrap?.controller.address ?? (address === "" ? undefined : address);
-  const auth = { spki: key, dc, at, ...(where === undefined ? {} : { address: where }) };
+  const auth = { spki: key, dc, at, ...given({ address: where }) };
   await records.write([
     { key: keys.controller(controllerId).auth, value: auth },
     ...(bootstrap?.operators ?? []).map(({ name, spki }) => ({ key: keys.operator(name, spki), value: { spki } })),

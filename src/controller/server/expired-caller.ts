@@ -2,24 +2,23 @@ import type { X509Certificate } from "node:crypto";
 import type { Server } from "node:https";
 import type { Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
-import { graceEnd, isInGrace, lateProtocol } from "#api/late.ts";
+import { graceEnd, isInGrace, lateRenewalProtocol } from "#api/late-renewal.ts";
 import type { MethodName } from "#api/methods.ts";
 import { firstCertificate } from "#pki/chain.ts";
-import { Refused } from "../refused.ts";
-import { readCaller } from "./caller.ts";
-import type { KnownCaller } from "./caller.ts";
+import { Refused } from "../cluster/refused.ts";
+import { readCaller, type KnownCaller } from "./caller.ts";
 
 /** All that a node may ask with a certificate that has expired. */
-export const lateMethods: ReadonlySet<MethodName> = new Set(["renewChallenge", "renew"]);
+export const lateRenewalMethods: ReadonlySet<MethodName> = new Set(["renewChallenge", "renew"]);
 const handshakeMs = 5_000;
 /** The chain that a peer sent can be read once: Node gives the issuers with the first look only. */
 const seen = new WeakMap<TLSSocket, KnownCaller>();
 
 /**
  * Gives connections that offer the late protocol in their first words to `late`, all others to `server` as before. The
- * words are plain (TLS 1.3, RFC 8446, 4.1.2); whoever lies there meets the stricter checks of {@link lateCallerOf}.
+ * words are plain (TLS 1.3, RFC 8446, 4.1.2); whoever lies there meets the stricter checks of {@link expiredCallerOf}.
  */
-export function routeLate(server: Server, late: Server): void {
+export function routeLateRenewals(server: Server, late: Server): void {
   const usual = server.listeners("connection") as ((this: Server, socket: Socket) => void)[];
   server.removeAllListeners("connection");
   server.on("connection", (socket: Socket) => {
@@ -33,7 +32,7 @@ export function routeLate(server: Server, late: Server): void {
       const hello = socket.read() as Buffer | null;
       if (hello === null) return void socket.destroy();
       socket.unshift(hello);
-      if (hello.includes(lateProtocol)) late.emit("connection", socket);
+      if (hello.includes(lateRenewalProtocol)) late.emit("connection", socket);
       else for (const listener of usual) listener.call(server, socket);
     });
   });
@@ -45,7 +44,7 @@ export function routeLate(server: Server, late: Server): void {
  * not revoked, and the node approved, is checked like for any other (access.ts).
  * @throws Refused 401, 403
  */
-export function lateCallerOf(
+export function expiredCallerOf(
   socket: TLSSocket,
   { cluster, rootPem, now }: { readonly cluster: string; readonly rootPem: string; readonly now: number },
 ): KnownCaller {

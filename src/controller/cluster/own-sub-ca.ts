@@ -1,23 +1,20 @@
-import { randomBytes } from "node:crypto";
+import { randomBytes, type X509Certificate } from "node:crypto";
 import { readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
-import type { Log } from "#api/log.ts";
-import { describeError } from "#api/log.ts";
+import { describeError, type Log } from "#api/log.ts";
 import type { Renewed, SubCaProof } from "#api/schemas.ts";
 import { renewalChallenge, subCaChallenge } from "#pki/challenges.ts";
-import { ensurePrivateFolder, replaceFile } from "#pki/files.ts";
+import { ensurePrivateFolder, replaceFile } from "#pki/private-files.ts";
 import { hostsOf } from "#pki/expectation.ts";
 import { inventoryEntry } from "#pki/inventory.ts";
-import { issueLeaf } from "#pki/issue.ts";
-import type { Authority } from "#pki/issue.ts";
+import { issueLeaf, type Authority } from "#pki/issue.ts";
 import { keyFingerprint, publicDer, readPublicKey } from "#pki/keys.ts";
 import { readSubCa, refusalOfSubCa } from "#pki/sub-ca.ts";
-import { Refused } from "../refused.ts";
+import { Refused } from "./refused.ts";
 import type { Certificates } from "./certificates.ts";
 import type { Caller } from "./nodes.ts";
 import { holdNextKey } from "./next-key.ts";
 import type { Records } from "./records.ts";
-import type { X509Certificate } from "node:crypto";
 
 const nonceLifeMs = 60_000;
 const backupPem = /^-----BEGIN/;

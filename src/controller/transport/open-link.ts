@@ -1,8 +1,7 @@
 import type { Duplex } from "node:stream";
-import { describeError } from "#api/log.ts";
-import type { Log } from "#api/log.ts";
-import type { LinkEvents, PeerLink } from "../replica/ports.ts";
-import { largestLine, LineReader } from "./lines.ts";
+import { describeError, type Log } from "#api/log.ts";
+import type { LinkEvents, PeerLink } from "../replica/replica-ports.ts";
+import { largestLine, LineReader } from "./line-reader.ts";
 
 /** What waits unsent for a peer that does not read; more than the window of the protocol ever lets wait. */
 const backlogLimit = 8 * largestLine;

@@ -9,7 +9,7 @@ interface Held extends SoftEntry {
  * Soft state: what is true only for a while (when a node was last heard). The newest (boot, seq) of a key wins; it is never
  * journaled, and gone after a restart until it is told again.
  */
-export class Soft {
+export class SoftState {
   readonly #held = new Map<string, Held>();
   readonly #mono: () => number;
   readonly #spread: (entries: readonly SoftEntry[]) => void;

@@ -1,12 +1,10 @@
 import { createPublicKey } from "node:crypto";
 import { rename, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { encryptKey } from "./encrypted-key.ts";
-import type { ScryptCost } from "./encrypted-key.ts";
-import { createFile, syncFolder } from "./files.ts";
+import { encryptKey, type ScryptCost } from "./encrypted-key.ts";
+import { createFile, syncFolder } from "./private-files.ts";
 import { generateKey } from "./keys.ts";
-import { signSubCa } from "./sub-ca.ts";
-import type { Root } from "./sub-ca.ts";
+import { signSubCa, type Root } from "./sub-ca.ts";
 
 /**
  * Gives the bastion a new sub-CA, key and certificate, and gives its certificate. What the old one signed stays valid

@@ -1,6 +1,6 @@
 import { expect } from "chai";
-import { watchLiveness } from "#controller/cluster/liveness.ts";
-import type { Liveness } from "#controller/cluster/liveness.ts";
+import { watchLiveness } from "#controller/cluster/node-lives.ts";
+import type { Liveness } from "#controller/cluster/node-lives.ts";
 import type { Json } from "#controller/replica/replica.ts";
 
 describe("the liveness of nodes", () => {
