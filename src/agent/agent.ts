@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { ApiRefusal } from "#api/client.ts";
 import { parseEndpoint } from "#api/endpoint.ts";
 import { isInGrace } from "#api/late.ts";
-import { describeError } from "#api/log.ts";
+import { describeError, type Log } from "#api/log.ts";
 import type { Heartbeat, Registration, Standing } from "#api/schemas.ts";
 import { backoffOf, spread } from "./backoff.ts";
 import type { AgentConfig } from "./config.ts";
@@ -12,11 +12,15 @@ import type { Facts } from "./facts.ts";
 import { createRenewer } from "./renewer.ts";
 import type { Renewer } from "./renewer.ts";
 import type { Revocations } from "./revocations.ts";
-import type { AgentOptions } from "./run.ts";
 import { writeAgentStatus } from "./status-file.ts";
 import type { AgentStatus } from "./status-file.ts";
 
-export type AgentParts = AgentOptions & {
+interface AgentParts {
+  readonly signal: AbortSignal;
+  readonly log: Log;
+  readonly clock: () => number;
+  readonly random: () => number;
+  readonly version: string;
   readonly config: AgentConfig;
   readonly controllers: Controllers;
   readonly nodeId: string;
@@ -26,7 +30,7 @@ export type AgentParts = AgentOptions & {
   readonly revocations: Revocations;
   /** Told when keys were revoked. */
   readonly onRevoked: () => void;
-};
+}
 
 type Health = NonNullable<Heartbeat["health"]>;
 

@@ -1,7 +1,8 @@
 import type { Credentials } from "#api/client.ts";
-import { describeError } from "#api/log.ts";
-import type { AgentParts } from "./agent.ts";
+import { describeError, type Log } from "#api/log.ts";
 import { createBackoff } from "./backoff.ts";
+import type { AgentConfig } from "./config.ts";
+import type { Controllers } from "./controllers.ts";
 import { isRenewalDue, renewCertificate } from "./renew.ts";
 
 /** Renews the node's certificate in good time. */
@@ -20,7 +21,16 @@ const alarmDays = 7;
 const hourMs = 3_600_000;
 const dayMs = 24 * hourMs;
 
-export function createRenewer({ config, controllers, clock, random, log, nodeId }: AgentParts): Renewer {
+export interface RenewerOptions {
+  readonly config: AgentConfig;
+  readonly controllers: Controllers;
+  readonly clock: () => number;
+  readonly random: () => number;
+  readonly log: Log;
+  readonly nodeId: string;
+}
+
+export function createRenewer({ config, controllers, clock, random, log, nodeId }: RenewerOptions): Renewer {
   const backoff = createBackoff({ base: config.renewal.retrySecs * 1000, cap: hourMs, random });
   let notBefore = -Infinity;
   let failure: string | undefined;

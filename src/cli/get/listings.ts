@@ -2,7 +2,7 @@ import type { ApiClient } from "#api/client.ts";
 import type { CertificateView, ConflictView, ControllerView, NodeView } from "#api/schemas.ts";
 import { since, until } from "#tui/age.ts";
 import { findNode, findNodes } from "../node/find-node.ts";
-import type { Listing } from "./show-listing.ts";
+import type { Listing } from "./listing.ts";
 import { nodeColumns } from "./node-columns.ts";
 import { selectNodes, type SelectorFlags } from "./selectors.ts";
 

@@ -1,5 +1,5 @@
 import type { SourcePosition } from "#errors/problem.ts";
-import type { NodeEntry } from "#engine/roster/roster.ts";
+import type { NodeEntry, Roster } from "#engine/roster/roster.ts";
 import type { StepDraft } from "#engine/states/planned-step.ts";
 import type { Action } from "./action.ts";
 
@@ -50,6 +50,17 @@ export interface PlannedStage {
   readonly task: StageTask;
   /** What follows when this stage failed: for the failed node, or once if this stage concerns no single node. */
   readonly onFailure: readonly PlannedStage[];
+}
+
+/** A run with everything checked, before anything was touched. */
+export interface RunPlan {
+  readonly title: string;
+  readonly roster: Roster;
+  /** Names of all nodes that it concerns, in the roster's order. */
+  readonly nodes: readonly string[];
+  readonly stages: readonly PlannedStage[];
+  /** Said in the record before the first stage. */
+  readonly warnings: readonly string[];
 }
 
 /** A part of a run: an action that all wait for, or adjacent stages that each node walks through on its own. */

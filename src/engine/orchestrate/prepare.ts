@@ -12,13 +12,12 @@ import { UnknownValue } from "#engine/expressions/unknown.ts";
 import { secret } from "#engine/step/secret.ts";
 import { planAdHoc } from "./adhoc.ts";
 import type { BindContext, Catalogue } from "./bind-stage.ts";
-import type { RunPlan } from "./conductor.ts";
 import type { RunDependencies, RunRequest } from "./execute.ts";
 import { Ledger } from "./ledger.ts";
 import { loadOrchestration, type Orchestration } from "./load-orchestration.ts";
 import { StageOutputs } from "./outputs.ts";
 import { givenToOrchestration } from "./given-params.ts";
-import { registeredNames, type PlannedStage } from "./plan.ts";
+import { registeredNames, type PlannedStage, type RunPlan } from "./plan.ts";
 import { StageMaker } from "./waves.ts";
 
 export interface Prepared {

@@ -4,7 +4,7 @@ import type { Outcome } from "#engine/events/event.ts";
 import { Unknown, UnknownValue } from "#engine/expressions/unknown.ts";
 import type { Action, ActionContext, ActionResult } from "./action.ts";
 import { neverKnown } from "./condition.ts";
-import type { Conductor } from "./conductor.ts";
+import type { LiveRun } from "./live-run.ts";
 import type { PlannedStage } from "./plan.ts";
 import type { RunNode } from "./run-node.ts";
 import { isBug, problemOf } from "./problem-of.ts";
@@ -18,7 +18,7 @@ export interface ActionEnd {
 }
 
 /** Carries out a stage's action, for one node or for none, with its events; keeps its outputs. Never rejects. */
-export async function runAction(run: Conductor, stage: PlannedStage, node?: RunNode): Promise<ActionEnd> {
+export async function runAction(run: LiveRun, stage: PlannedStage, node?: RunNode): Promise<ActionEnd> {
   if (stage.task.kind !== "action") throw new Error(`stage ${stage.id} has no action`);
   const { action } = stage.task;
   const named = { stage: stage.id, action: action.name, ...(node && { item: node.name }) };
@@ -37,7 +37,7 @@ export async function runAction(run: Conductor, stage: PlannedStage, node?: RunN
 }
 
 async function attempt(
-  run: Conductor,
+  run: LiveRun,
   stage: PlannedStage,
   action: Action,
   node?: RunNode,
@@ -62,12 +62,12 @@ async function attempt(
   }
 }
 
-function argsOf(run: Conductor, stage: PlannedStage, node?: RunNode): unknown {
+function argsOf(run: LiveRun, stage: PlannedStage, node?: RunNode): unknown {
   if (stage.task.kind !== "action") return undefined;
   return stage.task.args(run.scopeOf(node));
 }
 
-function settle(run: Conductor, stage: PlannedStage, result: ActionResult | "unknown", node?: RunNode): ActionEnd {
+function settle(run: LiveRun, stage: PlannedStage, result: ActionResult | "unknown", node?: RunNode): ActionEnd {
   if (result === "unknown") {
     run.outputs.set(stage.register, node?.name, new Unknown(`stage ${stage.id}`));
     return { outcome: "unknown" };
@@ -78,7 +78,7 @@ function settle(run: Conductor, stage: PlannedStage, result: ActionResult | "unk
 }
 
 /** In a dry run what rests on an unknown value is unknown itself; otherwise the stage that gives it did not run. */
-function unknown(run: Conductor, stage: PlannedStage, { after }: Unknown, node?: RunNode) {
+function unknown(run: LiveRun, stage: PlannedStage, { after }: Unknown, node?: RunNode) {
   run.outputs.set(stage.register, node?.name, new Unknown(after));
   if (run.request.dryRun) return { outcome: "unknown", reason: `after ${after}` } as const;
   return { outcome: "failed", problem: neverKnown(stage, after) } as const;
@@ -93,7 +93,7 @@ function tooLong(stage: PlannedStage, seconds: number): Problem {
   };
 }
 
-function contextOf(run: Conductor, stage: PlannedStage, signal: AbortSignal, node?: RunNode): ActionContext {
+function contextOf(run: LiveRun, stage: PlannedStage, signal: AbortSignal, node?: RunNode): ActionContext {
   const { deps, request, plan } = run;
   const action = stage.task.kind === "action" ? stage.task.action.name : "";
   const item = node && { item: node.name };

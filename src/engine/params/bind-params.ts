@@ -1,7 +1,7 @@
 import type { Problem, SourcePosition } from "#errors/problem.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { Secret } from "#engine/step/secret.ts";
-import type { SecretReference } from "#engine/roster/roster.ts";
+import type { SecretReference } from "./secret-reference.ts";
 import { evaluate, hasExpressions } from "#engine/expressions/evaluate.ts";
 import { Fault } from "#engine/expressions/fault.ts";
 import { plainOf, type SourceNode } from "#engine/yaml/node.ts";

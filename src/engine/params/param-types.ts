@@ -1,6 +1,6 @@
 import { Secret } from "#engine/step/secret.ts";
 import { Duration, Size } from "#engine/step/fields.ts";
-import type { SecretReference } from "#engine/roster/roster.ts";
+import type { SecretReference } from "./secret-reference.ts";
 import { Fault } from "#engine/expressions/fault.ts";
 import { isMapValue } from "#engine/expressions/members.ts";
 import { describeValue, plainOf } from "#engine/yaml/node.ts";
