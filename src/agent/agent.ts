@@ -4,6 +4,7 @@ import { parseEndpoint } from "#api/endpoint.ts";
 import { isInGrace } from "#api/late.ts";
 import { describeError, type Log } from "#api/log.ts";
 import type { Heartbeat, Registration, Standing } from "#api/schemas.ts";
+import { defined } from "#optional/defined.ts";
 import { backoffOf, spread } from "./backoff.ts";
 import type { AgentConfig } from "./config.ts";
 import type { Controllers } from "./controllers.ts";
@@ -116,13 +117,12 @@ export class Agent {
       roles: config.roles,
       labels: config.labels,
       registered: this.#standing !== undefined,
-      ...(this.#standing ? { approval: this.#standing.approval, nodeStatus: this.#standing.status } : {}),
-      ...(controller === undefined ? {} : { controller }),
+      ...defined({ approval: this.#standing?.approval, nodeStatus: this.#standing?.status, controller }),
       ...(this.#lastHeartbeat === undefined ? {} : { lastHeartbeat: new Date(this.#lastHeartbeat).toISOString() }),
       certificateExpires: controllers.credentials().notAfter.toISOString(),
-      ...(renewal === undefined ? {} : { renewal }),
+      ...defined({ renewal }),
       health: this.health(),
-      ...(error === undefined ? {} : { error }),
+      ...defined({ error }),
       version,
       pid: process.pid,
     };
@@ -155,7 +155,7 @@ export class Agent {
     const { bootId } = this.#facts ?? {};
     const beat = {
       nodeId,
-      ...(bootId !== undefined && { bootId }),
+      ...defined({ bootId }),
       usage: readUsage(),
       health: this.health(),
       revocations: this.#parts.revocations.version(),

@@ -10,6 +10,7 @@ import { findMachine, wayTo, withTransport, type Machine } from "./find-machine.
 import { verifyHostKey } from "./pin.ts";
 import { planInstall, type InstallPlan, type InstallRequest } from "./request.ts";
 import type { HostKey } from "#engine/transport/host-key.ts";
+import { defined } from "#optional/defined.ts";
 
 export type InstallFlags = RunFlags & { readonly output?: ViewName };
 
@@ -37,10 +38,7 @@ interface Found {
 function lookAt(machine: Machine, plan: InstallPlan, request: InstallRequest): Promise<Found> {
   return withTransport(async (transport) => {
     const { insecure, hostKey } = request;
-    const { key } = await verifyHostKey(machine, transport, {
-      ...(insecure === undefined ? {} : { insecure }),
-      ...(hostKey === undefined ? {} : { hostKey }),
-    });
+    const { key } = await verifyHostKey(machine, transport, defined({ insecure, hostKey }));
     const host = await transport.connect({ ...wayTo(machine), hostKeys: [`${key.type} ${key.key}`] });
     try {
       const devices = await lookAtDisks(host).catch((error: unknown) => {

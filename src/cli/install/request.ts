@@ -1,6 +1,7 @@
 import { isIP } from "node:net";
 import { formatEndpoint, parseEndpoint } from "#api/endpoint.ts";
 import { KcoreError, type Problem } from "#errors/problem.ts";
+import { defined } from "#optional/defined.ts";
 
 /** What `kcore node install` and a `NodeInstall` manifest say, in the manifest's words. */
 export interface InstallRequest {
@@ -87,8 +88,7 @@ export function planInstall(request: InstallRequest): InstallPlan {
     },
     osDisk,
     dataDisks,
-    ...(request.hostname === undefined ? {} : { hostname: request.hostname }),
-    ...(request.nodeId === undefined ? {} : { nodeId: request.nodeId }),
+    ...defined({ hostname: request.hostname, nodeId: request.nodeId }),
   };
 }
 

@@ -12,6 +12,7 @@ import { endpointOf } from "#engine/session/node-endpoint.ts";
 import { createTransport } from "#engine/transport/connect.ts";
 import { parseHostKey, type HostKey } from "#engine/transport/host-key.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
+import { defined } from "#optional/defined.ts";
 import { leave } from "../terminal/confirm.ts";
 import { addProjectOption, addResultOption, collect, type CommonFlags } from "../options.ts";
 import { findProject } from "../project/find-project.ts";
@@ -199,16 +200,12 @@ function fieldsOf(address: string, flags: AddFlags): Record<string, Plain> {
   );
   return {
     address,
-    ...(port === undefined ? {} : { port }),
-    ...(user === undefined ? {} : { user }),
+    ...defined({ port, user }),
     id,
-    ...(dc === undefined ? {} : { dc }),
-    ...(role ? { roles: role } : {}),
-    ...(group ? { groups: group } : {}),
+    ...defined({ dc, roles: role, groups: group }),
     ...(label ? { labels } : {}),
     ...(disk ? { disks: disk.map((serial) => ({ serial, use: "volumes" })) } : {}),
-    ...(jump ? { jump } : {}),
-    ...(identityFile === undefined ? {} : { identityFile }),
+    ...defined({ jump, identityFile }),
   };
 }
 
@@ -240,12 +237,12 @@ async function trust(
 ): Promise<void> {
   const { root, roster } = read(project);
   const agentSocket = process.env["SSH_AUTH_SOCK"];
-  const transport = createTransport({ home: homedir(), ...(agentSocket === undefined ? {} : { agentSocket }) });
+  const transport = createTransport({ home: homedir(), ...defined({ agentSocket }) });
   try {
     for (const node of matchTargets(target, roster)) {
       if (node.transport === "local") continue;
       const found = await transport.scanHostKey(endpointOf(node, roster, askKeyPassphrase));
-      await pin(root, roster, node, found, { replace, yes, ...(fingerprint === undefined ? {} : { fingerprint }) });
+      await pin(root, roster, node, found, { replace, yes, ...defined({ fingerprint }) });
     }
   } finally {
     await transport.close();

@@ -38,7 +38,7 @@ export function neverKnown(stage: PlannedStage, after: string): Problem {
   return {
     code: "STAGE_OUTPUT_UNKNOWN",
     message: `stage “${stage.id}” rests on what ${after} gives, and that gave nothing in this run`,
-    ...(stage.at && { at: stage.at }),
+    at: stage.at,
     hint: "the stage before was skipped: give both the same “when”",
   };
 }

@@ -1,6 +1,7 @@
 import { exitCodes, type ExitCode, type Problem } from "#errors/problem.ts";
 import type { NodeOutcome, RunEventBody, StageOutline } from "#engine/events/event.ts";
 import { Unknown } from "#engine/expressions/unknown.ts";
+import { defined } from "#optional/defined.ts";
 import { conditionAgainst } from "./condition.ts";
 import { widthOf } from "./connection-limit.ts";
 import type { RunDependencies, RunRequest, RunResult } from "./execute.ts";
@@ -121,7 +122,7 @@ export class Conductor {
 
   #warnOfCleanUp(problem: Problem | undefined, node?: string): void {
     const text = `cleaning up failed as well: ${problem?.message ?? "it was interrupted"}`;
-    this.#run.deps.emit({ type: "warning", ...(node !== undefined && { node }), text });
+    this.#run.deps.emit({ type: "warning", ...defined({ node }), text });
   }
 
   async #runBarrier(stage: PlannedStage): Promise<void> {
@@ -185,8 +186,7 @@ export class Conductor {
       nodes: plan.nodes,
       stages: plan.stages.map(outlineOf),
       dryRun: request.dryRun,
-      ...(deps.revision !== undefined && { revision: deps.revision }),
-      ...(deps.dirty !== undefined && { dirty: deps.dirty }),
+      ...defined({ revision: deps.revision, dirty: deps.dirty }),
       who: deps.who,
       ...(deps.earlier.length > 0 && { resumed: true }),
     };

@@ -176,7 +176,7 @@ function stageTooLong({ id, at, timeout }: PlannedStage, node: RunNode): Problem
   return {
     code: "STAGE_TIMEOUT",
     message: `stage “${id}” took longer than ${timeout} s on “${node.name}”`,
-    ...(at && { at }),
+    at,
     hint: "give the stage a longer “timeout”, or look at the step that was running",
   };
 }

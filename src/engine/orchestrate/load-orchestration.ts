@@ -7,6 +7,7 @@ import { declareParams, type ParamDeclaration, type ParamDeclarations } from "#e
 import { Problems } from "#engine/yaml/problems.ts";
 import { readSource } from "#engine/yaml/read.ts";
 import { validate, validateValue } from "#engine/yaml/validate.ts";
+import { defined } from "#optional/defined.ts";
 import { checkReferences } from "./check-references.ts";
 import { readStages, type StageSource } from "./stage-source.ts";
 
@@ -55,11 +56,7 @@ export function loadOrchestration(name: string, folders: readonly Folder[]): Orc
   const found = findIn(folders, `${name}.yaml`);
   if (found === undefined) throw new KcoreError(notFound(name, folders));
   const { path, shown, folder } = found;
-  return readOrchestration(
-    name,
-    shown,
-    readSource(path, { name: shown, ...(folder.check && { check: folder.check }) }),
-  );
+  return readOrchestration(name, shown, readSource(path, { name: shown, ...defined({ check: folder.check }) }));
 }
 
 /** Names of all orchestrations, with whose they are. */
@@ -89,7 +86,7 @@ export function readOrchestration(name: string, file: string, root: SourceNode):
   return {
     name,
     file,
-    ...(description !== undefined && { description }),
+    ...defined({ description }),
     params,
     ...(targets.length === 1 && targets[0] && { target: targets[0] }),
     waves,
@@ -130,6 +127,6 @@ function notFound(name: string, folders: readonly Folder[]) {
   return {
     code: "ORCHESTRATION_NOT_FOUND",
     message: `no orchestration “${name}”`,
-    ...(hint !== undefined && { hint }),
+    ...defined({ hint }),
   } as const;
 }

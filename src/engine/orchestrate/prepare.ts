@@ -119,7 +119,7 @@ function refuseAliases({ nodes, roster }: RunPlan, problems: Problems): void {
       problems.add({
         code: "NODE_DUPLICATE",
         message: `“${other}” and “${name}” are one machine: both are ${node.address} port ${node.port}`,
-        ...(at && { at }),
+        at,
         hint: "keep one of them, or give each a stateDir of its own",
       });
     else names.set(place, name);

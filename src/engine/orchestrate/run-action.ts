@@ -2,6 +2,7 @@ import type { Problem } from "#errors/problem.ts";
 import { KcoreError } from "#errors/problem.ts";
 import type { Outcome } from "#engine/events/event.ts";
 import { Unknown, UnknownValue } from "#engine/expressions/unknown.ts";
+import { defined } from "#optional/defined.ts";
 import type { Action, ActionContext, ActionResult } from "./action.ts";
 import { neverKnown } from "./condition.ts";
 import type { LiveRun } from "./live-run.ts";
@@ -21,7 +22,7 @@ export interface ActionEnd {
 export async function runAction(run: LiveRun, stage: PlannedStage, node?: RunNode): Promise<ActionEnd> {
   if (stage.task.kind !== "action") throw new Error(`stage ${stage.id} has no action`);
   const { action } = stage.task;
-  const named = { stage: stage.id, action: action.name, ...(node && { item: node.name }) };
+  const named = { stage: stage.id, action: action.name, ...defined({ item: node?.name }) };
   const started = run.deps.now();
   run.deps.emit({ type: "action.started", ...named });
   const { outcome, reason, problem } = await attempt(run, stage, action, node);
@@ -29,11 +30,10 @@ export async function runAction(run: LiveRun, stage: PlannedStage, node?: RunNod
     type: "action.finished",
     ...named,
     outcome,
-    ...(reason !== undefined && { reason }),
-    ...(problem && { problem }),
+    ...defined({ reason, problem }),
     duration: run.deps.now() - started,
   });
-  return { outcome, ...(problem && { problem }) };
+  return { outcome, ...defined({ problem }) };
 }
 
 async function attempt(
@@ -88,7 +88,7 @@ function tooLong(stage: PlannedStage, seconds: number): Problem {
   return {
     code: "STAGE_TIMEOUT",
     message: `stage “${stage.id}” took longer than ${seconds} s`,
-    ...(stage.at && { at: stage.at }),
+    at: stage.at,
     hint: "give the stage a longer “timeout”, or look at what it waits for",
   };
 }
@@ -102,17 +102,16 @@ function contextOf(run: LiveRun, stage: PlannedStage, signal: AbortSignal, node?
     dryRun: request.dryRun,
     project: deps.project,
     home: deps.home,
-    ...(request.context !== undefined && { context: request.context }),
-    ...(node && { node: node.entry }),
+    ...defined({ context: request.context, node: node?.entry }),
     nodes: plan.roster.nodes,
     targets: plan.nodes,
     signal,
     note: (text) => deps.emit({ type: "action.note", stage: stage.id, action, ...item, text }),
     ask: (question) => (question.kind === "confirm" && request.yes ? Promise.resolve("yes") : deps.ask(question)),
     passphrase: () => run.secrets.clusterPassphrase(),
-    ...(deps.passphrase !== undefined && { givenPassphrase: deps.passphrase }),
+    ...defined({ givenPassphrase: deps.passphrase }),
     host: (name) => run.nodes.get(name)?.host(),
-    warn: (text) => deps.emit({ type: "warning", ...(node && { node: node.name }), text }),
+    warn: (text) => deps.emit({ type: "warning", ...defined({ node: node?.name }), text }),
   };
 }
 

@@ -191,8 +191,8 @@ function problemOf({ name }: Pick<ParamDeclaration, "name">, fault: Fault, at: S
   const problem: Problem = {
     code,
     message: `the parameter “${name}” ${message}`,
-    ...(at && { at }),
-    ...(hint !== undefined && { hint }),
+    at,
+    hint,
     ...(code === "SECRET_LITERAL" && { conceal: true }),
   };
   return new KcoreError(problem, { cause: fault });

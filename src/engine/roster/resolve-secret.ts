@@ -30,7 +30,7 @@ export async function resolveSecret(
   at?: SourcePosition,
 ): Promise<Secret> {
   const fail = (message: string, hint?: string, cause?: unknown): never => {
-    throw new KcoreError({ code: "SECRET_UNREADABLE", message, ...(at && { at }), ...(hint && { hint }) }, { cause });
+    throw new KcoreError({ code: "SECRET_UNREADABLE", message, at, ...(hint && { hint }) }, { cause });
   };
   const name = nameOf(reference);
   let text: string;

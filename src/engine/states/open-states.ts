@@ -7,6 +7,7 @@ import { findIn, type Folder, type FoundFile, listIn } from "#engine/project/fol
 import { Problems } from "#engine/yaml/problems.ts";
 import { readSource } from "#engine/yaml/read.ts";
 import { openTemplates, type Templates } from "#engine/expressions/template.ts";
+import { defined } from "#optional/defined.ts";
 import { readFiles, type Files } from "./state-files.ts";
 import { readState, type State } from "./state.ts";
 
@@ -45,7 +46,7 @@ export function statesOf({
 }): States {
   const check = trust && checkOf(trust);
   const folders = (name: string): Folder[] => {
-    const own: Folder = { path: join(project, name), shown: name, origin: "project", ...(check && { check }) };
+    const own: Folder = { path: join(project, name), shown: name, origin: "project", ...defined({ check }) };
     const theirs: Folder = { path: join(shipped, name), shown: name, origin: "shipped" };
     return project === shipped ? [theirs] : [own, theirs];
   };
@@ -71,7 +72,7 @@ class OpenStates implements States {
     return [...listIn(this.#folders, [ENDING])].map(([file, { shown, folder }]) => {
       const name = file.slice(0, -ENDING.length);
       const description = new Problems().attempt(() => this.#one(name, undefined))?.description;
-      return { name, origin: folder.origin, shown, ...(description !== undefined && { description }) };
+      return { name, origin: folder.origin, shown, ...defined({ description }) };
     });
   }
 
@@ -89,7 +90,7 @@ class OpenStates implements States {
   #visit(name: string, at: SourcePosition | undefined, path: readonly string[], problems: Problems): void {
     if (path.includes(name)) {
       const circle = [...path.slice(path.indexOf(name)), name].join(" → ");
-      problems.add({ code: "STATE_INCLUDE_CYCLE", message: `states include each other: ${circle}`, ...(at && { at }) });
+      problems.add({ code: "STATE_INCLUDE_CYCLE", message: `states include each other: ${circle}`, at });
       return;
     }
     if (this.#whole.has(name)) return;
@@ -123,13 +124,13 @@ class OpenStates implements States {
     return new KcoreError({
       code: "STATE_NOT_FOUND",
       message: `no state “${name}”`,
-      ...(at && { at }),
-      ...(hint !== undefined && { hint }),
+      at,
+      hint,
     });
   }
 }
 
 function sourceOf({ path, shown, folder }: FoundFile): ReturnType<typeof readSource> {
   const check: ((name: string, stats: Stats) => void) | undefined = folder.check;
-  return readSource(path, { name: shown, ...(check && { check }) });
+  return readSource(path, { name: shown, ...defined({ check }) });
 }

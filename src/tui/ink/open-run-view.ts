@@ -2,6 +2,7 @@ import { createElement as h } from "react";
 import type { RunControl, RunEvent } from "#engine/events/event.ts";
 import { emptyRun, type RunModel } from "#engine/events/run-model.ts";
 import { reduceEvents } from "#engine/events/reduce.ts";
+import { defined } from "#optional/defined.ts";
 import type { RunDrawing } from "../drawing.ts";
 import { InterruptSteps } from "../interrupt-steps.ts";
 import type { PlayerControls } from "../player.ts";
@@ -86,7 +87,7 @@ class InkRunView implements RunView {
       stdin,
       stdout,
       ticks: true,
-      ...(timers ? { timers } : {}),
+      ...defined({ timers }),
       onKey: (press) => this.#press(press),
       onSignal: (signal) => this.#signal(signal),
       draw: (size) => {
@@ -132,8 +133,7 @@ class InkRunView implements RunView {
       now: replay?.at ?? (model.state === "finished" ? model.lastAt : now()),
       real: now(),
       project,
-      ...(usual ? { usual } : {}),
-      ...(replay ? { player: replay } : {}),
+      ...defined({ usual, player: replay }),
     });
   }
 
