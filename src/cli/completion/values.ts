@@ -7,7 +7,7 @@ import { loadRoster } from "#engine/roster/load-roster.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import { trustOfProcess } from "#engine/project/project.ts";
 import { parsePlainYaml } from "#engine/yaml/plain-yaml.ts";
-import { foldersOf, projectIfAny } from "../orchestrate/list-orchestrations.ts";
+import { orchestrationFolders, projectIfAny } from "../orchestrate/list-orchestrations.ts";
 import { kcoreHome } from "../cluster/context-home.ts";
 
 export interface Candidate {
@@ -78,7 +78,7 @@ function targets({ current }: Asked): readonly Candidate[] {
 }
 
 function orchestrations(): readonly Candidate[] {
-  return [...listOrchestrations(foldersOf("orchestrate", projectIfAny(undefined))).keys()].map(plain);
+  return [...listOrchestrations(orchestrationFolders(undefined)).keys()].map(plain);
 }
 
 /** Names and endpoints of `~/.kcore/config`, read without checks: nothing is done with them. */

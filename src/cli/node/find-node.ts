@@ -1,4 +1,5 @@
 import type { NodeView } from "#api/schemas.ts";
+import { Problems } from "#engine/yaml/problems.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
 
@@ -38,15 +39,8 @@ export function findNode<Node extends Named>(nodes: readonly Node[], word: strin
 /** The nodes that words name, each once. @throws KcoreError with the problems of all words */
 export function findNodes<Node extends Named>(nodes: readonly Node[], words: readonly string[]): readonly Node[] {
   const found = new Set<Node>();
-  const problems = words.flatMap((word) => {
-    try {
-      found.add(findNode(nodes, word));
-      return [];
-    } catch (error) {
-      if (error instanceof KcoreError) return error.problems;
-      throw error;
-    }
-  });
-  if (problems.length > 0) throw new KcoreError(problems);
+  const problems = new Problems();
+  for (const word of words) problems.attempt(() => found.add(findNode(nodes, word)));
+  problems.throwIfAny();
   return [...found];
 }

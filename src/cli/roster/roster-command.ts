@@ -18,7 +18,7 @@ import { addProjectOption, addResultOption, collect, type CommonFlags } from "..
 import { findProject } from "../project/find-project.ts";
 import { canPrompt, promptLine } from "../terminal/prompt.ts";
 import { editRosterFile } from "./edit-roster-file.ts";
-import { formatTable } from "../terminal/format-table.ts";
+import { printRows } from "../terminal/format-result.ts";
 
 interface ListFlags extends CommonFlags {
   readonly on?: readonly string[];
@@ -110,10 +110,6 @@ function read(project: string | undefined): { readonly root: string; readonly ro
 function list({ project, on = [], output }: ListFlags): void {
   const { roster } = read(project);
   const nodes = on.length > 0 ? matchTargets(on, roster) : [...roster.nodes.values()];
-  if (output === "json") {
-    process.stdout.write(`${JSON.stringify(nodes, undefined, 2)}\n`);
-    return;
-  }
   const wide = output === "wide";
   const heading = [
     "NAME",
@@ -131,7 +127,7 @@ function list({ project, on = [], output }: ListFlags): void {
     node.transport === "local" ? "" : node.hostKeys.length > 0 ? "pinned" : "unknown",
     ...(wide ? wideCells(node) : []),
   ]);
-  process.stdout.write(nodes.length > 0 ? formatTable(heading, rows) : "no nodes yet: kcore roster add NAME ADDRESS\n");
+  printRows(nodes, output, heading, rows, "no nodes yet: kcore roster add NAME ADDRESS");
 }
 
 function wideCells({ user, groups, labels, disks, id }: NodeEntry): readonly string[] {

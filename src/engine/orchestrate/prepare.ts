@@ -1,11 +1,9 @@
-import { join } from "node:path";
 import { KcoreError } from "#errors/problem.ts";
 import type { NodeEntry, Roster } from "#engine/roster/roster.ts";
-import { checkOf } from "#engine/project/project.ts";
 import { matchTargets } from "#engine/roster/targets.ts";
 import { placeOfNode } from "#engine/session/node-endpoint.ts";
 import { bindParams } from "#engine/params/bind-params.ts";
-import type { Folder } from "#engine/project/folders.ts";
+import { foldersOf } from "#engine/project/folders.ts";
 import { Problems } from "#engine/yaml/problems.ts";
 import type { Scope } from "#engine/expressions/scope.ts";
 import { UnknownValue } from "#engine/expressions/unknown.ts";
@@ -45,22 +43,9 @@ export async function preparePlan(prepared: Prepared): Promise<RunPlan> {
   return plan;
 }
 
-/** Where orchestrations are looked up: the project's own first. */
-export function orchestrationFolders({
-  project,
-  shipped,
-  trust,
-}: Pick<RunDependencies, "project" | "shipped" | "trust">): readonly Folder[] {
-  const shown = "orchestrate";
-  return [
-    { path: join(project, shown), shown, origin: "project", ...(trust && { check: checkOf(trust) }) },
-    { path: join(shipped, shown), shown, origin: "shipped" },
-  ];
-}
-
 async function planOrchestration(name: string, prepared: Prepared): Promise<RunPlan> {
   const { request, deps, roster, catalogue, run } = prepared;
-  const orchestration = loadOrchestration(name, orchestrationFolders(deps));
+  const orchestration = loadOrchestration(name, foldersOf("orchestrate", deps));
   const fixed: Scope = { nodes: roster.nodes, run };
   const bound = await bindParams(orchestration.params, givenToOrchestration(orchestration, request, roster), {
     owner: `the orchestration “${name}”`,

@@ -1,9 +1,8 @@
 import type { Stats } from "node:fs";
-import { join } from "node:path";
 import { KcoreError, type SourcePosition } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
-import { checkOf, type Trust } from "#engine/project/project.ts";
-import { findIn, type Folder, type FoundFile, listIn } from "#engine/project/folders.ts";
+import type { Trust } from "#engine/project/project.ts";
+import { findIn, type Folder, foldersOf, type FoundFile, listIn } from "#engine/project/folders.ts";
 import { Problems } from "#engine/yaml/problems.ts";
 import { readSource } from "#engine/yaml/read.ts";
 import { openTemplates, type Templates } from "#engine/expressions/template.ts";
@@ -34,23 +33,18 @@ export interface States {
 }
 
 /** The states of a project first, then the shipped ones. `trust`: whose files of the project are believed (S-20). */
-export function statesOf({
-  project,
-  shipped,
-  trust,
-}: {
-  readonly project: string;
+export function statesOf(places: {
+  readonly project?: string | undefined;
   /** The package's own folder. */
   readonly shipped: string;
   readonly trust?: Trust;
 }): States {
-  const check = trust && checkOf(trust);
-  const folders = (name: string): Folder[] => {
-    const own: Folder = { path: join(project, name), shown: name, origin: "project", ...defined({ check }) };
-    const theirs: Folder = { path: join(shipped, name), shown: name, origin: "shipped" };
-    return project === shipped ? [theirs] : [own, theirs];
-  };
-  return new OpenStates(folders("states"), openTemplates(folders("templates")), readFiles(folders(".")));
+  const [states, templates, files] = [
+    foldersOf("states", places),
+    foldersOf("templates", places),
+    foldersOf(".", places),
+  ];
+  return new OpenStates(states, openTemplates(templates), readFiles(files));
 }
 
 const ENDING = ".yaml";
