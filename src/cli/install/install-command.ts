@@ -1,27 +1,16 @@
 import { Option, type Command } from "commander";
-import type { InstallRequest, StorageBackend } from "./request.ts";
+import type { InstallRequest } from "./request.ts";
 import { addMachineOptions, addProjectOption, addResultOption, addViewOption, collect } from "../options.ts";
 import type { MachineFlags, ResultFormat } from "../options.ts";
 import type { InstallFlags } from "./install-node.ts";
 import { printRows } from "../terminal/format-result.ts";
 
-interface NodeInstallFlags extends InstallFlags, MachineFlags {
-  readonly osDisk?: string;
-  readonly osInstalled?: boolean;
-  readonly dataDisk?: readonly string[];
-  readonly dataDiskMode?: StorageBackend;
-  readonly storageBackend?: StorageBackend;
-  readonly lvmVgName?: string;
-  readonly lvmLvPrefix?: string;
-  readonly zfsPoolName?: string;
-  readonly zfsDatasetPrefix?: string;
-  readonly joinController?: readonly string[];
-  readonly runController?: boolean;
-  readonly dcId?: string;
-  readonly hostname?: string;
-  readonly nodeId?: string;
-  readonly disableVxlan?: boolean;
-}
+type NodeInstallFlags = InstallFlags &
+  MachineFlags &
+  Partial<Omit<InstallRequest, "node" | "dataDisks" | "joinControllers">> & {
+    readonly dataDisk?: string[];
+    readonly joinController?: string[];
+  };
 
 const backend = (flags: string, text: string): Option => new Option(flags, text).choices(["filesystem", "lvm", "zfs"]);
 

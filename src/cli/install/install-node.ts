@@ -1,7 +1,5 @@
-import { homedir } from "node:os";
-import { loadRoster } from "#engine/roster/load-roster.ts";
-import { trustOfProcess } from "#engine/project/project.ts";
 import { editRosterFile } from "../roster/edit-roster-file.ts";
+import { ownRoster } from "../roster/own-roster.ts";
 import { chooseView, type ViewName } from "../terminal/choose-view.ts";
 import { requestOf, startRun, type RunFlags } from "../watch/start-run.ts";
 import { planEntry } from "./entry.ts";
@@ -57,13 +55,12 @@ function lookAt(machine: Machine, plan: InstallPlan, request: InstallRequest): P
 
 async function writeEntry(machine: Machine, plan: InstallPlan, found: Found) {
   const { name, file, edit } = planEntry(machine, plan, found);
-  const options = { trust: trustOfProcess(process.env), home: homedir() };
   let changed = false;
   await editRosterFile(machine.project, file, (before) => {
     const text = edit(before);
     changed = text !== before.text;
     // What the roster would not accept is not written.
-    if (changed) loadRoster(machine.project, { ...options, instead: { file, text } });
+    if (changed) ownRoster(machine.project, { instead: { file, text } });
     return text;
   });
   return { name, file, changed };

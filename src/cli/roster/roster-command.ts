@@ -3,10 +3,8 @@ import { homedir } from "node:os";
 import { Command, InvalidArgumentError, Option } from "commander";
 import { addNode, setHostKeys } from "#engine/roster/edit.ts";
 import { rosterFileNames } from "#engine/roster/roster-files.ts";
-import { loadRoster } from "#engine/roster/load-roster.ts";
 import type { NodeEntry, Roster } from "#engine/roster/roster.ts";
 import type { Plain } from "#engine/roster/flow-yaml.ts";
-import { trustOfProcess } from "#engine/project/project.ts";
 import { matchTargets } from "#engine/roster/targets.ts";
 import { endpointOf } from "#engine/session/node-endpoint.ts";
 import { createTransport } from "#engine/transport/connect.ts";
@@ -18,6 +16,7 @@ import { addProjectOption, addResultOption, collect, type CommonFlags } from "..
 import { findProject } from "../project/find-project.ts";
 import { canPrompt, promptLine } from "../terminal/prompt.ts";
 import { editRosterFile } from "./edit-roster-file.ts";
+import { ownRoster, rosterIfAny } from "./own-roster.ts";
 import { printRows } from "../terminal/format-result.ts";
 
 interface ListFlags extends CommonFlags {
@@ -104,7 +103,7 @@ function portOf(text: string): number {
 
 function read(project: string | undefined): { readonly root: string; readonly roster: Roster } {
   const root = findProject(project);
-  return { root, roster: loadRoster(root, { trust: trustOfProcess(process.env), home: homedir() }) };
+  return { root, roster: ownRoster(root) };
 }
 
 function list({ project, on = [], output }: ListFlags): void {
@@ -158,13 +157,12 @@ async function add(name: string, given: string | undefined, flags: AddFlags): Pr
     });
   const root = findProject(flags.project);
   const file = flags.file === undefined ? onlyFile(root) : namedFile(flags.file);
-  const options = { trust: trustOfProcess(process.env), home: homedir() };
   // What is wrong already is told at its place, and not mixed with what the new node would bring.
-  if (rosterFileNames(root).length > 0) loadRoster(root, options);
+  rosterIfAny(root);
   await editRosterFile(root, file, (before) => {
     const text = addNode(before, name, fieldsOf(address, flags));
     try {
-      loadRoster(root, { ...options, instead: { file, text } });
+      ownRoster(root, { instead: { file, text } });
     } catch (error) {
       if (error instanceof KcoreError) throw notAdded(error, file);
       throw error;

@@ -198,22 +198,6 @@ function problemOf({ name }: Pick<ParamDeclaration, "name">, fault: Fault, at: S
   return new KcoreError(problem, { cause: fault });
 }
 
-/** The values of `--set name=text`, repeated. @throws KcoreError USAGE */
-export function givenFromSet(pairs: readonly string[]): Map<string, GivenParam> {
-  const given = new Map<string, GivenParam>();
-  for (const pair of pairs) {
-    const at = pair.indexOf("=");
-    if (at < 1)
-      throw new KcoreError({
-        code: "USAGE",
-        message: `--set takes NAME=VALUE, not “${pair}”`,
-        hint: "--set listen=0.0.0.0:9090",
-      });
-    given.set(pair.slice(0, at), { text: pair.slice(at + 1) });
-  }
-  return given;
-}
-
 /** The values of a map: `with:` of an include, or the file of `--params`. @throws KcoreError PARAM_INVALID */
 export function givenFromNode(node: SourceNode | undefined, scope?: Scope): Map<string, GivenParam> {
   if (node === undefined || (node.kind === "scalar" && node.value === null)) return new Map();
