@@ -68,7 +68,10 @@ export class Conductor {
     const visit = async (name: string): Promise<void> => {
       const node = this.#run.nodes.get(name) as RunNode;
       if (!node.isAlive || !this.#mayGoOn()) return;
-      const end = await walkLane(this.#run, node, part.stages, () => this.#mayGoOn());
+      const end = await walkLane(this.#run, node, part.stages, {
+        mayGoOn: () => this.#mayGoOn(),
+        isLast: isLast(name),
+      });
       if (end.outcome === "failed" || end.outcome === "unreachable") {
         await this.#failNode(node, end);
         this.#countFailure(++failures, part.pace, node);
@@ -116,7 +119,8 @@ export class Conductor {
       .map((one) => ({ ...one, id: `${one.id}:${node.name}` }));
     if (stages.length === 0 || this.#run.deps.abort.aborted) return;
     for (const { id } of stages) this.#run.tracker.expect(id, [node.name]);
-    const end = await walkLane(this.#run, node, stages, () => !this.#run.deps.abort.aborted);
+    const mayGoOn = () => !this.#run.deps.abort.aborted;
+    const end = await walkLane(this.#run, node, stages, { mayGoOn, isLast: false });
     if (end.outcome !== "ok") this.#warnOfCleanUp(end.problem, node.name);
   }
 

@@ -27,12 +27,13 @@ type Gate = { readonly go: readonly StepDraft[] } | { readonly left: true } | { 
 /**
  * Takes one node through stages, by itself: adjacent states go to it together, an action on the bastion or a value
  * that an earlier stage gives cuts them. Stops at the first failure. Never rejects for what happens on the node.
+ * `isLast`: the run has nothing for this node behind these stages.
  */
 export async function walkLane(
   run: LiveRun,
   node: RunNode,
   stages: readonly PlannedStage[],
-  mayGoOn: () => boolean,
+  { mayGoOn, isLast }: { readonly mayGoOn: () => boolean; readonly isLast: boolean },
 ): Promise<LaneEnd> {
   let rest = stages;
   while (rest[0] !== undefined) {
@@ -47,7 +48,7 @@ export async function walkLane(
     const { group, consumed, problem } = await nextGroup(run, node, rest);
     if (problem) return fail(run, node, stage, problem);
     if (group.length > 0) {
-      const end = await perform(run, node, group);
+      const end = await perform(run, node, group, isLast && consumed === rest.length);
       if (end.outcome !== "ok") return end;
     }
     rest = rest.slice(consumed);
@@ -111,7 +112,7 @@ async function open(run: LiveRun, node: RunNode, stage: PlannedStage): Promise<G
   if (verdict !== true) return { problem: verdict };
   if (stage.task.kind === "look") return { go: [] };
   try {
-    return { go: await stage.task.draft(run.scopeOf(node)) };
+    return { go: run.plan.drafts?.take(stage, node.name) ?? (await stage.task.draft(run.scopeOf(node))) };
   } catch (error) {
     if (isBug(error)) run.noteBug();
     return { problem: problemOf(error) };
@@ -128,7 +129,7 @@ function gateOf(run: LiveRun, stage: PlannedStage, node: RunNode): boolean | Pro
   return false;
 }
 
-async function perform(run: LiveRun, node: RunNode, group: readonly Ready[]): Promise<LaneEnd> {
+async function perform(run: LiveRun, node: RunNode, group: readonly Ready[], isLast: boolean): Promise<LaneEnd> {
   const ids = group.map(({ stage }) => stage.id);
   node.watch = (event) => {
     if (event.type !== "step.started" && event.type !== "step.finished") return;
@@ -137,7 +138,7 @@ async function perform(run: LiveRun, node: RunNode, group: readonly Ready[]): Pr
     if (index >= 0) run.tracker.enter(event.stage);
   };
   try {
-    const result = await within(run, node, group);
+    const result = await within(run, node, group, isLast);
     return settle(run, node, group, result);
   } catch (error) {
     // What a late value makes of a step is an error of its state; anything else is a bug. Only this node pays for it.
@@ -147,7 +148,7 @@ async function perform(run: LiveRun, node: RunNode, group: readonly Ready[]): Pr
 }
 
 /** The session's work, ended by force when the stage has a limit and passes it. */
-async function within(run: LiveRun, node: RunNode, group: readonly Ready[]): Promise<WorkResult> {
+async function within(run: LiveRun, node: RunNode, group: readonly Ready[], isLast: boolean): Promise<WorkResult> {
   const [{ stage }] = group as readonly [Ready, ...Ready[]];
   run.tracker.enter(stage.id);
   const session = node.session();
@@ -159,7 +160,7 @@ async function within(run: LiveRun, node: RunNode, group: readonly Ready[]): Pro
   const timer = stage.timeout === undefined ? undefined : setTimeout(expire, stage.timeout * 1000);
   try {
     const work: readonly StageWork[] = group.map(({ stage: { id }, drafts }) => ({ stage: id, drafts }));
-    const result = await session.perform(stage.task.kind === "look" ? [] : work);
+    const result = await session.perform(stage.task.kind === "look" ? [] : work, { isLast });
     if (stage.task.kind === "look" && result.outcome === "done") {
       // The session shows them itself.
       if (stage.task.facts) await session.facts();

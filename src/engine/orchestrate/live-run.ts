@@ -13,7 +13,7 @@ import { Slots } from "./slots.ts";
 import { StageTracker } from "./tracker.ts";
 
 /** Nodes at once, and connections being opened at once, when nobody says otherwise. */
-const CONCURRENCY = 50;
+export const CONCURRENCY = 50;
 const CONNECTING = 32;
 /** Milliseconds (F-14). */
 const CONNECT_TIMEOUT = 10_000;

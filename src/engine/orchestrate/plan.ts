@@ -1,6 +1,7 @@
 import type { SourcePosition } from "#errors/problem.ts";
 import type { NodeEntry, Roster } from "#engine/roster/roster.ts";
 import type { StepDraft } from "#engine/states/planned-step.ts";
+import type { KeptDrafts } from "./kept-drafts.ts";
 import type { Action } from "./action.ts";
 
 /** How the nodes of a stage go through it. Absent values: all at once, as many as the run allows, no limit. */
@@ -61,6 +62,8 @@ export interface RunPlan {
   readonly stages: readonly PlannedStage[];
   /** Said in the record before the first stage. */
   readonly warnings: readonly string[];
+  /** What was drafted already when the plan was checked. */
+  readonly drafts?: KeptDrafts;
 }
 
 /** A part of a run: an action that all wait for, or adjacent stages that each node walks through on its own. */

@@ -3,10 +3,11 @@ import type { ErrorCode } from "#errors/codes.ts";
 import { KcoreError, type Problem } from "#errors/problem.ts";
 import type { NodeOutcome } from "#engine/events/event.ts";
 import type { Blob } from "#engine/step/blob.ts";
+import { blobCommands } from "#engine/program/blob-commands.ts";
 import { runnerCommand, segmentCommand, type RunVariables } from "#engine/program/bootstrap.ts";
 import { compileStep, stepKey } from "#engine/program/compile-step.ts";
 import type { Frame } from "#engine/program/frames.ts";
-import { segmentText, sha256Of, type SegmentStep } from "#engine/program/segment.ts";
+import { blobsOf, segmentText, type SegmentStep } from "#engine/program/segment.ts";
 import type { LateScope, PlannedStep, Registered, RenderedStep, StepDraft } from "#engine/states/planned-step.ts";
 import type { Host } from "#engine/transport/host.ts";
 import { type Link, openLink } from "./link.ts";
@@ -24,8 +25,6 @@ type Turn =
   | { readonly kind: "problem"; readonly problem: Problem; readonly outcome: NodeOutcome };
 
 const beatEvery = 5_000;
-/** Bytes of a blob sent in one command; between two of them beats and stops get through. */
-const blobPart = 1 << 20;
 const rebootTimeout = 600_000;
 const retryDelays: readonly number[] = [0, 1_000, 3_000, 8_000, 20_000];
 /** While a machine boots: again and again, until its time is over. */
@@ -70,6 +69,10 @@ class Session implements NodeSession {
   /** Resolves when the follower has told the journal as it was when it came. */
   #told = Promise.withResolvers<void>();
   #bye: (() => void) | undefined;
+  /** The runner was told to end with its present segment if that is in order. */
+  #ending = false;
+  /** The follower at the other end of the present link found no runner, and was sent none. */
+  #vacant = false;
   #dead: Extract<Turn, { kind: "problem" }> | undefined;
   #reconnecting: Promise<unknown> | undefined;
   /** Connected again, and still hearing what happened meanwhile. */
@@ -133,7 +136,7 @@ class Session implements NodeSession {
     return this.#facts ?? {};
   }
 
-  async perform(work: readonly StageWork[]): Promise<WorkResult> {
+  async perform(work: readonly StageWork[], { isLast = false } = {}): Promise<WorkResult> {
     const queue = work.flatMap(({ stage, drafts }) =>
       drafts.map((draft) => ({ stage, draft, key: stepKey(draft.id) })),
     );
@@ -145,7 +148,7 @@ class Session implements NodeSession {
     while (!trouble && queue.length > 0 && !this.#stopped) {
       const { steps, facts } = this.#take(queue, failed !== undefined);
       if (steps.length > 0 || facts) {
-        const turn = await this.#runSegment(steps, facts);
+        const turn = await this.#runSegment(steps, facts, isLast && queue.length === 0);
         if (turn.kind === "problem") trouble = turn;
       }
       failed ??= this.#firstFailure(steps) ?? this.#unrenderable;
@@ -197,6 +200,8 @@ class Session implements NodeSession {
       if (attempt > 1) await this.#readHistory();
       await this.#sayGoodbye(outcome);
     }
+    // Its last word was lost with a connection: the follower that came after it clears up.
+    if (this.#link && this.#vacant && this.#segment > 0 && !this.#dead) await this.#sayGoodbye(outcome);
     clearInterval(this.#beat);
     this.#link?.end();
     await this.#host?.close();
@@ -313,13 +318,13 @@ class Session implements NodeSession {
     queue.splice(0, queue.length, ...(answering as typeof queue));
   }
 
-  async #runSegment(steps: readonly SegmentStep[], facts: boolean): Promise<Turn> {
-    for (const { compiled } of steps) for (const [name, blob] of compiled.blobs) this.#blobs.set(name, blob);
+  async #runSegment(steps: readonly SegmentStep[], facts: boolean, isLast = false): Promise<Turn> {
+    for (const [name, blob] of blobsOf(steps)) this.#blobs.set(name, blob);
     const last = steps.at(-1);
     this.#rebooting = last?.plan.step.ends === "boot";
     let left = steps;
     for (;;) {
-      const turn = await this.#send(left, facts);
+      const turn = await this.#send(left, facts, isLast && !facts && !this.#rebooting);
       if (turn.kind === "locked") {
         if (!this.#options.waitForLock || this.#stopped) return this.#failed(turn.problem);
         await this.#waitForLock(turn.problem);
@@ -360,15 +365,17 @@ class Session implements NodeSession {
     }
   }
 
-  async #send(steps: readonly SegmentStep[], facts: boolean): Promise<Turn> {
+  async #send(steps: readonly SegmentStep[], facts: boolean, isLast: boolean): Promise<Turn> {
     await this.#reconnecting;
     if (this.#dead) return this.#dead;
     // Whatever ended before this is sent, it is not this.
     this.#early = undefined;
     this.#segment += 1;
-    const text = segmentText({ steps, facts, now: Math.round(Date.now() / 1000) });
-    this.#command = segmentCommand(this.#segment, text);
-    const flight = this.#runnerAlive ? this.#command : `${this.#startRunner()}${this.#command}`;
+    // A runner that knows the end need not wait for our goodbye.
+    this.#ending = isLast;
+    const text = `${isLast ? "k_fin=done\n" : ""}${segmentText({ steps, facts, now: Math.round(Date.now() / 1000) })}`;
+    this.#command = segmentCommand(this.#run, this.#segment, text);
+    const flight = this.#runnerAlive ? this.#command : this.#startRunner(text);
     this.exchanges += 1;
     const bytes = Buffer.byteLength(flight);
     const event = {
@@ -389,10 +396,11 @@ class Session implements NodeSession {
     return this.#nextTurn();
   }
 
-  #startRunner(): string {
+  #startRunner(text: string): string {
     this.#runnerAlive = this.#launched = true;
+    this.#vacant = false;
     const changed = [...this.#report.records].filter(([, { outcome }]) => outcome === "changed").map(([key]) => key);
-    return runnerCommand(this.#run, { segment: this.#segment, changed });
+    return runnerCommand(this.#run, { segment: this.#segment, changed, text });
   }
 
   #nextTurn(): Promise<Turn> {
@@ -462,7 +470,8 @@ class Session implements NodeSession {
     const link = this.#link;
     if (!link) return;
     const bye = new Promise<void>((resolve) => (this.#bye = resolve));
-    void link.send(`fin ${outcome}\n`);
+    // One that knew its end has said its last word by itself: it is on its way.
+    if (!this.#ending || outcome !== "done" || this.#vacant) void link.send(`fin ${outcome}\n`);
     const patience = Promise.withResolvers<void>();
     const timer = setTimeout(patience.resolve, 15_000);
     await Promise.race([bye, link.closed, patience.promise]);
@@ -492,6 +501,7 @@ class Session implements NodeSession {
     emit({ type: "node.connecting", node, attempt });
     this.#told = Promise.withResolvers<void>();
     this.#launched = flight !== "";
+    this.#vacant = false;
     const release = await connectSlot();
     try {
       this.#host = await this.#patiently(() =>
@@ -556,7 +566,7 @@ class Session implements NodeSession {
     this.#offset = link.offset();
     if (this.#dead || this.#finished) return;
     // The runner said its last word, and the connection ends with it.
-    if (this.#retiring && !this.#runnerAlive) return;
+    if ((this.#retiring || this.#ending) && !this.#runnerAlive) return;
     const reconnecting = this.#reconnect(said)
       .catch((error: unknown) => this.#endTurn({ kind: "problem", outcome: "failed", problem: bugProblem(error) }))
       .finally(() => {
@@ -674,6 +684,7 @@ class Session implements NodeSession {
       case "runner":
         // On a first connection the runner was sent along already, before this answer came.
         this.#runnerAlive = first === "alive" || this.#launched;
+        this.#vacant = !this.#runnerAlive;
         this.#historyEnd = Number(second) || 0;
         break;
       case "told":
@@ -703,6 +714,7 @@ class Session implements NodeSession {
         this.#runnerAlive = false;
         this.#openSegment = 0;
         this.#endTurn({ kind: "runner-lost" });
+        this.#bye?.();
         break;
       case "fatal":
         this.#endTurn({ kind: "problem", outcome: "failed", problem: fatalProblem(this.#run.node, frame.rest) });
@@ -771,7 +783,7 @@ class Session implements NodeSession {
     if ((this.#link?.offset() ?? 0) <= this.#historyEnd) return;
     this.#runnerAlive = false;
     this.#bye?.();
-    if (!this.#finished && !this.#retiring)
+    if (!this.#finished && !this.#retiring && !(this.#ending && outcome === "done"))
       this.#endTurn({
         kind: "problem",
         outcome: "failed",
@@ -785,20 +797,14 @@ class Session implements NodeSession {
 
   async #sendBlobs(names: readonly string[]): Promise<void> {
     const link = this.#link;
-    for (const name of names) {
-      const blob = this.#blobs.get(name);
-      // A name that was never offered: the node gets nothing for it.
-      if (!blob || !link) continue;
-      const bytes = await blob.read();
-      for (let at = 0; at === 0 || at < bytes.length; at += blobPart) {
-        const part = bytes.subarray(at, at + blobPart);
-        const last = at + blobPart >= bytes.length;
-        await link.send(
-          `blob ${name} ${part.length} ${sha256Of(part)} ${at} ${last ? "last" : "more"} ${last ? blob.sha256 : "-"}\n`,
-        );
-        await link.send(part);
-      }
-    }
+    // A name that was never offered: the node gets nothing for it.
+    const offered = new Map(
+      names.flatMap((name): [string, Blob][] => {
+        const blob = this.#blobs.get(name);
+        return blob ? [[name, blob]] : [];
+      }),
+    );
+    if (link) for await (const command of blobCommands(this.#run, offered)) await link.send(command);
   }
 }
 

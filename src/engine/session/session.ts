@@ -54,8 +54,11 @@ export interface SessionOptions {
  * after drops, waits through reboots. Never rejects for what happens on the node: that is in the results and events.
  */
 export interface NodeSession {
-  /** Performs the stages' steps in order; the first failure stops. Call again for later stages, never concurrently. */
-  perform(work: readonly StageWork[]): Promise<WorkResult>;
+  /**
+   * Performs the stages' steps in order; the first failure stops. Call again for later stages, never concurrently, and not
+   * after `isLast`: then the node's run ends by itself as soon as all of it is in order, without waiting for `finish`.
+   */
+  perform(work: readonly StageWork[], options?: { readonly isLast?: boolean }): Promise<WorkResult>;
   /** Gathers the node's facts (once) over the session. */
   facts(): Promise<Readonly<Record<string, unknown>>>;
   /** The open connection, for forwarded channels of actions. */

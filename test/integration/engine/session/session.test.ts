@@ -24,15 +24,12 @@ describe("a node's session, on this machine", () => {
     const path = join(folder, name);
     const blob = blobOf(content);
     return {
-      want: { content: blob.sha256 },
-      probe: sh`[ -f ${path} ] && fact content "$(sha256sum <${path} | cut -d" " -f1)" || fact content absent`,
+      want: { content: `sha256:${blob.sha256}` },
+      probe: sh`[ -f ${path} ] && fact content "sha256:$(sha256sum <${path} | cut -d" " -f1)" || fact content absent`,
       apply: sh`put_file ${blob} ${path} 0644 root root`,
       show: sh`cat ${path}`,
       shown: content,
-      quick: [
-        { kind: "sha256", path, sha256: blob.sha256 },
-        { kind: "mode", path, type: "file", mode: 0o644 },
-      ],
+      data: { kind: "file", path, blob, mode: "0644", makeDirs: false },
     };
   };
 
