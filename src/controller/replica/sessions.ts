@@ -119,13 +119,8 @@ export class Sessions implements SessionHost {
   synced({ peer }: Stream): void {
     this.incarnation.progressed();
     const { state, options, members } = this.#core;
-<<<<<<< HEAD:src/controller/replica/hub.ts
-    if (state.ready || session.peer.isReady !== true || !members.includes(options.id)) return;
-    // Joined: all that a controller which knows of us had, our registration included.
-=======
     if (state.ready || peer.isReady !== true || !members.includes(options.id)) return;
-    // Joined: all that a controller which knows of us had, our registration included (replication.md, 3.10).
->>>>>>> cluster:src/controller/replica/sessions.ts
+    // Joined: all that a controller which knows of us had, our registration included.
     this.#core.commit(
       [{ t: "meta", ready: true }],
       [],
