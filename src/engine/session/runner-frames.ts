@@ -1,0 +1,97 @@
+import type { Frame } from "#engine/program/frames.ts";
+import type { Next, QueueEvent, Setting } from "./messages.ts";
+import { followerFailed, nodeLocked, runnerEnded, runOf } from "./problems.ts";
+import { go, leave, next, part, tellQueue, type Runner } from "./runner-state.ts";
+
+/** Frames that come between a question for blobs and the blobs' arrival. */
+const aside: ReadonlySet<string> = new Set(["need", "out", "hello", "runner", "told", "detached"]);
+
+/** Whether a frame of this type says that no question for blobs is open. */
+export function goesOn(type: string): boolean {
+  return !aside.has(type);
+}
+
+/** Frames that speak of the runner, not of its steps. */
+const ofRunner: ReadonlySet<string> = new Set("runner segment segment-end need lock bye gone fatal".split(" "));
+
+export function isOfRunner(type: string): boolean {
+  return ofRunner.has(type);
+}
+
+/** What a frame of the follower or the runner makes of what is known of it. */
+export function heard(state: Runner, { type, rest }: Frame, offset: number, setting: Setting): Next<Runner> {
+  const { phase, line } = state;
+  const [first = "", second = "", third = ""] = rest.split(" ");
+  const isPast = offset <= state.history;
+  switch (type) {
+    case "runner":
+      return metRunner({ ...state, history: Number(second) || 0 }, first === "alive");
+    case "segment": {
+      const opened = { ...state, segment: Math.max(state.segment, Number(first) || 0) };
+      if (phase.at === "flying") return go(opened, { at: "working" }, { do: "announce" });
+      return phase.at === "sent" || phase.at === "idle" ? go(opened, { at: "working" }) : next(opened);
+    }
+    case "segment-end":
+      return Number(first) === state.segment ? segmentEnded(state) : next(state);
+    case "need": {
+      const asked = rest.split(" ");
+      const wanting = { ...state, asked, exchanges: state.exchanges + 1 };
+      // Once a connection is enough, and two at a time would garble each other.
+      return line === "up" ? next(wanting, { do: "send-blobs", names: asked }) : next(wanting);
+    }
+    case "lock": {
+      const text = `took the lock over from a dead run (${runOf(second)})`;
+      if (first === "taken-over")
+        return next(state, { do: "emit", event: { type: "warning", node: setting.node, text } });
+      // History of an earlier attempt that found the node busy.
+      if (first !== "held" || isPast) return next(state);
+      return gone(state, { type: "locked", problem: nodeLocked(setting.node, second, third) });
+    }
+    case "bye": {
+      if (isPast) return next(state);
+      const problem = runnerEnded(setting.node, first, setting.runId);
+      return gone(state, { type: "failed", problem, outcome: "failed" });
+    }
+    case "gone":
+      return phase.at === "inherited"
+        ? go(state, { at: "absent" }, tellQueue({ type: "joined" }))
+        : gone(state, { type: "lost" });
+    case "fatal": {
+      const problem = followerFailed(setting.node, rest);
+      return next(state, tellQueue({ type: "failed", problem, outcome: "failed" }), { do: "end-link" });
+    }
+    default:
+      return next(state);
+  }
+}
+
+function metRunner(state: Runner, isAlive: boolean): Next<Runner> {
+  const { phase, line } = state;
+  const due = "due" in phase && phase.due ? { due: phase.due } : {};
+  if (isAlive) return phase.at === "absent" ? go(state, { at: "idle", ...due }) : next(state);
+  // One that was sent over this connection is on its way.
+  if (line === "up" || phase.at === "flying") return next(state);
+  return phase.at === "leaving" ? part(state, phase.after) : go(state, { at: "absent", ...due });
+}
+
+function segmentEnded(state: Runner): Next<Runner> {
+  const ended = tellQueue({ type: "ended" });
+  switch (state.phase.at) {
+    case "flying":
+      return go(state, { at: "idle" }, { do: "announce" }, ended);
+    case "sent":
+    case "working":
+      return go(state, { at: "idle" }, ended);
+    case "inherited":
+      return leave(state, "join", "interrupted");
+    case "absent":
+      return next(state, ended);
+    default:
+      return next(state);
+  }
+}
+
+function gone(state: Runner, news: QueueEvent): Next<Runner> {
+  const { phase } = state;
+  return phase.at === "leaving" ? part(state, phase.after) : go(state, { at: "absent" }, tellQueue(news));
+}
