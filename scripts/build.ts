@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { isBuiltin } from "node:module";
 import { join } from "node:path";
 import { build, type BuildOptions, type Plugin } from "esbuild";
-import { exampleIn } from "../src/cli/module-example.ts";
+import { exampleIn } from "../src/cli/modules/module-example.ts";
 import { warmUp } from "./warm-up.ts";
 
 /**
@@ -160,7 +160,7 @@ function comeAsProgram(modules: RegExp, contents: string): Plugin {
 const patches = [collectAssets, leaveDevtoolsOut, widthsAreFast, linesAreKept, startsFast];
 
 /**
- * What is loaded at once is a program: a script, of which V8 can keep all that it has compiled (src/cli/run-program.ts),
+ * What is loaded at once is a program: a script, of which V8 can keep all that it has compiled (src/cli/process/run-program.ts),
  * which it cannot of modules. `contents` gives its exports by `kcore.give`. The views that take the whole terminal, and
  * ink with them, are one of their own.
  */
@@ -189,7 +189,7 @@ const __dirname = process.getBuiltinModule("path").dirname(__filename);`,
 
 /** What Node starts: the command line, and a run's own process. */
 async function buildStarters({ warmsUp }: { readonly warmsUp: boolean }): Promise<void> {
-  const load = `import { runProgram } from "./src/cli/run-program.ts";`;
+  const load = `import { runProgram } from "./src/cli/process/run-program.ts";`;
   const start = `${load} export const { start } = await runProgram("start");`;
   const main = { ...shared, target: "node22", define: { ...shared.define, KCORE_WARMS_UP: String(warmsUp) } };
   await build({
@@ -221,7 +221,7 @@ try {
   await buildProgram("start", `import { start } from "./src/cli/start.ts"; kcore.give({ start });`);
   await buildProgram(
     "views",
-    `import { openLiveView } from "./src/cli/live-view.ts";
+    `import { openLiveView } from "./src/cli/watch/live-view.ts";
 import { openFleet } from "./src/cli/top/open-fleet.ts";
 kcore.give({ openLiveView, openFleet });`,
   );

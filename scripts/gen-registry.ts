@@ -35,7 +35,7 @@ export function registryText(modules: readonly ModuleNames[]): string {
     ({ name, file, symbol }) => `  ["${name}", async () => (await import("./${file}")).${symbol}],\n`,
   );
   return `// Made by \`npm run gen:registry\` from the files in this folder; do not edit.
-import type { ModuleDefinition } from "../module/define.ts";
+import type { ModuleDefinition } from "../step/define.ts";
 
 /** Every module by the name that states use, loaded on first use. */
 export const registry: ReadonlyMap<string, () => Promise<ModuleDefinition>> = new Map<

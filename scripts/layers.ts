@@ -39,7 +39,7 @@ const planted = join(root, "src/tui/planted");
 mkdirSync(planted, { recursive: true });
 writeFileSync(
   join(planted, "violation.ts"),
-  `import { openLocal } from "#engine/transport/local.ts";\nimport ssh2 from "ssh2";\nexport { openLocal, ssh2 };\n`,
+  `import { openLocal } from "#engine/transport/local-host.ts";\nimport ssh2 from "ssh2";\nexport { openLocal, ssh2 };\n`,
 );
 let report: Report;
 try {

@@ -2,7 +2,7 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { ModuleDefinition } from "../src/engine/module/define.ts";
+import type { ModuleDefinition } from "../src/engine/step/define.ts";
 import { listModules, modulesFolder, namesOf, registryText, type ModuleNames } from "./gen-registry.ts";
 import { moduleRow } from "./module-row.ts";
 
@@ -10,9 +10,9 @@ const root = fileURLToPath(new URL("../", import.meta.url));
 
 function moduleText({ name, symbol }: ModuleNames): string {
   return `import { z } from "zod";
-import { defineModule } from "../module/define.ts";
-import { AbsolutePath } from "../module/fields.ts";
-import { sh } from "../module/sh.ts";
+import { defineModule } from "../step/define.ts";
+import { AbsolutePath } from "../step/fields.ts";
+import { sh } from "../step/sh.ts";
 
 /**
  * \`\`\`yaml

@@ -9,7 +9,7 @@ import { startFarm } from "#support/node-farm.ts";
 /**
  * Lets a kcore that was built to be warmed up do what kcore does most: two simulated nodes behind real SSH, everything
  * changes and then nothing, seen in the live view. Each of its processes leaves what V8 has compiled beside the bundle
- * (src/cli/run-program.ts), added to what was there. Gives what went wrong, if anything did; then it starts slower, no more.
+ * (src/cli/process/run-program.ts), added to what was there. Gives what went wrong, if anything did; then it starts slower, no more.
  */
 export async function warmUp(main: string): Promise<string | undefined> {
   const home = await mkdtemp(join(tmpdir(), "kcore-warm-up-"));

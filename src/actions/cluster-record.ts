@@ -7,7 +7,7 @@ import { ApiRefusal } from "#api/client.ts";
 import type { ApiClient } from "#api/client.ts";
 import { defineAction } from "#engine/orchestrate/action.ts";
 import type { ActionContext, ActionResult } from "#engine/orchestrate/action.ts";
-import type { NodeEntry } from "#engine/roster/model.ts";
+import type { NodeEntry } from "#engine/roster/roster.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { readText } from "#pki/contexts.ts";
 import { inventoryEntry } from "#pki/inventory.ts";

@@ -3,7 +3,7 @@ import { askFirst, askOne, endpointOf } from "#api/ask.ts";
 import { parseEndpoint } from "#api/endpoint.ts";
 import { defineAction } from "#engine/orchestrate/action.ts";
 import type { ActionContext } from "#engine/orchestrate/action.ts";
-import type { NodeEntry } from "#engine/roster/model.ts";
+import type { NodeEntry } from "#engine/roster/roster.ts";
 import { KcoreError } from "#errors/problem.ts";
 import type { Problem } from "#errors/problem.ts";
 import { firstCertificate } from "#pki/chain.ts";

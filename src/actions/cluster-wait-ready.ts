@@ -6,7 +6,7 @@ import { ApiRefusal } from "#api/client.ts";
 import type { NodeView } from "#api/schemas.ts";
 import { defineAction } from "#engine/orchestrate/action.ts";
 import type { ActionContext, ActionResult } from "#engine/orchestrate/action.ts";
-import type { NodeEntry } from "#engine/roster/model.ts";
+import type { NodeEntry } from "#engine/roster/roster.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { firstCertificate } from "#pki/chain.ts";
 import { addController } from "#pki/contexts.ts";

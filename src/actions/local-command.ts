@@ -3,9 +3,9 @@ import { isAbsolute, join, normalize, resolve } from "node:path";
 import { z } from "zod";
 import { $, type ProcessOutput } from "zx/core";
 import { KcoreError } from "#errors/problem.ts";
-import { Text } from "#engine/module/fields.ts";
-import { quote } from "#engine/module/quote.ts";
-import { Secret } from "#engine/module/secret.ts";
+import { Text } from "#engine/step/fields.ts";
+import { quote } from "#engine/step/quote.ts";
+import { Secret } from "#engine/step/secret.ts";
 import { type ActionContext, type ActionResult, defineAction } from "#engine/orchestrate/action.ts";
 
 /** Bytes of output: more end the command; of what it printed these are given to later stages. */

@@ -3,7 +3,7 @@ import { dirname, join } from "node:path";
 import { z } from "zod";
 import { defineAction } from "#engine/orchestrate/action.ts";
 import type { ActionContext, ActionResult } from "#engine/orchestrate/action.ts";
-import type { NodeEntry } from "#engine/roster/model.ts";
+import type { NodeEntry } from "#engine/roster/roster.ts";
 import { certificatesOf, firstCertificate } from "#pki/chain.ts";
 import { daysLeft, openAuthority, openRoot, renewOperatorIfNeeded } from "#pki/cluster.ts";
 import { contextFolder, findContext, readText } from "#pki/contexts.ts";

@@ -2,7 +2,7 @@ import { access, constants } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
 import { defineAction, type ActionContext, type ActionResult } from "#engine/orchestrate/action.ts";
-import { shippedRoot } from "#engine/source/shipped.ts";
+import { shippedRoot } from "#engine/project/shipped.ts";
 import { buildRuntime } from "#runtime/build.ts";
 
 /**

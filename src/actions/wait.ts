@@ -1,7 +1,7 @@
 import { connect } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
-import { Duration } from "#engine/module/fields.ts";
+import { Duration } from "#engine/step/fields.ts";
 import { type ActionContext, defineAction } from "#engine/orchestrate/action.ts";
 
 /** Seconds between two tries, and for one try. */

@@ -1,4 +1,4 @@
-import { beSmall } from "#agent/small.ts";
+import { saveMemory } from "#agent/save-memory.ts";
 import { parseArgs } from "node:util";
 import { createLog } from "#api/log.ts";
 import type { Log } from "#api/log.ts";
@@ -6,7 +6,7 @@ import { createSupervisor } from "#api/systemd.ts";
 import type { Supervisor } from "#api/systemd.ts";
 import { drawProblems } from "#errors/draw.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
-import type { MaintainOptions } from "./maintain-controller.ts";
+import type { MaintainOptions } from "#controller/maintain.ts";
 import packageJson from "../../package.json" with { type: "json" };
 
 /** The program that the runtime on nodes starts: `controller serve --config FILE`, `agent run --config FILE`, `--version`. */
@@ -32,7 +32,7 @@ async function commonParts(): Promise<{
   readonly clock: () => number;
   readonly version: string;
 }> {
-  const { parsePlainYaml } = await import("#engine/source/plain.ts");
+  const { parsePlainYaml } = await import("#engine/yaml/plain-yaml.ts");
   return { parse: (text) => parsePlainYaml(text), clock: Date.now, version };
 }
 
@@ -45,7 +45,7 @@ const daemons: Readonly<Record<string, Daemon>> = {
       const [{ serveController }, { createControllerLog }, { openFileLimit }] = await Promise.all([
         import("#controller/serve.ts"),
         import("#controller/log.ts"),
-        import("./open-files.ts"),
+        import("./process/open-files.ts"),
       ]);
       await serveController({
         ...(await commonParts()),
@@ -60,7 +60,7 @@ const daemons: Readonly<Record<string, Daemon>> = {
     config: "/etc/kcore/node-agent.yaml",
     start: async (given) => {
       // Before anything else is loaded.
-      beSmall();
+      saveMemory();
       const { runAgent } = await import("#agent/run.ts");
       await runAgent({ ...(await commonParts()), random: Math.random, ...given });
     },
@@ -117,9 +117,9 @@ type Work = (
 
 /** What is done on a controller's machine while the controller is stopped. */
 const maintenance: Readonly<Record<string, Work>> = {
-  restore: async ([file = ""], options) => (await import("./maintain-controller.ts")).restoreHere(file, options),
-  repair: async (_, options) => (await import("./maintain-controller.ts")).repairHere(options),
-  join: async (endpoints, options) => (await import("./maintain-controller.ts")).joinHere(endpoints, options),
+  restore: async ([file = ""], options) => (await import("#controller/maintain.ts")).restoreHere(file, options),
+  repair: async (_, options) => (await import("#controller/maintain.ts")).repairHere(options),
+  join: async (endpoints, options) => (await import("#controller/maintain.ts")).joinHere(endpoints, options),
 };
 
 async function maintain(work: Work, words: readonly string[]): Promise<number> {
@@ -127,7 +127,13 @@ async function maintain(work: Work, words: readonly string[]): Promise<number> {
   try {
     const { values, positionals } = parseArgs({ args: [...words], options, allowPositionals: true });
     const { config: configFile = "/etc/kcore/controller.yaml", fresh = false } = values;
-    const lines = await work(positionals, { configFile, now: Date.now(), fresh });
+    const { parsePlainYaml, printYaml } = await import("#engine/yaml/plain-yaml.ts");
+    const lines = await work(positionals, {
+      configFile,
+      now: Date.now(),
+      fresh,
+      yaml: { parse: parsePlainYaml, print: printYaml },
+    });
     process.stdout.write(lines.map((line) => `${line}\n`).join(""));
     return exitCodes.done;
   } catch (error) {

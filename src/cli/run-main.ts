@@ -1,5 +1,5 @@
-import { reportFailure } from "./report.ts";
-import { serveRun } from "./run-process.ts";
+import { reportFailure } from "./terminal/report-failure.ts";
+import { serveRun } from "./process/run-process.ts";
 
 // The program of a run's own process: one file in the bundle, so that nothing is looked for while nodes wait.
 try {

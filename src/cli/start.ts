@@ -1,5 +1,5 @@
-import { takePassphraseFromEnvironment } from "./passphrase.ts";
-import { reportFailure } from "./report.ts";
+import { takePassphraseFromEnvironment } from "./terminal/given-passphrase.ts";
+import { reportFailure } from "./terminal/report-failure.ts";
 
 /** Runs one command line to its end and sets the process's exit code. Never rejects. */
 export async function start(argv: readonly string[]): Promise<void> {
@@ -8,7 +8,7 @@ export async function start(argv: readonly string[]): Promise<void> {
   const debug = argv.includes("--debug");
   try {
     if (argv[2] === "completion" && argv[3] === "candidates") {
-      const { printCandidates } = await import("./completion/print.ts");
+      const { printCandidates } = await import("./completion/print-candidates.ts");
       return await printCandidates(argv.slice(argv[4] === "--" ? 5 : 4));
     }
     const { buildProgram, Finished } = await import("./program.ts");

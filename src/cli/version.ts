@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { shippedRoot } from "#engine/source/shipped.ts";
+import { shippedRoot } from "#engine/project/shipped.ts";
 
 /** The version in package.json. */
 export function kcoreVersion(): string {

@@ -3,8 +3,8 @@ import { mkdir, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { KcoreError } from "#errors/problem.ts";
 import { writeAside } from "./aside.ts";
-import { bound, must } from "./local.ts";
-import { suite } from "./packages.ts";
+import { bound, must } from "./run-command.ts";
+import { suite } from "./debian-packages.ts";
 import type { Place } from "./place.ts";
 
 /** The mirror this machine's own apt uses for the nodes' Debian release. Throws `LAB_MIRROR_UNKNOWN`. */

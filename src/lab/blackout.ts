@@ -1,5 +1,5 @@
 import { readFile } from "node:fs/promises";
-import { must } from "./local.ts";
+import { must } from "./run-command.ts";
 
 /**
  * Makes file systems forget what was not written, as a power cut does: FS_IOC_SHUTDOWN with FSOP_GOING_FLAGS_NOLOGFLUSH

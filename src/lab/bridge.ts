@@ -2,7 +2,7 @@ import { readdirSync, existsSync } from "node:fs";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { KcoreError, exitCodes } from "#errors/problem.ts";
-import { must, run } from "./local.ts";
+import { must, run } from "./run-command.ts";
 import type { Place } from "./place.ts";
 
 const interfaces = "/sys/class/net";

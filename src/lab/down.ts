@@ -5,7 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { KcoreError, exitCodes } from "#errors/problem.ts";
 import { bridgeDown, isForeign, labInterfaces, removeCable } from "./bridge.ts";
 import { foldersOf, killAll, removeGroup } from "./cgroup.ts";
-import { must } from "./local.ts";
+import { must } from "./run-command.ts";
 import { withLock } from "./lock.ts";
 import { detachLoops, findLoops } from "./loops.ts";
 import { removeMachine } from "./machine.ts";

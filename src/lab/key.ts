@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { rm } from "node:fs/promises";
-import { must } from "./local.ts";
+import { must } from "./run-command.ts";
 import { withLock } from "./lock.ts";
 import type { Place } from "./place.ts";
 import { identityFileOf } from "./shell.ts";

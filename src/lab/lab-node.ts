@@ -2,13 +2,13 @@ import { join } from "node:path";
 import { KcoreError, exitCodes } from "#errors/problem.ts";
 import { cableOf, cutCable, healCable, isCut } from "./bridge.ts";
 import type { Images } from "./image.ts";
-import type { Finished } from "./local.ts";
+import type { Finished } from "./run-command.ts";
 import { withLock } from "./lock.ts";
 import { cutMachine, isRunning, loopsOf, startMachine } from "./machine.ts";
 import { usualName, type Place } from "./place.ts";
 import { told, type Log } from "./progress.ts";
 import { lockOfNode, type NodeKind, type NodeRecord } from "./record.ts";
-import { serialOf } from "./roster.ts";
+import { serialOf } from "./roster-text.ts";
 import { execute, identityFileOf, sshArguments, waitForSsh } from "./shell.ts";
 
 /** A data disk of a node: what the roster and a test need to name it. */

@@ -2,7 +2,7 @@ import { mkdir } from "node:fs/promises";
 import { bridgeUp } from "./bridge.ts";
 import { raiseWeight } from "./cgroup.ts";
 import { takeDown } from "./down.ts";
-import { prepareHost, requireRoot } from "./host.ts";
+import { prepareHost, requireRoot } from "./prepare-host.ts";
 import { prepareImages } from "./image.ts";
 import { makeKey } from "./key.ts";
 import { labNode, startNode, statusOf, type LabNode, type LabNodeStatus, type Prepare } from "./lab-node.ts";
@@ -12,7 +12,7 @@ import { findPlace, lockOfLab, recordPlace, type PlaceOptions } from "./place.ts
 import type { Log } from "./progress.ts";
 import { makeRecords, readRecord, readRecords, type NodeRecord, type NodeSpec } from "./record.ts";
 import { servePackages } from "./repository.ts";
-import { rosterText } from "./roster.ts";
+import { rosterText } from "./roster-text.ts";
 import { identityFileOf } from "./shell.ts";
 
 export type { LabNode } from "./lab-node.ts";

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { KcoreError, exitCodes } from "#errors/problem.ts";
-import { commandEnvironment } from "./local.ts";
+import { commandEnvironment } from "./run-command.ts";
 
 /**
  * Does `work` while holding the lock `name` of the labs in `home`; waits for it up to `seconds`, then throws `LAB_BUSY`;

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { KcoreError, exitCodes } from "#errors/problem.ts";
-import { must, run } from "./local.ts";
+import { must, run } from "./run-command.ts";
 
 /** Loop devices (`/dev/loop3`) whose file's path begins so. */
 export async function findLoops(prefix: string): Promise<string[]> {

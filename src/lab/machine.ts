@@ -8,7 +8,7 @@ import { assetFolder } from "./assets.ts";
 import { cableOf, removeCable } from "./bridge.ts";
 import { freeze, killAll, processesOf, removeGroup } from "./cgroup.ts";
 import { findMounts, cutPower } from "./blackout.ts";
-import { lastingEnvironment, lastLines, must } from "./local.ts";
+import { lastingEnvironment, lastLines, must } from "./run-command.ts";
 import { detachLoops, waitUntilFree } from "./loops.ts";
 import type { Place } from "./place.ts";
 import type { NodeRecord } from "./record.ts";

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { KcoreError } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
 import { writeAside } from "./aside.ts";
-import { must } from "./local.ts";
+import { must } from "./run-command.ts";
 import type { Images } from "./image.ts";
 import type { Place } from "./place.ts";
 

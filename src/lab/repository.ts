@@ -10,7 +10,7 @@ import { KcoreError, exitCodes } from "#errors/problem.ts";
 import { debsOf } from "./apt.ts";
 import { assetFolder } from "./assets.ts";
 import { processesOf, killAll } from "./cgroup.ts";
-import { lastingEnvironment, must } from "./local.ts";
+import { lastingEnvironment, must } from "./run-command.ts";
 import type { Place } from "./place.ts";
 
 /** Where a lab serves its packages; nothing but the nodes can reach the bridge's address. */

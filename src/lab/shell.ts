@@ -3,7 +3,7 @@ import { connect } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { KcoreError, exitCodes } from "#errors/problem.ts";
-import { lastLines, run, type Finished } from "./local.ts";
+import { lastLines, run, type Finished } from "./run-command.ts";
 import { isRunning } from "./machine.ts";
 import type { Place } from "./place.ts";
 import type { NodeRecord } from "./record.ts";

@@ -1,4 +1,4 @@
-import type { RunModel } from "#engine/events/model.ts";
+import type { RunModel } from "#engine/events/run-model.ts";
 
 /** A run as a terminal recording (asciicast v2): what the lines view wrote, when it wrote it. Pure. */
 export function drawCast(model: RunModel, written: readonly { readonly at: number; readonly text: string }[]): string {

@@ -1,6 +1,6 @@
 import { cleanText } from "#engine/events/clean.ts";
 import type { Change, RunEvent } from "#engine/events/event.ts";
-import type { RunModel, StepModel } from "#engine/events/model.ts";
+import type { RunModel, StepModel } from "#engine/events/run-model.ts";
 import type { Problem } from "#errors/problem.ts";
 import { formatDuration, type PlainLine } from "./line.ts";
 

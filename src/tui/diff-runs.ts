@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Change } from "#engine/events/event.ts";
-import type { RunModel } from "#engine/events/model.ts";
+import type { RunModel } from "#engine/events/run-model.ts";
 import { bastionActions } from "./tally.ts";
 import { actionsByNode, itemOfAction, itemsOf, type WorkItem } from "./work-item.ts";
 

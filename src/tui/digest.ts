@@ -1,5 +1,5 @@
 import type { Outcome } from "#engine/events/event.ts";
-import type { NodeModel, RunModel } from "#engine/events/model.ts";
+import type { NodeModel, RunModel } from "#engine/events/run-model.ts";
 import type { Problem, SourcePosition } from "#errors/problem.ts";
 import { cleanText } from "#engine/events/clean.ts";
 import { repeatCommand } from "./repeat-command.ts";

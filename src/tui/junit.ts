@@ -2,7 +2,7 @@ import { visible } from "#errors/draw.ts";
 import type { Problem, SourcePosition } from "#errors/problem.ts";
 import { cleanText } from "#engine/events/clean.ts";
 import type { Change, Outcome, RunEvent } from "#engine/events/event.ts";
-import type { ActionModel, NodeModel, RunModel, StepModel } from "#engine/events/model.ts";
+import type { ActionModel, NodeModel, RunModel, StepModel } from "#engine/events/run-model.ts";
 import { reduceEvents } from "#engine/events/reduce.ts";
 import { ownProblems } from "./summary.ts";
 import { bastionActions } from "./tally.ts";

@@ -1,4 +1,4 @@
-import type { ActionModel, NodeModel, RunModel } from "#engine/events/model.ts";
+import type { ActionModel, NodeModel, RunModel } from "#engine/events/run-model.ts";
 import type { Problem } from "#errors/problem.ts";
 import { actionsByNode, itemOf, telling, workOn, type Work, type WorkItem } from "./work-item.ts";
 

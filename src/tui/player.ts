@@ -1,5 +1,5 @@
 import type { RunEvent } from "#engine/events/event.ts";
-import { emptyRun, type RunModel } from "#engine/events/model.ts";
+import { emptyRun, type RunModel } from "#engine/events/run-model.ts";
 import { reduceEvents } from "#engine/events/reduce.ts";
 
 /** Time for a player: milliseconds from anywhere, and something done later unless the returned function is called. */

@@ -1,7 +1,7 @@
 import { drawProblem, drawProblems, type DrawOptions } from "#errors/draw.ts";
 import type { Problem } from "#errors/problem.ts";
 import { cleanText } from "#engine/events/clean.ts";
-import type { ActionModel, NodeModel, RunModel, StepModel } from "#engine/events/model.ts";
+import type { ActionModel, NodeModel, RunModel, StepModel } from "#engine/events/run-model.ts";
 import { formatDuration } from "./line.ts";
 import { endOfDetail } from "./end-of-detail.ts";
 import { bastionActions, tallyOf, workOf, type Tally } from "./tally.ts";

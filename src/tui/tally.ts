@@ -1,5 +1,5 @@
 import type { Outcome } from "#engine/events/event.ts";
-import type { ActionModel, RunModel, StepModel } from "#engine/events/model.ts";
+import type { ActionModel, RunModel, StepModel } from "#engine/events/run-model.ts";
 
 /** How the steps of a node, or of a run, ended. */
 export interface Tally {

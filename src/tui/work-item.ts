@@ -1,5 +1,5 @@
 import type { Change, Outcome } from "#engine/events/event.ts";
-import type { ActionModel, NodeModel, RunModel, StageModel, StepModel } from "#engine/events/model.ts";
+import type { ActionModel, NodeModel, RunModel, StageModel, StepModel } from "#engine/events/run-model.ts";
 import type { Problem, SourcePosition } from "#errors/problem.ts";
 
 /** A step on a node or an action on the bastion, as views list them. */

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import type { ModuleDefinition } from "#engine/module/define.ts";
+import type { ModuleDefinition } from "#engine/step/define.ts";
 import { diskPartitioned } from "#engine/modules/disk-partitioned.ts";
 import { filesystemFormatted } from "#engine/modules/filesystem-formatted.ts";
 import { mountMounted } from "#engine/modules/mount-mounted.ts";

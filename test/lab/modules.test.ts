@@ -1,6 +1,6 @@
 import { expect } from "chai";
-import type { ModuleDefinition } from "#engine/module/define.ts";
-import { secret } from "#engine/module/secret.ts";
+import type { ModuleDefinition } from "#engine/step/define.ts";
+import { secret } from "#engine/step/secret.ts";
 import { commandRun } from "#engine/modules/command-run.ts";
 import { directoryManaged } from "#engine/modules/directory-managed.ts";
 import { factAssert } from "#engine/modules/fact-assert.ts";

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { createTransport } from "#engine/transport/connect.ts";
-import type { Step } from "#engine/module/define.ts";
-import { sh } from "#engine/module/sh.ts";
+import type { Step } from "#engine/step/define.ts";
+import { sh } from "#engine/step/sh.ts";
 import { openLab, type Lab, type LabNode } from "#lab/lab.ts";
 import { draftOf, sessionOn } from "#support/sessions.ts";
 

@@ -4,7 +4,7 @@ import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { printYaml } from "#engine/source/plain.ts";
+import { printYaml } from "#engine/yaml/plain-yaml.ts";
 import { writeCredentials } from "./cluster.ts";
 import type { TestCluster } from "./cluster.ts";
 import { nodeCredentials, recordAt } from "./controllers.ts";

@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Credentials } from "#api/client.ts";
-import { parsePlainYaml, printYaml } from "#engine/source/plain.ts";
+import { parsePlainYaml, printYaml } from "#engine/yaml/plain-yaml.ts";
 import { createCluster, openAuthority } from "#pki/cluster.ts";
 import { loadContext } from "#pki/contexts.ts";
 import { issueLeaf } from "#pki/issue.ts";

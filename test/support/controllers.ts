@@ -7,7 +7,7 @@ import { parseEndpoint } from "#api/endpoint.ts";
 import { createLog } from "#api/log.ts";
 import type { Registration } from "#api/schemas.ts";
 import { serveController } from "#controller/serve.ts";
-import { printYaml } from "#engine/source/plain.ts";
+import { printYaml } from "#engine/yaml/plain-yaml.ts";
 import { firstCertificate } from "#pki/chain.ts";
 import { openRoot } from "#pki/cluster.ts";
 import { contextFolder } from "#pki/contexts.ts";

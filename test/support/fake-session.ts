@@ -1,6 +1,6 @@
 import type { NodeOutcome } from "#engine/events/event.ts";
-import type { NodeSession, OpenSession, SessionOptions, StageWork, WorkResult } from "#engine/run/session.ts";
-import type { Registered, StepDraft } from "#engine/states/plan.ts";
+import type { NodeSession, OpenSession, SessionOptions, StageWork, WorkResult } from "#engine/session/session.ts";
+import type { Registered, StepDraft } from "#engine/states/planned-step.ts";
 import type { Problem } from "#errors/problem.ts";
 
 /** What a taught step does on a node. */

@@ -1,4 +1,4 @@
-import { openCluster } from "#cli/open-cluster.ts";
+import { openCluster } from "#cli/cluster/open-cluster.ts";
 import { FleetFollower } from "#cli/top/follow-fleet.ts";
 import { readFleet } from "#cli/top/read-fleet.ts";
 

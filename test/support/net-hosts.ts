@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { networkInterfaces } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
-import { must } from "#lab/local.ts";
+import { must } from "#lab/run-command.ts";
 
 /** A host of a test's network: a network namespace of its own, reachable from this process too. */
 export interface NetHost {

@@ -2,8 +2,8 @@ import type { RunEventBody } from "#engine/events/event.ts";
 import type { Action } from "#engine/orchestrate/action.ts";
 import type { RunDependencies, RunRequest } from "#engine/orchestrate/execute.ts";
 import type { PlannedStage } from "#engine/orchestrate/plan.ts";
-import type { NodeEntry, Roster } from "#engine/roster/model.ts";
-import type { StepDraft } from "#engine/states/plan.ts";
+import type { NodeEntry, Roster } from "#engine/roster/roster.ts";
+import type { StepDraft } from "#engine/states/planned-step.ts";
 import type { FakeNodes } from "./fake-session.ts";
 
 /** A roster entry as loading would make it. */

@@ -1,9 +1,9 @@
 import { randomBytes } from "node:crypto";
 import type { RunEventBody } from "#engine/events/event.ts";
-import type { Step } from "#engine/module/define.ts";
-import { openSession } from "#engine/run/open-session.ts";
-import type { NodeSession, SessionOptions } from "#engine/run/session.ts";
-import type { LateScope, PlannedStep, StepDraft } from "#engine/states/plan.ts";
+import type { Step } from "#engine/step/define.ts";
+import { openSession } from "#engine/session/open-session.ts";
+import type { NodeSession, SessionOptions } from "#engine/session/session.ts";
+import type { LateScope, PlannedStep, StepDraft } from "#engine/states/planned-step.ts";
 import type { Connect, Endpoint } from "#engine/transport/host.ts";
 import { createTransport } from "#engine/transport/connect.ts";
 import { nodeEntry } from "./runs.ts";

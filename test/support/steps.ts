@@ -5,11 +5,11 @@ import { join } from "node:path";
 import { randomBytes } from "node:crypto";
 import { KcoreError, type Problem } from "#errors/problem.ts";
 import type { ErrorCode } from "#errors/codes.ts";
-import { blobOf } from "#engine/module/blob.ts";
-import type { Facts, ModuleDefinition, Step, StepContext } from "#engine/module/define.ts";
+import { blobOf } from "#engine/step/blob.ts";
+import type { Facts, ModuleDefinition, Step, StepContext } from "#engine/step/define.ts";
 import { compileStep, standaloneText } from "#engine/program/compile-step.ts";
 import { unescapeLine } from "#engine/program/escape.ts";
-import type { PlannedStep } from "#engine/states/plan.ts";
+import type { PlannedStep } from "#engine/states/planned-step.ts";
 
 /** The shells on which every step must run. */
 export const shells = ["dash", "bash", "busybox sh"] as const;

@@ -1,10 +1,10 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
-import { loadOrchestration, listOrchestrations } from "#engine/orchestrate/load.ts";
-import { parsePlainYaml } from "#engine/source/plain.ts";
-import { statesOf } from "#engine/states/open.ts";
-import { shippedRoot } from "#engine/source/shipped.ts";
+import { loadOrchestration, listOrchestrations } from "#engine/orchestrate/load-orchestration.ts";
+import { parsePlainYaml } from "#engine/yaml/plain-yaml.ts";
+import { statesOf } from "#engine/states/open-states.ts";
+import { shippedRoot } from "#engine/project/shipped.ts";
 
 const shipped = shippedRoot();
 const states = statesOf({ project: join(shipped, "test"), shipped });

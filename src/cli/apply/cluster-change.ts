@@ -3,11 +3,11 @@ import { formatEndpoint, parseEndpoint } from "#api/endpoint.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { addController, contextFolder, endpointsOf, readConfig } from "#pki/contexts.ts";
 import { makeCluster } from "../cluster/new-cluster.ts";
-import { contextHome, kcoreHome } from "../contexts.ts";
-import type { Manifest } from "../manifests/read.ts";
+import { contextHome, kcoreHome } from "../cluster/context-home.ts";
+import type { Manifest } from "../manifests/read-manifests.ts";
 import type { ClusterFlags } from "../options.ts";
 import type { Change, Difference } from "./change.ts";
-import { readRecord, recordPlace } from "./records.ts";
+import { readRecord, recordPlace } from "./record-place.ts";
 
 type ClusterManifest = Extract<Manifest, { kind: "Cluster" }>;
 type Flags = ClusterFlags & { readonly passphraseFile?: string };

@@ -1,11 +1,11 @@
 import { parseEndpoint } from "#api/endpoint.ts";
-import { installNode } from "../install/install.ts";
+import { installNode } from "../install/install-node.ts";
 import { usualName, type InstallRequest } from "../install/request.ts";
-import type { Manifest } from "../manifests/read.ts";
+import type { Manifest } from "../manifests/read-manifests.ts";
 import type { ClusterFlags } from "../options.ts";
-import type { RunFlags } from "../start-run.ts";
+import type { RunFlags } from "../watch/start-run.ts";
 import { differencesOf, type Change } from "./change.ts";
-import { readRecord, recordPlace } from "./records.ts";
+import { readRecord, recordPlace } from "./record-place.ts";
 
 type InstallManifest = Extract<Manifest, { kind: "NodeInstall" }>;
 

@@ -1,12 +1,12 @@
 import type { ApiClient } from "#api/client.ts";
 import type { NodeDetail, Taint } from "#api/schemas.ts";
-import type { NodeEntry } from "#engine/roster/model.ts";
-import type { Manifest } from "../manifests/read.ts";
+import type { NodeEntry } from "#engine/roster/roster.ts";
+import type { Manifest } from "../manifests/read-manifests.ts";
 import type { WantedNode } from "../manifests/node-manifest.ts";
 import type { ClusterFlags } from "../options.ts";
-import { findProject } from "../project.ts";
+import { findProject } from "../project/find-project.ts";
 import { differencesOf, type Change, type Difference } from "./change.ts";
-import { orUnknown, readRecord, recordPlace } from "./records.ts";
+import { orUnknown, readRecord, recordPlace } from "./record-place.ts";
 import { planRoster } from "./roster-part.ts";
 
 type NodeManifest = Extract<Manifest, { kind: "Node" }>;

@@ -1,7 +1,7 @@
 import { createCluster, type CreatedCluster } from "#pki/cluster.ts";
-import { contextHome } from "../contexts.ts";
-import { whoAmI } from "../who.ts";
-import { newCaPassphrase } from "./passphrase.ts";
+import { contextHome } from "./context-home.ts";
+import { whoAmI } from "../process/who.ts";
+import { newCaPassphrase } from "./ca-passphrase.ts";
 
 /** What `kcore create cluster` and a `Cluster` manifest say. */
 export interface ClusterRequest {

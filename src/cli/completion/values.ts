@@ -2,13 +2,13 @@ import { readFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import type { Command } from "commander";
-import { listOrchestrations } from "#engine/orchestrate/load.ts";
-import { loadRoster } from "#engine/roster/load.ts";
-import type { NodeEntry } from "#engine/roster/model.ts";
-import { trustOfProcess } from "#engine/roster/project.ts";
-import { parsePlainYaml } from "#engine/source/plain.ts";
-import { foldersOf, projectIfAny } from "../list-orchestrations.ts";
-import { kcoreHome } from "../contexts.ts";
+import { listOrchestrations } from "#engine/orchestrate/load-orchestration.ts";
+import { loadRoster } from "#engine/roster/load-roster.ts";
+import type { NodeEntry } from "#engine/roster/roster.ts";
+import { trustOfProcess } from "#engine/project/project.ts";
+import { parsePlainYaml } from "#engine/yaml/plain-yaml.ts";
+import { foldersOf, projectIfAny } from "../orchestrate/list-orchestrations.ts";
+import { kcoreHome } from "../cluster/context-home.ts";
 
 export interface Candidate {
   readonly value: string;

@@ -1,14 +1,14 @@
 import { randomUUID } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 import { addNode, setNodeFields } from "#engine/roster/edit.ts";
-import type { RosterText } from "#engine/roster/files.ts";
-import type { NodeEntry } from "#engine/roster/model.ts";
-import type { Plain } from "#engine/roster/print.ts";
-import { parsePlainYaml } from "#engine/source/plain.ts";
+import type { RosterText } from "#engine/roster/roster-files.ts";
+import type { NodeEntry } from "#engine/roster/roster.ts";
+import type { Plain } from "#engine/roster/flow-yaml.ts";
+import { parsePlainYaml } from "#engine/yaml/plain-yaml.ts";
 import { KcoreError } from "#errors/problem.ts";
 import type { HostKey } from "#engine/transport/host-key.ts";
 import type { BlockDevice } from "./look.ts";
-import { fileForNew, type Machine } from "./machine.ts";
+import { fileForNew, type Machine } from "./find-machine.ts";
 import { usualName, type InstallPlan } from "./request.ts";
 
 type Fields = Readonly<Record<string, Plain>>;

@@ -4,11 +4,11 @@ import { lookUpKnownHost, readKnownHosts } from "#engine/transport/known-hosts.t
 import type { Transport } from "#engine/transport/connect.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
 import { ensurePrivateFolder } from "#pki/files.ts";
-import { leave } from "../confirm.ts";
-import { kcoreHome } from "../contexts.ts";
+import { leave } from "../terminal/confirm.ts";
+import { kcoreHome } from "../cluster/context-home.ts";
 import type { MachineFlags } from "../options.ts";
-import { canPrompt, promptLine } from "../prompt.ts";
-import { knownHostsFiles, ownKnownHosts, wayTo, type Machine } from "./machine.ts";
+import { canPrompt, promptLine } from "../terminal/prompt.ts";
+import { knownHostsFiles, ownKnownHosts, wayTo, type Machine } from "./find-machine.ts";
 
 /** The key that a machine may be believed by, and whether the roster holds it already. */
 export interface Pinned {

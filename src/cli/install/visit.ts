@@ -1,6 +1,6 @@
 import type { Host } from "#engine/transport/host.ts";
 import type { MachineFlags } from "../options.ts";
-import { findMachine, wayTo, withTransport } from "./machine.ts";
+import { findMachine, wayTo, withTransport } from "./find-machine.ts";
 import { pinOutsideRoster, verifyHostKey } from "./pin.ts";
 
 /** Looks at one machine over SSH, whether it is in the roster or not; its key is verified as for an install. */

@@ -1,7 +1,7 @@
 import type { z } from "zod";
-import { keysAt } from "#engine/source/schema.ts";
-import { SourceEntry, SourceList, SourceMap, type SourceNode } from "#engine/source/node.ts";
-import type { Problems } from "#engine/source/problems.ts";
+import { keysAt } from "#engine/yaml/schema-keys.ts";
+import { SourceEntry, SourceList, SourceMap, type SourceNode } from "#engine/yaml/node.ts";
+import type { Problems } from "#engine/yaml/problems.ts";
 
 /**
  * The tree with keys such as `os_disk` read as the `osDisk` that the schema knows there; their places stay. Keys of

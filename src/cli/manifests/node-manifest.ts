@@ -1,11 +1,11 @@
 import type { z } from "zod";
-import { LoginName, Role } from "#engine/roster/fields.ts";
-import type { WrittenNode } from "#engine/roster/schema.ts";
-import { nodeAt, type SourceNode } from "#engine/source/node.ts";
-import type { Problems } from "#engine/source/problems.ts";
+import { LoginName, Role } from "#engine/roster/entry-fields.ts";
+import type { WrittenNode } from "#engine/roster/entry-schema.ts";
+import { nodeAt, type SourceNode } from "#engine/yaml/node.ts";
+import type { Problems } from "#engine/yaml/problems.ts";
 import type { ErrorCode } from "#errors/codes.ts";
 import { suggestHint } from "#errors/suggest.ts";
-import type { NodeManifestSchema } from "./schemas.ts";
+import type { NodeManifestSchema } from "./manifest-schemas.ts";
 
 /** What a manifest says of a node, in the roster's words; what it does not mention is absent. */
 export type WantedNode = Given<WrittenNode>;

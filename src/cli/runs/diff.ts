@@ -1,8 +1,8 @@
 import { formatDuration } from "#tui/line.ts";
 import { diffRuns, type RunDifference, type StepDifference, type StepSide } from "#tui/diff-runs.ts";
 import type { CommonFlags } from "../options.ts";
-import { findProject } from "../project.ts";
-import { formatTable } from "../table.ts";
+import { findProject } from "../project/find-project.ts";
+import { formatTable } from "../terminal/format-table.ts";
 import { readRun, stateOf, type KnownRun } from "./known-run.ts";
 
 /** `kcore runs diff A B`: how they differ in outcome, changes and time, node by node and step by step. */

@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import type { RunEvent } from "#engine/events/event.ts";
-import type { RunModel } from "#engine/events/model.ts";
+import type { RunModel } from "#engine/events/run-model.ts";
 import { parseRecording } from "#engine/events/recording.ts";
 import { reduceEvents } from "#engine/events/reduce.ts";
 import { isAlive } from "#engine/run/process-mark.ts";

@@ -1,8 +1,8 @@
 import { listRunIds, runFolder } from "#engine/run/run-folder.ts";
 import { formatDuration } from "#tui/line.ts";
 import type { CommonFlags } from "../options.ts";
-import { findProject } from "../project.ts";
-import { formatTable } from "../table.ts";
+import { findProject } from "../project/find-project.ts";
+import { formatTable } from "../terminal/format-table.ts";
 import { glanceAtRun, type RunGlance } from "./glance.ts";
 
 export interface ListFlags extends CommonFlags {

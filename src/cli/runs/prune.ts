@@ -2,7 +2,7 @@ import { rm } from "node:fs/promises";
 import { isAlive } from "#engine/run/process-mark.ts";
 import { listRunIds, readHeader, runFolder, type RunFolder } from "#engine/run/run-folder.ts";
 import type { CommonFlags } from "../options.ts";
-import { findProject } from "../project.ts";
+import { findProject } from "../project/find-project.ts";
 
 export interface PruneFlags extends CommonFlags {
   readonly keep?: number;

@@ -3,10 +3,10 @@ import { Player, type PlayerClock } from "#tui/player.ts";
 import type { RunDrawing } from "#tui/drawing.ts";
 import { exitCodes } from "#errors/problem.ts";
 import type { CommonFlags } from "../options.ts";
-import { findProject } from "../project.ts";
-import { chooseView, type ViewName } from "../screen.ts";
-import { guardTerminal } from "../terminal-guard.ts";
-import { drawEnd, openLines } from "../watch-run.ts";
+import { findProject } from "../project/find-project.ts";
+import { chooseView, type ViewName } from "../terminal/choose-view.ts";
+import { guardTerminal } from "../terminal/terminal-guard.ts";
+import { drawEnd, openLines } from "../watch/watch-run.ts";
 import { readRun, type KnownRun } from "./known-run.ts";
 
 export interface ReplayFlags extends CommonFlags {
@@ -34,7 +34,7 @@ const clock: PlayerClock = {
 /** Until somebody leaves: at its end one may still look around and go back. */
 async function playLive({ folder, events }: KnownRun, speed: number): Promise<void> {
   const guard = guardTerminal("");
-  const { openLiveView } = await import("../live-view.ts");
+  const { openLiveView } = await import("../watch/live-view.ts");
   const player = new Player({ events, speed: Math.min(speed, 1e6), clock });
   const left = Promise.withResolvers<void>();
   const controls = { send: () => undefined, leave: () => left.resolve() };

@@ -1,10 +1,10 @@
 import { join, relative } from "node:path";
 import { nodeLogName } from "#engine/run/run-folder.ts";
 import type { RunDigest } from "#tui/digest.ts";
-import { watchRun } from "../watch-run.ts";
+import { watchRun } from "../watch/watch-run.ts";
 import type { CommonFlags } from "../options.ts";
-import { findProject } from "../project.ts";
-import { sourceLines, wantsColor } from "../report.ts";
+import { findProject } from "../project/find-project.ts";
+import { sourceLines, wantsColor } from "../terminal/report-failure.ts";
 import { readRun, stateOf, type KnownRun } from "./known-run.ts";
 
 export interface ShowFlags extends CommonFlags {
@@ -18,7 +18,7 @@ export async function showRun(id: string, { project, output, events = false, htm
   const root = findProject(project);
   const run = await readRun(root, id);
   if (html !== undefined) {
-    const { writeReports } = await import("../write-reports.ts");
+    const { writeReports } = await import("./write-reports.ts");
     return writeReports([html], run.folder);
   }
   if (events) {

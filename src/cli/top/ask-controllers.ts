@@ -1,7 +1,7 @@
 import { formatEndpoint, parseEndpoint } from "#api/endpoint.ts";
 import type { ApiClient } from "#api/client.ts";
 import type { ControllerView, ReplicationStatus } from "#api/schemas.ts";
-import type { Cluster } from "../open-cluster.ts";
+import type { Cluster } from "../cluster/open-cluster.ts";
 import type { Tellings } from "./read-fleet.ts";
 
 /** A controller that does not answer within this time is shown as silent; nobody waits for it. */

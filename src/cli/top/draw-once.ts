@@ -1,7 +1,7 @@
 import { detectTheme } from "#tui/ink/theme.ts";
 import { fleetTables } from "#tui/ink/fleet/listing.ts";
 import type { FleetSnapshot } from "#tui/ink/fleet/snapshot.ts";
-import { formatTable } from "../table.ts";
+import { formatTable } from "../terminal/format-table.ts";
 
 /** The whole dashboard as text: each section under its name. */
 export function drawOnce(snapshot: FleetSnapshot): string {

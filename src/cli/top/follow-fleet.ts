@@ -3,7 +3,7 @@ import type { ApiClient } from "#api/client.ts";
 import { readLines } from "#api/lines.ts";
 import { WatchLine } from "#api/schemas.ts";
 import type { FleetLink, FleetSnapshot } from "#tui/ink/fleet/snapshot.ts";
-import type { Cluster } from "../open-cluster.ts";
+import type { Cluster } from "../cluster/open-cluster.ts";
 import { OtherControllers } from "./ask-controllers.ts";
 import { allParts, detailOf, readFleet, snapshotOf, type Part, type Told } from "./read-fleet.ts";
 

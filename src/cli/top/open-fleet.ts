@@ -1,6 +1,6 @@
 import { openFleetView, type FleetView, type FleetViewOptions } from "#tui/ink/fleet/open-fleet-view.ts";
 import { detectTheme } from "#tui/ink/theme.ts";
-import { guardTerminal } from "../terminal-guard.ts";
+import { guardTerminal } from "../terminal/terminal-guard.ts";
 
 /**
  * The dashboard over the whole terminal. With it comes ink, so this file is loaded only when it is wanted. Should this

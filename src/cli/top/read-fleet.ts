@@ -2,7 +2,7 @@ import type { ApiClient } from "#api/client.ts";
 import type { ConflictView, ControllerView, NodeDetail, ReplicationStatus } from "#api/schemas.ts";
 import { formatEndpoint } from "#api/endpoint.ts";
 import type { FleetConflict, FleetController, FleetReplication, FleetSnapshot } from "#tui/ink/fleet/snapshot.ts";
-import { gibibytes } from "../cluster/node-columns.ts";
+import { gibibytes } from "../get/node-columns.ts";
 
 /** What is read together. */
 export type Part = "nodes" | "controllers" | "certificates" | "conflicts";

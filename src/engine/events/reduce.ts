@@ -7,7 +7,7 @@ import {
   type RunModel,
   type StageModel,
   type StepModel,
-} from "./model.ts";
+} from "./run-model.ts";
 
 type EventOf<Type extends RunEvent["type"]> = Extract<RunEvent, { type: Type }>;
 type NodeEvent = Extract<RunEvent, { type: `node.${string}` }>;

@@ -1,10 +1,10 @@
 import { z } from "zod";
-import { blobOf } from "../module/blob.ts";
-import { defineModule, type Facts } from "../module/define.ts";
-import { AbsolutePath, FileMode, UserName } from "../module/fields.ts";
-import { kindOf, parentOf } from "../module/fragments/kind.ts";
-import { probeOwnership, wantOwnership } from "../module/fragments/ownership.ts";
-import { rawSh, sh } from "../module/sh.ts";
+import { blobOf } from "../step/blob.ts";
+import { defineModule, type Facts } from "../step/define.ts";
+import { AbsolutePath, FileMode, UserName } from "../step/fields.ts";
+import { kindOf, parentOf } from "../step/fragments/kind.ts";
+import { probeOwnership, wantOwnership } from "../step/fragments/ownership.ts";
+import { rawSh, sh } from "../step/sh.ts";
 
 const Pem = z
   .string()

@@ -1,8 +1,8 @@
 import { z } from "zod";
-import { defineModule } from "../module/define.ts";
-import { AbsolutePath, Text } from "../module/fields.ts";
-import { Env, SuccessCodes, Visible, withProcess } from "../module/fragments/process.ts";
-import { sh } from "../module/sh.ts";
+import { defineModule } from "../step/define.ts";
+import { AbsolutePath, Text } from "../step/fields.ts";
+import { Env, SuccessCodes, Visible, withProcess } from "../step/fragments/process.ts";
+import { sh } from "../step/sh.ts";
 
 /**
  * ```yaml

@@ -1,10 +1,10 @@
 import { z } from "zod";
-import type { Facts } from "../module/define.ts";
-import { defineModule } from "../module/define.ts";
-import { AbsolutePath, FileMode, UserName } from "../module/fields.ts";
-import { kindOf, notNixosEtc, parentOf } from "../module/fragments/kind.ts";
-import { probeOwnership, quickOwnership, wantOwnership } from "../module/fragments/ownership.ts";
-import { sh, shLines, type Sh } from "../module/sh.ts";
+import type { Facts } from "../step/define.ts";
+import { defineModule } from "../step/define.ts";
+import { AbsolutePath, FileMode, UserName } from "../step/fields.ts";
+import { kindOf, notNixosEtc, parentOf } from "../step/fragments/kind.ts";
+import { probeOwnership, quickOwnership, wantOwnership } from "../step/fragments/ownership.ts";
+import { sh, shLines, type Sh } from "../step/sh.ts";
 
 const Attribute = z.enum(["owner", "group", "mode"]);
 type Attribute = z.output<typeof Attribute>;

@@ -1,9 +1,9 @@
 import { z } from "zod";
-import { defineModule, type StepContext } from "../module/define.ts";
-import { diskGuid, DiskId, diskName, PartitionName, partitionGuid } from "../module/disk.ts";
-import { Size } from "../module/fields.ts";
-import { diskTools, findDisk } from "../module/fragments/disk.ts";
-import { sh, shLines, type Sh } from "../module/sh.ts";
+import { defineModule, type StepContext } from "../step/define.ts";
+import { diskGuid, DiskId, diskName, PartitionName, partitionGuid } from "../step/disk-names.ts";
+import { Size } from "../step/fields.ts";
+import { diskTools, findDisk } from "../step/fragments/disk.ts";
+import { sh, shLines, type Sh } from "../step/sh.ts";
 
 /** GPT partition types by the names that operators use (Discoverable Partitions, sgdisk -L). */
 const types = {

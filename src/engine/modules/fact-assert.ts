@@ -1,7 +1,7 @@
 import { z } from "zod";
-import { defineModule } from "../module/define.ts";
-import { Check, checksOf } from "../module/fragments/checks.ts";
-import { sh, shLines } from "../module/sh.ts";
+import { defineModule } from "../step/define.ts";
+import { Check, checksOf } from "../step/fragments/checks.ts";
+import { sh, shLines } from "../step/sh.ts";
 
 /**
  * ```yaml

@@ -1,9 +1,9 @@
 import { z } from "zod";
-import { defineModule } from "../module/define.ts";
-import { AbsolutePath } from "../module/fields.ts";
-import { kindOf, notNixosEtc } from "../module/fragments/kind.ts";
-import { mountsUnder } from "../module/fragments/mounts.ts";
-import { sh } from "../module/sh.ts";
+import { defineModule } from "../step/define.ts";
+import { AbsolutePath } from "../step/fields.ts";
+import { kindOf, notNixosEtc } from "../step/fragments/kind.ts";
+import { mountsUnder } from "../step/fragments/mounts.ts";
+import { sh } from "../step/sh.ts";
 
 /** Folders whose removal ends the system; what lies beneath them is the operator's business. */
 const vital = new Set(

@@ -1,11 +1,11 @@
 import { z } from "zod";
-import { blobOf, hidden, type Blob } from "../module/blob.ts";
-import { defineModule, type StepContext } from "../module/define.ts";
-import { AbsolutePath, FileMode, Text, UserName } from "../module/fields.ts";
-import { kindOf, notNixosEtc, parentOf } from "../module/fragments/kind.ts";
-import { probeOwnership, quickOwnership, wantOwnership } from "../module/fragments/ownership.ts";
-import { secret, Secret } from "../module/secret.ts";
-import { sh, type Sh } from "../module/sh.ts";
+import { blobOf, hidden, type Blob } from "../step/blob.ts";
+import { defineModule, type StepContext } from "../step/define.ts";
+import { AbsolutePath, FileMode, Text, UserName } from "../step/fields.ts";
+import { kindOf, notNixosEtc, parentOf } from "../step/fragments/kind.ts";
+import { probeOwnership, quickOwnership, wantOwnership } from "../step/fragments/ownership.ts";
+import { secret, Secret } from "../step/secret.ts";
+import { sh, type Sh } from "../step/sh.ts";
 
 const args = z
   .strictObject({

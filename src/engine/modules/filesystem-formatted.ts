@@ -1,8 +1,8 @@
 import { z } from "zod";
-import { defineModule } from "../module/define.ts";
-import { DiskId, diskName, filesystemUuid, partitionGuid, PartitionName, shownUuid } from "../module/disk.ts";
-import { diskTools, findDisk, findPartition } from "../module/fragments/disk.ts";
-import { sh, type Sh } from "../module/sh.ts";
+import { defineModule } from "../step/define.ts";
+import { DiskId, diskName, filesystemUuid, partitionGuid, PartitionName, shownUuid } from "../step/disk-names.ts";
+import { diskTools, findDisk, findPartition } from "../step/fragments/disk.ts";
+import { sh, type Sh } from "../step/sh.ts";
 
 const labelLimits = { ext4: 16, xfs: 12, vfat: 11 } as const;
 

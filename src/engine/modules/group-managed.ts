@@ -1,7 +1,7 @@
 import { z } from "zod";
-import { defineModule } from "../module/define.ts";
-import { AccountId, AccountName, accountLine } from "../module/fragments/accounts.ts";
-import { sh } from "../module/sh.ts";
+import { defineModule } from "../step/define.ts";
+import { AccountId, AccountName, accountLine } from "../step/fragments/accounts.ts";
+import { sh } from "../step/sh.ts";
 
 /**
  * ```yaml

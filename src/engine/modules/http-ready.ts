@@ -1,8 +1,8 @@
 import { z } from "zod";
-import { defineModule } from "../module/define.ts";
-import { AbsolutePath, Duration } from "../module/fields.ts";
-import { httpFunction } from "../module/fragments/http.ts";
-import { sh } from "../module/sh.ts";
+import { defineModule } from "../step/define.ts";
+import { AbsolutePath, Duration } from "../step/fields.ts";
+import { httpFunction } from "../step/fragments/http.ts";
+import { sh } from "../step/sh.ts";
 
 const Status = z.number().int().min(100).max(599);
 

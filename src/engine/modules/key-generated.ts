@@ -1,9 +1,9 @@
 import { z } from "zod";
-import { defineModule } from "../module/define.ts";
-import { AbsolutePath, FileMode, UserName } from "../module/fields.ts";
-import { kindOf, parentOf } from "../module/fragments/kind.ts";
-import { probeOwnership, wantOwnership } from "../module/fragments/ownership.ts";
-import { sh } from "../module/sh.ts";
+import { defineModule } from "../step/define.ts";
+import { AbsolutePath, FileMode, UserName } from "../step/fields.ts";
+import { kindOf, parentOf } from "../step/fragments/kind.ts";
+import { probeOwnership, wantOwnership } from "../step/fragments/ownership.ts";
+import { sh } from "../step/sh.ts";
 
 const args = z.strictObject({
   path: AbsolutePath.describe("The private key's file (PEM, PKCS #8)."),

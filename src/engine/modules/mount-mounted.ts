@@ -1,12 +1,12 @@
 import { z } from "zod";
-import { blobOf } from "../module/blob.ts";
-import { defineModule, type StepContext } from "../module/define.ts";
-import { filesystemUuid, partitionGuid, PartitionOf, shownUuid } from "../module/disk.ts";
-import { AbsolutePath } from "../module/fields.ts";
-import { readFstab, writeFstab } from "../module/fragments/fstab.ts";
-import { notNixosEtc } from "../module/fragments/kind.ts";
-import { escapePath, underSystemd } from "../module/fragments/mount-unit.ts";
-import { sh, type Sh } from "../module/sh.ts";
+import { blobOf } from "../step/blob.ts";
+import { defineModule, type StepContext } from "../step/define.ts";
+import { filesystemUuid, partitionGuid, PartitionOf, shownUuid } from "../step/disk-names.ts";
+import { AbsolutePath } from "../step/fields.ts";
+import { readFstab, writeFstab } from "../step/fragments/fstab.ts";
+import { notNixosEtc } from "../step/fragments/kind.ts";
+import { escapePath, underSystemd } from "../step/fragments/mount-unit.ts";
+import { sh, type Sh } from "../step/sh.ts";
 
 const links = { UUID: "by-uuid", LABEL: "by-label", PARTUUID: "by-partuuid", PARTLABEL: "by-partlabel" } as const;
 

@@ -1,11 +1,11 @@
 import { z } from "zod";
 import { KcoreError } from "#errors/problem.ts";
-import type { Blob } from "../module/blob.ts";
-import { defineModule, type StepContext } from "../module/define.ts";
-import { notNixosEtc } from "../module/fragments/kind.ts";
-import { apt } from "../module/fragments/packages.ts";
-import { installNixTarball } from "../module/fragments/nix-tarball.ts";
-import { sh, shLines, type Sh } from "../module/sh.ts";
+import type { Blob } from "../step/blob.ts";
+import { defineModule, type StepContext } from "../step/define.ts";
+import { notNixosEtc } from "../step/fragments/kind.ts";
+import { apt } from "../step/fragments/packages.ts";
+import { installNixTarball } from "../step/fragments/nix-tarball.ts";
+import { sh, shLines, type Sh } from "../step/sh.ts";
 
 const conf = "/etc/nix/nix.conf";
 

@@ -1,8 +1,8 @@
 import { z } from "zod";
-import { fileBlob } from "../module/blob.ts";
-import { defineModule } from "../module/define.ts";
-import { AbsolutePath } from "../module/fields.ts";
-import { sh } from "../module/sh.ts";
+import { fileBlob } from "../step/blob.ts";
+import { defineModule } from "../step/define.ts";
+import { AbsolutePath } from "../step/fields.ts";
+import { sh } from "../step/sh.ts";
 
 const Sha256 = z.string().regex(/^[0-9a-f]{64}$/, "must be a SHA-256 in hex");
 

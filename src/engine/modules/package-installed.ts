@@ -1,8 +1,8 @@
 import { z } from "zod";
-import { defineModule } from "../module/define.ts";
-import { Duration } from "../module/fields.ts";
-import { apk, apt, dnf, type PackageManager, type Packages } from "../module/fragments/packages.ts";
-import { sh, type Sh } from "../module/sh.ts";
+import { defineModule } from "../step/define.ts";
+import { Duration } from "../step/fields.ts";
+import { apk, apt, dnf, type PackageManager, type Packages } from "../step/fragments/packages.ts";
+import { sh, type Sh } from "../step/sh.ts";
 
 const PackageName = z
   .string()

@@ -1,7 +1,7 @@
 import { z } from "zod";
-import { defineModule } from "../module/define.ts";
-import { listening, tcpFunction } from "../module/fragments/ports.ts";
-import { sh } from "../module/sh.ts";
+import { defineModule } from "../step/define.ts";
+import { listening, tcpFunction } from "../step/fragments/ports.ts";
+import { sh } from "../step/sh.ts";
 
 const HostName = z.string().regex(/^[A-Za-z0-9_.:][A-Za-z0-9_.:-]{0,252}$/, "must be a host name or an address");
 

@@ -1,7 +1,7 @@
 import { z } from "zod";
-import { defineModule } from "../module/define.ts";
-import { AbsolutePath, Duration } from "../module/fields.ts";
-import { sh } from "../module/sh.ts";
+import { defineModule } from "../step/define.ts";
+import { AbsolutePath, Duration } from "../step/fields.ts";
+import { sh } from "../step/sh.ts";
 
 /**
  * ```yaml

@@ -1,5 +1,5 @@
 // Made by `npm run gen:registry` from the files in this folder; do not edit.
-import type { ModuleDefinition } from "../module/define.ts";
+import type { ModuleDefinition } from "../step/define.ts";
 
 /** Every module by the name that states use, loaded on first use. */
 export const registry: ReadonlyMap<string, () => Promise<ModuleDefinition>> = new Map<

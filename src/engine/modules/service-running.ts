@@ -1,8 +1,8 @@
 import { z } from "zod";
-import { defineModule } from "../module/define.ts";
-import { Duration, UnitName } from "../module/fields.ts";
-import { orRefuse, reloadIfNeeded, staysUp, systemctl, unitProperties } from "../module/fragments/systemd.ts";
-import { sh } from "../module/sh.ts";
+import { defineModule } from "../step/define.ts";
+import { Duration, UnitName } from "../step/fields.ts";
+import { orRefuse, reloadIfNeeded, staysUp, systemctl, unitProperties } from "../step/fragments/systemd.ts";
+import { sh } from "../step/sh.ts";
 
 /**
  * ```yaml

@@ -1,8 +1,8 @@
 import { z } from "zod";
-import { defineModule } from "../module/define.ts";
-import { UnitName } from "../module/fields.ts";
-import { orRefuse, systemctl, unitProperties } from "../module/fragments/systemd.ts";
-import { sh } from "../module/sh.ts";
+import { defineModule } from "../step/define.ts";
+import { UnitName } from "../step/fields.ts";
+import { orRefuse, systemctl, unitProperties } from "../step/fragments/systemd.ts";
+import { sh } from "../step/sh.ts";
 
 /**
  * ```yaml

@@ -1,8 +1,8 @@
 import { z } from "zod";
-import { defineModule } from "../module/define.ts";
-import { AbsolutePath } from "../module/fields.ts";
-import { kindOf, notNixosEtc, parentOf } from "../module/fragments/kind.ts";
-import { sh } from "../module/sh.ts";
+import { defineModule } from "../step/define.ts";
+import { AbsolutePath } from "../step/fields.ts";
+import { kindOf, notNixosEtc, parentOf } from "../step/fragments/kind.ts";
+import { sh } from "../step/sh.ts";
 
 /**
  * ```yaml

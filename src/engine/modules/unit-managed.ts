@@ -1,11 +1,11 @@
 import { z } from "zod";
-import { blobOf, type Blob } from "../module/blob.ts";
-import { defineModule } from "../module/define.ts";
-import { UnitName } from "../module/fields.ts";
-import { kindOf, notNixosEtc } from "../module/fragments/kind.ts";
-import { probeOwnership, wantOwnership } from "../module/fragments/ownership.ts";
-import { systemctl, unitProperties } from "../module/fragments/systemd.ts";
-import { sh, type Sh } from "../module/sh.ts";
+import { blobOf, type Blob } from "../step/blob.ts";
+import { defineModule } from "../step/define.ts";
+import { UnitName } from "../step/fields.ts";
+import { kindOf, notNixosEtc } from "../step/fragments/kind.ts";
+import { probeOwnership, wantOwnership } from "../step/fragments/ownership.ts";
+import { systemctl, unitProperties } from "../step/fragments/systemd.ts";
+import { sh, type Sh } from "../step/sh.ts";
 
 const args = z
   .strictObject({

@@ -1,9 +1,9 @@
 import { z } from "zod";
-import { defineModule, type Facts } from "../module/define.ts";
-import { AbsolutePath, UserName } from "../module/fields.ts";
-import { AccountId, AccountName, accountLine } from "../module/fragments/accounts.ts";
-import { Secret } from "../module/secret.ts";
-import { sh, type Sh } from "../module/sh.ts";
+import { defineModule, type Facts } from "../step/define.ts";
+import { AbsolutePath, UserName } from "../step/fields.ts";
+import { AccountId, AccountName, accountLine } from "../step/fragments/accounts.ts";
+import { Secret } from "../step/secret.ts";
+import { sh, type Sh } from "../step/sh.ts";
 
 const OneLine = z.string().regex(/^[^:\n\0]*$/, "must not hold a colon or a line break");
 

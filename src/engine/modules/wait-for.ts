@@ -1,8 +1,8 @@
 import { z } from "zod";
-import { defineModule } from "../module/define.ts";
-import { AbsolutePath, UnitName } from "../module/fields.ts";
-import { Visible } from "../module/fragments/process.ts";
-import { sh } from "../module/sh.ts";
+import { defineModule } from "../step/define.ts";
+import { AbsolutePath, UnitName } from "../step/fields.ts";
+import { Visible } from "../step/fragments/process.ts";
+import { sh } from "../step/sh.ts";
 
 /**
  * ```yaml

@@ -1,6 +1,6 @@
 import type { z } from "zod";
 import type { Question } from "#engine/events/event.ts";
-import type { NodeEntry } from "#engine/roster/model.ts";
+import type { NodeEntry } from "#engine/roster/roster.ts";
 import type { Host } from "#engine/transport/host.ts";
 
 /** What an action gives to later stages: `stages.ID.…` in expressions (for `each: TARGET`, that of the same node). */

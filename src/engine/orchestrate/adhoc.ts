@@ -1,13 +1,13 @@
 import { KcoreError, type SourcePosition } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
 import { matchTargets } from "#engine/roster/targets.ts";
-import { sh } from "#engine/module/sh.ts";
-import type { StepDraft } from "#engine/states/plan.ts";
-import { applyTask } from "./bind.ts";
+import { sh } from "#engine/step/sh.ts";
+import type { StepDraft } from "#engine/states/planned-step.ts";
+import { applyTask } from "./bind-stage.ts";
 import type { RunPlan } from "./conductor.ts";
 import type { RunRequest } from "./execute.ts";
 import { Ledger } from "./ledger.ts";
-import { givenByUser } from "./params.ts";
+import { givenByUser } from "./given-params.ts";
 import type { PlannedStage, StageTask } from "./plan.ts";
 import type { Prepared } from "./prepare.ts";
 import { titleOf } from "./title.ts";

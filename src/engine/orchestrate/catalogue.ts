@@ -1,9 +1,9 @@
-import { secret, type Secret } from "#engine/module/secret.ts";
-import type { ModuleDefinition } from "#engine/module/define.ts";
-import type { Roster } from "#engine/roster/model.ts";
+import { secret, type Secret } from "#engine/step/secret.ts";
+import type { ModuleDefinition } from "#engine/step/define.ts";
+import type { Roster } from "#engine/roster/roster.ts";
 import { draftSteps } from "#engine/states/draft.ts";
-import { statesOf } from "#engine/states/open.ts";
-import type { Catalogue } from "./bind.ts";
+import { statesOf } from "#engine/states/open-states.ts";
+import type { Catalogue } from "./bind-stage.ts";
 import type { RunDependencies } from "./execute.ts";
 import type { Prepared } from "./prepare.ts";
 

@@ -1,9 +1,9 @@
 import type { Problem } from "#errors/problem.ts";
-import { Unknown, UnknownValue } from "#engine/source/unknown.ts";
+import { Unknown, UnknownValue } from "#engine/expressions/unknown.ts";
 import type { Conductor } from "./conductor.ts";
 import type { PlannedStage } from "./plan.ts";
 import type { RunNode } from "./run-node.ts";
-import { isBug, problemOf } from "./trouble.ts";
+import { isBug, problemOf } from "./problem-of.ts";
 
 /**
  * Why a stage has no turn (on this node): a reason when it is left out, a problem when that cannot be told, undefined

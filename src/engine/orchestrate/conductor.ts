@@ -1,18 +1,18 @@
 import { exitCodes, type ExitCode, type Problem } from "#errors/problem.ts";
 import type { NodeOutcome, Outcome, RunEventBody, StageOutline } from "#engine/events/event.ts";
-import type { NodeEntry, Roster } from "#engine/roster/model.ts";
-import { endpointOf } from "#engine/run/endpoint.ts";
+import type { NodeEntry, Roster } from "#engine/roster/roster.ts";
+import { endpointOf } from "#engine/session/node-endpoint.ts";
 import type { ConnectOptions, Endpoint, Host } from "#engine/transport/host.ts";
-import { Unknown } from "#engine/source/unknown.ts";
+import { Unknown } from "#engine/expressions/unknown.ts";
 import { conditionAgainst } from "./condition.ts";
-import { recordedSteps } from "./earlier.ts";
+import { recordedSteps } from "./recorded-steps.ts";
 import type { RunDependencies, RunRequest, RunResult } from "./execute.ts";
-import { runAction } from "./bastion.ts";
+import { runAction } from "./run-action.ts";
 import { walkLane, type LaneEnd } from "./lane.ts";
 import { StageOutputs } from "./outputs.ts";
 import { arrange, lastParts, registeredNames } from "./plan.ts";
 import type { Pace, Part, PlannedStage, StageScope } from "./plan.ts";
-import { isOutOfFiles, roomFor, widthOf } from "./room.ts";
+import { isOutOfFiles, connectionsFor, widthOf } from "./connection-limit.ts";
 import { RunNode } from "./run-node.ts";
 import { RunSecrets } from "./secrets.ts";
 import { forEachLimited, Slots } from "./slots.ts";
@@ -48,7 +48,7 @@ export class Conductor {
   readonly secrets: RunSecrets;
   readonly #connecting: Slots;
   /** How many nodes may be connected at a time. */
-  readonly #room: number;
+  readonly #mostConnected: number;
   readonly #concurrency: number;
   #wasShort = false;
   #halt: { readonly problem?: Problem } | undefined;
@@ -62,9 +62,9 @@ export class Conductor {
     this.deps = deps;
     this.secrets = new RunSecrets(deps);
     this.tracker = new StageTracker(deps.emit);
-    this.#room = roomFor(deps.openFiles);
+    this.#mostConnected = connectionsFor(deps.openFiles);
     this.#concurrency = request.concurrency ?? CONCURRENCY;
-    this.#connecting = new Slots(Math.min(CONNECTING, this.#concurrency, this.#room));
+    this.#connecting = new Slots(Math.min(CONNECTING, this.#concurrency, this.#mostConnected));
     this.outputs = new StageOutputs(registeredNames(plan.stages));
     const recorded = recordedSteps(deps.earlier);
     this.nodes = new Map(plan.nodes.map((name) => [name, this.#nodeOf(name, recorded.get(name) ?? new Map())]));
@@ -90,8 +90,8 @@ export class Conductor {
     deps.emit(this.#started());
     for (const text of plan.warnings) deps.emit({ type: "warning", text });
     const parts = arrange(plan.stages);
-    if (widthOf(parts, this.#concurrency) > this.#room)
-      this.#warnOfFiles(`no more than ${this.#room} nodes are connected at a time`);
+    if (widthOf(parts, this.#concurrency) > this.#mostConnected)
+      this.#warnOfFiles(`no more than ${this.#mostConnected} nodes are connected at a time`);
     const onStop = (): void => this.nodes.forEach((node) => node.stop());
     const onAbort = (): void => this.nodes.forEach((node) => node.abort());
     deps.stop.addEventListener("abort", onStop);
@@ -131,9 +131,9 @@ export class Conductor {
         await this.#failNode(node, end);
         this.#countFailure(++failures, part.pace, node);
       } else if (end.outcome === "ok" && isLast(name)) await this.#endNode(node, "done");
-      else if (this.nodes.size > this.#room) await this.#restNode(node);
+      else if (this.nodes.size > this.#mostConnected) await this.#restNode(node);
     };
-    const limit = Math.min(part.pace.concurrency ?? this.#concurrency, this.#room);
+    const limit = Math.min(part.pace.concurrency ?? this.#concurrency, this.#mostConnected);
     for (const batch of part.batches) await forEachLimited(batch, limit, visit);
   }
 

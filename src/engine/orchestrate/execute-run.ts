@@ -1,5 +1,5 @@
 import { registry } from "#engine/modules/registry.ts";
-import { loadRoster } from "#engine/roster/load.ts";
+import { loadRoster } from "#engine/roster/load-roster.ts";
 import { openCatalogue } from "./catalogue.ts";
 import { Conductor } from "./conductor.ts";
 import type { RunDependencies, RunRequest, RunResult } from "./execute.ts";

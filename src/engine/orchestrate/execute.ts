@@ -1,7 +1,7 @@
 import type { Emit, RunEvent } from "#engine/events/event.ts";
-import type { OpenSession } from "#engine/run/session.ts";
-import type { SecretReference } from "#engine/roster/model.ts";
-import type { Trust } from "#engine/roster/project.ts";
+import type { OpenSession } from "#engine/session/session.ts";
+import type { SecretReference } from "#engine/roster/roster.ts";
+import type { Trust } from "#engine/project/project.ts";
 import type { Connect } from "#engine/transport/host.ts";
 import type { ExitCode } from "#errors/problem.ts";
 import type { Action } from "./action.ts";

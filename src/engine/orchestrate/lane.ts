@@ -1,13 +1,13 @@
 import type { Problem } from "#errors/problem.ts";
-import { Unknown } from "#engine/source/unknown.ts";
-import type { StageWork, WorkResult } from "#engine/run/session.ts";
-import type { StepDraft } from "#engine/states/plan.ts";
-import { runAction } from "./bastion.ts";
+import { Unknown } from "#engine/expressions/unknown.ts";
+import type { StageWork, WorkResult } from "#engine/session/session.ts";
+import type { StepDraft } from "#engine/states/planned-step.ts";
+import { runAction } from "./run-action.ts";
 import { conditionAgainst } from "./condition.ts";
 import type { Conductor } from "./conductor.ts";
 import type { PlannedStage } from "./plan.ts";
 import type { RunNode } from "./run-node.ts";
-import { isBug, problemOf } from "./trouble.ts";
+import { isBug, problemOf } from "./problem-of.ts";
 
 interface Ready {
   readonly stage: PlannedStage;

@@ -1,5 +1,5 @@
-import type { NodeEntry } from "#engine/roster/model.ts";
-import type { StepDraft } from "#engine/states/plan.ts";
+import type { NodeEntry } from "#engine/roster/roster.ts";
+import type { StepDraft } from "#engine/states/planned-step.ts";
 
 /** What earlier stages over a node used up. */
 export interface Used {

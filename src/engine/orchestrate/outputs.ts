@@ -1,4 +1,4 @@
-import { Unknown } from "#engine/source/unknown.ts";
+import { Unknown } from "#engine/expressions/unknown.ts";
 import type { Outputs } from "./action.ts";
 
 /** Stands for an action or stage that concerns no single node. */

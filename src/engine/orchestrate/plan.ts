@@ -1,6 +1,6 @@
 import type { SourcePosition } from "#errors/problem.ts";
-import type { NodeEntry } from "#engine/roster/model.ts";
-import type { StepDraft } from "#engine/states/plan.ts";
+import type { NodeEntry } from "#engine/roster/roster.ts";
+import type { StepDraft } from "#engine/states/planned-step.ts";
 import type { Action } from "./action.ts";
 
 /** How the nodes of a stage go through it. Absent values: all at once, as many as the run allows, no limit. */

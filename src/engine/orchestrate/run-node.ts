@@ -1,7 +1,7 @@
 import type { Problem } from "#errors/problem.ts";
 import type { Emit, NodeOutcome, RunEventBody } from "#engine/events/event.ts";
-import type { NodeEntry } from "#engine/roster/model.ts";
-import type { NodeSession } from "#engine/run/session.ts";
+import type { NodeEntry } from "#engine/roster/roster.ts";
+import type { NodeSession } from "#engine/session/session.ts";
 import type { Host } from "#engine/transport/host.ts";
 
 /** One node in a run: its session, opened when first needed, and how it ended. */

@@ -1,9 +1,9 @@
 import { z } from "zod";
 import type { Problem, SourcePosition } from "#errors/problem.ts";
 import { suggest, suggestHint } from "#errors/suggest.ts";
-import { plainOf, SourceMap, type SourceNode } from "#engine/source/node.ts";
-import type { Problems } from "#engine/source/problems.ts";
-import { validateValue } from "#engine/source/validate.ts";
+import { plainOf, SourceMap, type SourceNode } from "#engine/yaml/node.ts";
+import type { Problems } from "#engine/yaml/problems.ts";
+import { validateValue } from "#engine/yaml/validate.ts";
 
 /** One stage as its file says it. */
 export interface StageSource {

@@ -1,6 +1,6 @@
 import { KcoreError } from "#errors/problem.ts";
-import { bindStage, isEmptyTarget, nodesOf, paceOf, type BindContext, type StageInstance } from "./bind.ts";
-import type { Orchestration } from "./load.ts";
+import { bindStage, isEmptyTarget, nodesOf, paceOf, type BindContext, type StageInstance } from "./bind-stage.ts";
+import type { Orchestration } from "./load-orchestration.ts";
 import { batchesOf, wavesOf, type Pace, type PlannedStage } from "./plan.ts";
 import type { StageSource } from "./stage-source.ts";
 

@@ -1,4 +1,4 @@
-import { quote } from "#engine/module/quote.ts";
+import { quote } from "#engine/step/quote.ts";
 import { sha256Of } from "./segment.ts";
 import { shippedText } from "./texts.ts";
 

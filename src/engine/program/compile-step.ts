@@ -1,11 +1,11 @@
 import { createHash } from "node:crypto";
-import type { Facts, QuickLine } from "#engine/module/define.ts";
-import type { Blob } from "#engine/module/blob.ts";
-import { quote } from "#engine/module/quote.ts";
-import type { Secret } from "#engine/module/secret.ts";
-import { rawSh, type Sh } from "#engine/module/sh.ts";
-import type { PlannedStep } from "#engine/states/plan.ts";
-import { blobOf } from "#engine/module/blob.ts";
+import type { Facts, QuickLine } from "#engine/step/define.ts";
+import type { Blob } from "#engine/step/blob.ts";
+import { quote } from "#engine/step/quote.ts";
+import type { Secret } from "#engine/step/secret.ts";
+import { rawSh, type Sh } from "#engine/step/sh.ts";
+import type { PlannedStep } from "#engine/states/planned-step.ts";
+import { blobOf } from "#engine/step/blob.ts";
 import { escapeLine } from "./escape.ts";
 import { shippedText } from "./texts.ts";
 

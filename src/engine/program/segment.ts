@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
-import { quote } from "#engine/module/quote.ts";
-import type { PlannedStep } from "#engine/states/plan.ts";
+import { quote } from "#engine/step/quote.ts";
+import type { PlannedStep } from "#engine/states/planned-step.ts";
 import { type CompiledStep, stepKey } from "./compile-step.ts";
 import { shippedText } from "./texts.ts";
 

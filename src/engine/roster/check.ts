@@ -1,7 +1,7 @@
 import type { SourcePosition } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
-import type { Problems } from "#engine/source/problems.ts";
-import type { NodeEntry, Roster } from "./model.ts";
+import type { Problems } from "#engine/yaml/problems.ts";
+import type { NodeEntry, Roster } from "./roster.ts";
 
 /** Every jump names a node or jump host, and none leads back to itself. */
 export function checkJumps(roster: Roster, positions: ReadonlyMap<string, SourcePosition>, problems: Problems): void {

@@ -1,11 +1,11 @@
 import { isDeepStrictEqual } from "node:util";
 import { KcoreError } from "#errors/problem.ts";
-import { type SourceEntry, SourceMap, type SourceNode } from "#engine/source/node.ts";
-import { plainOf } from "#engine/source/node.ts";
-import { parseSource } from "#engine/source/parse.ts";
-import { MAX_ROSTER_BYTES } from "#engine/source/scan.ts";
-import { isNothing, type RosterText } from "./files.ts";
-import { asFlow, asKey, type Plain } from "./print.ts";
+import { type SourceEntry, SourceMap, type SourceNode } from "#engine/yaml/node.ts";
+import { plainOf } from "#engine/yaml/node.ts";
+import { parseSource } from "#engine/yaml/parse.ts";
+import { MAX_ROSTER_BYTES } from "#engine/yaml/scan.ts";
+import { isNothing, type RosterText } from "./roster-files.ts";
+import { asFlow, asKey, type Plain } from "./flow-yaml.ts";
 
 /** A change of the text: what stands from `start` to `end` gives way to `text`. */
 interface Splice {

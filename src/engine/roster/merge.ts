@@ -1,4 +1,4 @@
-import { SourceEntry, SourceMap, type SourceNode } from "#engine/source/node.ts";
+import { SourceEntry, SourceMap, type SourceNode } from "#engine/yaml/node.ts";
 
 /** Maps that are one value: half of one reference and half of another would be neither. */
 const ATOMIC = new Set(["sudo.password", "identityPassphrase"]);

@@ -1,6 +1,6 @@
 import { KcoreError, type SourcePosition } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
-import type { NodeEntry, Roster } from "./model.ts";
+import type { NodeEntry, Roster } from "./roster.ts";
 import { matchesGlob, matchPattern } from "./patterns.ts";
 import { parseTargets, type Target, type TargetTerm } from "./target-syntax.ts";
 

@@ -4,7 +4,7 @@ import { once } from "node:events";
 import type { RunControl, RunEvent } from "#engine/events/event.ts";
 import { parseEvent } from "#engine/events/recording.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
-import { inside } from "./inside.ts";
+import { inWorkingFolder } from "./working-folder.ts";
 import { isAlive } from "./process-mark.ts";
 import { readHeader, type RunFolder } from "./run-folder.ts";
 import { SOCKET, type Hello } from "./run-socket.ts";
@@ -72,7 +72,7 @@ export class RunFollower {
 
   async #connect(): Promise<Socket | undefined> {
     try {
-      const socket = inside(this.#options.folder.path, () => connect(SOCKET));
+      const socket = inWorkingFolder(this.#options.folder.path, () => connect(SOCKET));
       await once(socket, "connect");
       const { by, answers } = this.#options;
       const hello: Hello = { type: "hello", from: this.#offset, by, answers };

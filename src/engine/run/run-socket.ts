@@ -3,7 +3,7 @@ import { createServer, type Server, type Socket } from "node:net";
 import { once } from "node:events";
 import { join } from "node:path";
 import type { RunControl } from "#engine/events/event.ts";
-import { inside } from "./inside.ts";
+import { inWorkingFolder } from "./working-folder.ts";
 import type { RunFolder } from "./run-folder.ts";
 
 /** The socket's name in a run's folder. */
@@ -61,7 +61,7 @@ export class RunSocket {
     const opened = new RunSocket(options, server, record);
     const umask = process.umask(0o177);
     try {
-      inside(folder.path, () => server.listen(SOCKET));
+      inWorkingFolder(folder.path, () => server.listen(SOCKET));
     } finally {
       process.umask(umask);
     }

@@ -1,6 +1,6 @@
 import { KcoreError } from "#errors/problem.ts";
-import { type Link, openLink, type LinkOptions } from "#engine/run/link.ts";
-import type { SessionOptions } from "#engine/run/session.ts";
+import { type Link, openLink, type LinkOptions } from "./link.ts";
+import type { SessionOptions } from "./session.ts";
 import type { Host } from "#engine/transport/host.ts";
 
 interface DialOptions extends Omit<LinkOptions, "host"> {

@@ -1,8 +1,8 @@
 import { KcoreError, type Problem } from "#errors/problem.ts";
 import type { RunVariables } from "#engine/program/bootstrap.ts";
 import type { Frame } from "#engine/program/frames.ts";
-import type { Link } from "#engine/run/link.ts";
-import type { SessionOptions } from "#engine/run/session.ts";
+import type { Link } from "./link.ts";
+import type { SessionOptions } from "./session.ts";
 import type { Host } from "#engine/transport/host.ts";
 import { dial } from "./dial.ts";
 import type { ConnectionEvent } from "./messages.ts";

@@ -1,7 +1,7 @@
 import type { Problem } from "#errors/problem.ts";
 import type { NodeOutcome, Outcome, RunEventBody } from "#engine/events/event.ts";
 import type { Frame } from "#engine/program/frames.ts";
-import type { PlannedStep, Registered, StepDraft } from "#engine/states/plan.ts";
+import type { PlannedStep, Registered, StepDraft } from "#engine/states/planned-step.ts";
 
 /** A step that waits for its turn. */
 export interface QueuedStep {

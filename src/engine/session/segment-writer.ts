@@ -1,10 +1,10 @@
 import { randomBytes } from "node:crypto";
 import type { RunEventBody } from "#engine/events/event.ts";
-import type { Blob } from "#engine/module/blob.ts";
+import type { Blob } from "#engine/step/blob.ts";
 import { runnerCommand, segmentCommand, type RunVariables } from "#engine/program/bootstrap.ts";
 import { compileStep, type CompiledStep } from "#engine/program/compile-step.ts";
 import { segmentText } from "#engine/program/segment.ts";
-import type { StepReport } from "#engine/run/step-report.ts";
+import type { StepReport } from "./step-report.ts";
 import type { Effect, ReadyStep } from "./messages.ts";
 
 /** A segment as it was written last. */

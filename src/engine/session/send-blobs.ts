@@ -1,6 +1,6 @@
-import type { Blob } from "#engine/module/blob.ts";
+import type { Blob } from "#engine/step/blob.ts";
 import { sha256Of } from "#engine/program/segment.ts";
-import type { Link } from "#engine/run/link.ts";
+import type { Link } from "./link.ts";
 
 /** Bytes of a blob sent in one command; between two of them beats and stops get through. */
 const partSize = 1 << 20;

@@ -1,5 +1,5 @@
 import { KcoreError, type Problem } from "#errors/problem.ts";
-import type { LateScope, Registered, RenderedStep, StepDraft } from "#engine/states/plan.ts";
+import type { LateScope, Registered, RenderedStep, StepDraft } from "#engine/states/planned-step.ts";
 import type { Effect, Heard, QueuedStep, ReadyStep } from "./messages.ts";
 
 /** What the steps of a node rest on. */

@@ -1,7 +1,7 @@
 import type { NodeOutcome } from "#engine/events/event.ts";
 import { stepKey } from "#engine/program/compile-step.ts";
-import type { StageWork, WorkResult } from "#engine/run/session.ts";
-import type { StepDraft } from "#engine/states/plan.ts";
+import type { StageWork, WorkResult } from "./session.ts";
+import type { StepDraft } from "#engine/states/planned-step.ts";
 import type { Problem } from "#errors/problem.ts";
 import type { Heard, Trouble } from "./messages.ts";
 

@@ -1,5 +1,5 @@
-import { printed } from "#engine/source/helper.ts";
-import { entriesOf, isMapValue } from "#engine/source/members.ts";
+import { printed } from "#engine/expressions/helper.ts";
+import { entriesOf, isMapValue } from "#engine/expressions/members.ts";
 
 /** What `item` is, one after the other: a list's items; of a map `{ key, value }`. Undefined for anything else. */
 export function itemsOf(value: unknown): readonly unknown[] | undefined {

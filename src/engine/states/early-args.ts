@@ -1,10 +1,10 @@
 import { KcoreError, type Problem } from "#errors/problem.ts";
-import type { ModuleDefinition } from "#engine/module/define.ts";
-import { evaluate } from "#engine/source/evaluate.ts";
-import { type SourceEntry, SourceMap, type SourceNode } from "#engine/source/node.ts";
-import type { Scope } from "#engine/source/scope.ts";
-import { UnknownValue } from "#engine/source/unknown.ts";
-import { problemsOf } from "#engine/source/validate.ts";
+import type { ModuleDefinition } from "#engine/step/define.ts";
+import { evaluate } from "#engine/expressions/evaluate.ts";
+import { type SourceEntry, SourceMap, type SourceNode } from "#engine/yaml/node.ts";
+import type { Scope } from "#engine/expressions/scope.ts";
+import { UnknownValue } from "#engine/expressions/unknown.ts";
+import { problemsOf } from "#engine/yaml/validate.ts";
 
 /**
  * What is wrong with arguments some of which are late: only what cannot be mended by any late value. Unknown keys and

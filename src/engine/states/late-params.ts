@@ -1,6 +1,6 @@
-import { coerceLate, type GivenParam } from "#engine/source/bind.ts";
-import type { ParamDeclarations } from "#engine/source/params.ts";
-import { Unknown } from "#engine/source/unknown.ts";
+import { coerceLate, type GivenParam } from "#engine/params/bind-params.ts";
+import type { ParamDeclarations } from "#engine/params/declare-params.ts";
+import { Unknown } from "#engine/expressions/unknown.ts";
 import type { LateParams, NodeScope } from "./node-scope.ts";
 
 /**

@@ -1,7 +1,7 @@
-import type { NodeEntry } from "#engine/roster/model.ts";
-import type { Scope } from "#engine/source/scope.ts";
-import { Unknown } from "#engine/source/unknown.ts";
-import type { LateScope } from "./plan.ts";
+import type { NodeEntry } from "#engine/roster/roster.ts";
+import type { Scope } from "#engine/expressions/scope.ts";
+import { Unknown } from "#engine/expressions/unknown.ts";
+import type { LateScope } from "./planned-step.ts";
 
 /** Computes the values of parameters that rest on late values. */
 export type LateParams = (late: LateScope) => Readonly<Record<string, unknown>>;

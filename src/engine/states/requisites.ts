@@ -1,6 +1,6 @@
 import type { Problem } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
-import type { Problems } from "#engine/source/problems.ts";
+import type { Problems } from "#engine/yaml/problems.ts";
 import { type Requisite, requisiteKeys, type StepSource } from "./step-source.ts";
 
 /** Ids are unique in a state; requisites name earlier steps. Names of other states (`state/id`) are looked at later. */

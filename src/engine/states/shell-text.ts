@@ -1,7 +1,7 @@
 import type { Problem } from "#errors/problem.ts";
-import type { Program, Statement } from "#engine/source/ast.ts";
-import { mayHoldExpression, type Template, templateOfScalar, wholeExpression } from "#engine/source/expression.ts";
-import type { SourceScalar } from "#engine/source/node.ts";
+import type { Program, Statement } from "#engine/expressions/ast.ts";
+import { mayHoldExpression, type Template, templateOfScalar, wholeExpression } from "#engine/expressions/expression.ts";
+import type { SourceScalar } from "#engine/yaml/node.ts";
 
 /**
  * In a text that a shell will read, a value put in as it is could become syntax. So every expression inside such a

@@ -1,9 +1,9 @@
 import { KcoreError, type Problem, type SourcePosition } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
-import type { FoundFile } from "#engine/source/folders.ts";
-import type { SourceMap, SourceNode } from "#engine/source/node.ts";
-import { declareParams, type ParamDeclarations } from "#engine/source/params.ts";
-import { Problems } from "#engine/source/problems.ts";
+import type { FoundFile } from "#engine/project/folders.ts";
+import type { SourceMap, SourceNode } from "#engine/yaml/node.ts";
+import { declareParams, type ParamDeclarations } from "#engine/params/declare-params.ts";
+import { Problems } from "#engine/yaml/problems.ts";
 import { checkRequisites } from "./requisites.ts";
 import { readStep, type StepSource } from "./step-source.ts";
 

@@ -1,9 +1,9 @@
 import { z } from "zod";
-import { AbsolutePath, Duration, UserName } from "#engine/module/fields.ts";
-import { evaluate } from "#engine/source/evaluate.ts";
-import { mapValues, SourceMap } from "#engine/source/node.ts";
-import type { Scope } from "#engine/source/scope.ts";
-import { validateValue } from "#engine/source/validate.ts";
+import { AbsolutePath, Duration, UserName } from "#engine/step/fields.ts";
+import { evaluate } from "#engine/expressions/evaluate.ts";
+import { mapValues, SourceMap } from "#engine/yaml/node.ts";
+import type { Scope } from "#engine/expressions/scope.ts";
+import { validateValue } from "#engine/yaml/validate.ts";
 
 const ShellText = z
   .string()

@@ -1,10 +1,10 @@
 import { z } from "zod";
 import type { Problem, SourcePosition } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
-import { type SourceMap, type SourceNode, nodeAt } from "#engine/source/node.ts";
-import type { Problems } from "#engine/source/problems.ts";
-import { referencesOf } from "#engine/source/references.ts";
-import { problemsOf } from "#engine/source/validate.ts";
+import { type SourceMap, type SourceNode, nodeAt } from "#engine/yaml/node.ts";
+import type { Problems } from "#engine/yaml/problems.ts";
+import { referencesOf } from "#engine/expressions/references.ts";
+import { problemsOf } from "#engine/yaml/validate.ts";
 import { unquotedIn } from "./shell-text.ts";
 
 /** A name of an earlier step and where it stands. */

@@ -7,8 +7,8 @@ import type {
   SignCallback,
   SigningRequestOptions,
 } from "ssh2";
-import { signWithCallback, type AgentKey } from "./agent.ts";
-import type { Identity } from "./identity.ts";
+import { signWithCallback, type AgentKey } from "./ssh-agent.ts";
+import type { Identity } from "./login-keys.ts";
 import { signNextRequest } from "./signed-at-once.ts";
 
 /** Offers keys in turn, and remembers for messages what was tried. */

@@ -2,11 +2,11 @@ import type { Duplex } from "node:stream";
 import { join } from "node:path";
 import { DeadlinePassed, orAborted, startDeadline } from "./deadline.ts";
 import { createNames, type Names } from "./dns.ts";
-import { checkEndpoint } from "./endpoint.ts";
-import { HostUnreachable, interrupted } from "./failures.ts";
+import { checkEndpoint } from "./check-endpoint.ts";
+import { HostUnreachable, interrupted } from "./unreachable.ts";
 import { parseHostKey, type HostKey, type TrustedKeys } from "./host-key.ts";
 import type { Connect, ConnectOptions, Endpoint } from "./host.ts";
-import type { Identities } from "./identity.ts";
+import type { Identities } from "./login-keys.ts";
 import { createJumps } from "./jumps.ts";
 import { lookUpKnownHost, readKnownHosts, type KnownHosts } from "./known-hosts.ts";
 import { openSocket } from "./socket.ts";
@@ -52,7 +52,7 @@ export function createTransport(options: TransportOptions): Transport {
     return hostKeys.length > 0 ? { ...found, keys: pinned, source: "the roster" } : found;
   };
   const findIdentities = async () => {
-    identities ??= import("./identity.ts").then(({ createIdentities }) => createIdentities(options));
+    identities ??= import("./login-keys.ts").then(({ createIdentities }) => createIdentities(options));
     return identities;
   };
   const dial = async (endpoint: Endpoint, signal: AbortSignal): Promise<Duplex> => {
@@ -82,7 +82,7 @@ export function createTransport(options: TransportOptions): Transport {
 
   const connect: Connect = async (endpoint, given = {}) => {
     checkEndpoint(endpoint);
-    if (endpoint.transport === "local") return (await import("./local.ts")).openLocal(endpoint.name);
+    if (endpoint.transport === "local") return (await import("./local-host.ts")).openLocal(endpoint.name);
     // Before the clock starts: a passphrase may have to be typed.
     const [trusted, keys] = await Promise.all([trustedKeys(endpoint), (await findIdentities()).find(endpoint)]);
     const { openSsh } = await import("./ssh2.ts");
@@ -97,7 +97,7 @@ export function createTransport(options: TransportOptions): Transport {
     connect,
     async scanHostKey(endpoint, given = {}) {
       checkEndpoint(endpoint);
-      const { scanHostKey } = await import("./scan.ts");
+      const { scanHostKey } = await import("./scan-host-key.ts");
       return within(endpoint, given, async (signal) => scanHostKey(endpoint, await dial(endpoint, signal), signal));
     },
     close: () => jumps.close(),

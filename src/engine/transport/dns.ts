@@ -2,7 +2,7 @@ import { lookup, Resolver } from "node:dns/promises";
 import { readFile } from "node:fs/promises";
 import { isIP } from "node:net";
 import { orAborted, startDeadline } from "./deadline.ts";
-import { HostUnreachable, textOf } from "./failures.ts";
+import { HostUnreachable, textOf } from "./unreachable.ts";
 
 /** Names of hosts, each looked up once. */
 export interface Names {

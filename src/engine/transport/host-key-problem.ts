@@ -1,5 +1,5 @@
 import type { KcoreError } from "#errors/problem.ts";
-import { hostFailure } from "./failures.ts";
+import { hostFailure } from "./unreachable.ts";
 import type { HostKey, HostKeyVerdict, TrustedKeys } from "./host-key.ts";
 
 /** Why a host's key is not accepted, told so that the operator can decide; undefined when it is (S-1, F-23). */

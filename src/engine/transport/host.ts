@@ -48,7 +48,7 @@ export interface Host {
   close(): Promise<void>;
 }
 
-/** Everything that is needed to reach one host; made from the roster by `engine/run`. */
+/** Everything that is needed to reach one host; made from the roster by `engine/session`. */
 export interface Endpoint {
   readonly name: string;
   readonly transport: "ssh" | "local";

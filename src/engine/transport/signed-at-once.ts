@@ -1,6 +1,6 @@
 import type { Client } from "ssh2";
-import { signWithCallback } from "./agent.ts";
-import type { Identity } from "./identity.ts";
+import { signWithCallback } from "./ssh-agent.ts";
+import type { Identity } from "./login-keys.ts";
 import { innerOf } from "./inner-protocol.ts";
 
 const hashOf: Readonly<Record<string, "sha256" | "sha512">> = { "rsa-sha2-256": "sha256", "rsa-sha2-512": "sha512" };

@@ -1,7 +1,7 @@
 import { connect, isIPv6, type Socket } from "node:net";
 import { DeadlinePassed } from "./deadline.ts";
-import { HostUnreachable, interrupted, textOf } from "./failures.ts";
-import type { UnreachableReason } from "./failures.ts";
+import { HostUnreachable, interrupted, textOf } from "./unreachable.ts";
+import type { UnreachableReason } from "./unreachable.ts";
 
 /** Where to connect to, and how to call it in messages. */
 export interface Target {

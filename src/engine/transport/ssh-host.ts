@@ -1,7 +1,7 @@
 import type { Duplex } from "node:stream";
 import type { Client, ClientChannel } from "ssh2";
 import { DeadlinePassed, orAborted, startDeadline } from "./deadline.ts";
-import { HostUnreachable, hostFailure, interrupted, textOf } from "./failures.ts";
+import { HostUnreachable, hostFailure, interrupted, textOf } from "./unreachable.ts";
 import type { Channel, ExecOptions, Host } from "./host.ts";
 import { watchLiveness } from "./liveness.ts";
 import { createOneFlight } from "./one-flight.ts";

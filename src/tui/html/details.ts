@@ -1,6 +1,6 @@
 import type { Problem, SourcePosition } from "#errors/problem.ts";
 import type { Change } from "#engine/events/event.ts";
-import type { StepModel } from "#engine/events/model.ts";
+import type { StepModel } from "#engine/events/run-model.ts";
 import type { Budget } from "./budget.ts";
 import { html, type Html, type Part } from "./html.ts";
 

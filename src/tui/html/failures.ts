@@ -1,5 +1,5 @@
 import type { Problem, SourcePosition } from "#errors/problem.ts";
-import type { RunModel } from "#engine/events/model.ts";
+import type { RunModel } from "#engine/events/run-model.ts";
 import { ownProblems } from "../summary.ts";
 import { Budget } from "./budget.ts";
 import { drawOutput, drawProblem } from "./details.ts";

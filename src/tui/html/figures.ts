@@ -1,4 +1,4 @@
-import type { RunModel } from "#engine/events/model.ts";
+import type { RunModel } from "#engine/events/run-model.ts";
 import { formatDuration } from "../line.ts";
 import { tallyOf } from "../tally.ts";
 import { html, type Html, type Part } from "./html.ts";

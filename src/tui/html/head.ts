@@ -1,4 +1,4 @@
-import type { RunModel } from "#engine/events/model.ts";
+import type { RunModel } from "#engine/events/run-model.ts";
 import { formatDuration } from "../line.ts";
 import { drawFactRows, type Fact } from "./details.ts";
 import { html, type Html } from "./html.ts";

@@ -1,4 +1,4 @@
-import type { RunModel } from "#engine/events/model.ts";
+import type { RunModel } from "#engine/events/run-model.ts";
 import { formatDuration } from "../line.ts";
 import { drawBars, placeOf, WIDE, type Span } from "./bars.ts";
 import { Budget } from "./budget.ts";

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import type { SourcePosition } from "#errors/problem.ts";
-import type { RunModel } from "#engine/events/model.ts";
+import type { RunModel } from "#engine/events/run-model.ts";
 import { drawFailures } from "./failures.ts";
 import { drawFigures, drawSlowest } from "./figures.ts";
 import { drawHead, titleOf } from "./head.ts";

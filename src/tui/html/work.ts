@@ -1,5 +1,5 @@
 import type { Outcome } from "#engine/events/event.ts";
-import type { ActionModel, NodeModel, RunModel, StepModel } from "#engine/events/model.ts";
+import type { ActionModel, NodeModel, RunModel, StepModel } from "#engine/events/run-model.ts";
 import { bastionActions, tallyOf, type Tally } from "../tally.ts";
 
 /** A step of a node, or an action on the bastion that was taken for it. */

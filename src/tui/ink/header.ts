@@ -1,5 +1,5 @@
 import { basename } from "node:path";
-import type { RunModel } from "#engine/events/model.ts";
+import type { RunModel } from "#engine/events/run-model.ts";
 import { shortDuration } from "../short-duration.ts";
 import { runningMark } from "./marks.ts";
 import type { PlayerControls } from "./open-run-view.ts";

@@ -1,5 +1,5 @@
 import type { Outcome } from "#engine/events/event.ts";
-import type { StageModel } from "#engine/events/model.ts";
+import type { StageModel } from "#engine/events/run-model.ts";
 import type { NodeRow, RowState } from "../node-row.ts";
 import { span, type Span } from "./text.ts";
 import type { Glyphs, Role } from "./theme.ts";

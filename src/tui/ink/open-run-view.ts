@@ -1,6 +1,6 @@
 import { createElement as h } from "react";
 import type { RunControl, RunEvent } from "#engine/events/event.ts";
-import { emptyRun, type RunModel } from "#engine/events/model.ts";
+import { emptyRun, type RunModel } from "#engine/events/run-model.ts";
 import { reduceEvents } from "#engine/events/reduce.ts";
 import type { RunDrawing } from "../drawing.ts";
 import { InterruptSteps } from "../interrupt-steps.ts";

@@ -1,4 +1,4 @@
-import type { RunModel } from "#engine/events/model.ts";
+import type { RunModel } from "#engine/events/run-model.ts";
 import { ownProblems } from "../summary.ts";
 import { helpLines } from "./keys.ts";
 import { titled } from "./blocks.ts";

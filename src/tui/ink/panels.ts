@@ -1,5 +1,5 @@
 import type { Question } from "#engine/events/event.ts";
-import type { RunModel } from "#engine/events/model.ts";
+import type { RunModel } from "#engine/events/run-model.ts";
 import { nodeRows } from "../node-row.ts";
 import { shortDuration } from "../short-duration.ts";
 import { titled } from "./blocks.ts";

@@ -1,5 +1,5 @@
 import type { Question } from "#engine/events/event.ts";
-import type { RunModel } from "#engine/events/model.ts";
+import type { RunModel } from "#engine/events/run-model.ts";
 import type { NodeRow } from "../node-row.ts";
 import type { WorkItem } from "../work-item.ts";
 import { besides, filled, titled } from "./blocks.ts";

@@ -1,4 +1,4 @@
-import type { RunModel, StageModel } from "#engine/events/model.ts";
+import type { RunModel, StageModel } from "#engine/events/run-model.ts";
 import { shortDuration } from "../short-duration.ts";
 import { stageMark } from "./marks.ts";
 import { justify, lineWidth, span, type Line, type Span } from "./text.ts";

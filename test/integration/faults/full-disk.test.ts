@@ -3,9 +3,9 @@ import { expect } from "chai";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { blobOf } from "#engine/module/blob.ts";
-import type { Step } from "#engine/module/define.ts";
-import { sh } from "#engine/module/sh.ts";
+import { blobOf } from "#engine/step/blob.ts";
+import type { Step } from "#engine/step/define.ts";
+import { sh } from "#engine/step/sh.ts";
 import { draftOf, sessionOn } from "#support/sessions.ts";
 import { runStepOn, shells } from "#support/steps.ts";
 

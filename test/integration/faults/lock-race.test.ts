@@ -2,8 +2,8 @@ import { expect } from "chai";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Step } from "#engine/module/define.ts";
-import { sh } from "#engine/module/sh.ts";
+import type { Step } from "#engine/step/define.ts";
+import { sh } from "#engine/step/sh.ts";
 import { draftOf, sessionOn } from "#support/sessions.ts";
 
 describe("many runs on one node at once", function () {

@@ -2,8 +2,8 @@ import { expect } from "chai";
 import { chmodSync, existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Step } from "#engine/module/define.ts";
-import { sh } from "#engine/module/sh.ts";
+import type { Step } from "#engine/step/define.ts";
+import { sh } from "#engine/step/sh.ts";
 import { draftOf, sessionOn } from "#support/sessions.ts";
 import type { SshServer } from "#support/ssh-server.ts";
 import { startSshd } from "#support/sshd.ts";
@@ -53,7 +53,7 @@ describe("odd logins", function () {
     it(`F-12 works for a login with ${name} and noisy files`, async function () {
       if (!existsSync(path)) return this.skip();
       const { createTransport } = await import("#engine/transport/connect.ts");
-      const { openLink } = await import("#engine/run/link.ts");
+      const { openLink } = await import("#engine/session/link.ts");
       const transport = createTransport({ home: folder });
       const host = await transport.connect(sshd.endpoint({ name: "n1", user: `u-${name}` }));
       const frames: string[] = [];

@@ -15,9 +15,9 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { blobOf } from "#engine/module/blob.ts";
-import type { Step } from "#engine/module/define.ts";
-import { sh } from "#engine/module/sh.ts";
+import { blobOf } from "#engine/step/blob.ts";
+import type { Step } from "#engine/step/define.ts";
+import { sh } from "#engine/step/sh.ts";
 import { runStepOn, shells } from "#support/steps.ts";
 
 const nobody = 65_534;

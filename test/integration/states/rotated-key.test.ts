@@ -12,7 +12,7 @@ import {
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { expect } from "chai";
-import { parsePlainYaml } from "#engine/source/plain.ts";
+import { parsePlainYaml } from "#engine/yaml/plain-yaml.ts";
 
 interface Step {
   readonly id: string;

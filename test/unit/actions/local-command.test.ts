@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { localCommand } from "#actions/local-command.ts";
-import { secret } from "#engine/module/secret.ts";
+import { secret } from "#engine/step/secret.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { actionContext } from "#support/action-context.ts";
 

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import type { RunEvent } from "#engine/events/event.ts";
-import type { RunModel } from "#engine/events/model.ts";
+import type { RunModel } from "#engine/events/run-model.ts";
 import { reduceEvents } from "#engine/events/reduce.ts";
 import { Player } from "#tui/player.ts";
 import { recordedRun } from "#support/recorded-runs.ts";

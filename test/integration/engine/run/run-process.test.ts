@@ -8,7 +8,7 @@ import type { RunEvent } from "#engine/events/event.ts";
 import { parseRecording } from "#engine/events/recording.ts";
 import { reduceEvents } from "#engine/events/reduce.ts";
 import { RunFollower } from "#engine/run/follow-run.ts";
-import { inside } from "#engine/run/inside.ts";
+import { inWorkingFolder } from "#engine/run/working-folder.ts";
 import { launchRun } from "#engine/run/launch-run.ts";
 import { isAlive } from "#engine/run/process-mark.ts";
 import { createRun, readHeader, runFolder, type RunFolder } from "#engine/run/run-folder.ts";
@@ -103,7 +103,7 @@ describe("a run's own process", function () {
     let asleep: ReturnType<typeof connect> | undefined;
     const events = await all(follower, ({ seq }) => {
       if (seq !== 5) return;
-      asleep = inside(folder.path, () => connect("socket"));
+      asleep = inWorkingFolder(folder.path, () => connect("socket"));
       asleep.on("error", () => undefined);
       asleep.write('{"type":"hello","from":0,"by":"sleeper","answers":false}\n');
       asleep.pause();
@@ -233,7 +233,7 @@ describe("a run's own process", function () {
     let hungUp = false;
     await all(follower, ({ seq }) => {
       if (seq !== 6) return;
-      const socket = inside(folder.path, () => connect("socket"));
+      const socket = inWorkingFolder(folder.path, () => connect("socket"));
       socket
         .on("error", () => undefined)
         .on("close", () => {

@@ -4,7 +4,7 @@ import { connect, createServer, type AddressInfo, type Server, type Socket } fro
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { createTransport, type Transport } from "#engine/transport/connect.ts";
-import { HostUnreachable, isBusy } from "#engine/transport/failures.ts";
+import { HostUnreachable, isBusy } from "#engine/transport/unreachable.ts";
 import type { Endpoint } from "#engine/transport/host.ts";
 import { startDelayLine, type DelayLine } from "#support/delay-line.ts";
 import { freePort } from "#support/ports.ts";

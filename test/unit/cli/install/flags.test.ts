@@ -1,13 +1,13 @@
 import { expect } from "chai";
 import { Command } from "commander";
-import { addNodeInstall, requestFrom } from "#cli/commands/node-install.ts";
+import { addNodeInstall, requestFrom } from "#cli/install/install-command.ts";
 import { planEntry } from "#cli/install/entry.ts";
-import type { InstallFlags } from "#cli/install/install.ts";
+import type { InstallFlags } from "#cli/install/install-node.ts";
 import type { BlockDevice } from "#cli/install/look.ts";
-import { findMachine, type Machine } from "#cli/install/machine.ts";
+import { findMachine, type Machine } from "#cli/install/find-machine.ts";
 import { planInstall, usualName } from "#cli/install/request.ts";
-import { requestOf } from "#cli/start-run.ts";
-import { parsePlainYaml } from "#engine/source/plain.ts";
+import { requestOf } from "#cli/watch/start-run.ts";
+import { parsePlainYaml } from "#engine/yaml/plain-yaml.ts";
 import { nodeEntry } from "#support/runs.ts";
 import { problemsIn } from "#support/problems.ts";
 

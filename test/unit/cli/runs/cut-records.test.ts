@@ -13,7 +13,7 @@ import { runRequest } from "#support/runs.ts";
 import { glanceAtRun } from "../../../../src/cli/runs/glance.ts";
 import { readRun, stateOf } from "../../../../src/cli/runs/known-run.ts";
 import { digestOf } from "../../../../src/cli/runs/show.ts";
-import { UsualDurations } from "../../../../src/cli/usual-durations.ts";
+import { UsualDurations } from "../../../../src/cli/watch/usual-durations.ts";
 
 const id = "20261121-061500-a1b2";
 

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { emptyRun } from "#engine/events/model.ts";
+import { emptyRun } from "#engine/events/run-model.ts";
 import { reduceEvents, reduceRun, RunFold } from "#engine/events/reduce.ts";
 import { recordedRun, recordedRunNames } from "#support/recorded-runs.ts";
 

@@ -2,7 +2,7 @@ import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
-import { secret } from "#engine/module/secret.ts";
+import { secret } from "#engine/step/secret.ts";
 import { commandRun } from "#engine/modules/command-run.ts";
 import { runStepOn, shells, stepOf } from "#support/steps.ts";
 

@@ -13,7 +13,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
-import { secret } from "#engine/module/secret.ts";
+import { secret } from "#engine/step/secret.ts";
 import { fileManaged } from "#engine/modules/file-managed.ts";
 import { contextOf, runStepOn, shells, stepOf } from "#support/steps.ts";
 

@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
-import { escapePath } from "#engine/module/fragments/mount-unit.ts";
+import { escapePath } from "#engine/step/fragments/mount-unit.ts";
 import { mountMounted } from "#engine/modules/mount-mounted.ts";
 import { runStepOn, shells, stepOf } from "#support/steps.ts";
 

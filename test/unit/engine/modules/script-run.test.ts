@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { expect } from "chai";
-import { secret } from "#engine/module/secret.ts";
+import { secret } from "#engine/step/secret.ts";
 import { scriptRun } from "#engine/modules/script-run.ts";
 import { contextOf, runStepOn, shells, stepOf } from "#support/steps.ts";
 

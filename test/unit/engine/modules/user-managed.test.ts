@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { secret } from "#engine/module/secret.ts";
+import { secret } from "#engine/step/secret.ts";
 import { userManaged } from "#engine/modules/user-managed.ts";
 import { makePrivateEtc, type PrivateEtc } from "#support/accounts.ts";
 import { runStepOn, shells, stepOf } from "#support/steps.ts";

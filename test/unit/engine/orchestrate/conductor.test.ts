@@ -3,7 +3,7 @@ import type { RunEventBody } from "#engine/events/event.ts";
 import { Conductor } from "#engine/orchestrate/conductor.ts";
 import type { RunDependencies, RunRequest } from "#engine/orchestrate/execute.ts";
 import type { PlannedStage } from "#engine/orchestrate/plan.ts";
-import type { Unknown } from "#engine/source/unknown.ts";
+import type { Unknown } from "#engine/expressions/unknown.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { testAction } from "#support/actions.ts";
 import { fakeNodes, type FakeNodes, type Lesson } from "#support/fake-session.ts";

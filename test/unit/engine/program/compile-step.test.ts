@@ -1,8 +1,8 @@
 import { expect } from "chai";
-import { sh } from "#engine/module/sh.ts";
-import type { Step } from "#engine/module/define.ts";
+import { sh } from "#engine/step/sh.ts";
+import type { Step } from "#engine/step/define.ts";
 import { compileStep, type CompiledStep } from "#engine/program/compile-step.ts";
-import type { PlannedStep } from "#engine/states/plan.ts";
+import type { PlannedStep } from "#engine/states/planned-step.ts";
 
 /** The quick lines of a step with these step keys, whose module wants /etc/motd there with mode 0644. */
 function quickWith(keys: Partial<PlannedStep>, step: Partial<Step> = {}): CompiledStep["quick"] {

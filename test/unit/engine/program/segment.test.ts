@@ -1,8 +1,8 @@
 import { expect } from "chai";
-import { sh } from "#engine/module/sh.ts";
-import type { Step } from "#engine/module/define.ts";
+import { sh } from "#engine/step/sh.ts";
+import type { Step } from "#engine/step/define.ts";
 import { timeoutOf } from "#engine/program/segment.ts";
-import type { PlannedStep } from "#engine/states/plan.ts";
+import type { PlannedStep } from "#engine/states/planned-step.ts";
 
 /** The timeout of a step with these step keys, whose module says `step`. */
 function timeoutWith(keys: Partial<PlannedStep>, step: Partial<Step> = {}): number {

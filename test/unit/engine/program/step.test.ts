@@ -12,9 +12,9 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { blobOf } from "#engine/module/blob.ts";
-import { secret } from "#engine/module/secret.ts";
-import { sh } from "#engine/module/sh.ts";
+import { blobOf } from "#engine/step/blob.ts";
+import { secret } from "#engine/step/secret.ts";
+import { sh } from "#engine/step/sh.ts";
 import { runStepOn, shells } from "#support/steps.ts";
 
 describe("a step's shell", () => {

@@ -1,8 +1,8 @@
 import { expect } from "chai";
 import fc from "fast-check";
 import { addNode, setHostKeys, setNodeFields } from "#engine/roster/edit.ts";
-import { plainOf } from "#engine/source/node.ts";
-import { parseSource } from "#engine/source/parse.ts";
+import { plainOf } from "#engine/yaml/node.ts";
+import { parseSource } from "#engine/yaml/parse.ts";
 import { problemsIn } from "#support/problems.ts";
 
 const KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ3hr7uXyJ3i8rX5l3mT0n5Jk2bGm1mX9v0h5mJ8m3xk";

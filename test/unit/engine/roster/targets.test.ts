@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import fc from "fast-check";
-import { loadRoster } from "#engine/roster/load.ts";
-import type { Roster } from "#engine/roster/model.ts";
+import { loadRoster } from "#engine/roster/load-roster.ts";
+import type { Roster } from "#engine/roster/roster.ts";
 import { matchesGlob } from "#engine/roster/patterns.ts";
 import { matchTargets } from "#engine/roster/targets.ts";
 import { problemsIn } from "#support/problems.ts";

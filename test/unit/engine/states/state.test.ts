@@ -1,8 +1,8 @@
 import { expect } from "chai";
 import { chmodSync } from "node:fs";
 import { join } from "node:path";
-import { trustOfProcess } from "#engine/roster/project.ts";
-import { statesOf, type States } from "#engine/states/open.ts";
+import { trustOfProcess } from "#engine/project/project.ts";
+import { statesOf, type States } from "#engine/states/open-states.ts";
 import { inProject } from "#support/in-project.ts";
 import { problemsIn } from "#support/problems.ts";
 

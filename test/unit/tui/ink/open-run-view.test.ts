@@ -1,7 +1,7 @@
 import { stripVTControlCharacters } from "node:util";
 import { expect } from "chai";
 import type { RunControl, RunEvent } from "#engine/events/event.ts";
-import { emptyRun } from "#engine/events/model.ts";
+import { emptyRun } from "#engine/events/run-model.ts";
 import { openRunView, type RunView, type RunViewOptions } from "#tui/ink/open-run-view.ts";
 import { FakeTerminal } from "#support/fake-terminal.ts";
 import { FakeTimers } from "#support/fake-timers.ts";

@@ -1,0 +1,58 @@
+import { Command, Option } from "commander";
+import type { RunEvent } from "#engine/events/event.ts";
+import { formatDuration } from "#tui/line.ts";
+import { formatTable } from "../terminal/format-table.ts";
+import { addRunOptions, requestOf, startRun, type RunFlags } from "../watch/start-run.ts";
+import { requireTarget } from "./exec-command.ts";
+
+interface PingFlags extends RunFlags {
+  readonly output: "table" | "json";
+}
+
+/** `kcore ping --on TARGET`. */
+export function pingCommand(): Command {
+  const command = new Command("ping").description("Connect to nodes, check their keys, and tell how long it took");
+  addRunOptions(command, { full: false })
+    .addOption(new Option("-o, --output <format>", "how to print").choices(["table", "json"]).default("table"))
+    .addHelpText("after", "\nExamples:\n  kcore ping --on '*'\n  kcore ping --on 'dc:DC1' -o json")
+    .action(ping);
+  return command;
+}
+
+async function ping(flags: PingFlags): Promise<void> {
+  requireTarget(flags, "ping");
+  const times = new Map<string, { start: number; end?: number }>();
+  const onEvent = (event: RunEvent) => {
+    if (event.type === "node.connecting" && !times.has(event.node)) times.set(event.node, { start: event.at });
+    const time = event.type === "node.connected" ? times.get(event.node) : undefined;
+    if (time) time.end ??= event.at;
+  };
+  const { exitCode, model } = await startRun(flags, requestOf(flags, { kind: "ping" }), { output: "quiet", onEvent });
+  const results = [...model.nodes.values()].map(({ name, outcome = "interrupted", fingerprint, problem }) => {
+    const { start, end } = times.get(name) ?? {};
+    return {
+      node: name,
+      outcome,
+      ...(start === undefined || end === undefined ? {} : { milliseconds: end - start }),
+      ...(fingerprint ? { fingerprint } : {}),
+      ...(problem ? { problem } : {}),
+    };
+  });
+  process.exitCode = exitCode;
+  if (flags.output === "json") process.stdout.write(`${JSON.stringify(results, undefined, 2)}\n`);
+  else if (results.length > 0) {
+    process.stdout.write(
+      formatTable(
+        ["NODE", "RESULT", "TIME", "HOST KEY"],
+        results.map(({ node, outcome, milliseconds, fingerprint, problem }) => [
+          node,
+          outcome === "done" ? "ok" : outcome,
+          milliseconds === undefined ? "" : milliseconds < 1000 ? `${milliseconds} ms` : formatDuration(milliseconds),
+          problem ? `${problem.message} [${problem.code}]` : (fingerprint ?? ""),
+        ]),
+      ),
+    );
+    const hints = new Set(results.flatMap(({ problem }) => problem?.hint ?? []));
+    for (const hint of hints) process.stdout.write(`  hint: ${hint}\n`);
+  }
+}

@@ -1,0 +1,152 @@
+import { randomBytes } from "node:crypto";
+import { join } from "node:path";
+import { Command } from "commander";
+import { exitCodes, KcoreError } from "#errors/problem.ts";
+import { subCaChallenge } from "#pki/challenges.ts";
+import { openAuthority, openRoot, reissueOperator } from "#pki/cluster.ts";
+import { replaceFile } from "#pki/files.ts";
+import { leafDays } from "#pki/issue.ts";
+import { inventoryEntry } from "#pki/inventory.ts";
+import { rotateBastionSubCa } from "#pki/rotate.ts";
+import { issueSubCa, type Root } from "#pki/sub-ca.ts";
+import { allControllers, askController, askPinned, type Reachable } from "../controller/all-controllers.ts";
+import { rotateController } from "./rotate-controller.ts";
+import { caPassphrase } from "../cluster/ca-passphrase.ts";
+import { openCluster, type Cluster } from "../cluster/open-cluster.ts";
+import { addClusterOptions, type ClusterFlags } from "../options.ts";
+
+type Flags = ClusterFlags & { readonly passphraseFile?: string };
+
+/** `kcore rotate sub-ca|certs`. */
+export function rotateCommand(): Command {
+  const rotate = new Command("rotate").description("New keys and certificates while the cluster runs").addHelpText(
+    "after",
+    `
+Examples:
+  kcore rotate sub-ca                        a new sub-CA on every controller and on this machine
+  kcore rotate certs                         the operator's certificate, all controllers', and all nodes'`,
+  );
+  withPassphrase(rotate.command("sub-ca"))
+    .description("Give every controller and this machine a new sub-CA, signed by the root; nothing is restarted")
+    .addHelpText(
+      "after",
+      `
+Examples:
+  kcore rotate sub-ca
+
+Each controller makes its new key itself. What an old sub-CA signed stays valid until it expires or is revoked.
+A controller that cannot be reached is listed, and the command exits 1: run it again when it is back.`,
+    )
+    .action(rotateSubCa);
+  withPassphrase(rotate.command("certs"))
+    .description("Renew the operator's certificate and every controller's now, and every node's at its next heartbeat")
+    .addHelpText(
+      "after",
+      `
+Examples:
+  kcore rotate certs
+
+Whatever is left of them; nothing is restarted. Controllers and nodes make new keys themselves; a controller's old key is
+revoked as soon as the new one is in use. A node that is away renews when it is back. While a controller cannot be
+reached, no controller gets a new key, for it would not hear of it; it is listed, and the command exits 1: run it again
+when it is back, or remove it. What is done is seen in kcore get nodes and
+kcore get controllers (CERT-EXPIRY).`,
+    )
+    .action(rotateCerts);
+  return rotate;
+}
+
+function withPassphrase(command: Command): Command {
+  return addClusterOptions(command).option(
+    "--passphrase-file <file>",
+    "for the CA's keys; else KCORE_CA_PASSPHRASE, else it is asked",
+  );
+}
+
+async function rotateCerts({ passphraseFile, ...flags }: Flags): Promise<void> {
+  const cluster = await openCluster(flags);
+  const authority = await openAuthority(cluster.folder, await caPassphrase(passphraseFile));
+  const chain = await reissueOperator(cluster.folder, authority, Date.now());
+  const entry = inventoryEntry(chain);
+  // Known everywhere before it is used.
+  if (entry) await cluster.ask((client) => client.call("recordCertificate", entry));
+  const file = join(cluster.folder, "kctl.crt");
+  await replaceFile(file, chain, { mode: 0o644 });
+  process.stdout.write(`operator: new certificate in ${file}, until ${entry?.notAfter.slice(0, 10) ?? "?"}\n`);
+  const missed = await rotateEach(cluster, "certificate", (one, all) =>
+    rotateController(one, all, { cluster, authority }),
+  );
+  // What is issued from now on ends later than anything issued before.
+  const nodesEndingBefore = new Date(Date.now() + leafDays * 86_400_000).toISOString();
+  await cluster.ask((client) => client.call("putConfig", { value: { nodesEndingBefore } }, { id: "rotation" }));
+  process.stdout.write("nodes: each renews its certificate at its next heartbeat\n");
+  report(missed, "kcore rotate certs", "certificate");
+}
+
+async function rotateSubCa({ passphraseFile, ...flags }: Flags): Promise<void> {
+  const cluster = await openCluster(flags);
+  const passphrase = await caPassphrase(passphraseFile);
+  const root = await openRoot(cluster.folder, passphrase);
+  const missed = await rotateEach(cluster, "sub-CA", (one) => renewSubCa(one, cluster, root));
+  await rotateBastionSubCa(cluster.folder, { root, passphrase, now: Date.now() });
+  process.stdout.write(`this machine: new sub-CA in ${cluster.folder}\n`);
+  report(missed, "kcore rotate sub-ca", "sub-CA");
+}
+
+/** One controller after the other; gives a line for each whose turn failed. */
+async function rotateEach(
+  cluster: Cluster,
+  what: string,
+  rotate: (
+    one: Reachable,
+    all: readonly Reachable[],
+  ) => Promise<{ readonly serial: string; readonly notAfter: string }>,
+): Promise<readonly string[]> {
+  const controllers = await allControllers(cluster);
+  const missed: string[] = [];
+  for (const [index, one] of controllers.entries()) {
+    const { controllerId, dc } = one.controller;
+    const where = `${index + 1}/${controllers.length} ${dc} ${one.endpoints[0] ?? controllerId}`;
+    try {
+      const { serial, notAfter } = await rotate(one, controllers);
+      process.stdout.write(`${where}: new ${what} ${serial}, until ${notAfter.slice(0, 10)}\n`);
+    } catch (error) {
+      if (!(error instanceof KcoreError)) throw error;
+      missed.push(`${where}: ${error.problems.map(({ message, code }) => `${message} [${code}]`).join("; ")}`);
+    }
+  }
+  return missed;
+}
+
+/** @throws KcoreError CLUSTER_UNHEALTHY when a controller was missed */
+function report(missed: readonly string[], command: string, what: string): void {
+  if (missed.length === 0) return;
+  for (const line of missed) process.stderr.write(`not done: ${line}\n`);
+  throw new KcoreError(
+    {
+      code: "CLUSTER_UNHEALTHY",
+      message: `${missed.length} ${missed.length === 1 ? "controller" : "controllers"} kept the old ${what}`,
+      hint: `run ${command} again when they can be reached; or kcore controller remove ID`,
+    },
+    { exitCode: exitCodes.failed },
+  );
+}
+
+/** The controller makes a key and proves that it holds it, over a nonce of ours; the root signs; it is used at once. */
+async function renewSubCa(one: Reachable, cluster: Cluster, root: Root) {
+  const { controllerId } = one.controller;
+  const nonce = randomBytes(32).toString("base64url");
+  const asked = await askPinned(one, cluster, (client) => client.call("subCaRequest", { nonce }));
+  const challenge = subCaChallenge(root.cluster, controllerId, nonce);
+  if (asked.controllerId !== controllerId || asked.challenge !== challenge)
+    throw new KcoreError({
+      code: "PKI_PROOF_INVALID",
+      message: `the answer is not that of controller ${controllerId} to our question`,
+      hint: "kcore get controllers: does the address belong to this controller?",
+    });
+  const proof = { challenge, signature: asked.signature };
+  const certificate = issueSubCa({ controllerId, spki: asked.spki, proof }, { root, now: Date.now() });
+  const entry = inventoryEntry(certificate);
+  if (entry) await cluster.ask((client) => client.call("recordCertificate", entry));
+  return askController(one, cluster, (client) => client.call("subCaInstall", { certificate }));
+}

@@ -1,0 +1,121 @@
+import { randomBytes } from "node:crypto";
+import { mkdir, rename } from "node:fs/promises";
+import { dirname } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { KcoreError } from "#errors/problem.ts";
+import { firstCertificate } from "#pki/chain.ts";
+import { controllerChallenge } from "#pki/challenges.ts";
+import { hostsOf, renewalReason } from "#pki/expectation.ts";
+import { replaceFile } from "#pki/files.ts";
+import { inventoryEntry } from "#pki/inventory.ts";
+import { issueLeaf } from "#pki/issue.ts";
+import { issuedFile, nextIssuedFile } from "#pki/issued.ts";
+import type { Authority } from "#pki/issue.ts";
+import { keyFingerprint, publicDer } from "#pki/keys.ts";
+import type { Cluster } from "../cluster/open-cluster.ts";
+import { askController, askPinned, type Reachable } from "../controller/all-controllers.ts";
+
+/** How long the other controllers may take to hear of a new key. */
+const spreadMs = 5_000;
+
+/**
+ * Gives a running controller a new certificate for a new key, which it makes itself: both keys are registered, the new one is put
+ * into use, then the old one is revoked. All other controllers must have heard of the new one first: one that has not would
+ * let this controller in no more, and then never hear of it. Interrupted anywhere, it is mended by doing it again.
+ * @throws KcoreError when this or another controller cannot be reached, or refuses
+ */
+export async function rotateController(
+  one: Reachable,
+  all: readonly Reachable[],
+  { cluster, authority }: { readonly cluster: Cluster; readonly authority: Authority },
+): Promise<{ readonly serial: string; readonly notAfter: string }> {
+  const { controllerId, address, dc } = one.controller;
+  const others = all.filter((other) => other !== one);
+  const limit = { timeoutMs: spreadMs };
+  await Promise.all(others.map((other) => askController(other, cluster, (client) => client.call("ready", {}), limit)));
+  const nonce = randomBytes(32).toString("base64url");
+  const asked = await askPinned(one, cluster, (client) => client.call("certificateRequest", { nonce }));
+  const challenge = controllerChallenge(authority.cluster, controllerId, nonce);
+  if (asked.controllerId !== controllerId || asked.challenge !== challenge) throw notIts(controllerId);
+  const present = readPresent(asked.certificate, controllerId, authority);
+  const proof = { challenge, signature: asked.signature };
+  const request = { role: "controller", id: controllerId, ...present.names, spki: asked.spki, proof } as const;
+  const { chain } = issueLeaf(request, { authority, now: Date.now() });
+  const entry = inventoryEntry(chain);
+  if (!entry) throw notIts(controllerId);
+
+  const register = async (keys: { readonly spki: string; readonly next?: string }): Promise<void> => {
+    const body = { ...keys, dc, ...(address === "" ? {} : { address }) };
+    await askController(one, cluster, (client) => client.call("registerController", body, { id: controllerId }));
+  };
+  await askController(one, cluster, (client) => client.call("recordCertificate", entry));
+  await register({ spki: present.key, next: entry.spki });
+  const heard = await Promise.all(others.map((other) => hears(other, { controllerId, key: entry.spki, cluster })));
+  const deaf = others[heard.indexOf(false)];
+  if (deaf) {
+    await register({ spki: present.key });
+    throw hasNotHeard(deaf);
+  }
+  const issued = issuedFile(cluster.folder, controllerId, "controller");
+  const next = nextIssuedFile(cluster.folder, controllerId);
+  await mkdir(dirname(next), { recursive: true, mode: 0o700 });
+  await replaceFile(next, chain, { mode: 0o644 });
+  const installed = await askController(one, cluster, (client) =>
+    client.call("certificateInstall", { certificate: chain }),
+  );
+  await register({ spki: entry.spki });
+  // Also the one before it, which an interrupted rotation left.
+  const former = new Set([present.key, one.controller.key].filter((key) => key !== "" && key !== entry.spki));
+  for (const spki of former)
+    await askController(one, cluster, (client) => client.call("revoke", { spki, reason: "rotated" }));
+  await rename(next, issued);
+  return installed;
+}
+
+/** The key and the names of the certificate that a controller has: an issuer of the cluster decided on them. */
+function readPresent(pem: string, controllerId: string, { cluster, rootPem }: Authority) {
+  const certificate = firstCertificate(pem);
+  const spki = publicDer(certificate.publicKey);
+  const hosts = hostsOf(certificate);
+  const expected = {
+    spki: spki.toString("base64"),
+    hosts,
+    identity: { cluster, role: "controller", id: controllerId },
+    rootPem,
+    // What it says must be true; that it ends soon is why it is replaced.
+    now: certificate.validFromDate.getTime(),
+  } as const;
+  if (renewalReason(pem, expected) !== undefined) throw notIts(controllerId);
+  const [host = "", ...addresses] = hosts;
+  return { key: keyFingerprint(spki), names: { host, addresses } };
+}
+
+/** Waits until a controller knows the new key of another; false: it does not in time. */
+async function hears(
+  other: Reachable,
+  { controllerId, key, cluster }: { readonly controllerId: string; readonly key: string; readonly cluster: Cluster },
+): Promise<boolean> {
+  for (const end = Date.now() + spreadMs; Date.now() < end; await sleep(50)) {
+    const { controllers } = await askController(other, cluster, (client) => client.call("listControllers", {}), {
+      timeoutMs: spreadMs,
+    });
+    if (controllers.some((one) => one.controllerId === controllerId && one.nextKey === key)) return true;
+  }
+  return false;
+}
+
+function hasNotHeard({ controller, endpoints }: Reachable): KcoreError {
+  return new KcoreError({
+    code: "CLUSTER_UNHEALTHY",
+    message: `controller ${endpoints[0] ?? controller.controllerId} did not hear of its new key within ${spreadMs / 1000} s`,
+    hint: "kcore get replication-status",
+  });
+}
+
+function notIts(controllerId: string): KcoreError {
+  return new KcoreError({
+    code: "PKI_PROOF_INVALID",
+    message: `the answer is not that of controller ${controllerId} to our question`,
+    hint: "kcore get controllers: does the address belong to this controller?",
+  });
+}

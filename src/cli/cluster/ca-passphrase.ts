@@ -1,0 +1,32 @@
+import { KcoreError } from "#errors/problem.ts";
+import { leave } from "../terminal/confirm.ts";
+import { givenPassphrase } from "../terminal/given-passphrase.ts";
+import { canPrompt, promptLine } from "../terminal/prompt.ts";
+
+/**
+ * The passphrase of the CA's keys: given beforehand, else asked for, once.
+ * @throws KcoreError QUESTION_UNANSWERED
+ */
+export async function caPassphrase(file: string | undefined): Promise<string> {
+  return (await givenPassphrase(file)) ?? (await ask("Passphrase of the CA's keys"));
+}
+
+/** A passphrase for keys that are to be made: given beforehand, else asked for, twice. @throws KcoreError QUESTION_UNANSWERED, USAGE */
+export async function newCaPassphrase(file: string | undefined): Promise<string> {
+  const given = await givenPassphrase(file);
+  if (given !== undefined) return given;
+  const first = await ask("New passphrase of the CA's keys");
+  if ((await ask("Once more")) === first) return first;
+  throw new KcoreError({ code: "USAGE", message: "the two passphrases differ", hint: "try again" });
+}
+
+async function ask(text: string): Promise<string> {
+  if (!canPrompt())
+    throw new KcoreError({
+      code: "QUESTION_UNANSWERED",
+      message: "nobody is there to type the passphrase of the CA's keys",
+      hint: "give --passphrase-file FILE or KCORE_CA_PASSPHRASE",
+    });
+  const { signal } = new AbortController();
+  return (await promptLine({ text, secret: true, signal, onInterrupt: leave })) ?? "";
+}

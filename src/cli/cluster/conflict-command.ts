@@ -1,0 +1,49 @@
+import { Command } from "commander";
+import type { ConflictView } from "#api/schemas.ts";
+import { KcoreError } from "#errors/problem.ts";
+import { openCluster } from "./open-cluster.ts";
+import { addClusterOptions, type ClusterFlags } from "../options.ts";
+
+/** `kcore conflict ack|take-loser`. */
+export function conflictCommand(): Command {
+  const conflict = new Command("conflict").description("Settle edits that did not know of each other").addHelpText(
+    "after",
+    `
+Examples:
+  kcore get conflicts
+  kcore conflict ack 3f9a1c2e               what won is right
+  kcore conflict take-loser 3f9a1c2e        what lost is right: it is written anew
+
+An id may be shortened to its first four characters or more.`,
+  );
+  addClusterOptions(conflict.command("ack <id...>"))
+    .description("Keep what won, and take the conflict off the list")
+    .addHelpText("after", "\nExamples:\n  kcore conflict ack 3f9a1c2e")
+    .action((ids: readonly string[], flags: ClusterFlags) => settle(ids, flags, "ackConflict"));
+  addClusterOptions(conflict.command("take-loser <id...>"))
+    .description("Write the value that lost anew, and take the conflict off the list")
+    .addHelpText("after", "\nExamples:\n  kcore conflict take-loser 3f9a1c2e")
+    .action((ids: readonly string[], flags: ClusterFlags) => settle(ids, flags, "takeLoser"));
+  return conflict;
+}
+
+async function settle(ids: readonly string[], flags: ClusterFlags, method: "ackConflict" | "takeLoser"): Promise<void> {
+  const { ask } = await openCluster(flags);
+  const { conflicts } = await ask((client) => client.call("listConflicts", {}));
+  for (const { id, key, winner, loser } of ids.map((word) => findConflict(conflicts, word))) {
+    await ask((client) => client.call(method, {}, { id }));
+    const kept = method === "takeLoser" ? loser : winner;
+    process.stdout.write(`${key}: ${kept.value === null ? "deleted" : JSON.stringify(kept.value)} it is (${id})\n`);
+  }
+}
+
+function findConflict(conflicts: readonly ConflictView[], word: string): ConflictView {
+  const found = conflicts.filter(({ id }) => id === word || (word.length >= 4 && id.startsWith(word)));
+  const [only] = found;
+  if (only && found.length === 1) return only;
+  throw new KcoreError({
+    code: "CONFLICT_UNKNOWN",
+    message: only ? `“${word}” fits ${found.length} conflicts` : `there is no conflict “${word}”`,
+    hint: only ? "give more of the id" : "kcore get conflicts",
+  });
+}

@@ -1,0 +1,55 @@
+import { Command } from "commander";
+import { makeCluster } from "./new-cluster.ts";
+import { addProjectOption, collect, type CommonFlags } from "../options.ts";
+
+interface ClusterFlags extends CommonFlags {
+  readonly controller?: readonly string[];
+  readonly passphraseFile?: string;
+  readonly force?: boolean;
+}
+
+/** `kcore create cluster`. */
+export function createCommand(): Command {
+  const create = new Command("create").description("Create a cluster's certificate authority and context").addHelpText(
+    "after",
+    `
+Examples:
+  kcore create cluster
+  kcore create cluster --context lab --controller 192.0.2.11:9090 --passphrase-file ~/ca-passphrase`,
+  );
+  addProjectOption(create.command("cluster"))
+    .description("Make root and sub CA and the operator's certificate on this machine, and a context for them")
+    .option(
+      "--controller <host:port>",
+      "a controller that is known already (repeatable); deploy_node adds its own",
+      collect,
+    )
+    .option("--passphrase-file <file>", "for the CA's keys; else KCORE_CA_PASSPHRASE, else it is asked")
+    .option("--force", "put an existing context of that name aside")
+    .addHelpText("after", "\nExamples:\n  kcore create cluster --context lab --controller 192.0.2.11:9090")
+    .action(createTheCluster);
+  return create;
+}
+
+async function createTheCluster({
+  context = "default",
+  controller = [],
+  passphraseFile,
+  force = false,
+}: ClusterFlags): Promise<void> {
+  const created = await makeCluster({
+    context,
+    controllers: controller,
+    force,
+    ...(passphraseFile === undefined ? {} : { passphraseFile }),
+  });
+  if (created.aside !== undefined) process.stdout.write(`the former context lies in ${created.aside} now\n`);
+  process.stdout.write(
+    [
+      `created the cluster “${context}” in ${created.folder}; it is the current context`,
+      "its CA keys are encrypted: keep the passphrase, no node is deployed without it",
+      "next: kcore orchestrate deploy_node NODE",
+      "",
+    ].join("\n"),
+  );
+}

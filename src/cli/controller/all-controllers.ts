@@ -1,0 +1,89 @@
+import type { ApiClient } from "#api/client.ts";
+import type { ControllerView } from "#api/schemas.ts";
+import { KcoreError } from "#errors/problem.ts";
+import { keysIssuedTo } from "#pki/issued.ts";
+import type { Cluster } from "../cluster/open-cluster.ts";
+
+/** A controller of the cluster and where it is asked from here. */
+export interface Reachable {
+  readonly controller: ControllerView;
+  /** Endpoints to try, best first; empty when it has told none. */
+  readonly endpoints: readonly string[];
+}
+
+/**
+ * Every registered controller, with the endpoints it may be reached at: those of the context that turned out to be its
+ * own, then the address that it told the others.
+ */
+export async function allControllers(cluster: Cluster): Promise<readonly Reachable[]> {
+  const { controllers } = await cluster.ask((client) => client.call("listControllers", {}));
+  const named = await Promise.all(
+    cluster.endpoints.map(async (endpoint) => ({ endpoint, id: await idAt(endpoint, cluster) })),
+  );
+  const order = ({ dc, address }: ControllerView): string => `${dc} ${address}`;
+  const sorted = controllers.toSorted((a, b) => (order(a) < order(b) ? -1 : 1));
+  return sorted.map((controller) => ({
+    controller,
+    endpoints: [
+      ...new Set([
+        ...named.filter(({ id }) => id === controller.controllerId).map(({ endpoint }) => endpoint),
+        ...(controller.address === "" ? [] : [controller.address]),
+      ]),
+    ],
+  }));
+}
+
+async function idAt(endpoint: string, { askAt }: Cluster): Promise<string | undefined> {
+  try {
+    return (await askAt(endpoint, (client) => client.call("ready", {}))).controllerId;
+  } catch (error) {
+    if (error instanceof KcoreError) return undefined;
+    throw error;
+  }
+}
+
+/**
+ * As {@link askController}, but only who holds the key that this machine issued a certificate for: for what a CA signs then.
+ * Whoever holds a stolen sub-CA, and sits in between, could have his own key signed otherwise. Where another machine issued it,
+ * the registered keys must do.
+ */
+export async function askPinned<Result>(
+  one: Reachable,
+  cluster: Cluster,
+  work: (client: ApiClient) => Promise<Result>,
+): Promise<Result> {
+  const { controllerId, key, nextKey } = one.controller;
+  const issued = await keysIssuedTo(cluster.folder, controllerId);
+  const registered = [key, nextKey].filter((spki) => spki !== undefined);
+  return askController(one, cluster, work, { serverKeys: issued.length > 0 ? issued : registered });
+}
+
+/** Asks one controller at the first of its endpoints that answers. @throws KcoreError with a problem per endpoint */
+export async function askController<Result>(
+  { controller, endpoints }: Reachable,
+  { askAt }: Cluster,
+  work: Parameters<typeof askAt<Result>>[1],
+  options?: Parameters<typeof askAt<Result>>[2],
+): Promise<Result> {
+  const errors: KcoreError[] = [];
+  for (const endpoint of endpoints) {
+    try {
+      return await askAt(endpoint, work, options);
+    } catch (error) {
+      if (!(error instanceof KcoreError)) throw error;
+      // It was there and said no: another way to it would not help.
+      if (error.problems[0]?.code === "API_REFUSED") throw error;
+      errors.push(error);
+    }
+  }
+  if (errors.length > 0)
+    throw new KcoreError(
+      errors.flatMap(({ problems }) => problems),
+      { exitCode: 3 },
+    );
+  throw new KcoreError({
+    code: "API_UNREACHABLE",
+    message: `controller ${controller.controllerId} has told no address`,
+    hint: "name its endpoint with -s",
+  });
+}

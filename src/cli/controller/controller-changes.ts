@@ -1,0 +1,178 @@
+import { randomBytes } from "node:crypto";
+import { createWriteStream, existsSync } from "node:fs";
+import { link, open, rm } from "node:fs/promises";
+import { dirname } from "node:path";
+import { pipeline } from "node:stream/promises";
+import type { Command } from "commander";
+import { parsePlainYaml, printYaml } from "#engine/yaml/plain-yaml.ts";
+import { KcoreError } from "#errors/problem.ts";
+import { suggestHint } from "#errors/suggest.ts";
+import { syncFolder } from "#pki/files.ts";
+import { removeController } from "#pki/contexts.ts";
+import { allControllers, askController, type Reachable } from "./all-controllers.ts";
+import { confirm } from "../terminal/confirm.ts";
+import { contextHome } from "../cluster/context-home.ts";
+import { openCluster, type Cluster } from "../cluster/open-cluster.ts";
+import { addClusterOptions, addProjectOption, type ClusterFlags } from "../options.ts";
+
+type RemoveFlags = ClusterFlags & { readonly reason?: string; readonly yes?: boolean };
+type HereFlags = { readonly config: string };
+
+/** `kcore controller leave|remove|backup` from the bastion, `join|repair|restore` on the controller's machine. */
+export function addControllerChanges(controller: Command): void {
+  addClusterOptions(controller.command("backup"))
+    .description("Write a consistent copy of the cluster's state to a file that only you may read")
+    .requiredOption("-o, --out <file>", "the file; it must not exist yet")
+    .addHelpText(
+      "after",
+      "\nExamples:\n  kcore controller backup -o prod-backup\n\nIt is put back by kcore controller restore.",
+    )
+    .action(backup);
+  addClusterOptions(controller.command("leave <controller>"))
+    .description("Let a running controller leave: it hands over what only it has, then takes itself off the list")
+    .option("--yes", "do not ask")
+    .addHelpText("after", "\nExamples:\n  kcore controller leave 192.0.2.12:9090")
+    .action(leaveCluster);
+  addClusterOptions(controller.command("remove <controller>"))
+    .description("Take a controller that is gone off the list; its key is revoked")
+    .option("--reason <text>", "kept with the removal")
+    .option("--yes", "do not ask")
+    .addHelpText(
+      "after",
+      "\nExamples:\n  kcore controller remove 6f1c2a52 --reason 'burnt'\n\nA controller that still runs leaves by kcore controller leave: then nothing is lost.",
+    )
+    .action(remove);
+  onMachine(controller.command("join [endpoint...]"))
+    .description("On its machine, while it is stopped: begin with nothing and get the state from these controllers")
+    .option("--fresh", "put its state and its keys aside first: after it was removed, or copied")
+    .addHelpText("after", "\nExamples:\n  kcore controller join --fresh 192.0.2.11:9090")
+    .action(
+      async (endpoints: readonly string[], { config, fresh = false }: HereFlags & { readonly fresh?: boolean }) => {
+        const { joinHere } = await import("#controller/maintain.ts");
+        say(await joinHere(endpoints, { ...here(config), fresh }));
+      },
+    );
+  onMachine(controller.command("repair"))
+    .description("On its machine, while it is stopped: keep what is whole of a damaged state")
+    .addHelpText("after", "\nExamples:\n  kcore controller repair")
+    .action(async ({ config }: HereFlags) => {
+      const { repairHere } = await import("#controller/maintain.ts");
+      say(await repairHere(here(config)));
+    });
+  onMachine(controller.command("restore <file>"))
+    .description("On its machine, while it is stopped: put a backup in the place of its state")
+    .addHelpText("after", "\nExamples:\n  kcore controller restore prod-backup")
+    .action(async (file: string, { config }: HereFlags) => {
+      const { restoreHere } = await import("#controller/maintain.ts");
+      say(await restoreHere(file, here(config)));
+    });
+}
+
+function onMachine(command: Command): Command {
+  return addProjectOption(command).option(
+    "--config <file>",
+    "the controller's configuration",
+    "/etc/kcore/controller.yaml",
+  );
+}
+
+function here(configFile: string) {
+  return { configFile, now: Date.now(), yaml: { parse: parsePlainYaml, print: printYaml } };
+}
+
+function say(lines: readonly string[]): void {
+  process.stdout.write(lines.map((line) => `${line}\n`).join(""));
+}
+
+async function backup({ out, ...flags }: ClusterFlags & { readonly out: string }): Promise<void> {
+  const cluster = await openCluster(flags);
+  if (existsSync(out)) throw inTheWay(out, "it is there already");
+  const aside = `${out}.${randomBytes(4).toString("hex")}.part`;
+  const handle = await open(aside, "wx", 0o600).catch((cause: Error) => {
+    throw inTheWay(out, cause.message);
+  });
+  try {
+    await handle.chmod(0o600);
+    const size = await cluster.ask(async (client) => {
+      // Of a controller that was lost midway nothing stays.
+      await handle.truncate(0);
+      const file = createWriteStream(aside, { fd: handle.fd, start: 0, autoClose: false });
+      await pipeline(await client.open("backup", {}), file);
+      return file.bytesWritten;
+    });
+    await handle.sync();
+    // Unlike a rename, a link never replaces what somebody else made meanwhile.
+    await link(aside, out).catch((cause: Error) => {
+      throw inTheWay(out, cause.message);
+    });
+    process.stdout.write(`${out}: ${size} bytes, for you alone; it holds no private key\n`);
+  } finally {
+    await handle.close();
+    await rm(aside, { force: true });
+    await syncFolder(dirname(out));
+  }
+}
+
+function inTheWay(file: string, why: string): KcoreError {
+  return new KcoreError({
+    code: "FILE_IN_THE_WAY",
+    message: `${file} cannot be made: ${why}`,
+    hint: "name another file",
+  });
+}
+
+async function leaveCluster(word: string, { yes = false, ...flags }: RemoveFlags): Promise<void> {
+  const cluster = await openCluster(flags);
+  const found = findController(await allControllers(cluster), word);
+  await confirm(`Shall controller ${titleOf(found)} leave the cluster?`, { yes });
+  await askController(found, cluster, (client) => client.call("leave", {}), { timeoutMs: 60_000 });
+  await forget(found, cluster);
+  process.stdout.write(`${titleOf(found)} left\nnext, on its machine: systemctl disable --now kcore-controller\n`);
+}
+
+async function remove(word: string, { reason, yes = false, ...flags }: RemoveFlags): Promise<void> {
+  const cluster = await openCluster(flags);
+  const all = await allControllers(cluster);
+  const found = findController(all, word);
+  const { controllerId } = found.controller;
+  const other =
+    all.find(({ controller }) => controller.controllerId !== controllerId && controller.state === "self") ??
+    all.find(({ controller }) => controller.controllerId !== controllerId);
+  if (!other)
+    throw new KcoreError({
+      code: "CLUSTER_UNHEALTHY",
+      message: `${titleOf(found)} is the only controller`,
+      hint: "deploy another one first",
+    });
+  await confirm(`Remove controller ${titleOf(found)}? What only it has is lost`, { yes });
+  const body = reason === undefined ? {} : { reason };
+  await askController(other, cluster, (client) => client.call("removeController", body, { id: controllerId }));
+  await forget(found, cluster);
+  process.stdout.write(`${titleOf(found)} removed; it must begin anew to come back: kcore controller join --fresh\n`);
+}
+
+async function forget({ endpoints }: Reachable, { context }: Cluster): Promise<void> {
+  for (const endpoint of endpoints) await removeController(contextHome(), context, endpoint);
+}
+
+function titleOf({ controller: { controllerId, address } }: Reachable): string {
+  return address === "" ? controllerId : `${address} (${controllerId})`;
+}
+
+/** By id, its beginning, or an endpoint with or without port. @throws KcoreError CONTROLLER_UNKNOWN */
+function findController(all: readonly Reachable[], word: string): Reachable {
+  const found = all.filter(
+    ({ controller: { controllerId }, endpoints }) =>
+      controllerId === word ||
+      (word.length >= 4 && controllerId.startsWith(word)) ||
+      endpoints.some((endpoint) => endpoint === word || endpoint.replace(/:\d+$/, "") === word),
+  );
+  const [only] = found;
+  if (only && found.length === 1) return only;
+  const names = all.flatMap(({ controller: { controllerId }, endpoints }) => [controllerId, ...endpoints]);
+  throw new KcoreError({
+    code: "CONTROLLER_UNKNOWN",
+    message: only ? `“${word}” fits ${found.length} controllers` : `the cluster has no controller “${word}”`,
+    hint: only ? "give the whole id" : (suggestHint(word, names, "kcore get controllers") ?? ""),
+  });
+}

@@ -1,0 +1,130 @@
+import { Command } from "commander";
+import type { NodeDetail } from "#api/schemas.ts";
+import { cleanText } from "#engine/events/clean.ts";
+import { since, until } from "#tui/age.ts";
+import { findNode } from "../node/find-node.ts";
+import { formatTaint, gibibytes, pairs, statusWord } from "./node-columns.ts";
+import { openCluster } from "../cluster/open-cluster.ts";
+import { addClusterOptions, type ClusterFlags } from "../options.ts";
+
+/** `kcore describe node`. */
+export function describeCommand(): Command {
+  const describe = new Command("describe")
+    .description("One thing of the cluster in all its detail, for reading")
+    .addHelpText(
+      "after",
+      "\nExamples:\n  kcore describe node n1\n  kcore get node n1 -o yaml     the same for programs",
+    );
+  addClusterOptions(describe.command("node <node>"))
+    .description("What is known of a node, who approved it, its disks, its certificates, its open conflicts")
+    .addHelpText("after", "\nExamples:\n  kcore describe node n1")
+    .action(describeNode);
+  return describe;
+}
+
+async function describeNode(word: string, flags: ClusterFlags): Promise<void> {
+  const { ask } = await openCluster(flags);
+  const node = await ask(async (client) => {
+    const { nodes } = await client.call("listNodes", {});
+    return client.call("getNode", {}, { id: findNode(nodes, word).id });
+  });
+  process.stdout.write(draw(node, Date.now()));
+}
+
+type Lines = readonly (readonly [title: string, text: string | undefined])[];
+
+function draw(node: NodeDetail, now: number): string {
+  const width = 22;
+  const line = ([title, text]: Lines[number]): string =>
+    text === undefined || text === "" ? "" : `${`${title}:`.padEnd(width)}${cleanText(text).replaceAll("\n", " ")}\n`;
+  const block = (title: string, rows: readonly string[]): string =>
+    rows.length === 0 ? "" : `${title}:\n${rows.map((row) => `  ${cleanText(row).replaceAll("\n", " ")}\n`).join("")}`;
+  return [
+    ...mainLines(node, now).map(line),
+    block("Disks", disksOf(node)),
+    block(
+      "Interfaces",
+      (node.net?.interfaces ?? []).map(({ name, mac = "", addresses }) => [name, mac, ...addresses].join("  ")),
+    ),
+    block(
+      "Certificates",
+      node.certificates.map(
+        ({ serial, status, current, notAfter, issuer }) =>
+          `${serial}  ${status}${current ? ", in use" : ""}  expires in ${until(notAfter, now)}  issued by ${issuer}`,
+      ),
+    ),
+    block(
+      "Conflicts",
+      node.openConflicts.map(
+        ({ id, key, winner, loser }) =>
+          `${id}  ${key}: ${JSON.stringify(winner.value)} won over ${JSON.stringify(loser.value)}`,
+      ),
+    ),
+  ].join("");
+}
+
+function mainLines(node: NodeDetail, now: number): Lines {
+  const { approval, approvalBy, approvalReason, expected, usage, nameConflict } = node;
+  const decided = [approval, approvalBy && `by ${approvalBy}`, approvalReason && `(${approvalReason})`];
+  return [
+    ["Name", node.hostname],
+    ["Id", node.id],
+    ["Status", [statusWord(node), node.reason && `(${node.reason})`].filter(Boolean).join(" ")],
+    ["Approval", decided.filter(Boolean).join(" ")],
+    ["Datacenter", node.dc],
+    ["Roles", node.roles.join(", ")],
+    ["Labels", pairs(node.labels)],
+    ["Taints", node.taints.map(formatTaint).join(", ")],
+    ["Address", node.address],
+    ["Version", node.version],
+    ["Registered", node.registered && `${node.registered} (${since(node.registered, now)} ago)`],
+    ["Last heartbeat", node.lastSeen && `${node.lastSeen} (${since(node.lastSeen, now)} ago)`],
+    [
+      "Certificate expires",
+      node.certificateExpires && `${node.certificateExpires} (${until(node.certificateExpires, now)})`,
+    ],
+    ["Public key", node.key && `sha256:${node.key}`],
+    [
+      "Expected",
+      expected && `${expected.name}, ${expected.roles.join("+") || "no role"}, ${expected.dc} (${expected.source})`,
+    ],
+    ["CPU", node.cpu > 0 ? `${node.cpu} cores` : ""],
+    ["Memory", node.memory > 0 ? memoryOf(node) : ""],
+    ["Load", usage?.load?.toFixed(2)],
+    ["VXLAN", node.net?.disableVxlan === undefined ? "" : node.net.disableVxlan ? "disabled" : "enabled"],
+    ["Storage", storageOf(node)],
+    [
+      "Name used twice",
+      nameConflict &&
+        `also by ${nameConflict.with.join(", ")}; ${nameConflict.keepsName ? "this one keeps it" : "the other keeps it"}`,
+    ],
+  ];
+}
+
+function memoryOf({ memory, usage }: NodeDetail): string {
+  return usage?.memoryUsed === undefined
+    ? gibibytes(memory)
+    : `${gibibytes(usage.memoryUsed)} of ${gibibytes(memory)} used`;
+}
+
+function storageOf({ storage }: NodeDetail): string {
+  if (!storage) return "";
+  const { backend, volumeGroup, volumePrefix, pool, datasetPrefix, capacity, free } = storage;
+  return [
+    backend,
+    volumeGroup && `volume group ${volumeGroup}`,
+    volumePrefix && `volumes ${volumePrefix}*`,
+    pool && `pool ${pool}`,
+    datasetPrefix && `datasets ${datasetPrefix}*`,
+    capacity !== undefined && gibibytes(capacity),
+    free !== undefined && `${gibibytes(free)} free`,
+  ]
+    .filter(Boolean)
+    .join(", ");
+}
+
+function disksOf({ storage }: NodeDetail): readonly string[] {
+  return (storage?.disks ?? []).map(({ path, size, model = "", serial = "", type = "", used = false }) =>
+    [path, gibibytes(size), type, model, serial, used ? "in use" : ""].filter(Boolean).join("  "),
+  );
+}

@@ -1,0 +1,99 @@
+import { Command, InvalidArgumentError, Option } from "commander";
+import { certificateListing, conflictListing, controllerListing, nodeListing } from "./listings.ts";
+import type { CertificateFlags } from "./listings.ts";
+import { findNode } from "../node/find-node.ts";
+import { showListing, type Listing } from "./show-listing.ts";
+import { formatResult } from "../terminal/format-result.ts";
+import { showReplicationStatus } from "./replication-status.ts";
+import type { SelectorFlags } from "./selectors.ts";
+import { openCluster } from "../cluster/open-cluster.ts";
+import {
+  addClusterOptions,
+  addResultOption,
+  allFormats,
+  collect,
+  type ClusterFlags,
+  type ResultFormat,
+} from "../options.ts";
+
+type ListFlags = ClusterFlags & { readonly output: ResultFormat; readonly watch?: boolean };
+
+/** `kcore get …`. */
+export function getCommand(): Command {
+  const get = new Command("get").description("What the cluster knows").addHelpText(
+    "after",
+    `
+Examples:
+  kcore get nodes
+  kcore get nodes -l tier=ssd,!old --dc DC2 -o wide
+  kcore get nodes -w                              go on, and show what changes
+  kcore get node n1 -o yaml                       all that is known of one node
+  kcore -s 192.0.2.11 -s 192.0.2.12 get nodes     the second is asked when the first cannot be reached
+  kcore get controllers
+  kcore get conflicts
+  kcore get certificates --expiring-within-days 30
+  kcore get replication-status --require-healthy  exits 1 when it is not
+
+Names: a node's id, its host name, or the beginning of its id (four characters at least).`,
+  );
+  listed(get.command("nodes [node...]"), "get nodes -l tier=ssd -o wide")
+    .description("List nodes: all of them, or those named")
+    .option("-l, --selector <labels>", "only nodes with these labels: k=v, k!=v, k, !k (commas, repeatable)", collect)
+    .option("--dc <name>", "only nodes of this datacenter (repeatable)", collect)
+    .action((words: readonly string[], flags: ListFlags & SelectorFlags) => list(nodeListing(words, flags), flags));
+  answered(get.command("node <node>"), "get node n1 -o yaml")
+    .description("One node; with -o json or yaml all that is known of it")
+    .action(getNode);
+  listed(get.command("controllers"), "get controllers")
+    .description("List controllers, as the one that answers sees them")
+    .action((flags: ListFlags) => list(controllerListing, flags));
+  listed(get.command("conflicts"), "get conflicts -o json")
+    .description("List concurrent edits of one thing, and node names used twice")
+    .action((flags: ListFlags) => list(conflictListing, flags));
+  listed(get.command("certificates"), "get certificates --expiring-within-days 30")
+    .description("List the certificates that were issued")
+    .option("--node <node>", "only those of this node; also the id of a controller or operator")
+    .addOption(new Option("--status <status>", "only these").choices(["active", "expired", "revoked"]))
+    .addOption(new Option("--expiring-within-days <days>", "only active ones that expire soon").argParser(daysOf))
+    .action((flags: ListFlags & CertificateFlags) => list(certificateListing(flags), flags));
+  addResultOption(addClusterOptions(get.command("replication-status")), ["table", "json", "yaml"])
+    .description("How far the controllers are in step, as each of them sees it")
+    .option("--require-healthy", "exit 1 unless all of them are")
+    .addHelpText("after", exampleOf("get replication-status --require-healthy"))
+    .action(showReplicationStatus);
+  return get;
+}
+
+function exampleOf(words: string): string {
+  return `\nExamples:\n  kcore ${words}`;
+}
+
+function answered(command: Command, example: string): Command {
+  return addResultOption(addClusterOptions(command), allFormats).addHelpText("after", exampleOf(example));
+}
+
+function listed(command: Command, example: string): Command {
+  return answered(command, example).option("-w, --watch", "go on, and show what changes");
+}
+
+function daysOf(text: string): number {
+  if (/^\d{1,4}$/.test(text)) return Number(text);
+  throw new InvalidArgumentError("a number of days");
+}
+
+async function list<Item extends object>(
+  listing: Listing<Item>,
+  { output, watch = false, ...flags }: ListFlags,
+): Promise<void> {
+  await showListing(await openCluster(flags), listing, { output, watch });
+}
+
+async function getNode(word: string, { output, ...flags }: ListFlags): Promise<void> {
+  const cluster = await openCluster(flags);
+  if (output === "table" || output === "wide") return showListing(cluster, nodeListing([word], {}), { output });
+  const node = await cluster.ask(async (client) => {
+    const { nodes } = await client.call("listNodes", {});
+    return client.call("getNode", {}, { id: findNode(nodes, word).id });
+  });
+  process.stdout.write(formatResult(node, output, () => ""));
+}

@@ -1,0 +1,146 @@
+import type { ApiClient } from "#api/client.ts";
+import type { CertificateView, ConflictView, ControllerView, NodeView } from "#api/schemas.ts";
+import { since, until } from "#tui/age.ts";
+import { findNode, findNodes } from "../node/find-node.ts";
+import type { Listing } from "./show-listing.ts";
+import { nodeColumns } from "./node-columns.ts";
+import { selectNodes, type SelectorFlags } from "./selectors.ts";
+
+/** The nodes that words name, or all; of these the ones that the flags choose; by name. */
+export function nodeListing(words: readonly string[], flags: SelectorFlags): Listing<NodeView> {
+  return {
+    fetch: async (client) => {
+      const { nodes } = await client.call("listNodes", {});
+      const named = words.length > 0 ? findNodes(nodes, words) : nodes;
+      return selectNodes(named, flags).toSorted((a, b) => compare(a.hostname, b.hostname) || compare(a.id, b.id));
+    },
+    key: ({ id }) => id,
+    columns: nodeColumns,
+    none:
+      flags.selector || flags.dc
+        ? "no node fits"
+        : "no nodes yet: kcore orchestrate deploy_node NODE, or kcore apply -f FILE",
+    registers: ["node/", "controller/"],
+  };
+}
+
+export const controllerListing: Listing<ControllerView> = {
+  fetch: async (client) => {
+    const { controllers } = await client.call("listControllers", {});
+    return controllers.toSorted((a, b) => compare(a.dc, b.dc) || compare(a.address, b.address));
+  },
+  key: ({ controllerId }) => controllerId,
+  columns: [
+    { title: "ID", cell: ({ controllerId }) => controllerId },
+    { title: "ADDRESS", cell: ({ address }) => address },
+    { title: "DC", cell: ({ dc }) => dc },
+    { title: "STATE", cell: ({ state }) => state },
+    { title: "VERSION", cell: ({ version }) => version },
+    { title: "AGE", cell: ({ registered }, now) => since(registered, now) },
+    { title: "CONTACT", cell: ({ lastContact, state }, now) => (state === "self" ? "-" : since(lastContact, now)) },
+    { title: "CERT-EXPIRY", cell: ({ certificateExpires = "" }, now) => until(certificateExpires, now) },
+    { title: "SUB-CA-EXPIRY", cell: ({ subCa }, now) => until(subCa?.notAfter ?? "", now) },
+    { title: "MANUAL-APPROVAL", wide: true, cell: ({ requireManualApproval }) => yesOrNo(requireManualApproval) },
+    { title: "SUB-CA", wide: true, cell: ({ subCa }) => subCa?.serial ?? "" },
+    { title: "KEY", wide: true, cell: ({ key }) => key },
+  ],
+  none: "no controllers",
+  registers: ["controller/"],
+};
+
+/** Two edits of one thing that did not know of each other, or one name that several nodes have. */
+export type ConflictRow =
+  | ({ readonly type: "edit" } & ConflictView)
+  | {
+      readonly type: "name";
+      readonly id: string;
+      readonly hostname: string;
+      readonly nodes: readonly string[];
+      readonly keptBy: string;
+    };
+
+export const conflictListing: Listing<ConflictRow> = {
+  fetch: async (client) => {
+    const { conflicts, names } = await client.call("listConflicts", {});
+    return [
+      ...conflicts.map((conflict) => ({ type: "edit" as const, ...conflict })),
+      ...names.map((name) => ({ type: "name" as const, id: `name:${name.hostname}`, ...name })),
+    ];
+  },
+  key: ({ id }) => id,
+  columns: [
+    { title: "ID", cell: ({ id }) => id },
+    { title: "KEY", cell: (row) => (row.type === "edit" ? row.key : "(host name)") },
+    { title: "WINNER", cell: (row) => (row.type === "edit" ? shortValue(row.winner.value) : row.keptBy) },
+    {
+      title: "LOSER",
+      cell: (row) =>
+        row.type === "edit" ? shortValue(row.loser.value) : row.nodes.filter((id) => id !== row.keptBy).join(","),
+    },
+    { title: "AGE", cell: (row, now) => since(row.type === "edit" ? row.at : "", now) },
+    { title: "WINNER-FROM", wide: true, cell: (row) => (row.type === "edit" ? row.winner.origin : "") },
+    { title: "LOSER-FROM", wide: true, cell: (row) => (row.type === "edit" ? row.loser.origin : "") },
+  ],
+  none: "no conflicts",
+  registers: ["conflict/", "node/"],
+};
+
+/** Certificates as `get certificates` chooses them. */
+export interface CertificateFlags {
+  readonly node?: string;
+  readonly status?: CertificateView["status"];
+  readonly expiringWithinDays?: number;
+}
+
+export function certificateListing({ node, status, expiringWithinDays }: CertificateFlags): Listing<CertificateView> {
+  return {
+    fetch: async (client) => {
+      const { certificates } = await client.call("listCertificates", {});
+      const holder = node === undefined ? undefined : await holderOf(node, certificates, client);
+      const limit = expiringWithinDays === undefined ? Infinity : Date.now() + expiringWithinDays * 86_400_000;
+      return certificates
+        .filter(
+          (found) =>
+            (holder === undefined || found.id === holder) &&
+            (status === undefined || found.status === status) &&
+            (limit === Infinity || (found.status === "active" && Date.parse(found.notAfter) <= limit)),
+        )
+        .toSorted((a, b) => compare(a.role, b.role) || compare(a.id, b.id) || compare(b.issued, a.issued));
+    },
+    key: ({ serial }) => serial,
+    columns: [
+      { title: "SERIAL", cell: ({ serial }) => serial },
+      { title: "ROLE", cell: ({ role }) => role },
+      { title: "ID", cell: ({ id }) => id },
+      { title: "STATUS", cell: ({ status: state, current }) => (current ? `${state}, in use` : state) },
+      { title: "AGE", cell: ({ issued }, now) => since(issued, now) },
+      { title: "EXPIRY", cell: ({ notAfter }, now) => until(notAfter, now) },
+      { title: "ISSUER", wide: true, cell: ({ issuer }) => issuer },
+      { title: "SPKI", wide: true, cell: ({ spki }) => spki },
+      { title: "REVOKED", wide: true, cell: ({ revoked }) => (revoked ? `${revoked.reason} (${revoked.by})` : "") },
+    ],
+    none: "no certificates",
+    registers: ["cert/", "revoked/", "node/", "controller/"],
+  };
+}
+
+/** Whose id or name was given: controllers and operators have certificates, too. */
+async function holderOf(word: string, certificates: readonly CertificateView[], client: ApiClient): Promise<string> {
+  if (certificates.some(({ id }) => id === word)) return word;
+  const { nodes } = await client.call("listNodes", {});
+  return findNode(nodes, word).id;
+}
+
+/** A value on one line, cut where it would not fit into a table. */
+function shortValue(value: unknown): string {
+  const text = value === null || value === undefined ? "(deleted)" : JSON.stringify(value);
+  return text.length > 48 ? `${text.slice(0, 47)}…` : text;
+}
+
+function yesOrNo(value: boolean | undefined): string {
+  return value === undefined ? "" : value ? "yes" : "no";
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}

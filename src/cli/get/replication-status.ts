@@ -1,0 +1,75 @@
+import type { PeerView, ReplicationStatus } from "#api/schemas.ts";
+import { exitCodes, KcoreError } from "#errors/problem.ts";
+import { openCluster, type Cluster } from "../cluster/open-cluster.ts";
+import type { ClusterFlags } from "../options.ts";
+import { since } from "#tui/age.ts";
+import { drawTable, type Column } from "../terminal/columns.ts";
+import { formatResult } from "../terminal/format-result.ts";
+
+/** What one controller says of its replication, or why it says nothing. */
+interface Finding {
+  readonly endpoint: string;
+  readonly healthy: boolean;
+  readonly status?: ReplicationStatus;
+  readonly error?: string;
+}
+
+type Flags = ClusterFlags & { readonly output: "table" | "json" | "yaml"; readonly requireHealthy?: boolean };
+
+/** `kcore get replication-status`: asks every controller that the context or `-s` names. */
+export async function showReplicationStatus({ output, requireHealthy = false, ...flags }: Flags): Promise<void> {
+  const cluster = await openCluster(flags);
+  const findings = await Promise.all(cluster.endpoints.map((endpoint) => look(endpoint, cluster)));
+  process.stdout.write(formatResult(findings, output, () => draw(findings)));
+  if (requireHealthy && findings.some(({ healthy }) => !healthy)) process.exitCode = exitCodes.failed;
+}
+
+async function look(endpoint: string, { askAt }: Cluster): Promise<Finding> {
+  try {
+    const status = await askAt(endpoint, (client) => client.call("replicationStatus", {}));
+    return { endpoint, healthy: status.healthy, status };
+  } catch (error) {
+    if (!(error instanceof KcoreError)) throw error;
+    return { endpoint, healthy: false, error: error.message };
+  }
+}
+
+interface Link {
+  readonly endpoint: string;
+  readonly peer: PeerView;
+}
+
+const columns: readonly Column<Link>[] = [
+  { title: "CONTROLLER", cell: ({ endpoint }) => endpoint },
+  { title: "PEER", cell: ({ peer }) => peer.address || peer.controllerId },
+  { title: "DC", cell: ({ peer }) => peer.dc },
+  { title: "STATE", cell: ({ peer }) => peer.state },
+  { title: "IN-STEP", cell: ({ peer }) => (peer.inStep ? "yes" : "no") },
+  { title: "TO-SEND", cell: ({ peer }) => String(peer.behind) },
+  { title: "TO-GET", cell: ({ peer }) => String(peer.ahead) },
+  { title: "RTT", cell: ({ peer }) => milliseconds(peer.rttMs) },
+  { title: "CLOCK", cell: ({ peer }) => milliseconds(peer.clockOffsetMs) },
+  { title: "CONTACT", cell: ({ peer }, now) => since(peer.lastContact, now) },
+];
+
+function draw(findings: readonly Finding[]): string {
+  if (findings.length === 0) return "no controller yet: kcore orchestrate deploy_node NODE\n";
+  const links = findings.flatMap(({ endpoint, status }) =>
+    (status?.peers ?? []).map((peer): Link => ({ endpoint, peer })),
+  );
+  const table = links.length === 0 ? "" : `${drawTable(columns, links, { wide: false, now: Date.now() })}\n`;
+  return table + findings.map(summary).join("");
+}
+
+function summary({ endpoint, healthy, status, error }: Finding): string {
+  if (!status) return `${endpoint}: unhealthy: ${error ?? "it does not answer"}\n`;
+  const { registers, tombstones, quarantined, conflicts, problems, alarms, readOnly } = status;
+  const counts = `${registers} registers, ${tombstones} tombstones, ${quarantined} quarantined, ${conflicts} conflicts`;
+  const lines = [...problems, ...(readOnly === undefined ? [] : [`writes are refused: ${readOnly}`])];
+  const notes = [...lines, ...alarms.map(({ code, message }) => `${message} [${code}]`)];
+  return `${endpoint}: ${healthy ? "healthy" : "unhealthy"}: ${counts}\n${notes.map((line) => `  ${line}\n`).join("")}`;
+}
+
+function milliseconds(value: number | undefined): string {
+  return value === undefined ? "" : `${value < 10 ? value.toFixed(1) : Math.round(value)}ms`;
+}

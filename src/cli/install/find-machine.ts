@@ -1,0 +1,126 @@
+import { existsSync, readFileSync } from "node:fs";
+import { homedir } from "node:os";
+import { join } from "node:path";
+import { parseEndpoint } from "#api/endpoint.ts";
+import { addNode } from "#engine/roster/edit.ts";
+import { rosterFileNames } from "#engine/roster/roster-files.ts";
+import { loadRoster } from "#engine/roster/load-roster.ts";
+import type { NodeEntry, Roster } from "#engine/roster/roster.ts";
+import { trustOfProcess } from "#engine/project/project.ts";
+import { endpointOf } from "#engine/session/node-endpoint.ts";
+import { createTransport, type Transport } from "#engine/transport/connect.ts";
+import type { Endpoint } from "#engine/transport/host.ts";
+import { KcoreError } from "#errors/problem.ts";
+import { kcoreHome } from "../cluster/context-home.ts";
+import { leave } from "../terminal/confirm.ts";
+import { findProject } from "../project/find-project.ts";
+import { canPrompt, promptLine } from "../terminal/prompt.ts";
+import { usualName } from "./request.ts";
+
+const agentPort = 9091;
+
+/** The machine that `--node` names, and what the roster says of it. */
+export interface Machine {
+  /** Absolute path of the project. */
+  readonly project: string;
+  /** As it was given, without the port. */
+  readonly host: string;
+  readonly roster: Roster;
+  /** Its entry, or what an entry with nothing but the address would say, with the roster's defaults. */
+  readonly entry: NodeEntry;
+  readonly isInRoster: boolean;
+  /** What was made of the port, for the operator. */
+  readonly note: string;
+}
+
+/**
+ * Finds out what machine `--node HOST[:PORT]` means. A port 9091, the agent's, stands for the SSH port of the roster, or
+ * 22; another port is taken as the SSH port. @throws KcoreError USAGE, and what is wrong in the roster
+ */
+export function findMachine(node: string | undefined, projectFlag: string | undefined): Machine {
+  if (node === undefined || node === "")
+    throw new KcoreError({ code: "USAGE", message: "no machine is named", hint: "--node HOST:9091" });
+  const { host, port } = parseEndpoint(node, agentPort);
+  const project = findProject(projectFlag);
+  const options = { trust: trustOfProcess(process.env), home: homedir() };
+  const roster: Roster =
+    rosterFileNames(project).length > 0
+      ? loadRoster(project, options)
+      : { nodes: new Map(), jumps: new Map(), positions: new Map(), files: [] };
+  const known = [...roster.nodes.values()].find(
+    ({ name, address, port: own }) => [name, address].includes(host) && (port === agentPort || port === own),
+  );
+  const entry = known ?? draftEntry(project, host, port, roster);
+  const isInRoster = known !== undefined;
+  return { project, host, roster, entry, isInRoster, note: noteOf(entry, port, isInRoster) };
+}
+
+/** The entry that the file which would get it makes of nothing but the address: its defaults count. */
+function draftEntry(project: string, host: string, port: number, roster: Roster): NodeEntry {
+  const usual = usualName(host);
+  const name = roster.nodes.has(usual) ? `${usual}-new` : usual;
+  const file = fileForNew(project, roster);
+  const path = join(project, file);
+  const before = existsSync(path) ? readFileSync(path, "utf8") : "";
+  const text = addNode({ file, text: before }, name, {
+    address: host,
+    ...(port === agentPort ? {} : { port }),
+  });
+  const options = { trust: trustOfProcess(process.env), home: homedir(), instead: { file, text } };
+  const entry = loadRoster(project, options).nodes.get(name);
+  if (!entry) throw new Error("the draft of a roster entry has no node");
+  return entry;
+}
+
+/** Where a new entry goes: the only file; of several `nodes.yaml`, else the one with the last node. */
+export function fileForNew(project: string, { positions }: Roster): string {
+  const names = rosterFileNames(project).filter((name) => name !== "defaults.yaml");
+  const [only = "nodes.yaml"] = names;
+  if (names.length <= 1) return `roster/${only}`;
+  return names.includes("nodes.yaml")
+    ? "roster/nodes.yaml"
+    : ([...positions.values()].at(-1)?.file ?? `roster/${only}`);
+}
+
+function noteOf({ name, address, port, user }: NodeEntry, given: number, isInRoster: boolean): string {
+  const source = isInRoster ? `as the roster says of ${name}` : "the usual one";
+  const why = given === agentPort ? `port ${agentPort} is the agent's: this machine is reached by SSH` : "by SSH";
+  return `${address}: ${why}, as ${user}, port ${port} (${given === agentPort ? source : "as given"})`;
+}
+
+/** Where the keys of machines that are in no roster yet are pinned. */
+export function ownKnownHosts(): string {
+  return join(kcoreHome(), "known_hosts");
+}
+
+/** Runs `work` with a transport that also believes the keys that were pinned before there was a roster entry. */
+export async function withTransport<Result>(work: (transport: Transport) => Promise<Result>): Promise<Result> {
+  const home = homedir();
+  const agentSocket = process.env["SSH_AUTH_SOCK"];
+  const transport = createTransport({
+    home,
+    ...(agentSocket === undefined ? {} : { agentSocket }),
+    knownHostsFiles: knownHostsFiles(),
+  });
+  try {
+    return await work(transport);
+  } finally {
+    await transport.close();
+  }
+}
+
+export function knownHostsFiles(): readonly string[] {
+  return [ownKnownHosts(), join(homedir(), ".ssh", "known_hosts"), "/etc/ssh/ssh_known_hosts"];
+}
+
+/** How the machine is reached. @throws KcoreError ROSTER_JUMP */
+export function wayTo({ entry, roster }: Pick<Machine, "entry" | "roster">): Endpoint {
+  return endpointOf(entry, roster, askKeyPassphrase);
+}
+
+/** The passphrase of a key on the way. */
+async function askKeyPassphrase(file: string): Promise<string | undefined> {
+  if (!canPrompt()) return undefined;
+  const signal = new AbortController().signal;
+  return promptLine({ text: `Passphrase of ${file}`, secret: true, signal, onInterrupt: leave });
+}

@@ -1,0 +1,127 @@
+import { Option, type Command } from "commander";
+import type { InstallRequest, StorageBackend } from "./request.ts";
+import { addMachineOptions, addProjectOption, addResultOption, addViewOption, collect } from "../options.ts";
+import type { MachineFlags, ResultFormat } from "../options.ts";
+import type { InstallFlags } from "./install-node.ts";
+import { formatTable } from "../terminal/format-table.ts";
+
+interface NodeInstallFlags extends InstallFlags, MachineFlags {
+  readonly osDisk?: string;
+  readonly osInstalled?: boolean;
+  readonly dataDisk?: readonly string[];
+  readonly dataDiskMode?: StorageBackend;
+  readonly storageBackend?: StorageBackend;
+  readonly lvmVgName?: string;
+  readonly lvmLvPrefix?: string;
+  readonly zfsPoolName?: string;
+  readonly zfsDatasetPrefix?: string;
+  readonly joinController?: readonly string[];
+  readonly runController?: boolean;
+  readonly dcId?: string;
+  readonly hostname?: string;
+  readonly nodeId?: string;
+  readonly disableVxlan?: boolean;
+}
+
+const backend = (flags: string, text: string): Option => new Option(flags, text).choices(["filesystem", "lvm", "zfs"]);
+
+/** `kcore node install`, with the flags of the kcore documentation. */
+export function addNodeInstall(node: Command): void {
+  addViewOption(addMachineOptions(addProjectOption(node.command("install"))))
+    .description("Write a machine's roster entry and deploy it over SSH until it is a ready member")
+    .option("--os-disk <path>", "the disk of the operating system; with --os-installed it is recorded, and not touched")
+    .option("--os-installed", "the operating system is there already")
+    .option("--data-disk <path>", "a disk for volumes (repeatable); it must be blank or ours", collect)
+    .addOption(backend("--data-disk-mode <mode>", "what is made on data disks (default: filesystem)"))
+    .addOption(backend("--storage-backend <backend>", "the same; wins over --data-disk-mode"))
+    .option("--lvm-vg-name <name>", "volume group, for the backend lvm")
+    .option("--lvm-lv-prefix <prefix>", "of logical volumes, for the backend lvm")
+    .option("--zfs-pool-name <name>", "pool, for the backend zfs")
+    .option("--zfs-dataset-prefix <prefix>", "of datasets, for the backend zfs")
+    .option("--join-controller <host:port>", "a controller that the node belongs to (repeatable: fail-over)", collect)
+    .option("--run-controller", "run a controller on it, which joins those named, or founds the cluster")
+    .option("--dc-id <name>", "its datacenter (default: DC1)")
+    .option("--hostname <name>", "its name (default: kvm-node-ADDRESS-WITH-DASHES)")
+    .option("--node-id <uuid>", "its id (default: a new one)")
+    .option("--disable-vxlan", "no VXLAN overlay on this node")
+    .option("--grant <serial>", "allow wiping the data disk of this serial (repeatable)", collect)
+    .option("--skip-health", "do not look at the cluster's health first; this is recorded")
+    .option("--wait", "wait for a node that another run holds instead of refusing")
+    .option("--yes", "answer every confirmation of the deployment with yes")
+    .option("--passphrase-file <file>", "the passphrase of the cluster CA; else KCORE_CA_PASSPHRASE, else it is asked")
+    .addHelpText(
+      "after",
+      `
+Examples:
+  kcore node install --node 192.0.2.11:9091 --os-disk /dev/sda --os-installed --run-controller --dc-id DC1 -k
+  kcore node install --node 192.0.2.13:9091 --os-disk /dev/sda --os-installed -k \\
+    --join-controller 192.0.2.11:9090 --join-controller 192.0.2.12:9090`,
+    )
+    .action(async (flags: NodeInstallFlags) => {
+      const { installNode } = await import("./install-node.ts");
+      process.exitCode = await installNode(requestFrom(flags), flags);
+    });
+}
+
+/** The flags in a manifest's words. */
+export function requestFrom({ node = "", dataDisk, joinController, ...flags }: NodeInstallFlags): InstallRequest {
+  return { ...flags, node, dataDisks: dataDisk, joinControllers: joinController };
+}
+
+interface LookFlags extends MachineFlags {
+  readonly project?: string;
+  readonly output: ResultFormat;
+}
+
+/** `kcore node disks` and `kcore node nics`. */
+export function addNodeHardware(node: Command): void {
+  const add = (name: string, description: string): Command =>
+    addResultOption(addMachineOptions(addProjectOption(node.command(name))), ["table", "json"])
+      .description(description)
+      .addHelpText("after", `\nExamples:\n  kcore node ${name} --node 192.0.2.11:9091 -k`);
+  add("disks", "List the disks of one machine, over SSH; it need not be in the roster yet").action(disks);
+  add("nics", "List the network cards of one machine, over SSH; it need not be in the roster yet").action(nics);
+}
+
+async function disks({ output, ...flags }: LookFlags): Promise<void> {
+  const { visitMachine } = await import("./visit.ts");
+  const { lookAtDisks } = await import("./look.ts");
+  const found = await visitMachine(flags, lookAtDisks);
+  print(
+    output,
+    found,
+    ["NAME", "PATH", "SIZE", "FSTYPE", "MOUNTPOINT", "MODEL", "SERIAL"],
+    found.map(({ name, path, size, fstype, mountpoint, model, serial }) => [
+      name,
+      path,
+      sizeText(size),
+      fstype,
+      mountpoint,
+      model,
+      serial,
+    ]),
+  );
+}
+
+async function nics({ output, ...flags }: LookFlags): Promise<void> {
+  const { visitMachine } = await import("./visit.ts");
+  const { lookAtCards } = await import("./look.ts");
+  const found = await visitMachine(flags, lookAtCards);
+  print(
+    output,
+    found,
+    ["NAME", "MAC", "STATE", "MTU", "ADDRESSES"],
+    found.map(({ name, mac, state, mtu, addresses }) => [name, mac, state, String(mtu), addresses.join(" ")]),
+  );
+}
+
+function print(output: ResultFormat, found: readonly object[], heading: string[], rows: string[][]): void {
+  process.stdout.write(output === "json" ? `${JSON.stringify(found, undefined, 2)}\n` : formatTable(heading, rows));
+}
+
+function sizeText(bytes: number): string {
+  const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+  const power = bytes < 1 ? 0 : Math.min(units.length - 1, Math.floor(Math.log2(bytes) / 10));
+  const value = bytes / 1024 ** power;
+  return `${Number.isInteger(value) ? value : value.toFixed(1)} ${units[power] ?? ""}`;
+}

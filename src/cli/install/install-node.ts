@@ -1,0 +1,72 @@
+import { homedir } from "node:os";
+import { loadRoster } from "#engine/roster/load-roster.ts";
+import { trustOfProcess } from "#engine/project/project.ts";
+import { editRosterFile } from "../roster/edit-roster-file.ts";
+import { chooseView, type ViewName } from "../terminal/choose-view.ts";
+import { requestOf, startRun, type RunFlags } from "../watch/start-run.ts";
+import { planEntry } from "./entry.ts";
+import { lookAtDisks, type BlockDevice } from "./look.ts";
+import { findMachine, wayTo, withTransport, type Machine } from "./find-machine.ts";
+import { verifyHostKey } from "./pin.ts";
+import { planInstall, type InstallPlan, type InstallRequest } from "./request.ts";
+import type { HostKey } from "#engine/transport/host-key.ts";
+
+export type InstallFlags = RunFlags & { readonly output?: ViewName };
+
+/**
+ * Writes the roster entry that an install asks for, and deploys the node over SSH. Gives the exit code of the run.
+ * @throws KcoreError for what cannot be, before the roster is touched
+ */
+export async function installNode(request: InstallRequest, flags: InstallFlags): Promise<number> {
+  const plan = planInstall(request);
+  const machine = findMachine(request.node, flags.project);
+  process.stderr.write(`${machine.note}\n`);
+  const found = await lookAt(machine, plan, request);
+  const { name, changed, file } = await writeEntry(machine, plan, found);
+  process.stderr.write(changed ? `${name} is in ${file} now\n` : `${name} stands in ${file} already\n`);
+  const run = requestOf({ ...flags, on: [name] }, { kind: "orchestration", name: "deploy_node" });
+  return (await startRun(flags, run, { output: chooseView(flags.output) })).exitCode;
+}
+
+interface Found {
+  readonly key: HostKey;
+  readonly devices: readonly BlockDevice[];
+}
+
+/** The machine's verified host key, and its disks where they have to be named. */
+function lookAt(machine: Machine, plan: InstallPlan, request: InstallRequest): Promise<Found> {
+  return withTransport(async (transport) => {
+    const { insecure, hostKey } = request;
+    const { key } = await verifyHostKey(machine, transport, {
+      ...(insecure === undefined ? {} : { insecure }),
+      ...(hostKey === undefined ? {} : { hostKey }),
+    });
+    const host = await transport.connect({ ...wayTo(machine), hostKeys: [`${key.type} ${key.key}`] });
+    try {
+      const devices = await lookAtDisks(host).catch((error: unknown) => {
+        // Only data disks must be found: the OS disk is recorded as it was named.
+        if (plan.dataDisks.length > 0) throw error;
+        return [];
+      });
+      if (!devices.some(({ path }) => path === plan.osDisk))
+        process.stderr.write(`${machine.entry.name} shows no disk ${plan.osDisk} now; only its name is recorded\n`);
+      return { key, devices };
+    } finally {
+      await host.close();
+    }
+  });
+}
+
+async function writeEntry(machine: Machine, plan: InstallPlan, found: Found) {
+  const { name, file, edit } = planEntry(machine, plan, found);
+  const options = { trust: trustOfProcess(process.env), home: homedir() };
+  let changed = false;
+  await editRosterFile(machine.project, file, (before) => {
+    const text = edit(before);
+    changed = text !== before.text;
+    // What the roster would not accept is not written.
+    if (changed) loadRoster(machine.project, { ...options, instead: { file, text } });
+    return text;
+  });
+  return { name, file, changed };
+}

@@ -1,0 +1,169 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { writeFile } from "node:fs/promises";
+import { Command, InvalidArgumentError } from "commander";
+import { KcoreError } from "#errors/problem.ts";
+import { openLab, type Lab, type LabOptions, type NodeSpec } from "#lab/lab.ts";
+import { addResultOption } from "../options.ts";
+import { formatTable } from "../terminal/format-table.ts";
+
+interface PlaceFlags {
+  readonly name?: string;
+  readonly bridge?: string;
+  readonly net?: string;
+}
+
+interface UpFlags extends PlaceFlags {
+  readonly busybox?: number;
+  readonly disks: string;
+  readonly root?: string;
+  readonly mirror?: string;
+}
+
+type Output = "table" | "json";
+
+/** `kcore lab`: throwaway real nodes on this machine. */
+export function labCommand(): Command {
+  const lab = new Command("lab")
+    .description("Throwaway real machines on this one: systemd-nspawn nodes to try kcore on, and to test it with")
+    .enablePositionalOptions()
+    .addHelpText(
+      "after",
+      `
+Examples:
+  kcore lab up 2                            n1 and n2
+  kcore lab up 3 --busybox 1 --disks "1G 1G 500M"
+  kcore lab roster --out roster/lab.yaml
+  kcore lab ssh n1                          a shell on n1
+  kcore lab power-cut n1; kcore lab start n1
+  kcore lab down                            take everything away`,
+    );
+  const add = (usage: string, description: string, ...examples: readonly string[]): Command =>
+    lab
+      .command(usage)
+      .description(description)
+      .addHelpText("after", `\nExamples:\n${examples.map((example) => `  kcore lab ${example}`).join("\n")}`)
+      .option("--name <name>", "another lab than the usual one")
+      .option("--bridge <name>", "its bridge (default: from its name)")
+      .option("--net <a.b.c>", "its network, the beginning of a /24 (default: from its name)");
+
+  add("up", "Make and start nodes n1 … nN, and what they need first", "up 2", "up 3 --busybox 1 --disks '1G 1G 500M'")
+    .argument("[n]", "how many (default: 2)", count)
+    .option("--busybox <count>", "also nodes b1 … of BusyBox and dropbear", count)
+    .option("--disks <sizes>", "data disks of each node", "2G 2G")
+    .option("--root <size>", "root file system of each node (default: 8G)")
+    .option("--mirror <url>", "where Debian comes from (default: where this machine's apt gets it)")
+    .action(async (n: number | undefined, flags: UpFlags) => {
+      const opened = await open(flags);
+      await opened.up(specsOf(n, flags));
+      printTable(await opened.list());
+    });
+  add(
+    "down [node...]",
+    "Take nodes away, by default all, and leave nothing behind",
+    "down",
+    "down n3 --name other",
+  ).action(async (names: string[], flags: PlaceFlags) => (await open(flags)).down(names));
+  addResultOption(add("list", "The lab's nodes", "list", "list -o json")).action(
+    async (flags: PlaceFlags & { output: Output }) => {
+      const nodes = await (await open(flags)).list();
+      if (flags.output === "json") printJson(nodes);
+      else if (nodes.length === 0) process.stderr.write("no nodes: start with “kcore lab up”\n");
+      else printTable(nodes);
+    },
+  );
+  add("ssh <node> [command...]", "A shell on a node, or one command", "ssh n1", "ssh n1 --user ops -- sudo id")
+    .option("--user <user>", "root, ops (sudo without a password) or opspw (sudo with “lab-password”)", "root")
+    .passThroughOptions()
+    .action(async (name: string, command: string[], flags: PlaceFlags & { user: string }) => {
+      const node = await (await open(flags)).node(name);
+      await node.requireRunning();
+      const child = spawn("ssh", [...node.sshArguments(flags.user), ...command], { stdio: "inherit" });
+      const [code] = (await once(child, "close")) as [number | null];
+      process.exitCode = code ?? 255;
+    });
+  add("power-cut <node>", "End a node as a power cut does: what it had not synced is lost", "power-cut n1").action(
+    async (name: string, flags: PlaceFlags) => (await (await open(flags)).node(name)).powerCut(),
+  );
+  add("start <node>", "Start a node again", "start n1").action(async (name: string, flags: PlaceFlags) =>
+    (await (await open(flags)).node(name)).start(),
+  );
+  add("cut <node>", "Take a node off the network", "cut n1").action(async (name: string, flags: PlaceFlags) =>
+    (await (await open(flags)).node(name)).cut(),
+  );
+  add("heal <node>", "Put a node back on the network", "heal n1").action(async (name: string, flags: PlaceFlags) =>
+    (await (await open(flags)).node(name)).heal(),
+  );
+  addResultOption(
+    add("disks <node>", "A node's data disks: serial, stable name, size", "disks n1", "disks n1 -o json"),
+  ).action(async (name: string, flags: PlaceFlags & { output: Output }) => {
+    const { disks } = await (await open(flags)).node(name);
+    if (flags.output === "json") printJson(disks);
+    else printTable(disks);
+  });
+  add("roster", "A roster of the running nodes, with pinned host keys", "roster --out roster/lab.yaml")
+    .option("--out <file>", "write it there (default: print it)")
+    .action(async (flags: PlaceFlags & { out?: string }) => {
+      const text = await (await open(flags)).roster();
+      if (flags.out === undefined) process.stdout.write(text);
+      else await writeRoster(flags.out, text);
+    });
+  return lab;
+}
+
+function open({ name, bridge, net, mirror }: PlaceFlags & { mirror?: string }): Promise<Lab> {
+  const options: LabOptions = { log: (line) => process.stderr.write(`${line}\n`) };
+  const given = Object.fromEntries(
+    Object.entries({ name, bridge, net, mirror }).filter(([, value]) => value !== undefined),
+  );
+  return openLab({ ...options, ...given });
+}
+
+function specsOf(n: number | undefined, { busybox = 0, disks, root }: UpFlags): NodeSpec[] {
+  const sizes = disks.split(/[\s,]+/).filter((size) => size !== "");
+  const rest = { disks: sizes, ...(root === undefined ? {} : { root }) };
+  const names = (letter: string, total: number): string[] =>
+    Array.from({ length: total }, (_, index) => `${letter}${index + 1}`);
+  return [
+    ...names("n", n ?? (busybox > 0 ? 0 : 2)).map((name): NodeSpec => ({ name, kind: "debian", ...rest })),
+    ...names("b", busybox).map((name): NodeSpec => ({ name, kind: "busybox", ...rest })),
+  ];
+}
+
+function count(text: string): number {
+  if (!/^(?:0|[1-9]\d?)$/.test(text)) throw new InvalidArgumentError("a number of nodes, 0 to 99");
+  return Number(text);
+}
+
+function printJson(value: unknown): void {
+  process.stdout.write(`${JSON.stringify(value, undefined, 2)}\n`);
+}
+
+/** The fields' names are the heading; an absent field of a row is shown as “-”. */
+function printTable(rows: readonly object[]): void {
+  const fields = [...new Set(rows.flatMap((row) => Object.keys(row)))];
+  if (fields.length === 0) return;
+  const cells = rows.map((row) => {
+    const values = new Map<string, unknown>(Object.entries(row));
+    return fields.map((field) => showCell(values.get(field)));
+  });
+  const heading = fields.map((field) => field.toUpperCase());
+  process.stdout.write(formatTable(heading, cells));
+}
+
+function showCell(value: unknown): string {
+  if (typeof value === "boolean") return value ? "yes" : "no";
+  return typeof value === "string" ? value : "-";
+}
+
+async function writeRoster(file: string, text: string): Promise<void> {
+  try {
+    await writeFile(file, text, { mode: 0o600 });
+  } catch (error) {
+    const { message } = error as NodeJS.ErrnoException;
+    throw new KcoreError(
+      { code: "LAB_ROSTER_UNWRITABLE", message: `the roster cannot be written: ${message}` },
+      { cause: error },
+    );
+  }
+}

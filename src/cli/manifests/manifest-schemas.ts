@@ -1,0 +1,52 @@
+import { z } from "zod";
+import { EntryName, NodeId } from "#engine/roster/entry-fields.ts";
+import { NodeSchema } from "#engine/roster/entry-schema.ts";
+
+const Text = z.string().min(1);
+const envelope = { apiVersion: Text.optional(), kind: Text };
+
+/** `kind: Cluster`: a context with its CA, as `kcore create cluster` makes it. */
+export const ClusterSchema = z.strictObject({
+  ...envelope,
+  metadata: z.strictObject({ name: Text }),
+  spec: z
+    .strictObject({ controller: Text.optional(), certsDir: Text.optional(), force: z.boolean().default(false) })
+    .prefault({}),
+});
+
+const Backend = z.enum(["filesystem", "lvm", "zfs"]);
+
+/** `kind: NodeInstall`: what `kcore node install` is told by flags. */
+export const NodeInstallSchema = z.strictObject({
+  ...envelope,
+  metadata: z.strictObject({ name: Text.optional() }).prefault({}),
+  spec: z.strictObject({
+    node: Text,
+    osDisk: Text,
+    osInstalled: z.boolean().default(false),
+    dataDisks: z.array(Text).default([]),
+    dataDiskMode: Backend.optional(),
+    storageBackend: Backend.optional(),
+    lvmVgName: Text.optional(),
+    lvmLvPrefix: Text.optional(),
+    zfsPoolName: Text.optional(),
+    zfsDatasetPrefix: Text.optional(),
+    runController: z.boolean().default(false),
+    joinControllers: z.array(Text).default([]),
+    dcId: EntryName.optional(),
+    hostname: Text.optional(),
+    nodeId: Text.optional(),
+    disableVxlan: z.boolean().default(false),
+    insecure: z.boolean().default(true),
+    hostKey: Text.optional(),
+  }),
+});
+
+const words = z.record(z.string(), z.string());
+
+/** `kind: Node`: a roster entry, and what the cluster shall expect of the node. */
+export const NodeManifestSchema = z.strictObject({
+  ...envelope,
+  metadata: z.strictObject({ name: EntryName, labels: words.optional(), annotations: words.optional() }),
+  spec: z.strictObject({ ...NodeSchema.shape, nodeId: NodeId.optional(), dcId: EntryName.optional() }).prefault({}),
+});

@@ -1,0 +1,122 @@
+import type { z } from "zod";
+import { NodeId } from "#engine/roster/entry-fields.ts";
+import type { SourceNode } from "#engine/yaml/node.ts";
+import { plainOf } from "#engine/yaml/node.ts";
+import { parseDocuments } from "#engine/yaml/parse.ts";
+import { Problems } from "#engine/yaml/problems.ts";
+import { problemsOf } from "#engine/yaml/validate.ts";
+import type { SourcePosition } from "#errors/problem.ts";
+import { suggestHint } from "#errors/suggest.ts";
+import { withCamelKeys } from "./camel-keys.ts";
+import { wantedNode, type WantedNode } from "./node-manifest.ts";
+import { ClusterSchema, NodeInstallSchema, NodeManifestSchema } from "./manifest-schemas.ts";
+
+/** One document of a manifest file. */
+export type Manifest = { readonly name: string; readonly at: SourcePosition } & (
+  | { readonly kind: "Cluster"; readonly spec: z.output<typeof ClusterSchema>["spec"] }
+  | { readonly kind: "NodeInstall"; readonly spec: z.output<typeof NodeInstallSchema>["spec"] }
+  | { readonly kind: "Node"; readonly node: WantedNode }
+);
+
+const schemas = { Cluster: ClusterSchema, NodeInstall: NodeInstallSchema, Node: NodeManifestSchema } as const;
+type Kind = keyof typeof schemas;
+const kinds = Object.keys(schemas) as Kind[];
+
+/**
+ * The manifests of a text, in its order. Keys may be camelCase or snake_case; a kind is known in any case, with or
+ * without hyphens.
+ * @throws KcoreError with every problem at its place; MANIFEST_EMPTY
+ */
+export function readManifests(file: string, text: string | Uint8Array): readonly Manifest[] {
+  const problems = new Problems();
+  const documents = parseDocuments(file, text);
+  if (documents.length === 0)
+    problems.add({ code: "MANIFEST_EMPTY", message: `${file} holds no manifest`, hint: `kinds: ${kinds.join(", ")}` });
+  const manifests = documents.map((document) => readOne(document, problems));
+  checkTwice(manifests, problems);
+  problems.throwIfAny();
+  return manifests.filter((manifest) => manifest !== undefined);
+}
+
+function readOne(document: SourceNode, problems: Problems): Manifest | undefined {
+  const kind = kindOf(document, problems);
+  switch (kind) {
+    case "Cluster": {
+      const read = check(document, ClusterSchema, problems);
+      return read && { kind, at: document.at, name: read.value.metadata.name, spec: read.value.spec };
+    }
+    case "NodeInstall": {
+      const read = check(document, NodeInstallSchema, problems);
+      return read && { kind, at: document.at, ...named(read.value) };
+    }
+    case "Node": {
+      const read = check(document, NodeManifestSchema, problems);
+      if (!read) return undefined;
+      const node = wantedNode(read.value, read.node, problems);
+      return { kind, at: document.at, name: read.value.metadata.name, node };
+    }
+    case undefined:
+      return undefined;
+  }
+}
+
+/** metadata.name is the host name; a UUID there is the id, as it is to the forerunner. */
+function named({ metadata, spec }: z.output<typeof NodeInstallSchema>) {
+  const isId = NodeId.safeParse(metadata.name).success;
+  const nodeId = spec.nodeId ?? (isId ? metadata.name : undefined);
+  const hostname = spec.hostname ?? (isId ? undefined : metadata.name);
+  return {
+    name: hostname ?? nodeId ?? spec.node,
+    spec: { ...spec, ...(nodeId !== undefined && { nodeId }), ...(hostname !== undefined && { hostname }) },
+  };
+}
+
+function kindOf(document: SourceNode, problems: Problems): Kind | undefined {
+  const written = document.kind === "map" ? document.get("kind") : undefined;
+  if (document.kind !== "map" || written === undefined) {
+    problems.add({
+      code: "YAML_KEY_MISSING",
+      message: "a manifest says what it is: “kind” is missing",
+      at: document.kind === "map" ? ([...document.entries.values()][0]?.keyAt ?? document.at) : document.at,
+      hint: `kind: ${kinds.join(" or ")}`,
+    });
+    return undefined;
+  }
+  const text = written.kind === "scalar" ? String(written.value) : "";
+  const plain = (word: string): string => word.replaceAll(/[-_]/g, "").toLowerCase();
+  const found = kinds.find((kind) => plain(kind) === plain(text));
+  if (found === undefined)
+    problems.add({
+      code: "MANIFEST_KIND_UNKNOWN",
+      message: `no kind “${text}” is known`,
+      at: written.at,
+      hint: suggestHint(text, kinds, `known kinds: ${kinds.join(", ")}`) ?? "",
+    });
+  return found;
+}
+
+function check<Schema extends z.ZodType>(document: SourceNode, schema: Schema, problems: Problems) {
+  const node = withCamelKeys(document, schema, problems);
+  const value = plainOf(node);
+  const result = schema.safeParse(value);
+  if (result.success) return { value: result.data, node };
+  problems.add(...problemsOf(value, node, schema));
+  return undefined;
+}
+
+/** One thing told twice in a file would be what its last telling says: nobody means that. */
+function checkTwice(manifests: readonly (Manifest | undefined)[], problems: Problems): void {
+  const seen = new Map<string, SourcePosition>();
+  for (const manifest of manifests) {
+    if (!manifest) continue;
+    const key = `${manifest.kind} “${manifest.name}”`;
+    const earlier = seen.get(key);
+    if (earlier)
+      problems.add({
+        code: "MANIFEST_TWICE",
+        message: `${key} is here twice, first at line ${earlier.line}`,
+        at: manifest.at,
+      });
+    else seen.set(key, manifest.at);
+  }
+}

@@ -1,0 +1,169 @@
+import { Command, InvalidArgumentError, Option } from "commander";
+import { exitCodes, KcoreError } from "#errors/problem.ts";
+import { addProjectOption, addViewOption, collect, type CommonFlags } from "../options.ts";
+import { givenPassphrase } from "../terminal/given-passphrase.ts";
+import { findProject } from "../project/find-project.ts";
+import { exportFormats, type ExportFlags } from "./export-formats.ts";
+import { findRun, readRun } from "./known-run.ts";
+import type { ListFlags } from "./list.ts";
+import type { PruneFlags } from "./prune.ts";
+import type { ReplayFlags } from "./replay.ts";
+import { runStates } from "./run-states.ts";
+import type { ShowFlags } from "./show.ts";
+import { chooseView, type ViewName } from "../terminal/choose-view.ts";
+import { launch } from "../watch/start-run.ts";
+import { watchRun } from "../watch/watch-run.ts";
+
+interface ViewFlags extends CommonFlags {
+  readonly output?: ViewName;
+}
+
+interface ResumeFlags extends ViewFlags {
+  readonly detach?: boolean;
+  readonly passphraseFile?: string;
+}
+
+/** `kcore runs list|show|attach|resume|replay|diff|export|prune`; what each needs is loaded when it is called. */
+export function runsCommand(): Command {
+  const runs = new Command("runs").description("Recorded and living runs of this project").addHelpText(
+    "after",
+    `
+An ID is that of “runs list”, or “last” for the newest run.
+
+Examples:
+  kcore runs list --state failed
+  kcore runs show last                      who, when, what changed, what failed and why, what to do
+  kcore runs attach last                    watch it live; q leaves, and the run goes on
+  kcore runs resume 20261121-061500-a1b2    go on where it stopped
+  kcore runs replay last --speed 4          see it again; Space pauses
+  kcore runs diff 20261121-061500-a1b2 last
+  kcore runs export last --file run.xml     JUnit; also .ndjson .json .txt .html .cast .tar.gz
+  kcore runs prune --keep 20 --older-than 30d`,
+  );
+  const add = (words: string, description: string, ...examples: string[]) =>
+    addProjectOption(runs.command(words))
+      .description(description)
+      .addHelpText("after", `\nExamples:\n${examples.map((example) => `  kcore runs ${example}`).join("\n")}`);
+  const result = (...formats: string[]) =>
+    new Option("-o, --output <format>", "how to print").choices(formats).default(formats[0]);
+
+  add("list", "List runs, the newest last", "list --state failed --state died", "list --limit 5 -o json")
+    .addOption(result("table", "json"))
+    .addOption(
+      new Option("--state <state>", `only runs in this state (repeatable): ${runStates.join(", ")}`).argParser(stateOf),
+    )
+    .addOption(new Option("--limit <n>", "at most so many").argParser(countOf).default(30))
+    .action(async (flags: ListFlags) => (await import("./list.ts")).listRuns(flags));
+  add(
+    "show <id>",
+    "Show a run on one screen: who, what changed where, what failed and why, what to do next",
+    "show last",
+    "show last --events",
+    "show 20261121-061500-a1b2 --html run.html",
+  )
+    .addOption(result("text", "json"))
+    .option("--events", "everything that happened instead, as it was shown; with -o json one event a line")
+    .option("--html <file>", "write the run's report for a browser instead: FILE.html, complete in itself")
+    .action(async (id: string, flags: ShowFlags) => (await import("./show.ts")).showRun(id, flags));
+  addViewOption(
+    add("attach <id>", "Watch a living run; the view may come and go", "attach last", "attach last --output plain"),
+  ).action(attach);
+  addViewOption(add("resume <id>", "Go on with a run whose process died or that was stopped", "resume last"))
+    .option("--detach", "leave as soon as the run has begun")
+    .option("--passphrase-file <file>", "the passphrase of the cluster CA; else KCORE_CA_PASSPHRASE, else it is asked")
+    .action(resume);
+  addViewOption(
+    add(
+      "replay <id>",
+      "Show a recorded run as it came; at a terminal with pause, step, seek and speed",
+      "replay last --speed 4",
+      "replay last --output plain --speed max",
+    ),
+  )
+    .addOption(
+      new Option("--speed <factor>", "so many times as fast; max draws all at once").argParser(speedOf).default(1),
+    )
+    .action(async (id: string, flags: ReplayFlags) => (await import("./replay.ts")).replayRun(id, flags));
+  add(
+    "diff <a> <b>",
+    "Tell how two runs differ in outcome, changes and time, by node and step",
+    "diff 20261121-061500-a1b2 last",
+  )
+    .addOption(result("table", "json"))
+    .action(async (a: string, b: string, flags: CommonFlags & { readonly output: "table" | "json" }) =>
+      (await import("./diff.ts")).diffTwoRuns(a, b, flags),
+    );
+  add(
+    "export <id>",
+    "Write a run in the form that another program wants, to a file or to the output",
+    "export last --file run.xml",
+    "export last --format json | jq .failures",
+  )
+    .addOption(
+      new Option("--format <format>", "the form; else the file's name tells it, else ndjson").choices([
+        ...exportFormats,
+      ]),
+    )
+    .option("--file <file>", "where to; only you may read it. Else the output")
+    .action(async (id: string, flags: ExportFlags) => (await import("./export.ts")).exportRun(id, flags));
+  add(
+    "prune",
+    "Remove the records of ended runs: the newest 50 stay unless told otherwise",
+    "prune --dry-run",
+    "prune --keep 20 --older-than 30d",
+  )
+    .addOption(new Option("--keep <n>", "keep the newest n").argParser(countOf))
+    .addOption(new Option("--older-than <age>", "remove only what is older: 36h, 30d, 8w").argParser(ageOf))
+    .option("--dry-run", "say what would be removed; remove nothing")
+    .action(async (flags: PruneFlags) => (await import("./prune.ts")).pruneRuns(flags));
+  return runs;
+}
+
+function countOf(text: string): number {
+  const count = Number(text);
+  if (Number.isInteger(count) && count >= 0 && text !== "") return count;
+  throw new InvalidArgumentError("a whole number is wanted");
+}
+
+function stateOf(text: string, earlier: readonly string[] | undefined): readonly string[] {
+  if (!runStates.includes(text)) throw new InvalidArgumentError(`it is one of ${runStates.join(", ")}`);
+  return collect(text, earlier);
+}
+
+function speedOf(text: string): number {
+  const speed = text === "max" ? Infinity : Number(text);
+  if (speed > 0) return speed;
+  throw new InvalidArgumentError("a number above 0 is wanted, or max");
+}
+
+function ageOf(text: string): number {
+  const [, count, unit = ""] = /^(\d+)([mhdw])$/.exec(text) ?? [];
+  const units: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 };
+  if (count !== undefined) return Number(count) * (units[unit] ?? 0);
+  throw new InvalidArgumentError("an age is wanted: 90m, 36h, 30d, 8w");
+}
+
+async function attach(id: string, { project, output }: ViewFlags): Promise<void> {
+  const { folder } = await findRun(findProject(project), id);
+  process.exitCode = (await watchRun({ folder, output: chooseView(output) })).exitCode;
+}
+
+async function resume(id: string, { project, output, detach = false, passphraseFile }: ResumeFlags): Promise<void> {
+  const { folder, header, model, alive } = await readRun(findProject(project), id);
+  const view = chooseView(output);
+  // A run that ended well may have a process still, for views that have not got it all.
+  if (model.exitCode === exitCodes.done)
+    throw new KcoreError({
+      code: "RUN_FINISHED",
+      message: `run ${folder.id} ended well; there is nothing to resume`,
+      hint: `to do it again: ${header.request.command}`,
+    });
+  if (alive)
+    throw new KcoreError({
+      code: "RUN_ALIVE",
+      message: `run ${folder.id} is still going on`,
+      hint: `kcore runs attach ${folder.id}`,
+    });
+  const launched = launch(folder, header, await givenPassphrase(passphraseFile));
+  process.exitCode = (await watchRun({ folder, output: view, detach, launched, since: model.lastSeq })).exitCode;
+}

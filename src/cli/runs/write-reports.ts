@@ -1,0 +1,85 @@
+import { statSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { dirname, extname, join, resolve } from "node:path";
+import type { RunEvent } from "#engine/events/event.ts";
+import { parseRecording } from "#engine/events/recording.ts";
+import { reduceEvents } from "#engine/events/reduce.ts";
+import { nodeLogName, type RunFolder } from "#engine/run/run-folder.ts";
+import { exitCodes, KcoreError, type Problem } from "#errors/problem.ts";
+import { replaceFile } from "#pki/files.ts";
+import { sourceLines } from "../terminal/report-failure.ts";
+import { kcoreVersion } from "../version.ts";
+
+const kinds = [".html", ".xml"] as const;
+type Kind = (typeof kinds)[number] extends `.${infer Name}` ? Name : never;
+
+/** A report of a recorded run: a page for a browser, or JUnit XML for a CI. */
+export async function drawReport(kind: Kind, events: readonly RunEvent[], project: string): Promise<string> {
+  if (kind === "xml") return (await import("#tui/junit.ts")).drawJunit(events);
+  const { drawReport: drawPage } = await import("#tui/html/report.ts");
+  const model = reduceEvents(events);
+  return drawPage(model, {
+    version: kcoreVersion(),
+    sourceLine: sourceLines(project),
+    logOf: (node) => join(".kcore", "runs", model.runId, "nodes", nodeLogName(node)),
+  });
+}
+
+/**
+ * Looks at the names before the run begins: a kind that nobody knows, or a folder that is not there, must not show only
+ * when the run is over. @throws KcoreError REPORT_KIND_UNKNOWN, REPORT_UNWRITABLE
+ */
+export async function prepareReports(files: readonly string[]): Promise<void> {
+  const problems = files.map(problemOf).filter((problem) => problem !== undefined);
+  if (problems.length > 0) throw new KcoreError(problems);
+  // Loaded now: a run may take hours, and kcore may be upgraded under it.
+  const wanted = new Set(files.map(kindOf));
+  if (wanted.has("html")) await import("#tui/html/report.ts");
+  if (wanted.has("xml")) await import("#tui/junit.ts");
+}
+
+function problemOf(file: string): Problem | undefined {
+  if (kindOf(file) === undefined)
+    return {
+      code: "REPORT_KIND_UNKNOWN",
+      message: `the name “${file}” does not tell which kind of report is wanted`,
+      hint: `end it with ${kinds.join(" or ")}`,
+    };
+  const folder = dirname(resolve(file));
+  if (statSync(folder, { throwIfNoEntry: false })?.isDirectory()) return undefined;
+  return {
+    code: "REPORT_UNWRITABLE",
+    message: `there is no folder ${folder} for the report “${file}”`,
+    hint: `mkdir -p ${folder}`,
+  };
+}
+
+function kindOf(file: string): Kind | undefined {
+  return kinds.find((kind) => kind === extname(file))?.slice(1) as Kind | undefined;
+}
+
+/**
+ * Writes reports from a run's record, each whole or not at all, readable for its owner only as the record is.
+ * @throws KcoreError REPORT_KIND_UNKNOWN, REPORT_UNWRITABLE, RUN_RECORD_CORRUPT
+ */
+export async function writeReports(files: readonly string[], folder: RunFolder): Promise<void> {
+  if (files.length === 0) return;
+  await prepareReports(files);
+  const { events } = parseRecording(await readFile(folder.events).catch(() => Buffer.alloc(0)), folder.events);
+  for (const file of files) {
+    const text = await drawReport(kindOf(file) ?? "html", events, folder.project);
+    try {
+      await replaceFile(resolve(file), text);
+    } catch (cause) {
+      const said = cause instanceof Error ? cause.message : String(cause);
+      throw new KcoreError(
+        {
+          code: "REPORT_UNWRITABLE",
+          message: `the report “${file}” could not be written: ${said}`,
+          hint: `the run's record is whole; write it elsewhere: kcore runs show ${folder.id}`,
+        },
+        { cause, exitCode: exitCodes.failed },
+      );
+    }
+  }
+}

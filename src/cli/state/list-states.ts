@@ -1,0 +1,63 @@
+import { trustOfProcess } from "#engine/project/project.ts";
+import { shippedRoot } from "#engine/project/shipped.ts";
+import { statesOf, type States } from "#engine/states/open-states.ts";
+import { projectIfAny } from "../orchestrate/list-orchestrations.ts";
+import type { CommonFlags } from "../options.ts";
+import { formatTable } from "../terminal/format-table.ts";
+
+export interface ListFlags extends CommonFlags {
+  readonly output: "table" | "json";
+}
+
+function open(project: string | undefined): States {
+  const shipped = shippedRoot();
+  return statesOf({ project: projectIfAny(project) ?? shipped, shipped, trust: trustOfProcess(process.env) });
+}
+
+/** Prints every state: those of the project, then the shipped ones that it does not replace. */
+export function listStates({ project, output }: ListFlags): void {
+  const states = open(project).list();
+  if (output === "json") process.stdout.write(`${JSON.stringify(states, undefined, 2)}\n`);
+  else
+    process.stdout.write(
+      formatTable(
+        ["NAME", "FROM", "DESCRIPTION"],
+        states.map(({ name, origin, description = "" }) => [name, origin, description]),
+      ),
+    );
+}
+
+/** Prints a state's parameters and steps, and where it comes from. */
+export function showState(name: string, { project, output }: ListFlags): void {
+  const { shown, origin, description, params, steps } = open(project).load(name);
+  const declared = [...params.values()].map(({ name: param, type, required, description: meaning = "" }) => ({
+    name: param,
+    type,
+    required,
+    description: meaning,
+  }));
+  const listed = steps.map((step) => ({
+    id: step.id ?? "",
+    does: step.kind === "include" ? `include ${step.include}` : step.module,
+  }));
+  if (output === "json") {
+    process.stdout.write(
+      `${JSON.stringify({ name, file: shown, origin, description, params: declared, steps: listed }, undefined, 2)}\n`,
+    );
+    return;
+  }
+  process.stdout.write(`${name}  (${shown}, ${origin})\n${description === undefined ? "" : `${description}\n`}`);
+  if (declared.length > 0)
+    process.stdout.write(
+      `\n${formatTable(
+        ["PARAMETER", "TYPE", "", "MEANING"],
+        declared.map((param) => [param.name, param.type, param.required ? "required" : "", param.description]),
+      )}`,
+    );
+  process.stdout.write(
+    `\n${formatTable(
+      ["STEP", "DOES"],
+      listed.map(({ id, does }) => [id, does]),
+    )}`,
+  );
+}

@@ -1,0 +1,51 @@
+import { Command } from "commander";
+import type { ListFlags } from "./list-states.ts";
+import { addRunOptions, requestOf, startRun, type RunFlags } from "../watch/start-run.ts";
+import { readParams, readSets } from "../watch/param-options.ts";
+import { addProjectOption, addResultOption, addViewOption, collect } from "../options.ts";
+import { chooseView, type ViewName } from "../terminal/choose-view.ts";
+import { requireTarget } from "../adhoc/exec-command.ts";
+
+interface ApplyFlags extends RunFlags {
+  readonly set?: readonly string[];
+  readonly params?: string;
+  readonly output?: ViewName;
+}
+
+/** `kcore state list|show|apply`. */
+export function stateCommand(): Command {
+  const state = new Command("state")
+    .description("States: ordered lists of steps that keep a node in order")
+    .addHelpText(
+      "after",
+      "\nExamples:\n  kcore state list\n  kcore state show disks\n  kcore state apply preflight --on n1 --dry-run",
+    );
+  addResultOption(addProjectOption(state.command("list")))
+    .description("List states: those of the project, then the shipped ones that it does not replace")
+    .addHelpText("after", "\nExamples:\n  kcore state list\n  kcore state list -o json")
+    .action(async (flags: ListFlags) => (await import("./list-states.ts")).listStates(flags));
+  addResultOption(addProjectOption(state.command("show <name>")))
+    .description("Show a state's parameters and steps, and where it comes from")
+    .addHelpText("after", "\nExamples:\n  kcore state show disks\n  kcore state show kcore/key -o json")
+    .action(async (name: string, flags: ListFlags) => (await import("./list-states.ts")).showState(name, flags));
+  addViewOption(addRunOptions(state.command("apply <names...>"), { full: true }))
+    .description("Apply states to nodes, in the order given")
+    .option("--set <name=value>", "a parameter (repeatable)", collect)
+    .option("--params <json>", "parameters as a JSON object, or @FILE")
+    .addHelpText(
+      "after",
+      `
+Examples:
+  kcore state apply preflight --on n1 --dry-run
+  kcore state apply web tools --on 'role:worker' --report run.html`,
+    )
+    .action(apply);
+  return state;
+}
+
+async function apply(names: readonly string[], flags: ApplyFlags): Promise<void> {
+  requireTarget(flags, `state apply ${names.join(" ")}`);
+  const params = { ...(await readParams(flags.params)), ...readSets(flags.set ?? []) };
+  const request = requestOf(flags, { kind: "state", names }, { params });
+  process.exitCode = (await startRun(flags, request, { output: chooseView(flags.output) })).exitCode;
+}

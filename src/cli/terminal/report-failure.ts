@@ -1,0 +1,66 @@
+import { readFileSync } from "node:fs";
+import { isAbsolute, join } from "node:path";
+import { drawProblems } from "#errors/draw.ts";
+import { exitCodes, KcoreError, type ExitCode, type SourcePosition } from "#errors/problem.ts";
+import { shippedRoot } from "#engine/project/shipped.ts";
+import { isScreen } from "./choose-view.ts";
+
+export interface ReportOptions {
+  readonly debug: boolean;
+  readonly json: boolean;
+  /** Where relative paths of problems are looked up; the working folder unless told otherwise. */
+  readonly project?: string;
+}
+
+/** Shows on stderr why a command failed, and gives its exit code: a KcoreError as problems, anything else as a bug. */
+export function reportFailure(error: unknown, { debug, json, project = process.cwd() }: ReportOptions): ExitCode {
+  if (isClosedPipe(error)) return exitCodes.done;
+  if (!(error instanceof KcoreError)) return reportBug(error, json);
+  if (json) process.stderr.write(`${JSON.stringify({ problems: error.problems })}\n`);
+  else
+    process.stderr.write(
+      `${drawProblems(error.problems, { color: wantsColor(process.stderr), sourceLine: sourceLines(project) })}\n`,
+    );
+  if (debug && !json) process.stderr.write(`\n${stackOf(error)}\n`);
+  return error.exitCode;
+}
+
+/** Colours only on a terminal that somebody looks at, and never when NO_COLOR is set (no-color.org). */
+export function wantsColor(stream: NodeJS.WriteStream): boolean {
+  return isScreen(stream) && !process.env["NO_COLOR"] && process.env["TERM"] !== "dumb";
+}
+
+/** Reads the line a problem points at, from the project or from what kcore ships. */
+export function sourceLines(project: string): (at: SourcePosition) => string | undefined {
+  return ({ file, line }) => {
+    for (const path of isAbsolute(file) ? [file] : [join(project, file), join(shippedRoot(), file)])
+      try {
+        return readFileSync(path, "utf8").split(/\r?\n/)[line - 1];
+      } catch {
+        // Not there: the next place, or no source line at all.
+      }
+    return undefined;
+  };
+}
+
+function reportBug(error: unknown, json: boolean): ExitCode {
+  const stack = stackOf(error);
+  if (json) {
+    const message = error instanceof Error ? error.message : String(error);
+    process.stderr.write(`${JSON.stringify({ problems: [{ code: "INTERNAL", message, detail: stack }] })}\n`);
+  } else
+    process.stderr.write(
+      `kcore met a bug of its own  [INTERNAL]\n${stack}\n  hint: please report it with these lines and the command\n`,
+    );
+  return exitCodes.bug;
+}
+
+function stackOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const cause = error.cause === undefined ? "" : `\ncaused by: ${stackOf(error.cause)}`;
+  return `${error.stack ?? error.message}${cause}`;
+}
+
+function isClosedPipe(error: unknown): boolean {
+  return error instanceof Error && (error as NodeJS.ErrnoException).code === "EPIPE";
+}

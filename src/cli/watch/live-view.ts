@@ -1,0 +1,65 @@
+import { setPriority } from "node:os";
+import type { RunModel } from "#engine/events/run-model.ts";
+import type { RunFolder } from "#engine/run/run-folder.ts";
+import { openRunView, type PlayerControls, type RunView } from "#tui/ink/open-run-view.ts";
+import { detectTheme } from "#tui/ink/theme.ts";
+import type { TerminalGuard } from "../terminal/terminal-guard.ts";
+import { UsualDurations } from "./usual-durations.ts";
+import type { RunControls } from "./watch-run.ts";
+
+export interface LiveViewOptions extends RunControls {
+  readonly folder: RunFolder;
+  readonly since?: number;
+  /** The run as it is known before its first event. */
+  readonly before?: RunModel;
+  readonly player?: PlayerControls;
+  /** Should this process be killed, it puts the terminal right; it is set before ink loads, for that takes a while too. */
+  readonly guard: Promise<TerminalGuard>;
+}
+
+/**
+ * The Ink view of a run, over the whole terminal. Ink comes with this file, and this file is loaded only when it is
+ * wanted, so that nobody else pays for it.
+ */
+export async function openLiveView({ folder, player, guard, ...options }: LiveViewOptions): Promise<RunView> {
+  // Ink changes the terminal's modes: the guard has to know them by then.
+  const { release } = await guard;
+  const usual = new UsualDurations(folder);
+  // The terminal went away: writing and reading say so, and the hangup has made the view leave.
+  const onGone = () => options.leave("detached");
+  process.stdin.on("error", onGone);
+  const view = await openRunView({
+    stdin: process.stdin,
+    stdout: process.stdout,
+    theme: detectTheme(process.env, process.stdout),
+    project: folder.project,
+    usual: usual.durations,
+    ...options,
+    ...(player ? { player } : {}),
+  });
+  if (!player) stepBack();
+  const reading = usual.read();
+  return {
+    draw: (event) => view.draw(event),
+    replace: (model) => view.replace(model),
+    close: async () => {
+      usual.stop();
+      await view.close();
+      await release();
+      await reading;
+      process.stdin.off("error", onGone);
+    },
+  };
+}
+
+/** How much less than the run the view counts where both want the same processor; what it needs it still gets. */
+const NICE = 5;
+
+/** The view must never delay its run, and with many nodes on a small bastion there is no processor to spare. */
+function stepBack(): void {
+  try {
+    setPriority(NICE);
+  } catch {
+    // Then it runs as it is.
+  }
+}

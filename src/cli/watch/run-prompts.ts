@@ -1,0 +1,36 @@
+import type { Question } from "#engine/events/event.ts";
+import { promptLine } from "../terminal/prompt.ts";
+
+/** Asks one open question after the other; takes the prompt away when another view answered. */
+export class Prompts {
+  readonly #answer: (id: string, value: string) => void;
+  readonly #onInterrupt: () => void;
+  readonly #asked = new Set<string>();
+  #current: { readonly id: string; readonly stop: AbortController } | undefined;
+  #open: readonly Question[] = [];
+
+  constructor(answer: (id: string, value: string) => void, onInterrupt: () => void) {
+    this.#answer = answer;
+    this.#onInterrupt = onInterrupt;
+  }
+
+  follow(open: readonly Question[]): void {
+    this.#open = open;
+    if (this.#current && !open.some(({ id }) => id === this.#current?.id)) this.#current.stop.abort();
+    if (!this.#current) void this.#next();
+  }
+
+  async #next(): Promise<void> {
+    const question = this.#open.find(({ id }) => !this.#asked.has(id));
+    if (!question) return;
+    const { id, secret, node, kind } = question;
+    this.#asked.add(id);
+    const stop = new AbortController();
+    this.#current = { id, stop };
+    const text = `${node === undefined ? "" : `${node}  `}${question.text}${kind === "confirm" ? " [yes/no]" : ""}`;
+    const answer = await promptLine({ text, secret, signal: stop.signal, onInterrupt: this.#onInterrupt });
+    if (answer !== undefined) this.#answer(id, answer);
+    this.#current = undefined;
+    await this.#next();
+  }
+}

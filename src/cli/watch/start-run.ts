@@ -1,0 +1,116 @@
+import { dirname, extname, join } from "node:path";
+import { InvalidArgumentError, Option, type Command } from "commander";
+import type { RunRequest } from "#engine/orchestrate/execute.ts";
+import { launchRun } from "#engine/run/launch-run.ts";
+import { createRun, type RunFolder, type RunHeader } from "#engine/run/run-folder.ts";
+import { quoteWord } from "#tui/repeat-command.ts";
+import { addProjectOption, collect, type CommonFlags } from "../options.ts";
+import { givenPassphrase } from "../terminal/given-passphrase.ts";
+import { findProject } from "../project/find-project.ts";
+import { canPrompt } from "../terminal/prompt.ts";
+import { watchRun, type Watched, type WatchOptions } from "./watch-run.ts";
+import { whoAmI } from "../process/who.ts";
+import { prepareReports, writeReports } from "../runs/write-reports.ts";
+
+/** Flags of every command that starts a run. */
+export interface RunFlags extends CommonFlags {
+  readonly on?: readonly string[];
+  readonly dryRun?: boolean;
+  readonly grant?: readonly string[];
+  readonly skipHealth?: boolean;
+  readonly wait?: boolean;
+  readonly yes?: boolean;
+  readonly concurrency?: number;
+  readonly detach?: boolean;
+  readonly passphraseFile?: string;
+  readonly report?: readonly string[];
+}
+
+/** The options that a run over nodes has; `full` adds those that only matter where something is changed. */
+export function addRunOptions(command: Command, { full }: { readonly full: boolean }): Command {
+  addProjectOption(command)
+    .option(
+      "--on <target>",
+      "nodes: names, globs, role:R, dc:D, label:k=v, group:G, /regex/, and, or, not (repeatable)",
+      collect,
+    )
+    .option("--wait", "wait for a node that another run holds instead of refusing")
+    .addOption(new Option("--concurrency <n>", "at most so many nodes at a time").argParser(countOf));
+  if (!full) return command;
+  return command
+    .option("--dry-run", "show what would change; change nothing")
+    .option("--grant <serial>", "allow wiping the disk of this serial or lab id (repeatable)", collect)
+    .option("--yes", "answer every confirmation with yes")
+    .option("--detach", "leave as soon as the run has begun; kcore runs attach ID comes back")
+    .option("--passphrase-file <file>", "the passphrase of the cluster CA; else KCORE_CA_PASSPHRASE, else it is asked")
+    .option(
+      "--report <file>",
+      "write a report at the end: FILE.html for a browser, FILE.xml for a CI (repeatable)",
+      collect,
+    );
+}
+
+function countOf(text: string): number {
+  const count = Number(text);
+  if (Number.isInteger(count) && count > 0) return count;
+  throw new InvalidArgumentError("a number of nodes is wanted, 1 or more");
+}
+
+/** The request that the flags make. */
+export function requestOf(flags: RunFlags, what: RunRequest["what"], more: Partial<RunRequest> = {}): RunRequest {
+  const { on, dryRun = false, grant = [], skipHealth = false, wait = false, yes = false, concurrency, context } = flags;
+  return {
+    what,
+    params: {},
+    dryRun,
+    grants: grant,
+    skipHealth,
+    waitForLock: wait,
+    yes,
+    command: ["kcore", ...process.argv.slice(2)].map(quoteWord).join(" "),
+    ...(on === undefined || on.length === 0
+      ? {}
+      : { on: on.length === 1 ? (on[0] as string) : on.map((one) => `(${one})`).join(" or ") }),
+    ...(concurrency === undefined ? {} : { concurrency }),
+    ...(context === undefined ? {} : { context }),
+    ...more,
+  };
+}
+
+/** Starts the run's own process and follows it as a view. */
+export async function startRun(
+  flags: RunFlags,
+  request: RunRequest,
+  watch: Pick<WatchOptions, "output" | "onEvent">,
+): Promise<Watched & { readonly folder: RunFolder }> {
+  const project = findProject(flags.project);
+  const { detach = false, report = [] } = flags;
+  await prepareReports(report);
+  const passphrase = await givenPassphrase(flags.passphraseFile);
+  const { folder, header } = await createRun({
+    project,
+    request,
+    who: whoAmI(),
+    created: Date.now(),
+    attended: canPrompt() || watch.output === "ink",
+  });
+  const launched = launch(folder, header, passphrase);
+  const watched = await watchRun({ folder, header, launched, detach, ...watch });
+  if (!watched.left) await writeReports(report, folder);
+  else if (report.length > 0)
+    process.stderr.write(`No report was written, for the run goes on. At its end: kcore runs export ${folder.id}\n`);
+  return { ...watched, folder };
+}
+
+/** Starts the process that drives a recorded run: run-main, beside the program that runs now. */
+export function launch(folder: RunFolder, _header: RunHeader, passphrase?: string): ReturnType<typeof launchRun> {
+  const own = process.argv[1] ?? "";
+  // How small a view's memory is kept (bin/kcore) is nothing for a run of a thousand connections.
+  const flags = process.execArgv.filter((flag) => !/^--max-(semi|old)-space-size=/.test(flag));
+  const program = [process.execPath, ...flags, join(dirname(own), `run-main${extname(own)}`)] as const;
+  return launchRun({
+    folder,
+    program,
+    ...(passphrase === undefined ? {} : { passphrase }),
+  });
+}

@@ -1,0 +1,189 @@
+import { join, relative } from "node:path";
+import type { RunControl, RunEvent } from "#engine/events/event.ts";
+import { emptyRun, type RunModel } from "#engine/events/run-model.ts";
+import { RunFold } from "#engine/events/reduce.ts";
+import { titleOf } from "#engine/orchestrate/title.ts";
+import { RunFollower, type FollowOptions } from "#engine/run/follow-run.ts";
+import { nodeLogName, type RunFolder, type RunHeader } from "#engine/run/run-folder.ts";
+import { drawProblems } from "#errors/draw.ts";
+import { exitCodes, type ExitCode } from "#errors/problem.ts";
+import type { RunDrawing } from "#tui/drawing.ts";
+import { Interrupts } from "./interrupts.ts";
+import { canPrompt } from "../terminal/prompt.ts";
+import { Prompts } from "./run-prompts.ts";
+import { sourceLines, wantsColor } from "../terminal/report-failure.ts";
+import type { ViewName } from "../terminal/choose-view.ts";
+import { guardTerminal } from "../terminal/terminal-guard.ts";
+import { whoAmI } from "../process/who.ts";
+
+/** How a run is shown. `quiet`: nothing but questions and errors, for commands that print a result of their own. */
+export type RunOutput = ViewName | "quiet";
+
+export interface WatchOptions {
+  readonly folder: RunFolder;
+  readonly output: RunOutput;
+  readonly launched?: FollowOptions["launched"];
+  /** Of a run that has just been started: what a view can show before the first event. */
+  readonly header?: RunHeader;
+  /** Leave as soon as the run has begun. */
+  readonly detach?: boolean;
+  /** Only show what is recorded. */
+  readonly replayOnly?: boolean;
+  /** Events up to this number were shown before and are not drawn again. */
+  readonly since?: number;
+  /** Called with each event, before it is drawn. */
+  readonly onEvent?: (event: RunEvent) => void;
+}
+
+export interface Watched {
+  readonly exitCode: ExitCode;
+  readonly model: RunModel;
+  /** The run went on when this view left. */
+  readonly left: boolean;
+}
+
+/** What a view may do to the run that it shows. */
+export interface RunControls {
+  readonly send: (control: RunControl) => void;
+  readonly leave: (why: "left" | "detached") => void;
+}
+
+interface OpenView extends RunDrawing {
+  close?(): Promise<void>;
+}
+
+/** Follows a run as one of its views until it ends or the user leaves. @throws KcoreError RUN_DIED */
+export async function watchRun(options: WatchOptions): Promise<Watched> {
+  const { folder, launched, header, detach = false, replayOnly = false, since = 0, onEvent } = options;
+  const output = options.output === "ink" && (detach || replayOnly) ? "plain" : options.output;
+  // The live view asks on the terminal that it draws on, wherever stderr goes.
+  const answers = (output === "ink" || canPrompt()) && !detach && !replayOnly;
+  const follower = new RunFollower({ folder, by: whoAmI(), answers, replayOnly, ...(launched ? { launched } : {}) });
+  const run = new RunFold();
+  let left: "left" | "detached" | undefined;
+  const leave = (why: "left" | "detached") => {
+    left ??= why;
+    follower.leave();
+  };
+  const controls: RunControls = { send: (control) => follower.send(control), leave };
+  // Whoever read our output went away: that is no reason to stop the run.
+  const onGone = () => leave("detached");
+  process.stdout.on("error", onGone);
+  // The keys and the signals are the live view's.
+  const talk = replayOnly || output === "ink" ? undefined : talkAtTheTerminal(controls, run, answers);
+  let view: OpenView | undefined;
+  try {
+    // It is there before the run's process is.
+    view = await openView(output, { folder, since, controls, before: header ? modelBefore(header) : emptyRun });
+    for await (const event of follower.events()) {
+      run.add(event);
+      onEvent?.(event);
+      view.draw(event);
+      if (answers) talk?.follow(event, run);
+      if (detach && event.type === "run.started" && event.seq > since) leave("detached");
+    }
+  } finally {
+    await view?.close?.();
+    talk?.close();
+    process.stdout.off("error", onGone);
+  }
+  const { model } = run;
+  if (left !== undefined && model.state !== "finished") {
+    if (output !== "json") process.stderr.write(`The run goes on: kcore runs attach ${folder.id}\n`);
+    return { exitCode: left === "left" ? exitCodes.interrupted : exitCodes.done, model, left: true };
+  }
+  await drawEnd(model, output, folder);
+  return { exitCode: (model.exitCode ?? exitCodes.failed) as ExitCode, model, left: false };
+}
+
+interface Opening {
+  readonly folder: RunFolder;
+  readonly since: number;
+  readonly controls: RunControls;
+  readonly before: RunModel;
+}
+
+/** A run as it is known before its first event. */
+function modelBefore({ id, request, who }: RunHeader): RunModel {
+  const { what, command, dryRun } = request;
+  return { ...emptyRun, runId: id, title: titleOf(what), command, who, dryRun };
+}
+
+async function openView(output: RunOutput, { folder, since, controls, before }: Opening): Promise<OpenView> {
+  switch (output) {
+    case "ink": {
+      // A Ctrl-C before the view hears the keys: no new step starts, and the view will say so.
+      const stop = () => controls.send({ type: "stop" });
+      process.on("SIGINT", stop);
+      try {
+        const guard = guardTerminal(`The view was killed; the run goes on: kcore runs attach ${folder.id}`);
+        const { openLiveView } = await import("./live-view.ts");
+        return await openLiveView({ folder, since, before, guard, ...controls });
+      } finally {
+        process.off("SIGINT", stop);
+      }
+    }
+    case "quiet":
+      return { draw: () => undefined };
+    case "plain":
+    case "json":
+      return openLines(output, since);
+  }
+}
+
+/** A view that writes lines to the output; events up to `since` are known and not told again. */
+export async function openLines(output: "plain" | "json", since = 0): Promise<RunDrawing> {
+  if (output === "json") return (await import("#tui/ndjson.ts")).createJsonView((text) => process.stdout.write(text));
+  const { createPlainView } = await import("#tui/plain.ts");
+  return createPlainView({ out: process.stdout, color: wantsColor(process.stdout), since });
+}
+
+/** Signals and questions where the view is lines: on stderr, with the keyboard's lines. */
+function talkAtTheTerminal({ send, leave }: RunControls, run: RunFold, canChoose: boolean) {
+  const interrupts = new Interrupts({
+    send,
+    leave,
+    running: () => describeRunning(run.fleeting),
+    say: (text) => void process.stderr.write(`${text}\n`),
+    canChoose,
+  });
+  interrupts.listen();
+  const questions = new Prompts(
+    (id, value) => send({ type: "answer", id, value }),
+    () => interrupts.interrupt(),
+  );
+  return {
+    follow: ({ type }: RunEvent, { fleeting }: RunFold) => {
+      if (type.startsWith("question.") || type.startsWith("run.")) questions.follow(fleeting.questions);
+    },
+    close: () => {
+      questions.follow([]);
+      interrupts.close();
+    },
+  };
+}
+
+/** What stands below a run's view: the summary, or why there was none. */
+export async function drawEnd(model: RunModel, output: RunOutput, folder: RunFolder): Promise<void> {
+  if (output === "json") return;
+  const sourceLine = sourceLines(folder.project);
+  if (model.runId === "" || output === "quiet") {
+    const { ownProblems } = await import("#tui/summary.ts");
+    const drawn = drawProblems(ownProblems(model), { color: wantsColor(process.stderr), sourceLine });
+    if (drawn !== "") process.stderr.write(`${drawn}\n`);
+    return;
+  }
+  const { drawSummary } = await import("#tui/summary.ts");
+  const logOf = (node: string) => relative(process.cwd(), join(folder.nodeLogs, nodeLogName(node)));
+  process.stdout.write(`\n${drawSummary(model, { color: wantsColor(process.stdout), sourceLine, logOf })}\n`);
+}
+
+/** “Running: n1 disks/data, n2 nix/install”. */
+function describeRunning(model: RunModel): string {
+  const running = [...model.nodes.values()].flatMap(({ name, steps }) =>
+    steps.filter(({ outcome }) => outcome === undefined).map(({ title }) => `${name} ${title}`),
+  );
+  if (running.length === 0) return "Nothing runs on a node at the moment.";
+  const more = running.length > 8 ? ` and ${running.length - 8} more` : "";
+  return `Running: ${running.slice(0, 8).join(", ")}${more}.`;
+}

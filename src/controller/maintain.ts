@@ -1,0 +1,144 @@
+import { chmod, chown, copyFile, readdir, readFile, rename, rm, stat } from "node:fs/promises";
+import { randomBytes } from "node:crypto";
+import { join } from "node:path";
+import { loadCredentials } from "#api/credentials.ts";
+import { readDaemonConfig } from "#api/daemon-config.ts";
+import { formatEndpoint, parseEndpoint } from "#api/endpoint.ts";
+import { ControllerConfig } from "./config.ts";
+import { emptyStore, repairStore, restoreStore, type Replaced, type Replacement } from "#controller/store/restore.ts";
+import { KcoreError } from "#errors/problem.ts";
+import { replaceFile } from "#pki/files.ts";
+
+export interface MaintainOptions {
+  readonly configFile: string;
+  readonly now: number;
+  /** Reads and writes the configuration. */
+  readonly yaml: { readonly parse: (text: string) => unknown; readonly print: (value: unknown) => string };
+}
+
+/**
+ * `kcore controller restore FILE`, on the controller's machine, while it does not run: a backup takes the place of its
+ * state. Gives lines for the operator. @throws KcoreError as restoreStore does
+ */
+export async function restoreHere(file: string, options: MaintainOptions): Promise<readonly string[]> {
+  const place = await openPlace(options);
+  // The state's owner may not read the operator's file.
+  const copy = join(place.folder, `incoming-${randomBytes(8).toString("hex")}`);
+  try {
+    await copyFile(file, copy).catch((cause: Error) => {
+      throw new KcoreError({ code: "FILE_UNREADABLE", message: `${file} cannot be read: ${cause.message}` }, { cause });
+    });
+    await chmod(copy, 0o600);
+    await chown(copy, place.uid, place.gid);
+    becomeOwner(place);
+    const done = await restoreStore({ ...place, file: copy });
+    return [`restored ${done.records} records from ${file}`, ...notesOf(done), startHint];
+  } finally {
+    await rm(copy, { force: true });
+  }
+}
+
+/** `kcore controller repair`: keeps what is whole of a damaged state. @throws KcoreError as repairStore does */
+export async function repairHere(options: MaintainOptions): Promise<readonly string[]> {
+  const place = await openPlace(options);
+  becomeOwner(place);
+  const done = await repairStore(place);
+  return [`kept ${done.records} records that are whole`, ...notesOf(done), startHint];
+}
+
+/**
+ * `kcore controller join`: the controller begins with nothing and gets everything from those that it joins. With `fresh`
+ * its state is put aside, and with it its keys: those of a removed controller are worthless.
+ * @throws KcoreError CONTROLLER_HAS_STATE without `fresh`, STORE_LOCKED
+ */
+export async function joinHere(
+  endpoints: readonly string[],
+  { fresh, ...options }: MaintainOptions & { readonly fresh: boolean },
+): Promise<readonly string[]> {
+  const place = await openPlace(options);
+  const { configFile, now, yaml } = options;
+  if (!fresh && place.hasState)
+    throw new KcoreError({
+      code: "CONTROLLER_HAS_STATE",
+      message: `${place.folder} holds the state of a cluster`,
+      hint: "--fresh puts it aside; a controller that was only away needs no join: it catches up by itself",
+    });
+  const join = endpoints.map((text) => formatEndpoint(parseEndpoint(text)));
+  const lines: string[] = [];
+  if (join.length > 0) {
+    await rewriteConfig(configFile, join, yaml);
+    lines.push(`${configFile} joins ${join.join(", ")} now`);
+  }
+  if (fresh) {
+    for (const path of place.keyFiles)
+      if (await renameIfThere(path, `${path}.${new Date(now).toISOString().replaceAll(/[:.]/g, "-")}.old`))
+        lines.push(`${path} was put aside`);
+    becomeOwner(place);
+    lines.push(...notesOf(await emptyStore(place)));
+  }
+  return [
+    ...lines,
+    "next, on the bastion: kcore orchestrate deploy_node NODE; it registers the controller and starts it",
+  ];
+}
+
+const startHint = "next: systemctl start kcore-controller";
+
+function notesOf({ aside, notes }: Replaced): readonly string[] {
+  return [...notes, `what was there lies in ${aside}`];
+}
+
+interface Place extends Replacement {
+  readonly uid: number;
+  readonly gid: number;
+  readonly hasState: boolean;
+  readonly keyFiles: readonly string[];
+}
+
+async function openPlace({ configFile, now, yaml: { parse } }: MaintainOptions): Promise<Place> {
+  const { config } = await readDaemonConfig({ file: configFile, schema: ControllerConfig, parse });
+  const { dbPath: folder, tls, subCa } = config;
+  const id = config.replication.controllerId ?? (await loadCredentials(tls, "controller")).identity.id;
+  const found = await stat(folder).catch((cause: NodeJS.ErrnoException) => {
+    throw new KcoreError(
+      {
+        code: "FILE_UNREADABLE",
+        message: `${folder} cannot be used: ${cause.message}`,
+        hint: `dbPath in ${configFile} names it; deploy_node makes it`,
+      },
+      { cause },
+    );
+  });
+  const hasState = (await readdir(folder)).some((name) => /^(?:journal-|snapshot-)/.test(name));
+  const rotated = ["controller.crt", "controller.key", "sub-ca.crt", "sub-ca.key"].map((name) =>
+    join(folder, "pki", name),
+  );
+  const keyFiles = [tls.certFile, tls.keyFile, subCa.certFile, subCa.keyFile, ...rotated];
+  return { folder, id, now, uid: found.uid, gid: found.gid, hasState, keyFiles };
+}
+
+/** Root acts as whom the state belongs to: what it would write otherwise the controller could not read. */
+function becomeOwner({ uid, gid }: Place): void {
+  if (process.getuid?.() !== 0 || uid === 0) return;
+  process.setgroups?.([]);
+  process.setgid?.(gid);
+  process.setuid?.(uid);
+}
+
+async function rewriteConfig(file: string, join: readonly string[], yaml: MaintainOptions["yaml"]): Promise<void> {
+  const { bootstrap: _, ...config } = yaml.parse(await readFile(file, "utf8")) as Record<string, unknown>;
+  const replication = { ...(config["replication"] as Record<string, unknown> | undefined), join };
+  const { mode, uid, gid } = await stat(file);
+  await replaceFile(file, yaml.print({ ...config, replication }), { mode: mode & 0o777 });
+  await chown(file, uid, gid);
+}
+
+async function renameIfThere(from: string, to: string): Promise<boolean> {
+  try {
+    await rename(from, to);
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return false;
+    throw error;
+  }
+}

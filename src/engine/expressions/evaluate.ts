@@ -1,0 +1,76 @@
+import { KcoreError } from "#errors/problem.ts";
+import { Secret } from "#engine/step/secret.ts";
+import { mayHoldExpression, templateOfScalar, wholeExpression } from "./expression.ts";
+import { Interpreter } from "./interpret.ts";
+import { describeValue, type SourceMap, type SourceNode, type SourceScalar } from "#engine/yaml/node.ts";
+import { Problems } from "#engine/yaml/problems.ts";
+import type { Scope } from "./scope.ts";
+
+/**
+ * The value of a tree, its expressions evaluated. A scalar that is one whole expression keeps that value's type;
+ * any other text with expressions gives a text, which is a Secret if a secret went into it. Values that expressions
+ * bring are data: they are never looked at for expressions again (S-4).
+ * @throws KcoreError with every problem at its place in the file; UnknownValue when it rests on an Unknown.
+ */
+export function evaluate(node: SourceNode, scope: Scope): unknown {
+  const problems = new Problems();
+  const value = evaluateInto(node, scope, problems);
+  problems.throwIfAny();
+  return value;
+}
+
+function evaluateInto(node: SourceNode, scope: Scope, problems: Problems): unknown {
+  switch (node.kind) {
+    case "scalar":
+      return problems.attempt(() => evaluateScalar(node, scope));
+    case "list":
+      return node.items.map((item) => evaluateInto(item, scope, problems));
+    case "map":
+      return evaluateMap(node, scope, problems);
+  }
+}
+
+function evaluateMap(node: SourceMap, scope: Scope, problems: Problems): Record<string, unknown> {
+  const plain = Object.create(null) as Record<string, unknown>;
+  for (const { key, value } of node.entries.values()) plain[key] = evaluateInto(value, scope, problems);
+  return plain;
+}
+
+/** The value of one scalar; see {@link evaluate}. */
+export function evaluateScalar(scalar: SourceScalar, scope: Scope): unknown {
+  if (typeof scalar.value !== "string" || !mayHoldExpression(scalar.value)) return scalar.value;
+  const template = templateOfScalar(scalar);
+  const whole = wholeExpression(template);
+  const interpreter = new Interpreter(template);
+  return whole === undefined ? interpreter.text(scope) : interpreter.value(whole, scope);
+}
+
+/** The value of a condition (`when`). @throws KcoreError EXPRESSION_TYPE unless it is true or false. */
+export function evaluateBoolean(node: SourceNode, scope: Scope): boolean {
+  const value = evaluate(node, scope);
+  if (typeof value === "boolean") return value;
+  throw new KcoreError({
+    code: "EXPRESSION_TYPE",
+    message: `the condition must be true or false, not ${describeValue(value)}`,
+    at: node.at,
+    hint: conditionHint(value),
+  });
+}
+
+function conditionHint(value: unknown): string {
+  if (typeof value === "string" || value instanceof Secret)
+    return "write one expression and nothing around it: \"{{eq node.dc 'DC1'}}\"";
+  return Array.isArray(value) ? "compare it: {{gt (length x) 0}}" : "compare it: {{eq x 'y'}}, {{ne x null}}";
+}
+
+/** Whether any scalar of the tree holds an expression. */
+export function hasExpressions(node: SourceNode): boolean {
+  switch (node.kind) {
+    case "scalar":
+      return typeof node.value === "string" && mayHoldExpression(node.value);
+    case "list":
+      return node.items.some(hasExpressions);
+    case "map":
+      return [...node.entries.values()].some(({ value }) => hasExpressions(value));
+  }
+}

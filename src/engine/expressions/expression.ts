@@ -1,0 +1,132 @@
+import handlebars from "handlebars/dist/cjs/handlebars/compiler/base.js";
+import type { SourcePosition } from "#errors/problem.ts";
+import { KcoreError } from "#errors/problem.ts";
+import type { Loc, MustacheStatement, Program } from "./ast.ts";
+import { SourceFile } from "#engine/yaml/file.ts";
+import { placeInside } from "#engine/yaml/place-inside.ts";
+import type { SourceScalar } from "#engine/yaml/node.ts";
+
+/** A text with expressions, parsed, and where its parts stand in the user's file. */
+export interface Template {
+  readonly text: string;
+  readonly program: Program;
+  /** The place of a part of the text. */
+  readonly place: (loc: Loc) => SourcePosition;
+}
+
+const CACHE_SIZE = 10_000;
+const MAX_NESTING = 64;
+const parsed = new Map<string, Program>();
+
+/** Whether a text can hold an expression or an escaped one at all. */
+export function mayHoldExpression(text: string): boolean {
+  return text.includes("{{");
+}
+
+/** A scalar's text as a template. @throws KcoreError EXPRESSION_SYNTAX at its place in the file. */
+export function templateOfScalar(scalar: SourceScalar): Template {
+  const text = String(scalar.value);
+  const lines = new SourceFile("", text);
+  const offset = ({ line, column }: Loc["start"]): number => lines.offset(line, column + 1);
+  const place = ({ start, end }: Loc): SourcePosition =>
+    placeInside(scalar, offset(start), Math.max(1, offset(end) - offset(start)));
+  return { text, program: parse(text, place), place };
+}
+
+/** A whole file as a template. @throws KcoreError EXPRESSION_SYNTAX at its place in the file. */
+export function templateOfFile(file: SourceFile): Template {
+  const offset = ({ line, column }: Loc["start"]): number => file.offset(line, column + 1);
+  const place = ({ start, end }: Loc): SourcePosition =>
+    file.position(offset(start), Math.max(1, offset(end) - offset(start)));
+  return { text: file.text, program: parse(file.text, place), place };
+}
+
+/** The one expression that a text consists of, if it does: its value keeps its type. */
+export function wholeExpression({ program }: Template): MustacheStatement | undefined {
+  const [first, second] = program.body;
+  return second === undefined && first?.type === "MustacheStatement" ? first : undefined;
+}
+
+/** Parses once per text: thousands of nodes share the same few hundred texts. */
+function parse(text: string, place: (loc: Loc) => SourcePosition): Program {
+  // Handlebars takes a syntax tree as readily as a text; a tree from data would be code (S-19).
+  if (typeof text !== "string") throw new TypeError("a template is a text");
+  const known = parsed.get(text);
+  if (known !== undefined) return known;
+  refuseDepth(text, place);
+  const program = parseAnew(text, place);
+  if (parsed.size >= CACHE_SIZE) parsed.clear();
+  parsed.set(text, program);
+  return program;
+}
+
+function parseAnew(text: string, place: (loc: Loc) => SourcePosition): Program {
+  try {
+    return handlebars.parse(text) as Program;
+  } catch (cause) {
+    const { message, loc } = describeParseError(cause as ParseFailure, text);
+    throw new KcoreError(
+      { code: "EXPRESSION_SYNTAX", message, at: place(loc), hint: "see docs/templates.md" },
+      { cause },
+    );
+  }
+}
+
+/** The parser's time grows with the square of the depth, and a walk's stack with the depth; so both are bounded first. */
+function refuseDepth(text: string, place: (loc: Loc) => SourcePosition): void {
+  let [blocks, parentheses] = [0, 0];
+  for (const { 0: found, index } of text.matchAll(/\{\{\{?~?\s*[#^]|\{\{~?\s*\/|\}\}|[()]/g)) {
+    if (found === "(") parentheses++;
+    else if (found === ")") parentheses--;
+    else if (found === "}}") parentheses = 0;
+    else blocks = Math.max(0, blocks + (found.endsWith("/") ? -1 : 1));
+    if (blocks <= MAX_NESTING && parentheses <= MAX_NESTING) continue;
+    const before = text.slice(0, index);
+    const start = { line: before.split("\n").length, column: before.length - before.lastIndexOf("\n") - 1 };
+    const message = `blocks or parentheses are nested more than ${MAX_NESTING} deep`;
+    throw new KcoreError({ code: "EXPRESSION_SYNTAX", message, at: place({ start, end: start }) });
+  }
+}
+
+type ParseFailure = Error & { readonly lineNumber?: number; readonly column?: number };
+
+const TOKENS: Readonly<Record<string, string>> = {
+  CLOSE: "}}",
+  CLOSE_RAW_BLOCK: "}}}}",
+  CLOSE_UNESCAPED: "}}}",
+  CLOSE_SEXPR: ")",
+  OPEN_ENDBLOCK: "{{/",
+  INVERSE: "{{else}}",
+  EQUALS: "=",
+  EOF: "the end of the text",
+};
+
+function describeParseError(
+  { message, lineNumber, column }: ParseFailure,
+  text: string,
+): { message: string; loc: Loc } {
+  if (lineNumber !== undefined && column !== undefined) {
+    const start = { line: lineNumber, column };
+    return {
+      message: message.replace(/ - \d+:\d+$/, ""),
+      loc: { start, end: { line: lineNumber, column: column + 1 } },
+    };
+  }
+  const [, line = "1"] = /on line (\d+)/.exec(message) ?? [];
+  const token = /got '(\w+)'/.exec(message)?.[1];
+  const [, excerpt = "", pointer = ""] = message.split("\n");
+  const start = pointed(text, Number(line), excerpt, pointer.indexOf("^"));
+  const what = token === undefined || token === "INVALID" ? "" : `: unexpected ${TOKENS[token] ?? "word"}`;
+  return {
+    message: `the expression cannot be read${what}`,
+    loc: { start, end: { ...start, column: start.column + 1 } },
+  };
+}
+
+/** The parser shows an excerpt and an arrow below it; finds the arrow's place in the text. */
+function pointed(text: string, line: number, excerpt: string, arrow: number): Loc["start"] {
+  const lineText = text.split("\n")[line - 1] ?? "";
+  const before = excerpt.slice(0, Math.max(0, arrow)).replace(/^\.\.\./, "");
+  const at = before === "" ? -1 : lineText.indexOf(before);
+  return { line, column: at === -1 ? Math.max(0, lineText.lastIndexOf("{{")) : at + before.length };
+}

@@ -1,0 +1,95 @@
+import { Fault } from "./fault.ts";
+import { entriesOf, isMapValue } from "./members.ts";
+import { describeValue } from "#engine/yaml/node.ts";
+
+/** What a helper gets: its arguments, evaluated, and the named ones; reads them by type. */
+export class Arguments {
+  readonly name: string;
+  readonly values: readonly unknown[];
+  readonly named: ReadonlyMap<string, unknown>;
+
+  constructor(name: string, values: readonly unknown[], named: ReadonlyMap<string, unknown>) {
+    this.name = name;
+    this.values = values;
+    this.named = named;
+  }
+
+  any(index: number): unknown {
+    return this.values[index];
+  }
+
+  text(index: number): string {
+    const value = this.values[index];
+    return typeof value === "string" ? value : this.#refuse(index, "a text");
+  }
+
+  /** A text, or a number or boolean as it is printed. */
+  printable(index: number): string {
+    return printed(this.values[index]) ?? this.#refuse(index, "a text or a number");
+  }
+
+  number(index: number): number {
+    const value = this.values[index];
+    return typeof value === "number" ? value : this.#refuse(index, "a number");
+  }
+
+  /** A number given by name, `json x indent=2`. */
+  namedNumber(name: string, otherwise: number): number {
+    const value = this.named.get(name);
+    if (value === undefined) return otherwise;
+    if (typeof value === "number") return value;
+    throw new Fault(`“${name}” of ${this.name} must be a number, not ${describeValue(value)}`);
+  }
+
+  boolean(index: number): boolean {
+    const value = this.values[index];
+    return typeof value === "boolean" ? value : this.#refuse(index, "true or false");
+  }
+
+  list(index: number): readonly unknown[] {
+    const value = this.values[index];
+    return Array.isArray(value) ? (value as readonly unknown[]) : this.#refuse(index, "a list");
+  }
+
+  map(index: number): readonly [string, unknown][] {
+    const value = this.values[index];
+    return isMapValue(value) ? entriesOf(value) : this.#refuse(index, "a map");
+  }
+
+  #refuse(index: number, wanted: string): never {
+    const which = this.values.length > 1 ? `argument ${index + 1} of ${this.name}` : `the argument of ${this.name}`;
+    throw new Fault(`${which} must be ${wanted}, not ${describeValue(this.values[index])}`, { argument: index });
+  }
+}
+
+/** A named function of expressions. */
+export interface Helper {
+  /** As documented: `list separator`. */
+  readonly usage: string;
+  readonly min: number;
+  /** Absent: any number. */
+  readonly max?: number;
+  /** Names it takes as `name=value`. */
+  readonly named?: readonly string[];
+  /** Hands its arguments on as they are, so a secret among them stays one and the others stay plain. */
+  readonly passes?: true;
+  readonly run: (args: Arguments) => unknown;
+}
+
+export type Helpers = Readonly<Record<string, Helper>>;
+
+/** How a value reads in a text; undefined for what has no one form: nothing, a list, a map, a secret. */
+export function printed(value: unknown): string | undefined {
+  if (typeof value === "string") return value;
+  return typeof value === "number" || typeof value === "boolean" ? String(value) : undefined;
+}
+
+/** Equal in type and content. */
+export function isEqual(a: unknown, b: unknown): boolean {
+  if (Object.is(a, b)) return true;
+  if (Array.isArray(a) && Array.isArray(b))
+    return a.length === b.length && a.every((item, index) => isEqual(item, b[index]));
+  if (!isMapValue(a) || !isMapValue(b)) return false;
+  const [left, right] = [entriesOf(a), new Map(entriesOf(b))];
+  return left.length === right.size && left.every(([key, value]) => right.has(key) && isEqual(value, right.get(key)));
+}

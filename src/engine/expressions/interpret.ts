@@ -1,0 +1,312 @@
+import type { SourcePosition } from "#errors/problem.ts";
+import { KcoreError } from "#errors/problem.ts";
+import { suggestHint } from "#errors/suggest.ts";
+import { Secret } from "#engine/step/secret.ts";
+import type {
+  BlockStatement,
+  Call,
+  Expression,
+  Loc,
+  PartialStatement,
+  PathExpression,
+  Program,
+  Statement,
+} from "./ast.ts";
+import type { Template } from "./expression.ts";
+import { Fault } from "./fault.ts";
+import { Frame } from "./frame.ts";
+import { printed } from "./helper.ts";
+import { callHelper, helpers } from "./helpers.ts";
+import { isTruthy } from "./helpers-logic.ts";
+import { entriesOf, hasMember, isMapValue, listNames, memberOf } from "./members.ts";
+import { describeValue } from "#engine/yaml/node.ts";
+import { partialName } from "./references.ts";
+import type { Scope } from "./scope.ts";
+
+const MAX_PARTIAL_DEPTH = 20;
+const BLOCKS = ["if", "unless", "each", "with"];
+/** What is declared: not even `default` excuses a name that is not there. */
+const DECLARED = new Set(["params", "steps", "stages", "run"]);
+
+export interface InterpretOptions {
+  /** The template that `{{> name}}` includes. @throws KcoreError TEMPLATE_NOT_FOUND */
+  readonly partial?: (name: string, at: SourcePosition) => Template;
+}
+
+/**
+ * Walks Handlebars' syntax tree itself instead of running what Handlebars would compile: values keep their types,
+ * a name that is not there is an error wherever it stands, only own properties are seen, and no code is made.
+ */
+export class Interpreter {
+  readonly #options: InterpretOptions;
+  #template: Template;
+  #partials = 0;
+
+  constructor(template: Template, options: InterpretOptions = {}) {
+    this.#template = template;
+    this.#options = options;
+  }
+
+  /** The value of the one expression that a scalar consists of. @throws KcoreError, UnknownValue */
+  value(call: Call, scope: Scope): unknown {
+    return this.#call(call, Frame.top(scope));
+  }
+
+  /** The text; a {@link Secret} if a secret went into it. @throws KcoreError, UnknownValue */
+  text(scope: Scope): string | Secret {
+    const output = new Output();
+    this.#program(this.#template.program, Frame.top(scope), output);
+    return output.result();
+  }
+
+  #program(program: Program, frame: Frame, output: Output): void {
+    for (const statement of program.body) this.#statement(statement, frame, output);
+  }
+
+  #statement(statement: Statement, frame: Frame, output: Output): void {
+    switch (statement.type) {
+      case "ContentStatement":
+        output.add(statement.value);
+        return;
+      case "CommentStatement":
+        return;
+      case "MustacheStatement":
+        this.#located(statement.loc, () => output.add(printable(this.#call(statement, frame))));
+        return;
+      case "BlockStatement":
+        this.#block(statement, frame, output);
+        return;
+      case "PartialStatement":
+        this.#partial(statement, frame, output);
+        return;
+      default:
+        this.#fail(
+          statement.loc,
+          new Fault("decorators and partial blocks are not known here", { code: "EXPRESSION_SYNTAX" }),
+        );
+    }
+  }
+
+  #block(block: BlockStatement, frame: Frame, output: Output): void {
+    const name = block.path.type === "PathExpression" ? block.path.original : "";
+    const [argument] = block.params;
+    if (!BLOCKS.includes(name))
+      this.#fail(
+        block.path.loc,
+        new Fault(`no block “#${name}”`, {
+          code: "EXPRESSION_SYNTAX",
+          hint: suggestHint(name, BLOCKS, `the blocks are ${BLOCKS.join(", ")}`),
+        }),
+      );
+    if (argument === undefined || block.params.length > 1 || block.hash !== undefined)
+      this.#fail(block.loc, new Fault(`#${name} takes one argument`, { code: "EXPRESSION_SYNTAX" }));
+    const value = this.#expression(argument, frame);
+    if (name === "each") this.#each(block, argument, value, frame, output);
+    else if (name === "with") this.#with(block, value, frame, output);
+    else this.#branch(block, isTruthy(value) === (name === "if"), frame, output);
+  }
+
+  #branch(block: BlockStatement, condition: boolean, frame: Frame, output: Output): void {
+    const program = condition ? block.program : block.inverse;
+    if (program !== undefined) this.#program(program, frame, output);
+  }
+
+  #with({ program, inverse }: BlockStatement, value: unknown, frame: Frame, output: Output): void {
+    if (value === null && inverse !== undefined) this.#program(inverse, frame, output);
+    else if (program !== undefined)
+      this.#program(program, frame.inside(value, {}, program.blockParams, [value]), output);
+  }
+
+  #each(block: BlockStatement, argument: Expression, value: unknown, frame: Frame, output: Output): void {
+    const { program, inverse } = block;
+    const items: readonly (readonly [string | number, unknown])[] = Array.isArray(value)
+      ? value.map((item, index) => [index, item] as const)
+      : isMapValue(value)
+        ? entriesOf(value)
+        : this.#fail(argument.loc, new Fault(`#each goes through a list or a map, not ${describeValue(value)}`));
+    if (items.length === 0 && inverse !== undefined) this.#program(inverse, frame, output);
+    if (program === undefined) return;
+    for (const [index, [key, item]] of items.entries()) {
+      const data = { index, key, first: index === 0, last: index === items.length - 1 };
+      this.#program(program, frame.inside(item, data, program.blockParams, [item, key]), output);
+    }
+  }
+
+  #partial(statement: PartialStatement, frame: Frame, output: Output): void {
+    const { name, params, hash, indent, loc } = statement;
+    const text = partialName(name);
+    if (text === undefined || params.length > 1)
+      this.#fail(
+        loc,
+        new Fault("a partial is written {{> name}}, its name written out", { code: "EXPRESSION_SYNTAX" }),
+      );
+    const { partial } = this.#options;
+    if (partial === undefined)
+      this.#fail(loc, new Fault("partials work in files under templates/ only", { code: "EXPRESSION_SYNTAX" }));
+    if (this.#partials >= MAX_PARTIAL_DEPTH)
+      this.#fail(
+        loc,
+        new Fault(`“${text}” includes itself, or more than ${MAX_PARTIAL_DEPTH} deep`, { code: "TEMPLATE_RECURSION" }),
+      );
+    const [context] = params;
+    const names = Object.fromEntries(this.#named(hash, frame));
+    const inner =
+      context === undefined ? frame.with(names) : frame.inside(this.#expression(context, frame), {}).with(names);
+    const outer = this.#template;
+    const part = new Output();
+    this.#template = partial(text, this.#template.place(name.loc));
+    this.#partials++;
+    try {
+      this.#program(this.#template.program, inner, part);
+    } finally {
+      this.#template = outer;
+      this.#partials--;
+    }
+    output.addIndented(part, indent);
+  }
+
+  /** A mustache or a sub-expression: a helper with arguments, or the value of a path. */
+  #call(call: Call, frame: Frame): unknown {
+    const { path, params, hash, loc } = call;
+    if (params.length === 0 && hash === undefined) {
+      if (path.type !== "PathExpression" || !isHelperName(path) || frame.has(path.parts[0] ?? ""))
+        return this.#expression(path, frame);
+      if (helpers.get(path.original)?.min !== 0)
+        this.#fail(
+          loc,
+          new Fault(`${path.original} is a helper and needs arguments`, {
+            code: "EXPRESSION_SYNTAX",
+            hint: `write ${path.original} ${helpers.get(path.original)?.usage ?? ""}`,
+          }),
+        );
+    }
+    if (path.type !== "PathExpression" || path.parts.length !== 1 || path.data || path.depth > 0)
+      this.#fail(path.loc, new Fault("only a helper takes arguments", { code: "EXPRESSION_SYNTAX" }));
+    const values = params.map((argument, index) =>
+      path.original === "default" && index === 0
+        ? this.#expressionOrNothing(argument, frame)
+        : this.#expression(argument, frame),
+    );
+    const named = this.#named(hash, frame);
+    return this.#located(loc, () => callHelper(path.original, values, named), params);
+  }
+
+  #named(hash: Call["hash"], frame: Frame): Map<string, unknown> {
+    return new Map(hash?.pairs.map(({ key, value }) => [key, this.#expression(value, frame)]));
+  }
+
+  #expression(expression: Expression, frame: Frame): unknown {
+    switch (expression.type) {
+      case "StringLiteral":
+      case "NumberLiteral":
+      case "BooleanLiteral":
+        return expression.value;
+      case "NullLiteral":
+        return null;
+      case "UndefinedLiteral":
+        return this.#fail(
+          expression.loc,
+          new Fault("undefined is not a value", { code: "EXPRESSION_SYNTAX", hint: "write null" }),
+        );
+      case "SubExpression":
+        return this.#call(expression, frame);
+      case "PathExpression":
+        return this.#located(expression.loc, () => this.#path(expression, frame));
+    }
+  }
+
+  /** For `default`: the last part of a path may be absent, but not in what is declared. */
+  #expressionOrNothing(expression: Expression, frame: Frame): unknown {
+    if (expression.type !== "PathExpression") return this.#expression(expression, frame);
+    const { parts, depth, data } = expression;
+    const [head = ""] = parts;
+    if (parts.length < 2 || data || (depth === 0 && DECLARED.has(head) && !frame.shadows(head)))
+      return this.#expression(expression, frame);
+    const parent = this.#expression({ ...expression, parts: parts.slice(0, -1) }, frame);
+    const last = parts.at(-1) ?? "";
+    if (parent === null || !hasMember(parent, last)) return undefined;
+    return this.#located(expression.loc, () => memberOf(parent, last, parts.slice(0, -1).join(".")));
+  }
+
+  #path({ parts, depth, data, original }: PathExpression, frame: Frame): unknown {
+    const start = data
+      ? frame.data(parts[0] ?? "")
+      : depth > 0 || /^(\.|this\b)/.test(original)
+        ? frame.context(depth)
+        : frame.lookup(parts[0] ?? "");
+    if (start === undefined) throw undefinedName(data ? `@${parts[0]}` : (parts[0] ?? original), frame.names());
+    const from = data || !(depth > 0 || /^(\.|this\b)/.test(original)) ? 1 : 0;
+    if (from === 1 && parts.length === 1 && !frame.shadows(parts[0] ?? "")) refuseBare(parts[0] ?? "");
+    let value = start.value;
+    for (let index = from; index < parts.length; index++) {
+      const walked = parts.slice(0, index).join(".") || original.split(/[./]/)[0] || "this";
+      value = memberOf(value, parts[index] ?? "", walked);
+    }
+    return value;
+  }
+
+  /** Runs `work`; a fault gets the place of `loc`, or of the argument it names. */
+  #located<T>(loc: Loc, work: () => T, params: readonly Expression[] = []): T {
+    try {
+      return work();
+    } catch (error) {
+      if (!(error instanceof Fault)) throw error;
+      return this.#fail(error.argument === undefined ? loc : (params[error.argument]?.loc ?? loc), error);
+    }
+  }
+
+  #fail(loc: Loc, fault: Fault): never {
+    const { code, message, hint } = fault;
+    throw new KcoreError(
+      { code, message, at: this.#template.place(loc), ...(hint === undefined ? {} : { hint }) },
+      { cause: fault },
+    );
+  }
+}
+
+function isHelperName({ parts, depth, data, original }: PathExpression): boolean {
+  return parts.length === 1 && depth === 0 && !data && helpers.has(original);
+}
+
+/** All of `steps` or `stages` would hide which one an expression waits for. */
+function refuseBare(name: string): void {
+  if (name === "steps" || name === "stages")
+    throw new Fault(`“${name}” alone is not a value`, { hint: `name one: ${name}.NAME` });
+}
+
+function undefinedName(name: string, names: readonly string[]): Fault {
+  return new Fault(`“${name}” is not defined`, {
+    code: "EXPRESSION_UNDEFINED",
+    hint: suggestHint(name, names, listNames(names)),
+  });
+}
+
+/** How a value goes into a text. @throws Fault for what has no one form there. */
+function printable(value: unknown): string | Secret {
+  if (value instanceof Secret) return value;
+  const text = printed(value);
+  if (text !== undefined) return text;
+  throw new Fault(`${describeValue(value)} cannot be put into a text`, {
+    hint: value === null ? "default x 'y' gives another value for nothing" : "use join, json or yaml",
+  });
+}
+
+/** Collects text; remembers whether a secret went in. */
+class Output {
+  #text = "";
+  #isSecret = false;
+
+  add(part: string | Secret): void {
+    if (part instanceof Secret) this.#isSecret = true;
+    this.#text += part instanceof Secret ? part.reveal() : part;
+  }
+
+  addIndented(part: Output, indent: string): void {
+    this.#isSecret ||= part.#isSecret;
+    this.#text += indent === "" ? part.#text : part.#text.replaceAll(/^(?=.)/gm, indent);
+  }
+
+  result(): string | Secret {
+    return this.#isSecret ? new Secret(this.#text) : this.#text;
+  }
+}

@@ -1,0 +1,120 @@
+import { type Expression, expressionsOf, type PathExpression, type Program, type Statement } from "./ast.ts";
+import { mayHoldExpression, type Template, templateOfScalar } from "./expression.ts";
+import type { SourceNode } from "#engine/yaml/node.ts";
+
+/** Which names expressions use, found without evaluating them. */
+export interface References {
+  readonly facts: boolean;
+  /** Names after `steps.`. */
+  readonly steps: ReadonlySet<string>;
+  readonly stages: ReadonlySet<string>;
+  readonly params: ReadonlySet<string>;
+  /** First parts of all paths. */
+  readonly names: ReadonlySet<string>;
+}
+
+/** What the expressions of a tree refer to, in blocks and helper arguments too. @throws KcoreError EXPRESSION_SYNTAX */
+export function referencesOf(node: SourceNode | undefined): References {
+  const found = new Collector();
+  if (node !== undefined) found.node(node);
+  return found;
+}
+
+/** What a template refers to; `partial` gives the templates it includes. */
+export function referencesOfTemplate(
+  template: Template,
+  partial: (name: string) => Template | undefined = () => undefined,
+): References {
+  const found = new Collector(partial);
+  found.program(template.program);
+  return found;
+}
+
+/** All of them together. */
+export function mergeReferences(all: readonly References[]): References {
+  const union = (key: "steps" | "stages" | "params" | "names"): Set<string> =>
+    new Set(all.flatMap((one) => [...one[key]]));
+  return {
+    facts: all.some(({ facts }) => facts),
+    steps: union("steps"),
+    stages: union("stages"),
+    params: union("params"),
+    names: union("names"),
+  };
+}
+
+class Collector implements References {
+  facts = false;
+  readonly steps = new Set<string>();
+  readonly stages = new Set<string>();
+  readonly params = new Set<string>();
+  readonly names = new Set<string>();
+  readonly #partial: (name: string) => Template | undefined;
+  readonly #visited = new Set<string>();
+
+  constructor(partial: (name: string) => Template | undefined = () => undefined) {
+    this.#partial = partial;
+  }
+
+  node(node: SourceNode): void {
+    if (node.kind === "list") for (const item of node.items) this.node(item);
+    else if (node.kind === "map") for (const { value } of node.entries.values()) this.node(value);
+    else if (typeof node.value === "string" && mayHoldExpression(node.value))
+      this.program(templateOfScalar(node).program);
+  }
+
+  program(program: Program): void {
+    for (const statement of program.body) this.#statement(statement);
+  }
+
+  #statement(statement: Statement): void {
+    switch (statement.type) {
+      case "MustacheStatement":
+      case "BlockStatement":
+        this.#expression(statement.path);
+        for (const expression of expressionsOf(statement)) this.#expression(expression);
+        if (statement.type === "BlockStatement")
+          for (const program of [statement.program, statement.inverse])
+            if (program !== undefined) this.program(program);
+        break;
+      case "PartialStatement":
+        for (const expression of expressionsOf(statement)) this.#expression(expression);
+        this.#include(statement.name);
+        break;
+      default:
+        break;
+    }
+  }
+
+  #include(name: Expression): void {
+    const text = partialName(name);
+    if (text === undefined || this.#visited.has(text)) return;
+    this.#visited.add(text);
+    const template = this.#partial(text);
+    if (template !== undefined) this.program(template.program);
+  }
+
+  #expression(expression: Expression): void {
+    if (expression.type === "PathExpression") this.#path(expression);
+    if (expression.type !== "SubExpression") return;
+    this.#expression(expression.path);
+    for (const inner of expressionsOf(expression)) this.#expression(inner);
+  }
+
+  #path({ parts, data }: PathExpression): void {
+    // `@root.facts` means the same as `facts`; other data names hold no reference.
+    const [name, second] = data ? (parts[0] === "root" ? parts.slice(1) : []) : parts;
+    if (name === undefined) return;
+    this.names.add(name);
+    if (name === "facts") this.facts = true;
+    else if (name === "steps" && second !== undefined) this.steps.add(second);
+    else if (name === "stages" && second !== undefined) this.stages.add(second);
+    else if (name === "params" && second !== undefined) this.params.add(second);
+  }
+}
+
+/** The name of a partial that is written out: `{{> common.hbs}}` or `{{> "nginx/common.hbs"}}`. */
+export function partialName(name: Expression): string | undefined {
+  if (name.type === "StringLiteral") return name.value;
+  return name.type === "PathExpression" ? name.original : undefined;
+}

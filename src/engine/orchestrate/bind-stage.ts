@@ -1,0 +1,313 @@
+import { z } from "zod";
+import { KcoreError, type SourcePosition } from "#errors/problem.ts";
+import { suggestHint } from "#errors/suggest.ts";
+import { Duration } from "#engine/step/fields.ts";
+import type { NodeEntry, Roster } from "#engine/roster/roster.ts";
+import { matchTargets } from "#engine/roster/targets.ts";
+import type { GivenParam } from "#engine/params/bind-params.ts";
+import { evaluate, evaluateBoolean } from "#engine/expressions/evaluate.ts";
+import type { SourceMap, SourceNode } from "#engine/yaml/node.ts";
+import type { Problems } from "#engine/yaml/problems.ts";
+import type { Scope } from "#engine/expressions/scope.ts";
+import { UnknownValue } from "#engine/expressions/unknown.ts";
+import { validateValue } from "#engine/yaml/validate.ts";
+import type { StepDraft } from "#engine/states/planned-step.ts";
+import type { Action } from "./action.ts";
+import type { Ledger } from "./ledger.ts";
+import type { Pace, PlannedStage, StageScope, StageTask } from "./plan.ts";
+import { shareOf } from "./plan.ts";
+import { restsOf } from "./check-references.ts";
+import type { ApplySource, RunSource, StageSource } from "./stage-source.ts";
+
+/** The action that `--skip-health` leaves out. */
+const HEALTH = "cluster.health";
+
+/** Steps of some states for one node. */
+export interface StatesUse {
+  readonly apply: readonly { readonly state: string; readonly at?: SourcePosition; readonly given: Given }[];
+  readonly node: NodeEntry;
+  /** Step ids and register names of earlier stages over the node. */
+  readonly taken: Set<string>;
+  readonly registered: ReadonlySet<string>;
+}
+
+type Given = Map<string, GivenParam>;
+
+/** What binding needs to know of states and actions. */
+export interface Catalogue {
+  /** @throws KcoreError STATE_NOT_FOUND, and with every problem of the state's file */
+  stateParams(name: string, at?: SourcePosition): Iterable<string>;
+  /** @throws KcoreError with every problem */
+  draft(use: StatesUse): Promise<readonly StepDraft[]>;
+  action(name: string): Promise<Action | undefined>;
+  readonly actionNames: readonly string[];
+}
+
+/** What is the same for all stages of a run (or wave). */
+export interface BindContext {
+  readonly roster: Roster;
+  /** `params`, `nodes` and `run`. */
+  readonly scope: Scope;
+  readonly catalogue: Catalogue;
+  readonly skipHealth: boolean;
+  readonly problems: Problems;
+  readonly ledger: Ledger;
+}
+
+const Share = z.union([
+  z.number().int().min(1),
+  z.string().regex(/^\d{1,3}%$/, "must be a number of nodes, or a share such as 25%"),
+]);
+const paceKeys = {
+  batch: Share,
+  concurrency: z.number().int().min(1),
+  maxFailures: z.union([
+    z.number().int().min(0),
+    z.string().regex(/^\d{1,3}%$/, "must be a number or a share such as 25%"),
+  ]),
+};
+
+/** The pace that a stage or wave asks for; shares are of `total` nodes. @throws KcoreError */
+export function paceOf(node: SourceMap, scope: Scope, total: number): Pace {
+  const batch = readKey(node, "batch", paceKeys.batch, scope);
+  const concurrency = readKey(node, "concurrency", paceKeys.concurrency, scope);
+  const maxFailures = readKey(node, "maxFailures", paceKeys.maxFailures, scope);
+  return {
+    ...(batch !== undefined && { batch: Math.max(1, shareOf(batch, total)) }),
+    ...(concurrency !== undefined && { concurrency }),
+    ...(maxFailures !== undefined && { maxFailures: shareOf(maxFailures, total) }),
+  };
+}
+
+/** The value of a key that may be an expression over what is known before the run. */
+export function readKey<Schema extends z.ZodType>(
+  map: SourceMap,
+  key: string,
+  schema: Schema,
+  scope: Scope,
+): z.output<Schema> | undefined {
+  const node = map.get(key);
+  return node === undefined ? undefined : validateValue(evaluate(node, scope), node, schema);
+}
+
+const TargetValue = z.union([z.string().min(1), z.array(z.string().min(1)).min(1)]);
+
+/** The nodes that an `on` or `each` names, in the roster's order. @throws KcoreError TARGET_EMPTY … */
+export function nodesOf(on: SourceNode, { roster, scope }: Pick<BindContext, "roster" | "scope">): readonly string[] {
+  const value = validateValue(evaluate(on, scope), on, TargetValue);
+  return matchTargets(value, roster, textAt(on)).map(({ name }) => name);
+}
+
+/** Where the text of a scalar begins, behind its quote. */
+function textAt(node: SourceNode): SourcePosition {
+  const isQuoted = node.kind === "scalar" && (node.style === "single" || node.style === "double");
+  return isQuoted ? { ...node.at, column: node.at.column + 1 } : node.at;
+}
+
+/** How a stage shows in this run: its id there, its title, its nodes. */
+export interface StageInstance {
+  readonly id: string;
+  readonly title: string;
+  readonly nodes?: readonly string[];
+  readonly pace: Pace;
+}
+
+/** Makes a stage ready; problems are collected, undefined is given when it cannot be. */
+export async function bindStage(
+  source: StageSource,
+  instance: StageInstance,
+  context: BindContext,
+): Promise<PlannedStage | undefined> {
+  const { problems, scope } = context;
+  const { work, when, at } = source;
+  const rests = problems.attempt(() => restsOf(source)) ?? new Set<string>();
+  const task = work.kind === "apply" ? bindApply(work, instance.id, context) : await bindRun(work, context);
+  const timeout = problems.attempt(() => readKey(source.node, "timeout", Duration, scope));
+  const onFailure = await bindOnFailure(source, instance, context);
+  if (task === undefined) return undefined;
+  const skip = work.kind === "run" && work.action === HEALTH && context.skipHealth ? "--skip-health" : undefined;
+  return {
+    ...instance,
+    register: source.register,
+    at,
+    ...(timeout !== undefined && { timeout }),
+    ...(skip !== undefined && { skip }),
+    rests,
+    ...(when && { when: (late: StageScope) => evaluateBoolean(when, scopeWith(scope, late)) }),
+    task,
+    onFailure,
+  };
+}
+
+async function bindOnFailure(
+  { onFailure }: StageSource,
+  { id, nodes }: StageInstance,
+  context: BindContext,
+): Promise<readonly PlannedStage[]> {
+  const bound: PlannedStage[] = [];
+  for (const source of onFailure) {
+    const own = source.on && context.problems.attempt(() => nodesOf(source.on as SourceNode, context));
+    const concerned = own ?? nodes;
+    const stage = await bindStage(
+      source,
+      {
+        id: instanceId(source.id, id),
+        title: source.title,
+        ...(concerned && { nodes: concerned }),
+        pace: concerned
+          ? (context.problems.attempt(() => paceOf(source.node, context.scope, concerned.length)) ?? {})
+          : {},
+      },
+      context,
+    );
+    if (stage) bound.push(stage);
+  }
+  return bound;
+}
+
+/** The id of a stage that belongs to another: in a later wave it has that one's suffix. */
+function instanceId(id: string, owner: string): string {
+  return `${id}${/@\d+$/.exec(owner)?.[0] ?? ""}`;
+}
+
+/** The scope of a stage's late expressions: with its node, and what stages gave. */
+function scopeWith(scope: Scope, { node, stages }: StageScope): Scope {
+  return { ...scope, ...(node && { node, vars: node.vars }), stages };
+}
+
+function bindApply({ states, with: given }: ApplySource, id: string, context: BindContext): StageTask | undefined {
+  const { catalogue, problems } = context;
+  const declared = new Map(
+    states.map(({ name, at }) => [name, problems.attempt(() => new Set(catalogue.stateParams(name, at)))]),
+  );
+  if ([...declared.values()].includes(undefined)) return undefined;
+  refuseStray(states, given, new Set([...declared.values()].flatMap((names) => [...(names ?? [])])), problems);
+  return applyTask(id, context, (late) => {
+    const all = givenIn(given, scopeWith(context.scope, late));
+    return states.map(({ name, at }) => ({
+      state: name,
+      at,
+      given: new Map([...all].filter(([key]) => declared.get(name)?.has(key))),
+    }));
+  });
+}
+
+/** What `with` gives; a value that no stage gave yet is given as the Unknown it is. */
+function givenIn(map: SourceMap | undefined, scope: Scope): Given {
+  const given: Given = new Map();
+  for (const { key, value } of map?.entries.values() ?? []) {
+    try {
+      evaluate(value, scope);
+      given.set(key, { node: value, scope });
+    } catch (error) {
+      if (!(error instanceof UnknownValue)) throw error;
+      given.set(key, { value: error.unknown, at: value.at });
+    }
+  }
+  return given;
+}
+
+/** A task that applies states; which and with what is told for each node. */
+export function applyTask(
+  id: string,
+  { catalogue, ledger }: Pick<BindContext, "catalogue" | "ledger">,
+  apply: (late: StageScope) => StatesUse["apply"],
+): StageTask {
+  return {
+    kind: "apply",
+    draft: (late) =>
+      ledger.draft(id, late.node as NodeEntry, ({ taken, registered }) =>
+        catalogue.draft({ apply: apply(late), node: late.node as NodeEntry, taken, registered }),
+      ),
+  };
+}
+
+/** Each of the states takes from `with` what it declares; a name that none of them declares is a mistake. */
+function refuseStray(
+  states: ApplySource["states"],
+  given: SourceMap | undefined,
+  names: ReadonlySet<string>,
+  problems: Problems,
+): void {
+  for (const { key, keyAt } of given?.entries.values() ?? []) {
+    if (names.has(key)) continue;
+    const all = states.map(({ name }) => `“${name}”`).join(", ");
+    const hint = suggestHint(
+      key,
+      names,
+      names.size === 0 ? "none has parameters" : `there are: ${[...names].join(", ")}`,
+    );
+    problems.add({
+      code: "PARAM_UNKNOWN",
+      message:
+        states.length === 1 ? `the state ${all} has no parameter “${key}”` : `none of ${all} has a parameter “${key}”`,
+      at: keyAt,
+      ...(hint !== undefined && { hint }),
+    });
+  }
+}
+
+async function bindRun({ action: name, at, args }: RunSource, context: BindContext): Promise<StageTask | undefined> {
+  const { catalogue, problems, scope } = context;
+  const action = await catalogue.action(name);
+  if (action === undefined) {
+    const { actionNames } = catalogue;
+    const hint = suggestHint(name, actionNames, `there are: ${actionNames.join(", ")}`);
+    problems.add({ code: "ACTION_UNKNOWN", message: `no action “${name}”`, at, ...(hint !== undefined && { hint }) });
+    return undefined;
+  }
+  refuseUnknownArgs(action, args, problems);
+  return {
+    kind: "action",
+    action,
+    args: (late) => validateValue(evaluate(args, scopeWith(scope, late)), args, action.args),
+  };
+}
+
+/** What is looked at of zod's definition of an object (zod 4, `schema.def`). */
+interface ObjectDefinition {
+  readonly type: string;
+  readonly shape?: Readonly<Record<string, unknown>>;
+  readonly catchall?: z.ZodType;
+}
+
+/** Names are checked even where the values are not known before the run. */
+function refuseUnknownArgs(action: Action, args: SourceMap, problems: Problems): void {
+  const known = action.args.def as ObjectDefinition;
+  if (known.type !== "object" || known.shape === undefined || known.catchall?.def.type !== "never") return;
+  for (const { key, keyAt } of args.entries.values()) {
+    if (Object.hasOwn(known.shape, key)) continue;
+    const names = [...Object.keys(known.shape), ...STAGE_KEYS];
+    problems.add({
+      code: "YAML_KEY_UNKNOWN",
+      message: `neither a stage nor the action “${action.name}” has a key “${key}”`,
+      at: keyAt,
+      hint: suggestHint(
+        key,
+        names,
+        `“${action.name}” takes ${Object.keys(known.shape).join(", ") || "nothing"}`,
+      ) as string,
+    });
+  }
+}
+
+const STAGE_KEYS = [
+  "title",
+  "when",
+  "each",
+  "with",
+  "register",
+  "timeout",
+  "batch",
+  "concurrency",
+  "maxFailures",
+  "order",
+  "onFailure",
+  "once",
+  "afterEach",
+];
+
+/** A target that matched nobody. */
+export function isEmptyTarget(error: unknown): boolean {
+  return error instanceof KcoreError && error.problems.every(({ code }) => code === "TARGET_EMPTY");
+}

@@ -1,0 +1,66 @@
+import { KcoreError } from "#errors/problem.ts";
+import { type GivenParam, givenFromText } from "#engine/params/bind-params.ts";
+import type { ParamDeclaration } from "#engine/params/declare-params.ts";
+import type { Roster } from "#engine/roster/roster.ts";
+import type { RunRequest } from "./execute.ts";
+import type { Orchestration } from "./load-orchestration.ts";
+
+/** What the user gave: texts as typed after `--set`, anything else from `--params`. */
+export function givenByUser(params: RunRequest["params"]): Map<string, GivenParam> {
+  const given = new Map<string, GivenParam>();
+  for (const [name, value] of Object.entries(params)) {
+    if (typeof value === "string") given.set(name, { text: value });
+    else for (const [key, node] of givenFromText(JSON.stringify({ [name]: value }))) given.set(key, node);
+  }
+  return given;
+}
+
+/**
+ * The given parameters of an orchestration, with the target of `--on` or of the command line in its place.
+ * @throws KcoreError TARGET_MISSING, USAGE
+ */
+export function givenToOrchestration(
+  { name, target, params }: Orchestration,
+  request: RunRequest,
+  roster: Roster,
+): Map<string, GivenParam> {
+  const given = givenByUser(request.params);
+  if (request.on !== undefined) {
+    if (target === undefined) throw noTarget(name, [...params.values()]);
+    if (given.has(target.name))
+      throw new KcoreError({
+        code: "USAGE",
+        message: `the nodes are named twice: “${request.on}”, and by “${target.name}”`,
+        hint: "name them once",
+      });
+    given.set(target.name, { text: request.on });
+  }
+  for (const { type, required, name: param } of params.values())
+    if (type === "target" && required && !given.has(param)) throw missing(name, param, roster);
+  return given;
+}
+
+function noTarget(name: string, params: readonly ParamDeclaration[]): KcoreError {
+  const several = params.filter(({ type }) => type === "target").map((param) => param.name);
+  return new KcoreError({
+    code: "USAGE",
+    message:
+      several.length === 0
+        ? `the orchestration “${name}” takes no nodes: its file says which`
+        : `the orchestration “${name}” takes several targets: ${several.join(", ")}`,
+    hint: several.length === 0 ? "leave them out" : several.map((param) => `--set ${param}=…`).join(" "),
+  });
+}
+
+function missing(name: string, param: string, roster: Roster): KcoreError {
+  const nodes = [...roster.nodes.values()].map((node) =>
+    node.roles.length === 0 ? node.name : `${node.name} (${node.roles.join(", ")})`,
+  );
+  const [first = "n1"] = roster.nodes.keys();
+  return new KcoreError({
+    code: "TARGET_MISSING",
+    message: `“${name}” needs to know which nodes: its parameter “${param}”`,
+    hint: `kcore orchestrate ${name} ${first}, --on 'role:worker', or --set ${param}=${first}`,
+    detail: nodes.length === 0 ? "the roster holds no node yet" : `the roster's nodes: ${nodes.join(", ")}`,
+  });
+}

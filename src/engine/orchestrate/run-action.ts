@@ -1,0 +1,133 @@
+import type { Problem } from "#errors/problem.ts";
+import { KcoreError } from "#errors/problem.ts";
+import type { Outcome } from "#engine/events/event.ts";
+import { Unknown, UnknownValue } from "#engine/expressions/unknown.ts";
+import type { Action, ActionContext, ActionResult } from "./action.ts";
+import { neverKnown } from "./condition.ts";
+import type { Conductor } from "./conductor.ts";
+import type { PlannedStage } from "./plan.ts";
+import type { RunNode } from "./run-node.ts";
+import { isBug, problemOf } from "./problem-of.ts";
+
+/** Seconds that an action may take when its stage says nothing. */
+const LIMIT = 3600;
+
+export interface ActionEnd {
+  readonly outcome: Extract<Outcome, "ok" | "changed" | "would-change" | "unknown" | "failed" | "interrupted">;
+  readonly problem?: Problem;
+}
+
+/** Carries out a stage's action, for one node or for none, with its events; keeps its outputs. Never rejects. */
+export async function runAction(run: Conductor, stage: PlannedStage, node?: RunNode): Promise<ActionEnd> {
+  if (stage.task.kind !== "action") throw new Error(`stage ${stage.id} has no action`);
+  const { action } = stage.task;
+  const named = { stage: stage.id, action: action.name, ...(node && { item: node.name }) };
+  const started = run.deps.now();
+  run.deps.emit({ type: "action.started", ...named });
+  const { outcome, reason, problem } = await attempt(run, stage, action, node);
+  run.deps.emit({
+    type: "action.finished",
+    ...named,
+    outcome,
+    ...(reason !== undefined && { reason }),
+    ...(problem && { problem }),
+    duration: run.deps.now() - started,
+  });
+  return { outcome, ...(problem && { problem }) };
+}
+
+async function attempt(
+  run: Conductor,
+  stage: PlannedStage,
+  action: Action,
+  node?: RunNode,
+): Promise<ActionEnd & { readonly reason?: string }> {
+  const limit = new AbortController();
+  const seconds = stage.timeout ?? LIMIT;
+  const timer = setTimeout(() => limit.abort(), seconds * 1000);
+  const signal = AbortSignal.any([run.deps.abort, limit.signal]);
+  try {
+    const args = argsOf(run, stage, node);
+    const context = contextOf(run, stage, signal, node);
+    const result = await orAborted(run.request.dryRun ? action.plan(args, context) : action.run(args, context), signal);
+    return settle(run, stage, result, node);
+  } catch (error) {
+    if (error instanceof UnknownValue) return unknown(run, stage, error.unknown, node);
+    if (limit.signal.aborted) return { outcome: "failed", problem: tooLong(stage, seconds) };
+    if (run.isStopping) return { outcome: "interrupted" };
+    if (isBug(error)) run.noteBug();
+    return { outcome: "failed", problem: problemOf(error) };
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function argsOf(run: Conductor, stage: PlannedStage, node?: RunNode): unknown {
+  if (stage.task.kind !== "action") return undefined;
+  return stage.task.args(run.scopeOf(node));
+}
+
+function settle(run: Conductor, stage: PlannedStage, result: ActionResult | "unknown", node?: RunNode): ActionEnd {
+  if (result === "unknown") {
+    run.outputs.set(stage.register, node?.name, new Unknown(`stage ${stage.id}`));
+    return { outcome: "unknown" };
+  }
+  run.outputs.set(stage.register, node?.name, result.outputs);
+  if (!result.changed) return { outcome: "ok" };
+  return { outcome: run.request.dryRun ? "would-change" : "changed" };
+}
+
+/** In a dry run what rests on an unknown value is unknown itself; otherwise the stage that gives it did not run. */
+function unknown(run: Conductor, stage: PlannedStage, { after }: Unknown, node?: RunNode) {
+  run.outputs.set(stage.register, node?.name, new Unknown(after));
+  if (run.request.dryRun) return { outcome: "unknown", reason: `after ${after}` } as const;
+  return { outcome: "failed", problem: neverKnown(stage, after) } as const;
+}
+
+function tooLong(stage: PlannedStage, seconds: number): Problem {
+  return {
+    code: "STAGE_TIMEOUT",
+    message: `stage “${stage.id}” took longer than ${seconds} s`,
+    ...(stage.at && { at: stage.at }),
+    hint: "give the stage a longer “timeout”, or look at what it waits for",
+  };
+}
+
+function contextOf(run: Conductor, stage: PlannedStage, signal: AbortSignal, node?: RunNode): ActionContext {
+  const { deps, request, plan } = run;
+  const action = stage.task.kind === "action" ? stage.task.action.name : "";
+  const item = node && { item: node.name };
+  return {
+    runId: deps.runId,
+    dryRun: request.dryRun,
+    project: deps.project,
+    home: deps.home,
+    ...(request.context !== undefined && { context: request.context }),
+    ...(node && { node: node.entry }),
+    nodes: plan.roster.nodes,
+    targets: plan.nodes,
+    signal,
+    note: (text) => deps.emit({ type: "action.note", stage: stage.id, action, ...item, text }),
+    ask: (question) => (question.kind === "confirm" && request.yes ? Promise.resolve("yes") : deps.ask(question)),
+    passphrase: () => run.secrets.clusterPassphrase(),
+    ...(deps.passphrase !== undefined && { givenPassphrase: deps.passphrase }),
+    host: (name) => run.nodes.get(name)?.host(),
+    warn: (text) => deps.emit({ type: "warning", ...(node && { node: node.name }), text }),
+  };
+}
+
+/** An action that does not heed its signal must not hold up the run. */
+async function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  const aborted = Promise.withResolvers<never>();
+  const onAbort = (): void =>
+    aborted.reject(new KcoreError({ code: "INTERRUPTED", message: "the action was stopped" }));
+  if (signal.aborted) onAbort();
+  signal.addEventListener("abort", onAbort);
+  try {
+    return await Promise.race([work, aborted.promise]);
+  } finally {
+    signal.removeEventListener("abort", onAbort);
+    aborted.promise.catch(() => undefined);
+    work.catch(() => undefined);
+  }
+}

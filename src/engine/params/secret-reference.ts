@@ -1,0 +1,25 @@
+import type { SecretReference } from "#engine/roster/roster.ts";
+import { isMapValue } from "#engine/expressions/members.ts";
+
+const KINDS = ["env", "file", "command"] as const;
+
+/**
+ * Reads `env:NAME`, `file:PATH`, `command:CMD`, or a map with exactly one of these keys; undefined for anything else,
+ * so that a secret itself never passes for a reference.
+ */
+export function parseReference(value: unknown): SecretReference | undefined {
+  if (typeof value === "string") {
+    const [, kind = "", rest = ""] = /^(env|file|command):\s*(\S[^\0]*)$/.exec(value) ?? [];
+    return make(kind, rest);
+  }
+  if (!isMapValue(value)) return undefined;
+  const entries = value instanceof Map ? [...(value as Map<string, unknown>)] : Object.entries(value);
+  const [[kind, rest] = [], second] = entries;
+  return second === undefined && typeof rest === "string" ? make(kind ?? "", rest) : undefined;
+}
+
+function make(kind: string, rest: string): SecretReference | undefined {
+  if (rest === "" || !(KINDS as readonly string[]).includes(kind)) return undefined;
+  if (kind === "env") return /^[A-Za-z_][A-Za-z0-9_]*$/.test(rest) ? { env: rest } : undefined;
+  return kind === "file" ? { file: rest } : { command: rest };
+}

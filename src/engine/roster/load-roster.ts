@@ -1,0 +1,227 @@
+import { createHash } from "node:crypto";
+import { homedir } from "node:os";
+import { join, resolve } from "node:path";
+import type { z } from "zod";
+import type { SourcePosition } from "#errors/problem.ts";
+import { suggestHint } from "#errors/suggest.ts";
+import { plainOf, type SourceEntry, SourceMap, type SourceNode } from "#engine/yaml/node.ts";
+import { Problems } from "#engine/yaml/problems.ts";
+import { problemsOf } from "#engine/yaml/validate.ts";
+import { checkDuplicates, checkJumps } from "./check.ts";
+import { EntryName } from "./entry-fields.ts";
+import { isNothing, readRosterFiles, type RosterFile, type RosterText } from "./roster-files.ts";
+import { mergeNodes } from "./merge.ts";
+import type { JumpEntry, NodeEntry, Roster } from "./roster.ts";
+import { checkOf, type Trust } from "#engine/project/project.ts";
+import { JumpSchema, NodeSchema, SharedSchema } from "./entry-schema.ts";
+
+export interface LoadOptions {
+  /** Whose files are believed (S-20); absent: everybody's. */
+  readonly trust?: Trust;
+  /** What `~/` in `identityFile` means; the user's home unless given. */
+  readonly home?: string;
+  /** A file's text to be taken instead of what is on the disk: what would be, if it were written. */
+  readonly instead?: RosterText;
+}
+
+/**
+ * Reads `roster/*.yaml` of a project. A node's own keys win over its groups' (later groups over earlier ones), these
+ * over its file's `defaults`, these over `roster/defaults.yaml`; maps merge, lists replace.
+ * @throws KcoreError with every problem of every file at its place.
+ */
+export function loadRoster(project: string, { trust, home, instead }: LoadOptions = {}): Roster {
+  const problems = new Problems();
+  const files = readRosterFiles(project, problems, trust && checkOf(trust), instead);
+  const loader = new Loader(project, files, problems, home);
+  const roster = loader.roster();
+  checkJumps(roster, loader.jumpPositions, problems);
+  checkDuplicates(roster, problems);
+  problems.throwIfAny();
+  return roster;
+}
+
+class Loader {
+  readonly jumpPositions = new Map<string, SourcePosition>();
+  readonly #project: string;
+  readonly #files: readonly RosterFile[];
+  readonly #problems: Problems;
+  readonly #home: string | undefined;
+  readonly #groups = new Map<string, SourceEntry>();
+
+  constructor(project: string, files: readonly RosterFile[], problems: Problems, home: string | undefined) {
+    this.#project = project;
+    this.#files = files;
+    this.#problems = problems;
+    this.#home = home;
+  }
+
+  roster(): Roster {
+    this.#collectGroups();
+    const positions = new Map<string, SourcePosition>();
+    const jumps = this.#jumps(positions);
+    const nodes = new Map<string, NodeEntry>();
+    for (const file of this.#files)
+      for (const entry of file.nodes.values()) {
+        if (!this.#isNewName(entry, positions, "node")) continue;
+        const node = this.#node(entry, file);
+        if (node !== undefined) nodes.set(node.name, node);
+      }
+    return { nodes, jumps, positions, files: this.#files.map(({ name }) => name) };
+  }
+
+  #collectGroups(): void {
+    const positions = new Map<string, SourcePosition>();
+    for (const { defaults, groups } of this.#files) {
+      if (defaults !== undefined) this.#check(defaults, SharedSchema);
+      for (const entry of groups.values()) {
+        if (this.#isNewName(entry, positions, "group")) this.#groups.set(entry.key, entry);
+        this.#check(entry.value, SharedSchema);
+      }
+    }
+  }
+
+  #jumps(positions: Map<string, SourcePosition>): Map<string, JumpEntry> {
+    const jumps = new Map<string, JumpEntry>();
+    for (const file of this.#files)
+      for (const entry of file.jumps.values()) {
+        if (!this.#isNewName(entry, positions, "jump host")) continue;
+        this.jumpPositions.set(entry.key, entry.keyAt);
+        const written = this.#check(entry.value, JumpSchema);
+        if (written === undefined) continue;
+        const {
+          address,
+          port = 22,
+          user = "root",
+          identityFile,
+          hostKeys = [],
+          jump = [],
+          identityPassphrase,
+        } = written;
+        jumps.set(entry.key, {
+          name: entry.key,
+          address,
+          port,
+          user,
+          hostKeys,
+          jump,
+          ...(identityFile !== undefined && { identityFile: this.#keyPath(identityFile) }),
+          ...(identityPassphrase !== undefined && { identityPassphrase }),
+        });
+      }
+    return jumps;
+  }
+
+  #node(entry: SourceEntry, file: RosterFile): NodeEntry | undefined {
+    const own = isNothing(entry.value) ? emptyMap(entry) : entry.value;
+    const layers = [...this.#defaults(file), ...this.#groupsOf(own), own];
+    const merged = layers.reduce<SourceNode | undefined>((base, over) => mergeNodes(base, over), undefined) ?? own;
+    const written = this.#check(merged, NodeSchema);
+    if (written === undefined) return undefined;
+    const { id, address, port, user, identityFile, identityPassphrase, transport = "ssh" } = written;
+    if (address === undefined && transport === "ssh") {
+      this.#problems.add({
+        code: "YAML_KEY_MISSING",
+        message: `“${entry.key}” has no address`,
+        at: entry.keyAt,
+        hint: "give its address, or transport: local for this machine itself",
+      });
+      return undefined;
+    }
+    return {
+      name: entry.key,
+      id: id ?? idOfName(entry.key),
+      address: address ?? "localhost",
+      port: port ?? 22,
+      user: user ?? "root",
+      ...(identityFile !== undefined && { identityFile: this.#keyPath(identityFile) }),
+      ...(identityPassphrase !== undefined && { identityPassphrase }),
+      sudo: (written.sudo ?? {}) as NodeEntry["sudo"],
+      jump: written.jump ?? [],
+      hostKeys: written.hostKeys ?? [],
+      dc: written.dc ?? "DC1",
+      roles: written.roles ?? [],
+      labels: written.labels ?? {},
+      taints: written.taints ?? [],
+      groups: written.groups ?? [],
+      disks: (written.disks ?? []) as NodeEntry["disks"],
+      stateDir: written.stateDir ?? "/var/lib/kcore",
+      vars: written.vars ?? {},
+      transport,
+    };
+  }
+
+  /** roster/defaults.yaml's, then the file's own. */
+  #defaults({ name, defaults }: RosterFile): SourceNode[] {
+    const [first] = this.#files;
+    const common = first?.name === "roster/defaults.yaml" && first.name !== name ? first.defaults : undefined;
+    return [common, defaults].filter((node) => node !== undefined);
+  }
+
+  #groupsOf(own: SourceNode): SourceNode[] {
+    const list = own.kind === "map" ? own.get("groups") : undefined;
+    if (list?.kind !== "list") return [];
+    return list.items.flatMap((item) => {
+      const name = String(item.kind === "scalar" ? item.value : "");
+      const group = this.#groups.get(name)?.value;
+      if (group !== undefined) return isNothing(group) ? [] : [group];
+      const hint = suggestHint(name, this.#groups.keys(), "declare it under groups:");
+      this.#problems.add({
+        code: "ROSTER_GROUP_UNKNOWN",
+        message: `no group “${name}”`,
+        at: item.at,
+        ...(hint !== undefined && { hint }),
+      });
+      return [];
+    });
+  }
+
+  #isNewName(entry: SourceEntry, positions: Map<string, SourcePosition>, what: string): boolean {
+    const { key, keyAt } = entry;
+    const shape = EntryName.safeParse(key);
+    if (!shape.success)
+      this.#problems.add({
+        code: "ROSTER_INVALID",
+        message: `“${key}” cannot name a ${what}: it ${shape.error.issues[0]?.message ?? ""}`,
+        at: keyAt,
+      });
+    const earlier = positions.get(key);
+    if (earlier !== undefined)
+      this.#problems.add({
+        code: "ROSTER_DUPLICATE",
+        message: `“${key}” is in the roster already, at ${earlier.file}:${earlier.line}`,
+        at: keyAt,
+        hint: "names are unique across all roster files",
+      });
+    else positions.set(key, keyAt);
+    return shape.success && earlier === undefined;
+  }
+
+  #check<Schema extends z.ZodType>(node: SourceNode, schema: Schema): z.output<Schema> | undefined {
+    if (isNothing(node)) return schema.safeParse({}).data;
+    const value = plainOf(node);
+    const result = schema.safeParse(value);
+    if (result.success) return result.data;
+    this.#problems.add(...problemsOf(value, node, schema));
+    return undefined;
+  }
+
+  #keyPath(path: string): string {
+    return path.startsWith("~/") ? join(this.#home ?? homedir(), path.slice(2)) : resolve(this.#project, path);
+  }
+}
+
+function emptyMap({ file, start, end }: SourceEntry): SourceMap {
+  return new SourceMap(file, start, end, new Map());
+}
+
+/** Namespace of the ids of nodes that the roster gives none: a UUID made for this, once. */
+const NAMESPACE = Buffer.from("2f0c1b0e7a1d4f5e9a52d6c4a1b7e390", "hex");
+
+/** The id of a node that has none written: always the same for a name (RFC 9562, version 5). */
+export function idOfName(name: string): string {
+  const hash = createHash("sha1").update(NAMESPACE).update(name).digest().subarray(0, 16);
+  hash[6] = ((hash[6] ?? 0) & 0x0f) | 0x50;
+  hash[8] = ((hash[8] ?? 0) & 0x3f) | 0x80;
+  const hex = hash.toString("hex");
+  return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join("-");
+}

@@ -1,0 +1,132 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { homedir } from "node:os";
+import { join } from "node:path";
+import type { Stats } from "node:fs";
+import { KcoreError, type SourcePosition } from "#errors/problem.ts";
+import { Secret } from "#engine/step/secret.ts";
+import { readBytes } from "#engine/yaml/read.ts";
+import type { SecretReference } from "./roster.ts";
+
+const MAX_BYTES = 64 * 1024;
+const COMMAND_LIMIT = 30_000;
+
+/** Where secrets come from; passed in, so that nothing here reaches for the real ones by itself. */
+export interface SecretSources {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** Bytes of a file; `~/` is the user's home. */
+  readonly readFile: (path: string) => Uint8Array;
+  /** Runs a command line by `/bin/sh -c`, at most 30 s, and gives its stdout; rejects with KcoreError. */
+  readonly run: (command: string) => Promise<Uint8Array>;
+}
+
+/**
+ * Reads what a reference names. One line break at the end is dropped. An empty secret is an error: it is a mistake
+ * more often than a wish.
+ * @throws KcoreError SECRET_UNREADABLE, at the reference's place; never with the secret in it.
+ */
+export async function resolveSecret(
+  reference: SecretReference,
+  sources: SecretSources,
+  at?: SourcePosition,
+): Promise<Secret> {
+  const fail = (message: string, hint?: string, cause?: unknown): never => {
+    throw new KcoreError({ code: "SECRET_UNREADABLE", message, ...(at && { at }), ...(hint && { hint }) }, { cause });
+  };
+  const name = nameOf(reference);
+  let text: string;
+  try {
+    text = await readText(reference, sources);
+  } catch (cause) {
+    if (!(cause instanceof KcoreError)) throw cause;
+    const [first] = cause.problems;
+    return fail(`the secret ${name} cannot be read: ${first?.message ?? ""}`, first?.hint, cause);
+  }
+  const value = text.replace(/\r?\n$/, "");
+  if (value === "") fail(`the secret ${name} is empty`);
+  if (value.includes("\0")) fail(`the secret ${name} holds a NUL byte`);
+  return new Secret(value);
+}
+
+/** `env:NAME`, `file:PATH`, `command:CMD`: a reference in one line, for messages. */
+export function nameOf(reference: SecretReference): string {
+  return Object.entries(reference)
+    .map(([kind, rest]) => `${kind}:${rest}`)
+    .join("");
+}
+
+async function readText(reference: SecretReference, { env, readFile, run }: SecretSources): Promise<string> {
+  if ("env" in reference) {
+    const value = env[reference.env];
+    if (value !== undefined) return value;
+    throw unreadable(`the environment has no ${reference.env}`, `export ${reference.env}`);
+  }
+  const bytes = "file" in reference ? readFile(reference.file) : await run(reference.command);
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch {
+    throw unreadable("it is not UTF-8 text");
+  }
+}
+
+function unreadable(message: string, hint?: string): KcoreError {
+  return new KcoreError({ code: "SECRET_UNREADABLE", message, ...(hint && { hint }) });
+}
+
+/** The secret's value, from this process's environment, this machine's files and commands. @throws KcoreError */
+export async function readSecret(reference: SecretReference): Promise<string> {
+  const secret = await resolveSecret(reference, { env: process.env, readFile: readSecretFile, run: runSecretCommand });
+  return secret.reveal();
+}
+
+/** The bytes of a secret's file, at most 64 KiB, which others must not be able to read. @throws KcoreError */
+export function readSecretFile(path: string): Uint8Array {
+  const absolute = path.startsWith("~/") ? join(homedir(), path.slice(2)) : path;
+  return readBytes(absolute, { name: path, maxBytes: MAX_BYTES, check: refuseOpen });
+}
+
+function refuseOpen(name: string, { mode }: Stats): void {
+  if ((mode & 0o006) !== 0) throw unreadable(`others can read or write ${name}`, `chmod o-rw ${name}`);
+}
+
+/**
+ * The output of a command line, run by `/bin/sh -c` on this machine in a process group of its own, which is ended
+ * after `limit` milliseconds. Its stderr goes to ours, since `pass` and the like ask there.
+ * @throws KcoreError SECRET_UNREADABLE
+ */
+export async function runSecretCommand(command: string, limit: number = COMMAND_LIMIT): Promise<Uint8Array> {
+  const child = spawn("/bin/sh", ["-c", command], { stdio: ["ignore", "pipe", "inherit"], detached: true });
+  const chunks: Buffer[] = [];
+  let size = 0;
+  let why: string | undefined;
+  const stop = (reason: string): void => {
+    why ??= reason;
+    endGroup(child);
+  };
+  const timer = setTimeout(stop, limit, `it took longer than ${limit / 1000} s`);
+  child.stdout.on("data", (chunk: Buffer) => {
+    size += chunk.length;
+    if (size > MAX_BYTES) stop("it printed more than 64 KiB");
+    else chunks.push(chunk);
+  });
+  try {
+    const code = await new Promise<number | string>((done) => {
+      child.on("error", (error) => {
+        done(error.message);
+      });
+      child.on("close", (status, signal) => {
+        done(status ?? signal ?? "killed");
+      });
+    });
+    if (why !== undefined) throw unreadable(why);
+    if (code !== 0) throw unreadable(typeof code === "number" ? `it exits with ${code}` : `it ended by ${code}`);
+    return Buffer.concat(chunks);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** Only while it runs: a group id that was given back could be somebody else's by now. */
+function endGroup({ pid, exitCode, signalCode, stdout }: ChildProcess): void {
+  if (pid !== undefined && exitCode === null && signalCode === null) process.kill(-pid, "SIGKILL");
+  stdout?.destroy();
+}

@@ -1,0 +1,105 @@
+import { existsSync, readdirSync, type Stats } from "node:fs";
+import { join } from "node:path";
+import { KcoreError } from "#errors/problem.ts";
+import { suggestHint } from "#errors/suggest.ts";
+import type { SourceEntry, SourceMap, SourceNode } from "#engine/yaml/node.ts";
+import type { Problems } from "#engine/yaml/problems.ts";
+import { parseSource } from "#engine/yaml/parse.ts";
+import { readSource } from "#engine/yaml/read.ts";
+import { MAX_ROSTER_BYTES } from "#engine/yaml/scan.ts";
+import { FILE_KEYS } from "./entry-schema.ts";
+
+/** One roster file, its parts not looked into yet. */
+export interface RosterFile {
+  /** Relative to the project: `roster/dc1.yaml`. */
+  readonly name: string;
+  readonly defaults?: SourceNode;
+  readonly groups: ReadonlyMap<string, SourceEntry>;
+  readonly nodes: ReadonlyMap<string, SourceEntry>;
+  readonly jumps: ReadonlyMap<string, SourceEntry>;
+}
+
+/** A roster file's text and the name that problems show. */
+export interface RosterText {
+  readonly file: string;
+  readonly text: string;
+}
+
+const DEFAULTS = "defaults.yaml";
+
+/** The files of `roster/`, defaults.yaml first, then by name. Problems are added, and what is wrong left out. */
+export function readRosterFiles(
+  project: string,
+  problems: Problems,
+  check?: (name: string, stats: Stats) => void,
+  instead?: RosterText,
+): RosterFile[] {
+  const names = rosterFileNames(project);
+  const newName = instead?.file.replace(/^roster\//, "");
+  if (newName !== undefined && !names.includes(newName)) names.push(newName);
+  if (names.length === 0)
+    throw new KcoreError({
+      code: "ROSTER_NOT_FOUND",
+      message: `${join(project, "roster")} holds no roster file`,
+      hint: "kcore roster add NAME --address ADDRESS",
+    });
+  return names.flatMap((file) => {
+    const name = `roster/${file}`;
+    const options = { name, maxBytes: MAX_ROSTER_BYTES, ...(check && { check }) };
+    const source = problems.attempt(() =>
+      instead?.file === name
+        ? parseSource(name, instead.text, { maxBytes: MAX_ROSTER_BYTES })
+        : readSource(join(project, name), options),
+    );
+    return source === undefined ? [] : [partsOf(name, source, problems)];
+  });
+}
+
+/** Names under `roster/`, relative to it. */
+export function rosterFileNames(project: string): string[] {
+  const folder = join(project, "roster");
+  if (!existsSync(folder)) return [];
+  const names = readdirSync(folder).filter((name) => /^[^.].*\.ya?ml$/.test(name));
+  return names.sort((a, b) => Number(b === DEFAULTS) - Number(a === DEFAULTS) || (a < b ? -1 : 1));
+}
+
+function partsOf(name: string, source: SourceNode, problems: Problems): RosterFile {
+  const empty = { name, groups: new Map(), nodes: new Map(), jumps: new Map() };
+  if (source.kind === "scalar" && source.value === null) return empty;
+  if (source.kind !== "map") {
+    problems.add({
+      code: "YAML_TYPE",
+      message: "a roster is a map of defaults, groups, nodes and jumps",
+      at: source.at,
+    });
+    return empty;
+  }
+  for (const { key, keyAt } of source.entries.values())
+    if (!(FILE_KEYS as readonly string[]).includes(key))
+      problems.add({
+        code: "YAML_KEY_UNKNOWN",
+        message: `no key “${key}” is known here`,
+        at: keyAt,
+        hint: suggestHint(key, FILE_KEYS, `known here: ${FILE_KEYS.join(", ")}`) ?? "",
+      });
+  const defaults = source.get("defaults");
+  return {
+    name,
+    ...(defaults !== undefined && !isNothing(defaults) && { defaults }),
+    groups: part(source, "groups", problems),
+    nodes: part(source, "nodes", problems),
+    jumps: part(source, "jumps", problems),
+  };
+}
+
+function part(source: SourceMap, key: string, problems: Problems): ReadonlyMap<string, SourceEntry> {
+  const node = source.get(key);
+  if (node === undefined || isNothing(node)) return new Map();
+  if (node.kind === "map") return node.entries;
+  problems.add({ code: "YAML_TYPE", message: `“${key}” must be a map of names`, at: node.at });
+  return new Map();
+}
+
+export function isNothing(node: SourceNode): boolean {
+  return node.kind === "scalar" && node.value === null;
+}

@@ -1,0 +1,80 @@
+import { KcoreError } from "#errors/problem.ts";
+import { suggestHint } from "#errors/suggest.ts";
+import type { JumpEntry, NodeEntry, Roster, SecretReference } from "#engine/roster/roster.ts";
+import type { Endpoint } from "#engine/transport/host.ts";
+
+/** Gives the passphrase of a key file; undefined: nobody knows it. */
+export type KeyPassphrase = (file: string, reference?: SecretReference) => Promise<string | undefined>;
+
+/**
+ * How to reach a node: its own entry and its jump hosts, first hop first. A jump host that is reached through others
+ * brings its own way before it.
+ * @throws KcoreError ROSTER_JUMP
+ */
+export function endpointOf(node: NodeEntry, roster: Roster, passphrase: KeyPassphrase): Endpoint {
+  return { ...hop(node, passphrase), transport: node.transport, jump: wayTo(node, roster, passphrase, [node.name]) };
+}
+
+function wayTo(
+  { name, jump }: Pick<JumpEntry, "name" | "jump">,
+  roster: Roster,
+  passphrase: KeyPassphrase,
+  seen: readonly string[],
+): readonly Endpoint[] {
+  const hops = jump.flatMap((hostName, index) => {
+    if (seen.includes(hostName))
+      throw new KcoreError({
+        code: "ROSTER_JUMP",
+        message: `the way to “${seen[0]}” goes in a circle: ${[...seen, hostName].join(" → ")}`,
+        ...placeOf(name, roster),
+        hint: "a jump host must be reachable without the node behind it",
+      });
+    const entry = jumpEntry(hostName, name, roster);
+    // Only the first hop is reached from here; what the list names before a host is the way to it.
+    const before = index === 0 ? wayTo(entry, roster, passphrase, [...seen, hostName]) : [];
+    return [...before, { ...hop(entry, passphrase), jump: [] }];
+  });
+  return hops;
+}
+
+function jumpEntry(hostName: string, from: string, roster: Roster): JumpEntry | NodeEntry {
+  const entry = roster.jumps.get(hostName) ?? roster.nodes.get(hostName);
+  if (entry !== undefined) return entry;
+  throw new KcoreError({
+    code: "ROSTER_JUMP",
+    message: `“${from}” is reached through “${hostName}”, which is neither a node nor a jump host`,
+    ...placeOf(from, roster),
+    hint: suggestHint(
+      hostName,
+      [...roster.jumps.keys(), ...roster.nodes.keys()],
+      "name it under “jumps:” of the roster",
+    ) as string,
+  });
+}
+
+function placeOf(name: string, roster: Roster) {
+  const at = roster.positions.get(name);
+  return at === undefined ? {} : { at };
+}
+
+function hop(entry: JumpEntry, passphrase: KeyPassphrase): Endpoint {
+  const { name, address, port, user, identityFile, identityPassphrase, hostKeys } = entry;
+  return {
+    name,
+    transport: "ssh",
+    address,
+    port,
+    user,
+    ...(identityFile !== undefined && { identityFile, passphrase: () => passphrase(identityFile, identityPassphrase) }),
+    hostKeys,
+    jump: [],
+  };
+}
+
+/**
+ * What tells two names of one machine apart from two machines: the way to it, address, port and state folder
+ * (runner.md, section 5: a machine is a node once for each state folder).
+ */
+export function placeOfNode({ jump, address, port, stateDir, transport }: NodeEntry): string {
+  return JSON.stringify(transport === "local" ? ["local", stateDir] : [jump, address, port, stateDir]);
+}

@@ -1,0 +1,230 @@
+import { KcoreError, type Problem } from "#errors/problem.ts";
+import type { NodeOutcome } from "#engine/events/event.ts";
+import type { RunVariables } from "#engine/program/bootstrap.ts";
+import { stepKey } from "#engine/program/compile-step.ts";
+import type { Frame } from "#engine/program/frames.ts";
+import { Line } from "./line.ts";
+import { atFirst, machinesAfter } from "./machines.ts";
+import type { Effect, Message, QueueEvent, Setting, Timer } from "./messages.ts";
+import { goesOn, isOfRunner } from "./runner-frames.ts";
+import { SegmentWriter, type Written } from "./segment-writer.ts";
+import { sendBlobs } from "./send-blobs.ts";
+import { UntoldSteps } from "./untold-steps.ts";
+import { workResult } from "./work-result.ts";
+import type { Host } from "#engine/transport/host.ts";
+import type { NodeSession, SessionOptions, StageWork, WorkResult } from "./session.ts";
+import { StepReport } from "./step-report.ts";
+
+type Returned = Extract<Effect, { do: "return" }>;
+
+const retryDelays: readonly number[] = [0, 1_000, 3_000, 8_000, 20_000];
+
+/** What the machines are told when a timer is due. */
+const due: Readonly<Record<Timer, Message>> = {
+  retry: { to: "connection", event: { type: "waited" } },
+  goodbye: { to: "runner", event: { type: "unanswered" } },
+  lock: { to: "queue", event: { type: "lock-waited" } },
+  reboot: { to: "queue", event: { type: "reboot-late" } },
+};
+
+/** Opens a session to one node; nothing is connected before the first work. */
+export function openSession(options: SessionOptions): NodeSession {
+  return new Session(options);
+}
+
+/** Carries out what the machines want done, and tells them what happened. */
+class Session implements NodeSession {
+  readonly #options: SessionOptions;
+  readonly #report: StepReport;
+  readonly #untold = new UntoldSteps();
+  readonly #writer: SegmentWriter;
+  readonly #line: Line;
+  readonly #stopping = new AbortController();
+  readonly #timers = new Map<Timer, NodeJS.Timeout>();
+  readonly #messages: Message[] = [];
+  #machines = atFirst;
+  #isTelling = false;
+  #written: Written | undefined;
+  #call: PromiseWithResolvers<Returned> | undefined;
+  #parting: PromiseWithResolvers<void> | undefined;
+  #isFinished = false;
+
+  constructor(options: SessionOptions) {
+    this.#options = options;
+    const { node, runId, nonce, who, dryRun, grants, emit, recorded } = options;
+    const login = node.transport === "local" ? (process.getuid?.() === 0 ? "root" : "user") : node.user;
+    const run: RunVariables = { nonce, runId, who, dryRun, grants, stateDir: node.stateDir, node: node.name, login };
+    this.#report = new StepReport({ node: node.name, emit, recorded });
+    this.#writer = new SegmentWriter(run, this.#report);
+    this.#line = new Line({
+      session: options,
+      run,
+      stopping: this.#stopping.signal,
+      seen: () => this.#report.seen,
+      tell: (event) => this.#tell({ to: "connection", event }),
+      onFrame: (frame, offset) => this.#hear(frame, offset),
+      onBug: (error) => this.#call?.reject(error),
+    });
+  }
+
+  get exchanges(): number {
+    return this.#machines.runner.exchanges;
+  }
+
+  host(): Host | undefined {
+    return this.#line.host;
+  }
+
+  stop(): void {
+    this.#stop("stop");
+  }
+
+  abort(): void {
+    this.#stop("abort");
+  }
+
+  async facts(): Promise<Readonly<Record<string, unknown>>> {
+    const { trouble } = await this.#ask({ type: "facts" });
+    if (trouble) throw new KcoreError(trouble.problem, { exitCode: trouble.outcome === "unreachable" ? 3 : 1 });
+    return this.#machines.queue.facts ?? {};
+  }
+
+  async perform(work: readonly StageWork[]): Promise<WorkResult> {
+    const steps = work.flatMap(({ stage, drafts }) =>
+      drafts.map((draft) => ({ stage, draft, key: stepKey(draft.id) })),
+    );
+    for (const { key, draft, stage } of steps) {
+      if (this.#report.records.has(key)) continue;
+      this.#report.add(key, draft, stage);
+      for (const frame of this.#untold.of(key)) this.#report.take(frame);
+    }
+    const end = await this.#ask({ type: "perform", steps });
+    await this.#report.settled();
+    const { registered, isStopped } = this.#machines.queue;
+    const { node, runId } = this.#options;
+    return workResult(work, { ...end, node: node.name, runId, heard: this.#report, registered, isStopped });
+  }
+
+  async rest(): Promise<void> {
+    await this.#part({ type: "rest" });
+  }
+
+  async finish(outcome: NodeOutcome, problem?: Problem): Promise<void> {
+    if (this.#isFinished) return;
+    this.#isFinished = true;
+    await this.#part({ type: "finish", outcome });
+    await this.#report.settled();
+    this.#options.emit({ type: "node.finished", node: this.#options.node.name, outcome, ...(problem && { problem }) });
+  }
+
+  #stop(how: "stop" | "abort"): void {
+    this.#stopping.abort();
+    this.#tell({ to: "connection", event: { type: "stop" } });
+    this.#tell({ to: "runner", event: { type: "stop", how } });
+    this.#tell({ to: "queue", event: { type: "stop" } });
+  }
+
+  #ask(event: QueueEvent): Promise<Returned> {
+    const call = (this.#call = Promise.withResolvers());
+    this.#tell({ to: "queue", event });
+    return call.promise;
+  }
+
+  async #part(event: QueueEvent): Promise<void> {
+    const parting = (this.#parting = Promise.withResolvers());
+    this.#tell({ to: "queue", event });
+    await parting.promise;
+    await this.#line.settled();
+  }
+
+  /** Tells the machines, one message after the other: what is done about one may bring the next. */
+  #tell(message: Message): void {
+    this.#messages.push(message);
+    if (this.#isTelling) return;
+    this.#isTelling = true;
+    try {
+      for (let told = this.#messages.shift(); told; told = this.#messages.shift()) {
+        const { state, effects } = machinesAfter(this.#machines, told, this.#setting());
+        this.#machines = state;
+        for (const effect of effects) this.#carryOut(effect);
+      }
+    } catch (error) {
+      // A draft or a module threw: whoever gave it hears of it.
+      if (!this.#call) throw error;
+      this.#call.reject(error);
+    } finally {
+      this.#isTelling = false;
+    }
+  }
+
+  #setting(): Setting {
+    const { node, runId, resumed, waitForLock, retryDelays: delays = retryDelays } = this.#options;
+    const constant = { node: node.name, runId, resumed, waitForLock, retryDelays: delays, heard: this.#report };
+    return { ...constant, now: Date.now(), chance: Math.random() };
+  }
+
+  #carryOut(effect: Effect): void {
+    switch (effect.do) {
+      case "emit":
+        return this.#options.emit(effect.event);
+      case "dial": {
+        const flight = effect.withFlight ? (this.#written?.flight ?? "") : "";
+        // Once something runs there, its end has to be heard of, also after a stop.
+        const mayStop = this.#machines.connection.boot === undefined;
+        return this.#line.dial({ attempt: effect.attempt, flight, mayStop });
+      }
+      case "judge":
+        return void this.#line.judge();
+      case "start-beat":
+        return this.#line.startBeat();
+      case "stop-beat":
+        return this.#line.stopBeat();
+      case "end-link":
+        return this.#line.link?.end();
+      case "hang-up":
+        return this.#line.hangUp();
+      case "wait":
+        return this.#wait(effect);
+      case "forget":
+        return clearTimeout(this.#timers.get(effect.timer));
+      case "write":
+        this.#written = this.#writer.write(effect);
+        return;
+      case "announce":
+        return this.#written && this.#options.emit(this.#written.event);
+      case "transmit":
+        return this.#line.say(this.#written?.[effect.what] ?? "");
+      case "say":
+        return this.#line.say(effect.text);
+      case "send-blobs":
+        return void (this.#line.link && sendBlobs(this.#line.link, effect.names, this.#writer.blobs));
+      case "end-step":
+        return this.#report.endWithoutNode(effect.key, effect);
+      case "return":
+        return this.#call?.resolve(effect);
+      case "rested":
+      case "finished":
+        return this.#parting?.resolve();
+    }
+  }
+
+  #wait({ timer, milliseconds }: Extract<Effect, { do: "wait" }>): void {
+    clearTimeout(this.#timers.get(timer));
+    this.#timers.set(
+      timer,
+      setTimeout(() => this.#tell(due[timer]), milliseconds),
+    );
+  }
+
+  #hear(frame: Frame, offset: number): void {
+    const { type, rest } = frame;
+    const [, , boot = "", , epoch = "0"] = rest.split(" ");
+    if (type === "hello") return this.#tell({ to: "connection", event: { type, boot, epoch: Number(epoch) } });
+    if (type === "told") return this.#tell({ to: "connection", event: { type } });
+    if (isOfRunner(type)) return this.#tell({ to: "runner", event: { type: "frame", frame, offset } });
+    if (goesOn(type) && this.#machines.runner.asked.length > 0)
+      this.#tell({ to: "runner", event: { type: "went-on" } });
+    if (this.#options.resumed) this.#untold.hear(frame, (key) => this.#report.records.has(key));
+    this.#report.take(frame);
+  }
+}

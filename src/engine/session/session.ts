@@ -1,0 +1,75 @@
+import type { Problem } from "#errors/problem.ts";
+import type { Emit, NodeOutcome, Outcome } from "#engine/events/event.ts";
+import type { NodeEntry } from "#engine/roster/roster.ts";
+import type { Registered, StepDraft } from "#engine/states/planned-step.ts";
+import type { Connect, Endpoint, Host } from "#engine/transport/host.ts";
+
+/** Some drafts of one stage; adjacent stages over the same node go to the node together. */
+export interface StageWork {
+  readonly stage: string;
+  readonly drafts: readonly StepDraft[];
+}
+
+export interface WorkResult {
+  readonly outcome: NodeOutcome;
+  /** By register name; in dry runs `undefined` where the step was not applied. */
+  readonly registered: ReadonlyMap<string, Registered | undefined>;
+  readonly problem?: Problem;
+  /** Ids of the stages whose steps all ran (or were in order). */
+  readonly finishedStages: ReadonlySet<string>;
+}
+
+/** What a run knows and passes to each of its node sessions. */
+export interface SessionOptions {
+  readonly node: NodeEntry;
+  readonly endpoint: Endpoint;
+  readonly connect: Connect;
+  readonly runId: string;
+  /** Frames of this run are marked with it; 32 hex digits, kept in the run's record so that a resumed run can read on. */
+  readonly nonce: string;
+  /** Who runs it, for the lock's message: `user@host`. */
+  readonly who: string;
+  readonly dryRun: boolean;
+  /** Serials and ids for which a wipe was granted. */
+  readonly grants: readonly string[];
+  readonly emit: Emit;
+  /** Asks for the node's sudo password when sudo demands one and the roster has none; undefined: give up. */
+  readonly sudoPassword: () => Promise<string | undefined>;
+  /** How steps of this node, by id, ended in the run's record so far (a resumed run): told again, they are not news. */
+  readonly recorded: ReadonlyMap<string, readonly Outcome[]>;
+  /** This run was started before: what the node's journal of it says is finished is not done again. */
+  readonly resumed: boolean;
+  /** Wait for a lock that another run holds instead of refusing. */
+  readonly waitForLock: boolean;
+  /** Milliseconds. */
+  readonly connectTimeout: number;
+  /** Milliseconds, about, before each attempt to come back after a drop; absent: half a minute in all. */
+  readonly retryDelays?: readonly number[];
+  /** Limits how many sessions connect at once; resolves with the release function. */
+  readonly connectSlot: () => Promise<() => void>;
+}
+
+/**
+ * One node in one run: connects when first needed, holds the node's lock from its first to its last work, re-attaches
+ * after drops, waits through reboots. Never rejects for what happens on the node: that is in the results and events.
+ */
+export interface NodeSession {
+  /** Performs the stages' steps in order; the first failure stops. Call again for later stages, never concurrently. */
+  perform(work: readonly StageWork[]): Promise<WorkResult>;
+  /** Gathers the node's facts (once) over the session. */
+  facts(): Promise<Readonly<Record<string, unknown>>>;
+  /** The open connection, for forwarded channels of actions. */
+  host(): Host | undefined;
+  /** No new step starts. */
+  stop(): void;
+  /** Ends the running step: TERM to its group, KILL after 5 s; no new step starts. */
+  abort(): void;
+  /** Gives connection and lock back until the next work, which opens a new one; never while performing. */
+  rest(): Promise<void>;
+  /** Ends the runner, frees the lock, closes the connection, emits `node.finished`. */
+  finish(outcome: NodeOutcome, problem?: Problem): Promise<void>;
+  /** Round trips of the program so far (segments sent and answered, blobs that had to follow). */
+  readonly exchanges: number;
+}
+
+export type OpenSession = (options: SessionOptions) => NodeSession;

@@ -1,0 +1,77 @@
+import type { SourcePosition } from "#errors/problem.ts";
+import type { Facts, Retry, Step } from "#engine/step/define.ts";
+
+/** What a registered step gives to later ones: `steps.ID` in expressions. */
+export interface Registered {
+  readonly changed: boolean;
+  readonly rc: number;
+  /** At most 64 KiB, UTF-8 with invalid bytes replaced, without the final line break. */
+  readonly stdout: string;
+  /** The facts found last (after apply, if it was applied). */
+  readonly facts: Facts;
+}
+
+/** One step of one node, rendered: all that the program compiler and the views need. */
+export interface PlannedStep {
+  /** Unique within the node's run: `state/id`, with `[item]` for an `each`. */
+  readonly id: string;
+  /** As the state file names it. */
+  readonly title: string;
+  readonly state: string;
+  readonly module: string;
+  readonly at: SourcePosition;
+  readonly step: Step;
+  /** Ids (as in `id`) of earlier steps. */
+  readonly require: readonly string[];
+  readonly onChanges: readonly string[];
+  readonly restartOn: readonly string[];
+  readonly onFailure: readonly string[];
+  /** sh texts that decide on the node: skip unless onlyIf succeeds; in order if unless succeeds or creates exists. */
+  readonly onlyIf?: string;
+  readonly unless?: string;
+  readonly creates?: string;
+  readonly retry?: Retry;
+  /** Seconds. */
+  readonly timeout?: number;
+  readonly runAs?: string;
+  readonly sensitive: boolean;
+  /** Under which name `steps.NAME` later steps see it. */
+  readonly register?: string;
+  readonly milestone?: string;
+}
+
+/** What becomes known only while the node runs. */
+export interface LateScope {
+  /** Node facts; undefined until they were gathered. */
+  readonly facts?: Readonly<Record<string, unknown>>;
+  /** By register name; `undefined` value: registered by a step that a dry run did not apply (unknown). */
+  readonly steps: ReadonlyMap<string, Registered | undefined>;
+}
+
+export type RenderedStep =
+  | { readonly kind: "step"; readonly plan: PlannedStep }
+  | { readonly kind: "skipped"; readonly id: string; readonly title: string; readonly reason: string }
+  /** Rests on a value that a dry run cannot know; `after` is the id of the step that would give it. */
+  | { readonly kind: "unknown"; readonly id: string; readonly title: string; readonly after: string };
+
+/**
+ * One step of one node before its late values are known. `each` and `include` are expanded already; all that can be
+ * checked without late values was checked when the draft was made.
+ */
+export interface StepDraft {
+  readonly id: string;
+  readonly title: string;
+  readonly state: string;
+  readonly module: string;
+  readonly at: SourcePosition;
+  /** What `render` rests on; a program's segment ends before the first draft whose needs are not met yet. */
+  readonly needs: { readonly facts: boolean; readonly steps: readonly string[] };
+  /** Under which name this step's result is registered, if it is. */
+  readonly register?: string;
+  /** Ids of the earlier steps that its `restartOn` and `onChanges` name: to these a reaction is owed. */
+  readonly watches: readonly string[];
+  /** Ids of the earlier steps whose failure it answers (`onFailure`). */
+  readonly answers: readonly string[];
+  /** @throws KcoreError with the problem's place in the state or template file. */
+  render(late: LateScope): RenderedStep;
+}

@@ -1,0 +1,161 @@
+import { diskName, type DiskId } from "../disk-names.ts";
+import { sh, type Sh } from "../sh.ts";
+
+/**
+ * sh functions over the node's disks. `find_disk KIND VALUE` sets `disk` (/dev/…) and `disk_name` (its name in sysfs) to
+ * the one whole disk that says it is VALUE, or refuses. The others print what speaks against writing to a device.
+ */
+const functions: Sh = sh`
+# Where a name of sysfs has its device: a slash in the name is an exclamation mark there.
+device_of() { case $1 in *!*) printf '/dev/%s\n' "$1" | tr '!' / ;; *) echo "/dev/$1" ;; esac; }
+# Whole disks only: no RAM disks, drives with removable media, device-mapper or md devices, and none without media.
+whole_disks() {
+  for path in /sys/block/*; do
+    case \${path##*/} in ram* | zram* | sr* | fd* | dm-* | md* | nbd* | '*') continue ;; esac
+    { read -r size <"$path/size"; } 2>/dev/null && [ "$size" -gt 0 ] && echo "\${path##*/}"
+  done
+}
+# What the disks say they are: NAME serial VALUE, NAME wwn VALUE. lsblk knows what udev read; sysfs answers without udev.
+# WWNs get one spelling for naa.5000c500.., eui.0025.., 0x5000C500..
+disk_ids() {
+  {
+    whole_disks | while read -r name; do
+      for file in serial device/serial; do
+        { read -r value <"/sys/block/$name/$file" || [ -n "$value" ]; } 2>/dev/null && echo "$name serial $value"
+      done
+      for file in wwid device/wwid; do
+        { read -r value <"/sys/block/$name/$file" || [ -n "$value" ]; } 2>/dev/null && echo "$name wwn $value"
+      done
+    done
+    lsblk -dnPo NAME,SERIAL,WWN 2>/dev/null |
+      sed -n -e 's/^NAME="\([^"]*\)" SERIAL="\([^"]*\)" WWN="\([^"]*\)".*/\1 serial \2\n\1 wwn \3/p'
+  } | sed -e 's/  *$//' -e '/^[^ ]* [^ ]*$/d' | while read -r name kind value; do
+    [ "$kind" != wwn ] || value=$(plain_wwn "$value")
+    echo "$name $kind $value"
+  done | sort -u
+}
+plain_wwn() { printf '%s\n' "$1" | tr 'A-Z' 'a-z' | sed -e 's/^naa\.//' -e 's/^eui\.//' -e 's/^wwn-//' -e 's/^0x//'; }
+list_disks() {
+  disk_ids >"$K_TMP/ids"
+  whole_disks | while read -r name; do
+    read -r size <"/sys/block/$name/size"
+    ids=$(sed -n "s/^$name //p" "$K_TMP/ids" | tr '\n' ' ')
+    # Loop devices are files of this machine, unless one says who it is.
+    [ -n "$ids" ] || case $name in loop*) continue ;; esac
+    echo "$(device_of "$name")  $((size / 2048)) MiB  $ids"
+  done
+}
+disks_named() {
+  case $1 in
+    byId)
+      link=$(readlink -f "/dev/disk/by-id/$2") && [ -b "$link" ] || return 0
+      link=$(printf '%s\n' "\${link#/dev/}" | tr / '!')
+      whole_disks | grep -Fx -e "$link"
+      ;;
+    serial) disk_ids | while read -r name kind value; do [ "$kind $value" != "serial $2" ] || echo "$name"; done ;;
+    wwn)
+      wanted=$(plain_wwn "$2")
+      disk_ids | while read -r name kind value; do [ "$kind $value" != "wwn $wanted" ] || echo "$name"; done
+      ;;
+  esac | sort -u
+}
+find_disk() {
+  disk_name=$(disks_named "$1" "$2")
+  case $disk_name in
+    '') refuse DISK_NOT_FOUND "no disk with $1 $2$K_NL$(list_disks)" ;;
+    *"$K_NL"*) refuse DISK_AMBIGUOUS "several disks with $1 $2$K_NL$(list_disks)" ;;
+  esac
+  disk=$(device_of "$disk_name")
+  [ -b "$disk" ] || refuse DISK_NOT_FOUND "$disk, the disk with $1 $2, is no block device"
+}
+
+# The kernel's partitions of a disk, by name in sysfs.
+partitions_of() {
+  for path in "/sys/class/block/$1/$1"*; do [ ! -e "$path/partition" ] || echo "\${path##*/}"; done
+}
+# Who uses a device now, one line each. The mount table is read by number and by name: btrfs and ZFS show no number.
+users_of() {
+  dev=$(device_of "$1") numbers=$(cat "/sys/class/block/$1/dev")
+  [ "$(cat "/sys/class/block/$1/ro")" = 0 ] || echo "$dev is read-only"
+  awk '{ for (i = 7; i <= NF; i++) if ($i == "-") { print $3, $(i + 2), $5; break } }' /proc/self/mountinfo |
+    while read -r number source place; do
+      case $source in /dev/*) source=$(readlink -f "$source") ;; esac
+      if [ "$number" = "$numbers" ] || [ "$source" = "$dev" ]; then echo "$dev is mounted at $place"; fi
+    done
+  while read -r source rest; do
+    case $source in /dev/*) [ "$(readlink -f "$source")" != "$dev" ] || echo "$dev is swap" ;; esac
+  done </proc/swaps
+  for path in "/sys/class/block/$1/holders/"*; do
+    [ ! -e "$path" ] || echo "$dev is held by \${path##*/} $(cat "$path/dm/name" 2>/dev/null)"
+  done
+}
+# What an exclusive open says: the kernel grants none while anything holds the device, also what only other mount
+# namespaces see. wipefs opens so before it erases; told to change nothing, that is all it does.
+refused_open() {
+  wipefs -a -n "$1" >/dev/null 2>"$K_TMP/open" || echo "$1 cannot be opened alone: $(tail -n 1 "$K_TMP/open")"
+}
+# Every signature that libblkid knows on a device (tables, filesystems, LVM, md, ZFS, LUKS, bcache, swap, ...).
+signatures_of() {
+  wipefs -p "$1" | sed -e '/^#/d' | while IFS=, read -r offset uuid label type; do
+    echo "$1 holds $type at byte $offset\${label:+, label $label}\${uuid:+, $uuid}"
+  done
+}
+# bytes_at DEVICE BLOCK COUNT: says so if blocks (4 KiB) of a device are not all zero.
+bytes_at() {
+  dd if="$1" bs=4096 skip="$2" count="$3" of="$K_TMP/bytes" 2>"$K_TMP/dd" || { echo "$1 cannot be read: $(tail -n 1 "$K_TMP/dd")" && return; }
+  [ "$(tr -d '\000' <"$K_TMP/bytes" | head -c 1 | wc -c)" -eq 0 ] || echo "$1 holds bytes of unknown meaning in the $4"
+}
+# What lies on a device; what no tool knows counts too: encrypted or raw data has no signature.
+contents_of() {
+  dev=$(device_of "$1") found=$(signatures_of "$(device_of "$1")")
+  if [ -n "$found" ]; then
+    echo "$found"
+  else
+    sectors=$(cat "/sys/class/block/$1/size")
+    bytes_at "$dev" 0 1024 "first 4 MiB"
+    [ "$sectors" -le 8192 ] || bytes_at "$dev" $((sectors / 8 - 256)) 257 "last MiB"
+  fi
+}
+# is_granted NAME_OF_DISK NAME: a wipe of the disk was granted, by the name given or by another that it has.
+is_granted() {
+  granted "$2" && return 0
+  disk_ids | while read -r name kind value; do
+    [ "$name" != "$1" ] || ! granted "$value" || echo yes
+  done | grep -q yes
+}
+
+# The table as it stands on the disk, whatever the kernel knows: number, first sector, sectors (512 bytes), PARTUUID,
+# type and name of each partition.
+read_table() { partx -rgo NR,START,SECTORS,UUID,TYPE,NAME "$1" 2>/dev/null | tr -s ' '; }
+# The kernel's name of the partition with this PARTUUID on the disk that was found; nothing if there is none.
+partition_of() {
+  number=$(read_table "$disk" | while read -r number start sectors uuid rest; do [ "$uuid" != "$1" ] || echo "$number"; done)
+  [ -n "$number" ] || return 0
+  for name in $(partitions_of "$disk_name"); do
+    [ "$(cat "/sys/class/block/$name/partition")" != "$number" ] || echo "$name"
+  done
+}
+`;
+
+/** The functions, and the disk found: `disk` and `disk_name` are set after it. */
+export function findDisk(id: DiskId): Sh {
+  const { kind, value } = diskName(id);
+  return sh`${functions}
+find_disk ${kind} ${value}`;
+}
+
+/** The functions, and the disk that carries a partition: `disk` and `disk_name` are set after it. */
+export function findPartition(partuuid: string): Sh {
+  return sh`${functions}
+disk_name=$(whole_disks | while read -r name; do
+  ! read_table "$(device_of "$name")" | grep -q " "${partuuid}" " || echo "$name"
+done)
+case $disk_name in
+  '') refuse PARTITION_NOT_FOUND ${`no disk has a partition with PARTUUID ${partuuid}`}"$K_NL$(list_disks)" ;;
+  *"$K_NL"*) refuse DISK_AMBIGUOUS ${`several disks have a partition with PARTUUID ${partuuid}`}"$K_NL$(list_disks)" ;;
+esac
+disk=$(device_of "$disk_name")`;
+}
+
+/** The programs they need; all are in Debian's essential packages and in util-linux anywhere else. */
+export const diskTools = ["blkid", "lsblk", "partx", "wipefs"].map((command) => ({ command, package: "util-linux" }));

@@ -1,0 +1,135 @@
+import { spawn } from "node:child_process";
+import { homedir, userInfo } from "node:os";
+import type { Duplex } from "node:stream";
+import { createChunkQueue } from "./chunk-queue.ts";
+import { startDeadline } from "./deadline.ts";
+import { hostFailure, interrupted } from "./unreachable.ts";
+import type { Channel, ExecOptions, Exit, Host } from "./host.ts";
+import { openSocket } from "./socket.ts";
+import { createTail } from "./tail.ts";
+
+const stdoutLimit = 256 * 1024;
+const stderrLimit = 64 * 1024;
+const forwardLimit = 30_000;
+
+/** This machine as a Host: commands run by /bin/sh, each in a session of its own, as an SSH login would start them. */
+export function openLocal(name: string): Host {
+  const { promise: closed, resolve: resolveClosed } = Promise.withResolvers<string>();
+  const channels = new Set<Channel>();
+  const streams = new Set<Duplex>();
+  let open = true;
+  const check = () => {
+    if (!open) throw hostFailure({ code: "CHANNEL_CLOSED", message: `the connection to ${name} was closed` });
+  };
+  return {
+    name,
+    fingerprint: "",
+    closed,
+    // oxlint-disable-next-line require-await -- the interface's promise; what is thrown must reject
+    async exec(command: string, { signal, input }: ExecOptions = {}) {
+      check();
+      if (signal?.aborted) throw interrupted(`starting a command on ${name}`, signal.reason);
+      const channel = startCommand(name, command);
+      channels.add(channel);
+      void channel.exit.then(() => channels.delete(channel));
+      signal?.addEventListener("abort", () => channel.close(), { once: true });
+      if (input !== undefined) channel.write(input).catch(() => undefined);
+      return channel;
+    },
+    async forward(address, port, { signal } = {}) {
+      check();
+      const deadline = startDeadline(forwardLimit, signal);
+      try {
+        const stream = await openSocket({ name: address, port, addresses: [address] }, deadline.signal);
+        stream.on("error", () => undefined);
+        streams.add(stream);
+        stream.once("close", () => streams.delete(stream));
+        return stream;
+      } finally {
+        deadline.release();
+      }
+    },
+    async close() {
+      open = false;
+      for (const channel of channels) channel.close();
+      for (const stream of streams) stream.destroy();
+      resolveClosed("closed by kcore");
+      await closed;
+    },
+  };
+}
+
+function startCommand(name: string, command: string): Channel {
+  const { username, shell } = userInfo();
+  const child = spawn("/bin/sh", ["-c", command], {
+    stdio: ["pipe", "pipe", "pipe"],
+    cwd: homedir(),
+    detached: true,
+    // As a login gives it: nothing of our own environment, where secrets may be, reaches a command.
+    env: {
+      HOME: homedir(),
+      USER: username,
+      LOGNAME: username,
+      SHELL: shell ?? "/bin/sh",
+      PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    },
+  });
+  const stderr = createTail(stderrLimit);
+  const stdout = createChunkQueue(stdoutLimit, () => child.stdout.resume());
+  const { promise: exit, resolve: resolveExit } = Promise.withResolvers<Exit>();
+  const gone = () =>
+    hostFailure({ code: "CHANNEL_CLOSED", message: `the command on ${name} no longer reads its input` });
+  const waiting = new Set<(error: Error) => void>();
+  let over = false;
+  const finish = () => {
+    over = true;
+    for (const reject of waiting) reject(gone());
+    waiting.clear();
+  };
+
+  child.stdout.on("data", (chunk: Buffer) => {
+    if (!stdout.push(chunk)) child.stdout.pause();
+  });
+  child.stdout.on("end", () => stdout.end());
+  child.stderr.on("data", (chunk: Buffer) => stderr.push(chunk));
+  for (const stream of [child.stdin, child.stdout, child.stderr]) stream.on("error", () => undefined);
+  child.on("error", (error) => {
+    stderr.push(Buffer.from(`/bin/sh: ${error.message}\n`));
+    finish();
+    stdout.end();
+    void stdout.drained.then(() => resolveExit({}));
+  });
+  child.on("close", (code, signal) => {
+    finish();
+    stdout.end();
+    const ended: Exit = code !== null ? { code } : signal !== null ? { signal } : {};
+    void stdout.drained.then(() => resolveExit(ended));
+  });
+
+  return {
+    stdout,
+    exit,
+    stderrTail: () => stderr.text(),
+    end: () => child.stdin.end(),
+    close() {
+      if (over) return;
+      finish();
+      stdout.discard();
+      resolveExit({});
+      // Like a closed SSH channel: the command finds its streams gone, and is not killed.
+      for (const stream of [child.stdin, child.stdout, child.stderr]) stream.destroy();
+      child.unref();
+    },
+    async write(bytes) {
+      if (over || !child.stdin.writable) throw gone();
+      await new Promise<void>((resolve, reject) => {
+        waiting.add(reject);
+        child.stdin.write(bytes, (error) => {
+          waiting.delete(reject);
+          if (error) reject(gone());
+          else resolve();
+        });
+      });
+    },
+  };
+}

@@ -1,0 +1,80 @@
+import ssh2 from "ssh2";
+import type { ParsedKey } from "ssh2";
+import { orAborted, startDeadline } from "./deadline.ts";
+import { hostFailure, textOf } from "./unreachable.ts";
+
+/** A key that an agent holds, and how to have it sign. The agent is never forwarded to a host (S-9). */
+export interface AgentKey {
+  readonly key: ParsedKey;
+  sign(data: Buffer, hash?: "sha256" | "sha512"): Promise<Buffer>;
+}
+
+export interface Agent {
+  /** @throws KcoreError AGENT_UNREACHABLE */
+  list(): Promise<readonly AgentKey[]>;
+}
+
+/** Milliseconds for the agent to answer; to sign it may have to ask its user. */
+const listLimit = 5000;
+const signLimit = 30_000;
+
+/** The ssh-agent(1) behind a socket. */
+export function openAgent(socket: string): Agent {
+  const agent = new ssh2.OpenSSHAgent(socket);
+  const fail = (what: string, cause: unknown) =>
+    hostFailure(
+      {
+        code: "AGENT_UNREACHABLE",
+        message: `the ssh-agent at ${socket} ${what}: ${textOf(cause)}`,
+        hint: "is it running? “ssh-add -l” asks it; unset SSH_AUTH_SOCK to do without",
+      },
+      cause,
+    );
+  const within = async <T>(limit: number, what: string, work: (done: (error: unknown, value?: T) => void) => void) => {
+    const deadline = startDeadline(limit);
+    const answer = new Promise<T>((resolve, reject) =>
+      work((error, value) => (error || value === undefined ? reject(error as Error) : resolve(value))),
+    );
+    try {
+      return await orAborted(answer, deadline.signal);
+    } catch (error) {
+      throw fail(what, error);
+    } finally {
+      deadline.release();
+    }
+  };
+  return {
+    async list() {
+      const found = await within<unknown[]>(listLimit, "does not answer", (done) =>
+        agent.getIdentities((error, keys) => done(error, keys)),
+      );
+      // What ssh2 cannot read (FIDO keys, certificates) it cannot offer either.
+      const keys = found
+        .map((key) => ssh2.utils.parseKey(key as Buffer) as ParsedKey | Error)
+        .filter((key): key is ParsedKey => !(key instanceof Error));
+      return keys.map((key) => ({
+        key,
+        sign: (data, hash) =>
+          within<Buffer>(signLimit, "does not sign", (done) =>
+            agent.sign(key, data, hash ? { hash } : {}, (error, signature) => done(error, signature)),
+          ),
+      }));
+    },
+  };
+}
+
+/** The same for callers that speak in callbacks, as ssh2 does; exactly one call back. */
+export async function signWithCallback(
+  agentKey: AgentKey,
+  { data, hash }: { readonly data: Buffer; readonly hash: "sha256" | "sha512" | undefined },
+  done: (error: unknown, signature?: Buffer) => void,
+): Promise<void> {
+  let signature: Buffer;
+  try {
+    signature = await agentKey.sign(data, hash);
+  } catch (error) {
+    done(error);
+    return;
+  }
+  done(undefined, signature);
+}

@@ -1,0 +1,162 @@
+import type { z } from "zod";
+import type { Problem, SourcePosition } from "#errors/problem.ts";
+import { suggestHint } from "#errors/suggest.ts";
+import { describeValue, nodeAt, type SourceNode } from "./node.ts";
+import { keysAt } from "./schema-keys.ts";
+
+type Issue = z.core.$ZodIssue;
+
+/** What an issue is about: the node, the value made of it, and the schema. */
+export interface Checked {
+  readonly node: SourceNode;
+  readonly value: unknown;
+  readonly schema: z.ZodType;
+}
+
+/** A zod issue in our words, at its place: several for several unknown keys. */
+export function problemOfIssue(issue: Issue, checked: Checked): Problem[] {
+  if (issue.code === "unrecognized_keys") return issue.keys.map((key) => unknownKey(key, issue.path, checked));
+  if (issue.code === "invalid_union") return [...unionProblems(issue, checked)];
+  const given = valueAt(checked.value, issue.path);
+  if (given === undefined) return [missing(issue, checked)];
+  const at = placeOf(checked.node, issue.path);
+  const subject = subjectOf(issue.path);
+  const message = `${subject} ${words(issue, given)}`;
+  // The schema of a reference to a secret says so: the line may hold the secret itself.
+  if (issue.code === "custom" && issue.params?.["code"] === "SECRET_LITERAL")
+    return [{ code: "SECRET_LITERAL", message, at, hint: "then change the secret: it was in a file", conceal: true }];
+  // A rule over a whole map or list says all there is to say.
+  if (issue.code === "custom" && typeof given === "object") return [{ code: "YAML_TYPE", message: issue.message, at }];
+  return [{ code: "YAML_TYPE", message, at, ...hintFor(issue, given, checked) }];
+}
+
+function unknownKey(key: string, path: readonly PropertyKey[], { node, schema }: Checked): Problem {
+  const map = nodeAt(node, path);
+  const at = (map?.kind === "map" ? map.entries.get(key)?.keyAt : undefined) ?? placeOf(node, path);
+  const known = keysAt(schema, path);
+  const hint = suggestHint(key, known, known.length === 0 ? undefined : `known here: ${known.join(", ")}`);
+  const where = path.length === 0 ? "" : ` in ${subjectOf(path)}`;
+  return {
+    code: "YAML_KEY_UNKNOWN",
+    message: `no key “${key}” is known${where === "" ? " here" : where}`,
+    at,
+    ...(hint === undefined ? {} : { hint }),
+  };
+}
+
+function missing(issue: Issue, { node }: Checked): Problem {
+  const parent = issue.path.slice(0, -1);
+  const name = String(issue.path.at(-1) ?? "a value");
+  // A custom rule over several keys has no key of its own to miss.
+  if (issue.code === "custom" && issue.path.length === 0)
+    return { code: "YAML_TYPE", message: issue.message, at: node.at };
+  if (issue.code === "custom")
+    return { code: "YAML_TYPE", message: `“${name}” ${issue.message}`, at: placeOf(node, issue.path) };
+  const where = parent.length === 0 ? "" : ` in ${subjectOf(parent)}`;
+  return { code: "YAML_KEY_MISSING", message: `“${name}” is missing${where}`, at: placeOf(node, parent) };
+}
+
+/** Of a union: the branch that came furthest; if none got into the value, all that it may be. */
+function* unionProblems(issue: Extract<Issue, { code: "invalid_union" }>, checked: Checked): Generator<Problem> {
+  const branches = issue.errors.map((issues) =>
+    issues.map((inner) => ({ ...inner, path: [...issue.path, ...inner.path] }) as Issue),
+  );
+  const depth = (issues: readonly Issue[]): number =>
+    Math.max(0, ...issues.map(({ path, code }) => path.length * 2 + (code === "invalid_type" ? 0 : 1)));
+  const deepest = Math.max(0, ...branches.map(depth));
+  const best = branches.find((issues) => depth(issues) === deepest);
+  if (best !== undefined && deepest > issue.path.length * 2) {
+    for (const inner of best) yield* problemOfIssue(inner, checked);
+    return;
+  }
+  const given = valueAt(checked.value, issue.path);
+  const wanted = [...new Set(branches.flat().map((inner) => expectedOf(inner)))].filter((text) => text !== "");
+  const at = placeOf(checked.node, issue.path);
+  if (given === undefined) yield missing(issue, checked);
+  else
+    yield {
+      code: "YAML_TYPE",
+      message: `${subjectOf(issue.path)} must be ${wanted.join(" or ")}, not ${describeValue(given)}`,
+      at,
+    };
+}
+
+function words(issue: Issue, given: unknown): string {
+  switch (issue.code) {
+    case "invalid_type":
+      return `must be ${expectedOf(issue)}, not ${typeof given === "number" ? given : describeValue(given)}`;
+    case "invalid_value":
+      return `must be ${expectedOf(issue)}`;
+    case "too_small":
+      return bounded(issue.origin, Number(issue.minimum), "at least");
+    case "too_big":
+      return bounded(issue.origin, Number(issue.maximum), "at most");
+    default:
+      return issue.message.charAt(0).toLowerCase() + issue.message.slice(1);
+  }
+}
+
+function bounded(origin: string, limit: number, side: string): string {
+  if (origin === "string")
+    return limit === 1 && side === "at least" ? "must not be empty" : `must have ${side} ${limit} characters`;
+  if (origin === "array" || origin === "set")
+    return limit === 1 && side === "at least" ? "must not be empty" : `must have ${side} ${limit} items`;
+  return `must be ${side} ${limit}`;
+}
+
+const EXPECTED: Readonly<Record<string, string>> = {
+  string: "a text",
+  number: "a number",
+  int: "a whole number",
+  boolean: "true or false",
+  array: "a list",
+  object: "a map",
+  record: "a map",
+  null: "nothing",
+};
+
+function expectedOf(issue: Issue): string {
+  if (issue.code === "invalid_value")
+    return issue.values.map((value) => (typeof value === "string" ? `“${value}”` : String(value))).join(" or ");
+  if (issue.code !== "invalid_type") return issue.message.replace(/^must be /, "");
+  const { expected } = issue;
+  // `Text` of the modules is a text or a Secret, and nobody writes a Secret in YAML.
+  if (expected === "custom" || (issue as { class?: unknown }).class === "Secret") return "";
+  return EXPECTED[expected] ?? expected;
+}
+
+function hintFor(issue: Issue, given: unknown, { node }: Checked): { hint?: string } {
+  const child = nodeAt(node, issue.path);
+  const isPlainScalar = child?.kind === "scalar" && child.style === "plain" && child.source !== "";
+  if (issue.code === "invalid_type" && issue.expected === "string" && typeof given !== "object" && isPlainScalar)
+    return { hint: `quote it: "${child.source}"` };
+  if (issue.code === "invalid_value" && typeof given === "string") {
+    const hint = suggestHint(given, issue.values.map(String));
+    return hint === undefined ? {} : { hint };
+  }
+  return {};
+}
+
+/** “nodes.n1.port”, or “the value” at the top. */
+function subjectOf(path: readonly PropertyKey[]): string {
+  if (path.length === 0) return "the value";
+  return `“${path.map((part, index) => (typeof part === "number" ? `[${part}]` : `${index === 0 ? "" : "."}${String(part)}`)).join("")}”`;
+}
+
+/** The nearest node that was written: an issue below a missing key is shown at what holds it. */
+function placeOf(node: SourceNode, path: readonly PropertyKey[]): SourcePosition {
+  for (let length = path.length; length >= 0; length--) {
+    const found = nodeAt(node, path.slice(0, length));
+    if (found !== undefined) return found.at;
+  }
+  return node.at;
+}
+
+function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
+  let found = value;
+  for (const part of path) {
+    if (found === null || typeof found !== "object" || !Object.hasOwn(found, part)) return undefined;
+    found = (found as Record<PropertyKey, unknown>)[part];
+  }
+  return found;
+}

@@ -1,0 +1,58 @@
+import { existsSync } from "node:fs";
+import { statfs } from "node:fs/promises";
+import { join } from "node:path";
+import { KcoreError, exitCodes } from "#errors/problem.ts";
+import { commandPath, must } from "./run-command.ts";
+import { hostPackages } from "./debian-packages.ts";
+import { megabytes, told, type Log } from "./progress.ts";
+
+/** Throws `LAB_NEEDS_ROOT` unless this process may make containers, bridges and loop devices. */
+export function requireRoot(): void {
+  if (process.getuid?.() === 0) return;
+  throw new KcoreError({
+    code: "LAB_NEEDS_ROOT",
+    message: "the lab needs root: it makes a network bridge, loop devices and systemd-nspawn machines on this computer",
+    hint: "run it with sudo; it says before it installs packages, and “kcore lab down” takes everything away again",
+  });
+}
+
+/** What the images take with everything that is needed to make them, and a little for the nodes' own files. */
+const neededBytes = 1_000_000_000;
+
+/** Throws `LAB_DISK_FULL` if the images would not fit under `home`. */
+export async function requireSpace(home: string): Promise<void> {
+  const { bavail, bsize } = await statfs(home);
+  if (bavail * bsize >= neededBytes) return;
+  throw new KcoreError(
+    {
+      code: "LAB_DISK_FULL",
+      message: `${home} has ${megabytes(bavail * bsize)} free, and making the lab's images takes ${megabytes(neededBytes)}`,
+      hint: "free some, or set KCORE_LAB_DIR to a folder on another disk",
+    },
+    { exitCode: exitCodes.failed },
+  );
+}
+
+/** Installs what the lab's commands need and this machine lacks, saying so first. Throws `LAB_UNSUPPORTED` without apt. */
+export async function prepareHost(log: Log): Promise<void> {
+  const folders = commandPath.split(":");
+  const missing = Object.entries(hostPackages).filter(
+    ([command]) => !folders.some((folder) => existsSync(join(folder, command))),
+  );
+  const packages = new Set(missing.map(([, name]) => name));
+  if (!existsSync("/usr/share/keyrings/debian-archive-keyring.gpg")) packages.add("debian-archive-keyring");
+  if (packages.size === 0) return;
+  if (!folders.some((folder) => existsSync(join(folder, "apt-get")))) {
+    throw new KcoreError({
+      code: "LAB_UNSUPPORTED",
+      message: `this machine lacks ${[...packages].join(", ")}, and the lab can install packages only with apt`,
+      hint: "install them by hand, or run the lab on Debian 12",
+    });
+  }
+  const install = ["-q", "-y", "--no-install-recommends", "-o", "DPkg::Lock::Timeout=300", "install", ...packages];
+  await told(log, `installing on this machine: ${[...packages].join(" ")}`, async () => {
+    await must("dpkg", ["--configure", "-a"]); // an earlier run may have been killed in the middle
+    await must("apt-get", ["-q", "update"]);
+    await must("apt-get", install);
+  });
+}

@@ -1,0 +1,235 @@
+import { expect } from "chai";
+import { randomBytes } from "node:crypto";
+import { existsSync, mkdtempSync, readFileSync, rmSync, chmodSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { RunEventBody } from "#engine/events/event.ts";
+import type { Step } from "#engine/step/define.ts";
+import { sh } from "#engine/step/sh.ts";
+import type { Endpoint } from "#engine/transport/host.ts";
+import { isAlive, markProcess } from "#engine/run/process-mark.ts";
+import { createTransport } from "#engine/transport/connect.ts";
+import { startDelayLine, type DelayLine } from "#support/delay-line.ts";
+import { draftOf, sessionOn } from "#support/sessions.ts";
+import type { SshServer } from "#support/ssh-server.ts";
+import { startSshd } from "#support/sshd.ts";
+
+describe("a node's session over SSH, under faults", function () {
+  this.timeout(60_000);
+  let sshd: SshServer;
+  let line: DelayLine;
+  let folder: string;
+  let state: string;
+  before(async () => {
+    sshd = await startSshd();
+    line = await startDelayLine({ target: { port: sshd.port } });
+  });
+  after(async () => {
+    await line.close();
+    await sshd.stop();
+  });
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), "kcore-faults-"));
+    chmodSync(folder, 0o755);
+    state = join(folder, "state");
+  });
+  afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+  const endpoint = (port = line.port): Endpoint => ({ ...sshd.endpoint(), name: "n1", port });
+  const slow = (seconds: number, name = "log"): Step => ({
+    want: {},
+    probe: sh``,
+    apply: sh`sleep ${seconds}; echo x >>${join(folder, name)}`,
+    always: true,
+  });
+  const lines = (name = "log"): number =>
+    existsSync(join(folder, name)) ? readFileSync(join(folder, name), "utf8").split("\n").length - 1 : 0;
+  const startedStep = (title: string) => (event: RunEventBody) =>
+    event.type === "step.started" && event.title === title;
+
+  it("F-1 finishes the step when the connection is reset, and never runs it twice", async () => {
+    const run = sessionOn(state, { endpoint: endpoint() });
+    const work = run.session.perform([
+      { stage: "s", drafts: [draftOf("slow", slow(2)), draftOf("next", slow(0, "next"))] },
+    ]);
+    await run.seen(startedStep("slow"));
+    line.cut();
+    line.heal();
+    const result = await work;
+    await run.session.finish("done");
+    expect(result.outcome).to.equal("done");
+    expect([lines(), lines("next")]).to.deep.equal([1, 1]);
+    expect(run.outcomes()).to.deep.equal(["slow changed", "next changed"]);
+    expect(run.events.filter(({ type }) => type === "node.connected").length).to.equal(2);
+  });
+
+  it("starts no new step while nobody watches, and resumes from the journal after the bastion died", async () => {
+    const shared = { runId: `r-${randomBytes(3).toString("hex")}`, nonce: randomBytes(16).toString("hex") };
+    const drafts = [draftOf("first", slow(0, "first")), draftOf("slow", slow(2)), draftOf("next", slow(0, "next"))];
+    const dead = sessionOn(state, { endpoint: endpoint(), ...shared });
+    void dead.session.perform([{ stage: "s", drafts }]);
+    await dead.seen(startedStep("slow"));
+    // The bastion is gone for good: its connections end, and nothing of it connects again.
+    line.cut();
+    await new Promise((resolve) => setTimeout(resolve, 3_000));
+    expect([lines("first"), lines(), lines("next")]).to.deep.equal([1, 1, 0]);
+    line.heal();
+
+    const resumed = sessionOn(state, {
+      endpoint: endpoint(sshd.port),
+      ...shared,
+      resumed: true,
+      recorded: new Map([["test/first", ["changed"]]]),
+    });
+    const result = await resumed.session.perform([{ stage: "s", drafts }]);
+    await resumed.session.finish("done");
+    await dead.session.finish("interrupted");
+    expect(result.outcome).to.equal("done");
+    expect(resumed.outcomes()).to.deep.equal(["slow changed", "next changed"]);
+    expect([lines("first"), lines(), lines("next")]).to.deep.equal([1, 1, 1]);
+  });
+
+  it("F-17 aborts the running step also when that is asked for while the connection is down", async () => {
+    const run = sessionOn(state, { endpoint: endpoint(), retryDelays: [0, 200, 200, 200, 200, 200, 200, 200] });
+    const work = run.session.perform([{ stage: "s", drafts: [draftOf("slow", slow(30))] }]);
+    await run.seen(startedStep("slow"));
+    line.cut();
+    await run.seen(({ type }) => type === "node.disconnected");
+    run.session.abort();
+    line.heal();
+    const result = await work;
+    await run.session.finish("interrupted");
+    expect(result.outcome).to.equal("interrupted");
+    expect([lines(), run.outcomes()]).to.deep.equal([0, ["slow interrupted"]]);
+  });
+
+  it("gives up on a node that takes connections but runs no shell any more", async () => {
+    const { connect } = createTransport({ home: state });
+    let connections = 0;
+    const run = sessionOn(state, {
+      endpoint: endpoint(),
+      retryDelays: [0, 0, 0],
+      connect: async (to, options) => {
+        const host = await connect(to, options);
+        return ++connections === 1 ? host : { ...host, name: host.name, exec: () => host.exec("exit 1") };
+      },
+    });
+    const work = run.session.perform([{ stage: "s", drafts: [draftOf("slow", slow(2))] }]);
+    await run.seen(startedStep("slow"));
+    line.cut();
+    line.heal();
+    const { outcome, problem } = await work;
+    await run.session.finish(outcome, problem);
+    expect([outcome, problem?.code]).to.deep.equal(["unreachable", "HOST_LOST"]);
+    expect(connections).to.be.lessThan(6);
+  });
+
+  it("F-4 gives a new runner what is left when the old one is gone, and looks at the interrupted step again", async () => {
+    const run = sessionOn(state, { endpoint: endpoint(), runId: "gone" });
+    const path = join(folder, "log");
+    const step: Step = {
+      want: { n: "1" },
+      probe: sh`[ -s ${path} ] && fact n 1 || fact n 0`,
+      apply: sh`sleep 3; echo x >>${path}`,
+    };
+    const work = run.session.perform([
+      { stage: "s", drafts: [draftOf("slow", step), draftOf("next", slow(0, "next"))] },
+    ]);
+    await run.seen(startedStep("slow"));
+    // What a reboot does: the runner and its step die, the connection ends, the state folder stays.
+    const current = join(state, "runs", "gone", "current");
+    while (!existsSync(current) || readFileSync(current, "utf8") === "")
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    const [pid = "0"] = readFileSync(current, "utf8").split(" ");
+    const { execFileSync } = await import("node:child_process");
+    const runner = execFileSync("ps", ["-o", "ppid=", "-p", pid], { encoding: "utf8" }).trim();
+    process.kill(Number(runner), "SIGKILL");
+    process.kill(-Number(pid), "SIGKILL");
+    line.cut();
+    line.heal();
+    const result = await work;
+    await run.session.finish("done");
+    expect(result.outcome).to.equal("done");
+    expect([lines(), lines("next")]).to.deep.equal([1, 1]);
+    expect(run.events.some((event) => event.type === "warning" && event.text.includes("took the lock over"))).to.equal(
+      true,
+    );
+  });
+
+  it("notices a runner that died under an open connection, and gives a new one the rest when its step has ended", async () => {
+    const run = sessionOn(state, { endpoint: endpoint(), runId: "died" });
+    const path = join(folder, "log");
+    const step: Step = {
+      want: { n: "1" },
+      probe: sh`[ -s ${path} ] && fact n 1 || fact n 0`,
+      apply: sh`sleep 3; echo x >>${path}`,
+    };
+    const work = run.session.perform([
+      { stage: "s", drafts: [draftOf("slow", step), draftOf("next", slow(0, "next"))] },
+    ]);
+    const pid = join(state, "runs", "died", "pid");
+    await run.seen(startedStep("slow"));
+    while (!existsSync(pid)) await new Promise((resolve) => setTimeout(resolve, 10));
+    process.kill(Number(readFileSync(pid, "utf8").split(" ")[0]), "SIGKILL");
+    expect((await work).outcome).to.equal("done");
+    await run.session.finish("done");
+    expect([lines(), lines("next")]).to.deep.equal([1, 1]);
+  });
+
+  it("F-17 stops after the running step, and aborts it on demand", async () => {
+    const stopped = sessionOn(state, { endpoint: endpoint() });
+    const work = stopped.session.perform([
+      { stage: "s", drafts: [draftOf("slow", slow(1)), draftOf("next", slow(0, "next"))] },
+    ]);
+    await stopped.seen(startedStep("slow"));
+    stopped.session.stop();
+    expect((await work).outcome).to.equal("interrupted");
+    await stopped.session.finish("interrupted");
+    expect([lines(), lines("next")]).to.deep.equal([1, 0]);
+
+    const aborted = sessionOn(state, { endpoint: endpoint() });
+    const long = aborted.session.perform([{ stage: "s", drafts: [draftOf("slow", slow(30))] }]);
+    await aborted.seen(startedStep("slow"));
+    aborted.session.abort();
+    await long;
+    await aborted.session.finish("interrupted");
+    expect(aborted.outcomes()).to.deep.equal(["slow interrupted"]);
+    expect(lines()).to.equal(1);
+  });
+
+  it("F-17 kills after 5 s what does not heed TERM, also below a shell that does", async () => {
+    const deaf = { want: { a: "1" }, probe: sh`fact a 0`, apply: sh`sh -c "trap '' TERM; echo \$\$; sleep 60; true"` };
+    const run = sessionOn(state, { endpoint: endpoint() });
+    const work = run.session.perform([{ stage: "s", drafts: [draftOf("deaf", deaf)] }]);
+    const said = await run.seen(({ type }) => type === "step.output");
+    const pid = Number(said.type === "step.output" && said.text);
+    run.session.abort();
+    const result = await work;
+    await run.session.finish("interrupted");
+    expect(result.outcome).to.equal("interrupted");
+    expect(run.outcomes()).to.deep.equal(["deaf interrupted"]);
+    expect(pid).to.be.greaterThan(1);
+    expect(isAlive(markProcess(pid))).to.equal(false);
+  });
+
+  it("counts the same exchanges for 1 step and for 60", async () => {
+    const many = (count: number) =>
+      Array.from({ length: count }, (_, index) =>
+        draftOf(`s${index}`, {
+          want: { a: "1" },
+          probe: sh`fact a 1`,
+          quick: [{ kind: "mode", path: state, type: "directory", mode: 0o700 }],
+        }),
+      );
+    const turns: number[] = [];
+    for (const count of [1, 60]) {
+      const run = sessionOn(state, { endpoint: endpoint() });
+      const before = line.turns;
+      await run.session.perform([{ stage: "s", drafts: many(count) }]);
+      expect(run.session.exchanges).to.equal(1);
+      await run.session.finish("done");
+      turns.push(line.turns - before);
+    }
+    expect(Math.abs((turns[1] ?? 0) - (turns[0] ?? 0))).to.be.lessThan(3);
+  });
+});

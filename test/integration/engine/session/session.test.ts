@@ -1,0 +1,304 @@
+import { expect } from "chai";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, chmodSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Outcome } from "#engine/events/event.ts";
+import { blobOf } from "#engine/step/blob.ts";
+import type { Step } from "#engine/step/define.ts";
+import { sh } from "#engine/step/sh.ts";
+import { HostUnreachable } from "#engine/transport/unreachable.ts";
+import { openLocal } from "#engine/transport/local-host.ts";
+import { draftOf, sessionOn } from "#support/sessions.ts";
+
+describe("a node's session, on this machine", () => {
+  let folder: string;
+  let state: string;
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), "kcore-session-"));
+    state = join(folder, "state");
+    chmodSync(folder, 0o755);
+  });
+  afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+  const fileStep = (name: string, content: string): Step => {
+    const path = join(folder, name);
+    const blob = blobOf(content);
+    return {
+      want: { content: blob.sha256 },
+      probe: sh`[ -f ${path} ] && fact content "$(sha256sum <${path} | cut -d" " -f1)" || fact content absent`,
+      apply: sh`put_file ${blob} ${path} 0644 root root`,
+      show: sh`cat ${path}`,
+      shown: content,
+      quick: [
+        { kind: "sha256", path, sha256: blob.sha256 },
+        { kind: "mode", path, type: "file", mode: 0o644 },
+      ],
+    };
+  };
+
+  it("converges steps and finds them in order the second time", async () => {
+    const drafts = ["a", "b", "c"].map((name) => draftOf(name, fileStep(name, `content of ${name}\n`)));
+    const first = sessionOn(state);
+    const result = await first.session.perform([{ stage: "s", drafts }]);
+    await first.session.finish("done");
+    expect(result).to.deep.include({ outcome: "done", finishedStages: new Set(["s"]) });
+    expect(first.outcomes()).to.deep.equal(["a changed", "b changed", "c changed"]);
+    expect(readFileSync(join(folder, "b"), "utf8")).to.equal("content of b\n");
+
+    const second = sessionOn(state);
+    await second.session.perform([{ stage: "s", drafts }]);
+    await second.session.finish("done");
+    expect(second.outcomes()).to.deep.equal(["a ok", "b ok", "c ok"]);
+    expect(second.session.exchanges).to.equal(1);
+    expect(second.events.some(({ type }) => type === "step.started")).to.equal(false);
+  });
+
+  it("leaves no lock, no blob and no process behind", async () => {
+    const { session } = sessionOn(state, { runId: "r1" });
+    await session.perform([{ stage: "s", drafts: [draftOf("a", fileStep("a", "x"))] }]);
+    await session.finish("done");
+    expect(readdirSync(join(state, "lock")).length).to.equal(1);
+    expect(readdirSync(join(state, "runs", "r1"))).to.deep.equal(["journal"]);
+    expect(JSON.parse(readFileSync(join(state, "status.json"), "utf8"))).to.deep.include({ run: "r1", state: "done" });
+  });
+
+  it("F-30: holds no connection and no lock while it rests, and goes on where it was", async () => {
+    const resting = sessionOn(state, { runId: "r3" });
+    const [a, b] = ["a", "b"].map((name) => draftOf(name, fileStep(name, `content of ${name}\n`)));
+    await resting.session.perform([{ stage: "one", drafts: a ? [a] : [] }]);
+    await resting.session.rest();
+    expect(resting.session.host()).to.equal(undefined);
+    const other = sessionOn(state);
+    const between = await other.session.perform([{ stage: "x", drafts: [draftOf("c", fileStep("c", "c"))] }]);
+    await other.session.finish("done");
+    expect(between.outcome).to.equal("done");
+
+    const result = await resting.session.perform([{ stage: "two", drafts: b ? [b] : [] }]);
+    await resting.session.finish("done");
+    expect(result.outcome).to.equal("done");
+    expect(resting.outcomes()).to.deep.equal(["a changed", "b changed"]);
+    expect(resting.events.some(({ type }) => type === "node.disconnected")).to.equal(false);
+  });
+
+  it("F-30: waits for other files to be closed when this machine opens no more", async () => {
+    let tries = 0;
+    const { session, outcomes } = sessionOn(state, {
+      connect: (endpoint) => {
+        if (++tries < 3) return Promise.reject(new HostUnreachable("files", { message: "EMFILE" }));
+        return Promise.resolve(openLocal(endpoint.name));
+      },
+    });
+    await session.perform([{ stage: "s", drafts: [draftOf("a", fileStep("a", "x"))] }]);
+    await session.finish("done");
+    expect(outcomes()).to.deep.equal(["a changed"]);
+    expect(tries).to.equal(3);
+  });
+
+  it("tells the cause of a failure, and goes no further", async () => {
+    const bad: Step = { want: { a: "1" }, probe: sh`fact a 2`, apply: sh`echo "no such thing" >&2; exit 4` };
+    const { session, outcomes } = sessionOn(state);
+    const result = await session.perform([
+      { stage: "s", drafts: [draftOf("bad", bad), draftOf("a", fileStep("a", "x"))] },
+    ]);
+    await session.finish(result.outcome);
+    expect(outcomes()).to.deep.equal(["bad failed"]);
+    expect(result.problem).to.deep.include({
+      code: "STEP_FAILED",
+      detail: "no such thing",
+      at: { file: "states/test.yaml", line: 1, column: 1 },
+    });
+    expect(existsSync(join(folder, "a"))).to.equal(false);
+  });
+
+  it("changes nothing in a dry run and leaves only its journal", async () => {
+    const { session, events, outcomes } = sessionOn(state, { dryRun: true, runId: "r2" });
+    const later: Step = { want: { there: "yes" }, probe: sh`[ -e ${join(folder, "a")} ] || exit 1; fact there yes` };
+    await session.perform([
+      { stage: "s", drafts: [draftOf("a", fileStep("a", "one\ntwo\n")), draftOf("later", later)] },
+    ]);
+    await session.finish("done");
+    expect(outcomes()).to.deep.equal(["later unknown", "a would-change"].toReversed());
+    expect(events.find((event) => event.type === "step.finished" && event.title === "a"))
+      .to.have.property("diff")
+      .that.includes("+one");
+    expect(events.find((event) => event.type === "step.finished" && event.title === "later")).to.include({
+      reason: "after a",
+    });
+    expect(readdirSync(folder)).to.deep.equal(["state"]);
+    expect([
+      readdirSync(join(state, "runs", "r2")),
+      existsSync(join(state, "owed")),
+      existsSync(join(state, "status.json")),
+    ]).to.deep.equal([["journal"], false, false]);
+  });
+
+  it("S-3 leaves what was granted a word, whatever stands in it", async () => {
+    const odd = `it's $(touch ${join(folder, "run")}) "odd"`;
+    const { session } = sessionOn(state, { grants: ["S1", odd] });
+    const step: Step = {
+      want: { one: "yes", odd: "yes" },
+      probe: sh`granted S1 && fact one yes; granted ${odd} && fact odd yes`,
+    };
+    const result = await session.perform([{ stage: "s", drafts: [draftOf("disk", step)] }]);
+    await session.finish("done");
+    expect([result.outcome, readdirSync(folder)]).to.deep.equal(["done", ["state"]]);
+  });
+
+  it("F-3 does what is left when a run that was stopped or had failed is resumed", async () => {
+    const shared = { runId: "again", nonce: "0".repeat(32) };
+    const cure = join(folder, "cure");
+    const sick: Step = {
+      want: { well: "yes" },
+      probe: sh`[ -e ${cure} ] && fact well yes || fact well no`,
+      apply: sh`[ -e ${cure} ]`,
+    };
+    const drafts = [draftOf("a", fileStep("a", "x")), draftOf("sick", sick), draftOf("b", fileStep("b", "y"))];
+    const first = sessionOn(state, shared);
+    const failed = await first.session.perform([{ stage: "s", drafts }]);
+    await first.session.finish(failed.outcome, failed.problem);
+    expect([failed.outcome, existsSync(join(folder, "b"))]).to.deep.equal(["failed", false]);
+
+    writeFileSync(cure, "");
+    const recorded = new Map<string, readonly Outcome[]>([
+      ["test/a", ["changed"]],
+      ["test/sick", ["failed"]],
+    ]);
+    const second = sessionOn(state, { ...shared, resumed: true, recorded });
+    const result = await second.session.perform([{ stage: "s", drafts }]);
+    await second.session.finish(result.outcome, result.problem);
+    expect([result.outcome, readFileSync(join(folder, "b"), "utf8")]).to.deep.equal(["done", "y"]);
+    expect(second.outcomes()).to.deep.equal(["sick ok", "b changed"]);
+  });
+
+  it("F-3 ends a runner that was stopped before its bastion died, and does what is left", async () => {
+    const shared = { runId: "idle", nonce: "1".repeat(32) };
+    const slow: Step = { want: {}, probe: sh``, apply: sh`sleep 1`, always: true };
+    const drafts = [draftOf("slow", slow), draftOf("b", fileStep("b", "y"))];
+    const first = sessionOn(state, shared);
+    const work = first.session.perform([{ stage: "s", drafts }]);
+    await first.seen(({ type }) => type === "step.started");
+    first.session.stop();
+    expect((await work).outcome).to.equal("interrupted");
+    await first.session.host()?.close();
+
+    const recorded = new Map<string, readonly Outcome[]>([["test/slow", ["changed"]]]);
+    const second = sessionOn(state, { ...shared, resumed: true, recorded });
+    const result = await second.session.perform([{ stage: "s", drafts }]);
+    await second.session.finish(result.outcome, result.problem);
+    await first.session.finish("interrupted");
+    expect([result.outcome, readFileSync(join(folder, "b"), "utf8")]).to.deep.equal(["done", "y"]);
+    expect(second.outcomes()).to.deep.equal(["b changed"]);
+  });
+
+  it("cuts a segment where a step rests on a registered value, and nowhere else", async () => {
+    const first: Step = { want: {}, probe: sh``, apply: sh`echo "hello  world"; echo again`, always: true };
+    const { session, outcomes } = sessionOn(state);
+    const drafts = [
+      draftOf("first", first, { register: "one" }),
+      ...Array.from({ length: 20 }, (_, index) => draftOf(`file${index}`, fileStep(`f${index}`, `${index}`))),
+      draftOf("second", (late) => fileStep("out", late.steps.get("one")?.stdout ?? "?"), {
+        needs: { facts: false, steps: ["one"] },
+      }),
+    ];
+    await session.perform([{ stage: "s", drafts }]);
+    await session.finish("done");
+    expect(outcomes().length).to.equal(22);
+    expect(readFileSync(join(folder, "out"), "utf8")).to.equal("hello  world\nagain");
+  });
+
+  it("gathers facts when a step rests on them", async () => {
+    const { session } = sessionOn(state);
+    const draft = draftOf(
+      "f",
+      (late) => fileStep("arch", String((late.facts as { kernel: { arch: string } }).kernel.arch)),
+      {
+        needs: { facts: true, steps: [] },
+      },
+    );
+    const result = await session.perform([{ stage: "s", drafts: [draft] }]);
+    await session.finish("done");
+    expect(result.outcome).to.equal("done");
+    expect(readFileSync(join(folder, "arch"), "utf8")).to.equal(process.arch === "x64" ? "x86_64" : "aarch64");
+  });
+
+  it("restarts what watches a change, also in a later run when this one died before it", async () => {
+    const log = join(folder, "log");
+    const service: Step = { want: { active: "yes" }, probe: sh`fact active yes`, react: sh`echo restarted >>${log}` };
+    const config = draftOf("config", fileStep("conf", "v1"));
+    const broken: Step = { want: { a: "1" }, probe: sh`fact a 2`, apply: sh`exit 1` };
+    const watcher = draftOf("service", service, { restartOn: ["test/config"] });
+    const first = sessionOn(state);
+    await first.session.perform([{ stage: "s", drafts: [config, draftOf("broken", broken), watcher] }]);
+    await first.session.finish("failed");
+    expect(existsSync(log)).to.equal(false);
+
+    const owed = "a reaction owed since an earlier run";
+    const dry = sessionOn(state, { dryRun: true });
+    await dry.session.perform([{ stage: "s", drafts: [config, watcher] }]);
+    await dry.session.finish("done");
+    expect(dry.events.find((event) => event.type === "step.finished" && event.title === "service")).to.include({
+      outcome: "would-change",
+      reason: owed,
+    });
+
+    const second = sessionOn(state);
+    await second.session.perform([{ stage: "s", drafts: [config, watcher] }]);
+    await second.session.finish("done");
+    expect(second.outcomes()).to.deep.equal(["config ok", "service changed"]);
+    expect(second.events.find((event) => event.type === "step.finished" && event.title === "service")).to.include({
+      reason: "a reaction owed since an earlier run",
+    });
+
+    const third = sessionOn(state);
+    await third.session.perform([{ stage: "s", drafts: [config, watcher] }]);
+    await third.session.finish("done");
+    expect(third.outcomes()).to.deep.equal(["config ok", "service ok"]);
+    expect(readFileSync(log, "utf8")).to.equal("restarted\n");
+  });
+
+  it("F-15 refuses a node that another run holds", async () => {
+    const holder = sessionOn(state, { runId: "holder" });
+    await holder.session.perform([{ stage: "s", drafts: [draftOf("a", fileStep("a", "x"))] }]);
+    const other = sessionOn(state, { runId: "other" });
+    const result = await other.session.perform([{ stage: "s", drafts: [draftOf("b", fileStep("b", "x"))] }]);
+    await other.session.finish("failed");
+    expect(result.problem).to.have.property("code", "NODE_LOCKED");
+    expect(result.problem?.message).to.include("run holder of tester@bastion since 20");
+    await holder.session.finish("done");
+    const third = sessionOn(state);
+    expect(await third.session.perform([{ stage: "s", drafts: [draftOf("b", fileStep("b", "x"))] }])).to.include({
+      outcome: "done",
+    });
+    await third.session.finish("done");
+  });
+
+  it("F-10 F-11 keeps the first and the last of endless output, bytes escaped", async function () {
+    this.timeout(30_000);
+    const noisy: Step = {
+      want: {},
+      probe: sh``,
+      apply: sh`printf 'a\0\377\033[31mred\n'; head -c 20000000 /dev/zero | tr '\0' x; echo the end`,
+      always: true,
+    };
+    const { session, events } = sessionOn(state);
+    await session.perform([{ stage: "s", drafts: [draftOf("noisy", noisy)] }]);
+    await session.finish("done");
+    const pieces = events.flatMap((event) => (event.type === "step.output" ? [event] : []));
+    const text = pieces.map((event) => event.text).join("");
+    expect(text)
+      .to.match(/^a/)
+      .and.to.match(/the end\n$/);
+    expect(text).to.not.include("\u001b");
+    expect(text.length).to.be.lessThan(6 << 20);
+    expect(pieces.reduce((sum, { skipped = 0 }) => sum + skipped, 0)).to.be.greaterThan(10_000_000);
+  });
+
+  it("ends a step that takes too long, with all its children", async function () {
+    this.timeout(20_000);
+    const slow: Step = { want: {}, probe: sh``, apply: sh`sleep 300 & sleep 300`, always: true };
+    const { session } = sessionOn(state);
+    const result = await session.perform([{ stage: "s", drafts: [draftOf("slow", slow, { timeout: 1 })] }]);
+    await session.finish("failed");
+    expect(result.problem).to.have.property("code", "STEP_TIMEOUT");
+  });
+});

@@ -1,0 +1,138 @@
+import { expect } from "chai";
+import { execFileSync } from "node:child_process";
+import fc from "fast-check";
+import { Secret } from "#engine/step/secret.ts";
+import { callHelper } from "#engine/expressions/helpers.ts";
+
+const call = (name: string, ...values: unknown[]): unknown => callHelper(name, values, new Map());
+
+describe("helpers", () => {
+  const cases: readonly (readonly [string, readonly unknown[], unknown])[] = [
+    [
+      "eq",
+      [
+        [1, { a: "x" }],
+        [1, { a: "x" }],
+      ],
+      true,
+    ],
+    ["eq", [1, "1"], false],
+    ["ne", ["a", "b"], true],
+    ["lt", [1, 2], true],
+    ["le", [2, 2], true],
+    ["gt", [1, 2], false],
+    ["ge", [2, 2], true],
+    ["and", [true, false], false],
+    ["or", [false, true], true],
+    ["not", [false], true],
+    ["has", [["a"], "a"], true],
+    ["has", [{ a: 1 }, "b"], false],
+    ["contains", ["abc", "bc"], true],
+    ["contains", [["a"], "b"], false],
+    ["startsWith", ["abc", "ab"], true],
+    ["endsWith", ["abc", "bc"], true],
+    ["if", [[], 1, 2], 2],
+    ["default", [null, "x"], "x"],
+    ["default", [false, "x"], false],
+    ["lookup", [{ a: 1 }, "a"], 1],
+    ["lookup", [["x", "y"], 1], "y"],
+    ["join", [["a", 1, true], " "], "a 1 true"],
+    ["join", [["a", "b"]], "a,b"],
+    ["split", ["a, b,c", ","], ["a", "b", "c"]],
+    ["split", ["", ","], []],
+    ["lower", ["AB"], "ab"],
+    ["upper", ["ab"], "AB"],
+    ["trim", [" a\n"], "a"],
+    ["replace", ["a.b.c", ".", "$&"], "a$&b$&c"],
+    ["indent", ["a\n\nb", 2], "  a\n\n  b"],
+    ["json", [{ a: [1, null] }], '{"a":[1,null]}'],
+    ["yaml", [{ a: ["x", "yes: no"] }], 'a:\n  - x\n  - "yes: no"'],
+    ["hostPort", ["::1", 9090], "[::1]:9090"],
+    ["hostPort", ["n1", 9090], "n1:9090"],
+    ["length", ["añ"], 2],
+    ["length", [[1, 2]], 2],
+    ["length", [new Map([["a", 1]])], 1],
+    ["first", [["a", "b"]], "a"],
+    ["last", [["a", "b"]], "b"],
+    ["sort", [["b", "a"]], ["a", "b"]],
+    ["sort", [[10, 9]], [9, 10]],
+    ["unique", [["a", "b", "a"]], ["a", "b"]],
+    ["concat", ["a", 1], "a1"],
+    ["concat", [["a"], ["b"]], ["a", "b"]],
+    ["list", ["a", 1], ["a", 1]],
+    ["keys", [{ a: 1, b: 2 }], ["a", "b"]],
+    ["values", [new Map([["a", 1]])], [1]],
+    ["pluck", [[{ a: 1 }, { a: 2 }], "a"], [1, 2]],
+    [
+      "where",
+      [
+        new Map([
+          ["x", { r: ["c"] }],
+          ["y", { r: ["w"] }],
+        ]),
+        "r",
+        "c",
+      ],
+      [{ r: ["c"] }],
+    ],
+    ["add", [1, 2, 3], 6],
+    ["sub", [5, 2], 3],
+    ["mul", [2, 3], 6],
+    ["div", [7, 2], 3],
+    ["mod", [7, 2], 1],
+    ["min", [3, 1], 1],
+    ["max", [3, 1], 3],
+    ["number", [" 12.5"], 12.5],
+    ["size", ["1KiB"], 1024],
+    ["duration", ["5m"], 300],
+  ];
+  for (const [name, values, result] of cases)
+    it(`${name} ${JSON.stringify(values)}`, () => {
+      expect(call(name, ...values)).to.deep.equal(result);
+    });
+
+  it("refuse arguments of another type, and say which", () => {
+    expect(() => call("lower", 5)).to.throw("the argument of lower must be a text, not a number");
+    expect(() => call("join", ["a", null], ",")).to.throw("item 2 of what join gets is nothing");
+    expect(() => call("and", true, "false")).to.throw("argument 2 of and must be true or false, not a text");
+    expect(() => call("first", [])).to.throw("first of an empty list");
+    expect(() => call("div", 1, 0)).to.throw("the result is not a number");
+    expect(() => call("size", "5 apples")).to.throw("must be a size such as 10GiB");
+  });
+
+  it("make secrets of secrets, and never tell one in an error (S-7)", () => {
+    const token = new Secret("s3cret");
+    for (const result of [
+      call("upper", token),
+      call("concat", "a", token),
+      call("json", { token }),
+      call("shell", token),
+      call("yaml", [token]),
+    ])
+      expect(result).to.be.instanceOf(Secret);
+    expect(call("if", true, "plain", token)).to.equal("plain");
+    expect(call("default", token, "x")).to.equal(token);
+    expect(call("split", token, "3")).to.satisfy((parts: unknown[]) => parts.every((part) => part instanceof Secret));
+    expect(() => call("number", token)).to.throw(/^(?!.*s3cret)/);
+  });
+
+  it("shell quotes any text so that sh gives it back (S-3)", () => {
+    fc.assert(
+      fc.property(
+        fc.array(
+          fc.string({ unit: "grapheme" }).filter((text) => !text.includes("\0")),
+          { minLength: 1, maxLength: 20 },
+        ),
+        (words) => {
+          const text = String(call("shell", words));
+          const output = execFileSync("/bin/sh", ["-c", `printf '%s\\n' ${text} | od -An -v -tx1`], {
+            encoding: "utf8",
+          });
+          const bytes = Buffer.from(output.replaceAll(/\s/g, ""), "hex").toString("utf8");
+          expect(bytes).to.equal(words.map((word) => `${word}\n`).join(""));
+        },
+      ),
+      { numRuns: 20 },
+    );
+  });
+});

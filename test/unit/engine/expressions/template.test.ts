@@ -1,0 +1,121 @@
+import { expect } from "chai";
+import { join } from "node:path";
+import { readFileSync } from "node:fs";
+import { Secret } from "#engine/step/secret.ts";
+import { templateOfFile } from "#engine/expressions/expression.ts";
+import type { SourceFile } from "#engine/yaml/file.ts";
+import { helpers } from "#engine/expressions/helpers.ts";
+import { openTemplates, type Templates } from "#engine/expressions/template.ts";
+import { Unknown, UnknownValue } from "#engine/expressions/unknown.ts";
+import { inProject } from "#support/in-project.ts";
+import { problemsIn } from "#support/problems.ts";
+
+function using<T>(files: Readonly<Record<string, string>>, work: (templates: Templates) => T): T {
+  const named = Object.fromEntries(Object.entries(files).map(([name, text]) => [`templates/${name}`, text]));
+  return inProject(named, (project) =>
+    work(
+      openTemplates([
+        { path: join(project, "templates"), shown: "templates", origin: "project" },
+        { path: join(project, "templates/shipped"), shown: "templates", origin: "shipped" },
+      ]),
+    ),
+  );
+}
+
+const scope = {
+  params: { listen: "0.0.0.0:9090", token: new Secret("s3cret") },
+  nodes: new Map([["n1", { name: "n1", address: "::1" }]]),
+  facts: new Unknown("facts", { facts: true }),
+};
+
+describe("a template", () => {
+  it("keeps its lines: blocks alone on a line leave none", () =>
+    using(
+      {
+        "a.hbs":
+          'listen: {{params.listen}}\npeers:\n{{#each nodes}}\n  - {{hostPort address 9090}}\n{{/each}}\nend: "<&>"\n',
+      },
+      (templates) => {
+        expect(templates.render("a.hbs", scope)).to.equal('listen: 0.0.0.0:9090\npeers:\n  - [::1]:9090\nend: "<&>"\n');
+      },
+    ));
+
+  it("is looked up in the project first, then among the shipped ones", () =>
+    using({ "a.hbs": "project", "shipped/a.hbs": "shipped", "shipped/b.hbs": "shipped" }, (templates) => {
+      expect(templates.render("a.hbs", scope)).to.equal("project");
+      expect(templates.render("b.hbs", scope)).to.equal("shipped");
+    }));
+
+  it("includes others, indented as they are called, with names of their own", () =>
+    using(
+      {
+        "a.hbs": "x:\n  {{> parts/b.hbs port=9090}}\ny\n",
+        "parts/b.hbs": "port: {{port}}\nlisten: {{params.listen}}\n",
+      },
+      (templates) => {
+        expect(templates.render("a.hbs", scope)).to.equal("x:\n  port: 9090\n  listen: 0.0.0.0:9090\ny\n");
+      },
+    ));
+
+  it("is a secret when a secret goes in, also through an included one (S-7)", () =>
+    using({ "a.hbs": "{{> b.hbs}}", "b.hbs": "token {{params.token}}" }, (templates) => {
+      const text = templates.render("a.hbs", scope);
+      expect(text).to.be.instanceOf(Secret);
+      expect((text as Secret).reveal()).to.equal("token s3cret");
+    }));
+
+  it("points its errors into the template file (S-19)", () =>
+    using(
+      {
+        "a.hbs": "one\n  {{params.nope}}\n",
+        "b.hbs": "{{> c.hbs}}",
+        "c.hbs": "x\n{{#if nope}}{{/if}}",
+        "d.hbs": "a\nb {{#if}}\n",
+        "e.hbs": "{{> e.hbs}}",
+      },
+      (templates) => {
+        const of = (name: string): string => problemsIn(() => templates.render(name, scope))[0] ?? "";
+        expect(of("a.hbs")).to.equal(
+          "templates/a.hbs:2:5+11 “params” has no “nope” [EXPRESSION_UNDEFINED] | there is listen, token",
+        );
+        expect(of("b.hbs")).to.match(/^templates\/c\.hbs:2:7\+4 “nope” is not defined/);
+        expect(of("d.hbs")).to.match(
+          /^templates\/d\.hbs:3:\d+\+1 the expression cannot be read: unexpected the end of the text/,
+        );
+        expect(of("e.hbs")).to.match(/^templates\/e\.hbs:1:1\+\d+ “e\.hbs” includes itself.*\[TEMPLATE_RECURSION\]/);
+      },
+    ));
+
+  it("cannot be found outside its folder (S-20)", () =>
+    using({ "ab.hbs": "" }, (templates) => {
+      const at = { file: "states/x.yaml", line: 4, column: 9 };
+      expect(problemsIn(() => templates.render("abc.hbs", scope, at))).to.deep.equal([
+        "states/x.yaml:4:9+1 no template “abc.hbs” [TEMPLATE_NOT_FOUND] | did you mean “ab.hbs”?",
+      ]);
+      for (const name of ["../roster/a.yaml", "/etc/passwd", "a/../../x", "", "a\0b"])
+        expect(problemsIn(() => templates.render(name, scope))[0]).to.include("[TEMPLATE_NOT_FOUND]");
+    }));
+
+  it("waits for what is not known, and says what it refers to", () =>
+    using(
+      { "a.hbs": "{{#each nodes}}{{> b.hbs}}{{/each}}", "b.hbs": "{{facts.os}} {{steps.key.stdout}}" },
+      (templates) => {
+        expect(() => templates.render("a.hbs", scope)).to.throw(UnknownValue);
+        const { facts, steps } = templates.references("a.hbs");
+        expect([facts, [...steps]]).to.deep.equal([true, ["key"]]);
+      },
+    ));
+
+  it("is a text, never a syntax tree (S-19)", () => {
+    const tree = { type: "Program", body: [] } as unknown as string;
+    expect(() => templateOfFile({ text: tree, name: "x" } as unknown as SourceFile)).to.throw(TypeError);
+  });
+});
+
+describe("docs/templates.md", () => {
+  it("describes every helper, and none that is not there", () => {
+    const text = readFileSync(new URL("../../../../docs/templates.md", import.meta.url), "utf8");
+    const rows = [...(text.split("## Helpers")[1] ?? "").matchAll(/^\| `(\w+)/gm)].map(([, name]) => name ?? "");
+    expect([...new Set(rows)].sort()).to.deep.equal([...helpers.keys()].sort());
+  });
+});

@@ -1,0 +1,81 @@
+import { expect } from "chai";
+import { chmodSync, chownSync, mkdirSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { loadRoster } from "#engine/roster/load-roster.ts";
+import { assertTrusted, projectOf, type Trust, trustOfProcess } from "#engine/project/project.ts";
+import { problemsIn } from "#support/problems.ts";
+import { inProject } from "#support/in-project.ts";
+
+const uid = process.geteuid?.() ?? 0;
+const trust: Trust = trustOfProcess({});
+
+describe("projectOf", () => {
+  it("finds the nearest project upwards, or takes the one named", () =>
+    inProject({ "states/a/b.yaml": "" }, (project) => {
+      expect(projectOf({ cwd: join(project, "states/a"), trust })).to.equal(project);
+      expect(projectOf({ cwd: "/", project, trust })).to.equal(project);
+      expect(projectOf({ cwd: join(project, "states"), project: "..", trust })).to.equal(project);
+    }));
+
+  it("says so when there is none", () => {
+    expect(problemsIn(() => projectOf({ cwd: "/", trust }))).to.deep.equal([
+      "neither / nor a folder above it holds roster/ and orchestrate/ [PROJECT_NOT_FOUND] | go to your project, name it with --project DIR, or make one: kcore init DIR",
+    ]);
+    expect(problemsIn(() => projectOf({ cwd: "/", project: "/etc", trust }))[0]).to.include("/etc does not hold");
+  });
+
+  it("refuses a project that others can write (S-20)", () =>
+    inProject({}, (project) => {
+      chmodSync(project, 0o777);
+      expect(problemsIn(() => projectOf({ cwd: project, trust }))).to.deep.equal([
+        `${project} can be written by others (mode 0777) [PROJECT_NOT_TRUSTED] | chmod go-w ${project}`,
+      ]);
+      chmodSync(project, 0o755);
+      chmodSync(join(project, "roster"), 0o757);
+      expect(problemsIn(() => projectOf({ cwd: project, trust }))[0]).to.include("roster can be written by others");
+    }));
+
+  it("refuses a sticky folder for everybody as a project: a hostile working folder (S-20)", () =>
+    inProject({}, (project) => {
+      chmodSync(project, 0o1777);
+      mkdirSync(join(project, "mine"));
+      expect(problemsIn(() => projectOf({ cwd: join(project, "mine"), trust }))[0]).to.include("[PROJECT_NOT_TRUSTED]");
+    }));
+
+  it("refuses a project of another user, but not of the one behind sudo (S-20)", function () {
+    if (uid !== 0) this.skip();
+    inProject({}, (project) => {
+      for (const path of [project, join(project, "roster"), join(project, "orchestrate")])
+        chownSync(path, 12_345, 12_345);
+      expect(problemsIn(() => projectOf({ cwd: project, trust }))[0]).to.include("belongs to the user 12345");
+      expect(projectOf({ cwd: project, trust: trustOfProcess({ SUDO_UID: "12345", SUDO_GID: "12345" }) })).to.equal(
+        project,
+      );
+    });
+  });
+
+  it("looks at the very file that is read (S-20)", () =>
+    inProject({ "roster/a.yaml": "nodes: { n1: { address: h } }\n" }, (project) => {
+      expect(loadRoster(project, { trust }).nodes.size).to.equal(1);
+      chmodSync(join(project, "roster/a.yaml"), 0o666);
+      expect(problemsIn(() => loadRoster(project, { trust }))).to.deep.equal([
+        "roster/a.yaml can be written by others (mode 0666) [PROJECT_NOT_TRUSTED] | chmod go-w roster/a.yaml",
+      ]);
+    }));
+
+  it("takes a file that the user's own group may write, not another group", () =>
+    inProject({}, (project) => {
+      const path = join(project, "f");
+      writeFileSync(path, "");
+      chmodSync(path, 0o664);
+      const stats = statSync(path);
+      expect(() => {
+        assertTrusted(path, stats, { uids: [uid], gids: [stats.gid] });
+      }).not.to.throw();
+      expect(
+        problemsIn(() => {
+          assertTrusted(path, stats, { uids: [uid], gids: [stats.gid + 1] });
+        })[0],
+      ).to.include("can be written by others");
+    }));
+});

@@ -1,0 +1,74 @@
+import { expect } from "chai";
+import fc from "fast-check";
+import { Address, EntryName, HostKey, LoginName, StateDir } from "#engine/roster/entry-fields.ts";
+
+const hostile = fc.constantFrom(
+  "-oProxyCommand=touch /tmp/x",
+  "$(id)",
+  "`id`",
+  "a;b",
+  "a b",
+  "root\nx",
+  "a\\b",
+  "$HOME",
+  "%h",
+  "--",
+  "",
+  "a'b",
+  'a"b',
+  "a|b",
+  "user@host",
+  "../x",
+  "host:22",
+  "[::1]",
+);
+
+describe("the allow-lists of the roster (S-2)", () => {
+  it("take what people use", () => {
+    for (const address of [
+      "192.0.2.1",
+      "::1",
+      "fe80::1%eth0",
+      "2001:db8::1",
+      "n1",
+      "n1.example.org",
+      "xn--bcher-kva.example",
+    ])
+      expect(Address.safeParse(address).success, address).to.equal(true);
+    for (const user of ["root", "ops", "_apt", "first.last", "svc-kcore"])
+      expect(LoginName.safeParse(user).success, user).to.equal(true);
+  });
+
+  it("refuse each hostile text", () => {
+    for (const schema of [Address, LoginName, EntryName, StateDir])
+      fc.assert(fc.property(hostile, (text) => !schema.safeParse(text).success));
+  });
+
+  it("let nothing through that a shell or ssh could read as more, in 10,000 texts (S-2)", () => {
+    const parts = fc.array(
+      fc.oneof(
+        hostile,
+        fc.string({ unit: "binary", maxLength: 6 }),
+        fc.constantFrom("a", "1", ".", "-", "_", ":", "%"),
+      ),
+      { maxLength: 6 },
+    );
+    fc.assert(
+      fc.property(parts, (list) => {
+        const text = list.join("");
+        if (Address.safeParse(text).success) expect(text).to.match(/^[A-Za-z0-9:][A-Za-z0-9.:_%-]*$/);
+        if (LoginName.safeParse(text).success) expect(text).to.match(/^[A-Za-z_][A-Za-z0-9._-]*$/);
+        if (EntryName.safeParse(text).success) expect(text).to.match(/^[A-Za-z0-9][A-Za-z0-9._-]*$/);
+      }),
+      { numRuns: 10_000 },
+    );
+  });
+
+  it("take a host key only if its bytes are of the type it says", () => {
+    const key = "AAAAC3NzaC1lZDI1NTE5AAAAIJ3hr7uXyJ3i8rX5l3mT0n5Jk2bGm1mX9v0h5mJ8m3xk";
+    expect(HostKey.parse(`ssh-ed25519 ${key} root@n1`)).to.equal(`ssh-ed25519 ${key}`);
+    expect(HostKey.safeParse(`ssh-rsa ${key}`).success).to.equal(false);
+    expect(HostKey.safeParse(`ssh-dss ${key}`).success).to.equal(false);
+    expect(HostKey.safeParse(key).success).to.equal(false);
+  });
+});

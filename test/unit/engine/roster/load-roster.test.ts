@@ -1,0 +1,222 @@
+import { expect } from "chai";
+import { join } from "node:path";
+import { idOfName, loadRoster } from "#engine/roster/load-roster.ts";
+import type { Roster } from "#engine/roster/roster.ts";
+import { problemsIn } from "#support/problems.ts";
+import { inProject } from "#support/in-project.ts";
+
+const KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ3hr7uXyJ3i8rX5l3mT0n5Jk2bGm1mX9v0h5mJ8m3xk";
+
+function load(text: string, more: Readonly<Record<string, string>> = {}): Roster {
+  return inProject({ "roster/dc1.yaml": text, ...more }, (project) => loadRoster(project, { home: "/home/op" }));
+}
+const problems = (text: string, more?: Readonly<Record<string, string>>): string[] =>
+  problemsIn(() => load(text, more));
+
+describe("loadRoster", () => {
+  it("fills in what is not written", () => {
+    const { nodes } = load("nodes:\n  n1: { address: 192.0.2.11 }\n");
+    expect(nodes.get("n1")).to.deep.equal({
+      name: "n1",
+      id: idOfName("n1"),
+      address: "192.0.2.11",
+      port: 22,
+      user: "root",
+      sudo: {},
+      jump: [],
+      hostKeys: [],
+      dc: "DC1",
+      roles: [],
+      labels: {},
+      taints: [],
+      groups: [],
+      disks: [],
+      stateDir: "/var/lib/kcore",
+      vars: {},
+      transport: "ssh",
+    });
+  });
+
+  it("gives a node without an id always the same UUID", () => {
+    const id = (): string | undefined => load("nodes: { n1: { address: h } }\n").nodes.get("n1")?.id;
+    expect(id()).to.equal(id());
+    expect(id()).to.match(/^[0-9a-f]{8}-[0-9a-f]{4}-5[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
+  });
+
+  it("lets the node win over its groups, later groups over earlier ones, these over the file's defaults, these over defaults.yaml", () => {
+    const { nodes } = load(
+      `defaults: { user: file, dc: FILE, vars: { a: file, b: file }, roles: [worker] }
+groups:
+  one: { user: one, vars: { b: one, c: one, deep: { x: 1, y: 1 } }, labels: { g: one } }
+  two: { vars: { c: two, deep: { y: 2 } }, labels: { h: two } }
+nodes:
+  n1: { address: h1, groups: [one, two], vars: { d: node }, roles: [controller] }
+  n2: { address: h2, user: node }
+`,
+      { "roster/defaults.yaml": "defaults: { user: common, port: 2222, vars: { a: common, z: common } }\n" },
+    );
+    const n1 = nodes.get("n1");
+    expect(n1?.user).to.equal("one");
+    expect(n1?.dc).to.equal("FILE");
+    expect(n1?.port).to.equal(2222);
+    expect(n1?.roles).to.deep.equal(["controller"]);
+    expect(n1?.labels).to.deep.equal({ g: "one", h: "two" });
+    expect(JSON.parse(JSON.stringify(n1?.vars))).to.deep.equal({
+      a: "file",
+      b: "one",
+      c: "two",
+      d: "node",
+      z: "common",
+      deep: { x: 1, y: 2 },
+    });
+    expect(nodes.get("n2")?.user).to.equal("node");
+    expect(nodes.get("n2")?.roles).to.deep.equal(["worker"]);
+  });
+
+  it("replaces a reference to a secret as a whole", () => {
+    const { nodes } = load(
+      "defaults: { sudo: { password: { env: PW } } }\nnodes:\n  n1: { address: h1, sudo: { password: { command: pass show n1 } } }\n  n2: { address: h2, sudo: true }\n  n3: { address: h3, sudo: { password: 'file:/run/pw' } }\n",
+    );
+    expect([...nodes.values()].map(({ sudo }) => sudo)).to.deep.equal([
+      { password: { command: "pass show n1" } },
+      {},
+      { password: { file: "/run/pw" } },
+    ]);
+  });
+
+  it("reads jump hosts, taints, disks, host keys, a local node and key files", () => {
+    const { nodes, jumps } = load(`jumps:
+  gw: { address: gw.example.org, user: ops, port: 2200, identityFile: ~/.ssh/gw }
+nodes:
+  n1:
+    address: fe80::1%eth0
+    jump: [gw]
+    identityFile: keys/n1
+    hostKeys: [${KEY} comment]
+    taints: ["dedicated=db:NoSchedule", { key: k, effect: NoExecute }]
+    disks: [{ serial: S3Z8, use: volumes }, { byId: ata-x, use: ignore }]
+  me: { transport: local, stateDir: /srv/kcore }
+`);
+    const n1 = nodes.get("n1");
+    expect(jumps.get("gw")).to.include({
+      address: "gw.example.org",
+      user: "ops",
+      port: 2200,
+      identityFile: "/home/op/.ssh/gw",
+    });
+    expect(n1?.identityFile?.endsWith(join("/", "keys/n1"))).to.equal(true);
+    expect(n1?.hostKeys).to.deep.equal([KEY]);
+    expect(n1?.taints).to.deep.equal([
+      { key: "dedicated", value: "db", effect: "NoSchedule" },
+      { key: "k", value: "", effect: "NoExecute" },
+    ]);
+    expect(n1?.disks).to.deep.equal([
+      { serial: "S3Z8", use: "volumes" },
+      { byId: "ata-x", use: "ignore" },
+    ]);
+    expect(nodes.get("me")).to.include({ transport: "local", address: "localhost", stateDir: "/srv/kcore" });
+  });
+
+  it("tells every problem of every file at its place", () => {
+    expect(
+      problems(
+        `defaults: { usr: x }
+groups: { storage: {} }
+nodes:
+  n1: { address: 300.1.1.1, port: 0, groups: [storag] }
+  n2: { address: h, roles: [controler], hostKeys: [foo], disks: [{ use: os }], labels: { a: 1 } }
+  "a b": { address: h }
+node: {}
+`,
+        { "roster/b.yaml": "nodes:\n  n1: { address: h9 }\n" },
+      ),
+    ).to.deep.equal([
+      "roster/dc1.yaml:1:13+3 no key “usr” is known here [YAML_KEY_UNKNOWN] | did you mean “user”?",
+      "roster/dc1.yaml:4:3+2 “n1” is in the roster already, at roster/b.yaml:2 [ROSTER_DUPLICATE] | names are unique across all roster files",
+      "roster/dc1.yaml:5:29+9 “roles[0]” is no role that kcore knows; did you mean “controller”? [YAML_TYPE]",
+      "roster/dc1.yaml:5:52+3 “hostKeys[0]” must begin with a key type: ssh-ed25519, ecdsa-sha2-nistp256, ecdsa-sha2-nistp384, ecdsa-sha2-nistp521, ssh-rsa [YAML_TYPE]",
+      "roster/dc1.yaml:5:66+11 a disk is named by exactly one of serial, wwn and byId [YAML_TYPE]",
+      'roster/dc1.yaml:5:93+1 “labels.a” must be a text, not 1 [YAML_TYPE] | quote it: "1"',
+      "roster/dc1.yaml:6:3+5 “a b” cannot name a node: it must be 1 to 63 letters, digits, “.”, “_” or “-” [ROSTER_INVALID]",
+      "roster/dc1.yaml:7:1+4 no key “node” is known here [YAML_KEY_UNKNOWN] | did you mean “nodes”?",
+    ]);
+    expect(
+      problems("nodes:\n  n1: { address: 300.1.1.1, port: 0, groups: [storag] }\n  n3: {}\ngroups: { storage: {} }\n"),
+    ).to.deep.equal([
+      "roster/dc1.yaml:2:18+9 “address” must be an IP address or a host name (letters, digits, dots and hyphens) [YAML_TYPE]",
+      "roster/dc1.yaml:2:35+1 “port” must be at least 1 [YAML_TYPE]",
+      "roster/dc1.yaml:2:47+6 no group “storag” [ROSTER_GROUP_UNKNOWN] | did you mean “storage”?",
+      "roster/dc1.yaml:3:3+2 “n3” has no address [YAML_KEY_MISSING] | give its address, or transport: local for this machine itself",
+    ]);
+  });
+
+  it("refuses a secret that stands in the roster, and never shows it (S-7)", () => {
+    const text = "nodes:\n  n1: { address: h, sudo: { password: hunter2 }, identityPassphrase: hunter3 }\n";
+    const found = problems(text);
+    expect(found).to.deep.equal([
+      "roster/dc1.yaml:2:39+7 “sudo.password” must refer to a secret: env:NAME, file:PATH or command:CMD [SECRET_LITERAL] | then change the secret: it was in a file",
+      "roster/dc1.yaml:2:70+7 “identityPassphrase” must refer to a secret: env:NAME, file:PATH or command:CMD [SECRET_LITERAL] | then change the secret: it was in a file",
+    ]);
+    expect(found.join("\n")).not.to.include("hunter");
+    try {
+      load(text);
+    } catch (error) {
+      expect((error as { problems: { conceal?: true }[] }).problems.every(({ conceal }) => conceal === true)).to.equal(
+        true,
+      );
+    }
+  });
+
+  it("refuses one machine under two names (F-16)", () => {
+    const id = "6f1c2a52-7c1e-4f0e-9a50-0d8a3b0f4e11";
+    expect(
+      problems(
+        `nodes:\n  a: { address: Host.Example, id: ${id} }\n  b: { address: host.example }\n  c: { address: other, id: ${id} }\n`,
+      ),
+    ).to.deep.equal([
+      "roster/dc1.yaml:3:3+1 “b” has the address host.example:22, as “a” has [ROSTER_DUPLICATE] | several test targets on one machine need a stateDir each",
+      `roster/dc1.yaml:4:3+1 “c” has the id ${id}, as “a” has [ROSTER_DUPLICATE]`,
+    ]);
+  });
+
+  it("takes one address for different machines behind other jump hosts, ports or state folders", () => {
+    const { nodes } = load(`jumps: { g1: { address: g1 }, g2: { address: g2 } }
+nodes:
+  a: { address: 10.0.0.5, jump: [g1] }
+  b: { address: 10.0.0.5, jump: [g2] }
+  c: { address: 10.0.0.5 }
+  d: { address: 10.0.0.5, port: 23 }
+  e: { address: 10.0.0.5, stateDir: /srv/e }
+`);
+    expect(nodes.size).to.equal(5);
+  });
+
+  it("refuses unknown jump hosts and ways that lead back", () => {
+    expect(
+      problems(
+        "nodes:\n  a: { address: h1, jump: [b] }\n  b: { address: h2, jump: [a] }\n  c: { address: h3, jump: [bastin] }\njumps:\n  bastion: { address: h4 }\n",
+      ),
+    ).to.deep.equal([
+      "roster/dc1.yaml:2:3+1 the way to “a” leads back to it: a → b → a [ROSTER_JUMP]",
+      "roster/dc1.yaml:3:3+1 the way to “b” leads back to it: b → a → b [ROSTER_JUMP]",
+      "roster/dc1.yaml:4:3+1 “c” jumps over “bastin”, which is not in the roster [ROSTER_JUMP] | did you mean “bastion”?",
+    ]);
+  });
+
+  it("says so when there is no roster file", () => {
+    expect(inProject({}, (project) => problemsIn(() => loadRoster(project)))[0]).to.match(
+      /holds no roster file \[ROSTER_NOT_FOUND\]/,
+    );
+  });
+
+  it("reads 1,000 nodes in a time that a person does not notice", function () {
+    this.timeout(10_000);
+    const lines = Array.from(
+      { length: 1000 },
+      (_, n) => `  n${n}: { address: 10.0.${n >> 8}.${n & 255}, roles: [worker], labels: { rack: r${n % 9} } }`,
+    );
+    const start = performance.now();
+    expect(load(`nodes:\n${lines.join("\n")}\n`).nodes.size).to.equal(1000);
+    expect(performance.now() - start).to.be.below(3000);
+  });
+});

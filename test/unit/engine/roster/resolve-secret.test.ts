@@ -1,0 +1,89 @@
+import { expect } from "chai";
+import { chmodSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { readSecretFile, resolveSecret, runSecretCommand, type SecretSources } from "#engine/roster/resolve-secret.ts";
+import { parseReference } from "#engine/params/secret-reference.ts";
+import { problemsIn, problemsOfRejection } from "#support/problems.ts";
+import { inProject } from "#support/in-project.ts";
+
+const sources: SecretSources = {
+  env: { PW: "from env", EMPTY: "" },
+  readFile: (path) => Buffer.from(path === "/bin" ? [0xff] : `of ${path}\n`),
+  run: (command) => Promise.resolve(Buffer.from(`ran ${command}\r\n`)),
+};
+
+describe("resolveSecret", () => {
+  it("reads environment, files and commands, without one final line break", async () => {
+    const read = async (reference: Parameters<typeof resolveSecret>[0]): Promise<string> =>
+      (await resolveSecret(reference, sources)).reveal();
+    expect(await read({ env: "PW" })).to.equal("from env");
+    expect(await read({ file: "/run/pw" })).to.equal("of /run/pw");
+    expect(await read({ command: "pass show x" })).to.equal("ran pass show x");
+  });
+
+  it("tells what cannot be read, at the reference", async () => {
+    const at = { file: "roster/a.yaml", line: 2, column: 5 };
+    expect(await problemsOfRejection(resolveSecret({ env: "NO" }, sources, at))).to.deep.equal([
+      "roster/a.yaml:2:5+1 the secret env:NO cannot be read: the environment has no NO [SECRET_UNREADABLE] | export NO",
+    ]);
+    expect(await problemsOfRejection(resolveSecret({ env: "EMPTY" }, sources))).to.deep.equal([
+      "the secret env:EMPTY is empty [SECRET_UNREADABLE]",
+    ]);
+    expect((await problemsOfRejection(resolveSecret({ file: "/bin" }, sources)))[0]).to.include("it is not UTF-8 text");
+  });
+});
+
+describe("runSecretCommand", () => {
+  it("gives the output of a shell command", async () => {
+    expect(Buffer.from(await runSecretCommand("printf '%s' a; echo b")).toString()).to.equal("ab\n");
+  });
+  it("fails with the command's exit status, never with its output", async () => {
+    expect(await problemsOfRejection(runSecretCommand("echo s3cret; exit 3"))).to.deep.equal([
+      "it exits with 3 [SECRET_UNREADABLE]",
+    ]);
+  });
+  it("ends a command that takes too long, with all it started", async () => {
+    const start = performance.now();
+    expect(await problemsOfRejection(runSecretCommand("sleep 31 & sleep 32", 50))).to.deep.equal([
+      "it took longer than 0.05 s [SECRET_UNREADABLE]",
+    ]);
+    expect(performance.now() - start).to.be.below(2000);
+  });
+});
+
+describe("readSecretFile", () => {
+  it("refuses a file that others can read", () =>
+    inProject({}, (project) => {
+      const path = join(project, "pw");
+      writeFileSync(path, "x\n");
+      chmodSync(path, 0o600);
+      expect(Buffer.from(readSecretFile(path)).toString()).to.equal("x\n");
+      chmodSync(path, 0o644);
+      expect(problemsIn(() => readSecretFile(path))).to.deep.equal([
+        `others can read or write ${path} [SECRET_UNREADABLE] | chmod o-rw ${path}`,
+      ]);
+    }));
+});
+
+describe("parseReference", () => {
+  it("takes references only, so that no secret passes for one", () => {
+    expect(parseReference("env:PW")).to.deep.equal({ env: "PW" });
+    expect(parseReference("command: pass show a")).to.deep.equal({ command: "pass show a" });
+    expect(parseReference({ file: "/x" })).to.deep.equal({ file: "/x" });
+    for (const text of [
+      "hunter2",
+      "env:",
+      "env:a b",
+      "ENV:PW",
+      "http:x",
+      "",
+      5,
+      null,
+      {},
+      { env: "A", file: "b" },
+      { env: 5 },
+      ["env:A"],
+    ])
+      expect(parseReference(text)).to.equal(undefined);
+  });
+});

@@ -1,0 +1,41 @@
+import { expect } from "chai";
+import { openLink } from "#engine/session/link.ts";
+import type { Channel, Host } from "#engine/transport/host.ts";
+
+describe("a link to a node", () => {
+  it("F-12 gives up a login shell that never says a word", async () => {
+    const silence = Promise.withResolvers<void>();
+    const channel: Channel = {
+      stdout: (async function* (): AsyncGenerator<Buffer> {
+        await silence.promise;
+        yield* [];
+      })(),
+      write: () => Promise.resolve(),
+      end: () => undefined,
+      exit: Promise.resolve({}),
+      close: silence.resolve,
+      stderrTail: () => "",
+    };
+    const host = { name: "n1", exec: () => Promise.resolve(channel) } as unknown as Host;
+    const link = await openLink({
+      host,
+      run: {
+        nonce: "f".repeat(32),
+        stateDir: "/s",
+        runId: "r",
+        who: "w",
+        node: "n1",
+        dryRun: false,
+        grants: [],
+        login: "root",
+      },
+      offset: 0,
+      seen: "",
+      flight: "",
+      patience: 5,
+      sudoPassword: () => Promise.resolve(undefined),
+      onFrame: () => undefined,
+    });
+    expect(await link.closed).to.equal("");
+  });
+});

@@ -1,0 +1,49 @@
+import { expect } from "chai";
+import { DiskId, diskGuid, filesystemUuid, partitionGuid, shownUuid } from "#engine/step/disk-names.ts";
+import { uuidOf } from "#engine/step/uuid.ts";
+
+const node = { node: "n1", nodeId: "6f1c2a52-7c1e-4f0e-9a50-0d8a3b0f4e11" };
+const disk = { serial: "S3Z8NB0K" };
+
+describe("the UUIDs of what kcore makes on disks", () => {
+  it("are of version 5 and the same each time, for ever", () => {
+    expect(uuidOf("a", "b")).to.match(/^[0-9a-f]{8}-[0-9a-f]{4}-5[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
+    expect(diskGuid(node, disk)).to.equal("de5f77f2-1edc-5ade-95a9-2c6a2ed30a8b");
+    expect(partitionGuid(node, { disk, partition: "data" })).to.equal("870d132b-2c5d-5067-90c4-df6cf7a91c6a");
+  });
+
+  it("differ by node, by disk and by partition, so that a disk of another node is foreign (F-18)", () => {
+    const guids = [
+      partitionGuid(node, { disk, partition: "data" }),
+      partitionGuid(node, { disk, partition: "data2" }),
+      partitionGuid(node, { disk: { wwn: "S3Z8NB0K" }, partition: "data" }),
+      partitionGuid({ ...node, nodeId: "other" }, { disk, partition: "data" }),
+      diskGuid(node, disk),
+    ];
+    expect(new Set(guids).size).to.equal(guids.length);
+  });
+
+  it("keep the parts of a name apart", () => {
+    expect(uuidOf("ab", "c")).not.to.equal(uuidOf("a", "bc"));
+  });
+
+  it("shorten to a volume id for vfat", () => {
+    const uuid = filesystemUuid("e55e0dd0-6a11-5fd2-8a8b-5e7b6a7e3d5c");
+    expect(shownUuid(uuid, "ext4")).to.equal(uuid);
+    expect(shownUuid(uuid, "vfat")).to.equal(`${uuid.slice(0, 4)}-${uuid.slice(4, 8)}`.toUpperCase());
+  });
+});
+
+describe("a disk's name", () => {
+  it("is exactly one of serial, wwn and byId; an entry of the roster fits", () => {
+    expect(DiskId.safeParse({ serial: "x", use: "volumes" }).success).to.equal(true);
+    expect(DiskId.safeParse({ serial: "x", wwn: "y" }).success).to.equal(false);
+    expect(DiskId.safeParse({}).success).to.equal(false);
+  });
+
+  it("is never a device name or a path", () => {
+    expect(DiskId.safeParse({ byId: "../sda" }).success).to.equal(false);
+    expect(DiskId.safeParse({ byId: ".." }).success).to.equal(false);
+    expect(DiskId.safeParse({ device: "/dev/sda" }).success).to.equal(false);
+  });
+});

@@ -1,0 +1,61 @@
+import { expect } from "chai";
+import { z } from "zod";
+import { parseSource } from "#engine/yaml/parse.ts";
+import { validate } from "#engine/yaml/validate.ts";
+import { problemsIn } from "#support/problems.ts";
+
+const Schema = z.strictObject({
+  name: z.string().min(1),
+  mode: z.string().optional(),
+  nodes: z
+    .record(
+      z.string(),
+      z.strictObject({
+        port: z.int().min(1).max(65_535).optional(),
+        use: z.enum(["volumes", "os"]).optional(),
+        size: z.union([z.number(), z.string().regex(/^\d/, "must be a size such as 5G")]).optional(),
+        sudo: z.union([z.literal(true), z.strictObject({ password: z.string() })]).optional(),
+        tags: z.array(z.string()).min(1).optional(),
+      }),
+    )
+    .default({}),
+});
+
+describe("validate", () => {
+  const problems = (text: string): string[] => problemsIn(() => validate(parseSource("f.yaml", text), Schema));
+
+  it("gives the schema's output", () => {
+    expect(validate(parseSource("f.yaml", "name: x\n"), Schema)).to.deep.equal({ name: "x", nodes: {} });
+  });
+
+  it("tells every problem at its place, unknown keys at the key", () => {
+    expect(
+      problems("nmae: x\nmode: 5\nnodes:\n  a: { port: 0, usse: os }\n  b: { port: x, use: volume, size: true }\n"),
+    ).to.deep.equal([
+      "f.yaml:1:1+7 “name” is missing [YAML_KEY_MISSING]",
+      "f.yaml:1:1+4 no key “nmae” is known here [YAML_KEY_UNKNOWN] | did you mean “name”?",
+      'f.yaml:2:7+1 “mode” must be a text, not 5 [YAML_TYPE] | quote it: "5"',
+      "f.yaml:4:14+1 “nodes.a.port” must be at least 1 [YAML_TYPE]",
+      "f.yaml:4:17+4 no key “usse” is known in “nodes.a” [YAML_KEY_UNKNOWN] | did you mean “use”?",
+      "f.yaml:5:14+1 “nodes.b.port” must be a number, not a text [YAML_TYPE]",
+      "f.yaml:5:22+6 “nodes.b.use” must be “volumes” or “os” [YAML_TYPE] | did you mean “volumes”?",
+      "f.yaml:5:36+4 “nodes.b.size” must be a number or a text, not true [YAML_TYPE]",
+    ]);
+  });
+
+  it("tells of a union the branch that was meant", () => {
+    expect(
+      problems("name: x\nnodes:\n  c: { sudo: { pass: x } }\n  d: { size: abc, sudo: false, tags: [] }\n"),
+    ).to.deep.equal([
+      "f.yaml:3:14+11 “password” is missing in “nodes.c.sudo” [YAML_KEY_MISSING]",
+      "f.yaml:3:16+4 no key “pass” is known in “nodes.c.sudo” [YAML_KEY_UNKNOWN] | known here: password",
+      "f.yaml:4:14+3 “nodes.d.size” must be a size such as 5G [YAML_TYPE]",
+      "f.yaml:4:25+5 “nodes.d.sudo” must be true [YAML_TYPE]",
+      "f.yaml:4:38+2 “nodes.d.tags” must not be empty [YAML_TYPE]",
+    ]);
+  });
+
+  it("takes a map for a map only", () => {
+    expect(problems("- a\n")).to.deep.equal(["f.yaml:1:1+3 the value must be a map, not a list [YAML_TYPE]"]);
+  });
+});
