@@ -50,7 +50,8 @@ export function leftOf(
   batch: Batch,
   { heard, node }: Setting,
 ): { readonly left: Batch; readonly notes: readonly Effect[] } {
-  const steps = batch.steps.filter(({ key }) => heard.outcomeOf(key) === undefined);
+  // After a failure nothing goes on; the new runner only ends what the old one left.
+  const steps = firstFailure(batch, heard) ? [] : batch.steps.filter(({ key }) => heard.outcomeOf(key) === undefined);
   const text = "it was interrupted; it is looked at again";
   const notes = steps
     .filter(({ key }) => heard.wasStarted(key))

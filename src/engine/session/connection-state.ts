@@ -9,17 +9,20 @@ export interface Retry {
   readonly reboot: { readonly within: number; readonly until: number } | undefined;
 }
 
+/** A connection that is to be made. */
+export interface Wanted {
+  readonly purpose: Purpose;
+  readonly attempt: number;
+  /** After a drop. */
+  readonly retry?: Retry;
+}
+
 export type ConnectionPhase =
   | { readonly at: "none" }
-  /** The host is being reached; then its shell is started. `retry`: after a drop. */
-  | {
-      readonly at: "dialling" | "greeting";
-      readonly purpose: Purpose;
-      readonly attempt: number;
-      readonly retry?: Retry;
-    }
-  /** It is being made, and nobody wants it any more. */
-  | { readonly at: "dropping" }
+  /** The host is being reached; then its shell is started. */
+  | ({ readonly at: "dialling" | "greeting" } & Wanted)
+  /** It is being made, and nobody wants it any more; the next one may be wanted already. */
+  | { readonly at: "dropping"; readonly next?: Wanted }
   /** There is one; it tells what happened meanwhile. */
   | { readonly at: "attaching" }
   | { readonly at: "open" }

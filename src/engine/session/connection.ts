@@ -1,6 +1,14 @@
 import type { Problem } from "#errors/problem.ts";
-import { go, stay, tellRunner, type Connection, type ConnectionPhase, type Retry } from "./connection-state.ts";
-import type { ConnectionEvent, Effect, Message, Next, Purpose, Setting, Trouble } from "./messages.ts";
+import {
+  go,
+  stay,
+  tellRunner,
+  type Connection,
+  type ConnectionPhase,
+  type Retry,
+  type Wanted,
+} from "./connection-state.ts";
+import type { ConnectionEvent, Effect, Message, Next, Setting, Trouble } from "./messages.ts";
 import { connectionLost, rebootStopped, rebootTooLong, shellUnusable, unreachable } from "./problems.ts";
 
 const rebootPause = 2_000;
@@ -11,18 +19,19 @@ export function connectionAfter(state: Connection, event: ConnectionEvent, setti
   const isThere = phase.at === "attaching" || phase.at === "open" || phase.at === "leaving";
   switch (event.type) {
     case "dial":
+      if (phase.at === "dropping") return go(state, { ...phase, next: event });
       return phase.at === "none" ? dial(state, event) : stay(state);
     case "reached":
       if (phase.at !== "dialling") return stay(state);
       return go({ ...state, unanswered: state.unanswered + 1 }, { ...phase, at: "greeting" });
     case "opened":
-      if (phase.at === "dropping") return go(state, { at: "none" }, { do: "hang-up" }, tellRunner("cut"));
+      if (phase.at === "dropping") return dropped(state, phase, { do: "hang-up" });
       if (!isBeingMade) return stay(state);
       return phase.purpose === "attach"
         ? go(state, { at: "attaching" }, { do: "start-beat" }, tellRunner("opened"))
         : go(state, { at: "open" }, { do: "start-beat" }, tellRunner("opened"), tellRunner("up"));
     case "refused":
-      if (phase.at === "dropping") return go(state, { at: "none" }, tellRunner("cut"));
+      if (phase.at === "dropping") return dropped(state, phase);
       return isBeingMade ? refused(state, phase, event.problem, setting) : stay(state);
     case "lost":
       if (phase.at === "leaving") return go(state, { at: "none" }, { do: "stop-beat" }, tellRunner("cut"));
@@ -56,15 +65,18 @@ export function connectionAfter(state: Connection, event: ConnectionEvent, setti
   }
 }
 
-function dial(state: Connection, to: { purpose: Purpose; attempt: number; retry?: Retry }): Next<Connection> {
-  const { purpose, attempt, retry } = to;
+function dial(state: Connection, { purpose, attempt, retry }: Wanted, ...effects: readonly Effect[]): Next<Connection> {
   const phase = { at: "dialling", purpose, attempt, ...(retry && { retry }) } as const;
-  return go(state, phase, { do: "dial", attempt, withFlight: purpose === "flight" });
+  return go(state, phase, ...effects, { do: "dial", attempt, withFlight: purpose === "flight" });
+}
+
+function dropped(state: Connection, { next }: { next?: Wanted }, ...effects: readonly Effect[]): Next<Connection> {
+  return next ? dial(state, next, ...effects) : go(state, { at: "none" }, ...effects, tellRunner("cut"));
 }
 
 function refused(
   state: Connection,
-  { at, purpose, attempt, retry }: Extract<ConnectionPhase, { at: "dialling" | "greeting" }>,
+  { at, purpose, attempt, retry }: Wanted & { readonly at: "dialling" | "greeting" },
   problem: Problem,
   setting: Setting,
 ): Next<Connection> {

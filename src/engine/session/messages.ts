@@ -96,6 +96,10 @@ export type QueueEvent =
   | { readonly type: "up"; readonly hasRunner: boolean }
   | { readonly type: "hello"; readonly boot: string }
   | { readonly type: "ended" }
+  /** The batch left; `isFirst`: along with a connection, which has not said hello yet. */
+  | { readonly type: "sent"; readonly isFirst: boolean }
+  /** The batch was not sent, because of a stop. */
+  | { readonly type: "withheld" }
   /** The runner is not there any more: a reboot, or somebody killed it. */
   | { readonly type: "lost" }
   | { readonly type: "locked"; readonly problem: Problem }
@@ -145,7 +149,6 @@ export type Effect =
     }
   /** The work that was asked for is over. */
   | { readonly do: "return"; readonly trouble: Trouble | undefined; readonly failed: Problem | undefined }
-  | { readonly do: "reject"; readonly error: unknown }
   | { readonly do: "rested" | "finished" };
 
 /** What is known of the node's steps. */

@@ -5,10 +5,11 @@ import { stepKey } from "#engine/program/compile-step.ts";
 import type { Frame } from "#engine/program/frames.ts";
 import { Line } from "./line.ts";
 import { atFirst, machinesAfter } from "./machines.ts";
-import type { Effect, Message, QueueEvent, Setting, Timer } from "./messages.ts";
-import { goesOn, isOfRunner } from "./runner-frames.ts";
+import type { Effect, Message, QueueEvent, Setting } from "./messages.ts";
+import { goesOn, messageOf } from "./runner-frames.ts";
 import { SegmentWriter, type Written } from "./segment-writer.ts";
 import { sendBlobs } from "./send-blobs.ts";
+import { Timers } from "./timers.ts";
 import { UntoldSteps } from "./untold-steps.ts";
 import { workResult } from "./work-result.ts";
 import type { Host } from "#engine/transport/host.ts";
@@ -18,14 +19,6 @@ import { StepReport } from "./step-report.ts";
 type Returned = Extract<Effect, { do: "return" }>;
 
 const retryDelays: readonly number[] = [0, 1_000, 3_000, 8_000, 20_000];
-
-/** What the machines are told when a timer is due. */
-const due: Readonly<Record<Timer, Message>> = {
-  retry: { to: "connection", event: { type: "waited" } },
-  goodbye: { to: "runner", event: { type: "unanswered" } },
-  lock: { to: "queue", event: { type: "lock-waited" } },
-  reboot: { to: "queue", event: { type: "reboot-late" } },
-};
 
 /** Opens a session to one node; nothing is connected before the first work. */
 export function openSession(options: SessionOptions): NodeSession {
@@ -40,7 +33,7 @@ class Session implements NodeSession {
   readonly #writer: SegmentWriter;
   readonly #line: Line;
   readonly #stopping = new AbortController();
-  readonly #timers = new Map<Timer, NodeJS.Timeout>();
+  readonly #timers = new Timers((message) => this.#tell(message));
   readonly #messages: Message[] = [];
   #machines = atFirst;
   #isTelling = false;
@@ -184,9 +177,9 @@ class Session implements NodeSession {
       case "hang-up":
         return this.#line.hangUp();
       case "wait":
-        return this.#wait(effect);
+        return this.#timers.wait(effect.timer, effect.milliseconds);
       case "forget":
-        return clearTimeout(this.#timers.get(effect.timer));
+        return this.#timers.forget(effect.timer);
       case "write":
         this.#written = this.#writer.write(effect);
         return;
@@ -208,21 +201,10 @@ class Session implements NodeSession {
     }
   }
 
-  #wait({ timer, milliseconds }: Extract<Effect, { do: "wait" }>): void {
-    clearTimeout(this.#timers.get(timer));
-    this.#timers.set(
-      timer,
-      setTimeout(() => this.#tell(due[timer]), milliseconds),
-    );
-  }
-
   #hear(frame: Frame, offset: number): void {
-    const { type, rest } = frame;
-    const [, , boot = "", , epoch = "0"] = rest.split(" ");
-    if (type === "hello") return this.#tell({ to: "connection", event: { type, boot, epoch: Number(epoch) } });
-    if (type === "told") return this.#tell({ to: "connection", event: { type } });
-    if (isOfRunner(type)) return this.#tell({ to: "runner", event: { type: "frame", frame, offset } });
-    if (goesOn(type) && this.#machines.runner.asked.length > 0)
+    const message = messageOf(frame, offset);
+    if (message) return this.#tell(message);
+    if (goesOn(frame.type) && this.#machines.runner.asked.length > 0)
       this.#tell({ to: "runner", event: { type: "went-on" } });
     if (this.#options.resumed) this.#untold.hear(frame, (key) => this.#report.records.has(key));
     this.#report.take(frame);

@@ -12,7 +12,7 @@ export interface Sent {
   readonly batch: Batch;
   /** What of it the present runner was given. */
   readonly left: Batch;
-  /** Boot of the node in which it was sent. */
+  /** Boot of the node in which it was sent; undefined until that is known. */
   readonly boot: string | undefined;
   /** The step after the batch cannot be rendered. */
   readonly unrenderable: Problem | undefined;

@@ -40,6 +40,10 @@ export function queueAfter(state: Queue, event: QueueEvent, setting: Setting): N
     }
     case "ended":
       return phase.at === "sent" ? ended(state, phase, setting) : go(state, phase);
+    case "sent":
+      return go(state, phase.at === "sent" ? { ...phase, boot: event.isFirst ? undefined : state.boot } : phase);
+    case "withheld":
+      return phase.at === "sent" ? go(state, { at: "idle" }, done(phase.call)) : go(state, phase);
     case "lost":
       return phase.at === "sent" ? lost(state, phase, setting) : go(state, phase);
     case "locked":
@@ -89,7 +93,7 @@ function goOn(state: Queue, call: Call, { heard }: Setting): Next<Queue> {
 }
 
 function sendNew(state: Queue, call: Call, batch: Batch, unrenderable?: Problem): Next<Queue> {
-  return send(state, { call, batch, left: batch, boot: state.boot, unrenderable });
+  return send(state, { call, batch, left: batch, boot: undefined, unrenderable });
 }
 
 function send(state: Queue, { call, batch, left, boot, unrenderable }: Sent): Next<Queue> {
@@ -121,7 +125,7 @@ function ended(state: Queue, sent: Sent, setting: Setting): Next<Queue> {
 /** A new runner is given what is left. */
 function lost(state: Queue, sent: Sent, setting: Setting): Next<Queue> {
   if (isRebooting(sent.batch, setting.heard)) return ended(state, sent, setting);
-  const { left, notes } = leftOf(sent.left, setting);
+  const { left, notes } = leftOf(sent.batch, setting);
   return led(notes, send(state, { ...sent, left }));
 }
 

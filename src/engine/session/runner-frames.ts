@@ -1,5 +1,5 @@
 import type { Frame } from "#engine/program/frames.ts";
-import type { Next, QueueEvent, Setting } from "./messages.ts";
+import type { Effect, Message, Next, QueueEvent, Setting } from "./messages.ts";
 import { followerFailed, nodeLocked, runnerEnded, runOf } from "./problems.ts";
 import { go, leave, next, part, tellQueue, type Runner } from "./runner-state.ts";
 
@@ -14,8 +14,13 @@ export function goesOn(type: string): boolean {
 /** Frames that speak of the runner, not of its steps. */
 const ofRunner: ReadonlySet<string> = new Set("runner segment segment-end need lock bye gone fatal".split(" "));
 
-export function isOfRunner(type: string): boolean {
-  return ofRunner.has(type);
+/** Whom a frame concerns; undefined: it speaks of steps or facts. */
+export function messageOf(frame: Frame, offset: number): Message | undefined {
+  const { type, rest } = frame;
+  const [, , boot = "", , epoch = "0"] = rest.split(" ");
+  if (type === "hello") return { to: "connection", event: { type, boot, epoch: Number(epoch) } };
+  if (type === "told") return { to: "connection", event: { type } };
+  return ofRunner.has(type) ? { to: "runner", event: { type: "frame", frame, offset } } : undefined;
 }
 
 /** What a frame of the follower or the runner makes of what is known of it. */
@@ -40,11 +45,10 @@ export function heard(state: Runner, { type, rest }: Frame, offset: number, sett
       return line === "up" ? next(wanting, { do: "send-blobs", names: asked }) : next(wanting);
     }
     case "lock": {
-      const text = `took the lock over from a dead run (${runOf(second)})`;
-      if (first === "taken-over")
-        return next(state, { do: "emit", event: { type: "warning", node: setting.node, text } });
+      // A runner begins: what the one before it was at is over.
+      if (first !== "held") return begun(state, first === "taken-over" ? [tookOver(second, setting)] : []);
       // History of an earlier attempt that found the node busy.
-      if (first !== "held" || isPast) return next(state);
+      if (isPast) return next(state);
       return gone(state, { type: "locked", problem: nodeLocked(setting.node, second, third) });
     }
     case "bye": {
@@ -53,9 +57,8 @@ export function heard(state: Runner, { type, rest }: Frame, offset: number, sett
       return gone(state, { type: "failed", problem, outcome: "failed" });
     }
     case "gone":
-      return phase.at === "inherited"
-        ? go(state, { at: "absent" }, tellQueue({ type: "joined" }))
-        : gone(state, { type: "lost" });
+      // It leaves its stop behind, which the next follower removes.
+      return phase.at === "inherited" ? part(state, "join") : gone(state, { type: "lost" });
     case "fatal": {
       const problem = followerFailed(setting.node, rest);
       return next(state, tellQueue({ type: "failed", problem, outcome: "failed" }), { do: "end-link" });
@@ -63,6 +66,17 @@ export function heard(state: Runner, { type, rest }: Frame, offset: number, sett
     default:
       return next(state);
   }
+}
+
+function begun(state: Runner, effects: readonly Effect[]): Next<Runner> {
+  const { at } = state.phase;
+  if (at === "inherited") return leave(state, "join", "interrupted");
+  return at === "working" ? go(state, { at: "idle" }, ...effects) : next(state, ...effects);
+}
+
+function tookOver(holder: string, { node }: Setting): Effect {
+  const text = `took the lock over from a dead run (${runOf(holder)})`;
+  return { do: "emit", event: { type: "warning", node, text } };
 }
 
 function metRunner(state: Runner, isAlive: boolean): Next<Runner> {

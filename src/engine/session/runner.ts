@@ -69,8 +69,9 @@ function send(state: Runner, batch: Batch): Next<Runner> {
   const exchange = state.exchanges + 1;
   const sent = { ...state, segment: number, exchanges: exchange };
   const write = { do: "write", number, exchange, batch, launch } as const;
-  if (line === "none") return go({ ...sent, line: "down" }, { at: "flying" }, write, dial("flight", 1));
-  return go(sent, { at: "sent" }, write, { do: "announce" }, { do: "transmit", what: "flight" });
+  const told = tellQueue({ type: "sent", isFirst: line === "none" });
+  if (line === "none") return go({ ...sent, line: "down" }, { at: "flying" }, write, told, dial("flight", 1));
+  return go(sent, { at: "sent" }, write, { do: "announce" }, { do: "transmit", what: "flight" }, told);
 }
 
 /** What was not done while there was no connection is done now. */
@@ -79,10 +80,10 @@ function cameUp(state: Runner): Next<Runner> {
   const blobs: readonly Effect[] = asked.length > 0 ? [{ do: "send-blobs", names: asked }] : [];
   switch (phase.at) {
     case "absent":
-      if (phase.due) return send(state, phase.due);
+      if (phase.due) return sendDue(state, phase.due);
       return next(state, tellQueue({ type: "lost" }), tellUp(state));
     case "idle":
-      return phase.due ? send(state, phase.due) : next(state, ...blobs, tellUp(state));
+      return phase.due ? sendDue(state, phase.due) : next(state, ...blobs, tellUp(state));
     case "flying":
       return go(state, { at: "sent" }, { do: "announce" }, ...blobs);
     case "sent":
@@ -95,6 +96,12 @@ function cameUp(state: Runner): Next<Runner> {
     case "leaving":
       return next(state, ...goodbye(phase));
   }
+}
+
+/** Nothing that was not sent before a stop is sent after it. */
+function sendDue(state: Runner, due: Batch): Next<Runner> {
+  if (!state.wish) return send(state, due);
+  return go(state, { at: state.phase.at === "absent" ? "absent" : "idle" }, tellQueue({ type: "withheld" }));
 }
 
 function cut(state: Runner, mayDial: boolean): Next<Runner> {
