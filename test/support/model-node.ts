@@ -56,6 +56,7 @@ export class ModelFollower {
 interface ModelRunner {
   readonly id: number;
   wants: number;
+  isParting?: boolean;
   open:
     { readonly number: number; readonly batch: Batch; at: number; isStarted: boolean; isFailed: boolean } | undefined;
 }
@@ -124,6 +125,10 @@ export class ModelNode {
     const { runner } = this;
     if (!runner || this.isFrozen) return false;
     const { open } = runner;
+    if (runner.isParting) {
+      runner.isParting = false;
+      if (!this.#wish) return this.#end("done");
+    }
     if (this.#fin !== undefined && !open?.isStarted) return this.#end(this.#fin);
     if (!open) return this.#openNext(runner);
     const step = open.batch.steps[open.at];
@@ -189,10 +194,11 @@ export class ModelNode {
     Object.assign(open, { at: open.at + 1, isStarted: false, isFailed: now === "failed" });
   }
 
-  #closeSegment(runner: ModelRunner, { number, batch }: NonNullable<ModelRunner["open"]>): boolean {
+  #closeSegment(runner: ModelRunner, { number, batch, isFailed }: NonNullable<ModelRunner["open"]>): boolean {
     if (batch.facts) this.journal.push("fact facts hostname=model");
-    this.journal.push(`segment-end ${number} `);
-    Object.assign(runner, { open: undefined, wants: number + 1 });
+    const how = `${isFailed ? "failed" : ""}${this.#wish ? "stopped" : ""}`;
+    this.journal.push(`segment-end ${number} ${how}`);
+    Object.assign(runner, { open: undefined, wants: number + 1, isParting: batch.isLast && how === "" });
     return true;
   }
 

@@ -93,9 +93,9 @@ export class SessionWorld {
     return recorded;
   }
 
-  perform(drafts: readonly StepDraft[]): void {
+  perform(drafts: readonly StepDraft[], isLast: boolean): void {
     this.#performing = drafts;
-    this.ask({ type: "perform", steps: drafts.map((draft) => ({ draft, key: stepKey(draft.id) })) });
+    this.ask({ type: "perform", steps: drafts.map((draft) => ({ draft, key: stepKey(draft.id) })), isLast });
   }
 
   stop(how: "stop" | "abort"): void {

@@ -126,7 +126,7 @@ export class Conductor {
     const visit = async (name: string): Promise<void> => {
       const node = this.nodes.get(name) as RunNode;
       if (!node.isAlive || !this.#mayGoOn()) return;
-      const end = await walkLane(this, node, part.stages, () => this.#mayGoOn());
+      const end = await walkLane(this, node, part.stages, () => this.#mayGoOn(), { isLast: isLast(name) });
       if (end.outcome === "failed" || end.outcome === "unreachable") {
         await this.#failNode(node, end);
         this.#countFailure(++failures, part.pace, node);

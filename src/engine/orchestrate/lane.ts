@@ -1,6 +1,6 @@
 import type { Problem } from "#errors/problem.ts";
 import { Unknown } from "#engine/expressions/unknown.ts";
-import type { StageWork, WorkResult } from "#engine/session/session.ts";
+import type { StageWork, WorkEnd, WorkResult } from "#engine/session/session.ts";
 import type { StepDraft } from "#engine/states/planned-step.ts";
 import { runAction } from "./run-action.ts";
 import { conditionAgainst } from "./condition.ts";
@@ -33,6 +33,7 @@ export async function walkLane(
   node: RunNode,
   stages: readonly PlannedStage[],
   mayGoOn: () => boolean,
+  { isLast }: WorkEnd = { isLast: false },
 ): Promise<LaneEnd> {
   let rest = stages;
   while (rest[0] !== undefined) {
@@ -47,7 +48,7 @@ export async function walkLane(
     const { group, consumed, problem } = await nextGroup(run, node, rest);
     if (problem) return fail(run, node, stage, problem);
     if (group.length > 0) {
-      const end = await perform(run, node, group);
+      const end = await perform(run, node, group, { isLast: isLast && consumed === rest.length });
       if (end.outcome !== "ok") return end;
     }
     rest = rest.slice(consumed);
@@ -128,7 +129,7 @@ function gateOf(run: Conductor, stage: PlannedStage, node: RunNode): boolean | P
   return false;
 }
 
-async function perform(run: Conductor, node: RunNode, group: readonly Ready[]): Promise<LaneEnd> {
+async function perform(run: Conductor, node: RunNode, group: readonly Ready[], follows: WorkEnd): Promise<LaneEnd> {
   const ids = group.map(({ stage }) => stage.id);
   node.watch = (event) => {
     if (event.type !== "step.started" && event.type !== "step.finished") return;
@@ -137,7 +138,7 @@ async function perform(run: Conductor, node: RunNode, group: readonly Ready[]): 
     if (index >= 0) run.tracker.enter(event.stage);
   };
   try {
-    const result = await within(run, node, group);
+    const result = await within(run, node, group, follows);
     return settle(run, node, group, result);
   } catch (error) {
     // What a late value makes of a step is an error of its state; anything else is a bug. Only this node pays for it.
@@ -147,7 +148,7 @@ async function perform(run: Conductor, node: RunNode, group: readonly Ready[]): 
 }
 
 /** The session's work, ended by force when the stage has a limit and passes it. */
-async function within(run: Conductor, node: RunNode, group: readonly Ready[]): Promise<WorkResult> {
+async function within(run: Conductor, node: RunNode, group: readonly Ready[], follows: WorkEnd): Promise<WorkResult> {
   const [{ stage }] = group as readonly [Ready, ...Ready[]];
   run.tracker.enter(stage.id);
   const session = node.session();
@@ -159,10 +160,10 @@ async function within(run: Conductor, node: RunNode, group: readonly Ready[]): P
   const timer = stage.timeout === undefined ? undefined : setTimeout(expire, stage.timeout * 1000);
   try {
     const work: readonly StageWork[] = group.map(({ stage: { id }, drafts }) => ({ stage: id, drafts }));
-    const result = await session.perform(stage.task.kind === "look" ? [] : work);
+    const result = await session.perform(stage.task.kind === "look" ? [] : work, follows);
     if (stage.task.kind === "look" && result.outcome === "done") {
       // The session shows them itself.
-      if (stage.task.facts) await session.facts();
+      if (stage.task.facts) await session.facts(follows);
       return { ...result, finishedStages: new Set([stage.id]) };
     }
     if (!isLate || result.outcome === "done") return result;

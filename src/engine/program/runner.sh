@@ -440,8 +440,11 @@ mkdir -p "$K_RUN/tmp" "$K_RUN/blobs" "$K_RUN/out"
 while :; do
   until [ -e "$K_RUN/seg.$k_seg" ]; do k_wait; done
   k_event "segment $k_seg"
+  k_last=
   . "$K_RUN/seg.$k_seg"
   k_flush
   k_event "segment-end $k_seg ${k_failed:+failed}${k_stop:+stopped}"
   k_seg=$((k_seg + 1))
+  # Nobody has to say goodbye to a runner whose last segment ended in order.
+  [ -z "$k_last" ] || [ -n "$k_failed$k_stop" ] || [ -e "$K_RUN/stop" ] || k_end "$k_last"
 done

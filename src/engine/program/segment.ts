@@ -14,6 +14,8 @@ export interface SegmentOptions {
   readonly steps: readonly SegmentStep[];
   /** Gather the node's facts after the steps. */
   readonly facts: boolean;
+  /** When it ends in order the runner ends too, without being asked. */
+  readonly isLast?: boolean;
   /** The bastion's time when the segment is sent, in seconds since 1970; absent: steps do not know it. */
   readonly now?: number;
 }
@@ -22,7 +24,7 @@ export interface SegmentOptions {
 const defaultTimeout = 60;
 
 /** The text of one segment, as runner.sh sources it. */
-export function segmentText({ steps, facts, now }: SegmentOptions): string {
+export function segmentText({ steps, facts, isLast = false, now }: SegmentOptions): string {
   const quick = steps.flatMap(({ compiled }) => compiled.quick ?? []);
   const stat = unique(quick.flatMap((lines) => lines.stat));
   const sums = unique(quick.flatMap((lines) => lines.sha256));
@@ -31,6 +33,7 @@ export function segmentText({ steps, facts, now }: SegmentOptions): string {
     ...(now === undefined
       ? []
       : [`k_epoch=${now}`, "read -r k_epoch_up k_idle </proc/uptime", "k_epoch_up=${k_epoch_up%%.*}"]),
+    ...(isLast ? ["k_last=done"] : []),
     ...(quick.length > 0 ? [`k_look_at ${[...stat, "--", ...sums].map(quote).join(" ")}`] : []),
     ...wantedBlobs(steps),
     ...steps.map(stepText),

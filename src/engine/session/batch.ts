@@ -1,13 +1,13 @@
 import type { Problem } from "#errors/problem.ts";
+import { timeoutOf } from "#engine/program/segment.ts";
 import { shapeFacts } from "./node-facts.ts";
 import type { Batch, Effect, Heard, QueuedStep, Setting } from "./messages.ts";
 import type { Known } from "./take.ts";
 
-const rebootTimeout = 600_000;
-
 /** Milliseconds that the reboot may take with which the batch ends, if it does. */
 export function rebootOf({ steps }: Batch): number | undefined {
-  return steps.at(-1)?.plan.step.ends === "boot" ? rebootTimeout : undefined;
+  const last = steps.at(-1)?.plan;
+  return last?.step.ends === "boot" ? timeoutOf(last) * 1_000 : undefined;
 }
 
 /** Whether the batch ends with a reboot, and that was begun. */

@@ -23,6 +23,8 @@ export interface Batch {
   readonly steps: readonly ReadyStep[];
   /** The node's facts are gathered after the steps. */
   readonly facts: boolean;
+  /** When it ends in order nothing follows: the runner ends by itself. */
+  readonly isLast: boolean;
 }
 
 /** Why no further work can be done on the node. */
@@ -86,8 +88,8 @@ export type RunnerEvent =
   | { readonly type: "went-on" };
 
 export type QueueEvent =
-  | { readonly type: "perform"; readonly steps: readonly QueuedStep[] }
-  | { readonly type: "facts" }
+  | { readonly type: "perform"; readonly steps: readonly QueuedStep[]; readonly isLast: boolean }
+  | { readonly type: "facts"; readonly isLast: boolean }
   | { readonly type: "rest" }
   | { readonly type: "finish"; readonly outcome: NodeOutcome }
   | { readonly type: "stop" }

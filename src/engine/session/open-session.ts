@@ -13,7 +13,7 @@ import { Timers } from "./timers.ts";
 import { UntoldSteps } from "./untold-steps.ts";
 import { workResult } from "./work-result.ts";
 import type { Host } from "#engine/transport/host.ts";
-import type { NodeSession, SessionOptions, StageWork, WorkResult } from "./session.ts";
+import type { NodeSession, SessionOptions, StageWork, WorkEnd, WorkResult } from "./session.ts";
 import { StepReport } from "./step-report.ts";
 
 type Returned = Extract<Effect, { do: "return" }>;
@@ -76,13 +76,13 @@ class Session implements NodeSession {
     this.#stop("abort");
   }
 
-  async facts(): Promise<Readonly<Record<string, unknown>>> {
-    const { trouble } = await this.#ask({ type: "facts" });
+  async facts({ isLast = false }: Partial<WorkEnd> = {}): Promise<Readonly<Record<string, unknown>>> {
+    const { trouble } = await this.#ask({ type: "facts", isLast });
     if (trouble) throw new KcoreError(trouble.problem, { exitCode: trouble.outcome === "unreachable" ? 3 : 1 });
     return this.#machines.queue.facts ?? {};
   }
 
-  async perform(work: readonly StageWork[]): Promise<WorkResult> {
+  async perform(work: readonly StageWork[], { isLast = false }: Partial<WorkEnd> = {}): Promise<WorkResult> {
     const steps = work.flatMap(({ stage, drafts }) =>
       drafts.map((draft) => ({ stage, draft, key: stepKey(draft.id) })),
     );
@@ -91,7 +91,7 @@ class Session implements NodeSession {
       this.#report.add(key, draft, stage);
       for (const frame of this.#untold.of(key)) this.#report.take(frame);
     }
-    const end = await this.#ask({ type: "perform", steps });
+    const end = await this.#ask({ type: "perform", steps, isLast });
     await this.#report.settled();
     const { registered, isStopped } = this.#machines.queue;
     const { node, runId } = this.#options;

@@ -4,8 +4,13 @@ import type { Known } from "./take.ts";
 
 /** What was asked for: steps, of which these are left, or only the node's facts. */
 export type Call =
-  | { readonly kind: "perform"; readonly rest: readonly QueuedStep[]; readonly failed: Problem | undefined }
-  | { readonly kind: "facts" };
+  | {
+      readonly kind: "perform";
+      readonly rest: readonly QueuedStep[];
+      readonly failed: Problem | undefined;
+      readonly isLast: boolean;
+    }
+  | { readonly kind: "facts"; readonly isLast: boolean };
 
 export interface Sent {
   readonly call: Call;

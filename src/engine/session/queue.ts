@@ -13,10 +13,16 @@ export function queueAfter(state: Queue, event: QueueEvent, setting: Setting): N
   switch (event.type) {
     case "perform": {
       const drafts = new Map([...state.drafts, ...event.steps.map(({ key, draft }) => [key, draft] as const)]);
-      return begin({ ...state, drafts }, { kind: "perform", rest: event.steps, failed: undefined }, setting);
+      return begin(
+        { ...state, drafts },
+        { kind: "perform", rest: event.steps, failed: undefined, isLast: event.isLast },
+        setting,
+      );
     }
     case "facts":
-      return state.facts ? go(state, phase, done({ kind: "facts" })) : begin(state, { kind: "facts" }, setting);
+      return state.facts
+        ? go(state, phase, done({ kind: "facts", isLast: false }))
+        : begin(state, { kind: "facts", isLast: event.isLast }, setting);
     case "rest":
       return go(state, phase, phase.at === "dead" ? { do: "rested" } : tellRunner(event));
     case "finish":
@@ -72,7 +78,7 @@ function begin(state: Queue, call: Call, setting: Setting): Next<Queue> {
 }
 
 function joined(state: Queue, call: Call, setting: Setting): Next<Queue> {
-  if (call.kind === "facts") return sendNew(state, call, { steps: [], facts: true });
+  if (call.kind === "facts") return sendNew(state, call, { steps: [], facts: true, isLast: call.isLast });
   if (call.rest.length > 0) return goOn(state, call, setting);
   return go(state, { at: "looking", call }, tellRunner({ type: "look" }));
 }
@@ -82,8 +88,10 @@ function goOn(state: Queue, call: Call, { heard }: Setting): Next<Queue> {
   if (call.kind === "facts") return go(state, { at: "idle" }, done(call));
   const { failed } = call;
   if (call.rest.length === 0 || state.isStopped) return go(state, { at: "idle" }, expectReboot(undefined), done(call));
-  const { ends, registered, rest, unrenderable, ...batch } = take(call.rest, state, heard, failed !== undefined);
+  const { ends, registered, rest, unrenderable, steps, facts } = take(call.rest, state, heard, failed !== undefined);
   const known = { ...state, registered };
+  const isLast = call.isLast && rest.length === 0 && !unrenderable && !failed && !facts;
+  const batch = { steps, facts, isLast: isLast && steps.at(-1)?.plan.step.ends === undefined };
   if (batch.steps.length > 0 || batch.facts) return led(ends, sendNew(known, { ...call, rest }, batch, unrenderable));
   // Nothing answers what cannot be rendered.
   return led(

@@ -1,7 +1,7 @@
 import type { Frame } from "#engine/program/frames.ts";
 import type { Effect, Message, Next, QueueEvent, Setting } from "./messages.ts";
 import { followerFailed, nodeLocked, runnerEnded, runOf } from "./problems.ts";
-import { go, leave, next, part, tellQueue, type Runner } from "./runner-state.ts";
+import { forgetGoodbye, go, leave, next, part, tellConnection, tellQueue, type Runner } from "./runner-state.ts";
 
 /** Frames that come between a question for blobs and the blobs' arrival. */
 const aside: ReadonlySet<string> = new Set(["need", "out", "hello", "runner", "told", "detached"]);
@@ -37,7 +37,7 @@ export function heard(state: Runner, { type, rest }: Frame, offset: number, sett
       return phase.at === "sent" || phase.at === "idle" ? go(opened, { at: "working" }) : next(opened);
     }
     case "segment-end":
-      return Number(first) === state.segment ? segmentEnded(state) : next(state);
+      return Number(first) === state.segment ? segmentEnded(state, second) : next(state);
     case "need": {
       const asked = rest.split(" ");
       const wanting = { ...state, asked, exchanges: state.exchanges + 1 };
@@ -53,6 +53,7 @@ export function heard(state: Runner, { type, rest }: Frame, offset: number, sett
     }
     case "bye": {
       if (isPast) return next(state);
+      if (state.isLast && (phase.at === "parting" || phase.at === "idle")) return parted(state);
       const problem = runnerEnded(setting.node, first, setting.runId);
       return gone(state, { type: "failed", problem, outcome: "failed" });
     }
@@ -79,23 +80,34 @@ function tookOver(holder: string, { node }: Setting): Effect {
   return { do: "emit", event: { type: "warning", node, text } };
 }
 
+/** It ended as it was told to; its follower is of no more use. Work that came after all is given to a new one. */
+function parted(state: Runner): Next<Runner> {
+  const hangUp = tellConnection({ type: "hang-up" });
+  return go({ ...state, line: "none" }, { at: "absent" }, hangUp, tellQueue({ type: "lost" }));
+}
+
 function metRunner(state: Runner, isAlive: boolean): Next<Runner> {
   const { phase, line } = state;
   const due = "due" in phase && phase.due ? { due: phase.due } : {};
   if (isAlive) return phase.at === "absent" ? go(state, { at: "idle", ...due }) : next(state);
   // One that was sent over this connection is on its way.
   if (line === "up" || phase.at === "flying") return next(state);
-  return phase.at === "leaving" ? part(state, phase.after) : go(state, { at: "absent", ...due });
+  // Who joins still wants to hear what it did.
+  return phase.at === "leaving" && phase.after !== "join"
+    ? part(state, phase.after)
+    : go(state, { at: "absent", ...due }, forgetGoodbye);
 }
 
-function segmentEnded(state: Runner): Next<Runner> {
+function segmentEnded(state: Runner, how: string): Next<Runner> {
   const ended = tellQueue({ type: "ended" });
+  const isParting = state.isLast && how === "" && !state.wish;
+  const after = { at: isParting ? "parting" : "idle" } as const;
   switch (state.phase.at) {
     case "flying":
-      return go(state, { at: "idle" }, { do: "announce" }, ended);
+      return go(state, after, { do: "announce" }, ended);
     case "sent":
     case "working":
-      return go(state, { at: "idle" }, ended);
+      return go(state, after, ended);
     case "inherited":
       return leave(state, "join", "interrupted");
     case "absent":

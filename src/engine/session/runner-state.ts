@@ -11,6 +11,8 @@ type Phase =
   /** A segment was sent to it, of which nothing was heard yet. */
   | { readonly at: "sent" }
   | { readonly at: "working" }
+  /** Its last segment ended in order: it ends without being asked. `due`: for the next one. */
+  | { readonly at: "parting"; readonly due?: Batch }
   /** It is at a segment that an earlier process of this run sent, and was told to stop. */
   | { readonly at: "inherited" }
   /** It was asked to end, or will be as soon as there is a connection; its last word is awaited. */
@@ -28,6 +30,8 @@ export interface Runner {
   readonly line: "none" | "down" | "up";
   /** Number of the segment that was sent last, or that an earlier process sent. */
   readonly segment: number;
+  /** That segment is its last if it ends in order. */
+  readonly isLast: boolean;
   /** Bytes of the journal that earlier runners wrote. */
   readonly history: number;
   /** Blobs that it waits for. */
@@ -41,6 +45,7 @@ export const noRunner: Runner = {
   phase: { at: "absent" },
   line: "none",
   segment: 0,
+  isLast: false,
   history: 0,
   asked: [],
   wish: undefined,
@@ -60,8 +65,14 @@ export function goodbye({ after, outcome }: { after: "rest" | "join" | "finish";
   return [
     ...(after === "finish" ? [tellConnection({ type: "let-go" })] : []),
     { do: "say", text: `fin ${outcome}\n` } as const,
-    { do: "wait", timer: "goodbye", milliseconds: goodbyePatience } as const,
+    awaitGoodbye,
   ];
+}
+
+/** Its last word comes without being asked for. */
+export function awaitBye(state: Runner, outcome: NodeOutcome): Next<Runner> {
+  const phase = { at: "leaving", after: "finish", outcome, tries: 1 } as const;
+  return go(state, phase, tellConnection({ type: "let-go" }), awaitGoodbye);
 }
 
 /** It is gone, and the connection ends. */
@@ -74,6 +85,8 @@ export function part(state: Runner, after: "rest" | "join" | "finish"): Next<Run
     after === "join" ? tellQueue({ type: "joined" }) : { do: after === "rest" ? "rested" : "finished" },
   );
 }
+
+const awaitGoodbye: Effect = { do: "wait", timer: "goodbye", milliseconds: goodbyePatience };
 
 export const forgetGoodbye: Effect = { do: "forget", timer: "goodbye" };
 

@@ -1,6 +1,7 @@
 import type { Batch, Effect, Message, Next, RunnerEvent, Setting } from "./messages.ts";
 import { goesOn, heard } from "./runner-frames.ts";
 import {
+  awaitBye,
   forgetGoodbye,
   go,
   goodbye,
@@ -32,10 +33,16 @@ export function runnerAfter(state: Runner, event: RunnerEvent, setting: Setting)
     case "rest":
       return phase.at === "absent" ? part(state, "rest") : leave(state, "rest", "interrupted");
     case "finish":
-      return phase.at === "absent" ? part(state, "finish") : leave(state, "finish", event.outcome);
+      if (phase.at === "absent") return part(state, "finish");
+      return phase.at === "parting" && line === "up"
+        ? awaitBye(state, event.outcome)
+        : leave(state, "finish", event.outcome);
     case "stop": {
       const wish = event.how === "abort" ? "abort" : (state.wish ?? "stop");
-      return next({ ...state, wish }, { do: "say", text: `${event.how}\n` });
+      // Stopped in time, it does not end by itself.
+      const say = { do: "say", text: `${event.how}\n` } as const;
+      if (phase.at !== "parting") return next({ ...state, wish }, say);
+      return go({ ...state, wish }, { at: "idle" }, say, ...(phase.due ? [tellQueue({ type: "withheld" })] : []));
     }
     case "opened":
       // Asked for while there was no connection.
@@ -64,10 +71,12 @@ export function runnerAfter(state: Runner, event: RunnerEvent, setting: Setting)
 function send(state: Runner, batch: Batch): Next<Runner> {
   const { phase, line } = state;
   const launch = phase.at === "absent";
+  // What comes after its last segment is for a new one, when it has ended.
+  if (phase.at === "parting") return go(state, { at: "parting", due: batch });
   if (line === "down") return go(state, { at: launch ? "absent" : "idle", due: batch });
   const number = state.segment + 1;
   const exchange = state.exchanges + 1;
-  const sent = { ...state, segment: number, exchanges: exchange };
+  const sent = { ...state, segment: number, exchanges: exchange, isLast: batch.isLast };
   const write = { do: "write", number, exchange, batch, launch } as const;
   const told = tellQueue({ type: "sent", isFirst: line === "none" });
   if (line === "none") return go({ ...sent, line: "down" }, { at: "flying" }, write, told, dial("flight", 1));
@@ -90,6 +99,7 @@ function cameUp(state: Runner): Next<Runner> {
       // What was on its way when the connection broke may not have arrived. Sent twice, it does no harm.
       return next(state, { do: "transmit", what: "segment" }, ...blobs);
     case "working":
+    case "parting":
       return next(state, ...blobs, tellUp(state));
     case "inherited":
       return next(state, { do: "say", text: "stop\n" });

@@ -30,7 +30,7 @@ export class SegmentWriter {
 
   write({ number, exchange, batch, launch }: Extract<Effect, { do: "write" }>): Written {
     const steps = batch.steps.map((step) => ({ plan: step.plan, compiled: this.#compile(step) }));
-    const text = segmentText({ steps, facts: batch.facts, now: Math.round(Date.now() / 1000) });
+    const text = segmentText({ steps, facts: batch.facts, isLast: batch.isLast, now: Math.round(Date.now() / 1000) });
     const segment = segmentCommand(number, text);
     const flight = launch ? `${this.#runner(number)}${segment}` : segment;
     const bytes = Buffer.byteLength(flight);

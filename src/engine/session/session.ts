@@ -19,6 +19,15 @@ export interface WorkResult {
   readonly finishedStages: ReadonlySet<string>;
 }
 
+/** What follows the work. */
+export interface WorkEnd {
+  /**
+   * Nothing, when it ends in order: the node's part in the run is done then, and its runner says goodbye unasked. Work that
+   * follows all the same is done over a new connection.
+   */
+  readonly isLast: boolean;
+}
+
 /** What a run knows and passes to each of its node sessions. */
 export interface SessionOptions {
   readonly node: NodeEntry;
@@ -55,9 +64,9 @@ export interface SessionOptions {
  */
 export interface NodeSession {
   /** Performs the stages' steps in order; the first failure stops. Call again for later stages, never concurrently. */
-  perform(work: readonly StageWork[]): Promise<WorkResult>;
+  perform(work: readonly StageWork[], end?: WorkEnd): Promise<WorkResult>;
   /** Gathers the node's facts (once) over the session. */
-  facts(): Promise<Readonly<Record<string, unknown>>>;
+  facts(end?: WorkEnd): Promise<Readonly<Record<string, unknown>>>;
   /** The open connection, for forwarded channels of actions. */
   host(): Host | undefined;
   /** No new step starts. */

@@ -5,7 +5,7 @@ import type { StepDraft } from "#engine/states/planned-step.ts";
 import type { Problem } from "#errors/problem.ts";
 import type { Heard, Trouble } from "./messages.ts";
 
-interface WorkEnd {
+interface EndedWork {
   readonly node: string;
   readonly runId: string;
   readonly heard: Heard;
@@ -17,7 +17,7 @@ interface WorkEnd {
 }
 
 /** What came of the work. */
-export function workResult(work: readonly StageWork[], end: WorkEnd): WorkResult {
+export function workResult(work: readonly StageWork[], end: EndedWork): WorkResult {
   const { heard, failed, isStopped, registered } = end;
   const outcomes = (drafts: readonly StepDraft[]) => drafts.map(({ id }) => heard.outcomeOf(stepKey(id)));
   const isFinished = ({ drafts }: StageWork): boolean =>
@@ -34,7 +34,7 @@ export function workResult(work: readonly StageWork[], end: WorkEnd): WorkResult
 }
 
 /** What was to be done and was not told to be done is not done, whatever the reason. */
-function missingEnd(work: readonly StageWork[], { heard, node, runId }: WorkEnd): Trouble | undefined {
+function missingEnd(work: readonly StageWork[], { heard, node, runId }: EndedWork): Trouble | undefined {
   const missing = work.flatMap(({ drafts }) => drafts).find(({ id }) => heard.outcomeOf(stepKey(id)) === undefined);
   if (!missing) return undefined;
   const problem: Problem = {

@@ -43,6 +43,8 @@ interface Scenario {
   /** How many of them come in the first call, and whether the session rests before the second. */
   readonly first: number;
   readonly rests: boolean;
+  /** Whether the runner is told with its last segment that it is the last one; `early`: with the first call's too. */
+  readonly endsItself: "never" | "last" | "early";
   readonly isHeld: boolean;
   readonly waitForLock: boolean;
   /** After so many moves the bastion dies, and another one resumes its run. */
@@ -62,6 +64,7 @@ const scenarios: fc.Arbitrary<Scenario> = fc.record({
   ),
   first: fc.nat(5),
   rests: fc.boolean(),
+  endsItself: fc.constantFrom<Scenario["endsItself"][]>("never", "last", "early"),
   isHeld: fc.integer({ min: 0, max: 7 }).map((one) => one === 0),
   waitForLock: fc.boolean(),
   diesAfter: fc.option(fc.nat(100), { nil: undefined, freq: 3 }),
@@ -85,7 +88,7 @@ function draftsOf(steps: readonly Planned[]): StepDraft[] {
 }
 
 /** Runs one scenario to its end; throws when something does not hold. */
-function play({ steps, first, rests, isHeld, waitForLock, diesAfter, moves: made }: Scenario): void {
+function play({ steps, first, rests, endsItself, isHeld, waitForLock, diesAfter, moves: made }: Scenario): void {
   const drafts = draftsOf(steps);
   const node = new ModelNode(new Map(drafts.map(({ id }, index) => [stepKey(id), steps[index] as Planned])));
   node.isHeldByOther = isHeld;
@@ -97,9 +100,9 @@ function play({ steps, first, rests, isHeld, waitForLock, diesAfter, moves: made
   const begin = (): void => {
     asked = 0;
     left = [
-      () => world.perform(drafts.slice(0, first)),
+      () => world.perform(drafts.slice(0, first), endsItself === "early"),
       ...(rests ? [() => world.ask({ type: "rest" })] : []),
-      () => world.perform(drafts.slice(first)),
+      () => world.perform(drafts.slice(first), endsItself !== "never"),
       () => {
         dropsBefore = world.drops + world.tries;
         world.ask({ type: "finish", outcome: "done" });
