@@ -33,7 +33,6 @@ const shared = {
   legalComments: "none",
   minifySyntax: true,
   minifyWhitespace: true,
-  keepNames: true,
   external: ["cpu-features"],
   loader: { ".node": "empty" },
   define: { "process.env.NODE_ENV": '"production"' },

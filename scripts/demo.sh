@@ -20,7 +20,7 @@ cd demo
 [ -d roster ] || kcore init . >/dev/null
 say "their roster, host keys pinned: kcore lab roster --name demo --out roster/lab.yaml"
 kcore lab roster --name demo --out roster/lab.yaml
-cat >env <<ENV
+cat >./env <<ENV
 # . ./env   makes kcore and this demo's cluster known to the shell
 PATH=$root/bin:\$PATH
 KCORE_HOME=$root/demo/home

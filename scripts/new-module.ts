@@ -12,6 +12,7 @@ function moduleText({ name, symbol }: ModuleNames): string {
   return `import { z } from "zod";
 import { defineModule } from "../step/define.ts";
 import { AbsolutePath } from "../step/fields.ts";
+import { kindOf } from "../step/fragments/kind.ts";
 import { sh } from "../step/sh.ts";
 
 /**
@@ -25,36 +26,55 @@ export const ${symbol} = defineModule({
   args: z.strictObject({
     path: AbsolutePath.describe("The file on the node."),
   }),
+  refusals: ["FILE_IN_THE_WAY", "FILE_NO_PARENT", "FILE_PARENT_UNSAFE"],
   step: ({ path }) => ({
-    want: { state: "there" },
-    probe: sh\`if [ -e \${path} ]; then fact state there; else fact state absent; fi\`,
-    apply: sh\`touch -- \${path}\`,
+    want: { kind: "file" },
+    probe: sh\`\${kindOf(path)}
+fact kind "$kind"\`,
+    guard: sh\`\${kindOf(path)}
+[ "$kind" = absent ] || refuse FILE_IN_THE_WAY \${\`\${path} is there and is no file\`}\`,
+    // The folder is looked at, and the file is made with O_EXCL: nobody's link is followed on the way.
+    apply: sh\`safe_parents \${path}
+(set -C && : >\${path})\`,
   }),
 });
 `;
 }
 
 function testText({ name, file, symbol }: ModuleNames): string {
-  return `import { expect } from "chai";
+  return `import { chmodSync, symlinkSync } from "node:fs";
+import { expect } from "chai";
 import { ${symbol} } from "#engine/modules/${file}";
-import { makeTempDir } from "#support/temp-dir.ts";
+import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
 import { runStepOn, shells, stepOf } from "#support/steps.ts";
 
 describe("${name}", () => {
   it("wants the file there", () => {
-    expect(stepOf(${symbol}, { path: "/etc/example" }).want).to.deep.equal({ state: "there" });
+    expect(stepOf(${symbol}, { path: "/etc/example" }).want).to.deep.equal({ kind: "file" });
   });
 
   for (const shell of shells)
-    it(\`converges on \${shell}\`, async () => {
-      const folder = await makeTempDir("module");
-      try {
+    describe(\`on \${shell}\`, () => {
+      let folder: TempDir;
+      beforeEach(async () => {
+        folder = await makeTempDir("module");
+      });
+      afterEach(() => folder.remove());
+
+      it("converges, and changes nothing the second time", async () => {
         const step = stepOf(${symbol}, { path: \`\${folder.path}/it's here\` });
         expect((await runStepOn(shell, step)).outcome).to.equal("changed");
         expect((await runStepOn(shell, step)).outcome).to.equal("ok");
-      } finally {
-        await folder.remove();
-      }
+      });
+
+      it("leaves alone what is something else, and a folder that others can write to", async () => {
+        symlinkSync("/nowhere", \`\${folder.path}/link\`);
+        const link = await runStepOn(shell, stepOf(${symbol}, { path: \`\${folder.path}/link\` }));
+        expect(link.problem?.code).to.equal("FILE_IN_THE_WAY");
+        chmodSync(folder.path, 0o777);
+        const unsafe = await runStepOn(shell, stepOf(${symbol}, { path: \`\${folder.path}/file\` }));
+        expect(unsafe.problem?.code).to.equal("FILE_PARENT_UNSAFE");
+      });
     });
 });
 `;

@@ -7,8 +7,10 @@ cd "$(dirname "$0")/.."
 
 stamp=node_modules/.kcore-installed
 if [ ! -e "$stamp" ] || ! cmp -s package-lock.json "$stamp"; then
-  echo "set-up: npm ci"
-  npm ci --no-audit --no-fund
+  echo "set-up: npm ci (the packages of package-lock.json, then the bundle: about a minute)"
+  said=$(mktemp)
+  npm ci >"$said" 2>&1 || { cat "$said" && rm -f "$said" && exit 1; }
+  rm -f "$said"
   cp package-lock.json "$stamp"
 elif [ ! -e dist/main.js ] || [ -n "$(find src scripts/build.ts -newer dist/main.js -type f | head -n 1)" ]; then
   echo "set-up: building the bundle"
@@ -34,6 +36,7 @@ need /usr/bin/tmux tmux
 # The report is opened in a real browser.
 need /usr/bin/chromium chromium
 need /usr/bin/xmllint libxml2-utils
+need /usr/bin/shellcheck shellcheck
 # Login shells that nodes may have.
 need /bin/zsh zsh
 need /usr/bin/fish fish
@@ -57,6 +60,7 @@ if [ -n "$missing" ]; then
     trap 'rm -f "$guard"' EXIT
   fi
   apt-get update -q >/dev/null
-  # shellcheck disable=SC2086 -- a list of words
+  # A list of words.
+  # shellcheck disable=SC2086
   apt-get install -q -y --no-install-recommends $missing >/dev/null
 fi

@@ -2,7 +2,7 @@
 # npm test: set-up, then unit tests, the simulator, integration tests and a smoke test of the lab (real machines; root only).
 # npm test -- --all: the long lab tests too. Ends with one line: N passed, N failed, N skipped.
 set -u
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit
 sh scripts/set-up.sh tests || exit 1
 PATH=$PWD/node_modules/.bin:$PATH
 export PATH

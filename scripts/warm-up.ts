@@ -1,46 +1,85 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { chmod, mkdtemp, rm } from "node:fs/promises";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { writeFarmProject } from "#support/farm-project.ts";
-import { startFarm } from "#support/node-farm.ts";
+import { pathToFileURL } from "node:url";
+import ssh2 from "ssh2";
 
 /**
- * Lets a kcore that was built to be warmed up do what kcore does most: two simulated nodes behind real SSH, everything
- * changes and then nothing, seen in the live view. Each of its processes leaves what V8 has compiled beside the bundle
- * (src/cli/process/run-program.ts), added to what was there. Gives what went wrong, if anything did; then it starts slower, no more.
+ * Lets a kcore that was built to be warmed up do what kcore does most: everything changes on two nodes and then nothing,
+ * over SSH, seen in the live view. The nodes are folders of this machine, behind an SSH server without a socket. Each of
+ * kcore's processes leaves what V8 has compiled beside the bundle (src/cli/process/run-program.ts), added to what was there. Gives
+ * what went wrong, if anything did; then kcore starts slower, no more.
  */
 export async function warmUp(main: string): Promise<string | undefined> {
-  const home = await mkdtemp(join(tmpdir(), "kcore-warm-up-"));
+  const home = mkdtempSync(join(tmpdir(), "kcore-warm-up-"));
   try {
-    return await runAll(home, main);
-  } catch (error) {
-    return String(error);
-  } finally {
-    await rm(home, { recursive: true, force: true });
-  }
-}
-
-async function runAll(home: string, main: string): Promise<string | undefined> {
-  const farm = await startFarm(2, { pace: 20 });
-  try {
-    await chmod(home, 0o700);
-    writeFarmProject(home, farm);
+    writeProject(home);
     const ink = "--on n* --output ink";
     for (const words of ["--help", `state apply fleet ${ink}`, `orchestrate roll_out ${ink}`, "runs list"]) {
       const failure = await runOnce(home, [main, ...words.split(" ")]);
       if (failure !== undefined) return failure;
     }
     return undefined;
+  } catch (error) {
+    return String(error);
   } finally {
-    await farm.stop();
+    rmSync(home, { recursive: true, force: true });
   }
 }
 
+function writeProject(home: string): void {
+  const write = (name: string, text: string): void => writeFileSync(join(home, name), text, { mode: 0o600 });
+  for (const folder of ["roster", "states", "orchestrate", "n1", "n2"]) mkdirSync(join(home, folder), { mode: 0o700 });
+  const [host, login] = [ssh2.utils.generateKeyPairSync("ed25519"), ssh2.utils.generateKeyPairSync("ed25519")];
+  write("host-key", host.private);
+  write("login-key", login.private);
+  const hostKey = host.public.split(" ").slice(0, 2).join(" ");
+  write(
+    "roster/nodes.yaml",
+    `defaults: { user: root, identityFile: ${home}/login-key, roles: [worker] }
+nodes:
+${["n1", "n2"].map((name, index) => `  ${name}: { address: 192.0.2.${index}, stateDir: ${home}/${name}, hostKeys: [${hostKey}] }`).join("\n")}
+`,
+  );
+  write("states/check.yaml", stateOf(2, "check"));
+  write("states/fleet.yaml", stateOf(10, "fleet"));
+  write(
+    "orchestrate/roll_out.yaml",
+    `description: The fleet in two stages
+params:
+  nodes: { type: target, required: true }
+stages:
+  - { id: prepare, on: "{{params.nodes}}", apply: [check] }
+  - { id: fleet, on: "{{params.nodes}}", apply: [fleet] }
+`,
+  );
+}
+
+/**
+ * Commands, files, folders and links in turn, below the node's state folder. Files are kept only in root's folders, so that
+ * for another user commands must do.
+ */
+function stateOf(steps: number, prefix: string): string {
+  const kinds = [
+    (path: string) => `command.run: { cmd: "echo done >${path}" }\n    creates: "${path}"`,
+    (path: string) => `file.managed: { path: "${path}", content: "text\\n", mode: "0644" }`,
+    (path: string) => `directory.managed: { path: "${path}" }`,
+    (path: string) => `symlink.managed: { path: "${path}", target: elsewhere }`,
+    (path: string) => `file.absent: { path: "${path}" }`,
+  ].slice(0, process.getuid?.() === 0 ? undefined : 1);
+  const lines = Array.from({ length: steps }, (_, index) => {
+    const kind = kinds[index % kinds.length] as (path: string) => string;
+    return `  - id: step ${index}\n    ${kind(`{{node.stateDir}}/${prefix}${index}`)}`;
+  });
+  return `description: ${steps} things\nsteps:\n${lines.join("\n")}\n`;
+}
+
 async function runOnce(home: string, words: readonly string[]): Promise<string | undefined> {
+  const host = `${new URL("./pretend-host.ts", import.meta.url).href}?folder=${pathToFileURL(home).href}/`;
   const terminal = new URL("./pretend-terminal.ts", import.meta.url).href;
-  const child = spawn(process.execPath, ["--import", terminal, ...words], {
+  const child = spawn(process.execPath, ["--import", host, "--import", terminal, ...words], {
     cwd: home,
     env: { PATH: process.env["PATH"], HOME: home, TERM: "xterm-256color", LANG: "C.UTF-8" },
     stdio: ["ignore", "ignore", "pipe"],

@@ -8,7 +8,7 @@ import { makeKey } from "./key.ts";
 import { labNode, startNode, statusOf, type LabNode, type LabNodeStatus, type Prepare } from "./lab-node.ts";
 import { withLock } from "./lock.ts";
 import { isRunning } from "./machine.ts";
-import { findPlace, lockOfLab, recordPlace, type PlaceOptions } from "./place.ts";
+import { findPlace, labNames, lockOfLab, recordPlace, type PlaceOptions } from "./place.ts";
 import type { Log } from "./progress.ts";
 import { makeRecords, readRecord, readRecords, type NodeRecord, type NodeSpec } from "./record.ts";
 import { servePackages } from "./repository.ts";
@@ -76,6 +76,16 @@ export async function openLab({ mirror, log = () => {}, ...where }: LabOptions =
       );
     },
   };
+}
+
+/** The nodes of every lab on this machine. */
+export async function listLabs(home?: string): Promise<readonly (LabNodeStatus & { readonly lab: string })[]> {
+  const labs = (await labNames(home)).map(async (lab) => {
+    const place = await findPlace({ name: lab, ...(home === undefined ? {} : { home }) });
+    const records = await readRecords(place);
+    return Promise.all(records.map(async (record) => ({ lab, ...(await statusOf(place, record)) })));
+  });
+  return (await Promise.all(labs)).flat();
 }
 
 /** A node that is there stays as it is: say so if something else was asked for. */

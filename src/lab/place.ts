@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { readFile } from "node:fs/promises";
+import { readdir, readFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { KcoreError } from "#errors/problem.ts";
 import { writeAside } from "./aside.ts";
@@ -38,7 +38,7 @@ const netPattern =
 
 /** Finds a lab's place: what its `up` recorded, else what the options say, else what its name yields. Throws `USAGE`. */
 export async function findPlace({ home, name = usualName, bridge, net }: PlaceOptions = {}): Promise<Place> {
-  const root = resolve(home ?? process.env["KCORE_LAB_DIR"] ?? "/var/lib/kcore-lab");
+  const root = homeOf(home);
   if (!namePattern.test(name))
     throw usage(`“${name}” cannot be a lab's name: lower case letters, digits and “-”, at most 20`);
   if (/[,:\\\s]/.test(root))
@@ -58,6 +58,16 @@ export async function findPlace({ home, name = usualName, bridge, net }: PlaceOp
     );
   }
   return { name, home: root, folder, ...chosen, gateway: `${chosen.net}.1`, group: `kcore-lab-${chosen.bridge}` };
+}
+
+/** The names of the labs that were made and not taken down. */
+export async function labNames(home?: string): Promise<readonly string[]> {
+  const names = await readdir(join(homeOf(home), "labs")).catch(() => []);
+  return names.filter((name) => namePattern.test(name)).sort();
+}
+
+function homeOf(home?: string): string {
+  return resolve(home ?? process.env["KCORE_LAB_DIR"] ?? "/var/lib/kcore-lab");
 }
 
 /** Held while what a lab's nodes share is made or removed. */

@@ -9,6 +9,8 @@ export interface PlainOptions {
   readonly color: boolean;
   /** Events up to this number are known already and only kept in mind. */
   readonly since?: number;
+  /** The run before each event that is drawn, when somebody else keeps it; else the view keeps its own. */
+  readonly run?: Pick<RunFold, "fleeting">;
 }
 
 const levels: Readonly<Record<PlainLine["mark"], ListrLogLevels>> = {
@@ -25,7 +27,7 @@ const levels: Readonly<Record<PlainLine["mark"], ListrLogLevels>> = {
  * The view for logs, pipes and plain terminals: one line for each piece of news, in listr2's simple hand. listr2 only
  * draws: its tasks would bring an order, retries and errors of their own, and those are the engine's (ADR 0403).
  */
-export function createPlainView({ out, color, since = 0 }: PlainOptions): RunDrawing {
+export function createPlainView({ out, color, since = 0, run }: PlainOptions): RunDrawing {
   const logger = new ListrLogger<ListrLogLevels>({
     useIcons: true,
     toStderr: [],
@@ -33,12 +35,12 @@ export function createPlainView({ out, color, since = 0 }: PlainOptions): RunDra
   });
   // The renderer gives the logger its icons and colours.
   new SimpleRenderer([], { logger, ...(color ? {} : { color: plainColors }) });
-  const run = new RunFold();
+  const own = new RunFold();
   return {
     draw: (event) => {
-      const lines = event.seq > since ? describeEvent(run.fleeting, event) : [];
+      const lines = event.seq > since ? describeEvent((run ?? own).fleeting, event) : [];
       for (const { mark, text } of lines) logger.log(levels[mark], text);
-      run.add(event);
+      if (!run) own.add(event);
     },
   };
 }

@@ -126,6 +126,28 @@ describe("disks of real nodes", function () {
     });
   }
 
+  it("bytes of the past in a partition that was just made are no refusal, a later signature is (ADR 0006)", async () => {
+    await clean(1);
+    // Beyond what disk.partitioned looks at: the first and last MiBs of the disk.
+    await shell(`mkdir -p /root/state && dd if=/dev/urandom of=${link(1)} bs=1M count=4 seek=20 conv=notrunc,fsync`);
+    const disk = { serial: serial(1) };
+    const options = { stateDir: "/root/state" };
+    const two = [{ name: "a", size: "18M" }, { name: "b" }];
+    const partitioned = await run(diskPartitioned, { disk, partitions: two }, options);
+    expect(partitioned.outcome, told(partitioned)).to.equal("changed");
+    expect((await shell("ls /root/state/fresh")).split("\n")).to.have.length(2);
+    const formatted = await run(filesystemFormatted, { disk, partition: "b" }, options);
+    expect(formatted.outcome, told(formatted)).to.equal("changed");
+    expect((await shell("ls /root/state/fresh")).split("\n")).to.have.length(1);
+    for (const command of [`sgdisk -n 1:0:0 ${link(1)}-part1`, `mkswap ${link(1)}-part1`]) {
+      await shell(`${command}; udevadm settle`);
+      const refused = await run(filesystemFormatted, { disk, partition: "a" }, options);
+      expect(refused.problem?.code, told(refused)).to.equal("FILESYSTEM_DIFFERS");
+    }
+    await shell("rm -r /root/state");
+    await clean(1);
+  });
+
   it("a partition that holds something else is refused, and made anew only when granted (F-18)", async () => {
     const disk = { serial: serial(2) };
     await run(diskPartitioned, { disk, partitions });

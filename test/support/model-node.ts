@@ -2,7 +2,7 @@ import type { Batch } from "#engine/session/messages.ts";
 
 /** What a bastion sends to a model node. */
 export type ModelCommand =
-  | { readonly do: "runner"; readonly number: number }
+  | { readonly do: "runner"; readonly number: number; readonly batch: Batch }
   | { readonly do: "segment"; readonly number: number; readonly batch: Batch }
   | { readonly do: "blobs"; readonly names: readonly string[] }
   | { readonly do: "stop" | "abort" }
@@ -106,13 +106,14 @@ export class ModelNode {
     if (!this.follower || this.follower.isOver) return;
     switch (command.do) {
       case "runner":
-        return this.#launch(command.number);
+        return this.#launch(command.number, command.batch);
       case "segment":
         return void this.#segments.set(command.number, command.batch);
       case "blobs":
         return command.names.forEach((name) => this.#blobs.add(name));
       case "fin":
-        this.#fin = command.outcome;
+        if (this.runner) this.#fin = command.outcome;
+        else this.follower.say("gone");
         return;
       case "stop":
       case "abort":
@@ -170,10 +171,11 @@ export class ModelNode {
     this.willReboot = false;
   }
 
-  #launch(number: number): void {
+  #launch(number: number, batch: Batch): void {
     if (this.runner) return;
     if (this.isHeldByOther) return void this.journal.push("lock held 1:1:boot:other:somebody 0");
     this.runner = { id: ++this.#runners, wants: number, open: undefined };
+    this.#segments.set(number, batch);
     this.journal.push("lock mine");
   }
 

@@ -25,7 +25,7 @@ export function readSegment(text: string): { readonly steps: readonly SentStep[]
   for (const statement of statementsOf(text)) {
     const assignment = /^([A-Za-z_]\w*)=([^]*)$/.exec(statement);
     if (assignment?.[1] !== undefined) values.set(assignment[1], unquote(assignment[2] ?? ""));
-    else if (statement === "k_step") {
+    else if (statement === "k_add") {
       steps.push(stepOf(values));
       values = new Map();
     } else if (statement.startsWith("k_facts ")) facts = true;
@@ -39,23 +39,29 @@ export function readValue(text: string, name: string): string | undefined {
   return found === undefined ? undefined : unquote(found.slice(name.length + 1));
 }
 
+/** What the letters of batch.ts stand for. */
+const kinds: Readonly<Record<string, string>> = { d: "directory", f: "file", l: "symlink", a: "absent" };
+
 function stepOf(values: ReadonlyMap<string, string>): SentStep {
   const words = (name: string) => (values.get(name) ?? "").split(" ").filter(Boolean);
   const own = values.get("tx") ?? "";
-  const want = readValue(own, "k_want") ?? "";
+  const [kind = "", , , seconds = values.get("to") ?? "60", , , ...rest] = words("d");
+  const data =
+    kind === "" ? undefined : { want: `kind=${kinds[kind] ?? ""}`, blobs: kind === "f" ? rest.slice(4, 5) : [] };
+  const want = data?.want ?? readValue(own, "k_want") ?? "";
   return {
     key: values.get("i") ?? "",
     title: values.get("title") ?? "",
-    quick: (values.get("q") ?? "") !== "",
-    blobs: [...words("early"), ...words("late")],
+    quick: data !== undefined || (values.get("q") ?? "") !== "",
+    blobs: data?.blobs ?? [...words("early"), ...words("late")],
     restartOn: words("rs"),
     onChanges: words("ch"),
     onFailure: words("fo"),
     milestone: values.get("ms") ?? "",
     registers: values.get("rg") === "1",
-    milliseconds: Number(values.get("to") ?? "60") * 1000,
+    milliseconds: Number(seconds) * 1000,
     want: want === "" ? [] : want.split("\n"),
-    applies: (readValue(own, "kt_apply") ?? "") !== "",
+    applies: data !== undefined || (readValue(own, "kt_apply") ?? "") !== "",
     always: readValue(own, "k_always") === "1",
   };
 }

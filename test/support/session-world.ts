@@ -299,7 +299,7 @@ export class SessionWorld {
     if (!this.#written) return [];
     const { launch, segment } = this.#written;
     this.#note(segment.number);
-    return launch ? [{ do: "runner", number: segment.number }, segment] : [segment];
+    return launch ? [{ ...segment, do: "runner" }] : [segment];
   }
 
   #transmit(what: "flight" | "segment"): void {

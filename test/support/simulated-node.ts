@@ -105,6 +105,11 @@ export class SimulatedRun {
           if (words[4] === "last") this.#blobs.add(words[0] ?? "");
           this.#wake();
         });
+      case "pack":
+        return bytes(words[0], (text) => {
+          for (const [, name = ""] of text.toString("latin1").matchAll(/^k_put (\S+) /gm)) this.#blobs.add(name);
+          this.#wake();
+        });
       case "stop":
       case "abort":
         return this.end();

@@ -93,7 +93,8 @@ export async function startServer(plan: ServerPlan): Promise<SshServer> {
   }
 }
 
-async function makeAccounts(
+/** Files that stand for passwd, shadow and shells, with root and these users, all let in by one key: `[FILE, FOR]`. */
+export async function makeAccounts(
   folder: string,
   users: readonly TestUser[],
   publicKey: string,

@@ -7,9 +7,10 @@ import { KcoreError, type Problem } from "#errors/problem.ts";
 import type { ErrorCode } from "#errors/codes.ts";
 import { blobOf } from "#engine/step/blob.ts";
 import type { Facts, ModuleDefinition, Step, StepContext } from "#engine/step/define.ts";
-import { compileStep, standaloneText } from "#engine/program/compile-step.ts";
+import { compileAlone, standaloneText } from "#engine/program/compile-step.ts";
 import { unescapeLine } from "#engine/program/escape.ts";
 import type { PlannedStep } from "#engine/states/planned-step.ts";
+import { refusalsOf } from "./refusals.ts";
 
 /** The shells on which every step must run. */
 export const shells = ["dash", "bash", "busybox sh"] as const;
@@ -33,9 +34,14 @@ export function contextOf(
   };
 }
 
-/** What the module makes of arguments, parsed as a state's would be. */
+/** What the module makes of arguments, parsed as a state's would be. What it can refuse with must be declared. */
 export function stepOf(module: ModuleDefinition, args: unknown, context: StepContext = contextOf()): Step {
-  return module.step(module.args.parse(args), context);
+  const step = module.step(module.args.parse(args), context);
+  const declared: readonly string[] = module.refusals ?? [];
+  const silent = [...refusalsOf(step)].filter((code) => !declared.includes(code));
+  if (silent.length > 0)
+    throw new Error(`${module.name} can refuse with ${silent.join(", ")}, but does not declare it`);
+  return step;
 }
 
 export interface StepRun {
@@ -61,6 +67,8 @@ export interface StepRunOptions {
   readonly plan?: Partial<PlannedStep>;
   /** A watched step changed, or a reaction is owed. */
   readonly due?: boolean;
+  /** On a lab node: a state folder that outlives the step. */
+  readonly stateDir?: string;
   /** The boot in which the run began; this machine's boot unless told otherwise. */
   readonly bootId?: string;
   /** In a dry run: an earlier step would change. */
@@ -96,7 +104,7 @@ export async function runStepOn(shell: string, step: Step, options: StepRunOptio
       sensitive: false,
       ...options.plan,
     };
-    const compiled = compileStep(plan, { owes: [], randomName: () => randomBytes(16).toString("hex") });
+    const compiled = compileAlone(plan, { owes: [], randomName: () => randomBytes(16).toString("hex") });
     for (const name of ["tmp", "blobs", "bin", "owed"]) mkdirSync(join(folder, name), { mode: 0o700 });
     for (const [name, blob] of compiled.blobs)
       writeFileSync(join(folder, "blobs", name), await blob.read(), { mode: 0o600 });
@@ -112,7 +120,7 @@ export async function runStepOn(shell: string, step: Step, options: StepRunOptio
       k_unique: "1-1",
       K_DRY: options.dryRun ? "1" : "",
       K_RUN: remote ? "/tmp/kcore-step" : folder,
-      K_STATE: remote ? "/tmp/kcore-step" : folder,
+      K_STATE: options.stateDir ?? (remote ? "/tmp/kcore-step" : folder),
       K_TMP: remote ? "/tmp/kcore-step/tmp" : join(folder, "tmp"),
       K_NODE: "n1",
       K_BOOT_ID: options.bootId ?? readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim(),

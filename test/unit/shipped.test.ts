@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { loadOrchestration, listOrchestrations } from "#engine/orchestrate/load-orchestration.ts";
-import { parsePlainYaml } from "#engine/yaml/plain-yaml.ts";
+import { plainOf, type SourceScalar } from "#engine/yaml/node.ts";
 import { statesOf } from "#engine/states/open-states.ts";
 import { shippedRoot } from "#engine/project/shipped.ts";
 
@@ -30,6 +30,16 @@ describe("what is shipped", () => {
     });
   }
 
+  it("npm ci runs nothing of the tests' code", () => {
+    const scripts = new Set(["build.ts"]);
+    for (const name of scripts) {
+      const text = readFileSync(join(shipped, "scripts", name), "utf8");
+      expect(text, name).not.to.match(/["']#support\/|\/test\//);
+      for (const [, other = ""] of text.matchAll(/"\.\/([\w-]+\.ts)"/g)) scripts.add(other);
+    }
+    expect([...scripts]).to.include("pretend-host.ts");
+  });
+
   it("every template is used", () => {
     const texts = files("states").map((name) => readFileSync(join(shipped, "states", name), "utf8"));
     for (const name of files("templates"))
@@ -55,17 +65,13 @@ describe("what is shipped", () => {
 });
 
 describe("the shipped orchestration cluster", () => {
-  it("is deploy_node for all nodes, and makes the CA first", () => {
-    const read = (name: string): { stages: { id: string }[]; waves: unknown } =>
-      parsePlainYaml(
-        readFileSync(join(shipped, "orchestrate", `${name}.yaml`), "utf8").replaceAll(
-          "params.node_name",
-          "params.nodes",
-        ),
-      ) as never;
-    const [cluster, deploy] = [read("cluster"), read("deploy_node")];
-    expect(cluster.stages[0]).to.deep.equal({ id: "ca", run: "pki.createCluster", once: true });
-    expect(cluster.stages.slice(1)).to.deep.equal(deploy.stages);
-    expect(cluster.waves).to.deep.equal(deploy.waves);
+  it("hands on every parameter of deploy_node, with the same default", () => {
+    const { stages, params } = loadOrchestration("cluster", folders);
+    const [inclusion] = stages.at(-1)?.within ?? [];
+    for (const { name, default: standard } of inclusion?.params.values() ?? []) {
+      if (name === "node_name") continue;
+      expect(inclusion?.with && plainOf(inclusion.with)).to.have.property(name, `{{params.${name}}}`);
+      expect(params.get(name)?.default, name).to.have.property("value", (standard as SourceScalar).value);
+    }
   });
 });

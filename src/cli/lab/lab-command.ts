@@ -3,7 +3,8 @@ import { once } from "node:events";
 import { writeFile } from "node:fs/promises";
 import { Command, InvalidArgumentError } from "commander";
 import { KcoreError } from "#errors/problem.ts";
-import { openLab, type Lab, type LabOptions, type NodeSpec } from "#lab/lab.ts";
+import { requireRoot } from "#lab/prepare-host.ts";
+import { listLabs, openLab, type Lab, type LabOptions, type NodeSpec } from "#lab/lab.ts";
 import { addResultOption } from "../options.ts";
 import { formatTable } from "../terminal/format-table.ts";
 
@@ -64,14 +65,15 @@ Examples:
     "down",
     "down n3 --name other",
   ).action(async (names: string[], flags: PlaceFlags) => (await open(flags)).down(names));
-  addResultOption(add("list", "The lab's nodes", "list", "list -o json")).action(
-    async (flags: PlaceFlags & { output: Output }) => {
-      const nodes = await (await open(flags)).list();
-      if (flags.output === "json") printJson(nodes);
-      else if (nodes.length === 0) process.stderr.write("no nodes: start with “kcore lab up”\n");
-      else printTable(nodes);
-    },
-  );
+  addResultOption(
+    add("list", "The nodes of all labs; with --name, of one", "list", "list --name other", "list -o json"),
+  ).action(async (flags: PlaceFlags & { output: Output }) => {
+    requireRoot();
+    const nodes = (await listLabs()).filter(({ lab: name }) => name === (flags.name ?? name));
+    if (flags.output === "json") printJson(nodes);
+    else if (nodes.length === 0) process.stderr.write("no nodes: start with “kcore lab up”\n");
+    else printTable(nodes);
+  });
   add("ssh <node> [command...]", "A shell on a node, or one command", "ssh n1", "ssh n1 --user ops -- sudo id")
     .option("--user <user>", "root, ops (sudo without a password) or opspw (sudo with “lab-password”)", "root")
     .passThroughOptions()

@@ -21,7 +21,7 @@ type Flags = CommonFlags & { readonly output: "table" | "json" };
 /** `kcore modules [NAME]`: the catalogue. */
 export function modulesCommand(): Command {
   return addResultOption(addProjectOption(new Command("modules")))
-    .description("The catalogue of what a step can keep in order; with a name, its arguments and an example")
+    .description("The catalogue of what a step can keep in order; with a name, its arguments, refusals and an example")
     .argument("[name]", "a module, as states name it: service.running")
     .addHelpText("after", "\nExamples:\n  kcore modules\n  kcore modules file.managed\n  kcore modules -o json")
     .action((name: string | undefined, flags: Flags) => (name === undefined ? list(flags) : show(name, flags)));
@@ -49,9 +49,12 @@ async function show(name: string, { output }: Flags): Promise<void> {
       hint: suggestHint(name, registry.keys(), "kcore modules lists them") ?? "",
     });
   const args = argumentsOf(module);
+  const { refusals = [] } = module;
   const example = moduleExample(name);
   if (output === "json") {
-    process.stdout.write(`${JSON.stringify({ name, summary: module.summary, args, example }, undefined, 2)}\n`);
+    process.stdout.write(
+      `${JSON.stringify({ name, summary: module.summary, args, refusals, example }, undefined, 2)}\n`,
+    );
     return;
   }
   const rows = args.map(({ name: argument, type, required, default: preset, description }) => [
@@ -61,6 +64,7 @@ async function show(name: string, { output }: Flags): Promise<void> {
     description,
   ]);
   process.stdout.write(`${name}\n${module.summary}\n\n${formatTable(["  ARGUMENT", "TYPE", "", "MEANING"], rows)}`);
+  if (refusals.length > 0) process.stdout.write(`\nRefuses with (docs/errors.md): ${refusals.join(", ")}\n`);
   if (example !== undefined) process.stdout.write(`\nExample:\n${example.replaceAll(/^/gm, "  ")}\n`);
 }
 

@@ -105,8 +105,8 @@ export async function startRun(
 /** Starts the process that drives a recorded run: run-main, beside the program that runs now. */
 export function launch(folder: RunFolder, _header: RunHeader, passphrase?: string): ReturnType<typeof launchRun> {
   const own = process.argv[1] ?? "";
-  // How small a view's memory is kept (bin/kcore) is nothing for a run of a thousand connections.
-  const flags = process.execArgv.filter((flag) => !/^--max-(semi|old)-space-size=/.test(flag));
+  // A view's bound on old memory (bin/kcore) is nothing for a run of a thousand connections; that on young memory is.
+  const flags = process.execArgv.filter((flag) => !flag.startsWith("--max-old-space-size="));
   const program = [process.execPath, ...flags, join(dirname(own), `run-main${extname(own)}`)] as const;
   return launchRun({
     folder,

@@ -74,11 +74,12 @@ export async function watchRun(options: WatchOptions): Promise<Watched> {
   let view: OpenView | undefined;
   try {
     // It is there before the run's process is.
-    view = await openView(output, { folder, since, controls, before: header ? modelBefore(header) : emptyRun });
+    view = await openView(output, { folder, since, controls, run, before: header ? modelBefore(header) : emptyRun });
     for await (const event of follower.events()) {
-      run.add(event);
       onEvent?.(event);
+      // What a view says of an event depends on what was before it.
       view.draw(event);
+      run.add(event);
       if (answers) talk?.follow(event, run);
       if (detach && event.type === "run.started" && event.seq > since) leave("detached");
     }
@@ -101,6 +102,7 @@ interface Opening {
   readonly since: number;
   readonly controls: RunControls;
   readonly before: RunModel;
+  readonly run: RunFold;
 }
 
 /** A run as it is known before its first event. */
@@ -109,7 +111,7 @@ function modelBefore({ id, request, who }: RunHeader): RunModel {
   return { ...emptyRun, runId: id, title: titleOf(what), command, who, dryRun };
 }
 
-async function openView(output: RunOutput, { folder, since, controls, before }: Opening): Promise<OpenView> {
+async function openView(output: RunOutput, { folder, since, controls, before, run }: Opening): Promise<OpenView> {
   switch (output) {
     case "ink": {
       // A Ctrl-C before the view hears the keys: no new step starts, and the view will say so.
@@ -127,15 +129,15 @@ async function openView(output: RunOutput, { folder, since, controls, before }: 
       return { draw: () => undefined };
     case "plain":
     case "json":
-      return openLines(output, since);
+      return openLines(output, since, run);
   }
 }
 
 /** A view that writes lines to the output; events up to `since` are known and not told again. */
-export async function openLines(output: "plain" | "json", since = 0): Promise<RunDrawing> {
+export async function openLines(output: "plain" | "json", since = 0, run?: RunFold): Promise<RunDrawing> {
   if (output === "json") return (await import("#tui/ndjson.ts")).createJsonView((text) => process.stdout.write(text));
   const { createPlainView } = await import("#tui/plain.ts");
-  return createPlainView({ out: process.stdout, color: wantsColor(process.stdout), since });
+  return createPlainView({ out: process.stdout, color: wantsColor(process.stdout), since, ...(run && { run }) });
 }
 
 /** Signals and questions where the view is lines: on stderr, with the keyboard's lines. */

@@ -5,11 +5,16 @@ const sequences =
   // oxlint-disable-next-line no-control-regex -- finding control characters is the purpose
   /(?:\u001b\[|\u009b)[0-?]*[ -/]*[@-~]|(?:\u001b[\]PX^_]|[\u009d\u0090\u0098\u009e\u009f])[^\u0007\u001b\u009c]*(?:\u0007|\u001b\\|\u009c)|\u001b[ -/]*[0-Z\\-~]/g;
 
+/** Everything that the three rules below could change. */
+// oxlint-disable-next-line no-control-regex -- finding control characters is the purpose
+const suspect = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069]/;
+
 /**
  * The text without terminal sequences, and with every other control character but tab and line feed written out (S-4):
  * what a node prints can neither drive the operator's terminal nor hide. Carriage returns become line breaks.
  */
 export function cleanText(text: string): string {
+  if (!suspect.test(text)) return text;
   return visible(text.replace(sequences, "").replace(/\r\n?/g, "\n"));
 }
 
@@ -26,13 +31,10 @@ export function mapStrings<T>(value: T, change: (text: string) => string): T {
 function map(value: unknown, change: (text: string) => string): unknown {
   if (typeof value === "string") return change(value);
   if (typeof value !== "object" || value === null) return value;
-  if (Array.isArray(value)) {
-    const items = value.map((item) => map(item, change));
-    return items.some((item, index) => item !== value[index]) ? items : value;
-  }
-  const entries = Object.entries(value).map(([key, item]) => [change(key), map(item, change)] as const);
-  const isSame = entries.every(
-    ([key, item]) => Object.hasOwn(value, key) && (value as Record<string, unknown>)[key] === item,
-  );
-  return isSame ? value : Object.fromEntries(entries);
+  if (Array.isArray(value))
+    return value.every((item) => map(item, change) === item) ? value : value.map((item) => map(item, change));
+  const entries = Object.entries(value);
+  // Nearly always nothing has to change: only then is something made anew.
+  if (entries.every(([key, item]) => change(key) === key && map(item, change) === item)) return value;
+  return Object.fromEntries(entries.map(([key, item]) => [change(key), map(item, change)] as const));
 }

@@ -23,8 +23,16 @@ export function mayHoldExpression(text: string): boolean {
   return text.includes("{{");
 }
 
-/** A scalar's text as a template. @throws KcoreError EXPRESSION_SYNTAX at its place in the file. */
+const ofScalars = new WeakMap<SourceScalar, Template>();
+
+/** A scalar's text as a template, made once. @throws KcoreError EXPRESSION_SYNTAX at its place in the file. */
 export function templateOfScalar(scalar: SourceScalar): Template {
+  const known = ofScalars.get(scalar) ?? makeTemplate(scalar);
+  ofScalars.set(scalar, known);
+  return known;
+}
+
+function makeTemplate(scalar: SourceScalar): Template {
   const text = String(scalar.value);
   const lines = new SourceFile("", text);
   const offset = ({ line, column }: Loc["start"]): number => lines.offset(line, column + 1);

@@ -101,7 +101,7 @@ export class Frame {
     if (this.#names.has(name)) return { value: this.#names.get(name) };
     const context = this.#context?.value;
     return context !== undefined && isMapValue(context) && hasMember(context, name)
-      ? { value: memberOf(context, name, "this") }
+      ? { value: memberOf(context, name, () => "this") }
       : undefined;
   }
 }

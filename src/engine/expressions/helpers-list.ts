@@ -79,7 +79,7 @@ function concat(args: Arguments): unknown {
 
 function pluck(args: Arguments): unknown[] {
   const key = args.text(1);
-  return items(args).map((item, index) => memberOf(item, key, `item ${index + 1}`));
+  return items(args).map((item, index) => memberOf(item, key, () => `item ${index + 1}`));
 }
 
 /** Those whose `key` equals the value, or is a list that holds it. */
@@ -88,7 +88,7 @@ function where(args: Arguments): unknown[] {
   const wanted = args.any(2);
   return items(args).filter((item) => {
     if (!hasMember(item, key)) return false;
-    const value = memberOf(item, key, key);
+    const value = memberOf(item, key, () => key);
     return Array.isArray(value) ? value.some((part) => isEqual(part, wanted)) : isEqual(value, wanted);
   });
 }

@@ -38,7 +38,7 @@ export const logicHelpers: Helpers = {
     min: 2,
     max: 2,
     passes: true,
-    run: (args) => memberOf(args.any(0), args.printable(1), "the first argument of lookup"),
+    run: (args) => memberOf(args.any(0), args.printable(1), () => "the first argument of lookup"),
   },
 };
 

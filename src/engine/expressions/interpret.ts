@@ -225,21 +225,18 @@ export class Interpreter {
     const parent = this.#expression({ ...expression, parts: parts.slice(0, -1) }, frame);
     const last = parts.at(-1) ?? "";
     if (parent === null || !hasMember(parent, last)) return undefined;
-    return this.#located(expression.loc, () => memberOf(parent, last, parts.slice(0, -1).join(".")));
+    return this.#located(expression.loc, () => memberOf(parent, last, () => parts.slice(0, -1).join(".")));
   }
 
   #path({ parts, depth, data, original }: PathExpression, frame: Frame): unknown {
-    const start = data
-      ? frame.data(parts[0] ?? "")
-      : depth > 0 || /^(\.|this\b)/.test(original)
-        ? frame.context(depth)
-        : frame.lookup(parts[0] ?? "");
+    const isContext = !data && (depth > 0 || /^(\.|this\b)/.test(original));
+    const start = data ? frame.data(parts[0] ?? "") : isContext ? frame.context(depth) : frame.lookup(parts[0] ?? "");
     if (start === undefined) throw undefinedName(data ? `@${parts[0]}` : (parts[0] ?? original), frame.names());
-    const from = data || !(depth > 0 || /^(\.|this\b)/.test(original)) ? 1 : 0;
+    const from = isContext ? 0 : 1;
     if (from === 1 && parts.length === 1 && !frame.shadows(parts[0] ?? "")) refuseBare(parts[0] ?? "");
     let value = start.value;
     for (let index = from; index < parts.length; index++) {
-      const walked = parts.slice(0, index).join(".") || original.split(/[./]/)[0] || "this";
+      const walked = () => parts.slice(0, index).join(".") || original.split(/[./]/)[0] || "this";
       value = memberOf(value, parts[index] ?? "", walked);
     }
     return value;

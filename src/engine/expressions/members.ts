@@ -27,16 +27,17 @@ export function hasMember(value: unknown, key: string): boolean {
 }
 
 /**
- * One step along a path. `path` names what `value` is, for the message.
+ * One step along a path. `pathOf` names what `value` is, for the message.
  * @throws Fault EXPRESSION_UNDEFINED for what is not there, UnknownValue for what is not known yet.
  */
-export function memberOf(value: unknown, key: string, path: string): unknown {
+export function memberOf(value: unknown, key: string, pathOf: () => string): unknown {
   if (hasMember(value, key)) {
     const found =
       value instanceof Map ? (value as ReadonlyMap<string, unknown>).get(key) : (value as Record<string, unknown>)[key];
     if (found instanceof Unknown) throw new UnknownValue(found);
     return found;
   }
+  const path = pathOf();
   if (isMapValue(value)) {
     const names = entriesOf(value).map(([name]) => name);
     throw new Fault(`“${path}” has no “${key}”`, {

@@ -2,9 +2,8 @@ import { z } from "zod";
 import { blobOf } from "../step/blob.ts";
 import { defineModule, type Facts } from "../step/define.ts";
 import { AbsolutePath, FileMode, UserName } from "../step/fields.ts";
-import { kindOf, parentOf } from "../step/fragments/kind.ts";
 import { probeOwnership, wantOwnership } from "../step/fragments/ownership.ts";
-import { rawSh, sh } from "../step/sh.ts";
+import { sh } from "../step/sh.ts";
 
 const Pem = z
   .string()
@@ -50,6 +49,7 @@ export const certificateDropped = defineModule({
   name: "certificate.dropped",
   summary: "Keeps a certificate and its CA on the node, checked against the key there.",
   args,
+  refusals: ["CERTIFICATE_INVALID", "CERTIFICATE_KEY_MISMATCH", "FILE_NO_PARENT", "FILE_PARENT_UNSAFE"],
   step: ({ path, content, ca, key, mode, owner, group }) => {
     const ownership = { mode, owner, group };
     const files = [
@@ -67,7 +67,7 @@ export const certificateDropped = defineModule({
     const look = files.map(
       (file) => sh`(
   fact() { printf 'F %s=%s\n' ${file.name}"$1" "$2" >&3; }
-  ${kindOf(file.path)}
+  kind_of ${file.path}
   if [ "$kind" != file ]; then
     fact content "$kind"
   else
@@ -89,17 +89,16 @@ ${publicKeys}
 fact key "$(compare ${path} ${key})"`,
       apply: sh`${publicKeys}
 ${check(leaf.blob, root.blob, key)}
-${parentOf(path, false)}
-${parentOf(ca.path, false)}
+parent_of ${path} 0
+parent_of ${ca.path} 0
 put_file ${root.blob} ${ca.path} ${mode} ${owner} ${group} && put_file ${leaf.blob} ${path} ${mode} ${owner} ${group}`,
       tools: [{ command: "openssl", package: "openssl" }],
-      refusals: ["CERTIFICATE_INVALID", "CERTIFICATE_KEY_MISMATCH", "FILE_NO_PARENT", "FILE_PARENT_UNSAFE"],
     };
   },
 });
 
 /** compare CERTIFICATE KEY: prints `matches`, `differs` or `absent`. */
-const publicKeys = rawSh(`compare() {
+const publicKeys = sh`compare() {
   if [ ! -f "$1" ] || [ ! -f "$2" ]; then
     echo absent
   elif [ "$(openssl x509 -in "$1" -noout -pubkey)" = "$(openssl pkey -in "$2" -passin pass: -pubout)" ]; then
@@ -107,7 +106,7 @@ const publicKeys = rawSh(`compare() {
   else
     echo differs
   fi 2>/dev/null
-}`);
+}`;
 
 type PemBlob = ReturnType<typeof blobOf>;
 

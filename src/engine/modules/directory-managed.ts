@@ -2,8 +2,7 @@ import { z } from "zod";
 import type { Facts } from "../step/define.ts";
 import { defineModule } from "../step/define.ts";
 import { AbsolutePath, FileMode, UserName } from "../step/fields.ts";
-import { kindOf, notNixosEtc, parentOf } from "../step/fragments/kind.ts";
-import { probeOwnership, quickOwnership, wantOwnership } from "../step/fragments/ownership.ts";
+import { probeOwnership, wantOwnership } from "../step/fragments/ownership.ts";
 import { sh, shLines, type Sh } from "../step/sh.ts";
 
 const Attribute = z.enum(["owner", "group", "mode"]);
@@ -40,17 +39,17 @@ export const directoryManaged = defineModule({
   name: "directory.managed",
   summary: "Keeps a folder with its mode and owner.",
   args,
+  refusals: ["FILE_IN_THE_WAY", "FILE_NO_PARENT", "FILE_PARENT_UNSAFE", "NIXOS_MANAGED"],
   step: (given) => {
     const { path, mode, owner, group, makeDirs } = given;
     const beneath = beneathOf(given);
-    const quick = beneath.length === 0 ? quickOwnership(path, "directory", given) : undefined;
     return {
       want: {
         kind: "directory",
         ...wantOwnership(given),
         ...Object.fromEntries(beneath.map(({ fact }) => [fact, "all"])),
       } satisfies Facts,
-      probe: sh`${kindOf(path)}
+      probe: sh`kind_of ${path}
 fact kind "$kind"
 [ "$kind" = directory ] || exit 0
 ${probeOwnership(path, given)}
@@ -60,14 +59,9 @@ ${shLines(
 fact ${fact} "\${first:-all}"`,
   ),
 )}`,
-      guard: sh`${kindOf(path)}
-case $kind in
-  symlink) refuse FILE_IN_THE_WAY ${`${path} is a symbolic link; manage the folder it points to`} ;;
-  file | special) refuse FILE_IN_THE_WAY ${`${path} is there and is not a folder`} ;;
-esac
-${notNixosEtc(path)}`,
+      guard: sh`guard_directory ${path}`,
       apply: sh`if [ ! -d ${path} ]; then
-  ${parentOf(path, makeDirs)}
+  parent_of ${path} ${makeDirs ? 1 : 0}
   safe_parents ${path} ${owner ?? "root"}
   mkdir -m 0700 -- ${path} && chown ${`${owner ?? "root"}:${group ?? "root"}`} ${path} && chmod ${mode ?? "0755"} ${path} || exit 1
 fi
@@ -75,10 +69,10 @@ ${owner === undefined ? sh`` : sh`chown ${owner} ${path} || exit 1`}
 ${group === undefined ? sh`` : sh`chgrp ${group} ${path} || exit 1`}
 ${mode === undefined ? sh`` : sh`chmod ${mode} ${path} || exit 1`}
 ${shLines(beneath.map(({ differing, change }) => sh`find ${path} -xdev -mindepth 1 ${differing} -exec ${change} {} + || exit 1`))}`,
-      ...(quick ? { quick } : {}),
-      ...(beneath.length === 0 ? {} : { timeout: 600 }),
+      ...(beneath.length === 0
+        ? { data: { kind: "directory", path, mode, owner, group, makeDirs } as const }
+        : { timeout: 600 }),
       quiet: true,
-      refusals: ["FILE_IN_THE_WAY", "FILE_NO_PARENT", "FILE_PARENT_UNSAFE", "NIXOS_MANAGED"],
     };
   },
 });

@@ -61,6 +61,14 @@ export const diskPartitioned = defineModule({
   name: "disk.partitioned",
   summary: "Keeps a GPT partition table on a disk, which must be blank or granted.",
   args,
+  refusals: [
+    "DISK_AMBIGUOUS",
+    "DISK_HAS_DATA",
+    "DISK_IN_USE",
+    "DISK_NOT_FOUND",
+    "DISK_PARTITIONS_DIFFER",
+    "TOOL_MISSING",
+  ],
   step: ({ disk, partitions }, context) => {
     const wanted = layoutOf(disk, partitions, context);
     return {
@@ -78,14 +86,6 @@ ${decide(disk, wanted, context)}
 ${write(wanted, diskGuid(context, disk))}`,
       tools: diskTools,
       timeout: 120,
-      refusals: [
-        "DISK_AMBIGUOUS",
-        "DISK_HAS_DATA",
-        "DISK_IN_USE",
-        "DISK_NOT_FOUND",
-        "DISK_PARTITIONS_DIFFER",
-        "TOOL_MISSING",
-      ],
     };
   },
 });
@@ -184,9 +184,9 @@ fi`;
 
 function write(wanted: readonly Wanted[], guid: string): Sh {
   const add = ({ number, name, guid: unique, type, bytes }: Wanted): Sh =>
-    sh`set -- "$@" -n ${`${number}:0:${bytes === undefined ? "0" : `+${bytes / 1024}K`}`} -t ${`${number}:${type}`} -c ${`${number}:${name}`} -u ${`${number}:${unique}`}`;
+    sh`: >"$K_STATE/fresh/"${unique} || exit 1
+  set -- "$@" -n ${`${number}:0:${bytes === undefined ? "0" : `+${bytes / 1024}K`}`} -t ${`${number}:${type}`} -c ${`${number}:${name}`} -u ${`${number}:${unique}`}`;
   return sh`have sgdisk || refuse TOOL_MISSING "sgdisk is not on this node; package gdisk has it"
-fresh=
 set --
 case $todo in
   wipe)
@@ -198,11 +198,11 @@ case $todo in
     ;;
   create) set -- --clear --disk-guid=${guid} ;;
 esac
-${shLines(wanted.map((one) => sh`if [ "$todo" != add ] || [ -z "$found_${one.number}" ]; then ${add(one)}; fi`))}
-if [ $# -gt 0 ]; then sgdisk "$@" "$disk" || exit 1; fi
-# A new partition may hold bytes of the past: the mark tells filesystem.formatted that nobody has used it yet.
+# A new partition may hold bytes of the past: the mark, on the disk before it, tells filesystem.formatted that nobody has
+# used it yet.
 mkdir -p "$K_STATE/fresh" || exit 1
-for uuid in $fresh; do : >"$K_STATE/fresh/$uuid" || exit 1; done
+${shLines(wanted.map((one) => sh`if [ "$todo" != add ] || [ -z "$found_${one.number}" ]; then ${add(one)}; fi`))}
+if [ $# -gt 0 ]; then sync && sgdisk "$@" "$disk" || exit 1; fi
 # The partitions' devices follow on their own where udev runs; a kernel that did not look again is told.
 tries=0
 missing() { for uuid in ${wanted.map(({ guid: unique }) => unique)}; do

@@ -1,8 +1,6 @@
 import { z } from "zod";
 import { defineModule } from "../step/define.ts";
 import { AbsolutePath } from "../step/fields.ts";
-import { kindOf, notNixosEtc } from "../step/fragments/kind.ts";
-import { mountsUnder } from "../step/fragments/mounts.ts";
 import { sh } from "../step/sh.ts";
 
 /** Folders whose removal ends the system; what lies beneath them is the operator's business. */
@@ -28,25 +26,15 @@ export const fileAbsent = defineModule({
     ),
     recurse: z.boolean().default(false).describe("Remove a folder with everything in it."),
   }),
+  refusals: ["FILE_MOUNTED", "FILE_NOT_EMPTY", "FILE_NO_PARENT", "FILE_PARENT_UNSAFE", "NIXOS_MANAGED"],
   step: ({ path, recurse }) => ({
     want: { kind: "absent" },
-    quick: [{ kind: "absent", path }],
-    probe: sh`${kindOf(path)}
+    data: { kind: "absent", path, recurse },
+    probe: sh`kind_of ${path}
 fact kind "$kind"`,
-    guard: sh`${kindOf(path)}
-${notNixosEtc(path)}
-[ "$kind" = directory ] || exit 0
-mounts=$(${mountsUnder(path)}) || exit 1
-[ -z "$mounts" ] || refuse FILE_MOUNTED ${`${path} holds a mount point`}"$K_NL$mounts"
-${
-  recurse
-    ? sh``
-    : sh`entries=$(ls -A ${path}) || exit 1
-[ -z "$entries" ] || refuse FILE_NOT_EMPTY ${`${path} is a folder that is not empty (recurse: true removes it)`}`
-}`,
+    guard: sh`guard_absent ${path} ${recurse ? 1 : 0}`,
     apply: sh`safe_parents ${path}
 if [ -d ${path} ] && [ ! -L ${path} ]; then ${recurse ? sh`rm -rf -- ${path}` : sh`rmdir -- ${path}`}; else rm -f -- ${path}; fi`,
     quiet: true,
-    refusals: ["FILE_MOUNTED", "FILE_NOT_EMPTY", "FILE_PARENT_UNSAFE", "NIXOS_MANAGED"],
   }),
 });

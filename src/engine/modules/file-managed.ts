@@ -2,8 +2,7 @@ import { z } from "zod";
 import { blobOf, hidden, type Blob } from "../step/blob.ts";
 import { defineModule, type StepContext } from "../step/define.ts";
 import { AbsolutePath, FileMode, Text, UserName } from "../step/fields.ts";
-import { kindOf, notNixosEtc, parentOf } from "../step/fragments/kind.ts";
-import { probeOwnership, quickOwnership, wantOwnership } from "../step/fragments/ownership.ts";
+import { probeOwnership, wantOwnership } from "../step/fragments/ownership.ts";
 import { secret, Secret } from "../step/secret.ts";
 import { sh, type Sh } from "../step/sh.ts";
 
@@ -53,34 +52,33 @@ export const fileManaged = defineModule({
   name: "file.managed",
   summary: "Keeps a file's content, mode and owner.",
   args,
+  refusals: ["FILE_INVALID", "FILE_IN_THE_WAY", "FILE_NO_PARENT", "FILE_PARENT_UNSAFE", "NIXOS_MANAGED"],
   step: (given, context) => {
     const { path, owner, group, makeDirs, backup, validate } = given;
     const { blob, text, sensitive } = contentOf(given, context);
     const mode = given.mode ?? (sensitive ? "0600" : undefined);
-    const quick = sensitive ? undefined : quickOwnership(path, "file", { mode, owner, group });
     return {
       want: {
         kind: "file",
         content: sensitive ? "as wanted" : `sha256:${blob.sha256}`,
         ...wantOwnership({ mode, owner, group }),
       },
-      probe: sh`${kindOf(path)}
+      probe: sh`kind_of ${path}
 fact kind "$kind"
 [ "$kind" = file ] || exit 0
 ${probeContent(path, blob, sensitive)}
 ${probeOwnership(path, { owner, group })}`,
-      guard: sh`${kindOf(path)}
-case $kind in directory | special) refuse FILE_IN_THE_WAY ${`${path} is a folder or a device, not a file`} ;; esac
-${notNixosEtc(path)}`,
-      apply: sh`${parentOf(path, makeDirs)}
+      guard: sh`guard_file ${path}`,
+      apply: sh`parent_of ${path} ${makeDirs ? 1 : 0}
 ${validate === undefined ? sh`` : validation(path, validate, blob)}
 ${backup ? sh`if [ -f ${path} ]; then backup=$(backup_file ${path}) && note "kept the old file as $backup" || exit 1; fi` : sh``}
 put_file ${blob} ${path} ${mode ?? "-"} ${owner ?? "-"} ${group ?? "-"}`,
-      ...(quick ? { quick: [...quick, { kind: "sha256", path, sha256: blob.sha256 } as const] } : {}),
+      ...(validate === undefined && !backup && !sensitive
+        ? { data: { kind: "file", path, blob, mode, owner, group, makeDirs } as const }
+        : {}),
       ...(text === undefined ? {} : { show: sh`[ ! -f ${path} ] || cat <${path}`, shown: text }),
       ...(sensitive ? { sensitive } : {}),
       ...(validate === undefined ? ({ quiet: true } as const) : {}),
-      refusals: ["FILE_IN_THE_WAY", "FILE_INVALID", "FILE_NO_PARENT", "FILE_PARENT_UNSAFE", "NIXOS_MANAGED"],
     };
   },
 });

@@ -54,6 +54,14 @@ export const filesystemFormatted = defineModule({
   name: "filesystem.formatted",
   summary: "Keeps a filesystem on a partition, which must be blank or granted.",
   args,
+  refusals: [
+    "DISK_AMBIGUOUS",
+    "DISK_IN_USE",
+    "DISK_NOT_FOUND",
+    "FILESYSTEM_DIFFERS",
+    "PARTITION_NOT_FOUND",
+    "TOOL_MISSING",
+  ],
   step: (given, context) => {
     const { disk, partition, fstype, label, options } = given;
     const partuuid =
@@ -90,14 +98,6 @@ fi
 ! have udevadm || udevadm settle --timeout=10 || :`,
       tools: diskTools,
       timeout: 600,
-      refusals: [
-        "DISK_AMBIGUOUS",
-        "DISK_IN_USE",
-        "DISK_NOT_FOUND",
-        "FILESYSTEM_DIFFERS",
-        "PARTITION_NOT_FOUND",
-        "TOOL_MISSING",
-      ],
     };
   },
 });
@@ -123,7 +123,10 @@ else
   found=$(contents_of "$name")
   # Bytes of the past in a new partition, or half a filesystem of ours: no signature, or our own uuid.
   if [ -e "$mark" ]; then
-    case $type:$uuid in : | ${fstype}:${uuid}) found= ;; esac
+    case $type:$uuid in
+      :) found=$(signatures_of "$device") ;;
+      ${fstype}:${uuid}) found= ;;
+    esac
   fi
   if [ -n "$found" ]; then
     ${grant} || refuse FILESYSTEM_DIFFERS ${`wanted ${fstype}${label === undefined ? "" : ` “${label}”`} with UUID ${uuid} on `}"$device$K_NL$found"

@@ -21,6 +21,7 @@ export const groupManaged = defineModule({
       state: z.enum(["present", "absent"]).default("present").describe("Whether the group shall be there."),
     })
     .refine(({ name, state }) => state === "present" || name !== "root", "root is never removed"),
+  refusals: ["TOOL_MISSING"],
   step: ({ name, gid, system, state }) => {
     const number = gid === undefined ? sh`` : sh`-g ${gid}`;
     return {
@@ -43,7 +44,6 @@ if [ -z "$line" ]; then
   else refuse TOOL_MISSING "neither groupadd nor addgroup is there (package passwd)"; fi
 elif have groupmod; then groupmod ${number} ${name}
 else refuse TOOL_MISSING "a group's number can be changed only by groupmod (package passwd)"; fi`,
-      refusals: ["TOOL_MISSING"],
     };
   },
 });

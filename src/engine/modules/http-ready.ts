@@ -42,6 +42,7 @@ export const httpReady = defineModule({
       ({ certFile, keyFile }) => (certFile === undefined) === (keyFile === undefined),
       "certFile and keyFile need each other",
     ),
+  refusals: ["TOOL_MISSING"],
   step: ({ url, status, contains, ...request }) => {
     const good = status.join(" or ");
     return {
@@ -58,7 +59,6 @@ else fact contains "not in: $(head -c 200 "$K_TMP/body" 2>/dev/null | tr -d '\00
 }`,
       retry: { attempts: 31, interval: 2 },
       timeout: 120 + 31 * request.limit,
-      refusals: ["TOOL_MISSING"],
     };
   },
 });

@@ -1,7 +1,6 @@
 import { z } from "zod";
 import { defineModule } from "../step/define.ts";
 import { AbsolutePath, FileMode, UserName } from "../step/fields.ts";
-import { kindOf, parentOf } from "../step/fragments/kind.ts";
 import { probeOwnership, wantOwnership } from "../step/fragments/ownership.ts";
 import { sh } from "../step/sh.ts";
 
@@ -41,11 +40,12 @@ export const keyGenerated = defineModule({
   name: "key.generated",
   summary: "Keeps a private key that is made on the node and never leaves it.",
   args,
+  refusals: ["FILE_NO_PARENT", "FILE_PARENT_UNSAFE", "KEY_INVALID"],
   step: ({ path, mode, owner, group, challenge, certificate }) => {
     const ownership = { mode, owner, group };
     return {
       want: { key: "EC P-256", ...wantOwnership(ownership) },
-      probe: sh`${kindOf(path)}
+      probe: sh`kind_of ${path}
 case $kind in
   absent) fact key absent && exit 0 ;;
   file) ;;
@@ -71,9 +71,9 @@ fi`,
   absent | 'EC P-256') ;;
   *) refuse KEY_INVALID ${`${path} is there, but it is no unencrypted EC P-256 private key; kcore does not overwrite it`} ;;
 esac`,
-      apply: sh`${kindOf(path)}
+      apply: sh`kind_of ${path}
 if [ "$kind" = absent ]; then
-  ${parentOf(path, false)}
+  parent_of ${path} 0
   umask 077
   openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -pkeyopt ec_param_enc:named_curve -out "$K_TMP/key" &&
     put_file "$K_TMP/key" ${path} ${mode} ${owner} ${group}
@@ -84,7 +84,6 @@ fi
 safe_parents ${path} ${owner}
 chmod ${mode} ${path} && chown -h ${`${owner}:${group}`} ${path}`,
       tools: [{ command: "openssl", package: "openssl" }],
-      refusals: ["FILE_NO_PARENT", "FILE_PARENT_UNSAFE", "KEY_INVALID"],
     };
   },
 });

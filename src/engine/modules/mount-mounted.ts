@@ -4,7 +4,6 @@ import { defineModule, type StepContext } from "../step/define.ts";
 import { filesystemUuid, partitionGuid, PartitionOf, shownUuid } from "../step/disk-names.ts";
 import { AbsolutePath } from "../step/fields.ts";
 import { readFstab, writeFstab } from "../step/fragments/fstab.ts";
-import { notNixosEtc } from "../step/fragments/kind.ts";
 import { escapePath, underSystemd } from "../step/fragments/mount-unit.ts";
 import { sh, type Sh } from "../step/sh.ts";
 
@@ -70,6 +69,7 @@ export const mountMounted = defineModule({
   name: "mount.mounted",
   summary: "Keeps a filesystem mounted, now and at every boot.",
   args,
+  refusals: ["FILE_NO_PARENT", "FILE_PARENT_UNSAFE", "MOUNT_BUSY", "MOUNT_SOURCE_MISSING", "NIXOS_MANAGED"],
   step: (given, context) => {
     const mount = describe(given, context);
     return {
@@ -92,7 +92,6 @@ ${mount.unit && given.state !== "absent" ? sh`systemctl enable -q ${mount.unit.n
 ${given.state === "mounted" ? mountNow(given, mount) : sh``}
 ${given.state === "absent" ? sh`if [ "$mounted" != no ]; then umount ${given.path} || exit 1; fi` : sh``}`,
       timeout: 120,
-      refusals: ["MOUNT_BUSY", "MOUNT_SOURCE_MISSING", "NIXOS_MANAGED", "FILE_PARENT_UNSAFE"],
     };
   },
 });
@@ -213,7 +212,7 @@ fi`;
 function guard(given: Args, mount: Mount): Sh {
   const { path, state } = given;
   return sh`${look(given, mount)}
-${notNixosEtc(mount.unit ? `/etc/systemd/system/${mount.unit.name}` : given.fstab)}
+not_nixos ${mount.unit ? `/etc/systemd/system/${mount.unit.name}` : given.fstab}
 [ ! -L ${path} ] || refuse MOUNT_BUSY ${`${path} is a symbolic link; mount where it leads instead`}
 case $mounted in
   no | ${`${mount.tag}=${mount.value}`}) ;;

@@ -2,7 +2,6 @@ import { z } from "zod";
 import { KcoreError } from "#errors/problem.ts";
 import type { Blob } from "../step/blob.ts";
 import { defineModule, type StepContext } from "../step/define.ts";
-import { notNixosEtc } from "../step/fragments/kind.ts";
 import { apt } from "../step/fragments/packages.ts";
 import { installNixTarball } from "../step/fragments/nix-tarball.ts";
 import { sh, shLines, type Sh } from "../step/sh.ts";
@@ -54,6 +53,15 @@ export const nixInstalled = defineModule({
   name: "nix.installed",
   summary: "Keeps Nix installed, its daemon running, and settings in nix.conf.",
   args,
+  refusals: [
+    "FILE_NO_PARENT",
+    "FILE_PARENT_UNSAFE",
+    "NIXOS_MANAGED",
+    "NIX_INSTALL_FAILED",
+    "PACKAGE_INTERRUPTED",
+    "PACKAGE_LOCKED",
+    "TOOL_MISSING",
+  ],
   step: (given, context) => {
     const settings = Object.entries(given.settings).map(([name, value]) => ({ name, text: textOf(value) }));
     const tarball = given.method === "tarball" ? readTarball(given, context) : undefined;
@@ -72,7 +80,7 @@ fact daemon "$daemon"
 fact boot "$boot"
 fact answers "$answers"
 ${shLines(settings.map(({ name }) => sh`fact ${`setting ${name}`} "$(${setting(name)})"`))}`,
-      guard: settings.length === 0 ? sh`:` : notNixosEtc(conf),
+      guard: settings.length === 0 ? sh`:` : sh`not_nixos ${conf}`,
       apply: sh`${look}
 if [ "$nix" = absent ]; then
   ${tarball ? installNixTarball({ name: given.source ?? "", blob: tarball, buildUsers: given.buildUsers }) : installPackages(given)}
@@ -103,7 +111,6 @@ ${look}
 sync`,
       tools: [{ command: "systemctl", package: "systemd" }],
       timeout: 900,
-      refusals: ["NIXOS_MANAGED", "NIX_INSTALL_FAILED", "TOOL_MISSING"],
     };
   },
 });

@@ -45,6 +45,7 @@ export const nixProfile = defineModule({
   name: "nix.profile",
   summary: "Keeps a Nix profile at a store path, which the bastion delivers.",
   args,
+  refusals: ["NIX_PATH_DIFFERS"],
   step: ({ profile, path, source, narHash }) => {
     const blob = source && fileBlob(source);
     const check =
@@ -78,7 +79,6 @@ fi
         ...(blob ? [{ command: "gzip", package: "gzip" }] : []),
       ],
       timeout: 600,
-      refusals: ["NIX_PATH_DIFFERS"],
     };
   },
 });

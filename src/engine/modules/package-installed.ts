@@ -16,7 +16,7 @@ const PackageName = z
  * ```yaml
  * package.installed: { names: [gdisk, xfsprogs], updateCache: true }
  * ```
- * All names go through the package manager in one transaction: apt, apk or dnf, whichever the node has. Configuration files
+ * For a single package: `name: gdisk`. All names go through the package manager in one transaction: apt, apk or dnf, whichever the node has. Configuration files
  * that were changed on the node are kept, nothing asks. A lock held by another program is waited for and never removed; an
  * interrupted dpkg is refused (F-20). Names must be real packages, not virtual ones.
  */
@@ -25,21 +25,25 @@ export const packageInstalled = defineModule({
   summary: "Keeps packages installed, at their latest version, or away.",
   args: z
     .strictObject({
+      name: PackageName.optional().describe("One package; name=version pins a version (apt, apk)."),
       names: z
         .union([PackageName.transform((name) => [name]), z.array(PackageName).min(1)])
-        .describe("One or more packages; name=version pins a version (apt, apk)."),
+        .optional()
+        .describe("Instead of name: one or more packages."),
       state: z.enum(["present", "latest", "absent"]).default("present").describe("What shall hold for all of them."),
       updateCache: z.boolean().default(false).describe("Fetch the lists of packages before a change."),
       recommends: z.boolean().default(false).describe("Install what apt only recommends, too."),
       purge: z.boolean().default(false).describe("With state: absent, remove configuration files too (apt)."),
       lockTimeout: Duration.default(300).describe("How long to wait for the package manager's lock."),
     })
-    .refine(({ names, state }) => state === "present" || names.every((name) => !name.includes("=")), {
-      message: "a version can only be pinned with state: present",
-      path: ["names"],
-    }),
+    .refine(({ name, names }) => (name === undefined) !== (names === undefined), "needs name, or names")
+    .refine(
+      (args) => args.state === "present" || namesOf(args).every((name) => !name.includes("=")),
+      "a version can only be pinned with state: present",
+    ),
+  refusals: ["PACKAGE_INTERRUPTED", "PACKAGE_LOCKED", "PACKAGE_NEEDED", "TOOL_MISSING"],
   step: (args) => {
-    const packages: Packages = { ...args, names: [...new Set(args.names)].map(splitVersion) };
+    const packages: Packages = { ...args, names: [...new Set(namesOf(args))].map(splitVersion) };
     const good = ({ version }: { version?: string }) =>
       args.state === "absent" ? "absent" : args.state === "latest" ? "latest" : (version ?? "installed");
     return {
@@ -48,10 +52,19 @@ export const packageInstalled = defineModule({
       guard: choose((manager) => manager.guard(packages)),
       apply: choose((manager) => manager.apply(packages)),
       timeout: 1200 + args.lockTimeout,
-      refusals: ["PACKAGE_INTERRUPTED", "PACKAGE_LOCKED", "PACKAGE_NEEDED", "TOOL_MISSING"],
     };
   },
 });
+
+function namesOf({
+  name,
+  names = [],
+}: {
+  readonly name?: string | undefined;
+  readonly names?: string[] | undefined;
+}): readonly string[] {
+  return name === undefined ? names : [name];
+}
 
 function splitVersion(text: string): { name: string; version?: string } {
   const at = text.indexOf("=");

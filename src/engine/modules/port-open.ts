@@ -20,6 +20,7 @@ export const portOpen = defineModule({
     host: HostName.default("127.0.0.1").describe("The host, as the node sees it."),
     state: z.enum(["open", "closed"]).default("open").describe("What to wait for."),
   }),
+  refusals: ["TOOL_MISSING"],
   step: ({ port, host, state }) => {
     const here = ["127.0.0.1", "::1", "localhost"].includes(host);
     const name = `${host.includes(":") ? `[${host}]` : host}:${port}`;
@@ -37,7 +38,6 @@ case $? in
 esac`,
       retry: { attempts: 31, interval: 2 },
       timeout: 240,
-      refusals: ["TOOL_MISSING"],
     };
   },
 });

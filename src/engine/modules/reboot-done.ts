@@ -20,6 +20,7 @@ export const rebootDone = defineModule({
       timeout: Duration.default(600).describe("How long the node may take to come back."),
     })
     .refine(({ ifFile, always }) => (ifFile !== undefined) !== always, "give either ifFile or always: true"),
+  refusals: ["TOOL_MISSING"],
   step: ({ ifFile, timeout }) => ({
     want: { reboot: "done" },
     probe: sh`IFS= read -r boot </proc/sys/kernel/random/boot_id || exit 1
@@ -33,6 +34,5 @@ sync
 setsid sh -c 'sleep 1; exec "$@"' reboot "$@" </dev/null >/dev/null 2>&1 3>&- 5>&- &`,
     ends: "boot",
     timeout,
-    refusals: ["TOOL_MISSING"],
   }),
 });

@@ -35,6 +35,7 @@ export const scriptRun = defineModule({
       successCodes: SuccessCodes,
     })
     .refine(({ text, source }) => (text === undefined) !== (source === undefined), "give either text or source"),
+  refusals: ["FILE_UNREADABLE"],
   step: ({ text, source, interpreter, args, ...process }, context) => {
     const blob = source === undefined ? undefined : context.readFile(source);
     const bytes = blob !== undefined && context.sensitive === true ? hidden(blob) : blob;

@@ -24,6 +24,7 @@ export const serviceRunning = defineModule({
     verifyFor: Duration.default(0).describe("How long it must stay up after a start or restart."),
     onChange: z.enum(["restart", "reload"]).default("restart").describe("What a change of what it watches does."),
   }),
+  refusals: ["SERVICE_FAILED", "SERVICE_UNSTABLE", "UNIT_MASKED", "UNIT_STATIC"],
   step: ({ name, enabled, unmask, verifyFor, onChange }) => ({
     want: { active: "active", ...(enabled === "keep" ? {} : { enabled: enabled ? "enabled" : "disabled" }) },
     probe: sh`${unitProperties(name, ["ActiveState", "LoadState", "UnitFileState"])}
@@ -61,6 +62,5 @@ systemctl ${onChange === "reload" ? "reload-or-restart" : "restart"} -- ${name} 
 ${staysUp(name, verifyFor)}`,
     tools: [systemctl],
     timeout: 180 + verifyFor,
-    refusals: ["SERVICE_FAILED", "SERVICE_UNSTABLE", "UNIT_MASKED", "UNIT_STATIC"],
   }),
 });

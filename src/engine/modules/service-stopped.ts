@@ -22,6 +22,7 @@ export const serviceStopped = defineModule({
       .describe("Whether it starts at boot; keep: not managed."),
     mask: z.boolean().default(false).describe("Mask it, so that nothing can start it."),
   }),
+  refusals: ["SERVICE_FAILED"],
   step: ({ name, enabled, mask }) => {
     const atBoot = mask ? "masked" : enabled === true ? "enabled" : "disabled";
     return {
@@ -41,7 +42,6 @@ systemctl stop -- ${name} ${orRefuse(name, "SERVICE_FAILED", `${name} did not st
 ${mask ? sh`systemctl mask -- ${name}` : sh``}`,
       tools: [systemctl],
       timeout: 180,
-      refusals: ["SERVICE_FAILED"],
     };
   },
 });

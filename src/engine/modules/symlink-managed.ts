@@ -1,7 +1,6 @@
 import { z } from "zod";
 import { defineModule } from "../step/define.ts";
 import { AbsolutePath } from "../step/fields.ts";
-import { kindOf, notNixosEtc, parentOf } from "../step/fragments/kind.ts";
 import { sh } from "../step/sh.ts";
 
 /**
@@ -25,21 +24,15 @@ export const symlinkManaged = defineModule({
     force: z.boolean().default(false).describe("Replace an empty file or an empty folder too."),
     makeDirs: z.boolean().default(false).describe("Make the folders above it when they are not there."),
   }),
+  refusals: ["FILE_IN_THE_WAY", "FILE_NO_PARENT", "FILE_PARENT_UNSAFE", "NIXOS_MANAGED"],
   step: ({ path, target, force, makeDirs }) => ({
     want: { kind: "symlink", target },
-    quick: [{ kind: "symlink", path, target }],
-    probe: sh`${kindOf(path)}
+    data: { kind: "symlink", path, target, force, makeDirs },
+    probe: sh`kind_of ${path}
 fact kind "$kind"
 [ "$kind" != symlink ] || fact target "$(readlink -- ${path})"`,
-    guard: sh`${kindOf(path)}
-${notNixosEtc(path)}
-case $kind in
-  absent | symlink) exit 0 ;;
-  file) [ -s ${path} ] || ${force ? sh`exit 0` : sh`refuse FILE_IN_THE_WAY ${`${path} is an empty file, not a link (force: true replaces it)`}`} ;;
-  directory) [ -n "$(ls -A ${path})" ] || ${force ? sh`exit 0` : sh`refuse FILE_IN_THE_WAY ${`${path} is an empty folder, not a link (force: true replaces it)`}`} ;;
-esac
-refuse FILE_IN_THE_WAY ${`${path} is no link and holds something; it is not replaced`}`,
-    apply: sh`${parentOf(path, makeDirs)}
+    guard: sh`guard_symlink ${path} ${force ? 1 : 0}`,
+    apply: sh`parent_of ${path} ${makeDirs ? 1 : 0}
 safe_parents ${path}
 if [ -d ${path} ] && [ ! -L ${path} ]; then rmdir -- ${path} || exit 1; fi
 aside=$(mktemp -d "$(dirname ${path})/.kcore.XXXXXX") || exit 1
@@ -48,6 +41,5 @@ status=$?
 rm -rf "$aside"
 exit $status`,
     quiet: true,
-    refusals: ["FILE_IN_THE_WAY", "FILE_NO_PARENT", "FILE_PARENT_UNSAFE", "NIXOS_MANAGED"],
   }),
 });

@@ -2,7 +2,6 @@ import { z } from "zod";
 import { blobOf, type Blob } from "../step/blob.ts";
 import { defineModule } from "../step/define.ts";
 import { UnitName } from "../step/fields.ts";
-import { kindOf, notNixosEtc } from "../step/fragments/kind.ts";
 import { probeOwnership, wantOwnership } from "../step/fragments/ownership.ts";
 import { systemctl, unitProperties } from "../step/fragments/systemd.ts";
 import { sh, type Sh } from "../step/sh.ts";
@@ -50,6 +49,7 @@ export const unitManaged = defineModule({
   name: "unit.managed",
   summary: "Keeps a systemd unit file or drop-in.",
   args,
+  refusals: ["FILE_NO_PARENT", "FILE_PARENT_UNSAFE", "NIXOS_MANAGED", "UNIT_INVALID"],
   step: (given, context) => {
     const { name, content, template, vars, dropin, enabled, verify, state } = given;
     const folder = "/etc/systemd/system";
@@ -60,17 +60,16 @@ fact reload "$NeedDaemonReload"
 fact enabled "\${UnitFileState:-absent}"`;
     const atBoot = enabled === undefined ? {} : { enabled: enabled ? "enabled" : "disabled" };
     const setBoot = enabled === undefined ? sh`` : sh`systemctl ${enabled ? "enable" : "disable"} -- ${name} || exit 1`;
-    const common = { tools: [systemctl], guard: notNixosEtc(path), timeout: 120 } as const;
+    const common = { tools: [systemctl], guard: sh`not_nixos ${path}`, timeout: 120 } as const;
     if (state === "absent")
       return {
         ...common,
         want: { kind: "absent", reload: "no" },
         probe: sh`${look}
-${kindOf(path)}
+kind_of ${path}
 fact kind "$kind"`,
         apply: sh`${dropin === undefined ? sh`[ ! -e ${path} ] || systemctl disable -- ${name} || exit 1` : sh``}
 rm -f -- ${path} && systemctl daemon-reload`,
-        refusals: ["NIXOS_MANAGED"],
       };
     const text = template === undefined ? (content ?? "") : context.renderTemplate(template, vars);
     const blob = blobOf(text);
@@ -78,7 +77,7 @@ rm -f -- ${path} && systemctl daemon-reload`,
       ...common,
       want: { kind: "file", content: `sha256:${blob.sha256}`, ...wantOwnership(ownership), reload: "no", ...atBoot },
       probe: sh`${look}
-${kindOf(path)}
+kind_of ${path}
 fact kind "$kind"
 [ "$kind" = file ] || exit 0
 sum=$(sha256sum <${path}) || exit 1
@@ -89,7 +88,6 @@ mkdir -p "$(dirname ${path})" && put_file ${blob} ${path} 0644 root root && syst
 ${setBoot}`,
       show: sh`[ ! -f ${path} ] || cat <${path}`,
       shown: text,
-      refusals: ["FILE_PARENT_UNSAFE", "NIXOS_MANAGED", "UNIT_INVALID"],
     };
   },
 });

@@ -40,11 +40,11 @@ export const userManaged = defineModule({
   name: "user.managed",
   summary: "Keeps a user of the node.",
   args,
+  refusals: ["TOOL_MISSING"],
   step: (given) => ({
     want: wantOf(given),
     probe: probeOf(given),
     apply: given.state === "absent" ? remove(given) : create(given),
-    refusals: ["TOOL_MISSING"],
   }),
 });
 

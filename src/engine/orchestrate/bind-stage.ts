@@ -4,7 +4,7 @@ import { suggestHint } from "#errors/suggest.ts";
 import { Duration } from "#engine/step/fields.ts";
 import type { NodeEntry, Roster } from "#engine/roster/roster.ts";
 import { matchTargets } from "#engine/roster/targets.ts";
-import type { GivenParam } from "#engine/params/bind-params.ts";
+import type { GivenParam, SecretReader } from "#engine/params/bind-params.ts";
 import { evaluate, evaluateBoolean } from "#engine/expressions/evaluate.ts";
 import type { SourceMap, SourceNode } from "#engine/yaml/node.ts";
 import type { Problems } from "#engine/yaml/problems.ts";
@@ -41,6 +41,8 @@ export interface Catalogue {
   draft(use: StatesUse): Promise<readonly StepDraft[]>;
   action(name: string): Promise<Action | undefined>;
   readonly actionNames: readonly string[];
+  /** Reads each secret once a run. */
+  readonly readSecret: SecretReader;
 }
 
 /** What is the same for all stages of a run (or wave). */
@@ -48,6 +50,8 @@ export interface BindContext {
   readonly roster: Roster;
   /** `params`, `nodes` and `run`. */
   readonly scope: Scope;
+  /** `when` of the includes around. */
+  readonly conditions: readonly { readonly node: SourceNode; readonly scope: Scope }[];
   readonly catalogue: Catalogue;
   readonly skipHealth: boolean;
   readonly problems: Problems;
@@ -122,8 +126,9 @@ export async function bindStage(
   const { work, when, at } = source;
   const rests = problems.attempt(() => restsOf(source)) ?? new Set<string>();
   const task = work.kind === "apply" ? bindApply(work, instance.id, context) : await bindRun(work, context);
+  const conditions = [...context.conditions, ...(when ? [{ node: when, scope }] : [])];
   const timeout = problems.attempt(() => readKey(source.node, "timeout", Duration, scope));
-  const onFailure = await bindOnFailure(source, instance, context);
+  const onFailure = await bindOnFailure(source, instance, { ...context, conditions: [] });
   if (task === undefined) return undefined;
   const skip = work.kind === "run" && work.action === HEALTH && context.skipHealth ? "--skip-health" : undefined;
   return {
@@ -133,7 +138,10 @@ export async function bindStage(
     ...(timeout !== undefined && { timeout }),
     ...(skip !== undefined && { skip }),
     rests,
-    ...(when && { when: (late: StageScope) => evaluateBoolean(when, scopeWith(scope, late)) }),
+    ...(conditions.length > 0 && {
+      when: (late: StageScope) =>
+        conditions.every(({ node, scope: seen }) => evaluateBoolean(node, scopeWith(seen, late))),
+    }),
     task,
     onFailure,
   };

@@ -1,6 +1,7 @@
 import { secret, type Secret } from "#engine/step/secret.ts";
 import type { ModuleDefinition } from "#engine/step/define.ts";
 import type { Roster } from "#engine/roster/roster.ts";
+import type { SecretReader } from "#engine/params/bind-params.ts";
 import { draftSteps } from "#engine/states/draft.ts";
 import { statesOf } from "#engine/states/open-states.ts";
 import type { Catalogue } from "./bind-stage.ts";
@@ -15,8 +16,20 @@ export function openCatalogue(
 ): Catalogue {
   const states = statesOf({ project, shipped, ...(trust && { trust }) });
   const loaded = new Map<string, Promise<Awaited<ReturnType<typeof actions>>>>();
+  const known = new Map<string, Promise<ModuleDefinition>>();
+  const moduleOf = (name: string) => {
+    const module = known.get(name) ?? modules.get(name)?.();
+    if (module) known.set(name, module);
+    return module;
+  };
   // A command that gives a secret runs once a run, not once for each draft of each node.
   const secrets = new Map<string, Promise<Secret>>();
+  const readOnce: SecretReader = (reference) => {
+    const name = JSON.stringify(reference);
+    const known = secrets.get(name) ?? readSecret(reference).then(secret);
+    secrets.set(name, known);
+    return known;
+  };
   return {
     stateParams: (name, at) => states.load(name, at).params.keys(),
     draft: ({ apply, node, taken, registered }) =>
@@ -25,14 +38,9 @@ export function openCatalogue(
         node,
         nodes: roster.nodes,
         run,
-        modules: async (name) => modules.get(name)?.(),
+        modules: async (name) => moduleOf(name),
         moduleNames: [...modules.keys()],
-        readSecret: (reference) => {
-          const name = JSON.stringify(reference);
-          const known = secrets.get(name) ?? readSecret(reference).then(secret);
-          secrets.set(name, known);
-          return known;
-        },
+        readSecret: readOnce,
         taken,
         registered,
       }),
@@ -42,5 +50,6 @@ export function openCatalogue(
       return action;
     },
     actionNames,
+    readSecret: readOnce,
   };
 }

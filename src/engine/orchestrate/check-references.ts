@@ -3,17 +3,19 @@ import { suggestHint } from "#errors/suggest.ts";
 import type { SourceNode } from "#engine/yaml/node.ts";
 import type { Problems } from "#engine/yaml/problems.ts";
 import { referencesOf } from "#engine/expressions/references.ts";
+import type { Inclusion } from "./inclusion.ts";
 import type { StageSource } from "./stage-source.ts";
 
 /** What may rest on the outputs of earlier stages. */
 function lateNodes({ when, work }: StageSource): readonly SourceNode[] {
   const args = work.kind === "apply" ? work.with : work.args;
-  return [when, args].filter((node) => node !== undefined);
+  return defined(when, args);
 }
 
 /** Registered names of other stages that the stage's `when` and arguments use. */
 export function restsOf(stage: StageSource): ReadonlySet<string> {
-  return new Set(lateNodes(stage).flatMap((node) => [...referencesOf(node).stages]));
+  const around = stage.within.flatMap(({ when }) => when ?? []);
+  return new Set([...around, ...lateNodes(stage)].flatMap((node) => [...referencesOf(node).stages]));
 }
 
 /** Every `stages.NAME` must be an earlier stage's; which nodes a stage concerns must not rest on any. */
@@ -24,32 +26,48 @@ export function checkReferences(stages: readonly StageSource[], problems: Proble
 function check(stages: readonly StageSource[], before: readonly string[], problems: Problems): void {
   const known = [...before];
   const all = [...before, ...stages.map(({ register }) => register)];
+  const refuse = (who: string, late: readonly SourceNode[], fixed: readonly SourceNode[]): void => {
+    for (const [node, name] of namesIn(late, problems))
+      if (!known.includes(name)) problems.add(unknownStage(who, node, { name, known, isLater: all.includes(name) }));
+    for (const [node, name] of namesIn(fixed, problems)) problems.add(tooEarly(name, node));
+  };
+  let last: Inclusion | undefined;
   for (const stage of stages) {
-    for (const node of lateNodes(stage))
-      for (const name of problems.attempt(() => referencesOf(node).stages) ?? [])
-        if (!known.includes(name))
-          problems.add(unknownStage(stage, node, { name, known, isLater: all.includes(name) }));
-    for (const node of fixedNodes(stage))
-      for (const name of problems.attempt(() => referencesOf(node).stages) ?? []) problems.add(tooEarly(name, node));
+    // What an included file says was checked when it was read.
+    const [include] = stage.within;
+    if (include === undefined) refuse(`stage “${stage.id}”`, lateNodes(stage), fixedNodes(stage));
+    else if (include !== last)
+      refuse(`the include of “${include.include}”`, defined(include.when), defined(include.with));
+    last = include;
     // What cleans up after a stage runs when that stage failed: its own outputs are not there.
-    check(stage.onFailure, known, problems);
+    if (include === undefined) check(stage.onFailure, known, problems);
     known.push(stage.register);
   }
 }
 
+function namesIn(nodes: readonly SourceNode[], problems: Problems): (readonly [SourceNode, string])[] {
+  return nodes.flatMap((node) =>
+    [...(problems.attempt(() => referencesOf(node).stages) ?? [])].map((name) => [node, name] as const),
+  );
+}
+
+function defined<T>(...values: readonly (T | undefined)[]): T[] {
+  return values.filter((value) => value !== undefined);
+}
+
 function fixedNodes({ on, node }: StageSource): readonly SourceNode[] {
   const keys = ["batch", "concurrency", "maxFailures", "timeout"];
-  return [on, ...keys.map((key) => node.get(key))].filter((found) => found !== undefined);
+  return defined(on, ...keys.map((key) => node.get(key)));
 }
 
 function unknownStage(
-  { id }: StageSource,
+  who: string,
   { at }: SourceNode,
   { name, known, isLater }: { readonly name: string; readonly known: readonly string[]; readonly isLater: boolean },
 ): Problem {
   const message = isLater
-    ? `stage “${id}” rests on “stages.${name}”, which comes later`
-    : `stage “${id}” rests on “stages.${name}”, which there is not`;
+    ? `${who} rests on “stages.${name}”, which comes later`
+    : `${who} rests on “stages.${name}”, which there is not`;
   const hint = isLater
     ? "only earlier stages have given something"
     : suggestHint(name, known, known.length === 0 ? "no stage comes before it" : `earlier ones: ${known.join(", ")}`);

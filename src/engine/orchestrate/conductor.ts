@@ -7,6 +7,7 @@ import { Unknown } from "#engine/expressions/unknown.ts";
 import { conditionAgainst } from "./condition.ts";
 import { recordedSteps } from "./recorded-steps.ts";
 import type { RunDependencies, RunRequest, RunResult } from "./execute.ts";
+import type { KeptDrafts } from "./kept-drafts.ts";
 import { runAction } from "./run-action.ts";
 import { walkLane, type LaneEnd } from "./lane.ts";
 import { StageOutputs } from "./outputs.ts";
@@ -19,7 +20,7 @@ import { forEachLimited, Slots } from "./slots.ts";
 import { StageTracker } from "./tracker.ts";
 
 /** Nodes at once, and connections being opened at once, when nobody says otherwise. */
-const CONCURRENCY = 50;
+export const CONCURRENCY = 50;
 const CONNECTING = 32;
 /** Milliseconds (F-14). */
 const CONNECT_TIMEOUT = 10_000;
@@ -33,6 +34,8 @@ export interface RunPlan {
   readonly stages: readonly PlannedStage[];
   /** Said in the record before the first stage. */
   readonly warnings: readonly string[];
+  /** What was drafted already when the plan was checked. */
+  readonly drafts?: KeptDrafts;
 }
 
 type RunOutcome = Extract<RunEventBody, { type: "run.finished" }>["outcome"];
@@ -126,7 +129,10 @@ export class Conductor {
     const visit = async (name: string): Promise<void> => {
       const node = this.nodes.get(name) as RunNode;
       if (!node.isAlive || !this.#mayGoOn()) return;
-      const end = await walkLane(this, node, part.stages, () => this.#mayGoOn(), { isLast: isLast(name) });
+      const end = await walkLane(this, node, part.stages, {
+        mayGoOn: () => this.#mayGoOn(),
+        isLast: isLast(name),
+      });
       if (end.outcome === "failed" || end.outcome === "unreachable") {
         await this.#failNode(node, end);
         this.#countFailure(++failures, part.pace, node);
@@ -193,7 +199,7 @@ export class Conductor {
       .map((one) => ({ ...one, id: `${one.id}:${node.name}` }));
     if (stages.length === 0 || this.deps.abort.aborted) return;
     for (const { id } of stages) this.tracker.expect(id, [node.name]);
-    const end = await walkLane(this, node, stages, () => !this.deps.abort.aborted);
+    const end = await walkLane(this, node, stages, { mayGoOn: () => !this.deps.abort.aborted, isLast: false });
     if (end.outcome !== "ok") this.#warnOfCleanUp(end.problem, node.name);
   }
 

@@ -1,7 +1,8 @@
-import { KcoreError } from "#errors/problem.ts";
+import { KcoreError, type SourcePosition } from "#errors/problem.ts";
 import { type GivenParam, givenFromText } from "#engine/params/bind-params.ts";
-import type { ParamDeclaration } from "#engine/params/declare-params.ts";
+import type { ParamDeclaration, ParamDeclarations } from "#engine/params/declare-params.ts";
 import type { Roster } from "#engine/roster/roster.ts";
+import { matchTargets } from "#engine/roster/targets.ts";
 import type { RunRequest } from "./execute.ts";
 import type { Orchestration } from "./load-orchestration.ts";
 
@@ -38,6 +39,24 @@ export function givenToOrchestration(
   for (const { type, required, name: param } of params.values())
     if (type === "target" && required && !given.has(param)) throw missing(name, param, roster);
   return given;
+}
+
+/** Every parameter of type target as the names that it matches; S-25: what matches nothing is an error, at the place where it was given. */
+export function resolveTargets(
+  declared: ParamDeclarations,
+  bound: Readonly<Record<string, unknown>>,
+  roster: Roster,
+  placeOf: (name: string) => SourcePosition | undefined = () => undefined,
+): Readonly<Record<string, unknown>> {
+  const params: Record<string, unknown> = Object.assign(Object.create(null) as Record<string, unknown>, bound);
+  for (const { name, type } of declared.values()) {
+    const value = params[name];
+    if (type === "target" && typeof value === "string")
+      params[name] = matchTargets(value, roster, placeOf(name))
+        .map((node) => node.name)
+        .join(",");
+  }
+  return params;
 }
 
 function noTarget(name: string, params: readonly ParamDeclaration[]): KcoreError {

@@ -1,6 +1,6 @@
 import type { Problem } from "#errors/problem.ts";
 import { Unknown } from "#engine/expressions/unknown.ts";
-import type { StageWork, WorkEnd, WorkResult } from "#engine/session/session.ts";
+import type { StageWork, WorkResult } from "#engine/session/session.ts";
 import type { StepDraft } from "#engine/states/planned-step.ts";
 import { runAction } from "./run-action.ts";
 import { conditionAgainst } from "./condition.ts";
@@ -27,13 +27,13 @@ type Gate = { readonly go: readonly StepDraft[] } | { readonly left: true } | { 
 /**
  * Takes one node through stages, by itself: adjacent states go to it together, an action on the bastion or a value
  * that an earlier stage gives cuts them. Stops at the first failure. Never rejects for what happens on the node.
+ * `isLast`: the run has nothing for this node behind these stages.
  */
 export async function walkLane(
   run: Conductor,
   node: RunNode,
   stages: readonly PlannedStage[],
-  mayGoOn: () => boolean,
-  { isLast }: WorkEnd = { isLast: false },
+  { mayGoOn, isLast }: { readonly mayGoOn: () => boolean; readonly isLast: boolean },
 ): Promise<LaneEnd> {
   let rest = stages;
   while (rest[0] !== undefined) {
@@ -48,7 +48,7 @@ export async function walkLane(
     const { group, consumed, problem } = await nextGroup(run, node, rest);
     if (problem) return fail(run, node, stage, problem);
     if (group.length > 0) {
-      const end = await perform(run, node, group, { isLast: isLast && consumed === rest.length });
+      const end = await perform(run, node, group, isLast && consumed === rest.length);
       if (end.outcome !== "ok") return end;
     }
     rest = rest.slice(consumed);
@@ -112,7 +112,7 @@ async function open(run: Conductor, node: RunNode, stage: PlannedStage): Promise
   if (verdict !== true) return { problem: verdict };
   if (stage.task.kind === "look") return { go: [] };
   try {
-    return { go: await stage.task.draft(run.scopeOf(node)) };
+    return { go: run.plan.drafts?.take(stage, node.name) ?? (await stage.task.draft(run.scopeOf(node))) };
   } catch (error) {
     if (isBug(error)) run.noteBug();
     return { problem: problemOf(error) };
@@ -129,7 +129,7 @@ function gateOf(run: Conductor, stage: PlannedStage, node: RunNode): boolean | P
   return false;
 }
 
-async function perform(run: Conductor, node: RunNode, group: readonly Ready[], follows: WorkEnd): Promise<LaneEnd> {
+async function perform(run: Conductor, node: RunNode, group: readonly Ready[], isLast: boolean): Promise<LaneEnd> {
   const ids = group.map(({ stage }) => stage.id);
   node.watch = (event) => {
     if (event.type !== "step.started" && event.type !== "step.finished") return;
@@ -138,7 +138,7 @@ async function perform(run: Conductor, node: RunNode, group: readonly Ready[], f
     if (index >= 0) run.tracker.enter(event.stage);
   };
   try {
-    const result = await within(run, node, group, follows);
+    const result = await within(run, node, group, isLast);
     return settle(run, node, group, result);
   } catch (error) {
     // What a late value makes of a step is an error of its state; anything else is a bug. Only this node pays for it.
@@ -148,7 +148,7 @@ async function perform(run: Conductor, node: RunNode, group: readonly Ready[], f
 }
 
 /** The session's work, ended by force when the stage has a limit and passes it. */
-async function within(run: Conductor, node: RunNode, group: readonly Ready[], follows: WorkEnd): Promise<WorkResult> {
+async function within(run: Conductor, node: RunNode, group: readonly Ready[], isLast: boolean): Promise<WorkResult> {
   const [{ stage }] = group as readonly [Ready, ...Ready[]];
   run.tracker.enter(stage.id);
   const session = node.session();
@@ -160,10 +160,10 @@ async function within(run: Conductor, node: RunNode, group: readonly Ready[], fo
   const timer = stage.timeout === undefined ? undefined : setTimeout(expire, stage.timeout * 1000);
   try {
     const work: readonly StageWork[] = group.map(({ stage: { id }, drafts }) => ({ stage: id, drafts }));
-    const result = await session.perform(stage.task.kind === "look" ? [] : work, follows);
+    const result = await session.perform(stage.task.kind === "look" ? [] : work, { isLast });
     if (stage.task.kind === "look" && result.outcome === "done") {
       // The session shows them itself.
-      if (stage.task.facts) await session.facts(follows);
+      if (stage.task.facts) await session.facts({ isLast });
       return { ...result, finishedStages: new Set([stage.id]) };
     }
     if (!isLate || result.outcome === "done") return result;

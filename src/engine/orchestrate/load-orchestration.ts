@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { KcoreError, type SourcePosition } from "#errors/problem.ts";
+import { KcoreError, type Problem, type SourcePosition } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
 import { findIn, type Folder, listIn } from "#engine/project/folders.ts";
 import type { SourceMap, SourceNode } from "#engine/yaml/node.ts";
@@ -8,6 +8,7 @@ import { Problems } from "#engine/yaml/problems.ts";
 import { readSource } from "#engine/yaml/read.ts";
 import { validate, validateValue } from "#engine/yaml/validate.ts";
 import { checkReferences } from "./check-references.ts";
+import { type Inclusion, readInclude } from "./inclusion.ts";
 import { readStages, type StageSource } from "./stage-source.ts";
 
 /** An orchestration as its file says it; expressions are not evaluated yet. */
@@ -28,6 +29,8 @@ export interface WaveSource {
   readonly node: SourceMap;
   readonly on: SourceNode;
   readonly at: SourcePosition;
+  /** The includes that brought it, the outermost first. */
+  readonly within: readonly Inclusion[];
 }
 
 const Shape = z.strictObject({
@@ -47,18 +50,28 @@ const WaveShape = z.strictObject({
   maxFailures: z.unknown().optional(),
 });
 
+/** Where an orchestration is named by an `include`, and which files have led there. */
+interface Place {
+  readonly at?: SourcePosition;
+  readonly path: readonly string[];
+}
+
 /**
- * Reads `NAME.yaml` from the first folder that has it.
- * @throws KcoreError with every problem of the file; ORCHESTRATION_NOT_FOUND.
+ * Reads `NAME.yaml` from the first folder that has it, and what it includes.
+ * @throws KcoreError with every problem of the files; ORCHESTRATION_NOT_FOUND, STAGE_INCLUDE_CYCLE.
  */
-export function loadOrchestration(name: string, folders: readonly Folder[]): Orchestration {
+export function loadOrchestration(
+  name: string,
+  folders: readonly Folder[],
+  { at, path: before }: Place = { path: [] },
+): Orchestration {
+  if (before.includes(name)) throw new KcoreError(circle([...before.slice(before.indexOf(name)), name], at));
   const found = findIn(folders, `${name}.yaml`);
-  if (found === undefined) throw new KcoreError(notFound(name, folders));
+  if (found === undefined) throw new KcoreError({ ...notFound(name, folders), ...(at && { at }) });
   const { path, shown, folder } = found;
-  return readOrchestration(
-    name,
-    shown,
-    readSource(path, { name: shown, ...(folder.check && { check: folder.check }) }),
+  const root = readSource(path, { name: shown, ...(folder.check && { check: folder.check }) });
+  return readOrchestration(name, shown, root, (included, place) =>
+    loadOrchestration(included, folders, { at: place, path: [...before, name] }),
   );
 }
 
@@ -69,20 +82,33 @@ export function listOrchestrations(folders: readonly Folder[]): ReadonlyMap<stri
   );
 }
 
-/** An orchestration from its parsed file. @throws KcoreError with every problem of it. */
-export function readOrchestration(name: string, file: string, root: SourceNode): Orchestration {
+/** An orchestration from its parsed file; `load` gives those that it includes. @throws KcoreError with every problem of it. */
+export function readOrchestration(
+  name: string,
+  file: string,
+  root: SourceNode,
+  load: (name: string, at: SourcePosition) => Orchestration,
+): Orchestration {
   const { description } = validateValue(shapeOf(root), root, Shape);
   const problems = new Problems();
   const params = problems.attempt(() => declareParams(child(root, "params"))) ?? new Map<string, ParamDeclaration>();
-  const waves = problems.attempt(() => readWaves(child(root, "waves"))) ?? [];
-  const stages = readStages(child(root, "stages"), problems);
+  const own = problems.attempt(() => readWaves(child(root, "waves"))) ?? [];
+  const included: { readonly inclusion: Inclusion; readonly waves: readonly WaveSource[] }[] = [];
+  const stages = readStages(child(root, "stages"), problems, (node) => {
+    const source = readInclude(node);
+    const { params: declared, waves, stages: brought } = load(source.include, source.at);
+    const inclusion = { ...source, params: declared };
+    included.push({ inclusion, waves });
+    return brought.map((stage) => insideOf(inclusion, stage));
+  });
+  const waves = own.length > 0 ? own : (problems.attempt(() => wavesOfOne(included)) ?? []);
   checkReferences(stages, problems);
   const targets = [...params.values()].filter(({ type }) => type === "target");
   if (waves[0] !== undefined && targets.length !== 1)
     problems.add({
       code: "ORCHESTRATION_INVALID",
       message: `waves need exactly one parameter of type target, here are ${targets.length}`,
-      at: waves[0].at,
+      at: waves[0].within[0]?.at ?? waves[0].at,
       hint: "declare it: params: { node_name: { type: target, required: true } }",
     });
   problems.throwIfAny();
@@ -118,10 +144,40 @@ function readWaves(node: SourceNode | undefined): readonly WaveSource[] {
   const waves = node.items.flatMap((item) => {
     const isFine = problems.attempt(() => validate(item, WaveShape)) !== undefined;
     const on = child(item, "on");
-    return isFine && item.kind === "map" && on ? [{ node: item, on, at: item.at }] : [];
+    return isFine && item.kind === "map" && on ? [{ node: item, on, at: item.at, within: [] }] : [];
   });
   problems.throwIfAny();
   return waves;
+}
+
+function insideOf(inclusion: Inclusion, stage: StageSource): StageSource {
+  const onFailure = stage.onFailure.map((inner) => insideOf(inclusion, inner));
+  return { ...stage, onFailure, within: [inclusion, ...stage.within] };
+}
+
+/** A file that says nothing of waves goes in those of what it includes: else an include would lose them unseen. */
+function wavesOfOne(
+  included: readonly { readonly inclusion: Inclusion; readonly waves: readonly WaveSource[] }[],
+): readonly WaveSource[] {
+  const [first, second] = included.filter(({ waves }) => waves.length > 0);
+  if (first === undefined) return [];
+  const { inclusion, waves } = first;
+  if (second === undefined) return waves.map((wave) => ({ ...wave, within: [inclusion, ...wave.within] }));
+  throw new KcoreError({
+    code: "ORCHESTRATION_INVALID",
+    message: `both “${inclusion.include}” and “${second.inclusion.include}” go in waves`,
+    at: second.inclusion.at,
+    hint: 'say here how all of it goes: waves: [{ on: "role:controller", batch: 1 }, { on: "*" }]',
+  });
+}
+
+function circle(names: readonly string[], at: SourcePosition | undefined): Problem {
+  return {
+    code: "STAGE_INCLUDE_CYCLE",
+    message: `orchestrations include each other: ${names.join(" → ")}`,
+    ...(at && { at }),
+    hint: "remove one include; what both need can stand in a third file",
+  };
 }
 
 function notFound(name: string, folders: readonly Folder[]) {

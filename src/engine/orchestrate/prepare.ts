@@ -2,22 +2,22 @@ import { join } from "node:path";
 import { KcoreError } from "#errors/problem.ts";
 import type { NodeEntry, Roster } from "#engine/roster/roster.ts";
 import { checkOf } from "#engine/project/project.ts";
-import { matchTargets } from "#engine/roster/targets.ts";
 import { placeOfNode } from "#engine/session/node-endpoint.ts";
 import { bindParams } from "#engine/params/bind-params.ts";
 import type { Folder } from "#engine/project/folders.ts";
+import type { StepDraft } from "#engine/states/planned-step.ts";
 import { Problems } from "#engine/yaml/problems.ts";
 import type { Scope } from "#engine/expressions/scope.ts";
 import { UnknownValue } from "#engine/expressions/unknown.ts";
-import { secret } from "#engine/step/secret.ts";
 import { planAdHoc } from "./adhoc.ts";
 import type { BindContext, Catalogue } from "./bind-stage.ts";
-import type { RunPlan } from "./conductor.ts";
+import { CONCURRENCY, type RunPlan } from "./conductor.ts";
 import type { RunDependencies, RunRequest } from "./execute.ts";
+import { KeptDrafts } from "./kept-drafts.ts";
 import { Ledger } from "./ledger.ts";
-import { loadOrchestration, type Orchestration } from "./load-orchestration.ts";
+import { loadOrchestration } from "./load-orchestration.ts";
 import { StageOutputs } from "./outputs.ts";
-import { givenToOrchestration } from "./given-params.ts";
+import { givenToOrchestration, resolveTargets } from "./given-params.ts";
 import { registeredNames, type PlannedStage } from "./plan.ts";
 import { StageMaker } from "./waves.ts";
 
@@ -41,9 +41,10 @@ export async function preparePlan(prepared: Prepared): Promise<RunPlan> {
     what.kind === "orchestration" ? await planOrchestration(what.name, prepared) : await planAdHoc(what, prepared);
   const problems = new Problems();
   refuseAliases(plan, problems);
-  await renderAll(plan, problems);
+  const drafts = new KeptDrafts(prepared.request.concurrency ?? CONCURRENCY);
+  await renderAll(plan, drafts, problems);
   problems.throwIfAny();
-  return plan;
+  return { ...plan, drafts };
 }
 
 /** Where orchestrations are looked up: the project's own first. */
@@ -66,13 +67,16 @@ async function planOrchestration(name: string, prepared: Prepared): Promise<RunP
   const bound = await bindParams(orchestration.params, givenToOrchestration(orchestration, request, roster), {
     owner: `the orchestration “${name}”`,
     scope: fixed,
-    readSecret: async (reference) => secret(await deps.readSecret(reference)),
+    readSecret: catalogue.readSecret,
   });
-  const { params, targets } = resolveTargets(orchestration, bound, roster);
+  const params = resolveTargets(orchestration.params, bound, roster);
+  const target = orchestration.target && params[orchestration.target.name];
+  const targets = typeof target === "string" ? target.split(",") : [];
   const problems = new Problems();
   const context: BindContext = {
     roster,
     scope: { ...fixed, params },
+    conditions: [],
     catalogue,
     skipHealth: request.skipHealth,
     problems,
@@ -88,24 +92,6 @@ async function planOrchestration(name: string, prepared: Prepared): Promise<RunP
     stages,
     warnings: request.skipHealth ? ["health checks are left out (--skip-health)"] : [],
   };
-}
-
-/** Every parameter of type target as the names that it matches; S-25: what matches nothing is an error. */
-function resolveTargets(
-  { params: declared, target }: Orchestration,
-  bound: Readonly<Record<string, unknown>>,
-  roster: Roster,
-): { readonly params: Readonly<Record<string, unknown>>; readonly targets: readonly string[] } {
-  const params: Record<string, unknown> = Object.assign(Object.create(null) as Record<string, unknown>, bound);
-  let targets: readonly string[] = [];
-  for (const { name, type } of declared.values()) {
-    const value = params[name];
-    if (type !== "target" || typeof value !== "string") continue;
-    const names = matchTargets(value, roster).map((node) => node.name);
-    params[name] = names.join(",");
-    if (name === target?.name) targets = names;
-  }
-  return { params, targets };
 }
 
 /** F-16: the same machine under two names must not be worked on twice at once. */
@@ -127,14 +113,15 @@ function refuseAliases({ nodes, roster }: RunPlan, problems: Problems): void {
   }
 }
 
-/** Drafts every stage for each of its nodes with the outputs of stages still unknown; only the problems are kept. */
-async function renderAll({ stages, roster }: RunPlan, problems: Problems): Promise<void> {
+/** Drafts every stage for each of its nodes with the outputs of stages still unknown; problems are kept, and some drafts. */
+async function renderAll({ stages, roster }: RunPlan, drafts: KeptDrafts, problems: Problems): Promise<void> {
   const outputs = new StageOutputs(registeredNames(stages));
   for (const stage of stages) {
     if (stage.skip !== undefined) continue;
     for (const name of stage.nodes ?? [undefined]) {
       const node = name === undefined ? undefined : (roster.nodes.get(name) as NodeEntry);
-      await render(stage, { ...(node && { node }), stages: outputs.scope(name) }, problems);
+      const made = await render(stage, { ...(node && { node }), stages: outputs.scope(name) }, problems);
+      if (made && name !== undefined) drafts.keep(stage, name, made);
       for (const inner of stage.onFailure)
         if (inner.nodes === undefined || (node && inner.nodes.includes(node.name)))
           await render(inner, { ...(node && { node }), stages: outputs.scope(name) }, problems);
@@ -146,18 +133,19 @@ async function render(
   { task, when }: PlannedStage,
   scope: Parameters<NonNullable<PlannedStage["when"]>>[0],
   problems: Problems,
-): Promise<void> {
+): Promise<readonly StepDraft[] | undefined> {
   try {
-    if (when?.(scope) === false) return;
+    if (when?.(scope) === false) return undefined;
   } catch (error) {
     keep(error, problems);
   }
   try {
-    if (task.kind === "apply") await task.draft(scope);
+    if (task.kind === "apply") return await task.draft(scope);
     if (task.kind === "action") task.args(scope);
   } catch (error) {
     keep(error, problems);
   }
+  return undefined;
 }
 
 function keep(error: unknown, problems: Problems): void {

@@ -4,6 +4,7 @@ import { suggest, suggestHint } from "#errors/suggest.ts";
 import { plainOf, SourceMap, type SourceNode } from "#engine/yaml/node.ts";
 import type { Problems } from "#engine/yaml/problems.ts";
 import { validateValue } from "#engine/yaml/validate.ts";
+import type { Inclusion } from "./inclusion.ts";
 
 /** One stage as its file says it. */
 export interface StageSource {
@@ -21,6 +22,8 @@ export interface StageSource {
   readonly once: boolean;
   readonly order: "file" | "reverse" | "name";
   readonly onFailure: readonly StageSource[];
+  /** The includes that brought it, the outermost first. */
+  readonly within: readonly Inclusion[];
 }
 
 export interface ApplySource {
@@ -71,14 +74,26 @@ const RunShape = z.strictObject({
   afterEach: z.boolean().optional(),
 });
 
+/** Every key of a stage; docs/orchestrations.md describes each, a test keeps it so. */
+export const STAGE_KEYS: readonly string[] = Object.keys({ ...ApplyShape.shape, ...RunShape.shape });
+
 /** Keys of a stage that runs an action; every other key is an argument of the action. */
 const runKeys = Object.keys(RunShape.shape);
 /** What belongs to the other kind of stage only, and is no argument. */
 const strayKeys = ["on", "apply"];
 
-/** Reads a list of stages, nested ones too; keeps going after a bad one. */
-export function readStages(list: SourceNode | undefined, problems: Problems): readonly StageSource[] {
-  const stages = readList(list, problems, "top");
+/** Reads a list of stages, nested ones and those that `include` brings too; keeps going after a bad one. */
+export function readStages(
+  list: SourceNode | undefined,
+  problems: Problems,
+  include: (node: SourceMap) => readonly StageSource[],
+): readonly StageSource[] {
+  if (list?.kind !== "list") return [];
+  const stages = list.items.flatMap((item) =>
+    item.kind === "map" && item.entries.has("include")
+      ? (problems.attempt(() => include(item)) ?? [])
+      : (readStage(item, problems, "top") ?? []),
+  );
   refuseDuplicates(stages, problems);
   return stages;
 }
@@ -96,6 +111,10 @@ function readStage(node: SourceNode, problems: Problems, level: Level): StageSou
     return undefined;
   }
   const [hasApply, hasRun] = [node.entries.has("apply"), node.entries.has("run")];
+  if (node.entries.has("include")) {
+    problems.add(stray("include", node, "it stands among the stages at the top of the file"));
+    return undefined;
+  }
   if (hasApply === hasRun) {
     problems.add(neitherNor(node, hasApply));
     return undefined;
@@ -163,6 +182,7 @@ function fieldsOf(
     order: shape.order ?? "file",
     once: shape.once ?? false,
     onFailure: readList(node.get("onFailure"), problems, after),
+    within: [],
   };
 }
 
@@ -189,26 +209,27 @@ function refuseDuplicates(stages: readonly StageSource[], problems: Problems): v
   const ids = new Map<string, SourcePosition>();
   const registers = new Map<string, StageSource>();
   for (const stage of flatten(stages)) {
+    const at = stage.within[0]?.at ?? stage.at;
     const first = ids.get(stage.id);
     if (first !== undefined)
       problems.add({
         code: "STAGE_ID_DUPLICATE",
         message: `there are two stages “${stage.id}”`,
-        at: stage.at,
-        hint: `the first is in line ${first.line}; rename one`,
+        at,
+        hint: `the first is in line ${first.line}; ${stage.within.length > 0 ? "includes share their ids with the file" : "rename one"}`,
       });
-    else ids.set(stage.id, stage.at);
+    else ids.set(stage.id, at);
     const other = registers.get(stage.register);
     if (other !== undefined && other.id !== stage.id)
       problems.add(
-        invalid(`stages “${other.id}” and “${stage.id}” both register “${stage.register}”`, stage.at, "rename one"),
+        invalid(`stages “${other.id}” and “${stage.id}” both register “${stage.register}”`, at, "rename one"),
       );
     registers.set(stage.register, stage);
   }
 }
 
 /** Stages with those nested in them. */
-export function flatten(stages: readonly StageSource[]): readonly StageSource[] {
+function flatten(stages: readonly StageSource[]): readonly StageSource[] {
   return stages.flatMap((stage) => [stage, ...flatten(stage.onFailure)]);
 }
 

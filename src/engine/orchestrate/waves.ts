@@ -1,5 +1,6 @@
 import { KcoreError } from "#errors/problem.ts";
 import { bindStage, isEmptyTarget, nodesOf, paceOf, type BindContext, type StageInstance } from "./bind-stage.ts";
+import { contextWithin } from "./include-scope.ts";
 import type { Orchestration } from "./load-orchestration.ts";
 import { batchesOf, wavesOf, type Pace, type PlannedStage } from "./plan.ts";
 import type { StageSource } from "./stage-source.ts";
@@ -10,6 +11,11 @@ interface Wave {
   readonly pace: Pace;
   /** `2 of 3: n2`; absent when there is just one. */
   readonly label?: string;
+}
+
+interface Placed {
+  readonly context: BindContext;
+  readonly nodes?: readonly string[];
 }
 
 /** Makes the stages of a run from those of the file: once for each wave, with the parameters narrowed to its nodes. */
@@ -37,7 +43,7 @@ export class StageMaker {
     this.#refuseMisplaced(body, after);
     const everybody: Wave = { nodes: this.#targets, pace: {} };
     for (const stage of before) await this.#add(stage, everybody);
-    for (const wave of this.#waves()) {
+    for (const wave of await this.#waves()) {
       for (const stage of body) await this.#add(stage, wave);
       for (const stage of before) if (stage.afterEach) await this.#add(stage, wave, true);
     }
@@ -59,16 +65,18 @@ export class StageMaker {
       });
   }
 
-  #waves(): readonly Wave[] {
+  async #waves(): Promise<readonly Wave[]> {
     const { waves } = this.#orchestration;
-    const { problems, scope } = this.#context;
+    const { problems } = this.#context;
     if (waves.length === 0) return [{ nodes: this.#targets, pace: {} }];
-    const found = waves.flatMap(({ on, node }) => {
-      const nodes = this.#matched(() => nodesOf(on, this.#context));
+    const found: { readonly nodes: readonly string[]; readonly pace: Pace }[] = [];
+    for (const { on, node, within } of waves) {
+      const context = await this.#keeping(() => contextWithin(within, this.#context));
+      if (context === undefined) return [];
+      const nodes = this.#matched(() => nodesOf(on, context));
       const mine = this.#targets.filter((name) => nodes.includes(name));
-      const pace = problems.attempt(() => paceOf(node, scope, mine.length)) ?? {};
-      return [{ nodes, pace }];
-    });
+      found.push({ nodes, pace: problems.attempt(() => paceOf(node, context.scope, mine.length)) ?? {} });
+    }
     const { waves: groups, left } = wavesOf(
       this.#targets,
       found.map(({ nodes, pace: { batch } }) => ({ nodes, ...(batch !== undefined && { batch }) })),
@@ -100,9 +108,9 @@ export class StageMaker {
   }
 
   async #add(source: StageSource, wave: Wave, isRepeat = false): Promise<void> {
-    const context = this.#narrowed(wave);
-    const nodes = source.on && this.#nodes(source, context);
-    if (source.on && nodes === undefined) return;
+    const placed = await this.#place(source, this.#narrowed(wave));
+    if (placed === undefined) return;
+    const { context, nodes } = placed;
     const instance = this.#instance(source, wave, nodes, isRepeat);
     const pace =
       nodes && context.problems.attempt(() => ({ ...wave.pace, ...paceOf(source.node, context.scope, nodes.length) }));
@@ -110,27 +118,29 @@ export class StageMaker {
     if (stage) this.#made.push(stage);
   }
 
-  /** Undefined: this wave has no node for it, or there is a problem. */
-  #nodes(source: StageSource, context: BindContext): readonly string[] | undefined {
-    const { on, order } = source;
-    if (on === undefined) return undefined;
+  /** What a stage sees in a wave, and its nodes there; undefined: the wave has none for it, or there is a problem. */
+  async #place(source: StageSource, narrowed: BindContext): Promise<Placed | undefined> {
     try {
-      return inOrder(nodesOf(on, context), order);
+      return await placeIn(source, narrowed);
     } catch (error) {
       if (!(error instanceof KcoreError)) throw error;
       // Empty in this wave, but not for the whole target: another wave has its nodes.
-      const isElsewhere = isEmptyTarget(error) && this.#isNarrow(context) && this.#matchesOverall(source);
+      const isNarrow = narrowed !== this.#context;
+      const isElsewhere =
+        isEmptyTarget(error) && isNarrow && (await this.#keeping(() => placeIn(source, this.#context))) !== undefined;
       if (!isElsewhere) this.#context.problems.add(...error.problems);
       return undefined;
     }
   }
 
-  #isNarrow(context: BindContext): boolean {
-    return context.scope !== this.#context.scope;
-  }
-
-  #matchesOverall({ on }: StageSource): boolean {
-    return on !== undefined && this.#context.problems.attempt(() => nodesOf(on, this.#context)) !== undefined;
+  async #keeping<T>(work: () => Promise<T>): Promise<T | undefined> {
+    try {
+      return await work();
+    } catch (error) {
+      if (!(error instanceof KcoreError)) throw error;
+      this.#context.problems.add(...error.problems);
+      return undefined;
+    }
   }
 
   #instance(
@@ -156,6 +166,12 @@ export class StageMaker {
     const params = { ...(scope["params"] as Record<string, unknown>), [target.name]: nodes.join(",") };
     return { ...this.#context, scope: { ...scope, params } };
   }
+}
+
+/** @throws KcoreError with every problem; TARGET_EMPTY */
+async function placeIn({ within, on, order }: StageSource, outer: BindContext): Promise<Placed> {
+  const context = await contextWithin(within, outer);
+  return { context, ...(on && { nodes: inOrder(nodesOf(on, context), order) }) };
 }
 
 function inOrder(nodes: readonly string[], order: StageSource["order"]): readonly string[] {

@@ -1,5 +1,4 @@
 import { quote } from "#engine/step/quote.ts";
-import { sha256Of } from "./segment.ts";
 import { shippedText } from "./texts.ts";
 
 /** The one command that is ever given to a login shell: it parses in sh, bash, BusyBox, fish, zsh, csh, tcsh and ksh. */
@@ -33,7 +32,11 @@ export function sudoPasswordLine(nonce: string): string {
   return `IFS= read -r p; { printf '%s\\n' "$p"; p=; cat; } | { sudo -S -p ${nonce}? /bin/sh -c ${quote(inner)} 2>&1; echo ${nonce} sudo ended; }\n`;
 }
 
-/** The line that takes the follower's text, its length and hash checked before anything of it runs; and that text. */
+/**
+ * The line that takes the follower's text, and that text: nothing of it runs before it arrived whole. SSH answers for each
+ * byte; what can happen is that the line breaks, or that something else reads our stdin. Then the line with the nonce is not
+ * where it has to be, right behind the text ({@link endOf}).
+ */
 export function followerText(run: RunVariables, { offset, seen }: { offset: number; seen: string }): string {
   const text = [
     ...assignments(run),
@@ -42,16 +45,15 @@ export function followerText(run: RunVariables, { offset, seen }: { offset: numb
     `k_seen=${quote(seen)}`,
     shippedText("host"),
   ].join("\n");
-  const bytes = Buffer.byteLength(text);
-  return `k=$(dd bs=${bytes} count=1 iflag=fullblock 2>/dev/null); case $(printf %s "$k" | sha256sum) in ${sha256Of(text)}*) eval "$k";; *) echo ${run.nonce} fatal BOOTSTRAP;; esac\n${text}`;
+  return `k=$(dd bs=${Buffer.byteLength(text)} count=1 iflag=fullblock 2>/dev/null);IFS= read -r l;case $l in ${run.nonce})eval "$k";;*)echo ${run.nonce} fatal BOOTSTRAP;;esac\n${text}${endOf(run)}`;
 }
 
-/** The runner's text as a command to the follower. `changed`: keys of steps that changed something earlier in this run. */
+/** The runner's text, and in it its first segment, as a command to the follower. `changed`: keys of steps that changed something earlier in this run. */
 export function runnerCommand(
   run: RunVariables,
-  { segment, changed }: { segment: number; changed: readonly string[] },
+  { segment, changed, text }: { segment: number; changed: readonly string[]; text: string },
 ): string {
-  const text = [
+  const whole = [
     ...assignments(run),
     `k_seg=${segment}`,
     `k_changed=${quote(changed.join(" "))}`,
@@ -60,19 +62,21 @@ export function runnerCommand(
     // A line for the steps' shells: what somebody typed must stay a word there too.
     `k_granted=${quote(`K_GRANTED=${quote(grantedLines(run))}`)}`,
     `K_LIB=${quote(shippedText("step"))}`,
+    `k_given() {\n:\n${text}\n}`,
     shippedText("runner"),
     "",
   ].join("\n");
-  return withBytes("runner", text);
+  return `runner ${Buffer.byteLength(whole)}\n${whole}${endOf(run)}`;
 }
 
-/** A segment as a command to the follower. */
-export function segmentCommand(number: number, text: string): string {
-  return withBytes(`seg ${number}`, text);
+/** A segment as a command to the follower whose runner is alive. */
+export function segmentCommand(run: RunVariables, number: number, text: string): string {
+  return `seg ${number} ${Buffer.byteLength(text)}\n${text}${endOf(run)}`;
 }
 
-function withBytes(command: string, text: string): string {
-  return `${command} ${Buffer.byteLength(text)} ${sha256Of(text)}\n${text}`;
+/** What stands behind bytes that the follower takes by their number: the line that tells it that none of them is missing. */
+export function endOf({ nonce }: Pick<RunVariables, "nonce">): Buffer {
+  return Buffer.from(`${nonce}\n`);
 }
 
 function grantedLines({ grants }: Pick<RunVariables, "grants">): string {

@@ -1,11 +1,12 @@
 import { createHash } from "node:crypto";
-import type { Facts, QuickLine } from "#engine/step/define.ts";
+import type { Facts, StepData } from "#engine/step/define.ts";
 import type { Blob } from "#engine/step/blob.ts";
 import { quote } from "#engine/step/quote.ts";
 import type { Secret } from "#engine/step/secret.ts";
 import { rawSh, type Sh } from "#engine/step/sh.ts";
 import type { PlannedStep } from "#engine/states/planned-step.ts";
 import { blobOf } from "#engine/step/blob.ts";
+import { evidenceOf, isBatched, isPlain, provableData } from "./batch.ts";
 import { escapeLine } from "./escape.ts";
 import { shippedText } from "./texts.ts";
 
@@ -14,20 +15,21 @@ export function stepKey(id: string): string {
   return createHash("sha256").update(id).digest("hex").slice(0, 12);
 }
 
-/** A step as the runner wants it: the text of its shell, and what must be there before. */
+/** A step as the runner wants it: the text of its shell, or its data for the batch lane, and what must be there before. */
 export interface CompiledStep {
   readonly key: string;
+  /** Empty for a step of the batch lane. */
   readonly text: string;
   /** Names of blobs that already the probe needs, and of those only apply needs. */
   readonly early: readonly string[];
   readonly late: readonly string[];
   /** By name on the node. */
   readonly blobs: ReadonlyMap<string, Blob>;
-  readonly quick?: {
-    readonly lines: readonly string[];
-    readonly stat: readonly string[];
-    readonly sha256: readonly string[];
-  };
+  /** Lines of the evidence that all hold when the step is in order; none for a step of the batch lane, whose data says it. */
+  readonly quick: readonly string[];
+  /** Keys of the steps that watch this one. */
+  readonly owes: readonly string[];
+  readonly data?: StepData;
 }
 
 export interface CompileOptions {
@@ -37,8 +39,25 @@ export interface CompileOptions {
   readonly randomName: () => string;
 }
 
-/** Compiles one step. Pure but for the random names of sensitive blobs. */
-export function compileStep(plan: PlannedStep, { owes, randomName }: CompileOptions): CompiledStep {
+/** Compiles one step for the lane that it belongs to. Pure but for the random names of sensitive blobs. */
+export function compileStep(plan: PlannedStep, options: CompileOptions): CompiledStep {
+  const data = isBatched(plan) ? plan.step.data : undefined;
+  if (!data) return compileAlone(plan, options);
+  const blobs = new Map(data.kind === "file" ? [[data.blob.sha256, data.blob]] : []);
+  return {
+    key: stepKey(plan.id),
+    text: "",
+    early: [],
+    late: [...blobs.keys()],
+    blobs,
+    quick: [],
+    owes: options.owes,
+    data,
+  };
+}
+
+/** Compiles a step for a shell of its own. */
+export function compileAlone(plan: PlannedStep, { owes, randomName }: CompileOptions): CompiledStep {
   const { step } = plan;
   const blobs = new Map<string, Blob>();
   const names = new Map<Blob, string>();
@@ -75,10 +94,9 @@ export function compileStep(plan: PlannedStep, { owes, randomName }: CompileOpti
       k_creates: plan.creates ?? "",
       k_late: late.join(" "),
       k_owes: owes.join(" "),
-      k_attempts: String((plan.retry ?? step.retry)?.attempts ?? 1),
-      k_interval: String((plan.retry ?? step.retry)?.interval ?? 1),
+      k_attempts: (plan.retry ?? step.retry)?.attempts ?? "",
+      k_interval: (plan.retry ?? step.retry)?.interval ?? "",
       k_want: wantLines(step.want),
-      k_secrets: "",
     }),
     assign({
       kt_probe: probe,
@@ -96,10 +114,9 @@ export function compileStep(plan: PlannedStep, { owes, randomName }: CompileOpti
     early.push(name);
     lines.push(`k_secrets=$(cat "$K_RUN/blobs/${name}") && eval "$k_secrets"`);
   }
-  if (plan.runAs !== undefined) lines.push(`K_LIB=${quote(shippedText("step"))}`);
   lines.push("k_main");
 
-  return { key: stepKey(plan.id), text: lines.join("\n"), early, late, blobs, ...quickOf(plan) };
+  return { key: stepKey(plan.id), text: lines.join("\n"), early, late, blobs, quick: quickOf(plan), owes };
 }
 
 /** The wanted facts, one `NAME=VALUE` a line, as the step's shell compares them. */
@@ -109,56 +126,26 @@ function wantLines(want: Facts): string {
     .join("\n");
 }
 
-function assign(values: Readonly<Record<string, string>>): string {
+/** Assignments of what is not empty: step.sh begins with all of them empty. */
+function assign(values: Readonly<Record<string, string | number>>): string {
   return Object.entries(values)
-    .map(([name, value]) => `${name}=${value === "" ? "" : quote(value)}`)
+    .filter(([, value]) => value !== "")
+    .map(([name, value]) => `${name}=${quote(String(value))}`)
     .join("\n");
 }
 
-/** Only paths of plain characters take part in the evidence: there, nothing is quoted and no line is ambiguous. */
-const plain = /^\/[A-Za-z0-9._/+@:,=-]*$/;
-
-function quickOf(plan: PlannedStep): Pick<CompiledStep, "quick"> {
-  if (plan.sensitive || plan.step.sensitive || plan.runAs !== undefined) return {};
-  if (plan.unless !== undefined || plan.onlyIf !== undefined) return {};
-  // The step key `creates` decides alone: what exists is in order.
-  const quick: readonly QuickLine[] =
-    plan.creates !== undefined ? [{ kind: "exists", path: plan.creates }] : (plan.step.quick ?? []);
-  if (quick.length === 0 || !quick.every(isPlain)) return {};
-  return {
-    quick: {
-      lines: quick.map(quickText),
-      stat: [...new Set(quick.filter(({ kind }) => kind !== "sha256").map(({ path }) => path))],
-      sha256: [...new Set(quick.filter(({ kind }) => kind === "sha256").map(({ path }) => path))],
-    },
-  };
-}
-
-function isPlain(line: QuickLine): boolean {
-  return plain.test(line.path) && (line.kind !== "symlink" || plain.test(`/${line.target}`));
-}
-
-/** The very line that `stat -c` or `sha256sum` prints (runner.sh, k_look_at); `+` and `-`: path there, not there. */
-function quickText(line: QuickLine): string {
-  switch (line.kind) {
-    case "mode":
-      return `m ${((line.type === "file" ? 0o100000 : 0o040000) | line.mode).toString(16)} ${line.path}`;
-    case "owner":
-      return `u ${line.owner} ${line.path}`;
-    case "group":
-      return `g ${line.group} ${line.path}`;
-    case "sha256":
-      return `${line.sha256}  ${line.path}`;
-    case "symlink":
-      return `l '${line.path}' -> '${line.target}'`;
-    case "exists":
-      return `+${line.path}`;
-    case "absent":
-      return `-${line.path}`;
-  }
+/** `+` before a path: something is there. The step key `creates` decides alone: what exists is in order. */
+function quickOf(plan: PlannedStep): string[] {
+  const { creates } = plan;
+  const decidedInSh = plan.unless !== undefined || plan.onlyIf !== undefined || plan.runAs !== undefined;
+  if (creates !== undefined)
+    return decidedInSh || plan.sensitive || plan.step.sensitive || !isPlain(creates) ? [] : [`+${creates}`];
+  const data = provableData(plan);
+  return data ? evidenceOf(data) : [];
 }
 
 /** The whole input of a step's shell: the library, what the runner would set, the step's text. For tests as well. */
 export function standaloneText(step: CompiledStep, variables: Readonly<Record<string, string>>): Sh {
-  return rawSh([shippedText("step"), assign(variables), step.text].join("\n"));
+  const library = `${shippedText("step")}\n${shippedText("files")}`;
+  return rawSh([library, assign({ ...variables, K_LIB: library }), step.text].join("\n"));
 }

@@ -1,8 +1,9 @@
-# The follower (POSIX sh; dash, bash, BusyBox): the shell at the node's end of a channel. It makes the run's folder,
+# The follower (POSIX sh; dash, bash, BusyBox, mksh): the shell at the node's end of a channel. It makes the run's folder,
 # starts the runner or finds it alive, streams the journal and the output to the bastion, and takes what it sends.
+# Each process it starts is counted (test/integration/engine/run/wire.test.ts): what a builtin can tell, a builtin tells.
 #
 # Given: k_nonce K_STATE K_RUNID K_WHO K_NODE K_DRY K_GRANTED k_login (user of the login), k_offset (bytes of the journal
-# the bastion has), k_seen (output it has: `KEY.STREAM.CHUNK:BYTES ...`), k_runner (text of the runner).
+# the bastion has), k_seen (output it has: `KEY.STREAM.CHUNK:BYTES ...`).
 # Everything outside frames that begin with the nonce is noise of login shells, and ignored by the bastion.
 
 LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
@@ -11,53 +12,85 @@ umask 077
 unset CDPATH ENV IFS
 K_NL='
 '
-k_say() { printf '%s %s\n' "$k_nonce" "$*"; }
+# k_print TEXT: as a line. mksh has no printf of its own, and the arguments of a program are for everybody to read.
+if [ -n "${KSH_VERSION-}" ]; then
+  k_print() { print -r -- "$1"; }
+  k_put() { print -rn -- "$2" >"$k_me/in/$1" || k_full=1; }
+else
+  k_print() { printf '%s\n' "$1"; }
+  k_put() { printf %s "$2" >"$k_me/in/$1" || k_full=1; }
+fi
+k_say() { k_print "$k_nonce $1"; }
 k_fatal() {
-  k_say "fatal $*"
+  k_say "fatal $1"
   exit 1
 }
 
-# ---- hello -----------------------------------------------------------------------------------------------------------
+# ---- hello, and the state folder (requirement S-5): ours, no links, not writable for others ------------------------------
 
 k_lacks=
-for k_x in setsid sha256sum stat readlink mv dd mkfifo ln rm mkdir id head tail tr sed grep cat sleep date chown chmod sync; do
+for k_x in setsid sha256sum stat readlink mv dd mkfifo ln rm mkdir head tail tr sed grep cat sleep date chown chmod sync; do
   command -v "$k_x" >/dev/null 2>&1 || k_lacks="$k_lacks $k_x"
 done
 [ -z "$k_lacks" ] || k_fatal "BASELINE_MISSING$k_lacks"
-stat -c %s / >/dev/null 2>&1 || k_fatal "BASELINE_MISSING stat -c"
-k_uid=$(id -u)
-read -r k_boot </proc/sys/kernel/random/boot_id || k_fatal "BASELINE_MISSING /proc"
+{ read -r k_boot </proc/sys/kernel/random/boot_id; } 2>/dev/null || k_fatal "BASELINE_MISSING /proc"
 k_machine=
 { read -r k_machine </etc/machine-id; } 2>/dev/null
-k_say "hello 1 $k_uid $k_boot ${k_machine:--} $(date +%s)"
-
-# ---- the state folder (requirement S-5): ours, no links, not writable for others ----------------------------------------
-
-mkdir -p "$K_STATE" 2>/dev/null || k_fatal "STATE_UNUSABLE cannot make $K_STATE"
-k_sane() { # FOLDER MASK: a real folder of ours in which no bit of MASK is set
-  [ ! -L "$1" ] || k_fatal "STATE_UNSAFE $1 is a symbolic link"
-  k_x=$(stat -c '%u %a' "$1") && [ -d "$1" ] || k_fatal "STATE_UNSAFE $1 is not a folder"
-  [ "${k_x% *}" = "$k_uid" ] || k_fatal "STATE_UNSAFE $1 belongs to uid ${k_x% *}"
-  [ $((0${k_x#* } & 0$2)) = 0 ] || k_fatal "STATE_UNSAFE $1 has mode ${k_x#* }"
-}
-k_sane "$K_STATE" 022
-# Whoever may write to a folder above it could swap it (the sticky bit prevents that).
-k_dir=$(cd -P "$K_STATE" && pwd -P) || k_fatal "STATE_UNUSABLE cannot enter $K_STATE"
-set --
-while k_dir=${k_dir%/*} && [ -n "$k_dir" ]; do set -- "$@" "$k_dir"; done
-for k_x in $(stat -c '%u:%a' -- / "$@"); do
-  case ${k_x%%:*} in 0 | "$k_uid") ;; *) k_fatal "STATE_UNSAFE a folder above $K_STATE belongs to uid ${k_x%%:*}" ;; esac
-  [ $((0${k_x#*:} & 022)) = 0 ] || [ $((0${k_x#*:} & 01000)) != 0 ] ||
-    k_fatal "STATE_UNSAFE a folder above $K_STATE is writable for others, mode ${k_x#*:}"
-done
-# What is owed gets its folder when there is something: a dry run leaves only its journal.
-for k_x in "$K_STATE/lock" "$K_STATE/owed" "$K_STATE/runs"; do
-  [ -e "$k_x" ] || [ "$k_x" = "$K_STATE/owed" ] || mkdir "$k_x" 2>/dev/null
-  k_y=$k_x && { [ ! -e "$k_y" ] && [ ! -L "$k_y" ] && [ "$k_y" = "$K_STATE/owed" ]; } || k_sane "$k_y" 077
-done
+[ -d "$K_STATE" ] || mkdir -p "$K_STATE" 2>/dev/null
 K_RUN=$K_STATE/runs/$K_RUNID
-[ -e "$K_RUN" ] || mkdir "$K_RUN" || k_fatal "STATE_UNUSABLE cannot make $K_RUN"
-k_sane "$K_RUN" 077
+
+# One look at all of them: at this process (whose we are, and what time it is), at what is there of the state folder, and
+# at the folders above it: who may write to one of those could swap it (the sticky bit prevents that).
+set -- "/proc/$$" "$K_STATE"
+for k_x in "$K_STATE/lock" "$K_STATE/owed" "$K_STATE/runs" "$K_RUN"; do
+  if [ -e "$k_x" ] || [ -L "$k_x" ]; then set -- "$@" "$k_x"; fi
+done
+k_dir=$K_STATE
+while k_dir=${k_dir%/*} && [ -n "$k_dir" ] && [ ! -L "$k_dir" ]; do :; done
+# Behind a link counts where it leads.
+[ -z "$k_dir" ] || k_dir=$(cd -P "$K_STATE" && pwd -P) || k_fatal "STATE_UNUSABLE cannot enter $K_STATE"
+k_dir=${k_dir:-$K_STATE}
+while k_dir=${k_dir%/*} && [ -n "$k_dir" ]; do set -- "$@" "$k_dir"; done
+k_uid= k_count=0
+set -f
+IFS=$K_NL
+for k_x in $(stat -c '%u:%a:%Y:%n' -- "$@" / 2>/dev/null); do
+  k_count=$((k_count + 1))
+  k_owner=${k_x%%:*} k_x=${k_x#*:}
+  k_mode=${k_x%%:*} k_x=${k_x#*:}
+  k_dir=${k_x#*:}
+  if [ -z "$k_uid" ]; then
+    k_uid=$k_owner
+    k_say "hello 1 $k_uid $k_boot ${k_machine:--} ${k_x%%:*}"
+    continue
+  fi
+  case $k_dir in
+    "$K_STATE" | "$K_STATE"/*)
+      [ ! -L "$k_dir" ] || k_fatal "STATE_UNSAFE $k_dir is a symbolic link"
+      [ -d "$k_dir" ] || k_fatal "STATE_UNSAFE $k_dir is not a folder"
+      [ "$k_owner" = "$k_uid" ] || k_fatal "STATE_UNSAFE $k_dir belongs to uid $k_owner"
+      # The state folder itself may be looked at, what is in it is ours alone.
+      case ${k_dir#"$K_STATE"}:$k_mode in
+        :*[2367]? | :*[2367]) k_fatal "STATE_UNSAFE $k_dir has mode $k_mode" ;;
+        :* | *00) ;;
+        *) k_fatal "STATE_UNSAFE $k_dir has mode $k_mode" ;;
+      esac
+      ;;
+    *)
+      case $k_owner in 0 | "$k_uid") ;; *) k_fatal "STATE_UNSAFE a folder above $K_STATE belongs to uid $k_owner" ;; esac
+      case $k_mode in
+        [1357]???) ;;
+        *[2367]? | *[2367]) k_fatal "STATE_UNSAFE a folder above $K_STATE is writable for others, mode $k_mode" ;;
+      esac
+      ;;
+  esac
+done
+unset IFS
+set +f
+[ -n "$k_uid" ] || k_fatal "BASELINE_MISSING stat -c"
+[ "$k_count" = $(($# + 1)) ] || k_fatal "STATE_UNUSABLE cannot make $K_STATE"
+
+# ---- the run's folder --------------------------------------------------------------------------------------------------
 
 # k_lives PID BIRTH BOOT: that process, and not one that got its number later, lives.
 k_lives() {
@@ -67,10 +100,17 @@ k_lives() {
   [ "${20}" = "$k_birth" ] && [ "$1" != Z ]
 }
 
-# Before anything else in the folder: a follower lives, so this run may be about to take the lock.
-IFS= read -r k_s <"/proc/$$/stat"
-set -- ${k_s##*) }
-echo "$$ ${20} $k_boot" >"$K_RUN/mark"
+# k_runs RUN_ID: the runner of that run in this boot, by the locks, lives; k_pid is empty if there was none.
+k_runs() {
+  k_pid=
+  for k_l in "$K_STATE"/lock/*; do
+    k_y=$(readlink "$k_l")
+    case $k_y in *:"$k_boot:$1":*) ;; *) continue ;; esac
+    k_pid=${k_y%%:*} k_born=${k_y#*:}
+    ! k_lives "$k_pid" "${k_born%%:*}" "$k_boot" || return 0
+  done
+  return 1
+}
 
 # k_clear_out RUN_FOLDER: removes kept output. A reader of a dead runner may still wait for the other end of its FIFO: opening
 # it lets the reader end.
@@ -79,48 +119,71 @@ k_clear_out() {
   rm -rf "$1/out"
 }
 
-# What dead runs left: their secrets and blobs at once, all but the newest twenty journals too.
-k_count=0
-for k_x in $(ls -t "$K_STATE/runs" 2>/dev/null); do
-  k_count=$((k_count + 1))
-  [ "$k_x" != "$K_RUNID" ] || continue
-  k_busy=
-  for k_l in "$K_STATE"/lock/*; do
-    k_y=$(readlink "$k_l")
-    case $k_y in *:"$k_boot:$k_x":*) ;; *) continue ;; esac
-    k_pid=${k_y%%:*} k_born=${k_y#*:} k_born=${k_born%%:*}
-    if k_lives "$k_pid" "$k_born" "$k_boot"; then
-      k_busy=1
-    else # its runner is dead, but the step that it left?
-      k_pid=
-      { read -r k_pid k_born <"$K_STATE/runs/$k_x/current"; } 2>/dev/null
-      [ -z "$k_pid" ] || ! kill -0 "-$k_pid" 2>/dev/null || k_busy=1
-    fi
-  done
-  [ -z "$k_busy" ] || continue
+# k_over RUN_ID: that run's follower, which left the mark, is dead, and so are its runner and the step that it left.
+k_over() {
+  { read -r k_pid k_born k_b <"$K_STATE/runs/$1/mark"; } 2>/dev/null || return 1
+  if k_lives "$k_pid" "$k_born" "$k_b" || k_runs "$1"; then return 1; fi
+  [ -n "$k_pid" ] || return 0
   k_pid=
-  { read -r k_pid k_born k_b <"$K_STATE/runs/$k_x/mark"; } 2>/dev/null
-  ! k_lives "$k_pid" "$k_born" "$k_b" || continue
-  if [ "$k_count" -gt 20 ]; then
-    rm -rf "${K_STATE:?}/runs/$k_x"
-  elif [ -n "$k_pid" ]; then
-    # All but the journal; the mark last, so that a kill in between leaves nothing unseen.
-    k_clear_out "$K_STATE/runs/$k_x"
-    rm -rf "${K_STATE:?}/runs/$k_x"/[!jm]* && rm -f "$K_STATE/runs/$k_x/mark"
-  fi
+  { read -r k_pid k_born <"$K_STATE/runs/$1/current"; } 2>/dev/null
+  [ -z "$k_pid" ] || ! kill -0 "-$k_pid" 2>/dev/null
+}
+
+k_me=$K_RUN/followers/$$ k_first=1
+[ ! -d "$K_RUN" ] || k_first=
+[ ! -e "$k_me" ] || rm -rf "$k_me"
+set --
+for k_x in "$K_STATE/lock" "$K_STATE/runs" "$K_RUN" "$K_RUN/followers" "$k_me" "$k_me/in" "$K_RUN/blobs" "$K_RUN/out" "$K_RUN/tmp"; do
+  [ -d "$k_x" ] || set -- "$@" "$k_x"
 done
+# Another run may have made the first two a moment ago.
+mkdir "$@" 2>/dev/null
+# Before anything else in the folder: a follower lives, so this run may be about to take the lock.
+IFS= read -r k_s <"/proc/$$/stat"
+set -- ${k_s##*) }
+{ echo "$$ ${20} $k_boot" >"$K_RUN/mark"; } 2>/dev/null || k_fatal "STATE_UNUSABLE cannot make $K_RUN"
+
+# What dead runs left goes: their secrets and blobs at once. A run that ended as it should has left its journal alone.
+for k_x in "$K_STATE"/runs/*/mark; do
+  k_x=${k_x%/mark}
+  if [ "$k_x" = "$K_RUN" ] || [ ! -d "$k_x" ] || ! k_over "${k_x##*/}"; then continue; fi
+  # All but the journal; the mark last, so that a kill in between leaves nothing unseen.
+  k_clear_out "$k_x"
+  rm -rf "${k_x:?}"/[!jm]* && rm -f "$k_x/mark"
+done
+# Of thirty journals the newest twenty stay.
+set -- "$K_STATE"/runs/*
+if [ $# -gt 30 ]; then
+  k_count=0
+  set --
+  for k_x in $(ls -t "$K_STATE/runs"); do
+    k_count=$((k_count + 1))
+    [ "$k_count" -le 20 ] || [ -s "$K_STATE/runs/$k_x/mark" ] || set -- "$@" "${K_STATE:?}/runs/$k_x"
+  done
+  rm -rf "$@"
+fi
 
 # ---- the runner: alive already, or started now ---------------------------------------------------------------------------
 
-mkdir -p "$K_RUN/followers" "$K_RUN/blobs" "$K_RUN/out"
-k_me=$K_RUN/followers/$$
-mkdir "$k_me" && mkfifo "$k_me/poke" || k_fatal "STATE_UNUSABLE cannot write to $K_RUN"
-echo $$ >"$K_RUN/attached"
+k_alive= k_start=0
+if [ -p "$K_RUN/ctl" ]; then
+  ! k_runs "$K_RUNID" || k_alive=1
+  # A follower that is gone may have started one a moment ago that has not got the lock yet.
+  if [ -z "$k_alive" ] && [ -e "$K_RUN/launched" ]; then sleep 1 && k_runs "$K_RUNID" && k_alive=1; fi
+fi
+if [ -z "$k_alive$k_first" ]; then
+  k_clear_out "$K_RUN"
+  rm -rf "$K_RUN/ctl" "$K_RUN"/seg.* "$K_RUN"/blobs/* "$K_RUN/fin" "$K_RUN/stop" "$K_RUN/aborted" "$K_RUN/runner" "$K_RUN/launched" "$K_RUN/pid" "$K_RUN/over"
+  mkdir "$K_RUN/out"
+fi
+set -- "$k_me/poke"
+[ -p "$K_RUN/ctl" ] || set -- "$@" "$K_RUN/ctl"
+mkfifo "$@" && { true >>"$K_RUN/journal" && echo $$ >"$K_RUN/attached"; } 2>/dev/null || k_fatal "STATE_UNUSABLE cannot write to $K_RUN"
 exec 6<>"$k_me/poke"
 k_wake() { [ ! -p "$K_RUN/ctl" ] || echo . 1<>"$K_RUN/ctl"; }
 k_leave() {
   [ -z "$k_streamer" ] || kill "$k_streamer" 2>/dev/null
-  rm -rf "$k_me"
+  [ ! -d "$k_me" ] || rm -rf "$k_me"
   { read -r k_x <"$K_RUN/attached"; } 2>/dev/null && [ "$k_x" = $$ ] && rm -f "$K_RUN/attached"
   k_wake
 }
@@ -128,51 +191,32 @@ k_streamer=
 trap k_leave EXIT
 trap 'exit 1' HUP TERM PIPE
 
-k_alive=
-k_look_for_runner() {
-  for k_l in "$K_STATE"/lock/*; do
-    k_x=$(readlink "$k_l")
-    case $k_x in
-      *:"$k_boot:$K_RUNID":*)
-        k_pid=${k_x%%:*} k_born=${k_x#*:}
-        k_born=${k_born%%:*}
-        ! k_lives "$k_pid" "$k_born" "$k_boot" || k_alive=1
-        ;;
-    esac
-  done
-}
-if [ -p "$K_RUN/ctl" ]; then
-  k_look_for_runner
-  # A follower that is gone may have started one a moment ago that has not got the lock yet.
-  if [ -z "$k_alive" ] && [ -e "$K_RUN/runner" ]; then sleep 1 && k_look_for_runner; fi
-fi
-: >>"$K_RUN/journal"
 if [ -z "$k_alive" ]; then
-  rm -rf "$K_RUN/ctl" "$K_RUN"/seg.* "$K_RUN/fin" "$K_RUN/stop" "$K_RUN/aborted" "$K_RUN/runner" "$K_RUN/pid"
-  k_clear_out "$K_RUN"
-  mkdir "$K_RUN/out"
-  mkfifo "$K_RUN/ctl"
   # A power cut tears the journal: bytes that were never written read as NUL, or it is shorter than what the bastion has of
   # it. Line feeds take their places, so that offsets stay what they are and every line has an end.
   if [ -s "$K_RUN/journal" ]; then
     [ "$(tr -d '\000' <"$K_RUN/journal" | wc -c)" -eq "$(stat -c %s "$K_RUN/journal")" ] ||
       { tr '\000' '\n' <"$K_RUN/journal" >"$K_RUN/journal.new" && mv -f "$K_RUN/journal.new" "$K_RUN/journal"; } || k_fatal "STATE_UNUSABLE cannot mend $K_RUN/journal"
     [ "$(tail -c 1 "$K_RUN/journal" | wc -l)" -eq 1 ] || echo >>"$K_RUN/journal"
+    k_start=$(stat -c %s "$K_RUN/journal")
   fi
-  k_x=$((k_offset - $(stat -c %s "$K_RUN/journal")))
-  [ "$k_x" -le 0 ] || dd if=/dev/zero bs="$k_x" count=1 2>/dev/null | tr '\000' '\n' >>"$K_RUN/journal"
+  if [ "$k_offset" -gt "$k_start" ]; then
+    dd if=/dev/zero bs=$((k_offset - k_start)) count=1 2>/dev/null | tr '\000' '\n' >>"$K_RUN/journal"
+    k_start=$(stat -c %s "$K_RUN/journal")
+  fi
   # Where this runner's part of the journal begins: what stands before is the history of earlier ones.
-  stat -c %s "$K_RUN/journal" >"$K_RUN/start"
-  k_say "runner new $(cat "$K_RUN/start")"
+  echo "$k_start" >"$K_RUN/start"
+  k_say "runner new $k_start"
 else
-  k_say "runner alive $(cat "$K_RUN/start")"
+  read -r k_start <"$K_RUN/start"
+  k_say "runner alive $k_start"
   k_wake
 fi
-read -r k_start <"$K_RUN/start"
 
 k_launch() {
   [ -z "$k_alive" ] || return 0
   k_alive=1
+  { true >"$K_RUN/launched"; } 2>/dev/null
   # A login that is not root's may be killed with all its processes when it ends (KillUserProcesses).
   if [ "$k_login" != root ] && [ -d /run/systemd/system ] && command -v systemd-run >/dev/null 2>&1; then
     systemd-run --quiet --collect --unit="kcore-run-$K_RUNID-$$" /bin/sh "$K_RUN/runner" >/dev/null 2>&1 || k_fatal "RUNNER_FAILED systemd-run"
@@ -194,8 +238,12 @@ k_send() {
     [ "$k_size" -gt "$k_have" ] || continue
     k_lost=0
     { read -r k_lost <"${k_f%.*}.lost"; } 2>/dev/null
-    printf '%s out %s %s %s %s\n' "$k_nonce" "$k_id" "$k_have" $((k_size - k_have)) "$k_lost"
-    tail -c +$((k_have + 1)) "$k_f" | head -c $((k_size - k_have))
+    k_say "out $k_id $k_have $((k_size - k_have)) $k_lost"
+    if [ "$k_have" = 0 ]; then
+      head -c "$k_size" "$k_f"
+    else
+      tail -c +$((k_have + 1)) "$k_f" | head -c $((k_size - k_have))
+    fi
     echo
     k_seen="$k_seen $k_id:$k_size "
   done
@@ -220,45 +268,59 @@ k_stream() {
         "$k_nonce bye "* | "$k_nonce lock held "*)
           [ "$k_at" -le "$k_start" ] || {
             # All of it is told: what is left of the run is its journal. Before the last word, after which the bastion hangs up.
-            # `ctl` first: what our other half receives from now on it throws away.
-            rm -f "$K_RUN/ctl"
-            rm -rf "${K_RUN:?}"/[!j]*
-            printf '%s\n' "$k_line"
+            # What our other half receives from now on it throws away.
+            { true >"$K_RUN/over"; } 2>/dev/null
+            rm -rf "$K_RUN/ctl" "${K_RUN:?}"/[!j]*
+            k_print "$k_line"
             return 0
           }
           ;;
       esac
-      printf '%s\n' "$k_line"
+      k_print "$k_line"
     done
     k_part=$k_part$k_line
     [ -z "$k_open" ] || k_send "$k_open"
     # The bastion has now heard all that happened before this follower came.
-    [ -n "$k_told" ] || { k_told=1 && printf '%s told\n' "$k_nonce"; }
+    [ -n "$k_told" ] || { k_told=1 && k_say told; }
     read -r k_x <&6
   done
 }
 
 # ---- from the bastion ----------------------------------------------------------------------------------------------------
 
-k_take() { # FILE LENGTH SHA256: the next bytes of stdin, checked, then renamed to FILE
+# k_goes_on: the run is not over; when it is, its files vanish under our hands.
+k_goes_on() {
+  [ -p "$K_RUN/ctl" ] && [ ! -e "$K_RUN/over" ]
+}
+
+# k_tell FILE TEXT: something for the runner to look at.
+k_tell() {
+  k_goes_on || return 0
+  echo "$2" >"$K_RUN/$1"
+  k_goes_on || rm -f "$K_RUN/$1"
+}
+
+# k_whole: behind each piece of LENGTH bytes stands a line with the nonce. When something of the piece is missing, because the
+# line broke or because something else reads our stdin, that line is not where it has to be: nothing of the piece may run.
+k_whole() {
+  IFS= read -r k_x && [ "$k_x" = "$k_nonce" ] || k_fatal "DAMAGED $1"
+}
+
+k_lost() { # always fails
+  ! k_goes_on || k_say "fatal STATE_UNUSABLE cannot write to $K_RUN"
+  return 1
+}
+
+k_take() { # FILE LENGTH: appends the next piece of stdin to FILE
   # The bytes are taken from stdin in any case: nothing of them may be read as a command.
-  k_to=$1.new
-  { true >"$k_to"; } 2>/dev/null || k_to=/dev/null
-  dd bs="$2" count=1 iflag=fullblock of="$k_to" 2>/dev/null || k_to=/dev/null
-  case $(sha256sum <"$k_to") in
-    "$3 "*) mv -f "$1.new" "$1" ;;
-    *)
-      rm -f "$1.new"
-      # When the run is over its files vanish under our hands; that is no damage.
-      if [ ! -p "$K_RUN/ctl" ]; then
-        :
-      elif [ "$k_to" = /dev/null ]; then
-        k_say "fatal STATE_UNUSABLE cannot write to $K_RUN"
-      else
-        k_say "fatal DAMAGED ${1##*/}"
-      fi
-      ;;
-  esac
+  if { true >>"$1"; } 2>/dev/null; then
+    dd bs="$2" count=1 iflag=fullblock >>"$1" 2>/dev/null
+  else
+    dd bs="$2" count=1 iflag=fullblock >/dev/null 2>&1 && false
+  fi
+  k_ended=$?
+  k_whole "${1##*/}"
+  [ "$k_ended" = 0 ] || k_lost
 }
 
 k_kill() { # k_sig to the group of the running step, if that is still the same process; fails when the runner is done
@@ -272,15 +334,12 @@ k_kill() { # k_sig to the group of the running step, if that is still the same p
 
 # k_gone: tells the bastion when the runner died without its last word, so that a new one can take over.
 k_gone() {
-  { read -r k_pid k_born <"$K_RUN/pid"; } 2>/dev/null && [ -p "$K_RUN/ctl" ] && [ -n "$k_alive" ] || return 0
-  { IFS= read -r k_s <"/proc/$k_pid/stat"; } 2>/dev/null && {
-    set -- ${k_s##*) }
-    [ "$1" = Z ] || [ "${20}" != "$k_born" ] || return 0
-  }
+  { read -r k_pid k_born <"$K_RUN/pid"; } 2>/dev/null && [ -n "$k_alive" ] && k_goes_on || return 0
+  ! k_lives "$k_pid" "$k_born" "$k_boot" || return 0
   # Its last word may have come while we looked.
-  [ -p "$K_RUN/ctl" ] || return 0
+  k_goes_on || return 0
   k_alive=
-  rm -f "$K_RUN/pid"
+  rm -f "$K_RUN/pid" "$K_RUN/runner"
   k_clear_out "$K_RUN"
   mkdir "$K_RUN/out"
   k_say gone
@@ -292,39 +351,58 @@ k_listen() {
     set -- $k_cmd
     case ${1:-} in
       beat)
-        if [ -p "$K_RUN/ctl" ]; then
-          k_beats=$((k_beats + 1)) && echo "$$ $k_beats" >"$K_RUN/beat"
-          # After a silence the runner took us for gone: here we are again.
-          [ -e "$K_RUN/attached" ] || echo $$ >"$K_RUN/attached"
-        fi
+        k_beats=$((k_beats + 1))
+        k_tell beat "$$ $k_beats"
+        # After a silence the runner took us for gone: here we are again.
+        [ -e "$K_RUN/attached" ] || k_tell attached $$
         k_gone
         ;;
-      runner)
-        k_take "$K_RUN/runner" "$2" "$3"
-        if [ ! -p "$K_RUN/ctl" ]; then rm -f "$K_RUN/runner"; elif [ -e "$K_RUN/runner" ]; then k_launch; fi
+      runner) # BYTES: the runner's text, and its first segment in it
+        k_x=$K_RUN/runner
+        [ -z "$k_alive" ] || k_x=/dev/null
+        if k_take "$k_x" "$2" && [ -z "$k_alive" ]; then k_launch; fi
+        k_goes_on || rm -f "$K_RUN/runner"
         ;;
-      seg)
-        k_take "$K_RUN/seg.$2" "$3" "$4"
-        [ -p "$K_RUN/ctl" ] || rm -f "$K_RUN/seg.$2"
+      seg) # NUMBER BYTES
+        ! k_take "$k_me/seg.$2" "$3" || mv -f "$k_me/seg.$2" "$K_RUN" 2>/dev/null || k_lost
+        k_goes_on || rm -f "$K_RUN/seg.$2"
         ;;
-      blob) # NAME BYTES SHA256(of this part) OFFSET last|more SHA256(of the whole)
-        k_take "$K_RUN/blobs/.part" "$3" "$4"
-        [ "$5" != 0 ] || : >"$K_RUN/blobs/.$2"
-        cat "$K_RUN/blobs/.part" >>"$K_RUN/blobs/.$2"
-        if [ "$6" = last ]; then
-          case $(sha256sum <"$K_RUN/blobs/.$2") in
-            "$7 "*) mv -f "$K_RUN/blobs/.$2" "$K_RUN/blobs/$2" ;;
-            *) rm -f "$K_RUN/blobs/.$2" && k_say "fatal DAMAGED blob" ;;
-          esac
-        fi
+      part) # NAME BYTES OFFSET: of a blob
+        [ "$4" != 0 ] || rm -f "$k_me/in/$2"
+        k_take "$k_me/in/$2" "$3"
         ;;
-      stop) [ ! -p "$K_RUN/ctl" ] || : >"$K_RUN/stop" ;;
+      sum) # NAME SHA256: of the whole blob
+        case $(sha256sum <"$k_me/in/$2") in
+          "$3 "*) ;;
+          *) ! k_goes_on || k_fatal "DAMAGED blob" ;;
+        esac 2>/dev/null
+        ;;
+      texts) # BYTES: blobs as sh writes them, `k_put NAME 'CONTENT'` each
+        k_text=$(dd bs="$2" count=1 iflag=fullblock 2>/dev/null) k_full=
+        k_whole texts
+        eval "$k_text" 2>/dev/null
+        [ -z "$k_full" ] || k_lost
+        ;;
+      blobs) # those that came before this get their place, each at once
+        set -- "$k_me"/in/*
+        [ ! -e "$1" ] || mv -f "$@" "$K_RUN/blobs/" 2>/dev/null || k_lost
+        ;;
+      stop) k_tell stop '' ;;
       abort)
-        [ -p "$K_RUN/ctl" ] && : >"$K_RUN/stop" && : >"$K_RUN/aborted"
+        k_tell stop ''
+        k_tell aborted ''
         # Again each second: the step may be about to start. No new one can.
         (for k_sig in TERM TERM TERM TERM TERM KILL; do k_kill && sleep 1; done) >/dev/null 2>&1 &
         ;;
-      fin) [ ! -p "$K_RUN/ctl" ] || echo "$2" >"$K_RUN/fin" ;;
+      fin) # OUTCOME: a runner that waits ends with it
+        if [ -n "$k_alive" ]; then
+          k_tell fin "$2"
+        else
+          # It has ended, and its last word was lost: what is left of the run is its journal.
+          [ -e "$K_RUN/launched" ] || [ -s "$K_RUN/current" ] || rm -rf "$K_RUN/ctl" "${K_RUN:?}"/[!j]*
+          k_say gone
+        fi
+        ;;
     esac
     k_wake
   done

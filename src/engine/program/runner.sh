@@ -1,9 +1,9 @@
-# The runner (POSIX sh; dash, bash, BusyBox): executes a node's segments, journals them, and outlives the connection.
+# The runner (POSIX sh; dash, bash, BusyBox, mksh): executes a node's segments, journals them, and outlives the connection.
 # It is a process of its own; the follower (host.sh) streams its journal to the bastion and brings what the bastion
 # sends as files: seg.N, blobs/NAME, stop, fin, attached. A line in the FIFO `ctl` only wakes it up to look again.
 #
 # Given: k_nonce K_STATE K_RUN K_RUNID K_WHO K_NODE K_DRY K_GRANTED k_granted (its assignment, for the shells of steps) k_seg
-# k_changed k_failed K_LIB (text of step.sh).
+# k_changed k_failed K_LIB (text of step.sh), and k_given, a function: the segment with the number k_seg.
 # Journal: one line an event, `NONCE TYPE ARGS`, only ever appended (fd 5). Nothing here kills by a pid from a file name,
 # and group kills go only through the shell's builtin, after pid and start time were compared.
 
@@ -16,13 +16,19 @@ trap '' HUP
 [ -p "$K_RUN/ctl" ] || exit 1
 exec 5>>"$K_RUN/journal" 8<>"$K_RUN/ctl"
 read -r K_BOOT_ID </proc/sys/kernel/random/boot_id
-k_applied= k_oks= k_stop= k_evidence= k_ticker= k_step_n=0
+K_FILES= k_oks= k_stop= k_evidence= k_seen= k_order= k_ticker= k_step_n=0 k_fin= k_given=$k_seg
+# k_print TEXT: as a line. mksh has no printf of its own, and the arguments of a program are for everybody to read.
+if [ -n "${KSH_VERSION-}" ]; then
+  k_print() { print -r -- "$1"; }
+else
+  k_print() { printf '%s\n' "$1"; }
+fi
 for k_x in $k_changed; do eval "o_$k_x=changed"; done
 
 # What cannot be written down (a full disk) must not go on: it waits a while for space, then leaves it to a new runner.
 k_event() {
   k_full=0
-  until printf '%s %s\n' "$k_nonce" "$*" >&5; do
+  until k_print "$k_nonce $*" >&5; do
     [ $((k_full += 1)) -lt 30 ] || exit 1
     sleep 1
   done
@@ -95,7 +101,6 @@ k_lock() {
     # Somebody who looked before our generation was made may have made a higher one since.
     k_highest
     if [ "$k_top" = "$k_mine" ]; then
-      k_prune "$k_mine"
       case $k_old in '' | free) k_event "lock mine" ;; *) k_event "lock taken-over $k_old" ;; esac
       return 0
     fi
@@ -105,16 +110,15 @@ k_lock() {
   return 1
 }
 
-k_prune() {
+# k_unlock FILE...: frees the node, and removes those files and the generations before.
+k_unlock() {
+  ! ln -s free "$K_STATE/lock/$((k_mine + 1))" || k_mine=$((k_mine + 1))
   for k_l in "$K_STATE"/lock/*; do
     k_n=${k_l##*/}
     case $k_n in '' | *[!0-9]*) continue ;; esac
-    [ "$k_n" -ge "$1" ] || rm -f "$k_l"
+    [ "$k_n" -ge "$k_mine" ] || set -- "$@" "$k_l"
   done
-}
-
-k_unlock() {
-  ln -s free "$K_STATE/lock/$((k_mine + 1))" && k_prune $((k_mine + 1))
+  rm -rf "$@"
 }
 
 # ---- waiting ---------------------------------------------------------------------------------------------------------
@@ -135,7 +139,8 @@ k_tick() {
       k_cpid=
       { read -r k_cpid k_cborn k_limit k_cstep <"$K_RUN/current"; } 2>/dev/null
       if [ -n "$k_cpid" ]; then
-        [ "$k_for" = "$k_cpid" ] || { k_for=$k_cpid k_secs=0; }
+        # A batch is one process; each of its steps has its own time.
+        [ "$k_for" = "$k_cpid $k_cstep" ] || { k_for="$k_cpid $k_cstep" k_secs=0; }
         k_secs=$((k_secs + 1))
         if [ "$k_limit" != 0 ] && [ "$k_secs" -ge "$k_limit" ] && k_birth "$k_cpid" && [ "$k_born" = "$k_cborn" ]; then
           : >"$K_RUN/timedout"
@@ -196,10 +201,10 @@ k_need() {
 k_end() {
   k_flush
   [ -n "$K_DRY" ] || k_status "$1"
-  k_unlock
   [ -z "$k_ticker" ] || kill "$k_ticker" 2>/dev/null
-  rm -rf "$K_RUN/blobs" "$K_RUN/tmp" "$K_RUN"/seg.* "$K_RUN/runner" "$K_RUN/current" "$K_RUN/fin" "$K_RUN/stop" "$K_RUN/aborted"
-  k_event "bye $1"
+  k_outcome=$1
+  k_unlock "$K_RUN/blobs" "$K_RUN/tmp" "$K_RUN"/seg.* "$K_RUN/runner" "$K_RUN/current" "$K_RUN/fin" "$K_RUN/stop" "$K_RUN/aborted"
+  k_event "bye $k_outcome"
   exit 0
 }
 
@@ -222,33 +227,49 @@ k_status() {
   k_json "${k_title:-}" && k_t=$k_e
   k_json "${k_error:-}" && k_er=$k_e
   k_json "$K_NODE" && k_no=$k_e
-  printf '{"node":"%s","run":"%s","state":"%s","step":"%s","milestones":[%s],"error":"%s","updated":"%s"}\n' \
-    "$k_no" "$K_RUNID" "$1" "$k_t" "${k_milestones:-}" "$k_er" "$k_now" >"$K_STATE/.status.new" &&
+  k_print "{\"node\":\"$k_no\",\"run\":\"$K_RUNID\",\"state\":\"$1\",\"step\":\"$k_t\",\"milestones\":[${k_milestones:-}],\"error\":\"$k_er\",\"updated\":\"$k_now\"}" >"$K_STATE/.status.new" &&
     mv -fT "$K_STATE/.status.new" "$K_STATE/status.json"
-  printf '%s %s %s %s%s\n' "$k_now" "$K_RUNID" "$1" "${k_title:-}" "${k_error:+: $k_error}" >>"$K_STATE/onboarding.log"
+  k_print "$k_now $K_RUNID $1 ${k_title:-}${k_error:+: $k_error}" >>"$K_STATE/onboarding.log"
 }
 
 # ---- batched evidence ------------------------------------------------------------------------------------------------
 
-# k_look_at STAT_PATH... -- SHA_PATH...: one stat and one sha256sum over everything that quick lines speak of.
-k_look_at() {
-  k_paths=
-  while [ "$1" != -- ]; do
-    k_q "$1" && k_paths="$k_paths $k_e"
-    shift
+# k_sight KEY...: one stat and one sha256sum over everything that these steps' evidence speaks of, unless what was seen is
+# still true: after a change it is not. k_seen: the steps that were looked at since.
+k_sight() {
+  case "$k_seen " in *" $1 "*) return 0 ;; esac
+  k_stats= k_sums= k_seen= k_last=
+  for k_k in "$@"; do
+    k_seen="$k_seen $k_k"
+    eval "k_d=\$d_$k_k k_rest=\$q_$k_k"
+    if [ -n "$k_d" ]; then
+      set -- $k_d
+      k_stats="$k_stats $6"
+      # A hash is not asked of a FIFO: it would wait for ever.
+      [ "$1" != f ] || [ ! -f "$6" ] || k_sums="$k_sums $6"
+    fi
+    while [ -n "$k_rest" ]; do
+      k_line=${k_rest%%"$K_NL"*}
+      case $k_rest in *"$K_NL"*) k_rest=${k_rest#*"$K_NL"} ;; *) k_rest= ;; esac
+      case $k_line in
+        [-+]*) k_p=${k_line#?} ;;
+        l*) k_p=${k_line#"l '"} k_p=${k_p%%"'"*} ;;
+        ?\ * | t*) k_p=${k_line##* } ;;
+        *)
+          k_p=${k_line##* }
+          [ ! -f "$k_p" ] || k_sums="$k_sums $k_p"
+          ;;
+      esac
+      [ "$k_p" = "$k_last" ] || k_stats="$k_stats $k_p"
+      k_last=$k_p
+    done
   done
-  shift
   k_evidence=$K_NL
-  [ -z "$k_paths" ] || eval "k_evidence=\$k_evidence\$(stat -c 'm %f %n${K_NL}u %U %n${K_NL}g %G %n${K_NL}l %N' -- $k_paths 2>/dev/null)\$K_NL"
-  [ $# = 0 ] || k_evidence=$k_evidence$(sha256sum -- "$@" 2>/dev/null)$K_NL
+  [ -z "$k_stats" ] || k_evidence=$k_evidence$(stat -c "m %f %n${K_NL}u %U %n${K_NL}g %G %n${K_NL}l %N" -- $k_stats 2>/dev/null)$K_NL
+  [ -z "$k_sums" ] || k_evidence=$k_evidence$(sha256sum -- $k_sums 2>/dev/null)$K_NL
 }
 
-k_q() {
-  case $1 in *\'*) return 1 ;; esac
-  k_e="'$1'"
-}
-
-# k_quick LINES: true if every line stands in the evidence; `-LINE` must not.
+# k_quick LINES: true if every line stands in the evidence; `-LINE` must not; `tDIGIT PATH` is a type of file.
 k_quick() {
   k_rest=$1
   while [ -n "$k_rest" ]; do
@@ -256,10 +277,26 @@ k_quick() {
     case $k_line in
       -*) case $k_evidence in *" ${k_line#-}$K_NL"*) return 1 ;; esac ;;
       +*) case $k_evidence in *" ${k_line#+}$K_NL"*) ;; *) return 1 ;; esac ;;
+      t*) k_x=${k_line#t} && case $k_evidence in *"${K_NL}m ${k_x%% *}"???" ${k_x#* }$K_NL"*) ;; *) return 1 ;; esac ;;
       *) case $k_evidence in *"$K_NL$k_line$K_NL"*) ;; *) return 1 ;; esac ;;
     esac
     case $k_rest in *"$K_NL"*) k_rest=${k_rest#*"$K_NL"} ;; *) k_rest= ;; esac
   done
+}
+
+# k_holds TYPE WAVE KEY SECONDS OWES PATH ...: the same for the data of a step (batch.ts).
+k_holds() {
+  case $1 in
+    a) case $k_evidence in *" $6$K_NL"*) return 1 ;; *) return 0 ;; esac ;;
+    l) case $k_evidence in *"${K_NL}l '$6' -> '$7'$K_NL"*) return 0 ;; *) return 1 ;; esac ;;
+  esac
+  case $7 in
+    ?) case $k_evidence in *"${K_NL}m $7"???" $6$K_NL"*) ;; *) return 1 ;; esac ;;
+    *) case $k_evidence in *"${K_NL}m $7 $6$K_NL"*) ;; *) return 1 ;; esac ;;
+  esac
+  [ "$8" = - ] || case $k_evidence in *"${K_NL}u $8 $6$K_NL"*) ;; *) return 1 ;; esac
+  [ "$9" = - ] || case $k_evidence in *"${K_NL}g $9 $6$K_NL"*) ;; *) return 1 ;; esac
+  [ "$1" = d ] || case $k_evidence in *"$K_NL${11}  $6$K_NL"*) ;; *) return 1 ;; esac
 }
 
 k_flush() {
@@ -291,7 +328,7 @@ k_reader() {
 
 # k_child: runs one step in a session of its own; sets k_rc.
 k_child() {
-  rm -f "$K_RUN/timedout"
+  [ ! -e "$K_RUN/timedout" ] || rm -f "$K_RUN/timedout"
   # A second time, when blobs had to be sent first: what its readers left would be taken for this time's.
   [ ! -e "$K_RUN/out/$i.o.done" ] || rm -f "$K_RUN/out/$i".[oe].*
   if [ -n "$live" ]; then
@@ -304,17 +341,21 @@ k_child() {
     k_reader o 3
     k_reader e 4
     k_o=/proc/self/fd/6 k_er2=/proc/self/fd/7
+  elif [ -n "$k_looks" ]; then
+    k_o=/dev/null k_er2=/dev/null
   else
     k_o=$K_RUN/out/$i.o.0 k_er2=$K_RUN/out/$i.e.0
   fi
   k_time=
   [ -z "$k_epoch" ] || { read -r k_run_s k_idle </proc/uptime && k_time=$((k_epoch + ${k_run_s%%.*} - k_epoch_up)); }
   # The step says itself who it is, before all else: the lock is held by it also if we die this very moment.
-  printf '%s\n' "IFS= read -r k_s </proc/\$\$/stat; set -- \${k_s##*) }; echo \$\$ \${20} ${to:-60} $i >'$K_RUN/current'; set --" \
-    "$K_LIB" "k_nonce=$k_nonce k_due=$k_due k_unsure=$k_unsure k_unique=$$-$k_step_n K_DRY=$K_DRY K_NOW=$k_time" \
+  k_lib=
+  [ -z "$as" ] || { k_quote "$K_LIB$K_NL$K_FILES" && k_lib="K_LIB=$k_e"; }
+  printf '%s\n' "IFS= read -r k_s </proc/\$\$/stat; set -- \${k_s##*) }; k_born=\${20}; echo \$\$ \$k_born ${to:-60} $i >'$K_RUN/current'; set --" \
+    "$K_LIB" "$K_FILES" "k_nonce=$k_nonce k_due=$k_due k_unsure=$k_unsure k_looks=$k_looks k_unique=$$-$k_step_n K_DRY=$K_DRY K_NOW=$k_time" \
     "K_RUN='$K_RUN' K_STATE='$K_STATE' K_TMP='$K_RUN/tmp' K_NODE='$K_NODE' K_BOOT_ID=$K_BOOT_ID" \
-    "$k_granted" \
-    "$tx" | setsid /bin/sh >"$k_o" 2>"$k_er2" 3<&- 4<&- 6>&- 7>&- 8>&- &
+    "$k_granted" "$k_lib" \
+    "$tx" | setsid /bin/sh >"$k_o" 2>"$k_er2" 3<&- 4<&- 5>&5 6>&- 7>&- 8>&- &
   k_pid=$!
   exec 3<&- 4<&-
   k_birth "$k_pid" && printf '%s %s %s %s\n' "$k_pid" "$k_born" "${to:-60}" "$i" >"$K_RUN/current"
@@ -335,17 +376,173 @@ k_child() {
   done
 }
 
-# k_step: one step, described by the variables that the segment sets: i (key), title, tx (its shell's text), and
-# optionally q (quick lines), early (blobs its probe needs), rs / ch (keys it restarts on / changes on), fo (keys whose
-# failure it answers), to (seconds), live, rg (register its stdout), ms (milestone).
+# k_add: declares a step of the segment, described by the variables that are set (segment.ts): i (key), title, tx (its
+# shell's text) or d (its data for the batch lane; nb: a new batch begins), and optionally q (lines of the evidence), early
+# (blobs its probe needs), late (blobs its apply needs), big (which of them wait for its turn), as (it runs as another user),
+# rs / ch (keys it restarts on / changes on), fo (keys whose failure it answers), to (seconds), live, look (it may well be in order), rg (register its stdout),
+# ms (milestone).
+k_add() {
+  k_order="$k_order $i"
+  for k_f in $k_fields; do eval "${k_f}_$i=\$$k_f $k_f="; done
+}
+k_fields='title tx d nb q early late big as rs ch fo to live look rg ms'
+for k_f in $k_fields; do eval "$k_f="; done
+
+k_load() {
+  for k_f in $k_fields; do eval "$k_f=\$${k_f}_$i"; done
+}
+
+# k_go: runs what was declared.
+k_go() {
+  k_seen=
+  k_ask $k_order
+  set -- $k_order
+  k_order=
+  while [ $# -gt 0 ]; do
+    i=$1
+    k_load
+    shift
+    if [ -z "$d" ]; then
+      k_step
+      continue
+    fi
+    k_keys=$i
+    while [ $# -gt 0 ]; do
+      eval "k_x=\$d_$1 k_y=\$nb_$1"
+      [ -n "$k_x" ] && [ -z "$k_y" ] || break
+      k_keys="$k_keys $1"
+      shift
+    done
+    k_batch
+  done
+}
+
+# k_ask: everything that the segment is sure or likely to need is asked for at once, before its first step: the blobs of steps
+# whose evidence does not hold, and small ones of steps that have none.
+k_ask() {
+  k_provable= k_wanted=
+  for i in "$@"; do
+    eval "k_x=\$d_$i\$q_$i"
+    [ -z "$k_x" ] || k_provable="$k_provable $i"
+  done
+  [ -z "$k_provable" ] || k_sight $k_provable
+  [ -z "$k_stop$k_failed" ] || return 0
+  for i in "$@"; do
+    k_load
+    if [ -n "$d" ]; then
+      k_holds $d || k_want $K_BATCH $d
+    elif [ -z "$q" ] || ! k_quick "$q"; then
+      for k_b in $early $late; do
+        case " $big " in *" $k_b "*) ;; *) [ -n "$K_DRY" ] || k_wanted="$k_wanted $k_b" ;; esac
+      done
+    fi
+  done
+  [ -z "$k_wanted" ] || k_need $k_wanted
+}
+
+# k_want LIBRARY DATA...: what the batch lane needs for this step; in a dry run its library alone.
+k_want() {
+  case $k_wanted in *"$1"*) ;; *) k_wanted="$k_wanted $1" ;; esac
+  [ "$2" != f ] || [ -n "$K_DRY" ] || k_wanted="$k_wanted ${12}"
+}
+
+# k_ok: the evidence shows the loaded step in order.
+k_ok() {
+  k_oks="$k_oks $i"
+  eval "o_$i=ok"
+  [ -z "$ms" ] || k_milestone
+}
+
+# k_batch: the steps k_keys, by the batch lane. What was in order stays so only if nothing is applied before it: after each
+# change those behind it are looked at again, all at once.
+k_batch() {
+  while [ -n "$k_keys" ] && [ -z "$k_stop$k_failed" ]; do
+    k_sight $k_keys
+    k_todo= k_left= k_data= k_wanted=
+    for i in $k_keys; do
+      k_load
+      if k_holds $d; then
+        if [ -z "$k_todo" ]; then k_ok; else k_left="$k_left $i"; fi
+      else
+        k_todo="$k_todo $i" k_data=$k_data$d$K_NL
+        k_want $K_BATCH $d
+      fi
+    done
+    k_keys=$k_left
+    [ -n "$k_todo" ] || return 0
+    i=${k_todo# }
+    i=${i%% *}
+    k_load
+    k_lease
+    [ -z "$k_stop" ] || return 0
+    k_flush
+    k_tick
+    k_need $k_wanted || return 0
+    k_step_n=$((k_step_n + 1))
+    k_due= k_looks=
+    tx="b_data='$k_data'$K_NL. \"\$K_RUN/blobs/$K_BATCH\""
+    : >"$K_RUN/batch"
+    k_child
+    k_reap
+  done
+}
+
+# k_reap: tells how each step of the batch ended. The last one that had begun when its shell was killed has failed, or was
+# stopped; what others had done before is proved by no look, so they were interrupted.
+k_reap() {
+  k_begun= k_told=' '
+  while read -r i k_o2 k_x; do
+    if [ "$k_o2" = begun ]; then
+      k_begun="$k_begun $i"
+    else
+      k_told="$k_told$i "
+      k_end_step "$k_o2" "$k_x"
+    fi
+  done <"$K_RUN/batch"
+  # It could not even begin.
+  [ -n "$k_begun" ] || [ "$k_rc" = 0 ] || { k_x=${k_todo# } && k_begun=" ${k_x%% *}"; }
+  for k_k in $k_begun; do
+    case $k_told in *" $k_k "*) continue ;; esac
+    i=$k_k
+    k_o2=interrupted
+    [ "$i" != "${k_begun##* }" ] || { k_o2=failed && [ ! -e "$K_RUN/timedout" ] || k_rc=timeout; }
+    k_end_step "$k_o2" "$k_rc"
+  done
+  [ -n "$K_DRY" ] || k_status running
+}
+
+# k_end_step OUTCOME STATUS: how the step `i` ended, for the journal and for the steps behind it.
+k_end_step() {
+  eval "title=\$title_$i ms=\$ms_$i"
+  k_o2=$1
+  if [ "$k_o2" = failed ] && [ -e "$K_RUN/aborted" ]; then k_o2=interrupted; fi
+  case $k_o2 in
+    ok)
+      k_ok
+      return 0
+      ;;
+    changed) k_seen= ;;
+    would) k_unsure=1 ;;
+    failed)
+      k_seen=
+      [ -n "$k_failed" ] || { k_failed=$i k_error="failed at $title"; }
+      ;;
+  esac
+  eval "o_$i=$k_o2"
+  k_flush
+  k_event "end $i $k_o2 $2"
+  k_title=$title
+  case $k_o2 in changed | would) [ -z "$ms" ] || k_milestone ;; esac
+}
+
+# k_step: the loaded step, in a shell of its own.
 k_step() {
   k_step_n=$((k_step_n + 1))
-  eval "k_x=\${o_$i:-}"
   if [ -n "$k_stop" ]; then return; fi
   if [ -n "$k_failed" ]; then
     case " $fo " in *" $k_failed "*) ;; *) return ;; esac
   elif [ -n "$fo" ]; then
-    k_oks="$k_oks" && k_flush && k_event "end $i skipped 0 nothing failed"
+    k_flush && k_event "end $i skipped 0 nothing failed"
     eval "o_$i=skipped"
     return
   fi
@@ -361,10 +558,8 @@ k_step() {
     eval "o_$i=skipped"
     return
   fi
-  if [ -z "$k_due$k_applied" ] && [ -n "$q" ] && k_quick "$q"; then
-    k_oks="$k_oks $i"
-    eval "o_$i=ok"
-    [ -z "$ms" ] || k_milestone
+  if [ -z "$k_due" ] && [ -n "$q" ] && k_sight "$i" && k_quick "$q"; then
+    k_ok
     return
   fi
   k_lease
@@ -373,7 +568,12 @@ k_step() {
   k_event "start $i $k_why"
   k_tick
   k_need $early || return 0
+  # Steps in order are the rule, and have nothing to say: a first look goes without readers for their output.
+  k_live=$live k_looks=$look
+  [ -z "$look" ] || live=
   k_child
+  live=$k_live k_looks=
+  case $look:$k_rc in 1:0 | 1:11 | 1:12 | 1:14) ;; 1:*) k_need $late && k_child || return 0 ;; esac
   while [ "$k_rc" = 20 ]; do
     k_need $late || return 0
     k_child
@@ -381,11 +581,11 @@ k_step() {
   [ -z "$rg" ] || k_stdout
   case $k_rc in
     0) k_o2=ok ;;
-    10) k_o2=changed k_applied=1 ;;
-    11) k_o2=would k_unsure=1 k_applied=1 ;;
+    10) k_o2=changed k_seen= ;;
+    11) k_o2=would k_unsure=1 ;;
     12) k_o2=skipped ;;
     14) k_o2=unknown ;;
-    *) k_o2=failed ;;
+    *) k_o2=failed k_seen= ;;
   esac
   if [ -e "$K_RUN/timedout" ]; then k_o2=failed k_rc=timeout; fi
   if [ "$k_o2" = failed ] && [ -e "$K_RUN/aborted" ]; then k_o2=interrupted; fi
@@ -400,6 +600,17 @@ k_step() {
     ok | changed | would | skipped | unknown) [ -z "$ms" ] || k_milestone ;;
   esac
   [ -n "$K_DRY" ] || [ "$k_o2" = ok ] || k_status running
+}
+
+# k_quote TEXT: k_e = TEXT as one word of sh.
+k_quote() {
+  k_e= k_rest=$1
+  while :; do
+    case $k_rest in
+      *\'*) k_e=$k_e${k_rest%%\'*}"'\\''" k_rest=${k_rest#*\'} ;;
+      *) k_e="'$k_e$k_rest'" && return 0 ;;
+    esac
+  done
 }
 
 k_milestone() {
@@ -434,17 +645,15 @@ K_NL='
 '
 k_lock || exit 3
 k_x=${k_me#*:}
-printf '%s %s\n' $$ "${k_x%%:*}" >"$K_RUN/pid"
+echo "$$ ${k_x%%:*}" >"$K_RUN/pid"
 : >"$K_RUN/current"
-mkdir -p "$K_RUN/tmp" "$K_RUN/blobs" "$K_RUN/out"
 while :; do
-  until [ -e "$K_RUN/seg.$k_seg" ]; do k_wait; done
+  until [ "$k_seg" = "$k_given" ] || [ -e "$K_RUN/seg.$k_seg" ]; do k_wait; done
   k_event "segment $k_seg"
-  k_last=
-  . "$K_RUN/seg.$k_seg"
+  if [ "$k_seg" = "$k_given" ]; then k_given; else . "$K_RUN/seg.$k_seg"; fi
   k_flush
   k_event "segment-end $k_seg ${k_failed:+failed}${k_stop:+stopped}"
   k_seg=$((k_seg + 1))
-  # Nobody has to say goodbye to a runner whose last segment ended in order.
-  [ -z "$k_last" ] || [ -n "$k_failed$k_stop" ] || [ -e "$K_RUN/stop" ] || k_end "$k_last"
+  # The bastion has said before what becomes of a run that is in order: nobody waits for its goodbye.
+  [ -z "$k_fin" ] || [ -n "$k_failed$k_stop" ] || k_end "$k_fin"
 done

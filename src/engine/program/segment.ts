@@ -2,6 +2,8 @@ import { createHash } from "node:crypto";
 import { quote } from "#engine/step/quote.ts";
 import type { PlannedStep } from "#engine/states/planned-step.ts";
 import { type CompiledStep, stepKey } from "./compile-step.ts";
+import type { Blob } from "#engine/step/blob.ts";
+import { type BatchPlace, BatchPlanner, batchLibrary, batchLine } from "./batch.ts";
 import { shippedText } from "./texts.ts";
 
 /** A step of a segment. */
@@ -14,8 +16,6 @@ export interface SegmentOptions {
   readonly steps: readonly SegmentStep[];
   /** Gather the node's facts after the steps. */
   readonly facts: boolean;
-  /** When it ends in order the runner ends too, without being asked. */
-  readonly isLast?: boolean;
   /** The bastion's time when the segment is sent, in seconds since 1970; absent: steps do not know it. */
   readonly now?: number;
 }
@@ -23,23 +23,33 @@ export interface SegmentOptions {
 /** Seconds a step may take when neither it nor its module says otherwise. */
 const defaultTimeout = 60;
 
-/** The text of one segment, as runner.sh sources it. */
-export function segmentText({ steps, facts, isLast = false, now }: SegmentOptions): string {
-  const quick = steps.flatMap(({ compiled }) => compiled.quick ?? []);
-  const stat = unique(quick.flatMap((lines) => lines.stat));
-  const sums = unique(quick.flatMap((lines) => lines.sha256));
+/** A function of files.sh in a step's text. */
+const usesFiles = new RegExp(
+  String.raw`\b(?:${[...shippedText("files").matchAll(/^(\w+)\(\)/gm)].map(([, name]) => name).join("|")})\b`,
+);
+
+/** The text of one segment, as runner.sh sources it: its steps declared one by one, then run. */
+export function segmentText({ steps, facts, now }: SegmentOptions): string {
+  const planner = new BatchPlanner();
   return [
     // Steps that run later in the segment reckon from here, by the node's uptime.
     ...(now === undefined
       ? []
       : [`k_epoch=${now}`, "read -r k_epoch_up k_idle </proc/uptime", "k_epoch_up=${k_epoch_up%%.*}"]),
-    ...(isLast ? ["k_last=done"] : []),
-    ...(quick.length > 0 ? [`k_look_at ${[...stat, "--", ...sums].map(quote).join(" ")}`] : []),
-    ...wantedBlobs(steps),
-    ...steps.map(stepText),
+    ...(steps.some(({ compiled }) => usesFiles.test(compiled.text)) ? [`K_FILES=${quote(shippedText("files"))}`] : []),
+    ...(steps.some(({ compiled }) => compiled.data) ? [`K_BATCH=${batchLibrary().sha256}`] : []),
+    ...steps.map((step) => stepText(step, planner)),
+    "k_go",
     ...(facts ? [`k_facts ${quote(`kt_facts=${quote(shippedText("facts"))}\nk_text facts; k_read fact`)}`] : []),
     "",
   ].join("\n");
+}
+
+/** The blobs that the segment may ask for, by name on the node. */
+export function blobsOf(steps: readonly SegmentStep[]): Map<string, Blob> {
+  const blobs = new Map(steps.flatMap(({ compiled }) => [...compiled.blobs]));
+  if (steps.some(({ compiled }) => compiled.data)) blobs.set(batchLibrary().sha256, batchLibrary());
+  return blobs;
 }
 
 /** How long the step may run, all its attempts together, in seconds. */
@@ -49,44 +59,53 @@ export function timeoutOf({ timeout, retry, step }: PlannedStep): number {
   return Math.ceil(timeout ?? (attempts ? Math.max(once, attempts.attempts * (attempts.interval + 5)) : once));
 }
 
-function stepText({ plan, compiled }: SegmentStep): string {
+function stepText({ plan, compiled }: SegmentStep, planner: BatchPlanner): string {
   const keys = (ids: readonly string[]): string => ids.map(stepKey).join(" ");
-  const variables: Readonly<Record<string, string>> = {
-    i: compiled.key,
+  const { key, data, early, late, blobs } = compiled;
+  const seconds = timeoutOf(plan);
+  let place: BatchPlace | undefined;
+  if (data) place = planner.place(data);
+  else planner.close();
+  const variables: Readonly<Record<string, string | number>> = {
+    i: key,
     title: plan.title.replace(/[^\x20-\x7e]/g, "?"),
-    q: compiled.quick?.lines.join("\n") ?? "",
-    early: compiled.early.join(" "),
-    late: compiled.late.join(" "),
+    ...(data && place
+      ? {
+          d: batchLine(data, { key, wave: place.wave, seconds, owes: compiled.owes.join(","), shows: shows(plan) }),
+          nb: place.opens ? "1" : "",
+        }
+      : { q: compiled.quick.join("\n"), to: seconds === defaultTimeout ? "" : seconds }),
+    early: early.join(" "),
+    late: data ? "" : late.join(" "),
+    // Large blobs of a step that nothing is known of beforehand wait for its turn.
+    big:
+      data || compiled.quick.length > 0
+        ? ""
+        : [...early, ...late].filter((name) => (blobs.get(name)?.size ?? 0) > 65_536).join(" "),
+    as: plan.runAs === undefined ? "" : "1",
     rs: keys(plan.restartOn),
     ch: keys(plan.onChanges),
     fo: keys(plan.onFailure),
-    to: String(timeoutOf(plan)),
-    live: plan.step.quiet ? "" : "1",
+    live: data || plan.step.quiet ? "" : "1",
+    look: data || !mayBeInOrder(plan) ? "" : "1",
     rg: plan.register === undefined ? "" : "1",
     ms: plan.milestone ?? "",
     tx: compiled.text,
   };
-  const words = Object.entries(variables).map(([name, value]) => `${name}=${value === "" ? "" : quote(value)}`);
-  return `${words.join("\n")}\nk_step`;
+  const words = Object.entries(variables).flatMap(([name, value]) =>
+    value === "" ? [] : [`${name}=${quote(String(value))}`],
+  );
+  return `${words.join("\n")}\nk_add`;
 }
 
-/**
- * All blobs that the segment is sure or likely to need are asked for at once, before its first step: those of steps
- * whose quick lines do not hold, and small ones of steps that have none. The others are asked for when it is their turn.
- */
-function wantedBlobs(steps: readonly SegmentStep[]): string[] {
-  const lines = steps.flatMap(({ compiled: { quick, blobs, early, late } }) => {
-    const small = [...early, ...late].filter((name) => quick || (blobs.get(name)?.size ?? 0) <= 65_536);
-    if (small.length === 0) return [];
-    const ask = `k_wanted="$k_wanted ${small.join(" ")}"`;
-    return [quick ? `k_quick ${quote(quick.lines.join("\n"))} || ${ask}` : ask];
-  });
-  if (lines.length === 0) return [];
-  return ["k_wanted=", ...lines, '[ -n "$K_DRY$k_stop$k_failed" ] || k_need $k_wanted'];
+/** A first look is worth while: the step is not sure to change something, and its look itself says nothing that is shown. */
+function mayBeInOrder({ step, creates, unless, onlyIf }: PlannedStep): boolean {
+  if (step.quiet || onlyIf !== undefined) return false;
+  return !step.always || creates !== undefined || unless !== undefined;
 }
 
-function unique(words: readonly string[]): string[] {
-  return [...new Set(words)];
+function shows({ step, sensitive }: PlannedStep): boolean {
+  return step.show !== undefined && !sensitive && step.sensitive !== true;
 }
 
 export function sha256Of(bytes: string | Uint8Array): string {

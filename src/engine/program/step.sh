@@ -7,6 +7,8 @@
 
 K_NL='
 '
+k_looks= k_as= k_always= k_ends= k_creates= k_late= k_owes= k_attempts=1 k_interval=1 k_want= k_secrets=
+kt_probe= kt_apply= kt_guard= kt_react= kt_show= kt_onlyif= kt_unless=
 
 # k_esc VALUE: k_e = VALUE on one line (back slash and line break escaped), the form in which facts travel.
 k_esc() {
@@ -75,75 +77,6 @@ granted() {
   return 1
 }
 
-# safe_parents FILE [OWNER]: refuses when somebody else could swap a folder or a link on the way to FILE (requirement S-6):
-# a folder that is writable for group or others without the sticky bit, or anything that belongs to a user other than root
-# and OWNER. Links are followed by hand: a link in a safe place may lead through an unsafe one.
-safe_parents() {
-  k_file=$1 k_owner=${2:-root} k_todo=${1%/*}/ k_cur= k_links=0
-  [ -d "$k_todo" ] || refuse FILE_NO_PARENT "the folder of $1 does not exist"
-  set -- /
-  while [ -n "$k_todo" ]; do
-    k_part=${k_todo%%/*} k_todo=${k_todo#*/}
-    case $k_part in
-      '' | .) ;;
-      ..) k_cur=${k_cur%/*} ;;
-      *)
-        set -- "$@" "$k_cur/$k_part"
-        if [ -L "$k_cur/$k_part" ]; then
-          [ $((k_links += 1)) -le 40 ] || refuse FILE_NO_PARENT "the folder of $k_file leads in a circle"
-          k_to=$(readlink -- "$k_cur/$k_part") || return 1
-          case $k_to in /*) k_cur= ;; esac
-          k_todo=$k_to/$k_todo
-        else
-          k_cur=$k_cur/$k_part
-        fi
-        ;;
-    esac
-  done
-  k_unsafe=$(stat -c '%U %u %a %f %n' -- "$@" | while read -r k_user k_uid k_mode k_type k_name; do
-    # 4-digit octal: leading digit odd = sticky; then the write bits of group and others. A link's mode means nothing.
-    case $k_mode in ????) k_special=${k_mode%???} k_mode=${k_mode#?} ;; *) k_special=0 ;; esac
-    case $k_type in a???) k_mode=000 ;; esac
-    k_group=${k_mode#?} k_group=${k_group%?} k_other=${k_mode##??}
-    [ $((k_special & 1)) = 1 ] || [ $(((k_group | k_other) & 2)) = 0 ] || echo "$k_name is writable for others"
-    [ "$k_uid" = 0 ] || [ "$k_user" = "$k_owner" ] || [ "$k_uid" = "$k_owner" ] || echo "$k_name belongs to $k_user"
-  done)
-  [ -z "$k_unsafe" ] || refuse FILE_PARENT_UNSAFE "a folder above $k_file could be swapped by another user$K_NL$k_unsafe"
-}
-
-# put_file SRC DEST MODE OWNER GROUP: replaces DEST by a copy of SRC, all or nothing (requirement S-6): a temporary file
-# made with O_EXCL and 0600 in DEST's folder, content flushed, owner and mode set, renamed over DEST, folder flushed.
-# "-" keeps DEST's owner, group or mode (root, root and 0644 for a new file).
-put_file() {
-  k_mode=$3 k_own=$4 k_grp=$5
-  if [ -f "$2" ] && [ ! -L "$2" ]; then
-    k_now=$(stat -c '%a %U %G' -- "$2") || return 1
-    [ "$k_mode" != - ] || k_mode=${k_now%% *}
-    k_now=${k_now#* }
-    [ "$k_own" != - ] || k_own=${k_now%% *}
-    [ "$k_grp" != - ] || k_grp=${k_now#* }
-  fi
-  [ "$k_mode" != - ] || k_mode=0644
-  [ "$k_own" != - ] || k_own=root
-  [ "$k_grp" != - ] || k_grp=root
-  safe_parents "$2" "$k_own"
-  k_tmp=$(dirname "$2")/.kcore-$k_i-$k_unique
-  (umask 077 && set -C && : >"$k_tmp") || return 1
-  if ! { dd if="$1" of="$k_tmp" bs=65536 conv=notrunc,fsync 2>"$K_TMP/dd" &&
-    chown "$k_own:$k_grp" "$k_tmp" && chmod "$k_mode" "$k_tmp" && mv -fT "$k_tmp" "$2"; }; then
-    grep -v '^[0-9.]* *[0-9+]* records\|bytes.*copied' "$K_TMP/dd" >&2
-    rm -f "$k_tmp"
-    return 1
-  fi
-  sync "$(dirname "$2")" 2>/dev/null || sync
-}
-
-# backup_file FILE: keeps FILE as FILE.kcore-TIME and prints that name.
-backup_file() {
-  k_backup=$1.kcore-$(date +%Y%m%d%H%M%S)
-  cp -p -- "$1" "$k_backup" && printf '%s\n' "$k_backup"
-}
-
 # ---- the engine's part -------------------------------------------------------------------------------------------
 
 # k_text NAME: runs the text kt_NAME in a subshell; its facts and refusal go to $k_found, its exit status is returned.
@@ -204,6 +137,8 @@ k_show() {
 
 # k_blobs: exit status 20 asks the runner for the blobs that are not here yet; it runs the step again when they are.
 k_blobs() {
+  # Only to look was asked: what is not in order is run again, with readers for what it says.
+  [ -z "$k_looks" ] || exit 20
   for k_b in $k_late; do [ -e "$K_RUN/blobs/$k_b" ] || exit 20; done
 }
 
@@ -254,7 +189,8 @@ k_main() {
   k_found=$K_TMP/found k_have=
   # Another user's leftover process may keep this file open: no later step may read what it writes.
   [ -z "$k_as" ] || k_found=$K_TMP/found-as
-  k_left=${k_attempts:-1}
+  k_left=$k_attempts
+  [ -z "$k_looks" ] || k_left=1
   if [ -n "$kt_onlyif" ] && ! k_text onlyif; then exit 12; fi
   while :; do
     k_left=$((k_left - 1))

@@ -4,6 +4,8 @@ const files = {
   host: new URL("./host.sh", import.meta.url),
   runner: new URL("./runner.sh", import.meta.url),
   step: new URL("./step.sh", import.meta.url),
+  files: new URL("./files.sh", import.meta.url),
+  batch: new URL("./batch.sh", import.meta.url),
   facts: new URL("./facts.sh", import.meta.url),
 } as const;
 

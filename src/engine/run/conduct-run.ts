@@ -45,7 +45,6 @@ export interface ConductOptions {
 export async function conductRun(options: ConductOptions): Promise<ExitCode> {
   const { folder, header, perform, secrets = () => new Set<string>(), now = Date.now } = options;
   const letGo = await holdRun(header);
-  const record = new RecordWriter(folder, now);
   const [stop, abort] = [new AbortController(), new AbortController()];
   const redactor = createRedactor([], secrets);
   let finished: Extract<RunEventBody, { type: "run.finished" }> | undefined;
@@ -58,18 +57,15 @@ export async function conductRun(options: ConductOptions): Promise<ExitCode> {
     // Nothing is started that could not be recorded (F-6); what runs on the nodes is in the nodes' own journals.
     stop.abort("stop");
   };
+  const onWritten = (bytes: Uint8Array, at: number) => socket?.push(bytes, at);
+  const record = new RecordWriter({ folder, now, onWritten, onError: fail });
   const logs = new NodeLogs(folder.nodeLogs, now, fail);
   const cap = new OutputCap();
   const write = (body: RunEventBody) => {
     const event = cap.pass(body, record.size);
     if (failure || !event) return;
-    try {
-      record.append(event);
-    } catch (error) {
-      fail(error);
-    }
+    record.append(event);
     logs.add(event);
-    socket?.notify();
   };
   const emit = (body: RunEventBody) => {
     if (finished) return;
@@ -110,6 +106,7 @@ export async function conductRun(options: ConductOptions): Promise<ExitCode> {
       (error: unknown) => finishedBy(error),
     );
     finished ??= cleanStrings(end);
+    record.flush();
     // Read again: `fail` may have set it meanwhile, which the compiler cannot see.
     const stopped = failure as Problem | undefined;
     if (stopped) {
@@ -118,8 +115,8 @@ export async function conductRun(options: ConductOptions): Promise<ExitCode> {
       finished = { ...finishedWith(exitCodes.failed), problem: stopped };
     }
     for (const event of [...redactor.flush(), ...redactor.pass(finished)]) write(event);
+    record.flush();
     logs.flush({ last: true });
-    socket.notify();
     await socket.close(options.viewPatience ?? 10_000);
     return finished.exitCode as ExitCode;
   } finally {

@@ -4,13 +4,18 @@ import type { RunEventBody } from "#engine/events/event.ts";
 import { formatProblem } from "#errors/problem.ts";
 import { nodeLogName } from "./run-folder.ts";
 
-/** Writes what concerns a node, output included, as text to `nodes/NAME.log`; many lines at a time. */
+/** Milliseconds after which a line stands in its file, and characters that are not kept waiting so long. */
+const patience = 200;
+const most = 1 << 20;
+
+/** Writes what concerns a node, output included, as text to `nodes/NAME.log`; many lines at a time, as a file is dear to open. */
 export class NodeLogs {
   readonly #folder: string;
   readonly #now: () => number;
   readonly #onError: (error: unknown) => void;
   readonly #waiting = new Map<string, string>();
-  #scheduled = false;
+  #length = 0;
+  #timer: NodeJS.Timeout | undefined;
 
   constructor(folder: string, now: () => number, onError: (error: unknown) => void) {
     this.#folder = folder;
@@ -26,14 +31,16 @@ export class NodeLogs {
     const lines = text.replace(/\n$/, "").split("\n");
     const block = lines.map((line) => `${stamp} ${line}\n`).join("");
     this.#waiting.set(node, (this.#waiting.get(node) ?? "") + block);
-    if (this.#scheduled) return;
-    this.#scheduled = true;
-    setImmediate(() => this.flush());
+    this.#length += block.length;
+    if (this.#length > most) this.flush();
+    else this.#flushLater();
   }
 
   /** Writes what waits. What no file can be opened for now waits on, unless this is the `last` try. */
   flush({ last = false }: { readonly last?: boolean } = {}): void {
-    this.#scheduled = false;
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#length = 0;
     for (const [node, text] of this.#waiting)
       try {
         appendFileSync(join(this.#folder, nodeLogName(node)), text, { mode: 0o600 });
@@ -46,8 +53,7 @@ export class NodeLogs {
   }
 
   #flushLater(): void {
-    this.#scheduled = true;
-    setTimeout(() => this.flush(), 200).unref();
+    this.#timer ??= setTimeout(() => this.flush(), patience).unref();
   }
 }
 

@@ -27,22 +27,35 @@ const syncedTypes: ReadonlySet<RunEventBody["type"]> = new Set([
   "node.finished",
 ]);
 
-/** Appends events to a run's record; every line is whole or not there. */
+export interface RecordOptions {
+  readonly folder: RunFolder;
+  readonly now: () => number;
+  /** These bytes, whole lines, stand in the record from `at` on. */
+  readonly onWritten: (bytes: Buffer, at: number) => void;
+  /** What the file system says; nothing of the events since is in the record. */
+  readonly onError: (error: unknown) => void;
+}
+
+/**
+ * Appends events to a run's record; every line is whole or not there. Events that come in one go are written by one call,
+ * before anything else happens: nobody has seen or acted on what is not in the record.
+ */
 export class RecordWriter {
   /** Events of an earlier part of the run. */
   readonly earlier: readonly RunEvent[];
   /** Bytes of whole lines; what followers may read. */
   size: number;
   readonly #fd: number;
-  readonly #folder: RunFolder;
-  readonly #now: () => number;
+  readonly #options: RecordOptions;
+  readonly #waiting: string[] = [];
+  #mustSync = false;
   #seq: number;
   #syncing: "no" | "running" | "again" = "no";
 
   /** Opens the record and cuts off a line that a crash tore. @throws KcoreError RUN_RECORD_CORRUPT */
-  constructor(folder: RunFolder, now: () => number) {
-    this.#folder = folder;
-    this.#now = now;
+  constructor(options: RecordOptions) {
+    const { folder } = options;
+    this.#options = options;
     this.#fd = openSync(folder.events, "a+", 0o600);
     const { events, length } = parseRecording(readFileSync(this.#fd), folder.events);
     if (fstatSync(this.#fd).size !== length) ftruncateSync(this.#fd, length);
@@ -52,25 +65,44 @@ export class RecordWriter {
     writeFileSync(folder.reserve, Buffer.alloc(RESERVE), { mode: 0o600 });
   }
 
-  /** Numbers, dates and writes one event. Throws what the file system says; then nothing of it is in the record. */
+  /** Numbers and dates one event; it is written with those that follow at once. */
   append(body: RunEventBody): void {
-    const event = { seq: this.#seq + 1, at: this.#now(), ...body };
-    const bytes = Buffer.from(formatEvent(event));
-    try {
-      for (let done = 0; done < bytes.length;) done += writeSync(this.#fd, bytes, done);
-    } catch (error) {
-      ftruncateSync(this.#fd, this.size);
-      throw error;
-    }
     this.#seq += 1;
-    this.size += bytes.length;
-    if (syncedTypes.has(body.type)) this.#sync();
+    this.#waiting.push(formatEvent({ seq: this.#seq, at: this.#options.now(), ...body }));
+    this.#mustSync ||= syncedTypes.has(body.type);
+    if (this.#waiting.length === 1) queueMicrotask(() => this.flush());
+  }
+
+  /** Writes what waits. */
+  flush(): void {
+    if (this.#waiting.length === 0) return;
+    const bytes = Buffer.from(this.#waiting.splice(0).join(""));
+    const at = this.size;
+    let done = 0;
+    try {
+      while (done < bytes.length) done += writeSync(this.#fd, bytes, done);
+      this.size += bytes.length;
+    } catch (error) {
+      this.#keepWhole(bytes, done);
+      this.#options.onError(error);
+    }
+    if (this.size > at) this.#options.onWritten(bytes.subarray(0, this.size - at), at);
+    if (this.#mustSync) this.#sync();
+    this.#mustSync = false;
+  }
+
+  /** Of bytes that were written in part only the whole lines stay; the others are forgotten, their numbers too. */
+  #keepWhole(bytes: Buffer, done: number): void {
+    const kept = done === 0 ? 0 : bytes.lastIndexOf(10, done - 1) + 1;
+    this.size += kept;
+    for (let end = bytes.indexOf(10, kept); end >= 0; end = bytes.indexOf(10, end + 1)) this.#seq -= 1;
+    ftruncateSync(this.#fd, this.size);
   }
 
   /** Gives the kept room back, for the last events of a run whose disk is full. */
   releaseReserve(): void {
     try {
-      unlinkSync(this.#folder.reserve);
+      unlinkSync(this.#options.folder.reserve);
     } catch {
       // Given back already.
     }
@@ -78,6 +110,7 @@ export class RecordWriter {
 
   close(): void {
     try {
+      this.flush();
       fdatasyncSync(this.#fd);
     } finally {
       closeSync(this.#fd);

@@ -74,9 +74,14 @@ export class RunSocket {
     return this.#views.values().some(({ hello }) => hello?.answers);
   }
 
-  /** The record grew. */
-  notify(): void {
-    for (const view of this.#views) void this.#pump(view);
+  /** These bytes stand in the record from `at` on: a view that has all before them and keeps up gets them as they are. */
+  push(bytes: Uint8Array, at: number): void {
+    for (const view of this.#views) {
+      if (view.hello && !view.pumping && view.sent === at && !view.socket.writableNeedDrain) {
+        view.sent += bytes.length;
+        view.socket.write(bytes);
+      } else void this.#pump(view);
+    }
   }
 
   /** Waits until every view has got all, `patience` milliseconds at most, then closes. */
@@ -133,6 +138,7 @@ export class RunSocket {
     view.pumping = true;
     try {
       const buffer = Buffer.alloc(Math.min(65_536, Math.max(0, this.#options.size() - view.sent)) || 1);
+      if (view.socket.writableNeedDrain) await drained(view.socket);
       while (!view.socket.destroyed && view.sent < this.#options.size()) {
         const length = Math.min(buffer.length, this.#options.size() - view.sent);
         const { bytesRead } = await this.#record.read(buffer, 0, length, view.sent);

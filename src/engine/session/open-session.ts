@@ -13,7 +13,7 @@ import { Timers } from "./timers.ts";
 import { UntoldSteps } from "./untold-steps.ts";
 import { workResult } from "./work-result.ts";
 import type { Host } from "#engine/transport/host.ts";
-import type { NodeSession, SessionOptions, StageWork, WorkEnd, WorkResult } from "./session.ts";
+import type { NodeSession, SessionOptions, StageWork, WorkResult } from "./session.ts";
 import { StepReport } from "./step-report.ts";
 
 type Returned = Extract<Effect, { do: "return" }>;
@@ -28,6 +28,7 @@ export function openSession(options: SessionOptions): NodeSession {
 /** Carries out what the machines want done, and tells them what happened. */
 class Session implements NodeSession {
   readonly #options: SessionOptions;
+  readonly #run: RunVariables;
   readonly #report: StepReport;
   readonly #untold = new UntoldSteps();
   readonly #writer: SegmentWriter;
@@ -46,8 +47,9 @@ class Session implements NodeSession {
     this.#options = options;
     const { node, runId, nonce, who, dryRun, grants, emit, recorded } = options;
     const login = node.transport === "local" ? (process.getuid?.() === 0 ? "root" : "user") : node.user;
-    const run: RunVariables = { nonce, runId, who, dryRun, grants, stateDir: node.stateDir, node: node.name, login };
+    const run = { nonce, runId, who, dryRun, grants, stateDir: node.stateDir, node: node.name, login };
     this.#report = new StepReport({ node: node.name, emit, recorded });
+    this.#run = run;
     this.#writer = new SegmentWriter(run, this.#report);
     this.#line = new Line({
       session: options,
@@ -76,13 +78,13 @@ class Session implements NodeSession {
     this.#stop("abort");
   }
 
-  async facts({ isLast = false }: Partial<WorkEnd> = {}): Promise<Readonly<Record<string, unknown>>> {
+  async facts({ isLast = false } = {}): Promise<Readonly<Record<string, unknown>>> {
     const { trouble } = await this.#ask({ type: "facts", isLast });
     if (trouble) throw new KcoreError(trouble.problem, { exitCode: trouble.outcome === "unreachable" ? 3 : 1 });
     return this.#machines.queue.facts ?? {};
   }
 
-  async perform(work: readonly StageWork[], { isLast = false }: Partial<WorkEnd> = {}): Promise<WorkResult> {
+  async perform(work: readonly StageWork[], { isLast = false } = {}): Promise<WorkResult> {
     const steps = work.flatMap(({ stage, drafts }) =>
       drafts.map((draft) => ({ stage, draft, key: stepKey(draft.id) })),
     );
@@ -190,7 +192,9 @@ class Session implements NodeSession {
       case "say":
         return this.#line.say(effect.text);
       case "send-blobs":
-        return void (this.#line.link && sendBlobs(this.#line.link, effect.names, this.#writer.blobs));
+        return void (
+          this.#line.link && sendBlobs(this.#line.link, effect.names, { run: this.#run, offered: this.#writer.blobs })
+        );
       case "end-step":
         return this.#report.endWithoutNode(effect.key, effect);
       case "return":

@@ -89,13 +89,16 @@ function parted(state: Runner): Next<Runner> {
 function metRunner(state: Runner, isAlive: boolean): Next<Runner> {
   const { phase, line } = state;
   const due = "due" in phase && phase.due ? { due: phase.due } : {};
-  if (isAlive) return phase.at === "absent" ? go(state, { at: "idle", ...due }) : next(state);
+  if (isAlive && phase.at === "absent") return go(state, { at: "idle", ...due });
+  // It was not sent for: the one that went along was not needed, and its segment has to come by itself.
+  if (isAlive && phase.at === "flying") return go(state, { at: "sent" }, { do: "announce" });
+  if (isAlive && phase.at === "sent" && line === "up") return next(state, { do: "transmit", what: "segment" });
+  if (isAlive) return next(state);
   // One that was sent over this connection is on its way.
   if (line === "up" || phase.at === "flying") return next(state);
-  // Who joins still wants to hear what it did.
-  return phase.at === "leaving" && phase.after !== "join"
-    ? part(state, phase.after)
-    : go(state, { at: "absent", ...due }, forgetGoodbye);
+  // The follower clears up what it left; but who joins only wants to hear what it did.
+  if (phase.at === "leaving" && phase.after !== "join") return next(state);
+  return go(state, { at: "absent", ...due }, forgetGoodbye);
 }
 
 function segmentEnded(state: Runner, how: string): Next<Runner> {

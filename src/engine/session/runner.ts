@@ -33,7 +33,8 @@ export function runnerAfter(state: Runner, event: RunnerEvent, setting: Setting)
     case "rest":
       return phase.at === "absent" ? part(state, "rest") : leave(state, "rest", "interrupted");
     case "finish":
-      if (phase.at === "absent") return part(state, "finish");
+      // Where a runner was and is no more, the follower clears up.
+      if (phase.at === "absent" && (line === "none" || state.segment === 0)) return part(state, "finish");
       return phase.at === "parting" && line === "up"
         ? awaitBye(state, event.outcome)
         : leave(state, "finish", event.outcome);

@@ -3,13 +3,13 @@ import type { RunEventBody } from "#engine/events/event.ts";
 import type { Blob } from "#engine/step/blob.ts";
 import { runnerCommand, segmentCommand, type RunVariables } from "#engine/program/bootstrap.ts";
 import { compileStep, type CompiledStep } from "#engine/program/compile-step.ts";
-import { segmentText } from "#engine/program/segment.ts";
+import { blobsOf, segmentText } from "#engine/program/segment.ts";
 import type { StepReport } from "./step-report.ts";
 import type { Effect, ReadyStep } from "./messages.ts";
 
 /** A segment as it was written last. */
 export interface Written {
-  /** Its command alone, and with the runner's if that goes along. */
+  /** As a command to a runner that lives, and with the runner in front of it if that goes along. */
   readonly segment: string;
   readonly flight: string;
   readonly event: RunEventBody;
@@ -30,17 +30,20 @@ export class SegmentWriter {
 
   write({ number, exchange, batch, launch }: Extract<Effect, { do: "write" }>): Written {
     const steps = batch.steps.map((step) => ({ plan: step.plan, compiled: this.#compile(step) }));
-    const text = segmentText({ steps, facts: batch.facts, isLast: batch.isLast, now: Math.round(Date.now() / 1000) });
-    const segment = segmentCommand(number, text);
-    const flight = launch ? `${this.#runner(number)}${segment}` : segment;
+    for (const [name, blob] of blobsOf(steps)) this.blobs.set(name, blob);
+    const program = segmentText({ steps, facts: batch.facts, now: Math.round(Date.now() / 1000) });
+    // A runner that knows the end need not wait for our goodbye.
+    const text = batch.isLast ? `k_fin=done\n${program}` : program;
+    const segment = segmentCommand(this.#run, number, text);
+    const flight = launch ? this.#runner(number, text) : segment;
     const bytes = Buffer.byteLength(flight);
     const event = { type: "node.segment", node: this.#run.node, exchange, steps: steps.length, bytes } as const;
     return { segment, flight, event };
   }
 
-  #runner(segment: number): string {
+  #runner(segment: number, text: string): string {
     const changed = [...this.#report.records].filter(([, { outcome }]) => outcome === "changed").map(([key]) => key);
-    return runnerCommand(this.#run, { segment, changed });
+    return runnerCommand(this.#run, { segment, changed, text });
   }
 
   /** Once a step: sent again, it asks for its blobs by the same names. */
@@ -51,7 +54,6 @@ export class SegmentWriter {
     const compiled = compileStep(plan, { owes, randomName: () => randomBytes(16).toString("hex") });
     this.#compiled.set(step, compiled);
     this.#report.plan(key, plan);
-    for (const [name, blob] of compiled.blobs) this.blobs.set(name, blob);
     return compiled;
   }
 }

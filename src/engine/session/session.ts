@@ -19,15 +19,6 @@ export interface WorkResult {
   readonly finishedStages: ReadonlySet<string>;
 }
 
-/** What follows the work. */
-export interface WorkEnd {
-  /**
-   * Nothing, when it ends in order: the node's part in the run is done then, and its runner says goodbye unasked. Work that
-   * follows all the same is done over a new connection.
-   */
-  readonly isLast: boolean;
-}
-
 /** What a run knows and passes to each of its node sessions. */
 export interface SessionOptions {
   readonly node: NodeEntry;
@@ -63,10 +54,13 @@ export interface SessionOptions {
  * after drops, waits through reboots. Never rejects for what happens on the node: that is in the results and events.
  */
 export interface NodeSession {
-  /** Performs the stages' steps in order; the first failure stops. Call again for later stages, never concurrently. */
-  perform(work: readonly StageWork[], end?: WorkEnd): Promise<WorkResult>;
+  /**
+   * Performs the stages' steps in order; the first failure stops. Call again for later stages, never concurrently, and not
+   * after `isLast`: then the node's run ends by itself as soon as all of it is in order, without waiting for `finish`.
+   */
+  perform(work: readonly StageWork[], options?: { readonly isLast?: boolean }): Promise<WorkResult>;
   /** Gathers the node's facts (once) over the session. */
-  facts(end?: WorkEnd): Promise<Readonly<Record<string, unknown>>>;
+  facts(options?: { readonly isLast?: boolean }): Promise<Readonly<Record<string, unknown>>>;
   /** The open connection, for forwarded channels of actions. */
   host(): Host | undefined;
   /** No new step starts. */

@@ -25,6 +25,8 @@ export interface StepRecord {
   cause?: Problem;
   why?: string;
   startedAt?: number;
+  /** Its apply began, and did not come to an end yet: what is in order after that was brought about by this run. */
+  applying?: boolean;
   errors: string;
 }
 
@@ -58,6 +60,8 @@ export class StepReport {
   readonly facts: Record<string, string> = {};
   /** The last step that would change in a dry run: what `unknown` is unknown after. */
   #lastChange: string | undefined;
+  /** Events that wait for a diff before them. */
+  #waiting = 0;
   #diffs: Promise<unknown> = Promise.resolve();
 
   constructor(options: {
@@ -125,16 +129,23 @@ export class StepReport {
     const names = { node: this.#node, step: draft.id };
     switch (type) {
       case "start":
-        Object.assign(record, { have: {}, now: {}, stdout: "", rc: 0, errors: "", startedAt: this.#now() });
-        for (const name of ["problem", "cause", "why", "shown"] as const) delete record[name];
+        if (!record.applying) Object.assign(record, { have: {}, startedAt: this.#now() });
+        Object.assign(record, { now: {}, stdout: "", rc: 0, errors: "" });
+        for (const name of ["problem", "cause", "why"] as const) delete record[name];
+        if (!record.applying) delete record.shown;
         this.#forgetOutput(first);
         this.#replayed.delete(draft.id);
         if (text !== "") record.why = this.#reasonOf(text);
         this.#tell(draft.id, { type: "step.started", ...names, stage, title: draft.title, module: draft.module });
         break;
       case "have":
+        if (!record.applying) setFact(record.have, text);
+        break;
       case "now":
-        setFact(record[type], text);
+        setFact(record.now, text);
+        break;
+      case "apply":
+        if (text === "apply") record.applying = true;
         break;
       case "note":
         this.#tell(draft.id, { type: "step.note", ...names, text: cleanText(unescapeLine(text)) });
@@ -152,7 +163,7 @@ export class StepReport {
         record.rc = Number(text) || 0;
         break;
       case "show":
-        record.shown = unescapeLine(text);
+        if (!record.applying) record.shown = unescapeLine(text);
         break;
       case "stdout":
         // `sed` ends each line, the last too, with the escape of a line break.
@@ -172,9 +183,11 @@ export class StepReport {
   }
 
   /** Records how a step ended and tells it, unless an earlier process of this run told it already. */
-  finish(key: string, outcome: Outcome, { rc = "0", reason = "" }: { rc?: string; reason?: string } = {}): void {
+  finish(key: string, found: Outcome, { rc = "0", reason = "" }: { rc?: string; reason?: string } = {}): void {
     const record = this.records.get(key);
     if (!record) return;
+    const outcome = found === "ok" && record.applying ? "changed" : found;
+    record.applying = outcome === "interrupted" && record.applying === true;
     record.outcome = outcome;
     if (outcome === "would-change") this.#lastChange = record.draft.title;
     const { draft, stage, plan } = record;
@@ -207,14 +220,25 @@ export class StepReport {
     } as const;
     const { shown } = record;
     const target = plan?.step.shown;
-    if (shown === undefined || target === undefined || hidden(plan)) {
-      this.#emit(event);
-      return;
-    }
-    // The library for diffs is loaded late, so this one event may come a moment after its step.
+    const drawn = shown !== undefined && target !== undefined && !hidden(plan);
+    this.#send(
+      event,
+      drawn
+        ? async () => {
+            const diff = await unifiedDiff(shown, target);
+            return { ...event, ...(diff !== undefined && { diff: cleanText(diff) }) };
+          }
+        : undefined,
+    );
+  }
+
+  /** Emits in order: the library for diffs is loaded late, so what follows an event with a diff may have to wait for it. */
+  #send(event: RunEventBody, complete?: () => Promise<RunEventBody>): void {
+    if (!complete && this.#waiting === 0) return this.#emit(event);
+    this.#waiting += 1;
     this.#diffs = this.#diffs.then(async () => {
-      const diff = await unifiedDiff(shown, target);
-      this.#emit({ ...event, ...(diff !== undefined && { diff: cleanText(diff) }) });
+      this.#emit(complete ? await complete() : event);
+      this.#waiting -= 1;
     });
   }
 
@@ -243,7 +267,7 @@ export class StepReport {
 
   /** Emits what a step says, unless it is history that the record holds. */
   #tell(step: string, event: RunEventBody): void {
-    if (!this.#recorded.has(step) && !this.#replayed.has(step)) this.#emit(event);
+    if (!this.#recorded.has(step) && !this.#replayed.has(step)) this.#send(event);
   }
 
   /**

@@ -32,8 +32,6 @@ export interface DraftOptions {
   readonly nodes: ReadonlyMap<string, NodeEntry>;
   /** `run` of expressions: id, time, revision. */
   readonly run: Readonly<Record<string, unknown>>;
-  /** `stages` of expressions; what is not known yet is an Unknown. */
-  readonly stages?: Readonly<Record<string, unknown>>;
   readonly modules: (name: string) => Promise<ModuleDefinition | undefined>;
   /** For suggestions. */
   readonly moduleNames: readonly string[];

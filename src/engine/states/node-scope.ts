@@ -11,7 +11,6 @@ interface Shared {
   readonly node: NodeEntry;
   readonly nodes: ReadonlyMap<string, NodeEntry>;
   readonly run: Readonly<Record<string, unknown>>;
-  readonly stages?: Readonly<Record<string, unknown>>;
   readonly registered?: Iterable<string>;
 }
 
@@ -76,13 +75,12 @@ export class NodeScope {
     facts: unknown,
     steps: ReadonlyMap<string, unknown>,
   ): Scope {
-    const { node, nodes, run, stages = {} } = this.#shared;
+    const { node, nodes, run } = this.#shared;
     return {
       node,
       nodes,
       vars: node.vars,
       run,
-      stages,
       facts,
       steps,
       ...(params && { params }),

@@ -46,7 +46,8 @@ export interface IncludeSource extends CommonSource {
 /** One item of a state's `steps`, as written. */
 export type StepSource = ModuleStepSource | IncludeSource;
 
-const STEP_KEYS = [
+/** What a step may say beside its module; docs/states.md describes each, a test keeps it so. */
+export const STEP_KEYS: readonly string[] = [
   "id",
   "when",
   "each",

@@ -10,17 +10,27 @@ import type { Sh } from "./sh.ts";
 export type Facts = Readonly<Record<string, string>>;
 
 /**
- * A line expected in the batched evidence (runner.md, section 2), gathered once per program by one `stat` and one
- * `sha256sum`. A step all of whose quick lines hold is in order without a probe of its own.
+ * A step that is pure data. One `stat` and one `sha256sum` show whether all such steps of a segment are in order, without
+ * their probes; those that are not are applied by one shell, batch by batch (program/batch.sh), unless a step key asks for
+ * more than that shell knows. Mode, owner and group are as the arguments give them; what is absent is not managed.
  */
-export type QuickLine =
-  | { readonly kind: "mode"; readonly path: string; readonly type: "file" | "directory"; readonly mode: number }
-  | { readonly kind: "owner"; readonly path: string; readonly owner: string }
-  | { readonly kind: "group"; readonly path: string; readonly group: string }
-  | { readonly kind: "sha256"; readonly path: string; readonly sha256: string }
-  | { readonly kind: "symlink"; readonly path: string; readonly target: string }
-  | { readonly kind: "exists"; readonly path: string }
-  | { readonly kind: "absent"; readonly path: string };
+export type StepData =
+  | ({ readonly kind: "directory"; readonly path: string; readonly makeDirs: boolean } & Ownership)
+  | ({ readonly kind: "file"; readonly path: string; readonly blob: Blob; readonly makeDirs: boolean } & Ownership)
+  | {
+      readonly kind: "symlink";
+      readonly path: string;
+      readonly target: string;
+      readonly force: boolean;
+      readonly makeDirs: boolean;
+    }
+  | { readonly kind: "absent"; readonly path: string; readonly recurse: boolean };
+
+interface Ownership {
+  readonly mode?: string | undefined;
+  readonly owner?: string | undefined;
+  readonly group?: string | undefined;
+}
 
 /** A program that a step needs on the node beyond the baseline, and the package that brings it, for the message. */
 export interface Tool {
@@ -40,14 +50,12 @@ export interface Step {
   readonly probe: Sh;
   /** Closes the gap. Absent: an assertion, or under `retry` a wait. */
   readonly apply?: Sh;
-  /** If given, and all hold in the evidence, the step is in order without its probe. */
-  readonly quick?: readonly QuickLine[];
+  /** The same as `want`, `probe`, `guard` and `apply` say, as data. */
+  readonly data?: StepData;
   /** Runs when want and have differ, before apply, in dry runs too: `refuse CODE TEXT` stops the step. */
   readonly guard?: Sh;
   /** What `restartOn` / `onChanges` of this step runs when something it watches changed. Absent: its apply. */
   readonly react?: Sh;
-  /** Takes the change back (steps that are commit-confirmed). */
-  readonly undo?: Sh;
   /** Prints what is there now, for a diff with `shown`; at most 64 KiB are kept; never run for sensitive steps. */
   readonly show?: Sh;
   /** The text that `show` will print once the step is in order. */
@@ -65,8 +73,6 @@ export interface Step {
   readonly timeout?: number;
   /** An assertion or wait that is tried again: the step key `retry` wins. */
   readonly retry?: Retry;
-  /** Codes that its guard, probe or apply may `refuse` with. */
-  readonly refusals?: readonly ErrorCode[];
 }
 
 export interface Retry {
@@ -98,6 +104,8 @@ export interface ModuleDefinition<Schema extends z.ZodType = z.ZodType> {
   readonly summary: string;
   /** A `z.strictObject`; every field has a `.describe()` in one short sentence. */
   readonly args: Schema;
+  /** Codes that its texts may `refuse` with, those of the library and of fragments included. */
+  readonly refusals?: readonly ErrorCode[];
   /** Pure: the same arguments and context give the same step. Throws KcoreError for arguments that cannot work. */
   readonly step: (args: z.output<Schema>, context: StepContext) => Step;
 }

@@ -8,3 +8,8 @@ export function quote(value: string): string {
   if (/^[A-Za-z0-9_@%+:,./-]+$/.test(value)) return value;
   return `'${value.replaceAll("'", String.raw`'\''`)}'`;
 }
+
+/** The same for bytes of any kind but NUL. */
+export function quoteBytes(value: Uint8Array): Uint8Array {
+  return Buffer.from(quote(Buffer.from(value).toString("latin1")), "latin1");
+}

@@ -54,15 +54,24 @@ export class Sh {
   }
 }
 
+/** The texts of a template between its holes, made once for each place in the sources. */
+const typed = new WeakMap<TemplateStringsArray, readonly string[]>();
+
 /** Builds sh text from a template: every value is quoted, so no value can become syntax. The only place that joins. */
 export function sh(strings: TemplateStringsArray, ...values: readonly ShValue[]): Sh {
-  return new Sh(
-    strings.raw.flatMap((text, index) => {
-      // The text is as typed, back slashes too, but for `\${` and a back quote, which a template cannot hold bare.
-      const typed = text.replaceAll("\\${", "${").replaceAll("\\`", "`");
-      return index < values.length ? [typed, ...place(values[index] as ShValue)] : [typed];
-    }),
-  );
+  const texts = typed.get(strings) ?? strings.raw.map(asTyped);
+  typed.set(strings, texts);
+  const parts: (string | Secret | Blob)[] = [];
+  for (const [index, text] of texts.entries()) {
+    parts.push(text);
+    if (index < values.length) parts.push(...place(values[index] as ShValue));
+  }
+  return new Sh(parts);
+}
+
+/** The text is as typed, back slashes too, but for `\${` and a back quote, which a template cannot hold bare. */
+function asTyped(text: string): string {
+  return text.replaceAll("\\${", "${").replaceAll("\\`", "`");
 }
 
 /** Text of ours that is sh already: constants in this repository only, never anything a user or a node gave. */

@@ -1,7 +1,7 @@
 import type { Client, ParsedKey } from "ssh2";
 
 /**
- * The part of ssh2's own protocol object that `signed-at-once.ts` and `one-flight.ts` lean on. It is not ssh2's public
+ * The part of ssh2's own protocol object that `signed-at-once.ts`, `login-at-once.ts` and `one-flight.ts` lean on. It is not ssh2's public
  * interface: the version is pinned exactly, and whoever uses it goes the public way when anything looks different.
  */
 export interface InnerProtocol {
@@ -16,9 +16,21 @@ export type SignCallback = (data: Buffer, done: (signature: Buffer) => void) => 
 /** What is known of the other side. */
 export interface InnerClient {
   readonly protocol: InnerProtocol;
-  /** The server's software version: `OpenSSH_9.2p1 Debian-2`, `dropbear_2022.83` … */
-  readonly server: string;
+  /**
+   * Bytes of input that a command's start may carry before the server has named its window; undefined: it is no server
+   * of which we know that it takes requests ahead of its answers.
+   */
+  readonly ahead: number | undefined;
 }
+
+/**
+ * By the server's software version. OpenSSH grants 2 MiB as soon as the command runs, which is before it looks at them;
+ * dropbear 24 KiB unless told otherwise.
+ */
+const aheadOf: readonly (readonly [RegExp, number])[] = [
+  [/^OpenSSH_(\d{2,}|[7-9])\./, 1024 * 1024],
+  [/^dropbear_20[12]\d\./, 16 * 1024],
+];
 
 /** The inner protocol of a client, or undefined when it does not look as it did in the pinned version. */
 export function innerOf(client: Client): InnerClient | undefined {
@@ -28,5 +40,6 @@ export function innerOf(client: Client): InnerClient | undefined {
   };
   const names = ["authPK", "exec", "channelData", "channelEOF"];
   if (!protocol || !names.every((name) => typeof protocol[name] === "function")) return undefined;
-  return { protocol: protocol as unknown as InnerProtocol, server: typeof server === "string" ? server : "" };
+  const ahead = aheadOf.find(([version]) => typeof server === "string" && version.test(server))?.[1];
+  return { protocol: protocol as unknown as InnerProtocol, ahead };
 }

@@ -17,14 +17,6 @@ export interface OneFlight {
   passBy(): void;
 }
 
-/**
- * Bytes of input that may go out before the server has named its window. OpenSSH grants 2 MiB as soon as the command
- * runs, which is before it looks at them; dropbear 24 KiB unless told otherwise.
- */
-const aheadOf: readonly (readonly [RegExp, number])[] = [
-  [/^OpenSSH_(\d{2,}|[7-9])\./, 1024 * 1024],
-  [/^dropbear_20[12]\d\./, 16 * 1024],
-];
 const packetLimit = 32 * 1024 - 1024;
 
 /**
@@ -44,7 +36,7 @@ export function createOneFlight(client: Client): OneFlight {
     },
     exec(command, input, done) {
       const inner = first ? innerOf(client) : undefined;
-      const ahead = aheadOf.find(([server]) => server.test(inner?.server ?? ""))?.[1];
+      const ahead = inner?.ahead;
       first = false;
       if (!inner || ahead === undefined) return polite(command, input, done);
 

@@ -114,6 +114,8 @@ export function createSshHost({ client, socket, name, fingerprint, silence }: Ss
 
   const close = async () => {
     reason ??= "closed by kcore";
+    // Once the farewell has left, nobody waits for the server's: that would be a round trip, and its own tidying up.
+    socket.once("finish", () => socket.destroy());
     client.end();
     const timer = setTimeout(() => socket.destroy(), closeLimit);
     await closed;

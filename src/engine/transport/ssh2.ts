@@ -8,10 +8,12 @@ import { HostUnreachable, hostFailure, textOf } from "./unreachable.ts";
 import { hostKeyAlgorithms, hostKeyOf, judgeHostKey, type HostKey, type TrustedKeys } from "./host-key.ts";
 import { hostKeyProblem } from "./host-key-problem.ts";
 import type { Endpoint, Host } from "./host.ts";
+import { logInAtOnce } from "./login-at-once.ts";
 import type { Identity } from "./login-keys.ts";
 import { safeAlgorithms } from "./ssh-algorithms.ts";
 import { skipHostKeyProof } from "./skip-key-proof.ts";
 import { createSshHost } from "./ssh-host.ts";
+import { writeTogether } from "./write-together.ts";
 
 /** What an SSH connection is made of; `connect.ts` finds it. */
 export interface SshParts {
@@ -37,6 +39,7 @@ type Phase = "key exchange" | "authentication";
  */
 export async function openSsh({ endpoint, socket, trusted, identities, silence, signal }: SshParts): Promise<Host> {
   const client = new ssh2.Client();
+  writeTogether(socket);
   let phase: Phase = "key exchange";
   let accepted: HostKey | undefined;
   const { promise: ready, resolve, reject } = Promise.withResolvers<void>();
@@ -50,6 +53,8 @@ export async function openSsh({ endpoint, socket, trusted, identities, silence, 
   client.once("handshake", () => {
     phase = "authentication";
     skipHostKeyProof(client);
+    const [only, second] = identities;
+    if (only && !second && only.key.type !== "ssh-rsa") logInAtOnce(client);
   });
   client.on("error", (error: Error & ClientErrorExtensions) => {
     // With these ssh2 goes on to the next key by itself.

@@ -2,6 +2,7 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
 import { KcoreError } from "#errors/problem.ts";
+import { listLabs } from "#lab/lab.ts";
 import { findPlace } from "#lab/place.ts";
 import { makeRecords, readRecord, readRecords, type NodeSpec } from "#lab/record.ts";
 import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
@@ -29,6 +30,22 @@ describe("a lab's records", () => {
     }
     await mkdir(join(place.folder, "nodes", "n3"));
     expect((await readRecords(place)).map((record) => record.name)).to.deep.equal(["n1", "n2", "b1"]);
+  });
+
+  it("of all labs are listed, each with the name of its lab", async () => {
+    expect(await listLabs(home.path)).to.deep.equal([]);
+    for (const name of ["lab", "demo", "demo2"]) {
+      const place = await findPlace({ home: home.path, name });
+      const node = { name: "n1", kind: "debian", number: 11, address: `${place.net}.11`, id: name, disks: [] };
+      await mkdir(join(place.folder, "nodes", "n1"), { recursive: true });
+      await writeFile(join(place.folder, "nodes", "n1", "node.json"), JSON.stringify(node));
+    }
+    const found = await listLabs(home.path);
+    expect(found.map(({ lab, name, id, running }) => ({ lab, name, id, running }))).to.deep.equal([
+      { lab: "demo", name: "n1", id: "demo", running: false },
+      { lab: "demo2", name: "n1", id: "demo2", running: false },
+      { lab: "lab", name: "n1", id: "lab", running: false },
+    ]);
   });
 
   it("name what is there when a node is not", async () => {

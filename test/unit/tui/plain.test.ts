@@ -1,9 +1,10 @@
 import { Writable } from "node:stream";
 import { expect } from "chai";
+import { RunFold } from "#engine/events/reduce.ts";
 import { createPlainView } from "#tui/plain.ts";
 import { recordedRun } from "#support/recorded-runs.ts";
 
-function draw(name: string, since = 0): string[] {
+function draw(name: string, since = 0, run?: RunFold): string[] {
   let text = "";
   const out = new Writable({
     write: (chunk: Buffer, _, done) => {
@@ -11,8 +12,11 @@ function draw(name: string, since = 0): string[] {
       done();
     },
   }) as unknown as NodeJS.WriteStream;
-  const view = createPlainView({ out, color: false, since });
-  for (const event of recordedRun(name)) view.draw(event);
+  const view = createPlainView({ out, color: false, since, ...(run && { run }) });
+  for (const event of recordedRun(name)) {
+    view.draw(event);
+    run?.add(event);
+  }
   return text.split("\n").slice(0, -1);
 }
 
@@ -26,6 +30,18 @@ describe("the plain view", () => {
     expect(lines).to.include("✔ n2  data disk  in order");
     expect(lines).to.include("↓ n2  issue file  skipped (when is false)");
     expect(lines.slice(1).every((line) => /^\S (n1|n2)  /.test(line))).to.equal(true);
+  });
+
+  it("says the same of a run that somebody else folds, each event once", () => {
+    const run = new RunFold();
+    const adds: number[] = [];
+    const { add } = run;
+    run.add = (event) => {
+      adds.push(event.seq);
+      add.call(run, event);
+    };
+    expect(draw("failed", 0, run)).to.deep.equal(draw("failed"));
+    expect(adds).to.deep.equal(recordedRun("failed").map(({ seq }) => seq));
   });
 
   it("begins with what is run, where, and at which revision", () => {

@@ -1,7 +1,7 @@
-import { rawSh, type Sh } from "../sh.ts";
+import { sh, type Sh } from "../sh.ts";
 
 /** sh condition: systemd is this machine's init (sd_booted(3)). */
-export const underSystemd: Sh = rawSh("[ -d /run/systemd/system ]");
+export const underSystemd: Sh = sh`[ -d /run/systemd/system ]`;
 
 /** The unit's name for a path, as `systemd-escape --path` gives it, without its suffix. */
 export function escapePath(path: string): string {

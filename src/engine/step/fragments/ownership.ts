@@ -1,4 +1,4 @@
-import type { Facts, QuickLine } from "../define.ts";
+import type { Facts } from "../define.ts";
 import { modeNumber } from "../fields.ts";
 import { sh, type Sh } from "../sh.ts";
 
@@ -30,21 +30,6 @@ set -- $stat
 fact mode "$(printf %04d "$1")"
 fact owner "$2"
 fact group "$3"`;
-}
-
-/** Evidence that proves type, mode, owner and group; none when it could not prove all of them. */
-export function quickOwnership(
-  path: string,
-  type: "file" | "directory",
-  { mode, owner, group }: Ownership,
-): QuickLine[] | undefined {
-  // Only a `mode` line proves the type, and the evidence shows names, not ids.
-  if (mode === undefined || isId(owner) || isId(group)) return undefined;
-  return [
-    { kind: "mode", path, type, mode: modeNumber(mode) },
-    ...(owner === undefined ? [] : [{ kind: "owner", path, owner } as const]),
-    ...(group === undefined ? [] : [{ kind: "group", path, group } as const]),
-  ];
 }
 
 function isId(name: string | undefined): boolean {

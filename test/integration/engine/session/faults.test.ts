@@ -131,6 +131,8 @@ describe("a node's session over SSH, under faults", function () {
       want: { n: "1" },
       probe: sh`[ -s ${path} ] && fact n 1 || fact n 0`,
       apply: sh`sleep 3; echo x >>${path}`,
+      // One shell from beginning to end, without a first look.
+      quiet: true,
     };
     const work = run.session.perform([
       { stage: "s", drafts: [draftOf("slow", step), draftOf("next", slow(0, "next"))] },
@@ -218,7 +220,7 @@ describe("a node's session over SSH, under faults", function () {
         draftOf(`s${index}`, {
           want: { a: "1" },
           probe: sh`fact a 1`,
-          quick: [{ kind: "mode", path: state, type: "directory", mode: 0o700 }],
+          data: { kind: "directory", path: state, mode: "0700", makeDirs: false },
         }),
       );
     const turns: number[] = [];

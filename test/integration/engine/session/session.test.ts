@@ -24,15 +24,12 @@ describe("a node's session, on this machine", () => {
     const path = join(folder, name);
     const blob = blobOf(content);
     return {
-      want: { content: blob.sha256 },
-      probe: sh`[ -f ${path} ] && fact content "$(sha256sum <${path} | cut -d" " -f1)" || fact content absent`,
+      want: { content: `sha256:${blob.sha256}` },
+      probe: sh`[ -f ${path} ] && fact content "sha256:$(sha256sum <${path} | cut -d" " -f1)" || fact content absent`,
       apply: sh`put_file ${blob} ${path} 0644 root root`,
       show: sh`cat ${path}`,
       shown: content,
-      quick: [
-        { kind: "sha256", path, sha256: blob.sha256 },
-        { kind: "mode", path, type: "file", mode: 0o644 },
-      ],
+      data: { kind: "file", path, blob, mode: "0644", makeDirs: false },
     };
   };
 
@@ -60,6 +57,22 @@ describe("a node's session, on this machine", () => {
     expect(readdirSync(join(state, "lock")).length).to.equal(1);
     expect(readdirSync(join(state, "runs", "r1"))).to.deep.equal(["journal"]);
     expect(JSON.parse(readFileSync(join(state, "status.json"), "utf8"))).to.deep.include({ run: "r1", state: "done" });
+  });
+
+  it("ends its runner with the last segment, without being asked", async () => {
+    const { session } = sessionOn(state, { runId: "r1" });
+    const drafts = [draftOf("a", fileStep("a", "x"))];
+    const result = await session.perform([{ stage: "s", drafts }], { isLast: true });
+    // Nobody said goodbye, and nobody has to come back.
+    while (readdirSync(join(state, "runs", "r1")).length > 1) await new Promise((resolve) => setTimeout(resolve, 10));
+    expect(readFileSync(join(state, "runs", "r1", "journal"), "utf8")).to.match(/ segment-end 1 \n.* bye done\n$/);
+    expect(JSON.parse(readFileSync(join(state, "status.json"), "utf8"))).to.deep.include({ run: "r1", state: "done" });
+
+    // What comes all the same is done.
+    const more = await session.perform([{ stage: "t", drafts: [draftOf("b", fileStep("b", "y"))] }]);
+    await session.finish("done");
+    expect([result.outcome, more.outcome]).to.deep.equal(["done", "done"]);
+    expect(readFileSync(join(folder, "b"), "utf8")).to.equal("y");
   });
 
   it("F-30: holds no connection and no lock while it rests, and goes on where it was", async () => {

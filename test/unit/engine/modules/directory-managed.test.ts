@@ -6,15 +6,22 @@ import { directoryManaged } from "#engine/modules/directory-managed.ts";
 import { runStepOn, shells, stepOf } from "#support/steps.ts";
 
 describe("directory.managed", () => {
-  it("wants the folder with mode and owner, and proves them by the evidence", () => {
-    const { want, quick } = stepOf(directoryManaged, { path: "/srv/x", mode: "750", owner: "root" });
+  it("wants the folder with mode and owner, and says it as data", () => {
+    const { want, data } = stepOf(directoryManaged, { path: "/srv/x", mode: "750", owner: "root" });
     expect(want).to.deep.equal({ kind: "directory", mode: "0750", owner: "root" });
-    expect(quick?.map(({ kind }) => kind)).to.deep.equal(["mode", "owner"]);
+    expect(data).to.deep.equal({
+      kind: "directory",
+      path: "/srv/x",
+      mode: "750",
+      owner: "root",
+      group: undefined,
+      makeDirs: true,
+    });
   });
 
-  it("has no evidence for what lies beneath", () => {
+  it("is no data with what lies beneath", () => {
     const step = stepOf(directoryManaged, { path: "/srv/x", mode: "0750", owner: "root", recurse: ["owner"] });
-    expect(step.quick).to.equal(undefined);
+    expect(step.data).to.equal(undefined);
     expect(step.want["owner root beneath"]).to.equal("all");
   });
 

@@ -6,10 +6,10 @@ import { fileAbsent } from "#engine/modules/file-absent.ts";
 import { runStepOn, shells, stepOf } from "#support/steps.ts";
 
 describe("file.absent", () => {
-  it("wants nothing there and proves it by the evidence", () => {
-    const { want, quick } = stepOf(fileAbsent, { path: "/etc/motd" });
+  it("wants nothing there, and says it as data", () => {
+    const { want, data } = stepOf(fileAbsent, { path: "/etc/motd" });
     expect(want).to.deep.equal({ kind: "absent" });
-    expect(quick).to.deep.equal([{ kind: "absent", path: "/etc/motd" }]);
+    expect(data).to.deep.equal({ kind: "absent", path: "/etc/motd", recurse: false });
   });
 
   it("never takes /, a system folder or a path that is not normalised", () => {

@@ -20,14 +20,11 @@ import { contextOf, runStepOn, shells, stepOf } from "#support/steps.ts";
 const sha256OfHi = "98ea6e4f216f2fb4b69fff9b3a44842c38686ca685f3f55dc48c5d3fb1107be4";
 
 describe("file.managed", () => {
-  it("wants content, mode and owner, and proves them by the evidence", () => {
+  it("wants content, mode and owner, and says them as data", () => {
     const step = stepOf(fileManaged, { path: "/etc/x", content: "hi\n", mode: "0640", owner: "root" });
     expect(step.want).to.deep.equal({ kind: "file", content: `sha256:${sha256OfHi}`, mode: "0640", owner: "root" });
-    expect(step.quick).to.deep.equal([
-      { kind: "mode", path: "/etc/x", type: "file", mode: 0o640 },
-      { kind: "owner", path: "/etc/x", owner: "root" },
-      { kind: "sha256", path: "/etc/x", sha256: sha256OfHi },
-    ]);
+    expect(step.data).to.deep.include({ kind: "file", path: "/etc/x", mode: "0640", owner: "root", makeDirs: false });
+    expect(step.data).to.have.nested.property("blob.sha256", sha256OfHi);
     expect(step.shown).to.equal("hi\n");
   });
 
@@ -59,7 +56,7 @@ describe("file.managed", () => {
     const seen = JSON.stringify([step, String(step.probe), String(step.apply), step.apply?.masked]);
     expect(seen).not.to.contain(sha256OfHi.slice(0, 12));
     expect(step.want).to.deep.equal({ kind: "file", content: "as wanted", mode: "0600" });
-    expect([step.sensitive, step.show, step.quick]).to.deep.equal([true, undefined, undefined]);
+    expect([step.sensitive, step.show, step.data]).to.deep.equal([true, undefined, undefined]);
     expect(step.apply?.blobs.every(({ sensitive }) => sensitive)).to.equal(true);
   });
 

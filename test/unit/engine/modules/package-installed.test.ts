@@ -31,12 +31,33 @@ describe("package.installed", () => {
   it("wants each package, whatever the state", () => {
     const want = (args: object) => stepOf(packageInstalled, args).want;
     expect(want({ names: ["a", "b=1.2-3"] })).to.deep.equal({ a: "installed", b: "1.2-3" });
+    expect(want({ name: "a" })).to.deep.equal({ a: "installed" });
     expect(want({ names: "a", state: "latest" })).to.deep.equal({ a: "latest" });
     expect(want({ names: "a", state: "absent" })).to.deep.equal({ a: "absent" });
   });
 
   it("refuses options as names, and a pinned version that is to be latest", () => {
-    for (const args of [{ names: "-y" }, { names: [] }, { names: "a b" }, { names: "a=1", state: "latest" }])
+    const refused = [
+      { names: "-y" },
+      { names: [] },
+      { names: "a b" },
+      {
+        names: "a=1",
+        state: "latest",
+      },
+      {},
+      { name: "-y" },
+      { name: ["a"] },
+      {
+        name: "a",
+        names: ["b"],
+      },
+      {
+        name: "a=1",
+        state: "absent",
+      },
+    ];
+    for (const args of refused)
       expect(packageInstalled.args.safeParse(args).success, JSON.stringify(args)).to.equal(false);
   });
 

@@ -5,7 +5,9 @@ import { expect } from "chai";
 import { parse } from "yaml";
 import { z } from "zod";
 import { registry } from "#engine/modules/registry.ts";
-import { contextOf } from "#support/steps.ts";
+import type { ModuleDefinition } from "#engine/step/define.ts";
+import { refusalsIn } from "#support/refusals.ts";
+import { stepOf } from "#support/steps.ts";
 import { listModules, modulesFolder, registryText } from "../../../../scripts/gen-registry.ts";
 
 const root = fileURLToPath(new URL("../../../../", import.meta.url));
@@ -56,8 +58,20 @@ describe("the module registry", () => {
         const [[key, args] = []] = Object.entries(example as Record<string, unknown>);
         expect(key).to.equal(name);
         const module = await registry.get(name)?.();
-        const step = module?.step(module.args.parse(args), contextOf());
-        expect(step?.always === true || Object.keys(step?.want ?? {}).length > 0).to.equal(true);
+        const step = stepOf(module as ModuleDefinition, args);
+        expect(step.always === true || Object.keys(step.want).length > 0).to.equal(true);
+      });
+
+      // That it declares all that its texts can refuse with is looked at wherever a test makes a step (steps.ts).
+      it("can refuse with every code that it declares", async () => {
+        const text = readFileSync(join(modulesFolder, file), "utf8");
+        const fragments = [...text.matchAll(/from "\.\.(\/step\/fragments\/[\w-]+\.ts)"/g)];
+        const texts = fragments.map(([, path = ""]) => readFileSync(join(modulesFolder, "..", path), "utf8"));
+        const possible = refusalsIn([text, ...texts].join("\n"));
+        const module = await registry.get(name)?.();
+        const refusals = module?.refusals ?? [];
+        expect(refusals.filter((code) => !possible.has(code))).to.deep.equal([]);
+        expect(refusals).to.deep.equal([...new Set(refusals)].sort());
       });
     });
 });

@@ -15,10 +15,16 @@ import { symlinkManaged } from "#engine/modules/symlink-managed.ts";
 import { runStepOn, shells, stepOf } from "#support/steps.ts";
 
 describe("symlink.managed", () => {
-  it("wants the link with its target, and proves it by the evidence", () => {
-    const { want, quick } = stepOf(symlinkManaged, { path: "/etc/localtime", target: "../x" });
+  it("wants the link with its target, and says it as data", () => {
+    const { want, data } = stepOf(symlinkManaged, { path: "/etc/localtime", target: "../x" });
     expect(want).to.deep.equal({ kind: "symlink", target: "../x" });
-    expect(quick).to.deep.equal([{ kind: "symlink", path: "/etc/localtime", target: "../x" }]);
+    expect(data).to.deep.equal({
+      kind: "symlink",
+      path: "/etc/localtime",
+      target: "../x",
+      force: false,
+      makeDirs: false,
+    });
   });
 
   for (const shell of shells)

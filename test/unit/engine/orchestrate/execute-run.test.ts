@@ -132,6 +132,80 @@ describe("executing a run", () => {
     expect(nodes.log.indexOf("c1 finish done")).to.be.lessThan(nodes.log.indexOf("c2 connect"));
   });
 
+  it("takes included stages with the arguments of the include, in the waves that come with them", async () => {
+    const files = {
+      "orchestrate/test.yaml": `params: { all: { type: target, default: "*" }, web: { type: boolean, default: true } }
+stages:
+  - { id: first, run: first, once: true }
+  - { include: inner, with: { node_name: "{{params.all}}", port: "{{add 80 1}}" }, when: "{{params.web}}" }
+`,
+      "orchestrate/inner.yaml": DEPLOY.replace(
+        "required: true }",
+        "required: true }\n  port: { type: integer }",
+      ).replace("apply: [web]", 'apply: [web], with: { port: "{{params.port}}" }'),
+      "states/web.yaml": WEB,
+    };
+    const given = {
+      files,
+      actions: [healthy, testAction("first", () => ({ changed: false, outputs: {} }))],
+      lessons: { "web/config": {} },
+    };
+    const { events, exitCode, nodes } = await execute(given);
+    expect(exitCode).to.equal(0);
+    expect(outline(events)).to.deep.equal([
+      "first | first | ",
+      "health | health | ",
+      "web | web (1 of 3: c1) | c1",
+      "health@2 | health (again, 1 of 3: c1) | ",
+      "web@2 | web (2 of 3: c2) | c2",
+      "health@3 | health (again, 2 of 3: c2) | ",
+      "web@3 | web (3 of 3: w1, w2) | w1 w2",
+      "health@4 | health (again, 3 of 3: w1, w2) | ",
+    ]);
+    expect(nodes.log.filter((line) => line.includes(" step "))).to.have.length(4);
+    const without = await execute({ ...given, request: { params: { web: false } } });
+    expect(without.exitCode).to.equal(0);
+    expect(without.nodes.log.filter((line) => line.includes(" step "))).to.deep.equal([]);
+  });
+
+  it("tells wrong arguments of an include where they stand, and a target of it that matches nobody", async () => {
+    const problems = (given: string): Promise<string[]> =>
+      problemsOf({
+        files: {
+          "orchestrate/test.yaml": `stages: [{ include: inner, with: ${given} }]\n`,
+          "orchestrate/inner.yaml": `params: { nodes: { type: target, required: true }, n: { type: integer } }
+stages: [{ id: web, on: "{{params.nodes}}", apply: [web] }]
+`,
+          "states/web.yaml": WEB,
+        },
+      });
+    expect(await problems("{ nods: w1, n: x }")).to.deep.equal([
+      "orchestrate/test.yaml:1:34  the orchestration “inner” needs the parameter “nodes”  [PARAM_MISSING]  give it, nodes, target",
+      "orchestrate/test.yaml:1:42  the orchestration “inner” has no parameter “nods”  [PARAM_UNKNOWN]  did you mean “nodes”?",
+      "orchestrate/test.yaml:1:49  the parameter “n” must be a whole number, not a text  [PARAM_INVALID]",
+    ]);
+    expect(await problems("{ nodes: 'role:storage' }")).to.deep.equal([
+      "orchestrate/test.yaml:1:43  no node matches “role:storage”  [TARGET_EMPTY]  the roster holds w1 (worker), c1 (controller), w2 (worker), c2 (controller)",
+    ]);
+  });
+
+  it("leaves out included stages whose target has no node in a wave", async () => {
+    const { events } = await execute({
+      files: {
+        "orchestrate/test.yaml": `params: { all: { type: target, default: "*" } }
+waves: [{ on: "role:controller" }, { on: "*" }]
+stages: [{ include: inner, with: { nodes: "({{params.all}}) and role:worker" } }]
+`,
+        "orchestrate/inner.yaml": `params: { nodes: { type: target, required: true } }
+stages: [{ id: web, on: "{{params.nodes}}", apply: [web] }]
+`,
+        "states/web.yaml": WEB,
+      },
+      lessons: { "web/config": {} },
+    });
+    expect(outline(events)).to.deep.equal(["web | web (2 of 2: w1, w2) | w1 w2"]);
+  });
+
   it("stops between waves when health fails", async () => {
     let calls = 0;
     const sick = testAction("cluster.health", () => {

@@ -6,7 +6,9 @@ import { formatProblem, KcoreError } from "#errors/problem.ts";
 const FILE = "orchestrate/x.yaml";
 
 function read(text: string): Orchestration {
-  return readOrchestration("x", FILE, parseSource(FILE, text));
+  return readOrchestration("x", FILE, parseSource(FILE, text), (name) => {
+    throw new Error(`nobody includes ${name}`);
+  });
 }
 
 /** Each problem on one line, with its hint. */

@@ -1,23 +1,22 @@
 import { expect } from "chai";
+import { blobOf } from "#engine/step/blob.ts";
 import { sh } from "#engine/step/sh.ts";
-import type { Step } from "#engine/step/define.ts";
+import type { Step, StepData } from "#engine/step/define.ts";
 import { compileStep, type CompiledStep } from "#engine/program/compile-step.ts";
 import type { PlannedStep } from "#engine/states/planned-step.ts";
 
-/** The quick lines of a step with these step keys, whose module wants /etc/motd there with mode 0644. */
-function quickWith(keys: Partial<PlannedStep>, step: Partial<Step> = {}): CompiledStep["quick"] {
+const motd: StepData = { kind: "file", path: "/etc/motd", blob: blobOf("hi\n"), mode: "0644", makeDirs: false };
+const found = ["m 81a4 /etc/motd", `${blobOf("hi\n").sha256}  /etc/motd`];
+
+/** A step with these step keys, whose module wants /etc/motd. */
+function compiled(keys: Partial<PlannedStep>, step: Partial<Step> = {}): CompiledStep {
   const plan: PlannedStep = {
     id: "s/a",
     title: "a",
     state: "s",
     module: "test",
     at: { file: "states/s.yaml", line: 1, column: 1 },
-    step: {
-      want: { a: "1" },
-      probe: sh`fact a 1`,
-      quick: [{ kind: "mode", path: "/etc/motd", type: "file", mode: 0o644 }],
-      ...step,
-    },
+    step: { want: { a: "1" }, probe: sh`fact a 1`, data: motd, ...step },
     require: [],
     onChanges: [],
     restartOn: [],
@@ -28,42 +27,91 @@ function quickWith(keys: Partial<PlannedStep>, step: Partial<Step> = {}): Compil
   const randomName = (): string => {
     throw new Error("the step has no sensitive blob");
   };
-  return compileStep(plan, { owes: [], randomName }).quick;
+  return compileStep(plan, { owes: [], randomName });
 }
 
-describe("a step's quick lines", () => {
-  it("are those of its module", () => {
-    expect(quickWith({})).to.deep.equal({ lines: ["m 81a4 /etc/motd"], stat: ["/etc/motd"], sha256: [] });
+/** A step key that asks for more than the batch lane knows, but not for more than the evidence proves. */
+const alone: Partial<PlannedStep> = { restartOn: ["s/b"] };
+
+describe("a step that is pure data", () => {
+  it("goes into the batch lane, without a text of its own", () => {
+    expect(compiled({})).to.deep.include({ text: "", data: motd, late: [blobOf("hi\n").sha256] });
   });
 
-  const decidedInSh: Readonly<Record<string, Partial<PlannedStep>>> = {
+  const keys: Readonly<Record<string, Partial<PlannedStep>>> = {
     unless: { unless: "test -e /etc/motd" },
     onlyIf: { onlyIf: "test -e /etc/motd" },
     runAs: { runAs: "nobody" },
     sensitive: { sensitive: true },
+    creates: { creates: "/opt/tool" },
+    retry: { retry: { attempts: 2, interval: 1 } },
+    restartOn: alone,
+    onChanges: { onChanges: ["s/b"] },
+    onFailure: { onFailure: ["s/b"] },
   };
-  for (const [key, keys] of Object.entries(decidedInSh)) {
-    it(`are none under \`${key}\``, () => {
-      expect(quickWith(keys)).to.equal(undefined);
+  for (const [key, given] of Object.entries(keys))
+    it(`has a shell of its own under \`${key}\``, () => {
+      const step = compiled(given);
+      expect(step.text).to.contain("k_main");
+      expect(step).to.not.have.property("data");
     });
 
-    it(`are none under \`${key}\` beside \`creates\` either`, () => {
-      expect(quickWith({ ...keys, creates: "/opt/tool" })).to.equal(undefined);
+  const odd: Readonly<Record<string, StepData>> = {
+    "a blank in its path": { kind: "absent", path: "/etc/my motd", recurse: false },
+    "an owner by number, which the evidence does not show": { ...motd, owner: "0" },
+    "a blank in its target": { kind: "symlink", path: "/x", target: "a b", force: false, makeDirs: false },
+  };
+  for (const [what, data] of Object.entries(odd))
+    it(`has a shell of its own with ${what}, and no evidence`, () => {
+      expect(compiled({}, { data })).to.deep.include({ quick: [] });
+      expect(compiled({}, { data })).to.not.have.property("data");
+    });
+});
+
+describe("the evidence of a step in a shell of its own", () => {
+  it("is that of its data", () => {
+    expect(compiled(alone).quick).to.deep.equal(found);
+  });
+
+  const kinds: readonly (readonly [StepData, readonly string[]])[] = [
+    [
+      { kind: "directory", path: "/x", mode: "1777", owner: "root", group: "adm", makeDirs: true },
+      ["m 43ff /x", "u root /x", "g adm /x"],
+    ],
+    [{ kind: "directory", path: "/x", makeDirs: true }, ["t4 /x"]],
+    [{ kind: "symlink", path: "/x", target: "../y", force: false, makeDirs: false }, ["l '/x' -> '../y'"]],
+    [{ kind: "absent", path: "/x", recurse: true }, ["-/x"]],
+  ];
+  for (const [data, lines] of kinds)
+    it(`is for ${JSON.stringify(data)} what stat prints`, () => {
+      expect(compiled(alone, { data }).quick).to.deep.equal(lines);
+    });
+
+  for (const [key, keys] of Object.entries({
+    unless: { unless: "test -e /etc/motd" },
+    onlyIf: { onlyIf: "test -e /etc/motd" },
+    runAs: { runAs: "nobody" },
+    sensitive: { sensitive: true },
+  })) {
+    it(`is none under \`${key}\``, () => {
+      expect(compiled(keys).quick).to.deep.equal([]);
+    });
+
+    it(`is none under \`${key}\` beside \`creates\` either`, () => {
+      expect(compiled({ ...keys, creates: "/opt/tool" }).quick).to.deep.equal([]);
     });
   }
 
-  it("are none when the module calls the step sensitive", () => {
-    expect(quickWith({}, { sensitive: true })).to.equal(undefined);
-    expect(quickWith({ creates: "/opt/tool" }, { sensitive: true })).to.equal(undefined);
+  it("is none when the module calls the step sensitive", () => {
+    expect(compiled({}, { sensitive: true }).quick).to.deep.equal([]);
+    expect(compiled({ creates: "/opt/tool" }, { sensitive: true }).quick).to.deep.equal([]);
   });
 
-  it("are under `creates` that its path exists, and nothing of the module's", () => {
-    const exists = { lines: ["+/opt/tool"], stat: ["/opt/tool"], sha256: [] };
-    expect(quickWith({ creates: "/opt/tool" })).to.deep.equal(exists);
-    expect(quickWith({ creates: "/opt/tool" }, { quick: [] })).to.deep.equal(exists);
+  it("is under `creates` that its path exists, and nothing of the module's", () => {
+    expect(compiled({ creates: "/opt/tool" }).quick).to.deep.equal(["+/opt/tool"]);
   });
 
-  it("are none where `creates` names a path that is not plain, whatever the module gives", () => {
-    expect(quickWith({ creates: "/opt/my tool" })).to.equal(undefined);
+  it("is none where `creates` names a path that is not plain, whatever the module gives", () => {
+    expect(compiled({ creates: "/opt/my tool" }).quick).to.deep.equal([]);
   });
 });

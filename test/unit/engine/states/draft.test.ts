@@ -265,11 +265,12 @@ steps:
     expect(list[3]?.render(dry).kind).to.equal("unknown");
   });
 
-  it("of a stage on the bastion too, without needs of the node", async () => {
+  it("of a stage on the bastion, handed over as parameters, need nothing of the node", async () => {
+    const given = new Map(["pem", "list"].map((name) => [name, { value: new Unknown("stage issue") }]));
     const list = await state(
-      'steps:\n  - { id: a, test.note: { text: "{{stages.issue.pem}}" } }\n  - { id: b, each: "{{stages.issue.list}}", test.note: { text: "{{item}}" } }\n',
+      'params: { pem: { type: string }, list: { type: list } }\nsteps:\n  - { id: a, test.note: { text: "{{params.pem}}" } }\n  - { id: b, each: "{{params.list}}", test.note: { text: "{{item}}" } }\n',
       {},
-      { stages: { issue: new Unknown("stage issue") } },
+      { apply: [{ state: "s", given }] },
     );
     expect(list.map(({ needs }) => needs)).to.deep.equal([
       { facts: false, steps: [] },

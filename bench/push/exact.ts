@@ -1,0 +1,26 @@
+import { stepsOf, workload, type Workload } from "#support/workload.ts";
+import type { Lines } from "./lines.ts";
+import type { Exact, Name, Phase } from "./results.ts";
+import { contenderOf, perform, round } from "./rounds.ts";
+import type { Scene } from "./scene.ts";
+
+/** What a contender starts on a node and sends to it: no matter of time. The scene has one node, behind a line. */
+export async function countExactly(scene: Scene, lines: Lines, name: Name): Promise<Exact> {
+  const small = await countWork(scene, lines, name);
+  const twice = workload({ directories: 20, files: 28, links: 8 });
+  const large = await countWork({ ...scene, work: twice }, lines, name);
+  const perChange = (large.processes.A - small.processes.A) / (stepsOf(twice) - stepsOf(scene.work));
+  return { contender: name, ...small, perChange: round(perChange) };
+}
+
+async function countWork(scene: Scene & { readonly work: Workload }, lines: Lines, name: Name) {
+  const contender = contenderOf(name, scene);
+  contender.reset();
+  const count = async (phase: Phase) => {
+    const before = await lines.bytesUp();
+    const processes = await scene.targets.countStarts(() => perform(scene, contender, phase));
+    return { processes, bytes: (await lines.bytesUp()) - before };
+  };
+  const [a, b] = [await count("A"), await count("B")];
+  return { processes: { A: a.processes, B: b.processes }, bytes: { A: a.bytes, B: b.bytes } };
+}

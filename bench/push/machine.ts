@@ -1,0 +1,13 @@
+import { execFileSync, spawnSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { cpus, loadavg, totalmem } from "node:os";
+
+/** What figures depend on, without any name of the machine; the load tells whether it did anything else. */
+export function describeMachine(): string {
+  const system = /^PRETTY_NAME="(.*)"$/m.exec(readFileSync("/etc/os-release", "utf8"))?.[1] ?? "Linux";
+  const ssh = /^[^,]+/.exec(spawnSync("ssh", ["-V"], { encoding: "utf8" }).stderr)?.[0] ?? "OpenSSH";
+  const node = execFileSync(process.execPath, ["--version"], { encoding: "utf8" }).trim();
+  const memory = `${Math.round(totalmem() / 2 ** 30)} GiB`;
+  const model = cpus()[0]?.model.trim() ?? "";
+  return `${cpus().length} CPUs (${model}), ${memory}, both ends on it; ${system}, ${ssh}, Node ${node}, load ${loadavg()[0]?.toFixed(1)} at the start`;
+}

@@ -1,0 +1,50 @@
+/** Somebody who brings the workload to nodes; `local` is kcore without ssh. */
+export type Name = "script" | "kcore" | "local" | "ansible" | "mitogen";
+/** A: from scratch, everything changes. B: again, nothing changes. */
+export type Phase = "A" | "B";
+
+/** One contender on so many nodes: medians of all rounds. */
+export interface Cell {
+  readonly contender: Name;
+  readonly phase: Phase;
+  readonly nodes: number;
+  /** Milliseconds of a round trip. */
+  readonly rtt: number;
+  readonly rounds: number;
+  readonly seconds: number;
+  /** Seconds of CPU on the bastion: the contender and all that it started. */
+  readonly bastion: number;
+  /** Seconds of CPU on all targets together, their sshds included. */
+  readonly targets: number;
+}
+
+/** Figures without chance, of one node. */
+export interface Exact {
+  readonly contender: Name;
+  readonly processes: Readonly<Record<Phase, number>>;
+  readonly bytes: Readonly<Record<Phase, number>>;
+  /** Processes that one more directory, file or link starts when it changes. */
+  readonly perChange: number;
+}
+
+/** All that one run of the bench found; what was not measured is absent. */
+export interface Results {
+  readonly date: string;
+  readonly machine: string;
+  readonly rounds: number;
+  readonly cells: readonly Cell[];
+  readonly exact: readonly Exact[];
+  /** Seconds of kcore alone: a run of a state with nothing to do, which speaks to no node. */
+  readonly startUp?: number;
+  /** Seconds of a command on so many nodes. */
+  readonly exec?: { readonly nodes: number; readonly kcore: number; readonly pssh: number };
+  /** The largest process of kcore, in MB at its peak, with so many nodes. */
+  readonly memory: readonly { readonly nodes: number; readonly peak: number }[];
+}
+
+/** The cell, if it was measured. */
+export function cellOf({ cells }: Results, contender: Name, phase: Phase, nodes: number, rtt = 0): Cell | undefined {
+  return cells.find(
+    (cell) => cell.contender === contender && cell.phase === phase && cell.nodes === nodes && cell.rtt === rtt,
+  );
+}

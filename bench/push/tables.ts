@@ -1,0 +1,96 @@
+import { cellOf, type Name, type Phase, type Results } from "./results.ts";
+import { kilobytes, milliseconds, rowsOf, seconds } from "./rows.ts";
+
+/** A table's cells, its head first. */
+export type Table = readonly (readonly string[])[];
+
+/** The goals: what the peer takes (the script through OpenSSH, unless the row names another), what kcore takes. */
+export function goalsTable(results: Results): Table {
+  const head = ["figure", "the script", "kcore", "ratio", "goal", "aim", "", "at first (script, kcore)"];
+  return [
+    head,
+    ...rowsOf(results).map(({ figure, peer, kcore, ratio, goal, aim, verdict, before }) => [
+      figure,
+      peer,
+      kcore,
+      ratio,
+      goal,
+      aim,
+      verdict,
+      before,
+    ]),
+  ];
+}
+
+export const titles: Readonly<Record<Name, string>> = {
+  script: "the script through OpenSSH",
+  kcore: "kcore",
+  local: "kcore, `transport: local`",
+  mitogen: "Ansible + Mitogen",
+  ansible: "Ansible tuned",
+};
+
+/** Everything that was timed: seconds A / B, and the CPU of both ends in B. */
+export function timesTable(results: Results): Table {
+  const places = [...new Map(results.cells.map(({ nodes, rtt }) => [`${rtt} ${nodes}`, { nodes, rtt }])).values()];
+  const cell = (name: Name, phase: Phase, nodes: number, rtt: number) => cellOf(results, name, phase, nodes, rtt);
+  const rows = places
+    .toSorted((a, b) => a.rtt - b.rtt || a.nodes - b.nodes)
+    .flatMap(({ nodes, rtt }) =>
+      (Object.keys(titles) as Name[]).flatMap((name) => {
+        const [a, b] = [cell(name, "A", nodes, rtt), cell(name, "B", nodes, rtt)];
+        if (!a || !b) return [];
+        const each = (value: number) => milliseconds(value / nodes);
+        const cpu = name === "local" ? "in the bastion's" : `${each(a.targets)} / ${each(b.targets)}`;
+        return [
+          [
+            String(nodes),
+            `${rtt} ms`,
+            titles[name],
+            seconds(a.seconds),
+            seconds(b.seconds),
+            `${b.bastion.toFixed(2)} s`,
+            cpu,
+          ],
+        ];
+      }),
+    );
+  return [["N", "RTT", "", "A", "B", "CPU of the bastion, B", "CPU of a target, A / B"], ...rows];
+}
+
+/** What is the same in each run. */
+export function exactTable({ exact }: Results): Table {
+  return [
+    ["", "processes A / B", "for each change", "bytes sent A / B"],
+    ...exact.map(({ contender, processes, bytes, perChange }) => [
+      titles[contender],
+      `${processes.A} / ${processes.B}`,
+      perChange.toFixed(1),
+      `${kilobytes(bytes.A)} / ${kilobytes(bytes.B)}`,
+    ]),
+  ];
+}
+
+/** For a terminal: columns by blanks. */
+export function plain(table: Table): string {
+  const widths = widthsOf(table);
+  return table
+    .map((row) =>
+      row
+        .map((cell, at) => cell.padEnd(widths[at] ?? 0))
+        .join("  ")
+        .trimEnd(),
+    )
+    .join("\n");
+}
+
+/** As Markdown, as Prettier would have it. */
+export function markdown([head = [], ...rows]: Table): string {
+  const widths = widthsOf([head, ...rows]).map((width) => Math.max(3, width));
+  const line = (row: readonly string[]) => `| ${row.map((cell, at) => cell.padEnd(widths[at] ?? 0)).join(" | ")} |`;
+  return [line(head), line(widths.map((width) => "-".repeat(width))), ...rows.map(line)].join("\n");
+}
+
+function widthsOf(table: Table): number[] {
+  return (table[0] ?? []).map((_, column) => Math.max(...table.map((row) => row[column]?.length ?? 0)));
+}

@@ -1,0 +1,80 @@
+import { blobOf } from "../src/engine/step/blob.ts";
+import { Secret } from "../src/engine/step/secret.ts";
+
+/** What every file of a sample holds. */
+export const SAMPLE = "sample\n";
+
+/** Of the text that a sample's files hold. */
+const sha256 = blobOf(SAMPLE).sha256;
+
+/** Arguments of modules that, with their examples, reach every text of sh in them and in the fragments. */
+export const moreArguments: Readonly<Record<string, readonly object[]>> = {
+  "directory.managed": [
+    { path: "/a", owner: "kcore", group: "adm", mode: "0755", fileMode: "0644", recurse: ["owner", "group", "mode"] },
+  ],
+  "fact.assert": [
+    {
+      that: [
+        { os: { id: "debian", version: "12" } },
+        { arch: "amd64" },
+        { diskCount: 1 },
+        { command: ["tar", "xz"] },
+        { clock: {} },
+        { timeSync: true },
+        { tcp: { host: "192.0.2.1", port: 22 } },
+        { route: { to: "192.0.2.1" } },
+        { root: true },
+        { kernelMin: "5.10" },
+        { packagesAbsent: "docker" },
+        { servicesAbsent: "docker" },
+      ],
+    },
+  ],
+  "file.absent": [{ path: "/a", recurse: true }],
+  "file.managed": [
+    { path: "/etc/a", content: "a", backup: true, validate: "visudo -cf %s" },
+    { path: "/etc/a", content: new Secret("a") },
+  ],
+  "filesystem.formatted": [
+    { partuuid: "6f1c2a52-7c1e-4f0e-9a50-0d8a3b0f4e11", fstype: "xfs", label: "a" },
+    { disk: { serial: "S3Z8NB0K" }, partition: "data", fstype: "vfat", label: "A" },
+  ],
+  "group.managed": [{ name: "a", state: "absent" }],
+  "http.ready": [{ url: "https://a/", insecure: true }],
+  "key.generated": [{ path: "/a.key", certificate: "/a.crt" }],
+  "mount.mounted": [
+    { path: "/a", source: "UUID=0a0b", state: "absent" },
+    { path: "/a", source: "UUID=0a0b", fstype: "ext4", persist: "unit" },
+    { path: "/a", source: "UUID=0a0b", fstype: "ext4", persist: "unit", state: "absent" },
+  ],
+  "nix.installed": [
+    { method: "tarball", source: "nix-2.24.9-x86_64-linux.tar.xz", sha256 },
+    { method: "tarball", source: "nix-2.24.9-x86_64-linux.tar", sha256 },
+  ],
+  "nix.profile": [
+    {
+      path: "/nix/store/0c8fvpkmrx4b8n5mxy4v1ibwrfgjd7l6-a",
+      source: { file: "/a.gz", sha256, size: 1 },
+      narHash: `sha256:${"0".repeat(52)}`,
+    },
+  ],
+  "package.installed": [
+    { names: ["xfsprogs", "gdisk=1.0"], updateCache: true },
+    { names: ["gdisk"], state: "latest" },
+    { names: ["gdisk"], state: "absent", purge: true },
+  ],
+  "port.open": [{ port: 80, host: "192.0.2.1", state: "closed" }],
+  "script.run": [{ source: "a.sh", stdin: "a" }],
+  "service.running": [{ name: "a", unmask: true, onChange: "reload" }],
+  "service.stopped": [{ name: "a", mask: true }],
+  "unit.managed": [
+    { name: "a", state: "absent" },
+    { name: "a", content: "[Service]", dropin: "b", enabled: true },
+  ],
+  "user.managed": [
+    { name: "a", password: new Secret("$6$a"), lock: true, group: "adm", groups: ["adm"], append: false },
+    { name: "a", group: "4" },
+    { name: "a", state: "absent", removeHome: true },
+  ],
+  "wait.for": [{ unit: "a.service" }, { command: "true" }, { absent: "/a" }],
+};

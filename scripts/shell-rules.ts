@@ -1,0 +1,37 @@
+/** What shellcheck says that is no mistake here, each with its reason. */
+export const leftOut: ReadonlyMap<string, string> = new Map([
+  ["SC1007", "`a= b=` empties variables; nothing is meant to be assigned"],
+  ["SC1003", "a back slash in quotes is meant as it stands"],
+  ["SC1090", "segments are there at run time only"],
+  ["SC1091", "as SC1090"],
+  ["SC1111", "our messages use typographic quotes"],
+  ["SC2015", "`a && b || c` is written where c shall follow the failure of either"],
+  ["SC2016", "texts for another shell or awk are quoted so that this one leaves them alone"],
+  ["SC2018", "steps run with LC_ALL=C, where a-z is what tr must do and BusyBox's tr has no classes in every build"],
+  ["SC2019", "as SC2018"],
+  ["SC2034", "the variables of a text are read by the text that follows it, or take a field that is not wanted"],
+  ["SC2043", "a list of an argument has one word in a sample"],
+  ["SC2140", "what stands between two quoted parts is an argument's value, quoted where it needs it"],
+  ["SC2154", "variables come from the runner, the library or the text before"],
+  ["SC2157", "an argument's value is constant in a sample"],
+  ["SC2194", "as SC2157"],
+  ["SC2209", "`kind=file`, `unit=a`: words that happen to be commands"],
+]);
+
+/** What is right in lines of this form only. */
+export const allowedLines: readonly { readonly code: string; readonly line: RegExp; readonly why: string }[] = [
+  { code: "SC1010", line: /fact reboot done/, why: "the fact's value is the word done" },
+  { code: "SC1097", line: /IFS== read/, why: "IFS is the equals sign" },
+  { code: "SC2002", line: /^ *cat "\$K_RUN\/out/, why: "the file may not be there; cat says so and the pipe goes on" },
+  { code: "SC2005", line: /\$\(echo \$/, why: "makes one line of words" },
+  { code: "SC2012", line: /ls -l .*\/proc\//, why: "names under /proc are numbers" },
+  { code: "SC2045", line: /ls -t "\$K_STATE\/runs"/, why: "names of runs are ours, and the oldest come last" },
+  { code: "SC2046", line: /\$\(echo \$|set -- \$\(/, why: "the words of a line" },
+  { code: "SC2086", line: /set -- .*\$|\$\(echo \$|printf '%s\\n' \$flags/, why: "the words of a line" },
+  { code: "SC2086", line: /k_need \$/, why: "a list of names, hex digits all of them" },
+  { code: "SC2086", line: /-i "\$nix" \$cacert/, why: "one path or none, both of the store" },
+  { code: "SC2100", line: /first=nix-daemon/, why: "a name, no sum" },
+  { code: "SC2269", line: /k_oks="\$k_oks"/, why: "to be mended with the runner" },
+  { code: "SC2116", line: /\$\(echo \$/, why: "makes one line of words" },
+  { code: "SC2153", line: /K_TMP/, why: "K_TMP is given; k_tmp is the new file" },
+];

@@ -1,0 +1,34 @@
+import { z } from "zod";
+import type { SourcePosition } from "#errors/problem.ts";
+import { plainOf, type SourceMap, type SourceNode } from "#engine/yaml/node.ts";
+import type { ParamDeclarations } from "#engine/params/declare-params.ts";
+import { validateValue } from "#engine/yaml/validate.ts";
+
+/** An `include` among stages, as its file says it. */
+export interface IncludeSource {
+  readonly include: string;
+  /** Of the name. */
+  readonly at: SourcePosition;
+  readonly with?: SourceNode;
+  readonly when?: SourceNode;
+}
+
+/** The include in which a stage stands: what it sees are these parameters, and nothing of what is around. */
+export interface Inclusion extends IncludeSource {
+  readonly params: ParamDeclarations;
+}
+
+const Shape = z.strictObject({
+  include: z
+    .string()
+    .regex(/^[A-Za-z0-9_-]+(\/[A-Za-z0-9_-]+)*$/, "must name one orchestration, written out, such as deploy_node"),
+  with: z.record(z.string(), z.unknown()).optional(),
+  when: z.unknown().optional(),
+});
+
+/** Reads one `include`. @throws KcoreError with every problem of it. */
+export function readInclude(node: SourceMap): IncludeSource {
+  const { include } = validateValue(plainOf(node), node, Shape);
+  const [given, when] = [node.get("with"), node.get("when")];
+  return { include, at: (node.get("include") as SourceNode).at, ...(given && { with: given }), ...(when && { when }) };
+}

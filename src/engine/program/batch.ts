@@ -1,0 +1,151 @@
+import type { StepData } from "#engine/step/define.ts";
+import { modeNumber } from "#engine/step/fields.ts";
+import { type Blob, blobOf } from "#engine/step/blob.ts";
+import type { PlannedStep } from "#engine/states/planned-step.ts";
+import { shippedText } from "./texts.ts";
+
+/** Only paths of plain characters take part in the evidence and in batches: nothing is quoted there, no line is ambiguous. */
+const plain = /^\/[A-Za-z0-9._/+@:,=-]*$/;
+
+export function isPlain(path: string): boolean {
+  return plain.test(path);
+}
+
+/** The data of a step that the evidence can prove: plain names, and owners by name as `stat` prints them. */
+export function provableData({ step, sensitive, runAs, unless, onlyIf }: PlannedStep): StepData | undefined {
+  const { data } = step;
+  if (!data || sensitive || step.sensitive || runAs !== undefined) return undefined;
+  if (unless !== undefined || onlyIf !== undefined || !isPlain(data.path)) return undefined;
+  if (data.kind === "symlink") return isPlain(`/${data.target}`) ? data : undefined;
+  if (data.kind === "absent") return data;
+  return isId(data.owner) || isId(data.group) ? undefined : data;
+}
+
+/** The very lines that `stat` and `sha256sum` print when the step is in order (runner.sh, k_sight); `-` before a path: nothing there. */
+export function evidenceOf(data: StepData): string[] {
+  const { path } = data;
+  if (data.kind === "absent") return [`-${path}`];
+  if (data.kind === "symlink") return [`l '${path}' -> '${data.target}'`];
+  return [
+    data.mode === undefined ? `t${foundMode(data)} ${path}` : `m ${foundMode(data)} ${path}`,
+    ...(data.owner === undefined ? [] : [`u ${data.owner} ${path}`]),
+    ...(data.group === undefined ? [] : [`g ${data.group} ${path}`]),
+    ...(data.kind === "file" ? [`${data.blob.sha256}  ${path}`] : []),
+  ];
+}
+
+/** The library of the batch lane, sent when the node asks for it. */
+export function batchLibrary(): Blob {
+  return blobOf(`${shippedText("files")}\n${shippedText("batch")}`);
+}
+
+/** Whether the batch lane can apply the step: no key of it asks for more than the lane knows. */
+export function isBatched(plan: PlannedStep): boolean {
+  if (plan.retry !== undefined || plan.step.retry !== undefined || plan.creates !== undefined) return false;
+  return (
+    plan.restartOn.length + plan.onChanges.length + plan.onFailure.length === 0 && provableData(plan) !== undefined
+  );
+}
+
+/** Where a step stands: the first of a new batch, and its wave in it. */
+export interface BatchPlace {
+  readonly opens: boolean;
+  readonly wave: number;
+}
+
+/** More steps than this make a text that a shell is slow to search. */
+const longest = 200;
+
+/**
+ * Cuts steps that follow each other into batches and waves. What an earlier step of a batch brings must never be what a later
+ * one was looked at without: so only folders may lie above others in a batch, and no path comes twice. The steps of a wave
+ * are of one kind, and none lies beneath another.
+ */
+export class BatchPlanner {
+  #paths = new Map<string, StepData["kind"]>();
+  #wavePaths = new Set<string>();
+  #waveKind: StepData["kind"] | undefined;
+  #wave = 0;
+  #open = false;
+
+  /** A step that is not batched stands between. */
+  close(): void {
+    this.#open = false;
+  }
+
+  place({ kind, path }: StepData): BatchPlace {
+    const opens = !this.#open || this.#paths.size >= longest || this.#collides(path);
+    if (opens) {
+      this.#paths.clear();
+      this.#wave = 0;
+      this.#waveKind = undefined;
+      this.#open = true;
+    }
+    if (kind !== this.#waveKind || foldersAbove(path).some((folder) => this.#wavePaths.has(folder))) {
+      this.#wave += 1;
+      this.#waveKind = kind;
+      this.#wavePaths.clear();
+    }
+    this.#paths.set(path, kind);
+    this.#wavePaths.add(path);
+    return { opens, wave: this.#wave };
+  }
+
+  #collides(path: string): boolean {
+    const beneath = `${path === "/" ? "" : path}/`;
+    for (const known of this.#paths.keys()) if (known === path || known.startsWith(beneath)) return true;
+    return foldersAbove(path).some((folder) => (this.#paths.get(folder) ?? "directory") !== "directory");
+  }
+}
+
+/**
+ * A step as a line of words for the runner and batch.sh: `TYPE WAVE KEY SECONDS OWES PATH …`. The mode is what stat's
+ * %f prints, or its first digit alone; `-` stands for an owner or a group that is not managed.
+ */
+export function batchLine(
+  data: StepData,
+  { key, wave, seconds, owes, shows }: { key: string; wave: number; seconds: number; owes: string; shows: boolean },
+): string {
+  return [
+    data.kind[0] === "s" ? "l" : data.kind[0],
+    wave,
+    key,
+    seconds,
+    owes || "-",
+    data.path,
+    ...ownWords(data, shows),
+  ].join(" ");
+}
+
+function ownWords(data: StepData, shows: boolean): (string | number)[] {
+  const bit = (claim: boolean): number => (claim ? 1 : 0);
+  switch (data.kind) {
+    case "absent":
+      return [bit(data.recurse)];
+    case "symlink":
+      return [data.target, bit(data.force), bit(data.makeDirs)];
+    case "directory":
+    case "file": {
+      const words = [foundMode(data), data.owner ?? "-", data.group ?? "-", bit(data.makeDirs)];
+      return data.kind === "directory" ? words : [...words, data.blob.sha256, bit(shows)];
+    }
+  }
+}
+
+const typeDigit = { directory: "4", file: "8" } as const;
+
+/** What `stat -c %f` prints of it; its first digit, the type, where any mode will do. */
+function foundMode({ kind, mode }: Extract<StepData, { kind: "directory" | "file" }>): string {
+  if (mode === undefined) return typeDigit[kind];
+  return ((kind === "file" ? 0o100000 : 0o040000) | modeNumber(mode)).toString(16);
+}
+
+function foldersAbove(path: string): string[] {
+  const folders: string[] = [];
+  for (let end = path.lastIndexOf("/"); end > 0; end = path.lastIndexOf("/", end - 1)) folders.push(path.slice(0, end));
+  return folders;
+}
+
+function isId(name: string | undefined): boolean {
+  return name !== undefined && /^\d+$/.test(name);
+}

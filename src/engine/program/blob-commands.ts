@@ -1,0 +1,43 @@
+import type { Blob } from "#engine/step/blob.ts";
+import { quoteBytes } from "#engine/step/quote.ts";
+import { endOf, type RunVariables } from "./bootstrap.ts";
+import { sha256Of } from "./segment.ts";
+
+/** Bytes of a blob sent in one command; between two of them beats and stops get through. */
+const partLimit = 1 << 20;
+/** What is larger, or no text, is sent as it is: a shell holds a text in its memory, and cannot hold a NUL. */
+const textLimit = 64 << 10;
+
+/**
+ * The commands that bring blobs to the follower, each to be sent before the next one is asked for. Small texts come together
+ * and are written by the shell itself, in no process of their own; what is large comes in parts and is checked by its hash.
+ */
+export async function* blobCommands(
+  run: Pick<RunVariables, "nonce">,
+  blobs: ReadonlyMap<string, Blob>,
+): AsyncGenerator<string | Uint8Array> {
+  let texts: Uint8Array[] = [];
+  let waiting = 0;
+  const told = (): Uint8Array => {
+    const bytes = Buffer.concat(texts);
+    [texts, waiting] = [[], 0];
+    return Buffer.concat([Buffer.from(`texts ${bytes.length}\n`), bytes, endOf(run)]);
+  };
+  for (const [name, blob] of blobs) {
+    const bytes = await blob.read();
+    if (bytes.length <= textLimit && !bytes.includes(0) && sha256Of(bytes) === blob.sha256) {
+      texts.push(Buffer.from(`k_put ${name} `), quoteBytes(bytes), Buffer.from("\n"));
+      waiting += bytes.length;
+      if (waiting > partLimit) yield told();
+      continue;
+    }
+    for (let at = 0; at < bytes.length; at += partLimit) {
+      const part = bytes.subarray(at, at + partLimit);
+      yield `part ${name} ${part.length} ${at}\n`;
+      yield Buffer.concat([part, endOf(run)]);
+    }
+    yield `sum ${name} ${blob.sha256}\n`;
+  }
+  if (texts.length > 0) yield told();
+  if (blobs.size > 0) yield "blobs\n";
+}

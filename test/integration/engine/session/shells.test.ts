@@ -1,0 +1,86 @@
+import { expect } from "chai";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { blobOf } from "#engine/step/blob.ts";
+import type { Step } from "#engine/step/define.ts";
+import { quote } from "#engine/step/quote.ts";
+import { sh } from "#engine/step/sh.ts";
+import type { Connect } from "#engine/transport/host.ts";
+import { openLocal } from "#engine/transport/local-host.ts";
+import { draftOf, sessionOn } from "#support/sessions.ts";
+
+const shells = ["/bin/dash", "/bin/bash", "/bin/busybox", "/bin/mksh"];
+
+/** This machine, with another program as its /bin/sh: in a mount namespace of its own. */
+function withShell(shell: string): Connect {
+  return () => {
+    const host = openLocal("n1");
+    return Promise.resolve({
+      ...host,
+      exec: (command, options) =>
+        host.exec(
+          `exec unshare -m /bin/sh -c ${quote(`mount --bind ${shell} ${realpathSync("/bin/sh")} && exec /bin/sh -c ${quote(command)}`)}`,
+          options,
+        ),
+    });
+  };
+}
+
+describe("a whole session, whatever /bin/sh is", function () {
+  this.timeout(60_000);
+  let folder: string;
+  beforeEach(() => (folder = mkdtempSync(join(tmpdir(), "kcore-shells-"))));
+  afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+  /** A file of exactly these bytes. */
+  const put = (name: string, content: string | Uint8Array): Step => {
+    const path = join(folder, name);
+    const blob = blobOf(content);
+    return {
+      want: { content: `sha256:${blob.sha256}` },
+      probe: sh`[ -f ${path} ] && fact content "sha256:$(sha256sum <${path} | cut -d" " -f1)" || fact content absent`,
+      apply: sh`put_file ${blob} ${path} 0644 root root`,
+      data: { kind: "file", path, blob, mode: "0644", makeDirs: false },
+    };
+  };
+  const everyByte = Buffer.from(Array.from({ length: 255 }, (_, index) => index + 1));
+  const contents: Readonly<Record<string, string | Uint8Array>> = {
+    "plain text": "all work and no play\n",
+    nothing: "",
+    "blank ends": "\n\n a \\n 'quoted' \"$HOME\" `id`\n\n\n",
+    "every byte that a shell can hold": Buffer.concat([everyByte, everyByte.toReversed(), everyByte]),
+    "bytes that it cannot": Buffer.concat([Buffer.alloc(3), everyByte, Buffer.alloc(3)]),
+    "more than one part": Buffer.alloc(1_500_000, "kcore\n"),
+  };
+
+  for (const shell of shells)
+    it(`converges, and finds all in order the second time, with ${shell}`, async function () {
+      if (!existsSync(shell)) return this.skip();
+      const connect = withShell(shell);
+      const state = join(folder, "state");
+      const drafts = [
+        draftOf("says", { want: {}, probe: sh``, apply: sh`echo "it's \\me"`, always: true }, { register: "said" }),
+        ...Object.entries(contents).map(([what, content], index) => draftOf(what, put(`file${index}`, content))),
+        draftOf("later", (late) => put("later", late.steps.get("said")?.stdout ?? "?"), {
+          needs: { facts: false, steps: ["said"] },
+        }),
+      ];
+      for (const outcome of ["changed", "ok"]) {
+        const run = sessionOn(state, { connect, runId: outcome });
+        const result = await run.session.perform([{ stage: "s", drafts }], { isLast: true });
+        await run.session.finish(result.outcome);
+        expect([result.outcome, result.problem]).to.deep.equal(["done", undefined]);
+        expect(run.outcomes()).to.deep.equal([
+          "says changed",
+          ...Object.keys(contents).map((what) => `${what} ${outcome}`),
+          `later ${outcome}`,
+        ]);
+        expect(readdirSync(join(state, "runs", outcome))).to.deep.equal(["journal"]);
+        expect(readdirSync(join(state, "lock")).length).to.equal(1);
+      }
+      expect(readFileSync(join(folder, "later"), "utf8")).to.equal("it's \\me");
+      for (const [index, content] of Object.values(contents).entries())
+        expect(readFileSync(join(folder, `file${index}`)).equals(Buffer.from(content))).to.equal(true);
+    });
+});

@@ -1,0 +1,102 @@
+import { expect } from "chai";
+import { appendFile, writeFile } from "node:fs/promises";
+import { once } from "node:events";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import ssh2 from "ssh2";
+import { createTransport } from "#engine/transport/connect.ts";
+import type { Endpoint } from "#engine/transport/host.ts";
+import { startDelayLine } from "#support/delay-line.ts";
+import { startDropbear } from "#support/dropbear.ts";
+import { makeKey, type SshServer } from "#support/ssh-server.ts";
+import { startSshd } from "#support/sshd.ts";
+import { makeTempDir } from "#support/temp-dir.ts";
+
+/** Bursts of our bytes, each after an answer, beside the TCP handshake: until we are logged in, and until a command runs. */
+async function turnsOf(port: number, endpoint: (port: number) => Endpoint) {
+  const line = await startDelayLine({ target: { port }, latency: 20 });
+  const transport = createTransport({ home: "/nonexistent", knownHostsFiles: [] });
+  try {
+    const host = await transport.connect(endpoint(line.port));
+    const login = line.turns;
+    const channel = await host.exec("cat", { input: "hello" });
+    const start = line.turns - login;
+    channel.end();
+    let said = "";
+    for await (const chunk of channel.stdout) said += Buffer.from(chunk).toString();
+    expect(said).to.equal("hello");
+    // Nobody waits for the server's farewell.
+    line.setLatency(5000);
+    const before = performance.now();
+    await host.close();
+    expect(performance.now() - before).to.be.below(900);
+    return { login, start };
+  } finally {
+    await transport.close();
+    await line.close();
+  }
+}
+
+describe("the round trips of a session", function () {
+  this.timeout(20_000);
+
+  for (const [name, startOne] of [
+    ["OpenSSH", () => startSshd()],
+    ["dropbear", () => startDropbear()],
+  ] as const)
+    describe(`with ${name}`, () => {
+      let server: SshServer;
+      before(async () => {
+        server = await startOne();
+      });
+      after(() => server?.stop());
+
+      it("are three for the login and one for the first command", async () => {
+        const turns = await turnsOf(server.port, (port) => server.endpoint({ port }));
+        expect(turns).to.deep.equal({ login: 3, start: 1 });
+      });
+
+      it("are four for a login that depends on what the server names", async () => {
+        const identityFile = join(server.folder, "rsa");
+        const key = await makeKey(identityFile, "rsa");
+        await appendFile(join(server.home("root"), ".ssh", "authorized_keys"), `${key}\n`);
+        const turns = await turnsOf(server.port, (port) => server.endpoint({ port, identityFile }));
+        expect(turns).to.deep.equal({ login: 4, start: 1 });
+      });
+    });
+
+  it("are as many as politeness takes with a server of which nothing is known", async () => {
+    const [host, login] = [ssh2.utils.generateKeyPairSync("ed25519"), ssh2.utils.generateKeyPairSync("ed25519")];
+    const folder = await makeTempDir("polite");
+    const identityFile = join(folder.path, "key");
+    await writeFile(identityFile, login.private, { mode: 0o600 });
+    const server = startEcho(host.private);
+    try {
+      await once(server, "listening");
+      const { port } = server.address() as AddressInfo;
+      const hostKeys = [host.public.split(" ").slice(0, 2).join(" ")];
+      const node = { name: "n1", transport: "ssh", address: "127.0.0.1", user: "root", jump: [] } as const;
+      const turns = await turnsOf(port, (through) => ({ ...node, port: through, hostKeys, identityFile }));
+      expect(turns.login).to.be.at.least(4);
+      expect(turns.start).to.equal(2);
+    } finally {
+      server.close();
+      await folder.remove();
+    }
+  });
+});
+
+/** A server that lets everybody in and says what it hears; it calls itself ssh2js. */
+function startEcho(hostKey: string): ssh2.Server {
+  const server = new ssh2.Server({ hostKeys: [hostKey] }, (client) => {
+    client.on("error", () => undefined);
+    client.on("authentication", (attempt) => attempt.accept());
+    client.on("session", (accept) =>
+      accept().on("exec", (acceptExec) => {
+        const channel = acceptExec();
+        channel.pipe(channel);
+      }),
+    );
+  });
+  return server.listen(0, "127.0.0.1");
+}

@@ -1,0 +1,173 @@
+import { execFile } from "node:child_process";
+import { existsSync, globSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { expect } from "chai";
+import type { RunEvent } from "#engine/events/event.ts";
+import { startDelayLine, type DelayLine } from "#support/delay-line.ts";
+import { TestProject, type Ended } from "#support/kcore.ts";
+import { startTargets, type Targets } from "#support/targets.ts";
+import { makeFolders, proveTree, stateOf, stepsOf, workload, type Workload } from "#support/workload.ts";
+
+const run = promisify(execFile);
+const root = join(import.meta.dirname, "../../..");
+
+/** What a push may cost a node. No matter of speed: processes, bytes and exchanges are the same in each run, but for beats. */
+const limits = {
+  /** Processes that a converged node starts, the three of a login included: sshd's two and the shell. */
+  converged: 40,
+  /** Processes for each more directory, file or link that changes. */
+  changed: 4,
+  /** Bytes sent to a converged node, as TCP carries them. */
+  bytes: 40_000,
+  /** Programs sent: to a converged node one. */
+  exchanges: 1,
+  /** Processes that time itself starts, one a second while a session waits: on a busy machine a few more. */
+  beats: 2,
+} as const;
+
+interface Pushed {
+  readonly processes: number;
+  readonly bytes: number;
+  readonly exchanges: number;
+  readonly changed: number;
+}
+
+/** A node with a workload of its own, behind a line that counts. */
+class Pushing {
+  readonly #project = new TestProject();
+  readonly #targets: Targets;
+  readonly #line: DelayLine;
+  readonly #work: Workload;
+
+  constructor(targets: Targets, line: DelayLine, work: Workload) {
+    [this.#targets, this.#line, this.#work] = [targets, line, work];
+    const { path } = this.#project;
+    const { identityFile, hostKey } = targets;
+    makeFolders(join(path, "nodes"), ["t1"]);
+    const state = Object.entries(stateOf(work, join(path, "nodes")));
+    this.#project.write({
+      "project/roster/nodes.yaml": `nodes:
+  t1: { address: 127.0.0.1, port: ${line.port}, identityFile: "${identityFile}", hostKeys: ["${hostKey}"], stateDir: "${path}/state" }
+`,
+      ...Object.fromEntries(state.map(([name, text]) => [`project/${name}`, text])),
+    });
+  }
+
+  /** Pushes it once, proves that the node is as wanted, and tells what that took. */
+  async push(): Promise<Pushed> {
+    const words = ["state", "apply", "workload", "--on", "t1", "--output", "json"];
+    const before = this.#line.bytesUp;
+    let ended: Ended | undefined;
+    const processes = await this.#targets.countStarts(async () => {
+      ended = await this.#project.start(words, { KCORE_SOURCE: "" }).ended;
+    });
+    expect(ended?.code, ended?.stderr).to.equal(0);
+    const lines = (ended?.stdout ?? "").trimEnd().split("\n");
+    const events = lines.map((line) => JSON.parse(line) as RunEvent);
+    proveTree(this.#work, join(this.#project.path, "nodes/t1"), "t1");
+    return {
+      processes,
+      bytes: this.#line.bytesUp - before,
+      exchanges: Math.max(0, ...events.map((event) => (event.type === "node.segment" ? event.exchange : 0))),
+      changed: events.filter((event) => event.type === "step.finished" && event.outcome === "changed").length,
+    };
+  }
+
+  async end(): Promise<void> {
+    await this.#line.close();
+    await this.#project.remove();
+  }
+}
+
+describe("what a push costs a node", function () {
+  this.timeout(120_000);
+  let targets: Targets;
+  const open: Pushing[] = [];
+
+  async function pushing(work: Workload): Promise<Pushing> {
+    const line = await startDelayLine({ target: { host: targets.addresses[0] ?? "", port: targets.port } });
+    const made = new Pushing(targets, line, work);
+    open.push(made);
+    return made;
+  }
+
+  before(async () => {
+    // The shipped texts are made smaller by the build, so what users install is what counts.
+    const bundle = join(root, "dist/main.js");
+    const newest = Math.max(
+      ...globSync("src/**/*.{ts,sh}", { cwd: root }).map((file) => statSync(join(root, file)).mtimeMs),
+    );
+    if (!existsSync(bundle) || statSync(bundle).mtimeMs < newest)
+      throw new Error("dist/ is older than the sources: npm run build");
+    targets = await startTargets(1);
+  });
+  afterEach(() => Promise.all(open.splice(0).map((each) => each.end())));
+  after(() => targets?.stop());
+
+  it("counts each process exactly once", async () => {
+    const login = ["-F", "none", "-i", targets.identityFile, "-p", String(targets.port)];
+    const ssh = (command: string) =>
+      run("ssh", [
+        ...login,
+        "-o",
+        "StrictHostKeyChecking=no",
+        "-o",
+        "UserKnownHostsFile=/dev/null",
+        "root@127.0.10.1",
+        command,
+      ]);
+    const [none, five] = [
+      await targets.countStarts(() => ssh(":")),
+      await targets.countStarts(() => ssh("for i in 1 2 3 4 5; do (:); done")),
+    ];
+    expect([none, five]).to.deep.equal([3, 8]);
+  });
+
+  it("is within the limits for a node in order, however often it was pushed to", async () => {
+    const node = await pushing(workload());
+    const first = await node.push();
+    const second = await node.push();
+    let last = second;
+    for (let times = 0; times < 2 * limits.beats; times++) last = await node.push();
+    tell("from scratch", first);
+    tell("in order", second);
+    expect([first.changed, second.changed, last.changed]).to.deep.equal([30, 0, 0]);
+    expect(last.processes - second.processes, "more processes after more runs").to.be.at.most(limits.beats);
+    expect(second.exchanges, "exchanges").to.be.at.most(limits.exchanges);
+    expect(second.processes, "processes").to.be.at.most(limits.converged);
+    expect(second.bytes, "bytes sent").to.be.at.most(limits.bytes);
+  });
+
+  it("starts no process more, and exchanges nothing more, for more steps in order", async () => {
+    const [some, many] = [
+      await pushing(workload()),
+      await pushing(workload({ directories: 30, files: 34, links: 24 })),
+    ];
+    for (const node of [some, many]) await node.push();
+    const [small, large] = [await some.push(), await many.push()];
+    tell("30 steps in order", small);
+    tell("90 steps in order", large);
+    expect([small.changed, large.changed]).to.deep.equal([0, 0]);
+    expect(large.processes - small.processes, "more processes").to.be.at.most(limits.beats);
+    expect(large.exchanges).to.equal(small.exchanges);
+  });
+
+  for (const kind of ["directories", "files", "links"] as const)
+    it(`starts few processes for each of the ${kind} that changes`, async () => {
+      const work = (count: number) => workload({ directories: 0, files: 0, links: 0, commands: false, [kind]: count });
+      const [ten, thirty] = [await pushing(work(10)), await pushing(work(30))];
+      const [small, large] = [await ten.push(), await thirty.push()];
+      const each = (large.processes - small.processes) / 20;
+      tell(`10 ${kind} changed`, small);
+      tell(`30 ${kind} changed, ${each} processes each`, large);
+      expect([small.changed, large.changed]).to.deep.equal([stepsOf(work(10)), stepsOf(work(30))]);
+      expect(large.exchanges, "exchanges").to.equal(small.exchanges);
+      expect(each, "processes").to.be.at.most(limits.changed);
+    });
+});
+
+function tell(what: string, { processes, bytes, exchanges }: Pushed): void {
+  const exchanged = `${exchanges} ${exchanges === 1 ? "exchange" : "exchanges"}`;
+  console.log(`      ${what}: ${processes} processes, ${(bytes / 1000).toFixed(1)} KB sent, ${exchanged}`);
+}

@@ -1,0 +1,30 @@
+import { readFileSync } from "node:fs";
+import type { Step } from "#engine/step/define.ts";
+
+const library = ["step", "files"]
+  .map((name) => readFileSync(new URL(`../../src/engine/program/${name}.sh`, import.meta.url), "utf8"))
+  .join("\n");
+const functions = new Map(
+  [...library.matchAll(/^(\w+)\(\) \{\n([^]*?)^\}/gm)].map(([, name = "", body = ""]) => [name, body]),
+);
+
+/** The codes that a text may `refuse` with, by itself or in a function of the library that it calls. */
+export function refusalsIn(text: string): ReadonlySet<string> {
+  const found = new Set<string>();
+  const seen = new Set<string>();
+  const read = (part: string): void => {
+    for (const [, code = ""] of part.matchAll(/\b(?:refuse|orRefuse\([^"]*) "?([A-Z]+_[A-Z_]+)\b/g)) found.add(code);
+    for (const [name, body] of functions)
+      if (!seen.has(name) && new RegExp(`(?<![\\w-])${name} `).test(part)) {
+        seen.add(name);
+        read(body);
+      }
+  };
+  read(text);
+  return found;
+}
+
+/** The same of all texts of a step. */
+export function refusalsOf({ probe, guard, apply, react, show }: Step): ReadonlySet<string> {
+  return refusalsIn([probe, guard, apply, react, show].map(String).join("\n"));
+}

@@ -1,0 +1,153 @@
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { execFileSync } from "node:child_process";
+import { setTimeout as pause } from "node:timers/promises";
+import { join } from "node:path";
+import { quote } from "#engine/step/quote.ts";
+import { openLocal } from "#engine/transport/local-host.ts";
+import type { Host } from "#engine/transport/host.ts";
+
+/** Every program that a batch may start. */
+const programs = "cat chgrp chmod chown head ln ls mkdir mv readlink rm rmdir sha256sum stat sync tr wc".split(" ");
+
+/**
+ * This machine as a node whose programs can be stopped at a point of a batch: each start of a program of the batch lane is a
+ * point, counted from 1. In a mount namespace of its own, /usr/local/sbin holds a stand-in for each of them that counts, waits
+ * where it was told to, and then is the real one; and /bin/sh is the shell under test.
+ */
+export class SteppedNode {
+  readonly state: string;
+  readonly #folder: string;
+  readonly #shell: string;
+  #hosts: Host[] = [];
+
+  constructor(folder: string, shell: string) {
+    this.#folder = folder;
+    this.#shell = shell;
+    this.state = join(folder, "state");
+    const bin = join(folder, "bin");
+    mkdirSync(bin);
+    execFileSync("mkfifo", [this.#path("gate")]);
+    for (const name of programs) {
+      const real = ["/usr/bin", "/bin"].map((place) => join(place, name)).find((path) => existsSync(path)) ?? name;
+      writeFileSync(join(bin, name), this.#standIn(real));
+      chmodSync(join(bin, name), 0o755);
+    }
+    this.reset();
+  }
+
+  get #hasOwnPrograms(): boolean {
+    return this.#shell.endsWith("busybox");
+  }
+
+  #batchBegan(): boolean {
+    const runs = join(this.state, "runs");
+    return existsSync(runs) && readdirSync(runs).some((run) => existsSync(join(runs, run, "batch")));
+  }
+
+  #path(name: string): string {
+    return join(this.#folder, name);
+  }
+
+  #standIn(real: string): string {
+    return `#!/bin/dash
+for batch in ${this.state}/runs/*/batch; do [ ! -e "$batch" ] || inside=1; done
+[ -n "$inside" ] || exec ${real} "$@"
+echo x >>${this.#path("count")}
+read -r point <${this.#path("point")}
+# Several may pass at once: the first of those at or behind the point waits.
+if [ "$point" != 0 ] && [ "$(/usr/bin/wc -l <${this.#path("count")})" -ge "$point" ] && /bin/mkdir ${this.#path("reached")} 2>/dev/null; then
+  read -r _ <${this.#path("gate")}
+fi
+exec ${real} "$@"
+`;
+  }
+
+  /** Counts from the beginning; the programs stop at `point`, 0: nowhere. */
+  reset(point = 0): void {
+    rmSync(this.#path("reached"), { force: true, recursive: true });
+    writeFileSync(this.#path("count"), "");
+    writeFileSync(this.#path("point"), `${point}\n`);
+  }
+
+  /** Points passed. */
+  get count(): number {
+    // BusyBox takes its own programs first: there a point is a moment, in quarters of a millisecond from the batch's beginning.
+    if (this.#hasOwnPrograms) return 40;
+    return readFileSync(this.#path("count"), "utf8").length / 2;
+  }
+
+  /** Resolves with true when the point was reached, with false when `over` came first. */
+  async reached(over: Promise<unknown>): Promise<boolean> {
+    let ended = false;
+    void over.then(() => (ended = true));
+    if (this.#hasOwnPrograms) {
+      while (!ended && !this.#batchBegan()) await pause(1);
+      await pause(Number(readFileSync(this.#path("point"), "utf8")) / 4);
+      return !ended;
+    }
+    while (!ended && !existsSync(this.#path("reached"))) await pause(5);
+    return existsSync(this.#path("reached"));
+  }
+
+  /** Lets the program that waits go on, and stops none after it. */
+  release(): void {
+    if (this.#hasOwnPrograms) return;
+    writeFileSync(this.#path("point"), "0\n");
+    execFileSync("/bin/sh", ["-c", `echo >${this.#path("gate")}`], { timeout: 10_000 });
+  }
+
+  readonly connect = (): Promise<Host> => {
+    const host = openLocal("n1");
+    this.#hosts.push(host);
+    const binds = [
+      `mount --bind ${this.#path("bin")} /usr/local/sbin`,
+      `mount --bind ${readlinkOrSelf(this.#shell)} ${readlinkOrSelf("/bin/sh")}`,
+    ];
+    return Promise.resolve({
+      ...host,
+      exec: (command, options) =>
+        host.exec(
+          `exec unshare -m --propagation private /bin/dash -c ${quote(`${binds.join(" && ")} && exec /bin/sh -c ${quote(command)}`)}`,
+          options,
+        ),
+    });
+  };
+
+  /** The line is cut. */
+  async cut(): Promise<void> {
+    const hosts = this.#hosts;
+    this.#hosts = [];
+    for (const host of hosts) await host.close();
+  }
+
+  /** A signal for the runner and the shell at work, as their own record names them. */
+  signal(name: NodeJS.Signals): void {
+    const [run = ""] = readdirSync(join(this.state, "runs"));
+    const folder = join(this.state, "runs", run);
+    const [step = ""] = readFileSync(join(folder, "current"), "utf8").split(" ");
+    const [runner = ""] = readFileSync(join(folder, "pid"), "utf8").split(" ");
+    for (const pid of [Number(runner), -Number(step)])
+      try {
+        if (Math.abs(pid) > 1) process.kill(pid, name);
+      } catch {
+        // It has ended already.
+      }
+  }
+}
+
+function readlinkOrSelf(path: string): string {
+  try {
+    return join("/bin", readlinkSync(path));
+  } catch {
+    return path;
+  }
+}

@@ -1,0 +1,111 @@
+import { lstatSync, mkdirSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { createHash } from "node:crypto";
+import { join } from "node:path";
+
+/**
+ * What a node is made to hold by the workload: folders, files with contents made for it, links, and two files that guarded
+ * commands leave. Paths are relative to the node's own folder.
+ */
+export interface Workload {
+  readonly directories: readonly { readonly path: string; readonly mode: string }[];
+  readonly files: readonly { readonly path: string; readonly mode: string; readonly lines: number }[];
+  readonly links: readonly { readonly path: string; readonly target: string }[];
+  /** One guarded by `creates`, one by `unless`. */
+  readonly commands: readonly ["creates", "unless"] | readonly [];
+}
+
+/** The workload W: 30 steps, 10 directories, 14 files of 1 to 4 KiB, 4 links, 2 commands; or as many as told. */
+export function workload({ directories = 10, files = 14, links = 4, commands = true } = {}): Workload {
+  const count = (length: number) => Array.from({ length }, (_, index) => index);
+  return {
+    directories: count(directories).map((at) => ({ path: `d${at}`, mode: at % 2 === 0 ? "0750" : "0755" })),
+    files: count(files).map((at) => ({
+      path: directories > 0 ? `d${at % directories}/f${at}.conf` : `f${at}.conf`,
+      mode: at % 2 === 0 ? "0640" : "0644",
+      // Two larger ones (2 and 4 KiB), and the rest of 1 KiB, as configurations are.
+      lines: at === 1 ? 32 : at === 2 ? 64 : 16,
+    })),
+    links: count(links).map((at) => ({ path: `l${at}`, target: directories > 0 ? `d${at % directories}` : "." })),
+    commands: commands ? ["creates", "unless"] : [],
+  };
+}
+
+/** How many steps it has, and how many of them a first run changes: all. */
+export function stepsOf({ directories, files, links, commands }: Workload): number {
+  return directories.length + files.length + links.length + commands.length;
+}
+
+/** A file's text for a node, or for what a template engine puts in its place: lines of 64 bytes, more or less. */
+export function contentOf({ path, lines }: Workload["files"][number], node: string): string {
+  const line = (at: number) => `${`setting_${String(at).padStart(2, "0")} = ${path} of`.padEnd(60, ".")} ${node}\n`;
+  return Array.from({ length: lines }, (_, at) => line(at)).join("");
+}
+
+/** The workload as a state of kcore, with its templates; `base` is the folder of all nodes. */
+export function stateOf(work: Workload, base: string): Record<string, string> {
+  const here = `${base}/{{node.name}}`;
+  const there = `${base}/{{shell node.name}}`;
+  const steps = [
+    ...work.directories.map(
+      ({ path, mode }) => `id: ${path}\n    directory.managed: { path: "${here}/${path}", mode: "${mode}" }`,
+    ),
+    ...work.files.map(
+      ({ path, mode }, at) =>
+        `id: ${path}\n    file.managed: { path: "${here}/${path}", template: f${at}.hbs, mode: "${mode}" }`,
+    ),
+    ...work.links.map(
+      ({ path, target }) => `id: ${path}\n    symlink.managed: { path: "${here}/${path}", target: "${target}" }`,
+    ),
+    ...work.commands.map((guard) =>
+      guard === "creates"
+        ? `id: creates\n    creates: "${here}/created"\n    command.run: { cmd: "echo made >${there}/created" }`
+        : `id: unless\n    unless: "grep -qs made ${there}/unless"\n    command.run: { cmd: "echo made >${there}/unless" }`,
+    ),
+  ];
+  return {
+    "states/workload.yaml": `steps:\n${steps.map((step) => `  - ${step}\n`).join("")}`,
+    ...Object.fromEntries(work.files.map((file, at) => [`templates/f${at}.hbs`, contentOf(file, "{{node.name}}")])),
+  };
+}
+
+/** Throws unless a node's folder holds exactly what the workload wants: kinds, modes, contents by checksum, targets of links. */
+export function proveTree(work: Workload, folder: string, node: string): void {
+  const wanted = new Map<string, string>([
+    ...work.directories.map(({ path, mode }) => [path, `directory ${mode}`] as const),
+    ...work.files.map((file) => [file.path, `file ${file.mode} ${sumOf(contentOf(file, node))}`] as const),
+    ...work.links.map(({ path, target }) => [path, `link ${target}`] as const),
+    ...work.commands.map((guard) => [guard === "creates" ? "created" : "unless", `made ${sumOf("made\n")}`] as const),
+  ]);
+  const found = new Map<string, string>();
+  for (const path of entriesBelow(folder)) {
+    const file = join(folder, path);
+    const stat = lstatSync(file);
+    const mode = (stat.mode & 0o7777).toString(8).padStart(4, "0");
+    if (stat.isSymbolicLink()) found.set(path, `link ${readlinkSync(file)}`);
+    else if (stat.isDirectory()) found.set(path, `directory ${mode}`);
+    else {
+      const kind = wanted.get(path)?.startsWith("made") === true ? "made" : `file ${mode}`;
+      found.set(path, `${kind} ${sumOf(readFileSync(file))}`);
+    }
+  }
+  for (const path of new Set([...wanted.keys(), ...found.keys()]))
+    if (wanted.get(path) !== found.get(path))
+      throw new Error(`${folder}/${path} is ${found.get(path) ?? "absent"}, not ${wanted.get(path) ?? "absent"}`);
+}
+
+/** Relative paths of all that lies below a folder; links are not followed (readdir's own recursion does). */
+function entriesBelow(folder: string): string[] {
+  return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
+    const below = entry.isDirectory() ? entriesBelow(join(folder, entry.name)) : [];
+    return [entry.name, ...below.map((path) => join(entry.name, path))];
+  });
+}
+
+/** Makes an empty folder for each node. */
+export function makeFolders(base: string, nodes: readonly string[], mode = 0o755): void {
+  for (const node of nodes) mkdirSync(join(base, node), { recursive: true, mode });
+}
+
+function sumOf(bytes: string | Buffer): string {
+  return createHash("sha256").update(bytes).digest("hex");
+}

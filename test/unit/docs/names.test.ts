@@ -1,0 +1,178 @@
+import { existsSync, globSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { expect } from "chai";
+import { actionNames } from "#actions/registry.ts";
+import { AgentConfig } from "#agent/config.ts";
+import { ControllerConfig } from "#controller/config.ts";
+import { NodeSchema } from "#engine/roster/entry-schema.ts";
+import { STAGE_KEYS } from "#engine/orchestrate/stage-source.ts";
+import { STEP_KEYS } from "#engine/states/step-source.ts";
+import { helpers } from "#engine/expressions/helpers.ts";
+import { registry } from "#engine/modules/registry.ts";
+import { readPages, root, type Page } from "#support/pages.ts";
+
+const pages = readPages();
+const source = globSync(["src/**/*", "templates/*", "bin/*", "scripts/*", "bench/**/*", "test/**/*.ts"], { cwd: root })
+  .filter((name) => /\.(ts|cjs|js|sh|hbs)$|^bin\//.test(name) && !name.startsWith("test/unit/docs/"))
+  .map((name) => readFileSync(join(root, name), "utf8"))
+  .join("\n");
+const codes = new Set(
+  Array.from(
+    readFileSync(join(root, "src/errors/codes.ts"), "utf8").matchAll(/\| "([A-Z0-9_]+)"/g),
+    ([, code]) => code,
+  ),
+);
+
+/** `## How it is tested` is found as `#how-it-is-tested`. */
+function anchorsOf({ prose }: Page): readonly string[] {
+  return prose
+    .filter(({ text }) => /^#+ /.test(text))
+    .map(({ text }) =>
+      text
+        .replace(/^#+ /, "")
+        .toLowerCase()
+        .replaceAll(/[^\w\s-]/g, "")
+        .replaceAll(" ", "-"),
+    );
+}
+
+/** The rows of a table as cells; a bar within code is none. */
+function cellsOf(row: string): readonly string[] {
+  return row
+    .replaceAll("\\|", "")
+    .split("|")
+    .slice(1, -1)
+    .map((cell) => cell.trim());
+}
+
+/** The rows of the table that stands below a heading: its cells, and what stands between backticks in the first. */
+function rowsBelow(name: string, heading: string): readonly { names: readonly string[]; cells: readonly string[] }[] {
+  const { prose = [] } = pages.find((page) => page.name === name) ?? {};
+  const from = prose.findIndex(({ text }) => text.startsWith(heading));
+  expect(from, `${name}: ${heading}`).to.be.at.least(0);
+  const start = prose.findIndex(({ text }, index) => index >= from && text.startsWith("|"));
+  const end = prose.findIndex(({ text }, index) => index > start && !text.startsWith("|"));
+  return prose.slice(start + 2, end < 0 ? undefined : end).map(({ text }) => {
+    const cells = cellsOf(text);
+    return { cells, names: Array.from((cells[0] ?? "").matchAll(/`([^`]+)`/g), ([, span = ""]) => span) };
+  });
+}
+const namesBelow = (name: string, heading: string) => rowsBelow(name, heading).flatMap(({ names }) => names);
+
+describe("what README and docs name", () => {
+  it("links to files and headings that are there", () => {
+    const broken = pages.flatMap((page) =>
+      page.prose.flatMap(({ text, line }) =>
+        Array.from(text.matchAll(/\]\(([^)\s]+)\)/g), ([, link = ""]) => link)
+          .filter((link) => !/^https?:/.test(link) && !isThere(page, link))
+          .map((link) => `${page.name}:${line} ${link}`),
+      ),
+    );
+    expect(broken).to.deep.equal([]);
+  });
+
+  function isThere(page: Page, link: string): boolean {
+    const [path = "", anchor] = link.split("#");
+    const file = path === "" ? page.name : join(dirname(page.name), path);
+    const target = pages.find(({ name }) => name === file);
+    return existsSync(join(root, file)) && (anchor === undefined || anchorsOf(target ?? page).includes(anchor));
+  }
+
+  it("paths of this repository that are there", () => {
+    const shown = new Set(
+      pages.flatMap(({ blocks }) => blocks.map(({ text }) => /^# (\S+\.yaml)$/m.exec(text)?.[1] ?? "")),
+    );
+    const gone = pages.flatMap(({ name, text }) =>
+      Array.from(
+        text.matchAll(/(?<![\w./-])(?:src|test|scripts|bench|docs|states\/kcore)\/[\w./-]*\w/g),
+        ([path]) => path,
+      )
+        .filter((path) => !shown.has(path) && !existsSync(join(root, path)))
+        .map((path) => `${name} ${path}`),
+    );
+    expect(gone).to.deep.equal([]);
+  });
+
+  it("tables whose rows have as many cells as their heading", () => {
+    const odd = pages.flatMap(({ name, prose }) =>
+      prose.flatMap(({ text, line }, index) => {
+        if (!text.startsWith("|")) return [];
+        const first = prose.slice(0, index).findLastIndex((row) => !row.text.startsWith("|")) + 1;
+        const heading = cellsOf(prose[first]?.text ?? "").length;
+        return cellsOf(text).length === heading ? [] : [`${name}:${line}`];
+      }),
+    );
+    expect(odd).to.deep.equal([]);
+  });
+
+  it("environment variables that the code reads, and codes and alarms that it gives", () => {
+    const named = pages.flatMap((page) =>
+      page.spans.flatMap(({ at, text }) =>
+        Array.from(text.matchAll(/(?<![\w./-])[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+(?![\w*-])/g), ([name]) => ({ at, name })),
+      ),
+    );
+    expect(named.length).to.be.greaterThan(30);
+    const isRead = (name: string) => new RegExp(`["\`$ {=]${name}["\`}=\\n: ]`).test(source);
+    const unknown = named.filter(({ name }) => !codes.has(name) && !isRead(name));
+    expect(unknown).to.deep.equal([]);
+  });
+
+  it("error codes that are there, where output is shown", () => {
+    const shown = pages.flatMap(({ blocks }) =>
+      blocks.flatMap(({ at, text }) =>
+        Array.from(text.matchAll(/\[([A-Z]+(?:_[A-Z]+)+)\]/g), ([, code = ""]) => ({ at, code })),
+      ),
+    );
+    expect(shown.length).to.be.greaterThan(0);
+    expect(shown.filter(({ code }) => !codes.has(code))).to.deep.equal([]);
+  });
+
+  it("every action, helper and key that there is, and none that is not", () => {
+    const helperNames = namesBelow("docs/templates.md", "## Helpers").map((usage) => usage.split(" ")[0] ?? "");
+    const same = (found: Iterable<string>, known: Iterable<string>) =>
+      expect([...new Set(found)].toSorted()).to.deep.equal([...known].toSorted());
+    same(namesBelow("docs/orchestrations.md", "## Actions"), actionNames);
+    same(helperNames, helpers.keys());
+    same(namesBelow("docs/rosters.md", "| key of a node"), Object.keys(NodeSchema.shape));
+    same(
+      namesBelow("docs/states.md", "| key "),
+      STEP_KEYS.filter((key) => key !== "id"),
+    );
+    same(namesBelow("docs/orchestrations.md", "| key "), STAGE_KEYS);
+    const first = (heading: string) =>
+      namesBelow("docs/cluster.md", heading).flatMap((name) =>
+        /^(cert|key)File$/.test(name) ? [] : (name.split(".")[0] ?? []),
+      );
+    same(first("## controller.yaml"), Object.keys(ControllerConfig.shape));
+    same(first("## node-agent.yaml"), Object.keys(AgentConfig.shape));
+  });
+
+  it("defaults of the daemons' keys as they are", () => {
+    const config = { controller: ControllerConfig.parse({}), "node-agent": AgentConfig.parse({}) };
+    const told = Object.entries(config).flatMap(([name, parsed]) =>
+      rowsBelow("docs/cluster.md", `## ${name}.yaml`).flatMap(({ names, cells }) => {
+        const [, value] = /^`([^`{]*)`$/.exec(cells[1] ?? "") ?? [];
+        if (names.length !== 1 || value === undefined) return [];
+        const path = (names[0] ?? "").split(".");
+        return [
+          [names[0], value, String(path.reduce<unknown>((at, key) => (at as Record<string, unknown>)[key], parsed))],
+        ];
+      }),
+    );
+    expect(told.length).to.be.greaterThan(10);
+    expect(told.filter(([, shown, real]) => shown !== real)).to.deep.equal([]);
+  });
+
+  it("modules by names that there are", () => {
+    const families = new Set(Array.from(registry.keys(), (name) => name.split(".")[0]));
+    const named = pages.flatMap(({ spans }) =>
+      spans.filter(({ text }) => /^[a-z]+\.[a-z]+$/.test(text) && families.has(text.split(".")[0])),
+    );
+    expect(named.length).to.be.greaterThan(3);
+    expect(
+      named
+        .filter(({ text }) => !registry.has(text) && !/\.(conf|json)$/.test(text))
+        .map(({ at, text }) => `${at} ${text}`),
+    ).to.deep.equal([]);
+  });
+});

@@ -1,0 +1,148 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { Writable } from "node:stream";
+import { expect } from "chai";
+import { certificateListing, conflictListing, controllerListing } from "#cli/get/listings.ts";
+import { nodeColumns } from "#cli/get/node-columns.ts";
+import type { RunEvent, RunEventBody } from "#engine/events/event.ts";
+import { reduceEvents } from "#engine/events/reduce.ts";
+import { createPlainView } from "#tui/plain.ts";
+import { drawSummary } from "#tui/summary.ts";
+import { readPages, root } from "#support/pages.ts";
+import { fits } from "#support/transcripts.ts";
+
+const blocks = readPages().flatMap((page) => page.blocks);
+/** The block of a page with these words in it, as lines. */
+function shown(page: string, words: string): readonly string[] {
+  const found = blocks.filter((block) => block.page === page && block.text.includes(words));
+  expect(found, `${page}: ${words}`).to.have.length(1);
+  return (found[0]?.text ?? "").split("\n").slice(0, -1);
+}
+
+const runId = "20261121-065724-2580";
+const stage = "tools";
+/** The steps of a node in turn: how each ended. */
+function steps(node: string, ends: readonly object[]): readonly RunEventBody[] {
+  return ends.map(
+    (end, index) =>
+      ({
+        type: "step.finished",
+        node,
+        stage,
+        step: `tools/${index}`,
+        title: `step ${index}`,
+        module: "file.managed",
+        outcome: "ok",
+        duration: 1e3,
+        ...end,
+      }) as RunEventBody,
+  );
+}
+const started: RunEventBody = {
+  type: "run.started",
+  runId,
+  title: "state apply web",
+  command: "kcore state apply web --on '*'",
+  nodes: ["n1", "n2"],
+  stages: [{ id: stage, title: stage, nodes: ["n1", "n2"] }],
+  dryRun: false,
+  revision: "f128abbd561c",
+  dirty: true,
+  who: "op@bastion",
+};
+const failure = {
+  title: "install tool",
+  module: "package.installed",
+  outcome: "failed",
+  problem: { code: "STEP_FAILED", message: "no package “nope” is known", detail: "E: Unable to locate package nope" },
+  position: { file: "states/tools.yaml", line: 7, column: 5, length: 17 },
+} as const;
+const stamped = (events: readonly RunEventBody[]): readonly RunEvent[] =>
+  events.map((event, index) => ({ ...event, seq: index + 1, at: 1795240000000 + index }));
+
+describe("the transcripts of README and docs", () => {
+  const columns = {
+    nodes: nodeColumns,
+    controllers: controllerListing.columns,
+    conflicts: conflictListing.columns,
+    certificates: certificateListing({}).columns,
+  } as const;
+  for (const [what, known] of Object.entries(columns))
+    it(`show the columns of kcore get ${what}`, () => {
+      const titles = known.filter(({ wide }) => !wide).map(({ title }) => title);
+      const headings = blocks.flatMap(({ at, text }) =>
+        Array.from(
+          text.matchAll(new RegExp(`^\\$ kcore .*\\bget ${what}\\b.*\\n([A-Z-]+ +[A-Z-]+ .*)$`, "gm")),
+          ([, line = ""]) => [at, ...line.trim().split(/ +/)],
+        ),
+      );
+      expect(headings.length).to.be.greaterThan(0);
+      for (const [at, ...heading] of headings) expect(heading, at).to.deep.equal(titles);
+    });
+
+  it("show a run as its lines tell it", () => {
+    let text = "";
+    const out = new Writable({
+      write: (chunk: Buffer, _, done) => {
+        text += chunk.toString();
+        done();
+      },
+    }) as unknown as NodeJS.WriteStream;
+    const view = createPlainView({ out, color: false, since: 0 });
+    const install = { node: "n1", stage, step: "tools/2", title: "install tool", module: "package.installed" } as const;
+    const [os, issue, tool] = steps("n1", [
+      { title: "operating system", duration: 100 },
+      {
+        title: "issue file",
+        outcome: "changed",
+        duration: 100,
+        changes: [{ name: "mode", have: "0600", want: "0644" }],
+      },
+      failure,
+    ]) as [RunEventBody, RunEventBody, RunEventBody];
+    const fingerprint = "SHA256:Bdr19NCmIbVSg0dob8YmK17xh/rPQQc4SFF3QLMElD0";
+    const events: readonly RunEventBody[] = [
+      started,
+      { type: "node.connected", node: "n1", fingerprint } as const,
+      os,
+      issue,
+      { type: "step.started", ...install },
+      { type: "step.output", node: "n1", step: "tools/2", stream: "out", text: "Reading package lists...\n" },
+      tool,
+    ];
+    for (const event of stamped(events)) view.draw(event);
+    expect(fits(text, shown("docs/reading-a-run.md", "→ state apply web")), text).to.equal(true);
+  });
+
+  it("show a run's end", () => {
+    const times = (count: number, end: object) => Array.from({ length: count }, () => end);
+    const changed = { outcome: "changed" };
+    const events = stamped([
+      started,
+      ...steps("n1", [...times(9, changed), ...times(18, {})]),
+      ...steps("n2", [...times(3, changed), ...times(9, {}), failure, ...times(4, { outcome: "skipped" })]),
+      { type: "node.finished", node: "n1", outcome: "done" },
+      { type: "node.finished", node: "n2", outcome: "failed" },
+      { type: "stage.finished", stage, outcome: "failed" },
+      { type: "run.finished", outcome: "failed", exitCode: 1 },
+    ]);
+    const text = drawSummary(reduceEvents(events), {
+      logOf: (node) => `.kcore/runs/${runId}/nodes/${node}.log`,
+      sourceLine: () => "    package.installed: { name: nope }",
+    });
+    const lines = shown("docs/reading-a-run.md", "Summary of run");
+    expect(
+      fits(
+        `${text}\n`.replaceAll(/\d+(\.\d+)? (ms|s)\b/g, "0 s"),
+        lines.map((line) => line.replaceAll(/\d+ s\b/g, "0 s")),
+      ),
+      text,
+    ).to.equal(true);
+  });
+
+  it("show kcore top as it is drawn", () => {
+    const frames = readFileSync(join(root, "test/fixtures/frames/fleet.txt"), "utf8").split("\n");
+    const missing = shown("docs/cluster.md", "kcore top  context").filter((line) => !frames.includes(line));
+    expect(missing).to.deep.equal([]);
+  });
+});

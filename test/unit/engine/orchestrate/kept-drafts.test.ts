@@ -1,0 +1,53 @@
+import { expect } from "chai";
+import type { RunEventBody } from "#engine/events/event.ts";
+import { registry } from "#engine/modules/registry.ts";
+import { openCatalogue } from "#engine/orchestrate/catalogue.ts";
+import { Conductor } from "#engine/orchestrate/conductor.ts";
+import { KeptDrafts } from "#engine/orchestrate/kept-drafts.ts";
+import { preparePlan } from "#engine/orchestrate/prepare.ts";
+import { loadRoster } from "#engine/roster/load-roster.ts";
+import { fakeNodes } from "#support/fake-session.ts";
+import { makeProject } from "#support/project.ts";
+import { applyStage, draft, runDependencies, runRequest } from "#support/runs.ts";
+
+describe("kept drafts", () => {
+  it("are given away once, of as many nodes as there is room for, and never of a stage that rests on another", () => {
+    const kept = new KeptDrafts(2);
+    const [web, late] = [applyStage("web", [], []), applyStage("late", [], [], { rests: new Set(["web"]) })];
+    for (const node of ["n1", "n2", "n3"]) kept.keep(web, node, [draft(`web/${node}`)]);
+    kept.keep(late, "n1", [draft("late/n1")]);
+    const taken = ["n1", "n1", "n2", "n3"].map((node) => kept.take(web, node)?.[0]?.id);
+    expect(taken).to.deep.equal(["web/n1", undefined, "web/n2", undefined]);
+    expect(kept.take(late, "n1")).to.equal(undefined);
+  });
+
+  it("spare each node the second rendering", async () => {
+    const nodes = ["n1", "n2", "n3"].map((name, index) => `  ${name}: { address: 192.0.2.${index + 1} }\n`);
+    const project = await makeProject({
+      "roster/r.yaml": `nodes:\n${nodes.join("")}`,
+      "states/web.yaml": `steps: [{ id: config, file.managed: { path: /etc/web, content: "{{node.name}}" } }]\n`,
+    });
+    try {
+      const events: RunEventBody[] = [];
+      const request = runRequest({ what: { kind: "state", names: ["web"] }, on: "*" });
+      const deps = runDependencies(fakeNodes({ "web/config": {} }), events, { project: project.path });
+      const roster = loadRoster(project.path, {});
+      const run = { id: "r", time: "t", revision: null };
+      const opened = openCatalogue(deps, { roster, run }, registry);
+      const drafted: string[] = [];
+      const catalogue: typeof opened = {
+        ...opened,
+        draft: (use) => {
+          drafted.push(use.node.name);
+          return opened.draft(use);
+        },
+      };
+      const plan = await preparePlan({ request, deps, roster, catalogue, run });
+      await new Conductor(plan, request, deps).conduct();
+      expect(events.filter(({ type }) => type === "step.finished")).to.have.lengthOf(3);
+      expect(drafted).to.deep.equal(["n1", "n2", "n3"]);
+    } finally {
+      await project.remove();
+    }
+  });
+});

@@ -1,0 +1,52 @@
+import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect } from "chai";
+import { RecordWriter } from "#engine/run/record-writer.ts";
+import { runFolder } from "#engine/run/run-folder.ts";
+
+describe("the writer of a run's record", () => {
+  let project: string;
+  beforeEach(() => (project = mkdtempSync(join(tmpdir(), "kcore-record-"))));
+  afterEach(() => rmSync(project, { recursive: true, force: true }));
+
+  const open = () => {
+    const folder = runFolder(project, "20261122-120000-0000");
+    mkdirSync(folder.path, { recursive: true });
+    const written: { text: string; at: number }[] = [];
+    const record = new RecordWriter({
+      folder,
+      now: () => 7,
+      onWritten: (bytes, at) => written.push({ text: bytes.toString(), at }),
+      onError: (error) => {
+        throw error;
+      },
+    });
+    return { folder, record, written };
+  };
+  const line = (seq: number, stage: string) => `{"seq":${seq},"at":7,"type":"stage.started","stage":"${stage}"}\n`;
+
+  it("writes the events of one go by one call, before anything else happens", async () => {
+    const { folder, record, written } = open();
+    for (const stage of ["a", "b", "c"]) record.append({ type: "stage.started", stage });
+    await Promise.resolve();
+    const first = `${line(1, "a")}${line(2, "b")}${line(3, "c")}`;
+    expect(written).to.deep.equal([{ text: first, at: 0 }]);
+    record.append({ type: "stage.started", stage: "d" });
+    record.close();
+    expect(written.slice(1)).to.deep.equal([{ text: line(4, "d"), at: first.length }]);
+    expect(readFileSync(folder.events, "utf8")).to.equal(`${first}${line(4, "d")}`);
+  });
+
+  it("goes on where an earlier part ended", () => {
+    const before = open();
+    before.record.append({ type: "stage.started", stage: "a" });
+    before.record.close();
+    const { folder, record, written } = open();
+    expect(record.earlier.map(({ seq }) => seq)).to.deep.equal([1]);
+    record.append({ type: "stage.started", stage: "b" });
+    record.close();
+    expect(written).to.deep.equal([{ text: line(2, "b"), at: line(1, "a").length }]);
+    expect(readFileSync(folder.events, "utf8")).to.equal(`${line(1, "a")}${line(2, "b")}`);
+  });
+});

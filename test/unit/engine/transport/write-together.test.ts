@@ -1,0 +1,36 @@
+import { Duplex } from "node:stream";
+import { expect } from "chai";
+import { writeTogether } from "#engine/transport/write-together.ts";
+
+/** A line that writes down what each system call would have carried. */
+function line() {
+  const calls: string[] = [];
+  const socket = new Duplex({
+    read: () => undefined,
+    write: (chunk: Buffer, _encoding, done) => done(void calls.push(chunk.toString())),
+    writev: (chunks, done) => done(void calls.push(chunks.map(({ chunk }) => String(chunk)).join("+"))),
+  });
+  writeTogether(socket);
+  return { socket, calls };
+}
+
+const turn = () => new Promise((resolve) => setImmediate(resolve));
+
+describe("writing together", () => {
+  it("sends the parts of a packet, and packets of one go, in one call", async () => {
+    const { socket, calls } = line();
+    for (const part of ["length", "body", "tag", "length", "body", "tag"]) socket.write(part);
+    await turn();
+    socket.write("later");
+    await turn();
+    expect(calls).to.deep.equal(["length+body+tag+length+body+tag", "later"]);
+  });
+
+  it("sends what was written before the end", async () => {
+    const { socket, calls } = line();
+    socket.write("goodbye");
+    socket.end();
+    await turn();
+    expect(calls).to.deep.equal(["goodbye"]);
+  });
+});
