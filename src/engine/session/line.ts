@@ -1,4 +1,5 @@
 import { KcoreError, type Problem } from "#errors/problem.ts";
+import type { Blob } from "#engine/step/blob.ts";
 import type { RunVariables } from "#engine/program/bootstrap.ts";
 import type { Frame } from "#engine/program/frames.ts";
 import type { Link } from "./link.ts";
@@ -7,6 +8,7 @@ import type { Host } from "#engine/transport/host.ts";
 import { dial } from "./dial.ts";
 import type { ConnectionEvent } from "./messages.ts";
 import { ownBug } from "./problems.ts";
+import { sendBlobs } from "./send-blobs.ts";
 
 const beatEvery = 5_000;
 /** Milliseconds in which the host's connection would have ended if that was why the channel did. */
@@ -44,11 +46,6 @@ export class Line {
     return this.#host;
   }
 
-  /** The open link. */
-  get link(): Link | undefined {
-    return this.#link;
-  }
-
   /** Resolves when nothing is being made or ended any more. */
   async settled(): Promise<void> {
     for (let seen; seen !== this.#change;) await (seen = this.#change);
@@ -59,27 +56,39 @@ export class Line {
     this.#change = this.#change.then(() => this.#dial(how));
   }
 
+  carryOut(what: "judge" | "start-beat" | "stop-beat" | "end-link" | "hang-up"): void {
+    switch (what) {
+      case "judge":
+        return void this.#judge();
+      case "start-beat":
+        this.#beat = setInterval(() => this.say("beat\n"), beatEvery).unref();
+        return;
+      case "stop-beat":
+        return clearInterval(this.#beat);
+      case "end-link":
+        return this.#link?.end();
+      case "hang-up":
+        return this.#hangUp();
+    }
+  }
+
   say(text: string): void {
     void this.#link?.send(text);
   }
 
-  startBeat(): void {
-    this.#beat = setInterval(() => this.say("beat\n"), beatEvery);
-    this.#beat.unref();
-  }
-
-  stopBeat(): void {
-    clearInterval(this.#beat);
+  /** Answers a question for blobs. */
+  sendBlobs(names: readonly string[], offered: ReadonlyMap<string, Blob>): void {
+    if (this.#link) void sendBlobs(this.#link, names, { run: this.#options.run, offered });
   }
 
   /** Tells whether the host's connection ended with the channel. */
-  async judge(): Promise<void> {
+  async #judge(): Promise<void> {
     const isGone = this.#host?.closed.then(() => true) ?? true;
     const timeout = new Promise<false>((resolve) => setTimeout(resolve, judgement, false));
     this.#options.tell({ type: "judged", isHostGone: await Promise.race([isGone, timeout]) });
   }
 
-  hangUp(): void {
+  #hangUp(): void {
     const link = this.#link;
     const host = this.#host;
     this.#link = this.#host = undefined;

@@ -1,14 +1,13 @@
 import { KcoreError, type Problem } from "#errors/problem.ts";
 import type { NodeOutcome } from "#engine/events/event.ts";
-import type { RunVariables } from "#engine/program/bootstrap.ts";
 import { stepKey } from "#engine/program/compile-step.ts";
 import type { Frame } from "#engine/program/frames.ts";
 import { Line } from "./line.ts";
 import { atFirst, machinesAfter } from "./machines.ts";
 import type { Effect, Message, QueueEvent, Setting } from "./messages.ts";
 import { goesOn, messageOf } from "./runner-frames.ts";
-import { SegmentWriter, type Written } from "./segment-writer.ts";
-import { sendBlobs } from "./send-blobs.ts";
+import { runVariables } from "./run-variables.ts";
+import { SegmentWriter } from "./segment-writer.ts";
 import { Timers } from "./timers.ts";
 import { UntoldSteps } from "./untold-steps.ts";
 import { workResult } from "./work-result.ts";
@@ -17,7 +16,6 @@ import type { NodeSession, SessionOptions, StageWork, WorkResult } from "./sessi
 import { StepReport } from "./step-report.ts";
 
 type Returned = Extract<Effect, { do: "return" }>;
-
 const retryDelays: readonly number[] = [0, 1_000, 3_000, 8_000, 20_000];
 
 /** Opens a session to one node; nothing is connected before the first work. */
@@ -28,7 +26,6 @@ export function openSession(options: SessionOptions): NodeSession {
 /** Carries out what the machines want done, and tells them what happened. */
 class Session implements NodeSession {
   readonly #options: SessionOptions;
-  readonly #run: RunVariables;
   readonly #report: StepReport;
   readonly #untold = new UntoldSteps();
   readonly #writer: SegmentWriter;
@@ -38,18 +35,14 @@ class Session implements NodeSession {
   readonly #messages: Message[] = [];
   #machines = atFirst;
   #isTelling = false;
-  #written: Written | undefined;
   #call: PromiseWithResolvers<Returned> | undefined;
   #parting: PromiseWithResolvers<void> | undefined;
   #isFinished = false;
 
   constructor(options: SessionOptions) {
     this.#options = options;
-    const { node, runId, nonce, who, dryRun, grants, emit, recorded } = options;
-    const login = node.transport === "local" ? (process.getuid?.() === 0 ? "root" : "user") : node.user;
-    const run = { nonce, runId, who, dryRun, grants, stateDir: node.stateDir, node: node.name, login };
-    this.#report = new StepReport({ node: node.name, emit, recorded });
-    this.#run = run;
+    const run = runVariables(options);
+    this.#report = new StepReport({ ...options, node: run.node });
     this.#writer = new SegmentWriter(run, this.#report);
     this.#line = new Line({
       session: options,
@@ -96,8 +89,7 @@ class Session implements NodeSession {
     const end = await this.#ask({ type: "perform", steps, isLast });
     await this.#report.settled();
     const { registered, isStopped } = this.#machines.queue;
-    const { node, runId } = this.#options;
-    return workResult(work, { ...end, node: node.name, runId, heard: this.#report, registered, isStopped });
+    return workResult(work, { ...end, ...this.#setting(), registered, isStopped });
   }
 
   async rest(): Promise<void> {
@@ -163,38 +155,31 @@ class Session implements NodeSession {
       case "emit":
         return this.#options.emit(effect.event);
       case "dial": {
-        const flight = effect.withFlight ? (this.#written?.flight ?? "") : "";
+        const flight = (effect.withFlight && this.#writer.written?.flight) || "";
         // Once something runs there, its end has to be heard of, also after a stop.
         const mayStop = this.#machines.connection.boot === undefined;
         return this.#line.dial({ attempt: effect.attempt, flight, mayStop });
       }
       case "judge":
-        return void this.#line.judge();
       case "start-beat":
-        return this.#line.startBeat();
       case "stop-beat":
-        return this.#line.stopBeat();
       case "end-link":
-        return this.#line.link?.end();
       case "hang-up":
-        return this.#line.hangUp();
+        return this.#line.carryOut(effect.do);
       case "wait":
         return this.#timers.wait(effect.timer, effect.milliseconds);
       case "forget":
         return this.#timers.forget(effect.timer);
       case "write":
-        this.#written = this.#writer.write(effect);
-        return;
+        return this.#writer.write(effect);
       case "announce":
-        return this.#written && this.#options.emit(this.#written.event);
+        return this.#writer.written && this.#options.emit(this.#writer.written.event);
       case "transmit":
-        return this.#line.say(this.#written?.[effect.what] ?? "");
+        return this.#line.say(this.#writer.written?.[effect.what] ?? "");
       case "say":
         return this.#line.say(effect.text);
       case "send-blobs":
-        return void (
-          this.#line.link && sendBlobs(this.#line.link, effect.names, { run: this.#run, offered: this.#writer.blobs })
-        );
+        return this.#line.sendBlobs(effect.names, this.#writer.blobs);
       case "end-step":
         return this.#report.endWithoutNode(effect.key, effect);
       case "return":

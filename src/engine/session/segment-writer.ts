@@ -8,7 +8,7 @@ import type { StepReport } from "./step-report.ts";
 import type { Effect, ReadyStep } from "./messages.ts";
 
 /** A segment as it was written last. */
-export interface Written {
+interface Written {
   /** As a command to a runner that lives, and with the runner in front of it if that goes along. */
   readonly segment: string;
   readonly flight: string;
@@ -22,13 +22,14 @@ export class SegmentWriter {
   readonly #compiled = new WeakMap<ReadyStep, CompiledStep>();
   /** By name on the node. */
   readonly blobs = new Map<string, Blob>();
+  written: Written | undefined;
 
   constructor(run: RunVariables, report: StepReport) {
     this.#run = run;
     this.#report = report;
   }
 
-  write({ number, exchange, batch, launch }: Extract<Effect, { do: "write" }>): Written {
+  write({ number, exchange, batch, launch }: Extract<Effect, { do: "write" }>): void {
     const steps = batch.steps.map((step) => ({ plan: step.plan, compiled: this.#compile(step) }));
     for (const [name, blob] of blobsOf(steps)) this.blobs.set(name, blob);
     const program = segmentText({ steps, facts: batch.facts, now: Math.round(Date.now() / 1000) });
@@ -38,7 +39,7 @@ export class SegmentWriter {
     const flight = launch ? this.#runner(number, text) : segment;
     const bytes = Buffer.byteLength(flight);
     const event = { type: "node.segment", node: this.#run.node, exchange, steps: steps.length, bytes } as const;
-    return { segment, flight, event };
+    this.written = { segment, flight, event };
   }
 
   #runner(segment: number, text: string): string {
