@@ -22,10 +22,12 @@ export function shippedText(name: keyof typeof files): string {
 }
 
 function strip(text: string): string {
-  return text
-    .split("\n")
-    .filter((line) => !/^\s*(#|$)/.test(line))
-    // A comment behind a command, where no quote could make it a part of a word.
-    .map((line) => line.trimStart().replace(/^([^'"]*\S) # .*$/, "$1"))
-    .join("\n");
+  return (
+    text
+      .split("\n")
+      .filter((line) => !/^\s*(#|$)/.test(line))
+      // A comment behind a command, where no quote could make it a part of a word.
+      .map((line) => line.trimStart().replace(/^([^'"]*\S) # .*$/, "$1"))
+      .join("\n")
+  );
 }
