@@ -3,7 +3,7 @@ import { monitorEventLoopDelay } from "node:perf_hooks";
 import { join } from "node:path";
 import { openStore } from "#controller/store/store.ts";
 import type { DurableStore } from "#controller/store/store.ts";
-import type { JournalRecord } from "#controller/replica/ports.ts";
+import type { JournalRecord } from "#controller/replica/replica-ports.ts";
 
 /**
  * The store's figures beside the disk's own: `node bench/store.ts [FOLDER]`. Goals: one writer

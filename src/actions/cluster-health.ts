@@ -1,15 +1,13 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
-import { askOne } from "#api/ask.ts";
+import { askFirst } from "#api/ask.ts";
 import { formatEndpoint, parseEndpoint } from "#api/endpoint.ts";
-import { defineAction } from "#engine/orchestrate/action.ts";
-import type { ActionContext, ActionResult } from "#engine/orchestrate/action.ts";
-import { KcoreError } from "#errors/problem.ts";
-import type { Problem } from "#errors/problem.ts";
+import { defineAction, type ActionContext, type ActionResult } from "#engine/orchestrate/action.ts";
+import { KcoreError, type Problem } from "#errors/problem.ts";
 import { firstCertificate } from "#pki/chain.ts";
 import { daysLeft, openAuthority, renewOperatorIfNeeded } from "#pki/cluster.ts";
 import type { Context } from "#pki/contexts.ts";
-import { credentialsOf, openContext } from "./cluster-place.ts";
+import { askingOf, openContext } from "./cluster-place.ts";
 
 const Args = z.strictObject({
   timeout: z.number().positive().max(300).default(5).describe("Seconds that each controller may take to answer"),
@@ -106,7 +104,7 @@ async function lookAtAll({ timeout }: Args, cluster: Context, context: ActionCon
         endpoint: formatEndpoint(endpoint),
         ...endpoint,
         required,
-        ...(await look(text, cluster, ids, timeout, signal)),
+        ...(await look(text, cluster, ids, timeout, context)),
       };
     }),
   );
@@ -120,16 +118,16 @@ async function look(
   cluster: Context,
   deployed: ReadonlySet<string>,
   timeout: number,
-  signal: AbortSignal,
+  context: ActionContext,
 ): Promise<Pick<Finding, "answers" | "problems">> {
   const unhealthy = (reason: string): Problem => ({
     code: "CLUSTER_UNHEALTHY",
     message: `controller ${endpoint} is not healthy: ${reason}`,
     hint: "its log says more: journalctl -u kcore-controller; --skip-health goes on regardless, and is recorded",
   });
-  const options = { credentials: credentialsOf(cluster), clock: Date.now, signal, timeoutMs: timeout * 1000 };
+  const asking = { ...askingOf(cluster, context, [endpoint]), timeoutMs: timeout * 1000 };
   try {
-    const health = await askOne(endpoint, options, (client) => client.call("ready", {}));
+    const health = await askFirst(asking, (client) => client.call("ready", {}));
     if (!health.ready) return { answers: true, problems: [unhealthy(health.reason ?? "it is not ready")] };
     const behind = health.peers.filter(({ controllerId, inStep }) => !inStep && !deployed.has(controllerId));
     const problems = behind.map((peer) =>
@@ -138,7 +136,7 @@ async function look(
     return { answers: true, problems };
   } catch (error) {
     if (error instanceof KcoreError) return { answers: false, problems: error.problems };
-    signal.throwIfAborted();
+    context.signal.throwIfAborted();
     throw error;
   }
 }

@@ -1,13 +1,11 @@
-import { endpointOf } from "#api/ask.ts";
-import type { Credentials } from "#api/client.ts";
+import { endpointOf, type Asking } from "#api/ask.ts";
 import { parseEndpoint } from "#api/endpoint.ts";
 import type { ActionContext } from "#engine/orchestrate/action.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import { parsePlainYaml, printYaml } from "#engine/yaml/plain-yaml.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
-import { loadContext } from "#pki/contexts.ts";
-import type { Context, ContextHome } from "#pki/contexts.ts";
+import { loadContext, type Context, type ContextHome } from "#pki/contexts.ts";
 
 /** Where an action finds the operator's contexts. */
 export function placeOf({ home }: Pick<ActionContext, "home">): ContextHome {
@@ -28,7 +26,7 @@ export function nodeOf(action: string, name: string | undefined, context: Action
   throw new KcoreError({
     code: "NODE_UNKNOWN",
     message: name === undefined ? `${action} was not told for which node` : `no node “${name}” in the roster`,
-    ...(hint === undefined ? {} : { hint }),
+    hint,
   });
 }
 
@@ -36,9 +34,13 @@ export function isController({ roles }: Pick<NodeEntry, "roles">): boolean {
   return roles.includes("controller");
 }
 
-/** The operator's credentials in a context. */
-export function credentialsOf({ ca, cert, key }: Context): Credentials {
-  return { ca, cert, key };
+/** How the controllers of a context are asked by an action: as its operator, on behalf of its run. */
+export function askingOf(
+  { ca, cert, key }: Context,
+  { signal, runId }: Pick<ActionContext, "signal" | "runId">,
+  endpoints: readonly string[],
+): Asking {
+  return { endpoints, credentials: { ca, cert, key }, clock: Date.now, signal, run: runId };
 }
 
 /** The controllers that a node's roster entry names in `vars.joinControllers`, `host:port`. @throws KcoreError USAGE */

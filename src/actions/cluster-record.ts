@@ -3,16 +3,13 @@ import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { z } from "zod";
 import { askFirst } from "#api/ask.ts";
-import { ApiRefusal } from "#api/client.ts";
-import type { ApiClient } from "#api/client.ts";
-import { defineAction } from "#engine/orchestrate/action.ts";
-import type { ActionContext, ActionResult } from "#engine/orchestrate/action.ts";
+import { ApiRefusal, type ApiClient } from "#api/client.ts";
+import { defineAction, type ActionContext, type ActionResult } from "#engine/orchestrate/action.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import { KcoreError } from "#errors/problem.ts";
-import { readText } from "#pki/contexts.ts";
-import { inventoryEntry } from "#pki/inventory.ts";
-import type { CertificateEntry } from "#pki/inventory.ts";
-import { credentialsOf, endpointsFor, isController, nodeOf, openContext } from "./cluster-place.ts";
+import { readText } from "#pki/private-files.ts";
+import { inventoryEntry, type CertificateEntry } from "#pki/inventory.ts";
+import { askingOf, endpointsFor, isController, nodeOf, openContext } from "./cluster-place.ts";
 
 const Args = z.strictObject({
   node: z.string().optional().describe("Name of the node in the roster; the stage's own node unless given"),
@@ -76,14 +73,7 @@ async function record(
   // A node's own controller last: it may still be joining, and then it takes no orders.
   const known = endpointsFor(node, port, cluster, context);
   const endpoints = isController(node) ? [...known.slice(1), ...known.slice(0, 1)] : known;
-  const ask = {
-    endpoints,
-    credentials: credentialsOf(cluster),
-    clock: Date.now,
-    signal: context.signal,
-    run: context.runId,
-  };
-  const changed = await askFirst(ask, (client) => telling(client, node, entries));
+  const changed = await askFirst(askingOf(cluster, context, endpoints), (client) => telling(client, node, entries));
   return { changed, outputs: {} };
 }
 

@@ -1,17 +1,15 @@
 import { z } from "zod";
-import { askFirst, askOne, endpointOf } from "#api/ask.ts";
+import { askFirst, endpointOf } from "#api/ask.ts";
 import { parseEndpoint } from "#api/endpoint.ts";
-import { defineAction } from "#engine/orchestrate/action.ts";
-import type { ActionContext } from "#engine/orchestrate/action.ts";
+import { defineAction, type ActionContext } from "#engine/orchestrate/action.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
-import { KcoreError } from "#errors/problem.ts";
-import type { Problem } from "#errors/problem.ts";
+import { KcoreError, type Problem } from "#errors/problem.ts";
 import { firstCertificate } from "#pki/chain.ts";
 import type { Context } from "#pki/contexts.ts";
 import { identityOf } from "#pki/identity.ts";
 import { issuedControllerKeys } from "#pki/issued.ts";
 import { keyFingerprint, publicDer } from "#pki/keys.ts";
-import { credentialsOf, isController, isOwnEndpoint, joinControllersOf, nodeOf, openContext } from "./cluster-place.ts";
+import { askingOf, isController, isOwnEndpoint, joinControllersOf, nodeOf, openContext } from "./cluster-place.ts";
 
 const Args = z.strictObject({
   node: z.string().optional().describe("Name of the node in the roster; the stage's own node unless given"),
@@ -48,13 +46,12 @@ async function begin(args: Args, context: ActionContext, write: boolean) {
   const spki = fingerprintOf(args.issued.controllerCert ?? "");
   const { join } = await decide(node, own, cluster, context);
   const registration = { spki, address: own, dc: node.dc };
-  const ask = { credentials: credentialsOf(cluster), clock: Date.now, signal: context.signal, run: context.runId };
   let changed = false;
   let registered: ReadonlySet<string> = new Set();
   // Also one that founded the cluster once: its key or address may have changed since.
   const sponsors = [...new Set([...join, ...othersOf(node, own, cluster), own])];
   try {
-    const found = await askFirst({ ...ask, endpoints: sponsors }, async (client) => {
+    const found = await askFirst(askingOf(cluster, context, sponsors), async (client) => {
       const { controllers } = await client.call("listControllers", {});
       registered = new Set(controllers.map(({ key }) => key));
       const present = controllers.find(({ controllerId }) => controllerId === node.id);
@@ -104,9 +101,9 @@ async function decide(node: NodeEntry, own: string, cluster: Context, context: A
   const others = othersOf(node, own, cluster);
   if (before.length > 0 || others.length === 0) return { join: before };
   // It is the context's first, and there are others. One that lost its disk must not found a second cluster.
-  const isMember = await answers(own, cluster, context.signal);
+  const isMember = await answers(own, cluster, context);
   if (isMember) return { join: [] };
-  const alive = await Promise.all(others.map((endpoint) => answers(endpoint, cluster, context.signal)));
+  const alive = await Promise.all(others.map((endpoint) => answers(endpoint, cluster, context)));
   return { join: alive.some(Boolean) ? others : [] };
 }
 
@@ -114,10 +111,9 @@ function othersOf(node: NodeEntry, own: string, { controllers }: Context): reado
   return controllers.filter((endpoint) => !isOwnEndpoint(endpoint, node, own));
 }
 
-async function answers(endpoint: string, cluster: Context, signal: AbortSignal): Promise<boolean> {
+async function answers(endpoint: string, cluster: Context, context: ActionContext): Promise<boolean> {
   try {
-    const ask = { credentials: credentialsOf(cluster), clock: Date.now, signal };
-    return (await askOne(endpoint, ask, (client) => client.call("ready", {}))).ready;
+    return (await askFirst(askingOf(cluster, context, [endpoint]), (client) => client.call("ready", {}))).ready;
   } catch (error) {
     if (error instanceof KcoreError) return false;
     throw error;

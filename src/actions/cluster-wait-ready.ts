@@ -1,19 +1,17 @@
 import { readFile } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
-import { askFirst, askOne, endpointOf } from "#api/ask.ts";
+import { askFirst, endpointOf } from "#api/ask.ts";
 import { ApiRefusal } from "#api/client.ts";
 import type { NodeView } from "#api/schemas.ts";
-import { defineAction } from "#engine/orchestrate/action.ts";
-import type { ActionContext, ActionResult } from "#engine/orchestrate/action.ts";
+import { defineAction, type ActionContext, type ActionResult } from "#engine/orchestrate/action.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { firstCertificate } from "#pki/chain.ts";
-import { addController } from "#pki/contexts.ts";
-import type { Context } from "#pki/contexts.ts";
+import { addController, type Context } from "#pki/contexts.ts";
 import { issuedFile } from "#pki/issued.ts";
 import { keyFingerprint, publicDer } from "#pki/keys.ts";
-import { credentialsOf, endpointsFor, isController, nodeOf, openContext, placeOf } from "./cluster-place.ts";
+import { askingOf, endpointsFor, isController, nodeOf, openContext, placeOf } from "./cluster-place.ts";
 
 const Args = z.strictObject({
   node: z.string().optional().describe("Name of the node in the roster; the stage's own node unless given"),
@@ -76,15 +74,17 @@ export const clusterWaitReady = defineAction({
 });
 
 async function look(node: NodeEntry, { port }: Args, cluster: Context, context: ActionContext): Promise<Look> {
-  const options = { credentials: credentialsOf(cluster), clock: Date.now, signal: context.signal };
   let view: NodeView;
   try {
     if (isController(node)) {
-      const health = await askOne(endpointOf(node.address, port), options, (client) => client.call("ready", {}));
+      const itself = askingOf(cluster, context, [endpointOf(node.address, port)]);
+      const health = await askFirst(itself, (client) => client.call("ready", {}));
       if (!health.ready) return { waitingFor: `its controller is not ready: ${health.reason ?? "no reason given"}` };
     }
     const endpoints = endpointsFor(node, port, cluster, context);
-    view = await askFirst({ ...options, endpoints }, (client) => client.call("getNode", {}, { id: node.id }));
+    view = await askFirst(askingOf(cluster, context, endpoints), (client) =>
+      client.call("getNode", {}, { id: node.id }),
+    );
   } catch (error) {
     if (!(error instanceof KcoreError)) throw error;
     if (error instanceof ApiRefusal && error.status === 404) return { waitingFor: "it has not registered yet" };

@@ -6,8 +6,8 @@ import type { ActionContext, ActionResult } from "#engine/orchestrate/action.ts"
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import { certificatesOf, firstCertificate } from "#pki/chain.ts";
 import { daysLeft, openAuthority, openRoot, renewOperatorIfNeeded } from "#pki/cluster.ts";
-import { contextFolder, findContext, readText } from "#pki/contexts.ts";
-import { replaceFile } from "#pki/files.ts";
+import { contextFolder, findContext } from "#pki/contexts.ts";
+import { replaceFile, readText } from "#pki/private-files.ts";
 import { identityOf } from "#pki/identity.ts";
 import { issuedFile } from "#pki/issued.ts";
 import { isHostName, issueLeaf, namesOf } from "#pki/issue.ts";

@@ -1,32 +1,37 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { ApiRefusal } from "#api/client.ts";
-import { parseEndpoint } from "#api/endpoint.ts";
-import { isInGrace } from "#api/late.ts";
-import { describeError } from "#api/log.ts";
+import type { Controllers } from "#api/ask.ts";
+import { formatEndpoint, parseEndpoint, type Endpoint } from "#api/endpoint.ts";
+import { isInGrace } from "#api/late-renewal.ts";
+import { describeError, type Log } from "#api/log.ts";
 import type { Heartbeat, Registration, Standing } from "#api/schemas.ts";
+import { defined } from "#optional/defined.ts";
 import { backoffOf, spread } from "./backoff.ts";
-import type { AgentConfig } from "./config.ts";
-import type { Controllers } from "./controllers.ts";
-import { addressTowards, gatherFacts, isSameMachine, readUsage } from "./facts.ts";
-import type { Facts } from "./facts.ts";
-import { createRenewer } from "./renewer.ts";
-import type { Renewer } from "./renewer.ts";
-import type { Revocations } from "./revocations.ts";
-import type { AgentOptions } from "./run.ts";
-import { writeAgentStatus } from "./status-file.ts";
-import type { AgentStatus } from "./status-file.ts";
+import type { AgentConfig } from "./agent-config.ts";
+import { addressTowards, gatherFacts, isSameMachine, readUsage, type Facts } from "./facts.ts";
+import type { OwnCredentials } from "./own-credentials.ts";
+import { createRenewer, type Renewer } from "./renewer.ts";
+import type { RevokedKeys } from "./revoked-keys.ts";
+import { writeAgentStatus, type AgentStatus } from "./status-file.ts";
 
-export type AgentParts = AgentOptions & {
+export interface AgentParts {
   readonly config: AgentConfig;
   readonly controllers: Controllers;
+  readonly credentials: OwnCredentials;
+  /** Stops the agent. */
+  readonly signal: AbortSignal;
+  readonly log: Log;
+  readonly clock: () => number;
+  readonly random: () => number;
+  readonly version: string;
   readonly nodeId: string;
   readonly statusFile: string;
   /** Told when other credentials came into use. */
   readonly onCredentials: () => void;
-  readonly revocations: Revocations;
+  readonly revocations: RevokedKeys;
   /** Told when keys were revoked. */
   readonly onRevoked: () => void;
-};
+}
 
 type Health = NonNullable<Heartbeat["health"]>;
 
@@ -61,7 +66,7 @@ export class Agent {
       let wait = interval;
       try {
         await this.#reload();
-        if (isInGrace(this.#parts.controllers.credentials().notAfter, began)) await this.#renewLate();
+        if (isInGrace(this.#parts.credentials.present().notAfter, began)) await this.#renewLate();
         await this.#beat();
         returning.reset();
         await this.#renew();
@@ -87,7 +92,7 @@ export class Agent {
     if (this.#hasAsked) {
       const signal = AbortSignal.timeout(goodbyeMs);
       await controllers
-        .withFirst((client) => client.call("goodbye", { nodeId }, { signal }))
+        .ask((client) => client.call("goodbye", { nodeId }, { signal }))
         .catch((error: unknown) => log.warn("no controller heard the goodbye", describeError(error)));
     }
     log.info("the agent stops");
@@ -102,7 +107,7 @@ export class Agent {
 
   /** Keeps `status.json` up to date; a failure to write it is logged and harms nothing else. */
   async report(state: AgentStatus["state"], error?: string): Promise<void> {
-    const { config, controllers, nodeId, version, log, statusFile } = this.#parts;
+    const { config, controllers, credentials, nodeId, version, log, statusFile } = this.#parts;
     const controller = controllers.current();
     const renewal = this.#renewer.problem();
     const status: AgentStatus = {
@@ -113,12 +118,12 @@ export class Agent {
       labels: config.labels,
       registered: this.#standing !== undefined,
       ...(this.#standing ? { approval: this.#standing.approval, nodeStatus: this.#standing.status } : {}),
-      ...(controller === undefined ? {} : { controller }),
+      ...defined({ controller }),
       ...(this.#lastHeartbeat === undefined ? {} : { lastHeartbeat: new Date(this.#lastHeartbeat).toISOString() }),
-      certificateExpires: controllers.credentials().notAfter.toISOString(),
-      ...(renewal === undefined ? {} : { renewal }),
+      certificateExpires: credentials.present().notAfter.toISOString(),
+      ...defined({ renewal }),
       health: this.health(),
-      ...(error === undefined ? {} : { error }),
+      ...defined({ error }),
       version,
       pid: process.pid,
     };
@@ -132,16 +137,23 @@ export class Agent {
   }
 
   async #reload(): Promise<void> {
-    const { controllers, log, onCredentials } = this.#parts;
+    const { credentials, log } = this.#parts;
     try {
-      if (!(await controllers.reloadIfChanged())) return;
+      if (!(await this.#loadIfChanged())) return;
       // The controller knows this node by its key and expiry: tell it both anew.
       this.#standing = undefined;
-      onCredentials();
-      log.info("the certificate was reloaded", { expires: controllers.credentials().notAfter.toISOString() });
+      log.info("the certificate was reloaded", { expires: credentials.present().notAfter.toISOString() });
     } catch (error) {
       log.error("the new certificate cannot be used, the old one stays", describeError(error));
     }
+  }
+
+  async #loadIfChanged(): Promise<boolean> {
+    const { controllers, credentials, onCredentials } = this.#parts;
+    if (!(await credentials.reloadIfChanged())) return false;
+    controllers.close();
+    onCredentials();
+    return true;
   }
 
   async #beat(): Promise<void> {
@@ -151,13 +163,13 @@ export class Agent {
     const { bootId } = this.#facts ?? {};
     const beat = {
       nodeId,
-      ...(bootId !== undefined && { bootId }),
+      ...defined({ bootId }),
       usage: readUsage(),
       health: this.health(),
       revocations: this.#parts.revocations.version(),
     };
     try {
-      this.#standing = await controllers.withFirst((client) => client.call("heartbeat", beat, { signal }));
+      this.#standing = await controllers.ask((client) => client.call("heartbeat", beat, { signal }));
       this.#lastHeartbeat = clock();
       this.#learn();
       await this.#takeRevoked();
@@ -172,8 +184,8 @@ export class Agent {
     const { controllers, signal, clock, log } = this.#parts;
     this.#standing = undefined;
     this.#hasAsked = true;
-    this.#standing = await controllers.withFirst(async (client, endpoint) =>
-      client.call("registerNode", await this.#registration(endpoint), { signal }),
+    this.#standing = await controllers.ask(async (client) =>
+      client.call("registerNode", await this.#registration(client.endpoint), { signal }),
     );
     this.#lastHeartbeat = clock();
     this.#learn();
@@ -182,7 +194,7 @@ export class Agent {
     log.info("the node is registered", { controller: controllers.current(), controllerId, approval, status });
   }
 
-  async #registration(endpoint: Parameters<typeof addressTowards>[0]): Promise<Registration> {
+  async #registration(endpoint: Endpoint): Promise<Registration> {
     const { config, nodeId, version } = this.#parts;
     this.#facts ??= await gatherFacts({ config, nodeId, version });
     const address = config.address ?? (await addressTowards(endpoint));
@@ -206,7 +218,7 @@ export class Agent {
     if (!config.learnControllers) return;
     const told = (this.#standing?.controllers ?? []).slice(0, learnLimit).flatMap((text) => {
       try {
-        return [parseEndpoint(text)];
+        return [formatEndpoint(parseEndpoint(text))];
       } catch {
         return [];
       }
@@ -239,10 +251,8 @@ export class Agent {
   }
 
   async #takeRenewed(endingBefore?: string): Promise<void> {
-    const { controllers, onCredentials } = this.#parts;
     if (!(await this.#renewer.renewIfDue(endingBefore))) return;
-    await controllers.reloadIfChanged();
-    onCredentials();
+    await this.#loadIfChanged();
     // Only now, with the new key on the disk: registering takes the old key away.
     await this.#register();
   }

@@ -1,7 +1,7 @@
 import { readFile, rename, rm, stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import type { CredentialFiles } from "#api/credentials.ts";
-import { createFile, syncFolder } from "#pki/files.ts";
+import { createFile, syncFolder } from "#pki/private-files.ts";
 import { firstCertificate } from "#pki/chain.ts";
 import { readPrivateKey } from "#pki/keys.ts";
 

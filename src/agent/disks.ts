@@ -2,7 +2,7 @@ import { readdir, readFile, statfs } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { z } from "zod";
 import type { Storage } from "#api/schemas.ts";
-import type { AgentConfig } from "./config.ts";
+import type { AgentConfig } from "./agent-config.ts";
 
 type StorageFacts = z.infer<typeof Storage>;
 export type Disk = NonNullable<StorageFacts["disks"]>[number];

@@ -4,8 +4,10 @@ import { readFile } from "node:fs/promises";
 import { isIP } from "node:net";
 import { availableParallelism, freemem, hostname, loadavg, totalmem } from "node:os";
 import type { Endpoint } from "#api/endpoint.ts";
+import { defined } from "#optional/defined.ts";
+import { exitCodes, KcoreError } from "#errors/problem.ts";
 import type { Heartbeat, Registration } from "#api/schemas.ts";
-import type { AgentConfig } from "./config.ts";
+import type { AgentConfig } from "./agent-config.ts";
 import { readStorage } from "./disks.ts";
 import { readNics } from "./nics.ts";
 
@@ -32,7 +34,7 @@ export async function gatherFacts({
     dc: config.dcId,
     roles: config.roles,
     version,
-    ...(bootId !== undefined && { bootId }),
+    ...defined({ bootId }),
     net: { disableVxlan: config.disableVxlan, interfaces: [...nics] },
     storage,
   };
@@ -58,7 +60,7 @@ async function readBootId(): Promise<string | undefined> {
   );
 }
 
-/** The address this machine uses towards another; connecting a datagram socket sends nothing. */
+/** The address this machine uses towards a controller; connecting a datagram socket sends nothing. @throws KcoreError API_UNREACHABLE */
 export async function addressTowards({ host, port }: Endpoint): Promise<string> {
   const socket = createSocket(isIP(host) === 6 ? "udp6" : "udp4");
   try {
@@ -66,6 +68,9 @@ export async function addressTowards({ host, port }: Endpoint): Promise<string> 
     socket.connect(port, host);
     await connected;
     return socket.address().address;
+  } catch (cause) {
+    const message = `controller ${host} cannot be reached: ${(cause as Error).message}`;
+    throw new KcoreError({ code: "API_UNREACHABLE", message }, { cause, exitCode: exitCodes.unreachable });
   } finally {
     socket.close();
   }

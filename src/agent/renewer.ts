@@ -1,7 +1,10 @@
+import { askFirst, type Controllers } from "#api/ask.ts";
 import type { Credentials } from "#api/client.ts";
-import { describeError } from "#api/log.ts";
-import type { AgentParts } from "./agent.ts";
+import { formatEndpoint } from "#api/endpoint.ts";
+import { describeError, type Log } from "#api/log.ts";
+import type { AgentConfig } from "./agent-config.ts";
 import { createBackoff } from "./backoff.ts";
+import type { OwnCredentials } from "./own-credentials.ts";
 import { isRenewalDue, renewCertificate } from "./renew.ts";
 
 /** Renews the node's certificate in good time. */
@@ -20,7 +23,23 @@ const alarmDays = 7;
 const hourMs = 3_600_000;
 const dayMs = 24 * hourMs;
 
-export function createRenewer({ config, controllers, clock, random, log, nodeId }: AgentParts): Renewer {
+export function createRenewer({
+  config,
+  controllers,
+  credentials,
+  clock,
+  random,
+  log,
+  nodeId,
+}: {
+  readonly config: Pick<AgentConfig, "renewal" | "tls">;
+  readonly controllers: Controllers;
+  readonly credentials: OwnCredentials;
+  readonly clock: () => number;
+  readonly random: () => number;
+  readonly log: Log;
+  readonly nodeId: string;
+}): Renewer {
   const backoff = createBackoff({ base: config.renewal.retrySecs * 1000, cap: hourMs, random });
   let notBefore = -Infinity;
   let failure: string | undefined;
@@ -28,7 +47,7 @@ export function createRenewer({ config, controllers, clock, random, log, nodeId 
   let fulfilled: string | undefined;
   return {
     async renewIfDue(endingBefore) {
-      const present = controllers.credentials();
+      const present = credentials.present();
       const now = clock();
       // A clock that was set back must not keep a renewal waiting for as long.
       const isWaiting = now < notBefore && notBefore - now <= hourMs;
@@ -40,10 +59,11 @@ export function createRenewer({ config, controllers, clock, random, log, nodeId 
       try {
         log.info("the certificate is being renewed", { expires: present.notAfter.toISOString() });
         const files = config.tls;
-        const expires = await controllers.withFirst((client, endpoint) => {
+        const expires = await controllers.ask((client) => {
           // A question that changes nothing: were the new key registered now, a crash would leave the node with a dead one.
           const prove = async (fresh: Credentials): Promise<void> => {
-            await controllers.tryWith(endpoint, fresh, (asked) => asked.call("getNode", {}, { id: nodeId }));
+            const there = { endpoints: [formatEndpoint(client.endpoint)], credentials: fresh, clock };
+            await askFirst(there, (asked) => asked.call("getNode", {}, { id: nodeId }));
           };
           return renewCertificate({ files, present, clock, client, prove });
         });
@@ -61,7 +81,7 @@ export function createRenewer({ config, controllers, clock, random, log, nodeId 
       }
     },
     problem() {
-      const left = controllers.credentials().notAfter.getTime() - clock();
+      const left = credentials.present().notAfter.getTime() - clock();
       if (failure === undefined || left > alarmDays * dayMs) return undefined;
       return `the node's certificate ends in ${Math.max(0, Math.floor(left / dayMs))} days and is not renewed: ${failure}`;
     },

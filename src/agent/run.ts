@@ -1,51 +1,41 @@
 import { join } from "node:path";
+import { openControllers } from "#api/ask.ts";
+import type { Daemon } from "#api/daemon.ts";
 import { readDaemonConfig } from "#api/daemon-config.ts";
-import { formatEndpoint, parseEndpoint } from "#api/endpoint.ts";
-import type { Endpoint } from "#api/endpoint.ts";
+import { formatEndpoint, parseEndpoint, type Endpoint } from "#api/endpoint.ts";
 import { describeError } from "#api/log.ts";
-import type { Log } from "#api/log.ts";
-import type { Supervisor } from "#api/systemd.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { Agent } from "./agent.ts";
 import { settleNext } from "./certificate-files.ts";
-import { AgentConfig } from "./config.ts";
-import { openControllers } from "./controllers.ts";
+import { AgentConfig } from "./agent-config.ts";
 import { readDisks } from "./disks.ts";
 import { readNics } from "./nics.ts";
-import { openRevocations } from "./revocations.ts";
+import { openOwnCredentials } from "./own-credentials.ts";
+import { openRevokedKeys } from "./revoked-keys.ts";
 import { readStatusFile } from "./status-file.ts";
-import { serveStatus } from "./status-server.ts";
-import type { StatusServer } from "./status-server.ts";
-
-export interface AgentOptions {
-  readonly configFile: string;
-  /** Reads the configuration's YAML. */
-  readonly parse: (text: string) => unknown;
-  /** Stops the agent; it tells the controller so. */
-  readonly signal: AbortSignal;
-  readonly log: Log;
-  readonly clock: () => number;
-  readonly random: () => number;
-  readonly version: string;
-  readonly supervisor: Supervisor;
-}
+import { serveStatus, type StatusServer } from "./status-server.ts";
 
 /**
- * Runs the node's agent until `signal`: registers, then sends heartbeats; when no controller can be reached it goes on
+ * Runs the node's agent until the signal: registers, then sends heartbeats; when no controller can be reached it goes on
  * trying for ever. It renews the node's certificate and tells the node's status. Resolves when it has stopped in good order.
  * @throws KcoreError when it cannot start: CONFIG_INVALID, FILE_UNREADABLE, PKI_IDENTITY
  */
-export async function runAgent(options: AgentOptions): Promise<void> {
-  const { configFile, parse, signal, log, clock, supervisor } = options;
-  const { config, ignored } = await readDaemonConfig({ file: configFile, schema: AgentConfig, parse });
-  if (ignored.length > 0) log.warn("configuration keys without a meaning here", { ignored });
+export async function runAgent(daemon: Daemon): Promise<void> {
+  const { configFile, log, clock, supervisor } = daemon;
+  const config = await readDaemonConfig(daemon, AgentConfig);
   const settled = await settleNext(config.tls);
   if (settled) log.warn("a renewal of the certificate was interrupted", { [settled]: true });
   const endpoints = endpointsOf(config, configFile);
-  const controllers = await openControllers({ endpoints, files: config.tls, log, clock, signal });
+  const credentials = await openOwnCredentials(config.tls);
+  const controllers = openControllers({
+    endpoints,
+    credentials: credentials.present,
+    clock,
+    onFailed: ({ message }, controller) => log.warn("a controller could not be used", { controller, error: message }),
+  });
   let server: StatusServer | undefined;
   try {
-    const nodeId = controllers.credentials().identity.id;
+    const nodeId = credentials.present().identity.id;
     if (config.nodeId !== undefined && config.nodeId !== nodeId) {
       throw new KcoreError({
         code: "CONFIG_INVALID",
@@ -54,14 +44,14 @@ export async function runAgent(options: AgentOptions): Promise<void> {
       });
     }
     const statusFile = join(config.stateDir, "status.json");
-    const revocations = await openRevocations(join(config.stateDir, "revoked-keys.json"), log);
-    const onCredentials = (): void => server?.use(controllers.credentials());
+    const revocations = await openRevokedKeys(join(config.stateDir, "revoked-keys.json"), log);
+    const onCredentials = (): void => server?.use(credentials.present());
     const onRevoked = (): void => server?.cut();
-    const parts = { config, controllers, nodeId, statusFile, revocations, onCredentials, onRevoked };
-    const agent = new Agent({ ...options, ...parts });
+    const parts = { config, controllers, credentials, nodeId, statusFile, revocations, onCredentials, onRevoked };
+    const agent = new Agent({ ...daemon, ...parts });
     server = await serveStatus({
       listen: listenOf(config.listenAddr),
-      credentials: controllers.credentials(),
+      credentials: credentials.present(),
       pages: {
         "/status": () => readStatusFile(statusFile),
         "/disks": async () => ({ disks: await readDisks() }),
@@ -78,14 +68,14 @@ export async function runAgent(options: AgentOptions): Promise<void> {
     });
     log.info("the agent starts", {
       nodeId,
-      controllers: endpoints.map(formatEndpoint),
-      version: options.version,
+      controllers: endpoints,
+      version: daemon.version,
       ...(server && { port: server.port }),
     });
     await agent.report("starting");
-    supervisor.ready();
+    supervisor?.ready();
     await agent.live();
-    supervisor.stopping();
+    supervisor?.stopping();
     await agent.leave();
   } finally {
     await server?.close();
@@ -93,11 +83,11 @@ export async function runAgent(options: AgentOptions): Promise<void> {
   }
 }
 
-function endpointsOf(config: AgentConfig, configFile: string): readonly Endpoint[] {
+function endpointsOf(config: AgentConfig, configFile: string): readonly string[] {
   const texts = [
     ...new Set([...(config.controllerAddr === undefined ? [] : [config.controllerAddr]), ...config.controllers]),
   ];
-  if (texts.length > 0) return texts.map((text) => parseEndpoint(text));
+  if (texts.length > 0) return texts.map((text) => formatEndpoint(parseEndpoint(text)));
   throw new KcoreError({
     code: "CONFIG_INVALID",
     message: `${configFile} names no controller`,

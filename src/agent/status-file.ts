@@ -1,6 +1,6 @@
 import { mkdir, readFile, stat } from "node:fs/promises";
 import { dirname } from "node:path";
-import { replaceFile } from "#pki/files.ts";
+import { replaceFile } from "#pki/private-files.ts";
 
 /** What the agent tells about itself in `status.json`. Times are ISO 8601 in UTC. */
 export interface AgentStatus {

@@ -1,14 +1,11 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { createServer as createTlsServer } from "node:https";
-import { createServer as createSocketServer } from "node:net";
-import type { Socket } from "node:net";
+import { createServer as createSocketServer, type Socket } from "node:net";
 import { once } from "node:events";
 import type { TLSSocket } from "node:tls";
 import type { LoadedCredentials } from "#api/credentials.ts";
-import type { Endpoint } from "#api/endpoint.ts";
-import { describeError } from "#api/log.ts";
-import type { Log } from "#api/log.ts";
-import { formatEndpoint } from "#api/endpoint.ts";
+import { formatEndpoint, type Endpoint } from "#api/endpoint.ts";
+import { describeError, type Log } from "#api/log.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { identityOf } from "#pki/identity.ts";
 import { keyFingerprint, publicDer } from "#pki/keys.ts";

@@ -1,73 +1,153 @@
-import { KcoreError } from "#errors/problem.ts";
-import type { Problem } from "#errors/problem.ts";
-import { ApiRefusal, openApi } from "./client.ts";
-import type { ApiClient, Credentials } from "./client.ts";
+import { exitCodes, KcoreError } from "#errors/problem.ts";
+import { ApiRefusal, openApi, type ApiClient, type Credentials } from "./client.ts";
 import { controllerPort, formatEndpoint, parseEndpoint } from "./endpoint.ts";
 
-/** The controllers of a cluster as one asks them from outside. */
-export interface Controllers {
+/** The controllers of a cluster, and who asks them. */
+export interface Asking {
   /** `host:port`, in the order in which they are tried. */
   readonly endpoints: readonly string[];
-  readonly credentials: Credentials;
+  /** Looked at when a connection is made. */
+  readonly credentials: Credentials | (() => Credentials);
   readonly clock: () => number;
   readonly signal?: AbortSignal;
   /** The id of the run on whose behalf is asked. */
   readonly run?: string;
-  /** The keys of which the controller must show one; absent: anybody's who is a controller by the CA's word. */
-  readonly serverKeys?: readonly string[];
-  /** For one call; 5 s unless told otherwise. */
+  /** For one call. A controller that does not answer must not use up the time in which the others would: 5 s unless told otherwise. */
   readonly timeoutMs?: number;
-  /** Told when a controller could not be reached and the next one is asked. */
-  readonly onSkipped?: (problems: readonly Problem[]) => void;
+  /** Told when a controller could not be used; `isLast`: no other one is asked. */
+  readonly onFailed?: (failure: KcoreError, endpoint: string, isLast: boolean) => void;
 }
 
-/**
- * Asks the first controller that can be reached. A refusal is an answer: no other is asked.
- * @throws KcoreError with one problem for each controller tried; CLUSTER_UNKNOWN when none is known
- */
+/** What differs for one question. */
+export interface AskOptions {
+  /** Where it is asked, in this order, wherever others were asked before: the ways to one controller, maybe. */
+  readonly endpoints?: readonly string[];
+  /** SHA-256 of the keys of which the controller must show one; absent: anybody's who is a controller by the CA's word. */
+  readonly serverKeys?: readonly string[];
+  readonly timeoutMs?: number;
+}
+
+/** The controllers of one cluster as they are asked from outside, on connections that are kept. */
+export interface Controllers {
+  readonly endpoints: readonly string[];
+  /**
+   * Asks the one that answered last, and the others in turn until one does. An answer is final, and so is a refusal that any
+   * other would give as well.
+   * @throws KcoreError the refusal of the last one that refused, else a problem for each controller tried; CLUSTER_UNKNOWN when none is known
+   */
+  readonly ask: <Result>(work: (client: ApiClient) => Promise<Result>, options?: AskOptions) => Promise<Result>;
+  /** A client of this very controller. @throws KcoreError USAGE, API_UNTRUSTED */
+  readonly clientAt: (endpoint: string) => ApiClient;
+  /** The one that answered last. */
+  readonly current: () => string | undefined;
+  /** Adds controllers that were told of, behind those that are known; gives the new ones. */
+  readonly learn: (endpoints: readonly string[]) => readonly string[];
+  /** Ends all connections; who asks again makes new ones. */
+  readonly close: () => void;
+}
+
+const defaultTimeoutMs = 5_000;
+
+export function openControllers({ endpoints: given, credentials, onFailed, ...common }: Asking): Controllers {
+  const endpoints = [...given];
+  const clients = new Map<string, ApiClient>();
+  let current: string | undefined;
+  const connect = (endpoint: string, options: Pick<AskOptions, "serverKeys" | "timeoutMs"> = {}): ApiClient =>
+    openApi({
+      timeoutMs: defaultTimeoutMs,
+      ...common,
+      ...options,
+      endpoint: parseEndpoint(endpoint),
+      credentials: typeof credentials === "function" ? credentials() : credentials,
+    });
+  const clientAt = (endpoint: string): ApiClient => {
+    const client = clients.get(endpoint) ?? connect(endpoint);
+    clients.set(endpoint, client);
+    return client;
+  };
+  const askAt = async <Result>(
+    endpoint: string,
+    work: (client: ApiClient) => Promise<Result>,
+    { serverKeys, timeoutMs }: AskOptions,
+  ): Promise<Result> => {
+    common.signal?.throwIfAborted();
+    if (serverKeys === undefined && timeoutMs === undefined) return work(clientAt(endpoint));
+    const client = connect(endpoint, { ...(serverKeys && { serverKeys }), ...(timeoutMs && { timeoutMs }) });
+    return work(client).finally(() => client.close());
+  };
+  return {
+    endpoints,
+    clientAt,
+    current: () => current,
+    async ask(work, options = {}) {
+      const failures: KcoreError[] = [];
+      const tried = options.endpoints ?? beginningWith(current, endpoints);
+      for (const [index, endpoint] of tried.entries()) {
+        try {
+          const answer = await askAt(endpoint, work, options);
+          if (!options.endpoints) current = endpoint;
+          return answer;
+        } catch (error) {
+          if (!(error instanceof KcoreError) || isFinal(error)) throw error;
+          failures.push(error);
+          onFailed?.(error, endpoint, index === tried.length - 1);
+        }
+      }
+      throw failureOf(failures);
+    },
+    learn(told) {
+      const fresh = told.filter((endpoint) => !endpoints.includes(endpoint));
+      endpoints.push(...fresh);
+      return fresh;
+    },
+    close() {
+      for (const client of clients.values()) client.close();
+      clients.clear();
+    },
+  };
+}
+
+/** Asks once, and closes the connections: see {@link Controllers.ask}. */
 export async function askFirst<Result>(
-  { endpoints, ...options }: Controllers,
-  ask: (client: ApiClient) => Promise<Result>,
+  asking: Asking & Pick<AskOptions, "serverKeys">,
+  work: (client: ApiClient) => Promise<Result>,
 ): Promise<Result> {
-  const problems: Problem[] = [];
-  for (const [index, endpoint] of endpoints.entries()) {
-    try {
-      return await askOne(endpoint, options, ask);
-    } catch (error) {
-      if (!(error instanceof KcoreError) || error instanceof ApiRefusal) throw error;
-      if (index < endpoints.length - 1) options.onSkipped?.(error.problems);
-      problems.push(...error.problems);
-    }
+  const controllers = openControllers(asking);
+  try {
+    return await controllers.ask(work);
+  } finally {
+    controllers.close();
   }
-  if (problems.length > 0) throw new KcoreError(problems, { exitCode: 3 });
-  throw new KcoreError({
+}
+
+function beginningWith(current: string | undefined, endpoints: readonly string[]): readonly string[] {
+  const at = current === undefined ? 0 : endpoints.indexOf(current);
+  return [...endpoints.slice(at), ...endpoints.slice(0, at)];
+}
+
+/** Refusals that say something of this controller alone: what it was not told of yet, or does not know how to do. */
+const ofThisOne = new Set(["KEY_UNREGISTERED", "NODE_PENDING", "PKI_PROOF_INVALID", "API_UNKNOWN", "ANSWER_INVALID"]);
+
+/** What one controller alone is to blame for. */
+const failures: ReadonlySet<string> = new Set(["API_UNREACHABLE", "API_UNTRUSTED", "RENEWAL_FAILED"]);
+
+/** Whether every other controller would say the same: one that has not caught up, is busy or full would not say it for them. */
+function isFinal(error: KcoreError): boolean {
+  if (!(error instanceof ApiRefusal)) return !error.problems.some(({ code }) => failures.has(code));
+  // 401: by its clock our certificate has expired.
+  return error.status < 500 && error.status !== 401 && error.status !== 429 && !ofThisOne.has(error.reason);
+}
+
+function failureOf(failures: readonly KcoreError[]): KcoreError {
+  const refusal = failures.findLast((failure) => failure instanceof ApiRefusal);
+  if (refusal) return refusal;
+  const problems = failures.flatMap((failure) => failure.problems);
+  if (problems.length > 0) return new KcoreError(problems, { exitCode: exitCodes.unreachable, cause: failures.at(-1) });
+  return new KcoreError({
     code: "CLUSTER_UNKNOWN",
     message: "no controller of this cluster is known yet",
     hint: "deploy a node with the role controller: kcore orchestrate deploy_node NODE",
   });
-}
-
-/** Asks one controller, and closes the connection afterwards. @throws KcoreError */
-export async function askOne<Result>(
-  endpoint: string,
-  { credentials, clock, signal, run, serverKeys, timeoutMs = 5_000 }: Omit<Controllers, "endpoints">,
-  ask: (client: ApiClient) => Promise<Result>,
-): Promise<Result> {
-  signal?.throwIfAborted();
-  const client = openApi({
-    endpoint: parseEndpoint(endpoint),
-    credentials,
-    clock,
-    timeoutMs,
-    ...(signal && { signal }),
-    ...(run !== undefined && { run }),
-    ...(serverKeys && { serverKeys }),
-  });
-  try {
-    return await ask(client);
-  } finally {
-    client.close();
-  }
 }
 
 /** The endpoint of the controller on a host. */

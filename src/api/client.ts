@@ -1,16 +1,14 @@
 import { X509Certificate } from "node:crypto";
 import { Agent, request } from "node:https";
 import type { IncomingMessage } from "node:http";
-import { checkServerIdentity, createSecureContext } from "node:tls";
-import type { PeerCertificate } from "node:tls";
+import { checkServerIdentity, createSecureContext, type PeerCertificate } from "node:tls";
+import { defined } from "#optional/defined.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
 import { identityOf } from "#pki/identity.ts";
 import { keyFingerprint, publicDer } from "#pki/keys.ts";
-import { formatEndpoint } from "./endpoint.ts";
-import type { Endpoint } from "./endpoint.ts";
-import { isInGrace, lateProtocol } from "./late.ts";
-import { methods } from "./methods.ts";
-import type { BodyOf, Method, PlainMethodName, ReplyOf } from "./methods.ts";
+import { formatEndpoint, type Endpoint } from "./endpoint.ts";
+import { isInGrace, lateRenewalProtocol } from "./late-renewal.ts";
+import { methods, type BodyOf, type Method, type MethodName, type PlainMethodName, type ReplyOf } from "./methods.ts";
 import { Refusal } from "./schemas.ts";
 
 /** PEM texts: the cluster's root, our own chain and its key. */
@@ -55,23 +53,26 @@ export class ApiRefusal extends KcoreError {
   readonly status: number;
   /** The refusal's own code, such as NODE_UNKNOWN. */
   readonly reason: string;
+  readonly refusal: Refusal;
 
-  constructor(endpoint: Endpoint, status: number, { code, message, hint }: Refusal) {
+  constructor(endpoint: Endpoint, status: number, refusal: Refusal) {
+    const { code, message, hint, detail } = refusal;
     super(
       {
         code: "API_REFUSED",
         message: `controller ${formatEndpoint(endpoint)} refused: ${message} (${status} ${code})`,
-        ...(hint === undefined ? {} : { hint }),
+        ...defined({ hint, detail }),
       },
       { exitCode: exitCodes.failed },
     );
     this.status = status;
     this.reason = code;
+    this.refusal = refusal;
   }
 }
 
 /** A watch says that it is idle every 15 s. */
-const silenceMs = 45_000;
+const longestSilenceMs = 45_000;
 /** Names the run that a request is part of, for the controllers' audit. */
 export const runHeader = "x-kcore-run";
 const replyLimit = 16 * 1024 * 1024;
@@ -110,80 +111,64 @@ export function openApi({
     keepAlive: true,
     maxCachedSessions: 0,
     maxSockets: 64,
-    ...(isLate && { ALPNProtocols: [lateProtocol] }),
+    ...(isLate && { ALPNProtocols: [lateRenewalProtocol] }),
     checkServerIdentity: (host, peer) =>
       checkServerIdentity(host, peer) ?? checkRole(peer, cluster) ?? checkKey(peer, serverKeys),
   });
+  /** Sends a request and does `work` with its answer, all in time and unless somebody stops it. */
+  const ask = async <Result>(
+    name: MethodName,
+    body: unknown,
+    { signal, id = "" }: CallOptions,
+    work: (send: (silenceMs?: number) => Promise<IncomingMessage>) => Promise<Result>,
+  ): Promise<Result> => {
+    const stops = [signal, always].filter((stop) => stop !== undefined);
+    for (const stop of stops) stop.throwIfAborted();
+    // By hand: AbortSignal.timeout and .any cost more than the rest of a small call.
+    const limits = new AbortController();
+    let isLate = false;
+    const timer = setTimeout(() => {
+      isLate = true;
+      limits.abort();
+    }, timeoutMs);
+    const stopped = (): void => limits.abort();
+    for (const stop of stops) stop.addEventListener("abort", stopped);
+    const { verb, path } = methods[name];
+    const asked = { agent, endpoint, verb, path: path.replace("{id}", encodeURIComponent(id)), run };
+    try {
+      return await work((silenceMs) => {
+        // What is read later goes on after these limits.
+        const until = silenceMs === undefined ? limits.signal : AbortSignal.any([limits.signal, ...stops]);
+        return begin({ ...asked, body: JSON.stringify(body), signal: until, silenceMs });
+      });
+    } catch (error) {
+      if (error instanceof KcoreError) throw error;
+      for (const stop of stops) stop.throwIfAborted();
+      throw connectionProblem(endpoint, isLate ? new Error(`no answer within ${timeoutMs / 1000} s`) : error);
+    } finally {
+      clearTimeout(timer);
+      for (const stop of stops) stop.removeEventListener("abort", stopped);
+    }
+  };
   return {
     endpoint,
     close: () => agent.destroy(),
-    async open(name, body, { signal, id } = {}) {
-      const stops = [signal, always].filter((stop) => stop !== undefined);
-      const late = new AbortController();
-      const timer = setTimeout(() => late.abort(), timeoutMs);
-      const path = methods[name].path.replace("{id}", encodeURIComponent(id ?? ""));
-      const { verb } = methods[name];
-      const text = JSON.stringify(body);
-      try {
-        const limits = AbortSignal.any([late.signal, ...stops]);
-        const response = await begin({ agent, endpoint, verb, path, body: text, signal: limits, silenceMs, run });
+    open: (name, body, options = {}) =>
+      ask(name, body, options, async (send) => {
+        const response = await send(longestSilenceMs);
         if (response.statusCode === 200) return response;
-        const refusal = Refusal.safeParse(parseJson(await readBody(response)));
-        throw new ApiRefusal(endpoint, response.statusCode ?? 0, refusal.success ? refusal.data : noReason);
-      } catch (error) {
-        if (error instanceof KcoreError) throw error;
-        for (const stop of stops) stop.throwIfAborted();
-        const reason = late.signal.aborted ? new Error(`no answer within ${timeoutMs / 1000} s`) : error;
-        throw connectionProblem(endpoint, reason);
-      } finally {
-        clearTimeout(timer);
-      }
-    },
-    async call(name, body, { signal, id } = {}) {
-      const stops = [signal, always].filter((stop) => stop !== undefined);
-      for (const stop of stops) stop.throwIfAborted();
-      // By hand: AbortSignal.timeout and .any cost more than the rest of a small call.
-      const limits = new AbortController();
-      let isLate = false;
-      const timer = setTimeout(() => {
-        isLate = true;
-        limits.abort();
-      }, timeoutMs);
-      const stopped = (): void => limits.abort();
-      for (const stop of stops) stop.addEventListener("abort", stopped);
-      const path = methods[name].path.replace("{id}", encodeURIComponent(id ?? ""));
-      const send = (): Promise<Answer> =>
-        exchange({
-          agent,
-          endpoint,
-          verb: methods[name].verb,
-          path,
-          body: JSON.stringify(body),
-          signal: limits.signal,
-          run,
-        });
-      try {
-        const answer = await send().catch((error: unknown) => {
+        throw refusalIn(endpoint, response.statusCode ?? 0, parseJson(await readBody(response)));
+      }),
+    call: (name, body, options = {}) =>
+      ask(name, body, options, async (send) => {
+        const response = await send().catch((error: unknown) => {
           // An idle connection that the server closed meanwhile: nothing was processed, ask once more on a new one.
           if (error instanceof StaleConnection) return send();
           throw error;
         });
-        return readAnswer(name, answer, endpoint);
-      } catch (error) {
-        if (error instanceof KcoreError) throw error;
-        for (const stop of stops) stop.throwIfAborted();
-        throw connectionProblem(endpoint, isLate ? new Error(`no answer within ${timeoutMs / 1000} s`) : error);
-      } finally {
-        clearTimeout(timer);
-        for (const stop of stops) stop.removeEventListener("abort", stopped);
-      }
-    },
+        return readAnswer(name, endpoint, response.statusCode ?? 0, await readBody(response));
+      }),
   };
-}
-
-interface Answer {
-  readonly status: number;
-  readonly text: string;
 }
 
 class StaleConnection extends Error {}
@@ -195,27 +180,13 @@ interface Exchange {
   readonly path: string;
   readonly body: string;
   readonly signal: AbortSignal;
-  /** How long nothing may come; absent: somebody else limits it. */
-  readonly silenceMs?: number;
+  /** How long nothing may come; undefined: somebody else limits it. */
+  readonly silenceMs: number | undefined;
   readonly run: string | undefined;
 }
 
-async function exchange(asked: Exchange): Promise<Answer> {
-  const response = await begin(asked);
-  return { status: response.statusCode ?? 0, text: await readBody(response) };
-}
-
 /** Sends a request and resolves when its answer begins. */
-function begin({
-  agent,
-  endpoint,
-  verb,
-  path,
-  body,
-  signal,
-  silenceMs: silence,
-  run,
-}: Exchange): Promise<IncomingMessage> {
+function begin({ agent, endpoint, verb, path, body, signal, silenceMs, run }: Exchange): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     const headers = {
       ...(verb === "POST" ? { "content-type": "application/json", "content-length": Buffer.byteLength(body) } : {}),
@@ -225,8 +196,8 @@ function begin({
     sent.once("error", (error: NodeJS.ErrnoException) => {
       reject(sent.reusedSocket && error.code === "ECONNRESET" ? new StaleConnection(error.message) : error);
     });
-    if (silence !== undefined)
-      sent.setTimeout(silence, () => sent.destroy(new Error(`silent for ${silence / 1000} s`)));
+    if (silenceMs !== undefined)
+      sent.setTimeout(silenceMs, () => sent.destroy(new Error(`silent for ${silenceMs / 1000} s`)));
     sent.once("response", resolve);
     sent.end(verb === "POST" ? body : undefined);
   });
@@ -249,26 +220,30 @@ function readBody(response: IncomingMessage): Promise<string> {
 
 const noReason = { code: "UNKNOWN", message: "no reason given" };
 
+function refusalIn(endpoint: Endpoint, status: number, json: unknown): ApiRefusal {
+  const refusal = Refusal.safeParse(json);
+  return new ApiRefusal(endpoint, status, refusal.success ? refusal.data : noReason);
+}
+
 function readAnswer<Name extends PlainMethodName>(
   name: Name,
-  { status, text }: Answer,
   endpoint: Endpoint,
+  status: number,
+  text: string,
 ): ReplyOf<Name> {
   const method: Method = methods[name];
   if (status === 200 && method.form === "text") return text as ReplyOf<Name>;
   const json = parseJson(text);
-  const readyReply = status === 503 && name === "ready" ? methods.ready.reply.safeParse(json) : undefined;
-  if (readyReply?.success) return readyReply.data as ReplyOf<Name>;
-  if (status !== 200) {
-    const refusal = Refusal.safeParse(json);
-    throw new ApiRefusal(endpoint, status, refusal.success ? refusal.data : noReason);
-  }
-  const reply = methods[name].reply.safeParse(json);
-  if (reply.success) return reply.data as ReplyOf<Name>;
-  throw new ApiRefusal(endpoint, status, {
-    code: "ANSWER_INVALID",
-    message: "its answer is not what this version of kcore expects",
-  });
+  // A controller that is not ready says so with 503, and why.
+  const reply =
+    status === 200 || (status === 503 && name === "ready") ? methods[name].reply.safeParse(json) : undefined;
+  if (reply?.success) return reply.data as ReplyOf<Name>;
+  throw status === 200
+    ? new ApiRefusal(endpoint, status, {
+        code: "ANSWER_INVALID",
+        message: "its answer is not what this version of kcore expects",
+      })
+    : refusalIn(endpoint, status, json);
 }
 
 function parseJson(text: string): unknown {

@@ -1,8 +1,8 @@
 import { createPrivateKey, X509Certificate } from "node:crypto";
-import { readFile, stat } from "node:fs/promises";
+import { stat } from "node:fs/promises";
 import { KcoreError } from "#errors/problem.ts";
-import { identityOf } from "#pki/identity.ts";
-import type { Identity, Role } from "#pki/identity.ts";
+import { identityOf, type Identity, type Role } from "#pki/identity.ts";
+import { readText } from "#pki/private-files.ts";
 import type { Credentials } from "./client.ts";
 
 export interface CredentialFiles {
@@ -23,16 +23,13 @@ export interface LoadedCredentials extends Credentials {
  * @throws KcoreError FILE_UNREADABLE, CONFIG_INVALID, PKI_IDENTITY
  */
 export async function loadCredentials(files: CredentialFiles, role: Role): Promise<LoadedCredentials> {
-  const read = (file: string): Promise<string> =>
-    readFile(file, "utf8").catch((error: NodeJS.ErrnoException) => {
-      throw new KcoreError(
-        { code: "FILE_UNREADABLE", message: `${file} cannot be read: ${error.message}` },
-        { cause: error },
-      );
-    });
   // The version first: a file that changes while we read is then read again next time.
   const version = await credentialsVersion(files);
-  const [ca, cert, key] = await Promise.all([read(files.caFile), read(files.certFile), read(files.keyFile)]);
+  const [ca, cert, key] = await Promise.all([
+    readText(files.caFile),
+    readText(files.certFile),
+    readText(files.keyFile),
+  ]);
   const certificate = parse(cert, files.certFile);
   if (!fits(certificate, key)) {
     throw new KcoreError({

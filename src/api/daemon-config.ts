@@ -1,6 +1,7 @@
-import { readFile } from "node:fs/promises";
 import { z } from "zod";
 import { KcoreError } from "#errors/problem.ts";
+import { readText } from "#pki/private-files.ts";
+import type { Daemon } from "./daemon.ts";
 
 /** Where a daemon's certificate, key and the cluster's root lie; as in the kcore documentation. */
 export const TlsFiles = (role: "controller" | "node") =>
@@ -13,25 +14,14 @@ export const TlsFiles = (role: "controller" | "node") =>
     .prefault({});
 
 /**
- * Reads a daemon's configuration file. Keys that the schema does not know are returned, so that the daemon can say that it ignores them.
+ * Reads a daemon's configuration file, and says in the log which keys the schema does not know.
  * @throws KcoreError FILE_UNREADABLE, CONFIG_INVALID, and what `parse` throws
  */
-export async function readDaemonConfig<Schema extends z.ZodObject>({
-  file,
-  schema,
-  parse,
-}: {
-  readonly file: string;
-  readonly schema: Schema;
-  readonly parse: (text: string) => unknown;
-}): Promise<{ readonly config: z.output<Schema>; readonly ignored: readonly string[] }> {
-  const text = await readFile(file, "utf8").catch((error: NodeJS.ErrnoException) => {
-    throw new KcoreError(
-      { code: "FILE_UNREADABLE", message: `${file} cannot be read: ${error.message}` },
-      { cause: error },
-    );
-  });
-  const value = parse(text) ?? {};
+export async function readDaemonConfig<Schema extends z.ZodObject>(
+  { configFile: file, parse, log }: Pick<Daemon, "configFile" | "parse"> & Partial<Pick<Daemon, "log">>,
+  schema: Schema,
+): Promise<z.output<Schema>> {
+  const value = parse(await readText(file)) ?? {};
   const parsed = schema.safeParse(value);
   if (!parsed.success) {
     throw new KcoreError(
@@ -41,6 +31,7 @@ export async function readDaemonConfig<Schema extends z.ZodObject>({
       })),
     );
   }
-  const known = new Set(Object.keys(schema.shape));
-  return { config: parsed.data, ignored: Object.keys(value).filter((key) => !known.has(key)) };
+  const ignored = Object.keys(value).filter((key) => !Object.hasOwn(schema.shape, key));
+  if (ignored.length > 0) log?.warn("configuration keys without a meaning here", { ignored });
+  return parsed.data;
 }

@@ -1,7 +1,8 @@
+import { defined } from "#optional/defined.ts";
 /** Structured values of a log line; plain JSON, no secrets. */
 export type LogFields = Readonly<Record<string, unknown>>;
 
-/** What the daemons write: one JSON line each, to be read from the journal. A controller's is pino's (controller/log.ts). */
+/** What the daemons write: one JSON line each, to be read from the journal (ADR 0115). */
 export interface Log {
   readonly info: (message: string, fields?: LogFields) => void;
   readonly warn: (message: string, fields?: LogFields) => void;
@@ -11,9 +12,11 @@ export interface Log {
 /** A key in PEM or an encrypted one: it must never reach a log, whoever passed it here (S-7). */
 const privateKey = /-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)/g;
 
-/** A text without the private keys in it. */
-export function maskKeys(text: string): string {
-  return text.includes("PRIVATE KEY") ? text.replaceAll(privateKey, "***") : text;
+/** Fields that nobody may read, however deep they stand. */
+const concealed = new Set(["passphrase", "password", "authorization"]);
+
+function conceal(name: string, value: unknown): unknown {
+  return concealed.has(name) ? "***" : value;
 }
 
 /** A log that passes whole lines to `write`. `time` is ISO 8601 in UTC, `level` one of info, warn, error. */
@@ -29,8 +32,9 @@ export function createLog({
   const at =
     (level: string) =>
     (message: string, fields: LogFields = {}): void => {
-      const line = JSON.stringify({ time: new Date(clock()).toISOString(), level, message, ...base, ...fields });
-      write(`${maskKeys(line)}\n`);
+      const line = { time: new Date(clock()).toISOString(), level, message, ...base, ...fields };
+      const text = JSON.stringify(line, conceal);
+      write(`${text.includes("PRIVATE KEY") ? text.replaceAll(privateKey, "***") : text}\n`);
     };
   return { info: at("info"), warn: at("warn"), error: at("error") };
 }
@@ -39,5 +43,5 @@ export function createLog({
 export function describeError(error: unknown): LogFields {
   if (!(error instanceof Error)) return { error: String(error) };
   const code = (error as NodeJS.ErrnoException).code;
-  return { error: error.message, ...(code === undefined ? {} : { code }) };
+  return { error: error.message, ...defined({ code }) };
 }

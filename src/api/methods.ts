@@ -25,180 +25,112 @@ export interface Method<Body extends z.ZodType = z.ZodType, Reply extends z.ZodT
   readonly reply: Reply;
 }
 
-function method<Body extends z.ZodType, Reply extends z.ZodType, const Rest extends object>(
-  given: Method<Body, Reply> & Rest,
-): Method<Body, Reply> & Rest {
-  return given;
+const everyone = ["controller", "node", "operator"] as const;
+const operators = ["operator"] as const;
+const readers = ["controller", "operator"] as const;
+
+/** What a node says of itself, or asks about itself. */
+function ofNode<Body extends z.ZodType, Reply extends z.ZodType, const More extends Partial<Method>>(
+  path: string,
+  body: Body,
+  reply: Reply,
+  more: More = {} as More,
+) {
+  return { verb: "POST", path, roles: ["node"] as const, ownNodeOnly: true, body, reply, ...more } as const;
 }
 
-const everyone = ["controller", "node", "operator"] as const;
-const operator = ["operator"] as const;
-const readers = ["controller", "operator"] as const;
-const ownNode = { verb: "POST", roles: ["node"], ownNodeOnly: true } as const;
-const change = { verb: "POST", roles: operator } as const;
+function look<Reply extends z.ZodType, const More extends Partial<Method>>(
+  path: string,
+  reply: Reply,
+  more: More = {} as More,
+) {
+  return { verb: "GET", path, roles: readers, body: s.Nothing, reply, ...more } as const;
+}
+
+/** What an operator changes. */
+function change<Body extends z.ZodType, Reply extends z.ZodType = typeof s.Written>(
+  path: string,
+  body: Body,
+  reply: Reply = s.Written as unknown as Reply,
+) {
+  return { verb: "POST", path, roles: operators, body, reply } as const;
+}
+
+const always = { roles: everyone, whileJoining: true, whileRejected: true } as const;
+
+/** The protocol that controllers switch to; its number changes when the framing does. */
+export const replicationProtocol = "kcore-replication/1";
 
 /** The whole API of a controller. What is not listed here does not exist. */
 export const methods = {
-  health: method({
-    verb: "GET",
-    path: "/healthz",
-    roles: everyone,
-    whileJoining: true,
-    whileRejected: true,
-    body: s.Nothing,
-    reply: s.Nothing,
-  }),
-  ready: method({
-    verb: "GET",
-    path: "/readyz",
-    roles: everyone,
-    whileJoining: true,
-    whileRejected: true,
-    body: s.Nothing,
-    reply: s.ControllerHealth,
-  }),
+  health: look("/healthz", s.Nothing, always),
+  ready: look("/readyz", s.ControllerHealth, always),
   /** Prometheus text format. */
-  metrics: method({
-    verb: "GET",
-    path: "/metrics",
-    roles: readers,
-    whileJoining: true,
-    form: "text",
-    body: s.Nothing,
-    reply: z.string(),
-  }),
+  metrics: look("/metrics", z.string(), { whileJoining: true, form: "text" }),
 
-  registerNode: method({ ...ownNode, path: "/v1/nodes/register", body: s.Registration, reply: s.Standing }),
+  registerNode: ofNode("/v1/nodes/register", s.Registration, s.Standing),
   /** Not in the audit: it changes nothing that lasts, and comes all the time. */
-  heartbeat: method({ ...ownNode, audit: false, path: "/v1/nodes/heartbeat", body: s.Heartbeat, reply: s.Standing }),
+  heartbeat: ofNode("/v1/nodes/heartbeat", s.Heartbeat, s.Standing, { audit: false }),
   /** An agent that stops says so: its node is not ready from now on. */
-  goodbye: method({ ...ownNode, path: "/v1/nodes/goodbye", body: s.Heartbeat, reply: s.Standing }),
-  renewChallenge: method({
-    ...ownNode,
+  goodbye: ofNode("/v1/nodes/goodbye", s.Heartbeat, s.Standing),
+  renewChallenge: ofNode("/v1/nodes/renew-challenge", s.Heartbeat.pick({ nodeId: true }), s.RenewChallenge, {
     approvedOnly: true,
     audit: false,
-    path: "/v1/nodes/renew-challenge",
-    body: z.object({ nodeId: s.Heartbeat.shape.nodeId }),
-    reply: s.RenewChallenge,
   }),
   /** A new certificate for the caller's own id and names, for a key made on the node. */
-  renew: method({ ...ownNode, approvedOnly: true, path: "/v1/nodes/renew", body: s.Renewal, reply: s.Renewed }),
+  renew: ofNode("/v1/nodes/renew", s.Renewal, s.Renewed, { approvedOnly: true }),
 
-  listNodes: method({ verb: "GET", path: "/v1/nodes", roles: readers, body: s.Nothing, reply: s.NodeList }),
-  getNode: method({
-    verb: "GET",
-    path: "/v1/nodes/{id}",
-    roles: everyone,
-    ownNodeOnly: true,
-    whileRejected: true,
-    body: s.Nothing,
-    reply: s.NodeDetail,
-  }),
-  approveNode: method({ ...change, path: "/v1/nodes/{id}/approve", body: s.ApprovalChange, reply: s.NodeView }),
-  rejectNode: method({ ...change, path: "/v1/nodes/{id}/reject", body: s.ApprovalChange, reply: s.NodeView }),
-  setLabels: method({ ...change, path: "/v1/nodes/{id}/labels", body: s.LabelsChange, reply: s.NodeView }),
-  setTaints: method({ ...change, path: "/v1/nodes/{id}/taints", body: s.TaintsChange, reply: s.NodeView }),
-  setRoles: method({ ...change, path: "/v1/nodes/{id}/roles", body: s.RolesChange, reply: s.NodeView }),
+  listNodes: look("/v1/nodes", s.NodeList),
+  getNode: look("/v1/nodes/{id}", s.NodeDetail, { roles: everyone, ownNodeOnly: true, whileRejected: true }),
+  /** `{id}` is what an operator calls the node: its id, its host name, or the beginning of its id. */
+  findNode: look("/v1/node-names/{id}", s.NodeView),
+  approveNode: change("/v1/nodes/{id}/approve", s.ApprovalChange, s.NodeView),
+  rejectNode: change("/v1/nodes/{id}/reject", s.ApprovalChange, s.NodeView),
+  setLabels: change("/v1/nodes/{id}/labels", s.LabelsChange, s.NodeView),
+  setTaints: change("/v1/nodes/{id}/taints", s.TaintsChange, s.NodeView),
+  setRoles: change("/v1/nodes/{id}/roles", s.RolesChange, s.NodeView),
   /** A node that has not registered yet is shown as Unknown with it. */
-  setExpected: method({ ...change, path: "/v1/nodes/{id}/expected", body: s.ExpectedChange, reply: s.Written }),
+  setExpected: change("/v1/nodes/{id}/expected", s.ExpectedChange),
   /** For ever: this id is never accepted again. */
-  removeNode: method({ ...change, path: "/v1/nodes/{id}/remove", body: s.Removal, reply: s.Written }),
+  removeNode: change("/v1/nodes/{id}/remove", s.Removal),
 
-  listControllers: method({
-    verb: "GET",
-    path: "/v1/controllers",
-    roles: readers,
-    body: s.Nothing,
-    reply: s.ControllerList,
-  }),
-  registerController: method({
-    ...change,
-    path: "/v1/controllers/{id}/register",
-    body: s.ControllerRegistration,
-    reply: s.Written,
-  }),
-  removeController: method({ ...change, path: "/v1/controllers/{id}/remove", body: s.Removal, reply: s.Written }),
+  listControllers: look("/v1/controllers", s.ControllerList),
+  registerController: change("/v1/controllers/{id}/register", s.ControllerRegistration),
+  removeController: change("/v1/controllers/{id}/remove", s.Removal),
   /** Asked of the controller that leaves: it pushes what it has until a peer has it, then takes itself off the list. */
-  leave: method({ ...change, path: "/v1/controllers/leave", body: s.Nothing, reply: s.Written }),
-  replicationStatus: method({
-    verb: "GET",
-    path: "/v1/replication",
-    roles: readers,
-    whileJoining: true,
-    body: s.Nothing,
-    reply: s.ReplicationStatus,
-  }),
+  leave: change("/v1/controllers/leave", s.Nothing),
+  replicationStatus: look("/v1/replication", s.ReplicationStatus, { whileJoining: true }),
   /** The persistent stream between two controllers: `upgrade: kcore-replication/1`, then frames both ways. */
-  replicate: method({
-    verb: "GET",
-    path: "/v1/replicate",
-    roles: ["controller"],
-    whileJoining: true,
-    form: "stream",
-    body: s.Nothing,
-    reply: s.Nothing,
-  }),
+  replicate: look("/v1/replicate", s.Nothing, { roles: ["controller"], whileJoining: true, form: "stream" }),
 
-  listConflicts: method({ verb: "GET", path: "/v1/conflicts", roles: readers, body: s.Nothing, reply: s.ConflictList }),
-  ackConflict: method({ ...change, path: "/v1/conflicts/{id}/ack", body: s.Nothing, reply: s.Written }),
+  listConflicts: look("/v1/conflicts", s.ConflictList),
+  ackConflict: change("/v1/conflicts/{id}/ack", s.Nothing),
   /** Writes the value that lost anew, and closes the conflict. */
-  takeLoser: method({ ...change, path: "/v1/conflicts/{id}/take-loser", body: s.Nothing, reply: s.Written }),
+  takeLoser: change("/v1/conflicts/{id}/take-loser", s.Nothing),
 
-  listCertificates: method({
-    verb: "GET",
-    path: "/v1/certificates",
-    roles: readers,
-    body: s.Nothing,
-    reply: s.CertificateList,
-  }),
-  recordCertificate: method({ ...change, path: "/v1/certificates", body: s.CertificateRecord, reply: s.Written }),
-  revoke: method({ ...change, path: "/v1/certificates/revoke", body: s.Revocation, reply: s.Revoked }),
+  listCertificates: look("/v1/certificates", s.CertificateList),
+  recordCertificate: change("/v1/certificates", s.CertificateRecord),
+  revoke: change("/v1/certificates/revoke", s.Revocation, s.Revoked),
   /** Makes a new key on this controller for a sub-CA; it is kept aside until its certificate comes. */
-  subCaRequest: method({ ...change, path: "/v1/sub-ca/request", body: s.SubCaRequest, reply: s.SubCaProof }),
+  subCaRequest: change("/v1/sub-ca/request", s.SubCaRequest, s.SubCaProof),
   /** In use at once, without a restart. */
-  subCaInstall: method({ ...change, path: "/v1/sub-ca/install", body: s.SubCaCertificate, reply: s.SubCaInstalled }),
+  subCaInstall: change("/v1/sub-ca/install", s.SubCaCertificate, s.SubCaInstalled),
   /** The same for the controller's own certificate (`kcore rotate certs`). */
-  certificateRequest: method({
-    ...change,
-    path: "/v1/own-certificate/request",
-    body: s.SubCaRequest,
-    reply: s.CertificateProof,
-  }),
-  certificateInstall: method({
-    ...change,
-    path: "/v1/own-certificate/install",
-    body: s.SubCaCertificate,
-    reply: s.SubCaInstalled,
-  }),
+  certificateRequest: change("/v1/own-certificate/request", s.SubCaRequest, s.CertificateProof),
+  certificateInstall: change("/v1/own-certificate/install", s.SubCaCertificate, s.SubCaInstalled),
 
-  listObjects: method({ verb: "GET", path: "/v1/objects", roles: readers, body: s.Nothing, reply: s.ObjectList }),
+  listObjects: look("/v1/objects", s.ObjectList),
   /** `{id}` is `KIND/NAME`, percent-encoded. */
-  getObject: method({ verb: "GET", path: "/v1/objects/{id}", roles: readers, body: s.Nothing, reply: s.ObjectView }),
-  putObject: method({ ...change, path: "/v1/objects/{id}", body: s.ObjectWrite, reply: s.Written }),
-  removeObject: method({ ...change, path: "/v1/objects/{id}/remove", body: s.ObjectRemoval, reply: s.Written }),
-  getConfig: method({ verb: "GET", path: "/v1/config", roles: readers, body: s.Nothing, reply: s.ConfigView }),
+  getObject: look("/v1/objects/{id}", s.ObjectView),
+  putObject: change("/v1/objects/{id}", s.ObjectWrite),
+  removeObject: change("/v1/objects/{id}/remove", s.ObjectRemoval),
+  getConfig: look("/v1/config", s.ConfigView),
   /** `{id}` is the group. */
-  putConfig: method({ ...change, path: "/v1/config/{id}", body: s.ObjectWrite, reply: s.Written }),
+  putConfig: change("/v1/config/{id}", s.ObjectWrite),
 
   /** A consistent snapshot of this controller's state, to be given to `kcore controller restore`. */
-  backup: method({
-    verb: "GET",
-    path: "/v1/backup",
-    roles: operator,
-    audit: true,
-    form: "bytes",
-    body: s.Nothing,
-    reply: s.Nothing,
-  }),
-  watch: method({
-    verb: "POST",
-    path: "/v1/watch",
-    roles: operator,
-    audit: false,
-    form: "lines",
-    body: s.WatchRequest,
-    reply: s.WatchLine,
-  }),
+  backup: look("/v1/backup", s.Nothing, { roles: operators, audit: true, form: "bytes" }),
+  watch: { ...change("/v1/watch", s.WatchRequest, s.WatchLine), audit: false, form: "lines" },
 } as const;
 
 export type Methods = typeof methods;

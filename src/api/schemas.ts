@@ -409,7 +409,12 @@ export const WatchRequest = z.object({
 export type WatchRequest = z.infer<typeof WatchRequest>;
 
 /** How a refusal is told. */
-export const Refusal = z.object({ code: z.string(), message: z.string(), hint: z.string().optional() });
+export const Refusal = z.object({
+  code: z.string(),
+  message: z.string(),
+  hint: z.string().optional(),
+  detail: z.string().optional(),
+});
 export type Refusal = z.infer<typeof Refusal>;
 
 export const Nothing = z.object({});

@@ -1,9 +1,7 @@
 import { saveMemory } from "#agent/save-memory.ts";
 import { parseArgs } from "node:util";
-import { createLog } from "#api/log.ts";
-import type { Log } from "#api/log.ts";
-import { createSupervisor } from "#api/systemd.ts";
-import type { Supervisor } from "#api/systemd.ts";
+import { becomeDaemon, type Daemon } from "#api/daemon.ts";
+import { defined } from "#optional/defined.ts";
 import { drawProblems } from "#errors/draw.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
 import type { MaintainOptions } from "#controller/maintain.ts";
@@ -14,62 +12,34 @@ const version = packageJson.version;
 const usage = `usage: kcore controller serve [--config FILE] | kcore agent run [--config FILE] | kcore --version
        kcore controller restore BACKUP | repair | join [--fresh] [HOST:PORT…]  [--config FILE]  while it is stopped`;
 
-interface Given {
-  readonly configFile: string;
-  readonly log: Log;
-  readonly signal: AbortSignal;
-  readonly supervisor: Supervisor;
-}
-
-interface Daemon {
-  readonly name: string;
+interface Program {
+  readonly unit: string;
   readonly config: string;
-  readonly start: (given: Given) => Promise<void>;
-}
-
-async function commonParts(): Promise<{
-  readonly parse: (text: string) => unknown;
-  readonly clock: () => number;
-  readonly version: string;
-}> {
-  const { parsePlainYaml } = await import("#engine/yaml/plain-yaml.ts");
-  return { parse: (text) => parsePlainYaml(text), clock: Date.now, version };
+  readonly start: (daemon: Daemon) => Promise<void>;
 }
 
 /** Each is loaded when it is started: an agent carries nothing of a controller. */
-const daemons: Readonly<Record<string, Daemon>> = {
+const programs: Readonly<Record<string, Program>> = {
   "controller serve": {
-    name: "kcore-controller",
+    unit: "kcore-controller",
     config: "/etc/kcore/controller.yaml",
-    async start({ log: _plain, ...given }) {
-      const [{ serveController }, { createControllerLog }, { openFileLimit }] = await Promise.all([
+    async start(daemon) {
+      const [{ serveController }, { openFileLimit }] = await Promise.all([
         import("#controller/serve.ts"),
-        import("#controller/log.ts"),
         import("./process/open-files.ts"),
       ]);
-      await serveController({
-        ...(await commonParts()),
-        ...given,
-        openFiles: openFileLimit(),
-        log: createControllerLog(logOptions("kcore-controller")),
-      });
+      await serveController({ ...daemon, openFiles: openFileLimit() });
     },
   },
   "agent run": {
-    name: "kcore-node-agent",
+    unit: "kcore-node-agent",
     config: "/etc/kcore/node-agent.yaml",
-    start: async (given) => {
-      // Before anything else is loaded.
-      saveMemory();
+    async start(daemon) {
       const { runAgent } = await import("#agent/run.ts");
-      await runAgent({ ...(await commonParts()), random: Math.random, ...given });
+      await runAgent(daemon);
     },
   },
 };
-
-function logOptions(unit: string): Parameters<typeof createLog>[0] {
-  return { write: (line) => process.stderr.write(line), clock: Date.now, base: { unit } };
-}
 
 async function main(words: readonly string[]): Promise<number> {
   if (words.length === 1 && words[0] === "--version") {
@@ -78,34 +48,28 @@ async function main(words: readonly string[]): Promise<number> {
   }
   const work = words[0] === "controller" ? maintenance[words[1] ?? ""] : undefined;
   if (work) return maintain(work, words.slice(2));
-  const daemon = daemons[words.slice(0, 2).join(" ")];
-  const configFile = readConfigOption(words.slice(2)) ?? daemon?.config;
-  if (!daemon || configFile === undefined || configFile === "") {
+  const program = programs[words.slice(0, 2).join(" ")];
+  const configFile = readConfigOption(words.slice(2)) ?? program?.config;
+  if (!program || configFile === undefined || configFile === "") {
     process.stderr.write(`${usage}\n`);
     return exitCodes.usage;
   }
-  const log = createLog(logOptions(daemon.name));
-  const stop = new AbortController();
-  // systemd sends TERM to stop a service; INT comes from a terminal.
-  for (const name of ["SIGTERM", "SIGINT"] as const) process.on(name, () => stop.abort());
+  // Before anything else is loaded.
+  if (program.unit === "kcore-node-agent") saveMemory();
+  const { parsePlainYaml } = await import("#engine/yaml/plain-yaml.ts");
+  const daemon = becomeDaemon({ unit: program.unit, configFile, parse: (text) => parsePlainYaml(text), version });
   // Certificates are looked at regularly anyway; a HUP must not end the process.
   process.on("SIGHUP", () => undefined);
+  const { log } = daemon;
   try {
-    const supervisor = createSupervisor({
-      environment: process.env,
-      pid: process.pid,
-      onProblem: (reason) => log.warn("systemd cannot be told of this service", { reason }),
-    });
-    await daemon.start({ configFile, log, signal: stop.signal, supervisor });
+    await program.start(daemon);
     return exitCodes.done;
   } catch (error) {
     if (!(error instanceof KcoreError)) {
       log.error("a bug ended this process", { error: error instanceof Error ? error.stack : String(error) });
       return exitCodes.bug;
     }
-    for (const { code, message, hint } of error.problems) {
-      log.error(message, { code, ...(hint === undefined ? {} : { hint }) });
-    }
+    for (const { code, message, hint } of error.problems) log.error(message, { code, ...defined({ hint }) });
     return error.exitCode;
   }
 }

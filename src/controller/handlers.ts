@@ -1,18 +1,20 @@
 import type { Log } from "#api/log.ts";
 import { isIdentityId } from "#pki/identity.ts";
+import { defined } from "#optional/defined.ts";
 import type { Certificates } from "./cluster/certificates.ts";
 import { ackConflict, listConflicts, takeLoser } from "./cluster/conflicts.ts";
 import type { Controllers } from "./cluster/controllers.ts";
+import type { NodeNames } from "./cluster/node-names.ts";
 import type { Nodes } from "./cluster/nodes.ts";
 import type { OwnCertificate } from "./cluster/own-certificate.ts";
 import type { Objects } from "./cluster/objects.ts";
 import type { Records } from "./cluster/records.ts";
 import { keys } from "./cluster/registers.ts";
 import type { Revocations } from "./cluster/revocations.ts";
-import type { SubCa } from "./cluster/sub-ca.ts";
-import type { Health } from "./health.ts";
+import type { SubCa } from "./cluster/own-sub-ca.ts";
+import type { Health } from "./controller-health.ts";
 import type { Metrics } from "./metrics.ts";
-import { Refused } from "./refused.ts";
+import { Refused } from "./cluster/refused.ts";
 import type { KnownCaller } from "./server/caller.ts";
 import type { Handlers } from "./server/server.ts";
 
@@ -21,6 +23,7 @@ const lastWordMs = 2_000;
 export interface HandlerParts {
   readonly controllerId: string;
   readonly records: Records;
+  readonly names: NodeNames;
   readonly nodes: Nodes;
   readonly controllers: Controllers;
   readonly certificates: Certificates;
@@ -36,7 +39,8 @@ export interface HandlerParts {
 
 /** What stands behind the methods table. Who acts is taken from the caller's certificate, never from a body. */
 export function handlersFor(parts: HandlerParts): Handlers {
-  const { records, nodes, controllers, certificates, objects, revocations, own, subCa, health, metrics, log } = parts;
+  const { records, names, nodes, controllers, certificates, objects, revocations, own, subCa, health, metrics, log } =
+    parts;
   return {
     health: () => ({}),
     ready({ caller }) {
@@ -64,10 +68,11 @@ export function handlersFor(parts: HandlerParts): Handlers {
 
     listNodes: () => ({ nodes: nodes.list() }),
     getNode: ({ id }) => nodes.get(id),
+    findNode: ({ id }) => nodes.find(id),
     approveNode: ({ caller, id, body }) =>
-      nodes.setApproval(id, { ...given(body), state: "approved", by: byOf(caller) }),
+      nodes.setApproval(id, { ...defined(body), state: "approved", by: byOf(caller) }),
     rejectNode: ({ caller, id, body }) =>
-      nodes.setApproval(id, { ...given(body), state: "rejected", by: byOf(caller) }),
+      nodes.setApproval(id, { ...defined(body), state: "rejected", by: byOf(caller) }),
     setLabels: ({ id, body }) => nodes.setLabels(id, body),
     setTaints: ({ id, body }) => nodes.setTaints(id, body),
     setRoles: ({ id, body }) => nodes.setRoles(id, body),
@@ -93,7 +98,7 @@ export function handlersFor(parts: HandlerParts): Handlers {
       return { result: "deleted", dot: "" };
     },
 
-    listConflicts: () => listConflicts(records),
+    listConflicts: () => listConflicts(records, names),
     ackConflict: ({ id }) => ackConflict(records, id),
     takeLoser: ({ caller, id }) => takeLoser(records, id, byOf(caller)),
 
@@ -163,14 +168,6 @@ function revokedKey(role: string, id: string): Refused {
       ? `remove /etc/kcore/certs/${role}.key on its machine and deploy it again: a new key is made there`
       : "make a new key";
   return new Refused(409, "KEY_REVOKED", `the key of ${role} ${id} was revoked, and is never used again`, hint);
-}
-
-/** Left-out fields stay left out. */
-function given({ reason, ifMatch }: { reason?: string | undefined; ifMatch?: string | undefined }): {
-  reason?: string;
-  ifMatch?: string;
-} {
-  return { ...(reason === undefined ? {} : { reason }), ...(ifMatch === undefined ? {} : { ifMatch }) };
 }
 
 /** An id that a certificate could carry; the others would make keys that nobody can read. */

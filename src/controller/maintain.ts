@@ -4,10 +4,10 @@ import { join } from "node:path";
 import { loadCredentials } from "#api/credentials.ts";
 import { readDaemonConfig } from "#api/daemon-config.ts";
 import { formatEndpoint, parseEndpoint } from "#api/endpoint.ts";
-import { ControllerConfig } from "./config.ts";
+import { ControllerConfig } from "./controller-config.ts";
 import { emptyStore, repairStore, restoreStore, type Replaced, type Replacement } from "#controller/store/restore.ts";
 import { KcoreError } from "#errors/problem.ts";
-import { replaceFile } from "#pki/files.ts";
+import { replaceFile } from "#pki/private-files.ts";
 
 export interface MaintainOptions {
   readonly configFile: string;
@@ -96,7 +96,7 @@ interface Place extends Replacement {
 }
 
 async function openPlace({ configFile, now, yaml: { parse } }: MaintainOptions): Promise<Place> {
-  const { config } = await readDaemonConfig({ file: configFile, schema: ControllerConfig, parse });
+  const config = await readDaemonConfig({ configFile, parse }, ControllerConfig);
   const { dbPath: folder, tls, subCa } = config;
   const id = config.replication.controllerId ?? (await loadCredentials(tls, "controller")).identity.id;
   const found = await stat(folder).catch((cause: NodeJS.ErrnoException) => {

@@ -1,9 +1,7 @@
-import { createHash, createPublicKey, randomBytes, sign } from "node:crypto";
-import type { KeyObject, X509Certificate } from "node:crypto";
+import { createHash, createPublicKey, randomBytes, sign, type KeyObject, type X509Certificate } from "node:crypto";
 import { isIP } from "node:net";
 import forge from "node-forge";
-import { bitString, encodeDer, objectId, octetString, parseDer, sequence, toPem } from "./der.ts";
-import type { Asn1 } from "./der.ts";
+import { bitString, encodeDer, objectId, octetString, parseDer, sequence, toPem, type Asn1 } from "./der.ts";
 import { publicDer } from "./keys.ts";
 
 /** What a certificate is to say; every name and flag is decided by the issuer (S-14). */

@@ -1,22 +1,18 @@
-import { createPublicKey, randomBytes } from "node:crypto";
-import type { KeyObject, X509Certificate } from "node:crypto";
+import { createPublicKey, randomBytes, type KeyObject, type X509Certificate } from "node:crypto";
 import { mkdir, readdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
+import { defined } from "#optional/defined.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { issueCertificate } from "./certificate.ts";
 import { firstCertificate } from "./chain.ts";
-import { changeConfig, configFile, contextFolder, readConfig, readText } from "./contexts.ts";
-import type { ContextHome } from "./contexts.ts";
-import { checkPassphrase, decryptKey, encryptKey } from "./encrypted-key.ts";
-import type { ScryptCost } from "./encrypted-key.ts";
-import { createFile, ensurePrivateFolder, replaceFile, syncFolder } from "./files.ts";
+import { changeConfig, configFile, contextFolder, readConfig, type ContextHome } from "./contexts.ts";
+import { checkPassphrase, decryptKey, encryptKey, type ScryptCost } from "./encrypted-key.ts";
+import { createFile, ensurePrivateFolder, replaceFile, syncFolder, readText } from "./private-files.ts";
 import { commonNameOf, formatIdentity, identityOf } from "./identity.ts";
-import { backdateMs, leafDays } from "./issue.ts";
+import { backdateMs, leafDays, type Authority } from "./issue.ts";
 import { renewDays } from "./expectation.ts";
-import type { Authority } from "./issue.ts";
 import { generateKey, readPrivateKey } from "./keys.ts";
-import { signSubCa } from "./sub-ca.ts";
-import type { Root } from "./sub-ca.ts";
+import { signSubCa, type Root } from "./sub-ca.ts";
 
 const dayMs = 86_400_000;
 export const rootCommonName = "kcore-cluster-ca";
@@ -92,14 +88,14 @@ export async function createCluster(plan: NewCluster): Promise<CreatedCluster> {
     "current-context": context,
     contexts: { ...config.contexts, [context]: entryOf(plan) },
   }));
-  return { folder, ...(aside === undefined ? {} : { aside }), rootPem: files.get("ca.crt")?.text ?? "" };
+  return { folder, ...defined({ aside }), rootPem: files.get("ca.crt")?.text ?? "" };
 }
 
 /** Paths are relative to the configuration, so the folder may move as a whole. */
 function entryOf({ context, controllers }: NewCluster): Record<string, unknown> {
   const [first] = controllers;
   return {
-    ...(first === undefined ? {} : { controller: first }),
+    ...defined({ controller: first }),
     controllers: [...controllers],
     ca: `${context}/ca.crt`,
     cert: `${context}/kctl.crt`,

@@ -1,9 +1,9 @@
-import { readFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { z } from "zod";
+import { defined } from "#optional/defined.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
-import { ensurePrivateFolder, refuseUntrusted, replaceFile } from "./files.ts";
+import { ensurePrivateFolder, readText, refuseUntrusted, replaceFile } from "./private-files.ts";
 
 /** How the configuration's text is read and written; YAML, passed in because its library lives elsewhere. */
 export interface ConfigCodec {
@@ -54,12 +54,9 @@ export interface Context {
 export async function readConfig({ home, codec }: ContextHome): Promise<ContextConfig> {
   const file = configFile(home);
   for (const path of [home, file]) await refuseUntrusted(path);
-  const text = await readFile(file, "utf8").catch((error: NodeJS.ErrnoException) => {
-    if (error.code === "ENOENT") return undefined;
-    throw new KcoreError(
-      { code: "FILE_UNREADABLE", message: `${file} cannot be read: ${error.message}` },
-      { cause: error },
-    );
+  const text = await readText(file).catch((error: KcoreError) => {
+    if ((error.cause as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    throw error;
   });
   if (text === undefined || text.trim() === "") return { contexts: {} };
   const parsed = Config.safeParse(codec.parse(text));
@@ -173,7 +170,7 @@ export async function removeController(place: ContextHome, context: string, endp
     const { controller: _, ...rest } = entry;
     const controllers = endpointsOf(entry).filter((known) => known !== endpoint);
     const [first] = controllers;
-    const changed = { ...rest, ...(first === undefined ? {} : { controller: first }), controllers };
+    const changed = { ...rest, ...defined({ controller: first }), controllers };
     return { ...config, contexts: { ...config.contexts, [context]: changed } };
   });
   return wasThere;
@@ -191,14 +188,4 @@ export function configFile(home: string): string {
 
 export function contextFolder(home: string, context: string): string {
   return join(home, context);
-}
-
-/** A text file that must be there. @throws KcoreError FILE_UNREADABLE */
-export async function readText(path: string): Promise<string> {
-  try {
-    return await readFile(path, "utf8");
-  } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    throw new KcoreError({ code: "FILE_UNREADABLE", message: `${path} cannot be read: ${reason}` }, { cause: error });
-  }
 }

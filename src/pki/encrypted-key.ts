@@ -1,5 +1,4 @@
-import { createCipheriv, createPrivateKey, randomBytes, scryptSync } from "node:crypto";
-import type { KeyObject } from "node:crypto";
+import { createCipheriv, createPrivateKey, randomBytes, scryptSync, type KeyObject } from "node:crypto";
 import { KcoreError } from "#errors/problem.ts";
 import { encodeDer, integer, objectId, octetString, sequence, toPem } from "./der.ts";
 

@@ -1,8 +1,7 @@
 import type { X509Certificate } from "node:crypto";
 import { isIP } from "node:net";
 import { certificatesOf, firstCertificate } from "./chain.ts";
-import { formatIdentity } from "./identity.ts";
-import type { Identity } from "./identity.ts";
+import { formatIdentity, type Identity } from "./identity.ts";
 import { readPublicKey } from "./keys.ts";
 
 /** How many days must be left for a certificate to be kept. */
@@ -36,11 +35,6 @@ export function renewalReason(pem: string, expected: LeafExpectation): string | 
   const daysLeft = (certificate.validToDate.getTime() - expected.now) / dayMs;
   if (daysLeft <= renewDays) return daysLeft <= 0 ? "it expired" : `it expires in ${Math.floor(daysLeft)} days`;
   return certificate.validFromDate.getTime() > expected.now ? "it is not valid yet" : undefined;
-}
-
-/** Whether a certificate has to be issued anew: 30 days or less left, or key, names, identity or issuer differ. */
-export function needsRenewal(pem: string, expected: LeafExpectation): boolean {
-  return renewalReason(pem, expected) !== undefined;
 }
 
 /** Names and addresses of a certificate in its order, without its identity. */

@@ -1,7 +1,6 @@
 import type { X509Certificate } from "node:crypto";
 import { certificatesOf } from "./chain.ts";
-import { parseIdentity } from "./identity.ts";
-import type { Role } from "./identity.ts";
+import { parseIdentity, type Role } from "./identity.ts";
 import { keyFingerprint, publicDer } from "./keys.ts";
 
 /** What the cluster remembers of a certificate that was issued: everything but the certificate. */

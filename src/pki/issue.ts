@@ -3,8 +3,7 @@ import { isIP } from "node:net";
 import { KcoreError } from "#errors/problem.ts";
 import { issueCertificate } from "./certificate.ts";
 import { firstCertificate } from "./chain.ts";
-import { commonNameOf, formatIdentity } from "./identity.ts";
-import type { Identity } from "./identity.ts";
+import { commonNameOf, formatIdentity, type Identity } from "./identity.ts";
 import { isKeyProven, readPublicKey } from "./keys.ts";
 
 /** Days a leaf lives. */

@@ -1,5 +1,12 @@
-import { createHash, createPrivateKey, createPublicKey, generateKeyPairSync, sign, verify } from "node:crypto";
-import type { KeyObject } from "node:crypto";
+import {
+  createHash,
+  createPrivateKey,
+  createPublicKey,
+  generateKeyPairSync,
+  sign,
+  verify,
+  type KeyObject,
+} from "node:crypto";
 import { KcoreError } from "#errors/problem.ts";
 
 /** A new EC P-256 private key; the only kind of key in a kcore cluster (ADR 0110). */

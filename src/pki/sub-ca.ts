@@ -1,10 +1,10 @@
 import type { KeyObject, X509Certificate } from "node:crypto";
+import { defined } from "#optional/defined.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { issueCertificate } from "./certificate.ts";
 import { certificatesOf, firstCertificate } from "./chain.ts";
 import { formatSubCa } from "./identity.ts";
-import { backdateMs } from "./issue.ts";
-import type { Authority, KeyProof } from "./issue.ts";
+import { backdateMs, type Authority, type KeyProof } from "./issue.ts";
 import { isKeyProven, readPrivateKey, readPublicKey } from "./keys.ts";
 
 const dayMs = 86_400_000;
@@ -68,7 +68,7 @@ export function signSubCa({
     notAfter: new Date(Math.min(now + subCaDays * dayMs, root.certificate.validToDate.getTime())),
     pathLength: 0,
     permittedUriHost: root.cluster,
-    ...(uri === undefined ? {} : { uri }),
+    ...defined({ uri }),
   });
 }
 

@@ -2,7 +2,7 @@ import { readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
-import { askOne } from "#api/ask.ts";
+import { askFirst } from "#api/ask.ts";
 import type { ApiClient } from "#api/client.ts";
 import type { NodeView } from "#api/schemas.ts";
 import { parseHostKey } from "#engine/transport/host-key.ts";
@@ -69,7 +69,10 @@ describe("a cluster of several controllers on real nodes", function () {
     JSON.parse((await kcore(...flags, "get", "nodes", "-o", "json")).stdout) as NodeView[];
   const ask = async <Result>(node: LabNode, work: (client: ApiClient) => Promise<Result>): Promise<Result> => {
     const { ca, cert, key } = await loadContext({ home: bastion.home, codec });
-    return askOne(at(node), { credentials: { ca, cert, key }, clock: Date.now, timeoutMs: 10_000 }, work);
+    return askFirst(
+      { endpoints: [at(node)], credentials: { ca, cert, key }, clock: Date.now, timeoutMs: 10_000 },
+      work,
+    );
   };
   /** What all controllers must agree on: all that is replicated. Who was heard when, each knows by itself for a moment. */
   const viewOf = async (node: LabNode): Promise<unknown> => {

@@ -1,4 +1,4 @@
-import type { JournalRecord } from "#controller/replica/ports.ts";
+import type { JournalRecord } from "#controller/replica/replica-ports.ts";
 import type { Random } from "./random.ts";
 import type { Scheduler } from "./scheduler.ts";
 import type { Swarm } from "./swarm.ts";

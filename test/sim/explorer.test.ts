@@ -5,8 +5,8 @@ import { nextStamp } from "#crdt/hlc.ts";
 import { encodePage } from "#crdt/page.ts";
 import type { Register } from "#crdt/register.ts";
 import { contextOf, toWire } from "#crdt/version-vector.ts";
-import type { JournalRecord } from "#controller/replica/ports.ts";
-import { ReplicaState } from "#controller/replica/state.ts";
+import type { JournalRecord } from "#controller/replica/replica-ports.ts";
+import { ReplicaState } from "#controller/replica/replica-state.ts";
 import { isAtLeast, mergeKindOf } from "./kinds.ts";
 
 type Apply = Extract<JournalRecord, { t: "apply" }>;

@@ -5,10 +5,11 @@ import { PageReader } from "#crdt/page.ts";
 import type { Page } from "#crdt/page.ts";
 import type { Dot, Register } from "#crdt/register.ts";
 import { covers } from "#crdt/version-vector.ts";
-import { controllerOf } from "#controller/replica/members.ts";
+import { controllerOf } from "#controller/replica/registered-controllers.ts";
 import type { PeerMessage } from "#controller/replica/messages.ts";
-import type { JournalRecord } from "#controller/replica/ports.ts";
-import type { ConflictRecord, Replica } from "#controller/replica/replica.ts";
+import type { JournalRecord } from "#controller/replica/replica-ports.ts";
+import type { ConflictRecord } from "#controller/replica/conflict-record.ts";
+import type { Replica } from "#controller/replica/replica.ts";
 import { isAtLeast, mergeKindOf } from "./kinds.ts";
 import type { SimNode } from "./node.ts";
 

@@ -1,5 +1,5 @@
 import type { PeerMessage } from "#controller/replica/messages.ts";
-import type { LinkEvents, PeerLink } from "#controller/replica/ports.ts";
+import type { LinkEvents, PeerLink } from "#controller/replica/replica-ports.ts";
 import type { Random } from "./random.ts";
 import type { Scheduler } from "./scheduler.ts";
 import type { Swarm } from "./swarm.ts";

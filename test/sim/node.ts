@@ -1,5 +1,5 @@
-import { createReplica } from "#controller/replica/create.ts";
-import type { DialTarget, JournalRecord } from "#controller/replica/ports.ts";
+import { createReplica } from "#controller/replica/create-replica.ts";
+import type { DialTarget, JournalRecord } from "#controller/replica/replica-ports.ts";
 import type { Replica } from "#controller/replica/replica.ts";
 import type { VersionVector } from "#crdt/version-vector.ts";
 import { SimDisk } from "./disk.ts";

@@ -1,5 +1,5 @@
 import { newIncarnation } from "#controller/replica/incarnation.ts";
-import { authKeyOf } from "#controller/replica/members.ts";
+import { authKeyOf } from "#controller/replica/registered-controllers.ts";
 import { WriteRefused } from "#controller/replica/replica.ts";
 import type { Change, Json, Replica } from "#controller/replica/replica.ts";
 import { History, Violation } from "./history.ts";

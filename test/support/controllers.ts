@@ -310,7 +310,9 @@ function inThisProcess(configFile: string): Runner {
     start: () =>
       new Promise((resolve, reject) => {
         const abort = new AbortController();
-        const common = { configFile, parse: codec.parse, signal: abort.signal, log, clock: Date.now, version: "1" };
+        const signal = abort.signal;
+        const time = { clock: Date.now, random: Math.random };
+        const common = { configFile, parse: codec.parse, signal, log, ...time, version: "1" };
         const served = serveController({ ...common, onListening: () => resolve() });
         running = { abort, served };
         served.catch(reject);

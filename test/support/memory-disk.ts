@@ -1,4 +1,4 @@
-import type { Disk, DiskFile } from "#controller/store/disk.ts";
+import type { Disk, DiskFile } from "#controller/store/durable-disk.ts";
 
 /** What shall happen instead of an operation: its error; or the machine dies in the middle of it, and it never ends. */
 export type Mishap = "ENOSPC" | "EIO" | "die";

@@ -1,5 +1,5 @@
 import { isKnown, mergeKindOf } from "#controller/cluster/registers.ts";
-import { createReplica } from "#controller/replica/create.ts";
+import { createReplica } from "#controller/replica/create-replica.ts";
 import type { Replica } from "#controller/replica/replica.ts";
 
 /** A founder's replica without a disk or a network. */

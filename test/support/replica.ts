@@ -1,7 +1,7 @@
-import { createReplica } from "#controller/replica/create.ts";
-import { authKeyOf } from "#controller/replica/members.ts";
+import { createReplica } from "#controller/replica/create-replica.ts";
+import { authKeyOf } from "#controller/replica/registered-controllers.ts";
 import type { PeerMessage } from "#controller/replica/messages.ts";
-import type { JournalRecord, LinkEvents, PeerLink } from "#controller/replica/ports.ts";
+import type { JournalRecord, LinkEvents, PeerLink } from "#controller/replica/replica-ports.ts";
 import type { Replica, ReplicaOptions } from "#controller/replica/replica.ts";
 import type { Tuning } from "#controller/replica/tuning.ts";
 import { Random } from "../sim/random.ts";

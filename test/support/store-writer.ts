@@ -1,5 +1,5 @@
 import { writeSync } from "node:fs";
-import type { JournalRecord } from "#controller/replica/ports.ts";
+import type { JournalRecord } from "#controller/replica/replica-ports.ts";
 import { openStore } from "#controller/store/store.ts";
 
 /**

@@ -7,7 +7,7 @@ import { encodePage, PageReader } from "#crdt/page.ts";
 import type { Page } from "#crdt/page.ts";
 import type { Register } from "#crdt/register.ts";
 import { dialController } from "#controller/transport/dial.ts";
-import { openLink } from "#controller/transport/link.ts";
+import { openLink } from "#controller/transport/open-link.ts";
 import { eventually } from "./cluster.ts";
 import type { TestController } from "./controllers.ts";
 

@@ -97,8 +97,7 @@ async function choose(
     const same = certificates.filter(({ spki }) => spki === only.spki);
     return { what: "this key", certificates: same, keys: [{ spki: only.spki }] };
   }
-  const { nodes } = await ask((client) => client.call("listNodes", {}));
-  const node = findNode(nodes, given.node ?? "");
+  const node = await ask((client) => findNode(client, given.node ?? ""));
   const active = certificates.filter(({ id, status }) => id === node.id && status === "active");
   // The key it registered with counts also where nobody recorded its certificate.
   const spkis = [...new Set([...active.map(({ spki }) => spki), ...(node.key === "" ? [] : [node.key])])];

@@ -61,9 +61,9 @@ function draw(found: readonly Finding[]): string {
   return `${table}${warnings.join("")}${verdict}\n`;
 }
 
-async function look(controller: string, { askAt }: Cluster): Promise<Finding> {
+async function look(controller: string, { ask }: Cluster): Promise<Finding> {
   try {
-    const answer = await askAt(controller, (client) => client.call("ready", {}));
+    const answer = await ask((client) => client.call("ready", {}), { endpoints: [controller] });
     const { ready, reason, dc, version, nodes, peers, warnings } = answer;
     const behind = peers
       .filter(({ inStep }) => !inStep)

@@ -1,3 +1,4 @@
+import type { AskOptions } from "#api/ask.ts";
 import type { ApiClient } from "#api/client.ts";
 import type { ControllerView } from "#api/schemas.ts";
 import { KcoreError } from "#errors/problem.ts";
@@ -33,9 +34,9 @@ export async function allControllers(cluster: Cluster): Promise<readonly Reachab
   }));
 }
 
-async function idAt(endpoint: string, { askAt }: Cluster): Promise<string | undefined> {
+async function idAt(endpoint: string, { ask }: Cluster): Promise<string | undefined> {
   try {
-    return (await askAt(endpoint, (client) => client.call("ready", {}))).controllerId;
+    return (await ask((client) => client.call("ready", {}), { endpoints: [endpoint] })).controllerId;
   } catch (error) {
     if (error instanceof KcoreError) return undefined;
     throw error;
@@ -61,26 +62,11 @@ export async function askPinned<Result>(
 /** Asks one controller at the first of its endpoints that answers. @throws KcoreError with a problem per endpoint */
 export async function askController<Result>(
   { controller, endpoints }: Reachable,
-  { askAt }: Cluster,
-  work: Parameters<typeof askAt<Result>>[1],
-  options?: Parameters<typeof askAt<Result>>[2],
+  { ask }: Cluster,
+  work: (client: ApiClient) => Promise<Result>,
+  options?: AskOptions,
 ): Promise<Result> {
-  const errors: KcoreError[] = [];
-  for (const endpoint of endpoints) {
-    try {
-      return await askAt(endpoint, work, options);
-    } catch (error) {
-      if (!(error instanceof KcoreError)) throw error;
-      // It was there and said no: another way to it would not help.
-      if (error.problems[0]?.code === "API_REFUSED") throw error;
-      errors.push(error);
-    }
-  }
-  if (errors.length > 0)
-    throw new KcoreError(
-      errors.flatMap(({ problems }) => problems),
-      { exitCode: 3 },
-    );
+  if (endpoints.length > 0) return ask(work, { ...options, endpoints });
   throw new KcoreError({
     code: "API_UNREACHABLE",
     message: `controller ${controller.controllerId} has told no address`,

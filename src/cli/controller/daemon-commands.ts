@@ -1,7 +1,6 @@
 import { Command } from "commander";
-import { createLog } from "#api/log.ts";
-import { createSupervisor } from "#api/systemd.ts";
 import { runAgent } from "#agent/run.ts";
+import { becomeDaemon, type Daemon } from "#api/daemon.ts";
 import { serveController } from "#controller/serve.ts";
 import { parsePlainYaml } from "#engine/yaml/plain-yaml.ts";
 import { addControllerChanges } from "./controller-changes.ts";
@@ -19,9 +18,7 @@ export function controllerCommand(): Command {
     .description("Serve the cluster's API until stopped")
     .option("--config <file>", "its configuration", "/etc/kcore/controller.yaml")
     .addHelpText("after", "\nExamples:\n  kcore controller serve\n  kcore controller serve --config ./controller.yaml")
-    .action(({ config }: DaemonFlags) =>
-      serveController({ ...parts("kcore-controller"), configFile: config, clock: Date.now, version: kcoreVersion() }),
-    );
+    .action((flags: DaemonFlags) => serveController(daemonOf("kcore-controller", flags)));
   addControllerChanges(controller);
   return controller;
 }
@@ -33,23 +30,10 @@ export function agentCommand(): Command {
     .description("Register this machine at the controllers and keep telling that it lives")
     .option("--config <file>", "its configuration", "/etc/kcore/node-agent.yaml")
     .addHelpText("after", "\nExamples:\n  kcore agent run\n  kcore agent run --config ./node-agent.yaml")
-    .action(({ config }: DaemonFlags) =>
-      runAgent({
-        ...parts("kcore-node-agent"),
-        configFile: config,
-        clock: Date.now,
-        random: Math.random,
-        version: kcoreVersion(),
-      }),
-    );
+    .action((flags: DaemonFlags) => runAgent(daemonOf("kcore-node-agent", flags)));
   return agent;
 }
 
-function parts(unit: string) {
-  const stop = new AbortController();
-  for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, () => stop.abort());
-  const log = createLog({ write: (line) => process.stderr.write(line), clock: Date.now, base: { unit } });
-  const onProblem = (reason: string) => log.warn("systemd cannot be told of this service", { reason });
-  const supervisor = createSupervisor({ environment: process.env, pid: process.pid, onProblem });
-  return { log, signal: stop.signal, supervisor, parse: (text: string): unknown => parsePlainYaml(text) };
+function daemonOf(unit: string, { config: configFile }: DaemonFlags): Daemon {
+  return becomeDaemon({ unit, configFile, parse: (text) => parsePlainYaml(text), version: kcoreVersion() });
 }

@@ -2,8 +2,8 @@ import { Command } from "commander";
 import type { NodeDetail } from "#api/schemas.ts";
 import { cleanText } from "#engine/events/clean.ts";
 import { since, until } from "#tui/age.ts";
+import { certificateWord, gibibytes, labelPairs, statusWord, taintText } from "#tui/fleet-words.ts";
 import { findNode } from "../node/find-node.ts";
-import { formatTaint, gibibytes, pairs, statusWord } from "./node-columns.ts";
 import { openCluster } from "../cluster/open-cluster.ts";
 import { addClusterOptions, type ClusterFlags } from "../options.ts";
 
@@ -24,10 +24,7 @@ export function describeCommand(): Command {
 
 async function describeNode(word: string, flags: ClusterFlags): Promise<void> {
   const { ask } = await openCluster(flags);
-  const node = await ask(async (client) => {
-    const { nodes } = await client.call("listNodes", {});
-    return client.call("getNode", {}, { id: findNode(nodes, word).id });
-  });
+  const node = await ask(async (client) => client.call("getNode", {}, { id: (await findNode(client, word)).id }));
   process.stdout.write(draw(node, Date.now()));
 }
 
@@ -50,7 +47,7 @@ function draw(node: NodeDetail, now: number): string {
       "Certificates",
       node.certificates.map(
         ({ serial, status, current, notAfter, issuer }) =>
-          `${serial}  ${status}${current ? ", in use" : ""}  expires in ${until(notAfter, now)}  issued by ${issuer}`,
+          `${serial}  ${certificateWord({ status, current })}  expires in ${until(notAfter, now)}  issued by ${issuer}`,
       ),
     ),
     block(
@@ -73,8 +70,8 @@ function mainLines(node: NodeDetail, now: number): Lines {
     ["Approval", decided.filter(Boolean).join(" ")],
     ["Datacenter", node.dc],
     ["Roles", node.roles.join(", ")],
-    ["Labels", pairs(node.labels)],
-    ["Taints", node.taints.map(formatTaint).join(", ")],
+    ["Labels", labelPairs(node.labels).join(",")],
+    ["Taints", node.taints.map(taintText).join(", ")],
     ["Address", node.address],
     ["Version", node.version],
     ["Registered", node.registered && `${node.registered} (${since(node.registered, now)} ago)`],

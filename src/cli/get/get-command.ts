@@ -1,8 +1,14 @@
 import { Command, InvalidArgumentError, Option } from "commander";
-import { certificateListing, conflictListing, controllerListing, nodeListing } from "./listings.ts";
-import type { CertificateFlags } from "./listings.ts";
+import {
+  certificateListing,
+  conflictListing,
+  controllerListing,
+  nodeListing,
+  type CertificateFlags,
+} from "./listings.ts";
 import { findNode } from "../node/find-node.ts";
-import { showListing, type Listing } from "./show-listing.ts";
+import type { Listing } from "./listing.ts";
+import { showListing } from "./show-listing.ts";
 import { formatResult } from "../terminal/format-result.ts";
 import { showReplicationStatus } from "./replication-status.ts";
 import type { SelectorFlags } from "./selectors.ts";
@@ -91,9 +97,8 @@ async function list<Item extends object>(
 async function getNode(word: string, { output, ...flags }: ListFlags): Promise<void> {
   const cluster = await openCluster(flags);
   if (output === "table" || output === "wide") return showListing(cluster, nodeListing([word], {}), { output });
-  const node = await cluster.ask(async (client) => {
-    const { nodes } = await client.call("listNodes", {});
-    return client.call("getNode", {}, { id: findNode(nodes, word).id });
-  });
+  const node = await cluster.ask(async (client) =>
+    client.call("getNode", {}, { id: (await findNode(client, word)).id }),
+  );
   process.stdout.write(formatResult(node, output, () => ""));
 }

@@ -1,8 +1,9 @@
 import type { ApiClient } from "#api/client.ts";
 import type { CertificateView, ConflictView, ControllerView, NodeView } from "#api/schemas.ts";
 import { since, until } from "#tui/age.ts";
+import { certificateWord, valueText } from "#tui/fleet-words.ts";
 import { findNode, findNodes } from "../node/find-node.ts";
-import type { Listing } from "./show-listing.ts";
+import type { Listing } from "./listing.ts";
 import { nodeColumns } from "./node-columns.ts";
 import { selectNodes, type SelectorFlags } from "./selectors.ts";
 
@@ -10,8 +11,7 @@ import { selectNodes, type SelectorFlags } from "./selectors.ts";
 export function nodeListing(words: readonly string[], flags: SelectorFlags): Listing<NodeView> {
   return {
     fetch: async (client) => {
-      const { nodes } = await client.call("listNodes", {});
-      const named = words.length > 0 ? findNodes(nodes, words) : nodes;
+      const named = words.length > 0 ? await findNodes(client, words) : (await client.call("listNodes", {})).nodes;
       return selectNodes(named, flags).toSorted((a, b) => compare(a.hostname, b.hostname) || compare(a.id, b.id));
     },
     key: ({ id }) => id,
@@ -112,7 +112,7 @@ export function certificateListing({ node, status, expiringWithinDays }: Certifi
       { title: "SERIAL", cell: ({ serial }) => serial },
       { title: "ROLE", cell: ({ role }) => role },
       { title: "ID", cell: ({ id }) => id },
-      { title: "STATUS", cell: ({ status: state, current }) => (current ? `${state}, in use` : state) },
+      { title: "STATUS", cell: certificateWord },
       { title: "AGE", cell: ({ issued }, now) => since(issued, now) },
       { title: "EXPIRY", cell: ({ notAfter }, now) => until(notAfter, now) },
       { title: "ISSUER", wide: true, cell: ({ issuer }) => issuer },
@@ -127,13 +127,12 @@ export function certificateListing({ node, status, expiringWithinDays }: Certifi
 /** Whose id or name was given: controllers and operators have certificates, too. */
 async function holderOf(word: string, certificates: readonly CertificateView[], client: ApiClient): Promise<string> {
   if (certificates.some(({ id }) => id === word)) return word;
-  const { nodes } = await client.call("listNodes", {});
-  return findNode(nodes, word).id;
+  return (await findNode(client, word)).id;
 }
 
 /** A value on one line, cut where it would not fit into a table. */
 function shortValue(value: unknown): string {
-  const text = value === null || value === undefined ? "(deleted)" : JSON.stringify(value);
+  const text = valueText(value);
   return text.length > 48 ? `${text.slice(0, 47)}…` : text;
 }
 

@@ -1,24 +1,12 @@
 import type { NodeView } from "#api/schemas.ts";
 import { since, until } from "#tui/age.ts";
+import { approvalWord, gibibytes, labelPairs, statusWord, taintText } from "#tui/fleet-words.ts";
 import type { Column } from "../terminal/columns.ts";
-
-const statusWords = {
-  pending: "Pending",
-  ready: "Ready",
-  "not-ready": "NotReady",
-  rejected: "Rejected",
-  unknown: "Unknown",
-} as const;
-
-/** A node's status as tables show it. */
-export function statusWord({ status }: Pick<NodeView, "status">): string {
-  return statusWords[status];
-}
 
 export const nodeColumns: readonly Column<NodeView>[] = [
   { title: "NAME", cell: ({ hostname }) => hostname },
   { title: "STATUS", cell: statusWord },
-  { title: "APPROVAL", cell: ({ approval, status }) => (status === "unknown" ? "-" : approval) },
+  { title: "APPROVAL", cell: approvalWord },
   { title: "ROLES", cell: ({ roles }) => roles.join(",") },
   { title: "DC", cell: ({ dc }) => dc },
   { title: "ADDRESS", cell: ({ address }) => address },
@@ -29,8 +17,8 @@ export const nodeColumns: readonly Column<NodeView>[] = [
   { title: "CONFLICTS", cell: conflictsOf },
   { title: "CPU", wide: true, cell: ({ cpu }) => (cpu === 0 ? "" : String(cpu)) },
   { title: "MEMORY", wide: true, cell: ({ memory }) => (memory === 0 ? "" : gibibytes(memory)) },
-  { title: "LABELS", wide: true, cell: ({ labels }) => pairs(labels) },
-  { title: "TAINTS", wide: true, cell: ({ taints }) => taints.map(formatTaint).join(",") },
+  { title: "LABELS", wide: true, cell: ({ labels }) => labelPairs(labels).join(",") },
+  { title: "TAINTS", wide: true, cell: ({ taints }) => taints.map(taintText).join(",") },
   { title: "ID", wide: true, cell: ({ id }) => id },
   { title: "REASON", wide: true, cell: ({ reason = "" }) => reason },
 ];
@@ -39,20 +27,4 @@ function conflictsOf({ conflicts, nameConflict }: NodeView): string {
   return [conflicts > 0 || !nameConflict ? String(conflicts) : "", nameConflict ? "name" : ""]
     .filter((part) => part !== "")
     .join("+");
-}
-
-export function gibibytes(bytes: number): string {
-  return `${(bytes / 2 ** 30).toFixed(1)} GiB`;
-}
-
-export function pairs(labels: Readonly<Record<string, string>>): string {
-  return Object.entries(labels)
-    .toSorted(([a], [b]) => (a < b ? -1 : 1))
-    .map(([key, value]) => `${key}=${value}`)
-    .join(",");
-}
-
-/** `KEY=VALUE:EFFECT`, as `kcore node taint` reads it. */
-export function formatTaint({ key, value, effect }: NodeView["taints"][number]): string {
-  return `${key}${value === "" ? "" : `=${value}`}:${effect}`;
 }

@@ -3,6 +3,7 @@ import { exitCodes, KcoreError } from "#errors/problem.ts";
 import { openCluster, type Cluster } from "../cluster/open-cluster.ts";
 import type { ClusterFlags } from "../options.ts";
 import { since } from "#tui/age.ts";
+import { milliseconds } from "#tui/fleet-words.ts";
 import { drawTable, type Column } from "../terminal/columns.ts";
 import { formatResult } from "../terminal/format-result.ts";
 
@@ -24,9 +25,9 @@ export async function showReplicationStatus({ output, requireHealthy = false, ..
   if (requireHealthy && findings.some(({ healthy }) => !healthy)) process.exitCode = exitCodes.failed;
 }
 
-async function look(endpoint: string, { askAt }: Cluster): Promise<Finding> {
+async function look(endpoint: string, { ask }: Cluster): Promise<Finding> {
   try {
-    const status = await askAt(endpoint, (client) => client.call("replicationStatus", {}));
+    const status = await ask((client) => client.call("replicationStatus", {}), { endpoints: [endpoint] });
     return { endpoint, healthy: status.healthy, status };
   } catch (error) {
     if (!(error instanceof KcoreError)) throw error;
@@ -68,8 +69,4 @@ function summary({ endpoint, healthy, status, error }: Finding): string {
   const lines = [...problems, ...(readOnly === undefined ? [] : [`writes are refused: ${readOnly}`])];
   const notes = [...lines, ...alarms.map(({ code, message }) => `${message} [${code}]`)];
   return `${endpoint}: ${healthy ? "healthy" : "unhealthy"}: ${counts}\n${notes.map((line) => `  ${line}\n`).join("")}`;
-}
-
-function milliseconds(value: number | undefined): string {
-  return value === undefined ? "" : `${value < 10 ? value.toFixed(1) : Math.round(value)}ms`;
 }

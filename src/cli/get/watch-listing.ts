@@ -2,7 +2,7 @@ import type { Cluster } from "../cluster/open-cluster.ts";
 import type { ResultFormat } from "../options.ts";
 import { drawTable } from "../terminal/columns.ts";
 import { followChanges } from "./follow-changes.ts";
-import type { Listing } from "./show-listing.ts";
+import type { Listing } from "./listing.ts";
 import { formatOne } from "../terminal/format-result.ts";
 
 /**

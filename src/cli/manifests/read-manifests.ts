@@ -1,7 +1,6 @@
 import type { z } from "zod";
 import { NodeId } from "#engine/roster/entry-fields.ts";
-import type { SourceNode } from "#engine/yaml/node.ts";
-import { plainOf } from "#engine/yaml/node.ts";
+import { plainOf, type SourceNode } from "#engine/yaml/node.ts";
 import { parseDocuments } from "#engine/yaml/parse.ts";
 import { Problems } from "#engine/yaml/problems.ts";
 import { problemsOf } from "#engine/yaml/validate.ts";

@@ -16,8 +16,8 @@ export async function changeNodes(
   change: (client: ApiClient, node: NodeView) => Promise<string>,
 ): Promise<void> {
   const { ask } = await openCluster(flags);
-  const { nodes } = await ask((client) => client.call("listNodes", {}));
-  for (const node of findNodes(nodes, words)) process.stdout.write(`${await ask((client) => change(client, node))}\n`);
+  for (const node of await ask((client) => findNodes(client, words)))
+    process.stdout.write(`${await ask((client) => change(client, node))}\n`);
 }
 
 /** A node as results name it: `n1 (6f1c2a52-…)`, without what a name could do to a terminal (S-4). */

@@ -89,8 +89,7 @@ type RemoveFlags = DecisionFlags & { readonly yes?: boolean };
 
 async function remove(words: readonly string[], { reason, yes = false, ...flags }: RemoveFlags): Promise<void> {
   const { ask } = await openCluster(flags);
-  const { nodes } = await ask((client) => client.call("listNodes", {}));
-  const chosen = findNodes(nodes, words);
+  const chosen = await ask((client) => findNodes(client, words));
   for (const node of chosen)
     process.stderr.write(`${nameOf(node)}  ${node.status}  last seen ${node.lastSeen || "never"}\n`);
   await confirm("Remove them for ever? Their certificates are refused from then on", { yes });

@@ -6,7 +6,7 @@ import { parseRecording } from "#engine/events/recording.ts";
 import { reduceEvents } from "#engine/events/reduce.ts";
 import { nodeLogName, type RunFolder } from "#engine/run/run-folder.ts";
 import { exitCodes, KcoreError, type Problem } from "#errors/problem.ts";
-import { replaceFile } from "#pki/files.ts";
+import { replaceFile } from "#pki/private-files.ts";
 import { sourceLines } from "../terminal/report-failure.ts";
 import { kcoreVersion } from "../version.ts";
 

@@ -1,5 +1,3 @@
-import { formatEndpoint, parseEndpoint } from "#api/endpoint.ts";
-import type { ApiClient } from "#api/client.ts";
 import type { ControllerView, ReplicationStatus } from "#api/schemas.ts";
 import type { Cluster } from "../cluster/open-cluster.ts";
 import type { Tellings } from "./read-fleet.ts";
@@ -11,7 +9,6 @@ const limitMs = 3000;
 export class OtherControllers {
   readonly #cluster: Cluster;
   readonly #told = new Map<string, ReplicationStatus | { readonly silent: string }>();
-  readonly #clients = new Map<string, ApiClient>();
   readonly #asking = new Map<string, Promise<void>>();
 
   constructor(cluster: Cluster) {
@@ -41,27 +38,15 @@ export class OtherControllers {
     await Promise.all(this.#asking.values());
   }
 
-  close(): void {
-    for (const client of this.#clients.values()) client.close();
-    this.#clients.clear();
-  }
-
   async #askOne(id: string, address: string): Promise<void> {
     try {
       const signal = AbortSignal.timeout(limitMs);
-      this.#told.set(id, await this.#clientAt(address).call("replicationStatus", {}, { signal }));
+      this.#told.set(id, await this.#cluster.clientAt(address).call("replicationStatus", {}, { signal }));
     } catch (error) {
       const isLate = error instanceof Error && error.name === "TimeoutError";
       this.#told.set(id, {
         silent: isLate ? `${address} gave no answer within ${limitMs / 1000} s` : (error as Error).message,
       });
     }
-  }
-
-  #clientAt(address: string): ApiClient {
-    const endpoint = formatEndpoint(parseEndpoint(address));
-    const client = this.#clients.get(endpoint) ?? this.#cluster.connect(endpoint);
-    this.#clients.set(endpoint, client);
-    return client;
   }
 }

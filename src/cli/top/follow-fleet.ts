@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ApiClient } from "#api/client.ts";
-import { readLines } from "#api/lines.ts";
-import { WatchLine } from "#api/schemas.ts";
+import type { WatchLine } from "#api/schemas.ts";
 import type { FleetLink, FleetSnapshot } from "#tui/ink/fleet/snapshot.ts";
+import { followWatch, News, type FollowedWatch } from "../cluster/follow-watch.ts";
 import type { Cluster } from "../cluster/open-cluster.ts";
 import { OtherControllers } from "./ask-controllers.ts";
 import { allParts, detailOf, readFleet, snapshotOf, type Part, type Told } from "./read-fleet.ts";
@@ -10,7 +10,10 @@ import { allParts, detailOf, readFleet, snapshotOf, type Part, type Told } from 
 /** Milliseconds. */
 const pause = { least: 500, share: 4, retryFirst: 250, retryLongest: 5000 };
 /** What is read again even if nothing was told: signs of life and lag are no registers. */
-const everyMs = { lively: 5000, all: 60_000 };
+const readAgain: FollowedWatch<Part>["every"] = [
+  { ms: 5000, parts: ["nodes", "controllers"] },
+  { ms: 60_000, parts: allParts },
+];
 
 export interface FleetFollowing {
   readonly signal: AbortSignal;
@@ -25,7 +28,7 @@ export class FleetFollower {
   readonly #cluster: Cluster;
   readonly #options: FleetFollowing;
   readonly #others: OtherControllers;
-  readonly #news = new FleetNews();
+  readonly #news = new News<Part>();
   #told: Told;
   #nodeId: string | undefined;
   #detail: FleetSnapshot["detail"];
@@ -73,47 +76,22 @@ export class FleetFollower {
       }
     } catch (error) {
       if (!signal.aborted) throw error;
-    } finally {
-      this.#others.close();
     }
   }
 
   async #followOne(endpoint: string, onLive: () => void): Promise<void> {
     const { signal, tell } = this.#options;
-    const client = this.#cluster.connect(endpoint);
-    const over = new AbortController();
-    const stop = AbortSignal.any([signal, over.signal]);
-    const timers: NodeJS.Timeout[] = [];
-    try {
-      // What stands is read anyway; the watch tells when to read it again.
-      const stream = await client.open("watch", { changesOnly: true }, { signal: stop });
-      this.#news.begin();
-      const reading = (async () => {
-        let isSynced = false;
-        for await (const line of readLines(stream, WatchLine)) {
-          isSynced ||= line.type === "synced";
-          if (isSynced) this.#news.tell(...partsOf(line));
-        }
-        throw new Error("the controller ended the watch");
-      })();
-      reading.catch((error: unknown) => this.#news.end(error));
-      timers.push(setInterval(() => this.#news.tell("nodes", "controllers"), everyMs.lively));
-      timers.push(setInterval(() => this.#news.tell(...allParts), everyMs.all));
-      this.#news.tell(...allParts);
-      for (;;) {
-        const parts = await this.#news.next(stop);
-        const began = performance.now();
-        await this.#read(client, parts, stop);
-        onLive();
-        tell({ state: "live", endpoint });
-        this.#show();
-        // A large cluster is read less often: neither we nor its controller should do nothing else.
-        await sleep(Math.max(pause.least, pause.share * (performance.now() - began)), undefined, { signal: stop });
-      }
-    } finally {
-      for (const timer of timers) clearInterval(timer);
-      over.abort();
-      client.close();
+    const client = this.#cluster.clientAt(endpoint);
+    this.#news.tell(...allParts);
+    const watch = { news: this.#news, registers: [], partsOf, every: readAgain, signal };
+    for await (const parts of followWatch(client, watch)) {
+      const began = performance.now();
+      await this.#read(client, parts, signal);
+      onLive();
+      tell({ state: "live", endpoint });
+      this.#show();
+      // A large cluster is read less often: neither we nor its controller should do nothing else.
+      await sleep(Math.max(pause.least, pause.share * (performance.now() - began)), undefined, { signal });
     }
   }
 
@@ -153,42 +131,5 @@ export function partsOf(line: WatchLine): readonly Part[] {
       return ["conflicts", "nodes"];
     default:
       return [];
-  }
-}
-
-/** Which parts were told of since they were last taken. */
-class FleetNews {
-  #parts = new Set<Part>();
-  #ended: { readonly error: unknown } | undefined;
-  #wake: () => void = () => undefined;
-
-  begin(): void {
-    this.#ended = undefined;
-  }
-
-  tell(...parts: readonly Part[]): void {
-    for (const part of parts) this.#parts.add(part);
-    if (parts.length > 0) this.#wake();
-  }
-
-  end(error: unknown): void {
-    this.#ended = { error };
-    this.#wake();
-  }
-
-  /** Takes what was told, or waits until there is something. @throws what ended it, the signal's reason */
-  async next(signal: AbortSignal): Promise<ReadonlySet<Part>> {
-    for (;;) {
-      signal.throwIfAborted();
-      if (this.#ended) throw this.#ended.error;
-      if (this.#parts.size > 0) break;
-      await new Promise<void>((resolve) => {
-        this.#wake = resolve;
-        signal.addEventListener("abort", () => resolve(), { once: true });
-      });
-    }
-    const parts = this.#parts;
-    this.#parts = new Set();
-    return parts;
   }
 }

@@ -2,7 +2,7 @@ import type { ApiClient } from "#api/client.ts";
 import type { ConflictView, ControllerView, NodeDetail, ReplicationStatus } from "#api/schemas.ts";
 import { formatEndpoint } from "#api/endpoint.ts";
 import type { FleetConflict, FleetController, FleetReplication, FleetSnapshot } from "#tui/ink/fleet/snapshot.ts";
-import { gibibytes } from "../get/node-columns.ts";
+import { gibibytes, taintText, valueText } from "#tui/fleet-words.ts";
 
 /** What is read together. */
 export type Part = "nodes" | "controllers" | "certificates" | "conflicts";
@@ -122,7 +122,7 @@ function conflictsOf({
 }
 
 function edit({ value, origin, at }: ConflictView["winner"]): FleetConflict["winner"] {
-  return { value: value === null || value === undefined ? "(deleted)" : JSON.stringify(value), origin, at };
+  return { value: valueText(value), origin, at };
 }
 
 /** What a node's own page tells beyond the list. */
@@ -145,7 +145,7 @@ export function detailOf({
     ["storage", storage?.backend],
     ["disks", disks.join(", ")],
     ["network", cards.join(", ")],
-    ["taints", taints.map(({ key, value, effect }) => `${key}${value === "" ? "" : `=${value}`}:${effect}`).join(", ")],
+    ["taints", taints.map(taintText).join(", ")],
     ["approved by", [approvalBy, approvalReason].filter((text) => text !== undefined && text !== "").join(": ")],
   ];
   return {

@@ -47,12 +47,8 @@ async function printOnce(cluster: Cluster, output: "table" | "json"): Promise<vo
   const { readFleet, snapshotOf } = await import("./read-fleet.ts");
   const told = await cluster.ask((client) => readFleet(client, new Set(), undefined));
   const others = new OtherControllers(cluster);
-  try {
-    others.ask(told.controllers, () => undefined);
-    await others.settled();
-  } finally {
-    others.close();
-  }
+  others.ask(told.controllers, () => undefined);
+  await others.settled();
   const snapshot = snapshotOf(cluster.context, told, others.tellings);
   const { drawOnce } = await import("./draw-once.ts");
   const text =

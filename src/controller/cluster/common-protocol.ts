@@ -1,5 +1,5 @@
 import type { MergeKind } from "#crdt/merge-kind.ts";
-import { Refused } from "../refused.ts";
+import { Refused } from "./refused.ts";
 import { protocols } from "../replica/messages.ts";
 import type { Replica } from "../replica/replica.ts";
 import { kindOf, kinds, keys } from "./registers.ts";

@@ -1,13 +1,12 @@
 import type { ConflictList, ConflictView } from "#api/schemas.ts";
 import type { z } from "zod";
 import { decodeStamp } from "#crdt/hlc.ts";
-import { Refused } from "../refused.ts";
-import type { ConflictRecord, ConflictSide } from "../replica/replica.ts";
+import { Refused } from "./refused.ts";
+import type { ConflictRecord, ConflictSide } from "../replica/conflict-record.ts";
 import { encodeDot } from "./dots.ts";
-import { gatherNodes, nameOf, sharedNames } from "./node-view.ts";
+import type { NodeNames } from "./node-names.ts";
 import type { Records } from "./records.ts";
-import { isSecret, keys, mergeKindOf } from "./registers.ts";
-import type { ApprovalRecord } from "./registers.ts";
+import { isSecret, keys, mergeKindOf, type ApprovalRecord } from "./registers.ts";
 
 /** A conflict as it is shown. */
 export function viewConflict({ id, key, winner, loser }: ConflictRecord): ConflictView {
@@ -20,15 +19,13 @@ function sideOf(side: ConflictSide): ConflictView["winner"] {
   return { value, dot: encodeDot(side), origin: side.o, at: new Date(decodeStamp(side.hlc).ms).toISOString() };
 }
 
-export function listConflicts(records: Records): z.input<typeof ConflictList> {
-  const shared = sharedNames(gatherNodes(records).values());
+export function listConflicts(records: Records, names: NodeNames): z.input<typeof ConflictList> {
   return {
     conflicts: records.replica.conflicts().map(viewConflict),
-    names: [...shared.values()].map((same) => ({
-      hostname: same[0] === undefined ? "" : nameOf(same[0]),
-      nodes: same.map(({ id }) => id),
-      keptBy: same[0]?.id ?? "",
-    })),
+    names: [...names.shared().values()].map((nodes) => {
+      const keptBy = nodes[0] ?? "";
+      return { hostname: names.of(keptBy), nodes: [...nodes], keptBy };
+    }),
   };
 }
 

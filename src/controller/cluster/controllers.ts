@@ -1,21 +1,20 @@
-import type { ControllerRegistration, ControllerView, PeerView } from "#api/schemas.ts";
+import type { ControllerRegistration, ControllerView, PeerView, Written } from "#api/schemas.ts";
 import type { z } from "zod";
-import { Refused } from "../refused.ts";
+import { defined } from "#optional/defined.ts";
+import { Refused } from "./refused.ts";
 import { protocols } from "../replica/messages.ts";
 import type { PeerStatus } from "../replica/replica.ts";
 import type { Certificates } from "./certificates.ts";
 import type { Records, Wish } from "./records.ts";
 import { keys } from "./registers.ts";
 
-type Outcome = { readonly result: "created" | "updated" | "unchanged" | "deleted"; readonly dot: string };
-
 /** The controllers of the cluster: membership by an operator's word, the rest by their own. */
 export interface Controllers {
   readonly list: () => z.input<typeof ControllerView>[];
   readonly peers: () => PeerView[];
   /** Before it starts (docs/replication.md, Coming and going). */
-  readonly register: (id: string, registration: z.output<typeof ControllerRegistration>) => Promise<Outcome>;
-  readonly remove: (id: string, by: string, reason: string) => Promise<Outcome>;
+  readonly register: (id: string, registration: z.output<typeof ControllerRegistration>) => Promise<Written>;
+  readonly remove: (id: string, by: string, reason: string) => Promise<Written>;
   /** Whether a controller is a member and may show this public key: its own, or the one that is to follow it. */
   readonly isKeyOf: (id: string, spki: string) => boolean;
   readonly isMember: (id: string) => boolean;
@@ -116,11 +115,10 @@ export function manageControllers(options: ControllersOptions): Controllers {
           address: addressOf(peer.id) ?? "",
           state: stateOf(peer),
           inStep: reason === undefined,
-          ...(reason === undefined ? {} : { reason }),
+          ...defined({ reason }),
           behind: peer.behind,
           ahead: peer.ahead,
-          ...(peer.rttMs === undefined ? {} : { rttMs: peer.rttMs }),
-          ...(peer.offsetMs === undefined ? {} : { clockOffsetMs: peer.offsetMs }),
+          ...defined({ rttMs: peer.rttMs, clockOffsetMs: peer.offsetMs }),
           phi: Number.isFinite(peer.phi) ? peer.phi : 1000,
           lastContact: contactOf(peer.id),
         };
@@ -136,8 +134,8 @@ export function manageControllers(options: ControllersOptions): Controllers {
       }
       const key = keys.controller(id).auth;
       const at = authOf(id)?.value.at ?? new Date(clock()).toISOString();
-      const value = { spki, dc: where, at, ...(next === undefined ? {} : { next }) };
-      return records.put([{ key, value: { ...value, ...(address === undefined ? {} : { address }) } }]);
+      const value = { spki, dc: where, at, ...defined({ next }) };
+      return records.put([{ key, value: { ...value, ...defined({ address }) } }]);
     },
     async remove(id, by, reason) {
       const auth = authOf(id);

@@ -1,5 +1,5 @@
 import type { Dot } from "#crdt/register.ts";
-import { Refused } from "../refused.ts";
+import { Refused } from "./refused.ts";
 
 /** A dot as a text, `SEQ@ORIGIN`. */
 export function encodeDot({ o, s }: Dot): string {

@@ -1,8 +1,7 @@
 import type { ConflictView, Expected, NodeStatus, NodeView, Taint } from "#api/schemas.ts";
-import type { Life, Liveness } from "./liveness.ts";
+import type { Life, Liveness } from "./node-lives.ts";
 import type { Found, Records } from "./records.ts";
-import { keys, kindOf } from "./registers.ts";
-import type { ApprovalRecord, Registered } from "./registers.ts";
+import { keys, kindOf, type ApprovalRecord, type Registered } from "./registers.ts";
 
 /** All registers of one node, by what they say. */
 export interface NodeParts {
@@ -90,11 +89,13 @@ export function viewOf(
   context: {
     readonly life: Life;
     readonly conflicts: number;
-    readonly nameConflict?: NodeView["nameConflict"] | undefined;
+    /** All nodes that go by its name, the one that keeps it first. */
+    readonly sharing: readonly string[];
   },
 ): NodeView {
   const { id, reg, expected } = parts;
-  const { life, conflicts, nameConflict } = context;
+  const { life, conflicts, sharing } = context;
+  const nameConflict = nameConflictOf(id, sharing);
   const status = statusOf(parts, life);
   const told = reg?.value;
   return {
@@ -138,26 +139,8 @@ function labelsOf({ reg, labels }: NodeParts): Record<string, string> {
   return Object.fromEntries(all);
 }
 
-/** Names that several nodes go by: for each the nodes, the one that keeps the name first. */
-export function sharedNames(nodes: Iterable<NodeParts>): ReadonlyMap<string, readonly NodeParts[]> {
-  const byName = new Map<string, NodeParts[]>();
-  for (const parts of nodes) {
-    if (parts.removed) continue;
-    const name = nameOf(parts).toLowerCase();
-    const same = byName.get(name);
-    if (same) same.push(parts);
-    else byName.set(name, [parts]);
-  }
-  const shared = [...byName].filter(([, same]) => same.length > 1);
-  return new Map(shared.map(([name, same]) => [name, same.toSorted(byFirstWrite)]));
-}
-
-function byFirstWrite(a: NodeParts, b: NodeParts): number {
-  const [since, other] = [sinceOf(a), sinceOf(b)];
-  return since === other ? (a.id < b.id ? -1 : 1) : since < other ? -1 : 1;
-}
-
-function sinceOf({ reg, expected }: NodeParts): string {
+/** When a node was first written, by which it keeps its name. */
+export function sinceOf({ reg, expected }: NodeParts): string {
   return reg?.value.registeredAt ?? expected?.at ?? "";
 }
 
@@ -171,20 +154,21 @@ export function conflictsByNode(conflicts: readonly Pick<ConflictView, "key">[])
   return counts;
 }
 
-export type Lives = Pick<Liveness, "of">;
-
 /** All nodes that are not removed, by name. */
-export function listNodes(records: Records, lives: Lives): NodeView[] {
-  const nodes = gatherNodes(records);
-  const shared = sharedNames(nodes.values());
+export function listNodes(
+  records: Records,
+  lives: Pick<Liveness, "of">,
+  names: { readonly shared: () => ReadonlyMap<string, readonly string[]> },
+): NodeView[] {
+  const shared = names.shared();
   const conflicts = conflictsByNode(records.replica.conflicts());
-  return [...nodes.values()]
+  return [...gatherNodes(records).values()]
     .filter(isShown)
     .map((parts) =>
       viewOf(parts, {
         life: lives.of(parts.id),
         conflicts: conflicts.get(parts.id) ?? 0,
-        nameConflict: nameConflictOf(parts, shared),
+        sharing: shared.get(nameOf(parts).toLowerCase()) ?? [],
       }),
     )
     .toSorted((a, b) => a.hostname.localeCompare(b.hostname) || (a.id < b.id ? -1 : 1));
@@ -198,19 +182,10 @@ export function isShown({ removed, reg, expected, approval }: NodeParts): boolea
 /** A fleet of clones that all go by one name must still fit into an answer. */
 const namedInConflict = 8;
 
-export function nameConflictOf(
-  parts: NodeParts,
-  shared: ReadonlyMap<string, readonly NodeParts[]>,
-): NodeView["nameConflict"] {
-  const same = shared.get(nameOf(parts).toLowerCase());
-  if (!same) return undefined;
-  return {
-    with: same
-      .slice(0, namedInConflict + 1)
-      .flatMap(({ id }) => (id === parts.id ? [] : [id]))
-      .slice(0, namedInConflict),
-    keepsName: same[0]?.id === parts.id,
-  };
+function nameConflictOf(id: string, sharing: readonly string[]): NodeView["nameConflict"] {
+  if (sharing.length < 2) return undefined;
+  const others = sharing.slice(0, namedInConflict + 1).filter((other) => other !== id);
+  return { with: others.slice(0, namedInConflict), keepsName: sharing[0] === id };
 }
 
 /** One node's parts. */

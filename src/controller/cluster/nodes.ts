@@ -1,24 +1,33 @@
-import { Rotation } from "#api/schemas.ts";
-import type { Expected, NodeDetail, NodeView, Registration, Standing, Taint } from "#api/schemas.ts";
+import {
+  Rotation,
+  type Expected,
+  type NodeDetail,
+  type NodeStatus,
+  type NodeView,
+  type Registration,
+  type Standing,
+  type Taint,
+  type Written,
+} from "#api/schemas.ts";
 import type { AcceptedBodyOf } from "#api/methods.ts";
-import { Refused } from "../refused.ts";
+import { defined } from "#optional/defined.ts";
+import { Refused } from "./refused.ts";
 import type { Certificates } from "./certificates.ts";
 import { viewConflict } from "./conflicts.ts";
-import type { Liveness } from "./liveness.ts";
+import type { Liveness } from "./node-lives.ts";
 import {
   approvalOf,
   conflictsByNode,
   emptyParts,
-  gatherNodes,
   isShown,
   listNodes,
-  nameConflictOf,
+  nameOf,
   partsOf,
-  sharedNames,
   statusOf,
   viewOf,
+  type NodeParts,
 } from "./node-view.ts";
-import type { NodeParts } from "./node-view.ts";
+import type { NodeNames } from "./node-names.ts";
 import type { Records, Wish } from "./records.ts";
 import { keys } from "./registers.ts";
 
@@ -31,15 +40,16 @@ export interface Caller {
   readonly certificateExpiresAt: number;
 }
 
-type Outcome = { readonly result: "created" | "updated" | "unchanged" | "deleted"; readonly dot: string };
-
 /** The nodes of the cluster: who registered, who is approved, who is alive, and what operators want of them. */
 export interface Nodes {
   readonly register: (caller: Caller, registration: Registration) => Promise<Standing>;
   readonly heartbeat: (caller: Caller, body: AcceptedBodyOf<"heartbeat">) => Standing;
   readonly goodbye: (caller: Caller) => Standing;
   readonly list: () => NodeView[];
+  readonly countByStatus: () => ReadonlyMap<NodeStatus, number>;
   readonly get: (id: string) => NodeDetail;
+  /** The one that a word names. @throws Refused NODE_UNKNOWN, NODE_AMBIGUOUS */
+  readonly find: (word: string) => NodeView;
   readonly setApproval: (
     id: string,
     change: {
@@ -52,14 +62,15 @@ export interface Nodes {
   readonly setLabels: (id: string, change: AcceptedBodyOf<"setLabels">) => Promise<NodeView>;
   readonly setTaints: (id: string, change: AcceptedBodyOf<"setTaints">) => Promise<NodeView>;
   readonly setRoles: (id: string, change: AcceptedBodyOf<"setRoles">) => Promise<NodeView>;
-  readonly setExpected: (id: string, expected: Expected, ifMatch?: string) => Promise<Outcome>;
-  readonly remove: (id: string, by: string, reason: string) => Promise<Outcome>;
+  readonly setExpected: (id: string, expected: Expected, ifMatch?: string) => Promise<Written>;
+  readonly remove: (id: string, by: string, reason: string) => Promise<Written>;
 }
 
 export interface NodesOptions {
   readonly records: Records;
   readonly certificates: Certificates;
   readonly liveness: Liveness;
+  readonly names: NodeNames;
   readonly controllerId: string;
   /** Whether a node that nobody decided about has to wait: the strictest controller's word. */
   readonly isManual: () => boolean;
@@ -69,7 +80,7 @@ export interface NodesOptions {
 }
 
 export function manageNodes(options: NodesOptions): Nodes {
-  const { records, certificates, liveness, controllerId, isManual, endpoints, clock } = options;
+  const { records, certificates, liveness, names, controllerId, isManual, endpoints, clock } = options;
   const standing = (parts: NodeParts): Standing => ({
     nodeId: parts.id,
     approval: approvalOf(parts),
@@ -86,11 +97,10 @@ export function manageNodes(options: NodesOptions): Nodes {
   };
   const view = (id: string): NodeView => {
     const parts = known(id);
-    const all = gatherNodes(records);
     return viewOf(parts, {
       life: liveness.of(id),
       conflicts: conflictsByNode(records.replica.conflicts()).get(id) ?? 0,
-      nameConflict: nameConflictOf(parts, sharedNames(all.values())),
+      sharing: names.sharing(nameOf(parts)),
     });
   };
   /** The caller's own parts, if it may go on with the key that it registered with (S-10). */
@@ -149,7 +159,13 @@ export function manageNodes(options: NodesOptions): Nodes {
       liveness.bury(caller.id);
       return standing(parts);
     },
-    list: () => listNodes(records, liveness),
+    list: () => listNodes(records, liveness, names),
+    countByStatus() {
+      const counts = new Map<NodeStatus, number>();
+      for (const { status } of listNodes(records, liveness, names)) counts.set(status, (counts.get(status) ?? 0) + 1);
+      return counts;
+    },
+    find: (word) => view(names.find(word)),
     get: (id) => detailOf(known(id), view(id), options),
     async setApproval(id, { state, by, reason, ifMatch }) {
       const { approval } = known(id);
@@ -157,7 +173,7 @@ export function manageNodes(options: NodesOptions): Nodes {
       if (present.state !== state || approval === undefined) {
         // Inside an epoch a reject stands; who approves again has read the reject, and begins the next one.
         const epoch = present.state === "rejected" ? present.epoch + 1 : Math.max(1, present.epoch);
-        const value = { epoch, state, by, ...(reason === undefined ? {} : { reason }) };
+        const value = { epoch, state, by, ...defined({ reason }) };
         await records.write([{ key: keys.node(id).approval, value }], ifMatch);
       }
       return view(id);

@@ -1,17 +1,15 @@
-import type { ObjectView } from "#api/schemas.ts";
-import { Refused } from "../refused.ts";
+import type { ObjectView, Written } from "#api/schemas.ts";
+import { Refused } from "./refused.ts";
 import type { Found, Records } from "./records.ts";
 import { keys } from "./registers.ts";
-
-type Outcome = { readonly result: "created" | "updated" | "unchanged" | "deleted"; readonly dot: string };
 
 /** Manifests as replicated records: `object/KIND/NAME`. */
 export interface Objects {
   readonly list: () => ObjectView[];
   /** `id` is `KIND/NAME`. @throws Refused OBJECT_UNKNOWN, API_INVALID */
   readonly get: (id: string) => ObjectView;
-  readonly put: (id: string, value: Readonly<Record<string, unknown>>, ifMatch?: string) => Promise<Outcome>;
-  readonly remove: (id: string, ifMatch?: string) => Promise<Outcome>;
+  readonly put: (id: string, value: Readonly<Record<string, unknown>>, ifMatch?: string) => Promise<Written>;
+  readonly remove: (id: string, ifMatch?: string) => Promise<Written>;
 }
 
 export function manageObjects(records: Records): Objects {

@@ -1,17 +1,15 @@
 import { readFile, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { credentialsVersion, loadCredentials } from "#api/credentials.ts";
-import type { CredentialFiles, LoadedCredentials } from "#api/credentials.ts";
-import { describeError } from "#api/log.ts";
-import type { Log } from "#api/log.ts";
+import { credentialsVersion, loadCredentials, type CredentialFiles, type LoadedCredentials } from "#api/credentials.ts";
+import { describeError, type Log } from "#api/log.ts";
 import type { CertificateProof, SubCaInstalled } from "#api/schemas.ts";
 import { firstCertificate } from "#pki/chain.ts";
 import { controllerChallenge } from "#pki/challenges.ts";
 import { hostsOf, renewalReason } from "#pki/expectation.ts";
-import { ensurePrivateFolder, replaceFile, syncFolder } from "#pki/files.ts";
+import { ensurePrivateFolder, replaceFile, syncFolder } from "#pki/private-files.ts";
 import { keyFingerprint, publicDer, readPrivateKey } from "#pki/keys.ts";
 import type { z } from "zod";
-import { Refused } from "../refused.ts";
+import { Refused } from "./refused.ts";
 import { holdNextKey } from "./next-key.ts";
 
 type Proof = z.input<typeof CertificateProof>;
@@ -20,6 +18,8 @@ type Installed = z.input<typeof SubCaInstalled>;
 /** This controller's certificate with its key: as the deployment left them, or as the last rotation did. */
 export interface OwnCertificate {
   readonly credentials: () => LoadedCredentials;
+  /** Calls `listener` when other credentials came into use. */
+  readonly watch: (listener: (credentials: LoadedCredentials) => void) => void;
   /** Reads the files again if they changed; the younger pair is used. A bad one is logged, and the present pair stays. */
   readonly reload: () => Promise<void>;
   /** Makes a new key, which is kept aside until its certificate comes. */
@@ -38,16 +38,15 @@ export interface OwnCertificateOptions {
   readonly folder: string;
   readonly log: Log;
   readonly clock: () => number;
-  /** Told when other credentials came into use. */
-  readonly onChange: (credentials: LoadedCredentials) => void;
 }
 
 /** @throws KcoreError FILE_UNREADABLE, CONFIG_INVALID, PKI_IDENTITY */
 export async function openOwnCertificate(options: OwnCertificateOptions): Promise<OwnCertificate> {
-  const { files, folder, log, clock, onChange } = options;
+  const { files, folder, log, clock } = options;
   const rotated = { ...files, certFile: join(folder, "controller.crt"), keyFile: join(folder, "controller.key") };
   const nextCertFile = join(folder, "controller-next.crt");
   const nextKey = holdNextKey(clock);
+  const listeners = new Set<(credentials: LoadedCredentials) => void>();
   let last: Promise<unknown> = Promise.resolve();
   /** Nobody reads the files while they are being replaced. */
   const inTurn = <Result>(work: () => Promise<Result>): Promise<Result> => {
@@ -79,12 +78,13 @@ export async function openOwnCertificate(options: OwnCertificateOptions): Promis
   const use = (fresh: LoadedCredentials): void => {
     if (fresh.cert === present.cert && fresh.ca === present.ca) return;
     present = fresh;
-    onChange(fresh);
+    for (const listener of listeners) listener(fresh);
     log.info("the certificate was reloaded", { expires: fresh.notAfter.toISOString() });
   };
 
   return {
     credentials: () => present,
+    watch: (listener) => void listeners.add(listener),
     reload: () =>
       inTurn(async () => {
         try {

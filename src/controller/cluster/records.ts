@@ -1,11 +1,10 @@
+import type { Written } from "#api/schemas.ts";
 import type { Register } from "#crdt/register.ts";
 import { checkCommonProtocol } from "./common-protocol.ts";
 import { decodeDot, encodeDot } from "./dots.ts";
-import { Refused } from "../refused.ts";
-import { WriteRefused } from "../replica/replica.ts";
-import type { Change, Json, Replica } from "../replica/replica.ts";
-import { kindOf, kinds } from "./registers.ts";
-import type { Kind, ValueOf } from "./registers.ts";
+import { Refused } from "./refused.ts";
+import { WriteRefused, type Change, type Json, type Replica } from "../replica/replica.ts";
+import { kindOf, kinds, type Kind, type ValueOf } from "./registers.ts";
 
 /** A register with its value read. */
 export interface Found<Value> {
@@ -38,10 +37,7 @@ export interface Records {
    */
   readonly write: (wishes: readonly Wish[], ifMatch?: string) => Promise<string>;
   /** Writes what differs from what stands; `unchanged`, and nothing written, when all of it does already. */
-  readonly put: (
-    wishes: readonly Wish[],
-    ifMatch?: string,
-  ) => Promise<{ readonly result: "created" | "updated" | "unchanged" | "deleted"; readonly dot: string }>;
+  readonly put: (wishes: readonly Wish[], ifMatch?: string) => Promise<Written>;
 }
 
 export function readRecords(replica: Replica): Records {

@@ -1,4 +1,24 @@
-import type { Alarm, AlarmCode } from "./replica.ts";
+export type AlarmCode =
+  | "CLOCK_SKEW" // an origin's stamps lie ahead of our clock: its stream waits
+  | "CLOCK_DRIFT" // a peer's clock differs by 500 ms or more
+  | "FENCED" // our own clock is off: read-only
+  | "EQUIVOCATION" // one dot, two contents: a clone or a restored backup
+  | "STATE_DIVERGENCE" // equal version vectors, different state
+  | "QUARANTINED" // registers that this version cannot read
+  | "CONFLICTS_CAPPED"
+  | "TOMBSTONES" // many, or kept for over a day: some controller is away
+  | "STORAGE_FULL"
+  | "PEER_MALFORMED"
+  | "REFUSED"; // a peer refuses us
+
+export interface Alarm {
+  readonly code: AlarmCode;
+  /** The peer, origin or key it is about. */
+  readonly about: string;
+  readonly message: string;
+  /** Wall clock. */
+  readonly since: number;
+}
 
 /** What an operator should know of, until it is over. */
 export class Alarms {

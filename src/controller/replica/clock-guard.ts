@@ -1,4 +1,4 @@
-import type { Clock } from "./ports.ts";
+import type { Clock } from "./replica-ports.ts";
 import type { Tuning } from "./tuning.ts";
 
 /** Samples that took longer say too little about the clock. */

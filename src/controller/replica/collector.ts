@@ -1,7 +1,6 @@
 import type { Register } from "#crdt/register.ts";
 import { collectable } from "#crdt/tombstones.ts";
-import { dominates, raise } from "#crdt/version-vector.ts";
-import type { VersionVector } from "#crdt/version-vector.ts";
+import { dominates, raise, type VersionVector } from "#crdt/version-vector.ts";
 import type { Core } from "./core.ts";
 
 /** Tombstones that every member acknowledged, and what was being journaled anywhere as it did. */

@@ -2,15 +2,13 @@ import type { Register } from "#crdt/register.ts";
 import { covers, raise } from "#crdt/version-vector.ts";
 import { Alarms } from "./alarms.ts";
 import { ClockGuard } from "./clock-guard.ts";
-import { concernsMembers, membersOf } from "./members.ts";
+import { concernsMembers, membersOf } from "./registered-controllers.ts";
 import type { Soon } from "./messages.ts";
 import { Peer } from "./peer.ts";
-import type { JournalRecord } from "./ports.ts";
+import type { JournalRecord } from "./replica-ports.ts";
 import type { ReplicaOptions } from "./replica.ts";
-import { ReplicaState } from "./state.ts";
-import type { Applied } from "./state.ts";
-import { defaultTuning } from "./tuning.ts";
-import type { Tuning } from "./tuning.ts";
+import { ReplicaState, type Applied } from "./replica-state.ts";
+import { defaultTuning, type Tuning } from "./tuning.ts";
 
 /** What the parts of a replica share: its state, its peers, and the one way to change either durably. */
 export class Core {

@@ -1,5 +1,5 @@
 import type { Core } from "./core.ts";
-import type { DialTarget } from "./ports.ts";
+import type { DialTarget } from "./replica-ports.ts";
 import { BackOff } from "./rtt.ts";
 
 /** Keeps connections to all registered controllers, and to the addresses it was told until it knows who answers there. */
@@ -58,7 +58,7 @@ export class Dialler {
     if (!backOff) return;
     this.#core.after(backOff.next(1000, this.#core.options.rng), () => {
       const isIn = this.#core.state.ready && this.#core.others.length > 0;
-      if (isIn || [...this.#core.peers.values()].some(({ session }) => session?.isOpen))
+      if (isIn || [...this.#core.peers.values()].some(({ stream }) => stream?.isOpen))
         return void this.#core.after(1000, () => this.#scheduleAddress(address));
       this.#core.options.net.dial({ address }, 5000);
     });

@@ -1,7 +1,6 @@
-import { covers } from "#crdt/version-vector.ts";
-import type { VersionVector } from "#crdt/version-vector.ts";
+import { covers, type VersionVector } from "#crdt/version-vector.ts";
 import type { Core } from "./core.ts";
-import type { JournalRecord } from "./ports.ts";
+import type { JournalRecord } from "./replica-ports.ts";
 
 /**
  * The last record of a store that was put back by `kcore controller restore` or `repair`: nothing is written again under the origin

@@ -1,5 +1,5 @@
+import { z } from "zod";
 import type { Page } from "#crdt/page.ts";
-import type { WireVector } from "#crdt/version-vector.ts";
 
 /**
  * The protocols this build speaks, oldest and newest; two controllers use the newest that both do. A protocol is the messages, the
@@ -26,77 +26,95 @@ export type RefusalCode =
   | "SAME_CONTROLLER"
   | "MALFORMED";
 
-export type Walls = readonly [received: number, sent: number];
-
+const Seq = z.int().min(0);
+const Name = z.string().min(1).max(128);
+const Vector = z.array(z.tuple([Name, Seq])).max(100_000);
+const Stamp = z.string().regex(/^[0-9a-f]{16}$/);
+const Sum = z.string().regex(/^[0-9a-f]{16}$/);
+const Protocols = z.tuple([Seq, Seq]);
+/** When the greeting or the ping came, and when this left, by the sender's wall clock. */
+const Walls = z.tuple([z.number(), z.number()]);
+/** Its shape is checked where it is read. */
+const AnyPage = z.custom<Page>((value) => typeof value === "object" && value !== null);
 /**
  * What goes with a version vector that its receiver may take as an acknowledgement: what the sender is journaling, own writes
  * above all. These were made without having seen the newest of the vector; nothing may be forgotten before they have arrived.
  */
-export interface Soon {
-  readonly soon?: WireVector;
-}
+const Soon = z.object({ soon: Vector.optional() });
+/** What the sender has, and whether it has joined. */
+const Held = Soon.extend({ ready: z.boolean(), vv: Vector });
 
 /** What is said at the end of a pull. */
-export interface PullEnd extends Soon {
-  readonly upto: WireVector;
+const PullEnd = Soon.extend({
+  upto: Vector,
   /** Above every stamp the sender has seen. */
-  readonly hlc: string;
+  hlc: Stamp,
   /** A full exchange: what `upto` covers and was not sent is deleted. */
-  readonly full?: { readonly floor: WireVector; readonly hlc: string };
+  full: z.object({ floor: Vector, hlc: Stamp }).optional(),
+});
+
+/** Soft state (liveness of nodes): the newest (boot, seq) wins, never journaled. */
+const SoftEntry = z.object({ key: z.string().min(1).max(256), boot: Seq, seq: Seq, text: z.string().max(65_536) });
+
+/**
+ * All that controllers say to each other about replication (docs/adr/0501-replication-core.md). Plain JSON. Keys that are not named here are let pass
+ * and forgotten: a newer peer may say more.
+ */
+const Message = z.discriminatedUnion("t", [
+  /** `boot`: random per process. */
+  Held.extend({
+    t: z.literal("hello"),
+    cluster: z.string().max(256),
+    id: Name,
+    origin: Name,
+    boot: Name,
+    proto: Protocols,
+  }),
+  /** The peer's hello is accepted. */
+  z.object({ t: z.literal("welcome"), proto: Seq, walls: Walls }),
+  z.object({ t: z.literal("refuse"), code: z.string().max(64), message: z.string().max(1024) }),
+  /** Transactions `from+1…upto` of the sender's own origin, whole. */
+  z.object({ t: z.literal("push"), page: AnyPage, origin: Name, from: Seq, upto: Seq }),
+  Held.extend({ t: z.literal("have") }),
+  /** `buckets`: a repair, only registers of these digest buckets, covered or not. */
+  Soon.extend({
+    t: z.literal("pull"),
+    sync: Seq,
+    vv: Vector,
+    window: z.int().min(1).max(64),
+    buckets: z.array(z.int().min(0).max(255)).max(256).optional(),
+  }),
+  z.object({ t: z.literal("credit"), sync: Seq }),
+  /** `full`: the puller has not seen what was forgotten here; it must take all, and let go of the rest. */
+  z.object({
+    t: z.literal("page"),
+    sync: Seq,
+    index: Seq,
+    full: z.boolean(),
+    page: AnyPage,
+    end: PullEnd.optional(),
+  }),
+  Held.extend({ t: z.literal("ping"), n: Seq, digest: Sum.optional() }),
+  z.object({ t: z.literal("pong"), n: Seq, walls: Walls }),
+  z.object({ t: z.literal("digest"), vv: Vector, sums: z.array(Sum).length(256) }),
+  z.object({ t: z.literal("soft"), entries: z.array(SoftEntry).max(10_000) }),
+]);
+
+type Plain<Value> = { readonly [Key in keyof Value]: Plain<Value[Key]> };
+export type PeerMessage = Plain<z.infer<typeof Message>>;
+export type Soon = Plain<z.infer<typeof Soon>>;
+export type PullEnd = Plain<z.infer<typeof PullEnd>>;
+export type SoftEntry = Plain<z.infer<typeof SoftEntry>>;
+
+const ForeignHello = z.object({ t: z.literal("hello"), proto: Protocols });
+
+/** Whether this is how a controller greets that speaks none of our protocols, whatever else its greeting is made of. */
+export function isForeignHello(value: unknown): boolean {
+  const { success, data } = ForeignHello.safeParse(value);
+  return success && !speaks(data.proto);
 }
 
-/** All that controllers say to each other about replication (docs/adr/0501-replication-core.md). Plain JSON. */
-export type PeerMessage =
-  | ({
-      readonly t: "hello";
-      readonly cluster: string;
-      readonly id: string;
-      readonly origin: string;
-      /** Random per process. */
-      readonly boot: string;
-      readonly proto: readonly [min: number, max: number];
-      readonly ready: boolean;
-      readonly vv: WireVector;
-    } & Soon)
-  /** The peer's hello is accepted. `walls`: when it came, and when this left, by the sender's wall clock. */
-  | { readonly t: "welcome"; readonly proto: number; readonly walls: Walls }
-  | { readonly t: "refuse"; readonly code: RefusalCode; readonly message: string }
-  /** Transactions `from+1…upto` of the sender's own origin, whole. */
-  | { readonly t: "push"; readonly page: Page; readonly origin: string; readonly from: number; readonly upto: number }
-  | ({ readonly t: "have"; readonly ready: boolean; readonly vv: WireVector } & Soon)
-  /** `buckets`: a repair, only registers of these digest buckets, covered or not. */
-  | ({
-      readonly t: "pull";
-      readonly sync: number;
-      readonly vv: WireVector;
-      readonly window: number;
-      readonly buckets?: readonly number[];
-    } & Soon)
-  | { readonly t: "credit"; readonly sync: number }
-  /** `full`: the puller has not seen what was forgotten here; it must take all, and let go of the rest. */
-  | {
-      readonly t: "page";
-      readonly sync: number;
-      readonly index: number;
-      readonly full: boolean;
-      readonly page: Page;
-      readonly end?: PullEnd;
-    }
-  | ({
-      readonly t: "ping";
-      readonly n: number;
-      readonly ready: boolean;
-      readonly vv: WireVector;
-      readonly digest?: string;
-    } & Soon)
-  | { readonly t: "pong"; readonly n: number; readonly walls: Walls }
-  | { readonly t: "digest"; readonly vv: WireVector; readonly sums: readonly string[] }
-  /** Soft state (liveness of nodes): the newest (boot, seq) wins, never journaled. */
-  | { readonly t: "soft"; readonly entries: readonly SoftEntry[] };
-
-export interface SoftEntry {
-  readonly key: string;
-  readonly boot: number;
-  readonly seq: number;
-  readonly text: string;
+/** A message from the network, checked; undefined when it is none. */
+export function parseMessage(value: unknown): PeerMessage | undefined {
+  return Message.safeParse(value).data;
 }

@@ -2,7 +2,7 @@ import { pageLimits } from "#crdt/delta.ts";
 import { encodePage } from "#crdt/page.ts";
 import type { Register } from "#crdt/register.ts";
 import type { Core } from "./core.ts";
-import type { Session } from "./session.ts";
+import type { Stream } from "./peer.ts";
 
 /**
  * Own transactions that were made durable lately, whole as they were written, for pushing. (A page cut from the map would leave out what
@@ -43,18 +43,18 @@ export class Outbox {
     // All that one group commit made durable goes out together.
     this.#core.soon(() => {
       this.#isFlushing = false;
-      for (const { session } of this.#core.peers.values()) if (session?.isOpen) this.push(session);
+      for (const { stream } of this.#core.peers.values()) if (stream?.isOpen) this.push(stream);
     });
   }
 
   /** Sends a peer what it was not sent yet. */
-  push(session: Session): void {
-    const from = session.pushed.origin === this.#origin ? session.pushed.seq : this.#before;
+  push(stream: Stream): void {
+    const from = stream.pushed.origin === this.#origin ? stream.pushed.seq : this.#before;
     if (from >= this.#last) return;
-    session.pushed = { origin: this.#origin, seq: this.#last };
-    if (from < this.#before) return session.tellHave();
+    stream.pushed = { origin: this.#origin, seq: this.#last };
+    if (from < this.#before) return stream.tellHave();
     const registers = this.#transactions.filter(([first]) => (first as Register).s > from).flat();
-    if (registers.reduce((sum, { text }) => sum + (text?.length ?? 0), 0) > pageLimits.bytes) return session.tellHave();
-    session.send({ t: "push", page: encodePage(registers), origin: this.#origin, from, upto: this.#last });
+    if (registers.reduce((sum, { text }) => sum + (text?.length ?? 0), 0) > pageLimits.bytes) return stream.tellHave();
+    stream.send({ t: "push", page: encodePage(registers), origin: this.#origin, from, upto: this.#last });
   }
 }

@@ -1,8 +1,26 @@
-import { raise } from "#crdt/version-vector.ts";
-import type { VersionVector, WireVector } from "#crdt/version-vector.ts";
+import { raise, type VersionVector, type WireVector } from "#crdt/version-vector.ts";
+import type { PeerMessage, RefusalCode } from "./messages.ts";
 import { PhiDetector } from "./phi.ts";
 import { BackOff, RttEstimator } from "./rtt.ts";
-import type { Session } from "./session.ts";
+
+/** A connection to a peer, as the parts of a replica use it. */
+export interface Stream {
+  readonly peer: Peer;
+  /** Whether this side dialled. */
+  readonly isDialled: boolean;
+  /** Both sides have accepted each other, and it stands. */
+  readonly isOpen: boolean;
+  /** The peer's process, and since when this connection stands (monotonic). */
+  readonly boot: string;
+  readonly openedAt: number;
+  /** How far own transactions were sent. */
+  pushed: { readonly origin: string; readonly seq: number };
+  readonly send: (message: PeerMessage) => void;
+  readonly tellHave: () => void;
+  readonly pull: () => void;
+  readonly refuse: (code: RefusalCode, message: string) => void;
+  readonly close: (reason: string) => void;
+}
 
 /** What this controller knows of another one; outlives its connections. */
 export class Peer {
@@ -16,7 +34,7 @@ export class Peer {
   soon = new Map<string, number>();
   isReady: boolean | undefined;
   /** The one connection that counts. */
-  session: Session | undefined;
+  stream: Stream | undefined;
   isDialling = false;
   refusal: { readonly code: string; readonly message: string } | undefined;
 

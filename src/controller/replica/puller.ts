@@ -1,14 +1,14 @@
 import { compareStamps, decodeStamp } from "#crdt/hlc.ts";
-import { MalformedPage } from "#crdt/page.ts";
-import type { Page } from "#crdt/page.ts";
+import { MalformedPage, type Page } from "#crdt/page.ts";
 import type { Register } from "#crdt/register.ts";
 import { covers, dominates, raise, toWire } from "#crdt/version-vector.ts";
 import type { Core } from "./core.ts";
-import { controllerOf } from "./members.ts";
+import { controllerOf } from "./registered-controllers.ts";
 import type { PeerMessage, PullEnd } from "./messages.ts";
-import type { JournalRecord } from "./ports.ts";
-import type { Session } from "./session.ts";
-import { emptyPage } from "./state.ts";
+import type { Stream } from "./peer.ts";
+import type { JournalRecord } from "./replica-ports.ts";
+import { emptyPage } from "./replica-state.ts";
+import type { Writer } from "./writer.ts";
 
 type PageMessage = Extract<PeerMessage, { t: "page" }>;
 
@@ -30,7 +30,8 @@ const pageBytes = 1024 * 1024;
 /** Fetches from one peer what it has and we have not. */
 export class Puller {
   readonly #core: Core;
-  readonly #session: Session;
+  readonly #stream: Stream;
+  readonly #writer: Writer;
   readonly #onSynced: () => void;
   #sync: Sync | undefined;
   #isFull = false;
@@ -41,16 +42,17 @@ export class Puller {
   #deferredMs = 0;
   readonly #deferred = new Set<string>();
 
-  constructor(core: Core, session: Session, onSynced: () => void) {
+  constructor(core: Core, stream: Stream, writer: Writer, onSynced: () => void) {
     this.#core = core;
-    this.#session = session;
+    this.#stream = stream;
+    this.#writer = writer;
     this.#onSynced = onSynced;
   }
 
   /** Starts a pull unless one is under way. `buckets`: a repair of these. */
   pull(buckets?: readonly number[]): void {
     const { state, tuning, options } = this.#core;
-    if (!this.#session.isOpen || this.#core.isResyncing || this.#session.peer.isReady === false) return;
+    if (!this.#stream.isOpen || this.#core.isResyncing || this.#stream.peer.isReady === false) return;
     if (this.#sync) {
       this.#isAskedAgain = true;
       return;
@@ -67,7 +69,7 @@ export class Puller {
       cancel: () => undefined,
     };
     this.#sync = sync;
-    this.#session.send({
+    this.#stream.send({
       t: "pull",
       sync: sync.id,
       vv: toWire(state.map.vector),
@@ -80,8 +82,8 @@ export class Puller {
 
   #await(sync: Sync): void {
     sync.cancel();
-    sync.cancel = this.#core.after(this.#session.peer.rtt.deadline(pageBytes), () => {
-      this.#session.peer.rtt.timedOut();
+    sync.cancel = this.#core.after(this.#stream.peer.rtt.deadline(pageBytes), () => {
+      this.#stream.peer.rtt.timedOut();
       this.abandon();
     });
   }
@@ -101,7 +103,7 @@ export class Puller {
       if (this.#core.isResyncing) return this.abandon();
       this.#isFull = this.#core.isResyncing = true;
     }
-    this.#session.peer.rtt.transferred(bytes, this.#core.options.clock.mono() - sync.askedAt);
+    this.#stream.peer.rtt.transferred(bytes, this.#core.options.clock.mono() - sync.askedAt);
     sync.early.set(message.index, message);
     for (let page = sync.early.get(sync.next); page; page = sync.early.get(sync.next)) {
       sync.early.delete(sync.next++);
@@ -113,7 +115,7 @@ export class Puller {
       for (const register of registers) sync.registers.push(register);
       sync.pages.push(page.page);
       if (page.end) return this.#finish(sync, page.end);
-      this.#session.send({ t: "credit", sync: sync.id });
+      this.#stream.send({ t: "credit", sync: sync.id });
     }
     this.#await(sync);
   }
@@ -122,8 +124,8 @@ export class Puller {
     sync.cancel();
     const { state, guard } = this.#core;
     const ahead = guard.tooFarAhead(decodeStamp(end.hlc).ms);
-    if (ahead > 0) return this.defer(this.#session.peer.id, ahead);
-    this.#session.peer.confirmed(end.upto, end.soon);
+    if (ahead > 0) return this.defer(this.#stream.peer.id, ahead);
+    this.#stream.peer.confirmed(end.upto, end.soon);
     const upto = new Map(end.upto);
     if (sync.registers.some(({ o, s }) => !covers(upto, o, s) || controllerOf(o) === ""))
       throw new MalformedPage("transactions that it does not claim to have");
@@ -172,7 +174,7 @@ export class Puller {
       (register) => !covers(upto, register.o, register.s) && compareStamps(register, state.floorStamp) <= 0,
     );
     if (old.length === 0) return this.#done(sync);
-    this.#session.rewrite(
+    this.#writer.rewrite(
       old,
       () => this.#done(sync),
       () => this.abandon(),
@@ -188,7 +190,7 @@ export class Puller {
     this.#onSynced();
     const isMore = this.#isAskedAgain;
     this.#isAskedAgain = false;
-    if (isMore && !dominates(this.#core.accepted, this.#session.peer.acked ?? new Map())) this.pull();
+    if (isMore && !dominates(this.#core.accepted, this.#stream.peer.acked ?? new Map())) this.pull();
   }
 
   /**

@@ -2,18 +2,23 @@ import { hasSeen } from "#crdt/conflict.ts";
 import { MalformedPage } from "#crdt/page.ts";
 import { covers, coversContext } from "#crdt/version-vector.ts";
 import type { Core } from "./core.ts";
-import { controllerOf } from "./members.ts";
+import { controllerOf } from "./registered-controllers.ts";
 import type { PeerMessage } from "./messages.ts";
-import type { Session } from "./session.ts";
+import type { Stream } from "./peer.ts";
+import type { Puller } from "./puller.ts";
 
 /**
  * Takes a peer's own transactions, if they stand on what is known: all its earlier ones, and all that it had seen when it
  * wrote them (causal delivery: Birman, Schiper, Stephenson, 1991). So version vectors stay causally closed, and conflicts
  * exact. What does not fit is pulled instead.
  */
-export function receivePush(core: Core, session: Session, push: Extract<PeerMessage, { t: "push" }>): void {
+export function receivePush(
+  core: Core,
+  { stream, puller }: { readonly stream: Stream; readonly puller: Puller },
+  push: Extract<PeerMessage, { t: "push" }>,
+): void {
   const { state, guard, accepted } = core;
-  const { peer } = session;
+  const { peer } = stream;
   const { origin, from, upto } = push;
   if (controllerOf(origin) !== peer.id) throw new MalformedPage(`transactions of another origin, ${origin}`);
   peer.confirmed([[origin, upto]]);
@@ -24,7 +29,7 @@ export function receivePush(core: Core, session: Session, push: Extract<PeerMess
   if (covers(accepted, origin, upto)) {
     const twice = state.map.findEquivocations(registers);
     for (const { o, s } of twice) core.reportEquivocation(o, s);
-    if (twice.length > 0) session.refuse("EQUIVOCATION", `${origin} wrote two things under one number`);
+    if (twice.length > 0) stream.refuse("EQUIVOCATION", `${origin} wrote two things under one number`);
     return;
   }
   const fresh = registers.filter(({ o, s }) => !covers(state.map.vector, o, s));
@@ -32,14 +37,14 @@ export function receivePush(core: Core, session: Session, push: Extract<PeerMess
   // is pulled, has been put right by now; what it pushes comes as it was written.
   const isBehind = fresh.some((register) => [...state.floor].some(([o, s]) => !hasSeen(register, { o, s })));
   const isFounded = covers(accepted, origin, from) && registers.every(({ x }) => coversContext(accepted, x));
-  if (isBehind || !isFounded) return session.puller.pull();
+  if (isBehind || !isFounded) return puller.pull();
   const ahead = Math.max(0, ...registers.map(({ ms }) => guard.tooFarAhead(ms)));
-  if (ahead > 0) return session.puller.defer(origin, ahead);
+  if (ahead > 0) return puller.defer(origin, ahead);
   accepted.set(origin, upto);
   core.commit(
     [{ t: "apply", page: push.page, upto: [[origin, upto]], from: [[origin, from]] }],
     fresh,
-    () => session.puller.undefer(origin),
+    () => puller.undefer(origin),
     () => undefined,
   );
 }

@@ -1,7 +1,19 @@
 import type { Dot, Register } from "#crdt/register.ts";
 import type { MergeKind } from "#crdt/merge-kind.ts";
+import type { Alarm } from "./alarms.ts";
+import type { ConflictRecord } from "./conflict-record.ts";
 import type { Tuning } from "./tuning.ts";
-import type { Clock, DialTarget, Journal, JournalRecord, LinkEvents, Net, PeerLink, Rng, Timers } from "./ports.ts";
+import type {
+  Clock,
+  DialTarget,
+  Journal,
+  JournalRecord,
+  LinkEvents,
+  Net,
+  PeerLink,
+  Rng,
+  Timers,
+} from "./replica-ports.ts";
 
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
 
@@ -45,42 +57,6 @@ const statusOf: Readonly<Record<WriteRefusal, number>> = {
   STOPPED: 503,
   FULL: 507,
 };
-
-/** One side of a conflict: the value as JSON, redacted when secret; null is a deletion. */
-export interface ConflictSide extends Dot {
-  readonly text: string | null;
-  readonly hlc: string;
-}
-
-/** Two writes of a key, neither of which had seen the other, with different values. Stands under `conflict/ID` until acked. */
-export interface ConflictRecord {
-  readonly id: string;
-  readonly key: string;
-  readonly winner: ConflictSide;
-  readonly loser: ConflictSide;
-}
-
-export type AlarmCode =
-  | "CLOCK_SKEW" // an origin's stamps lie ahead of our clock: its stream waits
-  | "CLOCK_DRIFT" // a peer's clock differs by 500 ms or more
-  | "FENCED" // our own clock is off: read-only
-  | "EQUIVOCATION" // one dot, two contents: a clone or a restored backup
-  | "STATE_DIVERGENCE" // equal version vectors, different state
-  | "QUARANTINED" // registers that this version cannot read
-  | "CONFLICTS_CAPPED"
-  | "TOMBSTONES" // many, or kept for over a day: some controller is away
-  | "STORAGE_FULL"
-  | "PEER_MALFORMED"
-  | "REFUSED"; // a peer refuses us
-
-export interface Alarm {
-  readonly code: AlarmCode;
-  /** The peer, origin or key it is about. */
-  readonly about: string;
-  readonly message: string;
-  /** Wall clock. */
-  readonly since: number;
-}
 
 export interface PeerStatus {
   readonly id: string;

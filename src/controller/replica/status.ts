@@ -14,7 +14,7 @@ export function statusOf(
     options.id,
     "this controller's clock is too far from its peers'; it is read-only",
   );
-  const known = new Set([...others, ...[...peers.values()].flatMap(({ id, session }) => (session ? [id] : []))]);
+  const known = new Set([...others, ...[...peers.values()].flatMap(({ id, stream }) => (stream ? [id] : []))]);
   return {
     id: options.id,
     origin: state.origin,
@@ -37,7 +37,7 @@ function peerStatusOf({ options, state, guard }: Core, peer: Peer): PeerStatus {
   const acked = peer.acked ?? new Map<string, number>();
   return {
     id: peer.id,
-    state: peer.session?.isOpen
+    state: peer.stream?.isOpen
       ? "connected"
       : peer.refusal
         ? "refused"

@@ -1,5 +1,4 @@
-import { pageLimits } from "#crdt/delta.ts";
-import type { PageLimits } from "#crdt/delta.ts";
+import { pageLimits, type PageLimits } from "#crdt/delta.ts";
 
 /** Bounds and intervals in ms. */
 export interface Tuning {

@@ -1,16 +1,13 @@
 import { encodeStamp, nextStamp } from "#crdt/hlc.ts";
 import { compareRegisters } from "#crdt/merge-kind.ts";
 import { encodePage } from "#crdt/page.ts";
-import { isSameDot, maxKeyBytes, maxValueBytes } from "#crdt/register.ts";
-import type { Register } from "#crdt/register.ts";
-import { contextOf } from "#crdt/version-vector.ts";
-import type { Context } from "#crdt/version-vector.ts";
+import { isSameDot, maxKeyBytes, maxValueBytes, type Register } from "#crdt/register.ts";
+import { contextOf, type Context } from "#crdt/version-vector.ts";
 import type { Core } from "./core.ts";
 import type { Incarnation } from "./incarnation.ts";
-import { authKeyOf } from "./members.ts";
+import { authKeyOf } from "./registered-controllers.ts";
 import type { Outbox } from "./outbox.ts";
-import { WriteRefused } from "./replica.ts";
-import type { Change, WriteRefusal, Written } from "./replica.ts";
+import { WriteRefused, type Change, type WriteRefusal, type Written } from "./replica.ts";
 
 const maxChanges = 500;
 const maxTransactionBytes = 512 * 1024;

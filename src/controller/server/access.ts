@@ -1,10 +1,9 @@
-import { methods } from "#api/methods.ts";
-import type { Method, MethodName } from "#api/methods.ts";
+import { methods, type Method, type MethodName } from "#api/methods.ts";
 import type { Certificates } from "../cluster/certificates.ts";
 import { removed } from "../cluster/nodes.ts";
 import type { Records } from "../cluster/records.ts";
 import { keys } from "../cluster/registers.ts";
-import { Refused } from "../refused.ts";
+import { Refused } from "../cluster/refused.ts";
 import type { KnownCaller } from "./caller.ts";
 
 type Asking = Pick<KnownCaller, "identity" | "id" | "key">;

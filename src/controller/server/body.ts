@@ -1,5 +1,5 @@
 import type { IncomingMessage } from "node:http";
-import { Refused } from "../refused.ts";
+import { Refused } from "../cluster/refused.ts";
 
 const largest = 1024 * 1024;
 const deepest = 32;

@@ -1,11 +1,10 @@
 import type { X509Certificate } from "node:crypto";
 import type { TLSSocket } from "node:tls";
 import { KcoreError } from "#errors/problem.ts";
-import { identityOf } from "#pki/identity.ts";
-import type { Identity } from "#pki/identity.ts";
+import { identityOf, type Identity } from "#pki/identity.ts";
 import { keyFingerprint, publicDer } from "#pki/keys.ts";
 import type { Caller } from "../cluster/nodes.ts";
-import { Refused } from "../refused.ts";
+import { Refused } from "../cluster/refused.ts";
 
 /** Who asks, from the connection's certificate alone. */
 export type KnownCaller = Caller & {

@@ -1,31 +1,34 @@
 import { randomUUID } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { createServer } from "node:https";
-import type { Server, ServerOptions } from "node:https";
+import { createServer, type Server, type ServerOptions } from "node:https";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { TLSSocket } from "node:tls";
-import { describeError } from "#api/log.ts";
-import type { Log } from "#api/log.ts";
+import { describeError, type Log } from "#api/log.ts";
 import type { Credentials } from "#api/client.ts";
-import { lateProtocol } from "#api/late.ts";
-import { findMethod, isAudited, methods } from "#api/methods.ts";
-import type { AcceptedBodyOf, AnswerOf, Method, MethodName, PlainMethodName } from "#api/methods.ts";
+import { lateRenewalProtocol } from "#api/late-renewal.ts";
+import {
+  findMethod,
+  isAudited,
+  methods,
+  replicationProtocol,
+  type AcceptedBodyOf,
+  type AnswerOf,
+  type Method,
+  type MethodName,
+  type PlainMethodName,
+} from "#api/methods.ts";
+import { defined } from "#optional/defined.ts";
 import { KcoreError } from "#errors/problem.ts";
-import { Refused } from "../refused.ts";
-import { authorize, deny } from "./access.ts";
-import type { Access } from "./access.ts";
-import { auditFields } from "./audit.ts";
-import type { Asked } from "./audit.ts";
+import { Refused } from "../cluster/refused.ts";
+import { authorize, deny, type Access } from "./access.ts";
+import { auditFields, type Asked } from "./audit.ts";
 import { readJson } from "./body.ts";
-import { callerOf } from "./caller.ts";
-import type { KnownCaller } from "./caller.ts";
-import { connectionsFor, limitsFor, watchConnections } from "./connections.ts";
-import type { Connections } from "./connections.ts";
-import { lateCallerOf, lateMethods, routeLate } from "./late.ts";
+import { callerOf, type KnownCaller } from "./caller.ts";
+import { connectionsFor, limitsFor, watchConnections, type Connections } from "./connections.ts";
+import { expiredCallerOf, lateRenewalMethods, routeLateRenewals } from "./expired-caller.ts";
 import { limitWarnings } from "./log-limit.ts";
-import { watchPauses } from "./pauses.ts";
-import type { Pauses } from "./pauses.ts";
+import { watchPauses, type Pauses } from "./pauses.ts";
 import { limitRate } from "./rate.ts";
 
 /** What is given to the function behind a method. */
@@ -71,8 +74,6 @@ export interface ApiServer {
   readonly close: () => Promise<void>;
 }
 
-/** The protocol that controllers switch to; its number changes when the framing does. */
-export const replicationProtocol = "kcore-replication/1";
 const nodeRate = { perSecond: 20, burst: 100 };
 /** What is written for a node, and what a renewal leaves for ever: of one id, for its key changes with each renewal. */
 const nodeChangeRate = { perSecond: 0.5, burst: 30 };
@@ -102,10 +103,10 @@ export function createApiServer(given: ApiServerOptions): ApiServer {
   const late = createServer({
     ...common,
     rejectUnauthorized: false,
-    ALPNProtocols: [lateProtocol],
+    ALPNProtocols: [lateRenewalProtocol],
     keepAliveTimeout: 5_000,
   });
-  routeLate(server, late);
+  routeLateRenewals(server, late);
   const connections = watchConnections(server, limitsFor(maxConnections), options.monotonic);
   const pauses = watchPauses(options.monotonic);
   const watched = { connections, pauses };
@@ -114,8 +115,8 @@ export function createApiServer(given: ApiServerOptions): ApiServer {
   const renewals = new Requests(
     options,
     watched,
-    (socket) => lateCallerOf(socket, { cluster: options.cluster, rootPem, now: options.clock() }),
-    lateMethods,
+    (socket) => expiredCallerOf(socket, { cluster: options.cluster, rootPem, now: options.clock() }),
+    lateRenewalMethods,
   );
   serve(server, usual, log);
   serve(late, renewals, log);
@@ -222,7 +223,7 @@ class Requests {
     }
     // Here, for every method: none can be added and forgotten.
     if (asked && isAudited(asked.name)) {
-      const fields = auditFields(asked, request, { status, ...(code === undefined ? {} : { code }) });
+      const fields = auditFields(asked, request, { status, ...defined({ code }) });
       // Who may not ask must not fill the log: warnings are bounded.
       if ([401, 403, 429].includes(status)) log.warn("audit", fields);
       else log.info("audit", fields);

@@ -1,10 +1,9 @@
 import { join } from "node:path";
 import type { KcoreError } from "#errors/problem.ts";
-import type { Disk, DiskFile } from "./disk.ts";
-import { encodeFrame } from "./frames.ts";
-import { broken, isPassing, unwritable } from "./problems.ts";
-import { segmentHead, segmentName } from "./segments.ts";
-import type { Segment } from "./segments.ts";
+import type { Disk, DiskFile } from "./durable-disk.ts";
+import { encodeFrame } from "./journal-frames.ts";
+import { broken, isPassing, unwritable } from "./store-problems.ts";
+import { segmentHead, segmentName, type Segment } from "./segments.ts";
 
 export interface JournalOptions {
   readonly folder: string;

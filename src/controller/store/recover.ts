@@ -1,12 +1,10 @@
 import { join } from "node:path";
 import { KcoreError } from "#errors/problem.ts";
-import type { JournalRecord } from "../replica/ports.ts";
-import type { Disk } from "./disk.ts";
-import { corrupt, tooNew } from "./problems.ts";
-import { readSegment, segmentsAmong } from "./segments.ts";
-import type { Segment } from "./segments.ts";
-import { isAside, readSnapshot, snapshotsAmong } from "./snapshot.ts";
-import type { Snapshot } from "./snapshot.ts";
+import type { JournalRecord } from "../replica/replica-ports.ts";
+import type { Disk } from "./durable-disk.ts";
+import { corrupt, tooNew } from "./store-problems.ts";
+import { readSegment, segmentsAmong, type Segment } from "./segments.ts";
+import { isAside, readSnapshot, snapshotsAmong, type Snapshot } from "./snapshot-file.ts";
 
 /** What a folder holds after a crash at any moment. */
 export interface Recovered {

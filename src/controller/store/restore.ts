@@ -2,14 +2,14 @@ import { randomBytes } from "node:crypto";
 import { mkdir, readdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { KcoreError } from "#errors/problem.ts";
-import { createFile, ensurePrivateFolder, syncFolder } from "#pki/files.ts";
+import { createFile, ensurePrivateFolder, syncFolder } from "#pki/private-files.ts";
 import { newIncarnation } from "../replica/incarnation.ts";
-import type { JournalRecord } from "../replica/ports.ts";
-import { realDisk } from "./disk.ts";
-import { lockFolder } from "./lock.ts";
+import type { JournalRecord } from "../replica/replica-ports.ts";
+import { realDisk } from "./durable-disk.ts";
+import { lockFolder } from "./lock-folder.ts";
 import { readableOf, recordsOf, recover, restoringPrefix } from "./recover.ts";
 import { segmentHead, segmentName } from "./segments.ts";
-import { readSnapshot, snapshotName, writeSnapshot } from "./snapshot.ts";
+import { readSnapshot, snapshotName, writeSnapshot } from "./snapshot-file.ts";
 
 export interface Replacement {
   /** The folder of the controller's state; its controller must not run. */

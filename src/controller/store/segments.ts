@@ -1,7 +1,7 @@
 import { join } from "node:path";
-import type { Disk } from "./disk.ts";
-import { decodeFrame, hasFrameAfter } from "./frames.ts";
-import { tooNew } from "./problems.ts";
+import type { Disk } from "./durable-disk.ts";
+import { decodeFrame, hasFrameAfter } from "./journal-frames.ts";
+import { tooNew } from "./store-problems.ts";
 
 /** The first line of every segment. */
 export const segmentHead = Buffer.from("kcore-journal/1\n", "latin1");

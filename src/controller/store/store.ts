@@ -2,20 +2,16 @@ import { open } from "node:fs/promises";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { Low } from "lowdb";
-import type { Adapter } from "lowdb";
+import { Low, type Adapter } from "lowdb";
 import { KcoreError } from "#errors/problem.ts";
-import { ensurePrivateFolder } from "#pki/files.ts";
-import { realDisk } from "./disk.ts";
-import type { Disk } from "./disk.ts";
-import type { Journal, JournalRecord } from "../replica/ports.ts";
+import { ensurePrivateFolder } from "#pki/private-files.ts";
+import { realDisk, type Disk } from "./durable-disk.ts";
+import type { Journal, JournalRecord } from "../replica/replica-ports.ts";
 import { JournalFile } from "./journal.ts";
-import { lockFolder } from "./lock.ts";
-import { broken, isOfDisk, isPassing, reasonOf, unwritable } from "./problems.ts";
-import { leftovers, recordsOf, recover } from "./recover.ts";
-import type { Recovered } from "./recover.ts";
-import { snapshotName, snapshotsAmong, writeSnapshot } from "./snapshot.ts";
-import type { Snapshot } from "./snapshot.ts";
+import { lockFolder } from "./lock-folder.ts";
+import { broken, isOfDisk, isPassing, reasonOf, unwritable } from "./store-problems.ts";
+import { leftovers, recordsOf, recover, type Recovered } from "./recover.ts";
+import { snapshotName, snapshotsAmong, writeSnapshot, type Snapshot } from "./snapshot-file.ts";
 
 /** A controller's state on its disk: a journal of records, and now and then a snapshot that replaces the older ones. */
 export interface DurableStore {

@@ -1,14 +1,12 @@
 import { X509Certificate } from "node:crypto";
 import { request } from "node:https";
 import type { Socket } from "node:net";
-import { checkServerIdentity } from "node:tls";
-import type { PeerCertificate, TLSSocket } from "node:tls";
+import { checkServerIdentity, type PeerCertificate, type TLSSocket } from "node:tls";
 import type { Credentials } from "#api/client.ts";
 import type { Endpoint } from "#api/endpoint.ts";
-import { methods } from "#api/methods.ts";
+import { methods, replicationProtocol } from "#api/methods.ts";
 import { identityOf } from "#pki/identity.ts";
 import { keyFingerprint, publicDer } from "#pki/keys.ts";
-import { replicationProtocol } from "../server/server.ts";
 
 /** The controller that answered, by its certificate. */
 export interface Answered {

@@ -2,18 +2,17 @@ import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { Credentials } from "#api/client.ts";
 import { parseEndpoint } from "#api/endpoint.ts";
-import { describeError } from "#api/log.ts";
-import type { Log } from "#api/log.ts";
-import type { DialTarget, Net } from "../replica/ports.ts";
+import { describeError, type Log } from "#api/log.ts";
+import type { DialTarget, Net } from "../replica/replica-ports.ts";
 import type { Replica } from "../replica/replica.ts";
 import { dialController } from "./dial.ts";
-import { openLink } from "./link.ts";
+import { openLink } from "./open-link.ts";
 
 /** The replication streams of one controller, those it dialled and those it answered. */
 export interface Network {
   readonly net: Net;
-  /** Where links are given to; before that nothing is dialled or let in. */
-  readonly attach: (replica: Pick<Replica, "connected" | "dialFailed">) => void;
+  /** Before that nobody is let in, and what is dialled waits. */
+  readonly attach: (given: Attached) => void;
   /** A peer that the API server let in. */
   readonly accept: (peer: string, key: string, socket: Duplex, head: Buffer) => void;
   /** Cuts the streams to peers that are not welcome any more. */
@@ -27,36 +26,43 @@ export interface NetworkOptions {
   readonly controllerId: string;
   readonly cluster: string;
   readonly credentials: () => Credentials;
-  /** `host:port` of a registered controller. */
-  readonly addressOf: (id: string) => string | undefined;
   /** The key that must answer at an address that is dialled without knowing who is there; undefined: anybody's. */
   readonly keyAt: (address: string) => string | undefined;
-  /** Whether a peer may be spoken to with this key; anybody of the cluster's CA while we are joining. */
-  readonly isWelcome: (id: string, key: string) => boolean;
   readonly log: Log;
   readonly clock: () => number;
+}
+
+/** Where links are given to, and what is known there. */
+export interface Attached extends Pick<Replica, "connected" | "dialFailed"> {
+  /** `host:port` of a registered controller. */
+  readonly addressOf: (id: string) => string | undefined;
+  /** Whether a peer may be spoken to with this key; anybody of the cluster's CA while we are joining. */
+  readonly isWelcome: (id: string, key: string) => boolean;
   readonly onBytes: (direction: "in" | "out", bytes: number) => void;
 }
 
 export function openNetwork(options: NetworkOptions): Network {
-  const { controllerId, cluster, credentials, addressOf, keyAt, isWelcome, log, clock, onBytes } = options;
+  const { controllerId, cluster, credentials, keyAt, log, clock } = options;
   const streams = new Map<Duplex, { readonly peer: string; readonly key: string }>();
   const contacts = new Map<string, number>();
   const failures = new Map<string, string>();
-  let replica: Pick<Replica, "connected" | "dialFailed"> | undefined;
+  let attached: Attached | undefined;
+  let attach: (given: Attached) => void = () => undefined;
+  const whenAttached = new Promise<Attached>((resolve) => (attach = resolve));
   let isClosed = false;
 
   const open = (peer: string, key: string, socket: Duplex, head: Buffer, initiator: boolean): void => {
-    if (!replica || isClosed) return void socket.destroy();
+    if (!attached || isClosed) return void socket.destroy();
     streams.set(socket, { peer, key });
     socket.once("close", () => streams.delete(socket));
     failures.delete(peer);
     log.info("a replication stream begins", { peer, initiator });
-    const { connected } = replica;
+    const { connected, onBytes } = attached;
     const onContact = (): void => void contacts.set(peer, clock());
     openLink({ socket, peer, initiator, head, log, connected, onBytes, onContact });
   };
   const dial = async (target: DialTarget, timeoutMs: number): Promise<void> => {
+    const { addressOf, isWelcome } = await whenAttached;
     const address = "id" in target ? addressOf(target.id) : target.address;
     if (address === undefined) throw new Error("its address is not known yet");
     const answered = await dialController({
@@ -77,7 +83,10 @@ export function openNetwork(options: NetworkOptions): Network {
     open(answered.id, answered.key, answered.socket, answered.head, true);
   };
   return {
-    attach: (given) => (replica = given),
+    attach(given) {
+      attached = given;
+      attach(given);
+    },
     accept: (peer, key, socket, head) => {
       (socket as Socket).setNoDelay(true);
       (socket as Socket).setTimeout(0);
@@ -91,7 +100,7 @@ export function openNetwork(options: NetworkOptions): Network {
           const { error: reason } = describeError(error);
           if (failures.get(who) !== String(reason)) log.warn("a controller cannot be reached", { peer: who, reason });
           failures.set(who, String(reason));
-          if (!isClosed) replica?.dialFailed(target);
+          if (!isClosed) attached?.dialFailed(target);
         });
       },
     },

@@ -1,6 +1,7 @@
 import { KcoreError } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
-import type { JumpEntry, NodeEntry, Roster, SecretReference } from "#engine/roster/roster.ts";
+import type { JumpEntry, NodeEntry, Roster } from "#engine/roster/roster.ts";
+import type { SecretReference } from "#engine/params/secret-reference.ts";
 import type { Endpoint } from "#engine/transport/host.ts";
 
 /** Gives the passphrase of a key file; undefined: nobody knows it. */

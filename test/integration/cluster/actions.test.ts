@@ -11,7 +11,7 @@ import { pkiIssueNode } from "#actions/pki-issue-node.ts";
 import { runAgent } from "#agent/run.ts";
 import { parseEndpoint } from "#api/endpoint.ts";
 import { createLog } from "#api/log.ts";
-import type { Bootstrap } from "#controller/config.ts";
+import type { Bootstrap } from "#controller/controller-config.ts";
 import type { ActionContext } from "#engine/orchestrate/action.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import { printYaml } from "#engine/yaml/plain-yaml.ts";

@@ -213,6 +213,8 @@ describe("the agent of a node, with real controllers", function () {
     await eventually(async () => (await secure(own, port, cluster.operator)) === 403);
 
     const list = join(cluster.dir, "state", "revoked-keys.json");
+    // It is in force before it is on the disk.
+    await eventually(async () => (await readFile(list, "utf8")).includes(spkiOf(cluster.operator)));
     expect((await stat(list)).mode & 0o777).to.equal(0o600);
     await controller.stop("SIGKILL");
     await agent.end("SIGKILL");

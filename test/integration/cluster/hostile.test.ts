@@ -9,7 +9,7 @@ import { parseEndpoint } from "#api/endpoint.ts";
 import { createLog } from "#api/log.ts";
 import { encodePage } from "#crdt/page.ts";
 import { dialController } from "#controller/transport/dial.ts";
-import { openLink } from "#controller/transport/link.ts";
+import { openLink } from "#controller/transport/open-link.ts";
 import { createTestCluster, eventually, issueTo } from "#support/cluster.ts";
 import type { TestCluster } from "#support/cluster.ts";
 import { nodeCredentials, registrationOf, spkiOf, startControllers } from "#support/controllers.ts";

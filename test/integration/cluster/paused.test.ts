@@ -5,7 +5,7 @@ import { expect } from "chai";
 import { askFirst } from "#api/ask.ts";
 import { openApi } from "#api/client.ts";
 import { parseEndpoint } from "#api/endpoint.ts";
-import type { Problem } from "#errors/problem.ts";
+import type { KcoreError, Problem } from "#errors/problem.ts";
 import { createTestCluster, eventually, issueTo, startDaemon, writeCredentials } from "#support/cluster.ts";
 import type { Daemon, TestCluster } from "#support/cluster.ts";
 import { recordAt, startControllers } from "#support/controllers.ts";
@@ -100,7 +100,7 @@ describe("a controller that is stopped for a while (SIGSTOP)", function () {
         credentials: cluster.operator,
         clock: Date.now,
         timeoutMs: 3_000,
-        onSkipped: (problems: readonly Problem[]) => void skipped.push(...problems),
+        onFailed: ({ problems }: KcoreError) => void skipped.push(...problems),
       };
       const { nodes } = await askFirst(asked, (each) => each.call("listNodes", {}));
       expect(nodes.map(({ status }) => status)).to.deep.equal(["ready"]);

@@ -4,7 +4,7 @@ import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { join } from "node:path";
 import { expect } from "chai";
-import { readLines } from "#api/lines.ts";
+import { readLines } from "#api/read-lines.ts";
 import { WatchLine } from "#api/schemas.ts";
 import { addController } from "#pki/contexts.ts";
 import { codec, createTestCluster, eventually } from "#support/cluster.ts";

@@ -3,7 +3,7 @@ import type { ChildProcess } from "node:child_process";
 import { chmod, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
-import { createSupervisor } from "#api/systemd.ts";
+import { createSupervisor } from "#api/supervisor.ts";
 import { eventually } from "#support/cluster.ts";
 import { makeTempDir } from "#support/temp-dir.ts";
 import type { TempDir } from "#support/temp-dir.ts";

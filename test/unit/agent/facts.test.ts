@@ -1,7 +1,7 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
-import { AgentConfig } from "#agent/config.ts";
+import { AgentConfig } from "#agent/agent-config.ts";
 import { readDisks, readStorage } from "#agent/disks.ts";
 import { isSameMachine } from "#agent/facts.ts";
 import type { Facts } from "#agent/facts.ts";

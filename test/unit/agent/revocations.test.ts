@@ -2,7 +2,7 @@ import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
-import { openRevocations } from "#agent/revocations.ts";
+import { openRevokedKeys } from "#agent/revoked-keys.ts";
 import { createLog } from "#api/log.ts";
 
 const [a, b] = ["a".repeat(64), "b".repeat(64)];
@@ -18,18 +18,18 @@ describe("the revoked keys that an agent keeps", () => {
   afterEach(() => rm(dir, { recursive: true, force: true }));
 
   it("S-11: are in force when they are told, and still after a restart", async () => {
-    const first = await openRevocations(file, log);
+    const first = await openRevokedKeys(file, log);
     expect([first.version(), first.isRevoked(a)]).to.deep.equal(["", false]);
     expect(await first.take(undefined)).to.equal(false);
     expect(await first.take({ version: "1", keys: [a] })).to.equal(true);
     expect(await first.take({ version: "1", keys: [a] })).to.equal(false);
     expect((await stat(file)).mode & 0o777).to.equal(0o600);
-    const second = await openRevocations(file, log);
+    const second = await openRevokedKeys(file, log);
     expect([second.version(), second.isRevoked(a), second.isRevoked(b)]).to.deep.equal(["1", true, false]);
   });
 
   it("S-11: only grow, also when a controller that lags behind tells less", async () => {
-    const revocations = await openRevocations(file, log);
+    const revocations = await openRevokedKeys(file, log);
     await revocations.take({ version: "2", keys: [a, b] });
     await revocations.take({ version: "1", keys: [a] });
     expect([revocations.version(), revocations.isRevoked(b)]).to.deep.equal(["1", true]);
@@ -38,7 +38,7 @@ describe("the revoked keys that an agent keeps", () => {
 
   it("S-11: let nobody in while they cannot be read, until a controller tells them", async () => {
     await writeFile(file, "{");
-    const revocations = await openRevocations(file, log);
+    const revocations = await openRevokedKeys(file, log);
     expect(revocations.isRevoked(a)).to.equal(true);
     await revocations.take({ version: "", keys: [] });
     expect(revocations.isRevoked(a)).to.equal(false);
@@ -46,9 +46,9 @@ describe("the revoked keys that an agent keeps", () => {
 
   it("S-11: are in force although the disk does not take them, and are told again after a restart", async () => {
     const lost = join(dir, "missing", "revoked-keys.json");
-    const revocations = await openRevocations(lost, log);
+    const revocations = await openRevokedKeys(lost, log);
     const taken = await revocations.take({ version: "1", keys: [a] }).catch(() => "failed");
     expect([taken, revocations.isRevoked(a)]).to.deep.equal(["failed", true]);
-    expect((await openRevocations(lost, log)).version()).to.equal("");
+    expect((await openRevokedKeys(lost, log)).version()).to.equal("");
   });
 });

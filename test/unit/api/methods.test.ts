@@ -17,6 +17,7 @@ const verdicts: Readonly<Record<MethodName, readonly Role[]>> = {
   renew: ["node"],
   listNodes: ["controller", "operator"],
   getNode: ["controller", "node", "operator"],
+  findNode: ["controller", "operator"],
   approveNode: ["operator"],
   rejectNode: ["operator"],
   setLabels: ["operator"],

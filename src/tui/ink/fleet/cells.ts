@@ -34,10 +34,6 @@ export function countCell(count: number): Line {
   return [count === 0 ? span("0", "muted") : span(String(count), "warning")];
 }
 
-export function milliseconds(value: number | undefined): string {
-  return value === undefined ? "-" : `${Math.abs(value) < 10 ? value.toFixed(1) : Math.round(value)}ms`;
-}
-
 /** A shape for how it stands; a word stands beside it wherever it is shown. */
 export function concernMark(concern: Concern, { glyphs }: Theme): Span {
   const shape = { 0: glyphs.failed, 1: glyphs.warning, 2: glyphs.ok, 3: glyphs.skipped }[concern];

@@ -1,4 +1,5 @@
 import { until } from "../../age.ts";
+import { certificateWord } from "../../fleet-words.ts";
 import { span } from "../text.ts";
 import { concernMark, concernOfExpiry, expiryCell, factLines, sinceCell } from "./cells.ts";
 import { roleOf, type Section } from "./section.ts";
@@ -63,7 +64,7 @@ export const certificatesSection: Section<CertificateRow> = {
       ["serial", row.serial],
       ["issuer", row.issuer],
       ["issued", row.issued],
-      ["status", row.current ? `${row.status}, in use` : row.status],
+      ["status", certificateWord(row)],
     ];
     return {
       title: `certificate of ${row.holder}`,

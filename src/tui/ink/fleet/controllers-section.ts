@@ -1,4 +1,5 @@
 import { until } from "../../age.ts";
+import { milliseconds } from "../../fleet-words.ts";
 import { span, type Line } from "../text.ts";
 import type { Role } from "../theme.ts";
 import {
@@ -9,7 +10,6 @@ import {
   expiryCell,
   factLines,
   headed,
-  milliseconds,
   sinceCell,
 } from "./cells.ts";
 import { roleOf, type Concern, type Section } from "./section.ts";

@@ -1,4 +1,5 @@
 import { until } from "../../age.ts";
+import { approvalWord, gibibytes, labelPairs, statusWord } from "../../fleet-words.ts";
 import { span, type Line } from "../text.ts";
 import type { Role } from "../theme.ts";
 import {
@@ -14,14 +15,6 @@ import {
 import { conflictLines } from "./conflicts-section.ts";
 import { roleOf, type Concern, type Section } from "./section.ts";
 import type { FleetNode, FleetSnapshot } from "./snapshot.ts";
-
-const words: Readonly<Record<FleetNode["status"], string>> = {
-  ready: "Ready",
-  "not-ready": "NotReady",
-  pending: "Pending",
-  rejected: "Rejected",
-  unknown: "Unknown",
-};
 
 /** How a node stands: what is not ready or runs out comes before what waits, that before what is put aside. */
 export function concernOfNode(node: FleetNode, now: number): Concern {
@@ -57,11 +50,11 @@ export const nodesSection: Section<FleetNode> = {
       node.address,
       node.dc,
       node.version,
-      words[node.status],
+      statusWord(node),
       node.approval,
       node.reason ?? "",
       ...node.roles,
-      ...Object.entries(node.labels).map(([key, value]) => `${key}=${value}`),
+      ...labelPairs(node.labels),
     ].join(" "),
   concern: concernOfNode,
   orders: [
@@ -76,7 +69,7 @@ export const nodesSection: Section<FleetNode> = {
   columns: ({ theme, now }) => [
     { title: "", width: 1, drop: 0, cell: (node) => [concernMark(concernOfNode(node, now), theme)] },
     { title: "NODE", width: 12, grow: 3, max: 36, drop: 0, cell: ({ hostname }) => [span(hostname)] },
-    { title: "STATUS", width: 8, drop: 0, cell: (node) => [span(words[node.status], statusRole(node))] },
+    { title: "STATUS", width: 8, drop: 0, cell: (node) => [span(statusWord(node), statusRole(node))] },
     { title: "DC", width: 5, grow: 1, max: 14, drop: 3, cell: ({ dc }) => [span(dc)] },
     { title: "ROLES", width: 10, grow: 1, max: 24, drop: 5, cell: ({ roles }) => [span(roles.join(","))] },
     { title: "VERSION", width: 8, grow: 1, max: 16, drop: 6, cell: ({ version }) => [span(version, "muted")] },
@@ -97,17 +90,17 @@ export const nodesSection: Section<FleetNode> = {
     const { glyphs } = theme;
     const expiry = concernOfExpiry(node.certificateExpires, now);
     const reason = reasonOf(node);
-    const status = `${words[node.status]}${reason === "" ? "" : `: ${reason}`}`;
+    const status = `${statusWord(node)}${reason === "" ? "" : `: ${reason}`}`;
     return {
       title: node.hostname,
       lines: [
         ...fact("status", status, statusRole(node)),
-        ...fact("approval", node.status === "unknown" ? "-" : node.approval),
+        ...fact("approval", approvalWord(node)),
         ...fact("id", node.id),
         ...fact("datacenter", node.dc),
         ...fact("address", node.address),
         ...fact("roles", node.roles.join(", ")),
-        ...fact("labels", pairsOf(node.labels)),
+        ...fact("labels", labelPairs(node.labels).join(", ")),
         ...fact("version", node.version),
         ...fact("machine", node.cpu === 0 ? "" : `${node.cpu} cores, ${gibibytes(node.memory)}`),
         ...fact("heartbeat", node.lastSeen === "" ? "" : `${coarseSince(node.lastSeen, now)} ago`),
@@ -156,15 +149,4 @@ function reasonOf({ reason, status, approval }: FleetNode): string {
 
 function expiryText(time: string, now: number): string {
   return time === "" ? "" : `${time} (${until(time, now)})`;
-}
-
-function gibibytes(bytes: number): string {
-  return `${(bytes / 2 ** 30).toFixed(1)} GiB`;
-}
-
-function pairsOf(labels: FleetNode["labels"]): string {
-  return Object.entries(labels)
-    .toSorted(([a], [b]) => (a < b ? -1 : 1))
-    .map(([key, value]) => `${key}=${value}`)
-    .join(", ");
 }

@@ -1,3 +1,5 @@
+import type { NodeStatusName } from "../../fleet-words.ts";
+
 /** A node as the dashboard shows it. Times are ISO 8601 in UTC, empty where there is none. */
 export interface FleetNode {
   readonly id: string;
@@ -11,7 +13,7 @@ export interface FleetNode {
   readonly memory: number;
   readonly version: string;
   readonly approval: string;
-  readonly status: "pending" | "ready" | "not-ready" | "rejected" | "unknown";
+  readonly status: NodeStatusName;
   readonly reason?: string | undefined;
   readonly registered: string;
   readonly lastSeen: string;

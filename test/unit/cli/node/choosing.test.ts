@@ -1,10 +1,13 @@
 import { expect } from "chai";
+import { ApiRefusal } from "#api/client.ts";
+import type { ApiClient } from "#api/client.ts";
 import { shortAge, since, until } from "#tui/age.ts";
 import { nameOf } from "#cli/node/change-nodes.ts";
-import { findNode, findNodes } from "#cli/node/find-node.ts";
+import { findNodes } from "#cli/node/find-node.ts";
 import { readLabelChanges, readTaintChanges } from "#cli/node/label-changes.ts";
 import { selectNodes } from "#cli/get/selectors.ts";
 import { problemsIn } from "#support/problems.ts";
+import { rejectionOf } from "#support/rejection.ts";
 
 const nodes = [
   { id: "6f1c2a52-7c1e-4f0e-9a50-0d8a3b0f4e11", hostname: "n1", dc: "DC1", labels: { tier: "ssd", gpu: "" } },
@@ -13,32 +16,35 @@ const nodes = [
   { id: "8b000000-0000-4f0e-9a50-0d8a3b0f4e14", hostname: "twin", dc: "DC2", labels: {} },
 ];
 
-describe("findNode", () => {
-  it("takes an id, a host name, or the beginning of an id", () => {
-    expect(findNode(nodes, "n2").id).to.equal(nodes[1]?.id);
-    expect(findNode(nodes, nodes[3]?.id ?? "").id).to.equal(nodes[3]?.id);
-    expect(findNode(nodes, "7a00").hostname).to.equal("twin");
+describe("findNodes", () => {
+  /** A controller that knows these nodes. */
+  const client = {
+    call: (_method: string, _body: object, { id: word }: { readonly id: string }) => {
+      const found = nodes.find(({ id, hostname }) => id === word || hostname === word);
+      if (found) return Promise.resolve(found);
+      const code = word === "" ? "API_DENIED" : "NODE_UNKNOWN";
+      const refusal = { code, message: `no “${word}”`, hint: "look", detail: "these" };
+      return Promise.reject(new ApiRefusal({ host: "c1", port: 9090 }, 404, refusal));
+    },
+  } as unknown as ApiClient;
+
+  it("gives each node once", async () => {
+    expect(await findNodes(client, ["n1", "n2", nodes[0]?.id ?? ""])).to.deep.equal(nodes.slice(0, 2));
   });
 
-  it("refuses what fits several, and names the candidates", () => {
-    expect(problemsIn(() => findNode(nodes, "twin"))[0]).to.contain("“twin” fits 2 nodes [NODE_AMBIGUOUS]");
-    expect(problemsIn(() => findNode(nodes, "6f1c2a52"))[0]).to.contain("[NODE_AMBIGUOUS]");
-    expect(problemsIn(() => findNode(nodes, "7a0"))[0]).to.contain("[NODE_UNKNOWN]");
+  it("tells all words that name nothing, in the controller's words", async () => {
+    expect((await rejectionOf(findNodes(client, ["n1", "n9", "nope"]))).problems).to.deep.equal([
+      { code: "NODE_UNKNOWN", message: "no “n9”", hint: "look", detail: "these" },
+      { code: "NODE_UNKNOWN", message: "no “nope”", hint: "look", detail: "these" },
+    ]);
   });
 
-  it("S-4: is not led astray by a node that calls itself like the beginning of another's id", () => {
-    const rogue = { ...nodes[0], id: "ffffffff-0000-4f0e-9a50-0d8a3b0f4e15", hostname: "7a000000" };
-    expect(problemsIn(() => findNode([...nodes, rogue], "7a000000"))[0]).to.contain("[NODE_AMBIGUOUS]");
+  it("passes on what is no question of names", async () => {
+    expect(await rejectionOf(findNodes(client, [""]))).to.include({ reason: "API_DENIED" });
   });
 
   it("S-4: a node's name in a result cannot drive the terminal", () => {
     expect(nameOf({ hostname: "\u001B[2Jn1\n", id: "7a" })).to.equal("n1  (7a)");
-  });
-
-  it("tells all words that name nothing, and each node once", () => {
-    expect(problemsIn(() => findNodes(nodes, ["n1", "n9", "nope"]))).to.have.length(2);
-    expect(problemsIn(() => findNodes(nodes, ["twni"]))[0]).to.contain("did you mean “twin”?");
-    expect(findNodes(nodes, ["n1", nodes[0]?.id ?? ""])).to.have.length(1);
   });
 });
 

@@ -5,7 +5,7 @@ import { watchRevocations } from "#controller/cluster/revocations.ts";
 import { readRecords } from "#controller/cluster/records.ts";
 import type { Records } from "#controller/cluster/records.ts";
 import { keys } from "#controller/cluster/registers.ts";
-import { Refused } from "#controller/refused.ts";
+import { Refused } from "#controller/cluster/refused.ts";
 import { checkAccess } from "#controller/server/access.ts";
 import { memoryReplica } from "#support/memory-replica.ts";
 

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { readRecords } from "#controller/cluster/records.ts";
 import { keys, kinds } from "#controller/cluster/registers.ts";
-import { Refused } from "#controller/refused.ts";
+import { Refused } from "#controller/cluster/refused.ts";
 import type { Replica } from "#controller/replica/replica.ts";
 import { memoryReplica } from "#support/memory-replica.ts";
 

@@ -1,12 +1,14 @@
 import { expect } from "chai";
 import { watchCertificates } from "#controller/cluster/certificates.ts";
-import { watchLiveness } from "#controller/cluster/liveness.ts";
-import type { Liveness } from "#controller/cluster/liveness.ts";
+import { watchLiveness } from "#controller/cluster/node-lives.ts";
+import type { Liveness } from "#controller/cluster/node-lives.ts";
+import { watchNodeNames } from "#controller/cluster/node-names.ts";
+import type { NodeNames } from "#controller/cluster/node-names.ts";
 import { manageNodes } from "#controller/cluster/nodes.ts";
 import type { Nodes } from "#controller/cluster/nodes.ts";
 import { readRecords } from "#controller/cluster/records.ts";
 import type { Records } from "#controller/cluster/records.ts";
-import { Refused } from "#controller/refused.ts";
+import { Refused } from "#controller/cluster/refused.ts";
 import { registrationOf } from "#support/controllers.ts";
 import { memoryReplica } from "#support/memory-replica.ts";
 
@@ -17,6 +19,7 @@ describe("the nodes of a cluster", () => {
   let isManual: boolean;
   let records: Records;
   let liveness: Liveness;
+  let names: NodeNames;
   let nodes: Nodes;
   const caller = (id: string, key = "k1") => ({ id, key, serial: "01", certificateExpiresAt: 9e12 });
   const register = (id: string, changes = {}, key = "k1") =>
@@ -40,10 +43,12 @@ describe("the nodes of a cluster", () => {
     const clock = (): number => now;
     liveness = watchLiveness({ replica, controllerId: "c1", staleAfterMs: 90_000, clock, monotonic: clock });
     const certificates = watchCertificates(records, clock);
+    names = watchNodeNames(records);
     nodes = manageNodes({
       records,
       certificates,
       liveness,
+      names,
       controllerId: "c1",
       isManual: () => isManual,
       endpoints: () => [],

@@ -31,7 +31,11 @@ describe("a controller's own certificate", () => {
     folder = join(dir, "pki");
     deploy = (at) => writeCredentials(dir, "controller", issueTo(cluster.authority, "controller", id, { now: at }));
     const files = await deploy(now - 60_000);
-    open = () => openOwnCertificate({ files, folder, log, clock: () => now, onChange: () => changes++ });
+    open = async () => {
+      const own = await openOwnCertificate({ files, folder, log, clock: () => now });
+      own.watch(() => changes++);
+      return own;
+    };
   });
 
   /** A certificate for the key that it was asked to make. */

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { newIncarnation } from "#controller/replica/incarnation.ts";
-import { authKeyOf } from "#controller/replica/members.ts";
+import { authKeyOf } from "#controller/replica/registered-controllers.ts";
 import { WriteRefused } from "#controller/replica/replica.ts";
 import type { PeerMessage } from "#controller/replica/messages.ts";
 import type { Register } from "#crdt/register.ts";

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { openHeld } from "#controller/store/store.ts";
 import type { DurableStore } from "#controller/store/store.ts";
-import type { JournalRecord } from "#controller/replica/ports.ts";
+import type { JournalRecord } from "#controller/replica/replica-ports.ts";
 import type { KcoreError } from "#errors/problem.ts";
 import { codeOf } from "../../../support/rejection.ts";
 import { MemoryDisk } from "../../../support/memory-disk.ts";

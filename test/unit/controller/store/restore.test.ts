@@ -1,7 +1,7 @@
 import { mkdir, readdir, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
-import type { JournalRecord } from "#controller/replica/ports.ts";
+import type { JournalRecord } from "#controller/replica/replica-ports.ts";
 import { repairStore, restoreStore } from "#controller/store/restore.ts";
 import { openStore } from "#controller/store/store.ts";
 import type { DurableStore } from "#controller/store/store.ts";

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { appendFile, mkdir, readdir, readFile, rm, stat, symlink, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
-import type { JournalRecord } from "#controller/replica/ports.ts";
+import type { JournalRecord } from "#controller/replica/replica-ports.ts";
 import { openStore } from "#controller/store/store.ts";
 import type { DurableStore, StoreLimits } from "#controller/store/store.ts";
 import { makeTempDir } from "../../../support/temp-dir.ts";

@@ -1,0 +1,125 @@
+import { z } from "zod";
+import type { Heartbeat } from "#api/schemas.ts";
+import { defined } from "#optional/defined.ts";
+import type { Json, Replica } from "../replica/replica.ts";
+
+const prefix = "live/";
+const Beat = z.object({
+  /** Milliseconds since 1970, by the clock of the controller that heard it. */
+  at: z.number(),
+  alive: z.boolean(),
+  reason: z.string().optional(),
+  usage: z.object({ load: z.number(), memoryUsed: z.number() }).partial().optional(),
+});
+type Beat = z.infer<typeof Beat>;
+
+/** What is known of a node's life. */
+export interface Life {
+  readonly lastSeenAt: number;
+  readonly isReady: boolean;
+  readonly reason?: string;
+  readonly usage?: Beat["usage"];
+}
+
+/**
+ * Which nodes live: soft state, never written to a disk. Each controller tells the others what it heard, at once when
+ * something changed and otherwise once in a while; the latest sign counts.
+ */
+export interface Liveness {
+  readonly hear: (id: string, beat?: Pick<Heartbeat, "usage" | "health">) => void;
+  /** The node's agent said goodbye. */
+  readonly bury: (id: string) => void;
+  readonly of: (id: string) => Life;
+  /** Nodes whose readiness is another than at the last look, for those who watch. */
+  readonly changed: () => readonly string[];
+  readonly stop: () => void;
+}
+
+export interface LivenessOptions {
+  readonly replica: Pick<Replica, "shareSoft" | "softEntries">;
+  readonly controllerId: string;
+  readonly staleAfterMs: number;
+  readonly clock: () => number;
+  readonly monotonic: () => number;
+}
+
+export function watchLiveness({ replica, controllerId, staleAfterMs, clock, monotonic }: LivenessOptions): Liveness {
+  const boot = clock();
+  let seq = 0;
+  const own = new Map<string, { readonly beat: Beat; readonly heardMono: number; readonly sharedMono: number }>();
+  const heard = new Map<string, { readonly beat: Beat; readonly receivedMono: number }>();
+  const shown = new Map<string, boolean>();
+  const shareEveryMs = Math.min(15_000, staleAfterMs / 6);
+
+  const note = (id: string, beat: Beat): void => {
+    const before = own.get(id);
+    const now = monotonic();
+    const isNews = before === undefined || before.beat.alive !== beat.alive || before.beat.reason !== beat.reason;
+    const isDue = before === undefined || isNews || now - before.sharedMono >= shareEveryMs;
+    own.set(id, { beat, heardMono: now, sharedMono: isDue ? now : before.sharedMono });
+    if (isDue) replica.shareSoft(`${prefix}${id}/${controllerId}`, boot, ++seq, beat as Json);
+  };
+  const latest = (id: string): { readonly beat: Beat; readonly ageMs: number } | undefined => {
+    const mine = own.get(id);
+    const other = heard.get(id);
+    if (mine && (!other || mine.beat.at >= other.beat.at))
+      return { beat: mine.beat, ageMs: monotonic() - mine.heardMono };
+    // What came late was old when it came.
+    return other && { beat: other.beat, ageMs: Math.max(monotonic() - other.receivedMono, clock() - other.beat.at) };
+  };
+  /** What the others heard, the latest of each node. */
+  const refresh = (): void => {
+    heard.clear();
+    for (const { key, value, receivedMono } of replica.softEntries()) {
+      if (!key.startsWith(prefix)) continue;
+      const [id = "", from] = key.slice(prefix.length).split("/");
+      const beat = Beat.safeParse(value);
+      const before = heard.get(id);
+      if (from === controllerId || !beat.success || (before && before.beat.at >= beat.data.at)) continue;
+      heard.set(id, { beat: beat.data, receivedMono });
+    }
+  };
+  // A list of nodes looks at each of them: read the others' words once a turn, not once a node.
+  let isFresh = false;
+  const lifeOf = (id: string): Life => {
+    if (!isFresh) {
+      refresh();
+      isFresh = true;
+      setImmediate(() => (isFresh = false));
+    }
+    const found = latest(id);
+    if (!found) return { lastSeenAt: 0, isReady: false, reason: "not heard since this controller started" };
+    const { beat, ageMs } = found;
+    const silence = ageMs > staleAfterMs ? `no heartbeat since ${new Date(beat.at).toISOString()}` : undefined;
+    const reason = beat.alive ? (silence ?? beat.reason) : (beat.reason ?? "its agent was stopped");
+    return {
+      lastSeenAt: beat.at,
+      isReady: beat.alive && reason === undefined,
+      ...defined({ reason, usage: beat.usage }),
+    };
+  };
+
+  return {
+    hear: (id, { usage, health } = {}) =>
+      note(id, {
+        at: clock(),
+        alive: true,
+        ...(health?.ok === false ? { reason: health.reason ?? "the node says that it is not well" } : {}),
+        ...defined({ usage }),
+      }),
+    bury: (id) => note(id, { at: clock(), alive: false, reason: "its agent was stopped" }),
+    of: lifeOf,
+    changed() {
+      refresh();
+      const ids = new Set([...own.keys(), ...heard.keys()]);
+      const news: string[] = [];
+      for (const id of ids) {
+        const { isReady } = lifeOf(id);
+        if (shown.get(id) !== isReady) news.push(id);
+        shown.set(id, isReady);
+      }
+      return news;
+    },
+    stop: () => own.clear(),
+  };
+}

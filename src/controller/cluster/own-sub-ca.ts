@@ -1,0 +1,191 @@
+import { randomBytes, type X509Certificate } from "node:crypto";
+import { readFile, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { describeError, type Log } from "#api/log.ts";
+import type { Renewed, SubCaProof } from "#api/schemas.ts";
+import { renewalChallenge, subCaChallenge } from "#pki/challenges.ts";
+import { ensurePrivateFolder, replaceFile } from "#pki/private-files.ts";
+import { hostsOf } from "#pki/expectation.ts";
+import { inventoryEntry } from "#pki/inventory.ts";
+import { issueLeaf, type Authority } from "#pki/issue.ts";
+import { keyFingerprint, publicDer, readPublicKey } from "#pki/keys.ts";
+import { readSubCa, refusalOfSubCa } from "#pki/sub-ca.ts";
+import { Refused } from "./refused.ts";
+import type { Certificates } from "./certificates.ts";
+import type { Caller } from "./nodes.ts";
+import { holdNextKey } from "./next-key.ts";
+import type { Records } from "./records.ts";
+
+const nonceLifeMs = 60_000;
+const backupPem = /^-----BEGIN/;
+
+/** This controller's own sub-CA: it renews nodes' certificates, and is itself replaced without a restart. */
+export interface SubCa {
+  /** Reads the files again: those of the deployment, and those of the last rotation; the newer pair is used. */
+  readonly load: () => Promise<void>;
+  readonly published: () =>
+    { readonly certificate: string; readonly serial: string; readonly notAfter: string } | undefined;
+  readonly challenge: (caller: Caller) => {
+    readonly nonce: string;
+    readonly challenge: string;
+    readonly expires: string;
+  };
+  /** @throws Refused; KcoreError PKI_PROOF_INVALID, PKI_KEY_KIND */
+  readonly renew: (
+    caller: Caller & { readonly certificate: X509Certificate },
+    request: { readonly nonce: string; readonly spki: string; readonly signature: string },
+  ) => Promise<Renewed>;
+  readonly request: (nonce: string) => SubCaProof;
+  readonly install: (
+    certificate: string,
+    by: string,
+  ) => Promise<{ readonly controllerId: string; readonly serial: string; readonly notAfter: string }>;
+}
+
+export interface SubCaOptions {
+  readonly cluster: string;
+  readonly controllerId: string;
+  readonly rootPem: () => string;
+  /** As the deployment leaves them. */
+  readonly files: { readonly certFile: string; readonly keyFile: string };
+  /** Where rotated ones are kept: a folder that this process may write. */
+  readonly folder: string;
+  readonly records: Records;
+  readonly certificates: Certificates;
+  readonly log: Log;
+  readonly clock: () => number;
+}
+
+export function openSubCa(options: SubCaOptions): SubCa {
+  const { cluster, controllerId, rootPem, files, folder, records, certificates, log, clock } = options;
+  const rotated = { certFile: join(folder, "sub-ca.crt"), keyFile: join(folder, "sub-ca.key") };
+  const nextKey = holdNextKey(clock);
+  const nonces = new Map<string, { readonly nonce: string; readonly key: string; readonly expires: number }>();
+  let authority: Authority | undefined;
+  let complained = "";
+
+  const read = async (pair: {
+    readonly certFile: string;
+    readonly keyFile: string;
+  }): Promise<Authority | undefined> => {
+    try {
+      const [certificatePem, keyPem] = await Promise.all([
+        readFile(pair.certFile, "utf8"),
+        readFile(pair.keyFile, "utf8"),
+      ]);
+      return readSubCa({ cluster, controllerId, rootPem: rootPem(), certificatePem, keyPem, where: pair.keyFile });
+    } catch (error) {
+      const { error: reason } = describeError(error);
+      if ((error as NodeJS.ErrnoException).code !== "ENOENT" && complained !== reason) {
+        complained = String(reason);
+        log.warn("a sub-CA cannot be used", { file: pair.certFile, reason });
+      }
+      return undefined;
+    }
+  };
+  const problemOf = (found: Authority | undefined): string | undefined => {
+    if (!found) return "this controller has no sub-CA, so it renews nothing";
+    if (found.certificate.validToDate.getTime() <= clock()) return "this controller's sub-CA has expired";
+    const isRevoked = certificates.isRevoked(keyFingerprint(publicDer(found.certificate.publicKey)));
+    return isRevoked ? "this controller's sub-CA was revoked" : undefined;
+  };
+  const current = (): Authority => {
+    const problem = problemOf(authority);
+    if (authority && problem === undefined) return authority;
+    throw new Refused(
+      503,
+      "SUB_CA_MISSING",
+      problem ?? "this controller has no sub-CA",
+      "on the bastion: kcore rotate sub-ca",
+    );
+  };
+  const serialOf = ({ certificate }: Authority): string => certificate.serialNumber.toLowerCase();
+  const load = async (): Promise<void> => {
+    // Earlier versions kept the key of a rotation there, also of one that was given up.
+    await rm(join(folder, "sub-ca-next.key"), { force: true });
+    const pairs = await Promise.all([read(files), read(rotated)]);
+    const usable = pairs.filter((pair) => pair !== undefined);
+    const [newest] = usable.toSorted(
+      (a, b) => b.certificate.validFromDate.getTime() - a.certificate.validFromDate.getTime(),
+    );
+    if (newest && (!authority || serialOf(authority) !== serialOf(newest))) {
+      log.info("the sub-CA is in use", {
+        serial: serialOf(newest),
+        expires: newest.certificate.validToDate.toISOString(),
+      });
+    }
+    authority = newest ?? authority;
+  };
+
+  return {
+    load,
+    published: () =>
+      authority && {
+        certificate: authority.certificatePem,
+        serial: serialOf(authority),
+        notAfter: authority.certificate.validToDate.toISOString(),
+      },
+    challenge({ id, key }) {
+      current();
+      const nonce = randomBytes(24).toString("base64url");
+      const expires = clock() + nonceLifeMs;
+      nonces.set(id, { nonce, key, expires });
+      return { nonce, challenge: renewalChallenge(cluster, id, nonce), expires: new Date(expires).toISOString() };
+    },
+    async renew(caller, { nonce, spki, signature }) {
+      const { id, key, certificate } = caller;
+      const issuer = current();
+      const asked = nonces.get(id);
+      nonces.delete(id);
+      if (!asked || asked.nonce !== nonce || asked.key !== key || asked.expires < clock()) {
+        throw new Refused(403, "PKI_PROOF_INVALID", "the nonce is not the one that was given, or too old", "ask anew");
+      }
+      const fingerprint = keyFingerprint(publicDer(readPublicKey(spki)));
+      if (fingerprint === key) throw new Refused(400, "API_INVALID", "a renewal needs a new key");
+      if (certificates.isRevoked(fingerprint)) throw new Refused(403, "KEY_REVOKED", "this new key was revoked");
+      const [host = "", ...addresses] = hostsOf(certificate);
+      const proof = { challenge: renewalChallenge(cluster, id, nonce), signature };
+      // Names and usages are those of the present certificate, which an issuer decided; nothing is taken from the request.
+      const leaf = issueLeaf({ role: "node", id, host, addresses, spki, proof }, { authority: issuer, now: clock() });
+      const notAfter = leaf.notAfter.toISOString();
+      // The record first: a certificate that nobody knows of could not be revoked (crash point C1).
+      await records.write([
+        certificates.wishToRecord(leaf.serial, {
+          spki: fingerprint,
+          role: "node",
+          id,
+          issuer: serialOf(issuer),
+          notAfter,
+          issued: new Date(clock()).toISOString(),
+          by: `controller ${controllerId}`,
+        }),
+      ]);
+      return { certificate: leaf.chain, serial: leaf.serial, notAfter };
+    },
+    request: (nonce) => ({ controllerId, ...nextKey.make(subCaChallenge(cluster, controllerId, nonce)) }),
+    async install(certificatePem, by) {
+      const refuse = (reason: string): never => {
+        throw new Refused(400, "SUB_CA_INVALID", `the sub-CA's certificate cannot be used: ${reason}`);
+      };
+      if (!backupPem.test(certificatePem)) refuse("it is no PEM text");
+      const reason = refusalOfSubCa(certificatePem, { cluster, controllerId, rootPem: rootPem() });
+      if (reason !== undefined) refuse(reason);
+      const keyPem = nextKey.pem() ?? refuse("no key was asked for in the last ten minutes");
+      const where = "the key that was asked for";
+      const next = readSubCa({ cluster, controllerId, rootPem: rootPem(), certificatePem, keyPem, where });
+      if (next.certificate.validToDate.getTime() <= clock()) refuse("it has expired");
+      const entry = inventoryEntry(certificatePem);
+      if (!entry) return refuse("it names no controller");
+      // Key before certificate: a crash between the two leaves a pair that does not fit, and the old one in use.
+      await ensurePrivateFolder(folder);
+      await replaceFile(rotated.keyFile, keyPem);
+      await replaceFile(rotated.certFile, certificatePem, { mode: 0o644 });
+      nextKey.forget();
+      authority = next;
+      const { serial, ...rest } = entry;
+      await records.put([certificates.wishToRecord(serial, { ...rest, issued: new Date(clock()).toISOString(), by })]);
+      log.info("the sub-CA was replaced", { serial, by });
+      return { controllerId, serial, notAfter: entry.notAfter };
+    },
+  };
+}

@@ -1,0 +1,24 @@
+import type { Refusal } from "#api/schemas.ts";
+import type { ErrorCode } from "#errors/codes.ts";
+
+/** A request that is answered with a refusal; the message goes to the client. */
+export class Refused extends Error {
+  readonly status: number;
+  readonly code: ErrorCode;
+  readonly hint: string | undefined;
+  /** More lines: a list of candidates. */
+  readonly detail: string | undefined;
+
+  constructor(status: number, code: ErrorCode, message: string, hint?: string, detail?: string) {
+    super(message);
+    this.status = status;
+    this.code = code;
+    this.hint = hint;
+    this.detail = detail;
+  }
+
+  toRefusal(): Refusal {
+    const { code, message, hint, detail } = this;
+    return { code, message, hint, detail };
+  }
+}

@@ -1,0 +1,150 @@
+import { join } from "node:path";
+import type { Daemon } from "#api/daemon.ts";
+import { describeError } from "#api/log.ts";
+import { firstCertificate } from "#pki/chain.ts";
+import { keyFingerprint, publicDer } from "#pki/keys.ts";
+import { watchCertificates, type Certificates } from "./cluster/certificates.ts";
+import { manageControllers, type Controllers } from "./cluster/controllers.ts";
+import { watchLiveness, type Liveness } from "./cluster/node-lives.ts";
+import { watchNodeNames, type NodeNames } from "./cluster/node-names.ts";
+import { manageNodes, type Nodes } from "./cluster/nodes.ts";
+import { openSubCa, type SubCa } from "./cluster/own-sub-ca.ts";
+import { readRecords, type Records } from "./cluster/records.ts";
+import { Refused } from "./cluster/refused.ts";
+import { watchRevocations, type Revocations } from "./cluster/revocations.ts";
+import { monotonic, type ControllerState } from "./controller-state.ts";
+import { found } from "./found.ts";
+
+/** What a controller knows of its cluster, and what it does for it. */
+export interface ControllerCluster {
+  readonly records: Records;
+  readonly certificates: Certificates;
+  readonly revocations: Revocations;
+  readonly liveness: Liveness;
+  readonly names: NodeNames;
+  readonly subCa: SubCa;
+  readonly controllers: Controllers;
+  readonly nodes: Nodes;
+  /** Whether it has caught up with its cluster, and is a member: asked with every request. */
+  readonly isReady: () => boolean;
+  /** Whether a controller may replicate with this key; while joining not all members are known, but whoever is must show his key. */
+  readonly mayReplicate: (id: string, key: string) => boolean;
+  /** Makes the first controller of a cluster its first member, once. */
+  readonly foundIfNeeded: () => Promise<void>;
+  /** Tells the others what they should know of this controller, whenever that changed; `address`: where it listens. */
+  readonly publish: (address?: string) => void;
+  readonly stop: () => void;
+}
+
+export function openCluster(state: ControllerState, { log, clock }: Pick<Daemon, "log" | "clock">): ControllerCluster {
+  const { config, own, self, network, replica } = state;
+  const { controllerId, dc, cluster, version } = self;
+  const records = readRecords(replica);
+  const certificates = watchCertificates(records, clock);
+  const revocations = watchRevocations(records, certificates);
+  const staleAfterMs = config.staleAfterSecs * 1000;
+  const liveness = watchLiveness({ replica, controllerId, staleAfterMs, clock, monotonic });
+  const names = watchNodeNames(records);
+  const subCa = openSubCa({
+    cluster,
+    controllerId,
+    rootPem: () => own.credentials().ca,
+    files: config.subCa,
+    folder: join(config.dbPath, "pki"),
+    records,
+    certificates,
+    log,
+    clock,
+  });
+  let address = config.replication.advertise ?? config.bootstrap?.controller.address ?? "";
+  const controllers: Controllers = manageControllers({
+    records,
+    certificates,
+    controllerId,
+    dc,
+    version,
+    requireManualApproval: config.requireManualApproval,
+    address: () => address || (controllers.addressOf(controllerId) ?? ""),
+    certificateExpires: () => own.credentials().notAfter,
+    subCa: subCa.published,
+    clock,
+    lastContact: network.lastContact,
+  });
+  const { isManual, endpoints } = controllers;
+  const nodes = manageNodes({ records, certificates, liveness, names, controllerId, isManual, endpoints, clock });
+
+  const member = watchMembership(state, { records, controllers, address: () => address, log, clock });
+  return {
+    records,
+    certificates,
+    revocations,
+    liveness,
+    names,
+    subCa,
+    controllers,
+    nodes,
+    ...member,
+    mayReplicate: (id, key) =>
+      !certificates.isRevoked(key) && (controllers.isMember(id) ? controllers.isKeyOf(id, key) : !member.isReady()),
+    publish(listensAt = "") {
+      address ||= listensAt;
+      member.publish();
+    },
+    stop() {
+      liveness.stop();
+      names.stop();
+      revocations.stop();
+      certificates.stop();
+    },
+  };
+}
+
+/** This controller's own place in its cluster. */
+function watchMembership(
+  { config, own, self, replica }: ControllerState,
+  {
+    records,
+    controllers,
+    address,
+    log,
+    clock,
+  }: Pick<ControllerCluster, "records" | "controllers"> &
+    Pick<Daemon, "log" | "clock"> & { readonly address: () => string },
+): Pick<ControllerCluster, "isReady" | "foundIfNeeded" | "publish"> {
+  const { controllerId, dc } = self;
+  const isMember = (): boolean => controllers.isMember(controllerId);
+  // A controller that is ready stays so while it is a member.
+  let wasReady = false;
+  const isReady = (): boolean => (wasReady ||= replica.status().ready) && isMember();
+  let isOutTold = false;
+  /** The certificate with which it was published. */
+  let published: string | undefined;
+  return {
+    isReady,
+    // Who left a cluster, or was removed from it, is refused by its own state: it founds no second one.
+    async foundIfNeeded() {
+      if (isMember() || !replica.status().ready) return;
+      const key = keyFingerprint(publicDer(firstCertificate(own.credentials().cert).publicKey));
+      try {
+        if (config.replication.join.length === 0)
+          await found({ records, bootstrap: config.bootstrap, controllerId, dc, key, address: address(), clock });
+      } catch (error) {
+        if (!(error instanceof Refused)) throw error;
+      }
+      if (isMember() || isOutTold) return;
+      isOutTold = true;
+      log.error("this controller is no member of its cluster any more; it answers nobody", {
+        hint: "kcore controller join --fresh, then deploy it again; or: systemctl disable --now kcore-controller",
+      });
+    },
+    publish() {
+      const present = own.credentials().cert;
+      if (!isReady() || published === present) return;
+      published = present;
+      controllers.publish().catch((error: unknown) => {
+        published = undefined;
+        log.warn("what the others should know of this controller could not be written", describeError(error));
+      });
+    },
+  };
+}

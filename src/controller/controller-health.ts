@@ -1,0 +1,104 @@
+import type { AnswerOf } from "#api/methods.ts";
+import type { ReplicationStatus as StatusAnswer } from "#api/schemas.ts";
+import { defined } from "#optional/defined.ts";
+import type { Certificates } from "./cluster/certificates.ts";
+import type { Controllers } from "./cluster/controllers.ts";
+import type { Nodes } from "./cluster/nodes.ts";
+import type { Records } from "./cluster/records.ts";
+import type { ReplicationStatus } from "./replica/replica.ts";
+
+export interface HealthOptions {
+  readonly records: Records;
+  readonly certificates: Certificates;
+  readonly controllers: Controllers;
+  readonly nodes: Nodes;
+  readonly self: {
+    readonly controllerId: string;
+    readonly dc: string;
+    readonly cluster: string;
+    readonly version: string;
+  };
+  /** Why nothing can be written to the disk just now. */
+  readonly storeProblem: () => string | undefined;
+}
+
+/** How this controller is: for `/readyz`, and for `get replication-status`. */
+export interface Health {
+  readonly ready: () => AnswerOf<"ready">;
+  readonly replication: () => StatusAnswer;
+}
+
+export function watchHealth({ records, certificates, controllers, nodes, self, storeProblem }: HealthOptions): Health {
+  const warningsOf = (status: ReplicationStatus): string[] => {
+    const settings = controllers.settings();
+    const manual = settings.filter(({ requireManualApproval }) => requireManualApproval);
+    const disagreement =
+      manual.length > 0 && manual.length < settings.length
+        ? [
+            `controllers disagree on requireManualApproval; the stricter wins, so new nodes wait: true on ${manual
+              .map(({ controllerId }) => controllerId)
+              .join(", ")} only`,
+          ]
+        : [];
+    const open = status.ready && !certificates.hasOperators();
+    return [
+      ...disagreement,
+      ...(open
+        ? ["no operator's key is registered: every operator's certificate of this cluster's CA is accepted"]
+        : []),
+      ...status.alarms.map(({ code, about, message }) => `${message} (${code} ${about})`),
+    ];
+  };
+  const blockOf = (status: ReplicationStatus): string | undefined => {
+    if (!status.ready) return "it is joining: it has not caught up with its cluster yet";
+    const disk = storeProblem();
+    if (disk !== undefined) return `its state cannot be written: ${disk}`;
+    if (!controllers.isMember(self.controllerId)) return "it is no member of its cluster any more";
+    return status.readOnly === undefined ? undefined : `it takes no writes (${status.readOnly})`;
+  };
+  return {
+    ready() {
+      const status = records.replica.status();
+      const list = status.ready ? nodes.list() : [];
+      const reason = blockOf(status);
+      return {
+        ...self,
+        ready: reason === undefined,
+        ...defined({ reason }),
+        nodes: { total: list.length, ready: list.filter((node) => node.status === "ready").length },
+        peers: controllers.peers().map(({ controllerId, inStep, reason: why }) => ({
+          controllerId,
+          inStep,
+          ...defined({ reason: why }),
+        })),
+        warnings: warningsOf(status),
+        requireManualApproval: controllers.isManual(),
+      };
+    },
+    replication() {
+      const status = records.replica.status();
+      const peers = controllers.peers();
+      const block = blockOf(status);
+      const problems = [
+        ...(block === undefined ? [] : [`this controller: ${block}`]),
+        ...peers.flatMap(({ controllerId, reason }) => (reason === undefined ? [] : [`${controllerId}: ${reason}`])),
+        ...status.alarms.map(({ code, message }) => `${message} (${code})`),
+      ];
+      return {
+        controllerId: self.controllerId,
+        healthy: problems.length === 0,
+        problems,
+        vv: { ...status.vv },
+        digest: status.digest,
+        registers: status.registers,
+        tombstones: status.tombstones,
+        quarantined: status.quarantined.length,
+        conflicts: records.replica.conflicts().length,
+        ...defined({ readOnly: status.readOnly }),
+        alarms: status.alarms.map(({ code, about, message }) => ({ code, message: `${message} (${about})` })),
+        settings: controllers.settings(),
+        peers,
+      };
+    },
+  };
+}

@@ -1,0 +1,158 @@
+import { once } from "node:events";
+import type { Server } from "node:https";
+import { pipeline } from "node:stream/promises";
+import { formatEndpoint, parseEndpoint } from "#api/endpoint.ts";
+import { defined } from "#optional/defined.ts";
+import { KcoreError } from "#errors/problem.ts";
+import { manageObjects } from "./cluster/objects.ts";
+import type { ControllerCluster } from "./controller-cluster.ts";
+import { watchHealth } from "./controller-health.ts";
+import { monotonic, type ControllerOptions, type ControllerState } from "./controller-state.ts";
+import { handlersFor } from "./handlers.ts";
+import { createMetrics, type Metrics } from "./metrics.ts";
+import { checkAccess, type Access } from "./server/access.ts";
+import { createApiServer, type ApiServer } from "./server/server.ts";
+import { openWatches, type Watches } from "./watch.ts";
+
+/** What others see of a controller: its API, and those who are connected. */
+export interface ControllerServer {
+  readonly watches: Watches;
+  /** @throws KcoreError LISTEN_FAILED */
+  readonly listen: () => Promise<{ readonly port: number; readonly address: string }>;
+  /** Cuts whoever lost the right to be connected (S-11); requests are checked by themselves. */
+  readonly cut: () => void;
+  readonly close: () => Promise<void>;
+}
+
+export function openServer(
+  state: ControllerState,
+  cluster: ControllerCluster,
+  options: ControllerOptions,
+): ControllerServer {
+  const { config, own, replica, network } = state;
+  const { controllers, mayReplicate } = cluster;
+  const watches = openWatches(replica, options.log);
+  const access = checkAccess(cluster);
+  const metrics: Metrics = measure(state, cluster, { now: options.clock, connections: () => api.connections.count() });
+  const api = openApiServer(state, cluster, { ...options, watches, access, metrics });
+  own.watch(({ ca, cert, key }) => api.use({ ca, cert, key }));
+  api.server.on("tlsClientError", () => metrics.refusedConnection());
+  const { connected, dialFailed } = replica;
+  const { addressOf } = controllers;
+  network.attach({ connected, dialFailed, addressOf, isWelcome: mayReplicate, onBytes: metrics.bytes });
+
+  const cut = (): void => {
+    const gone = api.connections.cut(
+      (caller) => caller.certificateExpiresAt > options.clock() && access.refusalOf(caller) === undefined,
+    );
+    for (const { identity, id } of gone)
+      options.log.warn("a connection was cut: its key is not welcome any more", { role: identity.role, id });
+    network.cut(mayReplicate);
+  };
+  const unwatch = replica.watch((changed) => {
+    // After this turn, so that an operator who revokes his own key still gets the answer.
+    if (changed.some((key) => mayCut.test(key))) setTimeout(cut, 20).unref();
+  });
+  return {
+    watches,
+    cut,
+    async listen() {
+      const port = await listen(api.server, config.listenAddr);
+      return { port, address: ownAddress(config.listenAddr, port) };
+    },
+    async close() {
+      unwatch();
+      watches.close();
+      await api.close();
+    },
+  };
+}
+
+function openApiServer(
+  { own, self, store, network }: ControllerState,
+  cluster: ControllerCluster,
+  {
+    log,
+    clock,
+    openFiles,
+    watches,
+    access,
+    metrics,
+  }: Pick<ControllerOptions, "log" | "clock" | "openFiles"> & {
+    readonly watches: Watches;
+    readonly access: Access;
+    readonly metrics: Metrics;
+  },
+): ApiServer {
+  const { controllerId } = self;
+  const health = watchHealth({ ...cluster, self, storeProblem: () => store.problem()?.message });
+  const objects = manageObjects(cluster.records);
+  return createApiServer({
+    credentials: own.credentials(),
+    cluster: self.cluster,
+    handlers: handlersFor({ ...cluster, controllerId, objects, own, health, metrics, log, clock }),
+    streams: {
+      watch: ({ body }, response) => watches.open(body, response),
+      async backup(_call, response) {
+        const snapshot = await store.backup();
+        response.writeHead(200, { "content-type": "application/octet-stream" });
+        await pipeline(snapshot, response);
+      },
+      replicate: (caller, socket, head) => network.accept(caller.id, caller.key, socket, head),
+    },
+    access,
+    log,
+    clock,
+    monotonic,
+    ...defined({ openFiles }),
+    onAnswer: metrics.answered,
+  });
+}
+
+function measure(
+  { own, self, replica }: ControllerState,
+  { nodes, subCa }: ControllerCluster,
+  { now, connections }: { readonly now: () => number; readonly connections: () => number },
+): Metrics {
+  const secondsLeft = (end: Date): number => (end.getTime() - now()) / 1000;
+  return createMetrics({
+    ...self,
+    status: replica.status,
+    conflicts: () => replica.conflicts().length,
+    connections,
+    nodes: nodes.countByStatus,
+    certificates: () => {
+      const left = new Map([["controller", secondsLeft(own.credentials().notAfter)]]);
+      const sub = subCa.published();
+      return sub ? left.set("sub-ca", secondsLeft(new Date(sub.notAfter))) : left;
+    },
+  });
+}
+
+/** Registers by which somebody may lose the right to be connected. */
+const mayCut = /^(?:revoked\/|node\/[^/]+\/(?:approval|removed)$|controller\/[^/]+\/auth$)/;
+
+/** Where others reach us, if the address we listen on says so; an unspecified one does not. */
+function ownAddress(listenAddr: string, port: number): string {
+  const host = listenAddr.slice(0, listenAddr.lastIndexOf(":")).replaceAll(/[[\]]/g, "");
+  return ["0.0.0.0", "::", ""].includes(host) ? "" : formatEndpoint({ host, port });
+}
+
+async function listen(server: Server, address: string): Promise<number> {
+  const { host, port } = address.endsWith(":0") ? { host: address.slice(0, -2), port: 0 } : parseEndpoint(address);
+  try {
+    server.listen({ host, port });
+    await once(server, "listening");
+    return (server.address() as { port: number }).port;
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new KcoreError(
+      {
+        code: "LISTEN_FAILED",
+        message: `the controller cannot listen on ${address}: ${reason}`,
+        hint: `who has it: ss -ltnp 'sport = :${port}'`,
+      },
+      { cause: error },
+    );
+  }
+}

@@ -1,0 +1,136 @@
+import { join } from "node:path";
+import type { LoadedCredentials } from "#api/credentials.ts";
+import { readDaemonConfig } from "#api/daemon-config.ts";
+import type { Daemon } from "#api/daemon.ts";
+import { formatEndpoint, parseEndpoint } from "#api/endpoint.ts";
+import { exitCodes, KcoreError } from "#errors/problem.ts";
+import { openOwnCertificate, type OwnCertificate } from "./cluster/own-certificate.ts";
+import { isKnown, isSecret, mergeKindOf } from "./cluster/registers.ts";
+import { ControllerConfig } from "./controller-config.ts";
+import { createReplica } from "./replica/create-replica.ts";
+import type { Timers } from "./replica/replica-ports.ts";
+import type { Replica } from "./replica/replica.ts";
+import { openStore, type DurableStore } from "./store/store.ts";
+import { openNetwork, type Network } from "./transport/network.ts";
+
+export interface ControllerOptions extends Daemon {
+  /** How many files this process may have open; absent: enough. */
+  readonly openFiles?: number;
+  /** Told once, with the port, when requests are accepted. */
+  readonly onListening?: (port: number) => void;
+  /** Ends the process when the disk cannot be trusted any more; for tests. */
+  readonly onBroken?: (error: KcoreError) => void;
+}
+
+/** What a controller has by itself: who it is, its disk, and its copy of the cluster's state. */
+export interface ControllerState {
+  readonly config: ControllerConfig;
+  readonly own: OwnCertificate;
+  readonly self: {
+    readonly controllerId: string;
+    readonly dc: string;
+    readonly cluster: string;
+    readonly version: string;
+  };
+  readonly store: DurableStore;
+  readonly network: Network;
+  readonly replica: Replica;
+  /** Nothing can be acknowledged any more. */
+  readonly broken: AbortSignal;
+}
+
+export const monotonic = (): number => performance.now();
+
+/** @throws KcoreError CONFIG_INVALID, FILE_UNREADABLE, PKI_IDENTITY, STORE_LOCKED, STORE_CORRUPT */
+export async function openState(options: ControllerOptions): Promise<ControllerState> {
+  const { configFile, log, clock, random, version } = options;
+  const config = await readDaemonConfig(options, ControllerConfig);
+  const { dbPath, replication, tls } = config;
+  const own = await openOwnCertificate({ files: tls, folder: join(dbPath, "pki"), log, clock });
+  const { cluster, id: controllerId } = own.credentials().identity;
+  checkConfig(config, configFile, own.credentials());
+  const broken = new AbortController();
+  const store = await openDisk(dbPath, broken, options);
+  const keyAt = sponsorKeys(config);
+  const network = openNetwork({ controllerId, cluster, credentials: own.credentials, keyAt, log, clock });
+  const { join: sponsors } = replication;
+  const replica = createReplica({
+    id: controllerId,
+    cluster,
+    clock: { wall: clock, mono: monotonic },
+    rng: random,
+    timers,
+    net: network.net,
+    journal: store,
+    recovered: store.recovered,
+    start: sponsors.length === 0 ? "found" : "join",
+    join: sponsors,
+    mergeKindOf,
+    isKnown,
+    isSecret,
+    log: (level, message, fields) => log[level](message, fields),
+  });
+  store.attach(async () => replica.snapshot());
+  const unpinned = sponsors.filter((address) => keyAt(address) === undefined);
+  const onItsWord = "who answers there is believed on the CA's word alone: joinKeys does not name the key";
+  if (unpinned.length > 0 && !replica.status().ready) log.warn(onItsWord, { join: unpinned });
+  const self = { controllerId, dc: replication.dcId, cluster, version };
+  return { config, own, self, store, network, replica, broken: broken.signal };
+}
+
+async function openDisk(
+  folder: string,
+  broken: AbortController,
+  { log, onBroken }: ControllerOptions,
+): Promise<DurableStore> {
+  const store = await openStore({
+    folder,
+    onBroken: (error) => {
+      // After EIO nobody knows what is on the disk: nothing may be acknowledged any more (fsyncgate).
+      log.error("the disk failed; the controller ends", { error: error.message });
+      if (onBroken) onBroken(error);
+      else process.exit(exitCodes.failed);
+      broken.abort();
+    },
+    onNote: (note) => log.warn(note),
+  });
+  for (const note of store.notes) log.warn(note);
+  return store;
+}
+
+const timers: Timers = {
+  after(ms, run) {
+    // The server keeps the process; one that has stopped does not wait for what the replica had planned.
+    const timer = setTimeout(run, ms).unref();
+    return () => clearTimeout(timer);
+  },
+  soon: (run) => void setImmediate(run),
+};
+
+function checkConfig(config: ControllerConfig, configFile: string, { identity }: LoadedCredentials): void {
+  const configured = config.replication.controllerId;
+  if (configured !== undefined && configured !== identity.id) {
+    throw new KcoreError({
+      code: "CONFIG_INVALID",
+      message: `${configFile}: replication.controllerId is ${configured}, but ${config.tls.certFile} is the certificate of ${identity.id}`,
+    });
+  }
+  const { bootstrap } = config;
+  if (bootstrap && bootstrap.cluster !== identity.cluster) {
+    throw new KcoreError({
+      code: "CONFIG_INVALID",
+      message: `${configFile}: bootstrap.cluster is “${bootstrap.cluster}”, but the certificate is of “${identity.cluster}”`,
+    });
+  }
+}
+
+/** The key of the sponsor at an address, however the address is written. */
+function sponsorKeys({ replication }: ControllerConfig): (address: string) => string | undefined {
+  const named = Object.entries(replication.joinKeys).map(([address, key]) => [sameEndpoint(address), key] as const);
+  const keysAt = new Map(named);
+  return (address) => keysAt.get(sameEndpoint(address));
+}
+
+function sameEndpoint(address: string): string {
+  return formatEndpoint(parseEndpoint(address)).toLowerCase();
+}

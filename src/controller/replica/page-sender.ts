@@ -1,0 +1,91 @@
+import { cutPage, pagesOf, startDelta, type DeltaCursor } from "#crdt/delta.ts";
+import { bucketOf } from "#crdt/digest.ts";
+import { encodeStamp } from "#crdt/hlc.ts";
+import { encodePage } from "#crdt/page.ts";
+import { dominates, toWire } from "#crdt/version-vector.ts";
+import type { Core } from "./core.ts";
+import type { PeerMessage, PullEnd } from "./messages.ts";
+import type { Stream } from "./peer.ts";
+
+type Pull = Extract<PeerMessage, { t: "pull" }>;
+
+/** Answers a peer's pull, page by page, as many ahead as it has room for. */
+export class PageSender {
+  readonly #core: Core;
+  readonly #stream: Stream;
+  #serving:
+    { readonly pull: Pull; readonly isFull: boolean; cursor: DeltaCursor; index: number; credit: number } | undefined;
+  #last = 0;
+
+  constructor(core: Core, stream: Stream) {
+    this.#core = core;
+    this.#stream = stream;
+  }
+
+  pull(pull: Pull): void {
+    const { state } = this.#core;
+    // Numbers of pulls only grow: one that comes again or late must not mix its pages with those of another.
+    if (pull.sync <= this.#last) return;
+    this.#last = pull.sync;
+    if (!state.ready || this.#core.isResyncing) return;
+    if (pull.buckets) return this.#core.whenSettled(() => this.#serveBuckets(pull, new Set(pull.buckets)));
+    const seen = new Map(pull.vv);
+    // Who has not seen what is forgotten here cannot be told of it; it takes all, and lets go of the rest.
+    const isFull = !dominates(seen, state.floor);
+    const cursor = startDelta(state.map, isFull ? new Map() : seen);
+    this.#serving = { pull, isFull, cursor, index: 0, credit: pull.window };
+    this.#core.whenSettled(() => this.#send());
+  }
+
+  credit(sync: number): void {
+    if (this.#serving?.pull.sync !== sync) return;
+    this.#serving.credit++;
+    this.#core.whenSettled(() => this.#send());
+  }
+
+  stop(): void {
+    this.#serving = undefined;
+  }
+
+  #send(): void {
+    const serving = this.#serving;
+    if (!serving) return;
+    const { map, floor } = this.#core.state;
+    while (serving.credit > 0) {
+      const { registers, next } = cutPage(map, serving.cursor, this.#core.tuning.page);
+      // Tombstones were collected meanwhile that the peer was to get: it will ask again, and get all.
+      if (!serving.isFull && !dominates(new Map(serving.pull.vv), floor)) return this.stop();
+      this.#stream.send({
+        t: "page",
+        sync: serving.pull.sync,
+        index: serving.index++,
+        full: serving.isFull,
+        page: encodePage(registers),
+        ...(next ? {} : { end: this.#end(serving.isFull) }),
+      });
+      if (!next) return this.stop();
+      serving.credit--;
+      serving.cursor = next;
+    }
+  }
+
+  #end(isFull: boolean): PullEnd {
+    const { map, clock, floor, floorStamp } = this.#core.state;
+    return {
+      upto: toWire(map.vector),
+      ...this.#core.underway(),
+      hlc: encodeStamp(clock),
+      ...(isFull ? { full: { floor: toWire(floor), hlc: encodeStamp(floorStamp) } } : {}),
+    };
+  }
+
+  /** A repair is rare and small; it is sent at once, page by page. */
+  #serveBuckets({ sync }: Pull, buckets: ReadonlySet<number>): void {
+    const registers = [...this.#core.state.map.all()].filter(({ key }) => buckets.has(bucketOf(key)));
+    const pages = pagesOf(registers, this.#core.tuning.page);
+    for (const [index, page] of pages.entries()) {
+      const end = index === pages.length - 1 ? { end: this.#end(false) } : {};
+      this.#stream.send({ t: "page", sync, index, full: false, page: encodePage(page), ...end });
+    }
+  }
+}

@@ -1,0 +1,303 @@
+import { MalformedPage } from "#crdt/page.ts";
+import { dominates, isSameVector, raise, toWire, type VersionVector } from "#crdt/version-vector.ts";
+import { differingBuckets } from "#crdt/digest.ts";
+import type { Core } from "./core.ts";
+import type { Incarnation } from "./incarnation.ts";
+import {
+  isForeignHello,
+  parseMessage,
+  protocols,
+  protocolsText,
+  speaks,
+  type PeerMessage,
+  type RefusalCode,
+} from "./messages.ts";
+import type { Outbox } from "./outbox.ts";
+import { PageSender } from "./page-sender.ts";
+import type { Peer, Stream } from "./peer.ts";
+import type { LinkEvents, PeerLink } from "./replica-ports.ts";
+import { Puller } from "./puller.ts";
+import { receivePush } from "./push.ts";
+import type { SoftState } from "./soft-state.ts";
+import type { Writer } from "./writer.ts";
+
+type Of<T extends PeerMessage["t"]> = Extract<PeerMessage, { t: T }>;
+
+const maxMisses = 3;
+/** So many pings without any answer, and another connection is tried beside this one: TCP itself may wait long after a cut has healed. */
+const silentMisses = 2;
+
+/** The replica that a session is part of: what is shared by all its connections, and who judges between them. */
+export interface SessionHost {
+  /** Random per process. */
+  readonly boot: string;
+  readonly incarnation: Incarnation;
+  readonly outbox: Outbox;
+  readonly soft: SoftState;
+  readonly writer: Writer;
+  /** Whether a greeting is refused, and why. */
+  readonly judge: (stream: Stream, hello: Of<"hello">) => Refusal | undefined;
+  /** Both sides accepted. False: another connection to this peer counts, and this one goes. */
+  readonly opened: (stream: Stream) => boolean;
+  readonly lost: (stream: Stream) => void;
+  /** A connection says nothing. */
+  readonly silent: (stream: Stream) => void;
+  /** A pull came to its end. */
+  readonly synced: (stream: Stream) => void;
+}
+
+export interface Refusal {
+  readonly code: RefusalCode;
+  readonly message: string;
+}
+
+/** One connection to a peer: greetings both ways, then pulls, pushes and pings until it dies. */
+export class Session implements LinkEvents, Stream {
+  readonly peer: Peer;
+  readonly #link: PeerLink;
+  readonly #puller: Puller;
+  readonly #core: Core;
+  readonly #host: SessionHost;
+  readonly #pages: PageSender;
+  /** How far own transactions were sent. */
+  pushed: { readonly origin: string; readonly seq: number } = { origin: "", seq: 0 };
+  /** The peer's process, and since when this connection stands (monotonic). */
+  boot = "";
+  openedAt = 0;
+  #isWelcome = false;
+  #hasGreeted = false;
+  #isClosed = false;
+  #helloAt: number;
+  #ping = { n: 0, at: 0 };
+  #misses = 0;
+  #cancelPing: () => void = () => undefined;
+
+  constructor(core: Core, host: SessionHost, link: PeerLink) {
+    this.#core = core;
+    this.#host = host;
+    this.#link = link;
+    this.peer = core.peerOf(link.peer);
+    this.#puller = new Puller(core, this, host.writer, () => host.synced(this));
+    this.#pages = new PageSender(core, this);
+    this.#helloAt = core.options.clock.mono();
+    const { state, options } = core;
+    this.send({
+      t: "hello",
+      cluster: options.cluster,
+      id: options.id,
+      origin: state.origin,
+      boot: host.boot,
+      proto: protocols,
+      ready: state.ready,
+      vv: toWire(state.map.vector),
+      ...core.underway(),
+    });
+    this.#schedulePing();
+  }
+
+  /** Welcomed by the peer, and the peer by us. */
+  get isOpen(): boolean {
+    return this.#isWelcome && this.#hasGreeted && !this.#isClosed;
+  }
+
+  get isDialled(): boolean {
+    return this.#link.initiator;
+  }
+
+  pull(): void {
+    this.#puller.pull();
+  }
+
+  send(message: PeerMessage): void {
+    if (!this.#isClosed) this.#link.send(message);
+  }
+
+  close(reason: string): void {
+    if (this.#isClosed) return;
+    this.#link.close(reason);
+    this.closed();
+  }
+
+  closed(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#cancelPing();
+    this.#puller.abandon();
+    this.#pages.stop();
+    this.#host.lost(this);
+  }
+
+  received(value: unknown, bytes: number): void {
+    if (this.#isClosed || this.#core.isStopped) return;
+    const message = parseMessage(value);
+    if (!message && isForeignHello(value)) return this.refuse("PROTOCOL_UNKNOWN", protocolsText);
+    if (!message) return this.#malformed("a message that is none");
+    this.#misses = 0;
+    this.peer.phi.heard(this.#core.options.clock.mono());
+    try {
+      this.#handle(message, bytes);
+    } catch (error) {
+      if (!(error instanceof MalformedPage)) throw error;
+      this.#malformed(error.message);
+    }
+  }
+
+  #malformed(what: string): void {
+    this.#core.alarms.raise("PEER_MALFORMED", this.peer.id, `${this.peer.id} sent ${what}`);
+    this.refuse("MALFORMED", what);
+  }
+
+  #handle(message: PeerMessage, bytes: number): void {
+    if (message.t === "hello") return this.#hello(message);
+    if (message.t === "welcome") return this.#welcome(message);
+    if (message.t === "refuse") return this.#refused(message);
+    if (!this.isOpen) return;
+    switch (message.t) {
+      case "push":
+        return receivePush(this.#core, { stream: this, puller: this.#puller }, message);
+      case "pull":
+        this.peer.confirmed(message.vv, message.soon);
+        return this.#pages.pull(message);
+      case "credit":
+        return this.#pages.credit(message.sync);
+      case "page":
+        return this.#puller.page(message, bytes);
+      case "have":
+        return this.#have(message);
+      case "ping":
+        this.send({ t: "pong", n: message.n, walls: this.#walls() });
+        this.#have(message);
+        return this.#compare(message);
+      case "pong":
+        if (message.n === this.#ping.n)
+          this.peer.rtt.sample(this.#core.guard.sample(this.peer.id, this.#ping.at, message.walls));
+        return this.#watchClock();
+      case "digest":
+        return this.#repair(message);
+      case "soft":
+        return this.#host.soft.received(message.entries);
+    }
+  }
+
+  #hello(hello: Of<"hello">): void {
+    const refusal = this.#host.judge(this, hello);
+    if (refusal) {
+      if (refusal.code === "NOT_REGISTERED") this.#host.incarnation.contradicted(soonIn(hello));
+      return this.refuse(refusal.code, refusal.message);
+    }
+    this.peer.greeted(new Map(hello.vv), hello.soon);
+    this.peer.isReady = hello.ready;
+    this.peer.backOff.reset();
+    this.boot = hello.boot;
+    this.#hasGreeted = true;
+    this.send({ t: "welcome", proto: Math.min(protocols[1], hello.proto[1]), walls: this.#walls() });
+    this.#host.incarnation.heard(this.peer.id, soonIn(hello));
+    if (this.isOpen) this.#opened();
+  }
+
+  #welcome({ proto, walls }: Of<"welcome">): void {
+    if (this.#isWelcome) return;
+    if (!speaks([proto, proto])) return this.refuse("PROTOCOL_UNKNOWN", `${protocolsText}, and not ${proto}`);
+    this.#isWelcome = true;
+    this.peer.rtt.sample(this.#core.guard.sample(this.peer.id, this.#helloAt, walls));
+    this.#watchClock();
+    if (this.isOpen) this.#opened();
+  }
+
+  #opened(): void {
+    this.peer.refusal = undefined;
+    this.#core.alarms.clear("REFUSED", this.peer.id);
+    this.openedAt = this.#core.options.clock.mono();
+    if (!this.#host.opened(this)) return;
+    // The first was planned before anything was known of the round trip.
+    this.#cancelPing();
+    this.#schedulePing();
+    // Both pull: with TLS 1.3 either may miss what the other said first.
+    this.#puller.pull();
+    const { state } = this.#core;
+    this.pushed = { origin: state.origin, seq: this.peer.acked?.get(state.origin) ?? 0 };
+    this.#host.outbox.push(this);
+    for (const entries of this.#host.soft.pages()) this.send({ t: "soft", entries });
+  }
+
+  #refused({ code, message }: Of<"refuse">): void {
+    this.peer.refusal = { code, message };
+    this.#core.alarms.raise("REFUSED", this.peer.id, `${this.peer.id} refuses this controller: ${message} (${code})`);
+    this.close(code);
+  }
+
+  refuse(code: RefusalCode, message: string): void {
+    this.send({ t: "refuse", code, message });
+    this.close(code);
+  }
+
+  #have(message: Of<"have"> | Of<"ping">): void {
+    const { vv, ready, soon } = message;
+    this.peer.isReady = ready;
+    this.peer.confirmed(vv, soon);
+    this.#host.incarnation.heard(this.peer.id, soonIn(message));
+    if (!dominates(this.#core.accepted, new Map(vv))) this.#puller.pull();
+  }
+
+  tellHave(): void {
+    const { map, ready } = this.#core.state;
+    this.send({ t: "have", ready, vv: toWire(map.vector), ...this.#core.underway() });
+  }
+
+  /** Equal version vectors mean equal states. If not, something is broken, and both exchange what differs. */
+  #compare({ vv, digest }: Of<"ping">): void {
+    const { map } = this.#core.state;
+    const own = this.#core.digest().digest;
+    if (!isSameVector(map.vector, new Map(vv)) || digest === undefined || own === undefined || digest === own) return;
+    this.#core.alarms.raise(
+      "STATE_DIVERGENCE",
+      this.peer.id,
+      `${this.peer.id} has seen the same transactions and holds other values; they are being exchanged`,
+    );
+    this.send({ t: "digest", vv, sums: map.digest.sums() });
+  }
+
+  #repair({ vv, sums }: Of<"digest">): void {
+    const { map } = this.#core.state;
+    if (!isSameVector(map.vector, new Map(vv)) || this.#core.digest().digest === undefined) return;
+    const buckets = differingBuckets(map.digest.sums(), sums);
+    if (buckets.length > 0) this.#puller.pull(buckets);
+  }
+
+  #watchClock(): void {
+    const offset = this.#core.guard.offsetOf(this.peer.id) ?? 0;
+    const text = `the clock of ${this.peer.id} differs by ${Math.round(offset)} ms`;
+    this.#core.alarms.set(Math.abs(offset) >= this.#core.tuning.driftWarning, "CLOCK_DRIFT", this.peer.id, text);
+  }
+
+  #walls(): readonly [number, number] {
+    const wall = this.#core.options.clock.wall();
+    return [wall, wall];
+  }
+
+  /** A half-open TCP connection says nothing; three pings without any answer end it. */
+  #schedulePing(): void {
+    this.#cancelPing = this.#core.after(this.peer.rtt.pingEvery, () => {
+      if (this.#misses >= maxMisses) {
+        this.peer.rtt.timedOut();
+        return this.close("silent");
+      }
+      this.#misses++;
+      if (this.#misses >= silentMisses) this.#host.silent(this);
+      if (this.isOpen) {
+        const { map, ready } = this.#core.state;
+        this.#ping = { n: this.#ping.n + 1, at: this.#core.options.clock.mono() };
+        const vv = toWire(map.vector);
+        this.send({ t: "ping", n: this.#ping.n, ready, vv, ...this.#core.underway(), ...this.#core.digest() });
+      }
+      this.#schedulePing();
+    });
+  }
+}
+
+/** All that the sender has, and what it is journaling: that, too, was written once. */
+function soonIn({ vv, soon = [] }: Of<"hello"> | Of<"have"> | Of<"ping">): VersionVector {
+  const vector = new Map(vv);
+  raise(vector, soon);
+  return vector;
+}

@@ -1,0 +1,98 @@
+import type { Page } from "#crdt/page.ts";
+import type { WireVector } from "#crdt/version-vector.ts";
+import type { ConflictRecord } from "./conflict-record.ts";
+import type { PeerMessage } from "./messages.ts";
+
+/**
+ * All that the replication core asks of the world. It has no clock, randomness, timer, disk or socket of its own, so
+ * that one seed of the simulator (test/sim) decides everything that happens to it.
+ */
+
+export interface Clock {
+  /** Whole milliseconds since 1970 as the machine believes; may jump. */
+  readonly wall: () => number;
+  /** Milliseconds since some moment; never goes back. */
+  readonly mono: () => number;
+}
+
+/** Uniform in [0, 1). */
+export type Rng = () => number;
+
+export interface Timers {
+  /** Calls `run` once after `ms`; the result cancels it. */
+  readonly after: (ms: number, run: () => void) => () => void;
+  /** Calls `run` once when what is under way has finished (setImmediate). */
+  readonly soon: (run: () => void) => void;
+}
+
+/** One entry of the journal; plain JSON, opaque to the store. */
+export type JournalRecord =
+  /** Registers of the `apply` that follows; kept out of the state until it comes. */
+  | { readonly t: "part"; readonly page: Page }
+  /** One local transaction or one merge. All of it takes effect, or nothing. */
+  | {
+      readonly t: "apply";
+      readonly page: Page;
+      /** The version vector's new entries. */
+      readonly upto: WireVector;
+      /** What it stands on: where this is not covered, the record has no effect. */
+      readonly from?: WireVector;
+      /** A stamp that the sender had seen, maybe of something superseded. */
+      readonly hlc?: string;
+      /** A full exchange: what is covered by `upto` and absent is deleted (ADR 0501). */
+      readonly full?: { readonly floor: WireVector; readonly hlc: string };
+      /** A repair of a divergence: registers are merged although covered. */
+      readonly repair?: true;
+    }
+  /** What stands beside the registers; absent fields keep their value. */
+  | {
+      readonly t: "meta";
+      readonly format?: 1;
+      readonly storeId?: string;
+      readonly origin?: string;
+      readonly ready?: boolean;
+      readonly hlc?: string;
+      readonly vv?: WireVector;
+      readonly floor?: WireVector;
+      readonly floorHlc?: string;
+      /** Conflicts found but not yet written as registers. */
+      readonly conflicts?: readonly ConflictRecord[];
+    };
+
+/**
+ * Where the core's state is made durable. The store's contract:
+ * - `append` settles in the order of the calls, and fulfils only when the records are on the disk (fdatasync);
+ * - the records of one call stand together: in one segment, and after a crash all of them are found or none;
+ * - a rejection means that nothing of this call will ever be found again (ENOSPC: truncated; it may heal). A disk that
+ *   cannot tell (EIO) must end the process instead;
+ * - after a crash the replica gets, as `recovered`, the newest snapshot's records, then those of the journal since, in order. Records that
+ *   the snapshot already contains do no harm.
+ * A snapshot: `replica.snapshot()` gives records that stand for all appends that were fulfilled before this turn of the event
+ * loop (the core applies in the very callback of `then`). When they are on the disk, what they stand for may go.
+ */
+export interface Journal {
+  readonly append: (records: readonly JournalRecord[]) => PromiseLike<void>;
+}
+
+export type DialTarget = { readonly id: string } | { readonly address: string };
+
+/** One authenticated stream to a peer, messages in order or not at all. The transport made sure of `peer` (mTLS). */
+export interface PeerLink {
+  readonly peer: string;
+  /** Whether this side dialled. */
+  readonly initiator: boolean;
+  readonly send: (message: PeerMessage) => void;
+  readonly close: (reason: string) => void;
+}
+
+/** What the transport tells the core about a link. */
+export interface LinkEvents {
+  /** A message as parsed from JSON; the core checks its shape. `bytes`: its size on the wire. */
+  readonly received: (message: unknown, bytes: number) => void;
+  readonly closed: () => void;
+}
+
+export interface Net {
+  /** Tries to connect within `timeoutMs`; ends in `replica.connected(link)` or `replica.dialFailed(target)`, once. */
+  readonly dial: (target: DialTarget, timeoutMs: number) => void;
+}

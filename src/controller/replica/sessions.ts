@@ -1,0 +1,150 @@
+import type { Core } from "./core.ts";
+import type { Dialler } from "./dialler.ts";
+import type { Incarnation } from "./incarnation.ts";
+import { authKeyOf } from "./registered-controllers.ts";
+import { protocolsText, speaks, type PeerMessage } from "./messages.ts";
+import type { Outbox } from "./outbox.ts";
+import type { Stream } from "./peer.ts";
+import type { LinkEvents, PeerLink } from "./replica-ports.ts";
+import { Session, type Refusal, type SessionHost } from "./peer-session.ts";
+import type { SoftState } from "./soft-state.ts";
+import type { Writer } from "./writer.ts";
+
+interface Parts {
+  readonly incarnation: Incarnation;
+  readonly outbox: Outbox;
+  readonly dialler: Dialler;
+  readonly soft: SoftState;
+  readonly writer: Writer;
+}
+
+/** The connections of a replica: who may speak, which of two to the same peer counts, and what follows from news. */
+export class Sessions implements SessionHost {
+  readonly boot: string;
+  readonly incarnation: Incarnation;
+  readonly outbox: Outbox;
+  readonly soft: SoftState;
+  readonly writer: Writer;
+  readonly #core: Core;
+  readonly #dialler: Dialler;
+  readonly #sessions = new Set<Stream>();
+
+  constructor(core: Core, { incarnation, outbox, dialler, soft, writer }: Parts) {
+    this.#core = core;
+    this.boot = core.randomName();
+    this.incarnation = incarnation;
+    this.outbox = outbox;
+    this.soft = soft;
+    this.writer = writer;
+    this.#dialler = dialler;
+    core.onMembers = () => this.#membersChanged();
+    core.every(core.tuning.pullEvery, () => {
+      for (const stream of this.open()) stream.pull();
+    });
+  }
+
+  connected(link: PeerLink): LinkEvents {
+    const session = new Session(this.#core, this, link);
+    this.#sessions.add(session);
+    this.#dialler.connected(link.peer);
+    return session;
+  }
+
+  stop(): void {
+    for (const stream of this.#sessions) stream.close("stopping");
+  }
+
+  judge({ peer }: Stream, { cluster, id, origin, proto }: Extract<PeerMessage, { t: "hello" }>): Refusal | undefined {
+    const { options, state, members } = this.#core;
+    if (cluster !== options.cluster) return { code: "CLUSTER_DIFFERS", message: `this is cluster ${options.cluster}` };
+    if (!speaks(proto)) return { code: "PROTOCOL_UNKNOWN", message: protocolsText };
+    if (id === options.id) return { code: "SAME_CONTROLLER", message: `this is ${id} itself` };
+    if (id !== peer.id) return { code: "NOT_REGISTERED", message: `${peer.id} calls itself ${id}` };
+    if (this.#core.equivocal.has(origin))
+      return {
+        code: "EQUIVOCATION",
+        message: `${origin} wrote two things under one number; kcore controller repair mends it`,
+      };
+    // A controller that joins knows nobody yet; it trusts whom its transport lets in.
+    const isJoining = !state.ready && state.map.get(authKeyOf(options.id)) === undefined;
+    if (!isJoining && !members.includes(id))
+      return {
+        code: "NOT_REGISTERED",
+        message: `${id} is not a registered controller; kcore controller join registers it`,
+      };
+    return undefined;
+  }
+
+  /** Both sides accepted. Of two connections the one that the smaller id dialled stays. False: this one goes. */
+  opened(stream: Stream): boolean {
+    const { peer } = stream;
+    const other = peer.stream;
+    if (other && other !== stream && other.isOpen) {
+      // Dialled at the same moment? A peer that dials later, or was started again, has given the old one up.
+      const isTwin = other.boot === stream.boot && stream.openedAt - other.openedAt < 2000;
+      if (isTwin && this.#isPreferred(other) && !this.#isPreferred(stream)) {
+        stream.close("another connection stands");
+        return false;
+      }
+      peer.stream = stream;
+      other.close("another connection took its place");
+    }
+    peer.stream = stream;
+    return true;
+  }
+
+  #isPreferred({ isDialled, peer }: Stream): boolean {
+    return isDialled === this.#core.options.id < peer.id;
+  }
+
+  lost(stream: Stream): void {
+    this.#sessions.delete(stream);
+    const { peer } = stream;
+    if (peer.stream === stream) {
+      peer.stream = undefined;
+      this.#core.guard.forget(peer.id);
+    }
+    if (!this.#core.isStopped) this.#dialler.wanted(peer.id);
+  }
+
+  /** A connection says nothing; a new one takes its place if it can be had. */
+  silent({ peer }: Stream): void {
+    this.#dialler.dial(peer.id);
+  }
+
+  isConnected(id: string): boolean {
+    return [...this.#sessions].some(({ peer }) => peer.id === id);
+  }
+
+  synced({ peer }: Stream): void {
+    this.incarnation.progressed();
+    const { state, options, members } = this.#core;
+    if (state.ready || peer.isReady !== true || !members.includes(options.id)) return;
+    // Joined: all that a controller which knows of us had, our registration included.
+    this.#core.commit(
+      [{ t: "meta", ready: true }],
+      [],
+      () => {
+        options.log?.("info", "this controller has joined", { sponsor: peer.id });
+        for (const each of this.open()) each.tellHave();
+      },
+      () => undefined,
+    );
+  }
+
+  open(): readonly Stream[] {
+    return [...this.#core.peers.values()].flatMap(({ stream }) => (stream?.isOpen ? [stream] : []));
+  }
+
+  #membersChanged(): void {
+    const { others, members, options, state } = this.#core;
+    const isOut = state.ready && !members.includes(options.id);
+    for (const stream of this.#sessions) {
+      if (!stream.isOpen || isOut || others.includes(stream.peer.id)) continue;
+      // One that leaves waits to hear that its leaving has arrived.
+      stream.tellHave();
+      stream.close("removed");
+    }
+    for (const id of others) this.#dialler.wanted(id);
+  }
+}

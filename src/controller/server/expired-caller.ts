@@ -1,0 +1,78 @@
+import type { X509Certificate } from "node:crypto";
+import type { Server } from "node:https";
+import type { Socket } from "node:net";
+import type { TLSSocket } from "node:tls";
+import { graceEnd, isInGrace, lateRenewalProtocol } from "#api/late-renewal.ts";
+import type { MethodName } from "#api/methods.ts";
+import { firstCertificate } from "#pki/chain.ts";
+import { Refused } from "../cluster/refused.ts";
+import { readCaller, type KnownCaller } from "./caller.ts";
+
+/** All that a node may ask with a certificate that has expired. */
+export const lateRenewalMethods: ReadonlySet<MethodName> = new Set(["renewChallenge", "renew"]);
+const handshakeMs = 5_000;
+/** The chain that a peer sent can be read once: Node gives the issuers with the first look only. */
+const seen = new WeakMap<TLSSocket, KnownCaller>();
+
+/**
+ * Gives connections that offer the late protocol in their first words to `late`, all others to `server` as before. The
+ * words are plain (TLS 1.3, RFC 8446, 4.1.2); whoever lies there meets the stricter checks of {@link expiredCallerOf}.
+ */
+export function routeLateRenewals(server: Server, late: Server): void {
+  const usual = server.listeners("connection") as ((this: Server, socket: Socket) => void)[];
+  server.removeAllListeners("connection");
+  server.on("connection", (socket: Socket) => {
+    const timer = setTimeout(() => socket.destroy(), handshakeMs);
+    const failed = (): void => void socket.destroy();
+    socket.once("error", failed);
+    socket.once("close", () => clearTimeout(timer));
+    socket.once("readable", () => {
+      clearTimeout(timer);
+      socket.off("error", failed);
+      const hello = socket.read() as Buffer | null;
+      if (hello === null) return void socket.destroy();
+      socket.unshift(hello);
+      if (hello.includes(lateRenewalProtocol)) late.emit("connection", socket);
+      else for (const listener of usual) listener.call(server, socket);
+    });
+  });
+}
+
+/**
+ * Who is on a connection of the late server, where OpenSSL's verdict was only noted: a node of ours whose certificate
+ * fails in nothing but its end, 30 days ago at most. TLS has proven that it holds the key; that the key is the registered one,
+ * not revoked, and the node approved, is checked like for any other (access.ts).
+ * @throws Refused 401, 403
+ */
+export function expiredCallerOf(
+  socket: TLSSocket,
+  { cluster, rootPem, now }: { readonly cluster: string; readonly rootPem: string; readonly now: number },
+): KnownCaller {
+  const known = seen.get(socket);
+  if (known) {
+    if (known.certificateExpiresAt > now) return known;
+    throw new Refused(401, "API_DENIED", "the certificate expired more than 30 days ago");
+  }
+  const leaf = socket.getPeerX509Certificate();
+  if (!leaf) throw new Refused(401, "API_DENIED", "no client certificate");
+  const problem = problemOf(leaf, firstCertificate(rootPem), now);
+  if (problem !== undefined) throw new Refused(401, "API_DENIED", `the certificate ${problem}`);
+  const caller = readCaller(leaf, cluster);
+  if (caller.identity.role !== "node")
+    throw new Refused(403, "API_DENIED", "only a node renews a certificate that has expired");
+  // The connection may stand for as long as the grace does.
+  const lasting = { ...caller, certificateExpiresAt: graceEnd(leaf.validToDate) };
+  seen.set(socket, lasting);
+  return lasting;
+}
+
+// OpenSSL tells only one of a certificate's faults: the end must not hide another one.
+function problemOf(leaf: X509Certificate, root: X509Certificate, now: number): string | undefined {
+  const issuer = leaf.issuerCertificate;
+  const isSigned = issuer !== undefined && issuer.ca && leaf.checkIssued(issuer) && leaf.verify(issuer.publicKey);
+  if (!isSigned) return "is not signed by a CA that came with it";
+  if (!issuer.checkIssued(root) || !issuer.verify(root.publicKey)) return "is not of this cluster's CA";
+  if (issuer.validToDate.getTime() <= now) return "was issued by a CA that has expired";
+  if (leaf.validFromDate.getTime() > now) return "is not valid yet";
+  return isInGrace(leaf.validToDate, now) ? undefined : "has not expired, or more than 30 days ago";
+}

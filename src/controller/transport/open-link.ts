@@ -1,0 +1,75 @@
+import type { Duplex } from "node:stream";
+import { describeError, type Log } from "#api/log.ts";
+import type { LinkEvents, PeerLink } from "../replica/replica-ports.ts";
+import { largestLine, LineReader } from "./line-reader.ts";
+
+/** What waits unsent for a peer that does not read; more than the window of the protocol ever lets wait. */
+const backlogLimit = 8 * largestLine;
+
+export interface LinkOptions {
+  readonly socket: Duplex;
+  readonly peer: string;
+  readonly initiator: boolean;
+  /** What came with the answer to the upgrade. */
+  readonly head: Buffer;
+  readonly log: Log;
+  /** Gives the link to the replica. */
+  readonly connected: (link: PeerLink) => LinkEvents;
+  readonly onBytes?: (direction: "in" | "out", bytes: number) => void;
+  readonly onContact: () => void;
+}
+
+/** Makes a link to a peer out of an authenticated stream: a line of JSON for each message, both ways. */
+export function openLink({ socket, peer, initiator, head, log, connected, onBytes, onContact }: LinkOptions): void {
+  const reader = new LineReader();
+  let isOpen = true;
+  const close = (reason: string): void => {
+    if (!isOpen) return;
+    isOpen = false;
+    log.info("a replication stream ends", { peer, reason });
+    // What was written may still go out, a refusal above all; then the rest is cut.
+    socket.end();
+    setTimeout(() => socket.destroy(), 1_000).unref();
+  };
+  const events = connected({
+    peer,
+    initiator,
+    send(message) {
+      if (!isOpen) return;
+      const line = `${JSON.stringify(message)}\n`;
+      onBytes?.("out", line.length);
+      socket.write(line);
+      if (socket.writableLength > backlogLimit) {
+        socket.destroy();
+        close("the peer does not read");
+      }
+    },
+    close,
+  });
+  const read = (chunk: Buffer): void => {
+    if (!isOpen) return;
+    onContact();
+    onBytes?.("in", chunk.length);
+    try {
+      reader.push(chunk, (value, bytes) => {
+        if (isOpen) events.received(value, bytes);
+      });
+    } catch (error) {
+      // A peer that breaks the framing is cut, never waited for; all else it sends is the core's to judge (S-24).
+      log.warn("a peer sent something that is no message", { peer, ...describeError(error) });
+      close("malformed");
+      socket.destroy();
+    }
+  };
+  socket.on("data", read);
+  socket.on("error", (error) => {
+    log.info("a replication stream broke", { peer, ...describeError(error) });
+    socket.destroy();
+  });
+  socket.once("end", () => close("the peer ended it"));
+  socket.once("close", () => {
+    close("it was closed");
+    events.closed();
+  });
+  if (head.length > 0) read(head);
+}

@@ -1,0 +1,55 @@
+/** Words and figures of a cluster's things: the same in tables, in descriptions and on the dashboard. */
+
+const statusWords = {
+  pending: "Pending",
+  ready: "Ready",
+  "not-ready": "NotReady",
+  rejected: "Rejected",
+  unknown: "Unknown",
+} as const;
+
+export type NodeStatusName = keyof typeof statusWords;
+
+export function statusWord({ status }: { readonly status: NodeStatusName }): string {
+  return statusWords[status];
+}
+
+/** Nobody decides about a node that has never registered. */
+export function approvalWord({
+  approval,
+  status,
+}: {
+  readonly approval: string;
+  readonly status: NodeStatusName;
+}): string {
+  return status === "unknown" ? "-" : approval;
+}
+
+export function certificateWord({ status, current }: { readonly status: string; readonly current: boolean }): string {
+  return current ? `${status}, in use` : status;
+}
+
+/** A value of a conflict, as JSON. */
+export function valueText(value: unknown): string {
+  return value === null || value === undefined ? "(deleted)" : JSON.stringify(value);
+}
+
+export function gibibytes(bytes: number): string {
+  return `${(bytes / 2 ** 30).toFixed(1)} GiB`;
+}
+
+export function milliseconds(value: number | undefined): string {
+  return value === undefined ? "-" : `${Math.abs(value) < 10 ? value.toFixed(1) : Math.round(value)}ms`;
+}
+
+/** `key=value` each, by key. */
+export function labelPairs(labels: Readonly<Record<string, string>>): readonly string[] {
+  return Object.entries(labels)
+    .toSorted(([a], [b]) => (a < b ? -1 : 1))
+    .map(([key, value]) => `${key}=${value}`);
+}
+
+/** `KEY=VALUE:EFFECT`, as `kcore node taint` reads it. */
+export function taintText({ key, value, effect }: Readonly<Record<"key" | "value" | "effect", string>>): string {
+  return `${key}${value === "" ? "" : `=${value}`}:${effect}`;
+}

@@ -1,0 +1,179 @@
+import { once } from "node:events";
+import { createServer } from "node:https";
+import type { Server } from "node:https";
+import { expect } from "chai";
+import { askFirst, openControllers } from "#api/ask.ts";
+import type { Asking, Controllers } from "#api/ask.ts";
+import type { ApiClient } from "#api/client.ts";
+import { createTestCluster, issueTo } from "#support/cluster.ts";
+import type { TestCluster } from "#support/cluster.ts";
+import { spkiOf } from "#support/controllers.ts";
+import { freePort } from "#support/ports.ts";
+import { rejectionOf } from "#support/rejection.ts";
+
+/** A server with a controller's certificate, that answers what it is told to. */
+interface Answering {
+  readonly endpoint: string;
+  readonly key: string;
+  answer: readonly [status: number, body: object];
+  asked: number;
+  connections: number;
+}
+
+const fine = [200, { ready: true }] as const;
+const refusal = (status: number, code: string) => [status, { code, message: "no" }] as const;
+
+describe("asking a cluster", () => {
+  let cluster: TestCluster;
+  const servers: Server[] = [];
+  let all: readonly Answering[];
+  let opened: Controllers | undefined;
+
+  const serve = async (id: string): Promise<Answering> => {
+    const credentials = issueTo(cluster.authority, "controller", id);
+    const it: Answering = { endpoint: "", key: spkiOf(credentials), answer: fine, asked: 0, connections: 0 };
+    const server = createServer({ ...credentials, requestCert: true, minVersion: "TLSv1.3" }, (_request, response) => {
+      it.asked++;
+      response.writeHead(it.answer[0], { "content-type": "application/json" }).end(JSON.stringify(it.answer[1]));
+    });
+    servers.push(server);
+    server.on("secureConnection", () => it.connections++);
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    return Object.assign(it, { endpoint: `127.0.0.1:${(server.address() as { port: number }).port}` });
+  };
+  const open = (given: Partial<Asking> = {}): Controllers => {
+    const endpoints = all.map(({ endpoint }) => endpoint);
+    return (opened = openControllers({ endpoints, credentials: cluster.operator, clock: Date.now, ...given }));
+  };
+  const look = (client: ApiClient) => client.call("ready", {});
+  const askedOf = (): readonly number[] => all.map(({ asked }) => asked);
+
+  before(async () => {
+    cluster = await createTestCluster();
+    all = await Promise.all(["a", "b", "c"].map((id) => serve(`controller-${id}`)));
+  });
+  beforeEach(() => {
+    for (const it of all) Object.assign(it, { answer: fine, asked: 0, connections: 0 });
+  });
+  afterEach(() => opened?.close());
+  after(async () => {
+    for (const server of servers) server.close().closeAllConnections();
+    await cluster.remove();
+  });
+
+  it("begins with the first, and keeps its connection", async () => {
+    const controllers = open();
+    for (let turn = 0; turn < 3; turn++) expect((await controllers.ask(look)).ready).to.equal(true);
+    expect(askedOf()).to.deep.equal([3, 0, 0]);
+    expect(all[0]?.connections).to.equal(1);
+  });
+
+  it("asks the next where one cannot be reached, and goes on with the one that answered", async () => {
+    const failed: [string, boolean][] = [];
+    const dead = `127.0.0.1:${await freePort()}`;
+    const controllers = open({
+      endpoints: [dead, ...all.map(({ endpoint }) => endpoint)],
+      onFailed: (_failure, endpoint, isLast) => void failed.push([endpoint, isLast]),
+    });
+    await controllers.ask(look);
+    await controllers.ask(look);
+    expect(failed).to.deep.equal([[dead, false]]);
+    expect(controllers.current()).to.equal(all[0]?.endpoint);
+    expect(askedOf()).to.deep.equal([2, 0, 0]);
+  });
+
+  it("takes a refusal that all would give for an answer", async () => {
+    for (const [status, code] of [
+      [404, "NODE_UNKNOWN"],
+      [403, "KEY_REVOKED"],
+      [403, "NODE_REJECTED"],
+      [409, "MATCH_FAILED"],
+      [400, "API_INVALID"],
+    ] as const) {
+      Object.assign(all[0] as Answering, { answer: refusal(status, code), asked: 0 });
+      expect(await rejectionOf(open().ask(look))).to.include({ reason: code });
+      expect(askedOf()).to.deep.equal([1, 0, 0]);
+    }
+  });
+
+  it("asks the next where one has not caught up, is busy or full, or was not told yet", async () => {
+    for (const [status, code] of [
+      [503, "CONTROLLER_JOINING"],
+      [503, "CONTROLLER_READ_ONLY"],
+      [507, "STORE_UNWRITABLE"],
+      [429, "API_BUSY"],
+      [500, "INTERNAL"],
+      [401, "API_DENIED"],
+      [403, "KEY_UNREGISTERED"],
+      [403, "NODE_PENDING"],
+    ] as const) {
+      for (const it of all) it.asked = 0;
+      (all[0] as Answering).answer = refusal(status, code);
+      expect((await open().ask(look)).ready).to.equal(true);
+      expect(askedOf()).to.deep.equal([1, 1, 0]);
+    }
+  });
+
+  it("tells the refusal when the others cannot be reached, else a problem for each", async () => {
+    const dead = [`127.0.0.1:${await freePort()}`, `127.0.0.1:${await freePort()}`];
+    const refusing = all[1] as Answering;
+    refusing.answer = refusal(503, "CONTROLLER_JOINING");
+    const mixed = open({ endpoints: [refusing.endpoint, ...dead] });
+    expect(await rejectionOf(mixed.ask(look))).to.include({ reason: "CONTROLLER_JOINING", exitCode: 1 });
+    const silent = await rejectionOf(open({ endpoints: dead }).ask(look));
+    expect(silent.problems.map(({ code }) => code)).to.deep.equal(["API_UNREACHABLE", "API_UNREACHABLE"]);
+    expect(silent.exitCode).to.equal(3);
+    const unknown = await rejectionOf(open({ endpoints: [] }).ask(look));
+    expect(unknown.problems.map(({ code }) => code)).to.deep.equal(["CLUSTER_UNKNOWN"]);
+  });
+
+  it("asks where it is told to without forgetting who answered last", async () => {
+    const controllers = open();
+    await controllers.ask(look);
+    await controllers.ask(look, { endpoints: [all[2]?.endpoint ?? ""] });
+    await controllers.ask(look);
+    expect(askedOf()).to.deep.equal([2, 0, 1]);
+  });
+
+  it("believes only the key that it is told to", async () => {
+    const { endpoint, key } = all[1] as Answering;
+    const controllers = open();
+    expect((await controllers.ask(look, { endpoints: [endpoint], serverKeys: [key] })).ready).to.equal(true);
+    const other = controllers.ask(look, { endpoints: [endpoint], serverKeys: ["0".repeat(64)] });
+    const error = await rejectionOf(other);
+    expect(error.problems.map(({ code }) => code)).to.deep.equal(["API_UNTRUSTED"]);
+    expect(askedOf()).to.deep.equal([0, 1, 0]);
+  });
+
+  it("asks those that it learned of last, each once", async () => {
+    const [first, second] = all as [Answering, Answering];
+    const controllers = open({ endpoints: [first.endpoint] });
+    expect(controllers.learn([first.endpoint, second.endpoint])).to.deep.equal([second.endpoint]);
+    expect(controllers.learn([second.endpoint])).to.deep.equal([]);
+    first.answer = refusal(503, "CONTROLLER_JOINING");
+    await controllers.ask(look);
+    expect(askedOf()).to.deep.equal([1, 1, 0]);
+  });
+
+  it("shows the credentials that are there when it connects", async () => {
+    let present = cluster.operator;
+    const controllers = open({ credentials: () => present });
+    await controllers.ask(look);
+    present = issueTo(cluster.authority, "controller", "another");
+    await controllers.ask(look);
+    controllers.close();
+    await controllers.ask(look);
+    expect(all[0]?.connections).to.equal(2);
+  });
+
+  it("throws what is no failure of a controller's, and asks nobody else", async () => {
+    const thrownBy = (promise: Promise<unknown>): Promise<unknown> => promise.catch((error: unknown) => error);
+    const bug = new TypeError("a bug");
+    expect(await thrownBy(open().ask(() => Promise.reject(bug)))).to.equal(bug);
+    const stop = AbortSignal.abort(new Error("stopped"));
+    const asking = { endpoints: all.map(({ endpoint }) => endpoint), credentials: cluster.operator, clock: Date.now };
+    expect(await thrownBy(askFirst({ ...asking, signal: stop }, look))).to.equal(stop.reason);
+    expect(askedOf()).to.deep.equal([0, 0, 0]);
+  });
+});
