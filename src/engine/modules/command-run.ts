@@ -25,6 +25,7 @@ export const commandRun = defineModule({
     })
     .refine(({ cmd, argv }) => (cmd === undefined) !== (argv === undefined), "give either cmd or argv"),
   step: ({ cmd, argv = [], ...process }) => ({
+    brings: true,
     want: {},
     always: true,
     probe: sh`:`,

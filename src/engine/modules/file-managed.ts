@@ -58,6 +58,7 @@ export const fileManaged = defineModule({
     const { blob, text, sensitive } = contentOf(given, context);
     const mode = given.mode ?? (sensitive ? "0600" : undefined);
     return {
+      ...(/\/s?bin\//.test(path) && { brings: true }),
       want: {
         kind: "file",
         content: sensitive ? "as wanted" : `sha256:${blob.sha256}`,

@@ -73,6 +73,7 @@ export const mountMounted = defineModule({
   step: (given, context) => {
     const mount = describe(given, context);
     return {
+      brings: true,
       want: { ...wantBoot(given, mount), ...wantNow(given, mount) },
       probe: sh`${readFstab(given.fstab, given.path)}
 fact fstab "$fstab"

@@ -66,6 +66,7 @@ export const nixInstalled = defineModule({
     const settings = Object.entries(given.settings).map(([name, value]) => ({ name, text: textOf(value) }));
     const tarball = given.method === "tarball" ? readTarball(given, context) : undefined;
     return {
+      brings: true,
       want: {
         nix: "installed",
         daemon: "active",

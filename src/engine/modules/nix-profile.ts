@@ -54,6 +54,7 @@ export const nixProfile = defineModule({
         : sh`hash=$(nix-store -q --hash ${path}) || exit 1
   [ "$hash" = ${narHash} ] || refuse NIX_PATH_DIFFERS ${`${path} is not what the bastion has: wanted ${narHash}, found `}"$hash"`;
     return {
+      brings: true,
       want: { store: "valid", profile: path },
       probe: sh`if nix-store --check-validity ${path} 2>/dev/null; then fact store valid; else fact store absent; fi
 if [ -L ${profile} ]; then fact profile "$(readlink -f ${profile})"; else fact profile absent; fi`,

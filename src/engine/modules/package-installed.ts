@@ -47,6 +47,7 @@ export const packageInstalled = defineModule({
     const good = ({ version }: { version?: string }) =>
       args.state === "absent" ? "absent" : args.state === "latest" ? "latest" : (version ?? "installed");
     return {
+      brings: true,
       want: Object.fromEntries(packages.names.map((one) => [one.name, good(one)])),
       probe: choose((manager) => manager.probe(packages)),
       guard: choose((manager) => manager.guard(packages)),

@@ -40,6 +40,7 @@ export const scriptRun = defineModule({
     const blob = source === undefined ? undefined : context.readFile(source);
     const bytes = blob !== undefined && context.sensitive === true ? hidden(blob) : blob;
     return {
+      brings: true,
       want: {},
       always: true,
       probe: sh`:`,

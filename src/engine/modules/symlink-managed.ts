@@ -26,6 +26,7 @@ export const symlinkManaged = defineModule({
   }),
   refusals: ["FILE_IN_THE_WAY", "FILE_NO_PARENT", "FILE_PARENT_UNSAFE", "NIXOS_MANAGED"],
   step: ({ path, target, force, makeDirs }) => ({
+    ...(/\/s?bin\//.test(path) && { brings: true }),
     want: { kind: "symlink", target },
     data: { kind: "symlink", path, target, force, makeDirs },
     probe: sh`kind_of ${path}

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { Facts, StepData } from "#engine/step/define.ts";
+import type { Facts, StepData, Tool } from "#engine/step/define.ts";
 import type { Blob } from "#engine/step/blob.ts";
 import { quote } from "#engine/step/quote.ts";
 import type { Secret } from "#engine/step/secret.ts";
@@ -101,6 +101,8 @@ export function compileAlone(plan: PlannedStep, { owes, randomName }: CompileOpt
       k_attempts: (plan.retry ?? step.retry)?.attempts ?? "",
       k_interval: (plan.retry ?? step.retry)?.interval ?? "",
       k_want: wantLines(step.want),
+      // Another user's PATH is another one.
+      k_tools: plan.runAs === undefined ? (step.tools ?? []).map(toolWord).join(" ") : "",
     }),
     assign({
       kt_probe: probe,
@@ -121,6 +123,11 @@ export function compileAlone(plan: PlannedStep, { owes, randomName }: CompileOpt
   lines.push("k_main");
 
   return { key: stepKey(plan.id), text: lines.join("\n"), early, late, blobs, quick: quickOf(plan), owes };
+}
+
+/** A program that a step needs, and the package that has it, as one word. */
+export function toolWord({ command, package: name }: Tool): string {
+  return `${command}=${name}`;
 }
 
 /** The wanted facts, one `NAME=VALUE` a line, as the step's shell compares them. */

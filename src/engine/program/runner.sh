@@ -392,6 +392,19 @@ k_load() {
   for k_f in $k_fields; do eval "$k_f=\$${k_f}_$i"; done
 }
 
+# k_tools KEY COMMAND=PACKAGE...: programs that no step before KEY brings are missed before anything is applied. In a dry run
+# what an earlier segment would have changed may bring them: then the step says so itself.
+k_tools() {
+  i=$1
+  shift
+  for k_x in "$@"; do
+    if [ -n "$k_stop$k_failed$k_unsure" ] || command -v "${k_x%%=*}" >/dev/null 2>&1; then continue; fi
+    k_event "start $i"
+    k_event "refused $i TOOL_MISSING ${k_x%%=*} is not on the node; the package ${k_x#*=} has it"
+    k_end_step failed 13
+  done
+}
+
 # k_go: runs what was declared.
 k_go() {
   k_seen=

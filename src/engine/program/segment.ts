@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { quote } from "#engine/step/quote.ts";
 import type { PlannedStep } from "#engine/states/planned-step.ts";
-import { type CompiledStep, stepKey } from "./compile-step.ts";
+import { type CompiledStep, stepKey, toolWord } from "./compile-step.ts";
 import type { Blob } from "#engine/step/blob.ts";
 import { type BatchPlace, BatchPlanner, batchLibrary, batchLine } from "./batch.ts";
 import { shippedText } from "./texts.ts";
@@ -39,10 +39,28 @@ export function segmentText({ steps, facts, now }: SegmentOptions): string {
     ...(steps.some(({ compiled }) => usesFiles.test(compiled.text)) ? [`K_FILES=${quote(shippedText("files"))}`] : []),
     ...(steps.some(({ compiled }) => compiled.data) ? [`K_BATCH=${batchLibrary().sha256}`] : []),
     ...steps.map((step) => stepText(step, planner)),
+    ...firstTools(steps).map(({ key, words }) => `k_tools ${key} ${words.join(" ")}`),
     "k_go",
     ...(facts ? [`k_facts ${quote(`kt_facts=${quote(shippedText("facts"))}\nk_text facts; k_read fact`)}`] : []),
     "",
   ].join("\n");
+}
+
+/**
+ * What is looked for before anything is applied, by the step that needs it first: programs that no step before it can bring. A
+ * step that may not run at all, or whose evidence may hold, looks when its turn comes, as every step does.
+ */
+function firstTools(steps: readonly SegmentStep[]): { readonly key: string; readonly words: readonly string[] }[] {
+  const known = new Set<string>();
+  const end = steps.findIndex(({ plan }) => plan.step.brings);
+  return steps.slice(0, end === -1 ? undefined : end + 1).flatMap(({ plan, compiled }) => {
+    const { step, runAs, onlyIf, unless, creates, onChanges, onFailure } = plan;
+    const mayNotRun = [runAs, onlyIf, unless, creates].some((key) => key !== undefined);
+    if (mayNotRun || onChanges.length + onFailure.length + compiled.quick.length > 0) return [];
+    const words = (step.tools ?? []).map(toolWord).filter((word) => !known.has(word));
+    for (const word of words) known.add(word);
+    return words.length === 0 ? [] : [{ key: compiled.key, words }];
+  });
 }
 
 /** The blobs that the segment may ask for, by name on the node. */

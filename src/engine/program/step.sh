@@ -119,6 +119,12 @@ k_look() {
   # The step keys `creates` and `unless`: they hold, so the step is in order whatever the module would say.
   if [ -n "$k_creates" ] && { [ -e "$k_creates" ] || [ -L "$k_creates" ]; }; then return 0; fi
   if [ -n "$kt_unless" ]; then k_text unless >/dev/null 2>&1 && return 0; fi
+  for k_x in $k_tools; do
+    have "${k_x%%=*}" && continue
+    [ -z "$k_unsure" ] || return 2
+    printf '%s refused %s TOOL_MISSING %s\n' "$k_nonce" "$k_i" "${k_x%%=*} is not on the node; the package ${k_x#*=} has it" >&5
+    return 99
+  done
   [ -z "$k_always" ] || return 1
   k_text probe
   k_status=$?

@@ -60,7 +60,10 @@ export interface Step {
   readonly show?: Sh;
   /** The text that `show` will print once the step is in order. */
   readonly shown?: string;
+  /** Looked for before anything is applied where no earlier step may bring them, and at the step's turn: TOOL_MISSING. */
   readonly tools?: readonly Tool[];
+  /** It may bring programs that a later step needs. */
+  readonly brings?: true;
   /** Never in order before it ran: shown as “always changes”, refused in shipped states. */
   readonly always?: true;
   /** The step ends the boot: the segment ends here and the bastion waits for a new boot_id. */

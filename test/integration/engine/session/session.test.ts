@@ -8,7 +8,7 @@ import type { Step } from "#engine/step/define.ts";
 import { sh } from "#engine/step/sh.ts";
 import { HostUnreachable } from "#engine/transport/unreachable.ts";
 import { openLocal } from "#engine/transport/local-host.ts";
-import { draftOf, sessionOn } from "#support/sessions.ts";
+import { draftOf, sessionOn, type TestSession } from "#support/sessions.ts";
 
 describe("a node's session, on this machine", () => {
   let folder: string;
@@ -121,6 +121,32 @@ describe("a node's session, on this machine", () => {
       at: { file: "states/test.yaml", line: 1, column: 1 },
     });
     expect(existsSync(join(folder, "a"))).to.equal(false);
+  });
+
+  it("misses a program before anything is applied, or at its step's turn where an earlier step may bring it", async () => {
+    const needs: Step = {
+      want: { a: "1" },
+      probe: sh`fact a 0`,
+      apply: sh`no-such-tool`,
+      tools: [{ command: "no-such-tool", package: "its-package" }],
+    };
+    const run = async (first: Step, dryRun = false): Promise<TestSession> => {
+      const run = sessionOn(state, { dryRun });
+      await run.session.perform([
+        { stage: "s", drafts: [draftOf("a", first), draftOf("b", needs), draftOf("c", first)] },
+      ]);
+      await run.session.finish("done");
+      return run;
+    };
+    const missed = await run(fileStep("a", "x"));
+    expect(missed.outcomes()).to.deep.equal(["b failed"]);
+    expect(existsSync(join(folder, "a"))).to.equal(false);
+    const end = missed.events.find((event) => event.type === "step.finished" && event.outcome === "failed");
+    expect(end).to.have.nested.property("problem.code", "TOOL_MISSING");
+    expect(end).to.have.nested.property("problem.message").that.contains("the package its-package has it");
+    const brings = { ...fileStep("a", "x"), brings: true } as const;
+    expect((await run(brings, true)).outcomes()).to.deep.equal(["a would-change", "b unknown", "c would-change"]);
+    expect((await run(brings)).outcomes()).to.deep.equal(["a changed", "b failed"]);
   });
 
   it("changes nothing in a dry run and leaves only its journal", async () => {
