@@ -100,7 +100,7 @@ exec ${real} "$@"
 
   /** Lets the program that waits go on, and stops none after it. */
   release(): void {
-    if (this.#hasOwnPrograms) return;
+    if (this.#hasOwnPrograms || !existsSync(this.#path("reached"))) return;
     writeFileSync(this.#path("point"), "0\n");
     execFileSync("/bin/sh", ["-c", `echo >${this.#path("gate")}`], { timeout: 10_000 });
   }

@@ -28,81 +28,134 @@ import { stepOf } from "#support/steps.ts";
 const shells = ["/bin/dash", "/bin/bash", "/bin/busybox", "/bin/mksh"];
 const words = (text: string, times: number): string => `${text} 'quoted' \\ $x\n`.repeat(times);
 
-describe("a batch of data steps under fault", function () {
-  this.timeout(300_000);
-  let folder: string;
-  let root: string;
-  beforeEach(() => {
-    folder = mkdtempSync(join(tmpdir(), "kcore-batch-"));
-    chmodSync(folder, 0o755);
-    root = join(folder, "target");
-    prepare();
-  });
-  // The node's processes end a moment after their last word.
-  afterEach(() => rmSync(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 }));
+/** A node with a target, some of which is there and wrong. */
+class Scene {
+  readonly folder = mkdtempSync(join(tmpdir(), "kcore-batch-"));
+  readonly root = join(this.folder, "target");
+  readonly node: SteppedNode;
 
-  /** The target as the first run finds it: some of it there, and wrong. */
-  const prepare = (): void => {
-    for (const name of ["target", "state"]) rmSync(join(folder, name), { recursive: true, force: true });
-    mkdirSync(join(root, "old"), { recursive: true, mode: 0o700 });
+  constructor(shell: string) {
+    chmodSync(this.folder, 0o755);
+    this.node = new SteppedNode(this.folder, shell);
+    this.prepare();
+  }
+
+  /** As the first run finds it. */
+  prepare(): void {
+    for (const path of [this.root, this.node.state]) rmSync(path, { recursive: true, force: true });
+    mkdirSync(this.root);
+    this.fill();
+  }
+
+  fill(): void {
+    const { root } = this;
     chmodSync(root, 0o755);
+    mkdirSync(join(root, "old"), { mode: 0o700 });
     writeFileSync(join(root, "conf"), words("old", 100), { mode: 0o600 });
     writeFileSync(join(root, "gone"), "away with it");
     symlinkSync("nowhere", join(root, "link"));
-  };
+  }
 
-  const drafts = (): StepDraft[] =>
-    Object.entries({
-      folder: stepOf(directoryManaged, { path: join(root, "new"), mode: "0750" }),
-      beneath: stepOf(directoryManaged, { path: join(root, "new/deep"), mode: "0755", owner: "nobody" }),
-      repaired: stepOf(directoryManaged, { path: join(root, "old"), mode: "0755" }),
-      conf: stepOf(fileManaged, { path: join(root, "conf"), content: words("new", 90), mode: "0644" }),
-      kept: stepOf(fileManaged, { path: join(root, "new/kept"), content: words("kept", 2) }),
-      owned: stepOf(fileManaged, { path: join(root, "new/deep/o"), content: "o\n", mode: "0700", owner: "nobody" }),
-      link: stepOf(symlinkManaged, { path: join(root, "link"), target: "new/deep" }),
-      fresh: stepOf(symlinkManaged, { path: join(root, "fresh"), target: "conf" }),
-      gone: stepOf(fileAbsent, { path: join(root, "gone") }),
-      last: stepOf(fileManaged, { path: join(root, "old/last"), content: "last\n", mode: "0640", group: "adm" }),
+  /** The node's processes end a moment after their last word. */
+  remove(): void {
+    rmSync(this.folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
+  }
+
+  drafts(): StepDraft[] {
+    const at = (name: string): string => join(this.root, name);
+    return Object.entries({
+      folder: stepOf(directoryManaged, { path: at("new"), mode: "0750" }),
+      beneath: stepOf(directoryManaged, { path: at("new/deep"), mode: "0755", owner: "nobody" }),
+      repaired: stepOf(directoryManaged, { path: at("old"), mode: "0755" }),
+      conf: stepOf(fileManaged, { path: at("conf"), content: words("new", 90), mode: "0644" }),
+      kept: stepOf(fileManaged, { path: at("new/kept"), content: words("kept", 2) }),
+      owned: stepOf(fileManaged, { path: at("new/deep/o"), content: "o\n", mode: "0700", owner: "nobody" }),
+      link: stepOf(symlinkManaged, { path: at("link"), target: "new/deep" }),
+      fresh: stepOf(symlinkManaged, { path: at("fresh"), target: "conf" }),
+      gone: stepOf(fileAbsent, { path: at("gone") }),
+      last: stepOf(fileManaged, { path: at("old/last"), content: "last\n", mode: "0640", group: "adm" }),
     }).map(([id, step]) => draftOf(id, step));
+  }
 
   /** Everything below the target: type, mode, owner, content. */
-  const tree = (at = root): string[] =>
-    readdirSync(at)
+  tree(at = this.root): string[] {
+    return readdirSync(at)
       .toSorted()
       .flatMap((name) => {
         const path = join(at, name);
-        const { mode, uid, gid } = lstatSync(path);
-        const line = `${path.slice(root.length)} ${mode.toString(8)} ${uid}:${gid}`;
-        if (lstatSync(path).isSymbolicLink()) return [`${path.slice(root.length)} -> ${readlinkSync(path)}`];
-        return lstatSync(path).isDirectory() ? [line, ...tree(path)] : [`${line} ${readFileSync(path, "utf8")}`];
+        const stats = lstatSync(path);
+        const line = `${path.slice(this.root.length)} ${stats.mode.toString(8)} ${stats.uid}:${stats.gid}`;
+        if (stats.isSymbolicLink()) return [`${path.slice(this.root.length)} -> ${readlinkSync(path)}`];
+        return stats.isDirectory() ? [line, ...this.tree(path)] : [`${line} ${readFileSync(path, "utf8")}`];
       });
+  }
 
-  const begin = (node: SteppedNode): { run: TestSession; over: Promise<unknown> } => {
-    const run = sessionOn(node.state, { connect: node.connect, runId: "r1", retryDelays: [0, 0, 50, 100, 500] });
-    return { run, over: run.session.perform([{ stage: "s", drafts: drafts() }]) };
+  begin(): { run: TestSession; over: Promise<unknown> } {
+    const { state, connect } = this.node;
+    const run = sessionOn(state, { connect, runId: "r1", retryDelays: [0, 0, 50, 100, 500] });
+    return { run, over: run.session.perform([{ stage: "s", drafts: this.drafts() }]) };
+  }
+
+  /** No file is ever anything but old or new. */
+  expectWholeFiles(): void {
+    expect(readFileSync(join(this.root, "conf"), "utf8")).to.be.oneOf([words("old", 100), words("new", 90)]);
+    for (const line of this.tree())
+      if (line.startsWith("/new/kept ")) expect(line.endsWith(words("kept", 2))).to.equal(true);
+  }
+}
+
+/** How each step ended, with what it found and its diff. */
+function endsOf(events: readonly RunEventBody[]): unknown[] {
+  return events.flatMap((event) =>
+    event.type === "step.finished" ? [[event.title, event.outcome, event.changes, event.diff, event.problem]] : [],
+  );
+}
+
+interface Undisturbed {
+  readonly events: unknown[];
+  readonly tree: string[];
+  readonly points: number;
+}
+
+describe("a batch of data steps under fault", function () {
+  this.timeout(300_000);
+  const scenes = new Set<Scene>();
+  const sceneOn = (shell: string): Scene => {
+    const scene = new Scene(shell);
+    scenes.add(scene);
+    return scene;
   };
-
-  /** How each step ended, with what it found and its diff. */
-  const ends = (events: readonly RunEventBody[]): unknown[] =>
-    events.flatMap((event) =>
-      event.type === "step.finished" ? [[event.title, event.outcome, event.changes, event.diff, event.problem]] : [],
-    );
+  afterEach(() => {
+    for (const scene of scenes) scene.remove();
+    scenes.clear();
+  });
 
   /** One run without a fault: what all others must come to. */
-  const undisturbed = async (node: SteppedNode): Promise<{ events: unknown[]; tree: string[]; points: number }> => {
-    const { run, over } = begin(node);
+  const undisturbed = async (shell: string): Promise<Undisturbed> => {
+    const scene = sceneOn(shell);
+    const { run, over } = scene.begin();
     await over;
     await run.session.finish("done");
-    const seen = { events: ends(run.events), tree: tree(), points: node.count };
-    prepare();
-    return seen;
+    return { events: endsOf(run.events), tree: scene.tree(), points: scene.node.count };
   };
 
-  /** Neither file is ever anything but old or new. */
-  const wholeFiles = (): void => {
-    expect(readFileSync(join(root, "conf"), "utf8")).to.be.oneOf([words("old", 100), words("new", 90)]);
-    for (const line of tree())
-      if (line.startsWith("/new/kept ")) expect(line.endsWith(words("kept", 2))).to.equal(true);
+  /** Points one after the other, in several scenes at once: most of the time is spent waiting. */
+  const atPoints = async (
+    shell: string,
+    points: readonly number[],
+    test: (scene: Scene, point: number) => Promise<void>,
+  ): Promise<void> => {
+    const left = [...points];
+    await Promise.all(
+      Array.from({ length: 4 }, async () => {
+        const scene = sceneOn(shell);
+        for (let point = left.shift(); point !== undefined; point = left.shift()) {
+          scene.prepare();
+          scene.node.reset(point);
+          await test(scene, point);
+        }
+      }),
+    );
   };
 
   const faults: Readonly<Record<string, (node: SteppedNode) => Promise<void>>> = {
@@ -125,62 +178,64 @@ describe("a batch of data steps under fault", function () {
   for (const shell of shells)
     for (const [what, fault] of Object.entries(faults))
       it(`comes to the state and the events of an undisturbed run when ${what} at any point, in ${shell}`, async () => {
-        const node = new SteppedNode(folder, shell);
-        const expected = await undisturbed(node);
+        const expected = await undisturbed(shell);
         expect(expected.points, JSON.stringify(expected.events)).to.be.greaterThan(25);
         // Every point in one shell and for the worst fault; elsewhere some of them, others in each.
-        const whole = shell === "/bin/dash" && what.startsWith("killed");
-        const stride = whole ? 1 : 9;
-        const first = whole ? 1 : 1 + ((shells.indexOf(shell) * 2 + Object.keys(faults).indexOf(what)) % stride);
-        for (let point = first; point <= expected.points; point += stride) {
-          node.reset(point);
-          const { run, over } = begin(node);
-          // A few programs more or less start in each run; the last points may not come.
-          if (!(await node.reached(over))) {
+        const stride = shell === "/bin/dash" && what.startsWith("killed") ? 1 : 9;
+        const first = (shells.indexOf(shell) * 2 + Object.keys(faults).indexOf(what)) % stride;
+        const points = Array.from({ length: expected.points }, (_, index) => index + 1);
+        let met = 0;
+        await atPoints(
+          shell,
+          points.filter((point) => (point - 1) % stride === first),
+          async (scene, point) => {
+            const { run, over } = scene.begin();
+            // A few programs more or less start in each run; the last points may not come.
+            if (await scene.node.reached(over)) {
+              met += 1;
+              scene.expectWholeFiles();
+              await fault(scene.node);
+              await over;
+            }
             await run.session.finish("done");
-            break;
-          }
-          wholeFiles();
-          await fault(node);
-          await over;
-          await run.session.finish("done");
-          expect(tree(), `point ${point}`).to.deep.equal(expected.tree);
-          expect(ends(run.events), `point ${point}`).to.deep.equal(expected.events);
-          prepare();
-        }
+            expect(scene.tree(), `point ${point}`).to.deep.equal(expected.tree);
+            expect(endsOf(run.events), `point ${point}`).to.deep.equal(expected.events);
+          },
+        );
+        expect(met).to.be.greaterThan(expected.points / stride / 2);
       });
 
   for (const shell of shells)
     it(`F-5 fails where the disk became full, leaves what was before it, and comes to the same end later, in ${shell}`, async () => {
-      const node = new SteppedNode(folder, shell);
-      const expected = await undisturbed(node);
-      for (let point = 1 + shells.indexOf(shell); point <= expected.points; point += 6) {
-        execFileSync("mount", ["-t", "tmpfs", "-o", "size=64k,mode=755", "none", root]);
-        try {
-          mkdirSync(join(root, "old"), { mode: 0o700 });
-          writeFileSync(join(root, "conf"), words("old", 100), { mode: 0o600 });
-          writeFileSync(join(root, "gone"), "away with it");
-          symlinkSync("nowhere", join(root, "link"));
-          node.reset(point);
-          const { run, over } = begin(node);
-          await node.reached(over);
-          spawnSync("/bin/sh", ["-c", `cat /dev/zero >${root}/fill 2>/dev/null`]);
-          node.release();
-          await over;
-          await run.session.finish("done");
-          const failed = run.outcomes().filter((one) => one.endsWith(" failed"));
-          expect(failed.length, `${point} ${run.outcomes().join()}`).to.be.lessThan(2);
-          wholeFiles();
-          rmSync(join(root, "fill"));
-          rmSync(node.state, { recursive: true });
-          const again = begin(node);
-          await again.over;
-          await again.run.session.finish("done");
-          expect(tree(), `point ${point}`).to.deep.equal(expected.tree);
-        } finally {
-          while (spawnSync("umount", [root], { stdio: "ignore" }).status !== 0) await pause(20);
-          prepare();
-        }
-      }
+      const expected = await undisturbed(shell);
+      const points = Array.from({ length: expected.points }, (_, index) => index + 1);
+      await atPoints(
+        shell,
+        points.filter((point) => point % 6 === shells.indexOf(shell)),
+        async (scene, point) => {
+          const { root, node } = scene;
+          execFileSync("mount", ["-t", "tmpfs", "-o", "size=64k,mode=755", "none", root]);
+          try {
+            scene.fill();
+            const { run, over } = scene.begin();
+            await node.reached(over);
+            spawnSync("/bin/sh", ["-c", `cat /dev/zero >${root}/fill 2>/dev/null`]);
+            node.release();
+            await over;
+            await run.session.finish("done");
+            const failed = run.outcomes().filter((one) => one.endsWith(" failed"));
+            expect(failed.length, `${point} ${run.outcomes().join()}`).to.be.lessThan(2);
+            scene.expectWholeFiles();
+            rmSync(join(root, "fill"));
+            rmSync(node.state, { recursive: true });
+            const again = scene.begin();
+            await again.over;
+            await again.run.session.finish("done");
+            expect(scene.tree(), `point ${point}`).to.deep.equal(expected.tree);
+          } finally {
+            while (spawnSync("umount", [root], { stdio: "ignore" }).status !== 0) await pause(20);
+          }
+        },
+      );
     });
 });
