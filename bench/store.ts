@@ -6,7 +6,7 @@ import type { DurableStore } from "#controller/store/store.ts";
 import type { JournalRecord } from "#controller/replica/replica-ports.ts";
 
 /**
- * The store's figures beside the disk's own: `node bench/store.ts [FOLDER]`. Goals (replication.md, 3.12): one writer
+ * The store's figures beside the disk's own: `node bench/store.ts [FOLDER]`. Goals: one writer
  * at least 0.35 of the disk's fdatasync rate; 100,000 registers read in 1.5 s; no stall above 50 ms while they are written.
  */
 const folder = mkdtempSync(join(process.argv[2] ?? "/var/tmp", "kcore-bench-"));

@@ -1,12 +1,31 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** Adds up the counts that `report.cjs` left in a folder, and prints the closing line. Exits 1 when anything failed. */
+/**
+ * Adds up what `report.cjs` left in a folder: tells what each suite took and which files took most, and prints the closing
+ * line. Exits 1 when anything failed.
+ */
+interface Suite {
+  readonly name: string;
+  readonly passes: number;
+  readonly failures: number;
+  readonly pending: number;
+  readonly seconds: number;
+  readonly files: Readonly<Record<string, number>>;
+}
+
 const folder = process.argv[2] ?? ".";
-const sum = [0, 0, 0];
-for (const name of readdirSync(folder))
-  for (const [index, count] of readFileSync(join(folder, name), "utf8").trim().split(" ").entries())
-    sum[index] = (sum[index] ?? 0) + Number(count);
-const [passed = 0, failed = 0, skipped = 0] = sum;
-console.log(`${passed} passed, ${failed} failed, ${skipped} skipped`);
-process.exit(failed > 0 || passed === 0 ? 1 : 0);
+const suites = readdirSync(folder).map(
+  (name) => ({ name, ...JSON.parse(readFileSync(join(folder, name), "utf8")) }) as Suite,
+);
+const most = suites
+  .flatMap(({ files }) => Object.entries(files))
+  .toSorted(([, a], [, b]) => b - a)
+  .slice(0, 10);
+const row = (seconds: number, what: string) => console.log(`${seconds.toFixed(0).padStart(6)} s  ${what}`);
+for (const { name, seconds } of suites) row(seconds, `${name}, all of it`);
+for (const [file, seconds] of most) row(seconds, file);
+
+const sum = (count: "passes" | "failures" | "pending") => suites.reduce((total, suite) => total + suite[count], 0);
+console.log(`${sum("passes")} passed, ${sum("failures")} failed, ${sum("pending")} skipped`);
+process.exit(sum("failures") > 0 || sum("passes") === 0 ? 1 : 0);

@@ -1,12 +1,18 @@
-import { readFileSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { methods } from "../src/api/methods.ts";
 import type { Method, MethodName } from "../src/api/methods.ts";
 import { roles } from "../src/pki/identity.ts";
 
-// Writes the table of methods × roles into docs/security.md from the table that the controllers obey.
+// Writes what docs/security.md takes from elsewhere: the methods × roles that the controllers obey, and the tests that name
+// a promise.
 
-const file = join(import.meta.dirname, "../docs/security.md");
+const root = join(import.meta.dirname, "..");
+const file = join(root, "docs/security.md");
+const promises = [
+  "<!-- promises: the lines of tests are made by scripts/gen-security.ts -->",
+  "<!-- /promises -->",
+] as const;
 const [begin, end] = ["<!-- methods: made by scripts/gen-security.ts -->", "<!-- /methods -->"];
 
 /** The table as Markdown, one row a method. */
@@ -29,11 +35,43 @@ export function methodsTable(): string {
   return [line(all[0] ?? []), line(widths.map((width) => "-".repeat(width))), ...all.slice(1).map(line)].join("\n");
 }
 
-/** The page with its table made anew. */
+/** For each number the test files that have it in the name of a test. */
+export function testsByPromise(): ReadonlyMap<string, readonly string[]> {
+  const found = new Map<string, Set<string>>();
+  for (const name of readdirSync(join(root, "test"), { recursive: true, encoding: "utf8" }).toSorted()) {
+    if (!name.endsWith(".ts")) continue;
+    const text = readFileSync(join(root, "test", name), "utf8");
+    for (const [, title = ""] of text.matchAll(/\b(?:it|describe)\(\s*(["'`][^\n]*)/g))
+      for (const [number] of title.matchAll(/\b[SF]-\d+\b/g))
+        found.set(number, (found.get(number) ?? new Set()).add(name));
+  }
+  return new Map([...found].map(([number, files]) => [number, [...files]]));
+}
+
+/** The list of promises with the lines of their tests made anew. */
+function withTests(list: string): string {
+  const tests = testsByPromise();
+  return list
+    .replaceAll(/^ {2}Tests: .*\n/gm, "")
+    .replaceAll(/^- \*\*([SF]-\d+)\*\* .*\n(?: {2}.*\n)*/gm, (item, number: string) => {
+      const names = (tests.get(number) ?? []).map((name) => `\`${name.replace(".test.ts", "")}\``);
+      return names.length === 0 ? item : `${item}  Tests: ${names.join(", ")}\n`;
+    });
+}
+
+/** The page with its table and the tests of its promises made anew. */
 export function renewPage(page: string): string {
-  const [before = "", rest = ""] = page.split(begin);
-  const [, after = ""] = rest.split(end);
-  return `${before}${begin}\n\n${methodsTable()}\n\n${end}${after}`;
+  return between(
+    between(page, [begin, end], () => `\n\n${methodsTable()}\n\n`),
+    promises,
+    withTests,
+  );
+}
+
+function between(page: string, [from, to]: readonly [string, string], make: (text: string) => string): string {
+  const [before = "", rest = ""] = page.split(from);
+  const [text = "", after = ""] = rest.split(to);
+  return `${before}${from}${make(text)}${to}${after}`;
 }
 
 if (import.meta.main) writeFileSync(file, renewPage(readFileSync(file, "utf8")));

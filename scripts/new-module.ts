@@ -12,7 +12,6 @@ function moduleText({ name, symbol }: ModuleNames): string {
   return `import { z } from "zod";
 import { defineModule } from "../step/define.ts";
 import { AbsolutePath } from "../step/fields.ts";
-import { kindOf } from "../step/fragments/kind.ts";
 import { sh } from "../step/sh.ts";
 
 /**
@@ -29,10 +28,9 @@ export const ${symbol} = defineModule({
   refusals: ["FILE_IN_THE_WAY", "FILE_NO_PARENT", "FILE_PARENT_UNSAFE"],
   step: ({ path }) => ({
     want: { kind: "file" },
-    probe: sh\`\${kindOf(path)}
+    probe: sh\`kind_of \${path}
 fact kind "$kind"\`,
-    guard: sh\`\${kindOf(path)}
-[ "$kind" = absent ] || refuse FILE_IN_THE_WAY \${\`\${path} is there and is no file\`}\`,
+    guard: sh\`guard_directory \${path}\`,
     // The folder is looked at, and the file is made with O_EXCL: nobody's link is followed on the way.
     apply: sh\`safe_parents \${path}
 (set -C && : >\${path})\`,

@@ -26,7 +26,7 @@ export function nodeOf(action: string, name: string | undefined, context: Action
   throw new KcoreError({
     code: "NODE_UNKNOWN",
     message: name === undefined ? `${action} was not told for which node` : `no node “${name}” in the roster`,
-    ...(hint === undefined ? {} : { hint }),
+    hint,
   });
 }
 

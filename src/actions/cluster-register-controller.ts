@@ -27,7 +27,7 @@ interface Beginning {
 }
 
 /**
- * Has a controller registered by one that is in the cluster already, before the new one starts (replication.md 3.10),
+ * Has a controller registered by one that is in the cluster already, before the new one starts (docs/replication.md, Coming and going),
  * and tells how it is to begin. The first of a cluster founds it: then there is nobody who could register it.
  */
 export const clusterRegisterController = defineAction({

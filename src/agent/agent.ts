@@ -5,7 +5,7 @@ import { formatEndpoint, parseEndpoint, type Endpoint } from "#api/endpoint.ts";
 import { isInGrace } from "#api/late-renewal.ts";
 import { describeError, type Log } from "#api/log.ts";
 import type { Heartbeat, Registration, Standing } from "#api/schemas.ts";
-import { given } from "#errors/given.ts";
+import { defined } from "#optional/defined.ts";
 import { backoffOf, spread } from "./backoff.ts";
 import type { AgentConfig } from "./agent-config.ts";
 import { addressTowards, gatherFacts, isSameMachine, readUsage, type Facts } from "./facts.ts";
@@ -118,12 +118,12 @@ export class Agent {
       labels: config.labels,
       registered: this.#standing !== undefined,
       ...(this.#standing ? { approval: this.#standing.approval, nodeStatus: this.#standing.status } : {}),
-      ...given({ controller }),
+      ...defined({ controller }),
       ...(this.#lastHeartbeat === undefined ? {} : { lastHeartbeat: new Date(this.#lastHeartbeat).toISOString() }),
       certificateExpires: credentials.present().notAfter.toISOString(),
-      ...given({ renewal }),
+      ...defined({ renewal }),
       health: this.health(),
-      ...given({ error }),
+      ...defined({ error }),
       version,
       pid: process.pid,
     };
@@ -163,7 +163,7 @@ export class Agent {
     const { bootId } = this.#facts ?? {};
     const beat = {
       nodeId,
-      ...given({ bootId }),
+      ...defined({ bootId }),
       usage: readUsage(),
       health: this.health(),
       revocations: this.#parts.revocations.version(),

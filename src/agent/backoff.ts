@@ -27,7 +27,7 @@ export function spread(milliseconds: number, random: () => number): number {
   return milliseconds * (0.1 + 0.9 * random());
 }
 
-/** Full jitter keeps a thousand agents from coming back in step after a controller's restart (replication.md, 3.11). */
+/** Full jitter keeps a thousand agents from coming back in step after a controller's restart. */
 export function createBackoff({
   base,
   cap,

@@ -4,7 +4,7 @@ import { readFile } from "node:fs/promises";
 import { isIP } from "node:net";
 import { availableParallelism, freemem, hostname, loadavg, totalmem } from "node:os";
 import type { Endpoint } from "#api/endpoint.ts";
-import { given } from "#errors/given.ts";
+import { defined } from "#optional/defined.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
 import type { Heartbeat, Registration } from "#api/schemas.ts";
 import type { AgentConfig } from "./agent-config.ts";
@@ -34,7 +34,7 @@ export async function gatherFacts({
     dc: config.dcId,
     roles: config.roles,
     version,
-    ...given({ bootId }),
+    ...defined({ bootId }),
     net: { disableVxlan: config.disableVxlan, interfaces: [...nics] },
     storage,
   };

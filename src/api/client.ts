@@ -2,7 +2,7 @@ import { X509Certificate } from "node:crypto";
 import { Agent, request } from "node:https";
 import type { IncomingMessage } from "node:http";
 import { checkServerIdentity, createSecureContext, type PeerCertificate } from "node:tls";
-import { given } from "#errors/given.ts";
+import { defined } from "#optional/defined.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
 import { identityOf } from "#pki/identity.ts";
 import { keyFingerprint, publicDer } from "#pki/keys.ts";
@@ -61,7 +61,7 @@ export class ApiRefusal extends KcoreError {
       {
         code: "API_REFUSED",
         message: `controller ${formatEndpoint(endpoint)} refused: ${message} (${status} ${code})`,
-        ...given({ hint, detail }),
+        ...defined({ hint, detail }),
       },
       { exitCode: exitCodes.failed },
     );

@@ -1,4 +1,4 @@
-import { given } from "#errors/given.ts";
+import { defined } from "#optional/defined.ts";
 /** Structured values of a log line; plain JSON, no secrets. */
 export type LogFields = Readonly<Record<string, unknown>>;
 
@@ -43,5 +43,5 @@ export function createLog({
 export function describeError(error: unknown): LogFields {
   if (!(error instanceof Error)) return { error: String(error) };
   const code = (error as NodeJS.ErrnoException).code;
-  return { error: error.message, ...given({ code }) };
+  return { error: error.message, ...defined({ code }) };
 }

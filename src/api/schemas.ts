@@ -296,7 +296,7 @@ export const ControllerView = z.object({
 export type ControllerView = z.infer<typeof ControllerView>;
 export const ControllerList = z.object({ controllers: z.array(ControllerView) });
 
-/** What the sponsor writes BEFORE a new controller starts (replication.md 3.10). */
+/** What the sponsor writes BEFORE a new controller starts (docs/replication.md, Coming and going). */
 export const ControllerRegistration = z.object({
   spki: KeyFingerprint,
   address: Name.optional(),

@@ -1,7 +1,7 @@
 import { saveMemory } from "#agent/save-memory.ts";
 import { parseArgs } from "node:util";
 import { becomeDaemon, type Daemon } from "#api/daemon.ts";
-import { given } from "#errors/given.ts";
+import { defined } from "#optional/defined.ts";
 import { drawProblems } from "#errors/draw.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
 import type { MaintainOptions } from "#controller/maintain.ts";
@@ -69,7 +69,7 @@ async function main(words: readonly string[]): Promise<number> {
       log.error("a bug ended this process", { error: error instanceof Error ? error.stack : String(error) });
       return exitCodes.bug;
     }
-    for (const { code, message, hint } of error.problems) log.error(message, { code, ...given({ hint }) });
+    for (const { code, message, hint } of error.problems) log.error(message, { code, ...defined({ hint }) });
     return error.exitCode;
   }
 }

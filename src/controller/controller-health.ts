@@ -1,6 +1,6 @@
 import type { AnswerOf } from "#api/methods.ts";
 import type { ReplicationStatus as StatusAnswer } from "#api/schemas.ts";
-import { given } from "#errors/given.ts";
+import { defined } from "#optional/defined.ts";
 import type { Certificates } from "./cluster/certificates.ts";
 import type { Controllers } from "./cluster/controllers.ts";
 import type { Nodes } from "./cluster/nodes.ts";
@@ -64,12 +64,12 @@ export function watchHealth({ records, certificates, controllers, nodes, self, s
       return {
         ...self,
         ready: reason === undefined,
-        ...given({ reason }),
+        ...defined({ reason }),
         nodes: { total: list.length, ready: list.filter((node) => node.status === "ready").length },
         peers: controllers.peers().map(({ controllerId, inStep, reason: why }) => ({
           controllerId,
           inStep,
-          ...given({ reason: why }),
+          ...defined({ reason: why }),
         })),
         warnings: warningsOf(status),
         requireManualApproval: controllers.isManual(),
@@ -94,7 +94,7 @@ export function watchHealth({ records, certificates, controllers, nodes, self, s
         tombstones: status.tombstones,
         quarantined: status.quarantined.length,
         conflicts: records.replica.conflicts().length,
-        ...given({ readOnly: status.readOnly }),
+        ...defined({ readOnly: status.readOnly }),
         alarms: status.alarms.map(({ code, about, message }) => ({ code, message: `${message} (${about})` })),
         settings: controllers.settings(),
         peers,

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import type { Server } from "node:https";
 import { pipeline } from "node:stream/promises";
 import { formatEndpoint, parseEndpoint } from "#api/endpoint.ts";
-import { given } from "#errors/given.ts";
+import { defined } from "#optional/defined.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { manageObjects } from "./cluster/objects.ts";
 import type { ControllerCluster } from "./controller-cluster.ts";
@@ -104,7 +104,7 @@ function openApiServer(
     log,
     clock,
     monotonic,
-    ...given({ openFiles }),
+    ...defined({ openFiles }),
     onAnswer: metrics.answered,
   });
 }

@@ -1,4 +1,4 @@
-import { given } from "#errors/given.ts";
+import { defined } from "#optional/defined.ts";
 import type { Records } from "./cluster/records.ts";
 import { keys } from "./cluster/registers.ts";
 import type { Bootstrap } from "./controller-config.ts";
@@ -27,7 +27,7 @@ export async function found({
 }): Promise<void> {
   const at = new Date(clock()).toISOString();
   const where = bootstrap?.controller.address ?? (address === "" ? undefined : address);
-  const auth = { spki: key, dc, at, ...given({ address: where }) };
+  const auth = { spki: key, dc, at, ...defined({ address: where }) };
   await records.write([
     { key: keys.controller(controllerId).auth, value: auth },
     ...(bootstrap?.operators ?? []).map(({ name, spki }) => ({ key: keys.operator(name, spki), value: { spki } })),

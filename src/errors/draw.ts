@@ -9,7 +9,7 @@ export interface DrawOptions {
 }
 
 /**
- * Draws one problem as style.md section 4 shows it: place and message, the source line with a caret below what is
+ * Draws one problem for a screen: place and message, the source line with a caret below what is
  * wrong, detail lines, the hint. Ends without a line break. Control characters in any part are shown, never obeyed.
  */
 export function drawProblem(problem: Problem, { color = false, sourceLine }: DrawOptions = {}): string {

@@ -1,3 +1,4 @@
+import { defined } from "#optional/defined.ts";
 import type { ErrorCode } from "./codes.ts";
 
 /** A place in a file the user wrote; line and column count from 1, as an editor shows them. */
@@ -9,21 +10,21 @@ export interface SourcePosition {
   readonly length?: number;
 }
 
-/** One thing that is wrong, told so that the user can act on it. Plain JSON. */
+/** One thing that is wrong, told so that the user can act on it. Plain JSON; what is undefined is as good as absent. */
 export interface Problem {
   readonly code: ErrorCode;
   /** One sentence without a final stop that names the thing. */
   readonly message: string;
-  readonly at?: SourcePosition;
+  readonly at?: SourcePosition | undefined;
   /** The next thing to type or to check. */
-  readonly hint?: string;
+  readonly hint?: string | undefined;
   /** More lines, shown indented: a remote stderr, a list of candidates. */
-  readonly detail?: string;
+  readonly detail?: string | undefined;
   /** The line may hold a secret: show its place, never its text. */
   readonly conceal?: true;
 }
 
-/** How a command ends; the numbers of design.md, section 6. */
+/** How a command ends (docs/reading-a-run.md, For scripts). */
 export const exitCodes = { done: 0, failed: 1, usage: 2, unreachable: 3, bug: 70, interrupted: 130 } as const;
 export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes];
 
@@ -40,7 +41,7 @@ export class KcoreError extends Error {
     const list = Array.isArray(problems) ? (problems as readonly Problem[]) : [problems as Problem];
     super(list.map((problem) => problem.message).join("\n"), cause === undefined ? undefined : { cause });
     this.name = "KcoreError";
-    this.problems = list;
+    this.problems = list.map(defined);
     this.exitCode = exitCode;
   }
 }

@@ -1,7 +1,7 @@
 import type { NodeRecord } from "./record.ts";
 
 /**
- * The running nodes as a roster file (design.md, section 4): addresses, pinned host keys, ids, disks by serial. n1 is a
+ * The running nodes as a roster file (docs/rosters.md): addresses, pinned host keys, ids, disks by serial. n1 is a
  * controller, the others are workers; a BusyBox node also has the label `lab: busybox`.
  */
 export function rosterText(

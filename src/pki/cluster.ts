@@ -1,7 +1,7 @@
 import { createPublicKey, randomBytes, type KeyObject, type X509Certificate } from "node:crypto";
 import { mkdir, readdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { given } from "#errors/given.ts";
+import { defined } from "#optional/defined.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { issueCertificate } from "./certificate.ts";
 import { firstCertificate } from "./chain.ts";
@@ -88,14 +88,14 @@ export async function createCluster(plan: NewCluster): Promise<CreatedCluster> {
     "current-context": context,
     contexts: { ...config.contexts, [context]: entryOf(plan) },
   }));
-  return { folder, ...given({ aside }), rootPem: files.get("ca.crt")?.text ?? "" };
+  return { folder, ...defined({ aside }), rootPem: files.get("ca.crt")?.text ?? "" };
 }
 
 /** Paths are relative to the configuration, so the folder may move as a whole. */
 function entryOf({ context, controllers }: NewCluster): Record<string, unknown> {
   const [first] = controllers;
   return {
-    ...given({ controller: first }),
+    ...defined({ controller: first }),
     controllers: [...controllers],
     ca: `${context}/ca.crt`,
     cert: `${context}/kctl.crt`,

@@ -1,6 +1,6 @@
 import { join, resolve } from "node:path";
 import { z } from "zod";
-import { given } from "#errors/given.ts";
+import { defined } from "#optional/defined.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
 import { ensurePrivateFolder, readText, refuseUntrusted, replaceFile } from "./private-files.ts";
@@ -170,7 +170,7 @@ export async function removeController(place: ContextHome, context: string, endp
     const { controller: _, ...rest } = entry;
     const controllers = endpointsOf(entry).filter((known) => known !== endpoint);
     const [first] = controllers;
-    const changed = { ...rest, ...given({ controller: first }), controllers };
+    const changed = { ...rest, ...defined({ controller: first }), controllers };
     return { ...config, contexts: { ...config.contexts, [context]: changed } };
   });
   return wasThere;

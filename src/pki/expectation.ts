@@ -37,11 +37,6 @@ export function renewalReason(pem: string, expected: LeafExpectation): string | 
   return certificate.validFromDate.getTime() > expected.now ? "it is not valid yet" : undefined;
 }
 
-/** Whether a certificate has to be issued anew: 30 days or less left, or key, names, identity or issuer differ. */
-export function needsRenewal(pem: string, expected: LeafExpectation): boolean {
-  return renewalReason(pem, expected) !== undefined;
-}
-
 /** Names and addresses of a certificate in its order, without its identity. */
 export function hostsOf({ subjectAltName = "" }: X509Certificate): readonly string[] {
   const hosts = subjectAltName

@@ -36,7 +36,7 @@ export async function replaceFile(
   content: string | Uint8Array,
   { mode = 0o600, before }: FileOptions & { readonly before?: () => Promise<void> } = {},
 ): Promise<void> {
-  // A random name: at a fixed one somebody could plant a link, and two writers would meet (dependencies.md, section 4).
+  // A random name: at a fixed one somebody could plant a link, and two writers would meet.
   const aside = `${path}.${randomBytes(8).toString("hex")}.tmp`;
   try {
     await createFile(aside, content, { mode });

@@ -42,7 +42,7 @@ const recipe = 1;
 const machines: Readonly<Record<string, string>> = { x64: "x86_64", arm64: "aarch64" };
 
 /**
- * Builds the closed runtime (design.md, section 7) for this machine's architecture, or finds it in the cache: the pinned
+ * Builds the closed runtime (docs/adr/0005-closed-runtime.md) for this machine's architecture, or finds it in the cache: the pinned
  * Node without debug data, the libraries and the loader that it needs, and kcore's node program. Same inputs, same bytes.
  * @throws KcoreError RUNTIME_UNAVAILABLE when the pinned Node or the node program is missing
  */

@@ -2,6 +2,7 @@ import type { Outcome } from "#engine/events/event.ts";
 import type { NodeModel, RunModel } from "#engine/events/run-model.ts";
 import type { Problem, SourcePosition } from "#errors/problem.ts";
 import { cleanText } from "#engine/events/clean.ts";
+import { defined } from "#optional/defined.ts";
 import { repeatCommand } from "./repeat-command.ts";
 import { ownProblems } from "./summary.ts";
 import { bastionActions, tallyOf, type Tally } from "./tally.ts";
@@ -100,12 +101,12 @@ export function digestRun(model: RunModel, facts: DigestFacts): RunDigest {
     id,
     title: title === "" ? command : title,
     state,
-    ...(exitCode === undefined ? {} : { exitCode }),
+    ...defined({ exitCode }),
     who,
     command,
     started: new Date(created).toISOString(),
     milliseconds: Math.max(0, model.lastAt - created),
-    ...(revision === undefined ? {} : { revision }),
+    ...defined({ revision }),
     dirty,
     dryRun,
     resumed,
@@ -167,7 +168,7 @@ function failureOf({ stage, title, module, problem, position, tail, note }: Work
     title,
     module,
     problem: at === undefined ? found : { ...found, at },
-    ...(at === undefined ? {} : { at }),
+    ...defined({ at }),
     output: text === "" ? [] : text.split("\n").slice(-LINES),
   };
 }

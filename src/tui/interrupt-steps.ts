@@ -1,4 +1,4 @@
-/** What the next Ctrl-C does (runner.md, section 6): no new step starts; the running ones are ended; this view leaves. */
+/** What the next Ctrl-C does (docs/runner.md, Stopping): no new step starts; the running ones are ended; this view leaves. */
 export type InterruptStep = "stop" | "abort" | "leave";
 
 /** Counts the Ctrl-C of a view; every view counts its own. */

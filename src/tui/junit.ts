@@ -4,6 +4,7 @@ import { cleanText } from "#engine/events/clean.ts";
 import type { Change, Outcome, RunEvent } from "#engine/events/event.ts";
 import type { ActionModel, NodeModel, RunModel, StepModel } from "#engine/events/run-model.ts";
 import { reduceEvents } from "#engine/events/reduce.ts";
+import { defined } from "#optional/defined.ts";
 import { ownProblems } from "./summary.ts";
 import { bastionActions } from "./tally.ts";
 
@@ -51,7 +52,7 @@ function casesOf(model: RunModel, node: NodeModel): readonly Case[] {
   const reason = outcome === undefined ? "the run ended before the node did" : outcome.replace("-", " ");
   return [
     ...known,
-    { name: "node", group: "run", milliseconds: 0, outcome: word, reason, output: "", ...(problem && { problem }) },
+    { name: "node", group: "run", milliseconds: 0, outcome: word, reason, output: "", ...defined({ problem }) },
   ];
 }
 
@@ -64,15 +65,13 @@ function stepCase(step: StepModel): Case {
     milliseconds: duration,
     outcome,
     output: told.filter((text) => text !== "").join("\n"),
-    ...(reason === undefined ? {} : { reason }),
-    ...(problem === undefined ? {} : { problem }),
-    ...(position === undefined ? {} : { position }),
+    ...defined({ reason, problem, position }),
   };
 }
 
 function actionCase({ stage, action, item, outcome, reason, problem, duration = 0, note = "" }: ActionModel): Case {
   const name = item === undefined ? action : `${action} ${item}`;
-  const more = { ...(reason === undefined ? {} : { reason }), ...(problem === undefined ? {} : { problem }) };
+  const more = defined({ reason, problem });
   return { name, group: stage, milliseconds: duration, outcome, output: note, ...more };
 }
 

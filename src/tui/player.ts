@@ -35,6 +35,19 @@ export interface PlayerState {
   readonly ended: boolean;
 }
 
+/** A recorded run's player: what the keys of a replay do. */
+export interface PlayerControls {
+  state(): PlayerState;
+  /** Plays or pauses. */
+  toggle(): void;
+  seek(deltaMs: number): void;
+  /** Pauses and goes to the end of the next (+1) or the previous (-1) step of any node. */
+  step(direction: 1 | -1): void;
+  setSpeed(speed: number): void;
+  /** Calls the listener whenever the state changes; gives what ends that. */
+  subscribe(listener: () => void): () => void;
+}
+
 /** Timers are no finer than this; what falls into one is drawn together. */
 const TICK = 15;
 

@@ -1,27 +1,9 @@
-import type { Change, Outcome } from "#engine/events/event.ts";
 import type { ActionModel, NodeModel, RunModel, StageModel, StepModel } from "#engine/events/run-model.ts";
-import type { Problem, SourcePosition } from "#errors/problem.ts";
 
 /** A step on a node or an action on the bastion, as views list them. */
-export interface WorkItem {
+export interface WorkItem extends Omit<StepModel, "step"> {
   /** Unique among the items of its node. */
   readonly key: string;
-  readonly stage: string;
-  readonly title: string;
-  readonly module: string;
-  /** Absent while it runs. */
-  readonly outcome?: Outcome;
-  readonly startedAt: number;
-  readonly heardAt?: number;
-  readonly duration?: number;
-  readonly changes: readonly Change[];
-  readonly diff?: string;
-  readonly reason?: string;
-  readonly problem?: Problem;
-  readonly position?: SourcePosition;
-  readonly note?: string;
-  readonly tail: string;
-  readonly always: boolean;
 }
 
 const ofSteps = new WeakMap<StepModel, WorkItem>();

@@ -3,7 +3,7 @@ import type { Swarm } from "./swarm.ts";
 
 /**
  * Bugs that the simulator must find, planted in the real source as it is loaded (plant.ts): the product holds no switch
- * for them. Most are real: kcore's first replication (replication.md, 1.1), or what a prototype got wrong. The table keeps the simulator
+ * for them. Most are real: kcore's first replication, or what a prototype got wrong. The table keeps the simulator
  * honest: a nemesis that misses one is too kind.
  */
 export interface Mutant {

@@ -4,7 +4,7 @@ import type { KeyObject } from "node:crypto";
 import { once } from "node:events";
 import { mkdtemp, mkdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Credentials } from "#api/client.ts";
 import { parsePlainYaml, printYaml } from "#engine/yaml/plain-yaml.ts";
@@ -13,6 +13,7 @@ import { loadContext } from "#pki/contexts.ts";
 import { issueLeaf } from "#pki/issue.ts";
 import type { Authority } from "#pki/issue.ts";
 import { generateKey, proveKey, publicDer } from "#pki/keys.ts";
+import { nodeProgram } from "./program.ts";
 
 export const passphrase = "correct horse battery";
 /** Cheap encryption, so that tests are fast. */
@@ -106,7 +107,7 @@ export interface Daemon {
 }
 
 /**
- * Starts the program that nodes run, from source, or the bundle that KCORE_NODE_PROGRAM names; `through`: a command that
+ * Starts the program that nodes run (nodeProgram), or the one that KCORE_NODE_PROGRAM names; `through`: a command that
  * becomes it, nsenter(1) say.
  */
 export async function startDaemon(
@@ -115,7 +116,7 @@ export async function startDaemon(
   config: object,
   {
     through = [],
-    program = process.env["KCORE_NODE_PROGRAM"] ?? resolve(import.meta.dirname, "../../src/cli/node-main.ts"),
+    program = process.env["KCORE_NODE_PROGRAM"] ?? nodeProgram,
   }: { readonly through?: readonly string[]; readonly program?: string } = {},
 ): Promise<Daemon> {
   await writeFile(configFile, printYaml(config));

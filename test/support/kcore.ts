@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { listRunIds, readHeader, runFolder } from "#engine/run/run-folder.ts";
 import { isAlive } from "#engine/run/process-mark.ts";
+import { kcoreEnvironment } from "./program.ts";
 
 const launcher = join(import.meta.dirname, "../../bin/kcore");
 
@@ -14,7 +15,7 @@ export interface Ended {
   readonly stderr: string;
 }
 
-/** A project of its own with one node, this machine itself, and the real command line run in it from the sources. */
+/** A project of its own with one node, this machine itself, and the real command line run in it. */
 export class TestProject {
   readonly path = realpathSync(mkdtempSync(join(tmpdir(), "kcore-cli-")));
 
@@ -52,9 +53,8 @@ export class TestProject {
       stdio: ["ignore", "pipe", "pipe"],
       env: {
         ...process.env,
-        KCORE_SOURCE: "1",
+        ...kcoreEnvironment,
         KCORE_HOME: join(this.path, "home"),
-        XDG_CACHE_HOME: join(this.path, "cache"),
         ...env,
       },
     });

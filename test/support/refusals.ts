@@ -1,11 +1,14 @@
 import { readFileSync } from "node:fs";
 import type { Step } from "#engine/step/define.ts";
 
-const library = ["step", "files"]
-  .map((name) => readFileSync(new URL(`../../src/engine/program/${name}.sh`, import.meta.url), "utf8"))
-  .join("\n");
+/** The functions that texts may call, by name: step.sh's and files.sh's. */
 const functions = new Map(
-  [...library.matchAll(/^(\w+)\(\) \{\n([^]*?)^\}/gm)].map(([, name = "", body = ""]) => [name, body]),
+  ["step", "files"].flatMap((name) => {
+    const text = readFileSync(new URL(`../../src/engine/program/${name}.sh`, import.meta.url), "utf8");
+    return [...text.matchAll(/^(\w+)\(\) \{\n([^]*?)^\}/gm)].map(
+      ([, called = "", body = ""]) => [called, body] as const,
+    );
+  }),
 );
 
 /** The codes that a text may `refuse` with, by itself or in a function of the library that it calls. */

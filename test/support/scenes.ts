@@ -3,7 +3,8 @@ import type { RunEvent } from "#engine/events/event.ts";
 import { reduceEvents } from "#engine/events/reduce.ts";
 import { pressKey } from "#tui/ink/run-keys.ts";
 import { freshUi, type RunUi } from "#tui/ink/run-ui.ts";
-import { arrange, type Scene, type SceneProps } from "#tui/ink/scene.ts";
+import { arrange } from "#tui/ink/arrange-run.ts";
+import type { Scene, SceneProps } from "#tui/ink/scene.ts";
 import { paintLine } from "#tui/ink/text.ts";
 import { createTheme, type Theme } from "#tui/ink/theme.ts";
 

@@ -34,7 +34,7 @@ export interface Wire {
 }
 
 /**
- * The node's end of one run, as runner.md describes it, without a shell: it reads the bootstrap, the runner and the
+ * The node's end of one run, as docs/runner.md describes it, without a shell: it reads the bootstrap, the runner and the
  * segments as they are really sent, and answers in real frames. Steps are not executed: a first run finds them different
  * and changes them, a second finds them in order.
  */

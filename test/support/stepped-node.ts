@@ -59,7 +59,7 @@ export class SteppedNode {
 
   #standIn(real: string): string {
     return `#!/bin/dash
-for batch in ${this.state}/runs/*/batch; do [ ! -e "$batch" ] || inside=1; done
+for run in ${this.state}/runs/*; do [ ! -e "$run/batch" ] || [ ! -s "$run/current" ] || inside=1; done
 [ -n "$inside" ] || exec ${real} "$@"
 echo x >>${this.#path("count")}
 read -r point <${this.#path("point")}

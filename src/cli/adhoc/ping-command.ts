@@ -1,7 +1,7 @@
 import { Command, Option } from "commander";
 import type { RunEvent } from "#engine/events/event.ts";
 import { formatDuration } from "#tui/line.ts";
-import { formatTable } from "../terminal/format-table.ts";
+import { printRows } from "../terminal/format-result.ts";
 import { addRunOptions, requestOf, startRun, type RunFlags } from "../watch/start-run.ts";
 import { requireTarget } from "./exec-command.ts";
 
@@ -39,19 +39,15 @@ async function ping(flags: PingFlags): Promise<void> {
     };
   });
   process.exitCode = exitCode;
-  if (flags.output === "json") process.stdout.write(`${JSON.stringify(results, undefined, 2)}\n`);
-  else if (results.length > 0) {
-    process.stdout.write(
-      formatTable(
-        ["NODE", "RESULT", "TIME", "HOST KEY"],
-        results.map(({ node, outcome, milliseconds, fingerprint, problem }) => [
-          node,
-          outcome === "done" ? "ok" : outcome,
-          milliseconds === undefined ? "" : milliseconds < 1000 ? `${milliseconds} ms` : formatDuration(milliseconds),
-          problem ? `${problem.message} [${problem.code}]` : (fingerprint ?? ""),
-        ]),
-      ),
-    );
+  const rows = results.map(({ node, outcome, milliseconds, fingerprint, problem }) => [
+    node,
+    outcome === "done" ? "ok" : outcome,
+    milliseconds === undefined ? "" : milliseconds < 1000 ? `${milliseconds} ms` : formatDuration(milliseconds),
+    problem ? `${problem.message} [${problem.code}]` : (fingerprint ?? ""),
+  ]);
+  if (flags.output === "json" || rows.length > 0)
+    printRows(results, flags.output, ["NODE", "RESULT", "TIME", "HOST KEY"], rows);
+  if (flags.output !== "json") {
     const hints = new Set(results.flatMap(({ problem }) => problem?.hint ?? []));
     for (const hint of hints) process.stdout.write(`  hint: ${hint}\n`);
   }

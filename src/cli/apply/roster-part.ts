@@ -1,18 +1,15 @@
 import { randomUUID } from "node:crypto";
-import { existsSync, readFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import { addNode, setNodeFields } from "#engine/roster/edit.ts";
-import { rosterFileNames } from "#engine/roster/roster-files.ts";
-import { loadRoster } from "#engine/roster/load-roster.ts";
-import type { NodeEntry, Roster } from "#engine/roster/roster.ts";
+import type { NodeEntry } from "#engine/roster/roster.ts";
 import type { Plain } from "#engine/roster/flow-yaml.ts";
-import { trustOfProcess } from "#engine/project/project.ts";
 import { parsePlainYaml } from "#engine/yaml/plain-yaml.ts";
 import { KcoreError, type SourcePosition } from "#errors/problem.ts";
 import { fileForNew } from "../install/find-machine.ts";
 import type { WantedNode } from "../manifests/node-manifest.ts";
 import { editRosterFile } from "../roster/edit-roster-file.ts";
+import { entryWith, rosterIfAny, rosterText } from "../roster/own-roster.ts";
 import { differencesOf, type Difference } from "./change.ts";
 
 type Fields = Readonly<Record<string, Plain>>;
@@ -36,11 +33,7 @@ export function planRoster(
   project: string,
   { name, node, at }: { readonly name: string; readonly node: WantedNode; readonly at: SourcePosition },
 ): RosterPart {
-  const options = { trust: trustOfProcess(process.env), home: homedir() };
-  const roster: Roster =
-    rosterFileNames(project).length > 0
-      ? loadRoster(project, options)
-      : { nodes: new Map(), jumps: new Map(), positions: new Map(), files: [] };
+  const roster = rosterIfAny(project);
   const known = roster.nodes.get(name);
   const file = roster.positions.get(name)?.file ?? fileForNew(project, roster);
   if (known && node.id !== undefined && node.id !== known.id)
@@ -57,7 +50,7 @@ export function planRoster(
       at,
       hint: "spec: { address: 192.0.2.11 }, or the annotation metalk8s.scality.com/ssh-host",
     });
-  const before = textOf(project, file);
+  const before = rosterText(project, file);
   const differences = known
     ? differencesOf("roster", haveOf(known, before), withPath(project, node))
     : differencesOf("roster", {}, node);
@@ -66,26 +59,13 @@ export function planRoster(
   const change = (text: string): string =>
     known ? setNodeFields({ file, text }, name, wanted) : addNode({ file, text }, name, fresh);
   const text = known && differences.length === 0 ? before : change(before);
-  const entry = known && text === before ? known : entryOf(project, { name, file, text });
+  const entry = known && text === before ? known : entryWith(project, { file, text }, name);
   return {
     isNew: !known,
     entry,
     differences,
     write: () => editRosterFile(project, file, ({ text: present }) => (present === before ? text : change(present))),
   };
-}
-
-function textOf(project: string, file: string): string {
-  const path = join(project, file);
-  return existsSync(path) ? readFileSync(path, "utf8") : "";
-}
-
-/** The entry as the changed roster gives it: what the roster would not accept is not written. */
-function entryOf(project: string, { name, file, text }: { name: string; file: string; text: string }): NodeEntry {
-  const options = { trust: trustOfProcess(process.env), home: homedir(), instead: { file, text } };
-  const entry = loadRoster(project, options).nodes.get(name);
-  if (!entry) throw new Error(`the edited roster lost ${name}`);
-  return entry;
 }
 
 function haveOf(known: NodeEntry, text: string): Record<string, unknown> {

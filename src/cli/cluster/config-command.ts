@@ -1,9 +1,8 @@
 import { Command } from "commander";
 import { endpointsOf, findContext, readConfig, useContext } from "#pki/contexts.ts";
-import { formatResult } from "../terminal/format-result.ts";
+import { printRows } from "../terminal/format-result.ts";
 import { contextHome } from "./context-home.ts";
 import { addProjectOption, addResultOption, type CommonFlags } from "../options.ts";
-import { formatTable } from "../terminal/format-table.ts";
 
 /** `kcore config get-contexts|use-context|current-context`. */
 export function configCommand(): Command {
@@ -41,18 +40,6 @@ async function getContexts({ output }: CommonFlags & { readonly output: "table" 
     current: name === current,
     controllers: endpointsOf(entry),
   }));
-  process.stdout.write(
-    formatResult(contexts, output, () =>
-      contexts.length === 0
-        ? "no contexts yet: kcore create cluster\n"
-        : formatTable(
-            ["CURRENT", "NAME", "CONTROLLERS"],
-            contexts.map(({ name, current: isCurrent, controllers }) => [
-              isCurrent ? "*" : "",
-              name,
-              controllers.join(","),
-            ]),
-          ),
-    ),
-  );
+  const rows = contexts.map(({ name, current: is, controllers }) => [is ? "*" : "", name, controllers.join(",")]);
+  printRows(contexts, output, ["CURRENT", "NAME", "CONTROLLERS"], rows, "no contexts yet: kcore create cluster");
 }

@@ -1,5 +1,5 @@
 import { Command } from "commander";
-import { given } from "#errors/given.ts";
+import { defined } from "#optional/defined.ts";
 import { makeCluster } from "./new-cluster.ts";
 import { addProjectOption, collect, type CommonFlags } from "../options.ts";
 
@@ -42,7 +42,7 @@ async function createTheCluster({
     context,
     controllers: controller,
     force,
-    ...given({ passphraseFile }),
+    ...defined({ passphraseFile }),
   });
   if (created.aside !== undefined) process.stdout.write(`the former context lies in ${created.aside} now\n`);
   process.stdout.write(

@@ -1,13 +1,11 @@
 import { readFileSync } from "node:fs";
-import { homedir } from "node:os";
 import { join } from "node:path";
 import type { Command } from "commander";
 import { listOrchestrations } from "#engine/orchestrate/load-orchestration.ts";
-import { loadRoster } from "#engine/roster/load-roster.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
-import { trustOfProcess } from "#engine/project/project.ts";
 import { parsePlainYaml } from "#engine/yaml/plain-yaml.ts";
-import { foldersOf, projectIfAny } from "../orchestrate/list-orchestrations.ts";
+import { orchestrationFolders, projectIfAny } from "../orchestrate/list-orchestrations.ts";
+import { ownRoster } from "../roster/own-roster.ts";
 import { kcoreHome } from "../cluster/context-home.ts";
 
 export interface Candidate {
@@ -58,9 +56,7 @@ function unique(values: readonly string[]): readonly Candidate[] {
 
 function rosterNodes(): readonly NodeEntry[] {
   const project = projectIfAny(undefined);
-  return project === undefined
-    ? []
-    : [...loadRoster(project, { trust: trustOfProcess(process.env), home: homedir() }).nodes.values()];
+  return project === undefined ? [] : [...ownRoster(project).nodes.values()];
 }
 
 function nodeCandidate({ name, address, dc, roles }: NodeEntry): Candidate {
@@ -78,7 +74,7 @@ function targets({ current }: Asked): readonly Candidate[] {
 }
 
 function orchestrations(): readonly Candidate[] {
-  return [...listOrchestrations(foldersOf("orchestrate", projectIfAny(undefined))).keys()].map(plain);
+  return [...listOrchestrations(orchestrationFolders(undefined)).keys()].map(plain);
 }
 
 /** Names and endpoints of `~/.kcore/config`, read without checks: nothing is done with them. */

@@ -1,16 +1,14 @@
-import { existsSync, readFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { parseEndpoint } from "#api/endpoint.ts";
 import { addNode } from "#engine/roster/edit.ts";
 import { rosterFileNames } from "#engine/roster/roster-files.ts";
-import { loadRoster } from "#engine/roster/load-roster.ts";
 import type { NodeEntry, Roster } from "#engine/roster/roster.ts";
-import { trustOfProcess } from "#engine/project/project.ts";
 import { endpointOf } from "#engine/session/node-endpoint.ts";
 import { createTransport, type Transport } from "#engine/transport/connect.ts";
 import type { Endpoint } from "#engine/transport/host.ts";
 import { KcoreError } from "#errors/problem.ts";
+import { entryWith, rosterIfAny, rosterText } from "../roster/own-roster.ts";
 import { kcoreHome } from "../cluster/context-home.ts";
 import { leave } from "../terminal/confirm.ts";
 import { findProject } from "../project/find-project.ts";
@@ -42,11 +40,7 @@ export function findMachine(node: string | undefined, projectFlag: string | unde
     throw new KcoreError({ code: "USAGE", message: "no machine is named", hint: "--node HOST:9091" });
   const { host, port } = parseEndpoint(node, agentPort);
   const project = findProject(projectFlag);
-  const options = { trust: trustOfProcess(process.env), home: homedir() };
-  const roster: Roster =
-    rosterFileNames(project).length > 0
-      ? loadRoster(project, options)
-      : { nodes: new Map(), jumps: new Map(), positions: new Map(), files: [] };
+  const roster = rosterIfAny(project);
   const known = [...roster.nodes.values()].find(
     ({ name, address, port: own }) => [name, address].includes(host) && (port === agentPort || port === own),
   );
@@ -60,16 +54,9 @@ function draftEntry(project: string, host: string, port: number, roster: Roster)
   const usual = usualName(host);
   const name = roster.nodes.has(usual) ? `${usual}-new` : usual;
   const file = fileForNew(project, roster);
-  const path = join(project, file);
-  const before = existsSync(path) ? readFileSync(path, "utf8") : "";
-  const text = addNode({ file, text: before }, name, {
-    address: host,
-    ...(port === agentPort ? {} : { port }),
-  });
-  const options = { trust: trustOfProcess(process.env), home: homedir(), instead: { file, text } };
-  const entry = loadRoster(project, options).nodes.get(name);
-  if (!entry) throw new Error("the draft of a roster entry has no node");
-  return entry;
+  const fields = { address: host, ...(port === agentPort ? {} : { port }) };
+  const text = addNode({ file, text: rosterText(project, file) }, name, fields);
+  return entryWith(project, { file, text }, name);
 }
 
 /** Where a new entry goes: the only file; of several `nodes.yaml`, else the one with the last node. */

@@ -1,34 +1,16 @@
 import { Option, type Command } from "commander";
-import type { InstallRequest, StorageBackend } from "./request.ts";
-import {
-  addMachineOptions,
-  addProjectOption,
-  addResultOption,
-  addViewOption,
-  collect,
-  type MachineFlags,
-  type ResultFormat,
-} from "../options.ts";
+import type { InstallRequest } from "./request.ts";
+import { addMachineOptions, addProjectOption, addResultOption, addViewOption, collect } from "../options.ts";
+import type { MachineFlags, ResultFormat } from "../options.ts";
 import type { InstallFlags } from "./install-node.ts";
-import { formatTable } from "../terminal/format-table.ts";
+import { printRows } from "../terminal/format-result.ts";
 
-interface NodeInstallFlags extends InstallFlags, MachineFlags {
-  readonly osDisk?: string;
-  readonly osInstalled?: boolean;
-  readonly dataDisk?: readonly string[];
-  readonly dataDiskMode?: StorageBackend;
-  readonly storageBackend?: StorageBackend;
-  readonly lvmVgName?: string;
-  readonly lvmLvPrefix?: string;
-  readonly zfsPoolName?: string;
-  readonly zfsDatasetPrefix?: string;
-  readonly joinController?: readonly string[];
-  readonly runController?: boolean;
-  readonly dcId?: string;
-  readonly hostname?: string;
-  readonly nodeId?: string;
-  readonly disableVxlan?: boolean;
-}
+type NodeInstallFlags = InstallFlags &
+  MachineFlags &
+  Partial<Omit<InstallRequest, "node" | "dataDisks" | "joinControllers">> & {
+    readonly dataDisk?: string[];
+    readonly joinController?: string[];
+  };
 
 const backend = (flags: string, text: string): Option => new Option(flags, text).choices(["filesystem", "lvm", "zfs"]);
 
@@ -94,36 +76,31 @@ async function disks({ output, ...flags }: LookFlags): Promise<void> {
   const { visitMachine } = await import("./visit.ts");
   const { lookAtDisks } = await import("./look.ts");
   const found = await visitMachine(flags, lookAtDisks);
-  print(
-    output,
-    found,
-    ["NAME", "PATH", "SIZE", "FSTYPE", "MOUNTPOINT", "MODEL", "SERIAL"],
-    found.map(({ name, path, size, fstype, mountpoint, model, serial }) => [
-      name,
-      path,
-      sizeText(size),
-      fstype,
-      mountpoint,
-      model,
-      serial,
-    ]),
-  );
+  const heading = ["NAME", "PATH", "SIZE", "FSTYPE", "MOUNTPOINT", "MODEL", "SERIAL"];
+  const rows = found.map(({ name, path, size, fstype, mountpoint, model, serial }) => [
+    name,
+    path,
+    sizeText(size),
+    fstype,
+    mountpoint,
+    model,
+    serial,
+  ]);
+  printRows(found, output, heading, rows);
 }
 
 async function nics({ output, ...flags }: LookFlags): Promise<void> {
   const { visitMachine } = await import("./visit.ts");
   const { lookAtCards } = await import("./look.ts");
   const found = await visitMachine(flags, lookAtCards);
-  print(
-    output,
-    found,
-    ["NAME", "MAC", "STATE", "MTU", "ADDRESSES"],
-    found.map(({ name, mac, state, mtu, addresses }) => [name, mac, state, String(mtu), addresses.join(" ")]),
-  );
-}
-
-function print(output: ResultFormat, found: readonly object[], heading: string[], rows: string[][]): void {
-  process.stdout.write(output === "json" ? `${JSON.stringify(found, undefined, 2)}\n` : formatTable(heading, rows));
+  const rows = found.map(({ name, mac, state, mtu, addresses }) => [
+    name,
+    mac,
+    state,
+    String(mtu),
+    addresses.join(" "),
+  ]);
+  printRows(found, output, ["NAME", "MAC", "STATE", "MTU", "ADDRESSES"], rows);
 }
 
 function sizeText(bytes: number): string {

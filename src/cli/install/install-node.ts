@@ -1,7 +1,5 @@
-import { homedir } from "node:os";
-import { loadRoster } from "#engine/roster/load-roster.ts";
-import { trustOfProcess } from "#engine/project/project.ts";
 import { editRosterFile } from "../roster/edit-roster-file.ts";
+import { ownRoster } from "../roster/own-roster.ts";
 import { chooseView, type ViewName } from "../terminal/choose-view.ts";
 import { requestOf, startRun, type RunFlags } from "../watch/start-run.ts";
 import { planEntry } from "./entry.ts";
@@ -10,6 +8,7 @@ import { findMachine, wayTo, withTransport, type Machine } from "./find-machine.
 import { verifyHostKey } from "./pin.ts";
 import { planInstall, type InstallPlan, type InstallRequest } from "./request.ts";
 import type { HostKey } from "#engine/transport/host-key.ts";
+import { defined } from "#optional/defined.ts";
 
 export type InstallFlags = RunFlags & { readonly output?: ViewName };
 
@@ -37,10 +36,7 @@ interface Found {
 function lookAt(machine: Machine, plan: InstallPlan, request: InstallRequest): Promise<Found> {
   return withTransport(async (transport) => {
     const { insecure, hostKey } = request;
-    const { key } = await verifyHostKey(machine, transport, {
-      ...(insecure === undefined ? {} : { insecure }),
-      ...(hostKey === undefined ? {} : { hostKey }),
-    });
+    const { key } = await verifyHostKey(machine, transport, defined({ insecure, hostKey }));
     const host = await transport.connect({ ...wayTo(machine), hostKeys: [`${key.type} ${key.key}`] });
     try {
       const devices = await lookAtDisks(host).catch((error: unknown) => {
@@ -59,13 +55,12 @@ function lookAt(machine: Machine, plan: InstallPlan, request: InstallRequest): P
 
 async function writeEntry(machine: Machine, plan: InstallPlan, found: Found) {
   const { name, file, edit } = planEntry(machine, plan, found);
-  const options = { trust: trustOfProcess(process.env), home: homedir() };
   let changed = false;
   await editRosterFile(machine.project, file, (before) => {
     const text = edit(before);
     changed = text !== before.text;
     // What the roster would not accept is not written.
-    if (changed) loadRoster(machine.project, { ...options, instead: { file, text } });
+    if (changed) ownRoster(machine.project, { instead: { file, text } });
     return text;
   });
   return { name, file, changed };

@@ -1,34 +1,17 @@
 import { isIP } from "node:net";
+import type { z } from "zod";
 import { formatEndpoint, parseEndpoint } from "#api/endpoint.ts";
 import { KcoreError, type Problem } from "#errors/problem.ts";
+import { defined } from "#optional/defined.ts";
+import type { NodeInstallSchema } from "../manifests/manifest-schemas.ts";
 
 /** What `kcore node install` and a `NodeInstall` manifest say, in the manifest's words. */
-export interface InstallRequest {
-  /** The machine, `HOST[:PORT]`. */
-  readonly node: string;
-  readonly osDisk?: string | undefined;
-  readonly osInstalled?: boolean | undefined;
-  readonly dataDisks?: readonly string[] | undefined;
-  readonly dataDiskMode?: StorageBackend | undefined;
-  readonly storageBackend?: StorageBackend | undefined;
-  readonly lvmVgName?: string | undefined;
-  readonly lvmLvPrefix?: string | undefined;
-  readonly zfsPoolName?: string | undefined;
-  readonly zfsDatasetPrefix?: string | undefined;
-  readonly runController?: boolean | undefined;
-  readonly joinControllers?: readonly string[] | undefined;
-  readonly dcId?: string | undefined;
-  readonly hostname?: string | undefined;
-  readonly nodeId?: string | undefined;
-  readonly disableVxlan?: boolean | undefined;
-  /** `-k`: a new machine's host key is shown, asked about and pinned. */
-  readonly insecure?: boolean | undefined;
-  /** Pins a new machine's key if it has this fingerprint. */
-  readonly hostKey?: string | undefined;
-}
+export type InstallRequest = { readonly node: string } & {
+  readonly [Key in Exclude<keyof Written, "node">]?: Written[Key] | undefined;
+};
+type Written = z.input<typeof NodeInstallSchema>["spec"];
 
-export const storageBackends = ["filesystem", "lvm", "zfs"] as const;
-export type StorageBackend = (typeof storageBackends)[number];
+export type StorageBackend = NonNullable<Written["storageBackend"]>;
 
 /** What an install means for the roster; disks still by the paths that were given. */
 export interface InstallPlan {
@@ -87,8 +70,7 @@ export function planInstall(request: InstallRequest): InstallPlan {
     },
     osDisk,
     dataDisks,
-    ...(request.hostname === undefined ? {} : { hostname: request.hostname }),
-    ...(request.nodeId === undefined ? {} : { nodeId: request.nodeId }),
+    ...defined({ hostname: request.hostname, nodeId: request.nodeId }),
   };
 }
 

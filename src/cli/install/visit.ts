@@ -1,4 +1,5 @@
 import type { Host } from "#engine/transport/host.ts";
+import { defined } from "#optional/defined.ts";
 import type { MachineFlags } from "../options.ts";
 import { findMachine, wayTo, withTransport } from "./find-machine.ts";
 import { pinOutsideRoster, verifyHostKey } from "./pin.ts";
@@ -11,10 +12,7 @@ export function visitMachine<Result>(
   const machine = findMachine(node, project);
   process.stderr.write(`${machine.note}\n`);
   return withTransport(async (transport) => {
-    const pinned = await verifyHostKey(machine, transport, {
-      ...(insecure === undefined ? {} : { insecure }),
-      ...(hostKey === undefined ? {} : { hostKey }),
-    });
+    const pinned = await verifyHostKey(machine, transport, defined({ insecure, hostKey }));
     if (!pinned.isInRoster) await pinOutsideRoster(machine, pinned);
     const { key } = pinned;
     const host = await transport.connect({ ...wayTo(machine), hostKeys: [`${key.type} ${key.key}`] });

@@ -64,7 +64,7 @@ class Reading {
     const map = nodeAt(this.#node, path.slice(0, -1));
     const entry = map?.kind === "map" ? map.entries.get(String(path.at(-1))) : undefined;
     const at = code === "YAML_KEY_UNKNOWN" ? entry?.keyAt : nodeAt(this.#node, path)?.at;
-    this.#problems.add({ code, message, at: at ?? this.#node.at, ...(hint !== undefined && { hint }) });
+    this.#problems.add({ code, message, at: at ?? this.#node.at, hint });
   }
 
   /** The one of two that is given; both must say the same. */

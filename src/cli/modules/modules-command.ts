@@ -6,6 +6,7 @@ import { KcoreError } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
 import { moduleExample } from "./module-example.ts";
 import { addProjectOption, addResultOption, type CommonFlags } from "../options.ts";
+import { printRows } from "../terminal/format-result.ts";
 import { formatTable } from "../terminal/format-table.ts";
 
 interface Argument {
@@ -30,14 +31,8 @@ export function modulesCommand(): Command {
 async function list({ output }: Flags): Promise<void> {
   const modules = await Promise.all(registry.values().map((load) => load()));
   const found = modules.map(({ name, summary }) => ({ name, summary }));
-  if (output === "json") process.stdout.write(`${JSON.stringify(found, undefined, 2)}\n`);
-  else
-    process.stdout.write(
-      formatTable(
-        ["MODULE", "WHAT IT KEEPS IN ORDER"],
-        found.map(({ name, summary }) => [name, summary]),
-      ),
-    );
+  const rows = found.map(({ name, summary }) => [name, summary]);
+  printRows(found, output, ["MODULE", "WHAT IT KEEPS IN ORDER"], rows);
 }
 
 async function show(name: string, { output }: Flags): Promise<void> {

@@ -1,6 +1,6 @@
 import { ApiRefusal, type ApiClient } from "#api/client.ts";
 import type { NodeView } from "#api/schemas.ts";
-import { given } from "#errors/given.ts";
+import { defined } from "#optional/defined.ts";
 import { KcoreError } from "#errors/problem.ts";
 
 const ofNames = ["NODE_UNKNOWN", "NODE_AMBIGUOUS"] as const;
@@ -17,7 +17,7 @@ export async function findNode(client: Pick<ApiClient, "call">, word: string): P
     if (!(error instanceof ApiRefusal) || !code) throw error;
     // The word was wrong, not the controller that says so.
     const { message, hint = "", detail } = error.refusal;
-    throw new KcoreError({ code, message, hint, ...given({ detail }) }, { cause: error });
+    throw new KcoreError({ code, message, hint, ...defined({ detail }) }, { cause: error });
   }
 }
 

@@ -1,4 +1,5 @@
 import type { Taint } from "#api/schemas.ts";
+import { Problems } from "#engine/yaml/problems.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
 
@@ -47,16 +48,9 @@ export function readTaintChanges(words: readonly string[]): { set: Taint[]; remo
 }
 
 function readEach(words: readonly string[], read: (word: string) => void): void {
-  const problems = words.flatMap((word) => {
-    try {
-      read(word);
-      return [];
-    } catch (error) {
-      if (error instanceof KcoreError) return error.problems;
-      throw error;
-    }
-  });
-  if (problems.length > 0) throw new KcoreError(problems);
+  const problems = new Problems();
+  for (const word of words) problems.attempt(() => read(word));
+  problems.throwIfAny();
 }
 
 function checkedKey(key: string, word: string): string {

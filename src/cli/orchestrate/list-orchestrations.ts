@@ -1,21 +1,16 @@
-import { join } from "node:path";
-import { checkOf, trustOfProcess } from "#engine/project/project.ts";
-import type { Folder } from "#engine/project/folders.ts";
+import { trustOfProcess } from "#engine/project/project.ts";
+import { foldersOf, type Folder } from "#engine/project/folders.ts";
 import { shippedRoot } from "#engine/project/shipped.ts";
 import { listOrchestrations as namesOf, loadOrchestration } from "#engine/orchestrate/load-orchestration.ts";
 import { KcoreError } from "#errors/problem.ts";
-import type { CommonFlags } from "../options.ts";
+import type { CommonFlags, ResultFormat } from "../options.ts";
 import { findProject } from "../project/find-project.ts";
-import { formatTable } from "../terminal/format-table.ts";
+import { printRows } from "../terminal/format-result.ts";
 
-/** Where files of one kind are looked for: the project, then what kcore ships. Without a project only the latter. */
-export function foldersOf(kind: "orchestrate" | "states", project: string | undefined): readonly Folder[] {
-  const shipped: Folder = { path: join(shippedRoot(), kind), shown: kind, origin: "shipped" };
-  if (project === undefined) return [shipped];
-  return [
-    { path: join(project, kind), shown: kind, origin: "project", check: checkOf(trustOfProcess(process.env)) },
-    shipped,
-  ];
+/** Where orchestrations are looked for: the project, then what kcore ships. Without a project only the latter. */
+export function orchestrationFolders(given: string | undefined): readonly Folder[] {
+  const project = projectIfAny(given);
+  return foldersOf("orchestrate", { project, shipped: shippedRoot(), trust: trustOfProcess(process.env) });
 }
 
 /** The project, if there is one: lists work without. */
@@ -30,17 +25,11 @@ export function projectIfAny(given: string | undefined): string | undefined {
 }
 
 /** Prints every orchestration with its description, or with what is wrong with it. */
-export function listOrchestrations({ project, output }: CommonFlags & { readonly output: string }): void {
-  const folders = foldersOf("orchestrate", projectIfAny(project));
+export function listOrchestrations({ project, output }: CommonFlags & { readonly output: ResultFormat }): void {
+  const folders = orchestrationFolders(project);
   const found = [...namesOf(folders)].map(([name, origin]) => ({ name, origin, ...describe(name, folders) }));
-  if (output === "json") process.stdout.write(`${JSON.stringify(found, undefined, 2)}\n`);
-  else
-    process.stdout.write(
-      formatTable(
-        ["NAME", "FROM", "PARAMETERS", "DESCRIPTION"],
-        found.map(({ name, origin, params, description }) => [name, origin, params.join(","), description]),
-      ),
-    );
+  const rows = found.map(({ name, origin, params, description }) => [name, origin, params.join(","), description]);
+  printRows(found, output, ["NAME", "FROM", "PARAMETERS", "DESCRIPTION"], rows);
 }
 
 function describe(

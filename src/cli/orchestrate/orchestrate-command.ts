@@ -40,7 +40,7 @@ async function orchestrate(
 ): Promise<void> {
   if (name === undefined) {
     const { listOrchestrations } = await import("./list-orchestrations.ts");
-    return listOrchestrations({ ...flags, output: flags.output === "json" ? "json" : "plain" });
+    return listOrchestrations({ ...flags, output: flags.output === "json" ? "json" : "table" });
   }
   const on = [...(target === undefined ? [] : [target]), ...(flags.on ?? [])];
   const params = { ...(await readParams(flags.params)), ...readSets(flags.set ?? []) };

@@ -3,21 +3,21 @@ import { homedir } from "node:os";
 import { Command, InvalidArgumentError, Option } from "commander";
 import { addNode, setHostKeys } from "#engine/roster/edit.ts";
 import { rosterFileNames } from "#engine/roster/roster-files.ts";
-import { loadRoster } from "#engine/roster/load-roster.ts";
 import type { NodeEntry, Roster } from "#engine/roster/roster.ts";
 import type { Plain } from "#engine/roster/flow-yaml.ts";
-import { trustOfProcess } from "#engine/project/project.ts";
 import { matchTargets } from "#engine/roster/targets.ts";
 import { endpointOf } from "#engine/session/node-endpoint.ts";
 import { createTransport } from "#engine/transport/connect.ts";
 import { parseHostKey, type HostKey } from "#engine/transport/host-key.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
+import { defined } from "#optional/defined.ts";
 import { leave } from "../terminal/confirm.ts";
 import { addProjectOption, addResultOption, collect, type CommonFlags } from "../options.ts";
 import { findProject } from "../project/find-project.ts";
 import { canPrompt, promptLine } from "../terminal/prompt.ts";
 import { editRosterFile } from "./edit-roster-file.ts";
-import { formatTable } from "../terminal/format-table.ts";
+import { ownRoster, rosterIfAny } from "./own-roster.ts";
+import { printRows } from "../terminal/format-result.ts";
 
 interface ListFlags extends CommonFlags {
   readonly on?: readonly string[];
@@ -103,16 +103,12 @@ function portOf(text: string): number {
 
 function read(project: string | undefined): { readonly root: string; readonly roster: Roster } {
   const root = findProject(project);
-  return { root, roster: loadRoster(root, { trust: trustOfProcess(process.env), home: homedir() }) };
+  return { root, roster: ownRoster(root) };
 }
 
 function list({ project, on = [], output }: ListFlags): void {
   const { roster } = read(project);
   const nodes = on.length > 0 ? matchTargets(on, roster) : [...roster.nodes.values()];
-  if (output === "json") {
-    process.stdout.write(`${JSON.stringify(nodes, undefined, 2)}\n`);
-    return;
-  }
   const wide = output === "wide";
   const heading = [
     "NAME",
@@ -130,7 +126,7 @@ function list({ project, on = [], output }: ListFlags): void {
     node.transport === "local" ? "" : node.hostKeys.length > 0 ? "pinned" : "unknown",
     ...(wide ? wideCells(node) : []),
   ]);
-  process.stdout.write(nodes.length > 0 ? formatTable(heading, rows) : "no nodes yet: kcore roster add NAME ADDRESS\n");
+  printRows(nodes, output, heading, rows, "no nodes yet: kcore roster add NAME ADDRESS");
 }
 
 function wideCells({ user, groups, labels, disks, id }: NodeEntry): readonly string[] {
@@ -161,13 +157,12 @@ async function add(name: string, given: string | undefined, flags: AddFlags): Pr
     });
   const root = findProject(flags.project);
   const file = flags.file === undefined ? onlyFile(root) : namedFile(flags.file);
-  const options = { trust: trustOfProcess(process.env), home: homedir() };
   // What is wrong already is told at its place, and not mixed with what the new node would bring.
-  if (rosterFileNames(root).length > 0) loadRoster(root, options);
+  rosterIfAny(root);
   await editRosterFile(root, file, (before) => {
     const text = addNode(before, name, fieldsOf(address, flags));
     try {
-      loadRoster(root, { ...options, instead: { file, text } });
+      ownRoster(root, { instead: { file, text } });
     } catch (error) {
       if (error instanceof KcoreError) throw notAdded(error, file);
       throw error;
@@ -199,16 +194,12 @@ function fieldsOf(address: string, flags: AddFlags): Record<string, Plain> {
   );
   return {
     address,
-    ...(port === undefined ? {} : { port }),
-    ...(user === undefined ? {} : { user }),
+    ...defined({ port, user }),
     id,
-    ...(dc === undefined ? {} : { dc }),
-    ...(role ? { roles: role } : {}),
-    ...(group ? { groups: group } : {}),
+    ...defined({ dc, roles: role, groups: group }),
     ...(label ? { labels } : {}),
     ...(disk ? { disks: disk.map((serial) => ({ serial, use: "volumes" })) } : {}),
-    ...(jump ? { jump } : {}),
-    ...(identityFile === undefined ? {} : { identityFile }),
+    ...defined({ jump, identityFile }),
   };
 }
 
@@ -240,12 +231,12 @@ async function trust(
 ): Promise<void> {
   const { root, roster } = read(project);
   const agentSocket = process.env["SSH_AUTH_SOCK"];
-  const transport = createTransport({ home: homedir(), ...(agentSocket === undefined ? {} : { agentSocket }) });
+  const transport = createTransport({ home: homedir(), ...defined({ agentSocket }) });
   try {
     for (const node of matchTargets(target, roster)) {
       if (node.transport === "local") continue;
       const found = await transport.scanHostKey(endpointOf(node, roster, askKeyPassphrase));
-      await pin(root, roster, node, found, { replace, yes, ...(fingerprint === undefined ? {} : { fingerprint }) });
+      await pin(root, roster, node, found, { replace, yes, ...defined({ fingerprint }) });
     }
   } finally {
     await transport.close();

@@ -2,6 +2,7 @@ import { listRunIds, runFolder } from "#engine/run/run-folder.ts";
 import { formatDuration } from "#tui/line.ts";
 import type { CommonFlags } from "../options.ts";
 import { findProject } from "../project/find-project.ts";
+import { formatResult } from "../terminal/format-result.ts";
 import { formatTable } from "../terminal/format-table.ts";
 import { glanceAtRun, type RunGlance } from "./glance.ts";
 
@@ -14,14 +15,11 @@ export interface ListFlags extends CommonFlags {
 /** `kcore runs list`: the newest last, and what does not fit into the terminal's width is cut. */
 export async function listRuns({ project, output, limit, state }: ListFlags): Promise<void> {
   const found = await findRuns(findProject(project), limit, state);
-  if (output === "json") {
-    process.stdout.write(`${JSON.stringify(found.map(plainOf), undefined, 2)}\n`);
-    return;
-  }
-  if (found.length === 0) {
-    process.stdout.write(state ? `no run is ${state.join(" or ")}\n` : "no runs yet\n");
-    return;
-  }
+  const none = state ? `no run is ${state.join(" or ")}\n` : "no runs yet\n";
+  process.stdout.write(formatResult(found.map(plainOf), output, () => (found.length === 0 ? none : draw(found))));
+}
+
+function draw(found: readonly RunGlance[]): string {
   const rows = found.map(({ folder, header, nodes, milliseconds, state: is }) => [
     folder.id,
     is,
@@ -31,7 +29,7 @@ export async function listRuns({ project, output, limit, state }: ListFlags): Pr
     header.request.command.replace(/^kcore /, ""),
   ]);
   const table = formatTable(["ID", "STATE", "TIME", "NODES", "WHO", "COMMAND"], rows);
-  process.stdout.write(process.stdout.isTTY ? cut(table, process.stdout.columns || 80) : table);
+  return process.stdout.isTTY ? cut(table, process.stdout.columns || 80) : table;
 }
 
 async function findRuns(project: string, limit: number, states: readonly string[] | undefined): Promise<RunGlance[]> {

@@ -1,6 +1,7 @@
 import { join, relative } from "node:path";
 import { nodeLogName } from "#engine/run/run-folder.ts";
 import type { RunDigest } from "#tui/digest.ts";
+import { defined } from "#optional/defined.ts";
 import { watchRun } from "../watch/watch-run.ts";
 import type { CommonFlags } from "../options.ts";
 import { findProject } from "../project/find-project.ts";
@@ -52,7 +53,6 @@ export async function digestOf(run: KnownRun): Promise<RunDigest> {
     created,
     command: request.command,
     logOf: (node) => relative(process.cwd(), join(folder.nodeLogs, nodeLogName(node))),
-    ...(revision === undefined ? {} : { revision }),
-    ...(dirty === undefined ? {} : { dirty }),
+    ...defined({ revision, dirty }),
   });
 }

@@ -3,6 +3,7 @@ import { shippedRoot } from "#engine/project/shipped.ts";
 import { statesOf, type States } from "#engine/states/open-states.ts";
 import { projectIfAny } from "../orchestrate/list-orchestrations.ts";
 import type { CommonFlags } from "../options.ts";
+import { printRows } from "../terminal/format-result.ts";
 import { formatTable } from "../terminal/format-table.ts";
 
 export interface ListFlags extends CommonFlags {
@@ -10,21 +11,14 @@ export interface ListFlags extends CommonFlags {
 }
 
 function open(project: string | undefined): States {
-  const shipped = shippedRoot();
-  return statesOf({ project: projectIfAny(project) ?? shipped, shipped, trust: trustOfProcess(process.env) });
+  return statesOf({ project: projectIfAny(project), shipped: shippedRoot(), trust: trustOfProcess(process.env) });
 }
 
 /** Prints every state: those of the project, then the shipped ones that it does not replace. */
 export function listStates({ project, output }: ListFlags): void {
   const states = open(project).list();
-  if (output === "json") process.stdout.write(`${JSON.stringify(states, undefined, 2)}\n`);
-  else
-    process.stdout.write(
-      formatTable(
-        ["NAME", "FROM", "DESCRIPTION"],
-        states.map(({ name, origin, description = "" }) => [name, origin, description]),
-      ),
-    );
+  const rows = states.map(({ name, origin, description = "" }) => [name, origin, description]);
+  printRows(states, output, ["NAME", "FROM", "DESCRIPTION"], rows);
 }
 
 /** Prints a state's parameters and steps, and where it comes from. */

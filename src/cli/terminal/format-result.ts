@@ -1,11 +1,24 @@
 import { printYaml } from "#engine/yaml/plain-yaml.ts";
 import type { ResultFormat } from "../options.ts";
+import { formatTable } from "./format-table.ts";
 
 /** A result as `-o` wants it; `draw` makes the table. */
 export function formatResult(value: unknown, output: ResultFormat, draw: (wide: boolean) => string): string {
   if (output === "json") return `${JSON.stringify(value, undefined, 2)}\n`;
   if (output === "yaml") return printYaml(value);
   return draw(output === "wide");
+}
+
+/** Prints a result as `-o` wants it: as a table with these rows, or with `none` said in the place of no row. */
+export function printRows(
+  value: unknown,
+  output: ResultFormat,
+  heading: readonly string[],
+  rows: readonly (readonly string[])[],
+  none?: string,
+): void {
+  const draw = () => (rows.length === 0 && none !== undefined ? `${none}\n` : formatTable(heading, rows));
+  process.stdout.write(formatResult(value, output, draw));
 }
 
 /** One of several results that come one after the other: a line of JSON, a document of YAML. */

@@ -12,7 +12,7 @@ export interface InterruptOptions {
 }
 
 /**
- * Ctrl-C as runner.md section 6 has it: first, no new step starts, and one may wait, abort or detach; second, the
+ * Ctrl-C (docs/runner.md, Stopping): first, no new step starts, and one may wait, abort or detach; second, the
  * running steps are ended; third, the view leaves at once. A closed terminal detaches.
  */
 export class Interrupts {

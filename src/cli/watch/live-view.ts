@@ -1,11 +1,18 @@
 import { setPriority } from "node:os";
+import type { RunControl } from "#engine/events/event.ts";
 import type { RunModel } from "#engine/events/run-model.ts";
 import type { RunFolder } from "#engine/run/run-folder.ts";
-import { openRunView, type PlayerControls, type RunView } from "#tui/ink/open-run-view.ts";
+import { openRunView, type RunView } from "#tui/ink/open-run-view.ts";
 import { detectTheme } from "#tui/ink/theme.ts";
+import type { PlayerControls } from "#tui/player.ts";
 import type { TerminalGuard } from "../terminal/terminal-guard.ts";
 import { UsualDurations } from "./usual-durations.ts";
-import type { RunControls } from "./watch-run.ts";
+
+/** What a view may do to the run that it shows. */
+export interface RunControls {
+  readonly send: (control: RunControl) => void;
+  readonly leave: (why: "left" | "detached") => void;
+}
 
 export interface LiveViewOptions extends RunControls {
   readonly folder: RunFolder;

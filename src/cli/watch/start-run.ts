@@ -4,6 +4,7 @@ import type { RunRequest } from "#engine/orchestrate/execute.ts";
 import { launchRun } from "#engine/run/launch-run.ts";
 import { createRun, type RunFolder, type RunHeader } from "#engine/run/run-folder.ts";
 import { quoteWord } from "#tui/repeat-command.ts";
+import { defined } from "#optional/defined.ts";
 import { addProjectOption, collect, type CommonFlags } from "../options.ts";
 import { givenPassphrase } from "../terminal/given-passphrase.ts";
 import { findProject } from "../project/find-project.ts";
@@ -71,8 +72,7 @@ export function requestOf(flags: RunFlags, what: RunRequest["what"], more: Parti
     ...(on === undefined || on.length === 0
       ? {}
       : { on: on.length === 1 ? (on[0] as string) : on.map((one) => `(${one})`).join(" or ") }),
-    ...(concurrency === undefined ? {} : { concurrency }),
-    ...(context === undefined ? {} : { context }),
+    ...defined({ concurrency, context }),
     ...more,
   };
 }
@@ -111,6 +111,6 @@ export function launch(folder: RunFolder, _header: RunHeader, passphrase?: strin
   return launchRun({
     folder,
     program,
-    ...(passphrase === undefined ? {} : { passphrase }),
+    ...defined({ passphrase }),
   });
 }

@@ -1,5 +1,5 @@
 import { join, relative } from "node:path";
-import type { RunControl, RunEvent } from "#engine/events/event.ts";
+import type { RunEvent } from "#engine/events/event.ts";
 import { emptyRun, type RunModel } from "#engine/events/run-model.ts";
 import { RunFold } from "#engine/events/reduce.ts";
 import { titleOf } from "#engine/orchestrate/title.ts";
@@ -9,6 +9,7 @@ import { drawProblems } from "#errors/draw.ts";
 import { exitCodes, type ExitCode } from "#errors/problem.ts";
 import type { RunDrawing } from "#tui/drawing.ts";
 import { Interrupts } from "./interrupts.ts";
+import type { RunControls } from "./live-view.ts";
 import { canPrompt } from "../terminal/prompt.ts";
 import { Prompts } from "./run-prompts.ts";
 import { sourceLines, wantsColor } from "../terminal/report-failure.ts";
@@ -40,12 +41,6 @@ export interface Watched {
   readonly model: RunModel;
   /** The run went on when this view left. */
   readonly left: boolean;
-}
-
-/** What a view may do to the run that it shows. */
-export interface RunControls {
-  readonly send: (control: RunControl) => void;
-  readonly leave: (why: "left" | "detached") => void;
 }
 
 interface OpenView extends RunDrawing {

@@ -1,6 +1,6 @@
 import type { ControllerRegistration, ControllerView, PeerView, Written } from "#api/schemas.ts";
 import type { z } from "zod";
-import { given } from "#errors/given.ts";
+import { defined } from "#optional/defined.ts";
 import { Refused } from "./refused.ts";
 import { protocols } from "../replica/messages.ts";
 import type { PeerStatus } from "../replica/replica.ts";
@@ -12,7 +12,7 @@ import { keys } from "./registers.ts";
 export interface Controllers {
   readonly list: () => z.input<typeof ControllerView>[];
   readonly peers: () => PeerView[];
-  /** Before it starts (replication.md 3.10). */
+  /** Before it starts (docs/replication.md, Coming and going). */
   readonly register: (id: string, registration: z.output<typeof ControllerRegistration>) => Promise<Written>;
   readonly remove: (id: string, by: string, reason: string) => Promise<Written>;
   /** Whether a controller is a member and may show this public key: its own, or the one that is to follow it. */
@@ -115,10 +115,10 @@ export function manageControllers(options: ControllersOptions): Controllers {
           address: addressOf(peer.id) ?? "",
           state: stateOf(peer),
           inStep: reason === undefined,
-          ...given({ reason }),
+          ...defined({ reason }),
           behind: peer.behind,
           ahead: peer.ahead,
-          ...given({ rttMs: peer.rttMs, clockOffsetMs: peer.offsetMs }),
+          ...defined({ rttMs: peer.rttMs, clockOffsetMs: peer.offsetMs }),
           phi: Number.isFinite(peer.phi) ? peer.phi : 1000,
           lastContact: contactOf(peer.id),
         };
@@ -134,8 +134,8 @@ export function manageControllers(options: ControllersOptions): Controllers {
       }
       const key = keys.controller(id).auth;
       const at = authOf(id)?.value.at ?? new Date(clock()).toISOString();
-      const value = { spki, dc: where, at, ...given({ next }) };
-      return records.put([{ key, value: { ...value, ...given({ address }) } }]);
+      const value = { spki, dc: where, at, ...defined({ next }) };
+      return records.put([{ key, value: { ...value, ...defined({ address }) } }]);
     },
     async remove(id, by, reason) {
       const auth = authOf(id);

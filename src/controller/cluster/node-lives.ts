@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { Heartbeat } from "#api/schemas.ts";
-import { given } from "#errors/given.ts";
+import { defined } from "#optional/defined.ts";
 import type { Json, Replica } from "../replica/replica.ts";
 
 const prefix = "live/";
@@ -95,7 +95,7 @@ export function watchLiveness({ replica, controllerId, staleAfterMs, clock, mono
     return {
       lastSeenAt: beat.at,
       isReady: beat.alive && reason === undefined,
-      ...given({ reason, usage: beat.usage }),
+      ...defined({ reason, usage: beat.usage }),
     };
   };
 
@@ -105,7 +105,7 @@ export function watchLiveness({ replica, controllerId, staleAfterMs, clock, mono
         at: clock(),
         alive: true,
         ...(health?.ok === false ? { reason: health.reason ?? "the node says that it is not well" } : {}),
-        ...given({ usage }),
+        ...defined({ usage }),
       }),
     bury: (id) => note(id, { at: clock(), alive: false, reason: "its agent was stopped" }),
     of: lifeOf,

@@ -8,7 +8,7 @@ export interface NodeNames {
   /** The id that a word names: a whole id, else a host name or the beginning of an id. @throws Refused NODE_UNKNOWN, NODE_AMBIGUOUS */
   readonly find: (word: string) => string;
   readonly of: (id: string) => string;
-  /** The nodes that go by a name, in whatever case: the one that keeps it first (replication.md, 4). */
+  /** The nodes that go by a name, in whatever case: the one that keeps it first (docs/replication.md). */
   readonly sharing: (name: string) => readonly string[];
   /** All names that several nodes go by, in lower case. */
   readonly shared: () => ReadonlyMap<string, readonly string[]>;

@@ -1,6 +1,5 @@
 import type { ConflictView, Expected, NodeStatus, NodeView, Taint } from "#api/schemas.ts";
 import type { Life, Liveness } from "./node-lives.ts";
-import type { NodeNames } from "./node-names.ts";
 import type { Found, Records } from "./records.ts";
 import { keys, kindOf, type ApprovalRecord, type Registered } from "./registers.ts";
 
@@ -156,7 +155,11 @@ export function conflictsByNode(conflicts: readonly Pick<ConflictView, "key">[])
 }
 
 /** All nodes that are not removed, by name. */
-export function listNodes(records: Records, lives: Pick<Liveness, "of">, names: NodeNames): NodeView[] {
+export function listNodes(
+  records: Records,
+  lives: Pick<Liveness, "of">,
+  names: { readonly shared: () => ReadonlyMap<string, readonly string[]> },
+): NodeView[] {
   const shared = names.shared();
   const conflicts = conflictsByNode(records.replica.conflicts());
   return [...gatherNodes(records).values()]

@@ -10,7 +10,7 @@ import {
   type Written,
 } from "#api/schemas.ts";
 import type { AcceptedBodyOf } from "#api/methods.ts";
-import { given } from "#errors/given.ts";
+import { defined } from "#optional/defined.ts";
 import { Refused } from "./refused.ts";
 import type { Certificates } from "./certificates.ts";
 import { viewConflict } from "./conflicts.ts";
@@ -173,7 +173,7 @@ export function manageNodes(options: NodesOptions): Nodes {
       if (present.state !== state || approval === undefined) {
         // Inside an epoch a reject stands; who approves again has read the reject, and begins the next one.
         const epoch = present.state === "rejected" ? present.epoch + 1 : Math.max(1, present.epoch);
-        const value = { epoch, state, by, ...given({ reason }) };
+        const value = { epoch, state, by, ...defined({ reason }) };
         await records.write([{ key: keys.node(id).approval, value }], ifMatch);
       }
       return view(id);

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { Approval, Expected, Network, Storage, Taint } from "#api/schemas.ts";
 import type { MergeKind } from "#crdt/merge-kind.ts";
 
-/** The keys of the replicated registers (replication.md 3.1); one group of fields that must be consistent each. */
+/** The keys of the replicated registers; one group of fields that must be consistent each. */
 export const keys = {
   node: (id: string) =>
     ({
@@ -145,7 +145,7 @@ export function kindOf(key: string): Kind | undefined {
 
 /**
  * Whether a register's value must stand nowhere but in the register: not in a conflict record, which outlives it
- * (replication.md, 3.7). Objects of kind Secret are.
+ * (docs/replication.md, What a conflict looks like). Objects of kind Secret are.
  */
 export function isSecret(key: string): boolean {
   return key.startsWith(keys.object("Secret", ""));

@@ -28,7 +28,7 @@ export function startCollector(core: Core): void {
  */
 function candidatesOf(core: Core): Candidates | undefined {
   const { state, others, peers, options } = core;
-  // One that joins knows no members yet: to it, everything would look agreed (replication.md, 3.10). One that is out keeps
+  // One that joins knows no members yet: to it, everything would look agreed. One that is out keeps
   // the deletion that says so.
   if (!state.ready || core.isResyncing || !core.members.includes(options.id)) return undefined;
   const acks = others.map((id) => peers.get(id)?.acked);

@@ -57,7 +57,7 @@ const PullEnd = Soon.extend({
 const SoftEntry = z.object({ key: z.string().min(1).max(256), boot: Seq, seq: Seq, text: z.string().max(65_536) });
 
 /**
- * All that controllers say to each other about replication (replication.md, 3.4). Plain JSON. Keys that are not named here are let pass
+ * All that controllers say to each other about replication (docs/adr/0501-replication-core.md). Plain JSON. Keys that are not named here are let pass
  * and forgotten: a newer peer may say more.
  */
 const Message = z.discriminatedUnion("t", [

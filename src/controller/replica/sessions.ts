@@ -120,7 +120,7 @@ export class Sessions implements SessionHost {
     this.incarnation.progressed();
     const { state, options, members } = this.#core;
     if (state.ready || peer.isReady !== true || !members.includes(options.id)) return;
-    // Joined: all that a controller which knows of us had, our registration included (replication.md, 3.10).
+    // Joined: all that a controller which knows of us had, our registration included.
     this.#core.commit(
       [{ t: "meta", ready: true }],
       [],

@@ -1,6 +1,6 @@
 import { pageLimits, type PageLimits } from "#crdt/delta.ts";
 
-/** Bounds and intervals in ms (replication.md, sections 3.2 to 3.11). */
+/** Bounds and intervals in ms. */
 export interface Tuning {
   /** A write is refused when its stamp would lie further ahead of the wall. */
   readonly maxIssueAhead: number;

@@ -18,7 +18,7 @@ import {
   type MethodName,
   type PlainMethodName,
 } from "#api/methods.ts";
-import { given } from "#errors/given.ts";
+import { defined } from "#optional/defined.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { Refused } from "../cluster/refused.ts";
 import { authorize, deny, type Access } from "./access.ts";
@@ -223,7 +223,7 @@ class Requests {
     }
     // Here, for every method: none can be added and forgotten.
     if (asked && isAudited(asked.name)) {
-      const fields = auditFields(asked, request, { status, ...given({ code }) });
+      const fields = auditFields(asked, request, { status, ...defined({ code }) });
       // Who may not ask must not fill the log: warnings are bounded.
       if ([401, 403, 429].includes(status)) log.warn("audit", fields);
       else log.info("audit", fields);

@@ -254,10 +254,7 @@ export class Interpreter {
 
   #fail(loc: Loc, fault: Fault): never {
     const { code, message, hint } = fault;
-    throw new KcoreError(
-      { code, message, at: this.#template.place(loc), ...(hint === undefined ? {} : { hint }) },
-      { cause: fault },
-    );
+    throw new KcoreError({ code, message, at: this.#template.place(loc), hint }, { cause: fault });
   }
 }
 

@@ -53,7 +53,7 @@ function notFound(folders: readonly Folder[], name: string, at: SourcePosition |
   return new KcoreError({
     code: "TEMPLATE_NOT_FOUND",
     message: `no template “${name}”`,
-    ...(at && { at }),
-    ...(hint === undefined ? {} : { hint }),
+    at,
+    hint,
   });
 }

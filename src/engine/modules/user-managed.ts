@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { defined } from "#optional/defined.ts";
 import { defineModule, type Facts } from "../step/define.ts";
 import { AbsolutePath, UserName } from "../step/fields.ts";
 import { AccountId, AccountName, accountLine } from "../step/fragments/accounts.ts";
@@ -53,11 +54,9 @@ function wantOf({ state, uid, group, groups, append, shell, home, comment, passw
   return {
     state,
     ...(uid === undefined ? {} : { uid: String(uid) }),
-    ...(group === undefined ? {} : { group }),
+    ...defined({ group }),
     ...(groups === undefined ? {} : { groups: sorted(groups, append) }),
-    ...(shell === undefined ? {} : { shell }),
-    ...(home === undefined ? {} : { home }),
-    ...(comment === undefined ? {} : { comment }),
+    ...defined({ shell, home, comment }),
     ...(password === undefined ? {} : { password: "as wanted" }),
     ...(lock === undefined ? {} : { login: lock ? "locked" : "open" }),
   };

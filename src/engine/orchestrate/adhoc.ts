@@ -1,15 +1,14 @@
 import { KcoreError, type SourcePosition } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
+import type { Roster } from "#engine/roster/roster.ts";
 import { matchTargets } from "#engine/roster/targets.ts";
 import { sh } from "#engine/step/sh.ts";
 import type { StepDraft } from "#engine/states/planned-step.ts";
-import { applyTask } from "./bind-stage.ts";
-import type { RunPlan } from "./conductor.ts";
+import { applyTask, type Catalogue } from "./bind-stage.ts";
 import type { RunRequest } from "./execute.ts";
 import { Ledger } from "./ledger.ts";
 import { givenByUser } from "./given-params.ts";
-import type { PlannedStage, StageTask } from "./plan.ts";
-import type { Prepared } from "./prepare.ts";
+import type { PlannedStage, RunPlan, StageTask } from "./plan.ts";
 import { titleOf } from "./title.ts";
 
 type AdHoc = Exclude<RunRequest["what"], { kind: "orchestration" }>;
@@ -19,9 +18,15 @@ const EXEC_LIMIT = 3600;
 /** Where the steps of a command line stand. */
 const COMMAND_LINE: SourcePosition = { file: "command line", line: 1, column: 1 };
 
+interface Ground {
+  readonly request: RunRequest;
+  readonly roster: Roster;
+  readonly catalogue: Catalogue;
+}
+
 /** The plan of `state apply`, `exec`, `ping` and `facts`. @throws KcoreError */
-export async function planAdHoc(what: AdHoc, prepared: Prepared): Promise<RunPlan> {
-  const { request, roster } = prepared;
+export async function planAdHoc(what: AdHoc, ground: Ground): Promise<RunPlan> {
+  const { request, roster } = ground;
   if (request.on === undefined)
     throw new KcoreError({
       code: "TARGET_MISSING",
@@ -30,8 +35,7 @@ export async function planAdHoc(what: AdHoc, prepared: Prepared): Promise<RunPla
       detail: `the roster's nodes: ${[...roster.nodes.keys()].join(", ") || "none yet"}`,
     });
   const nodes = matchTargets(request.on, roster).map(({ name }) => name);
-  const stages =
-    what.kind === "state" ? stagesOf(what.names, nodes, prepared) : [stage(what.kind, nodes, taskOf(what))];
+  const stages = what.kind === "state" ? stagesOf(what.names, nodes, ground) : [stage(what.kind, nodes, taskOf(what))];
   return Promise.resolve({ title: titleOf(what), roster, nodes, stages, warnings: [] });
 }
 
@@ -67,8 +71,11 @@ function execDraft(argv: readonly string[], shell: boolean): StepDraft {
   };
 }
 
-function stagesOf(names: readonly string[], nodes: readonly string[], prepared: Prepared): readonly PlannedStage[] {
-  const { catalogue, request } = prepared;
+function stagesOf(
+  names: readonly string[],
+  nodes: readonly string[],
+  { catalogue, request }: Ground,
+): readonly PlannedStage[] {
   const context = { catalogue, ledger: new Ledger() };
   const given = givenByUser(request.params);
   const declared = names.map((name) => ({ name, params: new Set(catalogue.stateParams(name)) }));

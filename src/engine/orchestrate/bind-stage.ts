@@ -12,6 +12,7 @@ import type { Scope } from "#engine/expressions/scope.ts";
 import { UnknownValue } from "#engine/expressions/unknown.ts";
 import { validateValue } from "#engine/yaml/validate.ts";
 import type { StepDraft } from "#engine/states/planned-step.ts";
+import { defined } from "#optional/defined.ts";
 import type { Action } from "./action.ts";
 import type { Ledger } from "./ledger.ts";
 import type { Pace, PlannedStage, StageScope, StageTask } from "./plan.ts";
@@ -78,7 +79,7 @@ export function paceOf(node: SourceMap, scope: Scope, total: number): Pace {
   const maxFailures = readKey(node, "maxFailures", paceKeys.maxFailures, scope);
   return {
     ...(batch !== undefined && { batch: Math.max(1, shareOf(batch, total)) }),
-    ...(concurrency !== undefined && { concurrency }),
+    ...defined({ concurrency }),
     ...(maxFailures !== undefined && { maxFailures: shareOf(maxFailures, total) }),
   };
 }
@@ -135,8 +136,7 @@ export async function bindStage(
     ...instance,
     register: source.register,
     at,
-    ...(timeout !== undefined && { timeout }),
-    ...(skip !== undefined && { skip }),
+    ...defined({ timeout, skip }),
     rests,
     ...(conditions.length > 0 && {
       when: (late: StageScope) =>
@@ -161,7 +161,7 @@ async function bindOnFailure(
       {
         id: instanceId(source.id, id),
         title: source.title,
-        ...(concerned && { nodes: concerned }),
+        ...defined({ nodes: concerned }),
         pace: concerned
           ? (context.problems.attempt(() => paceOf(source.node, context.scope, concerned.length)) ?? {})
           : {},
@@ -180,7 +180,7 @@ function instanceId(id: string, owner: string): string {
 
 /** The scope of a stage's late expressions: with its node, and what stages gave. */
 function scopeWith(scope: Scope, { node, stages }: StageScope): Scope {
-  return { ...scope, ...(node && { node, vars: node.vars }), stages };
+  return { ...scope, ...defined({ node, vars: node?.vars }), stages };
 }
 
 function bindApply({ states, with: given }: ApplySource, id: string, context: BindContext): StageTask | undefined {
@@ -250,7 +250,7 @@ function refuseStray(
       message:
         states.length === 1 ? `the state ${all} has no parameter “${key}”` : `none of ${all} has a parameter “${key}”`,
       at: keyAt,
-      ...(hint !== undefined && { hint }),
+      hint,
     });
   }
 }
@@ -261,7 +261,7 @@ async function bindRun({ action: name, at, args }: RunSource, context: BindConte
   if (action === undefined) {
     const { actionNames } = catalogue;
     const hint = suggestHint(name, actionNames, `there are: ${actionNames.join(", ")}`);
-    problems.add({ code: "ACTION_UNKNOWN", message: `no action “${name}”`, at, ...(hint !== undefined && { hint }) });
+    problems.add({ code: "ACTION_UNKNOWN", message: `no action “${name}”`, at, hint });
     return undefined;
   }
   refuseUnknownArgs(action, args, problems);

@@ -6,12 +6,11 @@ import { draftSteps } from "#engine/states/draft.ts";
 import { statesOf } from "#engine/states/open-states.ts";
 import type { Catalogue } from "./bind-stage.ts";
 import type { RunDependencies } from "./execute.ts";
-import type { Prepared } from "./prepare.ts";
 
 /** States of the project and the shipped ones, with the modules that their steps use, and the actions. */
 export function openCatalogue(
   { project, shipped, trust, actions, actionNames, readSecret }: RunDependencies,
-  { roster, run }: { readonly roster: Roster; readonly run: Prepared["run"] },
+  { roster, run }: { readonly roster: Roster; readonly run: Readonly<Record<string, unknown>> },
   modules: ReadonlyMap<string, () => Promise<ModuleDefinition>>,
 ): Catalogue {
   const states = statesOf({ project, shipped, ...(trust && { trust }) });

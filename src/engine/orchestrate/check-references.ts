@@ -71,7 +71,7 @@ function unknownStage(
   const hint = isLater
     ? "only earlier stages have given something"
     : suggestHint(name, known, known.length === 0 ? "no stage comes before it" : `earlier ones: ${known.join(", ")}`);
-  return { code: "STAGE_INVALID", message, at, ...(hint !== undefined && { hint }) };
+  return { code: "STAGE_INVALID", message, at, hint };
 }
 
 function tooEarly(name: string, { at }: SourceNode): Problem {

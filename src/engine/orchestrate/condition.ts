@@ -1,6 +1,6 @@
 import type { Problem } from "#errors/problem.ts";
 import { Unknown, UnknownValue } from "#engine/expressions/unknown.ts";
-import type { Conductor } from "./conductor.ts";
+import type { LiveRun } from "./live-run.ts";
 import type { PlannedStage } from "./plan.ts";
 import type { RunNode } from "./run-node.ts";
 import { isBug, problemOf } from "./problem-of.ts";
@@ -9,7 +9,7 @@ import { isBug, problemOf } from "./problem-of.ts";
  * Why a stage has no turn (on this node): a reason when it is left out, a problem when that cannot be told, undefined
  * when it has its turn.
  */
-export function conditionAgainst(run: Conductor, stage: PlannedStage, node?: RunNode): string | Problem | undefined {
+export function conditionAgainst(run: LiveRun, stage: PlannedStage, node?: RunNode): string | Problem | undefined {
   try {
     if (stage.when?.(run.scopeOf(node)) === false) return "its “when” is false";
     return missingFor(run, stage, node);
@@ -24,7 +24,7 @@ export function conditionAgainst(run: Conductor, stage: PlannedStage, node?: Run
 }
 
 /** Steps drafted over unknown values are for dry runs; here they would go to the node as steps that never come. */
-function missingFor(run: Conductor, stage: PlannedStage, node?: RunNode): Problem | undefined {
+function missingFor(run: LiveRun, stage: PlannedStage, node?: RunNode): Problem | undefined {
   if (run.request.dryRun || stage.task.kind !== "apply") return undefined;
   for (const name of stage.rests) {
     const value = run.outputs.get(name, node?.name);
@@ -38,7 +38,7 @@ export function neverKnown(stage: PlannedStage, after: string): Problem {
   return {
     code: "STAGE_OUTPUT_UNKNOWN",
     message: `stage “${stage.id}” rests on what ${after} gives, and that gave nothing in this run`,
-    ...(stage.at && { at: stage.at }),
+    at: stage.at,
     hint: "the stage before was skipped: give both the same “when”",
   };
 }

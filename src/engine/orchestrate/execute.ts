@@ -1,6 +1,6 @@
 import type { Emit, RunEvent } from "#engine/events/event.ts";
 import type { OpenSession } from "#engine/session/session.ts";
-import type { SecretReference } from "#engine/roster/roster.ts";
+import type { SecretReference } from "#engine/params/secret-reference.ts";
 import type { Trust } from "#engine/project/project.ts";
 import type { Connect } from "#engine/transport/host.ts";
 import type { ExitCode } from "#errors/problem.ts";

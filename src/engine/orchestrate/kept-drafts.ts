@@ -1,5 +1,9 @@
 import type { StepDraft } from "#engine/states/planned-step.ts";
-import type { PlannedStage } from "./plan.ts";
+
+/** A planned stage, as far as its drafts rest on others. */
+interface Drafted {
+  readonly rests: ReadonlySet<string>;
+}
 
 /**
  * Drafts that were made when everything was checked, for the nodes whose turn comes first: nothing is rendered twice for
@@ -8,7 +12,7 @@ import type { PlannedStage } from "./plan.ts";
 export class KeptDrafts {
   readonly #most: number;
   readonly #nodes = new Set<string>();
-  readonly #kept = new Map<PlannedStage, Map<string, readonly StepDraft[]>>();
+  readonly #kept = new Map<Drafted, Map<string, readonly StepDraft[]>>();
 
   /** `most`: how many nodes it keeps drafts of. */
   constructor(most: number) {
@@ -16,7 +20,7 @@ export class KeptDrafts {
   }
 
   /** What a stage rests on may be known only later: such drafts are not kept. */
-  keep(stage: PlannedStage, node: string, drafts: readonly StepDraft[]): void {
+  keep(stage: Drafted, node: string, drafts: readonly StepDraft[]): void {
     if (stage.rests.size > 0 || (this.#nodes.size >= this.#most && !this.#nodes.has(node))) return;
     this.#nodes.add(node);
     const nodes = this.#kept.get(stage) ?? new Map<string, readonly StepDraft[]>();
@@ -24,7 +28,7 @@ export class KeptDrafts {
   }
 
   /** Gives them away: the next one who asks gets nothing. */
-  take(stage: PlannedStage, node: string): readonly StepDraft[] | undefined {
+  take(stage: Drafted, node: string): readonly StepDraft[] | undefined {
     const nodes = this.#kept.get(stage);
     const drafts = nodes?.get(node);
     nodes?.delete(node);

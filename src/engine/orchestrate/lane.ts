@@ -4,7 +4,7 @@ import type { StageWork, WorkResult } from "#engine/session/session.ts";
 import type { StepDraft } from "#engine/states/planned-step.ts";
 import { runAction } from "./run-action.ts";
 import { conditionAgainst } from "./condition.ts";
-import type { Conductor } from "./conductor.ts";
+import type { LiveRun } from "./live-run.ts";
 import type { PlannedStage } from "./plan.ts";
 import type { RunNode } from "./run-node.ts";
 import { isBug, problemOf } from "./problem-of.ts";
@@ -30,7 +30,7 @@ type Gate = { readonly go: readonly StepDraft[] } | { readonly left: true } | { 
  * `isLast`: the run has nothing for this node behind these stages.
  */
 export async function walkLane(
-  run: Conductor,
+  run: LiveRun,
   node: RunNode,
   stages: readonly PlannedStage[],
   { mayGoOn, isLast }: { readonly mayGoOn: () => boolean; readonly isLast: boolean },
@@ -56,7 +56,7 @@ export async function walkLane(
   return { outcome: "ok" };
 }
 
-async function actOn(run: Conductor, stage: PlannedStage, node: RunNode): Promise<LaneEnd> {
+async function actOn(run: LiveRun, stage: PlannedStage, node: RunNode): Promise<LaneEnd> {
   const verdict = gateOf(run, stage, node);
   if (verdict !== true) return verdict === false ? { outcome: "ok" } : fail(run, node, stage, verdict);
   run.tracker.enter(stage.id);
@@ -70,14 +70,14 @@ async function actOn(run: Conductor, stage: PlannedStage, node: RunNode): Promis
   return { outcome: "ok" };
 }
 
-function fail(run: Conductor, node: RunNode, stage: PlannedStage, problem: Problem): LaneEnd {
+function fail(run: LiveRun, node: RunNode, stage: PlannedStage, problem: Problem): LaneEnd {
   run.tracker.leave(stage.id, node.name, "failed");
   return { outcome: "failed", problem, stage };
 }
 
 /** The stages from the first of `rest` on that go to the node in one piece. */
 async function nextGroup(
-  run: Conductor,
+  run: LiveRun,
   node: RunNode,
   rest: readonly PlannedStage[],
 ): Promise<{ readonly group: readonly Ready[]; readonly consumed: number; readonly problem?: Problem }> {
@@ -105,7 +105,7 @@ function isCutBefore(stage: PlannedStage, group: readonly Ready[]): boolean {
   return isTimed || isLook || group.some((ready) => stage.rests.has(ready.stage.register));
 }
 
-async function open(run: Conductor, node: RunNode, stage: PlannedStage): Promise<Gate> {
+async function open(run: LiveRun, node: RunNode, stage: PlannedStage): Promise<Gate> {
   if (stage.task.kind === "action") throw new Error(`stage ${stage.id} has no steps`);
   const verdict = gateOf(run, stage, node);
   if (verdict === false) return { left: true };
@@ -120,7 +120,7 @@ async function open(run: Conductor, node: RunNode, stage: PlannedStage): Promise
 }
 
 /** Whether the stage has its turn on this node; when not, it is left with its reason. A problem: it cannot be told. */
-function gateOf(run: Conductor, stage: PlannedStage, node: RunNode): boolean | Problem {
+function gateOf(run: LiveRun, stage: PlannedStage, node: RunNode): boolean | Problem {
   const reason = stage.skip ?? conditionAgainst(run, stage, node);
   if (typeof reason === "object") return reason;
   if (reason === undefined) return true;
@@ -129,7 +129,7 @@ function gateOf(run: Conductor, stage: PlannedStage, node: RunNode): boolean | P
   return false;
 }
 
-async function perform(run: Conductor, node: RunNode, group: readonly Ready[], isLast: boolean): Promise<LaneEnd> {
+async function perform(run: LiveRun, node: RunNode, group: readonly Ready[], isLast: boolean): Promise<LaneEnd> {
   const ids = group.map(({ stage }) => stage.id);
   node.watch = (event) => {
     if (event.type !== "step.started" && event.type !== "step.finished") return;
@@ -148,7 +148,7 @@ async function perform(run: Conductor, node: RunNode, group: readonly Ready[], i
 }
 
 /** The session's work, ended by force when the stage has a limit and passes it. */
-async function within(run: Conductor, node: RunNode, group: readonly Ready[], isLast: boolean): Promise<WorkResult> {
+async function within(run: LiveRun, node: RunNode, group: readonly Ready[], isLast: boolean): Promise<WorkResult> {
   const [{ stage }] = group as readonly [Ready, ...Ready[]];
   run.tracker.enter(stage.id);
   const session = node.session();
@@ -177,12 +177,12 @@ function stageTooLong({ id, at, timeout }: PlannedStage, node: RunNode): Problem
   return {
     code: "STAGE_TIMEOUT",
     message: `stage “${id}” took longer than ${timeout} s on “${node.name}”`,
-    ...(at && { at }),
+    at,
     hint: "give the stage a longer “timeout”, or look at the step that was running",
   };
 }
 
-function settle(run: Conductor, node: RunNode, group: readonly Ready[], result: WorkResult): LaneEnd {
+function settle(run: LiveRun, node: RunNode, group: readonly Ready[], result: WorkResult): LaneEnd {
   const isDone = result.outcome === "done";
   let broken: PlannedStage | undefined;
   for (const { stage, drafts } of group) {
@@ -205,7 +205,7 @@ function isInterrupted({ outcome }: WorkResult): boolean {
 
 /** `stages.NAME.REGISTER` of this node; in a dry run what was not applied is unknown. */
 function keepOutputs(
-  run: Conductor,
+  run: LiveRun,
   node: RunNode,
   stage: PlannedStage,
   drafts: readonly StepDraft[],

@@ -7,6 +7,7 @@ import { declareParams, type ParamDeclaration, type ParamDeclarations } from "#e
 import { Problems } from "#engine/yaml/problems.ts";
 import { readSource } from "#engine/yaml/read.ts";
 import { validate, validateValue } from "#engine/yaml/validate.ts";
+import { defined } from "#optional/defined.ts";
 import { checkReferences } from "./check-references.ts";
 import { type Inclusion, readInclude } from "./inclusion.ts";
 import { readStages, type StageSource } from "./stage-source.ts";
@@ -69,7 +70,7 @@ export function loadOrchestration(
   const found = findIn(folders, `${name}.yaml`);
   if (found === undefined) throw new KcoreError({ ...notFound(name, folders), ...(at && { at }) });
   const { path, shown, folder } = found;
-  const root = readSource(path, { name: shown, ...(folder.check && { check: folder.check }) });
+  const root = readSource(path, { name: shown, ...defined({ check: folder.check }) });
   return readOrchestration(name, shown, root, (included, place) =>
     loadOrchestration(included, folders, { at: place, path: [...before, name] }),
   );
@@ -115,7 +116,7 @@ export function readOrchestration(
   return {
     name,
     file,
-    ...(description !== undefined && { description }),
+    ...defined({ description }),
     params,
     ...(targets.length === 1 && targets[0] && { target: targets[0] }),
     waves,
@@ -186,6 +187,6 @@ function notFound(name: string, folders: readonly Folder[]) {
   return {
     code: "ORCHESTRATION_NOT_FOUND",
     message: `no orchestration “${name}”`,
-    ...(hint !== undefined && { hint }),
+    ...defined({ hint }),
   } as const;
 }

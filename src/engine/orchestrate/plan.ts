@@ -1,6 +1,7 @@
 import type { SourcePosition } from "#errors/problem.ts";
-import type { NodeEntry } from "#engine/roster/roster.ts";
+import type { NodeEntry, Roster } from "#engine/roster/roster.ts";
 import type { StepDraft } from "#engine/states/planned-step.ts";
+import type { KeptDrafts } from "./kept-drafts.ts";
 import type { Action } from "./action.ts";
 
 /** How the nodes of a stage go through it. Absent values: all at once, as many as the run allows, no limit. */
@@ -50,6 +51,19 @@ export interface PlannedStage {
   readonly task: StageTask;
   /** What follows when this stage failed: for the failed node, or once if this stage concerns no single node. */
   readonly onFailure: readonly PlannedStage[];
+}
+
+/** A run with everything checked, before anything was touched. */
+export interface RunPlan {
+  readonly title: string;
+  readonly roster: Roster;
+  /** Names of all nodes that it concerns, in the roster's order. */
+  readonly nodes: readonly string[];
+  readonly stages: readonly PlannedStage[];
+  /** Said in the record before the first stage. */
+  readonly warnings: readonly string[];
+  /** What was drafted already when the plan was checked. */
+  readonly drafts?: KeptDrafts;
 }
 
 /** A part of a run: an action that all wait for, or adjacent stages that each node walks through on its own. */

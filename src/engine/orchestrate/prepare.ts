@@ -1,24 +1,22 @@
-import { join } from "node:path";
 import { KcoreError } from "#errors/problem.ts";
 import type { NodeEntry, Roster } from "#engine/roster/roster.ts";
-import { checkOf } from "#engine/project/project.ts";
 import { placeOfNode } from "#engine/session/node-endpoint.ts";
 import { bindParams } from "#engine/params/bind-params.ts";
-import type { Folder } from "#engine/project/folders.ts";
+import { foldersOf } from "#engine/project/folders.ts";
 import type { StepDraft } from "#engine/states/planned-step.ts";
 import { Problems } from "#engine/yaml/problems.ts";
 import type { Scope } from "#engine/expressions/scope.ts";
 import { UnknownValue } from "#engine/expressions/unknown.ts";
 import { planAdHoc } from "./adhoc.ts";
 import type { BindContext, Catalogue } from "./bind-stage.ts";
-import { CONCURRENCY, type RunPlan } from "./conductor.ts";
 import type { RunDependencies, RunRequest } from "./execute.ts";
 import { KeptDrafts } from "./kept-drafts.ts";
 import { Ledger } from "./ledger.ts";
 import { loadOrchestration } from "./load-orchestration.ts";
 import { StageOutputs } from "./outputs.ts";
 import { givenToOrchestration, resolveTargets } from "./given-params.ts";
-import { registeredNames, type PlannedStage } from "./plan.ts";
+import { CONCURRENCY } from "./live-run.ts";
+import { registeredNames, type PlannedStage, type RunPlan } from "./plan.ts";
 import { StageMaker } from "./waves.ts";
 
 export interface Prepared {
@@ -47,22 +45,9 @@ export async function preparePlan(prepared: Prepared): Promise<RunPlan> {
   return { ...plan, drafts };
 }
 
-/** Where orchestrations are looked up: the project's own first. */
-export function orchestrationFolders({
-  project,
-  shipped,
-  trust,
-}: Pick<RunDependencies, "project" | "shipped" | "trust">): readonly Folder[] {
-  const shown = "orchestrate";
-  return [
-    { path: join(project, shown), shown, origin: "project", ...(trust && { check: checkOf(trust) }) },
-    { path: join(shipped, shown), shown, origin: "shipped" },
-  ];
-}
-
 async function planOrchestration(name: string, prepared: Prepared): Promise<RunPlan> {
   const { request, deps, roster, catalogue, run } = prepared;
-  const orchestration = loadOrchestration(name, orchestrationFolders(deps));
+  const orchestration = loadOrchestration(name, foldersOf("orchestrate", deps));
   const fixed: Scope = { nodes: roster.nodes, run };
   const bound = await bindParams(orchestration.params, givenToOrchestration(orchestration, request, roster), {
     owner: `the orchestration “${name}”`,
@@ -106,7 +91,7 @@ function refuseAliases({ nodes, roster }: RunPlan, problems: Problems): void {
       problems.add({
         code: "NODE_DUPLICATE",
         message: `“${other}” and “${name}” are one machine: both are ${node.address} port ${node.port}`,
-        ...(at && { at }),
+        at,
         hint: "keep one of them, or give each a stateDir of its own",
       });
     else names.set(place, name);

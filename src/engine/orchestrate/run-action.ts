@@ -2,9 +2,10 @@ import type { Problem } from "#errors/problem.ts";
 import { KcoreError } from "#errors/problem.ts";
 import type { Outcome } from "#engine/events/event.ts";
 import { Unknown, UnknownValue } from "#engine/expressions/unknown.ts";
+import { defined } from "#optional/defined.ts";
 import type { Action, ActionContext, ActionResult } from "./action.ts";
 import { neverKnown } from "./condition.ts";
-import type { Conductor } from "./conductor.ts";
+import type { LiveRun } from "./live-run.ts";
 import type { PlannedStage } from "./plan.ts";
 import type { RunNode } from "./run-node.ts";
 import { isBug, problemOf } from "./problem-of.ts";
@@ -18,10 +19,10 @@ export interface ActionEnd {
 }
 
 /** Carries out a stage's action, for one node or for none, with its events; keeps its outputs. Never rejects. */
-export async function runAction(run: Conductor, stage: PlannedStage, node?: RunNode): Promise<ActionEnd> {
+export async function runAction(run: LiveRun, stage: PlannedStage, node?: RunNode): Promise<ActionEnd> {
   if (stage.task.kind !== "action") throw new Error(`stage ${stage.id} has no action`);
   const { action } = stage.task;
-  const named = { stage: stage.id, action: action.name, ...(node && { item: node.name }) };
+  const named = { stage: stage.id, action: action.name, ...defined({ item: node?.name }) };
   const started = run.deps.now();
   run.deps.emit({ type: "action.started", ...named });
   const { outcome, reason, problem } = await attempt(run, stage, action, node);
@@ -29,15 +30,14 @@ export async function runAction(run: Conductor, stage: PlannedStage, node?: RunN
     type: "action.finished",
     ...named,
     outcome,
-    ...(reason !== undefined && { reason }),
-    ...(problem && { problem }),
+    ...defined({ reason, problem }),
     duration: run.deps.now() - started,
   });
-  return { outcome, ...(problem && { problem }) };
+  return { outcome, ...defined({ problem }) };
 }
 
 async function attempt(
-  run: Conductor,
+  run: LiveRun,
   stage: PlannedStage,
   action: Action,
   node?: RunNode,
@@ -62,12 +62,12 @@ async function attempt(
   }
 }
 
-function argsOf(run: Conductor, stage: PlannedStage, node?: RunNode): unknown {
+function argsOf(run: LiveRun, stage: PlannedStage, node?: RunNode): unknown {
   if (stage.task.kind !== "action") return undefined;
   return stage.task.args(run.scopeOf(node));
 }
 
-function settle(run: Conductor, stage: PlannedStage, result: ActionResult | "unknown", node?: RunNode): ActionEnd {
+function settle(run: LiveRun, stage: PlannedStage, result: ActionResult | "unknown", node?: RunNode): ActionEnd {
   if (result === "unknown") {
     run.outputs.set(stage.register, node?.name, new Unknown(`stage ${stage.id}`));
     return { outcome: "unknown" };
@@ -78,7 +78,7 @@ function settle(run: Conductor, stage: PlannedStage, result: ActionResult | "unk
 }
 
 /** In a dry run what rests on an unknown value is unknown itself; otherwise the stage that gives it did not run. */
-function unknown(run: Conductor, stage: PlannedStage, { after }: Unknown, node?: RunNode) {
+function unknown(run: LiveRun, stage: PlannedStage, { after }: Unknown, node?: RunNode) {
   run.outputs.set(stage.register, node?.name, new Unknown(after));
   if (run.request.dryRun) return { outcome: "unknown", reason: `after ${after}` } as const;
   return { outcome: "failed", problem: neverKnown(stage, after) } as const;
@@ -88,12 +88,12 @@ function tooLong(stage: PlannedStage, seconds: number): Problem {
   return {
     code: "STAGE_TIMEOUT",
     message: `stage “${stage.id}” took longer than ${seconds} s`,
-    ...(stage.at && { at: stage.at }),
+    at: stage.at,
     hint: "give the stage a longer “timeout”, or look at what it waits for",
   };
 }
 
-function contextOf(run: Conductor, stage: PlannedStage, signal: AbortSignal, node?: RunNode): ActionContext {
+function contextOf(run: LiveRun, stage: PlannedStage, signal: AbortSignal, node?: RunNode): ActionContext {
   const { deps, request, plan } = run;
   const action = stage.task.kind === "action" ? stage.task.action.name : "";
   const item = node && { item: node.name };
@@ -102,17 +102,16 @@ function contextOf(run: Conductor, stage: PlannedStage, signal: AbortSignal, nod
     dryRun: request.dryRun,
     project: deps.project,
     home: deps.home,
-    ...(request.context !== undefined && { context: request.context }),
-    ...(node && { node: node.entry }),
+    ...defined({ context: request.context, node: node?.entry }),
     nodes: plan.roster.nodes,
     targets: plan.nodes,
     signal,
     note: (text) => deps.emit({ type: "action.note", stage: stage.id, action, ...item, text }),
     ask: (question) => (question.kind === "confirm" && request.yes ? Promise.resolve("yes") : deps.ask(question)),
     passphrase: () => run.secrets.clusterPassphrase(),
-    ...(deps.passphrase !== undefined && { givenPassphrase: deps.passphrase }),
+    ...defined({ givenPassphrase: deps.passphrase }),
     host: (name) => run.nodes.get(name)?.host(),
-    warn: (text) => deps.emit({ type: "warning", ...(node && { node: node.name }), text }),
+    warn: (text) => deps.emit({ type: "warning", ...defined({ node: node?.name }), text }),
   };
 }
 

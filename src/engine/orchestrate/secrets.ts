@@ -1,5 +1,6 @@
 import { KcoreError } from "#errors/problem.ts";
-import type { NodeEntry, SecretReference } from "#engine/roster/roster.ts";
+import type { NodeEntry } from "#engine/roster/roster.ts";
+import type { SecretReference } from "#engine/params/secret-reference.ts";
 import type { RunDependencies } from "./execute.ts";
 
 /** The secrets that a run needs on the bastion: each is read or asked for when first needed, once, and kept in memory only. */

@@ -4,6 +4,7 @@ import { suggest, suggestHint } from "#errors/suggest.ts";
 import { plainOf, SourceMap, type SourceNode } from "#engine/yaml/node.ts";
 import type { Problems } from "#engine/yaml/problems.ts";
 import { validateValue } from "#engine/yaml/validate.ts";
+import { defined } from "#optional/defined.ts";
 import type { Inclusion } from "./inclusion.ts";
 
 /** One stage as its file says it. */
@@ -141,7 +142,7 @@ function applyStage(node: SourceMap, problems: Problems, level: Level): StageSou
       })),
       ...(given?.kind === "map" && { with: given }),
     },
-    ...(on && { on }),
+    ...defined({ on }),
     afterEach: false,
   };
 }
@@ -160,7 +161,7 @@ function runStage(node: SourceMap, problems: Problems, level: Level): StageSourc
   return {
     ...fieldsOf(node, shape, problems, isPerNode ? "after-node" : "after-action"),
     work: { kind: "run", action: shape.run, at: node.get("run")?.at ?? node.at, args: argsOf(node, own, problems) },
-    ...(each && { on: each }),
+    ...defined({ on: each }),
     afterEach: shape.afterEach ?? false,
   };
 }
@@ -178,7 +179,7 @@ function fieldsOf(
     register: shape.register ?? shape.id,
     at: node.get("id")?.at ?? node.at,
     node,
-    ...(when && { when }),
+    ...defined({ when }),
     order: shape.order ?? "file",
     once: shape.once ?? false,
     onFailure: readList(node.get("onFailure"), problems, after),

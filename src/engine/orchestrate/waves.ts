@@ -86,7 +86,7 @@ export class StageMaker {
       problems.add({
         code: "ORCHESTRATION_INVALID",
         message: `no wave takes ${left.join(", ")}`,
-        ...(waves[0] && { at: waves[0].at }),
+        at: waves[0]?.at,
         hint: 'end the waves with - { on: "*" }',
       });
     return groups.map((nodes, index) => {

@@ -1,7 +1,7 @@
 import type { Problem, SourcePosition } from "#errors/problem.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { Secret } from "#engine/step/secret.ts";
-import type { SecretReference } from "#engine/roster/roster.ts";
+import type { SecretReference } from "./secret-reference.ts";
 import { evaluate, hasExpressions } from "#engine/expressions/evaluate.ts";
 import { Fault } from "#engine/expressions/fault.ts";
 import { plainOf, type SourceNode } from "#engine/yaml/node.ts";
@@ -191,27 +191,11 @@ function problemOf({ name }: Pick<ParamDeclaration, "name">, fault: Fault, at: S
   const problem: Problem = {
     code,
     message: `the parameter “${name}” ${message}`,
-    ...(at && { at }),
-    ...(hint !== undefined && { hint }),
+    at,
+    hint,
     ...(code === "SECRET_LITERAL" && { conceal: true }),
   };
   return new KcoreError(problem, { cause: fault });
-}
-
-/** The values of `--set name=text`, repeated. @throws KcoreError USAGE */
-export function givenFromSet(pairs: readonly string[]): Map<string, GivenParam> {
-  const given = new Map<string, GivenParam>();
-  for (const pair of pairs) {
-    const at = pair.indexOf("=");
-    if (at < 1)
-      throw new KcoreError({
-        code: "USAGE",
-        message: `--set takes NAME=VALUE, not “${pair}”`,
-        hint: "--set listen=0.0.0.0:9090",
-      });
-    given.set(pair.slice(0, at), { text: pair.slice(at + 1) });
-  }
-  return given;
 }
 
 /** The values of a map: `with:` of an include, or the file of `--params`. @throws KcoreError PARAM_INVALID */

@@ -7,6 +7,7 @@ import { listNames } from "#engine/expressions/members.ts";
 import { type ParamType, typeNames } from "./param-types.ts";
 import { Problems } from "#engine/yaml/problems.ts";
 import { validate } from "#engine/yaml/validate.ts";
+import { defined } from "#optional/defined.ts";
 
 /** One parameter as a state or orchestration declares it. */
 export interface ParamDeclaration {
@@ -60,9 +61,7 @@ export function declareParams(node: SourceNode | undefined): ParamDeclarations {
       type,
       required,
       at: keyAt,
-      ...(description !== undefined && { description }),
-      ...(oneOf !== undefined && { oneOf }),
-      ...(standard !== undefined && { default: standard }),
+      ...defined({ description, oneOf, default: standard }),
     });
   }
   problems.throwIfAny();
@@ -70,7 +69,7 @@ export function declareParams(node: SourceNode | undefined): ParamDeclarations {
 }
 
 function invalid(message: string, at: SourcePosition, hint?: string): Problem {
-  return { code: "PARAM_INVALID", message, at, ...(hint !== undefined && { hint }) };
+  return { code: "PARAM_INVALID", message, at, hint };
 }
 
 /** The problem of a name that is not declared; `owner`: `state “nix”`. */
@@ -84,8 +83,8 @@ export function unknownParam(
   return {
     code: "PARAM_UNKNOWN",
     message: `${owner} has no parameter “${name}”`,
-    ...(at && { at }),
-    ...(hint !== undefined && { hint }),
+    at,
+    hint,
   };
 }
 
@@ -98,7 +97,7 @@ export function missingParam(
   return {
     code: "PARAM_MISSING",
     message: `${owner} needs the parameter “${name}”`,
-    ...(at && { at }),
+    at,
     hint: `give it, ${name}${what}`,
   };
 }

@@ -1,5 +1,7 @@
-import type { SecretReference } from "#engine/roster/roster.ts";
 import { isMapValue } from "#engine/expressions/members.ts";
+
+/** A secret that is only referred to; read when needed, never stored: `env:NAME`, `file:PATH` or `command:CMD`. */
+export type SecretReference = { readonly env: string } | { readonly file: string } | { readonly command: string };
 
 const KINDS = ["env", "file", "command"] as const;
 

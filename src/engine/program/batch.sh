@@ -38,34 +38,59 @@ b_look() {
     b_paths="$b_paths $b_path"
     # A hash is not asked of a FIFO: it would wait for ever.
     [ "$b_t" != f ] || [ -L "$b_path" ] || [ ! -f "$b_path" ] || b_sums="$b_sums $b_path"
+    eval "path_$b_n=\$b_path seen_$b_n= link_$b_n= hash_$b_n="
   done
-  b_seen=$K_NL$(stat -c "%f %U %G %s %n$K_NL%N" -- $b_paths 2>/dev/null)$K_NL
-  b_hashes=
-  [ -z "$b_sums" ] || b_hashes=$K_NL$(sha256sum -- $b_sums 2>/dev/null)$K_NL
+  b_keep seen "$(stat -c "%f %U %G %s %n$K_NL%N" -- $b_paths 2>/dev/null)" "$@"
+  [ -z "$b_sums" ] || b_keep hash "$(sha256sum -- $b_sums 2>/dev/null)" "$@"
   for b_n in "$@"; do
     b_load "$b_n"
+    eval "b_have=\$seen_$b_n b_link=\$link_$b_n b_hash=\$hash_$b_n"
     b_judge
     eval "facts_$b_n=\$b_facts have_$b_n=\"\$b_kind \$b_have\" good_$b_n=\$b_good"
   done
 }
 
+# b_keep seen|hash LINES N...: keeps the line of each step, which ends with its path; they come in the order of the steps, and some
+# may be missing. A line of `seen` has one behind it, with what a link points to.
+b_keep() {
+  b_what=$1 b_lines=$2 b_second=
+  shift 2
+  set -f
+  IFS=$K_NL
+  for b_x in $b_lines; do
+    IFS=' '
+    if [ -n "$b_second" ]; then
+      eval "link_$b_second=\$b_x"
+      b_second=
+      continue
+    fi
+    while [ $# -gt 0 ] && eval "[ \"\$path_$1\" != \"\${b_x##* }\" ]"; do shift; done
+    [ $# -gt 0 ] || break
+    eval "${b_what}_$1=\$b_x"
+    [ "$b_what" = hash ] || b_second=$1
+    shift
+  done
+  unset IFS
+  set +f
+}
+
 b_judge() {
-  b_kind=absent b_have= b_good=
-  case $b_seen in
-    *" $b_path$K_NL"*)
-      b_have=${b_seen%%" $b_path$K_NL"*}
-      b_have=${b_have##*"$K_NL"}
-      case $b_have in 8???\ *) b_kind=file ;; 4???\ *) b_kind=directory ;; a???\ *) b_kind=symlink ;; *) b_kind=special ;; esac
-      ;;
+  b_good=
+  case $b_have in
+    '') b_kind=absent ;;
+    8???\ *) b_kind=file ;;
+    4???\ *) b_kind=directory ;;
+    a???\ *) b_kind=symlink ;;
+    *) b_kind=special ;;
   esac
   b_facts="kind=$b_kind"
   case $b_t:$b_kind in
     a:absent) b_good=1 ;;
     l:symlink)
-      b_x=${b_seen#*"$K_NL'$b_path' -> '"}
-      b_x=${b_x%%"'$K_NL"*}
+      b_x=${b_link#"'$b_path' -> '"}
+      b_x=${b_x%"'"}
       # A target that stat quotes in another way is no plain word: the link itself is asked.
-      case $b_seen in *"$K_NL'$b_path' -> '$b_x'$K_NL"*) ;; *) b_x=$(readlink -- "$b_path") ;; esac
+      [ "$b_link" = "'$b_path' -> '$b_x'" ] && case $b_x in *[\'\\]*) false ;; esac || b_x=$(readlink -- "$b_path")
       [ "$b_x" != "$b_target" ] || b_good=1
       k_esc "$b_x"
       b_facts="$b_facts${K_NL}target=$k_e"
@@ -78,10 +103,9 @@ b_judge() {
       [ "$b_user" = - ] || [ "$b_user" = "$2" ] || b_good=
       [ "$b_group" = - ] || [ "$b_group" = "$3" ] || b_good=
       [ "$b_t" = f ] || return 0
-      b_x=${b_hashes%%"  $b_path$K_NL"*}
-      b_x=${b_x##*"$K_NL"}
-      b_facts="$b_facts${K_NL}content=sha256:$b_x"
-      [ "$b_x" = "$b_sum" ] || b_good=
+      b_hash=${b_hash%% *}
+      b_facts="$b_facts${K_NL}content=sha256:$b_hash"
+      [ "$b_hash" = "$b_sum" ] || b_good=
       ;;
   esac
 }

@@ -21,7 +21,7 @@ export async function* blobCommands(
   const told = (): Uint8Array => {
     const bytes = Buffer.concat(texts);
     [texts, waiting] = [[], 0];
-    return Buffer.concat([Buffer.from(`texts ${bytes.length}\n`), bytes, endOf(run)]);
+    return Buffer.concat([Buffer.from(`texts ${bytes.length}\n`), bytes, Buffer.from(endOf(run))]);
   };
   for (const [name, blob] of blobs) {
     const bytes = await blob.read();
@@ -34,7 +34,7 @@ export async function* blobCommands(
     for (let at = 0; at < bytes.length; at += partLimit) {
       const part = bytes.subarray(at, at + partLimit);
       yield `part ${name} ${part.length} ${at}\n`;
-      yield Buffer.concat([part, endOf(run)]);
+      yield Buffer.concat([part, Buffer.from(endOf(run))]);
     }
     yield `sum ${name} ${blob.sha256}\n`;
   }

@@ -75,8 +75,8 @@ export function segmentCommand(run: RunVariables, number: number, text: string):
 }
 
 /** What stands behind bytes that the follower takes by their number: the line that tells it that none of them is missing. */
-export function endOf({ nonce }: Pick<RunVariables, "nonce">): Buffer {
-  return Buffer.from(`${nonce}\n`);
+export function endOf({ nonce }: Pick<RunVariables, "nonce">): string {
+  return `${nonce}\n`;
 }
 
 function grantedLines({ grants }: Pick<RunVariables, "grants">): string {

@@ -10,9 +10,13 @@ import { evidenceOf, isBatched, isPlain, provableData } from "./batch.ts";
 import { escapeLine } from "./escape.ts";
 import { shippedText } from "./texts.ts";
 
-/** The name of a step in frames and file names on the node: 12 hex digits of its id's SHA-256. */
+const keys = new Map<string, string>();
+
+/** The name of a step in frames and file names on the node: 12 hex digits of its id's SHA-256. Nodes share their steps' ids. */
 export function stepKey(id: string): string {
-  return createHash("sha256").update(id).digest("hex").slice(0, 12);
+  let key = keys.get(id);
+  if (key === undefined) keys.set(id, (key = createHash("sha256").update(id).digest("hex").slice(0, 12)));
+  return key;
 }
 
 /** A step as the runner wants it: the text of its shell, or its data for the batch lane, and what must be there before. */

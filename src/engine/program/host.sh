@@ -113,9 +113,10 @@ k_runs() {
 }
 
 # k_clear_out RUN_FOLDER: removes kept output. A reader of a dead runner may still wait for the other end of its FIFO: opening
-# it lets the reader end.
+# it lets the reader end; and half of a killed follower for a word: it looks whether the other half lives.
 k_clear_out() {
   for k_f in "$1"/out/*.fifo; do [ ! -p "$k_f" ] || : 1<>"$k_f"; done
+  for k_f in "$1"/followers/*/poke; do [ ! -p "$k_f" ] || echo . 1<>"$k_f"; done
   rm -rf "$1/out"
 }
 
@@ -184,6 +185,8 @@ k_wake() { [ ! -p "$K_RUN/ctl" ] || echo . 1<>"$K_RUN/ctl"; }
 k_leave() {
   [ -z "$k_streamer" ] || kill "$k_streamer" 2>/dev/null
   [ ! -d "$k_me" ] || rm -rf "$k_me"
+  # A shell that was forked this very moment forgets the signal.
+  echo . >&6
   { read -r k_x <"$K_RUN/attached"; } 2>/dev/null && [ "$k_x" = $$ ] && rm -f "$K_RUN/attached"
   k_wake
 }
@@ -250,7 +253,7 @@ k_send() {
 }
 
 k_stream() {
-  k_open= k_part= k_told= k_seen=" $k_seen " k_at=$k_offset
+  k_open= k_part= k_told= k_last= k_seen=" $k_seen " k_at=$k_offset
   exec 4<"$K_RUN/journal"
   # The start of the running step may have been told by a follower before this one.
   [ "$k_offset" = 0 ] || { read -r k_x k_x k_x k_open <"$K_RUN/current"; } 2>/dev/null
@@ -282,7 +285,10 @@ k_stream() {
     [ -z "$k_open" ] || k_send "$k_open"
     # The bastion has now heard all that happened before this follower came.
     [ -n "$k_told" ] || { k_told=1 && k_say told; }
+    [ -z "$k_last" ] || return 0
     read -r k_x <&6
+    # Nobody is left to stream for; or another follower has cleared up, and the last word is still to be told.
+    [ -d "$k_me" ] && kill -0 $$ 2>/dev/null || k_last=1
   done
 }
 

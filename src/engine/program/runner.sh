@@ -52,7 +52,7 @@ k_birth() {
   k_born=${20}
 }
 
-# ---- the lock (runner.md, section 5): the highest generation counts and is never deleted -----------------------------
+# ---- the lock (docs/runner.md): the highest generation counts and is never deleted -----------------------------------
 
 k_highest() {
   k_top=0

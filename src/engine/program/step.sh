@@ -143,7 +143,7 @@ k_blobs() {
 }
 
 # k_change TEXT: the guard, then apply or react. Before it a reaction is owed to every step that watches this one: a
-# crash in between must not forget it (runner.md, section 3).
+# crash in between must not forget it (docs/runner.md, Owed reactions).
 k_change() {
   if [ -n "$kt_guard" ] && [ "$1" = apply ]; then
     k_text guard

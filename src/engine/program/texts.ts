@@ -11,7 +11,7 @@ const files = {
 
 const cache = new Map<keyof typeof files, string>();
 
-/** The sh files beside this module, as they are sent: without comment lines and indentation, read once. */
+/** The sh files beside this module, as they are sent: without comments and indentation, read once. */
 export function shippedText(name: keyof typeof files): string {
   let text = cache.get(name);
   if (text === undefined) {
@@ -22,9 +22,12 @@ export function shippedText(name: keyof typeof files): string {
 }
 
 function strip(text: string): string {
-  return text
-    .split("\n")
-    .filter((line) => !/^\s*(#|$)/.test(line))
-    .map((line) => line.trimStart())
-    .join("\n");
+  return (
+    text
+      .split("\n")
+      .filter((line) => !/^\s*(#|$)/.test(line))
+      // A comment behind a command, where no quote could make it a part of a word.
+      .map((line) => line.trimStart().replace(/^([^'"]*\S) # .*$/, "$1"))
+      .join("\n")
+  );
 }

@@ -1,5 +1,6 @@
 import { readdirSync, statSync, type Stats } from "node:fs";
 import { join, normalize } from "node:path";
+import { checkOf, type Trust } from "./project.ts";
 
 /** Where files of one kind are looked for: the project's folder first, then the shipped one. */
 export interface Folder {
@@ -18,6 +19,23 @@ export interface FoundFile {
   /** As problems name it: `states/kcore/controller.yaml`. */
   readonly shown: string;
   readonly folder: Folder;
+}
+
+/** The project's folder of this kind, if there is a project, then the shipped one. `trust`: whose files are believed (S-20). */
+export function foldersOf(
+  kind: string,
+  {
+    project,
+    shipped,
+    trust,
+  }: { readonly project?: string | undefined; readonly shipped: string; readonly trust?: Trust },
+): readonly Folder[] {
+  const theirs: Folder = { path: join(shipped, kind), shown: kind, origin: "shipped" };
+  if (project === undefined || project === shipped) return [theirs];
+  return [
+    { path: join(project, kind), shown: kind, origin: "project", ...(trust && { check: checkOf(trust) }) },
+    theirs,
+  ];
 }
 
 /** Whether `name` stays inside the folder it is looked up in. */

@@ -15,8 +15,8 @@ export function checkJumps(roster: Roster, positions: ReadonlyMap<string, Source
       problems.add({
         code: "ROSTER_JUMP",
         message: `“${name}” jumps over “${jump}”, which is not in the roster`,
-        ...(at && { at }),
-        ...(hint !== undefined && { hint }),
+        at,
+        hint,
       });
     }
     const circle = circleFrom(name, jumpsOf);
@@ -24,7 +24,7 @@ export function checkJumps(roster: Roster, positions: ReadonlyMap<string, Source
       problems.add({
         code: "ROSTER_JUMP",
         message: `the way to “${name}” leads back to it: ${circle.join(" → ")}`,
-        ...(at && { at }),
+        at,
       });
   }
 }
@@ -67,8 +67,8 @@ export function checkDuplicates({ nodes, positions }: Roster, problems: Problems
       problems.add({
         code: "ROSTER_DUPLICATE",
         message: `“${node.name}” has the ${what}, as “${first.name}” has`,
-        ...(at && { at }),
-        ...(hint !== undefined && { hint }),
+        at,
+        hint,
       });
   }
 }

@@ -250,7 +250,7 @@ function cannotEdit(where: { readonly at: KcoreError["problems"][number]["at"] }
   return new KcoreError({
     code: "ROSTER_EDIT",
     message: `the roster cannot be edited here: ${why}`,
-    ...(where.at && { at: where.at }),
+    at: where.at,
     hint: "edit the file by hand",
   });
 }

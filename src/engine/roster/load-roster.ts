@@ -169,7 +169,7 @@ class Loader {
         code: "ROSTER_GROUP_UNKNOWN",
         message: `no group “${name}”`,
         at: item.at,
-        ...(hint !== undefined && { hint }),
+        hint,
       });
       return [];
     });

@@ -5,7 +5,7 @@ import type { Stats } from "node:fs";
 import { KcoreError, type SourcePosition } from "#errors/problem.ts";
 import { Secret } from "#engine/step/secret.ts";
 import { readBytes } from "#engine/yaml/read.ts";
-import type { SecretReference } from "./roster.ts";
+import type { SecretReference } from "#engine/params/secret-reference.ts";
 
 const MAX_BYTES = 64 * 1024;
 const COMMAND_LIMIT = 30_000;
@@ -30,7 +30,7 @@ export async function resolveSecret(
   at?: SourcePosition,
 ): Promise<Secret> {
   const fail = (message: string, hint?: string, cause?: unknown): never => {
-    throw new KcoreError({ code: "SECRET_UNREADABLE", message, ...(at && { at }), ...(hint && { hint }) }, { cause });
+    throw new KcoreError({ code: "SECRET_UNREADABLE", message, at, ...(hint && { hint }) }, { cause });
   };
   const name = nameOf(reference);
   let text: string;

@@ -1,7 +1,5 @@
+import type { SecretReference } from "#engine/params/secret-reference.ts";
 import type { SourcePosition } from "#errors/problem.ts";
-
-/** A secret the roster only refers to; read when needed, never stored: `env:NAME`, `file:PATH` or `command:CMD`. */
-export type SecretReference = { readonly env: string } | { readonly file: string } | { readonly command: string };
 
 export interface Sudo {
   /** Absent: NOPASSWD is expected, and a password is asked for only when sudo demands one. */

@@ -25,7 +25,7 @@ export function matchTargets(
   throw new KcoreError({
     code: "TARGET_EMPTY",
     message: `no node matches “${text}”`,
-    ...(at && { at }),
+    at,
     hint: listOf(nodes),
   });
 }
@@ -108,7 +108,7 @@ export function targetProblem(
     code,
     message,
     ...(at && { at: { ...at, column: at.column + start, length } }),
-    ...(hint !== undefined && { hint }),
+    hint,
     ...(at === undefined && { detail: `${text}\n${" ".repeat(start)}${"^".repeat(length)}` }),
   });
 }

@@ -1,6 +1,7 @@
 import { KcoreError } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
-import type { JumpEntry, NodeEntry, Roster, SecretReference } from "#engine/roster/roster.ts";
+import type { JumpEntry, NodeEntry, Roster } from "#engine/roster/roster.ts";
+import type { SecretReference } from "#engine/params/secret-reference.ts";
 import type { Endpoint } from "#engine/transport/host.ts";
 
 /** Gives the passphrase of a key file; undefined: nobody knows it. */
@@ -73,7 +74,7 @@ function hop(entry: JumpEntry, passphrase: KeyPassphrase): Endpoint {
 
 /**
  * What tells two names of one machine apart from two machines: the way to it, address, port and state folder
- * (runner.md, section 5: a machine is a node once for each state folder).
+ * (docs/runner.md, The state folder: a machine is a node once for each).
  */
 export function placeOfNode({ jump, address, port, stateDir, transport }: NodeEntry): string {
   return JSON.stringify(transport === "local" ? ["local", stateDir] : [jump, address, port, stateDir]);

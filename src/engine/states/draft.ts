@@ -8,6 +8,7 @@ import { describeValue } from "#engine/yaml/node.ts";
 import { Problems } from "#engine/yaml/problems.ts";
 import type { Scope } from "#engine/expressions/scope.ts";
 import { type Unknown, UnknownValue } from "#engine/expressions/unknown.ts";
+import { defined } from "#optional/defined.ts";
 import { itemsOf, labelsOf } from "./each.ts";
 import type { States } from "./open-states.ts";
 import { type Condition, makeDraft } from "./make-draft.ts";
@@ -106,7 +107,7 @@ class Drafter {
       owner: `state “${state.name}”`,
       scope: base,
       readSecret,
-      ...(at && { at }),
+      ...defined({ at }),
     });
     const inner = outer.forState(params, lateParams(state.params, given, params, outer));
     const prefix = this.#prefix(state.name);
@@ -195,8 +196,7 @@ class Drafter {
           files: this.#states.files,
           templates: this.#states.templates,
           node: this.#options.node,
-          ...(requisites.skip !== undefined && { skip: requisites.skip }),
-          ...(late && { late }),
+          ...defined({ skip: requisites.skip, late }),
         }),
       );
       if (draft === undefined) continue;
@@ -215,7 +215,7 @@ class Drafter {
       code: "STATE_MODULE_UNKNOWN",
       message: `no state module “${module}”`,
       at: moduleAt,
-      ...(hint !== undefined && { hint }),
+      hint,
     });
     return undefined;
   }

@@ -117,7 +117,7 @@ function plan(parts: DraftParts, scope: Scope): PlannedStep {
   };
 }
 
-/** What the bastion sends for a step lies in the run's folder, which no other user may enter (runner.md, section 3). */
+/** What the bastion sends for a step lies in the run's folder, which no other user may enter (docs/runner.md, The state folder). */
 function refuseFiles(step: Step, { module, source }: DraftParts, user: string): void {
   if ([step.probe, step.guard, step.apply, step.react].every((text) => text === undefined || text.blobs.length === 0))
     return;

@@ -1,6 +1,7 @@
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import type { Scope } from "#engine/expressions/scope.ts";
 import { Unknown } from "#engine/expressions/unknown.ts";
+import { defined } from "#optional/defined.ts";
 import type { LateScope } from "./planned-step.ts";
 
 /** Computes the values of parameters that rest on late values. */
@@ -83,8 +84,7 @@ export class NodeScope {
       run,
       facts,
       steps,
-      ...(params && { params }),
-      ...(this.#item && { item: this.#item.value }),
+      ...defined({ params, item: this.#item?.value }),
     };
   }
 }

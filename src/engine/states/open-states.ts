@@ -1,12 +1,12 @@
 import type { Stats } from "node:fs";
-import { join } from "node:path";
 import { KcoreError, type SourcePosition } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
-import { checkOf, type Trust } from "#engine/project/project.ts";
-import { findIn, type Folder, type FoundFile, listIn } from "#engine/project/folders.ts";
+import type { Trust } from "#engine/project/project.ts";
+import { findIn, type Folder, foldersOf, type FoundFile, listIn } from "#engine/project/folders.ts";
 import { Problems } from "#engine/yaml/problems.ts";
 import { readSource } from "#engine/yaml/read.ts";
 import { openTemplates, type Templates } from "#engine/expressions/template.ts";
+import { defined } from "#optional/defined.ts";
 import { readFiles, type Files } from "./state-files.ts";
 import { readState, type State } from "./state.ts";
 
@@ -33,23 +33,18 @@ export interface States {
 }
 
 /** The states of a project first, then the shipped ones. `trust`: whose files of the project are believed (S-20). */
-export function statesOf({
-  project,
-  shipped,
-  trust,
-}: {
-  readonly project: string;
+export function statesOf(places: {
+  readonly project?: string | undefined;
   /** The package's own folder. */
   readonly shipped: string;
   readonly trust?: Trust;
 }): States {
-  const check = trust && checkOf(trust);
-  const folders = (name: string): Folder[] => {
-    const own: Folder = { path: join(project, name), shown: name, origin: "project", ...(check && { check }) };
-    const theirs: Folder = { path: join(shipped, name), shown: name, origin: "shipped" };
-    return project === shipped ? [theirs] : [own, theirs];
-  };
-  return new OpenStates(folders("states"), openTemplates(folders("templates")), readFiles(folders(".")));
+  const [states, templates, files] = [
+    foldersOf("states", places),
+    foldersOf("templates", places),
+    foldersOf(".", places),
+  ];
+  return new OpenStates(states, openTemplates(templates), readFiles(files));
 }
 
 const ENDING = ".yaml";
@@ -71,7 +66,7 @@ class OpenStates implements States {
     return [...listIn(this.#folders, [ENDING])].map(([file, { shown, folder }]) => {
       const name = file.slice(0, -ENDING.length);
       const description = new Problems().attempt(() => this.#one(name, undefined))?.description;
-      return { name, origin: folder.origin, shown, ...(description !== undefined && { description }) };
+      return { name, origin: folder.origin, shown, ...defined({ description }) };
     });
   }
 
@@ -89,7 +84,7 @@ class OpenStates implements States {
   #visit(name: string, at: SourcePosition | undefined, path: readonly string[], problems: Problems): void {
     if (path.includes(name)) {
       const circle = [...path.slice(path.indexOf(name)), name].join(" → ");
-      problems.add({ code: "STATE_INCLUDE_CYCLE", message: `states include each other: ${circle}`, ...(at && { at }) });
+      problems.add({ code: "STATE_INCLUDE_CYCLE", message: `states include each other: ${circle}`, at });
       return;
     }
     if (this.#whole.has(name)) return;
@@ -123,13 +118,13 @@ class OpenStates implements States {
     return new KcoreError({
       code: "STATE_NOT_FOUND",
       message: `no state “${name}”`,
-      ...(at && { at }),
-      ...(hint !== undefined && { hint }),
+      at,
+      hint,
     });
   }
 }
 
 function sourceOf({ path, shown, folder }: FoundFile): ReturnType<typeof readSource> {
   const check: ((name: string, stats: Stats) => void) | undefined = folder.check;
-  return readSource(path, { name: shown, ...(check && { check }) });
+  return readSource(path, { name: shown, ...defined({ check }) });
 }

@@ -50,5 +50,5 @@ export function unknownRequisite({ name, at }: Requisite, earlier: readonly stri
 }
 
 function unknown(message: string, at: Requisite["at"], hint?: string): Problem {
-  return { code: "STATE_REQUISITE_UNKNOWN", message, at, ...(hint !== undefined && { hint }) };
+  return { code: "STATE_REQUISITE_UNKNOWN", message, at, hint };
 }

@@ -1,10 +1,11 @@
 import { createHash } from "node:crypto";
-import { closeSync, constants, fstatSync, openSync, readSync, type Stats } from "node:fs";
+import { readSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { isAbsolute } from "node:path";
 import { KcoreError } from "#errors/problem.ts";
 import { Blob } from "#engine/step/blob.ts";
 import { findIn, type Folder } from "#engine/project/folders.ts";
+import { withRegularFile } from "#engine/yaml/read.ts";
 
 /** Files of the project or the shipped ones, as blobs. */
 export interface Files {
@@ -37,7 +38,7 @@ function blobOfFile(folders: readonly Folder[], name: string): Blob {
       hint: "the path is relative to the project's folder and must not leave it",
     });
   const { path, folder } = found;
-  const { sha256, size } = hashFile(path, name, folder?.check);
+  const { sha256, size } = withRegularFile(path, { name, check: folder?.check }, hashFile);
   const read = async (): Promise<Uint8Array> => {
     const bytes = await readFile(path);
     if (createHash("sha256").update(bytes).digest("hex") === sha256) return bytes;
@@ -50,35 +51,13 @@ function blobOfFile(folders: readonly Folder[], name: string): Blob {
   return new Blob({ sha256, size, sensitive: false, read });
 }
 
-function hashFile(
-  path: string,
-  name: string,
-  check: ((name: string, stats: Stats) => void) | undefined,
-): { sha256: string; size: number } {
-  const file = openRegular(path, name);
-  try {
-    const stats = fstatSync(file);
-    if (!stats.isFile()) throw new KcoreError({ code: "FILE_UNREADABLE", message: `${name} is not a regular file` });
-    check?.(name, stats);
-    const hash = createHash("sha256");
-    const chunk = Buffer.alloc(1 << 20);
-    let size = 0;
-    for (let read = readSync(file, chunk); read > 0; read = readSync(file, chunk)) {
-      hash.update(chunk.subarray(0, read));
-      size += read;
-    }
-    return { sha256: hash.digest("hex"), size };
-  } finally {
-    closeSync(file);
+function hashFile(file: number): { sha256: string; size: number } {
+  const hash = createHash("sha256");
+  const chunk = Buffer.alloc(1 << 20);
+  let size = 0;
+  for (let read = readSync(file, chunk); read > 0; read = readSync(file, chunk)) {
+    hash.update(chunk.subarray(0, read));
+    size += read;
   }
-}
-
-function openRegular(path: string, name: string): number {
-  try {
-    return openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
-  } catch (cause) {
-    const { code = "" } = cause as NodeJS.ErrnoException;
-    const why = { ENOENT: "it does not exist", EACCES: "no permission" }[code] ?? code;
-    throw new KcoreError({ code: "FILE_UNREADABLE", message: `cannot read ${name}: ${why}` }, { cause });
-  }
+  return { sha256: hash.digest("hex"), size };
 }

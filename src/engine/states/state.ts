@@ -45,7 +45,7 @@ function unknownKey(key: string, at: SourcePosition): Problem {
     code: "YAML_KEY_UNKNOWN",
     message: `no key “${key}” is known here`,
     at,
-    ...(hint !== undefined && { hint }),
+    hint,
   };
 }
 

@@ -5,6 +5,7 @@ import { type SourceMap, type SourceNode, nodeAt } from "#engine/yaml/node.ts";
 import type { Problems } from "#engine/yaml/problems.ts";
 import { referencesOf } from "#engine/expressions/references.ts";
 import { problemsOf } from "#engine/yaml/validate.ts";
+import { defined } from "#optional/defined.ts";
 import { unquotedIn } from "./shell-text.ts";
 
 /** A name of an earlier step and where it stands. */
@@ -101,7 +102,7 @@ function readModuleStep(node: SourceMap, problems: Problems): ModuleStepSource |
     module: entry.key,
     moduleAt: entry.keyAt,
     args: entry.value,
-    ...(register !== undefined && { register }),
+    ...defined({ register }),
     ...commonOf(node),
   };
 }
@@ -122,8 +123,7 @@ function readInclude(node: SourceMap, problems: Problems): IncludeSource | undef
     kind: "include",
     include,
     includeAt: name.at,
-    ...(given !== undefined && { with: given }),
-    ...(id !== undefined && { id }),
+    ...defined({ with: given, id }),
     ...commonOf(node),
   };
 }
@@ -133,8 +133,7 @@ function commonOf(node: SourceMap): CommonSource {
   return {
     node,
     at: (node.get("id") ?? node).at,
-    ...(when !== undefined && { when }),
-    ...(each !== undefined && { each }),
+    ...defined({ when, each }),
     requisites: {
       require: namesOf(node.get("require")),
       onChanges: namesOf(node.get("onChanges")),
@@ -202,10 +201,10 @@ function unknownKey(key: string, at: SourcePosition, known: readonly string[]): 
     code: "YAML_KEY_UNKNOWN",
     message: `no step key or module “${key}”`,
     at,
-    ...(hint !== undefined && { hint }),
+    hint,
   };
 }
 
 function invalid(message: string, at: SourcePosition, hint?: string): Problem {
-  return { code: "STATE_STEP_INVALID", message, at, ...(hint !== undefined && { hint }) };
+  return { code: "STATE_STEP_INVALID", message, at, hint };
 }

@@ -10,7 +10,7 @@ import type { Sh } from "./sh.ts";
 export type Facts = Readonly<Record<string, string>>;
 
 /**
- * A step that is pure data. One `stat` and one `sha256sum` show whether all such steps of a segment are in order, without
+ * A step that is pure data (docs/runner.md, Evidence). One `stat` and one `sha256sum` show whether all such steps of a segment are in order, without
  * their probes; those that are not are applied by one shell, batch by batch (program/batch.sh), unless a step key asks for
  * more than that shell knows. Mode, owner and group are as the arguments give them; what is absent is not managed.
  */

@@ -78,7 +78,7 @@ function unreachable(name: string, where: string, cause: unknown): Error {
   const hint = hints[code];
   return new HostUnreachable(
     reasons[code] ?? "lost",
-    { message: `${name} cannot be reached at ${where}: ${textOf(cause) || code}`, ...(hint !== undefined && { hint }) },
+    { message: `${name} cannot be reached at ${where}: ${textOf(cause) || code}`, hint },
     cause,
   );
 }

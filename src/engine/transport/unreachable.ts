@@ -15,7 +15,7 @@ export class HostUnreachable extends KcoreError {
 
   constructor(
     reason: UnreachableReason,
-    problem: { message: string; hint?: string; detail?: string; code?: ErrorCode },
+    problem: { message: string; hint?: string | undefined; detail?: string | undefined; code?: ErrorCode },
     cause?: unknown,
   ) {
     super({ code: "HOST_UNREACHABLE", ...problem }, { cause, exitCode: exitCodes.unreachable });
@@ -31,7 +31,7 @@ export function isBusy(error: unknown): boolean {
 
 /** A failure of one host that its operator has to mend; other hosts are not concerned. Exit code 1. */
 export function hostFailure(
-  problem: { code: ErrorCode; message: string; hint?: string; detail?: string },
+  problem: { code: ErrorCode; message: string; hint?: string | undefined; detail?: string | undefined },
   cause?: unknown,
 ): KcoreError {
   return new KcoreError(problem, { cause, exitCode: exitCodes.failed });

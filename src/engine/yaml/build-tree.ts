@@ -180,7 +180,7 @@ class TreeBuilder {
     hint?: string,
   ): void {
     const at = this.#file.position(start, Math.max(1, length));
-    this.#problems.add({ code, message, at, ...(hint === undefined ? {} : { hint }) });
+    this.#problems.add({ code, message, at, hint });
   }
 }
 

@@ -40,7 +40,7 @@ function unknownKey(key: string, path: readonly PropertyKey[], { node, schema }:
     code: "YAML_KEY_UNKNOWN",
     message: `no key “${key}” is known${where === "" ? " here" : where}`,
     at,
-    ...(hint === undefined ? {} : { hint }),
+    hint,
   };
 }
 

@@ -18,18 +18,29 @@ export interface ReadOptions {
  * @throws KcoreError FILE_UNREADABLE, FILE_TOO_LARGE, and what `check` throws.
  */
 export function readBytes(path: string, { name = path, maxBytes = MAX_SOURCE_BYTES, check }: ReadOptions = {}): Buffer {
+  return withRegularFile(path, { name, check }, (file, { size }) => {
+    if (size > maxBytes)
+      throw new KcoreError({
+        code: "FILE_TOO_LARGE",
+        message: `${name} has ${(size / 2 ** 20).toFixed(1)} MiB, more than the ${maxBytes / 2 ** 20} MiB allowed here`,
+        hint: "split it into several files",
+      });
+    return readAll(file, size);
+  });
+}
+
+/** Opens a regular file that passes `check`, for as long as `work` takes. @throws KcoreError FILE_UNREADABLE */
+export function withRegularFile<Result>(
+  path: string,
+  { name, check }: { readonly name: string; readonly check: ReadOptions["check"] | undefined },
+  work: (file: number, stats: Stats) => Result,
+): Result {
   const file = open(path, name);
   try {
     const stats = fstatSync(file);
     if (!stats.isFile()) throw new KcoreError({ code: "FILE_UNREADABLE", message: `${name} is not a regular file` });
     check?.(name, stats);
-    if (stats.size > maxBytes)
-      throw new KcoreError({
-        code: "FILE_TOO_LARGE",
-        message: `${name} has ${(stats.size / 2 ** 20).toFixed(1)} MiB, more than the ${maxBytes / 2 ** 20} MiB allowed here`,
-        hint: "split it into several files",
-      });
-    return readAll(file, stats.size);
+    return work(file, stats);
   } finally {
     closeSync(file);
   }

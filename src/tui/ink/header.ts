@@ -1,8 +1,8 @@
 import { basename } from "node:path";
 import type { RunModel } from "#engine/events/run-model.ts";
+import type { PlayerState } from "../player.ts";
 import { shortDuration } from "../short-duration.ts";
 import { runningMark } from "./marks.ts";
-import type { PlayerControls } from "./open-run-view.ts";
 import { justify, lineWidth, span, type Line, type Span } from "./text.ts";
 import type { Theme } from "./theme.ts";
 
@@ -14,7 +14,7 @@ export interface HeaderProps {
   readonly compact: boolean;
   readonly now: number;
   readonly project: string;
-  readonly player?: ReturnType<PlayerControls["state"]>;
+  readonly player?: PlayerState;
 }
 
 /** What is run, on what, for how long; which run, at which revision, by whom; and that it is a dry run. */

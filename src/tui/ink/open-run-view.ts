@@ -2,36 +2,19 @@ import { createElement as h } from "react";
 import type { RunControl, RunEvent } from "#engine/events/event.ts";
 import { emptyRun, type RunModel } from "#engine/events/run-model.ts";
 import { reduceEvents } from "#engine/events/reduce.ts";
+import { defined } from "#optional/defined.ts";
 import type { RunDrawing } from "../drawing.ts";
 import { InterruptSteps } from "../interrupt-steps.ts";
+import type { PlayerControls } from "../player.ts";
+import { arrange } from "./arrange-run.ts";
 import type { Timers } from "./frame-pace.ts";
 import type { KeyPress } from "./keys.ts";
 import { pressKey, type Deed } from "./run-keys.ts";
 import { RunScreen } from "./run-screen.ts";
 import { freshUi, type RunUi } from "./run-ui.ts";
-import { arrange, type Scene } from "./scene.ts";
+import type { Scene } from "./scene.ts";
 import { openScreen, type Screen, type Size } from "./screen.ts";
 import type { Theme } from "./theme.ts";
-
-/** A recorded run's player: what the keys of a replay do. */
-export interface PlayerControls {
-  /** `at`, `from`, `to`: milliseconds since the epoch on the recording's clock; that is also the view's clock then. */
-  state(): {
-    readonly playing: boolean;
-    readonly speed: number;
-    readonly at: number;
-    readonly from: number;
-    readonly to: number;
-  };
-  /** Plays or pauses. */
-  toggle(): void;
-  seek(deltaMs: number): void;
-  /** Pauses and goes to the end of the next (+1) or the previous (-1) step of any node. */
-  step(direction: 1 | -1): void;
-  setSpeed(speed: number): void;
-  /** Calls the listener whenever the state changes; gives what ends that. */
-  subscribe(listener: () => void): () => void;
-}
 
 export interface RunViewOptions {
   readonly stdin: NodeJS.ReadStream;
@@ -104,7 +87,7 @@ class InkRunView implements RunView {
       stdin,
       stdout,
       ticks: true,
-      ...(timers ? { timers } : {}),
+      ...defined({ timers }),
       onKey: (press) => this.#press(press),
       onSignal: (signal) => this.#signal(signal),
       draw: (size) => {
@@ -150,8 +133,7 @@ class InkRunView implements RunView {
       now: replay?.at ?? (model.state === "finished" ? model.lastAt : now()),
       real: now(),
       project,
-      ...(usual ? { usual } : {}),
-      ...(replay ? { player: replay } : {}),
+      ...defined({ usual, player: replay }),
     });
   }
 

@@ -1,9 +1,9 @@
 import type { Question } from "#engine/events/event.ts";
 import type { RunModel } from "#engine/events/run-model.ts";
 import { nodeRows } from "../node-row.ts";
+import type { PlayerState } from "../player.ts";
 import { shortDuration } from "../short-duration.ts";
 import { titled } from "./blocks.ts";
-import type { PlayerControls } from "./open-run-view.ts";
 import { span, takeColumns, widthOf, wrapWords, type Line } from "./text.ts";
 import type { Theme } from "./theme.ts";
 
@@ -82,7 +82,7 @@ export function panelRule(title: string, { glyphs }: Theme, width: number): Line
 }
 
 /** Where a replay is: playing or not, how fast, how far. */
-export function playerLine(state: ReturnType<PlayerControls["state"]>, { glyphs }: Theme, width: number): Line {
+export function playerLine(state: PlayerState, { glyphs }: Theme, width: number): Line {
   const { playing, speed, at, from, to } = state;
   const whole = Math.max(1, to - from);
   const gone = Math.max(0, Math.min(whole, at - from));

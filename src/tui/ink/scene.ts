@@ -1,19 +1,11 @@
 import type { Question } from "#engine/events/event.ts";
 import type { RunModel } from "#engine/events/run-model.ts";
 import type { NodeRow } from "../node-row.ts";
+import type { PlayerState } from "../player.ts";
 import type { WorkItem } from "../work-item.ts";
-import { besides, filled, titled } from "./blocks.ts";
-import { footerOf } from "./footer.ts";
-import { headerLines } from "./header.ts";
-import type { PlayerControls } from "./open-run-view.ts";
-import { warningLines } from "./overlay.ts";
-import { arrangeMain } from "./panes.ts";
-import { playerLine, questionLines, stopLines } from "./panels.ts";
 import type { RunUi } from "./run-ui.ts";
 import type { Size } from "./screen.ts";
-import { windowAround } from "./scroll.ts";
-import { stageList, stageStrip } from "./stages.ts";
-import { span, type Line } from "./text.ts";
+import type { Line } from "./text.ts";
 import type { Theme } from "./theme.ts";
 
 export interface SceneProps {
@@ -26,7 +18,7 @@ export interface SceneProps {
   readonly real: number;
   readonly project: string;
   readonly usual?: ReadonlyMap<string, number>;
-  readonly player?: ReturnType<PlayerControls["state"]>;
+  readonly player?: PlayerState;
 }
 
 /** A frame and what the keys need to know of it. */
@@ -52,76 +44,4 @@ export interface Scene {
 export interface Part {
   readonly name: "header" | "stages" | "main" | "warnings" | "panel" | "player" | "footer";
   readonly lines: readonly Line[];
-}
-
-const smallest: Size = { columns: 40, rows: 8 };
-
-/** Columns of the list of stages beside the nodes, with the bar between them. */
-const sidebar = 30;
-
-/** Lays the run out on the terminal: a pure function of what is given. */
-export function arrange(props: SceneProps): Scene {
-  const { model, ui, size, theme, now, player } = props;
-  const { columns: width, rows: height } = size;
-  const isWide = width >= 140 && height >= 20;
-  const header = headerLines({ ...props, width, compact: height < 18 });
-  const stages = isWide || height < 10 ? [] : stageStrip({ model, theme, width, now }, height < 24 ? 1 : 2);
-  const warnings = height < 16 ? [] : warningLines(model, theme);
-  const bar = player && height >= 10 ? [playerLine(player, theme, width)] : [];
-  const used = header.length + stages.length + warnings.length + bar.length + 1;
-
-  const open = player || model.state === "finished" ? [] : model.questions.filter(({ id }) => !ui.sent.has(id));
-  const question = ui.aside || ui.stopping ? undefined : open[0];
-  const panel = panelOf(props, question, open.length).slice(0, Math.max(0, height - used - 1));
-
-  const room = Math.max(0, height - used - panel.length);
-  const main = arrangeMain(props, isWide ? width - sidebar : width, room);
-  const footer = footerOf(props, { asked: question !== undefined, waiting: open.length });
-  const isTiny = width < smallest.columns || height < smallest.rows;
-  return {
-    ...main,
-    model,
-    replay: player !== undefined,
-    ...(question ? { question } : {}),
-    parts: isTiny
-      ? [{ name: "main", lines: [tinyLine(model, size)] }]
-      : [
-          { name: "header", lines: header },
-          { name: "stages", lines: stages },
-          { name: "main", lines: filled(isWide ? withStages(props, main.lines, room) : main.lines, room) },
-          { name: "warnings", lines: warnings },
-          { name: "panel", lines: panel },
-          { name: "player", lines: bar },
-          { name: "footer", lines: [footer] },
-        ],
-  };
-}
-
-/** The choice after a Ctrl-C comes before a question. */
-function panelOf(
-  { model, ui, theme, size }: SceneProps,
-  question: Question | undefined,
-  open: number,
-): readonly Line[] {
-  if (ui.stopping) return stopLines(model, theme, size.columns);
-  if (!question) return [];
-  return questionLines(question, open, ui.answer.id === question.id ? ui.answer.typed : "", theme, size.columns);
-}
-
-function withStages({ model, theme, now }: SceneProps, main: readonly Line[], height: number): readonly Line[] {
-  const width = sidebar - 3;
-  const list = fitList(stageList({ model, theme, width, now }), height - 1, model);
-  const title = titled([span("stages", "muted")], width, theme.glyphs);
-  return besides([title, ...list], sidebar - 2, main, theme, height, true);
-}
-
-/** What is beyond the end stays unseen unless the run has got there. */
-function fitList(lines: readonly Line[], height: number, { stages }: RunModel): readonly Line[] {
-  const now = stages.findLastIndex(({ state }) => state !== "pending");
-  const { top, end } = windowAround(lines.length, height, 0, Math.max(0, Math.min(lines.length - 1, now + 2)));
-  return lines.slice(top, end);
-}
-
-function tinyLine({ title, state }: RunModel, { columns, rows }: Size): Line {
-  return [span(`${columns}x${rows} is too small; ${smallest.columns}x${smallest.rows} will do. ${title} ${state}`)];
 }

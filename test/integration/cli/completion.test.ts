@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { eventually } from "#support/cluster.ts";
 import { TestProject } from "#support/kcore.ts";
+import { kcoreEnvironment } from "#support/program.ts";
 
 const has = (shell: string): boolean => spawnSync(shell, ["-c", "exit 0"]).status === 0;
 
@@ -25,9 +26,8 @@ describe("completion in real shells", function () {
       ...process.env,
       PATH: `${bin}:${process.env["PATH"] ?? ""}`,
       HOME: project.path,
-      KCORE_SOURCE: "1",
+      ...kcoreEnvironment,
       KCORE_HOME: join(project.path, "home"),
-      XDG_CACHE_HOME: join(project.path, "cache"),
       TMUX_TMPDIR: project.path,
     };
   });

@@ -9,6 +9,7 @@ import type { RunEvent } from "#engine/events/event.ts";
 import { writeFarmProject } from "#support/farm-project.ts";
 import { startFarm } from "#support/node-farm.ts";
 import type { NodeFarm } from "#support/node-farm.ts";
+import { kcoreEnvironment } from "#support/program.ts";
 
 const launcher = join(import.meta.dirname, "../../../bin/kcore");
 /** F-30 names 500; `KCORE_FARM=500` runs them. */
@@ -49,7 +50,7 @@ stages:
     const child = spawn("sh", ["-c", `ulimit -n ${files} && exec "$@"`, "sh", launcher, ...words, "--output", "json"], {
       cwd: join(folder, "project"),
       stdio: ["ignore", "pipe", "pipe"],
-      env: { ...process.env, KCORE_SOURCE: "1", KCORE_HOME: join(folder, "home") },
+      env: { ...process.env, ...kcoreEnvironment, KCORE_HOME: join(folder, "home") },
     });
     const closed = once(child, "close") as Promise<[number]>;
     const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), closed]);

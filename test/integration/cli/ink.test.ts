@@ -5,6 +5,7 @@ import { descendantsOf, signalProcess } from "#support/children.ts";
 import { kcoreProgram } from "#support/deploy.ts";
 import { TestProject } from "#support/kcore.ts";
 import { openShell, type ShellTerminal } from "#support/terminal.ts";
+import { kcoreEnvironment } from "#support/program.ts";
 
 const files = {
   // Runs until the test lets it go on.
@@ -55,7 +56,7 @@ describe("the live view in a terminal", function () {
 
   async function open(columns = 80, rows = 24): Promise<ShellTerminal> {
     const { path } = project;
-    const variables = { KCORE_SOURCE: "1", KCORE_HOME: join(path, "home"), XDG_CACHE_HOME: join(path, "cache") };
+    const variables = { ...kcoreEnvironment, KCORE_HOME: join(path, "home") };
     const terminal = await openShell(
       { cwd: project.project, columns, rows },
       { ...variables, PATH: `${join(kcoreProgram, "..")}:${process.env["PATH"] ?? ""}` },
@@ -68,7 +69,7 @@ describe("the live view in a terminal", function () {
   /** The process of the view in this terminal. */
   async function viewIn(terminal: ShellTerminal): Promise<number> {
     for (const pid of await descendantsOf(await terminal.shell()))
-      if (/src\/cli\/main\.ts/.test(readFileSync(`/proc/${pid}/cmdline`, "utf8"))) return pid;
+      if (/\/main\.(ts|js)\b/.test(readFileSync(`/proc/${pid}/cmdline`, "utf8"))) return pid;
     throw new Error("no view runs in this terminal");
   }
 

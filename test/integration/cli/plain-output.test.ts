@@ -6,6 +6,7 @@ import { expect } from "chai";
 import { kcoreProgram } from "#support/deploy.ts";
 import { TestProject } from "#support/kcore.ts";
 import { startSshd } from "#support/sshd.ts";
+import { kcoreEnvironment } from "#support/program.ts";
 
 const run = promisify(execFile);
 
@@ -23,7 +24,7 @@ describe("a run where nobody looks at a terminal", function () {
 
   function environment(more: Readonly<Record<string, string>> = {}): NodeJS.ProcessEnv {
     const { path } = project;
-    const own = { KCORE_SOURCE: "1", KCORE_HOME: join(path, "home"), XDG_CACHE_HOME: join(path, "cache") };
+    const own = { ...kcoreEnvironment, KCORE_HOME: join(path, "home") };
     return { ...process.env, TERM: "xterm-256color", CI: "", ...own, ...more };
   }
 
@@ -65,8 +66,8 @@ describe("a run where nobody looks at a terminal", function () {
     const sshd = await startSshd();
     try {
       const options = ["StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "LogLevel=ERROR"];
-      const { KCORE_SOURCE = "", KCORE_HOME = "", XDG_CACHE_HOME = "" } = environment();
-      const set = `export KCORE_SOURCE=${KCORE_SOURCE} KCORE_HOME=${KCORE_HOME} XDG_CACHE_HOME=${XDG_CACHE_HOME} LC_ALL=C.UTF-8`;
+      const { KCORE_SOURCE = "", KCORE_HOME = "" } = environment();
+      const set = `export KCORE_SOURCE=${KCORE_SOURCE} KCORE_HOME=${KCORE_HOME} LC_ALL=C.UTF-8`;
       const login = ["-T", "-F", "none", "-p", String(sshd.port), "-i", sshd.identityFile];
       const strange = options.flatMap((option) => ["-o", option]);
       const { stdout } = await run("ssh", [...login, ...strange, "root@127.0.0.1", `${set}; ${words}`]);

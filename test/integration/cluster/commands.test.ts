@@ -22,6 +22,7 @@ import type { TestController } from "#support/controllers.ts";
 import { kcoreProgram } from "#support/deploy.ts";
 import { TestProject, type Ended } from "#support/kcore.ts";
 import { openShell } from "#support/terminal.ts";
+import { kcoreEnvironment } from "#support/program.ts";
 
 describe("the cluster's commands against three real controllers", function () {
   this.timeout(60_000);
@@ -192,7 +193,7 @@ describe("the cluster's commands against three real controllers", function () {
     const { id } = await register("theta");
     const shell = await openShell(
       { cwd: project.project, columns: 160, rows: 30 },
-      { KCORE_HOME: cluster.home, KCORE_SOURCE: "1" },
+      { ...kcoreEnvironment, KCORE_HOME: cluster.home },
     );
     try {
       await shell.enter(`${kcoreProgram} get nodes -w theta`);

@@ -12,7 +12,7 @@ import { recordAt, startControllers } from "#support/controllers.ts";
 import type { TestController } from "#support/controllers.ts";
 import { findLost, timeToAgree } from "#support/partitions.ts";
 
-/** Longer than any client waits; replication.md asks for 30 s, which a run by hand can have. */
+/** Longer than any client waits; a run by hand can have 30 s. */
 const pauseMs = Number(process.env["KCORE_PAUSE_MS"] ?? 7_000);
 
 describe("a controller that is stopped for a while (SIGSTOP)", function () {

@@ -11,6 +11,7 @@ import { nodeCredentials, registrationOf, startControllers, type TestController 
 import { kcoreProgram } from "#support/deploy.ts";
 import { TestProject } from "#support/kcore.ts";
 import { openShell, type ShellTerminal } from "#support/terminal.ts";
+import { kcoreEnvironment } from "#support/program.ts";
 
 describe("kcore top against three real controllers", function () {
   this.timeout(60_000);
@@ -49,8 +50,7 @@ describe("kcore top against three real controllers", function () {
   });
 
   async function openTop(words: string, columns = 110, rows = 24): Promise<ShellTerminal> {
-    const cache = join(project.path, "cache");
-    const variables = { KCORE_SOURCE: "1", KCORE_HOME: cluster.home, XDG_CACHE_HOME: cache, NO_COLOR: "1" };
+    const variables = { ...kcoreEnvironment, KCORE_HOME: cluster.home, NO_COLOR: "1" };
     terminal = await openShell(
       { cwd: project.project, columns, rows },
       { ...variables, PATH: `${join(kcoreProgram, "..")}:${process.env["PATH"] ?? ""}` },

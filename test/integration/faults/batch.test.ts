@@ -38,7 +38,8 @@ describe("a batch of data steps under fault", function () {
     root = join(folder, "target");
     prepare();
   });
-  afterEach(() => rmSync(folder, { recursive: true, force: true }));
+  // The node's processes end a moment after their last word.
+  afterEach(() => rmSync(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 }));
 
   /** The target as the first run finds it: some of it there, and wrong. */
   const prepare = (): void => {

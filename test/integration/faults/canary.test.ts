@@ -3,6 +3,7 @@ import { expect } from "chai";
 import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { kcoreEnvironment } from "#support/program.ts";
 
 const kcore = new URL("../../../bin/kcore", import.meta.url).pathname;
 
@@ -101,7 +102,7 @@ steps:
   });
 
   function run(...args: string[]): { code: number; output: string } {
-    const env = { PATH: process.env["PATH"], HOME: project, KCORE_SOURCE: "1" };
+    const env = { PATH: process.env["PATH"], HOME: project, ...kcoreEnvironment };
     try {
       return {
         code: 0,

@@ -13,6 +13,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { kcoreEnvironment } from "#support/program.ts";
 
 const kcore = new URL("../../../bin/kcore", import.meta.url).pathname;
 const steps = 6;
@@ -47,7 +48,7 @@ describe("a run under signals", function () {
   });
   afterEach(() => rmSync(project, { recursive: true, force: true }));
 
-  const env = { PATH: process.env["PATH"], HOME: "/nonexistent", KCORE_SOURCE: "1" };
+  const env = { PATH: process.env["PATH"], HOME: "/nonexistent", ...kcoreEnvironment };
   function start(
     args: readonly string[],
     wrap: readonly string[] = [],

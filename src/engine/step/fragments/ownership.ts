@@ -1,3 +1,4 @@
+import { defined } from "#optional/defined.ts";
 import type { Facts } from "../define.ts";
 import { modeNumber } from "../fields.ts";
 import { sh, type Sh } from "../sh.ts";
@@ -17,8 +18,7 @@ export function fourDigits(mode: string): string {
 export function wantOwnership({ mode, owner, group }: Ownership): Facts {
   return {
     ...(mode === undefined ? {} : { mode: fourDigits(mode) }),
-    ...(owner === undefined ? {} : { owner }),
-    ...(group === undefined ? {} : { group }),
+    ...defined({ owner, group }),
   };
 }
 

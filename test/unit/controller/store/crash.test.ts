@@ -92,7 +92,7 @@ const operationsOf = async (): Promise<readonly string[]> => {
 };
 
 describe("the store when the machine dies", () => {
-  // Crash points of replication.md, 3.6; P1 to P3 are the same for pages, which are records like all others.
+  // The points at which a write can be cut; P1 to P3 are the same for pages, which are records like all others.
   const points: Readonly<Record<string, RegExp>> = {
     "J1, J2: before and in the middle of an append": /^write .*journal/,
     "J3: after the append, before it is synced": /^sync .*journal/,

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { secret, type Secret } from "#engine/step/secret.ts";
-import { bindParams, type GivenParam, givenFromNode, givenFromSet, givenFromText } from "#engine/params/bind-params.ts";
+import { bindParams, type GivenParam, givenFromNode, givenFromText } from "#engine/params/bind-params.ts";
 import { nodeAt } from "#engine/yaml/node.ts";
 import { declareParams, type ParamDeclarations } from "#engine/params/declare-params.ts";
 import { parseSource } from "#engine/yaml/parse.ts";
@@ -23,6 +23,11 @@ on: { type: target, default: n1 }
 host: { type: string, default: "{{node.name}}" }
 free: { type: string }
 `);
+
+/** As it comes from the command line: `--set name=text`. */
+function typed(pairs: readonly string[]): ReadonlyMap<string, GivenParam> {
+  return new Map(pairs.map((pair) => [pair.replace(/=.*/s, ""), { text: pair.replace(/^.*?=/s, "") }]));
+}
 
 async function bind(given: ReadonlyMap<string, GivenParam>, declarations = declared): Promise<Record<string, unknown>> {
   const readSecret = (reference: object): Promise<Secret> =>
@@ -50,7 +55,7 @@ describe("bindParams", () => {
   });
 
   it("reads texts of the command line by their types", async () => {
-    const given = givenFromSet([
+    const given = typed([
       "text=5",
       "whole=7",
       "share=1.5",
@@ -81,16 +86,7 @@ describe("bindParams", () => {
   });
 
   it("tells every wrong text", async () => {
-    const given = givenFromSet([
-      "whole=x",
-      "share=",
-      "flag=yes",
-      "mode=slow",
-      "size=big",
-      "wait=soon",
-      "map=[1]",
-      "textt=1",
-    ]);
+    const given = typed(["whole=x", "share=", "flag=yes", "mode=slow", "size=big", "wait=soon", "map=[1]", "textt=1"]);
     expect(await problemsOfRejection(bind(given))).to.deep.equal([
       "state “x” has no parameter “textt” [PARAM_UNKNOWN] | did you mean “text”?",
       "the parameter “whole” must be a number [PARAM_INVALID]",
@@ -149,7 +145,7 @@ describe("a parameter of type secret", () => {
     expect(await of("token: env:TOKEN\n")).to.equal('value of {"env":"TOKEN"}');
     expect(await of("token: { command: pass show t }\n")).to.equal('value of {"command":"pass show t"}');
     expect(await of('token: "{{vars.t}}"\n', { vars: { t: "file:/run/t" } })).to.equal('value of {"file":"/run/t"}');
-    const { token } = await bind(givenFromSet(["token=env:T"]), declarations);
+    const { token } = await bind(typed(["token=env:T"]), declarations);
     expect((token as Secret).reveal()).to.equal('value of {"env":"T"}');
   });
 
@@ -158,9 +154,7 @@ describe("a parameter of type secret", () => {
     expect(found).to.deep.equal([
       "s.yaml:1:8+7 the parameter “token” must refer to a secret, not hold it [SECRET_LITERAL] | write env:NAME, file:PATH or command:CMD",
     ]);
-    expect((await problemsOfRejection(bind(givenFromSet(["token=hunter2"]), declarations)))[0]).not.to.include(
-      "hunter2",
-    );
+    expect((await problemsOfRejection(bind(typed(["token=hunter2"]), declarations)))[0]).not.to.include("hunter2");
   });
 
   it("never runs a command that a node named (S-4)", async () => {

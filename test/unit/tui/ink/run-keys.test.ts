@@ -126,7 +126,14 @@ describe("the keys of the live view", () => {
   });
 
   it("drive the player in a replay, and send nothing", () => {
-    const player = { playing: true, speed: 1, at: done[10]?.at ?? 0, from: done[0]?.at ?? 0, to: done.at(-1)?.at ?? 0 };
+    const player = {
+      playing: true,
+      speed: 1,
+      at: done[10]?.at ?? 0,
+      from: done[0]?.at ?? 0,
+      to: done.at(-1)?.at ?? 0,
+      ended: false,
+    };
     const replay = { player };
     expect(deed(done, ["space"], replay)).to.deep.equal({ type: "toggle" });
     expect(deed(done, ["right"], replay)).to.deep.equal({ type: "seek", by: 5000 });

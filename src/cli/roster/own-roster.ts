@@ -1,0 +1,31 @@
+import { existsSync, readFileSync } from "node:fs";
+import { homedir } from "node:os";
+import { join } from "node:path";
+import { trustOfProcess } from "#engine/project/project.ts";
+import { loadRoster, type LoadOptions } from "#engine/roster/load-roster.ts";
+import type { NodeEntry, Roster } from "#engine/roster/roster.ts";
+import { rosterFileNames, type RosterText } from "#engine/roster/roster-files.ts";
+
+/** The roster of a project, for the user of this process. @throws KcoreError as loadRoster does */
+export function ownRoster(project: string, options: Pick<LoadOptions, "instead"> = {}): Roster {
+  return loadRoster(project, { trust: trustOfProcess(process.env), home: homedir(), ...options });
+}
+
+/** The same; one without entries while the project has no roster file. */
+export function rosterIfAny(project: string): Roster {
+  if (rosterFileNames(project).length > 0) return ownRoster(project);
+  return { nodes: new Map(), jumps: new Map(), positions: new Map(), files: [] };
+}
+
+/** The text of a roster file, empty when it is not there yet. */
+export function rosterText(project: string, file: string): string {
+  const path = join(project, file);
+  return existsSync(path) ? readFileSync(path, "utf8") : "";
+}
+
+/** The entry as the roster with this text gives it, before it is written. @throws KcoreError for what it refuses */
+export function entryWith(project: string, instead: RosterText, name: string): NodeEntry {
+  const entry = ownRoster(project, { instead }).nodes.get(name);
+  if (!entry) throw new Error(`the edited roster lost ${name}`);
+  return entry;
+}

@@ -1,0 +1,110 @@
+import type { Outcome } from "#engine/events/event.ts";
+import type { NodeEntry } from "#engine/roster/roster.ts";
+import { endpointOf } from "#engine/session/node-endpoint.ts";
+import type { ConnectOptions, Endpoint, Host } from "#engine/transport/host.ts";
+import { connectionsFor, isOutOfFiles } from "./connection-limit.ts";
+import type { RunDependencies, RunRequest } from "./execute.ts";
+import { StageOutputs } from "./outputs.ts";
+import { registeredNames, type RunPlan, type StageScope } from "./plan.ts";
+import { recordedSteps } from "./recorded-steps.ts";
+import { RunNode } from "./run-node.ts";
+import { RunSecrets } from "./secrets.ts";
+import { Slots } from "./slots.ts";
+import { StageTracker } from "./tracker.ts";
+
+/** Nodes at once, and connections being opened at once, when nobody says otherwise. */
+export const CONCURRENCY = 50;
+const CONNECTING = 32;
+/** Milliseconds (F-14). */
+const CONNECT_TIMEOUT = 10_000;
+
+/** What all parts of a run share while it is carried out: its plan, its nodes, what its stages gave. */
+export class LiveRun {
+  readonly plan: RunPlan;
+  readonly request: RunRequest;
+  readonly deps: RunDependencies;
+  readonly nodes: ReadonlyMap<string, RunNode>;
+  readonly outputs: StageOutputs;
+  readonly tracker: StageTracker;
+  readonly secrets: RunSecrets;
+  /** How many nodes may be connected at a time. */
+  readonly mostConnected: number;
+  readonly concurrency: number;
+  readonly #connecting: Slots;
+  #wasShort = false;
+  #hasBug = false;
+
+  constructor(plan: RunPlan, request: RunRequest, deps: RunDependencies) {
+    this.plan = plan;
+    this.request = request;
+    this.deps = deps;
+    this.secrets = new RunSecrets(deps);
+    this.tracker = new StageTracker(deps.emit);
+    this.mostConnected = connectionsFor(deps.openFiles);
+    this.concurrency = request.concurrency ?? CONCURRENCY;
+    this.#connecting = new Slots(Math.min(CONNECTING, this.concurrency, this.mostConnected));
+    this.outputs = new StageOutputs(registeredNames(plan.stages));
+    const recorded = recordedSteps(deps.earlier);
+    this.nodes = new Map(plan.nodes.map((name) => [name, this.#nodeOf(name, recorded.get(name) ?? new Map())]));
+  }
+
+  /** Whether somebody asked the run to stop or abort. */
+  get isStopping(): boolean {
+    return this.deps.stop.aborted || this.deps.abort.aborted;
+  }
+
+  get hasBug(): boolean {
+    return this.#hasBug;
+  }
+
+  noteBug(): void {
+    this.#hasBug = true;
+  }
+
+  scopeOf(node?: RunNode): StageScope {
+    return { ...(node && { node: node.entry }), stages: this.outputs.scope(node?.name) };
+  }
+
+  /** Says once that this machine has no file left to open. */
+  warnOfFiles(consequence: string): void {
+    if (this.#wasShort) return;
+    this.#wasShort = true;
+    const { openFiles = 0 } = this.deps;
+    const limit = Number.isFinite(openFiles) && openFiles > 0 ? ` (${openFiles})` : "";
+    const text = `this machine lets kcore open too few files${limit}: ${consequence}; to raise it: ulimit -n`;
+    this.deps.emit({ type: "warning", text });
+  }
+
+  async #connect(endpoint: Endpoint, options?: ConnectOptions): Promise<Host> {
+    try {
+      return await this.deps.connect(endpoint, options);
+    } catch (error) {
+      if (isOutOfFiles(error)) this.warnOfFiles("a node is connected when another one's connection has ended");
+      throw error;
+    }
+  }
+
+  #nodeOf(name: string, recorded: ReadonlyMap<string, readonly Outcome[]>): RunNode {
+    const { deps, plan, request } = this;
+    const entry = plan.roster.nodes.get(name) as NodeEntry;
+    return new RunNode(entry, deps.emit, (emit) =>
+      deps.openSession({
+        node: entry,
+        endpoint: endpointOf(entry, plan.roster, (file, reference) => this.secrets.keyPassphrase(file, reference)),
+        connect: (to, options) => this.#connect(to, options),
+        runId: deps.runId,
+        nonce: deps.nonce,
+        who: deps.who,
+        dryRun: request.dryRun,
+        grants: request.grants,
+        emit,
+        sudoPassword: () => this.secrets.sudoPassword(entry),
+        recorded,
+        resumed: deps.earlier.length > 0,
+        waitForLock: request.waitForLock,
+        connectTimeout: CONNECT_TIMEOUT,
+        connectSlot: () => this.#connecting.take(),
+      }),
+    );
+  }
+}

@@ -1,0 +1,77 @@
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect } from "chai";
+import { followerText, runnerCommand, type RunVariables } from "#engine/program/bootstrap.ts";
+import { shells } from "#support/steps.ts";
+
+const entry = 'IFS= read -r k; eval "$k"';
+
+describe("bytes of a program that are lost on its way", function () {
+  this.timeout(60_000);
+  let folder: string;
+  let run: RunVariables;
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), "kcore-bootstrap-"));
+    run = {
+      nonce: "0123456789abcdef0123456789abcdef",
+      stateDir: join(folder, "state"),
+      runId: "r",
+      who: "me@here",
+      node: "n1",
+      dryRun: false,
+      grants: [],
+      login: "root",
+    };
+  });
+  afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+  /** What the node says to these bytes. */
+  function sayOf(shell: string, input: Uint8Array): string {
+    const [program = "", ...words] = shell.split(" ");
+    return spawnSync(program, [...words, "-c", entry], { input, encoding: "utf8", timeout: 10_000 }).stdout;
+  }
+  const follower = (): Buffer => Buffer.from(followerText(run, { offset: 0, seen: "" }));
+  const without = (bytes: Buffer, at: number, length: number): Buffer =>
+    Buffer.concat([bytes.subarray(0, at), bytes.subarray(at + length)]);
+  /** Where a line ends, in the first half of the text: what is cut there would be sh as well. */
+  const lineEnd = (bytes: Buffer): number => bytes.indexOf("\n", bytes.length / 3) + 1;
+
+  for (const shell of [...shells, "mksh"])
+    describe(shell, () => {
+      it("F-12 starts the follower when it arrived whole", () => {
+        expect(sayOf(shell, follower())).to.match(/^\w{32} hello 1 \d+ \S+ \S+ \d+\n\w{32} runner new 0\n/);
+      });
+
+      it("F-12 runs nothing of a follower that is cut short", () => {
+        const bytes = follower();
+        for (const end of [lineEnd(bytes), bytes.length - 34, bytes.length - 2])
+          expect(sayOf(shell, bytes.subarray(0, end)), `${end} bytes`).to.equal(`${run.nonce} fatal BOOTSTRAP\n`);
+        expect(readdirSync(folder)).to.deep.equal([]);
+      });
+
+      it("F-12 runs nothing of a follower of which something else ate a part", () => {
+        const bytes = follower();
+        const rest = Buffer.concat([bytes, Buffer.from(runnerCommand(run, { segment: 1, changed: [], text: "" }))]);
+        for (const length of [1, 100])
+          expect(sayOf(shell, without(rest, lineEnd(bytes), length))).to.equal(`${run.nonce} fatal BOOTSTRAP\n`);
+        expect(readdirSync(folder)).to.deep.equal([]);
+      });
+
+      it("F-12 starts no runner that is not whole", () => {
+        const ran = join(folder, "ran");
+        const command = Buffer.from(runnerCommand(run, { segment: 1, changed: [], text: `: >${ran}` }));
+        const body = command.indexOf("\n") + 1;
+        for (const damaged of [
+          without(command, lineEnd(command), 1),
+          command.subarray(0, -2),
+          command.subarray(0, body),
+        ])
+          expect(sayOf(shell, Buffer.concat([follower(), damaged, Buffer.from("beat\n")]))).to.include(
+            " fatal DAMAGED runner",
+          );
+        expect([existsSync(ran), readdirSync(join(folder, "state", "lock"))]).to.deep.equal([false, []]);
+      });
+    });
+});

@@ -1,0 +1,24 @@
+import { existsSync, globSync, statSync } from "node:fs";
+import { join } from "node:path";
+
+const root = join(import.meta.dirname, "../..");
+const bundle = join(root, "dist/main.js");
+
+/** Whether the bundle is that of the sources as they are now: `npm test` builds it, and so does `npm run build`. */
+const isBuilt =
+  existsSync(bundle) &&
+  ["scripts/build.ts", ...globSync("src/**/*", { cwd: root })].every(
+    (name) =>
+      statSync(join(root, name)).mtimeMs <= statSync(bundle).mtimeMs || statSync(join(root, name)).isDirectory(),
+  );
+
+/**
+ * What a kcore under test is given: nothing, it is the bundle, as users have it; without one of today the sources, which
+ * take several times as long to start, with what Node makes of them kept for the next.
+ */
+export const kcoreEnvironment: Readonly<Record<string, string>> = isBuilt
+  ? {}
+  : { KCORE_SOURCE: "1", NODE_COMPILE_CACHE: join(root, "node_modules/.cache/kcore-tests") };
+
+/** The program that runs on nodes: daemons and their maintenance. */
+export const nodeProgram = join(root, isBuilt ? "dist/node-main.js" : "src/cli/node-main.ts");

@@ -1,0 +1,58 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "chai";
+
+const root = join(import.meta.dirname, "../../..");
+const read = (path: string): string => readFileSync(join(root, path), "utf8");
+const page = read("docs/runner.md");
+const [host, runner, step, batch] = ["host", "runner", "step", "batch"].map((name) =>
+  read(`src/engine/program/${name}.sh`),
+);
+
+/** Words in the first column of the table that follows a text of the page. */
+function column(before: string): string[] {
+  const [, rest = ""] = page.split(before);
+  const [table = ""] = /\n\|(?:.*\n\|)*.*/.exec(rest) ?? [];
+  const rows = table.trim().split("\n").slice(2);
+  return rows.flatMap((row) => [...(row.split("|")[1] ?? "").matchAll(/`([a-z-]+)/g)].map(([, word = ""]) => word));
+}
+
+/** What the pattern's group holds wherever it matches. */
+function words(text: string | undefined, pattern: RegExp): string[] {
+  return [...new Set([...(text ?? "").matchAll(pattern)].map(([, word = ""]) => word))];
+}
+
+describe("docs/runner.md", () => {
+  it("lists every command that the follower takes", () => {
+    const [, listen = ""] = host?.split("k_listen() {") ?? [];
+    expect(column("Towards the node, each command").toSorted()).to.deep.equal(
+      words(listen, /^ {6}([a-z]+)\)/gm).toSorted(),
+    );
+  });
+
+  it("lists every line that the follower says itself", () => {
+    const said = [...words(host, /\bk_say "?([a-z]+)/g), ...words(host, /printf '%s ([a-z]+)[ \\]/g)];
+    // `k_fatal` says the line of that name.
+    expect(column("The follower says itself").toSorted()).to.deep.equal([...new Set(said)].toSorted());
+  });
+
+  it("lists every line of the journal", () => {
+    const journal = [
+      ...words(runner, /\bk_event "?([a-z]+(?:-[a-z]+)?)/g),
+      ...words(runner, /printf '%s ([a-z]+) /g),
+      ...[step, batch].flatMap((text) => words(text, /printf '%s ([a-z]+) /g)),
+      ...words(batch, /\$k_nonce ([a-z]+) \$k_i/g),
+      // Facts are read by k_read, which is told the type.
+      ...words(step, /\bk_look ([a-z]+)/g),
+      "fact",
+    ];
+    expect(column("All other lines are the journal's").toSorted()).to.deep.equal([...new Set(journal)].toSorted());
+  });
+
+  it("has the headings that comments name", () => {
+    const places = ["src/engine/program/step.sh", "src/engine/step/define.ts", "src/cli/watch/interrupts.ts"];
+    const named = places.flatMap((path) => words(read(path), /docs\/runner\.md, ([A-Z][a-z ]+)/g));
+    expect(named.length).to.equal(3);
+    for (const heading of named) expect(page).to.contain(`\n## ${heading.trim()}\n`);
+  });
+});

@@ -1,0 +1,53 @@
+import { expect } from "chai";
+import { blobCommands } from "#engine/program/blob-commands.ts";
+import { Blob, blobOf } from "#engine/step/blob.ts";
+
+const nonce = "0123456789abcdef0123456789abcdef";
+
+async function commandsFor(blobs: Readonly<Record<string, Blob>>): Promise<string[]> {
+  const commands: string[] = [];
+  for await (const command of blobCommands({ nonce }, new Map(Object.entries(blobs))))
+    commands.push(Buffer.from(command).toString("latin1"));
+  return commands;
+}
+
+describe("the commands that bring blobs", () => {
+  it("sends small texts together, quoted", async () => {
+    const text = "k_put a it\nk_put b 'x\n'\\''y '\nk_put c ''\n";
+    expect(await commandsFor({ a: blobOf("it"), b: blobOf("x\n'y "), c: blobOf("") })).to.deep.equal([
+      `texts ${text.length}\n${text}${nonce}\n`,
+      "blobs\n",
+    ]);
+  });
+
+  it("sends what no shell can hold, and what is large, as it is, in parts with the hash of the whole", async () => {
+    const zero = blobOf(new Uint8Array(2));
+    const large = blobOf("x".repeat((1 << 20) + 1));
+    expect(await commandsFor({ zero, large })).to.deep.equal([
+      "part zero 2 0\n",
+      `\0\0${nonce}\n`,
+      `sum zero ${zero.sha256}\n`,
+      `part large ${1 << 20} 0\n`,
+      `${"x".repeat(1 << 20)}${nonce}\n`,
+      `part large 1 ${1 << 20}\n`,
+      `x${nonce}\n`,
+      `sum large ${large.sha256}\n`,
+      "blobs\n",
+    ]);
+  });
+
+  it("leaves it to the node to refuse what is not what it was when it was hashed", async () => {
+    const { sha256 } = blobOf("before");
+    const changed = new Blob({ sha256, size: 6, sensitive: false, read: () => Promise.resolve(Buffer.from("after!")) });
+    expect(await commandsFor({ changed })).to.deep.equal([
+      "part changed 6 0\n",
+      `after!${nonce}\n`,
+      `sum changed ${sha256}\n`,
+      "blobs\n",
+    ]);
+  });
+
+  it("says nothing when nothing was offered", async () => {
+    expect(await commandsFor({})).to.deep.equal([]);
+  });
+});
