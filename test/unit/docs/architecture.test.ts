@@ -26,12 +26,11 @@ const allowed = new Map(
 const drawn = new Map<string, string>();
 const path: string[] = [];
 for (const line of (page.split("```")[1] ?? "").split("\n").slice(2)) {
-  const [, indent = "", name = "", rest = ""] = /^( *)([\w-]+)\/ *(.*)$/.exec(line) ?? [];
+  const [, indent = "", name = "", knows = ""] = /^( *)([\w-]+)\/[^←]*(?:← (.*))?$/.exec(line) ?? [];
   if (name === "") continue;
   path.splice(indent.length / 2 - 1);
   path.push(name);
-  const isOwn = line.search(/\S/) + name.length + 1 < 28 && line[28] !== " ";
-  drawn.set(path.join("/"), isOwn ? (rest.split("  ")[0] ?? "") : "");
+  drawn.set(path.join("/"), knows);
 }
 
 const foldersOf = (parent: string): string[] =>
