@@ -30,15 +30,8 @@ module.exports = {
       name: "no-circles",
       comment: "Two modules that need each other are one, or miss a third; types are no exception.",
       severity: "error",
-      from: { pathNot: "^src/controller/replica/" },
+      from: {},
       to: { circular: true },
-    },
-    {
-      name: "no-circles-of-replica",
-      comment: "Two modules that need each other are one, or miss a third.",
-      severity: "error",
-      from: { path: "^src/controller/replica/" },
-      to: { circular: true, viaOnly: { dependencyTypesNot: ["type-only"] } },
     },
     {
       name: "no-orphans",
