@@ -20,13 +20,16 @@ export interface SentStep {
 /** Reads what `segmentText` wrote: the steps in order, and whether facts are wanted after them. */
 export function readSegment(text: string): { readonly steps: readonly SentStep[]; readonly facts: boolean } {
   const steps: SentStep[] = [];
+  const shared = new Map<string, string>();
   let values = new Map<string, string>();
   let facts = false;
   for (const statement of statementsOf(text)) {
     const assignment = /^([A-Za-z_]\w*)=([^]*)$/.exec(statement);
-    if (assignment?.[1] !== undefined) values.set(assignment[1], unquote(assignment[2] ?? ""));
+    const skeleton = /^kx_(\d+)=([^]*)$/.exec(statement);
+    if (skeleton?.[1] !== undefined) shared.set(skeleton[1], unquote(skeleton[2] ?? ""));
+    else if (assignment?.[1] !== undefined) values.set(assignment[1], unquote(assignment[2] ?? ""));
     else if (statement === "k_add") {
-      steps.push(stepOf(values));
+      steps.push(stepOf(values, shared));
       values = new Map();
     } else if (statement.startsWith("k_facts ")) facts = true;
   }
@@ -42,9 +45,9 @@ export function readValue(text: string, name: string): string | undefined {
 /** What the letters of batch.ts stand for. */
 const kinds: Readonly<Record<string, string>> = { d: "directory", f: "file", l: "symlink", a: "absent" };
 
-function stepOf(values: ReadonlyMap<string, string>): SentStep {
+function stepOf(values: ReadonlyMap<string, string>, shared: ReadonlyMap<string, string>): SentStep {
   const words = (name: string) => (values.get(name) ?? "").split(" ").filter(Boolean);
-  const own = values.get("tx") ?? "";
+  const own = `${shared.get(values.get("sk") ?? "") ?? ""}\n${values.get("tx") ?? ""}`;
   const [kind = "", , , seconds = values.get("to") ?? "60", , , ...rest] = words("d");
   const data =
     kind === "" ? undefined : { want: `kind=${kinds[kind] ?? ""}`, blobs: kind === "f" ? rest.slice(4, 5) : [] };

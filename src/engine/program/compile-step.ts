@@ -24,6 +24,11 @@ export interface CompiledStep {
   readonly key: string;
   /** Empty for a step of the batch lane. */
   readonly text: string;
+  /**
+   * The module's texts, with variables in their holes: steps of one module with arguments of one shape have the same. It comes before
+   * `text`, which begins with the values.
+   */
+  readonly skeleton: string;
   /** Names of blobs that already the probe needs, and of those only apply needs. */
   readonly early: readonly string[];
   readonly late: readonly string[];
@@ -51,6 +56,7 @@ export function compileStep(plan: PlannedStep, options: CompileOptions): Compile
   return {
     key: stepKey(plan.id),
     text: "",
+    skeleton: "",
     early: [],
     late: [...blobs.keys()],
     blobs,
@@ -80,8 +86,17 @@ export function compileAlone(plan: PlannedStep, { owes, randomName }: CompileOpt
     if (name === undefined) secrets.set(secret, (name = `kS_${secrets.size + 1}`));
     return `"$${name}"`;
   };
-  const render = (text: Sh | undefined): string =>
-    text === undefined ? "" : text.render({ secret: secretOf, blob: (blob) => `"$K_RUN/blobs/${nameOf(blob)}"` });
+  const values = new Map<string, string>();
+  const wordOf = (quoted: string): string => {
+    let name = values.get(quoted);
+    if (name === undefined) values.set(quoted, (name = `kv_${values.size + 1}`));
+    return `"$${name}"`;
+  };
+  const blobPath = (blob: Blob): string =>
+    `"$K_RUN"/blobs/${plan.runAs === undefined ? wordOf(nameOf(blob)) : nameOf(blob)}`;
+  // Another user's shell gets the text alone.
+  const holes = { secret: secretOf, blob: blobPath, ...(plan.runAs === undefined && { word: wordOf }) };
+  const render = (text: Sh | undefined): string => (text === undefined ? "" : text.render(holes));
 
   const probeTexts = [step.probe, step.guard, plan.sensitive || step.sensitive ? undefined : step.show];
   const [probe, guard, show] = probeTexts.map(render) as [string, string, string];
@@ -104,25 +119,20 @@ export function compileAlone(plan: PlannedStep, { owes, randomName }: CompileOpt
       // Another user's PATH is another one.
       k_tools: plan.runAs === undefined ? (step.tools ?? []).map(toolWord).join(" ") : "",
     }),
-    assign({
-      kt_probe: probe,
-      kt_apply: apply,
-      kt_guard: guard,
-      kt_react: react,
-      kt_show: show,
-      kt_onlyif: plan.onlyIf ?? "",
-      kt_unless: plan.unless ?? "",
-    }),
+    assign({ kt_onlyif: plan.onlyIf ?? "", kt_unless: plan.unless ?? "" }),
+    ...[...values].map(([quoted, name]) => `${name}=${quoted}`),
   ];
   if (secrets.size > 0) {
-    const values = [...secrets].map(([secret, name]) => `${name}=${quote(secret.reveal())}`).join("\n");
-    const name = nameOf(blobOf(`${values}\n`, { sensitive: true }));
+    const revealed = [...secrets].map(([secret, name]) => `${name}=${quote(secret.reveal())}`).join("\n");
+    const name = nameOf(blobOf(`${revealed}\n`, { sensitive: true }));
     early.push(name);
     lines.push(`k_secrets=$(cat "$K_RUN/blobs/${name}") && eval "$k_secrets"`);
   }
   lines.push("k_main");
 
-  return { key: stepKey(plan.id), text: lines.join("\n"), early, late, blobs, quick: quickOf(plan), owes };
+  const skeleton = assign({ kt_probe: probe, kt_apply: apply, kt_guard: guard, kt_react: react, kt_show: show });
+  const text = lines.filter((line) => line !== "").join("\n");
+  return { key: stepKey(plan.id), text, skeleton, early, late, blobs, quick: quickOf(plan), owes };
 }
 
 /** A program that a step needs, and the package that has it, as one word. */
@@ -158,5 +168,5 @@ function quickOf(plan: PlannedStep): string[] {
 /** The whole input of a step's shell: the library, what the runner would set, the step's text. For tests as well. */
 export function standaloneText(step: CompiledStep, variables: Readonly<Record<string, string>>): Sh {
   const library = `${shippedText("step")}\n${shippedText("files")}`;
-  return rawSh([library, assign({ ...variables, K_LIB: library }), step.text].join("\n"));
+  return rawSh([library, assign({ ...variables, K_LIB: library }), step.skeleton, step.text].join("\n"));
 }

@@ -350,12 +350,14 @@ k_child() {
   [ -z "$k_epoch" ] || { read -r k_run_s k_idle </proc/uptime && k_time=$((k_epoch + ${k_run_s%%.*} - k_epoch_up)); }
   # The step says itself who it is, before all else: the lock is held by it also if we die this very moment.
   k_lib=
+  k_skeleton=
+  [ -z "$sk" ] || eval "k_skeleton=\$kx_$sk"
   [ -z "$as" ] || { k_quote "$K_LIB$K_NL$K_FILES" && k_lib="K_LIB=$k_e"; }
   printf '%s\n' "IFS= read -r k_s </proc/\$\$/stat; set -- \${k_s##*) }; k_born=\${20}; echo \$\$ \$k_born ${to:-60} $i >'$K_RUN/current'; set --" \
     "$K_LIB" "$K_FILES" "k_nonce=$k_nonce k_due=$k_due k_unsure=$k_unsure k_looks=$k_looks k_unique=$$-$k_step_n K_DRY=$K_DRY K_NOW=$k_time" \
     "K_RUN='$K_RUN' K_STATE='$K_STATE' K_TMP='$K_RUN/tmp' K_NODE='$K_NODE' K_BOOT_ID=$K_BOOT_ID" \
     "$k_granted" "$k_lib" \
-    "$tx" | setsid /bin/sh >"$k_o" 2>"$k_er2" 3<&- 4<&- 5>&5 6>&- 7>&- 8>&- &
+    "$k_skeleton" "$tx" | setsid /bin/sh >"$k_o" 2>"$k_er2" 3<&- 4<&- 5>&5 6>&- 7>&- 8>&- &
   k_pid=$!
   exec 3<&- 4<&-
   k_birth "$k_pid" && printf '%s %s %s %s\n' "$k_pid" "$k_born" "${to:-60}" "$i" >"$K_RUN/current"
@@ -377,15 +379,15 @@ k_child() {
 }
 
 # k_add: declares a step of the segment, described by the variables that are set (segment.ts): i (key), title, tx (its
-# shell's text) or d (its data for the batch lane; nb: a new batch begins), and optionally q (lines of the evidence), early
-# (blobs its probe needs), late (blobs its apply needs), big (which of them wait for its turn), as (it runs as another user),
-# rs / ch (keys it restarts on / changes on), fo (keys whose failure it answers), to (seconds), live, look (it may well be in order), rg (register its stdout),
-# ms (milestone).
+# shell's text; sk: what it shares with others and what comes before it is kx_$sk) or d (its data for the batch lane; nb: a new
+# batch begins), and optionally q (lines of the evidence), early (blobs its probe needs), late (blobs its apply needs), big (which
+# of them wait for its turn), as (it runs as another user), rs / ch (keys it restarts on / changes on), fo (keys whose failure
+# it answers), to (seconds), live, look (it may well be in order), rg (register its stdout), ms (milestone).
 k_add() {
   k_order="$k_order $i"
   for k_f in $k_fields; do eval "${k_f}_$i=\$$k_f $k_f="; done
 }
-k_fields='title tx d nb q early late big as rs ch fo to live look rg ms'
+k_fields='title tx sk d nb q early late big as rs ch fo to live look rg ms'
 for k_f in $k_fields; do eval "$k_f="; done
 
 k_load() {

@@ -31,14 +31,18 @@ const usesFiles = new RegExp(
 /** The text of one segment, as runner.sh sources it: its steps declared one by one, then run. */
 export function segmentText({ steps, facts, now }: SegmentOptions): string {
   const planner = new BatchPlanner();
+  const shared = sharedSkeletons(steps);
   return [
     // Steps that run later in the segment reckon from here, by the node's uptime.
     ...(now === undefined
       ? []
       : [`k_epoch=${now}`, "read -r k_epoch_up k_idle </proc/uptime", "k_epoch_up=${k_epoch_up%%.*}"]),
-    ...(steps.some(({ compiled }) => usesFiles.test(compiled.text)) ? [`K_FILES=${quote(shippedText("files"))}`] : []),
+    ...(steps.some(({ compiled }) => usesFiles.test(compiled.skeleton))
+      ? [`K_FILES=${quote(shippedText("files"))}`]
+      : []),
     ...(steps.some(({ compiled }) => compiled.data) ? [`K_BATCH=${batchLibrary().sha256}`] : []),
-    ...steps.map((step) => stepText(step, planner)),
+    ...[...shared].map(([skeleton, name]) => `kx_${name}=${quote(skeleton)}`),
+    ...steps.map((step) => stepText(step, planner, shared)),
     ...firstTools(steps).map(({ key, words }) => `k_tools ${key} ${words.join(" ")}`),
     "k_go",
     ...(facts ? [`k_facts ${quote(`kt_facts=${quote(shippedText("facts"))}\nk_text facts; k_read fact`)}`] : []),
@@ -77,7 +81,15 @@ export function timeoutOf({ timeout, retry, step }: PlannedStep): number {
   return Math.ceil(timeout ?? (attempts ? Math.max(once, attempts.attempts * (attempts.interval + 5)) : once));
 }
 
-function stepText({ plan, compiled }: SegmentStep, planner: BatchPlanner): string {
+/** Texts that several steps have, by a name: they are sent once. */
+function sharedSkeletons(steps: readonly SegmentStep[]): ReadonlyMap<string, number> {
+  const uses = new Map<string, number>();
+  for (const { compiled } of steps) uses.set(compiled.skeleton, (uses.get(compiled.skeleton) ?? 0) + 1);
+  const shared = [...uses].filter(([skeleton, count]) => skeleton !== "" && count > 1);
+  return new Map(shared.map(([skeleton], index) => [skeleton, index + 1]));
+}
+
+function stepText({ plan, compiled }: SegmentStep, planner: BatchPlanner, shared: ReadonlyMap<string, number>): string {
   const keys = (ids: readonly string[]): string => ids.map(stepKey).join(" ");
   const { key, data, early, late, blobs } = compiled;
   const seconds = timeoutOf(plan);
@@ -108,7 +120,8 @@ function stepText({ plan, compiled }: SegmentStep, planner: BatchPlanner): strin
     look: data || !mayBeInOrder(plan) ? "" : "1",
     rg: plan.register === undefined ? "" : "1",
     ms: plan.milestone ?? "",
-    tx: compiled.text,
+    sk: shared.get(compiled.skeleton) ?? "",
+    tx: shared.has(compiled.skeleton) || data ? compiled.text : `${compiled.skeleton}\n${compiled.text}`,
   };
   const words = Object.entries(variables).flatMap(([name, value]) =>
     value === "" ? [] : [`${name}=${quote(String(value))}`],

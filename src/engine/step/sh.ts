@@ -10,6 +10,8 @@ export type ShWord = string | number | Secret | Blob;
 export interface ShNames {
   readonly secret: (value: Secret) => string;
   readonly blob: (blob: Blob) => string;
+  /** A quoted value, or what stands for it; as it is unless given. */
+  readonly word?: (quoted: string) => string;
 }
 
 /**
@@ -17,9 +19,9 @@ export interface ShNames {
  * separately, so neither argv, nor the text, nor a log ever holds one.
  */
 export class Sh {
-  readonly parts: readonly (string | Secret | Blob)[];
+  readonly parts: readonly ShPart[];
 
-  constructor(parts: readonly (string | Secret | Blob)[]) {
+  constructor(parts: readonly ShPart[]) {
     this.parts = parts;
   }
 
@@ -47,11 +49,30 @@ export class Sh {
     return this.masked;
   }
 
-  render({ secret, blob }: ShNames): string {
-    return this.parts
-      .map((part) => (part instanceof Secret ? secret(part) : part instanceof Blob ? blob(part) : part))
-      .join("");
+  render({ secret, blob, word = asItIs }: ShNames): string {
+    let text = "";
+    for (const part of this.parts)
+      if (typeof part === "string") text += part;
+      else if (part instanceof Word) text += word(part.quoted);
+      else text += part instanceof Secret ? secret(part) : blob(part);
+    return text;
   }
+}
+
+/** A piece as typed, or what stands in a hole. */
+type ShPart = string | Word | Secret | Blob;
+
+/** A value, quoted. */
+class Word {
+  readonly quoted: string;
+
+  constructor(quoted: string) {
+    this.quoted = quoted;
+  }
+}
+
+function asItIs(quoted: string): string {
+  return quoted;
 }
 
 /** The texts of a template between its holes, made once for each place in the sources. */
@@ -61,7 +82,7 @@ const typed = new WeakMap<TemplateStringsArray, readonly string[]>();
 export function sh(strings: TemplateStringsArray, ...values: readonly ShValue[]): Sh {
   const texts = typed.get(strings) ?? strings.raw.map(asTyped);
   typed.set(strings, texts);
-  const parts: (string | Secret | Blob)[] = [];
+  const parts: ShPart[] = [];
   for (const [index, text] of texts.entries()) {
     parts.push(text);
     if (index < values.length) parts.push(...place(values[index] as ShValue));
@@ -84,9 +105,9 @@ export function shLines(texts: Iterable<Sh>): Sh {
   return new Sh([...texts].flatMap((text) => [...text.parts, "\n"]));
 }
 
-function place(value: ShValue): (string | Secret | Blob)[] {
+function place(value: ShValue): ShPart[] {
   if (value instanceof Sh) return [...value.parts];
   if (value instanceof Secret || value instanceof Blob) return [value];
-  if (typeof value === "string" || typeof value === "number") return [quote(String(value))];
+  if (typeof value === "string" || typeof value === "number") return [new Word(quote(String(value)))];
   return value.flatMap((word, index) => (index === 0 ? place(word) : [" ", ...place(word)]));
 }

@@ -1,7 +1,10 @@
 import { expect } from "chai";
 import { sh } from "#engine/step/sh.ts";
 import type { Step } from "#engine/step/define.ts";
-import { timeoutOf } from "#engine/program/segment.ts";
+import { serviceRunning } from "#engine/modules/service-running.ts";
+import { compileStep } from "#engine/program/compile-step.ts";
+import { segmentText, timeoutOf } from "#engine/program/segment.ts";
+import { stepOf } from "#support/steps.ts";
 import type { PlannedStep } from "#engine/states/planned-step.ts";
 
 /** The timeout of a step with these step keys, whose module says `step`. */
@@ -54,5 +57,43 @@ describe("a step's timeout", () => {
   it("is whole seconds, rounded up", () => {
     expect(timeoutWith({ timeout: 0.2 })).to.equal(1);
     expect(timeoutWith({ retry: { attempts: 15, interval: 0.1 } })).to.equal(77);
+  });
+});
+
+describe("a segment's text", () => {
+  const plan = (name: string): PlannedStep => ({
+    id: `s/${name}`,
+    title: name,
+    state: "s",
+    module: "service.running",
+    at: { file: "states/s.yaml", line: 1, column: 1 },
+    step: stepOf(serviceRunning, { name }),
+    require: [],
+    onChanges: [],
+    restartOn: [],
+    onFailure: [],
+    sensitive: false,
+  });
+  const textOf = (names: readonly string[]): string =>
+    segmentText({
+      facts: false,
+      steps: names.map((name) => ({
+        plan: plan(name),
+        compiled: compileStep(plan(name), { owes: [], randomName: () => "0" }),
+      })),
+    });
+
+  it("has what steps of one module share once, and their values for each", () => {
+    const text = textOf(["nginx", "it-is@me.service", "sshd"]);
+    expect(text.split("kt_probe=").length - 1).to.equal(1);
+    for (const name of ["nginx.service", "sshd.service"]) expect(text).to.contain(name);
+    const more = textOf(["nginx", "it-is@me.service", "sshd", "cron"]).length - text.length;
+    expect(more).to.be.lessThan(textOf(["nginx"]).length / 2);
+  });
+
+  it("has the text of a single step with it", () => {
+    expect(textOf(["nginx"]))
+      .to.contain("kt_probe=")
+      .and.not.contain("kx_1=");
   });
 });
