@@ -14,7 +14,7 @@ export interface Asking {
   readonly run?: string;
   /** For one call. A controller that does not answer must not use up the time in which the others would: 5 s unless told otherwise. */
   readonly timeoutMs?: number;
-  /** Told when a controller could not be used; `isLast`: no other one is asked. */
+  /** Told when one of these could not be used; `isLast`: no other one is asked. */
   readonly onFailed?: (failure: KcoreError, endpoint: string, isLast: boolean) => void;
 }
 
@@ -90,7 +90,7 @@ export function openControllers({ endpoints: given, credentials, onFailed, ...co
         } catch (error) {
           if (!(error instanceof KcoreError) || isFinal(error)) throw error;
           failures.push(error);
-          onFailed?.(error, endpoint, index === tried.length - 1);
+          if (!options.endpoints) onFailed?.(error, endpoint, index === tried.length - 1);
         }
       }
       throw failureOf(failures);

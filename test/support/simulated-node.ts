@@ -1,3 +1,4 @@
+import { shippedText } from "#engine/program/texts.ts";
 import { createHash } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { readSegment, readValue, type SentStep } from "./segment-reader.ts";
@@ -94,22 +95,25 @@ export class SimulatedRun {
     if (bootstrap) return bytes(bootstrap[1], (text) => this.#begin(text.toString()));
     switch (command) {
       case "runner":
-        return bytes(words[0], () => this.#say("lock mine"));
+        return bytes(words[0], (bytesOfIt) => {
+          const text = bytesOfIt.toString();
+          const opening = "\nk_given() {\n:\n";
+          this.#say("lock mine");
+          this.#begins(
+            readValue(text, "k_seg") ?? "",
+            text.slice(text.indexOf(opening) + opening.length, text.indexOf(`\n}\n${shippedText("runner")}`)),
+          );
+        });
       case "seg":
-        return bytes(words[1], (text) => {
-          const whole = text.toString();
-          this.#work = this.#work.then(() => this.#segment(words[0] ?? "", whole));
-        });
-      case "blob":
-        return bytes(words[1], () => {
-          if (words[4] === "last") this.#blobs.add(words[0] ?? "");
-          this.#wake();
-        });
-      case "pack":
+        return bytes(words[1], (text) => this.#begins(words[0] ?? "", text.toString()));
+      case "part":
+        return bytes(words[1], () => this.#blobs.add(words[0] ?? ""));
+      case "texts":
         return bytes(words[0], (text) => {
           for (const [, name = ""] of text.toString("latin1").matchAll(/^k_put (\S+) /gm)) this.#blobs.add(name);
-          this.#wake();
         });
+      case "blobs":
+        return this.#wake();
       case "stop":
       case "abort":
         return this.end();
@@ -137,6 +141,10 @@ export class SimulatedRun {
     this.#say("told");
   }
 
+  #begins(number: string, text: string): void {
+    this.#work = this.#work.then(() => this.#segment(number, text));
+  }
+
   async #segment(number: string, text: string): Promise<void> {
     this.#say(`segment ${number}`);
     const { steps, facts } = readSegment(text);
@@ -161,6 +169,8 @@ export class SimulatedRun {
       this.#say("facts-end");
     }
     this.#say(`segment-end ${number} ${this.#failed === "" ? "" : "failed"}${this.#stopped ? "stopped" : ""}`);
+    const outcome = readValue(text, "k_fin");
+    if (outcome !== undefined && this.#failed === "" && !this.#stopped) this.#say(`bye ${outcome}`);
   }
 
   async #step(step: SentStep, index: number, all: number): Promise<void> {

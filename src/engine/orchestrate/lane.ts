@@ -163,7 +163,7 @@ async function within(run: LiveRun, node: RunNode, group: readonly Ready[], isLa
     const result = await session.perform(stage.task.kind === "look" ? [] : work, { isLast });
     if (stage.task.kind === "look" && result.outcome === "done") {
       // The session shows them itself.
-      if (stage.task.facts) await session.facts();
+      if (stage.task.facts) await session.facts({ isLast });
       return { ...result, finishedStages: new Set([stage.id]) };
     }
     if (!isLate || result.outcome === "done") return result;

@@ -18,7 +18,8 @@ export interface LinkOptions {
   /** Commands sent in the same flight, without waiting for the hello. */
   readonly flight: string;
   readonly sudoPassword: () => Promise<string | undefined>;
-  readonly onFrame: (frame: Frame) => void;
+  /** With each frame, the bytes of the journal up to its end. */
+  readonly onFrame: (frame: Frame, offset: number) => void;
   /** Milliseconds in which the node's shell must say its first word; a minute unless told otherwise. */
   readonly patience?: number;
 }
@@ -27,7 +28,6 @@ export interface LinkOptions {
 export interface Link {
   /** Sends commands; resolves when they left, also when the connection is gone (that shows in `closed`). */
   send(text: string | Uint8Array): Promise<void>;
-  readonly offset: () => number;
   /** Resolves when the channel is gone, with what it printed beside frames; never rejects. */
   readonly closed: Promise<string>;
   /** Closes our side: the follower ends. */
@@ -118,7 +118,7 @@ function converse(
             if (frame.rest === "ended") channel.close();
           } else {
             tellFirst("hello");
-            onFrame(frame);
+            onFrame(frame, reader.offset);
           }
         }
         // The second prompt means that the first answer was wrong.
@@ -144,7 +144,6 @@ function converse(
     first,
     send,
     closed,
-    offset: () => reader.offset,
     end: () => {
       channel.end();
       channel.close();

@@ -60,7 +60,7 @@ export interface NodeSession {
    */
   perform(work: readonly StageWork[], options?: { readonly isLast?: boolean }): Promise<WorkResult>;
   /** Gathers the node's facts (once) over the session. */
-  facts(): Promise<Readonly<Record<string, unknown>>>;
+  facts(options?: { readonly isLast?: boolean }): Promise<Readonly<Record<string, unknown>>>;
   /** The open connection, for forwarded channels of actions. */
   host(): Host | undefined;
   /** No new step starts. */

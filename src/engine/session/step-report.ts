@@ -84,6 +84,30 @@ export class StepReport {
     return record;
   }
 
+  /** Says how the step looks that is being sent. */
+  plan(key: string, plan: PlannedStep): void {
+    const record = this.records.get(key);
+    if (record) record.plan = plan;
+  }
+
+  /** Ends a step that the node never sees. */
+  endWithoutNode(
+    key: string,
+    { outcome, reason, problem }: { outcome: Outcome; reason?: string; problem?: Problem },
+  ): void {
+    const record = this.records.get(key);
+    if (record && problem) record.problem = problem;
+    this.finish(key, outcome, reason === undefined ? {} : { reason });
+  }
+
+  outcomeOf(key: string): Outcome | undefined {
+    return this.records.get(key)?.outcome;
+  }
+
+  wasStarted(key: string): boolean {
+    return this.records.get(key)?.startedAt !== undefined;
+  }
+
   /** The output known so far, for an attach: ` KEY.STREAM.CHUNK:BYTES …`. */
   get seen(): string {
     return [...this.#received].map(([id, bytes]) => `${id}:${bytes}`).join(" ");

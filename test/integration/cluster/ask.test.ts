@@ -128,12 +128,15 @@ describe("asking a cluster", () => {
     expect(unknown.problems.map(({ code }) => code)).to.deep.equal(["CLUSTER_UNKNOWN"]);
   });
 
-  it("asks where it is told to without forgetting who answered last", async () => {
-    const controllers = open();
+  it("asks where it is told to, quietly, and without forgetting who answered last", async () => {
+    const failed: string[] = [];
+    const controllers = open({ onFailed: (_failure, endpoint) => void failed.push(endpoint) });
     await controllers.ask(look);
-    await controllers.ask(look, { endpoints: [all[2]?.endpoint ?? ""] });
+    const dead = `127.0.0.1:${await freePort()}`;
+    await controllers.ask(look, { endpoints: [dead, all[2]?.endpoint ?? ""] });
     await controllers.ask(look);
     expect(askedOf()).to.deep.equal([2, 0, 1]);
+    expect(failed).to.deep.equal([]);
   });
 
   it("believes only the key that it is told to", async () => {

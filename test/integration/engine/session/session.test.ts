@@ -59,6 +59,22 @@ describe("a node's session, on this machine", () => {
     expect(JSON.parse(readFileSync(join(state, "status.json"), "utf8"))).to.deep.include({ run: "r1", state: "done" });
   });
 
+  it("ends its runner with the last segment, without being asked", async () => {
+    const { session } = sessionOn(state, { runId: "r1" });
+    const drafts = [draftOf("a", fileStep("a", "x"))];
+    const result = await session.perform([{ stage: "s", drafts }], { isLast: true });
+    // Nobody said goodbye, and nobody has to come back.
+    while (readdirSync(join(state, "runs", "r1")).length > 1) await new Promise((resolve) => setTimeout(resolve, 10));
+    expect(readFileSync(join(state, "runs", "r1", "journal"), "utf8")).to.match(/ segment-end 1 \n.* bye done\n$/);
+    expect(JSON.parse(readFileSync(join(state, "status.json"), "utf8"))).to.deep.include({ run: "r1", state: "done" });
+
+    // What comes all the same is done.
+    const more = await session.perform([{ stage: "t", drafts: [draftOf("b", fileStep("b", "y"))] }]);
+    await session.finish("done");
+    expect([result.outcome, more.outcome]).to.deep.equal(["done", "done"]);
+    expect(readFileSync(join(folder, "b"), "utf8")).to.equal("y");
+  });
+
   it("F-30: holds no connection and no lock while it rests, and goes on where it was", async () => {
     const resting = sessionOn(state, { runId: "r3" });
     const [a, b] = ["a", "b"].map((name) => draftOf(name, fileStep(name, `content of ${name}\n`)));

@@ -1,0 +1,69 @@
+import type { Problem } from "#errors/problem.ts";
+import type { Effect, Message, Next, Purpose } from "./messages.ts";
+
+/** How a lost connection is made again. */
+export interface Retry {
+  /** Milliseconds, about, before each further attempt. */
+  readonly pauses: readonly number[];
+  /** While the node boots: again and again, until its time is over. */
+  readonly reboot: { readonly within: number; readonly until: number } | undefined;
+}
+
+/** A connection that is to be made. */
+export interface Wanted {
+  readonly purpose: Purpose;
+  readonly attempt: number;
+  /** After a drop. */
+  readonly retry?: Retry;
+}
+
+export type ConnectionPhase =
+  | { readonly at: "none" }
+  /** The host is being reached; then its shell is started. */
+  | ({ readonly at: "dialling" | "greeting" } & Wanted)
+  /** It is being made, and nobody wants it any more; the next one may be wanted already. */
+  | { readonly at: "dropping"; readonly next?: Wanted }
+  /** There is one; it tells what happened meanwhile. */
+  | { readonly at: "attaching" }
+  | { readonly at: "open" }
+  /** There is one; when it ends nobody comes back. */
+  | { readonly at: "leaving" }
+  /** It ended before the node said a word: does the shell refuse us, or did the connection break? */
+  | { readonly at: "doubted"; readonly problem: Problem }
+  | { readonly at: "pausing"; readonly problem: Problem; readonly attempt: number; readonly retry: Retry };
+
+/** The connection to the node: made when wanted, made again when it breaks, until it is let go. */
+export interface Connection {
+  readonly phase: ConnectionPhase;
+  /** Of the node's present boot, once it said hello. */
+  readonly boot: string | undefined;
+  /** Connections made since the last one over which the node's shell answered. */
+  readonly unanswered: number;
+  /** How long the reboot may take with which the running segment ends. */
+  readonly reboot: number | undefined;
+  readonly isStopped: boolean;
+}
+
+export const noConnection: Connection = {
+  phase: { at: "none" },
+  boot: undefined,
+  unanswered: 0,
+  reboot: undefined,
+  isStopped: false,
+};
+
+export function tellRunner(type: "opened" | "up" | "down" | "cut" | "unreachable"): Message {
+  return { to: "runner", event: { type } };
+}
+
+export function stay(state: Connection): Next<Connection> {
+  return { state, effects: [] };
+}
+
+export function go(
+  state: Connection,
+  phase: ConnectionPhase,
+  ...effects: readonly (Effect | Message)[]
+): Next<Connection> {
+  return { state: { ...state, phase }, effects };
+}

@@ -1,0 +1,55 @@
+import { KcoreError } from "#errors/problem.ts";
+import { type Link, openLink, type LinkOptions } from "./link.ts";
+import type { SessionOptions } from "./session.ts";
+import type { Host } from "#engine/transport/host.ts";
+
+interface DialOptions extends Omit<LinkOptions, "host"> {
+  readonly session: SessionOptions;
+  readonly attempt: number;
+  /** Aborted: nobody tries any longer. */
+  readonly stopping: AbortSignal;
+  /** Whether the signal ends an attempt under way too. */
+  readonly mayStop: boolean;
+  readonly onHost: (host: Host) => void;
+}
+
+/** Makes one connection and starts its follower. @throws KcoreError; nothing stays open then */
+export async function dial({ session, attempt, stopping, mayStop, onHost, ...link }: DialOptions): Promise<Link> {
+  const { endpoint, connect, connectTimeout: timeout, emit, connectSlot } = session;
+  const node = session.node.name;
+  emit({ type: "node.connecting", node, attempt });
+  const release = await connectSlot();
+  let host: Host | undefined;
+  try {
+    host = await patiently(() => connect(endpoint, { timeout, ...(mayStop && { signal: stopping }) }), stopping);
+    emit({ type: "node.connected", node, fingerprint: host.fingerprint });
+    onHost(host);
+    return await openLink({ ...link, host });
+  } catch (error) {
+    await host?.close();
+    throw error;
+  } finally {
+    release();
+  }
+}
+
+/**
+ * A busy sshd drops connections unheard (MaxStartups): tries again, later (F-22). When this machine has no file left to
+ * open, other nodes' connections have to end first: that may take them a minute (F-30).
+ */
+async function patiently(connect: () => Promise<Host>, stopping: AbortSignal): Promise<Host> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await connect();
+    } catch (error) {
+      const reason = error instanceof KcoreError && "reason" in error ? error.reason : undefined;
+      const tries = reason === "busy" ? 6 : reason === "files" ? 30 : 1;
+      if (attempt >= tries || stopping.aborted) throw error;
+      await delay(250 * Math.min(attempt, 6) * (1 + Math.random()));
+    }
+  }
+}
+
+function delay(milliseconds: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, milliseconds));
+}

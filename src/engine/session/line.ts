@@ -1,0 +1,135 @@
+import { KcoreError, type Problem } from "#errors/problem.ts";
+import type { Blob } from "#engine/step/blob.ts";
+import type { RunVariables } from "#engine/program/bootstrap.ts";
+import type { Frame } from "#engine/program/frames.ts";
+import type { Link } from "./link.ts";
+import type { SessionOptions } from "./session.ts";
+import type { Host } from "#engine/transport/host.ts";
+import { dial } from "./dial.ts";
+import type { ConnectionEvent } from "./messages.ts";
+import { ownBug } from "./problems.ts";
+import { sendBlobs } from "./send-blobs.ts";
+
+const beatEvery = 5_000;
+/** Milliseconds in which the host's connection would have ended if that was why the channel did. */
+const judgement = 100;
+
+export interface LineOptions {
+  readonly session: SessionOptions;
+  readonly run: RunVariables;
+  /** Aborted when the session is stopped. */
+  readonly stopping: AbortSignal;
+  /** The output known so far, for an attach. */
+  readonly seen: () => string;
+  readonly tell: (event: ConnectionEvent) => void;
+  readonly onFrame: (frame: Frame, offset: number) => void;
+  /** Something that no node can cause. */
+  readonly onBug: (error: unknown) => void;
+}
+
+/** The sockets of a session: one connection at a time, with one follower. */
+export class Line {
+  readonly #options: LineOptions;
+  #host: Host | undefined;
+  #link: Link | undefined;
+  #beat: NodeJS.Timeout | undefined;
+  /** Bytes of the journal that were heard. */
+  #offset = 0;
+  /** What is being made or ended. */
+  #change: Promise<void> = Promise.resolve();
+
+  constructor(options: LineOptions) {
+    this.#options = options;
+  }
+
+  get host(): Host | undefined {
+    return this.#host;
+  }
+
+  /** Resolves when nothing is being made or ended any more. */
+  async settled(): Promise<void> {
+    for (let seen; seen !== this.#change;) await (seen = this.#change);
+  }
+
+  /** Makes a connection as soon as the one before is closed. `mayStop`: a stop of the session ends the attempt. */
+  dial(how: { readonly attempt: number; readonly flight: string; readonly mayStop: boolean }): void {
+    this.#change = this.#change.then(() => this.#dial(how));
+  }
+
+  carryOut(what: "judge" | "start-beat" | "stop-beat" | "end-link" | "hang-up"): void {
+    switch (what) {
+      case "judge":
+        return void this.#judge();
+      case "start-beat":
+        this.#beat = setInterval(() => this.say("beat\n"), beatEvery).unref();
+        return;
+      case "stop-beat":
+        return clearInterval(this.#beat);
+      case "end-link":
+        return this.#link?.end();
+      case "hang-up":
+        return this.#hangUp();
+    }
+  }
+
+  say(text: string): void {
+    void this.#link?.send(text);
+  }
+
+  /** Answers a question for blobs. */
+  sendBlobs(names: readonly string[], offered: ReadonlyMap<string, Blob>): void {
+    if (this.#link) void sendBlobs(this.#link, names, { run: this.#options.run, offered });
+  }
+
+  /** Tells whether the host's connection ended with the channel. */
+  async #judge(): Promise<void> {
+    const isGone = this.#host?.closed.then(() => true) ?? true;
+    const timeout = new Promise<false>((resolve) => setTimeout(resolve, judgement, false));
+    this.#options.tell({ type: "judged", isHostGone: await Promise.race([isGone, timeout]) });
+  }
+
+  #hangUp(): void {
+    const link = this.#link;
+    const host = this.#host;
+    this.#link = this.#host = undefined;
+    link?.end();
+    if (host) this.#change = this.#change.then(() => host.close());
+  }
+
+  async #dial(how: { readonly attempt: number; readonly flight: string; readonly mayStop: boolean }): Promise<void> {
+    const { session, run, stopping, seen, tell, onFrame, onBug } = this.#options;
+    try {
+      const link: Link = await dial({
+        ...how,
+        session,
+        run,
+        stopping,
+        offset: this.#offset,
+        seen: seen(),
+        sudoPassword: session.sudoPassword,
+        onHost: (host) => {
+          this.#host = host;
+          tell({ type: "reached" });
+        },
+        onFrame: (frame, offset) => {
+          this.#offset = offset;
+          onFrame(frame, offset);
+        },
+      });
+      this.#link = link;
+      tell({ type: "opened" });
+      void link.closed.then((said) => this.#lost(link, said));
+    } catch (error) {
+      this.#host = undefined;
+      if (!(error instanceof KcoreError)) onBug(error);
+      const problem = error instanceof KcoreError ? (error.problems[0] as Problem) : ownBug(error);
+      tell({ type: "refused", problem });
+    }
+  }
+
+  #lost(link: Link, said: string): void {
+    if (this.#link !== link) return;
+    this.#link = undefined;
+    this.#options.tell({ type: "lost", said });
+  }
+}

@@ -1,0 +1,77 @@
+import type { Problem } from "#errors/problem.ts";
+import type { Batch, Effect, Message, Next, QueuedStep, RunnerEvent, Trouble } from "./messages.ts";
+import type { Known } from "./take.ts";
+
+/** What was asked for: steps, of which these are left, or only the node's facts. */
+export type Call =
+  | {
+      readonly kind: "perform";
+      readonly rest: readonly QueuedStep[];
+      readonly failed: Problem | undefined;
+      readonly isLast: boolean;
+    }
+  | { readonly kind: "facts"; readonly isLast: boolean };
+
+export interface Sent {
+  readonly call: Call;
+  readonly batch: Batch;
+  /** What of it the present runner was given. */
+  readonly left: Batch;
+  /** Boot of the node in which it was sent; undefined until that is known. */
+  readonly boot: string | undefined;
+  /** The step after the batch cannot be rendered. */
+  readonly unrenderable: Problem | undefined;
+}
+
+type Phase =
+  | { readonly at: "idle" }
+  /** Connecting and hearing what an earlier process of this run left. */
+  | { readonly at: "joining"; readonly call: Call }
+  /** Only a connection is asked for. */
+  | { readonly at: "looking"; readonly call: Call }
+  | ({ readonly at: "sent" } & Sent)
+  /** Another run holds the node: it is asked again later. */
+  | ({ readonly at: "locked"; readonly problem: Problem } & Sent)
+  /** All was done, and the node reboots. */
+  | { readonly at: "rebooting"; readonly call: Call; readonly boot: string | undefined; readonly within: number }
+  /** Nothing more can be done. */
+  | ({ readonly at: "dead" } & Trouble);
+
+/** The work of a node: what is to be sent to it, and what came of it. */
+export interface Queue extends Known {
+  readonly phase: Phase;
+  readonly boot: string | undefined;
+  readonly isStopped: boolean;
+  /** It was told once that the node is locked. */
+  readonly hasWaited: boolean;
+}
+
+export const emptyQueue: Queue = {
+  phase: { at: "idle" },
+  drafts: new Map(),
+  registered: new Map(),
+  facts: undefined,
+  boot: undefined,
+  isStopped: false,
+  hasWaited: false,
+};
+
+export function done(call: Call, trouble?: Trouble): Effect {
+  return { do: "return", trouble, failed: call.kind === "perform" ? call.failed : undefined };
+}
+
+export function expectReboot(within: number | undefined): Message {
+  return { to: "connection", event: { type: "expect-reboot", within } };
+}
+
+export function tellRunner(event: RunnerEvent): Message {
+  return { to: "runner", event };
+}
+
+export function led(effects: readonly Effect[], next: Next<Queue>): Next<Queue> {
+  return { ...next, effects: [...effects, ...next.effects] };
+}
+
+export function go(state: Queue, phase: Phase, ...effects: readonly (Effect | Message)[]): Next<Queue> {
+  return { state: { ...state, phase }, effects };
+}

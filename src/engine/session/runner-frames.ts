@@ -1,0 +1,126 @@
+import type { Frame } from "#engine/program/frames.ts";
+import type { Effect, Message, Next, QueueEvent, Setting } from "./messages.ts";
+import { followerFailed, nodeLocked, runnerEnded, runOf } from "./problems.ts";
+import { forgetGoodbye, go, leave, next, part, tellConnection, tellQueue, type Runner } from "./runner-state.ts";
+
+/** Frames that come between a question for blobs and the blobs' arrival. */
+const aside: ReadonlySet<string> = new Set(["need", "out", "hello", "runner", "told", "detached"]);
+
+/** Whether a frame of this type says that no question for blobs is open. */
+export function goesOn(type: string): boolean {
+  return !aside.has(type);
+}
+
+/** Frames that speak of the runner, not of its steps. */
+const ofRunner: ReadonlySet<string> = new Set("runner segment segment-end need lock bye gone fatal".split(" "));
+
+/** Whom a frame concerns; undefined: it speaks of steps or facts. */
+export function messageOf(frame: Frame, offset: number): Message | undefined {
+  const { type, rest } = frame;
+  const [, , boot = "", , epoch = "0"] = rest.split(" ");
+  if (type === "hello") return { to: "connection", event: { type, boot, epoch: Number(epoch) } };
+  if (type === "told") return { to: "connection", event: { type } };
+  return ofRunner.has(type) ? { to: "runner", event: { type: "frame", frame, offset } } : undefined;
+}
+
+/** What a frame of the follower or the runner makes of what is known of it. */
+export function heard(state: Runner, { type, rest }: Frame, offset: number, setting: Setting): Next<Runner> {
+  const { phase, line } = state;
+  const [first = "", second = "", third = ""] = rest.split(" ");
+  const isPast = offset <= state.history;
+  switch (type) {
+    case "runner":
+      return metRunner({ ...state, history: Number(second) || 0 }, first === "alive");
+    case "segment": {
+      const opened = { ...state, segment: Math.max(state.segment, Number(first) || 0) };
+      if (phase.at === "flying") return go(opened, { at: "working" }, { do: "announce" });
+      return phase.at === "sent" || phase.at === "idle" ? go(opened, { at: "working" }) : next(opened);
+    }
+    case "segment-end":
+      return Number(first) === state.segment ? segmentEnded(state, second) : next(state);
+    case "need": {
+      const asked = rest.split(" ");
+      const wanting = { ...state, asked, exchanges: state.exchanges + 1 };
+      // Once a connection is enough, and two at a time would garble each other.
+      return line === "up" ? next(wanting, { do: "send-blobs", names: asked }) : next(wanting);
+    }
+    case "lock": {
+      // A runner begins: what the one before it was at is over.
+      if (first !== "held") return begun(state, first === "taken-over" ? [tookOver(second, setting)] : []);
+      // History of an earlier attempt that found the node busy.
+      if (isPast) return next(state);
+      return gone(state, { type: "locked", problem: nodeLocked(setting.node, second, third) });
+    }
+    case "bye": {
+      if (isPast) return next(state);
+      if (state.isLast && (phase.at === "parting" || phase.at === "idle")) return parted(state);
+      const problem = runnerEnded(setting.node, first, setting.runId);
+      return gone(state, { type: "failed", problem, outcome: "failed" });
+    }
+    case "gone":
+      // It leaves its stop behind, which the next follower removes.
+      return phase.at === "inherited" ? part(state, "join") : gone(state, { type: "lost" });
+    case "fatal": {
+      const problem = followerFailed(setting.node, rest);
+      return next(state, tellQueue({ type: "failed", problem, outcome: "failed" }), { do: "end-link" });
+    }
+    default:
+      return next(state);
+  }
+}
+
+function begun(state: Runner, effects: readonly Effect[]): Next<Runner> {
+  const { at } = state.phase;
+  if (at === "inherited") return leave(state, "join", "interrupted");
+  return at === "working" ? go(state, { at: "idle" }, ...effects) : next(state, ...effects);
+}
+
+function tookOver(holder: string, { node }: Setting): Effect {
+  const text = `took the lock over from a dead run (${runOf(holder)})`;
+  return { do: "emit", event: { type: "warning", node, text } };
+}
+
+/** It ended as it was told to; its follower is of no more use. Work that came after all is given to a new one. */
+function parted(state: Runner): Next<Runner> {
+  const hangUp = tellConnection({ type: "hang-up" });
+  return go({ ...state, line: "none" }, { at: "absent" }, hangUp, tellQueue({ type: "lost" }));
+}
+
+function metRunner(state: Runner, isAlive: boolean): Next<Runner> {
+  const { phase, line } = state;
+  const due = "due" in phase && phase.due ? { due: phase.due } : {};
+  if (isAlive && phase.at === "absent") return go(state, { at: "idle", ...due });
+  // It was not sent for: the one that went along was not needed, and its segment has to come by itself.
+  if (isAlive && phase.at === "flying") return go(state, { at: "sent" }, { do: "announce" });
+  if (isAlive && phase.at === "sent" && line === "up") return next(state, { do: "transmit", what: "segment" });
+  if (isAlive) return next(state);
+  // One that was sent over this connection is on its way.
+  if (line === "up" || phase.at === "flying") return next(state);
+  // The follower clears up what it left; but who joins only wants to hear what it did.
+  if (phase.at === "leaving" && phase.after !== "join") return next(state);
+  return go(state, { at: "absent", ...due }, forgetGoodbye);
+}
+
+function segmentEnded(state: Runner, how: string): Next<Runner> {
+  const ended = tellQueue({ type: "ended" });
+  const isParting = state.isLast && how === "" && !state.wish;
+  const after = { at: isParting ? "parting" : "idle" } as const;
+  switch (state.phase.at) {
+    case "flying":
+      return go(state, after, { do: "announce" }, ended);
+    case "sent":
+    case "working":
+      return go(state, after, ended);
+    case "inherited":
+      return leave(state, "join", "interrupted");
+    case "absent":
+      return next(state, ended);
+    default:
+      return next(state);
+  }
+}
+
+function gone(state: Runner, news: QueueEvent): Next<Runner> {
+  const { phase } = state;
+  return phase.at === "leaving" ? part(state, phase.after) : go(state, { at: "absent" }, tellQueue(news));
+}

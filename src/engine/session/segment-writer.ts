@@ -1,0 +1,60 @@
+import { randomBytes } from "node:crypto";
+import type { RunEventBody } from "#engine/events/event.ts";
+import type { Blob } from "#engine/step/blob.ts";
+import { runnerCommand, segmentCommand, type RunVariables } from "#engine/program/bootstrap.ts";
+import { compileStep, type CompiledStep } from "#engine/program/compile-step.ts";
+import { blobsOf, segmentText } from "#engine/program/segment.ts";
+import type { StepReport } from "./step-report.ts";
+import type { Effect, ReadyStep } from "./messages.ts";
+
+/** A segment as it was written last. */
+interface Written {
+  /** As a command to a runner that lives, and with the runner in front of it if that goes along. */
+  readonly segment: string;
+  readonly flight: string;
+  readonly event: RunEventBody;
+}
+
+/** Writes segments, and keeps what they may ask for. */
+export class SegmentWriter {
+  readonly #run: RunVariables;
+  readonly #report: StepReport;
+  readonly #compiled = new WeakMap<ReadyStep, CompiledStep>();
+  /** By name on the node. */
+  readonly blobs = new Map<string, Blob>();
+  written: Written | undefined;
+
+  constructor(run: RunVariables, report: StepReport) {
+    this.#run = run;
+    this.#report = report;
+  }
+
+  write({ number, exchange, batch, launch }: Extract<Effect, { do: "write" }>): void {
+    const steps = batch.steps.map((step) => ({ plan: step.plan, compiled: this.#compile(step) }));
+    for (const [name, blob] of blobsOf(steps)) this.blobs.set(name, blob);
+    const program = segmentText({ steps, facts: batch.facts, now: Math.round(Date.now() / 1000) });
+    // A runner that knows the end need not wait for our goodbye.
+    const text = batch.isLast ? `k_fin=done\n${program}` : program;
+    const segment = segmentCommand(this.#run, number, text);
+    const flight = launch ? this.#runner(number, text) : segment;
+    const bytes = Buffer.byteLength(flight);
+    const event = { type: "node.segment", node: this.#run.node, exchange, steps: steps.length, bytes } as const;
+    this.written = { segment, flight, event };
+  }
+
+  #runner(segment: number, text: string): string {
+    const changed = [...this.#report.records].filter(([, { outcome }]) => outcome === "changed").map(([key]) => key);
+    return runnerCommand(this.#run, { segment, changed, text });
+  }
+
+  /** Once a step: sent again, it asks for its blobs by the same names. */
+  #compile(step: ReadyStep): CompiledStep {
+    const known = this.#compiled.get(step);
+    if (known) return known;
+    const { key, plan, owes } = step;
+    const compiled = compileStep(plan, { owes, randomName: () => randomBytes(16).toString("hex") });
+    this.#compiled.set(step, compiled);
+    this.#report.plan(key, plan);
+    return compiled;
+  }
+}

@@ -1,0 +1,47 @@
+import type { NodeOutcome } from "#engine/events/event.ts";
+import { stepKey } from "#engine/program/compile-step.ts";
+import type { StageWork, WorkResult } from "./session.ts";
+import type { StepDraft } from "#engine/states/planned-step.ts";
+import type { Problem } from "#errors/problem.ts";
+import type { Heard, Trouble } from "./messages.ts";
+
+interface EndedWork {
+  readonly node: string;
+  readonly runId: string;
+  readonly heard: Heard;
+  readonly registered: WorkResult["registered"];
+  readonly isStopped: boolean;
+  readonly trouble: Trouble | undefined;
+  /** Why its first failed step failed. */
+  readonly failed: Problem | undefined;
+}
+
+/** What came of the work. */
+export function workResult(work: readonly StageWork[], end: EndedWork): WorkResult {
+  const { heard, failed, isStopped, registered } = end;
+  const outcomes = (drafts: readonly StepDraft[]) => drafts.map(({ id }) => heard.outcomeOf(stepKey(id)));
+  const isFinished = ({ drafts }: StageWork): boolean =>
+    outcomes(drafts).every((outcome) => outcome !== undefined && outcome !== "failed");
+  const trouble = end.trouble ?? (failed || isStopped ? undefined : missingEnd(work, end));
+  const problem = trouble?.problem ?? failed;
+  const outcome: NodeOutcome = trouble?.outcome ?? (failed ? "failed" : isStopped ? "interrupted" : "done");
+  return {
+    outcome,
+    registered,
+    finishedStages: new Set(work.filter(isFinished).map(({ stage }) => stage)),
+    ...(problem && { problem }),
+  };
+}
+
+/** What was to be done and was not told to be done is not done, whatever the reason. */
+function missingEnd(work: readonly StageWork[], { heard, node, runId }: EndedWork): Trouble | undefined {
+  const missing = work.flatMap(({ drafts }) => drafts).find(({ id }) => heard.outcomeOf(stepKey(id)) === undefined);
+  if (!missing) return undefined;
+  const problem: Problem = {
+    code: "RUN_ABANDONED",
+    message: `“${missing.title}” was sent to ${node}, but did not run`,
+    at: missing.at,
+    hint: `go on with: kcore runs resume ${runId}`,
+  };
+  return { outcome: "failed", problem };
+}

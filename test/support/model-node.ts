@@ -1,0 +1,212 @@
+import type { Batch } from "#engine/session/messages.ts";
+
+/** What a bastion sends to a model node. */
+export type ModelCommand =
+  | { readonly do: "runner"; readonly number: number; readonly batch: Batch }
+  | { readonly do: "segment"; readonly number: number; readonly batch: Batch }
+  | { readonly do: "blobs"; readonly names: readonly string[] }
+  | { readonly do: "stop" | "abort" }
+  | { readonly do: "fin"; readonly outcome: string };
+
+/** What a step does there. */
+export interface ModelStep {
+  readonly outcome: "ok" | "changed" | "failed";
+  readonly needsBlob: boolean;
+}
+
+/** The bastion's end of a channel: frames as they come, with the place in the journal that each ends at. */
+export class ModelFollower {
+  readonly #node: ModelNode;
+  readonly #said: string[];
+  readonly #toldAt: number;
+  #at: number;
+  #isTold = false;
+  /** It heard the last word: what comes later is thrown away. */
+  isOver = false;
+
+  constructor(node: ModelNode, said: readonly string[], at: number) {
+    this.#node = node;
+    this.#said = [...said];
+    this.#at = at;
+    this.#toldAt = node.journal.length;
+  }
+
+  say(frame: string): void {
+    this.#said.push(frame);
+  }
+
+  next(): { readonly frame: string; readonly offset: number } | undefined {
+    const { journal, start } = this.#node;
+    const first = this.#said[0];
+    if (first !== undefined && (first !== "gone" || (this.#isTold && this.#at === journal.length)))
+      return { frame: this.#said.shift() ?? "", offset: this.#at };
+    if (this.isOver) return undefined;
+    if (!this.#isTold && this.#at >= this.#toldAt) {
+      this.#isTold = true;
+      return { frame: "told", offset: this.#at };
+    }
+    const frame = journal[this.#at];
+    if (frame === undefined) return undefined;
+    this.#at += 1;
+    this.isOver = this.#at > start && /^(bye|lock held) /.test(frame);
+    return { frame, offset: this.#at };
+  }
+}
+
+interface ModelRunner {
+  readonly id: number;
+  wants: number;
+  isParting?: boolean;
+  open:
+    { readonly number: number; readonly batch: Batch; at: number; isStarted: boolean; isFailed: boolean } | undefined;
+}
+
+/** A node as host.sh and runner.sh make it, without shells, files and time. */
+export class ModelNode {
+  readonly #steps: ReadonlyMap<string, ModelStep>;
+  readonly #segments = new Map<number, Batch>();
+  readonly #blobs = new Set<string>();
+  readonly #inOrder = new Set<string>();
+  #runners = 0;
+  #wish: "stop" | "abort" | undefined;
+  #fin: string | undefined;
+  readonly journal: string[] = [];
+  /** Lines of the journal that earlier runners wrote. */
+  start = 0;
+  boot = 1;
+  runner: ModelRunner | undefined;
+  follower: ModelFollower | undefined;
+  isHeldByOther = false;
+  /** A step was applied that boots the node. */
+  willReboot = false;
+  /** Another bastion resumed the run: it cannot know what its reboots are. */
+  wasTakenOver = false;
+  /** Its processes hang. */
+  isFrozen = false;
+  /** How often steps were begun, and how often one was cut off. */
+  readonly begun = new Map<string, number>();
+  readonly cutOff = new Map<string, number>();
+
+  constructor(steps: ReadonlyMap<string, ModelStep>) {
+    this.#steps = steps;
+  }
+
+  attach(offset: number): ModelFollower {
+    if (!this.runner) {
+      this.#segments.clear();
+      this.#wish = this.#fin = undefined;
+      this.start = this.journal.length;
+    }
+    const runner = `runner ${this.runner ? "alive" : "new"} ${this.start}`;
+    this.follower = new ModelFollower(this, [`hello 1 0 boot-${this.boot} machine 0`, runner], offset);
+    return this.follower;
+  }
+
+  take(command: ModelCommand): void {
+    if (!this.follower || this.follower.isOver) return;
+    switch (command.do) {
+      case "runner":
+        return this.#launch(command.number, command.batch);
+      case "segment":
+        return void this.#segments.set(command.number, command.batch);
+      case "blobs":
+        return command.names.forEach((name) => this.#blobs.add(name));
+      case "fin":
+        if (this.runner) this.#fin = command.outcome;
+        else this.follower.say("gone");
+        return;
+      case "stop":
+      case "abort":
+        this.#wish = command.do;
+    }
+  }
+
+  /** The runner does one thing; false: it has nothing to do. */
+  act(): boolean {
+    const { runner } = this;
+    if (!runner || this.isFrozen) return false;
+    const { open } = runner;
+    if (runner.isParting) {
+      runner.isParting = false;
+      if (!this.#wish) return this.#end("done");
+    }
+    if (this.#fin !== undefined && !open?.isStarted) return this.#end(this.#fin);
+    if (!open) return this.#openNext(runner);
+    const step = open.batch.steps[open.at];
+    if (!step || open.isFailed || (this.#wish && !open.isStarted)) return this.#closeSegment(runner, open);
+    const { key } = step;
+    if (!open.isStarted) {
+      // The lease: nothing begins while nobody watches.
+      if (!this.follower) return false;
+      if (this.willReboot && !this.wasTakenOver)
+        throw new Error("this does not hold: nothing begins while the node is about to boot");
+      open.isStarted = true;
+      this.begun.set(key, (this.begun.get(key) ?? 0) + 1);
+      this.journal.push(`start ${key} `);
+      if (this.#steps.get(key)?.needsBlob && !this.#blobs.has(key)) this.journal.push(`need ${key}`);
+      return true;
+    }
+    if (this.#steps.get(key)?.needsBlob && !this.#blobs.has(key)) {
+      if (this.#fin !== undefined) return this.#end(this.#fin);
+      if (!this.#wish) return false;
+      open.isStarted = false;
+      return true;
+    }
+    this.#finishStep(open, key);
+    return true;
+  }
+
+  kill(): void {
+    const open = this.runner?.open;
+    const key = open?.isStarted ? open.batch.steps[open.at]?.key : undefined;
+    if (key !== undefined) this.cutOff.set(key, (this.cutOff.get(key) ?? 0) + 1);
+    if (this.runner && this.follower) this.follower.say("gone");
+    this.runner = undefined;
+  }
+
+  reboot(): void {
+    this.follower = undefined;
+    this.kill();
+    this.boot += 1;
+    this.willReboot = false;
+  }
+
+  #launch(number: number, batch: Batch): void {
+    if (this.runner) return;
+    if (this.isHeldByOther) return void this.journal.push("lock held 1:1:boot:other:somebody 0");
+    this.runner = { id: ++this.#runners, wants: number, open: undefined };
+    this.#segments.set(number, batch);
+    this.journal.push("lock mine");
+  }
+
+  #openNext(runner: ModelRunner): boolean {
+    const batch = this.#segments.get(runner.wants);
+    if (!batch) return false;
+    runner.open = { number: runner.wants, batch, at: 0, isStarted: false, isFailed: false };
+    this.journal.push(`segment ${runner.wants}`);
+    return true;
+  }
+
+  #finishStep(open: NonNullable<ModelRunner["open"]>, key: string): void {
+    const { outcome = "ok" } = this.#steps.get(key) ?? {};
+    const now = this.#wish === "abort" ? "interrupted" : this.#inOrder.has(key) ? "ok" : outcome;
+    if (now === "changed") this.#inOrder.add(key);
+    if (now === "changed" && open.batch.steps[open.at]?.plan.step.ends === "boot") this.willReboot = true;
+    this.journal.push(`end ${key} ${now} 0`);
+    Object.assign(open, { at: open.at + 1, isStarted: false, isFailed: now === "failed" });
+  }
+
+  #closeSegment(runner: ModelRunner, { number, batch, isFailed }: NonNullable<ModelRunner["open"]>): boolean {
+    if (batch.facts) this.journal.push("fact facts hostname=model");
+    const how = `${isFailed ? "failed" : ""}${this.#wish ? "stopped" : ""}`;
+    this.journal.push(`segment-end ${number} ${how}`);
+    Object.assign(runner, { open: undefined, wants: number + 1, isParting: batch.isLast && how === "" });
+    return true;
+  }
+
+  #end(outcome: string): boolean {
+    this.runner = undefined;
+    this.journal.push(`bye ${outcome}`);
+    return true;
+  }
+}

@@ -1,0 +1,354 @@
+import type { Outcome, RunEventBody } from "#engine/events/event.ts";
+import { stepKey } from "#engine/program/compile-step.ts";
+import { atFirst, machinesAfter } from "#engine/session/machines.ts";
+import type { Effect, Message, QueueEvent, Timer } from "#engine/session/messages.ts";
+import { messageOf } from "#engine/session/runner-frames.ts";
+import { holds, toldOnce } from "./session-claims.ts";
+import { StepReport } from "#engine/session/step-report.ts";
+import type { StepDraft } from "#engine/states/planned-step.ts";
+import type { ModelCommand, ModelFollower, ModelNode } from "./model-node.ts";
+
+const due: Readonly<Record<Timer, Message>> = {
+  retry: { to: "connection", event: { type: "waited" } },
+  goodbye: { to: "runner", event: { type: "unanswered" } },
+  lock: { to: "queue", event: { type: "lock-waited" } },
+  reboot: { to: "queue", event: { type: "reboot-late" } },
+};
+
+interface ModelLink {
+  readonly follower: ModelFollower;
+  readonly sent: ModelCommand[];
+  /** Questions for blobs that were answered over it. */
+  readonly answered: Set<number>;
+}
+
+interface WorldOptions {
+  readonly node: ModelNode;
+  readonly drafts: readonly StepDraft[];
+  readonly retryDelays: readonly number[];
+  readonly waitForLock: boolean;
+  readonly recorded?: ReadonlyMap<string, readonly Outcome[]>;
+}
+
+/**
+ * The machines of a session with a model node at the other end, and what must hold whatever happens between them: it
+ * throws when something does not. Nothing happens by itself: each method lets one thing happen.
+ */
+export class SessionWorld {
+  readonly node: ModelNode;
+  readonly events: RunEventBody[] = [];
+  readonly timers = new Map<Timer, number>();
+  readonly ended: Effect[] = [];
+  readonly #options: WorldOptions;
+  readonly #report: StepReport;
+  machines = atFirst;
+  link: ModelLink | undefined;
+  dialling: { readonly flight: ModelCommand[]; isReached: boolean } | undefined;
+  isJudging = false;
+  /** A runner did not answer a goodbye in time. */
+  wasUnanswered = false;
+  /** Nothing goes wrong any more. */
+  isUndisturbed = false;
+  #now = 0;
+  #offset = 0;
+  #isBeating = false;
+  #written: { readonly launch: boolean; readonly segment: ModelCommand & { do: "segment" } } | undefined;
+  /** Which segments went to which runner, and how many drops there had been. */
+  readonly #sent = new Map<string, number>();
+  readonly #begunSegments = new Set<number>();
+  readonly #writtenKeys = new Set<string>();
+  #performing: readonly StepDraft[] = [];
+  drops = 0;
+  #lastNeed = 0;
+  #isStopped = false;
+  #wasHostGone = false;
+  /** The running segment ends with a reboot. */
+  #isReboot = false;
+  #isQuestionOpen = false;
+  /** Then nobody knows in which boot it arrived. */
+  #hasFlightBroken = false;
+  /** Connections tried since the node said hello last. */
+  tries = 0;
+  /** Something was sent over the connection that was wanted last, or could have been. */
+  #hasBegun = false;
+
+  constructor(options: WorldOptions) {
+    this.#options = options;
+    this.node = options.node;
+    const emit = (event: RunEventBody): void => void this.events.push(event);
+    this.#report = new StepReport({ node: "n1", emit, recorded: options.recorded ?? new Map(), now: () => 0 });
+    for (const draft of options.drafts) this.#report.add(stepKey(draft.id), draft, "s");
+  }
+
+  ask(event: QueueEvent): void {
+    this.#tell({ to: "queue", event });
+  }
+
+  /** How the steps ended so far, as the run's record keeps it. */
+  recorded(): ReadonlyMap<string, readonly Outcome[]> {
+    const recorded = new Map(this.#options.recorded);
+    for (const event of this.events)
+      if (event.type === "step.finished")
+        recorded.set(event.step, [...(recorded.get(event.step) ?? []), event.outcome]);
+    return recorded;
+  }
+
+  perform(drafts: readonly StepDraft[], isLast: boolean): void {
+    this.#performing = drafts;
+    this.ask({ type: "perform", steps: drafts.map((draft) => ({ draft, key: stepKey(draft.id) })), isLast });
+  }
+
+  stop(how: "stop" | "abort"): void {
+    this.#tell(
+      { to: "connection", event: { type: "stop" } },
+      { to: "runner", event: { type: "stop", how } },
+      { to: "queue", event: { type: "stop" } },
+    );
+  }
+
+  /** The connection that is being made comes a step further. */
+  answerDial(): void {
+    const { dialling } = this;
+    if (!dialling) return;
+    this.#hasBegun ||= dialling.isReached || dialling.flight.length > 0;
+    if (!dialling.isReached) {
+      dialling.isReached = true;
+      return this.#tell({ to: "connection", event: { type: "reached" } });
+    }
+    this.dialling = undefined;
+    this.link = { follower: this.node.attach(this.#offset), sent: [...dialling.flight], answered: new Set() };
+    this.#tell({ to: "connection", event: { type: "opened" } });
+  }
+
+  /** It cannot be made; what of a flight was on its way arrives, up to that many commands. */
+  refuseDial(arrives: number): void {
+    const { dialling } = this;
+    if (!dialling) return;
+    this.dialling = undefined;
+    this.#hasFlightBroken ||= dialling.isReached;
+    if (dialling.isReached) this.drops += 1;
+    if (dialling.isReached && arrives > 0) {
+      this.node.attach(this.#offset);
+      for (const command of dialling.flight.slice(0, arrives)) this.node.take(command);
+      this.node.follower = undefined;
+    }
+    this.#tell({
+      to: "connection",
+      event: { type: "refused", problem: { code: "HOST_UNREACHABLE", message: "n1 does not answer" } },
+    });
+  }
+
+  deliverCommand(): boolean {
+    const command = this.link?.sent.shift();
+    if (command) this.node.take(command);
+    return command !== undefined;
+  }
+
+  deliverFrame(): boolean {
+    const { link } = this;
+    const next = link?.follower.next();
+    if (!next) return false;
+    const [type = "", ...words] = next.frame.split(" ");
+    const frame = { type, rest: words.join(" ") };
+    this.#offset = next.offset;
+    if (type === "hello") this.tries = 0;
+    if (type === "segment") this.#begunSegments.add(Number(words[0]));
+    if (type === "need") this.#lastNeed = next.offset;
+    if (!["runner", "hello", "told"].includes(type)) this.#isQuestionOpen = type === "need";
+    const message = messageOf(frame, next.offset);
+    this.#tell(message ?? { to: "runner", event: { type: "went-on" } });
+    if (!message) this.#report.take(frame);
+    return true;
+  }
+
+  drop(): void {
+    if (!this.link) return;
+    this.drops += 1;
+    this.#hasFlightBroken ||= this.tries > 0;
+    this.link = this.node.follower = undefined;
+    this.#tell({ to: "connection", event: { type: "lost", said: "" } });
+    this.#check();
+  }
+
+  reboot(): void {
+    this.node.reboot();
+    this.drop();
+  }
+
+  judge(isHostGone: boolean): void {
+    if (!this.isJudging) return;
+    this.isJudging = false;
+    this.#wasHostGone = isHostGone;
+    this.#tell({ to: "connection", event: { type: "judged", isHostGone } });
+  }
+
+  /** The line is dead for longer than anybody tries. */
+  vanish(): void {
+    this.drop();
+    for (let attempt = 0; attempt < 8 && (this.dialling || this.timers.has("retry")); attempt++) {
+      this.judge(true);
+      if (this.dialling) this.refuseDial(0);
+      else this.wait();
+    }
+  }
+
+  /** Time passes until the next timer is due. */
+  wait(): boolean {
+    const [next] = [...this.timers].sort((a, b) => a[1] - b[1]);
+    // A node that does not hang answers a goodbye in time.
+    if (!next || (next[0] === "goodbye" && !this.node.isFrozen)) return false;
+    this.timers.delete(next[0]);
+    this.wasUnanswered ||= next[0] === "goodbye";
+    this.#now = Math.max(this.#now, next[1]);
+    this.#tell(due[next[0]]);
+    return true;
+  }
+
+  #tell(...messages: readonly Message[]): void {
+    const { retryDelays, waitForLock, recorded } = this.#options;
+    this.#isStopped ||= messages.some(({ event }) => event.type === "stop");
+    for (const message of messages) {
+      const { state, effects } = machinesAfter(this.machines, message, {
+        node: "n1",
+        runId: "r1",
+        retryDelays,
+        waitForLock,
+        resumed: recorded !== undefined,
+        heard: this.#report,
+        now: this.#now,
+        chance: 0.5,
+      });
+      this.machines = state;
+      for (const effect of effects) this.#carryOut(effect);
+    }
+    const { phase } = this.machines.queue;
+    const last = phase.at === "sent" ? phase.batch.steps.at(-1) : undefined;
+    const wasSent = last !== undefined && this.#writtenKeys.has(last.key);
+    this.#isReboot = phase.at === "rebooting" || (wasSent && last.plan.step.ends === "boot");
+    this.#check();
+  }
+
+  #carryOut(effect: Effect): void {
+    switch (effect.do) {
+      case "emit":
+        return void this.events.push(effect.event);
+      case "dial":
+        holds(!this.dialling && !this.link, "one connection at a time");
+        holds(this.machines.queue.phase.at !== "dead", "what is over connects to nobody");
+        this.tries += 1;
+        this.#hasBegun &&= effect.attempt > 1;
+        this.dialling = { flight: effect.withFlight ? this.#flight() : [], isReached: false };
+        return;
+      case "judge":
+        this.isJudging = true;
+        return;
+      case "start-beat":
+      case "stop-beat":
+        holds(this.#isBeating === (effect.do === "stop-beat"), "a beat starts once and ends once");
+        this.#isBeating = effect.do === "start-beat";
+        return;
+      case "end-link":
+        return void (this.link && this.link.sent.splice(0));
+      case "hang-up":
+        if (this.link) this.node.follower = undefined;
+        this.link = undefined;
+        return;
+      case "wait":
+        return void this.timers.set(effect.timer, this.#now + effect.milliseconds);
+      case "forget":
+        return void this.timers.delete(effect.timer);
+      case "write":
+        return this.#write(effect);
+      case "announce":
+        return void this.events.push({ type: "node.segment", node: "n1", exchange: 0, steps: 0, bytes: 0 });
+      case "transmit":
+        return this.#transmit(effect.what);
+      case "say":
+        return this.#say(effect.text.trim());
+      case "send-blobs":
+        holds(this.#isQuestionOpen, "what is not asked is not answered");
+        holds(this.link?.answered.has(this.#lastNeed) === false, "a question for blobs is answered once a connection");
+        this.link?.answered.add(this.#lastNeed);
+        return void this.link?.sent.push({ do: "blobs", names: effect.names });
+      case "end-step":
+        return this.#report.endWithoutNode(effect.key, effect);
+      case "return":
+        this.#checkEnd(effect);
+        return void this.ended.push(effect);
+      case "rested":
+      case "finished":
+        return void this.ended.push(effect);
+    }
+  }
+
+  #write({ number, batch, launch }: Extract<Effect, { do: "write" }>): void {
+    const keys = batch.steps.map(({ key }) => key);
+    holds(!this.#isStopped || keys.every((key) => this.#writtenKeys.has(key)), "after a stop nothing new is sent");
+    const hasFailed = ({ id }: StepDraft) => this.#report.outcomeOf(stepKey(id)) === "failed";
+    const isTried = ({ id }: StepDraft) => keys.includes(stepKey(id));
+    const mayTryAgain = this.#options.recorded !== undefined;
+    holds(
+      mayTryAgain || keys.length === 0 || this.#performing.filter(hasFailed).every(isTried),
+      "after a failure nothing is sent",
+    );
+    for (const key of keys) this.#writtenKeys.add(key);
+    this.#written = { launch, segment: { do: "segment", number, batch } };
+  }
+
+  #flight(): ModelCommand[] {
+    if (!this.#written) return [];
+    const { launch, segment } = this.#written;
+    this.#note(segment.number);
+    return launch ? [{ ...segment, do: "runner" }] : [segment];
+  }
+
+  #transmit(what: "flight" | "segment"): void {
+    holds(this.link !== undefined, "what is sent needs a connection");
+    if (what === "flight") return void this.link?.sent.push(...this.#flight());
+    if (!this.#written) return;
+    const { number } = this.#written.segment;
+    holds(!this.#begunSegments.has(number), "a segment that was begun is not sent again");
+    this.#note(number);
+    this.link?.sent.push(this.#written.segment);
+  }
+
+  /** A segment goes out: to one runner a second time only after a drop. */
+  #note(number: number): void {
+    const sent = `${this.node.runner?.id ?? "new"} ${number}`;
+    const before = this.#sent.get(sent);
+    holds(before === undefined || before < this.drops, "a segment is sent once a connection");
+    this.#sent.set(sent, this.drops);
+  }
+
+  #say(text: string): void {
+    const [what = "", outcome = ""] = text.split(" ");
+    if (what === "fin") this.link?.sent.push({ do: "fin", outcome });
+    else if (what === "stop" || what === "abort") this.link?.sent.push({ do: what });
+  }
+
+  #checkEnd({ trouble, failed }: Extract<Effect, { do: "return" }>): void {
+    // The second time it says only what it said before.
+    if (trouble && this.ended.some((end) => end.do === "return" && end.trouble)) return;
+    const { node } = this;
+    const wantsMore = !this.#hasBegun || this.tries >= this.#options.retryDelays.length;
+    if (trouble?.outcome === "unreachable") holds(wantsMore, "nobody gives up before all attempts");
+    if (trouble?.outcome === "unreachable") holds(!this.#isReboot || !this.#hasBegun, "a reboot is waited for longer");
+    const code = trouble?.problem.code;
+    const said = (line: RegExp) => node.journal.slice(node.start).some((one) => line.test(one));
+    if (code === "RUN_ABANDONED") holds(said(/^bye /), "only a runner's last word says that it ended");
+    if (code === "NODE_LOCKED") holds(said(/^lock held /), "only a lock that is held refuses us");
+    if (code === "REBOOT_TIMEOUT") holds(!this.isUndisturbed || this.#hasFlightBroken, "a node that came back is met");
+    if (code === "INTERRUPTED") holds(this.#isStopped, "only who is stopped is interrupted");
+    if (code === "NODE_SHELL_UNUSABLE") holds(!this.#wasHostGone, "a broken connection says nothing of a shell");
+    const isDone = !trouble && !failed && !this.#isStopped;
+    const isTold = this.#performing.every(({ id }) => this.#report.outcomeOf(stepKey(id)) !== undefined);
+    if (isDone && !this.wasUnanswered) holds(isTold, "what is done was told");
+  }
+
+  #check(): void {
+    holds(this.#isBeating === (this.link !== undefined), "a beat lives exactly while a connection does");
+    holds(!this.#isStopped || !this.timers.has("lock"), "after a stop nobody waits for a lock");
+    // A runner that was given up may have done more than was heard of.
+    if (!this.wasUnanswered) toldOnce(this.events, this.#options.recorded !== undefined);
+  }
+}

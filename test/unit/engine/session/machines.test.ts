@@ -1,0 +1,209 @@
+import { expect } from "chai";
+import fc from "fast-check";
+import type { Step } from "#engine/step/define.ts";
+import { sh } from "#engine/step/sh.ts";
+import { stepKey } from "#engine/program/compile-step.ts";
+import type { StepDraft } from "#engine/states/planned-step.ts";
+import { ModelNode, type ModelStep } from "#support/model-node.ts";
+import { SessionWorld } from "#support/session-world.ts";
+import { draftOf } from "#support/sessions.ts";
+
+interface Planned extends ModelStep {
+  readonly reboots: boolean;
+  /** Rests on the step before it, so that a segment ends between them; or on the node's facts. */
+  readonly rests: "nothing" | "before" | "facts";
+}
+
+/** What may happen, and how often compared with the others. */
+const moves = {
+  frame: 24,
+  command: 20,
+  act: 24,
+  dial: 14,
+  wait: 4,
+  next: 8,
+  drop: 3,
+  refuse: 1,
+  refuseLate: 1,
+  vanish: 0.3,
+  judge: 2,
+  judgeShell: 0.1,
+  reboot: 3,
+  bootByItself: 0.2,
+  kill: 0.7,
+  release: 1,
+  stop: 0.2,
+  abort: 0.2,
+  freeze: 1,
+};
+type Move = keyof typeof moves;
+
+interface Scenario {
+  readonly steps: readonly Planned[];
+  /** How many of them come in the first call, and whether the session rests before the second. */
+  readonly first: number;
+  readonly rests: boolean;
+  /** Whether the runner is told with its last segment that it is the last one; `early`: with the first call's too. */
+  readonly endsItself: "never" | "last" | "early";
+  readonly isHeld: boolean;
+  readonly waitForLock: boolean;
+  /** After so many moves the bastion dies, and another one resumes its run. */
+  readonly diesAfter: number | undefined;
+  readonly moves: readonly Move[];
+}
+
+const scenarios: fc.Arbitrary<Scenario> = fc.record({
+  steps: fc.array(
+    fc.record({
+      outcome: fc.constantFrom<ModelStep["outcome"][]>("ok", "ok", "changed", "changed", "changed", "failed"),
+      needsBlob: fc.boolean(),
+      reboots: fc.integer({ min: 0, max: 5 }).map((one) => one === 0),
+      rests: fc.constantFrom<Planned["rests"][]>("nothing", "nothing", "before", "facts"),
+    }),
+    { maxLength: 4, size: "max" },
+  ),
+  first: fc.nat(5),
+  rests: fc.boolean(),
+  endsItself: fc.constantFrom<Scenario["endsItself"][]>("never", "last", "early"),
+  isHeld: fc.integer({ min: 0, max: 7 }).map((one) => one === 0),
+  waitForLock: fc.boolean(),
+  diesAfter: fc.option(fc.nat(100), { nil: undefined, freq: 3 }),
+  moves: fc.array(
+    fc.oneof(
+      ...Object.entries(moves).map(([name, weight]) => ({
+        weight: weight * 10,
+        arbitrary: fc.constant(name as Move),
+      })),
+    ),
+    { maxLength: 250, size: "max" },
+  ),
+});
+
+function draftsOf(steps: readonly Planned[]): StepDraft[] {
+  return steps.map(({ reboots, rests }, index) => {
+    const step: Step = { want: {}, probe: sh`:`, ...(reboots && { ends: "boot" }) };
+    const needs = { facts: rests === "facts", steps: rests === "before" && index > 0 ? [`r${index - 1}`] : [] };
+    return draftOf(`s${index}`, step, { register: `r${index}`, needs });
+  });
+}
+
+/** Runs one scenario to its end; throws when something does not hold. */
+function play({ steps, first, rests, endsItself, isHeld, waitForLock, diesAfter, moves: made }: Scenario): void {
+  const drafts = draftsOf(steps);
+  const node = new ModelNode(new Map(drafts.map(({ id }, index) => [stepKey(id), steps[index] as Planned])));
+  node.isHeldByOther = isHeld;
+  const options = { node, drafts, waitForLock, retryDelays: [0, 1_000, 3_000] };
+  let world = new SessionWorld(options);
+  let left: readonly (() => void)[] = [];
+  let asked = 0;
+  let dropsBefore = 0;
+  const begin = (): void => {
+    asked = 0;
+    left = [
+      () => world.perform(drafts.slice(0, first), endsItself === "early"),
+      ...(rests ? [() => world.ask({ type: "rest" })] : []),
+      () => world.perform(drafts.slice(first), endsItself !== "never"),
+      () => {
+        dropsBefore = world.drops + world.tries;
+        world.ask({ type: "finish", outcome: "done" });
+      },
+    ];
+    next();
+  };
+  /** Asks for the next thing when the one before is over. */
+  const next = (): void => {
+    const [call] = left;
+    if (world.ended.length < asked || !call) return;
+    asked += 1;
+    left = left.slice(1);
+    call();
+  };
+  begin();
+  for (const [index, move] of made.entries()) {
+    if (index === diesAfter) {
+      world.link = node.follower = undefined;
+      node.isFrozen = false;
+      node.wasTakenOver = true;
+      world = new SessionWorld({ ...options, recorded: world.recorded() });
+      begin();
+    }
+    make(world, move, next);
+    // A runner that hangs for ever is a matter of the goodbye alone.
+    if (move === "freeze" && left.length === 0) node.isFrozen = true;
+  }
+  // Nobody disturbs it any more: whatever is asked for comes to its end.
+  node.isHeldByOther = false;
+  world.isUndisturbed = true;
+  const isOver = (): boolean => world.ended.length >= asked && !world.dialling;
+  for (settle(world, isOver); left.length > 0; settle(world, isOver)) next();
+
+  const ends = ["return", ...(rests ? ["rested"] : []), "return", "finished"];
+  expect(world.ended.map((end) => end.do)).to.deep.equal(ends);
+  expect([world.link, [...world.timers], world.machines.connection.phase.at]).to.deep.equal([undefined, [], "none"]);
+  const isSmooth = !node.isFrozen && !world.wasUnanswered && world.drops + world.tries - dropsBefore <= 1;
+  if (isSmooth && world.machines.queue.phase.at !== "dead") expect(node.runner).to.equal(undefined);
+  if (diesAfter === undefined)
+    for (const [key, times] of node.begun) expect(times).to.be.at.most(1 + (node.cutOff.get(key) ?? 0));
+}
+
+function make(world: SessionWorld, move: Move, next: () => void): unknown {
+  const { node } = world;
+  switch (move) {
+    case "frame":
+      return world.deliverFrame();
+    case "command":
+      return world.deliverCommand();
+    case "act":
+      return node.act();
+    case "dial":
+      return world.answerDial();
+    case "wait":
+      return world.wait();
+    case "next":
+      return next();
+    case "drop":
+      return world.drop();
+    case "refuse":
+      return world.refuseDial(1);
+    case "refuseLate":
+      return world.refuseDial(2);
+    case "vanish":
+      return world.vanish();
+    case "judge":
+      return world.judge(true);
+    case "judgeShell":
+      return world.judge(false);
+    case "reboot":
+      return node.willReboot && world.reboot();
+    case "bootByItself":
+      return world.reboot();
+    case "kill":
+      return node.kill();
+    case "release":
+      return (node.isHeldByOther = false);
+    case "stop":
+    case "abort":
+      return world.stop(move);
+    case "freeze":
+      return undefined;
+  }
+}
+
+function settle(world: SessionWorld, isOver: () => boolean): void {
+  for (let turn = 0; !isOver(); turn++) {
+    if (turn > 2_000) throw new Error(`it does not end: ${JSON.stringify(world.machines, undefined, 1)}`);
+    world.judge(true);
+    world.answerDial();
+    const moved = [world.deliverCommand(), world.node.act(), world.deliverFrame()];
+    if (moved.includes(true) || world.dialling) continue;
+    if (world.node.willReboot) world.reboot();
+    else world.wait();
+  }
+}
+
+describe("the machines of a session, whatever happens", () => {
+  it("F-1 F-4 F-15 F-17 come to an end, and send, ask and tell everything once", function () {
+    this.timeout(100_000);
+    fc.assert(fc.property(scenarios, play), { numRuns: 1_000 });
+  });
+});

@@ -1,0 +1,40 @@
+import { expect } from "chai";
+import { stepKey } from "#engine/program/compile-step.ts";
+import { sh } from "#engine/step/sh.ts";
+import { ModelNode } from "#support/model-node.ts";
+import { SessionWorld } from "#support/session-world.ts";
+import { draftOf } from "#support/sessions.ts";
+
+describe("a node that reboots", () => {
+  /** A session whose one step boots the node; the step was done, and the node is on its way down. */
+  function goneDown(timeout: number): SessionWorld {
+    const draft = draftOf("reboot", { want: {}, probe: sh`:`, ends: "boot", timeout });
+    const node = new ModelNode(new Map([[stepKey(draft.id), { outcome: "changed", needsBlob: false }]]));
+    const world = new SessionWorld({ node, drafts: [draft], waitForLock: false, retryDelays: [0] });
+    world.perform([draft], true);
+    world.answerDial();
+    world.answerDial();
+    while (world.deliverCommand() || node.act() || world.deliverFrame());
+    return world;
+  }
+  const problemOf = (world: SessionWorld) =>
+    world.ended.flatMap((end) => (end.do === "return" ? [end.trouble?.problem.message] : []));
+
+  it("is waited for as long as its step may take", () => {
+    const world = goneDown(30);
+    expect([...world.timers]).to.deep.equal([["reboot", 30_000]]);
+    world.wait();
+    expect(problemOf(world)).to.deep.equal(["n1 did not come back within 30 s"]);
+  });
+
+  it("is met when it is back", () => {
+    const world = goneDown(30);
+    world.reboot();
+    world.wait();
+    world.answerDial();
+    world.answerDial();
+    while (world.deliverFrame());
+    expect(problemOf(world)).to.deep.equal([undefined]);
+    expect([...world.timers]).to.deep.equal([]);
+  });
+});
