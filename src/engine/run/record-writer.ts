@@ -96,7 +96,12 @@ export class RecordWriter {
     const kept = done === 0 ? 0 : bytes.lastIndexOf(10, done - 1) + 1;
     this.size += kept;
     for (let end = bytes.indexOf(10, kept); end >= 0; end = bytes.indexOf(10, end + 1)) this.#seq -= 1;
-    ftruncateSync(this.#fd, this.size);
+    if (done === 0) return;
+    try {
+      ftruncateSync(this.#fd, this.size);
+    } catch {
+      // A file system that turned read-only: whoever opens the record next cuts the torn line off.
+    }
   }
 
   /** Gives the kept room back, for the last events of a run whose disk is full. */

@@ -137,14 +137,13 @@ export class RunSocket {
     if (view.pumping || !view.hello) return;
     view.pumping = true;
     try {
-      const buffer = Buffer.alloc(Math.min(65_536, Math.max(0, this.#options.size() - view.sent)) || 1);
       if (view.socket.writableNeedDrain) await drained(view.socket);
       while (!view.socket.destroyed && view.sent < this.#options.size()) {
-        const length = Math.min(buffer.length, this.#options.size() - view.sent);
-        const { bytesRead } = await this.#record.read(buffer, 0, length, view.sent);
+        const length = Math.min(65_536, this.#options.size() - view.sent);
+        const { bytesRead, buffer } = await this.#record.read(Buffer.alloc(length), 0, length, view.sent);
         if (bytesRead === 0) return;
         view.sent += bytesRead;
-        if (!view.socket.write(Buffer.from(buffer.subarray(0, bytesRead)))) await drained(view.socket);
+        if (!view.socket.write(buffer.subarray(0, bytesRead))) await drained(view.socket);
       }
     } catch {
       view.socket.destroy();

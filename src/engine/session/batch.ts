@@ -56,5 +56,6 @@ export function leftOf(
   const notes = steps
     .filter(({ key }) => heard.wasStarted(key))
     .map(({ plan }): Effect => ({ do: "emit", event: { type: "step.note", node, step: plan.id, text } }));
-  return { left: { ...batch, steps }, notes };
+  // The run's end is told by the runner itself only where all went well.
+  return { left: { ...batch, steps, isLast: batch.isLast && !firstFailure(batch, heard) }, notes };
 }

@@ -20,7 +20,11 @@ export interface Wanted {
 export type ConnectionPhase =
   | { readonly at: "none" }
   /** The host is being reached; then its shell is started. */
-  | ({ readonly at: "dialling" | "greeting" } & Wanted)
+  | ({
+      readonly at: "dialling" | "greeting";
+      /** The follower told all before its link was handed over: a login that is not root waits for its first word. */
+      readonly isTold?: boolean;
+    } & Wanted)
   /** It is being made, and nobody wants it any more; the next one may be wanted already. */
   | { readonly at: "dropping"; readonly next?: Wanted }
   /** There is one; it tells what happened meanwhile. */

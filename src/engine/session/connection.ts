@@ -27,7 +27,7 @@ export function connectionAfter(state: Connection, event: ConnectionEvent, setti
     case "opened":
       if (phase.at === "dropping") return dropped(state, phase, { do: "hang-up" });
       if (!isBeingMade) return stay(state);
-      return phase.purpose === "attach"
+      return phase.purpose === "attach" && !phase.isTold
         ? go(state, { at: "attaching" }, { do: "start-beat" }, tellRunner("opened"))
         : go(state, { at: "open" }, { do: "start-beat" }, tellRunner("opened"), tellRunner("up"));
     case "refused":
@@ -49,6 +49,7 @@ export function connectionAfter(state: Connection, event: ConnectionEvent, setti
     case "hello":
       return hello(state, event, setting);
     case "told":
+      if (phase.at === "greeting") return go(state, { ...phase, isTold: true });
       return phase.at === "attaching" ? go(state, { at: "open" }, tellRunner("up")) : stay(state);
     case "expect-reboot":
       return { state: { ...state, reboot: event.within }, effects: [] };

@@ -78,7 +78,12 @@ export class Line {
 
   /** Answers a question for blobs. */
   sendBlobs(names: readonly string[], offered: ReadonlyMap<string, Blob>): void {
-    if (this.#link) void sendBlobs(this.#link, names, { run: this.#options.run, offered });
+    if (!this.#link) return;
+    sendBlobs(this.#link, names, { run: this.#options.run, offered }).catch((error: unknown) => {
+      // The runner waits for what never comes: a file of the project that changed while the run went on.
+      this.say("stop\n");
+      this.#options.onBug(error);
+    });
   }
 
   /** Tells whether the host's connection ended with the channel. */

@@ -156,8 +156,8 @@ class Session implements NodeSession {
         return this.#options.emit(effect.event);
       case "dial": {
         const flight = (effect.withFlight && this.#writer.written?.flight) || "";
-        // Once something runs there, its end has to be heard of, also after a stop.
-        const mayStop = this.#machines.connection.boot === undefined;
+        // Once something runs there, or a flight may have arrived, its end has to be heard of, also after a stop.
+        const mayStop = this.#machines.connection.boot === undefined && effect.attempt === 1;
         return this.#line.dial({ attempt: effect.attempt, flight, mayStop });
       }
       case "judge":

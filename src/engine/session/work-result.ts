@@ -1,4 +1,4 @@
-import type { NodeOutcome } from "#engine/events/event.ts";
+import type { NodeOutcome, Outcome } from "#engine/events/event.ts";
 import { stepKey } from "#engine/program/compile-step.ts";
 import type { StageWork, WorkResult } from "./session.ts";
 import type { StepDraft } from "#engine/states/planned-step.ts";
@@ -21,7 +21,7 @@ export function workResult(work: readonly StageWork[], end: EndedWork): WorkResu
   const { heard, failed, isStopped, registered } = end;
   const outcomes = (drafts: readonly StepDraft[]) => drafts.map(({ id }) => heard.outcomeOf(stepKey(id)));
   const isFinished = ({ drafts }: StageWork): boolean =>
-    outcomes(drafts).every((outcome) => outcome !== undefined && outcome !== "failed");
+    outcomes(drafts).every((outcome) => !isLeft(outcome) && outcome !== "failed");
   const trouble = end.trouble ?? (failed || isStopped ? undefined : missingEnd(work, end));
   const problem = trouble?.problem ?? failed;
   const outcome: NodeOutcome = trouble?.outcome ?? (failed ? "failed" : isStopped ? "interrupted" : "done");
@@ -33,9 +33,14 @@ export function workResult(work: readonly StageWork[], end: EndedWork): WorkResu
   };
 }
 
+/** A step that was not told to be over, or was broken off. */
+function isLeft(outcome: Outcome | undefined): boolean {
+  return outcome === undefined || outcome === "interrupted";
+}
+
 /** What was to be done and was not told to be done is not done, whatever the reason. */
 function missingEnd(work: readonly StageWork[], { heard, node, runId }: EndedWork): Trouble | undefined {
-  const missing = work.flatMap(({ drafts }) => drafts).find(({ id }) => heard.outcomeOf(stepKey(id)) === undefined);
+  const missing = work.flatMap(({ drafts }) => drafts).find(({ id }) => isLeft(heard.outcomeOf(stepKey(id))));
   if (!missing) return undefined;
   const problem: Problem = {
     code: "RUN_ABANDONED",

@@ -53,7 +53,8 @@ export class Sh {
     let text = "";
     for (const part of this.parts)
       if (typeof part === "string") text += part;
-      else if (part instanceof Word) text += word(part.quoted);
+      // Part of a name of ours, such as `found_1`: no other text can stand for it.
+      else if (part instanceof Word) text += /\w$/.test(text) ? part.quoted : word(part.quoted);
       else text += part instanceof Secret ? secret(part) : blob(part);
     return text;
   }

@@ -51,7 +51,10 @@ export function createOneFlight(client: Client): OneFlight {
         else if (text !== command) request(channel, text, wantReply);
       };
       client.exec(command, (error, stream) => {
-        if (error) return done(error);
+        if (error) {
+          protocol.exec = request;
+          return done(error);
+        }
         const { outgoing } = stream as unknown as { outgoing: { window: number } };
         outgoing.window = Math.max(0, outgoing.window - sent);
         done(undefined, { stream, rest: sent < bytes.length ? bytes.subarray(sent) : undefined });

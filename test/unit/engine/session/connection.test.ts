@@ -1,0 +1,45 @@
+import { expect } from "chai";
+import { connectionAfter } from "#engine/session/connection.ts";
+import { noConnection, type Connection } from "#engine/session/connection-state.ts";
+import type { ConnectionEvent, Heard, Setting } from "#engine/session/messages.ts";
+
+const setting: Setting = {
+  node: "n1",
+  runId: "r1",
+  resumed: false,
+  waitForLock: false,
+  retryDelays: [0],
+  heard: {} as Heard,
+  now: 0,
+  chance: 0.5,
+};
+
+function after(events: readonly ConnectionEvent[]): { state: Connection; told: string[] } {
+  let state = noConnection;
+  let told: string[] = [];
+  for (const event of events) {
+    const next = connectionAfter(state, event, setting);
+    state = next.state;
+    told = next.effects.flatMap((effect) => ("to" in effect && effect.to === "runner" ? [effect.event.type] : []));
+  }
+  return { state, told };
+}
+
+describe("a connection that is made again", () => {
+  const dialled: readonly ConnectionEvent[] = [
+    { type: "dial", purpose: "attach", attempt: 2 },
+    { type: "reached" },
+    { type: "hello", boot: "b1", epoch: 0 },
+  ];
+
+  it("is up when the follower has told what happened meanwhile", () => {
+    expect(after([...dialled, { type: "opened" }]).told).to.deep.equal(["opened"]);
+    const { state, told } = after([...dialled, { type: "opened" }, { type: "told" }]);
+    expect([state.phase.at, told]).to.deep.equal(["open", ["up"]]);
+  });
+
+  it("is up also when all was told before its link was handed over, as with sudo", () => {
+    const { state, told } = after([...dialled, { type: "told" }, { type: "opened" }]);
+    expect([state.phase.at, told]).to.deep.equal(["open", ["opened", "up"]]);
+  });
+});

@@ -1,0 +1,39 @@
+import { expect } from "chai";
+import { stepKey } from "#engine/program/compile-step.ts";
+import { sh } from "#engine/step/sh.ts";
+import { workResult } from "#engine/session/work-result.ts";
+import type { Outcome } from "#engine/events/event.ts";
+import type { Heard } from "#engine/session/messages.ts";
+import { draftOf } from "#support/sessions.ts";
+
+describe("what came of a node's work", () => {
+  const step = { want: { a: "1" }, probe: sh`fact a 1` };
+  const drafts = [draftOf("a", step), draftOf("b", step)];
+  const resultOf = (a: Outcome | undefined, b: Outcome | undefined) => {
+    const outcomes = new Map([
+      [stepKey("test/a"), a],
+      [stepKey("test/b"), b],
+    ]);
+    const heard = { outcomeOf: (key: string) => outcomes.get(key) } as Heard;
+    return workResult([{ stage: "s", drafts }], {
+      node: "n1",
+      runId: "r1",
+      heard,
+      registered: new Map(),
+      isStopped: false,
+      trouble: undefined,
+      failed: undefined,
+    });
+  };
+
+  it("is done when every step was told to be over", () => {
+    const { outcome, finishedStages } = resultOf("changed", "ok");
+    expect([outcome, [...finishedStages]]).to.deep.equal(["done", ["s"]]);
+  });
+
+  for (const left of [undefined, "interrupted"] as const)
+    it(`is not done when a step is ${left ?? "untold"}`, () => {
+      const { outcome, problem, finishedStages } = resultOf(left, "ok");
+      expect([outcome, problem?.code, [...finishedStages]]).to.deep.equal(["failed", "RUN_ABANDONED", []]);
+    });
+});
