@@ -31,7 +31,7 @@ export const allowedLines: readonly { readonly code: string; readonly line: RegE
   { code: "SC2086", line: /set -- .*\$|\$\(echo \$|printf '%s\\n' \$flags/, why: "the words of a line" },
   {
     code: "SC2086",
-    line: /\bk_(?:need|ask|sight|holds|want) .*\$|\$k_(?:stats|sums) 2>|\$k_provable$/,
+    line: /\bk_(?:need|ask|sight|sight_links|holds|want) .*\$|\$k_(?:stats|sums) 2>|\$k_provable$/,
     why: "lists of keys, hashes and paths of plain characters (compile-step.ts, batch.ts)",
   },
   {

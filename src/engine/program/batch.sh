@@ -29,7 +29,7 @@ b_octal() {
 
 # ---- looking ---------------------------------------------------------------------------------------------------------
 
-# b_look N...: looks at all these steps at once; facts_N = what was found, have_N = `KIND MODE USER GROUP SIZE`, good_N = 1 when
+# b_look N...: looks at all these steps at once; facts_N = what was found, have_N = `KIND MODE SIZE UID GID …`, good_N = 1 when
 # it is as wanted.
 b_look() {
   b_paths= b_sums=
@@ -38,42 +38,40 @@ b_look() {
     b_paths="$b_paths $b_path"
     # A hash is not asked of a FIFO: it would wait for ever.
     [ "$b_t" != f ] || [ -L "$b_path" ] || [ ! -f "$b_path" ] || b_sums="$b_sums $b_path"
-    eval "path_$b_n=\$b_path seen_$b_n= link_$b_n= hash_$b_n="
+    eval "path_$b_n=\$b_path seen_$b_n= hash_$b_n="
   done
-  b_keep seen "$(stat -c "%f %U %G %s %n$K_NL%N" -- $b_paths 2>/dev/null)" "$@"
+  b_x=$(stat -c "%f %s %u %g %U:%G %n" -- $b_paths 2>/dev/null)
+  # It fails when a path is not there; a stat that could not run would look as if none were.
+  [ $? -le 1 ] || exit 98
+  b_keep seen "$b_x" "$@"
   [ -z "$b_sums" ] || b_keep hash "$(sha256sum -- $b_sums 2>/dev/null)" "$@"
   for b_n in "$@"; do
     b_load "$b_n"
-    eval "b_have=\$seen_$b_n b_link=\$link_$b_n b_hash=\$hash_$b_n"
+    eval "b_have=\$seen_$b_n b_hash=\$hash_$b_n"
     b_judge
     eval "facts_$b_n=\$b_facts have_$b_n=\"\$b_kind \$b_have\" good_$b_n=\$b_good"
   done
 }
 
 # b_keep seen|hash LINES N...: keeps the line of each step, which ends with its path; they come in the order of the steps, and some
-# may be missing. A line of `seen` has one behind it, with what a link points to.
+# may be missing.
 b_keep() {
-  b_what=$1 b_lines=$2 b_second=
+  b_what=$1 b_lines=$2
   shift 2
   set -f
   IFS=$K_NL
   for b_x in $b_lines; do
     IFS=' '
-    if [ -n "$b_second" ]; then
-      eval "link_$b_second=\$b_x"
-      b_second=
-      continue
-    fi
     while [ $# -gt 0 ] && eval "[ \"\$path_$1\" != \"\${b_x##* }\" ]"; do shift; done
     [ $# -gt 0 ] || break
     eval "${b_what}_$1=\$b_x"
-    [ "$b_what" = hash ] || b_second=$1
     shift
   done
   unset IFS
   set +f
 }
 
+# b_judge: what b_have (a line of stat) and b_hash say of the loaded step.
 b_judge() {
   b_good=
   case $b_have in
@@ -87,21 +85,20 @@ b_judge() {
   case $b_t:$b_kind in
     a:absent) b_good=1 ;;
     l:symlink)
-      b_x=${b_link#"'$b_path' -> '"}
-      b_x=${b_x%"'"}
-      # A target that stat quotes in another way is no plain word: the link itself is asked.
-      [ "$b_link" = "'$b_path' -> '$b_x'" ] && case $b_x in *[\'\\]*) false ;; esac || b_x=$(readlink -- "$b_path")
+      b_x=$(readlink -- "$b_path")
       [ "$b_x" != "$b_target" ] || b_good=1
       k_esc "$b_x"
       b_facts="$b_facts${K_NL}target=$k_e"
       ;;
     d:directory | f:file)
-      set -- $b_have
-      b_octal "$1"
-      b_facts="$b_facts${K_NL}mode=$b_o${K_NL}owner=$2${K_NL}group=$3"
-      case $b_mode in ?) [ "${1%???}" = "$b_mode" ] ;; *) [ "$1" = "$b_mode" ] ;; esac && b_good=1
-      [ "$b_user" = - ] || [ "$b_user" = "$2" ] || b_good=
-      [ "$b_group" = - ] || [ "$b_group" = "$3" ] || b_good=
+      # Names may hold blanks: they stand behind four numbers, and before the path.
+      b_x=${b_have% *}
+      b_x=${b_x#* * * * }
+      b_octal "${b_have%% *}"
+      b_facts="$b_facts${K_NL}mode=$b_o${K_NL}owner=${b_x%%:*}${K_NL}group=${b_x#*:}"
+      case $b_mode in ?) case $b_have in "$b_mode"*) b_good=1 ;; esac ;; *) case $b_have in "$b_mode "*) b_good=1 ;; esac ;; esac
+      [ "$b_user" = - ] || [ "$b_user" = "${b_x%%:*}" ] || b_good=
+      [ "$b_group" = - ] || [ "$b_group" = "${b_x#*:}" ] || b_good=
       [ "$b_t" = f ] || return 0
       b_hash=${b_hash%% *}
       b_facts="$b_facts${K_NL}content=sha256:$b_hash"
@@ -124,12 +121,9 @@ b_show() {
   b_x=
   case $b_kind:$b_size in
     file:0) ;;
-    file:*) b_x=$(head -c 65536 "$b_path" | tr -d '\000' && echo .) ;;
+    file:*) b_x=$(head -c 65536 "$b_path" | tr -d '\000' | sed -e 's/\\/\\\\/g' -e 's/$/\\n/' | tr -d '\n') ;;
   esac
-  b_x=${b_x%.}
-  case $b_x in '' | *"$K_NL") ;; *) b_x=$b_x$K_NL ;; esac
-  k_esc "$b_x"
-  b_out="$b_out$k_nonce show $k_i $k_e$K_NL"
+  b_out="$b_out$k_nonce show $k_i $b_x$K_NL"
 }
 
 # ---- one step's turn -------------------------------------------------------------------------------------------------
@@ -139,9 +133,10 @@ b_show() {
 b_begin() {
   b_load "$1"
   eval "set -- $1 \$have_$1"
-  b_kind=$2 b_found=${3:-} b_found_user=${4:-} b_found_group=${5:-} b_size=${6:-0}
+  b_kind=$2 b_found=${3:-} b_size=${4:-0} b_found_user=${5:-} b_found_group=${6:-}
   echo "$$ $k_born $b_secs $k_i" >|"$K_RUN/current"
-  exec 2>|"$K_RUN/out/$k_i.e.0"
+  # A redirection of a special builtin that fails would end this shell: hence `command`.
+  command exec 2>|"$K_RUN/out/$k_i.e.0" || return 1
   echo "$k_i begun" >>"$K_RUN/batch" || return 1
   b_out="$k_nonce start $k_i$K_NL"
   b_tell have "$1"
@@ -153,7 +148,7 @@ b_begin() {
     [ -d "$K_STATE/owed" ] || mkdir -m 700 "$K_STATE/owed" || return 1
     b_rest=$b_owes,
     while [ -n "$b_rest" ]; do
-      : >|"$K_STATE/owed/${b_rest%%,*}" || return 1
+      command : >|"$K_STATE/owed/${b_rest%%,*}" || return 1
       b_rest=${b_rest#*,}
     done
   fi
@@ -207,7 +202,7 @@ b_above() {
       b_x=${b_x%/*}
     done
   done
-  b_folders=$K_NL$(stat -c '%U %u %G %a %f %n' -- /proc/$$ / $b_dirs 2>/dev/null)$K_NL
+  b_folders=$K_NL$(stat -c '%u %g %a %f %U %n' -- /proc/$$ / $b_dirs 2>/dev/null)$K_NL
 }
 
 # b_parents OWNER: the folder of the loaded step is there, and nobody but root and OWNER could swap it or one above it. What is
@@ -231,31 +226,32 @@ b_parents() {
   b_try safe_parents "$b_path" "$1"
 }
 
-# b_is_safe OWNER USER UID GROUP PERMISSIONS MODE
+# b_is_safe OWNER UID GID PERMISSIONS MODE USER
 b_is_safe() {
-  case $6 in 4???) ;; *) return 1 ;; esac
-  [ "$3" = 0 ] || [ "$2" = "$1" ] || return 1
+  case $5 in 4???) ;; *) return 1 ;; esac
+  [ "$2" = 0 ] || [ "${6:-}" = "$1" ] || return 1
   # Sticky, or not writable for group and others.
-  case $5 in [1357]???) ;; *[2367]? | *[2367]) return 1 ;; esac
+  case $4 in [1357]???) ;; *[2367]? | *[2367]) return 1 ;; esac
 }
 
-# b_is_ours USER:GROUP: what we make in the folder of the loaded step belongs to these by itself.
+# b_is_ours USER:GROUP: what we make in the folder of the loaded step belongs to these by itself, and the folder is root's.
 b_is_ours() {
-  b_x=${b_folders%%" /proc/$$$K_NL"*}
-  set -- "$1" ${b_x##*"$K_NL"}
-  [ "$1" = "$2:$4" ] || return 1
-  b_x=${b_folders%%" ${b_dir:-/}$K_NL"*}
+  case $1 in root:root | 0:0) ;; *) return 1 ;; esac
   case $b_folders in *" ${b_dir:-/}$K_NL"*) ;; *) return 1 ;; esac
+  b_x=${b_folders%%" /proc/$$$K_NL"*}
+  case ${b_x##*"$K_NL"} in "0 0 "*) ;; *) return 1 ;; esac
+  b_x=${b_folders%%" ${b_dir:-/}$K_NL"*}
   set -- ${b_x##*"$K_NL"}
+  [ "$1" = 0 ] || return 1
   # A folder that hands its group on.
-  case $4 in [2367]???) return 1 ;; esac
+  case $3 in [2367]???) return 1 ;; esac
 }
 
 # ---- applying --------------------------------------------------------------------------------------------------------
 
 # b_wave N...: the steps of one wave, in their order, until one fails.
 b_wave() {
-  [ $# -gt 0 ] && [ -z "$b_failed" ] || return 0
+  [ $# -gt 0 ] && [ -z "$b_failed$b_halted" ] || return 0
   [ -n "$K_DRY" ] || b_above "$@"
   b_staged= b_modes=
   for b_n in "$@"; do
@@ -265,11 +261,17 @@ b_wave() {
       echo "$k_i ok 0" >>"$K_RUN/batch"
       continue
     fi
+    b_may_go || { b_halted=1 && break; }
     b_begin "$b_n" && b_apply
     b_status=$?
-    [ "$b_status" = 0 ] || { b_fail $b_status && break; }
+    [ "$b_status" = 0 ] || { b_fail $b_status; break; }
   done
   [ -z "$b_staged" ] || b_put
+}
+
+# b_may_go: nobody stopped the run, and somebody watches it; else no further step begins.
+b_may_go() {
+  [ ! -e "$K_RUN/stop" ] && { read -r b_x <"$K_RUN/attached"; } 2>/dev/null && kill -0 "$b_x" 2>/dev/null
 }
 
 b_apply() {
@@ -339,7 +341,9 @@ b_stage() {
   fi
   b_parents "$b_u" || return
   b_aside
-  if cat "$K_RUN/blobs/$b_sum" >"$b_tmp" && { b_is_ours "$b_u:$b_g" || chown "$b_u:$b_g" "$b_tmp"; }; then
+  # In somebody else's folder it does not wait for the others.
+  if cat "$K_RUN/blobs/$b_sum" >"$b_tmp" &&
+    { b_is_ours "$b_u:$b_g" || { chown -h "$b_u:$b_g" "$b_tmp" && chmod "$b_m" "$b_tmp" && b_m=-; }; }; then
     eval "mode_$b_n=\$b_m tmp_$b_n=\$b_tmp"
     case "$b_modes " in *" $b_m "*) ;; *) b_modes="$b_modes $b_m" ;; esac
     b_flush_later "${b_dir:-/}"
@@ -361,12 +365,13 @@ b_give_up() {
 # them is tried one by one, to know whose fault it is.
 b_put() {
   b_tmps=
+  b_take_time
   for b_mo in $b_modes; do
     set --
     for b_n in $b_staged; do
       eval "[ \"\$mode_$b_n\" != $b_mo ] || set -- \"\$@\" \"\$tmp_$b_n\""
     done
-    chmod "$b_mo" "$@" 2>/dev/null || b_one_by_one chmod
+    [ "$b_mo" = - ] || chmod "$b_mo" "$@" 2>/dev/null || b_one_by_one chmod
     b_tmps="$b_tmps $*"
   done
   sync $b_tmps 2>/dev/null || b_one_by_one sync
@@ -374,7 +379,7 @@ b_put() {
   for b_n in $b_staged; do
     eval "b_tmp=\$tmp_$b_n"
     b_load "$b_n"
-    exec 2>>"$K_RUN/out/$k_i.e.0"
+    command exec 2>>"$K_RUN/out/$k_i.e.0"
     if [ -n "$b_rest" ] || ! mv -fT "$b_tmp" "$b_path"; then
       b_give_up
     else
@@ -389,8 +394,8 @@ b_one_by_one() {
   for b_n in $b_staged; do
     eval "b_tmp=\$tmp_$b_n b_m=\$mode_$b_n"
     b_load "$b_n"
-    exec 2>>"$K_RUN/out/$k_i.e.0"
-    if [ -n "$b_rest" ] || ! case $1 in chmod) chmod "$b_m" "$b_tmp" ;; sync) sync "$b_tmp" ;; esac; then
+    command exec 2>>"$K_RUN/out/$k_i.e.0"
+    if [ -n "$b_rest" ] || ! case $1:$b_m in chmod:-) ;; chmod:*) chmod "$b_m" "$b_tmp" ;; *) sync "$b_tmp" ;; esac; then
       b_give_up
     else
       b_good="$b_good $b_n"
@@ -399,11 +404,18 @@ b_one_by_one() {
   b_staged=$b_good
 }
 
+# b_take_time: what is done for all steps together may take as long as all of them.
+b_take_time() {
+  echo "$$ $k_born $b_all_secs ${b_failed:-$k_i}+" >|"$K_RUN/current"
+}
+
 b_link() {
   b_parents root || return
   b_flush_later "${b_dir:-/}"
   case $b_kind in
     absent)
+      # By another way to it something may have come to be there: a folder would take the link into it.
+      [ ! -e "$b_path" ] && [ ! -L "$b_path" ] || return
       ln -s -- "$b_target" "$b_path"
       return
       ;;
@@ -430,6 +442,7 @@ b_remove() {
 b_prove() {
   [ -n "$b_done" ] || return 0
   exec 2>/dev/null
+  b_take_time
   # A folder that a later step removed cannot be flushed.
   sync $b_flush || sync
   b_look $b_done
@@ -446,13 +459,17 @@ b_prove() {
 b_main() {
   trap k_ended TERM
   set -C
-  k_found=$K_TMP/found b_all= b_done= b_failed= b_flush= b_count=0
+  k_found=$K_TMP/found b_all= b_done= b_failed= b_halted= b_flush= b_count=0 b_all_secs=0
   IFS=$K_NL
   for b_x in $b_data; do
     b_count=$((b_count + 1)) b_all="$b_all $b_count"
     eval "b_line_$b_count=\$b_x"
   done
   unset IFS
+  for b_k in $b_all; do
+    b_load "$b_k"
+    b_all_secs=$((b_all_secs + b_secs))
+  done
   b_look $b_all
   b_list= b_at=
   for b_k in $b_all; do

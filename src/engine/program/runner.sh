@@ -238,7 +238,7 @@ k_status() {
 # still true: after a change it is not. k_seen: the steps that were looked at since.
 k_sight() {
   case "$k_seen " in *" $1 "*) return 0 ;; esac
-  k_stats= k_sums= k_seen= k_last=
+  k_stats= k_sums= k_links= k_seen= k_last=
   for k_k in "$@"; do
     k_seen="$k_seen $k_k"
     eval "k_d=\$d_$k_k k_rest=\$q_$k_k"
@@ -247,13 +247,17 @@ k_sight() {
       k_stats="$k_stats $6"
       # A hash is not asked of a FIFO: it would wait for ever.
       [ "$1" != f ] || [ ! -f "$6" ] || k_sums="$k_sums $6"
+      [ "$1" != l ] || [ ! -L "$6" ] || k_links="$k_links $6"
     fi
     while [ -n "$k_rest" ]; do
       k_line=${k_rest%%"$K_NL"*}
       case $k_rest in *"$K_NL"*) k_rest=${k_rest#*"$K_NL"} ;; *) k_rest= ;; esac
       case $k_line in
         [-+]*) k_p=${k_line#?} ;;
-        l*) k_p=${k_line#"l '"} k_p=${k_p%%"'"*} ;;
+        l*)
+          k_p=${k_line#"l '"} k_p=${k_p%%"'"*}
+          [ ! -L "$k_p" ] || k_links="$k_links $k_p"
+          ;;
         ?\ * | t*) k_p=${k_line##* } ;;
         *)
           k_p=${k_line##* }
@@ -265,8 +269,18 @@ k_sight() {
     done
   done
   k_evidence=$K_NL
-  [ -z "$k_stats" ] || k_evidence=$k_evidence$(stat -c "m %f %n${K_NL}u %U %n${K_NL}g %G %n${K_NL}l %N" -- $k_stats 2>/dev/null)$K_NL
+  [ -z "$k_stats" ] || k_evidence=$k_evidence$(stat -c "m %f %n${K_NL}u %U %n${K_NL}g %G %n" -- $k_stats 2>/dev/null)$K_NL
+  [ -z "$k_links" ] || k_sight_links $k_links
   [ -z "$k_sums" ] || k_evidence=$k_evidence$(sha256sum -- $k_sums 2>/dev/null)$K_NL
+}
+
+# k_sight_links PATH...: where links point to. BusyBox prints a target as it is: one with a line break could say anything of
+# other paths, so then nothing is believed.
+k_sight_links() {
+  k_x=$(stat -c 'l %N' -- "$@" 2>/dev/null)
+  k_rest=$k_x$K_NL
+  for k_p in "$@"; do k_rest=${k_rest#*"$K_NL"}; done
+  [ -n "$k_rest" ] || k_evidence=$k_evidence$k_x$K_NL
 }
 
 # k_quick LINES: true if every line stands in the evidence; `-LINE` must not; `tDIGIT PATH` is a type of file.
@@ -353,11 +367,11 @@ k_child() {
   k_skeleton=
   [ -z "$sk" ] || eval "k_skeleton=\$kx_$sk"
   [ -z "$as" ] || { k_quote "$K_LIB$K_NL$K_FILES" && k_lib="K_LIB=$k_e"; }
-  printf '%s\n' "IFS= read -r k_s </proc/\$\$/stat; set -- \${k_s##*) }; k_born=\${20}; echo \$\$ \$k_born ${to:-60} $i >'$K_RUN/current'; set --" \
+  for k_x in "IFS= read -r k_s </proc/\$\$/stat; set -- \${k_s##*) }; k_born=\${20}; echo \$\$ \$k_born ${to:-60} $i >'$K_RUN/current'; set --" \
     "$K_LIB" "$K_FILES" "k_nonce=$k_nonce k_due=$k_due k_unsure=$k_unsure k_looks=$k_looks k_unique=$$-$k_step_n K_DRY=$K_DRY K_NOW=$k_time" \
     "K_RUN='$K_RUN' K_STATE='$K_STATE' K_TMP='$K_RUN/tmp' K_NODE='$K_NODE' K_BOOT_ID=$K_BOOT_ID" \
     "$k_granted" "$k_lib" \
-    "$k_skeleton" "$tx" | setsid /bin/sh >"$k_o" 2>"$k_er2" 3<&- 4<&- 5>&5 6>&- 7>&- 8>&- &
+    "$k_skeleton" "$tx"; do k_print "$k_x"; done | setsid /bin/sh >"$k_o" 2>"$k_er2" 3<&- 4<&- 5>&5 6>&- 7>&- 8>&- &
   k_pid=$!
   exec 3<&- 4<&-
   k_birth "$k_pid" && printf '%s %s %s %s\n' "$k_pid" "$k_born" "${to:-60}" "$i" >"$K_RUN/current"
@@ -469,22 +483,24 @@ k_ok() {
 }
 
 # k_batch: the steps k_keys, by the batch lane. What was in order stays so only if nothing is applied before it: after each
-# change those behind it are looked at again, all at once.
+# change those behind it are looked at again, all at once. Behind a failure nothing goes on.
 k_batch() {
-  while [ -n "$k_keys" ] && [ -z "$k_stop$k_failed" ]; do
+  [ -z "$k_failed" ] || return 0
+  while [ -n "$k_keys" ] && [ -z "$k_stop" ]; do
     k_sight $k_keys
-    k_todo= k_left= k_data= k_wanted=
-    for i in $k_keys; do
+    k_todo= k_left= k_data= k_wanted= k_secs=0 k_all=$k_keys
+    for i in $k_all; do
       k_load
       if k_holds $d; then
-        if [ -z "$k_todo" ]; then k_ok; else k_left="$k_left $i"; fi
+        if [ -z "$k_todo" ] || [ -n "$k_failed" ]; then k_ok; else k_left="$k_left $i"; fi
       else
         k_todo="$k_todo $i" k_data=$k_data$d$K_NL
         k_want $K_BATCH $d
+        set -- $d
+        k_secs=$((k_secs + $4))
       fi
     done
-    k_keys=$k_left
-    [ -n "$k_todo" ] || return 0
+    if [ -z "$k_todo" ] || [ -n "$k_failed" ]; then return 0; fi
     i=${k_todo# }
     i=${i%% *}
     k_load
@@ -494,11 +510,19 @@ k_batch() {
     k_tick
     k_need $k_wanted || return 0
     k_step_n=$((k_step_n + 1))
-    k_due= k_looks=
+    k_due= k_looks= to=$k_secs
     tx="b_data='$k_data'$K_NL. \"\$K_RUN/blobs/$K_BATCH\""
     : >"$K_RUN/batch"
     k_child
     k_reap
+    # What was not begun comes again; after a failure only those before it are looked at.
+    k_keys=
+    for i in $k_all; do
+      [ "$i" != "$k_failed" ] || break
+      case "$k_left " in *" $i "*) k_keys="$k_keys $i" ;; esac
+      case "$k_told$k_begun " in *" $i "*) continue ;; esac
+      case "$k_todo " in *" $i "*) [ -n "$k_failed" ] || k_keys="$k_keys $i" ;; esac
+    done
   done
 }
 
@@ -514,13 +538,19 @@ k_reap() {
       k_end_step "$k_o2" "$k_x"
     fi
   done <"$K_RUN/batch"
-  # It could not even begin.
-  [ -n "$k_begun" ] || [ "$k_rc" = 0 ] || { k_x=${k_todo# } && k_begun=" ${k_x%% *}"; }
+  # It died before it began another one: that one has failed.
+  k_next=
+  for k_k in $k_begun; do case $k_told in *" $k_k "*) ;; *) k_next=$k_k ;; esac; done
+  if [ -z "$k_next$k_failed" ] && [ "$k_rc" != 0 ]; then
+    for k_k in $k_todo; do
+      case $k_told in *" $k_k "*) ;; *) k_next=$k_k && k_begun="$k_begun $k_k" && break ;; esac
+    done
+  fi
   for k_k in $k_begun; do
     case $k_told in *" $k_k "*) continue ;; esac
     i=$k_k
     k_o2=interrupted
-    [ "$i" != "${k_begun##* }" ] || { k_o2=failed && [ ! -e "$K_RUN/timedout" ] || k_rc=timeout; }
+    [ "$i" != "$k_next" ] || { k_o2=failed && [ ! -e "$K_RUN/timedout" ] || k_rc=timeout; }
     k_end_step "$k_o2" "$k_rc"
   done
   [ -n "$K_DRY" ] || k_status running
@@ -536,7 +566,7 @@ k_end_step() {
       k_ok
       return 0
       ;;
-    changed) k_seen= ;;
+    changed | interrupted) k_seen= ;;
     would) k_unsure=1 ;;
     failed)
       k_seen=
@@ -588,7 +618,16 @@ k_step() {
   [ -z "$look" ] || live=
   k_child
   live=$k_live k_looks=
-  case $look:$k_rc in 1:0 | 1:11 | 1:12 | 1:14) ;; 1:*) k_need $late && k_child || return 0 ;; esac
+  case $look:$k_rc in
+    1:0 | 1:11 | 1:12 | 1:14) ;;
+    1:*)
+      # A look that was ended from outside ends the step.
+      if [ ! -e "$K_RUN/timedout" ] && [ ! -e "$K_RUN/aborted" ]; then
+        k_need $late || return 0
+        k_child
+      fi
+      ;;
+  esac
   while [ "$k_rc" = 20 ]; do
     k_need $late || return 0
     k_child

@@ -130,8 +130,8 @@ function stepText({ plan, compiled }: SegmentStep, planner: BatchPlanner, shared
 }
 
 /** A first look is worth while: the step is not sure to change something, and its look itself says nothing that is shown. */
-function mayBeInOrder({ step, creates, unless, onlyIf }: PlannedStep): boolean {
-  if (step.quiet || onlyIf !== undefined) return false;
+function mayBeInOrder({ step, creates, unless, onlyIf, register }: PlannedStep): boolean {
+  if (step.quiet || !step.apply || onlyIf !== undefined || register !== undefined) return false;
   return !step.always || creates !== undefined || unless !== undefined;
 }
 

@@ -10,6 +10,29 @@ K_NL='
 k_looks= k_as= k_always= k_ends= k_creates= k_late= k_owes= k_attempts=1 k_interval=1 k_want= k_secrets=
 kt_probe= kt_apply= kt_guard= kt_react= kt_show= kt_onlyif= kt_unless=
 
+# mksh has no printf of its own, and the arguments of a program are for everybody to read, and no longer than the kernel allows.
+if [ -n "${KSH_VERSION-}" ]; then
+  printf() {
+    case $1 in
+      %s) print -rn -- "$2" && return 0 || return 1 ;;
+      *%[!s]* | *\\*\\*) command printf "$@" && return 0 || return 1 ;;
+      '%s\n')
+        shift
+        for k_pf in "$@"; do print -r -- "$k_pf" || return 1; done
+        return 0
+        ;;
+    esac
+    k_fmt=${1%\\n} k_pf=
+    [ "$k_fmt" != "$1" ] && k_pn=-r || k_pn=-rn
+    shift
+    while case $k_fmt in *%s*) ;; *) false ;; esac do
+      k_pf=$k_pf${k_fmt%%%s*}${1-} k_fmt=${k_fmt#*%s}
+      shift
+    done
+    print "$k_pn" -- "$k_pf$k_fmt"
+  }
+fi
+
 # k_esc VALUE: k_e = VALUE on one line (back slash and line break escaped), the form in which facts travel.
 k_esc() {
   k_e=$1

@@ -2,6 +2,7 @@ import { expect } from "chai";
 import { execFileSync, spawnSync } from "node:child_process";
 import {
   chmodSync,
+  existsSync,
   lstatSync,
   mkdirSync,
   mkdtempSync,
@@ -237,5 +238,37 @@ describe("a batch of data steps under fault", function () {
           }
         },
       );
+    });
+
+  it("F-17 begins no further step of a batch after a stop", async () => {
+    const scene = sceneOn("/bin/dash");
+    const middle = Math.floor((await undisturbed("/bin/dash")).points / 3);
+    scene.node.reset(middle);
+    const { run, over } = scene.begin();
+    expect(await scene.node.reached(over)).to.equal(true);
+    run.session.stop();
+    while (!existsSync(join(scene.node.state, "runs/r1/stop"))) await pause(5);
+    scene.node.release();
+    await over;
+    await run.session.finish("interrupted");
+    expect(run.outcomes().length).to.be.greaterThan(0).and.lessThan(scene.drafts().length);
+    expect(scene.tree().some((line) => line.startsWith("/old/last "))).to.equal(false);
+  });
+
+  for (const shell of shells)
+    it(`S-4 believes no line that a link's target forges, in ${shell}`, async () => {
+      const scene = sceneOn(shell);
+      const { root, node } = scene;
+      const wanted = stepOf(fileManaged, { path: join(root, "x"), content: "wanted\n", mode: "0644" });
+      const { data } = wanted;
+      const sum = data?.kind === "file" ? data.blob.sha256 : "";
+      const forged = `t\nm 81a4 ${root}/x\n${sum}  ${root}/x\n81a4 7 0 0 root:root ${root}/x\n`;
+      symlinkSync(forged, join(root, "bad"));
+      const link = stepOf(symlinkManaged, { path: join(root, "bad"), target: "good" });
+      const run = sessionOn(node.state, { connect: node.connect, runId: "r1" });
+      await run.session.perform([{ stage: "s", drafts: [draftOf("link", link), draftOf("x", wanted)] }]);
+      await run.session.finish("done");
+      expect(run.outcomes()).to.deep.equal(["link changed", "x changed"]);
+      expect(readFileSync(join(root, "x"), "utf8")).to.equal("wanted\n");
     });
 });

@@ -91,6 +91,16 @@ describe("a segment's text", () => {
     expect(more).to.be.lessThan(textOf(["nginx"]).length / 2);
   });
 
+  it("asks for a first look without readers, but not where what the step says is kept", () => {
+    const looks = (keys: Partial<PlannedStep>): boolean => {
+      const step = { ...plan("nginx"), ...keys };
+      const compiled = compileStep(step, { owes: [], randomName: () => "0" });
+      return segmentText({ facts: false, steps: [{ plan: step, compiled }] }).includes("\nlook=1\n");
+    };
+    expect([looks({}), looks({ register: "said" }), looks({ onlyIf: "true" })]).to.deep.equal([true, false, false]);
+    expect(looks({ step: { want: { a: "1" }, probe: sh`fact a 1` } })).to.equal(false);
+  });
+
   it("has the text of a single step with it", () => {
     expect(textOf(["nginx"]))
       .to.contain("kt_probe=")
