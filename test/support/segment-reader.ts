@@ -53,7 +53,7 @@ function stepOf(values: ReadonlyMap<string, string>, shared: ReadonlyMap<string,
     kind === "" ? undefined : { want: `kind=${kinds[kind] ?? ""}`, blobs: kind === "f" ? rest.slice(4, 5) : [] };
   const want = data?.want ?? readValue(own, "k_want") ?? "";
   return {
-    key: values.get("i") ?? "",
+    key: words("d")[2] ?? values.get("i") ?? "",
     title: values.get("title") ?? "",
     quick: data !== undefined || (values.get("q") ?? "") !== "",
     blobs: data?.blobs ?? [...words("early"), ...words("late")],

@@ -16,7 +16,7 @@ trap '' HUP
 [ -p "$K_RUN/ctl" ] || exit 1
 exec 5>>"$K_RUN/journal" 8<>"$K_RUN/ctl"
 read -r K_BOOT_ID </proc/sys/kernel/random/boot_id
-K_FILES= k_oks= k_stop= k_evidence= k_seen= k_order= k_ticker= k_step_n=0 k_fin= k_given=$k_seg
+K_FILES= k_oks= k_stop= k_ev= k_seen= k_order= k_ticker= k_step_n=0 k_fin= k_given=$k_seg
 # k_print TEXT: as a line. mksh has no printf of its own, and the arguments of a program are for everybody to read.
 if [ -n "${KSH_VERSION-}" ]; then
   k_print() { print -r -- "$1"; }
@@ -185,11 +185,11 @@ k_lease() {
 
 # k_need BLOB...: asks for blobs and waits for them; fails when the run is stopped meanwhile.
 k_need() {
-  k_missing=
-  for k_b in "$@"; do [ -e "$K_RUN/blobs/$k_b" ] || k_missing="$k_missing $k_b"; done
-  [ -n "$k_missing" ] || return 0
-  k_event "need$k_missing"
-  for k_b in $k_missing; do
+  k_miss=
+  for k_b in "$@"; do [ -e "$K_RUN/blobs/$k_b" ] || k_miss="$k_miss $k_b"; done
+  [ -n "$k_miss" ] || return 0
+  k_event "need$k_miss"
+  for k_b in $k_miss; do
     until [ -e "$K_RUN/blobs/$k_b" ]; do
       k_wait
       [ -z "$k_stop" ] || return 1
@@ -268,10 +268,10 @@ k_sight() {
       k_last=$k_p
     done
   done
-  k_evidence=$K_NL
-  [ -z "$k_stats" ] || k_evidence=$k_evidence$(stat -c "m %f %n${K_NL}u %U %n${K_NL}g %G %n" -- $k_stats 2>/dev/null)$K_NL
+  k_ev=$K_NL
+  [ -z "$k_stats" ] || k_ev=$k_ev$(stat -c "m %f %n${K_NL}u %U %n${K_NL}g %G %n" -- $k_stats 2>/dev/null)$K_NL
   [ -z "$k_links" ] || k_sight_links $k_links
-  [ -z "$k_sums" ] || k_evidence=$k_evidence$(sha256sum -- $k_sums 2>/dev/null)$K_NL
+  [ -z "$k_sums" ] || k_ev=$k_ev$(sha256sum -- $k_sums 2>/dev/null)$K_NL
 }
 
 # k_sight_links PATH...: where links point to. BusyBox prints a target as it is: one with a line break could say anything of
@@ -280,7 +280,7 @@ k_sight_links() {
   k_x=$(stat -c 'l %N' -- "$@" 2>/dev/null)
   k_rest=$k_x$K_NL
   for k_p in "$@"; do k_rest=${k_rest#*"$K_NL"}; done
-  [ -n "$k_rest" ] || k_evidence=$k_evidence$k_x$K_NL
+  [ -n "$k_rest" ] || k_ev=$k_ev$k_x$K_NL
 }
 
 # k_quick LINES: true if every line stands in the evidence; `-LINE` must not; `tDIGIT PATH` is a type of file.
@@ -289,10 +289,10 @@ k_quick() {
   while [ -n "$k_rest" ]; do
     k_line=${k_rest%%"$K_NL"*}
     case $k_line in
-      -*) case $k_evidence in *" ${k_line#-}$K_NL"*) return 1 ;; esac ;;
-      +*) case $k_evidence in *" ${k_line#+}$K_NL"*) ;; *) return 1 ;; esac ;;
-      t*) k_x=${k_line#t} && case $k_evidence in *"${K_NL}m ${k_x%% *}"???" ${k_x#* }$K_NL"*) ;; *) return 1 ;; esac ;;
-      *) case $k_evidence in *"$K_NL$k_line$K_NL"*) ;; *) return 1 ;; esac ;;
+      -*) case $k_ev in *" ${k_line#-}$K_NL"*) return 1 ;; esac ;;
+      +*) case $k_ev in *" ${k_line#+}$K_NL"*) ;; *) return 1 ;; esac ;;
+      t*) k_x=${k_line#t} && case $k_ev in *"${K_NL}m ${k_x%% *}"???" ${k_x#* }$K_NL"*) ;; *) return 1 ;; esac ;;
+      *) case $k_ev in *"$K_NL$k_line$K_NL"*) ;; *) return 1 ;; esac ;;
     esac
     case $k_rest in *"$K_NL"*) k_rest=${k_rest#*"$K_NL"} ;; *) k_rest= ;; esac
   done
@@ -301,16 +301,16 @@ k_quick() {
 # k_holds TYPE WAVE KEY SECONDS OWES PATH ...: the same for the data of a step (batch.ts).
 k_holds() {
   case $1 in
-    a) case $k_evidence in *" $6$K_NL"*) return 1 ;; *) return 0 ;; esac ;;
-    l) case $k_evidence in *"${K_NL}l '$6' -> '$7'$K_NL"*) return 0 ;; *) return 1 ;; esac ;;
+    a) case $k_ev in *" $6$K_NL"*) return 1 ;; *) return 0 ;; esac ;;
+    l) case $k_ev in *"${K_NL}l '$6' -> '$7'$K_NL"*) return 0 ;; *) return 1 ;; esac ;;
   esac
   case $7 in
-    ?) case $k_evidence in *"${K_NL}m $7"???" $6$K_NL"*) ;; *) return 1 ;; esac ;;
-    *) case $k_evidence in *"${K_NL}m $7 $6$K_NL"*) ;; *) return 1 ;; esac ;;
+    ?) case $k_ev in *"${K_NL}m $7"???" $6$K_NL"*) ;; *) return 1 ;; esac ;;
+    *) case $k_ev in *"${K_NL}m $7 $6$K_NL"*) ;; *) return 1 ;; esac ;;
   esac
-  [ "$8" = - ] || case $k_evidence in *"${K_NL}u $8 $6$K_NL"*) ;; *) return 1 ;; esac
-  [ "$9" = - ] || case $k_evidence in *"${K_NL}g $9 $6$K_NL"*) ;; *) return 1 ;; esac
-  [ "$1" = d ] || case $k_evidence in *"$K_NL${11}  $6$K_NL"*) ;; *) return 1 ;; esac
+  [ "$8" = - ] || case $k_ev in *"${K_NL}u $8 $6$K_NL"*) ;; *) return 1 ;; esac
+  [ "$9" = - ] || case $k_ev in *"${K_NL}g $9 $6$K_NL"*) ;; *) return 1 ;; esac
+  [ "$1" = d ] || case $k_ev in *"$K_NL${11}  $6$K_NL"*) ;; *) return 1 ;; esac
 }
 
 k_flush() {
@@ -364,14 +364,14 @@ k_child() {
   [ -z "$k_epoch" ] || { read -r k_run_s k_idle </proc/uptime && k_time=$((k_epoch + ${k_run_s%%.*} - k_epoch_up)); }
   # The step says itself who it is, before all else: the lock is held by it also if we die this very moment.
   k_lib=
-  k_skeleton=
-  [ -z "$sk" ] || eval "k_skeleton=\$kx_$sk"
+  k_sk=
+  [ -z "$sk" ] || eval "k_sk=\$kx_$sk"
   [ -z "$as" ] || { k_quote "$K_LIB$K_NL$K_FILES" && k_lib="K_LIB=$k_e"; }
   for k_x in "IFS= read -r k_s </proc/\$\$/stat; set -- \${k_s##*) }; k_born=\${20}; echo \$\$ \$k_born ${to:-60} $i >'$K_RUN/current'; set --" \
     "$K_LIB" "$K_FILES" "k_nonce=$k_nonce k_due=$k_due k_unsure=$k_unsure k_looks=$k_looks k_unique=$$-$k_step_n K_DRY=$K_DRY K_NOW=$k_time" \
     "K_RUN='$K_RUN' K_STATE='$K_STATE' K_TMP='$K_RUN/tmp' K_NODE='$K_NODE' K_BOOT_ID=$K_BOOT_ID" \
     "$k_granted" "$k_lib" \
-    "$k_skeleton" "$tx"; do k_print "$k_x"; done | setsid /bin/sh >"$k_o" 2>"$k_er2" 3<&- 4<&- 5>&5 6>&- 7>&- 8>&- &
+    "$k_sk" "$tx"; do k_print "$k_x"; done | setsid /bin/sh >"$k_o" 2>"$k_er2" 3<&- 4<&- 5>&5 6>&- 7>&- 8>&- &
   k_pid=$!
   exec 3<&- 4<&-
   k_birth "$k_pid" && printf '%s %s %s %s\n' "$k_pid" "$k_born" "${to:-60}" "$i" >"$K_RUN/current"
@@ -398,6 +398,7 @@ k_child() {
 # of them wait for its turn), as (it runs as another user), rs / ch (keys it restarts on / changes on), fo (keys whose failure
 # it answers), to (seconds), live, look (it may well be in order), rg (register its stdout), ms (milestone).
 k_add() {
+  [ -z "$d" ] || { set -- $d && i=$3; }
   k_order="$k_order $i"
   for k_f in $k_fields; do eval "${k_f}_$i=\$$k_f $k_f="; done
 }

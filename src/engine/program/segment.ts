@@ -97,7 +97,8 @@ function stepText({ plan, compiled }: SegmentStep, planner: BatchPlanner, shared
   if (data) place = planner.place(data);
   else planner.close();
   const variables: Readonly<Record<string, string | number>> = {
-    i: key,
+    // A data step's key stands in its line.
+    i: data ? "" : key,
     title: plan.title.replace(/[^\x20-\x7e]/g, "?"),
     ...(data && place
       ? {

@@ -13,23 +13,19 @@ kt_probe= kt_apply= kt_guard= kt_react= kt_show= kt_onlyif= kt_unless=
 # mksh has no printf of its own, and the arguments of a program are for everybody to read, and no longer than the kernel allows.
 if [ -n "${KSH_VERSION-}" ]; then
   printf() {
-    case $1 in
-      %s) print -rn -- "$2" && return 0 || return 1 ;;
-      *%[!s]* | *\\*\\*) command printf "$@" && return 0 || return 1 ;;
-      '%s\n')
-        shift
-        for k_pf in "$@"; do print -r -- "$k_pf" || return 1; done
-        return 0
-        ;;
-    esac
-    k_fmt=${1%\\n} k_pf=
-    [ "$k_fmt" != "$1" ] && k_pn=-r || k_pn=-rn
+    case $1 in *%[!s]* | *\\*\\*) command printf "$@" && return 0 || return 1 ;; esac
+    k_fmt=$1
     shift
-    while case $k_fmt in *%s*) ;; *) false ;; esac do
-      k_pf=$k_pf${k_fmt%%%s*}${1-} k_fmt=${k_fmt#*%s}
-      shift
+    while :; do
+      k_pr=${k_fmt%\\n} k_pf= k_pn=-rn
+      [ "$k_pr" = "$k_fmt" ] || k_pn=-r
+      while case $k_pr in *%s*) ;; *) false ;; esac do
+        k_pf=$k_pf${k_pr%%%s*}${1-} k_pr=${k_pr#*%s}
+        [ $# = 0 ] || shift
+      done
+      print "$k_pn" -- "$k_pf$k_pr" || return 1
+      [ $# -gt 0 ] || return 0
     done
-    print "$k_pn" -- "$k_pf$k_fmt"
   }
 fi
 

@@ -1,4 +1,5 @@
 import { spawn } from "node:child_process";
+import { existsSync } from "node:fs";
 import { homedir, userInfo } from "node:os";
 import type { Duplex } from "node:stream";
 import { createChunkQueue } from "./chunk-queue.ts";
@@ -63,7 +64,8 @@ function startCommand(name: string, command: string): Channel {
   const { username, shell } = userInfo();
   const child = spawn("/bin/sh", ["-c", command], {
     stdio: ["pipe", "pipe", "pipe"],
-    cwd: homedir(),
+    // As sshd does where there is no home.
+    cwd: existsSync(homedir()) ? homedir() : "/",
     detached: true,
     // As a login gives it: nothing of our own environment, where secrets may be, reaches a command.
     env: {
