@@ -3,7 +3,9 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, chmodSync, 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Outcome } from "#engine/events/event.ts";
-import { blobOf } from "#engine/step/blob.ts";
+import { Blob, blobOf } from "#engine/step/blob.ts";
+import { KcoreError } from "#errors/problem.ts";
+import { problemsOf } from "#support/steps.ts";
 import type { Step } from "#engine/step/define.ts";
 import { sh } from "#engine/step/sh.ts";
 import { HostUnreachable } from "#engine/transport/unreachable.ts";
@@ -227,6 +229,41 @@ describe("a node's session, on this machine", () => {
     await first.session.finish("interrupted");
     expect([result.outcome, readFileSync(join(folder, "b"), "utf8")]).to.deep.equal(["done", "y"]);
     expect(second.outcomes()).to.deep.equal(["b changed"]);
+  });
+
+  it("F-17 ends a step whose first look was aborted, and applies nothing", async () => {
+    const [looks, made] = [join(folder, "looks"), join(folder, "made")];
+    const hangs: Step = {
+      want: { made: "yes" },
+      probe: sh`echo x >>${looks}; [ ! -e ${made} ] || fact made yes; sleep 30`,
+      apply: sh`: >${made}`,
+    };
+    const { session, outcomes } = sessionOn(state);
+    const work = session.perform([{ stage: "s", drafts: [draftOf("hangs", hangs)] }]);
+    while (!existsSync(looks)) await new Promise((resolve) => setTimeout(resolve, 10));
+    session.abort();
+    const result = await work;
+    await session.finish(result.outcome);
+    expect([outcomes(), existsSync(made)]).to.deep.equal([["hangs interrupted"], false]);
+    expect(readFileSync(looks, "utf8")).to.equal("x\n");
+  });
+
+  it("fails alone when a file of the project is not what it was, and frees the node", async () => {
+    const { session } = sessionOn(state, { runId: "r9" });
+    const gone = new Blob({
+      sha256: blobOf("x").sha256,
+      size: 1,
+      sensitive: false,
+      read: () => Promise.reject(new KcoreError({ code: "FILE_UNREADABLE", message: "it changed" })),
+    });
+    const step: Step = {
+      ...fileStep("x", "x"),
+      data: { kind: "file", path: join(folder, "x"), blob: gone, makeDirs: false },
+    };
+    const [problem] = await problemsOf(() => session.perform([{ stage: "s", drafts: [draftOf("x", step)] }]));
+    await session.finish("failed");
+    expect([problem?.code, existsSync(join(folder, "x"))]).to.deep.equal(["FILE_UNREADABLE", false]);
+    expect(readdirSync(join(state, "runs", "r9"))).to.deep.equal(["journal"]);
   });
 
   it("cuts a segment where a step rests on a registered value, and nowhere else", async () => {
