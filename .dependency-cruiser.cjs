@@ -59,6 +59,7 @@ module.exports = {
       to: { couldNotResolve: true },
     },
     only("optional-knows-nobody", "optional", [], "A leaf: how an optional field is left out."),
+    only("audit-knows-nobody", "audit", [], "A hash-chained trail of entries: what they tell is not its business."),
     only("errors-know-nobody", "errors", [], "Errors are the words of all; they know nobody."),
     only("crdt-knows-nobody", "crdt", [], "The CRDT is pure."),
     only(
@@ -84,7 +85,7 @@ module.exports = {
     only(
       "engine-knows-engine",
       "engine",
-      ["errors"],
+      ["errors", "audit"],
       "The engine knows actions only by their interface, and nothing of clusters.",
     ),
     only(
@@ -165,7 +166,7 @@ module.exports = {
     only(
       "run-knows-events",
       "engine/run",
-      ["errors", "engine/events", "engine/orchestrate"],
+      ["errors", "audit", "engine/events", "engine/orchestrate"],
       "A run's process, record and socket carry requests and events; they open none of them.",
     ),
     only("transport-knows-errors", "engine/transport", ["errors"], "A transport moves bytes."),
@@ -181,7 +182,7 @@ module.exports = {
     only(
       "controller-knows-cluster",
       "controller",
-      ["errors", "crdt", "pki", "api"],
+      ["errors", "audit", "crdt", "pki", "api"],
       "The controller never imports the engine.",
     ),
     only(

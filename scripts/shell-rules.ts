@@ -31,12 +31,12 @@ export const allowedLines: readonly { readonly code: string; readonly line: RegE
   { code: "SC2086", line: /set -- .*\$|\$\(echo \$|printf '%s\\n' \$flags/, why: "the words of a line" },
   {
     code: "SC2086",
-    line: /\bk_(?:need|ask|sight|sight_links|holds|want) .*\$|\$k_(?:stats|sums) 2>|\$k_provable$/,
+    line: /\bk_(?:need|ask|sight|sight_links|sight_data|holds|want) .*\$|\$k_(?:more|moresums) 2>|\$k_provable$/,
     why: "lists of keys, hashes and paths of plain characters (compile-step.ts, batch.ts)",
   },
   {
     code: "SC2086",
-    line: /\bb_(?:look|wave|above) \$|\$b_(?:paths|sums|dirs) 2>|sync \$b_|b_is_safe "\$1"/,
+    line: /\bb_(?:look|look_links|wave|above) \$|\$b_(?:paths|sums|dirs) 2>|sync \$b_|b_is_safe "\$1"/,
     why: "lists of numbers and paths of plain characters (batch.ts)",
   },
   { code: "SC2086", line: /-i "\$nix" \$cacert/, why: "one path or none, both of the store" },

@@ -108,6 +108,9 @@ export const methods = {
   /** Writes the value that lost anew, and closes the conflict. */
   takeLoser: change("/v1/conflicts/{id}/take-loser", s.Nothing),
 
+  /** Entries of this controller's audit trail, from number `{id}` on, as they were written. */
+  listAudit: look("/v1/audit/{id}", s.AuditPage, { roles: operators }),
+
   listCertificates: look("/v1/certificates", s.CertificateList),
   recordCertificate: change("/v1/certificates", s.CertificateRecord),
   revoke: change("/v1/certificates/revoke", s.Revocation, s.Revoked),

@@ -409,6 +409,13 @@ export const WatchRequest = z.object({
 export type WatchRequest = z.infer<typeof WatchRequest>;
 
 /** How a refusal is told. */
+/** Lines of an audit trail as they were written, for whoever follows the chain himself. */
+export const AuditPage = z.object({
+  lines: z.array(z.object({ file: z.string(), line: z.number(), text: z.string() })).readonly(),
+  /** Number to go on with; absent when these were the last. */
+  next: z.number().optional(),
+});
+
 export const Refusal = z.object({
   code: z.string(),
   message: z.string(),

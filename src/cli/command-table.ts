@@ -60,6 +60,11 @@ export const commandTable: readonly CommandEntry[] = [
     load: async () => (await import("./runs/runs-command.ts")).runsCommand(),
   },
   {
+    name: "audit",
+    summary: "Who changed what, in a record that cannot be changed unseen",
+    load: async () => (await import("./audit/audit-command.ts")).auditCommand(),
+  },
+  {
     name: "create",
     summary: "Create a cluster's certificate authority",
     load: async () => (await import("./cluster/create-command.ts")).createCommand(),

@@ -1,4 +1,4 @@
-import { Option, type Command } from "commander";
+import { InvalidArgumentError, Option, type Command } from "commander";
 
 /** Flags that every command knows. */
 export interface CommonFlags {
@@ -68,4 +68,19 @@ export function addViewOption(command: Command): Command {
 /** Collects a repeatable option. */
 export function collect(value: string, earlier: readonly string[] = []): readonly string[] {
   return [...earlier, value];
+}
+
+/** How many, as an option says it. @throws InvalidArgumentError */
+export function countOf(text: string): number {
+  const count = Number(text);
+  if (Number.isInteger(count) && count >= 0 && text !== "") return count;
+  throw new InvalidArgumentError("a whole number is wanted");
+}
+
+/** An age in milliseconds, as an option says it. @throws InvalidArgumentError */
+export function ageOf(text: string): number {
+  const [, count, unit = ""] = /^(\d+)([mhdw])$/.exec(text) ?? [];
+  const units: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 };
+  if (count !== undefined) return Number(count) * (units[unit] ?? 0);
+  throw new InvalidArgumentError("an age is wanted: 90m, 36h, 30d, 8w");
 }

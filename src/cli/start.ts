@@ -1,8 +1,13 @@
+import { keepSpare, type SpareProcess } from "#engine/run/launch-run.ts";
 import { takePassphraseFromEnvironment } from "./terminal/given-passphrase.ts";
 import { reportFailure } from "./terminal/report-failure.ts";
 
-/** Runs one command line to its end and sets the process's exit code. Never rejects. */
-export async function start(argv: readonly string[]): Promise<void> {
+/**
+ * Runs one command line to its end and sets the process's exit code; the first run that it starts is driven by the
+ * `spare` process. Never rejects.
+ */
+export async function start(argv: readonly string[], spare?: SpareProcess): Promise<void> {
+  if (spare) keepSpare(spare);
   takePassphraseFromEnvironment();
   process.stdout.on("error", onClosedOutput);
   const debug = argv.includes("--debug");

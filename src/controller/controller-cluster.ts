@@ -7,6 +7,7 @@ import { watchCertificates, type Certificates } from "./cluster/certificates.ts"
 import { manageControllers, type Controllers } from "./cluster/controllers.ts";
 import { watchLiveness, type Liveness } from "./cluster/node-lives.ts";
 import { watchNodeNames, type NodeNames } from "./cluster/node-names.ts";
+import { watchRejects, type Rejects } from "./cluster/rejects.ts";
 import { manageNodes, type Nodes } from "./cluster/nodes.ts";
 import { openSubCa, type SubCa } from "./cluster/own-sub-ca.ts";
 import { readRecords, type Records } from "./cluster/records.ts";
@@ -19,6 +20,7 @@ import { found } from "./found.ts";
 export interface ControllerCluster {
   readonly records: Records;
   readonly certificates: Certificates;
+  readonly rejects: Rejects;
   readonly revocations: Revocations;
   readonly liveness: Liveness;
   readonly names: NodeNames;
@@ -44,6 +46,7 @@ export function openCluster(state: ControllerState, { log, clock }: Pick<Daemon,
   const revocations = watchRevocations(records, certificates);
   const staleAfterMs = config.staleAfterSecs * 1000;
   const liveness = watchLiveness({ replica, controllerId, staleAfterMs, clock, monotonic });
+  const rejects = watchRejects(records);
   const names = watchNodeNames(records);
   const subCa = openSubCa({
     cluster,
@@ -71,12 +74,23 @@ export function openCluster(state: ControllerState, { log, clock }: Pick<Daemon,
     lastContact: network.lastContact,
   });
   const { isManual, endpoints } = controllers;
-  const nodes = manageNodes({ records, certificates, liveness, names, controllerId, isManual, endpoints, clock });
+  const nodes = manageNodes({
+    records,
+    certificates,
+    rejects,
+    liveness,
+    names,
+    controllerId,
+    isManual,
+    endpoints,
+    clock,
+  });
 
   const member = watchMembership(state, { records, controllers, address: () => address, log, clock });
   return {
     records,
     certificates,
+    rejects,
     revocations,
     liveness,
     names,
@@ -93,6 +107,7 @@ export function openCluster(state: ControllerState, { log, clock }: Pick<Daemon,
     stop() {
       liveness.stop();
       names.stop();
+      rejects.stop();
       revocations.stop();
       certificates.stop();
     },

@@ -69,7 +69,7 @@ export function openServer(
 }
 
 function openApiServer(
-  { own, self, store, network }: ControllerState,
+  { own, self, store, audit, network }: ControllerState,
   cluster: ControllerCluster,
   {
     log,
@@ -90,7 +90,7 @@ function openApiServer(
   return createApiServer({
     credentials: own.credentials(),
     cluster: self.cluster,
-    handlers: handlersFor({ ...cluster, controllerId, objects, own, health, metrics, log, clock }),
+    handlers: handlersFor({ ...cluster, controllerId, objects, own, audit, health, metrics, log, clock }),
     streams: {
       watch: ({ body }, response) => watches.open(body, response),
       async backup(_call, response) {
@@ -102,6 +102,7 @@ function openApiServer(
     },
     access,
     log,
+    trail: audit.record,
     clock,
     monotonic,
     ...defined({ openFiles }),
@@ -130,7 +131,7 @@ function measure(
 }
 
 /** Registers by which somebody may lose the right to be connected. */
-const mayCut = /^(?:revoked\/|node\/[^/]+\/(?:approval|removed)$|controller\/[^/]+\/auth$)/;
+const mayCut = /^(?:revoked\/|node\/[^/]+\/(?:approval$|removed$|reject\/)|controller\/[^/]+\/auth$)/;
 
 /** Where others reach us, if the address we listen on says so; an unspecified one does not. */
 function ownAddress(listenAddr: string, port: number): string {

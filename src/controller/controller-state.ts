@@ -10,6 +10,7 @@ import { ControllerConfig } from "./controller-config.ts";
 import { createReplica } from "./replica/create-replica.ts";
 import type { Timers } from "./replica/replica-ports.ts";
 import type { Replica } from "./replica/replica.ts";
+import { openAudit, type Audit } from "./audit.ts";
 import { openStore, type DurableStore } from "./store/store.ts";
 import { openNetwork, type Network } from "./transport/network.ts";
 
@@ -33,6 +34,7 @@ export interface ControllerState {
     readonly version: string;
   };
   readonly store: DurableStore;
+  readonly audit: Audit;
   readonly network: Network;
   readonly replica: Replica;
   /** Nothing can be acknowledged any more. */
@@ -51,6 +53,7 @@ export async function openState(options: ControllerOptions): Promise<ControllerS
   checkConfig(config, configFile, own.credentials());
   const broken = new AbortController();
   const store = await openDisk(dbPath, broken, options);
+  const audit = await openAudit(join(dbPath, "audit"), { clock, log });
   const keyAt = sponsorKeys(config);
   const network = openNetwork({ controllerId, cluster, credentials: own.credentials, keyAt, log, clock });
   const { join: sponsors } = replication;
@@ -75,7 +78,7 @@ export async function openState(options: ControllerOptions): Promise<ControllerS
   const onItsWord = "who answers there is believed on the CA's word alone: joinKeys does not name the key";
   if (unpinned.length > 0 && !replica.status().ready) log.warn(onItsWord, { join: unpinned });
   const self = { controllerId, dc: replication.dcId, cluster, version };
-  return { config, own, self, store, network, replica, broken: broken.signal };
+  return { config, own, self, store, audit, network, replica, broken: broken.signal };
 }
 
 async function openDisk(

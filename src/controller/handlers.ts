@@ -1,6 +1,7 @@
 import type { Log } from "#api/log.ts";
 import { isIdentityId } from "#pki/identity.ts";
 import { defined } from "#optional/defined.ts";
+import type { Audit } from "./audit.ts";
 import type { Certificates } from "./cluster/certificates.ts";
 import { ackConflict, listConflicts, takeLoser } from "./cluster/conflicts.ts";
 import type { Controllers } from "./cluster/controllers.ts";
@@ -9,6 +10,7 @@ import type { Nodes } from "./cluster/nodes.ts";
 import type { OwnCertificate } from "./cluster/own-certificate.ts";
 import type { Objects } from "./cluster/objects.ts";
 import type { Records } from "./cluster/records.ts";
+import type { Rejects } from "./cluster/rejects.ts";
 import { keys } from "./cluster/registers.ts";
 import type { Revocations } from "./cluster/revocations.ts";
 import type { SubCa } from "./cluster/own-sub-ca.ts";
@@ -23,6 +25,7 @@ const lastWordMs = 2_000;
 export interface HandlerParts {
   readonly controllerId: string;
   readonly records: Records;
+  readonly rejects: Rejects;
   readonly names: NodeNames;
   readonly nodes: Nodes;
   readonly controllers: Controllers;
@@ -30,6 +33,7 @@ export interface HandlerParts {
   readonly objects: Objects;
   readonly revocations: Revocations;
   readonly own: OwnCertificate;
+  readonly audit: Audit;
   readonly subCa: SubCa;
   readonly health: Health;
   readonly metrics: Metrics;
@@ -39,8 +43,22 @@ export interface HandlerParts {
 
 /** What stands behind the methods table. Who acts is taken from the caller's certificate, never from a body. */
 export function handlersFor(parts: HandlerParts): Handlers {
-  const { records, names, nodes, controllers, certificates, objects, revocations, own, subCa, health, metrics, log } =
-    parts;
+  const {
+    records,
+    rejects,
+    names,
+    nodes,
+    controllers,
+    certificates,
+    objects,
+    revocations,
+    own,
+    audit,
+    subCa,
+    health,
+    metrics,
+    log,
+  } = parts;
   return {
     health: () => ({}),
     ready({ caller }) {
@@ -100,7 +118,13 @@ export function handlersFor(parts: HandlerParts): Handlers {
 
     listConflicts: () => listConflicts(records, names),
     ackConflict: ({ id }) => ackConflict(records, id),
-    takeLoser: ({ caller, id }) => takeLoser(records, id, byOf(caller)),
+    takeLoser: ({ caller, id }) => takeLoser({ records, rejects }, id, byOf(caller)),
+
+    listAudit({ id }) {
+      if (!/^[1-9]\d{0,14}$/.test(id))
+        throw new Refused(400, "API_INVALID", `“${id.slice(0, 80)}” is no number of an entry`);
+      return audit.page(Number(id));
+    },
 
     listCertificates: () => ({ certificates: certificates.list() }),
     recordCertificate({ caller, body: { serial, ...record } }) {

@@ -33,6 +33,7 @@ export async function serveController(options: ControllerOptions): Promise<void>
     state.network.close();
     cluster.stop();
     await server.close();
+    await state.audit.close();
     await state.store.close();
   }
 }

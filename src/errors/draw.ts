@@ -64,3 +64,12 @@ export function visible(text: string): string {
     return code < 256 ? `\\x${code.toString(16).padStart(2, "0")}` : `\\u${code.toString(16).padStart(4, "0")}`;
   });
 }
+
+/** What JSON writes as it is and a terminal may obey, or be confused by: C1 controls, separators and marks of direction. */
+// oxlint-disable-next-line no-control-regex -- finding control characters is the purpose
+const unescaped = /[\u007f-\u009f\u2028-\u202e\u2066-\u2069]/g;
+
+/** The text of JSON or of double-quoted YAML with such characters as `\u009b`: it reads the same, and drives no terminal (S-4). */
+export function escapeControls(text: string): string {
+  return text.replace(unescaped, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`);
+}

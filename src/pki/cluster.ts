@@ -9,7 +9,7 @@ import { changeConfig, configFile, contextFolder, readConfig, type ContextHome }
 import { checkPassphrase, decryptKey, encryptKey, type ScryptCost } from "./encrypted-key.ts";
 import { createFile, ensurePrivateFolder, replaceFile, syncFolder, readText } from "./private-files.ts";
 import { commonNameOf, formatIdentity, identityOf } from "./identity.ts";
-import { backdateMs, leafDays, type Authority } from "./issue.ts";
+import { backdateMs, endOfLeaf, type Authority } from "./issue.ts";
 import { renewDays } from "./expectation.ts";
 import { generateKey, readPrivateKey } from "./keys.ts";
 import { signSubCa, type Root } from "./sub-ca.ts";
@@ -149,7 +149,7 @@ function issueOperator({
     issuer: authority.certificate,
     signer: authority.key,
     notBefore: new Date(now - backdateMs),
-    notAfter: new Date(now + leafDays * dayMs),
+    notAfter: endOfLeaf(now),
     usages: ["client"],
     uri: formatIdentity({ cluster: authority.cluster, role: "operator", id: user }),
   });

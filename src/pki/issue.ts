@@ -7,11 +7,16 @@ import { commonNameOf, formatIdentity, type Identity } from "./identity.ts";
 import { isKeyProven, readPublicKey } from "./keys.ts";
 
 /** Days a leaf lives. */
-export const leafDays = 90;
+const leafDays = 90;
 /** Clocks of nodes may run behind the bastion's by this much (F-7). */
 export const backdateMs = 10 * 60_000;
 const dayMs = 86_400_000;
 const hostName = /^(?=.{1,253}$)[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)*$/i;
+
+/** When a leaf ends that is issued at `now`: in whole seconds, for a certificate holds no parts of one (RFC 5280, 4.1.2.5). */
+export function endOfLeaf(now: number): Date {
+  return new Date(Math.floor(now / 1000) * 1000 + leafDays * dayMs);
+}
 
 /** Whether a text may be a host name (RFC 1123). */
 export function isHostName(text: string): boolean {
@@ -70,7 +75,7 @@ export function issueLeaf(request: LeafRequest, { authority, now }: { authority:
   }
   const hosts = namesOf(request);
   const identity = { cluster: authority.cluster, role: request.role, id: request.id };
-  const notAfter = new Date(Math.min(now + leafDays * dayMs, authority.certificate.validToDate.getTime()));
+  const notAfter = new Date(Math.min(endOfLeaf(now).getTime(), authority.certificate.validToDate.getTime()));
   const leaf = issueCertificate({
     commonName: commonNameOf(request.role, request.host),
     publicKey,

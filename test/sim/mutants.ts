@@ -168,7 +168,7 @@ ${commitOfPull}`,
     edits: [
       {
         file: "controller/replica/collector.ts",
-        from: "  return { tombstones: collectable(state.map.tombstones().values(), state.map.vector, acks), underway };",
+        from: "  return { tombstones: collectable(deletions(core), state.map.vector, acks), underway };",
         to: `  const old = [...state.map.tombstones().values()].filter(({ ms }) => ms < core.options.clock.wall() - 8_000);
   for (const tombstone of old) state.map.drop(tombstone);
   void [acks, collectable, underway];

@@ -31,6 +31,10 @@ export function readSegment(text: string): { readonly steps: readonly SentStep[]
     else if (statement === "k_add") {
       steps.push(stepOf(values, shared));
       values = new Map();
+    } else if (statement.startsWith("k_data ")) {
+      const [, title = "", data = ""] = /^k_data ('(?:[^']|'\\'')*'|\S+) ([^]*)$/.exec(statement) ?? [];
+      steps.push(stepOf(values.set("title", unquote(title)).set("d", data), shared));
+      values = new Map();
     } else if (statement.startsWith("k_facts ")) facts = true;
   }
   return { steps, facts };

@@ -1,6 +1,6 @@
 import { shippedText } from "#engine/program/texts.ts";
 import { createHash } from "node:crypto";
-import { setTimeout as sleep } from "node:timers/promises";
+import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
 import { readSegment, readValue, type SentStep } from "./segment-reader.ts";
 
 /** How simulated nodes behave; the same node and step behave the same each time. */
@@ -11,6 +11,8 @@ export interface Behaviour {
   readonly failEvery?: number;
   /** Every so many-th node is ten times slower; none unless given. */
   readonly slowEvery?: number;
+  /** What a node of that name says instead of doing its steps, given the key of its first one; nobody unless given. */
+  readonly floods?: { readonly name: string; readonly says: (key: string) => Iterable<string> };
 }
 
 /** What stays of a node between its runs. */
@@ -148,6 +150,14 @@ export class SimulatedRun {
   async #segment(number: string, text: string): Promise<void> {
     this.#say(`segment ${number}`);
     const { steps, facts } = readSegment(text);
+    const { floods } = this.node.behaviour;
+    if (floods?.name === this.node.name) {
+      for (const frame of floods.says(steps[0]?.key ?? "")) {
+        this.#say(frame);
+        await nextTurn();
+        if (this.#stopped) return;
+      }
+    }
     let quick: string[] = [];
     const flush = () => {
       if (quick.length > 0) this.#say(`quick ${quick.join(" ")}`);

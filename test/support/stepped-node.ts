@@ -2,8 +2,8 @@ import {
   chmodSync,
   existsSync,
   mkdirSync,
-  readdirSync,
   readFileSync,
+  readdirSync,
   readlinkSync,
   rmSync,
   writeFileSync,
@@ -133,7 +133,9 @@ exec ${real} "$@"
   signal(name: NodeJS.Signals): void {
     const [run = ""] = readdirSync(join(this.state, "runs"));
     const folder = join(this.state, "runs", run);
-    const [step = ""] = readFileSync(join(folder, "current"), "utf8").split(" ");
+    // Before its first step there is no such file.
+    const current = join(folder, "current");
+    const [step = ""] = existsSync(current) ? readFileSync(current, "utf8").split(" ") : [];
     const [runner = ""] = readFileSync(join(folder, "pid"), "utf8").split(" ");
     for (const pid of [Number(runner), -Number(step)])
       try {

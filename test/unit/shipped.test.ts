@@ -49,7 +49,7 @@ describe("what is shipped", () => {
       ).to.equal(true);
   });
 
-  it("no unit needs a shell, and each is hardened", () => {
+  it("S-7: no unit needs a shell or leaves a core dump, and each is hardened", () => {
     for (const name of files("templates").filter((file) => file.endsWith(".service.hbs"))) {
       const text = readFileSync(join(shipped, "templates", name), "utf8");
       expect(text).to.match(/^ExecStart=\{\{params\.runtime\.command\}\} /m);
@@ -58,6 +58,8 @@ describe("what is shipped", () => {
         "CapabilityBoundingSet=",
         "ProtectSystem=strict",
         "RestrictNamespaces=yes",
+        "LimitCORE=0",
+        "CoredumpFilter=0",
       ])
         expect(text.split("\n"), name).to.include(line);
     }

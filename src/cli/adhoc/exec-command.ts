@@ -2,6 +2,7 @@ import { Command, Option } from "commander";
 import { KcoreError } from "#errors/problem.ts";
 import { collectSteps } from "./step-results.ts";
 import { addRunOptions, requestOf, startRun, type RunFlags } from "../watch/start-run.ts";
+import { printJson } from "../terminal/print-json.ts";
 
 interface ExecFlags extends RunFlags {
   readonly shell?: boolean;
@@ -43,7 +44,7 @@ async function execute(argv: readonly string[], flags: ExecFlags): Promise<void>
   }
   const steps = collectSteps();
   const { exitCode, model } = await startRun(flags, request, { output: "quiet", onEvent: steps.take });
-  process.stdout.write(`${JSON.stringify(steps.results(model), undefined, 2)}\n`);
+  process.stdout.write(`${printJson(steps.results(model), 2)}\n`);
   process.exitCode = exitCode;
 }
 

@@ -2,6 +2,7 @@ import { Command, Option } from "commander";
 import { cleanText } from "#engine/events/clean.ts";
 import { addRunOptions, requestOf, startRun, type RunFlags } from "../watch/start-run.ts";
 import { requireTarget } from "./exec-command.ts";
+import { printJson } from "../terminal/print-json.ts";
 
 interface FactsFlags extends RunFlags {
   readonly output: "table" | "json";
@@ -29,7 +30,7 @@ async function facts(flags: FactsFlags): Promise<void> {
       name,
       outcome === "done" ? gathered : { outcome, ...(problem ? { problem } : {}) },
     ]);
-    process.stdout.write(`${JSON.stringify(Object.fromEntries(found), undefined, 2)}\n`);
+    process.stdout.write(`${printJson(Object.fromEntries(found), 2)}\n`);
     return;
   }
   for (const { name, outcome, facts: gathered = {}, problem } of nodes) {

@@ -5,7 +5,7 @@ import { exitCodes, KcoreError } from "#errors/problem.ts";
 import { subCaChallenge } from "#pki/challenges.ts";
 import { openAuthority, openRoot, reissueOperator } from "#pki/cluster.ts";
 import { replaceFile } from "#pki/private-files.ts";
-import { leafDays } from "#pki/issue.ts";
+import { endOfLeaf } from "#pki/issue.ts";
 import { inventoryEntry } from "#pki/inventory.ts";
 import { rotateBastionSubCa } from "#pki/rotate-bastion.ts";
 import { issueSubCa, type Root } from "#pki/sub-ca.ts";
@@ -76,8 +76,8 @@ async function rotateCerts({ passphraseFile, ...flags }: Flags): Promise<void> {
   const missed = await rotateEach(cluster, "certificate", (one, all) =>
     rotateController(one, all, { cluster, authority }),
   );
-  // What is issued from now on ends later than anything issued before.
-  const nodesEndingBefore = new Date(Date.now() + leafDays * 86_400_000).toISOString();
+  // What is issued from now on does not end before that: no node renews twice for one wish.
+  const nodesEndingBefore = endOfLeaf(Date.now()).toISOString();
   await cluster.ask((client) => client.call("putConfig", { value: { nodesEndingBefore } }, { id: "rotation" }));
   process.stdout.write("nodes: each renews its certificate at its next heartbeat\n");
   report(missed, "kcore rotate certs", "certificate");

@@ -3,6 +3,7 @@ import type { ConflictView } from "#api/schemas.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { openCluster } from "./open-cluster.ts";
 import { addClusterOptions, type ClusterFlags } from "../options.ts";
+import { printJson } from "../terminal/print-json.ts";
 
 /** `kcore conflict ack|take-loser`. */
 export function conflictCommand(): Command {
@@ -33,7 +34,7 @@ async function settle(ids: readonly string[], flags: ClusterFlags, method: "ackC
   for (const { id, key, winner, loser } of ids.map((word) => findConflict(conflicts, word))) {
     await ask((client) => client.call(method, {}, { id }));
     const kept = method === "takeLoser" ? loser : winner;
-    process.stdout.write(`${key}: ${kept.value === null ? "deleted" : JSON.stringify(kept.value)} it is (${id})\n`);
+    process.stdout.write(`${key}: ${kept.value === null ? "deleted" : printJson(kept.value)} it is (${id})\n`);
   }
 }
 

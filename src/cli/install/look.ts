@@ -70,11 +70,20 @@ export async function lookAtCards(host: Host): Promise<readonly NetworkCard[]> {
     }));
 }
 
+/** Bytes of what a machine answers. */
+const longestAnswer = 1 << 20;
+
 async function run(host: Host, command: string, what: string): Promise<string> {
   const channel = await host.exec(command);
   channel.end();
   const chunks: Uint8Array[] = [];
-  for await (const chunk of channel.stdout) chunks.push(chunk);
+  let length = 0;
+  for await (const chunk of channel.stdout) {
+    length += chunk.length;
+    // What a machine says about itself fits by far (requirement S-4).
+    if (length > longestAnswer) channel.close();
+    else chunks.push(chunk);
+  }
   const { code } = await channel.exit;
   if (code === 0) return Buffer.concat(chunks).toString("utf8");
   throw new KcoreError(

@@ -8,6 +8,7 @@ import { moduleExample } from "./module-example.ts";
 import { addProjectOption, addResultOption, type CommonFlags } from "../options.ts";
 import { printRows } from "../terminal/format-result.ts";
 import { formatTable } from "../terminal/format-table.ts";
+import { printJson } from "../terminal/print-json.ts";
 
 interface Argument {
   readonly name: string;
@@ -47,9 +48,7 @@ async function show(name: string, { output }: Flags): Promise<void> {
   const { refusals = [] } = module;
   const example = moduleExample(name);
   if (output === "json") {
-    process.stdout.write(
-      `${JSON.stringify({ name, summary: module.summary, args, refusals, example }, undefined, 2)}\n`,
-    );
+    process.stdout.write(`${printJson({ name, summary: module.summary, args, refusals, example }, 2)}\n`);
     return;
   }
   const rows = args.map(({ name: argument, type, required, default: preset, description }) => [

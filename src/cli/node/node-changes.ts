@@ -54,9 +54,12 @@ function decide(what: "approve" | "reject", { reason }: DecisionFlags) {
   const [method, wanted] =
     what === "approve" ? (["approveNode", "approved"] as const) : (["rejectNode", "rejected"] as const);
   return async (client: ApiClient, node: NodeView): Promise<string> => {
-    if (node.approval === wanted && node.status !== "unknown") return `${nameOf(node)} is ${wanted} already`;
+    // A reject is said again: it stands against an approve elsewhere that nobody has seen here yet.
+    if (what === "approve" && node.approval === wanted && node.status !== "unknown")
+      return `${nameOf(node)} is ${wanted} already`;
     const { status } = await client.call(method, reason === undefined ? {} : { reason }, { id: node.id });
-    return `${nameOf(node)} ${wanted}${status === "not-ready" ? "; it is not ready yet" : ""}`;
+    const again = node.approval === wanted ? " again" : "";
+    return `${nameOf(node)} ${wanted}${again}${status === "not-ready" ? "; it is not ready yet" : ""}`;
   };
 }
 

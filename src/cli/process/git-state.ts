@@ -1,8 +1,16 @@
 import { execFile } from "node:child_process";
+import { existsSync, realpathSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 
+interface GitState {
+  readonly revision?: string;
+  readonly dirty?: boolean;
+}
+
 /** Which commit a project is at, and whether files differ from it; nothing where it is not under git. */
-export async function gitState(project: string): Promise<{ readonly revision?: string; readonly dirty?: boolean }> {
+export async function gitState(project: string): Promise<GitState> {
+  if (!mayBeUnderGit(wholePath(project))) return {};
   // Neither hooks nor monitors of the repository are run for a look at it.
   const ask = async (...words: readonly string[]) =>
     (
@@ -10,13 +18,35 @@ export async function gitState(project: string): Promise<{ readonly revision?: s
         timeout: 5000,
         maxBuffer: 1 << 26,
       })
-    ).stdout.trim();
-  const [revision, changes] = await Promise.all([
-    ask("rev-parse", "HEAD").catch(() => undefined),
-    ask("--no-optional-locks", "status", "--porcelain", "--untracked-files=normal", "--", ".").catch(() => undefined),
-  ]);
-  return {
-    ...(revision === undefined ? {} : { revision }),
-    ...(changes === undefined ? {} : { dirty: changes !== "" }),
-  };
+    ).stdout;
+  try {
+    const format = ["--porcelain=v2", "--branch", "--no-ahead-behind", "--untracked-files=normal"];
+    return readStatus(await ask("--no-optional-locks", "status", ...format, "--", "."));
+  } catch {
+    // Its files are too many, or not to be read; the commit may be known all the same.
+    const revision = await ask("rev-parse", "HEAD").catch(() => undefined);
+    return revision === undefined ? {} : { revision: revision.trim() };
+  }
+}
+
+/** git-status(1), “Porcelain Format Version 2”: lines about the branch begin with #. */
+function readStatus(text: string): GitState {
+  const revision = /^# branch\.oid ([0-9a-f]+)$/m.exec(text)?.[1];
+  return { ...(revision === undefined ? {} : { revision }), dirty: /^[^#]/m.test(text) };
+}
+
+function wholePath(project: string): string {
+  try {
+    return realpathSync(project);
+  } catch {
+    return project;
+  }
+}
+
+/** Whether git could find a repository from here: looking for it takes less than starting git to be told that there is none. */
+function mayBeUnderGit(folder: string): boolean {
+  if (process.env["GIT_DIR"] !== undefined) return true;
+  if (existsSync(join(folder, ".git")) || existsSync(join(folder, "HEAD"))) return true;
+  const above = dirname(folder);
+  return above !== folder && mayBeUnderGit(above);
 }

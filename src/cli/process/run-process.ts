@@ -1,37 +1,48 @@
+import { closeSync, openSync } from "node:fs";
 import { text } from "node:stream/consumers";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { knownSecrets, secret } from "#engine/step/secret.ts";
 import type { RunDependencies, RunResult } from "#engine/orchestrate/execute.ts";
 import { conductRun, type RunStage } from "#engine/run/conduct-run.ts";
-import { readHeader, runFolder, writeHeader } from "#engine/run/run-folder.ts";
+import { readHeader, runFolder, writeHeader, type RunFolder } from "#engine/run/run-folder.ts";
 import { trustOfProcess } from "#engine/project/project.ts";
 import { shippedRoot } from "#engine/project/shipped.ts";
-import type { ExitCode } from "#errors/problem.ts";
+import { exitCodes, type ExitCode } from "#errors/problem.ts";
 import { gitState } from "./git-state.ts";
 import { openFileLimit } from "./open-files.ts";
 
-/** `run-main ID PROJECT`: the run's own process. What it must not leave on a disk comes by stdin. */
-export async function serveRun([id = "", project = ""]: readonly string[]): Promise<ExitCode> {
+/**
+ * The run's own process: `run-main ID PROJECT`, or without words, when it was started before that was known; then stdin
+ * tells it. What must not be left on a disk comes by stdin, too.
+ */
+export async function serveRun(words: readonly string[]): Promise<ExitCode> {
   // A closed terminal and Ctrl-C concern the views only.
   process.on("SIGHUP", () => undefined);
   process.on("SIGINT", () => undefined);
-  // The parts of the engine load while the record is opened.
+  const isSpare = words.length === 0;
+  // The parts of the engine load while the record is opened, those of a spare process while it waits.
   const parts = loadParts();
   parts.catch(() => undefined);
-  const state = gitState(project);
+  if (isSpare) await parts;
   const handed = readHandedOver();
+  const { id, project = "" } = isSpare ? await handed : { id: words[0], project: words[1] };
+  // Nobody wants it.
+  if (id === undefined) return exitCodes.done;
   const folder = runFolder(project, id);
+  if (isSpare) takePlace(folder);
+  const state = gitState(project);
   const header = await readHeader(folder);
   return conductRun({
     folder,
     header,
+    onListening: () => isSpare && closeSync(TELLS),
     secrets: knownSecrets,
     perform: async (stage) => {
       const { passphrase } = await handed;
       const { revision, dirty } = await state;
       const at = { ...(revision === undefined ? {} : { revision }), ...(dirty === undefined ? {} : { dirty }) };
-      await writeHeader(folder, { ...(await readHeader(folder)), ...at });
+      if (revision !== undefined || dirty !== undefined) writeHeader(folder, { ...(await readHeader(folder)), ...at });
       return (await parts)({
         stage,
         project,
@@ -94,7 +105,27 @@ function known(value: string): string {
   return secret(value).reveal();
 }
 
-async function readHandedOver(): Promise<{ readonly passphrase?: string }> {
+interface HandedOver {
+  readonly id?: string;
+  readonly project?: string;
+  readonly passphrase?: string;
+}
+
+async function readHandedOver(): Promise<HandedOver> {
   const handed = await text(process.stdin);
-  return handed === "" ? {} : (JSON.parse(handed) as { passphrase?: string });
+  return handed === "" ? {} : (JSON.parse(handed) as HandedOver);
+}
+
+/** The descriptor whose end tells that views can connect. */
+const TELLS = 3;
+
+/** Makes a spare process what it had been from the start if the run had been known: its folder, its log, its name in `ps`. */
+function takePlace({ id, project, processLog }: RunFolder): void {
+  process.chdir(project);
+  for (const descriptor of [1, 2]) {
+    // The lowest free descriptor is taken (POSIX, open), and nobody else opens one just now.
+    closeSync(descriptor);
+    if (openSync(processLog, "a", 0o600) !== descriptor) throw new Error(`descriptor ${descriptor} was taken`);
+  }
+  process.title = `${process.argv[1] ?? "run-main"} ${id} ${project}`;
 }

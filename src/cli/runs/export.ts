@@ -11,6 +11,7 @@ import { drawReport } from "./write-reports.ts";
 import { exportFormats, type ExportFlags, type ExportFormat } from "./export-formats.ts";
 import { readRun, type KnownRun } from "./known-run.ts";
 import { digestOf } from "./show.ts";
+import { printJson } from "../terminal/print-json.ts";
 
 /** `kcore runs export`: a run in the form that another program wants, to a file or to the output. */
 export async function exportRun(id: string, { project, format, file }: ExportFlags): Promise<void> {
@@ -47,7 +48,7 @@ async function textOf(run: KnownRun, format: Exclude<ExportFormat, "tar">): Prom
     case "ndjson":
       return events.map(formatEvent).join("");
     case "json":
-      return `${JSON.stringify(await digestOf(run), undefined, 2)}\n`;
+      return `${printJson(await digestOf(run), 2)}\n`;
     case "junit":
       return drawReport("xml", events, folder.project);
     case "html":

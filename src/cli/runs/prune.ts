@@ -1,7 +1,9 @@
 import { rm } from "node:fs/promises";
 import { isAlive } from "#engine/run/process-mark.ts";
 import { listRunIds, readHeader, runFolder, type RunFolder } from "#engine/run/run-folder.ts";
+import { recordRuns } from "#engine/run/run-trail.ts";
 import type { CommonFlags } from "../options.ts";
+import { whoAmI } from "../process/who.ts";
 import { findProject } from "../project/find-project.ts";
 
 export interface PruneFlags extends CommonFlags {
@@ -20,15 +22,21 @@ export async function pruneRuns({ project, keep, olderThan, dryRun = false }: Pr
   const ids = await listRunIds(root);
   const kept = keep ?? (olderThan === undefined ? KEEP : 0);
   const before = olderThan === undefined ? Infinity : Date.now() - olderThan;
-  let removed = 0;
+  const going: RunFolder[] = [];
   for (const id of ids.slice(0, Math.max(0, ids.length - kept))) {
     const folder = runFolder(root, id);
-    if (!(await isEnded(folder, before))) continue;
-    if (dryRun) process.stdout.write(`would remove ${id}\n`);
-    else await rm(folder.path, { recursive: true, force: true });
-    removed += 1;
+    if (await isEnded(folder, before)) going.push(folder);
   }
-  process.stdout.write(dryRun ? `${removed} would be removed\n` : `${removed} removed\n`);
+  if (dryRun) {
+    for (const { id } of going) process.stdout.write(`would remove ${id}\n`);
+    process.stdout.write(`${going.length} would be removed\n`);
+    return;
+  }
+  // First: a record that is gone and of which this was not said was taken away.
+  if (going.length > 0)
+    recordRuns(root, Date.now(), { type: "runs.pruned", who: whoAmI(), runs: going.map(({ id }) => id) });
+  for (const { path } of going) await rm(path, { recursive: true, force: true });
+  process.stdout.write(`${going.length} removed\n`);
 }
 
 async function isEnded(folder: RunFolder, before: number): Promise<boolean> {

@@ -1,6 +1,6 @@
 import { Command, InvalidArgumentError, Option } from "commander";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
-import { addProjectOption, addViewOption, collect, type CommonFlags } from "../options.ts";
+import { addProjectOption, addViewOption, ageOf, collect, countOf, type CommonFlags } from "../options.ts";
 import { givenPassphrase } from "../terminal/given-passphrase.ts";
 import { findProject } from "../project/find-project.ts";
 import { exportFormats, type ExportFlags } from "./export-formats.ts";
@@ -119,12 +119,6 @@ Examples:
   return runs;
 }
 
-function countOf(text: string): number {
-  const count = Number(text);
-  if (Number.isInteger(count) && count >= 0 && text !== "") return count;
-  throw new InvalidArgumentError("a whole number is wanted");
-}
-
 function stateOf(text: string, earlier: readonly string[] | undefined): readonly string[] {
   if (!runStates.includes(text)) throw new InvalidArgumentError(`it is one of ${runStates.join(", ")}`);
   return collect(text, earlier);
@@ -134,13 +128,6 @@ function speedOf(text: string): number {
   const speed = text === "max" ? Infinity : Number(text);
   if (speed > 0) return speed;
   throw new InvalidArgumentError("a number above 0 is wanted, or max");
-}
-
-function ageOf(text: string): number {
-  const [, count, unit = ""] = /^(\d+)([mhdw])$/.exec(text) ?? [];
-  const units: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 };
-  if (count !== undefined) return Number(count) * (units[unit] ?? 0);
-  throw new InvalidArgumentError("an age is wanted: 90m, 36h, 30d, 8w");
 }
 
 async function attach(id: string, { project, output }: ViewFlags): Promise<void> {
@@ -164,6 +151,6 @@ async function resume(id: string, { project, output, detach = false, passphraseF
       message: `run ${folder.id} is still going on`,
       hint: `kcore runs attach ${folder.id}`,
     });
-  const launched = launch(folder, header, await givenPassphrase(passphraseFile));
+  const launched = launch(folder, await givenPassphrase(passphraseFile));
   process.exitCode = (await watchRun({ folder, output: view, detach, launched, since: model.lastSeq })).exitCode;
 }

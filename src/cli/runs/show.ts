@@ -7,6 +7,7 @@ import type { CommonFlags } from "../options.ts";
 import { findProject } from "../project/find-project.ts";
 import { sourceLines, wantsColor } from "../terminal/report-failure.ts";
 import { readRun, stateOf, type KnownRun } from "./known-run.ts";
+import { printJson } from "../terminal/print-json.ts";
 
 export interface ShowFlags extends CommonFlags {
   readonly output: "text" | "json";
@@ -28,7 +29,7 @@ export async function showRun(id: string, { project, output, events = false, htm
   }
   const digest = await digestOf(run);
   if (output === "json") {
-    process.stdout.write(`${JSON.stringify(digest, undefined, 2)}\n`);
+    process.stdout.write(`${printJson(digest, 2)}\n`);
     return;
   }
   const { drawDigest } = await import("#tui/draw-digest.ts");

@@ -5,6 +5,7 @@ import { projectIfAny } from "../orchestrate/list-orchestrations.ts";
 import type { CommonFlags } from "../options.ts";
 import { printRows } from "../terminal/format-result.ts";
 import { formatTable } from "../terminal/format-table.ts";
+import { printJson } from "../terminal/print-json.ts";
 
 export interface ListFlags extends CommonFlags {
   readonly output: "table" | "json";
@@ -36,7 +37,7 @@ export function showState(name: string, { project, output }: ListFlags): void {
   }));
   if (output === "json") {
     process.stdout.write(
-      `${JSON.stringify({ name, file: shown, origin, description, params: declared, steps: listed }, undefined, 2)}\n`,
+      `${printJson({ name, file: shown, origin, description, params: declared, steps: listed }, 2)}\n`,
     );
     return;
   }

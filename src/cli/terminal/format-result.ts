@@ -1,10 +1,11 @@
 import { printYaml } from "#engine/yaml/plain-yaml.ts";
 import type { ResultFormat } from "../options.ts";
 import { formatTable } from "./format-table.ts";
+import { printJson } from "./print-json.ts";
 
 /** A result as `-o` wants it; `draw` makes the table. */
 export function formatResult(value: unknown, output: ResultFormat, draw: (wide: boolean) => string): string {
-  if (output === "json") return `${JSON.stringify(value, undefined, 2)}\n`;
+  if (output === "json") return `${printJson(value, 2)}\n`;
   if (output === "yaml") return printYaml(value);
   return draw(output === "wide");
 }
@@ -23,5 +24,5 @@ export function printRows(
 
 /** One of several results that come one after the other: a line of JSON, a document of YAML. */
 export function formatOne(value: unknown, output: "json" | "yaml"): string {
-  return output === "json" ? `${JSON.stringify(value)}\n` : `---\n${printYaml(value)}`;
+  return output === "json" ? `${printJson(value)}\n` : `---\n${printYaml(value)}`;
 }

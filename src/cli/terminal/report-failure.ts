@@ -4,6 +4,7 @@ import { drawProblems } from "#errors/draw.ts";
 import { exitCodes, KcoreError, type ExitCode, type SourcePosition } from "#errors/problem.ts";
 import { shippedRoot } from "#engine/project/shipped.ts";
 import { isScreen } from "./choose-view.ts";
+import { printJson } from "./print-json.ts";
 
 export interface ReportOptions {
   readonly debug: boolean;
@@ -16,7 +17,7 @@ export interface ReportOptions {
 export function reportFailure(error: unknown, { debug, json, project = process.cwd() }: ReportOptions): ExitCode {
   if (isClosedPipe(error)) return exitCodes.done;
   if (!(error instanceof KcoreError)) return reportBug(error, json);
-  if (json) process.stderr.write(`${JSON.stringify({ problems: error.problems })}\n`);
+  if (json) process.stderr.write(`${printJson({ problems: error.problems })}\n`);
   else
     process.stderr.write(
       `${drawProblems(error.problems, { color: wantsColor(process.stderr), sourceLine: sourceLines(project) })}\n`,
@@ -47,7 +48,7 @@ function reportBug(error: unknown, json: boolean): ExitCode {
   const stack = stackOf(error);
   if (json) {
     const message = error instanceof Error ? error.message : String(error);
-    process.stderr.write(`${JSON.stringify({ problems: [{ code: "INTERNAL", message, detail: stack }] })}\n`);
+    process.stderr.write(`${printJson({ problems: [{ code: "INTERNAL", message, detail: stack }] })}\n`);
   } else
     process.stderr.write(
       `kcore met a bug of its own  [INTERNAL]\n${stack}\n  hint: please report it with these lines and the command\n`,

@@ -3,6 +3,7 @@ import { KcoreError } from "#errors/problem.ts";
 import { openCluster, type Cluster } from "../cluster/open-cluster.ts";
 import { addClusterOptions, type ClusterFlags } from "../options.ts";
 import { canDrawOn } from "../terminal/choose-view.ts";
+import { printJson } from "../terminal/print-json.ts";
 
 interface Flags extends ClusterFlags {
   readonly once?: boolean;
@@ -53,7 +54,7 @@ async function printOnce(cluster: Cluster, output: "table" | "json"): Promise<vo
   const { drawOnce } = await import("./draw-once.ts");
   const text =
     output === "json"
-      ? `${JSON.stringify({ ...snapshot, at: new Date(snapshot.at).toISOString() }, undefined, 2)}\n`
+      ? `${printJson({ ...snapshot, at: new Date(snapshot.at).toISOString() }, 2)}\n`
       : drawOnce(snapshot);
   process.stdout.write(text);
 }

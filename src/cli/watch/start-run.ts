@@ -1,8 +1,7 @@
-import { dirname, extname, join } from "node:path";
 import { InvalidArgumentError, Option, type Command } from "commander";
 import type { RunRequest } from "#engine/orchestrate/execute.ts";
-import { launchRun } from "#engine/run/launch-run.ts";
-import { createRun, type RunFolder, type RunHeader } from "#engine/run/run-folder.ts";
+import { launchRun, type Launched } from "#engine/run/launch-run.ts";
+import { createRun, type RunFolder } from "#engine/run/run-folder.ts";
 import { quoteWord } from "#tui/repeat-command.ts";
 import { defined } from "#optional/defined.ts";
 import { addProjectOption, collect, type CommonFlags } from "../options.ts";
@@ -10,6 +9,7 @@ import { givenPassphrase } from "../terminal/given-passphrase.ts";
 import { findProject } from "../project/find-project.ts";
 import { canPrompt } from "../terminal/prompt.ts";
 import { watchRun, type Watched, type WatchOptions } from "./watch-run.ts";
+import { runMain } from "../process/spare-process.ts";
 import { whoAmI } from "../process/who.ts";
 import { prepareReports, writeReports } from "../runs/write-reports.ts";
 
@@ -94,7 +94,7 @@ export async function startRun(
     created: Date.now(),
     attended: canPrompt() || watch.output === "ink",
   });
-  const launched = launch(folder, header, passphrase);
+  const launched = launch(folder, passphrase);
   const watched = await watchRun({ folder, header, launched, detach, ...watch });
   if (!watched.left) await writeReports(report, folder);
   else if (report.length > 0)
@@ -102,15 +102,7 @@ export async function startRun(
   return { ...watched, folder };
 }
 
-/** Starts the process that drives a recorded run: run-main, beside the program that runs now. */
-export function launch(folder: RunFolder, _header: RunHeader, passphrase?: string): ReturnType<typeof launchRun> {
-  const own = process.argv[1] ?? "";
-  // A view's bound on old memory (bin/kcore) is nothing for a run of a thousand connections; that on young memory is.
-  const flags = process.execArgv.filter((flag) => !flag.startsWith("--max-old-space-size="));
-  const program = [process.execPath, ...flags, join(dirname(own), `run-main${extname(own)}`)] as const;
-  return launchRun({
-    folder,
-    program,
-    ...defined({ passphrase }),
-  });
+/** Starts the process that drives a recorded run, or tells the one that was started beforehand. */
+export function launch(folder: RunFolder, passphrase?: string): Launched {
+  return launchRun({ folder, program: runMain(), ...defined({ passphrase }) });
 }

@@ -20,10 +20,7 @@ export function checkCommonProtocol(replica: Pick<Replica, "entries" | "get">, w
   for (const key of written) {
     const needed = protocolOf(key);
     if (needed <= protocols[0]) continue;
-    for (const [auth] of replica.entries("controller/")) {
-      const id = /^controller\/([^/]+)\/auth$/.exec(auth)?.[1];
-      if (id === undefined) continue;
-      const spoken = toldBy(replica, id);
+    for (const [id, spoken] of protocolsOf(replica)) {
       if (spoken >= needed) continue;
       throw new Refused(
         409,
@@ -33,6 +30,19 @@ export function checkCommonProtocol(replica: Pick<Replica, "entries" | "get">, w
       );
     }
   }
+}
+
+/** The newest replication protocol that every registered controller speaks. */
+export function commonProtocol(replica: Pick<Replica, "entries" | "get">): number {
+  return Math.min(protocols[1], ...protocolsOf(replica).map(([, spoken]) => spoken));
+}
+
+/** The registered controllers, each with the newest protocol that it told of. */
+function protocolsOf(replica: Pick<Replica, "entries" | "get">): (readonly [id: string, spoken: number])[] {
+  return [...replica.entries("controller/")].flatMap(([key]) => {
+    const id = /^controller\/([^/]+)\/auth$/.exec(key)?.[1];
+    return id === undefined ? [] : [[id, toldBy(replica, id)] as const];
+  });
 }
 
 function toldBy(replica: Pick<Replica, "get">, id: string): number {

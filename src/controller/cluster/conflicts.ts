@@ -6,6 +6,7 @@ import type { ConflictRecord, ConflictSide } from "../replica/conflict-record.ts
 import { encodeDot } from "./dots.ts";
 import type { NodeNames } from "./node-names.ts";
 import type { Records } from "./records.ts";
+import type { Rejects } from "./rejects.ts";
 import { isSecret, keys, mergeKindOf, type ApprovalRecord } from "./registers.ts";
 
 /** A conflict as it is shown. */
@@ -36,7 +37,11 @@ export async function ackConflict(records: Records, id: string): Promise<{ resul
 }
 
 /** Writes what lost, and closes the conflict. @throws Refused CONFLICT_UNKNOWN; 409 where the winner may never be undone so */
-export async function takeLoser(records: Records, id: string, by: string): Promise<{ result: "updated"; dot: string }> {
+export async function takeLoser(
+  { records, rejects }: { readonly records: Records; readonly rejects: Rejects },
+  id: string,
+  by: string,
+): Promise<{ result: "updated"; dot: string }> {
   const { id: found, key, loser } = findConflict(records, id);
   if (isSecret(key)) {
     const hint = `write the one that is right, then: kcore conflict ack ${id}`;
@@ -47,16 +52,17 @@ export async function takeLoser(records: Records, id: string, by: string): Promi
     throw new Refused(409, "CONFLICT_FINAL", `${key} is written once: what won stands`, `kcore conflict ack ${id}`);
   }
   const lost = loser.text === null ? undefined : (JSON.parse(loser.text) as unknown);
-  const value = kind === "approval" ? approveAnew(records, key, lost, by) : lost;
+  const decided = kind === "approval" ? approveAnew(records, key, lost, by) : undefined;
   const dot = await records.write([
-    { key, value },
+    { key, value: decided ?? lost },
+    ...(decided ? rejects.wishesOf(key.split("/")[1] ?? "", decided) : []),
     { key: keys.conflict(found), value: undefined },
   ]);
   return { result: "updated", dot };
 }
 
 /** Inside its epoch the winner of an approval would win again, so the loser's word needs the next epoch. */
-function approveAnew(records: Records, key: string, lost: unknown, by: string): unknown {
+function approveAnew(records: Records, key: string, lost: unknown, by: string): ApprovalRecord {
   const epoch = (records.value("approval", key)?.epoch ?? 0) + 1;
   return { ...(lost as ApprovalRecord), epoch, by };
 }

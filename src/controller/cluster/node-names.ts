@@ -36,7 +36,9 @@ export function watchNodeNames(records: Records): NodeNames {
   };
   for (const [id, parts] of gatherNodes(records)) note(id, parts);
   const stop = records.replica.watch((changed) => {
-    const ids = changed.flatMap((key) => /^node\/([^/]+)\/(?:reg|expected|approval|removed)$/.exec(key)?.[1] ?? []);
+    const ids = changed.flatMap(
+      (key) => /^node\/([^/]+)\/(?:reg|expected|approval|removed|reject\/.+)$/.exec(key)?.[1] ?? [],
+    );
     for (const id of new Set(ids)) note(id, partsOf(records, id));
   });
 

@@ -1,13 +1,15 @@
 import type { ConflictView, Expected, NodeStatus, NodeView, Taint } from "#api/schemas.ts";
 import type { Life, Liveness } from "./node-lives.ts";
 import type { Found, Records } from "./records.ts";
-import { keys, kindOf, type ApprovalRecord, type Registered } from "./registers.ts";
+import { keys, kindOf, type ApprovalRecord, type Registered, type RejectRecord } from "./registers.ts";
 
 /** All registers of one node, by what they say. */
 export interface NodeParts {
   readonly id: string;
   reg?: Found<Registered>;
   approval?: Found<ApprovalRecord>;
+  /** Those that stand; one is enough. */
+  rejects: readonly Found<RejectRecord>[];
   expected?: Found<Expected>;
   removed: boolean;
   readonly labels: Map<string, string | null>;
@@ -28,7 +30,7 @@ export function gatherNodes(records: Records, prefix = "node/"): ReadonlyMap<str
 }
 
 export function emptyParts(id: string): NodeParts {
-  return { id, removed: false, labels: new Map(), roles: new Map(), taints: new Map() };
+  return { id, rejects: [], removed: false, labels: new Map(), roles: new Map(), taints: new Map() };
 }
 
 function take(records: Records, parts: NodeParts, key: string, name: string): void {
@@ -39,6 +41,11 @@ function take(records: Records, parts: NodeParts, key: string, name: string): vo
     case "approval":
       parts.approval = records.get("approval", key) ?? parts.approval!;
       break;
+    case "reject": {
+      const reject = records.get("reject", key);
+      if (reject) parts.rejects = [...parts.rejects, reject].toSorted((a, b) => (a.at < b.at ? -1 : 1));
+      break;
+    }
     case "expected":
       parts.expected = records.get("expected", key) ?? parts.expected!;
       break;
@@ -66,9 +73,15 @@ function splitKey(key: string): readonly string[] {
   return [kind, id, group, rest.join("/")];
 }
 
-/** A node nobody decided about waits. */
-export function approvalOf({ approval }: NodeParts): ApprovalRecord["state"] {
-  return approval?.value.state ?? "pending";
+/** A node nobody decided about waits; one reject that nobody has read stands against every approve. */
+export function approvalOf({
+  approval,
+  rejects,
+}: {
+  readonly approval?: Found<ApprovalRecord> | undefined;
+  readonly rejects: readonly unknown[];
+}): ApprovalRecord["state"] {
+  return rejects.length > 0 ? "rejected" : (approval?.value.state ?? "pending");
 }
 
 export function statusOf(parts: NodeParts, life: Life): NodeStatus {
@@ -175,8 +188,8 @@ export function listNodes(
 }
 
 /** Labels alone make no node. */
-export function isShown({ removed, reg, expected, approval }: NodeParts): boolean {
-  return !removed && (reg !== undefined || expected !== undefined || approval !== undefined);
+export function isShown({ removed, reg, expected, approval, rejects }: NodeParts): boolean {
+  return !removed && (reg !== undefined || expected !== undefined || approval !== undefined || rejects.length > 0);
 }
 
 /** A fleet of clones that all go by one name must still fit into an answer. */

@@ -29,6 +29,7 @@ import {
 } from "./node-view.ts";
 import type { NodeNames } from "./node-names.ts";
 import type { Records, Wish } from "./records.ts";
+import type { Rejects } from "./rejects.ts";
 import { keys } from "./registers.ts";
 
 /** What the connection's certificate proves. */
@@ -69,6 +70,7 @@ export interface Nodes {
 export interface NodesOptions {
   readonly records: Records;
   readonly certificates: Certificates;
+  readonly rejects: Rejects;
   readonly liveness: Liveness;
   readonly names: NodeNames;
   readonly controllerId: string;
@@ -80,7 +82,7 @@ export interface NodesOptions {
 }
 
 export function manageNodes(options: NodesOptions): Nodes {
-  const { records, certificates, liveness, names, controllerId, isManual, endpoints, clock } = options;
+  const { records, certificates, rejects, liveness, names, controllerId, isManual, endpoints, clock } = options;
   const standing = (parts: NodeParts): Standing => ({
     nodeId: parts.id,
     approval: approvalOf(parts),
@@ -109,7 +111,8 @@ export function manageNodes(options: NodesOptions): Nodes {
     const of = keys.node(caller.id);
     const reg = records.get("reg", of.reg);
     const approval = records.get("approval", of.approval);
-    if (reg?.value.key === caller.key) return { ...emptyParts(caller.id), reg, ...(approval ? { approval } : {}) };
+    if (reg?.value.key === caller.key)
+      return { ...emptyParts(caller.id), reg, rejects: rejects.of(caller.id), ...defined({ approval }) };
     throw new Refused(404, "NODE_UNKNOWN", `node ${caller.id} has not registered with this key`);
   };
 
@@ -168,13 +171,15 @@ export function manageNodes(options: NodesOptions): Nodes {
     find: (word) => view(names.find(word)),
     get: (id) => detailOf(known(id), view(id), options),
     async setApproval(id, { state, by, reason, ifMatch }) {
-      const { approval } = known(id);
+      const parts = known(id);
+      const { approval } = parts;
       const present = approval?.value ?? { epoch: 1, state: "pending" };
-      if (present.state !== state || approval === undefined) {
+      // Who says it again has not read the approve that is made elsewhere: a repeated reject is a new one.
+      if (approvalOf(parts) !== state || approval === undefined || state === "rejected") {
         // Inside an epoch a reject stands; who approves again has read the reject, and begins the next one.
-        const epoch = present.state === "rejected" ? present.epoch + 1 : Math.max(1, present.epoch);
+        const epoch = Math.max(1, present.epoch) + (present.state === "rejected" && state === "approved" ? 1 : 0);
         const value = { epoch, state, by, ...defined({ reason }) };
-        await records.write([{ key: keys.node(id).approval, value }], ifMatch);
+        await records.write([{ key: keys.node(id).approval, value }, ...rejects.wishesOf(id, value)], ifMatch);
       }
       return view(id);
     },
@@ -249,7 +254,9 @@ function rotationOf(records: Records): Pick<Standing, "renewEndingBefore"> {
 }
 
 function detailOf(parts: NodeParts, view: NodeView, { records, certificates, liveness }: NodesOptions): NodeDetail {
-  const { id, approval, expected } = parts;
+  const { id, approval, expected, rejects } = parts;
+  // What stands is said by whom: the newest reject, if any does.
+  const decision = rejects.at(-1)?.value ?? approval?.value;
   const { all, net, storage } = keys.node(id);
   const { usage } = liveness.of(id);
   const network = records.value("net", net);
@@ -258,8 +265,7 @@ function detailOf(parts: NodeParts, view: NodeView, { records, certificates, liv
     ...view,
     ...(expected ? { expected: expected.value } : {}),
     approvalEpoch: approval?.value.epoch ?? 0,
-    ...(approval ? { approvalBy: approval.value.by } : {}),
-    ...(approval?.value.reason === undefined ? {} : { approvalReason: approval.value.reason }),
+    ...defined({ approvalBy: decision?.by, approvalReason: decision?.reason }),
     ...(network ? { net: network } : {}),
     ...(disks ? { storage: disks } : {}),
     certificates: certificates.list({ role: "node", id }),

@@ -21,6 +21,8 @@ export interface Found<Value> {
 export interface Wish {
   readonly key: string;
   readonly value: unknown;
+  /** Whoever changed it meanwhile: `ifMatch` is about the others. */
+  readonly isFree?: boolean;
 }
 
 /** The replica, with values in place of texts and refusals in words that a client understands. */
@@ -67,7 +69,11 @@ export function readRecords(replica: Replica): Records {
       wishes.map(({ key }) => key),
     );
     const match = ifMatch === undefined ? {} : { ifMatch: decodeDot(ifMatch) };
-    const changes: Change[] = wishes.map(({ key, value }) => ({ key, value: (value ?? null) as Json, ...match }));
+    const changes: Change[] = wishes.map(({ key, value, isFree }) => ({
+      key,
+      value: (value ?? null) as Json,
+      ...(isFree === true ? {} : match),
+    }));
     try {
       return encodeDot(await replica.write(changes));
     } catch (error) {

@@ -9,6 +9,7 @@ export const keys = {
       all: `node/${id}/`,
       reg: `node/${id}/reg`,
       approval: `node/${id}/approval`,
+      reject: (name: string) => `node/${id}/reject/${name}`,
       expected: `node/${id}/expected`,
       net: `node/${id}/net`,
       storage: `node/${id}/storage`,
@@ -58,6 +59,9 @@ export const Registered = z.looseObject({
 export type Registered = z.infer<typeof Registered>;
 export const ApprovalRecord = z.looseObject({ epoch: z.int().min(0), state: Approval, by, reason: text.optional() });
 export type ApprovalRecord = z.infer<typeof ApprovalRecord>;
+/** Why a node was turned away, by whom; deleted by who lets it in after having read it (rejects.ts). */
+const RejectRecord = z.looseObject({ by, reason: text.optional() });
+export type RejectRecord = z.infer<typeof RejectRecord>;
 /** `value` null hides a label that the node registered with. */
 const LabelRecord = z.looseObject({ value: text.nullable() });
 const RoleRecord = z.looseObject({ present: z.boolean() });
@@ -88,6 +92,7 @@ export type CertificateRecordValue = z.infer<typeof CertificateRecordValue>;
 export const kinds = {
   reg: { schema: Registered, merge: "lww" },
   approval: { schema: ApprovalRecord, merge: "approval" },
+  reject: { schema: RejectRecord, merge: "remove-wins", since: 2 },
   expected: { schema: Expected, merge: "lww" },
   net: { schema: Network, merge: "lww" },
   storage: { schema: Storage, merge: "lww" },
@@ -118,6 +123,7 @@ export type ValueOf<Name extends Kind> = z.output<(typeof kinds)[Name]["schema"]
 const patterns: readonly (readonly [RegExp, Kind])[] = [
   [/^node\/[^/]+\/reg$/, "reg"],
   [/^node\/[^/]+\/approval$/, "approval"],
+  [/^node\/[^/]+\/reject\/[^/]+$/, "reject"],
   [/^node\/[^/]+\/expected$/, "expected"],
   [/^node\/[^/]+\/net$/, "net"],
   [/^node\/[^/]+\/storage$/, "storage"],

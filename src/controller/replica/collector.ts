@@ -2,6 +2,7 @@ import type { Register } from "#crdt/register.ts";
 import { collectable } from "#crdt/tombstones.ts";
 import { dominates, raise, type VersionVector } from "#crdt/version-vector.ts";
 import type { Core } from "./core.ts";
+import { concernsMembers } from "./registered-controllers.ts";
 
 /** Tombstones that every member acknowledged, and what was being journaled anywhere as it did. */
 interface Candidates {
@@ -34,17 +35,23 @@ function candidatesOf(core: Core): Candidates | undefined {
   const acks = others.map((id) => peers.get(id)?.acked);
   const underway = new Map(core.accepted);
   for (const id of others) raise(underway, peers.get(id)?.soon ?? []);
-  return { tombstones: collectable(state.map.tombstones().values(), state.map.vector, acks), underway };
+  return { tombstones: collectable(deletions(core), state.map.vector, acks), underway };
 }
 
-function watchTombstones({ state, alarms, tuning, options }: Core): void {
-  const tombstones = state.map.tombstones();
+/** All but those of members: who wrote here once has to stay on record. */
+function deletions({ state }: Core): readonly Register[] {
+  return [...state.map.tombstones().values()].filter(({ key }) => !concernsMembers([key]));
+}
+
+function watchTombstones(core: Core): void {
+  const { alarms, tuning, options } = core;
+  const tombstones = deletions(core);
   const bound = options.clock.wall() - tuning.tombstoneAlarmAge;
-  const isOld = [...tombstones.values()].some(({ ms }) => ms < bound);
+  const isOld = tombstones.some(({ ms }) => ms < bound);
   alarms.set(
-    isOld || tombstones.size > tuning.tombstoneAlarm,
+    isOld || tombstones.length > tuning.tombstoneAlarm,
     "TOMBSTONES",
     "state",
-    `${tombstones.size} deletions are kept for a controller that is away; kcore controller remove ID lets them go`,
+    `${tombstones.length} deletions are kept for a controller that is away; kcore controller remove ID lets them go`,
   );
 }

@@ -5,8 +5,9 @@ import type { Page } from "#crdt/page.ts";
  * The protocols this build speaks, oldest and newest; two controllers use the newest that both do. A protocol is the messages, the
  * pages, the digest, and how each key is merged: what a controller of the release before would read otherwise, or not at all,
  * makes the next one. Fields that may be passed over do not. `controller/ID/version` tells the newest to all.
+ * 2: rejects of nodes are registers of their own (cluster/rejects.ts).
  */
-export const protocols = [1, 1] as const;
+export const protocols = [1, 2] as const;
 
 type Range = readonly [oldest: number, newest: number];
 

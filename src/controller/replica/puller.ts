@@ -1,8 +1,9 @@
 import { compareStamps, decodeStamp } from "#crdt/hlc.ts";
 import { MalformedPage, type Page } from "#crdt/page.ts";
 import type { Register } from "#crdt/register.ts";
-import { covers, dominates, raise, toWire } from "#crdt/version-vector.ts";
+import { covers, dominates, raise, toWire, type VersionVector, type WireVector } from "#crdt/version-vector.ts";
 import type { Core } from "./core.ts";
+import { checkOrigins } from "./origins.ts";
 import { controllerOf } from "./registered-controllers.ts";
 import type { PeerMessage, PullEnd } from "./messages.ts";
 import type { Stream } from "./peer.ts";
@@ -16,6 +17,8 @@ type PageMessage = Extract<PeerMessage, { t: "page" }>;
 interface Sync {
   readonly id: number;
   readonly isRepair: boolean;
+  /** What was told to be known already. */
+  readonly seen: VersionVector;
   /** Those that came out of turn. */
   readonly early: Map<number, PageMessage>;
   readonly pages: Page[];
@@ -61,6 +64,7 @@ export class Puller {
     const sync: Sync = {
       id: ++this.#core.syncs,
       isRepair: buckets !== undefined,
+      seen: new Map(state.map.vector),
       early: new Map(),
       pages: [],
       registers: [],
@@ -99,6 +103,8 @@ export class Puller {
   page(message: PageMessage, bytes: number): void {
     const sync = this.#sync;
     if (!sync || message.sync !== sync.id || message.index < sync.next) return;
+    if (message.end && (message.end.full !== undefined) !== message.full)
+      throw new MalformedPage("a full exchange that is none");
     if (message.full && !this.#isFull) {
       if (this.#core.isResyncing) return this.abandon();
       this.#isFull = this.#core.isResyncing = true;
@@ -129,6 +135,8 @@ export class Puller {
     const upto = new Map(end.upto);
     if (sync.registers.some(({ o, s }) => !covers(upto, o, s) || controllerOf(o) === ""))
       throw new MalformedPage("transactions that it does not claim to have");
+    if (end.full) checkFull(end.full.floor, upto, sync.seen);
+    checkOrigins(state, end.upto, sync.registers);
     // The peer was put back behind what is forgotten here; it takes all from us first.
     if (!dominates(upto, state.floor)) return this.abandon();
     if (end.full) return this.#whenQuiet(sync, () => this.#takeAll(sync, end));
@@ -219,6 +227,17 @@ export class Puller {
     this.#core.deferred.delete(origin);
     this.#core.alarms.clear("CLOCK_SKEW", origin);
   }
+}
+
+/**
+ * A full exchange lets go of what the peer does not send, so it has to be due: the peer has forgotten deletions, of which it
+ * had known itself, that we have not told to have seen.
+ * @throws MalformedPage
+ */
+function checkFull(floor: WireVector, upto: VersionVector, seen: VersionVector): void {
+  const forgotten = new Map(floor);
+  if (!dominates(upto, forgotten)) throw new MalformedPage("that it forgot what it never had");
+  if (dominates(seen, forgotten)) throw new MalformedPage("a full exchange that nothing calls for");
 }
 
 function latest(registers: readonly Register[]): Register | undefined {

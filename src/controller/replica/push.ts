@@ -2,6 +2,7 @@ import { hasSeen } from "#crdt/conflict.ts";
 import { MalformedPage } from "#crdt/page.ts";
 import { covers, coversContext } from "#crdt/version-vector.ts";
 import type { Core } from "./core.ts";
+import { checkOrigins } from "./origins.ts";
 import { controllerOf } from "./registered-controllers.ts";
 import type { PeerMessage } from "./messages.ts";
 import type { Stream } from "./peer.ts";
@@ -33,6 +34,7 @@ export function receivePush(
     return;
   }
   const fresh = registers.filter(({ o, s }) => !covers(state.map.vector, o, s));
+  checkOrigins(state, [[origin, upto]], fresh);
   // One that was put back may have written before it learned of a deletion that is forgotten here (state.ts, floor). Its state, which
   // is pulled, has been put right by now; what it pushes comes as it was written.
   const isBehind = fresh.some((register) => [...state.floor].some(([o, s]) => !hasSeen(register, { o, s })));

@@ -6,6 +6,7 @@ import { encodePage, PageReader, type Page } from "#crdt/page.ts";
 import type { Register } from "#crdt/register.ts";
 import { covers, coversContext, dominates, raise, toWire } from "#crdt/version-vector.ts";
 import type { ConflictRecord, ConflictSide } from "./conflict-record.ts";
+import { concernsMembers } from "./registered-controllers.ts";
 import type { JournalRecord } from "./replica-ports.ts";
 
 type Apply = Extract<JournalRecord, { t: "apply" }>;
@@ -37,11 +38,13 @@ export class ReplicaState {
   /** Found, and not yet written as registers. */
   readonly conflicts = new Map<string, ConflictRecord>();
   readonly reader = new PageReader();
+  readonly #mergeKindOf: (key: string) => MergeKind;
   readonly #isSecret: (key: string) => boolean;
   #parts: Register[] = [];
 
   constructor(mergeKindOf: (key: string) => MergeKind, isSecret: (key: string) => boolean) {
     this.map = new LwwMap(mergeKindOf);
+    this.#mergeKindOf = mergeKindOf;
     this.#isSecret = isSecret;
   }
 
@@ -98,11 +101,18 @@ export class ReplicaState {
     );
   }
 
-  /** After a full exchange: what the sender covers and did not send, it knows to be deleted. */
+  /**
+   * After a full exchange: what the sender covers and did not send, it knows to be deleted. What is never deleted, or whose deletion is
+   * never forgotten, stays whatever anybody sends: revocations and the other grow-only registers, and who is a member.
+   */
   #dropAbsent({ full, upto }: Apply, registers: readonly Register[]): readonly string[] {
     const sent = new Set(registers.map(({ key }) => key));
     const covered = new Map(upto);
-    const gone = [...this.map.all()].filter(({ key, o, s }) => !sent.has(key) && covers(covered, o, s));
+    const stays = ({ key, text }: Register): boolean =>
+      concernsMembers([key]) || (text !== null && this.#mergeKindOf(key) === "first");
+    const gone = [...this.map.all()].filter(
+      (register) => !sent.has(register.key) && covers(covered, register.o, register.s) && !stays(register),
+    );
     for (const register of gone) this.map.drop(register);
     raise(this.floor, full?.floor ?? []);
     this.#raiseFloorStamp(decodeStamp(full?.hlc ?? encodeStamp(zero)));

@@ -1,7 +1,9 @@
 import { methods, type Method, type MethodName } from "#api/methods.ts";
 import type { Certificates } from "../cluster/certificates.ts";
+import { approvalOf } from "../cluster/node-view.ts";
 import { removed } from "../cluster/nodes.ts";
 import type { Records } from "../cluster/records.ts";
+import type { Rejects } from "../cluster/rejects.ts";
 import { keys } from "../cluster/registers.ts";
 import { Refused } from "../cluster/refused.ts";
 import type { KnownCaller } from "./caller.ts";
@@ -31,11 +33,14 @@ export interface Access {
 export interface AccessOptions {
   readonly records: Records;
   readonly certificates: Certificates;
+  readonly rejects: Rejects;
   /** Until then the records are not complete, and only what tells nothing of them is answered. */
   readonly isReady: () => boolean;
 }
 
-export function checkAccess({ records, certificates, isReady }: AccessOptions): Access {
+export function checkAccess({ records, certificates, rejects, isReady }: AccessOptions): Access {
+  const approval = (id: string): string =>
+    approvalOf({ approval: records.get("approval", keys.node(id).approval), rejects: rejects.of(id) });
   const ofOperator = ({ id, key }: Asking): Refused | undefined => {
     // A cluster whose first operator nobody named trusts its CA's word; the warning stands in /readyz.
     if (certificates.isOperator(id, key) || !certificates.hasOperators()) return undefined;
@@ -51,7 +56,7 @@ export function checkAccess({ records, certificates, isReady }: AccessOptions): 
     const registered = records.value("reg", keys.node(id).reg)?.key;
     if (isReady() && !certificates.isOfNode(id, key, registered))
       return unregistered(`node ${id}`, "deploy the node: the bastion records what it issues");
-    return records.value("approval", keys.node(id).approval)?.state === "rejected" ? rejected(id) : undefined;
+    return approval(id) === "rejected" ? rejected(id) : undefined;
   };
   const refusalOf: Access["refusalOf"] = (caller) => {
     if (certificates.isRevoked(caller.key)) return revoked(caller);
@@ -87,7 +92,7 @@ export function checkAccess({ records, certificates, isReady }: AccessOptions): 
 
   function mustBeApproved({ id, key }: Asking): void {
     if (records.value("reg", keys.node(id).reg)?.key !== key) throw unregistered(`node ${id}`);
-    if (records.value("approval", keys.node(id).approval)?.state === "approved") return;
+    if (approval(id) === "approved") return;
     throw new Refused(403, "NODE_PENDING", `node ${id} waits for approval`, `kcore node approve ${id}`);
   }
 }

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import { runHeader } from "#api/client.ts";
-import type { LogFields } from "#api/log.ts";
+import type { Log, LogFields } from "#api/log.ts";
 import type { AcceptedBodyOf, MethodName } from "#api/methods.ts";
 import type { KnownCaller } from "./caller.ts";
 
@@ -58,4 +58,15 @@ export function auditFields(
     status,
     outcome: code ?? (typeof result === "string" ? result : "done"),
   };
+}
+
+/** Writes each line twice: into the log, and into the trail, where none can be changed unseen (S-27). */
+export function auditLog(log: Log, trail: (fields: LogFields) => void): Log {
+  const both =
+    (level: keyof Log) =>
+    (message: string, fields: LogFields = {}): void => {
+      log[level](message, fields);
+      trail(fields);
+    };
+  return { info: both("info"), warn: both("warn"), error: both("error") };
 }

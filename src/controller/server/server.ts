@@ -4,7 +4,7 @@ import { createServer, type Server, type ServerOptions } from "node:https";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { TLSSocket } from "node:tls";
-import { describeError, type Log } from "#api/log.ts";
+import { describeError, type Log, type LogFields } from "#api/log.ts";
 import type { Credentials } from "#api/client.ts";
 import { lateRenewalProtocol } from "#api/late-renewal.ts";
 import {
@@ -22,7 +22,7 @@ import { defined } from "#optional/defined.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { Refused } from "../cluster/refused.ts";
 import { authorize, deny, type Access } from "./access.ts";
-import { auditFields, type Asked } from "./audit.ts";
+import { auditFields, auditLog, type Asked } from "./audit.ts";
 import { readJson } from "./body.ts";
 import { callerOf, type KnownCaller } from "./caller.ts";
 import { connectionsFor, limitsFor, watchConnections, type Connections } from "./connections.ts";
@@ -57,6 +57,8 @@ export interface ApiServerOptions {
   readonly streams: Streams;
   readonly access: Access;
   readonly log: Log;
+  /** Told what the audit's line tells, of each call that has one. */
+  readonly trail: (fields: LogFields) => void;
   readonly clock: () => number;
   readonly monotonic: () => number;
   /** How many files this process may have open; absent: enough. */
@@ -81,8 +83,11 @@ const renewalRate = { perSecond: 1 / 60, burst: 10 };
 
 /** The HTTPS server of a controller: TLS 1.3, every client with a certificate of our CA, nothing but the methods table. */
 export function createApiServer(given: ApiServerOptions): ApiServer {
-  const options = { ...given, log: limitWarnings(given.log, given.monotonic) };
-  const { credentials, log } = options;
+  const { trail } = given;
+  const log = limitWarnings(given.log, given.monotonic);
+  const audit = limitWarnings(auditLog(given.log, trail), given.monotonic);
+  const options = { ...given, log, audit };
+  const { credentials } = options;
   const maxConnections = connectionsFor(options.openFiles);
   const common: ServerOptions = {
     ca: credentials.ca,
@@ -166,8 +171,13 @@ async function close(server: Server): Promise<void> {
   clearTimeout(hurry);
 }
 
+type RequestOptions = ApiServerOptions & {
+  /** Where the audit's lines go. */
+  readonly audit: Log;
+};
+
 class Requests {
-  readonly #options: ApiServerOptions;
+  readonly #options: RequestOptions;
   readonly #connections: Connections;
   readonly #pauses: Pauses;
   readonly #isInRate: (key: string) => boolean;
@@ -177,7 +187,7 @@ class Requests {
   readonly #only: ReadonlySet<MethodName> | undefined;
 
   constructor(
-    options: ApiServerOptions,
+    options: RequestOptions,
     { connections, pauses }: { readonly connections: Connections; readonly pauses: Pauses },
     identify: (socket: TLSSocket) => KnownCaller,
     only?: ReadonlySet<MethodName>,
@@ -193,7 +203,7 @@ class Requests {
   }
 
   async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const { log, monotonic, onAnswer } = this.#options;
+    const { log, audit, monotonic, onAnswer } = this.#options;
     const began = monotonic();
     let asked: Asked | undefined;
     let status: number;
@@ -225,8 +235,8 @@ class Requests {
     if (asked && isAudited(asked.name)) {
       const fields = auditFields(asked, request, { status, ...defined({ code }) });
       // Who may not ask must not fill the log: warnings are bounded.
-      if ([401, 403, 429].includes(status)) log.warn("audit", fields);
-      else log.info("audit", fields);
+      if ([401, 403, 429].includes(status)) audit.warn("audit", fields);
+      else audit.info("audit", fields);
     }
     onAnswer?.(asked?.name ?? "unknown", status, monotonic() - began);
   }

@@ -1,9 +1,10 @@
 import { visible } from "#errors/draw.ts";
 
-// ECMA-48: CSI … final byte, OSC/DCS/SOS/PM/APC … terminator, two-byte escapes; 7-bit and 8-bit forms.
+// ECMA-48: CSI … final byte, OSC/DCS/SOS/PM/APC … terminator, two-byte escapes; 7-bit and 8-bit forms. A string ends where the
+// next one begins: else each of many without a terminator would be read to the end of the text.
 const sequences =
   // oxlint-disable-next-line no-control-regex -- finding control characters is the purpose
-  /(?:\u001b\[|\u009b)[0-?]*[ -/]*[@-~]|(?:\u001b[\]PX^_]|[\u009d\u0090\u0098\u009e\u009f])[^\u0007\u001b\u009c]*(?:\u0007|\u001b\\|\u009c)|\u001b[ -/]*[0-Z\\-~]/g;
+  /(?:\u001b\[|\u009b)[0-?]*[ -/]*[@-~]|(?:\u001b[\]PX^_]|[\u009d\u0090\u0098\u009e\u009f])[^\u0007\u001b\u0090\u0098\u009c-\u009f]*(?:\u0007|\u001b\\|\u009c)|\u001b[ -/]*[0-Z\\-~]/g;
 
 /** Everything that the three rules below could change. */
 // oxlint-disable-next-line no-control-regex -- finding control characters is the purpose
@@ -31,10 +32,17 @@ export function mapStrings<T>(value: T, change: (text: string) => string): T {
 function map(value: unknown, change: (text: string) => string): unknown {
   if (typeof value === "string") return change(value);
   if (typeof value !== "object" || value === null) return value;
-  if (Array.isArray(value))
-    return value.every((item) => map(item, change) === item) ? value : value.map((item) => map(item, change));
+  if (Array.isArray(value)) {
+    const items = value.map((item) => map(item, change));
+    return items.every((item, index) => item === value[index]) ? value : items;
+  }
+  // Each part is looked at once, however deep it lies; nearly always nothing has to change, and nothing is made anew.
+  let changed: [string, unknown][] | undefined;
   const entries = Object.entries(value);
-  // Nearly always nothing has to change: only then is something made anew.
-  if (entries.every(([key, item]) => change(key) === key && map(item, change) === item)) return value;
-  return Object.fromEntries(entries.map(([key, item]) => [change(key), map(item, change)] as const));
+  for (const [index, [key, item]] of entries.entries()) {
+    const [newKey, newItem] = [change(key), map(item, change)];
+    if (newKey !== key || newItem !== item) changed ??= entries.slice(0, index);
+    changed?.push([newKey, newItem]);
+  }
+  return changed ? Object.fromEntries(changed) : value;
 }

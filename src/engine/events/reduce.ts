@@ -19,7 +19,7 @@ type ActionEvent = Extract<RunEvent, { type: `action.${string}` }>;
  * `seq` is not beyond the last one) changes nothing.
  */
 export function reduceRun(model: RunModel, event: RunEvent): RunModel {
-  return reduce(model, event, copyNodes);
+  return reduce(model, event, copies);
 }
 
 /** The model that a list of events leads to; the cost does not depend on how many nodes there are. */
@@ -30,30 +30,43 @@ export function reduceEvents(events: Iterable<RunEvent>, model: RunModel = empty
 }
 
 /**
- * A run that goes on, event by event. `reduceRun` copies the map of nodes each time, which is dear with a thousand of
- * them; this one copies it only after somebody took `model`.
+ * A run that goes on, event by event. `reduceRun` copies the map of nodes and the list of a node's steps each time, which
+ * is dear with a thousand of them; this one copies them only after somebody took `model`.
  */
 export class RunFold {
   #model: RunModel;
   /** The map of nodes that nobody else has seen. */
   #own: ReadonlyMap<string, NodeModel> | undefined;
+  /** The lists of steps that nobody else has seen. */
+  #ownSteps = new WeakSet<readonly StepModel[]>();
 
   constructor(model: RunModel = emptyRun) {
     this.#model = model;
   }
 
   add(event: RunEvent): void {
-    this.#model = reduce(this.#model, event, (nodes) => {
+    this.#model = reduce(this.#model, event, this.#owner);
+  }
+
+  readonly #owner: Owner = {
+    nodes: (nodes) => {
       if (nodes === this.#own) return nodes as Map<string, NodeModel>;
       const own = new Map(nodes);
       this.#own = own;
       return own;
-    });
-  }
+    },
+    steps: (steps) => {
+      if (this.#ownSteps.has(steps)) return steps as StepModel[];
+      const own = [...steps];
+      this.#ownSteps.add(own);
+      return own;
+    },
+  };
 
   /** The run as it is now, never changed afterwards. */
   get model(): RunModel {
     this.#own = undefined;
+    this.#ownSteps = new WeakSet();
     return this.#model;
   }
 
@@ -63,17 +76,20 @@ export class RunFold {
   }
 }
 
-/** Gives a map of nodes that may be written to, with these entries. */
-type OwnNodes = (nodes: ReadonlyMap<string, NodeModel>) => Map<string, NodeModel>;
+/** Gives a map or a list that may be written to, with these entries. */
+interface Owner {
+  readonly nodes: (nodes: ReadonlyMap<string, NodeModel>) => Map<string, NodeModel>;
+  readonly steps: (steps: readonly StepModel[]) => StepModel[];
+}
 
-const copyNodes: OwnNodes = (nodes) => new Map(nodes);
+const copies: Owner = { nodes: (nodes) => new Map(nodes), steps: (steps) => [...steps] };
 
-function reduce(model: RunModel, event: RunEvent, own: OwnNodes): RunModel {
+function reduce(model: RunModel, event: RunEvent, own: Owner): RunModel {
   if (event.seq <= model.lastSeq) return model;
   return { ...apply(model, event, own), lastSeq: event.seq, lastAt: event.at };
 }
 
-function apply(model: RunModel, event: RunEvent, own: OwnNodes): RunModel {
+function apply(model: RunModel, event: RunEvent, own: Owner): RunModel {
   switch (event.type) {
     case "run.started":
       return startRun(model, event, own);
@@ -115,7 +131,10 @@ function apply(model: RunModel, event: RunEvent, own: OwnNodes): RunModel {
     case "step.note":
     case "step.output":
     case "step.finished":
-      return changeNode(model, event.node, own, (node) => ({ ...node, steps: changeStep(node.steps, event) }));
+      return changeNode(model, event.node, own, (node) => ({
+        ...node,
+        steps: changeStep(own.steps(node.steps), event),
+      }));
     case "node.connecting":
     case "node.connected":
     case "node.disconnected":
@@ -130,13 +149,13 @@ function apply(model: RunModel, event: RunEvent, own: OwnNodes): RunModel {
 }
 
 /** A resumed run keeps what its earlier part did. */
-function startRun(model: RunModel, event: EventOf<"run.started">, own: OwnNodes): RunModel {
+function startRun(model: RunModel, event: EventOf<"run.started">, own: Owner): RunModel {
   const { runId, title, command, who, dryRun, revision, dirty = false, resumed = false } = event;
   const stages = event.stages.map((outline): StageModel => {
     const earlier = model.stages.find(({ id }) => id === outline.id);
     return { ...outline, state: earlier?.state === "ok" ? "ok" : "pending", actions: earlier?.actions ?? [] };
   });
-  const nodes = own(model.nodes);
+  const nodes = own.nodes(model.nodes);
   for (const name of event.nodes) {
     const { outcome: _, problem: __, reason: ___, endedAt: ____, ...earlier } = nodes.get(name) ?? newNode(name);
     nodes.set(name, { ...earlier, state: "pending" });
@@ -169,8 +188,8 @@ function changeStage(model: RunModel, id: string, change: (stage: StageModel) =>
   return { ...model, stages: stages.map((stage) => (stage.id === id ? change(stage) : stage)) };
 }
 
-function changeNode(model: RunModel, name: string, own: OwnNodes, change: (node: NodeModel) => NodeModel): RunModel {
-  const nodes = own(model.nodes);
+function changeNode(model: RunModel, name: string, own: Owner, change: (node: NodeModel) => NodeModel): RunModel {
+  const nodes = own.nodes(model.nodes);
   nodes.set(name, change(nodes.get(name) ?? newNode(name)));
   return { ...model, nodes };
 }
@@ -215,14 +234,16 @@ function changeNodeState(node: NodeModel, event: NodeEvent): NodeModel {
   }
 }
 
-function changeStep(steps: readonly StepModel[], event: StepEvent): readonly StepModel[] {
+/** Changes the list that it is given. */
+function changeStep(steps: StepModel[], event: StepEvent): readonly StepModel[] {
   const index = steps.findLastIndex(
     ({ step, stage }) => step === event.step && (!("stage" in event) || stage === event.stage),
   );
   const found = steps[index];
   // A step that comes again (after a reboot, in a resumed run) takes the place of its interrupted self.
   const changed = changeOneStep(found ?? newStep(event), event);
-  return found === undefined ? [...steps, changed] : steps.with(index, changed);
+  steps[found === undefined ? steps.length : index] = changed;
+  return steps;
 }
 
 function newStep(event: StepEvent): StepModel {

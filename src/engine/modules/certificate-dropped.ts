@@ -89,8 +89,8 @@ ${publicKeys}
 fact key "$(compare ${path} ${key})"`,
       apply: sh`${publicKeys}
 ${check(leaf.blob, root.blob, key)}
-parent_of ${path} 0
-parent_of ${ca.path} 0
+parent_of ${path} 0 ${owner}
+parent_of ${ca.path} 0 ${owner}
 put_file ${root.blob} ${ca.path} ${mode} ${owner} ${group} && put_file ${leaf.blob} ${path} ${mode} ${owner} ${group}`,
       tools: [{ command: "openssl", package: "openssl" }],
     };

@@ -33,7 +33,7 @@ type Args = z.output<typeof args>;
  * directory.managed: { path: /etc/kcore/certs, mode: "0750", owner: root, group: root }
  * ```
  * A folder made anew has its owner and mode before anybody else can enter it. Recursion is explicit because it costs a walk
- * at every run; it stays on the folder's file system and does not follow links.
+ * at every run; it stays on the folder's file system and does not follow links, also while the owner of what lies there swaps names.
  */
 export const directoryManaged = defineModule({
   name: "directory.managed",
@@ -60,15 +60,9 @@ fact ${fact} "\${first:-all}"`,
   ),
 )}`,
       guard: sh`guard_directory ${path}`,
-      apply: sh`if [ ! -d ${path} ]; then
-  parent_of ${path} ${makeDirs ? 1 : 0}
-  safe_parents ${path} ${owner ?? "root"}
-  mkdir -m 0700 -- ${path} && chown ${`${owner ?? "root"}:${group ?? "root"}`} ${path} && chmod ${mode ?? "0755"} ${path} || exit 1
-fi
-${owner === undefined ? sh`` : sh`chown ${owner} ${path} || exit 1`}
-${group === undefined ? sh`` : sh`chgrp ${group} ${path} || exit 1`}
-${mode === undefined ? sh`` : sh`chmod ${mode} ${path} || exit 1`}
-${shLines(beneath.map(({ differing, change }) => sh`find ${path} -xdev -mindepth 1 ${differing} -exec ${change} {} + || exit 1`))}`,
+      apply: sh`parent_of ${path} ${makeDirs ? 1 : 0} ${owner ?? ""}
+keep_folder ${path} ${mode ?? "-"} ${owner ?? "-"} ${group ?? "-"} || exit 1
+${beneath.length === 0 ? sh`` : mendBeneath(given, beneath)}`,
       ...(beneath.length === 0
         ? { data: { kind: "directory", path, mode, owner, group, makeDirs } as const }
         : { timeout: 600 }),
@@ -76,6 +70,20 @@ ${shLines(beneath.map(({ differing, change }) => sh`find ${path} -xdev -mindepth
     };
   },
 });
+
+/** The functions that mend_tree calls, and the call. */
+function mendBeneath({ path, owner }: Args, beneath: ReturnType<typeof beneathOf>): Sh {
+  const any = beneath.map(({ differing }) => differing).reduce((all, one) => sh`${all} -o ${one}`);
+  return sh`differing() {
+  place=$1
+  shift
+  find "$place" -mindepth 1 -maxdepth 1 ! -type d \( ${any} \) "$@"
+}
+mend() {
+  ${shLines(beneath.map(({ differing, change }) => sh`find "$@" ${differing} -exec ${change} {} + || return 1`))}
+}
+mend_tree ${path} ${owner ?? ""}`;
+}
 
 /** For each attribute that recurses: its fact, the find(1) test of what differs, the command that mends it. */
 function beneathOf({ recurse, mode = "", fileMode = "", owner = "", group = "" }: Args) {

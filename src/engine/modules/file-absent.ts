@@ -33,8 +33,7 @@ export const fileAbsent = defineModule({
     probe: sh`kind_of ${path}
 fact kind "$kind"`,
     guard: sh`guard_absent ${path} ${recurse ? 1 : 0}`,
-    apply: sh`safe_parents ${path}
-if [ -d ${path} ] && [ ! -L ${path} ]; then ${recurse ? sh`rm -rf -- ${path}` : sh`rmdir -- ${path}`}; else rm -f -- ${path}; fi`,
+    apply: sh`remove_path ${path} ${recurse ? 1 : 0}`,
     quiet: true,
   }),
 });

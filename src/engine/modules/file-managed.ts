@@ -70,14 +70,14 @@ fact kind "$kind"
 ${probeContent(path, blob, sensitive)}
 ${probeOwnership(path, { owner, group })}`,
       guard: sh`guard_file ${path}`,
-      apply: sh`parent_of ${path} ${makeDirs ? 1 : 0}
+      apply: sh`parent_of ${path} ${makeDirs ? 1 : 0} ${owner ?? ""}
 ${validate === undefined ? sh`` : validation(path, validate, blob)}
-${backup ? sh`if [ -f ${path} ]; then backup=$(backup_file ${path}) && note "kept the old file as $backup" || exit 1; fi` : sh``}
+${backup ? sh`if [ -f ${path} ]; then backup=$(backup_file ${path} ${owner ?? "-"}) && note "kept the old file as $backup" || exit 1; fi` : sh``}
 put_file ${blob} ${path} ${mode ?? "-"} ${owner ?? "-"} ${group ?? "-"}`,
       ...(validate === undefined && !backup && !sensitive
         ? { data: { kind: "file", path, blob, mode, owner, group, makeDirs } as const }
         : {}),
-      ...(text === undefined ? {} : { show: sh`[ ! -f ${path} ] || cat <${path}`, shown: text }),
+      ...(text === undefined ? {} : { show: sh`! open_file ${path} || cat <&9`, shown: text }),
       ...(sensitive ? { sensitive } : {}),
       ...(validate === undefined ? ({ quiet: true } as const) : {}),
     };

@@ -13,8 +13,8 @@ const args = z.strictObject({
   )
     .default("0600")
     .describe("Mode."),
-  owner: UserName.default("root").describe("Owner."),
-  group: UserName.default("root").describe("Group."),
+  owner: UserName.optional().describe("Owner; else root, or the user of runAs."),
+  group: UserName.optional().describe("Group; else root, or with runAs not managed."),
   challenge: z
     .string()
     .regex(/^[\x20-\x7e]{1,512}$/, "must be one line of ASCII")
@@ -41,7 +41,9 @@ export const keyGenerated = defineModule({
   summary: "Keeps a private key that is made on the node and never leaves it.",
   args,
   refusals: ["FILE_NO_PARENT", "FILE_PARENT_UNSAFE", "KEY_INVALID"],
-  step: ({ path, mode, owner, group, challenge, certificate }) => {
+  step: ({ path, mode, challenge, certificate, ...given }, { runAs }) => {
+    const owner = given.owner ?? runAs ?? "root";
+    const group = given.group ?? (runAs === undefined ? "root" : undefined);
     const ownership = { mode, owner, group };
     return {
       want: { key: "EC P-256", ...wantOwnership(ownership) },
@@ -52,18 +54,20 @@ case $kind in
   *) fact key "a $kind" && exit 0 ;;
 esac
 ${probeOwnership(path, ownership)}
+# What lies there is signed with: it must not be another key, to which a link leads for a moment.
+open_file ${path} || exit 1
 # A private key of exactly this kind; the curve's name stands in the public half, too (SEC 1, RFC 5480).
-if openssl pkey -in ${path} -passin pass: -pubout -outform DER -out "$K_TMP/spki" 2>/dev/null &&
+if openssl pkey -in /proc/self/fd/9 9<&9 -passin pass: -pubout -outform DER -out "$K_TMP/spki" 2>/dev/null &&
   openssl pkey -pubin -inform DER -in "$K_TMP/spki" -noout -text 2>/dev/null | grep -q 'ASN1 OID: prime256v1'; then
   fact key "EC P-256"
   fact spki "$(openssl base64 -A -in "$K_TMP/spki")"
   ${
     challenge === undefined
       ? sh`:`
-      : sh`printf %s ${challenge} >"$K_TMP/challenge" && openssl dgst -sha256 -sign ${path} -out "$K_TMP/proof" "$K_TMP/challenge" || exit 1
+      : sh`printf %s ${challenge} >"$K_TMP/challenge" && openssl dgst -sha256 -sign /proc/self/fd/9 9<&9 -out "$K_TMP/proof" "$K_TMP/challenge" || exit 1
   fact proof "$(openssl base64 -A -in "$K_TMP/proof")"`
   }
-  ${certificate === undefined ? sh`:` : sh`fact certificate "$(head -c 16384 ${certificate} 2>/dev/null | openssl base64 -A)"`}
+  ${certificate === undefined ? sh`:` : sh`fact certificate "$(open_file ${certificate} 2>/dev/null && head -c 16384 <&9 | openssl base64 -A)"`}
 else
   fact key "something else"
 fi`,
@@ -73,16 +77,15 @@ fi`,
 esac`,
       apply: sh`kind_of ${path}
 if [ "$kind" = absent ]; then
-  parent_of ${path} 0
+  parent_of ${path} 0 ${owner}
   umask 077
   openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -pkeyopt ec_param_enc:named_curve -out "$K_TMP/key" &&
-    put_file "$K_TMP/key" ${path} ${mode} ${owner} ${group}
+    put_file "$K_TMP/key" ${path} ${mode} ${owner} ${group ?? "-"}
   status=$?
   rm -f "$K_TMP/key"
   exit $status
 fi
-safe_parents ${path} ${owner}
-chmod ${mode} ${path} && chown -h ${`${owner}:${group}`} ${path}`,
+own_file ${path} ${mode} ${owner} ${group ?? "-"}`,
       tools: [{ command: "openssl", package: "openssl" }],
     };
   },

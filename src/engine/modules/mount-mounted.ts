@@ -254,6 +254,8 @@ function mountNow({ path, fstype }: Args, { tag, value, options, flags, unit }: 
     sleep 0.5
     find_device
   done
+  parent_of ${path} 1
+  safe_parents ${path}
   mkdir -p ${path} || exit 1
   [ -z "$(ls -A ${path})" ] || note ${`what lies in the folder ${path} itself is hidden by the mount`}
   ${now} || exit 1

@@ -34,13 +34,7 @@ fact kind "$kind"
 [ "$kind" != symlink ] || fact target "$(readlink -- ${path})"`,
     guard: sh`guard_symlink ${path} ${force ? 1 : 0}`,
     apply: sh`parent_of ${path} ${makeDirs ? 1 : 0}
-safe_parents ${path}
-if [ -d ${path} ] && [ ! -L ${path} ]; then rmdir -- ${path} || exit 1; fi
-aside=$(mktemp -d "$(dirname ${path})/.kcore.XXXXXX") || exit 1
-ln -s -- ${target} "$aside/link" && mv -fT "$aside/link" ${path}
-status=$?
-rm -rf "$aside"
-exit $status`,
+put_link ${target} ${path}`,
     quiet: true,
   }),
 });

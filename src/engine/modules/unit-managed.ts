@@ -69,7 +69,7 @@ fact enabled "\${UnitFileState:-absent}"`;
 kind_of ${path}
 fact kind "$kind"`,
         apply: sh`${dropin === undefined ? sh`[ ! -e ${path} ] || systemctl disable -- ${name} || exit 1` : sh``}
-rm -f -- ${path} && systemctl daemon-reload`,
+remove_path ${path} 0 && systemctl daemon-reload`,
       };
     const text = template === undefined ? (content ?? "") : context.renderTemplate(template, vars);
     const blob = blobOf(text);
@@ -84,7 +84,8 @@ sum=$(sha256sum <${path}) || exit 1
 fact content "sha256:\${sum%% *}"
 ${probeOwnership(path, ownership)}`,
       apply: sh`${verify ? verification(name, dropin, blob) : sh``}
-mkdir -p "$(dirname ${path})" && put_file ${blob} ${path} 0644 root root && systemctl daemon-reload || exit 1
+parent_of ${path} 1
+put_file ${blob} ${path} 0644 root root && systemctl daemon-reload || exit 1
 ${setBoot}`,
       show: sh`[ ! -f ${path} ] || cat <${path}`,
       shown: text,

@@ -13,9 +13,9 @@
 b_load() {
   eval "set -- \$b_line_$1"
   b_t=$1 b_w=$2 k_i=$3 b_secs=$4 b_owes=$5 b_path=$6
-  b_dir=${b_path%/*} b_user=- b_group=- b_make=0 b_show=0
+  b_dir=${b_path%/*} b_user=- b_group=- b_make=0 b_bits=0
   case $b_t in
-    d | f) b_mode=$7 b_user=$8 b_group=$9 b_make=${10} b_sum=${11:-} b_show=${12:-0} ;;
+    d | f) b_mode=$7 b_user=$8 b_group=$9 b_make=${10} b_sum=${11:-} b_bits=${12:-0} ;;
     l) b_target=$7 b_force=$8 b_make=$9 ;;
     a) b_recurse=$7 ;;
   esac
@@ -32,10 +32,11 @@ b_octal() {
 # b_look N...: looks at all these steps at once; facts_N = what was found, have_N = `KIND MODE SIZE UID GID …`, good_N = 1 when
 # it is as wanted.
 b_look() {
-  b_paths= b_sums=
+  b_paths= b_sums= b_links=
   for b_n in "$@"; do
     b_load "$b_n"
     b_paths="$b_paths $b_path"
+    [ "$b_t" != l ] || [ ! -L "$b_path" ] || b_links="$b_links $b_path"
     # A hash is not asked of a FIFO: it would wait for ever.
     [ "$b_t" != f ] || [ -L "$b_path" ] || [ ! -f "$b_path" ] || b_sums="$b_sums $b_path"
     eval "path_$b_n=\$b_path seen_$b_n= hash_$b_n="
@@ -45,12 +46,25 @@ b_look() {
   [ $? -le 1 ] || exit 98
   b_keep seen "$b_x" "$@"
   [ -z "$b_sums" ] || b_keep hash "$(sha256sum -- $b_sums 2>/dev/null)" "$@"
+  b_targets=$K_NL
+  [ -z "$b_links" ] || b_look_links $b_links
   for b_n in "$@"; do
     b_load "$b_n"
     eval "b_have=\$seen_$b_n b_hash=\$hash_$b_n"
     b_judge
     eval "facts_$b_n=\$b_facts have_$b_n=\"\$b_kind \$b_have\" good_$b_n=\$b_good"
   done
+}
+
+# b_look_links PATH...: where links point to. BusyBox prints a target as it is: one with a line break could say anything of
+# other paths, so then nothing is believed, and each is asked by itself.
+b_look_links() {
+  b_x=$(stat -c %N -- "$@" 2>/dev/null)$K_NL
+  b_rest=$b_x
+  for b_y in "$@"; do
+    case $b_rest in *"$K_NL"*) b_rest=${b_rest#*"$K_NL"} ;; *) b_rest=- && break ;; esac
+  done
+  [ -n "$b_rest" ] || b_targets=$K_NL$b_x
 }
 
 # b_keep seen|hash LINES N...: keeps the line of each step, which ends with its path; they come in the order of the steps, and some
@@ -85,7 +99,10 @@ b_judge() {
   case $b_t:$b_kind in
     a:absent) b_good=1 ;;
     l:symlink)
-      b_x=$(readlink -- "$b_path")
+      case $b_targets in
+        *"$K_NL'$b_path' -> '$b_target'$K_NL"*) b_x=$b_target ;;
+        *) b_x=$(readlink -- "$b_path") ;;
+      esac
       [ "$b_x" != "$b_target" ] || b_good=1
       k_esc "$b_x"
       b_facts="$b_facts${K_NL}target=$k_e"
@@ -121,7 +138,7 @@ b_show() {
   b_x=
   case $b_kind:$b_size in
     file:0) ;;
-    file:*) b_x=$(head -c 65536 "$b_path" | tr -d '\000' | sed -e 's/\\/\\\\/g' -e 's/$/\\n/' | tr -d '\n') ;;
+    file:*) b_x=$({ if b_is_plain; then head -c 65536 "$b_path"; else open_file "$b_path" && head -c 65536 <&9; fi; } | tr -d '\000' | sed -e 's/\\/\\\\/g' -e 's/$/\\n/' | tr -d '\n') ;;
   esac
   b_out="$b_out$k_nonce show $k_i $b_x$K_NL"
 }
@@ -134,13 +151,13 @@ b_begin() {
   b_load "$1"
   eval "set -- $1 \$have_$1"
   b_kind=$2 b_found=${3:-} b_size=${4:-0} b_found_user=${5:-} b_found_group=${6:-}
-  echo "$$ $k_born $b_secs $k_i" >|"$K_RUN/current"
-  # A redirection of a special builtin that fails would end this shell: hence `command`.
-  command exec 2>|"$K_RUN/out/$k_i.e.0" || return 1
+  # Over what stands there: who reads it takes the first line, and to empty the file first is dear (ext4 writes it down then).
+  echo "$$ $k_born $b_secs $k_i" 1<>"$K_RUN/current"
+  b_hear || return 1
   echo "$k_i begun" >>"$K_RUN/batch" || return 1
   b_out="$k_nonce start $k_i$K_NL"
   b_tell have "$1"
-  [ "$b_t:$b_show" != f:1 ] || b_show
+  case $b_t:$b_bits in f:[13]) b_show ;; esac
   printf %s "$b_out" >&5 || return 1
   b_is_clear || b_try b_guard || return
   [ -z "$K_DRY" ] || return 0
@@ -153,6 +170,26 @@ b_begin() {
     done
   fi
   printf '%s apply %s apply\n' "$k_nonce" "$k_i" >&5
+}
+
+# b_hear: what is printed from now on is the loaded step's.
+b_hear() {
+  b_heard && b_speaker=$k_i
+}
+
+# b_heard: gives a step what it printed. Most print nothing, so all of them share one file until one does.
+b_heard() {
+  [ -n "$b_speaker" ] && [ ! -s "$K_RUN/out/batch" ] && return
+  [ -z "$b_speaker" ] || cat "$K_RUN/out/batch" >>"$K_RUN/out/$b_speaker.e.0"
+  # A redirection of a special builtin that fails would end this shell: hence `command`.
+  command exec 2>|"$K_RUN/out/batch"
+}
+
+# b_ended: TERM has come; see k_ended.
+b_ended() {
+  trap '' TERM
+  b_heard
+  k_ended
 }
 
 # b_is_clear: plainly nothing is in the way of the loaded step.
@@ -202,39 +239,45 @@ b_above() {
       b_x=${b_x%/*}
     done
   done
-  b_folders=$K_NL$(stat -c '%u %g %a %f %U %n' -- /proc/$$ / $b_dirs 2>/dev/null)$K_NL
+  b_folders=$K_NL$(stat -c '%u %g %a %f %n' -- /proc/$$ / $b_dirs 2>/dev/null)$K_NL
 }
 
-# b_parents OWNER: the folder of the loaded step is there, and nobody but root and OWNER could swap it or one above it. What is
-# not plainly so is left to safe_parents, which follows links and tells why it refuses.
+# b_parents: the folder of the loaded step is there. b_plain = 1: nobody but root can make or swap a name in it, or above it. What is
+# not plainly so is left to files.sh, which works in other users' folders as if they attacked, and refuses where it cannot.
 b_parents() {
   if [ ! -d "${b_dir:-/}" ]; then
-    b_try parent_of "$b_path" "$b_make" || return 1
+    b_try parent_of "$b_path" "$b_make" "$b_user" || return 1
     # It is one of those that were looked at for the others too.
     b_above $b_mates
     b_load "$b_n"
   fi
-  case "$b_safe " in *" $1:$b_dir "*) return 0 ;; esac
+  b_is_plain
+  return 0
+}
+
+b_is_plain() {
+  b_plain=
+  case "$b_safe " in *" ${b_dir:-/} "*) b_plain=1 && return ;; esac
   b_x=$b_dir
   while :; do
-    case $b_folders in *" ${b_x:-/}$K_NL"*) ;; *) break ;; esac
+    case $b_folders in *" ${b_x:-/}$K_NL"*) ;; *) return 1 ;; esac
     b_y=${b_folders%%" ${b_x:-/}$K_NL"*}
-    b_is_safe "$1" ${b_y##*"$K_NL"} || break
-    [ -n "$b_x" ] || { b_safe="$b_safe $1:$b_dir" && return 0; }
+    set -- ${b_y##*"$K_NL"}
+    case $4:$1:$3 in
+      4???:0:*[2367]? | 4???:0:*[2367])
+        # Above another one it may be sticky.
+        case $b_x:$3 in "$b_dir":*) return 1 ;; *:[1357]???) ;; *) return 1 ;; esac
+        ;;
+      4???:0:*) ;;
+      *) return 1 ;;
+    esac
+    [ -n "$b_x" ] || break
     b_x=${b_x%/*}
   done
-  b_try safe_parents "$b_path" "$1"
+  b_safe="$b_safe ${b_dir:-/}" b_plain=1
 }
 
-# b_is_safe OWNER UID GID PERMISSIONS MODE USER
-b_is_safe() {
-  case $5 in 4???) ;; *) return 1 ;; esac
-  [ "$2" = 0 ] || [ "${6:-}" = "$1" ] || return 1
-  # Sticky, or not writable for group and others.
-  case $4 in [1357]???) ;; *[2367]? | *[2367]) return 1 ;; esac
-}
-
-# b_is_ours USER:GROUP: what we make in the folder of the loaded step belongs to these by itself, and the folder is root's.
+# b_is_ours USER:GROUP: what we make in the folder of the loaded step, a plain one, belongs to these by itself.
 b_is_ours() {
   case $1 in root:root | 0:0) ;; *) return 1 ;; esac
   case $b_folders in *" ${b_dir:-/}$K_NL"*) ;; *) return 1 ;; esac
@@ -242,7 +285,6 @@ b_is_ours() {
   case ${b_x##*"$K_NL"} in "0 0 "*) ;; *) return 1 ;; esac
   b_x=${b_folders%%" ${b_dir:-/}$K_NL"*}
   set -- ${b_x##*"$K_NL"}
-  [ "$1" = 0 ] || return 1
   # A folder that hands its group on.
   case $3 in [2367]???) return 1 ;; esac
 }
@@ -261,12 +303,24 @@ b_wave() {
       echo "$k_i ok 0" >>"$K_RUN/batch"
       continue
     fi
-    b_may_go || { b_halted=1 && break; }
+    if ! b_may_go || b_waits; then b_halted=1 && break; fi
     b_begin "$b_n" && b_apply
     b_status=$?
     [ "$b_status" = 0 ] || { b_fail $b_status; break; }
   done
-  [ -z "$b_staged" ] || b_put
+  [ -n "$b_staged" ] || return 0
+  b_take_time
+  if [ "$b_t" = d ]; then b_make; else b_put; fi
+}
+
+# b_waits: the folder `b_n` may lie beneath one of this wave by another name, which has to be made first. Then it comes again.
+b_waits() {
+  [ -n "$b_staged" ] || return 1
+  b_load "$b_n"
+  [ "$b_t" = d ] && [ ! -d "${b_dir:-/}" ] || return 1
+  b_x=$b_dir
+  while [ -n "$b_x" ] && [ ! -d "$b_x" ]; do b_x=${b_x%/*}; done
+  [ "$(cd -P "${b_x:-/}" && pwd -P)" != "${b_x:-/}" ]
 }
 
 # b_may_go: nobody stopped the run, and somebody watches it; else no further step begins.
@@ -280,7 +334,7 @@ b_apply() {
     return
   fi
   case $b_t in
-    d) b_folder ;;
+    d) b_plan && b_staged="$b_staged $b_n" && return ;;
     f) b_stage && b_staged="$b_staged $b_n" && return ;;
     l) b_link ;;
     a) b_remove ;;
@@ -302,31 +356,73 @@ b_flush_later() {
   done
 }
 
-b_folder() {
-  if [ "$b_kind" = absent ]; then
-    b_wish 0755
-    b_parents "$b_u" || return
-    b_flush_later "$b_path" "${b_dir:-/}"
-    if b_is_ours "$b_u:$b_g"; then
-      mkdir -m "$b_m" "$b_path"
-    else
-      # It has its owner and mode before anybody else can enter it.
-      mkdir -m 0700 "$b_path" && chown "$b_u:$b_g" "$b_path" && chmod "$b_m" "$b_path"
+# b_plan: what a folder needs: mode_N = the mode with which it is made among others, or - when it is a matter of its own.
+b_plan() {
+  b_parents || return
+  b_wish 0755
+  if [ "$b_kind" = absent ] && [ -n "$b_plain" ] && b_is_ours "$b_u:$b_g"; then b_want_mode; else b_m=-; fi
+  [ -z "$b_plain" ] || b_flush_later "${b_dir:-/}" "$b_path"
+  eval "mode_$b_n=\$b_m kind_$b_n=\$b_kind"
+}
+
+# b_want_mode: b_modes gets the mode b_m.
+b_want_mode() {
+  case "$b_modes " in *" $b_m "*) ;; *) b_modes="$b_modes $b_m" ;; esac
+}
+
+# b_make: makes the folders of a wave, by one mkdir a mode. Where that fails each is tried by itself, to know whose fault it is.
+b_make() {
+  for b_mo in $b_modes; do
+    set --
+    for b_n in $b_staged; do
+      eval "[ \"\$mode_$b_n\" != $b_mo ] || set -- \"\$@\" \"\$path_$b_n\""
+    done
+    mkdir -m "$b_mo" "$@" 2>/dev/null
+  done
+  b_rest=
+  for b_n in $b_staged; do
+    eval "b_m=\$mode_$b_n b_kind=\$kind_$b_n"
+    b_load "$b_n"
+    b_hear
+    if [ -z "$b_rest" ] && b_folder; then
+      b_done="$b_done $b_n"
+      continue
     fi
+    # What stands behind the one that failed is left as it was. Among others only folders are made that were not there, in
+    # folders that nobody but root can write to.
+    [ -z "$b_rest" ] || [ "$b_m" = - ] || rmdir "$b_path" 2>/dev/null
+    b_give_up
+  done
+}
+
+# b_folder: makes the loaded folder unless it was made among others, or mends it.
+b_folder() {
+  if [ "$b_m" != - ]; then
+    [ -d "$b_path" ] || mkdir -m "$b_m" "$b_path"
     return
   fi
-  b_flush_later "$b_path"
-  [ "$b_user" = - ] || chown "$b_user" "$b_path" || return
-  [ "$b_group" = - ] || chgrp "$b_group" "$b_path" || return
-  case $b_mode in ?) return 0 ;; esac
-  b_octal "$b_mode"
-  chmod "$b_o" "$b_path"
+  b_wish -
+  b_try keep_folder "$b_path" "$b_m" "$b_user" "$b_group"
 }
 
 # b_aside: b_tmp = a name in the folder of the loaded step; what a killed shell left there goes.
 b_aside() {
-  for b_x in "$b_dir/.kcore-$k_i-"*; do [ ! -f "$b_x" ] && [ ! -L "$b_x" ] || rm -f "$b_x"; done
+  for b_x in "$b_dir/.kcore-$k_i-"*; do [ ! -e "$b_x" ] && [ ! -L "$b_x" ] || rm -rf "$b_x"; done
   b_tmp=$b_dir/.kcore-$k_i-$k_unique
+}
+
+# b_write: the content of the loaded step, into b_tmp. Small ones are there as an assignment, for a shell that writes by itself.
+b_write() {
+  case $b_bits in
+    [23])
+      command . "$K_RUN/blobs/$b_sum" || return
+      printf %s "$b_text" 2>/dev/null >"$b_tmp" && return
+      # What a shell says of a full disk tells nobody much.
+      rm -f "$b_tmp"
+      printf %s "$b_text" | cat >"$b_tmp"
+      ;;
+    *) cat "$K_RUN/blobs/$b_sum" >"$b_tmp" ;;
+  esac
 }
 
 # b_stage: the new file beside the old one, made with O_EXCL and 0600; its mode comes with that of the others (b_put).
@@ -339,13 +435,17 @@ b_stage() {
     [ "$b_user" != - ] || b_u=$b_found_user
     [ "$b_group" != - ] || b_g=$b_found_group
   fi
-  b_parents "$b_u" || return
+  b_parents || return
+  if [ -z "$b_plain" ]; then
+    # In somebody else's folder nothing waits by a name for the others.
+    eval "mode_$b_n=- tmp_$b_n="
+    return
+  fi
   b_aside
-  # In somebody else's folder it does not wait for the others.
-  if cat "$K_RUN/blobs/$b_sum" >"$b_tmp" &&
+  if b_write &&
     { b_is_ours "$b_u:$b_g" || { chown -h "$b_u:$b_g" "$b_tmp" && chmod "$b_m" "$b_tmp" && b_m=-; }; }; then
     eval "mode_$b_n=\$b_m tmp_$b_n=\$b_tmp"
-    case "$b_modes " in *" $b_m "*) ;; *) b_modes="$b_modes $b_m" ;; esac
+    b_want_mode
     b_flush_later "${b_dir:-/}"
     return
   fi
@@ -354,18 +454,18 @@ b_stage() {
   return $b_status
 }
 
-# b_give_up: the first file that cannot be put in place has failed; those behind it were begun, and are left as they were.
+# b_give_up [FILE]: the first one of a wave that cannot be done has failed; those behind it were begun, and are left as they
+# were. FILE was made for it.
 b_give_up() {
   if [ -z "$b_rest" ]; then b_fail 1; else echo "$k_i interrupted 0" >>"$K_RUN/batch"; fi
   b_rest=1
-  rm -f "$b_tmp"
+  [ $# = 0 ] || rm -f "$1"
 }
 
 # b_put: gives the files made aside their modes, flushes them, and puts one after the other in place. What fails for all of
 # them is tried one by one, to know whose fault it is.
 b_put() {
   b_tmps=
-  b_take_time
   for b_mo in $b_modes; do
     set --
     for b_n in $b_staged; do
@@ -374,18 +474,32 @@ b_put() {
     [ "$b_mo" = - ] || chmod "$b_mo" "$@" 2>/dev/null || b_one_by_one chmod
     b_tmps="$b_tmps $*"
   done
-  sync $b_tmps 2>/dev/null || b_one_by_one sync
+  [ -z "$b_tmps" ] || sync $b_tmps 2>/dev/null || b_one_by_one sync
   b_rest=
   for b_n in $b_staged; do
     eval "b_tmp=\$tmp_$b_n"
     b_load "$b_n"
-    command exec 2>>"$K_RUN/out/$k_i.e.0"
-    if [ -n "$b_rest" ] || ! mv -fT "$b_tmp" "$b_path"; then
-      b_give_up
+    b_hear
+    if [ -n "$b_rest" ] || ! if [ -n "$b_tmp" ]; then mv -fT "$b_tmp" "$b_path"; else b_try b_put_alone; fi; then
+      b_give_up "$b_tmp"
     else
       b_done="$b_done $b_n"
     fi
   done
+}
+
+# b_put_alone: the file of the loaded step, in a folder that others can change.
+b_put_alone() {
+  b_wish -
+  b_from=$K_RUN/blobs/$b_sum
+  case $b_bits in
+    [23])
+      command . "$b_from" || return
+      b_from=$K_TMP/text
+      printf %s "$b_text" >|"$b_from" || return
+      ;;
+  esac
+  put_file "$b_from" "$b_path" "$b_m" "$b_user" "$b_group"
 }
 
 # b_one_by_one chmod|sync: only what stands before the first that fails stays among the staged.
@@ -394,9 +508,9 @@ b_one_by_one() {
   for b_n in $b_staged; do
     eval "b_tmp=\$tmp_$b_n b_m=\$mode_$b_n"
     b_load "$b_n"
-    command exec 2>>"$K_RUN/out/$k_i.e.0"
-    if [ -n "$b_rest" ] || ! case $1:$b_m in chmod:-) ;; chmod:*) chmod "$b_m" "$b_tmp" ;; *) sync "$b_tmp" ;; esac; then
-      b_give_up
+    b_hear
+    if [ -n "$b_rest" ] || ! case $1:$b_m:$b_tmp in chmod:-:* | *:) ;; chmod:*) chmod "$b_m" "$b_tmp" ;; *) sync "$b_tmp" ;; esac; then
+      b_give_up "$b_tmp"
     else
       b_good="$b_good $b_n"
     fi
@@ -406,11 +520,15 @@ b_one_by_one() {
 
 # b_take_time: what is done for all steps together may take as long as all of them.
 b_take_time() {
-  echo "$$ $k_born $b_all_secs ${b_failed:-$k_i}+" >|"$K_RUN/current"
+  echo "$$ $k_born $b_all_secs ${b_failed:-$k_i}+" 1<>"$K_RUN/current"
 }
 
 b_link() {
-  b_parents root || return
+  b_parents || return
+  if [ -z "$b_plain" ]; then
+    b_try put_link "$b_target" "$b_path"
+    return
+  fi
   b_flush_later "${b_dir:-/}"
   case $b_kind in
     absent)
@@ -429,12 +547,12 @@ b_link() {
 }
 
 b_remove() {
-  b_parents root || return
-  b_flush_later "${b_dir:-/}"
-  case $b_kind:$b_recurse in
-    directory:1) rm -rf "$b_path" ;;
-    directory:*) rmdir "$b_path" ;;
-    *) rm -f "$b_path" ;;
+  b_parents || return
+  [ -z "$b_plain" ] || b_flush_later "${b_dir:-/}"
+  case $b_plain:$b_kind:$b_recurse in
+    1:directory:0) rmdir "$b_path" ;;
+    1:[!d]*) rm -f "$b_path" ;;
+    *) b_try remove_path "$b_path" "$b_recurse" ;;
   esac
 }
 
@@ -444,7 +562,7 @@ b_prove() {
   exec 2>/dev/null
   b_take_time
   # A folder that a later step removed cannot be flushed.
-  sync $b_flush || sync
+  [ -z "$b_flush" ] || sync $b_flush || sync
   b_look $b_done
   for b_n in $b_done; do
     b_load "$b_n"
@@ -457,9 +575,9 @@ b_prove() {
 }
 
 b_main() {
-  trap k_ended TERM
+  trap b_ended TERM
   set -C
-  k_found=$K_TMP/found b_all= b_done= b_failed= b_halted= b_flush= b_count=0 b_all_secs=0
+  k_found=$K_TMP/found b_all= b_done= b_failed= b_halted= b_flush= b_count=0 b_all_secs=0 b_speaker=
   IFS=$K_NL
   for b_x in $b_data; do
     b_count=$((b_count + 1)) b_all="$b_all $b_count"
@@ -482,6 +600,7 @@ b_main() {
     b_list="$b_list $b_k"
   done
   b_wave $b_list
+  [ -z "$b_speaker" ] || b_heard
   b_prove || exit 98
   [ -z "$b_failed" ] || echo "$b_failed failed 13" >>"$K_RUN/batch" || exit 98
 }

@@ -1,6 +1,6 @@
 import type { StepData } from "#engine/step/define.ts";
 import { modeNumber } from "#engine/step/fields.ts";
-import { type Blob, blobOf } from "#engine/step/blob.ts";
+import { asAssignment, type Blob, blobOf } from "#engine/step/blob.ts";
 import type { PlannedStep } from "#engine/states/planned-step.ts";
 import { shippedText } from "./texts.ts";
 
@@ -34,9 +34,30 @@ export function evidenceOf(data: StepData): string[] {
   ];
 }
 
-/** The library of the batch lane, sent when the node asks for it. */
+/** The library of the batch lane, sent when the node asks for it: the runner's half, then what its child goes on with. */
 export function batchLibrary(): Blob {
-  return blobOf(`${shippedText("files")}\n${shippedText("batch")}`);
+  return blobOf(
+    [
+      shippedText("apply"),
+      "k_whole=1",
+      `[ -n "$b_data" ] || return 0`,
+      shippedText("files"),
+      shippedText("batch"),
+    ].join("\n"),
+  );
+}
+
+/** What is larger stays a file of its own: a shell holds the content in its memory. */
+const wordLimit = 64 << 10;
+
+/** Whether the batch lane gets the content as an assignment to `b_text`, and writes the file itself, without a process for it. */
+function isWordOfShell({ bytes }: Blob): boolean {
+  return bytes !== undefined && bytes.length <= wordLimit && !bytes.includes(0);
+}
+
+/** A file's content as the batch lane wants it. */
+export function batchBlob(blob: Blob): Blob {
+  return isWordOfShell(blob) ? asAssignment(blob) : blob;
 }
 
 /** Whether the batch lane can apply the step: no key of it asks for more than the lane knows. */
@@ -127,7 +148,8 @@ function ownWords(data: StepData, shows: boolean): (string | number)[] {
     case "directory":
     case "file": {
       const words = [foundMode(data), data.owner ?? "-", data.group ?? "-", bit(data.makeDirs)];
-      return data.kind === "directory" ? words : [...words, data.blob.sha256, bit(shows)];
+      if (data.kind === "directory") return words;
+      return [...words, data.blob.sha256, bit(shows) + 2 * bit(isWordOfShell(data.blob))];
     }
   }
 }

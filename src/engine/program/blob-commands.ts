@@ -25,9 +25,11 @@ export async function* blobCommands(
   };
   for (const [name, blob] of blobs) {
     const bytes = await blob.read();
-    if (bytes.length <= textLimit && !bytes.includes(0) && sha256Of(bytes) === blob.sha256) {
-      texts.push(Buffer.from(`k_put ${name} `), quoteBytes(bytes), Buffer.from("\n"));
-      waiting += bytes.length;
+    const assigned = blob.form === "assignment";
+    if (assigned || (bytes.length <= textLimit && !bytes.includes(0) && sha256Of(bytes) === blob.sha256)) {
+      const text = assigned ? Buffer.concat([Buffer.from("b_text="), quoteBytes(bytes)]) : bytes;
+      texts.push(Buffer.from(`k_put ${name} `), quoteBytes(text), Buffer.from("\n"));
+      waiting += text.length;
       if (waiting > partLimit) yield told();
       continue;
     }

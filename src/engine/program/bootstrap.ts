@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { quote } from "#engine/step/quote.ts";
 import { shippedText } from "./texts.ts";
 
@@ -22,14 +23,23 @@ export function sudoLine(nonce: string): string {
 }
 
 /**
- * First line when sudo wants a password: the next line is the password; sudo prompts with the nonce, so that a second
- * prompt tells a wrong one. Nothing may follow the password before the root shell said `sudo root`.
+ * What sudo prompts with, and its root shell answers with: it stands in their arguments, which everybody on the node may read,
+ * so it is made from the nonce and does not tell it.
+ */
+export function sudoMark(nonce: string): string {
+  return createHash("sha256").update(nonce).digest("hex").slice(0, 16);
+}
+
+/**
+ * First line when sudo wants a password: the next line is the password; sudo prompts with the mark, so that a second
+ * prompt tells a wrong one. Nothing may follow the password before the root shell said `MARK root`.
  */
 export function sudoPasswordLine(nonce: string): string {
+  const mark = sudoMark(nonce);
   // `cat` waits for us when sudo has ended: we must hear of that.
   // When sudo asked nothing after all, the password is still unread: it must be skipped, not run.
-  const inner = `echo ${nonce} sudo root; until [ "$k" = ${nonce}-go ]; do IFS= read -r k || exit 1; done; IFS= read -r k; eval "$k"`;
-  return `IFS= read -r p; { printf '%s\\n' "$p"; p=; cat; } | { sudo -S -p ${nonce}? /bin/sh -c ${quote(inner)} 2>&1; echo ${nonce} sudo ended; }\n`;
+  const inner = `echo ${mark} root; until [ "$k" = ${mark}-go ]; do IFS= read -r k || exit 1; done; IFS= read -r k; eval "$k"`;
+  return `ulimit -Sc 0; IFS= read -r p; { printf '%s\\n' "$p"; p=; cat; } | { sudo -S -p ${mark}? /bin/sh -c ${quote(inner)} 2>&1; echo ${nonce} sudo ended; }\n`;
 }
 
 /**

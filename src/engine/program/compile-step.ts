@@ -6,7 +6,7 @@ import type { Secret } from "#engine/step/secret.ts";
 import { rawSh, type Sh } from "#engine/step/sh.ts";
 import type { PlannedStep } from "#engine/states/planned-step.ts";
 import { blobOf } from "#engine/step/blob.ts";
-import { evidenceOf, isBatched, isPlain, provableData } from "./batch.ts";
+import { batchBlob, evidenceOf, isBatched, isPlain, provableData } from "./batch.ts";
 import { escapeLine } from "./escape.ts";
 import { shippedText } from "./texts.ts";
 
@@ -52,7 +52,7 @@ export interface CompileOptions {
 export function compileStep(plan: PlannedStep, options: CompileOptions): CompiledStep {
   const data = isBatched(plan) ? plan.step.data : undefined;
   if (!data) return compileAlone(plan, options);
-  const blobs = new Map(data.kind === "file" ? [[data.blob.sha256, data.blob]] : []);
+  const blobs = new Map(data.kind === "file" ? [[data.blob.sha256, batchBlob(data.blob)]] : []);
   return {
     key: stepKey(plan.id),
     text: "",
@@ -75,7 +75,8 @@ export function compileAlone(plan: PlannedStep, { owes, randomName }: CompileOpt
   const nameOf = (blob: Blob): string => {
     let name = names.get(blob);
     if (name === undefined) {
-      name = blob.sensitive ? randomName() : blob.sha256;
+      // The batch lane may have the same content in another form.
+      name = blob.sensitive ? randomName() : `${blob.sha256}.b`;
       names.set(blob, name);
       blobs.set(name, blob);
     }

@@ -1,11 +1,20 @@
 # What texts of modules and the batch lane may call for files, folders and links (POSIX sh; dash, bash, BusyBox, mksh). It follows
 # step.sh, and is sent where a step's text or a batch needs it.
 
-# safe_parents FILE [OWNER]: refuses when somebody else could swap a folder or a link on the way to FILE (requirement S-6):
-# a folder that is writable for group or others without the sticky bit, or anything that belongs to a user other than root
-# and OWNER. Links are followed by hand: a link in a safe place may lead through an unsafe one.
+# ---- folders that another user can change (requirement S-6) -----------------------------------------------------------
+#
+# A name there means what its owner wants it to, from one moment to the next. So root does nothing by such names: it goes into the
+# folder and asks the kernel where it is (k_enter, k_below); what it writes or changes, it holds in a folder of its own in there,
+# 0700 (k_aside), and the only things done to the owner's names are to link, rename and unlink them, which follow nothing.
+# These three change the working folder: call them in a subshell.
+
+# safe_parents FILE [OWNER]: refuses when somebody else could swap a folder or a link on the way to FILE: a folder that is writable
+# for group or others without the sticky bit, or anything that belongs to a user other than root, us and OWNER. Links are followed
+# by hand: a link in a safe place may lead through an unsafe one.
+# k_cur = the folder, without links. k_theirs = 1: OWNER, or users of a sticky folder, can make names on the way. k_linked = 1: one
+# of them is a link. k_sticky = 1: FILE lies in a sticky folder itself.
 safe_parents() {
-  k_file=$1 k_owner=${2:-root} k_todo=${1%/*}/ k_cur= k_links=0
+  k_file=$1 k_owner=${2:-${k_as:-root}} k_todo=${1%/*}/ k_cur= k_links=0 k_followed=$K_NL
   [ -d "$k_todo" ] || refuse FILE_NO_PARENT "the folder of $1 does not exist"
   set -- /
   while [ -n "$k_todo" ]; do
@@ -17,8 +26,9 @@ safe_parents() {
         set -- "$@" "$k_cur/$k_part"
         if [ -L "$k_cur/$k_part" ]; then
           [ $((k_links += 1)) -le 40 ] || refuse FILE_NO_PARENT "the folder of $k_file leads in a circle"
-          k_to=$(readlink -- "$k_cur/$k_part") || return 1
-          case $k_to in /*) k_cur= ;; esac
+          k_to=$(readlink -- "$k_cur/$k_part") || k_swapped
+          k_followed=$k_followed$k_cur/$k_part$K_NL
+          case $k_to in *"$K_NL"*) k_swapped ;; /*) k_cur= ;; esac
           k_todo=$k_to/$k_todo
         else
           k_cur=$k_cur/$k_part
@@ -26,15 +36,159 @@ safe_parents() {
         ;;
     esac
   done
-  k_unsafe=$(stat -c '%U %u %a %f %n' -- "$@" | while read -r k_user k_uid k_mode k_type k_name; do
-    # 4-digit octal: leading digit odd = sticky; then the write bits of group and others. A link's mode means nothing.
-    case $k_mode in ????) k_special=${k_mode%???} k_mode=${k_mode#?} ;; *) k_special=0 ;; esac
-    case $k_type in a???) k_mode=000 ;; esac
-    k_group=${k_mode#?} k_group=${k_group%?} k_other=${k_mode##??}
-    [ $((k_special & 1)) = 1 ] || [ $(((k_group | k_other) & 2)) = 0 ] || echo "$k_name is writable for others"
-    [ "$k_uid" = 0 ] || [ "$k_user" = "$k_owner" ] || [ "$k_uid" = "$k_owner" ] || echo "$k_name belongs to $k_user"
-  done)
-  [ -z "$k_unsafe" ] || refuse FILE_PARENT_UNSAFE "a folder above $k_file could be swapped by another user$K_NL$k_unsafe"
+  k_theirs= k_linked= k_sticky= k_unsafe=
+  k_rest=$(stat -c '%u %U %a %f %n' -- "$@") || exit 1
+  while [ -n "$k_rest" ]; do
+    k_name=${k_rest%%"$K_NL"*}
+    case $k_rest in *"$K_NL"*) k_rest=${k_rest#*"$K_NL"} ;; *) k_rest= ;; esac
+    k_uid=${k_name%% *} k_name=${k_name#* }
+    k_user=${k_name%% *} k_name=${k_name#* }
+    k_perm=${k_name%% *} k_name=${k_name#* }
+    k_type=${k_name%% *} k_name=${k_name#* }
+    case $k_uid:$k_user in
+      0:* | *:"${k_as:-root}") ;;
+      "$k_owner":* | *:"$k_owner") k_theirs=1 ;;
+      *) k_unsafe="$k_unsafe$K_NL$k_name belongs to $k_user" ;;
+    esac
+    # What was followed as a link may look like a folder by now.
+    case $k_followed in *"$K_NL$k_name$K_NL"*) [ -z "$k_theirs$k_sticky" ] || k_theirs=1 k_linked=1 ;; esac
+    case $k_type:$k_perm in
+      # A link's mode means nothing.
+      a???:*) k_sticky= ;;
+      *[2367]? | *[2367])
+        # Sticky, if the first of four digits is odd.
+        case $k_perm in [1357]???) k_sticky=1 ;; *) k_unsafe="$k_unsafe$K_NL$k_name is writable for others" ;; esac
+        ;;
+      *) k_sticky= ;;
+    esac
+  done
+  [ -z "$k_unsafe" ] || refuse FILE_PARENT_UNSAFE "a folder above $k_file could be swapped by another user$k_unsafe"
+  [ -z "$k_sticky" ] || k_theirs=1
+}
+
+# k_enter FILE [OWNER]: into the folder of FILE. Where OWNER's hands were in the way it is the very folder of that name, or one that
+# belongs to OWNER, who could write there without us. k_at = its device and number, empty where only we can change it.
+k_enter() {
+  safe_parents "$@" || exit 1
+  k_at=
+  cd -P -- "${k_cur:-/}" || exit 1
+  [ -n "$k_theirs" ] || return 0
+  k_here
+  [ -n "$k_linked" ] || [ "$(readlink /proc/self/cwd)" != "${k_cur:-/}" ] || return 0
+  case $k_x in *" 0 "*) ;; *" $k_owner "* | *" $k_owner") return 0 ;; esac
+  k_swapped
+}
+
+# k_here: k_at for the folder we are in.
+k_here() {
+  k_x=$(stat -c '%d:%i %u %U' .) || exit 1
+  k_at=${k_x%% *}
+}
+
+k_swapped() {
+  refuse FILE_PARENT_UNSAFE "a folder on the way to $k_file leads elsewhere, or was swapped just now"
+}
+
+# k_below NAME: from a folder that k_at stands for into one in it.
+k_below() {
+  cd -P -- "$1" || exit 1
+  [ -n "$k_at" ] || return 0
+  k_x=$(stat -c %d:%i . ..) || exit 1
+  [ "${k_x#*"$K_NL"}" = "$k_at" ] || k_swapped
+  k_at=${k_x%%"$K_NL"*}
+}
+
+# k_private NAME: into a folder of the one that we are in, if it is ours, and nobody else can change anything in it. What is
+# above it cannot be swapped: nobody else can move it to another folder, so .. stays what it is.
+k_private() {
+  cd -P "$1" || return 1
+  [ -n "$k_at" ] || return 0
+  k_x=$(stat -c '%d:%i %u %f %N' . .. /proc/self/cwd) || return 1
+  # What is mounted has its own name for good.
+  case $k_x in *"/${1#./}'" | *"/${1#./}\"") ;; *) return 1 ;; esac
+  set -f
+  set -- $k_x
+  set +f
+  case $2:$3:$5 in "${10}":4?c0:"$k_at") ;; *) return 1 ;; esac
+}
+
+# k_aside: into a new folder that is ours alone, in the one that we are in. What a killed shell left goes first.
+k_aside() {
+  for k_new in ./.kcore-"$k_i"-*; do
+    if [ -d "$k_new" ] && [ ! -L "$k_new" ]; then
+      (k_private "$k_new" && k_empty)
+      rmdir "$k_new" 2>/dev/null
+    elif [ -f "$k_new" ] || [ -L "$k_new" ]; then
+      rm -f "$k_new"
+    fi
+  done
+  k_new=$(mktemp -d "./.kcore-$k_i-XXXXXX") || exit 1
+  # A kill may leave it empty beside what is in order then: the next runner takes it away.
+  [ -n "$k_as" ] || printf '%s\n' "$k_cur/${k_new#./}" >>"$K_STATE/aside" || exit 1
+  k_private "$k_new" || k_swapped
+}
+
+# k_empty: removes what lies in the folder aside.
+k_empty() {
+  rm -f ./* ./.[!.]* ./..?*
+}
+
+# k_leave: takes the folder aside away.
+k_leave() {
+  k_empty
+  rmdir "../$k_new" 2>/dev/null
+  [ -n "$k_as" ] || : >|"$K_STATE/aside"
+}
+
+# k_back STATUS: the end of what was done aside.
+k_back() {
+  k_leave
+  [ "$1" = 0 ] || exit "$1"
+  sync .. 2>/dev/null || sync
+}
+
+# k_one_name: refuses where a user could give another name to a file of somebody else's, and have it changed by that.
+k_one_name() {
+  [ -n "$k_at" ] && [ -z "$k_as" ] || return 0
+  k_x=
+  { read -r k_x </proc/sys/fs/protected_hardlinks; } 2>/dev/null
+  [ "$k_x" = 1 ] ||
+    refuse FILE_PARENT_UNSAFE "other users can make links to files that are not theirs here: set the sysctl fs.protected_hardlinks to 1"
+}
+
+# k_stands PATH TYPE: k_mode, k_own and k_grp of what stands there, or those of something new when it is not of that type, the
+# first digit of stat's %f. One look: a link is never taken for what it leads to.
+k_stands() {
+  k_new_one
+  k_x=$(stat -c '%f %a %u %g' -- "$1" 2>/dev/null) || return 1
+  case $k_x in "$2"*) ;; *) return 1 ;; esac
+  k_x=${k_x#* }
+  k_mode=${k_x%% *} k_x=${k_x#* }
+  k_own=${k_x% *} k_grp=${k_x#* }
+}
+
+k_new_one() {
+  k_mode=0644 k_own=${k_as:-root} k_grp=root
+  [ -z "$k_as" ] || k_grp=
+}
+
+# k_walk DO: in all folders beneath the one that we are in, on its file system, then in itself: DO.
+k_walk() {
+  [ $((k_depth = ${k_depth:-0} + 1)) -le 200 ] || { echo "more than 200 folders deep" >&2 && exit 1; }
+  for k_sub in ./* ./.[!.]* ./..?*; do
+    [ -d "$k_sub" ] && [ ! -L "$k_sub" ] || continue
+    (
+      k_dev=${k_at%%:*}
+      k_below "$k_sub"
+      [ "${k_at%%:*}" != "$k_dev" ] || k_walk "$1"
+    ) || exit
+  done
+  "$1"
+}
+
+# k_is_shared NAME: another user can change some folder of this tree.
+k_is_shared() {
+  [ -n "$k_at" ] || [ -n "$(find "$1" -xdev -type d \( ! -user 0 -o -perm -020 -o -perm -002 \) -print | head -n 1)" ]
 }
 
 # kind_of PATH: kind = what stands there: absent, symlink, file, directory or special. Links are not followed.
@@ -63,13 +217,24 @@ not_nixos() {
   esac
 }
 
-# parent_of PATH MAKE: makes the folder above PATH (MAKE = 1), or refuses when it is not there.
+# parent_of PATH MAKE [OWNER]: makes the folder above PATH (MAKE = 1), or refuses when it is not there.
 parent_of() {
   k_dir=${1%/*}
   [ ! -d "${k_dir:=/}" ] || return 0
   [ "$2" = 1 ] || refuse FILE_NO_PARENT "the folder $k_dir does not exist: make it first, or makeDirs: true"
-  # As it was asked for: 0755, whatever the umask here is.
-  (umask 022 && mkdir -p -- "$k_dir") || exit 1
+  (
+    k_up=${k_dir%/*}
+    until [ -d "${k_up:=/}" ]; do k_up=${k_up%/*}; done
+    k_dir=${k_dir#"${k_up%/}"/}/
+    k_enter "${k_up%/}/${k_dir%%/*}" "${3:-}"
+    # As it was asked for: 0755, whatever the umask here is.
+    umask 022
+    while [ -n "$k_dir" ]; do
+      [ -d "./${k_dir%%/*}" ] || mkdir -- "./${k_dir%%/*}" || exit 1
+      k_below "./${k_dir%%/*}"
+      k_dir=${k_dir#*/}
+    done
+  ) || exit
 }
 
 # mounts_under FOLDER: prints the mount points at or beneath it, one a line, as the kernel knows them (proc(5), mountinfo).
@@ -127,35 +292,146 @@ guard_absent() {
   [ -z "$k_entries" ] || refuse FILE_NOT_EMPTY "$1 is a folder that is not empty (recurse: true removes it)"
 }
 
-# put_file SRC DEST MODE OWNER GROUP: replaces DEST by a copy of SRC, all or nothing (requirement S-6): a temporary file
-# made with O_EXCL and 0600 in DEST's folder, content flushed, owner and mode set, renamed over DEST, folder flushed.
-# "-" keeps DEST's owner, group or mode (root, root and 0644 for a new file).
+# put_file SRC DEST MODE OWNER GROUP: replaces DEST by a copy of SRC, all or nothing: a file made with O_EXCL and 0600 in a folder of
+# its own beside DEST, content flushed, owner and mode set, renamed over DEST, folder flushed. "-" keeps DEST's owner, group or mode
+# (root, root and 0644 for a new file; in a sticky folder only a file of ours is kept as it is).
 put_file() {
-  k_mode=$3 k_own=$4 k_grp=$5
-  if [ -f "$2" ] && [ ! -L "$2" ]; then
-    k_now=$(stat -c '%a %U %G' -- "$2") || return 1
-    [ "$k_mode" != - ] || k_mode=${k_now%% *}
-    k_now=${k_now#* }
-    [ "$k_own" != - ] || k_own=${k_now%% *}
-    [ "$k_grp" != - ] || k_grp=${k_now#* }
-  fi
-  [ "$k_mode" != - ] || k_mode=0644
-  [ "$k_own" != - ] || k_own=root
-  [ "$k_grp" != - ] || k_grp=root
-  safe_parents "$2" "$k_own"
-  k_tmp=$(dirname "$2")/.kcore-$k_i-$k_unique
-  (umask 077 && set -C && : >"$k_tmp") || return 1
-  if ! { dd if="$1" of="$k_tmp" bs=65536 conv=notrunc,fsync 2>"$K_TMP/dd" &&
-    chown "$k_own:$k_grp" "$k_tmp" && chmod "$k_mode" "$k_tmp" && mv -fT "$k_tmp" "$2"; }; then
-    grep -v '^[0-9.]* *[0-9+]* records\|bytes.*copied' "$K_TMP/dd" >&2
-    rm -f "$k_tmp"
-    return 1
-  fi
-  sync "$(dirname "$2")" 2>/dev/null || sync
+  (
+    k_stands "$2" 8
+    [ "$4" = - ] || k_own=$4
+    k_enter "$2" "$k_own"
+    case $4:$k_own:$k_sticky in -:0: | -:root:*) ;; -:*:1) k_new_one ;; esac
+    [ "$3" = - ] || k_mode=$3
+    [ "$5" = - ] || k_grp=$5
+    k_aside
+    umask 077
+    set -C
+    : >./f || exit 1
+    dd if="$1" of=./f bs=65536 conv=notrunc,fsync 2>|"$K_TMP/dd" &&
+      chown "$k_own:$k_grp" ./f && chmod "$k_mode" ./f && mv -fT ./f "../${2##*/}"
+    k_status=$?
+    [ $k_status = 0 ] || grep -v '^[0-9.]* *[0-9+]* records\|bytes.*copied' "$K_TMP/dd" >&2
+    k_back $k_status
+  )
 }
 
-# backup_file FILE: keeps FILE as FILE.kcore-TIME and prints that name.
+# own_file PATH MODE OWNER GROUP: gives them to the file that is there; "-" keeps its group.
+own_file() {
+  (
+    k_enter "$1" "$3"
+    if [ -n "$k_at" ]; then k_one_name && k_aside && ln -- "../${1##*/}" .; fi
+    k_name=./${1##*/}
+    [ -f "$k_name" ] && [ ! -L "$k_name" ] && chown -h "$3" "$k_name" && { [ "$4" = - ] || chgrp -h "$4" "$k_name"; } && chmod "$2" "$k_name"
+    k_status=$?
+    [ -z "$k_at" ] || k_back $k_status
+    exit $k_status
+  )
+}
+
+# open_file PATH: opens the file that lies there as fd 9: it, and not what a link of that moment leads to.
+open_file() {
+  cd -P -- "${1%/*}/" && [ -f "./${1##*/}" ] && [ ! -L "./${1##*/}" ] && command exec 9<"./${1##*/}" || return 1
+  k_x=$(readlink /proc/self/cwd)
+  [ "$(readlink /proc/self/fd/9 9<&9)" = "${k_x%/}/${1##*/}" ]
+}
+
+# keep_folder PATH MODE OWNER GROUP: makes the folder, or gives it what is not "-" (0755, root and root for a new one). It has its
+# owner and mode before anybody else can enter it.
+keep_folder() {
+  (
+    k_stands "$1" 4
+    [ "$3" = - ] || k_own=$3
+    k_enter "$1" "$k_own"
+    k_name=./${1##*/}
+    if [ -d "$k_name" ]; then
+      k_below "$k_name"
+      [ "$3" = - ] || chown "$3" . || exit
+      [ "$4" = - ] || chgrp "$4" . || exit
+      [ "$2" = - ] || chmod "$2" .
+    else
+      mkdir -m 0700 -- "$k_name" || exit
+      k_below "$k_name"
+      [ "$4" = - ] || k_grp=$4
+      [ "$2" != - ] || set -- "$1" 0755
+      chown "$k_own:$k_grp" . && chmod "$2" .
+    fi || exit
+    sync . .. 2>/dev/null || sync
+  )
+}
+
+# put_link TARGET PATH: puts a link in the place of a link, an empty folder or a file, in one rename.
+put_link() {
+  (
+    k_enter "$2"
+    k_name=${2##*/}
+    if [ -d "./$k_name" ] && [ ! -L "./$k_name" ]; then rmdir -- "./$k_name" || exit 1; fi
+    k_aside
+    ln -s -- "$1" ./l && mv -fT ./l "../$k_name"
+    k_back $?
+  )
+}
+
+# remove_path PATH RECURSE
+remove_path() {
+  (
+    k_enter "$1"
+    k_name=./${1##*/}
+    if [ ! -d "$k_name" ] || [ -L "$k_name" ]; then
+      rm -f -- "$k_name"
+    elif [ "$2" != 1 ]; then
+      rmdir -- "$k_name"
+    elif k_is_shared "$k_name"; then
+      (k_here && k_below "$k_name" && k_walk k_remove_here) && rmdir -- "$k_name"
+    else
+      rm -rf -- "$k_name"
+    fi || exit
+    sync . 2>/dev/null || sync
+  )
+}
+
+k_remove_here() {
+  find . -mindepth 1 -maxdepth 1 ! -type d -exec rm -f -- {} + && find . -mindepth 1 -maxdepth 1 -type d -exec rmdir -- {} +
+}
+
+# mend_tree PATH OWNER: mends what lies beneath. Given: `mend FIND_WORD...` mends what find(1) finds with these words and is not
+# as wanted; `differing FOLDER FIND_WORD...` finds what lies in a folder itself, is no folder and is not as wanted.
+mend_tree() {
+  (
+    k_enter "$1" "$2"
+    k_name=./${1##*/}
+    if k_is_shared "$k_name"; then
+      k_here
+      k_one_name
+      k_below "$k_name"
+      k_walk k_mend_here
+    else
+      # Folders come behind what is in them: nobody is given a folder that root goes on to work in.
+      mend "$k_name" -xdev -depth -mindepth 1
+    fi
+  )
+}
+
+k_mend_here() {
+  [ -z "$(differing . -print | head -n 1)" ] || (
+    k_aside
+    differing .. -exec sh -c 'ln -- "$@" .' sh {} + && mend . -mindepth 1
+    k_status=$?
+    k_leave
+    exit $k_status
+  ) || exit
+  mend . -maxdepth 0
+}
+
+# backup_file FILE [OWNER]: keeps FILE as FILE.kcore-TIME and prints that name. What replaces FILE leaves the old file to that name.
 backup_file() {
-  k_backup=$1.kcore-$(date +%Y%m%d%H%M%S)
-  cp -p -- "$1" "$k_backup" && printf '%s\n' "$k_backup"
+  (
+    k_backup=$1.kcore-$(date +%Y%m%d%H%M%S)
+    k_stands "$1" 8
+    [ "${2:--}" = - ] || k_own=$2
+    k_enter "$1" "$k_own"
+    k_aside
+    if [ -n "$k_at" ]; then ln -- "../${1##*/}" ./f; else cp -p -- "../${1##*/}" ./f; fi && mv -fT ./f "../${k_backup##*/}"
+    k_back $?
+    printf '%s\n' "$k_backup"
+  )
 }

@@ -1,3 +1,5 @@
+import { ByteBuffer } from "./byte-buffer.ts";
+
 /** One message from the node: `NONCE TYPE REST`; `out` frames carry bytes. */
 export interface Frame {
   readonly type: string;
@@ -8,72 +10,124 @@ export interface Frame {
 /** Frames that the follower itself says; all others are lines of the journal and count for the offset. */
 const saidByFollower = new Set(["hello", "runner", "told", "gone", "fatal", "out", "sudo"]);
 
-/** No journal line is longer: 64 KiB of shown text, escaped, and a little. */
-const longestLine = 1 << 20;
+/** No journal line is longer: 64 KiB of shown text, escaped, or the keys of some ten thousand steps. */
+const longestLine = 256 << 10;
 /** A piece of output is a chunk of 1 MiB at most (runner.sh, k_reader), or what a quiet step said in all. */
 const longestOutput = 16 << 20;
+/** Bytes of a piece of output that are waited for before they are passed on. */
+const portion = 64 << 10;
+/** Characters of what stands beside frames that are kept. */
+const keptNoise = 8192;
+
+interface Pending {
+  readonly id: string;
+  readonly offset: number;
+  readonly lost: string;
+  /** Bytes that are still to come, the line break behind them not counted. */
+  left: number;
+  /** Bytes passed on. */
+  passed: number;
+}
 
 /**
  * Cuts the node's stdout into frames. Whatever a login shell, a banner or a broken program prints beside them is noise:
  * kept (the last 8 KiB) for messages, never interpreted (requirement F-12, S-4). A frame torn by a killed step is
- * skipped: the next one begins with the nonce wherever it stands in the line.
+ * skipped: the next one begins with the nonce wherever it stands in the line. A long piece of output comes as several
+ * frames, each with its own offset and length. What is kept of an unfinished frame is at most a line.
  */
 export class FrameReader {
-  readonly #nonce: string;
-  #rest: Buffer = Buffer.alloc(0);
-  #pending: { frame: Frame; length: number } | undefined;
+  /** What a frame begins with. */
+  readonly #mark: string;
+  /** The beginning of a line, or of a portion of output. */
+  readonly #rest = new ByteBuffer();
+  #pending: Pending | undefined;
+  #noise = "";
   /** Bytes of journal lines read so far: where an attach would go on. */
   offset: number;
-  noise = "";
 
   constructor(nonce: string, offset = 0) {
-    this.#nonce = nonce;
+    this.#mark = `${nonce} `;
     this.offset = offset;
   }
 
-  /** Takes what arrived, gives the frames that it completes. @throws RangeError for a line or output beyond all measure. */
-  *push(chunk: Uint8Array): Generator<Frame> {
-    this.#rest = this.#rest.length === 0 ? Buffer.from(chunk) : Buffer.concat([this.#rest, chunk]);
-    for (;;) {
+  /** Takes what arrived, gives the frames that it completes. @throws RangeError for a line or output beyond all measure */
+  *push(bytes: Uint8Array): Generator<Frame> {
+    const chunk = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    for (let at = 0; at < chunk.length;) {
       if (this.#pending) {
-        const { frame, length } = this.#pending;
-        if (this.#rest.length < length + 1) return;
-        const bytes = this.#rest.subarray(0, length);
-        this.#rest = this.#rest.subarray(length + 1);
-        this.#pending = undefined;
-        yield { ...frame, bytes };
+        at += yield* this.#takeOutput(this.#pending, chunk.subarray(at));
         continue;
       }
-      const end = this.#rest.indexOf(10);
-      if (end < 0) {
-        if (this.#rest.length > longestLine) throw new RangeError("the node sent a line longer than 1 MiB");
-        return;
-      }
-      const line = this.#rest.subarray(0, end).toString("utf8");
-      this.#rest = this.#rest.subarray(end + 1);
-      const frame = this.#read(line, end + 1);
+      const end = chunk.indexOf(10, at);
+      const part = chunk.subarray(at, end < 0 ? chunk.length : end);
+      if (this.#rest.length + part.length > longestLine)
+        throw new RangeError(`a line longer than ${longestLine >> 10} KiB`);
+      if (end < 0) return this.#rest.append(part);
+      const length = this.#rest.length + part.length;
+      const line = this.#rest.length === 0 ? part : this.#rest.takeWith(part);
+      at = end + 1;
+      const frame = this.#read(line, length + 1);
       if (frame) yield frame;
     }
   }
 
-  #read(line: string, length: number): Frame | undefined {
-    const at = line.lastIndexOf(`${this.#nonce} `);
-    const [type = "", ...words] = at < 0 ? [] : line.slice(at + this.#nonce.length + 1).split(" ");
-    if (at < 0 || type === "") {
-      this.noise = `${this.noise}${line}\n`.slice(-8192);
+  /** Takes output, and behind it its line break; gives how many bytes it took. */
+  *#takeOutput(pending: Pending, chunk: Buffer): Generator<Frame, number> {
+    if (pending.left === 0) {
+      this.#pending = undefined;
+      return 1;
+    }
+    const part = chunk.subarray(0, Math.min(pending.left, portion - this.#rest.length));
+    pending.left -= part.length;
+    if (pending.left > 0 && this.#rest.length + part.length < portion) {
+      this.#rest.append(part);
+      return part.length;
+    }
+    const bytes = this.#rest.length === 0 ? part : this.#rest.takeWith(part);
+    yield outputFrame(pending, bytes);
+    pending.passed += bytes.length;
+    return part.length;
+  }
+
+  #read(line: Buffer, length: number): Frame | undefined {
+    // What stands before the nonce must not live on with a frame that is kept.
+    const at = line.lastIndexOf(this.#mark);
+    const text = at < 0 ? "" : line.toString("utf8", at + this.#mark.length);
+    const space = text.indexOf(" ");
+    const [type, rest] = space < 0 ? [text, ""] : [text.slice(0, space), text.slice(space + 1)];
+    if (type === "") {
+      this.#noise += `${line.toString("utf8", Math.max(0, line.length - keptNoise))}\n`;
+      if (this.#noise.length > 8 * keptNoise) this.#noise = this.noise;
       return undefined;
     }
     if (!saidByFollower.has(type)) this.offset += length;
-    const frame: Frame = { type, rest: words.join(" ") };
-    if (type !== "out") return frame;
-    const bytes = Math.max(0, Number(words[2])) || 0;
-    if (bytes > longestOutput) throw new RangeError("the node announced more output than any runner sends at once");
-    this.#pending = { frame, length: bytes };
-    return undefined;
+    return type === "out" ? this.#announced(rest) : { type, rest };
+  }
+
+  #announced(rest: string): Frame | undefined {
+    const [id = "", offset, bytes, lost = ""] = rest.split(" ", 4);
+    const left = countOf(bytes);
+    if (left > longestOutput) throw new RangeError("more output than any runner sends at once");
+    this.#pending = { id, offset: countOf(offset), lost, left, passed: 0 };
+    return left === 0 ? outputFrame(this.#pending, new Uint8Array()) : undefined;
+  }
+
+  /** The last of what stood beside frames. */
+  get noise(): string {
+    return this.#noise.slice(-keptNoise);
   }
 
   /** The last incomplete line: where a prompt without a line break stands. */
   get tail(): string {
-    return this.#rest.subarray(-4096).toString("utf8");
+    return this.#rest.last(4096).toString("utf8");
   }
+}
+
+function outputFrame({ id, offset, lost, passed }: Pending, bytes: Uint8Array): Frame {
+  return { type: "out", rest: `${id} ${offset + passed} ${bytes.length} ${lost}`, bytes };
+}
+
+/** A number of bytes as sh writes it; what is none is 0. */
+function countOf(word = ""): number {
+  return /^\d{1,15}$/.test(word) ? Number(word) : 0;
 }

@@ -9,6 +9,8 @@
 LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 export LC_ALL PATH
 umask 077
+# shellcheck disable=SC3045
+ulimit -Sc 0
 unset CDPATH ENV IFS
 K_NL='
 '
@@ -134,7 +136,7 @@ k_me=$K_RUN/followers/$$ k_first=1
 [ ! -d "$K_RUN" ] || k_first=
 [ ! -e "$k_me" ] || rm -rf "$k_me"
 set --
-for k_x in "$K_STATE/lock" "$K_STATE/runs" "$K_RUN" "$K_RUN/followers" "$k_me" "$k_me/in" "$K_RUN/blobs" "$K_RUN/out" "$K_RUN/tmp"; do
+for k_x in "$K_STATE/lock" "$K_STATE/runs" "$K_RUN" "$K_RUN/followers" "$k_me" "$K_RUN/tmp"; do
   [ -d "$k_x" ] || set -- "$@" "$k_x"
 done
 # Another run may have made the first two a moment ago.
@@ -208,10 +210,10 @@ if [ -z "$k_alive" ]; then
     k_start=$(stat -c %s "$K_RUN/journal")
   fi
   # Where this runner's part of the journal begins: what stands before is the history of earlier ones.
-  echo "$k_start" >"$K_RUN/start"
+  if [ "$k_start" != 0 ] || [ -e "$K_RUN/start" ]; then echo "$k_start" >"$K_RUN/start"; fi
   k_say "runner new $k_start"
 else
-  read -r k_start <"$K_RUN/start"
+  { read -r k_start <"$K_RUN/start"; } 2>/dev/null
   k_say "runner alive $k_start"
   k_wake
 fi
@@ -252,6 +254,28 @@ k_send() {
   done
 }
 
+# k_forward LINE: sends a line of the journal on; false after the runner's last word.
+k_forward() {
+  case $1 in
+    *"$k_nonce start "*) k_open=${1#*"$k_nonce start "} k_open=${k_open%% *} ;;
+    *"$k_nonce end "*) k_x=${1#*"$k_nonce end "} && k_send "${k_x%% *}" ;;
+    *"$k_nonce bye "*) [ -z "$k_open" ] || k_send "$k_open" ;;
+  esac
+  case $1 in
+    "$k_nonce bye "* | "$k_nonce lock held "*)
+      [ "$k_at" -le "$k_start" ] || {
+        # All of it is told: what is left of the run is its journal. Before the last word, after which the bastion hangs up.
+        # What our other half receives from now on it throws away.
+        { true >"$K_RUN/over"; } 2>/dev/null
+        rm -rf "$K_RUN/ctl" "${K_RUN:?}"/[!j]*
+        k_print "$1"
+        return 1
+      }
+      ;;
+  esac
+  k_print "$1"
+}
+
 k_stream() {
   k_open= k_part= k_told= k_last= k_seen=" $k_seen " k_at=$k_offset
   exec 4<"$K_RUN/journal"
@@ -259,27 +283,29 @@ k_stream() {
   [ "$k_offset" = 0 ] || { read -r k_x k_x k_x k_open <"$K_RUN/current"; } 2>/dev/null
   [ "$k_offset" = 0 ] || dd bs="$k_offset" count=1 iflag=fullblock <&4 >/dev/null 2>&1
   while :; do
+    k_many=0
     while IFS= read -r k_line <&4; do
       k_line=$k_part$k_line k_part=
       k_at=$((k_at + ${#k_line} + 1))
-      case $k_line in
-        *"$k_nonce start "*) k_open=${k_line#*"$k_nonce start "} k_open=${k_open%% *} ;;
-        *"$k_nonce end "*) k_x=${k_line#*"$k_nonce end "} && k_send "${k_x%% *}" ;;
-        *"$k_nonce bye "*) [ -z "$k_open" ] || k_send "$k_open" ;;
-      esac
-      case $k_line in
-        "$k_nonce bye "* | "$k_nonce lock held "*)
-          [ "$k_at" -le "$k_start" ] || {
-            # All of it is told: what is left of the run is its journal. Before the last word, after which the bastion hangs up.
-            # What our other half receives from now on it throws away.
-            { true >"$K_RUN/over"; } 2>/dev/null
-            rm -rf "$K_RUN/ctl" "${K_RUN:?}"/[!j]*
-            k_print "$k_line"
-            return 0
-          }
-          ;;
-      esac
-      k_print "$k_line"
+      k_forward "$k_line" || return 0
+      # A shell reads byte by byte. When much has been written at once, a block is taken instead; not of what stands before this
+      # runner's part, where a mended journal has empty lines. Splitting it takes a shell the least time by far.
+      if [ $((k_many += 1)) -gt 20 ] && [ "$k_at" -ge "$k_start" ]; then
+        k_many=0
+        set -f
+        IFS=$K_NL
+        set -- $(dd bs=65536 count=1 <&4 2>/dev/null && echo .)
+        unset IFS
+        set +f
+        while [ $# -gt 1 ]; do
+          k_at=$((k_at + ${#1} + 1))
+          k_forward "$1" || return 0
+          shift
+        done
+        # What stands before the mark is the beginning of a line.
+        k_part=${1-} k_line=
+        k_part=${k_part%.}
+      fi
     done
     k_part=$k_part$k_line
     [ -z "$k_open" ] || k_send "$k_open"
@@ -310,6 +336,13 @@ k_tell() {
 # line broke or because something else reads our stdin, that line is not where it has to be: nothing of the piece may run.
 k_whole() {
   IFS= read -r k_x && [ "$k_x" = "$k_nonce" ] || k_fatal "DAMAGED $1"
+}
+
+# k_room: where blobs come in, and what steps that have some will need.
+k_room() {
+  [ ! -d "$k_me/in" ] && k_goes_on || return 0
+  mkdir "$k_me/in" "$K_RUN/blobs" "$K_RUN/out" 2>/dev/null
+  k_goes_on || rmdir "$K_RUN/blobs" "$K_RUN/out" 2>/dev/null
 }
 
 k_lost() { # always fails
@@ -374,6 +407,7 @@ k_listen() {
         k_goes_on || rm -f "$K_RUN/seg.$2"
         ;;
       part) # NAME BYTES OFFSET: of a blob
+        k_room
         [ "$4" != 0 ] || rm -f "$k_me/in/$2"
         k_take "$k_me/in/$2" "$3"
         ;;
@@ -386,8 +420,10 @@ k_listen() {
       texts) # BYTES: blobs as sh writes them, `k_put NAME 'CONTENT'` each
         k_text=$(dd bs="$2" count=1 iflag=fullblock 2>/dev/null) k_full=
         k_whole texts
+        k_room
         eval "$k_text" 2>/dev/null
-        [ -z "$k_full" ] || k_lost
+        # Half a text must not be taken for a whole one.
+        [ -z "$k_full" ] || { rm -rf "$k_me/in" && k_lost; }
         ;;
       blobs) # those that came before this get their place, each at once
         set -- "$k_me"/in/*

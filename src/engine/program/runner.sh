@@ -8,6 +8,8 @@
 # and group kills go only through the shell's builtin, after pid and start time were compared.
 
 umask 077
+# shellcheck disable=SC3045
+ulimit -Sc 0
 LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/nix/var/nix/profiles/default/bin
 export LC_ALL PATH
 unset CDPATH ENV IFS
@@ -16,7 +18,7 @@ trap '' HUP
 [ -p "$K_RUN/ctl" ] || exit 1
 exec 5>>"$K_RUN/journal" 8<>"$K_RUN/ctl"
 read -r K_BOOT_ID </proc/sys/kernel/random/boot_id
-K_FILES= k_oks= k_stop= k_ev= k_seen= k_order= k_ticker= k_step_n=0 k_fin= k_given=$k_seg
+K_FILES= k_oks= k_stop= k_ev= k_seen= k_order= k_ticker= k_step_n=0 k_fin= k_o2= k_second= k_given=$k_seg
 # k_print TEXT: as a line. mksh has no printf of its own, and the arguments of a program are for everybody to read.
 if [ -n "${KSH_VERSION-}" ]; then
   k_print() { print -r -- "$1"; }
@@ -82,7 +84,8 @@ k_lock() {
   while [ $((k_tries += 1)) -le 50 ]; do
     k_highest
     k_found=$k_top k_old=
-    if [ "$k_top" != 0 ]; then
+    # A plain file: whoever had it let go.
+    if [ "$k_top" != 0 ] && [ ! -f "$K_STATE/lock/$k_top" ]; then
       k_old=$(readlink "$K_STATE/lock/$k_top") || continue
       if k_held "$k_old"; then
         # Our own run's runner was killed, its step goes on: it ends before anything else begins.
@@ -112,7 +115,9 @@ k_lock() {
 
 # k_unlock FILE...: frees the node, and removes those files and the generations before.
 k_unlock() {
-  ! ln -s free "$K_STATE/lock/$((k_mine + 1))" || k_mine=$((k_mine + 1))
+  set -C
+  ! { true >"$K_STATE/lock/$((k_mine + 1))"; } 2>/dev/null || k_mine=$((k_mine + 1))
+  set +C
   for k_l in "$K_STATE"/lock/*; do
     k_n=${k_l##*/}
     case $k_n in '' | *[!0-9]*) continue ;; esac
@@ -223,7 +228,9 @@ k_json() {
 
 # k_status STATE: what the next operator finds on the node itself; the agent goes on with it later.
 k_status() {
-  k_now=$(date -u +%Y-%m-%dT%H:%M:%SZ)
+  read -r k_x k_y </proc/uptime
+  [ "$k_second" = "${k_x%%.*}" ] || k_now=$(date -u +%Y-%m-%dT%H:%M:%SZ)
+  k_second=${k_x%%.*}
   k_json "${k_title:-}" && k_t=$k_e
   k_json "${k_error:-}" && k_er=$k_e
   k_json "$K_NODE" && k_no=$k_e
@@ -235,52 +242,88 @@ k_status() {
 # ---- batched evidence ------------------------------------------------------------------------------------------------
 
 # k_sight KEY...: one stat and one sha256sum over everything that these steps' evidence speaks of, unless what was seen is
-# still true: after a change it is not. k_seen: the steps that were looked at since.
+# still true: after a change it is not. k_seen: the steps that were looked at since. What is there comes out word for word as it
+# was foreseen when all is in order; that is compared as a whole (k_proved). k_names, k_links: some step speaks of them.
 k_sight() {
   case "$k_seen " in *" $1 "*) return 0 ;; esac
-  k_stats= k_sums= k_links= k_seen= k_last=
+  k_seen=" $*" k_stats= k_sums= k_more= k_moresums= k_proved=1 k_there=$K_NL k_hashes= k_last=
   for k_k in "$@"; do
-    k_seen="$k_seen $k_k"
     eval "k_d=\$d_$k_k k_rest=\$q_$k_k"
-    if [ -n "$k_d" ]; then
-      set -- $k_d
-      k_stats="$k_stats $6"
-      # A hash is not asked of a FIFO: it would wait for ever.
-      [ "$1" != f ] || [ ! -f "$6" ] || k_sums="$k_sums $6"
-      [ "$1" != l ] || [ ! -L "$6" ] || k_links="$k_links $6"
-    fi
+    [ -z "$k_d" ] || k_sight_data $k_d
     while [ -n "$k_rest" ]; do
       k_line=${k_rest%%"$K_NL"*}
       case $k_rest in *"$K_NL"*) k_rest=${k_rest#*"$K_NL"} ;; *) k_rest= ;; esac
       case $k_line in
-        [-+]*) k_p=${k_line#?} ;;
-        l*)
-          k_p=${k_line#"l '"} k_p=${k_p%%"'"*}
-          [ ! -L "$k_p" ] || k_links="$k_links $k_p"
-          ;;
+        [-+]*) continue ;;
+        l*) k_p=${k_line#"l '"} k_p=${k_p%%"'"*} ;;
         ?\ * | t*) k_p=${k_line##* } ;;
         *)
           k_p=${k_line##* }
-          [ ! -f "$k_p" ] || k_sums="$k_sums $k_p"
+          # A hash is not asked of a FIFO: it would wait for ever.
+          [ ! -f "$k_p" ] || k_moresums="$k_moresums $k_p"
           ;;
       esac
-      [ "$k_p" = "$k_last" ] || k_stats="$k_stats $k_p"
+      [ "$k_p" = "$k_last" ] || ! k_is "$k_p" || k_more="$k_more $k_p"
       k_last=$k_p
     done
   done
-  k_ev=$K_NL
-  [ -z "$k_stats" ] || k_ev=$k_ev$(stat -c "m %f %n${K_NL}u %U %n${K_NL}g %G %n" -- $k_stats 2>/dev/null)$K_NL
-  [ -z "$k_links" ] || k_sight_links $k_links
-  [ -z "$k_sums" ] || k_ev=$k_ev$(sha256sum -- $k_sums 2>/dev/null)$K_NL
+  k_ev=$K_NL k_x="m %f %n"
+  [ -z "$k_names" ] || k_x="$k_x${K_NL}u %U %n${K_NL}g %G %n"
+  [ -z "$k_links" ] || k_x="$k_x${K_NL}l %N"
+  [ -z "$k_stats$k_more" ] || k_ev=$k_ev$(stat -c "$k_x" -- $k_stats $k_more 2>/dev/null)$K_NL
+  if [ -z "$k_more" ]; then
+    [ "$k_ev" = "$k_there" ] || k_proved=
+  else
+    case $k_ev in "$k_there"*) ;; *) k_proved= ;; esac
+  fi
+  case $k_links:$k_more:$k_proved in 1::1 | :*) ;; *) k_sight_links $k_stats $k_more ;; esac
+  [ -n "$k_sums$k_moresums" ] || return 0
+  k_x=$(sha256sum -- $k_sums $k_moresums 2>/dev/null)$K_NL
+  case $k_x in "$k_hashes"*) ;; *) k_proved= ;; esac
+  k_ev=$k_ev$k_x
 }
 
-# k_sight_links PATH...: where links point to. BusyBox prints a target as it is: one with a line break could say anything of
-# other paths, so then nothing is believed.
+# k_sight_data TYPE WAVE KEY SECONDS OWES PATH ...: the same for the data of a step; k_there and k_hashes are the lines foreseen.
+k_sight_data() {
+  [ "$1" != a ] || return 0
+  if ! k_is "$6"; then k_proved= && return 0; fi
+  k_x=
+  if [ "$1" = f ]; then
+    if [ -f "$6" ]; then k_x=$6; else k_proved=; fi
+  fi
+  if ! k_foreseen "$@"; then k_more="$k_more $6" k_moresums="$k_moresums${k_x:+ $k_x}" && return 0; fi
+  k_stats="$k_stats $6"
+  [ -z "$k_x" ] || k_sums="$k_sums $6" k_hashes="$k_hashes${11}  $6$K_NL"
+  case $1:$k_names in
+    l:) k_there="${k_there}m a1ff $6${K_NL}l '$6' -> '$7'$K_NL" && return 0 ;;
+    *:) k_there="${k_there}m $7 $6$K_NL" ;;
+    *) k_there="${k_there}m $7 $6${K_NL}u $8 $6${K_NL}g $9 $6$K_NL" ;;
+  esac
+  [ -z "$k_links" ] || k_there="${k_there}l '$6'$K_NL"
+}
+
+# k_foreseen TYPE WAVE KEY SECONDS OWES PATH ...: all that stat prints of it is known if it is in order.
+k_foreseen() {
+  case $1:$k_names:$7:$8:$9 in [df]::????:-:- | [df]:1:????:[!-]*:[!-]* | l::*) ;; *) return 1 ;; esac
+}
+
+# k_is PATH: something is there, a dangling link as well.
+k_is() {
+  [ -e "$1" ] || [ -L "$1" ]
+}
+
+# k_sight_links PATH...: BusyBox prints a link's target as it is: one with a line break could say anything of other paths. So
+# each path has its lines, no more and no fewer, or nothing is believed.
 k_sight_links() {
-  k_x=$(stat -c 'l %N' -- "$@" 2>/dev/null)
-  k_rest=$k_x$K_NL
-  for k_p in "$@"; do k_rest=${k_rest#*"$K_NL"}; done
-  [ -n "$k_rest" ] || k_ev=$k_ev$k_x$K_NL
+  k_rest=${k_ev#?} k_y=2
+  [ -z "$k_names" ] || k_y=4
+  for k_p in "$@"; do
+    k_n=$k_y
+    while [ "$k_n" -gt 0 ]; do
+      case $k_rest in *"$K_NL"*) k_rest=${k_rest#*"$K_NL"} k_n=$((k_n - 1)) ;; *) k_rest=- k_n=0 ;; esac
+    done
+  done
+  [ -z "$k_rest" ] || k_ev=$K_NL k_proved=
 }
 
 # k_quick LINES: true if every line stands in the evidence; `-LINE` must not; `tDIGIT PATH` is a type of file.
@@ -289,8 +332,8 @@ k_quick() {
   while [ -n "$k_rest" ]; do
     k_line=${k_rest%%"$K_NL"*}
     case $k_line in
-      -*) case $k_ev in *" ${k_line#-}$K_NL"*) return 1 ;; esac ;;
-      +*) case $k_ev in *" ${k_line#+}$K_NL"*) ;; *) return 1 ;; esac ;;
+      -*) ! k_is "${k_line#-}" || return 1 ;;
+      +*) k_is "${k_line#+}" || return 1 ;;
       t*) k_x=${k_line#t} && case $k_ev in *"${K_NL}m ${k_x%% *}"???" ${k_x#* }$K_NL"*) ;; *) return 1 ;; esac ;;
       *) case $k_ev in *"$K_NL$k_line$K_NL"*) ;; *) return 1 ;; esac ;;
     esac
@@ -300,8 +343,9 @@ k_quick() {
 
 # k_holds TYPE WAVE KEY SECONDS OWES PATH ...: the same for the data of a step (batch.ts).
 k_holds() {
+  [ -z "$k_proved" ] || ! k_foreseen "$@" || return 0
   case $1 in
-    a) case $k_ev in *" $6$K_NL"*) return 1 ;; *) return 0 ;; esac ;;
+    a) if k_is "$6"; then return 1; else return 0; fi ;;
     l) case $k_ev in *"${K_NL}l '$6' -> '$7'$K_NL"*) return 0 ;; *) return 1 ;; esac ;;
   esac
   case $7 in
@@ -340,12 +384,18 @@ k_reader() {
   ) <&"$2" >/dev/null 2>&1 &
 }
 
+# k_out: there is a place for what steps say.
+k_out() {
+  [ -d "$K_RUN/out" ] || mkdir "$K_RUN/out" 2>/dev/null
+}
+
 # k_child: runs one step in a session of its own; sets k_rc.
 k_child() {
   [ ! -e "$K_RUN/timedout" ] || rm -f "$K_RUN/timedout"
   # A second time, when blobs had to be sent first: what its readers left would be taken for this time's.
   [ ! -e "$K_RUN/out/$i.o.done" ] || rm -f "$K_RUN/out/$i".[oe].*
   if [ -n "$live" ]; then
+    k_out
     # Both ends are opened here, first for reading and writing: so no open waits for another process, which might have
     # died. The step opens its own for writing alone, by way of /proc: what outlives the readers must get its SIGPIPE.
     mkfifo "$K_RUN/out/$i.o.fifo" "$K_RUN/out/$i.e.fifo"
@@ -358,6 +408,7 @@ k_child() {
   elif [ -n "$k_looks" ]; then
     k_o=/dev/null k_er2=/dev/null
   else
+    k_out
     k_o=$K_RUN/out/$i.o.0 k_er2=$K_RUN/out/$i.e.0
   fi
   k_time=
@@ -393,33 +444,37 @@ k_child() {
 }
 
 # k_add: declares a step of the segment, described by the variables that are set (segment.ts): i (key), title, tx (its
-# shell's text; sk: what it shares with others and what comes before it is kx_$sk) or d (its data for the batch lane; nb: a new
-# batch begins), and optionally q (lines of the evidence), early (blobs its probe needs), late (blobs its apply needs), big (which
-# of them wait for its turn), as (it runs as another user), rs / ch (keys it restarts on / changes on), fo (keys whose failure
-# it answers), to (seconds), live, look (it may well be in order), rg (register its stdout), ms (milestone).
+# shell's text; sk: what it shares with others and what comes before it is kx_$sk), and optionally q (lines of the evidence),
+# early (blobs its probe needs), late (blobs its apply needs), big (which of them wait for its turn), as (it runs as another
+# user), rs / ch (keys it restarts on / changes on), fo (keys whose failure it answers), to (seconds), live, look (it may well be
+# in order), rg (register its stdout), ms (milestone).
 k_add() {
-  [ -z "$d" ] || { set -- $d && i=$3; }
   k_order="$k_order $i"
-  for k_f in $k_fields; do eval "${k_f}_$i=\$$k_f $k_f="; done
+  eval "title_$i=\$title tx_$i=\$tx sk_$i=\$sk q_$i=\$q early_$i=\$early late_$i=\$late big_$i=\$big as_$i=\$as rs_$i=\$rs"
+  eval "ch_$i=\$ch fo_$i=\$fo to_$i=\$to live_$i=\$live look_$i=\$look rg_$i=\$rg ms_$i=\$ms"
+  k_clear
 }
-k_fields='title tx sk d nb q early late big as rs ch fo to live look rg ms'
-for k_f in $k_fields; do eval "$k_f="; done
-
-k_load() {
-  for k_f in $k_fields; do eval "$k_f=\$${k_f}_$i"; done
+k_clear() {
+  title= tx= sk= d= q= early= late= big= as= rs= ch= fo= to= live= look= rg= ms= nb=
 }
+k_clear
 
-# k_tools KEY COMMAND=PACKAGE...: programs that no step before KEY brings are missed before anything is applied. In a dry run
-# what an earlier segment would have changed may bring them: then the step says so itself.
-k_tools() {
-  i=$1
+# k_data TITLE WORD...: declares a step of the batch lane by its data (batch.ts); nb: a new batch begins; ms.
+k_data() {
+  title=$1
   shift
-  for k_x in "$@"; do
-    if [ -n "$k_stop$k_failed$k_unsure" ] || command -v "${k_x%%=*}" >/dev/null 2>&1; then continue; fi
-    k_event "start $i"
-    k_event "refused $i TOOL_MISSING ${k_x%%=*} is not on the node; the package ${k_x#*=} has it"
-    k_end_step failed 13
-  done
+  i=$3
+  k_order="$k_order $i"
+  eval "title_$i=\$title d_$i=\$* nb_$i=\$nb ms_$i=\$ms"
+  nb= ms=
+}
+
+# k_load: the variables of the step `i`; of one of the batch lane no others are looked at.
+k_load() {
+  eval "d=\$d_$i title=\$title_$i ms=\$ms_$i"
+  [ -z "$d" ] || return 0
+  eval "tx=\$tx_$i sk=\$sk_$i q=\$q_$i early=\$early_$i late=\$late_$i big=\$big_$i as=\$as_$i rs=\$rs_$i ch=\$ch_$i"
+  eval "fo=\$fo_$i to=\$to_$i live=\$live_$i look=\$look_$i rg=\$rg_$i"
 }
 
 # k_go: runs what was declared.
@@ -478,83 +533,37 @@ k_want() {
 
 # k_ok: the evidence shows the loaded step in order.
 k_ok() {
-  k_oks="$k_oks $i"
+  k_oks="$k_oks $i" k_o2=ok
   eval "o_$i=ok"
   [ -z "$ms" ] || k_milestone
 }
 
 # k_batch: the steps k_keys, by the batch lane. What was in order stays so only if nothing is applied before it: after each
-# change those behind it are looked at again, all at once. Behind a failure nothing goes on.
+# change those behind it are looked at again, all at once. Behind a failure nothing goes on. What applies them comes with the
+# lane's library, when it is needed (k_apply in apply.sh).
 k_batch() {
   [ -z "$k_failed" ] || return 0
   while [ -n "$k_keys" ] && [ -z "$k_stop" ]; do
     k_sight $k_keys
-    k_todo= k_left= k_data= k_wanted= k_secs=0 k_all=$k_keys
+    k_todo= k_left= k_all=$k_keys
     for i in $k_all; do
       k_load
-      if k_holds $d; then
-        if [ -z "$k_todo" ] || [ -n "$k_failed" ]; then k_ok; else k_left="$k_left $i"; fi
+      if ! k_holds $d; then
+        k_todo="$k_todo $i"
+      elif [ -z "$k_todo" ] || [ -n "$k_failed" ]; then
+        k_ok
       else
-        k_todo="$k_todo $i" k_data=$k_data$d$K_NL
-        k_want $K_BATCH $d
-        set -- $d
-        k_secs=$((k_secs + $4))
+        k_left="$k_left $i"
       fi
     done
     if [ -z "$k_todo" ] || [ -n "$k_failed" ]; then return 0; fi
-    i=${k_todo# }
-    i=${i%% *}
-    k_load
-    k_lease
-    [ -z "$k_stop" ] || return 0
-    k_flush
-    k_tick
-    k_need $k_wanted || return 0
-    k_step_n=$((k_step_n + 1))
-    k_due= k_looks= to=$k_secs
-    tx="b_data='$k_data'$K_NL. \"\$K_RUN/blobs/$K_BATCH\""
-    : >"$K_RUN/batch"
-    k_child
-    k_reap
-    # What was not begun comes again; after a failure only those before it are looked at.
-    k_keys=
-    for i in $k_all; do
-      [ "$i" != "$k_failed" ] || break
-      case "$k_left " in *" $i "*) k_keys="$k_keys $i" ;; esac
-      case "$k_told$k_begun " in *" $i "*) continue ;; esac
-      case "$k_todo " in *" $i "*) [ -n "$k_failed" ] || k_keys="$k_keys $i" ;; esac
-    done
+    k_need $K_BATCH || return 0
+    b_data= k_whole=
+    command . "$K_RUN/blobs/$K_BATCH"
+    # Whatever happened to it: without it nothing can be applied, nor told; a new runner gets it anew.
+    [ -n "$k_whole" ] || exit 1
+    k_apply || return 0
   done
-}
-
-# k_reap: tells how each step of the batch ended. The last one that had begun when its shell was killed has failed, or was
-# stopped; what others had done before is proved by no look, so they were interrupted.
-k_reap() {
-  k_begun= k_told=' '
-  while read -r i k_o2 k_x; do
-    if [ "$k_o2" = begun ]; then
-      k_begun="$k_begun $i"
-    else
-      k_told="$k_told$i "
-      k_end_step "$k_o2" "$k_x"
-    fi
-  done <"$K_RUN/batch"
-  # It died before it began another one: that one has failed.
-  k_next=
-  for k_k in $k_begun; do case $k_told in *" $k_k "*) ;; *) k_next=$k_k ;; esac; done
-  if [ -z "$k_next$k_failed" ] && [ "$k_rc" != 0 ]; then
-    for k_k in $k_todo; do
-      case $k_told in *" $k_k "*) ;; *) k_next=$k_k && k_begun="$k_begun $k_k" && break ;; esac
-    done
-  fi
-  for k_k in $k_begun; do
-    case $k_told in *" $k_k "*) continue ;; esac
-    i=$k_k
-    k_o2=interrupted
-    [ "$i" != "$k_next" ] || { k_o2=failed && [ ! -e "$K_RUN/timedout" ] || k_rc=timeout; }
-    k_end_step "$k_o2" "$k_rc"
-  done
-  [ -n "$K_DRY" ] || k_status running
 }
 
 # k_end_step OUTCOME STATUS: how the step `i` ended, for the journal and for the steps behind it.
@@ -614,7 +623,9 @@ k_step() {
   k_event "start $i $k_why"
   k_tick
   k_need $early || return 0
-  # Steps in order are the rule, and have nothing to say: a first look goes without readers for their output.
+  # Steps in order are the rule, and have nothing to say: a first look goes without readers for their output. Right behind a
+  # change it would hardly find that.
+  [ "$k_o2" != changed ] || look=
   k_live=$live k_looks=$look
   [ -z "$look" ] || live=
   k_child
@@ -657,17 +668,6 @@ k_step() {
   [ -n "$K_DRY" ] || [ "$k_o2" = ok ] || k_status running
 }
 
-# k_quote TEXT: k_e = TEXT as one word of sh.
-k_quote() {
-  k_e= k_rest=$1
-  while :; do
-    case $k_rest in
-      *\'*) k_e=$k_e${k_rest%%\'*}"'\\''" k_rest=${k_rest#*\'} ;;
-      *) k_e="'$k_e$k_rest'" && return 0 ;;
-    esac
-  done
-}
-
 k_milestone() {
   k_json "$ms"
   # Reached once, whichever of several steps brings it.
@@ -678,21 +678,6 @@ k_milestone() {
   [ -n "$K_DRY" ] || k_status "$ms"
 }
 
-k_stdout() {
-  printf '%s stdout %s ' "$k_nonce" "$i" >&5
-  cat "$K_RUN/out/$i.o.0" 2>/dev/null | head -c 65536 | tr -d '\000' |
-    sed -e 's/\\/\\\\/g' -e 's/$/\\n/' | tr -d '\n' >&5
-  echo >&5
-}
-
-# k_facts TEXT: gathers the node's facts, in a shell of its own like a step.
-k_facts() {
-  k_flush
-  printf '%s\n' "$K_LIB" "k_nonce=$k_nonce k_i=facts K_STATE='$K_STATE' K_RUN='$K_RUN' k_as= k_found='$K_RUN/tmp/found'" "$1" |
-    setsid /bin/sh 8>&- >/dev/null 2>&1
-  k_event "facts-end"
-}
-
 # ---- main ------------------------------------------------------------------------------------------------------------
 
 k_unsure= k_alone=
@@ -701,7 +686,9 @@ K_NL='
 k_lock || exit 3
 k_x=${k_me#*:}
 echo "$$ ${k_x%%:*}" >"$K_RUN/pid"
-: >"$K_RUN/current"
+# Empty folders that a killed step left in folders of other users (files.sh, k_aside).
+[ ! -s "$K_STATE/aside" ] || { while IFS= read -r k_x; do rmdir "$k_x"; done <"$K_STATE/aside" 2>/dev/null; : >"$K_STATE/aside"; }
+[ ! -e "$K_RUN/current" ] || : >"$K_RUN/current"
 while :; do
   until [ "$k_seg" = "$k_given" ] || [ -e "$K_RUN/seg.$k_seg" ]; do k_wait; done
   k_event "segment $k_seg"

@@ -3,7 +3,8 @@ import { quote } from "#engine/step/quote.ts";
 import type { PlannedStep } from "#engine/states/planned-step.ts";
 import { type CompiledStep, stepKey, toolWord } from "./compile-step.ts";
 import type { Blob } from "#engine/step/blob.ts";
-import { type BatchPlace, BatchPlanner, batchLibrary, batchLine } from "./batch.ts";
+import type { StepData } from "#engine/step/define.ts";
+import { type BatchPlace, BatchPlanner, batchLibrary, batchLine, evidenceOf } from "./batch.ts";
 import { shippedText } from "./texts.ts";
 
 /** A step of a segment. */
@@ -28,11 +29,30 @@ const usesFiles = new RegExp(
   String.raw`\b(?:${[...shippedText("files").matchAll(/^(\w+)\(\)/gm)].map(([, name]) => name).join("|")})\b`,
 );
 
+/** What only some segments need of the runner: functions by name. */
+const extras = new Map(
+  [...shippedText("extras").matchAll(/^(\w+)\(\) \{\n[^]*?\n\}$/gm)].map(([text, name = ""]) => [name, text]),
+);
+
+function extraOf(name: string): string {
+  const text = extras.get(name);
+  if (text === undefined) throw new Error(`extras.sh has no ${name}`);
+  return text;
+}
+
 /** The text of one segment, as runner.sh sources it: its steps declared one by one, then run. */
 export function segmentText({ steps, facts, now }: SegmentOptions): string {
   const planner = new BatchPlanner();
   const shared = sharedSkeletons(steps);
+  const tools = firstTools(steps);
+  const needed = {
+    k_tools: tools.length > 0,
+    k_stdout: steps.some(({ plan }) => plan.register !== undefined),
+    k_quote: steps.some(({ plan }) => plan.runAs !== undefined),
+    k_facts: facts,
+  };
   return [
+    ...Object.entries(needed).flatMap(([name, isNeeded]) => (isNeeded ? [extraOf(name)] : [])),
     // Steps that run later in the segment reckon from here, by the node's uptime.
     ...(now === undefined
       ? []
@@ -41,9 +61,11 @@ export function segmentText({ steps, facts, now }: SegmentOptions): string {
       ? [`K_FILES=${quote(shippedText("files"))}`]
       : []),
     ...(steps.some(({ compiled }) => compiled.data) ? [`K_BATCH=${batchLibrary().sha256}`] : []),
+    // What the looks at the node have to print.
+    `k_names=${speaksOf(steps, /^[ug] /)} k_links=${speaksOf(steps, /^l /)}`,
     ...[...shared].map(([skeleton, name]) => `kx_${name}=${quote(skeleton)}`),
     ...steps.map((step) => stepText(step, planner, shared)),
-    ...firstTools(steps).map(({ key, words }) => `k_tools ${key} ${words.join(" ")}`),
+    ...tools.map(({ key, words }) => `k_tools ${key} ${words.join(" ")}`),
     "k_go",
     ...(facts ? [`k_facts ${quote(`kt_facts=${quote(shippedText("facts"))}\nk_text facts; k_read fact`)}`] : []),
     "",
@@ -89,50 +111,66 @@ function sharedSkeletons(steps: readonly SegmentStep[]): ReadonlyMap<string, num
   return new Map(shared.map(([skeleton], index) => [skeleton, index + 1]));
 }
 
-function stepText({ plan, compiled }: SegmentStep, planner: BatchPlanner, shared: ReadonlyMap<string, number>): string {
+/** `1` when the evidence of some step has a line of this kind, else nothing. */
+function speaksOf(steps: readonly SegmentStep[], kind: RegExp): string {
+  const lines = steps.flatMap(({ compiled: { data, quick } }) => (data ? evidenceOf(data) : quick));
+  return lines.some((line) => kind.test(line)) ? "1" : "";
+}
+
+function stepText(step: SegmentStep, planner: BatchPlanner, shared: ReadonlyMap<string, number>): string {
+  const { data } = step.compiled;
+  if (data) return dataText(step, data, planner.place(data));
+  planner.close();
+  return aloneText(step, shared);
+}
+
+function dataText({ plan, compiled }: SegmentStep, data: StepData, { opens, wave }: BatchPlace): string {
+  const { key, owes } = compiled;
+  const line = batchLine(data, { key, wave, seconds: timeoutOf(plan), owes: owes.join(","), shows: shows(plan) });
+  const variables = assignments({ nb: opens ? "1" : "", ms: plan.milestone ?? "" });
+  return [...variables, `k_data ${quote(titleOf(plan))} ${line}`].join("\n");
+}
+
+function aloneText({ plan, compiled }: SegmentStep, shared: ReadonlyMap<string, number>): string {
   const keys = (ids: readonly string[]): string => ids.map(stepKey).join(" ");
-  const { key, data, early, late, blobs } = compiled;
+  const { key, early, late, blobs, quick } = compiled;
   const seconds = timeoutOf(plan);
-  let place: BatchPlace | undefined;
-  if (data) place = planner.place(data);
-  else planner.close();
-  const variables: Readonly<Record<string, string | number>> = {
-    // A data step's key stands in its line.
-    i: data ? "" : key,
-    title: plan.title.replace(/[^\x20-\x7e]/g, "?"),
-    ...(data && place
-      ? {
-          d: batchLine(data, { key, wave: place.wave, seconds, owes: compiled.owes.join(","), shows: shows(plan) }),
-          nb: place.opens ? "1" : "",
-        }
-      : { q: compiled.quick.join("\n"), to: seconds === defaultTimeout ? "" : seconds }),
+  const variables = assignments({
+    i: key,
+    title: titleOf(plan),
+    q: quick.join("\n"),
+    to: seconds === defaultTimeout ? "" : String(seconds),
     early: early.join(" "),
-    late: data ? "" : late.join(" "),
+    late: late.join(" "),
     // Large blobs of a step that nothing is known of beforehand wait for its turn.
-    big:
-      data || compiled.quick.length > 0
-        ? ""
-        : [...early, ...late].filter((name) => (blobs.get(name)?.size ?? 0) > 65_536).join(" "),
+    big: quick.length > 0 ? "" : [...early, ...late].filter((name) => (blobs.get(name)?.size ?? 0) > 65_536).join(" "),
     as: plan.runAs === undefined ? "" : "1",
     rs: keys(plan.restartOn),
     ch: keys(plan.onChanges),
     fo: keys(plan.onFailure),
-    live: data || plan.step.quiet ? "" : "1",
-    look: data || !mayBeInOrder(plan) ? "" : "1",
+    live: plan.step.quiet ? "" : "1",
+    look: mayBeInOrder(plan, compiled) ? "1" : "",
     rg: plan.register === undefined ? "" : "1",
     ms: plan.milestone ?? "",
-    sk: shared.get(compiled.skeleton) ?? "",
-    tx: shared.has(compiled.skeleton) || data ? compiled.text : `${compiled.skeleton}\n${compiled.text}`,
-  };
-  const words = Object.entries(variables).flatMap(([name, value]) =>
-    value === "" ? [] : [`${name}=${quote(String(value))}`],
-  );
-  return `${words.join("\n")}\nk_add`;
+    sk: String(shared.get(compiled.skeleton) ?? ""),
+    tx: shared.has(compiled.skeleton) ? compiled.text : `${compiled.skeleton}\n${compiled.text}`,
+  });
+  return [...variables, "k_add"].join("\n");
+}
+
+function assignments(variables: Readonly<Record<string, string>>): string[] {
+  return Object.entries(variables).flatMap(([name, value]) => (value === "" ? [] : [`${name}=${quote(value)}`]));
+}
+
+function titleOf({ title }: PlannedStep): string {
+  return title.replace(/[^\x20-\x7e]/g, "?");
 }
 
 /** A first look is worth while: the step is not sure to change something, and its look itself says nothing that is shown. */
-function mayBeInOrder({ step, creates, unless, onlyIf, register }: PlannedStep): boolean {
+function mayBeInOrder({ step, creates, unless, onlyIf, register }: PlannedStep, { quick }: CompiledStep): boolean {
   if (step.quiet || !step.apply || onlyIf !== undefined || register !== undefined) return false;
+  // Then the evidence alone decides, and it has already said no.
+  if (step.always && creates !== undefined && quick.length > 0) return false;
   return !step.always || creates !== undefined || unless !== undefined;
 }
 

@@ -108,8 +108,9 @@ k_text() {
     ) 3>"$k_found" </dev/null
   else
     # su gets the texts on stdin; the user it becomes can read nothing of the run's folder.
-    printf '%s\n' "$K_LIB" "k_i=$k_i k_nonce= k_as= K_TMP=/tmp K_DRY=$K_DRY K_NODE='$K_NODE'" "$k_secrets" \
-      "exec </dev/null 5>&-" "$k_text" | su -s /bin/sh "$k_as" -c 'umask 022; eval "$(cat)"' 3>"$k_found" 5>&-
+    # What it keeps for itself lies in a folder of its own: names in /tmp are anybody's.
+    printf '%s\n' "$K_LIB" "k_i=$k_i k_nonce= k_as=$k_as K_DRY=$K_DRY K_NODE='$K_NODE'" "$k_secrets" "exec </dev/null 5>&-" "$k_text" |
+      k_have=$k_have su -s /bin/sh "$k_as" -c 'umask 022; K_TMP=$(mktemp -d) && (eval "$(cat)"); s=$?; rm -rf "$K_TMP"; exit $s' 3>"$k_found" 5>&-
   fi
 }
 

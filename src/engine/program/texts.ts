@@ -3,8 +3,10 @@ import { readFileSync } from "node:fs";
 const files = {
   host: new URL("./host.sh", import.meta.url),
   runner: new URL("./runner.sh", import.meta.url),
+  extras: new URL("./extras.sh", import.meta.url),
   step: new URL("./step.sh", import.meta.url),
   files: new URL("./files.sh", import.meta.url),
+  apply: new URL("./apply.sh", import.meta.url),
   batch: new URL("./batch.sh", import.meta.url),
   facts: new URL("./facts.sh", import.meta.url),
 } as const;

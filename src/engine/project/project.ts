@@ -1,12 +1,16 @@
 import { statSync, type Stats } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { KcoreError } from "#errors/problem.ts";
+import { groupOf, type Group } from "./group-members.ts";
 
 /** Whose files are believed: those of these users and of root (S-20). */
 export interface Trust {
   /** The user, and the one behind sudo. */
   readonly uids: readonly number[];
+  /** Their own groups: one that nobody else is in may write, too. */
   readonly gids: readonly number[];
+  /** Tells who is in a group; the machine's databases, unless given. */
+  readonly groupOf?: (gid: number) => Group | undefined;
 }
 
 /** Trusts the user of this process, root, and under sudo the user who called it (`SUDO_UID`). */
@@ -58,19 +62,32 @@ export function projectOf({
 export function assertTrusted(
   path: string,
   stats: Stats,
-  { uids, gids }: Trust,
+  trust: Trust,
   { isAncestor = false }: { readonly isAncestor?: boolean } = {},
 ): void {
   const mode = (stats.mode & 0o7777).toString(8).padStart(4, "0");
-  const isGroupSafe = (stats.mode & 0o020) === 0 || gids.includes(stats.gid);
+  const { uids, gids } = trust;
   if (!uids.includes(stats.uid))
     throw untrusted(
       `${path} belongs to the user ${stats.uid}, neither to you nor to root`,
       `chown it, or work as that user`,
     );
   if (isAncestor && (stats.mode & 0o1000) !== 0) return;
-  if ((stats.mode & 0o002) !== 0 || !isGroupSafe)
+  const mayGroup = (stats.mode & 0o020) !== 0;
+  if ((stats.mode & 0o002) !== 0 || (mayGroup && !gids.includes(stats.gid)))
     throw untrusted(`${path} can be written by others (mode ${mode})`, `chmod go-w ${path}`);
+  if (!mayGroup) return;
+  const group = (trust.groupOf ?? groupOf)(stats.gid);
+  const others = group?.members.filter(({ uid }) => uid === undefined || !uids.includes(uid)) ?? [];
+  if (group && others.length === 0) return;
+  const names = others.slice(0, 3).map(({ name }) => name);
+  const who = `${names.join(", ")}${others.length > 3 ? ` and ${others.length - 3} more` : ""}`;
+  throw untrusted(
+    group
+      ? `${path} can be written by the group “${group.name}”, in which is not only you: ${who} (mode ${mode})`
+      : `${path} can be written by the group ${stats.gid}, of which this machine does not know who is in it (mode ${mode})`,
+    `chmod g-w ${path}, or give it to a group that only you are in`,
+  );
 }
 
 /** A check for {@link ReadOptions}: looks at the opened file itself. */

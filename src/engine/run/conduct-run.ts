@@ -10,6 +10,7 @@ import { RecordWriter } from "./record-writer.ts";
 import { writeHeader, type RunFolder, type RunHeader } from "./run-folder.ts";
 import { holdRun } from "./run-lock.ts";
 import { RunSocket } from "./run-socket.ts";
+import { RunTrail } from "./run-trail.ts";
 
 /** What a run's process gives to whatever performs the run. */
 export interface RunStage {
@@ -29,6 +30,8 @@ export interface ConductOptions {
   readonly header: RunHeader;
   /** Performs the run and resolves with its exit code; whether it emits `run.finished` itself is up to it. */
   readonly perform: (stage: RunStage) => Promise<{ readonly exitCode: ExitCode }>;
+  /** Called when views can connect. */
+  readonly onListening?: () => void;
   /** Values that no record and no view may ever hold; asked at each event. */
   readonly secrets?: () => ReadonlySet<string>;
   readonly now?: () => number;
@@ -61,9 +64,15 @@ export async function conductRun(options: ConductOptions): Promise<ExitCode> {
   const record = new RecordWriter({ folder, now, onWritten, onError: fail });
   const logs = new NodeLogs(folder.nodeLogs, now, fail);
   const cap = new OutputCap();
+  const trail = new RunTrail(folder, now, record.earlier);
   const write = (body: RunEventBody) => {
     const event = cap.pass(body, record.size);
     if (failure || !event) return;
+    try {
+      trail.see(event);
+    } catch (error) {
+      return fail(error);
+    }
     record.append(event);
     logs.add(event);
   };
@@ -97,8 +106,9 @@ export async function conductRun(options: ConductOptions): Promise<ExitCode> {
 
   try {
     socket = await RunSocket.open({ folder, size: () => record.size, onControl });
+    options.onListening?.();
     const mark = markProcess(process.pid);
-    await writeHeader(folder, { ...header, ...(mark ? { process: mark } : {}) });
+    writeHeader(folder, { ...header, ...(mark ? { process: mark } : {}) });
     const { earlier } = record;
     const ask = (question: Omit<Question, "id">) => questions.ask(question);
     const end = await perform({ header, emit, stop: stop.signal, abort: abort.signal, ask, earlier }).then(
@@ -117,6 +127,7 @@ export async function conductRun(options: ConductOptions): Promise<ExitCode> {
     for (const event of [...redactor.flush(), ...redactor.pass(finished)]) write(event);
     record.flush();
     logs.flush({ last: true });
+    await trail.end(finished).catch((error: unknown) => process.stderr.write(`${untold(header, error)}\n`));
     await socket.close(options.viewPatience ?? 10_000);
     return finished.exitCode as ExitCode;
   } finally {
@@ -142,6 +153,11 @@ function finishedBy(error: unknown): Extract<RunEventBody, { type: "run.finished
     ...finishedWith(exitCodes.bug),
     problem: { code: "INTERNAL", message: "kcore met a bug of its own", detail: stack, hint },
   };
+}
+
+/** For the process's log: the run has ended, and is not undone for it. `kcore audit verify` shows the missing end. */
+function untold({ id }: RunHeader, error: unknown): string {
+  return `the end of run ${id} could not be put into the audit trail: ${(error as Error).message}`;
 }
 
 function unwritable(folder: RunFolder, error: unknown): Problem {

@@ -4,6 +4,7 @@ import { once } from "node:events";
 import type { RunControl, RunEvent } from "#engine/events/event.ts";
 import { parseEvent } from "#engine/events/recording.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
+import type { Launched } from "./launch-run.ts";
 import { inWorkingFolder } from "./working-folder.ts";
 import { isAlive } from "./process-mark.ts";
 import { readHeader, type RunFolder } from "./run-folder.ts";
@@ -16,7 +17,7 @@ export interface FollowOptions {
   /** Whether this view can answer questions. */
   readonly answers: boolean;
   /** Tells that the run's process, just started by us, has ended. Absent: the run was started by somebody else. */
-  readonly launched?: { readonly hasExited: () => boolean };
+  readonly launched?: Launched;
   /** Follow only what is there; do not wait for more. */
   readonly replayOnly?: boolean;
 }
@@ -51,6 +52,7 @@ export class RunFollower {
    * @throws KcoreError RUN_DIED when the run's process ended without finishing the run
    */
   async *events(): AsyncGenerator<RunEvent, void, void> {
+    await this.#begun();
     while (!this.#left) {
       const socket = this.#options.replayOnly ? undefined : await this.#connect();
       if (socket) {
@@ -68,6 +70,16 @@ export class RunFollower {
       }
       await new Promise((resolve) => setTimeout(resolve, 10));
     }
+  }
+
+  /** Waits for the run's socket, if it will be told; not for long, as the user may leave. */
+  async #begun(): Promise<void> {
+    const ready = this.#options.launched?.ready;
+    if (!ready) return;
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<void>((resolve) => (timer = setTimeout(resolve, 200)));
+    await Promise.race([ready, late]);
+    clearTimeout(timer);
   }
 
   async #connect(): Promise<Socket | undefined> {

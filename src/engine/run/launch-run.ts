@@ -1,5 +1,6 @@
-import { spawn } from "node:child_process";
-import { closeSync, openSync } from "node:fs";
+import { spawn, type ChildProcess } from "node:child_process";
+import { appendFileSync, closeSync, openSync } from "node:fs";
+import type { Readable } from "node:stream";
 import type { RunFolder } from "./run-folder.ts";
 
 export interface LaunchOptions {
@@ -10,13 +11,40 @@ export interface LaunchOptions {
   readonly passphrase?: string;
 }
 
+/** A run's process as the one that started it sees it. */
+export interface Launched {
+  readonly hasExited: () => boolean;
+  /** Resolves when the run's socket is there, or never will be. */
+  readonly ready?: Promise<void>;
+}
+
+/** A process that waits to hear on its stdin which run it drives; what it says on descriptor 3 is that its socket is there. */
+export type SpareProcess = ChildProcess;
+
+let kept: SpareProcess | undefined;
+
+/** The next run that is launched is driven by this process. It holds nothing up; unused it ends when this process does. */
+export function keepSpare(spare: SpareProcess): void {
+  kept = spare;
+  spare.unref();
+  spare.on("error", () => (kept = undefined));
+  spare.on("exit", () => (kept = undefined));
+  for (const pipe of spare.stdio) {
+    pipe?.on("error", () => undefined);
+    (pipe as unknown as { unref(): void } | null)?.unref();
+  }
+}
+
 /**
  * Starts the run's own process, in a session of its own, so that neither a closed terminal nor Ctrl-C reaches it.
  * Returns at once; the process appears behind the run's socket.
  */
-export function launchRun({ folder, program, passphrase }: LaunchOptions): {
-  readonly hasExited: () => boolean;
-} {
+export function launchRun({ folder, program, passphrase }: LaunchOptions): Launched {
+  const spare = kept;
+  kept = undefined;
+  // One that could not be started, or has ended: that is told by an event that may not have come yet.
+  if (spare?.pid !== undefined && spare.exitCode === null && spare.signalCode === null)
+    return handOver(spare, folder, passphrase);
   const [command, ...words] = program;
   const log = openSync(folder.processLog, "a", 0o600);
   try {
@@ -37,4 +65,29 @@ export function launchRun({ folder, program, passphrase }: LaunchOptions): {
   } finally {
     closeSync(log);
   }
+}
+
+function handOver(spare: SpareProcess, folder: RunFolder, passphrase: string | undefined): Launched {
+  let exited = false;
+  // Not at its exit: what it said before may still be on its way.
+  spare.on("close", () => (exited = true));
+  spare.on("error", () => (exited = true));
+  // What goes wrong before it writes its own log; nothing, unless it has a bug.
+  spare.stderr?.on("data", (text: Buffer) => {
+    try {
+      appendFileSync(folder.processLog, text, { mode: 0o600 });
+    } catch {
+      // A full disk: that it ended is told all the same.
+    }
+  });
+  const told = spare.stdio[3] as Readable;
+  const ready = new Promise<void>((resolve) => {
+    told.once("close", resolve);
+    told.resume();
+  });
+  const { id, project } = folder;
+  spare.stdin?.end(JSON.stringify({ id, project, ...(passphrase === undefined ? {} : { passphrase }) }), () =>
+    spare.stdin?.destroy(),
+  );
+  return { hasExited: () => exited, ready };
 }

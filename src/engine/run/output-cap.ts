@@ -1,26 +1,44 @@
 import type { RunEventBody } from "#engine/events/event.ts";
 
-/** Bytes of a run's record from which on output is left out. */
+/** Bytes of a run's record from which on output is left out, and characters of it that come from one node. */
 const LIMIT = 256 * 1024 * 1024;
+const LIMIT_OF_NODE = 64 * 1024 * 1024;
 
 /**
- * Keeps a record from filling the bastion's disk with what steps print: once it is so large, output is left out and a
- * warning says so, once. Every other event goes on: what happened is always told.
+ * Keeps a record from filling the bastion's disk with what steps print, and one node from taking the others' part of it: once
+ * it is so large, output is left out and a warning says so, once. Every other event goes on: what happened is always told, and
+ * how much a node may tell of its steps is bounded by its session.
  */
 export class OutputCap {
   readonly #limit: number;
+  readonly #limitOfNode: number;
+  readonly #printed = new Map<string, number>();
   #told = false;
 
-  constructor(limit = LIMIT) {
+  constructor(limit = LIMIT, limitOfNode = LIMIT_OF_NODE) {
     this.#limit = limit;
+    this.#limitOfNode = limitOfNode;
   }
 
   /** What of an event is recorded while the record has `size` bytes. */
   pass(event: RunEventBody, size: number): RunEventBody | undefined {
-    if (event.type !== "step.output" || size < this.#limit) return event;
-    if (this.#told) return undefined;
-    this.#told = true;
-    const text = `the run's record has ${Math.round(size / 1024 / 1024)} MiB: what steps print is not recorded from now on`;
-    return { type: "warning", text };
+    if (event.type !== "step.output") return event;
+    if (size >= this.#limit) {
+      if (this.#told) return undefined;
+      this.#told = true;
+      const text = `the run's record has ${mebibytes(size)} MiB: what steps print is not recorded from now on`;
+      return { type: "warning", text };
+    }
+    const { node } = event;
+    const before = this.#printed.get(node) ?? 0;
+    if (before > this.#limitOfNode) return undefined;
+    this.#printed.set(node, before + event.text.length);
+    if (before + event.text.length <= this.#limitOfNode) return event;
+    const text = `${node} printed ${mebibytes(this.#limitOfNode)} MiB: what its steps print is not recorded from now on`;
+    return { type: "warning", node, text };
   }
+}
+
+function mebibytes(size: number): number {
+  return Math.round(size / 1024 / 1024);
 }

@@ -1,5 +1,6 @@
 import { randomBytes, randomInt } from "node:crypto";
-import { mkdir, open, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { RunRequest } from "#engine/orchestrate/execute.ts";
 import { KcoreError } from "#errors/problem.ts";
@@ -63,25 +64,34 @@ export async function createRun({
   header: RunHeader;
 }> {
   const runs = join(project, ".kcore", "runs");
-  await mkdir(runs, { recursive: true, mode: 0o700 });
-  // Records are nobody else's business, and a fresh one must not make the project's revision look dirty.
-  await writeFile(join(project, ".kcore", ".gitignore"), "*\n", { flag: "wx" }).catch(() => undefined);
+  mkdirSync(runs, { recursive: true, mode: 0o700 });
+  ignoreRecords(join(project, ".kcore", ".gitignore"));
   for (;;) {
     const id = newRunId(header.created);
     const folder = runFolder(project, id);
     const whole: RunHeader = { version: 1, id, nonce: randomBytes(16).toString("hex"), ...header };
     // Made aside and renamed: whoever lists runs never meets one without its header.
     const aside = join(runs, `.${id}-${whole.nonce}`);
-    await mkdir(aside, { mode: 0o700 });
-    await writeHeader({ header: join(aside, "run.json") }, whole);
+    mkdirSync(aside, { mode: 0o700 });
+    writeHeader({ header: join(aside, "run.json") }, whole);
     try {
-      await rename(aside, folder.path);
+      renameSync(aside, folder.path);
       return { folder, header: whole };
     } catch (error) {
-      await rm(aside, { recursive: true, force: true });
+      rmSync(aside, { recursive: true, force: true });
       // Another run of this millisecond drew the same id.
       if (!["ENOTEMPTY", "EEXIST"].includes((error as NodeJS.ErrnoException).code ?? "")) throw error;
     }
+  }
+}
+
+/** Records are nobody else's business, and a fresh one must not make the project's revision look dirty. */
+function ignoreRecords(file: string): void {
+  if (existsSync(file)) return;
+  try {
+    writeFileSync(file, "*\n", { flag: "wx" });
+  } catch {
+    // Another run wrote it meanwhile, or nobody may write there: what follows says why.
   }
 }
 
@@ -99,7 +109,7 @@ function newRunId(created: number): string {
 export async function readHeader(folder: RunFolder): Promise<RunHeader> {
   let text: string;
   try {
-    text = await readFile(folder.header, "utf8");
+    text = readFileSync(folder.header, "utf8");
   } catch (cause) {
     throw unknownRun(folder.id, cause);
   }
@@ -118,15 +128,11 @@ export async function readHeader(folder: RunFolder): Promise<RunHeader> {
 }
 
 /** Replaces the header as a whole: whoever reads it sees the old one or the new one. */
-export async function writeHeader(folder: Pick<RunFolder, "header">, header: RunHeader): Promise<void> {
+export function writeHeader(folder: Pick<RunFolder, "header">, header: RunHeader): void {
   const aside = `${folder.header}.${process.pid}`;
-  const file = await open(aside, "w", 0o600);
-  try {
-    await file.writeFile(`${JSON.stringify(header, undefined, 2)}\n`);
-  } finally {
-    await file.close();
-  }
-  await rename(aside, folder.header);
+  // It is small, and each step of its own in the thread pool takes longer than the write.
+  writeFileSync(aside, `${JSON.stringify(header, undefined, 2)}\n`, { mode: 0o600 });
+  renameSync(aside, folder.header);
 }
 
 /** The ids of all recorded runs, the oldest first. */

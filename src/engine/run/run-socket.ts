@@ -44,6 +44,9 @@ export class RunSocket {
   readonly #views = new Set<View>();
   readonly #server: Server;
   readonly #record: FileHandle;
+  /** What was written and not yet pushed, without gaps. */
+  #news: { readonly from: number; readonly parts: Uint8Array[] } | undefined;
+  #soon: NodeJS.Immediate | undefined;
 
   private constructor(options: RunSocketOptions, server: Server, record: FileHandle) {
     this.#options = options;
@@ -74,8 +77,24 @@ export class RunSocket {
     return this.#views.values().some(({ hello }) => hello?.answers);
   }
 
-  /** These bytes stand in the record from `at` on: a view that has all before them and keeps up gets them as they are. */
+  /**
+   * These bytes stand in the record from `at` on: a view that has all before them and keeps up gets them as they are,
+   * together with what else is written until this turn of the event loop ends.
+   */
   push(bytes: Uint8Array, at: number): void {
+    if (this.#views.size === 0 && !this.#news) return;
+    this.#news ??= { from: at, parts: [] };
+    this.#news.parts.push(bytes);
+    this.#soon ??= setImmediate(() => this.#spread());
+  }
+
+  #spread(): void {
+    clearImmediate(this.#soon);
+    this.#soon = undefined;
+    if (!this.#news) return;
+    const { from: at, parts } = this.#news;
+    this.#news = undefined;
+    const bytes = parts.length === 1 ? (parts[0] as Uint8Array) : Buffer.concat(parts);
     for (const view of this.#views) {
       if (view.hello && !view.pumping && view.sent === at && !view.socket.writableNeedDrain) {
         view.sent += bytes.length;
@@ -87,6 +106,7 @@ export class RunSocket {
   /** Waits until every view has got all, `patience` milliseconds at most, then closes. */
   async close(patience: number): Promise<void> {
     this.#server.close();
+    this.#spread();
     const limit = AbortSignal.timeout(patience);
     for (const view of this.#views) {
       while (this.#views.has(view) && !limit.aborted && (view.hello === undefined || view.sent < this.#options.size()))

@@ -22,7 +22,10 @@ export interface LineOptions {
   /** The output known so far, for an attach. */
   readonly seen: () => string;
   readonly tell: (event: ConnectionEvent) => void;
+  /** @throws KcoreError NODE_LIMIT_EXCEEDED */
   readonly onFrame: (frame: Frame, offset: number) => void;
+  readonly onLimit: (error: KcoreError) => void;
+  readonly settled: () => Promise<void>;
   /** Something that no node can cause. */
   readonly onBug: (error: unknown) => void;
 }
@@ -35,6 +38,7 @@ export class Line {
   #beat: NodeJS.Timeout | undefined;
   /** Bytes of the journal that were heard. */
   #offset = 0;
+  #answers: Promise<void> = Promise.resolve();
   /** What is being made or ended. */
   #change: Promise<void> = Promise.resolve();
 
@@ -76,13 +80,18 @@ export class Line {
     void this.#link?.send(text);
   }
 
-  /** Answers a question for blobs. */
+  /** Answers a question for blobs, one after the other: a runner asks nothing else until it has its answer. */
   sendBlobs(names: readonly string[], offered: ReadonlyMap<string, Blob>): void {
-    if (!this.#link) return;
-    sendBlobs(this.#link, names, { run: this.#options.run, offered }).catch((error: unknown) => {
-      // The runner waits for what never comes: a file of the project that changed while the run went on.
-      this.say("stop\n");
-      this.#options.onBug(error);
+    const link = this.#link;
+    this.#answers = this.#answers.then(async () => {
+      if (!link || link !== this.#link) return;
+      try {
+        await sendBlobs(link, names, { run: this.#options.run, offered });
+      } catch (error) {
+        // The runner waits for what never comes: a file of the project that changed while the run went on.
+        this.say("stop\n");
+        this.#options.onBug(error);
+      }
     });
   }
 
@@ -102,7 +111,7 @@ export class Line {
   }
 
   async #dial(how: { readonly attempt: number; readonly flight: string; readonly mayStop: boolean }): Promise<void> {
-    const { session, run, stopping, seen, tell, onFrame, onBug } = this.#options;
+    const { session, run, stopping, seen, tell, onFrame, onLimit, settled, onBug } = this.#options;
     try {
       const link: Link = await dial({
         ...how,
@@ -120,6 +129,8 @@ export class Line {
           this.#offset = offset;
           onFrame(frame, offset);
         },
+        onLimit,
+        settled,
       });
       this.#link = link;
       tell({ type: "opened" });

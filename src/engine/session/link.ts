@@ -1,13 +1,16 @@
+import { setImmediate } from "node:timers/promises";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
 import {
   entryCommand,
   followerText,
   sudoLine,
+  sudoMark,
   sudoPasswordLine,
   type RunVariables,
 } from "#engine/program/bootstrap.ts";
 import { type Frame, FrameReader } from "#engine/program/frames.ts";
 import type { Channel, Host } from "#engine/transport/host.ts";
+import { limitExceeded } from "./node-budget.ts";
 
 export interface LinkOptions {
   readonly host: Host;
@@ -20,6 +23,10 @@ export interface LinkOptions {
   readonly sudoPassword: () => Promise<string | undefined>;
   /** With each frame, the bytes of the journal up to its end. */
   readonly onFrame: (frame: Frame, offset: number) => void;
+  /** The node sent what no runner sends; nothing more is heard of it over this link. */
+  readonly onLimit: (error: KcoreError) => void;
+  /** Resolves when what frames made was carried out; nothing more is read before. */
+  readonly settled: () => Promise<void>;
   /** Milliseconds in which the node's shell must say its first word; a minute unless told otherwise. */
   readonly patience?: number;
 }
@@ -73,7 +80,7 @@ async function withPassword(channel: Channel, options: LinkOptions, text: string
   const link = converse(channel, options);
   const answer = await link.first;
   if (answer === "root") {
-    await link.send(`${run.nonce}-go\n${text}`);
+    await link.send(`${sudoMark(run.nonce)}-go\n${text}`);
     return link;
   }
   link.end();
@@ -83,7 +90,7 @@ async function withPassword(channel: Channel, options: LinkOptions, text: string
       `${host.name}: sudo refused the password of ${run.login}`,
       "one try was made; check the reference in the roster",
     );
-  const said = (await link.closed).replaceAll(`${run.nonce}?`, "").trim();
+  const said = (await link.closed).replaceAll(`${sudoMark(run.nonce)}?`, "").trim();
   throw new KcoreError(
     {
       code: "SUDO_FAILED",
@@ -99,34 +106,63 @@ async function withPassword(channel: Channel, options: LinkOptions, text: string
 
 type First = "hello" | "password" | "absent" | "root" | "wrong" | "ended" | "closed";
 
+/** Frames that a follower says once. */
+const saidOnce: ReadonlySet<string> = new Set(["hello", "runner", "told"]);
+/** Milliseconds for which one node's frames may keep others waiting, and bytes that are looked through at a time. */
+const turn = 10;
+const portion = 16 << 10;
+
 function converse(
   channel: Channel,
-  { run, offset, onFrame, patience = 60_000 }: LinkOptions,
+  { run, offset, onFrame, onLimit, settled, patience = 60_000 }: LinkOptions,
 ): Link & { first: Promise<First> } {
   const reader = new FrameReader(run.nonce, offset);
   const { promise: first, resolve: tellFirst } = Promise.withResolvers<First>();
-  const prompt = `${run.nonce}?`;
+  const mark = sudoMark(run.nonce);
   // A login shell that hangs in its start-up files keeps the connection, and would keep us waiting for ever.
   const timer = setTimeout(() => channel.close(), patience);
   void first.then(() => clearTimeout(timer));
+  const said = new Set<string>();
+  let isAnswered = false;
+  void first.then(() => (isAnswered = true));
+  const hear = (frame: Frame): void => {
+    if (frame.type === "sudo") {
+      tellFirst(frame.rest as First);
+      if (frame.rest === "ended") channel.close();
+      return;
+    }
+    tellFirst("hello");
+    if (said.has(frame.type)) throw limitExceeded(run.node, `“${frame.type}” twice`);
+    if (saidOnce.has(frame.type)) said.add(frame.type);
+    onFrame(frame, reader.offset);
+  };
+  let began = performance.now();
+  const takeTurns = async (): Promise<void> => {
+    await settled();
+    if (performance.now() - began < turn) return;
+    await setImmediate();
+    began = performance.now();
+  };
   const pump = async (): Promise<string> => {
     try {
       for await (const chunk of channel.stdout) {
-        for (const frame of reader.push(chunk)) {
-          if (frame.type === "sudo") {
-            tellFirst(frame.rest as First);
-            if (frame.rest === "ended") channel.close();
-          } else {
-            tellFirst("hello");
-            onFrame(frame, reader.offset);
+        for (let at = 0; at < chunk.length; at += portion) {
+          for (const frame of reader.push(chunk.subarray(at, at + portion))) {
+            hear(frame);
+            if (performance.now() - began >= turn) await takeTurns();
           }
+          await takeTurns();
         }
-        // The second prompt means that the first answer was wrong.
-        if (reader.tail.split(prompt).length > 2 || /\bSorry, try again\b/.test(reader.noise + reader.tail))
-          tellFirst("wrong");
+        if (isAnswered) continue;
+        const text = reader.noise + reader.tail;
+        // The second prompt means that the first answer was wrong. Behind the first one there may be no line break.
+        if (text.split(`${mark}?`).length > 2 || /\bSorry, try again\b/.test(text)) tellFirst("wrong");
+        else if (text.includes(`${mark} root\n`)) tellFirst("root");
       }
-    } catch {
-      // The connection is gone, or the node sends what no runner sends: both are the end of this link.
+    } catch (error) {
+      if (error instanceof RangeError) onLimit(limitExceeded(run.node, error.message));
+      else if (error instanceof KcoreError) onLimit(error);
+      // Else the connection is gone: the end of this link.
     }
     channel.close();
     tellFirst("closed");

@@ -38,6 +38,8 @@ class Session implements NodeSession {
   #call: PromiseWithResolvers<Returned> | undefined;
   #parting: PromiseWithResolvers<void> | undefined;
   #isFinished = false;
+  /** What a frame made us do, in characters of the node's budget. */
+  #due = 0;
 
   constructor(options: SessionOptions) {
     this.#options = options;
@@ -51,6 +53,8 @@ class Session implements NodeSession {
       seen: () => this.#report.seen,
       tell: (event) => this.#tell({ to: "connection", event }),
       onFrame: (frame, offset) => this.#hear(frame, offset),
+      onLimit: (error) => this.#overrun(error),
+      settled: () => this.#report.settled(),
       onBug: (error) => this.#call?.reject(error),
     });
   }
@@ -84,7 +88,7 @@ class Session implements NodeSession {
     for (const { key, draft, stage } of steps) {
       if (this.#report.records.has(key)) continue;
       this.#report.add(key, draft, stage);
-      for (const frame of this.#untold.of(key)) this.#report.take(frame);
+      this.#takeUntold(key);
     }
     const end = await this.#ask({ type: "perform", steps, isLast });
     await this.#report.settled();
@@ -151,6 +155,7 @@ class Session implements NodeSession {
   }
 
   #carryOut(effect: Effect): void {
+    this.#due += costOf(effect);
     switch (effect.do) {
       case "emit":
         return this.#options.emit(effect.event);
@@ -190,12 +195,51 @@ class Session implements NodeSession {
     }
   }
 
+  /** @throws KcoreError NODE_LIMIT_EXCEEDED */
   #hear(frame: Frame, offset: number): void {
+    this.#due = 0;
+    this.#take(frame, offset);
+    this.#report.budget.spend(this.#due);
+  }
+
+  #take(frame: Frame, offset: number): void {
     const message = messageOf(frame, offset);
     if (message) return this.#tell(message);
     if (goesOn(frame.type) && this.#machines.runner.asked.length > 0)
       this.#tell({ to: "runner", event: { type: "went-on" } });
     if (this.#options.resumed) this.#untold.hear(frame, (key) => this.#report.records.has(key));
     this.#report.take(frame);
+  }
+
+  /** What an earlier process of this run was told of a step that was unknown until now. */
+  #takeUntold(key: string): void {
+    try {
+      for (const frame of this.#untold.of(key)) this.#report.take(frame);
+    } catch (error) {
+      if (!(error instanceof KcoreError)) throw error;
+      this.#overrun(error);
+    }
+  }
+
+  /** The node means ill, or is broken: it has failed, and nobody listens to it any more. */
+  #overrun({ problems }: KcoreError): void {
+    this.#tell({ to: "queue", event: { type: "failed", problem: problems[0] as Problem, outcome: "failed" } });
+    this.#line.carryOut("end-link");
+  }
+}
+
+/** Characters of its budget that a node pays for what it makes us do. */
+function costOf(effect: Effect): number {
+  switch (effect.do) {
+    case "write":
+      // A runner that died, or that was said to have: all of it goes again.
+      return effect.launch ? 128 << 10 : 4096;
+    case "send-blobs":
+      return 16 << 10;
+    case "emit":
+    case "announce":
+      return 1024;
+    default:
+      return 0;
   }
 }

@@ -1,44 +1,24 @@
 import type { Problem } from "#errors/problem.ts";
 import type { ErrorCode } from "#errors/codes.ts";
 import { cleanText } from "#engine/events/clean.ts";
-import type { Change, Emit, Outcome, RunEventBody } from "#engine/events/event.ts";
-import { MASK } from "#engine/step/secret.ts";
-import type { Facts } from "#engine/step/define.ts";
+import type { Emit, Outcome, RunEventBody } from "#engine/events/event.ts";
 import { unescapeLine } from "#engine/program/escape.ts";
 import type { Frame } from "#engine/program/frames.ts";
-import { timeoutOf } from "#engine/program/segment.ts";
 import type { PlannedStep, Registered, StepDraft } from "#engine/states/planned-step.ts";
+import { cut } from "./cut.ts";
 import { unifiedDiff } from "./file-diff.ts";
+import { NodeBudget } from "./node-budget.ts";
+import { setFact } from "./step-facts.ts";
+import { StepOutput } from "./step-output.ts";
+import { isFinal, newRecord, outcomes, type StepRecord } from "./step-record.ts";
+import { changesOf, hidden, problemOf } from "./step-problem.ts";
 
-/** What is known of one step of the node while its frames come in. */
-export interface StepRecord {
-  readonly draft: StepDraft;
-  readonly stage: string;
-  plan?: PlannedStep;
-  outcome?: Outcome;
-  have: Record<string, string>;
-  now: Record<string, string>;
-  shown?: string;
-  stdout: string;
-  rc: number;
-  problem?: Problem;
-  cause?: Problem;
-  why?: string;
-  startedAt?: number;
-  /** Its apply began, and did not come to an end yet: what is in order after that was brought about by this run. */
-  applying?: boolean;
-  errors: string;
-}
-
-const outcomes: Readonly<Record<string, Outcome>> = {
-  ok: "ok",
-  changed: "changed",
-  would: "would-change",
-  skipped: "skipped",
-  unknown: "unknown",
-  failed: "failed",
-  interrupted: "interrupted",
-};
+/** Times that a step is begun at most in a session, those that the record holds aside: by reboots, dead runners, resumed runs. */
+const mostStarts = 32;
+/** Characters of a note, of a milestone or a reason, and of a refusal that are told. */
+const told = { note: 65_536, word: 1024, refusal: 16_384 };
+/** What an event costs of the node's budget beside its text, and a diff. */
+const cost = { frame: 128, event: 512, diff: 65_536 };
 
 /**
  * Turns the frames of one node's steps into events. Steps are known by their keys; frames of keys that nobody planned
@@ -53,11 +33,9 @@ export class StepReport {
   /** Steps whose last attempt the record holds: what follows its end, a milestone, stands there too. */
   readonly #replayed = new Set<string>();
   readonly records = new Map<string, StepRecord>();
-  /** Output received: bytes by `KEY.STREAM.CHUNK`. */
-  readonly #received = new Map<string, number>();
-  readonly #lost = new Map<string, number>();
-  readonly #decoders = new Map<string, InstanceType<typeof TextDecoder>>();
+  readonly #output = new StepOutput();
   readonly facts: Record<string, string> = {};
+  readonly budget: NodeBudget;
   /** The last step that would change in a dry run: what `unknown` is unknown after. */
   #lastChange: string | undefined;
   /** Events that wait for a diff before them. */
@@ -74,12 +52,13 @@ export class StepReport {
     this.#emit = options.emit;
     this.#recorded = new Map(options.recorded);
     this.#now = options.now ?? Date.now;
+    this.budget = new NodeBudget(options.node, () => this.records.size);
   }
 
   add(key: string, draft: StepDraft, stage: string): StepRecord {
     const known = this.records.get(key);
     if (known) return known;
-    const record: StepRecord = { draft, stage, have: {}, now: {}, stdout: "", rc: 0, errors: "" };
+    const record = newRecord(draft, stage);
     this.records.set(key, record);
     return record;
   }
@@ -110,76 +89,114 @@ export class StepReport {
 
   /** The output known so far, for an attach: ` KEY.STREAM.CHUNK:BYTES …`. */
   get seen(): string {
-    return [...this.#received].map(([id, bytes]) => `${id}:${bytes}`).join(" ");
+    return this.#output.seen;
   }
 
-  /** Takes a frame that speaks of steps or facts. */
+  /** Takes a frame that speaks of steps or facts. @throws KcoreError NODE_LIMIT_EXCEEDED */
   take({ type, rest, bytes }: Frame): void {
-    const [first = "", ...words] = rest.split(" ");
-    const text = words.join(" ");
-    if (type === "fact") return this.#takeFact(text);
-    if (type === "quick") {
-      for (const key of [first, ...words]) this.finish(key, "ok");
+    const space = rest.indexOf(" ");
+    const [first, text] = space < 0 ? [rest, ""] : [rest.slice(0, space), rest.slice(space + 1)];
+    if (type === "fact") {
+      this.budget.spend(cost.frame + text.length);
+      setFact(this.facts, text, this.budget);
       return;
     }
-    if (type === "out") return this.#takeOutput(first, words, bytes ?? new Uint8Array());
+    if (type === "quick") return this.#takeQuick(rest);
+    if (type === "out") return this.#takeOutput(first, text, bytes ?? new Uint8Array());
     const record = this.records.get(first);
-    if (!record) return;
-    const { draft, stage } = record;
+    // What has its outcome keeps it: the node is not asked for it again.
+    if (!record || (isFinal(record.outcome) && type !== "milestone")) return;
+    this.budget.spend(cost.frame + text.length);
+    this.#takeOfStep(first, record, type, text);
+  }
+
+  #takeOfStep(key: string, record: StepRecord, type: string, text: string): void {
+    const { draft } = record;
     const names = { node: this.#node, step: draft.id };
     switch (type) {
       case "start":
-        if (!record.applying) Object.assign(record, { have: {}, startedAt: this.#now() });
-        Object.assign(record, { now: {}, stdout: "", rc: 0, errors: "" });
-        for (const name of ["problem", "cause", "why"] as const) delete record[name];
-        if (!record.applying) delete record.shown;
-        this.#forgetOutput(first);
-        this.#replayed.delete(draft.id);
-        if (text !== "") record.why = this.#reasonOf(text);
-        this.#tell(draft.id, { type: "step.started", ...names, stage, title: draft.title, module: draft.module });
-        break;
+        return this.#begin(key, record, text);
       case "have":
-        if (!record.applying) setFact(record.have, text);
+        if (!record.applying) record.kept += setFact(record.have, text, this.budget);
         break;
       case "now":
-        setFact(record.now, text);
+        record.kept += setFact(record.now, text, this.budget);
         break;
       case "apply":
         if (text === "apply") record.applying = true;
         break;
-      case "note":
-        this.#tell(draft.id, { type: "step.note", ...names, text: cleanText(unescapeLine(text)) });
+      case "note": {
+        const note = cleanText(unescapeLine(cut(text, told.note)));
+        this.budget.spend(note.length);
+        this.#tell(draft.id, { type: "step.note", ...names, text: note });
         break;
+      }
       case "retry":
-        this.#tell(draft.id, { type: "step.note", ...names, text: `not yet; ${text} more attempts` });
+        this.#tell(draft.id, { type: "step.note", ...names, text: `not yet; ${cut(text, told.word)} more attempts` });
         break;
       case "refused": {
-        const [message = "", ...detail] = cleanText(unescapeLine(words.slice(1).join(" "))).split("\n");
+        const [code = "", ...words] = cut(text, told.refusal).split(" ");
+        const [message = "", ...detail] = cleanText(unescapeLine(words.join(" "))).split("\n");
         const more = detail.join("\n").trim();
-        record.problem = { code: words[0] as ErrorCode, message, ...(more !== "" && { detail: more }) };
+        record.problem = { code: cut(code, 64) as ErrorCode, message, ...(more !== "" && { detail: more }) };
         break;
       }
       case "rc":
         record.rc = Number(text) || 0;
         break;
       case "show":
-        if (!record.applying) record.shown = unescapeLine(text);
+        if (!record.applying) record.shown = this.#keep(record, unescapeLine(text));
         break;
       case "stdout":
         // `sed` ends each line, the last too, with the escape of a line break.
-        record.stdout = unescapeLine(text).replace(/\n$/, "").replace(/\n$/, "");
+        record.stdout = this.#keep(record, unescapeLine(text).replace(/\n$/, "").replace(/\n$/, ""));
         break;
       case "milestone":
-        this.#tell(draft.id, { type: "node.milestone", node: this.#node, milestone: cleanText(text) });
+        this.budget.spend(cost.event);
+        this.#tell(draft.id, { type: "node.milestone", node: this.#node, milestone: cleanText(cut(text, told.word)) });
         break;
-      case "end":
-        this.finish(first, outcomes[words[0] ?? ""] ?? "failed", {
-          rc: words[1] ?? "",
-          reason: words.slice(2).join(" "),
-        });
+      case "end": {
+        const [word = "", rc = "", ...reason] = cut(text, told.word).split(" ");
+        const outcome = outcomes.get(word) ?? "failed";
+        // One end for each start; without one ends what is passed over, or what its shell did not come to.
+        if (record.isOpen || outcome !== record.outcome) this.finish(key, outcome, { rc, reason: reason.join(" ") });
         break;
+      }
       default:
     }
+  }
+
+  #begin(key: string, record: StepRecord, why: string): void {
+    const { draft, stage } = record;
+    record.starts += 1;
+    if (record.starts > mostStarts + (this.#recorded.get(draft.id)?.length ?? 0))
+      throw this.budget.exceeded(`the start of “${draft.title}” ${mostStarts} times`);
+    this.budget.spend(cost.event);
+    this.#release(record);
+    if (!record.applying) Object.assign(record, { have: {}, startedAt: this.#now() });
+    Object.assign(record, { now: {}, stdout: "", rc: 0, errors: "", isOpen: true });
+    for (const name of ["problem", "cause", "why"] as const) delete record[name];
+    if (!record.applying) delete record.shown;
+    this.#output.forget(key);
+    this.#replayed.delete(draft.id);
+    if (why !== "") record.why = this.#reasonOf(why);
+    const names = { node: this.#node, step: draft.id };
+    this.#tell(draft.id, { type: "step.started", ...names, stage, title: draft.title, module: draft.module });
+  }
+
+  #takeQuick(keys: string): void {
+    for (const [key] of keys.matchAll(/\S+/g)) {
+      const record = this.records.get(key);
+      if (!record || isFinal(record.outcome)) continue;
+      this.budget.spend(cost.event);
+      this.finish(key, "ok");
+    }
+  }
+
+  #keep(record: StepRecord, text: string): string {
+    this.budget.keep(text.length);
+    record.kept += text.length;
+    return text;
   }
 
   /** Records how a step ended and tells it, unless an earlier process of this run told it already. */
@@ -189,11 +206,13 @@ export class StepReport {
     const outcome = found === "ok" && record.applying ? "changed" : found;
     record.applying = outcome === "interrupted" && record.applying === true;
     record.outcome = outcome;
+    record.isOpen = false;
+    if (isFinal(outcome)) this.#output.forget(key);
     if (outcome === "would-change") this.#lastChange = record.draft.title;
     const { draft, stage, plan } = record;
-    const problem = outcome === "failed" ? this.#problemOf(record, rc) : undefined;
+    const problem = outcome === "failed" ? problemOf(record, rc) : undefined;
     if (problem) record.cause = problem;
-    if (this.#wasRecorded(draft.id, outcome)) return;
+    if (this.#wasRecorded(draft.id, outcome)) return this.#forget(record);
     const why =
       reason ||
       (outcome === "unknown"
@@ -218,18 +237,33 @@ export class StepReport {
       ...(record.startedAt !== undefined && { duration: this.#now() - record.startedAt }),
       ...(always && { always }),
     } as const;
+    this.budget.spend(
+      cost.event + (problem?.detail?.length ?? 0) + changes.reduce((sum, one) => sum + (one.have?.length ?? 0), 0),
+    );
     const { shown } = record;
     const target = plan?.step.shown;
-    const drawn = shown !== undefined && target !== undefined && !hidden(plan);
-    this.#send(
-      event,
-      drawn
-        ? async () => {
-            const diff = await unifiedDiff(shown, target);
-            return { ...event, ...(diff !== undefined && { diff: cleanText(diff) }) };
-          }
-        : undefined,
-    );
+    if (shown === undefined || target === undefined || hidden(plan)) this.#send(event);
+    else {
+      this.budget.spend(cost.diff);
+      this.#send(event, async () => {
+        const diff = await unifiedDiff(shown, target);
+        return { ...event, ...(diff !== undefined && { diff: cleanText(diff) }) };
+      });
+    }
+    this.#forget(record);
+  }
+
+  /** Of a step that is over stays what others may use. */
+  #forget(record: StepRecord): void {
+    delete record.shown;
+    if (!isFinal(record.outcome) || record.draft.register !== undefined) return;
+    Object.assign(record, { have: {}, now: {}, stdout: "" });
+    this.#release(record);
+  }
+
+  #release(record: StepRecord): void {
+    this.budget.release(record.kept);
+    record.kept = 0;
   }
 
   /** Emits in order: the library for diffs is loaded late, so what follows an event with a diff may have to wait for it. */
@@ -259,12 +293,6 @@ export class StepReport {
     return { changed: record.outcome === "changed", rc: record.rc, stdout: record.stdout, facts };
   }
 
-  /** Another attempt's output begins from its first byte again. */
-  #forgetOutput(key: string): void {
-    for (const known of [this.#received, this.#lost, this.#decoders])
-      for (const id of known.keys()) if (id.startsWith(`${key}.`)) known.delete(id);
-  }
-
   /** Emits what a step says, unless it is history that the record holds. */
   #tell(step: string, event: RunEventBody): void {
     if (!this.#recorded.has(step) && !this.#replayed.has(step)) this.#send(event);
@@ -282,33 +310,21 @@ export class StepReport {
     return next === outcome;
   }
 
-  #takeFact(text: string): void {
-    setFact(this.facts, text);
-  }
-
-  #takeOutput(id: string, [offset = "0", , lost = "0"]: readonly string[], bytes: Uint8Array): void {
-    const [key = "", stream] = id.split(".");
+  #takeOutput(id: string, words: string, bytes: Uint8Array): void {
+    const [, key = "", stream = "", chunk = ""] = /^([^.]+)\.([oe])\.(\d{1,9})$/.exec(id) ?? [];
     const record = this.records.get(key);
-    if (!record || (stream !== "o" && stream !== "e")) return;
-    const known = this.#received.get(id) ?? 0;
-    const fresh = bytes.subarray(Math.max(0, known - Number(offset)));
-    this.#received.set(id, Math.max(known, Number(offset) + bytes.length));
-    const streamId = `${key}.${stream}`;
-    const skipped = Number(lost) - (this.#lost.get(streamId) ?? 0);
-    this.#lost.set(streamId, Number(lost));
-    if (fresh.length === 0) return;
-    let decoder = this.#decoders.get(streamId);
-    if (!decoder) this.#decoders.set(streamId, (decoder = new TextDecoder("utf-8")));
-    const text = cleanText(decoder.decode(fresh, { stream: true }));
-    if (stream === "e") record.errors = (record.errors + text).slice(-4096);
+    if (!record || isFinal(record.outcome)) return;
+    const made = this.#output.take(`${key}.${stream}`, Number(chunk), words.split(" ", 3), bytes);
+    if (!made) return;
+    if (stream === "e") record.errors = (record.errors + made.text).slice(-4096);
     if (hidden(record.plan)) return;
     this.#tell(record.draft.id, {
       type: "step.output",
       node: this.#node,
       step: record.draft.id,
       stream: stream === "o" ? "out" : "err",
-      text,
-      ...(skipped > 0 && { skipped }),
+      text: made.text,
+      ...(made.skipped > 0 && { skipped: made.skipped }),
     });
   }
 
@@ -317,71 +333,4 @@ export class StepReport {
     const changed = this.records.get(why.replace("changed ", ""));
     return changed ? `because “${changed.draft.title}” changed` : "because something it watches changed";
   }
-
-  #problemOf(record: StepRecord, rc: string): Problem {
-    const { draft, plan, problem } = record;
-    const at = { at: draft.at };
-    if (problem) return { ...at, ...problem };
-    const errors = hidden(plan) ? "" : record.errors.trimEnd();
-    const detail = errors === "" ? {} : { detail: errors };
-    const title = `“${draft.title}” (${draft.module})`;
-    const differing = changesOf({ ...record, have: Object.keys(record.now).length > 0 ? record.now : record.have });
-    const list = differing
-      .map(({ name, have, want }) => `${name}: wanted ${want}, found ${have ?? "nothing"}`)
-      .join("\n");
-    if (rc === "timeout")
-      return {
-        code: "STEP_TIMEOUT",
-        message: `${title} took longer than ${plan ? timeoutOf(plan) : 60} s`,
-        ...at,
-        ...detail,
-        hint: "set timeout: on the step if it needs more",
-      };
-    if (rc === "15")
-      return {
-        code: "STEP_NOT_CONVERGED",
-        message: `${title} was applied but is not in order`,
-        ...at,
-        detail: [list, errors].filter(Boolean).join("\n"),
-      };
-    if (rc === "16") return { code: "PROBE_FAILED", message: `${title} could not be looked at`, ...at, ...detail };
-    if (rc === "17")
-      return {
-        code: "ASSERTION_FAILED",
-        message: `${title} does not hold`,
-        ...at,
-        detail: [list, errors].filter(Boolean).join("\n"),
-      };
-    const status =
-      record.rc === 0
-        ? ""
-        : record.rc > 128
-          ? ` (killed by signal ${record.rc - 128})`
-          : ` with exit status ${record.rc}`;
-    return { code: "STEP_FAILED", message: `${title} failed${status}`, ...at, ...detail };
-  }
-}
-
-function setFact(facts: Record<string, string>, text: string): void {
-  const at = text.indexOf("=");
-  // More names than any module or our list of facts has are a node that means ill (requirement S-4).
-  if (at > 0 && (Object.hasOwn(facts, text.slice(0, at)) || Object.keys(facts).length < 1000))
-    Object.defineProperty(facts, text.slice(0, at), {
-      value: unescapeLine(text.slice(at + 1)),
-      enumerable: true,
-      writable: true,
-      configurable: true,
-    });
-}
-
-function changesOf({ plan, have }: { plan?: PlannedStep | undefined; have: Facts }): Change[] {
-  if (!plan) return [];
-  const mask = (value: string): string => (hidden(plan) ? MASK : cleanText(value));
-  return Object.entries(plan.step.want)
-    .filter(([name, want]) => have[name] !== want)
-    .map(([name, want]) => ({ name, want: mask(want), ...(have[name] !== undefined && { have: mask(have[name]) }) }));
-}
-
-function hidden(plan: PlannedStep | undefined): boolean {
-  return plan !== undefined && (plan.sensitive || plan.step.sensitive === true);
 }

@@ -1,7 +1,9 @@
 import type { Frame } from "#engine/program/frames.ts";
 
-/** Characters of a node's journal that are kept before its steps are known: that of some hundred thousand steps. */
-const limit = 64 << 20;
+/** Characters of a node's journal that are kept before its steps are known: that of some ten thousand steps. */
+const limit = 8 << 20;
+/** What keeping one takes beside its text. */
+const overhead = 128;
 
 /** Frames that begin with no step's key, or that are of no use later. */
 const notOfOne: ReadonlySet<string> = new Set(["out", "quick", "fact"]);
@@ -17,10 +19,14 @@ export class UntoldSteps {
   /** Keeps what the frame says of steps that are not known yet. */
   hear(frame: Frame, isKnown: (key: string) => boolean): void {
     const { type, rest } = frame;
-    const keys = rest.split(" ").slice(0, type === "quick" ? undefined : 1);
-    for (const key of keys.filter((one) => !isKnown(one))) {
-      if (type === "quick") this.#keep(key, { type: "end", rest: `${key} ok 0` });
-      else if (!notOfOne.has(type)) this.#keep(key, frame);
+    if (type === "quick")
+      for (const [key] of rest.matchAll(/\S+/g)) {
+        if (this.#characters > limit) return;
+        if (!isKnown(key)) this.#keep(key, { type: "end", rest: `${key} ok 0` });
+      }
+    else if (!notOfOne.has(type)) {
+      const [key = ""] = rest.split(" ", 1);
+      if (!isKnown(key)) this.#keep(key, frame);
     }
   }
 
@@ -29,7 +35,7 @@ export class UntoldSteps {
   }
 
   #keep(key: string, frame: Frame): void {
-    if ((this.#characters += frame.rest.length) > limit) return;
+    if ((this.#characters += frame.rest.length + overhead) > limit) return;
     const frames = this.#frames.get(key);
     if (frames) frames.push(frame);
     else this.#frames.set(key, [frame]);

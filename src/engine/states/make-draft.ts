@@ -1,3 +1,4 @@
+import { defined } from "#optional/defined.ts";
 import type { z } from "zod";
 import { KcoreError, type Problem } from "#errors/problem.ts";
 import type { ModuleDefinition, Step, StepContext } from "#engine/step/define.ts";
@@ -101,7 +102,8 @@ function plan(parts: DraftParts, scope: Scope): PlannedStep {
   const args = problems.attempt(() => argsOf(module, source.args, scope));
   problems.throwIfAny();
   const { sensitive = false, ...others } = keys as CommonKeys;
-  const step = makeStep(parts, scope, (args as { value: unknown }).value, sensitive);
+  const context = contextOf(parts, scope, { sensitive, ...defined({ runAs: others.runAs }) });
+  const step = makeStep(parts, (args as { value: unknown }).value, context);
   if (others.runAs !== undefined) refuseFiles(step, parts, others.runAs);
   return {
     id,
@@ -134,10 +136,9 @@ function argsOf(module: ModuleDefinition, node: SourceNode, scope: Scope): { rea
   return { value: validateValue(value, node, module.args as z.ZodType) };
 }
 
-function makeStep(parts: DraftParts, scope: Scope, args: unknown, sensitive: boolean): Step {
-  const { source, module } = parts;
+function makeStep({ source, module }: DraftParts, args: unknown, context: StepContext): Step {
   try {
-    return module.step(args, contextOf(parts, scope, sensitive));
+    return module.step(args, context);
   } catch (error) {
     if (!(error instanceof KcoreError)) throw error;
     // A module knows its arguments, not where they were written.
@@ -146,12 +147,17 @@ function makeStep(parts: DraftParts, scope: Scope, args: unknown, sensitive: boo
   }
 }
 
-function contextOf({ node, files, templates, source }: DraftParts, scope: Scope, sensitive: boolean): StepContext {
+function contextOf(
+  { node, files, templates, source }: DraftParts,
+  scope: Scope,
+  { sensitive, runAs }: { readonly sensitive: boolean; readonly runAs?: string },
+): StepContext {
   return {
     node: node.name,
     nodeId: node.id,
     stateDir: node.stateDir,
     sensitive,
+    ...defined({ runAs }),
     readFile: (path) => files.blob(path),
     renderTemplate: (name, vars = {}) => {
       const at = nodeAt(source.args, ["template"])?.at ?? source.moduleAt;

@@ -14,12 +14,18 @@ export class Blob {
   readonly sensitive: boolean;
   /** Reads the bytes; called only if the node asks for them. */
   readonly read: () => Promise<Uint8Array>;
+  /** The bytes, when they are in memory already. */
+  readonly bytes: Uint8Array | undefined;
+  /** What the node gets: the bytes, or a text of sh that assigns them to `b_text`. */
+  readonly form: "bytes" | "assignment";
 
-  constructor(fields: Pick<Blob, "sha256" | "size" | "sensitive" | "read">) {
+  constructor(fields: Pick<Blob, "sha256" | "size" | "sensitive" | "read"> & Partial<Pick<Blob, "bytes" | "form">>) {
     this.sha256 = fields.sha256;
     this.size = fields.size;
     this.sensitive = fields.sensitive;
     this.read = fields.read;
+    this.bytes = fields.bytes;
+    this.form = fields.form ?? "bytes";
   }
 }
 
@@ -27,7 +33,7 @@ export class Blob {
 export function blobOf(content: string | Uint8Array, { sensitive = false }: { sensitive?: boolean } = {}): Blob {
   const bytes = typeof content === "string" ? Buffer.from(content, "utf8") : content;
   const sha256 = createHash("sha256").update(bytes).digest("hex");
-  return new Blob({ sha256, size: bytes.length, read: () => Promise.resolve(bytes), sensitive });
+  return new Blob({ sha256, size: bytes.length, read: () => Promise.resolve(bytes), sensitive, bytes });
 }
 
 /**
@@ -47,6 +53,11 @@ function readShared(file: string, sha256: string): Promise<Uint8Array> {
   shared.set(sha256, new WeakRef(bytes));
   bytes.catch(() => shared.delete(sha256));
   return bytes;
+}
+
+/** The same bytes as a text of sh that assigns them to `b_text`; they hold no NUL. */
+export function asAssignment({ sha256, size, sensitive, read, bytes }: Blob): Blob {
+  return new Blob({ sha256, size, sensitive, read, form: "assignment", ...(bytes && { bytes }) });
 }
 
 /** The same bytes, not to be seen. */

@@ -94,6 +94,8 @@ export interface StepContext {
   readonly stateDir: string;
   /** True when the step has the key `sensitive`: what it makes must not be shown, not even by its hash. */
   readonly sensitive?: boolean;
+  /** The user that the step runs as, by its key `runAs`; absent: root, or whoever logs in. */
+  readonly runAs?: string;
   /** Reads a file of the project or the shipped ones (`source:` arguments), as a blob. Relative to the project. */
   readonly readFile: (path: string) => Blob;
   /** Renders a template under `templates/` with the step's scope; `vars` are added as names of their own. */

@@ -1,4 +1,5 @@
-import { parseDocument, stringify } from "yaml";
+import { Document, parseDocument, visit } from "yaml";
+import { escapeControls, visible } from "#errors/draw.ts";
 import { KcoreError } from "#errors/problem.ts";
 
 const largest = 1024 * 1024;
@@ -39,9 +40,15 @@ export function parsePlainYaml(text: string, file = "the YAML text"): unknown {
   }
 }
 
-/** A value as a YAML 1.2 document. */
+/** A value as a YAML 1.2 document, without a character that could drive a terminal (S-4). */
 export function printYaml(value: unknown): string {
-  return stringify(value, { version: "1.2", lineWidth: 0 });
+  const document = new Document(value, { version: "1.2" });
+  visit(document, {
+    Scalar(_, node) {
+      if (typeof node.value === "string" && visible(node.value) !== node.value) node.type = "QUOTE_DOUBLE";
+    },
+  });
+  return escapeControls(document.toString({ lineWidth: 0 }));
 }
 
 /** Bounds the nesting before the parser recurses: by brackets for flow style, by indentation for block style. */

@@ -14,21 +14,20 @@ import { createTestCluster, eventually, issueTo } from "#support/cluster.ts";
 import type { TestCluster } from "#support/cluster.ts";
 import { nodeCredentials, registrationOf, spkiOf, startControllers } from "#support/controllers.ts";
 import type { TestController } from "#support/controllers.ts";
+import { tellLongForm, tries } from "#support/hostile.ts";
 import { seededRandom } from "#support/random.ts";
 
 const silent = createLog({ write: () => undefined, clock: Date.now });
 
-/** `KCORE_HOSTILE=full` takes the figures of S-17 and prints what was measured; usually a tenth of them does. */
-const isFull = process.env["KCORE_HOSTILE"] === "full";
-const connections = isFull ? 10_000 : 2_000;
-const frames = isFull ? 1_000_000 : 10_000;
-const report = (text: string): void => void (isFull && console.log(text));
+/** The long form takes the figures of S-17. */
+const connections = tries(2_000, 10_000);
+const frames = tries(10_000, 1_000_000);
 
 /** The first words of a client of TLS 1.3 (RFC 8446, 4.1.2), as OpenSSL says them. */
 const hello = await clientHello();
 
 describe("a controller among hostile peers", function () {
-  this.timeout(isFull ? 1_200_000 : 60_000);
+  this.timeout(tries(60_000, 1_200_000));
   let cluster: TestCluster;
   let controller: TestController;
   let stop: () => Promise<void>;
@@ -201,7 +200,7 @@ describe("a controller among hostile peers", function () {
         const fresh = controller.clientOf(credentials);
         expect((await fresh.call("getNode", {}, { id })).status).to.equal("ready");
         await look();
-        report(
+        tellLongForm(
           `${connections} connections that ${what}: +${most.toFixed(1)} MiB, slowest answer ${slowest.toFixed(0)} ms`,
         );
         expect(most).to.be.lessThan(50);
@@ -257,7 +256,7 @@ describe("a controller among hostile peers", function () {
     ]);
     const more = (await rss()) - before;
     const seconds = ((performance.now() - began) / 1000).toFixed(0);
-    report(
+    tellLongForm(
       `${frames} requests of noise in ${seconds} s: +${more.toFixed(1)} MiB, slowest heartbeat ${slowest.toFixed(0)} ms, ${JSON.stringify([...statuses])}`,
     );
     expect([...statuses.keys()].filter((status) => !status.startsWith("4"))).to.deep.equal([]);

@@ -47,14 +47,14 @@ describe("controllers of two versions", function () {
   };
 
   it("F-29: speak the newest protocol that both know, and pass over what a greeting says besides", async () => {
-    for (const proto of [
-      [1, 1],
-      [1, 2],
-      [0, 1],
-      [0, 9],
-    ]) {
+    for (const [proto, common] of [
+      [[1, 1], 1],
+      [[1, 2], 2],
+      [[0, 1], 1],
+      [[0, 9], 2],
+    ] as const) {
       const peer = await meet(controllers[0], { hello: { proto, sv: 2, features: { quotas: [true] } } });
-      expect(await peer.next("welcome")).to.include({ proto: 1 });
+      expect(await peer.next("welcome")).to.include({ proto: common });
       // Welcomed on both sides: now it asks.
       await peer.next("pull");
       peer.close();
@@ -64,17 +64,17 @@ describe("controllers of two versions", function () {
   it("F-29: refuse each other in words when they have no protocol in common, and go on", async () => {
     const [first] = controllers;
     const greetings = [
-      { hello: { proto: [2, 3] } },
+      { hello: { proto: [3, 4] } },
       { hello: { proto: [0, 0] } },
       // Not even the shape of the greeting is ours.
-      { hello: { proto: [2, 2], id: { uuid: other.id }, vv: "none" } },
-      { welcome: { proto: 2 } },
+      { hello: { proto: [3, 3], id: { uuid: other.id }, vv: "none" } },
+      { welcome: { proto: 3 } },
     ];
     for (const says of greetings) {
       const peer = await meet(first, says);
       const { code, message } = await peer.next("refuse");
       expect(code).to.equal("PROTOCOL_UNKNOWN");
-      expect(message).to.match(/^this controller speaks replication protocol 1 to 1/);
+      expect(message).to.match(/^this controller speaks replication protocol 1 to 2/);
       await eventually(() => peer.isClosed());
     }
     const { alarms } = await first.operator.call("replicationStatus", {});

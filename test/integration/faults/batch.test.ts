@@ -240,6 +240,42 @@ describe("a batch of data steps under fault", function () {
       );
     });
 
+  for (const shell of shells)
+    it(`leaves of folders made together those before the one that fails, which says why, in ${shell}`, async () => {
+      const { root, node } = sceneOn(shell);
+      const folder = (name: string) => stepOf(directoryManaged, { path: join(root, name), mode: "0750" });
+      const drafts = Object.entries({ a: folder("a"), b: folder("b".repeat(300)), c: folder("c") });
+      const run = sessionOn(node.state, { connect: node.connect, runId: "r1" });
+      await run.session.perform([{ stage: "s", drafts: drafts.map(([id, step]) => draftOf(id, step)) }]);
+      await run.session.finish("failed");
+      expect(run.outcomes()).to.have.members(["a changed", "b failed", "c interrupted"]);
+      expect(existsSync(join(root, "a"))).to.equal(true);
+      expect(existsSync(join(root, "c"))).to.equal(false);
+      const said = run.events.filter((event) => JSON.stringify(event).includes("too long"));
+      expect(said.map((event) => "step" in event && event.step)).to.not.deep.equal([]);
+      expect(JSON.stringify(said)).to.not.match(/"test\/[ac]"/);
+    });
+
+  for (const shell of shells)
+    it(`makes a folder before one beneath it that goes by another name, in ${shell}`, async () => {
+      const { root, node } = sceneOn(shell);
+      symlinkSync("run", join(root, "other-name"));
+      const folder = (name: string) => stepOf(directoryManaged, { path: join(root, name), mode: "0750" });
+      const drafts = {
+        first: folder("other"),
+        run: folder("run"),
+        app: folder("run/app"),
+        sub: folder("other-name/app/sub"),
+      };
+      const run = sessionOn(node.state, { connect: node.connect, runId: "r1" });
+      await run.session.perform([
+        { stage: "s", drafts: Object.entries(drafts).map(([id, step]) => draftOf(id, step)) },
+      ]);
+      await run.session.finish("done");
+      expect(run.outcomes()).to.have.members(Object.keys(drafts).map((id) => `${id} changed`));
+      expect(existsSync(join(root, "run/app/sub"))).to.equal(true);
+    });
+
   it("F-17 begins no further step of a batch after a stop", async () => {
     const scene = sceneOn("/bin/dash");
     const middle = Math.floor((await undisturbed("/bin/dash")).points / 3);

@@ -74,6 +74,8 @@ describe("odd logins", function () {
         seen: "",
         flight: "",
         sudoPassword: () => Promise.resolve(undefined),
+        onLimit: () => undefined,
+        settled: () => Promise.resolve(),
         onFrame: ({ type }) => {
           frames.push(type);
           if (type === "runner") link.end();

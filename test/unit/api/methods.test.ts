@@ -34,6 +34,7 @@ const verdicts: Readonly<Record<MethodName, readonly Role[]>> = {
   listConflicts: ["controller", "operator"],
   ackConflict: ["operator"],
   takeLoser: ["operator"],
+  listAudit: ["operator"],
   listCertificates: ["controller", "operator"],
   recordCertificate: ["operator"],
   revoke: ["operator"],

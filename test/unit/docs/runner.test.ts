@@ -5,7 +5,7 @@ import { expect } from "chai";
 const root = join(import.meta.dirname, "../../..");
 const read = (path: string): string => readFileSync(join(root, path), "utf8");
 const page = read("docs/runner.md");
-const [host, runner, step, batch] = ["host", "runner", "step", "batch"].map((name) =>
+const [host, runner, extras, apply, step, batch] = ["host", "runner", "extras", "apply", "step", "batch"].map((name) =>
   read(`src/engine/program/${name}.sh`),
 );
 
@@ -38,9 +38,8 @@ describe("docs/runner.md", () => {
 
   it("lists every line of the journal", () => {
     const journal = [
-      ...words(runner, /\bk_event "?([a-z]+(?:-[a-z]+)?)/g),
-      ...words(runner, /printf '%s ([a-z]+) /g),
-      ...[step, batch].flatMap((text) => words(text, /printf '%s ([a-z]+) /g)),
+      ...[runner, extras, apply].flatMap((text) => words(text, /\bk_event "?([a-z]+(?:-[a-z]+)?)/g)),
+      ...[extras, step, batch].flatMap((text) => words(text, /printf '%s ([a-z]+) /g)),
       ...words(batch, /\$k_nonce ([a-z]+) \$k_i/g),
       // Facts are read by k_read, which is told the type.
       ...words(step, /\bk_look ([a-z]+)/g),

@@ -8,7 +8,7 @@ import { KcoreError } from "#errors/problem.ts";
 import { issueCertificate } from "#pki/certificate.ts";
 import { firstCertificate } from "#pki/chain.ts";
 import { identityOf } from "#pki/identity.ts";
-import { issueLeaf, namesOf } from "#pki/issue.ts";
+import { endOfLeaf, issueLeaf, namesOf } from "#pki/issue.ts";
 import { renewalReason } from "#pki/expectation.ts";
 import type { Authority, LeafRequest } from "#pki/issue.ts";
 import { generateKey, proveKey, publicDer, readPublicKey } from "#pki/keys.ts";
@@ -130,6 +130,15 @@ describe("issued certificates", () => {
     const authority = createAuthority(now - 1800 * day);
     const short = firstCertificate(issueLeaf(requestFor(), { authority, now }).chain);
     expect(short.validToDate.getTime()).to.equal(authority.certificate.validToDate.getTime());
+  });
+
+  it("end no earlier than what was told to end leaves issued before, in the same second too", () => {
+    const now = Date.parse("2026-11-21T12:00:00.900Z");
+    const leaf = firstCertificate(issueLeaf(requestFor(), { authority: createAuthority(now), now: now + 50 }).chain);
+    expect(leaf.validToDate.getTime()).to.be.at.least(endOfLeaf(now).getTime());
+    expect(leaf.validToDate.getTime()).to.equal(
+      issueLeaf(requestFor(), { authority: createAuthority(now), now }).notAfter.getTime(),
+    );
   });
 
   it("carry role and id in one URI and the usual common name", () => {

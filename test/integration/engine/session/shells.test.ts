@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { existsSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { blobOf } from "#engine/step/blob.ts";
@@ -26,6 +26,10 @@ function withShell(shell: string): Connect {
     });
   };
 }
+
+/** Lines of the journal in one piece: many short ones, and one that does not fit into the block that is read at a time. */
+const many = Array.from({ length: 200 }, (_, index) => `line ${index}`);
+const long = "x".repeat(60_000);
 
 describe("a whole session, whatever /bin/sh is", function () {
   this.timeout(60_000);
@@ -82,5 +86,25 @@ describe("a whole session, whatever /bin/sh is", function () {
       expect(readFileSync(join(folder, "later"), "utf8")).to.equal("it's \\me");
       for (const [index, content] of Object.values(contents).entries())
         expect(readFileSync(join(folder, `file${index}`)).equals(Buffer.from(content))).to.equal(true);
+    });
+
+  for (const shell of shells)
+    it(`tells much at once, in order and soon, with ${shell}`, async function () {
+      if (!existsSync(shell)) return this.skip();
+      const lines = many.flatMap((line) => (line === "line 100" ? [line, long] : [line]));
+      writeFileSync(join(folder, "lines"), `${lines.join("\n")}\n`);
+      const tells: Step = {
+        want: {},
+        probe: sh``,
+        apply: sh`sed "s/^/$k_nonce note $k_i /" ${join(folder, "lines")} >&5`,
+        always: true,
+      };
+      const run = sessionOn(join(folder, "state"), { connect: withShell(shell), runId: "r1" });
+      const since = performance.now();
+      const result = await run.session.perform([{ stage: "s", drafts: [draftOf("tells", tells)] }], { isLast: true });
+      await run.session.finish(result.outcome);
+      expect(run.events.flatMap((event) => (event.type === "step.note" ? [event.text] : []))).to.deep.equal(lines);
+      // A shell that searches for the end of the last line takes ten times as long.
+      expect(performance.now() - since).to.be.lessThan(2_500);
     });
 });

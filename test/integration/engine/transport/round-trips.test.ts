@@ -13,7 +13,7 @@ import { startSshd } from "#support/sshd.ts";
 import { makeTempDir } from "#support/temp-dir.ts";
 
 /** Bursts of our bytes, each after an answer, beside the TCP handshake: until we are logged in, and until a command runs. */
-async function turnsOf(port: number, endpoint: (port: number) => Endpoint) {
+async function countTurns(port: number, endpoint: (port: number) => Endpoint) {
   const line = await startDelayLine({ target: { port }, latency: 20 });
   const transport = createTransport({ home: "/nonexistent", knownHostsFiles: [] });
   try {
@@ -35,6 +35,14 @@ async function turnsOf(port: number, endpoint: (port: number) => Endpoint) {
     await transport.close();
     await line.close();
   }
+}
+
+/** The least of three counts: on a busy machine one flight may go in two parts, and no two ever go in one. */
+async function turnsOf(port: number, endpoint: (port: number) => Endpoint) {
+  const counts: Awaited<ReturnType<typeof countTurns>>[] = [];
+  for (let tries = 0; tries < 3; tries++) counts.push(await countTurns(port, endpoint));
+  const least = (name: "login" | "start"): number => Math.min(...counts.map((count) => count[name]));
+  return { login: least("login"), start: least("start") };
 }
 
 describe("the round trips of a session", function () {

@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { watchRejects } from "#controller/cluster/rejects.ts";
 import { watchCertificates } from "#controller/cluster/certificates.ts";
 import type { Certificates } from "#controller/cluster/certificates.ts";
 import { watchRevocations } from "#controller/cluster/revocations.ts";
@@ -20,7 +21,7 @@ describe("the registered keys", () => {
     return records.put([certificates.wishToRecord(serial, value)]);
   };
   const reasonOf = (name: "getNode" | "listNodes", role: "node" | "operator", id: string, key: string): string => {
-    const access = checkAccess({ records, certificates, isReady: () => true });
+    const access = checkAccess({ records, certificates, rejects: watchRejects(records), isReady: () => true });
     try {
       access.check(name, { identity: { cluster: "lab", role, id }, id, key });
       return "allowed";

@@ -6,6 +6,7 @@ import { watchNodeNames } from "#controller/cluster/node-names.ts";
 import type { NodeNames } from "#controller/cluster/node-names.ts";
 import { manageNodes } from "#controller/cluster/nodes.ts";
 import type { Nodes } from "#controller/cluster/nodes.ts";
+import { watchRejects } from "#controller/cluster/rejects.ts";
 import { readRecords } from "#controller/cluster/records.ts";
 import type { Records } from "#controller/cluster/records.ts";
 import { Refused } from "#controller/cluster/refused.ts";
@@ -47,6 +48,7 @@ describe("the nodes of a cluster", () => {
     nodes = manageNodes({
       records,
       certificates,
+      rejects: watchRejects(records),
       liveness,
       names,
       controllerId: "c1",

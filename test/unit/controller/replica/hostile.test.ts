@@ -1,5 +1,9 @@
 import { expect } from "chai";
+import type { PeerMessage } from "#controller/replica/messages.ts";
+import { authKeyOf } from "#controller/replica/registered-controllers.ts";
+import { encodeStamp, zero as zeroStamp } from "#crdt/hlc.ts";
 import { connect, pair, TestReplica } from "#support/replica.ts";
+import { Scheduler } from "../../../sim/scheduler.ts";
 import { Random } from "../../../sim/random.ts";
 
 const junk: readonly unknown[] = [
@@ -29,7 +33,129 @@ function spoil(value: unknown, random: Random): unknown {
   return { ...value, [name]: spoil(inner, random) };
 }
 
+/** Registers `own`, `grow/only` and both memberships at `a`; then somebody with the certificate of `b` speaks by hand. */
+async function lied(answer: (pull: Extract<PeerMessage, { t: "pull" }>, a: TestReplica) => unknown) {
+  const { scheduler, a, wire } = await pair();
+  await a.replica.write([
+    { key: "own", value: 1 },
+    { key: "grow/only", value: 1 },
+  ]);
+  await scheduler.runUntil(scheduler.now + 3_000);
+  wire.cut();
+  const closed: string[] = [];
+  const events = a.replica.connected({
+    peer: "b",
+    initiator: false,
+    send: (message) => {
+      if (message.t === "pull" && closed.length === 0) scheduler.after(1, () => events.received(answer(message, a), 1));
+    },
+    close: (why) => void closed.push(why),
+  });
+  events.received({ ...wire.sent[1][0], ready: true }, 1);
+  events.received({ t: "welcome", proto: 1, walls: [1.7e12, 1.7e12] }, 1);
+  await scheduler.runUntil(scheduler.now + 1_000);
+  events.closed();
+  return { scheduler, a, closed };
+}
+
+const nothing = { origins: [], contexts: [], registers: [] };
+const zero = encodeStamp(zeroStamp);
+
+/** The end of a full exchange without a register: all that this vector and `floor` cover would be deleted. */
+const emptying =
+  (floor: readonly (readonly [string, number])[], { full = true, upto = [] as typeof floor } = {}) =>
+  ({ sync }: { readonly sync: number }, { replica }: TestReplica): unknown => ({
+    t: "page",
+    sync,
+    index: 0,
+    full,
+    page: nothing,
+    end: { upto: [...Object.entries(replica.status().vv), ...upto], hlc: zero, full: { floor, hlc: zero } },
+  });
+
 describe("a hostile peer", () => {
+  it("H1: empties nothing by a full exchange that nothing calls for, and is named", async () => {
+    const { a, closed } = await lied(emptying([]));
+    expect(["own", "grow/only", authKeyOf("a"), authKeyOf("b")].filter((key) => !a.replica.get(key))).to.deep.equal([]);
+    expect(closed).to.deep.equal(["MALFORMED"]);
+    expect(a.alarms()).to.include("PEER_MALFORMED b");
+  });
+
+  it("H1: takes no full exchange for an end that none was announced for, nor one whose floor it has not reached itself", async () => {
+    for (const floor of [[], [["a#1", 10 ** 9] as const]])
+      for (const full of [false, true]) {
+        const { a, closed } = await lied(emptying(floor, { full }));
+        expect(a.replica.get("own")?.text).to.equal("1");
+        expect(closed).to.deep.equal(["MALFORMED"]);
+      }
+  });
+
+  it("H1: drops no revocation, no other grow-only register and no member by a full exchange, whatever floor it invents", async () => {
+    const floor = [[`b#${"f".repeat(8)}`, 7] as const];
+    const { scheduler, a } = await lied(emptying(floor, { upto: floor }));
+    expect(["grow/only", authKeyOf("a"), authKeyOf("b")].filter((key) => !a.replica.get(key))).to.deep.equal([]);
+    // After a restart too: the same records are judged again.
+    const again = new TestReplica(scheduler, "a", { recovered: a.records });
+    expect(["grow/only", authKeyOf("a"), authKeyOf("b")].filter((key) => !again.replica.get(key))).to.deep.equal([]);
+  });
+
+  it("H2: takes nothing by a pull that an unregistered origin wrote", async () => {
+    const { a, closed } = await lied(({ sync }, { replica }) => {
+      const page = { origins: ["ghost#1"], contexts: [[]], registers: [["forged", "1", 1.7e12, 0, 0, 1, 0]] };
+      const upto = [...Object.entries(replica.status().vv), ["ghost#1", 1]];
+      return { t: "page", sync, index: 0, full: false, page, end: { upto, hlc: zero } };
+    });
+    expect(a.replica.get("forged")).to.equal(undefined);
+    expect(Object.keys(a.replica.status().vv)).not.to.include("ghost#1");
+    expect(closed).to.deep.equal(["MALFORMED"]);
+    expect(a.alarms()).to.include("PEER_MALFORMED b");
+  });
+
+  it("H2: takes by a pull what a former member wrote, and one whose registration comes along", async () => {
+    const scheduler = new Scheduler();
+    const a = new TestReplica(scheduler, "a");
+    await a.register("a", "b", "c");
+    const b = new TestReplica(scheduler, "b", { start: "join" });
+    const c = new TestReplica(scheduler, "c", { start: "join" });
+    connect(a, c);
+    await scheduler.runUntil(500);
+    await c.replica.write([{ key: "c's", value: 1 }]);
+    await scheduler.runUntil(1_000);
+    await a.replica.write([{ key: authKeyOf("c"), value: null }]);
+    connect(a, b);
+    await scheduler.runUntil(200_000);
+    expect(b.replica.get("c's")?.text).to.equal("1");
+    await a.replica.write([{ key: authKeyOf("d"), value: { spki: "d" } }]);
+    const d = new TestReplica(scheduler, "d", { start: "join" });
+    connect(a, d);
+    await scheduler.runUntil(201_000);
+    await d.replica.write([{ key: "d's", value: 1 }]);
+    await scheduler.runUntil(202_000);
+    expect([a, b, d].map(({ replica }) => replica.get("d's")?.text)).to.deep.equal(["1", "1", "1"]);
+    expect([a, b, d].flatMap((each) => each.alarms()).filter((alarm) => alarm.startsWith("PEER"))).to.deep.equal([]);
+  });
+
+  it("H3: fills no version vector with incarnations of its own", async () => {
+    const { a, closed } = await lied(({ sync }, { replica }) => {
+      const mine = Array.from({ length: 90_000 }, (_, index) => [`b#${index}`, 1] as const);
+      const upto = [...Object.entries(replica.status().vv), ...mine];
+      return { t: "page", sync, index: 0, full: false, page: nothing, end: { upto, hlc: zero } };
+    });
+    expect(Object.keys(a.replica.status().vv).length).to.be.lessThan(300);
+    expect(closed).to.deep.equal(["MALFORMED"]);
+  });
+
+  it("H3: fills no version vector with origins that nobody registered", async () => {
+    const ghosts = Array.from({ length: 90_000 }, (_, index) => [`ghost${index}#1`, 1] as const);
+    const { a, closed } = await lied(({ sync }, { replica }) => {
+      const upto = [...Object.entries(replica.status().vv), ...ghosts];
+      return { t: "page", sync, index: 0, full: false, page: nothing, end: { upto, hlc: zero } };
+    });
+    expect(Object.keys(a.replica.status().vv).length).to.be.lessThan(300);
+    expect(closed).to.deep.equal(["MALFORMED"]);
+    expect(a.alarms()).to.include("PEER_MALFORMED b");
+  });
+
   it("cannot make a replica throw, lose what it has or stop working, whatever it spoils (S-24)", async () => {
     const { scheduler, a, b, wire } = await pair();
     await b.replica.write([{ key: "k", value: 1 }]);

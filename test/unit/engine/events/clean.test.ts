@@ -10,6 +10,16 @@ describe("cleanText", () => {
     ).to.equal("red xlink y z");
   });
 
+  it("M1: takes time in proportion to the text, whatever stands in it", () => {
+    const began = process.threadCpuUsage().user;
+    cleanText("\u009d".repeat(200_000));
+    cleanText("\u001b]".repeat(100_000));
+    let deep: unknown = "\u001b";
+    for (let level = 0; level < 40; level++) deep = { deep };
+    cleanStrings(deep);
+    expect(process.threadCpuUsage().user - began).to.be.lessThan(2_000_000);
+  });
+
   it("shows what is left of control characters instead of sending it (S-4, F-11)", () => {
     expect(cleanText("a\u0000b\u0008c\u001b")).to.equal("a\\x00b\\x08c\\x1b");
     expect(cleanText("right \u202eleft")).to.equal("right \\u202eleft");

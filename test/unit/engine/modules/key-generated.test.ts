@@ -1,10 +1,20 @@
 import { createPublicKey, verify } from "node:crypto";
-import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
 import { keyGenerated } from "#engine/modules/key-generated.ts";
-import { runStepOn, shells, stepOf } from "#support/steps.ts";
+import { contextOf, runStepOn, shells, stepOf } from "#support/steps.ts";
 
 describe("key.generated", () => {
   let folder: string;
@@ -60,6 +70,34 @@ describe("key.generated", () => {
       expect(readFileSync(path, "utf8")).to.equal("precious");
     });
   }
+
+  for (const shell of shells)
+    it(`M4: makes a key as another user, in whose way nobody can put anything, on ${shell}`, async () => {
+      const daemon = 1;
+      chmodSync(folder, 0o755);
+      mkdirSync(join(folder, "home"));
+      chownSync(join(folder, "home"), 65_534, 65_534);
+      path = join(folder, "home/own.key");
+      // Names that the step once took from the folder that everybody can write to.
+      const planted = ["key", "spki", "challenge", "proof", "dd"].map((name) => join("/tmp", name));
+      for (const name of planted) {
+        rmSync(name, { force: true });
+        writeFileSync(name, "planted", { mode: 0o644 });
+        chownSync(name, daemon, daemon);
+      }
+      const step = stepOf(keyGenerated, { path, challenge: "run 1" }, contextOf({ runAs: "nobody" }));
+      const plan = { runAs: "nobody" };
+      const run = await runStepOn(shell, step, { plan });
+      expect([run.outcome, run.now["owner"]], run.stderr).to.deep.equal(["changed", "nobody"]);
+      expect([statSync(path).uid, statSync(path).mode & 0o7777]).to.deep.equal([65_534, 0o600]);
+      chmodSync(path, 0o640);
+      expect((await runStepOn(shell, step, { plan })).outcome).to.equal("changed");
+      expect((await runStepOn(shell, step, { plan })).outcome).to.equal("ok");
+      for (const name of planted) {
+        expect(readFileSync(name, "utf8")).to.equal("planted");
+        rmSync(name);
+      }
+    });
 
   it("makes nothing in a dry run", async () => {
     const run = await runStepOn("dash", stepOf(keyGenerated, { path }), { dryRun: true });

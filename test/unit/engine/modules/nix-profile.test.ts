@@ -1,5 +1,6 @@
 import { expect } from "chai";
 import { nixProfile } from "#engine/modules/nix-profile.ts";
+import { sh } from "#engine/step/sh.ts";
 import { runStepOn, shells, stepOf } from "#support/steps.ts";
 
 const path = "/nix/store/0c8fvpkmrx4b8n5mxy4v1ibwrfgjd7l6-kcore-0.1.0";
@@ -25,6 +26,34 @@ describe("nix.profile", () => {
   });
 
   for (const shell of shells) {
+    it(`S-22: does not go back to an older version unless told to, on ${shell}`, async () => {
+      const store = (version: string): string => path.replace("0.1.0", version);
+      const run = (old: string, wanted: string, more: object = {}) => {
+        const step = stepOf(nixProfile, { path: store(wanted), ...more });
+        const probe = sh`fact store absent; fact profile ${old}`;
+        return runStepOn(shell, { ...step, probe, tools: [] }, { dryRun: true });
+      };
+      const codeOf = async (old: string, wanted: string, more?: object) =>
+        (await run(store(old), wanted, more)).problem?.code;
+      for (const [old, wanted] of [
+        ["0.2.0", "0.1.9"],
+        ["0.10.0", "0.9.3"],
+        ["1.0", "0.99.99"],
+        ["0.1.0.1", "0.1.0"],
+      ] as const)
+        expect(await codeOf(old, wanted), `${old} → ${wanted}`).to.equal("NIX_DOWNGRADE");
+      for (const [old, wanted] of [
+        ["0.1.9", "0.2.0"],
+        ["0.9.3", "0.10.0"],
+        ["0.1", "0.1.0"],
+        ["0.2.0-beta", "0.1.0"],
+      ] as const)
+        expect(await codeOf(old, wanted), `${old} → ${wanted}`).to.equal(undefined);
+      expect(await codeOf("0.2.0", "0.1.0", { downgrade: true })).to.equal(undefined);
+      // Another program's version says nothing about this one's.
+      expect((await run(store("9.0").replace("kcore", "other"), "0.1.0")).problem).to.equal(undefined);
+    });
+
     it(`says what is missing when it has nothing to deliver, on ${shell}`, async () => {
       const run = await runStepOn(shell, stepOf(nixProfile, { path }), {
         bin: { "nix-store": `[ "$*" = "--check-validity ${path}" ] && exit 1; exit 99`, "nix-env": "exit 99" },

@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import { blobCommands } from "#engine/program/blob-commands.ts";
-import { Blob, blobOf } from "#engine/step/blob.ts";
+import { asAssignment, Blob, blobOf } from "#engine/step/blob.ts";
+import { quote } from "#engine/step/quote.ts";
 
 const nonce = "0123456789abcdef0123456789abcdef";
 
@@ -15,6 +16,14 @@ describe("the commands that bring blobs", () => {
   it("sends small texts together, quoted", async () => {
     const text = "k_put a it\nk_put b 'x\n'\\''y '\nk_put c ''\n";
     expect(await commandsFor({ a: blobOf("it"), b: blobOf("x\n'y "), c: blobOf("") })).to.deep.equal([
+      `texts ${text.length}\n${text}${nonce}\n`,
+      "blobs\n",
+    ]);
+  });
+
+  it("sends what the batch lane writes itself as an assignment", async () => {
+    const text = `k_put a ${quote(`b_text=${quote("it's\n")}`)}\n`;
+    expect(await commandsFor({ a: asAssignment(blobOf("it's\n")) })).to.deep.equal([
       `texts ${text.length}\n${text}${nonce}\n`,
       "blobs\n",
     ]);

@@ -5,7 +5,13 @@ import type { Step, StepData } from "#engine/step/define.ts";
 import { compileStep, type CompiledStep } from "#engine/program/compile-step.ts";
 import type { PlannedStep } from "#engine/states/planned-step.ts";
 
-const motd: StepData = { kind: "file", path: "/etc/motd", blob: blobOf("hi\n"), mode: "0644", makeDirs: false };
+const motd: Extract<StepData, { kind: "file" }> = {
+  kind: "file",
+  path: "/etc/motd",
+  blob: blobOf("hi\n"),
+  mode: "0644",
+  makeDirs: false,
+};
 const found = ["m 81a4 /etc/motd", `${blobOf("hi\n").sha256}  /etc/motd`];
 
 /** A step with these step keys, whose module wants /etc/motd. */
@@ -37,6 +43,21 @@ describe("a step that is pure data", () => {
   it("goes into the batch lane, without a text of its own", () => {
     expect(compiled({})).to.deep.include({ text: "", data: motd, late: [blobOf("hi\n").sha256] });
   });
+
+  it("has its content under another name than a step in a shell of its own, and as that lane wants it", () => {
+    const [batched] = compiled({}).blobs;
+    expect(batched?.[1].form).to.equal("assignment");
+    const [single] = compiled(alone, { apply: sh`cp ${motd.blob} /etc/motd` }).blobs;
+    expect(single?.[1].form).to.equal("bytes");
+    expect(single?.[0]).to.not.equal(batched?.[0]);
+  });
+
+  const large = { ...motd, blob: blobOf("x".repeat(1 << 17)) };
+  for (const [what, data] of Object.entries({ large, binary: { ...motd, blob: blobOf("\0") } }))
+    it(`leaves a file that is ${what} as it is`, () => {
+      const [blob] = compiled({}, { data }).blobs;
+      expect(blob?.[1].form).to.equal("bytes");
+    });
 
   const keys: Readonly<Record<string, Partial<PlannedStep>>> = {
     unless: { unless: "test -e /etc/motd" },

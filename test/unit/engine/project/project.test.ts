@@ -2,6 +2,7 @@ import { expect } from "chai";
 import { chmodSync, chownSync, mkdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { loadRoster } from "#engine/roster/load-roster.ts";
+import { groupOf, readGroup, type Group } from "#engine/project/group-members.ts";
 import { assertTrusted, projectOf, type Trust, trustOfProcess } from "#engine/project/project.ts";
 import { problemsIn } from "#support/problems.ts";
 import { inProject } from "#support/in-project.ts";
@@ -69,13 +70,43 @@ describe("projectOf", () => {
       writeFileSync(path, "");
       chmodSync(path, 0o664);
       const stats = statSync(path);
-      expect(() => {
-        assertTrusted(path, stats, { uids: [uid], gids: [stats.gid] });
-      }).not.to.throw();
+      const groupOf = () => ({ name: "mine", members: [{ name: "me", uid }] });
+      assertTrusted(path, stats, { uids: [uid], gids: [stats.gid], groupOf });
       expect(
         problemsIn(() => {
-          assertTrusted(path, stats, { uids: [uid], gids: [stats.gid + 1] });
+          assertTrusted(path, stats, { uids: [uid], gids: [stats.gid + 1], groupOf });
         })[0],
       ).to.include("can be written by others");
     }));
+
+  it("S-20: refuses what the user's own group may write when others are in it, or nobody knows who", () =>
+    inProject({}, (project) => {
+      const path = join(project, "f");
+      writeFileSync(path, "");
+      chmodSync(path, 0o664);
+      const stats = statSync(path);
+      const refusal = (group: Group | undefined) =>
+        problemsIn(() => assertTrusted(path, stats, { uids: [uid], gids: [stats.gid], groupOf: () => group }));
+      const me = { name: "me", uid };
+      expect(
+        refusal({ name: "users", members: [me, { name: "ann", uid: uid + 1 }, { name: "old", uid: undefined }] }),
+      ).to.deep.equal([
+        `${path} can be written by the group “users”, in which is not only you: ann, old (mode 0664) [PROJECT_NOT_TRUSTED] | chmod g-w ${path}, or give it to a group that only you are in`,
+      ]);
+      expect(refusal(undefined)[0]).to.include("does not know who is in it");
+    }));
+
+  it("S-20: knows a group's members, and those whose own group it is", () => {
+    const users = "root:x:0:0::/root:/bin/sh\nann:x:1000:100::/home/ann:/bin/sh\nbob:x:1001:1001::/home/bob:/bin/sh\n";
+    expect(readGroup(100, "users:x:100:bob,gone\n", users)).to.deep.equal({
+      name: "users",
+      members: [
+        { name: "bob", uid: 1001 },
+        { name: "gone", uid: undefined },
+        { name: "ann", uid: 1000 },
+      ],
+    });
+    expect(readGroup(7, "users:x:100:\n", users)).to.equal(undefined);
+    expect(groupOf(0)?.members.map(({ uid: one }) => one)).to.include(0);
+  });
 });

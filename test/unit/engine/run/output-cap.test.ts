@@ -19,4 +19,18 @@ describe("the cap on recorded output", () => {
     expect(cap.pass(output, 3_145_728)).to.equal(undefined);
     expect(cap.pass(finished, 3_145_728)).to.equal(finished);
   });
+
+  it("M1: leaves out what one node prints beyond its part, and keeps the others'", () => {
+    const cap = new OutputCap(100_000_000, 2_097_152);
+    const much = { ...output, text: "x".repeat(1_500_000) };
+    expect(cap.pass(much, 0)).to.equal(much);
+    expect(cap.pass(much, 1_500_000)).to.deep.equal({
+      type: "warning",
+      node: "n1",
+      text: "n1 printed 2 MiB: what its steps print is not recorded from now on",
+    });
+    expect(cap.pass(output, 3_000_000)).to.equal(undefined);
+    const others = { ...output, node: "n2" };
+    expect(cap.pass(others, 3_000_000)).to.equal(others);
+  });
 });

@@ -34,6 +34,8 @@ describe("a link to a node", () => {
       flight: "",
       patience: 5,
       sudoPassword: () => Promise.resolve(undefined),
+      onLimit: () => undefined,
+      settled: () => Promise.resolve(),
       onFrame: () => undefined,
     });
     expect(await link.closed).to.equal("");

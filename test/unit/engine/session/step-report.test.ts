@@ -69,4 +69,23 @@ describe("what a node's frames tell of its steps", () => {
     attempt("failed");
     expect(report.problemOf(key)?.code).to.equal("STEP_FAILED");
   });
+
+  it("M1: knows no outcome but its own words", () => {
+    const { report, attempt } = reportWith([]);
+    attempt("constructor");
+    expect(report.records.get(key)?.outcome).to.equal("failed");
+  });
+
+  it("M1: takes one end for each start, and nothing more of a step that is over", () => {
+    const { attempt, report, told } = reportWith([]);
+    attempt("failed");
+    for (const end of ["failed", "failed"]) report.take({ type: "end", rest: `${key} ${end} 1` });
+    attempt("changed");
+    for (const type of ["start", "note", "end"]) report.take({ type, rest: `${key} failed 1` });
+    expect(told().filter((type) => type.startsWith("step.finished"))).to.deep.equal([
+      "step.finished failed",
+      "step.finished changed",
+    ]);
+    expect(report.outcomeOf(key)).to.equal("changed");
+  });
 });

@@ -7,6 +7,13 @@ describe("plain YAML", () => {
     expect(parsePlainYaml(printYaml(value))).to.deep.equal(value);
     expect(parsePlainYaml("a: no")).to.deep.equal({ a: "no" });
   });
+  it("S-4: is printed without a character that could drive a terminal", () => {
+    const value = { "k\u009b": ["\u001b[2J\u009b2J\u007f", "right \u202eleft\u2028", "plain\ntext\n"], b: "\\u009b" };
+    const text = printYaml(value);
+    // oxlint-disable-next-line no-control-regex -- finding control characters is the purpose
+    expect(text).not.to.match(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u2028-\u202e]/);
+    expect(parsePlainYaml(text)).to.deep.equal(value);
+  });
   it("S-18: refuses unknown tags, duplicate keys, syntax errors and other versions' directives", () => {
     for (const text of ["a: !!js/function x", "a: !x y", "a: 1\na: 2", "a: [1", "a: b: c"]) {
       expect(() => parsePlainYaml(text, "f.yaml"), text).to.throw("f.yaml");

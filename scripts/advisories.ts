@@ -1,0 +1,57 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import semver from "semver";
+import { parse } from "yaml";
+
+// Fails when package-lock.json holds a version that advisories.yaml names (S-26). It asks nobody: what was good yesterday is good today
+// until somebody changes one of the two files.
+
+export interface Advisory {
+  readonly package: string;
+  readonly id: string;
+  /** A range of semver. */
+  readonly affected: string;
+  readonly what: string;
+  readonly accepted?: { readonly reason: string; readonly until: string };
+}
+
+export interface Lock {
+  readonly packages: Readonly<Record<string, { readonly version?: string }>>;
+}
+
+/** A line for each version in the lock file that is affected and not accepted, `today` (YYYY-MM-DD) at least. */
+export function affected(lock: Lock, advisories: readonly Advisory[], today: string): readonly string[] {
+  return Object.entries(lock.packages).flatMap(([path, { version = "" }]) => {
+    const name = path.slice(path.lastIndexOf("node_modules/") + "node_modules/".length);
+    if (path === "") return [];
+    return advisories
+      .filter((each) => each.package === name && semver.satisfies(version, each.affected, { includePrerelease: true }))
+      .filter(({ accepted }) => accepted === undefined || accepted.until < today)
+      .map(({ id, what, accepted }) => {
+        const late = accepted ? ` (accepted until ${accepted.until}: ${accepted.reason})` : "";
+        return `${path} ${version}: ${id}, ${what}${late}`;
+      });
+  });
+}
+
+const root = join(import.meta.dirname, "..");
+
+export function readAdvisories(): { readonly reviewed: string; readonly advisories: readonly Advisory[] } {
+  return parse(readFileSync(join(root, "advisories.yaml"), "utf8")) as ReturnType<typeof readAdvisories>;
+}
+
+export function readLock(): Lock {
+  return JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8")) as Lock;
+}
+
+if (import.meta.filename === process.argv[1]) {
+  const { reviewed, advisories } = readAdvisories();
+  const lock = readLock();
+  const found = affected(lock, advisories, new Date().toISOString().slice(0, 10));
+  for (const line of found) console.error(line);
+  const packages = Object.keys(lock.packages).length - 1;
+  console.log(
+    `advisories: ${packages} packages, ${advisories.length} known flaws (reviewed ${reviewed}), ${found.length} met`,
+  );
+  process.exitCode = found.length > 0 ? 1 : 0;
+}

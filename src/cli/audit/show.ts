@@ -1,0 +1,58 @@
+import { parseEntry, type Entry } from "#audit/chain.ts";
+import { KcoreError } from "#errors/problem.ts";
+import type { ResultFormat } from "../options.ts";
+import { formatResult } from "../terminal/format-result.ts";
+import { drawTable, type Column } from "../terminal/columns.ts";
+import { findTrails, type KnownTrail, type TrailFlags } from "./trails.ts";
+
+export interface ShowFlags extends TrailFlags {
+  readonly output: ResultFormat;
+  /** Milliseconds: how far back. */
+  readonly since?: number;
+  readonly limit: number;
+}
+
+type Shown = Entry & { readonly trail: string };
+
+const text = (value: unknown): string => (typeof value === "string" ? value : "");
+
+const columns: readonly Column<Shown>[] = [
+  { title: "TIME", cell: ({ at }) => new Date(at).toISOString().replace(/\.\d+Z$/, "Z") },
+  { title: "TRAIL", cell: ({ trail }) => trail },
+  { title: "ENTRY", cell: ({ n }) => String(n), wide: true },
+  { title: "WHO", cell: (entry) => text(entry["by"] ?? entry["who"]) },
+  { title: "WHAT", cell: (entry) => text(entry["method"] ?? entry["type"]) },
+  { title: "ABOUT", cell: (entry) => text(entry["target"] ?? entry["command"] ?? entry["run"]) },
+  { title: "OUTCOME", cell: (entry) => text(entry["outcome"]) },
+  { title: "RUN", cell: (entry) => text(entry["run"]), wide: true },
+  { title: "FROM", cell: (entry) => text(entry["from"]), wide: true },
+];
+
+/** `kcore audit show`: the newest entries of all trails in the order of time. A trail that cannot be read is told on stderr. */
+export async function showTrails({ output, since, limit, ...flags }: ShowFlags): Promise<void> {
+  const begin = since === undefined ? 0 : Date.now() - since;
+  const shown: Shown[] = [];
+  for (const trail of await findTrails(flags)) {
+    for (const entry of await entriesOf(trail, begin, limit)) shown.push({ ...entry, trail: trail.name });
+  }
+  const newest = shown.toSorted((a, b) => a.at - b.at).slice(-limit);
+  const draw = (wide: boolean): string =>
+    newest.length === 0 ? "no entry yet\n" : drawTable(columns, newest, { wide, now: Date.now() });
+  process.stdout.write(formatResult(newest, output, draw));
+}
+
+async function entriesOf({ name, lines }: KnownTrail, begin: number, limit: number): Promise<readonly Entry[]> {
+  const entries: Entry[] = [];
+  try {
+    for await (const line of lines()) {
+      const entry = parseEntry(line.text);
+      if (!entry || entry.at < begin) continue;
+      entries.push(entry);
+      if (entries.length > 2 * limit) entries.splice(0, entries.length - limit);
+    }
+  } catch (error) {
+    if (!(error instanceof KcoreError)) throw error;
+    process.stderr.write(`${name}: ${error.message}\n`);
+  }
+  return entries.slice(-limit);
+}

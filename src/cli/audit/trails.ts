@@ -1,0 +1,83 @@
+import { realpathSync } from "node:fs";
+import type { PlacedLine } from "#audit/chain.ts";
+import type { ReplyOf } from "#api/methods.ts";
+import { readTrail } from "#audit/trail-files.ts";
+import { trailFolder } from "#engine/run/run-trail.ts";
+import { KcoreError } from "#errors/problem.ts";
+import { allControllers, askController, type Reachable } from "../controller/all-controllers.ts";
+import { openCluster, type Cluster } from "../cluster/open-cluster.ts";
+import type { ClusterFlags } from "../options.ts";
+import { findProject } from "../project/find-project.ts";
+
+/** An audit trail that can be read from here. */
+export interface KnownTrail {
+  /** What it is called in results: `runs`, or the controller's endpoint. */
+  readonly name: string;
+  /** Tells it from every other one, also from those of other clusters and projects. */
+  readonly id: string;
+  /** The project whose runs it tells of. */
+  readonly project?: string;
+  /** @throws KcoreError when it cannot be read */
+  readonly lines: () => AsyncIterable<PlacedLine>;
+}
+
+export interface TrailFlags extends ClusterFlags {
+  readonly runs?: boolean;
+  readonly controllers?: boolean;
+}
+
+/** What says that there is no such trail here, where nobody asked for it by name. */
+const absent: ReadonlySet<string> = new Set(["PROJECT_NOT_FOUND", "PKI_CONTEXT_UNKNOWN"]);
+
+/**
+ * The trail of this project's runs and those of the cluster's controllers; `--runs` and `--controllers` ask for the ones only.
+ * @throws KcoreError PROJECT_NOT_FOUND, PKI_CONTEXT_UNKNOWN when what was asked for is not here, or nothing is
+ */
+export async function findTrails(flags: TrailFlags): Promise<readonly KnownTrail[]> {
+  const { runs = false, controllers = false } = flags;
+  const both = runs === controllers;
+  const found: KnownTrail[] = [];
+  let missing: KcoreError | undefined;
+  const look = async (find: () => Promise<readonly KnownTrail[]>): Promise<void> => {
+    try {
+      found.push(...(await find()));
+    } catch (error) {
+      if (!both || !(error instanceof KcoreError) || !absent.has(error.problems[0]?.code ?? "")) throw error;
+      missing ??= error;
+    }
+  };
+  if (both || runs) await look(async () => [runsTrail(findProject(flags.project))]);
+  if (both || controllers) await look(() => controllerTrails(flags));
+  if (found.length === 0 && missing) throw missing;
+  return found;
+}
+
+function runsTrail(project: string): KnownTrail {
+  const folder = trailFolder(project);
+  return { name: "runs", id: `runs ${realpathSync(project)}`, project, lines: () => readTrail(folder) };
+}
+
+async function controllerTrails(flags: ClusterFlags): Promise<readonly KnownTrail[]> {
+  const cluster = await openCluster(flags);
+  if (cluster.endpoints.length === 0) return [];
+  const all = await allControllers(cluster);
+  const asked = new Set(flags.controller ?? []);
+  return all
+    .filter(({ endpoints }) => asked.size === 0 || endpoints.some((endpoint) => cluster.endpoints.includes(endpoint)))
+    .map((one) => ({
+      name: one.endpoints[0] ?? one.controller.controllerId,
+      id: `controller ${cluster.context} ${one.controller.controllerId}`,
+      lines: () => pages(one, cluster),
+    }));
+}
+
+async function* pages(one: Reachable, cluster: Cluster): AsyncGenerator<PlacedLine> {
+  for (let from: number | undefined = 1; from !== undefined;) {
+    const id = String(from);
+    const page: ReplyOf<"listAudit"> = await askController(one, cluster, (client) =>
+      client.call("listAudit", {}, { id }),
+    );
+    yield* page.lines;
+    from = page.next;
+  }
+}

@@ -1,0 +1,35 @@
+import { spawn } from "node:child_process";
+import { dirname, extname, join } from "node:path";
+import type { SpareProcess } from "#engine/run/launch-run.ts";
+
+/** Commands that start a run, when they come first; a wrong guess costs a process that ends by itself. */
+const starting: ReadonlySet<string> = new Set(["exec", "facts", "orchestrate", "ping", "state apply"]);
+
+/** Whether a command line looks as if it started a run. */
+export function looksLikeRun(words: readonly string[]): boolean {
+  const own = words.includes("--") ? words.slice(0, words.indexOf("--")) : words;
+  const [first = "", second = ""] = own;
+  if (own.some((word) => word === "--help" || word === "-h")) return false;
+  return starting.has(first) ? first !== "orchestrate" || second !== "" : starting.has(`${first} ${second}`);
+}
+
+/** The program of a run's process, run-main, beside the program that runs now, with what Node is given for it. */
+export function runMain(): readonly [string, ...string[]] {
+  const own = process.argv[1] ?? "";
+  // A view's bound on old memory (bin/kcore) is nothing for a run of a thousand connections; that on young memory is.
+  const flags = process.execArgv.filter((flag) => !flag.startsWith("--max-old-space-size="));
+  return [process.execPath, ...flags, join(dirname(own), `run-main${extname(own)}`)];
+}
+
+/**
+ * Starts a run's process before it is known which run it will drive, so that it loads while the command line is read. It
+ * hears that by its stdin; when that closes without a word, it ends. The passphrase is not in its environment.
+ */
+export function startSpare(): SpareProcess {
+  const [command, ...words] = runMain();
+  const { KCORE_PASSPHRASE_FD: _, KCORE_CA_PASSPHRASE: __, ...env } = process.env;
+  const spare = spawn(command, words, { env, detached: true, stdio: ["pipe", "ignore", "pipe", "pipe"] });
+  // Whoever wants it looks whether it lives; until then nobody else listens.
+  spare.on("error", () => undefined);
+  return spare;
+}

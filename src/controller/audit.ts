@@ -1,0 +1,30 @@
+import type { Fields } from "#audit/chain.ts";
+import { openTrail } from "#audit/open-trail.ts";
+import { readPage, type Page } from "#audit/trail-files.ts";
+import { describeError, type Log } from "#api/log.ts";
+
+/** Who changed what through this controller, each entry chained to the one before it (S-27, ADR 0513). */
+export interface Audit {
+  readonly record: (fields: Fields) => void;
+  /** Entries from a number on. */
+  readonly page: (from: number) => Promise<Page>;
+  readonly close: () => Promise<void>;
+}
+
+/**
+ * A controller whose trail cannot be opened serves all the same, and says so: what is asked of it stands in its log, and whoever
+ * damaged the trail shall not stop the cluster with it.
+ */
+export async function openAudit(
+  folder: string,
+  { clock, log }: { readonly clock: () => number; readonly log: Log },
+): Promise<Audit> {
+  const page = (from: number): Promise<Page> => readPage(folder, from);
+  try {
+    const trail = await openTrail({ folder, clock, onTrouble: (text) => log.warn(text) });
+    return { record: (fields) => trail.record(fields), page, close: () => trail.close() };
+  } catch (error) {
+    log.error("the audit trail cannot be opened; the log alone has what is asked", describeError(error));
+    return { record: () => undefined, page, close: async () => undefined };
+  }
+}

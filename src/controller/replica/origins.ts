@@ -1,0 +1,47 @@
+import { MalformedPage } from "#crdt/page.ts";
+import type { Register } from "#crdt/register.ts";
+import { covers } from "#crdt/version-vector.ts";
+import { authKeyOf, controllerOf } from "./registered-controllers.ts";
+import type { ReplicaState } from "./replica-state.ts";
+
+/** So many origins of controllers that are not on record may be in a version vector: former members of older clusters. */
+const maxForeign = 256;
+/** So many incarnations of one controller; it takes a new one when its store was put back, or a member could not be asked. */
+const maxIncarnations = 4096;
+
+/**
+ * Whoever wrote something is registered, or was (the deletion of a member is never forgotten). One that joins knows nobody yet and
+ * takes what its sponsor has.
+ * @throws MalformedPage when news come from anybody else, or would fill the version vector
+ */
+export function checkOrigins(
+  { map, ready }: ReplicaState,
+  upto: Iterable<readonly [origin: string, seq: number]>,
+  registers: readonly Register[],
+): void {
+  // Many registers have few origins.
+  const foreign = new Map<string, boolean>();
+  const isForeign = (origin: string): boolean => {
+    let is = foreign.get(origin);
+    if (is === undefined) {
+      const key = authKeyOf(controllerOf(origin));
+      is = map.get(key) === undefined && !registers.some((register) => register.key === key);
+      foreign.set(origin, is);
+    }
+    return is;
+  };
+  if (ready)
+    for (const { o, s } of registers)
+      if (!covers(map.vector, o, s) && isForeign(o))
+        throw new MalformedPage(`a transaction of ${o}, which nobody registered`);
+  const fresh = [...upto].filter(([origin]) => !map.vector.has(origin));
+  if (fresh.length === 0) return;
+  const counts = new Map<string, number>();
+  for (const origin of new Set([...map.vector.keys(), ...fresh.map(([name]) => name)])) {
+    const owner = isForeign(origin) ? "" : controllerOf(origin);
+    counts.set(owner, (counts.get(owner) ?? 0) + 1);
+  }
+  for (const [owner, count] of counts)
+    if (count > (owner === "" ? maxForeign : maxIncarnations))
+      throw new MalformedPage(`${count} origins of ${owner || "controllers that nobody registered"}`);
+}

@@ -1,0 +1,41 @@
+# Functions of the runner (POSIX sh; dash, bash, BusyBox, mksh) that only some segments need: those bring them along (segment.ts).
+
+# k_tools KEY COMMAND=PACKAGE...: programs that no step before KEY brings are missed before anything is applied. In a dry run
+# what an earlier segment would have changed may bring them: then the step says so itself.
+k_tools() {
+  i=$1
+  shift
+  for k_x in "$@"; do
+    if [ -n "$k_stop$k_failed$k_unsure" ] || command -v "${k_x%%=*}" >/dev/null 2>&1; then continue; fi
+    k_event "start $i"
+    k_event "refused $i TOOL_MISSING ${k_x%%=*} is not on the node; the package ${k_x#*=} has it"
+    k_end_step failed 13
+  done
+}
+
+# k_stdout: passes on what the step `i` printed, for those behind it that use it.
+k_stdout() {
+  printf '%s stdout %s ' "$k_nonce" "$i" >&5
+  cat "$K_RUN/out/$i.o.0" 2>/dev/null | head -c 65536 | tr -d '\000' |
+    sed -e 's/\\/\\\\/g' -e 's/$/\\n/' | tr -d '\n' >&5
+  echo >&5
+}
+
+# k_quote TEXT: k_e = TEXT as one word of sh.
+k_quote() {
+  k_e= k_rest=$1
+  while :; do
+    case $k_rest in
+      *\'*) k_e=$k_e${k_rest%%\'*}"'\\''" k_rest=${k_rest#*\'} ;;
+      *) k_e="'$k_e$k_rest'" && return 0 ;;
+    esac
+  done
+}
+
+# k_facts TEXT: gathers the node's facts, in a shell of its own like a step.
+k_facts() {
+  k_flush
+  printf '%s\n' "$K_LIB" "k_nonce=$k_nonce k_i=facts K_STATE='$K_STATE' K_RUN='$K_RUN' k_as= k_found='$K_RUN/tmp/found'" "$1" |
+    setsid /bin/sh 8>&- >/dev/null 2>&1
+  k_event "facts-end"
+}

@@ -1,0 +1,119 @@
+import { createHash } from "node:crypto";
+import { createReadStream } from "node:fs";
+import { join } from "node:path";
+import { appendEntry } from "#audit/append-entry.ts";
+import type { RunEvent, RunEventBody } from "#engine/events/event.ts";
+import type { RunFolder } from "./run-folder.ts";
+
+/** Where the audit trail of a project's runs lies. */
+export function trailFolder(project: string): string {
+  return join(project, ".kcore", "audit");
+}
+
+/** What a trail tells of a run that began. */
+export interface RunBegan {
+  readonly type: "run.started";
+  readonly run: string;
+  readonly who: string;
+  readonly command: string;
+  readonly dryRun: boolean;
+  readonly resumed: boolean;
+  readonly revision?: string;
+  readonly dirty?: boolean;
+  /** SHA-256 of the stages and their nodes as JSON: of what was about to be done. */
+  readonly plan: string;
+  readonly nodes: number;
+}
+
+/** What it tells of one that ended; a run that died has none. */
+export interface RunEnded {
+  readonly type: "run.finished";
+  readonly run: string;
+  readonly outcome: string;
+  readonly exitCode: number;
+  /** How each node ended, and how many of its steps changed something. */
+  readonly nodes: Readonly<Record<string, { readonly outcome: string; readonly changed: number }>>;
+  /** The record so far: its bytes and their SHA-256. */
+  readonly record: { readonly bytes: number; readonly sha256: string };
+}
+
+/** Records that somebody removed in order. */
+export interface RunsPruned {
+  readonly type: "runs.pruned";
+  readonly who: string;
+  readonly runs: readonly string[];
+}
+
+export type RunsEntry = RunBegan | RunEnded | RunsPruned;
+
+/** @throws NodeJS.ErrnoException as appendEntry does */
+export function recordRuns(project: string, at: number, entry: RunsEntry): void {
+  appendEntry(trailFolder(project), at, { ...entry });
+}
+
+/** Follows one run's events and puts its beginning and its end into the project's audit trail (S-27). */
+export class RunTrail {
+  readonly #folder: RunFolder;
+  readonly #now: () => number;
+  readonly #nodes = new Map<string, { outcome: string; changed: number }>();
+  #hasBegun = false;
+
+  constructor(folder: RunFolder, now: () => number, earlier: readonly RunEvent[] = []) {
+    this.#folder = folder;
+    this.#now = now;
+    for (const event of earlier) this.#count(event);
+  }
+
+  /** @throws NodeJS.ErrnoException when the beginning cannot be written: such a run must not go on */
+  see(event: RunEventBody): void {
+    this.#count(event);
+    if (event.type !== "run.started") return;
+    this.#hasBegun = true;
+    const { runId: run, who, command, dryRun, resumed = false, revision, dirty, stages, nodes } = event;
+    const plan = createHash("sha256").update(JSON.stringify(stages)).digest("hex");
+    const began = { run, who, command, dryRun, resumed, plan, nodes: nodes.length };
+    recordRuns(this.#folder.project, this.#now(), {
+      type: "run.started",
+      ...began,
+      ...(revision !== undefined && { revision }),
+      ...(dirty !== undefined && { dirty }),
+    });
+  }
+
+  /** To be called when the record is written to its end. @throws NodeJS.ErrnoException */
+  async end({ outcome, exitCode }: { readonly outcome: string; readonly exitCode: number }): Promise<void> {
+    if (!this.#hasBegun) return;
+    const { id: run, project, events } = this.#folder;
+    const record = await digestOf(events);
+    recordRuns(project, this.#now(), {
+      type: "run.finished",
+      run,
+      outcome,
+      exitCode,
+      nodes: Object.fromEntries(this.#nodes),
+      record,
+    });
+  }
+
+  #count(event: RunEventBody): void {
+    if (event.type === "step.finished" && event.outcome === "changed") this.#of(event.node).changed += 1;
+    if (event.type === "node.finished") this.#of(event.node).outcome = event.outcome;
+  }
+
+  #of(node: string): { outcome: string; changed: number } {
+    const known = this.#nodes.get(node) ?? { outcome: "not-started", changed: 0 };
+    this.#nodes.set(node, known);
+    return known;
+  }
+}
+
+/** Bytes and SHA-256 of a file, or of its first `bytes`. @throws NodeJS.ErrnoException */
+export async function digestOf(file: string, bytes = Infinity): Promise<RunEnded["record"]> {
+  const hash = createHash("sha256");
+  let read = 0;
+  for await (const chunk of createReadStream(file, { end: bytes - 1 }) as AsyncIterable<Buffer>) {
+    hash.update(chunk);
+    read += chunk.length;
+  }
+  return { bytes: read, sha256: hash.digest("hex") };
+}

@@ -1,0 +1,23 @@
+import { unescapeLine } from "#engine/program/escape.ts";
+import type { NodeBudget } from "./node-budget.ts";
+
+/** More names, longer ones, and more levels than any module or our list of facts has. */
+const limits = { names: 1000, name: 256, levels: 16 };
+
+/**
+ * Takes `NAME=VALUE` into the map; gives the characters that are kept of it.
+ * @throws KcoreError NODE_LIMIT_EXCEEDED (requirement S-4)
+ */
+export function setFact(facts: Record<string, string>, text: string, budget: NodeBudget): number {
+  const at = text.indexOf("=");
+  if (at <= 0) return 0;
+  const name = text.slice(0, Math.min(at, limits.name + 1));
+  if (name.length > limits.name) throw budget.exceeded(`a name of more than ${limits.name} characters`);
+  if (name.split(".").length > limits.levels) throw budget.exceeded(`a name of more than ${limits.levels} levels`);
+  if (!Object.hasOwn(facts, name) && Object.keys(facts).length >= limits.names)
+    throw budget.exceeded(`more than ${limits.names} facts at once`);
+  const value = unescapeLine(text.slice(at + 1));
+  budget.keep(text.length);
+  Object.defineProperty(facts, name, { value, enumerable: true, writable: true, configurable: true });
+  return text.length;
+}

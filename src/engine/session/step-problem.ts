@@ -1,0 +1,73 @@
+import type { Problem } from "#errors/problem.ts";
+import { cleanText } from "#engine/events/clean.ts";
+import type { Change } from "#engine/events/event.ts";
+import { timeoutOf } from "#engine/program/segment.ts";
+import { MASK } from "#engine/step/secret.ts";
+import type { Facts } from "#engine/step/define.ts";
+import type { PlannedStep } from "#engine/states/planned-step.ts";
+import { cut } from "./cut.ts";
+import type { StepRecord } from "./step-record.ts";
+
+/** Characters of a value that are told. */
+const toldOfValue = 4096;
+
+/** Why a step failed, by the status that its end carried. */
+export function problemOf(record: StepRecord, rc: string): Problem {
+  const { draft, plan, problem } = record;
+  const at = { at: draft.at };
+  if (problem) return { ...at, ...problem };
+  const errors = hidden(plan) ? "" : record.errors.trimEnd();
+  const detail = errors === "" ? {} : { detail: errors };
+  const title = `“${draft.title}” (${draft.module})`;
+  const differing = changesOf({ ...record, have: Object.keys(record.now).length > 0 ? record.now : record.have });
+  const list = differing
+    .map(({ name, have, want }) => `${name}: wanted ${want}, found ${have ?? "nothing"}`)
+    .join("\n");
+  if (rc === "timeout")
+    return {
+      code: "STEP_TIMEOUT",
+      message: `${title} took longer than ${plan ? timeoutOf(plan) : 60} s`,
+      ...at,
+      ...detail,
+      hint: "set timeout: on the step if it needs more",
+    };
+  if (rc === "15")
+    return {
+      code: "STEP_NOT_CONVERGED",
+      message: `${title} was applied but is not in order`,
+      ...at,
+      detail: [list, errors].filter(Boolean).join("\n"),
+    };
+  if (rc === "16") return { code: "PROBE_FAILED", message: `${title} could not be looked at`, ...at, ...detail };
+  if (rc === "17")
+    return {
+      code: "ASSERTION_FAILED",
+      message: `${title} does not hold`,
+      ...at,
+      detail: [list, errors].filter(Boolean).join("\n"),
+    };
+  const status =
+    record.rc === 0
+      ? ""
+      : record.rc > 128
+        ? ` (killed by signal ${record.rc - 128})`
+        : ` with exit status ${record.rc}`;
+  return { code: "STEP_FAILED", message: `${title} failed${status}`, ...at, ...detail };
+}
+
+/** What of the wanted facts the node does not have. */
+export function changesOf({ plan, have }: { plan?: PlannedStep | undefined; have: Facts }): Change[] {
+  if (!plan) return [];
+  const mask = (value: string): string => (hidden(plan) ? MASK : cleanText(value));
+  return Object.entries(plan.step.want)
+    .filter(([name, want]) => have[name] !== want)
+    .map(([name, want]) => ({
+      name,
+      want: mask(want),
+      ...(have[name] !== undefined && { have: mask(cut(have[name], toldOfValue)) }),
+    }));
+}
+
+export function hidden(plan: PlannedStep | undefined): boolean {
+  return plan !== undefined && (plan.sensitive || plan.step.sensitive === true);
+}

@@ -1,0 +1,62 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdirSync, mkdtempSync, readFileSync, readlinkSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { setTimeout as pause } from "node:timers/promises";
+import { expect } from "chai";
+import { keepSpare, launchRun } from "#engine/run/launch-run.ts";
+import { listRunIds, readHeader, runFolder } from "#engine/run/run-folder.ts";
+import { TestProject } from "#support/kcore.ts";
+
+const runMain = join(import.meta.dirname, "../../../src/cli/run-main.ts");
+
+describe("a run's process that was started before its run was known", function () {
+  this.timeout(30_000);
+
+  it("ends without a word when nobody wants it", async () => {
+    const child = spawn(process.execPath, [runMain], { stdio: ["pipe", "pipe", "pipe", "pipe"] });
+    child.stdin?.end();
+    const closed = once(child, "close");
+    expect(await text(child.stderr as NodeJS.ReadableStream)).to.equal("");
+    expect(await closed).to.deep.equal([0, null]);
+  });
+
+  it("is not waited for when it could not be started", async () => {
+    const project = mkdtempSync(join(tmpdir(), "kcore-spare-"));
+    try {
+      const folder = runFolder(project, "20261122-120000-abcd");
+      mkdirSync(folder.path, { recursive: true });
+      const spare = spawn("/nowhere/node", { stdio: ["pipe", "ignore", "pipe", "pipe"] });
+      keepSpare(spare.on("error", () => undefined));
+      const { hasExited } = launchRun({ folder, program: [process.execPath, "-e", "process.exit(0)", "--"] });
+      for (let tries = 0; tries < 500 && !hasExited(); tries++) await pause(20);
+      expect(hasExited()).to.equal(true);
+    } finally {
+      rmSync(project, { recursive: true, force: true });
+    }
+  });
+
+  it("takes the run's folder, log and name", async () => {
+    const project = new TestProject();
+    try {
+      const { ended } = project.start(["exec", "--on", "here", "--", "sleep", "3"]);
+      const pid = await project.driver();
+      const [id = ""] = await listRunIds(project.project);
+      expect(readFileSync(`/proc/${pid}/cmdline`, "utf8")).to.contain(`${id} ${project.project}`);
+      expect(readlinkSync(`/proc/${pid}/cwd`)).to.equal(project.project);
+      const { processLog } = runFolder(project.project, id);
+      expect([1, 2].map((descriptor) => readlinkSync(`/proc/${pid}/fd/${descriptor}`))).to.deep.equal([
+        processLog,
+        processLog,
+      ]);
+      expect(readFileSync(`/proc/${pid}/environ`, "utf8")).not.to.contain("KCORE_PASSPHRASE_FD");
+      expect((await readHeader(runFolder(project.project, id))).process?.pid).to.equal(pid);
+      expect((await ended).code).to.equal(0);
+      expect(readFileSync(processLog, "utf8")).to.equal("");
+    } finally {
+      await project.remove();
+    }
+  });
+});

@@ -1,0 +1,193 @@
+import { randomUUID } from "node:crypto";
+import { appendFileSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "chai";
+import { addController } from "#pki/contexts.ts";
+import { codec, createTestCluster, type TestCluster } from "#support/cluster.ts";
+import { startControllers, type TestController } from "#support/controllers.ts";
+import { TestProject, type Ended } from "#support/kcore.ts";
+
+interface Finding {
+  readonly trail: string;
+  readonly state: string;
+  readonly entries: number;
+  readonly head: { readonly n: number; readonly hash: string };
+  readonly damage: readonly { readonly file: string; readonly line: number; readonly what: string }[];
+}
+
+describe("the audit trails from the command line (S-27)", function () {
+  this.timeout(60_000);
+  let cluster: TestCluster;
+  let controllers: readonly TestController[];
+  let stop: () => Promise<void>;
+  let project: TestProject;
+  const at = (index: number): TestController => controllers[index] as TestController;
+  const kcore = (...words: readonly string[]): Promise<Ended> =>
+    project.start(words, { KCORE_HOME: cluster.home }).ended;
+  const verify = async (...words: readonly string[]): Promise<{ code: number | null; found: readonly Finding[] }> => {
+    const { code, stdout, stderr } = await kcore("audit", "verify", ...words, "-o", "json");
+    expect(stderr).to.equal("");
+    return { code, found: JSON.parse(stdout) as Finding[] };
+  };
+  const controllerTrail = (index: number): string => {
+    const folder = join(at(index).dbPath, "audit");
+    return join(folder, readdirSync(folder).toSorted().at(-1) ?? "");
+  };
+  /** Does something to a file, looks, and puts it back as it was. */
+  const tampered = async (file: string, tamper: () => void, ...words: readonly string[]) => {
+    const before = readFileSync(file);
+    tamper();
+    try {
+      return await verify(...words);
+    } finally {
+      writeFileSync(file, before);
+    }
+  };
+
+  before(async () => {
+    cluster = await createTestCluster();
+    ({ controllers, stop } = await startControllers(cluster, 2));
+    for (const { endpoint } of controllers) await addController({ home: cluster.home, codec }, "lab", endpoint);
+    project = new TestProject({
+      "states/greet.yaml": `steps:\n  - id: greeting\n    file.managed: { path: "${"{{vars.home}}"}/greeting", content: hello }\n`,
+    });
+  });
+  after(async () => {
+    await stop?.();
+    await project?.remove();
+    await cluster?.remove();
+  });
+
+  it("are whole, and tell who did what in the order of time", async () => {
+    await at(0).operator.call("putObject", { value: { size: 1 } }, { id: "Volume/v1" });
+    await at(1)
+      .operator.call("removeObject", {}, { id: "Volume/v1" })
+      .catch(() => undefined);
+    expect((await kcore("exec", "--on", "here", "--", "true")).code).to.equal(0);
+    const { code, found } = await verify();
+    expect(found.map(({ state }) => state)).to.deep.equal(["whole", "whole", "whole"]);
+    expect(code).to.equal(0);
+    expect(found[0]?.trail).to.equal("runs");
+    const shown = JSON.parse((await kcore("audit", "show", "-o", "json")).stdout) as Record<string, unknown>[];
+    expect(shown.filter(({ method }) => method === "putObject")[0]).to.deep.include({
+      by: "operator ann",
+      target: "Volume/v1",
+      status: 200,
+    });
+    const ended = shown.find(({ type }) => type === "run.finished");
+    expect(ended).to.deep.include({ outcome: "done", exitCode: 0, nodes: { here: { outcome: "done", changed: 1 } } });
+    expect(shown.map(({ at: time }) => time)).to.deep.equal(
+      shown.map(({ at: time }) => Number(time)).toSorted((a, b) => a - b),
+    );
+    const { stdout } = await kcore("audit", "show", "--runs", "--limit", "1");
+    expect(stdout).to.match(/^TIME +TRAIL +WHO +WHAT +ABOUT +OUTCOME\n\S+ +runs +- +run\.finished +\S+ +done\n$/);
+  });
+
+  it("go on over a restart of the controller", async () => {
+    await at(0).stop();
+    await at(0).start();
+    await at(0).operator.call("putConfig", { value: {} }, { id: "group" });
+    const { code, found } = await verify("--controllers");
+    expect([code, found.map(({ state }) => state)]).to.deep.equal([0, ["whole", "whole"]]);
+  });
+
+  it("of a controller show a changed line, and one that was cut off since it was verified", async () => {
+    const file = controllerTrail(0);
+    const changed = await tampered(
+      file,
+      () => writeFileSync(file, readFileSync(file, "utf8").replace("Volume/v1", "Volume/v2")),
+      "--controllers",
+    );
+    expect(changed.code).to.equal(1);
+    const [damage] = changed.found.flatMap(({ damage: each }) => each);
+    expect(damage?.what).to.match(/^entry \d+ was changed, or entry \d+ was written anew$/);
+    const cut = await tampered(
+      file,
+      () => {
+        const text = readFileSync(file, "utf8");
+        truncateSync(file, text.lastIndexOf("\n", text.length - 2) + 1);
+      },
+      "--controllers",
+    );
+    expect(cut.code).to.equal(1);
+    expect(cut.found.flatMap(({ damage: each }) => each)[0]?.what).to.match(
+      /^the trail ends at entry \d+, but entry \d+ was noted$/,
+    );
+    expect((await verify()).code).to.equal(0);
+  });
+
+  it("of the runs show a changed record, one that is gone, and one that was pruned in order", async () => {
+    const runs = join(project.project, ".kcore/runs");
+    const [id = ""] = readdirSync(runs);
+    const record = join(runs, id, "events.ndjson");
+    const changed = await tampered(
+      record,
+      () => writeFileSync(record, readFileSync(record, "utf8").replace('"done"', '"fail"')),
+      "--runs",
+    );
+    expect(changed.found[0]?.damage.map(({ what }) => what)).to.deep.equal([
+      `the record of run ${id} was changed: ${record}`,
+    ]);
+    const before = readFileSync(record);
+    rmSync(record);
+    expect((await verify("--runs")).found[0]?.damage[0]?.what).to.contain("nobody pruned it");
+    writeFileSync(record, before);
+    // What a run writes after its end, when it is resumed, is not yet told.
+    await tampered(record, () => appendFileSync(record, "{}\n"), "--runs").then(({ code }) => expect(code).to.equal(0));
+    expect((await kcore("runs", "prune", "--keep", "0")).stdout).to.equal("1 removed\n");
+    expect((await verify("--runs")).code).to.equal(0);
+    const [last] = JSON.parse((await kcore("audit", "show", "--runs", "--limit", "1", "-o", "json")).stdout) as {
+      type: string;
+      runs: string[];
+    }[];
+    expect(last).to.deep.include({ type: "runs.pruned", runs: [id] });
+  });
+
+  it("of the runs show an entry that was taken away, and compare with a head that was kept elsewhere", async () => {
+    const folder = join(project.project, ".kcore/audit");
+    const names = readdirSync(folder).toSorted();
+    expect(statSync(folder).mode & 0o777).to.equal(0o700);
+    const last = join(folder, names.at(-1) ?? "");
+    const { head } = (await verify("--runs")).found[0] as Finding;
+    const text = readFileSync(last);
+    rmSync(last);
+    // Without what was noted here, only the head that somebody kept shows it.
+    const notes = join(cluster.home, "audit-heads.json");
+    const noted = readFileSync(notes);
+    rmSync(notes);
+    const { code, found } = await verify("--runs", "--head", `${head.n}:${head.hash}`);
+    expect([code, found[0]?.damage[0]?.what]).to.deep.equal([
+      1,
+      `the trail ends at entry ${head.n - 1}, but entry ${head.n} was noted`,
+    ]);
+    writeFileSync(notes, noted);
+    writeFileSync(last, text);
+    const wrong = await kcore("audit", "verify", "--head", "seven");
+    expect(wrong.code).to.equal(2);
+    expect(wrong.stderr).to.contain("NUMBER:SHA-256 is wanted");
+  });
+
+  it("are told for what can be read, and the rest is an error", async () => {
+    await at(1).stop();
+    try {
+      const { code, found } = await verify("--controllers");
+      expect(code).to.equal(1);
+      expect(found.map(({ state }) => state).toSorted()).to.deep.equal(["unreadable", "whole"]);
+      const { stdout, stderr } = await kcore("audit", "show", "--controllers", "-o", "json");
+      expect((JSON.parse(stdout) as unknown[]).length).to.be.greaterThan(0);
+      expect(stderr).to.contain(at(1).endpoint);
+    } finally {
+      await at(1).start();
+    }
+  });
+
+  it("are read by operators alone", async () => {
+    const client = at(0).clientOf(at(1).credentials);
+    const refused = await client.call("listAudit", {}, { id: "1" }).catch(({ reason }: { reason: string }) => reason);
+    expect(refused).to.equal("API_DENIED");
+    const wrong = await at(0)
+      .operator.call("listAudit", {}, { id: randomUUID() })
+      .catch(({ reason }: { reason: string }) => reason);
+    expect(wrong).to.equal("API_INVALID");
+  });
+});

@@ -1,0 +1,50 @@
+import { readFileSync, statSync } from "node:fs";
+import { expect } from "chai";
+import { parseRecording } from "#engine/events/recording.ts";
+import { reduceEvents } from "#engine/events/reduce.ts";
+import { listRunIds, runFolder } from "#engine/run/run-folder.ts";
+import { writeFarmProject } from "#support/farm-project.ts";
+import { TestProject } from "#support/kcore.ts";
+import { startFarm } from "#support/node-farm.ts";
+
+const long = "x".repeat(200_000);
+
+function* repeat(count: number, ...frames: readonly string[]): Generator<string> {
+  for (let at = 0; at < count; at++) yield* frames;
+}
+
+const floods: Readonly<Record<string, (key: string) => Iterable<string>>> = {
+  "values without end": (key) => Array.from({ length: 200 }, (_, at) => `now ${key} value${at}=${long}`),
+  "a fact below 5,000 others": () => [`fact facts ${"a.".repeat(5_000)}a=1`, "facts-end"],
+  "notes without end": (key) => repeat(200, `note ${key} ${long}`),
+  "a step that starts again and again": (key) => repeat(200, `start ${key}`, `end ${key} failed 1`),
+};
+
+describe("A run with one hostile node", function () {
+  this.timeout(120_000);
+
+  for (const [what, says] of Object.entries(floods))
+    it(`M1: fails that node by its name and takes the others to their end: ${what}`, async () => {
+      const farm = await startFarm(3, { pace: 10, floods: { name: "n2", says } });
+      const project = new TestProject();
+      try {
+        writeFarmProject(project.project, farm, 6);
+        const ended = await project.kcore("state", "apply", "fleet", "--on", "n*", "--output", "json");
+        expect(ended.code, ended.stderr).to.equal(1);
+        const { events } = runFolder(project.project, (await listRunIds(project.project))[0] ?? "");
+        const { nodes } = reduceEvents(parseRecording(readFileSync(events)).events);
+        expect([...nodes.values()].map(({ name, outcome }) => `${name} ${outcome}`)).to.deep.equal([
+          "n1 done",
+          "n2 failed",
+          "n3 done",
+        ]);
+        const { problem } = nodes.get("n2") ?? {};
+        expect(problem).to.have.property("code", "NODE_LIMIT_EXCEEDED");
+        expect(problem?.message).to.match(/^n2 sent /);
+        expect(statSync(events).size).to.be.lessThan(40 * 2 ** 20);
+      } finally {
+        await project.remove();
+        await farm.stop();
+      }
+    });
+});

@@ -1,0 +1,131 @@
+import { spawn } from "node:child_process";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+import { expect } from "chai";
+import { sh } from "#engine/step/sh.ts";
+import { createTransport } from "#engine/transport/connect.ts";
+import { kcoreEnvironment } from "#support/program.ts";
+import { draftOf, sessionOn } from "#support/sessions.ts";
+
+const kcore = new URL("../../../bin/kcore", import.meta.url).pathname;
+const pattern = readFileSync("/proc/sys/kernel/core_pattern", "utf8").trim();
+
+describe("Core dumps", function () {
+  this.timeout(60_000);
+  let folder: string;
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), "kcore-core-"));
+    chmodSync(folder, 0o700);
+  });
+  afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+  const cores = (): string[] =>
+    readdirSync(folder, { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile() && entry.name.startsWith(pattern))
+      .map(({ parentPath, name }) => join(parentPath, name));
+  const eventually = async <Found>(find: () => Found | undefined): Promise<Found> => {
+    for (;;) {
+      const found = find();
+      if (found !== undefined) return found;
+      await pause(20);
+    }
+  };
+  const childrenOf = (pid: number): number[] => {
+    const file = `/proc/${pid}/task/${pid}/children`;
+    const children = existsSync(file) ? readFileSync(file, "utf8").trim().split(" ").filter(Boolean).map(Number) : [];
+    return children.flatMap((child) => [child, ...childrenOf(child)]);
+  };
+
+  it("S-7: are written of no process of a run, on neither end", async function () {
+    // Where the kernel gives them to a program, or keeps them elsewhere, only the limits can be looked at.
+    const isPlain = /^[a-z]+$/.test(pattern);
+    const free = ["-c", 'ulimit -c unlimited && exec "$@"', "sh"];
+    if (isPlain) {
+      // A shell that nobody told not to leaves one: so the test can fail.
+      spawn("/bin/sh", [...free, "/bin/sh", "-c", "kill -SEGV $$"], { cwd: folder });
+      await eventually(() => cores()[0]);
+      for (const core of cores()) rmSync(core);
+    }
+    const state = join(folder, "state");
+    for (const name of ["roster", "states", "orchestrate"]) mkdirSync(join(folder, name));
+    const secret = `canary-${Math.random().toString(36).slice(2)}`;
+    const id = "6f1c2a52-7c1e-4f0e-9a50-0d8a3b0f4e11";
+    writeFileSync(
+      join(folder, "roster", "nodes.yaml"),
+      `nodes:\n  here: { address: 127.0.0.1, transport: local, id: ${id}, stateDir: ${state} }\n`,
+    );
+    writeFileSync(
+      join(folder, "states", "waits.yaml"),
+      `steps:\n  - id: waits\n    sensitive: true\n    command.run: { cmd: "read -r x; sleep 1000", stdin: "${secret}" }\n`,
+    );
+    const words = ["state", "apply", "waits", "--on", "here", "--output", "json"];
+    const env = { ...kcoreEnvironment, HOME: folder };
+    const cli = spawn("/bin/sh", [...free, kcore, ...words], { cwd: folder, env, stdio: "ignore" });
+    const runs = join(folder, ".kcore", "runs");
+    const headerOf = (): { pid: number } | undefined => {
+      const [run] = existsSync(runs) ? readdirSync(runs).filter((name) => !name.startsWith(".")) : [];
+      if (run === undefined) return undefined;
+      return (JSON.parse(readFileSync(join(runs, run, "run.json"), "utf8")) as { process?: { pid: number } }).process;
+    };
+    const { pid: run } = await eventually(headerOf);
+    const read = (name: string): number | undefined => {
+      const [there] = existsSync(join(state, "runs")) ? readdirSync(join(state, "runs")) : [];
+      const file = join(state, "runs", there ?? "", name);
+      return (there !== undefined && existsSync(file) && Number(readFileSync(file, "utf8").split(" ")[0])) || undefined;
+    };
+    const step = await eventually(() => read("current"));
+    const runner = await eventually(() => read("pid"));
+    const pids = [...new Set([step, runner, ...childrenOf(run), run, ...childrenOf(cli.pid ?? 0), cli.pid ?? 0])];
+    const kept = pids.map((pid) => /Max core file size\s+(\S+)/.exec(readFileSync(`/proc/${pid}/limits`, "utf8"))?.[1]);
+    try {
+      expect(new Set(kept)).to.deep.equal(new Set(["0"]));
+      for (const pid of [run, cli.pid]) {
+        const [filter = ""] = readFileSync(`/proc/${pid}/coredump_filter`, "utf8").split("\n");
+        expect(Number.parseInt(filter, 16)).to.equal(0);
+      }
+    } finally {
+      for (const pid of pids)
+        try {
+          process.kill(pid, "SIGSEGV");
+        } catch {
+          // It ended with another one.
+        }
+    }
+    await eventually(() => (pids.some((pid) => existsSync(`/proc/${pid}/exe`) && isAlive(pid)) ? undefined : true));
+    expect(cores()).to.deep.equal([]);
+  });
+
+  it("S-7: are written of no shell on a node whose logins may write them", async () => {
+    const transport = createTransport({ home: folder });
+    const run = sessionOn(folder, {
+      connect: async (...target) => {
+        const host = await transport.connect(...target);
+        return { ...host, exec: (command, options) => host.exec(`ulimit -Sc unlimited; ${command}`, options) };
+      },
+    });
+    const follower = sh`fact limits "$(ulimit -Sc) $(grep "core file" "/proc/$(cat "$K_RUN/attached")/limits" | tr -s " " | cut -d " " -f 5)"`;
+    const drafts = [draftOf("looks", { want: { limits: "0 0" }, probe: follower })];
+    const result = await run.session.perform([{ stage: "s", drafts }], { isLast: true });
+    await run.session.finish(result.outcome);
+    expect([result.problem?.detail, run.outcomes()]).to.deep.equal([undefined, ["looks ok"]]);
+  });
+});
+
+function isAlive(pid: number): boolean {
+  try {
+    return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, "utf8"));
+  } catch {
+    return false;
+  }
+}

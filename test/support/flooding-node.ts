@@ -1,0 +1,137 @@
+import { runInNewContext } from "node:vm";
+import { setFlagsFromString } from "node:v8";
+import { cleanStrings } from "#engine/events/clean.ts";
+import type { RunEventBody } from "#engine/events/event.ts";
+import { formatEvent } from "#engine/events/recording.ts";
+import type { WorkResult } from "#engine/session/session.ts";
+import type { StepDraft } from "#engine/states/planned-step.ts";
+import type { Channel, Host } from "#engine/transport/host.ts";
+import { openSession } from "#engine/session/open-session.ts";
+import { nodeEntry } from "./runs.ts";
+
+setFlagsFromString("--expose_gc");
+const collectGarbage = runInNewContext("gc") as () => void;
+
+/** What a node that says all of that did to the bastion. */
+export interface Flooded {
+  readonly result: WorkResult;
+  /** What the run's record would hold of it: bytes, and by type of event how many. */
+  readonly recorded: number;
+  readonly events: ReadonlyMap<string, number>;
+  /** MiB that the session held at most while the node spoke. */
+  readonly held: number;
+  /** The longest time of processor that the loop was not free for, in milliseconds. */
+  readonly blocked: number;
+  /** Bytes that were sent to the node after its first word. */
+  readonly sent: number;
+}
+
+const nonce = "0123456789abcdef".repeat(2);
+export const line = (text: string): Buffer => Buffer.from(`${nonce} ${text}\n`);
+
+/**
+ * Performs the drafts on a node that answers with these bytes, then ends the connection. Time is that of this thread's
+ * processor alone, so that a busy machine makes no case slow.
+ */
+export async function flood(drafts: readonly StepDraft[], says: () => Iterable<Uint8Array>): Promise<Flooded> {
+  // What making it costs is not the session's doing.
+  const chunks = [...says()];
+  const events = new Map<string, number>();
+  let [recorded, held, sent] = [0, 0, 0];
+  const channel = hostileChannel(chunks, (bytes) => (sent += bytes));
+  const host: Host = {
+    name: "n1",
+    fingerprint: "",
+    exec: () => Promise.resolve(channel),
+    forward: () => Promise.reject(new Error("no")),
+    closed: new Promise(() => undefined),
+    close: () => Promise.resolve(),
+  };
+  const emit = (event: RunEventBody): void => {
+    recorded += formatEvent({ seq: 1, at: 0, ...cleanStrings(event) }).length;
+    events.set(event.type, (events.get(event.type) ?? 0) + 1);
+  };
+  const session = openSession({
+    node: nodeEntry("n1", { transport: "ssh", user: "root" }),
+    endpoint: { name: "n1", transport: "ssh", address: "n1", port: 22, user: "root", hostKeys: [], jump: [] },
+    connect: () => Promise.resolve(host),
+    runId: "r1",
+    nonce,
+    who: "tester@bastion",
+    dryRun: false,
+    grants: [],
+    emit,
+    sudoPassword: () => Promise.resolve(undefined),
+    recorded: new Map(),
+    resumed: false,
+    waitForLock: false,
+    connectTimeout: 10_000,
+    retryDelays: [],
+    connectSlot: () => Promise.resolve(() => undefined),
+  });
+  const before = used();
+  const loop = watchLoop();
+  const look = setInterval(() => (held = Math.max(held, loop.apart(used) - before)), 20);
+  try {
+    const result = await session.perform([{ stage: "s", drafts }], { isLast: true });
+    held = Math.max(held, loop.apart(used) - before);
+    await session.finish(result.outcome);
+    return { result, recorded, events, held: held / 2 ** 20, blocked: loop.longest(), sent };
+  } finally {
+    clearInterval(look);
+    loop.stop();
+  }
+}
+
+function hostileChannel(chunks: readonly Uint8Array[], onSent: (bytes: number) => void): Channel {
+  let isClosed = false;
+  return {
+    stdout: (async function* (): AsyncGenerator<Uint8Array> {
+      for (const bytes of chunks) {
+        if (isClosed) return;
+        yield bytes;
+      }
+    })(),
+    write: async (bytes) => onSent(bytes.length),
+    end: () => undefined,
+    close: () => (isClosed = true),
+    exit: Promise.resolve({}),
+    stderrTail: () => "",
+  };
+}
+
+/** Bytes in use, without what nobody holds any more. */
+function used(): number {
+  collectGarbage();
+  const { heapUsed, external } = process.memoryUsage();
+  return heapUsed + external;
+}
+
+/** Measures each turn of the event loop in time of this thread's processor. */
+function watchLoop() {
+  const now = (): number => {
+    const { user, system } = process.threadCpuUsage();
+    return (user + system) / 1000;
+  };
+  let [last, longest, isOver] = [now(), 0, false];
+  const turn = (): void => {
+    if (isOver) return;
+    const at = now();
+    longest = Math.max(longest, at - last);
+    last = now();
+    setImmediate(turn);
+  };
+  setImmediate(turn);
+  return {
+    /** Does something of the test's own, which does not count. */
+    apart<Result>(work: () => Result): Result {
+      const began = now();
+      longest = Math.max(longest, began - last);
+      const result = work();
+      last = now();
+      return result;
+    },
+    longest: () => longest,
+    stop: () => void (isOver = true),
+  };
+}

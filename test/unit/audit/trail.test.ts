@@ -1,0 +1,251 @@
+import { execFile } from "node:child_process";
+import {
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { expect } from "chai";
+import fc from "fast-check";
+import { appendEntry } from "#audit/append-entry.ts";
+import { beginning, linkEntry, Verifier, type Head, type PlacedLine, type Verdict } from "#audit/chain.ts";
+import { openTrail } from "#audit/open-trail.ts";
+import { readPage, readTrail } from "#audit/trail-files.ts";
+
+describe("an audit trail (S-27)", () => {
+  let folder: string;
+  beforeEach(() => (folder = mkdtempSync(join(tmpdir(), "kcore-trail-"))));
+  afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+  function chainOf(count: number): string[] {
+    let head = beginning;
+    return Array.from({ length: count }, (_, index) => {
+      const linked = linkEntry(head, 1_000 + index, { what: `w${index + 1}` });
+      ({ head } = linked);
+      return linked.line.trimEnd();
+    });
+  }
+  function judge(lines: readonly string[], noted: readonly Head[] = []): Verdict {
+    const verifier = new Verifier(noted);
+    for (const [index, text] of lines.entries()) verifier.add({ file: "f", line: index + 1, text });
+    return verifier.verdict();
+  }
+  async function read(from?: number): Promise<PlacedLine[]> {
+    const lines: PlacedLine[] = [];
+    for await (const line of readTrail(folder, from)) lines.push(line);
+    return lines;
+  }
+  const verdict = async (noted: readonly Head[] = []): Promise<Verdict> => {
+    const verifier = new Verifier(noted);
+    for (const line of await read()) verifier.add(line);
+    return verifier.verdict();
+  };
+  const open = (more: object = {}) =>
+    openTrail({ folder, clock: () => 7, onTrouble: (text) => void troubles.push(text), ...more });
+  const until = async (isSo: () => boolean): Promise<void> => {
+    while (!isSo()) await new Promise((resolve) => setImmediate(resolve));
+  };
+  let troubles: string[];
+  beforeEach(() => (troubles = []));
+
+  it("is whole as it was written", () => {
+    const found = judge(chainOf(20));
+    expect(found).to.deep.include({ first: 1, entries: 20, damage: [] });
+    expect(found.head.n).to.equal(20);
+  });
+
+  it("does not hide one changed, removed, added or moved line, wherever it stands", () => {
+    const lines = chainOf(12);
+    const { head } = judge(lines);
+    const place = fc.nat(lines.length - 1);
+    const tampered = fc.oneof(
+      fc.tuple(place, fc.nat(), fc.nat(255)).map(([at, where, byte]) => {
+        const text = lines[at] ?? "";
+        const index = where % text.length;
+        return lines.with(at, `${text.slice(0, index)}${String.fromCodePoint(byte)}${text.slice(index + 1)}`);
+      }),
+      place.map((at) => lines.toSpliced(at, 1)),
+      fc.tuple(place, place).map(([at, from]) => lines.toSpliced(at, 0, lines[from] ?? "")),
+      fc.tuple(place, place).map(([a, b]) => lines.with(a, lines[b] ?? "").with(b, lines[a] ?? "")),
+      // Somebody who knows the format, and writes all that follows anew.
+      place.map((at) => {
+        const before = lines.slice(0, at);
+        let last = judge(before).head;
+        if (at === 0) last = beginning;
+        return [
+          ...before,
+          ...lines.slice(at).map((_, index) => {
+            const linked = linkEntry(last, 1, { what: `other${index}` });
+            last = linked.head;
+            return linked.line.trimEnd();
+          }),
+        ];
+      }),
+    );
+    fc.assert(
+      fc.property(tampered, (changed) => {
+        fc.pre(changed.join("\n") !== lines.join("\n"));
+        expect(judge(changed, [head]).damage).to.not.deep.equal([]);
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  it("names the line and what is wrong with it, and does not suspect all that follow", () => {
+    const lines = chainOf(9);
+    expect(judge(lines.with(3, lines[3]?.replace("w4", "w5") ?? "")).damage).to.deep.equal([
+      { file: "f", line: 5, what: "entry 4 was changed, or entry 5 was written anew" },
+    ]);
+    expect(judge(lines.toSpliced(3, 2)).damage).to.deep.equal([
+      { file: "f", line: 4, what: "entries 4 to 5 are missing" },
+    ]);
+    expect(judge(lines.with(3, "zzz")).damage).to.deep.equal([
+      { file: "f", line: 4, what: "entry 4 is no entry any more" },
+    ]);
+    const { head } = judge(lines);
+    expect(judge(lines.slice(0, 7), [head]).damage).to.deep.equal([
+      { file: "f", line: 7, what: "the trail ends at entry 7, but entry 9 was noted" },
+    ]);
+  });
+
+  it("is read from any entry on, page by page, after its oldest files went", async () => {
+    const trail = await open({ segmentBytes: 500, segments: 3 });
+    for (let index = 1; index <= 40; index += 1) {
+      trail.record({ what: `w${index}` });
+      // One write each, so that files are begun.
+      await until(() => trail.head().n >= index);
+    }
+    await trail.close();
+    expect(readdirSync(folder)).to.have.length(3);
+    const kept = await read();
+    const found = await verdict();
+    expect(found.damage).to.deep.equal([]);
+    const numbers = kept.map(({ text }) => (JSON.parse(text) as { n: number }).n);
+    expect(kept.filter(({ text }) => text.includes('"w40"'))).to.have.length(1);
+    expect(found.first)
+      .to.equal(found.head.n - found.entries + 1)
+      .and.greaterThan(1);
+    expect((await read(found.head.n - 1)).map(({ text }) => (JSON.parse(text) as { n: number }).n)).to.deep.equal(
+      numbers.slice(-2),
+    );
+    // The oldest of those that are kept was taken away by somebody else.
+    const [oldest = ""] = readdirSync(folder).toSorted();
+    const aside = readFileSync(join(folder, oldest));
+    rmSync(join(folder, oldest));
+    expect((await verdict()).damage[0]?.what).to.contain("does not tell that the older ones were dropped");
+    writeFileSync(join(folder, oldest), aside);
+    expect((await readPage(folder, 1)).lines).to.have.length(kept.length);
+    expect((await readPage(folder, 1)).next).to.equal(undefined);
+  });
+
+  it("goes on where it ended, cuts off what a crash tore, and lets nobody else look", async () => {
+    const first = await open();
+    first.record({ what: "one" });
+    first.record({ what: "two" });
+    await first.close();
+    const [name = ""] = readdirSync(folder);
+    const path = join(folder, name);
+    expect(lstatSync(path).mode & 0o777).to.equal(0o600);
+    writeFileSync(path, '{"n":3,"at":7,"pr', { flag: "a" });
+    const again = await open();
+    expect(again.head().n).to.equal(2);
+    again.record({ what: "three" });
+    await again.close();
+    expect((await verdict()).damage).to.deep.equal([]);
+    expect((await read()).map(({ text }) => (JSON.parse(text) as { what: string }).what)).to.deep.equal([
+      "one",
+      "two",
+      "three",
+    ]);
+  });
+
+  it("stands behind a line that was damaged, and so shows it", async () => {
+    const first = await open();
+    for (const what of ["one", "two", "three"]) first.record({ what });
+    await first.close();
+    const path = join(folder, readdirSync(folder)[0] ?? "");
+    writeFileSync(path, readFileSync(path, "utf8").replace('"two"', '"too"'));
+    const again = await open();
+    again.record({ what: "four" });
+    await again.close();
+    expect((await verdict()).damage.map(({ what }) => what)).to.deep.equal([
+      "entry 2 was changed, or entry 3 was written anew",
+    ]);
+  });
+
+  it("follows no planted link (S-23)", async () => {
+    const victim = join(folder, "victim");
+    writeFileSync(victim, "");
+    symlinkSync(victim, join(folder, "000000000001.ndjson"));
+    const failed = await open().then(
+      () => undefined,
+      (error: NodeJS.ErrnoException) => error.code,
+    );
+    expect(failed).to.equal("ELOOP");
+  });
+
+  it("tells once that it cannot be written, keeps what waits, and counts what was too much", async () => {
+    // Its folder goes, so that the next file cannot be begun.
+    const small = await openTrail({
+      folder: join(folder, "gone"),
+      clock: () => 7,
+      onTrouble: (text) => void troubles.push(text),
+    });
+    rmSync(join(folder, "gone"), { recursive: true });
+    const large = "x".repeat(300_000);
+    for (let index = 0; index < 5; index += 1) small.record({ large });
+    await until(() => troubles.length > 0);
+    expect(troubles).to.have.length(1);
+    expect(troubles[0]).to.contain("cannot be written");
+    mkdirSync(join(folder, "gone"));
+    small.record({ what: "last" });
+    await small.close();
+    expect(troubles.at(-1)).to.contain("written again");
+    const verifier = new Verifier();
+    const entries = [];
+    for await (const line of readTrail(join(folder, "gone"))) entries.push(verifier.add(line));
+    expect(verifier.verdict().damage).to.deep.equal([]);
+    expect(entries.map((entry) => entry?.["what"] ?? entry?.["type"] ?? "large")).to.deep.equal([
+      "large",
+      "large",
+      "large",
+      "last",
+      "audit.unrecorded",
+    ]);
+    expect(entries.at(-1)?.["entries"]).to.equal(2);
+  });
+
+  it("takes entries of several processes at once, each in its turn", async () => {
+    const program = `import { appendEntry } from ${JSON.stringify(join(import.meta.dirname, "../../../src/audit/append-entry.ts"))};
+for (let index = 0; index < 15; index += 1) appendEntry(${JSON.stringify(folder)}, 1, { pid: process.pid, index });`;
+    await Promise.all(
+      Array.from({ length: 4 }, () =>
+        promisify(execFile)(process.execPath, ["--input-type=module", "-e", program], { cwd: import.meta.dirname }),
+      ),
+    );
+    const found = await verdict();
+    expect(found).to.deep.include({ first: 1, entries: 60, damage: [] });
+    expect(readdirSync(folder).filter((name) => name.startsWith("."))).to.deep.equal([]);
+  });
+
+  it("of single entries shows one that was cut short or taken away", async () => {
+    for (const what of ["one", "two", "three", "four"]) appendEntry(folder, 1, { what });
+    const { head } = await verdict();
+    rmSync(join(folder, "000000000002.ndjson"));
+    expect((await verdict([head])).damage.map(({ what }) => what)).to.deep.equal(["entry 2 is missing"]);
+    truncateSync(join(folder, "000000000004.ndjson"), 10);
+    appendEntry(folder, 1, { what: "five" });
+    expect((await verdict([head])).damage.map(({ what }) => what)).to.deep.equal([
+      "entry 2 is missing",
+      "entry 4 is missing",
+    ]);
+  });
+});

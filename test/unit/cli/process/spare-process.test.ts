@@ -1,0 +1,23 @@
+import { expect } from "chai";
+import { looksLikeRun } from "#cli/process/spare-process.ts";
+
+describe("a run's process that is started beforehand", () => {
+  const cases: readonly (readonly [string, boolean])[] = [
+    ["exec --on n1 -- ls -h", true],
+    ["exec --on n1 -- ls --help", true],
+    ["exec --help", false],
+    ["ping --on n1", true],
+    ["state apply web --on n1", true],
+    ["state apply -h", false],
+    ["state list", false],
+    ["state", false],
+    ["orchestrate roll_out n1", true],
+    ["orchestrate", false],
+    ["runs list", false],
+    ["", false],
+  ];
+  for (const [words, expected] of cases)
+    it(`is ${expected ? "" : "not "}wanted for “kcore ${words}”`, () => {
+      expect(looksLikeRun(words.split(" "))).to.equal(expected);
+    });
+});

@@ -1,0 +1,23 @@
+import { expect } from "chai";
+import { formatOne, formatResult } from "#cli/terminal/format-result.ts";
+import { printJson } from "#cli/terminal/print-json.ts";
+
+describe("results as JSON", () => {
+  it("S-4: writes JSON that reads the same and drives no terminal", () => {
+    const value = { "k\u009b": ["\u001b[2J\u009b2J\u007f", "right \u202eleft\u2028"] };
+    const text = printJson(value, 2);
+    // oxlint-disable-next-line no-control-regex -- finding control characters is the purpose
+    expect(text).not.to.match(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u2028-\u202e]/);
+    expect(JSON.parse(text)).to.deep.equal(value);
+  });
+
+  it("S-4: formats results of every kind so", () => {
+    for (const text of [
+      formatResult({ a: "\u009b2J\u202e" }, "json", () => ""),
+      formatResult({ a: "\u009b2J\u202e" }, "yaml", () => ""),
+      formatOne({ a: "\u009b2J\u202e" }, "json"),
+      formatOne({ a: "\u009b2J\u202e" }, "yaml"),
+    ])
+      expect(text).to.match(/a"?: ?"\\u009b2J\\u202e"/);
+  });
+});

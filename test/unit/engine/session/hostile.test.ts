@@ -1,0 +1,185 @@
+import { expect } from "chai";
+import fc from "fast-check";
+import { stepKey } from "#engine/program/compile-step.ts";
+import { sh } from "#engine/step/sh.ts";
+import { flood, line, type Flooded } from "#support/flooding-node.ts";
+import { tellLongForm, tries } from "#support/hostile.ts";
+import { draftOf } from "#support/sessions.ts";
+
+const lines = (word: string, count: number): string =>
+  Array.from({ length: count }, (_, at) => `${word} ${at}`).join("\n");
+const drafts = [
+  draftOf(
+    "config",
+    { want: { a: "1" }, probe: sh`:`, apply: sh`:`, shown: lines("wanted", 6_000) },
+    { register: "config" },
+  ),
+  draftOf("other", { want: { a: "1" }, probe: sh`:`, apply: sh`:` }),
+];
+const [key, other] = drafts.map(({ id }) => stepKey(id)) as [string, string];
+const begin = [
+  line("hello 1 0 boot machine 0"),
+  line("runner new 0"),
+  line("told"),
+  line("lock mine"),
+  line("segment 1"),
+];
+const long = "x".repeat(250_000);
+
+function* repeat(count: number, ...made: readonly ((at: number) => Uint8Array)[]): Generator<Uint8Array> {
+  for (let at = 0; at < count; at++) for (const make of made) yield make(at);
+}
+
+function* together(chunks: Iterable<Uint8Array>, size = 65_536): Generator<Uint8Array> {
+  const all = Buffer.concat([...chunks]);
+  for (let at = 0; at < all.length; at += size) yield all.subarray(at, at + size);
+}
+
+const shown = line(`show ${key} ${lines("found", 6_000).replaceAll("\n", "\\n")}`);
+const start = line(`start ${key} `);
+const bytes = (count: number): Generator<Uint8Array> => repeat(count, () => Buffer.from("x"));
+
+/** What a node may say, with what becomes of it: `fails` at its limit, or only `ends`. */
+const floods: Readonly<Record<string, readonly ["fails" | "ends", () => Iterable<Uint8Array>]>> = {
+  "the end of a step again and again": [
+    "ends",
+    () => [start, shown, ...repeat(50, () => line(`end ${key} changed 0`))],
+  ],
+  "a step that fails again and again": [
+    "fails",
+    () =>
+      repeat(
+        2_000,
+        () => start,
+        () => shown,
+        () => line(`end ${key} failed 1`),
+      ),
+  ],
+  "a step that starts again and again": ["fails", () => together(repeat(1_000, () => start))],
+  "16 MiB of output byte by byte": [
+    "ends",
+    () => [start, line(`out ${key}.o.0 0 ${16 << 20} 0`), Buffer.alloc((16 << 20) - 300, "x"), ...bytes(300)],
+  ],
+  "a long line byte by byte": ["fails", () => [Buffer.alloc(200_000, "x"), ...bytes(65_536)]],
+  "facts of 250 KB": ["fails", () => repeat(100, (at) => line(`fact - fact${at}=${long}`))],
+  "a fact below 5,000 others": ["fails", () => [line(`fact - ${"a.".repeat(5_000)}a=1`), line("facts-end")]],
+  "more facts than any node has": ["fails", () => together(repeat(5_000, (at) => line(`fact - fact${at}=1`)))],
+  "values of 250 KB": ["fails", () => [start, ...repeat(100, (at) => line(`have ${key} value${at}=${long}`))]],
+  "small values in long lines": [
+    "ends",
+    () => [
+      start,
+      ...repeat(100, (at) => Buffer.concat([Buffer.from(long), line(`now ${key} value${at}=${"y".repeat(20)}`)])),
+    ],
+  ],
+  "notes of 250 KB": ["fails", () => [start, ...repeat(80, () => line(`note ${key} ${long}`))]],
+  "short notes": ["fails", () => [start, ...together(repeat(20_000, () => line(`note ${key} ${"x".repeat(1_000)}`)))]],
+  milestones: ["fails", () => [start, ...repeat(80, () => line(`milestone ${key} ${long}`))]],
+  "refusals of 250 KB": [
+    "ends",
+    () => [start, line(`refused ${key} NO_SUCH_CODE ${long}`), line(`end ${key} failed 1`)],
+  ],
+  "unknown pieces of output": [
+    "ends",
+    () => [
+      start,
+      ...together(repeat(10_000, (at) => Buffer.concat([line(`out ${key}.o.${at} 0 1 0`), Buffer.from("x\n")]))),
+    ],
+  ],
+  "questions for contents": ["fails", () => together(repeat(20_000, () => line(`need ${"f".repeat(32)}`)))],
+  "a runner that is gone": [
+    "fails",
+    () =>
+      repeat(
+        20_000,
+        () => line("gone"),
+        () => line("lock mine"),
+      ),
+  ],
+  "greetings again and again": [
+    "fails",
+    () => together(repeat(20_000, (at) => line(`hello 1 0 boot${at} machine ${at}`))),
+  ],
+  "locks again and again": ["fails", () => together(repeat(20_000, () => line("lock taken-over 1:2:boot:run:who")))],
+  "empty lines": ["ends", () => repeat(6, () => Buffer.alloc(65_536, "\n"))],
+  "nothing but blanks": ["ends", () => repeat(20, () => line(`quick ${" ".repeat(250_000)}`))],
+  "half a million keys": ["ends", () => repeat(4, () => line(`quick ${"k ".repeat(125_000)}`))],
+  "strings for a terminal without an end": [
+    "fails",
+    () => [start, ...repeat(80, () => line(`note ${key} ${"\u009d".repeat(120_000)}`))],
+  ],
+};
+
+function check(name: string, { blocked, held, recorded, sent, result }: Flooded): void {
+  tellLongForm(
+    `${name}: ${blocked.toFixed(0)} ms, ${held.toFixed(1)} MiB, record ${(recorded / 2 ** 20).toFixed(1)} MiB`,
+  );
+  expect(blocked, "milliseconds of a blocked loop").to.be.lessThan(50);
+  expect(held, "MiB held").to.be.lessThan(32);
+  expect(recorded, "bytes in the record").to.be.lessThan(40 * 2 ** 20);
+  expect(sent, "bytes sent").to.be.lessThan(16 * 2 ** 20);
+  if (result.problem?.code === "NODE_LIMIT_EXCEEDED") expect(result.problem.message).to.contain("n1");
+}
+
+describe("a hostile node's frames", function () {
+  this.timeout(tries(60_000, 1_200_000));
+
+  for (const [name, [outcome, says]] of Object.entries(floods))
+    it(`M1, S-4: are bounded: ${name}`, async () => {
+      const flooded = await flood(drafts, () => [...begin, ...together([]), ...says()]);
+      check(name, flooded);
+      expect(flooded.result.problem?.code === "NODE_LIMIT_EXCEEDED").to.equal(outcome === "fails");
+      if (outcome === "fails") expect(flooded.result.outcome).to.equal("failed");
+    });
+
+  it("M1: end a step once for each start", async () => {
+    const ends = repeat(50, () => line(`end ${key} changed 0`));
+    const { events } = await flood(drafts, () => [...begin, start, shown, ...ends]);
+    expect(events.get("step.finished")).to.equal(1);
+  });
+
+  it("M1, S-4: whatever they are, block no loop for 50 ms and take no more than 32 MiB", async () => {
+    const types =
+      "start end have now apply rc note retry refused show stdout milestone quick fact facts-end out need lock bye";
+    const type = fc.constantFrom(
+      ...types.split(" "),
+      ..."segment segment-end gone fatal runner hello told sudo x".split(" "),
+    );
+    const word = fc.oneof(
+      {
+        weight: 6,
+        arbitrary: fc.constantFrom(
+          key,
+          other,
+          `${key}.o.0`,
+          `${other}.e.1`,
+          "1",
+          "0",
+          "changed",
+          "failed",
+          "ok",
+          "mine",
+        ),
+      },
+      fc.constantFrom("a=1", "a.b.c=x", `${"d.".repeat(300)}=1`, "__proto__.x=1", "-1", "1e9", "65536", "NaN", ""),
+      fc.string({ unit: "binary", maxLength: 30 }).map((text) => text.replaceAll("\n", "")),
+    );
+    const pad = fc.tuple(
+      fc.constantFrom("x", "\\n", " ", "\u009d", "\u202e", "\u001b["),
+      fc.constantFrom(0, 0, 0, 10, 1_000, 100_000),
+    );
+    const frame = fc
+      .tuple(type, fc.array(word, { maxLength: 5 }), pad)
+      .map(([name, words, [text, count]]) => line([name, ...words, text.repeat(count)].join(" ")));
+    const noise = fc.uint8Array({ maxLength: 200 }).map((made) => Buffer.from(made));
+    const burst = fc.tuple(fc.oneof({ weight: 9, arbitrary: frame }, noise), fc.constantFrom(1, 1, 1, 3, 40));
+    const sizes = fc.constantFrom(1_000, 4_096, 65_536, 1_000_000);
+    await fc.assert(
+      fc.asyncProperty(fc.array(burst, { maxLength: 60, size: "max" }), sizes, async (bursts, size) => {
+        const said = bursts.flatMap(([made, count]) => Array.from({ length: count }, () => made));
+        check("random", await flood(drafts, () => together([...begin, ...said], size)));
+      }),
+      { numRuns: tries(8, 2_000) },
+    );
+  });
+});
