@@ -126,8 +126,9 @@ export async function conductRun(options: ConductOptions): Promise<ExitCode> {
     }
     for (const event of [...redactor.flush(), ...redactor.pass(finished)]) write(event);
     record.flush();
-    logs.flush({ last: true });
+    // Before the nodes' logs, which repeat the record: on a full disk the room kept for the end goes to what counts.
     await trail.end(finished).catch((error: unknown) => process.stderr.write(`${untold(header, error)}\n`));
+    logs.flush({ last: true });
     await socket.close(options.viewPatience ?? 10_000);
     return finished.exitCode as ExitCode;
   } finally {
