@@ -1,7 +1,7 @@
 import { createTestCluster } from "#support/cluster.ts";
 import { startControllers } from "#support/controllers.ts";
 import { startNetwork } from "#support/net-hosts.ts";
-import { faults, placeOn, suffer } from "#support/partitions.ts";
+import { contest, faults, placeOn, suffer } from "#support/partitions.ts";
 import { seededRandom } from "#support/random.ts";
 
 /**
@@ -32,6 +32,9 @@ try {
     const how = `${(lastsMs / 1000).toFixed(1)} s, ${episode.acknowledged.join("/")} writes`;
     console.log(`${fault.name}: ${how}, agreed after ${Math.round(episode.convergedMs)} ms`);
   }
+  const { due, listed } = await contest(controllers, network.hosts, { keys: 20, turns: 50 });
+  if (listed.some((keys) => keys.join() !== due.join())) throw new Error(`conflicts: ${JSON.stringify(listed)}`);
+  console.log(`${due.length} keys changed on both sides of a cut, as many conflicts on each controller`);
   const sorted = times.toSorted((a, b) => a - b);
   const at = (share: number): number => Math.round(sorted[Math.floor(share * (sorted.length - 1))] ?? 0);
   console.log(`${episodes} episodes, ${written} writes acknowledged, 0 lost`);

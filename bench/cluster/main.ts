@@ -1,16 +1,20 @@
-import { makeTempDir } from "#support/temp-dir.ts";
 import { benchWrites } from "./api.ts";
-import { printFigures } from "./figures.ts";
+import { printFigures, type Figure } from "./figures.ts";
+import { benchIdle } from "./idle.ts";
 import { benchJoin } from "./join.ts";
 import { benchMerge } from "./merge.ts";
 import { benchVisible } from "./visible.ts";
 
-const dir = await makeTempDir("bench-cluster");
-try {
-  printFigures(await benchWrites(dir.path, 3000));
-  printFigures(await benchVisible());
-  printFigures(await benchJoin());
-  printFigures(benchMerge());
-} finally {
-  await dir.remove();
+const parts: Readonly<Record<string, () => Promise<readonly Figure[]> | readonly Figure[]>> = {
+  writes: () => benchWrites(3000),
+  idle: () => benchIdle(60),
+  visible: benchVisible,
+  join: benchJoin,
+  merge: benchMerge,
+};
+const [only = Object.keys(parts).join(",")] = process.argv.slice(2);
+for (const name of only.split(",")) {
+  const bench = parts[name];
+  if (!bench) throw new Error(`${name} is none of ${Object.keys(parts).join(", ")}`);
+  printFigures(await bench());
 }

@@ -32,14 +32,5 @@ export interface Automerge {
   readonly clone: (doc: AutomergeDoc) => AutomergeDoc;
 }
 
-export interface EtcdClient {
-  readonly put: (key: string) => { readonly value: (text: string) => { readonly exec: () => Promise<unknown> } };
-  readonly close: () => void;
-}
-export interface Etcd {
-  readonly Etcd3: new (options: { readonly hosts: string }) => EtcdClient;
-}
-
 export const yjs = (): Yjs => requirePeer("yjs") as Yjs;
 export const automerge = (): Automerge => requirePeer("@automerge/automerge") as Automerge;
-export const etcd = (): Etcd => requirePeer("etcd3") as Etcd;

@@ -8,6 +8,7 @@ import { firstCertificate } from "#pki/chain.ts";
 import { daysLeft, openAuthority, renewOperatorIfNeeded } from "#pki/cluster.ts";
 import type { Context } from "#pki/contexts.ts";
 import { askingOf, openContext } from "./cluster-place.ts";
+import { noteFounded } from "./founded.ts";
 
 const Args = z.strictObject({
   timeout: z.number().positive().max(300).default(5).describe("Seconds that each controller may take to answer"),
@@ -129,6 +130,7 @@ async function look(
   try {
     const health = await askFirst(asking, (client) => client.call("ready", {}));
     if (!health.ready) return { answers: true, problems: [unhealthy(health.reason ?? "it is not ready")] };
+    await noteFounded(cluster, endpoint);
     const behind = health.peers.filter(({ controllerId, inStep }) => !inStep && !deployed.has(controllerId));
     const problems = behind.map((peer) =>
       unhealthy(`it is not in step with ${peer.controllerId}: ${peer.reason ?? "no reason given"}`),

@@ -9,6 +9,7 @@ import type { Context } from "#pki/contexts.ts";
 import { identityOf } from "#pki/identity.ts";
 import { issuedControllerKeys } from "#pki/issued.ts";
 import { keyFingerprint, publicDer } from "#pki/keys.ts";
+import { noteFounded, wasFounded } from "./founded.ts";
 import { askingOf, isController, isOwnEndpoint, joinControllersOf, nodeOf, openContext } from "./cluster-place.ts";
 
 const Args = z.strictObject({
@@ -17,18 +18,26 @@ const Args = z.strictObject({
     .object({ controllerCert: z.string().optional() })
     .describe("What pki.issueNode gave; of it controllerCert, whose key is registered"),
   port: z.int().min(1).max(65_535).default(9090).describe("Port on which the controller will answer"),
+  foundAgain: z
+    .boolean()
+    .optional()
+    .describe(
+      "Begin a new cluster although this one was founded once, when no other controller answers: all its state is lost",
+    ),
 });
 type Args = z.output<typeof Args>;
 
 /** How a controller begins: it founds the cluster, or it joins controllers that know it already. */
 interface Beginning {
-  /** `host:port`; empty: it founds. */
+  /** `host:port`; empty: it is the founder. */
   readonly join: readonly string[];
+  /** Whether it may begin with nothing: the cluster has never been. */
+  readonly found: boolean;
 }
 
 /**
  * Has a controller registered by one that is in the cluster already, before the new one starts (docs/replication.md, Coming and going),
- * and tells how it is to begin. The first of a cluster founds it: then there is nobody who could register it.
+ * and tells how it is to begin. The first of a cluster founds it, once: then there is nobody who could register it.
  */
 export const clusterRegisterController = defineAction({
   name: "cluster.registerController",
@@ -44,14 +53,14 @@ async function begin(args: Args, context: ActionContext, write: boolean) {
   const cluster = await openContext(context);
   const own = endpointOf(node.address, args.port);
   const spki = fingerprintOf(args.issued.controllerCert ?? "");
-  const { join } = await decide(node, own, cluster, context);
+  const { join, found } = await decide(node, own, args.foundAgain === true, { cluster, context });
   const registration = { spki, address: own, dc: node.dc };
   let changed = false;
   let registered: ReadonlySet<string> = new Set();
   // Also one that founded the cluster once: its key or address may have changed since.
   const sponsors = [...new Set([...join, ...othersOf(node, own, cluster), own])];
   try {
-    const found = await askFirst(askingOf(cluster, context, sponsors), async (client) => {
+    const result = await askFirst(askingOf(cluster, context, sponsors), async (client) => {
       const { controllers } = await client.call("listControllers", {});
       registered = new Set(controllers.map(({ key }) => key));
       const present = controllers.find(({ controllerId }) => controllerId === node.id);
@@ -59,16 +68,26 @@ async function begin(args: Args, context: ActionContext, write: boolean) {
       if (!write) return "updated";
       return (await client.call("registerController", registration, { id: node.id })).result;
     });
-    changed = found !== "unchanged";
+    changed = result !== "unchanged";
     if (changed && write) context.note(`${node.name} is registered as a controller in ${node.dc}`);
   } catch (error) {
     if (join.length > 0 || !isUnreachable(error)) throw error instanceof KcoreError ? sponsorless(node, error) : error;
-    context.note(`${node.name} founds the cluster ${cluster.name}`);
+    context.note(
+      found
+        ? `${node.name} founds the cluster ${cluster.name}`
+        : `no controller answers; ${node.name} goes on with the state that it has`,
+    );
   }
   const founds = join.length === 0;
   const joinKeys = await keysAt(join, registered, cluster, context);
-  const bootstrap = founds ? { bootstrap: { ...operatorsOf(cluster), controller: registration } } : {};
-  return { changed, outputs: { founds, join, joinKeys, advertise: own, ...bootstrap } };
+  const founding = founds
+    ? {
+        ...(found && { found }),
+        rejoin: othersInRoster(node, args.port, context),
+        bootstrap: { ...operatorsOf(cluster), controller: registration },
+      }
+    : {};
+  return { changed, outputs: { founds, join, joinKeys, advertise: own, ...founding } };
 }
 
 /** By endpoint, the key of whom this machine issued a certificate for that host: the joiner believes nobody else there. */
@@ -90,21 +109,38 @@ async function keysAt(
 
 /**
  * Whom it joins: those that its roster entry names, else those that the context knew before it. The answer stays the
- * same when more controllers come later, so that a second run changes nothing.
+ * same when more controllers come later, so that a second run changes nothing. Only a cluster that was never seen is founded.
  */
-async function decide(node: NodeEntry, own: string, cluster: Context, context: ActionContext): Promise<Beginning> {
+async function decide(
+  node: NodeEntry,
+  own: string,
+  foundAgain: boolean,
+  { cluster, context }: { readonly cluster: Context; readonly context: ActionContext },
+): Promise<Beginning> {
+  const others = othersOf(node, own, cluster);
+  const isAnyAlive = async (): Promise<boolean> =>
+    (await Promise.all(others.map((endpoint) => answers(endpoint, cluster, context)))).some(Boolean);
+  if (foundAgain) {
+    if (!(await isAnyAlive())) return { join: [], found: true };
+    context.note("the cluster is not founded again: a controller of it answers");
+  }
   const named = joinControllersOf(node);
-  if (named.length > 0) return { join: named };
+  if (named.length > 0) return { join: named, found: false };
   const known = cluster.controllers;
   const at = known.findIndex((endpoint) => isOwnEndpoint(endpoint, node, own));
   const before = at === -1 ? known : known.slice(0, at);
-  const others = othersOf(node, own, cluster);
-  if (before.length > 0 || others.length === 0) return { join: before };
-  // It is the context's first, and there are others. One that lost its disk must not found a second cluster.
-  const isMember = await answers(own, cluster, context);
-  if (isMember) return { join: [] };
-  const alive = await Promise.all(others.map((endpoint) => answers(endpoint, cluster, context)));
-  return { join: alive.some(Boolean) ? others : [] };
+  if (before.length > 0) return { join: before, found: false };
+  // It is the context's first. One that lost its disk must not found a second cluster.
+  if (await answers(own, cluster, context)) return { join: [], found: false };
+  if (await isAnyAlive()) return { join: others, found: false };
+  return { join: [], found: !(await wasFounded(cluster)) };
+}
+
+/** Whom a founder that lost its state asks for it. */
+function othersInRoster(node: NodeEntry, port: number, { nodes }: ActionContext): readonly string[] {
+  return [...nodes.values()]
+    .filter((each) => isController(each) && each.id !== node.id)
+    .map(({ address }) => endpointOf(address, port));
 }
 
 function othersOf(node: NodeEntry, own: string, { controllers }: Context): readonly string[] {
@@ -113,7 +149,9 @@ function othersOf(node: NodeEntry, own: string, { controllers }: Context): reado
 
 async function answers(endpoint: string, cluster: Context, context: ActionContext): Promise<boolean> {
   try {
-    return (await askFirst(askingOf(cluster, context, [endpoint]), (client) => client.call("ready", {}))).ready;
+    const { ready } = await askFirst(askingOf(cluster, context, [endpoint]), (client) => client.call("ready", {}));
+    if (ready) await noteFounded(cluster, endpoint);
+    return ready;
   } catch (error) {
     if (error instanceof KcoreError) return false;
     throw error;

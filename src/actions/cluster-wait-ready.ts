@@ -12,6 +12,7 @@ import { addController, type Context } from "#pki/contexts.ts";
 import { issuedFile } from "#pki/issued.ts";
 import { keyFingerprint, publicDer } from "#pki/keys.ts";
 import { askingOf, endpointsFor, isController, nodeOf, openContext, placeOf } from "./cluster-place.ts";
+import { noteFounded } from "./founded.ts";
 
 const Args = z.strictObject({
   node: z.string().optional().describe("Name of the node in the roster; the stage's own node unless given"),
@@ -126,6 +127,7 @@ async function finish(
   context: ActionContext,
 ): Promise<ActionResult> {
   const endpoint = endpointOf(node.address, port);
+  if (isController(node)) await noteFounded(cluster, endpoint);
   if (isController(node) && (await addController(placeOf(context), cluster.name, endpoint))) {
     context.note(`context ${cluster.name} now knows the controller ${endpoint}`);
   }

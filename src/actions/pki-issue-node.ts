@@ -4,7 +4,7 @@ import { z } from "zod";
 import { defineAction } from "#engine/orchestrate/action.ts";
 import type { ActionContext, ActionResult } from "#engine/orchestrate/action.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
-import { certificatesOf, firstCertificate } from "#pki/chain.ts";
+import { certificatesOf, firstCertificate, isOfBastion } from "#pki/chain.ts";
 import { daysLeft, openAuthority, openRoot, renewOperatorIfNeeded } from "#pki/cluster.ts";
 import { contextFolder, findContext } from "#pki/contexts.ts";
 import { replaceFile, readText } from "#pki/private-files.ts";
@@ -13,9 +13,10 @@ import { issuedFile } from "#pki/issued.ts";
 import { isHostName, issueLeaf, namesOf } from "#pki/issue.ts";
 import { renewalReason, renewDays } from "#pki/expectation.ts";
 import type { KeyProof } from "#pki/issue.ts";
-import { publicDer, readPublicKey } from "#pki/keys.ts";
+import { keyFingerprint, publicDer, readPublicKey } from "#pki/keys.ts";
 import { issueSubCa, refusalOfSubCa, subCaRenewDays } from "#pki/sub-ca.ts";
 import { isController, nodeOf, placeOf } from "./cluster-place.ts";
+import { revokedKeys } from "./revoked-keys.ts";
 
 const Key = z.object({
   facts: z
@@ -36,7 +37,7 @@ const Args = z.strictObject({
     .string()
     .min(1)
     .optional()
-    .describe("What the keys signed; unless given: kcore proof of possession RUN-ID NODE-ID"),
+    .describe("What the keys signed; unless given: kcore proof of possession CHALLENGE NODE-ID, by run.challenge"),
   hosts: z.array(z.string()).default([]).describe("Further names and addresses for the certificates"),
 });
 type Args = z.output<typeof Args>;
@@ -85,8 +86,8 @@ export const pkiIssueNode = defineAction({
     if (await renewOperatorIfNeeded(folder, authority, now)) context.note("renewed the operator's certificate");
     const issued = new Map<Kind, string>();
     for (const item of due) {
-      // Fresh for each run, and for one node only, so that nobody can use a proof seen elsewhere (S-14).
-      const challenge = args.challenge ?? `kcore proof of possession ${context.runId} ${node.id}`;
+      // Random for each run, and for one node only, so that nobody can have made the proof before, nor use one seen elsewhere (S-14).
+      const challenge = args.challenge ?? `kcore proof of possession ${context.challenge} ${node.id}`;
       const pem = await issue(item, { challenge, signature: item.signature }, { args, node, folder, context, now });
       await mkdir(dirname(item.file), { recursive: true, mode: 0o700 });
       await replaceFile(item.file, pem, { mode: 0o644 });
@@ -154,16 +155,16 @@ async function examine(args: Args, node: NodeEntry, context: ActionContext): Pro
   const operator = firstCertificate(await readText(join(folder, "kctl.crt")));
   const { cluster } = identityOf(operator, "client");
   const now = Date.now();
-  const reasonOf = (kind: Kind, pem: string, spki: string): string | undefined =>
+  const reasonOf = async (kind: Kind, pem: string, spki: string): Promise<string | undefined> =>
     kind === "sub-ca"
       ? subCaReason(pem, { cluster, controllerId: node.id, rootPem, spki, now })
-      : renewalReason(pem, {
+      : (renewalReason(pem, {
           spki,
           hosts: namesOf(hostsOf(args, node)),
           identity: { cluster, role: kind, id: node.id },
           rootPem,
           now,
-        });
+        }) ?? (await issuerReason(pem, rootPem, context)));
   const wanted = kinds
     .filter((kind) => kind === "node" || isController(node))
     .map(async (kind): Promise<Wanted> => {
@@ -173,12 +174,21 @@ async function examine(args: Args, node: NodeEntry, context: ActionContext): Pro
       const item = { kind, spki, signature, file };
       let reason: string | undefined;
       for (const pem of [Buffer.from(certificate, "base64").toString("utf8"), recorded].filter((text) => text !== "")) {
-        reason = reasonOf(kind, pem, spki);
+        reason = await reasonOf(kind, pem, spki);
         if (reason === undefined) return { ...item, kept: normalPem(pem) };
       }
       return { ...item, ...(reason === undefined ? {} : { reason }) };
     });
   return { folder, wanted: await Promise.all(wanted), operatorIsDue: daysLeft(operator, now) <= renewDays };
+}
+
+/** Why the controller's sub-CA that issued a certificate is not good enough for it to be kept; undefined: it is, or it is the bastion's. */
+async function issuerReason(pem: string, rootPem: string, context: ActionContext): Promise<string | undefined> {
+  const issuer = certificatesOf(pem)[1];
+  if (issuer === undefined || isOfBastion(issuer, rootPem)) return undefined;
+  const revoked = await revokedKeys(context);
+  if (!revoked) return "no controller tells whether the CA that issued it was revoked";
+  return revoked.has(keyFingerprint(publicDer(issuer.publicKey))) ? "the CA that issued it was revoked" : undefined;
 }
 
 /** Why a sub-CA has to be signed anew, in words; undefined: it is kept. */

@@ -4,9 +4,11 @@ import type { IncomingMessage } from "node:http";
 import { checkServerIdentity, createSecureContext, type PeerCertificate } from "node:tls";
 import { defined } from "#optional/defined.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
+import { issuerOf, refusalOfIssuer } from "#pki/chain.ts";
 import { identityOf } from "#pki/identity.ts";
 import { keyFingerprint, publicDer } from "#pki/keys.ts";
 import { formatEndpoint, type Endpoint } from "./endpoint.ts";
+import { issuerHeaders } from "./issuer-header.ts";
 import { isInGrace, lateRenewalProtocol } from "./late-renewal.ts";
 import { methods, type BodyOf, type Method, type MethodName, type PlainMethodName, type ReplyOf } from "./methods.ts";
 import { Refusal } from "./schemas.ts";
@@ -76,11 +78,13 @@ const longestSilenceMs = 45_000;
 /** Names the run that a request is part of, for the controllers' audit. */
 export const runHeader = "x-kcore-run";
 const replyLimit = 16 * 1024 * 1024;
+/** A list grows with the cluster. */
+const listLimit = 256 * 1024 * 1024;
 
 /**
  * Opens a client of one controller: TLS 1.3, trusting the cluster's own root only, and only a server whose
  * certificate names this host and says `controller` of our cluster. Sessions are never resumed, so that each
- * connection is verified anew (S-10). Every call ends after `timeoutMs`.
+ * connection is verified anew (S-10). Every call ends after `timeoutMs`; a list, which comes in pieces, when none comes for so long.
  * @throws KcoreError CONFIG_INVALID when certificate and key do not belong together
  */
 export function openApi({
@@ -104,7 +108,8 @@ export function openApi({
   readonly serverKeys?: readonly string[];
 }): ApiClient {
   const isLate = checkCredentials(credentials, clock());
-  const { cluster } = identityOf(new X509Certificate(credentials.cert), "client");
+  const { cluster, role } = identityOf(new X509Certificate(credentials.cert), "client");
+  const issuer = role === "node" ? {} : issuerHeaders(credentials.cert);
   const agent = new Agent({
     ...credentials,
     minVersion: "TLSv1.3",
@@ -113,14 +118,16 @@ export function openApi({
     maxSockets: 64,
     ...(isLate && { ALPNProtocols: [lateRenewalProtocol] }),
     checkServerIdentity: (host, peer) =>
-      checkServerIdentity(host, peer) ?? checkRole(peer, cluster) ?? checkKey(peer, serverKeys),
+      checkServerIdentity(host, peer) ??
+      checkRole(peer, { cluster, rootPem: credentials.ca }) ??
+      checkKey(peer, serverKeys),
   });
-  /** Sends a request and does `work` with its answer, all in time and unless somebody stops it. */
+  /** Sends a request and does `work` with its answer, all in time (counted anew with `onSign`) and unless somebody stops it. */
   const ask = async <Result>(
     name: MethodName,
     body: unknown,
     { signal, id = "" }: CallOptions,
-    work: (send: (silenceMs?: number) => Promise<IncomingMessage>) => Promise<Result>,
+    work: (send: (silenceMs?: number) => Promise<IncomingMessage>, onSign: () => void) => Promise<Result>,
   ): Promise<Result> => {
     const stops = [signal, always].filter((stop) => stop !== undefined);
     for (const stop of stops) stop.throwIfAborted();
@@ -134,13 +141,16 @@ export function openApi({
     const stopped = (): void => limits.abort();
     for (const stop of stops) stop.addEventListener("abort", stopped);
     const { verb, path } = methods[name];
-    const asked = { agent, endpoint, verb, path: path.replace("{id}", encodeURIComponent(id)), run };
+    const asked = { agent, endpoint, verb, issuer, path: path.replace("{id}", encodeURIComponent(id)), run };
     try {
-      return await work((silenceMs) => {
-        // What is read later goes on after these limits.
-        const until = silenceMs === undefined ? limits.signal : AbortSignal.any([limits.signal, ...stops]);
-        return begin({ ...asked, body: JSON.stringify(body), signal: until, silenceMs });
-      });
+      return await work(
+        (silenceMs) => {
+          // What is read later goes on after these limits.
+          const until = silenceMs === undefined ? limits.signal : AbortSignal.any([limits.signal, ...stops]);
+          return begin({ ...asked, body: JSON.stringify(body), signal: until, silenceMs });
+        },
+        () => void timer.refresh(),
+      );
     } catch (error) {
       if (error instanceof KcoreError) throw error;
       for (const stop of stops) stop.throwIfAborted();
@@ -160,13 +170,15 @@ export function openApi({
         throw refusalIn(endpoint, response.statusCode ?? 0, parseJson(await readBody(response)));
       }),
     call: (name, body, options = {}) =>
-      ask(name, body, options, async (send) => {
+      ask(name, body, options, async (send, onSign) => {
         const response = await send().catch((error: unknown) => {
           // An idle connection that the server closed meanwhile: nothing was processed, ask once more on a new one.
           if (error instanceof StaleConnection) return send();
           throw error;
         });
-        return readAnswer(name, endpoint, response.statusCode ?? 0, await readBody(response));
+        const isList = (methods[name] as Method).form === "list";
+        const text = await (isList ? readBody(response, listLimit, onSign) : readBody(response));
+        return readAnswer(name, endpoint, response.statusCode ?? 0, text);
       }),
   };
 }
@@ -178,6 +190,8 @@ interface Exchange {
   readonly endpoint: Endpoint;
   readonly verb: string;
   readonly path: string;
+  /** The header that shows who issued our certificate. */
+  readonly issuer: Readonly<Record<string, string>>;
   readonly body: string;
   readonly signal: AbortSignal;
   /** How long nothing may come; undefined: somebody else limits it. */
@@ -186,10 +200,21 @@ interface Exchange {
 }
 
 /** Sends a request and resolves when its answer begins. */
-function begin({ agent, endpoint, verb, path, body, signal, silenceMs, run }: Exchange): Promise<IncomingMessage> {
+function begin({
+  agent,
+  endpoint,
+  verb,
+  path,
+  issuer,
+  body,
+  signal,
+  silenceMs,
+  run,
+}: Exchange): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     const headers = {
       ...(verb === "POST" ? { "content-type": "application/json", "content-length": Buffer.byteLength(body) } : {}),
+      ...issuer,
       ...(run === undefined ? {} : { [runHeader]: run }),
     };
     const sent = request({ agent, host: endpoint.host, port: endpoint.port, method: verb, path, headers, signal });
@@ -203,14 +228,16 @@ function begin({ agent, endpoint, verb, path, body, signal, silenceMs, run }: Ex
   });
 }
 
-function readBody(response: IncomingMessage): Promise<string> {
+/** `onSign` is told of each piece. */
+function readBody(response: IncomingMessage, limit = replyLimit, onSign?: () => void): Promise<string> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let size = 0;
     response.on("data", (chunk: Buffer) => {
       size += chunk.length;
-      if (size <= replyLimit) return void chunks.push(chunk);
-      response.destroy(new Error("the answer is larger than 16 MiB"));
+      onSign?.();
+      if (size <= limit) return void chunks.push(chunk);
+      response.destroy(new Error(`the answer is larger than ${limit / 2 ** 20} MiB`));
     });
     response.once("end", () => resolve(Buffer.concat(chunks).toString("utf8")));
     response.once("error", reject);
@@ -254,11 +281,17 @@ function parseJson(text: string): unknown {
   }
 }
 
-function checkRole(peer: PeerCertificate, cluster: string): Error | undefined {
+function checkRole(
+  peer: PeerCertificate,
+  { cluster, rootPem }: { readonly cluster: string; readonly rootPem: string },
+): Error | undefined {
   try {
-    const identity = identityOf(new X509Certificate(peer.raw), "server");
+    const certificate = new X509Certificate(peer.raw);
+    const identity = identityOf(certificate, "server");
     if (identity.role !== "controller") return untrusted(`it is a ${identity.role}, not a controller`);
-    return identity.cluster === cluster ? undefined : untrusted(`it belongs to the cluster “${identity.cluster}”`);
+    if (identity.cluster !== cluster) return untrusted(`it belongs to the cluster “${identity.cluster}”`);
+    const refusal = refusalOfIssuer(certificate, { issuer: issuerOf(peer), rootPem });
+    return refusal === undefined ? undefined : untrusted(`its certificate ${refusal}`);
   } catch (error) {
     return untrusted(error instanceof Error ? error.message : String(error));
   }

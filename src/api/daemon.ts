@@ -1,3 +1,4 @@
+import type { Writable } from "node:stream";
 import { createLog, type Log } from "./log.ts";
 import { createSupervisor, type Supervisor } from "./supervisor.ts";
 
@@ -16,6 +17,28 @@ export interface Daemon {
   readonly supervisor?: Supervisor;
 }
 
+/**
+ * What is logged in one turn of the event loop goes out in one write: a hundred writes that share a flush of the disk leave a hundred
+ * lines of audit. A line that tells of an error goes at once, and takes the others along: the process may end next.
+ */
+function writeTogether(stream: Writable): (line: string, isUrgent: boolean) => void {
+  let isHeld = false;
+  const release = (): void => {
+    if (!isHeld) return;
+    isHeld = false;
+    stream.uncork();
+  };
+  return (line, isUrgent) => {
+    if (!isHeld && !isUrgent) {
+      isHeld = true;
+      stream.cork();
+      process.nextTick(release);
+    }
+    stream.write(line);
+    if (isUrgent) release();
+  };
+}
+
 /** Makes this process a daemon: it logs to stderr for its unit's journal, stops when it is told to, and speaks with systemd. */
 export function becomeDaemon({
   unit,
@@ -24,7 +47,7 @@ export function becomeDaemon({
   const stop = new AbortController();
   // systemd sends TERM to stop a service; INT comes from a terminal.
   for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, () => stop.abort());
-  const log = createLog({ write: (line) => process.stderr.write(line), clock: Date.now, base: { unit } });
+  const log = createLog({ write: writeTogether(process.stderr), clock: Date.now, base: { unit } });
   const supervisor = createSupervisor({
     environment: process.env,
     pid: process.pid,

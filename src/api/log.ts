@@ -14,6 +14,7 @@ const privateKey = /-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]
 
 /** Fields that nobody may read, however deep they stand. */
 const concealed = new Set(["passphrase", "password", "authorization"]);
+const mayConceal = new RegExp(`"(?:${[...concealed].join("|")})":`);
 
 function conceal(name: string, value: unknown): unknown {
   return concealed.has(name) ? "***" : value;
@@ -25,7 +26,8 @@ export function createLog({
   clock,
   base = {},
 }: {
-  readonly write: (line: string) => void;
+  /** `isUrgent`: it tells of an error. */
+  readonly write: (line: string, isUrgent: boolean) => void;
   readonly clock: () => number;
   readonly base?: LogFields;
 }): Log {
@@ -33,8 +35,10 @@ export function createLog({
     (level: string) =>
     (message: string, fields: LogFields = {}): void => {
       const line = { time: new Date(clock()).toISOString(), level, message, ...base, ...fields };
-      const text = JSON.stringify(line, conceal);
-      write(`${text.includes("PRIVATE KEY") ? text.replaceAll(privateKey, "***") : text}\n`);
+      const plain = JSON.stringify(line);
+      // Looked at in each field only where such a one may be: each change leaves a line, and a replacer costs more than all else of it.
+      const text = mayConceal.test(plain) ? JSON.stringify(line, conceal) : plain;
+      write(`${text.includes("PRIVATE KEY") ? text.replaceAll(privateKey, "***") : text}\n`, level === "error");
     };
   return { info: at("info"), warn: at("warn"), error: at("error") };
 }

@@ -19,8 +19,11 @@ export interface Method<Body extends z.ZodType = z.ZodType, Reply extends z.ZodT
   readonly whileRejected?: true;
   /** Whether each call leaves a line in the controller's audit; unless told otherwise every POST does. */
   readonly audit?: boolean;
-  /** What comes back when it is not one JSON document: text, lines of JSON (`reply` is a line), bytes, or another protocol. */
-  readonly form?: "text" | "lines" | "bytes" | "stream";
+  /**
+   * What comes back when it is not one short JSON document: one of lists, that may be long and is sent as it is made; text, lines of
+   * JSON (`reply` is a line), bytes, or another protocol.
+   */
+  readonly form?: "list" | "text" | "lines" | "bytes" | "stream";
   readonly body: Body;
   readonly reply: Reply;
 }
@@ -80,7 +83,7 @@ export const methods = {
   /** A new certificate for the caller's own id and names, for a key made on the node. */
   renew: ofNode("/v1/nodes/renew", s.Renewal, s.Renewed, { approvedOnly: true }),
 
-  listNodes: look("/v1/nodes", s.NodeList),
+  listNodes: look("/v1/nodes", s.NodeList, { form: "list" }),
   getNode: look("/v1/nodes/{id}", s.NodeDetail, { roles: everyone, ownNodeOnly: true, whileRejected: true }),
   /** `{id}` is what an operator calls the node: its id, its host name, or the beginning of its id. */
   findNode: look("/v1/node-names/{id}", s.NodeView),
@@ -103,7 +106,7 @@ export const methods = {
   /** The persistent stream between two controllers: `upgrade: kcore-replication/1`, then frames both ways. */
   replicate: look("/v1/replicate", s.Nothing, { roles: ["controller"], whileJoining: true, form: "stream" }),
 
-  listConflicts: look("/v1/conflicts", s.ConflictList),
+  listConflicts: look("/v1/conflicts", s.ConflictList, { form: "list" }),
   ackConflict: change("/v1/conflicts/{id}/ack", s.Nothing),
   /** Writes the value that lost anew, and closes the conflict. */
   takeLoser: change("/v1/conflicts/{id}/take-loser", s.Nothing),
@@ -111,7 +114,7 @@ export const methods = {
   /** Entries of this controller's audit trail, from number `{id}` on, as they were written. */
   listAudit: look("/v1/audit/{id}", s.AuditPage, { roles: operators }),
 
-  listCertificates: look("/v1/certificates", s.CertificateList),
+  listCertificates: look("/v1/certificates", s.CertificateList, { form: "list" }),
   recordCertificate: change("/v1/certificates", s.CertificateRecord),
   revoke: change("/v1/certificates/revoke", s.Revocation, s.Revoked),
   /** Makes a new key on this controller for a sub-CA; it is kept aside until its certificate comes. */
@@ -122,12 +125,12 @@ export const methods = {
   certificateRequest: change("/v1/own-certificate/request", s.SubCaRequest, s.CertificateProof),
   certificateInstall: change("/v1/own-certificate/install", s.SubCaCertificate, s.SubCaInstalled),
 
-  listObjects: look("/v1/objects", s.ObjectList),
+  listObjects: look("/v1/objects", s.ObjectList, { form: "list" }),
   /** `{id}` is `KIND/NAME`, percent-encoded. */
   getObject: look("/v1/objects/{id}", s.ObjectView),
   putObject: change("/v1/objects/{id}", s.ObjectWrite),
   removeObject: change("/v1/objects/{id}/remove", s.ObjectRemoval),
-  getConfig: look("/v1/config", s.ConfigView),
+  getConfig: look("/v1/config", s.ConfigView, { form: "list" }),
   /** `{id}` is the group. */
   putConfig: change("/v1/config/{id}", s.ObjectWrite),
 
@@ -143,6 +146,10 @@ export type AcceptedBodyOf<Name extends MethodName> = z.output<Methods[Name]["bo
 export type ReplyOf<Name extends MethodName> = z.output<Methods[Name]["reply"]>;
 /** What a controller may answer: what has a default may be left out. */
 export type AnswerOf<Name extends MethodName> = z.input<Methods[Name]["reply"]>;
+/** Methods whose answer is lists, sent as they are made. */
+export type ListMethodName = {
+  [Name in MethodName]: Methods[Name] extends { readonly form: "list" } ? Name : never;
+}[MethodName];
 /** Methods that are answered with one JSON document or one text. */
 export type PlainMethodName = Exclude<MethodName, StreamedMethodName>;
 /** Methods whose answer goes on. */
@@ -169,7 +176,10 @@ const literal = new Map(
   routes.filter(({ idAt }) => idAt < 0).map((route) => [keyOf(route.verb, pathOf(route)), route.name]),
 );
 const literalPaths = new Set(routes.filter(({ idAt }) => idAt < 0).map(pathOf));
-const patterns = routes.filter(({ idAt }) => idAt >= 0);
+const withId = routes.filter(({ idAt }) => idAt >= 0);
+const patterns = new Map(withId.map((route) => [keyOf(route.verb, pathOf(route)), route.name]));
+const patternPaths = new Set(withId.map(pathOf));
+const idsAt = new Set(withId.map(({ idAt }) => idAt));
 
 function pathOf({ segments }: Route): string {
   return segments.join("/");
@@ -186,17 +196,16 @@ export function findMethod(
 ): { readonly name: MethodName; readonly id?: string } | { readonly wrongVerb: boolean } {
   const name = literal.get(keyOf(verb, path));
   if (name !== undefined) return { name };
-  const segments = path.split("/");
   let wrongVerb = literalPaths.has(path);
-  for (const route of patterns) {
-    if (route.segments.length !== segments.length) continue;
-    if (!route.segments.every((part, index) => index === route.idAt || part === segments[index])) continue;
-    if (route.verb !== verb) {
-      wrongVerb = true;
-      continue;
-    }
-    const id = decode(segments[route.idAt] ?? "");
-    if (id !== undefined && id !== "") return { name: route.name, id };
+  const segments = path.split("/");
+  for (const at of idsAt) {
+    const given = segments[at];
+    if (given === undefined) continue;
+    const shape = segments.with(at, "{id}").join("/");
+    const found = patterns.get(keyOf(verb, shape));
+    wrongVerb ||= patternPaths.has(shape);
+    const id = found === undefined ? undefined : decode(given);
+    if (found !== undefined && id !== undefined && id !== "") return { name: found, id };
   }
   return { wrongVerb };
 }

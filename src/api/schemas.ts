@@ -192,12 +192,16 @@ export const RegisterView = z.object({
 });
 export type RegisterView = z.infer<typeof RegisterView>;
 
+const ConflictSide = z.object({ value: z.unknown(), dot: z.string(), origin: z.string(), at: Time });
 export const ConflictView = z.object({
   id: z.string(),
   key: z.string(),
   at: Time,
-  winner: z.object({ value: z.unknown(), dot: z.string(), origin: z.string(), at: Time }),
-  loser: z.object({ value: z.unknown(), dot: z.string(), origin: z.string(), at: Time }),
+  winner: ConflictSide,
+  /** The newest that lost. */
+  loser: ConflictSide,
+  /** Older ones that lost as well. */
+  others: z.array(ConflictSide).optional(),
 });
 export type ConflictView = z.infer<typeof ConflictView>;
 export const ConflictList = z.object({
@@ -336,6 +340,8 @@ export const ReplicationStatus = z.object({
   conflicts: z.number(),
   /** Why writes are refused at present; absent: they are not. */
   readOnly: z.string().optional(),
+  /** After how many milliseconds that ends by itself, where that is known. */
+  readOnlyForMs: z.number().optional(),
   alarms: z.array(Alarm),
   settings: z.array(z.object({ controllerId: z.string(), requireManualApproval: z.boolean() })),
   peers: z.array(PeerView),

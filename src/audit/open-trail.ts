@@ -1,7 +1,7 @@
 import { constants } from "node:fs";
 import { mkdir, open, readdir, unlink, type FileHandle } from "node:fs/promises";
 import { join } from "node:path";
-import { beginning, droppedType, hashOf, linkEntry, parseEntry, type Fields, type Head } from "./chain.ts";
+import { beginning, droppedType, hashOf, linkText, parseEntry, type Fields, type Head } from "./chain.ts";
 import { segmentName, segmentsAmong, type Segment } from "./trail-files.ts";
 
 /** A trail that one process writes to. */
@@ -67,7 +67,7 @@ class SegmentedTrail implements Trail {
   readonly #options: TrailOptions;
   readonly #segmentBytes: number;
   readonly #segments: number;
-  readonly #waiting: { readonly at: number; readonly fields: Fields; readonly bytes: number }[] = [];
+  readonly #waiting: { readonly at: number; readonly fields: string }[] = [];
   #waitingBytes = 0;
   #unrecorded = 0;
   #head: Head;
@@ -91,11 +91,11 @@ class SegmentedTrail implements Trail {
   }
 
   record(fields: Fields): void {
-    const bytes = JSON.stringify(fields).length;
-    if (this.#waitingBytes + bytes > maxWaiting) this.#unrecorded += 1;
+    const text = JSON.stringify(fields);
+    if (this.#waitingBytes + text.length > maxWaiting) this.#unrecorded += 1;
     else {
-      this.#waiting.push({ at: this.#options.clock(), fields, bytes });
-      this.#waitingBytes += bytes;
+      this.#waiting.push({ at: this.#options.clock(), fields: text });
+      this.#waitingBytes += text.length;
     }
     this.#writing ??= this.#writeSoon();
   }
@@ -122,12 +122,13 @@ class SegmentedTrail implements Trail {
     const unrecorded = this.#unrecorded;
     let head = this.#head;
     let text = "";
-    const add = (at: number, fields: Fields): void => {
-      const linked = linkEntry(head, at, fields);
+    const addText = (at: number, fields: string): void => {
+      const linked = linkText(head, at, fields);
       text += linked.line;
       ({ head } = linked);
     };
-    for (const { at, fields } of taken) add(at, fields);
+    const add = (at: number, fields: Fields): void => addText(at, JSON.stringify(fields));
+    for (const { at, fields } of taken) addText(at, fields);
     if (unrecorded > 0) add(this.#options.clock(), { type: "audit.unrecorded", entries: unrecorded });
     let dropped;
     try {
@@ -143,7 +144,7 @@ class SegmentedTrail implements Trail {
     // Only now that the trail tells of it.
     for (const { path } of dropped?.files ?? []) await unlink(path).catch(() => undefined);
     this.#waiting.splice(0, taken.length);
-    for (const { bytes } of taken) this.#waitingBytes -= bytes;
+    for (const { fields } of taken) this.#waitingBytes -= fields.length;
     this.#unrecorded -= unrecorded;
     this.#sync ??= setTimeout(() => this.#syncNow(), 1_000).unref();
     if (this.#isTroubled) this.#options.onTrouble("the audit trail is written again");

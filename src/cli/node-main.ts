@@ -4,13 +4,15 @@ import { becomeDaemon, type Daemon } from "#api/daemon.ts";
 import { defined } from "#optional/defined.ts";
 import { drawProblems } from "#errors/draw.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
-import type { MaintainOptions } from "#controller/maintain.ts";
+import type { PutBackOptions } from "#controller/maintain.ts";
 import packageJson from "../../package.json" with { type: "json" };
 
 /** The program that the runtime on nodes starts: `controller serve --config FILE`, `agent run --config FILE`, `--version`. */
 const version = packageJson.version;
 const usage = `usage: kcore controller serve [--config FILE] | kcore agent run [--config FILE] | kcore --version
-       kcore controller restore BACKUP | repair | join [--fresh] [HOST:PORT…]  [--config FILE]  while it is stopped`;
+       kcore controller found  [--config FILE]  while it is stopped
+       kcore controller restore BACKUP | repair  [--alone] [-o table|json] [--config FILE]  while it is stopped
+       kcore controller join [--fresh] [HOST:PORT…]  [--config FILE]  while it is stopped`;
 
 interface Program {
   readonly unit: string;
@@ -76,26 +78,43 @@ async function main(words: readonly string[]): Promise<number> {
 
 type Work = (
   operands: readonly string[],
-  options: MaintainOptions & { readonly fresh: boolean },
+  options: PutBackOptions & { readonly fresh: boolean },
 ) => Promise<readonly string[]>;
 
 /** What is done on a controller's machine while the controller is stopped. */
 const maintenance: Readonly<Record<string, Work>> = {
+  found: async (_, options) => (await import("#controller/maintain.ts")).foundHere(options),
   restore: async ([file = ""], options) => (await import("#controller/maintain.ts")).restoreHere(file, options),
   repair: async (_, options) => (await import("#controller/maintain.ts")).repairHere(options),
   join: async (endpoints, options) => (await import("#controller/maintain.ts")).joinHere(endpoints, options),
 };
 
 async function maintain(work: Work, words: readonly string[]): Promise<number> {
-  const options = { config: { type: "string" }, fresh: { type: "boolean" } } as const;
+  const options = {
+    config: { type: "string" },
+    fresh: { type: "boolean" },
+    alone: { type: "boolean" },
+    output: { type: "string", short: "o" },
+  } as const;
   try {
     const { values, positionals } = parseArgs({ args: [...words], options, allowPositionals: true });
-    const { config: configFile = "/etc/kcore/controller.yaml", fresh = false } = values;
+    const {
+      config: configFile = "/etc/kcore/controller.yaml",
+      fresh = false,
+      alone = false,
+      output = "table",
+    } = values;
+    if (output !== "table" && output !== "json") {
+      process.stderr.write(`-o takes table or json\n${usage}\n`);
+      return exitCodes.usage;
+    }
     const { parsePlainYaml, printYaml } = await import("#engine/yaml/plain-yaml.ts");
     const lines = await work(positionals, {
       configFile,
       now: Date.now(),
       fresh,
+      alone,
+      output,
       yaml: { parse: parsePlainYaml, print: printYaml },
     });
     process.stdout.write(lines.map((line) => `${line}\n`).join(""));

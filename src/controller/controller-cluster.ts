@@ -11,10 +11,11 @@ import { watchRejects, type Rejects } from "./cluster/rejects.ts";
 import { manageNodes, type Nodes } from "./cluster/nodes.ts";
 import { openSubCa, type SubCa } from "./cluster/own-sub-ca.ts";
 import { readRecords, type Records } from "./cluster/records.ts";
+import { keys } from "./cluster/registers.ts";
 import { Refused } from "./cluster/refused.ts";
 import { watchRevocations, type Revocations } from "./cluster/revocations.ts";
 import { monotonic, type ControllerState } from "./controller-state.ts";
-import { found } from "./found.ts";
+import { found, whyEmpty } from "./found.ts";
 
 /** What a controller knows of its cluster, and what it does for it. */
 export interface ControllerCluster {
@@ -29,11 +30,15 @@ export interface ControllerCluster {
   readonly nodes: Nodes;
   /** Whether it has caught up with its cluster, and is a member: asked with every request. */
   readonly isReady: () => boolean;
+  /** Whether its members can be told from strangers: it is ready, or was put back and knows the members of then. */
+  readonly knowsMembers: () => boolean;
+  /** Why it has nothing and will get nothing by itself, in words. */
+  readonly emptiness: () => string | undefined;
   /** Whether a controller may replicate with this key; while joining not all members are known, but whoever is must show his key. */
   readonly mayReplicate: (id: string, key: string) => boolean;
   /** Makes the first controller of a cluster its first member, once. */
   readonly foundIfNeeded: () => Promise<void>;
-  /** Tells the others what they should know of this controller, whenever that changed; `address`: where it listens. */
+  /** Tells the others what they should know of this controller, from now on whenever that changed; `address`: where it listens. */
   readonly publish: (address?: string) => void;
   readonly stop: () => void;
 }
@@ -99,12 +104,14 @@ export function openCluster(state: ControllerState, { log, clock }: Pick<Daemon,
     nodes,
     ...member,
     mayReplicate: (id, key) =>
-      !certificates.isRevoked(key) && (controllers.isMember(id) ? controllers.isKeyOf(id, key) : !member.isReady()),
+      !certificates.isRevoked(key) &&
+      (controllers.isMember(id) ? controllers.isKeyOf(id, key) : !member.knowsMembers()),
     publish(listensAt = "") {
       address ||= listensAt;
       member.publish();
     },
     stop() {
+      member.stop();
       liveness.stop();
       names.stop();
       rejects.stop();
@@ -125,19 +132,57 @@ function watchMembership(
     clock,
   }: Pick<ControllerCluster, "records" | "controllers"> &
     Pick<Daemon, "log" | "clock"> & { readonly address: () => string },
-): Pick<ControllerCluster, "isReady" | "foundIfNeeded" | "publish"> {
+): Pick<ControllerCluster, "isReady" | "knowsMembers" | "emptiness" | "foundIfNeeded" | "publish" | "stop"> {
   const { controllerId, dc } = self;
   const isMember = (): boolean => controllers.isMember(controllerId);
   // A controller that is ready stays so while it is a member.
   let wasReady = false;
-  const isReady = (): boolean => (wasReady ||= replica.status().ready) && isMember();
+  const hasCaughtUp = (): boolean => {
+    const { ready, catchingUp } = replica.status();
+    return ready && !catchingUp;
+  };
+  const isReady = (): boolean => {
+    if (!wasReady && hasCaughtUp()) {
+      wasReady = true;
+      if (isToldEmpty) tellEmptiness();
+    }
+    return wasReady && isMember();
+  };
   let isOutTold = false;
   /** The certificate with which it was published. */
   let published: string | undefined;
+  const emptiness = (): string | undefined => (wasReady || replica.status().ready ? undefined : whyEmpty(config));
+  let isToldEmpty = false;
+  const tellEmptiness = (): void => {
+    const why = emptiness();
+    isToldEmpty = why !== undefined;
+    replica.alarm(why !== undefined, "EMPTY_STATE", controllerId, `this controller does not serve: ${why}`);
+  };
+  let next: NodeJS.Timeout | undefined;
+  let stopWatching = (): void => undefined;
+  const publish = (): void => {
+    clearTimeout(next);
+    if (isToldEmpty) tellEmptiness();
+    const present = own.credentials().cert;
+    if (published === present) return;
+    const again = (ms: number): void => void (next = setTimeout(publish, ms).unref());
+    // While joining it looks again and again; afterwards it is told when it becomes a member.
+    if (!hasCaughtUp()) return again(joiningMs);
+    if (!isReady()) return;
+    published = present;
+    controllers.publish().catch((error: unknown) => {
+      published = undefined;
+      log.warn("what the others should know of this controller could not be written", describeError(error));
+      again(retryMs);
+    });
+  };
   return {
     isReady,
+    knowsMembers: () => isReady() || (isMember() && replica.status().catchingUp),
+    emptiness,
     // Who left a cluster, or was removed from it, is refused by its own state: it founds no second one.
     async foundIfNeeded() {
+      tellEmptiness();
       if (isMember() || !replica.status().ready) return;
       const key = keyFingerprint(publicDer(firstCertificate(own.credentials().cert).publicKey));
       try {
@@ -153,13 +198,20 @@ function watchMembership(
       });
     },
     publish() {
-      const present = own.credentials().cert;
-      if (!isReady() || published === present) return;
-      published = present;
-      controllers.publish().catch((error: unknown) => {
-        published = undefined;
-        log.warn("what the others should know of this controller could not be written", describeError(error));
+      stopWatching();
+      const { auth } = keys.controller(controllerId);
+      stopWatching = replica.watch((changed) => {
+        if (changed.includes(auth)) publish();
       });
+      own.watch(publish);
+      publish();
+    },
+    stop() {
+      stopWatching();
+      clearTimeout(next);
     },
   };
 }
+
+const joiningMs = 250;
+const retryMs = 1_000;

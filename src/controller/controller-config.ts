@@ -4,8 +4,8 @@ import { TlsFiles } from "#api/daemon-config.ts";
 const KeyFingerprint = z.string().regex(/^[0-9a-f]{64}$/, "is not a SHA-256 in lower-case hex");
 
 /**
- * What the first controller of a cluster knows before anybody can tell it anything; deploy_node writes it. Only an
- * empty store takes it in, once, and only without `replication.join`.
+ * What the first controller of a cluster knows before anybody can tell it anything; deploy_node writes it. Only the store that
+ * `kcore controller found` made takes it in, once, and only without `replication.join`.
  */
 export const Bootstrap = z.object({
   cluster: z.string(),
@@ -39,7 +39,11 @@ export const ControllerConfig = z.object({
       /** Controllers, `host:port`, of which one sponsors this one: it has registered it already. */
       join: z.array(z.string()).default([]),
       /**
-       * By endpoint of `join`, the SHA-256 of the public key that must answer there, lower-case hex: while it knows nobody,
+       * Controllers, `host:port`, that a founder which lost its state asks for it: the others of the roster.
+       */
+      rejoin: z.array(z.string()).default([]),
+      /**
+       * By endpoint of `join` and `rejoin`, the SHA-256 of the public key that must answer there, lower-case hex: while it knows nobody,
        * a controller could not tell its sponsor from whoever holds a stolen sub-CA.
        */
       joinKeys: z.record(z.string(), KeyFingerprint).default({}),

@@ -5,6 +5,7 @@ import type { Certificates } from "./cluster/certificates.ts";
 import type { Controllers } from "./cluster/controllers.ts";
 import type { Nodes } from "./cluster/nodes.ts";
 import type { Records } from "./cluster/records.ts";
+import { inWords } from "./replica/clock-alarms.ts";
 import type { ReplicationStatus } from "./replica/replica.ts";
 
 export interface HealthOptions {
@@ -18,6 +19,7 @@ export interface HealthOptions {
     readonly cluster: string;
     readonly version: string;
   };
+  readonly emptiness: () => string | undefined;
   /** Why nothing can be written to the disk just now. */
   readonly storeProblem: () => string | undefined;
 }
@@ -28,7 +30,15 @@ export interface Health {
   readonly replication: () => StatusAnswer;
 }
 
-export function watchHealth({ records, certificates, controllers, nodes, self, storeProblem }: HealthOptions): Health {
+export function watchHealth({
+  records,
+  certificates,
+  controllers,
+  nodes,
+  self,
+  emptiness,
+  storeProblem,
+}: HealthOptions): Health {
   const warningsOf = (status: ReplicationStatus): string[] => {
     const settings = controllers.settings();
     const manual = settings.filter(({ requireManualApproval }) => requireManualApproval);
@@ -50,22 +60,27 @@ export function watchHealth({ records, certificates, controllers, nodes, self, s
     ];
   };
   const blockOf = (status: ReplicationStatus): string | undefined => {
-    if (!status.ready) return "it is joining: it has not caught up with its cluster yet";
+    if (status.catchingUp && status.ready) return "it has just started, and asks the others for what it missed";
+    if (status.catchingUp)
+      return "it was put back or mended, and has not caught up with another controller yet; if none is left: kcore controller repair --alone, on its machine";
+    if (!status.ready) return emptiness() ?? "it is joining: it has not caught up with its cluster yet";
     const disk = storeProblem();
     if (disk !== undefined) return `its state cannot be written: ${disk}`;
     if (!controllers.isMember(self.controllerId)) return "it is no member of its cluster any more";
-    return status.readOnly === undefined ? undefined : `it takes no writes (${status.readOnly})`;
+    if (status.readOnly === undefined) return undefined;
+    const { readOnlyFor } = status;
+    return `it takes no writes${readOnlyFor === undefined ? "" : ` for ${inWords(readOnlyFor)}`} (${status.readOnly})`;
   };
   return {
     ready() {
       const status = records.replica.status();
-      const list = status.ready ? nodes.list() : [];
+      const counts = status.ready ? nodes.countByStatus() : new Map<string, number>();
       const reason = blockOf(status);
       return {
         ...self,
         ready: reason === undefined,
         ...defined({ reason }),
-        nodes: { total: list.length, ready: list.filter((node) => node.status === "ready").length },
+        nodes: { total: [...counts.values()].reduce((sum, count) => sum + count, 0), ready: counts.get("ready") ?? 0 },
         peers: controllers.peers().map(({ controllerId, inStep, reason: why }) => ({
           controllerId,
           inStep,
@@ -94,7 +109,7 @@ export function watchHealth({ records, certificates, controllers, nodes, self, s
         tombstones: status.tombstones,
         quarantined: status.quarantined.length,
         conflicts: records.replica.conflicts().length,
-        ...defined({ readOnly: status.readOnly }),
+        ...defined({ readOnly: status.readOnly, readOnlyForMs: status.readOnlyFor }),
         alarms: status.alarms.map(({ code, about, message }) => ({ code, message: `${message} (${about})` })),
         settings: controllers.settings(),
         peers,

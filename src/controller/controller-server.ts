@@ -4,13 +4,17 @@ import { pipeline } from "node:stream/promises";
 import { formatEndpoint, parseEndpoint } from "#api/endpoint.ts";
 import { defined } from "#optional/defined.ts";
 import { KcoreError } from "#errors/problem.ts";
+import { certificatesOf } from "#pki/chain.ts";
 import { manageObjects } from "./cluster/objects.ts";
 import type { ControllerCluster } from "./controller-cluster.ts";
 import { watchHealth } from "./controller-health.ts";
 import { monotonic, type ControllerOptions, type ControllerState } from "./controller-state.ts";
+import { Refused } from "./cluster/refused.ts";
 import { handlersFor } from "./handlers.ts";
 import { createMetrics, type Metrics } from "./metrics.ts";
+import type { Replica } from "./replica/replica.ts";
 import { checkAccess, type Access } from "./server/access.ts";
+import { patienceMs } from "./server/answer-list.ts";
 import { createApiServer, type ApiServer } from "./server/server.ts";
 import { openWatches, type Watches } from "./watch.ts";
 
@@ -32,10 +36,13 @@ export function openServer(
   const { config, own, replica, network } = state;
   const { controllers, mayReplicate } = cluster;
   const watches = openWatches(replica, options.log);
-  const access = checkAccess(cluster);
+  const access = tellingRefused(checkAccess(cluster), replica);
   const metrics: Metrics = measure(state, cluster, { now: options.clock, connections: () => api.connections.count() });
   const api = openApiServer(state, cluster, { ...options, watches, access, metrics });
-  own.watch(({ ca, cert, key }) => api.use({ ca, cert, key }));
+  own.watch(({ ca, cert, key }) => {
+    state.bastion.learn(certificatesOf(cert)[1]);
+    api.use({ ca, cert, key });
+  });
   api.server.on("tlsClientError", () => metrics.refusedConnection());
   const { connected, dialFailed } = replica;
   const { addressOf } = controllers;
@@ -68,8 +75,24 @@ export function openServer(
   };
 }
 
+/** A controller that is not let in has come no further than here; its operators learn of it on both sides. */
+function tellingRefused({ check, refusalOf }: Access, { turnedAway }: Pick<Replica, "turnedAway">): Access {
+  return {
+    refusalOf,
+    check(name, caller) {
+      try {
+        check(name, caller);
+      } catch (error) {
+        if (name === "replicate" && error instanceof Refused && caller.identity.role === "controller")
+          turnedAway(caller.id, { code: error.code, message: error.message });
+        throw error;
+      }
+    },
+  };
+}
+
 function openApiServer(
-  { own, self, store, audit, network }: ControllerState,
+  { own, bastion, self, store, audit, network }: ControllerState,
   cluster: ControllerCluster,
   {
     log,
@@ -90,12 +113,15 @@ function openApiServer(
   return createApiServer({
     credentials: own.credentials(),
     cluster: self.cluster,
+    bastion,
     handlers: handlersFor({ ...cluster, controllerId, objects, own, audit, health, metrics, log, clock }),
     streams: {
-      watch: ({ body }, response) => watches.open(body, response),
+      watch: ({ body, caller }, response) => watches.open(caller.key, body, response),
       async backup(_call, response) {
         const snapshot = await store.backup();
         response.writeHead(200, { "content-type": "application/octet-stream" });
+        // A backup that nobody reads would hold its file, and the room of that on the disk, for ever.
+        response.setTimeout(patienceMs, () => response.destroy());
         await pipeline(snapshot, response);
       },
       replicate: (caller, socket, head) => network.accept(caller.id, caller.key, socket, head),

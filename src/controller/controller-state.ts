@@ -4,8 +4,9 @@ import { readDaemonConfig } from "#api/daemon-config.ts";
 import type { Daemon } from "#api/daemon.ts";
 import { formatEndpoint, parseEndpoint } from "#api/endpoint.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
+import { knowBastionCas, type BastionCas } from "#pki/bastion-cas.ts";
 import { openOwnCertificate, type OwnCertificate } from "./cluster/own-certificate.ts";
-import { isKnown, isSecret, mergeKindOf } from "./cluster/registers.ts";
+import { isContested, isKnown, isSecret, mergeKindOf } from "./cluster/registers.ts";
 import { ControllerConfig } from "./controller-config.ts";
 import { createReplica } from "./replica/create-replica.ts";
 import type { Timers } from "./replica/replica-ports.ts";
@@ -27,6 +28,7 @@ export interface ControllerOptions extends Daemon {
 export interface ControllerState {
   readonly config: ControllerConfig;
   readonly own: OwnCertificate;
+  readonly bastion: BastionCas;
   readonly self: {
     readonly controllerId: string;
     readonly dc: string;
@@ -55,8 +57,9 @@ export async function openState(options: ControllerOptions): Promise<ControllerS
   const store = await openDisk(dbPath, broken, options);
   const audit = await openAudit(join(dbPath, "audit"), { clock, log });
   const keyAt = sponsorKeys(config);
-  const network = openNetwork({ controllerId, cluster, credentials: own.credentials, keyAt, log, clock });
-  const { join: sponsors } = replication;
+  const bastion = knowBastionCas(own.credentials().ca, own.credentials().cert);
+  const network = openNetwork({ controllerId, cluster, bastion, credentials: own.credentials, keyAt, log, clock });
+  const sponsors = [...new Set([...replication.join, ...replication.rejoin])];
   const replica = createReplica({
     id: controllerId,
     cluster,
@@ -66,9 +69,14 @@ export async function openState(options: ControllerOptions): Promise<ControllerS
     net: network.net,
     journal: store,
     recovered: store.recovered,
-    start: sponsors.length === 0 ? "found" : "join",
+    // Who founds has a state that says so (kcore controller found).
+    start: "join",
     join: sponsors,
+    at: /^(?:0\.0\.0\.0|\[::\]|):/.test(config.listenAddr)
+      ? (replication.advertise ?? config.listenAddr)
+      : config.listenAddr,
     mergeKindOf,
+    isContested,
     isKnown,
     isSecret,
     log: (level, message, fields) => log[level](message, fields),
@@ -78,7 +86,7 @@ export async function openState(options: ControllerOptions): Promise<ControllerS
   const onItsWord = "who answers there is believed on the CA's word alone: joinKeys does not name the key";
   if (unpinned.length > 0 && !replica.status().ready) log.warn(onItsWord, { join: unpinned });
   const self = { controllerId, dc: replication.dcId, cluster, version };
-  return { config, own, self, store, audit, network, replica, broken: broken.signal };
+  return { config, own, bastion, self, store, audit, network, replica, broken: broken.signal };
 }
 
 async function openDisk(

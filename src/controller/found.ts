@@ -1,11 +1,25 @@
 import { defined } from "#optional/defined.ts";
 import type { Records } from "./cluster/records.ts";
 import { keys } from "./cluster/registers.ts";
-import type { Bootstrap } from "./controller-config.ts";
+import type { Bootstrap, ControllerConfig } from "./controller-config.ts";
+
+/**
+ * Why a controller that has nothing and was told of no sponsor does not serve: it may have founded its cluster once, and then
+ * a second one of the same name would take writes beside it.
+ */
+export function whyEmpty({ replication: { join, rejoin } }: Pick<ControllerConfig, "replication">): string | undefined {
+  if (join.length > 0) return undefined;
+  const asked = rejoin.length === 0 ? "it was told of no other controller" : `it asks ${rejoin.join(", ")}`;
+  return (
+    `its state is empty and it founds no second cluster by itself; ${asked}. If it lost its state: kcore orchestrate deploy_node NODE, ` +
+    "or kcore controller restore BACKUP; to begin a NEW cluster without all that the old one knew: kcore controller found, " +
+    "or deploy_node with --set found_again=true"
+  );
+}
 
 /**
  * The first words of a cluster: its first controller registers itself and the operators that deploy_node named. Only the
- * founder says them, once; every later controller and key is registered by those (S-10).
+ * founder says them, once, with the state that `kcore controller found` made; every later controller and key is registered by those (S-10).
  */
 export async function found({
   records,

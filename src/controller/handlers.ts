@@ -156,7 +156,7 @@ export function handlersFor(parts: HandlerParts): Handlers {
     getObject: ({ id }) => objects.get(id),
     putObject: ({ id, body: { value, ifMatch } }) => objects.put(id, value, ifMatch),
     removeObject: ({ id, body }) => objects.remove(id, body.ifMatch),
-    getConfig: () => ({ groups: [...records.all(keys.config(""))] }),
+    getConfig: () => ({ groups: records.all(keys.config("")) }),
     putConfig: ({ id, body: { value, ifMatch } }) => records.put([{ key: keys.config(checkId(id)), value }], ifMatch),
   };
 }

@@ -4,8 +4,19 @@ import { join } from "node:path";
 import { loadCredentials } from "#api/credentials.ts";
 import { readDaemonConfig } from "#api/daemon-config.ts";
 import { formatEndpoint, parseEndpoint } from "#api/endpoint.ts";
+import { isContested, isSecret, mergeKindOf } from "./cluster/registers.ts";
 import { ControllerConfig } from "./controller-config.ts";
-import { emptyStore, repairStore, restoreStore, type Replaced, type Replacement } from "#controller/store/restore.ts";
+import {
+  emptyStore,
+  foundStore,
+  repairStore,
+  restoreStore,
+  type Repaired,
+  type Replaced,
+  type Replacement,
+} from "#controller/store/restore.ts";
+import { restampStore, type RestampedStore } from "#controller/store/restamp-store.ts";
+import { visible } from "#errors/draw.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { replaceFile } from "#pki/private-files.ts";
 
@@ -16,11 +27,21 @@ export interface MaintainOptions {
   readonly yaml: { readonly parse: (text: string) => unknown; readonly print: (value: unknown) => string };
 }
 
+/** How `restore` and `repair` are done, and told. */
+export interface PutBackOptions extends MaintainOptions {
+  /** No other controller is left to catch up with: this one serves at once. */
+  readonly alone: boolean;
+  readonly output: "table" | "json";
+}
+
 /**
  * `kcore controller restore FILE`, on the controller's machine, while it does not run: a backup takes the place of its
  * state. Gives lines for the operator. @throws KcoreError as restoreStore does
  */
-export async function restoreHere(file: string, options: MaintainOptions): Promise<readonly string[]> {
+export async function restoreHere(
+  file: string,
+  { alone, output, ...options }: PutBackOptions,
+): Promise<readonly string[]> {
   const place = await openPlace(options);
   // The state's owner may not read the operator's file.
   const copy = join(place.folder, `incoming-${randomBytes(8).toString("hex")}`);
@@ -31,19 +52,53 @@ export async function restoreHere(file: string, options: MaintainOptions): Promi
     await chmod(copy, 0o600);
     await chown(copy, place.uid, place.gid);
     becomeOwner(place);
-    const done = await restoreStore({ ...place, file: copy });
-    return [`restored ${done.records} records from ${file}`, ...notesOf(done), startHint];
+    const done = await restoreStore({ ...place, file: copy, alone });
+    if (output === "json") return [asJson(done)];
+    return [`restored ${done.records} records from ${file}`, ...notesOf(done), ...whenReady(alone), startHint];
   } finally {
     await rm(copy, { force: true });
   }
 }
 
 /** `kcore controller repair`: keeps what is whole of a damaged state. @throws KcoreError as repairStore does */
-export async function repairHere(options: MaintainOptions): Promise<readonly string[]> {
+export async function repairHere({ alone, output, ...options }: PutBackOptions): Promise<readonly string[]> {
   const place = await openPlace(options);
   becomeOwner(place);
-  const done = await repairStore(place);
-  return [`kept ${done.records} records that are whole`, ...notesOf(done), startHint];
+  const done = await repairStore({ ...place, alone });
+  const restamped = await restampStore({ ...place, alone, rules: { mergeKindOf, isContested, isSecret } });
+  if (output === "json") return [asJson({ ...done, restamped })];
+  const behind = done.behind === 0 ? "" : `, ${done.behind} of them from behind the damage`;
+  return [
+    `kept ${done.records} records that are whole${behind}`,
+    ...lossOf(done),
+    ...restampingOf(restamped),
+    ...notesOf(done),
+    ...whenReady(alone),
+    startHint,
+  ];
+}
+
+function restampingOf({ writes, file }: RestampedStore): readonly string[] {
+  if (file === undefined) return [];
+  return [`restamped ${writes.length} writes that a clock had stamped ahead of now; they are listed in ${file}`];
+}
+
+/**
+ * `kcore controller found`: the beginning of a cluster. Nothing else lets a controller with an empty state serve, so that one which
+ * lost its state founds no second cluster.
+ * @throws KcoreError CONTROLLER_HAS_STATE, STORE_LOCKED
+ */
+export async function foundHere(options: MaintainOptions): Promise<readonly string[]> {
+  const place = await openPlace(options);
+  if (place.hasState)
+    throw new KcoreError({
+      code: "CONTROLLER_HAS_STATE",
+      message: `${place.folder} holds the state of a cluster`,
+      hint: "it is founded already: systemctl start kcore-controller",
+    });
+  becomeOwner(place);
+  await foundStore(place);
+  return ["the next start founds a new cluster, with no nodes, approvals or revocations", startHint];
 }
 
 /**
@@ -79,6 +134,37 @@ export async function joinHere(
   return [
     ...lines,
     "next, on the bastion: kcore orchestrate deploy_node NODE; it registers the controller and starts it",
+  ];
+}
+
+function asJson(done: Replaced & { readonly restamped?: RestampedStore }): string {
+  return JSON.stringify(done, undefined, 2);
+}
+
+/** So many lost writes are shown; the file has all of them. */
+const shownLost = 20;
+
+/** Nothing of what is damaged is certain, so it is said as read. */
+function lossOf({ lostRecords, lost, lostFile }: Repaired): readonly string[] {
+  if (lostFile === undefined) return ["nothing is lost"];
+  const shown = lost.slice(0, shownLost).map(({ key, at, writer, deleted }) => {
+    const who = `${writer ?? "a controller that cannot be read"}, ${at ?? "at a time that cannot be read"}`;
+    return `  ${visible(key)}${deleted ? " (deleted)" : ""}: ${visible(who)}`;
+  });
+  const more = lost.length - shown.length;
+  return [
+    `lost here: ${lostRecords} records; of what they wrote can be read:`,
+    ...(shown.length > 0 ? shown : ["  nothing"]),
+    ...(more > 0 ? [`  and ${more} more`] : []),
+    `all of it stands in ${lostFile}; what another controller has of it comes back when this one has started`,
+  ];
+}
+
+function whenReady(alone: boolean): readonly string[] {
+  return [
+    alone
+      ? "it serves as soon as it runs, without asking another controller"
+      : "it serves when it has caught up with another controller; the same command with --alone if none is left",
   ];
 }
 

@@ -1,7 +1,10 @@
+import { join } from "node:path";
 import { describeError } from "#api/log.ts";
 import type { PeerView } from "#api/schemas.ts";
 import { openCluster, type ControllerCluster } from "./controller-cluster.ts";
+import { returnMemory } from "./return-memory.ts";
 import { openServer, type ControllerServer } from "./controller-server.ts";
+import { watchFiles } from "./file-changes.ts";
 import { openState, type ControllerOptions, type ControllerState } from "./controller-state.ts";
 
 /**
@@ -18,7 +21,7 @@ export async function serveController(options: ControllerOptions): Promise<void>
     await cluster.subCa.load();
     await cluster.foundIfNeeded();
     const { port, address } = await server.listen();
-    const nodes = cluster.nodes.list().length;
+    const nodes = [...cluster.names.all()].length;
     log.info("the controller listens", { address: state.config.listenAddr, port, ...state.self, nodes });
     supervisor?.ready();
     options.onListening?.(port);
@@ -40,7 +43,7 @@ export async function serveController(options: ControllerOptions): Promise<void>
 
 /** What is done again and again while it serves; the result ends it. */
 function startRounds(
-  { config, own }: ControllerState,
+  { config, own, replica }: ControllerState,
   cluster: ControllerCluster,
   { watches, cut }: ControllerServer,
   { log }: ControllerOptions,
@@ -55,19 +58,27 @@ function startRounds(
     }
     for (const peer of changedPeers(controllers.peers())) watches.tell("controllers", peer);
   };
+  const { tls, subCa: deployed, dbPath } = config;
+  const rotated = ["controller.crt", "controller.key", "sub-ca.crt", "sub-ca.key"].map((name) =>
+    join(dbPath, "pki", name),
+  );
+  const haveFilesChanged = watchFiles([...Object.values(tls), ...Object.values(deployed), ...rotated]);
   const lookAtFiles = (): void => {
-    void own.reload();
     cluster
       .foundIfNeeded()
       .catch((error: unknown) => log.error("membership could not be looked at", describeError(error)));
+    if (!haveFilesChanged() && subCa.published()) return;
+    void own.reload();
     subCa.load().catch((error: unknown) => log.warn("the sub-CA could not be read again", describeError(error)));
   };
+  const returnIfLess = returnMemory();
   const staleMs = config.staleCheckIntervalSecs * 1000;
   const timers = [
-    setInterval(cut, 1_000),
-    setInterval(() => cluster.publish(), 250),
+    // Whose certificate has expired meanwhile; who lost his right by a register is cut when that comes.
+    setInterval(cut, 5_000),
     setInterval(tellChanges, staleMs),
     setInterval(lookAtFiles, Math.min(staleMs, 30_000)),
+    setInterval(() => returnIfLess(replica.status().registers), 30_000),
   ];
   return () => {
     for (const timer of timers) clearInterval(timer);

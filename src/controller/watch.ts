@@ -1,74 +1,118 @@
-import { once } from "node:events";
 import type { ServerResponse } from "node:http";
 import type { Log } from "#api/log.ts";
 import type { WatchLine, WatchRequest } from "#api/schemas.ts";
 import { encodeDot } from "./cluster/dots.ts";
+import { Busy } from "./cluster/refused.ts";
 import type { Replica } from "./replica/replica.ts";
+import { drained } from "./server/answer-list.ts";
+import { takeTurns } from "./server/turns.ts";
 
-/** Who watches slower than the cluster changes is cut, and begins anew. */
+/** Who watches slower than the cluster changes is cut, and begins anew; so is the slowest of all when together they are too slow. */
 const backlogLimit = 16 * 1024 * 1024;
+const backlogOfAll = 128 * 1024 * 1024;
+const watchesOfKey = 64;
 const idleMs = 15_000;
+/** So long what stands may be told at a time, ms. */
+const sliceMs = 5;
 
 /** The clients that watch the registers, and are told of soft changes. */
 export interface Watches {
-  /** Resolves when all that stands was told, however much it is and however slowly it is read. */
-  readonly open: (request: WatchRequest, response: ServerResponse) => Promise<void>;
+  /**
+   * Resolves when all that stands was told, however much it is and however slowly it is read; `key` is who watches.
+   * @throws Busy when he watches too often already
+   */
+  readonly open: (key: string, request: WatchRequest, response: ServerResponse) => Promise<void>;
   /** Tells all of them that a node's liveness or a peer's state changed. */
   readonly tell: (about: "nodes" | "controllers" | "conflicts", id: string) => void;
   readonly close: () => void;
 }
 
+interface Watch {
+  readonly key: string;
+  readonly prefixes: readonly string[];
+}
+
 export function openWatches(replica: Replica, log: Log): Watches {
-  const watching = new Map<ServerResponse, readonly string[]>();
-  const send = (response: ServerResponse, line: WatchLine): void => {
-    if (response.destroyed) return;
-    response.write(`${JSON.stringify(line)}\n`);
-    if (response.writableLength <= backlogLimit) return;
+  const watching = new Map<ServerResponse, Watch>();
+  const turns = takeTurns();
+  const cut = (response: ServerResponse): void => {
     log.warn("a watch was cut: its client reads slower than the cluster changes");
+    watching.delete(response);
     response.destroy();
   };
-  const lineOf = (key: string): WatchLine => {
-    const register = replica.get(key);
-    const value: unknown = JSON.parse(register?.text ?? "null");
-    return { type: "register", key, value, dot: register ? encodeDot(register) : "absent" };
+  const send = (response: ServerResponse, line: string): void => {
+    if (response.destroyed) return;
+    response.write(line);
+    if (response.writableLength > backlogLimit) cut(response);
   };
-  const isWanted = (prefixes: readonly string[], key: string): boolean =>
+  const textOf = (line: WatchLine): string => `${JSON.stringify(line)}\n`;
+  /** As the register has it: its value is JSON already. */
+  const lineOf = (key: string): string => {
+    const register = replica.get(key);
+    const head = JSON.stringify({ type: "register", key, dot: register ? encodeDot(register) : "absent" });
+    return `${head.slice(0, -1)},"value":${register?.text ?? "null"}}\n`;
+  };
+  const isWanted = ({ prefixes }: Watch, key: string): boolean =>
     prefixes.length === 0 || prefixes.some((prefix) => key.startsWith(prefix));
+  const tellAll = (line: string, isFor: (watch: Watch) => boolean = () => true): void => {
+    for (const [response, watch] of watching) if (isFor(watch)) send(response, line);
+  };
   const stop = replica.watch((keys) => {
-    for (const [response, prefixes] of watching)
-      for (const key of keys) if (isWanted(prefixes, key)) send(response, lineOf(key));
+    if (watching.size === 0) return;
+    for (const key of keys) tellAll(lineOf(key), (watch) => isWanted(watch, key));
+    cutSlowest(watching.keys(), cut);
   });
-  const idle = setInterval(() => {
-    for (const response of watching.keys()) send(response, { type: "idle" });
-  }, idleMs);
+  const idle = setInterval(() => tellAll(textOf({ type: "idle" })), idleMs);
   idle.unref();
   /** At the client's pace: what stands may be more than may be unsent. A line says what is true when it is sent. */
-  const tellAll = async (response: ServerResponse, prefixes: readonly string[]): Promise<void> => {
-    const gone = new AbortController();
-    response.once("close", () => gone.abort());
-    const stands = [...replica.entries("")].map(([key]) => key).filter((key) => isWanted(prefixes, key));
-    for (const key of stands) {
+  const tellWhatStands = async (response: ServerResponse, watch: Watch): Promise<void> => {
+    await turns();
+    let until = performance.now() + sliceMs;
+    for (const [key] of replica.entries(commonPrefix(watch.prefixes))) {
+      if (isWanted(watch, key)) send(response, lineOf(key));
+      await drained(response);
+      if (performance.now() >= until) {
+        await turns();
+        until = performance.now() + sliceMs;
+      }
       if (response.destroyed) return;
-      // One that was deleted meanwhile was told as a change.
-      if (replica.get(key)) send(response, lineOf(key));
-      if (response.writableNeedDrain) await once(response, "drain", { signal: gone.signal }).catch(() => undefined);
     }
   };
   return {
-    async open({ prefixes, changesOnly }, response) {
+    async open(key, { prefixes, changesOnly }, response) {
+      const same = [...watching.values()].filter((watch) => watch.key === key);
+      if (same.length >= watchesOfKey) throw new Busy(503, "too many watches with this key", 15);
+      const watch = { key, prefixes };
       response.writeHead(200, { "content-type": "application/x-ndjson", "cache-control": "no-store" });
-      watching.set(response, prefixes);
+      watching.set(response, watch);
       response.once("close", () => watching.delete(response));
-      if (!changesOnly) await tellAll(response, prefixes);
-      send(response, { type: "synced" });
+      if (!changesOnly) await tellWhatStands(response, watch);
+      send(response, textOf({ type: "synced" }));
     },
-    tell(about, id) {
-      for (const response of watching.keys()) send(response, { type: "soft", about, id });
-    },
+    tell: (about, id) => tellAll(textOf({ type: "soft", about, id })),
     close() {
       stop();
       clearInterval(idle);
       for (const response of watching.keys()) response.end();
     },
   };
+}
+
+function cutSlowest(watching: Iterable<ServerResponse>, cut: (response: ServerResponse) => void): void {
+  const responses = [...watching];
+  let sum = responses.reduce((all, { writableLength }) => all + writableLength, 0);
+  if (sum <= backlogOfAll) return;
+  for (const response of responses.toSorted((a, b) => b.writableLength - a.writableLength)) {
+    if (sum <= backlogOfAll) return;
+    sum -= response.writableLength;
+    cut(response);
+  }
+}
+
+/** What all wanted keys begin with. */
+function commonPrefix(prefixes: readonly string[]): string {
+  const [first = "", ...others] = prefixes;
+  let length = first.length;
+  for (const other of others) while (!other.startsWith(first.slice(0, length))) length--;
+  return first.slice(0, length);
 }

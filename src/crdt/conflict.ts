@@ -13,8 +13,12 @@ export function areInConflict(a: Register, b: Register): boolean {
   return a.text !== b.text && !isSameDot(a, b) && !hasSeen(a, b) && !hasSeen(b, a);
 }
 
-/** The same for the same two writes, whoever finds them and in whatever order. */
-export function conflictId(a: Register, b: Register): string {
-  const [first, second] = [`${a.o}:${a.s}`, `${b.o}:${b.s}`].toSorted();
-  return hex64(hash64(`${a.key}\n${first}\n${second}`));
+/** The same for the same writes, two or more, in whatever order. */
+export function conflictId(key: string, writes: readonly Dot[]): string {
+  return hex64(hash64([key, ...writes.map(({ o, s }) => `${o}:${s}`).toSorted()].join("\n")));
+}
+
+/** What an acknowledgement names: one write of a key that lost, whatever it lost to. */
+export function lossId(key: string, lost: Dot): string {
+  return conflictId(key, [lost]);
 }

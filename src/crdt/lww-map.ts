@@ -1,4 +1,4 @@
-import { areInConflict } from "./conflict.ts";
+import { hasSeen } from "./conflict.ts";
 import { Digest } from "./digest.ts";
 import { KeyIndex } from "./key-index.ts";
 import { compareRegisters } from "./merge-kind.ts";
@@ -6,6 +6,7 @@ import type { MergeKind } from "./merge-kind.ts";
 import { OriginLog } from "./origin-log.ts";
 import { isSameDot } from "./register.ts";
 import type { Register } from "./register.ts";
+import { Siblings } from "./siblings.ts";
 import { covers, raise } from "./version-vector.ts";
 import type { VersionVector } from "./version-vector.ts";
 
@@ -13,17 +14,27 @@ import type { VersionVector } from "./version-vector.ts";
 export interface Merged {
   /** Keys whose register is another now. */
   readonly changed: readonly string[];
-  /** Pairs of writes that did not know of each other: `[winner, loser]`. */
-  readonly conflicts: readonly (readonly [Register, Register])[];
+  /** Siblings that came or went. */
+  readonly siblings: readonly Register[];
   /** Registers whose dot is known with other content: somebody wrote twice under one name. */
   readonly equivocations: readonly Register[];
 }
 
+/** What makes a conflict. */
+export interface ConflictRules {
+  /** Whether two writes of the key that did not know of each other are one. */
+  readonly isContested: (key: string) => boolean;
+  /** Whether somebody said of the loss with this id that it may be (conflict.ts). */
+  readonly isAcknowledged: (id: string) => boolean;
+}
+
+const anyConflict: ConflictRules = { isContested: () => true, isAcknowledged: () => false };
+
 /**
  * Keys to registers, and a version vector over the transactions that are in it: present, or dominated by what is present.
  * A state-based CRDT whose deltas are cut by version vector (Almeida, Shoker, Baquero, “Delta state replicated data types”,
- * 2018; the digest by origin as in van Renesse et al., Scuttlebutt, 2008): only the last write of a key is kept, so
- * there is no log to compact, and the delta since “nothing” is the whole state.
+ * 2018; the digest by origin as in van Renesse et al., Scuttlebutt, 2008): only the last write of a key is kept, and those that it did
+ * not know of (siblings.ts), so there is no log to compact, and the delta since “nothing” is the whole state.
  */
 export class LwwMap {
   readonly #kindOf: (key: string) => MergeKind;
@@ -33,9 +44,13 @@ export class LwwMap {
   readonly #keys = new KeyIndex();
   readonly #vector = new Map<string, number>();
   readonly digest = new Digest();
+  readonly siblings: Siblings;
+  readonly #isContested: (key: string) => boolean;
 
-  constructor(mergeKindOf: (key: string) => MergeKind) {
+  constructor(mergeKindOf: (key: string) => MergeKind, { isContested, isAcknowledged }: ConflictRules = anyConflict) {
     this.#kindOf = mergeKindOf;
+    this.#isContested = (key) => mergeKindOf(key) !== "remove-wins" && isContested(key);
+    this.siblings = new Siblings(isAcknowledged);
   }
 
   get vector(): VersionVector {
@@ -51,6 +66,7 @@ export class LwwMap {
     return this.#registers.get(key);
   }
 
+  /** The registers that stand. */
   all(): Iterable<Register> {
     return this.#registers.values();
   }
@@ -74,37 +90,59 @@ export class LwwMap {
    */
   merge(registers: Iterable<Register>, upto: Iterable<readonly [string, number]>, again = false): Merged {
     const changed: string[] = [];
-    const conflicts: (readonly [Register, Register])[] = [];
+    const siblings: Register[] = [];
     const equivocations: Register[] = [];
     for (const register of registers) {
       const current = this.#registers.get(register.key);
-      if (current && isSameDot(current, register)) {
-        if (isOtherContent(current, register)) equivocations.push(register);
+      const same = this.#sameDot(register, current);
+      if (same) {
+        if (isOtherContent(same, register)) equivocations.push(register);
       } else if (again || !covers(this.#vector, register.o, register.s)) {
-        const kind = this.#kindOf(register.key);
-        const wins = !current || compareRegisters(kind, register, current) > 0;
-        if (current && kind !== "remove-wins" && areInConflict(current, register))
-          conflicts.push(wins ? [register, current] : [current, register]);
+        const wins = !current || compareRegisters(this.#kindOf(register.key), register, current) > 0;
+        // First, so that what is superseded and yet lives keeps its place in the log.
+        if (current) siblings.push(...(wins ? this.#weigh(register, current) : this.#weigh(current, register)));
         if (wins) {
           this.#put(register, current);
           changed.push(register.key);
-        }
+        } else if (this.siblings.has(register)) this.#log(register);
       }
     }
     raise(this.#vector, upto);
-    return { changed, conflicts, equivocations };
+    return { changed, siblings, equivocations };
+  }
+
+  #sameDot(register: Register, current = this.#registers.get(register.key)): Register | undefined {
+    return current && isSameDot(current, register) ? current : this.siblings.find(register.key, register);
+  }
+
+  /** One stands and the other lost: it is kept beside it if the winner's writer did not know of it. Gives those that came and went. */
+  #weigh(standing: Register, lost: Register): readonly Register[] {
+    const { key } = standing;
+    if ((this.siblings.of(key).length === 0 && hasSeen(standing, lost)) || !this.#isContested(key)) return [];
+    const moved = this.siblings.weigh(standing, lost);
+    for (const register of moved) if (!this.siblings.has(register)) this.#retire(register);
+    return moved;
   }
 
   /** Those whose dot is here with other content. */
   findEquivocations(registers: Iterable<Register>): readonly Register[] {
     return [...registers].filter((register) => {
-      const current = this.#registers.get(register.key);
-      return current !== undefined && isSameDot(current, register) && isOtherContent(current, register);
+      const same = this.#sameDot(register);
+      return same !== undefined && isOtherContent(same, register);
     });
   }
 
-  /** Forgets a register: a tombstone that may go (tombstones.ts), or what a full exchange shows to be deleted. */
+  /** Takes an origin out of the version vector: nothing of it is here, and nothing of it is claimed any more. */
+  forget(origin: string): void {
+    this.#vector.delete(origin);
+  }
+
+  /** Forgets a register: a tombstone or sibling that may go (tombstones.ts), or what a full exchange shows to be deleted. */
   drop(register: Register): void {
+    if (this.siblings.has(register)) {
+      this.siblings.drop(register);
+      this.#retire(register);
+    }
     if (this.#registers.get(register.key) !== register) return;
     this.#registers.delete(register.key);
     this.#tombstones.delete(register.key);
@@ -113,10 +151,18 @@ export class LwwMap {
     this.#keys.remove((key) => this.#registers.has(key));
   }
 
-  /** Registers of one origin with `from` < seq ≤ `to`, in order of seq. */
+  /** Somebody said of a loss that it may be. Gives it, the first time. */
+  acknowledge(id: string): Register | undefined {
+    return this.siblings.acknowledge(id);
+  }
+
+  /** Registers of one origin with `from` < seq ≤ `to`, in order of seq; siblings are among them. */
   *since(origin: string, from: number, to: number): Iterable<Register> {
-    for (const register of this.#logs.get(origin)?.between(from, to) ?? [])
-      if (this.#registers.get(register.key) === register) yield register;
+    for (const register of this.#logs.get(origin)?.between(from, to) ?? []) if (this.#holds(register)) yield register;
+  }
+
+  #holds(register: Register): boolean {
+    return this.#registers.get(register.key) === register || this.siblings.has(register);
   }
 
   #put(register: Register, former: Register | undefined): void {
@@ -124,9 +170,7 @@ export class LwwMap {
     if (register.text === null) this.#tombstones.set(register.key, register);
     else this.#tombstones.delete(register.key);
     this.digest.add(register);
-    let log = this.#logs.get(register.o);
-    if (!log) this.#logs.set(register.o, (log = new OriginLog()));
-    log.add(register);
+    this.#log(register);
     if (!former) {
       this.#keys.add(register.key);
       return;
@@ -135,8 +179,14 @@ export class LwwMap {
     this.#retire(former);
   }
 
+  #log(register: Register): void {
+    let log = this.#logs.get(register.o);
+    if (!log) this.#logs.set(register.o, (log = new OriginLog()));
+    log.add(register);
+  }
+
   #retire({ o }: Register): void {
-    this.#logs.get(o)?.retire((register) => this.#registers.get(register.key) === register);
+    this.#logs.get(o)?.retire((register) => this.#holds(register));
   }
 }
 

@@ -3,18 +3,18 @@ import { covers, dominates } from "./version-vector.ts";
 import type { VersionVector } from "./version-vector.ts";
 
 /**
- * The tombstones that replica R may forget: those that are causally stable (Baquero, Almeida, Shoker, “Pure
+ * The tombstones, or siblings that say the same as what stands, that replica R may forget: those that are causally stable (Baquero, Almeida, Shoker, “Pure
  * operation-based replicated data types”, 2017). For each other member m, with `acks(m)` the version vector it last
  * told R that it holds durably:
- * 1. acks(m) covers the tombstone, so m will never write below it unknowingly; and
- * 2. R covers acks(m), so what m wrote before it knew of the tombstone has reached R, and is ignored should it come again.
- * There is no time limit: a member away for weeks only keeps tombstones alive.
+ * 1. acks(m) covers it, so m will never write unknowingly of it; and
+ * 2. R covers acks(m), so what m wrote before it knew of it has reached R, and is ignored should it come again.
+ * There is no time limit: a member away for weeks only keeps them alive.
  */
 export function collectable(
-  tombstones: Iterable<Register>,
+  registers: Iterable<Register>,
   own: VersionVector,
   acks: readonly (VersionVector | undefined)[],
 ): readonly Register[] {
   if (!acks.every((ack) => ack !== undefined && dominates(own, ack))) return [];
-  return [...tombstones].filter(({ o, s }) => acks.every((ack) => ack !== undefined && covers(ack, o, s)));
+  return [...registers].filter(({ o, s }) => acks.every((ack) => ack !== undefined && covers(ack, o, s)));
 }

@@ -1,4 +1,5 @@
 import { X509Certificate } from "node:crypto";
+import type { DetailedPeerCertificate, PeerCertificate } from "node:tls";
 
 /** All certificates of a PEM text, in its order. Throws what node:crypto throws when one cannot be read. */
 export function certificatesOf(pem: string): readonly X509Certificate[] {
@@ -9,4 +10,32 @@ export function certificatesOf(pem: string): readonly X509Certificate[] {
 /** The first certificate of a PEM text: of a chain, the leaf. Throws what node:crypto throws when there is none. */
 export function firstCertificate(pem: string): X509Certificate {
   return new X509Certificate(pem);
+}
+
+/** The issuer that a server showed with its certificate, in `checkServerIdentity`. */
+export function issuerOf(peer: PeerCertificate): X509Certificate | undefined {
+  const { issuerCertificate } = peer as Partial<DetailedPeerCertificate>;
+  return issuerCertificate && new X509Certificate(issuerCertificate.raw);
+}
+
+/** Whether a certificate names this issuer and carries its signature. */
+export function isIssuedBy(certificate: X509Certificate, issuer: X509Certificate): boolean {
+  return certificate.checkIssued(issuer) && certificate.verify(issuer.publicKey);
+}
+
+/** Whether a CA is the bastion's own sub-CA, or the root: a controller's carries its controller's URI (ADR 0120). */
+export function isOfBastion(ca: X509Certificate, rootPem: string): boolean {
+  return ca.ca && ca.subjectAltName === undefined && isIssuedBy(ca, firstCertificate(rootPem));
+}
+
+/**
+ * Why a leaf was not issued on the bastion; undefined: it was. Operators' and controllers' certificates must be (ADR 0511); a controller's
+ * sub-CA issues to nodes only.
+ */
+export function refusalOfIssuer(
+  leaf: X509Certificate,
+  { issuer, rootPem }: { readonly issuer: X509Certificate | undefined; readonly rootPem: string },
+): string | undefined {
+  if (issuer === undefined || !isIssuedBy(leaf, issuer)) return "does not come with the CA that issued it";
+  return isOfBastion(issuer, rootPem) ? undefined : "was not issued on the bastion";
 }

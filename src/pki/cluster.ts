@@ -6,12 +6,12 @@ import { KcoreError } from "#errors/problem.ts";
 import { issueCertificate } from "./certificate.ts";
 import { firstCertificate } from "./chain.ts";
 import { changeConfig, configFile, contextFolder, readConfig, type ContextHome } from "./contexts.ts";
-import { checkPassphrase, decryptKey, encryptKey, type ScryptCost } from "./encrypted-key.ts";
+import { checkPassphrase, decryptKey, encryptKey, isSealed, type ScryptCost } from "./encrypted-key.ts";
 import { createFile, ensurePrivateFolder, replaceFile, syncFolder, readText } from "./private-files.ts";
 import { commonNameOf, formatIdentity, identityOf } from "./identity.ts";
 import { backdateMs, endOfLeaf, type Authority } from "./issue.ts";
 import { renewDays } from "./expectation.ts";
-import { generateKey, readPrivateKey } from "./keys.ts";
+import { generateKey, keyFingerprint, publicDer, readPrivateKey } from "./keys.ts";
 import { signSubCa, type Root } from "./sub-ca.ts";
 
 const dayMs = 86_400_000;
@@ -196,6 +196,8 @@ async function openCa(
       hint: "restore the folder from one backup",
     });
   }
+  // What an older kcore wrote; that it belongs to its certificate was seen.
+  if (!isSealed(keyPem)) await replaceFile(keyFile, encryptKey(key, passphrase));
   const { cluster } = identityOf(firstCertificate(operatorPem), "client");
   return { certificate, pem, key, rootPem, cluster };
 }
@@ -219,6 +221,26 @@ export async function reissueOperator(folder: string, authority: Authority, now:
   const key = readPrivateKey(await readText(keyFile), keyFile);
   const { id } = identityOf(firstCertificate(await readText(join(folder, "kctl.crt"))), "client");
   return issueOperator({ authority, key, user: id, now });
+}
+
+/**
+ * Gives the operator a new key, certified by the root itself, which every controller accepts without a record of it (ADR 0511); says what
+ * the certificate is and the former key's fingerprint. Interrupted between the two files, it is mended by doing it again.
+ */
+export async function replaceOperatorKey(
+  folder: string,
+  root: Root,
+  now: number,
+): Promise<{ readonly certificate: string; readonly formerKey: string }> {
+  const former = firstCertificate(await readText(join(folder, "kctl.crt")));
+  const { id } = identityOf(former, "client");
+  const key = generateKey();
+  // Nothing stands between the root and this leaf, so nothing goes with it.
+  const certificate = issueOperator({ authority: { ...root, certificatePem: "" }, key, user: id, now });
+  const pem = key.export({ type: "pkcs8", format: "pem" }) as string;
+  await replaceFile(join(folder, "kctl.key"), pem);
+  await replaceFile(join(folder, "kctl.crt"), certificate, { mode: 0o644 });
+  return { certificate, formerKey: keyFingerprint(publicDer(former.publicKey)) };
 }
 
 async function hasFiles(folder: string): Promise<boolean> {

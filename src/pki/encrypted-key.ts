@@ -1,6 +1,15 @@
-import { createCipheriv, createPrivateKey, randomBytes, scryptSync, type KeyObject } from "node:crypto";
+import {
+  createCipheriv,
+  createDecipheriv,
+  createHmac,
+  createPrivateKey,
+  randomBytes,
+  scryptSync,
+  timingSafeEqual,
+  type KeyObject,
+} from "node:crypto";
 import { KcoreError } from "#errors/problem.ts";
-import { encodeDer, integer, objectId, octetString, sequence, toPem } from "./der.ts";
+import { encodeDer, integer, objectId, octetString, parseDer, sequence, toPem, type Asn1 } from "./der.ts";
 
 /** Cost of guessing a passphrase, see scrypt (RFC 7914). */
 export interface ScryptCost {
@@ -12,6 +21,8 @@ export interface ScryptCost {
 /** OWASP's setting for 16 MiB; with a larger N OpenSSL's own limit of 32 MiB would refuse to open the file (ADR 0111). */
 const usualCost: ScryptCost = { N: 16_384, r: 8, p: 5 };
 const shortestPassphrase = 8;
+const keyLabel = "ENCRYPTED PRIVATE KEY";
+const sealLabel = "KCORE KEY SEAL";
 const oids = { pbes2: "1.2.840.113549.1.5.13", scrypt: "1.3.6.1.4.1.11591.4.11", aes256Cbc: "2.16.840.1.101.3.4.1.42" };
 
 /** @throws KcoreError PKI_PASSPHRASE_WEAK for a passphrase under 8 characters. */
@@ -26,27 +37,39 @@ export function checkPassphrase(passphrase: string): void {
 
 /**
  * A private key as PKCS#8 `ENCRYPTED PRIVATE KEY`: PBES2 with scrypt and AES-256-CBC (RFC 8018, RFC 7914), which
- * `openssl pkey -in FILE` opens too. node:crypto's own export would use PBKDF2 with only 2048 rounds.
+ * `openssl pkey -in FILE` opens too; and below it an HMAC-SHA256 over all of that, so that nobody changes a bit of it who does not know the
+ * passphrase (S-15). node:crypto's own export would use PBKDF2 with only 2048 rounds, and authenticate nothing.
  */
-export function encryptKey(key: KeyObject, passphrase: string, { N, r, p }: ScryptCost = usualCost): string {
+export function encryptKey(key: KeyObject, passphrase: string, cost: ScryptCost = usualCost): string {
   checkPassphrase(passphrase);
   const salt = randomBytes(16);
   const iv = randomBytes(16);
-  const secret = scryptSync(passphrase, salt, 32, { N, r, p });
-  const cipher = createCipheriv("aes-256-cbc", secret, iv);
-  const sealed = Buffer.concat([cipher.update(key.export({ type: "pkcs8", format: "der" })), cipher.final()]);
+  const secrets = derive(passphrase, salt, cost);
+  const cipher = createCipheriv("aes-256-cbc", secrets.cipher, iv);
+  const bits = Buffer.concat([cipher.update(key.export({ type: "pkcs8", format: "der" })), cipher.final()]);
+  const { N, r, p } = cost;
   const derivation = sequence([
     objectId(oids.scrypt),
     sequence([octetString(salt), integer(N), integer(r), integer(p)]),
   ]);
   const encryption = sequence([objectId(oids.aes256Cbc), octetString(iv)]);
-  const info = sequence([sequence([objectId(oids.pbes2), sequence([derivation, encryption])]), octetString(sealed)]);
-  return toPem("ENCRYPTED PRIVATE KEY", encodeDer(info));
+  const info = sequence([sequence([objectId(oids.pbes2), sequence([derivation, encryption])]), octetString(bits)]);
+  const der = encodeDer(info);
+  return toPem(keyLabel, der) + toPem(sealLabel, sealOf(der, secrets.seal));
 }
 
-/** Opens a key that {@link encryptKey} closed. @throws KcoreError PKI_PASSPHRASE_WRONG, PKI_KEY_UNREADABLE */
+/** Whether a key's file carries a seal; what an older kcore wrote does not. */
+export function isSealed(pem: string): boolean {
+  return fromPem(sealLabel, pem) !== undefined;
+}
+
+/**
+ * Opens a key that {@link encryptKey} closed, or an older kcore without a seal.
+ * @throws KcoreError PKI_PASSPHRASE_WRONG, PKI_KEY_UNREADABLE
+ */
 export function decryptKey(pem: string, passphrase: string, where: string): KeyObject {
-  if (!pem.includes("-----BEGIN ENCRYPTED PRIVATE KEY-----")) {
+  const der = fromPem(keyLabel, pem);
+  if (!der) {
     throw new KcoreError({
       code: "PKI_KEY_UNREADABLE",
       message: `${where} holds no encrypted private key`,
@@ -54,13 +77,59 @@ export function decryptKey(pem: string, passphrase: string, where: string): KeyO
     });
   }
   try {
-    return createPrivateKey({ key: pem, passphrase });
+    const seal = fromPem(sealLabel, pem);
+    return seal ? openSealed(der, seal, passphrase) : createPrivateKey({ key: toPem(keyLabel, der), passphrase });
   } catch {
-    // No cause: OpenSSL cannot tell a wrong passphrase from a damaged file, and its text helps nobody.
+    // No cause: nobody can tell a wrong passphrase from a changed file, and OpenSSL's text helps nobody.
     throw new KcoreError({
       code: "PKI_PASSPHRASE_WRONG",
       message: `the passphrase does not open ${where}`,
-      hint: "it is the one given to “kcore create cluster”; --passphrase-file FILE or KCORE_CA_PASSPHRASE pass it without a prompt",
+      hint: "it is the one given to “kcore create cluster”; --passphrase-file FILE or KCORE_CA_PASSPHRASE pass it without a prompt; if it is right, the file was changed: restore it from a backup",
     });
   }
+}
+
+/** One derivation for both: of two, each would cost what guessing costs. */
+function derive(
+  passphrase: string,
+  salt: Uint8Array,
+  cost: ScryptCost,
+): { readonly cipher: Buffer; readonly seal: Buffer } {
+  // The first 32 bytes are what OpenSSL derives when it asks for 32 (RFC 7914, section 6: blocks of PBKDF2-HMAC-SHA256).
+  const bytes = scryptSync(passphrase, salt, 64, cost);
+  return { cipher: bytes.subarray(0, 32), seal: bytes.subarray(32) };
+}
+
+function sealOf(der: Uint8Array, secret: Uint8Array): Buffer {
+  return createHmac("sha256", secret).update(der).digest();
+}
+
+/** Throws for anything but a file that is whole. */
+function openSealed(der: Buffer, seal: Buffer, passphrase: string): KeyObject {
+  const [algorithm, bits] = items(parseDer(der));
+  const [, parameters] = items(algorithm);
+  const [derivation, encryption] = items(parameters);
+  const [, scrypt] = items(derivation);
+  const [salt, ...numbers] = items(scrypt);
+  const [N = 0, r = 0, p = 0] = numbers.map((number) =>
+    Buffer.from(number.value as string, "binary").readUIntBE(0, (number.value as string).length),
+  );
+  const secrets = derive(passphrase, bytesOf(salt), { N, r, p });
+  if (seal.length !== 32 || !timingSafeEqual(sealOf(der, secrets.seal), seal)) throw new Error("another seal");
+  const decipher = createDecipheriv("aes-256-cbc", secrets.cipher, bytesOf(items(encryption)[1]));
+  const plain = Buffer.concat([decipher.update(bytesOf(bits)), decipher.final()]);
+  return createPrivateKey({ key: plain, format: "der", type: "pkcs8" });
+}
+
+function items(tree: Asn1 | undefined): readonly Asn1[] {
+  return Array.isArray(tree?.value) ? tree.value : [];
+}
+
+function bytesOf(tree: Asn1 | undefined): Buffer {
+  return Buffer.from(typeof tree?.value === "string" ? tree.value : "", "binary");
+}
+
+function fromPem(label: string, pem: string): Buffer | undefined {
+  const [, text] = new RegExp(`-----BEGIN ${label}-----([^-]+)-----END ${label}-----`).exec(pem) ?? [];
+  return text === undefined ? undefined : Buffer.from(text, "base64");
 }

@@ -1,7 +1,8 @@
 import type { X509Certificate } from "node:crypto";
 import { isIP } from "node:net";
-import { certificatesOf, firstCertificate } from "./chain.ts";
+import { certificatesOf, firstCertificate, isIssuedBy, isOfBastion } from "./chain.ts";
 import { formatIdentity, type Identity } from "./identity.ts";
+import { backdateMs, leafDays } from "./issue.ts";
 import { readPublicKey } from "./keys.ts";
 
 /** How many days must be left for a certificate to be kept. */
@@ -24,6 +25,8 @@ export function renewalReason(pem: string, expected: LeafExpectation): string | 
   const [certificate] = chain;
   if (!certificate) return "it cannot be read";
   if (!leadsTo(chain, expected)) return "another CA issued it";
+  const isBastions = chain[1] !== undefined && isOfBastion(chain[1], expected.rootPem);
+  if (expected.identity.role !== "node" && !isBastions) return "it was not issued on the bastion";
   const publicKey = certificate.publicKey.export({ type: "spki", format: "der" });
   if (!publicKey.equals(readPublicKey(expected.spki).export({ type: "spki", format: "der" }))) return "the key changed";
   const names = (certificate.subjectAltName ?? "").split(", ");
@@ -34,6 +37,9 @@ export function renewalReason(pem: string, expected: LeafExpectation): string | 
   if (names.length !== expected.hosts.length + 1 || !expected.hosts.every(isNamed)) return "its names changed";
   const daysLeft = (certificate.validToDate.getTime() - expected.now) / dayMs;
   if (daysLeft <= renewDays) return daysLeft <= 0 ? "it expired" : `it expires in ${Math.floor(daysLeft)} days`;
+  const lifeMs = certificate.validToDate.getTime() - certificate.validFromDate.getTime();
+  // Nobody of ours issues such: a stolen sub-CA would, to be kept for ever.
+  if (lifeMs > leafDays * dayMs + backdateMs) return `it was issued for more than ${leafDays} days`;
   return certificate.validFromDate.getTime() > expected.now ? "it is not valid yet" : undefined;
 }
 
@@ -52,10 +58,6 @@ function leadsTo([leaf, sub, ...more]: readonly X509Certificate[], { rootPem, no
   const root = firstCertificate(rootPem);
   const isCurrent = sub.validFromDate.getTime() <= now && now < sub.validToDate.getTime();
   return isCurrent && sub.ca && isIssuedBy(leaf, sub) && isIssuedBy(sub, root);
-}
-
-function isIssuedBy(certificate: X509Certificate, issuer: X509Certificate): boolean {
-  return certificate.checkIssued(issuer) && certificate.verify(issuer.publicKey);
 }
 
 function tryRead(pem: string): readonly X509Certificate[] {

@@ -7,7 +7,7 @@ import { commonNameOf, formatIdentity, type Identity } from "./identity.ts";
 import { isKeyProven, readPublicKey } from "./keys.ts";
 
 /** Days a leaf lives. */
-const leafDays = 90;
+export const leafDays = 90;
 /** Clocks of nodes may run behind the bastion's by this much (F-7). */
 export const backdateMs = 10 * 60_000;
 const dayMs = 86_400_000;

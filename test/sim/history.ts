@@ -1,4 +1,4 @@
-import { hasSeen } from "#crdt/conflict.ts";
+import { hasSeen, lossId } from "#crdt/conflict.ts";
 import { compareStamps, witness, zero } from "#crdt/hlc.ts";
 import type { Stamp } from "#crdt/hlc.ts";
 import { PageReader } from "#crdt/page.ts";
@@ -11,11 +11,9 @@ import type { JournalRecord } from "#controller/replica/replica-ports.ts";
 import type { ConflictRecord } from "#controller/replica/conflict-record.ts";
 import type { Replica } from "#controller/replica/replica.ts";
 import { isAtLeast, mergeKindOf } from "./kinds.ts";
+import { Decisions } from "./decisions.ts";
 import type { SimNode } from "./node.ts";
-
-export class Violation extends Error {
-  override readonly name = "Violation";
-}
+import { Violation } from "./violation.ts";
 
 interface Acked {
   readonly dot: Dot;
@@ -33,7 +31,10 @@ export class History {
   readonly #appended = new Map<string, readonly Register[]>();
   readonly #acked: Acked[] = [];
   readonly #seen = new Map<SimNode, Stamp>();
-  readonly #reported = new Map<string, ConflictRecord>();
+  readonly decisions = new Decisions();
+  /** What operators let go of: the names of losses. */
+  readonly #closed = new Set<string>();
+  #conflicts = 0;
 
   readonly #nodes: () => readonly SimNode[];
 
@@ -46,7 +47,7 @@ export class History {
   }
 
   get conflictCount(): number {
-    return this.#reported.size;
+    return this.#conflicts;
   }
 
   /** (4) A new transaction is stamped above all that its writer had seen. */
@@ -147,13 +148,7 @@ export class History {
   forget(survivors: readonly SimNode[]): void {
     for (const [name, [first]] of this.#written)
       if (first && !survivors.some(({ durableVector }) => covers(durableVector, first.o, first.s)))
-        this.#forgetOne(name);
-  }
-
-  #forgetOne(name: string): void {
-    this.#written.delete(name);
-    for (const [id, { winner, loser }] of this.#reported)
-      if (nameOf(winner) === name || nameOf(loser) === name) this.#reported.delete(id);
+        this.#written.delete(name);
   }
 
   /** (1) Every acknowledged write is there or dominated; (6) no deletion is undone; (8) no reject without a new epoch. */
@@ -176,30 +171,54 @@ export class History {
     }
   }
 
-  /** (5) Conflicts are exact: each is one, and none is missing. */
-  checkConflicts(found: readonly ConflictRecord[], isComplete: boolean): void {
-    for (const record of found) this.#reported.set(record.id, record);
-    const losers = new Set<string>();
-    for (const { key, winner, loser } of this.#reported.values()) {
-      losers.add(`${nameOf(loser)} ${key}`);
-      const [a, b] = [this.#registerOf(winner, key), this.#registerOf(loser, key)];
-      if (a && b && (hasSeen(a, b) || hasSeen(b, a) || a.text === b.text))
-        throw new Violation(`(5) ${nameOf(a)} and ${nameOf(b)} of ${key} are no conflict`);
-    }
-    if (!isComplete) return;
-    for (const [key, registers] of this.#byKey) {
-      if (mergeKindOf(key) === "remove-wins") continue;
-      const final = registers.reduce((best, other) => (isAtLeast(key, best, other) ? best : other));
-      for (const register of registers) {
-        const isSettled =
-          register === final ||
-          registers.some((other) => other !== register && (hasSeen(other, register) || other.text === register.text));
-        if (!isSettled && !losers.has(`${nameOf(register)} ${key}`))
+  /**
+   * (5) What one replica lists is what is due, once for each key: the writes that nobody had seen who wrote that key, besides the one that stands,
+   * unless they say the same as it, or somebody let them go. `isExact`: no disk was lost or put back.
+   */
+  checkConflicts(id: string, found: readonly ConflictRecord[], isExact: boolean): void {
+    const listed = new Map<string, string>();
+    for (const { key, winner, loser, others = [] } of found) {
+      if (listed.has(key)) throw new Violation(`(5) ${id} lists ${key} twice`);
+      const lost = [loser, ...others];
+      listed.set(key, [nameOf(winner), ...lost.map(nameOf).toSorted()].join(" "));
+      const standing = this.#registerOf(winner, key);
+      for (const side of lost) {
+        const register = this.#registerOf(side, key);
+        if (!register || !standing) continue;
+        if (hasSeen(standing, register) || hasSeen(register, standing) || standing.text === register.text)
           throw new Violation(
-            `(5) ${nameOf(register)} of ${key} lost to a write that did not know of it, and no conflict tells`,
+            `(5) ${id} lists ${nameOf(side)} of ${key}, which is in no conflict with ${nameOf(winner)}`,
           );
       }
     }
+    this.#conflicts = Math.max(this.#conflicts, found.length);
+    if (!isExact) return;
+    const due = new Map(Array.from(this.#byKey.keys(), (key) => [key, this.#dueOf(key)] as const));
+    for (const key of new Set([...due.keys(), ...listed.keys()]))
+      if ((due.get(key) ?? "") !== (listed.get(key) ?? ""))
+        throw new Violation(
+          `(5) ${id} lists ${listed.get(key) ?? "nothing"} of ${key}, due is ${due.get(key) || "nothing"}`,
+        );
+  }
+
+  #dueOf(key: string): string {
+    const registers = this.#byKey.get(key) ?? [];
+    if (mergeKindOf(key) === "remove-wins") return "";
+    const standing = registers.reduce((best, other) => (isAtLeast(key, best, other) ? best : other));
+    const due = registers.filter(
+      (register) =>
+        register !== standing &&
+        register.text !== standing.text &&
+        !registers.some((other) => other !== register && hasSeen(other, register)) &&
+        !this.#closed.has(lossId(key, register)),
+    );
+    return due.length === 0 ? "" : [nameOf(standing), ...due.map(nameOf).toSorted()].join(" ");
+  }
+
+  checkDecisions(id: string, approvalOf: (node: string) => string, isExact: boolean): void {
+    const written = [...this.#written.values()].flat();
+    const acked = this.#acked.flatMap(({ registers, isExcused }) => (isExcused ? [] : registers));
+    this.decisions.check({ written, acked }, { id, approvalOf, isExact });
   }
 
   #registerOf(dot: Dot, key: string): Register | undefined {
@@ -210,10 +229,8 @@ export class History {
     const list = this.#byKey.get(register.key);
     if (list) list.push(register);
     else this.#byKey.set(register.key, [register]);
-    if (register.key.startsWith("conflict/") && register.text !== null) {
-      const record = JSON.parse(register.text) as ConflictRecord;
-      this.#reported.set(record.id, record);
-    }
+    const closed = /^conflict\/(.+)$/.exec(register.key)?.[1];
+    if (closed !== undefined) this.#closed.add(closed);
   }
 
   /** The registers of a local transaction, if that is what was journaled. */

@@ -1,3 +1,4 @@
+import { conflictMutants } from "./conflict-mutants.ts";
 import { busy } from "./swarm.ts";
 import type { Swarm } from "./swarm.ts";
 
@@ -53,7 +54,7 @@ ${commitOfPull}`,
     edits: [
       {
         file: "crdt/lww-map.ts",
-        from: "const wins = !current || compareRegisters(kind, register, current) > 0;",
+        from: "const wins = !current || compareRegisters(this.#kindOf(register.key), register, current) > 0;",
         to: "const wins = true;",
       },
     ],
@@ -168,10 +169,10 @@ ${commitOfPull}`,
     edits: [
       {
         file: "controller/replica/collector.ts",
-        from: "  return { tombstones: collectable(deletions(core), state.map.vector, acks), underway };",
+        from: "  return { registers: collectable(needless(core), state.map.vector, acks), underway };",
         to: `  const old = [...state.map.tombstones().values()].filter(({ ms }) => ms < core.options.clock.wall() - 8_000);
   for (const tombstone of old) state.map.drop(tombstone);
-  void [acks, collectable, underway];
+  void [acks, collectable, needless, underway];
   return undefined;`,
       },
     ],
@@ -321,24 +322,5 @@ ${commitOfPull}`,
       },
     ],
   },
-  sequentialconflicts: {
-    why: "every overwriting counts as a conflict (kcore's K12)",
-    edits: [
-      {
-        file: "crdt/conflict.ts",
-        from: "a.text !== b.text && !isSameDot(a, b) && !hasSeen(a, b) && !hasSeen(b, a);",
-        to: "a.text !== b.text && !isSameDot(a, b) && (a.o !== b.o || hasSeen(a, a));",
-      },
-    ],
-  },
-  silentconflicts: {
-    why: "a conflict is noted only when what arrives wins",
-    edits: [
-      {
-        file: "crdt/lww-map.ts",
-        from: `if (current && kind !== "remove-wins" && areInConflict(current, register))`,
-        to: `if (wins && current && kind !== "remove-wins" && areInConflict(current, register))`,
-      },
-    ],
-  },
+  ...conflictMutants,
 };

@@ -5,6 +5,7 @@ import type { VersionVector } from "#crdt/version-vector.ts";
 import { SimDisk } from "./disk.ts";
 import { mergeKindOf } from "./kinds.ts";
 import type { Endpoint } from "./network.ts";
+import { Operator } from "./operator.ts";
 import type { Random } from "./random.ts";
 import type { World } from "./world.ts";
 
@@ -21,6 +22,7 @@ export class SimNode implements Endpoint {
   readonly #start: "found" | "join";
   join: readonly string[];
   replica: Replica | undefined;
+  operator: Operator | undefined;
   #process: object | undefined;
   accept: Endpoint["accept"];
   /** Its wall clock is off by so many ms. */
@@ -105,12 +107,13 @@ export class SimNode implements Endpoint {
       tuning: {
         collectEvery: 1_000,
         pullEvery: 5_000,
-        reportEvery: 1_000,
+        conflictsEvery: 1_000,
         page: { registers: swarm.page, bytes: 1 << 20 },
         slice: swarm.slice,
       },
     });
     this.replica = replica;
+    this.operator = new Operator(replica, this.#random);
     this.accept = (link) => replica.connected(link);
   }
 
@@ -129,6 +132,7 @@ export class SimNode implements Endpoint {
     this.lookAtDisk();
     this.#process = undefined;
     this.replica = undefined;
+    this.operator = undefined;
     this.accept = undefined;
     this.isPaused = false;
     this.#held = [];

@@ -5,6 +5,7 @@ export function actionContext(fields: Partial<ActionContext> = {}): ActionContex
   const notes: string[] = [];
   return {
     runId: "r1",
+    challenge: "a challenge",
     dryRun: false,
     project: "/nowhere",
     home: "/nowhere",

@@ -1,11 +1,12 @@
 import { randomUUID } from "node:crypto";
-import { writeFile } from "node:fs/promises";
+import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { ApiRefusal, openApi } from "#api/client.ts";
 import type { ApiClient, Credentials } from "#api/client.ts";
 import { parseEndpoint } from "#api/endpoint.ts";
 import { createLog } from "#api/log.ts";
 import type { Registration } from "#api/schemas.ts";
+import { foundHere } from "#controller/maintain.ts";
 import { serveController } from "#controller/serve.ts";
 import { printYaml } from "#engine/yaml/plain-yaml.ts";
 import { firstCertificate } from "#pki/chain.ts";
@@ -269,6 +270,10 @@ export async function prepareController(
   };
   const configFile = join(folder, "controller.yaml");
   await writeFile(configFile, printYaml(settings));
+  if (!sponsor) {
+    await mkdir(dbPath, { recursive: true });
+    await foundHere({ configFile, now: Date.now(), yaml: codec });
+  }
   const clients: ApiClient[] = [];
   const clientOf = (given: Credentials): ApiClient => {
     const client = openApi({ endpoint: parseEndpoint(endpoint), credentials: given, clock: Date.now });

@@ -169,8 +169,25 @@ function crashed({ content, pending }: Inode, random: () => number): Buffer {
         at: change.at,
         bytes: change.bytes.subarray(0, Math.floor(random() * change.bytes.length)),
       });
-    // The length arrived, the data did not: a file system that writes them apart shows zeros.
-    else left = applied(left, { at: change.at, bytes: Buffer.alloc(change.bytes.length) });
+    // The length arrived, the data did not, or not in all sectors: a file system that writes them apart shows zeros.
+    else
+      left = applied(left, {
+        at: change.at,
+        bytes: fate < 0.9 ? someSectors(change, random) : Buffer.alloc(change.bytes.length),
+      });
+  }
+  return left;
+}
+
+const sectorBytes = 512;
+
+/** A write of which any of the file's sectors arrived. */
+function someSectors({ at, bytes }: Extract<Change, { at: number }>, random: () => number): Buffer {
+  const left = Buffer.alloc(bytes.length);
+  for (let from = 0; from < bytes.length;) {
+    const to = Math.min(bytes.length, from + sectorBytes - ((at + from) % sectorBytes));
+    if (random() < 0.5) bytes.copy(left, from, from, to);
+    from = to;
   }
   return left;
 }

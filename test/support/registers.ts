@@ -61,7 +61,6 @@ export class Writer {
   readonly map = new LwwMap(kindOfTestKey);
   readonly origin: string;
   readonly known: Transaction[] = [];
-  readonly found: Merged["conflicts"][number][] = [];
   #clock: Stamp = zero;
   #seq = 0;
 
@@ -96,12 +95,16 @@ export class Writer {
     for (const { registers } of transactions)
       for (const register of registers) this.#clock = witness(this.#clock, register);
     this.known.push(...transactions);
-    this.found.push(...merged.conflicts);
     return merged;
   }
 
   get clock(): Stamp {
     return this.#clock;
+  }
+
+  /** The other siblings of each key, as `key origin seq`. */
+  lost(): readonly string[] {
+    return Array.from(this.map.siblings.all(), ({ key, o, s }) => `${key} ${o} ${s}`).toSorted();
   }
 
   /** The registers that count, in a form that can be compared. */
@@ -110,6 +113,7 @@ export class Writer {
       [...this.map.withPrefix("")],
       new Map(toWire(this.map.vector).toSorted(([a], [b]) => (a < b ? -1 : 1))),
       this.map.digest.total(),
+      this.lost(),
     ];
   }
 }

@@ -1,3 +1,4 @@
+import { closingKeys } from "#controller/replica/conflict-record.ts";
 import { createReplica } from "#controller/replica/create-replica.ts";
 import { authKeyOf } from "#controller/replica/registered-controllers.ts";
 import type { PeerMessage } from "#controller/replica/messages.ts";
@@ -20,11 +21,12 @@ export class TestReplica {
   #held: { readonly records: readonly JournalRecord[]; readonly durable: () => void }[] | undefined;
   readonly replica: Replica;
 
-  constructor(scheduler: Scheduler, id: string, options: Partial<ReplicaOptions> = {}) {
+  constructor(scheduler: Scheduler, id: string, options: Partial<ReplicaOptions> = {}, offset = 0) {
+    this.offset = offset;
     this.scheduler = scheduler;
     this.id = id;
     this.records.push(...(options.recovered ?? []));
-    const random = new Random(id.length * 7919 + (id.codePointAt(0) ?? 0) + (options.recovered ? 1 : 0));
+    const random = new Random(id.length * 7919 + (id.codePointAt(0) ?? 0) + this.records.length);
     this.replica = createReplica({
       id,
       cluster: "test",
@@ -79,6 +81,12 @@ export class TestReplica {
   alarms(): readonly string[] {
     return this.replica.status().alarms.map(({ code, about }) => `${code} ${about}`);
   }
+}
+
+/** Closes the conflicts that are listed. */
+export async function acknowledge({ replica }: TestReplica): Promise<void> {
+  const closing = replica.conflicts().flatMap((conflict) => closingKeys(conflict));
+  if (closing.length > 0) await replica.write(closing.map((key) => ({ key, value: null })));
 }
 
 export interface Wire {

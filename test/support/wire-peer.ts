@@ -6,6 +6,7 @@ import { encodeStamp, zero } from "#crdt/hlc.ts";
 import { encodePage, PageReader } from "#crdt/page.ts";
 import type { Page } from "#crdt/page.ts";
 import type { Register } from "#crdt/register.ts";
+import { knowBastionCas } from "#pki/bastion-cas.ts";
 import { dialController } from "#controller/transport/dial.ts";
 import { openLink } from "#controller/transport/open-link.ts";
 import { eventually } from "./cluster.ts";
@@ -46,7 +47,13 @@ export async function openWirePeer(
   },
 ): Promise<WirePeer> {
   const endpoint = parseEndpoint(controller.endpoint);
-  const { socket, head } = await dialController({ endpoint, credentials, cluster: "lab", timeoutMs: 5_000 });
+  const { socket, head } = await dialController({
+    endpoint,
+    credentials,
+    cluster: "lab",
+    bastion: knowBastionCas(credentials.ca, credentials.cert),
+    timeoutMs: 5_000,
+  });
   const heard: Message[] = [];
   const origin = `${id}#1`;
   let isClosed = false;

@@ -3,7 +3,8 @@ import { join } from "node:path";
 import { Command } from "commander";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
 import { subCaChallenge } from "#pki/challenges.ts";
-import { openAuthority, openRoot, reissueOperator } from "#pki/cluster.ts";
+import { openAuthority, openRoot, reissueOperator, replaceOperatorKey } from "#pki/cluster.ts";
+import { firstCertificate } from "#pki/chain.ts";
 import { replaceFile } from "#pki/private-files.ts";
 import { endOfLeaf } from "#pki/issue.ts";
 import { inventoryEntry } from "#pki/inventory.ts";
@@ -17,14 +18,15 @@ import { addClusterOptions, type ClusterFlags } from "../options.ts";
 
 type Flags = ClusterFlags & { readonly passphraseFile?: string };
 
-/** `kcore rotate sub-ca|certs`. */
+/** `kcore rotate sub-ca|certs|operator`. */
 export function rotateCommand(): Command {
   const rotate = new Command("rotate").description("New keys and certificates while the cluster runs").addHelpText(
     "after",
     `
 Examples:
   kcore rotate sub-ca                        a new sub-CA on every controller and on this machine
-  kcore rotate certs                         the operator's certificate, all controllers', and all nodes'`,
+  kcore rotate certs                         the operator's certificate, all controllers', and all nodes'
+  kcore rotate operator                      a new key for the operator`,
   );
   withPassphrase(rotate.command("sub-ca"))
     .description("Give every controller and this machine a new sub-CA, signed by the root; nothing is restarted")
@@ -53,6 +55,20 @@ when it is back, or remove it. What is done is seen in kcore get nodes and
 kcore get controllers (CERT-EXPIRY).`,
     )
     .action(rotateCerts);
+  withPassphrase(rotate.command("operator"))
+    .description("Give the operator a new key, certified by the root; needs no controller")
+    .addHelpText(
+      "after",
+      `
+Examples:
+  kcore rotate operator
+
+For a key that was copied, or that was revoked: by mistake, or by a controller in wrong hands. Every controller accepts
+what the root itself has certified, whatever stands in its records. If a controller is in wrong hands, remove it next, asking
+another one (kcore -s HOST controller remove ID); then kcore rotate certs, which records the new key. The former key
+still works unless it was revoked; the command that revokes it is printed.`,
+    )
+    .action(rotateOperator);
   return rotate;
 }
 
@@ -81,6 +97,15 @@ async function rotateCerts({ passphraseFile, ...flags }: Flags): Promise<void> {
   await cluster.ask((client) => client.call("putConfig", { value: { nodesEndingBefore } }, { id: "rotation" }));
   process.stdout.write("nodes: each renews its certificate at its next heartbeat\n");
   report(missed, "kcore rotate certs", "certificate");
+}
+
+async function rotateOperator({ passphraseFile, ...flags }: Flags): Promise<void> {
+  const { folder } = await openCluster(flags);
+  const root = await openRoot(folder, await caPassphrase(passphraseFile));
+  const { certificate, formerKey } = await replaceOperatorKey(folder, root, Date.now());
+  const until = firstCertificate(certificate).validToDate.toISOString().slice(0, 10);
+  process.stdout.write(`operator: new key and certificate in ${join(folder, "kctl.crt")}, until ${until}\n`);
+  process.stdout.write(`to end the former key: kcore revoke cert --spki ${formerKey}\n`);
 }
 
 async function rotateSubCa({ passphraseFile, ...flags }: Flags): Promise<void> {

@@ -13,12 +13,13 @@ import { allControllers, askController, type Reachable } from "./all-controllers
 import { confirm } from "../terminal/confirm.ts";
 import { contextHome } from "../cluster/context-home.ts";
 import { openCluster, type Cluster } from "../cluster/open-cluster.ts";
-import { addClusterOptions, addProjectOption, type ClusterFlags } from "../options.ts";
+import { addClusterOptions, addProjectOption, addResultOption, type ClusterFlags } from "../options.ts";
 
 type RemoveFlags = ClusterFlags & { readonly reason?: string; readonly yes?: boolean };
 type HereFlags = { readonly config: string };
+type PutBackFlags = HereFlags & { readonly alone?: boolean; readonly output: "table" | "json" };
 
-/** `kcore controller leave|remove|backup` from the bastion, `join|repair|restore` on the controller's machine. */
+/** `kcore controller leave|remove|backup` from the bastion, `found|join|repair|restore` on the controller's machine. */
 export function addControllerChanges(controller: Command): void {
   addClusterOptions(controller.command("backup"))
     .description("Write a consistent copy of the cluster's state to a file that only you may read")
@@ -52,19 +53,34 @@ export function addControllerChanges(controller: Command): void {
         say(await joinHere(endpoints, { ...here(config), fresh }));
       },
     );
-  onMachine(controller.command("repair"))
-    .description("On its machine, while it is stopped: keep what is whole of a damaged state")
-    .addHelpText("after", "\nExamples:\n  kcore controller repair")
+  onMachine(controller.command("found"))
+    .description(
+      "On its machine, while it is stopped: begin a NEW cluster with an empty state, which knows no node and no revocation",
+    )
+    .addHelpText(
+      "after",
+      "\nExamples:\n  kcore controller found\n\nkcore orchestrate deploy_node does it once, for the first controller of a cluster.\nA controller that lost its state is deployed again instead: it gets the state from the others.",
+    )
     .action(async ({ config }: HereFlags) => {
-      const { repairHere } = await import("#controller/maintain.ts");
-      say(await repairHere(here(config)));
+      const { foundHere } = await import("#controller/maintain.ts");
+      say(await foundHere(here(config)));
     });
-  onMachine(controller.command("restore <file>"))
+  putsBack(controller.command("repair"))
+    .description("On its machine, while it is stopped: keep what is whole of a damaged state, and list what is lost")
+    .addHelpText("after", "\nExamples:\n  kcore controller repair\n  kcore controller repair -o json")
+    .action(async ({ config, ...flags }: PutBackFlags) => {
+      const { repairHere } = await import("#controller/maintain.ts");
+      say(await repairHere({ alone: false, ...flags, ...here(config) }));
+    });
+  putsBack(controller.command("restore <file>"))
     .description("On its machine, while it is stopped: put a backup in the place of its state")
-    .addHelpText("after", "\nExamples:\n  kcore controller restore prod-backup")
-    .action(async (file: string, { config }: HereFlags) => {
+    .addHelpText(
+      "after",
+      "\nExamples:\n  kcore controller restore prod-backup\n  kcore controller restore prod-backup --alone",
+    )
+    .action(async (file: string, { config, ...flags }: PutBackFlags) => {
       const { restoreHere } = await import("#controller/maintain.ts");
-      say(await restoreHere(file, here(config)));
+      say(await restoreHere(file, { alone: false, ...flags, ...here(config) }));
     });
 }
 
@@ -73,6 +89,13 @@ function onMachine(command: Command): Command {
     "--config <file>",
     "the controller's configuration",
     "/etc/kcore/controller.yaml",
+  );
+}
+
+function putsBack(command: Command): Command {
+  return addResultOption(onMachine(command)).option(
+    "--alone",
+    "no other controller is left: serve at once, without having caught up with one",
   );
 }
 

@@ -59,6 +59,11 @@ export type ConflictRow =
       readonly keptBy: string;
     };
 
+/** The newest, and how many there are besides. */
+function losersOf({ loser, others = [] }: ConflictView): string {
+  return shortValue(loser.value) + (others.length > 0 ? ` (+${others.length})` : "");
+}
+
 export const conflictListing: Listing<ConflictRow> = {
   fetch: async (client) => {
     const { conflicts, names } = await client.call("listConflicts", {});
@@ -74,8 +79,7 @@ export const conflictListing: Listing<ConflictRow> = {
     { title: "WINNER", cell: (row) => (row.type === "edit" ? shortValue(row.winner.value) : row.keptBy) },
     {
       title: "LOSER",
-      cell: (row) =>
-        row.type === "edit" ? shortValue(row.loser.value) : row.nodes.filter((id) => id !== row.keptBy).join(","),
+      cell: (row) => (row.type === "edit" ? losersOf(row) : row.nodes.filter((id) => id !== row.keptBy).join(",")),
     },
     { title: "AGE", cell: (row, now) => since(row.type === "edit" ? row.at : "", now) },
     { title: "WINNER-FROM", wide: true, cell: (row) => (row.type === "edit" ? row.winner.origin : "") },

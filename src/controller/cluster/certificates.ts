@@ -41,7 +41,10 @@ export interface Certificates {
   /** The wishes that revoke every key of a node but this one, which took their place. */
   readonly wishesToSupersede: (id: string, spki: string, by: string) => Wish[];
   /** All, or those of one holder. */
-  readonly list: (holder?: { readonly role: CertificateRecordValue["role"]; readonly id: string }) => CertificateView[];
+  readonly list: (holder?: {
+    readonly role: CertificateRecordValue["role"];
+    readonly id: string;
+  }) => Iterable<CertificateView>;
   readonly stop: () => void;
 }
 
@@ -73,7 +76,8 @@ export function watchCertificates(records: Records, clock: () => number): Certif
       .flatMap((serial) => records.get("certificate", keys.certificate(serial)) ?? [])
       .filter(({ value }) => value.role === role && value.id === id)
       .toSorted((a, b) => (a.key < b.key ? -1 : 1));
-  const isRevoked = (spki: string): boolean => records.replica.get(keys.revoked(spki)) !== undefined;
+  // Also by what this version cannot read.
+  const isRevoked = (spki: string): boolean => records.replica.stands(keys.revoked(spki));
 
   const currentKeyOf = ({ role, id }: CertificateRecordValue): string | undefined => {
     if (role === "node") return records.value("reg", keys.node(id).reg)?.serial;
@@ -132,11 +136,13 @@ export function watchCertificates(records: Records, clock: () => number): Certif
         gone,
       );
     },
-    list: (holder) =>
-      (holder ? recordsOfHolder(holder) : records.list("certificate", keys.certificate(""))).map(({ key, value }) => {
+    *list(holder) {
+      for (const { key, value } of holder
+        ? recordsOfHolder(holder)
+        : records.list("certificate", keys.certificate(""))) {
         const revoked = records.value("revoked", keys.revoked(value.spki));
         const serial = key.slice(keys.certificate("").length);
-        return {
+        yield {
           serial,
           spki: value.spki,
           role: value.role,
@@ -148,7 +154,8 @@ export function watchCertificates(records: Records, clock: () => number): Certif
           current: currentKeyOf(value) === serial,
           ...(revoked ? { revoked: { at: revoked.at, reason: revoked.reason, by: revoked.by } } : {}),
         };
-      }),
+      }
+    },
     stop,
   };
 }

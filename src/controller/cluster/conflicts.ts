@@ -2,22 +2,38 @@ import type { ConflictList, ConflictView } from "#api/schemas.ts";
 import type { z } from "zod";
 import { decodeStamp } from "#crdt/hlc.ts";
 import { Refused } from "./refused.ts";
-import type { ConflictRecord, ConflictSide } from "../replica/conflict-record.ts";
+import { closingKeys, type ConflictRecord, type ConflictSide } from "../replica/conflict-record.ts";
 import { encodeDot } from "./dots.ts";
 import type { NodeNames } from "./node-names.ts";
-import type { Records } from "./records.ts";
+import type { Records, Wish } from "./records.ts";
 import type { Rejects } from "./rejects.ts";
-import { isSecret, keys, mergeKindOf, type ApprovalRecord } from "./registers.ts";
+import { isSecret, mergeKindOf, type ApprovalRecord } from "./registers.ts";
 
 /** A conflict as it is shown. */
-export function viewConflict({ id, key, winner, loser }: ConflictRecord): ConflictView {
+export function viewConflict({ id, key, winner, loser, others }: ConflictRecord): ConflictView {
   const [won, lost] = [sideOf(winner), sideOf(loser)];
-  return { id, key, at: won.at > lost.at ? won.at : lost.at, winner: won, loser: lost };
+  return {
+    id,
+    key,
+    at: won.at > lost.at ? won.at : lost.at,
+    winner: won,
+    loser: lost,
+    ...(others ? { others: others.map(sideOf) } : {}),
+  };
 }
 
 function sideOf(side: ConflictSide): ConflictView["winner"] {
-  const value = side.text === null ? null : (JSON.parse(side.text) as unknown);
-  return { value, dot: encodeDot(side), origin: side.o, at: new Date(decodeStamp(side.hlc).ms).toISOString() };
+  const at = new Date(decodeStamp(side.hlc).ms).toISOString();
+  return { value: valueOf(side.text), dot: encodeDot(side), origin: side.o, at };
+}
+
+/** What lost may be of a newer version, or no JSON at all: nobody has judged it. */
+function valueOf(text: string | null): unknown {
+  try {
+    return text === null ? null : (JSON.parse(text) as unknown);
+  } catch {
+    return "(unreadable)";
+  }
 }
 
 export function listConflicts(records: Records, names: NodeNames): z.input<typeof ConflictList> {
@@ -32,8 +48,15 @@ export function listConflicts(records: Records, names: NodeNames): z.input<typeo
 
 /** Closes a conflict: what won stands. @throws Refused CONFLICT_UNKNOWN */
 export async function ackConflict(records: Records, id: string): Promise<{ result: "deleted"; dot: string }> {
-  const { id: found } = findConflict(records, id);
-  return { result: "deleted", dot: await records.write([{ key: keys.conflict(found), value: undefined }]) };
+  return { result: "deleted", dot: await records.write(wishesToClose(findConflict(records, id))) };
+}
+
+/**
+ * Deletes what would name each loss: it wins over the loss wherever that arrives, and loses to nothing. The key itself is not
+ * touched, or an acknowledgement could win over a change that is made elsewhere at the same time.
+ */
+function wishesToClose(conflict: ConflictRecord): Wish[] {
+  return closingKeys(conflict).map((key) => ({ key, value: undefined }));
 }
 
 /** Writes what lost, and closes the conflict. @throws Refused CONFLICT_UNKNOWN; 409 where the winner may never be undone so */
@@ -42,21 +65,22 @@ export async function takeLoser(
   id: string,
   by: string,
 ): Promise<{ result: "updated"; dot: string }> {
-  const { id: found, key, loser } = findConflict(records, id);
+  const conflict = findConflict(records, id);
+  const { key, loser } = conflict;
   if (isSecret(key)) {
     const hint = `write the one that is right, then: kcore conflict ack ${id}`;
-    throw new Refused(409, "CONFLICT_FINAL", `${key} is secret: the conflict does not hold what lost`, hint);
+    throw new Refused(409, "CONFLICT_FINAL", `${key} is secret: what lost is not given out`, hint);
   }
   const kind = mergeKindOf(key);
   if (kind === "first" || kind === "remove-wins" || kind === "epoch") {
     throw new Refused(409, "CONFLICT_FINAL", `${key} is written once: what won stands`, `kcore conflict ack ${id}`);
   }
-  const lost = loser.text === null ? undefined : (JSON.parse(loser.text) as unknown);
+  const lost = loser.text === null ? undefined : valueOf(loser.text);
   const decided = kind === "approval" ? approveAnew(records, key, lost, by) : undefined;
   const dot = await records.write([
     { key, value: decided ?? lost },
     ...(decided ? rejects.wishesOf(key.split("/")[1] ?? "", decided) : []),
-    { key: keys.conflict(found), value: undefined },
+    ...wishesToClose(conflict),
   ]);
   return { result: "updated", dot };
 }

@@ -49,7 +49,7 @@ export interface ControllersOptions {
 export function manageControllers(options: ControllersOptions): Controllers {
   const { records, certificates, controllerId, dc, version, requireManualApproval, clock, lastContact } = options;
   const members = (): readonly string[] =>
-    records.list("auth", "controller/").map(({ key }) => key.split("/")[1] ?? "");
+    Array.from(records.list("auth", "controller/"), ({ key }) => key.split("/")[1] ?? "");
   const authOf = (id: string) => records.get("auth", keys.controller(id).auth);
   const addressOf = (id: string): string | undefined =>
     records.value("addr", keys.controller(id).addr)?.address ?? authOf(id)?.value.address;
@@ -73,7 +73,8 @@ export function manageControllers(options: ControllersOptions): Controllers {
       const auth = authOf(id)?.value;
       return auth !== undefined && (auth.spki === key || auth.next === key);
     },
-    isMember: (id) => authOf(id) !== undefined,
+    // Asked with every request.
+    isMember: (id) => records.value("auth", keys.controller(id).auth) !== undefined,
     addressOf,
     settings,
     isManual: () => settings().some((setting) => setting.requireManualApproval),

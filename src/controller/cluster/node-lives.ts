@@ -5,8 +5,8 @@ import type { Json, Replica } from "../replica/replica.ts";
 
 const prefix = "live/";
 const Beat = z.object({
-  /** Milliseconds since 1970, by the clock of the controller that heard it. */
-  at: z.number(),
+  /** Milliseconds since 1970, by the clock of the controller that heard it; such that a date can be made of it. */
+  at: z.number().min(0).max(8.64e15),
   alive: z.boolean(),
   reason: z.string().optional(),
   usage: z.object({ load: z.number(), memoryUsed: z.number() }).partial().optional(),
@@ -22,7 +22,7 @@ export interface Life {
 }
 
 /**
- * Which nodes live: soft state, never written to a disk. Each controller tells the others what it heard, at once when
+ * Which nodes live: soft state, never written to a disk. Each controller tells the others what it heard itself, at once when
  * something changed and otherwise once in a while; the latest sign counts.
  */
 export interface Liveness {
@@ -36,7 +36,7 @@ export interface Liveness {
 }
 
 export interface LivenessOptions {
-  readonly replica: Pick<Replica, "shareSoft" | "softEntries">;
+  readonly replica: Pick<Replica, "shareSoft" | "softKeys" | "softValues">;
   readonly controllerId: string;
   readonly staleAfterMs: number;
   readonly clock: () => number;
@@ -47,7 +47,6 @@ export function watchLiveness({ replica, controllerId, staleAfterMs, clock, mono
   const boot = clock();
   let seq = 0;
   const own = new Map<string, { readonly beat: Beat; readonly heardMono: number; readonly sharedMono: number }>();
-  const heard = new Map<string, { readonly beat: Beat; readonly receivedMono: number }>();
   const shown = new Map<string, boolean>();
   const shareEveryMs = Math.min(15_000, staleAfterMs / 6);
 
@@ -57,36 +56,28 @@ export function watchLiveness({ replica, controllerId, staleAfterMs, clock, mono
     const isNews = before === undefined || before.beat.alive !== beat.alive || before.beat.reason !== beat.reason;
     const isDue = before === undefined || isNews || now - before.sharedMono >= shareEveryMs;
     own.set(id, { beat, heardMono: now, sharedMono: isDue ? now : before.sharedMono });
-    if (isDue) replica.shareSoft(`${prefix}${id}/${controllerId}`, boot, ++seq, beat as Json);
+    if (isDue) replica.shareSoft(`${prefix}${id}`, boot, ++seq, beat as Json);
   };
   const latest = (id: string): { readonly beat: Beat; readonly ageMs: number } | undefined => {
     const mine = own.get(id);
-    const other = heard.get(id);
+    const other = heardByOthers(id);
     if (mine && (!other || mine.beat.at >= other.beat.at))
       return { beat: mine.beat, ageMs: monotonic() - mine.heardMono };
     // What came late was old when it came.
     return other && { beat: other.beat, ageMs: Math.max(monotonic() - other.receivedMono, clock() - other.beat.at) };
   };
-  /** What the others heard, the latest of each node. */
-  const refresh = (): void => {
-    heard.clear();
-    for (const { key, value, receivedMono } of replica.softEntries()) {
-      if (!key.startsWith(prefix)) continue;
-      const [id = "", from] = key.slice(prefix.length).split("/");
-      const beat = Beat.safeParse(value);
-      const before = heard.get(id);
-      if (from === controllerId || !beat.success || (before && before.beat.at >= beat.data.at)) continue;
-      heard.set(id, { beat: beat.data, receivedMono });
+  const heardByOthers = (id: string): { readonly beat: Beat; readonly receivedMono: number } | undefined => {
+    let best: { readonly beat: Beat; readonly receivedMono: number } | undefined;
+    for (const { sender, value, receivedMono } of replica.softValues(`${prefix}${id}`)) {
+      const { success, data } = Beat.safeParse(value);
+      if (sender === controllerId || !success) continue;
+      // Nobody hears a node later than it tells of it: whose clock is ahead, or who says so, outdoes nobody by that.
+      const at = Math.min(data.at, clock() - (monotonic() - receivedMono));
+      if (!best || best.beat.at < at) best = { beat: { ...data, at }, receivedMono };
     }
+    return best;
   };
-  // A list of nodes looks at each of them: read the others' words once a turn, not once a node.
-  let isFresh = false;
   const lifeOf = (id: string): Life => {
-    if (!isFresh) {
-      refresh();
-      isFresh = true;
-      setImmediate(() => (isFresh = false));
-    }
     const found = latest(id);
     if (!found) return { lastSeenAt: 0, isReady: false, reason: "not heard since this controller started" };
     const { beat, ageMs } = found;
@@ -110,9 +101,10 @@ export function watchLiveness({ replica, controllerId, staleAfterMs, clock, mono
     bury: (id) => note(id, { at: clock(), alive: false, reason: "its agent was stopped" }),
     of: lifeOf,
     changed() {
-      refresh();
-      const ids = new Set([...own.keys(), ...heard.keys()]);
+      const ids = new Set(own.keys());
+      for (const key of replica.softKeys()) if (key.startsWith(prefix)) ids.add(key.slice(prefix.length));
       const news: string[] = [];
+      for (const id of shown.keys()) if (!ids.has(id)) shown.delete(id);
       for (const id of ids) {
         const { isReady } = lifeOf(id);
         if (shown.get(id) !== isReady) news.push(id);

@@ -1,5 +1,15 @@
 import { suggestHint } from "#errors/suggest.ts";
-import { gatherNodes, isShown, nameOf, partsOf, sinceOf, type NodeParts } from "./node-view.ts";
+import { KeyIndex } from "#crdt/key-index.ts";
+import {
+  gatherNodes,
+  isShown,
+  nameOf,
+  partsOf,
+  sinceOf,
+  standingOf,
+  type NodeParts,
+  type Standing,
+} from "./node-view.ts";
 import type { Records } from "./records.ts";
 import { Refused } from "./refused.ts";
 
@@ -10,6 +20,8 @@ export interface NodeNames {
   readonly of: (id: string) => string;
   /** The nodes that go by a name, in whatever case: the one that keeps it first (docs/replication.md). */
   readonly sharing: (name: string) => readonly string[];
+  /** All nodes that are shown, in the order of their names. */
+  readonly all: () => Iterable<{ readonly id: string; readonly standing: Standing }>;
   /** All names that several nodes go by, in lower case. */
   readonly shared: () => ReadonlyMap<string, readonly string[]>;
   readonly stop: () => void;
@@ -19,19 +31,30 @@ export interface NodeNames {
 const shortestPrefix = 4;
 
 export function watchNodeNames(records: Records): NodeNames {
-  const nodes = new Map<string, { readonly name: string; readonly since: string }>();
+  const nodes = new Map<string, { readonly name: string; readonly since: string; readonly standing: Standing }>();
+  /** `name/id`: no name holds a slash that would matter, for an id has none. */
+  const order = new KeyIndex();
+  const placeOf = (id: string, name: string): string => `${name.toLowerCase()}/${id}`;
+  const isPlaced = (place: string): boolean => {
+    const id = place.slice(place.lastIndexOf("/") + 1);
+    const node = nodes.get(id);
+    return node !== undefined && placeOf(id, node.name) === place;
+  };
   const byName = new Map<string, Set<string>>();
   const forget = (id: string): void => {
     const name = nodes.get(id)?.name.toLowerCase() ?? "";
-    nodes.delete(id);
+    if (nodes.delete(id)) order.remove(isPlaced);
     byName.get(name)?.delete(id);
     if (byName.get(name)?.size === 0) byName.delete(name);
   };
   const note = (id: string, parts: NodeParts | undefined): void => {
-    forget(id);
-    if (!parts || !isShown(parts)) return;
-    const name = nameOf(parts);
-    nodes.set(id, { name, since: sinceOf(parts) });
+    const name = parts && isShown(parts) ? nameOf(parts) : undefined;
+    const isRenamed = name !== nodes.get(id)?.name;
+    if (isRenamed) forget(id);
+    if (!parts || name === undefined) return;
+    nodes.set(id, { name, since: sinceOf(parts), standing: standingOf(parts) });
+    if (!isRenamed) return;
+    order.add(placeOf(id, name));
     byName.set(name.toLowerCase(), (byName.get(name.toLowerCase()) ?? new Set()).add(id));
   };
   for (const [id, parts] of gatherNodes(records)) note(id, parts);
@@ -42,12 +65,20 @@ export function watchNodeNames(records: Records): NodeNames {
     for (const id of new Set(ids)) note(id, partsOf(records, id));
   });
 
-  const rank = (id: string): string => `${nodes.get(id)?.since ?? ""} ${id}`;
   const inOrder = (ids: Iterable<string>): readonly string[] =>
-    [...ids].toSorted((a, b) => (rank(a) < rank(b) ? -1 : 1));
+    Array.from(ids, (id) => ({ id, rank: `${nodes.get(id)?.since ?? ""} ${id}` }))
+      .toSorted((a, b) => (a.rank < b.rank ? -1 : 1))
+      .map(({ id }) => id);
   const of = (id: string): string => nodes.get(id)?.name ?? id;
   return {
     of,
+    *all() {
+      for (const place of order.withPrefix("")) {
+        const id = place.slice(place.lastIndexOf("/") + 1);
+        const node = nodes.get(id);
+        if (node && isPlaced(place)) yield { id, standing: node.standing };
+      }
+    },
     sharing: (name) => inOrder(byName.get(name.toLowerCase()) ?? []),
     shared: () => new Map([...byName].flatMap(([name, ids]) => (ids.size > 1 ? [[name, inOrder(ids)]] : []))),
     find(word) {

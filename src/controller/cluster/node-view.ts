@@ -1,6 +1,7 @@
 import type { ConflictView, Expected, NodeStatus, NodeView, Taint } from "#api/schemas.ts";
 import type { Life, Liveness } from "./node-lives.ts";
 import type { Found, Records } from "./records.ts";
+import { approvalOf, readReject } from "./rejects.ts";
 import { keys, kindOf, type ApprovalRecord, type Registered, type RejectRecord } from "./registers.ts";
 
 /** All registers of one node, by what they say. */
@@ -20,12 +21,16 @@ export interface NodeParts {
 /** The parts of the nodes below a prefix (`node/` or `node/ID/`), by id; removed ones, too. */
 export function gatherNodes(records: Records, prefix = "node/"): ReadonlyMap<string, NodeParts> {
   const nodes = new Map<string, NodeParts>();
-  for (const [key] of records.replica.entries(prefix)) {
+  const gather = (key: string): void => {
     const [, id = "", , name = ""] = splitKey(key);
     let parts = nodes.get(id);
     if (!parts) nodes.set(id, (parts = emptyParts(id)));
     take(records, parts, key, name);
-  }
+  };
+  for (const [key] of records.replica.entries(prefix)) gather(key);
+  // That a node is turned away or gone, its key says; whatever else a newer version has written there.
+  for (const key of records.replica.unreadable(prefix))
+    if (["reject", "nodeRemoved"].includes(kindOf(key) ?? "")) gather(key);
   return nodes;
 }
 
@@ -41,11 +46,9 @@ function take(records: Records, parts: NodeParts, key: string, name: string): vo
     case "approval":
       parts.approval = records.get("approval", key) ?? parts.approval!;
       break;
-    case "reject": {
-      const reject = records.get("reject", key);
-      if (reject) parts.rejects = [...parts.rejects, reject].toSorted((a, b) => (a.at < b.at ? -1 : 1));
+    case "reject":
+      parts.rejects = [...parts.rejects, readReject(records, key)].toSorted((a, b) => (a.at < b.at ? -1 : 1));
       break;
-    }
     case "expected":
       parts.expected = records.get("expected", key) ?? parts.expected!;
       break;
@@ -73,22 +76,9 @@ function splitKey(key: string): readonly string[] {
   return [kind, id, group, rest.join("/")];
 }
 
-/** A node nobody decided about waits; one reject that nobody has read stands against every approve. */
-export function approvalOf({
-  approval,
-  rejects,
-}: {
-  readonly approval?: Found<ApprovalRecord> | undefined;
-  readonly rejects: readonly unknown[];
-}): ApprovalRecord["state"] {
-  return rejects.length > 0 ? "rejected" : (approval?.value.state ?? "pending");
-}
-
 export function statusOf(parts: NodeParts, life: Life): NodeStatus {
-  const approval = approvalOf(parts);
-  if (approval === "rejected") return "rejected";
-  if (!parts.reg) return "unknown";
-  if (approval === "pending") return "pending";
+  const standing = standingOf(parts);
+  if (standing !== "approved") return standing;
   return life.isReady ? "ready" : "not-ready";
 }
 
@@ -167,24 +157,35 @@ export function conflictsByNode(conflicts: readonly Pick<ConflictView, "key">[])
   return counts;
 }
 
-/** All nodes that are not removed, by name. */
-export function listNodes(
+/** The nodes, in the order of their names, one after the other: many take long. */
+export function* listNodes(
   records: Records,
   lives: Pick<Liveness, "of">,
-  names: { readonly shared: () => ReadonlyMap<string, readonly string[]> },
-): NodeView[] {
+  names: {
+    readonly all: () => Iterable<{ readonly id: string }>;
+    readonly shared: () => ReadonlyMap<string, readonly string[]>;
+  },
+): Generator<NodeView> {
   const shared = names.shared();
   const conflicts = conflictsByNode(records.replica.conflicts());
-  return [...gatherNodes(records).values()]
-    .filter(isShown)
-    .map((parts) =>
-      viewOf(parts, {
-        life: lives.of(parts.id),
-        conflicts: conflicts.get(parts.id) ?? 0,
-        sharing: shared.get(nameOf(parts).toLowerCase()) ?? [],
-      }),
-    )
-    .toSorted((a, b) => a.hostname.localeCompare(b.hostname) || (a.id < b.id ? -1 : 1));
+  for (const { id } of names.all()) {
+    const parts = partsOf(records, id);
+    if (!parts || !isShown(parts)) continue;
+    yield viewOf(parts, {
+      life: lives.of(id),
+      conflicts: conflicts.get(id) ?? 0,
+      sharing: shared.get(nameOf(parts).toLowerCase()) ?? [],
+    });
+  }
+}
+
+/** What is decided about a node, whether it lives or not. */
+export type Standing = "unknown" | "pending" | "rejected" | "approved";
+
+export function standingOf(parts: NodeParts): Standing {
+  const approval = approvalOf(parts);
+  if (approval === "rejected") return "rejected";
+  return parts.reg ? approval : "unknown";
 }
 
 /** Labels alone make no node. */

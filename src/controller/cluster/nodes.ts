@@ -16,7 +16,6 @@ import type { Certificates } from "./certificates.ts";
 import { viewConflict } from "./conflicts.ts";
 import type { Liveness } from "./node-lives.ts";
 import {
-  approvalOf,
   conflictsByNode,
   emptyParts,
   isShown,
@@ -29,7 +28,7 @@ import {
 } from "./node-view.ts";
 import type { NodeNames } from "./node-names.ts";
 import type { Records, Wish } from "./records.ts";
-import type { Rejects } from "./rejects.ts";
+import { approvalOf, type Rejects } from "./rejects.ts";
 import { keys } from "./registers.ts";
 
 /** What the connection's certificate proves. */
@@ -46,7 +45,8 @@ export interface Nodes {
   readonly register: (caller: Caller, registration: Registration) => Promise<Standing>;
   readonly heartbeat: (caller: Caller, body: AcceptedBodyOf<"heartbeat">) => Standing;
   readonly goodbye: (caller: Caller) => Standing;
-  readonly list: () => NodeView[];
+  /** All that are not removed, by name. */
+  readonly list: () => Iterable<NodeView>;
   readonly countByStatus: () => ReadonlyMap<NodeStatus, number>;
   readonly get: (id: string) => NodeDetail;
   /** The one that a word names. @throws Refused NODE_UNKNOWN, NODE_AMBIGUOUS */
@@ -165,22 +165,17 @@ export function manageNodes(options: NodesOptions): Nodes {
     list: () => listNodes(records, liveness, names),
     countByStatus() {
       const counts = new Map<NodeStatus, number>();
-      for (const { status } of listNodes(records, liveness, names)) counts.set(status, (counts.get(status) ?? 0) + 1);
+      const add = (status: NodeStatus): void => void counts.set(status, (counts.get(status) ?? 0) + 1);
+      for (const { id, standing: stands } of names.all())
+        add(stands !== "approved" ? stands : liveness.of(id).isReady ? "ready" : "not-ready");
       return counts;
     },
     find: (word) => view(names.find(word)),
     get: (id) => detailOf(known(id), view(id), options),
     async setApproval(id, { state, by, reason, ifMatch }) {
-      const parts = known(id);
-      const { approval } = parts;
-      const present = approval?.value ?? { epoch: 1, state: "pending" };
-      // Who says it again has not read the approve that is made elsewhere: a repeated reject is a new one.
-      if (approvalOf(parts) !== state || approval === undefined || state === "rejected") {
-        // Inside an epoch a reject stands; who approves again has read the reject, and begins the next one.
-        const epoch = Math.max(1, present.epoch) + (present.state === "rejected" && state === "approved" ? 1 : 0);
-        const value = { epoch, state, by, ...defined({ reason }) };
-        await records.write([{ key: keys.node(id).approval, value }, ...rejects.wishesOf(id, value)], ifMatch);
-      }
+      known(id);
+      const wishes = rejects.decide(id, { state, by, ...defined({ reason }) });
+      if (wishes.length > 0) await records.write(wishes, ifMatch);
       return view(id);
     },
     async setLabels(id, { set, remove, ifMatch }) {
@@ -225,7 +220,7 @@ export function manageNodes(options: NodesOptions): Nodes {
       return view(id);
     },
     async setExpected(id, expected, ifMatch) {
-      if (records.replica.get(keys.node(id).removed)) throw removed(id);
+      if (records.replica.stands(keys.node(id).removed)) throw removed(id);
       return records.put([{ key: keys.node(id).expected, value: expected }], ifMatch);
     },
     async remove(id, by, reason) {
@@ -268,7 +263,7 @@ function detailOf(parts: NodeParts, view: NodeView, { records, certificates, liv
     ...defined({ approvalBy: decision?.by, approvalReason: decision?.reason }),
     ...(network ? { net: network } : {}),
     ...(disks ? { storage: disks } : {}),
-    certificates: certificates.list({ role: "node", id }),
+    certificates: [...certificates.list({ role: "node", id })],
     usage,
     registers: [...records.all(all)],
     openConflicts: records.replica

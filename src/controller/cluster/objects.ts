@@ -1,11 +1,13 @@
 import type { ObjectView, Written } from "#api/schemas.ts";
 import { Refused } from "./refused.ts";
-import type { Found, Records } from "./records.ts";
-import { keys } from "./registers.ts";
+import { EncodedJson } from "./encoded-json.ts";
+import { found, type Found, type Records } from "./records.ts";
+import { keys, kindOf } from "./registers.ts";
 
 /** Manifests as replicated records: `object/KIND/NAME`. */
 export interface Objects {
-  readonly list: () => ObjectView[];
+  /** Their views, as text. */
+  readonly list: () => Iterable<EncodedJson>;
   /** `id` is `KIND/NAME`. @throws Refused OBJECT_UNKNOWN, API_INVALID */
   readonly get: (id: string) => ObjectView;
   readonly put: (id: string, value: Readonly<Record<string, unknown>>, ifMatch?: string) => Promise<Written>;
@@ -14,12 +16,19 @@ export interface Objects {
 
 export function manageObjects(records: Records): Objects {
   const get: Objects["get"] = (id) => {
-    const found = records.get("object", keyOf(id));
-    if (found) return view(found);
+    const present = records.get("object", keyOf(id));
+    if (present) return view(present);
     throw new Refused(404, "OBJECT_UNKNOWN", `there is no ${id}`);
   };
   return {
-    list: () => records.list("object", "object/").map(view),
+    *list() {
+      // The text of a register is what its value is sent as: nothing is parsed that nobody looks at.
+      for (const [key, register] of records.replica.entries("object/")) {
+        const { kind, name, dot, at } = view(found(register, undefined));
+        if (kindOf(key) === "object")
+          yield new EncodedJson(`${JSON.stringify({ kind, name, dot, at }).slice(0, -1)},"value":${register.text}}`);
+      }
+    },
     get,
     put: (id, value, ifMatch) => records.put([{ key: keyOf(id), value }], ifMatch),
     async remove(id, ifMatch) {

@@ -30,9 +30,9 @@ export interface Records {
   readonly replica: Replica;
   readonly get: <Name extends Kind>(kind: Name, key: string) => Found<ValueOf<Name>> | undefined;
   readonly value: <Name extends Kind>(kind: Name, key: string) => ValueOf<Name> | undefined;
-  readonly list: <Name extends Kind>(kind: Name, prefix: string) => readonly Found<ValueOf<Name>>[];
+  readonly list: <Name extends Kind>(kind: Name, prefix: string) => Iterable<Found<ValueOf<Name>>>;
   /** Everything below a prefix, read as plain JSON. */
-  readonly all: (prefix: string) => readonly Found<unknown>[];
+  readonly all: (prefix: string) => Iterable<Found<unknown>>;
   /**
    * Writes one transaction; resolves with its dot when it is durable. `ifMatch` must be the dot of each register that
    * is touched, or `absent`. @throws Refused 409 MATCH_FAILED, 409 CLUSTER_MIXED, 503 CONTROLLER_READ_ONLY, 507 STORE_UNWRITABLE
@@ -52,13 +52,6 @@ export function readRecords(replica: Replica): Records {
     parsed.set(register, value);
     return value as ValueOf<Name> | undefined;
   };
-  const found = <Value>(register: Register, value: Value): Found<Value> => ({
-    key: register.key,
-    value,
-    dot: encodeDot(register),
-    origin: register.o,
-    at: new Date(register.ms).toISOString(),
-  });
   const dotOf = (key: string): string => {
     const register = replica.get(key);
     return register === undefined ? "absent" : encodeDot(register);
@@ -91,19 +84,17 @@ export function readRecords(replica: Replica): Records {
       const register = replica.get(key);
       return register && valueOf(kind, register);
     },
-    list: (kind, prefix) => {
-      const list = [];
+    *list(kind, prefix) {
       for (const [key, register] of replica.entries(prefix)) {
         if (kindOf(key) !== kind) continue;
         const value = valueOf(kind, register);
-        if (value !== undefined) list.push(found(register, value));
+        if (value !== undefined) yield found(register, value);
       }
-      return list;
     },
-    all: (prefix) =>
-      [...replica.entries(prefix)].map(([, register]) =>
-        found(register, JSON.parse(register.text ?? "null") as unknown),
-      ),
+    *all(prefix) {
+      for (const [, register] of replica.entries(prefix))
+        yield found(register, JSON.parse(register.text ?? "null") as unknown);
+    },
     write,
     async put(wishes, ifMatch) {
       const open = wishes.filter(({ key, value }) => !isSame(replica.get(key)?.text, value));
@@ -121,13 +112,27 @@ export function readRecords(replica: Replica): Records {
   };
 }
 
+/** A register with its value, read already. */
+export function found<Value>(register: Register, value: Value): Found<Value> {
+  const { key, o: origin, ms } = register;
+  return { key, value, dot: encodeDot(register), origin, at: new Date(ms).toISOString() };
+}
+
 /** Whether a register's text says the same as a value, whatever the order of its fields. */
 function isSame(text: string | null | undefined, value: unknown): boolean {
   if (text === undefined || text === null) return value === undefined;
   if (value === undefined) return false;
   const given = JSON.stringify(value);
-  // Another order of fields gives a text of the same length.
-  return given === text || (given.length === text.length && canonical(JSON.parse(text)) === canonical(value));
+  if (given === text) return true;
+  // Another order of fields gives a text of the same length, and of the same characters.
+  if (given.length !== text.length || sumOf(given) !== sumOf(text)) return false;
+  return canonical(JSON.parse(text)) === canonical(value);
+}
+
+function sumOf(text: string): number {
+  let sum = 0;
+  for (let index = 0; index < text.length; index++) sum += text.charCodeAt(index) ** 2;
+  return sum;
 }
 
 function canonical(value: unknown): string {

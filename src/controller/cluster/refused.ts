@@ -22,3 +22,13 @@ export class Refused extends Error {
     return { code, message, hint, detail };
   }
 }
+
+/** One that another try in a while may not meet; its answer says after how long (RFC 9110, 10.2.3). */
+export class Busy extends Refused {
+  readonly retryAfterSecs: number;
+
+  constructor(status: 429 | 503, message: string, retryAfterSecs = 1) {
+    super(status, "API_BUSY", message, `ask again in ${retryAfterSecs} s, or another controller: kcore -s HOST`);
+    this.retryAfterSecs = retryAfterSecs;
+  }
+}

@@ -30,7 +30,6 @@ export const keys = {
   operator: (name: string, spki: string) => `operator/${name}/key/${spki}`,
   revoked: (spki: string) => `revoked/${spki}`,
   certificate: (serial: string) => `cert/${serial}`,
-  conflict: (id: string) => `conflict/${id}`,
   object: (kind: string, name: string) => `object/${kind}/${name}`,
   config: (group: string) => `cluster/config/${group}`,
 } as const;
@@ -120,6 +119,16 @@ export const kinds = {
 export type Kind = keyof typeof kinds;
 export type ValueOf<Name extends Kind> = z.output<(typeof kinds)[Name]["schema"]>;
 
+/**
+ * Where nothing is lost, and nobody has to decide: what a node or a controller tells of itself, and tells again; and that a key is revoked,
+ * whoever said so, which a node does to its former keys when it registers.
+ */
+const uncontested: ReadonlySet<Kind | undefined> = new Set([
+  ...(["reg", "net", "storage"] as const),
+  ...(["addr", "version", "settings", "subCa"] as const),
+  "revoked",
+]);
+
 const patterns: readonly (readonly [RegExp, Kind])[] = [
   [/^node\/[^/]+\/reg$/, "reg"],
   [/^node\/[^/]+\/approval$/, "approval"],
@@ -144,17 +153,22 @@ const patterns: readonly (readonly [RegExp, Kind])[] = [
   [/^cluster\/config\/.+$/, "config"],
 ];
 
+/** By the first word of a key: it is asked for every register that is merged. */
+const patternsBy = Map.groupBy(patterns, ([{ source }]) => source.slice(1, source.indexOf("\\/")));
+
 /** The kind of a key; undefined for what this version does not know: it is kept and relayed all the same. */
 export function kindOf(key: string): Kind | undefined {
-  return patterns.find(([pattern]) => pattern.test(key))?.[1];
+  return patternsBy.get(key.slice(0, key.indexOf("/")))?.find(([pattern]) => pattern.test(key))?.[1];
 }
 
-/**
- * Whether a register's value must stand nowhere but in the register: not in a conflict record, which outlives it
- * (docs/replication.md, What a conflict looks like). Objects of kind Secret are.
- */
+/** Whether a register's value must be told nowhere but where it is asked for: not in a list of conflicts. Objects of kind Secret are. */
 export function isSecret(key: string): boolean {
   return key.startsWith(keys.object("Secret", ""));
+}
+
+/** Whether two writes of a key that did not know of each other are a conflict. A node alone can cause none. */
+export function isContested(key: string): boolean {
+  return !uncontested.has(kindOf(key));
 }
 
 /** How the replica merges a key. Every version of kcore must give the same answer for the same key. */

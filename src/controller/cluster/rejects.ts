@@ -12,40 +12,75 @@ import { keys, type ApprovalRecord, type RejectRecord } from "./registers.ts";
 export interface Rejects {
   /** Those that stand against a node, the newest last; one look when there is none. */
   readonly of: (id: string) => readonly Found<RejectRecord>[];
+  /** What a decision about a node changes; nothing when it is what stands. */
+  readonly decide: (id: string, decision: Decision) => Wish[];
   /**
    * What goes with a decision: one more reject, or none of those that can be read here now. No new one while some controller would
    * not know what it is: then the approval alone says so.
    */
-  readonly wishesOf: (id: string, decision: Pick<ApprovalRecord, "state" | "by" | "reason">) => Wish[];
+  readonly wishesOf: (id: string, decision: Decision) => Wish[];
   readonly stop: () => void;
 }
 
-export function watchRejects(records: Records): Rejects {
+export type Decision = Pick<ApprovalRecord, "state" | "by" | "reason">;
+
+/** `newName` gives a name that nobody had before. */
+export function watchRejects(records: Records, newName: () => string = randomUUID): Rejects {
   const standing = new Map<string, Set<string>>();
   const note = (key: string): void => {
     const id = /^node\/([^/]+)\/reject\//.exec(key)?.[1];
     if (id === undefined) return;
     const known = standing.get(id) ?? new Set();
-    if (records.replica.get(key) === undefined) known.delete(key);
-    else known.add(key);
+    if (records.replica.stands(key)) known.add(key);
+    else known.delete(key);
     if (known.size === 0) standing.delete(id);
     else standing.set(id, known);
   };
   for (const [key] of records.replica.entries("node/")) note(key);
+  for (const key of records.replica.unreadable("node/")) note(key);
   const stop = records.replica.watch((changed) => {
     for (const key of changed) note(key);
   });
+  const of: Rejects["of"] = (id) =>
+    [...(standing.get(id) ?? [])].map((key) => readReject(records, key)).toSorted((a, b) => (a.at < b.at ? -1 : 1));
+  const wishesOf: Rejects["wishesOf"] = (id, { state, by, reason }) => {
+    if (state !== "rejected")
+      return [...(standing.get(id) ?? [])].map((key) => ({ key, value: undefined, isFree: true }));
+    if (commonProtocol(records.replica) < 2) return [];
+    return [{ key: keys.node(id).reject(newName()), value: { by, ...defined({ reason }) }, isFree: true }];
+  };
   return {
-    of: (id) =>
-      [...(standing.get(id) ?? [])]
-        .flatMap((key) => records.get("reject", key) ?? [])
-        .toSorted((a, b) => (a.at < b.at ? -1 : 1)),
-    wishesOf(id, { state, by, reason }) {
-      if (state !== "rejected")
-        return [...(standing.get(id) ?? [])].map((key) => ({ key, value: undefined, isFree: true }));
-      if (commonProtocol(records.replica) < 2) return [];
-      return [{ key: keys.node(id).reject(randomUUID()), value: { by, ...defined({ reason }) }, isFree: true }];
+    of,
+    wishesOf,
+    decide(id, { state, by, reason }) {
+      const key = keys.node(id).approval;
+      const approval = records.get("approval", key);
+      const present = approval?.value ?? { epoch: 1, state: "pending" };
+      // Who says it again has not read the approve that is made elsewhere: a repeated reject is a new one.
+      if (approval && state !== "rejected" && approvalOf({ approval, rejects: of(id) }) === state) return [];
+      // Inside an epoch a reject stands; who approves again has read the reject, and begins the next one.
+      const epoch = Math.max(1, present.epoch) + (present.state === "rejected" && state === "approved" ? 1 : 0);
+      const value = { epoch, state, by, ...defined({ reason }) };
+      return [{ key, value }, ...wishesOf(id, value)];
     },
     stop,
   };
+}
+
+/** A node nobody decided about waits; one reject that nobody has read stands against every approve. */
+export function approvalOf({
+  approval,
+  rejects,
+}: {
+  readonly approval?: Found<ApprovalRecord> | undefined;
+  readonly rejects: readonly unknown[];
+}): ApprovalRecord["state"] {
+  return rejects.length > 0 ? "rejected" : (approval?.value.state ?? "pending");
+}
+
+/** A reject that stands. What this version cannot read of it may be why; that it is one, its key says. */
+export function readReject(records: Records, key: string): Found<RejectRecord> {
+  const reason = "its reject is written by a newer version than this controller's";
+  const unread = { key, value: { by: "unknown", reason }, dot: "", origin: "", at: "" };
+  return records.get("reject", key) ?? unread;
 }

@@ -25,12 +25,13 @@ export function watchRevocations(records: Records, certificates: Pick<Certificat
     version = undefined;
   };
   for (const [key] of records.replica.entries(prefix)) note(key.slice(prefix.length));
+  for (const key of records.replica.unreadable(prefix)) note(key.slice(prefix.length));
   const stop = records.replica.watch((changed) => {
     for (const key of changed) {
       if (key.startsWith(prefix)) note(key.slice(prefix.length));
       // Whose key it is may become known later than that it was revoked.
       const spki = key.startsWith("cert/") ? records.value("certificate", key)?.spki : undefined;
-      if (spki !== undefined && records.replica.get(keys.revoked(spki))) note(spki);
+      if (spki !== undefined && records.replica.stands(keys.revoked(spki))) note(spki);
     }
   });
   return {

@@ -2,6 +2,9 @@ export type AlarmCode =
   | "CLOCK_SKEW" // an origin's stamps lie ahead of our clock: its stream waits
   | "CLOCK_DRIFT" // a peer's clock differs by 500 ms or more
   | "FENCED" // our own clock is off: read-only
+  | "CLOCK_JUMP" // our own wall clock jumped, and nobody confirms it yet: read-only
+  | "CLOCK_AHEAD" // what we stamped or saw lies ahead of our own clock: read-only until then
+  | "TWO_COPIES" // two processes run as one controller
   | "EQUIVOCATION" // one dot, two contents: a clone or a restored backup
   | "STATE_DIVERGENCE" // equal version vectors, different state
   | "QUARANTINED" // registers that this version cannot read
@@ -9,7 +12,9 @@ export type AlarmCode =
   | "TOMBSTONES" // many, or kept for over a day: some controller is away
   | "STORAGE_FULL"
   | "PEER_MALFORMED"
-  | "REFUSED"; // a peer refuses us
+  | "REFUSED" // a peer refuses us
+  | "REFUSING" // we refuse a peer
+  | "EMPTY_STATE"; // a founder without state, and nobody to get it from
 
 export interface Alarm {
   readonly code: AlarmCode;

@@ -4,6 +4,8 @@ import type { Tuning } from "./tuning.ts";
 /** Samples that took longer say too little about the clock. */
 const longestRoundTrip = 2_000;
 const keptFor = 60_000;
+/** A wall clock that is set right slowly gains or loses at most so much of the time (adjtimex(2): 500 ppm). */
+const slewRate = 0.001;
 
 /** Compares this controller's wall clock with its peers', and says when it must not stamp anything. */
 export class ClockGuard {
@@ -12,9 +14,44 @@ export class ClockGuard {
   readonly #clock: Clock;
   readonly #tuning: Tuning;
 
+  /** The wall clock minus the monotonic one when it was believed last, and when that was. */
+  #believed: { readonly difference: number; readonly at: number };
+  /** When a jump was noticed (monotonic). */
+  #jumpedAt: number | undefined;
+
   constructor(clock: Clock, tuning: Tuning) {
     this.#clock = clock;
     this.#tuning = tuning;
+    this.#believed = this.#present();
+  }
+
+  #present(): { readonly difference: number; readonly at: number } {
+    const at = this.#clock.mono();
+    return { difference: this.#clock.wall() - at, at };
+  }
+
+  /**
+   * How far the wall clock jumped against the monotonic one since it was believed last, ms; 0: it is believed. A peer whose
+   * clock agrees makes it believed again, and so does its going back. `isAlone`: there is no peer who could, and after a while it is.
+   */
+  jump({ isAlone }: { readonly isAlone: boolean }): number {
+    const present = this.#present();
+    const moved = present.difference - this.#believed.difference;
+    const slewed = 1 + (present.at - this.#believed.at) * slewRate;
+    if (Math.abs(moved) <= slewed) this.#believe();
+    if (Math.abs(moved) <= this.#tuning.fenceAt + slewed) {
+      this.#jumpedAt = undefined;
+      return 0;
+    }
+    this.#jumpedAt ??= present.at;
+    if (!isAlone || present.at - this.#jumpedAt < this.#tuning.believeJumpAfter) return moved;
+    this.#believe();
+    return 0;
+  }
+
+  #believe(): void {
+    this.#believed = this.#present();
+    this.#jumpedAt = undefined;
   }
 
   /**
@@ -27,6 +64,7 @@ export class ClockGuard {
     if (roundTrip >= 0 && roundTrip <= longestRoundTrip) {
       const difference = (there[0] - sentMono + (there[1] - now)) / 2;
       this.#peers.set(peer, { difference, at: now });
+      if (!this.isFenced()) this.#believe();
     }
     return roundTrip;
   }
@@ -50,6 +88,15 @@ export class ClockGuard {
     const upper = offsets[offsets.length >> 1] as number;
     const lower = offsets[(offsets.length - 1) >> 1] as number;
     return Math.min(Math.abs(upper), Math.abs(lower)) > this.#tuning.fenceAt;
+  }
+
+  /** The time to stamp by: where the wall clock has jumped, as it went before. */
+  trusted(): number {
+    const present = this.#present();
+    const moved = present.difference - this.#believed.difference;
+    return Math.floor(
+      Math.abs(moved) > this.#tuning.fenceAt ? this.#believed.difference + present.at : this.#clock.wall(),
+    );
   }
 
   /** How far a stamp lies beyond what may be accepted now; 0 when it may. */

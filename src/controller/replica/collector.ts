@@ -1,23 +1,24 @@
+import { areInConflict } from "#crdt/conflict.ts";
 import type { Register } from "#crdt/register.ts";
 import { collectable } from "#crdt/tombstones.ts";
 import { dominates, raise, type VersionVector } from "#crdt/version-vector.ts";
 import type { Core } from "./core.ts";
 import { concernsMembers } from "./registered-controllers.ts";
 
-/** Tombstones that every member acknowledged, and what was being journaled anywhere as it did. */
+/** What every member acknowledged and nobody needs, and what was being journaled anywhere as they did. */
 interface Candidates {
-  readonly tombstones: readonly Register[];
+  readonly registers: readonly Register[];
   readonly underway: VersionVector;
 }
 
-/** Forgets tombstones that every member has, now and then, and says when they pile up. */
+/** Forgets tombstones that every member has, and siblings that make no conflict, now and then; says when tombstones pile up. */
 export function startCollector(core: Core): void {
   let former: Candidates | undefined;
   core.every(core.tuning.collectEvery, () => {
     const candidates = candidatesOf(core);
     // While writes never cease there is always one under way; by the next time it has arrived.
-    for (const { tombstones, underway } of [former, candidates].filter((each) => each !== undefined))
-      if (dominates(core.state.map.vector, underway)) core.state.collect(tombstones);
+    for (const { registers, underway } of [former, candidates].filter((each) => each !== undefined))
+      if (dominates(core.state.map.vector, underway)) core.state.collect(registers);
     former = candidates;
     watchTombstones(core);
   });
@@ -31,16 +32,27 @@ function candidatesOf(core: Core): Candidates | undefined {
   const { state, others, peers, options } = core;
   // One that joins knows no members yet: to it, everything would look agreed. One that is out keeps
   // the deletion that says so.
-  if (!state.ready || core.isResyncing || !core.members.includes(options.id)) return undefined;
+  if (!state.ready || state.isBehind || core.isResyncing || !core.members.includes(options.id)) return undefined;
   const acks = others.map((id) => peers.get(id)?.acked);
   const underway = new Map(core.accepted);
   for (const id of others) raise(underway, peers.get(id)?.soon ?? []);
-  return { tombstones: collectable(deletions(core), state.map.vector, acks), underway };
+  return { registers: collectable(needless(core), state.map.vector, acks), underway };
 }
 
-/** All but those of members: who wrote here once has to stay on record. */
+/** All but those of members, since who wrote here once has to stay on record, and those that stand in a conflict. */
 function deletions({ state }: Core): readonly Register[] {
-  return [...state.map.tombstones().values()].filter(({ key }) => !concernsMembers([key]));
+  const { map } = state;
+  return [...map.tombstones().values()].filter(({ key }) => !concernsMembers([key]) && !map.siblings.of(key).length);
+}
+
+/** A sibling that says what stands anyway would make a conflict only with a write that does not know of it. */
+function needless(core: Core): readonly Register[] {
+  const { map } = core.state;
+  const mute = [...map.siblings.all()].filter((lost) => {
+    const standing = map.get(lost.key);
+    return standing === undefined || !areInConflict(standing, lost) || map.siblings.isSettled(lost);
+  });
+  return [...deletions(core), ...mute];
 }
 
 function watchTombstones(core: Core): void {

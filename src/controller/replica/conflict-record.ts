@@ -1,4 +1,7 @@
-import type { Dot } from "#crdt/register.ts";
+import { areInConflict, conflictId, hasSeen, lossId } from "#crdt/conflict.ts";
+import { encodeStamp } from "#crdt/hlc.ts";
+import type { LwwMap } from "#crdt/lww-map.ts";
+import type { Dot, Register } from "#crdt/register.ts";
 
 /** One side of a conflict: the value as JSON, redacted when secret; null is a deletion. */
 export interface ConflictSide extends Dot {
@@ -6,10 +9,116 @@ export interface ConflictSide extends Dot {
   readonly hlc: string;
 }
 
-/** Two writes of a key, neither of which had seen the other, with different values. Stands under `conflict/ID` until acked. */
+/** Writes of one key that did not know of each other, and do not say the same. */
 export interface ConflictRecord {
+  /** Names exactly these writes: with one more, or one less, it is another. */
   readonly id: string;
   readonly key: string;
+  /** What stands. */
   readonly winner: ConflictSide;
+  /** The newest that lost. */
   readonly loser: ConflictSide;
+  /** Older ones that lost as well, the newest first; absent when there are none. */
+  readonly others?: readonly ConflictSide[];
+  /** Registers in which versions told of it that knew no siblings; absent when there are none. */
+  readonly former?: readonly string[];
+}
+
+/** Where the acknowledgement of a loss stands: a deletion, which wins (merge-kind.ts). */
+export function conflictKey(id: string): string {
+  return `conflict/${id}`;
+}
+
+/** Everything that has to be deleted, so that no controller lists this conflict any more. */
+export function closingKeys({ key, winner, loser, others = [], former = [] }: ConflictRecord): readonly string[] {
+  const names = [loser, ...others].flatMap((lost) => [
+    conflictKey(lossId(key, lost)),
+    // As controllers that know no siblings call it.
+    conflictKey(conflictId(key, [winner, lost])),
+  ]);
+  return [...new Set([...names, ...former])];
+}
+
+/** Records as controllers wrote them that knew no siblings: of each pair that they found, under `conflict/ID`. */
+export function readFormerRecord(text: string | null): ConflictRecord | undefined {
+  try {
+    const { id, key, winner, loser } = JSON.parse(text ?? "null") as ConflictRecord;
+    if (typeof id !== "string" || typeof key !== "string" || !isSide(winner) || !isSide(loser)) return undefined;
+    return { id, key, winner, loser };
+  } catch {
+    return undefined;
+  }
+}
+
+function isSide(side: unknown): side is ConflictSide {
+  const { o, s, text, hlc } = (side ?? {}) as Partial<Record<keyof ConflictSide, unknown>>;
+  const isText = typeof text === "string" || text === null;
+  return typeof o === "string" && Number.isSafeInteger(s) && isText && /^[0-9a-f]{16}$/.test(String(hlc));
+}
+
+/** Whether a former record still says what no one has seen to: its loser was not overwritten by somebody who knew of it. */
+export function isOpen(map: LwwMap, { key, loser }: ConflictRecord): boolean {
+  // To delete what tells of a living sibling is to acknowledge it.
+  const sibling = map.siblings.find(key, loser);
+  if (sibling) return !map.siblings.isSettled(sibling);
+  const standing = map.get(key);
+  if (map.get(conflictKey(lossId(key, loser)))?.text === null || standing?.text === loser.text) return false;
+  return ![...(standing ? [standing] : []), ...map.siblings.of(key)].some((known) => hasSeen(known, loser));
+}
+
+interface Gathered {
+  readonly winner: ConflictSide;
+  readonly lost: Map<string, ConflictSide>;
+  readonly former: string[];
+}
+
+/** The conflicts of a state: one for each key, whatever it is made of. `former`: records that are open, by the key of their register. */
+export function conflictsIn(
+  map: LwwMap,
+  former: ReadonlyMap<string, ConflictRecord>,
+  isSecret: (key: string) => boolean,
+): readonly ConflictRecord[] {
+  const found = new Map<string, Gathered>();
+  const sideOf = ({ key, o, s, text, ms, c }: Register): ConflictSide => ({
+    o,
+    s,
+    text: isSecret(key) ? '"(secret)"' : text,
+    hlc: encodeStamp({ ms, c }),
+  });
+  const note = (key: string, winner: ConflictSide, lost: ConflictSide): Gathered => {
+    const gathered = found.get(key) ?? { winner, lost: new Map<string, ConflictSide>(), former: [] };
+    gathered.lost.set(`${lost.o}:${lost.s}`, lost);
+    found.set(key, gathered);
+    return gathered;
+  };
+  for (const key of map.siblings.keys()) {
+    const standing = map.get(key);
+    for (const lost of map.siblings.of(key))
+      if (standing && areInConflict(standing, lost) && !map.siblings.isSettled(lost))
+        note(key, sideOf(standing), sideOf(lost));
+  }
+  for (const [register, { key, winner, loser }] of former) {
+    const standing = map.get(key);
+    const gathered = map.siblings.find(key, loser)
+      ? found.get(key)
+      : note(key, standing ? sideOf(standing) : winner, loser);
+    gathered?.former.push(register);
+  }
+  return Array.from(found, ([key, gathered]) => recordOf(key, gathered)).toSorted((a, b) => (a.key < b.key ? -1 : 1));
+}
+
+function recordOf(key: string, { winner, lost, former }: Gathered): ConflictRecord {
+  const [loser, ...others] = [...lost.values()].toSorted(newestFirst) as [ConflictSide, ...ConflictSide[]];
+  return {
+    id: conflictId(key, [winner, loser, ...others]),
+    key,
+    winner,
+    loser,
+    ...(others.length > 0 ? { others } : {}),
+    ...(former.length > 0 ? { former } : {}),
+  };
+}
+
+function newestFirst(a: ConflictSide, b: ConflictSide): number {
+  return a.hlc === b.hlc ? (a.o < b.o ? 1 : -1) : a.hlc < b.hlc ? 1 : -1;
 }

@@ -2,11 +2,14 @@ import type { Register } from "#crdt/register.ts";
 import { covers, raise } from "#crdt/version-vector.ts";
 import { Alarms } from "./alarms.ts";
 import { ClockGuard } from "./clock-guard.ts";
-import { concernsMembers, membersOf } from "./registered-controllers.ts";
+import { Copies } from "./copies.ts";
+import { concernsMembers, controllerOf, membersOf } from "./registered-controllers.ts";
 import type { Soon } from "./messages.ts";
+import { healVector } from "./origins.ts";
 import { Peer } from "./peer.ts";
 import type { JournalRecord } from "./replica-ports.ts";
 import type { ReplicaOptions } from "./replica.ts";
+import { Refusals } from "./refusals.ts";
 import { ReplicaState, type Applied } from "./replica-state.ts";
 import { defaultTuning, type Tuning } from "./tuning.ts";
 
@@ -17,12 +20,18 @@ export class Core {
   readonly state: ReplicaState;
   readonly alarms: Alarms;
   readonly guard: ClockGuard;
+  readonly refusals: Refusals;
+  readonly copies: Copies;
   readonly peers = new Map<string, Peer>();
   /** The version vector as it will be when all that is being journaled is applied. */
   readonly accepted = new Map<string, number>();
   /** A full exchange is under way: nothing else may change the state. */
   isResyncing = false;
   isStopped = false;
+  /** It has just started, and asks the others for what it missed; what it shows may be old. */
+  isAsking = false;
+  /** Our own origin, once this process writes under it: nobody can know more of it than it does. */
+  settledOrigin: string | undefined;
   /** Origins that wrote two things under one dot. */
   readonly equivocal = new Set<string>();
   /** Origins whose stamps lie ahead of our clock, by how much (ms). */
@@ -43,12 +52,20 @@ export class Core {
     // Stamps are whole milliseconds, whatever the clock gives.
     this.options = { ...options, clock: { ...options.clock, wall: () => Math.floor(options.clock.wall()) } };
     this.tuning = { ...defaultTuning, ...options.tuning };
-    this.state = new ReplicaState(options.mergeKindOf, options.isSecret ?? (() => false));
+    const { mergeKindOf, isSecret = () => false, isContested = () => true } = options;
+    this.state = new ReplicaState({ mergeKindOf, isSecret, isContested });
     this.guard = new ClockGuard(this.options.clock, this.tuning);
     this.alarms = new Alarms(this.options.clock.wall, ({ code, about, message }) =>
       options.log?.("warn", message, { alarm: code, about }),
     );
+    this.refusals = new Refusals(this);
+    this.copies = new Copies(this);
     for (const record of options.recovered) this.state.apply(record);
+    const healed = healVector(this.state);
+    if (healed > 0)
+      options.log?.("warn", "the version vector named more origins than there can be; it let go of them", {
+        origins: healed,
+      });
     raise(this.accepted, this.state.map.vector);
     this.#members = membersOf(this.state.map);
   }
@@ -167,9 +184,8 @@ export class Core {
     mergeFrom(0);
   }
 
-  #notify({ changed, equivocations }: Applied): void {
+  #notify({ changed }: Applied): void {
     raise(this.accepted, this.state.map.vector);
-    for (const { o, s } of equivocations) this.reportEquivocation(o, s);
     if (changed.length === 0) return;
     if (concernsMembers(changed)) {
       this.#members = membersOf(this.state.map);
@@ -178,13 +194,20 @@ export class Core {
     for (const listener of this.#listeners) listener(changed);
   }
 
-  /** Who writes under such an origin is refused, until it takes a new one. */
-  reportEquivocation(origin: string, seq: number): void {
-    this.equivocal.add(origin);
+  /**
+   * Who writes under such an origin is refused, until it takes a new one. That needs its own word: `by` tells what another one says that
+   * the origin wrote, and may be the one that lies.
+   */
+  reportEquivocation(origin: string, seq: number, by: string): void {
+    const isOwnWord = controllerOf(origin) === by;
+    if (isOwnWord) this.equivocal.add(origin);
+    const why = "a clone, or a backup that was restored";
     this.alarms.raise(
       "EQUIVOCATION",
       origin,
-      `${origin} wrote its transaction ${seq} twice, with different content: a clone, or a backup that was restored`,
+      isOwnWord
+        ? `${origin} wrote its transaction ${seq} twice, with different content: ${why}`
+        : `${by} holds the transaction ${seq} of ${origin} with another content: ${why}, or ${by} lies`,
     );
   }
 

@@ -1,14 +1,14 @@
 import { dominates } from "#crdt/version-vector.ts";
-import { maxKeyBytes, maxValueBytes, type Register } from "#crdt/register.ts";
+import { endCatchUp } from "./catch-up.ts";
 import { startCollector } from "./collector.ts";
-import type { ConflictRecord } from "./conflict-record.ts";
 import { Core } from "./core.ts";
 import { Dialler } from "./dialler.ts";
 import { Incarnation } from "./incarnation.ts";
 import { authKeyOf } from "./registered-controllers.ts";
 import { Outbox } from "./outbox.ts";
 import type { Json, Replica, ReplicaOptions } from "./replica.ts";
-import { startReporter } from "./reporter.ts";
+import { startConflictKeeper } from "./conflict-keeper.ts";
+import { isJson, Quarantine } from "./quarantine.ts";
 import { Sessions } from "./sessions.ts";
 import { SoftState } from "./soft-state.ts";
 import { statusOf } from "./status.ts";
@@ -22,58 +22,52 @@ export function createReplica(options: ReplicaOptions): Replica {
   if (state.storeId === "") initialise(core);
   if (state.origin === "") incarnation.renew();
   const outbox = new Outbox(core);
-  const soft = new SoftState(options.clock.mono, (entries) => {
+  const soft = new SoftState(options.id, options.clock.mono, (entries) => {
     for (const stream of sessions.open()) stream.send({ t: "soft", entries });
   });
   const dialler = new Dialler(core, (id) => sessions.isConnected(id));
   const writer = new Writer(core, incarnation, outbox);
   const sessions: Sessions = new Sessions(core, { incarnation, outbox, dialler, soft, writer });
+  // Nobody else is registered who could be asked. One that has lost even that joins again.
+  if (state.ready && state.isBehind && core.others.length === 0) endCatchUp(core, () => undefined);
+  askOthers(core, sessions);
   dialler.start();
   startCollector(core);
-  startReporter(core, writer);
+  startConflictKeeper(core, writer);
 
-  const quarantined = new Set<string>();
-  // Each register was judged when it came; reading is asked for with every request.
-  const isShown = ({ key, text }: Register): boolean => text !== null && !quarantined.has(key);
-  const check = (keys: Iterable<string>): void => {
-    for (const key of keys) {
-      const register = state.map.get(key);
-      if (register && register.text !== null && !isReadable(options, register)) quarantined.add(key);
-      else quarantined.delete(key);
-    }
-    core.alarms.set(
-      quarantined.size > 0,
-      "QUARANTINED",
-      "state",
-      `${quarantined.size} registers cannot be read by this version`,
-    );
-  };
-  check(Array.from(state.map.all(), ({ key }) => key));
-  core.watch(check);
+  const quarantine = new Quarantine(core);
 
   return {
     get(key) {
       const register = state.map.get(key);
-      return register && isShown(register) ? register : undefined;
+      return register && quarantine.isShown(register) ? register : undefined;
     },
+    stands: (key) => (state.map.get(key)?.text ?? null) !== null,
+    unreadable: (prefix) => quarantine.below(prefix),
     *entries(prefix) {
       for (const register of state.map.withPrefix(prefix))
-        if (isShown(register)) yield [register.key, register] as const;
+        if (quarantine.isShown(register)) yield [register.key, register] as const;
     },
     write: (changes) => writer.write(changes),
     watch: (listener) => core.watch(listener),
-    conflicts: () => conflictsOf(core),
-    status: () => statusOf(core, writer.refusal(), quarantined),
+    conflicts: () => state.conflicts(),
+    status: () => statusOf(core, writer.refusal(), quarantine.keys),
     snapshot() {
       core.settle();
       return state.snapshot();
     },
     connected: (link) => sessions.connected(link),
-    dialFailed: (target) => dialler.failed(target),
+    dialFailed(target, refusal) {
+      if (refusal) core.refusals.note("id" in target ? target.id : target.address, refusal);
+      dialler.failed(target);
+    },
+    turnedAway: (peer, refusal) => core.refusals.note(peer, { ...refusal, by: "us" }),
+    alarm: (...args) => core.alarms.set(...args),
     shareSoft: (key, boot, seq, value) => soft.share(key, boot, seq, value),
-    *softEntries() {
-      for (const { key, text, receivedMono } of soft.entries())
-        yield { key, value: JSON.parse(text) as Json, receivedMono };
+    softKeys: () => soft.keys(),
+    *softValues(key) {
+      for (const { sender, text, receivedMono } of soft.of(key))
+        if (isJson(text)) yield { sender, value: JSON.parse(text) as Json, receivedMono };
     },
     async leave() {
       await untilConfirmed(core);
@@ -87,6 +81,18 @@ export function createReplica(options: ReplicaOptions): Replica {
   };
 }
 
+/** A store that was put back behind its controller's back is found out by asking; who cannot be reached is not waited for. */
+function askOthers(core: Core, sessions: Sessions): void {
+  const { confirmWithin, recoverWithin } = core.tuning;
+  core.isAsking = core.others.length > 0;
+  core.after(confirmWithin, () => {
+    if (!sessions.open().some(({ peer }) => peer.isReady === true)) core.isAsking = false;
+  });
+  core.after(recoverWithin, () => {
+    core.isAsking = false;
+  });
+}
+
 function initialise(core: Core): void {
   const meta = { t: "meta", format: 1, storeId: core.randomName(), ready: core.options.start === "found" } as const;
   core.state.apply(meta);
@@ -97,30 +103,6 @@ function initialise(core: Core): void {
     () => undefined,
     () => undefined,
   );
-}
-
-function isReadable({ isKnown }: ReplicaOptions, { key, text }: Register): boolean {
-  if (text === null) return true;
-  if (key.length > maxKeyBytes || text.length > maxValueBytes) return false;
-  return isKnown ? isKnown(key, text) : isJson(text);
-}
-
-function isJson(text: string): boolean {
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-/** Those that stand as registers, and those found here that are about to. */
-function conflictsOf({ state }: Core): readonly ConflictRecord[] {
-  const found = new Map<string, ConflictRecord>();
-  for (const { key, text } of state.map.withPrefix("conflict/"))
-    if (text !== null) found.set(key, JSON.parse(text) as ConflictRecord);
-  for (const [id, record] of state.conflicts) if (!state.map.get(`conflict/${id}`)) found.set(`conflict/${id}`, record);
-  return [...found.values()];
 }
 
 /** Resolves when one other member holds all that this one does; at once when there is none. */

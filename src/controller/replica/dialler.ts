@@ -20,6 +20,9 @@ export class Dialler {
       this.#scheduleAddress(address);
     }
     for (const id of this.#core.others) this.wanted(id);
+    // Soon after the start, then now and then: does another process stand at our own address?
+    this.#core.after(1_000, () => this.dialItself());
+    this.#core.every(this.#core.tuning.dialItselfEvery, () => this.dialItself());
   }
 
   /** Dials a peer in a while, unless it is connected by then or no member. */
@@ -41,12 +44,18 @@ export class Dialler {
     this.#core.options.net.dial({ id }, peer.rtt.connectTimeout);
   }
 
+  dialItself(): void {
+    const { options, members, state } = this.#core;
+    if (state.ready && members.includes(options.id)) options.net.dial({ id: options.id }, 2_000);
+  }
+
   connected(id: string): void {
     this.#core.peerOf(id).isDialling = false;
   }
 
   failed(target: DialTarget): void {
     if ("address" in target) return this.#scheduleAddress(target.address);
+    if (target.id === this.#core.options.id) return this.#core.copies.accepted(target.id);
     const peer = this.#core.peerOf(target.id);
     peer.isDialling = false;
     this.wanted(target.id);
@@ -57,7 +66,7 @@ export class Dialler {
     const backOff = this.#addresses.get(address);
     if (!backOff) return;
     this.#core.after(backOff.next(1000, this.#core.options.rng), () => {
-      const isIn = this.#core.state.ready && this.#core.others.length > 0;
+      const isIn = this.#core.state.ready && this.#core.members.includes(this.#core.options.id);
       if (isIn || [...this.#core.peers.values()].some(({ stream }) => stream?.isOpen))
         return void this.#core.after(1000, () => this.#scheduleAddress(address));
       this.#core.options.net.dial({ address }, 5000);

@@ -4,13 +4,18 @@ import type { JournalRecord } from "./replica-ports.ts";
 
 /**
  * The last record of a store that was put back by `kcore controller restore` or `repair`: nothing is written again under the origin
- * that it had. `word` gives 8 hexadecimal digits, others each time.
+ * that it had, and it serves when it has caught up with another controller; if it is `alone`, at once. `word` gives 8 hexadecimal
+ * digits, others each time.
  */
-export function newIncarnation(id: string, word: () => string): JournalRecord {
-  return { t: "meta", storeId: word() + word(), origin: originOf(id, word()) };
+export function newIncarnation(id: string, word: () => string, alone = false): JournalRecord {
+  const states = alone ? { ready: true, behind: false } : { behind: true };
+  return { t: "meta", storeId: word() + word(), origin: originOf(id, word()), ...states };
 }
 
-function originOf(id: string, word: string): string {
+/** ms; so often at most a new origin is taken because somebody claims more of the present one. */
+const renewEvery = 60_000;
+
+export function originOf(id: string, word: string): string {
   return `${id}#${word}`;
 }
 
@@ -24,6 +29,7 @@ export class Incarnation {
   /** Seqs up to here were given out. */
   #issued: number;
   #isFresh = false;
+  #renewedAt = -Infinity;
   readonly #confirmedBy = new Set<string>();
   /** The seq of our own that a peer has and we have lost. */
   #lost: number | undefined;
@@ -39,6 +45,7 @@ export class Incarnation {
   }
 
   nextSeq(): number {
+    this.#core.settledOrigin = this.origin;
     return ++this.#issued;
   }
 
@@ -48,6 +55,7 @@ export class Incarnation {
     this.#core.state.apply({ t: "meta", origin });
     this.#issued = 0;
     this.#isFresh = true;
+    this.#core.settledOrigin = origin;
     this.#lost = undefined;
     // Should this fail, nothing was written under the origin, or the writes will tell of it.
     this.#core.commit([{ t: "meta", origin }], [], ignore, ignore);
@@ -60,7 +68,8 @@ export class Incarnation {
     if (claimed <= this.#issued) {
       this.#confirmedBy.add(peer);
       this.#flush();
-    } else if (this.#lost === undefined) {
+    } else if (this.#core.settledOrigin === this.origin) this.#disputed(peer, claimed);
+    else if (this.#lost === undefined) {
       this.#core.options.log?.("warn", "this store was put back to an earlier state; fetching what it lost", {
         claimed,
       });
@@ -77,6 +86,20 @@ export class Incarnation {
    */
   contradicted(vector: VersionVector): void {
     if (!this.#isFresh && !this.isRecovering && (vector.get(this.origin) ?? 0) > this.#issued) this.renew();
+  }
+
+  /**
+   * A peer claims more than was written since this process began to write: there is a clone of this controller, or the peer was lied
+   * to, or lies itself. What is written goes on under a new origin, where nobody covers it; whoever claims again and again gets no more of them.
+   */
+  #disputed(peer: string, claimed: number): void {
+    const { alarms, options } = this.#core;
+    const text = `${peer} claims transaction ${claimed} of ${this.origin}, which wrote ${this.#issued}: there is a clone of this controller, or ${peer} was lied to, or lies`;
+    alarms.raise("EQUIVOCATION", peer, text);
+    const now = options.clock.mono();
+    if (now - this.#renewedAt < renewEvery) return;
+    this.#renewedAt = now;
+    this.renew();
   }
 
   /** The state moved on: maybe all that was lost is back. */

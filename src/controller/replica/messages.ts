@@ -25,6 +25,7 @@ export type RefusalCode =
   | "NOT_READY"
   | "EQUIVOCATION"
   | "SAME_CONTROLLER"
+  | "TWO_COPIES"
   | "MALFORMED";
 
 const Seq = z.int().min(0);
@@ -54,7 +55,7 @@ const PullEnd = Soon.extend({
   full: z.object({ floor: Vector, hlc: Stamp }).optional(),
 });
 
-/** Soft state (liveness of nodes): the newest (boot, seq) wins, never journaled. */
+/** Soft state (liveness of nodes): `key` ends with the id of who says it; never journaled (soft-state.ts). */
 const SoftEntry = z.object({ key: z.string().min(1).max(256), boot: Seq, seq: Seq, text: z.string().max(65_536) });
 
 /**
@@ -69,6 +70,8 @@ const Message = z.discriminatedUnion("t", [
     id: Name,
     origin: Name,
     boot: Name,
+    /** Where it listens, for people. */
+    at: z.string().max(300).optional(),
     proto: Protocols,
   }),
   /** The peer's hello is accepted. */
@@ -95,7 +98,8 @@ const Message = z.discriminatedUnion("t", [
     page: AnyPage,
     end: PullEnd.optional(),
   }),
-  Held.extend({ t: z.literal("ping"), n: Seq, digest: Sum.optional() }),
+  /** `copies`: another process runs as the receiver, in words. */
+  Held.extend({ t: z.literal("ping"), n: Seq, digest: Sum.optional(), copies: z.string().max(1024).optional() }),
   z.object({ t: z.literal("pong"), n: Seq, walls: Walls }),
   z.object({ t: z.literal("digest"), vv: Vector, sums: z.array(Sum).length(256) }),
   z.object({ t: z.literal("soft"), entries: z.array(SoftEntry).max(10_000) }),

@@ -1,3 +1,4 @@
+import { defined } from "#optional/defined.ts";
 import { MalformedPage } from "#crdt/page.ts";
 import { dominates, isSameVector, raise, toWire, type VersionVector } from "#crdt/version-vector.ts";
 import { differingBuckets } from "#crdt/digest.ts";
@@ -16,16 +17,13 @@ import type { Outbox } from "./outbox.ts";
 import { PageSender } from "./page-sender.ts";
 import type { Peer, Stream } from "./peer.ts";
 import type { LinkEvents, PeerLink } from "./replica-ports.ts";
+import { Pinger } from "./pinger.ts";
 import { Puller } from "./puller.ts";
 import { receivePush } from "./push.ts";
 import type { SoftState } from "./soft-state.ts";
 import type { Writer } from "./writer.ts";
 
 type Of<T extends PeerMessage["t"]> = Extract<PeerMessage, { t: T }>;
-
-const maxMisses = 3;
-/** So many pings without any answer, and another connection is tried beside this one: TCP itself may wait long after a cut has healed. */
-const silentMisses = 2;
 
 /** The replica that a session is part of: what is shared by all its connections, and who judges between them. */
 export interface SessionHost {
@@ -40,6 +38,10 @@ export interface SessionHost {
   /** Both sides accepted. False: another connection to this peer counts, and this one goes. */
   readonly opened: (stream: Stream) => boolean;
   readonly lost: (stream: Stream) => void;
+  /** The connection that another process has which calls itself as this one does. */
+  readonly rivalOf: (stream: Stream) => Stream | undefined;
+  /** That process is alive. */
+  readonly twoCopies: (stream: Stream, rival: Stream) => void;
   /** A connection says nothing. */
   readonly silent: (stream: Stream) => void;
   /** A pull came to its end. */
@@ -64,13 +66,15 @@ export class Session implements LinkEvents, Stream {
   /** The peer's process, and since when this connection stands (monotonic). */
   boot = "";
   openedAt = 0;
+  where = "";
+  copies: string | undefined;
+  readonly #probes = new Set<{ readonly n: number; readonly told: (isAlive: boolean) => void }>();
   #isWelcome = false;
-  #hasGreeted = false;
+  /** What the peer greeted with, once it is accepted. */
+  #greeting: Of<"hello"> | undefined;
   #isClosed = false;
   #helloAt: number;
-  #ping = { n: 0, at: 0 };
-  #misses = 0;
-  #cancelPing: () => void = () => undefined;
+  readonly #pinger: Pinger;
 
   constructor(core: Core, host: SessionHost, link: PeerLink) {
     this.#core = core;
@@ -87,17 +91,22 @@ export class Session implements LinkEvents, Stream {
       id: options.id,
       origin: state.origin,
       boot: host.boot,
+      ...defined({ at: options.at }),
       proto: protocols,
       ready: state.ready,
       vv: toWire(state.map.vector),
       ...core.underway(),
     });
-    this.#schedulePing();
+    this.#pinger = new Pinger(core, this.peer, {
+      send: (n) => this.#sendPing(n),
+      onSilent: () => host.silent(this),
+      onDead: () => this.close("silent"),
+    });
   }
 
   /** Welcomed by the peer, and the peer by us. */
   get isOpen(): boolean {
-    return this.#isWelcome && this.#hasGreeted && !this.#isClosed;
+    return this.#isWelcome && this.#greeting !== undefined && !this.#isClosed;
   }
 
   get isDialled(): boolean {
@@ -121,9 +130,10 @@ export class Session implements LinkEvents, Stream {
   closed(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
-    this.#cancelPing();
+    this.#pinger.stop();
     this.#puller.abandon();
     this.#pages.stop();
+    for (const { told } of this.#probes) told(false);
     this.#host.lost(this);
   }
 
@@ -131,18 +141,18 @@ export class Session implements LinkEvents, Stream {
     if (this.#isClosed || this.#core.isStopped) return;
     const message = parseMessage(value);
     if (!message && isForeignHello(value)) return this.refuse("PROTOCOL_UNKNOWN", protocolsText);
-    if (!message) return this.#malformed("a message that is none");
-    this.#misses = 0;
+    if (!message) return this.malformed("a message that is none");
+    this.#pinger.heard();
     this.peer.phi.heard(this.#core.options.clock.mono());
     try {
       this.#handle(message, bytes);
     } catch (error) {
       if (!(error instanceof MalformedPage)) throw error;
-      this.#malformed(error.message);
+      this.malformed(error.message);
     }
   }
 
-  #malformed(what: string): void {
+  malformed(what: string): void {
     this.#core.alarms.raise("PEER_MALFORMED", this.peer.id, `${this.peer.id} sent ${what}`);
     this.refuse("MALFORMED", what);
   }
@@ -166,32 +176,47 @@ export class Session implements LinkEvents, Stream {
         return this.#have(message);
       case "ping":
         this.send({ t: "pong", n: message.n, walls: this.#walls() });
+        this.#pinger.pinged();
         this.#have(message);
+        if (message.copies !== undefined) this.#core.copies.see(this.#core.options.id, message.copies, this.peer.id);
         return this.#compare(message);
       case "pong":
-        if (message.n === this.#ping.n)
-          this.peer.rtt.sample(this.#core.guard.sample(this.peer.id, this.#ping.at, message.walls));
+        this.#pong(message);
         return this.#watchClock();
       case "digest":
         return this.#repair(message);
       case "soft":
-        return this.#host.soft.received(message.entries);
+        return this.#host.soft.received(this.peer.id, message.entries);
     }
   }
 
   #hello(hello: Of<"hello">): void {
+    this.boot = hello.boot;
+    const { remote } = this.#link;
+    this.where = [
+      hello.at ?? "an address that it does not tell",
+      ...(remote === undefined ? [] : [`(from ${remote})`]),
+    ].join(" ");
     const refusal = this.#host.judge(this, hello);
     if (refusal) {
       if (refusal.code === "NOT_REGISTERED") this.#host.incarnation.contradicted(soonIn(hello));
       return this.refuse(refusal.code, refusal.message);
     }
+    const rival = this.#host.rivalOf(this);
+    if (!rival) return this.#accept(hello);
+    rival.probe((isAlive) => {
+      if (this.#isClosed) return;
+      if (isAlive) this.#host.twoCopies(this, rival);
+      else this.#accept(hello);
+    });
+  }
+
+  #accept(hello: Of<"hello">): void {
     this.peer.greeted(new Map(hello.vv), hello.soon);
     this.peer.isReady = hello.ready;
     this.peer.backOff.reset();
-    this.boot = hello.boot;
-    this.#hasGreeted = true;
+    this.#greeting = hello;
     this.send({ t: "welcome", proto: Math.min(protocols[1], hello.proto[1]), walls: this.#walls() });
-    this.#host.incarnation.heard(this.peer.id, soonIn(hello));
     if (this.isOpen) this.#opened();
   }
 
@@ -206,12 +231,14 @@ export class Session implements LinkEvents, Stream {
 
   #opened(): void {
     this.peer.refusal = undefined;
-    this.#core.alarms.clear("REFUSED", this.peer.id);
+    this.#core.refusals.settled(this.peer.id);
+    this.#core.copies.accepted(this.peer.id);
+    // Only from who lets us in: it may know another process that writes as this controller.
+    if (this.#greeting) this.#host.incarnation.heard(this.peer.id, soonIn(this.#greeting));
     this.openedAt = this.#core.options.clock.mono();
     if (!this.#host.opened(this)) return;
     // The first was planned before anything was known of the round trip.
-    this.#cancelPing();
-    this.#schedulePing();
+    this.#pinger.restart();
     // Both pull: with TLS 1.3 either may miss what the other said first.
     this.#puller.pull();
     const { state } = this.#core;
@@ -222,11 +249,15 @@ export class Session implements LinkEvents, Stream {
 
   #refused({ code, message }: Of<"refuse">): void {
     this.peer.refusal = { code, message };
-    this.#core.alarms.raise("REFUSED", this.peer.id, `${this.peer.id} refuses this controller: ${message} (${code})`);
+    if (code === "TWO_COPIES") this.#core.copies.refused(this.peer.id, message);
+    else this.#core.refusals.note(this.peer.id, { by: "peer", code, message });
     this.close(code);
   }
 
   refuse(code: RefusalCode, message: string): void {
+    // These are alarms of their own.
+    if (code !== "MALFORMED" && code !== "TWO_COPIES")
+      this.#core.refusals.note(this.peer.id, { by: "us", code, message });
     this.send({ t: "refuse", code, message });
     this.close(code);
   }
@@ -275,23 +306,36 @@ export class Session implements LinkEvents, Stream {
     return [wall, wall];
   }
 
-  /** A half-open TCP connection says nothing; three pings without any answer end it. */
-  #schedulePing(): void {
-    this.#cancelPing = this.#core.after(this.peer.rtt.pingEvery, () => {
-      if (this.#misses >= maxMisses) {
-        this.peer.rtt.timedOut();
-        return this.close("silent");
-      }
-      this.#misses++;
-      if (this.#misses >= silentMisses) this.#host.silent(this);
-      if (this.isOpen) {
-        const { map, ready } = this.#core.state;
-        this.#ping = { n: this.#ping.n + 1, at: this.#core.options.clock.mono() };
-        const vv = toWire(map.vector);
-        this.send({ t: "ping", n: this.#ping.n, ready, vv, ...this.#core.underway(), ...this.#core.digest() });
-      }
-      this.#schedulePing();
-    });
+  hasNews(): void {
+    this.#pinger.hurry();
+  }
+
+  #sendPing(n: number): void {
+    if (!this.isOpen) return;
+    const { map, ready } = this.#core.state;
+    const vv = toWire(map.vector);
+    const rest = { ...this.#core.underway(), ...this.#core.digest(), ...defined({ copies: this.copies }) };
+    this.copies = undefined;
+    this.send({ t: "ping", n, ready, vv, ...rest });
+  }
+
+  #pong({ n, walls }: Of<"pong">): void {
+    for (const probe of this.#probes) if (n >= probe.n) probe.told(true);
+    const sentAt = this.#pinger.answered(n);
+    if (sentAt === undefined) return;
+    this.peer.rtt.sample(this.#core.guard.sample(this.peer.id, sentAt, walls));
+  }
+
+  probe(told: (isAlive: boolean) => void): void {
+    const n = this.#pinger.ask();
+    const end = (isAlive: boolean): void => {
+      if (!this.#probes.delete(probe)) return;
+      cancel();
+      told(isAlive);
+    };
+    const probe = { n, told: end };
+    this.#probes.add(probe);
+    const cancel = this.#core.after(Math.min(2_000, Math.max(300, 4 * this.peer.rtt.rto)), () => end(false));
   }
 }
 

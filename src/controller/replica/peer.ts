@@ -13,12 +13,22 @@ export interface Stream {
   /** The peer's process, and since when this connection stands (monotonic). */
   readonly boot: string;
   readonly openedAt: number;
+  /** Where the peer's process is, in words. */
+  readonly where: string;
+  /** Tells it in the next pings that another process runs as it. */
+  copies: string | undefined;
+  /** Whether the process at its other end is alive. */
+  readonly probe: (told: (isAlive: boolean) => void) => void;
   /** How far own transactions were sent. */
   pushed: { readonly origin: string; readonly seq: number };
   readonly send: (message: PeerMessage) => void;
   readonly tellHave: () => void;
+  /** Something became durable here. */
+  readonly hasNews: () => void;
   readonly pull: () => void;
   readonly refuse: (code: RefusalCode, message: string) => void;
+  /** It sent what no kcore sends: an alarm, and the end of the connection. */
+  readonly malformed: (what: string) => void;
   readonly close: (reason: string) => void;
 }
 
@@ -32,10 +42,14 @@ export class Peer {
   acked: Map<string, number> | undefined;
   /** What it was journaling as it said so. */
   soon = new Map<string, number>();
+  /** How often it said what it holds. */
+  words = 0;
   isReady: boolean | undefined;
   /** The one connection that counts. */
   stream: Stream | undefined;
   isDialling = false;
+  /** Origins whose stamps it holds and that wait for our clock. */
+  readonly deferred = new Set<string>();
   refusal: { readonly code: string; readonly message: string } | undefined;
 
   constructor(id: string, backOffCap: number) {
@@ -45,11 +59,13 @@ export class Peer {
 
   /** A greeting says what is; later words of one connection may come late and only add. */
   greeted(vector: VersionVector, soon: WireVector = []): void {
+    this.words++;
     this.acked = new Map(vector);
     this.soon = new Map(soon);
   }
 
   confirmed(vector: Iterable<readonly [string, number]>, soon: WireVector = []): void {
+    this.words++;
     this.acked ??= new Map();
     raise(this.acked, vector);
     raise(this.soon, soon);

@@ -1,3 +1,8 @@
+import { defaultTuning } from "./tuning.ts";
+
+/** What a busy machine may be late by, ms. */
+const leastDeviation = 200;
+
 /**
  * φ-accrual (Hayashibara et al., “The φ accrual failure detector”, 2004): how surprising the present silence is, as −log10 of its
  * probability. For eyes and alerts; nothing is decided by it.
@@ -11,7 +16,7 @@ export class PhiDetector {
    * `expected`: how often a peer is heard at least while all is well, in ms. Bursts of messages do not make a silence
    * of that length surprising.
    */
-  constructor(expected = 1_000) {
+  constructor(expected = defaultTuning.pingEvery) {
     this.#expected = expected;
   }
 
@@ -29,7 +34,7 @@ export class PhiDetector {
     const samples = this.#intervals.length === 0 ? [this.#expected] : this.#intervals;
     const mean = samples.reduce((sum, value) => sum + value, 0) / samples.length;
     const variance = samples.reduce((sum, value) => sum + (value - mean) ** 2, 0) / samples.length;
-    const deviation = Math.max(Math.sqrt(variance), 100);
+    const deviation = Math.max(Math.sqrt(variance), leastDeviation);
     const y = (now - this.#last - mean) / deviation;
     // Logistic approximation of the normal tail, as in Akka's detector.
     const e = Math.exp(-y * (1.5976 + 0.070566 * y * y));

@@ -3,6 +3,7 @@ import { MalformedPage, type Page } from "#crdt/page.ts";
 import type { Register } from "#crdt/register.ts";
 import { covers, dominates, raise, toWire, type VersionVector, type WireVector } from "#crdt/version-vector.ts";
 import type { Core } from "./core.ts";
+import { Claim } from "./claim.ts";
 import { checkOrigins } from "./origins.ts";
 import { controllerOf } from "./registered-controllers.ts";
 import type { PeerMessage, PullEnd } from "./messages.ts";
@@ -43,7 +44,6 @@ export class Puller {
   #deferredUntil = 0;
   /** The latest of these; our clock may have been set right before. */
   #deferredMs = 0;
-  readonly #deferred = new Set<string>();
 
   constructor(core: Core, stream: Stream, writer: Writer, onSynced: () => void) {
     this.#core = core;
@@ -117,7 +117,8 @@ export class Puller {
       const late = latest(registers);
       const ahead = late ? this.#core.guard.tooFarAhead(late.ms) : 0;
       if (late && ahead > 0) return this.defer(late.o, ahead);
-      for (const { o, s } of this.#core.state.map.findEquivocations(registers)) this.#core.reportEquivocation(o, s);
+      for (const { o, s } of this.#core.state.map.findEquivocations(registers))
+        this.#core.reportEquivocation(o, s, this.#stream.peer.id);
       for (const register of registers) sync.registers.push(register);
       sync.pages.push(page.page);
       if (page.end) return this.#finish(sync, page.end);
@@ -137,6 +138,25 @@ export class Puller {
       throw new MalformedPage("transactions that it does not claim to have");
     if (end.full) checkFull(end.full.floor, upto, sync.seen);
     checkOrigins(state, end.upto, sync.registers);
+    this.#whenVouched(sync, end, () => this.#take(sync, end, upto));
+  }
+
+  /** What the peer says that it has of others is taken when those say that they wrote it, as long as they can be asked. */
+  #whenVouched(sync: Sync, end: PullEnd, run: () => void): void {
+    const { peer } = this.#stream;
+    const claim = new Claim(this.#core, peer.id, end.upto);
+    const look = (): void => {
+      if (claim.isVouched()) return run();
+      claim.ask();
+      const lie = claim.lie();
+      if (lie !== undefined) return this.#stream.malformed(lie);
+      sync.cancel = this.#core.after(100, look);
+    };
+    look();
+  }
+
+  #take(sync: Sync, end: PullEnd, upto: VersionVector): void {
+    const { state } = this.#core;
     // The peer was put back behind what is forgotten here; it takes all from us first.
     if (!dominates(upto, state.floor)) return this.abandon();
     if (end.full) return this.#whenQuiet(sync, () => this.#takeAll(sync, end));
@@ -190,7 +210,7 @@ export class Puller {
   }
 
   #done(sync: Sync): void {
-    for (const origin of this.#deferred) this.undefer(origin);
+    for (const origin of this.#stream.peer.deferred) this.undefer(origin);
     if (this.#isFull) this.#core.isResyncing = false;
     this.#isFull = false;
     if (this.#sync !== sync) return;
@@ -210,7 +230,7 @@ export class Puller {
     this.abandon();
     const { alarms, tuning, options } = this.#core;
     const wait = Math.min(Math.max(ahead, 500), tuning.pullEvery);
-    this.#deferred.add(origin);
+    this.#stream.peer.deferred.add(origin);
     this.#core.deferred.set(origin, ahead + tuning.maxReceiveAhead);
     alarms.raise(
       "CLOCK_SKEW",
@@ -223,7 +243,7 @@ export class Puller {
   }
 
   undefer(origin: string): void {
-    this.#deferred.delete(origin);
+    this.#stream.peer.deferred.delete(origin);
     this.#core.deferred.delete(origin);
     this.#core.alarms.clear("CLOCK_SKEW", origin);
   }

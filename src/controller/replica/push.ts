@@ -29,7 +29,7 @@ export function receivePush(
     throw new MalformedPage(`transactions of ${origin} that it did not announce`);
   if (covers(accepted, origin, upto)) {
     const twice = state.map.findEquivocations(registers);
-    for (const { o, s } of twice) core.reportEquivocation(o, s);
+    for (const { o, s } of twice) core.reportEquivocation(o, s, peer.id);
     if (twice.length > 0) stream.refuse("EQUIVOCATION", `${origin} wrote two things under one number`);
     return;
   }

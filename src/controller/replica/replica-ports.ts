@@ -55,9 +55,16 @@ export type JournalRecord =
       readonly vv?: WireVector;
       readonly floor?: WireVector;
       readonly floorHlc?: string;
-      /** Conflicts found but not yet written as registers. */
+      /** Conflicts that an earlier version found, and had not yet written as registers. */
       readonly conflicts?: readonly ConflictRecord[];
-    };
+      /** It was put back to an earlier state, or mended, and has not caught up with another controller since. */
+      readonly behind?: boolean;
+    }
+  /**
+   * Registers that stood in the journal behind what could not be read. They are kept aside until this controller has caught
+   * up with another one, and are merged then: what it lost may be there, and decides.
+   */
+  | { readonly t: "salvaged"; readonly page: Page };
 
 /**
  * Where the core's state is made durable. The store's contract:
@@ -81,6 +88,8 @@ export interface PeerLink {
   readonly peer: string;
   /** Whether this side dialled. */
   readonly initiator: boolean;
+  /** The peer's network address, for people. */
+  readonly remote?: string;
   readonly send: (message: PeerMessage) => void;
   readonly close: (reason: string) => void;
 }

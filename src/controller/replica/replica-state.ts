@@ -1,11 +1,11 @@
-import { conflictId } from "#crdt/conflict.ts";
+import { areInConflict, lossId } from "#crdt/conflict.ts";
 import { compareStamps, decodeStamp, encodeStamp, witness, zero, type Stamp } from "#crdt/hlc.ts";
 import { LwwMap } from "#crdt/lww-map.ts";
 import type { MergeKind } from "#crdt/merge-kind.ts";
 import { encodePage, PageReader, type Page } from "#crdt/page.ts";
 import type { Register } from "#crdt/register.ts";
 import { covers, coversContext, dominates, raise, toWire } from "#crdt/version-vector.ts";
-import type { ConflictRecord, ConflictSide } from "./conflict-record.ts";
+import { conflictKey, conflictsIn, isOpen, readFormerRecord, type ConflictRecord } from "./conflict-record.ts";
 import { concernsMembers } from "./registered-controllers.ts";
 import type { JournalRecord } from "./replica-ports.ts";
 
@@ -14,8 +14,17 @@ type Meta = Extract<JournalRecord, { t: "meta" }>;
 
 /** What applying a record did. */
 export interface Applied {
+  /** Keys whose register is another now; for a conflict that is, or is no more, the key of what would acknowledge it. */
   readonly changed: readonly string[];
   readonly equivocations: readonly Register[];
+}
+
+/** What the state has to know of keys. */
+export interface KeyRules {
+  readonly mergeKindOf: (key: string) => MergeKind;
+  readonly isSecret: (key: string) => boolean;
+  /** Whether two writes that did not know of each other are a conflict. */
+  readonly isContested: (key: string) => boolean;
 }
 
 const nothing: Applied = { changed: [], equivocations: [] };
@@ -32,20 +41,24 @@ export class ReplicaState {
   storeId = "";
   origin = "";
   ready = false;
+  /** Put back to an earlier state, or mended, and not caught up with another controller since. */
+  isBehind = false;
+  /** Found behind what a repair could not read; merged when this controller has caught up. */
+  salvaged: Register[] = [];
   /** Per origin the highest tombstone forgotten here; who has not seen these gets a full exchange. */
   readonly floor = new Map<string, number>();
   floorStamp: Stamp = zero;
-  /** Found, and not yet written as registers. */
-  readonly conflicts = new Map<string, ConflictRecord>();
+  /** By the key of the register that was to be; found here by a version that wrote them as registers, which it had not done yet. */
+  readonly formerConflicts = new Map<string, ConflictRecord>();
   readonly reader = new PageReader();
-  readonly #mergeKindOf: (key: string) => MergeKind;
-  readonly #isSecret: (key: string) => boolean;
+  readonly #rules: KeyRules;
   #parts: Register[] = [];
 
-  constructor(mergeKindOf: (key: string) => MergeKind, isSecret: (key: string) => boolean) {
-    this.map = new LwwMap(mergeKindOf);
-    this.#mergeKindOf = mergeKindOf;
-    this.#isSecret = isSecret;
+  constructor(rules: KeyRules) {
+    this.#rules = rules;
+    const { isContested } = rules;
+    const isAcknowledged = (id: string): boolean => this.map.get(conflictKey(id))?.text === null;
+    this.map = new LwwMap(rules.mergeKindOf, { isContested, isAcknowledged });
   }
 
   /** `registers`: those of the record's page, if the caller has them decoded already. */
@@ -64,6 +77,9 @@ export class ReplicaState {
         this.#parts = [];
         this.#remember(record);
         return nothing;
+      case "salvaged":
+        for (const register of this.reader.read(record.page)) this.salvaged.push(register);
+        return nothing;
     }
   }
 
@@ -76,10 +92,18 @@ export class ReplicaState {
 
   /** A part of a record's registers; it counts when `finishSlices` was called. Nothing else may be applied in between. */
   mergeSlice(registers: readonly Register[], { repair }: Apply): Applied {
-    const { changed, conflicts, equivocations } = this.map.merge(registers, [], repair === true);
+    const { changed, siblings, equivocations } = this.map.merge(registers, [], repair === true);
     for (const register of registers) this.clock = witness(this.clock, register);
-    for (const [winner, loser] of conflicts) this.#noteConflict(winner, loser);
-    return { changed, equivocations };
+    const acknowledged = changed.flatMap((key) => this.#acknowledge(key));
+    const touched = [...siblings, ...acknowledged].map((lost) => conflictKey(lossId(lost.key, lost)));
+    return { changed: touched.length > 0 ? [...changed, ...new Set(touched)] : changed, equivocations };
+  }
+
+  #acknowledge(key: string): readonly Register[] {
+    if (!key.startsWith(conflictKey("")) || this.map.get(key)?.text !== null) return [];
+    this.formerConflicts.delete(key);
+    const lost = this.map.acknowledge(key.slice(conflictKey("").length));
+    return lost ? [lost] : [];
   }
 
   /** `registers`: all of the record's. */
@@ -107,24 +131,41 @@ export class ReplicaState {
    */
   #dropAbsent({ full, upto }: Apply, registers: readonly Register[]): readonly string[] {
     const sent = new Set(registers.map(({ key }) => key));
+    const dots = new Set(registers.map(({ key, o, s }) => `${o}:${s} ${key}`));
     const covered = new Map(upto);
     const stays = ({ key, text }: Register): boolean =>
-      concernsMembers([key]) || (text !== null && this.#mergeKindOf(key) === "first");
+      concernsMembers([key]) || (text !== null && this.#rules.mergeKindOf(key) === "first");
     const gone = [...this.map.all()].filter(
       (register) => !sent.has(register.key) && covers(covered, register.o, register.s) && !stays(register),
     );
-    for (const register of gone) this.map.drop(register);
+    // Nor does it list what was acknowledged, or is settled otherwise. What lost to something that is gone is gone as well.
+    const lost = [...this.map.siblings.all()].filter(
+      ({ key, o, s }) => covers(covered, o, s) && !dots.has(`${o}:${s} ${key}`),
+    );
+    for (const register of [...lost, ...gone.flatMap(({ key }) => this.map.siblings.of(key)), ...gone])
+      this.map.drop(register);
     raise(this.floor, full?.floor ?? []);
     this.#raiseFloorStamp(decodeStamp(full?.hlc ?? encodeStamp(zero)));
     return gone.map(({ key }) => key);
   }
 
-  /** Forgets collected tombstones. Not journaled: one that comes back after a restart is as true as before, and so is the floor. */
-  collect(tombstones: readonly Register[]): void {
-    for (const tombstone of tombstones) {
-      this.map.drop(tombstone);
-      raise(this.floor, [[tombstone.o, tombstone.s]]);
-      this.#raiseFloorStamp(tombstone);
+  /**
+   * Forgets tombstones, and siblings that make no conflict, which every member has. Not journaled: one that comes back after a restart is as
+   * true as before, and so is the floor.
+   */
+  collect(registers: readonly Register[]): void {
+    for (const register of registers) {
+      const isSibling = this.map.siblings.has(register);
+      // It stood when it was found needless, and has lost since to somebody who did not know of it.
+      const standing = this.map.get(register.key);
+      if (isSibling && standing && areInConflict(standing, register) && !this.map.siblings.isSettled(register))
+        continue;
+      // What lost unknowingly to a deletion must not outlive it: it would stand again wherever the deletion is forgotten.
+      if (!isSibling && this.map.siblings.of(register.key).length > 0) continue;
+      this.map.drop(register);
+      if (isSibling) continue;
+      raise(this.floor, [[register.o, register.s]]);
+      this.#raiseFloorStamp(register);
     }
   }
 
@@ -133,33 +174,59 @@ export class ReplicaState {
     this.clock = witness(this.clock, stamp);
   }
 
-  #noteConflict(winner: Register, loser: Register): void {
-    const id = conflictId(winner, loser);
-    if (this.map.get(`conflict/${id}`)) return;
-    const side = ({ o, s, text, ms, c }: Register): ConflictSide => ({
-      o,
-      s,
-      text: this.#isSecret(winner.key) ? '"(secret)"' : text,
-      hlc: encodeStamp({ ms, c }),
-    });
-    this.conflicts.set(id, { id, key: winner.key, winner: side(winner), loser: side(loser) });
+  /** What is in conflict. */
+  conflicts(): readonly ConflictRecord[] {
+    const { isSecret } = this.#rules;
+    return conflictsIn(this.map, this.formerRecords().open, isSecret);
+  }
+
+  /** What versions wrote that knew no siblings, by key of register; some of it is settled, or was never worth a word. */
+  formerRecords(): { readonly open: ReadonlyMap<string, ConflictRecord>; readonly settled: readonly string[] } {
+    const open = new Map<string, ConflictRecord>();
+    const settled: string[] = [];
+    const judge = (key: string, record: ConflictRecord): void => {
+      if (this.#rules.isContested(record.key) && isOpen(this.map, record)) open.set(key, record);
+      else settled.push(key);
+    };
+    for (const { key, text } of this.map.withPrefix(conflictKey(""))) {
+      const record = text === null ? undefined : readFormerRecord(text);
+      if (record) judge(key, record);
+    }
+    for (const [key, record] of this.formerConflicts) if (!this.map.get(key)) judge(key, record);
+    return { open, settled };
   }
 
   #remember(meta: Meta): void {
     if (meta.storeId !== undefined) this.storeId = meta.storeId;
     if (meta.origin !== undefined) this.origin = meta.origin;
     if (meta.ready !== undefined) this.ready = meta.ready;
+    if (meta.behind !== undefined) this.isBehind = meta.behind;
+    if (meta.behind === false) this.salvaged = [];
     if (meta.hlc !== undefined) this.clock = witness(this.clock, decodeStamp(meta.hlc));
     if (meta.vv !== undefined) this.map.merge([], meta.vv);
     raise(this.floor, meta.floor ?? []);
     if (meta.floorHlc !== undefined) this.#raiseFloorStamp(decodeStamp(meta.floorHlc));
-    for (const record of meta.conflicts ?? []) this.conflicts.set(record.id, record);
+    for (const record of meta.conflicts ?? []) this.formerConflicts.set(conflictKey(record.id), record);
   }
 
   /** The state as records: registers first, then what makes them count. Read while writes go on; registers never change. */
   snapshot(): Iterable<JournalRecord> {
-    const registers = [...this.map.all()];
-    const meta: Meta = {
+    const registers = [...this.map.all(), ...this.map.siblings.all()];
+    const meta = this.meta();
+    const { salvaged } = this;
+    const upto = toWire(this.map.vector);
+    return (function* (): Iterable<JournalRecord> {
+      for (let at = 0; at < registers.length; at += snapshotPage)
+        yield { t: "part", page: encodePage(registers.slice(at, at + snapshotPage)) };
+      yield { t: "apply", page: emptyPage, upto };
+      yield meta;
+      if (salvaged.length > 0) yield { t: "salvaged", page: encodePage(salvaged) };
+    })();
+  }
+
+  /** What stands beside the registers. */
+  meta(): Meta {
+    return {
       t: "meta",
       format: 1,
       storeId: this.storeId,
@@ -168,15 +235,9 @@ export class ReplicaState {
       hlc: encodeStamp(this.clock),
       floor: toWire(this.floor),
       floorHlc: encodeStamp(this.floorStamp),
-      conflicts: [...this.conflicts.values()],
+      ...(this.formerConflicts.size > 0 ? { conflicts: [...this.formerConflicts.values()] } : {}),
+      behind: this.isBehind,
     };
-    const upto = toWire(this.map.vector);
-    return (function* (): Iterable<JournalRecord> {
-      for (let at = 0; at < registers.length; at += snapshotPage)
-        yield { t: "part", page: encodePage(registers.slice(at, at + snapshotPage)) };
-      yield { t: "apply", page: emptyPage, upto };
-      yield meta;
-    })();
   }
 
   covers(upto: Iterable<readonly [string, number]>): boolean {

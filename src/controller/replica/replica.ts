@@ -1,6 +1,7 @@
 import type { Dot, Register } from "#crdt/register.ts";
 import type { MergeKind } from "#crdt/merge-kind.ts";
-import type { Alarm } from "./alarms.ts";
+import type { Alarm, Alarms } from "./alarms.ts";
+import type { PeerRefusal } from "./refusals.ts";
 import type { ConflictRecord } from "./conflict-record.ts";
 import type { Tuning } from "./tuning.ts";
 import type {
@@ -30,7 +31,8 @@ export interface Written extends Dot {
   readonly hlc: string;
 }
 
-export type WriteRefusal = "CONFLICT" | "FENCED" | "CLOCK_SKEW" | "NOT_READY" | "FULL" | "TOO_LARGE" | "STOPPED";
+export type WriteRefusal =
+  "CONFLICT" | "FENCED" | "CLOCK_JUMP" | "CLOCK_SKEW" | "TWO_COPIES" | "NOT_READY" | "FULL" | "TOO_LARGE" | "STOPPED";
 
 /** A write that was not made; nothing of it will appear. `status` is the HTTP status that tells it (409, 503, 507, 413). */
 export class WriteRefused extends Error {
@@ -52,6 +54,8 @@ const statusOf: Readonly<Record<WriteRefusal, number>> = {
   CONFLICT: 409,
   TOO_LARGE: 413,
   FENCED: 503,
+  CLOCK_JUMP: 503,
+  TWO_COPIES: 503,
   CLOCK_SKEW: 503,
   NOT_READY: 503,
   STOPPED: 503,
@@ -78,9 +82,17 @@ export interface PeerStatus {
 export interface ReplicationStatus {
   readonly id: string;
   readonly origin: string;
+  /** It has what its cluster had when it joined, or was put back: it serves. */
   readonly ready: boolean;
+  /**
+   * It may show what is long gone: it was put back to an earlier state, or mended, and has not caught up with another controller since;
+   * or it has just started, and an answer of one that can be reached is on its way.
+   */
+  readonly catchingUp: boolean;
   /** Why writes are refused at the moment, if they are. */
   readonly readOnly: WriteRefusal | undefined;
+  /** When that ends by itself, if that is known: ms from now. */
+  readonly readOnlyFor: number | undefined;
   readonly vv: Readonly<Record<string, number>>;
   /** One word for all live registers: equal wherever the vectors are. */
   readonly digest: string;
@@ -94,16 +106,28 @@ export interface ReplicationStatus {
   readonly alarms: readonly Alarm[];
 }
 
+/** What `sender`, a controller, says to be true for a while. */
+export interface SoftValue {
+  readonly sender: string;
+  readonly value: Json;
+  readonly receivedMono: number;
+}
+
 /** One controller's copy of the cluster's state. */
 export interface Replica {
   /** The live register, or undefined: absent, deleted or quarantined. Its `text` is the value as JSON. */
   readonly get: (key: string) => Register | undefined;
+  /** Whether a value stands, also one that this version cannot read. */
+  readonly stands: (key: string) => boolean;
+  /** Keys of live registers that are not shown, in no order. */
+  readonly unreadable: (prefix: string) => Iterable<string>;
   /** Live registers whose key starts with `prefix`, in the order of keys. Do not write while iterating. */
   readonly entries: (prefix: string) => Iterable<readonly [string, Register]>;
   /** One transaction, all or nothing. Resolves when it is durable here; then it is pushed. @throws WriteRefused */
   readonly write: (changes: readonly Change[]) => Promise<Written>;
   /** Called after each durable change, local or remote, with the keys. The result ends it. */
   readonly watch: (listener: (keys: readonly string[]) => void) => () => void;
+  /** One for each key, the same on all replicas that agree. */
   readonly conflicts: () => readonly ConflictRecord[];
   readonly status: () => ReplicationStatus;
 
@@ -111,10 +135,18 @@ export interface Replica {
   readonly snapshot: () => Iterable<JournalRecord>;
 
   readonly connected: (link: PeerLink) => LinkEvents;
-  readonly dialFailed: (target: DialTarget) => void;
+  /** `refusal`: one of the two did not want the other; else it could not be reached. */
+  readonly dialFailed: (target: DialTarget, refusal?: PeerRefusal) => void;
+  /** A controller called and was refused before it came to a link. */
+  readonly turnedAway: (peer: string, refusal: Omit<PeerRefusal, "by">) => void;
+  /** Sets or clears an alarm about what is outside of the replica. */
+  readonly alarm: Alarms["set"];
   /** Registers a soft value of this controller's and spreads it: at once to connected peers. */
   readonly shareSoft: (key: string, boot: number, seq: number, value: Json) => void;
-  readonly softEntries: () => Iterable<{ readonly key: string; readonly value: Json; readonly receivedMono: number }>;
+  /** What somebody said something of, maybe more than once. */
+  readonly softKeys: () => Iterable<string>;
+  /** What each controller said of it, this one among them. */
+  readonly softValues: (key: string) => Iterable<SoftValue>;
 
   /** Pushes until one peer has everything, then takes this controller's registration away. @throws WriteRefused */
   readonly leave: () => Promise<void>;
@@ -136,11 +168,15 @@ export interface ReplicaOptions {
   readonly start: "found" | "join";
   /** Addresses to dial besides the registered controllers (--join-controller). */
   readonly join?: readonly string[];
+  /** Where this process listens, for people. */
+  readonly at?: string;
   readonly mergeKindOf: (key: string) => MergeKind;
   /** Whether this version can read the value; what it cannot is kept and relayed, not shown. */
   readonly isKnown?: (key: string, text: string) => boolean;
   /** Whether a conflict record must not hold this key's values. */
   readonly isSecret?: (key: string) => boolean;
+  /** Whether two writes of the key that did not know of each other are a conflict; they are unless told otherwise. */
+  readonly isContested?: (key: string) => boolean;
   readonly tuning?: Partial<Tuning>;
   readonly log?: (level: "info" | "warn" | "error", message: string, fields: Readonly<Record<string, unknown>>) => void;
 }

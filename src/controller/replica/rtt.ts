@@ -54,8 +54,8 @@ export class RttEstimator {
     return clamp(3 * this.rto, 1000, 5000);
   }
 
-  /** Between two pings on an idle link. On one that loses packets the timeout grows, but a dead one must not be found later for that. */
-  get pingEvery(): number {
+  /** After a ping without an answer. On a link that loses packets the timeout grows, but a dead one must not be found later for that. */
+  get pingAgain(): number {
     return clamp(4 * this.rto, 1000, 2000);
   }
 }

@@ -1,3 +1,5 @@
+import { endCatchUp } from "./catch-up.ts";
+import { describeCopies } from "./copies.ts";
 import type { Core } from "./core.ts";
 import type { Dialler } from "./dialler.ts";
 import type { Incarnation } from "./incarnation.ts";
@@ -9,6 +11,9 @@ import type { LinkEvents, PeerLink } from "./replica-ports.ts";
 import { Session, type Refusal, type SessionHost } from "./peer-session.ts";
 import type { SoftState } from "./soft-state.ts";
 import type { Writer } from "./writer.ts";
+
+/** Whether the process at our own address is gone is looked at so often, ms. */
+const lookAgain = 3_000;
 
 interface Parts {
   readonly incarnation: Incarnation;
@@ -38,6 +43,9 @@ export class Sessions implements SessionHost {
     this.writer = writer;
     this.#dialler = dialler;
     core.onMembers = () => this.#membersChanged();
+    core.watch(() => {
+      for (const stream of this.open()) stream.hasNews();
+    });
     core.every(core.tuning.pullEvery, () => {
       for (const stream of this.open()) stream.pull();
     });
@@ -54,11 +62,15 @@ export class Sessions implements SessionHost {
     for (const stream of this.#sessions) stream.close("stopping");
   }
 
-  judge({ peer }: Stream, { cluster, id, origin, proto }: Extract<PeerMessage, { t: "hello" }>): Refusal | undefined {
+  judge(
+    stream: Stream,
+    { cluster, id, origin, boot, proto }: Extract<PeerMessage, { t: "hello" }>,
+  ): Refusal | undefined {
     const { options, state, members } = this.#core;
+    const { peer } = stream;
     if (cluster !== options.cluster) return { code: "CLUSTER_DIFFERS", message: `this is cluster ${options.cluster}` };
     if (!speaks(proto)) return { code: "PROTOCOL_UNKNOWN", message: protocolsText };
-    if (id === options.id) return { code: "SAME_CONTROLLER", message: `this is ${id} itself` };
+    if (id === options.id) return this.#judgeItself(stream, boot);
     if (id !== peer.id) return { code: "NOT_REGISTERED", message: `${peer.id} calls itself ${id}` };
     if (this.#core.equivocal.has(origin))
       return {
@@ -73,6 +85,33 @@ export class Sessions implements SessionHost {
         message: `${id} is not a registered controller; kcore controller join registers it`,
       };
     return undefined;
+  }
+
+  /** A controller calls at its own address now and then: who answers there is itself, or one too many. */
+  #judgeItself({ isDialled, where }: Stream, boot: string): Refusal {
+    const { options, copies } = this.#core;
+    const { id, at = "an address that it was not told" } = options;
+    if (boot === this.boot) copies.accepted(id);
+    if (boot === this.boot) return { code: "SAME_CONTROLLER", message: `this is ${id} itself` };
+    const text = describeCopies(id, at, where);
+    if (isDialled) {
+      copies.refused(id, text);
+      this.#core.after(lookAgain, () => this.#dialler.dialItself());
+    } else copies.see(id, text, "itself");
+    return { code: isDialled ? "SAME_CONTROLLER" : "TWO_COPIES", message: text };
+  }
+
+  rivalOf(stream: Stream): Stream | undefined {
+    const other = stream.peer.stream;
+    return other && other !== stream && other.isOpen && other.boot !== stream.boot ? other : undefined;
+  }
+
+  twoCopies(stream: Stream, rival: Stream): void {
+    const { id } = stream.peer;
+    const text = describeCopies(id, rival.where, stream.where);
+    this.#core.copies.see(id, text);
+    rival.copies = text;
+    stream.refuse("TWO_COPIES", text);
   }
 
   /** Both sides accepted. Of two connections the one that the smaller id dialled stays. False: this one goes. */
@@ -119,6 +158,8 @@ export class Sessions implements SessionHost {
   synced({ peer }: Stream): void {
     this.incarnation.progressed();
     const { state, options, members } = this.#core;
+    this.#core.isAsking = false;
+    if (state.isBehind && peer.isReady === true) endCatchUp(this.#core, () => this.#tellAll());
     if (state.ready || peer.isReady !== true || !members.includes(options.id)) return;
     // Joined: all that a controller which knows of us had, our registration included.
     this.#core.commit(
@@ -126,10 +167,14 @@ export class Sessions implements SessionHost {
       [],
       () => {
         options.log?.("info", "this controller has joined", { sponsor: peer.id });
-        for (const each of this.open()) each.tellHave();
+        this.#tellAll();
       },
       () => undefined,
     );
+  }
+
+  #tellAll(): void {
+    for (const each of this.open()) each.tellHave();
   }
 
   open(): readonly Stream[] {
@@ -139,6 +184,7 @@ export class Sessions implements SessionHost {
   #membersChanged(): void {
     const { others, members, options, state } = this.#core;
     const isOut = state.ready && !members.includes(options.id);
+    if (state.ready) this.soft.keepOnly(members);
     for (const stream of this.#sessions) {
       if (!stream.isOpen || isOut || others.includes(stream.peer.id)) continue;
       // One that leaves waits to hear that its leaving has arrived.

@@ -1,48 +1,130 @@
 import type { SoftEntry } from "./messages.ts";
 import type { Json } from "./replica.ts";
 
+/** What is kept of one sender; a controller that hears 10,000 nodes needs a quarter of it. */
+export interface SoftLimits {
+  readonly entries: number;
+  /** Of all its values and keys, in UTF-16 units. */
+  readonly size: number;
+  /** Of one value. */
+  readonly value: number;
+  /** How long what is not told again is kept, ms. */
+  readonly lifetime: number;
+}
+
+export const softLimits: SoftLimits = { entries: 20_000, size: 8 * 1024 * 1024, value: 4_096, lifetime: 86_400_000 };
+
 interface Held extends SoftEntry {
   readonly receivedMono: number;
 }
 
+/** What one controller said. */
+interface Told {
+  readonly held: Map<string, Held>;
+  size: number;
+  /** When it was last looked through for what has expired. */
+  sweptMono: number;
+}
+
 /**
- * Soft state: what is true only for a while (when a node was last heard). The newest (boot, seq) of a key wins; it is never
- * journaled, and gone after a restart until it is told again.
+ * Soft state: what is true only for a while (when a node was last heard). Each controller speaks for itself alone: its id ends the key,
+ * and only over its own link is that taken; nobody passes on what others said. It is never journaled, and gone after a restart until it
+ * is told again. Of what one says in one process (boot) the newest seq counts, and a new process has the last word.
  */
 export class SoftState {
-  readonly #held = new Map<string, Held>();
+  readonly #own: string;
   readonly #mono: () => number;
   readonly #spread: (entries: readonly SoftEntry[]) => void;
+  readonly #limits: SoftLimits;
+  readonly #told = new Map<string, Told>();
 
-  constructor(mono: () => number, spread: (entries: readonly SoftEntry[]) => void) {
+  constructor(
+    own: string,
+    mono: () => number,
+    spread: (entries: readonly SoftEntry[]) => void,
+    limits: SoftLimits = softLimits,
+  ) {
+    this.#own = own;
     this.#mono = mono;
     this.#spread = spread;
+    this.#limits = limits;
   }
 
   share(key: string, boot: number, seq: number, value: Json): void {
-    const entry = { key, boot, seq, text: JSON.stringify(value) };
-    if (this.#take(entry)) this.#spread([entry]);
+    const entry = { key: `${key}/${this.#own}`, boot, seq, text: JSON.stringify(value) };
+    if (this.#take(this.#own, entry)) this.#spread([entry]);
   }
 
-  /** From a peer; not passed on: who was not reached hears the next one. */
-  received(entries: readonly SoftEntry[]): void {
-    for (const entry of entries) this.#take(entry);
+  /** From a peer. What it says in another's name is passed over: earlier versions pass on what they hear. */
+  received(sender: string, entries: readonly SoftEntry[]): void {
+    for (const entry of entries) if (entry.key.endsWith(`/${sender}`)) this.#take(sender, entry);
   }
 
-  /** All that is held, for a peer that has just been met. */
+  /** All that this controller said, for a peer that has just been met. */
   *pages(): Iterable<readonly SoftEntry[]> {
-    const all = Array.from(this.#held.values(), ({ key, boot, seq, text }) => ({ key, boot, seq, text }));
+    const own = this.#told.get(this.#own)?.held.values() ?? [];
+    const all = Array.from(own, ({ key, boot, seq, text }) => ({ key, boot, seq, text }));
     for (let at = 0; at < all.length; at += 500) yield all.slice(at, at + 500);
   }
 
-  #take(entry: SoftEntry): boolean {
-    const known = this.#held.get(entry.key);
-    if (known && (known.boot > entry.boot || (known.boot === entry.boot && known.seq >= entry.seq))) return false;
-    this.#held.set(entry.key, { ...entry, receivedMono: this.#mono() });
+  /** What all others said is forgotten. */
+  keepOnly(senders: readonly string[]): void {
+    for (const sender of this.#told.keys())
+      if (sender !== this.#own && !senders.includes(sender)) this.#told.delete(sender);
+  }
+
+  #take(sender: string, entry: SoftEntry): boolean {
+    const { entries, size, value } = this.#limits;
+    let told = this.#told.get(sender);
+    if (!told) this.#told.set(sender, (told = { held: new Map(), size: 0, sweptMono: this.#mono() }));
+    const known = told.held.get(entry.key);
+    if (entry.text.length > value || (known?.boot === entry.boot && known.seq >= entry.seq)) return false;
+    this.#expire(told);
+    const grown = told.size + sizeOf(entry) - (known ? sizeOf(known) : 0);
+    if ((!known && told.held.size >= entries) || grown > size) return false;
+    told.held.set(entry.key, { ...entry, receivedMono: this.#mono() });
+    told.size = grown;
     return true;
   }
 
-  *entries(): Iterable<{ readonly key: string; readonly text: string; readonly receivedMono: number }> {
-    for (const { key, text, receivedMono } of this.#held.values()) yield { key, text, receivedMono };
+  /** Now and then: whoever fills it must not have it looked through each time. */
+  #expire(told: Told): void {
+    const now = this.#mono();
+    const bound = now - this.#limits.lifetime;
+    if (now - told.sweptMono < this.#limits.lifetime / 24) return;
+    told.sweptMono = now;
+    for (const [key, entry] of told.held)
+      if (entry.receivedMono < bound) {
+        told.held.delete(key);
+        told.size -= sizeOf(entry);
+      }
   }
+
+  /** What each says of a key. */
+  *of(key: string): Iterable<SoftText> {
+    for (const [sender, { held }] of this.#told) {
+      const found = held.get(`${key}/${sender}`);
+      if (found) yield { key, sender, text: found.text, receivedMono: found.receivedMono };
+    }
+  }
+
+  /** The keys that somebody says something of; some more than once. */
+  *keys(): Iterable<string> {
+    for (const [sender, told] of this.#told) {
+      this.#expire(told);
+      for (const key of told.held.keys()) yield key.slice(0, -sender.length - 1);
+    }
+  }
+}
+
+/** `key` is without the sender. */
+interface SoftText {
+  readonly key: string;
+  readonly sender: string;
+  readonly text: string;
+  readonly receivedMono: number;
+}
+
+function sizeOf({ key, text }: SoftEntry): number {
+  return key.length + text.length;
 }

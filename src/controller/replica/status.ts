@@ -1,3 +1,4 @@
+import { aheadOf, tellClocks } from "./clock-alarms.ts";
 import type { Core } from "./core.ts";
 import type { Peer } from "./peer.ts";
 import type { PeerStatus, ReplicationStatus, WriteRefusal } from "./replica.ts";
@@ -7,19 +8,16 @@ export function statusOf(
   readOnly: WriteRefusal | undefined,
   quarantined: Iterable<string>,
 ): ReplicationStatus {
-  const { state, options, others, peers, guard, alarms } = core;
-  alarms.set(
-    guard.isFenced(),
-    "FENCED",
-    options.id,
-    "this controller's clock is too far from its peers'; it is read-only",
-  );
+  const { state, options, others, peers, alarms } = core;
+  tellClocks(core);
   const known = new Set([...others, ...[...peers.values()].flatMap(({ id, stream }) => (stream ? [id] : []))]);
   return {
     id: options.id,
     origin: state.origin,
-    ready: state.ready,
+    ready: state.ready && !state.isBehind,
+    catchingUp: state.isBehind || core.isAsking,
     readOnly,
+    readOnlyFor: readOnly === "CLOCK_SKEW" ? aheadOf(core) : undefined,
     vv: Object.fromEntries(state.map.vector),
     digest: state.map.digest.total(),
     peers: [...known].toSorted().map((id) => peerStatusOf(core, core.peerOf(id))),

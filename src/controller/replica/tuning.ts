@@ -8,20 +8,25 @@ export interface Tuning {
   readonly maxReceiveAhead: number;
   /** Further from the median of its peers, a controller fences itself. */
   readonly fenceAt: number;
+  /** A controller without peers believes a jump of its wall clock after so long; its agents wait for an answer a little longer. */
+  readonly believeJumpAfter: number;
   readonly driftWarning: number;
+  /** How long a link may be idle while its peer answers; where it does not, it is asked again sooner (rtt.ts). */
+  readonly pingEvery: number;
   readonly pullEvery: number;
   readonly collectEvery: number;
-  readonly reportEvery: number;
+  readonly conflictsEvery: number;
   /** A write at boot waits so long for the members to confirm its origin; then it takes a new one. */
   readonly confirmWithin: number;
   /** How long a write waits for own operations that a peer has and we lost. */
   readonly recoverWithin: number;
+  /** How often a controller calls at its own address, where a copy of it may answer. */
+  readonly dialItselfEvery: number;
   readonly backOffCap: number;
   readonly window: number;
   readonly page: PageLimits;
   /** Registers that are merged in one turn of the event loop. */
   readonly slice: number;
-  readonly conflictCap: number;
   readonly tombstoneAlarm: number;
   readonly tombstoneAlarmAge: number;
   readonly outboxRegisters: number;
@@ -31,17 +36,19 @@ export const defaultTuning: Tuning = {
   maxIssueAhead: 5_000,
   maxReceiveAhead: 10_000,
   fenceAt: 5_000,
+  believeJumpAfter: 3_000,
   driftWarning: 500,
+  pingEvery: 2_000,
   pullEvery: 15_000,
   collectEvery: 30_000,
-  reportEvery: 2_000,
+  conflictsEvery: 2_000,
   confirmWithin: 1_000,
   recoverWithin: 30_000,
+  dialItselfEvery: 60_000,
   backOffCap: 3_000,
   window: 4,
   page: pageLimits,
   slice: 2_000,
-  conflictCap: 1_000,
   tombstoneAlarm: 50_000,
   tombstoneAlarmAge: 86_400_000,
   outboxRegisters: 4_096,

@@ -3,6 +3,7 @@ import { compareRegisters } from "#crdt/merge-kind.ts";
 import { encodePage } from "#crdt/page.ts";
 import { isSameDot, maxKeyBytes, maxValueBytes, type Register } from "#crdt/register.ts";
 import { contextOf, type Context } from "#crdt/version-vector.ts";
+import { aheadOf, tellClocks } from "./clock-alarms.ts";
 import type { Core } from "./core.ts";
 import type { Incarnation } from "./incarnation.ts";
 import { authKeyOf } from "./registered-controllers.ts";
@@ -42,22 +43,33 @@ export class Writer {
       } catch (error) {
         return reject(error as Error);
       }
-      this.#incarnation.whenUsable(() => this.#core.whenSettled(attempt));
+      this.#whenBelieved(() => this.#incarnation.whenUsable(() => this.#core.whenSettled(attempt)));
     });
+  }
+
+  /** With no other controller that could tell which clock is right, a write waits until a jump of our own has lasted. */
+  #whenBelieved(run: () => void): void {
+    if (this.#core.others.length > 0 || this.#core.guard.jump({ isAlone: true }) === 0) return run();
+    this.#core.after(100, () => this.#whenBelieved(run));
   }
 
   /** Why a write would be refused now. */
   refusal(): WriteRefusal | undefined {
     const { state, options, isStopped, isResyncing, guard } = this.#core;
     if (isStopped) return "STOPPED";
-    if (!state.ready || isResyncing || this.#incarnation.isRecovering) return "NOT_READY";
+    if (!state.ready || state.isBehind || isResyncing || this.#incarnation.isRecovering) return "NOT_READY";
     if (state.map.get(authKeyOf(options.id))?.text === null) return "NOT_READY";
-    return guard.isFenced() ? "FENCED" : undefined;
+    if (this.#core.copies.isOneTooMany) return "TWO_COPIES";
+    if (guard.isFenced()) return "FENCED";
+    if (this.#core.others.length > 0 && guard.jump({ isAlone: false }) !== 0) return "CLOCK_JUMP";
+    return aheadOf(this.#core) > 0 ? "CLOCK_SKEW" : undefined;
   }
 
   #checkWritable(): void {
     const refusal = this.refusal();
-    if (refusal !== undefined) throw new WriteRefused(refusal, reasons[refusal]);
+    if (refusal === undefined) return;
+    tellClocks(this.#core);
+    throw new WriteRefused(refusal, reasons[refusal]);
   }
 
   #start(changes: readonly Change[], done: (written: Written) => void, failed: (error: Error) => void): void {
@@ -84,9 +96,9 @@ export class Writer {
 
   /** Writes what stands once more, above all that was seen; also when nothing else may be written (a full exchange). */
   rewrite(standing: readonly Register[], done: () => void, failed: () => void): void {
-    const { state, options } = this.#core;
+    const { state } = this.#core;
     const { origin: o } = this.#incarnation;
-    state.clock = nextStamp(state.clock, options.clock.wall());
+    state.clock = nextStamp(state.clock, this.#core.guard.trusted());
     const { ms, c } = state.clock;
     const s = this.#incarnation.nextSeq();
     const x = this.#contextNow();
@@ -119,11 +131,8 @@ export class Writer {
   }
 
   #stamp(changes: readonly Change[]): readonly Register[] {
-    const { state, options, tuning } = this.#core;
-    const wall = options.clock.wall();
-    const stamp = nextStamp(state.clock, wall);
-    if (stamp.ms - wall > tuning.maxIssueAhead)
-      throw new WriteRefused("CLOCK_SKEW", "this controller's clock is behind what it has seen; set it right");
+    const { state, options } = this.#core;
+    const stamp = nextStamp(state.clock, options.clock.wall());
     const draft = { ms: stamp.ms, c: stamp.c, o: this.#incarnation.origin, s: Number.MAX_SAFE_INTEGER };
     const x = this.#contextNow();
     const drafts = changes.map(({ key, value }): Register => ({
@@ -170,7 +179,9 @@ const reasons: Readonly<Record<WriteRefusal, string>> = {
   STOPPED: "this controller is stopping",
   NOT_READY: "this controller has not caught up with its cluster yet, or was removed from it",
   FENCED: "this controller's clock is too far from its peers'; it is read-only until that is set right",
-  CLOCK_SKEW: "this controller's clock is off",
+  CLOCK_JUMP: "this controller's clock has jumped; nothing is stamped by it until a peer's clock agrees",
+  CLOCK_SKEW: "this controller has stamped or seen what lies ahead of its clock; it is read-only until then",
+  TWO_COPIES: "another process runs as this controller; one of the two must be stopped",
   CONFLICT: "changed meanwhile",
   FULL: "this controller's disk cannot take the write",
   TOO_LARGE: "too large",

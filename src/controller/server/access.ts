@@ -1,6 +1,6 @@
 import { methods, type Method, type MethodName } from "#api/methods.ts";
 import type { Certificates } from "../cluster/certificates.ts";
-import { approvalOf } from "../cluster/node-view.ts";
+import { approvalOf } from "../cluster/rejects.ts";
 import { removed } from "../cluster/nodes.ts";
 import type { Records } from "../cluster/records.ts";
 import type { Rejects } from "../cluster/rejects.ts";
@@ -8,7 +8,7 @@ import { keys } from "../cluster/registers.ts";
 import { Refused } from "../cluster/refused.ts";
 import type { KnownCaller } from "./caller.ts";
 
-type Asking = Pick<KnownCaller, "identity" | "id" | "key">;
+type Asking = Pick<KnownCaller, "identity" | "id" | "key" | "isOfRoot">;
 
 /** Default deny: only a role that the table names, and a node only about itself (S-12, S-16). @throws Refused 403 */
 export function authorize(name: MethodName, caller: Pick<Asking, "identity" | "id">, id: string): void {
@@ -36,12 +36,25 @@ export interface AccessOptions {
   readonly rejects: Rejects;
   /** Until then the records are not complete, and only what tells nothing of them is answered. */
   readonly isReady: () => boolean;
+  /** Whether its members can be told from strangers, ready or not. */
+  readonly knowsMembers: () => boolean;
+  /** Why it will not become ready by itself. */
+  readonly emptiness: () => string | undefined;
 }
 
-export function checkAccess({ records, certificates, rejects, isReady }: AccessOptions): Access {
+export function checkAccess({
+  records,
+  certificates,
+  rejects,
+  isReady,
+  knowsMembers,
+  emptiness,
+}: AccessOptions): Access {
   const approval = (id: string): string =>
     approvalOf({ approval: records.get("approval", keys.node(id).approval), rejects: rejects.of(id) });
-  const ofOperator = ({ id, key }: Asking): Refused | undefined => {
+  const ofOperator = ({ id, key, isOfRoot }: Asking): Refused | undefined => {
+    // The root's own word needs no record: whatever a controller wrote or revoked, the bastion has a way back (ADR 0511).
+    if (isOfRoot === true) return undefined;
     // A cluster whose first operator nobody named trusts its CA's word; the warning stands in /readyz.
     if (certificates.isOperator(id, key) || !certificates.hasOperators()) return undefined;
     return unregistered(`operator ${id}`, "record it from a machine whose operator's key is: kcore rotate certs");
@@ -52,7 +65,7 @@ export function checkAccess({ records, certificates, rejects, isReady }: AccessO
     return auth.spki === key || auth.next === key ? undefined : unregistered(`controller ${id}`);
   };
   const ofNode = ({ id, key }: Asking): Refused | undefined => {
-    if (records.replica.get(keys.node(id).removed)) return removed(id);
+    if (records.replica.stands(keys.node(id).removed)) return removed(id);
     const registered = records.value("reg", keys.node(id).reg)?.key;
     if (isReady() && !certificates.isOfNode(id, key, registered))
       return unregistered(`node ${id}`, "deploy the node: the bastion records what it issues");
@@ -64,7 +77,7 @@ export function checkAccess({ records, certificates, rejects, isReady }: AccessO
       case "operator":
         return isReady() ? ofOperator(caller) : undefined;
       case "controller":
-        return isReady() ? ofController(caller) : undefined;
+        return knowsMembers() ? ofController(caller) : undefined;
       case "node":
         return ofNode(caller);
     }
@@ -84,8 +97,12 @@ export function checkAccess({ records, certificates, rejects, isReady }: AccessO
       const refusal = refusalOf(caller);
       if (refusal && !(refusal.code === "NODE_REJECTED" && method.whileRejected === true)) throw refusal;
       // While joining nobody can be told from a stranger, so no peer is let in: it is dialled instead.
-      if (name === "replicate" && !isReady())
-        throw new Refused(503, "CONTROLLER_JOINING", "this controller is joining");
+      if (name === "replicate" && !knowsMembers()) {
+        const why = emptiness();
+        throw why === undefined
+          ? new Refused(503, "CONTROLLER_JOINING", "this controller is joining")
+          : new Refused(503, "CONTROLLER_EMPTY", why);
+      }
       if (method.approvedOnly === true) mustBeApproved(caller);
     },
   };

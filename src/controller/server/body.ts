@@ -1,14 +1,41 @@
 import type { IncomingMessage } from "node:http";
-import { Refused } from "../cluster/refused.ts";
+import { Busy, Refused } from "../cluster/refused.ts";
 
 const largest = 1024 * 1024;
 const deepest = 32;
 
-/** A request's JSON body; an empty body is `{}`. Refuses what is too large, too deep or no JSON (S-17). */
-export async function readJson(request: IncomingMessage): Promise<unknown> {
+/** What the bodies of all requests that are not answered yet may take together. */
+const largestOfAll = 128 * 1024 * 1024;
+
+/** The room for the bodies of requests under way (S-17). */
+export interface BodyRoom {
+  /** Takes so many bytes for a request, until it is answered. @throws Busy when there is no room */
+  readonly take: (request: object, bytes: number) => void;
+  readonly release: (request: object) => void;
+}
+
+/** A slow disk, or a hundred slow senders, must not fill the memory with what waits for them. */
+export function openBodyRoom(limit = largestOfAll): BodyRoom {
+  const taken = new Map<object, number>();
+  let sum = 0;
+  return {
+    take(request, bytes) {
+      if (sum + bytes > limit) throw new Busy(503, "too much is being written at once");
+      sum += bytes;
+      taken.set(request, (taken.get(request) ?? 0) + bytes);
+    },
+    release(request) {
+      sum -= taken.get(request) ?? 0;
+      taken.delete(request);
+    },
+  };
+}
+
+/** A request's JSON body; an empty body is `{}`. Refuses what is too large, too deep or no JSON (S-17). @throws Refused */
+export async function readJson(request: IncomingMessage, room: BodyRoom): Promise<unknown> {
   const announced = Number(request.headers["content-length"] ?? 0);
   if (announced > largest) throw tooLarge();
-  const text = await readText(request);
+  const text = await readText(request, room);
   if (text === "") return {};
   if (isDeeperThan(deepest, text))
     throw new Refused(400, "API_INVALID", `the body is nested deeper than ${deepest} levels`);
@@ -20,15 +47,20 @@ export async function readJson(request: IncomingMessage): Promise<unknown> {
 }
 
 /** By events: an async iterator costs more than all else that is done for a small request. */
-function readText(request: IncomingMessage): Promise<string> {
+function readText(request: IncomingMessage, room: BodyRoom): Promise<string> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let size = 0;
     request.on("data", (chunk: Buffer) => {
       size += chunk.length;
-      if (size <= largest) return void chunks.push(chunk);
-      request.pause();
-      reject(tooLarge());
+      try {
+        if (size > largest) throw tooLarge();
+        room.take(request, chunk.length);
+        chunks.push(chunk);
+      } catch (error) {
+        request.pause();
+        reject(error as Error);
+      }
     });
     request.once("end", () => {
       const [only] = chunks;

@@ -1,6 +1,7 @@
 import type { X509Certificate } from "node:crypto";
 import type { TLSSocket } from "node:tls";
 import { KcoreError } from "#errors/problem.ts";
+import { decodeIssuer, type BastionCas } from "#pki/bastion-cas.ts";
 import { identityOf, type Identity } from "#pki/identity.ts";
 import { keyFingerprint, publicDer } from "#pki/keys.ts";
 import type { Caller } from "../cluster/nodes.ts";
@@ -10,6 +11,8 @@ import { Refused } from "../cluster/refused.ts";
 export type KnownCaller = Caller & {
   readonly identity: Identity;
   readonly certificate: X509Certificate;
+  /** The root itself issued the certificate. */
+  readonly isOfRoot?: boolean;
 };
 
 // A connection's certificate never changes; what it means is looked at anew for each request.
@@ -20,16 +23,45 @@ const seen = new WeakMap<TLSSocket, KnownCaller>();
  * is checked at every call; whether its key is still welcome is `access.ts`' question.
  * @throws Refused 401, 403
  */
-export function callerOf(socket: TLSSocket, cluster: string, now: number): KnownCaller {
+export function callerOf(
+  socket: TLSSocket,
+  {
+    cluster,
+    bastion,
+    issuer,
+    now,
+  }: {
+    readonly cluster: string;
+    readonly bastion: BastionCas;
+    /** What the request says of it (`issuerHeader`). */
+    readonly issuer: string | undefined;
+    readonly now: number;
+  },
+): KnownCaller {
   let caller = seen.get(socket);
   if (!caller) {
     const certificate = socket.authorized ? socket.getPeerX509Certificate() : undefined;
     if (!certificate) throw new Refused(401, "API_DENIED", "no client certificate of this cluster's CA");
-    caller = readCaller(certificate, cluster);
+    caller = { ...readCaller(certificate, cluster), isOfRoot: bastion.isOfRoot(certificate) };
+    checkIssuer(caller, bastion, issuer);
     seen.set(socket, caller);
   }
   if (caller.certificateExpiresAt <= now) throw new Refused(401, "API_DENIED", "the client certificate has expired");
   return caller;
+}
+
+/** Whoever has a say in a cluster has it from the bastion, not from a controller (ADR 0511). @throws Refused 403 */
+function checkIssuer({ identity, certificate }: KnownCaller, bastion: BastionCas, issuer: string | undefined): void {
+  if (identity.role === "node") return;
+  const refusal = bastion.refusalOf(certificate, decodeIssuer(issuer));
+  if (refusal === undefined) return;
+  const what = `the certificate of ${identity.role} ${identity.id} ${refusal}`;
+  throw new Refused(
+    403,
+    "API_DENIED",
+    what,
+    "ask with a kcore as new as the controllers; or on the bastion: kcore rotate certs",
+  );
 }
 
 /** @throws Refused 403 */

@@ -4,13 +4,14 @@ import type { Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
 import { graceEnd, isInGrace, lateRenewalProtocol } from "#api/late-renewal.ts";
 import type { MethodName } from "#api/methods.ts";
-import { firstCertificate } from "#pki/chain.ts";
+import { firstCertificate, isIssuedBy } from "#pki/chain.ts";
 import { Refused } from "../cluster/refused.ts";
 import { readCaller, type KnownCaller } from "./caller.ts";
 
 /** All that a node may ask with a certificate that has expired. */
 export const lateRenewalMethods: ReadonlySet<MethodName> = new Set(["renewChallenge", "renew"]);
 const handshakeMs = 5_000;
+const renewalMs = 30_000;
 /** The chain that a peer sent can be read once: Node gives the issuers with the first look only. */
 const seen = new WeakMap<TLSSocket, KnownCaller>();
 
@@ -35,6 +36,17 @@ export function routeLateRenewals(server: Server, late: Server): void {
       if (hello.includes(lateRenewalProtocol)) late.emit("connection", socket);
       else for (const listener of usual) listener.call(server, socket);
     });
+  });
+}
+
+/**
+ * A renewal takes two questions, and whoever has none may come in here first: the times for a request are watched by servers that
+ * listen, which the late one does not.
+ */
+export function endLateConnections(late: Server): void {
+  late.on("connection", (socket: Socket) => {
+    const timer = setTimeout(() => socket.destroy(), renewalMs).unref();
+    socket.once("close", () => clearTimeout(timer));
   });
 }
 
@@ -69,9 +81,9 @@ export function expiredCallerOf(
 // OpenSSL tells only one of a certificate's faults: the end must not hide another one.
 function problemOf(leaf: X509Certificate, root: X509Certificate, now: number): string | undefined {
   const issuer = leaf.issuerCertificate;
-  const isSigned = issuer !== undefined && issuer.ca && leaf.checkIssued(issuer) && leaf.verify(issuer.publicKey);
+  const isSigned = issuer !== undefined && issuer.ca && isIssuedBy(leaf, issuer);
   if (!isSigned) return "is not signed by a CA that came with it";
-  if (!issuer.checkIssued(root) || !issuer.verify(root.publicKey)) return "is not of this cluster's CA";
+  if (!isIssuedBy(issuer, root)) return "is not of this cluster's CA";
   if (issuer.validToDate.getTime() <= now) return "was issued by a CA that has expired";
   if (leaf.validFromDate.getTime() > now) return "is not valid yet";
   return isInGrace(leaf.validToDate, now) ? undefined : "has not expired, or more than 30 days ago";

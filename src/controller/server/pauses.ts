@@ -1,6 +1,7 @@
 /** Nobody waits longer for an answer than our clients do, and they wait at least so long (src/api/ask.ts, the agent). */
 const shortestPatience = 5_000;
-const beatEvery = 500;
+/** What comes meanwhile makes it look as well, so this is how late an idle process would notice. */
+const beatEvery = 2_000;
 /** What had arrived is read in the first turns of the event loop. */
 const settling = 250;
 

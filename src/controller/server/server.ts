@@ -6,6 +6,7 @@ import type { Duplex } from "node:stream";
 import type { TLSSocket } from "node:tls";
 import { describeError, type Log, type LogFields } from "#api/log.ts";
 import type { Credentials } from "#api/client.ts";
+import { issuerHeader } from "#api/issuer-header.ts";
 import { lateRenewalProtocol } from "#api/late-renewal.ts";
 import {
   findMethod,
@@ -14,22 +15,27 @@ import {
   replicationProtocol,
   type AcceptedBodyOf,
   type AnswerOf,
+  type ListMethodName,
   type Method,
   type MethodName,
   type PlainMethodName,
 } from "#api/methods.ts";
 import { defined } from "#optional/defined.ts";
+import type { BastionCas } from "#pki/bastion-cas.ts";
 import { KcoreError } from "#errors/problem.ts";
-import { Refused } from "../cluster/refused.ts";
+import { Busy, Refused } from "../cluster/refused.ts";
 import { authorize, deny, type Access } from "./access.ts";
+import { openLists, type Listed, type Lists } from "./answer-list.ts";
 import { auditFields, auditLog, type Asked } from "./audit.ts";
-import { readJson } from "./body.ts";
+import { openBodyRoom, readJson } from "./body.ts";
 import { callerOf, type KnownCaller } from "./caller.ts";
 import { connectionsFor, limitsFor, watchConnections, type Connections } from "./connections.ts";
-import { expiredCallerOf, lateRenewalMethods, routeLateRenewals } from "./expired-caller.ts";
+import { keepDoor } from "./door.ts";
+import { endLateConnections, expiredCallerOf, lateRenewalMethods, routeLateRenewals } from "./expired-caller.ts";
 import { limitWarnings } from "./log-limit.ts";
 import { watchPauses, type Pauses } from "./pauses.ts";
 import { limitRate } from "./rate.ts";
+import { takeTurns } from "./turns.ts";
 
 /** What is given to the function behind a method. */
 export interface Call<Name extends MethodName> {
@@ -39,8 +45,10 @@ export interface Call<Name extends MethodName> {
   readonly id: string;
 }
 
+type Returned<Name extends PlainMethodName> = Name extends ListMethodName ? Listed<AnswerOf<Name>> : AnswerOf<Name>;
+
 export type Handlers = {
-  readonly [Name in PlainMethodName]: (call: Call<Name>) => Promise<AnswerOf<Name>> | AnswerOf<Name>;
+  readonly [Name in PlainMethodName]: (call: Call<Name>) => Promise<Returned<Name>> | Returned<Name>;
 };
 
 /** Methods whose answer goes on: they own the response, or the socket, from here. */
@@ -53,6 +61,8 @@ export interface Streams {
 export interface ApiServerOptions {
   readonly credentials: Credentials;
   readonly cluster: string;
+  /** Those who may have issued an operator's or a controller's certificate. */
+  readonly bastion: BastionCas;
   readonly handlers: Handlers;
   readonly streams: Streams;
   readonly access: Access;
@@ -112,15 +122,21 @@ export function createApiServer(given: ApiServerOptions): ApiServer {
     keepAliveTimeout: 5_000,
   });
   routeLateRenewals(server, late);
-  const connections = watchConnections(server, limitsFor(maxConnections), options.monotonic);
+  endLateConnections(late);
+  const limits = limitsFor(maxConnections);
+  const door = keepDoor(server, limits, options.monotonic);
+  const connections = watchConnections(limits);
   const pauses = watchPauses(options.monotonic);
   const watched = { connections, pauses };
-  const usual = new Requests(options, watched, (socket) => callerOf(socket, options.cluster, options.clock()));
+  const { cluster, bastion, clock } = options;
+  const usual = new Requests(options, watched, (socket, issuer) =>
+    callerOf(socket, { cluster, bastion, issuer, now: clock() }),
+  );
   const rootPem = credentials.ca;
   const renewals = new Requests(
     options,
     watched,
-    (socket) => expiredCallerOf(socket, { cluster: options.cluster, rootPem, now: options.clock() }),
+    (socket) => expiredCallerOf(socket, { cluster, rootPem, now: clock() }),
     lateRenewalMethods,
   );
   serve(server, usual, log);
@@ -133,6 +149,7 @@ export function createApiServer(given: ApiServerOptions): ApiServer {
     },
     async close() {
       pauses.stop();
+      door.close();
       late.closeAllConnections();
       await close(server);
     },
@@ -180,16 +197,18 @@ class Requests {
   readonly #options: RequestOptions;
   readonly #connections: Connections;
   readonly #pauses: Pauses;
+  readonly #lists: Lists = openLists(takeTurns());
+  readonly #bodies = openBodyRoom();
   readonly #isInRate: (key: string) => boolean;
   readonly #mayChange: (id: string) => boolean;
   readonly #mayRenew: (id: string) => boolean;
-  readonly #identify: (socket: TLSSocket) => KnownCaller;
+  readonly #identify: (socket: TLSSocket, issuer: string | undefined) => KnownCaller;
   readonly #only: ReadonlySet<MethodName> | undefined;
 
   constructor(
     options: RequestOptions,
     { connections, pauses }: { readonly connections: Connections; readonly pauses: Pauses },
-    identify: (socket: TLSSocket) => KnownCaller,
+    identify: (socket: TLSSocket, issuer: string | undefined) => KnownCaller,
     only?: ReadonlySet<MethodName>,
   ) {
     this.#options = options;
@@ -226,16 +245,20 @@ class Requests {
       if (response.headersSent) {
         response.destroy();
       } else {
-        // What is left of the body is not worth reading.
-        if (!request.complete) response.setHeader("connection", "close");
+        // What is left of the body is not worth reading; and who was not admitted must not stay.
+        const isIn = this.#connections.has(request.socket as TLSSocket);
+        if (!request.complete || !isIn) response.setHeader("connection", "close");
+        if (refused instanceof Busy) response.setHeader("retry-after", refused.retryAfterSecs);
         send(response, status, JSON.stringify(refused.toRefusal()));
       }
+    } finally {
+      this.#bodies.release(request);
     }
     // Here, for every method: none can be added and forgotten.
     if (asked && isAudited(asked.name)) {
       const fields = auditFields(asked, request, { status, ...defined({ code }) });
       // Who may not ask must not fill the log: warnings are bounded.
-      if ([401, 403, 429].includes(status)) audit.warn("audit", fields);
+      if ([401, 403].includes(status) || code === "API_BUSY") audit.warn("audit", fields);
       else audit.info("audit", fields);
     }
     onAnswer?.(asked?.name ?? "unknown", status, monotonic() - began);
@@ -271,11 +294,11 @@ class Requests {
   /** Who asks for what. */
   #recognise(request: IncomingMessage): Asked {
     const socket = request.socket as TLSSocket;
-    const caller = this.#identify(socket);
-    if (!this.#connections.admit(socket, caller))
-      throw new Refused(429, "API_BUSY", "too many connections with this key");
+    const issuer = request.headers[issuerHeader];
+    const caller = this.#identify(socket, typeof issuer === "string" ? issuer : undefined);
+    this.#connections.admit(socket, caller);
     if (caller.identity.role === "node" && !this.#isInRate(caller.key))
-      throw new Refused(429, "API_BUSY", "too many requests with this key");
+      throw new Busy(429, "too many requests with this key");
     const url = request.url ?? "";
     const mark = url.indexOf("?");
     const path = mark < 0 ? url : url.slice(0, mark);
@@ -297,7 +320,7 @@ class Requests {
     // Only now: who is not this node must not use up what it may ask.
     if (caller.identity.role !== "node" || !isAudited(name)) return;
     if (!this.#mayChange(caller.id) || (name === "renew" && !this.#mayRenew(caller.id)))
-      throw new Refused(429, "API_BUSY", `node ${caller.id} changes too much, too often`);
+      throw new Busy(429, `node ${caller.id} changes too much, too often`, 2);
   }
 
   async #handle(asked: Asked, request: IncomingMessage, response: ServerResponse): Promise<number> {
@@ -306,7 +329,7 @@ class Requests {
     const began = monotonic();
     if (name === "replicate") throw new Refused(426, "API_UNKNOWN", `ask with upgrade: ${replicationProtocol}`);
     const method: Method = methods[name];
-    const body = method.body.safeParse(method.verb === "GET" ? {} : await readJson(request));
+    const body = method.body.safeParse(method.verb === "GET" ? {} : await readJson(request, this.#bodies));
     if (!body.success) {
       const [issue] = body.error.issues;
       throw new Refused(400, "API_INVALID", `${issue?.path.join(".") || "the body"}: ${issue?.message ?? "is wrong"}`);
@@ -319,6 +342,11 @@ class Requests {
     if (method.verb !== "GET" && this.#pauses.mayBeStale(began)) {
       const why = "this controller stood still; what was asked of it meanwhile is not carried out";
       throw new Refused(503, "CONTROLLER_READ_ONLY", why, "ask again");
+    }
+    if (method.form === "list") {
+      const list = handlers[name as ListMethodName] as (call: Call<ListMethodName>) => object;
+      await this.#lists.answer(caller.key, response, () => list({ caller, body: {}, id }));
+      return 200;
     }
     if (name === "watch" || name === "backup") {
       await streams[name]({ caller, body: body.data as never, id }, response);

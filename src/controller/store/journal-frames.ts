@@ -10,9 +10,13 @@ import { crc32c } from "./crc32c.ts";
  *
  * L: bytes of the lines; C: CRC-32C of everything behind it; I: index of the first record; N: how many. All in hex.
  */
-export const headBytes = 41;
+const headBytes = 41;
 const summedFrom = 19;
 const headPattern = /^#([0-9a-f]{8}) ([0-9a-f]{8}) ([0-9a-f]{14}) ([0-9a-f]{6})\n$/;
+/** The beginnings of a head. */
+const headShape = "#00000000 00000000 00000000000000 000000\n";
+/** The smallest part of a write that a disk keeps or loses as a whole. */
+const sectorBytes = 512;
 
 export interface Frame {
   /** Index of the first record. */
@@ -23,10 +27,20 @@ export interface Frame {
   readonly end: number;
 }
 
-/** Lines must hold no line break: JSON.stringify without indentation never makes one. */
-export function encodeFrame(index: number, records: readonly string[]): Buffer {
-  const body = records.length === 0 ? "" : `${records.join("\n")}\n`;
-  const length = Buffer.byteLength(body);
+/**
+ * The frame as it stands at `offset` of its file. Lines must hold no line break: JSON.stringify without indentation never makes one.
+ * A blank more keeps its end off the bytes beside a sector's edge: a sector's part of a frame that is one byte could not be
+ * told from a changed byte when it is zero (`isTorn`).
+ */
+export function encodeFrame(index: number, records: readonly string[], offset: number): Buffer {
+  let body = records.join("\n");
+  let length = records.length === 0 ? 0 : Buffer.byteLength(body) + 1;
+  const beside = (offset + headBytes + length) % sectorBytes;
+  if (length > 0) {
+    const isBesideEdge = beside === 1 || beside === sectorBytes - 1;
+    body += isBesideEdge ? " \n" : "\n";
+    if (isBesideEdge) length++;
+  }
   const frame = Buffer.allocUnsafe(headBytes + length);
   frame.write(`#${hex(length, 8)} 00000000 ${hex(index, 14)} ${hex(records.length, 6)}\n`, 0, "latin1");
   frame.write(body, headBytes, "utf8");
@@ -34,17 +48,27 @@ export function encodeFrame(index: number, records: readonly string[]): Buffer {
   return frame;
 }
 
+interface Head {
+  readonly length: number;
+  readonly sum: number;
+  readonly index: number;
+  readonly count: number;
+}
+
+/** The head at `offset`, unchecked. */
+export function headAt(bytes: Buffer, offset: number): Head | undefined {
+  const head = headPattern.exec(bytes.toString("latin1", offset, offset + headBytes));
+  if (!head) return undefined;
+  const [length = 0, sum = 0, index = 0, count = 0] = head.slice(1).map((digits) => Number.parseInt(digits, 16));
+  return { length, sum, index, count };
+}
+
 /** The frame at `offset`, or why there is none. */
 export function decodeFrame(bytes: Buffer, offset: number): Frame | { readonly damage: string } {
   if (offset + headBytes > bytes.length) return { damage: "the head of a frame is cut off" };
-  const head = headPattern.exec(bytes.toString("latin1", offset, offset + headBytes));
+  const head = headAt(bytes, offset);
   if (!head) return { damage: "no head of a frame" };
-  const [length, sum, index, count] = head.slice(1).map((digits) => Number.parseInt(digits, 16)) as [
-    number,
-    number,
-    number,
-    number,
-  ];
+  const { length, sum, index, count } = head;
   const end = offset + headBytes + length;
   if (end > bytes.length) return { damage: "a frame is cut off" };
   if (crc32c(bytes.subarray(offset + summedFrom, end)) !== sum) return { damage: "a frame's checksum is wrong" };
@@ -54,10 +78,44 @@ export function decodeFrame(bytes: Buffer, offset: number): Frame | { readonly d
   return { index, records, end };
 }
 
-/** Whether any whole frame begins behind `offset`: then what is damaged there is not merely a torn tail. */
-export function hasFrameAfter(bytes: Buffer, offset: number): boolean {
+/** Where the next whole frame behind `offset` begins, if any does. */
+export function nextFrameAfter(bytes: Buffer, offset: number): number | undefined {
   for (let at = bytes.indexOf("#", offset + 1, "latin1"); at !== -1; at = bytes.indexOf("#", at + 1, "latin1")) {
-    if (!("damage" in decodeFrame(bytes, at))) return true;
+    if (!("damage" in decodeFrame(bytes, at))) return at;
+  }
+  return undefined;
+}
+
+/**
+ * Whether what stands behind `offset`, and is no frame, may be what a power cut left of the one write that was under way; that was
+ * never acknowledged. Such a write is cut short, or whole sectors of it are zeros, where the file's length reached the disk and the
+ * data did not; no frame holds a zero byte. Anything else was once whole, and has been damaged since (ADR 0507).
+ */
+export function isTorn(bytes: Buffer, offset: number): boolean {
+  return isCutShort(bytes, offset) || hasMissingSector(bytes, offset);
+}
+
+/** A frame all of whose lines are there is not cut short, whatever length its head says. */
+function isCutShort(bytes: Buffer, offset: number): boolean {
+  const rest = bytes.length - offset;
+  if (rest < headBytes) {
+    const start = bytes.toString("latin1", offset);
+    return headShape.startsWith(start.replaceAll(/[0-9a-f]/g, "0"));
+  }
+  const head = headAt(bytes, offset);
+  if (!head || head.length <= rest - headBytes) return false;
+  let lines = 0;
+  for (let at = bytes.indexOf(0x0a, offset + headBytes); at !== -1; at = bytes.indexOf(0x0a, at + 1)) lines++;
+  return lines < head.count;
+}
+
+/** Whether the part of any sector behind `offset` is zeros. */
+export function hasMissingSector(bytes: Buffer, offset: number): boolean {
+  for (let from = offset; from < bytes.length;) {
+    const to = Math.min(bytes.length, (Math.floor(from / sectorBytes) + 1) * sectorBytes);
+    const part = bytes.subarray(from, to);
+    if (part.length > 1 && part.every((byte) => byte === 0)) return true;
+    from = to;
   }
   return false;
 }

@@ -132,8 +132,9 @@ export class JournalFile {
 
   async #write(records: readonly string[]): Promise<void> {
     const file = await this.#fileForNext();
-    const frame = encodeFrame(this.#next, records);
-    const bytes = this.#size === 0 ? Buffer.concat([segmentHead, frame]) : frame;
+    const head = this.#size === 0 ? segmentHead : Buffer.alloc(0);
+    const frame = encodeFrame(this.#next, records, this.#size + head.length);
+    const bytes = head.length > 0 ? Buffer.concat([head, frame]) : frame;
     await file.write(bytes, this.#size);
     await file.sync();
     if (this.#isNameNew) {

@@ -1,27 +1,55 @@
-import { createServer } from "node:net";
-import { stat } from "node:fs/promises";
+import { constants } from "node:fs";
+import { lstat, open, stat } from "node:fs/promises";
+import { join } from "node:path";
 import { KcoreError } from "#errors/problem.ts";
+
+const busy = 5; // SQLITE_BUSY
+/** What the garbage collector takes is closed, and its lock with it. */
+const held = new Set<object>();
 
 /**
  * Makes sure that only one process uses a folder, until the returned function is called or the process dies in any
- * way: a socket in Linux's abstract namespace, which the kernel removes with its holder (unix(7)).
+ * way: a lock of the kernel's on a file in it (fcntl(2)), so whoever may not enter the folder cannot take it. Node locks no files itself;
+ * its SQLite does so for a database, which stays empty here.
  * @throws KcoreError STORE_LOCKED
  */
 export async function lockFolder(folder: string): Promise<() => Promise<void>> {
-  const { dev, ino } = await stat(folder);
-  const server = createServer((socket) => socket.destroy());
-  await new Promise<void>((resolve, reject) => {
-    server.once("error", (error: NodeJS.ErrnoException) => {
-      const problem = {
-        code: "STORE_LOCKED",
-        message: `another controller uses ${folder}`,
-        hint: "systemctl status kcore-controller",
-      } as const;
-      reject(error.code === "EADDRINUSE" ? new KcoreError(problem, { cause: error }) : error);
-    });
-    server.listen({ path: `\0kcore-store-${dev}-${ino}` }, resolve);
-  });
-  // A process that fails to start ends, and need not give the folder free first.
-  server.unref();
-  return () => new Promise((resolve) => server.close(() => resolve()));
+  const file = join(folder, ".lock");
+  await makeLockFile(file, folder);
+  // Not imported: only who opens a store loads SQLite.
+  const { DatabaseSync } = process.getBuiltinModule("node:sqlite");
+  const database = new DatabaseSync(file, { timeout: 0 });
+  try {
+    // No journal, which would be a second file.
+    database.exec("PRAGMA journal_mode = MEMORY; PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE");
+  } catch (error) {
+    database.close();
+    if ((error as { errcode?: unknown }).errcode !== busy) throw error;
+    const problem = {
+      code: "STORE_LOCKED",
+      message: `another controller uses ${folder}`,
+      hint: "systemctl status kcore-controller",
+    } as const;
+    throw new KcoreError(problem, { cause: error });
+  }
+  held.add(database);
+  return () => {
+    if (held.delete(database)) database.close();
+    return Promise.resolve();
+  };
+}
+
+/** 0600 whatever the umask, and the folder's owner's: root must not make a lock that the controller cannot open. */
+async function makeLockFile(file: string, folder: string): Promise<void> {
+  const { O_CREAT, O_NOFOLLOW, O_RDWR } = constants;
+  // Closed before it is locked: a process loses its locks on a file when it closes any handle of it.
+  if ((await lstat(file).catch(() => undefined))?.isFile() === true) return;
+  const handle = await open(file, O_RDWR | O_CREAT | O_NOFOLLOW, 0o600);
+  try {
+    const { uid, gid } = await stat(folder);
+    await handle.chmod(0o600);
+    if (process.getuid?.() === 0) await handle.chown(uid, gid);
+  } finally {
+    await handle.close();
+  }
 }

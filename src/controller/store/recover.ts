@@ -24,14 +24,13 @@ export interface Recovered {
 /**
  * Reads a folder: the newest whole snapshot and what the journal holds beyond it. Changes nothing. The end of a write that never
  * finished (and so was never acknowledged) is left out; a damaged snapshot is passed over only when an older one
- * and the journal give the same state. Anything else is refused: guessing would lose what was acknowledged. With
- * `salvage` it is not refused: all that is whole up to the first damage is given, and the notes tell what is missing.
+ * and the journal give the same state. Anything else is refused: guessing would lose what was acknowledged.
  * @throws KcoreError STORE_CORRUPT, STORE_TOO_NEW
  */
-export async function recover(disk: Disk, folder: string, { salvage = false } = {}): Promise<Recovered> {
+export async function recover(disk: Disk, folder: string): Promise<Recovered> {
   const names = await disk.list(folder);
   const refused = names.find((name) => name === "state.json" || isRestoring(name));
-  if (refused !== undefined && !salvage) {
+  if (refused !== undefined) {
     const isOld = refused === "state.json";
     throw corrupt(join(folder, refused), isOld ? "it is of a kcore before replication" : "a restore was interrupted");
   }
@@ -42,34 +41,31 @@ export async function recover(disk: Disk, folder: string, { salvage = false } = 
   let next = base + 1;
   let end = 0;
   const found = (): Recovered => ({ ...(snapshot && { snapshot }), records, next, segments, end, notes });
-  const stopAt = (path: string, what: string): Recovered => {
-    const problem = corrupt(path, what);
-    if (!salvage) throw problem;
-    notes.push(problem.message);
-    return found();
-  };
   const needed = segments.filter((_, place) => (segments[place + 1]?.first ?? Infinity) > base + 1);
   const [first] = needed;
-  if (!first) return newest === undefined ? found() : stopAt(folder, "the journal is missing");
+  if (!first) {
+    if (newest === undefined) return found();
+    throw corrupt(folder, "the journal is missing");
+  }
   if (first.first > base + 1) {
-    return stopAt(folder, `the journal begins at record ${first.first}, but the state ends at record ${base}`);
+    throw corrupt(folder, `the journal begins at record ${first.first}, but the state ends at record ${base}`);
   }
   next = first.first;
   for (const [place, segment] of needed.entries()) {
     const path = join(folder, segment.name);
-    if (segment.first !== next) return stopAt(path, `it begins at record ${segment.first} where ${next} should be`);
+    if (segment.first !== next) throw corrupt(path, `it begins at record ${segment.first} where ${next} should be`);
     const content = await readSegment(disk, folder, segment);
     for (const record of content.records.slice(Math.max(0, base + 1 - next))) records.push(record);
     next += content.records.length;
     end = content.end;
     if (!content.damage) continue;
-    const { bytes, what, isTail } = content.damage;
-    if (!isTail || place < needed.length - 1) return stopAt(path, what);
+    const { bytes, what, isTorn } = content.damage;
+    if (!isTorn || place < needed.length - 1) throw corrupt(path, what);
     notes.push(`${path}: the last ${bytes} bytes were never finished (${what})`);
   }
   const last = Math.max(base, newest ?? 0);
   if (next > last) return found();
-  return stopAt(folder, `the journal ends at record ${next - 1}, but record ${last} was acknowledged`);
+  throw corrupt(folder, `the journal ends at record ${next - 1}, but record ${last} was acknowledged`);
 }
 
 /** The folder in which a restore prepares what it is about to put in place. */
@@ -82,7 +78,12 @@ function isRestoring(name: string): boolean {
 /** All of it as records: the snapshot's, then the journal's. Can be read once. @throws KcoreError STORE_TOO_NEW */
 export function* recordsOf({ snapshot, records }: Recovered, folder: string): Generator<JournalRecord> {
   if (snapshot) yield* readableOf(snapshot.entries, folder);
-  for (const record of records) yield readable(JSON.parse(record), folder);
+  for (const record of records) yield recordOf(record, folder);
+}
+
+/** A record of the journal. @throws KcoreError STORE_TOO_NEW */
+export function recordOf(text: string, path: string): JournalRecord {
+  return readable(JSON.parse(text), path);
 }
 
 /** A snapshot's entries as records. @throws KcoreError STORE_TOO_NEW */
@@ -90,7 +91,7 @@ export function* readableOf(entries: Iterable<unknown>, path: string): Generator
   for (const entry of entries) yield readable(entry, path);
 }
 
-const kinds: readonly unknown[] = ["part", "apply", "meta"] satisfies readonly JournalRecord["t"][];
+const kinds: readonly unknown[] = ["part", "apply", "meta", "salvaged"] satisfies readonly JournalRecord["t"][];
 const newestFormat = 1;
 
 /** The files may be of a shape that this version knows, and what stands in them not. */
@@ -106,7 +107,8 @@ export async function leftovers(disk: Disk, folder: string): Promise<readonly st
   return (await disk.list(folder)).filter((name) => isAside(name)).map((name) => join(folder, name));
 }
 
-async function newestWhole(
+/** The newest snapshot that is whole, and the index of the newest one, whole or not. @throws KcoreError STORE_TOO_NEW */
+export async function newestWhole(
   disk: Disk,
   folder: string,
   names: readonly string[],

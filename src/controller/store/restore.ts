@@ -7,7 +7,9 @@ import { newIncarnation } from "../replica/incarnation.ts";
 import type { JournalRecord } from "../replica/replica-ports.ts";
 import { realDisk } from "./durable-disk.ts";
 import { lockFolder } from "./lock-folder.ts";
-import { readableOf, recordsOf, recover, restoringPrefix } from "./recover.ts";
+import type { LostWrite } from "./lost-writes.ts";
+import { readableOf, restoringPrefix } from "./recover.ts";
+import { mergedAtOnce, salvage, type Salvaged } from "./salvage.ts";
 import { segmentHead, segmentName } from "./segments.ts";
 import { readSnapshot, snapshotName, writeSnapshot } from "./snapshot-file.ts";
 
@@ -18,6 +20,8 @@ export interface Replacement {
   readonly id: string;
   /** Milliseconds since the epoch, for the name of the folder that keeps what was there. */
   readonly now: number;
+  /** No other controller is left that it could catch up with: it serves at once. */
+  readonly alone?: boolean;
 }
 
 export interface Replaced {
@@ -27,6 +31,18 @@ export interface Replaced {
   readonly aside: string;
   /** What could not be read. */
   readonly notes: readonly string[];
+}
+
+/** What a repair kept, and what it could not. */
+export interface Repaired extends Replaced {
+  /** How many of the records stood behind what is lost. */
+  readonly behind: number;
+  /** How many are lost here, as far as that can be counted. */
+  readonly lostRecords: number;
+  /** What these wrote, as far as it can be known. */
+  readonly lost: readonly LostWrite[];
+  /** The file that tells of these; absent when nothing is lost. */
+  readonly lostFile?: string;
 }
 
 /**
@@ -46,16 +62,18 @@ export async function restoreStore({ file, ...where }: Replacement & { readonly 
 }
 
 /**
- * Keeps what is whole of a damaged state, up to the first damage, and puts everything that was there aside. What is missing
- * comes from the other controllers; what none of them had got yet is lost, and the files aside hold what is left of it.
+ * Keeps every record of a damaged state whose checksum holds, and puts everything that was there aside. What is lost here comes from
+ * the other controllers, as far as they have it; a file beside what was put aside tells what it was.
  * @throws KcoreError STORE_LOCKED, STORE_TOO_NEW, FILE_UNTRUSTED
  */
-export function repairStore(where: Replacement): Promise<Replaced> {
-  return replaceStore(where, "damaged", async () => {
-    const recovered = await recover(realDisk, where.folder, { salvage: true });
-    const { next, notes } = recovered;
-    return { index: next - 1, entries: [...recordsOf(recovered, where.folder)], notes };
-  });
+export async function repairStore(where: Replacement): Promise<Repaired> {
+  let found: Salvaged | undefined;
+  const replaced = await replaceStore(where, "damaged", async () => (found = await salvage(realDisk, where.folder)));
+  const { behind = 0, lostRecords = 0, lost = [] } = found ?? {};
+  if (lostRecords === 0) return { ...replaced, behind, lostRecords, lost };
+  const lostFile = join(replaced.aside, "lost.json");
+  await createFile(lostFile, `${JSON.stringify({ lostRecords, lost }, undefined, 2)}\n`);
+  return { ...replaced, behind, lostRecords, lost, lostFile };
 }
 
 /**
@@ -66,21 +84,34 @@ export function emptyStore(where: Replacement): Promise<Replaced> {
   return replaceStore(where, "before-join", () => Promise.resolve({ index: 0, entries: [], notes: [] }));
 }
 
+/**
+ * Makes the first state of a new cluster: nothing yet, but ready to be written to. Only a founder begins with that; an empty folder is
+ * a controller that has lost its state, or has yet to join.
+ * @throws KcoreError STORE_LOCKED
+ */
+export function foundStore(where: Replacement): Promise<Replaced> {
+  const content: Content = { index: 0, entries: [{ t: "meta", format: 1, ready: true }], notes: [] };
+  // There is nobody to catch up with.
+  return replaceStore({ ...where, alone: true }, "before-founding", () => Promise.resolve(content));
+}
+
 interface Content {
   readonly index: number;
   readonly entries: readonly JournalRecord[];
   readonly notes: readonly string[];
 }
 
-async function replaceStore(
-  { folder, id, now }: Replacement,
+/** Puts a content in the place of what is there, which is kept aside, or does nothing at all. */
+export async function replaceStore(
+  { folder, id, now, alone = false }: Replacement,
   reason: string,
   read: () => Promise<Content>,
 ): Promise<Replaced> {
   await ensurePrivateFolder(folder);
   const unlock = await lockFolder(folder);
   try {
-    const { index, entries, notes } = await read();
+    const { index, notes, ...content } = await read();
+    const entries = alone ? content.entries.map(mergedAtOnce) : content.entries;
     const before = (await readdir(folder)).filter((name) =>
       /^(?:journal-|snapshot-|restoring-|state\.json)/.test(name),
     );
@@ -88,13 +119,14 @@ async function replaceStore(
     const aside = join(folder, `${reason}-${new Date(now).toISOString().replaceAll(/[:.]/g, "-")}`);
     for (const path of [fresh, aside]) await mkdir(path, { mode: 0o700 });
     const made =
-      entries.length === 0 ? [] : await writeContent(fresh, index, [...entries, newIncarnation(id, randomWord)]);
+      entries.length === 0 ? [] : await writeContent(fresh, index, [...entries, newIncarnation(id, randomWord, alone)]);
     // While the folder `restoring-…` is there, no controller starts: an interrupted restore cannot pass for an empty state.
     await syncFolder(folder);
     for (const name of before) await rename(join(folder, name), join(aside, name));
     for (const name of made) await rename(join(fresh, name), join(folder, name));
     for (const path of [aside, folder]) await syncFolder(path);
     await rm(fresh, { recursive: true });
+    if (before.length === 0) await rm(aside, { recursive: true });
     await syncFolder(folder);
     return { records: entries.length, aside, notes };
   } finally {

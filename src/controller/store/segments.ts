@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import type { Disk } from "./durable-disk.ts";
-import { decodeFrame, hasFrameAfter } from "./journal-frames.ts";
+import { decodeFrame, hasMissingSector, isTorn, nextFrameAfter, type Frame } from "./journal-frames.ts";
 import { tooNew } from "./store-problems.ts";
 
 /** The first line of every segment. */
@@ -35,37 +35,70 @@ export interface SegmentContent {
 export interface Damage {
   readonly bytes: number;
   readonly what: string;
-  /** Nothing whole follows: the last segment may end so, when a write was never finished. */
-  readonly isTail: boolean;
+  /** It may be a write that never finished; the last segment may end so. */
+  readonly isTorn: boolean;
 }
 
 /** Reads a segment up to the first damage. @throws KcoreError STORE_TOO_NEW */
-export async function readSegment(disk: Disk, folder: string, { name, first }: Segment): Promise<SegmentContent> {
-  const path = join(folder, name);
+export async function readSegment(disk: Disk, folder: string, segment: Segment): Promise<SegmentContent> {
+  const { first } = segment;
+  const path = join(folder, segment.name);
   const bytes = await disk.read(path);
   const records: string[] = [];
-  const damagedAt = (end: number, what: string): SegmentContent => {
-    const damage = {
-      bytes: bytes.length - end,
-      what: `at byte ${end}: ${what}`,
-      isTail: !hasFrameAfter(bytes, end - 1),
-    };
-    return { records, end, ...(damage.bytes > 0 && { damage }) };
-  };
-  const head = bytes.subarray(0, segmentHead.length);
-  if (!head.equals(segmentHead)) {
-    const line = head.toString("latin1");
-    if (/^kcore-journal\/(?!1\n)\d+\n/.test(line)) throw tooNew(path, line.trim());
-    return damagedAt(0, "it does not begin as a journal does");
-  }
-  let end = segmentHead.length;
-  while (end < bytes.length) {
-    const frame = decodeFrame(bytes, end);
-    if ("damage" in frame) return damagedAt(end, frame.damage);
+  let end = 0;
+  for (const piece of piecesOf(bytes, path)) {
+    if ("damage" in piece) {
+      const damage = {
+        bytes: bytes.length - piece.from,
+        what: `at byte ${piece.from}: ${piece.damage}`,
+        isTorn: piece.isTorn,
+      };
+      return { records, end: piece.from, damage };
+    }
     const expected = first + records.length;
-    if (frame.index !== expected) return damagedAt(end, `record ${frame.index} where ${expected} should be`);
-    for (const record of frame.records) records.push(record);
-    end = frame.end;
+    if (piece.index !== expected) {
+      const what = `at byte ${end}: record ${piece.index} where ${expected} should be`;
+      return { records, end, damage: { bytes: bytes.length - end, what, isTorn: false } };
+    }
+    for (const record of piece.records) records.push(record);
+    ({ end } = piece);
   }
   return { records, end };
+}
+
+/** A stretch of a segment that is no frame. */
+export interface Gap {
+  readonly from: number;
+  readonly to: number;
+  /** Why. */
+  readonly damage: string;
+  readonly isTorn: boolean;
+}
+
+/** All of a segment in order: its whole frames, and what lies between them. @throws KcoreError STORE_TOO_NEW */
+export function* piecesOf(bytes: Buffer, path: string): Generator<Frame | Gap> {
+  let from = 0;
+  const head = bytes.subarray(0, segmentHead.length);
+  if (head.equals(segmentHead)) from = segmentHead.length;
+  else {
+    const line = head.toString("latin1");
+    if (/^kcore-journal\/(?!1\n)\d+\n/.test(line)) throw tooNew(path, line.trim());
+    if (bytes.length === 0) return;
+    const to = nextFrameAfter(bytes, -1);
+    const isTorn = segmentHead.indexOf(bytes) === 0 || hasMissingSector(bytes, 0);
+    const damage = "it does not begin as a journal does";
+    yield { from, to: to ?? bytes.length, damage, isTorn: isTorn && to === undefined };
+    from = to ?? bytes.length;
+  }
+  while (from < bytes.length) {
+    const frame = decodeFrame(bytes, from);
+    if ("damage" in frame) {
+      const to = nextFrameAfter(bytes, from);
+      yield { from, to: to ?? bytes.length, damage: frame.damage, isTorn: to === undefined && isTorn(bytes, from) };
+      from = to ?? bytes.length;
+    } else {
+      yield frame;
+      from = frame.end;
+    }
+  }
 }

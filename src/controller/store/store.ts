@@ -92,8 +92,7 @@ export async function openHeld(options: StoreOptions, unlock: () => Promise<void
       throw isPassing(error) ? unwritable(folder, error) : broken(folder, error);
     },
   );
-  const db = new Low<Snapshot>(snapshots(disk, folder, recovered), { index: 0, entries: [] });
-  await db.read();
+  const db = new Low<Snapshot>(snapshots(disk, folder), { index: 0, entries: [] });
   let capture: (() => Promise<Iterable<JournalRecord>>) | undefined;
   let kept = recovered.snapshot?.index ?? 0;
   let bytes = recovered.records.reduce((sum, record) => sum + record.length, 0);
@@ -139,9 +138,10 @@ export async function openHeld(options: StoreOptions, unlock: () => Promise<void
     if (!isDue || !capture || snapshotting || monotonic() < restUntil) return;
     snapshot().catch((error: unknown) => onNote?.(`no snapshot: ${reasonOf(error)}`));
   };
+  const { notes } = recovered;
   return {
-    recovered: recordsOf(recovered, folder),
-    notes: recovered.notes,
+    recovered: onceOf(recovered, folder),
+    notes,
     problem: () => journal.problem,
     async append(records) {
       const texts = records.map((record) => JSON.stringify(record));
@@ -172,6 +172,18 @@ export async function openHeld(options: StoreOptions, unlock: () => Promise<void
   };
 }
 
+/** What was recovered is told once, and let go of: it is as large as the state. */
+function onceOf(recovered: Recovered, folder: string): Iterable<JournalRecord> {
+  let held: Recovered | undefined = recovered;
+  return {
+    [Symbol.iterator]() {
+      const now = held;
+      held = undefined;
+      return now ? recordsOf(now, folder) : [][Symbol.iterator]();
+    },
+  };
+}
+
 async function readable<Value>(folder: string, reading: Promise<Value>): Promise<Value> {
   try {
     return await reading;
@@ -182,10 +194,10 @@ async function readable<Value>(folder: string, reading: Promise<Value>): Promise
   }
 }
 
-/** lowdb's way to the snapshots of a folder: gives the newest whole one, writes the next. */
-function snapshots(disk: Disk, folder: string, { snapshot }: Recovered): Adapter<Snapshot> {
+/** lowdb's way to the snapshots of a folder: writes the next. The newest is read with the journal, once (`recover`). */
+function snapshots(disk: Disk, folder: string): Adapter<Snapshot> {
   return {
-    read: () => Promise.resolve(snapshot ?? null),
+    read: () => Promise.resolve(null),
     async write(state) {
       await writeSnapshot(disk, join(folder, snapshotName(state.index)), state);
     },

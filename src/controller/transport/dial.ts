@@ -4,9 +4,13 @@ import type { Socket } from "node:net";
 import { checkServerIdentity, type PeerCertificate, type TLSSocket } from "node:tls";
 import type { Credentials } from "#api/client.ts";
 import type { Endpoint } from "#api/endpoint.ts";
+import { issuerHeaders } from "#api/issuer-header.ts";
 import { methods, replicationProtocol } from "#api/methods.ts";
+import type { BastionCas } from "#pki/bastion-cas.ts";
+import { issuerOf } from "#pki/chain.ts";
 import { identityOf } from "#pki/identity.ts";
 import { keyFingerprint, publicDer } from "#pki/keys.ts";
+import type { PeerRefusal } from "../replica/refusals.ts";
 
 /** The controller that answered, by its certificate. */
 export interface Answered {
@@ -15,6 +19,19 @@ export interface Answered {
   readonly key: string;
   readonly socket: Socket;
   readonly head: Buffer;
+}
+
+/** One of the two does not want the other: what came in the answer, or what is wrong with who answered. */
+export class DialRefused extends Error implements PeerRefusal {
+  override readonly name = "DialRefused";
+  readonly by: "us" | "peer";
+  readonly code: string;
+
+  constructor(by: "us" | "peer", code: string, message: string) {
+    super(message);
+    this.by = by;
+    this.code = code;
+  }
 }
 
 /**
@@ -31,11 +48,13 @@ export function dialController({
   endpoint,
   credentials,
   cluster,
+  bastion,
   timeoutMs,
 }: {
   readonly endpoint: Endpoint;
   readonly credentials: Credentials;
   readonly cluster: string;
+  readonly bastion: BastionCas;
   readonly timeoutMs: number;
 }): Promise<Answered> {
   return new Promise((resolve, reject) => {
@@ -47,15 +66,15 @@ export function dialController({
       path: methods.replicate.path,
       agent: false,
       minVersion: "TLSv1.3",
-      headers: { connection: "upgrade", upgrade: replicationProtocol },
+      headers: { connection: "upgrade", upgrade: replicationProtocol, ...issuerHeaders(credentials.cert) },
       checkServerIdentity: (host: string, peer: PeerCertificate) => {
         const problem = checkServerIdentity(host, peer);
-        if (problem) return problem;
+        if (problem) return new DialRefused("us", "NOT_REGISTERED", problem.message);
         try {
-          who = readController(new X509Certificate(peer.raw), cluster);
+          who = readController(peer, cluster, bastion);
           return undefined;
         } catch (error) {
-          return error instanceof Error ? error : new Error(String(error));
+          return new DialRefused("us", "NOT_REGISTERED", error instanceof Error ? error.message : String(error));
         }
       },
     });
@@ -75,7 +94,7 @@ export function dialController({
       response.setEncoding("utf8").on("data", (chunk: string) => {
         if (text.length < 4096) text += chunk;
       });
-      response.once("close", () => fail(new Error(`it refused: ${response.statusCode} ${text.slice(0, 300)}`)));
+      response.once("close", () => fail(refusalIn(text, response.statusCode)));
     });
     sent.once("upgrade", (_response, socket: Socket, head: Buffer) => {
       clearTimeout(timer);
@@ -88,9 +107,27 @@ export function dialController({
   });
 }
 
-function readController(certificate: X509Certificate, cluster: string): { readonly id: string; readonly key: string } {
+function refusalIn(text: string, status: number | undefined): Error {
+  try {
+    const { code, message } = JSON.parse(text) as { readonly code?: unknown; readonly message?: unknown };
+    if (typeof code === "string" && typeof message === "string")
+      return new DialRefused("peer", code.slice(0, 64), message.slice(0, 1024));
+  } catch {
+    // Whatever answered is no controller.
+  }
+  return new Error(`it refused: ${status} ${text.slice(0, 300)}`);
+}
+
+function readController(
+  peer: PeerCertificate,
+  cluster: string,
+  bastion: BastionCas,
+): { readonly id: string; readonly key: string } {
+  const certificate = new X509Certificate(peer.raw);
   const identity = identityOf(certificate, "server");
   if (identity.role !== "controller") throw new Error(`it is a ${identity.role}, not a controller`);
   if (identity.cluster !== cluster) throw new Error(`it belongs to the cluster “${identity.cluster}”`);
+  const refusal = bastion.refusalOf(certificate, issuerOf(peer));
+  if (refusal !== undefined) throw new Error(`its certificate ${refusal}`);
   return { id: identity.id, key: keyFingerprint(publicDer(certificate.publicKey)) };
 }

@@ -5,7 +5,8 @@ import { parseEndpoint } from "#api/endpoint.ts";
 import { describeError, type Log } from "#api/log.ts";
 import type { DialTarget, Net } from "../replica/replica-ports.ts";
 import type { Replica } from "../replica/replica.ts";
-import { dialController } from "./dial.ts";
+import type { BastionCas } from "#pki/bastion-cas.ts";
+import { dialController, DialRefused } from "./dial.ts";
 import { openLink } from "./open-link.ts";
 
 /** The replication streams of one controller, those it dialled and those it answered. */
@@ -25,6 +26,7 @@ export interface Network {
 export interface NetworkOptions {
   readonly controllerId: string;
   readonly cluster: string;
+  readonly bastion: BastionCas;
   readonly credentials: () => Credentials;
   /** The key that must answer at an address that is dialled without knowing who is there; undefined: anybody's. */
   readonly keyAt: (address: string) => string | undefined;
@@ -42,7 +44,7 @@ export interface Attached extends Pick<Replica, "connected" | "dialFailed"> {
 }
 
 export function openNetwork(options: NetworkOptions): Network {
-  const { controllerId, cluster, credentials, keyAt, log, clock } = options;
+  const { controllerId, cluster, bastion, credentials, keyAt, log, clock } = options;
   const streams = new Map<Duplex, { readonly peer: string; readonly key: string }>();
   const contacts = new Map<string, number>();
   const failures = new Map<string, string>();
@@ -69,16 +71,18 @@ export function openNetwork(options: NetworkOptions): Network {
       endpoint: parseEndpoint(address),
       credentials: credentials(),
       cluster,
+      bastion,
       timeoutMs,
     });
     const refuse = (reason: string): never => {
       answered.socket.destroy();
-      throw new Error(reason);
+      throw new DialRefused("us", "NOT_REGISTERED", reason);
     };
     if ("id" in target && answered.id !== target.id) refuse(`at ${address} answers ${answered.id}`);
     if ("address" in target && (keyAt(address) ?? answered.key) !== answered.key)
       refuse(`at ${address} answers ${answered.id} with another key than the one of the sponsor`);
-    if (answered.id === controllerId) refuse(`${address} is this controller itself`);
+    const isItself = "id" in target && target.id === controllerId;
+    if (answered.id === controllerId && !isItself) refuse(`${address} is this controller itself`);
     if (!isWelcome(answered.id, answered.key)) refuse(`${answered.id} shows a key that is not registered`);
     open(answered.id, answered.key, answered.socket, answered.head, true);
   };
@@ -98,9 +102,11 @@ export function openNetwork(options: NetworkOptions): Network {
           // A peer that stays away is dialled every few seconds: say it once.
           const who = "id" in target ? target.id : target.address;
           const { error: reason } = describeError(error);
-          if (failures.get(who) !== String(reason)) log.warn("a controller cannot be reached", { peer: who, reason });
+          // Its own address is no other controller's, and may be out of reach from here.
+          if (who !== controllerId && failures.get(who) !== String(reason))
+            log.warn("a controller cannot be reached", { peer: who, reason });
           failures.set(who, String(reason));
-          if (!isClosed) attached?.dialFailed(target);
+          if (!isClosed) attached?.dialFailed(target, error instanceof DialRefused ? error : undefined);
         });
       },
     },

@@ -1,5 +1,7 @@
+import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { describeError, type Log } from "#api/log.ts";
+import { defined } from "#optional/defined.ts";
 import type { LinkEvents, PeerLink } from "../replica/replica-ports.ts";
 import { largestLine, LineReader } from "./line-reader.ts";
 
@@ -34,6 +36,7 @@ export function openLink({ socket, peer, initiator, head, log, connected, onByte
   const events = connected({
     peer,
     initiator,
+    ...defined({ remote: (socket as Partial<Socket>).remoteAddress }),
     send(message) {
       if (!isOpen) return;
       const line = `${JSON.stringify(message)}\n`;
@@ -50,6 +53,8 @@ export function openLink({ socket, peer, initiator, head, log, connected, onByte
     if (!isOpen) return;
     onContact();
     onBytes?.("in", chunk.length);
+    // What is said in answer goes out together, and wakes the peer once.
+    socket.cork();
     try {
       reader.push(chunk, (value, bytes) => {
         if (isOpen) events.received(value, bytes);
@@ -59,6 +64,8 @@ export function openLink({ socket, peer, initiator, head, log, connected, onByte
       log.warn("a peer sent something that is no message", { peer, ...describeError(error) });
       close("malformed");
       socket.destroy();
+    } finally {
+      socket.uncork();
     }
   };
   socket.on("data", read);

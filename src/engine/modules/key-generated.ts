@@ -29,7 +29,7 @@ const args = z.strictObject({
  * ```yaml
  * key.generated:
  *   path: /etc/kcore/certs/node.key
- *   challenge: "kcore proof of possession {{run.id}} {{node.id}}"
+ *   challenge: "kcore proof of possession {{run.challenge}} {{node.id}}"
  * ```
  * An EC P-256 key is made on the node where none is, and never leaves it, nor is one overwritten. What leaves it are the
  * facts `spki` (the public key, base64 of the DER SubjectPublicKeyInfo) and `proof` (base64 of the ECDSA signature with

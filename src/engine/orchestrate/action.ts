@@ -9,6 +9,8 @@ export type Outputs = Readonly<Record<string, unknown>>;
 /** What an action is given; everything it may touch. */
 export interface ActionContext {
   readonly runId: string;
+  /** Random for each run: `run.challenge` in expressions, for proofs of possession. */
+  readonly challenge: string;
   readonly dryRun: boolean;
   /** Absolute path of the project. */
   readonly project: string;

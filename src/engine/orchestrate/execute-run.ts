@@ -4,6 +4,7 @@ import { openCatalogue } from "./catalogue.ts";
 import { Conductor } from "./conductor.ts";
 import type { RunDependencies, RunRequest, RunResult } from "./execute.ts";
 import { preparePlan } from "./prepare.ts";
+import { challengeOf } from "./challenge.ts";
 
 /**
  * Executes a request from its input to its last event: reads roster, orchestration and states, checks all of them,
@@ -20,8 +21,13 @@ export async function executeRun(request: RunRequest, deps: RunDependencies): Pr
   return new Conductor(plan, request, deps).conduct();
 }
 
-/** `run` in expressions; a resumed run keeps the time at which it began, so that it renders the same texts. */
-function runScope({ runId, now, revision, earlier }: RunDependencies): Readonly<Record<string, unknown>> {
+/** `run` in expressions; a resumed run keeps its challenge and the time at which it began, so that it renders the same texts. */
+function runScope({ runId, nonce, now, revision, earlier }: RunDependencies): Readonly<Record<string, unknown>> {
   const began = earlier.find(({ type }) => type === "run.started")?.at ?? now();
-  return { id: runId, time: new Date(began).toISOString(), revision: revision ?? null };
+  return {
+    id: runId,
+    challenge: challengeOf(nonce),
+    time: new Date(began).toISOString(),
+    revision: revision ?? null,
+  };
 }

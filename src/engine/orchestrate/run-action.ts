@@ -1,4 +1,5 @@
 import type { Problem } from "#errors/problem.ts";
+import { challengeOf } from "./challenge.ts";
 import { KcoreError } from "#errors/problem.ts";
 import type { Outcome } from "#engine/events/event.ts";
 import { Unknown, UnknownValue } from "#engine/expressions/unknown.ts";
@@ -99,6 +100,7 @@ function contextOf(run: LiveRun, stage: PlannedStage, signal: AbortSignal, node?
   const item = node && { item: node.name };
   return {
     runId: deps.runId,
+    challenge: challengeOf(deps.nonce),
     dryRun: request.dryRun,
     project: deps.project,
     home: deps.home,

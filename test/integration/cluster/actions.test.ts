@@ -1,5 +1,5 @@
-import { randomUUID } from "node:crypto";
-import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { createPublicKey, randomUUID } from "node:crypto";
+import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
 import { clusterHealth } from "#actions/cluster-health.ts";
@@ -16,9 +16,13 @@ import type { ActionContext } from "#engine/orchestrate/action.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import { printYaml } from "#engine/yaml/plain-yaml.ts";
 import { KcoreError } from "#errors/problem.ts";
+import { issueCertificate } from "#pki/certificate.ts";
+import { openRoot } from "#pki/cluster.ts";
+import { inventoryEntry } from "#pki/inventory.ts";
+import { issueSubCa } from "#pki/sub-ca.ts";
 import { firstCertificate } from "#pki/chain.ts";
 import { addController, changeConfig, loadContext } from "#pki/contexts.ts";
-import { generateKey, proveKey, publicDer } from "#pki/keys.ts";
+import { generateKey, keyFingerprint, proveKey, publicDer } from "#pki/keys.ts";
 import { codec, createTestCluster, eventually, issueTo, passphrase, writeCredentials } from "#support/cluster.ts";
 import type { TestCluster } from "#support/cluster.ts";
 import { spkiOf, startControllers } from "#support/controllers.ts";
@@ -44,6 +48,7 @@ describe("bastion actions against a real controller", function () {
 
   const contextFor = (node: NodeEntry, changes: Partial<ActionContext> = {}): ActionContext => ({
     runId: "20261121-r1",
+    challenge: "r1",
     dryRun: false,
     project: cluster.dir,
     home: cluster.home,
@@ -96,9 +101,9 @@ describe("bastion actions against a real controller", function () {
     );
     return error instanceof KcoreError ? `${error.problems[0]?.code}: ${error.message}` : String(error);
   };
-  const keyFor = (runId = "20261121-r1", id = nodeId) => {
+  const keyFor = (challenge = "r1", id = nodeId) => {
     const key = generateKey();
-    const proof = proveKey(key, `kcore proof of possession ${runId} ${id}`);
+    const proof = proveKey(key, `kcore proof of possession ${challenge} ${id}`);
     const pem = key.export({ type: "pkcs8", format: "pem" }) as string;
     const facts = { spki: publicDer(key).toString("base64"), proof };
     return {
@@ -186,10 +191,68 @@ describe("bastion actions against a real controller", function () {
     }
   });
 
+  it("S-10: pki.issueNode keeps nothing that a revoked sub-CA issued, nor that lives longer than what kcore issues", async () => {
+    const root = await openRoot(join(cluster.home, "lab"), passphrase);
+    const subKey = generateKey();
+    const challenge = "sub-CA";
+    const subCa = issueSubCa(
+      {
+        controllerId: randomUUID(),
+        spki: publicDer(subKey).toString("base64"),
+        proof: { challenge, signature: proveKey(subKey, challenge) },
+      },
+      { root, now: Date.now() },
+    );
+    const authority = {
+      ...cluster.authority,
+      certificate: firstCertificate(subCa),
+      certificatePem: subCa,
+      key: subKey,
+    };
+    const key = keyFor();
+    const keep = (cert: string, run: string) => {
+      const { facts } = keyFor(run);
+      const shown = { ...facts, spki: key.facts.spki, certificate: Buffer.from(cert).toString("base64") };
+      const proof = proveKey(key.key, `kcore proof of possession ${run} ${nodeId}`);
+      const identity = { nodeKey: { facts: { ...shown, proof } } };
+      return pkiIssueNode.run(
+        { identity, hosts: [] },
+        { ...contextFor(nodeEntry("n1", nodeId)), runId: run, challenge: run },
+      );
+    };
+    const renewed = issueTo(authority, "node", nodeId, { host: "n1", addresses: ["127.0.0.1"], key: key.key });
+    const { operator } = await startController();
+    const spki = keyFingerprint(publicDer(subKey));
+    const entry = inventoryEntry(subCa);
+    if (entry) await operator.call("recordCertificate", entry);
+    expect((await keep(renewed.cert, "r1")).changed, "a sub-CA in order").to.equal(false);
+    await operator.call("revoke", { spki, reason: "stolen" });
+    expect((await keep(renewed.cert, "r2")).changed, "revoked").to.equal(true);
+    expect(notes.join("\n")).to.contain("the CA that issued it was revoked");
+    const long = issueCertificate({
+      commonName: "kcore-node-n1",
+      publicKey: createPublicKey(key.key),
+      issuer: cluster.authority.certificate,
+      signer: cluster.authority.key,
+      notBefore: new Date(Date.now() - 1000),
+      notAfter: new Date(Date.now() + 1000 * 86_400_000),
+      usages: ["server", "client"],
+      hosts: ["n1", "127.0.0.1"],
+      uri: `kcore://lab/node/${nodeId}`,
+    });
+    await rm(join(cluster.home, "lab", "issued"), { recursive: true });
+    expect((await keep(long + cluster.authority.certificatePem, "r3")).changed, "too long").to.equal(true);
+    expect(notes.join("\n")).to.contain("it was issued for more than 90 days");
+    for (const end of stops.splice(0)) await end();
+    await rm(join(cluster.home, "lab", "issued"), { recursive: true });
+    expect((await keep(renewed.cert, "r4")).changed, "nobody tells").to.equal(true);
+    expect(notes.join("\n")).to.contain("no controller tells whether the CA that issued it was revoked");
+  });
+
   it("S-14: pki.issueNode refuses a proof from another run or for another node", async () => {
     const context = contextFor(nodeEntry("n1", nodeId));
-    expect(await problemOf(pkiIssueNode.run(keyFor("other-run").args, context))).to.match(/^PKI_PROOF_INVALID/);
-    expect(await problemOf(pkiIssueNode.run(keyFor("20261121-r1", "b").args, context))).to.match(/^PKI_PROOF_INVALID/);
+    expect(await problemOf(pkiIssueNode.run(keyFor("20261121-r1").args, context))).to.match(/^PKI_PROOF_INVALID/);
+    expect(await problemOf(pkiIssueNode.run(keyFor("r1", "b").args, context))).to.match(/^PKI_PROOF_INVALID/);
   });
 
   it("pki.checkPassphrase finds a wrong passphrase, and asks for none", async () => {
@@ -244,7 +307,7 @@ describe("bastion actions against a real controller", function () {
     const entry = nodeEntry("n1", id, { address: "127.0.0.11", roles: ["controller", "worker"] });
     const context = contextFor(entry);
     expect(await problemOf(clusterWaitReady.run({ ...waiting(1), port: 1 }, context))).to.contain("ECONNREFUSED");
-    const { key, pem, facts } = keyFor("20261121-r1", id);
+    const { key, pem, facts } = keyFor("r1", id);
     expect(key.type).to.equal("private");
     const identity = { nodeKey: { facts }, controllerKey: { facts }, subCaKey: { facts } };
     const { outputs } = await pkiIssueNode.run({ identity, hosts: [] }, context);
@@ -297,7 +360,7 @@ describe("bastion actions against a real controller", function () {
     const args = { issued: { controllerCert }, port: 9090 };
     const context = contextFor(entry);
     const founding = await clusterRegisterController.run(args, context);
-    expect(founding.outputs).to.deep.include({ founds: true, join: [], advertise: "127.0.0.1:9090" });
+    expect(founding.outputs).to.deep.include({ founds: true, found: true, join: [], advertise: "127.0.0.1:9090" });
     const { bootstrap } = founding.outputs as { bootstrap: Bootstrap };
     expect(bootstrap.cluster).to.equal("lab");
     expect(bootstrap.operators).to.deep.equal([{ name: "ann", spki: spkiOf(cluster.operator) }]);
@@ -361,6 +424,35 @@ describe("bastion actions against a real controller", function () {
     const context = contextFor(nodeEntry("n1", nodeId, { roles: ["controller"] }));
     const { outputs } = await clusterRegisterController.run({ issued: { controllerCert }, port: 9090 }, context);
     expect(outputs).to.deep.include({ founds: false, join: [endpoint] });
+  });
+
+  it("V3: cluster.registerController lets a cluster that was seen once be founded again only when it is told to", async () => {
+    const { endpoint, stop: end } = await startController();
+    const founder = nodeEntry("n1", nodeId, { roles: ["controller"], address: parseEndpoint(endpoint).host });
+    const another = nodeEntry("n2", randomUUID(), { roles: ["controller"], address: "192.0.2.2" });
+    const nodes = new Map([founder, another].map((entry) => [entry.name, entry]));
+    const context = contextFor(founder, { nodes });
+    const issued = { controllerCert: issueTo(cluster.authority, "controller", nodeId).cert };
+    await clusterHealth.run({ timeout: 5, settle: 0 }, context);
+    await end();
+    const lost = await clusterRegisterController.run({ issued, port }, context);
+    expect(lost.outputs).to.deep.include({ founds: true, join: [], rejoin: [`192.0.2.2:${port}`] });
+    expect(lost.outputs).not.to.have.property("found");
+    expect(notes.join("\n")).to.contain("n1 goes on with the state that it has");
+    const told = await clusterRegisterController.run({ issued, port, foundAgain: true }, context);
+    expect(told.outputs).to.deep.include({ founds: true, found: true, join: [] });
+    // Not beside a controller that answers.
+    const living = await startController();
+    await changeConfig({ home: cluster.home, codec }, (config) => ({
+      ...config,
+      contexts: { lab: { ...config.contexts["lab"], controller: endpoint, controllers: [endpoint, living.endpoint] } },
+    }));
+    const beside = await clusterRegisterController.run(
+      { issued, port: parseEndpoint(endpoint).port, foundAgain: true },
+      context,
+    );
+    expect(beside.outputs).to.deep.include({ founds: false, join: [living.endpoint] });
+    expect(notes.join("\n")).to.contain("not founded again");
   });
 
   it("cluster.registerController needs a sponsor where others are named", async () => {

@@ -358,6 +358,8 @@ spec: { node_id: ${id}, dc_id: DC2 }
     await at(1).stop();
     await at(2).stop();
     await at(0).start();
+    // It asks the others first, and there is none.
+    await eventually(async () => (await at(0).operator.call("ready", {})).ready);
     await at(0).operator.call("setLabels", { set: { side: "zero" } }, { id });
     await at(1).start();
     await at(2).start();

@@ -1,6 +1,7 @@
 import { execFile } from "node:child_process";
 import { randomUUID } from "node:crypto";
-import { readFile, rename, stat, writeFile } from "node:fs/promises";
+import { existsSync } from "node:fs";
+import { mkdir, readFile, rename, stat, writeFile } from "node:fs/promises";
 import { request } from "node:https";
 import { join } from "node:path";
 import { connect } from "node:tls";
@@ -8,9 +9,11 @@ import { expect } from "chai";
 import { openApi } from "#api/client.ts";
 import type { ApiClient, Credentials } from "#api/client.ts";
 import type { NodeView } from "#api/schemas.ts";
+import { foundHere } from "#controller/maintain.ts";
+import { printYaml } from "#engine/yaml/plain-yaml.ts";
 import { inventoryEntry } from "#pki/inventory.ts";
 import type { CertificateEntry } from "#pki/inventory.ts";
-import { createTestCluster, eventually, issueTo, startDaemon, writeCredentials } from "#support/cluster.ts";
+import { codec, createTestCluster, eventually, issueTo, startDaemon, writeCredentials } from "#support/cluster.ts";
 import type { Daemon, TestCluster } from "#support/cluster.ts";
 import { freePort } from "#support/ports.ts";
 
@@ -23,7 +26,7 @@ describe("controller and agent as processes", function () {
   const daemons: Daemon[] = [];
   const clients: ApiClient[] = [];
 
-  const controllerConfig = async (): Promise<object> => ({
+  const controllerConfig = async (): Promise<{ readonly dbPath: string } & Record<string, unknown>> => ({
     listenAddr: `127.0.0.1:${port}`,
     dbPath: join(cluster.dir, "db"),
     tls: await writeCredentials(
@@ -36,11 +39,14 @@ describe("controller and agent as processes", function () {
     staleCheckIntervalSecs: 0.2,
   });
   const startController = async (): Promise<Daemon> => {
-    const daemon = await startDaemon(
-      ["controller", "serve"],
-      join(cluster.dir, "controller.yaml"),
-      await controllerConfig(),
-    );
+    const configFile = join(cluster.dir, "controller.yaml");
+    const config = await controllerConfig();
+    if (!existsSync(config.dbPath)) {
+      await mkdir(config.dbPath, { recursive: true, mode: 0o700 });
+      await writeFile(configFile, printYaml(config));
+      await foundHere({ configFile, now: Date.now(), yaml: codec });
+    }
+    const daemon = await startDaemon(["controller", "serve"], configFile, config);
     daemons.push(daemon);
     await daemon.logged("the controller listens");
     return daemon;

@@ -8,6 +8,7 @@ import type { Credentials } from "#api/client.ts";
 import { parseEndpoint } from "#api/endpoint.ts";
 import { createLog } from "#api/log.ts";
 import { encodePage } from "#crdt/page.ts";
+import { knowBastionCas } from "#pki/bastion-cas.ts";
 import { dialController } from "#controller/transport/dial.ts";
 import { openLink } from "#controller/transport/open-link.ts";
 import { createTestCluster, eventually, issueTo } from "#support/cluster.ts";
@@ -51,7 +52,15 @@ describe("a controller among hostile peers", function () {
   };
   const dial = async (credentials: Credentials): Promise<Socket> => {
     const endpoint = parseEndpoint(controller.endpoint);
-    return (await dialController({ endpoint, credentials, cluster: "lab", timeoutMs: 5_000 })).socket;
+    return (
+      await dialController({
+        endpoint,
+        credentials,
+        cluster: "lab",
+        bastion: knowBastionCas(credentials.ca, credentials.cert),
+        timeoutMs: 5_000,
+      })
+    ).socket;
   };
   const rss = async (): Promise<number> => {
     const text = await controller.operator.call("metrics", {});

@@ -12,6 +12,7 @@ import { connect as connectTls } from "node:tls";
 import type { SecureVersion } from "node:tls";
 import { expect } from "chai";
 import { openApi } from "#api/client.ts";
+import { issuerHeaders } from "#api/issuer-header.ts";
 import type { ApiClient, ApiRefusal, Credentials } from "#api/client.ts";
 import { parseEndpoint } from "#api/endpoint.ts";
 import { KcoreError } from "#errors/problem.ts";
@@ -21,8 +22,11 @@ import type { CertificatePlan } from "#pki/certificate.ts";
 import { openRoot } from "#pki/cluster.ts";
 import { addController, contextFolder } from "#pki/contexts.ts";
 import { issuedFile } from "#pki/issued.ts";
-import { generateKey } from "#pki/keys.ts";
-import { issueSubCa } from "#pki/sub-ca.ts";
+import { generateKey, proveKey, publicDer } from "#pki/keys.ts";
+import type { Authority } from "#pki/issue.ts";
+import { dialController } from "#controller/transport/dial.ts";
+import { knowBastionCas } from "#pki/bastion-cas.ts";
+import { issueSubCa, signSubCa } from "#pki/sub-ca.ts";
 import type { Root } from "#pki/sub-ca.ts";
 import { codec, createTestCluster, eventually, issueTo, passphrase } from "#support/cluster.ts";
 import type { TestCluster } from "#support/cluster.ts";
@@ -39,6 +43,7 @@ import {
 } from "#support/controllers.ts";
 import type { TestController } from "#support/controllers.ts";
 import { TestProject } from "#support/kcore.ts";
+import { openWirePeer } from "#support/wire-peer.ts";
 import type { Ended } from "#support/kcore.ts";
 
 const day = 86_400_000;
@@ -156,11 +161,11 @@ describe("trust between clients and controllers", function () {
   /** What the controller answers to a client that checks nothing itself; one new connection each. */
   const ask = (
     credentials: Partial<Credentials>,
-    { path = "/healthz", method = "GET", body = "", maxVersion = "TLSv1.3" as SecureVersion } = {},
+    { path = "/healthz", method = "GET", body = "", maxVersion = "TLSv1.3" as SecureVersion, headers = {} } = {},
   ): Promise<Asked> =>
     new Promise((resolve) => {
       const { cert, key } = credentials;
-      const options = { ...parseEndpoint(controller.endpoint), path, method, cert, key, maxVersion };
+      const options = { ...parseEndpoint(controller.endpoint), path, method, headers, cert, key, maxVersion };
       const sent = request({ ...options, agent: false, rejectUnauthorized: false }, (response) => {
         let text = "";
         response.setEncoding("utf8").on("data", (chunk: string) => (text += chunk));
@@ -328,6 +333,155 @@ describe("trust between clients and controllers", function () {
       socket.write("GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
     });
     expect(answer).not.to.contain(" 200 ");
+  });
+
+  describe("H2: a controller with its sub-CA, its certificate and its place in the replication", () => {
+    let evil: { readonly authority: Authority };
+
+    before(async () => {
+      const root = await openRoot(contextFolder(cluster.home, "lab"), passphrase);
+      const id = randomUUID();
+      const key = generateKey();
+      const proof = { challenge: "x", signature: proveKey(key, "x") };
+      const spki = publicDer(key).toString("base64");
+      const certificatePem = issueSubCa({ controllerId: id, spki, proof }, { root, now: Date.now() });
+      const certificate = firstCertificate(certificatePem);
+      evil = { authority: { ...cluster.authority, certificate, certificatePem, key } };
+    });
+    /** Registers a controller whose certificate the bastion issued, and writes these registers as it. */
+    const writeAsMember = async (
+      registers: readonly { readonly key: string; readonly value: unknown }[],
+      isWritten: () => Promise<boolean>,
+    ): Promise<void> => {
+      const id = randomUUID();
+      const credentials = issueTo(cluster.authority, "controller", id);
+      const spki = spkiOf(credentials);
+      await controller.operator.call("registerController", { spki, dc: "DC1", address: "127.0.0.1:1" }, { id });
+      const peer = await openWirePeer(controller, { id, credentials });
+      try {
+        await peer.next("welcome");
+        peer.push(registers.map(({ key, value }) => ({ key, text: JSON.stringify(value) })));
+        await eventually(isWritten);
+      } finally {
+        peer.close();
+      }
+    };
+    const operatorOf = (authority: Authority, name = "mallory"): Credentials => {
+      const key = generateKey();
+      const cert = issueCertificate({
+        commonName: "kctl",
+        publicKey: createPublicKey(key),
+        issuer: authority.certificate,
+        signer: authority.key,
+        notBefore: new Date(Date.now() - day),
+        notAfter: new Date(Date.now() + day),
+        usages: ["client"],
+        uri: `kcore://lab/operator/${name}`,
+      });
+      const pem = key.export({ type: "pkcs8", format: "pem" }) as string;
+      return { ca: authority.rootPem, cert: cert + authority.certificatePem, key: pem };
+    };
+
+    it("makes no operator, whatever it writes", async () => {
+      const made = operatorOf(evil.authority);
+      const spki = spkiOf(made);
+      const issued = {
+        issuer: "kcore-cluster-sub-ca",
+        notAfter: "2099-01-01T00:00:00Z",
+        issued: "",
+        by: "operator ann",
+      };
+      const serial = "e1".repeat(16);
+      await writeAsMember(
+        [
+          { key: `cert/${serial}`, value: { spki, role: "operator", id: "mallory", ...issued } },
+          { key: `operator/mallory/key/${spki}`, value: { spki } },
+        ],
+        async () =>
+          (await controller.operator.call("listCertificates", {})).certificates.some((one) => one.serial === serial),
+      );
+      for (const path of ["/v1/nodes", "/healthz"]) {
+        for (const headers of [{}, issuerHeaders(made.cert), issuerHeaders(cluster.operator.cert)]) {
+          const answer = await ask(made, { path, headers });
+          expect(answer.status).to.equal(403);
+          expect(answer.reason).to.match(/was not issued on the bastion|does not come with the CA that issued it/);
+        }
+      }
+      // Nor by showing the bastion's CA beside its own.
+      const beside = made.cert + cluster.authority.certificatePem;
+      expect((await ask({ ...made, cert: beside }, { path: "/v1/nodes" })).status).to.equal(403);
+      const leaf = made.cert.slice(0, made.cert.indexOf("-----END CERTIFICATE-----\n") + 26);
+      const instead = leaf + cluster.authority.certificatePem + evil.authority.certificatePem;
+      expect((await ask({ ...made, cert: instead }, { path: "/v1/nodes" })).status).to.be.oneOf([403, "refused"]);
+    });
+
+    it("makes no controller, whatever it writes", async () => {
+      const id = randomUUID();
+      const made = issueTo(evil.authority, "controller", id);
+      await writeAsMember([{ key: `controller/${id}/auth`, value: { spki: spkiOf(made), dc: "DC1" } }], async () =>
+        (await controller.operator.call("listControllers", {})).controllers.some((one) => one.controllerId === id),
+      );
+      const answer = await ask(made, { path: "/v1/nodes", headers: issuerHeaders(made.cert) });
+      expect(answer.status).to.equal(403);
+      expect(answer.reason).to.contain("was not issued on the bastion");
+      const port = await listen(
+        createServer({ ...made, requestCert: true, rejectUnauthorized: false }, () => undefined),
+      );
+      const endpoint = { host: "127.0.0.1", port };
+      const { ca, cert, key } = cluster.operator;
+      const bastion = knowBastionCas(ca, cert);
+      const dialled = dialController({
+        endpoint,
+        credentials: { ca, cert, key },
+        cluster: "lab",
+        bastion,
+        timeoutMs: 3_000,
+      });
+      expect(await reasonOf(dialled)).to.contain("was not issued on the bastion");
+    });
+
+    it("keeps nobody out whose certificate a new sub-CA of the bastion issued", async () => {
+      const root = await openRoot(contextFolder(cluster.home, "lab"), passphrase);
+      const key = generateKey();
+      const certificatePem = signSubCa({ root, publicKey: createPublicKey(key), now: Date.now() });
+      const authority = { ...cluster.authority, certificate: firstCertificate(certificatePem), certificatePem, key };
+      const ann = operatorOf(authority, "ann");
+      await recordAt(controller, ann);
+      const path = "/v1/nodes";
+      expect((await ask(ann, { path })).status).to.equal(403);
+      expect((await ask(ann, { path, headers: issuerHeaders(ann.cert) })).status).to.equal(200);
+      // Once it was seen, it is known.
+      expect((await ask(ann, { path })).status).to.equal(200);
+    });
+
+    it("locks no operator out for ever, whatever it revokes: the root has the last word", async () => {
+      const own = await createTestCluster();
+      const [first, project] = [await startController(own), new TestProject()];
+      try {
+        await addController({ home: own.home, codec }, "lab", first.endpoint);
+        writeFileSync(join(project.path, "passphrase"), `${passphrase}\n`, { mode: 0o600 });
+        const kcore = (...words: string[]): Promise<Ended> => project.start(words, { KCORE_HOME: own.home }).ended;
+        // What a controller writes is believed: revoking is the safe side.
+        await first.operator.call("revoke", { spki: spkiOf(own.operator), reason: "mallory" });
+        expect((await kcore("get", "nodes")).stderr).to.contain("KEY_REVOKED");
+        const rotated = await kcore("rotate", "operator", "--passphrase-file", join(project.path, "passphrase"));
+        expect(rotated.stdout).to.contain(`kcore revoke cert --spki ${spkiOf(own.operator)}`);
+        expect((await kcore("get", "nodes")).code).to.equal(0);
+        const recorded = await kcore("rotate", "certs", "--passphrase-file", join(project.path, "passphrase"));
+        expect(recorded.stdout).to.contain("operator: new certificate");
+        expect((await kcore("get", "nodes")).code).to.equal(0);
+      } finally {
+        await project.remove();
+        await first.end();
+        await own.remove();
+      }
+    });
+
+    it("plays no controller to a client, at whatever address", async () => {
+      const made = issueTo(evil.authority, "controller", controller.id);
+      const port = await listen(createServer(made, (_request, response) => response.end("{}")));
+      expect(await healthOf(port, cluster.operator)).to.match(/^API_UNTRUSTED .*was not issued on the bastion/);
+    });
   });
 
   it("says before it connects that our own certificate has expired", async () => {

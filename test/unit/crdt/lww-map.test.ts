@@ -40,7 +40,8 @@ describe("the map", () => {
     const limits = { registers: 2, bytes: 1 << 20 };
     const first = cutPage(map, startDelta(map, new Map()), limits);
     // k/5 is superseded before it was sent, by an origin that the pass has left behind.
-    map.merge([write("k/5", 1000, "2", "A#1")], [["A#1", 1000]]);
+    const later = { ...write("k/5", 1000, "2", "A#1"), x: { origins: ["a#1"], seqs: [6] } };
+    map.merge([later], [["A#1", 1000]]);
     const sent = first.registers.map(({ key }) => key);
     let { next } = first;
     expect(next).not.to.equal(undefined);

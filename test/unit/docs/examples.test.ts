@@ -126,7 +126,7 @@ async function plan(files: Readonly<Record<string, string>>, request: Partial<Ru
       actionNames,
       readSecret: () => Promise.resolve("a secret"),
     });
-    const run = { id: "r1", time: "2026-11-21T06:57:24Z", revision: "f128abb" };
+    const run = { id: "r1", challenge: "c", time: "2026-11-21T06:57:24Z", revision: "f128abb" };
     const loaded = loadRoster(project.path);
     const catalogue = openCatalogue(deps, { roster: loaded, run }, registry);
     const asked = runRequest({ what: { kind: "orchestration", name: "example" }, dryRun: true, ...request });

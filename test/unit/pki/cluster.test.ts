@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { KcoreError } from "#errors/problem.ts";
 import { firstCertificate } from "#pki/chain.ts";
-import { createCluster, openAuthority, renewOperatorIfNeeded } from "#pki/cluster.ts";
+import { createCluster, openAuthority, openRoot, renewOperatorIfNeeded } from "#pki/cluster.ts";
 import type { NewCluster } from "#pki/cluster.ts";
 import { addController, changeConfig, loadContext, readConfig, useContext } from "#pki/contexts.ts";
 import { encryptKey } from "#pki/encrypted-key.ts";
@@ -89,6 +89,42 @@ describe("creating a cluster", () => {
       }),
     );
     expect(() => open("wrong words here")).to.throw();
+  });
+
+  it("S-15: opens no CA key of which anything was changed by somebody without the passphrase", async () => {
+    const { folder } = await createCluster(plan());
+    const file = join(folder, "sub-ca.key");
+    const pem = await readFile(file, "utf8");
+    expect(pem).to.contain("-----BEGIN KCORE KEY SEAL-----");
+    const lines = pem.split("\n");
+    const places = lines.flatMap((line, index) => (line === "" || line.startsWith("-----") ? [] : [index]));
+    for (const place of places) {
+      const line = lines[place] ?? "";
+      const other = line.startsWith("A") ? "B" : "A";
+      await writeFile(file, lines.with(place, other + line.slice(1)).join("\n"));
+      expect((await codesOf(openAuthority(folder, passphrase)))[0], `line ${place}`).to.be.oneOf([
+        "PKI_PASSPHRASE_WRONG",
+        "PKI_KEY_UNREADABLE",
+      ]);
+    }
+    await writeFile(file, pem);
+    expect((await openAuthority(folder, passphrase)).cluster).to.equal("default");
+    expect(await readFile(file, "utf8"), "left as it is").to.equal(pem);
+  });
+
+  it("S-15: reads a CA key of an older kcore, and seals it", async () => {
+    const { folder } = await createCluster(plan());
+    const file = join(folder, "ca.key");
+    const sealed = await readFile(file, "utf8");
+    const old = sealed.slice(0, sealed.indexOf("-----BEGIN KCORE KEY SEAL-----"));
+    await writeFile(file, old);
+    expect(await codesOf(openRoot(folder, "wrong words here"))).to.deep.equal(["PKI_PASSPHRASE_WRONG"]);
+    expect(await readFile(file, "utf8")).to.equal(old);
+    const { key } = await openRoot(folder, passphrase);
+    const rewritten = await readFile(file, "utf8");
+    expect(rewritten).to.contain("-----BEGIN KCORE KEY SEAL-----");
+    expect((await stat(file)).mode & 0o777).to.equal(0o600);
+    expect((await openRoot(folder, passphrase)).key.equals(key)).to.equal(true);
   });
 
   it("opens the sub-CA with the passphrase and says so when it is wrong", async () => {

@@ -21,7 +21,14 @@ describe("the registered keys", () => {
     return records.put([certificates.wishToRecord(serial, value)]);
   };
   const reasonOf = (name: "getNode" | "listNodes", role: "node" | "operator", id: string, key: string): string => {
-    const access = checkAccess({ records, certificates, rejects: watchRejects(records), isReady: () => true });
+    const access = checkAccess({
+      records,
+      certificates,
+      rejects: watchRejects(records),
+      isReady: () => true,
+      knowsMembers: () => true,
+      emptiness: () => undefined,
+    });
     try {
       access.check(name, { identity: { cluster: "lab", role, id }, id, key });
       return "allowed";

@@ -1,23 +1,24 @@
 import { expect } from "chai";
 import { watchLiveness } from "#controller/cluster/node-lives.ts";
 import type { Liveness } from "#controller/cluster/node-lives.ts";
-import type { Json } from "#controller/replica/replica.ts";
+import type { Json, SoftValue } from "#controller/replica/replica.ts";
 
 describe("the liveness of nodes", () => {
   let now: number;
-  let shared: { key: string; value: Json; receivedMono: number }[];
+  let shared: (SoftValue & { readonly key: string })[];
   let liveness: Liveness;
-  const told = (value: object, key = "live/a/c2"): void =>
-    void shared.push({ key, value: value as Json, receivedMono: now });
-  /** What the others said is read once a turn of the event loop. */
-  const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
-
+  const told = (value: object, key = "live/a", sender = "c2"): void =>
+    void shared.push({ key, sender, value: value as Json, receivedMono: now });
   beforeEach(() => {
     now = 1_000_000;
     shared = [];
     const spread: string[] = [];
     liveness = watchLiveness({
-      replica: { shareSoft: (key) => void spread.push(key), softEntries: () => shared },
+      replica: {
+        shareSoft: (key) => void spread.push(key),
+        softKeys: () => shared.map(({ key }) => key),
+        softValues: (about) => shared.filter(({ key }) => key === about),
+      },
       controllerId: "c1",
       staleAfterMs: 90_000,
       clock: () => now,
@@ -33,27 +34,36 @@ describe("the liveness of nodes", () => {
     });
   });
 
-  it("counts the latest sign, whoever heard it", async () => {
+  it("counts the latest sign, whoever heard it", () => {
     liveness.hear("a");
     now += 1000;
     told({ at: now, alive: false });
-    await nextTurn();
     expect(liveness.of("a")).to.include({ isReady: false, reason: "its agent was stopped" });
     now += 1000;
     liveness.hear("a");
     expect(liveness.of("a").isReady).to.equal(true);
   });
 
-  it("takes a sign that came late for as old as it is", async () => {
+  it("takes a sign that came late for as old as it is", () => {
     told({ at: now - 100_000, alive: true });
-    await nextTurn();
     expect(liveness.of("a").isReady).to.equal(false);
   });
 
-  it("ignores what is no sign", async () => {
+  it("ignores what is no sign", () => {
     told({ at: "now" });
-    told({ at: now, alive: true }, "other/a/c2");
-    await nextTurn();
+    told({ at: now, alive: true }, "other/a");
     expect(liveness.of("a").lastSeenAt).to.equal(0);
+  });
+
+  it("M3: takes no sign from the future, and none that is no time", () => {
+    told({ at: now + 1e9, alive: false }, "live/a", "c3");
+    now += 1_000;
+    told({ at: now, alive: true });
+    for (const at of [1e300, -1e300, 8.64e15 + 1]) told({ at, alive: true }, "live/b", "c3");
+    expect(liveness.of("a")).to.deep.equal({ lastSeenAt: now, isReady: true });
+    expect(liveness.of("b").lastSeenAt).to.equal(0);
+    // One who goes on saying it is believed as long as it does, as any controller that hears a node.
+    now += 100_000;
+    expect(liveness.of("a").isReady).to.equal(false);
   });
 });

@@ -62,7 +62,7 @@ describe("the nodes of a cluster", () => {
   it("names few of the many nodes that share a name", async () => {
     const ids = Array.from({ length: 40 }, (_, index) => `node-${String(index).padStart(2, "0")}`);
     for (const [index, id] of ids.entries()) await register(id, { hostname: "localhost" }, `k${index}`);
-    const conflicts = nodes.list().map(({ nameConflict }) => nameConflict);
+    const conflicts = Array.from(nodes.list(), ({ nameConflict }) => nameConflict);
     expect(conflicts.map((conflict) => conflict?.with.length)).to.deep.equal(ids.map(() => 8));
     expect(conflicts.filter((conflict) => conflict?.keepsName === true)).to.have.length(1);
   });
@@ -127,7 +127,7 @@ describe("the nodes of a cluster", () => {
   it("are gone for ever once removed", async () => {
     await register("a");
     expect((await nodes.remove("a", by, "broken")).result).to.equal("deleted");
-    expect(nodes.list()).to.deep.equal([]);
+    expect([...nodes.list()]).to.deep.equal([]);
     expect(await reasonOf(() => nodes.get("a"))).to.equal("NODE_REMOVED");
     expect(
       await reasonOf(() => nodes.setExpected("a", { name: "n", roles: [], dc: "DC1", source: "roster" })),

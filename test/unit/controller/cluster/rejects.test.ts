@@ -1,92 +1,14 @@
 import { expect } from "chai";
 import fc from "fast-check";
-import { watchCertificates } from "#controller/cluster/certificates.ts";
-import { watchLiveness } from "#controller/cluster/node-lives.ts";
-import { watchNodeNames } from "#controller/cluster/node-names.ts";
 import { takeLoser } from "#controller/cluster/conflicts.ts";
-import { manageNodes, type Nodes } from "#controller/cluster/nodes.ts";
-import { readRecords } from "#controller/cluster/records.ts";
+import type { Nodes } from "#controller/cluster/nodes.ts";
+import type { Records } from "#controller/cluster/records.ts";
+import { keys } from "#controller/cluster/registers.ts";
 import { watchRejects } from "#controller/cluster/rejects.ts";
-import { isSecret, keys, mergeKindOf } from "#controller/cluster/registers.ts";
 import { protocols } from "#controller/replica/messages.ts";
-import { registrationOf } from "#support/controllers.ts";
-import { connect, TestReplica, type Wire } from "#support/replica.ts";
-import { Scheduler } from "../../../sim/scheduler.ts";
+import { Controllers } from "#support/cut-controllers.ts";
 
 const by = "operator ann";
-const options = { mergeKindOf, isSecret };
-
-/** Controllers with one registered, approved node `n`; every pair is linked, and the links can be cut and healed. */
-class Controllers {
-  readonly scheduler = new Scheduler();
-  readonly #replicas: TestReplica[] = [];
-  readonly #wires: Wire[] = [];
-  nodes: readonly Nodes[] = [];
-  parts: readonly ReturnType<typeof partsOf>[] = [];
-
-  static async start(count: number, protocol: number = protocols[1], isManual = false): Promise<Controllers> {
-    const all = new Controllers();
-    const ids = Array.from({ length: count }, (_, index) => `c${index + 1}`);
-    const first = new TestReplica(all.scheduler, "c1", options);
-    await first.register(...ids);
-    await first.replica.write(
-      ids.map((id) => ({ key: keys.controller(id).version, value: { version: "1", protocol } })),
-    );
-    all.#replicas.push(
-      first,
-      ...ids.slice(1).map((id) => new TestReplica(all.scheduler, id, { ...options, start: "join" })),
-    );
-    await all.heal();
-    const clock = (): number => 1_700_000_000_000 + all.scheduler.now;
-    all.parts = all.#replicas.map(({ replica, id }) => partsOf(replica, id, clock, isManual));
-    all.nodes = all.parts.map(({ nodes }) => nodes);
-    const caller = { id: "n", key: "k", serial: "01", certificateExpiresAt: 9e12 };
-    await all.nodes[0]?.register(caller, registrationOf("n"));
-    await all.settle();
-    return all;
-  }
-
-  async settle(): Promise<void> {
-    await this.scheduler.runUntil(this.scheduler.now + 5_000);
-  }
-
-  cut(): void {
-    for (const wire of this.#wires.splice(0)) wire.cut();
-  }
-
-  async heal(): Promise<void> {
-    this.cut();
-    for (const [index, replica] of this.#replicas.entries())
-      for (const other of this.#replicas.slice(index + 1)) this.#wires.push(connect(replica, other));
-    await this.settle();
-  }
-
-  approvals(): string[] {
-    return this.nodes.map((nodes) => nodes.get("n").approval);
-  }
-
-  conflicts(): number[] {
-    return this.#replicas.map(({ replica }) => replica.conflicts().length);
-  }
-}
-
-function partsOf(replica: TestReplica["replica"], controllerId: string, clock: () => number, isManual: boolean) {
-  const records = readRecords(replica);
-  const rejects = watchRejects(records);
-  const nodes = manageNodes({
-    records,
-    certificates: watchCertificates(records, clock),
-    rejects,
-    liveness: watchLiveness({ replica, controllerId, staleAfterMs: 90_000, clock, monotonic: clock }),
-    names: watchNodeNames(records),
-    controllerId,
-    isManual: () => isManual,
-    endpoints: () => [],
-    clock,
-  });
-  return { records, rejects, nodes };
-}
-
 describe("rejects of nodes", () => {
   it("V1: stand against an approve that has read another reject, wherever that was made", async () => {
     const all = await Controllers.start(2);
@@ -149,6 +71,34 @@ describe("rejects of nodes", () => {
     await there.setApproval("n", { state: "approved", by });
     await all.settle();
     expect(all.approvals()).to.deep.equal(["approved", "approved"]);
+  });
+
+  it("V1: count when this version cannot read what they say, as do removals and revocations", async () => {
+    const all = await Controllers.start(2);
+    const [here] = all.replicas;
+    const of = keys.node("n");
+    const revoked = keys.revoked("0".repeat(64));
+    await here?.replica.write([
+      { key: of.reject("newer"), value: { by: { name: "ann" } } },
+      { key: revoked, value: "since the day before" },
+    ]);
+    await all.settle();
+    expect(all.approvals()).to.deep.equal(["rejected", "rejected"]);
+    expect(all.nodes.map((nodes) => [...nodes.list()].map(({ approval }) => approval))).to.deep.equal([
+      ["rejected"],
+      ["rejected"],
+    ]);
+    expect(all.parts.map(({ rejects }) => rejects.of("n").length)).to.deep.equal([1, 1]);
+    expect(all.parts.map(({ certificates }) => certificates.isRevoked("0".repeat(64)))).to.deep.equal([true, true]);
+    // Who looks again finds it too: a controller that is started with it on its disk.
+    const again = watchRejects(all.parts[1]?.records as Records);
+    expect(again.of("n").length).to.equal(1);
+    await all.nodes[1]?.setApproval("n", { state: "approved", by });
+    await all.settle();
+    expect(all.approvals()).to.deep.equal(["approved", "approved"]);
+    await here?.replica.write([{ key: of.removed, value: "a newer word" }]);
+    await all.settle();
+    expect(all.nodes.map((nodes) => [...nodes.list()])).to.deep.equal([[], []]);
   });
 
   it("V1: stand exactly while some reject is left that no approve has read, whatever is cut and in whatever order", async function () {

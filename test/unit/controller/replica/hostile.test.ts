@@ -156,6 +156,180 @@ describe("a hostile peer", () => {
     expect(a.alarms()).to.include("PEER_MALFORMED b");
   });
 
+  it("H3: a vector that was filled in an earlier version heals when its controller starts", async () => {
+    const { scheduler, a } = await pair();
+    await a.replica.write([{ key: "own", value: 1 }]);
+    const before = a.replica.status().vv;
+    const ghosts = Array.from({ length: 120_000 }, (_, index) => [`ghost${index}#1`, 1] as const);
+    const mine = Array.from({ length: 9_000 }, (_, index) => [`b#${index}`, 1] as const);
+    const poison = { t: "apply", page: nothing, upto: [...ghosts, ...mine] } as const;
+    const floor = { t: "meta", floor: ghosts.slice(0, 9) } as const;
+    const again = new TestReplica(scheduler, "a", { recovered: [...a.records, poison, floor] });
+    expect(again.replica.status().vv).to.deep.equal(before);
+    expect(again.replica.get("own")?.text).to.equal("1");
+    // And an honest peer gets on with it.
+    const c = new TestReplica(scheduler, "c", { start: "join" });
+    const registered = again.register("c");
+    await scheduler.runUntil(scheduler.now + 3_000);
+    await registered;
+    connect(again, c);
+    await scheduler.runUntil(scheduler.now + 3_000);
+    expect(c.replica.get("own")?.text).to.equal("1");
+    expect(c.alarms()).to.deep.equal([]);
+  });
+
+  it("H2: stops no writes by claims that it has more of another's origin than that one wrote, and is named", async () => {
+    const { scheduler, a, b, wire } = await pair();
+    wire.cut();
+    const events = a.replica.connected({ peer: "b", initiator: false, send: () => undefined, close: () => undefined });
+    events.received({ ...wire.sent[1][0], ready: true }, 1);
+    events.received({ t: "welcome", proto: 1, walls: [1.7e12, 1.7e12] }, 1);
+    const claim = (): void => {
+      const ours = Object.keys(a.replica.status().vv).filter((origin) => origin.startsWith("a#"));
+      const vv = [...ours, a.replica.status().origin].map((origin) => [origin, 1_000_000]);
+      events.received({ t: "have", ready: true, vv }, 1);
+    };
+    // The origin was on no disk when this process started: at the first claim it is known who wrote what.
+    let written = 0;
+    for (let round = 0; round < 50; round++) {
+      claim();
+      const write = a.replica.write([{ key: "k", value: round }]).then(() => written++);
+      await scheduler.runUntil(scheduler.now + 100);
+      await write;
+    }
+    expect(written).to.equal(50);
+    expect(a.alarms()).to.include("EQUIVOCATION b");
+    expect(Object.keys(a.replica.status().vv).filter((origin) => origin.startsWith("a#")).length).to.be.lessThan(6);
+    events.closed();
+    b.replica.stop();
+  });
+
+  it("H2: what a relay claims and does not hand on is found and fetched as soon as another has it", async () => {
+    const { scheduler, a, b, wire } = await pair();
+    wire.cut();
+    await a.replica.write([{ key: "kept back", value: 1 }]);
+    await scheduler.runUntil(scheduler.now + 1_000);
+    const closed: string[] = [];
+    const events = b.replica.connected({
+      peer: "a",
+      initiator: false,
+      send: (message) => {
+        if (message.t !== "pull") return;
+        const end = { upto: Object.entries(a.replica.status().vv), hlc: zero };
+        const page = { t: "page", sync: message.sync, index: 0, full: false, page: nothing, end };
+        scheduler.after(1, () => events.received(page, 1));
+      },
+      close: (why) => void closed.push(why),
+    });
+    events.received({ ...wire.sent[0][0], ready: true }, 1);
+    events.received({ t: "welcome", proto: 1, walls: [1.7e12, 1.7e12] }, 1);
+    await scheduler.runUntil(scheduler.now + 1_000);
+    expect(b.replica.status().vv).to.deep.equal(a.replica.status().vv);
+    expect(b.replica.get("kept back")).to.equal(undefined);
+    events.closed();
+    connect(a, b);
+    await scheduler.runUntil(scheduler.now + 10_000);
+    expect(b.replica.get("kept back")?.text).to.equal("1");
+  });
+
+  it("H2: raises no vector by claiming more of this controller's transactions than it wrote", async () => {
+    const { a, closed } = await lied(({ sync }, { replica }) => {
+      const upto = Object.entries(replica.status().vv).map(([origin, seq]) => [origin, seq + 10 ** 9]);
+      return { t: "page", sync, index: 0, full: false, page: nothing, end: { upto, hlc: zero } };
+    });
+    expect(Object.values(a.replica.status().vv).every((seq) => seq < 10)).to.equal(true);
+    expect(closed).to.deep.equal(["MALFORMED"]);
+    expect(a.alarms()).to.include("PEER_MALFORMED b");
+  });
+
+  it("H2: keeps no controller from writing by claiming that its store was put back, and makes it take no origin a claim", async () => {
+    const { scheduler, a, wire } = await pair();
+    await a.replica.write([{ key: "own", value: 1 }]);
+    wire.cut();
+    const events = a.replica.connected({ peer: "b", initiator: false, send: () => undefined, close: () => undefined });
+    events.received({ ...wire.sent[1][0], ready: true }, 1);
+    events.received({ t: "welcome", proto: 1, walls: [1.7e12, 1.7e12] }, 1);
+    const before = a.replica.status().origin;
+    const origins = new Set<string>();
+    for (let index = 0; index < 50; index++) {
+      const vv = [[a.replica.status().origin, 10 ** 9]];
+      events.received({ t: "have", ready: true, vv }, 1);
+      await a.replica.write([{ key: "own", value: index }]);
+      origins.add(a.replica.status().origin);
+      await scheduler.runUntil(scheduler.now + 10);
+    }
+    expect([...origins].filter((origin) => origin !== before)).to.have.length(1);
+    expect(a.alarms()).to.include("EQUIVOCATION b");
+  });
+
+  /** `a` and `c` know each other; then somebody with the certificate of `b` answers a pull of `a` by hand. */
+  async function liedOfThird(answer: (of: { readonly sync: number; readonly origin: string }) => unknown) {
+    const scheduler = new Scheduler();
+    const a = new TestReplica(scheduler, "a");
+    await a.register("a", "b", "c");
+    const c = new TestReplica(scheduler, "c", { start: "join" });
+    const wire = connect(a, c);
+    await scheduler.runUntil(500);
+    await c.replica.write([{ key: "c's", value: 1 }]);
+    await scheduler.runUntil(1_000);
+    const { origin } = c.replica.status();
+    const closed: string[] = [];
+    const events = a.replica.connected({
+      peer: "b",
+      initiator: false,
+      send: (message) => {
+        if (message.t === "pull" && closed.length === 0)
+          scheduler.after(1, () => events.received(answer({ sync: message.sync, origin }), 1));
+      },
+      close: (why) => void closed.push(why),
+    });
+    const vv = Object.entries(a.replica.status().vv);
+    const hello = { cluster: "test", id: "b", origin: "b#1", boot: "1", proto: [1, 2], ready: true, vv };
+    events.received({ t: "hello", ...hello }, 1);
+    events.received({ t: "welcome", proto: 2, walls: [1.7e12, 1.7e12] }, 1);
+    for (let second = 0; second < 12; second++) {
+      events.received({ t: "have", ready: true, vv }, 1);
+      await scheduler.runUntil(scheduler.now + 1_000);
+    }
+    await c.replica.write([{ key: "c's", value: 2 }]);
+    await scheduler.runUntil(scheduler.now + 1_000);
+    return { scheduler, a, c, wire, closed, origin };
+  }
+
+  it("H2: makes nobody drop what a third writes by claiming to have more of it", async () => {
+    const { a, closed } = await liedOfThird(({ sync, origin }) => ({
+      t: "page",
+      sync,
+      index: 0,
+      full: false,
+      page: nothing,
+      end: { upto: [[origin, 10 ** 9]], hlc: zero },
+    }));
+    expect(a.replica.get("c's")?.text).to.equal("2");
+    expect(closed).to.deep.equal(["MALFORMED"]);
+    expect(a.alarms()).to.include("PEER_MALFORMED b");
+  });
+
+  it("H2: cuts nobody off from a third by other content under its dot", async () => {
+    const { scheduler, a, c, wire, origin } = await liedOfThird(({ sync, origin: of }) => ({
+      t: "page",
+      sync,
+      index: 0,
+      full: false,
+      page: { origins: [of], contexts: [[]], registers: [["c's", "666", 1.7e12, 0, 0, 1, 0]] },
+      end: { upto: [[of, 1]], hlc: zero },
+    }));
+    expect(a.replica.get("c's")?.text).to.equal("2");
+    expect(a.alarms()).to.include(`EQUIVOCATION ${origin}`);
+    // It is let in again.
+    wire.cut();
+    await scheduler.runUntil(scheduler.now + 1_000);
+    await c.replica.write([{ key: "c's", value: 3 }]);
+    connect(a, c);
+    await scheduler.runUntil(scheduler.now + 1_000);
+    expect(a.replica.get("c's")?.text).to.equal("3");
+  });
+
   it("cannot make a replica throw, lose what it has or stop working, whatever it spoils (S-24)", async () => {
     const { scheduler, a, b, wire } = await pair();
     await b.replica.write([{ key: "k", value: 1 }]);

@@ -51,8 +51,8 @@ describe("replication protocol 1 (F-29)", () => {
     const digest = new Digest();
     for (const register of [a, b, { ...b, text: '{"a":"é"}' }]) digest.add(register);
     expect(digest.total()).to.equal("db8fee042c86b1a2");
-    expect(conflictId(a, other)).to.equal("3fc33381c9145cdc");
-    expect(conflictId(other, a)).to.equal(conflictId(a, other));
+    expect(conflictId(a.key, [a, other])).to.equal("3fc33381c9145cdc");
+    expect(conflictId(a.key, [other, a])).to.equal(conflictId(a.key, [a, other]));
   });
 
   it("merges each key in this way", () => {

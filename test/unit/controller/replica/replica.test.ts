@@ -3,13 +3,20 @@ import { newIncarnation } from "#controller/replica/incarnation.ts";
 import { authKeyOf } from "#controller/replica/registered-controllers.ts";
 import { WriteRefused } from "#controller/replica/replica.ts";
 import type { PeerMessage } from "#controller/replica/messages.ts";
+import type { JournalRecord } from "#controller/replica/replica-ports.ts";
 import type { Register } from "#crdt/register.ts";
-import { connect, pair, TestReplica } from "#support/replica.ts";
+import { acknowledge, connect, pair, TestReplica } from "#support/replica.ts";
 import { Scheduler } from "../../../sim/scheduler.ts";
 
 /** The end of a pull's answer from one that holds all up to there. */
 function endOf(upto: unknown): unknown {
   return { upto, hlc: "0".repeat(16) };
+}
+
+function softOf({ replica }: TestReplica): readonly string[] {
+  return [...new Set(replica.softKeys())].flatMap((key) =>
+    Array.from(replica.softValues(key), ({ sender, value }) => `${key} ${sender} ${JSON.stringify(value)}`),
+  );
 }
 
 async function refusalOf(promise: Promise<unknown>): Promise<string> {
@@ -127,7 +134,7 @@ describe("two replicas", () => {
     const [conflict] = a.replica.conflicts();
     expect(a.replica.conflicts()).to.deep.equal(b.replica.conflicts());
     expect([conflict?.winner.text, conflict?.loser.text]).to.deep.equal(['"from b"', '"from a"']);
-    await a.replica.write([{ key: `conflict/${conflict?.id}`, value: null }]);
+    await acknowledge(a);
     await scheduler.runUntil(scheduler.now + 6_000);
     expect([a.replica.conflicts(), b.replica.conflicts()]).to.deep.equal([[], []]);
   });
@@ -175,10 +182,13 @@ describe("two replicas", () => {
   it("defer what is stamped more than 10 s ahead, and say so (F-8)", async () => {
     const { scheduler, a, b, wire } = await pair();
     wire.cut();
+    a.replica.stop();
     await scheduler.runUntil(scheduler.now + 70_000);
-    a.offset = 15_000;
-    await a.replica.write([{ key: "k", value: "early" }]);
-    connect(a, b);
+    const early = new TestReplica(scheduler, "a", { recovered: a.records }, 15_000);
+    const write = early.replica.write([{ key: "k", value: "early" }]);
+    await scheduler.runUntil(scheduler.now + 1_500);
+    await write;
+    connect(early, b);
     await scheduler.runUntil(scheduler.now + 1_000);
     expect(b.replica.get("k")).to.equal(undefined);
     expect(b.alarms().some((alarm) => alarm.startsWith("CLOCK_SKEW a#"))).to.equal(true);
@@ -355,6 +365,10 @@ describe("two replicas", () => {
     await scheduler.runUntil(scheduler.now + 10);
     expect([a, b].map(({ replica }) => replica.get("k"))).to.deep.equal([undefined, undefined]);
     await scheduler.runUntil(scheduler.now + 80_000);
+    // The write that it undid unknowingly is a conflict, for as long as nobody has seen to it.
+    expect([a, b].map(({ replica }) => replica.status().tombstones)).to.deep.equal([1, 1]);
+    await acknowledge(a);
+    await scheduler.runUntil(scheduler.now + 80_000);
     expect([a, b].map(({ replica }) => replica.status().tombstones)).to.deep.equal([0, 0]);
     expect([...a.alarms(), ...b.alarms()].filter((alarm) => !alarm.startsWith("CLOCK"))).to.deep.equal([]);
     wire.cut();
@@ -447,7 +461,7 @@ describe("two replicas", () => {
     const backup = [...a.records];
     const { origin } = await a.replica.write([{ key: "k", value: 1 }]).then(() => a.replica.status());
     a.replica.stop();
-    const recovered = [...backup, newIncarnation("a", () => "0123abcd")];
+    const recovered = [...backup, newIncarnation("a", () => "0123abcd", true)];
     const old = new TestReplica(scheduler, "a", { recovered });
     const writing = old.replica.write([{ key: "k", value: 2 }]);
     await scheduler.runUntil(scheduler.now + 1_500);
@@ -498,9 +512,8 @@ describe("two replicas", () => {
     await scheduler.runUntil(scheduler.now + 80_000);
     wire.cut();
     b.replica.stop();
-    const old = new TestReplica(scheduler, "b", { recovered: backup });
     // Its clock was put back with it: what it writes is stamped below the deletion.
-    old.offset = -85_000;
+    const old = new TestReplica(scheduler, "b", { recovered: backup }, -85_000);
     const write = old.replica.write([{ key: "late", value: 1 }]);
     await scheduler.runUntil(scheduler.now + 2_000);
     const { s } = await write;
@@ -540,10 +553,33 @@ describe("two replicas", () => {
     a.replica.shareSoft("node/n/seen", 1, 5, "late");
     a.replica.shareSoft("node/n/seen", 1, 4, "early");
     await scheduler.runUntil(scheduler.now + 5);
-    expect(Array.from(b.replica.softEntries(), ({ key, value }) => [key, value])).to.deep.equal([
-      ["node/n/seen", "late"],
-    ]);
+    expect(softOf(b)).to.deep.equal(['node/n/seen a "late"']);
     expect(b.records.some((record) => JSON.stringify(record).includes("late"))).to.equal(false);
+  });
+
+  it("M3: take soft state from nobody but who it is of, and let it go with him", async () => {
+    const { scheduler, a, b, wire } = await pair();
+    a.replica.shareSoft("live/n", 1, 1, "from a");
+    wire.cut();
+    const events = a.replica.connected({ peer: "b", initiator: false, send: () => undefined, close: () => undefined });
+    events.received({ ...wire.sent[1][0], ready: true }, 1);
+    events.received({ t: "welcome", proto: 1, walls: [1.7e12, 1.7e12] }, 1);
+    const say = (key: string, text: string, boot: number): void =>
+      events.received({ t: "soft", entries: [{ key, boot, seq: 1, text }] }, 1);
+    const highest = Number.MAX_SAFE_INTEGER;
+    say("live/n/a", '"forged"', highest);
+    say("live/n/c", '"forged"', highest);
+    say("live/n", '"forged"', highest);
+    say("live/n/b", "no JSON", 1);
+    expect(softOf(a)).to.deep.equal(['live/n a "from a"']);
+    say("live/n/b", '"from b"', highest);
+    // Started again, maybe with its clock set back.
+    say("live/n/b", '"from b again"', 5);
+    expect(softOf(a)).to.deep.equal(['live/n a "from a"', 'live/n b "from b again"']);
+    expect(softOf(b)).to.deep.equal([]);
+    await a.replica.write([{ key: authKeyOf("b"), value: null }]);
+    await scheduler.runUntil(scheduler.now + 100);
+    expect(softOf(a)).to.deep.equal(['live/n a "from a"']);
   });
 
   it("notice that they hold other values for the same transactions, say so, and exchange them", async () => {
@@ -572,5 +608,114 @@ describe("two replicas", () => {
     await scheduler.runUntil(scheduler.now + 6_000);
     expect(a.replica.status().peers[0]?.state).not.to.equal("connected");
     expect(a.dialled).to.include("b");
+  });
+});
+
+describe("a controller that was put back, or mended", () => {
+  const word = (): string => "0123abcd";
+  /** `b` had all of `a`; now its journal has lost what stood at these keys' writes, and keeps apart what stood behind. */
+  const mended = (records: readonly JournalRecord[], lost: string): readonly JournalRecord[] => {
+    const at = records.findIndex(
+      (record) => record.t === "apply" && record.page.registers.some(([key]) => key === lost),
+    );
+    const behind = records
+      .slice(at + 1)
+      .flatMap((record): JournalRecord[] => (record.t === "meta" ? [] : [{ t: "salvaged", page: record.page }]));
+    return [...records.slice(0, at), ...behind, newIncarnation("b", word)];
+  };
+
+  it("serves nobody, and takes no writes, before it has caught up with another one", async () => {
+    const { scheduler, a, b, wire } = await pair();
+    await a.replica.write([{ key: "k", value: 1 }]);
+    await scheduler.runUntil(scheduler.now + 10);
+    const backup = [...b.records, newIncarnation("b", word)];
+    await a.replica.write([{ key: "k", value: null }]);
+    wire.cut();
+    b.replica.stop();
+    const old = new TestReplica(scheduler, "b", { recovered: backup });
+    await scheduler.runUntil(scheduler.now + 100_000);
+    expect(old.replica.status()).to.deep.include({ ready: false, catchingUp: true, readOnly: "NOT_READY" });
+    connect(a, old);
+    await scheduler.runUntil(scheduler.now + 50);
+    expect(old.replica.status()).to.deep.include({ ready: true, catchingUp: false, readOnly: undefined });
+    expect(old.replica.get("k")).to.equal(undefined);
+    const again = new TestReplica(scheduler, "b", { recovered: [...old.records] });
+    expect(again.replica.status().ready).to.equal(true);
+  });
+
+  it("serves at once when nobody else is registered, or the operator says that nobody is left", async () => {
+    const alone = new TestReplica(new Scheduler(), "a");
+    await alone.register("a");
+    const put = new TestReplica(new Scheduler(), "a", { recovered: [...alone.records, newIncarnation("a", word)] });
+    await put.scheduler.runUntil(1);
+    expect(put.replica.status().ready).to.equal(true);
+    const { b } = await pair();
+    const said = new TestReplica(new Scheduler(), "b", { recovered: [...b.records, newIncarnation("b", word, true)] });
+    expect(said.replica.status().ready).to.equal(true);
+  });
+
+  it("V5: gets back what it lost, keeps what stood behind that, and lets go of what was deleted", async () => {
+    const { scheduler, a, b, wire } = await pair();
+    await b.replica.write([{ key: "gone", value: 1 }]);
+    await b.replica.write([{ key: "lost", value: 1 }]);
+    await b.replica.write([{ key: "behind", value: 1 }]);
+    await scheduler.runUntil(scheduler.now + 10);
+    wire.cut();
+    await b.replica.write([{ key: "only here", value: 1 }]);
+    await a.replica.write([{ key: "behind", value: 2 }]);
+    await a.replica.write([{ key: "gone", value: null }]);
+    b.replica.stop();
+    const old = new TestReplica(scheduler, "b", { recovered: mended(b.records, "lost") });
+    expect(old.replica.get("behind")).to.equal(undefined);
+    connect(a, old);
+    await scheduler.runUntil(scheduler.now + 100);
+    await scheduler.runUntil(scheduler.now + 100);
+    for (const { replica } of [a, old])
+      expect(["gone", "lost", "behind", "only here"].map((key) => replica.get(key)?.text)).to.deep.equal([
+        undefined,
+        "1",
+        "2",
+        "1",
+      ]);
+    expect(old.replica.status().digest).to.equal(a.replica.status().digest);
+    expect(old.replica.status().vv).to.deep.equal(a.replica.status().vv);
+    expect([...a.alarms(), ...old.alarms()]).to.deep.equal([]);
+  });
+
+  it("V5: serves what stood behind a loss that nobody else has, and goes on from there", async () => {
+    const { scheduler, a, b, wire } = await pair();
+    wire.cut();
+    for (const key of ["first", "lost", "behind"]) await b.replica.write([{ key, value: key }]);
+    b.replica.stop();
+    const old = new TestReplica(scheduler, "b", { recovered: mended(b.records, "lost") });
+    connect(a, old);
+    await scheduler.runUntil(scheduler.now + 100);
+    await old.replica.write([{ key: "new", value: 1 }]);
+    await scheduler.runUntil(scheduler.now + 100);
+    for (const { replica } of [a, old])
+      expect(["first", "lost", "behind", "new"].map((key) => replica.get(key) !== undefined)).to.deep.equal([
+        true,
+        false,
+        true,
+        true,
+      ]);
+    expect([...a.alarms(), ...old.alarms()]).to.deep.equal([]);
+  });
+
+  it("V5: keeps what stood behind a loss through restarts and snapshots until it has caught up", async () => {
+    const { scheduler, a, b, wire } = await pair();
+    wire.cut();
+    for (const key of ["first", "lost", "behind"]) await b.replica.write([{ key, value: key }]);
+    b.replica.stop();
+    const old = new TestReplica(scheduler, "b", { recovered: mended(b.records, "lost") });
+    const again = new TestReplica(scheduler, "b", { recovered: [...old.replica.snapshot()] });
+    old.replica.stop();
+    expect(again.replica.status().ready).to.equal(false);
+    connect(a, again);
+    await scheduler.runUntil(scheduler.now + 100);
+    expect(a.replica.get("behind")?.text).to.equal('"behind"');
+    const last = new TestReplica(scheduler, "b", { recovered: [...again.records] });
+    expect(last.replica.get("behind")?.text).to.equal('"behind"');
+    expect(last.replica.status().ready).to.equal(true);
   });
 });

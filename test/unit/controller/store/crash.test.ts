@@ -9,9 +9,14 @@ import type { Mishap } from "../../../support/memory-disk.ts";
 import { seededRandom } from "../../../support/random.ts";
 
 const folder = "/db";
-const limits = { segmentBytes: 400, snapshotRecords: 12, snapshotBytes: 1_000_000 };
+const limits = { segmentBytes: 4000, snapshotRecords: 12, snapshotBytes: 1_000_000 };
 
-const recordOf = (number: number): JournalRecord => ({ t: "meta", storeId: String(number) });
+/** Of some sectors, so that a torn write may have lost any of them. */
+const recordOf = (number: number): JournalRecord => ({
+  t: "meta",
+  storeId: String(number),
+  origin: "x".repeat((number * 373) % 1400),
+});
 const numberOf = (record: JournalRecord): number => Number((record as { storeId: string }).storeId);
 
 /** A program that keeps numbers: each record adds one. What it was told is on the disk stands in `acknowledged`. */

@@ -1,4 +1,4 @@
-import { mkdir, readdir, readFile, stat, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, stat, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
 import type { JournalRecord } from "#controller/replica/replica-ports.ts";
@@ -102,7 +102,7 @@ describe("a controller's backup, restore and repair", () => {
     expect((await readAll())[0]?.hlc).to.equal("a");
   });
 
-  it("repairs: keeps what is whole up to the damage, and all of the rest aside", async () => {
+  it("repairs: keeps what is whole, and all of the rest aside", async () => {
     const store = await open();
     await write(store, "a", "b", "c", "d");
     await store.close();
@@ -115,6 +115,7 @@ describe("a controller's backup, restore and repair", () => {
     await writeFile(second, bytes);
     expect(await codeOf(open())).to.equal("STORE_CORRUPT");
     const { notes, records, aside } = await repairStore(where());
+    // What stands behind the damage, and is no write, counts for nothing.
     expect(records).to.equal(1);
     expect(notes.join()).to.match(/at byte 16: a frame's checksum is wrong/);
     expect(await readFile(join(aside, second.slice(folder.length + 1)))).to.deep.equal(bytes);
@@ -122,6 +123,94 @@ describe("a controller's backup, restore and repair", () => {
       ["a", true],
       [undefined, false],
     ]);
+  });
+
+  describe("V5: a journal with one changed byte", () => {
+    const at = 1_700_000_000_000;
+    const write = (seq: number, key = `k/${seq}`, text: string | null = String(seq)): JournalRecord => ({
+      t: "apply",
+      page: { origins: ["c1#old"], contexts: [[]], registers: [[key, text, at + seq, 0, 0, seq, 0]] },
+      upto: [["c1#old", seq]],
+    });
+    /** Five writes, a frame each; in the third a byte of the value is another. */
+    const damage = async (records = [1, 2, 3, 4, 5].map((seq) => write(seq))): Promise<void> => {
+      const store = await open();
+      for (const one of records) await store.append([one]);
+      await store.close();
+      const third = join(folder, "journal-0000000000000003.ndjson");
+      const bytes = await readFile(third);
+      const place = bytes.indexOf('"k/3');
+      bytes[place + 3] = (bytes[place + 3] ?? 0) ^ 1;
+      await writeFile(third, bytes);
+      expect(await codeOf(open())).to.equal("STORE_CORRUPT");
+    };
+
+    it("loses that record alone: what stands behind it is kept apart until the controller has caught up", async () => {
+      await damage();
+      const { records, behind, lostRecords } = await repairStore(where());
+      expect({ records, behind, lostRecords }).to.deep.equal({ records: 4, behind: 2, lostRecords: 1 });
+      const found = (await readAll()) as readonly JournalRecord[];
+      expect(found.map((one) => one.t)).to.deep.equal(["apply", "apply", "salvaged", "salvaged", "meta"]);
+      expect(found.slice(2, 4).map((one) => one.t === "salvaged" && one.page.registers[0]?.[0])).to.deep.equal([
+        "k/4",
+        "k/5",
+      ]);
+      expect(found.at(-1)).to.deep.include({ behind: true });
+    });
+
+    it("names what is lost, on the screen and in a file", async () => {
+      await damage();
+      const { lost, lostFile = "", aside, notes } = await repairStore(where());
+      const expected = [{ key: "k/2", at: "2023-11-14T22:13:20.003Z", writer: "c1", deleted: false }];
+      expect(lost).to.deep.equal(expected);
+      expect(lostFile.startsWith(`${aside}/`)).to.equal(true);
+      expect(JSON.parse(await readFile(lostFile, "utf8"))).to.deep.equal({ lostRecords: 1, lost: expected });
+      expect((await stat(lostFile)).mode & 0o777).to.equal(0o600);
+      expect(notes.join("\n")).to.match(/bytes are damaged \(at byte 16: .*\nrecord 3 is lost here/);
+    });
+
+    it("reads what it can of one that is no JSON any more", async () => {
+      await damage([write(1), write(2), write(3, 'k/3"q"', null), write(4), write(5)]);
+      const third = join(folder, "journal-0000000000000003.ndjson");
+      const text = await readFile(third, "latin1");
+      await writeFile(third, text.replace('{"t":"apply"', '{"t":"ap\u0007ly'), "latin1");
+      const { lost } = await repairStore(where());
+      expect(lost).to.deep.equal([{ key: 'k/2"q"', at: "2023-11-14T22:13:20.003Z", writer: "c1", deleted: true }]);
+    });
+
+    it("merges at once what stands behind it when no other controller is left", async () => {
+      await damage();
+      await repairStore({ ...where(), alone: true });
+      const found = (await readAll()) as readonly JournalRecord[];
+      expect(found.map((one) => (one.t === "apply" ? one.upto[0]?.[1] : one.t))).to.deep.equal([1, 2, 4, 5, "meta"]);
+      expect(found.at(-1)).to.deep.include({ ready: true, behind: false });
+    });
+
+    it("loses nothing when a snapshot holds what is damaged", async () => {
+      const store = await open();
+      store.attach(() => Promise.resolve([write(1), write(2), write(3)]));
+      for (const seq of [1, 2, 3]) await store.append([write(seq)]);
+      await store.close();
+      const third = join(folder, "journal-0000000000000003.ndjson");
+      const bytes = await readFile(third);
+      bytes[80] = (bytes[80] ?? 0) ^ 1;
+      await writeFile(third, bytes);
+      expect(await codeOf(open())).to.equal("STORE_CORRUPT");
+      const { records, lostRecords, lostFile } = await repairStore(where());
+      expect({ records, lostRecords, lostFile }).to.deep.equal({ records: 3, lostRecords: 0, lostFile: undefined });
+    });
+
+    it("takes no end that was never finished for lost", async () => {
+      const store = await open();
+      await store.append([write(1), write(2)]);
+      await store.append([write(3)]);
+      await store.close();
+      const last = join(folder, "journal-0000000000000003.ndjson");
+      await truncate(last, (await stat(last)).size - 7);
+      const { records, lostRecords, notes } = await repairStore(where());
+      expect({ records, lostRecords }).to.deep.equal({ records: 2, lostRecords: 0 });
+      expect(notes.join()).to.match(/were never finished/);
+    });
   });
 
   it("repairs to an empty state when nothing is whole: then the controller joins anew", async () => {

@@ -1,4 +1,6 @@
 import { randomBytes } from "node:crypto";
+import { spawn, spawnSync } from "node:child_process";
+import { createServer } from "node:net";
 import { appendFile, mkdir, readdir, readFile, rm, stat, symlink, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
@@ -100,6 +102,49 @@ describe("the controller's durable store", () => {
   it("holds its folder alone", async () => {
     await open();
     expect(await codeOf(openStore({ folder, onBroken: () => undefined }))).to.equal("STORE_LOCKED");
+  });
+
+  it("is held by nobody who may not enter its folder, whatever he listens on", async () => {
+    await mkdir(folder, { mode: 0o700 });
+    const { dev, ino } = await stat(folder);
+    const squatter = createServer();
+    // The name that anybody could take while kcore locked by it.
+    await new Promise<void>((resolve) => squatter.listen({ path: `\0kcore-store-${dev}-${ino}` }, resolve));
+    try {
+      await open();
+      expect((await stat(join(folder, ".lock"))).mode & 0o777).to.equal(0o600);
+    } finally {
+      squatter.close();
+    }
+  });
+
+  it("is free once its holder was killed, and was not before", () => {
+    const script = `
+      import { lockFolder } from ${JSON.stringify(join(import.meta.dirname, "../../../../src/controller/store/lock-folder.ts"))};
+      await lockFolder(process.argv[1]).then(() => console.log("held"), (error) => console.log(error.problems[0].code));
+      if (process.argv[2] === "stay") { setInterval(() => {}, 1000); } else process.exit();`;
+    const words = (...more: string[]): string[] => ["--input-type=module", "-e", script, dir.path, ...more];
+    const holder = spawn(process.execPath, words("stay"), { stdio: ["ignore", "pipe", "inherit"] });
+    return new Promise<void>((resolve, reject) => {
+      const ask = (): string => spawnSync(process.execPath, words(), { encoding: "utf8" }).stdout.trim();
+      holder.stdout.once("data", (text: Buffer) => {
+        try {
+          expect(text.toString().trim()).to.equal("held");
+          expect(ask()).to.equal("STORE_LOCKED");
+        } catch (error) {
+          reject(error as Error);
+        }
+        holder.kill("SIGKILL");
+      });
+      holder.once("exit", () => {
+        try {
+          expect(ask()).to.equal("held");
+          resolve();
+        } catch (error) {
+          reject(error as Error);
+        }
+      });
+    });
   });
 
   it("leaves out the end of a write that never finished", async () => {

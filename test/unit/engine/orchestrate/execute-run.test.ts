@@ -111,6 +111,24 @@ describe("executing a run", () => {
     expect(byRole.events).to.deep.equal(byOn.events);
   });
 
+  it("S-14: gives keys a challenge that nobody can know before the run, the same in states, actions and when it is resumed", async () => {
+    const told: unknown[] = [];
+    const signs = testAction("pki.signs", ({ challenge }, args) => {
+      told.push([challenge, args]);
+      return { changed: false, outputs: {} };
+    });
+    const files = {
+      "orchestrate/test.yaml":
+        'description: Signs\nstages:\n  - { id: a, run: pki.signs, text: "{{run.challenge}}" }\n',
+    };
+    for (const nonce of ["a", "a", "b"]) await execute({ files, actions: [signs], deps: { nonce: nonce.repeat(32) } });
+    const [first, again, other] = told as [string, { text: string }][];
+    expect(first?.[0]).to.match(/^[\w-]{43}$/);
+    expect(first?.[1].text).to.equal(first?.[0]);
+    expect(again).to.deep.equal(first);
+    expect(other?.[0]).not.to.equal(first?.[0]);
+  });
+
   it("takes controllers one at a time, then workers together, with health between", async () => {
     const files = { "orchestrate/test.yaml": DEPLOY, "states/web.yaml": WEB };
     const { events, nodes } = await execute({

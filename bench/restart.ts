@@ -1,0 +1,151 @@
+import { spawn } from "node:child_process";
+import { cpSync, readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { openApi } from "#api/client.ts";
+import { parseEndpoint } from "#api/endpoint.ts";
+import { isKnown, mergeKindOf } from "#controller/cluster/registers.ts";
+import { createReplica } from "#controller/replica/create-replica.ts";
+import type { Replica } from "#controller/replica/replica.ts";
+import { openStore } from "#controller/store/store.ts";
+import { createTestCluster } from "#support/cluster.ts";
+import { startController } from "#support/controllers.ts";
+
+/**
+ * How long a controller with 110,000 objects takes from its start to its first answer that it is ready, after a stop in good order and after a
+ * `kill -9`, and what it holds in memory when 50,000 of them are deleted:
+ * `node bench/restart.ts [ROUNDS] [PROGRAM]…`, programs (dist/node-main.js) alternating.
+ */
+const [rounds = "5", ...programs] = process.argv.slice(2);
+const objects = 110_000;
+const value = { spec: { image: "registry.example/app:1.2.3", replicas: 3, ports: [80, 443] }, labels: { tier: "web" } };
+
+const cluster = await createTestCluster();
+try {
+  const controller = await startController(cluster, { process: true });
+  await controller.stop();
+  const kept = join(cluster.dir, "kept");
+  for (const [name, dirty] of [
+    ["after a stop", 0],
+    ["after kill -9", 9_900],
+  ] as const) {
+    await fill(controller.dbPath, controller.id, dirty, kept);
+    const times = new Map(programs.map((program) => [program, [] as Start[]]));
+    for (let round = 0; round < Number(rounds); round++)
+      for (const program of programs) {
+        rmSync(controller.dbPath, { recursive: true });
+        cpSync(kept, controller.dbPath, { recursive: true });
+        times.get(program)?.push(await startOnce(program));
+      }
+    for (const [program, all] of times) {
+      const median = (of: keyof Start): string =>
+        all
+          .map((one) => one[of])
+          .toSorted((a, b) => a - b)
+          [all.length >> 1]?.toFixed(0) ?? "";
+      const shown = all.map(({ took, cpu }) => `${took.toFixed(0)}/${cpu}`).join(" ");
+      console.log(
+        `${name}, ${program}: ready after ${median("took")} ms, ${median("cpu")} ms of CPU, ${median("rss")} MB (${shown})`,
+      );
+    }
+  }
+
+  async function startOnce(program: string): Promise<Start> {
+    const began = performance.now();
+    const flags = process.env["BENCH_PROF"] ? ["--cpu-prof", `--cpu-prof-dir=${process.env["BENCH_PROF"]}`] : [];
+    const config = join(controller.folder, "controller.yaml");
+    const child = spawn(process.execPath, [...flags, program, "controller", "serve", "--config", config], {
+      stdio: "ignore",
+    });
+    const client = openApi({
+      endpoint: parseEndpoint(controller.endpoint),
+      credentials: cluster.operator,
+      clock: Date.now,
+    });
+    try {
+      for (;;) {
+        const ready = await client.call("ready", {}).catch(() => undefined);
+        if (ready?.ready) break;
+        await sleep(5);
+      }
+      return { took: performance.now() - began, cpu: cpuOf(child.pid as number), rss: rssOf(child.pid as number) };
+    } finally {
+      client.close();
+      child.kill(process.env["BENCH_PROF"] ? "SIGTERM" : "SIGKILL");
+      await new Promise((resolve) => child.once("exit", resolve));
+    }
+  }
+} finally {
+  await cluster.remove();
+}
+
+/** Writes what is missing to `objects`, then `dirty` changes that no snapshot has; keeps a copy of the folder as it then is. */
+async function fill(folder: string, id: string, dirty: number, kept: string): Promise<void> {
+  const open = async (): Promise<{ replica: Replica; store: Awaited<ReturnType<typeof openStore>> }> => {
+    const store = await openStore({
+      folder,
+      onBroken: (error) => {
+        throw error;
+      },
+    });
+    const replica = createReplica({
+      id,
+      cluster: cluster.authority.cluster,
+      clock: { wall: Date.now, mono: () => performance.now() },
+      rng: Math.random,
+      timers: {
+        after: (ms, run) => (clear(setTimeout(run, ms)), () => undefined),
+        soon: (run) => void setImmediate(run),
+      },
+      net: { dial: () => undefined },
+      journal: store,
+      recovered: store.recovered,
+      start: "found",
+      mergeKindOf,
+      isKnown,
+    });
+    store.attach(() => Promise.resolve(replica.snapshot()));
+    return { replica, store };
+  };
+  const { replica, store } = await open();
+  const put = (count: number, salt: number): Promise<unknown> => {
+    let next = 0;
+    const write = async (): Promise<void> => {
+      while (next < count) {
+        const name = `app-${String(next++).padStart(6, "0")}`;
+        await replica.write([{ key: `object/App/${name}`, value: { ...value, salt } }]);
+      }
+    };
+    return Promise.all(Array.from({ length: 256 }, write));
+  };
+  if (replica.status().registers < objects) await put(objects, 0);
+  await store.snapshot();
+  await put(dirty, 1);
+  rmSync(kept, { recursive: true, force: true });
+  if (dirty > 0) cpSync(folder, kept, { recursive: true });
+  replica.stop();
+  await store.close();
+  if (dirty === 0) cpSync(folder, kept, { recursive: true });
+}
+
+interface Start {
+  /** ms */
+  readonly took: number;
+  readonly cpu: number;
+  /** MB */
+  readonly rss: number;
+}
+
+/** User and system time of a process, ms: noise of others on the machine is not in it. */
+function cpuOf(pid: number): number {
+  const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.split(" ") ?? [];
+  return (Number(fields[11]) + Number(fields[12])) * 10;
+}
+
+function rssOf(pid: number): number {
+  return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) / 1024;
+}
+
+function clear(timer: NodeJS.Timeout): void {
+  timer.unref();
+}

@@ -1,0 +1,60 @@
+import { nextStamp } from "#crdt/hlc.ts";
+import type { Core } from "./core.ts";
+import { controllerOf } from "./registered-controllers.ts";
+
+/** How long nothing can be stamped because what was stamped or seen lies too far ahead of the wall clock, ms; 0: it can. */
+export function aheadOf({ state, options, tuning }: Core): number {
+  const wall = options.clock.wall();
+  return Math.max(0, nextStamp(state.clock, wall).ms - wall - tuning.maxIssueAhead);
+}
+
+/** Raises or clears the alarms about this controller's own clock. */
+export function tellClocks(core: Core): void {
+  const { alarms, guard, options, others } = core;
+  const { id } = options;
+  alarms.set(guard.isFenced(), "FENCED", id, "this controller's clock is too far from its peers'; it is read-only");
+  const jump = guard.jump({ isAlone: others.length === 0 });
+  const way = jump > 0 ? "ahead" : "back";
+  const until =
+    others.length === 0
+      ? "writes wait a few seconds, in case it is set back"
+      : "it is read-only until a peer's clock agrees, or the clock is set back. " +
+        "If the clock is right and no peer can be reached: systemctl restart kcore-controller";
+  alarms.set(
+    jump !== 0,
+    "CLOCK_JUMP",
+    id,
+    `this controller's clock jumped ${inWords(Math.abs(jump))} ${way}; ${until}`,
+  );
+  const ahead = aheadOf(core);
+  alarms.set(ahead > 0, "CLOCK_AHEAD", id, ahead > 0 ? describeAhead(core, ahead) : "");
+}
+
+function describeAhead({ state, options, tuning }: Core, ahead: number): string {
+  const { id, clock } = options;
+  const limit = clock.wall() + tuning.maxReceiveAhead;
+  let waiting = 0;
+  for (const { o, ms } of state.map.all()) if (ms > limit && controllerOf(o) === id) waiting++;
+  const own = waiting === 0 ? "" : `; ${waiting} values that it wrote itself wait on the other controllers`;
+  return (
+    `this controller's clock is behind what it has stamped or seen, so it is read-only for ${inWords(ahead)}${own}. ` +
+    "If its clock is right now: stop it, kcore controller repair, start it"
+  );
+}
+
+/** `59m 40s`, for people. */
+export function inWords(ms: number): string {
+  const seconds = Math.ceil(ms / 1000);
+  const parts = [
+    [Math.floor(seconds / 86_400), "d"],
+    [Math.floor(seconds / 3600) % 24, "h"],
+    [Math.floor(seconds / 60) % 60, "m"],
+    [seconds % 60, "s"],
+  ] as const;
+  return (
+    parts
+      .flatMap(([count, unit]) => (count > 0 ? [`${count}${unit}`] : []))
+      .slice(0, 2)
+      .join(" ") || "0s"
+  );
+}

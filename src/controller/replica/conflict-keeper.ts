@@ -1,0 +1,30 @@
+import type { Core } from "./core.ts";
+import type { Writer } from "./writer.ts";
+
+const batch = 50;
+
+/**
+ * Says when there are more conflicts than are kept, and deletes records that versions wrote which knew no siblings, once they
+ * say nothing that somebody must see.
+ */
+export function startConflictKeeper(core: Core, writer: Writer): void {
+  const { state, alarms, tuning } = core;
+  const { siblings } = state.map;
+  let isWriting = false;
+  let told = 0;
+  core.every(tuning.conflictsEvery, () => {
+    const isCapped = siblings.isFull || siblings.turnedAway > told;
+    told = siblings.turnedAway;
+    const text = `${siblings.count} writes stand in conflicts, and ${told} more could not be kept`;
+    alarms.set(isCapped, "CONFLICTS_CAPPED", "conflicts", text);
+    const { settled } = state.formerRecords();
+    for (const key of settled) state.formerConflicts.delete(key);
+    const written = settled.filter((key) => state.map.get(key)).slice(0, batch);
+    if (isWriting || written.length === 0 || writer.refusal() !== undefined) return;
+    isWriting = true;
+    writer.write(written.map((key) => ({ key, value: null }))).then(
+      () => (isWriting = false),
+      () => (isWriting = false),
+    );
+  });
+}

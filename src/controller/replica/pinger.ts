@@ -1,0 +1,97 @@
+import type { Core } from "./core.ts";
+import type { Peer } from "./peer.ts";
+
+const maxMisses = 3;
+/** So many pings without any answer, and another connection is tried beside this one: TCP itself may wait long after a cut has healed. */
+const silentMisses = 2;
+
+export interface PingerPorts {
+  /** Sends a ping with this number, where the connection is open. */
+  readonly send: (n: number) => void;
+  /** A connection says nothing. */
+  readonly onSilent: () => void;
+  readonly onDead: () => void;
+}
+
+/**
+ * Asks the peer of one connection whether it is there: a half-open TCP connection says nothing, and three pings without any
+ * answer end it. An idle link is asked seldom; one that does not answer, or has news to tell, sooner.
+ */
+export class Pinger {
+  readonly #core: Core;
+  readonly #peer: Peer;
+  readonly #ports: PingerPorts;
+  #n = 0;
+  #sentAt = 0;
+  #misses = 0;
+  #isHurried = false;
+  #cancel: () => void = () => undefined;
+
+  constructor(core: Core, peer: Peer, ports: PingerPorts) {
+    this.#core = core;
+    this.#peer = peer;
+    this.#ports = ports;
+    this.restart();
+  }
+
+  /** What was planned before was planned without knowing the round trip. */
+  restart(): void {
+    this.#plan(this.#peer.rtt.pingAgain);
+  }
+
+  stop(): void {
+    this.#cancel();
+  }
+
+  /** The peer said something. */
+  heard(): void {
+    this.#misses = 0;
+  }
+
+  /** The peer pinged, so it is awake anyway: of two that ping each other in step, each is woken for it half as often. */
+  pinged(): void {
+    const { options, tuning } = this.#core;
+    if (options.clock.mono() - this.#sentAt >= tuning.pingEvery / 2) this.#send();
+  }
+
+  /** Pings at once; gives the ping's number. */
+  ask(): number {
+    this.#send();
+    return this.#n;
+  }
+
+  /** When the ping that is answered here was sent, by the monotonic clock; undefined: it is none of the present. */
+  answered(n: number): number | undefined {
+    if (n !== this.#n) return undefined;
+    this.#plan(this.#isHurried ? this.#peer.rtt.pingAgain / 2 : this.#core.tuning.pingEvery);
+    return this.#sentAt;
+  }
+
+  /** Something became durable here, and the peer may be able to have it from us alone: the next ping tells it. */
+  hurry(): void {
+    if (this.#isHurried) return;
+    this.#isHurried = true;
+    if (this.#misses === 0) this.#plan(this.#peer.rtt.pingAgain / 2);
+  }
+
+  #plan(ms: number): void {
+    this.#cancel();
+    this.#cancel = this.#core.after(ms, () => {
+      if (this.#misses >= maxMisses) {
+        this.#peer.rtt.timedOut();
+        return this.#ports.onDead();
+      }
+      this.#send();
+      if (this.#misses >= silentMisses) this.#ports.onSilent();
+    });
+  }
+
+  #send(): void {
+    this.#isHurried = false;
+    this.#misses++;
+    this.#n++;
+    this.#sentAt = this.#core.options.clock.mono();
+    this.#plan(this.#peer.rtt.pingAgain);
+    this.#ports.send(this.#n);
+  }
+}

@@ -1,0 +1,78 @@
+import { maxKeyBytes, maxValueBytes, type Register } from "#crdt/register.ts";
+import type { Core } from "./core.ts";
+import type { ReplicaOptions } from "./replica.ts";
+
+/**
+ * Registers that this version cannot read: they are kept and passed on, and not shown. Each is judged when it comes, as reading is
+ * asked for with every request; those that were on the disk by and by, so that a start need not wait for it, and until then as they are read.
+ */
+export class Quarantine {
+  readonly #core: Core;
+  readonly #unreadable = new Set<string>();
+  #isJudged = false;
+
+  constructor(core: Core) {
+    this.#core = core;
+    const { slice } = core.tuning;
+    const registers = core.state.map.all()[Symbol.iterator]();
+    const judgeSome = (): void => {
+      for (let count = 0; count < slice; count++) {
+        const next = registers.next();
+        if (next.done === true) {
+          this.#isJudged = true;
+          break;
+        }
+        this.#judge(next.value.key);
+      }
+      this.#tell();
+      if (!this.#isJudged) core.soon(judgeSome);
+    };
+    judgeSome();
+    core.watch((keys) => {
+      for (const key of keys) this.#judge(key);
+      this.#tell();
+    });
+  }
+
+  get keys(): Iterable<string> {
+    return this.#unreadable;
+  }
+
+  /** Keys below a prefix whose registers cannot be read, judged yet or not. */
+  below(prefix: string): readonly string[] {
+    const registers = this.#core.state.map.withPrefix(prefix);
+    return Array.from(registers).flatMap((each) => (each.text === null || this.isShown(each) ? [] : [each.key]));
+  }
+
+  isShown(register: Register): boolean {
+    if (register.text === null || this.#unreadable.has(register.key)) return false;
+    return this.#isJudged || isReadable(this.#core.options, register);
+  }
+
+  #judge(key: string): void {
+    const { state, options } = this.#core;
+    const register = state.map.get(key);
+    if (register && register.text !== null && !isReadable(options, register)) this.#unreadable.add(key);
+    else this.#unreadable.delete(key);
+  }
+
+  #tell(): void {
+    const { size } = this.#unreadable;
+    this.#core.alarms.set(size > 0, "QUARANTINED", "state", `${size} registers cannot be read by this version`);
+  }
+}
+
+function isReadable({ isKnown }: ReplicaOptions, { key, text }: Register): boolean {
+  if (text === null) return true;
+  if (key.length > maxKeyBytes || text.length > maxValueBytes) return false;
+  return isKnown ? isKnown(key, text) : isJson(text);
+}
+
+export function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,68 @@
+import type { AlarmCode, Alarms } from "./alarms.ts";
+
+/** That two controllers do not speak to each other, and which of them does not want to. */
+export interface PeerRefusal {
+  readonly by: "us" | "peer";
+  readonly code: string;
+  readonly message: string;
+}
+
+/** What is known of the replica here. */
+interface Place {
+  readonly alarms: Alarms;
+  readonly options: { readonly id: string };
+  readonly peers: ReadonlyMap<string, { refusal: { readonly code: string; readonly message: string } | undefined }>;
+  /** A timer that dies with the replica; the result cancels it. */
+  readonly after: (ms: number, run: () => void) => () => void;
+}
+
+/** Who is refused tries again every few seconds; an alarm about one that has given up goes. */
+const keptFor = 60_000;
+/** Whoever has a certificate of a controller can be refused; so many are named. */
+const maxNamed = 64;
+/** These pass by themselves: the peer has only just been started. */
+const passing: ReadonlySet<string> = new Set(["CONTROLLER_JOINING", "NOT_READY"]);
+
+/** Refusals between controllers: an alarm on the one that is refused, and on the one that refuses. */
+export class Refusals {
+  readonly #core: Place;
+  readonly #named = new Map<string, () => void>();
+
+  constructor(core: Place) {
+    this.#core = core;
+  }
+
+  /** `about`: the peer's id, or the address at which somebody answered. */
+  note(about: string, refusal: PeerRefusal): void {
+    const { alarms, peers, options } = this.#core;
+    const { by, code, message } = refusal;
+    const peer = peers.get(about);
+    if (peer && by === "peer") peer.refusal = { code, message };
+    if (passing.has(code) || about === options.id) return;
+    const alarm: AlarmCode = by === "peer" ? "REFUSED" : "REFUSING";
+    const text =
+      by === "peer" ? `${about} refuses this controller: ${message}` : `this controller refuses ${about}: ${message}`;
+    const id = `${alarm} ${about}`;
+    const cancel = this.#named.get(id);
+    if (cancel === undefined && this.#named.size >= maxNamed) return;
+    cancel?.();
+    alarms.raise(alarm, about, `${text} (${code})`);
+    this.#named.set(
+      id,
+      this.#core.after(keptFor, () => this.#forget(alarm, about)),
+    );
+  }
+
+  /** The two speak to each other. */
+  settled(about: string): void {
+    this.#forget("REFUSED", about);
+    this.#forget("REFUSING", about);
+  }
+
+  #forget(alarm: AlarmCode, about: string): void {
+    const id = `${alarm} ${about}`;
+    this.#named.get(id)?.();
+    this.#named.delete(id);
+    this.#core.alarms.clear(alarm, about);
+  }
+}

@@ -1,0 +1,96 @@
+import { compareStamps, encodeStamp, nextStamp, witness, zero, type Stamp } from "#crdt/hlc.ts";
+import { encodePage } from "#crdt/page.ts";
+import type { Register } from "#crdt/register.ts";
+import { seqIn, toWire, type Context } from "#crdt/version-vector.ts";
+import { originOf } from "./incarnation.ts";
+import { controllerOf } from "./registered-controllers.ts";
+import { emptyPage, ReplicaState, type KeyRules } from "./replica-state.ts";
+import type { JournalRecord } from "./replica-ports.ts";
+import { defaultTuning } from "./tuning.ts";
+
+/** A write of this controller's that was stamped too far ahead, and what it became. Times are ms since 1970. */
+export interface RestampedWrite {
+  readonly key: string;
+  readonly deleted: boolean;
+  /** Origin and number of its transaction, as it was. */
+  readonly was: string;
+  readonly is: string;
+  readonly from: number;
+  readonly to: number;
+}
+
+export interface Restamped {
+  /** The state as records, as the store keeps them; those that were given when nothing had to be restamped. */
+  readonly records: readonly JournalRecord[];
+  readonly writes: readonly RestampedWrite[];
+}
+
+export interface RestampOptions {
+  /** The controller. */
+  readonly id: string;
+  /** Its wall clock, which is right by now, ms. */
+  readonly now: number;
+  /** 8 hexadecimal digits, others each time. */
+  readonly word: () => string;
+  readonly rules: KeyRules;
+}
+
+const pageSize = 1000;
+/** What lies less far ahead another controller may have taken already; it is over in seconds. */
+const tolerated = defaultTuning.maxReceiveAhead + defaultTuning.fenceAt;
+
+/**
+ * A clock that was ahead stamped what others will not take before that time comes. Each such write of the controller's own is written anew,
+ * by now's time, in the order in which they were made, under an origin of its own: whoever has the former one after all keeps the same value.
+ */
+export function restamp(records: readonly JournalRecord[], { id, now, word, rules }: RestampOptions): Restamped {
+  const state = new ReplicaState(rules);
+  for (const record of records) state.apply(record);
+  const isAhead = ({ o, ms }: Register): boolean => controllerOf(o) === id && ms - now > tolerated;
+  const all = [...state.map.all(), ...state.map.siblings.all()];
+  const ahead = all.filter(isAhead).toSorted((a, b) => compareStamps(a, b) || a.s - b.s);
+  if (ahead.length === 0) return { records, writes: [] };
+  const kept = all.filter((register) => !isAhead(register));
+  const origin = originOf(id, word());
+  let clock: Stamp = kept.reduce((latest, register) => witness(latest, register), zero);
+  let seq = 0;
+  let last: Register | undefined;
+  const anew = ahead.map((register): Register => {
+    const { o, s } = register;
+    // One transaction stays one.
+    if (last?.o !== o || last.s !== s) {
+      clock = nextStamp(clock, now);
+      seq++;
+    }
+    last = register;
+    return { ...register, ms: clock.ms, c: clock.c, o: origin, s: seq, x: having(register) };
+  });
+  const registers = [...kept, ...anew];
+  const parts: JournalRecord[] = [];
+  for (let at = 0; at < registers.length; at += pageSize)
+    parts.push({ t: "part", page: encodePage(registers.slice(at, at + pageSize)) });
+  const upto = [...toWire(state.map.vector), [origin, seq] as const];
+  const floor = compareStamps(state.floorStamp, clock) > 0 ? clock : state.floorStamp;
+  const meta = { ...state.meta(), hlc: encodeStamp(clock), floorHlc: encodeStamp(floor) };
+  const writes = ahead.map((register, place): RestampedWrite => {
+    const { s, ms } = anew[place] as Register;
+    return {
+      key: register.key,
+      deleted: register.text === null,
+      was: `${register.o}:${register.s}`,
+      is: `${origin}:${s}`,
+      from: register.ms,
+      to: ms,
+    };
+  });
+  const salvaged: JournalRecord = { t: "salvaged", page: encodePage(state.salvaged) };
+  const behind = state.salvaged.length > 0 ? [salvaged] : [];
+  return { records: [...parts, { t: "apply", page: emptyPage, upto }, meta, ...behind], writes };
+}
+
+/** What a write had seen, and itself as it was. */
+function having({ x, o, s }: Register): Context {
+  if (seqIn(x, o) >= s) return x;
+  const others = x.origins.flatMap((name, index) => (name === o ? [] : [[name, x.seqs[index] ?? 0] as const]));
+  return { origins: [...others.map(([name]) => name), o], seqs: [...others.map(([, seen]) => seen), s] };
+}

@@ -1,0 +1,109 @@
+import { once } from "node:events";
+import type { ServerResponse } from "node:http";
+import { EncodedJson } from "../cluster/encoded-json.ts";
+import { Busy } from "../cluster/refused.ts";
+import type { Turns } from "./turns.ts";
+
+/** So long one answer may hold the event loop at a time, ms, and so much text may wait for its client. */
+const sliceMs = 5;
+const chunkChars = 64 * 1024;
+/** A client that takes nothing for so long is not served any more. */
+export const patienceMs = 30_000;
+
+/** An answer as it is made: its lists grow while they are sent. */
+export type Listed<Answer> = {
+  readonly [Field in keyof Answer]: NonNullable<Answer[Field]> extends readonly (infer Item)[]
+    ? Iterable<Item | EncodedJson> | Extract<Answer[Field], undefined>
+    : Answer[Field];
+};
+
+/** So many lists are made at once, of one key and of all: each keeps the keys that stood when it began. */
+const listsOfKey = 16;
+const listsOfAll = 64;
+
+export interface Lists {
+  /**
+   * Sends an answer of lists as one JSON document, piece by piece, at its client's pace: neither a long list nor a slow client costs
+   * others time or memory. What an item says is true when it is sent. Resolves when all is sent, or the client is gone. @throws Busy
+   */
+  readonly answer: (key: string, response: ServerResponse, make: () => object) => Promise<void>;
+}
+
+export function openLists(turns: Turns): Lists {
+  const underway = new Map<string, number>();
+  let count = 0;
+  return {
+    async answer(key, response, make) {
+      const ofKey = underway.get(key) ?? 0;
+      if (ofKey >= listsOfKey || count >= listsOfAll) throw new Busy(503, "too many lists are being sent");
+      underway.set(key, ofKey + 1);
+      count++;
+      try {
+        await send(response, make(), turns);
+      } finally {
+        count--;
+        const left = (underway.get(key) ?? 1) - 1;
+        if (left > 0) underway.set(key, left);
+        else underway.delete(key);
+      }
+    },
+  };
+}
+
+async function send(response: ServerResponse, answer: object, turns: Turns): Promise<void> {
+  response.writeHead(200, { "content-type": "application/json" });
+  const texts = textsOf(answer);
+  for (let isDone = false; !isDone;) {
+    await turns();
+    if (response.destroyed) return;
+    const until = performance.now() + sliceMs;
+    let chunk = "";
+    do {
+      const next = texts.next();
+      isDone = next.done === true;
+      if (next.done !== true) chunk += next.value;
+    } while (!isDone && chunk.length < chunkChars && performance.now() < until);
+    if (!response.write(chunk)) await drained(response);
+  }
+  response.end();
+}
+
+/** Resolves when the client has taken what was written; one that takes nothing for too long is cut. */
+export async function drained(response: ServerResponse): Promise<void> {
+  if (response.destroyed || !response.writableNeedDrain) return;
+  const gone = new AbortController();
+  const leave = (): void => gone.abort();
+  const timer = setTimeout(() => response.destroy(), patienceMs);
+  response.once("close", leave);
+  await once(response, "drain", { signal: gone.signal }).catch(() => undefined);
+  response.off("close", leave);
+  clearTimeout(timer);
+}
+
+function* textsOf(answer: object): Generator<string> {
+  let before = "{";
+  for (const [field, value] of Object.entries(answer) as [string, unknown][]) {
+    if (value === undefined) continue;
+    yield `${before}${JSON.stringify(field)}:`;
+    before = ",";
+    if (!isList(value)) {
+      yield encode(value);
+      continue;
+    }
+    let mark = "[";
+    for (const item of value) {
+      yield mark + encode(item);
+      mark = ",";
+    }
+    yield mark === "[" ? "[]" : "]";
+  }
+  yield before === "{" ? "{}" : "}";
+}
+
+function isList(value: unknown): value is Iterable<unknown> {
+  return typeof value === "object" && value !== null && Symbol.iterator in value;
+}
+
+function encode(value: unknown): string {
+  return value instanceof EncodedJson ? value.text : JSON.stringify(value);
+}

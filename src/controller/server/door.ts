@@ -1,0 +1,131 @@
+import type { Server } from "node:https";
+import type { Socket } from "node:net";
+import type { TLSSocket } from "node:tls";
+
+/** How many handshakes there may be (S-17). */
+export interface DoorLimits {
+  /** Under way, of one address and of all. */
+  readonly pendingPerAddress: number;
+  readonly pending: number;
+  /** Connections that wait until one of those is done, of one address and of all: they cost an open file and next to nothing else. */
+  readonly waitingPerAddress: number;
+  readonly waiting: number;
+}
+
+/** A handshake that takes longer is given up when somebody else of its address waits; a busy client is slow. */
+const patienceMs = 4_000;
+/** Nobody waits longer to begin his; who gives up earlier leaves by himself. */
+const longestWaitMs = 15_000;
+
+/**
+ * Lets new connections begin their handshakes, some at a time: who opens connections and never finishes a handshake takes room from
+ * himself, and from nobody else; who opens many at once waits his turn. What is more than may wait is reset: before the handshake
+ * nothing can be said.
+ */
+export function keepDoor(server: Server, limits: DoorLimits, monotonic: () => number): { readonly close: () => void } {
+  /** Handshakes under way, by address: when each began, the oldest first. */
+  const pending = new Map<string, Map<Socket, number>>();
+  let pendingCount = 0;
+  /** By address, who waits, the first one first. */
+  const waiting = new Map<string, Set<Socket>>();
+  let waitingCount = 0;
+  let look: NodeJS.Timeout | undefined;
+  const begin = server.listeners("connection") as ((this: Server, socket: Socket) => void)[];
+  server.removeAllListeners("connection");
+
+  const countOf = (address: string): number => pending.get(address)?.size ?? 0;
+  const hasRoom = (address: string): boolean =>
+    countOf(address) < limits.pendingPerAddress && pendingCount < limits.pending;
+  const settle = (socket: Socket, address: string): void => {
+    const same = pending.get(address);
+    if (same?.delete(socket) !== true) return;
+    pendingCount--;
+    if (same.size === 0) pending.delete(address);
+    letIn();
+  };
+  const start = (socket: Socket, address: string): void => {
+    const same = pending.get(address) ?? new Map<Socket, number>();
+    pending.set(address, same.set(socket, monotonic()));
+    pendingCount++;
+    socket.once("close", () => settle(socket, address));
+    for (const listener of begin) listener.call(server, socket);
+  };
+  const leave = (socket: Socket, address: string): boolean => {
+    const same = waiting.get(address);
+    if (same?.delete(socket) !== true) return false;
+    waitingCount--;
+    if (same.size === 0) waiting.delete(address);
+    return true;
+  };
+  /** The address that has fewest under way goes first. */
+  const letIn = (): void => {
+    const addresses = [...waiting.keys()].toSorted((a, b) => countOf(a) - countOf(b));
+    for (const address of addresses)
+      for (const socket of waiting.get(address) ?? []) {
+        if (!hasRoom(address)) break;
+        leave(socket, address);
+        start(socket, address);
+      }
+  };
+  /** Takes a handshake that has stood still from the busiest address, or from the newcomer's own when that has all it may have. */
+  const makeRoom = (newcomer: string): boolean => {
+    if (hasRoom(newcomer)) return true;
+    const from = countOf(newcomer) >= limits.pendingPerAddress ? newcomer : busiest(pending);
+    const [[oldest, since] = []] = pending.get(from) ?? [];
+    // Only what has stood still makes place for somebody of the same address; others have a right to theirs.
+    if (!oldest || (countOf(from) <= countOf(newcomer) && monotonic() - (since ?? 0) < patienceMs)) return false;
+    oldest.destroy();
+    settle(oldest, from);
+    return hasRoom(newcomer);
+  };
+  const lookAgain = (): void => {
+    look ??= setTimeout(() => {
+      look = undefined;
+      for (const address of waiting.keys()) if (makeRoom(address)) letIn();
+      if (waitingCount > 0) lookAgain();
+    }, patienceMs / 16).unref();
+  };
+  const wait = (socket: Socket, address: string): void => {
+    const same = waiting.get(address) ?? new Set<Socket>();
+    if (same.size >= limits.waitingPerAddress || waitingCount >= limits.waiting) return void socket.destroy();
+    waiting.set(address, same.add(socket));
+    waitingCount++;
+    const tooLong = setTimeout(() => {
+      if (leave(socket, address)) socket.destroy();
+    }, longestWaitMs).unref();
+    socket.once("error", () => socket.destroy());
+    socket.once("close", () => {
+      clearTimeout(tooLong);
+      leave(socket, address);
+    });
+    lookAgain();
+  };
+
+  server.on("connection", (socket: Socket) => {
+    const address = socket.remoteAddress ?? "";
+    // Who came earlier from there goes first.
+    if (!waiting.has(address) && makeRoom(address)) start(socket, address);
+    else wait(socket, address);
+  });
+  server.on("secureConnection", (socket: TLSSocket) => {
+    // The encrypted socket and the plain one below have the same remote port.
+    const address = socket.remoteAddress ?? "";
+    for (const plain of pending.get(address)?.keys() ?? [])
+      if (plain.remotePort === socket.remotePort) {
+        settle(plain, address);
+        break;
+      }
+  });
+  return {
+    close() {
+      clearTimeout(look);
+      for (const sockets of waiting.values()) for (const socket of sockets) socket.destroy();
+    },
+  };
+}
+
+function busiest(pending: ReadonlyMap<string, ReadonlyMap<Socket, number>>): string {
+  let found = "";
+  for (const [address, sockets] of pending) if (sockets.size > (pending.get(found)?.size ?? 0)) found = address;
+  return found;
+}

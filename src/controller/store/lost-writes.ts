@@ -1,0 +1,72 @@
+import { MalformedPage, PageReader } from "#crdt/page.ts";
+import { controllerOf } from "../replica/registered-controllers.ts";
+
+/** A write that could not be read, as far as what is left of it tells. */
+export interface LostWrite {
+  readonly key: string;
+  /** When it was written, by its writer's clock (ISO 8601); absent: it cannot be read. */
+  readonly at?: string;
+  /** The controller that took it; absent: it cannot be read. */
+  readonly writer?: string;
+  readonly deleted: boolean;
+}
+
+/** A row of a page; its numbers may be changed or missing. */
+const row = /\["((?:[^"\\]|\\.)+)",(null|"(?:[^"\\]|\\.)*"?)(?:,(\d+),\d+,(\d+),)?/g;
+const originsOf = /"origins":(\[[^\]]*\])/;
+
+/**
+ * What damaged lines of a journal or a snapshot wrote. Nothing of it is certain, as no checksum holds; it is shown, and never merged.
+ */
+export function* writesIn(text: string): Generator<LostWrite> {
+  for (const line of text.split("\n")) yield* wholeWrites(line) ?? readableWrites(line);
+}
+
+/** Of a line that is JSON still. */
+function wholeWrites(line: string): readonly LostWrite[] | undefined {
+  try {
+    const value = JSON.parse(line) as unknown;
+    const records = (Array.isArray(value) ? value : [value]) as readonly ({ readonly page?: unknown } | null)[];
+    const pages = records.flatMap((record) => (record?.page === undefined ? [] : [record.page]));
+    const reader = new PageReader();
+    return pages.flatMap((page) =>
+      reader.read(page).map(({ key, text, ms, o }) => {
+        const at = timeOf(ms);
+        return { key, ...(at !== undefined && { at }), writer: controllerOf(o), deleted: text === null };
+      }),
+    );
+  } catch (error) {
+    if (error instanceof SyntaxError || error instanceof MalformedPage) return undefined;
+    throw error;
+  }
+}
+
+/** Of one that is not: whatever looks like a row. */
+function* readableWrites(line: string): Generator<LostWrite> {
+  const origins = listIn(originsOf.exec(line)?.[1]);
+  for (const [, quoted = "", value, ms, origin] of line.matchAll(row)) {
+    const key = listIn(`["${quoted}"]`)[0] ?? quoted;
+    // The list of origins looks like one, too.
+    if (origins.includes(key)) continue;
+    const at = ms === undefined ? undefined : timeOf(Number(ms));
+    const writer = origin === undefined ? undefined : origins[Number(origin)];
+    yield {
+      key,
+      ...(at !== undefined && { at }),
+      ...(writer !== undefined && { writer: controllerOf(writer) }),
+      deleted: value === "null",
+    };
+  }
+}
+
+function listIn(text = "[]"): readonly string[] {
+  try {
+    return (JSON.parse(text) as readonly unknown[]).filter((item) => typeof item === "string");
+  } catch {
+    return [];
+  }
+}
+
+function timeOf(ms: number): string | undefined {
+  return ms > 0 && ms < 8.64e15 ? new Date(ms).toISOString() : undefined;
+}

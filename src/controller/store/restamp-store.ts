@@ -1,0 +1,37 @@
+import { randomBytes } from "node:crypto";
+import { join } from "node:path";
+import { createFile } from "#pki/private-files.ts";
+import type { KeyRules } from "../replica/replica-state.ts";
+import { restamp, type RestampedWrite } from "../replica/restamp.ts";
+import { realDisk } from "./durable-disk.ts";
+import { recordsOf, recover } from "./recover.ts";
+import { replaceStore, type Replacement } from "./restore.ts";
+
+export interface RestampedStore {
+  readonly writes: readonly RestampedWrite[];
+  /** Where they are listed; absent when there are none. */
+  readonly file?: string;
+}
+
+/**
+ * Writes anew what a controller stamped by a clock that was ahead (restamp.ts), and lists it in a file beside what was there. Nothing
+ * changes when there is nothing to restamp.
+ * @throws KcoreError as repairStore does
+ */
+export async function restampStore(where: Replacement & { readonly rules: KeyRules }): Promise<RestampedStore> {
+  const { folder, id, now, rules } = where;
+  const word = (): string => randomBytes(4).toString("hex");
+  const recovered = await recover(realDisk, folder);
+  const { records, writes } = restamp([...recordsOf(recovered, folder)], { id, now, word, rules });
+  if (writes.length === 0) return { writes };
+  const content = { index: recovered.next - 1, entries: records, notes: [] };
+  const { aside } = await replaceStore(where, "before-restamping", () => Promise.resolve(content));
+  const file = join(aside, "restamped.json");
+  const rows = writes.map((write) => ({ ...write, from: isoOf(write.from), to: isoOf(write.to) }));
+  await createFile(file, `${JSON.stringify(rows, undefined, 2)}\n`);
+  return { writes, file };
+}
+
+function isoOf(ms: number): string {
+  return new Date(ms).toISOString();
+}

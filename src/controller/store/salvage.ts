@@ -1,0 +1,143 @@
+import { join } from "node:path";
+import { PageReader } from "#crdt/page.ts";
+import { claimOf } from "../replica/catch-up.ts";
+import type { JournalRecord } from "../replica/replica-ports.ts";
+import type { Disk } from "./durable-disk.ts";
+import type { Frame } from "./journal-frames.ts";
+import { writesIn, type LostWrite } from "./lost-writes.ts";
+import { newestWhole, readableOf, recordOf } from "./recover.ts";
+import { piecesOf, segmentsAmong, type Gap } from "./segments.ts";
+import { snapshotsAmong } from "./snapshot-file.ts";
+
+/** What is whole of a folder, whatever is damaged in it. */
+export interface Salvaged {
+  /** Up to the first loss as they stood; from there on as `salvaged`. */
+  readonly entries: readonly JournalRecord[];
+  /** Index of the last record. */
+  readonly index: number;
+  /** How many of the journal's records were kept from behind the first loss. */
+  readonly behind: number;
+  /** How many records are lost, as far as that can be counted. */
+  readonly lostRecords: number;
+  /** What the lost records wrote, as far as what is left of them tells. */
+  readonly lost: readonly LostWrite[];
+  /** What was found amiss, for the operator. */
+  readonly notes: readonly string[];
+}
+
+/**
+ * Reads a damaged folder: the newest whole snapshot, and every record of the journal since whose checksum holds. What stands behind a
+ * loss is kept apart from the state (`salvaged`): the state's version vector must not claim what is not there.
+ * @throws KcoreError STORE_TOO_NEW
+ */
+export async function salvage(disk: Disk, folder: string): Promise<Salvaged> {
+  const names = await disk.list(folder);
+  const { snapshot, newest = 0, notes } = await newestWhole(disk, folder, names);
+  const found = new Findings(snapshot?.index ?? 0, snapshot ? [...readableOf(snapshot.entries, folder)] : [], notes);
+  const segments = segmentsAmong(names);
+  for (const [place, segment] of segments.entries()) {
+    if ((segments[place + 1]?.first ?? Infinity) <= found.next) continue;
+    const path = join(folder, segment.name);
+    const bytes = await disk.read(path);
+    found.segment(segment.first);
+    for (const piece of piecesOf(bytes, path))
+      if ("damage" in piece) found.gap(path, bytes, piece, place === segments.length - 1);
+      else found.frame(piece);
+  }
+  found.close(newest);
+  // Neither a snapshot nor the journal's beginning: the keys of the damaged snapshot say what the state was.
+  const [damaged] = snapshotsAmong(names);
+  if (snapshot || !damaged || found.lostRecords === 0) return found;
+  found.lose((await disk.read(join(folder, damaged.name))).toString("utf8"));
+  found.notes.push("no snapshot is whole; another controller has all of it: kcore controller join --fresh HOST:PORT");
+  return found;
+}
+
+/** What is kept of a record that stood behind a loss: its registers. What it says of the state as a whole may not hold. */
+export function behindLoss(record: JournalRecord): JournalRecord | undefined {
+  return record.t === "meta" ? undefined : { t: "salvaged", page: record.page };
+}
+
+/** Nobody has what was lost: what stood behind it counts at once. */
+export function mergedAtOnce(record: JournalRecord): JournalRecord {
+  if (record.t !== "salvaged") return record;
+  const { page } = record;
+  return { t: "apply", page, upto: claimOf(new PageReader().read(page)) };
+}
+
+class Findings implements Salvaged {
+  readonly entries: JournalRecord[];
+  readonly notes: string[];
+  readonly lost: LostWrite[] = [];
+  behind = 0;
+  lostRecords = 0;
+  /** Index of the first record that is not here yet. */
+  next: number;
+  /** Index of the record that should stand where we read. */
+  #at = 1;
+  /** Damaged stretches since the last whole frame. */
+  #texts: string[] = [];
+
+  constructor(base: number, entries: JournalRecord[], notes: readonly string[]) {
+    this.next = base + 1;
+    this.entries = entries;
+    this.notes = [...notes];
+  }
+
+  get index(): number {
+    return this.next - 1;
+  }
+
+  segment(first: number): void {
+    this.#at = first;
+  }
+
+  frame({ index, records }: Frame): void {
+    this.#missingUntil(index);
+    this.#texts = [];
+    this.#at = index + records.length;
+    const fresh = records.slice(Math.max(0, this.next - index));
+    for (const text of fresh) {
+      const record = recordOf(text, "the journal");
+      if (this.lostRecords === 0) this.entries.push(record);
+      else {
+        this.behind++;
+        const apart = behindLoss(record);
+        if (apart) this.entries.push(apart);
+      }
+    }
+    this.next = Math.max(this.next, this.#at);
+  }
+
+  gap(path: string, bytes: Buffer, { from, to, damage, isTorn }: Gap, isLast: boolean): void {
+    const text = bytes.toString("utf8", from, to);
+    this.#texts.push(text);
+    const place = `(at byte ${from}: ${damage})`;
+    if (isTorn && isLast) {
+      this.notes.push(`${path}: the last ${to - from} bytes were never finished ${place}`);
+      return;
+    }
+    this.notes.push(`${path}: ${to - from} bytes are damaged ${place}`);
+    this.#at += Math.max(1, text.split("\n").filter((line) => line !== "" && !line.startsWith("#")).length);
+  }
+
+  /** Behind the last frame; `newest`: the record of which a snapshot says that it was acknowledged. */
+  close(newest: number): void {
+    this.#missingUntil(Math.max(newest + 1, this.#at));
+  }
+
+  #missingUntil(index: number): void {
+    const { next } = this;
+    if (index <= next) return;
+    this.notes.push(
+      index === next + 1 ? `record ${next} is lost here` : `records ${next} to ${index - 1} are lost here`,
+    );
+    this.lostRecords += index - next;
+    for (const text of this.#texts) this.lose(text);
+    this.next = index;
+  }
+
+  lose(text: string): void {
+    for (const write of writesIn(text)) this.lost.push(write);
+  }
+}

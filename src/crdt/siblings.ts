@@ -1,0 +1,153 @@
+import { conflictId, hasSeen, lossId } from "./conflict.ts";
+import { isSameDot } from "./register.ts";
+import type { Dot, Register } from "./register.ts";
+
+/** What is kept at most; it takes a member that lies, or days apart, to get there. */
+export interface SiblingLimits {
+  readonly count: number;
+  readonly bytes: number;
+  /** Of one key. */
+  readonly ofOne: number;
+}
+
+export const siblingLimits: SiblingLimits = { count: 10_000, bytes: 16 * 1024 * 1024, ofOne: 64 };
+
+const none: readonly Register[] = [];
+
+/**
+ * Per key the writes that nobody has seen who wrote that key, without the one that stands: the other siblings, in the words of Dynamo
+ * (DeCandia et al., SOSP 2007) and of dotted version vectors (Almeida et al., 2012). Which these are follows from the set of
+ * writes alone, not from the order in which they arrive; so replicas that agree list the same conflicts.
+ */
+export class Siblings {
+  readonly #lost = new Map<string, readonly Register[]>();
+  /** By what an acknowledgement may call them, and the other way round. */
+  readonly #byName = new Map<string, Register>();
+  readonly #names = new Map<Register, readonly string[]>();
+  /** Those that an operator has seen to. They stay, for what they had seen themselves is still superseded by them, here and elsewhere. */
+  readonly #settled = new Set<Register>();
+  readonly #isAcknowledged: (id: string) => boolean;
+  readonly #limits: SiblingLimits;
+  #count = 0;
+  #bytes = 0;
+  /** So many could not be kept. */
+  turnedAway = 0;
+
+  constructor(isAcknowledged: (id: string) => boolean, limits: SiblingLimits = siblingLimits) {
+    this.#isAcknowledged = isAcknowledged;
+    this.#limits = limits;
+  }
+
+  get count(): number {
+    return this.#count;
+  }
+
+  get isFull(): boolean {
+    return this.#count >= this.#limits.count || this.#bytes >= this.#limits.bytes;
+  }
+
+  of(key: string): readonly Register[] {
+    return this.#lost.get(key) ?? none;
+  }
+
+  keys(): Iterable<string> {
+    return this.#lost.keys();
+  }
+
+  *all(): Iterable<Register> {
+    for (const lost of this.#lost.values()) yield* lost;
+  }
+
+  has(register: Register): boolean {
+    return this.of(register.key).includes(register);
+  }
+
+  /** The one with this dot. */
+  find(key: string, dot: Dot): Register | undefined {
+    return this.of(key).find((each) => isSameDot(each, dot));
+  }
+
+  /** One of two writes stands, and `other` does not. Gives those that came and went. */
+  weigh(standing: Register, other: Register): readonly Register[] {
+    const { key } = standing;
+    const known = this.of(key);
+    const candidates = known.includes(other) ? known : [...known, other];
+    const living = candidates.filter(
+      (each) =>
+        !isSameDot(each, standing) &&
+        !hasSeen(standing, each) &&
+        !candidates.some((later) => later !== each && hasSeen(later, each)),
+    );
+    const kept = this.#withinLimits(known, living);
+    this.#set(key, kept);
+    for (const each of kept) {
+      const names = namesOf(standing, each);
+      this.#name(each, names);
+      if (names.some(this.#isAcknowledged)) this.#settled.add(each);
+    }
+    return [...known.filter((each) => !kept.includes(each)), ...kept.filter((each) => !known.includes(each))];
+  }
+
+  /** An acknowledgement: which write it is that needs no mention from now on. */
+  acknowledge(id: string): Register | undefined {
+    const lost = this.#byName.get(id);
+    if (!lost || this.#settled.has(lost)) return undefined;
+    this.#settled.add(lost);
+    return lost;
+  }
+
+  isSettled(lost: Register): boolean {
+    return this.#settled.has(lost);
+  }
+
+  drop(lost: Register): void {
+    const known = this.of(lost.key);
+    if (known.includes(lost))
+      this.#set(
+        lost.key,
+        known.filter((each) => each !== lost),
+      );
+  }
+
+  /** Who came first stays: a flood must not push out what an operator still has to see. */
+  #withinLimits(known: readonly Register[], living: readonly Register[]): readonly Register[] {
+    const kept = living.filter((each) => known.includes(each));
+    for (const each of living) {
+      if (kept.includes(each)) continue;
+      // In place of one that it superseded, there is room.
+      const isRoom = kept.length < known.length || (!this.isFull && kept.length < this.#limits.ofOne);
+      if (!isRoom) this.turnedAway++;
+      else kept.push(each);
+    }
+    return kept;
+  }
+
+  #set(key: string, lost: readonly Register[]): void {
+    const former = this.of(key);
+    this.#count += lost.length - former.length;
+    this.#bytes += sizeOf(lost) - sizeOf(former);
+    if (lost.length > 0) this.#lost.set(key, lost);
+    else this.#lost.delete(key);
+    for (const each of former) {
+      if (lost.includes(each)) continue;
+      this.#name(each, []);
+      this.#settled.delete(each);
+    }
+  }
+
+  #name(lost: Register, names: readonly string[]): void {
+    for (const name of this.#names.get(lost) ?? []) this.#byName.delete(name);
+    for (const name of names) this.#byName.set(name, lost);
+    if (names.length > 0) this.#names.set(lost, names);
+    else this.#names.delete(lost);
+  }
+}
+
+/** Of the loss itself; and of the pair, as controllers that know no siblings call it. */
+function namesOf(standing: Register, lost: Register): readonly string[] {
+  return [lossId(lost.key, lost), conflictId(lost.key, [standing, lost])];
+}
+
+function sizeOf(registers: readonly Register[]): number {
+  return registers.reduce((sum, { key, text }) => sum + key.length + (text?.length ?? 0) + 64, 0);
+}

@@ -1,0 +1,63 @@
+import type { History, Write } from "./history.ts";
+
+/**
+ * Who had seen what, as far as it can be known from outside: controllers tell nobody when they hear of a write, so there is a
+ * “surely” and a “surely not”, and what is in between.
+ */
+export class Causality {
+  readonly #history: Pick<History, "cuts" | "agreed" | "setBacks">;
+
+  constructor(history: Pick<History, "cuts" | "agreed" | "setBacks">) {
+    this.#history = history;
+  }
+
+  /** Whether `later` was made having seen `earlier` for certain, by itself and not by way of a third. */
+  surelySaw(later: Write, earlier: Write): boolean {
+    if (later === earlier || later.outcome === "refused" || earlier.outcome === "refused") return false;
+    // Values are told apart; decisions are not.
+    const isRead = !earlier.key.startsWith("decision/") && later.key === earlier.key && later.read === earlier.value;
+    if (isRead && earlier.value !== null && earlier.began < later.began) return true;
+    if (earlier.outcome !== "ok" || earlier.ended >= later.began) return false;
+    if (later.at === earlier.at) return !this.#wasSetBack(later.at, earlier.ended, later.began);
+    return (
+      this.#history.agreed.some((moment) => earlier.ended < moment && moment < later.began) &&
+      !this.#wasSetBack(later.at, earlier.ended, later.began)
+    );
+  }
+
+  /** Whether `later` was made without having seen `earlier`, for certain. */
+  surelyDidNotSee(later: Write, earlier: Write): boolean {
+    const isOver = later.outcome === "ok";
+    if (isOver && later.ended < earlier.began) return true;
+    const sideOf = (sides: readonly (readonly number[])[], at: number): number =>
+      sides.findIndex((side) => side.includes(at));
+    return this.#history.cuts.some(
+      ({ from, to, sides }) =>
+        isOver && earlier.began > from && later.ended < to && sideOf(sides, earlier.at) !== sideOf(sides, later.at),
+    );
+  }
+
+  areConcurrent(a: Write, b: Write): boolean {
+    return this.surelyDidNotSee(a, b) && this.surelyDidNotSee(b, a);
+  }
+
+  /** Between two moments the controller went on from an old copy: what it holds of before is not certain until it agreed again. */
+  #wasSetBack(at: number, since: number, until: number): boolean {
+    return this.#history.setBacks.some(
+      (back) => back.at === at && back.from > since && back.from < until && until < back.to,
+    );
+  }
+}
+
+/** All of `writes` that saw `first` for certain, by whatever way among them. */
+export function successorsOf(first: Write, writes: readonly Write[], causality: Causality): ReadonlySet<Write> {
+  const found = new Set<Write>();
+  const waiting = [first];
+  for (let from = waiting.pop(); from; from = waiting.pop())
+    for (const write of writes)
+      if (!found.has(write) && write !== first && causality.surelySaw(write, from)) {
+        found.add(write);
+        waiting.push(write);
+      }
+  return found;
+}

@@ -1,0 +1,70 @@
+import { untilTrue, type Controller } from "./controllers.ts";
+import type { ListedConflict, View } from "./history.ts";
+
+interface Side {
+  readonly value: unknown;
+}
+
+/** Milliseconds until all say that they have seen the same transactions and hold the same; undefined: not in time. */
+export async function timeToAgree(controllers: readonly Controller[], withinMs: number): Promise<number | undefined> {
+  const look = async (): Promise<boolean> => {
+    const answers = await Promise.all(controllers.map(({ client }) => client.get("/v1/replication")));
+    if (answers.some(({ status, body }) => status !== 200 || body["vv"] === undefined)) return false;
+    const held = answers.map(({ body }) => {
+      const entries = Object.entries(body["vv"] as Record<string, number>).filter(([, seq]) => seq > 0);
+      return JSON.stringify([entries.toSorted(([a], [b]) => (a < b ? -1 : 1)), body["digest"]]);
+    });
+    return new Set(held).size === 1;
+  };
+  return untilTrue("they hold the same", look, withinMs).catch(() => undefined);
+}
+
+/** All that a controller shows of what the workload writes. @throws Error when it does not answer */
+export async function lookAt({ client, index }: Controller, nodes: readonly string[]): Promise<View> {
+  const values = new Map<string, string>();
+  const ask = async (path: string): Promise<Readonly<Record<string, unknown>>> => {
+    const { status, body } = await client.get(path);
+    if (status !== 200) throw new Error(`GET ${path} at ${index}: ${status} ${JSON.stringify(body).slice(0, 200)}`);
+    return body;
+  };
+  const { objects } = (await ask("/v1/objects")) as {
+    objects: readonly { kind: string; name: string; value: { v?: string } }[];
+  };
+  for (const { kind, name, value } of objects) values.set(`object/${kind}/${name}`, value.v ?? JSON.stringify(value));
+  for (const node of nodes) {
+    const { approval, labels } = (await ask(`/v1/nodes/${node}`)) as {
+      approval: string;
+      labels: Record<string, string>;
+    };
+    values.set(`decision/${node}`, approval);
+    for (const [name, value] of Object.entries(labels)) values.set(`label/${node}/${name}`, value);
+  }
+  const { conflicts } = (await ask("/v1/conflicts")) as {
+    conflicts: readonly { id: string; key: string; winner: Side; loser: Side }[];
+  };
+  const listed = conflicts.flatMap(({ key, winner, loser }): readonly ListedConflict[] => {
+    const name = nameOf(key);
+    return name === undefined ? [] : [{ key: name, winner: textOf(winner), loser: textOf(loser) }];
+  });
+  return { at: index, values, conflicts: listed };
+}
+
+/** Takes all conflicts off the list, as an operator does who has seen them. */
+export async function acknowledgeConflicts({ client }: Controller): Promise<void> {
+  const { body } = await client.get("/v1/conflicts");
+  for (const { id } of (body["conflicts"] ?? []) as readonly { id: string }[])
+    await client.post(`/v1/conflicts/${encodeURIComponent(id)}/ack`);
+}
+
+/** The workload's name of a register; undefined: decisions and what the workload does not write. */
+function nameOf(key: string): string | undefined {
+  if (key.startsWith("object/")) return key;
+  const [, node, label] = /^node\/([^/]+)\/label\/(.+)$/.exec(key) ?? [];
+  return node === undefined ? undefined : `label/${node}/${label}`;
+}
+
+function textOf({ value }: Side): string | null {
+  if (value === null || value === undefined) return null;
+  const { v, value: label } = value as { v?: string; value?: string };
+  return v ?? label ?? JSON.stringify(value);
+}

@@ -1,0 +1,154 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Answer } from "./client.ts";
+import type { Controller } from "./controllers.ts";
+import type { Outcome, Write } from "./history.ts";
+import type { Chance } from "./random.ts";
+
+/** Writes of one episode, each recorded with what its client was told. */
+export class Workload {
+  readonly writes: Write[] = [];
+  readonly falselyHealthy: string[] = [];
+  readonly node: string;
+  readonly episode: number;
+  /** Whether its node can be looked at. */
+  isPrepared = false;
+  #values = 0;
+  #isOver = false;
+  readonly #held = new Set<number>();
+  readonly #busy = new Set<number>();
+  readonly #running = new Map<number, Promise<void>>();
+
+  constructor(episode: number) {
+    this.episode = episode;
+    this.node = `00000000-0000-4000-8000-${String(episode).padStart(12, "0")}`;
+  }
+
+  /** A node to decide about. */
+  async prepare({ client }: Controller): Promise<void> {
+    const body = { name: `node-${this.episode}`, roles: ["worker"], source: "manifest" };
+    const { status } = await client.post(`/v1/nodes/${this.node}/expected`, body);
+    if (status !== 200) throw new Error(`a node could not be announced: ${status}`);
+    this.isPrepared = true;
+  }
+
+  /** Writes at each controller what nobody else does, and what both of `pair` do, until {@link stop}. */
+  start(controllers: readonly Controller[], pair: readonly [number, number], chance: Chance): void {
+    for (const controller of controllers) {
+      const own = chance.fork();
+      const shared = pair.includes(controller.index) ? chance.fork() : undefined;
+      this.#running.set(controller.index, this.#write(controller, own, shared));
+    }
+  }
+
+  /** Resolves when nobody asks a controller for anything any more, until it is released. */
+  async hold(at: number): Promise<void> {
+    this.#held.add(at);
+    // A write that is under way ends in time, with an answer or without.
+    while (this.#busy.has(at)) await sleep(5);
+  }
+
+  release(at: number): void {
+    this.#held.delete(at);
+  }
+
+  async stop(): Promise<void> {
+    this.#isOver = true;
+    await Promise.all(this.#running.values());
+  }
+
+  async #write(controller: Controller, own: Chance, shared: Chance | undefined): Promise<void> {
+    for (let turn = 0; !this.#isOver; turn++) {
+      if (!this.#held.has(controller.index)) {
+        this.#busy.add(controller.index);
+        if (shared && turn % 4 === 3) await this.#writeShared(controller, shared);
+        else await this.#writeOwn(controller, own);
+        this.#busy.delete(controller.index);
+      }
+      await sleep(own.between(5, 20));
+    }
+  }
+
+  #writeOwn(controller: Controller, chance: Chance): Promise<Outcome> {
+    const name = `e${this.episode}-by${controller.index}-${chance.below(6)}`;
+    if (chance.isLucky(0.15)) return this.label(controller, name, chance.isLucky(0.2));
+    return this.put(controller, `Own/${name}`, chance.isLucky(0.15));
+  }
+
+  #writeShared(controller: Controller, chance: Chance): Promise<Outcome> {
+    const die = chance.next();
+    if (die < 0.2) return this.decide(controller, chance.isLucky(0.5) ? "approved" : "rejected");
+    const name = `e${this.episode}-both-${chance.below(5)}`;
+    if (die < 0.35) return this.label(controller, name, false);
+    return this.put(controller, `Both/${name}`, chance.isLucky(0.1), chance.isLucky(0.3));
+  }
+
+  /** Writes a new value under `KIND/NAME`, or removes it; may look at it before. */
+  async put(controller: Controller, id: string, isRemoval = false, looks = false): Promise<Outcome> {
+    const path = `/v1/objects/${encodeURIComponent(id)}`;
+    let read: { readonly read?: string | null } = {};
+    if (looks) {
+      const { status, body } = await controller.client.get(path);
+      if (status === 200) read = { read: (body["value"] as { v?: string }).v ?? null };
+    }
+    const value = isRemoval ? null : this.#newValue();
+    const ask = (): Promise<Answer> =>
+      isRemoval ? controller.client.post(`${path}/remove`) : controller.client.post(path, { value: { v: value } });
+    return this.#record(controller, { key: `object/${id}`, value, ...read }, ask);
+  }
+
+  label(controller: Controller, name: string, isRemoval: boolean): Promise<Outcome> {
+    const value = isRemoval ? null : this.#newValue();
+    const body = value === null ? { remove: [name] } : { set: { [name]: value } };
+    const ask = (): Promise<Answer> => controller.client.post(`/v1/nodes/${this.node}/labels`, body);
+    return this.#record(controller, { key: `label/${this.node}/${name}`, value }, ask);
+  }
+
+  decide(controller: Controller, value: "approved" | "rejected"): Promise<Outcome> {
+    const verb = value === "approved" ? "approve" : "reject";
+    const ask = (): Promise<Answer> => controller.client.post(`/v1/nodes/${this.node}/${verb}`);
+    return this.#record(controller, { key: `decision/${this.node}`, value }, ask);
+  }
+
+  #newValue(): string {
+    return `v${this.episode}.${++this.#values}`;
+  }
+
+  async #record(
+    controller: Controller,
+    what: Pick<Write, "key" | "value" | "read">,
+    ask: () => Promise<Answer>,
+  ): Promise<Outcome> {
+    const began = performance.now();
+    const answer = await ask();
+    // What is absent is not removed: nothing was written.
+    if (answer.body["result"] === "unchanged") return "ok";
+    const outcome = outcomeOf(answer);
+    const write = { ...what, episode: this.episode, at: controller.index, began, ended: performance.now(), outcome };
+    this.writes.push(write);
+    if (answer.status === 503 && this.falselyHealthy.length < 5) await this.#doubt(controller, answer);
+    return outcome;
+  }
+
+  /** A write was refused: the controller must say why when it is asked how it is, unless it takes the next one again. */
+  async #doubt({ client, index }: Controller, { body }: Answer): Promise<void> {
+    const status = await client.get("/v1/replication");
+    const ready = await client.get("/readyz");
+    const says = [status.body["healthy"] === true ? "healthy" : "", ready.body["ready"] === true ? "ready" : ""];
+    if (says.every((word) => word === "")) return;
+    const again = await client.post(`/v1/objects/${encodeURIComponent(`Probe/${index}`)}`, {
+      value: { v: this.#newValue() },
+    });
+    const after = await client.get("/v1/replication");
+    if (again.status !== 503 || after.body["healthy"] !== true) return;
+    this.falselyHealthy.push(
+      `${index} refuses writes (${String(body["code"])}: ${String(body["message"])}), and says that it is ${says.filter(Boolean).join(" and ")}`,
+    );
+  }
+}
+
+/** Only what is refused for a reason that comes before the writing was not carried out for certain. */
+function outcomeOf({ status, body }: Answer): Outcome {
+  if (status >= 200 && status < 300) return "ok";
+  const isRefusal = (status >= 400 && status < 500) || body["code"] === "CONTROLLER_READ_ONLY";
+  return isRefusal ? "refused" : "unknown";
+}

@@ -1,0 +1,122 @@
+import { cp, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { expect } from "chai";
+import { openApi } from "#api/client.ts";
+import type { ApiClient } from "#api/client.ts";
+import { parseEndpoint } from "#api/endpoint.ts";
+import { codec, createTestCluster, eventually, startDaemon } from "#support/cluster.ts";
+import type { Daemon, TestCluster } from "#support/cluster.ts";
+import { areAllInStep, reasonOf, startControllers } from "#support/controllers.ts";
+import type { TestController } from "#support/controllers.ts";
+import { freePort } from "#support/ports.ts";
+
+/** The same identity on another port, with a copy of the state as it was. */
+interface Copy {
+  readonly endpoint: string;
+  readonly operator: ApiClient;
+  readonly end: () => Promise<void>;
+}
+
+describe("two processes that run as one controller", function () {
+  this.timeout(60_000);
+  let cluster: TestCluster;
+  let stops: (() => Promise<void>)[];
+
+  beforeEach(async () => {
+    cluster = await createTestCluster();
+    stops = [];
+  });
+  afterEach(async () => {
+    for (const stop of stops) await stop();
+    await cluster.remove();
+  });
+
+  const startMany = async (count: number): Promise<readonly TestController[]> => {
+    const { controllers, stop } = await startControllers(cluster, count, { processes: true });
+    stops.push(stop);
+    return controllers;
+  };
+  /** Starts a copy of a controller that stands still while it is made. */
+  const startCopy = async (original: TestController): Promise<Copy> => {
+    await original.stop();
+    const dbPath = `${original.dbPath}-copy`;
+    await cp(original.dbPath, dbPath, { recursive: true });
+    await original.start();
+    const { host } = parseEndpoint(original.endpoint);
+    const endpoint = `${host}:${await freePort(host)}`;
+    const config = codec.parse(await readFile(join(original.folder, "controller.yaml"), "utf8")) as object;
+    const daemon: Daemon = await startDaemon(["controller", "serve"], join(original.folder, "copy.yaml"), {
+      ...config,
+      listenAddr: endpoint,
+      dbPath,
+    });
+    const client = openApi({ endpoint: parseEndpoint(endpoint), credentials: cluster.operator, clock: Date.now });
+    stops.unshift(async () => {
+      client.close();
+      await daemon.end("SIGKILL");
+    });
+    await daemon.logged("the controller listens");
+    return { endpoint, operator: client, end: async () => void (await daemon.end("SIGKILL")) };
+  };
+  const copiesAt = async ({ operator }: Pick<TestController, "operator">): Promise<string> =>
+    (await operator.call("replicationStatus", {})).alarms
+      .filter(({ code }) => code === "TWO_COPIES")
+      .map(({ message }) => message)
+      .join("\n");
+
+  it("are told of on every controller with both addresses; the later one writes nothing, and nothing acknowledged is lost", async () => {
+    const controllers = await startMany(3);
+    const [first, second, third] = controllers as [TestController, TestController, TestController];
+    await eventually(() => areAllInStep(controllers));
+    const copy = await startCopy(third);
+    const acknowledged: string[] = [];
+    const put = async ({ operator }: Pick<TestController, "operator">, id: string): Promise<void> => {
+      if ((await reasonOf(operator.call("putObject", { value: { by: id } }, { id }))) === "allowed")
+        acknowledged.push(id);
+    };
+    for (let turn = 0; turn < 20; turn++)
+      await Promise.all([put(third, `Twin/original-${turn}`), put(copy, `Twin/copy-${turn}`)]);
+    for (const each of [first, second, third, copy])
+      await eventually(async () => {
+        const told = await copiesAt(each);
+        return told.includes(third.id) && told.includes(third.endpoint) && told.includes(copy.endpoint);
+      });
+    const oneTooMany = await eventually(async () => {
+      const { readOnly } = await copy.operator.call("replicationStatus", {});
+      return readOnly === "TWO_COPIES";
+    });
+    expect(oneTooMany).to.equal(true);
+    expect((await copy.operator.call("ready", {})).ready).to.equal(false);
+    expect(await reasonOf(copy.operator.call("putObject", { value: { n: 1 } }, { id: "Twin/late" }))).to.equal(
+      "CONTROLLER_READ_ONLY",
+    );
+    await put(third, "Twin/goes-on");
+    expect(acknowledged).to.include("Twin/goes-on");
+
+    // The operator keeps the copy: it is let in, with whatever it had acknowledged.
+    await third.stop("SIGKILL");
+    await eventually(async () => (await copy.operator.call("ready", {})).ready);
+    await put(copy, "Twin/kept-copy");
+    expect(acknowledged).to.include("Twin/kept-copy");
+    for (const each of [first, second, copy])
+      await eventually(async () => {
+        const { objects } = await each.operator.call("listObjects", {});
+        const there = new Set(objects.map(({ value }) => (value as { by?: string }).by));
+        return acknowledged.every((id) => there.has(id)) && (await copiesAt(each)) === "";
+      });
+  });
+
+  it("are told of by both where there is no other controller; the one that is not at the registered address is read-only", async () => {
+    const [only] = (await startMany(1)) as [TestController];
+    const copy = await startCopy(only);
+    for (const each of [only, copy])
+      await eventually(async () => {
+        const told = await copiesAt(each);
+        return told.includes(only.endpoint) && told.includes(copy.endpoint);
+      });
+    expect(await reasonOf(copy.operator.call("putObject", { value: {} }, { id: "Twin/x" }))).to.equal(
+      "CONTROLLER_READ_ONLY",
+    );
+    expect(await reasonOf(only.operator.call("putObject", { value: {} }, { id: "Twin/x" }))).to.equal("allowed");
+  });
+});

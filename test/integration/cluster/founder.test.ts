@@ -1,0 +1,92 @@
+import { randomUUID } from "node:crypto";
+import { readFile, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { expect } from "chai";
+import { codec, createTestCluster, eventually } from "#support/cluster.ts";
+import type { TestCluster } from "#support/cluster.ts";
+import { areAllInStep, reasonOf, startControllers } from "#support/controllers.ts";
+import type { TestController } from "#support/controllers.ts";
+
+interface Config {
+  readonly replication: object;
+}
+
+describe("a controller that lost its state", function () {
+  this.timeout(60_000);
+  let cluster: TestCluster;
+  let controllers: readonly [TestController, TestController, TestController];
+  let stop: () => Promise<void>;
+
+  beforeEach(async () => {
+    cluster = await createTestCluster();
+    const started = await startControllers(cluster, 3);
+    controllers = started.controllers as typeof controllers;
+    ({ stop } = started);
+    await controllers[0].operator.call("putObject", { value: { n: 1 } }, { id: "Lost/kept" });
+    await eventually(() => areAllInStep(controllers));
+  });
+  afterEach(async () => {
+    await stop();
+    await cluster.remove();
+  });
+
+  const loseState = async ({ stop: end, dbPath }: TestController): Promise<void> => {
+    await end();
+    await rm(dbPath, { recursive: true });
+  };
+  const alarmsAt = async ({ operator }: TestController): Promise<readonly string[]> =>
+    (await operator.call("replicationStatus", {})).alarms.map(({ code, message }) => `${code} ${message}`);
+  const configure = async ({ folder }: TestController, replication: object): Promise<void> => {
+    const file = join(folder, "controller.yaml");
+    const config = codec.parse(await readFile(file, "utf8")) as Config;
+    await writeFile(file, codec.print({ ...config, replication: { ...config.replication, ...replication } }));
+  };
+
+  it("V3: founds no second cluster; it and all others say why", async () => {
+    const [founder, ...others] = controllers;
+    await loseState(founder);
+    await founder.start();
+    const { ready, reason } = await founder.operator.call("ready", {});
+    expect(ready).to.equal(false);
+    expect(reason).to.contain("founds no second cluster").and.to.contain("kcore controller found");
+    expect((await alarmsAt(founder)).join("\n")).to.match(/^EMPTY_STATE .*kcore orchestrate deploy_node/);
+    const other = { spki: "0".repeat(64), address: "192.0.2.5:9090", dc: "DC1" };
+    expect(await reasonOf(founder.operator.call("registerController", other, { id: randomUUID() }))).to.equal(
+      "CONTROLLER_JOINING",
+    );
+    for (const each of others)
+      await eventually(async () =>
+        (await alarmsAt(each)).some((text) => text.includes(founder.id) && text.includes("CONTROLLER_EMPTY")),
+      );
+    for (const { operator } of others)
+      expect((await operator.call("listControllers", {})).controllers).to.have.length(3);
+  });
+
+  it("V3: rejoins by itself whom its configuration names, with all that the others have", async () => {
+    const [founder, second, third] = controllers;
+    await loseState(founder);
+    // The first of them does not answer.
+    await configure(founder, { rejoin: ["127.0.0.1:1", second.advertised, third.advertised] });
+    await founder.start();
+    await eventually(async () => (await founder.operator.call("ready", {})).ready && areAllInStep(controllers));
+    expect((await founder.operator.call("listObjects", {})).objects.map(({ value }) => value)).to.deep.equal([
+      { n: 1 },
+    ]);
+    await founder.operator.call("putObject", { value: { n: 2 } }, { id: "Lost/again" });
+    await eventually(async () => (await third.operator.call("listObjects", {})).objects.length === 2);
+    for (const each of controllers) expect(await alarmsAt(each)).to.deep.equal([]);
+  });
+
+  it("V3: a refusal is an alarm on the one that is refused and on the one that refuses, until they speak", async () => {
+    const [first, second, third] = controllers;
+    await third.stop();
+    await first.operator.call("removeController", { reason: "burnt" }, { id: third.id });
+    await eventually(async () => (await second.operator.call("listControllers", {})).controllers.length === 2);
+    await third.start();
+    for (const each of [first, second])
+      await eventually(async () =>
+        (await alarmsAt(each)).some((text) => text.startsWith("REFUSING") && text.includes(third.id)),
+      );
+    await eventually(async () => (await alarmsAt(third)).filter((text) => text.startsWith("REFUSED")).length === 2);
+  });
+});

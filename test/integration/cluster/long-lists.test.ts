@@ -1,0 +1,77 @@
+import { randomUUID } from "node:crypto";
+import { request } from "node:https";
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect } from "chai";
+import { parseEndpoint } from "#api/endpoint.ts";
+import { createTestCluster } from "#support/cluster.ts";
+import type { TestCluster } from "#support/cluster.ts";
+import { startController } from "#support/controllers.ts";
+import type { TestController } from "#support/controllers.ts";
+
+/** Much more than one turn of the event loop would allow for; a list in one piece took 1.6 s. */
+const longest = 300;
+
+describe("a controller that is asked for long lists", function () {
+  this.timeout(120_000);
+  let cluster: TestCluster;
+  let controller: TestController;
+  const objects = 5_000;
+
+  before(async () => {
+    cluster = await createTestCluster();
+    controller = await startController(cluster, { process: true });
+    let next = 0;
+    const value = { list: Array.from({ length: 400 }, (_, index) => ({ index })) };
+    const write = async (): Promise<void> => {
+      while (next < objects) await controller.operator.call("putObject", { value }, { id: `Long/${next++}` });
+    };
+    await Promise.all(Array.from({ length: 16 }, write));
+  });
+  after(async () => {
+    await controller?.end();
+    await cluster?.remove();
+  });
+
+  /** Asks, and throws away what comes; gives how many bytes that were. */
+  const fetch = (path: string, options: { verb?: string; body?: string } = {}): Promise<number> =>
+    new Promise((resolve, reject) => {
+      const { host, port } = parseEndpoint(controller.endpoint);
+      const { verb: method = "GET", body } = options;
+      const sent = request({ ...cluster.operator, host, port, method, path, agent: false }, (response) => {
+        let bytes = 0;
+        response.on("data", (chunk: Buffer) => {
+          bytes += chunk.length;
+          // A watch goes on for ever.
+          if (chunk.includes(`"synced"`)) response.destroy();
+        });
+        response.once("close", () => resolve(bytes));
+      });
+      sent.once("error", reject);
+      sent.end(body);
+    });
+
+  for (const [what, path, options] of [
+    ["listObjects", "/v1/objects", {}],
+    ["backup", "/v1/backup", {}],
+    ["watch", "/v1/watch", { verb: "POST", body: "{}" }],
+  ] as const)
+    it(`S-17: goes on writing for others while it answers ${what} with some 30 MB`, async () => {
+      const id = `Write/${randomUUID()}`;
+      const slow: number[] = [];
+      let isDone = false;
+      const fetched = fetch(path, options).finally(() => (isDone = true));
+      for (let count = 0; !isDone; count++) {
+        const began = performance.now();
+        await controller.operator.call("putObject", { value: { count } }, { id });
+        slow.push(performance.now() - began);
+        await sleep(5);
+      }
+      expect(await fetched).to.be.greaterThan(25e6);
+      expect(Math.max(...slow)).to.be.lessThan(longest);
+    });
+
+  it("gives the whole list to a client of kcore", async () => {
+    const { objects: listed } = await controller.operator.call("listObjects", {});
+    expect(listed.filter(({ kind }) => kind === "Long")).to.have.length(objects);
+  });
+});

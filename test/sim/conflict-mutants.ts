@@ -1,0 +1,112 @@
+import type { Mutant } from "./mutants.ts";
+
+/** Bugs in what becomes of two writes that did not know of each other. */
+export const conflictMutants: Readonly<Record<string, Mutant>> = {
+  sequentialconflicts: {
+    why: "every overwriting counts as a conflict (kcore's K12)",
+    edits: [
+      {
+        file: "crdt/conflict.ts",
+        from: "a.text !== b.text && !isSameDot(a, b) && !hasSeen(a, b) && !hasSeen(b, a);",
+        to: "a.text !== b.text && !isSameDot(a, b) && (a.o !== b.o || hasSeen(a, a));",
+      },
+      {
+        file: "crdt/lww-map.ts",
+        from: "if ((this.siblings.of(key).length === 0 && hasSeen(standing, lost)) || !this.#isContested(key)) return [];",
+        to: "if (standing.o === lost.o || hasSeen(lost, standing) || !this.#isContested(key)) return [];",
+      },
+      { file: "crdt/siblings.ts", from: "        !hasSeen(standing, each) &&\n", to: "" },
+    ],
+  },
+  silentconflicts: {
+    why: "a conflict is noted only when what arrives wins",
+    edits: [
+      {
+        file: "crdt/lww-map.ts",
+        from: "if (current) siblings.push(...(wins ?",
+        to: "if (current && wins) siblings.push(...(wins ?",
+      },
+    ],
+  },
+  explodingconflicts: {
+    why: "what was superseded on its own side is listed all the same (V2)",
+    edits: [
+      {
+        file: "crdt/siblings.ts",
+        from: "!candidates.some((later) => later !== each && hasSeen(later, each)),",
+        to: "candidates.length > 0,",
+      },
+    ],
+  },
+  homeboundconflicts: {
+    why: "what lost is sent to nobody: who asks later never hears of the conflict",
+    edits: [
+      {
+        file: "crdt/lww-map.ts",
+        from: "return this.#registers.get(register.key) === register || this.siblings.has(register);",
+        to: "return this.#registers.get(register.key) === register;",
+      },
+    ],
+  },
+  forgottenconflicts: {
+    why: "a snapshot holds what stands, and not what lost to it",
+    edits: [
+      {
+        file: "controller/replica/replica-state.ts",
+        from: "const registers = [...this.map.all(), ...this.map.siblings.all()];",
+        to: "const registers = [...this.map.all()];",
+      },
+    ],
+  },
+  equalsforgotten: {
+    why: "what says the same as what stands is forgotten at once, though that may be changed by one who knows nothing of it",
+    edits: [
+      {
+        file: "crdt/siblings.ts",
+        from: "        !isSameDot(each, standing) &&\n",
+        to: "        !isSameDot(each, standing) && each.text !== standing.text &&\n",
+      },
+    ],
+  },
+  acksforgotten: {
+    why: "what somebody let go of is listed again where it arrives later",
+    edits: [
+      {
+        file: "crdt/siblings.ts",
+        from: "if (names.some(this.#isAcknowledged)) this.#settled.add(each);",
+        to: 'if (this.#isAcknowledged("")) this.#settled.add(each);',
+      },
+    ],
+  },
+  orphanedconflicts: {
+    why: "a deletion is forgotten, and what lost to it is not",
+    edits: [
+      { file: "controller/replica/collector.ts", from: " && !map.siblings.of(key).length", to: "" },
+      {
+        file: "controller/replica/replica-state.ts",
+        from: "if (!isSibling && this.map.siblings.of(register.key).length > 0) continue;",
+        to: "",
+      },
+    ],
+  },
+  deafreject: {
+    why: "a reject that no approve has read does not count (V1)",
+    edits: [
+      {
+        file: "controller/cluster/rejects.ts",
+        from: `return rejects.length > 0 ? "rejected" : (approval?.value.state ?? "pending");`,
+        to: `return rejects.length < 0 ? "rejected" : (approval?.value.state ?? "pending");`,
+      },
+    ],
+  },
+  lazyreject: {
+    why: "a reject that is said again is none (V1)",
+    edits: [
+      {
+        file: "controller/cluster/rejects.ts",
+        from: `if (approval && state !== "rejected" && `,
+        to: `if (approval && `,
+      },
+    ],
+  },
+};

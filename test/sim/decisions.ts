@@ -1,0 +1,68 @@
+import type { Register } from "#crdt/register.ts";
+import { Violation } from "./violation.ts";
+
+type State = "approved" | "rejected";
+
+/** What an operator was shown, and what he decided; `by` is his alone. */
+interface Decision {
+  readonly node: string;
+  readonly state: State;
+  /** The keys of the rejects that stood where he decided. */
+  readonly read: readonly string[];
+}
+
+/**
+ * (11) A node is rejected exactly while some reject is left that no approve has read. Who read what is known from what stood there as they
+ * decided; neither epochs, stamps nor contexts are looked at.
+ */
+export class Decisions {
+  readonly #made = new Map<string, Decision>();
+
+  made(by: string, decision: Decision): void {
+    this.#made.set(by, decision);
+  }
+
+  get count(): number {
+    return this.#made.size;
+  }
+
+  /**
+   * `written`: every transaction that may still count; `acked`: those that must. Exactly what is due, unless disks were lost or put back: then no
+   * reject that was acknowledged may be missed all the same.
+   */
+  check(
+    { written, acked }: { readonly written: Iterable<Register>; readonly acked: Iterable<Register> },
+    {
+      id,
+      approvalOf,
+      isExact,
+    }: { readonly id: string; readonly approvalOf: (node: string) => string; readonly isExact: boolean },
+  ): void {
+    const due = new Map<string, State>();
+    for (const { node, state } of this.#decisionsIn(written)) if (state === "approved") due.set(node, "approved");
+    const rejects = this.#rejectsIn(isExact ? written : acked);
+    // An approve that only a lost disk held may have been read by somebody, and its deletions have arrived.
+    const approves = isExact ? this.#decisionsIn(written) : [...this.#made.values()];
+    const overruled = new Set(approves.flatMap(({ state, read }) => (state === "approved" ? read : [])));
+    for (const [key, node] of rejects) if (!overruled.has(key)) due.set(node, "rejected");
+    for (const [node, state] of due) {
+      const found = approvalOf(node);
+      if (found !== state && (isExact || state === "rejected"))
+        throw new Violation(`(11) ${node} is ${found} at ${id}, and ${state} is due`);
+    }
+  }
+
+  #decisionsIn(registers: Iterable<Register>): readonly Decision[] {
+    return [...registers].flatMap(({ key, text }) => {
+      if (text === null || !key.endsWith("/approval")) return [];
+      return this.#made.get((JSON.parse(text) as { readonly by: string }).by) ?? [];
+    });
+  }
+
+  #rejectsIn(registers: Iterable<Register>): readonly (readonly [key: string, node: string])[] {
+    return [...registers].flatMap(({ key, text }) => {
+      const node = text === null ? undefined : /^node\/([^/]+)\/reject\//.exec(key)?.[1];
+      return node === undefined ? [] : [[key, node] as const];
+    });
+  }
+}

@@ -1,0 +1,185 @@
+import { expect } from "chai";
+import { ackConflict, listConflicts, takeLoser } from "#controller/cluster/conflicts.ts";
+import { watchNodeNames } from "#controller/cluster/node-names.ts";
+import { keys } from "#controller/cluster/registers.ts";
+import { decodeDot } from "#controller/cluster/dots.ts";
+import { caller, Controllers } from "#support/cut-controllers.ts";
+import { registrationOf } from "#support/controllers.ts";
+
+const by = "operator ann";
+const label = keys.node("n").label("tier");
+
+/** What each lists, in short: key, what won, what lost. */
+function listed({ parts }: Controllers): string[][] {
+  return parts.map(({ records }) =>
+    listConflicts(records, watchNodeNames(records)).conflicts.map(
+      ({ key, winner, loser, others = [] }) => `${key} ${[winner, loser, ...others].map(said).join(" ")}`,
+    ),
+  );
+}
+
+function said({ value }: { readonly value?: unknown }): string {
+  return String((value as { value?: unknown } | null)?.value ?? value);
+}
+
+async function idOf(all: Controllers, at = 0): Promise<string> {
+  const [conflict] = all.replicas[at]?.replica.conflicts() ?? [];
+  return conflict?.id ?? "none";
+}
+
+/** Each controller, cut off from all others, sets the label to its own value, some of them before in vain. */
+async function disagree(all: Controllers): Promise<void> {
+  all.cut();
+  for (const value of ["first", "second", "last"])
+    for (const [place, nodes] of all.nodes.entries()) {
+      await nodes.setLabels("n", { set: { tier: `${value} ${place}` }, remove: [] });
+      await all.settle();
+    }
+  await all.heal();
+}
+
+describe("conflicts of the cluster", () => {
+  it("V2: are one for a key, with all that was last said on any side; taken off the list everywhere", async () => {
+    const all = await Controllers.start(3);
+    await disagree(all);
+    const due = [`${label} last 2 last 1 last 0`];
+    expect(listed(all)).to.deep.equal([due, due, due]);
+    const [one] = all.parts;
+    if (one) await ackConflict(one.records, (await idOf(all)).slice(0, 4));
+    await all.settle();
+    expect(listed(all)).to.deep.equal([[], [], []]);
+    expect(all.nodes.map((nodes) => nodes.get("n").labels["tier"])).to.deep.equal(["last 2", "last 2", "last 2"]);
+  });
+
+  it("V2: let what lost be taken", async () => {
+    const all = await Controllers.start(2);
+    await disagree(all);
+    const [one] = all.parts;
+    if (one) await takeLoser(one, await idOf(all), by);
+    await all.settle();
+    expect(listed(all)).to.deep.equal([[], []]);
+    expect(all.nodes.map((nodes) => nodes.get("n").labels["tier"])).to.deep.equal(["last 0", "last 0"]);
+  });
+
+  it("V2: are not settled unseen: one more sibling is another conflict, and what was acknowledged stays so", async () => {
+    const all = await Controllers.start(3);
+    const [one, , three] = all.parts;
+    all.cut();
+    await all.nodes[0]?.setLabels("n", { set: { tier: "ssd" }, remove: [] });
+    await all.settle();
+    await all.nodes[1]?.setLabels("n", { set: { tier: "nvme" }, remove: [] });
+    await three?.nodes.setLabels("n", { set: { tier: "tape" }, remove: [] });
+    // The third meets the others only after these have agreed.
+    all.link(0, 1);
+    await all.settle();
+    expect(listed(all)).to.deep.equal([[`${label} nvme ssd`], [`${label} nvme ssd`], []]);
+    const seen = await idOf(all);
+    if (one) await ackConflict(one.records, seen);
+    await all.heal();
+    const due = [`${label} tape nvme`];
+    expect(listed(all)).to.deep.equal([due, due, due]);
+    expect(await idOf(all)).not.to.equal(seen);
+    expect(
+      await ackConflict(one?.records as never, seen).then(
+        () => "acknowledged",
+        (error: unknown) => (error as { code: string }).code,
+      ),
+    ).to.equal("CONFLICT_UNKNOWN");
+  });
+
+  it("V2: when acknowledged, leave alone what is changed elsewhere at the same time", async () => {
+    const all = await Controllers.start(2);
+    await disagree(all);
+    const [here, there] = all.parts;
+    all.cut();
+    await there?.nodes.setLabels("n", { set: { tier: "new" }, remove: [] });
+    await all.settle();
+    if (here) await ackConflict(here.records, await idOf(all));
+    await all.heal();
+    expect(all.nodes.map((nodes) => nodes.get("n").labels["tier"])).to.deep.equal(["new", "new"]);
+    expect(listed(all)).to.deep.equal([[], []]);
+  });
+
+  it("V2: of a deletion keep it, until somebody has seen to it", async () => {
+    const all = await Controllers.start(2);
+    all.cut();
+    await all.nodes[0]?.setLabels("n", { set: { tier: "ssd" }, remove: [] });
+    await all.heal();
+    all.cut();
+    await all.nodes[0]?.setLabels("n", { set: { tier: "nvme" }, remove: [] });
+    await all.settle();
+    await all.nodes[1]?.setLabels("n", { set: {}, remove: ["tier"] });
+    await all.heal();
+    for (let turn = 0; turn < 30; turn++) await all.settle();
+    expect(listed(all)).to.deep.equal([[`${label} null nvme`], [`${label} null nvme`]]);
+    const [one] = all.parts;
+    if (one) await ackConflict(one.records, await idOf(all));
+    for (let turn = 0; turn < 30; turn++) await all.settle();
+    expect(listed(all)).to.deep.equal([[], []]);
+    expect(all.replicas.map(({ replica }) => replica.status().tombstones)).to.deep.equal([0, 0]);
+  });
+
+  it("M2: come from no node, however often it registers at two controllers at once", async () => {
+    const all = await Controllers.start(2);
+    for (let turn = 0; turn < 5; turn++) {
+      all.cut();
+      for (const [place, nodes] of all.nodes.entries()) {
+        const hostname = `n-${turn}-${place}`;
+        const net = { interfaces: [{ name: hostname, mac: "02:00:00:00:00:01", addresses: [] }] };
+        await nodes.register(caller, { ...registrationOf("n"), hostname, net } as never);
+      }
+      await all.heal();
+    }
+    expect(listed(all)).to.deep.equal([[], []]);
+    expect(all.replicas.map(({ replica }) => [...replica.entries("conflict/")].length)).to.deep.equal([0, 0]);
+  });
+
+  it("V2: stay when an earlier version tells of the same, and go together with what it wrote", async () => {
+    const all = await Controllers.start(2);
+    await disagree(all);
+    const [replica] = all.replicas.map((each) => each.replica);
+    const [conflict] = replica?.conflicts() ?? [];
+    if (!replica || !conflict) throw new Error("there is no conflict");
+    await replica.write([{ key: `conflict/${conflict.id}`, value: conflict as never }]);
+    await all.settle();
+    const due = [`${label} last 1 last 0`];
+    expect(listed(all)).to.deep.equal([due, due]);
+    // As the earlier version acknowledges it.
+    await replica.write([{ key: `conflict/${conflict.id}`, value: null }]);
+    await all.settle();
+    expect(listed(all)).to.deep.equal([[], []]);
+  });
+
+  it("V2: are read from what an earlier version wrote, without what is settled by now", async () => {
+    const all = await Controllers.start(2);
+    const [one] = all.parts;
+    const [replica] = all.replicas.map((each) => each.replica);
+    if (!one || !replica) throw new Error("there is no controller");
+    const standing = replica.get(keys.node("n").approval);
+    const dot = standing ? { o: standing.o, s: standing.s, hlc: "0".repeat(16) } : undefined;
+    const foreign = { o: "c9#00000001", s: 7, hlc: "0123456789abcdef", text: '{"value":"tape"}' };
+    const record = (id: string, key: string, loser: object): { key: string; value: never } => ({
+      key: `conflict/${id}`,
+      value: { id, key, winner: { ...dot, text: '{"value":"ssd"}' }, loser } as never,
+    });
+    await one.nodes.setLabels("n", { set: { tier: "ssd" }, remove: [] });
+    const now = decodeDot(one.nodes.get("n").registers.find(({ key }) => key === label)?.dot ?? "") ?? { o: "", s: 0 };
+    await replica.write([
+      record("aaaa000000000001", label, foreign),
+      // Whoever wrote what stands had seen it: one of hundreds that were told of a single key.
+      record("aaaa000000000002", label, { ...foreign, ...now, s: now.s - 1 }),
+      record("aaaa000000000003", keys.node("n").reg, foreign),
+    ]);
+    await all.settle();
+    expect(listed(all)).to.deep.equal([[`${label} ssd tape`], [`${label} ssd tape`]]);
+    const former = (): string[][] =>
+      all.replicas.map((each) => [...each.replica.entries("conflict/")].map(([key]) => key));
+    expect(former()).to.deep.equal([["conflict/aaaa000000000001"], ["conflict/aaaa000000000001"]]);
+    await ackConflict(one.records, await idOf(all));
+    await all.settle();
+    expect([listed(all), former()]).to.deep.equal([
+      [[], []],
+      [[], []],
+    ]);
+  });
+});

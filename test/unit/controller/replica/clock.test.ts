@@ -1,0 +1,151 @@
+import { expect } from "chai";
+import { restamp } from "#controller/replica/restamp.ts";
+import { WriteRefused } from "#controller/replica/replica.ts";
+import { Scheduler } from "../../../sim/scheduler.ts";
+import { connect, pair, TestReplica } from "#support/replica.ts";
+
+const hour = 3_600_000;
+const refusalOf = (work: Promise<unknown>): Promise<string> =>
+  work.then(
+    () => "written",
+    (error: unknown) => (error instanceof WriteRefused ? error.code : String(error)),
+  );
+
+const rules = { mergeKindOf: () => "lww" as const, isContested: () => true, isSecret: () => false };
+
+describe("a controller whose own clock jumps", () => {
+  const put = ({ replica }: TestReplica, key: string): Promise<string> => refusalOf(replica.write([{ key, value: 1 }]));
+
+  it("V4: stamps nothing while it is cut off, and says so; it goes on when the clock is right again", async () => {
+    const { scheduler, a, b, wire } = await pair();
+    expect(await put(b, "before")).to.equal("written");
+    wire.cut();
+    await scheduler.runUntil(scheduler.now + 1_000);
+    b.offset = hour;
+    for (let turn = 0; turn < 3; turn++) {
+      await scheduler.runUntil(scheduler.now + 1_000);
+      expect(await put(b, `wrong/${turn}`)).to.equal("CLOCK_JUMP");
+    }
+    expect(b.replica.status().readOnly).to.equal("CLOCK_JUMP");
+    expect(b.alarms()).to.include("CLOCK_JUMP b");
+    expect(a.alarms()).not.to.include("CLOCK_JUMP a");
+    b.offset = 0;
+    expect(await put(b, "after")).to.equal("written");
+    expect(b.replica.status().readOnly).to.equal(undefined);
+    expect(b.alarms()).not.to.include("CLOCK_JUMP b");
+    connect(a, b);
+    await scheduler.runUntil(scheduler.now + 1_000);
+    expect(a.replica.get("after")?.text).to.equal("1");
+  });
+
+  it("V4: believes the jump when a peer's clock agrees, and a write waits for a while when there is none", async () => {
+    const { scheduler, a, b, wire } = await pair();
+    wire.cut();
+    a.offset = b.offset = -hour;
+    expect(await put(b, "k")).to.equal("CLOCK_JUMP");
+    connect(a, b);
+    await scheduler.runUntil(scheduler.now + 1_000);
+    // What was stamped before the jump lies ahead; the clock itself is believed.
+    expect(b.replica.status().readOnly).to.equal("CLOCK_SKEW");
+    const alone = new TestReplica(new Scheduler(), "a");
+    await alone.register("a");
+    alone.offset = hour;
+    let written = "not yet";
+    void put(alone, "k").then((outcome) => (written = outcome));
+    await alone.scheduler.runUntil(alone.scheduler.now + 2_900);
+    expect(written).to.equal("not yet");
+    expect(alone.alarms()).to.include("CLOCK_JUMP a");
+    await alone.scheduler.runUntil(alone.scheduler.now + 200);
+    expect(written).to.equal("written");
+  });
+
+  it("V4: a clock that is slewed, or steps by less than may differ, is believed on", async () => {
+    const alone = new TestReplica(new Scheduler(), "a");
+    await alone.register("a");
+    for (let second = 0; second < 60; second++) {
+      alone.offset += 500 * 1e-6 * 60_000;
+      await alone.scheduler.runUntil(alone.scheduler.now + 60_000);
+      expect(await put(alone, `slewed/${second}`)).to.equal("written");
+    }
+    alone.offset += 4_000;
+    expect(await put(alone, "stepped")).to.equal("written");
+  });
+
+  it("V4: says that it takes no writes, for how long, and what waits, when it stamped ahead of its clock", async () => {
+    const { b, scheduler } = await ahead();
+    const { readOnly, readOnlyFor } = b.replica.status();
+    expect(readOnly).to.equal("CLOCK_SKEW");
+    expect(readOnlyFor).to.be.within(hour - 20_000, hour);
+    const alarm = b.replica.status().alarms.find(({ code }) => code === "CLOCK_AHEAD");
+    expect(alarm?.message)
+      .to.match(/read-only for 59m \d+s/)
+      .and.to.contain("3 values that it wrote itself wait")
+      .and.to.contain("kcore controller repair");
+    await scheduler.runUntil(scheduler.now + hour);
+    expect(b.replica.status().readOnly).to.equal(undefined);
+    expect(b.alarms()).not.to.include("CLOCK_AHEAD b");
+  });
+
+  it("V4: restamped, what waited is taken by the others at once, and the controller writes again", async () => {
+    const { a, b, scheduler } = await ahead();
+    const now = 1_700_000_000_000 + scheduler.now;
+    const options = { id: "b", now, word: () => "0badcafe", rules };
+    const { records, writes } = restamp(b.records, options);
+    expect(writes.map(({ key, deleted }) => [key, deleted])).to.deep.equal([
+      ["ahead/1", false],
+      ["ahead/2", false],
+      ["kept", true],
+    ]);
+    for (const { was, is, from, to } of writes) {
+      expect(was).to.match(/^b#\w+:\d+$/);
+      expect(is).to.match(/^b#0badcafe:\d$/);
+      expect(from - to).to.be.within(hour - 20_000, hour);
+    }
+    // Twice is once.
+    expect(restamp(records, options).writes).to.deep.equal([]);
+    b.replica.stop();
+    const again = new TestReplica(scheduler, "b", { recovered: records });
+    expect(again.replica.status().readOnly).to.equal(undefined);
+    expect(await late(scheduler, put(again, "next"))).to.equal("written");
+    connect(a, again);
+    await scheduler.runUntil(scheduler.now + 5_000);
+    expect(a.replica.get("ahead/1")?.text).to.equal("1");
+    expect(a.replica.get("kept")).to.equal(undefined);
+    const [here, there] = [a.replica.status(), again.replica.status()];
+    expect(here.digest).to.equal(there.digest);
+    expect([...here.alarms, ...there.alarms].map(({ message }) => message)).to.deep.equal([]);
+    expect(a.replica.conflicts()).to.deep.equal([]);
+  });
+
+  it("V4: leaves alone what others wrote, and what is ahead by less than they wait for", async () => {
+    const { b, scheduler } = await ahead();
+    const now = 1_700_000_000_000 + scheduler.now;
+    const of = (id: string, at: number): number =>
+      restamp(b.records, { id, now: at, word: () => "0badcafe", rules }).writes.length;
+    expect(of("a", now)).to.equal(0);
+    expect(of("b", now + hour - 14_000)).to.equal(0);
+  });
+
+  /** `b` was started while its clock was an hour ahead, and wrote; now it is right, and `b` is connected again. */
+  async function ahead(): Promise<{ readonly scheduler: Scheduler; readonly a: TestReplica; readonly b: TestReplica }> {
+    const { scheduler, a, b: before, wire } = await pair();
+    await before.replica.write([{ key: "kept", value: 0 }]);
+    await scheduler.runUntil(scheduler.now + 1_000);
+    wire.cut();
+    before.replica.stop();
+    const b = new TestReplica(scheduler, "b", { recovered: before.records }, hour);
+    for (const key of ["ahead/1", "ahead/2"]) expect(await late(scheduler, put(b, key))).to.equal("written");
+    expect(await late(scheduler, refusalOf(b.replica.write([{ key: "kept", value: null }])))).to.equal("written");
+    b.offset = 0;
+    connect(a, b);
+    await scheduler.runUntil(scheduler.now + 3_000);
+    expect(a.replica.get("ahead/1")).to.equal(undefined);
+    return { scheduler, a, b };
+  }
+});
+
+/** A first write waits a second for the members to confirm its origin. */
+async function late<Value>(scheduler: Scheduler, work: Promise<Value>): Promise<Value> {
+  await scheduler.runUntil(scheduler.now + 1_500);
+  return work;
+}

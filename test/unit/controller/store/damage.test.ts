@@ -1,0 +1,96 @@
+import { expect } from "chai";
+import { JournalFile } from "#controller/store/journal.ts";
+import { recover, type Recovered } from "#controller/store/recover.ts";
+import { codeOf } from "../../../support/rejection.ts";
+import { MemoryDisk } from "../../../support/memory-disk.ts";
+
+const folder = "/db";
+const path = `${folder}/journal-0000000000000001.ndjson`;
+const sector = 512;
+
+/** A journal of one frame for each of these groups of records; gives its bytes, and where the last frame begins. */
+async function journalOf(...groups: readonly (readonly string[])[]): Promise<{ bytes: Buffer; last: number }> {
+  const disk = new MemoryDisk();
+  const options = { folder, disk, segments: [], end: 0, next: 1, segmentBytes: 1e9, onBroken: () => undefined };
+  const journal = await JournalFile.open(options);
+  let last = 0;
+  for (const records of groups) {
+    last = disk.paths().includes(path) ? disk.contentOf(path).length : 16;
+    await journal.append(records);
+  }
+  return { bytes: disk.contentOf(path), last };
+}
+
+async function recoverFrom(bytes: Buffer): Promise<Recovered> {
+  const disk = new MemoryDisk();
+  disk.place(path, bytes);
+  return recover(disk, folder);
+}
+
+const padded = (size: number): string => JSON.stringify({ t: "meta", storeId: "x".repeat(Math.max(0, size - 24)) });
+
+describe("a journal's end", () => {
+  it("V6: a changed byte anywhere in the last complete record is damage, not a write that never finished", async () => {
+    // The frame meets the edges of sectors in each way that there is.
+    for (const size of [30, 387, 388, 389, 390, 391, 392, 393, 700]) {
+      const { bytes, last } = await journalOf([padded(60)], [padded(size), padded(40)]);
+      for (let at = last; at < bytes.length; at++)
+        for (const value of [0, (bytes[at] ?? 0) ^ 1, (bytes[at] ?? 0) ^ 0x80, 0x30, 0x66]) {
+          if (value === bytes[at]) continue;
+          const changed = Buffer.from(bytes);
+          changed[at] = value;
+          expect(await codeOf(recoverFrom(changed)), `byte ${at - last} of ${size} as ${value}`).to.equal(
+            "STORE_CORRUPT",
+          );
+        }
+    }
+  });
+
+  it("V6: so is a changed byte when there is but one record", async () => {
+    const { bytes } = await journalOf([padded(60)]);
+    for (let at = 0; at < bytes.length; at++) {
+      const changed = Buffer.from(bytes);
+      changed[at] = (changed[at] ?? 0) ^ 2;
+      expect(await codeOf(recoverFrom(changed)), `byte ${at}`).to.be.oneOf(["STORE_CORRUPT", "STORE_TOO_NEW"]);
+    }
+  });
+
+  it("takes every beginning of the last write for one that never finished", async () => {
+    const { bytes, last } = await journalOf([padded(60)], [padded(900), padded(40)]);
+    for (let end = last; end < bytes.length; end++) {
+      const { records, notes } = await recoverFrom(bytes.subarray(0, end));
+      expect(records, `${end - last} bytes`).to.have.length(1);
+      expect(notes, `${end - last} bytes`).to.have.length(end === last ? 0 : 1);
+    }
+    for (let end = 0; end < 16 + 50; end++)
+      expect((await recoverFrom(bytes.subarray(0, end))).records).to.have.length(0);
+  });
+
+  it("takes a last write of which any sectors are missing for one that never finished", async () => {
+    for (const size of [1, 600, 1100, 1970]) {
+      const { bytes, last } = await journalOf([padded(490)], [padded(size), padded(40)]);
+      const first = Math.floor(last / sector);
+      const count = Math.ceil(bytes.length / sector) - first;
+      for (let missing = 1; missing < 2 ** count; missing++) {
+        const torn = Buffer.from(bytes);
+        for (let place = 0; place < count; place++)
+          if (missing & (1 << place))
+            torn.fill(
+              0,
+              Math.max(last, (first + place) * sector),
+              Math.min(bytes.length, (first + place + 1) * sector),
+            );
+        expect((await recoverFrom(torn)).records, `sectors ${missing} of ${size}`).to.have.length(1);
+      }
+    }
+  });
+
+  it("leaves no part of a frame alone in a sector with one byte: its loss would look like a changed byte", async () => {
+    for (let size = 30; size < 30 + sector; size++) {
+      const { bytes, last } = await journalOf([padded(60)], [padded(700), padded(size)]);
+      const torn = Buffer.from(bytes);
+      torn.fill(0, Math.max(last, Math.floor((bytes.length - 1) / sector) * sector));
+      expect((await recoverFrom(torn)).records, `${bytes.length}`).to.have.length(1);
+    }
+  });
+});
