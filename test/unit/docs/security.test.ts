@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { renewPage } from "../../../scripts/gen-security.ts";
@@ -9,4 +9,23 @@ describe("docs/security.md", () => {
     // Not a diff of 40 rows: the command that mends it.
     expect(renewPage(page) === page, "npm run gen:security").to.equal(true);
   });
+
+  it("names for each thing that the compromised cannot do a test that there is", () => {
+    const root = join(import.meta.dirname, "../../..");
+    const page = readFileSync(join(root, "docs/security.md"), "utf8");
+    const [, section = ""] = /^## Who can do what when compromised\n([^]*?)^## /m.exec(page) ?? [];
+    const rows = section.split("\n").filter((line) => /^\| (?!-)/.test(line) && !line.includes("the test that tries"));
+    expect(rows.length).to.be.greaterThan(30);
+    for (const row of rows) {
+      const [, file = "", words = ""] = /`(\S+)` \((.+)\) *\|$/.exec(row) ?? [];
+      const test = join(root, "test", `${file}.test.ts`);
+      expect(existsSync(test), row).to.equal(true);
+      expect(titles(test), row).to.include(words);
+    }
+  });
 });
+
+function titles(test: string): string {
+  const found = readFileSync(test, "utf8").matchAll(/\b(?:it|describe)\(\s*(["'`][^\n]*)/g);
+  return [...found].map(([, title = ""]) => title).join("\n");
+}
