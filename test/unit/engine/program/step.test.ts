@@ -8,6 +8,7 @@ import {
   symlinkSync,
   readdirSync,
   chmodSync,
+  existsSync,
   mkdirSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
@@ -143,6 +144,19 @@ an ext4 file system"`,
           { plan: { runAs: "nobody" } },
         );
         expect(run).to.include({ outcome: "ok", stdout: "" });
+      });
+
+      it("M4: gives a step of another user a folder of that user's alone, a new one each time, and takes it away", async () => {
+        const folders = ["", ""];
+        for (const at of folders.keys()) {
+          const probe = sh`fact folder "$K_TMP"; set -- $(ls -ld "$K_TMP"); fact mode "$1"; fact owner "$3"`;
+          const want = { mode: "drwx------", owner: "nobody" };
+          const run = await runStepOn(shell, { want, probe }, { plan: { runAs: "nobody" } });
+          expect(run.outcome, run.stderr).to.equal("ok");
+          folders[at] = run.have["folder"] as string;
+          expect(existsSync(folders[at])).to.equal(false);
+        }
+        expect(folders[0]).to.not.equal(folders[1]);
       });
 
       it("S-6 F-19 replaces files whole, with owner and mode, not through links", async () => {

@@ -65,6 +65,10 @@ const floods: Readonly<Record<string, readonly ["fails" | "ends", () => Iterable
   "a fact below 5,000 others": ["fails", () => [line(`fact - ${"a.".repeat(5_000)}a=1`), line("facts-end")]],
   "more facts than any node has": ["fails", () => together(repeat(5_000, (at) => line(`fact - fact${at}=1`)))],
   "values of 250 KB": ["fails", () => [start, ...repeat(100, (at) => line(`have ${key} value${at}=${long}`))]],
+  "more values than are kept at a time": [
+    "fails",
+    () => [start, ...repeat(40, (at) => line(`have ${key} value${at}=${long}`))],
+  ],
   "small values in long lines": [
     "ends",
     () => [
