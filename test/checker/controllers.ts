@@ -134,6 +134,11 @@ async function addController(plan: Plan): Promise<Controller> {
   const controller = { index, id, host, client, disk, ...processOf({ host, files, db: config.dbPath }) };
   if (sponsor) await sponsor.client.post(`/v1/controllers/${id}/register`, { spki: own.spki, address, dc });
   try {
+    if (!sponsor) {
+      await must([...host.inside, "mkdir", "-m", "700", config.dbPath]);
+      const { code, output } = await controller.command(["controller", "found"]);
+      if (code !== 0) throw new Error(`no cluster was founded:\n${output}`);
+    }
     await controller.start();
     await untilTrue(`controller ${index} is ready`, async () => (await client.get("/readyz")).body["ready"] === true);
     return controller;

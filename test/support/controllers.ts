@@ -32,6 +32,7 @@ export interface TestController {
   readonly operator: ApiClient;
   /** A client with other credentials. What {@link nodeCredentials} gave is recorded before the first call. */
   readonly clientOf: (credentials: Credentials) => ApiClient;
+  /** Resolves when it listens and has asked the others, for a second at most, what it missed. */
   readonly start: () => Promise<void>;
   /** In good order, or by a signal when it is a process. */
   readonly stop: (signal?: NodeJS.Signals) => Promise<void>;
@@ -286,7 +287,17 @@ export async function prepareController(
     await runner.stop("SIGKILL");
   };
   const operator = clientOf(cluster.operator);
-  return { id, endpoint, advertised, operator, clientOf, folder, dbPath, credentials, ...runner, end };
+  const start = async (): Promise<void> => {
+    await runner.start();
+    await eventually(async () => !(await isAsking(operator)));
+  };
+  return { id, endpoint, advertised, operator, clientOf, folder, dbPath, credentials, ...runner, start, end };
+}
+
+/** Whether a controller that was started again has not heard yet what it missed. */
+async function isAsking(operator: ApiClient): Promise<boolean> {
+  const { reason } = await operator.call("ready", {}).catch(() => ({ reason: undefined }));
+  return reason?.startsWith("it has just started") === true;
 }
 
 async function writeSubCa(
