@@ -5,6 +5,7 @@ import { runCampaign } from "./campaign.ts";
 import type { Campaign } from "./campaign.ts";
 import { mutants } from "./mutants.ts";
 import { applyEdit } from "./plant.ts";
+import { Scheduler } from "./scheduler.ts";
 import { runSeed } from "./seed.ts";
 
 const root = join(import.meta.dirname, "../..");
@@ -22,6 +23,19 @@ describe("the simulator", () => {
 
   it("does the same twice for one seed", async () => {
     for (const seed of [3, 17, 42]) expect((await runSeed(seed)).trace).to.equal((await runSeed(seed)).trace);
+  });
+
+  it("sees through all that an event settles before the next event, however many promises that takes", async () => {
+    const scheduler = new Scheduler();
+    const seen: string[] = [];
+    const settle = async (): Promise<void> => {
+      for (let turn = 0; turn < 20; turn++) await Promise.resolve();
+      seen.push("settled");
+    };
+    scheduler.after(1, () => void settle());
+    scheduler.after(2, () => seen.push("next"));
+    await scheduler.runUntil(3);
+    expect(seen).to.deep.equal(["settled", "next"]);
   });
 });
 

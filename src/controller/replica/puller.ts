@@ -1,5 +1,6 @@
+import { pagesOf } from "#crdt/delta.ts";
 import { compareStamps, decodeStamp } from "#crdt/hlc.ts";
-import { MalformedPage, type Page } from "#crdt/page.ts";
+import { encodePage, MalformedPage, type Page } from "#crdt/page.ts";
 import type { Register } from "#crdt/register.ts";
 import { covers, dominates, raise, toWire, type VersionVector, type WireVector } from "#crdt/version-vector.ts";
 import type { Core } from "./core.ts";
@@ -161,13 +162,29 @@ export class Puller {
     if (!dominates(upto, state.floor)) return this.abandon();
     if (end.full) return this.#whenQuiet(sync, () => this.#takeAll(sync, end));
     const { map } = state;
-    if (!sync.isRepair && dominates(map.vector, upto)) return this.#done(sync);
+    if (sync.isRepair) return this.#repair(sync, end);
+    if (dominates(map.vector, upto)) return this.#done(sync);
     raise(this.#core.accepted, upto);
     const news = end.upto.filter(([origin, seq]) => !covers(map.vector, origin, seq));
-    const apply = { upto: news, hlc: end.hlc, ...(sync.isRepair ? { repair: true as const } : {}) };
+    const apply = { upto: news, hlc: end.hlc };
     this.#core.commit(
       recordsOf(sync.pages, apply),
       sync.registers,
+      () => this.#done(sync),
+      () => this.abandon(),
+    );
+  }
+
+  /**
+   * Of what is covered already, that which differs. The peer may have moved on since it was asked: what is new there is not among these
+   * buckets alone, so nothing of it is taken, nor its version vector.
+   */
+  #repair(sync: Sync, { hlc }: PullEnd): void {
+    const { map } = this.#core.state;
+    const known = sync.registers.filter(({ o, s }) => covers(map.vector, o, s));
+    this.#core.commit(
+      recordsOf(pagesOf(known).map(encodePage), { upto: [], hlc, repair: true }),
+      known,
       () => this.#done(sync),
       () => this.abandon(),
     );
@@ -215,7 +232,7 @@ export class Puller {
     this.#isFull = false;
     if (this.#sync !== sync) return;
     this.#sync = undefined;
-    this.#onSynced();
+    if (!sync.isRepair) this.#onSynced();
     const isMore = this.#isAskedAgain;
     this.#isAskedAgain = false;
     if (isMore && !dominates(this.#core.accepted, this.#stream.peer.acked ?? new Map())) this.pull();

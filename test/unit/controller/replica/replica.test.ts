@@ -13,6 +13,15 @@ function endOf(upto: unknown): unknown {
   return { upto, hlc: "0".repeat(16) };
 }
 
+/** Records as they were, but that those which wrote the key hold nothing. */
+function without(lost: string, records: readonly JournalRecord[]): readonly JournalRecord[] {
+  return records.map((record) =>
+    record.t === "apply" && record.page.registers.some(([key]) => key === lost)
+      ? { ...record, page: { ...record.page, registers: [] } }
+      : record,
+  );
+}
+
 function softOf({ replica }: TestReplica): readonly string[] {
   return [...new Set(replica.softKeys())].flatMap((key) =>
     Array.from(replica.softValues(key), ({ sender, value }) => `${key} ${sender} ${JSON.stringify(value)}`),
@@ -589,17 +598,38 @@ describe("two replicas", () => {
     wire.cut();
     b.replica.stop();
     // A broken disk, or a bug: the transaction is covered and its register is not there.
-    const recovered = b.records.map((record) =>
-      record.t === "apply" && record.page.registers.some(([key]) => key === "k")
-        ? { ...record, page: { ...record.page, registers: [] } }
-        : record,
-    );
-    const bad = new TestReplica(scheduler, "b", { recovered });
+    const bad = new TestReplica(scheduler, "b", { recovered: without("k", b.records) });
     expect(bad.replica.get("k")).to.equal(undefined);
     connect(a, bad);
     await scheduler.runUntil(scheduler.now + 3_000);
     expect([...a.alarms(), ...bad.alarms()].join()).to.contain("STATE_DIVERGENCE");
     expect(bad.replica.get("k")?.text).to.equal("1");
+  });
+
+  it("lose nothing that is written while they exchange what differs", async () => {
+    const { scheduler, a, b, wire } = await pair({ collectEvery: 10 });
+    for (const key of ["k", "other"]) {
+      await a.replica.write([{ key, value: 1 }]);
+      await scheduler.runUntil(scheduler.now + 100);
+    }
+    wire.cut();
+    b.replica.stop();
+    const bad = new TestReplica(scheduler, "b", { recovered: without("k", b.records) });
+    const slow = connect(a, bad, 10);
+    const isAsked = (): boolean => slow.sent[1].some((message) => message.t === "pull" && message.buckets);
+    while (!isAsked()) await scheduler.runUntil(scheduler.now + 0.5);
+    const asked = scheduler.now;
+    await scheduler.runUntil(asked + 5);
+    // It is carried out before the question arrives, and the push of it is lost.
+    await a.replica.write([{ key: "other", value: null }]);
+    await scheduler.runUntil(asked + 14);
+    slow.isHeld = true;
+    await scheduler.runUntil(asked + 16);
+    slow.isHeld = false;
+    await scheduler.runUntil(asked + 30);
+    expect(bad.replica.get("k")?.text).to.equal("1");
+    await scheduler.runUntil(asked + 60_000);
+    expect([a, bad].map(({ replica }) => replica.stands("other"))).to.deep.equal([false, false]);
   });
 
   it("notice a half-open link within three pings (F-2)", async () => {
