@@ -52,9 +52,10 @@ export class Scheduler {
   }
 }
 
-/** Node lets a tick that is asked for by a promise wait until no promise is left that can go on, however many hang one on another. */
-function allPromises(): Promise<void> {
-  return new Promise((resolve) => process.nextTick(resolve));
+/** A tick that is asked for by a promise waits in Node until no promise is left that can go on, however many hang one on another. */
+async function allPromises(): Promise<void> {
+  await Promise.resolve();
+  await new Promise<void>((resolve) => process.nextTick(resolve));
 }
 
 function isBefore(a: Event, b: Event): boolean {
