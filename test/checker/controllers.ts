@@ -13,7 +13,7 @@ import { startHosts, type Host } from "./hosts.ts";
 
 /** The program that runs on nodes, as it is built; KCORE_NODE_PROGRAM names another one. */
 const program = process.env["KCORE_NODE_PROGRAM"] ?? join(import.meta.dirname, "../../dist/node-main.js");
-const port = 9090;
+export const port = 9090;
 export const dcs = ["DC1", "DC1", "DC2", "DC2"] as const;
 /** The disk of this one lies on a block device that can be made to fail. */
 export const failing = 3;
@@ -38,6 +38,8 @@ export interface Controller {
   readonly end: (signal?: NodeJS.Signals) => Promise<void>;
   /** Its clock, off by so much: “+3600s”. */
   readonly setClock: (offset: string) => Promise<void>;
+  /** Writes its configuration anew, with these keys of `replication` added; it counts from its next start on. */
+  readonly configure: (replication: object) => Promise<void>;
   /** Another command of the same program on its host, with its configuration. */
   readonly command: (words: readonly string[]) => Promise<{ readonly code: number | null; readonly output: string }>;
   readonly disk: Disk;
@@ -79,7 +81,7 @@ export async function startCluster(count: number = dcs.length): Promise<Cluster>
     const operator = await certificates.issue("operator", "eve");
     for (const [index, host] of network.hosts.entries())
       started.push(await addController({ index, host, folder, certificates, operator, sponsor: started[0] }));
-    await untilTrue("all are in step", async () => (await Promise.all(started.map(isInStep))).every(Boolean));
+    await untilTrue("all are in step", async () => (await Promise.all(started.map(isInStep))).every(Boolean), 30_000);
     return { controllers: started, close };
   } catch (error) {
     await close();
@@ -128,10 +130,12 @@ async function addController(plan: Plan): Promise<Controller> {
         }),
   };
   // JSON is YAML, too.
-  await writeFile(files.config, JSON.stringify(config));
+  const configure = (more: object): Promise<void> =>
+    writeFile(files.config, JSON.stringify({ ...config, replication: { ...config.replication, ...more } }));
+  await configure({});
   const credentials = { ca: certificates.ca, cert: operator.cert, key: operator.key };
   const client = openClient({ host: host.address, port }, credentials);
-  const controller = { index, id, host, client, disk, ...processOf({ host, files, db: config.dbPath }) };
+  const controller = { index, id, host, client, disk, configure, ...processOf({ host, files, db: config.dbPath }) };
   if (sponsor) await sponsor.client.post(`/v1/controllers/${id}/register`, { spki: own.spki, address, dc });
   try {
     if (!sponsor) {
@@ -140,7 +144,11 @@ async function addController(plan: Plan): Promise<Controller> {
       if (code !== 0) throw new Error(`no cluster was founded:\n${output}`);
     }
     await controller.start();
-    await untilTrue(`controller ${index} is ready`, async () => (await client.get("/readyz")).body["ready"] === true);
+    await untilTrue(
+      `controller ${index} is ready`,
+      async () => (await client.get("/readyz")).body["ready"] === true,
+      30_000,
+    );
     return controller;
   } catch (error) {
     await controller.end("SIGKILL");
@@ -156,7 +164,7 @@ function processOf({
   readonly host: Host;
   readonly files: { readonly clock: string; readonly config: string };
   readonly db: string;
-}): Omit<Controller, "index" | "id" | "host" | "client" | "disk"> {
+}): Omit<Controller, "index" | "id" | "host" | "client" | "disk" | "configure"> {
   const library = globSync("/usr/lib/*/faketime/libfaketimeMT.so.1")[0];
   if (library === undefined) throw new Error("libfaketime is missing: apt install faketime");
   const faketime = [`LD_PRELOAD=${library}`, "FAKETIME_NO_CACHE=1", "FAKETIME_DONT_FAKE_MONOTONIC=1"];
@@ -231,7 +239,8 @@ async function makeDisk(host: Host, folder: string, canFail: boolean): Promise<D
     },
     async mend() {
       await remove(below);
-      await inside(`umount ${db}; ${mount}`);
+      // What could not be written is missing from the file system's own tables, too.
+      await inside(`umount ${db}; e2fsck -fy ${below}/disk.img >/dev/null || [ $? -lt 4 ]; ${mount}`);
     },
   };
 }

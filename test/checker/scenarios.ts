@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { emptyFolder, flipByte } from "./damage.ts";
-import { untilTrue, type Cluster, type Controller } from "./controllers.ts";
+import { port, untilTrue, type Cluster, type Controller } from "./controllers.ts";
 import { datacenters, whileCut } from "./faults.ts";
 import type { Cut, History } from "./history.ts";
 import { judge, type Violation } from "./judge.ts";
@@ -183,6 +183,9 @@ export const scenarios: readonly Scenario[] = [
       const { body } = await founder.client.get("/v1/objects");
       const objects = (body["objects"] ?? []) as readonly unknown[];
       const outcome = await play.work.put(founder, `Second/n${turn}`);
+      const { body: how } = await founder.client.get("/readyz");
+      if (outcome !== "ok" && how["ready"] === true)
+        found.push({ rule: "falsely healthy", text: "it takes no writes and says that it is ready" });
       if (outcome === "ok" && objects.length < 20) {
         found.push({
           rule: "lost",
@@ -192,6 +195,12 @@ export const scenarios: readonly Scenario[] = [
       }
       await sleep(50);
     }
+    // The operator deploys it again, which tells it of the others.
+    await founder.end();
+    await founder.configure({ rejoin: play.four.slice(1).map(({ host }) => `${host.address}:${port}`) });
+    await founder.start();
+    const isBack = async (): Promise<boolean> => (await founder.client.get("/readyz")).body["ready"] === true;
+    await untilTrue("the founder is back in its cluster", isBack, 30_000);
     return [...found, ...(await play.verdict())];
   }),
   scenario("V4: cut off with its clock an hour ahead for 3 s", 4_001, async (play) => {
