@@ -1,9 +1,10 @@
-import { isKnown, mergeKindOf } from "#controller/cluster/registers.ts";
+import { isContested, isKnown, isSecret, mergeKindOf } from "#controller/cluster/registers.ts";
 import { createReplica } from "#controller/replica/create-replica.ts";
+import type { JournalRecord } from "#controller/replica/replica-ports.ts";
 import type { Replica } from "#controller/replica/replica.ts";
 
-/** A founder's replica without a disk or a network. */
-export function memoryReplica(wall: () => number, id = "c1"): Replica {
+/** A founder's replica without a disk or a network, or one with what was recovered from a disk. */
+export function memoryReplica(wall: () => number, id = "c1", recovered: Iterable<JournalRecord> = []): Replica {
   return createReplica({
     id,
     cluster: "lab",
@@ -13,9 +14,11 @@ export function memoryReplica(wall: () => number, id = "c1"): Replica {
     timers: { after: () => () => undefined, soon: (run) => queueMicrotask(run) },
     net: { dial: () => undefined },
     journal: { append: () => Promise.resolve() },
-    recovered: [],
+    recovered,
     start: "found",
     mergeKindOf,
+    isContested,
     isKnown,
+    isSecret,
   });
 }
