@@ -47,7 +47,7 @@ export class Siblings {
   }
 
   of(key: string): readonly Register[] {
-    return this.#lost.get(key) ?? none;
+    return this.#count === 0 ? none : (this.#lost.get(key) ?? none);
   }
 
   keys(): Iterable<string> {
@@ -59,18 +59,24 @@ export class Siblings {
   }
 
   has(register: Register): boolean {
-    return this.of(register.key).includes(register);
+    return this.#names.has(register);
   }
 
   /** The one with this dot. */
   find(key: string, dot: Dot): Register | undefined {
-    return this.of(key).find((each) => isSameDot(each, dot));
+    for (const each of this.of(key)) if (isSameDot(each, dot)) return each;
+    return undefined;
   }
 
   /** One of two writes stands, and `other` does not. Gives those that came and went. */
   weigh(standing: Register, other: Register): readonly Register[] {
     const { key } = standing;
     const known = this.of(key);
+    // After days apart there are very many.
+    if (known.length === 0 && this.isFull) {
+      if (!hasSeen(standing, other)) this.turnedAway++;
+      return none;
+    }
     const candidates = known.includes(other) ? known : [...known, other];
     const living = candidates.filter(
       (each) =>

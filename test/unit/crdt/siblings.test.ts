@@ -39,4 +39,12 @@ describe("siblings", () => {
     siblings.drop(later);
     expect([siblings.count, siblings.isFull, siblings.isSettled(later)]).to.deep.equal([0, false, false]);
   });
+
+  it("V2: are let go when they come after the word that lets them go", () => {
+    const lost = write("k", "b");
+    const siblings = new Siblings((id) => id === lossId("k", lost));
+    siblings.weigh(write("k", "a"), lost);
+    expect(siblings.of("k")).to.deep.equal([lost]);
+    expect(siblings.isSettled(lost)).to.equal(true);
+  });
 });

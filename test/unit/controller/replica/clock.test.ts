@@ -1,6 +1,8 @@
 import { expect } from "chai";
+import { ClockGuard } from "#controller/replica/clock-guard.ts";
 import { restamp } from "#controller/replica/restamp.ts";
 import { WriteRefused } from "#controller/replica/replica.ts";
+import { defaultTuning } from "#controller/replica/tuning.ts";
 import { Scheduler } from "../../../sim/scheduler.ts";
 import { connect, pair, TestReplica } from "#support/replica.ts";
 
@@ -69,6 +71,17 @@ describe("a controller whose own clock jumps", () => {
     }
     alone.offset += 4_000;
     expect(await put(alone, "stepped")).to.equal("written");
+  });
+
+  it("V4: a jump is one after half a day of being cut off as well", () => {
+    let [mono, wall] = [0, 0];
+    const guard = new ClockGuard({ wall: () => wall, mono: () => mono }, defaultTuning);
+    for (; mono < 12 * hour; mono += 1_000) {
+      wall += 1_000.5;
+      expect(guard.jump({ isAlone: false })).to.equal(0);
+    }
+    wall += 20_000;
+    expect(guard.jump({ isAlone: false })).to.be.within(19_000, 21_000);
   });
 
   it("V4: says that it takes no writes, for how long, and what waits, when it stamped ahead of its clock", async () => {
