@@ -10,6 +10,7 @@ import type { Replica } from "#controller/replica/replica.ts";
 import { openStore } from "#controller/store/store.ts";
 import { createTestCluster } from "#support/cluster.ts";
 import { startController } from "#support/controllers.ts";
+import { unitEnvironment } from "#support/unit-environment.ts";
 
 /**
  * How long a controller with 110,000 objects takes from its start to its first answer that it is ready, after a stop in good order and after a
@@ -56,6 +57,7 @@ try {
     const config = join(controller.folder, "controller.yaml");
     const child = spawn(process.execPath, [...flags, program, "controller", "serve", "--config", config], {
       stdio: "ignore",
+      env: { ...process.env, ...unitEnvironment("controller") },
     });
     const client = openApi({
       endpoint: parseEndpoint(controller.endpoint),

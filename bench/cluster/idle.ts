@@ -1,13 +1,14 @@
 import { randomUUID } from "node:crypto";
-import { readFileSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { createTestCluster, eventually, startDaemon, writeCredentials, type Daemon } from "#support/cluster.ts";
 import { nodeCredentials, recordAt, startControllers } from "#support/controllers.ts";
 import { freePort } from "#support/ports.ts";
 import { rateOf, useOf, type Rate } from "#support/process-use.ts";
+import { unitEnvironment } from "#support/unit-environment.ts";
 import type { Figure } from "./figures.ts";
 
+const agentEnvironment = Object.entries(unitEnvironment("node-agent")).map((setting) => setting.join("="));
 const settlingMs = 120_000;
 
 /** Three controllers that have nothing to do, each with an agent that beats, as their units start them: the one that is woken most. */
@@ -29,9 +30,7 @@ export async function benchIdle(seconds: number): Promise<readonly Figure[]> {
         stateDir: join(cluster.dir, `state-${index}`),
       };
       const file = join(cluster.dir, `agent-${index}.yaml`);
-      agents.push(
-        await startDaemon(["agent", "run"], file, config, { through: ["env", ...environmentOf("node-agent")] }),
-      );
+      agents.push(await startDaemon(["agent", "run"], file, config, { through: ["env", ...agentEnvironment] }));
       const seen = () => controller.operator.call("getNode", {}, { id: nodeId }).catch(() => undefined);
       await eventually(async () => (await seen())?.status === "ready");
     }
@@ -69,10 +68,4 @@ function figuresOf(who: string, used: readonly Rate[]): readonly Figure[] {
       ...goal("≤ 90 MB"),
     },
   ];
-}
-
-/** What a unit sets for its service. */
-function environmentOf(name: string): readonly string[] {
-  const unit = readFileSync(resolve(import.meta.dirname, `../../templates/kcore-${name}.service.hbs`), "utf8");
-  return /^Environment="(.*)"$/m.exec(unit)?.slice(1) ?? [];
 }

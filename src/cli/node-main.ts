@@ -26,10 +26,12 @@ const programs: Readonly<Record<string, Program>> = {
     unit: "kcore-controller",
     config: "/etc/kcore/controller.yaml",
     async start(daemon) {
-      const [{ serveController }, { openFileLimit }] = await Promise.all([
+      const [{ serveController }, { boundGarbage }, { openFileLimit }] = await Promise.all([
         import("#controller/serve.ts"),
+        import("#controller/return-memory.ts"),
         import("./process/open-files.ts"),
       ]);
+      boundGarbage();
       await serveController({ ...daemon, openFiles: openFileLimit() });
     },
   },

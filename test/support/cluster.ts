@@ -14,6 +14,7 @@ import { issueLeaf } from "#pki/issue.ts";
 import type { Authority } from "#pki/issue.ts";
 import { generateKey, proveKey, publicDer } from "#pki/keys.ts";
 import { nodeProgram } from "./program.ts";
+import { unitEnvironment } from "./unit-environment.ts";
 
 export const passphrase = "correct horse battery";
 /** Cheap encryption, so that tests are fast. */
@@ -108,7 +109,7 @@ export interface Daemon {
 
 /**
  * Starts the program that nodes run (nodeProgram), or the one that KCORE_NODE_PROGRAM names; `through`: a command that
- * becomes it, nsenter(1) say.
+ * becomes it, nsenter(1) say. A controller has what its unit sets; an agent has not: sources cannot be read without a compiler.
  */
 export async function startDaemon(
   words: readonly ["controller", "serve"] | readonly ["agent", "run"],
@@ -132,7 +133,8 @@ export async function startDaemon(
     "--config",
     configFile,
   ];
-  const child = spawn("setpriv", args, { stdio: ["ignore", "ignore", "pipe"] });
+  const env = { ...process.env, ...(words[0] === "controller" && unitEnvironment("controller")) };
+  const child = spawn("setpriv", args, { stdio: ["ignore", "ignore", "pipe"], env });
   let text = "";
   child.stderr.setEncoding("utf8").on("data", (chunk: string) => (text += chunk));
   const exited = once(child, "exit");

@@ -22,7 +22,7 @@ const silent = createLog({ write: () => undefined, clock: Date.now });
 
 /** The long form takes the figures of S-17. */
 const connections = tries(2_000, 10_000);
-const frames = tries(10_000, 1_000_000);
+const frames = tries(30_000, 1_000_000);
 
 /** The first words of a client of TLS 1.3 (RFC 8446, 4.1.2), as OpenSSL says them. */
 const hello = await clientHello();
@@ -65,6 +65,11 @@ describe("a controller among hostile peers", function () {
   const rss = async (): Promise<number> => {
     const text = await controller.operator.call("metrics", {});
     return Number(/^process_resident_memory_bytes\{[^}]*\} (\d+)$/m.exec(text)?.[1]) / 2 ** 20;
+  };
+  /** What a process that has just started grows to by itself is not the strangers' doing. */
+  const settledRss = async (): Promise<number> => {
+    for (let index = 0; index < 100; index++) await rss();
+    return rss();
   };
   const closed = (socket: Socket): Promise<void> =>
     new Promise((resolve) => {
@@ -131,7 +136,7 @@ describe("a controller among hostile peers", function () {
 
   it("S-17, S-24: cuts a peer that sends no messages but noise, deep nests or endless lines, and lives on", async () => {
     const { credentials } = await registered();
-    const before = await rss();
+    const before = await settledRss();
     const junk: readonly Buffer[] = [
       Buffer.from("[".repeat(1_000_000) + "\n"),
       Buffer.from(`{"t":"hello","vv":${"[".repeat(40)}${"]".repeat(40)}}\n`),
@@ -150,7 +155,7 @@ describe("a controller among hostile peers", function () {
       await gone;
     }
     expect((await controller.operator.call("ready", {})).ready).to.equal(true);
-    expect((await rss()) - before).to.be.lessThan(100);
+    expect((await rss()) - before).to.be.lessThan(50);
   });
 
   it("S-17: answers 2,000 requests of noise on authenticated connections with nothing worse than a refusal", async () => {
@@ -193,8 +198,7 @@ describe("a controller among hostile peers", function () {
         slowest = Math.max(slowest, performance.now() - began);
         most = Math.max(most, (await rss()) - before);
       };
-      // What a process that has just started grows to by itself is not the strangers' doing.
-      for (let index = 0; index < 100; index++) before = await rss();
+      before = await settledRss();
       try {
         for (let index = 0; index < connections; index++) {
           const socket = connect({ ...endpoint, localAddress: `127.0.1.${1 + (index % 4)}` });
@@ -222,7 +226,8 @@ describe("a controller among hostile peers", function () {
     const id = randomUUID();
     const node = controller.clientOf(nodeCredentials(cluster, id));
     await node.call("registerNode", registrationOf(id));
-    const before = await rss();
+    const before = await settledRss();
+    let most = 0;
     const lanes = 8;
     let slowest = 0;
     const began = performance.now();
@@ -256,6 +261,7 @@ describe("a controller among hostile peers", function () {
         const asked = performance.now();
         await node.call("heartbeat", { nodeId: id });
         slowest = Math.max(slowest, performance.now() - asked);
+        most = Math.max(most, (await rss()) - before);
         await new Promise((resolve) => setTimeout(resolve, 200));
       }
     };
@@ -263,10 +269,10 @@ describe("a controller among hostile peers", function () {
       Promise.all(Array.from({ length: lanes }, (_, lane) => noise(lane))).finally(() => (over = true)),
       watch(),
     ]);
-    const more = (await rss()) - before;
+    most = Math.max(most, (await rss()) - before);
     const seconds = ((performance.now() - began) / 1000).toFixed(0);
     tellLongForm(
-      `${frames} requests of noise in ${seconds} s: +${more.toFixed(1)} MiB, slowest heartbeat ${slowest.toFixed(0)} ms, ${JSON.stringify([...statuses])}`,
+      `${frames} requests of noise in ${seconds} s: +${most.toFixed(1)} MiB, slowest heartbeat ${slowest.toFixed(0)} ms, ${JSON.stringify([...statuses])}`,
     );
     expect([...statuses.keys()].filter((status) => !status.startsWith("4"))).to.deep.equal([]);
     expect((await controller.operator.call("ready", {})).ready).to.equal(true);
@@ -275,8 +281,7 @@ describe("a controller among hostile peers", function () {
       .split("\n")
       .filter((line) => /a bug ended|a request failed/.test(line));
     expect(failures.slice(0, 3)).to.deep.equal([]);
-    // Much comes and goes at once; it does not grow with the number of requests.
-    expect(more).to.be.lessThan(200);
+    expect(most).to.be.lessThan(50);
   });
 
   it("S-17: a node that asks too fast is told so, and others are served", async () => {
