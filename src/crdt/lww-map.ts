@@ -86,7 +86,8 @@ export class LwwMap {
   /**
    * Merges whole transactions, and raises the version vector to `upto`: the promise that all up to there is among
    * `registers`, or was known, or is dominated. What is covered already is left out, whether it is still here or not:
-   * a late copy of what a collected tombstone deleted must not come back. `again` merges covered registers too (a repair).
+   * a late copy of what a collected tombstone deleted must not come back. `again` merges covered registers too, and puts
+   * them in the place of others of the same dot (a repair).
    */
   merge(registers: Iterable<Register>, upto: Iterable<readonly [string, number]>, again = false): Merged {
     const changed: string[] = [];
@@ -96,7 +97,9 @@ export class LwwMap {
       const current = this.#registers.get(register.key);
       const same = this.#sameDot(register, current);
       if (same) {
-        if (isOtherContent(same, register)) equivocations.push(register);
+        if (!isOtherContent(same, register)) continue;
+        equivocations.push(register);
+        if (again) changed.push(...this.#replace(same, register));
       } else if (again || !covers(this.#vector, register.o, register.s)) {
         const wins = !current || compareRegisters(this.#kindOf(register.key), register, current) > 0;
         // First, so that what is superseded and yet lives keeps its place in the log.
@@ -109,6 +112,13 @@ export class LwwMap {
     }
     raise(this.#vector, upto);
     return { changed, siblings, equivocations };
+  }
+
+  /** Both say to be one write. Gives the key if what stands is another now. */
+  #replace(present: Register, register: Register): readonly string[] {
+    if (this.#registers.get(register.key) !== present) return [];
+    this.#put(register, present);
+    return [register.key];
   }
 
   #sameDot(register: Register, current = this.#registers.get(register.key)): Register | undefined {

@@ -26,6 +26,8 @@ export class HonestNode implements Endpoint {
   readonly #disk: SimDisk;
   readonly #world: Surroundings;
   readonly #sponsor: string | undefined;
+  /** Its wall clock is nearly right. */
+  readonly #offset: number;
   replica: Replica | undefined;
   accept: Endpoint["accept"];
   #process: object | undefined;
@@ -36,6 +38,7 @@ export class HonestNode implements Endpoint {
     this.#world = world;
     this.id = id;
     this.#sponsor = sponsor;
+    this.#offset = Math.floor(world.random.between(-200, 200));
     this.#disk = new SimDisk(world.scheduler, world.random, world.swarm);
     this.boot();
   }
@@ -50,7 +53,7 @@ export class HonestNode implements Endpoint {
     const replica = createReplica({
       id: this.id,
       cluster,
-      clock: { wall: () => epoch + scheduler.now, mono: () => scheduler.now },
+      clock: { wall: () => epoch + scheduler.now + this.#offset, mono: () => scheduler.now },
       rng: () => random.next(),
       timers: {
         after(ms, run) {

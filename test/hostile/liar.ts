@@ -57,9 +57,6 @@ export const habits = [
 ] as const;
 export type Habit = (typeof habits)[number];
 
-/** What today's product does not bear yet (docs/adr/0501, What no page can do); campaigns leave it out unless it is asked for. */
-const unmended: ReadonlySet<Habit> = new Set(["full exchanges", "same dots", "stamps ahead"]);
-
 const junk: readonly unknown[] = [
   null,
   true,
@@ -112,7 +109,7 @@ export class Liar {
     this.#cluster = cluster;
     this.#wall = wall;
     this.#chance = chance;
-    const drawn = new Set(habits.filter((habit) => chance.isLucky(0.35) && !unmended.has(habit)));
+    const drawn = new Set(habits.filter(() => chance.isLucky(0.35)));
     this.habits = only ?? drawn;
   }
 
@@ -295,6 +292,12 @@ export class Liar {
   }
 
   #end(full: boolean): object {
+    if (full && this.#chance.isLucky(0.5)) {
+      // One that looks due: nobody else has seen what it says to have forgotten.
+      const newest: Vector = [[`${this.id}#1`, ++this.#seq]];
+      const hlc = (this.#wall() - 1_000).toString(16).padStart(12, "0") + "0000";
+      return { upto: [...this.#vector, ...newest], hlc, full: { floor: newest, hlc } };
+    }
     const floor = this.#is("floors") ? this.#claim() : [...this.#vector];
     const hlc = this.#hlc();
     return { upto: this.#claim(), ...this.#soon(), hlc, ...(full ? { full: { floor, hlc } } : {}) };
@@ -302,7 +305,9 @@ export class Liar {
 
   #ms(): number {
     const wall = Math.floor(this.#wall());
-    return wall + (this.#is("stamps ahead") ? this.#chance.below(this.#chance.pick([9_000, 60_000, 1e12])) : 0);
+    if (!this.#is("stamps ahead")) return wall;
+    // Often just below what is taken.
+    return wall + this.#chance.pick([9_900, 9_900, this.#chance.below(this.#chance.pick([9_000, 60_000, 1e12]))]);
   }
 
   #hlc(): string {
@@ -322,9 +327,16 @@ export class Liar {
     const chance = this.#chance;
     const size = this.#is("sizes") ? chance.pick([10, 1_000, 70_000]) : 10;
     const text = JSON.stringify({ v: `lie ${"x".repeat(size)}` });
+    const isTwice = this.#is("same dots") && chance.isLucky(0.5);
     if (chance.isLucky(0.5))
-      add(`object/Lies/${chance.below(20)}`, chance.isLucky(0.2) ? null : text, `${this.id}#1`, ++this.#seq);
-    const known = [...this.#rows];
+      add(
+        `object/Lies/${chance.below(20)}`,
+        chance.isLucky(0.2) ? null : isTwice ? `${chance.below(1e6)}` : text,
+        `${this.id}#1`,
+        isTwice ? Math.max(1, this.#seq) : ++this.#seq,
+      );
+    // Who is a member, any member may change (ADR 0511); it is not what is tried here.
+    const known = [...this.#rows].filter(([each]) => !/^controller\/.*\/auth$/.test(each));
     if (known.length === 0) return { origins, contexts, registers };
     const [key, { origin, seq }] = chance.pick(known);
     const last = this.#vector.get(origin) ?? seq;
@@ -339,7 +351,7 @@ export class Liar {
   }
 
   #push(): Message {
-    const from = this.#seq;
+    const from = Math.max(0, this.#seq - (this.#is("same dots") ? 1 : 0));
     const page = this.#page();
     const others = [...this.#vector.keys()];
     const isOwn = others.length === 0 || this.#chance.isLucky(0.8);

@@ -21,8 +21,7 @@ export interface Mutant {
 }
 
 const commitOfPull = `      recordsOf(sync.pages, apply),
-      sync.registers,
-      () => this.#done(sync),`;
+      sync.registers,`;
 
 export const mutants: Readonly<Record<string, Mutant>> = {
   vvfirst: {
@@ -99,7 +98,7 @@ ${commitOfPull}`,
     edits: [
       {
         file: "controller/replica/push.ts",
-        from: "  if (ahead > 0) return puller.defer(origin, ahead);",
+        from: "  if (ahead > tuning.fenceAt) return puller.defer(origin, ahead);\n  if (ahead > 0) return puller.pull();",
         to: "  if (ahead > 0) fresh.length = 0;",
       },
     ],

@@ -352,7 +352,7 @@ export class World {
   /** What an operator does when a controller is gone for good: takes it out, and registers anew whom only it knew. */
   async #tidyUp(): Promise<void> {
     await this.#run(this.scheduler.now + 6_000);
-    for (const node of this.living) if (node.replica?.status().catchingUp) this.#leaveAlone(node);
+    for (const node of this.living) if (node.replica?.status().catchingUp) this.#repair(node, true);
     await this.#run(this.scheduler.now + 1_000);
     const steward = this.living.find(({ replica }) => replica?.status().ready);
     if (!steward) return;
@@ -369,13 +369,17 @@ export class World {
         node.join = [steward.id];
         node.boot();
       }
+    // What only one can tell it, since another is gone or was put back as well, it does not believe by itself.
+    for (const node of this.living)
+      if (node.replica?.status().alarms.some(({ code }) => code === "PUT_BACK")) this.#repair(node, false);
   }
 
-  /** `kcore controller repair --alone`: all that its state knows of are gone. */
-  #leaveAlone(node: SimNode): void {
+  /** `kcore controller repair`; `--alone` where all that its state knows of are gone. */
+  #repair(node: SimNode, isAlone: boolean): void {
     node.kill();
     const word = (): string => this.#random.below(0x100000000).toString(16).padStart(8, "0");
-    node.disk.durable = [...node.disk.durable.map(mergedAtOnce), newIncarnation(node.id, word, true)];
+    const records = isAlone ? node.disk.durable.map(mergedAtOnce) : node.disk.durable;
+    node.disk.durable = [...records, newIncarnation(node.id, word, isAlone)];
     node.boot();
   }
 

@@ -74,9 +74,11 @@ export class Claim {
   #open(): readonly Entry[] {
     return this.#entries.filter(({ origin, seq, owner }) => {
       if (origin === this.#core.settledOrigin) return !covers(this.#core.accepted, origin, seq);
-      const { stream, acked } = this.#core.peers.get(owner) ?? {};
-      // An incarnation that its owner knows nothing of harms nobody: nothing will be written under it.
-      return stream?.isOpen === true && acked?.has(origin) === true && !covers(acked, origin, seq);
+      const peer = this.#core.peers.get(owner);
+      if (!peer?.stream?.isOpen || covers(peer.acked ?? new Map(), origin, seq)) return false;
+      // Of a former incarnation anybody may say what he likes: nothing will be written under it. The owner may have been put back, and not
+      // know it; and what a liar made up of it, others hand on in good faith. Which is the present one, its answer tells.
+      return origin === peer.origin || this.#answered.get(owner) === undefined;
     });
   }
 }

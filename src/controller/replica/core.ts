@@ -3,6 +3,7 @@ import { covers, raise } from "#crdt/version-vector.ts";
 import { Alarms } from "./alarms.ts";
 import { ClockGuard } from "./clock-guard.ts";
 import { Copies } from "./copies.ts";
+import { FirstHand } from "./first-hand.ts";
 import { concernsMembers, controllerOf, membersOf } from "./registered-controllers.ts";
 import type { Soon } from "./messages.ts";
 import { healVector } from "./origins.ts";
@@ -25,13 +26,16 @@ export class Core {
   readonly peers = new Map<string, Peer>();
   /** The version vector as it will be when all that is being journaled is applied. */
   readonly accepted = new Map<string, number>();
-  /** A full exchange is under way: nothing else may change the state. */
+  readonly firstHand = new FirstHand(this.accepted);
+  /** A full exchange is here, and being taken: nothing else may change the state. */
   isResyncing = false;
   isStopped = false;
   /** It has just started, and asks the others for what it missed; what it shows may be old. */
   isAsking = false;
   /** Our own origin, once this process writes under it: nobody can know more of it than it does. */
   settledOrigin: string | undefined;
+  /** Those that this process writes under, or did: of these it knows all. */
+  readonly ownOrigins = new Set<string>();
   /** Origins that wrote two things under one dot. */
   readonly equivocal = new Set<string>();
   /** Origins whose stamps lie ahead of our clock, by how much (ms). */
@@ -195,11 +199,11 @@ export class Core {
   }
 
   /**
-   * Who writes under such an origin is refused, until it takes a new one. That needs its own word: `by` tells what another one says that
-   * the origin wrote, and may be the one that lies.
+   * Who writes under such an origin is refused, until it takes a new one. That needs its own word, twice: `by` tells what another one says that
+   * the origin wrote, and may be the one that lies; so may who handed on what is here.
    */
   reportEquivocation(origin: string, seq: number, by: string): void {
-    const isOwnWord = controllerOf(origin) === by;
+    const isOwnWord = controllerOf(origin) === by && this.firstHand.has({ o: origin, s: seq });
     if (isOwnWord) this.equivocal.add(origin);
     const why = "a clone, or a backup that was restored";
     this.alarms.raise(

@@ -12,7 +12,7 @@ export function newIncarnation(id: string, word: () => string, alone = false): J
   return { t: "meta", storeId: word() + word(), origin: originOf(id, word()), ...states };
 }
 
-/** ms; so often at most a new origin is taken because somebody claims more of the present one. */
+/** ms; so often at most a new origin is taken because one peer claims more of the present one. */
 const renewEvery = 60_000;
 
 export function originOf(id: string, word: string): string {
@@ -29,7 +29,8 @@ export class Incarnation {
   /** Seqs up to here were given out. */
   #issued: number;
   #isFresh = false;
-  #renewedAt = -Infinity;
+  /** When a new origin was taken because of a peer. */
+  readonly #renewedAt = new Map<string, number>();
   readonly #confirmedBy = new Set<string>();
   /** The seq of our own that a peer has and we have lost. */
   #lost: number | undefined;
@@ -45,8 +46,13 @@ export class Incarnation {
   }
 
   nextSeq(): number {
-    this.#core.settledOrigin = this.origin;
+    this.#settle(this.origin);
     return ++this.#issued;
+  }
+
+  #settle(origin: string): void {
+    this.#core.settledOrigin = origin;
+    this.#core.ownOrigins.add(origin);
   }
 
   /** Takes a new origin. */
@@ -55,7 +61,7 @@ export class Incarnation {
     this.#core.state.apply({ t: "meta", origin });
     this.#issued = 0;
     this.#isFresh = true;
-    this.#core.settledOrigin = origin;
+    this.#settle(origin);
     this.#lost = undefined;
     // Should this fail, nothing was written under the origin, or the writes will tell of it.
     this.#core.commit([{ t: "meta", origin }], [], ignore, ignore);
@@ -97,8 +103,9 @@ export class Incarnation {
     const text = `${peer} claims transaction ${claimed} of ${this.origin}, which wrote ${this.#issued}: there is a clone of this controller, or ${peer} was lied to, or lies`;
     alarms.raise("EQUIVOCATION", peer, text);
     const now = options.clock.mono();
-    if (now - this.#renewedAt < renewEvery) return;
-    this.#renewedAt = now;
+    // One that was lied to is as good as expelled until this origin is a former one, so each has a claim of its own.
+    if (now - (this.#renewedAt.get(peer) ?? -Infinity) < renewEvery) return;
+    this.#renewedAt.set(peer, now);
     this.renew();
   }
 

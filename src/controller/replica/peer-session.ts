@@ -212,7 +212,7 @@ export class Session implements LinkEvents, Stream {
   }
 
   #accept(hello: Of<"hello">): void {
-    this.peer.greeted(new Map(hello.vv), hello.soon);
+    this.peer.greeted(hello);
     this.peer.isReady = hello.ready;
     this.peer.backOff.reset();
     this.#greeting = hello;

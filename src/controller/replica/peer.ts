@@ -1,4 +1,4 @@
-import { raise, type VersionVector, type WireVector } from "#crdt/version-vector.ts";
+import { dominates, raise, type VersionVector, type WireVector } from "#crdt/version-vector.ts";
 import type { PeerMessage, RefusalCode } from "./messages.ts";
 import { PhiDetector } from "./phi.ts";
 import { BackOff, RttEstimator } from "./rtt.ts";
@@ -32,6 +32,8 @@ export interface Stream {
   readonly close: (reason: string) => void;
 }
 
+type Greeting = Extract<PeerMessage, { t: "hello" }>;
+
 /** What this controller knows of another one; outlives its connections. */
 export class Peer {
   readonly id: string;
@@ -45,6 +47,13 @@ export class Peer {
   /** How often it said what it holds. */
   words = 0;
   isReady: boolean | undefined;
+  /** What it writes under. */
+  origin = "";
+  /** What its process wrote under so far: of these it knows all. */
+  readonly origins = new Set<string>();
+  #boot = "";
+  /** The floor of the full exchange that it offered last, and when (monotonic). */
+  offer: { readonly floor: VersionVector; readonly at: number } | undefined;
   /** The one connection that counts. */
   stream: Stream | undefined;
   isDialling = false;
@@ -58,10 +67,23 @@ export class Peer {
   }
 
   /** A greeting says what is; later words of one connection may come late and only add. */
-  greeted(vector: VersionVector, soon: WireVector = []): void {
+  greeted({ origin, boot, vv, soon = [] }: Greeting): void {
     this.words++;
-    this.acked = new Map(vector);
+    if (boot !== this.#boot) this.origins.clear();
+    this.#boot = boot;
+    this.writesUnder(origin);
+    this.acked = new Map(vv);
     this.soon = new Map(soon);
+  }
+
+  writesUnder(origin: string): void {
+    this.origin = origin;
+    this.origins.add(origin);
+  }
+
+  /** Whether it says to have forgotten deletions that one with this vector has not seen. */
+  offersMoreThan(vector: VersionVector): boolean {
+    return this.offer !== undefined && !dominates(vector, this.offer.floor);
   }
 
   confirmed(vector: Iterable<readonly [string, number]>, soon: WireVector = []): void {

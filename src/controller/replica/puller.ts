@@ -5,26 +5,32 @@ import type { Register } from "#crdt/register.ts";
 import { covers, dominates, raise, toWire, type VersionVector, type WireVector } from "#crdt/version-vector.ts";
 import type { Core } from "./core.ts";
 import { Claim } from "./claim.ts";
+import { askForAnother, checkOffer, isDue, settleOffers } from "./full-exchange.ts";
 import { checkOrigins } from "./origins.ts";
 import { controllerOf } from "./registered-controllers.ts";
 import type { PeerMessage, PullEnd } from "./messages.ts";
 import type { Stream } from "./peer.ts";
 import type { JournalRecord } from "./replica-ports.ts";
+import { settleRepair, type Held } from "./repair.ts";
 import { emptyPage } from "./replica-state.ts";
 import type { Writer } from "./writer.ts";
 
+type Told = Omit<Extract<JournalRecord, { t: "apply" }>, "t" | "page">;
 type PageMessage = Extract<PeerMessage, { t: "page" }>;
 
 /** A pull under way. Its pages are kept aside until the last is here: only then do they promise anything. */
 interface Sync {
   readonly id: number;
-  readonly isRepair: boolean;
+  /** A repair of these. */
+  readonly buckets: ReadonlySet<number> | undefined;
   /** What was told to be known already. */
   readonly seen: VersionVector;
   /** Those that came out of turn. */
   readonly early: Map<number, PageMessage>;
   readonly pages: Page[];
   readonly registers: Register[];
+  /** The one with the highest stamp. */
+  latest: Register | undefined;
   next: number;
   askedAt: number;
   cancel: () => void;
@@ -39,7 +45,8 @@ export class Puller {
   readonly #writer: Writer;
   readonly #onSynced: () => void;
   #sync: Sync | undefined;
-  #isFull = false;
+  /** This puller's full exchange changes the state. */
+  #isTakingAll = false;
   #isAskedAgain = false;
   /** Until then (monotonic) this peer's state is not asked for: it holds stamps that lie too far ahead. */
   #deferredUntil = 0;
@@ -56,19 +63,24 @@ export class Puller {
   /** Starts a pull unless one is under way. `buckets`: a repair of these. */
   pull(buckets?: readonly number[]): void {
     const { state, tuning, options } = this.#core;
-    if (!this.#stream.isOpen || this.#core.isResyncing || this.#stream.peer.isReady === false) return;
+    const { peer } = this.#stream;
+    if (!this.#stream.isOpen || this.#core.isResyncing || peer.isReady === false) return;
     if (this.#sync) {
       this.#isAskedAgain = true;
       return;
     }
+    // It would send all that it has, again for nothing.
+    const isAwaited = peer.offer && options.clock.mono() - peer.offer.at < tuning.pullEvery;
+    if (isAwaited && peer.offersMoreThan(state.map.vector) && !isDue(this.#core, peer)) return;
     if (options.clock.mono() < this.#deferredUntil && this.#core.guard.tooFarAhead(this.#deferredMs) > 0) return;
     const sync: Sync = {
       id: ++this.#core.syncs,
-      isRepair: buckets !== undefined,
+      buckets: buckets && new Set(buckets),
       seen: new Map(state.map.vector),
       early: new Map(),
       pages: [],
       registers: [],
+      latest: undefined,
       next: 0,
       askedAt: options.clock.mono(),
       cancel: () => undefined,
@@ -97,8 +109,12 @@ export class Puller {
     this.#sync?.cancel();
     this.#sync = undefined;
     this.#isAskedAgain = false;
-    if (this.#isFull) this.#core.isResyncing = false;
-    this.#isFull = false;
+    this.#endTakingAll();
+  }
+
+  #endTakingAll(): void {
+    if (this.#isTakingAll) this.#core.isResyncing = false;
+    this.#isTakingAll = false;
   }
 
   page(message: PageMessage, bytes: number): void {
@@ -106,21 +122,20 @@ export class Puller {
     if (!sync || message.sync !== sync.id || message.index < sync.next) return;
     if (message.end && (message.end.full !== undefined) !== message.full)
       throw new MalformedPage("a full exchange that is none");
-    if (message.full && !this.#isFull) {
-      if (this.#core.isResyncing) return this.abandon();
-      this.#isFull = this.#core.isResyncing = true;
-    }
     this.#stream.peer.rtt.transferred(bytes, this.#core.options.clock.mono() - sync.askedAt);
     sync.early.set(message.index, message);
     for (let page = sync.early.get(sync.next); page; page = sync.early.get(sync.next)) {
       sync.early.delete(sync.next++);
       const registers = this.#core.state.reader.read(page.page);
-      const late = latest(registers);
-      const ahead = late ? this.#core.guard.tooFarAhead(late.ms) : 0;
-      if (late && ahead > 0) return this.defer(late.o, ahead);
       for (const { o, s } of this.#core.state.map.findEquivocations(registers))
         this.#core.reportEquivocation(o, s, this.#stream.peer.id);
-      for (const register of registers) sync.registers.push(register);
+      for (const register of registers) {
+        sync.registers.push(register);
+        if (!sync.latest || compareStamps(register, sync.latest) > 0) sync.latest = register;
+      }
+      const { latest } = sync;
+      const ahead = latest ? this.#core.guard.tooFarAhead(latest.ms) : 0;
+      if (latest && ahead > this.#core.tuning.fenceAt) return this.defer(latest.o, ahead);
       sync.pages.push(page.page);
       if (page.end) return this.#finish(sync, page.end);
       this.#stream.send({ t: "credit", sync: sync.id });
@@ -130,16 +145,48 @@ export class Puller {
 
   #finish(sync: Sync, end: PullEnd): void {
     sync.cancel();
-    const { state, guard } = this.#core;
-    const ahead = guard.tooFarAhead(decodeStamp(end.hlc).ms);
-    if (ahead > 0) return this.defer(this.#stream.peer.id, ahead);
-    this.#stream.peer.confirmed(end.upto, end.soon);
+    const { state, guard, tuning } = this.#core;
+    const { peer } = this.#stream;
+    const { ms } = decodeStamp(end.hlc);
+    const { o, ms: latest } = sync.latest ?? { o: peer.id, ms: 0 };
+    const ahead = guard.tooFarAhead(Math.max(ms, latest));
+    const origin = latest < ms ? peer.id : o;
+    if (ahead > tuning.fenceAt) return this.defer(origin, ahead);
+    if (ahead > 0) {
+      // Taken as soon as it may be. To ask again then could go on for ever: what is written meanwhile lies as far ahead.
+      this.#tellAhead(origin, ahead);
+      sync.cancel = this.#core.after(ahead, () => this.#finishLate(sync, end));
+      return;
+    }
+    peer.confirmed(end.upto, end.soon);
     const upto = new Map(end.upto);
     if (sync.registers.some(({ o, s }) => !covers(upto, o, s) || controllerOf(o) === ""))
       throw new MalformedPage("transactions that it does not claim to have");
-    if (end.full) checkFull(end.full.floor, upto, sync.seen);
+    if (end.full && !this.#isOfferTaken(end.full.floor, upto, sync)) return;
     checkOrigins(state, end.upto, sync.registers);
     this.#whenVouched(sync, end, () => this.#take(sync, end, upto));
+  }
+
+  #finishLate(sync: Sync, end: PullEnd): void {
+    try {
+      this.#finish(sync, end);
+    } catch (error) {
+      if (!(error instanceof MalformedPage)) throw error;
+      this.#stream.malformed(error.message);
+    }
+  }
+
+  #isOfferTaken(wire: WireVector, upto: VersionVector, sync: Sync): boolean {
+    const floor = new Map(wire);
+    checkOffer(floor, upto, sync.seen);
+    const { peer } = this.#stream;
+    peer.offer = { floor, at: this.#core.options.clock.mono() };
+    if (isDue(this.#core, peer)) return true;
+    this.abandon();
+    // Another one has brought what it takes meanwhile, or may do so.
+    if (peer.offersMoreThan(this.#core.state.map.vector)) askForAnother(this.#core, peer);
+    else this.pull();
+    return false;
   }
 
   /** What the peer says that it has of others is taken when those say that they wrote it, as long as they can be asked. */
@@ -160,17 +207,26 @@ export class Puller {
     const { state } = this.#core;
     // The peer was put back behind what is forgotten here; it takes all from us first.
     if (!dominates(upto, state.floor)) return this.abandon();
-    if (end.full) return this.#whenQuiet(sync, () => this.#takeAll(sync, end));
+    if (end.full) {
+      // Only now: a peer that never comes to its end keeps nobody from writing.
+      if (this.#core.isResyncing) return this.abandon();
+      this.#isTakingAll = this.#core.isResyncing = true;
+      return this.#whenQuiet(sync, () => this.#takeAll(sync, end));
+    }
     const { map } = state;
-    if (sync.isRepair) return this.#repair(sync, end);
+    if (sync.buckets) return this.#repair(sync, { buckets: sync.buckets, covered: upto }, end);
     if (dominates(map.vector, upto)) return this.#done(sync);
+    const firstHand = this.#core.firstHand.start(this.#stream.peer, upto);
     raise(this.#core.accepted, upto);
     const news = end.upto.filter(([origin, seq]) => !covers(map.vector, origin, seq));
     const apply = { upto: news, hlc: end.hlc };
     this.#core.commit(
       recordsOf(sync.pages, apply),
       sync.registers,
-      () => this.#done(sync),
+      () => {
+        firstHand();
+        this.#done(sync);
+      },
       () => this.abandon(),
     );
   }
@@ -179,12 +235,13 @@ export class Puller {
    * Of what is covered already, that which differs. The peer may have moved on since it was asked: what is new there is not among these
    * buckets alone, so nothing of it is taken, nor its version vector.
    */
-  #repair(sync: Sync, { hlc }: PullEnd): void {
-    const { map } = this.#core.state;
-    const known = sync.registers.filter(({ o, s }) => covers(map.vector, o, s));
+  #repair(sync: Sync, held: Omit<Held, "registers">, { hlc }: PullEnd): void {
+    const { taken, gone } = settleRepair(this.#core, this.#stream.peer, { registers: sync.registers, ...held });
+    const dots = gone.map(({ key, o, s }) => [key, o, s] as const);
+    const apply = { upto: [], hlc, repair: true as const, ...(dots.length > 0 ? { gone: dots } : {}) };
     this.#core.commit(
-      recordsOf(pagesOf(known).map(encodePage), { upto: [], hlc, repair: true }),
-      known,
+      recordsOf(pagesOf(taken).map(encodePage), apply),
+      taken,
       () => this.#done(sync),
       () => this.abandon(),
     );
@@ -228,11 +285,11 @@ export class Puller {
 
   #done(sync: Sync): void {
     for (const origin of this.#stream.peer.deferred) this.undefer(origin);
-    if (this.#isFull) this.#core.isResyncing = false;
-    this.#isFull = false;
+    this.#endTakingAll();
+    settleOffers(this.#core);
     if (this.#sync !== sync) return;
     this.#sync = undefined;
-    if (!sync.isRepair) this.#onSynced();
+    if (!sync.buckets) this.#onSynced();
     const isMore = this.#isAskedAgain;
     this.#isAskedAgain = false;
     if (isMore && !dominates(this.#core.accepted, this.#stream.peer.acked ?? new Map())) this.pull();
@@ -245,18 +302,20 @@ export class Puller {
    */
   defer(origin: string, ahead: number): void {
     this.abandon();
-    const { alarms, tuning, options } = this.#core;
+    const { tuning, options } = this.#core;
     const wait = Math.min(Math.max(ahead, 500), tuning.pullEvery);
-    this.#stream.peer.deferred.add(origin);
-    this.#core.deferred.set(origin, ahead + tuning.maxReceiveAhead);
-    alarms.raise(
-      "CLOCK_SKEW",
-      origin,
-      `${origin} stamped ${ahead + tuning.maxReceiveAhead} ms ahead of this clock; what it wrote waits`,
-    );
+    this.#tellAhead(origin, ahead);
     this.#deferredUntil = options.clock.mono() + wait;
     this.#deferredMs = options.clock.wall() + ahead + tuning.maxReceiveAhead;
     this.#core.after(wait, () => this.pull());
+  }
+
+  #tellAhead(origin: string, ahead: number): void {
+    const { alarms, deferred, tuning } = this.#core;
+    const ms = ahead + tuning.maxReceiveAhead;
+    this.#stream.peer.deferred.add(origin);
+    deferred.set(origin, ms);
+    alarms.raise("CLOCK_SKEW", origin, `${origin} stamped ${ms} ms ahead of this clock; what it wrote waits`);
   }
 
   undefer(origin: string): void {
@@ -266,28 +325,8 @@ export class Puller {
   }
 }
 
-/**
- * A full exchange lets go of what the peer does not send, so it has to be due: the peer has forgotten deletions, of which it
- * had known itself, that we have not told to have seen.
- * @throws MalformedPage
- */
-function checkFull(floor: WireVector, upto: VersionVector, seen: VersionVector): void {
-  const forgotten = new Map(floor);
-  if (!dominates(upto, forgotten)) throw new MalformedPage("that it forgot what it never had");
-  if (dominates(seen, forgotten)) throw new MalformedPage("a full exchange that nothing calls for");
-}
-
-function latest(registers: readonly Register[]): Register | undefined {
-  let best: Register | undefined;
-  for (const register of registers) if (!best || compareStamps(register, best) > 0) best = register;
-  return best;
-}
-
 /** The pages as they came, and the record that makes them count. */
-function recordsOf(
-  pages: readonly Page[],
-  apply: Omit<Extract<JournalRecord, { t: "apply" }>, "t" | "page">,
-): readonly JournalRecord[] {
+function recordsOf(pages: readonly Page[], apply: Told): readonly JournalRecord[] {
   const parts = pages.slice(0, -1).map((page): JournalRecord => ({ t: "part", page }));
   return [...parts, { t: "apply", page: pages.at(-1) ?? emptyPage, ...apply }];
 }

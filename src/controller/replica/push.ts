@@ -1,10 +1,12 @@
 import { hasSeen } from "#crdt/conflict.ts";
-import { MalformedPage } from "#crdt/page.ts";
+import { encodePage, MalformedPage } from "#crdt/page.ts";
+import type { Register } from "#crdt/register.ts";
 import { covers, coversContext } from "#crdt/version-vector.ts";
 import type { Core } from "./core.ts";
 import { checkOrigins } from "./origins.ts";
 import { controllerOf } from "./registered-controllers.ts";
 import type { PeerMessage } from "./messages.ts";
+import { contentsOf } from "./repair.ts";
 import type { Stream } from "./peer.ts";
 import type { Puller } from "./puller.ts";
 
@@ -18,11 +20,12 @@ export function receivePush(
   { stream, puller }: { readonly stream: Stream; readonly puller: Puller },
   push: Extract<PeerMessage, { t: "push" }>,
 ): void {
-  const { state, guard, accepted } = core;
+  const { state, guard, accepted, tuning } = core;
   const { peer } = stream;
   const { origin, from, upto } = push;
   if (controllerOf(origin) !== peer.id) throw new MalformedPage(`transactions of another origin, ${origin}`);
   peer.confirmed([[origin, upto]]);
+  peer.writesUnder(origin);
   if (!state.ready || core.isResyncing) return;
   const registers = state.reader.read(push.page);
   if (registers.some(({ o, s }) => o !== origin || s <= from || s > upto))
@@ -30,7 +33,8 @@ export function receivePush(
   if (covers(accepted, origin, upto)) {
     const twice = state.map.findEquivocations(registers);
     for (const { o, s } of twice) core.reportEquivocation(o, s, peer.id);
-    if (twice.length > 0) stream.refuse("EQUIVOCATION", `${origin} wrote two things under one number`);
+    if (core.equivocal.has(origin)) return stream.refuse("EQUIVOCATION", `${origin} wrote two things under one number`);
+    if (twice.length > 0) takeItsWord(core, contentsOf(core, twice));
     return;
   }
   const fresh = registers.filter(({ o, s }) => !covers(state.map.vector, o, s));
@@ -41,12 +45,27 @@ export function receivePush(
   const isFounded = covers(accepted, origin, from) && registers.every(({ x }) => coversContext(accepted, x));
   if (isBehind || !isFounded) return puller.pull();
   const ahead = Math.max(0, ...registers.map(({ ms }) => guard.tooFarAhead(ms)));
-  if (ahead > 0) return puller.defer(origin, ahead);
+  if (ahead > tuning.fenceAt) return puller.defer(origin, ahead);
+  if (ahead > 0) return puller.pull();
+  const firstHand = core.firstHand.start(peer, new Map([[origin, upto]]));
   accepted.set(origin, upto);
   core.commit(
     [{ t: "apply", page: push.page, upto: [[origin, upto]], from: [[origin, from]] }],
     fresh,
-    () => puller.undefer(origin),
+    () => {
+      firstHand();
+      puller.undefer(origin);
+    },
+    () => undefined,
+  );
+}
+
+/** What was handed on under these numbers before was not what their owner wrote. */
+function takeItsWord(core: Core, registers: readonly Register[]): void {
+  core.commit(
+    [{ t: "apply", page: encodePage(registers), upto: [], repair: true }],
+    registers,
+    () => undefined,
     () => undefined,
   );
 }

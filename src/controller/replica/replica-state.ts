@@ -3,7 +3,7 @@ import { compareStamps, decodeStamp, encodeStamp, witness, zero, type Stamp } fr
 import { LwwMap } from "#crdt/lww-map.ts";
 import type { MergeKind } from "#crdt/merge-kind.ts";
 import { encodePage, PageReader, type Page } from "#crdt/page.ts";
-import type { Register } from "#crdt/register.ts";
+import { isSameDot, type Dot, type Register } from "#crdt/register.ts";
 import { covers, coversContext, dominates, raise, toWire } from "#crdt/version-vector.ts";
 import { conflictKey, conflictsIn, isOpen, readFormerRecord, type ConflictRecord } from "./conflict-record.ts";
 import { concernsMembers } from "./registered-controllers.ts";
@@ -91,12 +91,22 @@ export class ReplicaState {
   }
 
   /** A part of a record's registers; it counts when `finishSlices` was called. Nothing else may be applied in between. */
-  mergeSlice(registers: readonly Register[], { repair }: Apply): Applied {
+  mergeSlice(registers: readonly Register[], { repair, gone = [] }: Apply): Applied {
+    const forged = gone.flatMap(([key, o, s]) => this.#dropForged(key, { o, s }));
     const { changed, siblings, equivocations } = this.map.merge(registers, [], repair === true);
     for (const register of registers) this.clock = witness(this.clock, register);
     const acknowledged = changed.flatMap((key) => this.#acknowledge(key));
     const touched = [...siblings, ...acknowledged].map((lost) => conflictKey(lossId(lost.key, lost)));
-    return { changed: touched.length > 0 ? [...changed, ...new Set(touched)] : changed, equivocations };
+    const others = [...new Set(touched), ...forged];
+    return { changed: others.length > 0 ? [...changed, ...others] : changed, equivocations };
+  }
+
+  /** What lost to it is with those who know better; and that it lost, is not true. */
+  #dropForged(key: string, dot: Dot): readonly string[] {
+    const register = this.map.get(key);
+    if (!register || !isSameDot(register, dot)) return [];
+    for (const each of [...this.map.siblings.of(key), register]) this.map.drop(each);
+    return [key];
   }
 
   #acknowledge(key: string): readonly Register[] {
@@ -125,6 +135,11 @@ export class ReplicaState {
     );
   }
 
+  /** What is never deleted, or whose deletion is never forgotten: grow-only registers, and who is a member. */
+  isLasting({ key, text }: Register): boolean {
+    return concernsMembers([key]) || (text !== null && this.#rules.mergeKindOf(key) === "first");
+  }
+
   /**
    * After a full exchange: what the sender covers and did not send, it knows to be deleted. What is never deleted, or whose deletion is
    * never forgotten, stays whatever anybody sends: revocations and the other grow-only registers, and who is a member.
@@ -133,10 +148,8 @@ export class ReplicaState {
     const sent = new Set(registers.map(({ key }) => key));
     const dots = new Set(registers.map(({ key, o, s }) => `${o}:${s} ${key}`));
     const covered = new Map(upto);
-    const stays = ({ key, text }: Register): boolean =>
-      concernsMembers([key]) || (text !== null && this.#rules.mergeKindOf(key) === "first");
     const gone = [...this.map.all()].filter(
-      (register) => !sent.has(register.key) && covers(covered, register.o, register.s) && !stays(register),
+      (register) => !sent.has(register.key) && covers(covered, register.o, register.s) && !this.isLasting(register),
     );
     // Nor does it list what was acknowledged, or is settled otherwise. What lost to something that is gone is gone as well.
     const lost = [...this.map.siblings.all()].filter(

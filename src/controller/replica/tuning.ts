@@ -2,7 +2,10 @@ import { pageLimits, type PageLimits } from "#crdt/delta.ts";
 
 /** Bounds and intervals in ms. */
 export interface Tuning {
-  /** A write is refused when its stamp would lie further ahead of the wall. */
+  /**
+   * A write is refused when its stamp would lie further ahead of the wall. More than what is received may lie ahead: else who stamps so stops
+   * all others from writing.
+   */
   readonly maxIssueAhead: number;
   /** What is stamped further ahead waits. */
   readonly maxReceiveAhead: number;
@@ -33,7 +36,7 @@ export interface Tuning {
 }
 
 export const defaultTuning: Tuning = {
-  maxIssueAhead: 5_000,
+  maxIssueAhead: 15_000,
   maxReceiveAhead: 10_000,
   fenceAt: 5_000,
   believeJumpAfter: 3_000,
