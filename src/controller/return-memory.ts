@@ -2,12 +2,12 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 
 /**
- * Has V8 clear up when what it holds has doubled, before a controller does anything else. By itself it lets a small heap grow to
+ * Has V8 clear up when what it holds has grown by half, before a controller does anything else. By itself it lets a small heap grow to
  * several times of what lives in it, and whoever asks a great deal at once, a stranger's noise too, leaves tens of MB behind (S-17). The
  * unit bounds the young generation, which only the start of a process can.
  */
 export function boundGarbage(): void {
-  setFlagsFromString("--heap-growing-percent=100");
+  setFlagsFromString("--heap-growing-percent=50");
 }
 
 /** So many registers fewer leave some tens of MB behind. */
