@@ -7,7 +7,7 @@ import { encodeDot } from "./dots.ts";
 import type { NodeNames } from "./node-names.ts";
 import type { Records, Wish } from "./records.ts";
 import type { Rejects } from "./rejects.ts";
-import { isSecret, mergeKindOf, type ApprovalRecord } from "./registers.ts";
+import { isKnown, isSecret, mergeKindOf, type ApprovalRecord } from "./registers.ts";
 
 /** A conflict as it is shown. */
 export function viewConflict({ id, key, winner, loser, others }: ConflictRecord): ConflictView {
@@ -74,6 +74,10 @@ export async function takeLoser(
   const kind = mergeKindOf(key);
   if (kind === "first" || kind === "remove-wins" || kind === "epoch") {
     throw new Refused(409, "CONFLICT_FINAL", `${key} is written once: what won stands`, `kcore conflict ack ${id}`);
+  }
+  if (loser.text === null ? kind === "approval" : !isKnown(key, loser.text)) {
+    const hint = `kcore conflict ack ${id}, or take it with the version that wrote it`;
+    throw new Refused(409, "CONFLICT_FINAL", `what lost of ${key} is nothing that this version can write`, hint);
   }
   const lost = loser.text === null ? undefined : valueOf(loser.text);
   const decided = kind === "approval" ? approveAnew(records, key, lost, by) : undefined;

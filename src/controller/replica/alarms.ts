@@ -54,6 +54,10 @@ export class Alarms {
     else this.clear(code, about);
   }
 
+  has(code: AlarmCode, about: string): boolean {
+    return this.#alarms.has(`${code} ${about}`);
+  }
+
   all(): readonly Alarm[] {
     return [...this.#alarms.values()];
   }

@@ -3,7 +3,12 @@ import type { Alarms } from "./alarms.ts";
 /** What is known of the replica here. */
 interface Place {
   readonly alarms: Alarms;
-  readonly options: { readonly id: string };
+  readonly options: { readonly id: string; readonly clock: { readonly mono: () => number } };
+  readonly tuning: { readonly dialItselfEvery: number };
+  readonly peers: ReadonlyMap<
+    string,
+    { readonly id: string; readonly stream?: { readonly isOpen: boolean } | undefined }
+  >;
   /** A timer that dies with the replica; the result cancels it. */
   readonly after: (ms: number, run: () => void) => () => void;
 }
@@ -21,14 +26,28 @@ export class Copies {
   readonly #kept = new Map<string, { readonly cancel: () => void; readonly over: () => void }>();
   /** Who has refused this process because of another one. */
   readonly #refusedBy = new Set<string>();
+  /** When this process was last answered by itself at the controller's registered address. */
+  #atHomeSince = -Infinity;
 
   constructor(core: Place) {
     this.#core = core;
   }
 
-  /** Whether this process is the one that is not let in. */
+  /**
+   * Whether this process is the one that is not let in. One that stands at the registered address and is let in by anybody goes on: who
+   * refuses it speaks to a copy, or lies.
+   */
   get isOneTooMany(): boolean {
-    return this.#refusedBy.size > 0;
+    if (this.#refusedBy.size === 0) return false;
+    const { options, tuning, peers } = this.#core;
+    const isAtHome = options.clock.mono() - this.#atHomeSince < tuning.dialItselfEvery + keptFor;
+    const isLetIn = [...peers.values()].some(({ id, stream }) => stream?.isOpen === true && !this.#refusedBy.has(id));
+    return !(isAtHome && isLetIn);
+  }
+
+  /** Who answers at the registered address is this process, or another one. */
+  answeredAtHome(isThis: boolean): void {
+    this.#atHomeSince = isThis ? this.#core.options.clock.mono() : -Infinity;
   }
 
   /** Both are seen from here, or were told of by `teller`, who sees both. */
@@ -42,7 +61,8 @@ export class Copies {
 
   /** `teller` does not let this process in, because it speaks to the other one. */
   refused(teller: string, text: string): void {
-    this.see(this.#core.options.id, text, teller);
+    const { id } = this.#core.options;
+    this.see(id, teller === id ? text : `${teller} says that ${text}`, teller);
     this.#refusedBy.add(teller);
     this.#keep(`refused ${teller}`, () => this.#refusedBy.delete(teller));
   }

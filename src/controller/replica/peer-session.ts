@@ -93,7 +93,7 @@ export class Session implements LinkEvents, Stream {
       boot: host.boot,
       ...defined({ at: options.at }),
       proto: protocols,
-      ready: state.ready,
+      ready: state.isWhole,
       vv: toWire(state.map.vector),
       ...core.underway(),
     });
@@ -271,7 +271,7 @@ export class Session implements LinkEvents, Stream {
   }
 
   tellHave(): void {
-    const { map, ready } = this.#core.state;
+    const { map, isWhole: ready } = this.#core.state;
     this.send({ t: "have", ready, vv: toWire(map.vector), ...this.#core.underway() });
   }
 
@@ -312,7 +312,7 @@ export class Session implements LinkEvents, Stream {
 
   #sendPing(n: number): void {
     if (!this.isOpen) return;
-    const { map, ready } = this.#core.state;
+    const { map, isWhole: ready } = this.#core.state;
     const vv = toWire(map.vector);
     const rest = { ...this.#core.underway(), ...this.#core.digest(), ...defined({ copies: this.copies }) };
     this.copies = undefined;

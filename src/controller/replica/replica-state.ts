@@ -61,6 +61,11 @@ export class ReplicaState {
     this.map = new LwwMap(rules.mergeKindOf, { isContested, isAcknowledged });
   }
 
+  /** Whether others may take all that is here for all that there was: one that was put back may have forgotten deletions. */
+  get isWhole(): boolean {
+    return this.ready && !this.isBehind;
+  }
+
   /** `registers`: those of the record's page, if the caller has them decoded already. */
   apply(record: JournalRecord, registers?: readonly Register[]): Applied {
     switch (record.t) {

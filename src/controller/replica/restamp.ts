@@ -3,12 +3,11 @@ import { encodePage } from "#crdt/page.ts";
 import type { Register } from "#crdt/register.ts";
 import { seqIn, toWire, type Context } from "#crdt/version-vector.ts";
 import { originOf } from "./incarnation.ts";
-import { controllerOf } from "./registered-controllers.ts";
 import { emptyPage, ReplicaState, type KeyRules } from "./replica-state.ts";
 import type { JournalRecord } from "./replica-ports.ts";
 import { defaultTuning } from "./tuning.ts";
 
-/** A write of this controller's that was stamped too far ahead, and what it became. Times are ms since 1970. */
+/** A write that was stamped too far ahead, and what it became. Times are ms since 1970. */
 export interface RestampedWrite {
   readonly key: string;
   readonly deleted: boolean;
@@ -40,22 +39,26 @@ const pageSize = 1000;
 const tolerated = defaultTuning.maxReceiveAhead + defaultTuning.fenceAt;
 
 /**
- * A clock that was ahead stamped what others will not take before that time comes. Each such write of the controller's own is written anew,
- * by now's time, in the order in which they were made, under an origin of its own: whoever has the former one after all keeps the same value.
+ * A clock that was ahead stamped what others will not take before that time comes. Each such write is written anew, by now's time, in the
+ * order in which they were made, under an origin of this controller's: whoever has the former one after all keeps the same value. So are those
+ * of other controllers, whose clocks were wrong in the same way: what stays ahead wins over all that is written meanwhile.
  */
 export function restamp(records: readonly JournalRecord[], { id, now, word, rules }: RestampOptions): Restamped {
   const state = new ReplicaState(rules);
   for (const record of records) state.apply(record);
-  const isAhead = ({ o, ms }: Register): boolean => controllerOf(o) === id && ms - now > tolerated;
+  const isAhead = ({ ms }: Register): boolean => ms - now > tolerated;
+  const aheadOf = (registers: readonly Register[]): Register[] =>
+    registers.filter(isAhead).toSorted((a, b) => compareStamps(a, b) || a.s - b.s);
   const all = [...state.map.all(), ...state.map.siblings.all()];
-  const ahead = all.filter(isAhead).toSorted((a, b) => compareStamps(a, b) || a.s - b.s);
-  if (ahead.length === 0) return { records, writes: [] };
+  // What was salvaged comes last: it is merged later, and the version vector must not claim it before.
+  const [ahead, aheadSalvaged] = [aheadOf(all), aheadOf(state.salvaged)];
+  if (ahead.length + aheadSalvaged.length === 0) return { records, writes: [] };
   const kept = all.filter((register) => !isAhead(register));
   const origin = originOf(id, word());
   let clock: Stamp = kept.reduce((latest, register) => witness(latest, register), zero);
   let seq = 0;
   let last: Register | undefined;
-  const anew = ahead.map((register): Register => {
+  const renew = (register: Register): Register => {
     const { o, s } = register;
     // One transaction stays one.
     if (last?.o !== o || last.s !== s) {
@@ -64,16 +67,22 @@ export function restamp(records: readonly JournalRecord[], { id, now, word, rule
     }
     last = register;
     return { ...register, ms: clock.ms, c: clock.c, o: origin, s: seq, x: having(register) };
-  });
+  };
+  const anew = ahead.map(renew);
+  const upto = [...toWire(state.map.vector), ...(seq > 0 ? [[origin, seq] as const] : [])];
+  const anewSalvaged = aheadSalvaged.map(renew);
   const registers = [...kept, ...anew];
   const parts: JournalRecord[] = [];
   for (let at = 0; at < registers.length; at += pageSize)
     parts.push({ t: "part", page: encodePage(registers.slice(at, at + pageSize)) });
-  const upto = [...toWire(state.map.vector), [origin, seq] as const];
   const floor = compareStamps(state.floorStamp, clock) > 0 ? clock : state.floorStamp;
   const meta = { ...state.meta(), hlc: encodeStamp(clock), floorHlc: encodeStamp(floor) };
-  const writes = ahead.map((register, place): RestampedWrite => {
-    const { s, ms } = anew[place] as Register;
+  const [former, present] = [
+    [...ahead, ...aheadSalvaged],
+    [...anew, ...anewSalvaged],
+  ];
+  const writes = former.map((register, place): RestampedWrite => {
+    const { s, ms } = present[place] as Register;
     return {
       key: register.key,
       deleted: register.text === null,
@@ -83,7 +92,8 @@ export function restamp(records: readonly JournalRecord[], { id, now, word, rule
       to: ms,
     };
   });
-  const salvaged: JournalRecord = { t: "salvaged", page: encodePage(state.salvaged) };
+  const rest = state.salvaged.filter((register) => !isAhead(register));
+  const salvaged: JournalRecord = { t: "salvaged", page: encodePage([...rest, ...anewSalvaged]) };
   const behind = state.salvaged.length > 0 ? [salvaged] : [];
   return { records: [...parts, { t: "apply", page: emptyPage, upto }, meta, ...behind], writes };
 }

@@ -91,6 +91,7 @@ export class Sessions implements SessionHost {
   #judgeItself({ isDialled, where }: Stream, boot: string): Refusal {
     const { options, copies } = this.#core;
     const { id, at = "an address that it was not told" } = options;
+    copies.answeredAtHome(boot === this.boot || !isDialled);
     if (boot === this.boot) copies.accepted(id);
     if (boot === this.boot) return { code: "SAME_CONTROLLER", message: `this is ${id} itself` };
     const text = describeCopies(id, at, where);

@@ -68,7 +68,8 @@ export class Writer {
   #checkWritable(): void {
     const refusal = this.refusal();
     if (refusal === undefined) return;
-    tellClocks(this.#core);
+    // Whoever looks at the alarms has them anew; a refused write is no reason to count all that waits.
+    if (!this.#core.alarms.has("CLOCK_AHEAD", this.#core.options.id)) tellClocks(this.#core);
     throw new WriteRefused(refusal, reasons[refusal]);
   }
 

@@ -68,11 +68,14 @@ export async function recover(disk: Disk, folder: string): Promise<Recovered> {
   throw corrupt(folder, `the journal ends at record ${next - 1}, but record ${last} was acknowledged`);
 }
 
-/** The folder in which a restore prepares what it is about to put in place. */
-export const restoringPrefix = "restoring-";
+/**
+ * The folder of what is about to be put in the place of a state: while it is being written, when it is whole and the former state is being
+ * put aside, and when that is done and it is being put in place.
+ */
+export const stages = { restoring: "restoring-", replacing: "replacing-", placing: "placing-" } as const;
 
 function isRestoring(name: string): boolean {
-  return name.startsWith(restoringPrefix);
+  return Object.values(stages).some((prefix) => name.startsWith(prefix));
 }
 
 /** All of it as records: the snapshot's, then the journal's. Can be read once. @throws KcoreError STORE_TOO_NEW */

@@ -1,6 +1,5 @@
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
-import { createFile } from "#pki/private-files.ts";
 import type { KeyRules } from "../replica/replica-state.ts";
 import { restamp, type RestampedWrite } from "../replica/restamp.ts";
 import { realDisk } from "./durable-disk.ts";
@@ -24,12 +23,11 @@ export async function restampStore(where: Replacement & { readonly rules: KeyRul
   const recovered = await recover(realDisk, folder);
   const { records, writes } = restamp([...recordsOf(recovered, folder)], { id, now, word, rules });
   if (writes.length === 0) return { writes };
-  const content = { index: recovered.next - 1, entries: records, notes: [] };
-  const { aside } = await replaceStore(where, "before-restamping", () => Promise.resolve(content));
-  const file = join(aside, "restamped.json");
   const rows = writes.map((write) => ({ ...write, from: isoOf(write.from), to: isoOf(write.to) }));
-  await createFile(file, `${JSON.stringify(rows, undefined, 2)}\n`);
-  return { writes, file };
+  const told = { "restamped.json": rows };
+  const content = { index: recovered.next - 1, entries: records, notes: [], told };
+  const { aside } = await replaceStore(where, "before-restamping", () => Promise.resolve(content));
+  return { writes, file: join(aside, "restamped.json") };
 }
 
 function isoOf(ms: number): string {

@@ -8,7 +8,7 @@ import type { JournalRecord } from "../replica/replica-ports.ts";
 import { realDisk } from "./durable-disk.ts";
 import { lockFolder } from "./lock-folder.ts";
 import type { LostWrite } from "./lost-writes.ts";
-import { readableOf, restoringPrefix } from "./recover.ts";
+import { readableOf, stages } from "./recover.ts";
 import { mergedAtOnce, salvage, type Salvaged } from "./salvage.ts";
 import { segmentHead, segmentName } from "./segments.ts";
 import { readSnapshot, snapshotName, writeSnapshot } from "./snapshot-file.ts";
@@ -68,12 +68,18 @@ export async function restoreStore({ file, ...where }: Replacement & { readonly 
  */
 export async function repairStore(where: Replacement): Promise<Repaired> {
   let found: Salvaged | undefined;
-  const replaced = await replaceStore(where, "damaged", async () => (found = await salvage(realDisk, where.folder)));
+  const replaced = await replaceStore(where, "damaged", async () => {
+    const { index, entries, notes, lostRecords, lost } = (found = await salvage(realDisk, where.folder));
+    return { index, entries, notes, ...(lostRecords > 0 && { told: { "lost.json": { lostRecords, lost } } }) };
+  });
   const { behind = 0, lostRecords = 0, lost = [] } = found ?? {};
-  if (lostRecords === 0) return { ...replaced, behind, lostRecords, lost };
-  const lostFile = join(replaced.aside, "lost.json");
-  await createFile(lostFile, `${JSON.stringify({ lostRecords, lost }, undefined, 2)}\n`);
-  return { ...replaced, behind, lostRecords, lost, lostFile };
+  return {
+    ...replaced,
+    behind,
+    lostRecords,
+    lost,
+    ...(lostRecords > 0 && { lostFile: join(replaced.aside, "lost.json") }),
+  };
 }
 
 /**
@@ -99,6 +105,8 @@ interface Content {
   readonly index: number;
   readonly entries: readonly JournalRecord[];
   readonly notes: readonly string[];
+  /** Files to lie beside what is put aside, by name: what of it is not in the content. */
+  readonly told?: Readonly<Record<string, unknown>>;
 }
 
 /** Puts a content in the place of what is there, which is kept aside, or does nothing at all. */
@@ -110,23 +118,24 @@ export async function replaceStore(
   await ensurePrivateFolder(folder);
   const unlock = await lockFolder(folder);
   try {
-    const { index, notes, ...content } = await read();
+    await finishReplacing(folder);
+    const { index, notes, told = {}, ...content } = await read();
     const entries = alone ? content.entries.map(mergedAtOnce) : content.entries;
-    const before = (await readdir(folder)).filter((name) =>
-      /^(?:journal-|snapshot-|restoring-|state\.json)/.test(name),
-    );
-    const fresh = join(folder, `${restoringPrefix}${randomBytes(4).toString("hex")}`);
+    const isFirst = (await readdir(folder)).every((name) => !isOfState(name));
+    const mark = randomBytes(4).toString("hex");
+    const fresh = join(folder, `${stages.restoring}${mark}`);
     const aside = join(folder, `${reason}-${new Date(now).toISOString().replaceAll(/[:.]/g, "-")}`);
     for (const path of [fresh, aside]) await mkdir(path, { mode: 0o700 });
-    const made =
-      entries.length === 0 ? [] : await writeContent(fresh, index, [...entries, newIncarnation(id, randomWord, alone)]);
-    // While the folder `restoring-…` is there, no controller starts: an interrupted restore cannot pass for an empty state.
+    if (entries.length > 0) await writeContent(fresh, index, [...entries, newIncarnation(id, randomWord, alone)]);
+    for (const [name, content] of Object.entries(told))
+      await createFile(join(aside, name), `${JSON.stringify(content, undefined, 2)}\n`);
+    for (const path of [fresh, aside]) await syncFolder(path);
+    // From here on it is done, or finished by whoever comes next; no controller starts meanwhile.
+    await rename(fresh, join(folder, `${stages.replacing}${mark}`));
     await syncFolder(folder);
-    for (const name of before) await rename(join(folder, name), join(aside, name));
-    for (const name of made) await rename(join(fresh, name), join(folder, name));
-    for (const path of [aside, folder]) await syncFolder(path);
-    await rm(fresh, { recursive: true });
-    if (before.length === 0) await rm(aside, { recursive: true });
+    await putAside(folder, mark, aside);
+    await putInPlace(folder, mark);
+    if (isFirst) await rm(aside, { recursive: true });
     await syncFolder(folder);
     return { records: entries.length, aside, notes };
   } finally {
@@ -134,15 +143,42 @@ export async function replaceStore(
   }
 }
 
-async function writeContent(
-  folder: string,
-  index: number,
-  entries: readonly JournalRecord[],
-): Promise<readonly string[]> {
-  const names = [segmentName(index + 1), snapshotName(index)] as const;
-  await createFile(join(folder, names[0]), segmentHead);
-  await writeSnapshot(realDisk, join(folder, names[1]), { index, entries });
-  return names;
+const isOfState = (name: string): boolean => /^(?:journal-|snapshot-|restoring-|state\.json)/.test(name);
+
+/** What is still there of the former state goes aside, and then no name of it is in the way. */
+async function putAside(folder: string, mark: string, aside: string): Promise<void> {
+  const names = (await readdir(folder)).filter(isOfState);
+  for (const name of names) await rename(join(folder, name), join(aside, name));
+  for (const path of [aside, folder]) await syncFolder(path);
+  await rename(join(folder, `${stages.replacing}${mark}`), join(folder, `${stages.placing}${mark}`));
+  await syncFolder(folder);
+}
+
+async function putInPlace(folder: string, mark: string): Promise<void> {
+  const fresh = join(folder, `${stages.placing}${mark}`);
+  for (const name of await readdir(fresh)) await rename(join(fresh, name), join(folder, name));
+  await syncFolder(folder);
+  await rm(fresh, { recursive: true });
+  await syncFolder(folder);
+}
+
+/** Another replacement was cut off when its content was whole already: what it had begun is brought to its end first. */
+async function finishReplacing(folder: string): Promise<void> {
+  for (const name of await readdir(folder)) {
+    const [, stage, mark = ""] = /^(replacing|placing)-(.+)$/.exec(name) ?? [];
+    if (stage === undefined) continue;
+    if (stage === "replacing") {
+      const aside = join(folder, `interrupted-${mark}`);
+      await mkdir(aside, { recursive: true, mode: 0o700 });
+      await putAside(folder, mark, aside);
+    }
+    await putInPlace(folder, mark);
+  }
+}
+
+async function writeContent(folder: string, index: number, entries: readonly JournalRecord[]): Promise<void> {
+  await createFile(join(folder, segmentName(index + 1)), segmentHead);
+  await writeSnapshot(realDisk, join(folder, snapshotName(index)), { index, entries });
 }
 
 function randomWord(): string {

@@ -51,6 +51,22 @@ describe("conflicts of the cluster", () => {
     expect(all.nodes.map((nodes) => nodes.get("n").labels["tier"])).to.deep.equal(["last 2", "last 2", "last 2"]);
   });
 
+  it("V2: let nothing be taken that this version could not write", async () => {
+    const all = await Controllers.start(2);
+    all.cut();
+    await all.replicas[0]?.replica.write([{ key: label, value: { of: "a newer version" } }]);
+    await all.settle();
+    await all.nodes[1]?.setLabels("n", { set: { tier: "known" }, remove: [] });
+    await all.heal();
+    const [one] = all.parts;
+    const refused = await takeLoser(one as NonNullable<typeof one>, await idOf(all), by).catch(
+      (error: unknown) => error,
+    );
+    expect(refused).to.include({ status: 409, code: "CONFLICT_FINAL" });
+    await all.settle();
+    expect(all.nodes.map((nodes) => nodes.get("n").labels["tier"])).to.deep.equal(["known", "known"]);
+  });
+
   it("V2: let what lost be taken", async () => {
     const all = await Controllers.start(2);
     await disagree(all);

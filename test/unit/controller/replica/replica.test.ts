@@ -712,6 +712,88 @@ describe("a controller that was put back, or mended", () => {
     expect([...a.alarms(), ...old.alarms()]).to.deep.equal([]);
   });
 
+  it("V5: two that were put back do not take each other's word for what was deleted", async () => {
+    const scheduler = new Scheduler();
+    const a = new TestReplica(scheduler, "a");
+    await a.register("a", "b", "c");
+    const [b, c] = ["b", "c"].map((id) => new TestReplica(scheduler, id, { start: "join" })) as [
+      TestReplica,
+      TestReplica,
+    ];
+    const wires = [connect(a, b), connect(a, c), connect(b, c)];
+    await scheduler.runUntil(2_000);
+    await c.replica.write([{ key: "k", value: 1 }]);
+    await scheduler.runUntil(scheduler.now + 2_000);
+    const backup = [...b.records];
+    await c.replica.write([{ key: "k", value: null }]);
+    await scheduler.runUntil(scheduler.now + 2_000);
+    const lost = a.records.length;
+    await c.replica.write([{ key: "later", value: 1 }]);
+    // Until the deletion is forgotten everywhere.
+    await scheduler.runUntil(scheduler.now + 100_000);
+    expect(c.replica.status().tombstones).to.equal(0);
+    for (const wire of wires) wire.cut();
+    const behind = ({ replica, id }: TestReplica, records: readonly JournalRecord[]): TestReplica => {
+      replica.stop();
+      return new TestReplica(scheduler, id, { recovered: [...records, newIncarnation(id, () => `0000000${id}`)] });
+    };
+    const kept = a.records
+      .slice(0, lost)
+      .filter(
+        (record) =>
+          !(record.t === "apply" && record.page.registers.some(([key, text]) => key === "k" && text === null)),
+      );
+    const [a2, b2] = [behind(a, kept), behind(b, backup)];
+    connect(a2, b2);
+    await scheduler.runUntil(scheduler.now + 5_000);
+    for (const { replica } of [a2, b2]) expect(replica.status().catchingUp).to.equal(true);
+    connect(a2, c);
+    connect(b2, c);
+    await scheduler.runUntil(scheduler.now + 30_000);
+    for (const { replica } of [a2, b2, c]) {
+      expect(replica.status().catchingUp).to.equal(false);
+      expect(replica.get("k")?.text ?? null).to.equal(null);
+      expect(replica.get("later")?.text).to.equal("1");
+    }
+  });
+
+  it("TWO_COPIES: one that stands at its address and is let in by another goes on, whoever refuses it", async () => {
+    const scheduler = new Scheduler();
+    const a = new TestReplica(scheduler, "a");
+    await a.register("a", "b", "c");
+    const [b, c] = ["b", "c"].map((id) => new TestReplica(scheduler, id, { start: "join" })) as [
+      TestReplica,
+      TestReplica,
+    ];
+    const wire = connect(a, b);
+    connect(a, c);
+    await scheduler.runUntil(3_000);
+    const [, sent] = wire.sent;
+    wire.cut();
+    const refuse = async (): Promise<string> => {
+      const link = { peer: "b", initiator: false, send: () => undefined, close: () => undefined };
+      const events = a.replica.connected(link);
+      events.received({ ...(sent[0] as object), boot: "another" } as PeerMessage, 1);
+      events.received({ t: "refuse", code: "TWO_COPIES", message: "two processes run as controller a" }, 1);
+      await scheduler.runUntil(scheduler.now + 1_000);
+      return a.replica.write([{ key: "k", value: scheduler.now }]).then(
+        () => "written",
+        (error: unknown) => (error instanceof WriteRefused ? error.code : String(error)),
+      );
+    };
+    // Nobody has answered at its address.
+    expect(await refuse()).to.equal("TWO_COPIES");
+    await scheduler.runUntil(scheduler.now + 30_000);
+    connect(a, a);
+    await scheduler.runUntil(scheduler.now + 1_000);
+    expect(await refuse()).to.equal("written");
+    const { alarms } = a.replica.status();
+    expect(alarms.map(({ code, message }) => [code, message.slice(0, 11)])).to.deep.include([
+      "TWO_COPIES",
+      "b says that",
+    ]);
+  });
+
   it("V5: serves what stood behind a loss that nobody else has, and goes on from there", async () => {
     const { scheduler, a, b, wire } = await pair();
     wire.cut();

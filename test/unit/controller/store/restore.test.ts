@@ -1,4 +1,4 @@
-import { mkdir, readdir, readFile, stat, truncate, writeFile } from "node:fs/promises";
+import { cp, mkdir, readdir, readFile, stat, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
 import type { JournalRecord } from "#controller/replica/replica-ports.ts";
@@ -41,6 +41,9 @@ describe("a controller's backup, restore and repair", () => {
     await store.close();
     return file;
   };
+
+  const filesOf = async (at: string): Promise<readonly string[]> =>
+    (await readdir(at)).filter((name) => /^(?:journal|snapshot)-/.test(name)).toSorted();
 
   beforeEach(async () => {
     dir = await makeTempDir("restore");
@@ -156,6 +159,34 @@ describe("a controller's backup, restore and repair", () => {
         "k/5",
       ]);
       expect(found.at(-1)).to.deep.include({ behind: true });
+    });
+
+    it("is mended once, wherever the repair was cut off: what was whole is kept, what is lost is told", async () => {
+      await damage();
+      const before = await filesOf(folder);
+      const copy = join(dir.path, "copy");
+      await cp(folder, copy, { recursive: true });
+      const { aside } = await repairStore({ ...where(), folder: copy });
+      const made = await filesOf(copy);
+      const due = await readAll(copy);
+      const told = await readFile(join(aside, "lost.json"));
+      // Cut off before the n-th rename: of the former files, of the folder itself, of the new files.
+      for (let renames = 0; renames <= before.length + made.length; renames++) {
+        const cut = join(dir.path, `cut-${renames}`);
+        const hasPlace = renames >= before.length;
+        const [fresh, old] = [join(cut, `${hasPlace ? "placing" : "replacing"}-00000000`), join(cut, "damaged-1")];
+        for (const path of [cut, fresh, old]) await mkdir(path, { mode: 0o700 });
+        for (const [at, name] of before.entries()) await cp(join(folder, name), join(at < renames ? old : cut, name));
+        for (const [at, name] of made.entries())
+          await cp(join(copy, name), join(before.length + at < renames ? cut : fresh, name));
+        await writeFile(join(old, "lost.json"), told, { mode: 0o600 });
+        expect(await codeOf(open(cut))).to.equal("STORE_CORRUPT");
+        const { lostRecords } = await repairStore({ ...where(), folder: cut });
+        expect(lostRecords).to.equal(0);
+        const found = await readAll(cut);
+        expect(found.slice(0, due.length), `after ${renames} renames`).to.deep.equal(due);
+        expect(await readFile(join(old, "lost.json"))).to.deep.equal(told);
+      }
     });
 
     it("names what is lost, on the screen and in a file", async () => {
