@@ -199,6 +199,16 @@ export class Core {
   }
 
   /**
+   * Whether what a peer has may be taken for all that there was. One that is joining, or was put back and has not caught up, has not heard of
+   * deletions that others forgot; unless all were put back: then there is nobody left who had.
+   */
+  isSource({ isReady }: Peer): boolean {
+    if (isReady !== false) return true;
+    const said = this.others.map((id) => this.peers.get(id)).filter((peer) => peer?.stream?.isOpen);
+    return this.state.isBehind && said.length === this.others.length && said.every((peer) => peer?.isReady === false);
+  }
+
+  /**
    * Who writes under such an origin is refused, until it takes a new one. That needs its own word, twice: `by` tells what another one says that
    * the origin wrote, and may be the one that lies; so may who handed on what is here.
    */

@@ -64,7 +64,7 @@ export class Puller {
   pull(buckets?: readonly number[]): void {
     const { state, tuning, options } = this.#core;
     const { peer } = this.#stream;
-    if (!this.#stream.isOpen || this.#core.isResyncing || peer.isReady === false) return;
+    if (!this.#stream.isOpen || this.#core.isResyncing || !this.#core.isSource(peer)) return;
     if (this.#sync) {
       this.#isAskedAgain = true;
       return;

@@ -160,7 +160,8 @@ export class Sessions implements SessionHost {
     this.incarnation.progressed();
     const { state, options, members } = this.#core;
     this.#core.isAsking = false;
-    if (state.isBehind && peer.isReady === true) endCatchUp(this.#core, () => this.#tellAll());
+    if (state.isBehind && peer.isReady !== undefined && this.#core.isSource(peer))
+      endCatchUp(this.#core, () => this.#tellAll());
     if (state.ready || peer.isReady !== true || !members.includes(options.id)) return;
     // Joined: all that a controller which knows of us had, our registration included.
     this.#core.commit(
