@@ -85,7 +85,8 @@ export class Core {
 
   peerOf(id: string): Peer {
     let peer = this.peers.get(id);
-    if (!peer) this.peers.set(id, (peer = new Peer(id, this.tuning.backOffCap)));
+    if (!peer)
+      this.peers.set(id, (peer = new Peer(id, this.tuning.backOffCap, (origin) => this.state.map.vector.has(origin))));
     return peer;
   }
 

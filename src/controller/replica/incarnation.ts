@@ -14,6 +14,8 @@ export function newIncarnation(id: string, word: () => string, alone = false): J
 
 /** ms; so often at most a new origin is taken because one peer claims more of the present one. */
 const renewEvery = 60_000;
+/** So many are taken because of one peer while this process runs: each stands in all version vectors for ever. */
+const mostRenewed = 3;
 
 export function originOf(id: string, word: string): string {
   return `${id}#${word}`;
@@ -29,8 +31,8 @@ export class Incarnation {
   /** Seqs up to here were given out. */
   #issued: number;
   #isFresh = false;
-  /** When a new origin was taken because of a peer. */
-  readonly #renewedAt = new Map<string, number>();
+  /** When new origins were taken because of a peer. */
+  readonly #renewedAt = new Map<string, readonly number[]>();
   readonly #confirmedBy = new Set<string>();
   /** The seq of our own that a peer has and we have lost. */
   #lost: number | undefined;
@@ -104,8 +106,9 @@ export class Incarnation {
     alarms.raise("EQUIVOCATION", peer, text);
     const now = options.clock.mono();
     // One that was lied to is as good as expelled until this origin is a former one, so each has a claim of its own.
-    if (now - (this.#renewedAt.get(peer) ?? -Infinity) < renewEvery) return;
-    this.#renewedAt.set(peer, now);
+    const times = this.#renewedAt.get(peer) ?? [];
+    if (times.length >= mostRenewed || now - (times.at(-1) ?? -Infinity) < renewEvery) return;
+    this.#renewedAt.set(peer, [...times, now]);
     this.renew();
   }
 

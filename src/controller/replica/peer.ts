@@ -1,4 +1,4 @@
-import { dominates, raise, type VersionVector, type WireVector } from "#crdt/version-vector.ts";
+import { covers, dominates, type VersionVector, type WireVector } from "#crdt/version-vector.ts";
 import type { PeerMessage, RefusalCode } from "./messages.ts";
 import { PhiDetector } from "./phi.ts";
 import { BackOff, RttEstimator } from "./rtt.ts";
@@ -32,6 +32,8 @@ export interface Stream {
   readonly close: (reason: string) => void;
 }
 
+const mostTold = 16_384;
+
 type Greeting = Extract<PeerMessage, { t: "hello" }>;
 
 /** What this controller knows of another one; outlives its connections. */
@@ -61,8 +63,12 @@ export class Peer {
   readonly deferred = new Set<string>();
   refusal: { readonly code: string; readonly message: string } | undefined;
 
-  constructor(id: string, backOffCap: number) {
+  readonly #isKnown: (origin: string) => boolean;
+
+  /** `isKnown`: whether an origin stands in our own version vector. */
+  constructor(id: string, backOffCap: number, isKnown: (origin: string) => boolean) {
     this.id = id;
+    this.#isKnown = isKnown;
     this.backOff = new BackOff(backOffCap);
   }
 
@@ -72,8 +78,17 @@ export class Peer {
     if (boot !== this.#boot) this.origins.clear();
     this.#boot = boot;
     this.writesUnder(origin);
-    this.acked = new Map(vv);
-    this.soon = new Map(soon);
+    this.acked = new Map();
+    this.soon = new Map();
+    this.#raise(this.acked, vv);
+    this.#raise(this.soon, soon);
+  }
+
+  /** Of origins that are not known here a peer can invent any number; of so many what it says is kept. */
+  #raise(told: Map<string, number>, vector: Iterable<readonly [string, number]>): void {
+    for (const [origin, seq] of vector)
+      if (!covers(told, origin, seq) && (told.size < mostTold || told.has(origin) || this.#isKnown(origin)))
+        told.set(origin, seq);
   }
 
   writesUnder(origin: string): void {
@@ -89,7 +104,7 @@ export class Peer {
   confirmed(vector: Iterable<readonly [string, number]>, soon: WireVector = []): void {
     this.words++;
     this.acked ??= new Map();
-    raise(this.acked, vector);
-    raise(this.soon, soon);
+    this.#raise(this.acked, vector);
+    this.#raise(this.soon, soon);
   }
 }

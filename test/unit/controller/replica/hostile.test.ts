@@ -262,6 +262,42 @@ describe("a hostile peer", () => {
     expect(a.alarms()).to.include("EQUIVOCATION b");
   });
 
+  it("H2: makes it take three origins at most, however long it claims", async () => {
+    const { scheduler, a, wire } = await pair();
+    await a.replica.write([{ key: "own", value: 1 }]);
+    wire.cut();
+    const events = a.replica.connected({ peer: "b", initiator: false, send: () => undefined, close: () => undefined });
+    events.received({ ...wire.sent[1][0], ready: true }, 1);
+    events.received({ t: "welcome", proto: 2, walls: [1.7e12, 1.7e12] }, 1);
+    const origins = new Set<string>();
+    for (let minute = 0; minute < 10; minute++) {
+      events.received({ t: "have", ready: true, vv: [[a.replica.status().origin, 10 ** 9]] }, 1);
+      await a.replica.write([{ key: "own", value: minute }]);
+      origins.add(a.replica.status().origin);
+      for (const end = scheduler.now + 61_000; scheduler.now < end;) {
+        events.received({ t: "have", ready: true, vv: [] }, 1);
+        await scheduler.runUntil(scheduler.now + 1_000);
+      }
+    }
+    expect(origins).to.have.property("size", 3);
+    expect(a.alarms()).to.include("EQUIVOCATION b");
+  });
+
+  it("H3: has little of what it says kept, however many origins it invents", async () => {
+    const { a, wire } = await pair();
+    wire.cut();
+    const events = a.replica.connected({ peer: "b", initiator: false, send: () => undefined, close: () => undefined });
+    events.received({ ...wire.sent[1][0], ready: true }, 1);
+    events.received({ t: "welcome", proto: 2, walls: [1.7e12, 1.7e12] }, 1);
+    for (let message = 0; message < 10; message++) {
+      const vv = Array.from({ length: 10_000 }, (_, index) => [`x${message}-${index}`, 1]);
+      events.received({ t: "have", ready: true, vv }, 1);
+    }
+    const peer = a.replica.status().peers.find(({ id }) => id === "b");
+    // Transactions that it says to have and that are not here.
+    expect(peer?.ahead).to.be.within(10_000, 20_000);
+  });
+
   /** `a` and `c` know each other; then somebody with the certificate of `b` answers a pull of `a` by hand. */
   async function liedOfThird(answer: (of: { readonly sync: number; readonly origin: string }) => unknown) {
     const scheduler = new Scheduler();
