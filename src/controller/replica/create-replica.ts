@@ -81,13 +81,19 @@ export function createReplica(options: ReplicaOptions): Replica {
   };
 }
 
-/** A store that was put back behind its controller's back is found out by asking; who cannot be reached is not waited for. */
+/**
+ * A store that was put back behind its controller's back is found out by asking. Who cannot be reached is not waited for, nor whose stamps
+ * lie so far ahead that nothing of it is taken yet.
+ */
 function askOthers(core: Core, sessions: Sessions): void {
   const { confirmWithin, recoverWithin } = core.tuning;
   core.isAsking = core.others.length > 0;
-  core.after(confirmWithin, () => {
-    if (!sessions.open().some(({ peer }) => peer.isReady === true)) core.isAsking = false;
-  });
+  const look = (): void => {
+    const isWorthIt = sessions.open().some(({ peer }) => peer.isReady === true && peer.deferred.size === 0);
+    if (!isWorthIt) core.isAsking = false;
+    if (core.isAsking) core.after(confirmWithin, look);
+  };
+  core.after(confirmWithin, look);
   core.after(recoverWithin, () => {
     core.isAsking = false;
   });
