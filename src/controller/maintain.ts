@@ -1,4 +1,6 @@
-import { chmod, chown, copyFile, readdir, readFile, rename, rm, stat } from "node:fs/promises";
+import { createWriteStream } from "node:fs";
+import { chown, open, readdir, readFile, rename, rm, stat } from "node:fs/promises";
+import { pipeline } from "node:stream/promises";
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { loadCredentials } from "#api/credentials.ts";
@@ -45,13 +47,13 @@ export async function restoreHere(
   const place = await openPlace(options);
   // The state's owner may not read the operator's file.
   const copy = join(place.folder, `incoming-${randomBytes(8).toString("hex")}`);
+  const backup = await open(file).catch((cause: Error) => {
+    throw new KcoreError({ code: "FILE_UNREADABLE", message: `${file} cannot be read: ${cause.message}` }, { cause });
+  });
+  // From here on nothing is done by root: in the folder of another user every name may lead elsewhere a moment later.
+  becomeOwner(place);
   try {
-    await copyFile(file, copy).catch((cause: Error) => {
-      throw new KcoreError({ code: "FILE_UNREADABLE", message: `${file} cannot be read: ${cause.message}` }, { cause });
-    });
-    await chmod(copy, 0o600);
-    await chown(copy, place.uid, place.gid);
-    becomeOwner(place);
+    await pipeline(backup.createReadStream(), createWriteStream(copy, { flags: "wx", mode: 0o600 }));
     const done = await restoreStore({ ...place, file: copy, alone });
     if (output === "json") return [asJson(done)];
     return [`restored ${done.records} records from ${file}`, ...notesOf(done), ...whenReady(alone), startHint];
@@ -125,10 +127,13 @@ export async function joinHere(
     lines.push(`${configFile} joins ${join.join(", ")} now`);
   }
   if (fresh) {
-    for (const path of place.keyFiles)
+    const putAside = async (path: string): Promise<void> => {
       if (await renameIfThere(path, `${path}.${new Date(now).toISOString().replaceAll(/[:.]/g, "-")}.old`))
         lines.push(`${path} was put aside`);
+    };
+    for (const path of place.keyFiles) await putAside(path);
     becomeOwner(place);
+    for (const path of place.rotatedKeyFiles) await putAside(path);
     lines.push(...notesOf(await emptyStore(place)));
   }
   return [
@@ -179,6 +184,8 @@ interface Place extends Replacement {
   readonly gid: number;
   readonly hasState: boolean;
   readonly keyFiles: readonly string[];
+  /** In the state's folder, which is its owner's. */
+  readonly rotatedKeyFiles: readonly string[];
 }
 
 async function openPlace({ configFile, now, yaml: { parse } }: MaintainOptions): Promise<Place> {
@@ -195,12 +202,14 @@ async function openPlace({ configFile, now, yaml: { parse } }: MaintainOptions):
       { cause },
     );
   });
-  const hasState = (await readdir(folder)).some((name) => /^(?:journal-|snapshot-)/.test(name));
+  const hasState = (await readdir(folder)).some((name) =>
+    /^(?:journal|snapshot|restoring|replacing|placing)-/.test(name),
+  );
   const rotated = ["controller.crt", "controller.key", "sub-ca.crt", "sub-ca.key"].map((name) =>
     join(folder, "pki", name),
   );
-  const keyFiles = [tls.certFile, tls.keyFile, subCa.certFile, subCa.keyFile, ...rotated];
-  return { folder, id, now, uid: found.uid, gid: found.gid, hasState, keyFiles };
+  const keyFiles = [tls.certFile, tls.keyFile, subCa.certFile, subCa.keyFile];
+  return { folder, id, now, uid: found.uid, gid: found.gid, hasState, keyFiles, rotatedKeyFiles: rotated };
 }
 
 /** Root acts as whom the state belongs to: what it would write otherwise the controller could not read. */

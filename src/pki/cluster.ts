@@ -1,4 +1,4 @@
-import { createPublicKey, randomBytes, type KeyObject, type X509Certificate } from "node:crypto";
+import { createPublicKey, randomBytes, sign, verify, type KeyObject, type X509Certificate } from "node:crypto";
 import { mkdir, readdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { defined } from "#optional/defined.ts";
@@ -188,7 +188,7 @@ async function openCa(
   ]);
   const key = decryptKey(keyPem, passphrase, keyFile);
   const certificate = firstCertificate(pem);
-  if (!certificate.checkPrivateKey(key) || !certificate.verify(firstCertificate(rootPem).publicKey)) {
+  if (!belongsTo(certificate, key) || !certificate.verify(firstCertificate(rootPem).publicKey)) {
     const files = name === "ca" ? "ca.crt and ca.key" : "sub-ca.crt, sub-ca.key and ca.crt";
     throw new KcoreError({
       code: "PKI_CERT_INVALID",
@@ -202,15 +202,25 @@ async function openCa(
   return { certificate, pem, key, rootPem, cluster };
 }
 
+/** By what it signs: a key file tells its public half as well, which need not be that of the private one beside it. */
+function belongsTo(certificate: X509Certificate, key: KeyObject): boolean {
+  const text = randomBytes(32);
+  return certificate.checkPrivateKey(key) && verify("sha256", text, certificate.publicKey, sign("sha256", text, key));
+}
+
 /** Days that are left of a certificate. */
 export function daysLeft(certificate: X509Certificate, now: number): number {
   return (certificate.validToDate.getTime() - now) / dayMs;
 }
 
-/** Issues the operator's certificate anew, for the same key, when 30 days or less are left; says whether it did. */
+/**
+ * Issues the operator's certificate anew, for the same key, when 30 days or less are left; says whether it did. One that the root itself
+ * certified (`kcore rotate operator`) stays: its key may stand in no record, and then only the root's word lets it in.
+ */
 export async function renewOperatorIfNeeded(folder: string, authority: Authority, now: number): Promise<boolean> {
   const present = firstCertificate(await readText(join(folder, "kctl.crt")));
   if (daysLeft(present, now) > renewDays) return false;
+  if (present.verify(firstCertificate(await readText(join(folder, "ca.crt"))).publicKey)) return false;
   await replaceFile(join(folder, "kctl.crt"), await reissueOperator(folder, authority, now), { mode: 0o644 });
   return true;
 }

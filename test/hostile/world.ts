@@ -140,20 +140,6 @@ class LiedTo {
   async check(agreedMs: number | undefined): Promise<void> {
     if (agreedMs === undefined)
       this.failures.push(`no agreement within ${agreeWithinMs} ms of the removal: ${this.#difference()}`);
-    for (const n of this.nodes)
-      console.log(
-        n.id,
-        JSON.stringify(
-          n.replica
-            ?.status()
-            .peers.map(({ id, state, refusal, behind, ahead }) => ({ id, state, refusal, behind, ahead })),
-        ),
-        JSON.stringify(n.replica?.status().vv),
-        [...n.alarms]
-          .map((a) => a.slice(0, 230))
-          .slice(-12)
-          .join("\n   "),
-      );
     for (const { id, replica } of this.nodes) {
       for (const [key, number] of this.#values) {
         const text = replica?.get(key)?.text;

@@ -370,8 +370,11 @@ export class World {
         node.boot();
       }
     // What only one can tell it, since another is gone or was put back as well, it does not believe by itself.
-    for (const node of this.living)
-      if (node.replica?.status().alarms.some(({ code }) => code === "PUT_BACK")) this.#repair(node, false);
+    for (let look = 0; look < 3; look++) {
+      await this.#run(this.scheduler.now + 3_000);
+      for (const node of this.living)
+        if (node.replica?.status().alarms.some(({ code }) => code === "PUT_BACK")) this.#repair(node, false);
+    }
   }
 
   /** `kcore controller repair`; `--alone` where all that its state knows of are gone. */

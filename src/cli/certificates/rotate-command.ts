@@ -105,6 +105,18 @@ async function rotateOperator({ passphraseFile, ...flags }: Flags): Promise<void
   const { certificate, formerKey } = await replaceOperatorKey(folder, root, Date.now());
   const until = firstCertificate(certificate).validToDate.toISOString().slice(0, 10);
   process.stdout.write(`operator: new key and certificate in ${join(folder, "kctl.crt")}, until ${until}\n`);
+  const entry = inventoryEntry(certificate);
+  // With the new key: the former one may be revoked. Unrecorded it is let in as well, but only as long as the root itself certifies it.
+  const again = await openCluster(flags);
+  if (entry)
+    await again
+      .ask((client) => client.call("recordCertificate", entry))
+      .catch((error: unknown) => {
+        if (!(error instanceof KcoreError)) throw error;
+        process.stderr.write(
+          "no controller has recorded the new key yet: kcore rotate certs does, when one can be reached\n",
+        );
+      });
   process.stdout.write(`to end the former key: kcore revoke cert --spki ${formerKey}\n`);
 }
 

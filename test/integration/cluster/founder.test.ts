@@ -1,11 +1,13 @@
 import { randomUUID } from "node:crypto";
-import { readFile, rm, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
+import { foundHere, joinHere } from "#controller/maintain.ts";
 import { codec, createTestCluster, eventually } from "#support/cluster.ts";
 import type { TestCluster } from "#support/cluster.ts";
 import { areAllInStep, reasonOf, startControllers } from "#support/controllers.ts";
 import type { TestController } from "#support/controllers.ts";
+import { codeOf } from "#support/rejection.ts";
 
 interface Config {
   readonly replication: object;
@@ -41,6 +43,19 @@ describe("a controller that lost its state", function () {
     const config = codec.parse(await readFile(file, "utf8")) as Config;
     await writeFile(file, codec.print({ ...config, replication: { ...config.replication, ...replication } }));
   };
+
+  it("V3: “found” and “join” leave a state alone, also one that a restore was cut off in", async () => {
+    const [founder] = controllers;
+    await founder.stop();
+    const options = { configFile: join(founder.folder, "controller.yaml"), now: Date.now(), yaml: codec };
+    const before = await readdir(founder.dbPath);
+    expect(await codeOf(foundHere(options))).to.equal("CONTROLLER_HAS_STATE");
+    expect(await codeOf(joinHere([], { ...options, fresh: false }))).to.equal("CONTROLLER_HAS_STATE");
+    expect(await readdir(founder.dbPath)).to.deep.equal(before);
+    await rm(founder.dbPath, { recursive: true });
+    await mkdir(join(founder.dbPath, "restoring-00000000"), { recursive: true, mode: 0o700 });
+    expect(await codeOf(foundHere(options))).to.equal("CONTROLLER_HAS_STATE");
+  });
 
   it("V3: founds no second cluster; it and all others say why", async () => {
     const [founder, ...others] = controllers;

@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 import { createPublicKey, randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { mkdir, readdir, stat, writeFile } from "node:fs/promises";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { readFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, request } from "node:https";
 import type { Server } from "node:https";
 import { connect } from "node:net";
@@ -467,6 +467,8 @@ describe("trust between clients and controllers", function () {
         const rotated = await kcore("rotate", "operator", "--passphrase-file", join(project.path, "passphrase"));
         expect(rotated.stdout).to.contain(`kcore revoke cert --spki ${spkiOf(own.operator)}`);
         expect((await kcore("get", "nodes")).code).to.equal(0);
+        const certificate = readFileSync(join(own.home, own.authority.cluster, "kctl.crt"), "utf8");
+        expect((await kcore("get", "certificates", "-o", "json")).stdout).to.contain(spkiOf({ cert: certificate }));
         const recorded = await kcore("rotate", "certs", "--passphrase-file", join(project.path, "passphrase"));
         expect(recorded.stdout).to.contain("operator: new certificate");
         expect((await kcore("get", "nodes")).code).to.equal(0);

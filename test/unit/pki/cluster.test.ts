@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { KcoreError } from "#errors/problem.ts";
 import { firstCertificate } from "#pki/chain.ts";
-import { createCluster, openAuthority, openRoot, renewOperatorIfNeeded } from "#pki/cluster.ts";
+import { createCluster, openAuthority, openRoot, renewOperatorIfNeeded, replaceOperatorKey } from "#pki/cluster.ts";
 import type { NewCluster } from "#pki/cluster.ts";
 import { addController, changeConfig, loadContext, readConfig, useContext } from "#pki/contexts.ts";
 import { encryptKey } from "#pki/encrypted-key.ts";
@@ -112,6 +112,23 @@ describe("creating a cluster", () => {
     expect(await readFile(file, "utf8"), "left as it is").to.equal(pem);
   });
 
+  it("S-15: seals no CA key of which the private half alone was changed where there was no seal", async () => {
+    const { folder } = await createCluster(plan());
+    const file = join(folder, "ca.key");
+    const [whole = ""] = (await readFile(file, "utf8")).split("-----BEGIN KCORE KEY SEAL-----");
+    const der = Buffer.from(whole.replaceAll(/-----.*-----|\s/g, ""), "base64");
+    // The scalar of the key and its neighbourhood, in CBC: a bit of a byte changes one of the block behind, and spoils its own.
+    for (let place = der.length - 112; place < der.length - 80; place++) {
+      const changed = Buffer.from(der);
+      changed[place] = (changed[place] ?? 0) ^ 1;
+      const pem = `-----BEGIN ENCRYPTED PRIVATE KEY-----\n${changed.toString("base64")}\n-----END ENCRYPTED PRIVATE KEY-----\n`;
+      await writeFile(file, pem, { mode: 0o600 });
+      const [code] = await codesOf(openRoot(folder, passphrase));
+      expect(code, `byte ${place}`).to.be.oneOf(["PKI_CERT_INVALID", "PKI_PASSPHRASE_WRONG", "PKI_KEY_UNREADABLE"]);
+      expect(await readFile(file, "utf8")).to.equal(pem);
+    }
+  });
+
   it("S-15: reads a CA key of an older kcore, and seals it", async () => {
     const { folder } = await createCluster(plan());
     const file = join(folder, "ca.key");
@@ -212,5 +229,14 @@ describe("creating a cluster", () => {
     expect(after.validToDate.getTime()).to.be.greaterThan(before.validToDate.getTime());
     expect(after.publicKey.equals(before.publicKey)).to.equal(true);
     expect(await renewOperatorIfNeeded(folder, authority, now)).to.equal(false);
+  });
+
+  it("leaves alone what the root itself gave the operator: its key may be in no record", async () => {
+    const now = Date.now();
+    const { folder } = await createCluster(plan({ now: now - 61 * day }));
+    await replaceOperatorKey(folder, await openRoot(folder, passphrase), now - 61 * day);
+    const before = await readFile(join(folder, "kctl.crt"), "utf8");
+    expect(await renewOperatorIfNeeded(folder, await openAuthority(folder, passphrase), now)).to.equal(false);
+    expect(await readFile(join(folder, "kctl.crt"), "utf8")).to.equal(before);
   });
 });
