@@ -1,14 +1,12 @@
 import type { Alarms } from "./alarms.ts";
+import type { Peer } from "./peer.ts";
 
 /** What is known of the replica here. */
 interface Place {
   readonly alarms: Alarms;
   readonly options: { readonly id: string; readonly clock: { readonly mono: () => number } };
   readonly tuning: { readonly dialItselfEvery: number };
-  readonly peers: ReadonlyMap<
-    string,
-    { readonly id: string; readonly stream?: { readonly isOpen: boolean } | undefined }
-  >;
+  readonly peers: ReadonlyMap<string, Peer>;
   /** A timer that dies with the replica; the result cancels it. */
   readonly after: (ms: number, run: () => void) => () => void;
 }

@@ -1,4 +1,5 @@
 import type { AlarmCode, Alarms } from "./alarms.ts";
+import type { Peer } from "./peer.ts";
 
 /** That two controllers do not speak to each other, and which of them does not want to. */
 export interface PeerRefusal {
@@ -11,7 +12,7 @@ export interface PeerRefusal {
 interface Place {
   readonly alarms: Alarms;
   readonly options: { readonly id: string };
-  readonly peers: ReadonlyMap<string, { refusal: { readonly code: string; readonly message: string } | undefined }>;
+  readonly peers: ReadonlyMap<string, Peer>;
   /** A timer that dies with the replica; the result cancels it. */
   readonly after: (ms: number, run: () => void) => () => void;
 }
@@ -37,6 +38,8 @@ export class Refusals {
     const { alarms, peers, options } = this.#core;
     const { by, code, message } = refusal;
     const peer = peers.get(about);
+    // Both dial: what one call is told counts for nothing once the other one stands.
+    if (by === "peer" && peer?.stream?.isOpen === true && passing.has(code)) return;
     if (peer && by === "peer") peer.refusal = { code, message };
     if (passing.has(code) || about === options.id) return;
     const alarm: AlarmCode = by === "peer" ? "REFUSED" : "REFUSING";

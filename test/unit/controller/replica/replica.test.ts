@@ -712,6 +712,19 @@ describe("a controller that was put back, or mended", () => {
     expect([...a.alarms(), ...old.alarms()]).to.deep.equal([]);
   });
 
+  it("are in step when the one dialled while the other was still joining, and was told so late", async () => {
+    const { scheduler, a, b } = await pair();
+    a.replica.dialFailed(
+      { id: "b" },
+      { by: "peer", code: "CONTROLLER_JOINING", message: "this controller is joining" },
+    );
+    await scheduler.runUntil(scheduler.now + 1_000);
+    for (const { replica } of [a, b])
+      expect(replica.status().peers.map(({ state, refusal }) => [state, refusal])).to.deep.equal([
+        ["connected", undefined],
+      ]);
+  });
+
   it("V5: two that were put back do not take each other's word for what was deleted", async () => {
     const scheduler = new Scheduler();
     const a = new TestReplica(scheduler, "a");
