@@ -17,6 +17,18 @@ export type KnownCaller = Caller & {
 
 // A connection's certificate never changes; what it means is looked at anew for each request.
 const seen = new WeakMap<TLSSocket, KnownCaller>();
+const read = new WeakMap<TLSSocket, KnownCaller>();
+
+/** Whose certificate a connection shows, when its handshake is done. @throws Refused 401, 403 */
+export function shownOn(socket: TLSSocket, cluster: string): KnownCaller {
+  const known = read.get(socket);
+  if (known) return known;
+  const certificate = socket.authorized ? socket.getPeerX509Certificate() : undefined;
+  if (!certificate) throw new Refused(401, "API_DENIED", "no client certificate of this cluster's CA");
+  const caller = readCaller(certificate, cluster);
+  read.set(socket, caller);
+  return caller;
+}
 
 /**
  * Who is on a connection: TLS has verified the certificate against our CA when it was made. That it has not expired since
@@ -40,9 +52,8 @@ export function callerOf(
 ): KnownCaller {
   let caller = seen.get(socket);
   if (!caller) {
-    const certificate = socket.authorized ? socket.getPeerX509Certificate() : undefined;
-    if (!certificate) throw new Refused(401, "API_DENIED", "no client certificate of this cluster's CA");
-    caller = { ...readCaller(certificate, cluster), isOfRoot: bastion.isOfRoot(certificate) };
+    const shown = shownOn(socket, cluster);
+    caller = { ...shown, isOfRoot: bastion.isOfRoot(shown.certificate) };
     checkIssuer(caller, bastion, issuer);
     seen.set(socket, caller);
   }

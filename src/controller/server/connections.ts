@@ -40,6 +40,8 @@ export function limitsFor(most: number): ConnectionLimits & DoorLimits {
 
 /** The open connections, by who is on them. */
 export interface Connections {
+  /** Notes whose certificate a new connection shows; false: this key has too many already that have not asked for anything. */
+  readonly arrived: (socket: TLSSocket, key: string, role: Role) => boolean;
   /** Whether it is one of those that were admitted. */
   readonly has: (socket: TLSSocket) => boolean;
   /** Notes who is on a connection. @throws Busy when this key has too many, or all have: then the connection must end. */
@@ -52,11 +54,26 @@ export interface Connections {
 export function watchConnections(limits: ConnectionLimits): Connections {
   const open = new Map<TLSSocket, KnownCaller>();
   const perKey = new Map<string, number>();
+  const silent = new Map<TLSSocket, string>();
+  const silentOf = new Map<string, number>();
+  const endSilence = (socket: TLSSocket): void => {
+    const key = silent.get(socket);
+    if (key !== undefined && silent.delete(socket)) countDown(silentOf, key);
+  };
   return {
+    arrived(socket, key, role) {
+      const count = silentOf.get(key) ?? 0;
+      if (count >= limits.perKey[role]) return false;
+      silentOf.set(key, count + 1);
+      silent.set(socket, key);
+      socket.once("close", () => endSilence(socket));
+      return true;
+    },
     count: () => open.size,
     has: (socket) => open.has(socket),
     admit(socket, caller) {
       if (open.has(socket)) return;
+      endSilence(socket);
       const count = perKey.get(caller.key) ?? 0;
       if (count >= limits.perKey[caller.identity.role]) throw new Busy(429, "too many connections with this key");
       if (open.size >= limits.all) throw new Busy(503, "too many connections");
@@ -64,9 +81,7 @@ export function watchConnections(limits: ConnectionLimits): Connections {
       open.set(socket, caller);
       socket.once("close", () => {
         open.delete(socket);
-        const left = (perKey.get(caller.key) ?? 1) - 1;
-        if (left > 0) perKey.set(caller.key, left);
-        else perKey.delete(caller.key);
+        countDown(perKey, caller.key);
       });
     },
     cut(isWelcome) {
@@ -79,4 +94,10 @@ export function watchConnections(limits: ConnectionLimits): Connections {
       return gone;
     },
   };
+}
+
+function countDown(counts: Map<string, number>, key: string): void {
+  const left = (counts.get(key) ?? 1) - 1;
+  if (left > 0) counts.set(key, left);
+  else counts.delete(key);
 }

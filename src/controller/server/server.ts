@@ -28,7 +28,7 @@ import { authorize, deny, type Access } from "./access.ts";
 import { openLists, type Listed, type Lists } from "./answer-list.ts";
 import { auditFields, auditLog, type Asked } from "./audit.ts";
 import { openBodyRoom, readJson } from "./body.ts";
-import { callerOf, type KnownCaller } from "./caller.ts";
+import { callerOf, shownOn, type KnownCaller } from "./caller.ts";
 import { connectionsFor, limitsFor, watchConnections, type Connections } from "./connections.ts";
 import { keepDoor } from "./door.ts";
 import { endLateConnections, expiredCallerOf, lateRenewalMethods, routeLateRenewals } from "./expired-caller.ts";
@@ -132,6 +132,11 @@ export function createApiServer(given: ApiServerOptions): ApiServer {
   const usual = new Requests(options, watched, (socket, issuer) =>
     callerOf(socket, { cluster, bastion, issuer, now: clock() }),
   );
+  // Counted before it asks: who never does would hold all the connections there are.
+  server.on("secureConnection", (socket) => {
+    const who = shownBy(socket, cluster);
+    if (!connections.arrived(socket, who?.key ?? "", who?.identity.role ?? "node")) socket.destroy();
+  });
   const rootPem = credentials.ca;
   const renewals = new Requests(
     options,
@@ -154,6 +159,16 @@ export function createApiServer(given: ApiServerOptions): ApiServer {
       await close(server);
     },
   };
+}
+
+/** Undefined: by nobody who will be answered, as the first request is told. */
+function shownBy(socket: TLSSocket, cluster: string): KnownCaller | undefined {
+  try {
+    return shownOn(socket, cluster);
+  } catch (error) {
+    if (error instanceof Refused) return undefined;
+    throw error;
+  }
 }
 
 function serve(server: Server, requests: Requests, log: Log): void {

@@ -1,9 +1,12 @@
+import { randomUUID } from "node:crypto";
+import { once } from "node:events";
 import { Agent, request } from "node:https";
+import { connect } from "node:tls";
 import { expect } from "chai";
 import { parseEndpoint } from "#api/endpoint.ts";
-import { createTestCluster } from "#support/cluster.ts";
+import { createTestCluster, eventually } from "#support/cluster.ts";
 import type { TestCluster } from "#support/cluster.ts";
-import { startController } from "#support/controllers.ts";
+import { nodeCredentials, startController } from "#support/controllers.ts";
 import type { TestController } from "#support/controllers.ts";
 
 interface Answer {
@@ -51,6 +54,28 @@ describe("a crowd at a controller", function () {
     };
     await Promise.all(Array.from({ length: 256 }, client));
     expect([...outcomes]).to.deep.equal([["200", 3 * 256]]);
+  });
+
+  it("S-17: a node's key that connects and asks for nothing has 16 of them, and nobody else is kept out", async () => {
+    const node = nodeCredentials(cluster, randomUUID());
+    const { host, port } = parseEndpoint(controller.endpoint);
+    let open = 0;
+    const sockets = await Promise.all(
+      Array.from({ length: 60 }, async () => {
+        const socket = connect({ ...node, host, port, ALPNProtocols: ["http/1.1"] });
+        socket.once("close", () => open--).on("error", () => undefined);
+        await once(socket, "secureConnect");
+        open++;
+        return socket;
+      }),
+    );
+    try {
+      await eventually(() => open === 16);
+      expect((await ask(false)).status).to.equal(200);
+      expect(open).to.equal(16);
+    } finally {
+      for (const socket of sockets) socket.destroy();
+    }
   });
 
   it("S-17: who has as many connections as one key may have is told so, and when to ask again", async () => {

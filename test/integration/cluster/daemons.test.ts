@@ -167,6 +167,12 @@ describe("controller and agent as processes", function () {
     await startAgent();
     await nodeInStatus("ready");
     const file = join(cluster.dir, "state/status.json");
+    // It is calm: what it is about to write over the file is what it read before.
+    await eventually(async () => {
+      const text = await readFile(file, "utf8").catch(() => "{}");
+      const { agent } = JSON.parse(text) as { agent?: { state?: string; registered?: boolean } };
+      return agent?.state === "running" && agent.registered === true;
+    });
     // As the runner does it: the agent must never meet a file that is half written.
     await writeFile(`${file}.aside`, JSON.stringify({ milestone: "disks" }));
     await rename(`${file}.aside`, file);
