@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { askFirst, endpointOf } from "#api/ask.ts";
+import { ApiRefusal } from "#api/client.ts";
 import { parseEndpoint } from "#api/endpoint.ts";
 import { defineAction, type ActionContext } from "#engine/orchestrate/action.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
@@ -53,7 +54,8 @@ async function begin(args: Args, context: ActionContext, write: boolean) {
   const cluster = await openContext(context);
   const own = endpointOf(node.address, args.port);
   const spki = fingerprintOf(args.issued.controllerCert ?? "");
-  const { join, found } = await decide(node, own, args.foundAgain === true, { cluster, context });
+  const rejoin = othersInRoster(node, args.port, context);
+  const { join, found } = await decide(node, own, { cluster, context, rejoin, foundAgain: args.foundAgain === true });
   const registration = { spki, address: own, dc: node.dc };
   let changed = false;
   let registered: ReadonlySet<string> = new Set();
@@ -83,7 +85,7 @@ async function begin(args: Args, context: ActionContext, write: boolean) {
   const founding = founds
     ? {
         ...(found && { found }),
-        rejoin: othersInRoster(node, args.port, context),
+        rejoin,
         bootstrap: { ...operatorsOf(cluster), controller: registration },
       }
     : {};
@@ -114,14 +116,25 @@ async function keysAt(
 async function decide(
   node: NodeEntry,
   own: string,
-  foundAgain: boolean,
-  { cluster, context }: { readonly cluster: Context; readonly context: ActionContext },
+  {
+    cluster,
+    context,
+    rejoin,
+    foundAgain,
+  }: {
+    readonly cluster: Context;
+    readonly context: ActionContext;
+    readonly rejoin: readonly string[];
+    readonly foundAgain: boolean;
+  },
 ): Promise<Beginning> {
   const others = othersOf(node, own, cluster);
-  const isAnyAlive = async (): Promise<boolean> =>
-    (await Promise.all(others.map((endpoint) => answers(endpoint, cluster, context)))).some(Boolean);
+  const findLiving = async (): Promise<readonly string[]> => {
+    const living = await Promise.all(others.map((endpoint) => answers(endpoint, cluster, context)));
+    return others.filter((_, index) => living[index]);
+  };
   if (foundAgain) {
-    if (!(await isAnyAlive())) return { join: [], found: true };
+    if ((await findLiving()).length === 0) return { join: [], found: true };
     context.note("the cluster is not founded again: a controller of it answers");
   }
   const named = joinControllersOf(node);
@@ -132,8 +145,10 @@ async function decide(
   if (before.length > 0) return { join: before, found: false };
   // It is the context's first. One that lost its disk must not found a second cluster.
   if (await answers(own, cluster, context)) return { join: [], found: false };
-  if (await isAnyAlive()) return { join: others, found: false };
-  return { join: [], found: !(await wasFounded(cluster)) };
+  const living = await findLiving();
+  if (living.length === 0) return { join: [], found: !(await wasFounded(cluster)) };
+  // Whom its configuration names anyway it asks by itself: nothing changes for it, neither now nor when it answers again.
+  return { join: rejoin.some((endpoint) => living.includes(endpoint)) ? [] : others, found: false };
 }
 
 /** Whom a founder that lost its state asks for it. */
@@ -166,7 +181,10 @@ function sponsorless(node: NodeEntry, error: KcoreError): KcoreError {
   const problem: Problem = {
     code: "CLUSTER_UNHEALTHY",
     message: `no controller could register ${node.name}: a controller joins only through one that is in the cluster`,
-    hint: "kcore health; then run again",
+    // Running again would meet the same key.
+    hint:
+      (error instanceof ApiRefusal && error.reason === "KEY_REVOKED" ? error.refusal.hint : undefined) ??
+      "kcore health; then run again",
   };
   return new KcoreError([problem, ...error.problems], { cause: error, exitCode: 1 });
 }

@@ -16,7 +16,7 @@ import type { Revocations } from "./cluster/revocations.ts";
 import type { SubCa } from "./cluster/own-sub-ca.ts";
 import type { Health } from "./controller-health.ts";
 import type { Metrics } from "./metrics.ts";
-import { Refused } from "./cluster/refused.ts";
+import { Refused, revokedKey } from "./cluster/refused.ts";
 import type { KnownCaller } from "./server/caller.ts";
 import type { Handlers } from "./server/server.ts";
 
@@ -131,7 +131,7 @@ export function handlersFor(parts: HandlerParts): Handlers {
       const issued = new Date(parts.clock()).toISOString();
       const { role, id, spki } = record;
       const by = byOf(caller);
-      if (certificates.isRevoked(spki)) throw revokedKey(role, id);
+      if (certificates.isRevoked(spki)) throw revokedKey(409, { role, id });
       // Who gives a node a new key takes the former one away, at once: it may be in wrong hands.
       const former =
         role === "node" && !certificates.isRecorded(spki, role, id) ? certificates.wishesToSupersede(id, spki, by) : [];
@@ -184,14 +184,6 @@ async function leaveCluster({ replica }: Records, controllerId: string): Promise
 
 function byOf({ identity, id }: KnownCaller): string {
   return `${identity.role} ${id}`;
-}
-
-function revokedKey(role: string, id: string): Refused {
-  const hint =
-    role === "node" || role === "controller"
-      ? `remove /etc/kcore/certs/${role}.key on its machine and deploy it again: a new key is made there`
-      : "make a new key";
-  return new Refused(409, "KEY_REVOKED", `the key of ${role} ${id} was revoked, and is never used again`, hint);
 }
 
 /** An id that a certificate could carry; the others would make keys that nobody can read. */

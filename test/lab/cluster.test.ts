@@ -347,6 +347,7 @@ describe("a cluster of several controllers on real nodes", function () {
     const serials = async (): Promise<readonly (string | undefined)[]> =>
       (await ask(a, (client) => client.call("listControllers", {}))).controllers.map(({ subCa }) => subCa?.serial);
     const before = await serials();
+    await allReady([a], [a, b, c, d]);
     await kcore("rotate", "sub-ca", ...phrase);
     expect(before).to.have.length(3);
     await until(
@@ -356,6 +357,47 @@ describe("a cluster of several controllers on real nodes", function () {
     expect((await nodesAt()).every(({ status }) => status === "ready")).to.equal(true);
     await kcore("orchestrate", "deploy_node", "--on", "*", "--yes", ...phrase);
     expect(stepsThat("changed", await bastion.events())).to.deep.equal([]);
+  });
+
+  it("V3: takes a founder that lost its state's disk back into its cluster, and founds no second one", async () => {
+    const words = ["orchestrate", "deploy_node", "a", "--yes", ...phrase];
+    const keysAt = async (node: LabNode): Promise<ReadonlyMap<string, string>> => {
+      const { controllers } = await ask(node, (client) => client.call("listControllers", {}));
+      return new Map(controllers.map(({ controllerId, key }) => [controllerId, key]));
+    };
+    const loses = async (value: string): Promise<void> => {
+      await agree([a, b, d]);
+      await on(a, "systemctl stop kcore-controller && rm -r /var/lib/kcore/controller");
+      await ask(b, (client) => client.call("setLabels", { set: { missed: value } }, { id: idOf(c) }));
+    };
+    const comesBack = async (value: string): Promise<void> => {
+      await kcore(...words);
+      expect(stepsThat("changed", await bastion.events(), "a")).not.to.include("new cluster's state");
+      await agree([a, b, d]);
+      await allReady([a, b, d], [a, b, c, d]);
+      const keys = await keysAt(b);
+      expect([...keys.keys()]).to.have.members([a, b, d].map(idOf));
+      for (const node of [a, d]) expect(await keysAt(node), node.name).to.deep.equal(keys);
+      expect((await ask(a, (client) => client.call("getNode", {}, { id: idOf(c) }))).labels).to.include({
+        missed: value,
+      });
+      await kcore(...words);
+      expect(stepsThat("changed", await bastion.events())).to.deep.equal([]);
+    };
+    await loses("once");
+    await comesBack("once");
+
+    // With the state goes what `rotate certs` put into its folder; what is left in /etc/kcore/certs was revoked.
+    const former = (await nodesAt()).map(({ key }) => key);
+    await kcore("rotate", "certs", ...phrase);
+    const areRenewed = async () => (await nodesAt()).every(({ key }) => !former.includes(key));
+    await until(areRenewed, "every node has a new key", 60_000);
+    await loses("twice");
+    const refused = await bastion.kcore(words, { timeout: 600_000 });
+    expect(refused.code).to.equal(1);
+    expect(all(refused)).to.contain("KEY_REVOKED").and.to.contain("remove /etc/kcore/certs/controller.key");
+    await on(a, "rm /etc/kcore/certs/controller.key");
+    await comesBack("twice");
   });
 
   it("makes a cluster of three nodes from nothing by one shipped orchestration, and changes nothing by it again", async () => {

@@ -1,7 +1,7 @@
 import type { ControllerRegistration, ControllerView, PeerView, Written } from "#api/schemas.ts";
 import type { z } from "zod";
 import { defined } from "#optional/defined.ts";
-import { Refused } from "./refused.ts";
+import { Refused, revokedKey } from "./refused.ts";
 import { protocols } from "../replica/messages.ts";
 import type { PeerStatus } from "../replica/replica.ts";
 import type { Certificates } from "./certificates.ts";
@@ -126,12 +126,7 @@ export function manageControllers(options: ControllersOptions): Controllers {
       }),
     async register(id, { spki, next, address, dc: where }) {
       if (certificates.isRevoked(spki) || (next !== undefined && certificates.isRevoked(next))) {
-        throw new Refused(
-          409,
-          "KEY_REVOKED",
-          `the key of controller ${id} was revoked`,
-          "make a new key: deploy it anew",
-        );
+        throw revokedKey(409, { role: "controller", id });
       }
       const key = keys.controller(id).auth;
       const at = authOf(id)?.value.at ?? new Date(clock()).toISOString();

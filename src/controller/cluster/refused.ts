@@ -23,6 +23,15 @@ export class Refused extends Error {
   }
 }
 
+/** A deployment keeps the key that it finds, so it is to be removed first. */
+export function revokedKey(status: 403 | 409, { role, id }: Readonly<Record<"role" | "id", string>>): Refused {
+  const hint =
+    role === "node" || role === "controller"
+      ? `remove /etc/kcore/certs/${role}.key on its machine and deploy it again: a new key is made there`
+      : "make a new key";
+  return new Refused(status, "KEY_REVOKED", `the key of ${role} ${id} was revoked, and is never used again`, hint);
+}
+
 /** One that another try in a while may not meet; its answer says after how long (RFC 9110, 10.2.3). */
 export class Busy extends Refused {
   readonly retryAfterSecs: number;

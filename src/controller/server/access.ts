@@ -5,7 +5,7 @@ import { removed } from "../cluster/nodes.ts";
 import type { Records } from "../cluster/records.ts";
 import type { Rejects } from "../cluster/rejects.ts";
 import { keys } from "../cluster/registers.ts";
-import { Refused } from "../cluster/refused.ts";
+import { Refused, revokedKey } from "../cluster/refused.ts";
 import type { KnownCaller } from "./caller.ts";
 
 type Asking = Pick<KnownCaller, "identity" | "id" | "key" | "isOfRoot">;
@@ -72,7 +72,7 @@ export function checkAccess({
     return approval(id) === "rejected" ? rejected(id) : undefined;
   };
   const refusalOf: Access["refusalOf"] = (caller) => {
-    if (certificates.isRevoked(caller.key)) return revoked(caller);
+    if (certificates.isRevoked(caller.key)) return revokedKey(403, caller.identity);
     switch (caller.identity.role) {
       case "operator":
         return isReady() ? ofOperator(caller) : undefined;
@@ -112,10 +112,6 @@ export function checkAccess({
     if (approval(id) === "approved") return;
     throw new Refused(403, "NODE_PENDING", `node ${id} waits for approval`, `kcore node approve ${id}`);
   }
-}
-
-function revoked({ identity }: Asking): Refused {
-  return new Refused(403, "KEY_REVOKED", `the key of ${identity.role} ${identity.id} was revoked`, "deploy it again");
 }
 
 function rejected(id: string): Refused {

@@ -426,6 +426,29 @@ describe("bastion actions against a real controller", function () {
     expect(outputs).to.deep.include({ founds: false, join: [endpoint] });
   });
 
+  it("V3: cluster.registerController keeps a founder's beginning while it rejoins, so that the next run changes nothing", async () => {
+    const living = await startController();
+    const { host, port: shared } = parseEndpoint(living.endpoint);
+    const own = `127.0.0.99:${shared}`;
+    const founder = nodeEntry("n1", nodeId, { roles: ["controller"], address: "127.0.0.99" });
+    const another = nodeEntry("n2", living.id, { roles: ["controller"], address: host });
+    await changeConfig({ home: cluster.home, codec }, (config) => ({
+      ...config,
+      contexts: { lab: { ...config.contexts["lab"], controller: own, controllers: [own, living.endpoint] } },
+    }));
+    const nodes = new Map([founder, another].map((entry) => [entry.name, entry]));
+    const issued = { controllerCert: issueTo(cluster.authority, "controller", nodeId).cert };
+    const { changed, outputs } = await clusterRegisterController.run(
+      { issued, port: shared },
+      contextFor(founder, { nodes }),
+    );
+    expect(changed).to.equal(true);
+    expect(outputs).to.deep.include({ founds: true, join: [], rejoin: [living.endpoint], advertise: own });
+    expect(outputs).not.to.have.property("found");
+    const { controllers } = await living.operator.call("listControllers", {});
+    expect(controllers.map(({ controllerId }) => controllerId)).to.include(nodeId);
+  });
+
   it("V3: cluster.registerController lets a cluster that was seen once be founded again only when it is told to", async () => {
     const { endpoint, stop: end } = await startController();
     const founder = nodeEntry("n1", nodeId, { roles: ["controller"], address: parseEndpoint(endpoint).host });
@@ -453,6 +476,25 @@ describe("bastion actions against a real controller", function () {
     );
     expect(beside.outputs).to.deep.include({ founds: false, join: [living.endpoint] });
     expect(notes.join("\n")).to.contain("not founded again");
+  });
+
+  it("cluster.registerController says what to do about a key that was revoked", async () => {
+    const { operator } = await startController();
+    const context = contextFor(nodeEntry("n1", nodeId, { roles: ["controller"] }));
+    const [former, next] = [
+      issueTo(cluster.authority, "controller", nodeId),
+      issueTo(cluster.authority, "controller", nodeId),
+    ];
+    const register = ({ cert }: { readonly cert: string }) =>
+      clusterRegisterController.run({ issued: { controllerCert: cert }, port: 9090 }, context);
+    await register(former);
+    await operator.call("revoke", { spki: spkiOf(former), reason: "rotated" });
+    await register(next);
+    const refused = await register(former).catch((error: unknown) => error);
+    expect(refused).to.be.instanceOf(KcoreError);
+    expect((refused as KcoreError).problems[0]?.hint).to.equal(
+      "remove /etc/kcore/certs/controller.key on its machine and deploy it again: a new key is made there",
+    );
   });
 
   it("cluster.registerController needs a sponsor where others are named", async () => {

@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { chmod, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { chmod, cp, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
@@ -142,6 +142,27 @@ describe("creating a cluster", () => {
     expect(rewritten).to.contain("-----BEGIN KCORE KEY SEAL-----");
     expect((await stat(file)).mode & 0o777).to.equal(0o600);
     expect((await openRoot(folder, passphrase)).key.equals(key)).to.equal(true);
+  });
+
+  it("F-29: reads both CA keys of a context that a former build made, and leaves them sealed", async () => {
+    const folder = join(dir, "former");
+    const itsWords = "correct horse battery staple";
+    await cp(join(import.meta.dirname, "../../fixtures/contexts/before-seals"), folder, { recursive: true });
+    for (const [name, open] of [
+      ["ca.key", openRoot],
+      ["sub-ca.key", openAuthority],
+    ] as const) {
+      const file = join(folder, name);
+      const former = await readFile(file, "utf8");
+      expect(await codesOf(open(folder, "wrong words here"))).to.deep.equal(["PKI_PASSPHRASE_WRONG"]);
+      expect(await readFile(file, "utf8"), name).to.equal(former);
+      const { key, cluster } = await open(folder, itsWords);
+      expect(cluster).to.equal("default");
+      const sealed = await readFile(file, "utf8");
+      expect(sealed).to.contain("-----BEGIN KCORE KEY SEAL-----");
+      expect((await open(folder, itsWords)).key.equals(key), name).to.equal(true);
+      expect(await readFile(file, "utf8"), "rewritten once").to.equal(sealed);
+    }
   });
 
   it("opens the sub-CA with the passphrase and says so when it is wrong", async () => {
