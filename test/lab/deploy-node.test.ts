@@ -317,7 +317,7 @@ describe("deploy_node on real nodes", function () {
     const denied = await bastion.kcore(["exec", "--on", "wrong", "--", "touch", "/tmp/done"], {
       env: { LAB_SUDO: "no" },
     });
-    expect(denied.code, all(denied)).to.equal(1);
+    expect(denied.code, all(denied)).to.equal(255);
     expect(all(denied)).to.match(/SUDO_PASSWORD_WRONG/);
     const right = await bastion.kcore(["exec", "--on", "wrong", "--", "id", "-u"], {
       env: { LAB_SUDO: "lab-password" },

@@ -1,22 +1,33 @@
 import { Command, Option } from "commander";
+import type { RunEvent } from "#engine/events/event.ts";
+import type { RunRequest } from "#engine/orchestrate/execute.ts";
 import { KcoreError } from "#errors/problem.ts";
+import { showAnswers, type AnswerStream } from "./answers.ts";
+import { drawFailures, drawGroups } from "./draw-answers.ts";
 import { collectSteps } from "./step-results.ts";
 import { addRunOptions, requestOf, startRun, type RunFlags } from "../watch/start-run.ts";
 import { printJson } from "../terminal/print-json.ts";
 
 interface ExecFlags extends RunFlags {
   readonly shell?: boolean;
+  readonly group?: boolean;
+  readonly verbose?: boolean;
   readonly output: "plain" | "json" | "events";
 }
+
+/** The exit code where the only node gave none, or not all of its answer: that of ssh(1), whose use this has. */
+const NO_ANSWER = 255;
 
 /** `kcore exec --on TARGET -- CMD…`. */
 export function execCommand(): Command {
   const command = new Command("exec")
-    .description("Run one command on nodes; what it prints comes as it is printed")
+    .description("Run one command on nodes: the answer of one node as it is, of several with their names")
     .argument("<command...>", "the command and its arguments, as they are: no shell reads them unless --shell")
     .passThroughOptions();
   addRunOptions(command, { full: false })
     .option("--shell", "give the words to sh -c, joined by blanks")
+    .option("--group", "tell alike answers once, with the nodes that gave them, when all are there")
+    .option("--verbose", "show the run too: when it began, each step, its summary")
     .addOption(
       new Option("-o, --output <format>", "plain, json (one array at the end), events (one event a line)")
         .choices(["plain", "json", "events"])
@@ -28,7 +39,12 @@ export function execCommand(): Command {
 Examples:
   kcore exec --on 'role:worker' -- uname -a
   kcore exec --on '*' --shell 'df -h / | tail -1'
-  kcore exec --on n1 -o json -- cat /etc/os-release`,
+  kcore exec --on '*' --group -- uname -r
+  kcore exec --on n1 -- cat /var/lib/app/dump.bin >dump.bin
+  kcore exec --on n1 -o json -- cat /etc/os-release
+
+Of one node, stdout, stderr and the exit code are the command's, byte for byte (on a terminal without escape sequences); 255: it gave
+no exit code, and stderr says why. Of several: 0 all ended with 0, 1 one did not, 3 some could not be reached.`,
     )
     .action(execute);
   return command;
@@ -37,15 +53,50 @@ Examples:
 async function execute(argv: readonly string[], flags: ExecFlags): Promise<void> {
   requireTarget(flags, "exec");
   const request = requestOf(flags, { kind: "exec", argv, shell: flags.shell ?? false });
-  if (flags.output !== "json") {
-    const output = flags.output === "events" ? "json" : "plain";
-    process.exitCode = (await startRun(flags, request, { output })).exitCode;
-    return;
+  switch (flags.output) {
+    case "events":
+      process.exitCode = (await startRun(flags, request, { output: "json" })).exitCode;
+      return;
+    case "json": {
+      const steps = collectSteps();
+      const { exitCode, model } = await startRun(flags, request, { output: "quiet", onEvent: steps.take });
+      process.stdout.write(`${printJson(steps.results(model), 2)}\n`);
+      process.exitCode = exitCode;
+      return;
+    }
+    case "plain":
+      process.exitCode = await answer(flags, request);
   }
+}
+
+/** Shows what the command printed, and gives the exit code. */
+async function answer(flags: ExecFlags, request: RunRequest): Promise<number> {
+  const { group = false, verbose = false } = flags;
+  const [out, err] = [process.stdout, process.stderr];
   const steps = collectSteps();
-  const { exitCode, model } = await startRun(flags, request, { output: "quiet", onEvent: steps.take });
-  process.stdout.write(`${printJson(steps.results(model), 2)}\n`);
-  process.exitCode = exitCode;
+  const answers = showAnswers({ out: streamOf(out), err: streamOf(err), group });
+  const onEvent = (event: RunEvent) => {
+    if (group) steps.take(event);
+    answers.draw(event);
+  };
+  const watched = await startRun(flags, request, verbose ? { output: "plain" } : { output: "quiet", onEvent });
+  const { model, left, exitCode } = watched;
+  const results = steps.results(model);
+  answers.flush();
+  if (left) return exitCode;
+  const [only] = results.length === 1 ? results : [];
+  if (group && !verbose) {
+    const drawn = drawGroups(results);
+    out.write(drawn.out);
+    err.write(drawn.err);
+  } else if (!verbose && only?.exitCode === undefined) err.write(drawFailures(results));
+  if (!only || model.outcome === "interrupted") return exitCode;
+  // Whoever reads a part must not take it for the whole.
+  return only.exitCode === undefined || (only.exitCode === 0 && answers.isCut) ? NO_ANSWER : only.exitCode;
+}
+
+function streamOf(stream: NodeJS.WriteStream): AnswerStream {
+  return { write: (text) => void stream.write(text), isScreen: stream.isTTY };
 }
 
 /** Ad hoc commands never mean all nodes unless told so (S-25). */

@@ -1,6 +1,7 @@
 import type { RunEvent } from "#engine/events/event.ts";
-import type { RunModel } from "#engine/events/run-model.ts";
+import type { RunModel, StepModel } from "#engine/events/run-model.ts";
 import type { Problem } from "#errors/problem.ts";
+import { defined } from "#optional/defined.ts";
 
 /** What one node gave, for scripts. */
 export interface NodeResult {
@@ -8,6 +9,8 @@ export interface NodeResult {
   readonly outcome: string;
   readonly stdout: string;
   readonly stderr: string;
+  /** The command's own; absent when it did not run to its end. */
+  readonly exitCode?: number;
   readonly problem?: Problem;
 }
 
@@ -28,7 +31,19 @@ export function collectSteps(): {
       [...model.nodes.values()].map(({ name, outcome = "interrupted", problem, steps }) => {
         const { out = "", err = "" } = printed.get(name) ?? {};
         const cause = steps.find((step) => step.problem)?.problem ?? problem;
-        return { node: name, outcome, stdout: out, stderr: err, ...(cause ? { problem: cause } : {}) };
+        const exitCode = exitCodeOf(steps[0]);
+        return {
+          node: name,
+          outcome,
+          stdout: out,
+          stderr: err,
+          ...defined({ exitCode }),
+          ...(cause ? { problem: cause } : {}),
+        };
       }),
   };
+}
+
+function exitCodeOf(step: StepModel | undefined): number | undefined {
+  return step?.outcome === "changed" ? 0 : step?.exitStatus;
 }

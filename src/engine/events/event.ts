@@ -101,6 +101,8 @@ export type RunEventBody =
       readonly step: string;
       readonly stream: "out" | "err";
       readonly text: string;
+      /** What was printed, in base64: where the text is not just that, and the step's output is told byte for byte. */
+      readonly bytes?: string;
       readonly skipped?: number;
     }
   | {
@@ -123,6 +125,8 @@ export type RunEventBody =
       readonly duration?: number;
       /** Always changes: has no test of its own whether it is in order. */
       readonly always?: boolean;
+      /** With what its command ended, where that failed: 128 and more stand for a signal, as in a shell. */
+      readonly exitStatus?: number;
     }
   | { readonly type: "action.started"; readonly stage: string; readonly action: string; readonly item?: string }
   | {
@@ -144,7 +148,8 @@ export type RunEventBody =
     }
   | { readonly type: "question.asked"; readonly question: Question }
   | { readonly type: "question.answered"; readonly id: string; readonly by: string }
-  | { readonly type: "warning"; readonly node?: string; readonly text: string };
+  /** `cutsOutput`: what is printed from here on is not told. */
+  | { readonly type: "warning"; readonly node?: string; readonly text: string; readonly cutsOutput?: true };
 
 /** Passes an event on; stamps `seq` and `at`. Always a parameter, never a global. */
 export type Emit = (event: RunEventBody) => void;

@@ -29,6 +29,9 @@ export function createRedactor(
   const known = new Set<string>();
   let forms: readonly string[] = [];
   let pattern: RegExp | undefined;
+  /** The same for bytes, a character each. */
+  let byteForms: readonly string[] = [];
+  let bytePattern: RegExp | undefined;
   const kept = new Map<string, Output>();
 
   let asked = 0;
@@ -48,18 +51,26 @@ export function createRedactor(
     if (!grew) return;
     // The longest first, so that a secret which contains another is masked whole.
     forms = [...new Set([...known].flatMap(formsOf))].sort((a, b) => b.length - a.length);
-    pattern = forms.length > 0 ? new RegExp(forms.map(escapePattern).join("|"), "g") : undefined;
+    pattern = patternOf(forms);
+    byteForms = forms.map(utf8);
+    bytePattern = patternOf(byteForms);
   };
-  const text = (value: string) => (pattern === undefined ? value : value.replace(pattern, MASK));
+  const text = (value: string) => mask(value, pattern);
   learn(values);
 
   const output = (event: Output): Output[] => {
     const key = JSON.stringify([event.node, event.step, event.stream]);
-    const whole = text((kept.get(key)?.text ?? "") + event.text);
-    const cut = whole.length - suspectTail(whole, forms);
+    const before = kept.get(key);
     kept.delete(key);
-    if (cut < whole.length) kept.set(key, { ...event, text: whole.slice(cut) });
-    return cut > 0 || event.skipped !== undefined ? [{ ...event, text: whole.slice(0, cut) }] : [];
+    const [now, later] = atSuspectTail(text((before?.text ?? "") + event.text), forms);
+    const [bytesNow, bytesLater] =
+      event.bytes === undefined && before?.bytes === undefined
+        ? []
+        : atSuspectTail(mask(latin1Of(before) + latin1Of(event), bytePattern), byteForms);
+    if (later !== "" || bytesLater) kept.set(key, { ...event, text: later, ...inBase64(bytesLater) });
+    return now !== "" || bytesNow || event.skipped !== undefined
+      ? [{ ...event, text: now, ...inBase64(bytesNow) }]
+      : [];
   };
   const release = (concerns: (event: Output) => boolean): Output[] => {
     const released: Output[] = [];
@@ -128,6 +139,12 @@ function base64Forms(text: string): string[] {
   });
 }
 
+/** What of a text is sure, and the end of it that is the start of some form. */
+function atSuspectTail(text: string, forms: readonly string[]): readonly [string, string] {
+  const cut = text.length - suspectTail(text, forms);
+  return [text.slice(0, cut), text.slice(cut)];
+}
+
 /** How many characters at the end are the start of some form. */
 function suspectTail(text: string, forms: readonly string[]): number {
   let longest = 0;
@@ -136,6 +153,28 @@ function suspectTail(text: string, forms: readonly string[]): number {
       if (text.charCodeAt(text.length - length) === form.charCodeAt(0) && text.endsWith(form.slice(0, length)))
         longest = length;
   return longest;
+}
+
+function mask(text: string, pattern: RegExp | undefined): string {
+  return pattern === undefined ? text : text.replace(pattern, MASK);
+}
+
+function patternOf(forms: readonly string[]): RegExp | undefined {
+  return forms.length > 0 ? new RegExp(forms.map(escapePattern).join("|"), "g") : undefined;
+}
+
+/** What was printed, a character for each byte. */
+function latin1Of(event: Output | undefined): string {
+  if (event === undefined) return "";
+  return event.bytes === undefined ? utf8(event.text) : Buffer.from(event.bytes, "base64").toString("latin1");
+}
+
+function utf8(text: string): string {
+  return Buffer.from(text).toString("latin1");
+}
+
+function inBase64(latin1: string | undefined): { readonly bytes?: string } {
+  return latin1 === undefined ? {} : { bytes: Buffer.from(latin1, "latin1").toString("base64") };
 }
 
 function escapePattern(text: string): string {

@@ -91,6 +91,8 @@ export interface StepModel {
   readonly problem?: Problem;
   readonly position?: SourcePosition;
   readonly always: boolean;
+  /** With what its command ended, where that failed. */
+  readonly exitStatus?: number;
   readonly note?: string;
   /** When it said something last. */
   readonly heardAt?: number;

@@ -55,6 +55,7 @@ function execDraft(argv: readonly string[], shell: boolean): StepDraft {
     needs: { facts: false, steps: [] },
     watches: [],
     answers: [],
+    exact: true,
     render: () => ({
       kind: "step",
       plan: {

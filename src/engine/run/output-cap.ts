@@ -27,15 +27,16 @@ export class OutputCap {
       if (this.#told) return undefined;
       this.#told = true;
       const text = `the run's record has ${mebibytes(size)} MiB: what steps print is not recorded from now on`;
-      return { type: "warning", text };
+      return { type: "warning", text, cutsOutput: true };
     }
     const { node } = event;
     const before = this.#printed.get(node) ?? 0;
     if (before > this.#limitOfNode) return undefined;
-    this.#printed.set(node, before + event.text.length);
-    if (before + event.text.length <= this.#limitOfNode) return event;
+    const after = before + event.text.length + (event.bytes?.length ?? 0);
+    this.#printed.set(node, after);
+    if (after <= this.#limitOfNode) return event;
     const text = `${node} printed ${mebibytes(this.#limitOfNode)} MiB: what its steps print is not recorded from now on`;
-    return { type: "warning", node, text };
+    return { type: "warning", node, text, cutsOutput: true };
   }
 }
 

@@ -13,6 +13,8 @@ interface Stream {
 /** What is new of a piece of output. */
 export interface NewOutput {
   readonly text: string;
+  /** What the text was made of. */
+  readonly bytes: Uint8Array;
   /** Bytes that were left out before it. */
   readonly skipped: number;
 }
@@ -46,7 +48,7 @@ export class StepOutput {
     const skipped = Number(lost) - stream.lost;
     stream.lost = Number(lost);
     if (fresh.length === 0) return undefined;
-    return { text: cleanText(stream.decoder.decode(fresh, { stream: true })), skipped };
+    return { text: cleanText(stream.decoder.decode(fresh, { stream: true })), bytes: fresh, skipped };
   }
 
   /** The step is over, or another attempt's output begins from its first byte again. */

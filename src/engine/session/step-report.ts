@@ -9,7 +9,7 @@ import { cut } from "./cut.ts";
 import { unifiedDiff } from "./file-diff.ts";
 import { NodeBudget } from "./node-budget.ts";
 import { setFact } from "./step-facts.ts";
-import { StepOutput } from "./step-output.ts";
+import { StepOutput, type NewOutput } from "./step-output.ts";
 import { isFinal, newRecord, outcomes, type StepRecord } from "./step-record.ts";
 import { changesOf, hidden, problemOf } from "./step-problem.ts";
 
@@ -236,6 +236,7 @@ export class StepReport {
       ...(problem && { problem }),
       ...(record.startedAt !== undefined && { duration: this.#now() - record.startedAt }),
       ...(always && { always }),
+      ...(outcome === "failed" && rc !== "timeout" && record.rc !== 0 && { exitStatus: record.rc }),
     } as const;
     this.budget.spend(
       cost.event + (problem?.detail?.length ?? 0) + changes.reduce((sum, one) => sum + (one.have?.length ?? 0), 0),
@@ -324,6 +325,7 @@ export class StepReport {
       step: record.draft.id,
       stream: stream === "o" ? "out" : "err",
       text: made.text,
+      ...(record.draft.exact && exactly(made)),
       ...(made.skipped > 0 && { skipped: made.skipped }),
     });
   }
@@ -333,4 +335,9 @@ export class StepReport {
     const changed = this.records.get(why.replace("changed ", ""));
     return changed ? `because “${changed.draft.title}” changed` : "because something it watches changed";
   }
+}
+
+/** The bytes beside the text, unless they are just what the text is in UTF-8. */
+function exactly({ text, bytes }: NewOutput): { readonly bytes?: string } {
+  return Buffer.from(text).equals(bytes) ? {} : { bytes: Buffer.from(bytes).toString("base64") };
 }

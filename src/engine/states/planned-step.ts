@@ -72,6 +72,8 @@ export interface StepDraft {
   readonly watches: readonly string[];
   /** Ids of the earlier steps whose failure it answers (`onFailure`). */
   readonly answers: readonly string[];
+  /** What it prints is told byte for byte, whatever it is: somebody asked for just that. */
+  readonly exact?: true;
   /** @throws KcoreError with the problem's place in the state or template file. */
   render(late: LateScope): RenderedStep;
 }

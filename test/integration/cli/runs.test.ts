@@ -83,12 +83,13 @@ describe("kcore, from the command line to a node and back", function () {
     expect(JSON.parse(facts.stdout)).to.have.nested.property("here.kernel.arch");
     const exec = await project.kcore("exec", "--on", "here", "-o", "json", "--", "printf", "%s|", "a b", "$HOME", "-o");
     expect(JSON.parse(exec.stdout)).to.deep.equal([
-      { node: "here", outcome: "done", stdout: "a b|$HOME|-o|", stderr: "" },
+      { node: "here", outcome: "done", stdout: "a b|$HOME|-o|", stderr: "", exitCode: 0 },
     ]);
   });
 
   it("exits 1 when a node failed and 3 when nodes were only unreachable (F-14)", async () => {
-    const failed = await project.kcore("exec", "--on", "here", "--", "false");
+    project.write({ "project/states/false.yaml": "steps:\n  - id: fails\n    command.run: { cmd: 'false' }\n" });
+    const failed = await project.kcore("state", "apply", "false", "--on", "here");
     expect(failed.code).to.equal(1);
     expect(failed.stdout).to.contain("The first cause of each failure:\nhere  ");
     expect(failed.stdout).to.match(/log: .*nodes\/here\.log/);

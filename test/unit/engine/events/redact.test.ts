@@ -56,6 +56,27 @@ describe("the redactor", () => {
     }
   });
 
+  it("masks a secret in bytes that no text can tell, cut anywhere, and loses none of the others (S-7)", () => {
+    const whole = Buffer.concat([Buffer.from([0xff, 0x0d]), Buffer.from(`é${secret}`), Buffer.from([0xc3, 0x28])]);
+    const wanted = Buffer.concat([Buffer.from([0xff, 0x0d]), Buffer.from("é***"), Buffer.from([0xc3, 0x28])]);
+    const piece = (bytes: Buffer): RunEventBody => {
+      const text = bytes.toString("utf8").replaceAll("\r", "\n");
+      const exact = Buffer.from(text).equals(bytes) ? {} : { bytes: bytes.toString("base64") };
+      return { type: "step.output", node: "n1", step: "a/b", stream: "out", text, ...exact };
+    };
+    for (let cut = 0; cut <= whole.length; cut++) {
+      const redactor = createRedactor([secret]);
+      const parts = [whole.subarray(0, cut), whole.subarray(cut)].map(piece);
+      const passed = [...parts.flatMap((part) => redactor.pass(part)), ...redactor.flush()];
+      const told = passed.map((event) => {
+        if (event.type !== "step.output") return Buffer.alloc(0);
+        return event.bytes === undefined ? Buffer.from(event.text) : Buffer.from(event.bytes, "base64");
+      });
+      expect(Buffer.concat(told).toString("hex"), `cut at ${cut}`).to.equal(wanted.toString("hex"));
+      expect(texts(passed).join(""), `cut at ${cut}`).to.not.contain("s3cret/pass");
+    }
+  });
+
   it("keeps back no more than what may be the start of a secret, and gives it out before the step's end", () => {
     const redactor = createRedactor([secret]);
     expect(texts(redactor.pass(output("hello s3c")))).to.deep.equal(["hello "]);

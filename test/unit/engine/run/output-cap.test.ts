@@ -15,6 +15,7 @@ describe("the cap on recorded output", () => {
     expect(cap.pass(output, 3_145_728)).to.deep.equal({
       type: "warning",
       text: "the run's record has 3 MiB: what steps print is not recorded from now on",
+      cutsOutput: true,
     });
     expect(cap.pass(output, 3_145_728)).to.equal(undefined);
     expect(cap.pass(finished, 3_145_728)).to.equal(finished);
@@ -28,6 +29,7 @@ describe("the cap on recorded output", () => {
       type: "warning",
       node: "n1",
       text: "n1 printed 2 MiB: what its steps print is not recorded from now on",
+      cutsOutput: true,
     });
     expect(cap.pass(output, 3_000_000)).to.equal(undefined);
     const others = { ...output, node: "n2" };

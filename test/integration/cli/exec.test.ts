@@ -1,0 +1,118 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { randomBytes } from "node:crypto";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { buffer } from "node:stream/consumers";
+import { expect } from "chai";
+import type { RunEvent } from "#engine/events/event.ts";
+import { kcoreProgram } from "#support/deploy.ts";
+import { TestProject } from "#support/kcore.ts";
+import { kcoreEnvironment } from "#support/program.ts";
+
+describe("kcore exec", function () {
+  this.timeout(60_000);
+  let project: TestProject;
+  beforeEach(() => {
+    project = new TestProject();
+    const { path } = project;
+    project.write({
+      "project/roster/nodes.yaml": `nodes:
+  a1: { address: 127.0.0.1, transport: local, stateDir: ${path}/state/a1, roles: [up] }
+  b22: { address: 127.0.0.1, transport: local, stateDir: ${path}/state/b22, roles: [up] }
+  gone: { address: 127.0.0.1, port: 1, roles: [down], identityFile: ${path}/key }
+`,
+    });
+  });
+  afterEach(() => project.remove());
+  const shell = (on: string, command: string, ...more: readonly string[]) =>
+    project.kcore("exec", "--on", on, ...more, "--shell", "--", command);
+
+  /** What `kcore WORDS…` writes, as bytes. */
+  async function bytesOf(words: readonly string[]): Promise<{ code: unknown; out: Buffer; err: Buffer }> {
+    const child = spawn(kcoreProgram, words, {
+      cwd: project.project,
+      stdio: ["ignore", "pipe", "pipe"],
+      env: { ...process.env, ...kcoreEnvironment, KCORE_HOME: join(project.path, "home") },
+    });
+    const closed = once(child, "close");
+    const [out, err] = await Promise.all([buffer(child.stdout), buffer(child.stderr)]);
+    await closed;
+    return { code: child.exitCode, out, err };
+  }
+
+  it("gives one node's answer and nothing else", async () => {
+    const one = await project.kcore("exec", "--on", "a1", "--", "echo", "hello");
+    expect(one).to.deep.equal({ code: 0, stdout: "hello\n", stderr: "" });
+    const shown = await project.kcore("runs", "show", "last", "--events");
+    expect(shown.stdout).to.contain("› a1  | hello\n");
+  });
+
+  it("gives one node's exit code, its stdout and its stderr apart", async () => {
+    const two = await shell("a1", "echo out; echo err >&2; exit 7");
+    expect(two).to.deep.equal({ code: 7, stdout: "out\n", stderr: "err\n" });
+    expect((await shell("a1", "kill -9 $$")).code).to.equal(137);
+  });
+
+  it("gives one node's output byte for byte, whatever it is", async () => {
+    const file = join(project.path, "bytes");
+    const bytes = Buffer.concat([Buffer.from("\u001b[1mé\r\n\0\xc3"), randomBytes(300_000), Buffer.from([0xe2, 0x82])]);
+    writeFileSync(file, bytes);
+    const { code, out, err } = await bytesOf(["exec", "--on", "a1", "--shell", "--", `cat ${file}; cat ${file} >&2`]);
+    expect(code).to.equal(0);
+    expect(out.equals(bytes), `${out.length} of ${bytes.length} bytes`).to.equal(true);
+    expect(err.equals(bytes)).to.equal(true);
+    const { stdout } = await project.kcore("runs", "export", "last", "--format", "text");
+    // oxlint-disable-next-line no-control-regex -- finding control characters is the purpose
+    expect(stdout).to.not.match(/[\u0000-\u0008\u000b-\u001f\u007f]/);
+  });
+
+  it("says on stderr why one node gave no answer, and exits 255", async () => {
+    const { code, stdout, stderr } = await project.kcore("exec", "--on", "gone", "--", "true");
+    expect({ code, stdout }).to.deep.equal({ code: 255, stdout: "" });
+    expect(stderr).to.match(/^gone {2}unreachable: .*\[HOST_UNREACHABLE\]$/m);
+  });
+
+  it("names the node in each line of several, and tells what failed last", async () => {
+    const { code, stdout, stderr } = await shell("*", `mkdir ${project.path}/once || exit 4; printf 'one\\ntwo'`);
+    expect(stdout).to.match(/^(a1 {2}|b22 ) {2}one\n\1 {2}two\n$/);
+    const failed = stdout.startsWith("a1") ? "b22" : "a1";
+    expect(stderr).to.match(
+      new RegExp(
+        `^${failed.padEnd(4)}  mkdir: .*exists\n${failed}  exit code 4\n` +
+          "gone  unreachable: .*\\[HOST_UNREACHABLE\\]\n  hint: .*\n$",
+      ),
+    );
+    expect(code).to.equal(1);
+  });
+
+  it("tells alike answers once with --group", async () => {
+    const same = await shell("role:up", "echo one; echo two", "--group");
+    expect(same).to.deep.equal({ code: 0, stdout: "a1, b22 (2 nodes)\n  one\n  two\n", stderr: "" });
+    const { stdout, stderr, code } = await shell(
+      "role:up",
+      `mkdir ${project.path}/once || exit 4; echo one`,
+      "--group",
+    );
+    expect(stdout).to.match(/^(a1|b22)\n {2}one\n$/);
+    expect(stderr).to.match(/^(a1|b22) {2}exit code 4\n {2}mkdir: .*exists\n$/);
+    expect(code).to.equal(1);
+  });
+
+  it("shows the run as all runs are shown with --verbose", async () => {
+    const { code, stdout } = await shell("a1", "echo hello; exit 7", "--verbose");
+    expect(stdout).to.match(/^→ exec .* — 1 node: a1\n/);
+    expect(stdout).to.contain("› a1  | hello\n");
+    expect(code).to.equal(7);
+  });
+
+  it("keeps the exit code, and the bytes where text cannot, in the record and for programs", async () => {
+    const { stdout } = await shell("a1", "echo text; exit 7", "-o", "json");
+    expect(JSON.parse(stdout)).to.have.length(1).and.to.have.nested.property("[0].exitCode", 7);
+    await shell("a1", "printf 'a\\377'");
+    const lines = (await project.kcore("runs", "export", "last")).stdout.trim().split("\n");
+    const printed = lines.map((line) => JSON.parse(line) as RunEvent).filter(({ type }) => type === "step.output");
+    expect(printed).to.have.length(1);
+    expect(printed[0]).to.include({ text: "a�", bytes: Buffer.from([0x61, 0xff]).toString("base64") });
+  });
+});
