@@ -3,6 +3,7 @@ import { isAbsolute, join, normalize, resolve } from "node:path";
 import { z } from "zod";
 import { $, type ProcessOutput } from "zx/core";
 import { KcoreError } from "#errors/problem.ts";
+import { WholeLines } from "#engine/events/whole-lines.ts";
 import { Text } from "#engine/step/fields.ts";
 import { quote } from "#engine/step/quote.ts";
 import { Secret } from "#engine/step/secret.ts";
@@ -73,7 +74,7 @@ async function exists(path: string): Promise<boolean> {
 async function execute(given: Args, context: ActionContext): Promise<ActionResult> {
   const { command, readOnly } = given;
   const text = typeof command === "string" ? command : command.map(quote).join(" ");
-  const output = await start(text, given, context, context.note);
+  const output = await start(text, given, context, context.output);
   const { exitCode, signal, stdout, stderr } = output;
   if (exitCode === 0)
     return { changed: !readOnly, outputs: { rc: 0, stdout: tail(stdout).replace(/\n$/, ""), stderr: tail(stderr) } };
@@ -90,7 +91,7 @@ async function start(
   text: string,
   { cwd, env, stdin }: Pick<Args, "cwd" | "env" | "stdin">,
   { project, signal }: ActionContext,
-  onLine: (line: string) => void = () => undefined,
+  tell: ActionContext["output"] = () => undefined,
 ): Promise<ProcessOutput> {
   // zx quotes for bash only, so the text is ours alone: no value enters through its template.
   const run = $({
@@ -109,14 +110,18 @@ async function start(
   const stop = stopper(running.pid);
   signal.addEventListener("abort", stop, { once: true });
   let printed = 0;
-  for (const stream of [running.stdout, running.stderr])
-    stream.on("data", (chunk: Buffer) => {
+  const ends = (["out", "err"] as const).map((stream) => {
+    const [lines, decoder] = [new WholeLines(), new TextDecoder("utf-8")];
+    const pass = (some: string): void => void (some !== "" && tell(stream, some));
+    running[`std${stream}`].on("data", (chunk: Buffer) => {
       printed += chunk.length;
       if (printed > LIMIT) stop();
-      const line = chunk.toString("utf8").trimEnd().split("\n").at(-1);
-      if (line) onLine(line);
+      pass(decoder.decode(lines.take(chunk, Date.now()), { stream: true }));
     });
+    return () => pass(decoder.decode(lines.end()));
+  });
   const output = await running.finally(() => signal.removeEventListener("abort", stop));
+  for (const end of ends) end();
   signal.throwIfAborted();
   if (printed <= LIMIT) return output;
   throw new KcoreError({

@@ -57,11 +57,13 @@ function describe(before: RunModel, event: RunEvent): readonly PlainLine[] {
     case "step.note":
       return [...lateStart(before, event), line("output", event.node, `${titleIn(before, event)}: ${event.text}`)];
     case "step.output":
-      return [...lateStart(before, event), ...outputLines(event)];
+      return [...lateStart(before, event), ...outputLines(event.node, event)];
     case "step.finished":
       return describeStepEnd(event);
     case "action.started":
       return [line("started", event.item ?? "bastion", `${event.stage}: ${event.action}`)];
+    case "action.output":
+      return outputLines(event.item ?? "bastion", event);
     case "action.note":
       return [line("output", event.item ?? "bastion", `${event.stage}: ${event.text}`)];
     case "action.finished":
@@ -103,11 +105,14 @@ function titleIn(model: RunModel, event: { readonly node: string; readonly step:
   return stepIn(model, event)?.title ?? event.step;
 }
 
-function outputLines({ node, text, stream, skipped }: Of<"step.output">): readonly PlainLine[] {
+function outputLines(
+  who: string,
+  { text, stream, skipped }: Of<"step.output" | "action.output">,
+): readonly PlainLine[] {
   const bar = stream === "err" ? "!" : "|";
-  const gap = skipped ? [line("output", node, `… ${skipped} bytes left out`)] : [];
+  const gap = skipped ? [line("output", who, `… ${skipped} bytes left out`)] : [];
   const lines = cleanText(text).replace(/\n$/, "").split("\n");
-  return [...gap, ...lines.map((one) => line("output", node, `${bar} ${one}`))];
+  return [...gap, ...lines.map((one) => line("output", who, `${bar} ${one}`))];
 }
 
 function describeStepEnd(event: Of<"step.finished">): readonly PlainLine[] {

@@ -19,7 +19,8 @@ export interface DigestFacts {
   readonly created: number;
   readonly revision?: string;
   readonly dirty?: boolean;
-  readonly logOf: (node: string) => string;
+  /** Of a node, or of the bastion. */
+  readonly logOf: (node?: string) => string;
 }
 
 /** A run in short, as plain JSON: who, when, what, what changed where, what went wrong, and what to do next. */
@@ -94,7 +95,9 @@ export function digestRun(model: RunModel, facts: DigestFacts): RunDigest {
   const { exitCode, title, dryRun, resumed, warnings } = model;
   const failures = [
     ...group(lanes.flatMap(({ node, items }) => causeOf(node, items, model, logOf))),
-    ...own.filter(({ outcome }) => outcome === "failed").map((item) => failureOf(item, "bastion")),
+    ...own
+      .filter(({ outcome }) => outcome === "failed")
+      .map((item) => ({ ...failureOf(item, "bastion"), log: logOf() })),
     ...ownProblems(model).map((problem) => ({ nodes: [], title: "the run itself", problem, output: [] })),
   ];
   return {

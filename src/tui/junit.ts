@@ -69,10 +69,11 @@ function stepCase(step: StepModel): Case {
   };
 }
 
-function actionCase({ stage, action, item, outcome, reason, problem, duration = 0, note = "" }: ActionModel): Case {
+function actionCase({ stage, action, item, outcome, duration = 0, note = "", tail, ...rest }: ActionModel): Case {
   const name = item === undefined ? action : `${action} ${item}`;
-  const more = defined({ reason, problem });
-  return { name, group: stage, milliseconds: duration, outcome, output: note, ...more };
+  const { reason, problem, position } = rest;
+  const output = [note, tail.trimEnd()].filter((text) => text !== "").join("\n");
+  return { name, group: stage, milliseconds: duration, outcome, output, ...defined({ reason, problem, position }) };
 }
 
 function ownCase(model: RunModel): (problem: Problem) => Case {

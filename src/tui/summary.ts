@@ -10,8 +10,8 @@ import { bastionActions, tallyOf, workOf, type Tally } from "./tally.ts";
 const LINES = 10;
 
 export interface SummaryOptions extends DrawOptions {
-  /** Where a node's log lies, to be shown. */
-  readonly logOf: (node: string) => string;
+  /** Where a node's log lies, or the bastion's, to be shown. */
+  readonly logOf: (node?: string) => string;
 }
 
 /** The end of a run: each node on a line, the total as Salt tells it, the first cause of each failure, what to do next. */
@@ -86,7 +86,7 @@ function causes(model: RunModel, options: SummaryOptions): readonly string[] {
     ...[...model.nodes.values()].flatMap((node) => causeOf(model, node, options)),
     ...bastionActions(model)
       .filter(({ outcome }) => outcome === "failed")
-      .map((action) => drawAction("bastion", action, options)),
+      .flatMap((action) => [drawAction("bastion", action, options), `  log: ${options.logOf()}`]),
   ];
   if (failed.length === 0) return [];
   return ["", "The first cause of each failure:", ...failed];
@@ -99,7 +99,7 @@ function causeOf(model: RunModel, node: NodeModel, options: SummaryOptions): rea
   if (step)
     return [
       `${node.name}  ${step.title}  (${step.module})`,
-      ...drawCause(endOfDetail(stepProblem(step), LINES), options),
+      ...drawCause(endOfDetail(placedProblem(step, `${step.title} failed without saying why`), LINES), options),
       ...tailOf(step),
       log,
     ];
@@ -119,13 +119,13 @@ export function ownProblems(model: RunModel): readonly Problem[] {
   );
 }
 
-function stepProblem({ problem, position, title }: StepModel): Problem {
-  const found: Problem = problem ?? { code: "INTERNAL", message: `${title} failed without saying why` };
+function placedProblem({ problem, position }: Pick<StepModel, "problem" | "position">, otherwise: string): Problem {
+  const found: Problem = problem ?? { code: "INTERNAL", message: otherwise };
   return found.at === undefined && position !== undefined ? { ...found, at: position } : found;
 }
 
 /** The last lines that the step printed, unless its problem tells them already. */
-function tailOf({ tail, problem }: StepModel): readonly string[] {
+function tailOf({ tail, problem }: Pick<StepModel, "tail" | "problem">): readonly string[] {
   const text = cleanText(tail).trimEnd();
   if (text === "" || problem?.detail) return [];
   return text
@@ -134,9 +134,10 @@ function tailOf({ tail, problem }: StepModel): readonly string[] {
     .map((line) => `  | ${line}`);
 }
 
-function drawAction(who: string, { stage, action, problem, reason }: ActionModel, options: SummaryOptions): string {
-  const found: Problem = problem ?? { code: "INTERNAL", message: reason ?? `${action} failed without saying why` };
-  return [`${who}  ${stage}: ${action}`, ...drawCause(found, options)].join("\n");
+function drawAction(who: string, work: ActionModel, options: SummaryOptions): string {
+  const { stage, action, reason } = work;
+  const found = placedProblem(work, reason ?? `${action} failed without saying why`);
+  return [`${who}  ${stage}: ${action}`, ...drawCause(endOfDetail(found, LINES), options), ...tailOf(work)].join("\n");
 }
 
 function drawCause(problem: Problem, options: SummaryOptions): readonly string[] {

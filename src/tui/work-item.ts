@@ -18,7 +18,7 @@ function itemOfStep(step: StepModel): WorkItem {
   return item;
 }
 
-/** An action as an item: its last note is all that it says. */
+/** An action as an item. */
 export function itemOfAction(action: ActionModel): WorkItem {
   const known = ofActions.get(action);
   if (known) return known;
@@ -29,7 +29,6 @@ export function itemOfAction(action: ActionModel): WorkItem {
     title: action.stage,
     module,
     changes: [],
-    tail: "",
     always: false,
   };
   ofActions.set(action, item);

@@ -13,6 +13,7 @@ export function actionContext(fields: Partial<ActionContext> = {}): ActionContex
     targets: [],
     signal: new AbortController().signal,
     note: (text) => notes.push(text),
+    output: () => undefined,
     ask: ({ text }) => Promise.reject(new Error(`nobody answers “${text}”`)),
     passphrase: () => Promise.reject(new Error("nobody knows the passphrase")),
     host: () => undefined,

@@ -1,5 +1,5 @@
 import { join, relative } from "node:path";
-import { nodeLogName } from "#engine/run/run-folder.ts";
+import { logName } from "#engine/run/run-folder.ts";
 import type { RunDigest } from "#tui/digest.ts";
 import { defined } from "#optional/defined.ts";
 import { watchRun } from "../watch/watch-run.ts";
@@ -53,7 +53,7 @@ export async function digestOf(run: KnownRun): Promise<RunDigest> {
     who,
     created,
     command: request.command,
-    logOf: (node) => relative(process.cwd(), join(folder.nodeLogs, nodeLogName(node))),
+    logOf: (node) => relative(process.cwd(), join(folder.path, logName(node))),
     ...defined({ revision, dirty }),
   });
 }

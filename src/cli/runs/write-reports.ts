@@ -4,7 +4,7 @@ import { dirname, extname, join, resolve } from "node:path";
 import type { RunEvent } from "#engine/events/event.ts";
 import { parseRecording } from "#engine/events/recording.ts";
 import { reduceEvents } from "#engine/events/reduce.ts";
-import { nodeLogName, type RunFolder } from "#engine/run/run-folder.ts";
+import { logName, type RunFolder } from "#engine/run/run-folder.ts";
 import { exitCodes, KcoreError, type Problem } from "#errors/problem.ts";
 import { replaceFile } from "#pki/private-files.ts";
 import { sourceLines } from "../terminal/report-failure.ts";
@@ -21,7 +21,7 @@ export async function drawReport(kind: Kind, events: readonly RunEvent[], projec
   return drawPage(model, {
     version: kcoreVersion(),
     sourceLine: sourceLines(project),
-    logOf: (node) => join(".kcore", "runs", model.runId, "nodes", nodeLogName(node)),
+    logOf: (node) => join(".kcore", "runs", model.runId, logName(node)),
   });
 }
 

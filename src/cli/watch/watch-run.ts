@@ -4,7 +4,7 @@ import { emptyRun, type RunModel } from "#engine/events/run-model.ts";
 import { RunFold } from "#engine/events/reduce.ts";
 import { titleOf } from "#engine/orchestrate/title.ts";
 import { RunFollower, type FollowOptions } from "#engine/run/follow-run.ts";
-import { nodeLogName, type RunFolder, type RunHeader } from "#engine/run/run-folder.ts";
+import { logName, type RunFolder, type RunHeader } from "#engine/run/run-folder.ts";
 import { drawProblems } from "#errors/draw.ts";
 import { exitCodes, type ExitCode } from "#errors/problem.ts";
 import type { RunDrawing } from "#tui/drawing.ts";
@@ -171,7 +171,7 @@ export async function drawEnd(model: RunModel, output: RunOutput, folder: RunFol
     return;
   }
   const { drawSummary } = await import("#tui/summary.ts");
-  const logOf = (node: string) => relative(process.cwd(), join(folder.nodeLogs, nodeLogName(node)));
+  const logOf = (node?: string) => relative(process.cwd(), join(folder.path, logName(node)));
   process.stdout.write(`\n${drawSummary(model, { color: wantsColor(process.stdout), sourceLine, logOf })}\n`);
 }
 

@@ -94,7 +94,10 @@ export type RunEventBody =
       readonly module: string;
     }
   | { readonly type: "step.note"; readonly node: string; readonly step: string; readonly text: string }
-  /** Output as it came; bytes that are not UTF-8 and control characters are escaped. `skipped`: bytes left out before it. */
+  /**
+   * Output in the order in which both streams came, cut at line ends as far as lines end; bytes that are not UTF-8 and control
+   * characters are escaped. `skipped`: bytes left out before it.
+   */
   | {
       readonly type: "step.output";
       readonly node: string;
@@ -136,6 +139,16 @@ export type RunEventBody =
       readonly item?: string;
       readonly text: string;
     }
+  /** What an action's command printed on the bastion; as `step.output`. */
+  | {
+      readonly type: "action.output";
+      readonly stage: string;
+      readonly action: string;
+      readonly item?: string;
+      readonly stream: "out" | "err";
+      readonly text: string;
+      readonly skipped?: number;
+    }
   | {
       readonly type: "action.finished";
       readonly stage: string;
@@ -144,6 +157,8 @@ export type RunEventBody =
       readonly outcome: Outcome;
       readonly reason?: string;
       readonly problem?: Problem;
+      /** Where the stage stands. */
+      readonly position?: SourcePosition;
       readonly duration?: number;
     }
   | { readonly type: "question.asked"; readonly question: Question }

@@ -19,7 +19,7 @@ export interface Redactor {
   text(text: string): string;
 }
 
-type Output = Extract<RunEventBody, { type: "step.output" }>;
+type Output = Extract<RunEventBody, { type: "step.output" | "action.output" }>;
 
 /** Makes a redactor that knows the given values and, asked at each event, those in the set that `more` gives. */
 export function createRedactor(
@@ -59,12 +59,12 @@ export function createRedactor(
   learn(values);
 
   const output = (event: Output): Output[] => {
-    const key = JSON.stringify([event.node, event.step, event.stream]);
+    const key = JSON.stringify([...workOf(event), event.stream]);
     const before = kept.get(key);
     kept.delete(key);
     const [now, later] = atSuspectTail(text((before?.text ?? "") + event.text), forms);
     const [bytesNow, bytesLater] =
-      event.bytes === undefined && before?.bytes === undefined
+      bytesOf(event) === undefined && bytesOf(before) === undefined
         ? []
         : atSuspectTail(mask(latin1Of(before) + latin1Of(event), bytePattern), byteForms);
     if (later !== "" || bytesLater) kept.set(key, { ...event, text: later, ...inBase64(bytesLater) });
@@ -91,15 +91,24 @@ export function createRedactor(
     },
     pass: (event) => {
       learnMore();
-      if (event.type === "step.output") return pattern === undefined ? [event] : output(event);
+      if (event.type === "step.output" || event.type === "action.output")
+        return pattern === undefined ? [event] : output(event);
+      const concerned = kept.size === 0 ? [] : workOf(event);
       const before =
-        kept.size === 0 || !("node" in event)
+        concerned.length === 0
           ? []
-          : release((waiting) => waiting.node === event.node && (!("step" in event) || event.step === waiting.step));
+          : release((waiting) => concerned.every((part, index) => part === workOf(waiting)[index]));
       return [...before, pattern === undefined ? event : mapStrings(event, text)];
     },
     flush: () => release(() => true),
   };
+}
+
+/** What an event speaks of, from the whole to its part: a node and its step, or an action; nothing for any other. */
+function workOf(event: RunEventBody): readonly (string | undefined)[] {
+  if ("action" in event) return ["", event.stage, event.action, event.item];
+  if (!("node" in event)) return [];
+  return ["node", event.node, ...("step" in event ? [event.step] : [])];
 }
 
 /** A value as it may turn up in texts. Lines of a long one (a PEM key) count on their own. */
@@ -166,7 +175,12 @@ function patternOf(forms: readonly string[]): RegExp | undefined {
 /** What was printed, a character for each byte. */
 function latin1Of(event: Output | undefined): string {
   if (event === undefined) return "";
-  return event.bytes === undefined ? utf8(event.text) : Buffer.from(event.bytes, "base64").toString("latin1");
+  const bytes = bytesOf(event);
+  return bytes === undefined ? utf8(event.text) : Buffer.from(bytes, "base64").toString("latin1");
+}
+
+function bytesOf(event: Output | undefined): string | undefined {
+  return event?.type === "step.output" ? event.bytes : undefined;
 }
 
 function utf8(text: string): string {

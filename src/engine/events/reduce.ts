@@ -125,6 +125,7 @@ function apply(model: RunModel, event: RunEvent, own: Owner): RunModel {
     }
     case "action.started":
     case "action.note":
+    case "action.output":
     case "action.finished":
       return changeStage(model, event.stage, (stage) => ({ ...stage, actions: changeAction(stage.actions, event) }));
     case "step.started":
@@ -234,6 +235,19 @@ function changeNodeState(node: NodeModel, event: NodeEvent): NodeModel {
   }
 }
 
+/** What a step or an action printed, with one more piece: the tail begins where a line does. */
+function printed(
+  { tail, above = 0 }: { readonly tail: string; readonly above?: number },
+  { text, at }: EventOf<"step.output" | "action.output">,
+) {
+  const whole = tail + text;
+  if (whole.length <= TAIL) return { tail: whole, heardAt: at };
+  const start = whole.indexOf("\n", whole.length - TAIL - 1) + 1;
+  // A line that is longer than all that is kept has no whole end; a line end that is the last character begins nothing.
+  const cut = start === 0 || start === whole.length ? whole.length - TAIL : start;
+  return { tail: whole.slice(cut), above: above + whole.slice(0, cut).split("\n").length - 1, heardAt: at };
+}
+
 /** Changes the list that it is given. */
 function changeStep(steps: StepModel[], event: StepEvent): readonly StepModel[] {
   const index = steps.findLastIndex(
@@ -260,7 +274,7 @@ function changeOneStep(step: StepModel, event: StepEvent): StepModel {
     case "step.note":
       return { ...step, note: event.text, heardAt: event.at };
     case "step.output":
-      return { ...step, tail: (step.tail + event.text).slice(-TAIL), heardAt: event.at };
+      return { ...step, ...printed(step, event) };
     case "step.finished": {
       const { seq: _, at: __, type: ___, node: ____, changes = [], always = false, ...rest } = event;
       return { ...step, ...rest, changes, always };
@@ -271,7 +285,7 @@ function changeOneStep(step: StepModel, event: StepEvent): StepModel {
 function changeAction(actions: readonly ActionModel[], event: ActionEvent): readonly ActionModel[] {
   const { stage, action, item } = event;
   const index = actions.findLastIndex((one) => one.action === action && one.item === item);
-  const fresh: ActionModel = { stage, action, startedAt: event.at, ...(item === undefined ? {} : { item }) };
+  const fresh: ActionModel = { stage, action, startedAt: event.at, tail: "", ...(item === undefined ? {} : { item }) };
   const found = event.type === "action.started" ? fresh : (actions[index] ?? fresh);
   const changed = changeOneAction(found, event);
   return index < 0 ? [...actions, changed] : actions.with(index, changed);
@@ -279,13 +293,15 @@ function changeAction(actions: readonly ActionModel[], event: ActionEvent): read
 
 function changeOneAction(action: ActionModel, event: ActionEvent): ActionModel {
   if (event.type === "action.started") return action;
-  if (event.type === "action.note") return { ...action, note: event.text };
-  const { outcome, reason, problem, duration } = event;
+  if (event.type === "action.note") return { ...action, note: event.text, heardAt: event.at };
+  if (event.type === "action.output") return { ...action, ...printed(action, event) };
+  const { outcome, reason, problem, position, duration } = event;
   return {
     ...action,
     outcome,
     ...(reason === undefined ? {} : { reason }),
     ...(problem === undefined ? {} : { problem }),
+    ...(position === undefined ? {} : { position }),
     ...(duration === undefined ? {} : { duration }),
   };
 }

@@ -51,8 +51,13 @@ export interface ActionModel {
   readonly outcome?: Outcome;
   readonly reason?: string;
   readonly problem?: Problem;
+  readonly position?: SourcePosition;
   readonly duration?: number;
   readonly note?: string;
+  readonly heardAt?: number;
+  /** As a step's. */
+  readonly tail: string;
+  readonly above?: number;
 }
 
 export interface NodeModel {
@@ -96,8 +101,10 @@ export interface StepModel {
   readonly note?: string;
   /** When it said something last. */
   readonly heardAt?: number;
-  /** The last lines of both streams, at most {@link TAIL} characters. */
+  /** The last whole lines of both streams, at most {@link TAIL} characters. */
   readonly tail: string;
+  /** Lines that it printed before those of the tail; absent: none. The record has them. */
+  readonly above?: number;
 }
 
 /** Characters of a step's output that the model keeps. */

@@ -27,6 +27,8 @@ export interface ActionContext {
   readonly signal: AbortSignal;
   /** Shows one line of progress. */
   readonly note: (text: string) => void;
+  /** Records what a command printed, whole lines at a time. */
+  readonly output: (stream: "out" | "err", text: string) => void;
   /** Asks whoever watches; resolves with the first answer. Rejects when the run is stopped. */
   readonly ask: (question: Omit<Question, "id">) => Promise<string>;
   /** The passphrase of the cluster CA's keys: asked once a run, kept in memory only. */

@@ -1,6 +1,7 @@
 import type { Problem } from "#errors/problem.ts";
 import { challengeOf } from "./challenge.ts";
 import { KcoreError } from "#errors/problem.ts";
+import { cleanText } from "#engine/events/clean.ts";
 import type { Outcome } from "#engine/events/event.ts";
 import { Unknown, UnknownValue } from "#engine/expressions/unknown.ts";
 import { defined } from "#optional/defined.ts";
@@ -31,7 +32,7 @@ export async function runAction(run: LiveRun, stage: PlannedStage, node?: RunNod
     type: "action.finished",
     ...named,
     outcome,
-    ...defined({ reason, problem }),
+    ...defined({ reason, problem, position: stage.at }),
     duration: run.deps.now() - started,
   });
   return { outcome, ...defined({ problem }) };
@@ -109,6 +110,8 @@ function contextOf(run: LiveRun, stage: PlannedStage, signal: AbortSignal, node?
     targets: plan.nodes,
     signal,
     note: (text) => deps.emit({ type: "action.note", stage: stage.id, action, ...item, text }),
+    output: (stream, text) =>
+      deps.emit({ type: "action.output", stage: stage.id, action, ...item, stream, text: cleanText(text) }),
     ask: (question) => (question.kind === "confirm" && request.yes ? Promise.resolve("yes") : deps.ask(question)),
     passphrase: () => run.secrets.clusterPassphrase(),
     ...defined({ givenPassphrase: deps.passphrase }),

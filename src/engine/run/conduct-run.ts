@@ -62,7 +62,7 @@ export async function conductRun(options: ConductOptions): Promise<ExitCode> {
   };
   const onWritten = (bytes: Uint8Array, at: number) => socket?.push(bytes, at);
   const record = new RecordWriter({ folder, now, onWritten, onError: fail });
-  const logs = new NodeLogs(folder.nodeLogs, now, fail);
+  const logs = new NodeLogs(folder, now, fail);
   const cap = new OutputCap();
   const trail = new RunTrail(folder, now, record.earlier);
   const write = (body: RunEventBody) => {

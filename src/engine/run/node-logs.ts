@@ -1,36 +1,41 @@
 import { appendFileSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { RunEventBody } from "#engine/events/event.ts";
-import { formatProblem } from "#errors/problem.ts";
-import { nodeLogName } from "./run-folder.ts";
+import { formatProblem, type Problem } from "#errors/problem.ts";
+import { logName, type RunFolder } from "./run-folder.ts";
 
 /** Milliseconds after which a line stands in its file, and characters that are not kept waiting so long. */
 const patience = 200;
 const most = 1 << 20;
 
-/** Writes what concerns a node, output included, as text to `nodes/NAME.log`; many lines at a time, as a file is dear to open. */
+/**
+ * Writes what concerns a node, output included, as text to `nodes/NAME.log`, and what the bastion does for no single node to
+ * `bastion.log`; many lines at a time, as a file is dear to open.
+ */
 export class NodeLogs {
-  readonly #folder: string;
+  readonly #folder: RunFolder;
   readonly #now: () => number;
   readonly #onError: (error: unknown) => void;
+  /** By their files. */
   readonly #waiting = new Map<string, string>();
   #length = 0;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(folder: string, now: () => number, onError: (error: unknown) => void) {
+  constructor(folder: RunFolder, now: () => number, onError: (error: unknown) => void) {
     this.#folder = folder;
     this.#now = now;
     this.#onError = onError;
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    mkdirSync(folder.nodeLogs, { recursive: true, mode: 0o700 });
   }
 
   add(event: RunEventBody): void {
-    const [node, text] = [nodeOf(event), describe(event)];
-    if (node === undefined || text === undefined) return;
+    const text = describe(event);
+    if (text === undefined) return;
+    const file = logName(nodeOf(event));
     const stamp = new Date(this.#now()).toISOString();
     const lines = text.replace(/\n$/, "").split("\n");
     const block = lines.map((line) => `${stamp} ${line}\n`).join("");
-    this.#waiting.set(node, (this.#waiting.get(node) ?? "") + block);
+    this.#waiting.set(file, (this.#waiting.get(file) ?? "") + block);
     this.#length += block.length;
     if (this.#length > most) this.flush();
     else this.#flushLater();
@@ -41,13 +46,13 @@ export class NodeLogs {
     clearTimeout(this.#timer);
     this.#timer = undefined;
     this.#length = 0;
-    for (const [node, text] of this.#waiting)
+    for (const [file, text] of this.#waiting)
       try {
-        appendFileSync(join(this.#folder, nodeLogName(node)), text, { mode: 0o600 });
-        this.#waiting.delete(node);
+        appendFileSync(join(this.#folder.path, file), text, { mode: 0o600 });
+        this.#waiting.delete(file);
       } catch (error) {
         if (!last && isShortOfFiles(error)) return this.#flushLater();
-        this.#waiting.delete(node);
+        this.#waiting.delete(file);
         this.#onError(error);
       }
   }
@@ -64,7 +69,7 @@ function isShortOfFiles(error: unknown): boolean {
 }
 
 function nodeOf(event: RunEventBody): string | undefined {
-  return "node" in event ? event.node : undefined;
+  return "node" in event ? event.node : "action" in event ? event.item : undefined;
 }
 
 function describe(event: RunEventBody): string | undefined {
@@ -87,20 +92,29 @@ function describe(event: RunEventBody): string | undefined {
       return `== ${event.step} (${event.module})`;
     case "step.note":
       return `   ${event.text}`;
+    case "action.started":
+      return `== ${event.stage} (${event.action})`;
+    case "action.note":
+      return `   ${event.text}`;
     case "step.output":
+    case "action.output":
       return `${event.skipped ? `… ${event.skipped} bytes left out\n` : ""}${event.text.replace(/\n$/, "").replaceAll(/^/gm, event.stream === "err" ? " ! " : " | ")}`;
+    case "action.finished":
+      return `== ${event.stage}: ${event.outcome}${event.reason ? ` (${event.reason})` : ""}${problemText(event.problem)}`;
     case "step.finished": {
       const changes = (event.changes ?? []).map(
         ({ name, have, want }) => `\n   ${name}: ${have ?? "(absent)"} -> ${want}`,
       );
-      const problem = event.problem
-        ? `\n   ${formatProblem(event.problem)}${event.problem.detail ? `\n${event.problem.detail}` : ""}`
-        : "";
-      return `== ${event.step}: ${event.outcome}${event.reason ? ` (${event.reason})` : ""}${changes.join("")}${event.diff ? `\n${event.diff}` : ""}${problem}`;
+      return `== ${event.step}: ${event.outcome}${event.reason ? ` (${event.reason})` : ""}${changes.join("")}${event.diff ? `\n${event.diff}` : ""}${problemText(event.problem)}`;
     }
     case "warning":
       return `-- warning: ${event.text}`;
     default:
       return undefined;
   }
+}
+
+function problemText(problem: Problem | undefined): string {
+  if (!problem) return "";
+  return `\n   ${formatProblem(problem)}${problem.detail ? `\n${problem.detail}` : ""}`;
 }

@@ -22,21 +22,21 @@ export class OutputCap {
 
   /** What of an event is recorded while the record has `size` bytes. */
   pass(event: RunEventBody, size: number): RunEventBody | undefined {
-    if (event.type !== "step.output") return event;
+    if (event.type !== "step.output" && event.type !== "action.output") return event;
     if (size >= this.#limit) {
       if (this.#told) return undefined;
       this.#told = true;
       const text = `the run's record has ${mebibytes(size)} MiB: what steps print is not recorded from now on`;
       return { type: "warning", text, cutsOutput: true };
     }
-    const { node } = event;
+    const node = event.type === "step.output" ? event.node : (event.item ?? "");
     const before = this.#printed.get(node) ?? 0;
     if (before > this.#limitOfNode) return undefined;
-    const after = before + event.text.length + (event.bytes?.length ?? 0);
+    const after = before + event.text.length + ("bytes" in event ? (event.bytes?.length ?? 0) : 0);
     this.#printed.set(node, after);
     if (after <= this.#limitOfNode) return event;
-    const text = `${node} printed ${mebibytes(this.#limitOfNode)} MiB: what its steps print is not recorded from now on`;
-    return { type: "warning", node, text, cutsOutput: true };
+    const text = `${node || "the bastion"} printed ${mebibytes(this.#limitOfNode)} MiB: what its steps print is not recorded from now on`;
+    return { type: "warning", ...(node !== "" && { node }), text, cutsOutput: true };
   }
 }
 

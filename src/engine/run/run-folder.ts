@@ -141,9 +141,12 @@ export async function listRunIds(project: string): Promise<string[]> {
   return names.filter((name) => idPattern.test(name)).sort();
 }
 
-/** The file name of a node's log; a name can never lead out of the folder. */
-export function nodeLogName(node: string): string {
-  return `${encodeURIComponent(node).replace(/^\./, "%2E")}.log`;
+/**
+ * Where a node's log lies in a run's folder, or without a node the bastion's own, apart from the nodes': one may be called
+ * “bastion”. A name can never lead out of the folder.
+ */
+export function logName(node?: string): string {
+  return node === undefined ? "bastion.log" : `nodes/${encodeURIComponent(node).replace(/^\./, "%2E")}.log`;
 }
 
 function unknownRun(id: string, cause?: unknown): KcoreError {

@@ -63,14 +63,21 @@ function drawLine(line: string): Part {
 }
 
 /** The last of what a step printed. */
-export function drawOutput({ tail, title }: Pick<StepModel, "tail" | "title">, budget: Budget, open: boolean): Part {
+export function drawOutput(
+  { tail, above = 0, title }: Pick<StepModel, "tail" | "above" | "title">,
+  budget: Budget,
+  open: boolean,
+): Part {
   const text = tail.trimEnd();
   if (text === "") return undefined;
   const shown = budget.end(text);
   if (shown === undefined) return html`<p class="gone">Its output is left out here; it stands in the node's log.</p>`;
   const lines = shown.split("\n").length;
+  const all = above + text.split("\n").length;
   return html`<details class="output" ${open && attribute("open")}>
-    <summary>Output${lines > 1 && html` <small>last ${lines} lines</small>`}</summary>
+    <summary>
+      Output${lines > 1 && html` <small>${lines < all && "last "}${lines}${lines < all && ` of ${all}`} lines</small>`}
+    </summary>
     <pre tabindex="0" aria-label="Output of ${title}">${shown}</pre>
   </details>`;
 }

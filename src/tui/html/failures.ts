@@ -1,5 +1,5 @@
 import type { Problem, SourcePosition } from "#errors/problem.ts";
-import type { RunModel } from "#engine/events/run-model.ts";
+import type { RunModel, StepModel } from "#engine/events/run-model.ts";
 import { ownProblems } from "../summary.ts";
 import { Budget } from "./budget.ts";
 import { drawOutput, drawProblem } from "./details.ts";
@@ -13,6 +13,7 @@ interface Cause {
   readonly kind: string;
   readonly problem: Problem;
   readonly tail: string;
+  readonly above: number;
   readonly lanes: Lane[];
 }
 
@@ -45,7 +46,7 @@ export function drawFailures(
 }
 
 function drawCause(cause: Cause, budget: Budget, sourceLine?: (at: SourcePosition) => string | undefined): Html {
-  const { title, kind, problem, tail, lanes } = cause;
+  const { title, kind, problem, lanes } = cause;
   const [first] = lanes;
   const named = lanes.slice(0, NAMES).map(({ id, name }) => html`<li><a href="#${id}">${name}</a></li>`);
   return html`<article class="card failed">
@@ -54,7 +55,7 @@ function drawCause(cause: Cause, budget: Budget, sourceLine?: (at: SourcePositio
       ${named}${lanes.length > NAMES && html`<li>and ${lanes.length - NAMES} more</li>`}
     </ul>
     ${lanes.length > 1 && html`<p class="gone">${count(lanes.length, "node")} failed alike; shown as ${first?.name} tells it.</p>`}
-    ${drawProblem(problem, sourceLine)}${drawOutput({ tail, title }, budget, !problem.detail)}
+    ${drawProblem(problem, sourceLine)}${drawOutput(cause, budget, !problem.detail)}
   </article>`;
 }
 
@@ -77,16 +78,17 @@ function causesIn({ name, node, pieces }: Lane): readonly Omit<Cause, "lanes">[]
   const told = node ? failed.slice(0, 1) : failed;
   if (told.length === 0) {
     if (!node?.problem || node.outcome === "done" || node.outcome === "not-started") return [];
-    return [{ title: node.outcome ?? "not finished", kind: "", problem: node.problem, tail: "" }];
+    return [{ title: node.outcome ?? "not finished", kind: "", problem: node.problem, tail: "", above: 0 }];
   }
   return told.map(({ title, kind, step, action }) => {
     const problem: Problem = (step ?? action)?.problem ??
       node?.problem ?? { code: "INTERNAL", message: `${title} failed on ${name} without saying why` };
-    const at = step?.position;
+    const { position: at, tail = "", above = 0 }: Partial<StepModel> = step ?? action ?? {};
     return {
       title,
       kind,
-      tail: step?.tail ?? "",
+      tail,
+      above,
       problem: problem.at === undefined && at ? { ...problem, at } : problem,
     };
   });

@@ -1,4 +1,4 @@
-import type { RunModel } from "#engine/events/run-model.ts";
+import type { NodeModel, RunModel } from "#engine/events/run-model.ts";
 import { formatDuration } from "../line.ts";
 import { drawBars, type Span } from "./bars.ts";
 import type { Budget } from "./budget.ts";
@@ -11,7 +11,7 @@ export interface BodyOptions {
   readonly model: RunModel;
   readonly span: Span;
   readonly budget: Budget;
-  /** Where the node's log lies. */
+  /** Where the node's log lies, or the bastion's. */
   readonly log?: string;
 }
 
@@ -60,8 +60,7 @@ export function drawLaneBody({ name, node, pieces }: Lane, { model, span, budget
 }
 
 function drawFacts(node: Lane["node"], log: string | undefined): Part {
-  if (!node) return undefined;
-  const { milestone, fingerprint, exchanges, reason, problem, steps } = node;
+  const { milestone, fingerprint, exchanges = 0, reason, problem, steps = [] }: Partial<NodeModel> = node ?? {};
   const told = steps.some(({ outcome }) => outcome === "failed");
   const rows: readonly Fact[] = [
     ["Milestone", milestone],
@@ -70,6 +69,7 @@ function drawFacts(node: Lane["node"], log: string | undefined): Part {
     ["State", reason],
     ["Log", log !== undefined && html`<code>${log}</code>`],
   ];
+  if (rows.every(([, value]) => !value)) return undefined;
   return html`${problem && !told && drawProblem(problem)}
     <dl class="about">${drawFactRows(rows)}</dl>`;
 }
@@ -82,7 +82,8 @@ function drawPiece(
   const { reason, problem } = step ?? action ?? {};
   const always = step?.always === true && (outcome === "changed" || outcome === "would-change");
   const note = outcome === undefined ? (step ?? action)?.note : undefined;
-  const at = step?.position;
+  const work = step ?? action;
+  const at = work?.position;
   const failed = outcome === "failed";
   const more = [
     reason && html`<p class="reason">${reason}</p>`,
@@ -90,7 +91,7 @@ function drawPiece(
     problem && drawProblem(problem.at === undefined && at ? { ...problem, at } : problem),
     step && drawChanges(step.changes, budget),
     step && drawDiff(step.diff, budget),
-    step && drawOutput(step, budget, failed && !problem?.detail),
+    work && drawOutput({ title, ...work }, budget, failed && !problem?.detail),
   ].filter((part) => part !== undefined && part !== false && part !== "");
   return html`<tr class="${tellStep(outcome).look}">
     <td>${badge(tellStep(outcome))}</td>

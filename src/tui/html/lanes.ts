@@ -21,7 +21,7 @@ const MANY = 100;
 export interface LanesOptions {
   readonly model: RunModel;
   readonly lanes: readonly Lane[];
-  readonly logOf?: (node: string) => string;
+  readonly logOf?: (node?: string) => string;
 }
 
 /** The timeline: stages, then a row for each node with its bars, which opens to its steps. */
@@ -32,7 +32,7 @@ export function drawLanes({ model, lanes, logOf }: LanesOptions): Html {
   let plain = PLAIN_STEPS;
   const rows = lanes.map((lane, index) => {
     const { node, pieces, tally } = lane;
-    const log = node && logOf?.(node.name);
+    const log = logOf?.(node?.name);
     const body = drawLaneBody(lane, { model, span, budget, ...(log !== undefined && { log }) });
     plain -= pieces.length;
     const isPlain = plain >= 0 || index === 0;

@@ -12,8 +12,8 @@ import { lanesOf } from "./work.ts";
 export interface ReportOptions {
   /** Gives the line a problem points at, if it can be read. */
   readonly sourceLine?: (at: SourcePosition) => string | undefined;
-  /** Where a node's log lies, to be shown. */
-  readonly logOf?: (node: string) => string;
+  /** Where a node's log lies, or the bastion's, to be shown. */
+  readonly logOf?: (node?: string) => string;
   /** The kcore that writes the page. */
   readonly version?: string;
 }

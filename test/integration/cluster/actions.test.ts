@@ -57,6 +57,7 @@ describe("bastion actions against a real controller", function () {
     targets: [],
     signal: stop.signal,
     note: (text) => notes.push(text),
+    output: () => undefined,
     ask: () => Promise.reject(new Error("nothing is to be asked")),
     passphrase: async () => {
       asked++;

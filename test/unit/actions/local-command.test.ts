@@ -26,6 +26,17 @@ describe("local.command", () => {
     expect([changed, outputs]).to.deep.equal([true, { rc: 0, stdout: "out", stderr: "err\n" }]);
   });
 
+  it("passes on everything that is printed, whole lines at a time, each with its stream", async () => {
+    const said: [string, string][] = [];
+    const output = (stream: string, text: string): void => void said.push([stream, text]);
+    await run({ command: "seq 1 10; echo ä no end | tr -d '\\n'; echo trouble >&2" }, { output });
+    const printed = (wanted: string): string =>
+      said.flatMap(([stream, text]) => (stream === wanted ? [text] : [])).join("");
+    expect(printed("out")).to.equal("1\n2\n3\n4\n5\n6\n7\n8\n9\n10\nä no end");
+    expect(printed("err")).to.equal("trouble\n");
+    expect(said.slice(0, -1).filter(([, text]) => !text.endsWith("\n") && text !== "ä no end")).to.deep.equal([]);
+  });
+
   it("passes a list on as it is, whatever is in it", async () => {
     const words = ["a b", "$(id)", "'; echo x", "\\", "-n", "`id`", "*", "ü\n"];
     const { outputs } = await run({ command: ["printf", "%s|", ...words] });
@@ -72,10 +83,10 @@ describe("local.command", () => {
 
   it("ends with the run, its children too", async () => {
     const abort = new AbortController();
-    const note = (): void => abort.abort();
+    const output = (): void => abort.abort();
     const ended = await run(
       { command: "sleep 60 & echo $! >child; cat child; wait" },
-      { signal: abort.signal, note },
+      { signal: abort.signal, output },
     ).catch((error: Error) => error);
     expect(ended).to.have.property("name", "AbortError");
     const child = (await readFile(join(project, "child"), "utf8")).trim();

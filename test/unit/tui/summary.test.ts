@@ -4,7 +4,7 @@ import { drawSummary } from "#tui/summary.ts";
 import { recordedRun } from "#support/recorded-runs.ts";
 
 const options = {
-  logOf: (node: string) => `.kcore/runs/ID/nodes/${node}.log`,
+  logOf: (node = "of the bastion") => `.kcore/runs/ID/nodes/${node}.log`,
   sourceLine: ({ line }: { line: number }) =>
     line === 2 ? "  - command.run: { command: apt-get install nope }" : undefined,
 };

@@ -38,7 +38,7 @@ describe("every view of every recorded run", () => {
   for (const name of recordedRunNames) {
     const events = recordedRun(name);
     const model = reduceEvents(events);
-    const logOf = (node: string) => `nodes/${node}.log`;
+    const logOf = (node = "of the bastion") => `nodes/${node}.log`;
     const texts: Readonly<Record<string, () => string>> = {
       plain: () =>
         plain(name)

@@ -77,6 +77,23 @@ describe("the redactor", () => {
     }
   });
 
+  it("masks what an action prints too, cut between two pieces, and gives out what it kept back at its end (S-7)", () => {
+    const action = { stage: "tag", action: "local.command" } as const;
+    const redactor = createRedactor([secret]);
+    const piece = (text: string): RunEventBody => ({ type: "action.output", ...action, stream: "err", text });
+    const passed = [
+      ...redactor.pass(piece(`begin ${secret.slice(0, 5)}`)),
+      ...redactor.pass(piece(`${secret.slice(5)} ${secret.slice(0, 4)}`)),
+      ...redactor.pass({ type: "action.finished", ...action, outcome: "ok" }),
+    ];
+    expect(passed.map((event) => ("text" in event ? event.text : event.type))).to.deep.equal([
+      "begin ",
+      "*** ",
+      secret.slice(0, 4),
+      "action.finished",
+    ]);
+  });
+
   it("keeps back no more than what may be the start of a secret, and gives it out before the step's end", () => {
     const redactor = createRedactor([secret]);
     expect(texts(redactor.pass(output("hello s3c")))).to.deep.equal(["hello "]);

@@ -1,0 +1,41 @@
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect } from "chai";
+import type { RunEventBody } from "#engine/events/event.ts";
+import { NodeLogs } from "#engine/run/node-logs.ts";
+import { logName, runFolder } from "#engine/run/run-folder.ts";
+
+describe("the logs of a run", () => {
+  let project: string;
+  beforeEach(() => {
+    project = mkdtempSync(join(tmpdir(), "kcore-logs-"));
+  });
+  afterEach(() => rmSync(project, { recursive: true, force: true }));
+
+  const logged = (node: string | undefined, ...events: readonly RunEventBody[]): string => {
+    const folder = runFolder(project, "20261121-065724-2580");
+    const fail = (error: unknown): never => {
+      throw error;
+    };
+    const logs = new NodeLogs(folder, () => 0, fail);
+    for (const event of events) logs.add(event);
+    logs.flush({ last: true });
+    return readFileSync(join(folder.path, logName(node)), "utf8").replaceAll("1970-01-01T00:00:00.000Z ", "");
+  };
+  const action = { stage: "tag", action: "local.command" } as const;
+
+  it("are the nodes' and one of the bastion, with all that its actions print", () => {
+    const events: readonly RunEventBody[] = [
+      { type: "action.started", ...action },
+      { type: "action.output", ...action, stream: "out", text: "1\n2\n" },
+      { type: "action.output", ...action, stream: "err", text: "no\n" },
+      // prettier-ignore
+      { type: "action.finished", ...action, outcome: "failed", problem: { code: "LOCAL_COMMAND_FAILED", message: "it failed" } },
+    ];
+    const told = "== tag (local.command)\n | 1\n | 2\n ! no\n== tag: failed\n   it failed  [LOCAL_COMMAND_FAILED]\n";
+    expect(logged(undefined, ...events)).to.equal(told);
+    // What is done for a node stands with the node, whatever it is called.
+    expect(logged("bastion", ...events.map((event) => ({ ...event, item: "bastion" }) as RunEventBody))).to.equal(told);
+  });
+});
