@@ -1,21 +1,21 @@
-import { listRunIds, runFolder } from "#engine/run/run-folder.ts";
 import { formatDuration } from "#tui/line.ts";
 import type { CommonFlags } from "../options.ts";
 import { findProject } from "../project/find-project.ts";
 import { formatResult } from "../terminal/format-result.ts";
 import { formatTable } from "../terminal/format-table.ts";
-import { glanceAtRun, type RunGlance } from "./glance.ts";
+import { findRuns } from "./find-runs.ts";
+import type { RunGlance } from "./glance.ts";
+import type { RunFilter } from "./run-filter.ts";
 
-export interface ListFlags extends CommonFlags {
+export interface ListFlags extends CommonFlags, RunFilter {
   readonly output: "table" | "json";
-  readonly limit: number;
-  readonly state?: readonly string[];
 }
 
 /** `kcore runs list`: the newest last, and what does not fit into the terminal's width is cut. */
-export async function listRuns({ project, output, limit, state }: ListFlags): Promise<void> {
-  const found = await findRuns(findProject(project), limit, state);
-  const none = state ? `no run is ${state.join(" or ")}\n` : "no runs yet\n";
+export async function listRuns({ project, output, ...filter }: ListFlags): Promise<void> {
+  const { state, failed, node, since } = filter;
+  const found = await findRuns(findProject(project), filter);
+  const none = (state ?? failed ?? node ?? since) ? "no such run\n" : "no runs yet\n";
   process.stdout.write(formatResult(found.map(plainOf), output, () => (found.length === 0 ? none : draw(found))));
 }
 
@@ -30,17 +30,6 @@ function draw(found: readonly RunGlance[]): string {
   ]);
   const table = formatTable(["ID", "STATE", "TIME", "NODES", "WHO", "COMMAND"], rows);
   return process.stdout.isTTY ? cut(table, process.stdout.columns || 80) : table;
-}
-
-async function findRuns(project: string, limit: number, states: readonly string[] | undefined): Promise<RunGlance[]> {
-  const found: RunGlance[] = [];
-  // From the newest on, so that a filter looks at no more than it must.
-  for (const id of (await listRunIds(project)).reverse()) {
-    if (found.length >= limit) break;
-    const glance = await glanceAtRun(runFolder(project, id)).catch(() => undefined);
-    if (glance && (!states || states.includes(glance.state))) found.push(glance);
-  }
-  return found.reverse();
 }
 
 function plainOf({ folder, header, state, milliseconds, nodes, exitCode }: RunGlance): object {

@@ -1,6 +1,6 @@
 import { Command, InvalidArgumentError, Option } from "commander";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
-import { addProjectOption, addViewOption, ageOf, collect, countOf, type CommonFlags } from "../options.ts";
+import { addProjectOption, addViewOption, ageOf, countOf, type CommonFlags } from "../options.ts";
 import { givenPassphrase } from "../terminal/given-passphrase.ts";
 import { findProject } from "../project/find-project.ts";
 import { exportFormats, type ExportFlags } from "./export-formats.ts";
@@ -8,8 +8,9 @@ import { findRun, readRun } from "./known-run.ts";
 import type { ListFlags } from "./list.ts";
 import type { PruneFlags } from "./prune.ts";
 import type { ReplayFlags } from "./replay.ts";
-import { runStates } from "./run-states.ts";
+import { addRunFilter } from "./run-filter.ts";
 import type { ShowFlags } from "./show.ts";
+import type { StatsFlags } from "./stats.ts";
 import { chooseView, type ViewName } from "../terminal/choose-view.ts";
 import { launch } from "../watch/start-run.ts";
 import { watchRun } from "../watch/watch-run.ts";
@@ -23,7 +24,7 @@ interface ResumeFlags extends ViewFlags {
   readonly passphraseFile?: string;
 }
 
-/** `kcore runs list|show|attach|resume|replay|diff|export|prune`; what each needs is loaded when it is called. */
+/** `kcore runs list|stats|show|attach|resume|replay|diff|export|prune`; what each needs is loaded when it is called. */
 export function runsCommand(): Command {
   const runs = new Command("runs").description("Recorded and living runs of this project").addHelpText(
     "after",
@@ -31,7 +32,7 @@ export function runsCommand(): Command {
 An ID is that of “runs list”, or “last” for the newest run.
 
 Examples:
-  kcore runs list --state failed
+  kcore runs list --failed --since 7d
   kcore runs show last                      who, when, what changed, what failed and why, what to do
   kcore runs attach last                    watch it live; q leaves, and the run goes on
   kcore runs resume 20261121-061500-a1b2    go on where it stopped
@@ -47,13 +48,23 @@ Examples:
   const result = (...formats: string[]) =>
     new Option("-o, --output <format>", "how to print").choices(formats).default(formats[0]);
 
-  add("list", "List runs, the newest last", "list --state failed --state died", "list --limit 5 -o json")
+  addRunFilter(
+    add("list", "List runs, the newest last", "list --failed --since 7d", "list --node n1 --limit 5 -o json"),
+    { limit: 30 },
+  )
     .addOption(result("table", "json"))
-    .addOption(
-      new Option("--state <state>", `only runs in this state (repeatable): ${runStates.join(", ")}`).argParser(stateOf),
-    )
-    .addOption(new Option("--limit <n>", "at most so many").argParser(countOf).default(30))
     .action(async (flags: ListFlags) => (await import("./list.ts")).listRuns(flags));
+  addRunFilter(
+    add(
+      "stats",
+      "Tell which steps are slow, which fail now and then, and what each node needs",
+      "stats --since 30d",
+      "stats --node n1 -o json",
+    ),
+    { limit: 100 },
+  )
+    .addOption(result("table", "json"))
+    .action(async (flags: StatsFlags) => (await import("./stats.ts")).showStats(flags));
   add(
     "show <id>",
     "Show a run on one screen: who, what changed where, what failed and why, what to do next",
@@ -117,11 +128,6 @@ Examples:
     .option("--dry-run", "say what would be removed; remove nothing")
     .action(async (flags: PruneFlags) => (await import("./prune.ts")).pruneRuns(flags));
   return runs;
-}
-
-function stateOf(text: string, earlier: readonly string[] | undefined): readonly string[] {
-  if (!runStates.includes(text)) throw new InvalidArgumentError(`it is one of ${runStates.join(", ")}`);
-  return collect(text, earlier);
 }
 
 function speedOf(text: string): number {

@@ -2,6 +2,7 @@ import { open } from "node:fs/promises";
 import { setImmediate as breathe, setTimeout as sleep } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
 import { parseEvent } from "#engine/events/recording.ts";
+import { ninthOfTen } from "#tui/quantile.ts";
 import { listRunIds, readHeader, runFolder, type RunFolder, type RunHeader } from "#engine/run/run-folder.ts";
 
 /** At most so many earlier runs of the same kind are read, and so many headers looked at for them. */
@@ -90,14 +91,8 @@ export class UsualDurations {
   }
 
   #conclude(): void {
-    for (const [key, durations] of this.#seen) this.durations.set(key, ninthOfTen(durations));
+    for (const [key, durations] of this.#seen) this.durations.set(key, ninthOfTen(durations) ?? 0);
   }
-}
-
-/** The value that nine of ten do not exceed. */
-function ninthOfTen(values: readonly number[]): number {
-  const sorted = values.toSorted((a, b) => a - b);
-  return sorted[Math.ceil(sorted.length * 0.9) - 1] ?? 0;
 }
 
 function isAlike(one: RunHeader, other: RunHeader): boolean {

@@ -47,6 +47,35 @@ describe("recorded runs from the command line", function () {
     expect((await project.kcore("runs", "list", "--state", "faild")).stderr).to.contain("it is one of running");
   });
 
+  it("are listed by what went wrong, by node and by age", async () => {
+    const ids = async (...words: string[]) =>
+      (JSON.parse(await kcore("list", "-o", "json", ...words)) as { id: string }[]).map(({ id }) => id.slice(-4));
+    expect(await ids("--failed")).to.deep.equal(["0002"]);
+    expect(await ids("--node", "n3")).to.deep.equal(["0003"]);
+    expect(await ids("--node", "n2", "--node", "n3")).to.deep.equal(["0001", "0002", "0003"]);
+    expect(await ids("--since", "2026-11-02")).to.deep.equal(["0002", "0003"]);
+    expect(await ids("--since", "2026-11-02T06:15:01Z", "--failed")).to.deep.equal([]);
+    expect(await kcore("list", "--node", "n3", "--failed")).to.equal("no such run\n");
+    const wrong = await project.kcore("runs", "list", "--since", "yesterday");
+    expect(wrong.stderr).to.contain("an age (36h, 30d) or a date (2026-11-21) is wanted");
+  });
+
+  it("tell which steps are slow and which fail now and then", async () => {
+    const stats = await kcore("stats");
+    expect(stats).to.match(/^3 runs from 2026-11-01 to 2026-11-03, 3 nodes$/m);
+    expect(stats).to.match(/^STEP +MODULE +TIMES +USUAL +LONGEST +ON$/m);
+    expect(stats).to.match(/^NODE +RUNS +FAILED +UNREACHABLE +TIME +SLOWEST STEP$/m);
+    const { runs, nodes, steps } = JSON.parse(await kcore("stats", "--node", "n1", "-o", "json")) as {
+      runs: number;
+      nodes: { node: string; runs: number; failed: number }[];
+      steps: { title: string; failed: number }[];
+    };
+    expect(runs).to.equal(3);
+    expect(nodes.map(({ node, failed }) => [node, failed])).to.deep.equal([["n1", 1]]);
+    expect(steps.find(({ title }) => title === "install tool")?.failed).to.equal(1);
+    expect(await kcore("stats", "--since", "2026-11-20")).to.equal("no such run\n");
+  });
+
   it("are shown on one screen, as data, and event by event", async () => {
     const text = await kcore("show", "20261102-061500-0002");
     expect(text).to.contain("states/disks.yaml:2:5  the command ended with exit code 100");

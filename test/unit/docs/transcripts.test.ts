@@ -2,11 +2,14 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Writable } from "node:stream";
 import { expect } from "chai";
+import { drawFailures, drawGroups } from "#cli/adhoc/draw-answers.ts";
 import { certificateListing, conflictListing, controllerListing } from "#cli/get/listings.ts";
 import { nodeColumns } from "#cli/get/node-columns.ts";
+import { drawStats } from "#cli/runs/stats.ts";
 import type { RunEvent, RunEventBody } from "#engine/events/event.ts";
 import { reduceEvents } from "#engine/events/reduce.ts";
 import { createPlainView } from "#tui/plain.ts";
+import { RunStats } from "#tui/run-stats.ts";
 import { drawSummary } from "#tui/summary.ts";
 import { readPages, root } from "#support/pages.ts";
 import { fits } from "#support/transcripts.ts";
@@ -138,6 +141,51 @@ describe("the transcripts of README and docs", () => {
       ),
       text,
     ).to.equal(true);
+  });
+
+  it("show the answers of kcore exec", () => {
+    const answer = { outcome: "done", exitCode: 0, stderr: "" } as const;
+    const gone = {
+      node: "n3",
+      outcome: "unreachable",
+      stdout: "",
+      stderr: "",
+      problem: {
+        code: "HOST_UNREACHABLE",
+        message: "n3 cannot be reached at 192.0.2.13 port 22: connect ECONNREFUSED 192.0.2.13:22",
+        hint: "nothing listens there: is sshd running, and is this its port?",
+      },
+    } as const;
+    const grouped = drawGroups(
+      ["6.12.48+deb13-amd64", "6.12.48+deb13-amd64", "6.1.0-40-amd64", "6.12.48+deb13-amd64"].map((release, index) => ({
+        node: `n${index + 1}`,
+        stdout: `${release}\n`,
+        ...answer,
+      })),
+    );
+    const lines = shown("docs/reading-a-run.md", "$ kcore exec").join("\n");
+    expect(lines).to.contain(`\n${drawFailures([gone])}$ kcore exec`);
+    expect(`${lines}\n`).to.contain(`\n${grouped.out}`);
+  });
+
+  it("show the statistics of runs", () => {
+    const stats = new RunStats();
+    const created = [1, 2, 3].map((day) => Date.UTC(2026, 10, day));
+    const end = (title: string, node: string, seconds: number, outcome: "changed" | "failed" = "changed") =>
+      steps(node, [{ title, outcome, duration: seconds * 1000, module: modules[title as keyof typeof modules] }])[0];
+    const modules = { "data disk": "disk.partitioned", nix: "nix.installed", tools: "package.installed" } as const;
+    for (const [index] of created.entries()) {
+      stats.begin(`2026110${index + 1}-061500-000${index + 1}`);
+      const events = ["n1", "n2"].flatMap((node, more) => [
+        end("data disk", node, 2 + more / 10),
+        end("nix", node, 40 + more * 3 + index),
+        end("tools", node, 12 + index, index === 1 && node === "n1" ? "failed" : "changed"),
+        { type: "node.finished", node, outcome: index === 1 && node === "n1" ? "failed" : "done" } as const,
+      ]);
+      for (const event of stamped(events as RunEventBody[])) stats.add(event);
+    }
+    const drawn = drawStats(created, stats.result());
+    expect(shown("docs/reading-a-run.md", "$ kcore runs stats").slice(1).join("\n"), drawn).to.equal(drawn.trimEnd());
   });
 
   it("show kcore top as it is drawn", () => {

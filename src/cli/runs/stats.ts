@@ -1,0 +1,106 @@
+import { createReadStream } from "node:fs";
+import { createInterface } from "node:readline";
+import type { RunEvent } from "#engine/events/event.ts";
+import { parseEvent } from "#engine/events/recording.ts";
+import { formatDuration } from "#tui/line.ts";
+import { RunStats, type StatsOfRuns, type StepStats } from "#tui/run-stats.ts";
+import type { CommonFlags } from "../options.ts";
+import { findProject } from "../project/find-project.ts";
+import { formatResult } from "../terminal/format-result.ts";
+import { formatTable } from "../terminal/format-table.ts";
+import { findRuns } from "./find-runs.ts";
+import type { RunGlance } from "./glance.ts";
+import type { RunFilter } from "./run-filter.ts";
+
+export interface StatsFlags extends CommonFlags, RunFilter {
+  readonly output: "table" | "json";
+}
+
+/** Rows of each table; `-o json` has all. */
+const ROWS = 10;
+
+/** `kcore runs stats`: the slowest and the flakiest steps of recorded runs, and what each node needs. */
+export async function showStats({ project, output, ...filter }: StatsFlags): Promise<void> {
+  const found = (await findRuns(findProject(project), filter)).filter(isCounted);
+  const stats = new RunStats();
+  for (const { folder } of found) {
+    stats.begin(folder.id);
+    for await (const event of endsIn(folder.events)) if (isOf(event, filter.node)) stats.add(event);
+  }
+  const result = stats.result();
+  const created = found.map(({ header }) => header.created);
+  const draw = () => (found.length === 0 ? "no such run\n" : drawStats(created, result));
+  process.stdout.write(formatResult({ runs: found.length, ...result }, output, draw));
+}
+
+/** Of runs that did something: a dry run takes another time, and what was typed for once does not come again. */
+function isCounted({ header: { request } }: RunGlance): boolean {
+  return !request.dryRun && (request.what.kind === "orchestration" || request.what.kind === "state");
+}
+
+async function* endsIn(file: string): AsyncGenerator<RunEvent, void, void> {
+  // Most lines are output, and need not be understood.
+  for await (const line of createInterface({ input: createReadStream(file), crlfDelay: Infinity })) {
+    const event = /"type":"(?:step|action|node)\.finished"/.test(line) ? parseEvent(line) : undefined;
+    if (event) yield event;
+  }
+}
+
+function isOf(event: RunEvent, nodes: readonly string[] | undefined): boolean {
+  const node = "node" in event ? event.node : "item" in event ? event.item : undefined;
+  return nodes === undefined || (node !== undefined && nodes.includes(node));
+}
+
+/** The statistics as tables. `created`: when the runs began, the first first. */
+export function drawStats(created: readonly number[], { steps, nodes }: StatsOfRuns): string {
+  const days = created.map((at) => new Date(at).toISOString().slice(0, 10));
+  const runs = days.length === 1 ? `1 run of ${days[0]}` : `${days.length} runs from ${days[0]} to ${days.at(-1)}`;
+  const slow = steps.filter(({ usual }) => usual !== undefined).slice(0, ROWS);
+  const flaky = steps.filter((step) => step.flaky).toSorted((a, b) => shareOf(b) - shareOf(a));
+  const machines = nodes.filter(({ node }) => node !== "bastion").length;
+  const parts = [
+    `${runs}, ${machines === 1 ? "1 node" : `${machines} nodes`}\n`,
+    table(["STEP", "MODULE", "TIMES", "USUAL", "LONGEST", "ON"], slow, ({ title, module, times, ...step }) => [
+      title,
+      module,
+      String(times),
+      time(step.usual),
+      time(step.longest),
+      `${step.longestOn} in ${step.longestIn}`,
+    ]),
+    table(
+      ["FLAKY STEP", "MODULE", "FAILED", "ON"],
+      flaky.slice(0, ROWS),
+      ({ title, module, times, failed, ...step }) => [
+        title,
+        module,
+        `${failed} of ${times}`,
+        step.nodes
+          .filter((ends) => ends.failed > 0)
+          .map((ends) => `${ends.node} (${ends.failed} of ${ends.times})`)
+          .join(", "),
+      ],
+    ),
+    table(["NODE", "RUNS", "FAILED", "UNREACHABLE", "TIME", "SLOWEST STEP"], nodes, ({ node, slowest, ...one }) => [
+      node,
+      String(one.runs),
+      String(one.failed),
+      String(one.unreachable),
+      time(one.time),
+      slowest ? `${slowest.title} ${time(slowest.usual)}` : "–",
+    ]),
+  ];
+  return parts.filter((part) => part !== "").join("\n");
+}
+
+function table<Row>(heading: readonly string[], rows: readonly Row[], cells: (row: Row) => readonly string[]): string {
+  return rows.length === 0 ? "" : formatTable(heading, rows.map(cells));
+}
+
+function shareOf({ failed, times }: StepStats): number {
+  return failed / times;
+}
+
+function time(milliseconds: number | undefined): string {
+  return milliseconds === undefined ? "–" : formatDuration(milliseconds);
+}

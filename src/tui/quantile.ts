@@ -1,0 +1,14 @@
+/** The value that nine of ten do not exceed; undefined of none. */
+export function ninthOfTen(values: readonly number[]): number | undefined {
+  return quantile(values, 0.9);
+}
+
+/** The value that half of them do not exceed; undefined of none. */
+export function median(values: readonly number[]): number | undefined {
+  return quantile(values, 0.5);
+}
+
+function quantile(values: readonly number[], share: number): number | undefined {
+  const sorted = values.toSorted((a, b) => a - b);
+  return sorted[Math.ceil(sorted.length * share) - 1];
+}

@@ -1,0 +1,172 @@
+import type { NodeOutcome, Outcome, RunEvent } from "#engine/events/event.ts";
+import { defined } from "#optional/defined.ts";
+import { median, ninthOfTen } from "./quantile.ts";
+
+/** What several runs tell of their steps and nodes; times are milliseconds. Plain JSON. */
+export interface StatsOfRuns {
+  /** What usually takes longest first. */
+  readonly steps: readonly StepStats[];
+  readonly nodes: readonly NodeStats[];
+}
+
+/** A step wherever it stands: its title and its module. Actions on the bastion count as steps of the node they are taken for. */
+export interface StepStats extends Times {
+  readonly title: string;
+  readonly module: string;
+  /** It failed and succeeded on one and the same node. */
+  readonly flaky: boolean;
+  readonly longest?: number;
+  readonly longestOn?: string;
+  readonly longestIn?: string;
+  readonly nodes: readonly ({ readonly node: string } & Omit<Times, "median">)[];
+}
+
+interface Times {
+  /** How often it was in order, changed something or failed. */
+  readonly times: number;
+  readonly failed: number;
+  /** Of those that did not fail: half of them took no longer, and nine of ten. */
+  readonly median?: number;
+  readonly usual?: number;
+}
+
+export interface NodeStats {
+  readonly node: string;
+  readonly runs: number;
+  readonly failed: number;
+  readonly unreachable: number;
+  /** What its steps take in one run: half of its runs took no longer. */
+  readonly time?: number;
+  readonly slowest?: { readonly title: string; readonly module: string; readonly usual: number };
+}
+
+/** How one step ended on one node, over all runs. */
+interface Ends {
+  readonly durations: number[];
+  failed: number;
+}
+
+interface Step {
+  readonly title: string;
+  readonly module: string;
+  readonly nodes: Map<string, Ends>;
+  longest?: { readonly duration: number; readonly node: string; readonly run: string };
+}
+
+interface Node {
+  /** What its steps took, by run. */
+  readonly times: Map<string, number>;
+  failed: number;
+  unreachable: number;
+}
+
+const counted: ReadonlySet<Outcome> = new Set(["ok", "changed", "failed"]);
+
+/** Learns from the events of one run after the other; those that tell of no end are passed over. */
+export class RunStats {
+  readonly #steps = new Map<string, Step>();
+  readonly #nodes = new Map<string, Node>();
+  #run = "";
+
+  /** What follows belongs to this run. */
+  begin(run: string): void {
+    this.#run = run;
+  }
+
+  add(event: RunEvent): void {
+    switch (event.type) {
+      case "step.finished": {
+        const { node, title, module } = event;
+        return this.#addEnd(node, title, module, event);
+      }
+      case "action.finished": {
+        // Each wave has its own stage of the name.
+        const { item = "bastion", stage, action } = event;
+        return this.#addEnd(item, stage.replace(/@\d+$/, ""), action, event);
+      }
+      case "node.finished":
+        return this.#addNodeEnd(event.node, event.outcome);
+      default:
+    }
+  }
+
+  result(): StatsOfRuns {
+    const steps = [...this.#steps.values()].map(stepStats).toSorted((a, b) => (b.usual ?? -1) - (a.usual ?? -1));
+    const nodes = [...this.#nodes].map(([node, { times, failed, unreachable }]) => {
+      const own = [...this.#steps.values()].map(({ title, module, nodes: ends }) => ({
+        title,
+        module,
+        usual: ninthOfTen(ends.get(node)?.durations ?? []) ?? -1,
+      }));
+      const [slowest] = own.filter(({ usual }) => usual >= 0).toSorted((a, b) => b.usual - a.usual);
+      const time = median([...times.values()]);
+      return { node, runs: times.size, failed, unreachable, ...defined({ time, slowest }) };
+    });
+    return { steps, nodes: nodes.toSorted((a, b) => a.node.localeCompare(b.node, "en", { numeric: true })) };
+  }
+
+  #addEnd(
+    node: string,
+    title: string,
+    module: string,
+    { outcome, duration = 0 }: { readonly outcome: Outcome; readonly duration?: number },
+  ): void {
+    if (!counted.has(outcome)) return;
+    const { times } = this.#nodeOf(node);
+    times.set(this.#run, (times.get(this.#run) ?? 0) + duration);
+    const step = got(this.#steps, JSON.stringify([title, module]), (): Step => ({ title, module, nodes: new Map() }));
+    const ends = got(step.nodes, node, () => ({ durations: [], failed: 0 }));
+    if (outcome === "failed") {
+      ends.failed += 1;
+      return;
+    }
+    ends.durations.push(duration);
+    if (duration > (step.longest?.duration ?? -1)) step.longest = { duration, node, run: this.#run };
+  }
+
+  #addNodeEnd(name: string, outcome: NodeOutcome): void {
+    if (outcome === "not-started") return;
+    const node = this.#nodeOf(name);
+    node.times.set(this.#run, node.times.get(this.#run) ?? 0);
+    if (outcome === "failed") node.failed += 1;
+    if (outcome === "unreachable") node.unreachable += 1;
+  }
+
+  #nodeOf(name: string): Node {
+    return got(this.#nodes, name, () => ({ times: new Map(), failed: 0, unreachable: 0 }));
+  }
+}
+
+function stepStats({ title, module, nodes, longest }: Step): StepStats {
+  const all = [...nodes.values()];
+  const { times, failed, usual } = timesOf(all);
+  return {
+    title,
+    module,
+    times,
+    failed,
+    flaky: all.some((ends) => ends.failed > 0 && ends.durations.length > 0),
+    ...defined({
+      median: median(all.flatMap(({ durations }) => durations)),
+      usual,
+      longest: longest?.duration,
+      longestOn: longest?.node,
+      longestIn: longest?.run,
+    }),
+    nodes: [...nodes].map(([node, ends]) => ({ node, ...timesOf([ends]) })),
+  };
+}
+
+function timesOf(all: readonly Ends[]): Omit<Times, "median"> {
+  const durations = all.flatMap((ends) => ends.durations);
+  const failed = all.reduce((sum, ends) => sum + ends.failed, 0);
+  return { times: durations.length + failed, failed, ...defined({ usual: ninthOfTen(durations) }) };
+}
+
+function got<Value>(map: Map<string, Value>, key: string, make: () => Value): Value {
+  const known = map.get(key);
+  if (known !== undefined) return known;
+  const made = make();
+  map.set(key, made);
+  return made;
+}
