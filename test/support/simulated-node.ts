@@ -187,7 +187,7 @@ export class SimulatedRun {
     const { key, onFailure, onChanges, restartOn, want, applies, always, milestone, title } = step;
     const end = (outcome: string) => {
       this.#say(`end ${key} ${outcome}`);
-      if (milestone !== "" && !outcome.startsWith("failed")) this.#say(`milestone ${key} ${milestone}`);
+      if (milestone !== "" && /^(ok|changed|skipped)\b/.test(outcome)) this.#say(`milestone ${key} ${milestone}`);
     };
     if (this.#failed !== "") {
       if (!onFailure.includes(this.#failed)) return;

@@ -2,6 +2,7 @@ import type { Problem } from "#errors/problem.ts";
 import { Unknown } from "#engine/expressions/unknown.ts";
 import type { StageWork, WorkResult } from "#engine/session/session.ts";
 import type { StepDraft } from "#engine/states/planned-step.ts";
+import { followStages } from "./follow-stages.ts";
 import { runAction } from "./run-action.ts";
 import { conditionAgainst } from "./condition.ts";
 import type { LiveRun } from "./live-run.ts";
@@ -130,13 +131,7 @@ function gateOf(run: LiveRun, stage: PlannedStage, node: RunNode): boolean | Pro
 }
 
 async function perform(run: LiveRun, node: RunNode, group: readonly Ready[], isLast: boolean): Promise<LaneEnd> {
-  const ids = group.map(({ stage }) => stage.id);
-  node.watch = (event) => {
-    if (event.type !== "step.started" && event.type !== "step.finished") return;
-    const index = ids.indexOf(event.stage);
-    for (const id of ids.slice(0, Math.max(0, index))) run.tracker.leave(id, node.name, "ok");
-    if (index >= 0) run.tracker.enter(event.stage);
-  };
+  node.watch = followStages(run.tracker, node, group);
   try {
     const result = await within(run, node, group, isLast);
     return settle(run, node, group, result);

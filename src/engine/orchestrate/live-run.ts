@@ -87,7 +87,7 @@ export class LiveRun {
   #nodeOf(name: string, recorded: ReadonlyMap<string, readonly Outcome[]>): RunNode {
     const { deps, plan, request } = this;
     const entry = plan.roster.nodes.get(name) as NodeEntry;
-    return new RunNode(entry, deps.emit, (emit) =>
+    return new RunNode(entry, recorded, deps.emit, (emit) =>
       deps.openSession({
         node: entry,
         endpoint: endpointOf(entry, plan.roster, (file, reference) => this.secrets.keyPassphrase(file, reference)),

@@ -1,8 +1,16 @@
 import type { Problem } from "#errors/problem.ts";
-import type { Emit, NodeOutcome, RunEventBody } from "#engine/events/event.ts";
+import type { Emit, NodeOutcome, Outcome, RunEventBody } from "#engine/events/event.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import type { NodeSession } from "#engine/session/session.ts";
 import type { Host } from "#engine/transport/host.ts";
+
+/** Called with each event of a node's session, before and after it is passed on. */
+export interface Watch {
+  readonly before: (event: RunEventBody) => void;
+  readonly after: (event: RunEventBody) => void;
+}
+
+const nothing: Watch = { before: () => undefined, after: () => undefined };
 
 /** One node in a run: its session, opened when first needed, and how it ended. */
 export class RunNode {
@@ -11,11 +19,18 @@ export class RunNode {
   readonly #emit: Emit;
   #session: NodeSession | undefined;
   #end: { readonly outcome: NodeOutcome; readonly problem?: Problem } | undefined;
-  /** Called with each event of the node's session before it is passed on. */
-  watch: (event: RunEventBody) => void = () => undefined;
+  /** How its steps ended in the earlier parts of this run. */
+  readonly recorded: ReadonlyMap<string, readonly Outcome[]>;
+  watch: Watch = nothing;
 
-  constructor(entry: NodeEntry, emit: Emit, open: (emit: Emit) => NodeSession) {
+  constructor(
+    entry: NodeEntry,
+    recorded: ReadonlyMap<string, readonly Outcome[]>,
+    emit: Emit,
+    open: (emit: Emit) => NodeSession,
+  ) {
     this.entry = entry;
+    this.recorded = recorded;
     this.#emit = emit;
     this.#open = open;
   }
@@ -43,8 +58,9 @@ export class RunNode {
 
   session(): NodeSession {
     return (this.#session ??= this.#open((event) => {
-      this.watch(event);
+      this.watch.before(event);
       this.#emit(event);
+      this.watch.after(event);
     }));
   }
 

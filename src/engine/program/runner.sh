@@ -587,7 +587,7 @@ k_end_step() {
   k_flush
   k_event "end $i $k_o2 $2"
   k_title=$title
-  case $k_o2 in changed | would) [ -z "$ms" ] || k_milestone ;; esac
+  case $k_o2 in changed) [ -z "$ms" ] || k_milestone ;; esac
 }
 
 # k_step: the loaded step, in a shell of its own.
@@ -663,7 +663,8 @@ k_step() {
   k_event "end $i $k_o2 $k_rc"
   k_title=$title
   case $k_o2 in
-    ok | changed | would | skipped | unknown) [ -z "$ms" ] || k_milestone ;;
+    # What would change, or is not known, has reached nothing.
+    ok | changed | skipped) [ -z "$ms" ] || k_milestone ;;
   esac
   [ -n "$K_DRY" ] || [ "$k_o2" = ok ] || k_status running
 }

@@ -85,12 +85,13 @@ class Session implements NodeSession {
     const steps = work.flatMap(({ stage, drafts }) =>
       drafts.map((draft) => ({ stage, draft, key: stepKey(draft.id) })),
     );
+    this.#report.expect(steps.map(({ key }) => key));
     for (const { key, draft, stage } of steps) {
       if (this.#report.records.has(key)) continue;
       this.#report.add(key, draft, stage);
       this.#takeUntold(key);
     }
-    const end = await this.#ask({ type: "perform", steps, isLast });
+    const end = await this.#ask({ type: "perform", steps, isLast }).finally(() => this.#report.release());
     await this.#report.settled();
     const { registered, isStopped } = this.#machines.queue;
     return workResult(work, { ...end, ...this.#setting(), registered, isStopped });

@@ -7,6 +7,7 @@ import type { Frame } from "#engine/program/frames.ts";
 import type { PlannedStep, Registered, StepDraft } from "#engine/states/planned-step.ts";
 import { cut } from "./cut.ts";
 import { unifiedDiff } from "./file-diff.ts";
+import { InOrder } from "./in-order.ts";
 import { NodeBudget } from "./node-budget.ts";
 import { setFact } from "./step-facts.ts";
 import { StepOutput, type NewOutput } from "./step-output.ts";
@@ -34,6 +35,7 @@ export class StepReport {
   readonly #replayed = new Set<string>();
   readonly records = new Map<string, StepRecord>();
   readonly #output = new StepOutput();
+  readonly #order = new InOrder();
   readonly facts: Record<string, string> = {};
   readonly budget: NodeBudget;
   /** The last step that would change in a dry run: what `unknown` is unknown after. */
@@ -61,6 +63,16 @@ export class StepReport {
     const record = newRecord(draft, stage);
     this.records.set(key, record);
     return record;
+  }
+
+  /** From now on these steps are told, in this order. */
+  expect(keys: readonly string[]): void {
+    this.#order.expect(keys.filter((key) => !isFinal(this.outcomeOf(key))));
+  }
+
+  /** Tells what still waits for steps before it, which will not be told any more. */
+  release(): void {
+    this.#order.release();
   }
 
   /** Says how the step looks that is being sent. */
@@ -128,11 +140,15 @@ export class StepReport {
       case "note": {
         const note = cleanText(unescapeLine(cut(text, told.note)));
         this.budget.spend(note.length);
-        this.#tell(draft.id, { type: "step.note", ...names, text: note });
+        this.#say(key, draft.id, { type: "step.note", ...names, text: note });
         break;
       }
       case "retry":
-        this.#tell(draft.id, { type: "step.note", ...names, text: `not yet; ${cut(text, told.word)} more attempts` });
+        this.#say(key, draft.id, {
+          type: "step.note",
+          ...names,
+          text: `not yet; ${cut(text, told.word)} more attempts`,
+        });
         break;
       case "refused": {
         const [code = "", ...words] = cut(text, told.refusal).split(" ");
@@ -151,10 +167,12 @@ export class StepReport {
         // `sed` ends each line, the last too, with the escape of a line break.
         record.stdout = this.#keep(record, unescapeLine(text).replace(/\n$/, "").replace(/\n$/, ""));
         break;
-      case "milestone":
+      case "milestone": {
         this.budget.spend(cost.event);
-        this.#tell(draft.id, { type: "node.milestone", node: this.#node, milestone: cleanText(cut(text, told.word)) });
+        const milestone = cleanText(cut(text, told.word));
+        this.#tell(key, draft.id, { type: "node.milestone", node: this.#node, milestone });
         break;
+      }
       case "end": {
         const [word = "", rc = "", ...reason] = cut(text, told.word).split(" ");
         const outcome = outcomes.get(word) ?? "failed";
@@ -181,7 +199,9 @@ export class StepReport {
     this.#replayed.delete(draft.id);
     if (why !== "") record.why = this.#reasonOf(why);
     const names = { node: this.#node, step: draft.id };
-    this.#tell(draft.id, { type: "step.started", ...names, stage, title: draft.title, module: draft.module });
+    // It runs because an earlier one failed: those between them will not be told.
+    if (draft.answers.length > 0) this.#order.release();
+    this.#tell(key, draft.id, { type: "step.started", ...names, stage, title: draft.title, module: draft.module });
   }
 
   #takeQuick(keys: string): void {
@@ -212,7 +232,10 @@ export class StepReport {
     const { draft, stage, plan } = record;
     const problem = outcome === "failed" ? problemOf(record, rc) : undefined;
     if (problem) record.cause = problem;
-    if (this.#wasRecorded(draft.id, outcome)) return this.#forget(record);
+    if (this.#wasRecorded(draft.id, outcome)) {
+      this.#order.end(key);
+      return this.#forget(record);
+    }
     const why =
       reason ||
       (outcome === "unknown"
@@ -243,14 +266,16 @@ export class StepReport {
     );
     const { shown } = record;
     const target = plan?.step.shown;
-    if (shown === undefined || target === undefined || hidden(plan)) this.#send(event);
+    if (shown === undefined || target === undefined || hidden(plan)) this.#order.tell(key, () => this.#send(event));
     else {
       this.budget.spend(cost.diff);
-      this.#send(event, async () => {
+      const complete = async (): Promise<RunEventBody> => {
         const diff = await unifiedDiff(shown, target);
         return { ...event, ...(diff !== undefined && { diff: cleanText(diff) }) };
-      });
+      };
+      this.#order.tell(key, () => this.#send(event, complete));
     }
+    this.#order.end(key);
     this.#forget(record);
   }
 
@@ -294,9 +319,15 @@ export class StepReport {
     return { changed: record.outcome === "changed", rc: record.rc, stdout: record.stdout, facts };
   }
 
-  /** Emits what a step says, unless it is history that the record holds. */
-  #tell(step: string, event: RunEventBody): void {
-    if (!this.#recorded.has(step) && !this.#replayed.has(step)) this.#send(event);
+  /** Emits what happens to a step at its turn, unless it is history that the record holds. */
+  #tell(key: string, step: string, event: RunEventBody): void {
+    if (!this.#recorded.has(step) && !this.#replayed.has(step)) this.#order.tell(key, () => this.#send(event));
+  }
+
+  /** The same of what a step says while it is at work: somebody wants to see it now. */
+  #say(key: string, step: string, event: RunEventBody): void {
+    if (this.#order.isEarly(key)) this.#order.release();
+    this.#tell(key, step, event);
   }
 
   /**
@@ -319,7 +350,7 @@ export class StepReport {
     if (!made) return;
     if (stream === "e") record.errors = (record.errors + made.text).slice(-4096);
     if (hidden(record.plan)) return;
-    this.#tell(record.draft.id, {
+    this.#say(key, record.draft.id, {
       type: "step.output",
       node: this.#node,
       step: record.draft.id,

@@ -7,6 +7,7 @@ import { Blob, blobOf } from "#engine/step/blob.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { problemsOf } from "#support/steps.ts";
 import type { Step } from "#engine/step/define.ts";
+import type { StepDraft } from "#engine/states/planned-step.ts";
 import { sh } from "#engine/step/sh.ts";
 import { HostUnreachable } from "#engine/transport/unreachable.ts";
 import { openLocal } from "#engine/transport/local-host.ts";
@@ -171,6 +172,44 @@ describe("a node's session, on this machine", () => {
       existsSync(join(state, "owed")),
       existsSync(join(state, "status.json")),
     ]).to.deep.equal([["journal"], false, false]);
+  });
+
+  it("tells steps in the order in which they stand, whatever was in order before and whatever never goes to the node", async () => {
+    const names = ["a", "b", "c", "d"] as const;
+    const file = (name: string): StepDraft => draftOf(name, fileStep(name, `content of ${name}\n`));
+    const first = sessionOn(state);
+    await first.session.perform([{ stage: "s", drafts: names.map(file) }]);
+    await first.session.finish("done");
+    for (const name of ["b", "d"]) writeFileSync(join(folder, name), "drifted");
+
+    const left: StepDraft = {
+      ...draftOf("left", fileStep("left", "x")),
+      render: () => ({ kind: "skipped", id: "test/left", title: "left", reason: "when is false" }),
+    };
+    const second = sessionOn(state);
+    await second.session.perform([{ stage: "s", drafts: [...names.map(file), left, file("e")] }]);
+    await second.session.finish("done");
+    expect(second.outcomes()).to.deep.equal(["a ok", "b changed", "c ok", "d changed", "left skipped", "e changed"]);
+    const order = second.events.flatMap((event) =>
+      event.type === "step.started" || event.type === "step.finished" ? [event.title] : [],
+    );
+    expect(order).to.deep.equal(["a", "b", "b", "c", "d", "d", "left", "e", "e"]);
+  });
+
+  it("tells a milestone only when it is reached: in a dry run not of what would change or is unknown", async () => {
+    const later: Step = { want: { there: "yes" }, probe: sh`[ -e ${join(folder, "a")} ] || exit 1; fact there yes` };
+    const drafts = [
+      draftOf("here", { want: { a: "1" }, probe: sh`fact a 1` }, { milestone: "here" }),
+      draftOf("a", fileStep("a", "x"), { milestone: "file" }),
+      draftOf("shell", { want: { a: "1" }, probe: sh`fact a 2`, apply: sh`:` }, { milestone: "shell" }),
+      draftOf("later", later, { milestone: "later" }),
+    ];
+    const { session, events, outcomes } = sessionOn(state, { dryRun: true });
+    await session.perform([{ stage: "s", drafts }]);
+    await session.finish("done");
+    expect(outcomes()).to.deep.equal(["here ok", "a would-change", "shell would-change", "later unknown"]);
+    const milestones = events.flatMap((event) => (event.type === "node.milestone" ? [event.milestone] : []));
+    expect(milestones).to.deep.equal(["here"]);
   });
 
   it("S-3 leaves what was granted a word, whatever stands in it", async () => {

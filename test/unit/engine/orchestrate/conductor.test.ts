@@ -101,6 +101,39 @@ describe("conducting a run", () => {
     expect(order.indexOf("stage.finished one")).to.be.lessThan(order.indexOf("stage.started two"));
   });
 
+  it("ends a stage after its last node's last step, and not when a step of the next one begins", async () => {
+    const stages = [applyStage("one", ["n1"], ["s/a"]), applyStage("two", ["n1"], ["s/b"])];
+    const { nodes } = await conduct([], []);
+    const deps: Partial<RunDependencies> = {
+      openSession: (options) => ({
+        ...nodes.open(options),
+        // The batch lane begins files of both stages before the first of them has ended.
+        perform: () => {
+          const [one, two] = [
+            { node: "n1", stage: "one", step: "s/a", title: "a", module: "file.managed" },
+            { node: "n1", stage: "two", step: "s/b", title: "b", module: "file.managed" },
+          ] as const;
+          for (const step of [one, two]) options.emit({ type: "step.started", ...step });
+          for (const step of [one, two]) options.emit({ type: "step.finished", ...step, outcome: "changed" });
+          const [registered, finishedStages] = [new Map(), new Set(["one", "two"])];
+          return Promise.resolve({ outcome: "done", registered, finishedStages });
+        },
+        finish: () => Promise.resolve(),
+      }),
+    };
+    const { events } = await conduct(["n1"], stages, { deps });
+    const order = events.flatMap((event) => {
+      if (event.type === "step.finished") return [`${event.type} ${event.step}`];
+      return "stage" in event && event.type.startsWith("stage.") ? [`${event.type} ${event.stage}`] : [];
+    });
+    expect(order.filter((line) => /finished/.test(line))).to.deep.equal([
+      "step.finished s/a",
+      "stage.finished one",
+      "step.finished s/b",
+      "stage.finished two",
+    ]);
+  });
+
   it("cuts a node's stages at an action that concerns it, and gives its outputs to what follows", async () => {
     const seen: unknown[] = [];
     const issue = testAction("pki.issue", ({ node }) => ({ changed: true, outputs: { cert: `for ${node?.name}` } }));

@@ -88,4 +88,74 @@ describe("what a node's frames tell of its steps", () => {
     ]);
     expect(report.outcomeOf(key)).to.equal("changed");
   });
+
+  describe("in the order of the steps", () => {
+    const names = ["a", "b", "c"] as const;
+    const [a, b, c] = names.map((name) => stepKey(`test/${name}`)) as [string, string, string];
+
+    function reportOf(answers: readonly string[] = []) {
+      const events: string[] = [];
+      const report = new StepReport({
+        node: "n1",
+        emit: (event) => events.push(`${event.type} ${"step" in event ? event.step.replace("test/", "") : ""}`.trim()),
+        recorded: new Map(),
+      });
+      for (const name of names)
+        report.add(
+          stepKey(`test/${name}`),
+          draftOf(name, { want: {}, probe: sh`:` }, name === "c" ? { onFailure: answers } : {}),
+          "s",
+        );
+      report.expect([a, b, c]);
+      const take = (...frames: readonly string[]): void => {
+        for (const frame of frames) {
+          const [type = "", ...rest] = frame.split(" ");
+          report.take({ type, rest: rest.join(" ") });
+        }
+      };
+      return { report, events, take };
+    }
+
+    it("tells what never goes to the node after the steps before it", () => {
+      const { report, events, take } = reportOf();
+      report.endWithoutNode(b, { outcome: "skipped", reason: "when is false" });
+      expect(report.outcomeOf(b)).to.equal("skipped");
+      take(`start ${a}`, `end ${a} changed 0`, `start ${c}`);
+      expect(events).to.deep.equal(["step.started a", "step.finished a", "step.finished b", "step.started c"]);
+    });
+
+    it("tells steps of a batch one after the other, with their milestones", () => {
+      const { events, take } = reportOf();
+      take(`start ${b}`, `start ${c}`, `end ${b} changed 10`, `milestone ${b} m`, `end ${c} changed 10`);
+      expect(events).to.deep.equal([]);
+      take(`quick ${a}`);
+      expect(events).to.deep.equal([
+        "step.finished a",
+        "step.started b",
+        "step.finished b",
+        "node.milestone",
+        "step.started c",
+        "step.finished c",
+      ]);
+    });
+
+    it("makes nobody wait for what a step says, nor for one that answers a failure", () => {
+      const speaking = reportOf();
+      speaking.take(`start ${b}`);
+      expect(speaking.events).to.deep.equal([]);
+      speaking.take(`note ${b} at it`);
+      expect(speaking.events).to.deep.equal(["step.started b", "step.note b"]);
+
+      const answering = reportOf(["test/a"]);
+      answering.take(`start ${a}`, `end ${a} failed 1`, `start ${c}`);
+      expect(answering.events).to.deep.equal(["step.started a", "step.finished a", "step.started c"]);
+    });
+
+    it("tells at the end what waits for steps that did not come", () => {
+      const { report, events, take } = reportOf();
+      take(`start ${c}`);
+      report.release();
+      expect(events).to.deep.equal(["step.started c"]);
+    });
+  });
 });
