@@ -15,14 +15,16 @@ export interface LaneDrawing {
   readonly packed?: number;
 }
 
-/** Filters that a row answers to. */
-export function kindsOf({ node, tally }: Lane): readonly string[] {
+/** Filters that rows answer to. */
+export const kinds = ["failed", "changed", "ok", "open"] as const;
+
+/** Those that a row answers to. */
+export function kindsOf({ node, tally }: Lane): readonly (typeof kinds)[number][] {
   const failed = tally.failed > 0 || node?.outcome === "failed" || node?.outcome === "unreachable";
   const changed = tally.changed + tally.wouldChange > 0;
   const open = node !== undefined && node.outcome !== "done" && !failed;
-  return [failed && "failed", changed && "changed", open && "open", !failed && !changed && !open && "ok"].filter(
-    (kind) => kind !== false,
-  );
+  const has = { failed, changed, open, ok: !failed && !changed && !open };
+  return kinds.filter((kind) => has[kind]);
 }
 
 /** A row of the timeline: name, end, counts, bars and time; it opens to `body`. */

@@ -254,7 +254,7 @@
       rest.forget(lane);
       if (lane.open) void fill(lane);
     }
-    if (now !== long) {
+    if (now !== undefined && now !== long) {
       long = now;
       look(zoom, middle());
     }

@@ -2,7 +2,7 @@ import type { RunModel } from "#engine/events/run-model.ts";
 import { formatDuration } from "../line.ts";
 import { placeOf, WIDE, type Span } from "./bars.ts";
 import { html, type Html, type Part } from "./html.ts";
-import { kindsOf } from "./lane.ts";
+import { kinds, kindsOf } from "./lane.ts";
 import type { Lane } from "./work.ts";
 import { count, tellStep } from "./words.ts";
 
@@ -28,7 +28,11 @@ export function drawTimeline({ model, lanes, span, rows, live, scriptless }: Tim
   return html`<section class="timeline" aria-labelledby="timeline">
     <h2 id="timeline">Timeline</h2>
     ${drawControls(model, lanes, live !== undefined)}
-    <div class="lanes${lanes.length > MANY && " many"}" id="lanes" ${live !== undefined && html` data-live="${live}"`}>
+    <div
+      class="lanes${lanes.length > MANY && " many"}"
+      id="lanes"
+      ${live !== undefined && html` data-live="${live}"`}${live !== undefined && model.state === "finished" && html` data-over="yes"`}
+    >
       <div class="axis" aria-hidden="true">
         <span></span>
         <div class="track" id="axis" data-from="${span.from}" data-long="${span.to - span.from}">${ticks(span)}</div>
@@ -44,14 +48,14 @@ export function drawTimeline({ model, lanes, span, rows, live, scriptless }: Tim
 
 /** How many rows there are of each kind, by the kind's name. */
 export function kindCounts(lanes: readonly Lane[]): ReadonlyMap<string, number> {
-  const counts = new Map([["all", lanes.length]]);
+  const counts = new Map([["all", lanes.length], ...kinds.map((kind) => [kind, 0] as const)]);
   for (const lane of lanes) for (const kind of kindsOf(lane)) counts.set(kind, (counts.get(kind) ?? 0) + 1);
   return counts;
 }
 
 function drawControls(model: RunModel, lanes: readonly Lane[], isLive: boolean): Html {
   const counts = kindCounts(lanes);
-  const kinds: readonly (readonly [string, string])[] = [
+  const names: readonly (readonly [string, string])[] = [
     ["all", "All"],
     ["failed", "Failed"],
     ["changed", model.dryRun ? "Would change" : "Changed"],
@@ -65,7 +69,7 @@ function drawControls(model: RunModel, lanes: readonly Lane[], isLive: boolean):
     /></label>
     <fieldset>
       <legend>Show</legend>
-      ${kinds.flatMap(([value, name]) => {
+      ${names.flatMap(([value, name]) => {
         const number = counts.get(value) ?? 0;
         // What there is none of may come while the run goes on.
         return number > 0 || value === "all" || isLive
