@@ -41,7 +41,7 @@ export class Board {
   /** What is new to whoever knows this version; everything, where it is none of this board's. */
   since(version: string): News {
     const [id, text] = version.split(".");
-    const known = id === this.#id ? Number(text) : 0;
+    const known = id === this.#id ? Number(text) || 0 : 0;
     const parts = [...this.#parts].flatMap(([name, { html, at }]) => (at > known ? [[name, html] as const] : []));
     return { version: this.version, parts };
   }

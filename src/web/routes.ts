@@ -85,7 +85,9 @@ export class Routes {
   }
 
   async #answer(url: URL, response: ServerResponse, known: string): Promise<void> {
-    const [place = "", id = "", ...rest] = url.pathname.split("/").slice(1).map(decodeURIComponent);
+    const words = wordsOf(url.pathname);
+    if (!words) return this.refuse(response, 400, `this is no address: ${url.pathname}`);
+    const [place = "", id = "", ...rest] = words;
     if (place === "" && url.pathname === "/") return this.#showRuns(url.searchParams, response);
     if (place === "news" && id === "")
       return this.#stream(this.#lists, url.searchParams.toString(), { response, known });
@@ -201,6 +203,15 @@ function watchFleet(feed: FleetFeed): WatchedFleet {
       feed.close();
     },
   };
+}
+
+/** What stands between the slashes; undefined where it is not written as addresses are. */
+function wordsOf(path: string): readonly string[] | undefined {
+  try {
+    return path.split("/").slice(1).map(decodeURIComponent);
+  } catch {
+    return undefined;
+  }
 }
 
 function queryOf(words: URLSearchParams): RunsQuery {

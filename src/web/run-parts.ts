@@ -27,13 +27,15 @@ export interface RunPartsOptions {
 interface KnownLane {
   readonly actions: readonly ActionModel[];
   readonly lane: Lane;
+  /** Grows whenever the node has done something: what its row opens to may be new then, though the row looks the same. */
+  readonly news: number;
   readonly drawn: { readonly long: number; readonly html: string };
 }
 
 /** Draws a run's page by its parts. A row is drawn anew only when its node has done something, or the time axis has grown. */
 export class RunParts {
   readonly #options: RunPartsOptions;
-  readonly #known = new WeakMap<NodeModel, KnownLane>();
+  readonly #known = new Map<string, KnownLane & { readonly node: NodeModel }>();
 
   constructor(options: RunPartsOptions = {}) {
     this.#options = options;
@@ -112,7 +114,10 @@ export class RunParts {
     const nodes = [...model.nodes.values()].map((node, index) =>
       this.#lane(model, { node, index, actions: actions.get(node.name) ?? none, span }),
     );
-    const own = ownLane(model, endOf(model)).map((lane) => ({ lane, drawn: drawn(lane, model, span) }));
+    const own = ownLane(model, endOf(model)).map((lane) => ({
+      lane,
+      drawn: drawn(lane, model, { span, news: model.lastSeq }),
+    }));
     return [...own, ...nodes];
   }
 
@@ -120,24 +125,29 @@ export class RunParts {
     model: RunModel,
     { node, index, actions, span }: { node: NodeModel; index: number; actions: readonly ActionModel[]; span: Span },
   ): KnownLane {
-    const known = this.#known.get(node);
-    const long = span.to - span.from;
-    const isSame = known?.actions.length === actions.length && known.actions.every((one, at) => one === actions[at]);
-    if (known && isSame && known.drawn.long === long) return known;
-    const lane =
-      known && isSame && model.state !== "finished"
-        ? known.lane
-        : laneOf(model, { node, index, actions, end: endOf(model) });
-    const next = { actions, lane, drawn: drawn(lane, model, span) };
-    this.#known.set(node, next);
+    const known = this.#known.get(node.name);
+    const isSame =
+      known?.node === node &&
+      known.actions.length === actions.length &&
+      known.actions.every((one, at) => one === actions[at]);
+    const isOver = model.state === "finished";
+    if (known && isSame && known.drawn.long === span.to - span.from) return known;
+    const lane = known && isSame && !isOver ? known.lane : laneOf(model, { node, index, actions, end: endOf(model) });
+    const news = (known?.news ?? 0) + 1;
+    const next = { node, actions, lane, news, drawn: drawn(lane, model, { span, news }) };
+    this.#known.set(node.name, next);
     return next;
   }
 }
 
 const none: readonly ActionModel[] = [];
 
-function drawn(lane: Lane, model: RunModel, span: Span): KnownLane["drawn"] {
-  return { long: span.to - span.from, html: drawLane(lane, { span, dryRun: model.dryRun }).source };
+function drawn(
+  lane: Lane,
+  { dryRun }: RunModel,
+  { span, news }: { readonly span: Span; readonly news: number },
+): KnownLane["drawn"] {
+  return { long: span.to - span.from, html: drawLane(lane, { span, dryRun, news }).source };
 }
 
 /** What still runs goes on to the end of the axis; the page hides what lies after now. */

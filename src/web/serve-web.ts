@@ -96,7 +96,7 @@ function receive(
   }
   const verdict = mayCome(request);
   if (verdict.kind === "out") return routes.refuse(response, verdict.status, verdict.why);
-  const asked = URL.parse(url, "http://localhost");
+  const asked = URL.parse(`http://localhost${url}`);
   if (!asked) return routes.refuse(response, 400, "this is no address");
   if (verdict.kind === "welcome") return welcome(response, asked, verdict.cookie);
   const last = request.headers["last-event-id"];

@@ -14,7 +14,7 @@ import { tokenGuard } from "#web/guard.ts";
 import { serveWeb, type WebOptions, type WebServer } from "#web/serve-web.ts";
 import { caPassphrase } from "../cluster/ca-passphrase.ts";
 import type { Cluster } from "../cluster/open-cluster.ts";
-import { operatorGuard } from "./operator-guard.ts";
+import { operatorGuard, type ToldKeys } from "./operator-guard.ts";
 
 type Common = Pick<WebOptions, "sources" | "frame" | "host" | "port">;
 
@@ -57,13 +57,16 @@ export async function openWide(options: WideOptions, cluster: Cluster | undefine
     ["ca.crt", "kctl.crt"].map((name) => readText(join(cluster.folder, name))),
   )) as [string, string];
   const operator = firstCertificate(chain);
-  let revoked: ReadonlySet<string> | undefined;
+  let told: ToldKeys = {};
   const ask = async (): Promise<void> => {
     try {
       const { certificates } = await cluster.ask((client) => client.call("listCertificates", {}));
-      revoked = new Set(certificates.filter(({ status }) => status === "revoked").map(({ spki }) => spki));
-    } catch {
-      // The last answer counts until there is another.
+      told = { revoked: new Set(certificates.filter(({ status }) => status === "revoked").map(({ spki }) => spki)) };
+    } catch (error) {
+      if (!(error instanceof KcoreError)) throw error;
+      // While nobody can be asked, the last answer counts.
+      if (error.problems.some(({ code }) => code === "API_UNREACHABLE")) return;
+      told = { refusal: error.message };
     }
   };
   await ask();
@@ -72,7 +75,7 @@ export async function openWide(options: WideOptions, cluster: Cluster | undefine
     cluster: identityOf(operator, "client").cluster,
     bastion: knowBastionCas(ca, chain),
     own: keyFingerprint(publicDer(operator.publicKey)),
-    revoked: () => revoked,
+    told: () => told,
   });
   const tls = { ca, ...(await certificateFor(options, cluster.folder)) };
   const server = await serveWeb({ host, port: options.port, tls, guard: () => guard, sources, frame });

@@ -11,12 +11,19 @@ export interface OperatorGuardOptions {
   readonly bastion: BastionCas;
   /** Fingerprint of this machine's own operator's key, who needs no cluster's word. */
   readonly own: string;
-  /** Fingerprints of the keys that the cluster has revoked; undefined until it has told. */
-  readonly revoked: () => ReadonlySet<string> | undefined;
+  readonly told: () => ToldKeys;
+}
+
+/** What the controllers say of keys; nothing until one was reached. */
+export interface ToldKeys {
+  /** Fingerprints of those that are revoked. */
+  readonly revoked?: ReadonlySet<string>;
+  /** Why they do not tell this machine. */
+  readonly refusal?: string;
 }
 
 /** Lets in whoever shows an operator's certificate that the bastion issued and nobody revoked. TLS has verified its chain. */
-export function operatorGuard({ cluster, bastion, own, revoked }: OperatorGuardOptions): Guard {
+export function operatorGuard({ cluster, bastion, own, told }: OperatorGuardOptions): Guard {
   return ({ socket }: IncomingMessage): Verdict => {
     const tls = socket as TLSSocket;
     const certificate = tls.getPeerX509Certificate();
@@ -38,9 +45,10 @@ export function operatorGuard({ cluster, bastion, own, revoked }: OperatorGuardO
     const refusal = bastion.refusalOf(certificate);
     if (refusal !== undefined) return out(403, `this certificate ${refusal}`);
     const key = keyFingerprint(publicDer(certificate.publicKey));
-    const ended = revoked();
-    if (ended?.has(key)) return out(403, "this key was revoked");
-    if (ended === undefined && key !== own)
+    const { revoked, refusal: untold } = told();
+    if (untold !== undefined) return out(503, `the controllers refuse this machine's own operator: ${untold}`);
+    if (revoked?.has(key)) return out(403, "this key was revoked");
+    if (revoked === undefined && key !== own)
       return out(
         503,
         "no controller has said yet which keys are revoked: only this machine's own operator is let in until then",

@@ -13,6 +13,8 @@ export interface LaneDrawing {
   readonly body?: Html;
   /** Its place among the packed bodies. */
   readonly packed?: number;
+  /** Grows with what it opens to. */
+  readonly news?: number;
 }
 
 /** Filters that rows answer to. */
@@ -28,7 +30,7 @@ export function kindsOf({ node, tally }: Lane): readonly (typeof kinds)[number][
 }
 
 /** A row of the timeline: name, end, counts, bars and time; it opens to `body`. */
-export function drawLane(lane: Lane, { span, dryRun, open = false, body, packed }: LaneDrawing): Html {
+export function drawLane(lane: Lane, { span, dryRun, open = false, body, packed, news }: LaneDrawing): Html {
   const { id, name, node, pieces, tally, from, to } = lane;
   const told = node
     ? tellEnd(node.outcome)
@@ -46,7 +48,7 @@ export function drawLane(lane: Lane, { span, dryRun, open = false, body, packed 
     id="${id}"
     data-name="${name}"
     data-kinds="${kindsOf(lane).join(" ")}"
-    ${open && html` open`}${packed !== undefined && html` data-packed="${packed}"`}
+    ${open && html` open`}${packed !== undefined && html` data-packed="${packed}"`}${news !== undefined && html` data-count="${news}"`}
   >
     <summary>
       <span class="name">${name}</span>${badge(told)}<span class="counts">${counts.join(" · ")}</span
