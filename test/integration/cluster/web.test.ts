@@ -1,7 +1,7 @@
-import { execFile } from "node:child_process";
+import { execFile, execFileSync } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import type { Browser } from "playwright-core";
@@ -126,6 +126,16 @@ describe("kcore web with a cluster", function () {
     expect(await curl(url.replace("https:", "http:"))).to.match(/Empty reply|reset|Received HTTP\/0.9/i);
   });
 
+  it("is shown an operator's certificate by a browser that took it from the file that the documentation makes", async () => {
+    const { url } = await start("--listen", "127.0.0.1:0", "--name", "localhost");
+    const page = readFileSync(new URL("../../../docs/reading-a-run.md", import.meta.url), "utf8");
+    const command = (/^openssl pkcs12 .*$/m.exec(page)?.[0] ?? "").replaceAll("~/.kcore/prod", `${cluster.home}/lab`);
+    const file = join(project.path, "operator.p12");
+    execFileSync("sh", ["-c", `${command.replace("operator.p12", file)} -passout pass:x`]);
+    const words = ["-sS", "--cacert", join(cluster.home, "lab/ca.crt"), "--cert-type", "P12", "--cert", `${file}:x`];
+    expect(execFileSync("curl", [...words, url], { encoding: "utf8" })).to.include("<h1>Runs</h1>");
+  });
+
   it("serves a certificate that says who it is and can be used for nothing else", async () => {
     const { url } = await start("--listen", "127.0.0.1:0", "--name", "localhost");
     const text = await new Promise<string>((resolve) =>
@@ -150,18 +160,14 @@ describe("kcore web with a cluster", function () {
   it("serves a certificate of one's own, and knows by the controllers' refusal that its own operator was revoked", async () => {
     const { cert, key } = issueTo(cluster.authority, "controller", randomUUID(), { host: "localhost" });
     project.write({ "own.crt": cert, "own.key": key });
+    const own = ["crt", "key"].map((kind) => join(project.path, `own.${kind}`)) as [string, string];
+    const words = ["--listen", "127.0.0.1:0", "--name", "localhost", "--tls-cert", own[0], "--tls-key", own[1]];
     const operator = inventoryEntry(cluster.operator.cert);
-    const { url } = await start(
-      ...["--listen", "127.0.0.1:0", "--name", "localhost"],
-      ...["--tls-cert", join(project.path, "own.crt"), "--tls-key", join(project.path, "own.key")],
-    );
+    const { url } = await start(...words);
     expect(await curl(url, cluster.operator)).to.match(/\n200$/);
     await web?.end();
     await at(0).operator.call("revoke", { spki: operator?.spki ?? "" });
-    const again = await start(
-      ...["--listen", "127.0.0.1:0", "--name", "localhost"],
-      ...["--tls-cert", join(project.path, "own.crt"), "--tls-key", join(project.path, "own.key")],
-    );
+    const again = await start(...words);
     expect(await curl(again.url, cluster.operator)).to.match(/the controllers refuse this machine[^]*\n503$/);
   });
 });
