@@ -21,7 +21,7 @@ const BODY_TEXTS = 1_000_000;
 export interface RunPartsOptions {
   readonly sourceLine?: (at: SourcePosition) => string | undefined;
   /** Where a node's log lies, to be shown. */
-  readonly logOf?: (node: string) => string;
+  readonly logOf?: (node?: string) => string;
 }
 
 interface KnownLane {
@@ -89,7 +89,7 @@ export class RunParts {
     const lane = laneWith(model, id);
     if (!lane) return undefined;
     const span = { from: model.startedAt, to: Math.max(model.lastAt, model.startedAt + 1) };
-    const log = lane.node && this.#options.logOf?.(lane.node.name);
+    const log = this.#options.logOf?.(lane.node?.name);
     const budget = new Budget(BODY_TEXTS);
     return drawLaneBody(lane, { model, span, budget, keyed: true, ...(log !== undefined && { log }) });
   }

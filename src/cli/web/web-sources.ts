@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { isAlive } from "#engine/run/process-mark.ts";
-import { listRunIds, nodeLogName, readHeader, runFolder } from "#engine/run/run-folder.ts";
+import { listRunIds, logName, readHeader, runFolder } from "#engine/run/run-folder.ts";
 import type { FleetLink } from "#tui/ink/fleet/snapshot.ts";
 import type { FleetFeed, WebSources } from "#web/routes.ts";
 import { RunFeed } from "#web/run-feed.ts";
@@ -24,7 +24,7 @@ export function webSources(project: string, cluster: Cluster | undefined): WebSo
     openRun: async (id) => {
       const folder = runFolder(project, id);
       const alive = isAlive((await readHeader(folder)).process);
-      const logOf = (node: string) => join(".kcore", "runs", id, "nodes", nodeLogName(node));
+      const logOf = (node?: string) => join(".kcore", "runs", id, logName(node));
       return RunFeed.open(folder, { by: whoAmI(), isAlive: alive, sourceLine: sourceLines(project), logOf });
     },
     report: async (id) => drawReport("html", (await readRun(project, id)).events, project),
