@@ -81,7 +81,7 @@ async function execute(given: Args, context: ActionContext): Promise<ActionResul
   const detail = tail(stderr.trim() === "" ? stdout : stderr).trim();
   throw new KcoreError({
     code: "LOCAL_COMMAND_FAILED",
-    message: `“${shown(given)}” ${signal ? `was ended by ${signal}` : `ended with ${exitCode}`}`,
+    message: `“${shown(given)}” ${signal ? `was ended by ${signal}` : `ended with exit code ${exitCode}`}`,
     hint: `it ran in ${join(context.project, given.cwd)}`,
     ...(detail !== "" && { detail }),
   });

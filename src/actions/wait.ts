@@ -40,7 +40,7 @@ export const wait = defineAction({
     return { changed: false, outputs: {} };
   },
   async plan({ tcp }, { note, signal }) {
-    if (tcp !== undefined && !(await doesAnswer(tcp, signal))) return "unknown";
+    if (tcp !== undefined && (await askPort(tcp, signal)) !== undefined) return "unknown";
     note(tcp === undefined ? "would wait" : `${tcp.host} port ${tcp.port} answers`);
     return { changed: false, outputs: {} };
   },
@@ -52,21 +52,28 @@ interface Address {
 }
 
 async function answers(address: Address, { signal, note }: ActionContext): Promise<void> {
-  for (let attempt = 1; !(await doesAnswer(address, signal)); attempt++) {
-    if (attempt === 1 || attempt % 10 === 0) note(`${address.host} port ${address.port} does not answer yet`);
+  let [told, attempt] = ["", 0];
+  for (;;) {
+    const against = await askPort(address, signal);
+    if (against === undefined) return;
+    attempt += 1;
+    if (against !== told || attempt % 10 === 0)
+      note(`${address.host} port ${address.port} does not answer yet: ${against}`);
+    told = against;
     await sleep(INTERVAL * 1000, undefined, { signal });
   }
 }
 
-async function doesAnswer({ host, port }: Address, signal: AbortSignal): Promise<boolean> {
+/** Why the port does not answer; undefined when it does. */
+async function askPort({ host, port }: Address, signal: AbortSignal): Promise<string | undefined> {
   signal.throwIfAborted();
   const socket = connect({ host, port, timeout: TRY * 1000 });
-  const { promise, resolve } = Promise.withResolvers<boolean>();
-  const giveUp = (): void => resolve(false);
+  const { promise, resolve } = Promise.withResolvers<string | undefined>();
+  const giveUp = (): void => resolve("stopped");
   socket
-    .once("connect", () => resolve(true))
-    .once("error", giveUp)
-    .once("timeout", giveUp);
+    .once("connect", () => resolve(undefined))
+    .once("error", ({ message }) => resolve(message))
+    .once("timeout", () => resolve(`silent for ${TRY} s`));
   signal.addEventListener("abort", giveUp, { once: true });
   try {
     return await promise;

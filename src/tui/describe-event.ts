@@ -77,8 +77,7 @@ function describe(before: RunModel, event: RunEvent): readonly PlainLine[] {
 
 type Of<Type extends RunEvent["type"]> = Extract<RunEvent, { type: Type }>;
 
-/** A line that names whom it is about, and each line of its text. */
-export function line(mark: PlainLine["mark"], who: string, text: string): PlainLine {
+function line(mark: PlainLine["mark"], who: string, text: string): PlainLine {
   return { mark, text: `${who}  ${text.replaceAll("\n", `\n${who}  `)}` };
 }
 
@@ -123,7 +122,7 @@ function describeStepEnd(event: Of<"step.finished">): readonly PlainLine[] {
     line(mark, node, `${title}  ${what}${because(reason)}${time}`);
   const details = [
     ...changes.map((change) => line("output", node, `  ${describeChange(change)}`)),
-    ...describeDiff(node, diff),
+    ...diffLines(node, diff),
   ];
   switch (outcome) {
     case "ok":
@@ -154,7 +153,7 @@ function short(value: string): string {
   return more.length > 0 ? `${cut} … (${more.length + 1} lines)` : cut === "" ? "(empty)" : cut;
 }
 
-export function describeDiff(node: string, diff: string | undefined): readonly PlainLine[] {
+function diffLines(node: string, diff: string | undefined): readonly PlainLine[] {
   if (!diff) return [];
   return diff
     .replace(/\n$/, "")

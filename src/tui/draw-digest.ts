@@ -44,13 +44,15 @@ function block(title: string, lines: readonly string[]): readonly string[] {
 function headLines({ title, state, id, who, started, milliseconds, revision, dirty, ...more }: RunDigest) {
   const { dryRun, resumed, command } = more;
   const when = started.replace("T", " ").replace(/\..*/, " UTC");
-  const at = revision === undefined ? "no git revision" : `at ${revision.slice(0, 12)}`;
+  const unknown = dirty ? "nothing is committed yet" : "no git revision";
+  const at =
+    revision === undefined ? unknown : `at ${revision.slice(0, 12)}${dirty ? " with uncommitted changes" : ""}`;
   const took = state === "running" ? `for ${formatDuration(milliseconds)}` : `after ${formatDuration(milliseconds)}`;
   const kind = `${dryRun ? " (dry run: nothing was changed)" : ""}${resumed ? " (resumed)" : ""}`;
   return [
     cleanText(`${title}  ${state} ${took}${kind}`),
     `  run ${id}`,
-    cleanText(`  by ${who}, ${when}, ${at}${dirty ? " with uncommitted changes" : ""}`),
+    cleanText(`  by ${who}, ${when}, ${at}`),
     ...(command === title ? [] : [cleanText(`  $ ${command}`)]),
   ];
 }

@@ -12,18 +12,7 @@ const valued = new Set([
   "--timeout",
   "--report",
 ]);
-const flags = new Set([
-  "--dry-run",
-  "--skip-health",
-  "--yes",
-  "--wait",
-  "--shell",
-  "--debug",
-  "--group",
-  "--quiet",
-  "--verbose",
-  "--times",
-]);
+const flags = new Set(["--dry-run", "--skip-health", "--yes", "--wait", "--shell", "--debug"]);
 
 /**
  * The command that repeats a step on one node: the run's own command with that node for its target. Steps in order

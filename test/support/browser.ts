@@ -20,12 +20,13 @@ export async function startBrowser(): Promise<Browser> {
   return chromium.launch({ executablePath: program, args });
 }
 
-/** Notes what a page asks for, beside `own`, and complains of, from now on. */
-export function watchPage(page: Page, own = ""): Pick<OpenPage, "requests" | "complaints"> {
+/** Opens a file, as somebody would who got it by mail. */
+export async function openFile(browser: Browser, file: string, options: BrowserContextOptions = {}): Promise<OpenPage> {
+  const page = await browser.newPage({ viewport: { width: 1280, height: 900 }, ...options });
   const requests: string[] = [];
   const complaints: string[] = [];
   page.on("request", (request) => {
-    if (request.url() !== own) requests.push(request.url());
+    if (request.url() !== `file://${file}`) requests.push(request.url());
   });
   page.on("console", (message) => {
     if (["error", "warning"].includes(message.type())) complaints.push(message.text());
@@ -35,15 +36,8 @@ export function watchPage(page: Page, own = ""): Pick<OpenPage, "requests" | "co
     complaints.push(`dialog: ${dialog.message()}`);
     void dialog.dismiss();
   });
-  return { requests, complaints };
-}
-
-/** Opens a file, as somebody would who got it by mail. */
-export async function openFile(browser: Browser, file: string, options: BrowserContextOptions = {}): Promise<OpenPage> {
-  const page = await browser.newPage({ viewport: { width: 1280, height: 900 }, ...options });
-  const watched = watchPage(page, `file://${file}`);
   await page.goto(`file://${file}`);
-  return { page, ...watched };
+  return { page, requests, complaints };
 }
 
 /** The value of an expression of the page's own language. */

@@ -54,6 +54,8 @@ export interface StepRun {
   readonly stdout: string;
   readonly stderr: string;
   readonly notes: readonly string[];
+  /** With what apply ended. */
+  readonly rc?: string;
   readonly shown?: string;
   readonly problem?: Problem;
 }
@@ -163,17 +165,18 @@ function outcomeOf(status: number): Pick<StepRun, "outcome" | "status"> {
   return { outcome: outcomes[status] ?? "failed", status };
 }
 
-function readJournal(text: string): Pick<StepRun, "have" | "now" | "notes" | "shown" | "problem"> {
+function readJournal(text: string): Pick<StepRun, "have" | "now" | "notes" | "rc" | "shown" | "problem"> {
   const have: Record<string, string> = {};
   const now: Record<string, string> = {};
   const notes: string[] = [];
-  let more: Partial<Pick<StepRun, "shown" | "problem">> = {};
+  let more: Partial<Pick<StepRun, "rc" | "shown" | "problem">> = {};
   for (const line of text.split("\n")) {
     const [, type, rest = ""] = /^NONCE (\S+) \S+ ?(.*)$/s.exec(line) ?? [];
     if (type === "have" || type === "now") {
       const at = rest.indexOf("=");
       (type === "have" ? have : now)[rest.slice(0, at)] = unescapeLine(rest.slice(at + 1));
-    } else if (type === "note") notes.push(unescapeLine(rest));
+    } else if (type === "rc") more = { ...more, rc: rest };
+    else if (type === "note") notes.push(unescapeLine(rest));
     else if (type === "show") more = { ...more, shown: unescapeLine(rest) };
     else if (type === "refused") {
       const [code = "", ...words] = rest.split(" ");

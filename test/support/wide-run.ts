@@ -92,7 +92,7 @@ function addNode(
       ...(fails && {
         problem: {
           code: "STEP_FAILED",
-          message: `“${names.title}” failed with exit status 1`,
+          message: `“${names.title}” failed with exit code 1`,
           hint: "look at what it printed",
         },
       }),

@@ -1,12 +1,13 @@
 import { Command } from "commander";
-import { addViewOptions, collect } from "../options.ts";
+import { addViewOption, collect } from "../options.ts";
 import { readParams, readSets } from "../watch/param-options.ts";
 import { addRunOptions, requestOf, startRun, type RunFlags } from "../watch/start-run.ts";
-import { viewOf, type ViewFlags } from "../terminal/choose-view.ts";
+import { chooseView, type ViewName } from "../terminal/choose-view.ts";
 
-interface OrchestrateFlags extends RunFlags, ViewFlags {
+interface OrchestrateFlags extends RunFlags {
   readonly set?: readonly string[];
   readonly params?: string;
+  readonly output?: ViewName;
 }
 
 /** `kcore orchestrate NAME [TARGET]`; without a name it lists what there is. */
@@ -15,7 +16,7 @@ export function orchestrateCommand(): Command {
     .description("Run an orchestration over nodes; without a name, list what there is")
     .argument("[name]", "the orchestration: deploy_node, …")
     .argument("[target]", "the nodes, when it takes them: the same as --on");
-  addViewOptions(addRunOptions(command, { full: true }))
+  addViewOption(addRunOptions(command, { full: true }))
     .option("--set <name=value>", "a parameter (repeatable)", collect)
     .option("--params <json>", "parameters as a JSON object, or @FILE")
     .option("--skip-health", "do not look at the cluster's health first; this is recorded")
@@ -44,5 +45,5 @@ async function orchestrate(
   const on = [...(target === undefined ? [] : [target]), ...(flags.on ?? [])];
   const params = { ...(await readParams(flags.params)), ...readSets(flags.set ?? []) };
   const request = requestOf({ ...flags, on }, { kind: "orchestration", name }, { params });
-  process.exitCode = (await startRun(flags, request, viewOf(flags))).exitCode;
+  process.exitCode = (await startRun(flags, request, { output: chooseView(flags.output) })).exitCode;
 }

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { defineModule } from "../step/define.ts";
 import { Duration, UnitName } from "../step/fields.ts";
-import { orRefuse, reloadIfNeeded, staysUp, systemctl, unitProperties } from "../step/fragments/systemd.ts";
+import { isUp, orRefuse, reloadIfNeeded, staysUp, systemctl, unitProperties } from "../step/fragments/systemd.ts";
 import { sh } from "../step/sh.ts";
 
 /**
@@ -32,6 +32,7 @@ case $LoadState in loaded) ;; *) ActiveState=$LoadState ;; esac
 case $ActiveState in reloading | refreshing) ActiveState=active ;; esac
 # An alias belongs to an enabled unit; a generated one is wired up at every boot.
 case $UnitFileState in alias | generated) UnitFileState=enabled ;; '') UnitFileState=absent ;; esac
+${isUp(name)}
 fact active "$ActiveState"
 fact enabled "$UnitFileState"`,
     guard: unmask
@@ -59,7 +60,8 @@ fi`,
     react: sh`[ ! -e "$K_TMP/started" ] || exit 0
 ${reloadIfNeeded(name)}
 systemctl ${onChange === "reload" ? "reload-or-restart" : "restart"} -- ${name} ${orRefuse(name, "SERVICE_FAILED", `${name} did not ${onChange}`)}
-${staysUp(name, verifyFor)}`,
+${staysUp(name, verifyFor)}
+: >"$K_TMP/restarted"`,
     tools: [systemctl],
     timeout: 180 + verifyFor,
   }),

@@ -5,6 +5,7 @@ import type { StepDraft } from "#engine/states/planned-step.ts";
 import { followStages } from "./follow-stages.ts";
 import { runAction } from "./run-action.ts";
 import { conditionAgainst } from "./condition.ts";
+import { LastWord } from "./last-word.ts";
 import type { LiveRun } from "./live-run.ts";
 import type { PlannedStage } from "./plan.ts";
 import type { RunNode } from "./run-node.ts";
@@ -131,9 +132,17 @@ function gateOf(run: LiveRun, stage: PlannedStage, node: RunNode): boolean | Pro
 }
 
 async function perform(run: LiveRun, node: RunNode, group: readonly Ready[], isLast: boolean): Promise<LaneEnd> {
-  node.watch = followStages(run.tracker, node, group);
+  const last = new LastWord();
+  const watch = followStages(run.tracker, node, group);
+  node.watch = {
+    ...watch,
+    before: (event) => {
+      last.hear(event);
+      watch.before(event);
+    },
+  };
   try {
-    const result = await within(run, node, group, isLast);
+    const result = await within(run, node, group, { isLast, last });
     return settle(run, node, group, result);
   } catch (error) {
     // What a late value makes of a step is an error of its state; anything else is a bug. Only this node pays for it.
@@ -143,7 +152,12 @@ async function perform(run: LiveRun, node: RunNode, group: readonly Ready[], isL
 }
 
 /** The session's work, ended by force when the stage has a limit and passes it. */
-async function within(run: LiveRun, node: RunNode, group: readonly Ready[], isLast: boolean): Promise<WorkResult> {
+async function within(
+  run: LiveRun,
+  node: RunNode,
+  group: readonly Ready[],
+  { isLast, last }: { readonly isLast: boolean; readonly last: LastWord },
+): Promise<WorkResult> {
   const [{ stage }] = group as readonly [Ready, ...Ready[]];
   run.tracker.enter(stage.id);
   const session = node.session();
@@ -162,17 +176,18 @@ async function within(run: LiveRun, node: RunNode, group: readonly Ready[], isLa
       return { ...result, finishedStages: new Set([stage.id]) };
     }
     if (!isLate || result.outcome === "done") return result;
-    return { ...result, outcome: "failed", problem: stageTooLong(stage, node) };
+    return { ...result, outcome: "failed", problem: stageTooLong(stage, node, last) };
   } finally {
     clearTimeout(timer);
   }
 }
 
-function stageTooLong({ id, at, timeout }: PlannedStage, node: RunNode): Problem {
+function stageTooLong({ id, at, timeout }: PlannedStage, node: RunNode, last: LastWord): Problem {
   return {
     code: "STAGE_TIMEOUT",
     message: `stage “${id}” took longer than ${timeout} s on “${node.name}”`,
     at,
+    ...last.tell(`on ${node.name}`),
     hint: "give the stage a longer “timeout”, or look at the step that was running",
   };
 }

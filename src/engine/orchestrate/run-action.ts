@@ -2,11 +2,12 @@ import type { Problem } from "#errors/problem.ts";
 import { challengeOf } from "./challenge.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { cleanText } from "#engine/events/clean.ts";
-import type { Outcome } from "#engine/events/event.ts";
+import type { Outcome, RunEventBody } from "#engine/events/event.ts";
 import { Unknown, UnknownValue } from "#engine/expressions/unknown.ts";
 import { defined } from "#optional/defined.ts";
 import type { Action, ActionContext, ActionResult } from "./action.ts";
 import { neverKnown } from "./condition.ts";
+import { LastWord } from "./last-word.ts";
 import type { LiveRun } from "./live-run.ts";
 import type { PlannedStage } from "./plan.ts";
 import type { RunNode } from "./run-node.ts";
@@ -48,14 +49,15 @@ async function attempt(
   const seconds = stage.timeout ?? LIMIT;
   const timer = setTimeout(() => limit.abort(), seconds * 1000);
   const signal = AbortSignal.any([run.deps.abort, limit.signal]);
+  const last = new LastWord(action.name);
   try {
     const args = argsOf(run, stage, node);
-    const context = contextOf(run, stage, signal, node);
+    const context = contextOf(run, stage, { signal, last }, node);
     const result = await orAborted(run.request.dryRun ? action.plan(args, context) : action.run(args, context), signal);
     return settle(run, stage, result, node);
   } catch (error) {
     if (error instanceof UnknownValue) return unknown(run, stage, error.unknown, node);
-    if (limit.signal.aborted) return { outcome: "failed", problem: tooLong(stage, seconds) };
+    if (limit.signal.aborted) return { outcome: "failed", problem: tooLong(stage, seconds, last, node) };
     if (run.isStopping) return { outcome: "interrupted" };
     if (isBug(error)) run.noteBug();
     return { outcome: "failed", problem: problemOf(error) };
@@ -86,17 +88,27 @@ function unknown(run: LiveRun, stage: PlannedStage, { after }: Unknown, node?: R
   return { outcome: "failed", problem: neverKnown(stage, after) } as const;
 }
 
-function tooLong(stage: PlannedStage, seconds: number): Problem {
+function tooLong(stage: PlannedStage, seconds: number, last: LastWord, node?: RunNode): Problem {
   return {
     code: "STAGE_TIMEOUT",
-    message: `stage “${stage.id}” took longer than ${seconds} s`,
+    message: `stage “${stage.id}” took longer than ${seconds} s${node ? ` for “${node.name}”` : ""}`,
     at: stage.at,
+    ...last.tell("on the bastion"),
     hint: "give the stage a longer “timeout”, or look at what it waits for",
   };
 }
 
-function contextOf(run: LiveRun, stage: PlannedStage, signal: AbortSignal, node?: RunNode): ActionContext {
+function contextOf(
+  run: LiveRun,
+  stage: PlannedStage,
+  { signal, last }: { readonly signal: AbortSignal; readonly last: LastWord },
+  node?: RunNode,
+): ActionContext {
   const { deps, request, plan } = run;
+  const tell = (event: RunEventBody): void => {
+    last.hear(event);
+    deps.emit(event);
+  };
   const action = stage.task.kind === "action" ? stage.task.action.name : "";
   const item = node && { item: node.name };
   return {
@@ -109,9 +121,9 @@ function contextOf(run: LiveRun, stage: PlannedStage, signal: AbortSignal, node?
     nodes: plan.roster.nodes,
     targets: plan.nodes,
     signal,
-    note: (text) => deps.emit({ type: "action.note", stage: stage.id, action, ...item, text }),
+    note: (text) => tell({ type: "action.note", stage: stage.id, action, ...item, text }),
     output: (stream, text) =>
-      deps.emit({ type: "action.output", stage: stage.id, action, ...item, stream, text: cleanText(text) }),
+      tell({ type: "action.output", stage: stage.id, action, ...item, stream, text: cleanText(text) }),
     ask: (question) => (question.kind === "confirm" && request.yes ? Promise.resolve("yes") : deps.ask(question)),
     passphrase: () => run.secrets.clusterPassphrase(),
     ...defined({ givenPassphrase: deps.passphrase }),

@@ -104,7 +104,13 @@ k_lock() {
     # Somebody who looked before our generation was made may have made a higher one since.
     k_highest
     if [ "$k_top" = "$k_mine" ]; then
-      case $k_old in '' | free) k_event "lock mine" ;; *) k_event "lock taken-over $k_old" ;; esac
+      # What the same run held before a reboot is still its own.
+      case $k_old in
+        '' | free) k_event "lock mine" ;;
+        *:"$K_BOOT_ID:$K_RUNID":*) k_event "lock taken-over $k_old" ;;
+        *:"$K_RUNID":*) k_event "lock mine" ;;
+        *) k_event "lock taken-over $k_old" ;;
+      esac
       return 0
     fi
     rm -f "$K_STATE/lock/$k_mine"

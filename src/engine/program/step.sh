@@ -62,6 +62,11 @@ refuse() {
   exit 99
 }
 
+# exited STATUS: with what the command that the step is about ended, whatever that means for the step.
+exited() {
+  printf 'C %s\n' "$1" >&3
+}
+
 # note TEXT: one line of progress.
 note() {
   k_esc "$1"
@@ -114,12 +119,14 @@ k_text() {
   fi
 }
 
-# k_read TYPE: passes the facts of the last text on to the journal as TYPE, keeps them in k_facts; 99 if it refused.
+# k_read TYPE: passes the facts of the last text on to the journal as TYPE, keeps them in k_facts, and in k_code with what its
+# command ended; 99 if it refused.
 k_read() {
-  k_facts=$K_NL
+  k_facts=$K_NL k_code=
   while IFS= read -r k_line; do
     case $k_line in
       'F '*) k_facts=$k_facts${k_line#F }$K_NL && [ -z "$1" ] || printf '%s %s %s %s\n' "$k_nonce" "$1" "$k_i" "${k_line#F }" >&5 ;;
+      'C '*) k_code=${k_line#C } ;;
       'R '*) printf '%s refused %s %s\n' "$k_nonce" "$k_i" "${k_line#R }" >&5 && return 99 ;;
     esac
   done <"$k_found"
@@ -184,8 +191,8 @@ k_change() {
   printf '%s apply %s %s\n' "$k_nonce" "$k_i" "$1" >&5
   k_text "$1"
   k_status=$?
-  printf '%s rc %s %s\n' "$k_nonce" "$k_i" "$k_status" >&5
   k_read '' || k_status=99
+  printf '%s rc %s %s\n' "$k_nonce" "$k_i" "${k_code:-$k_status}" >&5
   return $k_status
 }
 

@@ -34,18 +34,36 @@ export function rebootTooLong(node: string, milliseconds: number): Problem {
 
 export function nodeLocked(node: string, holder: string, since: string): Problem {
   const when = since === "" ? "" : ` since ${new Date(Number(since) * 1000).toISOString()}`;
-  const run = runOf(holder);
+  const { run, who } = holderOf(holder);
   return {
     code: "NODE_LOCKED",
-    message: `${node} is in use by run ${run}${when}`,
+    message: `${node} is in use by run ${run} of ${who}${when}`,
     hint: `wait for it with --wait, or watch it: kcore runs attach ${run}; if its process died: kcore runs resume ${run}`,
   };
 }
 
-/** The holder of a lock (`pid:birth:boot:run:who`), as an operator would name it. */
-export function runOf(holder: string): string {
+/** The run that holds a lock (`pid:birth:boot:run:who`), and whose it is. */
+export function holderOf(holder: string): { readonly run: string; readonly who: string } {
   const [, , , run = "?", ...who] = holder.split(":");
-  return `${run} of ${who.join(":") || "somebody"}`;
+  return { run, who: who.join(":") || "somebody" };
+}
+
+/** Modules that write as the user whom the step names as `owner:`, below folders of that user too (ADR 0306). */
+const ownerModules = new Set(["certificate.dropped", "directory.managed", "file.managed", "key.generated"]);
+
+/** What to do about something that the node refused, where its own words do not say it. */
+export function refusalHint({ code, detail = "" }: Problem, module: string): string | undefined {
+  if (code === "UNIT_STATIC")
+    return "“enabled: keep” keeps it running and leaves alone what starts it at boot; or enable the unit that starts it";
+  if (code !== "FILE_PARENT_UNSAFE") return undefined;
+  const folders = [...detail.matchAll(/^(\/.*?) (?:belongs to (\S+)|is writable for others)$/gm)];
+  if (folders.length === 0) return undefined;
+  const mend = folders.map(([, path, user]) => `${user === undefined ? "chmod go-w" : "chown root"} ${path}`);
+  const users = new Set(folders.map(([, , user]) => user));
+  const [user] = users;
+  const byHand = `on the node: ${mend.join("; ")}`;
+  if (users.size > 1 || user === undefined || !ownerModules.has(module)) return byHand;
+  return `if the folder is meant to be ${user}'s, give the step “owner: ${user}”; else ${byHand}`;
 }
 
 export function runnerEnded(node: string, outcome: string, runId: string): Problem {

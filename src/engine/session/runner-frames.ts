@@ -1,6 +1,6 @@
 import type { Frame } from "#engine/program/frames.ts";
 import type { Effect, Message, Next, QueueEvent, Setting } from "./messages.ts";
-import { followerFailed, nodeLocked, runnerEnded, runOf } from "./problems.ts";
+import { followerFailed, holderOf, nodeLocked, runnerEnded } from "./problems.ts";
 import { forgetGoodbye, go, leave, next, part, tellConnection, tellQueue, type Runner } from "./runner-state.ts";
 
 /** Frames that come between a question for blobs and the blobs' arrival. */
@@ -75,9 +75,10 @@ function begun(state: Runner, effects: readonly Effect[]): Next<Runner> {
   return at === "working" ? go(state, { at: "idle" }, ...effects) : next(state, ...effects);
 }
 
-function tookOver(holder: string, { node }: Setting): Effect {
-  const text = `took the lock over from a dead run (${runOf(holder)})`;
-  return { do: "emit", event: { type: "warning", node, text } };
+function tookOver(holder: string, { node, runId }: Setting): Effect {
+  const { run, who } = holderOf(holder);
+  const whom = run === runId ? "this run's own runner, which had died" : `a dead run (${run} of ${who})`;
+  return { do: "emit", event: { type: "warning", node, text: `took the lock over from ${whom}` } };
 }
 
 /** It ended as it was told to; its follower is of no more use. Work that came after all is given to a new one. */

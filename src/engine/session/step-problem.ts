@@ -5,7 +5,9 @@ import { timeoutOf } from "#engine/program/segment.ts";
 import { MASK } from "#engine/step/secret.ts";
 import type { Facts } from "#engine/step/define.ts";
 import type { PlannedStep } from "#engine/states/planned-step.ts";
+import { defined } from "#optional/defined.ts";
 import { cut } from "./cut.ts";
+import { refusalHint } from "./problems.ts";
 import type { StepRecord } from "./step-record.ts";
 
 /** Characters of a value that are told. */
@@ -14,9 +16,10 @@ const toldOfValue = 4096;
 /** Why a step failed, by the status that its end carried. */
 export function problemOf(record: StepRecord, rc: string): Problem {
   const { draft, plan, problem } = record;
-  const at = { at: draft.at };
-  if (problem) return { ...at, ...problem };
   const errors = hidden(plan) ? "" : record.errors.trimEnd();
+  const said = problem ? `${problem.message}\n${problem.detail ?? ""}` : errors;
+  const at = { at: draft.argumentAt?.(said) ?? draft.at };
+  if (problem) return { ...at, ...defined({ hint: refusalHint(problem, draft.module) }), ...problem };
   const detail = errors === "" ? {} : { detail: errors };
   const title = `“${draft.title}” (${draft.module})`;
   const differing = changesOf({ ...record, have: Object.keys(record.now).length > 0 ? record.now : record.have });
@@ -47,11 +50,7 @@ export function problemOf(record: StepRecord, rc: string): Problem {
       detail: [list, errors].filter(Boolean).join("\n"),
     };
   const status =
-    record.rc === 0
-      ? ""
-      : record.rc > 128
-        ? ` (killed by signal ${record.rc - 128})`
-        : ` with exit status ${record.rc}`;
+    record.rc === 0 ? "" : record.rc > 128 ? ` (killed by signal ${record.rc - 128})` : ` with exit code ${record.rc}`;
   return { code: "STEP_FAILED", message: `${title} failed${status}`, ...at, ...detail };
 }
 

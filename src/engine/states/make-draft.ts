@@ -13,6 +13,7 @@ import type { Scope } from "#engine/expressions/scope.ts";
 import type { Templates } from "#engine/expressions/template.ts";
 import { type Needs, type Unknown, UnknownValue } from "#engine/expressions/unknown.ts";
 import { validateValue } from "#engine/yaml/validate.ts";
+import { argumentPlace } from "./argument-place.ts";
 import { knownArgProblems } from "./early-args.ts";
 import type { Files } from "./state-files.ts";
 import type { NodeScope } from "./node-scope.ts";
@@ -63,6 +64,7 @@ export function makeDraft(parts: DraftParts): { readonly draft: StepDraft; reado
     state,
     module: module.name,
     at: source.at,
+    argumentAt: (said: string) => argumentPlace(source.args, said),
     ...(source.register !== undefined && { register: source.register }),
   };
   try {

@@ -74,6 +74,8 @@ export interface StepDraft {
   readonly answers: readonly string[];
   /** What it prints is told byte for byte, whatever it is: somebody asked for just that. */
   readonly exact?: true;
+  /** Where the argument stands that a failure is about which `said` so; the step's own place when it has none. */
+  readonly argumentAt?: (said: string) => SourcePosition | undefined;
   /** @throws KcoreError with the problem's place in the state or template file. */
   render(late: LateScope): RenderedStep;
 }

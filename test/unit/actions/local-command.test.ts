@@ -72,7 +72,7 @@ describe("local.command", () => {
     )) as KcoreError;
     expect(error).to.be.instanceOf(KcoreError);
     expect(error.problems[0]).to.include({ code: "LOCAL_COMMAND_FAILED", detail: "no such tag" });
-    expect(error.message).to.contain("ended with 7");
+    expect(error.message).to.contain("ended with exit code 7");
   });
 
   it("S-7: a secret goes in by stdin only", async () => {

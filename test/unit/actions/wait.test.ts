@@ -29,6 +29,14 @@ describe("wait", () => {
       await new Promise((resolve) => server.close(resolve));
     }
     expect(await wait.plan(args, actionContext({ dryRun: true }))).to.equal("unknown");
+    const stop = new AbortController();
+    const notes: string[] = [];
+    const note = (text: string): void => {
+      notes.push(text);
+      stop.abort();
+    };
+    await wait.run(args, actionContext({ signal: stop.signal, note })).catch(() => undefined);
+    expect(notes).to.deep.equal([`127.0.0.1 port ${port} does not answer yet: connect ECONNREFUSED 127.0.0.1:${port}`]);
   });
 
   it("takes either a time or a port, and only what can be one", () => {

@@ -31,6 +31,15 @@ describe("a run on one screen", () => {
     expect(lines.join("\n")).to.not.contain("Next:");
   });
 
+  it("does not speak of a revision where nothing was committed yet", () => {
+    const said = (dirty: boolean) => {
+      const { revision: _, ...rest } = digest(recordedRun("done"), "done");
+      return drawDigest({ ...rest, dirty }).split("\n")[2];
+    };
+    expect(said(true)).to.match(/, nothing is committed yet$/);
+    expect(said(false)).to.match(/, no git revision$/);
+  });
+
   it("says why it failed: place, cause, output, log, and what to do", () => {
     const text = drawn("failed", "failed");
     expect(text).to.contain("  n1  disks: install tool  (command.run)\n    states/disks.yaml:2:5  the command ended");

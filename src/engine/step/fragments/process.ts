@@ -28,13 +28,14 @@ interface Process {
   readonly successCodes: readonly number[];
 }
 
-/** Runs a command in its folder, with its variables and its input; ends 0 when it ended with a code of success. */
+/** Runs a command in its folder, with its variables and its input, and tells its exit code; ends 0 when that means success. */
 export function withProcess(command: Sh, { cwd, env, stdin, successCodes }: Process): Sh {
   return sh`${cwd === undefined ? sh`` : sh`cd -- ${cwd} || exit 1`}
 ${shLines(Object.entries(env).map(([name, value]) => sh`export ${name}=${value}`))}
 ${stdin === undefined ? command : sh`printf %s ${stdin} | ${command}`}
 status=$?
+exited "$status"
 case ${` ${successCodes.join(" ")} `} in *" $status "*) exit 0 ;; esac
-echo "ended with exit code $status" >&2
+${successCodes.includes(0) ? sh`` : sh`[ "$status" != 0 ] || echo "ended with exit code 0, which is not among successCodes" >&2`}
 exit 1`;
 }

@@ -22,8 +22,22 @@ export function reloadIfNeeded(unit: string): Sh {
 }
 
 /** To stand after a command: refuses with the unit's state and the end of its log when the command failed. */
-export function orRefuse(unit: string, code: "SERVICE_FAILED" | "SERVICE_UNSTABLE", message: string): Sh {
+export function orRefuse(unit: string, code: "SERVICE_FAILED" | "SERVICE_UNSTABLE", message: string | Sh): Sh {
   return sh`|| refuse ${code} ${message}"$K_NL$(systemctl --no-pager --full -n 20 status -- ${unit} 2>&1)"`;
+}
+
+/**
+ * In a probe: refuses what this step has just started or restarted and that is not up. A start that systemd calls done may have
+ * failed all the same: the program ended at once, or a condition did not hold.
+ */
+export function isUp(unit: string): Sh {
+  return sh`if [ "$ActiveState" != active ] && { [ -e "$K_TMP/started" ] || [ -e "$K_TMP/restarted" ]; }; then
+  # A further attempt starts it again.
+  rm -f "$K_TMP/started" "$K_TMP/restarted"
+  why="it is $ActiveState"
+  case $(systemctl show -p ConditionResult -- ${unit}) in *=no) why="a condition of the unit does not hold" ;; esac
+  false ${orRefuse(unit, "SERVICE_FAILED", sh`${`${unit} was started and is not running`}": $why"`)}
+fi`;
 }
 
 /** The unit stays up for some seconds without being started anew; else the step is refused. */

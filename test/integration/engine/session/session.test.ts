@@ -1,5 +1,15 @@
 import { expect } from "chai";
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, chmodSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Outcome } from "#engine/events/event.ts";
@@ -385,6 +395,20 @@ describe("a node's session, on this machine", () => {
       outcome: "done",
     });
     await third.session.finish("done");
+  });
+
+  it("does not call its own lock of before a reboot news, but another run's", async () => {
+    const takenFrom = async (run: string) => {
+      for (const made of [state, join(state, "lock")]) mkdirSync(made, { mode: 0o700 });
+      symlinkSync(`1:1:an-earlier-boot:${run}:root@vm`, join(state, "lock", "90"));
+      const { session, events } = sessionOn(state, { runId: "own" });
+      await session.perform([{ stage: "s", drafts: [draftOf("a", fileStep("a", "x"))] }]);
+      await session.finish("done");
+      rmSync(state, { recursive: true, force: true });
+      return events.flatMap((event) => (event.type === "warning" ? [event.text] : []));
+    };
+    expect(await takenFrom("own")).to.deep.equal([]);
+    expect(await takenFrom("other")).to.deep.equal(["took the lock over from a dead run (other of root@vm)"]);
   });
 
   it("F-10 F-11 keeps the first and the last of endless output, bytes escaped", async function () {

@@ -59,14 +59,15 @@ describe("command.run", () => {
       });
 
       it("takes only its own codes as success", async () => {
-        expect((await runStepOn(shell, stepOf(commandRun, { cmd: "exit 3", successCodes: [0, 3] }))).outcome).to.equal(
-          "changed",
-        );
+        const three = await runStepOn(shell, stepOf(commandRun, { cmd: "exit 3", successCodes: [0, 3] }));
+        expect([three.outcome, three.rc]).to.deep.equal(["changed", "3"]);
         const run = await runStepOn(shell, stepOf(commandRun, { cmd: "exit 13" }));
-        expect([run.outcome, run.stderr]).to.deep.equal(["failed", "ended with exit code 13\n"]);
-        expect((await runStepOn(shell, stepOf(commandRun, { cmd: "exit 0", successCodes: [3] }))).outcome).to.equal(
+        expect([run.outcome, run.rc, run.stderr]).to.deep.equal(["failed", "13", ""]);
+        const none = await runStepOn(shell, stepOf(commandRun, { cmd: "exit 0", successCodes: [3] }));
+        expect([none.outcome, none.stderr]).to.deep.equal([
           "failed",
-        );
+          "ended with exit code 0, which is not among successCodes\n",
+        ]);
       });
 
       it("is in order once what it creates is there", async () => {

@@ -40,7 +40,7 @@ describe("script.run", () => {
 
       it("fails with the script's code", async () => {
         const run = await runStepOn(shell, stepOf(scriptRun, { text: "echo why >&2; exit 4" }));
-        expect([run.outcome, run.stderr]).to.deep.equal(["failed", "why\nended with exit code 4\n"]);
+        expect([run.outcome, run.rc, run.stderr]).to.deep.equal(["failed", "4", "why\n"]);
       });
 
       it("runs as another user from a text, and leaves no file", async () => {

@@ -51,6 +51,30 @@ describe("service.running", () => {
         ]);
       });
 
+      it("shows the unit's log and why when it is not up after its start, without verifyFor too", async () => {
+        const crashed = await run({ ActiveState: "inactive", UnitFileState: "enabled", Breaks: "at-once" });
+        expect(crashed.problem).to.deep.equal({
+          code: "SERVICE_FAILED",
+          message: "demo.service was started and is not running: it is failed",
+          detail: "the log of demo.service",
+        });
+        const unmet = { ActiveState: "inactive", UnitFileState: "enabled", Breaks: "condition" };
+        expect((await run(unmet)).problem).to.deep.equal({
+          code: "SERVICE_FAILED",
+          message: "demo.service was started and is not running: a condition of the unit does not hold",
+          detail: "the log of demo.service",
+        });
+        const running = { ActiveState: "active", UnitFileState: "enabled", Breaks: "at-once" };
+        expect((await run(running, {}, { due: true })).problem?.code).to.equal("SERVICE_FAILED");
+      });
+
+      it("starts it again in a further attempt", async () => {
+        const retry = { attempts: 2, interval: 1 };
+        const unit = { ActiveState: "inactive", UnitFileState: "enabled", Breaks: "at-once" };
+        expect((await run(unit, {}, { plan: { retry } })).problem?.code).to.equal("SERVICE_FAILED");
+        expect(calls().match(/^start /gm)).to.have.length(2);
+      });
+
       it("refuses a masked unit, or unmasks it when told to", async () => {
         const masked = { ActiveState: "inactive", LoadState: "masked", UnitFileState: "masked" };
         expect((await run(masked, {}, { dryRun: true })).problem?.code).to.equal("UNIT_MASKED");

@@ -378,12 +378,19 @@ describe("conducting a run", () => {
   });
 
   it("gives an action that takes too long a clear end", async () => {
-    const forever = testAction("forever", () => new Promise(() => undefined));
+    const forever = testAction("forever", ({ note }) => {
+      note("192.0.2.7 port 9090 does not answer yet: silent for 3 s");
+      return new Promise(() => undefined);
+    });
     const { events } = await conduct(["n1"], [actionStage("join", forever, { nodes: ["n1"], timeout: 0.005 })]);
-    expect(events.find(({ type }) => type === "node.finished")).to.have.nested.property(
-      "problem.code",
-      "STAGE_TIMEOUT",
-    );
+    expect(events.find(({ type }) => type === "node.finished"))
+      .to.have.property("problem")
+      .that.deep.includes({
+        code: "STAGE_TIMEOUT",
+        message: "stage “join” took longer than 0.005 s for “n1”",
+        detail:
+          "at work on the bastion: forever\nits last answer: 192.0.2.7 port 9090 does not answer yet: silent for 3 s",
+      });
   });
 
   it("ends a stage of steps that passes its timeout by force", async () => {
@@ -393,10 +400,9 @@ describe("conducting a run", () => {
       { lessons: { ...both, "s/a": { after: new Promise(() => undefined) } } },
     );
     expect(nodes.log).to.include("n1 abort").and.not.include("n1 step s/b");
-    expect(events.find(({ type }) => type === "node.finished")).to.have.nested.property(
-      "problem.code",
-      "STAGE_TIMEOUT",
-    );
+    expect(events.find(({ type }) => type === "node.finished"))
+      .to.have.property("problem")
+      .that.deep.includes({ code: "STAGE_TIMEOUT", detail: "at work on n1: “a” (command.run)\nit gave no answer" });
   });
 
   it("F-17: a stop lets the running step end, starts no other, and ends with 130", async () => {

@@ -70,6 +70,17 @@ describe("what a node's frames tell of its steps", () => {
     expect(report.problemOf(key)?.code).to.equal("STEP_FAILED");
   });
 
+  it("says with what the step's own command ended", () => {
+    const { report, attempt } = reportWith([]);
+    report.take({ type: "start", rest: key });
+    report.take({ type: "apply", rest: `${key} apply` });
+    report.take({ type: "rc", rest: `${key} 7` });
+    report.take({ type: "end", rest: `${key} failed 13` });
+    expect(report.problemOf(key)?.message).to.equal("“config” (test.step) failed with exit code 7");
+    attempt("failed");
+    expect(report.problemOf(key)?.message).to.equal("“config” (test.step) failed");
+  });
+
   it("M1: knows no outcome but its own words", () => {
     const { report, attempt } = reportWith([]);
     attempt("constructor");

@@ -1,0 +1,42 @@
+import type { RunEventBody } from "#engine/events/event.ts";
+import type { Problem } from "#errors/problem.ts";
+
+/** What was at work last on a node or on the bastion, and what it said last: all there is to tell when its time is up. */
+export class LastWord {
+  #asked: string;
+  #answer = "";
+
+  /** @param asked what is at work until an event tells of a step */
+  constructor(asked = "") {
+    this.#asked = asked;
+  }
+
+  hear(event: RunEventBody): void {
+    switch (event.type) {
+      case "step.started":
+        this.#asked = `“${event.title}” (${event.module})`;
+        this.#answer = "";
+        break;
+      case "step.note":
+      case "step.output":
+      case "action.note":
+      case "action.output":
+        this.#answer = event.text.trimEnd().split("\n").at(-1) ?? "";
+        break;
+      case "step.finished":
+        if (event.changes?.length)
+          this.#answer = event.changes
+            .map(({ name, have, want }) => `${name}: ${have ?? "nothing"}, wanted ${want}`)
+            .join("; ");
+        break;
+      default:
+    }
+  }
+
+  /** @param where the step or action was at work */
+  tell(where: string): Pick<Problem, "detail"> {
+    if (this.#asked === "") return {};
+    const answer = this.#answer === "" ? "it gave no answer" : `its last answer: ${this.#answer}`;
+    return { detail: `at work ${where}: ${this.#asked}\n${answer}` };
+  }
+}

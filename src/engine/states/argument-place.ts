@@ -1,0 +1,25 @@
+import type { SourcePosition } from "#errors/problem.ts";
+import type { SourceNode, SourceScalar } from "#engine/yaml/node.ts";
+
+/** Where the argument stands that a failure is about: the longest whose value was named, as a whole word; else the first. */
+export function argumentPlace(args: SourceNode, said: string): SourcePosition | undefined {
+  const all = scalarsIn(args);
+  const named = all
+    .filter(({ value }) => isNamed(String(value), said))
+    .sort((a, b) => String(b.value).length - String(a.value).length);
+  return (named[0] ?? all[0])?.at;
+}
+
+function scalarsIn(node: SourceNode): readonly SourceScalar[] {
+  if (node.kind === "scalar") return node.value === null ? [] : [node];
+  const inner = node.kind === "list" ? node.items : [...node.entries.values()].map(({ value }) => value);
+  return inner.flatMap(scalarsIn);
+}
+
+function isNamed(value: string, said: string): boolean {
+  // A letter or two stand in any text.
+  if (value.length < 3) return false;
+  for (let at = said.indexOf(value); at >= 0; at = said.indexOf(value, at + 1))
+    if (!/[\w-]/.test(said.charAt(at - 1)) && !/[\w-]/.test(said.charAt(at + value.length))) return true;
+  return false;
+}

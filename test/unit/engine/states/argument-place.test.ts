@@ -1,0 +1,28 @@
+import { expect } from "chai";
+import { argumentPlace } from "#engine/states/argument-place.ts";
+import { parseSource } from "#engine/yaml/parse.ts";
+
+const place = (yaml: string, said: string) => {
+  const found = argumentPlace(parseSource("s.yaml", yaml), said);
+  return found && yaml.split("\n")[found.line - 1]?.slice(found.column - 1, found.column - 1 + (found.length ?? 1));
+};
+
+describe("the argument that a failure is about", () => {
+  const args = "path: /srv/app/conf\nowner: app\nnames: [nginx, nginx-extras]\n";
+
+  it("is the longest that was named", () => {
+    expect(place(args, "chown: invalid user: 'app:root'")).to.equal("app");
+    expect(place(args, "E: Unable to locate package nginx-extras")).to.equal("nginx-extras");
+    expect(place(args, "/srv/app/conf: owner app")).to.equal("/srv/app/conf");
+  });
+
+  it("is the first when none was named as a whole word", () => {
+    expect(place(args, "happily ever after")).to.equal("/srv/app/conf");
+    expect(place("{ cmd: exit 3, cwd: /tmp }", "")).to.equal("exit 3");
+    expect(place("names:\n  - one\n  - two\n", "")).to.equal("one");
+  });
+
+  it("is none where there is none", () => {
+    expect(argumentPlace(parseSource("s.yaml", "{}"), "x")).to.equal(undefined);
+  });
+});
