@@ -35,12 +35,12 @@ module.exports = {
     },
     {
       name: "no-orphans",
-      comment: "A module nobody imports is dead. What a browser runs (report-page.js) is read as text.",
+      comment: "A module nobody imports is dead. What a browser runs (report-page.js, web-page.js) is read as text.",
       severity: "error",
       from: {
         orphan: true,
         path: "^src/",
-        pathNot: "^src/cli/(main|node-main|run-main)\\.ts$|\\.d\\.ts$|/report-page\\.js$",
+        pathNot: "^src/cli/(main|node-main|run-main)\\.ts$|\\.d\\.ts$|/(report|web)-page\\.js$",
       },
       to: {},
     },
@@ -80,6 +80,12 @@ module.exports = {
       "lab",
       ["errors"],
       "The lab is a machine shop: it knows nothing of what runs on its machines.",
+    ),
+    only(
+      "web-draws",
+      "web",
+      ["errors", "tui", "engine/events", "engine/run"],
+      "Pages are drawn from records and living runs; the cluster comes from outside.",
     ),
     only("tui-knows-events-only", "tui", ["errors", "engine/events"], "A view draws events; it never reaches a host."),
     only(

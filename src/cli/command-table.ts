@@ -60,6 +60,11 @@ export const commandTable: readonly CommandEntry[] = [
     load: async () => (await import("./runs/runs-command.ts")).runsCommand(),
   },
   {
+    name: "web",
+    summary: "Runs and the fleet in a browser, live",
+    load: async () => (await import("./web/web-command.ts")).webCommand(),
+  },
+  {
     name: "audit",
     summary: "Who changed what, in a record that cannot be changed unseen",
     load: async () => (await import("./audit/audit-command.ts")).auditCommand(),

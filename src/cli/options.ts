@@ -55,14 +55,18 @@ export function addResultOption(command: Command, formats: readonly ResultFormat
   );
 }
 
-/** `-o, --output`, how a run is shown; without it the terminal decides (`chooseView`). */
-export function addViewOption(command: Command): Command {
-  return command.addOption(
-    new Option(
-      "-o, --output <view>",
-      "how to show the run: ink (live; usual at a terminal), plain (lines), json (one event a line)",
-    ).choices(["ink", "plain", "json"]),
-  );
+/** `-o, --output`, how a run is shown; without it the terminal decides (`chooseView`). The others say how lines look. */
+export function addViewOptions(command: Command): Command {
+  return command
+    .addOption(
+      new Option(
+        "-o, --output <view>",
+        "how to show the run: ink (live; usual at a terminal), plain (lines), json (one event a line)",
+      ).choices(["ink", "plain", "json"]),
+    )
+    .addOption(new Option("--quiet", "lines: only what goes wrong; nothing where all goes well").conflicts("verbose"))
+    .option("--verbose", "lines: each step, also what is in order")
+    .option("--times", "lines: each with its time (UTC)");
 }
 
 /** Collects a repeatable option. */

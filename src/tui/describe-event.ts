@@ -77,7 +77,8 @@ function describe(before: RunModel, event: RunEvent): readonly PlainLine[] {
 
 type Of<Type extends RunEvent["type"]> = Extract<RunEvent, { type: Type }>;
 
-function line(mark: PlainLine["mark"], who: string, text: string): PlainLine {
+/** A line that names whom it is about, and each line of its text. */
+export function line(mark: PlainLine["mark"], who: string, text: string): PlainLine {
   return { mark, text: `${who}  ${text.replaceAll("\n", `\n${who}  `)}` };
 }
 
@@ -122,7 +123,7 @@ function describeStepEnd(event: Of<"step.finished">): readonly PlainLine[] {
     line(mark, node, `${title}  ${what}${because(reason)}${time}`);
   const details = [
     ...changes.map((change) => line("output", node, `  ${describeChange(change)}`)),
-    ...diffLines(node, diff),
+    ...describeDiff(node, diff),
   ];
   switch (outcome) {
     case "ok":
@@ -153,7 +154,7 @@ function short(value: string): string {
   return more.length > 0 ? `${cut} … (${more.length + 1} lines)` : cut === "" ? "(empty)" : cut;
 }
 
-function diffLines(node: string, diff: string | undefined): readonly PlainLine[] {
+export function describeDiff(node: string, diff: string | undefined): readonly PlainLine[] {
   if (!diff) return [];
   return diff
     .replace(/\n$/, "")

@@ -1,5 +1,9 @@
 import { ListrLogger, ListrLogLevels, ProcessOutput, SimpleRenderer } from "listr2";
+import type { RunEvent } from "#engine/events/event.ts";
 import { RunFold } from "#engine/events/reduce.ts";
+import type { RunModel } from "#engine/events/run-model.ts";
+import { BriefLines, type Detail, type Told } from "./brief.ts";
+import { escapeForCi, foldOf, type Ci } from "./ci.ts";
 import { describeEvent } from "./describe-event.ts";
 import type { RunDrawing } from "./drawing.ts";
 import type { PlainLine } from "./line.ts";
@@ -7,6 +11,12 @@ import type { PlainLine } from "./line.ts";
 export interface PlainOptions {
   readonly out: NodeJS.WriteStream;
   readonly color: boolean;
+  /** `verbose` unless told otherwise. */
+  readonly detail?: Detail;
+  /** Each line tells when, in UTC. */
+  readonly times?: boolean;
+  /** Whose log it is: what tells how a change came about is folded there. */
+  readonly ci?: Ci | undefined;
   /** Events up to this number are known already and only kept in mind. */
   readonly since?: number;
   /** The run before each event that is drawn, when somebody else keeps it; else the view keeps its own. */
@@ -27,7 +37,8 @@ const levels: Readonly<Record<PlainLine["mark"], ListrLogLevels>> = {
  * The view for logs, pipes and plain terminals: one line for each piece of news, in listr2's simple hand. listr2 only
  * draws: its tasks would bring an order, retries and errors of their own, and those are the engine's (ADR 0403).
  */
-export function createPlainView({ out, color, since = 0, run }: PlainOptions): RunDrawing {
+export function createPlainView(options: PlainOptions): RunDrawing {
+  const { out, color, since = 0, run, detail = "verbose", times = false, ci } = options;
   const logger = new ListrLogger<ListrLogLevels>({
     useIcons: true,
     toStderr: [],
@@ -36,13 +47,32 @@ export function createPlainView({ out, color, since = 0, run }: PlainOptions): R
   // The renderer gives the logger its icons and colours.
   new SimpleRenderer([], { logger, ...(color ? {} : { color: plainColors }) });
   const own = new RunFold();
+  const tell = tellerOf(detail, ci);
   return {
     draw: (event) => {
-      const lines = event.seq > since ? describeEvent((run ?? own).fleeting, event) : [];
-      for (const { mark, text } of lines) logger.log(levels[mark], text);
+      const { lines, folded } = tell((run ?? own).fleeting, event);
       if (!run) own.add(event);
+      // It is told all the same: what is told of the next one may depend on it.
+      if (event.seq <= since) return;
+      const when = times ? `${new Date(event.at).toISOString().slice(11, 19)}  ` : "";
+      const write = (some: readonly PlainLine[]) => {
+        for (const { mark, text } of some) logger.log(levels[mark], when + escapeForCi(ci, text));
+      };
+      write(lines);
+      if (!folded || ci === undefined) return;
+      const title = escapeForCi(ci, folded.title);
+      const [open, close] = foldOf(ci, { title, id: `kcore_${event.seq}`, since: folded.since, until: event.at });
+      out.write(`${open}\n`);
+      write(folded.lines);
+      out.write(`${close}\n`);
     },
   };
+}
+
+function tellerOf(detail: Detail, ci: Ci | undefined): (before: RunModel, event: RunEvent) => Told {
+  if (detail === "verbose") return (before, event) => ({ lines: describeEvent(before, event) });
+  const brief = new BriefLines({ detail, folds: ci !== undefined });
+  return (before, event) => brief.tell(before, event);
 }
 
 const plainColors = Object.fromEntries(

@@ -12,7 +12,18 @@ const valued = new Set([
   "--timeout",
   "--report",
 ]);
-const flags = new Set(["--dry-run", "--skip-health", "--yes", "--wait", "--shell", "--debug"]);
+const flags = new Set([
+  "--dry-run",
+  "--skip-health",
+  "--yes",
+  "--wait",
+  "--shell",
+  "--debug",
+  "--group",
+  "--quiet",
+  "--verbose",
+  "--times",
+]);
 
 /**
  * The command that repeats a step on one node: the run's own command with that node for its target. Steps in order

@@ -61,7 +61,7 @@ describe("deploy_node on real nodes", function () {
     const shown = await bastion.does("runs", "show", first, "--events");
     for (const text of [attached.stdout, shown]) {
       expect(text)
-        .to.match(/n1 +machine +in order/)
+        .to.match(text === shown ? /n1 +machine +in order/ : /n1 +preflight +in order: 1 step/)
         .and.match(/n3 +agent's service +changed/);
       expect(text).to.match(/^n3 +Succeeded: \d+ \(changed=\d+\) +Failed: 0/m);
       expect(text).to.include(`Summary of run ${first}`);

@@ -20,13 +20,12 @@ export async function startBrowser(): Promise<Browser> {
   return chromium.launch({ executablePath: program, args });
 }
 
-/** Opens a file, as somebody would who got it by mail. */
-export async function openFile(browser: Browser, file: string, options: BrowserContextOptions = {}): Promise<OpenPage> {
-  const page = await browser.newPage({ viewport: { width: 1280, height: 900 }, ...options });
+/** Notes what a page asks for, beside `own`, and complains of, from now on. */
+export function watchPage(page: Page, own = ""): Pick<OpenPage, "requests" | "complaints"> {
   const requests: string[] = [];
   const complaints: string[] = [];
   page.on("request", (request) => {
-    if (request.url() !== `file://${file}`) requests.push(request.url());
+    if (request.url() !== own) requests.push(request.url());
   });
   page.on("console", (message) => {
     if (["error", "warning"].includes(message.type())) complaints.push(message.text());
@@ -36,8 +35,15 @@ export async function openFile(browser: Browser, file: string, options: BrowserC
     complaints.push(`dialog: ${dialog.message()}`);
     void dialog.dismiss();
   });
+  return { requests, complaints };
+}
+
+/** Opens a file, as somebody would who got it by mail. */
+export async function openFile(browser: Browser, file: string, options: BrowserContextOptions = {}): Promise<OpenPage> {
+  const page = await browser.newPage({ viewport: { width: 1280, height: 900 }, ...options });
+  const watched = watchPage(page, `file://${file}`);
   await page.goto(`file://${file}`);
-  return { page, requests, complaints };
+  return { page, ...watched };
 }
 
 /** The value of an expression of the page's own language. */

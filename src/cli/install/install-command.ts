@@ -1,6 +1,6 @@
 import { Option, type Command } from "commander";
 import type { InstallRequest } from "./request.ts";
-import { addMachineOptions, addProjectOption, addResultOption, addViewOption, collect } from "../options.ts";
+import { addMachineOptions, addProjectOption, addResultOption, addViewOptions, collect } from "../options.ts";
 import type { MachineFlags, ResultFormat } from "../options.ts";
 import type { InstallFlags } from "./install-node.ts";
 import { printRows } from "../terminal/format-result.ts";
@@ -16,7 +16,7 @@ const backend = (flags: string, text: string): Option => new Option(flags, text)
 
 /** `kcore node install`, with the flags of the kcore documentation. */
 export function addNodeInstall(node: Command): void {
-  addViewOption(addMachineOptions(addProjectOption(node.command("install"))))
+  addViewOptions(addMachineOptions(addProjectOption(node.command("install"))))
     .description("Write a machine's roster entry and deploy it over SSH until it is a ready member")
     .option("--os-disk <path>", "the disk of the operating system; with --os-installed it is recorded, and not touched")
     .option("--os-installed", "the operating system is there already")

@@ -1,6 +1,6 @@
 import { editRosterFile } from "../roster/edit-roster-file.ts";
 import { ownRoster } from "../roster/own-roster.ts";
-import { chooseView, type ViewName } from "../terminal/choose-view.ts";
+import { viewOf, type ViewFlags } from "../terminal/choose-view.ts";
 import { requestOf, startRun, type RunFlags } from "../watch/start-run.ts";
 import { planEntry } from "./entry.ts";
 import { lookAtDisks, type BlockDevice } from "./look.ts";
@@ -10,7 +10,7 @@ import { planInstall, type InstallPlan, type InstallRequest } from "./request.ts
 import type { HostKey } from "#engine/transport/host-key.ts";
 import { defined } from "#optional/defined.ts";
 
-export type InstallFlags = RunFlags & { readonly output?: ViewName };
+export type InstallFlags = RunFlags & ViewFlags;
 
 /**
  * Writes the roster entry that an install asks for, and deploys the node over SSH. Gives the exit code of the run.
@@ -24,7 +24,7 @@ export async function installNode(request: InstallRequest, flags: InstallFlags):
   const { name, changed, file } = await writeEntry(machine, plan, found);
   process.stderr.write(changed ? `${name} is in ${file} now\n` : `${name} stands in ${file} already\n`);
   const run = requestOf({ ...flags, on: [name] }, { kind: "orchestration", name: "deploy_node" });
-  return (await startRun(flags, run, { output: chooseView(flags.output) })).exitCode;
+  return (await startRun(flags, run, viewOf(flags))).exitCode;
 }
 
 interface Found {

@@ -1,13 +1,12 @@
 import { Command } from "commander";
-import { addViewOption, collect } from "../options.ts";
+import { addViewOptions, collect } from "../options.ts";
 import { readParams, readSets } from "../watch/param-options.ts";
 import { addRunOptions, requestOf, startRun, type RunFlags } from "../watch/start-run.ts";
-import { chooseView, type ViewName } from "../terminal/choose-view.ts";
+import { viewOf, type ViewFlags } from "../terminal/choose-view.ts";
 
-interface OrchestrateFlags extends RunFlags {
+interface OrchestrateFlags extends RunFlags, ViewFlags {
   readonly set?: readonly string[];
   readonly params?: string;
-  readonly output?: ViewName;
 }
 
 /** `kcore orchestrate NAME [TARGET]`; without a name it lists what there is. */
@@ -16,7 +15,7 @@ export function orchestrateCommand(): Command {
     .description("Run an orchestration over nodes; without a name, list what there is")
     .argument("[name]", "the orchestration: deploy_node, …")
     .argument("[target]", "the nodes, when it takes them: the same as --on");
-  addViewOption(addRunOptions(command, { full: true }))
+  addViewOptions(addRunOptions(command, { full: true }))
     .option("--set <name=value>", "a parameter (repeatable)", collect)
     .option("--params <json>", "parameters as a JSON object, or @FILE")
     .option("--skip-health", "do not look at the cluster's health first; this is recorded")
@@ -45,5 +44,5 @@ async function orchestrate(
   const on = [...(target === undefined ? [] : [target]), ...(flags.on ?? [])];
   const params = { ...(await readParams(flags.params)), ...readSets(flags.set ?? []) };
   const request = requestOf({ ...flags, on }, { kind: "orchestration", name }, { params });
-  process.exitCode = (await startRun(flags, request, { output: chooseView(flags.output) })).exitCode;
+  process.exitCode = (await startRun(flags, request, viewOf(flags))).exitCode;
 }

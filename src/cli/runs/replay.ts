@@ -4,23 +4,22 @@ import type { RunDrawing } from "#tui/drawing.ts";
 import { exitCodes } from "#errors/problem.ts";
 import type { CommonFlags } from "../options.ts";
 import { findProject } from "../project/find-project.ts";
-import { chooseView, type ViewName } from "../terminal/choose-view.ts";
+import { viewOf, type ViewFlags } from "../terminal/choose-view.ts";
 import { guardTerminal } from "../terminal/terminal-guard.ts";
 import { drawEnd, openLines } from "../watch/watch-run.ts";
 import { readRun, type KnownRun } from "./known-run.ts";
 
-export interface ReplayFlags extends CommonFlags {
-  readonly output?: ViewName;
+export interface ReplayFlags extends CommonFlags, ViewFlags {
   readonly speed: number;
 }
 
 /** `kcore runs replay`: a recorded run as it came, live where there is a terminal. */
-export async function replayRun(id: string, { project, output, speed }: ReplayFlags): Promise<void> {
+export async function replayRun(id: string, { project, speed, ...flags }: ReplayFlags): Promise<void> {
   const run = await readRun(findProject(project), id);
-  const view = chooseView(output);
-  if (view === "ink") await playLive(run, speed);
-  else await playLines(run, speed, await openLines(view));
-  await drawEnd(run.model, view, run.folder);
+  const { output, style } = viewOf(flags);
+  if (output === "ink") await playLive(run, speed);
+  else await playLines(run, speed, await openLines(output, { style }));
+  await drawEnd(run.model, { output, style, folder: run.folder });
 }
 
 const clock: PlayerClock = {

@@ -1,6 +1,6 @@
 import { Command, InvalidArgumentError, Option } from "commander";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
-import { addProjectOption, addViewOption, ageOf, countOf, type CommonFlags } from "../options.ts";
+import { addProjectOption, addViewOptions, ageOf, countOf, type CommonFlags } from "../options.ts";
 import { givenPassphrase } from "../terminal/given-passphrase.ts";
 import { findProject } from "../project/find-project.ts";
 import { exportFormats, type ExportFlags } from "./export-formats.ts";
@@ -11,15 +11,11 @@ import type { ReplayFlags } from "./replay.ts";
 import { addRunFilter } from "./run-filter.ts";
 import type { ShowFlags } from "./show.ts";
 import type { StatsFlags } from "./stats.ts";
-import { chooseView, type ViewName } from "../terminal/choose-view.ts";
+import { viewOf, type ViewFlags } from "../terminal/choose-view.ts";
 import { launch } from "../watch/start-run.ts";
 import { watchRun } from "../watch/watch-run.ts";
 
-interface ViewFlags extends CommonFlags {
-  readonly output?: ViewName;
-}
-
-interface ResumeFlags extends ViewFlags {
+interface ResumeFlags extends CommonFlags, ViewFlags {
   readonly detach?: boolean;
   readonly passphraseFile?: string;
 }
@@ -76,14 +72,14 @@ Examples:
     .option("--events", "everything that happened instead, as it was shown; with -o json one event a line")
     .option("--html <file>", "write the run's report for a browser instead: FILE.html, complete in itself")
     .action(async (id: string, flags: ShowFlags) => (await import("./show.ts")).showRun(id, flags));
-  addViewOption(
+  addViewOptions(
     add("attach <id>", "Watch a living run; the view may come and go", "attach last", "attach last --output plain"),
   ).action(attach);
-  addViewOption(add("resume <id>", "Go on with a run whose process died or that was stopped", "resume last"))
+  addViewOptions(add("resume <id>", "Go on with a run whose process died or that was stopped", "resume last"))
     .option("--detach", "leave as soon as the run has begun")
     .option("--passphrase-file <file>", "the passphrase of the cluster CA; else KCORE_CA_PASSPHRASE, else it is asked")
     .action(resume);
-  addViewOption(
+  addViewOptions(
     add(
       "replay <id>",
       "Show a recorded run as it came; at a terminal with pause, step, seek and speed",
@@ -136,14 +132,14 @@ function speedOf(text: string): number {
   throw new InvalidArgumentError("a number above 0 is wanted, or max");
 }
 
-async function attach(id: string, { project, output }: ViewFlags): Promise<void> {
+async function attach(id: string, { project, ...flags }: CommonFlags & ViewFlags): Promise<void> {
   const { folder } = await findRun(findProject(project), id);
-  process.exitCode = (await watchRun({ folder, output: chooseView(output) })).exitCode;
+  process.exitCode = (await watchRun({ folder, ...viewOf(flags) })).exitCode;
 }
 
-async function resume(id: string, { project, output, detach = false, passphraseFile }: ResumeFlags): Promise<void> {
+async function resume(id: string, { project, detach = false, passphraseFile, ...flags }: ResumeFlags): Promise<void> {
   const { folder, header, model, alive } = await readRun(findProject(project), id);
-  const view = chooseView(output);
+  const view = viewOf(flags);
   // A run that ended well may have a process still, for views that have not got it all.
   if (model.exitCode === exitCodes.done)
     throw new KcoreError({
@@ -158,5 +154,5 @@ async function resume(id: string, { project, output, detach = false, passphraseF
       hint: `kcore runs attach ${folder.id}`,
     });
   const launched = launch(folder, await givenPassphrase(passphraseFile));
-  process.exitCode = (await watchRun({ folder, output: view, detach, launched, since: model.lastSeq })).exitCode;
+  process.exitCode = (await watchRun({ folder, ...view, detach, launched, since: model.lastSeq })).exitCode;
 }

@@ -2,14 +2,13 @@ import { Command } from "commander";
 import type { ListFlags } from "./list-states.ts";
 import { addRunOptions, requestOf, startRun, type RunFlags } from "../watch/start-run.ts";
 import { readParams, readSets } from "../watch/param-options.ts";
-import { addProjectOption, addResultOption, addViewOption, collect } from "../options.ts";
-import { chooseView, type ViewName } from "../terminal/choose-view.ts";
+import { addProjectOption, addResultOption, addViewOptions, collect } from "../options.ts";
+import { viewOf, type ViewFlags } from "../terminal/choose-view.ts";
 import { requireTarget } from "../adhoc/exec-command.ts";
 
-interface ApplyFlags extends RunFlags {
+interface ApplyFlags extends RunFlags, ViewFlags {
   readonly set?: readonly string[];
   readonly params?: string;
-  readonly output?: ViewName;
 }
 
 /** `kcore state list|show|apply`. */
@@ -28,7 +27,7 @@ export function stateCommand(): Command {
     .description("Show a state's parameters and steps, and where it comes from")
     .addHelpText("after", "\nExamples:\n  kcore state show disks\n  kcore state show kcore/key -o json")
     .action(async (name: string, flags: ListFlags) => (await import("./list-states.ts")).showState(name, flags));
-  addViewOption(addRunOptions(state.command("apply <names...>"), { full: true }))
+  addViewOptions(addRunOptions(state.command("apply <names...>"), { full: true }))
     .description("Apply states to nodes, in the order given")
     .option("--set <name=value>", "a parameter (repeatable)", collect)
     .option("--params <json>", "parameters as a JSON object, or @FILE")
@@ -47,5 +46,5 @@ async function apply(names: readonly string[], flags: ApplyFlags): Promise<void>
   requireTarget(flags, `state apply ${names.join(" ")}`);
   const params = { ...(await readParams(flags.params)), ...readSets(flags.set ?? []) };
   const request = requestOf(flags, { kind: "state", names }, { params });
-  process.exitCode = (await startRun(flags, request, { output: chooseView(flags.output) })).exitCode;
+  process.exitCode = (await startRun(flags, request, viewOf(flags))).exitCode;
 }

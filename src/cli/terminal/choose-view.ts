@@ -1,8 +1,29 @@
 import { readFileSync } from "node:fs";
 import { KcoreError } from "#errors/problem.ts";
+import type { PlainOptions } from "#tui/plain.ts";
 
 /** The views that a user can ask for. */
 export type ViewName = "ink" | "plain" | "json";
+
+/** How lines tell a run. */
+export type LineStyle = Pick<PlainOptions, "detail" | "times">;
+
+/** What a user says of the view. */
+export interface ViewFlags {
+  readonly output?: ViewName;
+  readonly quiet?: boolean;
+  readonly verbose?: boolean;
+  readonly times?: boolean;
+}
+
+/** The view that these flags ask for; those that say how lines look ask for lines. @throws KcoreError as {@link chooseView} */
+export function viewOf({ output, quiet = false, verbose = false, times = false }: ViewFlags): {
+  readonly output: ViewName;
+  readonly style: LineStyle;
+} {
+  const given = output ?? (quiet || verbose || times ? "plain" : undefined);
+  return { output: chooseView(given), style: { detail: quiet ? "quiet" : verbose ? "verbose" : "brief", times } };
+}
 
 /** What is known of the terminal that a command was started in. */
 export interface Surroundings {

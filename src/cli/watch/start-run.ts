@@ -81,7 +81,7 @@ export function requestOf(flags: RunFlags, what: RunRequest["what"], more: Parti
 export async function startRun(
   flags: RunFlags,
   request: RunRequest,
-  watch: Pick<WatchOptions, "output" | "onEvent">,
+  watch: Pick<WatchOptions, "output" | "style" | "onEvent">,
 ): Promise<Watched & { readonly folder: RunFolder }> {
   const project = findProject(flags.project);
   const { detach = false, report = [] } = flags;

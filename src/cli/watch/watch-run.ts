@@ -13,7 +13,7 @@ import type { RunControls } from "./live-view.ts";
 import { canPrompt } from "../terminal/prompt.ts";
 import { Prompts } from "./run-prompts.ts";
 import { sourceLines, wantsColor } from "../terminal/report-failure.ts";
-import type { ViewName } from "../terminal/choose-view.ts";
+import type { LineStyle, ViewName } from "../terminal/choose-view.ts";
 import { guardTerminal } from "../terminal/terminal-guard.ts";
 import { whoAmI } from "../process/who.ts";
 
@@ -23,6 +23,8 @@ export type RunOutput = ViewName | "quiet";
 export interface WatchOptions {
   readonly folder: RunFolder;
   readonly output: RunOutput;
+  /** How lines look; `verbose` unless told otherwise. */
+  readonly style?: LineStyle;
   readonly launched?: FollowOptions["launched"];
   /** Of a run that has just been started: what a view can show before the first event. */
   readonly header?: RunHeader;
@@ -49,7 +51,7 @@ interface OpenView extends RunDrawing {
 
 /** Follows a run as one of its views until it ends or the user leaves. @throws KcoreError RUN_DIED */
 export async function watchRun(options: WatchOptions): Promise<Watched> {
-  const { folder, launched, header, detach = false, replayOnly = false, since = 0, onEvent } = options;
+  const { folder, launched, header, detach = false, replayOnly = false, since = 0, style = {}, onEvent } = options;
   const output = options.output === "ink" && (detach || replayOnly) ? "plain" : options.output;
   // The live view asks on the terminal that it draws on, wherever stderr goes.
   const answers = (output === "ink" || canPrompt()) && !detach && !replayOnly;
@@ -69,7 +71,14 @@ export async function watchRun(options: WatchOptions): Promise<Watched> {
   let view: OpenView | undefined;
   try {
     // It is there before the run's process is.
-    view = await openView(output, { folder, since, controls, run, before: header ? modelBefore(header) : emptyRun });
+    view = await openView(output, {
+      folder,
+      since,
+      style,
+      controls,
+      run,
+      before: header ? modelBefore(header) : emptyRun,
+    });
     for await (const event of follower.events()) {
       onEvent?.(event);
       // What a view says of an event depends on what was before it.
@@ -88,13 +97,14 @@ export async function watchRun(options: WatchOptions): Promise<Watched> {
     if (output !== "json") process.stderr.write(`The run goes on: kcore runs attach ${folder.id}\n`);
     return { exitCode: left === "left" ? exitCodes.interrupted : exitCodes.done, model, left: true };
   }
-  await drawEnd(model, output, folder);
+  await drawEnd(model, { output, style, folder });
   return { exitCode: (model.exitCode ?? exitCodes.failed) as ExitCode, model, left: false };
 }
 
 interface Opening {
   readonly folder: RunFolder;
   readonly since: number;
+  readonly style: LineStyle;
   readonly controls: RunControls;
   readonly before: RunModel;
   readonly run: RunFold;
@@ -106,7 +116,10 @@ function modelBefore({ id, request, who }: RunHeader): RunModel {
   return { ...emptyRun, runId: id, title: titleOf(what), command, who, dryRun };
 }
 
-async function openView(output: RunOutput, { folder, since, controls, before, run }: Opening): Promise<OpenView> {
+async function openView(
+  output: RunOutput,
+  { folder, since, style, controls, before, run }: Opening,
+): Promise<OpenView> {
   switch (output) {
     case "ink": {
       // A Ctrl-C before the view hears the keys: no new step starts, and the view will say so.
@@ -124,15 +137,23 @@ async function openView(output: RunOutput, { folder, since, controls, before, ru
       return { draw: () => undefined };
     case "plain":
     case "json":
-      return openLines(output, since, run);
+      return openLines(output, { since, style, run });
   }
 }
 
+interface Lines {
+  readonly since?: number;
+  readonly style?: LineStyle;
+  readonly run?: RunFold;
+}
+
 /** A view that writes lines to the output; events up to `since` are known and not told again. */
-export async function openLines(output: "plain" | "json", since = 0, run?: RunFold): Promise<RunDrawing> {
+export async function openLines(output: "plain" | "json", { style, ...more }: Lines = {}): Promise<RunDrawing> {
   if (output === "json") return (await import("#tui/ndjson.ts")).createJsonView((text) => process.stdout.write(text));
   const { createPlainView } = await import("#tui/plain.ts");
-  return createPlainView({ out: process.stdout, color: wantsColor(process.stdout), since, ...(run && { run }) });
+  const { detectCi } = await import("#tui/ci.ts");
+  const ci = detectCi(process.env);
+  return createPlainView({ out: process.stdout, color: wantsColor(process.stdout), ci, ...style, ...more });
 }
 
 /** Signals and questions where the view is lines: on stderr, with the keyboard's lines. */
@@ -160,9 +181,11 @@ function talkAtTheTerminal({ send, leave }: RunControls, run: RunFold, canChoose
   };
 }
 
+type End = Pick<WatchOptions, "output" | "style" | "folder">;
+
 /** What stands below a run's view: the summary, or why there was none. */
-export async function drawEnd(model: RunModel, output: RunOutput, folder: RunFolder): Promise<void> {
-  if (output === "json") return;
+export async function drawEnd(model: RunModel, { output, style, folder }: End): Promise<void> {
+  if (output === "json" || (style?.detail === "quiet" && model.exitCode === exitCodes.done)) return;
   const sourceLine = sourceLines(folder.project);
   if (model.runId === "" || output === "quiet") {
     const { ownProblems } = await import("#tui/summary.ts");

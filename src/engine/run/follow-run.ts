@@ -20,19 +20,22 @@ export interface FollowOptions {
   readonly launched?: Launched;
   /** Follow only what is there; do not wait for more. */
   readonly replayOnly?: boolean;
+  /** Bytes at the start of the record that are known already, up to the end of a line. */
+  readonly from?: number;
 }
 
-/** A view's end of a run: its events from the first on, and a way to speak to it. */
+/** A view's end of a run: its events from the first on (or from where it is told), and a way to speak to it. */
 export class RunFollower {
   readonly #options: FollowOptions;
   #socket: Socket | undefined;
-  #offset = 0;
+  #offset: number;
   #last: RunEvent | undefined;
   #left = false;
   readonly #unsent: RunControl[] = [];
 
   constructor(options: FollowOptions) {
     this.#options = options;
+    this.#offset = options.from ?? 0;
   }
 
   /** Says something to the run; kept until there is a connection. */

@@ -17,10 +17,15 @@ export function titleOf(model: RunModel): string {
   return `${nameOf(model)}: ${outcome} · kcore run ${model.runId}`;
 }
 
-/** The page's head: what ran, how it ended, who ran it when, and of what revision. */
-export function drawHead(model: RunModel): Html {
+/** The page's head: what ran, how it ended, who ran it when, and of what revision. `isLive`: its process goes on with it. */
+export function drawHead(model: RunModel, isLive = false): Html {
   const { outcome, dryRun, startedAt, lastAt, revision, dirty, who, command, runId, resumed } = model;
-  const { mark, word, look } = outcome ? told[outcome] : { mark: "▸", word: "not finished", look: "running" };
+  const open = {
+    mark: "▸",
+    word: isLive ? (model.state === "stopping" ? "stopping" : "running") : "not finished",
+    look: "running",
+  };
+  const { mark, word, look } = outcome ? told[outcome] : open;
   const facts: readonly Fact[] = [
     ["Run", runId !== "" && html`<code>${runId}</code>${resumed && " (resumed)"}`],
     ["Started", startedAt > 0 && moment(startedAt)],
@@ -34,7 +39,10 @@ export function drawHead(model: RunModel): Html {
     ],
     ["Command", command && html`<code class="command">${command}</code>`],
     ["Exit code", model.exitCode !== undefined && String(model.exitCode)],
-    ["To go on", outcome !== "done" && !dryRun && runId !== "" && html`<code>kcore runs resume ${runId}</code>`],
+    [
+      "To go on",
+      outcome !== "done" && !dryRun && !isLive && runId !== "" && html`<code>kcore runs resume ${runId}</code>`,
+    ],
   ];
   return html`<header class="head">
     <p class="brand">kcore run</p>

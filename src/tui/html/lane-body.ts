@@ -13,10 +13,15 @@ export interface BodyOptions {
   readonly budget: Budget;
   /** Where the node's log lies, or the bastion's. */
   readonly log?: string;
+  /** Its rows are known by a key, so that a page which draws them again keeps what its reader opened. */
+  readonly keyed?: boolean;
 }
 
 /** What a node's row opens to: a table of its steps, with what each changed, printed, or failed of. */
-export function drawLaneBody({ name, node, pieces }: Lane, { model, span, budget, log }: BodyOptions): Html {
+export function drawLaneBody(
+  { name, node, pieces }: Lane,
+  { model, span, budget, log, keyed = false }: BodyOptions,
+): Html {
   const titles = new Map(model.stages.map(({ id, title }) => [id, title]));
   // By stage, then by time: what is skipped from the start is told all at once, in the middle of other stages.
   const order = new Map(model.stages.map(({ id }, index) => [id, index]));
@@ -52,7 +57,7 @@ export function drawLaneBody({ name, node, pieces }: Lane, { model, span, budget
                   html`<tr class="group">
                     <th colspan="4" scope="rowgroup">${titles.get(stage) ?? stage}</th>
                   </tr>`
-                }${own.map((piece) => drawPiece(piece, { span, budget, startedAt: model.startedAt }))}
+                }${own.map((piece) => drawPiece(piece, { span, budget, keyed, startedAt: model.startedAt }))}
               </tbody>`,
           )}
         </table>`
@@ -74,10 +79,11 @@ function drawFacts(node: Lane["node"], log: string | undefined): Part {
     <dl class="about">${drawFactRows(rows)}</dl>`;
 }
 
-function drawPiece(
-  piece: Piece,
-  { span, budget, startedAt }: { readonly span: Span; readonly budget: Budget; readonly startedAt: number },
-): Html {
+interface PieceOptions extends Pick<BodyOptions, "span" | "budget" | "keyed"> {
+  readonly startedAt: number;
+}
+
+function drawPiece(piece: Piece, { span, budget, startedAt, keyed = false }: PieceOptions): Html {
   const { title, kind, outcome, from, to, step, action } = piece;
   const { reason, problem } = step ?? action ?? {};
   const always = step?.always === true && (outcome === "changed" || outcome === "would-change");
@@ -93,7 +99,8 @@ function drawPiece(
     step && drawDiff(step.diff, budget),
     work && drawOutput({ title, ...work }, budget, failed && !problem?.detail),
   ].filter((part) => part !== undefined && part !== false && part !== "");
-  return html`<tr class="${tellStep(outcome).look}">
+  const key = step ? `${step.stage} ${step.step}` : undefined;
+  return html`<tr class="${tellStep(outcome).look}" ${keyed && key !== undefined && html` data-key="${key}"`}>
     <td>${badge(tellStep(outcome))}</td>
     <th scope="row">
       ${title}

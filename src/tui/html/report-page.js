@@ -1,32 +1,92 @@
 /* oxlint-disable typescript/no-misused-promises, typescript/no-unsafe-argument, typescript/no-unsafe-assignment, typescript/no-unsafe-call, typescript/no-unsafe-member-access, typescript/no-unsafe-return -- plain JavaScript for a browser: no type of the DOM is known here */
-// The report's own script: filters rows, opens packed ones, zooms, and tells what a bar is. Without it the page still
-// shows all but the packed rows. It draws no text from nodes but through textContent, and rows that report.ts escaped.
+// The script of a run's page: filters rows, opens them, zooms, and tells what a bar is. Without it the page still shows
+// all but what stands in no row yet: a report has that packed, a page of kcore web asks for it. It draws no text from nodes but
+// through textContent, and rows that the server or report.ts escaped.
 "use strict";
 (() => {
   const byId = (id) => document.getElementById(id);
-  const lanes = [...document.querySelectorAll(".lane")];
   const box = byId("lanes");
   if (!box) return;
+  let lanes = [...box.querySelectorAll(".lane")];
 
+  const once = (make) => {
+    let made;
+    return () => (made ??= make());
+  };
   const unpack = async (id) => {
     const bytes = Uint8Array.from(atob(byId(id).textContent), (character) => character.charCodeAt(0));
     const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
     return new Response(stream).json();
   };
-  const once = (make) => {
-    let made;
-    return () => (made ??= make());
+
+  // Where the rest of a row comes from: its body, its bars, and which rows hold all these words.
+  const packed = () => {
+    const own = lanes;
+    const bodies = once(() => unpack("packed"));
+    const bars = once(() => unpack("bars"));
+    const texts = once(async () =>
+      (await bars()).map((pieces, index) =>
+        [own[index].dataset.name, ...pieces.map(([, , text]) => text)].join("\n").toLowerCase(),
+      ),
+    );
+    return {
+      body: async ({ dataset }) => (await bodies())[dataset.packed],
+      bars: async (lane) => (await bars())[own.indexOf(lane)],
+      find: async (words) => {
+        const all = await texts();
+        return new Set(own.filter((_, index) => words.every((word) => all[index].includes(word))).map(({ id }) => id));
+      },
+    };
   };
-  const bodies = once(() => unpack("packed"));
-  const bars = once(() => unpack("bars"));
+  const asked = (base) => {
+    const get = async (path) => {
+      const answer = await fetch(base + path);
+      if (!answer.ok) throw new Error(`${answer.status} for ${path}`);
+      return answer;
+    };
+    const known = new Map();
+    return {
+      body: async ({ id }) => (await get(`/rows/${id}`)).text(),
+      bars: ({ id }) => {
+        if (!known.has(id))
+          known.set(
+            id,
+            get(`/rows/${id}/bars`).then((answer) => answer.json()),
+          );
+        return known.get(id);
+      },
+      forget: ({ id }) => known.delete(id),
+      find: async (words) => new Set(await (await get(`/find?words=${encodeURIComponent(words.join(" "))}`)).json()),
+    };
+  };
+  const { live } = box.dataset;
+  const rest = live === undefined ? packed() : asked(live);
 
   // ---- rows -------------------------------------------------------------------------------------------------------
 
   const fill = async (lane) => {
-    const { packed } = lane.dataset;
-    if (packed === undefined) return;
+    if (live === undefined && lane.dataset.packed === undefined) return;
+    const text = await rest.body(lane);
     delete lane.dataset.packed;
-    lane.querySelector(".body").innerHTML = (await bodies())[packed];
+    // What the reader opened in it, and how far it was scrolled, stays.
+    const body = lane.querySelector(".body");
+    const keyOf = (one) => `${one.closest("[data-key]")?.dataset.key} ${one.getAttribute("aria-label") ?? ""}`;
+    const places = new Map(
+      [...body.querySelectorAll("pre")].map((pre) => [
+        keyOf(pre),
+        {
+          open: pre.parentElement.open,
+          top: pre.scrollTop,
+          isEnd: pre.scrollTop + pre.clientHeight > pre.scrollHeight - 8,
+        },
+      ]),
+    );
+    body.innerHTML = text;
+    for (const pre of body.querySelectorAll("pre")) {
+      const place = places.get(keyOf(pre));
+      if (place?.open !== undefined && "open" in pre.parentElement) pre.parentElement.open = place.open;
+      if (place) pre.scrollTop = place.isEnd ? pre.scrollHeight : place.top;
+    }
   };
   box.addEventListener(
     "toggle",
@@ -47,25 +107,15 @@
 
   // ---- finding ----------------------------------------------------------------------------------------------------
 
-  // What can be found in a row: its name at once, its steps' titles as soon as they are unpacked.
-  const texts = lanes.map(({ dataset }) => dataset.name.toLowerCase());
-  const learn = once(async () => {
-    for (const [index, own] of (await bars()).entries())
-      texts[index] += `\n${own
-        .map(([, , text]) => text)
-        .join("\n")
-        .toLowerCase()}`;
-  });
   const controls = byId("controls");
   const filter = async () => {
     const words = byId("find").value.toLowerCase().split(/\s+/).filter(Boolean);
     const kind = controls.elements.show.value;
-    if (words.length > 0) await learn();
+    const found = words.length > 0 ? await rest.find(words) : undefined;
     let shown = 0;
-    for (const [index, lane] of lanes.entries()) {
+    for (const lane of lanes) {
       const fits =
-        (kind === "all" || lane.dataset.kinds.split(" ").includes(kind)) &&
-        words.every((word) => texts[index].includes(word));
+        (kind === "all" || lane.dataset.kinds.split(" ").includes(kind)) && (found === undefined || found.has(lane.id));
       if (lane.hidden === fits) lane.hidden = !fits;
       if (fits) shown += 1;
     }
@@ -90,7 +140,7 @@
   // ---- zoom -------------------------------------------------------------------------------------------------------
 
   const axis = byId("axis");
-  const long = Number(axis.dataset.long);
+  let long = Number(axis.dataset.long);
   let zoom = 1;
   let at = 0;
   const say = (milliseconds) => {
@@ -146,7 +196,7 @@
     const track = target.closest?.(".lane > summary .track");
     if (!track) return hide();
     const lane = track.closest(".lane");
-    const own = (await bars())[lanes.indexOf(lane)];
+    const own = await rest.bars(lane);
     const { left, width } = track.getBoundingClientRect();
     const unit = 10000 / zoom / width;
     const x = at * 10000 + (clientX - left) * unit;
@@ -184,7 +234,7 @@
     if (event.key === "-") return byId("out").click();
     if (event.key !== "ArrowRight" && event.key !== "ArrowLeft") return;
     event.preventDefault();
-    const own = (await bars())[lanes.indexOf(lane)];
+    const own = await rest.bars(lane);
     if (own.length === 0) return;
     if (cursor.lane !== lane) cursor = { lane, index: event.key === "ArrowRight" ? -1 : own.length };
     cursor.index = Math.min(own.length - 1, Math.max(0, cursor.index + (event.key === "ArrowRight" ? 1 : -1)));
@@ -194,4 +244,20 @@
     tell(`${cursor.index + 1} of ${own.length}. ${text}`, left + ((from + to) / 20000 - at) * zoom * width, top);
   });
   box.addEventListener("focusout", hide);
+
+  // ---- while the run goes on --------------------------------------------------------------------------------------
+
+  // Said by web-page.js when it has changed the rows: which of them, and the time that the bars span now.
+  box.addEventListener("kcore:news", ({ detail: { changed, long: now } }) => {
+    lanes = [...box.querySelectorAll(".lane")];
+    for (const lane of changed) {
+      rest.forget(lane);
+      if (lane.open) void fill(lane);
+    }
+    if (now !== undefined && now !== long) {
+      long = now;
+      look(zoom, middle());
+    }
+    void filter();
+  });
 })();

@@ -1,6 +1,7 @@
 import type { Outcome } from "#engine/events/event.ts";
 import type { ActionModel, NodeModel, RunModel, StepModel } from "#engine/events/run-model.ts";
 import { bastionActions, tallyOf, type Tally } from "../tally.ts";
+import { actionsByNode } from "../work-item.ts";
 
 /** A step of a node, or an action on the bastion that was taken for it. */
 export interface Piece {
@@ -29,41 +30,69 @@ export interface Lane {
 
 /** All rows: what needs looking at first, then in the order of the run. */
 export function lanesOf(model: RunModel): readonly Lane[] {
-  const byNode = new Map<string, ActionModel[]>();
-  for (const { actions } of model.stages)
-    for (const action of actions)
-      if (action.item !== undefined && model.nodes.has(action.item)) {
-        const known = byNode.get(action.item);
-        if (known) known.push(action);
-        else byNode.set(action.item, [action]);
-      }
+  const actions = actionsByNode(model);
+  const nodes = [...model.nodes.values()].map((node, index) =>
+    laneOf(model, { node, index, actions: actions.get(node.name) ?? [], end: model.lastAt }),
+  );
+  return byUrgency([...ownLane(model), ...nodes]);
+}
+
+/** The bastion's own row, where it acts for no single node. */
+export function ownLane(model: RunModel, end = model.lastAt): readonly Lane[] {
   const own = bastionActions(model);
-  const rows: readonly { readonly name: string; readonly node?: NodeModel; readonly pieces: readonly Piece[] }[] = [
-    ...(own.length > 0 ? [{ name: "bastion", pieces: own.map((action) => pieceOfAction(model, action)) }] : []),
-    ...[...model.nodes.values()].map((node) => ({
-      name: node.name,
-      node,
-      pieces: [
-        ...node.steps.map((step) => pieceOfStep(model, step)),
-        ...(byNode.get(node.name) ?? []).map((action) => pieceOfAction(model, action)),
-      ],
-    })),
+  if (own.length === 0) return [];
+  return [
+    laneFrom({
+      id: "bastion",
+      name: "bastion",
+      began: model.startedAt,
+      pieces: own.map((action) => pieceOfAction(model, action, end)),
+    }),
   ];
-  return rows
-    .map((row, index): Lane => {
-      const pieces = row.pieces.toSorted((a, b) => a.from - b.from);
-      const from = Math.min(...pieces.map((piece) => piece.from), row.node?.startedAt ?? Infinity);
-      const to = Math.max(...pieces.map((piece) => piece.to), row.node?.endedAt ?? 0);
-      return {
-        ...row,
-        id: `node-${index}`,
-        pieces,
-        tally: tallyOf(pieces.map((piece) => piece.step ?? piece.action ?? {})),
-        from: Number.isFinite(from) ? from : model.startedAt,
-        to: to === 0 ? model.startedAt : to,
-      };
-    })
-    .toSorted((a, b) => rank(a) - rank(b));
+}
+
+/** A node's row; `end` is where pieces that still run end, for now. */
+export function laneOf(
+  model: RunModel,
+  {
+    node,
+    index,
+    actions,
+    end,
+  }: {
+    readonly node: NodeModel;
+    readonly index: number;
+    readonly actions: readonly ActionModel[];
+    readonly end: number;
+  },
+): Lane {
+  const pieces = [
+    ...node.steps.map((step) => pieceOfStep(step, end)),
+    ...actions.map((action) => pieceOfAction(model, action, end)),
+  ];
+  return laneFrom({ id: `node-${index}`, name: node.name, node, began: model.startedAt, pieces });
+}
+
+function laneFrom({
+  pieces: unsorted,
+  began,
+  ...row
+}: Pick<Lane, "id" | "name" | "node" | "pieces"> & { readonly began: number }): Lane {
+  const pieces = unsorted.toSorted((a, b) => a.from - b.from);
+  const from = Math.min(...pieces.map((piece) => piece.from), row.node?.startedAt ?? Infinity);
+  const to = Math.max(...pieces.map((piece) => piece.to), row.node?.endedAt ?? 0);
+  return {
+    ...row,
+    pieces,
+    tally: tallyOf(pieces.map((piece) => piece.step ?? piece.action ?? {})),
+    from: Number.isFinite(from) ? from : began,
+    to: to === 0 ? began : to,
+  };
+}
+
+/** What needs looking at first; else as they came. */
+export function byUrgency(lanes: readonly Lane[]): readonly Lane[] {
+  return lanes.toSorted((a, b) => rank(a) - rank(b));
 }
 
 /** How urgently a row wants to be seen; 0 is first. */
@@ -73,15 +102,15 @@ function rank({ node, tally }: Lane): number {
   return 2;
 }
 
-function pieceOfStep(model: RunModel, step: StepModel): Piece {
+function pieceOfStep(step: StepModel, end: number): Piece {
   const { stage, title, module, outcome, startedAt: from, duration } = step;
-  const to = outcome === undefined ? model.lastAt : from + (duration ?? 0);
+  const to = outcome === undefined ? end : from + (duration ?? 0);
   return { stage, title, kind: module, from, to, step, ...(outcome && { outcome }) };
 }
 
-function pieceOfAction(model: RunModel, action: ActionModel): Piece {
+function pieceOfAction(model: RunModel, action: ActionModel, end: number): Piece {
   const { stage, action: kind, outcome, startedAt: from, duration } = action;
   const title = model.stages.find(({ id }) => id === stage)?.title ?? stage;
-  const to = outcome === undefined ? model.lastAt : from + (duration ?? 0);
+  const to = outcome === undefined ? end : from + (duration ?? 0);
   return { stage, title, kind, from, to, action, ...(outcome && { outcome }) };
 }

@@ -24,7 +24,7 @@ describe("a run where nobody looks at a terminal", function () {
 
   function environment(more: Readonly<Record<string, string>> = {}): NodeJS.ProcessEnv {
     const { path } = project;
-    const own = { ...kcoreEnvironment, KCORE_HOME: join(path, "home") };
+    const own = { GITHUB_ACTIONS: "", GITLAB_CI: "", ...kcoreEnvironment, KCORE_HOME: join(path, "home") };
     return { ...process.env, TERM: "xterm-256color", CI: "", ...own, ...more };
   }
 
@@ -60,6 +60,25 @@ describe("a run where nobody looks at a terminal", function () {
     const inside = `stty cols 100 rows 30; setsid -cw sh -c "${words}"`;
     const { stdout } = await run("script", ["-qec", inside, "/dev/null"], { env: environment({ CI: "true" }) });
     isPlain(stdout);
+  });
+
+  it("is told with --quiet only if something goes wrong", async () => {
+    const well = await run("bash", ["-c", `${words} --quiet`], { env: environment() });
+    expect(well).to.deep.equal({ stdout: "", stderr: "" });
+    project.write({
+      "project/states/hello.yaml": "steps:\n  - id: hello\n    command.run: { cmd: 'echo no; exit 3' }\n",
+    });
+    const { stdout } = await run("bash", ["-c", `${words} --quiet; test $? = 1`], { env: environment() });
+    expect(stdout).to.match(/^(› here {2}[|!] .*\n)+✖ here {2}hello {2}failed: .*\n✖ here {2}failed\n\n/);
+    expect(stdout).to.contain("kcore runs resume");
+  });
+
+  it("is folded in a CI whose logs can be, with times on request", async () => {
+    project.write({ "project/states/hello.yaml": "steps:\n  - id: hello\n    command.run: { cmd: 'seq 1 9' }\n" });
+    const github = await run("bash", ["-c", `${words} --times`], { env: environment({ GITHUB_ACTIONS: "true" }) });
+    expect(github.stdout).to.match(/^::group::here {2}hello: 9 lines\n› \d\d:\d\d:\d\d {2}here {2}\| 1\n/m);
+    const gitlab = await run("bash", ["-c", words], { env: environment({ GITLAB_CI: "true" }) });
+    expect(gitlab.stdout).to.contain("section_start:").and.contain("here  hello: 9 lines\n");
   });
 
   it("is told in lines over ssh without a terminal", async () => {

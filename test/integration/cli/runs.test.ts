@@ -58,7 +58,7 @@ describe("kcore, from the command line to a node and back", function () {
     expect(first.stdout).to.match(/^Succeeded: {7}1 \(changed=1\)$/m);
     expect(first.code).to.equal(0);
     expect(readFileSync(target, "utf8")).to.equal("hello\n");
-    const second = await project.kcore(...apply("greeting"));
+    const second = await project.kcore(...apply("greeting", "--verbose"));
     expect(second.stdout).to.match(/^Succeeded: {7}1 \(changed=0\)$/m);
     const listed = JSON.parse((await project.kcore("runs", "list", "-o", "json")).stdout) as { state: string }[];
     expect(listed.map(({ state }) => state)).to.deep.equal(["done", "done", "done"]);

@@ -7,42 +7,13 @@ import type { RunEvent } from "#engine/events/event.ts";
 import { reduceEvents } from "#engine/events/reduce.ts";
 import { drawReport } from "#tui/html/report.ts";
 import { ask, openFile, startBrowser, until } from "#support/browser.ts";
+import { hostile, hostileRun } from "#support/hostile-run.ts";
 import { recordedRun } from "#support/recorded-runs.ts";
 import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
 import { wideRun } from "#support/wide-run.ts";
 
-/** Text that would do harm if a browser took it for markup (S-4). */
-const hostile = `</script></pre></details><img src=http://127.0.0.1:9/x onerror="document.title='taken'"><script>document.title='taken'</script><svg onload=alert(1)>\u202e\u200f\u0007`;
-
 /** Looks in the page for texts that are hard to read. */
 const contrasts = readFileSync(new URL("../../support/contrasts.js", import.meta.url), "utf8");
-
-/** A run in which everything that a node or a file can say is hostile. */
-function hostileRun(): readonly RunEvent[] {
-  const said = new Set([
-    "text",
-    "message",
-    "hint",
-    "title",
-    "reason",
-    "want",
-    "have",
-    "diff",
-    "module",
-    "command",
-    "who",
-    "milestone",
-    "file",
-  ]);
-  return recordedRun("failed").map(
-    (event) =>
-      JSON.parse(
-        JSON.stringify(event, (key, value: unknown) =>
-          typeof value === "string" && said.has(key) ? `${value}${hostile}` : value,
-        ),
-      ) as RunEvent,
-  );
-}
 
 describe("The HTML report in a browser", function () {
   this.timeout(60_000);

@@ -91,7 +91,7 @@ describe("the transcripts of README and docs", () => {
         done();
       },
     }) as unknown as NodeJS.WriteStream;
-    const view = createPlainView({ out, color: false, since: 0 });
+    const view = createPlainView({ out, color: false, detail: "brief" });
     const install = { node: "n1", stage, step: "tools/2", title: "install tool", module: "package.installed" } as const;
     const [os, issue, tool] = steps("n1", [
       { title: "operating system", duration: 100 },
@@ -112,6 +112,7 @@ describe("the transcripts of README and docs", () => {
       { type: "step.started", ...install },
       { type: "step.output", node: "n1", step: "tools/2", stream: "out", text: "Reading package lists...\n" },
       tool,
+      { type: "node.finished", node: "n1", outcome: "failed" },
     ];
     for (const event of stamped(events)) view.draw(event);
     expect(fits(text, shown("docs/reading-a-run.md", "→ state apply web")), text).to.equal(true);

@@ -158,46 +158,50 @@ export const listers: Readonly<Record<SectionName, Lister>> = {
   conflicts: lister(conflictsSection),
 };
 
-/** A section as plain cells, for output that nobody can move about in. */
+/** A section with all of its rows and columns, for what nobody can move about in. */
 export interface FleetTable {
+  readonly name: SectionName;
   readonly title: string;
   readonly none: string;
+  /** The first is a shape's, without a word. */
   readonly headings: readonly string[];
-  readonly rows: readonly (readonly string[])[];
+  readonly rows: readonly { readonly key: string; readonly cells: readonly Line[] }[];
 }
+
+const sections = [nodesSection, dcsSection, controllersSection, certificatesSection, conflictsSection] as const;
 
 /** All sections whole, in their first order. */
 export function fleetTables(snapshot: FleetSnapshot, options: DrawOptions): readonly FleetTable[] {
-  return [
-    tableOf(nodesSection, snapshot, options),
-    tableOf(dcsSection, snapshot, options),
-    tableOf(controllersSection, snapshot, options),
-    tableOf(certificatesSection, snapshot, options),
-    tableOf(conflictsSection, snapshot, options),
-  ];
+  return sections.map((section) => tableOf(section as Section<unknown>, snapshot, options));
+}
+
+/** The page of one row, and the command that tells more; undefined where there is none. */
+export function fleetPage(
+  snapshot: FleetSnapshot,
+  section: string,
+  key: string,
+  options: DrawOptions & { readonly width: number },
+): (Page & { readonly command: string }) | undefined {
+  if (!Object.hasOwn(listers, section)) return undefined;
+  const listing = listers[section as SectionName](snapshot, allOf(section as SectionName));
+  const [page, command] = [listing.page(key, options), listing.command(key)];
+  return page && command !== undefined ? { ...page, command } : undefined;
+}
+
+function allOf(name: SectionName): Choice {
+  const place = { top: 0, sort: 0, reversed: false };
+  return { search: "", trouble: false, places: { [name]: place } as unknown as FleetUi["places"] };
 }
 
 function tableOf<Row>(section: Section<Row>, snapshot: FleetSnapshot, options: DrawOptions): FleetTable {
-  const { name, title, none } = section;
-  // A shape says nothing that the words beside it do not.
-  const columns = section.columns(options).filter((column) => column.title !== "");
-  const place = { top: 0, sort: 0, reversed: false };
-  const rows = choose(section, prepare(section, snapshot), {
-    search: "",
-    trouble: false,
-    places: { [name]: place } as unknown as FleetUi["places"],
-  });
+  const { name, title, none, key } = section;
+  const columns = section.columns(options);
+  const rows = choose(section, prepare(section, snapshot), allOf(name));
   return {
+    name,
     title,
     none,
     headings: columns.map((column) => column.title),
-    rows: rows.map((row) =>
-      columns.map(
-        ({ cell }) =>
-          cell(row, 200)
-            .map(({ text }) => text)
-            .join("") || "-",
-      ),
-    ),
+    rows: rows.map((row) => ({ key: key(row), cells: columns.map(({ cell }) => cell(row, 200)) })),
   };
 }

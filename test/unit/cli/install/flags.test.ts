@@ -9,6 +9,7 @@ import { planInstall, usualName } from "#cli/install/request.ts";
 import { requestOf } from "#cli/watch/start-run.ts";
 import { parsePlainYaml } from "#engine/yaml/plain-yaml.ts";
 import { nodeEntry } from "#support/runs.ts";
+import { viewOf } from "#cli/terminal/choose-view.ts";
 import { problemsIn } from "#support/problems.ts";
 
 const device = (path: string, changes: Partial<BlockDevice> = {}): BlockDevice => ({
@@ -74,7 +75,8 @@ function outcomeOf(...words: readonly string[]): unknown {
     const { command: _, ...run } = requestOf(flags, { kind: "orchestration", name: "deploy_node" });
     const roster = parsePlainYaml(entry.edit({ file: entry.file, text: "" })) as object;
     const { hostKey, insecure } = request;
-    return { roster, run, hostKey, insecure, passphraseFile: flags.passphraseFile, output: flags.output };
+    const { style } = viewOf({ ...flags, output: "plain" });
+    return { roster, run, hostKey, insecure, passphraseFile: flags.passphraseFile, output: flags.output, style };
   } catch (error) {
     return problemsIn(() => {
       throw error;
@@ -147,6 +149,9 @@ describe("kcore node install", () => {
     { flag: "--context", words: ["--context", "prod"], effect: /"context":"prod"/ },
     { flag: "--passphrase-file", words: ["--passphrase-file", "f"], effect: /"passphraseFile":"f"/ },
     { flag: "--output", words: ["-o", "json"], effect: /"output":"json"/ },
+    { flag: "--quiet", words: ["--quiet"], effect: /"detail":"quiet"/ },
+    { flag: "--verbose", words: ["--verbose"], effect: /"detail":"verbose"/ },
+    { flag: "--times", words: ["--times"], effect: /"times":true/ },
   ];
   for (const { flag, words, effect } of rows)
     it(`${flag} has an effect`, () => {

@@ -1,0 +1,124 @@
+import { hostname } from "node:os";
+import { basename } from "node:path";
+import { once } from "node:events";
+import { Command, InvalidArgumentError } from "commander";
+import { KcoreError } from "#errors/problem.ts";
+import { openCluster, type Cluster } from "../cluster/open-cluster.ts";
+import { addClusterOptions, addResultOption, collect, type ClusterFlags } from "../options.ts";
+import { findProject } from "../project/find-project.ts";
+import { printJson } from "../terminal/print-json.ts";
+import { kcoreVersion } from "../version.ts";
+
+interface Flags extends ClusterFlags {
+  readonly port?: number;
+  readonly listen?: Address;
+  readonly name?: readonly string[];
+  readonly tlsCert?: string;
+  readonly tlsKey?: string;
+  readonly passphraseFile?: string;
+  readonly output: "table" | "json";
+}
+
+interface Address {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** Where it listens unless told otherwise; another free port where this one is taken. */
+const usual: Address = { host: "127.0.0.1", port: 8420 };
+
+/** `kcore web`. */
+export function webCommand(): Command {
+  const command = addClusterOptions(new Command("web"))
+    .description("Runs and the fleet in a browser, live; nothing can be changed there")
+    .option("--port <n>", "listen on this port of 127.0.0.1 (0: any that is free); else 8420, or a free one", portOf)
+    .option(
+      "--listen <address:port>",
+      "listen for other machines, by TLS, for operators' certificates alone",
+      addressOf,
+    )
+    .option("--name <host>", "with --listen: a name or address under which browsers reach it (repeatable)", collect)
+    .option(
+      "--tls-cert <file>",
+      "with --listen: a certificate of your own, in PEM, instead of one that the cluster's CA signs now",
+    )
+    .option("--tls-key <file>", "its key")
+    .option("--passphrase-file <file>", "with --listen: for the CA's key; else KCORE_CA_PASSPHRASE, else it is asked");
+  return addResultOption(command)
+    .addHelpText(
+      "after",
+      `
+Examples:
+  kcore web                                   prints an address with a token; Ctrl-C ends it, runs go on
+  ssh -L 8420:127.0.0.1:8420 bastion          from your desk, then the same address
+  kcore web --listen 0.0.0.0:8443 --name bastion.example.org
+  kcore web --port 0 -o json | jq -r .url
+
+It reads the project's records and the runs' own sockets. docs/reading-a-run.md tells how a browser gets an operator's
+certificate.`,
+    )
+    .action(showWeb);
+}
+
+async function showWeb({ output, ...flags }: Flags): Promise<void> {
+  refuseMixed(flags);
+  const project = findProject(flags.project);
+  const cluster = await clusterIfAny(flags);
+  const { webSources } = await import("./web-sources.ts");
+  const frame = { project: basename(project), version: kcoreVersion(), hasFleet: cluster !== undefined };
+  const common = { sources: webSources(project, cluster), frame };
+  const { listen } = flags;
+  const { openHere, openWide } = await import("./open-web.ts");
+  const { server, url, close } =
+    listen === undefined
+      ? await openHere({ ...common, ...usual, ...(flags.port !== undefined && { port: flags.port, isGiven: true }) })
+      : await openWide({ ...common, ...listen, ...flags, names: flags.name ?? [hostname(), listen.host] }, cluster);
+  const lines =
+    listen === undefined
+      ? [
+          `kcore web: ${url}`,
+          `from elsewhere: ssh -L ${server.port}:127.0.0.1:${server.port} ${hostname()}   and then the same address`,
+          "Ctrl-C ends it; runs go on",
+        ]
+      : [`kcore web: ${url}   for browsers with an operator's certificate`, "Ctrl-C ends it; runs go on"];
+  process.stdout.write(output === "json" ? `${printJson({ url, port: server.port })}\n` : `${lines.join("\n")}\n`);
+  await Promise.race(["SIGINT", "SIGTERM", "SIGHUP"].map((signal) => once(process, signal)));
+  close();
+  await server.close();
+}
+
+/** A project without a cluster has runs all the same; one that is named must be there. @throws KcoreError */
+async function clusterIfAny(flags: Omit<Flags, "output">): Promise<Cluster | undefined> {
+  try {
+    return await openCluster(flags);
+  } catch (error) {
+    const isNone = error instanceof KcoreError && error.problems.every(({ code }) => code === "PKI_CONTEXT_UNKNOWN");
+    if (isNone && flags.context === undefined && flags.listen === undefined) return undefined;
+    throw error;
+  }
+}
+
+function refuseMixed({ listen, port, name, tlsCert, tlsKey }: Omit<Flags, "output">): void {
+  const refuse = (message: string, hint: string): never => {
+    throw new KcoreError({ code: "USAGE", message, hint });
+  };
+  if (listen !== undefined && port !== undefined)
+    refuse("--listen has its port in itself", `--listen ${listen.host}:${port}`);
+  if (listen === undefined && (name ?? tlsCert ?? tlsKey) !== undefined)
+    refuse("--name, --tls-cert and --tls-key need --listen", "kcore web --listen 0.0.0.0:8443");
+  if ((tlsCert === undefined) !== (tlsKey === undefined))
+    refuse("a certificate and its key belong together", "--tls-cert FILE --tls-key FILE");
+}
+
+function portOf(text: string): number {
+  const port = Number(text);
+  if (/^\d{1,5}$/.test(text) && port <= 65_535) return port;
+  throw new InvalidArgumentError("a port is wanted: 0 to 65535");
+}
+
+function addressOf(text: string): Address {
+  const [, host, port] = /^(\[[0-9a-fA-F:.]+\]|[^:[\]]+):(\d{1,5})$/.exec(text) ?? [];
+  if (host === undefined || port === undefined)
+    throw new InvalidArgumentError("an address and a port are wanted: 0.0.0.0:8443, [::]:8443");
+  return { host: host.replace(/^\[|\]$/g, ""), port: portOf(port) };
+}

@@ -1,0 +1,96 @@
+import { join } from "node:path";
+import { isAlive } from "#engine/run/process-mark.ts";
+import { listRunIds, logName, readHeader, runFolder } from "#engine/run/run-folder.ts";
+import type { FleetLink } from "#tui/ink/fleet/snapshot.ts";
+import type { FleetFeed, WebSources } from "#web/routes.ts";
+import { RunFeed } from "#web/run-feed.ts";
+import type { ListedRun, RunsQuery } from "#web/runs-page.ts";
+import type { Cluster } from "../cluster/open-cluster.ts";
+import { whoAmI } from "../process/who.ts";
+import { glanceAtRun, type RunGlance } from "../runs/glance.ts";
+import { readRun } from "../runs/known-run.ts";
+import { runStates } from "../runs/run-states.ts";
+import { drawReport } from "../runs/write-reports.ts";
+import { sourceLines } from "../terminal/report-failure.ts";
+import { FleetFollower } from "../top/follow-fleet.ts";
+import { readFleet, snapshotOf } from "../top/read-fleet.ts";
+
+/** All that the pages show: the project's records and living runs, and the cluster if there is one. */
+export function webSources(project: string, cluster: Cluster | undefined): WebSources {
+  const glances = new Glances(project);
+  return {
+    runStates,
+    listRuns: (query) => glances.list(query),
+    openRun: async (id) => {
+      const folder = runFolder(project, id);
+      const alive = isAlive((await readHeader(folder)).process);
+      const logOf = (node?: string) => join(".kcore", "runs", id, logName(node));
+      return RunFeed.open(folder, { by: whoAmI(), isAlive: alive, sourceLine: sourceLines(project), logOf });
+    },
+    report: async (id) => drawReport("html", (await readRun(project, id)).events, project),
+    ...(cluster && { openFleet: () => openFleet(cluster) }),
+  };
+}
+
+/** Looks at a run that has ended once, and at one that goes on each time. */
+class Glances {
+  readonly #project: string;
+  readonly #ended = new Map<string, ListedRun>();
+
+  constructor(project: string) {
+    this.#project = project;
+  }
+
+  async list({ state, node, before, limit }: RunsQuery): Promise<readonly ListedRun[]> {
+    const found: ListedRun[] = [];
+    for (const id of (await listRunIds(this.#project)).reverse()) {
+      if (found.length >= limit) break;
+      if (before !== undefined && id >= before) continue;
+      const run = await this.#look(id);
+      if (run && (state === undefined || run.state === state) && (node === undefined || run.nodes.includes(node)))
+        found.push(run);
+    }
+    return found;
+  }
+
+  async #look(id: string): Promise<ListedRun | undefined> {
+    const known = this.#ended.get(id);
+    if (known) return known;
+    // One that is being removed, or is damaged, stands in no list.
+    const run = await glanceAtRun(runFolder(this.#project, id)).then(listed, () => undefined);
+    if (run?.state === "done") this.#ended.set(id, run);
+    return run;
+  }
+}
+
+function listed({ folder, header, state, milliseconds, nodes }: RunGlance): ListedRun {
+  const { created, who, request } = header;
+  return { id: folder.id, state, created, milliseconds, who, command: request.command, dryRun: request.dryRun, nodes };
+}
+
+async function openFleet(cluster: Cluster): Promise<FleetFeed> {
+  const first = await cluster.ask((client) => readFleet(client, new Set(), undefined));
+  const stop = new AbortController();
+  const calls: (() => void)[] = [];
+  const tell = (): void => calls.forEach((call) => call());
+  let link: FleetLink = { state: "live", endpoint: first.asked };
+  let snapshot = snapshotOf(cluster.context, first, new Map());
+  const follower = new FleetFollower(cluster, {
+    signal: stop.signal,
+    first,
+    show: (next) => {
+      snapshot = next;
+      tell();
+    },
+    tell: (next) => {
+      link = next;
+      tell();
+    },
+  });
+  void follower.run();
+  return {
+    state: () => ({ snapshot, link }),
+    onNews: (call) => calls.push(call),
+    close: () => stop.abort(),
+  };
+}

@@ -1,0 +1,176 @@
+import type { RunEvent } from "#engine/events/event.ts";
+import type { RunModel, StepModel } from "#engine/events/run-model.ts";
+import { describeDiff, describeEvent, line } from "./describe-event.ts";
+import { formatDuration, type PlainLine } from "./line.ts";
+import { tallyOf, workOf } from "./tally.ts";
+
+/** How much the lines tell: `quiet` what went wrong, `brief` what is not as it should be already, `verbose` everything. */
+export type Detail = "quiet" | "brief" | "verbose";
+
+/** What is told of an event. */
+export interface Told {
+  readonly lines: readonly PlainLine[];
+  /** What may be put away under its title, as it tells how, not what. */
+  readonly folded?: { readonly title: string; readonly since: number; readonly lines: readonly PlainLine[] };
+}
+
+type StepOrAction = Extract<RunEvent, { type: `step.${string}` | `action.${string}` }>;
+type Ended = Extract<RunEvent, { type: "step.finished" | "action.finished" }>;
+
+const nothing: Told = { lines: [] };
+/** Milliseconds from which on something is told of what is in order: somebody waits for it. */
+const LONG = 5000;
+/** So many lines of output are not worth folding. */
+const FEW = 5;
+
+/** Tells a run briefly, event by event: each has to be told with the run as it was before it. */
+export class BriefLines {
+  readonly #quiet: boolean;
+  /** Output is kept until it is known how its step ended, to be folded or left out. */
+  readonly #keeps: boolean;
+  /** Steps and actions of which it was told that they run. */
+  readonly #begun = new Set<string>();
+  readonly #kept = new Map<string, PlainLine[]>();
+  /** Stages of nodes that were told to be in order. */
+  readonly #left = new Set<string>();
+
+  constructor({ detail, folds }: { readonly detail: "quiet" | "brief"; readonly folds: boolean }) {
+    this.#quiet = detail === "quiet";
+    this.#keeps = folds || this.#quiet;
+  }
+
+  tell(before: RunModel, event: RunEvent): Told {
+    switch (event.type) {
+      case "stage.finished":
+      case "node.milestone":
+        return nothing;
+      case "action.started":
+      case "step.started":
+        return { lines: this.#leave(before, event) };
+      case "run.started":
+      case "node.waiting":
+      case "node.rebooted":
+      case "node.connecting":
+        return this.#quiet ? nothing : { lines: describeEvent(before, event) };
+      case "node.connected": {
+        const isNews = before.nodes.get(event.node)?.fingerprint !== undefined && !this.#quiet;
+        return isNews ? { lines: describeEvent(before, event) } : nothing;
+      }
+      case "step.note":
+      case "action.note":
+      case "step.output":
+      case "action.output":
+        return { lines: this.#say(before, event) };
+      case "step.finished":
+      case "action.finished":
+        return this.#end(before, event);
+      case "node.finished": {
+        const { node, outcome } = event;
+        const left = this.#leave(before, event);
+        if (outcome !== "done") return { lines: [...left, ...describeEvent(before, event)] };
+        return this.#quiet ? nothing : { lines: [...left, line("done", node, `done${countsOf(before, node)}`)] };
+      }
+      default:
+        return { lines: describeEvent(before, event) };
+    }
+  }
+
+  /** Output, and notes of what takes long: with the name of what runs before the first of them. */
+  #say(before: RunModel, event: StepOrAction): readonly PlainLine[] {
+    const key = keyOf(event);
+    const one = workIn(before, event);
+    const isNote = event.type === "step.note" || event.type === "action.note";
+    if (isNote && (!one || event.at - one.startedAt < LONG)) return [];
+    const said = describeEvent(before, event).filter(({ mark }) => mark !== "started");
+    const begin = this.#begun.has(key) || this.#quiet ? [] : [nameOf(event, one)];
+    this.#begun.add(key);
+    if (!this.#keeps || isNote) return this.#quiet ? [] : [...begin, ...said];
+    const kept = this.#kept.get(key) ?? [];
+    kept.push(...said);
+    this.#kept.set(key, kept);
+    return begin;
+  }
+
+  #end(before: RunModel, event: Ended): Told {
+    const key = keyOf(event);
+    const { outcome, duration = 0 } = event;
+    const kept = this.#kept.get(key) ?? [];
+    this.#kept.delete(key);
+    const wasNamed = this.#begun.delete(key);
+    const left = outcome === "skipped" ? [] : this.#leave(before, event);
+    if (outcome === "failed") return { lines: [...left, ...kept, ...describeEvent(before, event)] };
+    if (this.#quiet) return nothing;
+    if (outcome === "ok" || outcome === "skipped") {
+      const isLong = event.type === "action.finished" && duration >= LONG;
+      return { lines: wasNamed || isLong ? [...left, ...describeEvent(before, event)] : left };
+    }
+    const { diff, ...rest } = { diff: undefined, ...event };
+    const more = [...kept, ...(event.type === "step.finished" ? describeDiff(event.node, diff) : [])];
+    const lines = [...left, ...describeEvent(before, rest)];
+    if (!this.#keeps || more.length <= FEW) return { lines: [...lines, ...more] };
+    const since = workIn(before, event)?.startedAt ?? event.at;
+    return { lines, folded: { title: `${nameOf(event, undefined).text}: ${more.length} lines`, since, lines: more } };
+  }
+
+  /** When a node goes on to another stage: that the one before was in order, or what of it was. */
+  #leave(before: RunModel, event: RunEvent): readonly PlainLine[] {
+    const name = "node" in event ? event.node : "item" in event ? event.item : undefined;
+    const steps = (name !== undefined && before.nodes.get(name)?.steps) || [];
+    // What is skipped before a node is asked comes before its time.
+    const stage = steps.findLast(({ outcome }) => outcome !== "skipped")?.stage;
+    if (name === undefined || stage === undefined || ("stage" in event && event.stage === stage)) return [];
+    const key = JSON.stringify([name, stage]);
+    if (this.#quiet || this.#left.has(key)) return [];
+    this.#left.add(key);
+    return describeStage(name, stage, steps);
+  }
+}
+
+function describeStage(node: string, stage: string, all: readonly StepModel[]): readonly PlainLine[] {
+  const steps = all.filter((step) => step.stage === stage);
+  const inOrder = tallyOf(steps.filter(({ outcome }) => outcome === "ok"));
+  const { skipped, succeeded, run } = tallyOf(steps);
+  if (inOrder.run === 0) return [];
+  const words = run > inOrder.run || succeeded > inOrder.run ? "otherwise in order" : "in order";
+  const counts = [
+    inOrder.run === 1 ? "1 step" : `${inOrder.run} steps`,
+    ...(skipped > 0 ? [`${skipped} skipped`] : []),
+  ];
+  const time = inOrder.time >= 1000 ? `  ${formatDuration(inOrder.time)}` : "";
+  return [line("done", node, `${stage}  ${words}: ${counts.join(", ")}${time}`)];
+}
+
+/** “: 36 in order, 1 changed”. */
+function countsOf(model: RunModel, node: string): string {
+  const { succeeded, changed, wouldChange, skipped, unknown } = tallyOf(workOf(model, node));
+  const counts = [
+    [succeeded - changed - wouldChange, "in order"],
+    [changed, "changed"],
+    [wouldChange, "would change"],
+    [unknown, "unknown"],
+    [skipped, "skipped"],
+  ] as const;
+  const told = counts.filter(([count]) => count > 0).map(([count, word]) => `${count} ${word}`);
+  return told.length === 0 ? "" : `: ${told.join(", ")}`;
+}
+
+function keyOf(event: StepOrAction): string {
+  return JSON.stringify("step" in event ? [event.node, event.step] : ["", event.stage, event.action, event.item]);
+}
+
+/** What the event is about, as the run knows it. */
+function workIn(
+  model: RunModel,
+  event: StepOrAction,
+): { readonly startedAt: number; readonly title?: string } | undefined {
+  if ("step" in event) return model.nodes.get(event.node)?.steps.findLast(({ step }) => step === event.step);
+  const { stage: id, action, item } = event;
+  return model.stages
+    .find((stage) => stage.id === id)
+    ?.actions.findLast((one) => one.action === action && one.item === item);
+}
+
+function nameOf(event: StepOrAction, one: { readonly title?: string } | undefined): PlainLine {
+  if (!("step" in event)) return line("started", event.item ?? "bastion", `${event.stage}: ${event.action}`);
+  return line("started", event.node, one?.title ?? ("title" in event ? event.title : event.step));
+}

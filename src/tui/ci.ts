@@ -1,0 +1,32 @@
+/** The CI systems whose logs can be folded. */
+export type Ci = "github" | "gitlab";
+
+/** Which of them reads our output, by the variables that they set. */
+export function detectCi(env: Readonly<Record<string, string | undefined>>): Ci | undefined {
+  if (env["GITHUB_ACTIONS"] === "true") return "github";
+  return env["GITLAB_CI"] === "true" ? "gitlab" : undefined;
+}
+
+export interface Fold {
+  readonly title: string;
+  /** Unique within a log. */
+  readonly id: string;
+  /** Milliseconds since the epoch. */
+  readonly since: number;
+  readonly until: number;
+}
+
+/** The lines before and after those that are folded. */
+export function foldOf(ci: Ci, { title, id, since, until }: Fold): readonly [string, string] {
+  if (ci === "github") return [`::group::${title}`, "::endgroup::"];
+  const mark = (edge: string, at: number) => `\u001b[0Ksection_${edge}:${Math.floor(at / 1000)}:${id}`;
+  return [`${mark("start", since)}[collapsed=true]\r\u001b[0K${title}`, `${mark("end", until)}\r\u001b[0K`];
+}
+
+/**
+ * The text with nothing in it that GitHub's runner would obey: it takes `::` at the start of a line for a command, and `##[`
+ * anywhere. What nodes print must not speak to it.
+ */
+export function escapeForCi(ci: Ci | undefined, text: string): string {
+  return ci === "github" ? text.replaceAll("##[", "## [").replaceAll(/^(\s*):(?=:)/gm, "$1: ") : text;
+}

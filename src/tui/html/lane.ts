@@ -1,0 +1,63 @@
+import { formatDuration } from "../line.ts";
+import { drawBars, type Span } from "./bars.ts";
+import { html, type Html } from "./html.ts";
+import type { Lane } from "./work.ts";
+import { badge, count, tellEnd, tellStep } from "./words.ts";
+
+export interface LaneDrawing {
+  readonly span: Span;
+  readonly dryRun: boolean;
+  /** Shown opened from the start. */
+  readonly open?: boolean;
+  /** What it opens to; else the page's script knows where it is. */
+  readonly body?: Html;
+  /** Its place among the packed bodies. */
+  readonly packed?: number;
+  /** Grows with what it opens to. */
+  readonly news?: number;
+}
+
+/** Filters that rows answer to. */
+export const kinds = ["failed", "changed", "ok", "open"] as const;
+
+/** Those that a row answers to. */
+export function kindsOf({ node, tally }: Lane): readonly (typeof kinds)[number][] {
+  const failed = tally.failed > 0 || node?.outcome === "failed" || node?.outcome === "unreachable";
+  const changed = tally.changed + tally.wouldChange > 0;
+  const open = node !== undefined && node.outcome !== "done" && !failed;
+  const has = { failed, changed, open, ok: !failed && !changed && !open };
+  return kinds.filter((kind) => has[kind]);
+}
+
+/** A row of the timeline: name, end, counts, bars and time; it opens to `body`. */
+export function drawLane(lane: Lane, { span, dryRun, open = false, body, packed, news }: LaneDrawing): Html {
+  const { id, name, node, pieces, tally, from, to } = lane;
+  const told = node
+    ? tellEnd(node.outcome)
+    : tellStep(tally.failed > 0 ? "failed" : tally.changed > 0 ? "changed" : "ok");
+  const differs = dryRun ? tally.wouldChange : tally.changed;
+  const counts = [
+    count(tally.run, "step"),
+    differs > 0 && `${differs} ${dryRun ? "would change" : "changed"}`,
+    tally.failed > 0 && `${tally.failed} failed`,
+    tally.unknown > 0 && `${tally.unknown} unknown`,
+    tally.skipped > 0 && `${tally.skipped} skipped`,
+  ].filter((part) => part !== false);
+  return html`<details
+    class="lane ${told.look}"
+    id="${id}"
+    data-name="${name}"
+    data-kinds="${kindsOf(lane).join(" ")}"
+    ${open && html` open`}${packed !== undefined && html` data-packed="${packed}"`}${news !== undefined && html` data-count="${news}"`}
+  >
+    <summary>
+      <span class="name">${name}</span>${badge(told)}<span class="counts">${counts.join(" · ")}</span
+      ><span class="track">${drawBars(pieces, span)}</span>${
+        Number.isFinite(to)
+          ? html`<span class="time">${formatDuration(Math.max(0, to - from))}</span>`
+          : html`<span class="time" data-since="${from}"></span>`
+      }
+    </summary>
+    <div class="body">${body}</div>
+  </details> `;
+}

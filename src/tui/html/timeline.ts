@@ -1,0 +1,135 @@
+import type { RunModel } from "#engine/events/run-model.ts";
+import { formatDuration } from "../line.ts";
+import { placeOf, WIDE, type Span } from "./bars.ts";
+import { html, type Html, type Part } from "./html.ts";
+import { kinds, kindsOf } from "./lane.ts";
+import type { Lane } from "./work.ts";
+import { count, tellStep } from "./words.ts";
+
+/** So many rows can be taken in at a glance: failed nodes are open then from the start, and stages are listed. */
+export const FEW = 12;
+
+/** From here on the browser lays out only the rows in sight. */
+const MANY = 100;
+
+export interface Timeline {
+  readonly model: RunModel;
+  readonly lanes: readonly Lane[];
+  readonly span: Span;
+  readonly rows: readonly Html[];
+  /** Where the page's script asks for what stands in no row yet; absent: the page is complete in itself. */
+  readonly live?: string;
+  /** What is said to whoever runs no scripts. */
+  readonly scriptless: string;
+}
+
+/** Controls, axis, stages, and the rows under them. */
+export function drawTimeline({ model, lanes, span, rows, live, scriptless }: Timeline): Html {
+  return html`<section class="timeline" aria-labelledby="timeline">
+    <h2 id="timeline">Timeline</h2>
+    ${drawControls(model, lanes, live !== undefined)}
+    <div
+      class="lanes${lanes.length > MANY && " many"}"
+      id="lanes"
+      ${live !== undefined && html` data-live="${live}"`}${live !== undefined && model.state === "finished" && html` data-over="yes"`}
+    >
+      <div class="axis" aria-hidden="true">
+        <span></span>
+        <div class="track" id="axis" data-from="${span.from}" data-long="${span.to - span.from}">${ticks(span)}</div>
+        <span></span>
+      </div>
+      <div id="stages">${drawStages(model, span)}</div>
+      <div class="rows" id="rows">${rows}</div>
+    </div>
+    <p id="none" hidden>Nothing matches. <button type="button" id="clear">Show all nodes</button></p>
+    <noscript><p class="gone">${scriptless}</p></noscript>
+  </section>`;
+}
+
+/** How many rows there are of each kind, by the kind's name. */
+export function kindCounts(lanes: readonly Lane[]): ReadonlyMap<string, number> {
+  const counts = new Map([["all", lanes.length], ...kinds.map((kind) => [kind, 0] as const)]);
+  for (const lane of lanes) for (const kind of kindsOf(lane)) counts.set(kind, (counts.get(kind) ?? 0) + 1);
+  return counts;
+}
+
+function drawControls(model: RunModel, lanes: readonly Lane[], isLive: boolean): Html {
+  const counts = kindCounts(lanes);
+  const names: readonly (readonly [string, string])[] = [
+    ["all", "All"],
+    ["failed", "Failed"],
+    ["changed", model.dryRun ? "Would change" : "Changed"],
+    ["ok", "In order"],
+    ["open", "Not finished"],
+  ];
+  return html`<form class="controls" id="controls" role="search" aria-label="Nodes and steps">
+    <label class="find"
+      >Find a node or a step
+      <input type="search" id="find" autocomplete="off" spellcheck="false" placeholder="n12, partition, ${"…"}"
+    /></label>
+    <fieldset>
+      <legend>Show</legend>
+      ${names.flatMap(([value, name]) => {
+        const number = counts.get(value) ?? 0;
+        // What there is none of may come while the run goes on.
+        return number > 0 || value === "all" || isLive
+          ? [
+              html`<label
+                ><input type="radio" name="show" value="${value}" ${value === "all" && html` checked`} /><span
+                  >${name} <b id="count-${value}">${number.toLocaleString("en")}</b></span
+                ></label
+              >`,
+            ]
+          : [];
+      })}
+    </fieldset>
+    <div class="zoom" role="group" aria-label="Zoom of the timeline">
+      <button type="button" id="out" aria-label="Zoom out" disabled>${"−"}</button
+      ><button type="button" id="whole" disabled>Whole run</button
+      ><button type="button" id="in" aria-label="Zoom in">+</button
+      ><label class="pan" hidden
+        >Move <input type="range" id="pan" min="0" max="1000" value="0" aria-label="Move along the time"
+      /></label>
+    </div>
+    <p id="shown" role="status">${lanes.length.toLocaleString("en")} shown</p>
+  </form>`;
+}
+
+/** The times at the quarters of the span. */
+function ticks({ from, to }: Span): readonly Html[] {
+  return [0, 1, 2, 3].map(
+    (index) => html`<span>${index === 0 ? "0" : formatDuration(((to - from) * index) / 4)}</span>`,
+  );
+}
+
+/** The stages as bars over time; nothing where one stage is all. */
+export function drawStages(model: RunModel, span: Span): Part {
+  const known = model.stages.filter(({ startedAt }) => startedAt !== undefined);
+  if (model.stages.length < 2 || known.length === 0) return undefined;
+  const rows = known.map(({ title, state, startedAt = span.from, endedAt = model.lastAt }) => {
+    const outcome =
+      state === "ok" || state === "failed" || state === "skipped" || state === "interrupted" ? state : undefined;
+    const told = tellStep(outcome);
+    const word = outcome === "ok" ? "done" : told.word;
+    const [x, end] = [placeOf(startedAt, span), placeOf(endedAt, span)];
+    return html`<li class="stage ${told.look}">
+      <span class="name"
+        ><span aria-hidden="true" class="mark">${outcome === "ok" ? "✔" : told.mark}</span> ${title}<span class="hidden"
+          >: ${word},</span
+        ></span
+      ><span class="track"
+        ><svg class="bars" viewBox="0 0 ${WIDE} 20" preserveAspectRatio="none" aria-hidden="true">
+          <path class="span ${told.look}" d="M${x} 7h${Math.max(1, end - x)}v6h-${Math.max(1, end - x)}z" /></svg></span
+      ><span class="time">${formatDuration(Math.max(0, endedAt - startedAt))}</span>
+    </li>`;
+  });
+  const list = html`<ol class="stages" aria-label="Stages">
+    ${rows}
+  </ol>`;
+  if (rows.length <= FEW) return list;
+  const failed = known.filter(({ state }) => state === "failed").length;
+  return html`<details class="all-stages">
+    <summary>${count(rows.length, "stage")}${failed > 0 && `, ${failed} failed`}</summary>
+    ${list}
+  </details>`;
+}

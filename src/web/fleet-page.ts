@@ -1,0 +1,103 @@
+import { html, Html } from "#tui/html/html.ts";
+import { fleetPage, fleetTables, type FleetTable } from "#tui/ink/fleet/listing.ts";
+import type { FleetLink, FleetSnapshot } from "#tui/ink/fleet/snapshot.ts";
+import type { Line } from "#tui/ink/text.ts";
+import { createTheme } from "#tui/ink/theme.ts";
+
+/** Only its shapes are used: colours are the page's. */
+const theme = createTheme({ depth: 0, background: "unknown", unicode: true });
+
+/** What is known of the cluster, and how it is heard. */
+export interface FleetState {
+  readonly snapshot: FleetSnapshot;
+  readonly link: FleetLink;
+}
+
+/** The parts of the fleet's page that change, by their elements' ids: its head, and each section. */
+export function fleetParts(
+  { snapshot, link }: FleetState,
+  now: number,
+): readonly (readonly [id: string, html: string])[] {
+  return [
+    ["fleet-head", drawHead(snapshot, link).source],
+    ...fleetTables(snapshot, { theme, now }).map((table) => [`fleet-${table.name}`, drawTable(table).source] as const),
+  ];
+}
+
+function drawHead({ context, nodes, asked }: FleetSnapshot, link: FleetLink): Html {
+  const ready = nodes.filter(({ status }) => status === "ready").length;
+  return html`<div id="fleet-head">
+    <h1>${context}</h1>
+    <p class="lead">
+      ${ready} of ${nodes.length} nodes ready, told by
+      ${asked}${
+        link.state === "lost" &&
+        html` <span class="failed"
+          >${"✖"} lost ${link.endpoint}: ${link.why}; ${link.trying} is asked. What stands here is old.</span
+        >`
+      }
+    </p>
+  </div>`;
+}
+
+function drawTable({ name, title, none, headings, rows }: FleetTable): Html {
+  return html`<section id="fleet-${name}" aria-labelledby="fleet-${name}-title">
+    <h2 id="fleet-${name}-title">${title} <small>${rows.length}</small></h2>
+    ${
+      rows.length === 0
+        ? html`<p class="gone">${none}</p>`
+        : html`<div class="wide" tabindex="0" role="group" aria-label="${title}">
+            <table>
+              <thead>
+                <tr>
+                  ${headings.map((heading) => (heading === "" ? html`<td></td>` : html`<th scope="col">${heading}</th>`))}
+                </tr>
+              </thead>
+              <tbody>
+                ${rows.map(
+                  ({ key, cells }) =>
+                    html`<tr>
+                      ${cells.map((cell, index) =>
+                        index === 1
+                          ? html`<th scope="row">
+                              <a href="/fleet/${name}/${encodeURIComponent(key)}">${drawSpans(cell)}</a>
+                            </th>`
+                          : html`<td>${drawSpans(cell)}</td>`,
+                      )}
+                    </tr>`,
+                )}
+              </tbody>
+            </table>
+          </div>`
+    }
+  </section>`;
+}
+
+/** The fleet's page itself. */
+export function drawFleet(state: FleetState, now: number): Html {
+  return html`<main class="listing">${fleetParts(state, now).map(([, source]) => new Html(source))}</main>`;
+}
+
+/** The page of one thing of the fleet; undefined where there is none of this key. */
+export function drawFleetThing(
+  { snapshot }: FleetState,
+  { section, key, now }: { readonly section: string; readonly key: string; readonly now: number },
+): { readonly title: string; readonly body: Html } | undefined {
+  const page = fleetPage(snapshot, section, key, { theme, now, width: 100 });
+  if (!page) return undefined;
+  const body = html`<main class="listing">
+    <p><a href="/fleet">Fleet</a></p>
+    <h1>${page.title}</h1>
+    <pre class="lines" tabindex="0" aria-label="${page.title}">
+${page.lines.map((line) => [drawSpans(line), "\n"])}</pre>
+    <p><code>${page.command}</code></p>
+    ${section === "nodes" && html`<p><a href="/?node=${encodeURIComponent(page.title)}">Runs on ${page.title}</a></p>`}
+  </main>`;
+  return { title: page.title, body };
+}
+
+function drawSpans(line: Line): readonly (Html | string)[] {
+  return line.map(({ text, role }) =>
+    role === undefined || role === "plain" ? text : html`<span class="${role}">${text}</span>`,
+  );
+}

@@ -1,0 +1,64 @@
+import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
+import type { IncomingMessage } from "node:http";
+
+/** What becomes of a request: it comes in, it gets its cookie first, or it is refused in words. */
+export type Verdict =
+  | { readonly kind: "in" }
+  | { readonly kind: "welcome"; readonly cookie: string }
+  | { readonly kind: "out"; readonly status: number; readonly why: string };
+
+/** Whether a request may be answered at all. */
+export type Guard = (request: IncomingMessage) => Verdict;
+
+/** Lets in whoever has the token, and the browser that came with it once. On loopback, where other users of the machine are. */
+export interface TokenGuard {
+  readonly token: string;
+  readonly guard: (port: number) => Guard;
+}
+
+/**
+ * The token stands in the address that is printed. A browser that shows it is given a cookie instead, which no script
+ * reads and no other site's page sends along, so that the token stays out of its history. A name that is not loopback's own
+ * is refused: another site's name may be made to point here (DNS rebinding).
+ */
+export function tokenGuard(): TokenGuard {
+  const [token, session] = [randomBytes(32).toString("base64url"), randomBytes(32).toString("base64url")];
+  return {
+    token,
+    guard: (port) => {
+      const hosts = new Set(["127.0.0.1", "localhost", "[::1]"].map((host) => `${host}:${port}`));
+      // Cookies do not know ports: that of another kcore web is another one.
+      const name = `kcore-web-${port}`;
+      return ({ headers, url = "" }) => {
+        if (!hosts.has(headers.host ?? "")) return out(421, "this server answers to 127.0.0.1 and localhost only");
+        if (isSame(cookieOf(headers.cookie, name), session)) return { kind: "in" };
+        const given = new URL(url, "http://localhost").searchParams.get("token") ?? bearerOf(headers.authorization);
+        if (given === undefined)
+          return out(401, "the address that “kcore web” printed has the token that is asked for here");
+        if (!isSame(given, token))
+          return out(403, "this token is not the one that “kcore web” printed: it has a new one each time it starts");
+        if (headers.authorization !== undefined) return { kind: "in" };
+        return { kind: "welcome", cookie: `${name}=${session}; Path=/; HttpOnly; SameSite=Strict` };
+      };
+    },
+  };
+}
+
+export function out(status: number, why: string): Verdict {
+  return { kind: "out", status, why };
+}
+
+function bearerOf(header: string | undefined): string | undefined {
+  return /^Bearer ([\w-]+)$/.exec(header ?? "")?.[1];
+}
+
+function cookieOf(header = "", name: string): string {
+  const found = header.split(/; */).find((one) => one.startsWith(`${name}=`));
+  return found?.slice(name.length + 1) ?? "";
+}
+
+/** In a time that tells nothing of where they differ. */
+function isSame(given: string, wanted: string): boolean {
+  const [a, b] = [given, wanted].map((text) => createHash("sha256").update(text).digest());
+  return timingSafeEqual(a as Buffer, b as Buffer);
+}

@@ -1,0 +1,68 @@
+import { html, type Html, type Part } from "#tui/html/html.ts";
+import { pageScript, pageStyle } from "#tui/html/page-parts.ts";
+
+export interface Page {
+  readonly title: string;
+  readonly body: Part;
+  /** Which of the places in the head this is. */
+  readonly place?: "runs" | "fleet";
+  /** Where it hears what is new, from this version on. */
+  readonly news?: { readonly path: string; readonly version: string };
+}
+
+export interface Frame {
+  /** What the head calls the project. */
+  readonly project: string;
+  readonly version: string;
+  readonly hasFleet: boolean;
+}
+
+const style = pageStyle(new URL("./web-page.css", import.meta.url));
+const script = pageScript(new URL("./web-page.js", import.meta.url));
+
+/** Goes with every answer: nothing but this server's own style, script and words; no frame around it, nothing kept. */
+export const headers = {
+  "content-security-policy": `default-src 'none'; style-src '${style.hash}'; script-src '${script.hash}'; connect-src 'self'; img-src data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'`,
+  "x-content-type-options": "nosniff",
+  "referrer-policy": "no-referrer",
+  "cross-origin-opener-policy": "same-origin",
+  "cross-origin-resource-policy": "same-origin",
+  "cache-control": "no-store",
+} as const;
+
+/** A whole page: head with the places to go, the body, and the one script. */
+export function drawPage({ title, body, place, news }: Page, { project, version, hasFleet }: Frame): string {
+  const to = (name: "runs" | "fleet", path: string, word: string): Html =>
+    html`<a href="${path}" ${place === name && html` aria-current="page"`}>${word}</a>`;
+  return html`<!doctype html>
+    <html lang="en">
+      <head>
+        <meta charset="utf-8" />
+        <meta name="viewport" content="width=device-width, initial-scale=1" />
+        <meta name="color-scheme" content="light dark" />
+        <meta name="generator" content="kcore ${version}" />
+        <link rel="icon" href="data:," />
+        <title>${title + " · kcore"}</title>
+        ${style.html}
+      </head>
+      <body ${news && html` data-news="${news.path}" data-version="${news.version}"`} data-now="${Date.now()}">
+        <a class="skip" href="#main">Skip to the content</a>
+        <nav class="places" aria-label="Places">
+          <b>kcore</b> <span class="project">${project}</span>
+          ${to("runs", "/", "Runs")} ${hasFleet && to("fleet", "/fleet", "Fleet")}
+          <span id="link" role="status">${news && "…"}</span>
+        </nav>
+        <div id="main">${body}</div>
+        ${script.html}
+      </body>
+    </html> `.source;
+}
+
+/** A page that says why there is no other. */
+export function drawRefusal(why: string, frame: Frame): string {
+  const body = html`<main class="alone">
+    <h1>Not here</h1>
+    <p>${why}</p>
+  </main>`;
+  return drawPage({ title: "Not here", body }, frame);
+}

@@ -1,0 +1,237 @@
+import type { ServerResponse } from "node:http";
+import { KcoreError } from "#errors/problem.ts";
+import { defined } from "#optional/defined.ts";
+import { titleOf } from "#tui/html/head.ts";
+import type { Board } from "./board.ts";
+import { drawFleet, drawFleetThing, fleetParts, type FleetState } from "./fleet-page.ts";
+import { Keeper } from "./keeper.ts";
+import { drawPage, drawRefusal, type Frame, type Page } from "./page.ts";
+import type { RunFeed } from "./run-feed.ts";
+import { drawRuns, drawRunsPage, type ListedRun, type RunsQuery } from "./runs-page.ts";
+import { streamBoard } from "./stream.ts";
+import { Watched } from "./watched.ts";
+
+/** The cluster as it is followed while somebody looks at it. */
+export interface FleetFeed {
+  /** Resolves when something is known. @throws KcoreError when no controller answers */
+  readonly state: () => FleetState;
+  readonly onNews: (call: () => void) => void;
+  close(): void;
+}
+
+/** Where all that is shown comes from; nothing here can be changed. */
+export interface WebSources {
+  readonly listRuns: (query: RunsQuery) => Promise<readonly ListedRun[]>;
+  readonly runStates: readonly string[];
+  /** @throws KcoreError RUN_UNKNOWN, RUN_RECORD_CORRUPT */
+  readonly openRun: (id: string) => Promise<RunFeed>;
+  /** @throws KcoreError RUN_UNKNOWN, RUN_RECORD_CORRUPT */
+  readonly report: (id: string) => Promise<string>;
+  /** Absent: no cluster is known here. */
+  readonly openFleet?: () => Promise<FleetFeed>;
+}
+
+/** Milliseconds between two looks at the list of runs, and at the fleet, whose ages go on without any news. */
+const paces = { list: 1000, fleet: 5000 } as const;
+/** Milliseconds until what nobody reads is let go. */
+const linger = 30_000;
+const pageOfRuns = 100;
+/** A report has its own policy in itself. */
+const reportHeaders = {
+  "content-security-policy": "frame-ancestors 'none'",
+  "content-disposition": "attachment",
+} as const;
+
+/** Answers a request that may come in. */
+export class Routes {
+  readonly #sources: WebSources;
+  readonly #frame: Frame;
+  readonly #runs: Keeper<RunFeed>;
+  readonly #lists: Keeper<Watched>;
+  readonly #fleet: Keeper<WatchedFleet>;
+
+  constructor(sources: WebSources, frame: Frame) {
+    this.#sources = sources;
+    this.#frame = frame;
+    this.#runs = new Keeper(sources.openRun, linger);
+    this.#lists = new Keeper((query) => Promise.resolve(this.#list(query)), 0);
+    this.#fleet = new Keeper(async () => watchFleet(await (sources.openFleet as () => Promise<FleetFeed>)()), linger);
+  }
+
+  close(): void {
+    for (const keeper of [this.#runs, this.#lists, this.#fleet]) keeper.closeAll();
+  }
+
+  /** Never throws: what cannot be shown is told in a page. */
+  async answer(url: URL, response: ServerResponse, lastSeen: string | undefined): Promise<void> {
+    try {
+      await this.#answer(url, response, lastSeen ?? url.searchParams.get("from") ?? "");
+    } catch (error) {
+      if (response.headersSent) {
+        response.destroy();
+        return;
+      }
+      const isKnown = error instanceof KcoreError;
+      const isUnknown = isKnown && error.problems.some(({ code }) => code === "RUN_UNKNOWN");
+      const why = isKnown
+        ? error.problems.map(({ message, code }) => `${message} [${code}]`).join("; ")
+        : String(error);
+      this.refuse(response, isUnknown ? 404 : 500, why);
+    }
+  }
+
+  refuse(response: ServerResponse, status: number, why: string): void {
+    send(response, drawRefusal(why, this.#frame), { status });
+  }
+
+  async #answer(url: URL, response: ServerResponse, known: string): Promise<void> {
+    const words = wordsOf(url.pathname);
+    if (!words) return this.refuse(response, 400, `this is no address: ${url.pathname}`);
+    const [place = "", id = "", ...rest] = words;
+    if (place === "" && url.pathname === "/") return this.#showRuns(url.searchParams, response);
+    if (place === "news" && id === "")
+      return this.#stream(this.#lists, url.searchParams.toString(), { response, known });
+    if (place === "runs" && id !== "") return this.#answerRun(id, rest, { url, response, known });
+    if (place === "fleet" && this.#sources.openFleet) return this.#answerFleet([id, ...rest], { response, known });
+    this.refuse(response, 404, `there is nothing at ${url.pathname}`);
+  }
+
+  // ---- the list of runs ---------------------------------------------------------------------------------------------
+
+  async #showRuns(words: URLSearchParams, response: ServerResponse): Promise<void> {
+    const query = queryOf(words);
+    const runs = await this.#sources.listRuns(query);
+    const body = drawRunsPage({ runs, query, states: this.#sources.runStates });
+    // Older pages do not change; the newest one is told what comes.
+    const news = query.before === undefined && { path: `/news?${words.toString()}`, version: "" };
+    this.#send(response, { title: "Runs", body, place: "runs", ...(news && { news }) });
+  }
+
+  #list(words: string): Watched {
+    const query = queryOf(new URLSearchParams(words));
+    return new Watched(async () => [["runs", drawRuns(await this.#sources.listRuns(query), query).source]], paces.list);
+  }
+
+  // ---- a run --------------------------------------------------------------------------------------------------------
+
+  async #answerRun(
+    id: string,
+    [what, ...rest]: readonly string[],
+    { url, response, known }: { url: URL; response: ServerResponse; known: string },
+  ): Promise<void> {
+    if (what === "news") return this.#stream(this.#runs, id, { response, known });
+    if (what === "report.html") return send(response, await this.#sources.report(id), { headers: reportHeaders });
+    const { value: feed, done } = await this.#runs.use(id);
+    try {
+      const { model, parts } = feed;
+      const base = `/runs/${id}`;
+      if (what === undefined) {
+        const { body, version } = feed.page(base);
+        const news = { path: `${base}/news`, version };
+        this.#send(response, { title: titleOf(model), body, place: "runs", news });
+        return;
+      }
+      if (what === "find")
+        return sendJson(
+          response,
+          parts.find(model, (url.searchParams.get("words") ?? "").split(/\s+/).filter(Boolean)),
+        );
+      const [row = "", bars] = rest;
+      const found = what !== "rows" ? undefined : bars === "bars" ? parts.bars(model, row) : parts.drawBody(model, row);
+      if (found === undefined) return this.refuse(response, 404, `there is nothing at ${url.pathname}`);
+      if ("source" in found) send(response, found.source);
+      else sendJson(response, found);
+    } finally {
+      done();
+    }
+  }
+
+  // ---- the fleet ----------------------------------------------------------------------------------------------------
+
+  async #answerFleet(
+    [section = "", key = ""]: readonly string[],
+    { response, known }: { response: ServerResponse; known: string },
+  ): Promise<void> {
+    if (section === "news") return this.#stream(this.#fleet, "", { response, known });
+    const { value: fleet, done } = await this.#fleet.use("");
+    try {
+      const now = Date.now();
+      const state = fleet.feed.state();
+      if (section === "") {
+        await fleet.look();
+        const news = { path: "/fleet/news", version: fleet.board.version };
+        return this.#send(response, { title: "Fleet", body: drawFleet(state, now), place: "fleet", news });
+      }
+      const thing = drawFleetThing(state, { section, key, now });
+      if (!thing) return this.refuse(response, 404, `the cluster knows no “${key}” among its ${section}`);
+      this.#send(response, { ...thing, place: "fleet" });
+    } finally {
+      done();
+    }
+  }
+
+  async #stream<Value extends { readonly board: Board; close(): void }>(
+    keeper: Keeper<Value>,
+    name: string,
+    { response, known }: { response: ServerResponse; known: string },
+  ): Promise<void> {
+    const { value, done } = await keeper.use(name);
+    response.on("close", done);
+    if (response.destroyed) return done();
+    streamBoard(response, value.board, known);
+  }
+
+  #send(response: ServerResponse, page: Page): void {
+    send(response, drawPage(page, this.#frame));
+  }
+}
+
+interface WatchedFleet extends Pick<Watched, "board" | "look"> {
+  readonly feed: FleetFeed;
+  close(): void;
+}
+
+function watchFleet(feed: FleetFeed): WatchedFleet {
+  const watched = new Watched(() => fleetParts(feed.state(), Date.now()), paces.fleet);
+  feed.onNews(() => void watched.look());
+  return {
+    feed,
+    board: watched.board,
+    look: () => watched.look(),
+    close: () => {
+      watched.close();
+      feed.close();
+    },
+  };
+}
+
+/** What stands between the slashes; undefined where it is not written as addresses are. */
+function wordsOf(path: string): readonly string[] | undefined {
+  try {
+    return path.split("/").slice(1).map(decodeURIComponent);
+  } catch {
+    return undefined;
+  }
+}
+
+function queryOf(words: URLSearchParams): RunsQuery {
+  const given = (name: string) => words.get(name)?.trim() || undefined;
+  return { ...defined({ state: given("state"), node: given("node"), before: given("before") }), limit: pageOfRuns };
+}
+
+function send(
+  response: ServerResponse,
+  text: string,
+  {
+    status = 200,
+    headers = {},
+  }: { readonly status?: number; readonly headers?: Readonly<Record<string, string>> } = {},
+): void {
+  response.writeHead(status, { "content-type": "text/html; charset=utf-8", ...headers });
+  response.end(text);
+}
+
+function sendJson(response: ServerResponse, value: unknown): void {
+  response.writeHead(200, { "content-type": "application/json" });
+  response.end(JSON.stringify(value));
+}

@@ -1,0 +1,132 @@
+import { html, type Html, type Part } from "#tui/html/html.ts";
+import { count, moment } from "#tui/html/words.ts";
+import { formatDuration } from "#tui/line.ts";
+
+/** A run as the list tells it. */
+export interface ListedRun {
+  readonly id: string;
+  readonly state: string;
+  /** Milliseconds since the epoch; how long it took, or has taken. */
+  readonly created: number;
+  readonly milliseconds: number;
+  readonly who: string;
+  readonly command: string;
+  readonly dryRun: boolean;
+  readonly nodes: readonly string[];
+}
+
+/** Which runs are wanted; the newest first. */
+export interface RunsQuery {
+  readonly state?: string;
+  readonly node?: string;
+  /** Older than this one. */
+  readonly before?: string;
+  readonly limit: number;
+}
+
+/** How a state looks; the same marks as in a run's own page. */
+const looks: Readonly<Record<string, readonly [mark: string, look: string]>> = {
+  starting: ["▸", "running"],
+  running: ["▸", "running"],
+  stopping: ["▸", "running"],
+  done: ["✔", "ok"],
+  failed: ["✖", "failed"],
+  unreachable: ["✖", "failed"],
+  refused: ["✖", "failed"],
+  died: ["✖", "failed"],
+  interrupted: ["⚠", "cut"],
+};
+
+export interface RunsPage {
+  readonly runs: readonly ListedRun[];
+  readonly query: RunsQuery;
+  readonly states: readonly string[];
+}
+
+/** The list of runs, with what it can be narrowed to. */
+export function drawRunsPage({ runs, query, states }: RunsPage): Html {
+  return html`<main class="listing">
+    <h1>Runs</h1>
+    <form class="controls" method="get" action="/" role="search">
+      <label class="find"
+        >On node <input type="search" name="node" value="${query.node ?? ""}" autocomplete="off" spellcheck="false"
+      /></label>
+      <label
+        >State
+        <select name="state">
+          <option value="">any</option>
+          ${states.map((state) => html`<option ${state === query.state && html` selected`}>${state}</option>`)}
+        </select></label
+      >
+      <button type="submit">Show</button>
+    </form>
+    ${drawRuns(runs, query)}
+  </main>`;
+}
+
+/** The part of it that changes. */
+export function drawRuns(runs: readonly ListedRun[], query: RunsQuery): Html {
+  const last = runs.at(-1);
+  const older = runs.length === query.limit && last ? linkTo({ ...query, before: last.id }) : undefined;
+  return html`<div id="runs">
+    ${runs.length === 0 ? html`<p class="gone">${noneOf(query)}</p>` : drawTable(runs)}
+    ${older !== undefined && html`<p><a href="${older}" rel="next">Older runs</a></p>`}
+  </div>`;
+}
+
+function noneOf({ state, node, before }: RunsQuery): string {
+  const narrow = [state && `that are ${state}`, node && `on a node “${node}”`].filter(Boolean).join(" ");
+  if (narrow !== "") return `There are no ${before === undefined ? "" : "older "}runs ${narrow}.`;
+  return before === undefined ? "Nothing has been run in this project yet." : "There are no older runs.";
+}
+
+function linkTo({ state, node, before }: RunsQuery): string {
+  const words = new URLSearchParams();
+  for (const [name, value] of Object.entries({ state, node, before })) if (value) words.set(name, value);
+  return `/?${words.toString()}`;
+}
+
+function drawTable(runs: readonly ListedRun[]): Html {
+  return html`<table>
+    <caption class="hidden">
+      Runs, the newest first
+    </caption>
+    <thead>
+      <tr>
+        <th scope="col">State</th>
+        <th scope="col">Run</th>
+        <th scope="col">Began</th>
+        <th scope="col" class="time">Time</th>
+        <th scope="col">Nodes</th>
+        <th scope="col">By</th>
+      </tr>
+    </thead>
+    <tbody>
+      ${runs.map(drawRow)}
+    </tbody>
+  </table>`;
+}
+
+function drawRow({ id, state, created, milliseconds, who, command, dryRun, nodes }: ListedRun): Html {
+  const [mark, look] = looks[state] ?? ["?", "unknown"];
+  return html`<tr>
+    <td class="badge ${look}"><span aria-hidden="true">${mark}</span> ${state}</td>
+    <th scope="row">
+      <a href="/runs/${id}">${command.replace(/^kcore /, "")}</a>
+      <small>${id}${dryRun && ", dry run"}</small>
+    </th>
+    <td>${moment(created)}</td>
+    ${
+      look === "running"
+        ? html`<td class="time" data-since="${created}"></td>`
+        : html`<td class="time">${formatDuration(milliseconds)}</td>`
+    }
+    <td>${nodesOf(nodes)}</td>
+    <td>${who.replace(/@.*/, "")}</td>
+  </tr>`;
+}
+
+function nodesOf(nodes: readonly string[]): Part {
+  if (nodes.length <= 3) return nodes.join(", ");
+  return html`<span title="${nodes.slice(0, 200).join(", ")}">${count(nodes.length, "node")}</span>`;
+}

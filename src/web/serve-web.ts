@@ -1,0 +1,135 @@
+import { once } from "node:events";
+import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from "node:http";
+import { createServer as createTlsServer } from "node:https";
+import type { AddressInfo } from "node:net";
+import { KcoreError } from "#errors/problem.ts";
+import { html } from "#tui/html/html.ts";
+import type { Guard } from "./guard.ts";
+import { headers, type Frame } from "./page.ts";
+import { Routes, type WebSources } from "./routes.ts";
+
+/** What a server shows, and whom it believes. */
+export interface ServerTls {
+  /** PEM texts. */
+  readonly cert: string;
+  readonly key: string;
+  /** Whose certificates are asked for. */
+  readonly ca: string;
+}
+
+export interface WebOptions {
+  readonly host: string;
+  /** 0: any that is free. */
+  readonly port: number;
+  readonly tls?: ServerTls;
+  /** Made when the port is known. */
+  readonly guard: (port: number) => Guard;
+  readonly sources: WebSources;
+  readonly frame: Frame;
+}
+
+export interface WebServer {
+  readonly port: number;
+  close(): Promise<void>;
+}
+
+/** Enough for a browser with many tabs on each of several desks; each stream is one. */
+const mostConnections = 256;
+
+/**
+ * Serves what this project has recorded, and what runs now. It changes nothing: it knows no method but GET, reads
+ * records and the runs' own sockets, and asks the cluster as `kcore top` does.
+ * @throws KcoreError WEB_PORT_TAKEN, WEB_ADDRESS_UNUSABLE
+ */
+export async function serveWeb({ host, port, tls, guard, sources, frame }: WebOptions): Promise<WebServer> {
+  const routes = new Routes(sources, frame);
+  let mayCome: Guard | undefined;
+  const onRequest: RequestListener = (request, response) => {
+    for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
+    if (mayCome) receive(request, response, { mayCome, routes });
+    else response.destroy();
+  };
+  const limits = { headersTimeout: 10_000, requestTimeout: 30_000, maxHeaderSize: 16 * 1024 };
+  const server: Server = tls
+    ? createTlsServer(
+        {
+          ...limits,
+          ...tls,
+          minVersion: "TLSv1.3",
+          requestCert: true,
+          rejectUnauthorized: false,
+          handshakeTimeout: 5000,
+        },
+        onRequest,
+      )
+    : createServer(limits, onRequest);
+  server.maxConnections = mostConnections;
+  server.listen(port, host);
+  try {
+    await once(server, "listening");
+  } catch (cause) {
+    throw unusable(cause as NodeJS.ErrnoException, host, port);
+  }
+  const { port: bound } = server.address() as AddressInfo;
+  mayCome = guard(bound);
+  return {
+    port: bound,
+    close: async () => {
+      const closed = once(server, "close");
+      server.close();
+      server.closeAllConnections();
+      routes.close();
+      await closed;
+    },
+  };
+}
+
+function receive(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { mayCome, routes }: { readonly mayCome: Guard; readonly routes: Routes },
+): void {
+  const { method = "", url = "/" } = request;
+  if (method !== "GET" && method !== "HEAD") {
+    response.setHeader("allow", "GET, HEAD");
+    return routes.refuse(response, 405, "nothing can be changed here");
+  }
+  const verdict = mayCome(request);
+  if (verdict.kind === "out") return routes.refuse(response, verdict.status, verdict.why);
+  const asked = URL.parse(`http://localhost${url}`);
+  if (!asked) return routes.refuse(response, 400, "this is no address");
+  if (verdict.kind === "welcome") return welcome(response, asked, verdict.cookie);
+  const last = request.headers["last-event-id"];
+  void routes.answer(asked, response, typeof last === "string" ? last : undefined);
+}
+
+/**
+ * Sends the browser to the same page without the token. Not by a redirection: a browser that came from another site's page
+ * would not send a strict cookie along with that (RFC 6265bis, 5.2).
+ */
+function welcome(response: ServerResponse, asked: URL, cookie: string): void {
+  asked.searchParams.delete("token");
+  const to = `${asked.pathname}${asked.search}`.replace(/^\/+/, "/");
+  response.writeHead(200, { "content-type": "text/html; charset=utf-8", "set-cookie": cookie });
+  response.end(
+    html`<!doctype html>
+      <title>kcore</title>
+      <meta http-equiv="refresh" content="0;url=${to}" /> `.source,
+  );
+}
+
+function unusable(cause: NodeJS.ErrnoException, host: string, port: number): KcoreError {
+  const problem =
+    cause.code === "EADDRINUSE"
+      ? ({
+          code: "WEB_PORT_TAKEN",
+          message: `port ${port} of ${host} is in use`,
+          hint: "give another one: --port 0 takes any that is free",
+        } as const)
+      : ({
+          code: "WEB_ADDRESS_UNUSABLE",
+          message: `nothing can listen at ${host}:${port}: ${cause.message}`,
+          hint: "give an address of this machine: --listen 0.0.0.0:8443",
+        } as const);
+  return new KcoreError(problem, { cause });
+}

@@ -1,0 +1,159 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { Writable } from "node:stream";
+import { expect } from "chai";
+import type { RunEvent, RunEventBody } from "#engine/events/event.ts";
+import { parseRecording } from "#engine/events/recording.ts";
+import { createPlainView, type PlainOptions } from "#tui/plain.ts";
+import { recordedRun } from "#support/recorded-runs.ts";
+import { wideRun } from "#support/wide-run.ts";
+
+function draw(events: readonly RunEvent[], options: Partial<PlainOptions> = {}): readonly string[] {
+  let text = "";
+  const out = new Writable({
+    write: (chunk: Buffer, _, done) => {
+      text += chunk.toString();
+      done();
+    },
+  }) as unknown as NodeJS.WriteStream;
+  const view = createPlainView({ out, color: false, detail: "brief", ...options });
+  for (const event of events) view.draw(event);
+  return text.split("\n").slice(0, -1);
+}
+
+const names = { node: "n1", stage: "tools", step: "tools/tool", title: "install tool", module: "command.run" } as const;
+const started: RunEventBody = {
+  type: "run.started",
+  runId: "20261121-061500-a1b2",
+  title: "state apply tools",
+  command: "kcore state apply tools --on n1",
+  nodes: ["n1"],
+  stages: [{ id: "tools", title: "tools", nodes: ["n1"] }],
+  dryRun: false,
+  who: "op@bastion",
+};
+const output = (text: string): RunEventBody => ({
+  type: "step.output",
+  node: "n1",
+  step: names.step,
+  stream: "out",
+  text,
+});
+const stamped = (...bodies: readonly RunEventBody[]): readonly RunEvent[] =>
+  bodies.map((body, index) => ({ seq: index + 1, at: Date.UTC(2026, 10, 21, 6, 15, index), ...body }));
+const noisy = (outcome: "changed" | "failed", text: string) =>
+  stamped(started, { type: "step.started", ...names }, output(text), {
+    type: "step.finished",
+    ...names,
+    outcome,
+    changes: [{ name: "version", want: "2" }],
+    ...(outcome === "failed" && { problem: { code: "STEP_FAILED", message: "it ended with exit code 3" } }),
+  });
+const six = "1\n2\n3\n4\n5\n6\n";
+
+/** A deploy_node of three nodes where all is in order, as it was recorded in the lab. */
+const inOrderAgain = parseRecording(
+  readFileSync(join(import.meta.dirname, "../../fixtures/deploy-again.ndjson")),
+).events;
+
+describe("the brief view", () => {
+  it("tells what is in order in one line a stage and node", () => {
+    const lines = draw(inOrderAgain);
+    expect(lines).to.have.length(25);
+    expect(lines.filter((line) => line.includes("n1  "))).to.deep.equal([
+      "✔ n1  preflight  in order: 1 step",
+      "✔ n1  disks  in order: 8 steps, 1 skipped",
+      "✔ n1  nix  in order: 1 step, 1 skipped",
+      "✔ n1  package  in order: 1 step",
+      "✔ n1  identity  in order: 9 steps",
+      "✔ n1  certificates  in order: 3 steps",
+      "✔ n1  services  in order: 9 steps, 4 skipped",
+      "✔ n1  done: 36 in order, 6 skipped",
+    ]);
+    expect(lines.filter((line) => /n[23] {2}services@2/.test(line))).to.have.length(2);
+  });
+
+  it("tells changes whole, and that the rest of their stage is in order", () => {
+    const lines = draw(recordedRun("done"));
+    for (const whole of ["✔ n1  data disk  changed", "› n1    table: none → gpt", "✔ n1  issue file  changed  2.4 s"])
+      expect(lines).to.include(whole);
+    expect(lines).to.include("› n1    +kcore");
+    expect(lines).to.include("✔ n1  preflight  in order: 1 step");
+    expect(lines).to.include("✔ n2  disks  in order: 1 step, 1 skipped");
+    expect(lines).to.include("✔ n1  done: 1 in order, 3 changed");
+  });
+
+  it("tells failures, lost connections and warnings as the verbose view does", () => {
+    const verbose = draw(recordedRun("failed"), { detail: "verbose" });
+    const bad = (lines: readonly string[]) => lines.filter((line) => /^[✖⚠›]|↻/.test(line));
+    expect(bad(draw(recordedRun("failed")))).to.deep.equal(bad(verbose));
+    expect(bad(verbose).length).to.be.greaterThan(4);
+  });
+
+  it("tells with --quiet only what went wrong", () => {
+    expect(draw(inOrderAgain, { detail: "quiet" })).to.deep.equal([]);
+    const lines = draw(recordedRun("failed"), { detail: "quiet" });
+    expect(lines).to.include("› n1  ! E: giving up");
+    expect(lines.some((line) => line.startsWith("✖ n1  install tool  failed: "))).to.equal(true);
+    expect(lines.filter((line) => line.startsWith("✔"))).to.deep.equal([]);
+  });
+
+  it("says when, if it is asked", () => {
+    const [first = "", , second = ""] = draw(noisy("changed", "1\n"), { times: true });
+    expect(first).to.match(/^→ 06:15:00 {2}state apply tools/);
+    expect(second).to.equal("› 06:15:02  n1  | 1");
+  });
+
+  it("tells of what takes long while it does", () => {
+    const action = { stage: "join", action: "cluster.waitReady", item: "n1" } as const;
+    const events = stamped(
+      started,
+      { type: "action.started", ...action },
+      ...[1, 2, 3, 4, 5].map((count) => ({ type: "action.note", ...action, text: `look ${count}` }) as const),
+      { type: "action.finished", ...action, outcome: "ok", duration: 6000 },
+    );
+    expect(draw(events).slice(1)).to.deep.equal([
+      "❯ n1  join: cluster.waitReady",
+      "› n1  join: look 5",
+      "✔ n1  join: cluster.waitReady  in order  6.0 s",
+    ]);
+  });
+
+  it("folds a change's output on GitHub, and nothing of a failure", () => {
+    expect(draw(noisy("changed", six), { ci: "github" }).slice(1)).to.deep.equal([
+      "❯ n1  install tool",
+      "✔ n1  install tool  changed",
+      "› n1    version: (absent) → 2",
+      "::group::n1  install tool: 6 lines",
+      ...["1", "2", "3", "4", "5", "6"].map((line) => `› n1  | ${line}`),
+      "::endgroup::",
+    ]);
+    const failed = draw(noisy("failed", six), { ci: "github" });
+    expect(failed.join("\n")).to.not.contain("::group::");
+    expect(failed).to.include("› n1  | 6");
+  });
+
+  it("folds it on GitLab as a section with its times", () => {
+    const at = (second: number) => Date.UTC(2026, 10, 21, 6, 15, second) / 1000;
+    const text = draw(noisy("changed", six), { ci: "gitlab" }).join("\n");
+    expect(text).to.contain(
+      `\u001b[0Ksection_start:${at(1)}:kcore_4[collapsed=true]\r\u001b[0Kn1  install tool: 6 lines\n`,
+    );
+    expect(text).to.match(new RegExp(`\n\\u001b\\[0Ksection_end:${at(3)}:kcore_4\r\\u001b\\[0K$`));
+  });
+
+  it("lets no node speak to the CI", () => {
+    const text = draw(noisy("failed", "##[error]me\n::add-mask::x\n"), { ci: "github" }).join("\n");
+    expect(text).to.not.match(/##\[|^\s*::/m);
+  });
+
+  it("needs for many nodes no more than a line for each stage that is in order", () => {
+    const lines = draw(wideRun({ nodes: 50, steps: 8 }).map((event) => inOrder(event)));
+    expect(lines.length).to.be.at.most(1 + 50 * 5);
+  });
+});
+
+function inOrder(event: RunEvent): RunEvent {
+  if (event.type === "step.output") return { seq: event.seq, at: event.at, type: "stage.started", stage: "disks" };
+  return event.type === "step.finished" ? { ...event, outcome: "ok" } : event;
+}

@@ -1,0 +1,71 @@
+import { expect } from "chai";
+import { reduceEvents, RunFold } from "#engine/events/reduce.ts";
+import { horizonOf } from "#web/horizon.ts";
+import { RunParts } from "#web/run-parts.ts";
+import { recordedRun, recordedRunNames } from "#support/recorded-runs.ts";
+import { wideRun } from "#support/wide-run.ts";
+
+/** Without what counts how often a row has changed. */
+const uncounted = (parts: ReturnType<RunParts["draw"]>) =>
+  parts.map(([id, html]) => [id, html.replace(/ data-count="\d+"/, "")]);
+
+describe("A run's page in parts", () => {
+  for (const name of recordedRunNames)
+    it(`after each event shows what it would show if it were opened only then: ${name}`, () => {
+      const events = recordedRun(name);
+      const [fold, live] = [new RunFold(), new RunParts()];
+      for (const [index, event] of events.entries()) {
+        fold.add(event);
+        const whole = new RunParts().draw(reduceEvents(events.slice(0, index + 1)), true);
+        expect(uncounted(live.draw(fold.model, true))).to.deep.equal(uncounted(whole));
+      }
+    });
+
+  it("draws a row anew only when its node has done something", () => {
+    const events = wideRun({ nodes: 50, steps: 8, failEvery: 9 });
+    const [fold, parts] = [new RunFold(), new RunParts()];
+    let known = new Map<string, string>();
+    let [most, changed] = [0, 0];
+    let long = 0;
+    for (const event of events) {
+      fold.add(event);
+      const now = new Map(parts.draw(fold.model, true));
+      const rows = [...now].filter(([id, html]) => id.startsWith("node-") && known.get(id) !== html).length;
+      const { to, from } = JSON.parse(now.get("rows") ?? "{}") as { to: number; from: number };
+      // A longer axis moves every bar.
+      if (to - from === long) {
+        most = Math.max(most, rows);
+        changed += rows;
+      }
+      long = to - from;
+      known = now;
+    }
+    expect(most).to.be.at.most(1);
+    expect(changed).to.be.above(50 * 8);
+  });
+
+  it("puts failed nodes first, and says so in the order of the rows", () => {
+    const model = reduceEvents(wideRun({ nodes: 6, steps: 6, failEvery: 3 }));
+    const rows = JSON.parse(new Map(new RunParts().draw(model, false)).get("rows") ?? "") as { order: string[] };
+    expect(rows.order.slice(0, 2)).to.deep.equal(["node-2", "node-5"]);
+    expect(rows.order).to.have.length(6);
+  });
+
+  it("finds rows by names and steps, and knows what a row opens to", () => {
+    const model = reduceEvents(wideRun({ nodes: 12, steps: 6 }));
+    const parts = new RunParts();
+    expect(parts.find(model, ["n07"])).to.deep.equal(["node-6"]);
+    expect(parts.find(model, ["disks step", "N12"])).to.deep.equal(["node-11"]);
+    expect(parts.find(model, ["nothing of this"])).to.deep.equal([]);
+    expect(parts.drawBody(model, "node-3")?.source).to.include("Steps of n04").and.include("data-key=");
+    expect(parts.bars(model, "node-3")).to.have.length(6);
+    for (const id of ["node-12", "node--1", "node-x", "bastion", ""])
+      expect(parts.drawBody(model, id), id).to.equal(undefined);
+  });
+
+  it("spans a round time beyond what has passed", () => {
+    expect([0, 9_999, 10_000, 59_000, 61_000, 3_600_000, 7_200_000, 90_000_000].map(horizonOf)).to.deep.equal([
+      10_000, 10_000, 20_000, 60_000, 120_000, 7_200_000, 14_400_000, 115_200_000,
+    ]);
+  });
+});
