@@ -1,3 +1,7 @@
+import { cleanText } from "#engine/events/clean.ts";
+import type { SourcePosition } from "#errors/problem.ts";
+import type { RunDigest } from "./digest.ts";
+
 /** The CI systems whose logs can be folded. */
 export type Ci = "github" | "gitlab";
 
@@ -29,4 +33,33 @@ export function foldOf(ci: Ci, { title, id, since, until }: Fold): readonly [str
  */
 export function escapeForCi(ci: Ci | undefined, text: string): string {
   return ci === "github" ? text.replaceAll("##[", "## [").replaceAll(/^(\s*):(?=:)/gm, "$1: ") : text;
+}
+
+/**
+ * What failed as annotations of GitHub, a line for each cause. `fileOf` gives a file as its repository names it; undefined: it
+ * is none of the repository's. Ends without a line break.
+ */
+export function drawCiErrors({ failures }: RunDigest, fileOf: (at: SourcePosition) => string | undefined): string {
+  return failures
+    .map(({ nodes, stage, title, problem, at = problem.at }) => {
+      const { message, code, hint } = problem;
+      const more = nodes.length > 1 ? ` and ${nodes.length - 1} more` : "";
+      const what = stage === undefined ? title : `${stage}: ${title}`;
+      const file = at && fileOf(at);
+      const properties = {
+        title: nodes.length === 0 ? what : `${nodes[0]}${more}  ${what}`,
+        ...(at && file !== undefined && { file, line: String(at.line), col: String(at.column) }),
+      };
+      const drawn = Object.entries(properties).map(([name, value]) => `${name}=${escapeProperty(value)}`);
+      return `::error ${drawn.join(",")}::${escapeData(`${message} [${code}]${hint === undefined ? "" : `\n${hint}`}`)}`;
+    })
+    .join("\n");
+}
+
+function escapeData(text: string): string {
+  return cleanText(text).replaceAll("%", "%25").replaceAll("\r", "%0D").replaceAll("\n", "%0A");
+}
+
+function escapeProperty(text: string): string {
+  return escapeData(text).replaceAll(":", "%3A").replaceAll(",", "%2C");
 }

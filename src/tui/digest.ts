@@ -4,7 +4,7 @@ import type { Problem, SourcePosition } from "#errors/problem.ts";
 import { cleanText } from "#engine/events/clean.ts";
 import { defined } from "#optional/defined.ts";
 import { repeatCommand } from "./repeat-command.ts";
-import { ownProblems } from "./summary.ts";
+import { ownProblems } from "./own-problems.ts";
 import { bastionActions, tallyOf, type Tally } from "./tally.ts";
 import { actionsByNode, itemsOf, itemOfAction, type WorkItem } from "./work-item.ts";
 

@@ -1,8 +1,9 @@
 import { cleanText } from "#engine/events/clean.ts";
 import { drawProblem, type DrawOptions } from "#errors/draw.ts";
 import type { Problem } from "#errors/problem.ts";
-import type { ChangeDigest, FailureDigest, RunDigest } from "./digest.ts";
+import type { ChangeDigest, FailureDigest, NodeDigest, RunDigest } from "./digest.ts";
 import { fit } from "./ink/text.ts";
+import { wrapPainted } from "./wrap-painted.ts";
 import { formatDuration } from "./line.ts";
 import { endOfDetail } from "./end-of-detail.ts";
 
@@ -11,6 +12,8 @@ export interface DigestOptions extends DrawOptions {
   readonly columns?: number;
   /** Lines that say much end there too: somebody looks at a screen. */
   readonly cut?: boolean;
+  /** Below a run that was watched: who ran it, when and how is not told again. */
+  readonly isEnd?: boolean;
 }
 
 /** How many changed steps, failures and warnings are told one by one; the rest is counted. */
@@ -23,34 +26,45 @@ const ellipsis = { ellipsis: "…" };
 
 /** A run on one screen. Ends without a line break. */
 export function drawDigest(digest: RunDigest, options: DigestOptions = {}): string {
-  const { columns = 80, color = false, cut = false } = options;
+  const { columns = 80, color = false, cut = false, isEnd = false } = options;
   const room = cut ? columns : Infinity;
   const strong = (text: string) => (color ? `\u001b[1m${text}\u001b[0m` : text);
   const { changes, failures, warnings, next } = digest;
-  return [
-    ...headLines(digest).map((line, index) => (index === 0 ? strong(line) : line)),
-    ...nodeLines(digest, columns),
+  const lines = [
+    ...(isEnd
+      ? [strong(endLine(digest))]
+      : headLines(digest).map((line, index) => (index === 0 ? strong(line) : line))),
+    ...nodeLines(digest, columns).slice(isEnd ? 1 : 0),
     ...block(strong(digest.dryRun ? "Would change:" : "Changed:"), changeLines(changes, columns, room)),
     ...block(strong("The first cause of each failure:"), failureLines(failures, options, columns, room)),
     ...block(strong("Warnings:"), warningLines(warnings)),
     ...block(strong("Next:"), nextLines(next)),
-  ].join("\n");
+  ];
+  return lines.flatMap((line) => wrapPainted(line, room)).join("\n");
 }
 
 function block(title: string, lines: readonly string[]): readonly string[] {
   return lines.length === 0 ? [] : ["", title, ...lines];
 }
 
-function headLines({ title, state, id, who, started, milliseconds, revision, dirty, ...more }: RunDigest) {
-  const { dryRun, resumed, command } = more;
+function headLine({ title, state, milliseconds, dryRun, resumed }: RunDigest): string {
+  const took = state === "running" ? `for ${formatDuration(milliseconds)}` : `after ${formatDuration(milliseconds)}`;
+  const kind = `${dryRun ? " (dry run: nothing was changed)" : ""}${resumed ? " (resumed)" : ""}`;
+  return cleanText(`${title}  ${state} ${took}${kind}`).replaceAll("\n", " ");
+}
+
+function endLine(digest: RunDigest): string {
+  return `${headLine(digest)}  (run ${digest.id})`;
+}
+
+function headLines(digest: RunDigest): readonly string[] {
+  const { title, id, who, started, revision, dirty, command } = digest;
   const when = started.replace("T", " ").replace(/\..*/, " UTC");
   const unknown = dirty ? "nothing is committed yet" : "no git revision";
   const at =
     revision === undefined ? unknown : `at ${revision.slice(0, 12)}${dirty ? " with uncommitted changes" : ""}`;
-  const took = state === "running" ? `for ${formatDuration(milliseconds)}` : `after ${formatDuration(milliseconds)}`;
-  const kind = `${dryRun ? " (dry run: nothing was changed)" : ""}${resumed ? " (resumed)" : ""}`;
   return [
-    cleanText(`${title}  ${state} ${took}${kind}`),
+    headLine(digest),
     `  run ${id}`,
     cleanText(`  by ${who}, ${when}, ${at}`),
     ...(command === title ? [] : [cleanText(`  $ ${command}`)]),
@@ -60,15 +74,21 @@ function headLines({ title, state, id, who, started, milliseconds, revision, dir
 /** “3 nodes: 1 done, 1 failed (n1)”: names where somebody must look. */
 function nodeLines({ nodes, tally, dryRun }: RunDigest, columns: number): readonly string[] {
   if (nodes.length === 0) return [];
-  const byOutcome = Map.groupBy(nodes, ({ outcome }) => outcome);
-  const told = [...byOutcome].map(([outcome, some]) => {
-    const word = outcome.replace("-", " ");
-    if (outcome === "done" && nodes.length > 3) return `${some.length} ${word}`;
-    return `${some.length} ${word} (${names(
+  const { done = [], ...others } = Object.groupBy(nodes, ({ outcome }) => outcome);
+  const who = (some: readonly NodeDigest[]) =>
+    ` (${names(
       some.map(({ name }) => name),
       columns / 2,
     )})`;
-  });
+  const told = Object.entries(others).map(
+    ([outcome, some = []]) => `${some.length} ${outcome.replace("-", " ")}${who(some)}`,
+  );
+  const changedOnes = done.filter(({ changed, wouldChange }) => changed + wouldChange > 0);
+  const areAll = changedOnes.length === done.length;
+  const how = areAll && done.length > 0 ? (dryRun ? " that would change" : " and changed") : "";
+  if (done.length > 0) told.push(`${done.length} done${how}${nodes.length > 3 ? "" : who(done)}`);
+  if (!areAll && changedOnes.length > 0)
+    told.push(`${changedOnes.length} of them ${dryRun ? "would change" : "changed"}${who(changedOnes)}`);
   const { succeeded, changed, wouldChange, failed, unknown, skipped, interrupted } = tally;
   const counts = [
     `${succeeded} succeeded (${dryRun ? `would change=${wouldChange}` : `changed=${changed}`})`,

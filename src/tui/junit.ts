@@ -5,7 +5,7 @@ import type { Change, Outcome, RunEvent } from "#engine/events/event.ts";
 import type { ActionModel, NodeModel, RunModel, StepModel } from "#engine/events/run-model.ts";
 import { reduceEvents } from "#engine/events/reduce.ts";
 import { defined } from "#optional/defined.ts";
-import { ownProblems } from "./summary.ts";
+import { ownProblems } from "./own-problems.ts";
 import { bastionActions } from "./tally.ts";
 
 /** One test of a suite, before it is written. */

@@ -10,7 +10,7 @@ import { findProject } from "../project/find-project.ts";
 import { drawReport } from "./write-reports.ts";
 import { exportFormats, type ExportFlags, type ExportFormat } from "./export-formats.ts";
 import { readRun, type KnownRun } from "./known-run.ts";
-import { digestOf } from "./show.ts";
+import { digestOf } from "./print-digest.ts";
 import { printJson } from "../terminal/print-json.ts";
 
 /** `kcore runs export`: a run in the form that another program wants, to a file or to the output. */

@@ -6,7 +6,8 @@ import type { CommonFlags } from "../options.ts";
 import { findProject } from "../project/find-project.ts";
 import { viewOf, type ViewFlags } from "../terminal/choose-view.ts";
 import { guardTerminal } from "../terminal/terminal-guard.ts";
-import { drawEnd, openLines } from "../watch/watch-run.ts";
+import { drawEnd } from "../watch/draw-end.ts";
+import { openLines } from "../watch/watch-run.ts";
 import { readRun, type KnownRun } from "./known-run.ts";
 
 export interface ReplayFlags extends CommonFlags, ViewFlags {

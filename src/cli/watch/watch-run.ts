@@ -1,18 +1,17 @@
-import { join, relative } from "node:path";
 import type { RunEvent } from "#engine/events/event.ts";
 import { emptyRun, type RunModel } from "#engine/events/run-model.ts";
 import { RunFold } from "#engine/events/reduce.ts";
 import { titleOf } from "#engine/orchestrate/title.ts";
 import { RunFollower, type FollowOptions } from "#engine/run/follow-run.ts";
-import { logName, type RunFolder, type RunHeader } from "#engine/run/run-folder.ts";
-import { drawProblems } from "#errors/draw.ts";
+import type { RunFolder, RunHeader } from "#engine/run/run-folder.ts";
 import { exitCodes, type ExitCode } from "#errors/problem.ts";
 import type { RunDrawing } from "#tui/drawing.ts";
+import { drawEnd } from "./draw-end.ts";
 import { Interrupts } from "./interrupts.ts";
 import type { RunControls } from "./live-view.ts";
 import { canPrompt } from "../terminal/prompt.ts";
 import { Prompts } from "./run-prompts.ts";
-import { sourceLines, wantsColor } from "../terminal/report-failure.ts";
+import { wantsColor } from "../terminal/report-failure.ts";
 import type { LineStyle, ViewName } from "../terminal/choose-view.ts";
 import { guardTerminal } from "../terminal/terminal-guard.ts";
 import { whoAmI } from "../process/who.ts";
@@ -179,23 +178,6 @@ function talkAtTheTerminal({ send, leave }: RunControls, run: RunFold, canChoose
       interrupts.close();
     },
   };
-}
-
-type End = Pick<WatchOptions, "output" | "style" | "folder">;
-
-/** What stands below a run's view: the summary, or why there was none. */
-export async function drawEnd(model: RunModel, { output, style, folder }: End): Promise<void> {
-  if (output === "json" || (style?.detail === "quiet" && model.exitCode === exitCodes.done)) return;
-  const sourceLine = sourceLines(folder.project);
-  if (model.runId === "" || output === "quiet") {
-    const { ownProblems } = await import("#tui/summary.ts");
-    const drawn = drawProblems(ownProblems(model), { color: wantsColor(process.stderr), sourceLine });
-    if (drawn !== "") process.stderr.write(`${drawn}\n`);
-    return;
-  }
-  const { drawSummary } = await import("#tui/summary.ts");
-  const logOf = (node?: string) => relative(process.cwd(), join(folder.path, logName(node)));
-  process.stdout.write(`\n${drawSummary(model, { color: wantsColor(process.stdout), sourceLine, logOf })}\n`);
 }
 
 /** “Running: n1 disks/data, n2 nix/install”. */

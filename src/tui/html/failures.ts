@@ -1,6 +1,6 @@
 import type { Problem, SourcePosition } from "#errors/problem.ts";
 import type { RunModel, StepModel } from "#engine/events/run-model.ts";
-import { ownProblems } from "../summary.ts";
+import { ownProblems } from "../own-problems.ts";
 import { Budget } from "./budget.ts";
 import { drawOutput, drawProblem } from "./details.ts";
 import { html, type Html, type Part } from "./html.ts";

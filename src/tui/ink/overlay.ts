@@ -1,5 +1,5 @@
 import type { RunModel } from "#engine/events/run-model.ts";
-import { ownProblems } from "../summary.ts";
+import { ownProblems } from "../own-problems.ts";
 import { helpLines } from "./keys.ts";
 import { titled } from "./blocks.ts";
 import { runKeys } from "./run-help.ts";

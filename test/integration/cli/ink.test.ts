@@ -111,7 +111,7 @@ describe("the live view in a terminal", function () {
     await terminal.shows(/here +running +gate/);
     writeFileSync(gate, "");
     const end = await terminal.shows(/ended-0/);
-    expect(end).to.match(/Succeeded: +3 \(changed=3\)/);
+    expect(end).to.match(/3 succeeded \(changed=3\)/);
     await isClean(terminal);
   });
 
@@ -125,7 +125,7 @@ describe("the live view in a terminal", function () {
     await other.press("Enter");
     for (const terminal of [one, other]) {
       const screen = await terminal.shows(/ended-0/);
-      expect(screen).to.match(/Succeeded: +2/);
+      expect(screen).to.match(/2 succeeded/);
     }
     await isClean(one);
   });
@@ -154,7 +154,7 @@ describe("the live view in a terminal", function () {
     await terminal.press("C-c");
     const screen = await terminal.shows(/ended-130/);
     expect(screen).to.match(/The run goes on: kcore runs attach \d{8}/);
-    expect(screen).to.not.match(/Succeeded:/);
+    expect(screen).to.not.match(/succeeded/);
     await isClean(terminal);
     const attached = await project.kcore("runs", "attach", "last");
     expect(attached.code).to.equal(130);
@@ -171,7 +171,7 @@ describe("the live view in a terminal", function () {
     await other.shows(/waiting at the gate/);
     writeFileSync(gate, "");
     const screen = await other.shows(/ended-130/);
-    expect(screen).to.match(/Succeeded: +2/);
+    expect(screen).to.match(/2 succeeded/);
     await one.shows(/ended-130/);
     await isClean(one);
   });
@@ -219,7 +219,7 @@ describe("the live view in a terminal", function () {
     await terminal.press("<");
     await terminal.shows(/here +pending/);
     await terminal.press("q");
-    expect(await terminal.shows(/ended-0/)).to.match(/Succeeded: +3/);
+    expect(await terminal.shows(/ended-0/)).to.match(/3 succeeded/);
     await isClean(terminal);
   });
 
@@ -231,6 +231,6 @@ describe("the live view in a terminal", function () {
     writeFileSync(gate, "");
     const attached = await project.kcore("runs", "attach", "last");
     expect(attached.code).to.equal(0);
-    expect(attached.stdout).to.match(/Succeeded: +3/);
+    expect(attached.stdout).to.match(/3 succeeded/);
   });
 });

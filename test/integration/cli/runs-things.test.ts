@@ -99,7 +99,7 @@ describe("recorded runs from the command line", function () {
   });
 
   it("are played in lines, as fast as wanted", async () => {
-    const played = await kcore("replay", "last", "--speed", "max");
+    const played = await kcore("replay", "last", "--verbose", "--speed", "max");
     expect(played).to.equal(await kcore("show", "last", "--events"));
     const json = await kcore("replay", "20261101-061500-0001", "--speed", "100", "--output", "json");
     expect(json).to.equal(readFileSync(join(fixtures, "done.ndjson"), "utf8"));

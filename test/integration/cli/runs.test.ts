@@ -55,11 +55,11 @@ describe("kcore, from the command line to a node and back", function () {
     expect(existsSync(target)).to.equal(false);
     const first = await project.kcore(...apply("greeting"));
     expect(first.stderr).to.equal("");
-    expect(first.stdout).to.match(/^Succeeded: {7}1 \(changed=1\)$/m);
+    expect(first.stdout).to.match(/^Steps: 1 succeeded \(changed=1\), 0 failed$/m);
     expect(first.code).to.equal(0);
     expect(readFileSync(target, "utf8")).to.equal("hello\n");
     const second = await project.kcore(...apply("greeting", "--verbose"));
-    expect(second.stdout).to.match(/^Succeeded: {7}1 \(changed=0\)$/m);
+    expect(second.stdout).to.match(/^Steps: 1 succeeded \(changed=0\), 0 failed$/m);
     const listed = JSON.parse((await project.kcore("runs", "list", "-o", "json")).stdout) as { state: string }[];
     expect(listed.map(({ state }) => state)).to.deep.equal(["done", "done", "done"]);
     const shown = await project.kcore("runs", "show", "last", "--events");
@@ -91,7 +91,7 @@ describe("kcore, from the command line to a node and back", function () {
     project.write({ "project/states/false.yaml": "steps:\n  - id: fails\n    command.run: { cmd: 'false' }\n" });
     const failed = await project.kcore("state", "apply", "false", "--on", "here");
     expect(failed.code).to.equal(1);
-    expect(failed.stdout).to.contain("The first cause of each failure:\nhere  ");
+    expect(failed.stdout).to.contain("The first cause of each failure:\n  here  ");
     expect(failed.stdout).to.match(/log: .*nodes\/here\.log/);
     const unreachable = await project.kcore("ping", "--on", "gone");
     expect(unreachable.code).to.equal(3);

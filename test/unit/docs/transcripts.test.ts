@@ -9,8 +9,9 @@ import { drawStats } from "#cli/runs/stats.ts";
 import type { RunEvent, RunEventBody } from "#engine/events/event.ts";
 import { reduceEvents } from "#engine/events/reduce.ts";
 import { createPlainView } from "#tui/plain.ts";
+import { digestRun } from "#tui/digest.ts";
+import { drawDigest } from "#tui/draw-digest.ts";
 import { RunStats } from "#tui/run-stats.ts";
-import { drawSummary } from "#tui/summary.ts";
 import { readPages, root } from "#support/pages.ts";
 import { fits } from "#support/transcripts.ts";
 
@@ -120,28 +121,27 @@ describe("the transcripts of README and docs", () => {
 
   it("show a run's end", () => {
     const times = (count: number, end: object) => Array.from({ length: count }, () => end);
-    const changed = { outcome: "changed" };
+    const changed = (title: string) => ({ outcome: "changed", title });
     const events = stamped([
       started,
-      ...steps("n1", [...times(9, changed), ...times(18, {})]),
-      ...steps("n2", [...times(3, changed), ...times(9, {}), failure, ...times(4, { outcome: "skipped" })]),
+      ...steps("n1", [changed("issue file"), changed("chrony"), ...times(25, {})]),
+      ...steps("n2", [changed("issue file"), ...times(11, {}), failure, ...times(4, { outcome: "skipped" })]),
       { type: "node.finished", node: "n1", outcome: "done" },
       { type: "node.finished", node: "n2", outcome: "failed" },
       { type: "stage.finished", stage, outcome: "failed" },
       { type: "run.finished", outcome: "failed", exitCode: 1 },
-    ]);
-    const text = drawSummary(reduceEvents(events), {
-      logOf: (node) => `.kcore/runs/${runId}/nodes/${node}.log`,
-      sourceLine: () => "    package.installed: { name: nope }",
+    ]).map((event, index) => (index === 0 ? { ...event, at: event.at - 43_000 } : event));
+    const model = reduceEvents(events);
+    const digest = digestRun(model, {
+      id: runId,
+      state: "failed",
+      who: "op@bastion",
+      command: model.command,
+      created: model.startedAt,
+      logOf: (node = "bastion") => `.kcore/runs/${runId}/nodes/${node}.log`,
     });
-    const lines = shown("docs/reading-a-run.md", "Summary of run");
-    expect(
-      fits(
-        `${text}\n`.replaceAll(/\d+(\.\d+)? (ms|s)\b/g, "0 s"),
-        lines.map((line) => line.replaceAll(/\d+ s\b/g, "0 s")),
-      ),
-      text,
-    ).to.equal(true);
+    const text = drawDigest(digest, { isEnd: true, sourceLine: () => "    package.installed: { name: nope }" });
+    expect(`${shown("docs/reading-a-run.md", "Steps: 39 succeeded").join("\n")}\n`, text).to.equal(`${text}\n`);
   });
 
   it("show the answers of kcore exec", () => {

@@ -7,7 +7,6 @@ import { digestRun } from "#tui/digest.ts";
 import { drawDigest } from "#tui/draw-digest.ts";
 import { drawReport } from "#tui/html/report.ts";
 import { drawJunit } from "#tui/junit.ts";
-import { drawSummary } from "#tui/summary.ts";
 
 const named = { stage: "tag", action: "local.command" } as const;
 const problem = { code: "LOCAL_COMMAND_FAILED", message: "“git tag v1” ended with 128" } as const;
@@ -29,13 +28,7 @@ const logOf = (node?: string) => (node === undefined ? "bastion.log" : `nodes/${
 const place = "orchestrate/release.yaml:4:5";
 
 describe("what failed on the bastion", () => {
-  it("has its place, its output and its log in the summary", () => {
-    const text = drawSummary(model, { logOf });
-    expect(text).to.contain(`bastion  tag: local.command\n  ${place}  “git tag v1” ended with 128`);
-    expect(text).to.contain("  | v1\n  | fatal: tag 'v1' exists\n  log: bastion.log");
-  });
-
-  it("has them in runs show", () => {
+  it("has its place, its output and its log in runs show and at the end", () => {
     const facts = { id: "r1", state: "failed", who: "ops", command: model.command, created: 1000, logOf };
     const text = drawDigest(digestRun(model, facts));
     expect(text).to.contain(place).and.to.contain("| fatal: tag 'v1' exists\n    log: bastion.log");

@@ -3,6 +3,7 @@ import { expect } from "chai";
 import { formatEvent } from "#engine/events/recording.ts";
 import { reduceEvents } from "#engine/events/reduce.ts";
 import { drawCast } from "#tui/asciicast.ts";
+import type { Detail } from "#tui/brief.ts";
 import { diffRuns } from "#tui/diff-runs.ts";
 import { digestRun } from "#tui/digest.ts";
 import { drawDigest } from "#tui/draw-digest.ts";
@@ -10,14 +11,13 @@ import { drawReport } from "#tui/html/report.ts";
 import { drawJunit } from "#tui/junit.ts";
 import { createJsonView } from "#tui/ndjson.ts";
 import { createPlainView } from "#tui/plain.ts";
-import { drawSummary } from "#tui/summary.ts";
 import { recordedRun, recordedRunNames } from "#support/recorded-runs.ts";
 
 // oxlint-disable-next-line no-control-regex -- finding control characters is the purpose
 const escapes = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/;
 
 /** What the lines view writes, event by event. */
-function plain(name: string): { at: number; text: string }[] {
+function plain(name: string, detail: Detail = "verbose"): { at: number; text: string }[] {
   let text = "";
   const out = new Writable({
     write: (chunk: Buffer, _, done) => {
@@ -25,12 +25,16 @@ function plain(name: string): { at: number; text: string }[] {
       done();
     },
   }) as unknown as NodeJS.WriteStream;
-  const view = createPlainView({ out, color: false });
+  const view = createPlainView({ out, color: false, detail });
   return recordedRun(name).map((event) => {
     text = "";
     view.draw(event);
     return { at: event.at, text };
   });
+}
+
+function textOf(written: readonly { readonly text: string }[]): string {
+  return written.map(({ text }) => text).join("");
 }
 
 // The live view's frames are in ink/: its golden files.
@@ -40,11 +44,9 @@ describe("every view of every recorded run", () => {
     const model = reduceEvents(events);
     const logOf = (node = "of the bastion") => `nodes/${node}.log`;
     const texts: Readonly<Record<string, () => string>> = {
-      plain: () =>
-        plain(name)
-          .map(({ text }) => text)
-          .join(""),
-      summary: () => drawSummary(model, { logOf }),
+      plain: () => textOf(plain(name)),
+      brief: () => textOf(plain(name, "brief")),
+      end: () => drawDigest(digestRun(model, { ...facts, command: model.command, logOf }), { isEnd: true }),
       digest: () => drawDigest(digestRun(model, { ...facts, command: model.command, logOf })),
       junit: () => drawJunit(events),
       html: () => drawReport(model),

@@ -12,7 +12,7 @@ import { FakeClock } from "#support/fake-clock.ts";
 import { runRequest } from "#support/runs.ts";
 import { glanceAtRun } from "../../../../src/cli/runs/glance.ts";
 import { readRun, stateOf } from "../../../../src/cli/runs/known-run.ts";
-import { digestOf } from "../../../../src/cli/runs/show.ts";
+import { digestOf } from "../../../../src/cli/runs/print-digest.ts";
 import { UsualDurations } from "../../../../src/cli/watch/usual-durations.ts";
 
 const id = "20261121-061500-a1b2";

@@ -1,0 +1,35 @@
+import { join, relative } from "node:path";
+import { logName } from "#engine/run/run-folder.ts";
+import { defined } from "#optional/defined.ts";
+import type { RunDigest } from "#tui/digest.ts";
+import { sourceLines, wantsColor } from "../terminal/report-failure.ts";
+import { stateOf, type KnownRun } from "./known-run.ts";
+
+/** A recorded run in short. */
+export async function digestOf(run: Omit<KnownRun, "events">): Promise<RunDigest> {
+  const { digestRun } = await import("#tui/digest.ts");
+  const { folder, header, model } = run;
+  const { revision, dirty, who, created, request } = header;
+  return digestRun(model, {
+    id: folder.id,
+    state: stateOf(run),
+    who,
+    created,
+    command: request.command,
+    logOf: (node) => relative(process.cwd(), join(folder.path, logName(node))),
+    ...defined({ revision, dirty }),
+  });
+}
+
+/** A run in short as text for the output. */
+export async function drawForOutput(digest: RunDigest, project: string, { isEnd = false } = {}): Promise<string> {
+  const { drawDigest } = await import("#tui/draw-digest.ts");
+  const text = drawDigest(digest, {
+    color: wantsColor(process.stdout),
+    sourceLine: sourceLines(project),
+    columns: process.stdout.columns || 80,
+    cut: process.stdout.isTTY,
+    isEnd,
+  });
+  return `${text}\n`;
+}

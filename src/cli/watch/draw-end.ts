@@ -1,0 +1,39 @@
+import { existsSync } from "node:fs";
+import { join, relative } from "node:path";
+import type { RunModel } from "#engine/events/run-model.ts";
+import { isAlive } from "#engine/run/process-mark.ts";
+import { readHeader } from "#engine/run/run-folder.ts";
+import { drawProblems } from "#errors/draw.ts";
+import { exitCodes, type SourcePosition } from "#errors/problem.ts";
+import { digestOf, drawForOutput } from "../runs/print-digest.ts";
+import { sourceLines, wantsColor } from "../terminal/report-failure.ts";
+import type { WatchOptions } from "./watch-run.ts";
+
+type End = Pick<WatchOptions, "output" | "style" | "folder">;
+
+/** What stands below a run's view: how it ended, in short; or why it did not begin. */
+export async function drawEnd(model: RunModel, { output, style, folder }: End): Promise<void> {
+  if (output === "json" || (style?.detail === "quiet" && model.exitCode === exitCodes.done)) return;
+  const { project } = folder;
+  if (model.runId === "" || output === "quiet") {
+    const { ownProblems } = await import("#tui/own-problems.ts");
+    const options = { color: wantsColor(process.stderr), sourceLine: sourceLines(project) };
+    const drawn = drawProblems(ownProblems(model), options);
+    if (drawn !== "") process.stderr.write(`${drawn}\n`);
+    return;
+  }
+  const header = await readHeader(folder);
+  const digest = await digestOf({ folder, header, model, alive: isAlive(header.process) });
+  const text = await drawForOutput(digest, project, { isEnd: true });
+  const { detectCi, drawCiErrors, escapeForCi } = await import("#tui/ci.ts");
+  const ci = output === "plain" ? detectCi(process.env) : undefined;
+  process.stdout.write(`\n${escapeForCi(ci, text)}`);
+  const errors = ci === "github" ? drawCiErrors(digest, (at) => fileInRepository(at, project)) : "";
+  if (errors !== "") process.stdout.write(`${errors}\n`);
+}
+
+/** A file of the project as the repository that GitHub checked out names it; what kcore ships is not there. */
+function fileInRepository({ file }: SourcePosition, project: string): string | undefined {
+  const path = join(project, file);
+  return existsSync(path) ? relative(process.env["GITHUB_WORKSPACE"] || project, path) : undefined;
+}

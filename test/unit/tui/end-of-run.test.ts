@@ -1,0 +1,84 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { stripVTControlCharacters } from "node:util";
+import { expect } from "chai";
+import stringWidth from "string-width";
+import type { RunEvent } from "#engine/events/event.ts";
+import { parseRecording } from "#engine/events/recording.ts";
+import { reduceEvents } from "#engine/events/reduce.ts";
+import { drawCiErrors } from "#tui/ci.ts";
+import { digestRun, type RunDigest } from "#tui/digest.ts";
+import { drawDigest, type DigestOptions } from "#tui/draw-digest.ts";
+import { recordedRun } from "#support/recorded-runs.ts";
+import { wideRun } from "#support/wide-run.ts";
+
+function digestOf(events: readonly RunEvent[]): RunDigest {
+  const model = reduceEvents(events);
+  const { outcome: state = "died", command, startedAt: created } = model;
+  const logOf = (node = "bastion") => `.kcore/runs/ID/nodes/${node}.log`;
+  return digestRun(model, { id: "20261121-061500-a1b2", state, who: "ops@bastion", command, created, logOf });
+}
+const draw = (events: readonly RunEvent[], options: DigestOptions = {}) =>
+  drawDigest(digestOf(events), { isEnd: true, ...options });
+const inOrderAgain = parseRecording(
+  readFileSync(join(import.meta.dirname, "../../fixtures/deploy-again.ndjson")),
+).events;
+
+describe("the end of a run", () => {
+  it("is three lines where nothing changed and nothing failed", () => {
+    const lines = draw(inOrderAgain).split("\n");
+    expect(lines).to.have.length(3);
+    expect(lines[0]).to.match(/^deploy_node {2}done after 2\.6 s {2}\(run 20261121-061500-a1b2\)$/);
+    expect(lines.slice(1)).to.deep.equal([
+      "3 nodes: 3 done (n1, n2, n3)",
+      "Steps: 91 succeeded (changed=0), 0 failed, 34 skipped",
+    ]);
+  });
+
+  it("names the nodes that changed, and what changed by step", () => {
+    const text = draw(recordedRun("done"));
+    expect(text).to.contain("\n2 nodes: 2 done (n1, n2), 1 of them changed (n1)\n");
+    expect(text).to.contain("\nChanged:\n  disks: data disk  (disk.partitioned)  n1\n");
+    expect(text).to.not.contain("resume");
+  });
+
+  it("tells why it failed: place, what was printed, log, and the command to go on with", () => {
+    const sourceLine = () => "  - command.run: { command: apt-get install nope }";
+    const text = draw(recordedRun("failed"), { sourceLine });
+    expect(text).to.match(/^deploy_node {2}failed after /);
+    expect(text).to.contain("2 nodes: 1 failed (n1), 1 unreachable (n2)\n");
+    expect(text).to.contain("  n1  disks: install tool  (command.run)\n    states/disks.yaml:2:5  the command ended");
+    expect(text).to.contain("| E: Unable to locate package nope").and.to.contain("nodes/n1.log");
+    expect(text).to.contain("        2 |   - command.run: { command: apt-get install nope }");
+    expect(text).to.contain("n2 (192.0.2.12:22) does not answer within 10 s  [HOST_UNREACHABLE]");
+    expect(text).to.contain("\nNext:\n  kcore runs resume 20261121-061500-a1b2");
+  });
+
+  it("tells what would change, and what it cannot know, in a dry run", () => {
+    const text = draw(recordedRun("dry-run"));
+    expect(text).to.contain("(dry run: nothing was changed)").and.to.contain("Would change:\n");
+    expect(text).to.contain("2 unknown");
+  });
+
+  it("fits 200 nodes on a screen, each line of it within its columns and broken at words", () => {
+    const events = wideRun({ nodes: 200, steps: 12, failEvery: 3 });
+    const lines = draw(events, { columns: 60, cut: true, color: true }).split("\n").map(stripVTControlCharacters);
+    expect(lines.length).to.be.at.most(45);
+    expect(lines.filter((line) => stringWidth(line) > 60)).to.deep.equal([]);
+    const words = new Set(draw(events).split(/\s+/));
+    const cutNowhere = lines.filter((line) => !line.includes("…")).flatMap((line) => line.split(/\s+/));
+    expect(cutNowhere.filter((word) => word !== "" && !words.has(word) && !/^n?\d+,?$/.test(word))).to.deep.equal([]);
+  });
+
+  it("says on GitHub where each cause stands in its file, once", () => {
+    const failed = digestOf(recordedRun("failed"));
+    const lines = drawCiErrors(failed, ({ file }) => `infra/${file}`).split("\n");
+    expect(lines[0]).to.equal(
+      "::error title=n1  disks%3A install tool,file=infra/states/disks.yaml,line=2,col=5::" +
+        "the command ended with exit code 100 [STEP_FAILED]%0Alook at what it printed",
+    );
+    expect(lines[1]).to.match(/^::error title=n2 {2}unreachable::n2 \(192\.0\.2\.12:22\) does not answer.*%0A/);
+    const wide = digestOf(wideRun({ nodes: 200, steps: 12, failEvery: 1 }));
+    expect(drawCiErrors(wide, () => undefined).split("\n").length).to.equal(wide.failures.length);
+  });
+});
