@@ -2,14 +2,19 @@ import { existsSync } from "node:fs";
 import { join, relative } from "node:path";
 import type { RunModel } from "#engine/events/run-model.ts";
 import { isAlive } from "#engine/run/process-mark.ts";
-import { readHeader } from "#engine/run/run-folder.ts";
+import { readHeader, type RunFolder } from "#engine/run/run-folder.ts";
 import { drawProblems } from "#errors/draw.ts";
 import { exitCodes, type SourcePosition } from "#errors/problem.ts";
 import { digestOf, drawForOutput } from "../runs/print-digest.ts";
 import { sourceLines, wantsColor } from "../terminal/report-failure.ts";
-import type { WatchOptions } from "./watch-run.ts";
+import type { LineStyle, ViewName } from "../terminal/choose-view.ts";
 
-type End = Pick<WatchOptions, "output" | "style" | "folder">;
+interface End {
+  readonly folder: RunFolder;
+  /** How the run was shown. */
+  readonly output: ViewName | "quiet";
+  readonly style?: LineStyle | undefined;
+}
 
 /** What stands below a run's view: how it ended, in short; or why it did not begin. */
 export async function drawEnd(model: RunModel, { output, style, folder }: End): Promise<void> {
