@@ -164,7 +164,7 @@ export class Agent {
     const beat = {
       nodeId,
       ...defined({ bootId }),
-      usage: readUsage(),
+      usage: await readUsage(this.#parts.config.storage.filesystemVolumeDir),
       health: this.health(),
       revocations: this.#parts.revocations.version(),
     };

@@ -1,12 +1,12 @@
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
-import { readFile } from "node:fs/promises";
+import { readFile, statfs } from "node:fs/promises";
 import { isIP } from "node:net";
 import { availableParallelism, freemem, hostname, loadavg, totalmem } from "node:os";
 import type { Endpoint } from "#api/endpoint.ts";
 import { defined } from "#optional/defined.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
-import type { Heartbeat, Registration } from "#api/schemas.ts";
+import type { Registration, Usage } from "#api/schemas.ts";
 import type { AgentConfig } from "./agent-config.ts";
 import { readStorage } from "./disks.ts";
 import { readNics } from "./nics.ts";
@@ -47,10 +47,23 @@ export function isSameMachine(before: Facts, after: Facts): boolean {
   return JSON.stringify([restBefore, storageBefore]) === JSON.stringify([restAfter, storageAfter]);
 }
 
-/** How busy this machine is. */
-export function readUsage(): NonNullable<Heartbeat["usage"]> {
+/** How busy this machine is; of the root's disk and that of this folder, the fuller one counts. */
+export async function readUsage(folder: string): Promise<Usage> {
+  const disks = await Promise.all(["/", folder].map(readDisk));
+  const [fuller] = disks
+    .flatMap((disk) => disk ?? [])
+    .toSorted((a, b) => b.diskUsed / b.diskSize - a.diskUsed / a.diskSize);
   // Node counts what could be freed at once as free (MemAvailable).
-  return { load: loadavg()[0] ?? 0, memoryUsed: totalmem() - freemem() };
+  return { load: loadavg()[0] ?? 0, memoryUsed: totalmem() - freemem(), ...fuller };
+}
+
+/** As df(1) counts: what only root may take is not free. */
+async function readDisk(path: string): Promise<{ readonly diskUsed: number; readonly diskSize: number } | undefined> {
+  const told = await statfs(path).catch(() => undefined);
+  if (!told || told.blocks === 0) return undefined;
+  const { bsize, blocks, bfree, bavail } = told;
+  const diskUsed = (blocks - bfree) * bsize;
+  return { diskUsed, diskSize: diskUsed + bavail * bsize };
 }
 
 async function readBootId(): Promise<string | undefined> {

@@ -74,10 +74,15 @@ export const Registration = z.object({
 export type Registration = z.infer<typeof Registration>;
 
 /** A sign of life: soft state, never written to a disk. */
+/** How busy a machine is: its load average of one minute, and bytes of memory and of the fuller one of its disks. */
+export const Usage = z
+  .object({ load: z.number(), memoryUsed: z.number(), diskUsed: z.number(), diskSize: z.number() })
+  .partial();
+export type Usage = z.infer<typeof Usage>;
 export const Heartbeat = z.object({
   nodeId: Id,
   bootId: z.string().max(64).optional(),
-  usage: z.object({ load: z.number(), memoryUsed: z.number() }).partial().optional(),
+  usage: Usage.optional(),
   /** What the node finds about itself; false shows it as not ready, with the reason. */
   health: z.object({ ok: z.boolean(), reason: Reason.optional() }).optional(),
   ...ToldRevocations,
@@ -151,6 +156,8 @@ export const NodeView = z.object({
   reason: z.string().optional(),
   registered: Time,
   lastSeen: Time,
+  /** As it was when it was heard last. */
+  usage: Usage.optional(),
   certificateExpires: Time,
   /** SHA-256 of its public key; empty before it registers. */
   key: z.string(),
@@ -219,7 +226,6 @@ export const NodeDetail = NodeView.extend({
   net: Network.optional(),
   storage: Storage.optional(),
   certificates: z.array(CertificateView).default([]),
-  usage: Heartbeat.shape.usage,
   /** All of its registers, ordered by key, for `ifMatch`, `-o yaml` and `describe`. */
   registers: z.array(RegisterView).default([]),
   openConflicts: z.array(ConflictView).default([]),

@@ -1,11 +1,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ApiClient } from "#api/client.ts";
 import type { WatchLine } from "#api/schemas.ts";
-import type { FleetLink, FleetSnapshot } from "#tui/ink/fleet/snapshot.ts";
+import type { FleetDetail, FleetLink, FleetRun, FleetSnapshot } from "#tui/ink/fleet/snapshot.ts";
 import { followWatch, News, type FollowedWatch } from "../cluster/follow-watch.ts";
 import type { Cluster } from "../cluster/open-cluster.ts";
 import { OtherControllers } from "./ask-controllers.ts";
 import { allParts, detailOf, readFleet, snapshotOf, type Part, type Told } from "./read-fleet.ts";
+import { Trends } from "./trends.ts";
 
 /** Milliseconds. */
 const pause = { least: 500, share: 4, retryFirst: 250, retryLongest: 5000 };
@@ -21,6 +22,8 @@ export interface FleetFollowing {
   readonly first: Told;
   readonly show: (snapshot: FleetSnapshot) => void;
   readonly tell: (link: FleetLink) => void;
+  /** The runs on a node, by its name; absent outside a project. */
+  readonly runsOf?: (node: string) => Promise<readonly FleetRun[]>;
 }
 
 /** Keeps a view of the cluster up to date, until its signal; when a controller is lost, the next one is asked. */
@@ -30,6 +33,7 @@ export class FleetFollower {
   readonly #others: OtherControllers;
   readonly #news = new News<Part>();
   #told: Told;
+  readonly #trends = new Trends();
   #nodeId: string | undefined;
   #detail: FleetSnapshot["detail"];
 
@@ -100,16 +104,25 @@ export class FleetFollower {
     const [told, detail] = await Promise.all([
       readFleet(client, parts, this.#told, signal),
       // A node that is gone meanwhile has no details.
-      id === undefined ? undefined : client.call("getNode", {}, { id, signal }).then(detailOf, () => undefined),
+      id === undefined ? undefined : this.#readNode(client, id, signal).catch(() => undefined),
     ]);
     this.#told = told;
+    this.#trends.note(told.nodes, told.at);
     if (id === this.#nodeId) this.#detail = detail;
     if (parts.has("controllers")) this.#others.ask(told.controllers, () => this.#show());
   }
 
+  async #readNode(client: ApiClient, id: string, signal: AbortSignal): Promise<FleetDetail> {
+    const node = await client.call("getNode", {}, { id, signal });
+    const runs = await this.#options.runsOf?.(node.hostname);
+    return { ...detailOf(node), ...(runs && { runs }) };
+  }
+
   #show(): void {
     if (this.#options.signal.aborted) return;
-    const snapshot = snapshotOf(this.#cluster.context, this.#told, this.#others.tellings);
+    const told = snapshotOf(this.#cluster.context, this.#told, this.#others.tellings);
+    const nodes = told.nodes.map((node) => ({ ...node, trend: this.#trends.of(node.id) }));
+    const snapshot = { ...told, nodes };
     this.#options.show(this.#detail ? { ...snapshot, detail: this.#detail } : snapshot);
   }
 }

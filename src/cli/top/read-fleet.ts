@@ -1,7 +1,13 @@
 import type { ApiClient } from "#api/client.ts";
 import type { ConflictView, ControllerView, NodeDetail, ReplicationStatus } from "#api/schemas.ts";
 import { formatEndpoint } from "#api/endpoint.ts";
-import type { FleetConflict, FleetController, FleetReplication, FleetSnapshot } from "#tui/ink/fleet/snapshot.ts";
+import type {
+  FleetConflict,
+  FleetController,
+  FleetDetail,
+  FleetReplication,
+  FleetSnapshot,
+} from "#tui/ink/fleet/snapshot.ts";
 import { gibibytes, taintText, valueText } from "#tui/fleet-words.ts";
 
 /** What is read together. */
@@ -126,22 +132,12 @@ function edit({ value, origin, at }: ConflictView["winner"]): FleetConflict["win
 }
 
 /** What a node's own page tells beyond the list. */
-export function detailOf({
-  id,
-  usage,
-  storage,
-  net,
-  approvalBy,
-  approvalReason,
-  taints,
-}: NodeDetail): NonNullable<FleetSnapshot["detail"]> {
+export function detailOf({ id, storage, net, approvalBy, approvalReason, taints }: NodeDetail): FleetDetail {
   const disks = (storage?.disks ?? []).map(
     ({ path, size, model = "" }) => `${path} ${gibibytes(size)}${model === "" ? "" : ` ${model}`}`,
   );
   const cards = (net?.interfaces ?? []).map(({ name, addresses }) => `${name} ${addresses.join(" ")}`.trimEnd());
   const facts: readonly (readonly [string, string | undefined])[] = [
-    ["load", usage?.load?.toFixed(2)],
-    ["memory used", usage?.memoryUsed === undefined ? undefined : gibibytes(usage.memoryUsed)],
     ["storage", storage?.backend],
     ["disks", disks.join(", ")],
     ["network", cards.join(", ")],

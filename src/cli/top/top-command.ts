@@ -1,6 +1,7 @@
 import { Command, Option } from "commander";
 import { KcoreError } from "#errors/problem.ts";
 import { openCluster, type Cluster } from "../cluster/open-cluster.ts";
+import { findProject } from "../project/find-project.ts";
 import { addClusterOptions, type ClusterFlags } from "../options.ts";
 import { canDrawOn } from "../terminal/choose-view.ts";
 import { printJson } from "../terminal/print-json.ts";
@@ -40,7 +41,7 @@ async function showTop({ once = false, output, ...flags }: Flags): Promise<void>
       hint: "kcore get nodes -w follows the nodes in lines; kcore top --once prints what stands now",
     });
   const cluster = await openCluster(flags);
-  await (once ? printOnce(cluster, output ?? "table") : watchFleet(cluster));
+  await (once ? printOnce(cluster, output ?? "table") : watchFleet(cluster, projectIfAny(flags.project)));
 }
 
 async function printOnce(cluster: Cluster, output: "table" | "json"): Promise<void> {
@@ -59,8 +60,9 @@ async function printOnce(cluster: Cluster, output: "table" | "json"): Promise<vo
   process.stdout.write(text);
 }
 
-async function watchFleet(cluster: Cluster): Promise<void> {
+async function watchFleet(cluster: Cluster, project: string | undefined): Promise<void> {
   const { FleetFollower } = await import("./follow-fleet.ts");
+  const { runsOfNode } = await import("./runs-of-node.ts");
   const { readFleet, snapshotOf } = await import("./read-fleet.ts");
   // Where no controller answers there is nothing to look at: that is an error before the terminal is taken.
   const first = await cluster.ask((client) => readFleet(client, new Set(), undefined));
@@ -71,10 +73,26 @@ async function watchFleet(cluster: Cluster): Promise<void> {
     leave: () => stop.abort(),
     openNode: (id) => follower.openNode(id),
   });
-  const follower = new FleetFollower(cluster, { signal: stop.signal, first, show: view.show, tell: view.tell });
+  const follower = new FleetFollower(cluster, {
+    signal: stop.signal,
+    first,
+    show: view.show,
+    tell: view.tell,
+    ...(project !== undefined && { runsOf: (node: string) => runsOfNode(project, node) }),
+  });
   try {
     await follower.run();
   } finally {
     await view.close();
+  }
+}
+
+/** Where top is called outside a project, nodes have no runs. @throws KcoreError for a project that is named and is none */
+function projectIfAny(given: string | undefined): string | undefined {
+  try {
+    return findProject(given);
+  } catch (error) {
+    if (given === undefined && error instanceof KcoreError) return undefined;
+    throw error;
   }
 }

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { Heartbeat } from "#api/schemas.ts";
+import { Usage, type Heartbeat } from "#api/schemas.ts";
 import { defined } from "#optional/defined.ts";
 import type { Json, Replica } from "../replica/replica.ts";
 
@@ -9,7 +9,7 @@ const Beat = z.object({
   at: z.number().min(0).max(8.64e15),
   alive: z.boolean(),
   reason: z.string().optional(),
-  usage: z.object({ load: z.number(), memoryUsed: z.number() }).partial().optional(),
+  usage: Usage.optional(),
 });
 type Beat = z.infer<typeof Beat>;
 

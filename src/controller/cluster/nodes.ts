@@ -248,12 +248,11 @@ function rotationOf(records: Records): Pick<Standing, "renewEndingBefore"> {
   return rotation.success ? { renewEndingBefore: rotation.data.nodesEndingBefore } : {};
 }
 
-function detailOf(parts: NodeParts, view: NodeView, { records, certificates, liveness }: NodesOptions): NodeDetail {
+function detailOf(parts: NodeParts, view: NodeView, { records, certificates }: NodesOptions): NodeDetail {
   const { id, approval, expected, rejects } = parts;
   // What stands is said by whom: the newest reject, if any does.
   const decision = rejects.at(-1)?.value ?? approval?.value;
   const { all, net, storage } = keys.node(id);
-  const { usage } = liveness.of(id);
   const network = records.value("net", net);
   const disks = records.value("storage", storage);
   return {
@@ -264,7 +263,6 @@ function detailOf(parts: NodeParts, view: NodeView, { records, certificates, liv
     ...(network ? { net: network } : {}),
     ...(disks ? { storage: disks } : {}),
     certificates: [...certificates.list({ role: "node", id })],
-    usage,
     registers: [...records.all(all)],
     openConflicts: records.replica
       .conflicts()

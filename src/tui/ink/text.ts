@@ -23,7 +23,7 @@ export function oneLine(text: string): string {
 }
 
 /** One column each, without asking: Latin letters and the theme's own shapes. Asking costs ten microseconds a text. */
-const narrow = new RegExp("^[\\u0020-\\u007e\\u00a1-\\u00ac\\u00ae-\\u02ff‐-‧‖←-↓⊘⏎─-╿█▲▶▸◆◇◐-◓✓✗]*$");
+const narrow = new RegExp("^[\\u0020-\\u007e\\u00a1-\\u00ac\\u00ae-\\u02ff‐-‧‖←-↓⊘⏎─-╿▁-█▲▶▸◆◇◐-◓✓✗]*$");
 
 /** Columns that a harmless line takes on a terminal. */
 export function widthOf(text: string): number {

@@ -33,6 +33,8 @@ export interface Glyphs {
   readonly bar: string;
   /** Three columns: a rule from which a bar hangs. */
   readonly hung: string;
+  /** From nothing to all, in eight steps. */
+  readonly levels: string;
   readonly barDone: string;
   readonly barLeft: string;
   readonly arrow: string;
@@ -234,6 +236,7 @@ const unicodeGlyphs: Glyphs = {
   rule: "─",
   bar: "│",
   hung: "─┬─",
+  levels: "▁▂▃▄▅▆▇█",
   barDone: "━",
   barLeft: "─",
   arrow: "→",
@@ -264,6 +267,7 @@ const asciiGlyphs: Glyphs = {
   rule: "-",
   bar: "|",
   hung: "-+-",
+  levels: "_.-:=+*#",
   barDone: "#",
   barLeft: "-",
   arrow: "->",

@@ -1,9 +1,10 @@
+import { execFileSync } from "node:child_process";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
 import { AgentConfig } from "#agent/agent-config.ts";
 import { readDisks, readStorage } from "#agent/disks.ts";
-import { isSameMachine } from "#agent/facts.ts";
+import { isSameMachine, readUsage } from "#agent/facts.ts";
 import type { Facts } from "#agent/facts.ts";
 import { readNics } from "#agent/nics.ts";
 import { makeTempDir } from "../../support/temp-dir.ts";
@@ -84,5 +85,21 @@ describe("what the agent finds on its machine", () => {
     });
     expect(isSameMachine(facts(1, 1), facts(2, 1))).to.equal(true);
     expect(isSameMachine(facts(1, 1), facts(1, 2))).to.equal(false);
+  });
+
+  it("tells of the fuller one of two disks, as df counts, and of one alone where the other is not there", async () => {
+    const { diskUsed = 0, diskSize = 0, load, memoryUsed } = await readUsage("/nowhere");
+    const [, used, free] = execFileSync("df", ["-B1", "--output=target,used,avail", "/"], { encoding: "utf8" })
+      .trim()
+      .split("\n")
+      .at(-1)
+      ?.split(/\s+/) as [string, string, string];
+    // Somebody else writes meanwhile.
+    expect(diskUsed).to.be.closeTo(Number(used), 2 ** 30);
+    expect(diskSize).to.be.closeTo(Number(used) + Number(free), 2 ** 30);
+    expect(load).to.be.a("number");
+    expect(memoryUsed).to.be.above(0);
+    const both = await readUsage("/dev");
+    expect((both.diskUsed ?? 0) / (both.diskSize ?? 1)).to.be.at.least(diskUsed / diskSize - 0.02);
   });
 });

@@ -1,6 +1,6 @@
 import { since, until } from "../../age.ts";
 import { span, wrapWords, type Line, type Span } from "../text.ts";
-import type { Theme } from "../theme.ts";
+import type { Glyphs, Theme } from "../theme.ts";
 import { roleOf, type Concern } from "./section.ts";
 
 const day = 86_400_000;
@@ -27,6 +27,23 @@ export function coarseSince(time: string, now: number): string {
 
 export function sinceCell(time: string, now: number): Line {
   return [span(coarseSince(time, now), "muted")];
+}
+
+/** An agent tells every 15 s that it lives, and another controller hears of it up to 15 s later: then two are missed. */
+const missedMs = 45_000;
+
+/** When a node was heard last; it stands out when two heartbeats are missed. */
+export function seenCell(time: string, now: number): Line {
+  const isMissed = time !== "" && now - Date.parse(time) > missedMs;
+  return [span(coarseSince(time, now), isMissed ? "warning" : "muted")];
+}
+
+/** Shares of 0 to 1 as a small graph, the newest at its right end. */
+export function graph(shares: readonly number[], width: number, { levels }: Pick<Glyphs, "levels">): string {
+  const shown = shares
+    .slice(-width)
+    .map((share) => levels[Math.min(levels.length - 1, Math.floor(share * levels.length))]);
+  return shown.join("").padStart(width);
 }
 
 /** A number that should be nought. */

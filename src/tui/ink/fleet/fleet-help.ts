@@ -9,7 +9,7 @@ export function fleetKeys({ isOpen }: Pick<FleetUi, "isOpen">, glyphs: Glyphs): 
     { keys: "q", short: "leave", long: "leave (also Ctrl-C)" },
   ];
   const rest: readonly KeyHelp[] = [
-    { keys: "c", short: "copy", long: "copy the command that tells more" },
+    { keys: "c", short: "copy", long: "copy the command that comes next: approve, look at its agent, what tells more" },
     { keys: "Ctrl-Z", long: "suspend this view; fg comes back" },
     { keys: "Ctrl-L", long: "draw everything again" },
   ];

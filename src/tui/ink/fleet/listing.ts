@@ -74,7 +74,7 @@ function lister<Row>(section: Section<Row>): Lister {
       },
       command: (key) => {
         const row = find(key);
-        return row && section.command(row);
+        return row && section.command(row, snapshot.at);
       },
     };
   };

@@ -1,7 +1,7 @@
-import { until } from "../../age.ts";
+import { since, until } from "../../age.ts";
 import { approvalWord, gibibytes, labelPairs, statusWord } from "../../fleet-words.ts";
 import { span, type Line } from "../text.ts";
-import type { Role } from "../theme.ts";
+import type { Role, Theme } from "../theme.ts";
 import {
   coarseSince,
   concernMark,
@@ -10,11 +10,12 @@ import {
   expiryCell,
   factLines,
   headed,
-  sinceCell,
+  graph,
+  seenCell,
 } from "./cells.ts";
 import { conflictLines } from "./conflicts-section.ts";
 import { roleOf, type Concern, type Section } from "./section.ts";
-import type { FleetNode, FleetSnapshot } from "./snapshot.ts";
+import type { FleetNode, FleetRun, FleetSnapshot, FleetUsage } from "./snapshot.ts";
 
 /** How a node stands: what is not ready or runs out comes before what waits, that before what is put aside. */
 export function concernOfNode(node: FleetNode, now: number): Concern {
@@ -22,6 +23,7 @@ export function concernOfNode(node: FleetNode, now: number): Concern {
   if (node.status === "not-ready") return 0;
   const expiry = concernOfExpiry(node.certificateExpires, now);
   if (expiry === 0) return 0;
+  if (node.usage && diskShare(node.usage) >= diskFull) return 1;
   return node.status === "pending" || node.conflicts > 0 || node.nameConflict || expiry === 1 ? 1 : 2;
 }
 
@@ -65,15 +67,21 @@ export const nodesSection: Section<FleetNode> = {
     { name: "heartbeat", by: ({ lastSeen }) => lastSeen },
     { name: "expiry", by: ({ certificateExpires }) => certificateExpires },
     { name: "conflicts", by: ({ conflicts }) => -conflicts },
+    { name: "load", by: ({ cpu, usage }) => -((usage?.load ?? 0) / Math.max(1, cpu)) },
+    { name: "memory", by: ({ memory, usage }) => -((usage?.memoryUsed ?? 0) / Math.max(1, memory)) },
+    { name: "disk", by: ({ usage }) => (usage ? -diskShare(usage) : 0) },
   ],
   columns: ({ theme, now }) => [
     { title: "", width: 1, drop: 0, cell: (node) => [concernMark(concernOfNode(node, now), theme)] },
     { title: "NODE", width: 12, grow: 3, max: 36, drop: 0, cell: ({ hostname }) => [span(hostname)] },
     { title: "STATUS", width: 8, drop: 0, cell: (node) => [span(statusWord(node), statusRole(node))] },
-    { title: "DC", width: 5, grow: 1, max: 14, drop: 3, cell: ({ dc }) => [span(dc)] },
-    { title: "ROLES", width: 10, grow: 1, max: 24, drop: 5, cell: ({ roles }) => [span(roles.join(","))] },
-    { title: "VERSION", width: 8, grow: 1, max: 16, drop: 6, cell: ({ version }) => [span(version, "muted")] },
-    { title: "SEEN", width: 5, align: "right", drop: 1, cell: ({ lastSeen }) => sinceCell(lastSeen, now) },
+    { title: "DC", width: 5, grow: 1, max: 14, drop: 4, cell: ({ dc }) => [span(dc)] },
+    { title: "ROLES", width: 10, grow: 1, max: 24, drop: 9, cell: ({ roles }) => [span(roles.join(","))] },
+    { title: "VERSION", width: 8, grow: 1, max: 16, drop: 10, cell: ({ version }) => [span(version, "muted")] },
+    { title: "SEEN", width: 5, align: "right", drop: 1, cell: ({ lastSeen }) => seenCell(lastSeen, now) },
+    { title: "LOAD", width: 4 + graphWidth, align: "right", drop: 5, cell: (node) => loadCell(node, theme) },
+    { title: "MEM", width: 4 + graphWidth, align: "right", drop: 6, cell: (node) => memoryCell(node, theme) },
+    { title: "DISK", width: 4, align: "right", drop: 3, cell: diskCell },
     {
       title: "CERT",
       width: 7,
@@ -81,13 +89,14 @@ export const nodesSection: Section<FleetNode> = {
       drop: 2,
       cell: ({ certificateExpires }) => expiryCell(certificateExpires, now),
     },
-    { title: "CONFL", width: 5, align: "right", drop: 4, cell: conflictsCell },
-    { title: "ADDRESS", width: 15, grow: 1, max: 24, drop: 8, cell: ({ address }) => [span(address, "muted")] },
-    { title: "REASON", width: 18, grow: 4, drop: 7, cell: (node) => [span(reasonOf(node), "muted")] },
+    { title: "CONFL", width: 5, align: "right", drop: 7, cell: conflictsCell },
+    { title: "ADDRESS", width: 15, grow: 1, max: 24, drop: 11, cell: ({ address }) => [span(address, "muted")] },
+    { title: "REASON", width: 18, grow: 4, drop: 8, cell: (node) => [span(reasonOf(node), "muted")] },
   ],
   open: (node, snapshot, { theme, now, width }) => {
     const fact = (label: string, value: string, role?: Role): readonly Line[] => factLines(label, value, width, role);
     const { glyphs } = theme;
+    const detail = snapshot.detail?.id === node.id ? snapshot.detail : undefined;
     const expiry = concernOfExpiry(node.certificateExpires, now);
     const reason = reasonOf(node);
     const status = `${statusWord(node)}${reason === "" ? "" : `: ${reason}`}`;
@@ -96,39 +105,41 @@ export const nodesSection: Section<FleetNode> = {
       lines: [
         ...fact("status", status, statusRole(node)),
         ...fact("approval", approvalWord(node)),
-        ...fact("id", node.id),
-        ...fact("datacenter", node.dc),
-        ...fact("address", node.address),
-        ...fact("roles", node.roles.join(", ")),
-        ...fact("labels", labelPairs(node.labels).join(", ")),
-        ...fact("version", node.version),
-        ...fact("machine", node.cpu === 0 ? "" : `${node.cpu} cores, ${gibibytes(node.memory)}`),
+        ...fact("next", nextCommand(node, now)),
         ...fact("heartbeat", node.lastSeen === "" ? "" : `${coarseSince(node.lastSeen, now)} ago`),
-        ...fact("registered", node.registered),
-        ...fact("certificate", expiryText(node.certificateExpires, now), expiry === 2 ? "plain" : roleOf(expiry)),
-        ...(node.nameConflict
-          ? fact(
-              "name conflict",
-              `${node.nameConflict.keepsName ? "keeps its name" : "does not own its name"}; also: ${node.nameConflict.with.join(", ")}`,
-              "warning",
-            )
-          : []),
-        ...(snapshot.detail?.id === node.id
-          ? headed(
-              "it tells",
-              snapshot.detail.facts.flatMap(([label, value]) => factLines(label, value, width)),
-            )
-          : []),
+        ...fact("load", loadText(node)),
+        ...fact("memory used", partText(node.usage?.memoryUsed, node.memory)),
+        ...fact("disk used", partText(node.usage?.diskUsed, node.usage?.diskSize)),
         ...headed(
           "open conflicts",
           conflictsOf(node, snapshot)
             .flatMap((conflict) => [[], ...conflictLines(conflict, width, glyphs, now)])
             .slice(1),
         ),
+        ...headed("runs", runLines(detail?.runs, width, now)),
+        ...headed("what it is", [
+          ...fact("id", node.id),
+          ...fact("datacenter", node.dc),
+          ...fact("address", node.address),
+          ...fact("roles", node.roles.join(", ")),
+          ...fact("labels", labelPairs(node.labels).join(", ")),
+          ...fact("version", node.version),
+          ...fact("machine", node.cpu === 0 ? "" : `${node.cpu} cores, ${gibibytes(node.memory)}`),
+          ...fact("registered", node.registered),
+          ...fact("certificate", expiryText(node.certificateExpires, now), expiry === 2 ? "plain" : roleOf(expiry)),
+          ...(node.nameConflict
+            ? fact(
+                "name conflict",
+                `${node.nameConflict.keepsName ? "keeps its name" : "does not own its name"}; also: ${node.nameConflict.with.join(", ")}`,
+                "warning",
+              )
+            : []),
+          ...(detail?.facts ?? []).flatMap(([label, value]) => factLines(label, value, width)),
+        ]),
       ],
     };
   },
-  command: ({ id }) => `kcore describe node ${id}`,
+  command: nextCommand,
 };
 
 function conflictsOf(node: FleetNode, { conflicts }: FleetSnapshot) {
@@ -143,10 +154,79 @@ function conflictsCell({ conflicts, nameConflict }: FleetNode): Line {
   return nameConflict ? [span(conflicts > 0 ? `${conflicts}+nm` : "name", "warning")] : countCell(conflicts);
 }
 
-function reasonOf({ reason, status, approval }: FleetNode): string {
-  return reason ?? (status === "pending" && approval === "pending" ? "waits for kcore node approve" : "");
+function reasonOf({ reason, status, approval, usage }: FleetNode): string {
+  if (reason !== undefined) return reason;
+  if (status === "pending" && approval === "pending") return "waits for kcore node approve";
+  return usage && diskShare(usage) >= diskFull ? `a disk is ${percent(diskShare(usage))} full` : "";
 }
 
 function expiryText(time: string, now: number): string {
   return time === "" ? "" : `${time} (${until(time, now)})`;
+}
+
+/** The command that an operator of this node wants next. */
+function nextCommand({ hostname, id, status, conflicts, certificateExpires }: FleetNode, now: number): string {
+  if (status === "pending") return `kcore node approve ${hostname}`;
+  if (status === "not-ready") return `kcore exec --on ${hostname} -- systemctl status kcore-agent`;
+  if (conflicts > 0) return "kcore get conflicts";
+  if (certificateExpires !== "" && concernOfExpiry(certificateExpires, now) < 2) return "kcore rotate certs";
+  return `kcore describe node ${id}`;
+}
+
+const graphWidth = 7;
+/** From here on a disk is nearly full, and full. */
+const diskTight = 0.85;
+const diskFull = 0.95;
+
+function diskShare({ diskUsed = 0, diskSize = 0 }: FleetUsage): number {
+  return diskSize > 0 ? Math.min(1, Math.max(0, diskUsed / diskSize)) : 0;
+}
+
+function percent(share: number): string {
+  return `${Math.round(share * 100)}%`;
+}
+
+/** What is not told is not known. */
+const unknown: Line = [span("-", "muted")];
+
+function loadCell({ cpu, usage, trend }: FleetNode, { glyphs }: Theme): Line {
+  if (usage?.load === undefined) return unknown;
+  const role = cpu > 0 && usage.load > cpu ? "warning" : "plain";
+  const text = usage.load >= 99.95 ? String(Math.round(usage.load)) : usage.load.toFixed(1);
+  return [span(graph(trend?.load ?? [], graphWidth - 1, glyphs), "muted"), span(text.padStart(5), role)];
+}
+
+function memoryCell({ memory, usage, trend }: FleetNode, { glyphs }: Theme): Line {
+  if (usage?.memoryUsed === undefined || memory <= 0) return unknown;
+  const share = Math.min(1, Math.max(0, usage.memoryUsed / memory));
+  return [
+    span(graph(trend?.memory ?? [], graphWidth - 1, glyphs), "muted"),
+    span(percent(share).padStart(5), share >= 0.9 ? "warning" : "plain"),
+  ];
+}
+
+function diskCell({ usage }: FleetNode): Line {
+  if (!usage?.diskSize) return unknown;
+  const share = diskShare(usage);
+  return [span(percent(share), share >= diskFull ? "failed" : share >= diskTight ? "warning" : "plain")];
+}
+
+function loadText({ cpu, usage }: FleetNode): string {
+  return usage?.load === undefined ? "" : `${usage.load.toFixed(2)} on ${cpu} cores`;
+}
+
+function partText(used: number | undefined, all: number | undefined): string {
+  if (used === undefined || !all) return "";
+  return `${gibibytes(used)} of ${gibibytes(all)} (${percent(used / all)})`;
+}
+
+function runLines(runs: readonly FleetRun[] | undefined, width: number, now: number): readonly Line[] {
+  return (runs ?? []).flatMap(({ id, state, at, command, milestone }) =>
+    factLines(
+      state,
+      `${command.replace(/^kcore /, "")}, ${since(at, now)} ago${milestone === undefined ? "" : `, reached ${milestone}`} (${id})`,
+      width,
+      ["failed", "unreachable", "died"].includes(state) ? "failed" : "plain",
+    ),
+  );
 }

@@ -31,7 +31,7 @@ export interface Section<Row> {
   /** A row's own page: its name and what is known of it. */
   readonly open: (row: Row, snapshot: FleetSnapshot, options: DrawOptions & { readonly width: number }) => Page;
   /** The command that tells more, to be copied. */
-  readonly command: (row: Row) => string;
+  readonly command: (row: Row, now: number) => string;
 }
 
 export interface Order<Row> {

@@ -17,9 +17,36 @@ export interface FleetNode {
   readonly reason?: string | undefined;
   readonly registered: string;
   readonly lastSeen: string;
+  /** As it was told last: the load average of one minute, bytes of memory and of the fuller disk. */
+  readonly usage?: FleetUsage | undefined;
+  /** Absent where nobody remembers. */
+  readonly trend?: FleetTrend | undefined;
   readonly certificateExpires: string;
   readonly conflicts: number;
   readonly nameConflict?: { readonly with: readonly string[]; readonly keepsName: boolean } | undefined;
+}
+
+export interface FleetUsage {
+  readonly load?: number | undefined;
+  readonly memoryUsed?: number | undefined;
+  readonly diskUsed?: number | undefined;
+  readonly diskSize?: number | undefined;
+}
+
+/** How busy a node was in the last minutes: shares of 0 to 1, the newest last, one for each half minute. */
+export interface FleetTrend {
+  readonly load: readonly number[];
+  readonly memory: readonly number[];
+}
+
+/** A run on a node, as the project's record has it. */
+export interface FleetRun {
+  readonly id: string;
+  readonly state: string;
+  readonly at: string;
+  readonly command: string;
+  /** The last that the node reached in it. */
+  readonly milestone?: string;
 }
 
 /** How one controller sees another. */
@@ -108,7 +135,14 @@ export interface FleetSnapshot {
   readonly certificates: readonly FleetCertificate[];
   readonly conflicts: readonly FleetConflict[];
   /** More about the node that is open. */
-  readonly detail?: { readonly id: string; readonly facts: readonly (readonly [string, string])[] };
+  readonly detail?: FleetDetail;
+}
+
+export interface FleetDetail {
+  readonly id: string;
+  readonly facts: readonly (readonly [string, string])[];
+  /** The newest first; absent outside a project. */
+  readonly runs?: readonly FleetRun[];
 }
 
 /** How the dashboard stands with its controller. While it is lost, the last snapshot stays, marked as stale. */

@@ -53,7 +53,7 @@ describe("the dashboard", () => {
     expect(shown(open)).to.contain(`won            "ssd"`);
     expect(typeFleetKeys([...open, "escape"])).to.deep.include({ isOpen: false, section: "nodes" });
     expect(fleetScene({ ui: typeFleetKeys([...open, "escape"]) }).selected).to.equal(3);
-    expect(shown([...open, "n"])).to.match(/── n1 /);
+    expect(shown([...open, "n"])).to.match(/── n1[, ]/);
   });
 
   it("opens a datacenter as the list of its nodes", () => {
@@ -88,7 +88,9 @@ describe("the dashboard", () => {
   it("leaves by q and Ctrl-C, and copies a command", () => {
     expect(press("q").does).to.deep.equal({ type: "leave" });
     expect(press("ctrl+c", ["/"]).does).to.deep.equal({ type: "leave" });
-    expect(press("c").does).to.deep.equal({ type: "copy", text: `kcore describe node ${fleetNode(4).id}` });
+    expect(press("c").does).to.deep.equal({ type: "copy", text: "kcore exec --on n4 -- systemctl status kcore-agent" });
+    expect(press("c", ["down", "down"]).does).to.deep.equal({ type: "copy", text: "kcore node approve n5" });
+    expect(press("c", ["G"]).does).to.deep.include({ text: `kcore describe node ${fleetNode(9).id}` });
     expect(press("c", ["3"]).does).to.deep.equal({
       type: "copy",
       text: "kcore -s 192.0.2.1:9090 get replication-status",

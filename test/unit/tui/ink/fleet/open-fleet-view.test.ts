@@ -106,8 +106,12 @@ describe("the dashboard on a terminal", () => {
     const one = await open();
     await type("\r");
     expect(opened).to.deep.equal([fleetNode(4).id]);
-    const detail = { id: fleetNode(4).id, facts: [["load", "0.42"] as const] };
-    expect(await writes(() => one.show({ ...smallFleet(), detail }))).to.contain("0.42");
+    const detail = {
+      id: fleetNode(4).id,
+      facts: [],
+      runs: [{ id: "20261121-061500-a1b2", state: "done", at: "", command: "kcore orchestrate x", milestone: "Ready" }],
+    };
+    expect(await writes(() => one.show({ ...smallFleet(), detail }))).to.contain("reached Ready");
     await type("n");
     await type("h");
     expect(opened).to.deep.equal([fleetNode(4).id, fleetNode(7).id, undefined]);
@@ -123,7 +127,7 @@ describe("the dashboard on a terminal", () => {
   it("copies a command to the terminal's clipboard and says so", async () => {
     await open();
     await type("c");
-    const command = `kcore describe node ${fleetNode(4).id}`;
+    const command = "kcore exec --on n4 -- systemctl status kcore-agent";
     expect(terminal.written).to.contain(`\u001b]52;c;${Buffer.from(command).toString("base64")}\u0007`);
     expect(shown()).to.contain(`copied: ${command}`);
   });

@@ -1,0 +1,50 @@
+import { createReadStream } from "node:fs";
+import { createInterface } from "node:readline";
+import { parseEvent } from "#engine/events/recording.ts";
+import { listRunIds, runFolder, type RunFolder } from "#engine/run/run-folder.ts";
+import { defined } from "#optional/defined.ts";
+import type { FleetRun } from "#tui/ink/fleet/snapshot.ts";
+import { glanceAtRun } from "../runs/glance.ts";
+
+/** Runs that are looked at, the newest first, and those of them that are shown. */
+const looked = 200;
+const shown = 5;
+
+/** The newest runs of a project on a node, each with the milestone that the node reached in it. */
+export async function runsOfNode(project: string, node: string): Promise<readonly FleetRun[]> {
+  const found: FleetRun[] = [];
+  for (const id of (await listRunIds(project)).reverse().slice(0, looked)) {
+    if (found.length === shown) break;
+    const folder = runFolder(project, id);
+    const glance = await glanceAtRun(folder).catch(() => undefined);
+    if (!glance?.nodes.includes(node)) continue;
+    const { header, state } = glance;
+    const milestone = await milestoneOf(folder, node);
+    found.push({
+      id,
+      state,
+      at: new Date(header.created).toISOString(),
+      command: header.request.command,
+      ...defined({ milestone }),
+    });
+  }
+  return found;
+}
+
+/** The last milestone that the node reached; read line by line, for a record may be large. */
+async function milestoneOf({ events }: RunFolder, node: string): Promise<string | undefined> {
+  let milestone: string | undefined;
+  const file = createReadStream(events);
+  // A run that has just been made has no record yet.
+  file.on("error", () => undefined);
+  try {
+    for await (const line of createInterface({ input: file })) {
+      if (!line.includes('"node.milestone"')) continue;
+      const event = parseEvent(line);
+      if (event?.type === "node.milestone" && event.node === node) milestone = event.milestone;
+    }
+  } catch {
+    // What could be read of it counts.
+  }
+  return milestone;
+}

@@ -1,0 +1,47 @@
+import type { FleetNode, FleetTrend } from "#tui/ink/fleet/snapshot.ts";
+
+/** Milliseconds that one bar of a graph stands for, and how many are kept: the last minutes. */
+const barMs = 30_000;
+const bars = 8;
+
+interface Kept {
+  /** Which bar of time the last of them stands for. */
+  bar: number;
+  readonly load: number[];
+  readonly memory: number[];
+}
+
+/** Remembers how busy the nodes were since the view was opened; of each half a minute the highest. */
+export class Trends {
+  #kept = new Map<string, Kept>();
+
+  /** Takes what the nodes tell at this moment; nodes that are gone are forgotten. `at`: milliseconds. */
+  note(nodes: readonly FleetNode[], at: number): void {
+    const bar = Math.floor(at / barMs);
+    const next = new Map<string, Kept>();
+    for (const { id, cpu, memory, usage } of nodes) {
+      const kept = this.#kept.get(id) ?? { bar, load: [], memory: [] };
+      const isNew = kept.load.length === 0 || kept.bar !== bar;
+      add(kept.load, shareOf(usage?.load, cpu), isNew);
+      add(kept.memory, shareOf(usage?.memoryUsed, memory), isNew);
+      kept.bar = bar;
+      next.set(id, kept);
+    }
+    this.#kept = next;
+  }
+
+  of(id: string): FleetTrend | undefined {
+    return this.#kept.get(id);
+  }
+}
+
+function shareOf(used: number | undefined, all: number): number {
+  return used === undefined || all <= 0 ? 0 : Math.min(1, Math.max(0, used / all));
+}
+
+function add(list: number[], share: number, isNew: boolean): void {
+  if (isNew) {
+    list.push(share);
+    if (list.length > bars) list.shift();
+  } else list[list.length - 1] = Math.max(list.at(-1) ?? 0, share);
+}
