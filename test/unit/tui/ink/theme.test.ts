@@ -59,8 +59,17 @@ describe("the theme", () => {
 
   it("has shapes one column wide, in ASCII where it must", () => {
     const one = (theme: Theme) => {
-      const { running, hung: _, arrow: __, enter: ___, upDown: ____, leftRight: _____, ...shapes } = theme.glyphs;
-      return [...running, ...(Object.values(shapes) as string[])];
+      const {
+        running,
+        levels,
+        hung: _,
+        arrow: __,
+        enter: ___,
+        upDown: ____,
+        leftRight: _____,
+        ...shapes
+      } = theme.glyphs;
+      return [...running, ...levels, ...(Object.values(shapes) as string[])];
     };
     for (const depth of [0, 16, 256, 16_777_216] as const)
       expect(one(createTheme({ depth, background: "dark", unicode: true })).map(widthOf)).to.satisfy((all: number[]) =>
