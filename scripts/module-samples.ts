@@ -64,7 +64,7 @@ export const moreArguments: Readonly<Record<string, readonly object[]>> = {
     { names: ["gdisk"], state: "absent", purge: true },
   ],
   "port.open": [{ port: 80, host: "192.0.2.1", state: "closed" }],
-  "script.run": [{ source: "a.sh", stdin: "a" }],
+  "script.run": [{ source: "a.sh", stdin: "a", successCodes: [1] }],
   "service.running": [{ name: "a", unmask: true, onChange: "reload" }],
   "service.stopped": [{ name: "a", mask: true }],
   "unit.managed": [

@@ -3,13 +3,13 @@ import { isAbsolute, join, normalize, resolve } from "node:path";
 import { z } from "zod";
 import { $, type ProcessOutput } from "zx/core";
 import { KcoreError } from "#errors/problem.ts";
-import { WholeLines } from "#engine/events/whole-lines.ts";
+import { lastLines, WholeLines } from "#engine/events/whole-lines.ts";
 import { Text } from "#engine/step/fields.ts";
 import { quote } from "#engine/step/quote.ts";
 import { Secret } from "#engine/step/secret.ts";
 import { type ActionContext, type ActionResult, defineAction } from "#engine/orchestrate/action.ts";
 
-/** Bytes of output: more end the command; of what it printed these are given to later stages. */
+/** Bytes of output: more end the command; characters of what it printed that are given to later stages. */
 const LIMIT = 2 * 2 ** 20;
 const KEPT = 64 * 2 ** 10;
 /** Milliseconds. */
@@ -77,8 +77,11 @@ async function execute(given: Args, context: ActionContext): Promise<ActionResul
   const output = await start(text, given, context, context.output);
   const { exitCode, signal, stdout, stderr } = output;
   if (exitCode === 0)
-    return { changed: !readOnly, outputs: { rc: 0, stdout: tail(stdout).replace(/\n$/, ""), stderr: tail(stderr) } };
-  const detail = tail(stderr.trim() === "" ? stdout : stderr).trim();
+    return {
+      changed: !readOnly,
+      outputs: { rc: 0, stdout: lastLines(stdout, KEPT).replace(/\n$/, ""), stderr: lastLines(stderr, KEPT) },
+    };
+  const detail = lastLines(stderr.trim() === "" ? stdout : stderr, KEPT).trim();
   throw new KcoreError({
     code: "LOCAL_COMMAND_FAILED",
     message: `“${shown(given)}” ${signal ? `was ended by ${signal}` : `ended with exit code ${exitCode}`}`,
@@ -148,10 +151,4 @@ function stopper(group: number | undefined): () => void {
 
 function shown({ command }: Args): string {
   return (typeof command === "string" ? command : command.join(" ")).slice(0, 200);
-}
-
-/** The end of a text, at most as many bytes as are kept. */
-function tail(text: string): string {
-  const bytes = Buffer.from(text, "utf8");
-  return bytes.length <= KEPT ? text : bytes.subarray(bytes.length - KEPT).toString("utf8");
 }

@@ -7,6 +7,7 @@ import { reduceEvents } from "#engine/events/reduce.ts";
 import { defined } from "#optional/defined.ts";
 import { ownProblems } from "./own-problems.ts";
 import { bastionActions } from "./tally.ts";
+import { WholeOutputs } from "./whole-outputs.ts";
 
 /** One test of a suite, before it is written. */
 interface Case {
@@ -27,8 +28,10 @@ interface Case {
  */
 export function drawJunit(events: readonly RunEvent[]): string {
   const model = reduceEvents(events);
-  const nodes = [...model.nodes.values()].map((node) => suite(model, node.name, casesOf(model, node)));
-  const own = [...bastionActions(model).map(actionCase), ...ownProblems(model).map(ownCase(model))];
+  const outputs = new WholeOutputs(events);
+  const nodes = [...model.nodes.values()].map((node) => suite(model, node.name, casesOf(model, node, outputs)));
+  const actions = bastionActions(model).map((action) => actionCase(action, outputs));
+  const own = [...actions, ...ownProblems(model).map(ownCase(model))];
   const suites = own.length > 0 ? [...nodes, suite(model, "bastion", own)] : nodes;
   const all = suites.flatMap(({ cases }) => cases);
   const open = tag("testsuites", {
@@ -40,10 +43,10 @@ export function drawJunit(events: readonly RunEvent[]): string {
   return `${[...lines, "</testsuites>"].join("\n")}\n`;
 }
 
-function casesOf(model: RunModel, node: NodeModel): readonly Case[] {
+function casesOf(model: RunModel, node: NodeModel, outputs: WholeOutputs): readonly Case[] {
   const actions = model.stages.flatMap((stage) => stage.actions.filter(({ item }) => item === node.name));
-  const steps = node.steps.map(stepCase);
-  const known = [...steps, ...actions.map(actionCase)];
+  const steps = node.steps.map((step) => stepCase(step, outputs.ofStep(node.name, step)));
+  const known = [...steps, ...actions.map((action) => actionCase(action, outputs))];
   const isTold = known.some(({ outcome }) => outcome === "failed" || outcome === "interrupted");
   if (isTold || node.outcome === "done") return known;
   // Nothing of the node's work tells that it came to no good end.
@@ -56,9 +59,9 @@ function casesOf(model: RunModel, node: NodeModel): readonly Case[] {
   ];
 }
 
-function stepCase(step: StepModel): Case {
-  const { title, stage, duration = 0, outcome, reason, problem, position, changes, diff, tail, note } = step;
-  const told = [...changes.map(changeLine), ...(diff ? [diff.trimEnd()] : []), ...(note ? [note] : []), tail.trimEnd()];
+function stepCase(step: StepModel, output: string): Case {
+  const { title, stage, duration = 0, outcome, reason, problem, position, changes, diff, note } = step;
+  const told = [...changes.map(changeLine), ...(diff ? [diff.trimEnd()] : []), ...(note ? [note] : []), output];
   return {
     name: title,
     group: stage,
@@ -69,10 +72,10 @@ function stepCase(step: StepModel): Case {
   };
 }
 
-function actionCase({ stage, action, item, outcome, duration = 0, note = "", tail, ...rest }: ActionModel): Case {
+function actionCase(work: ActionModel, outputs: WholeOutputs): Case {
+  const { stage, action, item, outcome, duration = 0, note = "", reason, problem, position } = work;
   const name = item === undefined ? action : `${action} ${item}`;
-  const { reason, problem, position } = rest;
-  const output = [note, tail.trimEnd()].filter((text) => text !== "").join("\n");
+  const output = [note, outputs.ofAction(work)].filter((text) => text !== "").join("\n");
   return { name, group: stage, milliseconds: duration, outcome, output, ...defined({ reason, problem, position }) };
 }
 

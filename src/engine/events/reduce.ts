@@ -8,6 +8,7 @@ import {
   type StageModel,
   type StepModel,
 } from "./run-model.ts";
+import { lastLines } from "./whole-lines.ts";
 
 type EventOf<Type extends RunEvent["type"]> = Extract<RunEvent, { type: Type }>;
 type NodeEvent = Extract<RunEvent, { type: `node.${string}` }>;
@@ -241,11 +242,9 @@ function printed(
   { text, at }: EventOf<"step.output" | "action.output">,
 ) {
   const whole = tail + text;
-  if (whole.length <= TAIL) return { tail: whole, heardAt: at };
-  const start = whole.indexOf("\n", whole.length - TAIL - 1) + 1;
-  // A line that is longer than all that is kept has no whole end; a line end that is the last character begins nothing.
-  const cut = start === 0 || start === whole.length ? whole.length - TAIL : start;
-  return { tail: whole.slice(cut), above: above + whole.slice(0, cut).split("\n").length - 1, heardAt: at };
+  const kept = lastLines(whole, TAIL);
+  if (kept === whole) return { tail: whole, heardAt: at };
+  return { tail: kept, above: above + whole.slice(0, -kept.length).split("\n").length - 1, heardAt: at };
 }
 
 /** Changes the list that it is given. */

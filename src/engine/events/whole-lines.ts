@@ -35,3 +35,11 @@ export class WholeLines {
     return rest;
   }
 }
+
+/** The end of a text, at most so many characters, from the beginning of a line on; the end of a line that is longer itself. */
+export function lastLines(text: string, characters: number): string {
+  if (text.length <= characters) return text;
+  const start = text.indexOf("\n", text.length - characters - 1) + 1;
+  // A line end that is the last character begins nothing.
+  return start === 0 || start === text.length ? text.slice(-characters) : text.slice(start);
+}

@@ -16,7 +16,7 @@ k_tools() {
 # k_stdout: passes on what the step `i` printed, for those behind it that use it.
 k_stdout() {
   printf '%s stdout %s ' "$k_nonce" "$i" >&5
-  cat "$K_RUN/out/$i.o.0" 2>/dev/null | head -c 65536 | tr -d '\000' |
+  cat "$K_RUN/out/$i".o.[0-9]* 2>/dev/null | head -c 65536 | tr -d '\000' |
     sed -e 's/\\/\\\\/g' -e 's/$/\\n/' | tr -d '\n' >&5
   echo >&5
 }

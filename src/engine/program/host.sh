@@ -232,34 +232,48 @@ k_launch() {
 
 # ---- towards the bastion: the journal's lines, and the output of steps --------------------------------------------------
 
-# k_send KEY: what the bastion has not got yet of this step's output, each piece as a frame with its length.
+# k_send KEY [end]: what the bastion has not got yet of this step's output: first the pieces whose order is known (runner.sh,
+# k_reader), each once, then of each stream what stands in chunks; at the end pieces too whose order could not be written down.
 k_send() {
-  for k_f in "$K_RUN/out/$1".[oe].[0-9]*; do
-    [ -s "$k_f" ] || continue
-    k_id=${k_f##*/}
-    k_have=0
-    case $k_seen in *" $k_id:"*) k_have=${k_seen##*" $k_id:"} k_have=${k_have%% *} ;; esac
-    k_size=$(stat -c %s "$k_f" 2>/dev/null) || continue
-    [ "$k_size" -gt "$k_have" ] || continue
-    k_lost=0
-    { read -r k_lost <"${k_f%.*}.lost"; } 2>/dev/null
-    k_say "out $k_id $k_have $((k_size - k_have)) $k_lost"
-    if [ "$k_have" = 0 ]; then
-      head -c "$k_size" "$k_f"
-    else
-      tail -c +$((k_have + 1)) "$k_f" | head -c $((k_size - k_have))
-    fi
-    echo
-    k_seen="$k_seen $k_id:$k_size "
+  [ "$1" = "$k_of" ] || k_of=$1 k_pieces=' '
+  if [ -s "$K_RUN/out/$1.order" ]; then
+    while read -r k_x; do
+      case $k_pieces in *" $k_x "*) continue ;; esac
+      k_pieces="$k_pieces$k_x "
+      k_piece "$K_RUN/out/$1.$k_x"
+    done <"$K_RUN/out/$1.order"
+  fi
+  for k_f in "$K_RUN/out/$1".o.[0-9]* "$K_RUN/out/$1".e.[0-9]*; do
+    case ${2-}:$k_pieces:${k_f##*.} in *" ${k_f#"$K_RUN/out/$1."} "* | :*:???0000[01]?) ;; *) k_piece "$k_f" ;; esac
   done
+}
+
+# k_piece FILE: what is new of a piece, as a frame with its length.
+k_piece() {
+  [ -s "$1" ] || return 0
+  k_id=${1##*/}
+  k_have=0
+  case $k_seen in *" $k_id:"*) k_have=${k_seen##*" $k_id:"} k_have=${k_have%% *} ;; esac
+  k_size=$(stat -c %s "$1" 2>/dev/null) || return 0
+  [ "$k_size" -gt "$k_have" ] || return 0
+  k_lost=0
+  { read -r k_lost <"${1%.*}.lost"; } 2>/dev/null
+  k_say "out $k_id $k_have $((k_size - k_have)) $k_lost"
+  if [ "$k_have" = 0 ]; then
+    head -c "$k_size" "$1"
+  else
+    tail -c +$((k_have + 1)) "$1" | head -c $((k_size - k_have))
+  fi
+  echo
+  k_seen="$k_seen $k_id:$k_size "
 }
 
 # k_forward LINE: sends a line of the journal on; false after the runner's last word.
 k_forward() {
   case $1 in
     *"$k_nonce start "*) k_open=${1#*"$k_nonce start "} k_open=${k_open%% *} ;;
-    *"$k_nonce end "*) k_x=${1#*"$k_nonce end "} && k_send "${k_x%% *}" ;;
-    *"$k_nonce bye "*) [ -z "$k_open" ] || k_send "$k_open" ;;
+    *"$k_nonce end "*) k_x=${1#*"$k_nonce end "} && k_send "${k_x%% *}" end ;;
+    *"$k_nonce bye "*) [ -z "$k_open" ] || k_send "$k_open" end ;;
   esac
   case $1 in
     "$k_nonce bye "* | "$k_nonce lock held "*)
@@ -277,7 +291,7 @@ k_forward() {
 }
 
 k_stream() {
-  k_open= k_part= k_told= k_last= k_seen=" $k_seen " k_at=$k_offset
+  k_open= k_part= k_told= k_last= k_of= k_seen=" $k_seen " k_at=$k_offset
   exec 4<"$K_RUN/journal"
   # The start of the running step may have been told by a follower before this one.
   [ "$k_offset" = 0 ] || { read -r k_x k_x k_x k_open <"$K_RUN/current"; } 2>/dev/null

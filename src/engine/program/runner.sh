@@ -369,20 +369,29 @@ k_flush() {
 
 # ---- steps -----------------------------------------------------------------------------------------------------------
 
-# k_reader STREAM FD: keeps a step's output in chunks of at most 1 MiB, the first and the last two.
+# k_reader STREAM FD: keeps a step's output. The first twenty pieces stand by themselves, as they came, and out/KEY.order tells in which
+# order both streams' pieces did; what follows stands in chunks of at most 1 MiB, the first and the last two. Numbers of a step's
+# turns differ, and have all nine digits, so that their order is that of their names.
 k_reader() {
   (
     exec 3<&- 4<&- 5>&- 6>&- 7>&- 8>&-
-    k_n=0
-    while dd bs=4096 count=256 of="$K_RUN/out/$i.$1.$k_n" 2>/dev/null && [ -s "$K_RUN/out/$i.$1.$k_n" ]; do
-      if [ "$k_n" -gt 3 ]; then
+    k_n=$((100000000 + k_turn * 1000000)) k_m=0
+    while
+      k_chunk=$K_RUN/out/$i.$1.$k_n
+      case $k_m in
+        ? | 1?) dd bs=65536 count=1 of="$k_chunk" 2>/dev/null ;;
+        *) dd bs=4096 count=256 of="$k_chunk" 2>/dev/null ;;
+      esac && [ -s "$k_chunk" ]
+    do
+      [ "$k_m" -ge 20 ] || echo "$1.$k_n" >>"$K_RUN/out/$i.order"
+      if [ "$k_m" -gt 23 ]; then
         k_size=$(stat -c %s "$K_RUN/out/$i.$1.$((k_n - 3))")
         k_lost=0
         { read -r k_lost <"$K_RUN/out/$i.$1.lost"; } 2>/dev/null
         echo $((k_lost + k_size)) >"$K_RUN/out/$i.$1.lost"
         rm -f "$K_RUN/out/$i.$1.$((k_n - 3))"
       fi
-      k_n=$((k_n + 1))
+      k_n=$((k_n + 1)) k_m=$((k_m + 1))
     done
     : >"$K_RUN/out/$i.$1.done"
     k_poke
@@ -402,6 +411,7 @@ k_child() {
   [ ! -e "$K_RUN/out/$i.o.done" ] || rm -f "$K_RUN/out/$i".[oe].*
   if [ -n "$live" ]; then
     k_out
+    k_turn=$((k_turn + 1))
     # Both ends are opened here, first for reading and writing: so no open waits for another process, which might have
     # died. The step opens its own for writing alone, by way of /proc: what outlives the readers must get its SIGPIPE.
     mkfifo "$K_RUN/out/$i.o.fifo" "$K_RUN/out/$i.e.fifo"
@@ -598,7 +608,7 @@ k_end_step() {
 
 # k_step: the loaded step, in a shell of its own.
 k_step() {
-  k_step_n=$((k_step_n + 1))
+  k_step_n=$((k_step_n + 1)) k_turn=0
   if [ -n "$k_stop" ]; then return; fi
   if [ -n "$k_failed" ]; then
     case " $fo " in *" $k_failed "*) ;; *) return ;; esac

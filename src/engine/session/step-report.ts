@@ -3,6 +3,7 @@ import type { ErrorCode } from "#errors/codes.ts";
 import { cleanText } from "#engine/events/clean.ts";
 import type { Emit, Outcome, RunEventBody } from "#engine/events/event.ts";
 import { unescapeLine } from "#engine/program/escape.ts";
+import { lastLines } from "#engine/events/whole-lines.ts";
 import type { Frame } from "#engine/program/frames.ts";
 import type { PlannedStep, Registered, StepDraft } from "#engine/states/planned-step.ts";
 import { cut } from "./cut.ts";
@@ -16,8 +17,8 @@ import { changesOf, hidden, problemOf } from "./step-problem.ts";
 
 /** Times that a step is begun at most in a session, those that the record holds aside: by reboots, dead runners, resumed runs. */
 const mostStarts = 32;
-/** Characters of a note, of a milestone or a reason, and of a refusal that are told. */
-const told = { note: 65_536, word: 1024, refusal: 16_384 };
+/** Characters of a note, of a milestone or a reason, of a refusal, and of what a failed step printed on stderr that are told. */
+const told = { note: 65_536, word: 1024, refusal: 16_384, errors: 4096 };
 /** What an event costs of the node's budget beside its text, and a diff. */
 const cost = { frame: 128, event: 512, diff: 65_536 };
 
@@ -34,7 +35,7 @@ export class StepReport {
   /** Steps whose last attempt the record holds: what follows its end, a milestone, stands there too. */
   readonly #replayed = new Set<string>();
   readonly records = new Map<string, StepRecord>();
-  readonly #output = new StepOutput();
+  readonly #output: StepOutput;
   readonly #order = new InOrder();
   readonly facts: Record<string, string> = {};
   readonly budget: NodeBudget;
@@ -54,6 +55,7 @@ export class StepReport {
     this.#emit = options.emit;
     this.#recorded = new Map(options.recorded);
     this.#now = options.now ?? Date.now;
+    this.#output = new StepOutput(this.#now);
     this.budget = new NodeBudget(options.node, () => this.records.size);
   }
 
@@ -223,6 +225,10 @@ export class StepReport {
   finish(key: string, found: Outcome, { rc = "0", reason = "" }: { rc?: string; reason?: string } = {}): void {
     const record = this.records.get(key);
     if (!record) return;
+    for (const { stream, ...made } of this.#output.drain(key)) {
+      const event = this.#outputOf(record, stream, made);
+      if (event) this.#tell(key, record.draft.id, event);
+    }
     const outcome = found === "ok" && record.applying ? "changed" : found;
     record.applying = outcome === "interrupted" && record.applying === true;
     record.outcome = outcome;
@@ -346,19 +352,24 @@ export class StepReport {
     const [, key = "", stream = "", chunk = ""] = /^([^.]+)\.([oe])\.(\d{1,9})$/.exec(id) ?? [];
     const record = this.records.get(key);
     if (!record || isFinal(record.outcome)) return;
-    const made = this.#output.take(`${key}.${stream}`, Number(chunk), words.split(" ", 3), bytes);
-    if (!made) return;
-    if (stream === "e") record.errors = (record.errors + made.text).slice(-4096);
-    if (hidden(record.plan)) return;
-    this.#say(key, record.draft.id, {
+    for (const made of this.#output.take(`${key}.${stream}`, Number(chunk), words.split(" ", 3), bytes)) {
+      const event = this.#outputOf(record, stream === "o" ? "out" : "err", made);
+      if (event) this.#say(key, record.draft.id, event);
+    }
+  }
+
+  #outputOf(record: StepRecord, stream: "out" | "err", made: NewOutput): RunEventBody | undefined {
+    if (stream === "err") record.errors = lastLines(record.errors + made.text, told.errors);
+    if (hidden(record.plan)) return undefined;
+    return {
       type: "step.output",
       node: this.#node,
       step: record.draft.id,
-      stream: stream === "o" ? "out" : "err",
+      stream,
       text: made.text,
       ...(record.draft.exact && exactly(made)),
       ...(made.skipped > 0 && { skipped: made.skipped }),
-    });
+    };
   }
 
   #reasonOf(why: string): string {

@@ -1,3 +1,5 @@
+import { lastLines } from "#engine/events/whole-lines.ts";
+
 /** Characters of texts that only the nodes decide the length of; so a page stays small whatever they print. */
 export class Budget {
   #left: number;
@@ -8,7 +10,7 @@ export class Budget {
 
   /** The end of a text, or as much of it as is left; undefined when nothing is. */
   end(text: string): string | undefined {
-    return this.#take(text, (length) => text.slice(-length));
+    return this.#take(text, (length) => lastLines(text, length));
   }
 
   /** The start of a text, likewise. */

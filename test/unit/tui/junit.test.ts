@@ -43,6 +43,26 @@ describe("JUnit XML", () => {
     expect(xml).to.contain("E: Unable to locate package nope");
   });
 
+  it("has the whole output of a step up to its cap, cut at a line, and says what it left out", () => {
+    const began = recordedRun("failed").filter(({ type }) => type !== "step.output" && type !== "run.finished");
+    const at = began.findIndex((event) => event.type === "step.started" && event.step === "disks/install");
+    const { node, step } = began[at] as Extract<RunEvent, { type: "step.started" }>;
+    const told = (lines: number) => {
+      const text = (line: number) => `line ${line} ${"x".repeat(90)}\n`;
+      const printed = Array.from({ length: lines }, (_, index) => ({
+        ...{ type: "step.output", node, step, stream: index % 2 === 0 ? "out" : "err" },
+        text: text(index + 1),
+      }));
+      const all = [...began.slice(0, at + 1), ...printed, ...began.slice(at + 1)];
+      return drawJunit(all.map((event, index) => ({ ...event, seq: index + 1, at: 1 }) as RunEvent));
+    };
+    expect(told(5000).match(/^(?:.*<system-out>)?line \d+ x{90}/gm)).to.have.length(5000);
+    const cut = told(30_000).match(/(?:^|<system-out>)(?:line (\d+) x{90}|… .*)(?=$|<)/gm) ?? [];
+    expect(cut[0]).to.match(/… 19\d\d\d lines before: the record has them$/);
+    expect(cut[1]).to.equal(`line ${30_000 - cut.length + 2} ${"x".repeat(90)}`);
+    expect(cut.length).to.be.greaterThan(10_000);
+  });
+
   it("tells why a run could not begin", () => {
     const xml = drawJunit(recordedRun("refused"));
     expect(xml).to.match(/<testsuite name="bastion" tests="1" failures="1"/);

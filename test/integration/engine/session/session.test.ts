@@ -411,6 +411,27 @@ describe("a node's session, on this machine", () => {
     expect(await takenFrom("other")).to.deep.equal(["took the lock over from a dead run (other of root@vm)"]);
   });
 
+  it("tells both streams of a step in the order in which they came, whole lines at a time", async () => {
+    const mixed: Step = {
+      want: {},
+      probe: sh``,
+      apply: sh`for word in one two three; do
+  echo "$word out"; sleep 0.1; printf '%s ' "$word" >&2; sleep 0.1; echo err >&2; sleep 0.1
+done; printf 'no end'`,
+      always: true,
+    };
+    const { session, events } = sessionOn(state);
+    await session.perform([{ stage: "s", drafts: [draftOf("mixed", mixed)] }]);
+    await session.finish("done");
+    const told = events.flatMap((event) => (event.type === "step.output" ? [event] : []));
+    const lines = told.flatMap(({ stream, text }) => text.split(/(?<=\n)/).map((line) => `${stream} ${line}`));
+    expect(lines).to.deep.equal([
+      ...["one", "two", "three"].flatMap((word) => [`out ${word} out\n`, `err ${word} err\n`]),
+      "out no end",
+    ]);
+    expect(events.at(-1)?.type).to.not.equal("step.output");
+  });
+
   it("F-10 F-11 keeps the first and the last of endless output, bytes escaped", async function () {
     this.timeout(30_000);
     const noisy: Step = {
