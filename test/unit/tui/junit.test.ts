@@ -50,7 +50,10 @@ describe("JUnit XML", () => {
     const told = (lines: number) => {
       const text = (line: number) => `line ${line} ${"x".repeat(90)}\n`;
       const printed = Array.from({ length: lines }, (_, index) => ({
-        ...{ type: "step.output", node, step, stream: index % 2 === 0 ? "out" : "err" },
+        type: "step.output",
+        node,
+        step,
+        stream: index % 2 === 0 ? "out" : "err",
         text: text(index + 1),
       }));
       const all = [...began.slice(0, at + 1), ...printed, ...began.slice(at + 1)];
