@@ -48,6 +48,9 @@ export class BriefLines {
       case "step.started":
         return { lines: this.#leave(before, event) };
       case "run.started":
+        // A resumed run comes to its stages again.
+        for (const known of [this.#begun, this.#kept, this.#left]) known.clear();
+        return this.#quiet ? nothing : { lines: describeEvent(before, event) };
       case "node.waiting":
       case "node.rebooted":
       case "node.connecting":

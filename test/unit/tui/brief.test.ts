@@ -98,6 +98,27 @@ describe("the brief view", () => {
     expect(lines.filter((line) => line.startsWith("✔"))).to.deep.equal([]);
   });
 
+  it("tells a stage that was left before again when the run is resumed and comes to it again", () => {
+    const step = (name: string, outcome: "ok" | "interrupted", stage = "tools"): RunEventBody => ({
+      type: "step.finished",
+      ...names,
+      stage,
+      step: name,
+      outcome,
+    });
+    const interrupted: RunEventBody = { type: "node.finished", node: "n1", outcome: "interrupted" };
+    const events = stamped(
+      started,
+      step("one", "ok"),
+      interrupted,
+      { ...started, resumed: true },
+      step("one", "ok"),
+      step("two", "ok", "later"),
+    );
+    expect(draw(events).filter((line) => line.includes("tools  in order: 1 step"))).to.have.length(2);
+    expect(draw(events, { since: 3 }).slice(1)).to.deep.equal(["✔ n1  tools  in order: 1 step"]);
+  });
+
   it("says when, if it is asked", () => {
     const [first = "", , second = ""] = draw(noisy("changed", "1\n"), { times: true });
     expect(first).to.match(/^→ 06:15:00 {2}state apply tools/);
