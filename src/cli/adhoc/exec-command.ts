@@ -40,11 +40,12 @@ Examples:
   kcore exec --on 'role:worker' -- uname -a
   kcore exec --on '*' --shell 'df -h / | tail -1'
   kcore exec --on '*' --group -- uname -r
-  kcore exec --on n1 -- cat /var/lib/app/dump.bin >dump.bin
+  kcore exec --on n1 -- tar -C /etc -cz kcore >etc-kcore.tar.gz
   kcore exec --on n1 -o json -- cat /etc/os-release
 
-Of one node, stdout, stderr and the exit code are the command's, byte for byte (on a terminal without escape sequences); 255: it gave
-no exit code, and stderr says why. Of several: 0 all ended with 0, 1 one did not, 3 some could not be reached.`,
+Of one node, stdout, stderr and the exit code are the command's, byte for byte (on a terminal
+without escape sequences); 255: it gave no exit code, and stderr says why. Of several: 0 all
+ended with 0, 1 one did not, 3 some could not be reached.`,
     )
     .action(execute);
   return command;
