@@ -3,6 +3,7 @@ import type { RunModel, StepModel } from "#engine/events/run-model.ts";
 import { describeDiff, describeEvent, line } from "./describe-event.ts";
 import { formatDuration, type PlainLine } from "./line.ts";
 import { tallyOf, workOf } from "./tally.ts";
+import { withoutWave } from "./wave.ts";
 
 /** How much the lines tell: `quiet` what went wrong, `brief` what is not as it should be already, `verbose` everything. */
 export type Detail = "quiet" | "brief" | "verbose";
@@ -140,7 +141,7 @@ function describeStage(node: string, stage: string, all: readonly StepModel[]): 
     ...(skipped > 0 ? [`${skipped} skipped`] : []),
   ];
   const time = inOrder.time >= 1000 ? `  ${formatDuration(inOrder.time)}` : "";
-  return [line("done", node, `${stage}  ${words}: ${counts.join(", ")}${time}`)];
+  return [line("done", node, `${withoutWave(stage)}  ${words}: ${counts.join(", ")}${time}`)];
 }
 
 /** “: 36 in order, 1 changed”. */

@@ -44,7 +44,7 @@ export function drawCiErrors({ failures }: RunDigest, fileOf: (at: SourcePositio
     .map(({ nodes, stage, title, problem, at = problem.at }) => {
       const { message, code, hint } = problem;
       const more = nodes.length > 1 ? ` and ${nodes.length - 1} more` : "";
-      const what = stage === undefined ? title : `${stage}: ${title}`;
+      const what = stage === undefined || stage === title ? title : `${stage}: ${title}`;
       const file = at && fileOf(at);
       const properties = {
         title: nodes.length === 0 ? what : `${nodes[0]}${more}  ${what}`,

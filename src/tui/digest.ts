@@ -6,6 +6,7 @@ import { defined } from "#optional/defined.ts";
 import { repeatCommand } from "./repeat-command.ts";
 import { ownProblems } from "./own-problems.ts";
 import { bastionActions, tallyOf, type Tally } from "./tally.ts";
+import { withoutWave } from "./wave.ts";
 import { actionsByNode, itemsOf, itemOfAction, type WorkItem } from "./work-item.ts";
 
 /** What stands in the record beside the events. */
@@ -134,8 +135,10 @@ interface Lane {
 
 function changesOf(lanes: readonly Lane[], own: readonly WorkItem[]): readonly ChangeDigest[] {
   const found = new Map<string, ChangeDigest & { readonly nodes: string[] }>();
-  const add = (name: string, { stage, title, module, outcome }: WorkItem) => {
+  const add = (name: string, item: WorkItem) => {
+    const { module, outcome } = item;
     if (outcome !== "changed" && outcome !== "would-change") return;
+    const { stage, title } = nameOf(item);
     const key = JSON.stringify([stage, title, module, outcome]);
     const known = found.get(key);
     if (known) known.nodes.push(name);
@@ -144,6 +147,15 @@ function changesOf(lanes: readonly Lane[], own: readonly WorkItem[]): readonly C
   for (const { node, items } of lanes) for (const item of items) add(node.name, item);
   for (const item of own) add("bastion", item);
   return [...found.values()];
+}
+
+/** The same step in another wave is the same step; an action is called as its stage is. */
+function nameOf({ stage: id, title }: Pick<WorkItem, "stage" | "title">): {
+  readonly stage: string;
+  readonly title: string;
+} {
+  const stage = withoutWave(id);
+  return { stage, title: title === id ? stage : title };
 }
 
 /** For each node what stopped it, not what followed from that. */
@@ -161,7 +173,9 @@ function causeOf(
   return problem ? [{ nodes: [name], title: outcome ?? "not finished", problem, output: [], ...more }] : [];
 }
 
-function failureOf({ stage, title, module, problem, position, tail, note }: WorkItem, node: string): FailureDigest {
+function failureOf(item: WorkItem, node: string): FailureDigest {
+  const { module, problem, position, tail, note } = item;
+  const { stage, title } = nameOf(item);
   const found: Problem = problem ?? { code: "INTERNAL", message: `${title} failed without saying why` };
   const at = found.at ?? position;
   const text = cleanText(tail === "" ? (note ?? "") : tail).trimEnd();

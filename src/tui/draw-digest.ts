@@ -17,7 +17,7 @@ export interface DigestOptions extends DrawOptions {
 }
 
 /** How many changed steps, failures and warnings are told one by one; the rest is counted. */
-const CHANGES = 8;
+const CHANGES = 10;
 const FAILURES = 3;
 const WARNINGS = 3;
 /** Lines of output for each failure. */
@@ -105,14 +105,30 @@ function nodeLines({ nodes, tally, dryRun }: RunDigest, columns: number): readon
 }
 
 function changeLines(changes: readonly ChangeDigest[], columns: number, room: number): readonly string[] {
-  const shown = changes.slice(0, CHANGES).map(({ stage, title, module, nodes }) => {
-    const what = `  ${stage}: ${title}${module === title ? "" : `  (${module})`}`;
+  // More than a screen takes: a line for each stage says where to look.
+  const rows =
+    changes.length > CHANGES ? byStage(changes) : changes.map((change) => ({ ...change, titles: [change.title] }));
+  const shown = rows.slice(0, CHANGES).map(({ stage, titles, module, nodes }) => {
+    const kind = titles.length > 1 || module === titles[0] ? "" : `  (${module})`;
+    const what = `  ${titles[0] === stage ? "" : `${stage}: `}${names(titles, columns / 2)}${kind}`;
     // Where it changed must not be what is cut off.
     const where = `  ${names(nodes, columns - what.length - 2)}`;
     return fit(what, room - where.length, ellipsis) + cleanText(where);
   });
-  const rest = changes.length - shown.length;
+  const rest = rows.length - shown.length;
   return rest > 0 ? [...shown, `  and ${rest} more: runs show --events, or -o json`] : shown;
+}
+
+interface ChangeRow extends Omit<ChangeDigest, "title"> {
+  readonly titles: readonly string[];
+}
+
+function byStage(changes: readonly ChangeDigest[]): readonly ChangeRow[] {
+  return [...Map.groupBy(changes, ({ stage }) => stage).values()].map((all) => ({
+    ...(all[0] as ChangeDigest),
+    titles: all.map(({ title }) => title),
+    nodes: [...new Set(all.flatMap(({ nodes }) => nodes))],
+  }));
 }
 
 function failureLines(
@@ -124,7 +140,7 @@ function failureLines(
   const shown = failures.slice(0, FAILURES).flatMap((failure) => {
     const { nodes, title, module, stage, problem, output, log, repeat } = failure;
     const who = nodes.length === 0 ? "" : `${names(nodes, columns / 2)}  `;
-    const what = stage === undefined ? title : `${stage}: ${title}`;
+    const what = stage === undefined || stage === title ? title : `${stage}: ${title}`;
     return [
       fit(`  ${who}${what}${module === undefined || module === title ? "" : `  (${module})`}`, room, ellipsis),
       ...indent(drawProblem(narrow(endOfDetail(problem, LINES), room - 8), options)),

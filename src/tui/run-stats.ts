@@ -1,6 +1,7 @@
 import type { NodeOutcome, Outcome, RunEvent } from "#engine/events/event.ts";
 import { defined } from "#optional/defined.ts";
 import { median, ninthOfTen } from "./quantile.ts";
+import { withoutWave } from "./wave.ts";
 
 /** What several runs tell of their steps and nodes; times are milliseconds. Plain JSON. */
 export interface StatsOfRuns {
@@ -80,9 +81,8 @@ export class RunStats {
         return this.#addEnd(node, title, module, event);
       }
       case "action.finished": {
-        // Each wave has its own stage of the name.
         const { item = "bastion", stage, action } = event;
-        return this.#addEnd(item, stage.replace(/@\d+$/, ""), action, event);
+        return this.#addEnd(item, withoutWave(stage), action, event);
       }
       case "node.finished":
         return this.#addNodeEnd(event.node, event.outcome);

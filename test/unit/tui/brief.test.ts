@@ -70,7 +70,7 @@ describe("the brief view", () => {
       "✔ n1  services  in order: 9 steps, 4 skipped",
       "✔ n1  done: 36 in order, 6 skipped",
     ]);
-    expect(lines.filter((line) => /n[23] {2}services@2/.test(line))).to.have.length(2);
+    expect(lines.filter((line) => /n[23] {2}services {2}/.test(line))).to.have.length(2);
   });
 
   it("tells changes whole, and that the rest of their stage is in order", () => {

@@ -42,6 +42,31 @@ describe("the end of a run", () => {
     expect(text).to.not.contain("resume");
   });
 
+  it("tells once what changed alike in several waves, and of many changes a line a stage", () => {
+    const base = digestOf(recordedRun("deploy-three"));
+    const [change] = base.changes;
+    const events = inOrderAgain.map((event) =>
+      event.type === "step.finished" && /^(nix|openssl|machine)$/.test(event.title)
+        ? { ...event, outcome: "changed" as const }
+        : event,
+    );
+    expect(draw(events)).to.contain(
+      "Changed:\n  preflight: machine  (fact.assert)  n1, n2, n3\n  nix  (nix.installed)  n1, n2, n3\n" +
+        "  identity: openssl  (package.installed)  n1, n2, n3",
+    );
+    const changes = Array.from({ length: 30 }, (_, index) => ({
+      ...(change ?? expect.fail()),
+      stage: index < 20 ? "disks" : "nix",
+      title: `step ${index + 1}`,
+      nodes: [`n${(index % 3) + 1}`],
+    }));
+    const lines = drawDigest({ ...base, changes }, { isEnd: true }).split("\n");
+    expect(lines.slice(lines.indexOf("Changed:") + 1, lines.indexOf("Changed:") + 3)).to.deep.equal([
+      "  disks: step 1, step 2, step 3 and 17 more  n1, n2, n3",
+      "  nix: step 21, step 22, step 23 and 7 more  n3, n1, n2",
+    ]);
+  });
+
   it("tells why it failed: place, what was printed, log, and the command to go on with", () => {
     const sourceLine = () => "  - command.run: { command: apt-get install nope }";
     const text = draw(recordedRun("failed"), { sourceLine });
