@@ -86,7 +86,7 @@ describe("a run where nobody looks at a terminal", function () {
     const there = environment({ GITHUB_ACTIONS: "true", GITHUB_WORKSPACE: project.path });
     const { stdout } = await run("bash", ["-c", `${words}; test $? = 1`], { env: there });
     expect(stdout).to.match(
-      /^::error title=here {2}hello%3A hello,file=project\/states\/hello.yaml,line=\d,col=\d+::/m,
+      /^::error title=here {2}hello,file=project\/states\/hello.yaml,line=\d,col=\d+::/m,
     );
   });
 
