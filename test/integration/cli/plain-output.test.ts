@@ -85,9 +85,7 @@ describe("a run where nobody looks at a terminal", function () {
     project.write({ "project/states/hello.yaml": "steps:\n  - id: hello\n    command.run: { cmd: 'exit 3' }\n" });
     const there = environment({ GITHUB_ACTIONS: "true", GITHUB_WORKSPACE: project.path });
     const { stdout } = await run("bash", ["-c", `${words}; test $? = 1`], { env: there });
-    expect(stdout).to.match(
-      /^::error title=here {2}hello,file=project\/states\/hello.yaml,line=\d,col=\d+::/m,
-    );
+    expect(stdout).to.match(/^::error title=here {2}hello,file=project\/states\/hello.yaml,line=\d,col=\d+::/m);
   });
 
   it("is told in lines over ssh without a terminal", async () => {
