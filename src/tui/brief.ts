@@ -2,7 +2,7 @@ import type { RunEvent } from "#engine/events/event.ts";
 import type { RunModel, StepModel } from "#engine/events/run-model.ts";
 import { describeDiff, describeEvent, line } from "./describe-event.ts";
 import { formatDuration, type PlainLine } from "./line.ts";
-import { tallyOf, workOf } from "./tally.ts";
+import { busyTime, tallyOf, tallyOfNode } from "./tally.ts";
 import { withoutWave } from "./wave.ts";
 
 /** How much the lines tell: `quiet` what went wrong, `brief` what is not as it should be already, `verbose` everything. */
@@ -132,21 +132,24 @@ export class BriefLines {
 
 function describeStage(node: string, stage: string, all: readonly StepModel[]): readonly PlainLine[] {
   const steps = all.filter((step) => step.stage === stage);
-  const inOrder = tallyOf(steps.filter(({ outcome }) => outcome === "ok"));
-  const { skipped, succeeded, run } = tallyOf(steps);
-  if (inOrder.run === 0) return [];
-  const words = run > inOrder.run || succeeded > inOrder.run ? "otherwise in order" : "in order";
+  const inOrder = steps.filter(({ outcome }) => outcome === "ok");
+  const time = busyTime(inOrder, 0);
+  const { skipped, run } = tallyOf(steps, time);
+  if (inOrder.length === 0) return [];
+  const words = run > inOrder.length ? "otherwise in order" : "in order";
   const counts = [
-    inOrder.run === 1 ? "1 step" : `${inOrder.run} steps`,
+    inOrder.length === 1 ? "1 step" : `${inOrder.length} steps`,
     ...(skipped > 0 ? [`${skipped} skipped`] : []),
   ];
-  const time = inOrder.time >= 1000 ? `  ${formatDuration(inOrder.time)}` : "";
-  return [line("done", node, `${withoutWave(stage)}  ${words}: ${counts.join(", ")}${time}`)];
+  const took = time >= 1000 ? `  ${formatDuration(time)}` : "";
+  return [line("done", node, `${withoutWave(stage)}  ${words}: ${counts.join(", ")}${took}`)];
 }
 
 /** “: 36 in order, 1 changed”. */
 function countsOf(model: RunModel, node: string): string {
-  const { succeeded, changed, wouldChange, skipped, unknown } = tallyOf(workOf(model, node));
+  const known = model.nodes.get(node);
+  if (!known) return "";
+  const { succeeded, changed, wouldChange, skipped, unknown } = tallyOfNode(model, known);
   const counts = [
     [succeeded - changed - wouldChange, "in order"],
     [changed, "changed"],

@@ -1,13 +1,13 @@
 import type { Outcome } from "#engine/events/event.ts";
-import type { NodeModel, RunModel } from "#engine/events/run-model.ts";
+import { runTime, type NodeModel, type RunModel } from "#engine/events/run-model.ts";
 import type { Problem, SourcePosition } from "#errors/problem.ts";
 import { cleanText } from "#engine/events/clean.ts";
 import { defined } from "#optional/defined.ts";
 import { repeatCommand } from "./repeat-command.ts";
 import { ownProblems } from "./own-problems.ts";
-import { bastionActions, tallyOf, type Tally } from "./tally.ts";
+import { bastionActions, tallyOfNode, tallyOfRun, type Tally } from "./tally.ts";
 import { withoutWave } from "./wave.ts";
-import { actionsByNode, itemsOf, itemOfAction, type WorkItem } from "./work-item.ts";
+import { actionsByNode, causeIn, itemsOf, itemOfAction, type WorkItem } from "./work-item.ts";
 
 /** What stands in the record beside the events. */
 export interface DigestFacts {
@@ -109,23 +109,27 @@ export function digestRun(model: RunModel, facts: DigestFacts): RunDigest {
     who,
     command,
     started: new Date(created).toISOString(),
-    milliseconds: Math.max(0, model.lastAt - created),
+    milliseconds: runTime(model),
     ...defined({ revision }),
     dirty,
     dryRun,
     resumed,
-    tally: tallyOf([...lanes.flatMap(({ items }) => items), ...own]),
-    nodes: lanes.map(({ node: { name, outcome }, items }) => ({
-      name,
-      outcome: outcome ?? (model.state === "finished" ? "not finished" : "running"),
-      ...tallyOf(items),
-      log: logOf(name),
+    tally: tallyOfRun(model),
+    nodes: lanes.map(({ node }) => ({
+      name: node.name,
+      outcome: node.outcome ?? (isOver(state) ? "not finished" : "running"),
+      ...tallyOfNode(model, node),
+      log: logOf(node.name),
     })),
     changes: changesOf(lanes, own),
     failures,
     warnings,
     next: nextOf(facts, model, failures),
   };
+}
+
+function isOver(state: string): boolean {
+  return state !== "starting" && state !== "running" && state !== "stopping";
 }
 
 interface Lane {
@@ -168,7 +172,7 @@ function causeOf(
   const { name, outcome, problem } = node;
   if (outcome === "done" || outcome === "not-started") return [];
   const more = { log: logOf(name), repeat: repeatCommand(model.command, name) };
-  const item = items.find((one) => one.outcome === "failed");
+  const item = causeIn(items);
   if (item) return [{ ...failureOf(item, name), ...more }];
   return problem ? [{ nodes: [name], title: outcome ?? "not finished", problem, output: [], ...more }] : [];
 }
@@ -207,8 +211,7 @@ function nextOf(
   { dryRun, runId }: RunModel,
   failures: readonly FailureDigest[],
 ): readonly NextCommand[] {
-  if (state === "running" || state === "starting" || state === "stopping")
-    return [{ command: `kcore runs attach ${id}`, why: "watch it" }];
+  if (!isOver(state)) return [{ command: `kcore runs attach ${id}`, why: "watch it" }];
   if (state === "done") return dryRun ? [{ command: command.replace(" --dry-run", ""), why: "do it" }] : [];
   if (runId === "") return [{ command, why: "try again, when that is mended" }];
   const replay = { command: `kcore runs replay ${id}`, why: "see how it came" };

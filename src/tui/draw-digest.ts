@@ -89,13 +89,16 @@ function nodeLines({ nodes, tally, dryRun }: RunDigest, columns: number): readon
   if (done.length > 0) told.push(`${done.length} done${how}${nodes.length > 3 ? "" : who(done)}`);
   if (!areAll && changedOnes.length > 0)
     told.push(`${changedOnes.length} of them ${dryRun ? "would change" : "changed"}${who(changedOnes)}`);
-  const { succeeded, changed, wouldChange, failed, unknown, skipped, interrupted } = tally;
+  const { succeeded, changed, wouldChange, failed, unreachable, unknown, skipped, interrupted, unfinished } = tally;
   const counts = [
     `${succeeded} succeeded (${dryRun ? `would change=${wouldChange}` : `changed=${changed}`})`,
     `${failed} failed`,
+    ...(unreachable > 0 ? [`${unreachable} unreachable`] : []),
     ...(unknown > 0 ? [`${unknown} unknown`] : []),
     ...(interrupted > 0 ? [`${interrupted} interrupted`] : []),
+    ...(unfinished > 0 ? [`${unfinished} not finished`] : []),
     ...(skipped > 0 ? [`${skipped} skipped`] : []),
+    ...(tally.notStarted > 0 ? [`${tally.notStarted} not started`] : []),
   ];
   return [
     "",

@@ -2,19 +2,20 @@ import { visible } from "#errors/draw.ts";
 import type { Problem, SourcePosition } from "#errors/problem.ts";
 import { cleanText } from "#engine/events/clean.ts";
 import type { Change, Outcome, RunEvent } from "#engine/events/event.ts";
-import type { ActionModel, NodeModel, RunModel, StepModel } from "#engine/events/run-model.ts";
+import { runTime, type ActionModel, type NodeModel, type RunModel, type StepModel } from "#engine/events/run-model.ts";
 import { reduceEvents } from "#engine/events/reduce.ts";
 import { defined } from "#optional/defined.ts";
 import { ownProblems } from "./own-problems.ts";
-import { bastionActions } from "./tally.ts";
+import { bastionActions, ownEnd, tallyOfBastion, tallyOfNode, type OwnEnd, type Tally } from "./tally.ts";
 import { WholeOutputs } from "./whole-outputs.ts";
+import { actionsByNode, workOn } from "./work-item.ts";
 
 /** One test of a suite, before it is written. */
 interface Case {
   readonly name: string;
   readonly group: string;
   readonly milliseconds: number;
-  readonly outcome: Outcome | undefined;
+  readonly outcome: Outcome | OwnEnd | undefined;
   readonly reason?: string;
   readonly problem?: Problem;
   readonly position?: SourcePosition;
@@ -29,34 +30,40 @@ interface Case {
 export function drawJunit(events: readonly RunEvent[]): string {
   const model = reduceEvents(events);
   const outputs = new WholeOutputs(events);
-  const nodes = [...model.nodes.values()].map((node) => suite(model, node.name, casesOf(model, node, outputs)));
+  const nodes = [...model.nodes.values()].map((node) =>
+    suite(model, node.name, casesOf(model, node, outputs), tallyOfNode(model, node)),
+  );
   const actions = bastionActions(model).map((action) => actionCase(action, outputs));
   const own = [...actions, ...ownProblems(model).map(ownCase(model))];
-  const suites = own.length > 0 ? [...nodes, suite(model, "bastion", own)] : nodes;
+  const suites = own.length > 0 ? [...nodes, suite(model, "bastion", own, tallyOfBastion(model))] : nodes;
   const all = suites.flatMap(({ cases }) => cases);
   const open = tag("testsuites", {
     name: model.title === "" ? "kcore" : model.title,
     ...counts(all),
-    time: seconds(Math.max(0, model.lastAt - model.startedAt)),
+    time: seconds(runTime(model)),
   });
   const lines = [`<?xml version="1.0" encoding="UTF-8"?>`, open, ...suites.flatMap(({ lines: one }) => one)];
   return `${[...lines, "</testsuites>"].join("\n")}\n`;
 }
 
+/** What was done for a node in the order in which it began; and what it came to, where nothing of that tells it. */
 function casesOf(model: RunModel, node: NodeModel, outputs: WholeOutputs): readonly Case[] {
-  const actions = model.stages.flatMap((stage) => stage.actions.filter(({ item }) => item === node.name));
-  const steps = node.steps.map((step) => stepCase(step, outputs.ofStep(node.name, step)));
-  const known = [...steps, ...actions.map((action) => actionCase(action, outputs))];
-  const isTold = known.some(({ outcome }) => outcome === "failed" || outcome === "interrupted");
-  if (isTold || node.outcome === "done") return known;
-  // Nothing of the node's work tells that it came to no good end.
-  const { outcome, problem } = node;
-  const word = outcome === "not-started" ? "skipped" : outcome === "failed" ? "failed" : "interrupted";
-  const reason = outcome === undefined ? "the run ended before the node did" : outcome.replace("-", " ");
-  return [
-    ...known,
-    { name: "node", group: "run", milliseconds: 0, outcome: word, reason, output: "", ...defined({ problem }) },
-  ];
+  const work = workOn(node, actionsByNode(model).get(node.name) ?? []);
+  const known = work.map((one) =>
+    "step" in one ? stepCase(one, outputs.ofStep(node.name, one)) : actionCase(one, outputs),
+  );
+  const outcome = ownEnd(node, work);
+  if (outcome === undefined) return placed(known, node.problem);
+  const reason = node.outcome?.replace("-", " ") ?? "the run ended before the node did";
+  const own = { name: "node", group: "run", milliseconds: 0, outcome, reason, output: "" };
+  return [...known, { ...own, ...defined({ problem: node.problem }) }];
+}
+
+/** What is known of why the node came to no good end, at the case that tells it, if that knows nothing itself. */
+function placed(cases: readonly Case[], problem: Problem | undefined): readonly Case[] {
+  const at = cases.findIndex(({ outcome }) => outcome === "failed" || outcome === "interrupted");
+  const found = cases[at];
+  return problem && found && !found.problem ? cases.with(at, { ...found, problem }) : cases;
 }
 
 function stepCase(step: StepModel, output: string): Case {
@@ -88,8 +95,7 @@ function changeLine({ name, have, want }: Change): string {
   return `${name}: ${have ?? "(absent)"} → ${want}`;
 }
 
-function suite(model: RunModel, name: string, cases: readonly Case[]) {
-  const time = cases.reduce((sum, { milliseconds }) => sum + milliseconds, 0);
+function suite(model: RunModel, name: string, cases: readonly Case[], { time }: Tally) {
   const properties = {
     run: model.runId,
     command: model.command,
@@ -153,7 +159,7 @@ function causeText({ problem, position, reason }: Case): string {
 
 type Kind = "passed" | "skipped" | "failure" | "error";
 
-function kindOf({ outcome, problem }: Case): Kind {
+function kindOf({ outcome }: Case): Kind {
   switch (outcome) {
     case "ok":
     case "changed":
@@ -161,10 +167,13 @@ function kindOf({ outcome, problem }: Case): Kind {
       return "passed";
     case "skipped":
     case "unknown":
+    case "notStarted":
       return "skipped";
     case "failed":
-      return problem?.code === "HOST_UNREACHABLE" ? "error" : "failure";
+      return "failure";
+    case "unreachable":
     case "interrupted":
+    case "unfinished":
     case undefined:
       return "error";
   }

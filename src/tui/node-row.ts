@@ -1,5 +1,6 @@
 import type { ActionModel, NodeModel, RunModel } from "#engine/events/run-model.ts";
 import type { Problem } from "#errors/problem.ts";
+import { busyTime, ownEnd, tallyOf, timeOfNode } from "./tally.ts";
 import { actionsByNode, itemOf, telling, workOn, type Work, type WorkItem } from "./work-item.ts";
 
 /** Failed nodes come first and stay there; then what goes on, what waits for its turn, what is over. */
@@ -17,6 +18,7 @@ export type RowState =
   | "pending"
   | "done"
   | "interrupted"
+  | "unfinished"
   | "not-started";
 
 /** A node as a row of a view; the bastion is one too, when it acts for no single node. */
@@ -41,8 +43,8 @@ export interface NodeRow {
   readonly failed: number;
   /** 0 to 1: how much of the run's stages lies behind it. */
   readonly progress: number;
-  readonly startedAt?: number | undefined;
-  readonly endedAt?: number | undefined;
+  /** Milliseconds that it took by `now`; undefined: it has not begun. */
+  readonly time: (now: number) => number | undefined;
 }
 
 /** The name of the bastion's row. */
@@ -95,12 +97,16 @@ function rowOf(node: NodeModel, actions: readonly ActionModel[], stages: number,
   const known = ofNodes.get(node);
   if (known && known.over === over && isSame(known.actions, actions)) return known.row;
   const work = workOn(node, actions);
-  const { ended, changed, failed, begun } = countOf(work);
+  const { ended, begun } = countOf(work);
+  const end = ownEnd(node, work);
+  const { changed, wouldChange, failed } = tallyOf(work, 0, end ? [end] : []);
+  // Told by a step, which says why.
+  const hasFailed = failed > 0 && end !== "failed";
   const state = stateOf(node, work.length - ended, failed, work.length, over);
   const planned = Math.max(node.planned ?? 0, work.length);
   const isDone = state === "done";
   const progress = isDone ? 1 : planned === 0 ? 0 : (ended / planned) * Math.min(1, begun / stages);
-  const reason = reasonOf(node, failed);
+  const reason = hasFailed ? undefined : (node.problem?.message ?? node.reason);
   let items: readonly WorkItem[] | undefined;
   const row: NodeRow = {
     name: node.name,
@@ -117,16 +123,15 @@ function rowOf(node: NodeModel, actions: readonly ActionModel[], stages: number,
     },
     // No spreads: a thousand of these may be made in each frame.
     reason,
-    problem: failed === 0 ? node.problem : undefined,
+    problem: hasFailed ? undefined : node.problem,
     milestone: node.milestone,
     fingerprint: node.fingerprint,
     ended,
     planned: isDone ? ended : planned,
-    changed,
+    changed: changed + wouldChange,
     failed,
     progress,
-    startedAt: node.startedAt ?? work[0]?.startedAt,
-    endedAt: node.endedAt,
+    time: (now) => timeOfNode(node, work, now),
   };
   ofNodes.set(node, { actions, over, row });
   return row;
@@ -135,7 +140,8 @@ function rowOf(node: NodeModel, actions: readonly ActionModel[], stages: number,
 function bastionRow(model: RunModel, actions: readonly ActionModel[]): NodeRow {
   const items = actions.map(itemOf);
   const item = telling(items);
-  const { ended, changed, failed } = countOf(items);
+  const { ended } = countOf(items);
+  const { changed, wouldChange, failed } = tallyOf(actions, 0);
   const planned = Math.max(
     items.length,
     model.stages.filter(({ action, nodes }) => action && nodes.length === 0).length,
@@ -160,11 +166,10 @@ function bastionRow(model: RunModel, actions: readonly ActionModel[]): NodeRow {
     ...(item ? { item } : {}),
     ended,
     planned: state === "done" ? ended : planned,
-    changed,
+    changed: changed + wouldChange,
     failed,
     progress: state === "done" || planned === 0 ? 1 : ended / planned,
-    ...(items[0] ? { startedAt: items[0].startedAt } : {}),
-    ...(isRunning || state === "idle" ? {} : endOf(items)),
+    time: (now) => busyTime(items, now),
   };
 }
 
@@ -174,31 +179,26 @@ function isSame(a: readonly unknown[], b: readonly unknown[]): boolean {
 
 interface Counts {
   readonly ended: number;
-  readonly changed: number;
-  readonly failed: number;
   /** Stages that have begun; the steps of one come together. */
   readonly begun: number;
 }
 
 function countOf(work: readonly Pick<Work, "outcome" | "stage">[]): Counts {
-  let [ended, changed, failed, begun] = [0, 0, 0, 0];
+  let [ended, begun] = [0, 0];
   let last: string | undefined;
   for (const { outcome, stage } of work) {
     if (stage !== last) begun += 1;
     last = stage;
-    if (outcome === undefined) continue;
-    ended += 1;
-    if (outcome === "changed" || outcome === "would-change") changed += 1;
-    else if (outcome === "failed") failed += 1;
+    if (outcome !== undefined) ended += 1;
   }
-  return { ended, changed, failed, begun };
+  return { ended, begun };
 }
 
 function stateOf(node: NodeModel, running: number, failed: number, all: number, over: boolean): RowState {
   if (node.outcome === "unreachable") return "unreachable";
   if (node.outcome === "failed" || failed > 0) return "failed";
   if (node.outcome !== undefined) return node.outcome;
-  if (over) return "interrupted";
+  if (over) return "unfinished";
   switch (node.state) {
     case "connecting":
       return "connecting";
@@ -232,18 +232,8 @@ function rankOf(state: RowState): Rank {
       return 2;
     case "done":
     case "interrupted":
+    case "unfinished":
     case "not-started":
       return 3;
   }
-}
-
-/** A step that failed tells its own reason. */
-function reasonOf(node: NodeModel, failed: number): string | undefined {
-  if (failed > 0) return undefined;
-  return node.problem?.message ?? node.reason;
-}
-
-function endOf(items: readonly WorkItem[]): Pick<NodeRow, "endedAt"> {
-  const ends = items.map(({ startedAt, duration = 0 }) => startedAt + duration);
-  return ends.length > 0 ? { endedAt: Math.max(...ends) } : {};
 }

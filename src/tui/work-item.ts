@@ -73,6 +73,14 @@ export function itemOf(work: Work): WorkItem {
   return "step" in work ? itemOfStep(work) : itemOfAction(work);
 }
 
+/** What stopped a node: what failed first, else what was broken off and says why. */
+export function causeIn<One extends Partial<Pick<Work, "outcome" | "problem">>>(work: readonly One[]): One | undefined {
+  return (
+    work.find(({ outcome }) => outcome === "failed") ??
+    work.find(({ outcome, problem }) => outcome === "interrupted" && problem !== undefined)
+  );
+}
+
 /** What tells most: what failed first, else what runs, else what came last. */
 export function telling<One extends Pick<Work, "outcome">>(work: readonly One[]): One | undefined {
   return (

@@ -49,7 +49,7 @@ export class RunParts {
     const part = (id: string, content: Part) => [id, html`<div id="${id}">${content}</div>`.source] as const;
     return [
       part("head", drawHead(model, isLive)),
-      part("figures-part", drawFigures(model, rows)),
+      part("figures-part", drawFigures(model)),
       part("failures-part", drawFailures(model, rows, this.#options.sourceLine)),
       part("warnings-part", drawWarnings(model)),
       part("stages", drawStages(model, span)),

@@ -12,10 +12,12 @@ const [scenario = "", id = "", project = ""] = process.argv.slice(2);
 const { passphrase = "" } = JSON.parse(await text(process.stdin)) as { passphrase?: string };
 const folder = runFolder(project, id);
 
-function start({ emit, header }: RunStage): void {
+function start({ emit, header, earlier }: RunStage): void {
   const stages = [{ id: "main", title: "Main", nodes: ["n1"] }];
   const { id: runId, who } = header;
-  emit({ type: "run.started", runId, title: scenario, command: "fake", nodes: ["n1"], stages, dryRun: false, who });
+  const resumed = earlier.length > 0 && { resumed: true };
+  const plan = { title: scenario, command: "fake", nodes: ["n1"], stages, dryRun: false };
+  emit({ type: "run.started", runId, who, ...plan, ...resumed });
   emit({ type: "node.connecting", node: "n1", attempt: 1 });
   emit({ type: "node.connected", node: "n1", fingerprint: "SHA256:abc" });
 }

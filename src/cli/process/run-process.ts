@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { knownSecrets, secret } from "#engine/step/secret.ts";
 import type { RunDependencies, RunResult } from "#engine/orchestrate/execute.ts";
 import { conductRun, type RunStage } from "#engine/run/conduct-run.ts";
-import { readHeader, runFolder, writeHeader, type RunFolder } from "#engine/run/run-folder.ts";
+import { changeHeader, readHeader, runFolder, type RunFolder } from "#engine/run/run-folder.ts";
 import { trustOfProcess } from "#engine/project/project.ts";
 import { shippedRoot } from "#engine/project/shipped.ts";
 import { exitCodes, type ExitCode } from "#errors/problem.ts";
@@ -42,7 +42,7 @@ export async function serveRun(words: readonly string[]): Promise<ExitCode> {
       const { passphrase } = await handed;
       const { revision, dirty } = await state;
       const at = { ...(revision === undefined ? {} : { revision }), ...(dirty === undefined ? {} : { dirty }) };
-      if (revision !== undefined || dirty !== undefined) writeHeader(folder, { ...(await readHeader(folder)), ...at });
+      if (revision !== undefined || dirty !== undefined) changeHeader(folder, at);
       return (await parts)({
         stage,
         project,

@@ -1,3 +1,4 @@
+import { runTime } from "#engine/events/run-model.ts";
 import { formatDuration } from "#tui/line.ts";
 import { diffRuns, type RunDifference, type StepDifference, type StepSide } from "#tui/diff-runs.ts";
 import type { CommonFlags } from "../options.ts";
@@ -29,7 +30,7 @@ function sideOf(run: KnownRun) {
     who: header.who,
     revision: header.revision,
     dirty: header.dirty,
-    milliseconds: Math.max(0, model.lastAt - header.created),
+    milliseconds: runTime(model),
   };
 }
 

@@ -22,7 +22,7 @@ export async function glanceAtRun(folder: RunFolder): Promise<RunGlance> {
   const header = await readHeader(folder);
   const alive = isAlive(header.process);
   const { first, last, stopping } = await readEnds(folder);
-  const milliseconds = Math.max(0, (last?.at ?? header.created) - header.created);
+  const milliseconds = timeOf(header, first, last);
   const common = { folder, header, milliseconds, nodes: first?.nodes ?? [] };
   if (last?.type === "run.finished") {
     const { exitCode, outcome } = last;
@@ -30,6 +30,13 @@ export async function glanceAtRun(folder: RunFolder): Promise<RunGlance> {
   }
   const going = first ? (stopping ? "stopping" : "running") : "starting";
   return { ...common, state: alive ? going : "died" };
+}
+
+/** As `runTime` has it, which knows every event. */
+function timeOf({ part }: RunHeader, first: Started | undefined, last: RunEvent | undefined): number {
+  if (!first || !last) return 0;
+  const { at, ranBefore } = part ?? { at: first.at, ranBefore: 0 };
+  return ranBefore + Math.max(0, last.at - at);
 }
 
 type Started = Extract<RunEvent, { type: "run.started" }>;

@@ -1,4 +1,4 @@
-import type { RunEvent } from "#engine/events/event.ts";
+import type { RunControl, RunEvent } from "#engine/events/event.ts";
 import { emptyRun, type RunModel } from "#engine/events/run-model.ts";
 import { RunFold } from "#engine/events/reduce.ts";
 import { titleOf } from "#engine/orchestrate/title.ts";
@@ -8,6 +8,7 @@ import { exitCodes, type ExitCode } from "#errors/problem.ts";
 import type { RunDrawing } from "#tui/drawing.ts";
 import { drawEnd } from "./draw-end.ts";
 import { Interrupts } from "./interrupts.ts";
+import { leavingText } from "./leaving.ts";
 import type { RunControls } from "./live-view.ts";
 import { canPrompt } from "../terminal/prompt.ts";
 import { Prompts } from "./run-prompts.ts";
@@ -61,7 +62,12 @@ export async function watchRun(options: WatchOptions): Promise<Watched> {
     left ??= why;
     follower.leave();
   };
-  const controls: RunControls = { send: (control) => follower.send(control), leave };
+  let asked: "stop" | "abort" | undefined;
+  const send = (control: RunControl) => {
+    if (control.type !== "answer") asked = control.type;
+    follower.send(control);
+  };
+  const controls: RunControls = { send, leave };
   // Whoever read our output went away: that is no reason to stop the run.
   const onGone = () => leave("detached");
   process.stdout.on("error", onGone);
@@ -93,7 +99,7 @@ export async function watchRun(options: WatchOptions): Promise<Watched> {
   }
   const { model } = run;
   if (left !== undefined && model.state !== "finished") {
-    if (output !== "json") process.stderr.write(`The run goes on: kcore runs attach ${folder.id}\n`);
+    if (output !== "json") process.stderr.write(`${leavingText({ ...model, runId: folder.id }, asked)}\n`);
     return { exitCode: left === "left" ? exitCodes.interrupted : exitCodes.done, model, left: true };
   }
   await drawEnd(model, { output, style, folder });

@@ -1,6 +1,8 @@
 import type { RunEvent } from "./event.ts";
 import {
   emptyRun,
+  nodeTime,
+  runTime,
   TAIL,
   type ActionModel,
   type NodeModel,
@@ -100,7 +102,12 @@ function apply(model: RunModel, event: RunEvent, own: Owner): RunModel {
       const problems = event.problems ?? (event.problem ? [event.problem] : []);
       const { outcome, exitCode } = event;
       const startedAt = model.startedAt || event.at;
-      return { ...model, startedAt, state: "finished", outcome, exitCode, problems, questions: [] };
+      const partAt = model.partAt || event.at;
+      // Of a run that was over already only the end is new: it was refused to go on.
+      const endedAt = model.endedAt ?? event.at;
+      const nodes = withoutBegun(model.nodes, own);
+      const end = { state: "finished", outcome, exitCode, problems, questions: [] } as const;
+      return { ...model, nodes, startedAt, partAt, endedAt, ...end };
     }
     case "stage.started":
       return changeStage(model, event.stage, (stage) => {
@@ -150,6 +157,17 @@ function apply(model: RunModel, event: RunEvent, own: Owner): RunModel {
   }
 }
 
+/** Nodes that the end of the run (a full disk on the bastion) came to before anything was done on them. */
+function withoutBegun(nodes: ReadonlyMap<string, NodeModel>, own: Owner): ReadonlyMap<string, NodeModel> {
+  const idle = [...nodes.values()].filter(
+    ({ outcome, startedAt, ranBefore, steps }) => (outcome ?? startedAt ?? ranBefore ?? steps[0]) === undefined,
+  );
+  if (idle.length === 0) return nodes;
+  const all = own.nodes(nodes);
+  for (const node of idle) all.set(node.name, { ...node, outcome: "not-started" });
+  return all;
+}
+
 /** A resumed run keeps what its earlier part did. */
 function startRun(model: RunModel, event: EventOf<"run.started">, own: Owner): RunModel {
   const { runId, title, command, who, dryRun, revision, dirty = false, resumed = false } = event;
@@ -159,10 +177,12 @@ function startRun(model: RunModel, event: EventOf<"run.started">, own: Owner): R
   });
   const nodes = own.nodes(model.nodes);
   for (const name of event.nodes) {
-    const { outcome: _, problem: __, reason: ___, endedAt: ____, ...earlier } = nodes.get(name) ?? newNode(name);
-    nodes.set(name, { ...earlier, state: "pending" });
+    const before = nodes.get(name) ?? newNode(name);
+    const ranBefore = nodeTime(before, model.lastAt);
+    const { outcome: _, problem: __, reason: ___, startedAt: ____, endedAt: _____, ...earlier } = before;
+    nodes.set(name, { ...earlier, state: "pending", ...(ranBefore === undefined ? {} : { ranBefore }) });
   }
-  const { outcome: _, exitCode: __, revision: ___, stopping: ____, ...rest } = model;
+  const { outcome: _, exitCode: __, revision: ___, stopping: ____, endedAt: _____, ...rest } = model;
   return {
     ...rest,
     ...(revision === undefined ? {} : { revision }),
@@ -177,6 +197,8 @@ function startRun(model: RunModel, event: EventOf<"run.started">, own: Owner): R
     nodes,
     state: "running",
     startedAt: model.startedAt || event.at,
+    partAt: event.at,
+    ranBefore: runTime(model),
     problems: [],
     questions: [],
   };

@@ -16,6 +16,11 @@ export interface RunModel {
   readonly stopping?: { readonly how: "stop" | "abort" | "kill"; readonly by: string };
   /** Milliseconds since the epoch; 0 before the first event. */
   readonly startedAt: number;
+  /** The same of the part that goes on now: a run that was resumed has several. */
+  readonly partAt: number;
+  /** Milliseconds that the parts before took. */
+  readonly ranBefore: number;
+  readonly endedAt?: number;
   readonly lastAt: number;
   readonly lastSeq: number;
   readonly outcome?: "done" | "failed" | "unreachable" | "interrupted";
@@ -70,9 +75,11 @@ export interface NodeModel {
   readonly exchanges: number;
   /** Steps that have ended and those of the segment it was sent last; absent before the first one. */
   readonly planned?: number;
-  /** Milliseconds since the epoch: the first attempt to connect, and its end. */
+  /** Milliseconds since the epoch: the first attempt to connect in this part of the run, and its end. */
   readonly startedAt?: number;
   readonly endedAt?: number;
+  /** Milliseconds that it took in the parts before. */
+  readonly ranBefore?: number;
   readonly milestone?: string;
   readonly facts?: Readonly<Record<string, unknown>>;
   readonly outcome?: NodeOutcome;
@@ -121,6 +128,8 @@ export const emptyRun: RunModel = {
   resumed: false,
   state: "starting",
   startedAt: 0,
+  partAt: 0,
+  ranBefore: 0,
   lastAt: 0,
   lastSeq: 0,
   problems: [],
@@ -129,3 +138,14 @@ export const emptyRun: RunModel = {
   questions: [],
   warnings: [],
 };
+
+/** Milliseconds that the run took on the clock, from its start to its end or until `now`; not what lies between its parts. */
+export function runTime({ partAt, endedAt, ranBefore, lastAt }: RunModel, now: number = lastAt): number {
+  return ranBefore + (partAt === 0 ? 0 : Math.max(0, (endedAt ?? now) - partAt));
+}
+
+/** The same of a node, from the first attempt to connect to its end; undefined: it has not begun. */
+export function nodeTime({ startedAt, endedAt, ranBefore }: NodeModel, now: number): number | undefined {
+  if (startedAt === undefined) return ranBefore;
+  return (ranBefore ?? 0) + Math.max(0, (endedAt ?? now) - startedAt);
+}

@@ -166,7 +166,9 @@ export class Conductor {
     await Promise.all(
       [...this.#run.nodes.values()].map((node) => {
         if (!wasCut) return this.#endNode(node, "done");
-        return this.#endNode(node, node.wasStarted ? "interrupted" : "not-started");
+        // A gate keeps out whom it has not let in yet: to look at a node is not to begin with it.
+        const wasBegun = node.wasTouched || (this.#run.isStopping && node.wasStarted);
+        return this.#endNode(node, wasBegun ? "interrupted" : "not-started");
       }),
     );
   }

@@ -29,6 +29,7 @@ export async function runAction(run: LiveRun, stage: PlannedStage, node?: RunNod
   const started = run.deps.now();
   run.deps.emit({ type: "action.started", ...named });
   const { outcome, reason, problem } = await attempt(run, stage, action, node);
+  node?.touch(outcome);
   run.deps.emit({
     type: "action.finished",
     ...named,

@@ -18,6 +18,7 @@ export class RunNode {
   readonly #open: (emit: Emit) => NodeSession;
   readonly #emit: Emit;
   #session: NodeSession | undefined;
+  #wasTouched = false;
   #end: { readonly outcome: NodeOutcome; readonly problem?: Problem } | undefined;
   /** How its steps ended in the earlier parts of this run. */
   readonly recorded: ReadonlyMap<string, readonly Outcome[]>;
@@ -58,10 +59,21 @@ export class RunNode {
 
   session(): NodeSession {
     return (this.#session ??= this.#open((event) => {
+      if (event.type === "step.finished") this.touch(event.outcome);
       this.watch.before(event);
       this.#emit(event);
       this.watch.after(event);
     }));
+  }
+
+  /** Whether more was done there than a look. */
+  get wasTouched(): boolean {
+    return this.#wasTouched;
+  }
+
+  /** Notes how a step of it ended, or an action for it. */
+  touch(outcome: Outcome): void {
+    this.#wasTouched ||= outcome !== "ok" && outcome !== "skipped" && outcome !== "unknown";
   }
 
   host(): Host | undefined {

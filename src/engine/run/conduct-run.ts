@@ -1,13 +1,15 @@
 import type { Question, RunControl, RunEvent, RunEventBody } from "#engine/events/event.ts";
 import { cleanStrings } from "#engine/events/clean.ts";
 import { createRedactor } from "#engine/events/redact.ts";
+import { reduceEvents } from "#engine/events/reduce.ts";
+import { runTime } from "#engine/events/run-model.ts";
 import { exitCodes, KcoreError, type ExitCode, type Problem } from "#errors/problem.ts";
 import { NodeLogs } from "./node-logs.ts";
 import { OutputCap } from "./output-cap.ts";
 import { markProcess } from "./process-mark.ts";
 import { Questions } from "./questions.ts";
 import { RecordWriter } from "./record-writer.ts";
-import { writeHeader, type RunFolder, type RunHeader } from "./run-folder.ts";
+import { changeHeader, writeHeader, type RunFolder, type RunHeader } from "./run-folder.ts";
 import { holdRun } from "./run-lock.ts";
 import { RunSocket } from "./run-socket.ts";
 import { RunTrail } from "./run-trail.ts";
@@ -73,7 +75,8 @@ export async function conductRun(options: ConductOptions): Promise<ExitCode> {
     } catch (error) {
       return fail(error);
     }
-    record.append(event);
+    const at = record.append(event);
+    if (event.type === "run.started" && event.resumed) keepPart(at);
     logs.add(event);
   };
   const emit = (body: RunEventBody) => {
@@ -83,6 +86,10 @@ export async function conductRun(options: ConductOptions): Promise<ExitCode> {
       if (event.type === "run.finished") finished = event;
       else write(event);
   };
+
+  /** A list of runs looks at the ends of a record alone. */
+  const keepPart = (at: number) =>
+    changeHeader(folder, { part: { at, ranBefore: runTime(reduceEvents(record.earlier)) } });
 
   const halt = (how: "stop" | "abort", by: string) => {
     if ((how === "stop" ? stop : abort).signal.aborted) return;

@@ -65,12 +65,14 @@ export class RecordWriter {
     writeFileSync(folder.reserve, Buffer.alloc(RESERVE), { mode: 0o600 });
   }
 
-  /** Numbers and dates one event; it is written with those that follow at once. */
-  append(body: RunEventBody): void {
+  /** Numbers and dates one event, and gives the date; it is written with those that follow at once. */
+  append(body: RunEventBody): number {
     this.#seq += 1;
-    this.#waiting.push(formatEvent({ seq: this.#seq, at: this.#options.now(), ...body }));
+    const at = this.#options.now();
+    this.#waiting.push(formatEvent({ seq: this.#seq, at, ...body }));
     this.#mustSync ||= syncedTypes.has(body.type);
     if (this.#waiting.length === 1) queueMicrotask(() => this.flush());
+    return at;
   }
 
   /** Writes what waits. */

@@ -33,6 +33,8 @@ export interface RunHeader {
   readonly attended: boolean;
   readonly revision?: string;
   readonly dirty?: boolean;
+  /** Of a run that was resumed: when the part that came last began, and the milliseconds that those before it took. */
+  readonly part?: { readonly at: number; readonly ranBefore: number };
   /** The process that drives it, or drove it last. */
   readonly process?: ProcessMark;
 }
@@ -107,6 +109,15 @@ function newRunId(created: number): string {
 
 /** @throws KcoreError RUN_UNKNOWN, RUN_RECORD_CORRUPT */
 export async function readHeader(folder: RunFolder): Promise<RunHeader> {
+  return readNow(folder);
+}
+
+/** Changes some of a header, and nothing that somebody else has written into it. @throws KcoreError as {@link readHeader} */
+export function changeHeader(folder: RunFolder, more: Partial<RunHeader>): void {
+  writeHeader(folder, { ...readNow(folder), ...more });
+}
+
+function readNow(folder: RunFolder): RunHeader {
   let text: string;
   try {
     text = readFileSync(folder.header, "utf8");

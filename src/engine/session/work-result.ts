@@ -24,7 +24,9 @@ export function workResult(work: readonly StageWork[], end: EndedWork): WorkResu
     outcomes(drafts).every((outcome) => !isLeft(outcome) && outcome !== "failed");
   const trouble = end.trouble ?? (failed || isStopped ? undefined : missingEnd(work, end));
   const problem = trouble?.problem ?? failed;
-  const outcome: NodeOutcome = trouble?.outcome ?? (failed ? "failed" : isStopped ? "interrupted" : "done");
+  // What was stopped in its last step, and came to the end of it, is done.
+  const isCut = isStopped && !work.every(isFinished);
+  const outcome: NodeOutcome = trouble?.outcome ?? (failed ? "failed" : isCut ? "interrupted" : "done");
   return {
     outcome,
     registered,

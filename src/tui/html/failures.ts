@@ -4,6 +4,7 @@ import { ownProblems } from "../own-problems.ts";
 import { Budget } from "./budget.ts";
 import { drawOutput, drawProblem } from "./details.ts";
 import { html, type Html, type Part } from "./html.ts";
+import { causeIn } from "../work-item.ts";
 import type { Lane } from "./work.ts";
 import { count } from "./words.ts";
 
@@ -73,9 +74,9 @@ function causesOf(lanes: readonly Lane[]): readonly Cause[] {
 }
 
 function causesIn({ name, node, pieces }: Lane): readonly Omit<Cause, "lanes">[] {
-  const failed = pieces.filter(({ outcome }) => outcome === "failed");
   // On the bastion each action fails by itself; on a node the first failure is the cause of the rest.
-  const told = node ? failed.slice(0, 1) : failed;
+  const cause = node && causeIn(pieces);
+  const told = node ? (cause ? [cause] : []) : pieces.filter(({ outcome }) => outcome === "failed");
   if (told.length === 0) {
     if (!node?.problem || node.outcome === "done" || node.outcome === "not-started") return [];
     return [{ title: node.outcome ?? "not finished", kind: "", problem: node.problem, tail: "", above: 0 }];

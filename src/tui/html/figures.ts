@@ -1,23 +1,26 @@
-import type { RunModel } from "#engine/events/run-model.ts";
+import { runTime, type RunModel } from "#engine/events/run-model.ts";
 import { formatDuration } from "../line.ts";
-import { tallyOf } from "../tally.ts";
+import { tallyOfRun } from "../tally.ts";
 import { html, type Html, type Part } from "./html.ts";
 import type { Lane } from "./work.ts";
 
 /** The figures of the run, and a bar of their shares. */
-export function drawFigures(model: RunModel, lanes: readonly Lane[]): Part {
+export function drawFigures(model: RunModel): Part {
   if (model.runId === "") return undefined;
-  const tally = tallyOf(lanes.flatMap(({ pieces }) => pieces.map(({ step, action }) => step ?? action ?? {})));
+  const tally = tallyOfRun(model);
   const differs = tally.changed + tally.wouldChange;
   const figures = [
     ["ok", tally.succeeded - differs, "in order"],
     ["changed", differs, model.dryRun ? "would change" : "changed"],
     ["failed", tally.failed, "failed"],
+    ["failed", tally.unreachable, "unreachable"],
     ["unknown", tally.unknown, "unknown"],
     ["cut", tally.interrupted, "interrupted"],
+    ["running", tally.unfinished, "not finished"],
     ["skipped", tally.skipped, "skipped"],
+    ["skipped", tally.notStarted, "not started"],
   ] as const;
-  const shown = figures.filter(([look, number]) => number > 0 || look === "failed");
+  const shown = figures.filter(([, number, word]) => number > 0 || word === "failed");
   const total = Math.max(
     1,
     figures.reduce((sum, [, number]) => sum + number, 0),
@@ -76,9 +79,7 @@ export function drawSlowest(model: RunModel, lanes: readonly Lane[]): Part {
         ${rows.map(({ title, kind, sorted }) => drawRow(title, kind, sorted))}
       </tbody>
     </table>
-    <p class="gone">
-      Steps that took a second or more; the run took ${formatDuration(model.lastAt - model.startedAt)}.
-    </p>
+    <p class="gone">Steps that took a second or more; the run took ${formatDuration(runTime(model))}.</p>
   </section>`;
 }
 

@@ -1,4 +1,4 @@
-import type { RunModel } from "#engine/events/run-model.ts";
+import { runTime, type RunModel } from "#engine/events/run-model.ts";
 import { formatDuration } from "../line.ts";
 import { drawFactRows, type Fact } from "./details.ts";
 import { html, type Html } from "./html.ts";
@@ -19,7 +19,7 @@ export function titleOf(model: RunModel): string {
 
 /** The page's head: what ran, how it ended, who ran it when, and of what revision. `isLive`: its process goes on with it. */
 export function drawHead(model: RunModel, isLive = false): Html {
-  const { outcome, dryRun, startedAt, lastAt, revision, dirty, who, command, runId, resumed } = model;
+  const { outcome, dryRun, startedAt, revision, dirty, who, command, runId, resumed } = model;
   const open = {
     mark: "▸",
     word: isLive ? (model.state === "stopping" ? "stopping" : "running") : "not finished",
@@ -29,7 +29,7 @@ export function drawHead(model: RunModel, isLive = false): Html {
   const facts: readonly Fact[] = [
     ["Run", runId !== "" && html`<code>${runId}</code>${resumed && " (resumed)"}`],
     ["Started", startedAt > 0 && moment(startedAt)],
-    ["Took", startedAt > 0 && formatDuration(Math.max(0, lastAt - startedAt))],
+    ["Took", startedAt > 0 && formatDuration(runTime(model))],
     ["By", who],
     [
       "Revision",
@@ -60,8 +60,8 @@ function nameOf({ title }: RunModel): string {
 }
 
 /** “2 of 3 nodes done, 1 failed, in 41 s”. */
-function leadOf({ nodes, startedAt, lastAt }: RunModel): string {
-  const all = [...nodes.values()];
+function leadOf(model: RunModel): string {
+  const all = [...model.nodes.values()];
   const tell = (...outcomes: readonly unknown[]) => all.filter(({ outcome }) => outcomes.includes(outcome)).length;
   const rest = [
     [tell("failed"), "failed"],
@@ -78,6 +78,6 @@ function leadOf({ nodes, startedAt, lastAt }: RunModel): string {
   return [
     head,
     ...rest.flatMap(([number, word]) => (number > 0 ? [`${number.toLocaleString("en")} ${word}`] : [])),
-    `in ${formatDuration(Math.max(0, lastAt - startedAt))}`,
+    `in ${formatDuration(runTime(model))}`,
   ].join(", ");
 }

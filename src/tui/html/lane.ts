@@ -22,7 +22,7 @@ export const kinds = ["failed", "changed", "ok", "open"] as const;
 
 /** Those that a row answers to. */
 export function kindsOf({ node, tally }: Lane): readonly (typeof kinds)[number][] {
-  const failed = tally.failed > 0 || node?.outcome === "failed" || node?.outcome === "unreachable";
+  const failed = tally.failed + tally.unreachable > 0;
   const changed = tally.changed + tally.wouldChange > 0;
   const open = node !== undefined && node.outcome !== "done" && !failed;
   const has = { failed, changed, open, ok: !failed && !changed && !open };
@@ -31,7 +31,7 @@ export function kindsOf({ node, tally }: Lane): readonly (typeof kinds)[number][
 
 /** A row of the timeline: name, end, counts, bars and time; it opens to `body`. */
 export function drawLane(lane: Lane, { span, dryRun, open = false, body, packed, news }: LaneDrawing): Html {
-  const { id, name, node, pieces, tally, from, to } = lane;
+  const { id, name, node, pieces, tally, since } = lane;
   const told = node
     ? tellEnd(node.outcome)
     : tellStep(tally.failed > 0 ? "failed" : tally.changed > 0 ? "changed" : "ok");
@@ -53,9 +53,9 @@ export function drawLane(lane: Lane, { span, dryRun, open = false, body, packed,
     <summary>
       <span class="name">${name}</span>${badge(told)}<span class="counts">${counts.join(" · ")}</span
       ><span class="track">${drawBars(pieces, span)}</span>${
-        Number.isFinite(to)
-          ? html`<span class="time">${formatDuration(Math.max(0, to - from))}</span>`
-          : html`<span class="time" data-since="${from}"></span>`
+        since === undefined
+          ? html`<span class="time">${formatDuration(tally.time)}</span>`
+          : html`<span class="time" data-since="${since}"></span>`
       }
     </summary>
     <div class="body">${body}</div>

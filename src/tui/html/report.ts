@@ -42,7 +42,7 @@ export function drawReport(model: RunModel, { sourceLine, logOf, version }: Repo
         <a class="skip" href="#timeline">Skip to the timeline</a>
         ${drawHead(model)}
         <main>
-          ${drawFigures(model, lanes)} ${drawFailures(model, lanes, sourceLine)} ${drawWarnings(model)}
+          ${drawFigures(model)} ${drawFailures(model, lanes, sourceLine)} ${drawWarnings(model)}
           ${lanes.length > 0 && drawLanes({ model, lanes, ...(logOf && { logOf }) })} ${drawSlowest(model, lanes)}
         </main>
         <footer>

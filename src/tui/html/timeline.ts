@@ -57,7 +57,7 @@ function drawControls(model: RunModel, lanes: readonly Lane[], isLive: boolean):
   const counts = kindCounts(lanes);
   const names: readonly (readonly [string, string])[] = [
     ["all", "All"],
-    ["failed", "Failed"],
+    ["failed", lanes.some(({ tally }) => tally.unreachable > 0) ? "Failed or unreachable" : "Failed"],
     ["changed", model.dryRun ? "Would change" : "Changed"],
     ["ok", "In order"],
     ["open", "Not finished"],

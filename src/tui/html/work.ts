@@ -1,6 +1,8 @@
+import type { Problem } from "#errors/problem.ts";
 import type { Outcome } from "#engine/events/event.ts";
 import type { ActionModel, NodeModel, RunModel, StepModel } from "#engine/events/run-model.ts";
-import { bastionActions, tallyOf, type Tally } from "../tally.ts";
+import { bastionActions, tallyOfBastion, tallyOfNode, type Tally } from "../tally.ts";
+import { defined } from "#optional/defined.ts";
 import { actionsByNode } from "../work-item.ts";
 
 /** A step of a node, or an action on the bastion that was taken for it. */
@@ -9,6 +11,7 @@ export interface Piece {
   readonly title: string;
   readonly kind: string;
   readonly outcome?: Outcome;
+  readonly problem?: Problem;
   /** Milliseconds since the epoch. */
   readonly from: number;
   readonly to: number;
@@ -24,8 +27,8 @@ export interface Lane {
   readonly node?: NodeModel;
   readonly pieces: readonly Piece[];
   readonly tally: Tally;
-  readonly from: number;
-  readonly to: number;
+  /** Of a row that goes on: when it would have begun without a pause. Else the tally has its time. */
+  readonly since?: number;
 }
 
 /** All rows: what needs looking at first, then in the order of the run. */
@@ -41,14 +44,9 @@ export function lanesOf(model: RunModel): readonly Lane[] {
 export function ownLane(model: RunModel, end = model.lastAt): readonly Lane[] {
   const own = bastionActions(model);
   if (own.length === 0) return [];
-  return [
-    laneFrom({
-      id: "bastion",
-      name: "bastion",
-      began: model.startedAt,
-      pieces: own.map((action) => pieceOfAction(model, action, end)),
-    }),
-  ];
+  const pieces = own.map((action) => pieceOfAction(model, action, end)).toSorted((a, b) => a.from - b.from);
+  const since = busySince(pieces);
+  return [{ id: "bastion", name: "bastion", tally: tallyOfBastion(model), pieces, ...defined({ since }) }];
 }
 
 /** A node's row; `end` is where pieces that still run end, for now. */
@@ -70,24 +68,24 @@ export function laneOf(
     ...node.steps.map((step) => pieceOfStep(step, end)),
     ...actions.map((action) => pieceOfAction(model, action, end)),
   ];
-  return laneFrom({ id: `node-${index}`, name: node.name, node, began: model.startedAt, pieces });
+  const { startedAt, endedAt, ranBefore = 0 } = node;
+  const hasBegun = startedAt !== undefined && endedAt === undefined;
+  const since = hasBegun && end === Infinity ? startedAt - ranBefore : busySince(pieces);
+  return {
+    id: `node-${index}`,
+    name: node.name,
+    node,
+    tally: tallyOfNode(model, node),
+    pieces: pieces.toSorted((a, b) => a.from - b.from),
+    ...defined({ since }),
+  };
 }
 
-function laneFrom({
-  pieces: unsorted,
-  began,
-  ...row
-}: Pick<Lane, "id" | "name" | "node" | "pieces"> & { readonly began: number }): Lane {
-  const pieces = unsorted.toSorted((a, b) => a.from - b.from);
-  const from = Math.min(...pieces.map((piece) => piece.from), row.node?.startedAt ?? Infinity);
-  const to = Math.max(...pieces.map((piece) => piece.to), row.node?.endedAt ?? 0);
-  return {
-    ...row,
-    pieces,
-    tally: tallyOf(pieces.map((piece) => piece.step ?? piece.action ?? {})),
-    from: Number.isFinite(from) ? from : began,
-    to: to === 0 ? began : to,
-  };
+/** When what goes on would have begun, had it come right behind what is over. */
+function busySince(pieces: readonly Piece[]): number | undefined {
+  const open = pieces.find(({ to }) => to === Infinity);
+  const over = pieces.filter(({ to }) => to !== Infinity);
+  return open && over.reduce((since, { from, to }) => since - (to - from), open.from);
 }
 
 /** What needs looking at first; else as they came. */
@@ -97,20 +95,20 @@ export function byUrgency(lanes: readonly Lane[]): readonly Lane[] {
 
 /** How urgently a row wants to be seen; 0 is first. */
 function rank({ node, tally }: Lane): number {
-  if (tally.failed > 0 || node?.outcome === "failed" || node?.outcome === "unreachable") return 0;
+  if (tally.failed + tally.unreachable > 0) return 0;
   if (node?.outcome === "interrupted") return 1;
   return 2;
 }
 
 function pieceOfStep(step: StepModel, end: number): Piece {
-  const { stage, title, module, outcome, startedAt: from, duration } = step;
+  const { stage, title, module, outcome, problem, startedAt: from, duration } = step;
   const to = outcome === undefined ? end : from + (duration ?? 0);
-  return { stage, title, kind: module, from, to, step, ...(outcome && { outcome }) };
+  return { stage, title, kind: module, from, to, step, ...defined({ outcome, problem }) };
 }
 
 function pieceOfAction(model: RunModel, action: ActionModel, end: number): Piece {
-  const { stage, action: kind, outcome, startedAt: from, duration } = action;
+  const { stage, action: kind, outcome, problem, startedAt: from, duration } = action;
   const title = model.stages.find(({ id }) => id === stage)?.title ?? stage;
   const to = outcome === undefined ? end : from + (duration ?? 0);
-  return { stage, title, kind, from, to, action, ...(outcome && { outcome }) };
+  return { stage, title, kind, from, to, action, ...defined({ outcome, problem }) };
 }

@@ -1,5 +1,5 @@
 import { basename } from "node:path";
-import type { RunModel } from "#engine/events/run-model.ts";
+import { runTime, type RunModel } from "#engine/events/run-model.ts";
 import type { PlayerState } from "../player.ts";
 import { shortDuration } from "../short-duration.ts";
 import { runningMark } from "./marks.ts";
@@ -58,8 +58,7 @@ function listNames(names: readonly string[], room: number, { glyphs }: Theme): s
 /** The state as shape, word and colour, and the time. */
 function stateOf({ model, theme, now, player }: HeaderProps): readonly Span[] {
   const { glyphs } = theme;
-  const time = model.startedAt === 0 ? 0 : (model.state === "finished" ? model.lastAt : now) - model.startedAt;
-  const clock = [span("  "), span(shortDuration(time), "strong")];
+  const clock = [span("  "), span(shortDuration(runTime(model, now)), "strong")];
   const replay = player ? [span("replay", "accent"), span("  ")] : [];
   switch (model.state) {
     case "starting":

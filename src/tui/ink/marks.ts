@@ -67,6 +67,7 @@ export function stateRole(state: RowState): Role {
     case "rebooting":
     case "waiting":
     case "interrupted":
+    case "unfinished":
       return "warning";
     case "idle":
     case "pending":
@@ -78,6 +79,7 @@ export function stateRole(state: RowState): Role {
 }
 
 export function stateWord({ state }: Pick<NodeRow, "state">): string {
+  if (state === "unfinished") return "not finished";
   return state === "lost" ? "reconnecting" : state.replace("-", " ");
 }
 
@@ -95,6 +97,7 @@ export function stateMark({ state, changed }: Pick<NodeRow, "state" | "changed">
     case "waiting":
       return span(glyphs.warning, role);
     case "interrupted":
+    case "unfinished":
       return span(glyphs.interrupted, role);
     case "not-started":
       return span(glyphs.skipped, role);

@@ -97,9 +97,10 @@ function countCell(count: number, role: "changed" | "failed"): Line {
   return [count === 0 ? span("0", "muted") : span(String(count), role)];
 }
 
-function timeOf({ startedAt, endedAt, state }: NodeRow, now: number): string {
-  if (startedAt === undefined || state === "pending" || state === "not-started") return "";
-  return shortDuration((endedAt ?? now) - startedAt);
+function timeOf({ time, state }: NodeRow, now: number): string {
+  const milliseconds = time(now);
+  if (milliseconds === undefined || state === "pending" || state === "not-started") return "";
+  return shortDuration(milliseconds);
 }
 
 /** What it does now, or why it does not; the marker of a quiet step is never cut off. */
@@ -159,11 +160,21 @@ export function countsLine({ all, shown, filter, search, theme, width }: CountsP
   const { glyphs } = theme;
   const nodes = all.filter(({ isBastion }) => !isBastion);
   const count = (test: (row: NodeRow) => boolean) => nodes.filter(test).length;
-  const failed = count(({ rank }) => rank === 0);
   const counts: Line = [
     span(`${glyphs.rule.repeat(2)} `, "muted"),
     span(nodes.length === 1 ? "1 node" : `${nodes.length} nodes`, "strong"),
-    ...countSpans(failed, glyphs.failed, "failed", "failed"),
+    ...countSpans(
+      count(({ state }) => state === "failed"),
+      glyphs.failed,
+      "failed",
+      "failed",
+    ),
+    ...countSpans(
+      count(({ state }) => state === "unreachable"),
+      glyphs.failed,
+      "unreachable",
+      "failed",
+    ),
     ...countSpans(
       count(({ rank }) => rank === 1),
       glyphs.running[0] ?? "",
@@ -186,6 +197,12 @@ export function countsLine({ all, shown, filter, search, theme, width }: CountsP
       count(({ state }) => state === "interrupted"),
       glyphs.interrupted,
       "interrupted",
+      "warning",
+    ),
+    ...countSpans(
+      count(({ state }) => state === "unfinished"),
+      glyphs.interrupted,
+      "not finished",
       "warning",
     ),
     ...countSpans(

@@ -77,6 +77,7 @@ describe("the order of rows", () => {
     changed: 0,
     failed: 0,
     progress: 0,
+    time: () => undefined,
     ...more,
   });
   const rows = [row("a", 3), row("b", 1), row("c", 0), row("d", 2), row("e", 1, { changed: 2 })];

@@ -1,23 +1,41 @@
 import { expect } from "chai";
-import { tallyOf } from "#tui/tally.ts";
+import type { RunEvent, RunEventBody } from "#engine/events/event.ts";
+import { reduceEvents } from "#engine/events/reduce.ts";
+import { tallyOf, tallyOfBastion, tallyOfNode, tallyOfRun, type Tally } from "#tui/tally.ts";
+import { recordedRun } from "#support/recorded-runs.ts";
+
+const none: Tally = {
+  succeeded: 0,
+  changed: 0,
+  wouldChange: 0,
+  failed: 0,
+  unreachable: 0,
+  interrupted: 0,
+  unfinished: 0,
+  skipped: 0,
+  unknown: 0,
+  notStarted: 0,
+  run: 0,
+  time: 0,
+};
 
 describe("the tally", () => {
-  it("counts an interrupted step among the steps that ran", () => {
-    const tally = tallyOf([{ outcome: "ok" }, { outcome: "interrupted" }, { outcome: "interrupted" }]);
-    expect(tally).to.include({ succeeded: 1, failed: 0, interrupted: 2, run: 3 });
-  });
-
-  it("runs up all that ran: succeeded, failed and interrupted, not skipped and not unknown", () => {
-    const tally = tallyOf([
-      { outcome: "ok", duration: 1 },
-      { outcome: "changed", duration: 10 },
-      { outcome: "would-change", duration: 100 },
-      { outcome: "failed", duration: 1000 },
-      { outcome: "interrupted", duration: 10_000 },
-      { outcome: "skipped" },
-      { outcome: "unknown" },
-    ]);
+  it("counts every step under one word, and as run what succeeded, failed or was interrupted", () => {
+    const tally = tallyOf(
+      [
+        { outcome: "ok" },
+        { outcome: "changed" },
+        { outcome: "would-change" },
+        { outcome: "failed" },
+        { outcome: "interrupted" },
+        { outcome: "skipped" },
+        { outcome: "unknown" },
+        {},
+      ],
+      11,
+    );
     expect(tally).to.deep.equal({
+      ...none,
       succeeded: 3,
       changed: 1,
       wouldChange: 1,
@@ -25,12 +43,93 @@ describe("the tally", () => {
       skipped: 1,
       unknown: 1,
       interrupted: 1,
+      unfinished: 1,
       run: 5,
-      time: 11_111,
+      time: 11,
     });
   });
 
-  it("leaves out what has not ended", () => {
-    expect(tallyOf([{ duration: 5 }, { outcome: "ok", duration: 7 }])).to.include({ run: 1, time: 7 });
+  /** A run of one stage over these nodes, each with what happened on it. */
+  function runOf(nodes: Readonly<Record<string, readonly RunEventBody[]>>, end?: RunEventBody) {
+    const names = Object.keys(nodes);
+    const started = {
+      type: "run.started",
+      runId: "r1",
+      title: "t",
+      command: "kcore",
+      nodes: names,
+      stages: [{ id: "s", title: "s", nodes: names }],
+      dryRun: false,
+      who: "me",
+    } as const;
+    const bodies = [started, ...Object.values(nodes).flat(), ...(end ? [end] : [])];
+    return reduceEvents(bodies.map((body, index): RunEvent => ({ seq: index + 1, at: 1000 * (index + 1), ...body })));
+  }
+  const step = (node: string, outcome: "ok" | "failed" | "interrupted"): RunEventBody => ({
+    type: "step.finished",
+    node,
+    stage: "s",
+    step: `s/${node}`,
+    title: "step",
+    module: "command.run",
+    outcome,
+  });
+  const end = (node: string, outcome: "failed" | "unreachable" | "interrupted" | "not-started"): RunEventBody => ({
+    type: "node.finished",
+    node,
+    outcome,
+    problem: { code: "STATE_UNUSABLE", message: `${node}: no space left` },
+  });
+  const failedRun: RunEventBody = { type: "run.finished", outcome: "failed", exitCode: 1 };
+
+  it("counts a node whose disk is full as failed, though no step of it is", () => {
+    const model = runOf({ n1: [{ type: "node.connecting", node: "n1", attempt: 1 }, end("n1", "failed")] }, failedRun);
+    expect(tallyOfRun(model)).to.include({ failed: 1, run: 0 });
+  });
+
+  it("counts what a node came to once: by its step, or else by itself", () => {
+    const model = runOf({
+      a: [step("a", "failed"), end("a", "failed")],
+      b: [step("b", "ok"), end("b", "failed")],
+      c: [step("c", "interrupted"), end("c", "interrupted")],
+      d: [step("d", "ok"), end("d", "interrupted")],
+      e: [step("e", "ok"), end("e", "unreachable")],
+      f: [end("f", "not-started")],
+    });
+    expect(tallyOfRun(model)).to.include({ succeeded: 3, failed: 2, interrupted: 2, unreachable: 1, notStarted: 1 });
+    expect(tallyOfRun(model)).to.include({ run: 5, unfinished: 0 });
+  });
+
+  it("counts what has no end: a step that was begun, or a node whose steps all have theirs; and what never began", () => {
+    const begun: RunEventBody = {
+      type: "step.started",
+      node: "a",
+      stage: "s",
+      step: "s/a",
+      title: "step",
+      module: "command.run",
+    };
+    const model = runOf({ a: [begun], b: [step("b", "ok")], c: [] });
+    expect(tallyOfRun(model)).to.include({ unfinished: 2, notStarted: 1, succeeded: 1 });
+  });
+
+  it("counts what stopped the run itself, as the bastion's", () => {
+    const problem = { code: "RUN_RECORD_UNWRITABLE", message: "the bastion’s disk is full" } as const;
+    const model = runOf({ a: [step("a", "ok")], b: [] }, { ...failedRun, problem });
+    expect(tallyOfBastion(model)).to.include({ failed: 1 });
+    expect(tallyOfRun(model)).to.include({ failed: 1, unfinished: 1, notStarted: 1 });
+    expect(model.nodes.get("b")?.outcome).to.equal("not-started");
+  });
+
+  it("takes the clock's time of a run and of a node, without what lies between the parts of a resumed one", () => {
+    const model = reduceEvents(recordedRun("resumed"));
+    const parts = recordedRun("resumed").findIndex((event) => event.type === "run.started" && event.resumed);
+    const [before, after] = [recordedRun("resumed").slice(0, parts), recordedRun("resumed").slice(parts)];
+    const took = (events: readonly RunEvent[]) => (events.at(-1)?.at ?? 0) - (events[0]?.at ?? 0);
+    expect(tallyOfRun(model).time).to.equal(took(before) + took(after));
+    expect(tallyOfRun(model).time).to.be.lessThan(model.lastAt - model.startedAt);
+    const [node] = [...model.nodes.values()];
+    if (!node) throw new Error("no node");
+    expect(tallyOfNode(model, node).time).to.be.within(1, tallyOfRun(model).time);
   });
 });

@@ -7,12 +7,14 @@ import { expect } from "chai";
 import type { RunEvent } from "#engine/events/event.ts";
 import { parseRecording } from "#engine/events/recording.ts";
 import { reduceEvents } from "#engine/events/reduce.ts";
+import { runTime } from "#engine/events/run-model.ts";
 import { RunFollower } from "#engine/run/follow-run.ts";
 import { inWorkingFolder } from "#engine/run/working-folder.ts";
 import { launchRun } from "#engine/run/launch-run.ts";
 import { isAlive } from "#engine/run/process-mark.ts";
 import { createRun, readHeader, runFolder, type RunFolder } from "#engine/run/run-folder.ts";
 import { KcoreError } from "#errors/problem.ts";
+import { glanceAtRun } from "../../../../src/cli/runs/glance.ts";
 
 const fakeRun = join(import.meta.dirname, "../../../support/fake-run.ts");
 const request = {
@@ -185,6 +187,12 @@ describe("a run's own process", function () {
       events.find((event) => event.type === "step.finished" && event.title === `after ${before} events`),
     ).to.not.equal(undefined);
     await gone(folder);
+    // The time between its parts is no time of the run, also for a list, which does not read all of it.
+    const { at: partAt } = events.findLast(({ type }) => type === "run.started") ?? { at: 0 };
+    const [first, last] = [events[0]?.at ?? 0, events.at(-1)?.at ?? 0];
+    const milliseconds = (events[before - 1]?.at ?? 0) - first + (last - partAt);
+    expect(runTime(reduceEvents(events))).to.equal(milliseconds);
+    expect(await glanceAtRun(folder)).to.include({ milliseconds });
   });
 
   it("stops before the next step when the bastion's disk is full, with its record intact (F-6)", async function () {

@@ -423,6 +423,25 @@ describe("conducting a run", () => {
     expect([exitCode, stagesOf(events)]).to.deep.equal([130, ["a interrupted"]]);
   });
 
+  it("F-17: a run that was stopped in its very last step, which came to its end, is done", async () => {
+    const stop = new AbortController();
+    const { events, exitCode } = await conduct(["n1"], [applyStage("a", ["n1"], ["s/a"])], {
+      lessons: { "s/a": { begins: () => stop.abort() } },
+      deps: { stop: stop.signal },
+    });
+    expect([exitCode, stagesOf(events), nodesOf(events)]).to.deep.equal([0, ["a ok"], ["n1 done"]]);
+  });
+
+  it("calls a node that a gate kept out not started when it was only looked at, and interrupted when it was changed", async () => {
+    const names = ["n1", "n2"];
+    const gate = testAction("gate", () => Promise.reject(new KcoreError({ code: "INTERRUPTED", message: "no" })));
+    const stages = [applyStage("a", names, ["s/a"]), actionStage("gate", gate), applyStage("b", names, ["s/b"])];
+    const { events, exitCode } = await conduct(names, stages, {
+      lessons: { "n1 s/a": { outcome: "ok" }, "n2 s/a": { outcome: "changed" }, ...both },
+    });
+    expect([exitCode, nodesOf(events)]).to.deep.equal([1, ["n1 not-started", "n2 interrupted"]]);
+  });
+
   it("F-17: an abort ends running steps and actions", async () => {
     const abort = new AbortController();
     const forever = new Promise<never>(() => undefined);
@@ -439,7 +458,7 @@ describe("conducting a run", () => {
     const acted = await conduct(["n1"], [actionStage("x", action, { nodes: ["n1"] })], {
       deps: { abort: other.signal },
     });
-    expect([acted.exitCode, nodesOf(acted.events)]).to.deep.equal([130, ["n1 not-started"]]);
+    expect([acted.exitCode, nodesOf(acted.events)]).to.deep.equal([130, ["n1 interrupted"]]);
   });
 
   it("leaves a stage out whose `when` is false, and never connects for that alone", async () => {

@@ -9,7 +9,7 @@ import { draftOf } from "#support/sessions.ts";
 describe("what came of a node's work", () => {
   const step = { want: { a: "1" }, probe: sh`fact a 1` };
   const drafts = [draftOf("a", step), draftOf("b", step)];
-  const resultOf = (a: Outcome | undefined, b: Outcome | undefined) => {
+  const resultOf = (a: Outcome | undefined, b: Outcome | undefined, isStopped = false) => {
     const outcomes = new Map([
       [stepKey("test/a"), a],
       [stepKey("test/b"), b],
@@ -20,7 +20,7 @@ describe("what came of a node's work", () => {
       runId: "r1",
       heard,
       registered: new Map(),
-      isStopped: false,
+      isStopped,
       trouble: undefined,
       failed: undefined,
     });
@@ -29,6 +29,12 @@ describe("what came of a node's work", () => {
   it("is done when every step was told to be over", () => {
     const { outcome, finishedStages } = resultOf("changed", "ok");
     expect([outcome, [...finishedStages]]).to.deep.equal(["done", ["s"]]);
+  });
+
+  it("is done when it was stopped in its last step and that came to its end, and else interrupted", () => {
+    expect(resultOf("changed", "ok", true).outcome).to.equal("done");
+    expect(resultOf("changed", undefined, true).outcome).to.equal("interrupted");
+    expect(resultOf("changed", "interrupted", true).outcome).to.equal("interrupted");
   });
 
   for (const left of [undefined, "interrupted"] as const)

@@ -1,0 +1,216 @@
+import { mkdir, writeFile } from "node:fs/promises";
+import { expect } from "chai";
+import type { RunEvent } from "#engine/events/event.ts";
+import { formatEvent } from "#engine/events/recording.ts";
+import { reduceEvents } from "#engine/events/reduce.ts";
+import { runTime, type NodeModel, type RunModel } from "#engine/events/run-model.ts";
+import { runFolder, type RunHeader } from "#engine/run/run-folder.ts";
+import { digestRun } from "#tui/digest.ts";
+import { drawDigest } from "#tui/draw-digest.ts";
+import { drawReport } from "#tui/html/report.ts";
+import { drawJunit } from "#tui/junit.ts";
+import { formatDuration } from "#tui/line.ts";
+import { shortDuration } from "#tui/short-duration.ts";
+import { tallyOfNode, tallyOfRun, type Tally } from "#tui/tally.ts";
+import { endedRuns } from "#support/ended-runs.ts";
+import { runRequest } from "#support/runs.ts";
+import { linesOf, sceneOf } from "#support/scenes.ts";
+import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
+import { RunParts } from "#web/run-parts.ts";
+import { glanceAtRun } from "../../../src/cli/runs/glance.ts";
+
+const logOf = (node = "bastion") => `nodes/${node}.log`;
+
+/** What each view says of a run. A further view is a further function here, and what it tells stands in the tests below. */
+const views = {
+  plain: (events: readonly RunEvent[]) => drawDigest(digest(events), { columns: 400, isEnd: true }),
+  show: (events: readonly RunEvent[]) => drawDigest(digest(events), { columns: 400 }),
+  html: (events: readonly RunEvent[]) => decoded(drawReport(reduceEvents(events), { logOf })),
+  web: (events: readonly RunEvent[]) =>
+    decoded(new RunParts({ logOf }).drawPage(reduceEvents(events), { base: "/runs/ID", isLive: false }).source),
+  junit: (events: readonly RunEvent[]) => decoded(drawJunit(events)),
+  ink: (events: readonly RunEvent[]) => linesOf(sceneOf(events, screen), screen).join("\n"),
+} as const;
+const pages = ["html", "web"] as const;
+const screen = { columns: 240, rows: 60 };
+
+function digest(events: readonly RunEvent[]) {
+  const model = reduceEvents(events);
+  const { who, command, startedAt } = model;
+  // The process was there before the run began: that is another clock, and nobody's time.
+  const created = startedAt - 1500;
+  return digestRun(model, { id: model.runId, state: model.outcome ?? "died", who, command, created, logOf });
+}
+
+/** The words of the counts, as the end of a run and `runs show` write them. */
+const words: Readonly<Record<string, keyof Tally>> = {
+  succeeded: "succeeded",
+  failed: "failed",
+  unreachable: "unreachable",
+  unknown: "unknown",
+  interrupted: "interrupted",
+  "not finished": "unfinished",
+  skipped: "skipped",
+  "not started": "notStarted",
+};
+
+/** Counts by word; what a view does not tell is none. */
+function counted(found: Iterable<readonly [word: string, count: number]>): Partial<Tally> {
+  const counts: Partial<Record<keyof Tally, number>> = Object.fromEntries(Object.values(words).map((key) => [key, 0]));
+  for (const [word, count] of found) {
+    const key = words[word.toLowerCase()];
+    if (key) counts[key] = count;
+  }
+  return counts;
+}
+
+function countsOf(tally: Tally): Partial<Tally> {
+  const { run: _, time: __, changed: ___, wouldChange: ____, ...counts } = tally;
+  return counts;
+}
+
+for (const [name, events] of Object.entries(endedRuns))
+  describe(`every view of the run “${name}”`, () => {
+    const model: RunModel = reduceEvents(events);
+    const nodes: readonly NodeModel[] = [...model.nodes.values()];
+    const tally = tallyOfRun(model);
+    const differs = tally.changed + tally.wouldChange;
+
+    it("counts alike", () => {
+      for (const view of ["plain", "show"] as const) {
+        const steps = /^Steps: (.*)$/m.exec(views[view](events))?.[1] ?? "";
+        const told = [...steps.matchAll(/(\d+) ([a-z ]+[a-z])/g)].map(
+          ([, count, word = ""]) => [word, Number(count)] as const,
+        );
+        expect(counted(told), view).to.deep.equal(countsOf(tally));
+        expect(steps).to.contain(`change${model.dryRun ? "" : "d"}=${differs})`);
+      }
+      expect(digest(events).tally).to.deep.equal(tally);
+
+      for (const page of pages) {
+        const figures = /<section class="figures"[^]*?<\/section>/.exec(views[page](events))?.[0] ?? "";
+        const told = [...figures.matchAll(/<b>([\d,]+)<\/b> <span>([a-z ]+)<\/span>/g)].map(
+          ([, count = "", word = ""]) => [word, Number(count.replace(",", ""))] as const,
+        );
+        const ofHtml = new Map(told);
+        expect(counted([...told, ["succeeded", (ofHtml.get("in order") ?? 0) + differs]])).to.deep.equal(
+          countsOf(tally),
+        );
+        expect((ofHtml.get("changed") ?? 0) + (ofHtml.get("would change") ?? 0)).to.equal(differs);
+        expect(ofHtml.get("ran")).to.equal(tally.run);
+      }
+
+      const [open = ""] = /<testsuites [^>]*>/.exec(views.junit(events)) ?? [];
+      expect(attributes(open)).to.include({
+        failures: String(tally.failed),
+        errors: String(tally.unreachable + tally.interrupted + tally.unfinished),
+        skipped: String(tally.skipped + tally.unknown + tally.notStarted),
+        tests: String(Object.values(countsOf(tally)).reduce((sum, count) => sum + count, 0)),
+      });
+    });
+
+    it("has one clock", async () => {
+      const milliseconds = runTime(model);
+      expect(tally.time).to.equal(milliseconds);
+      const time = formatDuration(milliseconds);
+      for (const view of ["plain", "show"] as const)
+        expect(views[view](events)).to.match(new RegExp(`^.* after ${time}`));
+      expect(digest(events).milliseconds).to.equal(milliseconds);
+      for (const page of pages) expect(views[page](events)).to.match(new RegExp(`<dt>Took</dt>\\s*<dd>${time}</dd>`));
+      expect(views.junit(events)).to.match(new RegExp(`<testsuites [^>]*time="${(milliseconds / 1000).toFixed(3)}"`));
+      expect(views.ink(events).split("\n")[model.dryRun ? 1 : 0]).to.match(
+        new RegExp(`${shortDuration(milliseconds)}$`),
+      );
+      expect((await listed(events, model)).milliseconds).to.equal(milliseconds);
+    });
+
+    it("tells of each node how it ended, its counts and its time", () => {
+      const suites = views.junit(events).match(/<testsuite [^>]*>/g) ?? [];
+      const frame = views.ink(events).split("\n");
+      for (const [index, node] of nodes.entries()) {
+        const one = tallyOfNode(model, node);
+        const changed = one.changed + one.wouldChange;
+        expect(digest(events).nodes[index]).to.include({ name: node.name, ...one, outcome: wordOf(node) });
+        expect(attributes(suites[index] ?? "")).to.include({
+          name: node.name,
+          failures: String(one.failed),
+          time: (one.time / 1000).toFixed(3),
+        });
+        const lane = new RegExp(`data-name="${node.name}"[^]*?</summary>`).exec(views.html(events))?.[0] ?? "";
+        expect(lane)
+          .to.contain(wordOf(node).replace("-", " "))
+          .and.to.contain(`>${formatDuration(one.time)}</span`);
+        const row = frame.find((text) => new RegExp(`(^|│).. . ${node.name} `).test(text)) ?? "";
+        if (model.state === "finished") expect(row).to.contain(wordOf(node).replace("-", " "));
+        const time = node.outcome === "not-started" ? "" : shortDuration(one.time);
+        expect(row).to.match(new RegExp(` ${changed} +${one.failed}${time === "" ? "" : ` +${time}`}$`));
+      }
+    });
+
+    it("tells the steps of each node in one order", () => {
+      const suites = views.junit(events).split("<testsuite ").slice(1);
+      const lanes = views
+        .html(events)
+        .split(/<details\s+class="lane /)
+        .slice(1);
+      for (const [index, node] of nodes.entries()) {
+        const steps = node.steps.map(({ title }) => title);
+        const isStep = (title: string) => steps.includes(title);
+        const cases = [...(suites[index] ?? "").matchAll(/<testcase name="([^"]*)"/g)].map(([, title = ""]) => title);
+        expect(cases.filter(isStep), "JUnit").to.deep.equal(steps);
+        const [lane = ""] = lanes.find((text) => text.includes(`data-name="${node.name}"`))?.split("</section>") ?? [];
+        const pieces = [...lane.matchAll(/<th scope="row">\s*(.*?)\s*<small>/g)].map(([, title = ""]) => title);
+        expect(pieces.filter(isStep), "HTML").to.deep.equal(steps);
+      }
+    });
+
+    it("tells the same causes", () => {
+      for (const { problem } of digest(events).failures) {
+        for (const view of ["plain", "show", "html", "web", "junit"] as const)
+          expect(views[view](events), view).to.contain(problem.message);
+        // A row of the live view has room for its beginning.
+        if (model.state === "finished") expect(views.ink(events)).to.contain(problem.message.slice(0, 24));
+      }
+      expect(digest(events).failures.length > 0).to.equal(tally.failed + tally.unreachable + tally.interrupted > 0);
+    });
+  });
+
+/** As `runs list` has it: from a record on the disk. */
+async function listed(events: readonly RunEvent[], model: RunModel) {
+  let folder: TempDir | undefined;
+  try {
+    folder = await makeTempDir("views");
+    const run = runFolder(folder.path, model.runId);
+    const { ranBefore, partAt: at } = model;
+    const header: RunHeader = {
+      version: 1,
+      id: model.runId,
+      nonce: "0",
+      who: "w",
+      attended: false,
+      request: runRequest(),
+      created: model.startedAt - 1500,
+      ...(model.resumed && { part: { at, ranBefore } }),
+    };
+    await mkdir(run.path, { recursive: true });
+    await writeFile(run.header, JSON.stringify(header));
+    await writeFile(run.events, events.map((event) => formatEvent(event)).join(""));
+    return await glanceAtRun(run);
+  } finally {
+    await folder?.remove();
+  }
+}
+
+/** How a node ended, as the record and every view call it. */
+function wordOf({ outcome }: NodeModel): string {
+  return outcome ?? "not finished";
+}
+
+function attributes(tag: string): Readonly<Record<string, string>> {
+  return Object.fromEntries([...tag.matchAll(/([a-z]+)="([^"]*)"/g)].map(([, key = "", value = ""]) => [key, value]));
+}
+
+function decoded(text: string): string {
+  const entities = { "&lt;": "<", "&gt;": ">", "&quot;": '"', "&#39;": "'", "&amp;": "&" } as const;
+  return text.replaceAll(/&(?:lt|gt|quot|#39|amp);/g, (entity) => entities[entity as keyof typeof entities]);
+}
