@@ -66,7 +66,8 @@ export function addViewOptions(command: Command): Command {
     )
     .addOption(new Option("--quiet", "lines: only what goes wrong; nothing where all goes well").conflicts("verbose"))
     .option("--verbose", "lines: each step, also what is in order")
-    .option("--times", "lines: each with its time (UTC)");
+    .option("--times", "lines: each with its time (UTC)")
+    .option("--no-stay", "the live view goes at the end, also if something failed or keys were used");
 }
 
 /** Collects a repeatable option. */

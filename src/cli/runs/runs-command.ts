@@ -134,7 +134,7 @@ function speedOf(text: string): number {
 
 async function attach(id: string, { project, ...flags }: CommonFlags & ViewFlags): Promise<void> {
   const { folder } = await findRun(findProject(project), id);
-  process.exitCode = (await watchRun({ folder, ...viewOf(flags) })).exitCode;
+  process.exitCode = (await watchRun({ folder, relaunch: () => launch(folder), ...viewOf(flags) })).exitCode;
 }
 
 async function resume(id: string, { project, detach = false, passphraseFile, ...flags }: ResumeFlags): Promise<void> {
@@ -153,6 +153,8 @@ async function resume(id: string, { project, detach = false, passphraseFile, ...
       message: `run ${folder.id} is still going on`,
       hint: `kcore runs attach ${folder.id}`,
     });
-  const launched = launch(folder, await givenPassphrase(passphraseFile));
-  process.exitCode = (await watchRun({ folder, ...view, detach, launched, since: model.lastSeq })).exitCode;
+  const passphrase = await givenPassphrase(passphraseFile);
+  const relaunch = () => launch(folder, passphrase);
+  const options = { folder, ...view, detach, launched: relaunch(), relaunch, since: model.lastSeq };
+  process.exitCode = (await watchRun(options)).exitCode;
 }

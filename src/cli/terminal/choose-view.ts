@@ -14,15 +14,18 @@ export interface ViewFlags {
   readonly quiet?: boolean;
   readonly verbose?: boolean;
   readonly times?: boolean;
+  readonly stay?: boolean;
 }
 
 /** The view that these flags ask for; those that say how lines look ask for lines. @throws KcoreError as {@link chooseView} */
-export function viewOf({ output, quiet = false, verbose = false, times = false }: ViewFlags): {
+export function viewOf({ output, quiet = false, verbose = false, times = false, stay = true }: ViewFlags): {
   readonly output: ViewName;
   readonly style: LineStyle;
+  readonly noStay: boolean;
 } {
   const given = output ?? (quiet || verbose || times ? "plain" : undefined);
-  return { output: chooseView(given), style: { detail: quiet ? "quiet" : verbose ? "verbose" : "brief", times } };
+  const style = { detail: quiet ? "quiet" : verbose ? "verbose" : "brief", times } as const;
+  return { output: chooseView(given), style, noStay: !stay };
 }
 
 /** What is known of the terminal that a command was started in. */

@@ -20,6 +20,8 @@ export interface LiveViewOptions extends RunControls {
   /** The run as it is known before its first event. */
   readonly before?: RunModel;
   readonly player?: PlayerControls;
+  /** Somebody is known to be at the keys. */
+  readonly isUsed?: boolean;
   /** Should this process be killed, it puts the terminal right; it is set before ink loads, for that takes a while too. */
   readonly guard: Promise<TerminalGuard>;
 }
@@ -49,6 +51,7 @@ export async function openLiveView({ folder, player, guard, ...options }: LiveVi
   return {
     draw: (event) => view.draw(event),
     replace: (model) => view.replace(model),
+    rest: () => view.rest(),
     close: async () => {
       usual.stop();
       await view.close();

@@ -81,7 +81,7 @@ export function requestOf(flags: RunFlags, what: RunRequest["what"], more: Parti
 export async function startRun(
   flags: RunFlags,
   request: RunRequest,
-  watch: Pick<WatchOptions, "output" | "style" | "onEvent">,
+  watch: Pick<WatchOptions, "output" | "style" | "onEvent" | "noStay">,
 ): Promise<Watched & { readonly folder: RunFolder }> {
   const project = findProject(flags.project);
   const { detach = false, report = [] } = flags;
@@ -94,8 +94,8 @@ export async function startRun(
     created: Date.now(),
     attended: canPrompt() || watch.output === "ink",
   });
-  const launched = launch(folder, passphrase);
-  const watched = await watchRun({ folder, header, launched, detach, ...watch });
+  const relaunch = () => launch(folder, passphrase);
+  const watched = await watchRun({ folder, header, launched: relaunch(), relaunch, detach, ...watch });
   if (!watched.left) await writeReports(report, folder);
   else if (report.length > 0)
     process.stderr.write(`No report was written, for the run goes on. At its end: kcore runs export ${folder.id}\n`);

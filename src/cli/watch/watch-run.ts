@@ -3,7 +3,9 @@ import { emptyRun, type RunModel } from "#engine/events/run-model.ts";
 import { RunFold } from "#engine/events/reduce.ts";
 import { titleOf } from "#engine/orchestrate/title.ts";
 import { RunFollower, type FollowOptions } from "#engine/run/follow-run.ts";
-import type { RunFolder, RunHeader } from "#engine/run/run-folder.ts";
+import type { Launched } from "#engine/run/launch-run.ts";
+import { isAlive } from "#engine/run/process-mark.ts";
+import { readHeader, type RunFolder, type RunHeader } from "#engine/run/run-folder.ts";
 import { exitCodes, type ExitCode } from "#errors/problem.ts";
 import type { RunDrawing } from "#tui/drawing.ts";
 import { drawEnd } from "./draw-end.ts";
@@ -36,6 +38,10 @@ export interface WatchOptions {
   readonly since?: number;
   /** Called with each event, before it is drawn. */
   readonly onEvent?: (event: RunEvent) => void;
+  /** The live view goes with the run's end, also where somebody may want to look around. */
+  readonly noStay?: boolean;
+  /** Lets the run go on: the view offers it at the end of one that has failed. */
+  readonly relaunch?: () => Launched;
 }
 
 export interface Watched {
@@ -47,10 +53,32 @@ export interface Watched {
 
 interface OpenView extends RunDrawing {
   close?(): Promise<void>;
+  rest?(): Promise<"leave" | "resume">;
 }
 
-/** Follows a run as one of its views until it ends or the user leaves. @throws KcoreError RUN_DIED */
+/**
+ * Follows a run as one of its views until it ends or the user leaves; and again, when somebody who saw it fail lets it
+ * go on. @throws KcoreError RUN_DIED
+ */
 export async function watchRun(options: WatchOptions): Promise<Watched> {
+  const { folder, relaunch, header: _, ...rest } = options;
+  let next = await watchOnce(options);
+  while (next.isResumed && relaunch) {
+    await untilFree(folder);
+    const since = next.model.lastSeq;
+    next = await watchOnce({ ...rest, folder, relaunch, launched: relaunch(), since, isUsed: true });
+  }
+  return next;
+}
+
+/** A run that has ended has a process still, for views that have not got it all. */
+async function untilFree(folder: RunFolder): Promise<void> {
+  while (isAlive((await readHeader(folder)).process)) await new Promise((resolve) => setTimeout(resolve, 20));
+}
+
+async function watchOnce(
+  options: WatchOptions & { readonly isUsed?: boolean },
+): Promise<Watched & { readonly isResumed?: boolean }> {
   const { folder, launched, header, detach = false, replayOnly = false, since = 0, style = {}, onEvent } = options;
   const output = options.output === "ink" && (detach || replayOnly) ? "plain" : options.output;
   // The live view asks on the terminal that it draws on, wherever stderr goes.
@@ -74,6 +102,7 @@ export async function watchRun(options: WatchOptions): Promise<Watched> {
   // The keys and the signals are the live view's.
   const talk = replayOnly || output === "ink" ? undefined : talkAtTheTerminal(controls, run, answers);
   let view: OpenView | undefined;
+  let after: "leave" | "resume" | undefined;
   try {
     // It is there before the run's process is.
     view = await openView(output, {
@@ -83,6 +112,7 @@ export async function watchRun(options: WatchOptions): Promise<Watched> {
       controls,
       run,
       before: header ? modelBefore(header) : emptyRun,
+      isUsed: options.isUsed ?? false,
     });
     for await (const event of follower.events()) {
       onEvent?.(event);
@@ -92,12 +122,16 @@ export async function watchRun(options: WatchOptions): Promise<Watched> {
       if (answers) talk?.follow(event, run);
       if (detach && event.type === "run.started" && event.seq > since) leave("detached");
     }
+    // What is wrong with the input is told below the prompt.
+    const isOver = run.fleeting.state === "finished" && run.fleeting.exitCode !== exitCodes.usage;
+    if (left === undefined && isOver && options.noStay !== true) after = await view.rest?.();
   } finally {
     await view?.close?.();
     talk?.close();
     process.stdout.off("error", onGone);
   }
   const { model } = run;
+  if (after === "resume") return { exitCode: exitCodes.failed, model, left: false, isResumed: true };
   if (left !== undefined && model.state !== "finished") {
     if (output !== "json") process.stderr.write(`${leavingText({ ...model, runId: folder.id }, asked)}\n`);
     return { exitCode: left === "left" ? exitCodes.interrupted : exitCodes.done, model, left: true };
@@ -113,6 +147,8 @@ interface Opening {
   readonly controls: RunControls;
   readonly before: RunModel;
   readonly run: RunFold;
+  /** Somebody is known to be at the keys. */
+  readonly isUsed: boolean;
 }
 
 /** A run as it is known before its first event. */
@@ -123,7 +159,7 @@ function modelBefore({ id, request, who }: RunHeader): RunModel {
 
 async function openView(
   output: RunOutput,
-  { folder, since, style, controls, before, run }: Opening,
+  { folder, since, style, controls, before, run, isUsed }: Opening,
 ): Promise<OpenView> {
   switch (output) {
     case "ink": {
@@ -133,7 +169,7 @@ async function openView(
       try {
         const guard = guardTerminal(`The view was killed; the run goes on: kcore runs attach ${folder.id}`);
         const { openLiveView } = await import("./live-view.ts");
-        return await openLiveView({ folder, since, before, guard, ...controls });
+        return await openLiveView({ folder, since, before, guard, isUsed, ...controls });
       } finally {
         process.off("SIGINT", stop);
       }

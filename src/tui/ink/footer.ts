@@ -1,11 +1,14 @@
+import type { RunModel } from "#engine/events/run-model.ts";
+import { mayResume } from "../may-resume.ts";
 import { footerLine, searchField } from "./keys.ts";
 import { runKeys } from "./run-help.ts";
 import type { SceneProps } from "./scene.ts";
-import { justify, span, type Line } from "./text.ts";
+import { justify, lineWidth, span, type Line } from "./text.ts";
+import type { Theme } from "./theme.ts";
 
 /** The last line: what was just done, a field to type in, or the keys that do something now. */
 export function footerOf(
-  { ui, theme, size: { columns: width }, real, player }: SceneProps,
+  { model, ui, theme, size: { columns: width }, real, player }: SceneProps,
   { asked, waiting }: { readonly asked: boolean; readonly waiting: number },
 ): Line {
   const { glyphs } = theme;
@@ -29,7 +32,26 @@ export function footerOf(
       ],
       width,
     );
+  if (ui.resting && ui.pane === "nodes") return restingLine(model, theme, width);
   const keys = footerLine(runKeys(ui, glyphs, { replay: player !== undefined }), waiting > 0 ? width - 30 : width);
   if (waiting === 0) return keys;
   return justify(keys, [span(`${glyphs.unknown} ${waiting} open, Tab answers `, "warning")], width, glyphs);
+}
+
+/** After the end: how it ended, and what one may do about it. */
+function restingLine(model: RunModel, { glyphs }: Theme, width: number): Line {
+  const isWell = model.outcome === "done";
+  const word: Line = [span(" "), span(isWell ? "done" : (model.outcome ?? ""), isWell ? "ok" : "failed")];
+  const keys = [
+    { keys: "q", short: "leaves", long: "" },
+    ...(mayResume(model)
+      ? [
+          { keys: "c", short: "copies the resume command", long: "" },
+          { keys: "r", short: "resumes", long: "" },
+        ]
+      : []),
+    { keys: glyphs.enter, short: "open", long: "" },
+    { keys: "?", short: "help", long: "" },
+  ];
+  return [...word, span(`  ${glyphs.dot} `, "muted"), ...footerLine(keys, width - lineWidth(word) - 4)];
 }

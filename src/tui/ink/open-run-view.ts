@@ -40,6 +40,8 @@ export interface RunViewOptions {
   readonly player?: PlayerControls;
   /** The run as it is known before its first event. */
   readonly before?: RunModel;
+  /** Somebody is known to be at the keys. */
+  readonly isUsed?: boolean;
   /** The clock that frames are paced by, for tests. */
   readonly timers?: Timers;
 }
@@ -50,9 +52,17 @@ export interface RunView extends RunDrawing {
   draw(event: RunEvent): void;
   /** Shows another state of the run, after a seek. */
   replace(model: RunModel): void;
+  /**
+   * After the last event: resolves when nobody looks any more, and with what is wanted then. At once where there is nothing to look
+   * at (all went well, and no key was used), and where somebody here had stopped it.
+   */
+  rest(): Promise<AfterRun>;
   /** Gives the terminal back as it was, with nothing of the view on it. May be called twice. */
   close(): Promise<void>;
 }
+
+/** What somebody wants who has seen how a run ended. */
+export type AfterRun = "leave" | "resume";
 
 /**
  * Takes the terminal (alternate screen, raw mode, no cursor) and shows the run until `close`. While it is open it
@@ -73,11 +83,17 @@ class InkRunView implements RunView {
   #asked = 0;
   #scene: Scene;
   #hasLeft = false;
+  /** Somebody is at the keys. */
+  #isUsed: boolean;
+  /** Somebody here wants it to end. */
+  #isStopped = false;
+  readonly #rested = Promise.withResolvers<AfterRun>();
   #unsubscribe: (() => void) | undefined;
 
   constructor(options: RunViewOptions) {
     this.#options = options;
     this.#model = options.before ?? emptyRun;
+    this.#isUsed = options.isUsed ?? false;
     this.#scene = this.#arrange({ columns: 80, rows: 24 });
   }
 
@@ -91,8 +107,7 @@ class InkRunView implements RunView {
       onKey: (press) => this.#press(press),
       onSignal: (signal) => this.#signal(signal),
       draw: (size) => {
-        if (this.#pending.length > 0) this.#model = reduceEvents(this.#pending, this.#model);
-        this.#pending = [];
+        this.#take();
         this.#scene = this.#arrange(size);
         this.#ui = this.#scene.ui;
         return h(RunScreen, { scene: this.#scene, size, theme });
@@ -113,9 +128,25 @@ class InkRunView implements RunView {
     this.#screen?.news();
   }
 
+  rest(): Promise<AfterRun> {
+    const { outcome, dryRun } = this.#take();
+    const isUnseen = outcome === "done" && !this.#isUsed && !dryRun;
+    if (this.#hasLeft || this.#isStopped || isUnseen) return Promise.resolve("leave");
+    this.#ui = { ...this.#ui, resting: true, stopping: false };
+    this.#screen?.news();
+    return this.#rested.promise;
+  }
+
   async close(): Promise<void> {
     this.#unsubscribe?.();
     await this.#screen?.close();
+  }
+
+  /** The run with all that was heard of it. */
+  #take(): RunModel {
+    if (this.#pending.length > 0) this.#model = reduceEvents(this.#pending, this.#model);
+    this.#pending = [];
+    return this.#model;
   }
 
   #arrange(size: Size): Scene {
@@ -138,6 +169,7 @@ class InkRunView implements RunView {
   }
 
   #press(press: KeyPress): void {
+    this.#isUsed ||= !press.name.startsWith("ctrl+");
     // A key means what was seen: events since the last frame wait for the next one. Of several keys between two frames
     // each finds what the one before it made.
     if (this.#scene.ui !== this.#ui) this.#scene = this.#arrange(this.#screen?.size ?? { columns: 80, rows: 24 });
@@ -163,6 +195,8 @@ class InkRunView implements RunView {
         return send({ type: "abort" });
       case "leave":
         return this.#leave(deed.why);
+      case "resume":
+        return this.#rested.resolve("resume");
       case "answer":
         return send({ type: "answer", id: deed.id, value: deed.value });
       case "copy":
@@ -192,6 +226,7 @@ class InkRunView implements RunView {
     const { send, player } = this.#options;
     // Nothing is left to stop.
     if (player || this.#model.state === "finished") return this.#leave("detached");
+    this.#isStopped = true;
     switch (this.#interrupts.next()) {
       case "stop":
         this.#ui = { ...this.#ui, stopping: true };
@@ -207,6 +242,7 @@ class InkRunView implements RunView {
   #leave(why: "left" | "detached"): void {
     if (this.#hasLeft) return;
     this.#hasLeft = true;
+    this.#rested.resolve("leave");
     this.#options.leave(why);
   }
 

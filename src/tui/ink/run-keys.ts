@@ -1,3 +1,4 @@
+import { mayResume } from "../may-resume.ts";
 import { repeatCommand } from "../repeat-command.ts";
 import type { Filter } from "../row-order.ts";
 import type { KeyPress } from "./keys.ts";
@@ -12,6 +13,7 @@ export type Deed =
   | { readonly type: "interrupt" }
   | { readonly type: "abort" }
   | { readonly type: "leave"; readonly why: "left" | "detached" }
+  | { readonly type: "resume" }
   | { readonly type: "answer"; readonly id: string; readonly value: string }
   | { readonly type: "say"; readonly text: string }
   | { readonly type: "toggle" }
@@ -36,6 +38,7 @@ export function pressKey(scene: Scene, press: KeyPress): Pressed {
   if (ui.searching) return typeSearch(scene, press);
   if (ui.overlay !== undefined) return inOverlay(scene, press);
   return (
+    atRest(scene, press) ??
     inReplay(scene, press) ??
     shared(scene, press) ??
     (ui.pane === "node" ? inNode(scene, press) : inNodes(scene, press))
@@ -126,6 +129,14 @@ function inOverlay({ ui, page }: Scene, { name }: KeyPress): Pressed {
     default:
       return { ui };
   }
+}
+
+/** A run that has ended and may go on: what comes next for it, where its nodes are listed. */
+function atRest({ ui, model }: Scene, { name }: KeyPress): Pressed | undefined {
+  if (!ui.resting || ui.pane === "node" || !mayResume(model)) return undefined;
+  if (name === "r") return { ui, does: { type: "resume" } };
+  if (name === "c") return { ui, does: { type: "copy", text: `kcore runs resume ${model.runId}` } };
+  return undefined;
 }
 
 function inReplay({ ui, replay }: Scene, { name }: KeyPress): Pressed | undefined {

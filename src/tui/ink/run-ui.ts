@@ -26,6 +26,8 @@ export interface RunUi {
   readonly sent: ReadonlySet<string>;
   /** The open question was put aside for now. */
   readonly aside: boolean;
+  /** The run has ended, and somebody still looks. */
+  readonly resting: boolean;
   /** The choice after a Ctrl-C is open. */
   readonly stopping: boolean;
   /** A line for a moment; `until` on the real clock. */
@@ -45,5 +47,6 @@ export const freshUi: RunUi = {
   answer: { id: "", typed: "" },
   sent: new Set(),
   aside: false,
+  resting: false,
   stopping: false,
 };

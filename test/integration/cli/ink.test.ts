@@ -35,6 +35,12 @@ stages:
 `,
 };
 
+/** Fails once. */
+const flaky = (path: string) => `steps:
+  - id: flaky
+    command.run: { cmd: "if [ -e ${path} ]; then echo second try; else touch ${path}; exit 7; fi" }
+`;
+
 /** On the screen of a view, and of nothing else. */
 const view = /\? help +q leave/;
 
@@ -45,6 +51,7 @@ describe("the live view in a terminal", function () {
   let terminals: ShellTerminal[];
   beforeEach(() => {
     project = new TestProject(files);
+    project.write({ "project/states/flaky.yaml": flaky(join(project.path, "tried")) });
     gate = join(project.path, "open");
     terminals = [];
   });
@@ -123,6 +130,9 @@ describe("the live view in a terminal", function () {
     await other.shows(/Really go on\?/);
     await other.press("y");
     await other.press("Enter");
+    // Who answered is at the keys, and may look around at the end.
+    await other.shows(/done +· +q leaves/);
+    await other.press("q");
     for (const terminal of [one, other]) {
       const screen = await terminal.shows(/ended-0/);
       expect(screen).to.match(/2 succeeded/);
@@ -170,9 +180,12 @@ describe("the live view in a terminal", function () {
     await other.enter("kcore runs attach last; echo ended-$?");
     await other.shows(/waiting at the gate/);
     writeFileSync(gate, "");
+    // Only who stopped it is done with it.
+    await one.shows(/ended-130/);
+    await other.shows(/interrupted +· +q leaves/);
+    await other.press("q");
     const screen = await other.shows(/ended-130/);
     expect(screen).to.match(/2 succeeded/);
-    await one.shows(/ended-130/);
     await isClean(one);
   });
 
@@ -189,6 +202,25 @@ describe("the live view in a terminal", function () {
     }
     await terminal.press("q");
     await terminal.shows(/The run goes on/);
+  });
+
+  it("stays when a step failed; r lets the run go on, and the next end is looked at as well", async () => {
+    const terminal = await open();
+    await terminal.enter("kcore state apply flaky --on here; echo ended-$?");
+    await terminal.shows(/failed +· +q leaves +c copies the resume command +r resumes/);
+    await terminal.press("r");
+    await terminal.shows(/second try/);
+    await terminal.shows(/done +· +q leaves/);
+    await terminal.press("q");
+    expect(await terminal.shows(/ended-0/)).to.match(/1 succeeded/);
+    await isClean(terminal);
+  });
+
+  it("goes at the end with --no-stay, whatever happened", async () => {
+    const terminal = await open();
+    await terminal.enter("kcore state apply flaky --on here --no-stay; echo ended-$?");
+    expect(await terminal.shows(/ended-1/)).to.match(/kcore runs resume/);
+    await isClean(terminal);
   });
 
   it("can be suspended and continued", async () => {

@@ -75,8 +75,17 @@ function outcomeOf(...words: readonly string[]): unknown {
     const { command: _, ...run } = requestOf(flags, { kind: "orchestration", name: "deploy_node" });
     const roster = parsePlainYaml(entry.edit({ file: entry.file, text: "" })) as object;
     const { hostKey, insecure } = request;
-    const { style } = viewOf({ ...flags, output: "plain" });
-    return { roster, run, hostKey, insecure, passphraseFile: flags.passphraseFile, output: flags.output, style };
+    const { style, noStay } = viewOf({ ...flags, output: "plain" });
+    return {
+      roster,
+      run,
+      hostKey,
+      insecure,
+      passphraseFile: flags.passphraseFile,
+      output: flags.output,
+      style,
+      noStay,
+    };
   } catch (error) {
     return problemsIn(() => {
       throw error;
@@ -152,6 +161,7 @@ describe("kcore node install", () => {
     { flag: "--quiet", words: ["--quiet"], effect: /"detail":"quiet"/ },
     { flag: "--verbose", words: ["--verbose"], effect: /"detail":"verbose"/ },
     { flag: "--times", words: ["--times"], effect: /"times":true/ },
+    { flag: "--no-stay", words: ["--no-stay"], effect: /"noStay":true/ },
   ];
   for (const { flag, words, effect } of rows)
     it(`${flag} has an effect`, () => {

@@ -204,4 +204,57 @@ describe("the live view", () => {
     await pass(200);
     expect(stripVTControlCharacters(terminal.written.slice(before))).to.contain("running");
   });
+
+  describe("after the end", () => {
+    const failed = recordedRun("failed");
+    /** What the view wants, if it has said so. */
+    const wanted = async (one: RunView, keys = "") => {
+      let said: string | undefined;
+      void one.rest().then((what) => (said = what));
+      await pass(50);
+      if (keys !== "") await type(keys);
+      return said;
+    };
+
+    it("goes at once where all went well and nobody touched a key", async () => {
+      expect(await wanted(await open(done))).to.equal("leave");
+    });
+
+    it("stays where something failed, and leaves with q", async () => {
+      const one = await open(failed);
+      expect(await wanted(one)).to.equal(undefined);
+      expect(shown()).to.match(/failed +· +q leaves +c copies the resume command +r resumes/);
+      expect(await wanted(one, "q")).to.equal("leave");
+    });
+
+    it("lets the run go on with r, copies the command with c", async () => {
+      const copied: string[] = [];
+      const one = await open(failed, { copy: (text) => copied.push(text) });
+      expect(await wanted(one, "c")).to.equal(undefined);
+      expect(copied).to.deep.equal([`kcore runs resume ${failed[0]?.type === "run.started" && failed[0].runId}`]);
+      expect(await wanted(one, "r")).to.equal("resume");
+    });
+
+    it("stays where keys were used, with nothing to resume", async () => {
+      const one = await open(done.slice(0, -1));
+      await type("j");
+      one.draw(done.at(-1) as RunEvent);
+      expect(await wanted(one, "r")).to.equal(undefined);
+      expect(shown()).to.match(/done +· +q leaves/);
+      expect(await wanted(one, "\u0003")).to.equal("leave");
+    });
+
+    it("stays after a dry run, and goes where somebody here had stopped it, or left it", async () => {
+      expect(await wanted(await open(recordedRun("dry-run")))).to.equal(undefined);
+      await view?.close();
+      const stopped = await open(failed.slice(0, -1));
+      await type("\u0003");
+      stopped.draw(failed.at(-1) as RunEvent);
+      expect(await wanted(stopped)).to.equal("leave");
+      await view?.close();
+      const gone = await open(failed);
+      await type("q");
+      expect(await wanted(gone)).to.equal("leave");
+    });
+  });
 });
