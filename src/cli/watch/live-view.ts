@@ -6,6 +6,7 @@ import { openRunView, type RunView } from "#tui/ink/open-run-view.ts";
 import { detectTheme } from "#tui/ink/theme.ts";
 import type { PlayerControls } from "#tui/player.ts";
 import type { TerminalGuard } from "../terminal/terminal-guard.ts";
+import { RecordReader } from "./record-reader.ts";
 import { UsualDurations } from "./usual-durations.ts";
 
 /** What a view may do to the run that it shows. */
@@ -37,12 +38,14 @@ export async function openLiveView({ folder, player, guard, ...options }: LiveVi
   // The terminal went away: writing and reading say so, and the hangup has made the view leave.
   const onGone = () => options.leave("detached");
   process.stdin.on("error", onGone);
+  const record = new RecordReader(folder.events);
   const view = await openRunView({
     stdin: process.stdin,
     stdout: process.stdout,
     theme: detectTheme(process.env, process.stdout),
     project: folder.project,
     usual: usual.durations,
+    read: (at, length) => record.read(at, length),
     ...options,
     ...(player ? { player } : {}),
   });
@@ -55,6 +58,7 @@ export async function openLiveView({ folder, player, guard, ...options }: LiveVi
     close: async () => {
       usual.stop();
       await view.close();
+      await record.close();
       await release();
       await reading;
       process.stdin.off("error", onGone);

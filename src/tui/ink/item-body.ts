@@ -43,29 +43,35 @@ export function itemHead({ item, theme: { glyphs }, now, usual }: BodyProps): re
   return note === undefined ? lines : [...lines, [span("   "), span(note, "accent")]];
 }
 
-interface Kept {
+/** What is told of an item below its head: first what does not go on, then what it printed. */
+interface Story {
+  readonly before: readonly Line[];
+  readonly output: readonly Line[];
+}
+
+interface Kept extends Story {
   readonly width: number;
   readonly theme: Theme;
-  readonly lines: readonly Line[];
 }
 // What cannot change without the item being another one: a diff may have thousands of lines.
 const kept = new WeakMap<WorkItem, Kept>();
 
-/** What is wrong, have → want, the diff, what it printed. */
-export function itemDetails({ item, theme, width }: BodyProps): readonly Line[] {
+/** What is wrong, have → want, the diff; the end of what it printed. */
+export function itemStory({ item, theme, width }: BodyProps): Story {
   const known = kept.get(item);
-  if (known && known.width === width && known.theme === theme) return known.lines;
+  if (known && known.width === width && known.theme === theme) return known;
   const { problem, changes, diff, tail } = item;
   const parts = [
     // What it printed stands below, whole.
     problem ? problemLines(tail.trim() === "" ? problem : endOfDetail(problem, LINES), item, theme, width) : [],
     changes.length > 0 ? changeLines(changes, theme, width) : [],
     diff ? diffLines(diff, width) : [],
-    tail.trim() === "" ? [] : outputLines(tail, theme, width),
   ].filter((part) => part.length > 0);
-  const lines = parts.flatMap((part) => [[], ...part]);
-  kept.set(item, { width, theme, lines });
-  return lines;
+  const before = parts.flatMap((part) => [[], ...part]);
+  const output = tail.trim() === "" ? [] : outputLines(tail, theme, width);
+  const story = { width, theme, before, output };
+  kept.set(item, story);
+  return story;
 }
 
 /** A problem as views draw it: the message, its place, more lines, what to do. */
@@ -89,7 +95,7 @@ function samePlace(a: Problem["at"], b: Problem["at"]): boolean {
   return a?.file === b?.file && a?.line === b?.line && a?.column === b?.column;
 }
 
-function barred(bar: string, text: string): Line {
+export function barred(bar: string, text: string): Line {
   return [span(`   ${bar} `, "muted"), span(text)];
 }
 
@@ -148,9 +154,11 @@ function roleOfDiff(line: string): Role {
   return line.startsWith("-") ? "removed" : "plain";
 }
 
+/** Columns that output has of a pane. */
+export function outputWidth(width: number): number {
+  return Math.max(1, width - 6);
+}
+
 function outputLines(tail: string, { glyphs }: Theme, width: number): Line[] {
-  return [
-    [span("   output", "muted")],
-    ...wrapText(tail.replace(/\n$/, ""), width - 6).map((text) => barred(glyphs.bar, text)),
-  ];
+  return wrapText(tail.replace(/\n$/, ""), outputWidth(width)).map((text) => barred(glyphs.bar, text));
 }

@@ -9,6 +9,7 @@ import type { PlayerControls } from "../player.ts";
 import { arrange } from "./arrange-run.ts";
 import type { Timers } from "./frame-pace.ts";
 import type { KeyPress } from "./keys.ts";
+import { isSamePlace, OutputPager, type OutputPlace, type ReadRecord } from "./output-pager.ts";
 import { pressKey, type Deed } from "./run-keys.ts";
 import { RunScreen } from "./run-screen.ts";
 import { freshUi, type RunUi } from "./run-ui.ts";
@@ -36,6 +37,8 @@ export interface RunViewOptions {
   readonly leave: (why: "left" | "detached") => void;
   /** What `c` does; else the text goes to the terminal's clipboard (OSC 52). */
   readonly copy?: (text: string) => void;
+  /** The run's record, for what steps printed; without it the last lines are shown. */
+  readonly read?: ReadRecord;
   /** A replay; nothing is sent then. */
   readonly player?: PlayerControls;
   /** The run as it is known before its first event. */
@@ -88,6 +91,7 @@ class InkRunView implements RunView {
   /** Somebody here wants it to end. */
   #isStopped = false;
   readonly #rested = Promise.withResolvers<AfterRun>();
+  #pager: OutputPager | undefined;
   #unsubscribe: (() => void) | undefined;
 
   constructor(options: RunViewOptions) {
@@ -156,7 +160,7 @@ class InkRunView implements RunView {
     if (model.questions.length > this.#asked) this.#ui = { ...this.#ui, aside: false };
     this.#asked = model.questions.length;
     const replay = player?.state();
-    return arrange({
+    const scene = arrange({
       model,
       ui: this.#ui,
       size,
@@ -164,8 +168,23 @@ class InkRunView implements RunView {
       now: replay?.at ?? (model.state === "finished" ? model.lastAt : now()),
       real: now(),
       project,
-      ...defined({ usual, player: replay }),
+      ...defined({ usual, player: replay, output: this.#pager?.isComplete ? this.#pager : undefined }),
     });
+    this.#page(scene.page.output, model.lastSeq);
+    return scene;
+  }
+
+  /** Reads all that the step in sight printed, and of no other. */
+  #page(place: OutputPlace | undefined, seq: number): void {
+    const { read } = this.#options;
+    if (!place || !read) this.#pager = undefined;
+    else if (!this.#pager || !isSamePlace(this.#pager, place)) {
+      const pager: OutputPager = new OutputPager(place, read, () => {
+        if (this.#pager === pager) this.#screen?.news();
+      });
+      this.#pager = pager;
+    }
+    this.#pager?.follow(seq);
   }
 
   #press(press: KeyPress): void {

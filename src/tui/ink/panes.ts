@@ -2,10 +2,11 @@ import { nodeRows, type NodeRow } from "../node-row.ts";
 import { orderRows } from "../row-order.ts";
 import { telling, type WorkItem } from "../work-item.ts";
 import { besides, filled, ruled, titled } from "./blocks.ts";
-import { problemLines } from "./item-body.ts";
+import { outputWidth, problemLines } from "./item-body.ts";
 import { itemLines } from "./item-list.ts";
 import { stateMark, stateRole, stateWord } from "./marks.ts";
 import { countsLine, nodeLines } from "./nodes.ts";
+import { isSamePlace, type OutputPlace } from "./output-pager.ts";
 import { arrangeOverlay } from "./overlay.ts";
 import type { Scene, SceneProps } from "./scene.ts";
 import { windowAround } from "./scroll.ts";
@@ -69,8 +70,11 @@ function nodePane(props: SceneProps, { width, height }: Area, { items, itemIndex
   const listWidth = isWide ? Math.floor(width * 0.45) : width;
   const bodyWidth = isWide ? width - listWidth : width;
   const list = itemLines({ ...props, width: isWide ? listWidth - 3 : width, items, window, selected: itemIndex });
+  const place = item && outputPlace(row, item, bodyWidth);
+  const { output: known } = props;
+  const output = place && known && isSamePlace(known, place) ? known : undefined;
   const body = arrangeBody(
-    { ...props, ...troubleOf(row) },
+    { ...props, output, ...troubleOf(row) },
     item,
     bodyWidth,
     isWide ? height - 2 : height - 2 - list.length,
@@ -82,8 +86,15 @@ function nodePane(props: SceneProps, { width, height }: Area, { items, itemIndex
       ? [title, ...besides(list, listWidth - 2, story, theme, height - 1, false)]
       : [title, ...list, ...story],
     ui: { ...ui, stepTop: window.top, bodyTop: body.top },
-    page: { list: Math.max(1, room), body: Math.max(1, body.room) },
+    page: { list: Math.max(1, room), body: Math.max(1, body.room), ...(place && { output: place }) },
   };
+}
+
+/** Where the whole output of an item is found, when the model has its last lines alone. */
+function outputPlace(row: NodeRow, { key, stage, above }: WorkItem, width: number): OutputPlace | undefined {
+  const step = key.slice(stage.length + 1);
+  // Of an action the model has all that matters: it may print little.
+  return above === undefined || step.startsWith("!") ? undefined : { node: row.name, step, width: outputWidth(width) };
 }
 
 /** The rows, and below them what the selected node does now. */
@@ -105,7 +116,7 @@ function nodesPane(props: SceneProps, { width, inner, preview }: Area, { rows, s
   if (preview > 0 && row) {
     const step = item ? [span(` ${theme.glyphs.pointer} `, "muted"), span(item.title, "strong")] : [];
     const body = arrangeBody(
-      { ...props, ...troubleOf(row), ui: { follow: true, bodyTop: 0 } },
+      { ...props, output: undefined, ...troubleOf(row), ui: { follow: true, bodyTop: 0 } },
       item,
       width,
       inner - room - 1,

@@ -3,6 +3,7 @@ import type { RunModel } from "#engine/events/run-model.ts";
 import type { NodeRow } from "../node-row.ts";
 import type { PlayerState } from "../player.ts";
 import type { WorkItem } from "../work-item.ts";
+import type { OutputPlace, PagedOutput } from "./output-pager.ts";
 import type { RunUi } from "./run-ui.ts";
 import type { Size } from "./screen.ts";
 import type { Line } from "./text.ts";
@@ -19,6 +20,8 @@ export interface SceneProps {
   readonly project: string;
   readonly usual?: ReadonlyMap<string, number>;
   readonly player?: PlayerState;
+  /** All that one step printed; of any other the model's last lines are shown. */
+  readonly output?: PagedOutput;
 }
 
 /** A frame and what the keys need to know of it. */
@@ -37,8 +40,8 @@ export interface Scene {
   /** The question that the keys answer now. */
   readonly question?: Question;
   readonly replay: boolean;
-  /** Rows that the list and the body show. */
-  readonly page: { readonly list: number; readonly body: number };
+  /** Rows that the list and the body show, and what whole output would be of use in the body. */
+  readonly page: { readonly list: number; readonly body: number; readonly output?: OutputPlace };
 }
 
 export interface Part {

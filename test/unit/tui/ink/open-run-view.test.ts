@@ -1,6 +1,7 @@
 import { stripVTControlCharacters } from "node:util";
 import { expect } from "chai";
 import type { RunControl, RunEvent } from "#engine/events/event.ts";
+import { formatEvent } from "#engine/events/recording.ts";
 import { emptyRun } from "#engine/events/run-model.ts";
 import { openRunView, type RunView, type RunViewOptions } from "#tui/ink/open-run-view.ts";
 import { FakeTerminal } from "#support/fake-terminal.ts";
@@ -58,6 +59,41 @@ describe("the live view", () => {
     await open([], { before: { ...emptyRun, runId: "20261121-120000-beef", title: "deploy_node", dryRun: true } });
     for (const text of ["DRY RUN", "deploy_node", "starting", "run 20261121-120000-beef"])
       expect(shown()).to.contain(text);
+  });
+
+  it("scrolls through all that a step printed, which it reads from the record", async () => {
+    const line = (index: number) => `line ${index} ${"x".repeat(20)}\n`;
+    const begun = recordedRun("failed");
+    const at = begun.findIndex((event) => event.type === "step.started" && event.step === "disks/install");
+    const printed = Array.from({ length: 1000 }, (_, index) => ({
+      type: "step.output",
+      node: "n1",
+      step: "disks/install",
+      stream: "out",
+      text: line(index + 1),
+    }));
+    const events = [...begun.slice(0, at + 1), ...printed, ...begun.slice(at + 1)].map(
+      (event, index) => ({ at: 1, ...event, seq: index + 1 }) as RunEvent,
+    );
+    const record = Buffer.from(events.map(formatEvent).join(""));
+    const read = (from: number, length: number) => Promise.resolve(record.subarray(from, from + length));
+    await open(events, { read });
+    /** The numbers of the lines on a screen that is drawn anew. */
+    const seen = async () => {
+      for (let turn = 0; turn < 5; turn++) await pass(100);
+      const drawn = terminal.written.length;
+      await type("\u000c");
+      return [...stripVTControlCharacters(terminal.written.slice(drawn)).matchAll(/line (\d+) x/g)].map(([, index]) =>
+        Number(index),
+      );
+    };
+    await type("\r");
+    expect((await seen()).slice(0, 3)).to.deep.equal([1, 2, 3]);
+    // The model begins after line 860.
+    for (let page = 0; page < 20; page++) await type("\u001b[6~");
+    const [first = 0, ...more] = await seen();
+    expect(first).to.be.within(50, 800);
+    expect(more).to.deep.equal(more.map((_, index) => first + index + 1));
   });
 
   it("takes the alternate screen and the keys, and gives both back", async () => {

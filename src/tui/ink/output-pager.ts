@@ -1,0 +1,231 @@
+import { parseEvent } from "#engine/events/recording.ts";
+import { wrapText } from "./text.ts";
+
+/** Reads bytes of a run's record, fewer at its end. */
+export type ReadRecord = (at: number, length: number) => Promise<Uint8Array>;
+
+/** A row of output as wide as the pane. */
+export interface OutputRow {
+  readonly text: string;
+  readonly stream: "out" | "err";
+}
+
+/** Whose output: a step on a node. */
+export interface OutputPlace {
+  readonly node: string;
+  /** The step's id. */
+  readonly step: string;
+  /** Columns that a row has. */
+  readonly width: number;
+}
+
+export function isSamePlace(a: OutputPlace, b: OutputPlace): boolean {
+  return a.node === b.node && a.step === b.step && a.width === b.width;
+}
+
+/** The whole output of one step, as far as it has been read. */
+export interface PagedOutput extends OutputPlace {
+  /** How many rows there are. */
+  readonly rows: number;
+  /** Those rows; undefined while they are being read. */
+  slice(top: number, end: number): readonly OutputRow[] | undefined;
+}
+
+/** Bytes that are read at a time; rows between two places that are kept in mind; rows around those in sight that are kept. */
+const portion = 1 << 20;
+const stride = 512;
+const around = 512;
+
+interface Place {
+  readonly row: number;
+  /** Of the event's line in the record. */
+  readonly at: number;
+}
+
+/**
+ * What a step printed, read from the run's record as somebody scrolls through it: in memory are the rows around those in sight, and
+ * a place in the record for every few hundred rows. `news` is called when there is more to show.
+ */
+export class OutputPager implements PagedOutput {
+  readonly node: string;
+  readonly step: string;
+  readonly width: number;
+  readonly #read: ReadRecord;
+  readonly #news: () => void;
+  readonly #needles: readonly [output: Buffer, started: Buffer];
+  #places: Place[] = [];
+  #rows = 0;
+  /** Up to where the record was looked through, and up to which event it may be. */
+  #scanned = 0;
+  #until = 0;
+  #turn = 0;
+  #isScanning = false;
+  #isComplete = false;
+  #window: { readonly top: number; readonly rows: readonly OutputRow[] } | undefined;
+  #wanted: Window | undefined;
+  #isLoading = false;
+
+  constructor(place: OutputPlace, read: ReadRecord, news: () => void) {
+    const { node, step, width } = place;
+    [this.node, this.step, this.width] = [node, step, width];
+    [this.#read, this.#news] = [read, news];
+    // In JSON no text can hold these: its quotes are escaped.
+    const whose = `"node":${JSON.stringify(node)},`;
+    this.#needles = [
+      Buffer.from(`"type":"step.output",${whose}"step":${JSON.stringify(step)},`),
+      Buffer.from(`"type":"step.started",${whose}`),
+    ];
+  }
+
+  /** Whether all was read once; before that it shows less than the model does. */
+  get isComplete(): boolean {
+    return this.#isComplete;
+  }
+
+  get rows(): number {
+    return this.#rows;
+  }
+
+  /** Takes in what the record has of it up to the event of this number. */
+  follow(seq: number): void {
+    if (seq < this.#until) this.#restart();
+    if (seq === this.#until) return;
+    this.#until = seq;
+    if (!this.#isScanning) void this.#scan();
+  }
+
+  slice(top: number, end: number): readonly OutputRow[] | undefined {
+    const window = this.#window;
+    if (window && window.top <= top && end <= window.top + window.rows.length)
+      return window.rows.slice(top - window.top, end - window.top);
+    this.#wanted = { top: Math.max(0, top - around), end: end + around };
+    if (!this.#isLoading) void this.#load();
+    return undefined;
+  }
+
+  /** A replay went back. */
+  #restart(): void {
+    this.#turn += 1;
+    [this.#places, this.#rows, this.#scanned, this.#window] = [[], 0, 0, undefined];
+  }
+
+  async #scan(): Promise<void> {
+    this.#isScanning = true;
+    try {
+      for (let until = -1; until !== this.#until;) {
+        const turn = this.#turn;
+        until = this.#until;
+        await this.#each({
+          start: this.#scanned,
+          until,
+          call: (at, rows) => void (turn === this.#turn && this.#count(at, rows)),
+          passed: (at) => void (turn === this.#turn && (this.#scanned = at)),
+        });
+        if (turn !== this.#turn) until = -1;
+      }
+    } catch {
+      // A record that cannot be read any more: what was read stays, and the last lines are in the model.
+    } finally {
+      [this.#isScanning, this.#isComplete] = [false, true];
+      this.#news();
+    }
+  }
+
+  #count(at: number, rows: readonly OutputRow[] | "started"): void {
+    if (rows === "started") {
+      [this.#places, this.#rows, this.#window] = [[], 0, undefined];
+      return;
+    }
+    const last = this.#places.at(-1);
+    if (!last || this.#rows - last.row >= stride) this.#places.push({ row: this.#rows, at });
+    this.#rows += rows.length;
+  }
+
+  async #load(): Promise<void> {
+    this.#isLoading = true;
+    try {
+      while (this.#wanted) {
+        const { top, end } = this.#wanted;
+        this.#wanted = undefined;
+        const from = this.#places.findLast(({ row }) => row <= top) ?? { row: 0, at: 0 };
+        const rows: OutputRow[] = [];
+        const call = (_: number, some: readonly OutputRow[] | "started") => {
+          if (some === "started") return undefined;
+          rows.push(...some);
+          return from.row + rows.length >= end ? "enough" : undefined;
+        };
+        await this.#each({ start: from.at, until: this.#until, call });
+        this.#window = { top: from.row, rows };
+      }
+    } catch {
+      this.#window = undefined;
+    } finally {
+      this.#isLoading = false;
+      this.#news();
+    }
+  }
+
+  /** Calls for each event of the step from `start` on, up to the event `until`; tells how far it got. */
+  async #each({ start, until, call, passed = () => undefined }: Walk): Promise<void> {
+    let at = start;
+    let rest: Buffer = Buffer.alloc(0);
+    for (;;) {
+      const bytes = Buffer.from(await this.#read(at + rest.length, portion));
+      const buffer = rest.length === 0 ? bytes : Buffer.concat([rest, bytes]);
+      const end = buffer.lastIndexOf(10) + 1;
+      for (const { from, to, isStart } of this.#matches(buffer, end)) {
+        const event = parseEvent(buffer.toString("utf8", from, to));
+        if (event && event.seq > until) {
+          passed(at + from);
+          return;
+        }
+        if (event?.type === "step.started" && event.step === this.step) call(at + from, "started");
+        if (!isStart && event?.type === "step.output" && call(at + from, this.#rowsOf(event)) === "enough") return;
+      }
+      at += end;
+      rest = buffer.subarray(end);
+      passed(at);
+      if (bytes.length === 0) return;
+    }
+  }
+
+  /** The lines of the record that speak of the step, in their order. */
+  *#matches(buffer: Buffer, end: number) {
+    const next = this.#needles.map((needle) => buffer.indexOf(needle));
+    for (;;) {
+      const found = next.filter((place) => place >= 0 && place < end);
+      if (found.length === 0) return;
+      const place = Math.min(...found);
+      const which = next.indexOf(place);
+      const [from, to] = [buffer.lastIndexOf(10, place) + 1, buffer.indexOf(10, place)];
+      yield { from, to, isStart: which === 1 };
+      next[which] = buffer.indexOf(this.#needles[which as 0 | 1], to);
+    }
+  }
+
+  #rowsOf({
+    text,
+    stream,
+    skipped = 0,
+  }: {
+    readonly text: string;
+    readonly stream: "out" | "err";
+    readonly skipped?: number;
+  }) {
+    const lines = text === "" ? [] : wrapText(text.replace(/\n$/, ""), this.width);
+    const gap = skipped > 0 ? [`… ${skipped} bytes left out`] : [];
+    return [...gap, ...lines].map((line): OutputRow => ({ text: line, stream }));
+  }
+}
+
+interface Walk {
+  readonly start: number;
+  readonly until: number;
+  readonly call: (at: number, rows: readonly OutputRow[] | "started") => "enough" | undefined | void;
+  readonly passed?: (at: number) => void;
+}
+
+interface Window {
+  readonly top: number;
+  readonly end: number;
+}

@@ -1,0 +1,107 @@
+import { expect } from "chai";
+import type { RunEventBody } from "#engine/events/event.ts";
+import { formatEvent } from "#engine/events/recording.ts";
+import { OutputPager } from "#tui/ink/output-pager.ts";
+
+const step = { node: "n1", stage: "s", step: "s/a", title: "a", module: "command.run" } as const;
+const printed = (text: string, more: object = {}): RunEventBody => ({
+  ...{ type: "step.output", node: "n1", step: "s/a", stream: "out" },
+  text,
+  ...more,
+});
+
+/** A record that grows, and how much of it was read at a time. */
+class Grown {
+  #bytes = Buffer.alloc(0);
+  #seq = 0;
+  most = 0;
+
+  get seq(): number {
+    return this.#seq;
+  }
+
+  add(...bodies: readonly RunEventBody[]): void {
+    const lines = bodies.map((body) => formatEvent({ seq: (this.#seq += 1), at: 1, ...body }));
+    this.#bytes = Buffer.concat([this.#bytes, Buffer.from(lines.join(""))]);
+  }
+
+  readonly read = async (at: number, length: number): Promise<Buffer> => {
+    this.most = Math.max(this.most, length);
+    return Promise.resolve(this.#bytes.subarray(at, at + length));
+  };
+}
+
+describe("the pages of a step's output", () => {
+  const open = (record: Grown, width = 40) => {
+    let told = Promise.withResolvers<undefined>();
+    const pager = new OutputPager({ node: "n1", step: "s/a", width }, record.read, () => told.resolve(undefined));
+    const news = async (): Promise<void> => {
+      await told.promise;
+      told = Promise.withResolvers();
+    };
+    const follow = async (seq = record.seq): Promise<void> => {
+      pager.follow(seq);
+      await news();
+    };
+    const rows = async (top: number, end: number) => {
+      if (pager.slice(top, end) === undefined) await news();
+      return pager.slice(top, end)?.map(({ text, stream }) => `${stream} ${text}`);
+    };
+    return { pager, follow, rows };
+  };
+
+  it("have every line, of this step alone, with its stream, wherever somebody looks", async () => {
+    const record = new Grown();
+    const lines = Array.from({ length: 20_000 }, (_, line) =>
+      printed(`line ${line}\n`, line % 100 === 7 ? { stream: "err" } : {}),
+    );
+    // What it prints itself must not be taken for an event.
+    const foreign = printed(`"type":"step.output","node":"n1","step":"s/a",\n`, { node: "n2" });
+    record.add({ type: "step.started", ...step }, ...lines.slice(0, 9000), foreign, ...lines.slice(9000));
+    const { pager, follow, rows } = open(record);
+    await follow();
+    expect([pager.isComplete, pager.rows]).to.deep.equal([true, 20_000]);
+    expect(await rows(0, 3)).to.deep.equal(["out line 0", "out line 1", "out line 2"]);
+    expect(await rows(12_345, 12_347)).to.deep.equal(["out line 12345", "out line 12346"]);
+    expect(await rows(19_907, 19_908)).to.deep.equal(["err line 19907"]);
+    expect(await rows(19_999, 20_000)).to.deep.equal(["out line 19999"]);
+    expect(record.most).to.be.at.most(1 << 20);
+  });
+
+  it("grow with the record, as far as the view has got", async () => {
+    const record = new Grown();
+    record.add({ type: "step.started", ...step }, printed("one\n"), printed("two\n"));
+    const { pager, follow, rows } = open(record);
+    await follow(2);
+    expect([pager.rows, await rows(0, 1)]).to.deep.equal([1, ["out one"]]);
+    record.add(printed("three\nfour\n"));
+    await follow();
+    expect([pager.rows, await rows(0, 4)]).to.deep.equal([4, ["out one", "out two", "out three", "out four"]]);
+    await follow(2);
+    expect([pager.rows, await rows(0, 1)]).to.deep.equal([1, ["out one"]]);
+  });
+
+  it("begin anew when the step does", async () => {
+    const record = new Grown();
+    record.add({ type: "step.started", ...step }, printed("first try\n"));
+    record.add({ type: "step.started", ...step, step: "s/other" });
+    record.add({ type: "step.started", ...step }, printed("second try\n"));
+    const { pager, follow, rows } = open(record);
+    await follow();
+    expect([pager.rows, await rows(0, 1)]).to.deep.equal([1, ["out second try"]]);
+  });
+
+  it("break long lines, tell gaps, and make every character harmless (S-4)", async () => {
+    const record = new Grown();
+    record.add({ type: "step.started", ...step }, printed(`${"x".repeat(25)}\n\u001b[31mred\u0007`, { skipped: 5 }));
+    const { follow, rows } = open(record, 10);
+    await follow();
+    expect(await rows(0, 5)).to.deep.equal([
+      "out … 5 bytes left out",
+      `out ${"x".repeat(10)}`,
+      `out ${"x".repeat(10)}`,
+      "out xxxxx",
+      "out red\\x07",
+    ]);
+  });
+});
