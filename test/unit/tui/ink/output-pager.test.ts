@@ -5,7 +5,10 @@ import { OutputPager } from "#tui/ink/output-pager.ts";
 
 const step = { node: "n1", stage: "s", step: "s/a", title: "a", module: "command.run" } as const;
 const printed = (text: string, more: object = {}): RunEventBody => ({
-  ...{ type: "step.output", node: "n1", step: "s/a", stream: "out" },
+  type: "step.output",
+  node: "n1",
+  step: "s/a",
+  stream: "out",
   text,
   ...more,
 });
