@@ -130,7 +130,7 @@ async function look(
   try {
     const health = await askFirst(asking, (client) => client.call("ready", {}));
     if (!health.ready) return { answers: true, problems: [unhealthy(health.reason ?? "it is not ready")] };
-    await noteFounded(cluster, endpoint);
+    await noteFounded(cluster, context);
     const behind = health.peers.filter(({ controllerId, inStep }) => !inStep && !deployed.has(controllerId));
     const problems = behind.map((peer) =>
       unhealthy(`it is not in step with ${peer.controllerId}: ${peer.reason ?? "no reason given"}`),

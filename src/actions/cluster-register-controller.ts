@@ -165,7 +165,7 @@ function othersOf(node: NodeEntry, own: string, { controllers }: Context): reado
 async function answers(endpoint: string, cluster: Context, context: ActionContext): Promise<boolean> {
   try {
     const { ready } = await askFirst(askingOf(cluster, context, [endpoint]), (client) => client.call("ready", {}));
-    if (ready) await noteFounded(cluster, endpoint);
+    if (ready) await noteFounded(cluster, context);
     return ready;
   } catch (error) {
     if (error instanceof KcoreError) return false;

@@ -127,7 +127,7 @@ async function finish(
   context: ActionContext,
 ): Promise<ActionResult> {
   const endpoint = endpointOf(node.address, port);
-  if (isController(node)) await noteFounded(cluster, endpoint);
+  if (isController(node)) await noteFounded(cluster, context);
   if (isController(node) && (await addController(placeOf(context), cluster.name, endpoint))) {
     context.note(`context ${cluster.name} now knows the controller ${endpoint}`);
   }

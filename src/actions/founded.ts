@@ -1,22 +1,36 @@
-import { access } from "node:fs/promises";
+import { access, rename } from "node:fs/promises";
 import { join } from "node:path";
-import { replaceFile } from "#pki/private-files.ts";
 import type { Context } from "#pki/contexts.ts";
+import { unfoundedMark } from "#pki/cluster.ts";
+import type { ActionContext } from "#engine/orchestrate/action.ts";
 
-/** Whether a controller of this cluster was ever seen ready from here. A cluster is founded once. */
-export function wasFounded(cluster: Pick<Context, "folder">): Promise<boolean> {
-  return access(fileOf(cluster)).then(
+/**
+ * Whether this cluster has ever been, as far as this machine knows. A cluster is founded once: `create cluster` marks it as one
+ * that is not founded yet, and the mark goes for good when a controller of it was seen ready. A context that an older kcore made has
+ * no mark; there, a cluster with a controller counts as founded.
+ */
+export async function wasFounded({ folder, controllers }: Pick<Context, "folder" | "controllers">): Promise<boolean> {
+  if (await exists(join(folder, unfoundedMark))) return false;
+  return controllers.length > 0 || (await exists(join(folder, foundedMark)));
+}
+
+/** A controller is ready: the cluster exists from now on, whatever becomes of its machines. A dry run notes nothing. */
+export async function noteFounded(
+  { folder }: Pick<Context, "folder">,
+  { dryRun }: Pick<ActionContext, "dryRun">,
+): Promise<void> {
+  if (dryRun) return;
+  await rename(join(folder, unfoundedMark), join(folder, foundedMark)).catch((error: NodeJS.ErrnoException) => {
+    // It was noted before, or the context is older than the mark.
+    if (error.code !== "ENOENT") throw error;
+  });
+}
+
+const foundedMark = "founded.json";
+
+function exists(path: string): Promise<boolean> {
+  return access(path).then(
     () => true,
     () => false,
   );
-}
-
-/** A controller at this endpoint is ready: the cluster exists from now on, whatever becomes of its machines. */
-export async function noteFounded(cluster: Pick<Context, "folder">, endpoint: string): Promise<void> {
-  if (await wasFounded(cluster)) return;
-  await replaceFile(fileOf(cluster), `${JSON.stringify({ seen: endpoint, at: new Date().toISOString() })}\n`);
-}
-
-function fileOf({ folder }: Pick<Context, "folder">): string {
-  return join(folder, "founded.json");
 }

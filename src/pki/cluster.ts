@@ -33,6 +33,9 @@ export interface NewCluster extends ContextHome {
   readonly cost?: ScryptCost;
 }
 
+/** In a context's folder: no controller of the cluster was ever seen ready from here (ADR 0514). */
+export const unfoundedMark = "unfounded.json";
+
 export interface CreatedCluster {
   readonly folder: string;
   /** Where the former context of that name lies now. */
@@ -129,6 +132,7 @@ function makeFiles(plan: NewCluster): Map<string, { readonly text: string; reado
     ["sub-ca.key", secret(encryptKey(subKey, passphrase, cost))],
     ["kctl.crt", certificate(operator)],
     ["kctl.key", secret(operatorKey.export({ type: "pkcs8", format: "pem" }) as string)],
+    [unfoundedMark, secret(`${JSON.stringify({ created: new Date(now).toISOString() })}\n`)],
   ]);
 }
 

@@ -1,5 +1,5 @@
 import { createPublicKey, randomUUID } from "node:crypto";
-import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
 import { clusterHealth } from "#actions/cluster-health.ts";
@@ -21,7 +21,7 @@ import { openRoot } from "#pki/cluster.ts";
 import { inventoryEntry } from "#pki/inventory.ts";
 import { issueSubCa } from "#pki/sub-ca.ts";
 import { firstCertificate } from "#pki/chain.ts";
-import { addController, changeConfig, loadContext } from "#pki/contexts.ts";
+import { addController, changeConfig, contextFolder, loadContext, removeController } from "#pki/contexts.ts";
 import { generateKey, keyFingerprint, proveKey, publicDer } from "#pki/keys.ts";
 import { codec, createTestCluster, eventually, issueTo, passphrase, writeCredentials } from "#support/cluster.ts";
 import type { TestCluster } from "#support/cluster.ts";
@@ -477,6 +477,36 @@ describe("bastion actions against a real controller", function () {
     );
     expect(beside.outputs).to.deep.include({ founds: false, join: [living.endpoint] });
     expect(notes.join("\n")).to.contain("not founded again");
+  });
+
+  it("V3: a context of an older kcore, which has no mark, founds no second cluster; a new one founds its first", async () => {
+    const { endpoint, stop: end } = await startController();
+    const founder = nodeEntry("n1", nodeId, { roles: ["controller"], address: parseEndpoint(endpoint).host });
+    const issued = { controllerCert: issueTo(cluster.authority, "controller", nodeId).cert };
+    const begin = () => clusterRegisterController.run({ issued, port }, contextFor(founder));
+    const mark = join(contextFolder(cluster.home, "lab"), "unfounded.json");
+    await end();
+    expect((await begin()).outputs).to.deep.include({ founds: true, found: true });
+    await rm(mark);
+    expect((await begin()).outputs).not.to.have.property("found");
+    // Nobody was ever deployed from it.
+    await removeController({ home: cluster.home, codec }, "lab", endpoint);
+    expect((await begin()).outputs).to.deep.include({ founds: true, found: true });
+  });
+
+  it("V3: a dry run that sees a controller ready notes nothing", async () => {
+    const { endpoint } = await startController();
+    const founder = nodeEntry("n1", nodeId, { roles: ["controller"], address: parseEndpoint(endpoint).host });
+    const issued = { controllerCert: issueTo(cluster.authority, "controller", nodeId).cert };
+    const before = await readdir(contextFolder(cluster.home, "lab"));
+    expect(before).to.include("unfounded.json");
+    const context = contextFor(founder, { dryRun: true });
+    await clusterHealth.plan({ timeout: 5, settle: 0 }, context);
+    await clusterRegisterController.plan({ issued, port }, context);
+    expect(await readdir(contextFolder(cluster.home, "lab"))).to.deep.equal(before);
+    await clusterHealth.run({ timeout: 5, settle: 0 }, contextFor(founder));
+    const after = await readdir(contextFolder(cluster.home, "lab"));
+    expect(after).to.include("founded.json").and.not.include("unfounded.json");
   });
 
   it("cluster.registerController says what to do about a key that was revoked", async () => {
