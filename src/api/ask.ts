@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
 import { ApiRefusal, openApi, type ApiClient, type Credentials } from "./client.ts";
 import { controllerPort, formatEndpoint, parseEndpoint } from "./endpoint.ts";
@@ -32,7 +33,7 @@ export interface Controllers {
   readonly endpoints: readonly string[];
   /**
    * Asks the one that answered last, and the others in turn until one does. An answer is final, and so is a refusal that any
-   * other would give as well.
+   * other would give as well. Where the only ones left have just been started, they are asked again for 3 s.
    * @throws KcoreError the refusal of the last one that refused, else a problem for each controller tried; CLUSTER_UNKNOWN when none is known
    */
   readonly ask: <Result>(work: (client: ApiClient) => Promise<Result>, options?: AskOptions) => Promise<Result>;
@@ -47,6 +48,8 @@ export interface Controllers {
 }
 
 const defaultTimeoutMs = 5_000;
+/** For one that has just been started and catches up: so long in all, so long between two questions, ms. */
+const catchUp = { patience: 3000, pause: 200 } as const;
 
 export function openControllers({ endpoints: given, credentials, onFailed, ...common }: Asking): Controllers {
   const endpoints = [...given];
@@ -80,20 +83,25 @@ export function openControllers({ endpoints: given, credentials, onFailed, ...co
     clientAt,
     current: () => current,
     async ask(work, options = {}) {
-      const failures: KcoreError[] = [];
-      const tried = options.endpoints ?? beginningWith(current, endpoints);
-      for (const [index, endpoint] of tried.entries()) {
-        try {
-          const answer = await askAt(endpoint, work, options);
-          if (!options.endpoints) current = endpoint;
-          return answer;
-        } catch (error) {
-          if (!(error instanceof KcoreError) || isFinal(error)) throw error;
-          failures.push(error);
-          if (!options.endpoints) onFailed?.(error, endpoint, index === tried.length - 1);
+      const giveUpAt = performance.now() + catchUp.patience;
+      for (let isFirst = true; ; isFirst = false) {
+        const failures: KcoreError[] = [];
+        const tried = options.endpoints ?? beginningWith(current, endpoints);
+        for (const [index, endpoint] of tried.entries()) {
+          try {
+            const answer = await askAt(endpoint, work, options);
+            if (!options.endpoints) current = endpoint;
+            return answer;
+          } catch (error) {
+            if (!(error instanceof KcoreError) || isFinal(error)) throw error;
+            failures.push(error);
+            if (!options.endpoints && isFirst) onFailed?.(error, endpoint, index === tried.length - 1);
+          }
         }
+        // One that has just been started has done nothing of what was asked, and will be ready soon.
+        if (!failures.some(isCatchingUp) || performance.now() >= giveUpAt) throw failureOf(failures);
+        await sleep(catchUp.pause, undefined, common.signal && { signal: common.signal });
       }
-      throw failureOf(failures);
     },
     learn(told) {
       const fresh = told.filter((endpoint) => !endpoints.includes(endpoint));
@@ -118,6 +126,10 @@ export async function askFirst<Result>(
   } finally {
     controllers.close();
   }
+}
+
+function isCatchingUp(error: KcoreError): boolean {
+  return error instanceof ApiRefusal && error.reason === "CONTROLLER_JOINING";
 }
 
 function beginningWith(current: string | undefined, endpoints: readonly string[]): readonly string[] {

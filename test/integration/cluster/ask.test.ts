@@ -83,6 +83,26 @@ describe("asking a cluster", () => {
     expect(askedOf()).to.deep.equal([2, 0, 0]);
   });
 
+  it("waits for one that has just been started, where no other is left, and no longer than 3 s", async () => {
+    const [one] = all as readonly [Answering, ...Answering[]];
+    one.answer = refusal(503, "CONTROLLER_JOINING");
+    const controllers = open({ endpoints: [one.endpoint] });
+    const asking = controllers.ask(look);
+    while (one.asked < 3) await new Promise((resolve) => setImmediate(resolve));
+    one.answer = fine;
+    expect((await asking).ready).to.equal(true);
+    one.answer = refusal(503, "CONTROLLER_JOINING");
+    one.asked = 0;
+    const began = performance.now();
+    expect(await rejectionOf(controllers.ask(look))).to.include({ reason: "CONTROLLER_JOINING" });
+    expect(performance.now() - began).to.be.within(2900, 4500);
+    // Somebody else's fault is told at once.
+    one.answer = refusal(503, "CONTROLLER_READ_ONLY");
+    one.asked = 0;
+    expect(await rejectionOf(controllers.ask(look))).to.include({ reason: "CONTROLLER_READ_ONLY" });
+    expect(one.asked).to.equal(1);
+  });
+
   it("takes a refusal that all would give for an answer", async () => {
     for (const [status, code] of [
       [404, "NODE_UNKNOWN"],
