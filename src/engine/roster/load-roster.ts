@@ -6,6 +6,7 @@ import type { SourcePosition } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
 import { plainOf, type SourceEntry, SourceMap, type SourceNode } from "#engine/yaml/node.ts";
 import { Problems } from "#engine/yaml/problems.ts";
+import { keysAt } from "#engine/yaml/schema-keys.ts";
 import { problemsOf } from "#engine/yaml/validate.ts";
 import { checkDuplicates, checkJumps } from "./check.ts";
 import { EntryName } from "./entry-fields.ts";
@@ -112,6 +113,7 @@ class Loader {
   }
 
   #node(entry: SourceEntry, file: RosterFile): NodeEntry | undefined {
+    if (this.#isBesideItsNode(entry, file)) return undefined;
     const own = isNothing(entry.value) ? emptyMap(entry) : entry.value;
     const layers = [...this.#defaults(file), ...this.#groupsOf(own), own];
     const merged = layers.reduce<SourceNode | undefined>((base, over) => mergeNodes(base, over), undefined) ?? own;
@@ -148,6 +150,26 @@ class Loader {
       vars: written.vars ?? {},
       transport,
     };
+  }
+
+  /** `address: …` at the column of the node's own name: it is told as that, not as a node. */
+  #isBesideItsNode({ key, keyAt, value }: SourceEntry, { nodes }: RosterFile): boolean {
+    if (value.kind === "map" || isNothing(value) || !keysAt(NodeSchema, []).includes(key)) return false;
+    const names = [...nodes.values()];
+    const above = names
+      .slice(
+        0,
+        names.findIndex((entry) => entry.key === key),
+      )
+      .findLast((entry) => isNothing(entry.value));
+    if (!above) return false;
+    this.#problems.add({
+      code: "YAML_TYPE",
+      message: `“${key}” stands beside “${above.key}”, not in it`,
+      at: keyAt,
+      hint: `to stand in “${above.key}” it begins at column ${keyAt.column + 2}: “${key}: …”`,
+    });
+    return true;
   }
 
   /** roster/defaults.yaml's, then the file's own. */

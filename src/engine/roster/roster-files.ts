@@ -2,6 +2,7 @@ import { existsSync, readdirSync, type Stats } from "node:fs";
 import { join } from "node:path";
 import { KcoreError } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
+import { mapHint } from "#engine/yaml/issues.ts";
 import type { SourceEntry, SourceMap, SourceNode } from "#engine/yaml/node.ts";
 import type { Problems } from "#engine/yaml/problems.ts";
 import { parseSource } from "#engine/yaml/parse.ts";
@@ -74,14 +75,22 @@ function partsOf(name: string, source: SourceNode, problems: Problems): RosterFi
     });
     return empty;
   }
-  for (const { key, keyAt } of source.entries.values())
-    if (!(FILE_KEYS as readonly string[]).includes(key))
+  let hollow: string | undefined;
+  for (const { key, keyAt, value } of source.entries.values()) {
+    const isKnown = (FILE_KEYS as readonly string[]).includes(key);
+    if (!isKnown)
       problems.add({
         code: "YAML_KEY_UNKNOWN",
         message: `no key “${key}” is known here`,
         at: keyAt,
-        hint: suggestHint(key, FILE_KEYS, `known here: ${FILE_KEYS.join(", ")}`) ?? "",
+        // It stands beside what it belongs into.
+        hint:
+          hollow === undefined
+            ? (suggestHint(key, FILE_KEYS, `known here: ${FILE_KEYS.join(", ")}`) ?? "")
+            : `to stand in “${hollow}” it begins at column ${keyAt.column + 2}: “${key}:”`,
       });
+    else hollow = isNothing(value) ? key : undefined;
+  }
   const defaults = source.get("defaults");
   return {
     name,
@@ -96,8 +105,17 @@ function part(source: SourceMap, key: string, problems: Problems): ReadonlyMap<s
   const node = source.get(key);
   if (node === undefined || isNothing(node)) return new Map();
   if (node.kind === "map") return node.entries;
-  problems.add({ code: "YAML_TYPE", message: `“${key}” must be a map of names`, at: node.at });
+  const hint = namesHint(node) ?? mapHint(node);
+  problems.add({ code: "YAML_TYPE", message: `“${key}” must be a map of names`, at: node.at, hint });
   return new Map();
+}
+
+/** A list of nodes, as other programs have it: each name is a key here. */
+function namesHint(node: SourceNode): string | undefined {
+  const first = node.kind === "list" ? node.items[0] : undefined;
+  const name = first?.kind === "map" ? first.get("name") : undefined;
+  if (name?.kind !== "scalar") return undefined;
+  return `the name is the key, from column ${node.at.column} on: “${name.source}: { address: … }”`;
 }
 
 export function isNothing(node: SourceNode): boolean {

@@ -1,5 +1,6 @@
 import type { z } from "zod";
 import type { Problem, SourcePosition } from "#errors/problem.ts";
+import { defined } from "#optional/defined.ts";
 import { suggestHint } from "#errors/suggest.ts";
 import { describeValue, nodeAt, type SourceNode } from "./node.ts";
 import { keysAt } from "./schema-keys.ts";
@@ -127,6 +128,8 @@ function expectedOf(issue: Issue): string {
 
 function hintFor(issue: Issue, given: unknown, { node }: Checked): { hint?: string } {
   const child = nodeAt(node, issue.path);
+  if (issue.code === "invalid_type" && (issue.expected === "object" || issue.expected === "record"))
+    return defined({ hint: mapHint(child) });
   const isPlainScalar = child?.kind === "scalar" && child.style === "plain" && child.source !== "";
   if (issue.code === "invalid_type" && issue.expected === "string" && typeof given !== "object" && isPlainScalar)
     return { hint: `quote it: "${child.source}"` };
@@ -135,6 +138,19 @@ function hintFor(issue: Issue, given: unknown, { node }: Checked): { hint?: stri
     return hint === undefined ? {} : { hint };
   }
   return {};
+}
+
+/** How a map is written, where a list stands, or a key without the blank behind its colon. */
+export function mapHint(node: SourceNode | undefined): string | undefined {
+  if (node?.kind === "scalar") {
+    const [, key, value] = /^([\w.-]+):(\S.*)$/.exec(String(node.value)) ?? [];
+    return key === undefined ? undefined : `a blank belongs behind the colon: “${key}: ${value}”`;
+  }
+  const first = node?.kind === "list" ? node.items[0] : undefined;
+  if (node?.kind !== "list" || first?.kind !== "map") return undefined;
+  const [entry] = first.entries.values();
+  if (!entry) return undefined;
+  return `without the dash, from column ${node.at.column} on: “${entry.key}: …”`;
 }
 
 /** “nodes.n1.port”, or “the value” at the top. */

@@ -3,6 +3,7 @@ import { KcoreError, type Problem } from "#errors/problem.ts";
 import { buildTree } from "./build-tree.ts";
 import { SourceFile } from "./file.ts";
 import { type SourceNode, SourceScalar } from "./node.ts";
+import { likelyMistake } from "./likely-mistake.ts";
 import { Problems } from "./problems.ts";
 import { decodeSource, tokenize } from "./scan.ts";
 import { unquotedExpression } from "./unquoted.ts";
@@ -78,6 +79,9 @@ function composeAll(source: SourceFile): readonly Document.Parsed[] {
   return [...composer.compose(tokens, true, source.text.length)] as Document.Parsed[];
 }
 
+/** Mistakes in a file whose likely reason is told. */
+const guessed = 20;
+
 function syntaxProblems(source: SourceFile, documents: readonly Document.Parsed[]): Problem[] {
   const lines = new Set<number>();
   const found = documents.flatMap(({ errors, warnings }) => [...errors, ...warnings]);
@@ -97,7 +101,9 @@ function syntaxProblems(source: SourceFile, documents: readonly Document.Parsed[
         at,
         hint: "remove the tag; quote the value if it is a text",
       };
-    return { code: "YAML_SYNTAX", message: syntaxMessage(error.message), at };
+    // Each is looked for in the whole text: of a thousand mistakes the first ones tell enough.
+    const likely = lines.size <= guessed ? likelyMistake(source, error) : undefined;
+    return likely ?? { code: "YAML_SYNTAX", message: syntaxMessage(error.message), at };
   });
 }
 

@@ -37,6 +37,28 @@ describe("loadRoster", () => {
     });
   });
 
+  it("shows the right form where a list stands for a map, and where something stands at the wrong column", () => {
+    const said = (text: string) => problems(text).map((line) => line.replace("roster/dc1.yaml:", ""));
+    expect(said("nodes:\n  - n1: { address: h }\n").join()).to.contain(
+      "2:3+20 “nodes” must be a map of names [YAML_TYPE] | without the dash, from column 3 on: “n1: …”",
+    );
+    expect(said("nodes:\n  - name: n1\n    address: h\n").join()).to.contain(
+      "| the name is the key, from column 3 on: “n1: { address: … }”",
+    );
+    expect(said("nodes:\n  n1:\n    - address: h\n").join()).to.contain(
+      "3:5+12 the value must be a map, not a list [YAML_TYPE] | without the dash, from column 5 on: “address: …”",
+    );
+    expect(said("nodes:\n  n1:\n    address:h\n").join()).to.contain(
+      "| a blank belongs behind the colon: “address: h”",
+    );
+    expect(said("nodes:\n  n1:\n  address: h\n")[1]).to.contain(
+      "3:3+7 “address” stands beside “n1”, not in it [YAML_TYPE] | to stand in “n1” it begins at column 5: “address: …”",
+    );
+    expect(said("nodes:\nn1:\n  address: h\n").join()).to.contain(
+      "2:1+2 no key “n1” is known here [YAML_KEY_UNKNOWN] | to stand in “nodes” it begins at column 3: “n1:”",
+    );
+  });
+
   it("gives a node without an id always the same UUID", () => {
     const id = (): string | undefined => load("nodes: { n1: { address: h } }\n").nodes.get("n1")?.id;
     expect(id()).to.equal(id());

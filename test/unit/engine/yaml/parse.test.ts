@@ -121,7 +121,51 @@ describe("parseSource", () => {
     [
       "bad indentation, told once for a line",
       "a: 1\n b: 2\n",
-      ["f.yaml:1:4+1 not valid YAML: nested mappings are not allowed in compact mappings [YAML_SYNTAX]"],
+      [
+        "f.yaml:2:2+1 “b” stands deeper than “a” above it, which has its value already [YAML_SYNTAX] | begin “b: 2” at column 1, as “a” does",
+      ],
+    ],
+    [
+      "an indentation that is that of nothing above",
+      'a:\n  b:\n    c: "1"\n   d: 2\n',
+      [
+        "f.yaml:4:4+1 “d” begins at column 4, where nothing above it begins [YAML_SYNTAX] | begin “d: 2” at column 5, as “c” does, or at column 3, as “b” does",
+      ],
+    ],
+    [
+      "an item that is not below its neighbour",
+      "a:\n  - b\n - c\n",
+      [
+        "f.yaml:3:2+1 “-” begins at column 2, where nothing above it begins [YAML_SYNTAX] | begin “- c” at column 3, as “-” does, or at column 1, as “a” does",
+      ],
+    ],
+    [
+      "a tab as indentation",
+      "a:\n\tb: 1\n",
+      ["f.yaml:2:1+1 a tab indents the line; YAML knows blanks only [YAML_SYNTAX] | write two blanks: “  b: 1”"],
+    ],
+    [
+      "a second key on a line",
+      "a: b: c\n",
+      ['f.yaml:1:4+4 a second “: ” stands in the line [YAML_SYNTAX] | quote the text: "b: c"'],
+    ],
+    ...(
+      [
+        ["plain", "a: { b: x c: 2 }\n", "1:11+1", "c", "x, c: 2"],
+        ["quoted", "a: { b: 'x' c: 2 }\n", "1:13+1", "c", "'x', c: 2"],
+        ["bracketed", "a: { b: [x] c: 2 }\n", "1:13+1", "c", "[x], c: 2"],
+        ["on another line", 'a: { b: "{",\n  cc: x # {\n  dd: 2 }\n', "3:3+2", "dd", "x, dd: 2"],
+        ["in a list", 'a: ["x" "y"]\n', "1:9+3", "y", '"x", "y"'],
+      ] as const
+    ).map(([what, text, at, key, right]): [string, string, string[]] => [
+      `a missing comma, ${what}`,
+      text,
+      [`f.yaml:${at} a comma is missing before “${key}” [YAML_SYNTAX] | write: ${right}`],
+    ]),
+    [
+      "a bracket that nobody closed",
+      "a:\n  b: { c: 1\n  d: { e: 2 }\n",
+      ["f.yaml:2:6+1 the “{” is not closed [YAML_SYNTAX] | end it with “}”: b: { c: 1 }"],
     ],
     [
       "a NUL",

@@ -1,0 +1,167 @@
+import type { Problem } from "#errors/problem.ts";
+import type { SourceFile } from "./file.ts";
+
+/** What the library says is wrong. */
+interface Found {
+  readonly code: string;
+  readonly message: string;
+  readonly pos: readonly [number, number];
+}
+
+const keyHere = /^(?:[^\s,:{}[\]"'#-][^\s,:{}[\]"'#]*|"[^"\n]*"|'[^'\n]*')(?=\s*:(?:\s|$))/;
+
+/**
+ * What was most likely meant, where the library only says what it did not expect: a missing comma, an indentation that is that of
+ * nothing above, a bracket that nobody closed. Told at the place to change, with the right form.
+ */
+export function likelyMistake(source: SourceFile, found: Found): Problem | undefined {
+  const [start] = found.pos;
+  if (found.code === "TAB_AS_INDENT") return tab(source, start);
+  const open = openBracket(source.text, start);
+  if (found.code === "BAD_INDENT" && found.message.startsWith("Flow")) return notClosed(source, open);
+  if (open !== undefined) return missingComma(source, start);
+  if (found.code === "BAD_INDENT") return indentation(source, start);
+  return found.code === "BLOCK_AS_IMPLICIT_KEY" ? afterValue(source, start) : undefined;
+}
+
+function syntax(
+  source: SourceFile,
+  [start, length]: readonly [number, number],
+  message: string,
+  hint: string,
+): Problem {
+  return { code: "YAML_SYNTAX", message, at: source.position(start, length), hint };
+}
+
+/** `{ a: 1 b: 2 }`: before the key that stands here, or behind the value that does. */
+function missingComma(source: SourceFile, start: number): Problem | undefined {
+  const rest = source.text.slice(start);
+  const [value = ""] = keyHere.test(rest) ? [] : (/^(?:"[^"\n]*"|'[^'\n]*'|[^\s,{}[\]"']+)\s+/.exec(rest) ?? []);
+  const at = start + value.length;
+  const [item] = keyHere.exec(source.text.slice(at)) ?? /^(?:"[^"\n]*"|'[^'\n]*')/.exec(source.text.slice(at)) ?? [];
+  const [before] =
+    /(?:\[[^[\]\n]*\]|\{[^{}\n]*\}|"[^"\n]*"|'[^'\n]*'|[^\s,{}[\]]+)(?=\s*$)/.exec(
+      source.text.slice(Math.max(0, at - 1000), at).replaceAll(/\s#.*/g, ""),
+    ) ?? [];
+  // A bracket or a comma right before it: something else is wrong.
+  if (item === undefined || before === undefined || before.endsWith(":")) return undefined;
+  const [more = ""] = /^[^,\n{}[\]]*/.exec(source.text.slice(at)) ?? [];
+  return syntax(
+    source,
+    [at, item.length],
+    `a comma is missing before ${named(item)}`,
+    `write: ${before}, ${more.trim()}`,
+  );
+}
+
+function notClosed(source: SourceFile, open: number | undefined): Problem | undefined {
+  if (open === undefined) return undefined;
+  const bracket = source.text[open] ?? "";
+  const end = bracket === "{" ? "}" : "]";
+  const { text } = source.lineAt(open);
+  return syntax(source, [open, 1], `the “${bracket}” is not closed`, `end it with “${end}”: ${text.trim()} ${end}`);
+}
+
+function tab(source: SourceFile, offset: number): Problem {
+  const { text, start } = source.lineAt(offset);
+  const length = (/^\s*/.exec(text)?.[0] ?? "").length;
+  const right = text.replace(/^\s*/, (blanks) => blanks.replaceAll("\t", "  "));
+  return syntax(
+    source,
+    [start, length],
+    "a tab indents the line; YAML knows blanks only",
+    `write two blanks: “${right}”`,
+  );
+}
+
+interface Lead {
+  readonly offset: number;
+  /** Blanks before it. */
+  readonly indent: number;
+  /** Its key, or the dash of an item. */
+  readonly token: string;
+  readonly text: string;
+}
+
+/** What a line begins with. */
+function leadOf(source: SourceFile, offset: number): Lead | undefined {
+  const { text, start } = source.lineAt(offset);
+  const indent = (/^ */.exec(text)?.[0] ?? "").length;
+  const rest = text.slice(indent);
+  const token = keyHere.exec(rest)?.[0] ?? /^-(?= |$)/.exec(rest)?.[0];
+  return token === undefined ? undefined : { offset: start + indent, indent, token, text: rest };
+}
+
+/** The line begins where nothing above it does. */
+function indentation(source: SourceFile, offset: number): Problem | undefined {
+  const line = leadOf(source, offset);
+  if (!line) return undefined;
+  const above: Lead[] = [];
+  for (let at = source.lineAt(offset).start - 1; at >= 0; at = source.lineAt(at).start - 1) {
+    const lead = leadOf(source, at);
+    if (lead && lead.indent < (above.at(-1)?.indent ?? Infinity)) above.push(lead);
+  }
+  const deeper = above.findLast(({ indent }) => indent > line.indent);
+  const shallower = above.find(({ indent }) => indent < line.indent);
+  const beside = [deeper, shallower]
+    .filter((lead) => lead !== undefined)
+    .map(({ indent, token }) => `at column ${indent + 1}, as ${named(token)} does`);
+  if (beside.length === 0) return undefined;
+  return syntax(
+    source,
+    [line.offset, line.token.length],
+    `${named(line.token)} begins at column ${line.indent + 1}, where nothing above it begins`,
+    `begin “${line.text.trimEnd()}” ${beside.join(", or ")}`,
+  );
+}
+
+/** A key behind a value: on the same line, or on the next one, which stands too deep. */
+function afterValue(source: SourceFile, offset: number): Problem | undefined {
+  const { text, start } = source.lineAt(offset);
+  const rest = text.slice(offset - start);
+  if (rest.trim() === "" || /^\s*-(?: |$)/.test(text)) {
+    const own = leadOf(source, offset);
+    if (own?.offset !== undefined && text.slice(0, offset - start).trim() === "") return indentation(source, offset);
+  }
+  if (/:(?:\s|$)/.test(rest))
+    return syntax(
+      source,
+      [offset, rest.trimEnd().length],
+      "a second “: ” stands in the line",
+      `quote the text: "${rest.trimEnd()}"`,
+    );
+  const next = /\n(?:[ \t]*(?:#.*)?\n)*/.exec(source.text.slice(offset));
+  const line = next && leadOf(source, offset + next.index + next[0].length);
+  const lead = leadOf(source, offset);
+  if (!line || !lead || line.indent <= lead.indent) return undefined;
+  return syntax(
+    source,
+    [line.offset, line.token.length],
+    `${named(line.token)} stands deeper than ${named(lead.token)} above it, which has its value already`,
+    `begin “${line.text.trimEnd()}” at column ${lead.indent + 1}, as ${named(lead.token)} does`,
+  );
+}
+
+function named(token: string): string {
+  return `“${token.replaceAll(/^["']|["']$/g, "")}”`;
+}
+
+/** Where the innermost bracket stands that is open at a place. */
+function openBracket(text: string, end: number): number | undefined {
+  const open: number[] = [];
+  for (let at = 0; at < end; at++) {
+    const character = text[at] ?? "";
+    const isFirst = at === 0 || /[\s,[{:]/.test(text[at - 1] ?? "");
+    if (character === "#" && isFirst) at = endOf(text, "\n", at);
+    else if ((character === '"' || character === "'") && isFirst) at = endOf(text, character, at);
+    // Within a plain text a bracket is a letter, unless it stands in another one.
+    else if ((character === "{" || character === "[") && (isFirst || open.length > 0)) open.push(at);
+    else if (character === "}" || character === "]") open.pop();
+  }
+  return open.at(-1);
+}
+
+function endOf(text: string, mark: string, at: number): number {
+  const end = text.indexOf(mark, at + 1);
+  return end < 0 ? text.length : end;
+}
