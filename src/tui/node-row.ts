@@ -1,7 +1,8 @@
 import type { ActionModel, NodeModel, RunModel } from "#engine/events/run-model.ts";
 import type { Problem } from "#errors/problem.ts";
 import { busyTime, ownEnd, tallyOf, timeOfNode } from "./tally.ts";
-import { actionsByNode, itemOf, telling, workOn, type Work, type WorkItem } from "./work-item.ts";
+import { noPlan, plansOf, progressOf, type NodePlan } from "./progress.ts";
+import { actionsByNode, itemOf, telling, workOn, type WorkItem } from "./work-item.ts";
 
 /** Failed nodes come first and stay there; then what goes on, what waits for its turn, what is over. */
 export type Rank = 0 | 1 | 2 | 3;
@@ -38,6 +39,8 @@ export interface NodeRow {
   readonly fingerprint?: string | undefined;
   readonly ended: number;
   readonly planned: number;
+  /** More may come than is planned. */
+  readonly isOpen: boolean;
   /** Changed, or in a dry run what would change. */
   readonly changed: number;
   readonly failed: number;
@@ -58,9 +61,10 @@ export function nodeRows(model: RunModel): readonly NodeRow[] {
   const rows: NodeRow[] = [];
   const own = actions.get("") ?? [];
   if (own.length > 0) rows.push(bastionRow(model, own));
-  const stages = stageCounts(model);
+  const plans = plansOf(model);
+  const isOver = model.state === "finished";
   for (const node of model.nodes.values())
-    rows.push(rowOf(node, actions.get(node.name) ?? none, stages.get(node.name) ?? 1, model.state === "finished"));
+    rows.push(rowOf(node, actions.get(node.name) ?? none, plans.get(node.name) ?? noPlan, isOver));
   const all = model.questions.length > 0 ? rows.map((row) => askedRow(row, model)) : rows;
   ofModels.set(model, all);
   return all;
@@ -79,33 +83,19 @@ const ofNodes = new WeakMap<
   NodeModel,
   { readonly actions: readonly ActionModel[]; readonly over: boolean; readonly row: NodeRow }
 >();
-const counts = new WeakMap<readonly unknown[], ReadonlyMap<string, number>>();
 
-/** How many stages concern each node. */
-function stageCounts({ stages }: RunModel): ReadonlyMap<string, number> {
-  const lists = stages.map(({ nodes }) => nodes);
-  const first = stages[0]?.nodes;
-  const known = first && counts.get(first);
-  if (known) return known;
-  const map = new Map<string, number>();
-  for (const nodes of lists) for (const name of nodes) map.set(name, (map.get(name) ?? 0) + 1);
-  if (first) counts.set(first, map);
-  return map;
-}
-
-function rowOf(node: NodeModel, actions: readonly ActionModel[], stages: number, over: boolean): NodeRow {
+function rowOf(node: NodeModel, actions: readonly ActionModel[], plan: NodePlan, over: boolean): NodeRow {
   const known = ofNodes.get(node);
   if (known && known.over === over && isSame(known.actions, actions)) return known.row;
   const work = workOn(node, actions);
-  const { ended, begun } = countOf(work);
+  const { ended, planned, isOpen, share } = progressOf(plan, work, node.planned);
+  const running = work.filter(({ outcome }) => outcome === undefined).length;
   const end = ownEnd(node, work);
   const { changed, wouldChange, failed } = tallyOf(work, 0, end ? [end] : []);
   // Told by a step, which says why.
   const hasFailed = failed > 0 && end !== "failed";
-  const state = stateOf(node, work.length - ended, failed, work.length, over);
-  const planned = Math.max(node.planned ?? 0, work.length);
+  const state = stateOf(node, running, failed, work.length, over);
   const isDone = state === "done";
-  const progress = isDone ? 1 : planned === 0 ? 0 : (ended / planned) * Math.min(1, begun / stages);
   const reason = hasFailed ? undefined : (node.problem?.message ?? node.reason);
   let items: readonly WorkItem[] | undefined;
   const row: NodeRow = {
@@ -128,9 +118,10 @@ function rowOf(node: NodeModel, actions: readonly ActionModel[], stages: number,
     fingerprint: node.fingerprint,
     ended,
     planned: isDone ? ended : planned,
+    isOpen: isOpen && node.outcome === undefined,
     changed: changed + wouldChange,
     failed,
-    progress,
+    progress: isDone ? 1 : share,
     time: (now) => timeOfNode(node, work, now),
   };
   ofNodes.set(node, { actions, over, row });
@@ -140,7 +131,7 @@ function rowOf(node: NodeModel, actions: readonly ActionModel[], stages: number,
 function bastionRow(model: RunModel, actions: readonly ActionModel[]): NodeRow {
   const items = actions.map(itemOf);
   const item = telling(items);
-  const { ended } = countOf(items);
+  const ended = items.filter(({ outcome }) => outcome !== undefined).length;
   const { changed, wouldChange, failed } = tallyOf(actions, 0);
   const planned = Math.max(
     items.length,
@@ -166,6 +157,7 @@ function bastionRow(model: RunModel, actions: readonly ActionModel[]): NodeRow {
     ...(item ? { item } : {}),
     ended,
     planned: state === "done" ? ended : planned,
+    isOpen: false,
     changed: changed + wouldChange,
     failed,
     progress: state === "done" || planned === 0 ? 1 : ended / planned,
@@ -175,23 +167,6 @@ function bastionRow(model: RunModel, actions: readonly ActionModel[]): NodeRow {
 
 function isSame(a: readonly unknown[], b: readonly unknown[]): boolean {
   return a === b || (a.length === b.length && a.every((one, index) => one === b[index]));
-}
-
-interface Counts {
-  readonly ended: number;
-  /** Stages that have begun; the steps of one come together. */
-  readonly begun: number;
-}
-
-function countOf(work: readonly Pick<Work, "outcome" | "stage">[]): Counts {
-  let [ended, begun] = [0, 0];
-  let last: string | undefined;
-  for (const { outcome, stage } of work) {
-    if (stage !== last) begun += 1;
-    last = stage;
-    if (outcome !== undefined) ended += 1;
-  }
-  return { ended, begun };
 }
 
 function stateOf(node: NodeModel, running: number, failed: number, all: number, over: boolean): RowState {

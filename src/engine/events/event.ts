@@ -17,6 +17,10 @@ export interface StageOutline {
   /** Nodes of an `on` stage, in order; empty for an action on the bastion that concerns none. */
   readonly nodes: readonly string[];
   readonly action?: string;
+  /** Steps that are known when the run begins, or the action: of each node alike, or in the order of `nodes`. */
+  readonly planned?: number | readonly number[];
+  /** More may come: it rests on what an earlier stage or the node itself gives. */
+  readonly open?: boolean;
 }
 
 export type NodeOutcome = "done" | "failed" | "unreachable" | "interrupted" | "not-started";

@@ -290,7 +290,17 @@ function changeOneStep(step: StepModel, event: StepEvent): StepModel {
   switch (event.type) {
     case "step.started": {
       const { stage, title, module } = event;
-      return { stage, step: event.step, title, module, startedAt: event.at, changes: [], always: false, tail: "" };
+      const fresh = {
+        stage,
+        step: event.step,
+        title,
+        module,
+        startedAt: event.at,
+        changes: [],
+        always: false,
+        tail: "",
+      };
+      return { ...fresh, ...againOf(step) };
     }
     case "step.note":
       return { ...step, note: event.text, heardAt: event.at };
@@ -303,11 +313,23 @@ function changeOneStep(step: StepModel, event: StepEvent): StepModel {
   }
 }
 
+function againOf({ outcome, again }: StepModel | ActionModel): { readonly again?: true } {
+  return outcome !== undefined || again ? { again: true } : {};
+}
+
 function changeAction(actions: readonly ActionModel[], event: ActionEvent): readonly ActionModel[] {
   const { stage, action, item } = event;
   const index = actions.findLastIndex((one) => one.action === action && one.item === item);
-  const fresh: ActionModel = { stage, action, startedAt: event.at, tail: "", ...(item === undefined ? {} : { item }) };
-  const found = event.type === "action.started" ? fresh : (actions[index] ?? fresh);
+  const before = actions[index];
+  const fresh: ActionModel = {
+    stage,
+    action,
+    startedAt: event.at,
+    tail: "",
+    ...(item === undefined ? {} : { item }),
+    ...(before && againOf(before)),
+  };
+  const found = event.type === "action.started" ? fresh : (before ?? fresh);
   const changed = changeOneAction(found, event);
   return index < 0 ? [...actions, changed] : actions.with(index, changed);
 }

@@ -40,6 +40,9 @@ export interface StageModel {
   readonly title: string;
   readonly nodes: readonly string[];
   readonly action?: string;
+  /** As in the outline. */
+  readonly planned?: number | readonly number[];
+  readonly open?: boolean;
   readonly state: "pending" | "running" | "ok" | "failed" | "skipped" | "interrupted";
   readonly reason?: string;
   /** Milliseconds since the epoch; absent until it began, or ended. */
@@ -53,6 +56,8 @@ export interface ActionModel {
   readonly action: string;
   readonly startedAt: number;
   readonly item?: string;
+  /** As a step's. */
+  readonly again?: boolean;
   readonly outcome?: Outcome;
   readonly reason?: string;
   readonly problem?: Problem;
@@ -60,7 +65,6 @@ export interface ActionModel {
   readonly duration?: number;
   readonly note?: string;
   readonly heardAt?: number;
-  /** As a step's. */
   readonly tail: string;
   readonly above?: number;
 }
@@ -93,6 +97,8 @@ export interface StepModel {
   readonly step: string;
   readonly title: string;
   readonly module: string;
+  /** It has ended before, and was begun again: after a reboot, in a resumed run. */
+  readonly again?: boolean;
   /** Absent while it runs. */
   readonly outcome?: Outcome;
   readonly startedAt: number;

@@ -190,7 +190,7 @@ export class Conductor {
       title: plan.title,
       command: request.command,
       nodes: plan.nodes,
-      stages: plan.stages.map(outlineOf),
+      stages: plan.stages.map((stage) => ({ ...outlineOf(stage), ...plan.planned?.get(stage) })),
       dryRun: request.dryRun,
       ...defined({ revision: deps.revision, dirty: deps.dirty }),
       who: deps.who,

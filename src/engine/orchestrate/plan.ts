@@ -1,5 +1,6 @@
 import type { SourcePosition } from "#errors/problem.ts";
 import type { NodeEntry, Roster } from "#engine/roster/roster.ts";
+import type { StageOutline } from "#engine/events/event.ts";
 import type { StepDraft } from "#engine/states/planned-step.ts";
 import type { KeptDrafts } from "./kept-drafts.ts";
 import type { Action } from "./action.ts";
@@ -62,6 +63,8 @@ export interface RunPlan {
   readonly stages: readonly PlannedStage[];
   /** Said in the record before the first stage. */
   readonly warnings: readonly string[];
+  /** How many steps each stage has on each of its nodes, as far as that is known before the run. */
+  readonly planned?: ReadonlyMap<PlannedStage, Pick<StageOutline, "planned" | "open">>;
   /** What was drafted already when the plan was checked. */
   readonly drafts?: KeptDrafts;
 }

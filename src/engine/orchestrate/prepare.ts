@@ -1,4 +1,5 @@
 import { KcoreError } from "#errors/problem.ts";
+import type { StageOutline } from "#engine/events/event.ts";
 import type { NodeEntry, Roster } from "#engine/roster/roster.ts";
 import { placeOfNode } from "#engine/session/node-endpoint.ts";
 import { bindParams } from "#engine/params/bind-params.ts";
@@ -40,9 +41,9 @@ export async function preparePlan(prepared: Prepared): Promise<RunPlan> {
   const problems = new Problems();
   refuseAliases(plan, problems);
   const drafts = new KeptDrafts(prepared.request.concurrency ?? CONCURRENCY);
-  await renderAll(plan, drafts, problems);
+  const planned = await renderAll(plan, drafts, problems);
   problems.throwIfAny();
-  return { ...plan, drafts };
+  return { ...plan, drafts, planned };
 }
 
 async function planOrchestration(name: string, prepared: Prepared): Promise<RunPlan> {
@@ -98,19 +99,66 @@ function refuseAliases({ nodes, roster }: RunPlan, problems: Problems): void {
   }
 }
 
-/** Drafts every stage for each of its nodes with the outputs of stages still unknown; problems are kept, and some drafts. */
-async function renderAll({ stages, roster }: RunPlan, drafts: KeptDrafts, problems: Problems): Promise<void> {
+/**
+ * Drafts every stage for each of its nodes with the outputs of stages still unknown; problems are kept, and some drafts. Gives
+ * how many steps there are.
+ */
+async function renderAll(
+  { stages, roster }: RunPlan,
+  drafts: KeptDrafts,
+  problems: Problems,
+): Promise<NonNullable<RunPlan["planned"]>> {
   const outputs = new StageOutputs(registeredNames(stages));
+  const planned = new Map<PlannedStage, ReturnType<PlannedCounts["of"]>>();
   for (const stage of stages) {
-    if (stage.skip !== undefined) continue;
+    const counts = new PlannedCounts();
+    if (stage.skip !== undefined) {
+      planned.set(stage, counts.of());
+      continue;
+    }
     for (const name of stage.nodes ?? [undefined]) {
       const node = name === undefined ? undefined : (roster.nodes.get(name) as NodeEntry);
       const made = await render(stage, { ...(node && { node }), stages: outputs.scope(name) }, problems);
-      if (made && name !== undefined) drafts.keep(stage, name, made);
+      if (made !== "left-out" && made.drafts && name !== undefined) drafts.keep(stage, name, made.drafts);
+      counts.add(made);
       for (const inner of stage.onFailure)
         if (inner.nodes === undefined || (node && inner.nodes.includes(node.name)))
           await render(inner, { ...(node && { node }), stages: outputs.scope(name) }, problems);
     }
+    planned.set(stage, counts.of());
+  }
+  return planned;
+}
+
+/** How a stage looks on one node before the run. `isOpen`: whether it has its turn there is not known yet. */
+interface Rendered {
+  /** Absent: not known yet. */
+  readonly drafts?: readonly StepDraft[];
+  readonly isAction: boolean;
+  readonly isOpen: boolean;
+}
+
+/** How many steps a stage has on its nodes, one after the other. */
+class PlannedCounts {
+  readonly #counts: number[] = [];
+  #isOpen = false;
+
+  add(made: Rendered | "left-out"): void {
+    if (made === "left-out") {
+      this.#counts.push(0);
+      return;
+    }
+    const { drafts, isAction, isOpen } = made;
+    const sure = drafts?.filter(({ maybe }) => maybe !== true) ?? [];
+    this.#isOpen ||= isOpen || (!isAction && (drafts === undefined || sure.length < drafts.length));
+    this.#counts.push(isOpen ? 0 : isAction ? 1 : sure.length);
+  }
+
+  /** One number where all are alike: a record of a thousand nodes is long enough. */
+  of(): Pick<StageOutline, "planned" | "open"> {
+    const [first = 0] = this.#counts;
+    const areAlike = this.#counts.every((count) => count === first);
+    return { planned: areAlike ? first : this.#counts, ...(this.#isOpen && { open: true }) };
   }
 }
 
@@ -118,19 +166,23 @@ async function render(
   { task, when }: PlannedStage,
   scope: Parameters<NonNullable<PlannedStage["when"]>>[0],
   problems: Problems,
-): Promise<readonly StepDraft[] | undefined> {
+): Promise<Rendered | "left-out"> {
+  const isAction = task.kind === "action";
+  let isOpen = false;
   try {
-    if (when?.(scope) === false) return undefined;
+    if (when?.(scope) === false) return "left-out";
   } catch (error) {
+    isOpen = true;
     keep(error, problems);
   }
   try {
-    if (task.kind === "apply") return await task.draft(scope);
+    if (task.kind === "apply") return { drafts: await task.draft(scope), isAction, isOpen };
     if (task.kind === "action") task.args(scope);
+    else return { drafts: [], isAction, isOpen };
   } catch (error) {
     keep(error, problems);
   }
-  return undefined;
+  return { isAction, isOpen };
 }
 
 function keep(error: unknown, problems: Problems): void {

@@ -135,15 +135,20 @@ class Drafter {
   async #include(step: IncludeSource, around: Surroundings, outer: NodeScope, local: Ids): Promise<string[]> {
     const first = this.#drafts.length;
     const require = this.#resolve(step.requisites.require, local);
-    for (const { scope } of this.#instances(step, outer)) {
+    for (const { scope, late } of this.#instances(step, outer)) {
       const conditions =
         step.when === undefined ? around.conditions : [...around.conditions, { node: step.when, scope }];
       // What is left out here is not looked at: its parameters may only make sense where it is not.
-      if (isFalse(conditions)) continue;
+      const is = known(conditions);
+      if (is === false) continue;
+      const begin = this.#drafts.length;
       const state = this.#states.load(step.include, step.includeAt);
       const given = givenFromNode(step.with, scope.early());
       const inner = { conditions, require: [...around.require, ...require] };
       await this.#state(state, given, inner, scope, step.with?.at ?? step.includeAt);
+      if (late !== undefined || is === undefined)
+        for (const [index, draft] of this.#drafts.entries())
+          if (index >= begin) this.#drafts[index] = { ...draft, maybe: true };
     }
     this.#nameLeftOut(step.include, step.includeAt);
     return this.#drafts.slice(first).map(({ id }) => id);
@@ -301,14 +306,15 @@ class Drafter {
   }
 }
 
-/** Whether a condition is known to be false; problems and unknown ones are left to the steps. */
-function isFalse(conditions: readonly Condition[]): boolean {
-  return conditions.some(({ node, scope }) => {
+/** What is known of the conditions together; undefined: not all of them. Problems are left to the steps. */
+function known(conditions: readonly Condition[]): boolean | undefined {
+  const all = conditions.map(({ node, scope }) => {
     try {
-      return evaluate(node, scope.early()) === false;
+      return evaluate(node, scope.early()) !== false;
     } catch (error) {
-      if (error instanceof KcoreError || error instanceof UnknownValue) return false;
+      if (error instanceof KcoreError || error instanceof UnknownValue) return undefined;
       throw error;
     }
   });
+  return all.includes(false) ? false : all.includes(undefined) ? undefined : true;
 }

@@ -59,6 +59,7 @@ export function makeDraft(parts: DraftParts): { readonly draft: StepDraft; reado
   const outline = {
     watches: [...new Set([...requisites.restartOn, ...requisites.onChanges])],
     answers: requisites.onFailure,
+    ...(parts.late !== undefined && { maybe: true }),
     id,
     title,
     state,

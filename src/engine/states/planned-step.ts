@@ -76,6 +76,8 @@ export interface StepDraft {
   readonly exact?: true;
   /** Where the argument stands that a failure is about which `said` so; the step's own place when it has none. */
   readonly argumentAt?: (said: string) => SourcePosition | undefined;
+  /** It may be left out, or become several: its `each`, or the include that brought it, rests on what is not known yet. */
+  readonly maybe?: boolean;
   /** @throws KcoreError with the problem's place in the state or template file. */
   render(late: LateScope): RenderedStep;
 }

@@ -82,15 +82,20 @@ function columnsFor(options: ColumnOptions): readonly Column<NodeRow>[] {
     { title: "", width: 10, drop: 7, cell: (row, width) => barCell(row, width, glyphs) },
     {
       title: "STEPS",
-      width: 6,
+      width: Math.max(6, ...shown.map((row) => stepsOf(row).length)),
       align: "right",
       drop: 3,
-      cell: ({ ended, planned }) => [span(planned === 0 ? "" : `${ended}/${planned}`, "muted")],
+      cell: (row) => [span(stepsOf(row), "muted")],
     },
     { title: "CHG", width: 3, align: "right", drop: 2, cell: ({ changed }) => countCell(changed, "changed") },
     { title: "FAIL", width: 4, align: "right", drop: 2, cell: ({ failed }) => countCell(failed, "failed") },
     { title: "TIME", width: 6, align: "right", drop: 4, cell: (row) => [span(timeOf(row, now), "muted")] },
   ];
+}
+
+/** `16/60`, and with a `+` where more may come. */
+export function stepsOf({ ended, planned, isOpen }: Pick<NodeRow, "ended" | "planned" | "isOpen">): string {
+  return planned === 0 ? "" : `${ended}/${planned}${isOpen ? "+" : ""}`;
 }
 
 function countCell(count: number, role: "changed" | "failed"): Line {

@@ -5,7 +5,7 @@ import { besides, filled, ruled, titled } from "./blocks.ts";
 import { outputWidth, problemLines } from "./item-body.ts";
 import { itemLines } from "./item-list.ts";
 import { stateMark, stateRole, stateWord } from "./marks.ts";
-import { countsLine, nodeLines } from "./nodes.ts";
+import { countsLine, nodeLines, stepsOf } from "./nodes.ts";
 import { isSamePlace, type OutputPlace } from "./output-pager.ts";
 import { arrangeOverlay } from "./overlay.ts";
 import type { Scene, SceneProps } from "./scene.ts";
@@ -159,7 +159,7 @@ function nodeTitle(row: NodeRow, theme: Theme, width: number, now: number): Line
       ...(row.reason === undefined ? [] : [span(`  ${row.reason}`, row.rank === 0 ? "failed" : "muted")]),
       span(" "),
     ],
-    [span(` ${row.ended}/${row.planned} steps `, "muted"), span(glyphs.rule, "muted")],
+    [span(` ${stepsOf(row) || "0"} steps `, "muted"), span(glyphs.rule, "muted")],
     width,
     glyphs,
   );

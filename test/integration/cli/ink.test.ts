@@ -163,7 +163,7 @@ describe("the live view in a terminal", function () {
     }
     await terminal.press("C-c");
     const screen = await terminal.shows(/ended-130/);
-    expect(screen).to.match(/The run goes on: kcore runs attach \d{8}/);
+    expect(screen).to.match(/The run is being aborted; how it ends tells kcore runs attach \d{8}/);
     expect(screen).to.not.match(/succeeded/);
     await isClean(terminal);
     const attached = await project.kcore("runs", "attach", "last");

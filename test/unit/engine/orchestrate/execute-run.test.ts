@@ -95,6 +95,55 @@ stages:
 `;
 
 describe("executing a run", () => {
+  it("tells when it begins how many steps each node has in each stage, and where that is not known yet", async () => {
+    const action = testAction("x.list", () => ({ changed: false, outputs: { names: ["a", "b"], is: true } }));
+    const { events } = await execute({
+      files: {
+        "states/certs.yaml": CERTS,
+        "states/many.yaml": `params: { names: { type: list, required: true } }
+steps:
+  - { id: first, command.run: { cmd: "true" } }
+  - { id: each, each: "{{params.names}}", command.run: { cmd: "echo {{item}}" } }
+`,
+        "states/mine.yaml": `steps:
+  - { id: mine, each: "{{node.roles}}", command.run: { cmd: "true" } }
+  - { id: left, when: "{{eq node.name 'w1'}}", command.run: { cmd: "true" } }
+`,
+        "orchestrate/test.yaml": `params: { on: { type: target, required: true } }
+stages:
+  - { id: list, run: x.list }
+  - { id: mine, on: "{{params.on}}", apply: [mine] }
+  - { id: certs, on: "{{params.on}}", apply: [certs], with: { cert: "{{stages.list.is}}" } }
+  - { id: many, on: "{{params.on}}", apply: [many], with: { names: "{{stages.list.names}}" } }
+  - { id: maybe, on: "{{params.on}}", apply: [certs], when: "{{stages.list.is}}", with: { cert: x } }
+  - { id: never, on: "{{params.on}}", apply: [certs], when: "{{eq 1 2}}", with: { cert: x } }
+  - { id: issue, run: x.list, each: "{{params.on}}" }
+`,
+        "roster/r.yaml": `nodes:
+  w1: { address: 192.0.2.1, roles: [worker] }
+  w2: { address: 192.0.2.3, roles: [worker, web] }
+`,
+      },
+      request: { what: { kind: "orchestration", name: "test" }, on: "w1,w2", dryRun: true },
+      actions: [action],
+      lessons: Object.fromEntries(
+        ["mine/mine[worker]", "mine/mine[web]", "mine/left", "certs/cert", "certs/folder"].map((id) => [id, {}]),
+      ),
+    });
+    const [begun] = events;
+    if (begun?.type !== "run.started") throw new Error("the run did not start");
+    const planned = begun.stages.map(({ id, planned: count, open }) => [id, count, open ?? false]);
+    expect(planned).to.deep.equal([
+      ["list", 1, false],
+      ["mine", [2, 3], false],
+      ["certs", 2, false],
+      ["many", 1, true],
+      ["maybe", 0, true],
+      ["never", 0, false],
+      ["issue", 1, false],
+    ]);
+  });
+
   it("takes a target by --on, by the command line and by --set alike, in the roster's order", async () => {
     const files = { "orchestrate/test.yaml": DEPLOY, "states/web.yaml": WEB };
     const given = { files, actions: [healthy], lessons: { "web/config": {} } };

@@ -1,0 +1,106 @@
+import type { RunModel, StageModel } from "#engine/events/run-model.ts";
+import type { Work } from "./work-item.ts";
+
+/** How far a node is: what has ended, what is known to be planned, and how much of it all lies behind. */
+export interface Progress {
+  readonly ended: number;
+  readonly planned: number;
+  /** More may come: what a stage before it decides, or a loop over what is not known yet. */
+  readonly isOpen: boolean;
+  /** 0 to 1; while a run goes on it never runs back. */
+  readonly share: number;
+}
+
+/** The stages that concern a node, in order, with what was planned for it when the run began. */
+export interface NodePlan {
+  readonly stages: readonly Planned[];
+  /** Of each stage its place among them. */
+  readonly places: ReadonlyMap<string, number>;
+}
+
+/** Of a node that no stage concerns. */
+export const noPlan: NodePlan = { stages: [], places: new Map() };
+
+const known = new WeakMap<readonly unknown[], ReadonlyMap<string, NodePlan>>();
+
+/** The plans of all nodes; nodes with the same one share it. */
+export function plansOf({ stages }: RunModel): ReadonlyMap<string, NodePlan> {
+  const outlined = stages.filter(({ nodes }) => nodes.length > 0);
+  const key = outlined[0]?.nodes;
+  const before = key && known.get(key);
+  if (before) return before;
+  const ofNodes = new Map<string, Planned[]>();
+  for (const stage of outlined)
+    for (const [index, node] of stage.nodes.entries()) {
+      const list = ofNodes.get(node);
+      if (list) list.push(plannedOn(stage, index));
+      else ofNodes.set(node, [plannedOn(stage, index)]);
+    }
+  const plans = new Map<string, NodePlan>();
+  const shared = new Map<string, NodePlan>();
+  for (const [node, list] of ofNodes) {
+    const text = JSON.stringify(list);
+    const plan = shared.get(text) ?? { stages: list, places: new Map(list.map(({ id }, place) => [id, place])) };
+    shared.set(text, plan);
+    plans.set(node, plan);
+  }
+  if (key) known.set(key, plans);
+  return plans;
+}
+
+interface Planned {
+  readonly id: string;
+  readonly planned: number;
+  readonly isOpen: boolean;
+}
+
+/** A record of a build that did not plan says nothing of a stage before it comes. */
+function plannedOn({ id, planned, open }: StageModel, index: number): Planned {
+  return {
+    id,
+    planned: typeof planned === "number" ? planned : (planned?.[index] ?? 0),
+    isOpen: open ?? planned === undefined,
+  };
+}
+
+/** Whether it has come to an end once, though it may be done again (after a reboot, in a resumed run). */
+function hasEnded({ outcome, again }: Work): boolean {
+  return outcome !== undefined || again === true;
+}
+
+/** How far the node is in its plan. `announced`: steps that the node was sent, with those before them. */
+export function progressOf(plan: NodePlan, work: readonly Work[], announced = 0): Progress {
+  const { stages, places } = plan;
+  const seen = stages.map(() => 0);
+  const over = stages.map(() => 0);
+  let [ended, cleaning, last] = [0, 0, -1];
+  for (const one of work) {
+    const place = places.get(one.stage);
+    if (hasEnded(one)) ended += 1;
+    // What follows a failure stands in no plan.
+    if (place === undefined) cleaning += 1;
+    else {
+      last = Math.max(last, place);
+      seen[place] = (seen[place] ?? 0) + 1;
+      if (hasEnded(one)) over[place] = (over[place] ?? 0) + 1;
+    }
+  }
+  let [planned, isOpen, done, all] = [cleaning, false, 0, 0];
+  for (const [place, stage] of stages.entries()) {
+    const isPast = place < last;
+    const [came = 0, finished = 0] = [seen[place], over[place]];
+    planned += isPast && stage.isOpen ? came : Math.max(stage.planned, came);
+    if (stage.isOpen && !isPast) isOpen = true;
+    // Weighed by what was planned at first: what comes to be known later must not shrink what lies behind.
+    const weight = Math.max(1, stage.planned);
+    all += weight;
+    done += weight * (isPast ? 1 : shareOf(stage, finished));
+  }
+  return { ended, planned: isOpen ? Math.max(planned, announced) : planned, isOpen, share: all === 0 ? 0 : done / all };
+}
+
+/** How much of a stage lies behind: of one that may grow never all of it. */
+function shareOf({ planned, isOpen }: Planned, ended: number): number {
+  if (!isOpen && planned > 0) return Math.min(1, ended / planned);
+  return ended / (Math.max(planned, ended) + 1);
+}

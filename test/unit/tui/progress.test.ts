@@ -1,0 +1,138 @@
+import { expect } from "chai";
+import fc from "fast-check";
+import type { RunEvent, RunEventBody, StageOutline } from "#engine/events/event.ts";
+import { RunFold } from "#engine/events/reduce.ts";
+import { nodeRows, type NodeRow } from "#tui/node-row.ts";
+import { recordedRun, recordedRunNames } from "#support/recorded-runs.ts";
+
+/** The rows of a run after each of its events. */
+function* rowsOf(bodies: Iterable<RunEventBody>): Generator<ReadonlyMap<string, NodeRow>> {
+  const fold = new RunFold();
+  let seq = 0;
+  for (const body of bodies) {
+    seq += 1;
+    fold.add({ ...body, seq, at: seq * 100 } as RunEvent);
+    yield new Map(nodeRows(fold.model).map((row) => [row.name, row]));
+  }
+}
+
+function started(stages: readonly StageOutline[], resumed = false): RunEventBody {
+  const nodes = [...new Set(stages.flatMap((stage) => stage.nodes))];
+  const what = { runId: "r1", title: "t", command: "kcore", dryRun: false, who: "me" };
+  return { type: "run.started", ...what, nodes, stages, ...(resumed && { resumed }) };
+}
+
+/** A stage as it is planned, and how many steps it turns out to have on a node. */
+interface Planned {
+  readonly planned: number;
+  readonly open: boolean;
+  readonly real: number;
+}
+
+/** What happens to a step: it is tried so often in vain, and then ends; or without having begun. */
+type Fate = "changed" | "quick" | "again" | "failed";
+
+function eventsOf(node: string, stages: readonly Planned[], fates: readonly Fate[]): readonly RunEventBody[] {
+  const events: RunEventBody[] = [{ type: "node.connecting", node, attempt: 1 }];
+  let turn = 0;
+  for (const [index, { real }] of stages.entries()) {
+    const [stage, exchange] = [`s${index}`, index + 1];
+    if (real > 0) events.push({ type: "node.segment", node, exchange, steps: real, bytes: 100 });
+    for (let number = 0; number < real; number += 1) {
+      const fate = fates[turn++ % fates.length] ?? "changed";
+      const step = { node, stage, step: `${stage}/${number}`, title: `step ${number}`, module: "command.run" };
+      if (fate !== "quick") events.push({ type: "step.started", ...step });
+      if (fate === "again")
+        events.push({ type: "step.finished", ...step, outcome: "interrupted" }, { type: "step.started", ...step });
+      events.push({ type: "step.finished", ...step, outcome: fate === "failed" ? "failed" : "changed" });
+      if (fate === "failed") return [...events, { type: "node.finished", node, outcome: "failed" }];
+    }
+  }
+  return [...events, { type: "node.finished", node, outcome: "done" }];
+}
+
+/** The events of several nodes as they come: of each in its order, else as it happens. */
+function mixed(lists: readonly (readonly RunEventBody[])[], picks: readonly number[]): readonly RunEventBody[] {
+  const left = lists.map((list) => [...list]);
+  const events: RunEventBody[] = [];
+  for (let turn = 0; left.some((list) => list.length > 0); turn += 1) {
+    const waiting = left.filter((list) => list.length > 0);
+    const next = waiting[(picks[turn % picks.length] ?? 0) % waiting.length]?.shift();
+    if (next) events.push(next);
+  }
+  return events;
+}
+
+const stage = fc
+  .record({ planned: fc.nat(6), open: fc.boolean(), more: fc.nat(5) })
+  .map(({ planned, open, more }): Planned => ({ planned, open, real: open ? planned + more : planned }));
+const fate = fc.constantFrom<Fate>("changed", "changed", "quick", "again", "failed");
+const runs = fc.record({
+  stages: fc.array(stage, { minLength: 1, maxLength: 6 }),
+  fates: fc.array(fc.array(fate, { minLength: 1, maxLength: 20 }), { minLength: 1, maxLength: 3 }),
+  picks: fc.array(fc.nat(2), { minLength: 1, maxLength: 40 }),
+});
+
+describe("how far a node is", () => {
+  it("is told of all stages from the start, and its bar never runs back, in whatever order things happen", () => {
+    fc.assert(
+      fc.property(runs, ({ stages, fates, picks }) => {
+        const names = fates.map((_, index) => `n${index + 1}`);
+        const outlines = stages.map(({ planned, open }, index): StageOutline => ({
+          id: `s${index}`,
+          title: `s${index}`,
+          nodes: names,
+          planned,
+          ...(open && { open }),
+        }));
+        const sure = stages.reduce((sum, { planned }) => sum + planned, 0);
+        const all = stages.reduce((sum, { real }) => sum + real, 0);
+        const lists = names.map((name, index) => eventsOf(name, stages, fates[index] ?? []));
+        const before = new Map<string, NodeRow>();
+        for (const rows of rowsOf([started(outlines), ...mixed(lists, picks)]))
+          for (const name of names) {
+            const [row, was] = [rows.get(name) as NodeRow, before.get(name)];
+            expect(row.progress).to.be.within(was?.progress ?? 0, 1);
+            expect(row.ended).to.be.within(was?.ended ?? 0, row.planned);
+            expect(row.planned).to.be.within(sure, all);
+            // What is not open is the truth.
+            if (was && !was.isOpen) expect(row.planned).to.equal(was.planned);
+            if (!stages.some(({ open }) => open)) expect(row.planned).to.equal(all);
+            before.set(name, row);
+          }
+        for (const { state, progress, ended, planned } of before.values())
+          if (state === "done") expect([progress, ended, planned]).to.deep.equal([1, all, all]);
+      }),
+    );
+  });
+
+  for (const name of recordedRunNames)
+    it(`never runs back in the recorded run “${name}”, which was not planned`, () => {
+      const most = new Map<string, number>();
+      const fold = new RunFold();
+      for (const event of recordedRun(name)) {
+        // A run that goes on begins anew.
+        if (event.type === "run.started") most.clear();
+        fold.add(event);
+        for (const { name: node, progress, isBastion } of nodeRows(fold.model)) {
+          if (isBastion) continue;
+          expect(progress, `${node} at ${event.seq}`).to.be.within(most.get(node) ?? 0, 1);
+          most.set(node, progress);
+        }
+      }
+    });
+
+  it("knows of nodes that have each their own number of steps, and of actions that are taken for them", () => {
+    const nodes = ["n1", "n2"];
+    const stages: readonly StageOutline[] = [
+      { id: "a", title: "a", nodes, planned: [3, 5] },
+      { id: "b", title: "b", nodes: ["n2"], action: "pki.issueNode", planned: 1 },
+      { id: "c", title: "c", nodes, planned: 0, open: true },
+    ];
+    const [rows] = [...rowsOf([started(stages)])];
+    expect(nodes.map((node) => [rows?.get(node)?.planned, rows?.get(node)?.isOpen])).to.deep.equal([
+      [3, true],
+      [6, true],
+    ]);
+  });
+});
