@@ -18,7 +18,9 @@ export function problemOf(record: StepRecord, rc: string): Problem {
   const { draft, plan, problem } = record;
   const errors = hidden(plan) ? "" : record.errors.trimEnd();
   const said = problem ? `${problem.message}\n${problem.detail ?? ""}` : errors;
-  const at = { at: draft.argumentAt?.(said) ?? draft.at };
+  // The lines of a sensitive step may hold what nobody may see; of one that was not planned here nobody knows.
+  const isOpen = plan !== undefined && !hidden(plan);
+  const at = isOpen ? { at: draft.argumentAt?.(said) ?? draft.at } : { at: draft.at, conceal: true as const };
   if (problem) return { ...at, ...defined({ hint: refusalHint(problem, draft.module) }), ...problem };
   const detail = errors === "" ? {} : { detail: errors };
   const title = `“${draft.title}” (${draft.module})`;

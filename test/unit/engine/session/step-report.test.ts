@@ -81,6 +81,22 @@ describe("what a node's frames tell of its steps", () => {
     expect(report.problemOf(key)?.message).to.equal("“config” (test.step) failed");
   });
 
+  it("S-7: points to the argument of a failed step, but shows no line of a sensitive one", () => {
+    const place = { file: "states/test.yaml", line: 3, column: 9 };
+    const problem = (sensitive: boolean) => {
+      const report = new StepReport({ node: "n1", emit: () => undefined, recorded: new Map() });
+      const one = { ...draft, argumentAt: () => place };
+      report.add(key, one, "s");
+      const rendered = draftOf("config", { want: {}, probe: sh`:` }, { sensitive }).render({ steps: new Map() });
+      if (rendered.kind === "step") report.plan(key, rendered.plan);
+      report.take({ type: "start", rest: key });
+      report.take({ type: "end", rest: `${key} failed 13` });
+      return report.problemOf(key);
+    };
+    expect(problem(false)).to.deep.include({ at: place }).and.to.not.have.property("conceal");
+    expect(problem(true)).to.deep.include({ at: draft.at, conceal: true });
+  });
+
   it("M1: knows no outcome but its own words", () => {
     const { report, attempt } = reportWith([]);
     attempt("constructor");
