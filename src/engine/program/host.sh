@@ -385,12 +385,15 @@ k_kill() { # k_sig to the group of the running step, if that is still the same p
   [ "${20}" != "$k_born" ] || kill "-$k_sig" "-$k_pid" || :
 }
 
-# k_gone: tells the bastion when the runner died without its last word, so that a new one can take over.
+# k_gone: tells the bastion when the runner died without its last word, so that a new one can take over. A last word that stands in
+# the journal is told by our other half, which may have much output to tell before it.
 k_gone() {
   { read -r k_pid k_born <"$K_RUN/pid"; } 2>/dev/null && [ -n "$k_alive" ] && k_goes_on || return 0
   ! k_lives "$k_pid" "$k_born" "$k_boot" || return 0
   # Its last word may have come while we looked.
   k_goes_on || return 0
+  [ "$(stat -c %s "$K_RUN/journal")" -le "${k_start:-0}" ] ||
+    case $(tail -n 1 "$K_RUN/journal") in "$k_nonce bye "* | "$k_nonce lock held "*) return 0 ;; esac
   k_alive=
   rm -f "$K_RUN/pid" "$K_RUN/runner"
   k_clear_out "$K_RUN"

@@ -1,9 +1,10 @@
-import { spawn } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { randomBytes } from "node:crypto";
-import { writeFileSync } from "node:fs";
+import { globSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { buffer } from "node:stream/consumers";
+import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import type { RunEvent } from "#engine/events/event.ts";
 import { kcoreProgram } from "#support/deploy.ts";
@@ -65,6 +66,32 @@ describe("kcore exec", function () {
     const { stdout } = await project.kcore("runs", "export", "last", "--format", "text");
     // oxlint-disable-next-line no-control-regex -- finding control characters is the purpose
     expect(stdout).to.not.match(/[\u0000-\u0008\u000b-\u001f\u007f]/);
+  });
+
+  it("gives all of an answer that comes faster than it can be told", async () => {
+    const bytes = execFileSync("seq", ["1", "3000000"], { maxBuffer: 1e8 });
+    const { code, out, err } = await bytesOf(["exec", "--on", "a1", "--", "seq", "1", "3000000"]);
+    expect([code, String(err)]).to.deep.equal([0, ""]);
+    expect(out.equals(bytes), `${out.length} of ${bytes.length} bytes`).to.equal(true);
+  });
+
+  it("gives all of an answer that is still on its way when its runner has ended long since", async () => {
+    const { ended } = project.start(["exec", "--on", "a1", "--", "seq", "1", "3000000"]);
+    const driver = await project.driver();
+    const journal = () =>
+      globSync(join(project.path, "state/a1/runs/*/journal")).map((file) => readFileSync(file, "utf8"));
+    const until = async (words: string) => {
+      while (!journal().join().includes(words)) await sleep(20);
+    };
+    await until(" start ");
+    process.kill(driver, "SIGSTOP");
+    await until(" bye ");
+    // The next beat is due: it asks whether the runner lives.
+    await sleep(5500);
+    process.kill(driver, "SIGCONT");
+    const { code, stdout, stderr } = await ended;
+    expect([code, stderr]).to.deep.equal([0, ""]);
+    expect(stdout === execFileSync("seq", ["1", "3000000"], { encoding: "utf8", maxBuffer: 1e8 })).to.equal(true);
   });
 
   it("says on stderr why one node gave no answer, and exits 255", async () => {
