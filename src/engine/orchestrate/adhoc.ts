@@ -55,7 +55,6 @@ function execDraft(argv: readonly string[], shell: boolean): StepDraft {
     needs: { facts: false, steps: [] },
     watches: [],
     answers: [],
-    exact: true,
     render: () => ({
       kind: "step",
       plan: {
@@ -67,6 +66,7 @@ function execDraft(argv: readonly string[], shell: boolean): StepDraft {
         onFailure: [],
         timeout: EXEC_LIMIT,
         sensitive: false,
+        exact: true,
       },
     }),
   };

@@ -370,7 +370,7 @@ k_flush() {
 # ---- steps -----------------------------------------------------------------------------------------------------------
 
 # k_reader STREAM FD: keeps a step's output. The first twenty pieces stand by themselves, as they came, and out/KEY.order tells in which
-# order both streams' pieces did; what follows stands in chunks of at most 1 MiB, the first and the last two. Numbers of a step's
+# order both streams' pieces did; what follows stands in chunks of at most 1 MiB, the first and the last $live. Numbers of a step's
 # turns differ, and have all nine digits, so that their order is that of their names.
 k_reader() {
   (
@@ -384,12 +384,13 @@ k_reader() {
       esac && [ -s "$k_chunk" ]
     do
       [ "$k_m" -ge 20 ] || echo "$1.$k_n" >>"$K_RUN/out/$i.order"
-      if [ "$k_m" -gt 23 ]; then
-        k_size=$(stat -c %s "$K_RUN/out/$i.$1.$((k_n - 3))")
+      if [ "$k_m" -gt $((21 + live)) ]; then
+        k_x=$K_RUN/out/$i.$1.$((k_n - live - 1))
+        k_size=$(stat -c %s "$k_x")
         k_lost=0
         { read -r k_lost <"$K_RUN/out/$i.$1.lost"; } 2>/dev/null
         echo $((k_lost + k_size)) >"$K_RUN/out/$i.$1.lost"
-        rm -f "$K_RUN/out/$i.$1.$((k_n - 3))"
+        rm -f "$k_x"
       fi
       k_n=$((k_n + 1)) k_m=$((k_m + 1))
     done
@@ -462,8 +463,8 @@ k_child() {
 # k_add: declares a step of the segment, described by the variables that are set (segment.ts): i (key), title, tx (its
 # shell's text; sk: what it shares with others and what comes before it is kx_$sk), and optionally q (lines of the evidence),
 # early (blobs its probe needs), late (blobs its apply needs), big (which of them wait for its turn), as (it runs as another
-# user), rs / ch (keys it restarts on / changes on), fo (keys whose failure it answers), to (seconds), live, look (it may well be
-# in order), rg (register its stdout), ms (milestone).
+# user), rs / ch (keys it restarts on / changes on), fo (keys whose failure it answers), to (seconds), live (how many of the last
+# chunks of its output stay; none: it is quiet), look (it may well be in order), rg (register its stdout), ms (milestone).
 k_add() {
   k_order="$k_order $i"
   eval "title_$i=\$title tx_$i=\$tx sk_$i=\$sk q_$i=\$q early_$i=\$early late_$i=\$late big_$i=\$big as_$i=\$as rs_$i=\$rs"

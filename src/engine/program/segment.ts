@@ -117,6 +117,11 @@ function speaksOf(steps: readonly SegmentStep[], kind: RegExp): string {
   return lines.some((line) => kind.test(line)) ? "1" : "";
 }
 
+/** Of what a step prints faster than it can be told, so many of the last chunks of at most 1 MiB stay on the node. */
+const keptOfOutput = 2;
+/** The answer to `kcore exec` stays as far as it is recorded (output-cap.ts). */
+const keptOfAnswer = 64;
+
 function stepText(step: SegmentStep, planner: BatchPlanner, shared: ReadonlyMap<string, number>): string {
   const { data } = step.compiled;
   if (data) return dataText(step, data, planner.place(data));
@@ -148,7 +153,7 @@ function aloneText({ plan, compiled }: SegmentStep, shared: ReadonlyMap<string, 
     rs: keys(plan.restartOn),
     ch: keys(plan.onChanges),
     fo: keys(plan.onFailure),
-    live: plan.step.quiet ? "" : "1",
+    live: plan.step.quiet ? "" : String(plan.exact ? keptOfAnswer : keptOfOutput),
     look: mayBeInOrder(plan, compiled) ? "1" : "",
     rg: plan.register === undefined ? "" : "1",
     ms: plan.milestone ?? "",

@@ -1,10 +1,10 @@
 import { cleanText } from "#engine/events/clean.ts";
 import { WholeLines } from "#engine/events/whole-lines.ts";
 
-/** Of a stream a node still has twenty pieces, the first large chunk and the last three (runner.sh, k_reader), by their numbers. */
+/** Of a stream a node still has twenty pieces, the first large chunk and the last ones (runner.sh, k_reader), by their numbers. */
 const [piecesOfTurn, turn] = [20, 1_000_000];
-/** Large chunks that are kept in mind: those, and a few more. */
-const keptChunks = 8;
+/** Large chunks that are kept in mind: those, of which an answer has 64 (segment.ts), and a few more. */
+const keptChunks = 72;
 
 interface Stream {
   /** Bytes received, by number of the chunk. */

@@ -367,7 +367,7 @@ export class StepReport {
       step: record.draft.id,
       stream,
       text: made.text,
-      ...(record.draft.exact && exactly(made)),
+      ...(record.plan?.exact && exactly(made)),
       ...(made.skipped > 0 && { skipped: made.skipped }),
     };
   }

@@ -38,6 +38,8 @@ export interface PlannedStep {
   /** Under which name `steps.NAME` later steps see it. */
   readonly register?: string;
   readonly milestone?: string;
+  /** What it prints is told byte for byte, whatever it is, and much of it is kept: somebody asked for just that. */
+  readonly exact?: true;
 }
 
 /** What becomes known only while the node runs. */
@@ -72,8 +74,6 @@ export interface StepDraft {
   readonly watches: readonly string[];
   /** Ids of the earlier steps whose failure it answers (`onFailure`). */
   readonly answers: readonly string[];
-  /** What it prints is told byte for byte, whatever it is: somebody asked for just that. */
-  readonly exact?: true;
   /** Where the argument stands that a failure is about which `said` so; the step's own place when it has none. */
   readonly argumentAt?: (said: string) => SourcePosition | undefined;
   /** It may be left out, or become several: its `each`, or the include that brought it, rests on what is not known yet. */
