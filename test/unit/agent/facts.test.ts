@@ -92,8 +92,9 @@ describe("what the agent finds on its machine", () => {
     const [, used, free] = execFileSync("df", ["-B1", "--output=target,used,avail", "/"], { encoding: "utf8" })
       .trim()
       .split("\n")
-      .at(-1)
-      ?.split(/\s+/) as [string, string, string];
+      .slice(-1)
+      .join()
+      .split(/\s+/) as [string, string, string];
     // Somebody else writes meanwhile.
     expect(diskUsed).to.be.closeTo(Number(used), 2 ** 30);
     expect(diskSize).to.be.closeTo(Number(used) + Number(free), 2 ** 30);
