@@ -1,4 +1,4 @@
-import type { Disk, DiskFile } from "#controller/store/durable-disk.ts";
+import type { Disk, DiskFile, FileOptions } from "#controller/store/durable-disk.ts";
 
 /** What shall happen instead of an operation: its error; or the machine dies in the middle of it, and it never ends. */
 export type Mishap = "ENOSPC" | "EIO" | "die";
@@ -24,17 +24,17 @@ export class MemoryDisk implements Disk {
   #durableNames = new Map<string, Inode>();
   #pendingNames: Rename[] = [];
 
-  readonly create = async (path: string): Promise<DiskFile> => {
+  readonly create = async (path: string, options?: FileOptions): Promise<DiskFile> => {
     await this.#step(`create ${path}`);
     if (this.#names.has(path)) throw errno("EEXIST");
     const inode: Inode = { content: Buffer.alloc(0), pending: [] };
     this.#setName(path, inode);
-    return this.#fileOf(inode, path);
+    return this.#fileOf(inode, path, options);
   };
 
-  readonly edit = async (path: string): Promise<DiskFile> => {
+  readonly edit = async (path: string, options?: FileOptions): Promise<DiskFile> => {
     await this.#step(`edit ${path}`);
-    return this.#fileOf(this.#inode(path), path);
+    return this.#fileOf(this.#inode(path), path, options);
   };
 
   readonly read = async (path: string): Promise<Buffer> => {
@@ -120,7 +120,7 @@ export class MemoryDisk implements Disk {
     return inode;
   }
 
-  #fileOf(inode: Inode, path: string): DiskFile {
+  #fileOf(inode: Inode, path: string, { isSynchronous = false }: FileOptions = {}): DiskFile {
     const change = (one: Change): void => {
       inode.pending.push(one);
       inode.content = applied(inode.content, one);
@@ -133,6 +133,7 @@ export class MemoryDisk implements Disk {
         if (done > 0) change({ at, bytes: bytes.subarray(0, done) });
         if (mishap === "die") await new Promise(() => undefined);
         if (mishap !== undefined) throw errno(mishap);
+        if (isSynchronous) inode.pending = [];
       },
       sync: async () => {
         await this.#step(`sync ${path}`);

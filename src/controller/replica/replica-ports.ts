@@ -70,7 +70,7 @@ export type JournalRecord =
 
 /**
  * Where the core's state is made durable. The store's contract:
- * - `append` settles in the order of the calls, and fulfils only when the records are on the disk (fdatasync);
+ * - `append` settles in the order of the calls, and fulfils only when the records are on the disk;
  * - the records of one call stand together: in one segment, and after a crash all of them are found or none;
  * - a rejection means that nothing of this call will ever be found again (ENOSPC: truncated; it may heal). A disk that
  *   cannot tell (EIO) must end the process instead;

@@ -5,7 +5,7 @@ import { syncFolder } from "#pki/private-files.ts";
 
 /** A file that is open for writing. */
 export interface DiskFile {
-  /** Writes all bytes at a position; may have written some of them when it fails. */
+  /** Writes all bytes at a position; may have written some of them when it fails. In a synchronous file they are on the disk then. */
   readonly write: (bytes: Uint8Array, position: number) => Promise<void>;
   /** Resolves when what was written, and the length that it needs, is on the disk: fdatasync(2). */
   readonly sync: () => Promise<void>;
@@ -14,12 +14,20 @@ export interface DiskFile {
   readonly close: () => Promise<void>;
 }
 
+export interface FileOptions {
+  /**
+   * Each write resolves when it, and the length that it needs, is on the disk: O_DSYNC of open(2). One hand-over to another thread and one system
+   * call instead of two, which is a third of the time of a small write.
+   */
+  readonly isSynchronous?: boolean;
+}
+
 /** What the store asks of a disk. Tests put a failing or dying one in its place. */
 export interface Disk {
   /** A new file with mode 0600 whatever the umask; the name must be free, also of links. */
-  readonly create: (path: string) => Promise<DiskFile>;
+  readonly create: (path: string, options?: FileOptions) => Promise<DiskFile>;
   /** An existing file, not through a link. */
-  readonly edit: (path: string) => Promise<DiskFile>;
+  readonly edit: (path: string, options?: FileOptions) => Promise<DiskFile>;
   readonly read: (path: string) => Promise<Buffer>;
   readonly rename: (from: string, to: string) => Promise<void>;
   readonly unlink: (path: string) => Promise<void>;
@@ -28,13 +36,13 @@ export interface Disk {
   readonly syncFolder: (folder: string) => Promise<void>;
 }
 
-const { O_CREAT, O_EXCL, O_NOFOLLOW, O_RDONLY, O_RDWR } = constants;
+const { O_CREAT, O_DSYNC, O_EXCL, O_NOFOLLOW, O_RDONLY, O_RDWR } = constants;
 const datasync = promisify(fdatasync);
 const shorten = promisify(ftruncate);
 
 export const realDisk: Disk = {
-  async create(path) {
-    const handle = await open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
+  async create(path, options) {
+    const handle = await open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | flagsOf(options), 0o600);
     try {
       await handle.chmod(0o600);
       return fileOf(handle);
@@ -43,7 +51,7 @@ export const realDisk: Disk = {
       throw error;
     }
   },
-  edit: async (path) => fileOf(await open(path, O_RDWR | O_NOFOLLOW)),
+  edit: async (path, options) => fileOf(await open(path, O_RDWR | O_NOFOLLOW | flagsOf(options))),
   async read(path) {
     const handle = await open(path, O_RDONLY | O_NOFOLLOW);
     try {
@@ -57,6 +65,10 @@ export const realDisk: Disk = {
   list: (folder) => readdir(folder),
   syncFolder,
 };
+
+function flagsOf({ isSynchronous = false }: FileOptions = {}): number {
+  return isSynchronous ? O_DSYNC : 0;
+}
 
 type Handle = Awaited<ReturnType<typeof open>>;
 

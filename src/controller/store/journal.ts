@@ -50,7 +50,7 @@ export class JournalFile {
     const { folder, disk, segments, end } = options;
     const last = segments.at(-1);
     if (!last) return new JournalFile(options, undefined);
-    const file = await disk.edit(join(folder, last.name));
+    const file = await disk.edit(join(folder, last.name), { isSynchronous: true });
     if ((await file.size()) > end) {
       await file.truncate(end);
       await file.sync();
@@ -135,8 +135,8 @@ export class JournalFile {
     const head = this.#size === 0 ? segmentHead : Buffer.alloc(0);
     const frame = encodeFrame(this.#next, records, this.#size + head.length);
     const bytes = head.length > 0 ? Buffer.concat([head, frame]) : frame;
+    // The file is synchronous: what is written is on the disk.
     await file.write(bytes, this.#size);
-    await file.sync();
     if (this.#isNameNew) {
       await this.#options.disk.syncFolder(this.#options.folder);
       this.#isNameNew = false;
@@ -150,7 +150,7 @@ export class JournalFile {
     const isEmpty = this.#segments.at(-1)?.first === this.#next;
     if (this.#file && (isEmpty || this.#size < segmentBytes)) return this.#file;
     const segment = { name: segmentName(this.#next), first: this.#next };
-    const file = await disk.create(join(folder, segment.name));
+    const file = await disk.create(join(folder, segment.name), { isSynchronous: true });
     const before = this.#file;
     this.#file = file;
     this.#size = 0;
