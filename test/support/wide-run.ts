@@ -20,13 +20,15 @@ export function wideRun({ nodes, steps, failEvery = 0, apart = 20 }: WideRun): r
   );
   const timed: { readonly at: number; readonly body: RunEventBody }[] = [];
   const add = (at: number, body: RunEventBody) => timed.push({ at, body });
+  const numbers = Array.from({ length: steps }, (_, number) => number);
+  const of = (stage: string) => (number: number) => stageOf(number, steps) === stage;
   add(0, {
     type: "run.started",
     runId: "20261121-061500-a1b2",
     title: "deploy_node",
     command: "kcore orchestrate deploy_node --on 'role:worker'",
     nodes: names,
-    stages: stages.map((id) => ({ id, title: id, nodes: names })),
+    stages: stages.map((id) => ({ id, title: id, nodes: names, planned: numbers.filter(of(id)).length })),
     dryRun: false,
     revision: "3f2a91c0ffee3f2a91c0ffee3f2a91c0ffee3f2a",
     dirty: true,
@@ -48,6 +50,11 @@ export function wideRun({ nodes, steps, failEvery = 0, apart = 20 }: WideRun): r
     .map(({ at, body }, index) => ({ seq: index + 1, at: start + at, ...body }));
 }
 
+/** The stage of a node's step with this number. */
+function stageOf(number: number, steps: number): string {
+  return stages[Math.floor((number * stages.length) / steps)] ?? "kcore";
+}
+
 interface WideNode {
   readonly node: string;
   readonly index: number;
@@ -66,7 +73,7 @@ function addNode(
   add((at += 40), { type: "node.connected", node, fingerprint: "SHA256:LKhJ9ESFtSfDHEPPx11JZc5LyuAmLr4ThQM3neLiUWM" });
   add(at, { type: "node.segment", node, exchange: 1, steps, bytes: 9000 });
   for (let number = 0; number < steps; number++) {
-    const stage = stages[Math.floor((number * stages.length) / steps)] ?? "kcore";
+    const stage = stageOf(number, steps);
     const step = `${stage}/step ${number + 1}`;
     const names = { node, stage, step, title: `${stage} step ${number + 1}`, module: "file.managed" } as const;
     const fails = failing && number === Math.floor((steps * 2) / 3);

@@ -2,6 +2,7 @@ import type { Problem } from "#errors/problem.ts";
 import type { ErrorCode } from "#errors/codes.ts";
 import { cleanText } from "#engine/events/clean.ts";
 import type { Emit, Outcome, RunEventBody } from "#engine/events/event.ts";
+import { stepKey } from "#engine/program/compile-step.ts";
 import { unescapeLine } from "#engine/program/escape.ts";
 import { lastLines } from "#engine/events/whole-lines.ts";
 import type { Frame } from "#engine/program/frames.ts";
@@ -90,7 +91,10 @@ export class StepReport {
   ): void {
     const record = this.records.get(key);
     if (record && problem) record.problem = problem;
-    this.finish(key, outcome, reason === undefined ? {} : { reason });
+    // It would answer what has failed: this is its turn.
+    const isAnswer = record?.draft.answers.some((id) => this.outcomeOf(stepKey(id)) === "failed") ?? false;
+    if (isAnswer) this.#order.skipTo(key);
+    this.finish(key, outcome, { ...(reason !== undefined && { reason }), isForeseen: !isAnswer });
   }
 
   outcomeOf(key: string): Outcome | undefined {
@@ -202,7 +206,8 @@ export class StepReport {
     if (why !== "") record.why = this.#reasonOf(why);
     const names = { node: this.#node, step: draft.id };
     // It runs because an earlier one failed: those between them will not be told.
-    if (draft.answers.length > 0) this.#order.release();
+    if (draft.answers.length > 0) this.#order.skipTo(key);
+    else this.#order.begin(key);
     this.#tell(key, draft.id, { type: "step.started", ...names, stage, title: draft.title, module: draft.module });
   }
 
@@ -222,7 +227,11 @@ export class StepReport {
   }
 
   /** Records how a step ended and tells it, unless an earlier process of this run told it already. */
-  finish(key: string, found: Outcome, { rc = "0", reason = "" }: { rc?: string; reason?: string } = {}): void {
+  finish(
+    key: string,
+    found: Outcome,
+    { rc = "0", reason = "", isForeseen = false }: { rc?: string; reason?: string; isForeseen?: boolean } = {},
+  ): void {
     const record = this.records.get(key);
     if (!record) return;
     for (const { stream, ...made } of this.#output.drain(key)) {
@@ -231,6 +240,8 @@ export class StepReport {
     }
     const outcome = found === "ok" && record.applying ? "changed" : found;
     record.applying = outcome === "interrupted" && record.applying === true;
+    const wasCut = record.outcome !== undefined && !isFinal(record.outcome);
+    const halts = !isForeseen && (wasCut || !isFinal(outcome)) ? !isFinal(outcome) : undefined;
     record.outcome = outcome;
     record.isOpen = false;
     if (isFinal(outcome)) this.#output.forget(key);
@@ -239,7 +250,7 @@ export class StepReport {
     const problem = outcome === "failed" ? problemOf(record, rc) : undefined;
     if (problem) record.cause = problem;
     if (this.#wasRecorded(draft.id, outcome)) {
-      this.#order.end(key);
+      this.#order.end(key, halts);
       return this.#forget(record);
     }
     const why =
@@ -272,7 +283,8 @@ export class StepReport {
     );
     const { shown } = record;
     const target = plan?.step.shown;
-    if (shown === undefined || target === undefined || hidden(plan)) this.#order.tell(key, () => this.#send(event));
+    if (shown === undefined || target === undefined || hidden(plan))
+      this.#order.tell(key, () => this.#send(event), { isForeseen });
     else {
       this.budget.spend(cost.diff);
       const complete = async (): Promise<RunEventBody> => {
@@ -281,7 +293,7 @@ export class StepReport {
       };
       this.#order.tell(key, () => this.#send(event, complete));
     }
-    this.#order.end(key);
+    this.#order.end(key, halts);
     this.#forget(record);
   }
 
@@ -332,7 +344,7 @@ export class StepReport {
 
   /** The same of what a step says while it is at work: somebody wants to see it now. */
   #say(key: string, step: string, event: RunEventBody): void {
-    if (this.#order.isEarly(key)) this.#order.release();
+    if (this.#order.isEarly(key)) this.#order.skipTo(key);
     this.#tell(key, step, event);
   }
 

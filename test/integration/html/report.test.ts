@@ -77,7 +77,7 @@ describe("The HTML report in a browser", function () {
       "- search ",
       'heading "What went wrong"',
       'searchbox "Find a node or a step"',
-      'radio "Failed 2"',
+      'radio "Failed or unreachable 2"',
       'table "Steps of n1"',
       'group "Zoom of the timeline"',
     ])

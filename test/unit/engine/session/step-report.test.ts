@@ -178,6 +178,29 @@ describe("what a node's frames tell of its steps", () => {
       expect(answering.events).to.deep.equal(["step.started a", "step.finished a", "step.started c"]);
     });
 
+    it("tells nothing of a step whose turn did not come: that it is skipped is true only then", () => {
+      const { report, events } = reportOf();
+      report.endWithoutNode(b, { outcome: "skipped", reason: "when is false" });
+      report.release();
+      expect(events).to.deep.equal([]);
+
+      const failed = reportOf(["test/a"]);
+      failed.report.endWithoutNode(b, { outcome: "skipped", reason: "when is false" });
+      failed.take(`start ${a}`, `end ${a} failed 1`, `start ${c}`);
+      expect(failed.events).to.deep.equal(["step.started a", "step.finished a", "step.started c"]);
+    });
+
+    it("tells what was foreseen behind a failed step when that is tried again and comes to its end", () => {
+      for (const again of [[`start ${a}`, `end ${a} changed 10`], [`quick ${a}`]]) {
+        const { report, events, take } = reportOf();
+        report.endWithoutNode(b, { outcome: "skipped", reason: "when is false" });
+        take(`start ${a}`, `end ${a} failed 1`);
+        expect(events.at(-1)).to.equal("step.finished a");
+        take(...again);
+        expect(events.slice(-2)).to.deep.equal(["step.finished a", "step.finished b"]);
+      }
+    });
+
     it("tells at the end what waits for steps that did not come", () => {
       const { report, events, take } = reportOf();
       take(`start ${c}`);
