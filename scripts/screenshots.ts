@@ -93,7 +93,7 @@ async function rollOut(at: Bastion): Promise<void> {
     await at.until((events) => events.some(({ type }) => type === "question.asked"), "the question", 60_000);
     await sleep(700);
     await shoot(terminal, "confirm.png", words);
-    await terminal.enter("yes");
+    await terminal.press("y");
     await at.until(
       (events) => events.some((event) => event.type === "step.finished" && event.outcome === "failed"),
       "the failure",
@@ -105,6 +105,8 @@ async function rollOut(at: Bastion): Promise<void> {
     await sleep(700);
     await shoot(terminal, "failed.png", words);
     await at.until(hasFinished, "the end of the roll-out", 60_000);
+    // It failed, so the view stays until somebody has seen it.
+    await terminal.press("q");
     await terminal.shows(/^\$ *$/m);
   } finally {
     await terminal.close();

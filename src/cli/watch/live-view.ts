@@ -7,6 +7,8 @@ import { detectTheme } from "#tui/ink/theme.ts";
 import type { PlayerControls } from "#tui/player.ts";
 import type { TerminalGuard } from "../terminal/terminal-guard.ts";
 import { RecordReader } from "./record-reader.ts";
+import type { Foretold } from "#tui/what-follows.ts";
+import { lastDryRun } from "./last-dry-run.ts";
 import { UsualDurations } from "./usual-durations.ts";
 
 /** What a view may do to the run that it shows. */
@@ -39,18 +41,21 @@ export async function openLiveView({ folder, player, guard, ...options }: LiveVi
   const onGone = () => options.leave("detached");
   process.stdin.on("error", onGone);
   const record = new RecordReader(folder.events);
+  let told: Foretold | undefined;
   const view = await openRunView({
     stdin: process.stdin,
     stdout: process.stdout,
     theme: detectTheme(process.env, process.stdout),
     project: folder.project,
     usual: usual.durations,
+    foretold: () => told,
     read: (at, length) => record.read(at, length),
     ...options,
     ...(player ? { player } : {}),
   });
   if (!player) stepBack();
   const reading = usual.read();
+  if (!player) void lastDryRun(folder).then((found) => (told = found));
   return {
     draw: (event) => view.draw(event),
     replace: (model) => view.replace(model),

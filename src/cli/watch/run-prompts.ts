@@ -8,16 +8,23 @@ export class Prompts {
   readonly #asked = new Set<string>();
   #current: { readonly id: string; readonly stop: AbortController } | undefined;
   #open: readonly Question[] = [];
+  #follows = "";
 
   constructor(answer: (id: string, value: string) => void, onInterrupt: () => void) {
     this.#answer = answer;
     this.#onInterrupt = onInterrupt;
   }
 
-  follow(open: readonly Question[]): void {
+  /** `follows`: what comes when a confirmation is answered by yes. */
+  follow(open: readonly Question[], follows = ""): void {
     this.#open = open;
+    this.#follows = follows;
     if (this.#current && !open.some(({ id }) => id === this.#current?.id)) this.#current.stop.abort();
     if (!this.#current) void this.#next();
+  }
+
+  #choice(): string {
+    return `${this.#follows === "" ? "" : ` (${this.#follows})`} [yes/no]`;
   }
 
   async #next(): Promise<void> {
@@ -27,7 +34,7 @@ export class Prompts {
     this.#asked.add(id);
     const stop = new AbortController();
     this.#current = { id, stop };
-    const text = `${node === undefined ? "" : `${node}  `}${question.text}${kind === "confirm" ? " [yes/no]" : ""}`;
+    const text = `${node === undefined ? "" : `${node}  `}${question.text}${kind === "confirm" ? this.#choice() : ""}`;
     const answer = await promptLine({ text, secret, signal: stop.signal, onInterrupt: this.#onInterrupt });
     if (answer !== undefined) this.#answer(id, answer);
     this.#current = undefined;

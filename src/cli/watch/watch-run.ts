@@ -8,6 +8,7 @@ import { isAlive } from "#engine/run/process-mark.ts";
 import { readHeader, type RunFolder, type RunHeader } from "#engine/run/run-folder.ts";
 import { exitCodes, type ExitCode } from "#errors/problem.ts";
 import type { RunDrawing } from "#tui/drawing.ts";
+import { whatFollows } from "#tui/what-follows.ts";
 import { drawEnd } from "./draw-end.ts";
 import { Interrupts } from "./interrupts.ts";
 import { leavingText } from "./leaving.ts";
@@ -213,7 +214,8 @@ function talkAtTheTerminal({ send, leave }: RunControls, run: RunFold, canChoose
   );
   return {
     follow: ({ type }: RunEvent, { fleeting }: RunFold) => {
-      if (type.startsWith("question.") || type.startsWith("run.")) questions.follow(fleeting.questions);
+      if (type.startsWith("question.") || type.startsWith("run."))
+        questions.follow(fleeting.questions, whatFollows(fleeting));
     },
     close: () => {
       questions.follow([]);

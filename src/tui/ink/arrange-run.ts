@@ -1,5 +1,7 @@
 import type { Question } from "#engine/events/event.ts";
 import type { RunModel } from "#engine/events/run-model.ts";
+import { shortAge } from "../age.ts";
+import { tellForetold, whatFollows } from "../what-follows.ts";
 import { besides, filled, titled } from "./blocks.ts";
 import { footerOf } from "./footer.ts";
 import { headerLines } from "./header.ts";
@@ -22,19 +24,19 @@ export function arrange(props: SceneProps): Scene {
   const { model, ui, size, theme, now, player } = props;
   const { columns: width, rows: height } = size;
   const isWide = width >= 140 && height >= 20;
-  const header = headerLines({ ...props, width, compact: height < 18 });
+  const open = player || model.state === "finished" ? [] : model.questions.filter(({ id }) => !ui.sent.has(id));
+  const header = headerLines({ ...props, width, compact: height < 18, isAsking: open.length > 0 });
   const stages = isWide || height < 10 ? [] : stageStrip({ model, theme, width, now }, height < 24 ? 1 : 2);
   const warnings = height < 16 ? [] : warningLines(model, theme);
   const bar = player && height >= 10 ? [playerLine(player, theme, width)] : [];
   const used = header.length + stages.length + warnings.length + bar.length + 1;
 
-  const open = player || model.state === "finished" ? [] : model.questions.filter(({ id }) => !ui.sent.has(id));
   const question = ui.aside || ui.stopping ? undefined : open[0];
   const panel = panelOf(props, question, open.length).slice(0, Math.max(0, height - used - 1));
 
   const room = Math.max(0, height - used - panel.length);
   const main = arrangeMain(props, isWide ? width - sidebar : width, room);
-  const footer = footerOf(props, { asked: question !== undefined, waiting: open.length });
+  const footer = footerOf(props, { asked: question?.kind, waiting: open.length });
   const isTiny = width < smallest.columns || height < smallest.rows;
   return {
     ...main,
@@ -57,13 +59,18 @@ export function arrange(props: SceneProps): Scene {
 
 /** The choice after a Ctrl-C comes before a question. */
 function panelOf(
-  { model, ui, theme, size }: SceneProps,
+  { model, ui, theme, size, foretold, real }: SceneProps,
   question: Question | undefined,
   open: number,
 ): readonly Line[] {
   if (ui.stopping) return stopLines(model, theme, size.columns);
   if (!question) return [];
-  return questionLines(question, open, ui.answer.id === question.id ? ui.answer.typed : "", theme, size.columns);
+  const known = foretold?.();
+  const follows = [whatFollows(model), ...(known ? [tellForetold(known, shortAge(real - known.at))] : [])].filter(
+    (line) => line !== "",
+  );
+  const typed = ui.answer.id === question.id ? ui.answer.typed : "";
+  return questionLines(question, open, typed, theme, size.columns, follows);
 }
 
 function withStages({ model, theme, now }: SceneProps, main: readonly Line[], height: number): readonly Line[] {

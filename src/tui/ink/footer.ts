@@ -1,3 +1,4 @@
+import type { Question } from "#engine/events/event.ts";
 import type { RunModel } from "#engine/events/run-model.ts";
 import { mayResume } from "../may-resume.ts";
 import { footerLine, searchField } from "./keys.ts";
@@ -9,15 +10,17 @@ import type { Theme } from "./theme.ts";
 /** The last line: what was just done, a field to type in, or the keys that do something now. */
 export function footerOf(
   { model, ui, theme, size: { columns: width }, real, player }: SceneProps,
-  { asked, waiting }: { readonly asked: boolean; readonly waiting: number },
+  { asked, waiting }: { readonly asked: Question["kind"] | undefined; readonly waiting: number },
 ): Line {
   const { glyphs } = theme;
   if (ui.toast && real < ui.toast.until) return [span(` ${ui.toast.text}`, ui.toast.role)];
   if (ui.stopping) return footerLine([{ keys: glyphs.enter, short: "wait", long: "" }], width);
-  if (asked)
+  if (asked !== undefined)
     return footerLine(
       [
-        { keys: glyphs.enter, short: "answer", long: "" },
+        asked === "confirm"
+          ? { keys: "y n", short: "decide", long: "" }
+          : { keys: glyphs.enter, short: "answer", long: "" },
         { keys: "Tab", short: "look around first", long: "" },
         { keys: "Ctrl-C", short: "stop", long: "" },
       ],

@@ -15,6 +15,8 @@ export interface HeaderProps {
   readonly now: number;
   readonly project: string;
   readonly player?: PlayerState;
+  /** A question is open. */
+  readonly isAsking?: boolean;
 }
 
 /** What is run, on what, for how long; which run, at which revision, by whom; and that it is a dry run. */
@@ -56,7 +58,7 @@ function listNames(names: readonly string[], room: number, { glyphs }: Theme): s
 }
 
 /** The state as shape, word and colour, and the time. */
-function stateOf({ model, theme, now, player }: HeaderProps): readonly Span[] {
+function stateOf({ model, theme, now, player, isAsking = false }: HeaderProps): readonly Span[] {
   const { glyphs } = theme;
   const clock = [span("  "), span(shortDuration(runTime(model, now)), "strong")];
   const replay = player ? [span("replay", "accent"), span("  ")] : [];
@@ -64,6 +66,7 @@ function stateOf({ model, theme, now, player }: HeaderProps): readonly Span[] {
     case "starting":
       return [...replay, span(`${runningMark(glyphs, now)} starting`, "running")];
     case "running":
+      if (isAsking) return [span(`${glyphs.unknown} waiting for you`, "warning"), ...clock];
       return [...replay, span(`${runningMark(glyphs, now)} running`, "running"), ...clock];
     case "stopping": {
       const word = model.stopping?.how === "stop" ? "stopping" : "aborting";

@@ -6,6 +6,7 @@ import { defined } from "#optional/defined.ts";
 import type { RunDrawing } from "../drawing.ts";
 import { InterruptSteps } from "../interrupt-steps.ts";
 import type { PlayerControls } from "../player.ts";
+import type { Foretold } from "../what-follows.ts";
 import { arrange } from "./arrange-run.ts";
 import type { Timers } from "./frame-pace.ts";
 import type { KeyPress } from "./keys.ts";
@@ -28,6 +29,8 @@ export interface RunViewOptions {
   readonly now?: () => number;
   /** Milliseconds that earlier runs of the same step took (p90), by `${module} ${title}`: for the marker “slow”. */
   readonly usual?: ReadonlyMap<string, number>;
+  /** What a dry run of the same said, as soon as that is known: told where a confirmation is asked. */
+  readonly foretold?: () => Foretold | undefined;
   /** Answers, stop and abort. Never called with a player. */
   readonly send: (control: RunControl) => void;
   /**
@@ -76,6 +79,9 @@ export function openRunView(options: RunViewOptions): Promise<RunView> {
   return Promise.resolve(new InkRunView(options).open());
 }
 
+/** Nobody has read a question so soon. */
+const hastyMs = 500;
+
 class InkRunView implements RunView {
   readonly #options: RunViewOptions;
   readonly #interrupts = new InterruptSteps();
@@ -84,6 +90,8 @@ class InkRunView implements RunView {
   #pending: RunEvent[] = [];
   #ui: RunUi = freshUi;
   #asked = 0;
+  /** When the newest question came. */
+  #askedAt = 0;
   #scene: Scene;
   #hasLeft = false;
   /** Somebody is at the keys. */
@@ -154,10 +162,13 @@ class InkRunView implements RunView {
   }
 
   #arrange(size: Size): Scene {
-    const { theme, project, usual, player, now = Date.now } = this.#options;
+    const { theme, project, usual, foretold, player, now = Date.now } = this.#options;
     const model = this.#model;
     // A question that was not there before comes to the front, also when an earlier one was put aside.
-    if (model.questions.length > this.#asked) this.#ui = { ...this.#ui, aside: false };
+    if (model.questions.length > this.#asked) {
+      this.#ui = { ...this.#ui, aside: false };
+      this.#askedAt = now();
+    }
     this.#asked = model.questions.length;
     const replay = player?.state();
     const scene = arrange({
@@ -168,7 +179,7 @@ class InkRunView implements RunView {
       now: replay?.at ?? (model.state === "finished" ? model.lastAt : now()),
       real: now(),
       project,
-      ...defined({ usual, player: replay, output: this.#pager?.isComplete ? this.#pager : undefined }),
+      ...defined({ usual, foretold, player: replay, output: this.#pager?.isComplete ? this.#pager : undefined }),
     });
     this.#page(scene.page.output, model.lastSeq);
     return scene;
@@ -192,6 +203,10 @@ class InkRunView implements RunView {
     // A key means what was seen: events since the last frame wait for the next one. Of several keys between two frames
     // each finds what the one before it made.
     if (this.#scene.ui !== this.#ui) this.#scene = this.#arrange(this.#screen?.size ?? { columns: 80, rows: 24 });
+    // A key that was meant for the list must not decide what was asked that very moment.
+    const { now = Date.now } = this.#options;
+    const isHasty = this.#scene.question?.kind === "confirm" && now() - this.#askedAt < hastyMs;
+    if (isHasty && /^[yn]$/i.test(press.name)) return;
     const { ui, does } = pressKey(this.#scene, press);
     this.#ui = ui;
     if (does) this.#do(does);

@@ -14,13 +14,21 @@ export function questionLines(
   typed: string,
   theme: Theme,
   width: number,
+  follows: readonly string[] = [],
 ): readonly Line[] {
   const { glyphs } = theme;
   const { node, text, kind, secret } = question;
-  const title = `${kind === "confirm" ? "confirm" : kind === "grant" ? "grant" : kind}${open > 1 ? `, 1 of ${open} questions` : ""}`;
+  const title = `waiting for you: ${kind}${open > 1 ? `, 1 of ${open} questions` : ""}`;
   const asked = wrapWords(node === undefined ? text : `${node}: ${text}`, width - 4).slice(0, 6);
+  if (kind === "confirm")
+    return [
+      panelRule(`${glyphs.unknown} ${title}`, theme, width),
+      ...asked.map((line): Line => [span("  "), span(line, "strong")]),
+      ...follows.flatMap((one) => wrapWords(one, width - 4)).map((line): Line => [span("  "), span(line, "muted")]),
+      [span("  "), span("y", "strong"), span(" yes", "muted"), span("   "), span("n", "strong"), span(" no", "muted")],
+    ];
   const shown = secret ? (typed === "" ? "" : "(typed, not shown)") : tailColumns(typed, width - 16);
-  const label = kind === "confirm" ? "yes or no" : secret ? "not shown" : "answer";
+  const label = secret ? "not shown" : "answer";
   return [
     panelRule(`${glyphs.unknown} ${title}`, theme, width),
     ...asked.map((line): Line => [span("  "), span(line, "strong")]),

@@ -65,22 +65,41 @@ function typeAnswer({ ui, question }: Scene, press: KeyPress): Pressed {
   if (!question) return { ui };
   const { id, kind, secret } = question;
   const typed = ui.answer.id === id ? ui.answer.typed : "";
+  if (kind === "confirm") return decide(ui, id, press);
   switch (press.name) {
     case "escape":
     case "tab":
       return { ui: { ...ui, aside: true } };
     case "enter": {
-      // Keys that were meant for the list must not refuse what was asked a moment ago.
-      if (kind === "confirm" && !/^\s*(y|yes|n|no)\s*$/i.test(typed))
-        return { ui, does: { type: "say", text: "type yes or no, then Enter" } };
       if (typed === "" && !secret) return { ui, does: { type: "say", text: "type the answer, then Enter" } };
-      const sent = new Set([...ui.sent, id]);
-      return { ui: { ...ui, sent, answer: { id: "", typed: "" } }, does: { type: "answer", id, value: typed } };
+      return answered(ui, id, typed);
     }
     default: {
       const next = typeInto(typed, press);
       return next === undefined ? { ui } : { ui: { ...ui, answer: { id, typed: next } } };
     }
+  }
+}
+
+function answered(ui: RunUi, id: string, value: string): Pressed {
+  const sent = new Set([...ui.sent, id]);
+  return { ui: { ...ui, sent, answer: { id: "", typed: "" } }, does: { type: "answer", id, value } };
+}
+
+/** A confirmation is a decision: one key, and every other one leaves it open. */
+function decide(ui: RunUi, id: string, { name }: KeyPress): Pressed {
+  switch (name) {
+    case "y":
+    case "Y":
+      return answered(ui, id, "yes");
+    case "n":
+    case "N":
+      return answered(ui, id, "no");
+    case "escape":
+    case "tab":
+      return { ui: { ...ui, aside: true } };
+    default:
+      return { ui, does: { type: "say", text: "waiting for you: y goes on, n does not, Tab looks around first" } };
   }
 }
 

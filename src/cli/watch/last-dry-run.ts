@@ -1,0 +1,53 @@
+import { createReadStream } from "node:fs";
+import { createInterface } from "node:readline";
+import { isDeepStrictEqual } from "node:util";
+import type { Outcome } from "#engine/events/event.ts";
+import { parseEvent } from "#engine/events/recording.ts";
+import { listRunIds, readHeader, runFolder, type RunFolder, type RunHeader } from "#engine/run/run-folder.ts";
+import type { Foretold } from "#tui/what-follows.ts";
+
+/** So many earlier runs are looked at for a dry run of the same. */
+const HEADERS = 100;
+
+/** What the newest dry run of the same request said, if one is recorded; unreadable ones are passed over. Never rejects. */
+export async function lastDryRun({ project, id, ...folder }: RunFolder): Promise<Foretold | undefined> {
+  try {
+    const own = await readHeader({ project, id, ...folder });
+    if (own.request.dryRun) return undefined;
+    for (const earlier of (await listRunIds(project))
+      .filter((one) => one < id)
+      .slice(-HEADERS)
+      .reverse()) {
+      const at = runFolder(project, earlier);
+      const header = await readHeader(at).catch(() => undefined);
+      if (!header || !isDryRunOf(header, own)) continue;
+      const counts = await countOutcomes(at);
+      if (!counts) continue;
+      const isSame = header.revision === own.revision && !header.dirty && !own.dirty;
+      return { at: header.created, ...counts, isSame };
+    }
+  } catch {
+    // The question stands without it.
+  }
+  return undefined;
+}
+
+function isDryRunOf({ request }: RunHeader, own: RunHeader): boolean {
+  const { what, on, params } = own.request;
+  return request.dryRun && request.on === on && isDeepStrictEqual([request.what, request.params], [what, params]);
+}
+
+/** Of a dry run that came to its end; read line by line, for a record may be large. */
+async function countOutcomes({ events }: RunFolder): Promise<Omit<Foretold, "at" | "isSame"> | undefined> {
+  const counts: Partial<Record<Outcome, number>> = {};
+  let isOver = false;
+  for await (const line of createInterface({ input: createReadStream(events) })) {
+    if (!/"type":"(step|action|run)\.finished"/.test(line)) continue;
+    const event = parseEvent(line);
+    if (event?.type === "run.finished") isOver = event.outcome !== "interrupted";
+    if (event?.type === "step.finished" || event?.type === "action.finished")
+      counts[event.outcome] = (counts[event.outcome] ?? 0) + 1;
+  }
+  if (!isOver) return undefined;
+  return { wouldChange: counts["would-change"] ?? 0, unknown: counts.unknown ?? 0, failed: counts.failed ?? 0 };
+}
