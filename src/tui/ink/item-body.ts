@@ -107,7 +107,7 @@ export function hung(label: string, text: string, width: number, role: Role): Li
   );
 }
 
-function changeLines(changes: readonly Change[], { glyphs }: Theme, width: number): Line[] {
+export function changeLines(changes: readonly Change[], { glyphs }: Theme, width: number): Line[] {
   const column = Math.min(
     Math.max(...changes.map(({ name }) => widthOf(oneLine(name)))),
     Math.max(8, Math.floor(width / 3)),
@@ -136,7 +136,7 @@ function shown(value: string, { ellipsis }: Glyphs): string {
   return lines.length > 1 ? `${first} ${ellipsis} (${lines.length} lines)` : first;
 }
 
-function diffLines(diff: string, width: number): Line[] {
+export function diffLines(diff: string, width: number): Line[] {
   return diff
     .replace(/\n$/, "")
     .split("\n")

@@ -144,7 +144,9 @@ class InkRunView implements RunView {
     const { outcome, dryRun } = this.#take();
     const isUnseen = outcome === "done" && !this.#isUsed && !dryRun;
     if (this.#hasLeft || this.#isStopped || isUnseen) return Promise.resolve("leave");
-    this.#ui = { ...this.#ui, resting: true, stopping: false };
+    // What a dry run was for comes first.
+    const shown = dryRun && outcome === "done" ? { overlay: "foresight" as const, overlayTop: 0 } : {};
+    this.#ui = { ...this.#ui, resting: true, stopping: false, ...shown };
     this.#screen?.news();
     return this.#rested.promise;
   }

@@ -1,5 +1,6 @@
 import type { RunModel } from "#engine/events/run-model.ts";
 import { ownProblems } from "../own-problems.ts";
+import { foresightLines } from "./foresight.ts";
 import { helpLines } from "./keys.ts";
 import { titled } from "./blocks.ts";
 import { runKeys } from "./run-help.ts";
@@ -27,9 +28,12 @@ export function arrangeOverlay(props: SceneProps, width: number, room: number): 
     ],
     stages: () => stageList({ model, theme, width, now }),
     warnings: () => allWarnings(model, theme, width),
+    foresight: () => foresightLines(model, theme, width),
   }[ui.overlay ?? "help"]();
   const { top, end } = windowAround(content.length, room - 1, ui.overlayTop);
-  const title = { help: "keys", stages: "stages", warnings: "warnings" }[ui.overlay ?? "help"];
+  const title = { help: "keys", stages: "stages", warnings: "warnings", foresight: "what would change" }[
+    ui.overlay ?? "help"
+  ];
   const more = end < content.length ? `, ${content.length - end} more below` : "";
   return {
     lines: [titled([span(`${title}${more}`, "accent")], width, theme.glyphs), ...content.slice(top, end)],

@@ -51,6 +51,7 @@ export function runKeys(
         ]),
     { keys: "s", short: "stages", long: "all stages, with what the bastion does" },
     { keys: "w", long: "all warnings" },
+    { keys: "d", long: "in a dry run: what would change, with its diffs" },
     { keys: "Tab", long: "from an open question to the view and back" },
     ...(replay ? [] : [{ keys: "Ctrl-C", long: "stop: no new step starts; again: abort; again: leave at once" }]),
     { keys: "Ctrl-Z", long: "suspend this view; fg comes back, the run goes on" },

@@ -141,6 +141,7 @@ function inOverlay({ ui, page }: Scene, { name }: KeyPress): Pressed {
     case "enter":
     case "?":
     case "s":
+    case "d":
     case "w": {
       const { overlay: _, ...rest } = ui;
       return { ui: { ...rest, overlayTop: 0 } };
@@ -192,6 +193,8 @@ function shared(scene: Scene, { name }: KeyPress): Pressed | undefined {
       return { ui: { ...ui, overlay: "stages", overlayTop: 0 } };
     case "w":
       return { ui: { ...ui, overlay: "warnings", overlayTop: 0 } };
+    case "d":
+      return model.dryRun ? { ui: { ...ui, overlay: "foresight", overlayTop: 0 } } : { ui };
     case "tab":
       return { ui: { ...ui, aside: false } };
     case "c":

@@ -18,7 +18,7 @@ export interface RunUi {
   readonly bodyTop: number;
   /** The newest output stays in sight while the step runs. */
   readonly follow: boolean;
-  readonly overlay?: "help" | "stages" | "warnings";
+  readonly overlay?: "help" | "stages" | "warnings" | "foresight";
   readonly overlayTop: number;
   /** What is typed for the question of that id. */
   readonly answer: { readonly id: string; readonly typed: string };

@@ -1,0 +1,57 @@
+import type { RunModel } from "#engine/events/run-model.ts";
+import { foresee, tellNodes, type Foreseen, type Foresight } from "../foreseen.ts";
+import { changeLines, diffLines } from "./item-body.ts";
+import { justify, span, wrapWords, type Line } from "./text.ts";
+import type { Theme } from "./theme.ts";
+
+/** Lines of a diff that are shown here; the step itself has all of it. */
+const DIFF = 40;
+
+/** What a dry run foresees, whole: each change with its diff, nodes on which it is the same told once; then what cannot be told, and why. */
+export function foresightLines(model: RunModel, theme: Theme, width: number): readonly Line[] {
+  const { changes, unknown } = known.get(model) ?? keep(model);
+  if (changes.length + unknown.length === 0) return [[span("  nothing would change: all is in order", "ok")]];
+  return [
+    ...changes.flatMap((one) => [
+      headOf(one, theme.glyphs.wouldChange, theme, width),
+      ...bodyOf(one, theme, width),
+      [],
+    ]),
+    ...(unknown.length > 0 ? [[span(" unknown until earlier steps are applied", "accent")]] : []),
+    ...unknown.flatMap((one) => [
+      headOf(one, theme.glyphs.unknown, theme, width),
+      ...wrapWords(one.reason ?? "", width - 6).map((line): Line => [span("     "), span(line, "muted")]),
+    ]),
+  ];
+}
+
+// The overlay is drawn anew with each key; the run has ended.
+const known = new WeakMap<RunModel, Foresight>();
+
+function keep(model: RunModel): Foresight {
+  const found = foresee(model);
+  known.set(model, found);
+  return found;
+}
+
+function headOf({ stage, title, module, nodes }: Foreseen, mark: string, { glyphs }: Theme, width: number): Line {
+  const name = stage === title ? title : `${stage}: ${title}`;
+  const left: Line = [
+    span(" "),
+    span(mark, "changed"),
+    span(` ${name}`, "strong"),
+    ...(module === title ? [] : [span(`  ${module}`, "muted")]),
+  ];
+  return justify(left, [span(`${tellNodes(nodes)} `, "muted")], width, glyphs);
+}
+
+/** The diff leads; then what else differs. */
+function bodyOf({ changes, diff }: Foreseen, theme: Theme, width: number): readonly Line[] {
+  const lines = diff === undefined ? [] : diffLines(diff, width);
+  const rest = lines.length - DIFF;
+  return [
+    ...lines.slice(0, DIFF),
+    ...(rest > 0 ? [[span(`   ${theme.glyphs.ellipsis} ${rest} more lines: open the step`, "muted")] as Line] : []),
+    ...(changes.length > 0 ? changeLines(changes, theme, width) : []),
+  ];
+}
