@@ -3,6 +3,7 @@ import { runTime, type NodeModel, type RunModel } from "#engine/events/run-model
 import type { Problem, SourcePosition } from "#errors/problem.ts";
 import { cleanText } from "#engine/events/clean.ts";
 import { defined } from "#optional/defined.ts";
+import { foresee, type Foresight } from "./foreseen.ts";
 import { repeatCommand } from "./repeat-command.ts";
 import { ownProblems } from "./own-problems.ts";
 import { bastionActions, tallyOfNode, tallyOfRun, type Tally } from "./tally.ts";
@@ -42,6 +43,8 @@ export interface RunDigest {
   readonly tally: Tally;
   readonly nodes: readonly NodeDigest[];
   readonly changes: readonly ChangeDigest[];
+  /** Of a dry run: each step that would change with its diff, and those that cannot be told. */
+  readonly foresight?: Foresight;
   readonly failures: readonly FailureDigest[];
   readonly warnings: readonly { readonly node?: string; readonly text: string }[];
   readonly next: readonly NextCommand[];
@@ -122,6 +125,7 @@ export function digestRun(model: RunModel, facts: DigestFacts): RunDigest {
       log: logOf(node.name),
     })),
     changes: changesOf(lanes, own),
+    ...(dryRun && { foresight: foresee(model) }),
     failures,
     warnings,
     next: nextOf(facts, model, failures),

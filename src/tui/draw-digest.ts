@@ -2,6 +2,7 @@ import { cleanText } from "#engine/events/clean.ts";
 import { drawProblem, type DrawOptions } from "#errors/draw.ts";
 import type { Problem } from "#errors/problem.ts";
 import type { ChangeDigest, FailureDigest, NodeDigest, RunDigest } from "./digest.ts";
+import { tellNodes, type Foreseen, type Foresight } from "./foreseen.ts";
 import { fit } from "./ink/text.ts";
 import { wrapPainted } from "./wrap-painted.ts";
 import { formatDuration } from "./line.ts";
@@ -35,7 +36,9 @@ export function drawDigest(digest: RunDigest, options: DigestOptions = {}): stri
       ? [strong(endLine(digest))]
       : headLines(digest).map((line, index) => (index === 0 ? strong(line) : line))),
     ...nodeLines(digest, columns).slice(isEnd ? 1 : 0),
-    ...block(strong(digest.dryRun ? "Would change:" : "Changed:"), changeLines(changes, columns, room)),
+    ...(digest.foresight && !isEnd
+      ? foresightLines(digest.foresight, strong)
+      : block(strong(digest.dryRun ? "Would change:" : "Changed:"), changeLines(changes, columns, room))),
     ...block(strong("The first cause of each failure:"), failureLines(failures, options, columns, room)),
     ...block(strong("Warnings:"), warningLines(warnings)),
     ...block(strong("Next:"), nextLines(next)),
@@ -104,6 +107,30 @@ function nodeLines({ nodes, tally, dryRun }: RunDigest, columns: number): readon
     "",
     cleanText(`${nodes.length === 1 ? "1 node" : `${nodes.length} nodes`}: ${told.join(", ")}`),
     `Steps: ${counts.join(", ")}`,
+  ];
+}
+
+/** Of a dry run that is looked at later: all that would change, with diffs, alike ones once; then what cannot be told, and why. */
+function foresightLines({ changes, unknown }: Foresight, strong: (text: string) => string): readonly string[] {
+  const head = ({ stage, title, module, nodes }: Foreseen) =>
+    cleanText(
+      `  ${stage === title ? "" : `${stage}: `}${title}${module === title ? "" : `  (${module})`}  ${tellNodes(nodes)}`,
+    );
+  const body = ({ diff = "", changes: all }: Foreseen) => [
+    ...(diff === "" ? [] : indent(cleanText(diff.replace(/\n$/, "")))),
+    ...all.map(({ name, have, want }) =>
+      cleanText(`    ${name}: ${have ?? "(absent)"} → ${want}`).replaceAll("\n", " "),
+    ),
+  ];
+  return [
+    ...block(
+      strong("Would change:"),
+      changes.flatMap((one) => [head(one), ...body(one)]),
+    ),
+    ...block(
+      strong("Unknown until earlier steps are applied:"),
+      unknown.map((one) => `${head(one)}${one.reason === undefined ? "" : cleanText(`  ${one.reason}`)}`),
+    ),
   ];
 }
 

@@ -1,0 +1,66 @@
+import { expect } from "chai";
+import { reduceEvents } from "#engine/events/reduce.ts";
+import type { RunEvent, RunEventBody } from "#engine/events/event.ts";
+import { foresee, tellNodes } from "#tui/foreseen.ts";
+
+const step = (node: string, more: Partial<Extract<RunEventBody, { type: "step.finished" }>>): RunEventBody => ({
+  type: "step.finished",
+  node,
+  stage: "web",
+  step: "config",
+  title: "config",
+  module: "file.managed",
+  outcome: "would-change",
+  ...more,
+});
+const nodes = ["n1", "n2", "n3", "n4"];
+const run = (...bodies: readonly RunEventBody[]) =>
+  reduceEvents(
+    [
+      {
+        type: "run.started",
+        runId: "r",
+        title: "t",
+        command: "c",
+        nodes,
+        stages: [{ id: "web", title: "web", nodes }],
+        dryRun: true,
+        who: "me",
+      } as const,
+      ...bodies,
+    ].map((body, index): RunEvent => ({ ...body, seq: index + 1, at: index })),
+  );
+
+describe("What a dry run foresees", () => {
+  const diff = "--- a\n+++ b\n-one\n+two\n";
+  const content = { name: "content", have: "sha256:1", want: "sha256:2" };
+  const mode = { name: "mode", have: "0600", want: "0644" };
+
+  it("is told once for nodes on which it is the same; the diff stands for the content's hashes", () => {
+    const alike = nodes.slice(0, 3).map((node) => step(node, { diff, changes: [content, mode] }));
+    const { changes, unknown } = foresee(run(...alike, step("n4", { diff, changes: [content] })));
+    expect(changes).to.deep.equal([
+      { stage: "web", title: "config", module: "file.managed", nodes: ["n1", "n2", "n3"], changes: [mode], diff },
+      { stage: "web", title: "config", module: "file.managed", nodes: ["n4"], changes: [], diff },
+    ]);
+    expect(unknown).to.deep.equal([]);
+  });
+
+  it("keeps the hashes where there is no diff, and tells why something is unknown", () => {
+    const { changes, unknown } = foresee(
+      run(
+        step("n1", { changes: [content] }),
+        step("n2", { outcome: "unknown", reason: "after install" }),
+        step("n3", { outcome: "ok" }),
+      ),
+    );
+    expect(changes[0]?.changes).to.deep.equal([content]);
+    expect(unknown).to.have.length(1);
+    expect(unknown[0]).to.include({ reason: "after install" });
+  });
+
+  it("names few nodes, and of many the first and the last", () => {
+    expect(tellNodes(["a", "b"])).to.equal("a, b");
+    expect(tellNodes(["a", "b", "c", "d"])).to.equal("a…d (4): the same");
+  });
+});
