@@ -1,9 +1,9 @@
+import { Attempts } from "./attempts.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { Secret } from "#engine/step/secret.ts";
 import { mayHoldExpression, templateOfScalar, wholeExpression } from "./expression.ts";
 import { Interpreter } from "./interpret.ts";
 import { describeValue, type SourceMap, type SourceNode, type SourceScalar } from "#engine/yaml/node.ts";
-import { Problems } from "#engine/yaml/problems.ts";
 import type { Scope } from "./scope.ts";
 
 /**
@@ -13,26 +13,26 @@ import type { Scope } from "./scope.ts";
  * @throws KcoreError with every problem at its place in the file; UnknownValue when it rests on an Unknown.
  */
 export function evaluate(node: SourceNode, scope: Scope): unknown {
-  const problems = new Problems();
-  const value = evaluateInto(node, scope, problems);
-  problems.throwIfAny();
+  const attempts = new Attempts();
+  const value = evaluateInto(node, scope, attempts);
+  attempts.end();
   return value;
 }
 
-function evaluateInto(node: SourceNode, scope: Scope, problems: Problems): unknown {
+function evaluateInto(node: SourceNode, scope: Scope, attempts: Attempts): unknown {
   switch (node.kind) {
     case "scalar":
-      return problems.attempt(() => evaluateScalar(node, scope));
+      return attempts.run(() => evaluateScalar(node, scope));
     case "list":
-      return node.items.map((item) => evaluateInto(item, scope, problems));
+      return node.items.map((item) => evaluateInto(item, scope, attempts));
     case "map":
-      return evaluateMap(node, scope, problems);
+      return evaluateMap(node, scope, attempts);
   }
 }
 
-function evaluateMap(node: SourceMap, scope: Scope, problems: Problems): Record<string, unknown> {
+function evaluateMap(node: SourceMap, scope: Scope, attempts: Attempts): Record<string, unknown> {
   const plain = Object.create(null) as Record<string, unknown>;
-  for (const { key, value } of node.entries.values()) plain[key] = evaluateInto(value, scope, problems);
+  for (const { key, value } of node.entries.values()) plain[key] = evaluateInto(value, scope, attempts);
   return plain;
 }
 

@@ -12,6 +12,7 @@ import type {
   Program,
   Statement,
 } from "./ast.ts";
+import { Attempts } from "./attempts.ts";
 import type { Template } from "./expression.ts";
 import { Fault } from "./fault.ts";
 import { Frame } from "./frame.ts";
@@ -41,6 +42,9 @@ export class Interpreter {
   readonly #options: InterpretOptions;
   #template: Template;
   #partials = 0;
+  readonly #attempts = new Attempts();
+  /** It includes itself: what follows would do so too, twice as often each time. */
+  #isEndless = false;
 
   constructor(template: Template, options: InterpretOptions = {}) {
     this.#template = template;
@@ -52,15 +56,19 @@ export class Interpreter {
     return this.#call(call, Frame.top(scope));
   }
 
-  /** The text; a {@link Secret} if a secret went into it. @throws KcoreError, UnknownValue */
+  /** The text; a {@link Secret} if a secret went into it. @throws KcoreError with every problem, UnknownValue */
   text(scope: Scope): string | Secret {
     const output = new Output();
     this.#program(this.#template.program, Frame.top(scope), output);
+    this.#attempts.end();
     return output.result();
   }
 
   #program(program: Program, frame: Frame, output: Output): void {
-    for (const statement of program.body) this.#statement(statement, frame, output);
+    for (const statement of program.body) {
+      if (this.#isEndless) return;
+      this.#attempts.run(() => this.#statement(statement, frame, output));
+    }
   }
 
   #statement(statement: Statement, frame: Frame, output: Output): void {
@@ -143,11 +151,13 @@ export class Interpreter {
     const { partial } = this.#options;
     if (partial === undefined)
       this.#fail(loc, new Fault("partials work in files under templates/ only", { code: "EXPRESSION_SYNTAX" }));
-    if (this.#partials >= MAX_PARTIAL_DEPTH)
+    if (this.#partials >= MAX_PARTIAL_DEPTH) {
+      this.#isEndless = true;
       this.#fail(
         loc,
         new Fault(`“${text}” includes itself, or more than ${MAX_PARTIAL_DEPTH} deep`, { code: "TEMPLATE_RECURSION" }),
       );
+    }
     const [context] = params;
     const names = Object.fromEntries(this.#named(hash, frame));
     const inner =

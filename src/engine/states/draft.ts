@@ -11,7 +11,8 @@ import { type Unknown, UnknownValue } from "#engine/expressions/unknown.ts";
 import { defined } from "#optional/defined.ts";
 import { itemsOf, labelsOf } from "./each.ts";
 import type { States } from "./open-states.ts";
-import { type Condition, makeDraft } from "./make-draft.ts";
+import { checkStep, type Condition } from "./check-step.ts";
+import { makeDraft } from "./make-draft.ts";
 import type { StepDraft } from "./planned-step.ts";
 import { lateParams } from "./late-params.ts";
 import { unknownRequisite } from "./requisites.ts";
@@ -186,7 +187,13 @@ class Drafter {
       const id = `${prefix}/${step.id}${label}`;
       this.#taken.add(id);
       ids.push(id);
-      if (module === undefined) continue;
+      const conditions =
+        step.when === undefined ? around.conditions : [...around.conditions, { node: step.when, scope: inner }];
+      const { templates, files } = this.#states;
+      if (module === undefined) {
+        this.#problems.add(...checkStep({ source: step, scope: inner, conditions, templates }));
+        continue;
+      }
       const draft = this.#problems.attempt(() =>
         makeDraft({
           id,
@@ -195,11 +202,10 @@ class Drafter {
           source: step,
           module,
           scope: inner,
-          conditions:
-            step.when === undefined ? around.conditions : [...around.conditions, { node: step.when, scope: inner }],
+          conditions,
           requisites: requisites.ids,
-          files: this.#states.files,
-          templates: this.#states.templates,
+          files,
+          templates,
           node: this.#options.node,
           ...defined({ skip: requisites.skip, late }),
         }),

@@ -1,7 +1,7 @@
 import { KcoreError, type Problem } from "#errors/problem.ts";
 import type { ModuleDefinition } from "#engine/step/define.ts";
 import { evaluate } from "#engine/expressions/evaluate.ts";
-import { type SourceEntry, SourceMap, type SourceNode } from "#engine/yaml/node.ts";
+import type { SourceEntry, SourceMap, SourceNode } from "#engine/yaml/node.ts";
 import type { Scope } from "#engine/expressions/scope.ts";
 import { UnknownValue } from "#engine/expressions/unknown.ts";
 import { problemsOf } from "#engine/yaml/validate.ts";
@@ -25,8 +25,7 @@ export function knownArgProblems(module: ModuleDefinition, args: SourceNode, sco
       values[entry.key] = undefined;
     }
   }
-  const map = new SourceMap(args.file, args.start, args.end, known, args.flow);
-  return [...problems, ...problemsOf(values, map, module.args).filter((problem) => isCertain(problem, args, known))];
+  return [...problems, ...problemsOf(values, args, module.args).filter((problem) => isCertain(problem, args, known))];
 }
 
 function isCertain({ code, at }: Problem, args: SourceMap, known: ReadonlyMap<string, SourceEntry>): boolean {

@@ -14,18 +14,12 @@ import type { Templates } from "#engine/expressions/template.ts";
 import { type Needs, type Unknown, UnknownValue } from "#engine/expressions/unknown.ts";
 import { validateValue } from "#engine/yaml/validate.ts";
 import { argumentPlace } from "./argument-place.ts";
-import { knownArgProblems } from "./early-args.ts";
+import { checkStep, type Condition, writtenTemplate } from "./check-step.ts";
 import type { Files } from "./state-files.ts";
 import type { NodeScope } from "./node-scope.ts";
 import type { LateScope, PlannedStep, RenderedStep, StepDraft } from "./planned-step.ts";
-import { type CommonKeys, readCommonKeys } from "./step-keys.ts";
+import { readCommonKeys } from "./step-keys.ts";
 import type { ModuleStepSource, RequisiteKey } from "./step-source.ts";
-
-/** A `when`, and the names it sees: that of an include stands where the include does. */
-export interface Condition {
-  readonly node: SourceNode;
-  readonly scope: NodeScope;
-}
 
 export interface DraftParts {
   readonly id: string;
@@ -73,9 +67,12 @@ export function makeDraft(parts: DraftParts): { readonly draft: StepDraft; reado
     const draft = { ...outline, needs: { facts: false, steps: [] }, render: () => rendered };
     return { draft, isSkipped: rendered.kind === "skipped" };
   } catch (error) {
-    if (!(error instanceof UnknownValue)) throw error;
+    const problems = new Problems();
+    if (error instanceof KcoreError) problems.add(...error.problems);
+    else if (!(error instanceof UnknownValue)) throw error;
+    problems.add(...checkStep(parts));
+    problems.throwIfAny();
   }
-  checkWhatIsKnown(parts, scopeOf(parts.scope, undefined));
   const needs = needsOf(parts, (scope) => scopeOf(scope, undefined));
   return { draft: { ...outline, needs, render: (late) => orUnknown(parts, () => renderAt(late)) }, isSkipped: false };
 }
@@ -103,10 +100,12 @@ function plan(parts: DraftParts, scope: Scope): PlannedStep {
   const problems = new Problems();
   const keys = problems.attempt(() => readCommonKeys(source.node, scope));
   const args = problems.attempt(() => argsOf(module, source.args, scope));
-  problems.throwIfAny();
-  const { sensitive = false, ...others } = keys as CommonKeys;
+  // With keys that are wrong, what the module says is told too; what may be secret is then taken for secret.
+  const { sensitive = keys === undefined, ...others } = keys ?? {};
   const context = contextOf(parts, scope, { sensitive, ...defined({ runAs: others.runAs }) });
-  const step = makeStep(parts, (args as { value: unknown }).value, context);
+  const made = args && problems.attempt(() => makeStep(parts, args.value, context));
+  problems.throwIfAny();
+  const step = made as Step;
   if (others.runAs !== undefined) refuseFiles(step, parts, others.runAs);
   return {
     id,
@@ -188,13 +187,6 @@ function needsOf(parts: DraftParts, scopeOf: (scope: NodeScope) => Scope): Pick<
 
 /** Of the template that the step names in `template:`, if it is written out. */
 function templateReferences({ source, templates }: DraftParts): References[] {
-  const name = nodeAt(source.args, ["template"]);
-  if (name?.kind !== "scalar" || typeof name.value !== "string" || name.value.includes("{{")) return [];
-  return [templates.references(name.value, name.at)];
-}
-
-function checkWhatIsKnown({ source, module }: DraftParts, scope: Scope): void {
-  const problems = new Problems();
-  problems.add(...knownArgProblems(module, source.args, scope));
-  problems.throwIfAny();
+  const name = writtenTemplate(source);
+  return name === undefined ? [] : [templates.references(name.value, name.at)];
 }

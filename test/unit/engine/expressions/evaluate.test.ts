@@ -237,7 +237,14 @@ e: plain
 `;
     expect(
       problemsIn(() => evaluate(parseSource("s.yaml", text), scope)).map((line) => line.split(" ")[0]),
-    ).to.deep.equal(["s.yaml:3:7+8", "s.yaml:6:9+8", "s.yaml:7:16+8", "s.yaml:8:11+8", "s.yaml:10:5+8"]);
+    ).to.deep.equal([
+      "s.yaml:3:7+8",
+      "s.yaml:6:9+8",
+      "s.yaml:7:16+8",
+      "s.yaml:8:11+8",
+      "s.yaml:8:39+8",
+      "s.yaml:10:5+8",
+    ]);
   });
 });
 

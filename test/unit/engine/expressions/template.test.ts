@@ -26,6 +26,7 @@ const scope = {
   params: { listen: "0.0.0.0:9090", token: new Secret("s3cret") },
   nodes: new Map([["n1", { name: "n1", address: "::1" }]]),
   facts: new Unknown("facts", { facts: true }),
+  steps: { key: new Unknown("key", { steps: ["key"] }) },
 };
 
 describe("a template", () => {
@@ -85,6 +86,35 @@ describe("a template", () => {
         expect(of("e.hbs")).to.match(/^templates\/e\.hbs:1:1\+\d+ “e\.hbs” includes itself.*\[TEMPLATE_RECURSION\]/);
       },
     ));
+
+  it("tells all that is wrong at once, in blocks and included templates too", () =>
+    using(
+      {
+        "a.hbs":
+          "{{params.listne}}\n{{upper params.listen}}\n{{#each nodes}}{{adress}}{{/each}}\n{{> b.hbs}}\n{{facts.os.id}}\n{{nope 1}}\n",
+        "b.hbs": "{{nodes.n2.name}} {{#if params.x}}{{/if}}",
+      },
+      (templates) => {
+        const told = problemsIn(() => templates.render("a.hbs", scope));
+        expect(told.map((line) => line.split("+")[0])).to.deep.equal([
+          "templates/a.hbs:1:3",
+          "templates/a.hbs:3:18",
+          "templates/a.hbs:6:1",
+          "templates/b.hbs:1:3",
+          "templates/b.hbs:1:25",
+        ]);
+      },
+    ));
+
+  it("that includes itself twice ends all the same (S-19)", () =>
+    using({ "a.hbs": "{{> a.hbs}}{{> a.hbs}}" }, (templates) => {
+      expect(problemsIn(() => templates.render("a.hbs", scope))).to.have.length(1);
+    }));
+
+  it("waits for what is not known only where nothing is wrong", () =>
+    using({ "a.hbs": "{{facts.os.id}} {{params.nope}}" }, (templates) => {
+      expect(problemsIn(() => templates.render("a.hbs", scope))).to.have.length(1);
+    }));
 
   it("cannot be found outside its folder (S-20)", () =>
     using({ "ab.hbs": "" }, (templates) => {

@@ -77,6 +77,44 @@ const wants = (list: readonly StepDraft[]): string[] =>
   list.map((draft) => `${draft.id}=${planOf(draft.render(nothing)).step.want["text"]}`);
 const ids = (list: readonly StepDraft[]): string[] => list.map(({ id }) => id);
 
+describe("what is wrong with a state", () => {
+  const broken: Readonly<Record<string, readonly [string, readonly string[]]>> = {
+    "a condition, a key of the step, an argument and its template": [
+      'steps:\n  - id: a\n    when: "{{nope}}"\n    timeout: long\n    test.note: { number: x, tezt: y }\n',
+      ["3:14", "4:14", "5:26", "5:29"].map(inState),
+    ],
+    "a key of the step and what the module refuses": [
+      "steps:\n  - id: a\n    timeout: long\n    test.note: { fail: true }\n",
+      ["3:14", "4:5"].map(inState),
+    ],
+    "a key of the step and what is late beside it": [
+      'steps:\n  - id: a\n    timeout: long\n    when: "{{nope}}"\n    test.note: { text: "{{facts.os.id}}", tezt: y }\n',
+      ["3:14", "4:14", "5:43"].map(inState),
+    ],
+    "a key of the step and several places of its template": [
+      "steps:\n  - id: a\n    timeout: long\n    test.note: { template: t }\n",
+      [inState("3:14"), "templates/t:1:3", "templates/t:2:3"],
+    ],
+    "a step with late arguments and its template": [
+      'steps:\n  - id: a\n    test.note: { text: "{{facts.os.id}}", template: t, tezt: y }\n',
+      [inState("3:56"), "templates/t:1:3", "templates/t:2:3"],
+    ],
+    "a module that nobody knows, its arguments and its condition": [
+      'steps:\n  - id: a\n    when: "{{nope}}"\n    test.nota: { text: "{{params.x}}" }\n',
+      ["3:14", "4:5", "4:27"].map(inState),
+    ],
+  };
+  for (const [what, [text, places]] of Object.entries(broken))
+    it(`is told at once: ${what}`, async () => {
+      const told = await problems(text, { "templates/t": "{{params.one}}\n{{params.two}}\n" });
+      expect(told.map((line) => line.split("+")[0])).to.deep.equal(places);
+    });
+});
+
+function inState(place: string): string {
+  return `states/s.yaml:${place}`;
+}
+
 describe("draftSteps", () => {
   it("plans each step with its keys", async () => {
     const [first, second] = await state(`
@@ -329,6 +367,8 @@ steps:
 `),
     ).to.deep.equal([
       "states/s.yaml:3:14+9 no state module “test.noet” [STATE_MODULE_UNKNOWN] | did you mean “test.note”?",
+      "states/s.yaml:4:33+3 “text” must be a text or Secret, not a list [YAML_TYPE]",
+      "states/s.yaml:4:38+4 no key “nope” is known here [YAML_KEY_UNKNOWN] | known here: text, number, template, file, fail",
       "states/s.yaml:4:47+6 “vars” has no “y” [EXPRESSION_UNDEFINED] | did you mean “x”?",
       "states/s.yaml:5:14+9 this cannot work [USAGE]",
       "states/s.yaml:6:20+5 the condition must be true or false, not a text [EXPRESSION_TYPE] | write one expression and nothing around it: \"{{eq node.dc 'DC1'}}\"",

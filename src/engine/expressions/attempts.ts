@@ -1,0 +1,25 @@
+import { Problems } from "#engine/yaml/problems.ts";
+import { UnknownValue } from "./unknown.ts";
+
+/** Does several things, each of them although others failed: what is wrong is told at once, before what is not known. */
+export class Attempts {
+  readonly problems = new Problems();
+  #unknown: UnknownValue | undefined;
+
+  /** Gives undefined when `work` failed or rests on an Unknown. Bugs are thrown on. */
+  run<T>(work: () => T): T | undefined {
+    try {
+      return this.problems.attempt(work);
+    } catch (error) {
+      if (!(error instanceof UnknownValue)) throw error;
+      this.#unknown ??= error;
+      return undefined;
+    }
+  }
+
+  /** @throws KcoreError with every problem; else UnknownValue, the first one. */
+  end(): void {
+    this.problems.throwIfAny();
+    if (this.#unknown !== undefined) throw this.#unknown;
+  }
+}

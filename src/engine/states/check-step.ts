@@ -1,0 +1,55 @@
+import type { Problem } from "#errors/problem.ts";
+import { Attempts } from "#engine/expressions/attempts.ts";
+import { evaluate, evaluateBoolean } from "#engine/expressions/evaluate.ts";
+import type { Templates } from "#engine/expressions/template.ts";
+import type { ModuleDefinition } from "#engine/step/define.ts";
+import { nodeAt, type SourceNode, type SourceScalar } from "#engine/yaml/node.ts";
+import { knownArgProblems } from "./early-args.ts";
+import type { NodeScope } from "./node-scope.ts";
+import { readCommonKeys } from "./step-keys.ts";
+import type { ModuleStepSource } from "./step-source.ts";
+
+/** A `when`, and the names it sees: that of an include stands where the include does. */
+export interface Condition {
+  readonly node: SourceNode;
+  readonly scope: NodeScope;
+}
+
+export interface CheckedParts {
+  readonly source: ModuleStepSource;
+  /** Unless nobody knows it. */
+  readonly module?: ModuleDefinition;
+  readonly scope: NodeScope;
+  readonly conditions: readonly Condition[];
+  readonly templates: Templates;
+}
+
+/**
+ * All that can be found wrong with a step before the run, whatever else of it is wrong or not known yet. Where a
+ * condition leaves it out, the rest is not looked at.
+ */
+export function checkStep({ source, module, scope, conditions, templates }: CheckedParts): readonly Problem[] {
+  const attempts = new Attempts();
+  const { problems } = attempts;
+  const registers = scope.registers();
+  const own = scope.early(registers);
+  const truths = conditions.map(({ node, scope: place }) =>
+    attempts.run(() => evaluateBoolean(node, place.early(registers))),
+  );
+  if (truths.includes(false)) return problems.list;
+  attempts.run(() => readCommonKeys(source.node, own));
+  if (module === undefined) attempts.run(() => evaluate(source.args, own));
+  else problems.add(...knownArgProblems(module, source.args, own));
+  const name = writtenTemplate(source);
+  // With vars of its own a template sees names that only the module gives it.
+  if (name !== undefined && nodeAt(source.args, ["vars"]) === undefined)
+    attempts.run(() => templates.render(name.value, own, name.at));
+  return problems.list;
+}
+
+/** The template that a step names in `template:`, if it is written out. */
+export function writtenTemplate({ args }: ModuleStepSource): (SourceScalar & { readonly value: string }) | undefined {
+  const name = nodeAt(args, ["template"]);
+  const isWritten = name?.kind === "scalar" && typeof name.value === "string" && !name.value.includes("{{");
+  return isWritten ? (name as SourceScalar & { readonly value: string }) : undefined;
+}
