@@ -8,6 +8,9 @@ export interface PlayerClock {
   readonly later: (work: () => void, milliseconds: number) => () => void;
 }
 
+/** At this speed all is shown at once: what `--speed max` means. */
+export const MAX_SPEED = 1e6;
+
 export interface PlayerOptions {
   readonly events: readonly RunEvent[];
   /** How many times faster than it happened; `Infinity` draws all at once. */

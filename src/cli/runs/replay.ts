@@ -1,5 +1,5 @@
 import type { RunEvent } from "#engine/events/event.ts";
-import { Player, type PlayerClock } from "#tui/player.ts";
+import { MAX_SPEED, Player, type PlayerClock } from "#tui/player.ts";
 import type { RunDrawing } from "#tui/drawing.ts";
 import { exitCodes } from "#errors/problem.ts";
 import type { CommonFlags } from "../options.ts";
@@ -35,7 +35,7 @@ const clock: PlayerClock = {
 async function playLive({ folder, events }: KnownRun, speed: number): Promise<void> {
   const guard = guardTerminal("");
   const { openLiveView } = await import("../watch/live-view.ts");
-  const player = new Player({ events, speed: Math.min(speed, 1e6), clock });
+  const player = new Player({ events, speed: Math.min(speed, MAX_SPEED), clock });
   const left = Promise.withResolvers<void>();
   const controls = { send: () => undefined, leave: () => left.resolve() };
   const onGone = () => left.resolve();

@@ -96,8 +96,11 @@ export async function startRun(
   });
   const relaunch = () => launch(folder, passphrase);
   const watched = await watchRun({ folder, header, launched: relaunch(), relaunch, detach, ...watch });
-  if (!watched.left) await writeReports(report, folder);
-  else if (report.length > 0)
+  if (!watched.left) {
+    await writeReports(report, folder);
+    // Of a command's answer stderr is its own too.
+    if (watch.output !== "quiet") for (const file of report) process.stderr.write(`Report written: ${file}\n`);
+  } else if (report.length > 0)
     process.stderr.write(`No report was written, for the run goes on. At its end: kcore runs export ${folder.id}\n`);
   return { ...watched, folder };
 }

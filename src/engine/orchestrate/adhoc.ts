@@ -2,6 +2,7 @@ import { KcoreError, type SourcePosition } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
 import type { Roster } from "#engine/roster/roster.ts";
 import { matchTargets } from "#engine/roster/targets.ts";
+import { quote } from "#engine/step/quote.ts";
 import { sh } from "#engine/step/sh.ts";
 import type { StepDraft } from "#engine/states/planned-step.ts";
 import { applyTask, type Catalogue } from "./bind-stage.ts";
@@ -47,9 +48,11 @@ function taskOf(what: Exclude<AdHoc, { kind: "state" }>): StageTask {
 
 /** One step that runs what was typed, as it was typed: nothing in it is an expression. */
 function execDraft(argv: readonly string[], shell: boolean): StepDraft {
-  const title = argv.join(" ");
+  const text = argv.join(" ");
+  // As a shell would read the words again: what stood in quotes stays one word.
+  const title = shell ? text : argv.map(quote).join(" ");
   const named = { id: "exec", title, state: "", module: "command.run", at: COMMAND_LINE } as const;
-  const apply = shell ? sh`exec sh -c ${title}` : sh`exec ${argv}`;
+  const apply = shell ? sh`exec sh -c ${text}` : sh`exec ${argv}`;
   return {
     ...named,
     needs: { facts: false, steps: [] },

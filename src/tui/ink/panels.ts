@@ -1,7 +1,7 @@
 import type { Question } from "#engine/events/event.ts";
 import type { RunModel } from "#engine/events/run-model.ts";
 import { nodeRows } from "../node-row.ts";
-import type { PlayerState } from "../player.ts";
+import { MAX_SPEED, type PlayerState } from "../player.ts";
 import { shortDuration } from "../short-duration.ts";
 import { titled } from "./blocks.ts";
 import { span, takeColumns, widthOf, wrapWords, type Line } from "./text.ts";
@@ -94,7 +94,7 @@ export function playerLine(state: PlayerState, { glyphs }: Theme, width: number)
   const { playing, speed, at, from, to } = state;
   const whole = Math.max(1, to - from);
   const gone = Math.max(0, Math.min(whole, at - from));
-  const left = ` ${playing ? glyphs.play : glyphs.pause} ${speed}x  `;
+  const left = ` ${playing ? glyphs.play : glyphs.pause} ${speed >= MAX_SPEED ? "max" : `${speed}x`}  `;
   const right = `  ${shortDuration(gone)} / ${shortDuration(whole)} `;
   const room = Math.max(0, width - widthOf(left) - widthOf(right));
   const done = Math.round((gone / whole) * room);

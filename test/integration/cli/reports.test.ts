@@ -17,6 +17,7 @@ describe("Reports of a run", function () {
   it("are written at the end of an orchestration, each kind by its name, for their owner only", async () => {
     const ended = await project.kcore("orchestrate", "hello", "here", "--report", "run.html", "--report", "run.xml");
     expect(ended.code, ended.stderr).to.equal(0);
+    expect(ended.stderr).to.equal("Report written: run.html\nReport written: run.xml\n");
     const page = readFileSync(join(project.project, "run.html"), "utf8");
     expect(page).to.include("hello &lt;b&gt;").and.include("nodes/here.log");
     expect(readFileSync(join(project.project, "run.xml"), "utf8")).to.match(/^<\?xml/);

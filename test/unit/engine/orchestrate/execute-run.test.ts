@@ -500,7 +500,7 @@ stages:
     });
 
     it("S-4: runs a command exactly as typed, expressions and all", async () => {
-      let text = "";
+      let [text, title] = ["", ""];
       const argv = ["echo", "{{node.name}}", "$(id)", "a b"];
       const nodes = fakeNodes({});
       await execute({
@@ -512,7 +512,8 @@ stages:
             exchanges: 0,
             perform: ([work]) => {
               const rendered = work?.drafts[0]?.render({ steps: new Map() });
-              if (rendered?.kind === "step") text = rendered.plan.step.apply?.masked ?? "";
+              if (rendered?.kind === "step")
+                [text, title] = [rendered.plan.step.apply?.masked ?? "", rendered.plan.title];
               return Promise.resolve({ outcome: "done", registered: new Map(), finishedStages: new Set(["exec"]) });
             },
             facts: () => Promise.resolve({}),
@@ -525,6 +526,7 @@ stages:
         },
       });
       expect(text).to.equal("exec echo '{{node.name}}' '$(id)' 'a b'");
+      expect(title).to.equal("echo '{{node.name}}' '$(id)' 'a b'");
     });
 
     it("pings, and gathers facts", async () => {
