@@ -21,6 +21,17 @@ k_stdout() {
   echo >&5
 }
 
+# k_milestone: the milestone `ms` of the step `i` is reached.
+k_milestone() {
+  k_json "$ms"
+  # Reached once, whichever of several steps brings it.
+  case ,${k_milestones:-}, in *",\"$k_e\","*) return 0 ;; esac
+  k_milestones="${k_milestones:+$k_milestones,}\"$k_e\""
+  k_flush
+  k_event "milestone $i $ms"
+  [ -n "$K_DRY" ] || k_status "$ms"
+}
+
 # k_quote TEXT: k_e = TEXT as one word of sh.
 k_quote() {
   k_e= k_rest=$1

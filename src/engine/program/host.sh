@@ -232,19 +232,17 @@ k_launch() {
 
 # ---- towards the bastion: the journal's lines, and the output of steps --------------------------------------------------
 
-# k_send KEY [end]: what the bastion has not got yet of this step's output: first the pieces whose order is known (runner.sh,
-# k_reader), each once, then of each stream what stands in chunks; at the end pieces too whose order could not be written down.
+# k_send KEY: what the bastion has not got yet of this step's output: first what is complete, in its order (runner.sh, k_reader; of
+# a piece the bastion has all or nothing), then of each stream what stands in chunks.
 k_send() {
-  [ "$1" = "$k_of" ] || k_of=$1 k_pieces=' '
-  if [ -s "$K_RUN/out/$1.order" ]; then
+  k_o=$K_RUN/out/$1
+  {
     while read -r k_x; do
-      case $k_pieces in *" $k_x "*) continue ;; esac
-      k_pieces="$k_pieces$k_x "
-      k_piece "$K_RUN/out/$1.$k_x"
-    done <"$K_RUN/out/$1.order"
-  fi
-  for k_f in "$K_RUN/out/$1".o.[0-9]* "$K_RUN/out/$1".e.[0-9]*; do
-    case ${2-}:$k_pieces:${k_f##*.} in *" ${k_f#"$K_RUN/out/$1."} "* | :*:???0000[01]?) ;; *) k_piece "$k_f" ;; esac
+      case $k_seen in *" $1.$k_x:"*) ;; *) k_piece "$k_o.$k_x" ;; esac
+    done <"$k_o.order"
+  } 2>/dev/null
+  for k_f in "$k_o".o.[0-9]* "$k_o".e.[0-9]*; do
+    case $k_f in *?0000[01]?) ;; *) k_piece "$k_f" ;; esac
   done
 }
 
@@ -272,8 +270,8 @@ k_piece() {
 k_forward() {
   case $1 in
     *"$k_nonce start "*) k_open=${1#*"$k_nonce start "} k_open=${k_open%% *} ;;
-    *"$k_nonce end "*) k_x=${1#*"$k_nonce end "} && k_send "${k_x%% *}" end ;;
-    *"$k_nonce bye "*) [ -z "$k_open" ] || k_send "$k_open" end ;;
+    *"$k_nonce end "*) k_x=${1#*"$k_nonce end "} && k_send "${k_x%% *}" ;;
+    *"$k_nonce bye "*) [ -z "$k_open" ] || k_send "$k_open" ;;
   esac
   case $1 in
     "$k_nonce bye "* | "$k_nonce lock held "*)
@@ -291,7 +289,7 @@ k_forward() {
 }
 
 k_stream() {
-  k_open= k_part= k_told= k_last= k_of= k_seen=" $k_seen " k_at=$k_offset
+  k_open= k_part= k_told= k_last= k_seen=" $k_seen " k_at=$k_offset
   exec 4<"$K_RUN/journal"
   # The start of the running step may have been told by a follower before this one.
   [ "$k_offset" = 0 ] || { read -r k_x k_x k_x k_open <"$K_RUN/current"; } 2>/dev/null

@@ -105,12 +105,8 @@ k_lock() {
     k_highest
     if [ "$k_top" = "$k_mine" ]; then
       # What the same run held before a reboot is still its own.
-      case $k_old in
-        '' | free) k_event "lock mine" ;;
-        *:"$K_BOOT_ID:$K_RUNID":*) k_event "lock taken-over $k_old" ;;
-        *:"$K_RUNID":*) k_event "lock mine" ;;
-        *) k_event "lock taken-over $k_old" ;;
-      esac
+      case $k_old in *:"$K_BOOT_ID":*) ;; *:"$K_RUNID":*) k_old= ;; esac
+      case $k_old in '' | free) k_event "lock mine" ;; *) k_event "lock taken-over $k_old" ;; esac
       return 0
     fi
     rm -f "$K_STATE/lock/$k_mine"
@@ -369,32 +365,25 @@ k_flush() {
 
 # ---- steps -----------------------------------------------------------------------------------------------------------
 
-# k_reader STREAM FD: keeps a step's output. The first twenty pieces stand by themselves, as they came, and out/KEY.order tells in which
-# order both streams' pieces did; what follows stands in chunks of at most 1 MiB, the first and the last $live. Numbers of a step's
-# turns differ, and have all nine digits, so that their order is that of their names.
+# k_reader STREAM FD: keeps a step's output. The first twenty pieces stand by themselves, as they came; what follows stands in chunks
+# of at most 1 MiB, the first and the last $live. out/KEY.order tells in which order both streams' were complete. Numbers of a step's
+# turns differ, and have all seven digits, so that their order is that of their names.
 k_reader() {
   (
     exec 3<&- 4<&- 5>&- 6>&- 7>&- 8>&-
-    k_n=$((100000000 + k_turn * 1000000)) k_m=0
-    while
-      k_chunk=$K_RUN/out/$i.$1.$k_n
-      case $k_m in
-        ? | 1?) dd bs=65536 count=1 of="$k_chunk" 2>/dev/null ;;
-        *) dd bs=4096 count=256 of="$k_chunk" 2>/dev/null ;;
-      esac && [ -s "$k_chunk" ]
-    do
-      [ "$k_m" -ge 20 ] || echo "$1.$k_n" >>"$K_RUN/out/$i.order"
-      if [ "$k_m" -gt $((21 + live)) ]; then
-        k_x=$K_RUN/out/$i.$1.$((k_n - live - 1))
-        k_size=$(stat -c %s "$k_x")
-        k_lost=0
-        { read -r k_lost <"$K_RUN/out/$i.$1.lost"; } 2>/dev/null
-        echo $((k_lost + k_size)) >"$K_RUN/out/$i.$1.lost"
-        rm -f "$k_x"
+    k_o=$K_RUN/out/$i.$1 k_n=$((k_turn * 1000000)) k_m=0 k_x="bs=65536 count=1"
+    while k_f=$k_o.$k_n && dd $k_x of="$k_f" 2>/dev/null && [ -s "$k_f" ]; do
+      echo "$1.$k_n" >>"$K_RUN/out/$i.order"
+      [ $((k_m += 1)) -lt 20 ] || k_x="bs=4096 count=256"
+      if [ "$k_m" -gt $((22 + live)) ]; then
+        k_f=$k_o.$((k_n - live - 1)) k_lost=0
+        { read -r k_lost <"$k_o.lost"; } 2>/dev/null
+        echo $((k_lost + $(stat -c %s "$k_f"))) >"$k_o.lost"
+        rm -f "$k_f"
       fi
-      k_n=$((k_n + 1)) k_m=$((k_m + 1))
+      k_n=$((k_n + 1))
     done
-    : >"$K_RUN/out/$i.$1.done"
+    : >"$k_o.done"
     k_poke
     k_wake
   ) <&"$2" >/dev/null 2>&1 &
@@ -415,10 +404,11 @@ k_child() {
     k_turn=$((k_turn + 1))
     # Both ends are opened here, first for reading and writing: so no open waits for another process, which might have
     # died. The step opens its own for writing alone, by way of /proc: what outlives the readers must get its SIGPIPE.
-    mkfifo "$K_RUN/out/$i.o.fifo" "$K_RUN/out/$i.e.fifo"
-    exec 6<>"$K_RUN/out/$i.o.fifo" 7<>"$K_RUN/out/$i.e.fifo"
-    exec 3<"$K_RUN/out/$i.o.fifo" 4<"$K_RUN/out/$i.e.fifo"
-    rm -f "$K_RUN/out/$i.o.fifo" "$K_RUN/out/$i.e.fifo"
+    k_o=$K_RUN/out/$i
+    mkfifo "$k_o.o.fifo" "$k_o.e.fifo"
+    exec 6<>"$k_o.o.fifo" 7<>"$k_o.e.fifo"
+    exec 3<"$k_o.o.fifo" 4<"$k_o.e.fifo"
+    rm -f "$k_o.o.fifo" "$k_o.e.fifo"
     k_reader o 3
     k_reader e 4
     k_o=/proc/self/fd/6 k_er2=/proc/self/fd/7
@@ -684,16 +674,6 @@ k_step() {
     ok | changed | skipped) [ -z "$ms" ] || k_milestone ;;
   esac
   [ -n "$K_DRY" ] || [ "$k_o2" = ok ] || k_status running
-}
-
-k_milestone() {
-  k_json "$ms"
-  # Reached once, whichever of several steps brings it.
-  case ,${k_milestones:-}, in *",\"$k_e\","*) return 0 ;; esac
-  k_milestones="${k_milestones:+$k_milestones,}\"$k_e\""
-  k_flush
-  k_event "milestone $i $ms"
-  [ -n "$K_DRY" ] || k_status "$ms"
 }
 
 # ---- main ------------------------------------------------------------------------------------------------------------

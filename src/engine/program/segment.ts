@@ -47,6 +47,7 @@ export function segmentText({ steps, facts, now }: SegmentOptions): string {
   const tools = firstTools(steps);
   const needed = {
     k_tools: tools.length > 0,
+    k_milestone: steps.some(({ plan }) => plan.milestone !== undefined),
     k_stdout: steps.some(({ plan }) => plan.register !== undefined),
     k_quote: steps.some(({ plan }) => plan.runAs !== undefined),
     k_facts: facts,

@@ -62,11 +62,6 @@ refuse() {
   exit 99
 }
 
-# exited STATUS: with what the command that the step is about ended, whatever that means for the step.
-exited() {
-  printf 'C %s\n' "$1" >&3
-}
-
 # note TEXT: one line of progress.
 note() {
   k_esc "$1"
