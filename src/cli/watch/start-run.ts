@@ -98,8 +98,7 @@ export async function startRun(
   const watched = await watchRun({ folder, header, launched: relaunch(), relaunch, detach, ...watch });
   if (!watched.left) {
     await writeReports(report, folder);
-    // Of a command's answer stderr is its own too.
-    if (watch.output !== "quiet") for (const file of report) process.stderr.write(`Report written: ${file}\n`);
+    if (watch.style?.detail !== "quiet") for (const file of report) process.stderr.write(`Report written: ${file}\n`);
   } else if (report.length > 0)
     process.stderr.write(`No report was written, for the run goes on. At its end: kcore runs export ${folder.id}\n`);
   return { ...watched, folder };

@@ -25,6 +25,12 @@ describe("Reports of a run", function () {
       expect(statSync(join(project.project, name)).mode & 0o777).to.equal(0o600);
   });
 
+  it("are written without a word where all goes well and --quiet is given", async () => {
+    const ended = await project.kcore("orchestrate", "hello", "here", "--quiet", "--report", "quiet.xml");
+    expect(ended.stderr).to.equal("");
+    expect(readFileSync(join(project.project, "quiet.xml"), "utf8")).to.match(/^<\?xml/);
+  });
+
   it("are written of failed runs too, by state apply, and the exit code stays", async () => {
     const ended = await project.kcore("state", "apply", "hello", "--on", "gone", "--report", "failed.html");
     expect(ended.code, ended.stderr).to.equal(3);
