@@ -45,7 +45,7 @@ k_reap() {
       k_begun="$k_begun $i"
     else
       k_told="$k_told$i "
-      k_end_step "$k_o2" "$k_x"
+      if [ "$k_o2" = ok ]; then k_load && k_ok; else k_end_step "$k_o2" "$k_x"; fi
     fi
   done <"$K_RUN/batch"
   # It died before it began another one: that one has failed.

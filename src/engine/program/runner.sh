@@ -578,23 +578,16 @@ k_end_step() {
   eval "title=\$title_$i ms=\$ms_$i"
   k_o2=$1
   if [ "$k_o2" = failed ] && [ -e "$K_RUN/aborted" ]; then k_o2=interrupted; fi
-  case $k_o2 in
-    ok)
-      k_ok
-      return 0
-      ;;
-    changed | interrupted) k_seen= ;;
-    would) k_unsure=1 ;;
-    failed)
-      k_seen=
-      [ -n "$k_failed" ] || { k_failed=$i k_error="failed at $title"; }
-      ;;
-  esac
+  case $k_o2 in changed | interrupted | failed) k_seen= ;; would) k_unsure=1 ;; esac
+  [ "$k_o2$k_failed" != failed ] || k_failed=$i k_error="failed at $title"
   eval "o_$i=$k_o2"
   k_flush
   k_event "end $i $k_o2 $2"
   k_title=$title
-  case $k_o2 in changed) [ -z "$ms" ] || k_milestone ;; esac
+  case $k_o2 in
+    # What would change, or is not known, has reached nothing.
+    ok | changed | skipped) [ -z "$ms" ] || k_milestone ;;
+  esac
 }
 
 # k_step: the loaded step, in a shell of its own.
@@ -652,27 +645,10 @@ k_step() {
     k_child
   done
   [ -z "$rg" ] || k_stdout
-  case $k_rc in
-    0) k_o2=ok ;;
-    10) k_o2=changed k_seen= ;;
-    11) k_o2=would k_unsure=1 ;;
-    12) k_o2=skipped ;;
-    14) k_o2=unknown ;;
-    *) k_o2=failed k_seen= ;;
-  esac
-  if [ -e "$K_RUN/timedout" ]; then k_o2=failed k_rc=timeout; fi
-  if [ "$k_o2" = failed ] && [ -e "$K_RUN/aborted" ]; then k_o2=interrupted; fi
-  eval "o_$i=$k_o2"
-  case $k_o2 in
-    ok | changed) [ -n "$K_DRY" ] || { [ -z "$k_due" ] || rm -f "$K_STATE/owed/$i"; } ;;
-    failed) [ -n "$k_failed" ] || { k_failed=$i k_error="failed at $title"; } ;;
-  esac
-  k_event "end $i $k_o2 $k_rc"
-  k_title=$title
-  case $k_o2 in
-    # What would change, or is not known, has reached nothing.
-    ok | changed | skipped) [ -z "$ms" ] || k_milestone ;;
-  esac
+  case $k_rc in 0) k_x=ok ;; 10) k_x=changed ;; 11) k_x=would ;; 12) k_x=skipped ;; 14) k_x=unknown ;; *) k_x=failed ;; esac
+  if [ -e "$K_RUN/timedout" ]; then k_x=failed k_rc=timeout; fi
+  case $K_DRY:$k_due$k_x in :1ok | :1changed) rm -f "$K_STATE/owed/$i" ;; esac
+  k_end_step $k_x "$k_rc"
   [ -n "$K_DRY" ] || [ "$k_o2" = ok ] || k_status running
 }
 

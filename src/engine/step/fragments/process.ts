@@ -34,7 +34,7 @@ export function withProcess(command: Sh, { cwd, env, stdin, successCodes }: Proc
 ${shLines(Object.entries(env).map(([name, value]) => sh`export ${name}=${value}`))}
 ${stdin === undefined ? command : sh`printf %s ${stdin} | ${command}`}
 status=$?
-printf 'C %s\\n' "$status" >&3
+printf 'C %s\n' "$status" >&3
 case ${` ${successCodes.join(" ")} `} in *" $status "*) exit 0 ;; esac
 ${successCodes.includes(0) ? sh`` : sh`[ "$status" != 0 ] || echo "ended with exit code 0, which is not among successCodes" >&2`}
 exit 1`;
