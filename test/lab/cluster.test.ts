@@ -74,11 +74,11 @@ describe("a cluster of several controllers on real nodes", function () {
       work,
     );
   };
-  /** What all controllers must agree on: all that is replicated. Who was heard when, each knows by itself for a moment. */
+  /** What all controllers must agree on: all that is replicated. Who was heard when, and what it told, each knows by itself for a moment. */
   const viewOf = async (node: LabNode): Promise<unknown> => {
     const { nodes } = await ask(node, (client) => client.call("listNodes", {}));
     return nodes
-      .map((node) => ({ ...node, lastSeen: "", reason: "", status: "" }))
+      .map((node) => ({ ...node, lastSeen: "", reason: "", status: "", usage: {} }))
       .toSorted((one, other) => one.id.localeCompare(other.id));
   };
   /** Waits until every controller calls these nodes ready. */
