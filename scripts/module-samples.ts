@@ -39,7 +39,10 @@ export const moreArguments: Readonly<Record<string, readonly object[]>> = {
     { partuuid: "6f1c2a52-7c1e-4f0e-9a50-0d8a3b0f4e11", fstype: "xfs", label: "a" },
     { disk: { serial: "S3Z8NB0K" }, partition: "data", fstype: "vfat", label: "A" },
   ],
-  "group.managed": [{ name: "a", state: "absent" }],
+  "group.managed": [
+    { name: "a", state: "absent" },
+    { name: "a", gid: 7 },
+  ],
   "http.ready": [{ url: "https://a/", insecure: true }],
   "key.generated": [{ path: "/a.key", certificate: "/a.crt" }],
   "mount.mounted": [

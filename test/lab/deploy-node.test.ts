@@ -6,7 +6,16 @@ import { pipeline } from "node:stream/promises";
 import { expect } from "chai";
 import type { NodeView } from "#api/schemas.ts";
 import type { LabNode } from "#lab/lab.ts";
-import { contentsOf, exchangesOf, on, rosterOf, stepsThat, type Bastion, type Ended } from "#support/deploy.ts";
+import {
+  contentsOf,
+  exchangesOf,
+  on,
+  rosterOf,
+  stepsThat,
+  type Bastion,
+  type Ended,
+  contradictions,
+} from "#support/deploy.ts";
 import { useDeployedLab, type DeployedLab } from "#support/deployed-lab.ts";
 
 const profile = "/nix/var/nix/profiles/kcore";
@@ -165,8 +174,11 @@ describe("deploy_node on real nodes", function () {
     it(`mends exactly ${what}`, async () => {
       const machine = node === "n1" ? n1 : n2;
       await on(machine, make);
+      await bastion.deploy(node, "--dry-run");
+      const plan = await bastion.events();
       const mending = await bastion.deploy(node);
       expect(mending.code, all(mending)).to.equal(0);
+      expect(contradictions(plan, await bastion.events())).to.deep.equal([]);
       expect(stepsThat("changed", await bastion.events(), node)).to.deep.equal(mended);
       await on(machine, look);
     });

@@ -161,6 +161,26 @@ export function stepsThat(outcome: string, events: readonly RunEvent[], node?: s
   );
 }
 
+/** What a run may make of each verdict of a dry run; an unknown step may end in any way. */
+const allowed: Readonly<Record<string, readonly string[]>> = {
+  ok: ["ok"],
+  "would-change": ["changed"],
+  failed: ["failed"],
+  skipped: ["skipped"],
+};
+
+/** Where a run did otherwise than its dry run had said: `NODE STEP: VERDICT, then OUTCOME`. */
+export function contradictions(plan: readonly RunEvent[], run: readonly RunEvent[]): readonly string[] {
+  const done = new Map<string, string>();
+  for (const event of run) if (event.type === "step.finished") done.set(`${event.node} ${event.step}`, event.outcome);
+  return plan.flatMap((event) => {
+    if (event.type !== "step.finished") return [];
+    const name = `${event.node} ${event.step}`;
+    const outcome = done.get(name) ?? "not at all";
+    return allowed[event.outcome]?.includes(outcome) === false ? [`${name}: ${event.outcome}, then ${outcome}`] : [];
+  });
+}
+
 /** How many segments went to each node. */
 export function exchangesOf(events: readonly RunEvent[]): Readonly<Record<string, number>> {
   const counts: Record<string, number> = {};

@@ -106,7 +106,8 @@ export async function runStepOn(shell: string, step: Step, options: StepRunOptio
       sensitive: false,
       ...options.plan,
     };
-    const compiled = compileAlone(plan, { owes: [], randomName: () => randomBytes(16).toString("hex") });
+    const foresight = options.dryRun ? { foresight: { isUpon: false, made: [] } } : {};
+    const compiled = compileAlone(plan, { owes: [], randomName: () => randomBytes(16).toString("hex"), ...foresight });
     for (const name of ["tmp", "blobs", "bin", "owed"]) mkdirSync(join(folder, name), { mode: 0o700 });
     for (const [name, blob] of compiled.blobs)
       writeFileSync(join(folder, "blobs", name), await blob.read(), { mode: 0o600 });

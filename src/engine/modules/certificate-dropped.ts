@@ -3,6 +3,7 @@ import { blobOf } from "../step/blob.ts";
 import { defineModule, type Facts } from "../step/define.ts";
 import { AbsolutePath, FileMode, UserName } from "../step/fields.ts";
 import { probeOwnership, wantOwnership } from "../step/fragments/ownership.ts";
+import { ownersOf } from "../step/reach.ts";
 import { sh } from "../step/sh.ts";
 
 const Pem = z
@@ -87,11 +88,21 @@ export const certificateDropped = defineModule({
 ${look[1] ?? sh``}
 ${publicKeys}
 fact key "$(compare ${path} ${key})"`,
+      foresee: sh`[ -f ${key} ] || refuse CERTIFICATE_KEY_MISMATCH ${noKey(key)}
+foresee_place ${path} 8 0 ${owner} ${group}
+foresee_place ${ca.path} 8 0 ${owner} ${group}`,
       apply: sh`${publicKeys}
 ${check(leaf.blob, root.blob, key)}
 parent_of ${path} 0 ${owner}
 parent_of ${ca.path} 0 ${owner}
 put_file ${root.blob} ${ca.path} ${mode} ${owner} ${group} && put_file ${leaf.blob} ${path} ${mode} ${owner} ${group}`,
+      reach: {
+        changes: files.map((file) => ({ is: "path", path: file.path }) as const),
+        restsOn: [
+          ...[path, ca.path, key].map((at) => ({ is: "path", path: at, owner }) as const),
+          ...ownersOf(ownership),
+        ],
+      },
       tools: [{ command: "openssl", package: "openssl" }],
     };
   },
@@ -108,12 +119,16 @@ const publicKeys = sh`compare() {
   fi 2>/dev/null
 }`;
 
+function noKey(key: string): string {
+  return `there is no private key ${key}: key.generated makes it`;
+}
+
 type PemBlob = ReturnType<typeof blobOf>;
 
 function check(leaf: PemBlob, root: PemBlob, key: string): ReturnType<typeof sh> {
   return sh`case $(compare ${leaf} ${key}) in
   matches) ;;
-  absent) refuse CERTIFICATE_KEY_MISMATCH ${`there is no private key ${key}: key.generated makes it`} ;;
+  absent) refuse CERTIFICATE_KEY_MISMATCH ${noKey(key)} ;;
   *) refuse CERTIFICATE_KEY_MISMATCH ${`the certificate is not for the private key ${key}`} ;;
 esac
 said=$(openssl verify -x509_strict -CAfile ${root} -untrusted ${leaf} ${leaf} 2>&1) ||

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { defineModule } from "../step/define.ts";
 import { AbsolutePath, Text } from "../step/fields.ts";
-import { Env, SuccessCodes, Visible, withProcess } from "../step/fragments/process.ts";
+import { Env, foreseeNeeds, needsOf, SuccessCodes, Visible, withProcess } from "../step/fragments/process.ts";
 import { sh } from "../step/sh.ts";
 
 /**
@@ -26,6 +26,11 @@ export const commandRun = defineModule({
     .refine(({ cmd, argv }) => (cmd === undefined) !== (argv === undefined), "give either cmd or argv"),
   step: ({ cmd, argv = [], ...process }) => ({
     brings: true,
+    reach: {
+      changes: [{ is: "command", text: cmd ?? argv.join(" ") }],
+      restsOn: needsOf({ cwd: process.cwd, program: argv[0] }),
+    },
+    foresee: foreseeNeeds({ cwd: process.cwd, program: argv[0] }, process),
     want: {},
     always: true,
     probe: sh`:`,

@@ -3,6 +3,7 @@ import type { Facts } from "../step/define.ts";
 import { defineModule } from "../step/define.ts";
 import { AbsolutePath, FileMode, UserName } from "../step/fields.ts";
 import { probeOwnership, wantOwnership } from "../step/fragments/ownership.ts";
+import { folderOf, ownersOf } from "../step/reach.ts";
 import { sh, shLines, type Sh } from "../step/sh.ts";
 
 const Attribute = z.enum(["owner", "group", "mode"]);
@@ -60,12 +61,19 @@ fact ${fact} "\${first:-all}"`,
   ),
 )}`,
       guard: sh`guard_directory ${path}`,
+      foresee: sh`foresee_place ${path} 4 ${makeDirs ? 1 : 0} ${owner ?? "-"} ${group ?? "-"}`,
       apply: sh`parent_of ${path} ${makeDirs ? 1 : 0} ${owner ?? ""}
 keep_folder ${path} ${mode ?? "-"} ${owner ?? "-"} ${group ?? "-"} || exit 1
 ${beneath.length === 0 ? sh`` : mendBeneath(given, beneath)}`,
       ...(beneath.length === 0
         ? { data: { kind: "directory", path, mode, owner, group, makeDirs } as const }
-        : { timeout: 600 }),
+        : {
+            reach: {
+              changes: [{ is: "tree", path }, folderOf(given)],
+              restsOn: [{ is: "tree", path }, ...ownersOf(given)],
+            },
+            timeout: 600,
+          }),
       quiet: true,
     };
   },

@@ -71,7 +71,9 @@ export const diskPartitioned = defineModule({
   ],
   step: ({ disk, partitions }, context) => {
     const wanted = layoutOf(disk, partitions, context);
+    const place = { is: "disk", name: diskName(disk).value } as const;
     return {
+      reach: { changes: [place], restsOn: [place, { is: "program", name: "sgdisk" }] },
       want: {
         table: `gpt ${diskGuid(context, disk)}`,
         ...Object.fromEntries(wanted.map(({ name, fact }) => [`partition ${name}`, fact])),
@@ -79,7 +81,8 @@ export const diskPartitioned = defineModule({
       probe: sh`${findDisk(disk)}
 ${probe(wanted)}`,
       guard: sh`${findDisk(disk)}
-${decide(disk, wanted, context)}`,
+${decide(disk, wanted, context)}
+${needSgdisk}`,
       // Found and judged once more by the very process that writes: the names of disks may have changed since.
       apply: sh`${findDisk(disk)}
 ${decide(disk, wanted, context)}
@@ -182,11 +185,13 @@ if [ -n "$found" ]; then
 fi`;
 }
 
+const needSgdisk = sh`have sgdisk || refuse TOOL_MISSING "sgdisk is not on this node; package gdisk has it"`;
+
 function write(wanted: readonly Wanted[], guid: string): Sh {
   const add = ({ number, name, guid: unique, type, bytes }: Wanted): Sh =>
     sh`: >"$K_STATE/fresh/"${unique} || exit 1
   set -- "$@" -n ${`${number}:0:${bytes === undefined ? "0" : `+${bytes / 1024}K`}`} -t ${`${number}:${type}`} -c ${`${number}:${name}`} -u ${`${number}:${unique}`}`;
-  return sh`have sgdisk || refuse TOOL_MISSING "sgdisk is not on this node; package gdisk has it"
+  return sh`${needSgdisk}
 set --
 case $todo in
   wipe)

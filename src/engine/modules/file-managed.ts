@@ -3,6 +3,7 @@ import { blobOf, hidden, type Blob } from "../step/blob.ts";
 import { defineModule, type StepContext } from "../step/define.ts";
 import { AbsolutePath, FileMode, Text, UserName } from "../step/fields.ts";
 import { probeOwnership, wantOwnership } from "../step/fragments/ownership.ts";
+import { reachOfData } from "../step/reach-of-data.ts";
 import { secret, Secret } from "../step/secret.ts";
 import { sh, type Sh } from "../step/sh.ts";
 
@@ -57,6 +58,7 @@ export const fileManaged = defineModule({
     const { path, owner, group, makeDirs, backup, validate } = given;
     const { blob, text, sensitive } = contentOf(given, context);
     const mode = given.mode ?? (sensitive ? "0600" : undefined);
+    const data = { kind: "file", path, blob, mode, owner, group, makeDirs } as const;
     return {
       ...(/\/s?bin\//.test(path) && { brings: true }),
       want: {
@@ -70,13 +72,12 @@ fact kind "$kind"
 ${probeContent(path, blob, sensitive)}
 ${probeOwnership(path, { owner, group })}`,
       guard: sh`guard_file ${path}`,
+      foresee: sh`foresee_place ${path} 8 ${makeDirs ? 1 : 0} ${owner ?? "-"} ${group ?? "-"}`,
       apply: sh`parent_of ${path} ${makeDirs ? 1 : 0} ${owner ?? ""}
 ${validate === undefined ? sh`` : validation(path, validate, blob)}
 ${backup ? sh`if [ -f ${path} ]; then backup=$(backup_file ${path} ${owner ?? "-"}) && note "kept the old file as $backup" || exit 1; fi` : sh``}
 put_file ${blob} ${path} ${mode ?? "-"} ${owner ?? "-"} ${group ?? "-"}`,
-      ...(validate === undefined && !backup && !sensitive
-        ? { data: { kind: "file", path, blob, mode, owner, group, makeDirs } as const }
-        : {}),
+      ...(validate === undefined && !backup && !sensitive ? { data } : { reach: reachOfData(data) }),
       ...(text === undefined ? {} : { show: sh`! open_file ${path} || cat <&9`, shown: text }),
       ...(sensitive ? { sensitive } : {}),
       ...(validate === undefined ? ({ quiet: true } as const) : {}),

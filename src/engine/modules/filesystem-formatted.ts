@@ -67,6 +67,7 @@ export const filesystemFormatted = defineModule({
     const partuuid =
       disk && partition !== undefined ? partitionGuid(context, { disk, partition }) : (given.partuuid ?? "");
     const uuid = filesystemUuid(partuuid);
+    const place = { is: "disk", name: disk ? diskName(disk).value : "*" } as const;
     const find = sh`${disk ? findDisk(disk) : findPartition(partuuid)}
 name=$(partition_of ${partuuid})
 [ -n "$name" ] || ! unsure || exit 1
@@ -74,6 +75,7 @@ name=$(partition_of ${partuuid})
 device=$(device_of "$name") mark=$K_STATE/fresh/${partuuid}
 ${look}`;
     return {
+      reach: { changes: [place], restsOn: [place, { is: "program", name: `mkfs.${fstype}` }] },
       want: { type: fstype, uuid: shownUuid(uuid, fstype), ...(label === undefined ? {} : { label }) },
       probe: sh`${find}
 fact device "$device"
@@ -82,13 +84,14 @@ if [ -e "$mark" ] && [ -n "$type" ]; then fact type "unfinished $type"; else fac
 fact uuid "\${uuid:-none}"
 fact label "$label"`,
       guard: sh`${find}
-${guard(given, shownUuid(uuid, fstype))}`,
+${guard(given, shownUuid(uuid, fstype))}
+[ "$todo" = label ] || ${needMkfs(fstype)}`,
       apply: sh`${find}
 ${guard(given, shownUuid(uuid, fstype))}
 if [ "$todo" = label ]; then
   ${relabel(fstype, label ?? "")}
 else
-  have ${`mkfs.${fstype}`} || refuse TOOL_MISSING ${`mkfs.${fstype} is not on this node; package ${packages[fstype]} has it`}
+  ${needMkfs(fstype)}
   mkdir -p "$K_STATE/fresh" && : >"$mark" && sync || exit 1
   [ "$todo" != wipe ] || { note "wiping $device, as granted" && wipefs -a -q "$device"; } || exit 1
   ${make(fstype, uuid, label, options)} "$device" || exit 1
@@ -101,6 +104,11 @@ fi
     };
   },
 });
+
+/** A tool that is wanted only where something is made. */
+function needMkfs(fstype: keyof typeof packages): Sh {
+  return sh`have ${`mkfs.${fstype}`} || refuse TOOL_MISSING ${`mkfs.${fstype} is not on this node; package ${packages[fstype]} has it`}`;
+}
 
 const packages = { ext4: "e2fsprogs", xfs: "xfsprogs", vfat: "dosfstools" } as const;
 

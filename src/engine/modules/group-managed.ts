@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { defineModule } from "../step/define.ts";
-import { AccountId, AccountName, accountLine } from "../step/fragments/accounts.ts";
+import { AccountId, AccountName, accountLine, numberIsFree } from "../step/fragments/accounts.ts";
 import { sh } from "../step/sh.ts";
 
 /**
@@ -25,6 +25,10 @@ export const groupManaged = defineModule({
   step: ({ name, gid, system, state }) => {
     const number = gid === undefined ? sh`` : sh`-g ${gid}`;
     return {
+      reach: {
+        changes: [{ is: "group", name, renumbers: gid !== undefined, goes: state === "absent" }],
+        restsOn: [{ is: "group", name }],
+      },
       want: { state, ...(gid === undefined || state === "absent" ? {} : { gid: String(gid) }) },
       probe: sh`${accountLine("/etc/group", name)}
 if [ -z "$line" ]; then fact state absent; else
@@ -32,18 +36,33 @@ if [ -z "$line" ]; then fact state absent; else
   rest=\${line#*:*:}
   fact gid "\${rest%%:*}"
 fi`,
+      foresee:
+        state === "absent"
+          ? sh`have groupdel || have delgroup || ${needGroupdel}
+${accountLine("/etc/group", name)}
+number=\${line#*:*:} number=\${number%%:*}
+while IFS=: read -r user _ _ gid _; do
+  [ "$gid" != "$number" ] || { echo "$user has it as primary group" >&2; exit 1; }
+done </etc/passwd`
+          : sh`${accountLine("/etc/group", name)}
+if [ -n "$line" ]; then have groupmod || ${needGroupmod}; else have groupadd || have addgroup || ${needGroupadd}; fi
+${gid === undefined ? sh`` : numberIsFree("/etc/group", name, gid)}`,
       apply:
         state === "absent"
           ? sh`if have groupdel; then groupdel ${name}
 elif have delgroup; then delgroup ${name}
-else refuse TOOL_MISSING "groupdel is not there (package passwd)"; fi`
+else ${needGroupdel}; fi`
           : sh`${accountLine("/etc/group", name)}
 if [ -z "$line" ]; then
   if have groupadd; then groupadd ${system ? sh`-r` : sh``} ${number} ${name}
   elif have addgroup; then addgroup ${system ? sh`-S` : sh``} ${number} ${name}
-  else refuse TOOL_MISSING "neither groupadd nor addgroup is there (package passwd)"; fi
+  else ${needGroupadd}; fi
 elif have groupmod; then groupmod ${number} ${name}
-else refuse TOOL_MISSING "a group's number can be changed only by groupmod (package passwd)"; fi`,
+else ${needGroupmod}; fi`,
     };
   },
 });
+
+const needGroupadd = sh`refuse TOOL_MISSING "neither groupadd nor addgroup is there (package passwd)"`;
+const needGroupmod = sh`refuse TOOL_MISSING "a group's number can be changed only by groupmod (package passwd)"`;
+const needGroupdel = sh`refuse TOOL_MISSING "groupdel is not there (package passwd)"`;

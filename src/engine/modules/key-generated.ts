@@ -2,6 +2,7 @@ import { z } from "zod";
 import { defineModule } from "../step/define.ts";
 import { AbsolutePath, FileMode, UserName } from "../step/fields.ts";
 import { probeOwnership, wantOwnership } from "../step/fragments/ownership.ts";
+import { ownersOf } from "../step/reach.ts";
 import { sh } from "../step/sh.ts";
 
 const args = z.strictObject({
@@ -46,6 +47,14 @@ export const keyGenerated = defineModule({
     const group = given.group ?? (runAs === undefined ? "root" : undefined);
     const ownership = { mode, owner, group };
     return {
+      reach: {
+        changes: [{ is: "path", path }],
+        restsOn: [
+          { is: "path", path, owner },
+          ...(certificate === undefined ? [] : [{ is: "path", path: certificate } as const]),
+          ...ownersOf(ownership),
+        ],
+      },
       want: { key: "EC P-256", ...wantOwnership(ownership) },
       probe: sh`kind_of ${path}
 case $kind in
@@ -75,6 +84,7 @@ fi`,
   absent | 'EC P-256') ;;
   *) refuse KEY_INVALID ${`${path} is there, but it is no unencrypted EC P-256 private key; kcore does not overwrite it`} ;;
 esac`,
+      foresee: sh`foresee_place ${path} 8 0 ${owner} ${group ?? "-"}`,
       apply: sh`kind_of ${path}
 if [ "$kind" = absent ]; then
   parent_of ${path} 0 ${owner}

@@ -1,10 +1,11 @@
 import { z } from "zod";
 import { blobOf } from "../step/blob.ts";
 import { defineModule, type StepContext } from "../step/define.ts";
-import { filesystemUuid, partitionGuid, PartitionOf, shownUuid } from "../step/disk-names.ts";
+import { diskName, filesystemUuid, partitionGuid, PartitionOf, shownUuid } from "../step/disk-names.ts";
 import { AbsolutePath } from "../step/fields.ts";
 import { readFstab, writeFstab } from "../step/fragments/fstab.ts";
 import { escapePath, underSystemd } from "../step/fragments/mount-unit.ts";
+import type { Reach } from "../step/reach.ts";
 import { sh, type Sh } from "../step/sh.ts";
 
 const links = { UUID: "by-uuid", LABEL: "by-label", PARTUUID: "by-partuuid", PARTLABEL: "by-partlabel" } as const;
@@ -74,6 +75,7 @@ export const mountMounted = defineModule({
     const mount = describe(given, context);
     return {
       brings: true,
+      reach: reachOf(given),
       want: { ...wantBoot(given, mount), ...wantNow(given, mount) },
       probe: sh`${readFstab(given.fstab, given.path)}
 fact fstab "$fstab"
@@ -96,6 +98,18 @@ ${given.state === "absent" ? sh`if [ "$mounted" != no ]; then umount ${given.pat
     };
   },
 });
+
+function reachOf({ path, state, source, fstab }: Args): Reach {
+  const disk = typeof source === "object" ? diskName(source.disk).value : "*";
+  return {
+    changes: [{ is: "path", path: fstab }, ...(state === "present" ? [] : [{ is: "tree", path } as const])],
+    restsOn: [
+      { is: "path", path: fstab },
+      { is: "place", path },
+      { is: "disk", name: disk },
+    ],
+  };
+}
 
 interface Mount {
   readonly tag: keyof typeof links;

@@ -6,6 +6,9 @@ import { apt } from "../step/fragments/packages.ts";
 import { installNixTarball } from "../step/fragments/nix-tarball.ts";
 import { sh, shLines, type Sh } from "../step/sh.ts";
 
+/** What listens, and what answers. */
+const daemons = ["nix-daemon.socket", "nix-daemon.service"] as const;
+
 const conf = "/etc/nix/nix.conf";
 
 const Setting = z.union([
@@ -67,6 +70,18 @@ export const nixInstalled = defineModule({
     const tarball = given.method === "tarball" ? readTarball(given, context) : undefined;
     return {
       brings: true,
+      reach: {
+        changes: [
+          { is: "packages", known: true },
+          ...["/nix", "/etc/nix"].map((path) => ({ is: "tree", path }) as const),
+          ...daemons.map((name) => ({ is: "service", name }) as const),
+        ],
+        restsOn: [
+          { is: "packages" },
+          ...["/nix/store", conf].map((path) => ({ is: "path", path }) as const),
+          ...daemons.map((name) => ({ is: "service", name }) as const),
+        ],
+      },
       want: {
         nix: "installed",
         daemon: "active",

@@ -81,6 +81,13 @@ export const nixProfile = defineModule({
   [ "$hash" = ${narHash} ] || refuse NIX_PATH_DIFFERS ${`${path} is not what the bastion has: wanted ${narHash}, found `}"$hash"`;
     return {
       brings: true,
+      reach: {
+        changes: [{ is: "tree", path: profile }],
+        restsOn: [
+          ...[path, profile].map((at) => ({ is: "path", path: at }) as const),
+          { is: "program", name: "nix-store" },
+        ],
+      },
       want: { store: "valid", profile: path },
       probe: sh`if nix-store --check-validity ${path} 2>/dev/null; then fact store valid; else fact store absent; fi
 if [ -L ${profile} ]; then fact profile "$(readlink -f ${profile})"; else fact profile absent; fi`,

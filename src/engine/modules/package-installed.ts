@@ -48,9 +48,14 @@ export const packageInstalled = defineModule({
       args.state === "absent" ? "absent" : args.state === "latest" ? "latest" : (version ?? "installed");
     return {
       brings: true,
+      reach: {
+        changes: [{ is: "packages" }],
+        restsOn: [{ is: args.state === "absent" ? "noPackages" : "packages" }],
+      },
       want: Object.fromEntries(packages.names.map((one) => [one.name, good(one)])),
       probe: choose((manager) => manager.probe(packages)),
       guard: choose((manager) => manager.guard(packages)),
+      foresee: choose((manager) => manager.foresee(packages)),
       apply: choose((manager) => manager.apply(packages)),
       timeout: 1200 + args.lockTimeout,
     };

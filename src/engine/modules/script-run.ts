@@ -1,8 +1,9 @@
 import { z } from "zod";
-import { hidden } from "../step/blob.ts";
+import { type Blob, hidden } from "../step/blob.ts";
 import { defineModule } from "../step/define.ts";
 import { AbsolutePath, Text } from "../step/fields.ts";
-import { Env, SuccessCodes, Visible, withProcess } from "../step/fragments/process.ts";
+import { Env, foreseeNeeds, needsOf, SuccessCodes, Visible, withProcess } from "../step/fragments/process.ts";
+import type { Secret } from "../step/secret.ts";
 import { sh } from "../step/sh.ts";
 
 /**
@@ -41,6 +42,11 @@ export const scriptRun = defineModule({
     const bytes = blob !== undefined && context.sensitive === true ? hidden(blob) : blob;
     return {
       brings: true,
+      reach: {
+        changes: [{ is: "command", text: [textOf(text, blob), ...args].join(" ") }],
+        restsOn: needsOf({ cwd: process.cwd, program: interpreter[0] }),
+      },
+      foresee: foreseeNeeds({ cwd: process.cwd, program: interpreter[0] }, process),
       want: {},
       always: true,
       probe: sh`:`,
@@ -56,3 +62,9 @@ ${withProcess(sh`${interpreter} "$script" ${args}`, process)}`,
     };
   },
 });
+
+/** What can be read of a script without a secret. */
+function textOf(text: string | Secret | undefined, blob: Blob | undefined): string {
+  if (typeof text === "string") return text;
+  return blob?.bytes === undefined || blob.sensitive ? "" : Buffer.from(blob.bytes).toString("utf8");
+}

@@ -1,7 +1,16 @@
 import { z } from "zod";
 import { defineModule } from "../step/define.ts";
 import { Duration, UnitName } from "../step/fields.ts";
-import { isUp, orRefuse, reloadIfNeeded, staysUp, systemctl, unitProperties } from "../step/fragments/systemd.ts";
+import {
+  foreseeStart,
+  isUp,
+  orRefuse,
+  refuseStatic,
+  reloadIfNeeded,
+  staysUp,
+  systemctl,
+  unitProperties,
+} from "../step/fragments/systemd.ts";
 import { sh } from "../step/sh.ts";
 
 /**
@@ -26,6 +35,7 @@ export const serviceRunning = defineModule({
   }),
   refusals: ["SERVICE_FAILED", "SERVICE_UNSTABLE", "UNIT_MASKED", "UNIT_STATIC"],
   step: ({ name, enabled, unmask, verifyFor, onChange }) => ({
+    reach: { changes: [{ is: "service", name }], restsOn: [{ is: "service", name }] },
     want: { active: "active", ...(enabled === "keep" ? {} : { enabled: enabled ? "enabled" : "disabled" }) },
     probe: sh`${unitProperties(name, ["ActiveState", "LoadState", "UnitFileState"])}
 case $LoadState in loaded) ;; *) ActiveState=$LoadState ;; esac
@@ -40,13 +50,14 @@ fact enabled "$UnitFileState"`,
       : sh`case $(systemctl show -p UnitFileState -- ${name}) in
   *=masked*) refuse UNIT_MASKED ${`${name} is masked`} ;;
 esac`,
+    foresee: foreseeStart(name, enabled === true),
     apply: sh`${unmask ? sh`systemctl unmask -- ${name} || exit 1` : sh``}
 ${reloadIfNeeded(name)}
 ${
   enabled === "keep"
     ? sh``
     : sh`case $(systemctl show -p UnitFileState -- ${name}) in
-  *=static | *=indirect) ${enabled ? sh`refuse UNIT_STATIC ${`${name} has no [Install] section, so it cannot be enabled`}` : sh`:`} ;;
+  *=static | *=indirect) ${enabled ? refuseStatic(name) : sh`:`} ;;
   *) systemctl ${enabled ? "enable" : "disable"} -- ${name} || exit 1 ;;
 esac`
 }

@@ -4,6 +4,7 @@ import { defineModule } from "../step/define.ts";
 import { UnitName } from "../step/fields.ts";
 import { probeOwnership, wantOwnership } from "../step/fragments/ownership.ts";
 import { systemctl, unitProperties } from "../step/fragments/systemd.ts";
+import type { Reach, Thing } from "../step/reach.ts";
 import { sh, type Sh } from "../step/sh.ts";
 
 const args = z
@@ -60,7 +61,21 @@ fact reload "$NeedDaemonReload"
 fact enabled "\${UnitFileState:-absent}"`;
     const atBoot = enabled === undefined ? {} : { enabled: enabled ? "enabled" : "disabled" };
     const setBoot = enabled === undefined ? sh`` : sh`systemctl ${enabled ? "enable" : "disable"} -- ${name} || exit 1`;
-    const common = { tools: [systemctl], guard: sh`not_nixos ${path}`, timeout: 120 } as const;
+    const atBootToo: readonly Thing[] = enabled === undefined ? [] : [{ is: "service", name }];
+    const reach: Reach = {
+      changes: [
+        { is: "path", path },
+        { is: "unit", name },
+      ],
+      restsOn: [{ is: "path", path }, ...atBootToo],
+    };
+    const common = {
+      reach,
+      tools: [systemctl],
+      guard: sh`not_nixos ${path}`,
+      foresee: sh`foresee_place ${path} 8 1 root root`,
+      timeout: 120,
+    } as const;
     if (state === "absent")
       return {
         ...common,

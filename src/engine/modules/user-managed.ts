@@ -2,7 +2,8 @@ import { z } from "zod";
 import { defined } from "#optional/defined.ts";
 import { defineModule, type Facts } from "../step/define.ts";
 import { AbsolutePath, UserName } from "../step/fields.ts";
-import { AccountId, AccountName, accountLine } from "../step/fragments/accounts.ts";
+import { AccountId, AccountName, accountLine, numberIsFree } from "../step/fragments/accounts.ts";
+import { ownersOf, type Reach, type Thing } from "../step/reach.ts";
 import { Secret } from "../step/secret.ts";
 import { sh, type Sh } from "../step/sh.ts";
 
@@ -43,11 +44,27 @@ export const userManaged = defineModule({
   args,
   refusals: ["TOOL_MISSING"],
   step: (given) => ({
+    reach: reachOf(given),
     want: wantOf(given),
     probe: probeOf(given),
+    foresee: given.state === "absent" ? sh`have userdel || have deluser || ${needUserdel}` : foreseeUser(given),
     apply: given.state === "absent" ? remove(given) : create(given),
   }),
 });
+
+function reachOf({ name, uid, state, group, groups = [], home, createHome, removeHome }: Args): Reach {
+  const account = { name, renumbers: uid !== undefined, goes: state === "absent" };
+  const folder: Thing[] = createHome || removeHome ? [{ is: "tree", path: home ?? `/home/${name}` }] : [];
+  const owned: Thing[] = group === undefined ? [{ is: "group", name }] : ownersOf({ group });
+  return {
+    changes: [
+      { is: "user", ...account },
+      ...(group === undefined ? [{ is: "group", ...account } as const] : []),
+      ...folder,
+    ],
+    restsOn: [{ is: "user", name }, ...owned, ...groups.flatMap((one) => ownersOf({ group: one }))],
+  };
+}
 
 function wantOf({ state, uid, group, groups, append, shell, home, comment, password, lock }: Args): Facts {
   if (state === "absent") return { state };
@@ -101,8 +118,24 @@ esac`;
 function remove({ name, removeHome }: Args): Sh {
   return sh`if have userdel; then userdel ${removeHome ? sh`-r` : sh``} ${name}
 elif have deluser; then deluser ${removeHome ? sh`--remove-home` : sh``} ${name}
-else refuse TOOL_MISSING "userdel is not there (package passwd)"; fi`;
+else ${needUserdel}; fi`;
 }
+
+/** The programs, groups and numbers that it would fail without. */
+function foreseeUser({ name, uid, group, groups = [], password, lock }: Args): Sh {
+  const wanted = [...groups, ...(group === undefined ? [] : [group])].filter((one) => !/^\d+$/.test(one));
+  return sh`${accountLine("/etc/passwd", name)}
+if [ -z "$line" ]; then have useradd || have adduser || ${needUseradd}; else have usermod || have addgroup || ${needUsermod}; fi
+${password === undefined ? sh`` : sh`have chpasswd || ${needChpasswd}`}
+${lock === undefined ? sh`` : sh`have usermod || ${needUsermod}`}
+for group in ${wanted}; do foresee_account /etc/group group "$group" || { echo "there is no group $group" >&2; exit 1; }; done
+${uid === undefined ? sh`` : numberIsFree("/etc/passwd", name, uid)}`;
+}
+
+const needUseradd = sh`refuse TOOL_MISSING "neither useradd nor adduser is there (package passwd)"`;
+const needUsermod = sh`refuse TOOL_MISSING "usermod is not there (package passwd)"`;
+const needUserdel = sh`refuse TOOL_MISSING "userdel is not there (package passwd)"`;
+const needChpasswd = sh`refuse TOOL_MISSING "chpasswd is not there (package passwd)"`;
 
 function create(given: Args): Sh {
   const { name, uid, group, groups = [], append, shell, home, createHome, system, comment, password, lock } = given;
@@ -144,16 +177,16 @@ elif [ -z "$user" ] && have adduser; then
   [ "$1" != -U ] || addgroup ${system ? sh`-S` : sh``} ${name} || exit 1
   adduser ${busybox} -G ${group ?? name} ${name} || exit 1
   for extra in ${groups}; do addgroup ${name} "$extra" || exit 1; done
-elif [ -z "$user" ]; then refuse TOOL_MISSING "neither useradd nor adduser is there (package passwd)"
+elif [ -z "$user" ]; then ${needUseradd}
 elif have usermod; then
   ${change.length === 0 ? sh`:` : sh`usermod ${change} ${name} || exit 1`}
 elif have addgroup; then
   for extra in ${groups}; do addgroup ${name} "$extra" || exit 1; done
-else refuse TOOL_MISSING "usermod is not there (package passwd)"; fi
+else ${needUsermod}; fi
 ${
   password === undefined
     ? sh``
-    : sh`have chpasswd || refuse TOOL_MISSING "chpasswd is not there (package passwd)"
+    : sh`have chpasswd || ${needChpasswd}
 printf '%s:%s\n' ${name} ${password} | chpasswd -e || exit 1`
 }
 ${lock === undefined ? sh`` : sh`usermod ${lock ? "-L" : "-U"} ${name} || exit 1`}`;

@@ -28,6 +28,7 @@ export const waitFor = defineModule({
       const at = path ?? absent ?? "";
       return {
         ...wait,
+        reach: { changes: [], restsOn: [{ is: "tree", path: at }] },
         want: { [at]: path === undefined ? "absent" : "there" },
         probe: sh`if [ -e ${at} ] || [ -L ${at} ]; then fact ${at} there; else fact ${at} absent; fi`,
       };
@@ -35,12 +36,14 @@ export const waitFor = defineModule({
     if (unit !== undefined)
       return {
         ...wait,
+        reach: { changes: [], restsOn: [{ is: "service", name: unit }] },
         want: { [unit]: "active" },
         probe: sh`state=$(systemctl show -p ActiveState -- ${unit}) && fact ${unit} "\${state#*=}"`,
         tools: [{ command: "systemctl", package: "systemd" }],
       };
     return {
       ...wait,
+      reach: { changes: [], restsOn: [{ is: "command", text: command ?? "" }] },
       want: { "exit code": "0" },
       probe: sh`sh -c ${command ?? ":"}
 fact "exit code" $?`,

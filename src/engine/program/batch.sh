@@ -294,7 +294,7 @@ b_is_ours() {
 # b_wave N...: the steps of one wave, in their order, until one fails.
 b_wave() {
   [ $# -gt 0 ] && [ -z "$b_failed$b_halted" ] || return 0
-  [ -n "$K_DRY" ] || b_above "$@"
+  b_above "$@"
   b_staged= b_modes=
   for b_n in "$@"; do
     eval "b_x=\$good_$b_n"
@@ -330,6 +330,7 @@ b_may_go() {
 
 b_apply() {
   if [ -n "$K_DRY" ]; then
+    b_foresee || return
     echo "$k_i would 11" >>"$K_RUN/batch"
     return
   fi

@@ -34,14 +34,18 @@ export function evidenceOf(data: StepData): string[] {
   ];
 }
 
-/** The library of the batch lane, sent when the node asks for it: the runner's half, then what its child goes on with. */
-export function batchLibrary(): Blob {
+/**
+ * The library of the batch lane, sent when the node asks for it: the runner's half, then what its child goes on with; for a dry run
+ * with what only that asks.
+ */
+export function batchLibrary(dryRun: boolean): Blob {
   return blobOf(
     [
       shippedText("apply"),
       "k_whole=1",
       `[ -n "$b_data" ] || return 0`,
       shippedText("files"),
+      ...(dryRun ? [shippedText("foresee")] : []),
       shippedText("batch"),
     ].join("\n"),
   );
@@ -162,7 +166,8 @@ function foundMode({ kind, mode }: Extract<StepData, { kind: "directory" | "file
   return ((kind === "file" ? 0o100000 : 0o040000) | modeNumber(mode)).toString(16);
 }
 
-function foldersAbove(path: string): string[] {
+/** The folders above a path, the nearest first; without the root. */
+export function foldersAbove(path: string): string[] {
   const folders: string[] = [];
   for (let end = path.lastIndexOf("/"); end > 0; end = path.lastIndexOf("/", end - 1)) folders.push(path.slice(0, end));
   return folders;

@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto";
-import type { Facts, StepData, Tool } from "#engine/step/define.ts";
+import type { Facts, Step, StepData, Tool } from "#engine/step/define.ts";
 import type { Blob } from "#engine/step/blob.ts";
 import { quote } from "#engine/step/quote.ts";
 import type { Secret } from "#engine/step/secret.ts";
-import { rawSh, type Sh } from "#engine/step/sh.ts";
+import { rawSh, sh, type Sh } from "#engine/step/sh.ts";
 import type { PlannedStep } from "#engine/states/planned-step.ts";
 import { blobOf } from "#engine/step/blob.ts";
 import { batchBlob, evidenceOf, isBatched, isPlain, provableData } from "./batch.ts";
@@ -44,14 +44,18 @@ export interface CompiledStep {
 export interface CompileOptions {
   /** Keys of the steps that watch this one (`restartOn`, `onChanges`). */
   readonly owes: readonly string[];
+  /** Of a dry run: whether an earlier step makes the folder that it lies in, and the users and groups that earlier ones make. */
+  readonly foresight?: { readonly isUpon: boolean; readonly made: readonly string[] };
   /** Hex digits that nobody can guess, for the names of sensitive blobs. */
   readonly randomName: () => string;
 }
 
 /** Compiles one step for the lane that it belongs to. Pure but for the random names of sensitive blobs. */
 export function compileStep(plan: PlannedStep, options: CompileOptions): CompiledStep {
-  const data = isBatched(plan) ? plan.step.data : undefined;
-  if (!data) return compileAlone(plan, options);
+  const { isUpon = false, made = [] } = options.foresight ?? {};
+  const given = isBatched(plan) && made.length === 0 ? plan.step.data : undefined;
+  if (!given) return compileAlone(plan, options);
+  const data = isUpon && "makeDirs" in given ? { ...given, makeDirs: true } : given;
   const blobs = new Map(data.kind === "file" ? [[data.blob.sha256, batchBlob(data.blob)]] : []);
   return {
     key: stepKey(plan.id),
@@ -67,7 +71,7 @@ export function compileStep(plan: PlannedStep, options: CompileOptions): Compile
 }
 
 /** Compiles a step for a shell of its own. */
-export function compileAlone(plan: PlannedStep, { owes, randomName }: CompileOptions): CompiledStep {
+export function compileAlone(plan: PlannedStep, { owes, randomName, foresight }: CompileOptions): CompiledStep {
   const { step } = plan;
   const blobs = new Map<string, Blob>();
   const names = new Map<Blob, string>();
@@ -99,7 +103,8 @@ export function compileAlone(plan: PlannedStep, { owes, randomName }: CompileOpt
   const holes = { secret: secretOf, blob: blobPath, ...(plan.runAs === undefined && { word: wordOf }) };
   const render = (text: Sh | undefined): string => (text === undefined ? "" : text.render(holes));
 
-  const probeTexts = [step.probe, step.guard, plan.sensitive || step.sensitive ? undefined : step.show];
+  const judged = foresight ? foreseen(step) : step.guard;
+  const probeTexts = [step.probe, judged, plan.sensitive || step.sensitive ? undefined : step.show];
   const [probe, guard, show] = probeTexts.map(render) as [string, string, string];
   const early = [...blobs.keys()];
   const [apply, react] = [step.apply, step.react].map(render) as [string, string];
@@ -122,6 +127,7 @@ export function compileAlone(plan: PlannedStep, { owes, randomName }: CompileOpt
     }),
     assign({ kt_onlyif: plan.onlyIf ?? "", kt_unless: plan.unless ?? "" }),
     ...[...values].map(([quoted, name]) => `${name}=${quoted}`),
+    ...(foresight ? [assign({ k_upon: foresight.isUpon ? "1" : "", k_made: foresight.made.join(" ") })] : []),
   ];
   if (secrets.size > 0) {
     const revealed = [...secrets].map(([secret, name]) => `${name}=${quote(secret.reveal())}`).join("\n");
@@ -134,6 +140,15 @@ export function compileAlone(plan: PlannedStep, { owes, randomName }: CompileOpt
   const skeleton = assign({ kt_probe: probe, kt_apply: apply, kt_guard: guard, kt_react: react, kt_show: show });
   const text = lines.filter((line) => line !== "").join("\n");
   return { key: stepKey(plan.id), text, skeleton, early, late, blobs, quick: quickOf(plan), owes };
+}
+
+/** What stands before an apply in a dry run, which never comes to it. */
+function foreseen({ guard, foresee }: Step): Sh | undefined {
+  return guard && foresee
+    ? sh`${guard}
+[ $? = 0 ] || exit
+${foresee}`
+    : (foresee ?? guard);
 }
 
 /** A program that a step needs, and the package that has it, as one word. */
@@ -168,6 +183,6 @@ function quickOf(plan: PlannedStep): string[] {
 
 /** The whole input of a step's shell: the library, what the runner would set, the step's text. For tests as well. */
 export function standaloneText(step: CompiledStep, variables: Readonly<Record<string, string>>): Sh {
-  const library = `${shippedText("step")}\n${shippedText("files")}`;
+  const library = ["step", "files", "foresee"].map((name) => shippedText(name as "step")).join("\n");
   return rawSh([library, assign({ ...variables, K_LIB: library }), step.skeleton, step.text].join("\n"));
 }

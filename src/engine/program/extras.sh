@@ -32,6 +32,26 @@ k_milestone() {
   [ -n "$K_DRY" ] || k_status "$ms"
 }
 
+# k_doubt VERDICT: in a dry run: tells the step `i` as unknown when its verdict does not survive what an earlier one would change, or what
+# is not known of that (doubts.ts). a_KEY = words of what survives (1 in order, 2 would change) and the earlier one's key; `early` is
+# asked before the step is looked at.
+k_doubt() {
+  eval "k_x=\${a_$i:-}"
+  for k_w in $k_x; do
+    eval "k_y=\${o_${k_w#?}:-}"
+    case $k_y:${k_w%"${k_w#?}"}$1 in
+      *:[13]ok | *:[13]skipped | *:[23]would | *:[123]early | *:?interrupted) ;;
+      would:* | unknown:*)
+        k_flush
+        eval "o_$i=unknown"
+        k_event "end $i unknown 14 after ${k_w#?}"
+        return 0
+        ;;
+    esac
+  done
+  return 1
+}
+
 # k_quote TEXT: k_e = TEXT as one word of sh.
 k_quote() {
   k_e= k_rest=$1

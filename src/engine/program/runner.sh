@@ -538,8 +538,14 @@ k_want() {
   [ "$2" != f ] || [ -n "$K_DRY" ] || k_wanted="$k_wanted ${12}"
 }
 
+# k_doubt VERDICT: a dry run brings its own (extras.sh).
+k_doubt() {
+  false
+}
+
 # k_ok: the evidence shows the loaded step in order.
 k_ok() {
+  ! k_doubt ok || return 0
   k_oks="$k_oks $i" k_o2=ok
   eval "o_$i=ok"
   [ -z "$ms" ] || k_milestone
@@ -555,6 +561,7 @@ k_batch() {
     k_todo= k_left= k_all=$k_keys
     for i in $k_all; do
       k_load
+      ! k_doubt early || continue
       if ! k_holds $d; then
         k_todo="$k_todo $i"
       elif [ -z "$k_todo" ] || [ -n "$k_failed" ]; then
@@ -578,6 +585,7 @@ k_end_step() {
   eval "title=\$title_$i ms=\$ms_$i"
   k_o2=$1
   if [ "$k_o2" = failed ] && [ -e "$K_RUN/aborted" ]; then k_o2=interrupted; fi
+  ! k_doubt "$k_o2" || return 0
   case $k_o2 in changed | interrupted | failed) k_seen= ;; would) k_unsure=1 ;; esac
   [ "$k_o2$k_failed" != failed ] || k_failed=$i k_error="failed at $title"
   eval "o_$i=$k_o2"
@@ -601,6 +609,7 @@ k_step() {
     eval "o_$i=skipped"
     return
   fi
+  ! k_doubt early || return 0
   k_due= k_why=
   for k_w in $rs $ch; do
     eval "k_x=\${o_$k_w:-}"
@@ -608,6 +617,7 @@ k_step() {
   done
   if [ -z "$k_due" ] && [ -e "$K_STATE/owed/$i" ]; then k_due=1 k_why=owed; fi
   if [ -n "$ch" ] && [ -z "$k_due" ]; then
+    ! k_doubt skipped || return 0
     k_flush
     k_event "end $i skipped 0 nothing it watches changed"
     eval "o_$i=skipped"

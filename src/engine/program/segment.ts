@@ -5,6 +5,7 @@ import { type CompiledStep, stepKey, toolWord } from "./compile-step.ts";
 import type { Blob } from "#engine/step/blob.ts";
 import type { StepData } from "#engine/step/define.ts";
 import { type BatchPlace, BatchPlanner, batchLibrary, batchLine, evidenceOf } from "./batch.ts";
+import type { DoubtsOf } from "./doubts.ts";
 import { shippedText } from "./texts.ts";
 
 /** A step of a segment. */
@@ -13,10 +14,19 @@ export interface SegmentStep {
   readonly compiled: CompiledStep;
 }
 
+/** What a dry run knows of the steps before. */
+export interface Foresight {
+  /** Earlier steps that would change something, or that are unknown, by key. */
+  readonly ended: ReadonlyMap<string, "would" | "unknown">;
+  readonly doubts: ReadonlyMap<string, DoubtsOf>;
+}
+
 export interface SegmentOptions {
   readonly steps: readonly SegmentStep[];
   /** Gather the node's facts after the steps. */
   readonly facts: boolean;
+  /** In a dry run: what its steps stand on. */
+  readonly foresight?: Foresight;
   /** The bastion's time when the segment is sent, in seconds since 1970; absent: steps do not know it. */
   readonly now?: number;
 }
@@ -24,9 +34,9 @@ export interface SegmentOptions {
 /** Seconds a step may take when neither it nor its module says otherwise. */
 const defaultTimeout = 60;
 
-/** A function of files.sh in a step's text. */
+/** A function of files.sh, or of what goes with it in a dry run, in a step's text. */
 const usesFiles = new RegExp(
-  String.raw`\b(?:${[...shippedText("files").matchAll(/^(\w+)\(\)/gm)].map(([, name]) => name).join("|")})\b`,
+  String.raw`\b(?:${[...`${shippedText("files")}\n${shippedText("foresee")}`.matchAll(/^(\w+)\(\)/gm)].map(([, name]) => name).join("|")})\b`,
 );
 
 /** What only some segments need of the runner: functions by name. */
@@ -41,7 +51,7 @@ function extraOf(name: string): string {
 }
 
 /** The text of one segment, as runner.sh sources it: its steps declared one by one, then run. */
-export function segmentText({ steps, facts, now }: SegmentOptions): string {
+export function segmentText({ steps, facts, now, foresight }: SegmentOptions): string {
   const planner = new BatchPlanner();
   const shared = sharedSkeletons(steps);
   const tools = firstTools(steps);
@@ -51,6 +61,7 @@ export function segmentText({ steps, facts, now }: SegmentOptions): string {
     k_stdout: steps.some(({ plan }) => plan.register !== undefined),
     k_quote: steps.some(({ plan }) => plan.runAs !== undefined),
     k_facts: facts,
+    k_doubt: foresight !== undefined,
   };
   return [
     ...Object.entries(needed).flatMap(([name, isNeeded]) => (isNeeded ? [extraOf(name)] : [])),
@@ -59,9 +70,12 @@ export function segmentText({ steps, facts, now }: SegmentOptions): string {
       ? []
       : [`k_epoch=${now}`, "read -r k_epoch_up k_idle </proc/uptime", "k_epoch_up=${k_epoch_up%%.*}"]),
     ...(steps.some(({ compiled }) => usesFiles.test(compiled.skeleton))
-      ? [`K_FILES=${quote(shippedText("files"))}`]
+      ? [
+          `K_FILES=${quote(["files", ...(foresight ? ["foresee"] : [])].map((name) => shippedText(name as "files")).join("\n"))}`,
+        ]
       : []),
-    ...(steps.some(({ compiled }) => compiled.data) ? [`K_BATCH=${batchLibrary().sha256}`] : []),
+    ...(steps.some(({ compiled }) => compiled.data) ? [`K_BATCH=${batchLibrary(foresight !== undefined).sha256}`] : []),
+    ...(foresight ? foresightLines(steps, foresight) : []),
     // What the looks at the node have to print.
     `k_names=${speaksOf(steps, /^[ug] /)} k_links=${speaksOf(steps, /^l /)}`,
     ...[...shared].map(([skeleton, name]) => `kx_${name}=${quote(skeleton)}`),
@@ -90,10 +104,27 @@ function firstTools(steps: readonly SegmentStep[]): { readonly key: string; read
   });
 }
 
+/** `o_KEY`: how earlier steps ended, as far as it matters; `a_KEY`: what the step stands on, each with what survives of its verdict. */
+function foresightLines(steps: readonly SegmentStep[], { ended, doubts }: Foresight): string[] {
+  const here = new Set(steps.map(({ compiled }) => compiled.key));
+  const lists = steps.map(({ compiled: { key } }) => ({
+    key,
+    on: [...(doubts.get(key) ?? [])].filter(([earlier]) => here.has(earlier) || ended.has(earlier)),
+  }));
+  return [
+    ...(ended.size > 0 ? ["k_unsure=1"] : []),
+    ...[...ended].map(([key, word]) => `o_${key}=${word}`),
+    ...lists
+      .filter(({ on }) => on.length > 0)
+      .map(({ key, on }) => `a_${key}='${on.map(([earlier, kept]) => `${kept}${earlier}`).join(" ")}'`),
+  ];
+}
+
 /** The blobs that the segment may ask for, by name on the node. */
-export function blobsOf(steps: readonly SegmentStep[]): Map<string, Blob> {
+export function blobsOf(steps: readonly SegmentStep[], { dryRun = false } = {}): Map<string, Blob> {
   const blobs = new Map(steps.flatMap(({ compiled }) => [...compiled.blobs]));
-  if (steps.some(({ compiled }) => compiled.data)) blobs.set(batchLibrary().sha256, batchLibrary());
+  const library = batchLibrary(dryRun);
+  if (steps.some(({ compiled }) => compiled.data)) blobs.set(library.sha256, library);
   return blobs;
 }
 

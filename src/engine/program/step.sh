@@ -88,14 +88,6 @@ unsure() {
   [ -n "$k_unsure" ]
 }
 
-# granted NAME...: true if a wipe was granted for one of these names of a disk.
-granted() {
-  for k_g in "$@"; do
-    case $K_NL$K_GRANTED$K_NL in *"$K_NL$k_g$K_NL"*) [ -z "$k_g" ] || return 0 ;; esac
-  done
-  return 1
-}
-
 # ---- the engine's part -------------------------------------------------------------------------------------------
 
 # k_text NAME: runs the text kt_NAME in a subshell; its facts and refusal go to $k_found, its exit status is returned.

@@ -3,7 +3,8 @@ import type { RunEventBody } from "#engine/events/event.ts";
 import type { Blob } from "#engine/step/blob.ts";
 import { runnerCommand, segmentCommand, type RunVariables } from "#engine/program/bootstrap.ts";
 import { compileStep, type CompiledStep } from "#engine/program/compile-step.ts";
-import { blobsOf, segmentText } from "#engine/program/segment.ts";
+import { Doubts, type DoubtsOf } from "#engine/program/doubts.ts";
+import { blobsOf, type Foresight, segmentText } from "#engine/program/segment.ts";
 import type { StepReport } from "./step-report.ts";
 import type { Effect, ReadyStep } from "./messages.ts";
 
@@ -20,19 +21,28 @@ export class SegmentWriter {
   readonly #run: RunVariables;
   readonly #report: StepReport;
   readonly #compiled = new WeakMap<ReadyStep, CompiledStep>();
+  /** In a dry run: what each step stands on. */
+  readonly #doubts: Doubts | undefined;
+  readonly #standsOn = new Map<string, DoubtsOf>();
   /** By name on the node. */
   readonly blobs = new Map<string, Blob>();
   written: Written | undefined;
 
   constructor(run: RunVariables, report: StepReport) {
     this.#run = run;
+    this.#doubts = run.dryRun ? new Doubts() : undefined;
     this.#report = report;
   }
 
   write({ number, exchange, batch, launch }: Extract<Effect, { do: "write" }>): void {
     const steps = batch.steps.map((step) => ({ plan: step.plan, compiled: this.#compile(step) }));
-    for (const [name, blob] of blobsOf(steps)) this.blobs.set(name, blob);
-    const program = segmentText({ steps, facts: batch.facts, now: Math.round(Date.now() / 1000) });
+    for (const [name, blob] of blobsOf(steps, this.#run)) this.blobs.set(name, blob);
+    const program = segmentText({
+      steps,
+      facts: batch.facts,
+      now: Math.round(Date.now() / 1000),
+      ...(this.#doubts && { foresight: this.#foresight() }),
+    });
     // A runner that knows the end need not wait for our goodbye.
     const text = batch.isLast ? `k_fin=done\n${program}` : program;
     const segment = segmentCommand(this.#run, number, text);
@@ -47,12 +57,23 @@ export class SegmentWriter {
     return runnerCommand(this.#run, { segment, changed, text });
   }
 
+  #foresight(): Foresight {
+    const words = { "would-change": "would", unknown: "unknown" } as const;
+    const ended = [...this.#report.records].flatMap(([key, { outcome }]) =>
+      outcome === "would-change" || outcome === "unknown" ? [[key, words[outcome]] as const] : [],
+    );
+    return { ended: new Map(ended), doubts: this.#standsOn };
+  }
+
   /** Once a step: sent again, it asks for its blobs by the same names. */
   #compile(step: ReadyStep): CompiledStep {
     const known = this.#compiled.get(step);
     if (known) return known;
     const { key, plan, owes } = step;
-    const compiled = compileStep(plan, { owes, randomName: () => randomBytes(16).toString("hex") });
+    const stands = this.#doubts?.next(key, plan);
+    if (stands) this.#standsOn.set(key, stands.on);
+    const randomName = (): string => randomBytes(16).toString("hex");
+    const compiled = compileStep(plan, { owes, randomName, ...(stands && { foresight: stands }) });
     this.#compiled.set(step, compiled);
     this.#report.plan(key, plan);
     return compiled;

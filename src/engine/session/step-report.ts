@@ -183,7 +183,8 @@ export class StepReport {
         const [word = "", rc = "", ...reason] = cut(text, told.word).split(" ");
         const outcome = outcomes.get(word) ?? "failed";
         // One end for each start; without one ends what is passed over, or what its shell did not come to.
-        if (record.isOpen || outcome !== record.outcome) this.finish(key, outcome, { rc, reason: reason.join(" ") });
+        if (record.isOpen || outcome !== record.outcome)
+          this.finish(key, outcome, { rc, reason: this.#named(outcome, reason.join(" ")) });
         break;
       }
       default:
@@ -382,6 +383,12 @@ export class StepReport {
       ...(record.plan?.exact && exactly(made)),
       ...(made.skipped > 0 && { skipped: made.skipped }),
     };
+  }
+
+  /** `after KEY` of an unknown step, as its title. */
+  #named(outcome: Outcome, reason: string): string {
+    const earlier = outcome === "unknown" && this.records.get(reason.replace(/^after /, ""));
+    return earlier ? `after ${earlier.draft.title}` : reason;
   }
 
   #reasonOf(why: string): string {

@@ -1,6 +1,7 @@
 import type { z } from "zod";
 import type { ErrorCode } from "#errors/codes.ts";
 import type { Blob } from "./blob.ts";
+import type { Reach } from "./reach.ts";
 import type { Sh } from "./sh.ts";
 
 /**
@@ -52,8 +53,15 @@ export interface Step {
   readonly apply?: Sh;
   /** The same as `want`, `probe`, `guard` and `apply` say, as data. */
   readonly data?: StepData;
+  /**
+   * What of the node it may change, and what its look and its apply rest on, for dry runs; of `data` that is known. Without either it may
+   * change, and look at, anything.
+   */
+  readonly reach?: Reach;
   /** Runs when want and have differ, before apply, in dry runs too: `refuse CODE TEXT` stops the step. */
   readonly guard?: Sh;
+  /** In dry runs, behind the guard: asks, without changing anything, what apply would fail for; see foresee.sh. */
+  readonly foresee?: Sh;
   /** What `restartOn` / `onChanges` of this step runs when something it watches changed. Absent: its apply. */
   readonly react?: Sh;
   /** Prints what is there now, for a diff with `shown`; at most 64 KiB are kept; never run for sensitive steps. */

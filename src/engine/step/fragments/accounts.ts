@@ -16,3 +16,10 @@ while IFS= read -r entry; do
   case $entry in ${`${name}:`}*) line=$entry && break ;; esac
 done <${file}`;
 }
+
+/** For a dry run: nobody else in passwd(5) or group(5) has the number. */
+export function numberIsFree(file: string, name: string, id: number): Sh {
+  return sh`while IFS=: read -r other _ number _; do
+  [ "$number" != ${id} ] || [ "$other" = ${name} ] || { echo ${`${id} is the number of`}" $other" >&2; exit 1; }
+done <${file}`;
+}

@@ -1,6 +1,14 @@
 import { diskName, type DiskId } from "../disk-names.ts";
 import { sh, type Sh } from "../sh.ts";
 
+/** granted NAME...: true if a wipe was granted for one of these names of a disk. */
+export const granted = sh`granted() {
+  for k_g in "$@"; do
+    case $K_NL$K_GRANTED$K_NL in *"$K_NL$k_g$K_NL"*) [ -z "$k_g" ] || return 0 ;; esac
+  done
+  return 1
+}`;
+
 /**
  * sh functions over the node's disks. `find_disk KIND VALUE` sets `disk` (/dev/…) and `disk_name` (its name in sysfs) to
  * the one whole disk that says it is VALUE, or refuses. The others print what speaks against writing to a device.
@@ -116,6 +124,7 @@ contents_of() {
     [ "$sectors" -le 8192 ] || bytes_at "$dev" $((sectors / 8 - 256)) 257 "last MiB"
   fi
 }
+${granted}
 # is_granted NAME_OF_DISK NAME: a wipe of the disk was granted, by the name given or by another that it has.
 is_granted() {
   granted "$2" && return 0

@@ -14,6 +14,8 @@ export interface Packages {
 export interface PackageManager {
   readonly probe: (packages: Packages) => Sh;
   readonly guard: (packages: Packages) => Sh;
+  /** In dry runs: whether the package manager would do it. */
+  readonly foresee: (packages: Packages) => Sh;
   readonly apply: (packages: Packages) => Sh;
 }
 
@@ -51,6 +53,13 @@ locked() {
 }`;
 }
 
+/** What to do with them, as apt-get takes it. */
+function aptWords(packages: Packages): Sh {
+  const { state, recommends, purge } = packages;
+  const verb = state === "absent" ? (purge ? "purge" : "remove") : "install";
+  return sh`${recommends ? sh`` : sh`--no-install-recommends`} ${verb} -- ${words(packages)}`;
+}
+
 // apt-get(8), dpkg(1). dpkg leaves numbered files in updates/ when it was interrupted; they are normal while it runs.
 export const apt: PackageManager = {
   probe: (packages) =>
@@ -73,13 +82,20 @@ ${
 [ -z "$others" ] || refuse PACKAGE_NEEDED "these packages would go too: $(echo $others)"`
     : sh``
 }`,
+  // Lists that the run would fetch first are fetched to a folder of the step's own, when those that are there do not do.
+  foresee: (packages) => sh`set -- -q -o Debug::NoLocking=true
+until apt-get -s "$@" ${aptWords(packages)} >/dev/null 2>"$K_TMP/err"; do
+  ${packages.updateCache ? sh`[ ! -d "$K_TMP/lists" ]` : sh`false`} || { cat "$K_TMP/err" >&2; exit 1; }
+  mkdir -p "$K_TMP/lists/partial" "$K_TMP/cache" || exit 1
+  set -- "$@" -o Dir::State::lists="$K_TMP/lists" -o Dir::Cache="$K_TMP/cache"
+  apt-get "$@" update >/dev/null 2>"$K_TMP/err" || { cat "$K_TMP/err" >&2; exit 1; }
+done`,
   apply: (packages) => {
-    const { state, updateCache, recommends, purge } = packages;
-    const verb = state === "absent" ? (purge ? "purge" : "remove") : "install";
+    const { updateCache } = packages;
     return sh`export DEBIAN_FRONTEND=noninteractive NEEDRESTART_MODE=l APT_LISTCHANGES_FRONTEND=none
 ${withLock(packages, "Could not get lock\\|Unable to lock\\|Unable to acquire the dpkg frontend lock")}
 ${updateCache ? sh`locked apt-get -q update || exit 1` : sh``}
-locked apt-get -q -y -o Dpkg::Use-Pty=0 -o Dpkg::Options::=--force-confdef -o Dpkg::Options::=--force-confold ${recommends ? sh`` : sh`--no-install-recommends`} ${verb} -- ${words(packages)}
+locked apt-get -q -y -o Dpkg::Use-Pty=0 -o Dpkg::Options::=--force-confdef -o Dpkg::Options::=--force-confold ${aptWords(packages)}
 status=$?
 ! grep -q 'dpkg was interrupted' "$K_TMP/err" ||
   refuse PACKAGE_INTERRUPTED "dpkg was interrupted on this node: run dpkg --configure -a there first"
@@ -101,10 +117,17 @@ export const apk: PackageManager = {
       (name) => sh`apk version -q -l '<' ${name} 2>/dev/null`,
     ),
   guard: () => sh`:`,
+  // With lists that the run would fetch first nobody can tell.
+  foresee: (packages) => (packages.updateCache ? sh`:` : sh`apk --simulate ${apkWords(packages)} >/dev/null`),
   apply: (packages) => sh`${withLock(packages, "Unable to lock database")}
 ${packages.updateCache ? sh`locked apk update || exit 1` : sh``}
-locked apk ${packages.state === "absent" ? sh`del` : packages.state === "latest" ? sh`add -u` : sh`add`} ${words(packages)}`,
+locked apk ${apkWords(packages)}`,
 };
+
+function apkWords(packages: Packages): Sh {
+  const { state } = packages;
+  return sh`${state === "absent" ? sh`del` : state === "latest" ? sh`add -u` : sh`add`} ${words(packages)}`;
+}
 
 // dnf(8), rpm(8). dnf waits for its own lock and says so.
 export const dnf: PackageManager = {
@@ -115,6 +138,8 @@ export const dnf: PackageManager = {
       (name) => sh`dnf -q -C check-update ${name} 2>/dev/null | sed -n 's/^[^ ]*  *\([^ ]*\) .*/\1/p' | head -n 1`,
     ),
   guard: () => sh`:`,
+  foresee: (packages) =>
+    packages.updateCache || packages.state === "absent" ? sh`:` : sh`dnf -q -C info -- ${words(packages)} >/dev/null`,
   apply: (packages) => sh`${packages.updateCache ? sh`dnf -q makecache || exit 1` : sh``}
 dnf -y ${packages.recommends ? sh`` : sh`--setopt=install_weak_deps=False`} ${packages.state === "absent" ? sh`remove` : packages.state === "latest" ? sh`install --best` : sh`install`} ${words(packages)}`,
 };

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { Secret } from "../secret.ts";
+import type { Thing } from "../reach.ts";
 import { sh, shLines, type Sh } from "../sh.ts";
 
 /** A text that other users of the node can see while a command runs; a secret is refused with a hint. */
@@ -38,4 +39,26 @@ printf 'C %s\n' "$status" >&3
 case ${` ${successCodes.join(" ")} `} in *" $status "*) exit 0 ;; esac
 ${successCodes.includes(0) ? sh`` : sh`[ "$status" != 0 ] || echo "ended with exit code 0, which is not among successCodes" >&2`}
 exit 1`;
+}
+
+interface Needs {
+  readonly cwd?: string | undefined;
+  /** A name to be found on PATH, or a path. */
+  readonly program?: string | undefined;
+}
+
+/** What has to be there for a command to begin at all. */
+export function needsOf({ cwd, program }: Needs): Thing[] {
+  return [
+    ...(cwd === undefined ? [] : [{ is: "place", path: cwd } as const]),
+    ...(program === undefined ? [] : [{ is: "program", name: program } as const]),
+    ...(program?.startsWith("/") ? [{ is: "place", path: program } as const] : []),
+  ];
+}
+
+/** For a dry run: the command could not begin. With a PATH of its own, or from a folder of its own, only the step itself would know. */
+export function foreseeNeeds({ cwd, program }: Needs, { env }: Pick<Process, "env">): Sh {
+  const isKnown = program !== undefined && !("PATH" in env) && (program.startsWith("/") || !program.includes("/"));
+  return sh`${cwd === undefined ? sh`` : sh`[ -d ${cwd} ] || { echo ${`${cwd} is not there, or is no folder`} >&2; exit 1; }`}
+${isKnown ? sh`have ${program} || { echo ${`${program}: no such program`} >&2; exit 1; }` : sh``}`;
 }

@@ -53,3 +53,14 @@ while :; do
   left=$((left - 1))
 done`;
 }
+
+export function refuseStatic(unit: string): Sh {
+  return sh`refuse UNIT_STATIC ${`${unit} has no [Install] section, so it cannot be enabled`}`;
+}
+
+/** For a dry run: a unit that is not there, or that cannot be enabled, would not start. */
+export function foreseeStart(unit: string, isEnabled: boolean): Sh {
+  return sh`${unitProperties(unit, ["LoadState", "UnitFileState"])}
+[ "$LoadState" != not-found ] || { echo ${`there is no unit ${unit}`} >&2; exit 1; }
+${isEnabled ? sh`case $UnitFileState in static | indirect) ${refuseStatic(unit)} ;; esac` : sh``}`;
+}

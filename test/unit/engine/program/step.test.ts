@@ -15,6 +15,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { blobOf } from "#engine/step/blob.ts";
 import { secret } from "#engine/step/secret.ts";
+import { granted } from "#engine/step/fragments/disk.ts";
 import { sh } from "#engine/step/sh.ts";
 import { runStepOn, shells } from "#support/steps.ts";
 
@@ -63,7 +64,8 @@ describe("a step's shell", () => {
         expect((await runStepOn(shell, step, { dryRun: true })).outcome).to.equal("would-change");
         const guarded = {
           ...step,
-          guard: sh`granted S1 || refuse DISK_HAS_DATA "disk S1 holds data
+          guard: sh`${granted}
+granted S1 || refuse DISK_HAS_DATA "disk S1 holds data
 an ext4 file system"`,
         };
         const refused = await runStepOn(shell, guarded, { dryRun: true });

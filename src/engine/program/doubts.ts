@@ -1,0 +1,125 @@
+import type { PlannedStep } from "#engine/states/planned-step.ts";
+import { reachOfData } from "#engine/step/reach-of-data.ts";
+import { survives, type Reach, type Survival, type Thing } from "#engine/step/reach.ts";
+import { foldersAbove } from "./batch.ts";
+import { stepKey } from "./compile-step.ts";
+
+/** What a step of a module that says nothing of itself may do. */
+const anything: Reach = { changes: [{ is: "command", text: "" }], restsOn: [{ is: "command", text: "" }] };
+
+/** A step's reach, its keys included. */
+function reachOf({ step, creates, unless, onlyIf, runAs }: PlannedStep): Reach {
+  const { changes, restsOn } = step.reach ?? (step.data ? reachOfData(step.data) : anything);
+  const made: readonly Thing[] = creates === undefined ? [] : [{ is: "tree", path: creates }];
+  const asked = [unless, onlyIf].filter((text) => text !== undefined);
+  return {
+    changes: [...changes, ...made],
+    restsOn: [
+      ...restsOn,
+      ...made,
+      ...asked.map((text): Thing => ({ is: "command", text })),
+      ...(runAs === undefined ? [] : [{ is: "owner", name: runAs } as const]),
+    ],
+  };
+}
+
+/** By earlier step: what of a later one's verdict survives when it would change something. */
+export type DoubtsOf = ReadonlyMap<string, Survival>;
+
+/** What a step stands on. */
+export interface Standing {
+  readonly on: DoubtsOf;
+  /** An earlier step makes the folder that it lies in. */
+  readonly isUpon: boolean;
+  /** Users and groups that earlier steps make. */
+  readonly made: readonly string[];
+}
+
+interface Earlier {
+  readonly key: string;
+  readonly change: Thing;
+}
+
+/**
+ * Which earlier steps of a node a step stands on, in a dry run. Steps are told in their order; changes are kept by their paths, so that a thousand
+ * files cost a thousand looks and not a million.
+ */
+export class Doubts {
+  readonly #at = new Map<string, Earlier[]>();
+  /** By each folder above a changed path. */
+  readonly #beneath = new Map<string, Earlier[]>();
+  readonly #others: Earlier[] = [];
+  readonly #all: Earlier[] = [];
+  /** Steps that run what the operator wrote. */
+  readonly #commands = new Set<string>();
+
+  /** From then on the step is one of the earlier ones. */
+  next(key: string, plan: PlannedStep): Standing {
+    const { changes, restsOn } = reachOf(plan);
+    const on = new Map<string, Survival>();
+    const doubt = (earlier: string, survival: number): void => {
+      on.set(earlier, ((on.get(earlier) ?? 3) & survival) as Survival);
+    };
+    let isUpon = false;
+    const made = new Set<string>();
+    for (const rest of restsOn)
+      for (const { key: earlier, change } of this.#near(rest)) {
+        const survival = survives(change, rest);
+        if (survival !== undefined) doubt(earlier, survival);
+        isUpon ||= "path" in rest && makesFolderOf(change, rest.path);
+        if (survival !== undefined && makes(change, rest)) made.add(change.name);
+      }
+    // Whether what it watches changes is not known either; if it does, so does this step.
+    for (const id of [...plan.onChanges, ...plan.restartOn]) doubt(stepKey(id), 2);
+    // Who names a command as a requisite says that it stands on what that does.
+    const isSure = plan.step.always && [plan.creates, plan.unless, plan.onlyIf].every((text) => text === undefined);
+    if (!isSure) for (const earlier of plan.require.map(stepKey)) if (this.#commands.has(earlier)) doubt(earlier, 0);
+    for (const change of changes) this.#keep({ key, change });
+    return { on, isUpon, made: [...made] };
+  }
+
+  #keep(earlier: Earlier): void {
+    const { key, change } = earlier;
+    this.#all.push(earlier);
+    if (change.is === "command") this.#commands.add(key);
+    if (!("path" in change)) {
+      this.#others.push(earlier);
+      return;
+    }
+    add(this.#at, change.path, earlier);
+    for (const folder of foldersAbove(change.path)) add(this.#beneath, folder, earlier);
+  }
+
+  #near(rest: Thing): readonly Earlier[] {
+    if (rest.is === "command" || rest.is === "program") return this.#all;
+    if (!("path" in rest)) return this.#others;
+    const { path } = rest;
+    return [
+      ...this.#others,
+      ...[path, ...foldersAbove(path)].flatMap((at) => this.#at.get(at) ?? []),
+      ...(this.#beneath.get(path) ?? []),
+      ...(this.#beneath.get(folderOf(path)) ?? []).filter(({ change }) => change.is === "parents"),
+    ];
+  }
+}
+
+/** Whether a change makes the folder that a path lies in, if it is not there. */
+function makesFolderOf(change: Thing, path: string): boolean {
+  if (change.is === "folder") return change.path === folderOf(path);
+  return change.is === "parents" && change.path.startsWith(`${folderOf(path)}/`);
+}
+
+function makes(change: Thing, rest: Thing): change is Extract<Thing, { is: "user" | "group" }> {
+  const isAccount = change.is === "user" || change.is === "group";
+  return isAccount && !change.goes && (rest.is === "owner" || rest.is === "ownerGroup");
+}
+
+function folderOf(path: string): string {
+  return path.slice(0, path.lastIndexOf("/"));
+}
+
+function add(map: Map<string, Earlier[]>, path: string, earlier: Earlier): void {
+  const known = map.get(path);
+  if (known) known.push(earlier);
+  else map.set(path, [earlier]);
+}

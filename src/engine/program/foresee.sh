@@ -1,0 +1,59 @@
+# What a dry run asks without changing anything (POSIX sh; dash, bash, BusyBox, mksh): where apply would fail. It follows files.sh and
+# batch.sh in dry runs alone; the run itself finds out as it goes.
+
+k_upon= k_made=
+
+# foresee_place PATH TYPE MAKE OWNER GROUP: refuses where something at PATH could not be made, changed or removed. TYPE = the first digit
+# of stat's %f of what shall stand there, - for a link or nothing; MAKE = 1: folders above it are made, as they are where an
+# earlier step makes them (k_upon); OWNER, GROUP: - for any.
+foresee_place() {
+  foresee_owner "$4" "$5"
+  k_new_one
+  [ "$2" = - ] || k_stands "$1" "$2"
+  [ "$4" = - ] || k_own=$4
+  k_dir=${1%/*}
+  if [ -d "${k_dir:-/}" ]; then
+    safe_parents "$1" "$k_own"
+  else
+    [ "$3$k_upon" != 0 ] || refuse FILE_NO_PARENT "the folder $k_dir does not exist: make it first, or makeDirs: true"
+    until [ -d "${k_dir:-/}" ]; do k_dir=${k_dir%/*}; done
+    safe_parents "$k_dir/new" "$k_own"
+  fi
+  [ -w "${k_cur:-/}" ] || { echo "${k_cur:-/} cannot be written to" >&2 && exit 1; }
+}
+
+# foresee_owner USER GROUP: they exist, or earlier steps make them (k_made); a number needs nobody, nor does -.
+foresee_owner() {
+  case $1 in
+    - | root) ;;
+    *[!0-9]*) foresee_account /etc/passwd passwd "$1" || { echo "there is no user $1" >&2 && exit 1; } ;;
+  esac
+  case $2 in
+    - | root) ;;
+    *[!0-9]*) foresee_account /etc/group group "$2" || { echo "there is no group $2" >&2 && exit 1; } ;;
+  esac
+}
+
+# foresee_account FILE DATABASE NAME: a user or group of that name will be there.
+foresee_account() {
+  case " $k_made " in *" $3 "*) return 0 ;; esac
+  while IFS=: read -r k_x k_y; do [ "$k_x" != "$3" ] || return 0; done <"$1"
+  # Of a directory service, where the node can ask one.
+  getent "$2" "$3" >/dev/null 2>&1
+}
+
+# b_foresee: the same for the loaded step of a batch. Where nobody but root has his hands in it, one look told all.
+b_foresee() {
+  if [ -d "${b_dir:-/}" ] && b_is_plain; then
+    case $b_t:$b_user:$b_group in [la]:* | ?:-:- | ?:root:- | ?:-:root | ?:root:root) return 0 ;; esac
+  fi
+  case "$b_foreseen " in *" ${b_dir:-/}:$b_t:$b_user:$b_group "*) return 0 ;; esac
+  case $b_t in
+    d) b_try foresee_place "$b_path" 4 "$b_make" "$b_user" "$b_group" ;;
+    f) b_try foresee_place "$b_path" 8 "$b_make" "$b_user" "$b_group" ;;
+    l) b_try foresee_place "$b_path" - "$b_make" - - ;;
+    a) b_try foresee_place "$b_path" - 0 - - ;;
+  esac || return
+  # What stands there already may be somebody's, who may then have his hands in it.
+  [ "$b_kind" != absent ] || b_foreseen="$b_foreseen ${b_dir:-/}:$b_t:$b_user:$b_group"
+}

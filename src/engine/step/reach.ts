@@ -1,0 +1,236 @@
+/**
+ * Something of a node that a step may change, or that what it finds there rests on. A dry run changes nothing, so how a later step will find
+ * what an earlier one would change cannot be told (docs/runner.md, Dry runs).
+ */
+export type Thing =
+  /** What stands at a path; of a folder its mode and owner, not what lies in it. To rest on: whose it shall be. */
+  | { readonly is: "path"; readonly path: string; readonly owner?: string | undefined }
+  /** A path with all that lies beneath it. */
+  | { readonly is: "tree"; readonly path: string }
+  /** To change: a folder's mode and owner, and whether others than the owner may then make names in it. */
+  | { readonly is: "folder"; readonly path: string; readonly owner: string; readonly isOpen: boolean }
+  /** To change: folders above a path, where they are missing. */
+  | { readonly is: "parents"; readonly path: string }
+  /** To rest on: a folder or file that has to be there; how the step looks at its own matter does not rest on it. */
+  | { readonly is: "place"; readonly path: string }
+  /** A user or group; to change: `renumbers` when its number may be another one afterwards, `goes` when it is removed. */
+  | { readonly is: "user" | "group"; readonly name: string; readonly renumbers?: boolean; readonly goes?: boolean }
+  /** To rest on: somebody that something shall belong to. */
+  | { readonly is: "owner" | "ownerGroup"; readonly name: string }
+  /** Packages with whatever they bring, unless that is `known` and named beside it; to rest on: that some are there. */
+  | { readonly is: "packages"; readonly known?: true }
+  /** To rest on: that packages, or a service, are not there. */
+  | { readonly is: "noPackages" }
+  | { readonly is: "noService"; readonly name: string }
+  /** A unit's state; to change with `unit`: its text alone. */
+  | { readonly is: "service" | "unit"; readonly name: string }
+  /** A disk by one of its names, `*` where it is not known which. */
+  | { readonly is: "disk"; readonly name: string }
+  /** To change: what a boot leaves of the running system. */
+  | { readonly is: "boot" }
+  /** To rest on: a program that has to be there. */
+  | { readonly is: "program"; readonly name: string }
+  /** To rest on: what answers, listens or is free just now. */
+  | { readonly is: "system" }
+  /** What a text of the operator's does, or looks at: known only as far as it names it. */
+  | { readonly is: "command"; readonly text: string };
+
+export interface Reach {
+  readonly changes: readonly Thing[];
+  readonly restsOn: readonly Thing[];
+}
+
+export interface Owned {
+  readonly owner?: string | undefined;
+  readonly group?: string | undefined;
+}
+
+/** Who has to exist; numbers need nobody. */
+export function ownersOf({ owner, group }: Owned): Thing[] {
+  const isName = (name: string | undefined): name is string => name !== undefined && !/^\d+$/.test(name);
+  return [
+    ...(isName(owner) && owner !== "root" ? [{ is: "owner", name: owner } as const] : []),
+    ...(isName(group) && group !== "root" ? [{ is: "ownerGroup", name: group } as const] : []),
+  ];
+}
+
+/** A folder that gets a mode and an owner. */
+export function folderOf({
+  path,
+  mode,
+  owner,
+}: { readonly path: string; readonly mode?: string | undefined } & Owned): Thing {
+  const bits = mode === undefined ? 0o755 : Number.parseInt(mode, 8);
+  return { is: "folder", path, owner: owner ?? "root", isOpen: (bits & 0o022) !== 0 };
+}
+
+/** Which verdicts of a look still hold after a change: bit 0 “in order”, bit 1 “would change”. */
+export type Survival = 0 | 1 | 2 | 3;
+
+const none = 0;
+const inOrder = 1;
+const wouldChange = 2;
+const both = 3;
+
+/** What of a verdict that rests on `rest` survives `change`; undefined: they have nothing to do with each other. */
+export function survives(change: Thing, rest: Thing): Survival | undefined {
+  switch (change.is) {
+    case "path":
+    case "tree":
+    case "folder":
+      return afterPath(change, rest);
+    case "parents":
+      return (rest.is === "path" || rest.is === "tree") && isBeneath(change.path, rest.path) ? inOrder : undefined;
+    case "user":
+    case "group":
+      return afterAccount(change, rest);
+    case "packages":
+      return change.known && !["packages", "noPackages", "program"].includes(rest.is) ? undefined : afterPackages(rest);
+    case "service":
+    case "unit":
+      return afterService(change, rest);
+    case "disk":
+      if (rest.is === "command") return mentionsDevice(rest.text) ? none : undefined;
+      if (rest.is !== "disk") return undefined;
+      return change.name === rest.name || change.name === "*" || rest.name === "*" ? none : undefined;
+    case "boot":
+      if (rest.is === "service" || rest.is === "noService") return inOrder;
+      if (rest.is === "path" || rest.is === "tree") return isUnder(rest.path, ["/run", "/tmp"]) ? none : undefined;
+      return rest.is === "system" || rest.is === "command" ? none : undefined;
+    case "command":
+      return afterCommand(change.text, rest);
+    default:
+      return undefined;
+  }
+}
+
+function afterPath(change: Extract<Thing, { is: "path" | "tree" | "folder" }>, rest: Thing): Survival | undefined {
+  const { path } = change;
+  switch (rest.is) {
+    case "path":
+    case "tree":
+      if (rest.path === path || (rest.is === "tree" && isBeneath(path, rest.path))) return none;
+      if (!isBeneath(rest.path, path)) return undefined;
+      if (change.is !== "folder") return none;
+      // What is in the folder stays as it is. Only root, or who owns both, is sure to be let in (files.sh, safe_parents).
+      return !change.isOpen && ["root", "0", rest.is === "path" ? rest.owner : undefined].includes(change.owner)
+        ? both
+        : inOrder;
+    case "place":
+      if (rest.path !== path && !isBeneath(rest.path, path)) return undefined;
+      return change.is === "folder" ? both : wouldChange;
+    case "program":
+      return change.is === "tree" || /\/s?bin(\/|$)/.test(path) ? wouldChange : undefined;
+    case "command":
+      // A folder that is made, or gets another owner, brings nothing into it.
+      return mentionsPath(rest.text, path, { beneath: change.is !== "folder" }) ? none : undefined;
+    default:
+      return undefined;
+  }
+}
+
+function afterAccount(
+  { is, name, renumbers, goes }: Extract<Thing, { is: "user" | "group" }>,
+  rest: Thing,
+): Survival | undefined {
+  if (rest.is === "command") return mentionsWord(rest.text, name) ? none : undefined;
+  if (!("name" in rest) || rest.name !== name) return undefined;
+  if (rest.is === is) return none;
+  if (rest.is !== (is === "user" ? "owner" : "ownerGroup")) return undefined;
+  return goes ? none : renumbers ? wouldChange : both;
+}
+
+/** Where Debian's policy keeps packages away from (policy manual, 9.1), and what is kcore's own. */
+const notOfPackages =
+  "/etc/kcore /etc/systemd/system /home /media /mnt /nix /root /srv /tmp /usr/local /var/lib/kcore".split(" ");
+
+function afterPackages(rest: Thing): Survival | undefined {
+  switch (rest.is) {
+    case "path":
+      // A configuration file that is there is kept (dpkg, --force-confold).
+      if (isUnder(rest.path, notOfPackages)) return undefined;
+      return isUnder(rest.path, ["/etc"]) ? inOrder : none;
+    case "tree":
+      return isUnder(rest.path, notOfPackages) ? undefined : none;
+    case "user":
+    case "group":
+    case "service":
+    case "packages":
+      return inOrder;
+    case "owner":
+    case "ownerGroup":
+      return both;
+    case "place":
+    case "program":
+      return wouldChange;
+    case "noPackages":
+    case "noService":
+    case "system":
+    case "command":
+      return none;
+    default:
+      return undefined;
+  }
+}
+
+function afterService({ is, name }: Extract<Thing, { is: "service" | "unit" }>, rest: Thing): Survival | undefined {
+  if (rest.is === "command") return mentionsWord(rest.text, name.replace(/\.service$/, "")) ? none : undefined;
+  if (rest.is === "system") return is === "service" ? none : undefined;
+  if ((rest.is !== "service" && rest.is !== "noService") || rest.name !== name) return undefined;
+  return is === "service" ? none : inOrder;
+}
+
+function afterCommand(text: string, rest: Thing): Survival | undefined {
+  switch (rest.is) {
+    case "path":
+    case "tree":
+      return mentionsPath(text, rest.path) ? none : undefined;
+    case "place":
+      return mentionsPath(text, rest.path) ? wouldChange : undefined;
+    case "user":
+    case "group":
+    case "owner":
+    case "ownerGroup":
+      return mentionsWord(text, rest.name) ? none : undefined;
+    case "service":
+    case "noService":
+      return mentionsWord(text, rest.name.replace(/\.service$/, "")) ? none : undefined;
+    case "packages":
+    case "noPackages":
+      return /\b(apt|apt-get|aptitude|dpkg|apk|dnf|yum|rpm)\b/.test(text) ? none : undefined;
+    case "disk":
+      return mentionsDevice(text) ? none : undefined;
+    case "program":
+      return wouldChange;
+    case "system":
+    case "command":
+      return none;
+    default:
+      return undefined;
+  }
+}
+
+function isBeneath(path: string, folder: string): boolean {
+  return path.startsWith(folder.endsWith("/") ? folder : `${folder}/`) && path !== folder;
+}
+
+function isUnder(path: string, folders: readonly string[]): boolean {
+  return folders.some((folder) => path === folder || isBeneath(path, folder));
+}
+
+/** Whether a text names the path, one above it (but `/`) or one beneath it. */
+function mentionsPath(text: string, path: string, { beneath = true } = {}): boolean {
+  for (const [found] of text.matchAll(/\/[\w@.+:-][\w@.+:/-]*/g)) {
+    const named = found.replace(/\/+$/, "");
+    if (named === path || isBeneath(path, named) || (beneath && isBeneath(named, path))) return true;
+  }
+  return false;
+}
+
+function mentionsDevice(text: string): boolean {
+  return /\/dev\/(?!null\b|zero\b|u?random\b|std|fd\b|tty)/.test(text);
+}
+
+function mentionsWord(text: string, word: string): boolean {
+  return text.split(/[^\w@.-]+/).some((found) => found === word || found === `${word}.service`);
+}

@@ -1,0 +1,354 @@
+import { expect } from "chai";
+import type { Outcome, RunEvent } from "#engine/events/event.ts";
+import { openLab, type Lab, type LabNode } from "#lab/lab.ts";
+import { contradictions, openBastion, rosterOf, type Bastion } from "#support/deploy.ts";
+
+/** Steps that stand on each other, what the dry run says of them, and what becomes of them. */
+interface Pair {
+  readonly title: string;
+  /** `d1` has systemd and apt; `b1` is a BusyBox machine without useradd. */
+  readonly node?: "d1" | "b1";
+  /** A shell text that makes the node as it is found. */
+  readonly before?: string;
+  /** The list of steps, in YAML. */
+  readonly steps: string;
+  readonly foreseen: readonly Outcome[];
+  readonly done: readonly Outcome[];
+}
+
+const [ok, would, changed, unknown, failed, skipped] = [
+  "ok",
+  "would-change",
+  "changed",
+  "unknown",
+  "failed",
+  "skipped",
+] as const;
+const disk = "{ serial: d1-disk0 }";
+
+const pairs: readonly Pair[] = [
+  {
+    title: "a mount that goes, then its folder",
+    before: "mkdir -p /srv/m && mount -t tmpfs none /srv/m",
+    steps: `
+  - { id: mount, mount.mounted: { path: /srv/m, state: absent } }
+  - { id: folder, file.absent: { path: /srv/m } }`,
+    foreseen: [would, unknown],
+    done: [changed, changed],
+  },
+  {
+    title: "a folder for another user, then root's file in it",
+    steps: `
+  - { id: folder, directory.managed: { path: /srv/theirs, owner: www-data } }
+  - { id: file, file.managed: { path: /srv/theirs/f, content: x } }`,
+    foreseen: [would, unknown],
+    done: [changed, failed],
+  },
+  {
+    title: "a folder of another user's, which root gets, then root's file in it",
+    before: "mkdir -p /srv/got && chown www-data /srv/got",
+    steps: `
+  - { id: folder, directory.managed: { path: /srv/got, owner: root } }
+  - { id: file, file.managed: { path: /srv/got/f, content: x } }`,
+    foreseen: [would, unknown],
+    done: [changed, changed],
+  },
+  {
+    title: "a folder of another user's, and root's file in it",
+    before: "mkdir -p /srv/his && chown www-data /srv/his",
+    steps: `
+  - { id: file, file.managed: { path: /srv/his/f, content: x } }`,
+    foreseen: [failed],
+    done: [failed],
+  },
+  {
+    title: "a folder, then folders and files in it",
+    steps: `
+  - { id: folder, directory.managed: { path: /srv/new, mode: "0750" } }
+  - { id: below, directory.managed: { path: /srv/new/a, makeDirs: false } }
+  - { id: file, file.managed: { path: /srv/new/a/f, content: x } }
+  - { id: link, symlink.managed: { path: /srv/new/l, target: a } }`,
+    foreseen: [would, would, would, would],
+    done: [changed, changed, changed, changed],
+  },
+  {
+    title: "a folder whose mode changes, over a file in order",
+    before: "mkdir -p /srv/kept && chmod 700 /srv/kept && printf x >/srv/kept/f",
+    steps: `
+  - { id: folder, directory.managed: { path: /srv/kept, mode: "0755" } }
+  - { id: file, file.managed: { path: /srv/kept/f, content: x } }`,
+    foreseen: [would, ok],
+    done: [changed, ok],
+  },
+  {
+    title: "a file in a folder that nobody makes",
+    steps: `
+  - { id: other, file.managed: { path: /srv/other, content: x } }
+  - { id: file, file.managed: { path: /srv/no/such/f, content: x } }`,
+    foreseen: [would, failed],
+    done: [changed, failed],
+  },
+  {
+    title: "a path that is made, then removed",
+    steps: `
+  - { id: file, file.managed: { path: /srv/twice, content: x } }
+  - { id: away, file.absent: { path: /srv/twice } }`,
+    foreseen: [would, unknown],
+    done: [changed, changed],
+  },
+  {
+    title: "a tree that is removed, then a file in it",
+    before: "mkdir -p /srv/tree && printf x >/srv/tree/f",
+    steps: `
+  - { id: away, file.absent: { path: /srv/tree, recurse: true } }
+  - { id: file, file.managed: { path: /srv/tree/f, content: x, makeDirs: true } }`,
+    foreseen: [would, unknown],
+    done: [changed, changed],
+  },
+  {
+    title: "a file of a package that the run brings",
+    before: "apt-get -q -y purge tree; apt-get -q update",
+    steps: `
+  - { id: package, package.installed: { name: tree } }
+  - { id: program, file.absent: { path: /usr/bin/tree } }`,
+    foreseen: [would, unknown],
+    done: [changed, changed],
+  },
+  {
+    title: "a package that is not there",
+    before: "apt-get -q update",
+    steps: `
+  - { id: package, package.installed: { name: no-such-package-of-debian } }`,
+    foreseen: [failed],
+    done: [failed],
+  },
+  {
+    title: "a package whose lists are to be fetched",
+    before: "apt-get -q -y purge tree; rm -rf /var/lib/apt/lists/*",
+    steps: `
+  - { id: package, package.installed: { name: tree, updateCache: true } }`,
+    foreseen: [would],
+    done: [changed],
+  },
+  {
+    title: "a package without lists that nobody fetches",
+    before: "apt-get -q -y purge tree; rm -rf /var/lib/apt/lists/*",
+    steps: `
+  - { id: package, package.installed: { name: tree } }`,
+    foreseen: [failed],
+    done: [failed],
+  },
+  {
+    title: "two packages of which one needs the other",
+    before: "apt-get -q -y purge xfsprogs libinih1; apt-get -q update",
+    steps: `
+  - { id: first, package.installed: { name: xfsprogs } }
+  - { id: second, package.installed: { name: libinih1 } }
+  - { id: third, package.installed: { name: bash } }`,
+    foreseen: [would, unknown, ok],
+    done: [changed, ok, ok],
+  },
+  {
+    title: "a package, then a command that needs it",
+    before: "apt-get -q -y purge tree; apt-get -q update",
+    steps: `
+  - { id: package, package.installed: { name: tree } }
+  - { id: command, command.run: { argv: [tree, /srv] } }`,
+    foreseen: [would, unknown],
+    done: [changed, changed],
+  },
+  {
+    title: "a program that is not there",
+    steps: `
+  - { id: command, command.run: { argv: [no-such-program] } }`,
+    foreseen: [failed],
+    done: [failed],
+  },
+  {
+    title: "a command in a folder that an earlier step makes, and in one that nobody makes",
+    steps: `
+  - { id: folder, directory.managed: { path: /srv/work } }
+  - { id: command, command.run: { cmd: "true", cwd: /srv/work } }
+  - { id: nowhere, command.run: { cmd: "true", cwd: /srv/nowhere } }`,
+    foreseen: [would, unknown, failed],
+    done: [changed, changed, failed],
+  },
+  {
+    title: "a user, then a file of the user's",
+    before: "userdel -r demo; groupdel demo; true",
+    steps: `
+  - { id: user, user.managed: { name: demo } }
+  - { id: file, file.managed: { path: /srv/demo, content: x, owner: demo } }`,
+    foreseen: [would, would],
+    done: [changed, changed],
+  },
+  {
+    title: "a file of a user that nobody makes",
+    steps: `
+  - { id: other, file.managed: { path: /srv/mine, content: y } }
+  - { id: file, file.managed: { path: /srv/yours, content: x, owner: nobody-here } }`,
+    foreseen: [would, failed],
+    done: [changed, failed],
+  },
+  {
+    title: "a group, then a user in it; one in a group that nobody makes",
+    before: "userdel -r demo; groupdel demo; groupdel team; true",
+    steps: `
+  - { id: group, group.managed: { name: team } }
+  - { id: user, user.managed: { name: demo, groups: [team] } }
+  - { id: other, user.managed: { name: demo2, groups: [no-such-group] } }`,
+    foreseen: [would, would, failed],
+    done: [changed, changed, failed],
+  },
+  {
+    title: "a user on a machine without useradd's friends",
+    node: "b1",
+    before: "rm -f /tmp/none",
+    steps: `
+  - { id: number, group.managed: { name: root, gid: 4711 } }`,
+    foreseen: [failed],
+    done: [failed],
+  },
+  {
+    title: "a unit, then its service",
+    before: "rm -f /etc/systemd/system/pair.service; systemctl daemon-reload",
+    steps: `
+  - { id: unit, unit.managed: { name: pair, content: "[Service]\\nExecStart=/bin/sleep infinity\\n[Install]\\nWantedBy=multi-user.target\\n" } }
+  - { id: service, service.running: { name: pair } }`,
+    foreseen: [would, unknown],
+    done: [changed, changed],
+  },
+  {
+    title: "a unit without [Install], which somebody wants enabled",
+    before:
+      "printf '[Service]\\nExecStart=/bin/sleep infinity\\n' >/etc/systemd/system/static.service; systemctl daemon-reload",
+    steps: `
+  - { id: service, service.running: { name: static } }`,
+    foreseen: [failed],
+    done: [failed],
+  },
+  {
+    title: "a service that is not there, then one that is",
+    steps: `
+  - { id: service, service.running: { name: nobody-wrote-this } }`,
+    foreseen: [failed],
+    done: [failed],
+  },
+  {
+    title: "a service that a package starts, and that shall not run",
+    before: "apt-get -q -y purge chrony; apt-get -q update",
+    steps: `
+  - { id: package, package.installed: { name: chrony } }
+  - { id: service, service.stopped: { name: chrony } }`,
+    foreseen: [would, unknown],
+    done: [changed, changed],
+  },
+  {
+    title: "a file, then the restart of its service",
+    before:
+      "printf '[Service]\\nExecStart=/bin/sleep infinity\\n[Install]\\nWantedBy=multi-user.target\\n' >/etc/systemd/system/watch.service; systemctl daemon-reload; systemctl enable --now watch",
+    steps: `
+  - { id: file, file.managed: { path: /srv/watched, content: x } }
+  - { id: service, service.running: { name: watch }, restartOn: [file] }
+  - { id: other, service.running: { name: watch }, restartOn: [file], onChanges: [file] }`,
+    foreseen: [would, would, unknown],
+    done: [changed, changed, changed],
+  },
+  {
+    title: "what watches a step that nobody can foresee",
+    steps: `
+  - { id: folder, directory.managed: { path: /srv/odd, owner: www-data } }
+  - { id: file, file.managed: { path: /srv/odd/f, content: x, owner: root } , unless: "test -d /srv/odd" }
+  - { id: command, command.run: { cmd: "true" }, onChanges: [file] }`,
+    foreseen: [would, unknown, unknown],
+    done: [changed, ok, skipped],
+  },
+  {
+    title: "a command that makes a file, then what looks for it by a shell text",
+    before: "rm -rf /srv/made",
+    steps: `
+  - { id: command, command.run: { cmd: "echo >/srv/made" }, creates: /srv/made }
+  - { id: text, command.run: { cmd: "echo" }, unless: "test -e /srv/made" }
+  - { id: file, file.managed: { path: /srv/made, content: "\\n" } }
+  - { id: apart, file.managed: { path: /srv/apart, content: x } }`,
+    foreseen: [would, unknown, unknown, would],
+    done: [changed, ok, ok, changed],
+  },
+  {
+    title: "a partition, a filesystem on it, a mount, and a file there",
+    steps: `
+  - { id: table, disk.partitioned: { disk: ${disk}, partitions: [{ name: data }] } }
+  - { id: filesystem, filesystem.formatted: { disk: ${disk}, partition: data } }
+  - { id: mount, mount.mounted: { path: /srv/disk, source: { disk: ${disk}, partition: data }, fstype: ext4 } }
+  - { id: file, file.managed: { path: /srv/disk/f, content: x } }`,
+    foreseen: [would, unknown, unknown, unknown],
+    done: [changed, changed, changed, changed],
+  },
+  {
+    title: "a key, and a wait for it",
+    steps: `
+  - { id: key, key.generated: { path: /srv/key } }
+  - { id: wait, wait.for: { path: /srv/key } }
+  - { id: none, wait.for: { absent: /srv/key2 } }`,
+    foreseen: [would, unknown, ok],
+    done: [changed, ok, ok],
+  },
+];
+
+describe("the plan and the run", function () {
+  this.timeout(600_000);
+  let lab: Lab;
+  let bastion: Bastion;
+  const nodes = new Map<string, LabNode>();
+
+  before(async () => {
+    lab = await openLab({ name: "plan" });
+    await lab.down();
+    const up = await lab.up([
+      { name: "n1", kind: "debian", disks: ["64M"] },
+      { name: "d1", kind: "debian", disks: ["64M"] },
+      { name: "b1", kind: "busybox", disks: [] },
+    ]);
+    for (const node of up) nodes.set(node.name, node);
+    bastion = await openBastion({ "roster/lab.yaml": await rosterOf(lab) }, { cluster: true });
+  });
+  after(async () => {
+    await bastion?.remove();
+    await lab.down();
+  });
+
+  const outcomesOf = (events: readonly RunEvent[]): readonly Outcome[] =>
+    events.flatMap((event) => (event.type === "step.finished" ? [event.outcome] : []));
+
+  it("has at least twenty pairs", () => {
+    expect(pairs.length).to.be.at.least(20);
+  });
+
+  for (const [number, { title, node = "d1", before: prepare, steps, foreseen, done }] of pairs.entries())
+    it(`agree: ${title}`, async () => {
+      await nodes.get(node)?.exec(prepare ?? ":");
+      const state = `pair${number}`;
+      await bastion.write({ [`states/${state}.yaml`]: `steps:${steps}\n` });
+      const words = ["state", "apply", state, "--on", node];
+      await bastion.kcore([...words, "--dry-run"]);
+      const plan = await bastion.events();
+      await bastion.kcore(words);
+      const run = await bastion.events();
+      expect(outcomesOf(plan), "foreseen").to.deep.equal(foreseen);
+      expect(outcomesOf(run), "done").to.deep.equal(done);
+      expect(contradictions(plan, run)).to.deep.equal([]);
+    });
+
+  it("agree: deploy_node on a bare machine", async () => {
+    for (const more of ["--dry-run", ""]) {
+      const ended = await bastion.deploy("n1", ...(more === "" ? [] : [more]));
+      expect(ended.code, `${ended.stdout}${ended.stderr}`).to.equal(0);
+    }
+    const [plan = [], run = []] = await Promise.all((await bastion.runs()).slice(-2).map((id) => bastion.events(id)));
+    expect(contradictions(plan, run)).to.deep.equal([]);
+    // It is a plan all the same: of what the run changed it says about half for sure.
+    const count = (events: readonly RunEvent[], outcome: Outcome): number =>
+      outcomesOf(events).filter((one) => one === outcome).length;
+    expect(count(plan, would), JSON.stringify(outcomesOf(plan))).to.be.at.least(count(run, changed) * 0.4);
+  });
+});

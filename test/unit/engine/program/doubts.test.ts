@@ -1,0 +1,197 @@
+import { expect } from "chai";
+import { commandRun } from "#engine/modules/command-run.ts";
+import { directoryManaged } from "#engine/modules/directory-managed.ts";
+import { diskPartitioned } from "#engine/modules/disk-partitioned.ts";
+import { fileAbsent } from "#engine/modules/file-absent.ts";
+import { fileManaged } from "#engine/modules/file-managed.ts";
+import { filesystemFormatted } from "#engine/modules/filesystem-formatted.ts";
+import { groupManaged } from "#engine/modules/group-managed.ts";
+import { httpReady } from "#engine/modules/http-ready.ts";
+import { mountMounted } from "#engine/modules/mount-mounted.ts";
+import { nixInstalled } from "#engine/modules/nix-installed.ts";
+import { nixProfile } from "#engine/modules/nix-profile.ts";
+import { packageInstalled } from "#engine/modules/package-installed.ts";
+import { rebootDone } from "#engine/modules/reboot-done.ts";
+import { registry } from "#engine/modules/registry.ts";
+import { serviceRunning } from "#engine/modules/service-running.ts";
+import { serviceStopped } from "#engine/modules/service-stopped.ts";
+import { symlinkManaged } from "#engine/modules/symlink-managed.ts";
+import { unitManaged } from "#engine/modules/unit-managed.ts";
+import { userManaged } from "#engine/modules/user-managed.ts";
+import { waitFor } from "#engine/modules/wait-for.ts";
+import { stepKey } from "#engine/program/compile-step.ts";
+import { Doubts } from "#engine/program/doubts.ts";
+import type { PlannedStep } from "#engine/states/planned-step.ts";
+import type { ModuleDefinition } from "#engine/step/define.ts";
+import { stepOf } from "#support/steps.ts";
+
+/** A module with its arguments, and keys of the step. */
+type Written = readonly [ModuleDefinition, object, Partial<PlannedStep>?];
+
+function planOf(id: string, [module, args, keys]: Written): PlannedStep {
+  const at = { file: "states/x.yaml", line: 1, column: 1 };
+  const lists = { require: [], onChanges: [], restartOn: [], onFailure: [] };
+  return {
+    id,
+    title: id,
+    state: "x",
+    module: module.name,
+    at,
+    step: stepOf(module, args),
+    ...lists,
+    sensitive: false,
+    ...keys,
+  };
+}
+
+const file = (path: string, more: object = {}): Written => [fileManaged, { path, content: "x", ...more }];
+const folder = (path: string, more: object = {}): Written => [directoryManaged, { path, ...more }];
+const absent = (path: string, more: object = {}): Written => [fileAbsent, { path, ...more }];
+const packages: Written = [packageInstalled, { name: "nginx" }];
+const command = (cmd: string, keys: Partial<PlannedStep> = {}): Written => [commandRun, { cmd }, keys];
+const disk = { serial: "S1" };
+
+/** What of a verdict survives the earlier step's change: 0 nothing, 1 in order, 2 would change, 3 both; `-`: it does not stand on it. */
+const table: readonly (readonly [string, Written, Written, number | "-"])[] = [
+  ["the same file", file("/srv/a"), file("/srv/a"), 0],
+  ["another file", file("/srv/a"), file("/srv/ab"), "-"],
+  ["a file removed", absent("/srv/a"), file("/srv/a"), 0],
+  ["a tree removed, a file in it", absent("/srv/a", { recurse: true }), file("/srv/a/b/c"), 0],
+  ["a file, its tree removed", file("/srv/a/b"), absent("/srv/a", { recurse: true }), 0],
+  ["a link in place of the folder", [symlinkManaged, { path: "/srv/a", target: "b" }], file("/srv/a/f"), 0],
+  ["a folder of root's, a file in it", folder("/srv/a"), file("/srv/a/b"), 3],
+  [
+    "a folder of a user's, a file of that user's",
+    folder("/srv/a", { owner: "bob" }),
+    file("/srv/a/b", { owner: "bob" }),
+    3,
+  ],
+  ["a folder of a user's, a file of root's", folder("/srv/a", { owner: "bob" }), file("/srv/a/b"), 1],
+  ["a folder that all may write to", folder("/srv/a", { mode: "0777" }), file("/srv/a/b"), 1],
+  ["a folder, and another one's file", folder("/srv/a"), file("/srv/b"), "-"],
+  ["a folder with all in it", folder("/srv/a", { owner: "bob", recurse: ["owner"] }), file("/srv/a/b"), 0],
+  ["a file whose folders are made", file("/srv/a/b/c", { makeDirs: true }), folder("/srv/a", { makeDirs: false }), 1],
+  ["a mount, a file beneath", [mountMounted, { path: "/srv", source: "LABEL=x" }], file("/srv/a"), 0],
+  ["a mount that goes, its folder", [mountMounted, { path: "/srv/m", state: "absent" }], absent("/srv/m"), 0],
+  ["a folder, a mount on it", folder("/srv/m"), [mountMounted, { path: "/srv/m", source: "LABEL=x" }], 3],
+  ["packages, a file removed", packages, absent("/usr/share/x"), 0],
+  ["packages, a configuration file", packages, file("/etc/nginx/x"), 1],
+  ["packages, a file of their folders", packages, file("/usr/share/x"), 0],
+  ["packages, a file where they put none", packages, file("/srv/www/x"), "-"],
+  ["packages, kcore's own", packages, file("/etc/kcore/x"), "-"],
+  ["packages, a unit's text", packages, [unitManaged, { name: "web", content: "x" }], "-"],
+  ["Nix, a user", [nixInstalled, {}], [userManaged, { name: "www" }], "-"],
+  ["Nix, packages", [nixInstalled, {}], packages, 1],
+  [
+    "Nix, its profile",
+    [nixInstalled, {}],
+    [nixProfile, { path: "/nix/store/0c8fvpkmrx4b8n5mxy4v1ibwrfgjd7l6-kcore-0.1.0" }],
+    0,
+  ],
+  ["packages, a user", packages, [userManaged, { name: "www" }], 1],
+  ["packages, packages", packages, [packageInstalled, { name: "libfoo" }], 1],
+  ["packages, packages away", packages, [packageInstalled, { name: "libfoo", state: "absent" }], 0],
+  ["packages, a service", packages, [serviceRunning, { name: "nginx" }], 1],
+  ["packages, a service that shall not run", packages, [serviceStopped, { name: "nginx" }], 0],
+  ["packages, a command that always runs", packages, command("true"), "-"],
+  ["packages, a program", packages, [commandRun, { argv: ["nginx", "-t"] }], 2],
+  ["packages, a shell text", packages, command("true", { unless: "nginx -t" }), 0],
+  ["packages, an answer", packages, [httpReady, { url: "http://127.0.0.1/" }], 0],
+  ["a user, a file of that user's", [userManaged, { name: "bob" }], file("/srv/a", { owner: "bob" }), 3],
+  [
+    "a user with a number, a file of that user's",
+    [userManaged, { name: "bob", uid: 7 }],
+    file("/srv/a", { owner: "bob" }),
+    2,
+  ],
+  ["a user, another one's file", [userManaged, { name: "bob" }], file("/srv/a", { owner: "eve" }), "-"],
+  ["a user, what runs as that user", [userManaged, { name: "bob" }], command("true", { runAs: "bob" }), 3],
+  [
+    "a group that goes, a file of the group's",
+    [groupManaged, { name: "old", state: "absent" }],
+    file("/srv/a", { group: "old" }),
+    0,
+  ],
+  ["a group, a user in it", [groupManaged, { name: "team" }], [userManaged, { name: "bob", groups: ["team"] }], 3],
+  ["a unit, its service", [unitManaged, { name: "web", content: "x" }], [serviceRunning, { name: "web" }], 1],
+  ["a unit, another service", [unitManaged, { name: "web", content: "x" }], [serviceRunning, { name: "db" }], "-"],
+  ["a service, an answer", [serviceRunning, { name: "web" }], [httpReady, { url: "http://127.0.0.1/" }], 0],
+  ["a file, an answer", file("/srv/a"), [httpReady, { url: "http://127.0.0.1/" }], "-"],
+  ["a path that is waited for", file("/srv/a"), [waitFor, { path: "/srv/a" }], 0],
+  [
+    "a disk, its filesystem",
+    [diskPartitioned, { disk, partitions: [{ name: "p" }] }],
+    [filesystemFormatted, { disk, partition: "p" }],
+    0,
+  ],
+  [
+    "a disk, another one's filesystem",
+    [diskPartitioned, { disk, partitions: [{ name: "p" }] }],
+    [filesystemFormatted, { disk: { serial: "S2" }, partition: "p" }],
+    "-",
+  ],
+  ["a boot, what lies in memory", [rebootDone, { always: true }], file("/run/x"), 0],
+  ["a boot, a file", [rebootDone, { always: true }], file("/srv/x"), "-"],
+  ["a command that names the file's folder", command("tar -C /opt/app -xf /tmp/x"), file("/opt/app/conf"), 0],
+  ["a command that names another", command("touch /srv/b"), file("/srv/a"), "-"],
+  ["a command that names the service", command("systemctl stop web"), [serviceRunning, { name: "web" }], 0],
+  ["a command, a shell text", command("make"), command("x", { onlyIf: "test -e y" }), 0],
+  ["a shell text that names the file", file("/srv/a"), command("x", { unless: "grep -q y /srv/a" }), 0],
+  ["a folder, a shell text that names it", folder("/srv/a"), command("x", { unless: "test -d /srv/a" }), 0],
+  [
+    "a folder, a shell text that names what is in it",
+    folder("/srv/a"),
+    command("x", { unless: "test -d /srv/a/b" }),
+    "-",
+  ],
+  ["a shell text that names another", file("/srv/a"), command("x", { unless: "grep -q y /srv/b" }), "-"],
+  ["what a command makes", command("x", { creates: "/srv/a" }), file("/srv/a"), 0],
+  ["what it watches", file("/srv/a"), [serviceRunning, { name: "web" }, { restartOn: ["1"] }], 2],
+  ["a command as requisite", command("make"), [serviceRunning, { name: "web" }, { require: ["1"] }], 0],
+  ["a command as requisite of one that always runs", command("make"), command("install", { require: ["1"] }), "-"],
+];
+
+describe("what a step stands on in a dry run", () => {
+  for (const [title, earlier, later, kept] of table)
+    it(title, () => {
+      const doubts = new Doubts();
+      doubts.next(stepKey("1"), planOf("1", earlier));
+      const { on } = doubts.next(stepKey("2"), planOf("2", later));
+      expect(on.get(stepKey("1")) ?? "-").to.equal(kept);
+    });
+
+  it("knows a folder that an earlier step makes for it", () => {
+    const isUpon = (...written: readonly Written[]): boolean => {
+      const doubts = new Doubts();
+      return (
+        written.map((one, index) => doubts.next(stepKey(`${index}`), planOf(`${index}`, one)).isUpon).at(-1) ?? false
+      );
+    };
+    expect(isUpon(folder("/srv/a"), file("/srv/a/b"))).to.equal(true);
+    expect(isUpon(folder("/srv/a"), file("/srv/a/b/c"))).to.equal(false);
+    expect(isUpon(file("/srv/a/b/x", { makeDirs: true }), file("/srv/a/b/c"))).to.equal(true);
+    expect(isUpon(file("/srv/a/x"), file("/srv/a/c"))).to.equal(false);
+  });
+
+  it("knows whom earlier steps make", () => {
+    const doubts = new Doubts();
+    doubts.next(stepKey("1"), planOf("1", [userManaged, { name: "bob" }]));
+    doubts.next(stepKey("2"), planOf("2", [groupManaged, { name: "old", state: "absent" }]));
+    const { made } = doubts.next(stepKey("3"), planOf("3", file("/srv/a", { owner: "bob", group: "old" })));
+    expect(made).to.deep.equal(["bob"]);
+  });
+
+  it("costs little for a thousand files", () => {
+    const doubts = new Doubts();
+    const plans = Array.from({ length: 1000 }, (_, index) => planOf(`${index}`, file(`/srv/${index % 10}/${index}`)));
+    let pairs = 0;
+    for (const plan of plans) pairs += doubts.next(stepKey(plan.id), plan).on.size;
+    expect(pairs).to.equal(0);
+  });
+
+  it("is told by every module", async () => {
+    const modules = await Promise.all([...registry.values()].map((load) => load()));
+    const silent = modules.filter(({ step }) => !/reach|data:/.test(String(step)));
+    expect(silent.map(({ name }) => name)).to.deep.equal([]);
+  });
+});
