@@ -33,6 +33,7 @@ export async function recordBigRun({ project, id, nodes, steps, length }: BigRun
       node,
       fingerprint: "SHA256:LKhJ9ESFtSfDHEPPx11JZc5LyuAmLr4ThQM3neLiUWM",
     });
+    let end = 0;
     for (let step = 0; step < steps; step++) {
       const at = 500 + (step + shift) * each * 0.95;
       const stage = stages[Math.floor((step * stages.length) / steps)]?.id ?? "";
@@ -56,10 +57,11 @@ export async function recordBigRun({ project, id, nodes, steps, length }: BigRun
         duration: Math.round(each * 0.9),
       } as const;
       const problem = { code: "STEP_FAILED", message: "the command ended with exit code 1" } as const;
-      add(at + each * 0.9, outcome === "failed" ? { ...finished, problem } : finished);
+      end = at + each * 0.9;
+      add(end, outcome === "failed" ? { ...finished, problem } : finished);
       if (step === fails) break;
     }
-    add(length - 100, { type: "node.finished", node, outcome: fails < 0 ? "done" : "failed" });
+    add(end + 5, { type: "node.finished", node, outcome: fails < 0 ? "done" : "failed" });
   }
   for (const { id: stage } of stages) add(length - 50, { type: "stage.finished", stage, outcome: "ok" });
   add(length, { type: "run.finished", outcome: "failed", exitCode: 1 });

@@ -29,6 +29,20 @@ export interface Tally {
   readonly time: number;
 }
 
+const words = [
+  "succeeded",
+  "changed",
+  "wouldChange",
+  "failed",
+  "unreachable",
+  "interrupted",
+  "unfinished",
+  "skipped",
+  "unknown",
+  "notStarted",
+  "run",
+] as const satisfies readonly Exclude<keyof Tally, "time">[];
+
 /** What a node came to, or the run itself, that none of its steps tells. */
 export type OwnEnd = "failed" | "unreachable" | "interrupted" | "unfinished" | "notStarted";
 
@@ -98,9 +112,17 @@ export function tallyOfBastion(model: RunModel): Tally {
 }
 
 export function tallyOfRun(model: RunModel): Tally {
-  const ends = [...model.nodes.values()].flatMap((node) => ownEnd(node, workOf(model, node)) ?? []);
-  const work = [...[...model.nodes.values()].flatMap((node) => workOf(model, node)), ...bastionActions(model)];
-  return tallyOf(work, runTime(model), [...ends, ...ownEnds(model)]);
+  return sumTallies(
+    model,
+    [...model.nodes.values()].map((node) => tallyOfNode(model, node)),
+  );
+}
+
+/** The run's tally from those of all its nodes, where they are known. */
+export function sumTallies(model: RunModel, ofNodes: readonly Tally[]): Tally {
+  const sum = { ...tallyOfBastion(model), time: runTime(model) };
+  for (const tally of ofNodes) for (const word of words) sum[word] += tally[word];
+  return sum;
 }
 
 /** Milliseconds that the node took by `now`; of one that nobody connected to, what was done for it on the bastion. */

@@ -42,7 +42,8 @@ export class Board {
   since(version: string): News {
     const [id, text] = version.split(".");
     const known = id === this.#id ? Number(text) || 0 : 0;
-    const parts = [...this.#parts].flatMap(([name, { html, at }]) => (at > known ? [[name, html] as const] : []));
+    const parts: [id: string, html: string][] = [];
+    for (const [name, { html, at }] of this.#parts) if (at > known) parts.push([name, html]);
     return { version: this.version, parts };
   }
 

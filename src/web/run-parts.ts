@@ -1,6 +1,6 @@
 import type { ActionModel, NodeModel, RunModel } from "#engine/events/run-model.ts";
 import type { SourcePosition } from "#errors/problem.ts";
-import type { Span } from "#tui/html/bars.ts";
+import { fitBars, GrowingBars, type Span } from "#tui/html/bars.ts";
 import { Budget } from "#tui/html/budget.ts";
 import { drawFailures } from "#tui/html/failures.ts";
 import { drawFigures, drawSlowest } from "#tui/html/figures.ts";
@@ -12,6 +12,7 @@ import { barTexts } from "#tui/html/lanes.ts";
 import { drawStages, drawTimeline, kindCounts } from "#tui/html/timeline.ts";
 import { drawWarnings } from "#tui/html/warnings.ts";
 import { byUrgency, laneOf, ownLane, type Lane } from "#tui/html/work.ts";
+import { sumTallies } from "#tui/tally.ts";
 import { actionsByNode } from "#tui/work-item.ts";
 import { horizonOf } from "./horizon.ts";
 
@@ -25,17 +26,24 @@ export interface RunPartsOptions {
 }
 
 interface KnownLane {
+  readonly node: NodeModel;
   readonly actions: readonly ActionModel[];
   readonly lane: Lane;
   /** Grows whenever the node has done something: what its row opens to may be new then, though the row looks the same. */
   readonly news: number;
-  readonly drawn: { readonly long: number; readonly html: string };
+  readonly bars: GrowingBars;
+  readonly drawn: string;
+  /** The run had ended when this was drawn: nothing goes on any more. */
+  readonly isOver: boolean;
 }
 
-/** Draws a run's page by its parts. A row is drawn anew only when its node has done something, or the time axis has grown. */
+/**
+ * Draws a run's page by its parts. A row is drawn anew only when its node has done something: its bars are in milliseconds,
+ * and how many of them the axis spans now is the page's affair.
+ */
 export class RunParts {
   readonly #options: RunPartsOptions;
-  readonly #known = new Map<string, KnownLane & { readonly node: NodeModel }>();
+  readonly #known = new Map<string, KnownLane>();
 
   constructor(options: RunPartsOptions = {}) {
     this.#options = options;
@@ -44,12 +52,13 @@ export class RunParts {
   /** Every part that may change, by its element's id; `rows` is the order of the rows, as JSON. `isLive`: a process goes on with it. */
   draw(model: RunModel, isLive: boolean): readonly (readonly [id: string, html: string])[] {
     const span = spanOf(model);
-    const lanes = this.#lanes(model, span);
+    const lanes = this.#lanes(model);
     const rows = byUrgency(lanes.map(({ lane }) => lane));
+    const tallies = rows.flatMap(({ node, tally }) => (node ? [tally] : []));
     const part = (id: string, content: Part) => [id, html`<div id="${id}">${content}</div>`.source] as const;
     return [
       part("head", drawHead(model, isLive)),
-      part("figures-part", drawFigures(model)),
+      part("figures-part", drawFigures(model, sumTallies(model, tallies))),
       part("failures-part", drawFailures(model, rows, this.#options.sourceLine)),
       part("warnings-part", drawWarnings(model)),
       part("stages", drawStages(model, span)),
@@ -57,7 +66,7 @@ export class RunParts {
         ([kind, count]) =>
           [`count-${kind}`, html`<b id="count-${kind}">${count.toLocaleString("en")}</b>`.source] as const,
       ),
-      ...lanes.map(({ lane, drawn }) => [lane.id, drawn.html] as const),
+      ...lanes.map(({ lane, drawn }) => [lane.id, drawn] as const),
       part("slowest-part", model.state === "finished" && drawSlowest(model, rows)),
       ["rows", JSON.stringify({ order: rows.map(({ id }) => id), ...span, isOver: model.state === "finished" })],
     ];
@@ -68,12 +77,12 @@ export class RunParts {
     const parts = new Map(this.draw(model, isLive));
     const whole = (id: string) => new Html(parts.get(id) ?? "");
     const span = spanOf(model);
-    const lanes = byUrgency(this.#lanes(model, span).map(({ lane }) => lane));
+    const lanes = byUrgency(this.#lanes(model).map(({ lane }) => lane));
     const timeline = drawTimeline({
       model,
       lanes,
       span,
-      rows: lanes.map(({ id }) => whole(id)),
+      rows: lanes.map(({ id }) => new Html(fitBars(parts.get(id) ?? "", span.to - span.from))),
       live: base,
       scriptless: "Without scripts the page stands still, and rows do not open.",
     });
@@ -102,39 +111,41 @@ export class RunParts {
 
   /** The ids of the rows that hold all these words in their name or their steps. */
   find(model: RunModel, words: readonly string[]): readonly string[] {
-    return this.#lanes(model, spanOf(model)).flatMap(({ lane: { id, name, pieces } }) => {
+    return this.#lanes(model).flatMap(({ lane: { id, name, pieces } }) => {
       const text = [name, ...pieces.map(({ title }) => title)].join("\n").toLowerCase();
       return words.every((word) => text.includes(word.toLowerCase())) ? [id] : [];
     });
   }
 
   /** In the order of the run. */
-  #lanes(model: RunModel, span: Span): readonly Pick<KnownLane, "lane" | "drawn">[] {
+  #lanes(model: RunModel): readonly Pick<KnownLane, "lane" | "drawn">[] {
     const actions = actionsByNode(model);
     const nodes = [...model.nodes.values()].map((node, index) =>
-      this.#lane(model, { node, index, actions: actions.get(node.name) ?? none, span }),
+      this.#lane(model, { node, index, actions: actions.get(node.name) ?? none }),
     );
     const own = ownLane(model, endOf(model)).map((lane) => ({
       lane,
-      drawn: drawn(lane, model, { span, news: model.lastSeq }),
+      drawn: drawRow(lane, model, { news: model.lastSeq }),
     }));
     return [...own, ...nodes];
   }
 
   #lane(
     model: RunModel,
-    { node, index, actions, span }: { node: NodeModel; index: number; actions: readonly ActionModel[]; span: Span },
+    { node, index, actions }: { node: NodeModel; index: number; actions: readonly ActionModel[] },
   ): KnownLane {
     const known = this.#known.get(node.name);
+    const isOver = model.state === "finished";
     const isSame =
       known?.node === node &&
       known.actions.length === actions.length &&
-      known.actions.every((one, at) => one === actions[at]);
-    const isOver = model.state === "finished";
-    if (known && isSame && known.drawn.long === span.to - span.from) return known;
-    const lane = known && isSame && !isOver ? known.lane : laneOf(model, { node, index, actions, end: endOf(model) });
+      known.actions.every((one, at) => one === actions[at]) &&
+      (known.isOver === isOver || isClosed(known));
+    if (known && isSame) return known;
+    const lane = laneOf(model, { node, index, actions, end: endOf(model), before: known?.lane });
     const news = (known?.news ?? 0) + 1;
-    const next = { node, actions, lane, news, drawn: drawn(lane, model, { span, news }) };
+    const bars = known?.bars ?? new GrowingBars();
+    const next = { node, actions, lane, news, isOver, bars, drawn: drawRow(lane, model, { news, bars }) };
     this.#known.set(node.name, next);
     return next;
   }
@@ -142,15 +153,21 @@ export class RunParts {
 
 const none: readonly ActionModel[] = [];
 
-function drawn(
-  lane: Lane,
-  { dryRun }: RunModel,
-  { span, news }: { readonly span: Span; readonly news: number },
-): KnownLane["drawn"] {
-  return { long: span.to - span.from, html: drawLane(lane, { span, dryRun, news }).source };
+/** Nothing in it goes on, so that the run's end changes nothing. */
+function isClosed({ lane, node }: KnownLane): boolean {
+  const hasEnded = node.startedAt === undefined || node.endedAt !== undefined;
+  return hasEnded && lane.pieces.every(({ outcome }) => outcome !== undefined);
 }
 
-/** What still runs goes on to the end of the axis; the page hides what lies after now. */
+function drawRow(
+  lane: Lane,
+  { startedAt, dryRun }: RunModel,
+  { news, bars = new GrowingBars() }: { readonly news: number; readonly bars?: GrowingBars },
+): string {
+  return drawLane(lane, { bars: bars.draw(lane.pieces, startedAt), dryRun, news }).source;
+}
+
+/** What still runs goes on beyond the axis; the page hides what lies after now. */
 function endOf({ state, lastAt }: RunModel): number {
   return state === "finished" ? lastAt : Infinity;
 }

@@ -80,6 +80,10 @@
       if (!axis) return arranged.order.length > 0 && location.reload();
       putOrder(byId("rows"), arranged.order);
     }
+    // Bars are in milliseconds: how many of them a row spans now is all that a longer axis changes (bars.ts).
+    const box = span && `0 0 ${span.to - span.from} 20`;
+    for (const bars of document.querySelectorAll("#rows > .lane > summary .bars"))
+      if (bars.getAttribute("viewBox") !== box) bars.setAttribute("viewBox", box);
     if (byId("lanes"))
       byId("lanes").dispatchEvent(
         new CustomEvent("kcore:news", { detail: { changed, ...(span && { long: span.to - span.from }) } }),

@@ -2,7 +2,7 @@ import type { Piece } from "./work.ts";
 import { html, Html } from "./html.ts";
 import { tellStep } from "./words.ts";
 
-/** The time that the page's bars span. */
+/** The time that the page's bars span. One that may still grow has no end (`Infinity`): its bars' units are milliseconds. */
 export interface Span {
   readonly from: number;
   readonly to: number;
@@ -11,6 +11,8 @@ export interface Span {
 /** Units of a bar's drawing: fine enough for a hundredfold zoom. */
 export const WIDE = 10_000;
 const TALL = 20;
+/** What goes on on an axis that may still grow ends so far out: eleven days. */
+const FAR = 1e9;
 
 /** Height of a bar in its lane: outcomes differ in shape too. */
 const heights: Readonly<Record<string, number>> = {
@@ -26,22 +28,66 @@ const heights: Readonly<Record<string, number>> = {
 
 /** Pieces as bars over time, one path an outcome: a thousand rows of them are drawn in no time. */
 export function drawBars(pieces: readonly Piece[], span: Span): Html {
-  const paths = new Map<string, string>();
-  for (const { outcome, from, to } of pieces) {
-    const { look } = tellStep(outcome);
-    const tall = heights[look] ?? TALL;
-    const [start, end] = [placeOf(from, span), placeOf(to, span)];
-    // Bars that touch would look like one.
-    const gap = end - start > 60 ? Math.round(Math.min(15, (end - start) * 0.06)) : 0;
-    const [x, wide] = [start + gap, Math.max(1, end - start - 2 * gap)];
-    paths.set(look, `${paths.get(look) ?? ""}M${x} ${(TALL - tall) / 2}h${wide}v${tall}h-${wide}z`);
+  const paths: Paths = new Map();
+  for (const piece of pieces) addBar(paths, piece, span);
+  return drawPaths(paths);
+}
+
+/** Bars on an axis that may still grow, drawn piece by piece as they come to an end. */
+export class GrowingBars {
+  readonly #over: Piece[] = [];
+  readonly #paths: Paths = new Map();
+
+  /** The bars of all these pieces. What was over the last time is not drawn again. */
+  draw(pieces: readonly Piece[], from: number): Html {
+    const span = { from, to: Infinity };
+    if (this.#over.some((piece, at) => piece !== pieces[at])) {
+      this.#over.length = 0;
+      this.#paths.clear();
+    }
+    for (let next = pieces[this.#over.length]; next?.outcome !== undefined; next = pieces[this.#over.length]) {
+      addBar(this.#paths, next, span);
+      this.#over.push(next);
+    }
+    if (this.#over.length === pieces.length) return drawPaths(this.#paths);
+    const paths = new Map(this.#paths);
+    for (const piece of pieces.slice(this.#over.length)) addBar(paths, piece, span);
+    return drawPaths(paths);
   }
+}
+
+type Paths = Map<string, string>;
+
+function addBar(paths: Paths, { outcome, from, to }: Piece, span: Span): void {
+  const { look } = tellStep(outcome);
+  const tall = heights[look] ?? TALL;
+  const [start, end] = [placeOf(from, span), placeOf(to, span)];
+  // Of an axis that may still grow: about what it was when the bar began.
+  const unit = span.to === Infinity ? Math.max(1, start / WIDE) : 1;
+  // Bars that touch would look like one.
+  const gap = end - start > 60 * unit ? Math.round(Math.min(15 * unit, (end - start) * 0.06)) : 0;
+  const [x, wide] = [start + gap, Math.max(Math.round(unit), end - start - 2 * gap)];
+  // Joined and not added up: what V8 only links would be put together anew for each picture.
+  paths.set(look, [paths.get(look), "M", x, " ", (TALL - tall) / 2, "h", wide, "v", tall, "h-", wide, "z"].join(""));
+}
+
+function drawPaths(paths: Paths): Html {
   const drawn = [...paths].map(([look, path]) => `<path class="${look}" d="${path}"/>`).join("");
-  return html`<svg class="bars" viewBox="0 0 ${WIDE} ${TALL}" preserveAspectRatio="none" aria-hidden="true">
+  return html`<svg class="bars" ${viewBox(WIDE)} preserveAspectRatio="none" aria-hidden="true">
     ${new Html(drawn)}
   </svg>`;
 }
 
 export function placeOf(at: number, { from, to }: Span): number {
+  if (to === Infinity) return Math.min(FAR, Math.max(0, Math.round(at - from)));
   return Math.round((Math.min(Math.max(at, from), to) - from) * (WIDE / Math.max(1, to - from)));
+}
+
+/** Bars on an axis that may still grow, as they stand where it spans so many milliseconds now; web-page.js does the same. */
+export function fitBars(source: string, long: number): string {
+  return source.replace(viewBox(WIDE).source, viewBox(long).source);
+}
+
+function viewBox(wide: number): Html {
+  return html`viewBox="0 0 ${wide} ${TALL}"`;
 }

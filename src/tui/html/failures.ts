@@ -73,9 +73,9 @@ function causesOf(lanes: readonly Lane[]): readonly Cause[] {
   return [...causes.values()];
 }
 
-function causesIn({ name, node, pieces }: Lane): readonly Omit<Cause, "lanes">[] {
+function causesIn({ name, node, pieces, tally }: Lane): readonly Omit<Cause, "lanes">[] {
   // On the bastion each action fails by itself; on a node the first failure is the cause of the rest.
-  const cause = node && causeIn(pieces);
+  const cause = node && tally.failed + tally.interrupted > 0 ? causeIn(pieces) : undefined;
   const told = node ? (cause ? [cause] : []) : pieces.filter(({ outcome }) => outcome === "failed");
   if (told.length === 0) {
     if (!node?.problem || node.outcome === "done" || node.outcome === "not-started") return [];

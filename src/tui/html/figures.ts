@@ -5,9 +5,8 @@ import { html, type Html, type Part } from "./html.ts";
 import type { Lane } from "./work.ts";
 
 /** The figures of the run, and a bar of their shares. */
-export function drawFigures(model: RunModel): Part {
+export function drawFigures(model: RunModel, tally = tallyOfRun(model)): Part {
   if (model.runId === "") return undefined;
-  const tally = tallyOfRun(model);
   const differs = tally.changed + tally.wouldChange;
   const figures = [
     ["ok", tally.succeeded - differs, "in order"],

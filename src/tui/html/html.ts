@@ -18,9 +18,9 @@ export type Part = Html | string | number | undefined | false | readonly Part[];
  */
 export function html(parts: TemplateStringsArray, ...values: readonly Part[]): Html {
   const fixed = squeeze(parts);
-  let source = fixed[0] ?? "";
-  for (const [index, value] of values.entries()) source += sourceOf(value) + (fixed[index + 1] ?? "");
-  return new Html(source);
+  const pieces = [fixed[0]];
+  for (let index = 0; index < values.length; index += 1) pieces.push(sourceOf(values[index]), fixed[index + 1]);
+  return new Html(pieces.join(""));
 }
 
 const squeezed = new WeakMap<TemplateStringsArray, readonly string[]>();

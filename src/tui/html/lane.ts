@@ -1,11 +1,10 @@
 import { formatDuration } from "../line.ts";
-import { drawBars, type Span } from "./bars.ts";
 import { html, type Html } from "./html.ts";
 import type { Lane } from "./work.ts";
 import { badge, count, tellEnd, tellStep } from "./words.ts";
 
 export interface LaneDrawing {
-  readonly span: Span;
+  readonly bars: Html;
   readonly dryRun: boolean;
   /** Shown opened from the start. */
   readonly open?: boolean;
@@ -21,17 +20,22 @@ export interface LaneDrawing {
 export const kinds = ["failed", "changed", "ok", "open"] as const;
 
 /** Those that a row answers to. */
-export function kindsOf({ node, tally }: Lane): readonly (typeof kinds)[number][] {
-  const failed = tally.failed + tally.unreachable > 0;
-  const changed = tally.changed + tally.wouldChange > 0;
-  const open = node !== undefined && node.outcome !== "done" && !failed;
-  const has = { failed, changed, open, ok: !failed && !changed && !open };
+export function kindsOf(lane: Lane): readonly (typeof kinds)[number][] {
+  const has = hasKind(lane);
   return kinds.filter((kind) => has[kind]);
 }
 
+/** Whether it answers to each of them. */
+export function hasKind({ node, tally }: Lane): Readonly<Record<(typeof kinds)[number], boolean>> {
+  const failed = tally.failed + tally.unreachable > 0;
+  const changed = tally.changed + tally.wouldChange > 0;
+  const open = node !== undefined && node.outcome !== "done" && !failed;
+  return { failed, changed, open, ok: !failed && !changed && !open };
+}
+
 /** A row of the timeline: name, end, counts, bars and time; it opens to `body`. */
-export function drawLane(lane: Lane, { span, dryRun, open = false, body, packed, news }: LaneDrawing): Html {
-  const { id, name, node, pieces, tally, since } = lane;
+export function drawLane(lane: Lane, { bars, dryRun, open = false, body, packed, news }: LaneDrawing): Html {
+  const { id, name, node, tally, since } = lane;
   const told = node
     ? tellEnd(node.outcome)
     : tellStep(tally.failed > 0 ? "failed" : tally.changed > 0 ? "changed" : "ok");
@@ -52,7 +56,7 @@ export function drawLane(lane: Lane, { span, dryRun, open = false, body, packed,
   >
     <summary>
       <span class="name">${name}</span>${badge(told)}<span class="counts">${counts.join(" · ")}</span
-      ><span class="track">${drawBars(pieces, span)}</span>${
+      ><span class="track">${bars}</span>${
         since === undefined
           ? html`<span class="time">${formatDuration(tally.time)}</span>`
           : html`<span class="time" data-since="${since}"></span>`

@@ -1,6 +1,6 @@
 import type { RunModel } from "#engine/events/run-model.ts";
 import { formatDuration } from "../line.ts";
-import { placeOf, type Span } from "./bars.ts";
+import { drawBars, placeOf, type Span } from "./bars.ts";
 import { Budget } from "./budget.ts";
 import { html, type Html } from "./html.ts";
 import { drawLane } from "./lane.ts";
@@ -34,7 +34,7 @@ export function drawLanes({ model, lanes, logOf }: LanesOptions): Html {
     plain -= pieces.length;
     const isPlain = plain >= 0 || index === 0;
     const open = isPlain && lanes.length <= FEW && tally.failed > 0;
-    const drawing = { span, dryRun: model.dryRun, open };
+    const drawing = { bars: drawBars(pieces, span), dryRun: model.dryRun, open };
     if (isPlain) return drawLane(lane, { ...drawing, body });
     packed.push(body.source);
     return drawLane(lane, { ...drawing, packed: packed.length - 1 });

@@ -250,11 +250,12 @@
   // Said by web-page.js when it has changed the rows: which of them, and the time that the bars span now.
   box.addEventListener("kcore:news", ({ detail: { changed, long: now } }) => {
     lanes = [...box.querySelectorAll(".lane")];
-    for (const lane of changed) {
+    const isLonger = now !== undefined && now !== long;
+    for (const lane of isLonger ? lanes : changed) {
       rest.forget(lane);
       if (lane.open) void fill(lane);
     }
-    if (now !== undefined && now !== long) {
+    if (isLonger) {
       long = now;
       look(zoom, middle());
     }

@@ -2,7 +2,7 @@ import type { RunModel } from "#engine/events/run-model.ts";
 import { formatDuration } from "../line.ts";
 import { placeOf, WIDE, type Span } from "./bars.ts";
 import { html, type Html, type Part } from "./html.ts";
-import { kinds, kindsOf } from "./lane.ts";
+import { hasKind, kinds } from "./lane.ts";
 import type { Lane } from "./work.ts";
 import { count, tellStep } from "./words.ts";
 
@@ -48,9 +48,8 @@ export function drawTimeline({ model, lanes, span, rows, live, scriptless }: Tim
 
 /** How many rows there are of each kind, by the kind's name. */
 export function kindCounts(lanes: readonly Lane[]): ReadonlyMap<string, number> {
-  const counts = new Map([["all", lanes.length], ...kinds.map((kind) => [kind, 0] as const)]);
-  for (const lane of lanes) for (const kind of kindsOf(lane)) counts.set(kind, (counts.get(kind) ?? 0) + 1);
-  return counts;
+  const all = lanes.map(hasKind);
+  return new Map([["all", all.length], ...kinds.map((kind) => [kind, all.filter((has) => has[kind]).length] as const)]);
 }
 
 function drawControls(model: RunModel, lanes: readonly Lane[], isLive: boolean): Html {

@@ -42,9 +42,12 @@ export function badge({ mark, word, look }: Telling): Html {
   return html`<span class="badge ${look}"><span aria-hidden="true">${mark}</span> ${word}</span>`;
 }
 
+// Dear to make, and not cheap to use: a thousand rows have numbers each.
+const inEnglish = new Intl.NumberFormat("en");
+
 /** `1,234` of something, its name in the plural unless it is one. */
 export function count(number: number, one: string, many = `${one}s`): string {
-  return `${number.toLocaleString("en")} ${number === 1 ? one : many}`;
+  return `${number < 1000 ? number : inEnglish.format(number)} ${number === 1 ? one : many}`;
 }
 
 /** Milliseconds since the epoch as `2026-11-21 06:15:00 UTC`. */

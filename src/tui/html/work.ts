@@ -49,7 +49,7 @@ export function ownLane(model: RunModel, end = model.lastAt): readonly Lane[] {
   return [{ id: "bastion", name: "bastion", tally: tallyOfBastion(model), pieces, ...defined({ since }) }];
 }
 
-/** A node's row; `end` is where pieces that still run end, for now. */
+/** A node's row; `end` is where pieces that still run end, for now. What is over is taken from the row as it was `before`. */
 export function laneOf(
   model: RunModel,
   {
@@ -57,17 +57,20 @@ export function laneOf(
     index,
     actions,
     end,
+    before,
   }: {
     readonly node: NodeModel;
     readonly index: number;
     readonly actions: readonly ActionModel[];
     readonly end: number;
+    readonly before?: Lane | undefined;
   },
 ): Lane {
-  const pieces = [
-    ...node.steps.map((step) => pieceOfStep(step, end)),
-    ...actions.map((action) => pieceOfAction(model, action, end)),
-  ];
+  const pieces = node.steps.map((step, at) => {
+    const known = before?.pieces[at];
+    return known?.step === step && step.outcome !== undefined ? known : pieceOfStep(step, end);
+  });
+  for (const action of actions) pieces.push(pieceOfAction(model, action, end));
   const { startedAt, endedAt, ranBefore = 0 } = node;
   const hasBegun = startedAt !== undefined && endedAt === undefined;
   const since = hasBegun && end === Infinity ? startedAt - ranBefore : busySince(pieces);
@@ -76,7 +79,7 @@ export function laneOf(
     name: node.name,
     node,
     tally: tallyOfNode(model, node),
-    pieces: pieces.toSorted((a, b) => a.from - b.from),
+    pieces: pieces.sort((a, b) => a.from - b.from),
     ...defined({ since }),
   };
 }

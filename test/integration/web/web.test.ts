@@ -1,11 +1,11 @@
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { appendFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { once } from "node:events";
 import type { ChildProcess } from "node:child_process";
 import { expect } from "chai";
 import type { Browser, BrowserContextOptions } from "playwright-core";
 import { formatEvent } from "#engine/events/recording.ts";
-import { createRun } from "#engine/run/run-folder.ts";
+import { createRun, runFolder } from "#engine/run/run-folder.ts";
 import type { RunEvent } from "#engine/events/event.ts";
 import { ask, startBrowser, until, watchPage } from "#support/browser.ts";
 import { TestProject, type Ended } from "#support/kcore.ts";
@@ -194,6 +194,28 @@ describe("kcore web", function () {
     await page.keyboard.press("ArrowRight");
     await until(page, `document.getElementById("tip").textContent.startsWith("1 of 30. preflight step 1: ")`);
     expect(complaints).to.deep.equal([]);
+    await page.close();
+  });
+
+  it("shows the bars where they belong when the time axis has grown, of rows too that have done nothing since", async () => {
+    const events = recordedRun("failed");
+    const [begin] = events;
+    const known = events.filter(({ type }) => type !== "run.finished");
+    const id = await record(known);
+    const { page, complaints } = await open(`/runs/${id}`);
+    const widthOf = "document.querySelector('.lane .bars path').getBoundingClientRect().width";
+    await until(page, "document.getElementById('axis')?.dataset.long === '10000'");
+    const before = await ask<number>(page, widthOf);
+    const { seq = 0 } = known.at(-1) ?? {};
+    const later = { seq: seq + 1, at: (begin?.at ?? 0) + 31_000, type: "warning", text: "it takes long" } as const;
+    appendFileSync(runFolder(project.project, id).events, formatEvent(later));
+    await until(page, `${widthOf} < ${before / 4}`);
+    expect(await ask<number>(page, widthOf)).to.be.closeTo(before / 6, before / 60);
+    // One that is opened only now shows the same.
+    const other = await open(`/runs/${id}`);
+    expect(await ask<number>(other.page, widthOf)).to.be.closeTo(before / 6, before / 60);
+    expect(complaints).to.deep.equal([]);
+    await other.page.close();
     await page.close();
   });
 

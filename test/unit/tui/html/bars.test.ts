@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { drawBars, placeOf, WIDE } from "#tui/html/bars.ts";
+import { drawBars, fitBars, GrowingBars, placeOf, WIDE } from "#tui/html/bars.ts";
 import type { Piece } from "#tui/html/work.ts";
 
 const span = { from: 1000, to: 2000 };
@@ -29,5 +29,28 @@ describe("The bars of the timeline", () => {
 
   it("show also what took no time", () => {
     expect(drawBars([piece("ok", 1500, 1500)], span).source).to.include("M5000 6h1v8h-1z");
+  });
+
+  it("are in milliseconds on an axis that may still grow, so that it alone changes", () => {
+    const pieces = [piece("ok", 1000, 1100), piece(undefined, 31_000, Infinity)];
+    const { source } = new GrowingBars().draw(pieces, 1000);
+    expect(source).to.include('viewBox="0 0 10000 20"');
+    expect(source).to.include('class="ok" d="M6 6h88v8h-88z"');
+    expect(source).to.include('class="running" d="M30045 3h999969910v14h-999969910z"');
+    expect(fitBars(source, 60_000)).to.equal(source.replace("0 0 10000 20", "0 0 60000 20"));
+  });
+
+  it("are the same drawn piece by piece and all at once, whatever came between", () => {
+    const [first, second] = [piece("ok", 1000, 1100), piece("ok", 1100, 1200)];
+    const bars = new GrowingBars();
+    for (const pieces of [
+      [piece(undefined, 1000, Infinity)],
+      [first, piece(undefined, 1100, Infinity)],
+      [first, second],
+      // An action that began in between comes to be known later.
+      [first, piece("failed", 1050, 1060), second],
+      [second],
+    ])
+      expect(bars.draw(pieces, 1000).source).to.equal(new GrowingBars().draw(pieces, 1000).source);
   });
 });
