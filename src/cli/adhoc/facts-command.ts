@@ -1,6 +1,7 @@
 import { Command, Option } from "commander";
 import { cleanText } from "#engine/events/clean.ts";
 import { addRunOptions, requestOf, startRun, type RunFlags } from "../watch/start-run.ts";
+import { tellWait } from "./tell-wait.ts";
 import { requireTarget } from "./exec-command.ts";
 import { printJson } from "../terminal/print-json.ts";
 
@@ -22,7 +23,10 @@ export function factsCommand(): Command {
 
 async function facts(flags: FactsFlags): Promise<void> {
   requireTarget(flags, "facts");
-  const { exitCode, model } = await startRun(flags, requestOf(flags, { kind: "facts" }), { output: "quiet" });
+  const { exitCode, model } = await startRun(flags, requestOf(flags, { kind: "facts" }), {
+    output: "quiet",
+    onEvent: tellWait,
+  });
   process.exitCode = exitCode;
   const nodes = [...model.nodes.values()];
   if (flags.output === "json") {

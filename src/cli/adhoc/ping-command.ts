@@ -3,6 +3,7 @@ import type { RunEvent } from "#engine/events/event.ts";
 import { formatDuration } from "#tui/line.ts";
 import { printRows } from "../terminal/format-result.ts";
 import { addRunOptions, requestOf, startRun, type RunFlags } from "../watch/start-run.ts";
+import { tellWait } from "./tell-wait.ts";
 import { requireTarget } from "./exec-command.ts";
 
 interface PingFlags extends RunFlags {
@@ -11,7 +12,9 @@ interface PingFlags extends RunFlags {
 
 /** `kcore ping --on TARGET`. */
 export function pingCommand(): Command {
-  const command = new Command("ping").description("Connect to nodes, check their keys, and tell how long it took");
+  const command = new Command("ping").description(
+    "Connect to nodes, check their keys and shells, and tell how long it took",
+  );
   addRunOptions(command, { full: false })
     .addOption(new Option("-o, --output <format>", "how to print").choices(["table", "json"]).default("table"))
     .addHelpText("after", "\nExamples:\n  kcore ping --on '*'\n  kcore ping --on 'dc:DC1' -o json")
@@ -24,8 +27,10 @@ async function ping(flags: PingFlags): Promise<void> {
   const times = new Map<string, { start: number; end?: number }>();
   const onEvent = (event: RunEvent) => {
     if (event.type === "node.connecting" && !times.has(event.node)) times.set(event.node, { start: event.at });
-    const time = event.type === "node.connected" ? times.get(event.node) : undefined;
-    if (time) time.end ??= event.at;
+    // Not when the connection was there: the node's shell has to answer too.
+    const time = event.type === "node.finished" ? times.get(event.node) : undefined;
+    if (time) time.end = event.at;
+    tellWait(event);
   };
   const { exitCode, model } = await startRun(flags, requestOf(flags, { kind: "ping" }), { output: "quiet", onEvent });
   const results = [...model.nodes.values()].map(({ name, outcome = "interrupted", fingerprint, problem }) => {

@@ -17,9 +17,17 @@ export interface RunVariables {
   readonly login: string;
 }
 
+/**
+ * Before a first line, which {@link entryCommand} reads into `k`: a shell that a start-up file of the login started instead reads our
+ * stdin itself, and has no `k`.
+ */
+function unlessAstray(nonce: string): string {
+  return `[ -n "\${k-}" ]||{ echo ${nonce} fatal ASTRAY;exit 1;};`;
+}
+
 /** First line for a login that is not root: becomes root without a password, or says that it cannot. */
 export function sudoLine(nonce: string): string {
-  return `if sudo -n true 2>/dev/null; then exec sudo -n /bin/sh -c 'IFS= read -r k; eval "$k"'; elif command -v sudo >/dev/null; then echo ${nonce} sudo password; else echo ${nonce} sudo absent; fi\n`;
+  return `${unlessAstray(nonce)}if sudo -n true 2>/dev/null; then exec sudo -n /bin/sh -c 'IFS= read -r k; eval "$k"'; elif command -v sudo >/dev/null; then echo ${nonce} sudo password; else echo ${nonce} sudo absent; fi\n`;
 }
 
 /**
@@ -55,7 +63,7 @@ export function followerText(run: RunVariables, { offset, seen }: { offset: numb
     `k_seen=${quote(seen)}`,
     shippedText("host"),
   ].join("\n");
-  return `k=$(dd bs=${Buffer.byteLength(text)} count=1 iflag=fullblock 2>/dev/null);IFS= read -r l;case $l in ${run.nonce})eval "$k";;*)echo ${run.nonce} fatal BOOTSTRAP;;esac\n${text}${endOf(run)}`;
+  return `${unlessAstray(run.nonce)}k=$(dd bs=${Buffer.byteLength(text)} count=1 iflag=fullblock 2>/dev/null);IFS= read -r l;case $l in ${run.nonce})eval "$k";;*)echo ${run.nonce} fatal BOOTSTRAP;;esac\n${text}${endOf(run)}`;
 }
 
 /** The runner's text, and in it its first segment, as a command to the follower. `changed`: keys of steps that changed something earlier in this run. */

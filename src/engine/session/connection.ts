@@ -27,7 +27,8 @@ export function connectionAfter(state: Connection, event: ConnectionEvent, setti
     case "opened":
       if (phase.at === "dropping") return dropped(state, phase, { do: "hang-up" });
       if (!isBeingMade) return stay(state);
-      return phase.purpose === "attach" && !phase.isTold
+      // Who only looks wants to know that the node's shell does what a run needs.
+      return phase.purpose !== "flight" && !phase.isTold
         ? go(state, { at: "attaching" }, { do: "start-beat" }, tellRunner("opened"))
         : go(state, { at: "open" }, { do: "start-beat" }, tellRunner("opened"), tellRunner("up"));
     case "refused":

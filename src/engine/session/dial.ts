@@ -13,18 +13,26 @@ interface DialOptions extends Omit<LinkOptions, "host"> {
   readonly onHost: (host: Host) => void;
 }
 
+/** Milliseconds after which a connection that is not there yet is said to be waited for. */
+const quiet = 4_000;
+
 /** Makes one connection and starts its follower. @throws KcoreError; nothing stays open then */
 export async function dial({ session, attempt, stopping, mayStop, onHost, ...link }: DialOptions): Promise<Link> {
   const { endpoint, connect, connectTimeout: timeout, emit, connectSlot } = session;
   const node = session.node.name;
+  const say = (reason: string): void => emit({ type: "node.waiting", node, reason });
   emit({ type: "node.connecting", node, attempt });
   const release = await connectSlot();
   let host: Host | undefined;
   try {
-    host = await patiently(() => connect(endpoint, { timeout, ...(mayStop && { signal: stopping }) }), stopping);
+    const wait = setTimeout(() => say("it cannot be reached yet"), quiet);
+    host = await patiently(
+      () => connect(endpoint, { timeout, ...(mayStop && { signal: stopping }) }),
+      stopping,
+    ).finally(() => clearTimeout(wait));
     emit({ type: "node.connected", node, fingerprint: host.fingerprint });
     onHost(host);
-    return await openLink({ ...link, host });
+    return await openLink({ ...link, host, onSilence: () => say("its login shell has not answered yet") });
   } catch (error) {
     await host?.close();
     throw error;

@@ -27,6 +27,10 @@ export interface LinkOptions {
   readonly onLimit: (error: KcoreError) => void;
   /** Resolves when what frames made was carried out; nothing more is read before. */
   readonly settled: () => Promise<void>;
+  /** Called when the node's shell has said nothing for a while. */
+  readonly onSilence?: () => void;
+  /** Milliseconds of that while: 4 s unless told otherwise. */
+  readonly quiet?: number;
   /** Milliseconds in which the node's shell must say its first word; a minute unless told otherwise. */
   readonly patience?: number;
 }
@@ -114,14 +118,18 @@ const portion = 16 << 10;
 
 function converse(
   channel: Channel,
-  { run, offset, onFrame, onLimit, settled, patience = 60_000 }: LinkOptions,
+  { run, offset, onFrame, onLimit, settled, onSilence, quiet = 4_000, patience = 60_000 }: LinkOptions,
 ): Link & { first: Promise<First> } {
   const reader = new FrameReader(run.nonce, offset);
   const { promise: first, resolve: tellFirst } = Promise.withResolvers<First>();
   const mark = sudoMark(run.nonce);
   // A login shell that hangs in its start-up files keeps the connection, and would keep us waiting for ever.
   const timer = setTimeout(() => channel.close(), patience);
-  void first.then(() => clearTimeout(timer));
+  const silence = setTimeout(() => onSilence?.(), quiet);
+  void first.then(() => {
+    clearTimeout(timer);
+    clearTimeout(silence);
+  });
   const said = new Set<string>();
   let isAnswered = false;
   void first.then(() => (isAnswered = true));

@@ -20,7 +20,7 @@ export function shellUnusable(node: string, lost: Problem): Problem {
     ...lost,
     code: "NODE_SHELL_UNUSABLE",
     message: `${node} does not run a POSIX shell for us`,
-    hint: "the login shell must allow `exec /bin/sh`; a forced command or a restricted shell prevents it",
+    hint: "the login shell must allow `exec /bin/sh`; a forced command, a restricted shell, or a start-up file that starts another program (.bashrc: exec fish) prevents it",
   };
 }
 
@@ -79,6 +79,12 @@ export function followerFailed(node: string, rest: string): Problem {
   const [code = "", ...words] = rest.split(" ");
   const text = words.join(" ");
   switch (code) {
+    case "ASTRAY":
+      return {
+        code: "NODE_SHELL_UNUSABLE",
+        message: `${node}: another shell reads what kcore sends`,
+        hint: "a start-up file of the login shell (.bashrc, .profile, .zshenv, .cshrc) starts a shell of its own; let it do so for interactive logins alone: case $- in *i*) exec fish ;; esac",
+      };
     case "BASELINE_MISSING":
       return {
         code,

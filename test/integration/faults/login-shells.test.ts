@@ -113,6 +113,35 @@ describe("odd logins", function () {
       }
     });
 
+  /** A start-up file that starts a shell: of a login with sudo ahead, over a real sshd; of root's, as bash would do it. */
+  const astray = {
+    "exec sh": { user: "u-bash", line: "exec sh\n" },
+    "bash, and goes on": { user: "u-bash", line: "bash --norc\n" },
+    "exec sh, of root's": { user: "root", line: "exec sh\n" },
+  };
+  for (const [what, { user, line }] of Object.entries(astray))
+    for (const work of ["a program", "a ping"])
+      it(`F-12 says at once that a start-up file starts another shell, to ${work}: ${what}`, async () => {
+        const { createTransport } = await import("#engine/transport/connect.ts");
+        const transport = createTransport({ home: folder });
+        writeFileSync(join(sshd.home("u-bash"), ".bashrc"), line);
+        const run = sessionOn(join(folder, "state"), {
+          endpoint: { ...sshd.endpoint({ user }), name: "n1" },
+          connect: async (endpoint, options) => {
+            const host = await transport.connect(endpoint, options);
+            return user === "root" ? { ...host, exec: (_, given) => host.exec("exec sh", given) } : host;
+          },
+        });
+        const began = performance.now();
+        const stages = work === "a ping" ? [] : [{ stage: "s", drafts: [draftOf("hello", hello)] }];
+        const { problem } = await run.session.perform(stages);
+        await run.session.finish("failed");
+        expect(problem).to.deep.include({ code: "NODE_SHELL_UNUSABLE" });
+        expect(problem?.message).to.contain("another shell reads what kcore sends");
+        expect(problem?.hint).to.contain(".bashrc");
+        expect(performance.now() - began).to.be.lessThan(3_000);
+      });
+
   it("F-12 says so when the login shell is no shell", async () => {
     const nologin = await startSshd({ users: [{ name: "u-none", shell: "/usr/sbin/nologin" }] });
     try {

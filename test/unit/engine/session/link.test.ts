@@ -3,7 +3,8 @@ import { openLink } from "#engine/session/link.ts";
 import type { Channel, Host } from "#engine/transport/host.ts";
 
 describe("a link to a node", () => {
-  it("F-12 gives up a login shell that never says a word", async () => {
+  it("F-12 says that a login shell says nothing, and gives it up in the end", async () => {
+    let told = 0;
     const silence = Promise.withResolvers<void>();
     const channel: Channel = {
       stdout: (async function* (): AsyncGenerator<Buffer> {
@@ -32,12 +33,15 @@ describe("a link to a node", () => {
       offset: 0,
       seen: "",
       flight: "",
-      patience: 5,
+      quiet: 1,
+      onSilence: () => (told += 1),
+      patience: 20,
       sudoPassword: () => Promise.resolve(undefined),
       onLimit: () => undefined,
       settled: () => Promise.resolve(),
       onFrame: () => undefined,
     });
     expect(await link.closed).to.equal("");
+    expect(told).to.equal(1);
   });
 });
