@@ -1,6 +1,6 @@
 import type { Key } from "ink";
 import type { Line } from "./text.ts";
-import { span, widthOf } from "./text.ts";
+import { span, widthOf, wrapWords } from "./text.ts";
 import type { Theme } from "./theme.ts";
 
 /** A key as the views name it: `up`, `pagedown`, `enter`, `escape`, `ctrl+c`, or the character that it types. */
@@ -76,13 +76,13 @@ export function searchField(search: string, { glyphs, unicode }: Theme): Line {
   ];
 }
 
-/** The help: each key with what it does. */
+/** The help: each key with what it does, which goes on below where there is no room beside it. */
 export function helpLines(keys: readonly KeyHelp[], width: number): readonly Line[] {
   const column = Math.min(16, Math.max(...keys.map(({ keys: key }) => widthOf(key))));
-  return keys.map(({ keys: key, long }) => [
-    span(" ".repeat(1 + Math.max(0, column - widthOf(key)))),
-    span(key, "strong"),
-    span("  "),
-    span(long.slice(0, Math.max(0, width - column - 3))),
-  ]);
+  return keys.flatMap(({ keys: key, long }) =>
+    wrapWords(long, width - column - 3).map((part, index): Line => {
+      const shown = index === 0 ? key : "";
+      return [span(" ".repeat(1 + Math.max(0, column - widthOf(shown)))), span(shown, "strong"), span(`  ${part}`)];
+    }),
+  );
 }

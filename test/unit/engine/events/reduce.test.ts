@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import type { RunEvent } from "#engine/events/event.ts";
 import { emptyRun } from "#engine/events/run-model.ts";
 import { reduceEvents, reduceRun, RunFold } from "#engine/events/reduce.ts";
 import { recordedRun, recordedRunNames } from "#support/recorded-runs.ts";
@@ -34,6 +35,17 @@ describe("reduceRun", () => {
     const events = recordedRun("failed");
     const model = reduceEvents(events);
     expect(reduceEvents(events, model)).to.equal(model);
+  });
+
+  it("goes on after an event that only a later kcore knows", () => {
+    const model = reduceEvents(recordedRun("done").slice(0, -1));
+    const later = {
+      type: "node.sang",
+      node: "n1",
+      seq: model.lastSeq + 1,
+      at: model.lastAt + 5,
+    } as unknown as RunEvent;
+    expect(reduceRun(model, later)).to.deep.equal({ ...model, lastSeq: later.seq, lastAt: later.at });
   });
 
   it("never changes a model in place", () => {

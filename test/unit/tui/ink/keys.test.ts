@@ -1,7 +1,7 @@
 import { stripVTControlCharacters } from "node:util";
 import { expect } from "chai";
 import type { Key } from "ink";
-import { footerLine, keyPresses } from "#tui/ink/keys.ts";
+import { footerLine, helpLines, keyPresses } from "#tui/ink/keys.ts";
 import { paintLine } from "#tui/ink/text.ts";
 import { plainTheme } from "#support/scenes.ts";
 
@@ -27,6 +27,17 @@ describe("keys", () => {
   it("are none where a terminal said something that nobody typed", () => {
     expect(names("[?64;1c")).to.deep.equal([]);
     expect(names("x", { meta: true })).to.deep.equal([]);
+  });
+
+  it("have a help that goes on below where there is no room beside them", () => {
+    const keys = [
+      { keys: "q", long: "leave; the run goes on" },
+      { keys: "PgUp", long: "a page up" },
+    ];
+    const lines = (width: number) =>
+      helpLines(keys, width).map((line) => stripVTControlCharacters(paintLine(line, width, plainTheme)).trimEnd());
+    expect(lines(40)).to.deep.equal(["    q  leave; the run goes on", " PgUp  a page up"]);
+    expect(lines(20)).to.deep.equal(["    q  leave; the", "       run goes on", " PgUp  a page up"]);
   });
 
   it("stand in the footer as far as there is room", () => {
