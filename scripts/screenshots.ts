@@ -1,5 +1,6 @@
 import { mkdir } from "node:fs/promises";
-import { execFile } from "node:child_process";
+import { execFile, spawn } from "node:child_process";
+import { once } from "node:events";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -12,7 +13,8 @@ import { openShell, type ShellTerminal } from "#support/terminal.ts";
 
 /**
  * `npm run screenshots`: makes the pictures of README and docs anew from real runs, so that they never lie. Three real
- * nodes are deployed in a terminal (tmux); a roll-out asks and fails on one of them; its report is opened in a browser.
+ * nodes are deployed in a terminal (tmux); a roll-out asks and fails on one of them; `kcore web` shows it meanwhile, and
+ * the fleet; the reports are opened in a browser.
  */
 const run = promisify(execFile);
 const pictures = join(import.meta.dirname, "../docs/pictures");
@@ -104,12 +106,40 @@ async function rollOut(at: Bastion): Promise<void> {
     await terminal.press("Enter");
     await sleep(700);
     await shoot(terminal, "failed.png", words);
+    await inBrowser(at);
     await at.until(hasFinished, "the end of the roll-out", 60_000);
     // It failed, so the view stays until somebody has seen it.
     await terminal.press("q");
     await terminal.shows(/^\$ *$/m);
   } finally {
     await terminal.close();
+  }
+}
+
+/** `kcore web`: the run that goes on, and the fleet. */
+async function inBrowser({ project: cwd, home }: Bastion): Promise<void> {
+  const env = { ...process.env, KCORE_HOME: home };
+  const web = spawn(kcoreProgram, ["web", "--port", "0", "-o", "json"], {
+    cwd,
+    env,
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const ended = once(web, "close");
+  const page = await browser.newPage({ colorScheme: "light", viewport: { width: 1200, height: 860 } });
+  try {
+    const [text] = (await once(web.stdout, "data")) as [Buffer];
+    await page.goto((JSON.parse(text.toString()) as { readonly url: string }).url);
+    await page.getByRole("link", { name: "orchestrate roll_out" }).first().click();
+    await page.locator("#link", { hasText: "live" }).waitFor();
+    await page.screenshot({ path: join(pictures, "web-run.png"), fullPage: true });
+    await page.emulateMedia({ colorScheme: "dark" });
+    await page.getByRole("link", { name: "Fleet" }).click();
+    await page.getByText("n3").first().waitFor();
+    await page.screenshot({ path: join(pictures, "web-fleet.png") });
+  } finally {
+    await page.close();
+    web.kill("SIGINT");
+    await ended;
   }
 }
 

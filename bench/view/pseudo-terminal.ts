@@ -80,6 +80,12 @@ export function peakOf(pid: number): number {
   return Number(/VmHWM:\s*(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1] ?? 0) / 1024;
 }
 
+/** Mebibytes that belong to a process alone, now: what it shares with others, Node's own program above all, is not in it. */
+export function privateOf(pid: number): number {
+  const text = readFileSync(`/proc/${pid}/smaps_rollup`, "utf8");
+  return [...text.matchAll(/^Private_\w+:\s*(\d+)/gm)].reduce((sum, [, size]) => sum + Number(size), 0) / 1024;
+}
+
 export function median(values: readonly number[]): number {
   return values.toSorted((a, b) => a - b)[values.length >> 1] ?? NaN;
 }

@@ -4,7 +4,7 @@ import { cpuOf, median, peakOf, PseudoTerminal } from "./pseudo-terminal.ts";
 
 /** A large recording through the real view in a terminal: the CPU it takes, and how soon a key shows. */
 export async function measureReplay(project: string, { nodes = 1000, steps = 30, seconds = 30 } = {}) {
-  const id = `20261121-060000-${String(nodes).padStart(4, "0")}`;
+  const id = "20261121-060000-beef";
   const events = await recordBigRun({ project, id, nodes, steps, length: seconds * 1000 });
   const terminal = new PseudoTerminal(project, ["runs", "replay", id, "--output", "ink"]);
   await terminal.waitFor(/deploy_node/);
