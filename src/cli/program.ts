@@ -13,7 +13,6 @@ export async function buildProgram(words: readonly string[]): Promise<Command> {
     .version(kcoreVersion(), "-V, --version", "print the version")
     .helpOption("-h, --help", "show help")
     .enablePositionalOptions()
-    .showSuggestionAfterError(false)
     .addHelpText("after", topExamples);
   addMachineOptions(addClusterOptions(program));
   program.hook("preAction", (_, command) => inheritOptions(command));
@@ -37,6 +36,8 @@ function prepare(command: Command): void {
     throw asProblem(error, command);
   });
   command.configureOutput({ writeErr: () => undefined });
+  // The hint has it.
+  command.showSuggestionAfterError(false);
   for (const sub of command.commands) prepare(sub);
 }
 

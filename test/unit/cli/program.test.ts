@@ -1,0 +1,21 @@
+import { expect } from "chai";
+import { buildProgram } from "#cli/program.ts";
+import { KcoreError } from "#errors/problem.ts";
+
+/** What is said of words that are no command line. */
+async function refusalOf(...words: readonly string[]) {
+  const program = await buildProgram(words);
+  const error: unknown = await program.parseAsync(words, { from: "user" }).catch((reason: unknown) => reason);
+  return error instanceof KcoreError ? error.problems : error;
+}
+
+describe("the command line", () => {
+  it("says once what was meant, in the hint", async () => {
+    expect(await refusalOf("runs", "shwo")).to.deep.equal([
+      { code: "USAGE", message: "kcore runs: unknown command “shwo”", hint: "did you mean “show”?" },
+    ]);
+    expect(await refusalOf("runs", "list", "--fialed")).to.deep.equal([
+      { code: "USAGE", message: "kcore runs list: unknown option “--fialed”", hint: "did you mean “--failed”?" },
+    ]);
+  });
+});
