@@ -1,3 +1,4 @@
+import { causeLine } from "../cause-line.ts";
 import type { NodeRow } from "../node-row.ts";
 import { quietOf, type Quiet } from "../quiet.ts";
 import type { Filter } from "../row-order.ts";
@@ -6,7 +7,8 @@ import { stateMark, stateRole, stateWord } from "./marks.ts";
 import type { Window } from "./scroll.ts";
 import { ruled } from "./blocks.ts";
 import { headingLine, placeColumns, rowLine, type Column } from "./table.ts";
-import { fit, lineWidth, span, widthOf, type Line, type Span } from "./text.ts";
+import { tellApart } from "./tell-apart.ts";
+import { fit, lineWidth, oneLine, span, widthOf, type Line, type Span } from "./text.ts";
 import type { Glyphs, Theme } from "./theme.ts";
 
 export interface NodesProps {
@@ -54,16 +56,22 @@ interface ColumnOptions {
 
 function columnsFor(options: ColumnOptions): readonly Column<NodeRow>[] {
   const { rows, shown, glyphs, now, milestones } = options;
-  const longest = Math.max(6, ...shown.map(({ name }) => widthOf(name)));
+  // Of all rows, so that nothing changes its place or its name as one scrolls.
+  const longest = rows.reduce((most, { name }) => Math.max(most, widthOf(oneLine(name))), 6);
+  const names = rows.map(({ name }) => name);
+  let labels: ReadonlyMap<string, string> | undefined;
   const hasMilestones = milestones === "column" && rows.some(({ milestone }) => milestone !== undefined);
   return [
     {
       title: "NODE",
       width: Math.min(longest, 12),
-      grow: longest > 12 ? 1 : 0,
       max: longest,
+      first: true,
       drop: 0,
-      cell: (row) => [span(row.name, row.rank === 0 ? "failed" : row.rank === 1 ? "strong" : "plain")],
+      cell: ({ name, rank }, width) => {
+        labels ??= tellApart(names, width, glyphs);
+        return [span(labels.get(name) ?? name, rank === 0 ? "failed" : rank === 1 ? "strong" : "plain")];
+      },
     },
     { title: "STATE", width: 12, drop: 5, cell: (row) => [span(stateWord(row), stateRole(row.state))] },
     { title: "STEP", width: 24, grow: 5, max: 76, drop: 0, cell: (row, width) => stepCell(row, width, options) },
@@ -121,8 +129,11 @@ function stepCell(row: NodeRow, width: number, { glyphs, now, usual, milestones 
     return [span(fit(`${item.title}${note}`, room, glyphs)), ...end];
   }
   if (item?.outcome === "failed") {
-    const why = item.problem ? `: ${item.problem.message}` : "";
-    return [span(item.title, "failed"), span(why)];
+    const why = causeLine(item);
+    if (why === undefined) return [span(item.title, "failed")];
+    // Where there is no room for both it is the cause that counts: the step's name stands below as well.
+    const room = width - widthOf(oneLine(why)) - 2;
+    return [...(room >= 6 ? [span(fit(item.title, room, glyphs), "failed"), span(": ")] : []), span(why)];
   }
   if (reason !== undefined) return [span(reason, row.rank === 0 ? "plain" : "muted")];
   if (state === "pending" || state === "done" || state === "idle") {

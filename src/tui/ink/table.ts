@@ -8,6 +8,8 @@ export interface Column<Row> {
   readonly width: number;
   /** Its share of what is left over; none: it stays as it is. */
   readonly grow?: number;
+  /** What is left over is this column's up to its most, before others get a share. */
+  readonly first?: boolean;
   /** At most so wide when it grows. */
   readonly max?: number;
   readonly align?: "right";
@@ -33,9 +35,18 @@ export function placeColumns<Row>(columns: readonly Column<Row>[], width: number
     kept = kept.filter((column) => column !== worst);
   }
   let spare = Math.max(0, width - needs());
+  const ahead = new Map<Column<Row>, number>();
+  for (const column of kept)
+    if (column.first) {
+      const extra = Math.min(spare, (column.max ?? Infinity) - column.width);
+      ahead.set(column, extra);
+      spare -= extra;
+    }
   let shares = kept.reduce((sum, { grow = 0 }) => sum + grow, 0);
   return kept.map((column) => {
     const { grow = 0, max = Infinity } = column;
+    const given = ahead.get(column);
+    if (given !== undefined) return { ...column, columns: column.width + given };
     const extra = shares === 0 ? 0 : Math.min(Math.floor((spare * grow) / shares), max - column.width);
     spare -= extra;
     shares -= grow;

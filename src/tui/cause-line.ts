@@ -1,0 +1,20 @@
+import type { Problem } from "#errors/problem.ts";
+import type { WorkItem } from "./work-item.ts";
+
+/** What these say is that something failed; why, its own errors say. */
+const tellLittle: ReadonlySet<Problem["code"]> = new Set(["STEP_FAILED", "PROBE_FAILED"]);
+
+/**
+ * Why a step failed, in one line: “checksum mismatch (exit 3)”. It is the last line of the errors that the problem
+ * tells in detail, as the end of a run and `runs show` have them below its message; without any, the message.
+ */
+export function causeLine({ problem, exitStatus }: Pick<WorkItem, "problem" | "exitStatus">): string | undefined {
+  if (!problem || !tellLittle.has(problem.code)) return problem?.message;
+  const said = problem.detail?.split("\n").findLast((line) => /[\p{L}\p{N}]/u.test(line));
+  if (said === undefined) return problem.message;
+  return exitStatus === undefined ? said.trim() : `${said.trim()} (${ended(exitStatus)})`;
+}
+
+function ended(status: number): string {
+  return status > 128 ? `signal ${status - 128}` : `exit ${status}`;
+}

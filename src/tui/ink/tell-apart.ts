@@ -1,0 +1,85 @@
+import { oneLine, takeColumns, widthOf } from "./text.ts";
+import type { Glyphs } from "./theme.ts";
+
+/**
+ * Names in at most `width` columns, no two of them alike. What fits stays whole; of the others what all have in common
+ * goes first, then the ends of words that can be told apart without: `k3s-work…0001`, `w-fra1-0001`.
+ */
+export function tellApart(
+  names: readonly string[],
+  width: number,
+  { ellipsis }: Pick<Glyphs, "ellipsis">,
+): ReadonlyMap<string, string> {
+  const labels = new Map<string, string>();
+  const taken = new Set<string>();
+  const long: string[] = [];
+  for (const name of names) {
+    const clean = oneLine(name);
+    if (widthOf(clean) > width) {
+      long.push(name);
+      continue;
+    }
+    taken.add(clean);
+    labels.set(name, clean);
+  }
+  const short = long.length > 0 ? shorten(long.map(oneLine), width, ellipsis) : [];
+  for (const [index, name] of long.entries()) {
+    const label = short[index] ?? "";
+    // The last resort: its number among the long ones.
+    const number = `${ellipsis}${index + 1}`;
+    const fits = widthOf(label) <= width && !taken.has(label);
+    const told = fits ? label : `${takeColumns(label, width - widthOf(number))}${number}`;
+    labels.set(name, told);
+    taken.add(told);
+  }
+  return labels;
+}
+
+/** Signs between words, and where a number begins within one. */
+const division = /([-._/: ]+|(?<=[a-z])(?=\d))/i;
+
+/** Words and what stands between them, in turn: a name is told apart by its words. */
+type Parts = readonly string[];
+
+function shorten(names: readonly string[], width: number, ellipsis: string): readonly string[] {
+  const all = names.map((name): Parts => name.split(division));
+  const [before, after] = commonEnds(all);
+  const first = all[0] ?? [];
+  const head = first.slice(0, before).join("");
+  const end = after > 0 ? ellipsis : "";
+  let own: readonly Parts[] = all.map((parts) => parts.slice(before, parts.length - after));
+  const most = Math.max(...own.map(({ length }) => length));
+  for (let word = 0; ; word += 2) {
+    const room = width - Math.max(...own.map((parts) => widthOf(parts.join("")))) - end.length;
+    if (room >= 0 || word >= most) return own.map((parts) => headIn(head, room, ellipsis) + parts.join("") + end);
+    own = abbreviate(own, word);
+  }
+}
+
+/** What all have in common, as much of it as there is room for. */
+function headIn(head: string, room: number, ellipsis: string): string {
+  if (widthOf(head) <= room) return head;
+  return room <= 0 ? "" : takeColumns(head, room - 1) + ellipsis;
+}
+
+/** How many parts all have in common at their beginnings, and at their ends; whole words with what divides them. */
+function commonEnds(all: readonly Parts[]): readonly [number, number] {
+  const [first = []] = all;
+  // Something is left of each.
+  const most = Math.min(...all.map(({ length }) => length)) - 1;
+  const isCommon = (index: number) => all.every((parts) => parts.at(index) === first.at(index));
+  let before = 0;
+  while (before + 2 <= most && isCommon(before) && isCommon(before + 1)) before += 2;
+  let after = 0;
+  while (before + after + 2 <= most && isCommon(-1 - after) && isCommon(-2 - after)) after += 2;
+  return [before, after];
+}
+
+/** The words at one place, each cut to as few letters as tell them all apart there. */
+function abbreviate(all: readonly Parts[], at: number): readonly Parts[] {
+  const words = [...new Set(all.map((parts) => parts[at] ?? ""))];
+  const longest = Math.max(...words.map(widthOf));
+  let columns = 1;
+  while (columns < longest && new Set(words.map((word) => takeColumns(word, columns))).size < words.length) columns++;
+  return all.map((parts) => parts.map((part, index) => (index === at ? takeColumns(part, columns) : part)));
+}

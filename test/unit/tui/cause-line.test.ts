@@ -1,0 +1,48 @@
+import { expect } from "chai";
+import type { RunEvent } from "#engine/events/event.ts";
+import { reduceEvents } from "#engine/events/reduce.ts";
+import type { Problem } from "#errors/problem.ts";
+import { causeLine } from "#tui/cause-line.ts";
+import { digestRun } from "#tui/digest.ts";
+import { drawDigest } from "#tui/draw-digest.ts";
+import { recordedRun } from "#support/recorded-runs.ts";
+import { linesOf, sceneOf } from "#support/scenes.ts";
+
+const failed: Problem = {
+  code: "STEP_FAILED",
+  message: "“fetch” (command.run) failed with exit code 3",
+  detail: "fetching tool.tar.gz\nchecksum mismatch\n-----\n\n",
+};
+
+/** A recorded failure, with this problem instead of its own. */
+const runWith = (problem: Problem, exitStatus: number) =>
+  recordedRun("failed").map((event): RunEvent =>
+    event.type === "step.finished" && event.outcome === "failed" ? { ...event, problem, exitStatus } : event,
+  );
+
+describe("the cause of a failed step in one line", () => {
+  it("is the last line of its errors with its own exit code", () => {
+    expect(causeLine({ problem: failed, exitStatus: 3 })).to.equal("checksum mismatch (exit 3)");
+    expect(causeLine({ problem: failed, exitStatus: 137 })).to.equal("checksum mismatch (signal 9)");
+    expect(causeLine({ problem: failed }), "a record of a former build").to.equal("checksum mismatch");
+  });
+
+  it("is the problem's message where nothing was said, or where the message says why", () => {
+    const { detail: _, ...silent } = failed;
+    expect(causeLine({ problem: silent, exitStatus: 3 })).to.equal(failed.message);
+    const full: Problem = { code: "DISK_HAS_DATA", message: "disk sdb holds data", detail: "/dev/sdb1  ext4" };
+    expect(causeLine({ problem: full, exitStatus: 16 })).to.equal("disk sdb holds data");
+    expect(causeLine({})).to.equal(undefined);
+  });
+
+  it("stands in the failed row, and in the end of the run", () => {
+    const events = runWith(failed, 3);
+    const rowAt = (columns: number) =>
+      linesOf(sceneOf(events, { columns }), { columns }).find((line) => line.includes("✗ n1 "));
+    expect(rowAt(100)).to.contain("install tool: checksum mismatch (exit 3)");
+    expect(rowAt(80), "without room for both").to.contain("failed       checksum mismatch (exit 3)");
+    const facts = { id: "r1", state: "failed", who: "op", command: "x", created: 0, logOf: () => "log" };
+    const end = drawDigest(digestRun(reduceEvents(events), facts));
+    expect(end).to.contain("| checksum mismatch\n").and.to.contain("exit code 3");
+  });
+});
