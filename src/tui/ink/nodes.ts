@@ -169,10 +169,12 @@ export interface CountsProps {
   readonly search: string;
   readonly theme: Theme;
   readonly width: number;
+  /** The part of them that is in sight, if not all are. */
+  readonly window?: Window;
 }
 
 /** The rule above the nodes: how many are in which state, and what is filtered. */
-export function countsLine({ all, shown, filter, search, theme, width }: CountsProps): Line {
+export function countsLine({ all, shown, filter, search, theme, width, window }: CountsProps): Line {
   const { glyphs } = theme;
   const nodes = all.filter(({ isBastion }) => !isBastion);
   const count = (test: (row: NodeRow) => boolean) => nodes.filter(test).length;
@@ -230,10 +232,9 @@ export function countsLine({ all, shown, filter, search, theme, width }: CountsP
     span(" "),
   ];
   const filtered = [filter === "all" ? "" : filter, search === "" ? "" : `“${search}”`].filter((text) => text !== "");
-  const told: Line =
-    filtered.length === 0
-      ? []
-      : [span(" only "), span(filtered.join(" and "), "accent"), span(`: ${shown} `), span(glyphs.rule, "muted")];
+  const place = window ? `${window.top + 1}–${window.end} of ${shown}` : String(shown);
+  const only = filtered.length === 0 ? [] : [span(" only "), span(filtered.join(" and "), "accent"), span(":")];
+  const told: Line = only.length === 0 && !window ? [] : [...only, span(` ${place} `), span(glyphs.rule, "muted")];
   return ruled(counts, told, width, glyphs);
 }
 

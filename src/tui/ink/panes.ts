@@ -1,6 +1,7 @@
 import { nodeRows, type NodeRow } from "../node-row.ts";
 import { orderRows } from "../row-order.ts";
 import { telling, type WorkItem } from "../work-item.ts";
+import { glanceLines } from "./at-a-glance.ts";
 import { besides, filled, ruled, titled } from "./blocks.ts";
 import { outputWidth, problemLines } from "./item-body.ts";
 import { itemLines } from "./item-list.ts";
@@ -103,7 +104,18 @@ function nodesPane(props: SceneProps, { width, inner, preview }: Area, { rows, s
   const all = nodeRows(model);
   const room = Math.max(1, Math.min(Math.max(rows.length, 3), inner - preview));
   const window = windowAround(rows.length, room, ui.listTop, selected);
-  const counts = countsLine({ all, shown: rows.length, filter: ui.filter, search: ui.search, theme, width });
+  const isCut = rows.length > room;
+  const counts = countsLine({
+    all,
+    shown: rows.length,
+    filter: ui.filter,
+    search: ui.search,
+    theme,
+    width,
+    ...(isCut && { window }),
+  });
+  // Where only some are listed, all of them are told of; the room is the preview's.
+  const glance = isCut && preview > 0 ? glanceLines({ rows: all, theme, width, now: props.now }) : [];
   const list: readonly Line[] =
     rows.length > 0
       ? nodeLines({ ...props, width, rows, window, selected })
@@ -112,14 +124,14 @@ function nodesPane(props: SceneProps, { width, inner, preview }: Area, { rows, s
         : model.problems.length > 0
           ? model.problems.flatMap((problem) => [[], ...problemLines(problem, {}, theme, width)])
           : [[span("    no nodes yet", "muted")]];
-  const lines = [counts, ...filled(list, rows.length > 0 ? room + 1 : inner + 1)];
+  const lines = [counts, ...glance, ...filled(list, rows.length > 0 ? room + 1 : inner + 1)];
   if (preview > 0 && row) {
     const step = item ? [span(` ${theme.glyphs.pointer} `, "muted"), span(item.title, "strong")] : [];
     const body = arrangeBody(
       { ...props, output: undefined, ...troubleOf(row), ui: { follow: true, bodyTop: 0 } },
       item,
       width,
-      inner - room - 1,
+      inner - room - glance.length - 1,
     );
     lines.push(titled([span(row.name, "title"), ...step], width, theme.glyphs), ...body.lines);
   }

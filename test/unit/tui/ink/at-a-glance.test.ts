@@ -1,0 +1,52 @@
+import { expect } from "chai";
+import { lineWidth } from "#tui/ink/text.ts";
+import { linesOf, sceneOf, asciiTheme, plainTheme } from "#support/scenes.ts";
+import { wideRun } from "#support/wide-run.ts";
+
+const all = wideRun({ nodes: 200, steps: 8, failEvery: 50, apart: 1 });
+/** The moment at which all have begun and some have failed. */
+const events = all.slice(
+  0,
+  all.findLastIndex((event) => event.type === "node.finished" && event.outcome === "failed") + 1,
+);
+
+describe("a fleet at a glance", () => {
+  it("tells which part of the list is in sight, and not where all of it is", () => {
+    const [, , , rule] = linesOf(sceneOf(events));
+    expect(rule).to.match(/ 1–\d+ of 200 ─$/);
+    expect(linesOf(sceneOf(wideRun({ nodes: 3, steps: 8 }))).join("\n")).not.to.match(/\d+–\d+ of/);
+  });
+
+  it("has a mark for each node, and for a share of them the one to look at", () => {
+    const marksAt = (columns: number) =>
+      linesOf(sceneOf(events, { columns, rows: 40 }), { columns })[columns < 140 ? 4 : 3]?.trim() ?? "";
+    for (const columns of [60, 80, 120]) {
+      expect(marksAt(columns).length).to.equal(columns - 2);
+      expect(marksAt(columns).split("✗").length - 1).to.equal(4);
+    }
+  });
+
+  it("counts what most of them do, failures first", () => {
+    const lines = linesOf(sceneOf(events, { columns: 120 }), { columns: 120 });
+    const line = lines[5] ?? "";
+    expect(line).to.match(/^ 4 failed: nix step 6 {2}· {2}\d+ [a-z]+/);
+    const counts = [...line.matchAll(/(\d+) /g)].map(([, count]) => Number(count));
+    expect(counts.reduce((sum, count) => sum + count, 0)).to.be.at.most(200 + 6 * 9);
+  });
+
+  for (const theme of [plainTheme, asciiTheme])
+    it(`fits from 60×15 to 200×60, ${theme.unicode ? "with Unicode" : "in ASCII"}`, () => {
+      for (const [columns, rows] of [
+        [60, 15],
+        [80, 24],
+        [120, 40],
+        [200, 60],
+      ] as const)
+        for (const nodes of [1, 3, 24, 200]) {
+          const run = wideRun({ nodes, steps: 4, failEvery: 7 });
+          const lines = linesOf(sceneOf(run.slice(0, run.length >> 1), { columns, rows, theme }), { columns, theme });
+          expect(lines.length).to.equal(rows);
+          for (const line of lines) expect(lineWidth([{ text: line }])).to.be.at.most(columns);
+        }
+    });
+});
