@@ -10,6 +10,23 @@ export function tellApart(
   width: number,
   { ellipsis }: Pick<Glyphs, "ellipsis">,
 ): ReadonlyMap<string, string> {
+  const { labels } = last;
+  const isSame = last.width === width && last.ellipsis === ellipsis && labels.size === names.length;
+  if (isSame && names.every((name) => labels.has(name))) return labels;
+  last = { width, ellipsis, labels: labelsOf(names, width, ellipsis) };
+  return last.labels;
+}
+
+interface Told {
+  readonly width: number;
+  readonly ellipsis: string;
+  readonly labels: ReadonlyMap<string, string>;
+}
+
+/** A run's names stay the same from frame to frame, in whichever order its rows stand. */
+let last: Told = { width: 0, ellipsis: "", labels: new Map() };
+
+function labelsOf(names: readonly string[], width: number, ellipsis: string): ReadonlyMap<string, string> {
   const labels = new Map<string, string>();
   const taken = new Set<string>();
   const long: string[] = [];
