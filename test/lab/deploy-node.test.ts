@@ -312,6 +312,9 @@ describe("deploy_node on real nodes", function () {
       const facts = JSON.parse(await bastion.does("facts", "--on", name, "-o", "json")) as Record<string, Facts>;
       expect(facts[name]?.hostname).to.equal(name);
       expect(facts[name]?.os.id).to.equal(name === "n1" ? "debian" : "busybox-lab");
+      // Those of the machine that the lab runs on are none of theirs.
+      const disks = facts[name]?.disks.map(({ serial }) => serial);
+      expect(disks).to.deep.equal(name === "n1" ? ["n1-disk0", "n1-disk1"] : []);
     }
   });
 
@@ -356,6 +359,7 @@ describe("deploy_node on real nodes", function () {
 interface Facts {
   readonly hostname: string;
   readonly os: { readonly id: string };
+  readonly disks: readonly { readonly serial: string }[];
 }
 
 const all = ({ stdout, stderr }: Ended): string => `${stdout}${stderr}`;

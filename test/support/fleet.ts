@@ -61,7 +61,7 @@ function controller(index: number, changes: Partial<FleetController> = {}): Flee
 export function smallFleet(): FleetSnapshot {
   const nodes = [
     ...[1, 2, 3, 10].map((index) => fleetNode(index, index < 3 ? { roles: ["controller", "worker"] } : {})),
-    fleetNode(4, { status: "not-ready", reason: "nothing was heard for 94 s", lastSeen: ago(94) }),
+    fleetNode(4, { status: "not-ready", reason: `no heartbeat since ${ago(94)}`, lastSeen: ago(94) }),
     fleetNode(5, { status: "pending", approval: "pending" }),
     fleetNode(6, { conflicts: 1 }),
     fleetNode(7, { certificateExpires: ago(-5 * day) }),

@@ -93,7 +93,7 @@ export class SimulatedRun {
     const bytes = (length: string | undefined, take: (bytes: Buffer) => void) => {
       this.#pending = { length: Number(length), take };
     };
-    const bootstrap = /^k=\$\(dd bs=(\d+) /.exec(line);
+    const bootstrap = /(?:^|;)k=\$\(dd bs=(\d+) /.exec(line);
     if (bootstrap) return bytes(bootstrap[1], (text) => this.#begin(text.toString()));
     switch (command) {
       case "runner":

@@ -47,6 +47,10 @@ k_list=
 for k_d in /sys/block/*; do
   k_n=${k_d##*/}
   case $k_n in ram* | zram* | sr* | fd*) continue ;; esac
+  # In a container /sys has the host's; a node's own have their device (a slash in a name is an exclamation mark in /sys).
+  k_x=$k_n
+  while case $k_x in *!*) ;; *) false ;; esac do k_x=${k_x%%!*}/${k_x#*!}; done
+  [ -b "/dev/$k_x" ] || continue
   { read -r k_size <"$k_d/size"; } 2>/dev/null && [ "$k_size" -gt 0 ] || continue
   k_serial=
   for k_x in "$k_d/device/serial" "$k_d/serial"; do k_first "$k_x" && k_serial=$k_v && break; done

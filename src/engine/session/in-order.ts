@@ -14,6 +14,7 @@ export class InOrder {
   /** The place of the first step that is not over. */
   #turn = 0;
   #isHalted = false;
+  #isClosed = false;
   readonly #over = new Set<string>();
   readonly #held = new Map<string, Held[]>();
 
@@ -25,6 +26,17 @@ export class InOrder {
     this.#over.clear();
     this.#turn = 0;
     this.#isHalted = false;
+    this.#advance();
+  }
+
+  /** Until {@link open} no step's turn comes: the node has not been heard yet, and may never be. */
+  close(): void {
+    this.#isClosed = true;
+  }
+
+  open(): void {
+    if (!this.#isClosed) return;
+    this.#isClosed = false;
     this.#advance();
   }
 
@@ -44,7 +56,7 @@ export class InOrder {
 
   /** Whether steps before this one are not over. */
   isEarly(key: string): boolean {
-    return (this.#places.get(key) ?? 0) > this.#turn;
+    return this.#isClosed || (this.#places.get(key) ?? 0) > this.#turn;
   }
 
   /** The step has ended. Nothing goes on behind one that `halts`: what was foreseen there will not happen. */
@@ -69,6 +81,7 @@ export class InOrder {
   }
 
   #advance(): void {
+    if (this.#isClosed) return;
     for (let key = this.#order[this.#turn]; key !== undefined; key = this.#order[this.#turn]) {
       this.#flush(key, true);
       if (!this.#over.has(key) || this.#isHalted) return;

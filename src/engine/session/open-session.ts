@@ -44,7 +44,7 @@ class Session implements NodeSession {
   constructor(options: SessionOptions) {
     this.#options = options;
     const run = runVariables(options);
-    this.#report = new StepReport({ ...options, node: run.node });
+    this.#report = new StepReport({ ...options, node: run.node, isHeard: false });
     this.#writer = new SegmentWriter(run, this.#report);
     this.#line = new Line({
       session: options,
@@ -189,6 +189,7 @@ class Session implements NodeSession {
       case "end-step":
         return this.#report.endWithoutNode(effect.key, effect);
       case "return":
+        if (!effect.trouble) this.#report.open();
         return this.#call?.resolve(effect);
       case "rested":
       case "finished":
@@ -204,6 +205,7 @@ class Session implements NodeSession {
   }
 
   #take(frame: Frame, offset: number): void {
+    this.#report.open();
     const message = messageOf(frame, offset);
     if (message) return this.#tell(message);
     if (goesOn(frame.type) && this.#machines.runner.asked.length > 0)

@@ -51,6 +51,8 @@ export class StepReport {
     emit: Emit;
     recorded: ReadonlyMap<string, readonly Outcome[]>;
     now?: () => number;
+    /** `false`: what is foreseen of steps waits for {@link open}. */
+    isHeard?: boolean;
   }) {
     this.#node = options.node;
     this.#emit = options.emit;
@@ -58,6 +60,7 @@ export class StepReport {
     this.#now = options.now ?? Date.now;
     this.#output = new StepOutput(this.#now);
     this.budget = new NodeBudget(options.node, () => this.records.size);
+    if (options.isHeard === false) this.#order.close();
   }
 
   add(key: string, draft: StepDraft, stage: string): StepRecord {
@@ -71,6 +74,11 @@ export class StepReport {
   /** From now on these steps are told, in this order. */
   expect(keys: readonly string[]): void {
     this.#order.expect(keys.filter((key) => !isFinal(this.outcomeOf(key))));
+  }
+
+  /** The node was heard, or nothing is asked of it: what was foreseen of its steps is told from now on. */
+  open(): void {
+    this.#order.open();
   }
 
   /** Tells what still waits for steps before it, which will not be told any more. */

@@ -58,7 +58,7 @@ function listNames(names: readonly string[], room: number, { glyphs }: Theme): s
 }
 
 /** The state as shape, word and colour, and the time. */
-function stateOf({ model, theme, now, player, isAsking = false }: HeaderProps): readonly Span[] {
+function stateOf({ model, theme, now, player, width, isAsking = false }: HeaderProps): readonly Span[] {
   const { glyphs } = theme;
   const clock = [span("  "), span(shortDuration(runTime(model, now)), "strong")];
   const replay = player ? [span("replay", "accent"), span("  ")] : [];
@@ -70,7 +70,9 @@ function stateOf({ model, theme, now, player, isAsking = false }: HeaderProps): 
       return [...replay, span(`${runningMark(glyphs, now)} running`, "running"), ...clock];
     case "stopping": {
       const word = model.stopping?.how === "stop" ? "stopping" : "aborting";
-      return [...replay, span(`${glyphs.warning} ${word}`, "warning"), ...clock];
+      // Others who watch it want to know whose doing it is.
+      const by = model.stopping === undefined || width < 80 ? [] : [span(` by ${model.stopping.by}`, "muted")];
+      return [...replay, span(`${glyphs.warning} ${word}`, "warning"), ...by, ...clock];
     }
     case "finished":
       return [...replay, ...outcomeOf(model, theme), ...clock];

@@ -91,7 +91,7 @@ export const nodesSection: Section<FleetNode> = {
     },
     { title: "CONFL", width: 5, align: "right", drop: 7, cell: conflictsCell },
     { title: "ADDRESS", width: 15, grow: 1, max: 24, drop: 11, cell: ({ address }) => [span(address, "muted")] },
-    { title: "REASON", width: 18, grow: 4, drop: 8, cell: (node) => [span(reasonOf(node), "muted")] },
+    { title: "REASON", width: 18, grow: 4, drop: 8, cell: (node) => [span(reasonInRow(node, now), "muted")] },
   ],
   open: (node, snapshot, { theme, now, width }) => {
     const fact = (label: string, value: string, role?: Role): readonly Line[] => factLines(label, value, width, role);
@@ -158,6 +158,12 @@ function reasonOf({ reason, status, approval, usage }: FleetNode): string {
   if (reason !== undefined) return reason;
   if (status === "pending" && approval === "pending") return "waits for kcore node approve";
   return usage && diskShare(usage) >= diskFull ? `a disk is ${percent(diskShare(usage))} full` : "";
+}
+
+/** For a row: how long it has been silent, and not since which moment in full. */
+function reasonInRow(node: FleetNode, now: number): string {
+  const reason = reasonOf(node);
+  return reason.startsWith("no heartbeat since ") ? `no heartbeat for ${coarseSince(node.lastSeen, now)}` : reason;
 }
 
 function expiryText(time: string, now: number): string {

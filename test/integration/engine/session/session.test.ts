@@ -185,6 +185,23 @@ describe("a node's session, on this machine", () => {
     ]).to.deep.equal([["journal"], false, false]);
   });
 
+  it("tells nothing of a node's steps before it was heard, and all of them where nothing is asked of it", async () => {
+    const left: StepDraft = {
+      ...draftOf("left", fileStep("left", "x")),
+      render: () => ({ kind: "skipped", id: "test/left", title: "left", reason: "when is false" }),
+    };
+    const run = sessionOn(state);
+    await run.session.perform([{ stage: "s", drafts: [left, draftOf("a", fileStep("a", "x"))] }]);
+    await run.session.finish("done");
+    const types = run.events.map(({ type }) => type);
+    expect(run.outcomes()).to.deep.equal(["left skipped", "a changed"]);
+    expect(types.indexOf("step.finished")).to.be.greaterThan(types.indexOf("node.connected"));
+    const none = sessionOn(state);
+    await none.session.perform([{ stage: "s", drafts: [left] }]);
+    await none.session.finish("done");
+    expect(none.outcomes()).to.deep.equal(["left skipped"]);
+  });
+
   it("tells steps in the order in which they stand, whatever was in order before and whatever never goes to the node", async () => {
     const names = ["a", "b", "c", "d"] as const;
     const file = (name: string): StepDraft => draftOf(name, fileStep(name, `content of ${name}\n`));
@@ -266,7 +283,8 @@ granted S1 && fact one yes; granted ${odd} && fact odd yes`,
     const shared = { runId: "idle", nonce: "1".repeat(32) };
     const slow: Step = { want: {}, probe: sh``, apply: sh`sleep 1`, always: true };
     const drafts = [draftOf("slow", slow), draftOf("b", fileStep("b", "y"))];
-    const first = sessionOn(state, shared);
+    // A bastion that died does not come back beside the next one.
+    const first = sessionOn(state, { ...shared, retryDelays: [] });
     const work = first.session.perform([{ stage: "s", drafts }]);
     await first.seen(({ type }) => type === "step.started");
     first.session.stop();

@@ -84,6 +84,12 @@ describe("the keys of the live view", () => {
     expect(typeKeys(running, ["escape"], { ui }).stopping).to.equal(false);
   });
 
+  it("say to all who watch whose stop it is", () => {
+    const running = done.slice(0, 15);
+    const stop = { seq: 100, at: 9_000, type: "run.stopping", how: "stop", by: "alice@bastion" } as const;
+    expect(linesOf(sceneOf([...running, stop]))[0]).to.contain("stopping by alice@bastion");
+  });
+
   it("answer a confirm by one key, and by no other", () => {
     const events = asking("confirm");
     expect(shown(events, [])).to.match(/waiting for you: confirm ─[^]*n2: Go on\?[^]*y yes {3}n no/);
