@@ -167,14 +167,15 @@ export async function startDaemon(
   };
 }
 
-/** Waits until `look` gives something other than undefined or false. */
+/** Waits until `look` gives something other than undefined or false; `limit`: milliseconds of pauses. */
 export async function eventually<Value>(
   look: () => Promise<Value | undefined | false> | Value | undefined | false,
+  limit = 10_000,
 ): Promise<Value> {
-  for (let waited = 0; waited < 10_000; waited += 25) {
+  for (let waited = 0; waited < limit; waited += 25) {
     const found = await look();
     if (found !== undefined && found !== false) return found as Value;
     await sleep(25);
   }
-  throw new Error("it did not happen within 10 s");
+  throw new Error(`it did not happen within ${limit / 1000} s`);
 }
