@@ -31,6 +31,7 @@ export async function runAgent(daemon: Daemon): Promise<void> {
     endpoints,
     credentials: credentials.present,
     clock,
+    isPatient: false,
     onFailed: ({ message }, controller) => log.warn("a controller could not be used", { controller, error: message }),
   });
   let server: StatusServer | undefined;

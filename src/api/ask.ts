@@ -15,6 +15,8 @@ export interface Asking {
   readonly run?: string;
   /** For one call. A controller that does not answer must not use up the time in which the others would: 5 s unless told otherwise. */
   readonly timeoutMs?: number;
+  /** `false`: one that has just been started is not asked again at once. Who asks by a clock of its own, with many others, waits for its next turn. */
+  readonly isPatient?: boolean;
   /** Told when one of these could not be used; `isLast`: no other one is asked. */
   readonly onFailed?: (failure: KcoreError, endpoint: string, isLast: boolean) => void;
 }
@@ -51,7 +53,13 @@ const defaultTimeoutMs = 5_000;
 /** For one that has just been started and catches up: so long in all, so long between two questions, ms. */
 const catchUp = { patience: 3000, pause: 200 } as const;
 
-export function openControllers({ endpoints: given, credentials, onFailed, ...common }: Asking): Controllers {
+export function openControllers({
+  endpoints: given,
+  credentials,
+  onFailed,
+  isPatient = true,
+  ...common
+}: Asking): Controllers {
   const endpoints = [...given];
   const clients = new Map<string, ApiClient>();
   let current: string | undefined;
@@ -83,7 +91,7 @@ export function openControllers({ endpoints: given, credentials, onFailed, ...co
     clientAt,
     current: () => current,
     async ask(work, options = {}) {
-      const giveUpAt = performance.now() + catchUp.patience;
+      const giveUpAt = performance.now() + (isPatient ? catchUp.patience : 0);
       for (let isFirst = true; ; isFirst = false) {
         const failures: KcoreError[] = [];
         const tried = options.endpoints ?? beginningWith(current, endpoints);
