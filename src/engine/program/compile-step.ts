@@ -183,6 +183,6 @@ function quickOf(plan: PlannedStep): string[] {
 
 /** The whole input of a step's shell: the library, what the runner would set, the step's text. For tests as well. */
 export function standaloneText(step: CompiledStep, variables: Readonly<Record<string, string>>): Sh {
-  const library = ["step", "files", "foresee"].map((name) => shippedText(name as "step")).join("\n");
+  const library = (["step", "files", "foresee"] as const).map(shippedText).join("\n");
   return rawSh([library, assign({ ...variables, K_LIB: library }), step.skeleton, step.text].join("\n"));
 }

@@ -1,7 +1,7 @@
-# What a dry run asks without changing anything (POSIX sh; dash, bash, BusyBox, mksh): where apply would fail. It follows files.sh and
-# batch.sh in dry runs alone; the run itself finds out as it goes.
+# What a dry run asks without changing anything (POSIX sh; dash, bash, BusyBox, mksh): where apply would fail. It goes with files.sh, and
+# before batch.sh, in dry runs alone; the run itself finds out as it goes.
 
-k_upon= k_made=
+k_upon= k_made= b_foreseen=
 
 # foresee_place PATH TYPE MAKE OWNER GROUP: refuses where something at PATH could not be made, changed or removed. TYPE = the first digit
 # of stat's %f of what shall stand there, - for a link or nothing; MAKE = 1: folders above it are made, as they are where an

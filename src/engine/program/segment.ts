@@ -70,9 +70,7 @@ export function segmentText({ steps, facts, now, foresight }: SegmentOptions): s
       ? []
       : [`k_epoch=${now}`, "read -r k_epoch_up k_idle </proc/uptime", "k_epoch_up=${k_epoch_up%%.*}"]),
     ...(steps.some(({ compiled }) => usesFiles.test(compiled.skeleton))
-      ? [
-          `K_FILES=${quote(["files", ...(foresight ? ["foresee"] : [])].map((name) => shippedText(name as "files")).join("\n"))}`,
-        ]
+      ? [`K_FILES=${quote([shippedText("files"), ...(foresight ? [shippedText("foresee")] : [])].join("\n"))}`]
       : []),
     ...(steps.some(({ compiled }) => compiled.data) ? [`K_BATCH=${batchLibrary(foresight !== undefined).sha256}`] : []),
     ...(foresight ? foresightLines(steps, foresight) : []),

@@ -32,7 +32,7 @@ export async function dial({ session, attempt, stopping, mayStop, onHost, ...lin
     ).finally(() => clearTimeout(wait));
     emit({ type: "node.connected", node, fingerprint: host.fingerprint });
     onHost(host);
-    return await openLink({ ...link, host, onSilence: () => say("its login shell has not answered yet") });
+    return await openLink({ ...link, host, quiet, onSilence: () => say("its login shell has not answered yet") });
   } catch (error) {
     await host?.close();
     throw error;

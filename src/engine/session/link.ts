@@ -27,9 +27,8 @@ export interface LinkOptions {
   readonly onLimit: (error: KcoreError) => void;
   /** Resolves when what frames made was carried out; nothing more is read before. */
   readonly settled: () => Promise<void>;
-  /** Called when the node's shell has said nothing for a while. */
+  /** Called when the node's shell has said nothing for `quiet` milliseconds. */
   readonly onSilence?: () => void;
-  /** Milliseconds of that while: 4 s unless told otherwise. */
   readonly quiet?: number;
   /** Milliseconds in which the node's shell must say its first word; a minute unless told otherwise. */
   readonly patience?: number;
@@ -118,14 +117,14 @@ const portion = 16 << 10;
 
 function converse(
   channel: Channel,
-  { run, offset, onFrame, onLimit, settled, onSilence, quiet = 4_000, patience = 60_000 }: LinkOptions,
+  { run, offset, onFrame, onLimit, settled, onSilence, quiet = 0, patience = 60_000 }: LinkOptions,
 ): Link & { first: Promise<First> } {
   const reader = new FrameReader(run.nonce, offset);
   const { promise: first, resolve: tellFirst } = Promise.withResolvers<First>();
   const mark = sudoMark(run.nonce);
   // A login shell that hangs in its start-up files keeps the connection, and would keep us waiting for ever.
   const timer = setTimeout(() => channel.close(), patience);
-  const silence = setTimeout(() => onSilence?.(), quiet);
+  const silence = onSilence && setTimeout(onSilence, quiet);
   void first.then(() => {
     clearTimeout(timer);
     clearTimeout(silence);

@@ -103,6 +103,14 @@ describe("asking a cluster", () => {
     expect(one.asked).to.equal(1);
   });
 
+  it("asks one that has just been started once, for who asks by a clock of its own with many others (F-27)", async () => {
+    const [one] = all as readonly [Answering, ...Answering[]];
+    one.answer = refusal(503, "CONTROLLER_JOINING");
+    const controllers = open({ endpoints: [one.endpoint], isPatient: false });
+    expect(await rejectionOf(controllers.ask(look))).to.include({ reason: "CONTROLLER_JOINING" });
+    expect(one.asked).to.equal(1);
+  });
+
   it("takes a refusal that all would give for an answer", async () => {
     for (const [status, code] of [
       [404, "NODE_UNKNOWN"],

@@ -181,14 +181,6 @@ describe("what a step stands on in a dry run", () => {
     expect(made).to.deep.equal(["bob"]);
   });
 
-  it("costs little for a thousand files", () => {
-    const doubts = new Doubts();
-    const plans = Array.from({ length: 1000 }, (_, index) => planOf(`${index}`, file(`/srv/${index % 10}/${index}`)));
-    let pairs = 0;
-    for (const plan of plans) pairs += doubts.next(stepKey(plan.id), plan).on.size;
-    expect(pairs).to.equal(0);
-  });
-
   it("is told by every module", async () => {
     const modules = await Promise.all([...registry.values()].map((load) => load()));
     const silent = modules.filter(({ step }) => !/reach|data:/.test(String(step)));
