@@ -439,9 +439,12 @@ k_child() {
   exec 6>&- 7>&-
   : >"$K_RUN/current"
   if [ -n "$live" ]; then
-    # The readers end within milliseconds, unless a daemon that the step left behind holds its output open.
-    k_patience=3
-    until [ -e "$K_RUN/out/$i.o.done" ] && [ -e "$K_RUN/out/$i.e.done" ] || [ "$((k_patience -= 1))" -lt 0 ]; do
+    # The readers end within milliseconds, unless a daemon that the step left behind holds its output open. Three seconds by
+    # the clock: the ticks of a long step all wait in the FIFO.
+    k_n=
+    until [ -e "$K_RUN/out/$i.o.done" ] && [ -e "$K_RUN/out/$i.e.done" ]; do
+      read -r k_x k_y </proc/uptime
+      [ "${k_x%%.*}" -lt "${k_n:=$((${k_x%%.*} + 4))}" ] || break
       IFS= read -r k_x <&8
     done
   fi

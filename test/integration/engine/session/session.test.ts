@@ -452,6 +452,16 @@ done; printf 'no end'`,
     expect(events.at(-1)?.type).to.not.equal("step.output");
   });
 
+  it("waits a moment for what a step's children still say, however long the step took", async function () {
+    this.timeout(30_000);
+    const slow: Step = { want: {}, probe: sh``, apply: sh`sleep 5; { sleep 0.7; echo late; } & echo early`, always: true };
+    const { session, events } = sessionOn(state);
+    await session.perform([{ stage: "s", drafts: [draftOf("slow", slow)] }]);
+    await session.finish("done");
+    const said = events.flatMap((event) => (event.type === "step.output" ? [event.text] : [])).join("");
+    expect(said).to.equal("early\nlate\n");
+  });
+
   it("F-10 F-11 keeps the first and the last of endless output, bytes escaped", async function () {
     this.timeout(30_000);
     const noisy: Step = {
