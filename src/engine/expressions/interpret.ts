@@ -192,12 +192,19 @@ export class Interpreter {
     }
     if (path.type !== "PathExpression" || path.parts.length !== 1 || path.data || path.depth > 0)
       this.#fail(path.loc, new Fault("only a helper takes arguments", { code: "EXPRESSION_SYNTAX" }));
+    // What is wrong with each argument is told at once.
+    const attempts = new Attempts();
     const values = params.map((argument, index) =>
-      path.original === "default" && index === 0
-        ? this.#expressionOrNothing(argument, frame)
-        : this.#expression(argument, frame),
+      attempts.run(() =>
+        path.original === "default" && index === 0
+          ? this.#expressionOrNothing(argument, frame)
+          : this.#expression(argument, frame),
+      ),
     );
-    const named = this.#named(hash, frame);
+    const named = new Map(
+      hash?.pairs.map(({ key, value }) => [key, attempts.run(() => this.#expression(value, frame))]),
+    );
+    attempts.end();
     return this.#located(loc, () => callHelper(path.original, values, named), params);
   }
 

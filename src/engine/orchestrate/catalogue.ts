@@ -1,3 +1,4 @@
+import { KcoreError } from "#errors/problem.ts";
 import { secret, type Secret } from "#engine/step/secret.ts";
 import type { ModuleDefinition } from "#engine/step/define.ts";
 import type { Roster } from "#engine/roster/roster.ts";
@@ -30,7 +31,12 @@ export function openCatalogue(
     return known;
   };
   return {
-    stateParams: (name, at) => states.load(name, at).params.keys(),
+    stateParams: (name, at) => {
+      const { state, problems } = states.partly(name, at);
+      // What else is wrong with it is told together with what is wrong with its steps.
+      if (state === undefined) throw new KcoreError(problems);
+      return state.params.keys();
+    },
     draft: ({ apply, node, taken, registered }) =>
       draftSteps(states, {
         apply,

@@ -1,7 +1,9 @@
-import type { Problem } from "#errors/problem.ts";
+import { KcoreError, type Problem } from "#errors/problem.ts";
 import { Attempts } from "#engine/expressions/attempts.ts";
 import { evaluate, evaluateBoolean } from "#engine/expressions/evaluate.ts";
+import type { Scope } from "#engine/expressions/scope.ts";
 import type { Templates } from "#engine/expressions/template.ts";
+import { Unknown, UnknownValue } from "#engine/expressions/unknown.ts";
 import type { ModuleDefinition } from "#engine/step/define.ts";
 import { nodeAt, type SourceNode, type SourceScalar } from "#engine/yaml/node.ts";
 import { knownArgProblems } from "./early-args.ts";
@@ -41,10 +43,23 @@ export function checkStep({ source, module, scope, conditions, templates }: Chec
   if (module === undefined) attempts.run(() => evaluate(source.args, own));
   else problems.add(...knownArgProblems(module, source.args, own));
   const name = writtenTemplate(source);
-  // With vars of its own a template sees names that only the module gives it.
-  if (name !== undefined && nodeAt(source.args, ["vars"]) === undefined)
-    attempts.run(() => templates.render(name.value, own, name.at));
+  if (name !== undefined) attempts.run(() => templates.render(name.value, { ...own, ...varsOf(source, own) }, name.at));
   return problems.list;
+}
+
+/** Names that a step gives its template; what is wrong with them is told with the arguments, and nobody knows their values then. */
+function varsOf({ args }: ModuleStepSource, scope: Scope): Readonly<Record<string, unknown>> {
+  const vars = nodeAt(args, ["vars"]);
+  if (vars?.kind !== "map") return {};
+  const valueOf = (node: SourceNode): unknown => {
+    try {
+      return evaluate(node, scope);
+    } catch (error) {
+      if (error instanceof KcoreError || error instanceof UnknownValue) return new Unknown("vars");
+      throw error;
+    }
+  };
+  return Object.fromEntries([...vars.entries.values()].map(({ key, value }) => [key, valueOf(value)]));
 }
 
 /** The template that a step names in `template:`, if it is written out. */

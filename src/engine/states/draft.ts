@@ -89,9 +89,16 @@ class Drafter {
 
   async apply({ state: name, given = new Map(), at }: Applied): Promise<void> {
     await this.#keeping(async () => {
-      const state = this.#states.load(name, at);
-      await this.#state(state, given, { conditions: [], require: [] }, this.#scope, at);
+      const state = this.#open(name, at);
+      if (state) await this.#state(state, given, { conditions: [], require: [] }, this.#scope, at);
     });
+  }
+
+  /** What of a state can be read; the rest is told. */
+  #open(name: string, at: SourcePosition | undefined): State | undefined {
+    const { state, problems } = this.#states.partly(name, at);
+    this.#problems.add(...problems);
+    return state;
   }
 
   async #state(
@@ -143,7 +150,8 @@ class Drafter {
       const is = known(conditions);
       if (is === false) continue;
       const begin = this.#drafts.length;
-      const state = this.#states.load(step.include, step.includeAt);
+      const state = this.#open(step.include, step.includeAt);
+      if (state === undefined) continue;
       const given = givenFromNode(step.with, scope.early());
       const inner = { conditions, require: [...around.require, ...require] };
       await this.#state(state, given, inner, scope, step.with?.at ?? step.includeAt);
@@ -157,7 +165,7 @@ class Drafter {
 
   /** Steps of an included state that was left out may be named all the same; there is nothing to wait for then. */
   #nameLeftOut(name: string, at: SourcePosition): void {
-    for (const step of this.#states.load(name, at).steps) {
+    for (const step of this.#open(name, at)?.steps ?? []) {
       if (step.kind === "include") this.#nameLeftOut(step.include, step.includeAt);
       const id = `${name}/${step.id}`;
       if (step.id !== undefined && !this.#global.has(id)) this.#global.set(id, []);

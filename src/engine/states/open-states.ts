@@ -1,5 +1,5 @@
 import type { Stats } from "node:fs";
-import { KcoreError, type SourcePosition } from "#errors/problem.ts";
+import { KcoreError, type Problem, type SourcePosition } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
 import type { Trust } from "#engine/project/project.ts";
 import { findIn, type Folder, foldersOf, type FoundFile, listIn } from "#engine/project/folders.ts";
@@ -8,7 +8,7 @@ import { readSource } from "#engine/yaml/read.ts";
 import { openTemplates, type Templates } from "#engine/expressions/template.ts";
 import { defined } from "#optional/defined.ts";
 import { readFiles, type Files } from "./state-files.ts";
-import { readState, type State } from "./state.ts";
+import { type ReadState, readState, type State } from "./state.ts";
 
 /** A state as `kcore state list` shows it. */
 export interface StateOutline {
@@ -30,6 +30,8 @@ export interface States {
    * @throws KcoreError STATE_NOT_FOUND at `at`, STATE_INCLUDE_CYCLE, and every problem of the files.
    */
   load(name: string, at?: SourcePosition): State;
+  /** The same as far as the files can be read, for who wants to tell all that is wrong; without a state where nothing can be used. */
+  partly(name: string, at?: SourcePosition): ReadState;
 }
 
 /** The states of a project first, then the shipped ones. `trust`: whose files of the project are believed (S-20). */
@@ -53,8 +55,8 @@ class OpenStates implements States {
   readonly templates: Templates;
   readonly files: Files;
   readonly #folders: readonly Folder[];
-  readonly #read = new Map<string, State | KcoreError>();
-  readonly #whole = new Set<string>();
+  readonly #read = new Map<string, ReadState>();
+  readonly #partly = new Map<string, ReadState>();
 
   constructor(folders: readonly Folder[], templates: Templates, files: Files) {
     this.#folders = folders;
@@ -65,19 +67,29 @@ class OpenStates implements States {
   list(): readonly StateOutline[] {
     return [...listIn(this.#folders, [ENDING])].map(([file, { shown, folder }]) => {
       const name = file.slice(0, -ENDING.length);
-      const description = new Problems().attempt(() => this.#one(name, undefined))?.description;
+      const description = this.#one(name, undefined).state?.description;
       return { name, origin: folder.origin, shown, ...defined({ description }) };
     });
   }
 
   load(name: string, at?: SourcePosition): State {
-    if (!this.#whole.has(name)) {
-      const problems = new Problems();
-      this.#visit(name, at, [], problems);
-      problems.throwIfAny();
-      this.#whole.add(name);
-    }
-    return this.#one(name, at);
+    const { state, problems } = this.partly(name, at);
+    if (state === undefined || problems.length > 0) throw new KcoreError(problems);
+    return state;
+  }
+
+  partly(name: string, at?: SourcePosition): ReadState {
+    const known = this.#partly.get(name);
+    if (known) return known;
+    const problems = new Problems();
+    this.#visit(name, at, [], problems);
+    const { state } = this.#one(name, at);
+    // Whoever followed a circle would never come to its end.
+    const isCircle = problems.list.some(({ code }) => code === "STATE_INCLUDE_CYCLE");
+    const read = { problems: problems.inOrder(), ...(isCircle ? {} : defined({ state })) };
+    // One that is not there is told wherever it is named.
+    if (this.#read.has(name)) this.#partly.set(name, read);
+    return read;
   }
 
   /** Reads what a state includes, down to the last; finds circles. */
@@ -87,40 +99,37 @@ class OpenStates implements States {
       problems.add({ code: "STATE_INCLUDE_CYCLE", message: `states include each other: ${circle}`, at });
       return;
     }
-    if (this.#whole.has(name)) return;
-    const state = problems.attempt(() => this.#one(name, at));
+    const known = this.#partly.get(name);
+    if (known) return problems.add(...known.problems);
+    const { state, problems: own } = this.#one(name, at);
+    problems.add(...own);
     for (const step of state?.steps ?? [])
       if (step.kind === "include") this.#visit(step.include, step.includeAt, [...path, name], problems);
   }
 
-  #one(name: string, at: SourcePosition | undefined): State {
-    const known = this.#read.get(name) ?? this.#readAnew(name, at);
-    if (known instanceof KcoreError) throw known;
-    return known;
-  }
-
-  #readAnew(name: string, at: SourcePosition | undefined): State {
+  #one(name: string, at: SourcePosition | undefined): ReadState {
+    const known = this.#read.get(name);
+    if (known) return known;
     const found = findIn(this.#folders, `${name}${ENDING}`);
-    if (found === undefined) throw this.#notFound(name, at);
-    try {
-      const state = readState(name, found, sourceOf(found));
-      this.#read.set(name, state);
-      return state;
-    } catch (error) {
-      if (error instanceof KcoreError) this.#read.set(name, error);
-      throw error;
-    }
+    if (found === undefined) return { problems: [this.#notFound(name, at)] };
+    const read = readOne(name, found);
+    this.#read.set(name, read);
+    return read;
   }
 
-  #notFound(name: string, at: SourcePosition | undefined): KcoreError {
+  #notFound(name: string, at: SourcePosition | undefined): Problem {
     const names = [...listIn(this.#folders, [ENDING]).keys()].map((file) => file.slice(0, -ENDING.length));
     const hint = suggestHint(name.replace(/\.yaml$/, ""), names, "kcore state list shows them all");
-    return new KcoreError({
-      code: "STATE_NOT_FOUND",
-      message: `no state “${name}”`,
-      at,
-      hint,
-    });
+    return { code: "STATE_NOT_FOUND", message: `no state “${name}”`, at, hint };
+  }
+}
+
+function readOne(name: string, found: FoundFile): ReadState {
+  try {
+    return readState(name, found, sourceOf(found));
+  } catch (error) {
+    if (!(error instanceof KcoreError)) throw error;
+    return { problems: error.problems };
   }
 }
 

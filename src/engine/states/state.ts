@@ -1,9 +1,10 @@
-import { KcoreError, type Problem, type SourcePosition } from "#errors/problem.ts";
+import type { Problem, SourcePosition } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
 import type { FoundFile } from "#engine/project/folders.ts";
 import type { SourceMap, SourceNode } from "#engine/yaml/node.ts";
 import { declareParams, type ParamDeclarations } from "#engine/params/declare-params.ts";
 import { Problems } from "#engine/yaml/problems.ts";
+import { defined } from "#optional/defined.ts";
 import { checkRequisites } from "./requisites.ts";
 import { readStep, type StepSource } from "./step-source.ts";
 
@@ -20,23 +21,28 @@ export interface State {
 
 const KEYS = ["description", "params", "steps"];
 
-/** Reads a state file. @throws KcoreError with every problem at its place. */
-export function readState(name: string, { shown, folder }: FoundFile, source: SourceNode): State {
-  if (source.kind !== "map")
-    throw new KcoreError({
-      code: "YAML_TYPE",
-      message: "a state is a map of description, params and steps",
-      at: source.at,
-    });
+/** A state as far as its file could be read, and what is wrong with it. */
+export interface ReadState {
+  /** Absent: nothing of it can be used. */
+  readonly state?: State;
+  readonly problems: readonly Problem[];
+}
+
+/** Reads a state file. Steps that cannot be read are left out; without its parameters nothing of it can be used. */
+export function readState(name: string, { shown, folder }: FoundFile, source: SourceNode): ReadState {
+  if (source.kind !== "map") {
+    const message = "a state is a map of description, params and steps";
+    return { problems: [{ code: "YAML_TYPE", message, at: source.at }] };
+  }
   const problems = new Problems();
   for (const { key, keyAt } of source.entries.values()) if (!KEYS.includes(key)) problems.add(unknownKey(key, keyAt));
-  const params = problems.attempt(() => declareParams(source.get("params"))) ?? new Map();
+  const params = problems.attempt(() => declareParams(source.get("params")));
   const steps = readSteps(source, problems);
   checkRequisites(steps, problems);
   const description = describe(source, problems);
-  problems.throwIfAny();
-  const origin = folder.origin;
-  return { name, shown, origin, params, steps, ...(description !== undefined && { description }) };
+  if (params === undefined) return { problems: problems.list };
+  const state = { name, shown, origin: folder.origin, params, steps, ...defined({ description }) };
+  return { state, problems: problems.list };
 }
 
 function unknownKey(key: string, at: SourcePosition): Problem {

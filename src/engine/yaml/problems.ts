@@ -33,10 +33,14 @@ export class Problems {
     return this.#list;
   }
 
+  /** In the order of files and lines. */
+  inOrder(): readonly Problem[] {
+    return [...this.#list].sort(byPlace);
+  }
+
   /** @throws KcoreError with all problems, in the order of files and lines, if there are any. */
   throwIfAny(): void {
-    if (this.#list.length === 0) return;
-    throw new KcoreError([...this.#list].sort(byPlace));
+    if (this.#list.length > 0) throw new KcoreError(this.inOrder());
   }
 }
 

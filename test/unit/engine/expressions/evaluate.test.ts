@@ -223,6 +223,12 @@ describe("errors of expressions", () => {
       expect(problems(expression)).to.deep.equal([problem]);
     });
 
+  it("are told for all arguments of a helper", () => {
+    const text = 'a: "{{concat params.c (upper params.b) node.nope}}"\n';
+    const told = problemsIn(() => evaluate(parseSource("s.yaml", text), scope)).map((line) => line.split(" ")[0]);
+    expect(told).to.deep.equal(["s.yaml:1:14+8", "s.yaml:1:30+8", "s.yaml:1:40+9"]);
+  });
+
   it("point into every style of scalar, and are told all at once", () => {
     const text = `a: |
   line one

@@ -21,6 +21,7 @@ const note = defineModule({
     text: Text.optional(),
     number: z.int().optional(),
     template: z.string().optional(),
+    vars: z.record(z.string(), z.unknown()).optional(),
     file: z.string().optional(),
     fail: z.boolean().optional(),
   }),
@@ -99,14 +100,34 @@ describe("what is wrong with a state", () => {
       'steps:\n  - id: a\n    test.note: { text: "{{facts.os.id}}", template: t, tezt: y }\n',
       [inState("3:56"), "templates/t:1:3", "templates/t:2:3"],
     ],
+    "a step whose vars are broken and late, and the template that sees them": [
+      'steps:\n  - id: a\n    test.note: { template: v, vars: { x: "{{params.no}}", y: "{{facts.os.id}}" } }\n',
+      [inState("3:45"), "templates/v:1:22"],
+    ],
     "a module that nobody knows, its arguments and its condition": [
       'steps:\n  - id: a\n    when: "{{nope}}"\n    test.nota: { text: "{{params.x}}" }\n',
       ["3:14", "4:5", "4:27"].map(inState),
     ],
+    "the head of the file, a step without a module, and the arguments of another": [
+      "descriptoin: x\nsteps:\n  - id: a\n  - id: b\n    test.note: { tezt: y }\n",
+      ["1:1", "3:5", "5:18"].map(inState),
+    ],
+    "a state that is not there, and a step beside its include": [
+      "steps:\n  - include: gone\n  - id: b\n    test.note: { tezt: y }\n",
+      ["2:14", "4:18"].map(inState),
+    ],
+    "an included state with a wrong key, its steps, and a step behind it": [
+      "steps:\n  - include: t\n  - id: b\n    test.note: { tezt: y }\n",
+      [inState("4:18"), "states/t.yaml:1:1", "states/t.yaml:4:18"],
+    ],
   };
   for (const [what, [text, places]] of Object.entries(broken))
     it(`is told at once: ${what}`, async () => {
-      const told = await problems(text, { "templates/t": "{{params.one}}\n{{params.two}}\n" });
+      const told = await problems(text, {
+        "templates/t": "{{params.one}}\n{{params.two}}\n",
+        "templates/v": "{{x}} {{y}} {{y.z}}{{params.gone}}\n",
+        "states/t.yaml": "stepz: []\nsteps:\n  - id: c\n    test.note: { tezt: y }\n",
+      });
       expect(told.map((line) => line.split("+")[0])).to.deep.equal(places);
     });
 });
@@ -345,7 +366,7 @@ describe("problems of a node's steps", () => {
       await problems(`
 steps:
   - { id: a, test.noet: { text: x } }
-  - { id: b, test.note: { text: [1], nope: "{{params.x}}" } }
+  - { id: b, test.note: { text: [1], nope: "{{vars.y}}" } }
   - { id: c, test.note: { fail: true } }
   - { id: d, when: "yes", test.note: {} }
   - { id: e, timeout: soon, retry: { attempts: 0 }, test.note: {} }
@@ -353,22 +374,10 @@ steps:
   - { id: g, test.note: { file: ../../etc/passwd } }
   - { include: nope }
 `),
-    ).to.deep.equal(["states/s.yaml:10:16+4 no state “nope” [STATE_NOT_FOUND] | kcore state list shows them all"]);
-    expect(
-      await problems(`
-steps:
-  - { id: a, test.noet: { text: x } }
-  - { id: b, test.note: { text: [1], nope: "{{vars.y}}" } }
-  - { id: c, test.note: { fail: true } }
-  - { id: d, when: "yes", test.note: {} }
-  - { id: e, timeout: soon, retry: { attempts: 0 }, test.note: {} }
-  - { id: f, test.note: { template: nope.hbs } }
-  - { id: g, test.note: { file: ../../etc/passwd } }
-`),
     ).to.deep.equal([
       "states/s.yaml:3:14+9 no state module “test.noet” [STATE_MODULE_UNKNOWN] | did you mean “test.note”?",
       "states/s.yaml:4:33+3 “text” must be a text or Secret, not a list [YAML_TYPE]",
-      "states/s.yaml:4:38+4 no key “nope” is known here [YAML_KEY_UNKNOWN] | known here: text, number, template, file, fail",
+      "states/s.yaml:4:38+4 no key “nope” is known here [YAML_KEY_UNKNOWN] | known here: text, number, template, vars, file, fail",
       "states/s.yaml:4:47+6 “vars” has no “y” [EXPRESSION_UNDEFINED] | did you mean “x”?",
       "states/s.yaml:5:14+9 this cannot work [USAGE]",
       "states/s.yaml:6:20+5 the condition must be true or false, not a text [EXPRESSION_TYPE] | write one expression and nothing around it: \"{{eq node.dc 'DC1'}}\"",
@@ -376,6 +385,7 @@ steps:
       "states/s.yaml:7:48+1 “retry.attempts” must be at least 1 [YAML_TYPE]",
       "states/s.yaml:8:37+8 no template “nope.hbs” [TEMPLATE_NOT_FOUND]",
       "states/s.yaml:9:14+9 no file “../../etc/passwd” in the project [FILE_UNREADABLE] | the path is relative to the project's folder and must not leave it",
+      "states/s.yaml:10:16+4 no state “nope” [STATE_NOT_FOUND] | kcore state list shows them all",
     ]);
   });
 
