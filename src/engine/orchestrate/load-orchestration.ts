@@ -90,8 +90,8 @@ export function readOrchestration(
   root: SourceNode,
   load: (name: string, at: SourcePosition) => Orchestration,
 ): Orchestration {
-  const { description } = validateValue(shapeOf(root), root, Shape);
   const problems = new Problems();
+  const description = problems.attempt(() => validateValue(shapeOf(root), root, Shape))?.description;
   const params = problems.attempt(() => declareParams(child(root, "params"))) ?? new Map<string, ParamDeclaration>();
   const own = problems.attempt(() => readWaves(child(root, "waves"))) ?? [];
   const included: { readonly inclusion: Inclusion; readonly waves: readonly WaveSource[] }[] = [];

@@ -36,9 +36,12 @@ export interface Prepared {
  */
 export async function preparePlan(prepared: Prepared): Promise<RunPlan> {
   const { what } = prepared.request;
-  const plan =
-    what.kind === "orchestration" ? await planOrchestration(what.name, prepared) : await planAdHoc(what, prepared);
   const problems = new Problems();
+  // Stages that cannot be bound are left out; what is wrong with the others' steps is told all the same.
+  const plan =
+    what.kind === "orchestration"
+      ? await planOrchestration(what.name, prepared, problems)
+      : await planAdHoc(what, prepared);
   refuseAliases(plan, problems);
   const drafts = new KeptDrafts(prepared.request.concurrency ?? CONCURRENCY);
   const planned = await renderAll(plan, drafts, problems);
@@ -46,7 +49,7 @@ export async function preparePlan(prepared: Prepared): Promise<RunPlan> {
   return { ...plan, drafts, planned };
 }
 
-async function planOrchestration(name: string, prepared: Prepared): Promise<RunPlan> {
+async function planOrchestration(name: string, prepared: Prepared, problems: Problems): Promise<RunPlan> {
   const { request, deps, roster, catalogue, run } = prepared;
   const orchestration = loadOrchestration(name, foldersOf("orchestrate", deps));
   const fixed: Scope = { nodes: roster.nodes, run };
@@ -58,7 +61,6 @@ async function planOrchestration(name: string, prepared: Prepared): Promise<RunP
   const params = resolveTargets(orchestration.params, bound, roster);
   const target = orchestration.target && params[orchestration.target.name];
   const targets = typeof target === "string" ? target.split(",") : [];
-  const problems = new Problems();
   const context: BindContext = {
     roster,
     scope: { ...fixed, params },
@@ -69,7 +71,6 @@ async function planOrchestration(name: string, prepared: Prepared): Promise<RunP
     ledger: new Ledger(),
   };
   const stages = await new StageMaker(orchestration, context, targets).make();
-  problems.throwIfAny();
   const nodes = new Set(stages.flatMap((stage) => stage.nodes ?? []));
   return {
     title: name,

@@ -7,11 +7,11 @@ export class Problems {
   readonly #list: Problem[] = [];
   readonly #seen = new Set<string>();
 
-  /** Adds a problem; the same one at the same place counts once. */
+  /** Adds a problem; the same one at the same place counts once, an unknown key in whatever words. */
   add(...problems: readonly Problem[]): void {
     for (const problem of problems) {
-      const { at, message } = problem;
-      const key = `${at?.file}:${at?.line}:${at?.column}:${message}`;
+      const { at, code, message } = problem;
+      const key = `${at?.file}:${at?.line}:${at?.column}:${code === "YAML_KEY_UNKNOWN" ? code : message}`;
       if (this.#seen.has(key)) continue;
       this.#seen.add(key);
       if (this.#list.length < SHOWN_AT_MOST) this.#list.push(problem);

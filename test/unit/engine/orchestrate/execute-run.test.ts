@@ -371,8 +371,10 @@ stages:
       "orchestrate/test.yaml:2:55  … [PARAM_UNKNOWN]  did you mean “port”?",
       "orchestrate/test.yaml:3:41  … [STATE_NOT_FOUND]  did you mean “web”?",
       "orchestrate/test.yaml:4:19  … [ACTION_UNKNOWN]  did you mean “wait”?",
+      "orchestrate/test.yaml:5:5  … [YAML_KEY_MISSING]",
       "orchestrate/test.yaml:5:25  … [YAML_KEY_UNKNOWN]  did you mean “for”?",
       "orchestrate/test.yaml:6:19  … [TARGET_UNKNOWN]  did you mean “w1”?",
+      "states/bad.yaml:2:52  … [EXPRESSION_UNDEFINED]  did you mean “name”?",
     ]);
     expect(nodes.log).to.deep.equal([]);
   });
