@@ -454,7 +454,12 @@ done; printf 'no end'`,
 
   it("waits a moment for what a step's children still say, however long the step took", async function () {
     this.timeout(30_000);
-    const slow: Step = { want: {}, probe: sh``, apply: sh`sleep 5; { sleep 0.7; echo late; } & echo early`, always: true };
+    const slow: Step = {
+      want: {},
+      probe: sh``,
+      apply: sh`sleep 5; { sleep 0.7; echo late; } & echo early`,
+      always: true,
+    };
     const { session, events } = sessionOn(state);
     await session.perform([{ stage: "s", drafts: [draftOf("slow", slow)] }]);
     await session.finish("done");
