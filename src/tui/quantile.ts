@@ -8,7 +8,8 @@ export function median(values: readonly number[]): number | undefined {
   return quantile(values, 0.5);
 }
 
-function quantile(values: readonly number[], share: number): number | undefined {
+/** The value that so large a share of them, 0 to 1, does not exceed; undefined of none. */
+export function quantile(values: readonly number[], share: number): number | undefined {
   const sorted = values.toSorted((a, b) => a - b);
-  return sorted[Math.ceil(sorted.length * share) - 1];
+  return sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)];
 }

@@ -9,7 +9,7 @@ import type { TerminalGuard } from "../terminal/terminal-guard.ts";
 import { RecordReader } from "./record-reader.ts";
 import type { Foretold } from "#tui/what-follows.ts";
 import { lastDryRun } from "./last-dry-run.ts";
-import { UsualDurations } from "./usual-durations.ts";
+import { EarlierRuns } from "./earlier-runs.ts";
 
 /** What a view may do to the run that it shows. */
 export interface RunControls {
@@ -36,7 +36,7 @@ export interface LiveViewOptions extends RunControls {
 export async function openLiveView({ folder, player, guard, ...options }: LiveViewOptions): Promise<RunView> {
   // Ink changes the terminal's modes: the guard has to know them by then.
   const { release } = await guard;
-  const usual = new UsualDurations(folder);
+  const earlier = new EarlierRuns(folder);
   // The terminal went away: writing and reading say so, and the hangup has made the view leave.
   const onGone = () => options.leave("detached");
   process.stdin.on("error", onGone);
@@ -47,21 +47,22 @@ export async function openLiveView({ folder, player, guard, ...options }: LiveVi
     stdout: process.stdout,
     theme: detectTheme(process.env, process.stdout),
     project: folder.project,
-    usual: usual.durations,
+    usual: earlier.durations,
+    paces: earlier.paces,
     foretold: () => told,
     read: (at, length) => record.read(at, length),
     ...options,
     ...(player ? { player } : {}),
   });
   if (!player) stepBack();
-  const reading = usual.read();
+  const reading = earlier.read();
   if (!player) void lastDryRun(folder).then((found) => (told = found));
   return {
     draw: (event) => view.draw(event),
     replace: (model) => view.replace(model),
     rest: () => view.rest(),
     close: async () => {
-      usual.stop();
+      earlier.stop();
       await view.close();
       await record.close();
       await release();

@@ -2,7 +2,9 @@ import { basename } from "node:path";
 import { runTime, type RunModel } from "#engine/events/run-model.ts";
 import type { PlayerState } from "../player.ts";
 import { shortDuration } from "../short-duration.ts";
+import type { Pace } from "../time-left.ts";
 import { runningMark } from "./marks.ts";
+import { leftOf, runProgress } from "./run-progress.ts";
 import { justify, lineWidth, span, type Line, type Span } from "./text.ts";
 import type { Theme } from "./theme.ts";
 
@@ -15,15 +17,19 @@ export interface HeaderProps {
   readonly now: number;
   readonly project: string;
   readonly player?: PlayerState;
+  /** How earlier runs of the same came forward. */
+  readonly paces?: readonly Pace[];
   /** A question is open. */
   readonly isAsking?: boolean;
 }
 
-/** What is run, on what, for how long; which run, at which revision, by whom; and that it is a dry run. */
+/** What is run, on what, for how long, and how far it is; which run, at which revision, by whom; and that it is a dry run. */
 export function headerLines(props: HeaderProps): readonly Line[] {
   const { model, theme, width, compact } = props;
   const { glyphs } = theme;
-  const first = justify([span(" "), ...titleOf(props)], [...stateOf(props), span(" ")], width, glyphs);
+  const left = compact && width >= 70 ? leftOf(props) : undefined;
+  const state = [...(left === undefined ? [] : [span(`${left}  `, "muted")]), ...stateOf(props), span(" ")];
+  const first = justify([span(" "), ...titleOf(props, lineWidth(state))], state, width, glyphs);
   if (compact) return [first];
   const dryRun: Line = [span(bannerText(width), "banner")];
   return [...(model.dryRun ? [dryRun] : []), first, idsOf(props)];
@@ -33,13 +39,13 @@ function bannerText(width: number): string {
   return ` DRY RUN   nothing is changed: what follows is what would be`.padEnd(width).slice(0, width);
 }
 
-function titleOf({ model, compact, width, theme }: HeaderProps): readonly Span[] {
+function titleOf({ model, compact, width, theme }: HeaderProps, taken: number): readonly Span[] {
   const names = [...model.nodes.keys()];
   const badge = model.dryRun && compact ? [span(" DRY RUN ", "banner"), span(" ")] : [];
   const title = [...badge, span(model.title || "kcore", "title")];
   if (names.length === 0) return title;
   const count = names.length === 1 ? "" : `${names.length} nodes`;
-  const room = width - lineWidth(title) - 24;
+  const room = width - lineWidth(title) - Math.max(24, taken + 6);
   const listed = listNames(names, room - (count === "" ? 4 : count.length + 6), theme);
   const on = [count, listed].filter((text) => text !== "").join(": ");
   return [...title, ...(model.resumed ? [span(" resumed", "muted")] : []), span("  on ", "muted"), span(on)];
@@ -85,14 +91,17 @@ function outcomeOf({ outcome }: RunModel, { glyphs }: Theme): readonly Span[] {
   return [span(`${glyphs.failed} ${outcome === "unreachable" ? "nodes unreachable" : "failed"}`, "failed")];
 }
 
-function idsOf({ model, theme, project, width }: HeaderProps): Line {
+function idsOf(props: HeaderProps): Line {
+  const { model, theme, project, width } = props;
   const { glyphs } = theme;
+  const progress = runProgress(props);
+  const room = progress.length === 0 ? width : width - lineWidth(progress) - 3;
   const revision =
     model.revision === undefined
       ? []
       : [
           span(`git ${model.revision.slice(0, width < 100 ? 8 : 12)}`, "muted"),
-          ...(model.dirty ? [span(" + uncommitted changes", "warning")] : []),
+          ...(model.dirty ? [span(width < 100 ? " + uncommitted" : " + uncommitted changes", "warning")] : []),
         ];
   const dot = span(`  ${glyphs.dot}  `, "muted");
   const parts: Line[] = [
@@ -105,8 +114,8 @@ function idsOf({ model, theme, project, width }: HeaderProps): Line {
   let line: Line = [span(" ")];
   for (const [index, part] of parts.entries()) {
     const next = [...line, ...(index > 0 ? [dot] : []), ...part];
-    if (lineWidth(next) > width) break;
+    if (lineWidth(next) > room) break;
     line = next;
   }
-  return line;
+  return progress.length === 0 ? line : justify(line, [...progress, span(" ")], width, glyphs);
 }

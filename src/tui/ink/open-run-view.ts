@@ -6,6 +6,7 @@ import { defined } from "#optional/defined.ts";
 import type { RunDrawing } from "../drawing.ts";
 import { InterruptSteps } from "../interrupt-steps.ts";
 import type { PlayerControls } from "../player.ts";
+import type { Pace } from "../time-left.ts";
 import type { Foretold } from "../what-follows.ts";
 import { arrange } from "./arrange-run.ts";
 import type { Timers } from "./frame-pace.ts";
@@ -29,6 +30,8 @@ export interface RunViewOptions {
   readonly now?: () => number;
   /** Milliseconds that earlier runs of the same step took (p90), by `${module} ${title}`: for the marker “slow”. */
   readonly usual?: ReadonlyMap<string, number>;
+  /** How earlier runs of the same came forward, as far as that is known: for “about 40 s left”. */
+  readonly paces?: readonly Pace[];
   /** What a dry run of the same said, as soon as that is known: told where a confirmation is asked. */
   readonly foretold?: () => Foretold | undefined;
   /** Answers, stop and abort. Never called with a player. */
@@ -164,7 +167,7 @@ class InkRunView implements RunView {
   }
 
   #arrange(size: Size): Scene {
-    const { theme, project, usual, foretold, player, now = Date.now } = this.#options;
+    const { theme, project, usual, paces, foretold, player, now = Date.now } = this.#options;
     const model = this.#model;
     // A question that was not there before comes to the front, also when an earlier one was put aside.
     if (model.questions.length > this.#asked) {
@@ -181,7 +184,7 @@ class InkRunView implements RunView {
       now: replay?.at ?? (model.state === "finished" ? model.lastAt : now()),
       real: now(),
       project,
-      ...defined({ usual, foretold, player: replay, output: this.#pager?.isComplete ? this.#pager : undefined }),
+      ...defined({ usual, paces, foretold, player: replay, output: this.#pager?.isComplete ? this.#pager : undefined }),
     });
     this.#page(scene.page.output, model.lastSeq);
     return scene;

@@ -4,6 +4,7 @@ import type { NodeRow } from "../node-row.ts";
 import type { PlayerState } from "../player.ts";
 import type { WorkItem } from "../work-item.ts";
 import type { OutputPlace, PagedOutput } from "./output-pager.ts";
+import type { Pace } from "../time-left.ts";
 import type { Foretold } from "../what-follows.ts";
 import type { RunUi } from "./run-ui.ts";
 import type { Size } from "./screen.ts";
@@ -20,6 +21,7 @@ export interface SceneProps {
   readonly real: number;
   readonly project: string;
   readonly usual?: ReadonlyMap<string, number>;
+  readonly paces?: readonly Pace[];
   /** What a dry run of the same said, as soon as that is known. */
   readonly foretold?: () => Foretold | undefined;
   readonly player?: PlayerState;

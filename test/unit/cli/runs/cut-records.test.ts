@@ -13,7 +13,7 @@ import { runRequest } from "#support/runs.ts";
 import { glanceAtRun } from "../../../../src/cli/runs/glance.ts";
 import { readRun, stateOf } from "../../../../src/cli/runs/known-run.ts";
 import { digestOf } from "../../../../src/cli/runs/print-digest.ts";
-import { UsualDurations } from "../../../../src/cli/watch/usual-durations.ts";
+import { EarlierRuns } from "../../../../src/cli/watch/earlier-runs.ts";
 
 const id = "20261121-061500-a1b2";
 
@@ -81,9 +81,40 @@ describe("a record that a crash cut", () => {
     const bytes = await readFile(join(import.meta.dirname, "../../../fixtures/runs/deploy-three.ndjson"));
     await record(bytes, "20261121-061500-0001");
     await record(bytes.subarray(0, bytes.length - 700), "20261121-061500-0002");
-    const usual = new UsualDurations(runFolder(project.path, id), 0);
+    const usual = new EarlierRuns(runFolder(project.path, id), 0);
     await usual.read();
     expect(usual.durations.get("nix.installed Nix")).to.equal(12_000);
     expect(usual.durations.get("disk.partitioned data disk")).to.equal(1800);
+    expect(usual.paces).to.have.length(1);
+    expect(usual.paces[0]).to.include({ nodes: 3 });
+  });
+
+  it("tells the pace of a record that is read in parts, however long its first event is", async () => {
+    const at = Date.UTC(2026, 10, 20);
+    const step = { type: "step.finished", node: "n1", stage: "s", title: "t", module: "m", outcome: "ok" };
+    const lines = Array.from({ length: 20_000 }, (_, index) => ({ ...step, step: `s/${index}`, at: at + index * 10 }));
+    const nodes = Array.from({ length: 5000 }, (_, index) => `worker-${index}.datacenter-of-a-long-name.example`);
+    const started = {
+      type: "run.started",
+      runId: id,
+      title: "t",
+      command: "",
+      nodes,
+      stages: [],
+      dryRun: false,
+      who: "w",
+      at,
+    };
+    const done = { type: "run.finished", outcome: "done", exitCode: 0, at: at + 200_000 };
+    const text = [started, ...lines, done]
+      .map((event, index) => JSON.stringify({ seq: index + 1, ...event }))
+      .join("\n");
+    await record(Buffer.from(`${text}\n`), "20261121-061500-0003");
+    const earlier = new EarlierRuns(runFolder(project.path, id), 0);
+    await earlier.read();
+    const [pace] = earlier.paces;
+    expect(pace).to.include({ nodes: 5000, whole: 200_000 });
+    expect(pace?.ends.length).to.be.closeTo(20_000, 500);
+    expect(pace?.ends[10_000]).to.be.closeTo(100_000, 5000);
   });
 });

@@ -118,7 +118,7 @@ describe("any frame", () => {
             at: 1000 + index,
             ...one,
           }));
-          const options = { ...at, theme, now: 90_000 };
+          const options = { ...at, theme, now: 90_000, paces: [{ nodes: 3, ends: [], whole: 120_000 }] };
           const scene = sceneOf(events, { ...options, ui: typeKeys(events, pressed, options) });
           const lines = scene.parts.flatMap((part) => part.lines.map((line) => paintLine(line, at.columns, theme)));
           const isTiny = at.columns < 40 || at.rows < 8;

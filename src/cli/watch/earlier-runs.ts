@@ -1,8 +1,10 @@
 import { open } from "node:fs/promises";
 import { setImmediate as breathe, setTimeout as sleep } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
+import type { RunEvent } from "#engine/events/event.ts";
 import { parseEvent } from "#engine/events/recording.ts";
 import { ninthOfTen } from "#tui/quantile.ts";
+import { PaceReading, tellsPace, type Pace } from "#tui/time-left.ts";
 import { listRunIds, readHeader, runFolder, type RunFolder, type RunHeader } from "#engine/run/run-folder.ts";
 
 /** At most so many earlier runs of the same kind are read, and so many headers looked at for them. */
@@ -16,10 +18,12 @@ const PATIENCE = 300;
 const WINDOWS = 8;
 const WINDOW = 131_072;
 
-/** What earlier runs of the same orchestration took for each step, read bit by bit while the view is on. */
-export class UsualDurations {
+/** What earlier runs of the same orchestration took, for each step and as a whole; read bit by bit while the view is on. */
+export class EarlierRuns {
   /** Milliseconds (the ninth of ten) by `${module} ${title}`; filled while `read` goes on. */
   readonly durations = new Map<string, number>();
+  /** Of those that did all that was asked, the newest first; filled likewise. */
+  readonly paces: Pace[] = [];
   readonly #folder: RunFolder;
   readonly #seen = new Map<string, number[]>();
   readonly #stop = new AbortController();
@@ -64,24 +68,35 @@ export class UsualDurations {
           ? Array.from({ length: Math.ceil(size / WINDOW) }, (_, index) => index * WINDOW)
           : Array.from({ length: WINDOWS }, (_, index) => Math.floor((index * (size - WINDOW)) / (WINDOWS - 1)));
       const buffer = Buffer.alloc(WINDOW);
-      for (const start of starts) {
+      const reading = new PaceReading();
+      let [end, torn] = [0, ""];
+      for (let next = starts.shift(); next !== undefined; next = starts.shift()) {
+        const start = Math.max(next, end);
         const { bytesRead } = await record.read(buffer, 0, WINDOW, start);
-        this.#take(buffer.toString("utf8", 0, bytesRead));
+        const gap = start - end;
+        const lines = ((gap === 0 ? torn : "") + buffer.toString("utf8", 0, bytesRead)).split("\n");
+        torn = lines.pop() ?? "";
+        // A torn first line is no event.
+        const events = lines.flatMap((line) => (tellsPace.test(line) ? (parseEvent(line) ?? []) : []));
+        this.#take(events);
+        reading.take(events, { bytes: bytesRead, gap });
+        end = start + bytesRead;
+        // The first event of a large fleet, which names each node in each stage, may be longer.
+        if (lines.length === 0 && bytesRead > 0) starts.unshift(end);
         // The view draws and hears keys in between.
         await breathe();
         if (this.#stop.signal.aborted) return;
       }
+      const { pace } = reading;
+      if (pace) this.paces.push(pace);
     } finally {
       await record.close();
     }
   }
 
-  /** Whole lines of a window; its torn first and last ones are no events. */
-  #take(text: string): void {
-    for (const line of text.split("\n")) {
-      if (!line.includes('"type":"step.finished"')) continue;
-      const event = parseEvent(line);
-      if (event?.type !== "step.finished" || event.duration === undefined) continue;
+  #take(events: readonly RunEvent[]): void {
+    for (const event of events) {
+      if (event.type !== "step.finished" || event.duration === undefined) continue;
       if (event.outcome !== "ok" && event.outcome !== "changed") continue;
       const key = `${event.module} ${event.title}`;
       const durations = this.#seen.get(key);

@@ -1,0 +1,51 @@
+import { runTime, type RunModel } from "#engine/events/run-model.ts";
+import { nodeRows } from "../node-row.ts";
+import { tellTimeLeft, timeLeft, type Pace } from "../time-left.ts";
+import { span, type Line } from "./text.ts";
+import type { Theme } from "./theme.ts";
+
+export interface RunProgressProps {
+  readonly model: RunModel;
+  readonly theme: Theme;
+  readonly width: number;
+  readonly now: number;
+  readonly paces?: readonly Pace[];
+  /** A question is open: how long that takes nobody knows. */
+  readonly isAsking?: boolean;
+}
+
+/** How much of a run that goes on lies behind, as a bar, and how long it still takes where earlier runs tell. */
+export function runProgress(props: RunProgressProps): Line {
+  const { model, theme, width } = props;
+  if (model.state !== "running" && model.state !== "stopping") return [];
+  const share = shareOf(model);
+  if (share === undefined) return [];
+  const cells = width >= 100 ? 20 : 10;
+  const done = Math.floor(share * cells);
+  const left = leftOf(props);
+  return [
+    span(theme.glyphs.barDone.repeat(done), "running"),
+    span(theme.glyphs.barLeft.repeat(cells - done), "muted"),
+    span(` ${Math.floor(share * 100)} %`, "strong"),
+    ...(left === undefined ? [] : [span(`  ${left}`, "muted")]),
+  ];
+}
+
+/** “about 40 s left”, where earlier runs tell. */
+export function leftOf({ model, now, paces, isAsking = false }: RunProgressProps): string | undefined {
+  if (model.state !== "running" || isAsking || !paces || paces.length === 0) return undefined;
+  const ended = nodeRows(model).reduce((sum, row) => sum + row.ended, 0);
+  const left = timeLeft(paces, { nodes: model.nodes.size, ended, elapsed: runTime(model, now) });
+  return left === undefined ? undefined : tellTimeLeft(left);
+}
+
+/** Each node counts alike; undefined where there is none. */
+function shareOf(model: RunModel): number | undefined {
+  let [sum, nodes] = [0, 0];
+  for (const { isBastion, progress } of nodeRows(model)) {
+    if (isBastion) continue;
+    nodes += 1;
+    sum += progress;
+  }
+  return nodes === 0 ? undefined : sum / nodes;
+}

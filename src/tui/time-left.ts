@@ -1,0 +1,109 @@
+import type { RunEvent } from "#engine/events/event.ts";
+import { quantile } from "./quantile.ts";
+
+/** How an earlier run came forward that did all it was asked to. */
+export interface Pace {
+  readonly nodes: number;
+  /** Milliseconds from its start until so many steps and actions had ended: one, two, … */
+  readonly ends: readonly number[];
+  /** Milliseconds from its start to its end. */
+  readonly whole: number;
+}
+
+/** How far a run is. */
+export interface Position {
+  readonly nodes: number;
+  /** Steps and actions that have ended. */
+  readonly ended: number;
+  /** Milliseconds since its start. */
+  readonly elapsed: number;
+}
+
+/**
+ * Milliseconds that a run still takes if it goes on as earlier ones did. Only those count that were as far after a time of the same kind
+ * (up to twice or half of it); undefined where there is none, or where they disagree: a run that finds all in order has little in
+ * common with the first on bare machines.
+ */
+export function timeLeft(paces: readonly Pace[], { nodes, ended, elapsed }: Position): number | undefined {
+  const left = paces.flatMap(({ nodes: those, ends, whole }) => {
+    if (those !== nodes || ended > ends.length) return [];
+    // It was there from the end of that many steps to the end of the next one.
+    const at = Math.min(Math.max(elapsed, ends[ended - 1] ?? 0), ends[ended] ?? whole);
+    const isAlike = elapsed >= at / 2 - slack && elapsed <= at * 2 + slack;
+    return isAlike ? [whole - at] : [];
+  });
+  const [low = 0, middle, high = 0] = [0.25, 0.5, 0.75].map((share) => quantile(left, share));
+  return high > 2 * low + slack ? undefined : middle;
+}
+
+/** Milliseconds that runs of the same kind may differ by, however short they are. */
+const slack = 3000;
+
+/** “about 40 s left”; no more exact than it is known. */
+export function tellTimeLeft(milliseconds: number): string {
+  const seconds = milliseconds / 1000;
+  if (seconds < 7.5) return "a few seconds left";
+  if (seconds < 57.5) return `about ${Math.round(seconds / 5) * 5} s left`;
+  if (seconds < 90) return "about a minute left";
+  if (seconds < 90 * 60) return `about ${Math.round(seconds / 60)} min left`;
+  return `about ${Math.round(seconds / 3600)} h left`;
+}
+
+/** Learns the pace of a run from its events, or from parts of its record. */
+export class PaceReading {
+  #startedAt: number | undefined;
+  #nodes = 0;
+  readonly #ends: number[] = [];
+  #whole: number | undefined;
+  /** It was stopped, resumed, or waited for somebody: its time says nothing of another's. */
+  #isOdd = false;
+  /** Of the part before: how many ends there were for each byte. */
+  #density = 0;
+
+  /** Events of the next part of the record, with its bytes; `gap`: bytes between it and the part before that were not read. */
+  take(events: readonly RunEvent[], { bytes, gap }: { readonly bytes: number; readonly gap: number }): void {
+    const before = this.#ends.length;
+    const ends: number[] = [];
+    for (const event of events) this.#takeEvent(event, ends);
+    const density = ends.length / Math.max(1, bytes);
+    const [from, to] = [this.#ends.at(-1) ?? 0, ends[0]];
+    // What was not read had as many ends as what lies around it.
+    const missed = to === undefined || before === 0 ? 0 : Math.round((gap * (density + this.#density)) / 2);
+    for (let index = 1; index <= missed; index++)
+      this.#ends.push(from + (((to ?? from) - from) * index) / (missed + 1));
+    this.#ends.push(...ends);
+    this.#density = density;
+  }
+
+  /** Undefined of a run that did not do all that it was asked to, at one go. */
+  get pace(): Pace | undefined {
+    if (this.#isOdd || this.#whole === undefined) return undefined;
+    return { nodes: this.#nodes, ends: this.#ends, whole: this.#whole };
+  }
+
+  #takeEvent(event: RunEvent, ends: number[]): void {
+    switch (event.type) {
+      case "run.started":
+        if (this.#startedAt !== undefined || event.resumed) this.#isOdd = true;
+        this.#startedAt ??= event.at;
+        this.#nodes = event.nodes.length;
+        return;
+      case "step.finished":
+      case "action.finished":
+        if (event.outcome !== "interrupted" && this.#startedAt !== undefined) ends.push(event.at - this.#startedAt);
+        return;
+      case "run.finished":
+        if (event.outcome !== "done" || this.#startedAt === undefined) this.#isOdd = true;
+        else this.#whole = event.at - this.#startedAt;
+        return;
+      case "question.asked":
+      case "run.stopping":
+        this.#isOdd = true;
+        return;
+      default:
+    }
+  }
+}
+
+/** Whether an event tells something of the pace; the others of a long record need not be parsed. */
+export const tellsPace = /"type":"(?:(?:run|step|action)\.finished|run\.(?:started|stopping)|question\.asked)"/;

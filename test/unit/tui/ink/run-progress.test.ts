@@ -1,0 +1,65 @@
+import { expect } from "chai";
+import { reduceEvents } from "#engine/events/reduce.ts";
+import { runTime } from "#engine/events/run-model.ts";
+import { runProgress, type RunProgressProps } from "#tui/ink/run-progress.ts";
+import { PaceReading, tellTimeLeft } from "#tui/time-left.ts";
+import { recordedRun, recordedRunNames } from "#support/recorded-runs.ts";
+import { linesOf, plainTheme, sceneOf } from "#support/scenes.ts";
+
+const events = recordedRun("deploy-three");
+const reading = new PaceReading();
+reading.take(events, { bytes: 1, gap: 0 });
+const paces = [reading.pace ?? expect.fail("no pace")];
+
+describe("how far a run is", () => {
+  const textOf = (count: number, more: Partial<RunProgressProps> = {}) => {
+    const model = reduceEvents(events.slice(0, count));
+    const line = runProgress({ model, theme: plainTheme, width: 80, now: model.lastAt, ...more });
+    return line.map(({ text }) => text).join("");
+  };
+  const half = Math.floor(events.length / 2);
+
+  it("is a bar that never runs back, and none before and after the run", () => {
+    for (const name of recordedRunNames) {
+      const all = recordedRun(name);
+      let before = 0;
+      for (let count = 1; count < all.length; count++) {
+        const model = reduceEvents(all.slice(0, count));
+        const line = runProgress({ model, theme: plainTheme, width: 80, now: model.lastAt });
+        if (line.length === 0) continue;
+        const percent = Number(/(\d+) %$/.exec(line.map(({ text }) => text).join(""))?.[1]);
+        expect(percent, `${name} ${count}`).to.be.within(before, 100);
+        before = percent;
+      }
+      const whole = reduceEvents(all);
+      expect(runProgress({ model: whole, theme: plainTheme, width: 80, now: whole.lastAt })).to.deep.equal([]);
+    }
+    expect(textOf(0)).to.equal("");
+    expect(textOf(half)).to.match(/^━+─+ \d+ %$/);
+  });
+
+  it("is followed by the time that is left, where an earlier run went on like this", () => {
+    for (let count = 2; count < events.length; count++) {
+      const model = reduceEvents(events.slice(0, count));
+      if (model.state !== "running") continue;
+      const left = runTime(reduceEvents(events)) - runTime(model);
+      expect(textOf(count, { paces })).to.match(new RegExp(` %  ${tellTimeLeft(left)}$`));
+    }
+  });
+
+  it("is followed by nothing while somebody is asked, or where no earlier run fits", () => {
+    expect(textOf(half, { paces, isAsking: true })).to.match(/ %$/);
+    expect(textOf(half, { paces: paces.map((pace) => ({ ...pace, nodes: 7 })) })).to.match(/ %$/);
+  });
+
+  it("stands in the head of the view, in a low one too", () => {
+    const now = sceneOf(events.slice(0, half), { paces });
+    expect(linesOf(now)[1]).to.match(/ {2}━+─+ \d+ % {2}about \d+ s left$/);
+    const low = linesOf(sceneOf(events.slice(0, half), { paces, rows: 15 }));
+    expect(low[0]).to.match(/about \d+ s left {2}\S+ running {2}\d+s$/);
+    for (const columns of [40, 60, 69]) {
+      const [first] = linesOf(sceneOf(events.slice(0, half), { paces, rows: 15, columns }), { columns });
+      expect(first).to.match(/running {2}\d+s$/);
+    }
+  });
+});

@@ -1,0 +1,154 @@
+import { expect } from "chai";
+import fc from "fast-check";
+import type { RunEvent, RunEventBody } from "#engine/events/event.ts";
+import { PaceReading, tellTimeLeft, timeLeft, type Pace } from "#tui/time-left.ts";
+
+const second = 1000;
+
+/** So many steps on one node, each of so many seconds, and one more until the end. */
+function paceOf(...seconds: readonly number[]): Pace {
+  let at = 0;
+  const ends = seconds.map((each) => (at += each * second));
+  return { nodes: 1, ends, whole: at + second };
+}
+
+describe("the time that a run still takes", () => {
+  const left = (paces: readonly Pace[], ended: number, elapsed: number, nodes = 1) =>
+    timeLeft(paces, { nodes, ended, elapsed: elapsed * second });
+
+  it("is what an earlier run took from there on", () => {
+    const pace = paceOf(10, 100, 10);
+    expect(left([pace], 0, 4)).to.equal(117 * second);
+    expect(left([pace], 1, 10)).to.equal(111 * second);
+    // In the middle of the long step.
+    expect(left([pace], 1, 70)).to.equal(51 * second);
+    expect(left([pace], 3, 120)).to.equal(second);
+  });
+
+  it("does not run out while a step takes longer than it did, nor jump back when one is done sooner", () => {
+    const pace = paceOf(10, 100, 10);
+    expect(left([pace], 1, 150)).to.equal(11 * second);
+    expect(left([pace], 2, 60)).to.equal(11 * second);
+  });
+
+  it("is told of no other kind of run: other nodes, more steps, a pace of its own", () => {
+    const pace = paceOf(10, 100, 10);
+    expect(left([pace], 1, 10, 2)).to.equal(undefined);
+    expect(left([pace], 4, 121)).to.equal(undefined);
+    expect(left([pace], 2, 300)).to.equal(undefined);
+    expect(left([pace], 2, 20)).to.equal(undefined);
+    expect(left([], 0, 0)).to.equal(undefined);
+  });
+
+  it("is told when it is known which of the earlier ones it is like", () => {
+    const inOrder = paceOf(0.1, 0.1, 0.1);
+    const bare = paceOf(20, 100, 10);
+    const both = [inOrder, inOrder, bare, bare];
+    expect(left(both, 0, 0)).to.equal(undefined);
+    expect(left(both, 0, 15)).to.equal(116 * second);
+    expect(left(both, 2, 0.2)).to.equal(1.1 * second);
+    // One odd one of many says nothing.
+    expect(left([bare, bare, bare, bare, paceOf(20, 1000, 10)], 1, 20)).to.equal(111 * second);
+  });
+
+  it("is never below nothing, nor more than an earlier run took", () => {
+    const pace = fc
+      .array(fc.nat(10_000), { minLength: 1, maxLength: 20 })
+      .map((gaps) => paceOf(...gaps.map((gap) => gap / 100)));
+    fc.assert(
+      fc.property(fc.array(pace, { maxLength: 5 }), fc.nat(21), fc.nat(3000), (paces, ended, elapsed) => {
+        const told = left(paces, ended, elapsed);
+        if (told === undefined) return;
+        expect(told).to.be.at.least(0);
+        expect(told).to.be.at.most(Math.max(...paces.map(({ whole }) => whole)));
+      }),
+    );
+  });
+
+  it("is told no more exactly than it is known", () => {
+    const told = [1, 7, 12, 38, 57, 58, 89, 91, 600, 5399, 5400, 7300].map((each) => tellTimeLeft(each * second));
+    expect(told).to.deep.equal([
+      "a few seconds left",
+      "a few seconds left",
+      "about 10 s left",
+      "about 40 s left",
+      "about 55 s left",
+      "about a minute left",
+      "about a minute left",
+      "about 2 min left",
+      "about 10 min left",
+      "about 90 min left",
+      "about 2 h left",
+      "about 2 h left",
+    ]);
+  });
+});
+
+describe("the pace of a run", () => {
+  const started: RunEventBody = {
+    type: "run.started",
+    runId: "r1",
+    title: "t",
+    command: "kcore",
+    dryRun: false,
+    who: "me",
+    nodes: ["n1", "n2"],
+    stages: [],
+  };
+  const done: RunEventBody = { type: "run.finished", outcome: "done", exitCode: 0 };
+  const step = (outcome: "ok" | "interrupted" = "ok"): RunEventBody => ({
+    type: "step.finished",
+    node: "n1",
+    stage: "s",
+    step: "s/1",
+    title: "t",
+    module: "m",
+    outcome,
+  });
+  /** An event a second. */
+  const eventsOf = (...bodies: readonly RunEventBody[]) =>
+    bodies.map((body, index) => ({ ...body, seq: index + 1, at: 5000 + index * second }) as RunEvent);
+  const read = (...bodies: readonly RunEventBody[]) => {
+    const reading = new PaceReading();
+    reading.take(eventsOf(...bodies), { bytes: 100, gap: 0 });
+    return reading.pace;
+  };
+
+  it("is when each of its steps and actions had ended", () => {
+    const action: RunEventBody = { type: "action.finished", stage: "s", action: "a", outcome: "changed" };
+    expect(read(started, step(), step("interrupted"), step(), action, done)).to.deep.equal({
+      nodes: 2,
+      ends: [1000, 3000, 4000],
+      whole: 5000,
+    });
+  });
+
+  it("is none of a run that did not do it all at one go", () => {
+    const asked: RunEventBody = {
+      type: "question.asked",
+      question: { id: "q", kind: "confirm", text: "go on?", secret: false },
+    };
+    expect(read(started, step())).to.equal(undefined);
+    expect(read(started, step(), { ...done, outcome: "failed", exitCode: 1 })).to.equal(undefined);
+    expect(read(started, asked, step(), done)).to.equal(undefined);
+    expect(read(started, step(), { ...started, resumed: true }, step(), done)).to.equal(undefined);
+    expect(read(started, { type: "run.stopping", how: "stop", by: "me" }, done)).to.equal(undefined);
+    // A record whose beginning is not there.
+    expect(read(step(), done)).to.equal(undefined);
+  });
+
+  it("is known of a record of which only parts were read", () => {
+    const events = eventsOf(started, ...Array.from({ length: 1000 }, () => step()), done);
+    const whole = new PaceReading();
+    whole.take(events, { bytes: 100_200, gap: 0 });
+    const parts = new PaceReading();
+    for (let start = 0; start < events.length; start += 251)
+      parts.take(events.slice(start, start + 60), { bytes: 6000, gap: start === 0 ? 0 : 19_100 });
+    parts.take(events.slice(-20), { bytes: 2000, gap: 16_900 });
+    const [real, known] = [whole.pace, parts.pace];
+    expect(known?.whole).to.equal(real?.whole);
+    expect(known?.ends.length).to.be.closeTo(1000, 20);
+    for (const share of [0.1, 0.3, 0.5, 0.7, 0.9])
+      expect(known?.ends[Math.floor(share * 1000)]).to.be.closeTo(share * 1000 * second, 30 * second);
+  });
+});
