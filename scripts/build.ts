@@ -96,26 +96,16 @@ function replaced(path: string, text: string, from: string, to: string): string 
   return text.replace(from, to);
 }
 
-/**
- * Ink takes every line of every frame apart into characters; most lines are those of the frame before. Two generations of
- * what it has taken apart are kept: this frame's and the last one's.
- */
-const linesAreKept: Plugin = {
-  name: "lines of the last frame",
+/** Ink takes every line of every frame apart into a grid of characters; ours are whole rows, and most are those of the frame before. */
+const rowsAreWhole: Plugin = {
+  name: "whole rows",
   setup(build) {
     build.onLoad({ filter: /\/ink\/build\/output\.js$/ }, async ({ path }) => {
-      await changed(path, "caches = new OutputCaches();", "");
-      const asked = "let cached = this.styledChars.get(line);";
-      const kept = `let cached = this.styledChars.get(line) ?? this.earlier?.get(line);
-if (cached) this.styledChars.set(line, cached);`;
-      const text = (await changed(path, asked, kept)).replace("caches = new OutputCaches();", "caches = nextCaches();");
-      const next = `let latest;
-function nextCaches() {
-  const caches = new OutputCaches();
-  caches.earlier = latest?.styledChars;
-  return (latest = caches);
-}`;
-      return { contents: `${text}\n${next}\n`, loader: "js" };
+      const own = `import { wholeRows } from ${JSON.stringify(join(root, "src/tui/ink/whole-rows.ts"))};`;
+      const first = `get() {
+        const rows = wholeRows(this.operations, this.height, (line) => styledCharsToString(this.caches.getStyledChars(line)));
+        if (rows) return { output: rows.join("\\n"), height: rows.length };`;
+      return { contents: `${own}\n${await changed(path, "get() {", first)}`, loader: "js" };
     });
   },
 };
@@ -194,7 +184,7 @@ function comeAsProgram(modules: RegExp, contents: string): Plugin {
   };
 }
 
-const patches = [collectAssets, leaveDevtoolsOut, widthsAreFast, linesAreKept, startsFast, packetsAreLight];
+const patches = [collectAssets, leaveDevtoolsOut, widthsAreFast, rowsAreWhole, startsFast, packetsAreLight];
 
 /**
  * What is loaded at once is a program: a script, of which V8 can keep all that it has compiled (src/cli/process/run-program.ts),

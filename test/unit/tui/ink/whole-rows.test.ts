@@ -1,0 +1,94 @@
+import { join } from "node:path";
+import { expect } from "chai";
+import fc from "fast-check";
+import { paintLine, span } from "#tui/ink/text.ts";
+import { wholeRows, type Operation } from "#tui/ink/whole-rows.ts";
+import { recordedRun, recordedRunNames } from "#support/recorded-runs.ts";
+import { asciiTheme, colourTheme, plainTheme, sceneOf } from "#support/scenes.ts";
+
+/** Ink's own, which its package does not export. */
+interface Output {
+  readonly operations: readonly Operation[];
+  readonly caches: { getStyledChars(line: string): readonly unknown[] };
+  write(x: number, y: number, text: string, options: { transformers: readonly ((line: string) => string)[] }): void;
+  clip(area: object): void;
+  get(): { readonly output: string; readonly height: number };
+}
+const packages = join(import.meta.dirname, "../../../../node_modules");
+const { default: InkOutput } = (await import(join(packages, "ink/build/output.js"))) as {
+  default: new (size: { width: number; height: number }) => Output;
+};
+const { styledCharsToString } = await import("@alcalzone/ansi-tokenize");
+
+const same = { transformers: [(line: string) => line] };
+
+function rowsOf(output: Output, height: number): readonly string[] | undefined {
+  const clean = (line: string) => styledCharsToString(output.caches.getStyledChars(line) as never);
+  return wholeRows(output.operations, height, clean);
+}
+
+describe("rows that are whole", () => {
+  const expectSame = (output: Output, height: number) => {
+    const rows = rowsOf(output, height);
+    expect(rows?.join("\n")).to.equal(output.get().output);
+    expect(rows?.length).to.equal(height);
+  };
+
+  it("are what Ink draws of every recorded run", () => {
+    for (const name of recordedRunNames)
+      for (const theme of [plainTheme, asciiTheme, colourTheme]) {
+        const events = recordedRun(name);
+        for (let count = 0; count <= events.length; count += 7) {
+          const { parts } = sceneOf(events.slice(0, count), { theme, columns: 100 });
+          const output = new InkOutput({ width: 100, height: 24 });
+          const lines = parts.flatMap((part) => part.lines);
+          for (const [y, line] of lines.entries()) output.write(0, y, paintLine(line, 100, theme) || " ", same);
+          expectSame(output, 24);
+        }
+      }
+  });
+
+  it("are what Ink draws of any text, whatever was on the screen before", () => {
+    const piece = fc.oneof(
+      fc.string({ unit: "grapheme", maxLength: 20 }),
+      fc.constantFrom("漢字", "👩‍👩‍👧‍👦", "e\u0301", "\u00ad", "\u200b", "  ", "\u001b[1m", "\u001b[38;5;75mx\u001b[39m", ""),
+    );
+    const line = fc.array(fc.tuple(piece, fc.constantFrom("plain", "failed", "muted", "strong"))).map((spans) =>
+      paintLine(
+        spans.map(([text, role]) => span(text, role)),
+        60,
+        colourTheme,
+      ),
+    );
+    const row = fc.oneof(line, fc.constant("the same"));
+    fc.assert(
+      fc.property(fc.array(row, { maxLength: 6 }), (lines) => {
+        const output = new InkOutput({ width: 60, height: 6 });
+        for (const [y, text] of lines.entries()) output.write(0, y, text, same);
+        expectSame(output, 6);
+      }),
+    );
+  });
+
+  it("are none where texts share a row, have several lines, stand elsewhere or are clipped", () => {
+    const made = (draw: (output: Output) => void) => {
+      const output = new InkOutput({ width: 20, height: 2 });
+      draw(output);
+      return rowsOf(output, 2);
+    };
+    expect(made((output) => output.write(0, 1, "a", same))).to.deep.equal(["", "a"]);
+    expect(made((output) => [output.write(0, 1, "a", same), output.write(0, 1, "b", same)])).to.equal(undefined);
+    expect(made((output) => output.write(0, 0, "a\nb", same))).to.equal(undefined);
+    expect(made((output) => output.write(1, 0, "a", same))).to.equal(undefined);
+    expect(made((output) => output.write(0, 2, "a", same))).to.equal(undefined);
+    expect(made((output) => output.clip({ x1: 0, x2: 3 }))).to.equal(undefined);
+  });
+
+  it("go through what else Ink does to a text", () => {
+    const output = new InkOutput({ width: 20, height: 1 });
+    const loud = (line: string) => `\u001b[1m${line}\u001b[22m`;
+    output.write(0, 0, "a b", { transformers: [loud, (line) => line.replace("a", "b")] });
+    expect(rowsOf(output, 1)).to.deep.equal([output.get().output]);
+    expect(output.get().output).to.equal(loud("b b"));
+  });
+});
