@@ -96,10 +96,31 @@ function replaced(path: string, text: string, from: string, to: string): string 
   return text.replace(from, to);
 }
 
-/** Ink takes every line of every frame apart into a grid of characters; ours are whole rows, and most are those of the frame before. */
+/**
+ * Ink takes every line of every frame apart, to guard the terminal from what is in it and for its grid of characters. Ours are whole rows;
+ * what has nothing but letters and colours in it is written as it is.
+ */
 const rowsAreWhole: Plugin = {
   name: "whole rows",
   setup(build) {
+    const plain = join(root, "src/tui/ink/fast-string-width.ts");
+    build.onLoad({ filter: /\/ink\/build\/sanitize-ansi\.js$/ }, async ({ path }) => ({
+      contents: await changed(
+        path,
+        "const sanitizeAnsi = (text) => {",
+        `import { isPlain } from ${JSON.stringify(plain)};\nconst sanitizeAnsi = (text) => {\n  if (isPlain(text)) return text;`,
+      ),
+      loader: "js",
+    }));
+    // What has but characters of one column need not be looked at one by one to find what changed.
+    build.onLoad({ filter: /\/ink\/build\/line-update\.js$/ }, async ({ path }) => ({
+      contents: await changed(
+        path,
+        "const printableAscii = /^[ -~]*$/u;",
+        `import { isPlain } from ${JSON.stringify(plain)};\nconst printableAscii = { test: isPlain };`,
+      ),
+      loader: "js",
+    }));
     build.onLoad({ filter: /\/ink\/build\/output\.js$/ }, async ({ path }) => {
       const own = `import { wholeRows } from ${JSON.stringify(join(root, "src/tui/ink/whole-rows.ts"))};`;
       const first = `get() {

@@ -10,17 +10,25 @@ const MOST = 5000;
  * bundle gives it to Ink in string-width's place (scripts/build.ts): Ink asks for every character of every frame.
  */
 export default function fastStringWidth(text: string, options?: Options): number {
-  if (options) return stringWidth(text, options);
+  return options ? stringWidth(text, options) : (simpleWidth(text) ?? remember(text));
+}
+
+/** Nothing but simple characters and plain colours: there is nothing in it that a terminal must be guarded from. */
+export function isPlain(text: string): boolean {
+  return simpleWidth(text) !== undefined;
+}
+
+function simpleWidth(text: string): number | undefined {
   let width = 0;
   for (let index = 0; index < text.length; index++) {
     const code = text.charCodeAt(index);
     if (code >= 0x20 && code < 0x7f) width += 1;
     else if (code === 0x1b) {
       const end = endOfColour(text, index);
-      if (end === 0) return remember(text);
+      if (end === 0) return undefined;
       index = end;
     } else if (isSimple(code)) width += 1;
-    else return remember(text);
+    else return undefined;
   }
   return width;
 }
@@ -38,8 +46,8 @@ function endOfColour(text: string, start: number): number {
   for (let index = start + 2; index < text.length; index++) {
     const code = text.charCodeAt(index);
     if (code === 0x6d) return index;
-    // Digits, colons and semicolons.
-    if (code < 0x30 || code > 0x3b) return 0;
+    // Digits and semicolons; with colons Ink writes it anew.
+    if ((code < 0x30 || code > 0x39) && code !== 0x3b) return 0;
   }
   return 0;
 }

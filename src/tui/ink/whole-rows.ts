@@ -1,3 +1,5 @@
+import { isPlain } from "./fast-string-width.ts";
+
 /** What Ink's renderer noted for a frame (ink/build/output.js): texts and where they stand, and areas that clip them. */
 export interface Operation {
   readonly type: string;
@@ -7,7 +9,7 @@ export interface Operation {
   readonly transformers?: readonly ((line: string, index: number) => string)[];
 }
 
-/** Rows of this frame and of the last one, by the text they were made of. */
+/** Rows of this frame and of the last one that are not plain, by the text they were made of. */
 let [kept, earlier] = [new Map<string, string>(), new Map<string, string>()];
 
 /**
@@ -29,11 +31,12 @@ export function wholeRows(
       clean,
     ).trimEnd();
   }
-  [kept, earlier] = [new Map(), kept];
+  [kept, earlier] = [new Map<string, string>(), kept];
   return rows.map((row = "") => row);
 }
 
 function cleaned(line: string, clean: (line: string) => string): string {
+  if (isPlain(line)) return line;
   let known = kept.get(line) ?? earlier.get(line);
   if (known === undefined) {
     known = clean(line);

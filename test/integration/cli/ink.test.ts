@@ -1,9 +1,14 @@
-import { readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
+import { formatEvent } from "#engine/events/recording.ts";
+import { runFolder } from "#engine/run/run-folder.ts";
+import { eventually } from "#support/cluster.ts";
 import { descendantsOf, signalProcess } from "#support/children.ts";
 import { kcoreProgram } from "#support/deploy.ts";
 import { TestProject } from "#support/kcore.ts";
+import { recordedRun } from "#support/recorded-runs.ts";
+import { runRequest } from "#support/runs.ts";
 import { openShell, type ShellTerminal } from "#support/terminal.ts";
 import { kcoreEnvironment } from "#support/program.ts";
 
@@ -254,6 +259,42 @@ describe("the live view in a terminal", function () {
     await terminal.press("q");
     expect(await terminal.shows(/ended-0/)).to.match(/3 succeeded/);
     await isClean(terminal);
+  });
+
+  it("draws with what the bundle changes of Ink what Ink itself draws", async function () {
+    // Where the bundle is not of today, these tests run the sources: there is nothing to compare.
+    if ("KCORE_SOURCE" in kcoreEnvironment) this.skip();
+    const id = "20261121-064640-d3e4";
+    const folder = runFolder(project.project, id);
+    mkdirSync(folder.path, { recursive: true });
+    const header = { version: 1, id, nonce: "0", who: "w", created: 0, attended: false, request: runRequest() };
+    writeFileSync(folder.header, JSON.stringify(header));
+    writeFileSync(folder.events, recordedRun("deploy-three").map(formatEvent).join(""));
+    const both = [await open(110, 30), await open(110, 30)];
+    for (const [index, terminal] of both.entries())
+      await terminal.enter(`${index === 0 ? "KCORE_SOURCE=" : "KCORE_SOURCE=1"} kcore runs replay ${id} --speed 0.25`);
+    for (const terminal of both) {
+      await terminal.shows(view);
+      await terminal.press("Space");
+      await terminal.press("<");
+      await terminal.shows(/ 0\.0s \/ /);
+    }
+    let before = "";
+    // Each of them changes the screen.
+    for (const key of [".", ".", "Down", ".", ">", "Enter", ".", "Escape", "?", "Escape", "s", "Escape", ">"]) {
+      for (const terminal of both) await terminal.press(key);
+      let shown: readonly string[] = [];
+      const isSame = async () => {
+        shown = await Promise.all(both.map((terminal) => terminal.painted()));
+        return shown[0] === shown[1] && shown[0] !== before;
+      };
+      await eventually(isSame).catch(() => {
+        expect(shown[0], key).to.equal(shown[1]);
+        expect(shown[0], key).to.not.equal(before);
+      });
+      before = shown[0] ?? "";
+    }
+    for (const terminal of both) await terminal.press("q");
   });
 
   it("goes on when its terminal is closed (F-17)", async () => {

@@ -18,19 +18,25 @@ const packages = join(import.meta.dirname, "../../../../node_modules");
 const { default: InkOutput } = (await import(join(packages, "ink/build/output.js"))) as {
   default: new (size: { width: number; height: number }) => Output;
 };
-const { styledCharsToString } = await import("@alcalzone/ansi-tokenize");
+const { styledCharsToString } = (await import(join(packages, "@alcalzone/ansi-tokenize/build/index.js"))) as {
+  styledCharsToString: (characters: readonly unknown[]) => string;
+};
 
 const same = { transformers: [(line: string) => line] };
 
+/** A line as Ink writes it. */
+const inked = (output: Output) => (line: string) => styledCharsToString(output.caches.getStyledChars(line));
+
 function rowsOf(output: Output, height: number): readonly string[] | undefined {
-  const clean = (line: string) => styledCharsToString(output.caches.getStyledChars(line) as never);
-  return wholeRows(output.operations, height, clean);
+  return wholeRows(output.operations, height, inked(output));
 }
 
 describe("rows that are whole", () => {
   const expectSame = (output: Output, height: number) => {
     const rows = rowsOf(output, height);
-    expect(rows?.join("\n")).to.equal(output.get().output);
+    // The same colours may be written in more than one way.
+    const same = rows?.map(inked(output)).map((row) => row.trimEnd());
+    expect(same?.join("\n")).to.equal(output.get().output);
     expect(rows?.length).to.equal(height);
   };
 
