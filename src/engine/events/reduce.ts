@@ -264,13 +264,21 @@ function changeNodeState(node: NodeModel, event: NodeEvent): NodeModel {
 
 /** What a step or an action printed, with one more piece: the tail begins where a line does. */
 function printed(
-  { tail, above = 0 }: { readonly tail: string; readonly above?: number },
-  { text, at }: EventOf<"step.output" | "action.output">,
-) {
+  { tail, above = 0, streams }: Pick<StepModel, "tail" | "above" | "streams">,
+  { text, at, stream }: EventOf<"step.output" | "action.output">,
+): Partial<StepModel> {
   const whole = tail + text;
   const kept = lastLines(whole, TAIL);
-  if (kept === whole) return { tail: whole, heardAt: at };
-  return { tail: kept, above: above + whole.slice(0, -kept.length).split("\n").length - 1, heardAt: at };
+  const told = kept === whole ? {} : { above: above + whole.slice(0, -kept.length).split("\n").length - 1 };
+  if (streams === undefined && stream === "out") return { tail: kept, heardAt: at, ...told };
+  const before = streams ?? "o".repeat(linesIn(tail));
+  const letters = before + (stream === "out" ? "o" : "e").repeat(linesIn(whole) - linesIn(tail));
+  return { tail: kept, heardAt: at, ...told, streams: letters.slice(letters.length - linesIn(kept)) };
+}
+
+/** Also one that has not ended. */
+function linesIn(text: string): number {
+  return text === "" ? 0 : text.split("\n").length - (text.endsWith("\n") ? 1 : 0);
 }
 
 /** Changes the list that it is given. */

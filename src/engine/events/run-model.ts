@@ -67,6 +67,7 @@ export interface ActionModel {
   readonly heardAt?: number;
   readonly tail: string;
   readonly above?: number;
+  readonly streams?: string;
 }
 
 export interface NodeModel {
@@ -118,6 +119,8 @@ export interface StepModel {
   readonly tail: string;
   /** Lines that it printed before those of the tail; absent: none. The record has them. */
   readonly above?: number;
+  /** Of each line of the tail the stream that it came by, `o` or `e`; absent: all by stdout. */
+  readonly streams?: string;
 }
 
 /** Characters of a step's output that the model keeps. */

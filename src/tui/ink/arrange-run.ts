@@ -23,11 +23,13 @@ const sidebar = 30;
 export function arrange(props: SceneProps): Scene {
   const { model, ui, size, theme, now, player } = props;
   const { columns: width, rows: height } = size;
-  const isWide = width >= 140 && height >= 20;
   const open = player || model.state === "finished" ? [] : model.questions.filter(({ id }) => !ui.sent.has(id));
-  const header = headerLines({ ...props, width, compact: height < 18, isAsking: open.length > 0 });
-  const stages = isWide || height < 10 ? [] : stageStrip({ model, theme, width, now }, height < 24 ? 1 : 2);
-  const warnings = height < 16 ? [] : warningLines(model, theme);
+  // What one step says has the whole terminal, but for a question.
+  const isFull = ui.pane === "node" && ui.full && ui.overlay === undefined;
+  const isWide = width >= 140 && height >= 20 && !isFull;
+  const header = isFull ? [] : headerLines({ ...props, width, compact: height < 18, isAsking: open.length > 0 });
+  const stages = isFull || isWide || height < 10 ? [] : stageStrip({ model, theme, width, now }, height < 24 ? 1 : 2);
+  const warnings = isFull || height < 16 ? [] : warningLines(model, theme);
   const bar = player && height >= 10 ? [playerLine(player, theme, width)] : [];
   const used = header.length + stages.length + warnings.length + bar.length + 1;
 

@@ -27,6 +27,7 @@ export function footerOf(
       width,
     );
   if (ui.searching) return searchField(ui.search, theme);
+  if (ui.find.typed !== undefined) return searchField(ui.find.typed, theme, { enter: "find", escape: "back" });
   if (ui.overlay !== undefined)
     return footerLine(
       [

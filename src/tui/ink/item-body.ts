@@ -6,6 +6,7 @@ import { endOfDetail } from "../end-of-detail.ts";
 import type { WorkItem } from "../work-item.ts";
 import { outcomeMark, outcomeWord } from "./marks.ts";
 import { quietSpans } from "./nodes.ts";
+import { finder, outputRows, type OutputRow } from "./output-rows.ts";
 import { span, takeColumns, oneLine, widthOf, wrapText, wrapWords, type Line } from "./text.ts";
 import type { Glyphs, Role, Theme } from "./theme.ts";
 
@@ -18,10 +19,14 @@ export interface BodyProps {
   readonly width: number;
   readonly now: number;
   readonly usual?: ReadonlyMap<string, number>;
+  /** Lines of a diff and of what it printed that are longer than the pane go on in the next row. */
+  readonly wrap: boolean;
+  /** What is searched; empty: nothing. */
+  readonly find: string;
 }
 
 /** How a step went, or goes, and why; which module, from which line of which file; what it notes. */
-export function itemHead({ item, theme: { glyphs }, now, usual }: BodyProps): readonly Line[] {
+export function itemHead({ item, theme: { glyphs }, now, usual }: Omit<BodyProps, "wrap" | "find">): readonly Line[] {
   const { outcome, duration, always, reason, position, module, note } = item;
   const time = outcome === undefined ? now - item.startedAt : (duration ?? 0);
   const took = time >= 50 ? ` ${outcome === undefined ? "for" : "in"} ${formatDuration(time)}` : "";
@@ -46,30 +51,29 @@ export function itemHead({ item, theme: { glyphs }, now, usual }: BodyProps): re
 /** What is told of an item below its head: first what does not go on, then what it printed. */
 interface Story {
   readonly before: readonly Line[];
-  readonly output: readonly Line[];
+  readonly output: readonly OutputRow[];
 }
 
-interface Kept extends Story {
-  readonly width: number;
-  readonly theme: Theme;
-}
+interface Kept extends Story, Pick<BodyProps, "width" | "theme" | "wrap" | "find"> {}
 // What cannot change without the item being another one: a diff may have thousands of lines.
 const kept = new WeakMap<WorkItem, Kept>();
 
 /** What is wrong, have → want, the diff; the end of what it printed. */
-export function itemStory({ item, theme, width }: BodyProps): Story {
+export function itemStory({ item, theme, width, wrap, find }: BodyProps): Story {
   const known = kept.get(item);
-  if (known && known.width === width && known.theme === theme) return known;
-  const { problem, changes, diff, tail } = item;
+  if (known && known.width === width && known.theme === theme && known.wrap === wrap && known.find === find)
+    return known;
+  const { problem, changes, diff, tail, streams } = item;
   const parts = [
     // What it printed stands below, whole.
     problem ? problemLines(tail.trim() === "" ? problem : endOfDetail(problem, LINES), item, theme, width) : [],
     changes.length > 0 ? changeLines(changes, theme, width) : [],
-    diff ? diffLines(diff, width) : [],
+    diff ? diffLines(diff, wrap ? width : Infinity) : [],
   ].filter((part) => part.length > 0);
   const before = parts.flatMap((part) => [[], ...part]);
-  const output = tail.trim() === "" ? [] : outputLines(tail, theme, width);
-  const story = { width, theme, before, output };
+  const rows = { width: outputWidth(width), wrap, find: finder(find) };
+  const output = tail.trim() === "" ? [] : outputRows(tail, (line) => (streams?.[line] === "e" ? "err" : "out"), rows);
+  const story = { width, theme, wrap, find, before, output };
   kept.set(item, story);
   return story;
 }
@@ -95,7 +99,7 @@ function samePlace(a: Problem["at"], b: Problem["at"]): boolean {
   return a?.file === b?.file && a?.line === b?.line && a?.column === b?.column;
 }
 
-export function barred(bar: string, text: string): Line {
+function barred(bar: string, text: string): Line {
   return [span(`   ${bar} `, "muted"), span(text)];
 }
 
@@ -157,8 +161,4 @@ function roleOfDiff(line: string): Role {
 /** Columns that output has of a pane. */
 export function outputWidth(width: number): number {
   return Math.max(1, width - 6);
-}
-
-function outputLines(tail: string, { glyphs }: Theme, width: number): Line[] {
-  return wrapText(tail.replace(/\n$/, ""), outputWidth(width)).map((text) => barred(glyphs.bar, text));
 }

@@ -67,12 +67,16 @@ export function footerLine(keys: readonly KeyHelp[], width: number): Line {
 }
 
 /** The footer while a search is typed. */
-export function searchField(search: string, { glyphs, unicode }: Theme): Line {
+export function searchField(
+  search: string,
+  { glyphs, unicode }: Theme,
+  { enter, escape } = { enter: "keep", escape: "clear" },
+): Line {
   return [
     span(" /", "accent"),
     span(search),
     span(unicode ? "█" : "_", "accent"),
-    span(`   ${glyphs.enter} keep  Esc clear`, "muted"),
+    span(`   ${glyphs.enter} ${enter}  Esc ${escape}`, "muted"),
   ];
 }
 

@@ -11,8 +11,9 @@ import type { Foretold } from "../what-follows.ts";
 import { arrange } from "./arrange-run.ts";
 import type { Timers } from "./frame-pace.ts";
 import type { KeyPress } from "./keys.ts";
-import { isSamePlace, OutputPager, type OutputPlace, type ReadRecord } from "./output-pager.ts";
-import { pressKey, type Deed } from "./run-keys.ts";
+import { isSamePlace, isSameStep, OutputPager, type OutputPlace, type ReadRecord } from "./output-pager.ts";
+import type { Deed } from "./pressed.ts";
+import { pressKey } from "./run-keys.ts";
 import { RunScreen } from "./run-screen.ts";
 import { freshUi, type RunUi } from "./run-ui.ts";
 import type { Scene } from "./scene.ts";
@@ -103,6 +104,8 @@ class InkRunView implements RunView {
   #isStopped = false;
   readonly #rested = Promise.withResolvers<AfterRun>();
   #pager: OutputPager | undefined;
+  /** The last one of the same step that had read all: what was in sight stays until the next one has. */
+  #paged: OutputPager | undefined;
   #unsubscribe: (() => void) | undefined;
 
   constructor(options: RunViewOptions) {
@@ -184,7 +187,8 @@ class InkRunView implements RunView {
       now: replay?.at ?? (model.state === "finished" ? model.lastAt : now()),
       real: now(),
       project,
-      ...defined({ usual, paces, foretold, player: replay, output: this.#pager?.isComplete ? this.#pager : undefined }),
+      ...defined({ usual, paces, foretold, player: replay, output: this.#paged }),
+      isReading: this.#pager !== this.#paged,
     });
     this.#page(scene.page.output, model.lastSeq);
     return scene;
@@ -196,10 +200,13 @@ class InkRunView implements RunView {
     if (!place || !read) this.#pager = undefined;
     else if (!this.#pager || !isSamePlace(this.#pager, place)) {
       const pager: OutputPager = new OutputPager(place, read, () => {
-        if (this.#pager === pager) this.#screen?.news();
+        if (this.#pager !== pager) return;
+        if (pager.isComplete) this.#paged = pager;
+        this.#screen?.news();
       });
       this.#pager = pager;
     }
+    if (!this.#pager || (this.#paged && !isSameStep(this.#paged, this.#pager))) this.#paged = undefined;
     this.#pager?.follow(seq);
   }
 

@@ -1,32 +1,36 @@
 import { parseEvent } from "#engine/events/recording.ts";
-import { wrapText } from "./text.ts";
+import { finder, outputRows, type OutputRow } from "./output-rows.ts";
 
 /** Reads bytes of a run's record, fewer at its end. */
 export type ReadRecord = (at: number, length: number) => Promise<Uint8Array>;
 
-/** A row of output as wide as the pane. */
-export interface OutputRow {
-  readonly text: string;
-  readonly stream: "out" | "err";
-}
-
-/** Whose output: a step on a node. */
+/** Whose output, a step's on a node, and how it is wanted. */
 export interface OutputPlace {
   readonly node: string;
   /** The step's id. */
   readonly step: string;
   /** Columns that a row has. */
   readonly width: number;
+  /** Lines that are longer go on in the next row. */
+  readonly wrap: boolean;
+  /** What is searched in it; empty: nothing. */
+  readonly find: string;
 }
 
 export function isSamePlace(a: OutputPlace, b: OutputPlace): boolean {
-  return a.node === b.node && a.step === b.step && a.width === b.width;
+  return isSameStep(a, b) && a.width === b.width && a.wrap === b.wrap && a.find === b.find;
+}
+
+export function isSameStep(a: OutputPlace, b: OutputPlace): boolean {
+  return a.node === b.node && a.step === b.step;
 }
 
 /** The whole output of one step, as far as it has been read. */
 export interface PagedOutput extends OutputPlace {
   /** How many rows there are. */
   readonly rows: number;
+  /** The rows in which a match begins; of very many the first {@link mostMatches}. */
+  readonly matches: readonly number[];
   /** Those rows; undefined while they are being read. */
   slice(top: number, end: number): readonly OutputRow[] | undefined;
 }
@@ -35,6 +39,8 @@ export interface PagedOutput extends OutputPlace {
 const portion = 1 << 20;
 const stride = 512;
 const around = 512;
+/** Matches of a search that are kept in mind. */
+export const mostMatches = 10_000;
 
 interface Place {
   readonly row: number;
@@ -50,11 +56,15 @@ export class OutputPager implements PagedOutput {
   readonly node: string;
   readonly step: string;
   readonly width: number;
+  readonly wrap: boolean;
+  readonly find: string;
+  readonly #find: RegExp | undefined;
   readonly #read: ReadRecord;
   readonly #news: () => void;
   readonly #needles: readonly [output: Buffer, started: Buffer];
   #places: Place[] = [];
   #rows = 0;
+  #matches: number[] = [];
   /** Up to where the record was looked through, and up to which event it may be. */
   #scanned = 0;
   #until = 0;
@@ -66,8 +76,9 @@ export class OutputPager implements PagedOutput {
   #isLoading = false;
 
   constructor(place: OutputPlace, read: ReadRecord, news: () => void) {
-    const { node, step, width } = place;
-    [this.node, this.step, this.width] = [node, step, width];
+    const { node, step, width, wrap, find } = place;
+    [this.node, this.step, this.width, this.wrap] = [node, step, width, wrap];
+    [this.find, this.#find] = [find, finder(find)];
     [this.#read, this.#news] = [read, news];
     // In JSON no text can hold these: its quotes are escaped.
     const whose = `"node":${JSON.stringify(node)},`;
@@ -84,6 +95,10 @@ export class OutputPager implements PagedOutput {
 
   get rows(): number {
     return this.#rows;
+  }
+
+  get matches(): readonly number[] {
+    return this.#matches;
   }
 
   /** Takes in what the record has of it up to the event of this number. */
@@ -106,7 +121,7 @@ export class OutputPager implements PagedOutput {
   /** A replay went back. */
   #restart(): void {
     this.#turn += 1;
-    [this.#places, this.#rows, this.#scanned, this.#window] = [[], 0, 0, undefined];
+    [this.#places, this.#rows, this.#matches, this.#scanned, this.#window] = [[], 0, [], 0, undefined];
   }
 
   async #scan(): Promise<void> {
@@ -133,11 +148,13 @@ export class OutputPager implements PagedOutput {
 
   #count(at: number, rows: readonly OutputRow[] | "started"): void {
     if (rows === "started") {
-      [this.#places, this.#rows, this.#window] = [[], 0, undefined];
+      [this.#places, this.#rows, this.#matches, this.#window] = [[], 0, [], undefined];
       return;
     }
     const last = this.#places.at(-1);
     if (!last || this.#rows - last.row >= stride) this.#places.push({ row: this.#rows, at });
+    for (const [index, { isMatch }] of rows.entries())
+      if (isMatch && this.#matches.length < mostMatches) this.#matches.push(this.#rows + index);
     this.#rows += rows.length;
   }
 
@@ -173,7 +190,7 @@ export class OutputPager implements PagedOutput {
       const bytes = Buffer.from(await this.#read(at + rest.length, portion));
       const buffer = rest.length === 0 ? bytes : Buffer.concat([rest, bytes]);
       const end = buffer.lastIndexOf(10) + 1;
-      for (const { from, to, isStart } of this.#matches(buffer, end)) {
+      for (const { from, to, isStart } of this.#eventsIn(buffer, end)) {
         const event = parseEvent(buffer.toString("utf8", from, to));
         if (event && event.seq > until) {
           passed(at + from);
@@ -190,7 +207,7 @@ export class OutputPager implements PagedOutput {
   }
 
   /** The lines of the record that speak of the step, in their order. */
-  *#matches(buffer: Buffer, end: number) {
+  *#eventsIn(buffer: Buffer, end: number) {
     const next = this.#needles.map((needle) => buffer.indexOf(needle));
     for (;;) {
       const found = next.filter((place) => place >= 0 && place < end);
@@ -212,9 +229,9 @@ export class OutputPager implements PagedOutput {
     readonly stream: "out" | "err";
     readonly skipped?: number;
   }) {
-    const lines = text === "" ? [] : wrapText(text.replace(/\n$/, ""), this.width);
-    const gap = skipped > 0 ? [`… ${skipped} bytes left out`] : [];
-    return [...gap, ...lines].map((line): OutputRow => ({ text: line, stream }));
+    const rows =
+      text === "" ? [] : outputRows(text, () => stream, { width: this.width, wrap: this.wrap, find: this.#find });
+    return skipped > 0 ? [{ text: `… ${skipped} bytes left out`, stream }, ...rows] : rows;
   }
 }
 

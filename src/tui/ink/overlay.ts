@@ -5,7 +5,7 @@ import { helpLines } from "./keys.ts";
 import { titled } from "./blocks.ts";
 import { runKeys } from "./run-help.ts";
 import type { RunUi } from "./run-ui.ts";
-import type { SceneProps } from "./scene.ts";
+import type { Page, SceneProps } from "./scene.ts";
 import { windowAround } from "./scroll.ts";
 import { stageList } from "./stages.ts";
 import { lineWidth, span, wrapWords, type Line } from "./text.ts";
@@ -15,7 +15,7 @@ import type { Role, Theme } from "./theme.ts";
 export interface Overlay {
   readonly lines: readonly Line[];
   readonly ui: RunUi;
-  readonly page: { readonly list: number; readonly body: number };
+  readonly page: Page;
 }
 
 export function arrangeOverlay(props: SceneProps, width: number, room: number): Overlay {
@@ -38,7 +38,7 @@ export function arrangeOverlay(props: SceneProps, width: number, room: number): 
   return {
     lines: [titled([span(`${title}${more}`, "accent")], width, theme.glyphs), ...content.slice(top, end)],
     ui: { ...ui, overlayTop: top },
-    page: { list: Math.max(1, room - 1), body: 1 },
+    page: { list: Math.max(1, room - 1), body: 1, count: 0 },
   };
 }
 

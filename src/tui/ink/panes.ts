@@ -7,11 +7,12 @@ import { outputWidth, problemLines } from "./item-body.ts";
 import { itemLines } from "./item-list.ts";
 import { stateMark, stateRole, stateWord } from "./marks.ts";
 import { countsLine, nodeLines, stepsOf } from "./nodes.ts";
-import { isSamePlace, type OutputPlace } from "./output-pager.ts";
+import { isSamePlace, isSameStep, mostMatches, type OutputPlace } from "./output-pager.ts";
 import { arrangeOverlay } from "./overlay.ts";
 import type { Scene, SceneProps } from "./scene.ts";
 import { windowAround } from "./scroll.ts";
-import { arrangeBody } from "./step-body.ts";
+import { freshUi, type RunUi } from "./run-ui.ts";
+import { arrangeBody, type StepBody } from "./step-body.ts";
 import { span, type Line } from "./text.ts";
 import type { Theme } from "./theme.ts";
 
@@ -39,7 +40,7 @@ export function arrangeMain(props: SceneProps, width: number, height: number): M
   if (overlay !== undefined) return { ...choice, ...arrangeOverlay(props, width, height) };
   return {
     ...choice,
-    ...(pane === "node" && choice.row ? nodePane(props, area, choice, choice.row) : nodesPane(props, area, choice)),
+    ...(pane === "node" && choice.row ? paneOf(props, area, choice, choice.row) : nodesPane(props, area, choice)),
   };
 }
 
@@ -62,6 +63,62 @@ function choose({ model, ui }: SceneProps, height: number): Choice {
 
 type Pane = Pick<Main, "lines" | "ui" | "page">;
 
+function paneOf(props: SceneProps, area: Area, choice: Choice, row: NodeRow): Pane {
+  return props.ui.full && choice.item ? fullPane(props, area, row, choice.item) : nodePane(props, area, choice, row);
+}
+
+/** What one step says, with nothing beside it. */
+function fullPane(props: SceneProps, { width, height }: Area, row: NodeRow, item: WorkItem): Pane {
+  const { ui, theme } = props;
+  const body = bodyOf(props, row, item, width, height - 1);
+  const end = Math.min(body.count, body.top + body.room);
+  const inSight = body.count > body.room ? [span(` ${body.top + 1}–${end} of ${body.count} `)] : [];
+  const title = ruled(
+    [
+      span(`${theme.glyphs.rule.repeat(2)} `, "muted"),
+      span(row.name, "title"),
+      span(` ${theme.glyphs.pointer} `, "muted"),
+      span(item.title, "strong"),
+      span(" "),
+    ],
+    [...foundSpans(body), ...inSight, span(theme.glyphs.rule, "muted")],
+    width,
+    theme.glyphs,
+  );
+  const { top: bodyTop, share: bodyShare, find, room, count, matches } = body;
+  const place = outputPlace(row, item, width, ui);
+  return {
+    lines: [title, ...body.lines],
+    ui: { ...ui, bodyTop, bodyShare, find },
+    page: { list: Math.max(1, room), body: Math.max(1, room), count, matches, ...(place && { output: place }) },
+  };
+}
+
+/** What a step says: of its whole output, where that is at hand. */
+function bodyOf(props: SceneProps, row: NodeRow, item: WorkItem | undefined, width: number, height: number): StepBody {
+  const place = item && outputPlace(row, item, width, props.ui);
+  const { output: known } = props;
+  const output = place && known && isSameStep(known, place) ? known : undefined;
+  // As it was wanted before: what is wanted now is on its way.
+  const isOther = place !== undefined && output !== undefined && !isSamePlace(output, place);
+  const isReading = isOther || props.isReading === true;
+  return arrangeBody({ ...props, output, isReading, ...troubleOf(row) }, item, width, height);
+}
+
+/** “text” 2/14: what is searched, which match one is at, and how many there are. */
+function foundSpans({ find, matches }: Pick<StepBody, "find" | "matches">): Line {
+  if (find.text === "") return [];
+  const count = matches?.length ?? 0;
+  const at = find.row === undefined ? 0 : (matches?.indexOf(find.row) ?? -1) + 1;
+  const found =
+    matches === undefined
+      ? "searching"
+      : count === 0
+        ? "not found"
+        : `${at > 0 ? `${at}/` : ""}${count}${count >= mostMatches ? "+" : ""}`;
+  return [span(` “${find.text}” `, "accent"), span(`${found} `, count === 0 && matches ? "warning" : "strong")];
+}
+
 /** Steps and the selected one's story: beside each other where there is room, else one below the other. */
 function nodePane(props: SceneProps, { width, height }: Area, { items, itemIndex, item }: Choice, row: NodeRow): Pane {
   const { ui, theme, now } = props;
@@ -71,31 +128,46 @@ function nodePane(props: SceneProps, { width, height }: Area, { items, itemIndex
   const listWidth = isWide ? Math.floor(width * 0.45) : width;
   const bodyWidth = isWide ? width - listWidth : width;
   const list = itemLines({ ...props, width: isWide ? listWidth - 3 : width, items, window, selected: itemIndex });
-  const place = item && outputPlace(row, item, bodyWidth);
-  const { output: known } = props;
-  const output = place && known && isSamePlace(known, place) ? known : undefined;
-  const body = arrangeBody(
-    { ...props, output, ...troubleOf(row) },
-    item,
-    bodyWidth,
-    isWide ? height - 2 : height - 2 - list.length,
-  );
-  const story = [...(item ? [titled([span(item.title, "strong")], bodyWidth, theme.glyphs)] : []), ...body.lines];
+  const place = item && outputPlace(row, item, bodyWidth, ui);
+  const body = bodyOf(props, row, item, bodyWidth, isWide ? height - 2 : height - 2 - list.length);
+  const head = item
+    ? [
+        ruled(
+          [span(`${theme.glyphs.rule.repeat(2)} `, "muted"), span(item.title, "strong"), span(" ")],
+          foundSpans(body),
+          bodyWidth,
+          theme.glyphs,
+        ),
+      ]
+    : [];
+  const story = [...head, ...body.lines];
   const title = nodeTitle(row, theme, width, now);
   return {
     lines: isWide
       ? [title, ...besides(list, listWidth - 2, story, theme, height - 1, false)]
       : [title, ...list, ...story],
-    ui: { ...ui, stepTop: window.top, bodyTop: body.top },
-    page: { list: Math.max(1, room), body: Math.max(1, body.room), ...(place && { output: place }) },
+    ui: { ...ui, stepTop: window.top, bodyTop: body.top, bodyShare: body.share, find: body.find },
+    page: {
+      list: Math.max(1, room),
+      body: Math.max(1, body.room),
+      count: body.count,
+      matches: body.matches,
+      ...(place && { output: place }),
+    },
   };
 }
 
 /** Where the whole output of an item is found, when the model has its last lines alone. */
-function outputPlace(row: NodeRow, { key, stage, above }: WorkItem, width: number): OutputPlace | undefined {
+function outputPlace(
+  row: NodeRow,
+  { key, stage, above }: WorkItem,
+  width: number,
+  { wrap, find }: Pick<RunUi, "wrap" | "find">,
+): OutputPlace | undefined {
   const step = key.slice(stage.length + 1);
   // Of an action the model has all that matters: it may print little.
-  return above === undefined || step.startsWith("!") ? undefined : { node: row.name, step, width: outputWidth(width) };
+  if (above === undefined || step.startsWith("!")) return undefined;
+  return { node: row.name, step, width: outputWidth(width), wrap, find: find.text };
 }
 
 /** The rows, and below them what the selected node does now. */
@@ -128,14 +200,14 @@ function nodesPane(props: SceneProps, { width, inner, preview }: Area, { rows, s
   if (preview > 0 && row) {
     const step = item ? [span(` ${theme.glyphs.pointer} `, "muted"), span(item.title, "strong")] : [];
     const body = arrangeBody(
-      { ...props, output: undefined, ...troubleOf(row), ui: { follow: true, bodyTop: 0 } },
+      { ...props, output: undefined, ...troubleOf(row), ui: freshUi },
       item,
       width,
       inner - room - glance.length - 1,
     );
     lines.push(titled([span(row.name, "title"), ...step], width, theme.glyphs), ...body.lines);
   }
-  return { lines, ui: { ...ui, listTop: window.top }, page: { list: room, body: 1 } };
+  return { lines, ui: { ...ui, listTop: window.top }, page: { list: room, body: 1, count: 0 } };
 }
 
 function troubleOf({ problem, reason }: NodeRow): Pick<NodeRow, "problem" | "reason"> {

@@ -4,11 +4,13 @@ import type { Glyphs } from "./theme.ts";
 
 /** The keys that do something now, those that matter most first. */
 export function runKeys(
-  ui: Pick<RunUi, "pane">,
+  ui: Pick<RunUi, "pane"> & Partial<Pick<RunUi, "full" | "find">>,
   glyphs: Glyphs,
   { replay }: { readonly replay: boolean },
 ): readonly KeyHelp[] {
   const node = ui.pane === "node";
+  const search = searchKeys((ui.find?.text ?? "") !== "");
+  if (node && ui.full) return outputKeys(glyphs, search, { replay });
   return [
     {
       keys: glyphs.upDown,
@@ -30,8 +32,10 @@ export function runKeys(
       : []),
     ...(node
       ? [
+          { keys: glyphs.enter, short: "full screen", long: "what the step says over the whole terminal, and back" },
           { keys: "n p", short: "node", long: "the next or the previous node" },
           { keys: "PgUp PgDn", short: "scroll", long: "scroll what the step says (also J, K by a line)" },
+          ...search,
           { keys: "o", short: "follow", long: "follow the output of what runs, or stop following" },
         ]
       : [
@@ -50,11 +54,39 @@ export function runKeys(
           { keys: "o", long: "follow the output of the selected node" },
         ]),
     { keys: "s", short: "stages", long: "all stages, with what the bastion does" },
-    { keys: "w", long: "all warnings" },
+    ...(node ? [] : [{ keys: "w", long: "all warnings" }]),
     { keys: "d", long: "in a dry run: what would change, with its diffs" },
     { keys: "Tab", long: "from an open question to the view and back" },
     ...(replay ? [] : [{ keys: "Ctrl-C", long: "stop: no new step starts; again: abort; again: leave at once" }]),
     { keys: "Ctrl-Z", long: "suspend this view; fg comes back, the run goes on" },
     { keys: "Ctrl-L", long: "draw everything again" },
+  ];
+}
+
+function searchKeys(isSearching: boolean): readonly KeyHelp[] {
+  const next = { keys: "n N", long: "to the next match, or the one before, while something is searched" };
+  return [
+    ...(isSearching ? [{ ...next, short: "match" }] : []),
+    { keys: "/", short: "search", long: "search in what the step says, all that it printed; Esc ends it" },
+    ...(isSearching ? [] : [next]),
+    { keys: "w", short: "wrap", long: "cut long lines, or wrap them again" },
+  ];
+}
+
+/** Of what a step says over the whole terminal. */
+function outputKeys(
+  glyphs: Glyphs,
+  search: readonly KeyHelp[],
+  { replay }: { readonly replay: boolean },
+): readonly KeyHelp[] {
+  return [
+    { keys: glyphs.upDown, short: "scroll", long: "scroll by a line (also j, k)" },
+    { keys: "PgUp PgDn", short: "page", long: "scroll by a page" },
+    { keys: "Esc", short: "back", long: `back to the steps (also ${glyphs.enter}, h, Backspace)` },
+    ...search,
+    { keys: "g G", short: "top, end", long: "to the first or the last line" },
+    { keys: "o", short: "follow", long: "follow the output of what runs, or stop following" },
+    { keys: "?", short: "help", long: "this help" },
+    { keys: "q", short: "leave", long: replay ? "leave" : "leave; the run goes on, kcore runs attach comes back" },
   ];
 }

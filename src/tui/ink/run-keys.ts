@@ -2,29 +2,11 @@ import { mayResume } from "../may-resume.ts";
 import { repeatCommand } from "../repeat-command.ts";
 import type { Filter } from "../row-order.ts";
 import type { KeyPress } from "./keys.ts";
+import { pressOutputKey, typeFind } from "./output-keys.ts";
+import type { Pressed } from "./pressed.ts";
 import type { RunUi } from "./run-ui.ts";
 import type { Scene } from "./scene.ts";
 import { isMove, pressScreenKey, typeInto } from "./shared-keys.ts";
-import type { ScreenDeed } from "./shared-keys.ts";
-
-/** What a key does beyond the view itself. */
-export type Deed =
-  | ScreenDeed
-  | { readonly type: "interrupt" }
-  | { readonly type: "abort" }
-  | { readonly type: "leave"; readonly why: "left" | "detached" }
-  | { readonly type: "resume" }
-  | { readonly type: "answer"; readonly id: string; readonly value: string }
-  | { readonly type: "say"; readonly text: string }
-  | { readonly type: "toggle" }
-  | { readonly type: "seek"; readonly by: number }
-  | { readonly type: "step"; readonly direction: 1 | -1 }
-  | { readonly type: "speed"; readonly factor: number };
-
-export interface Pressed {
-  readonly ui: RunUi;
-  readonly does?: Deed;
-}
 
 /** What a key makes of the view that shows this scene. Pure. */
 export function pressKey(scene: Scene, press: KeyPress): Pressed {
@@ -36,10 +18,12 @@ export function pressKey(scene: Scene, press: KeyPress): Pressed {
   if (ui.stopping) return chooseStop(scene, press);
   if (scene.question) return typeAnswer(scene, press);
   if (ui.searching) return typeSearch(scene, press);
+  if (ui.find.typed !== undefined) return { ui: typeFind(scene, press) };
   if (ui.overlay !== undefined) return inOverlay(scene, press);
   return (
     atRest(scene, press) ??
     inReplay(scene, press) ??
+    (ui.pane === "node" ? pressOutputKey(scene, press) : undefined) ??
     shared(scene, press) ??
     (ui.pane === "node" ? inNode(scene, press) : inNodes(scene, press))
   );
@@ -225,7 +209,7 @@ function open({ ui, row }: Scene): Pressed {
   const { step: _, ...rest } = ui;
   const { name, rank } = row;
   return {
-    ui: { ...rest, pane: "node", selected: { name, rank }, stepTop: 0, bodyTop: 0, follow: true },
+    ui: { ...rest, pane: "node", selected: { name, rank }, stepTop: 0, bodyTop: 0, follow: true, find: { text: "" } },
   };
 }
 
@@ -280,9 +264,11 @@ function inNodes(scene: Scene, { name }: KeyPress): Pressed {
 function inNode(scene: Scene, { name }: KeyPress): Pressed {
   const { ui, items, item, itemIndex, page } = scene;
   const { step: _, ...free } = ui;
+  // What is searched stays; where it was found is another place.
+  const find = { text: ui.find.text };
   const move = (to: number): Pressed => {
     const item = items[Math.max(0, Math.min(items.length - 1, to))];
-    return item ? { ui: { ...ui, step: item.key, bodyTop: 0, follow: true } } : { ui };
+    return item ? { ui: { ...ui, step: item.key, bodyTop: 0, follow: true, find } } : { ui };
   };
   // What is being read stays, also when the next step begins.
   const scroll = (by: number): Pressed => ({
@@ -291,7 +277,7 @@ function inNode(scene: Scene, { name }: KeyPress): Pressed {
   const neighbour = (by: 1 | -1): Pressed => {
     const row = scene.rows[Math.max(0, Math.min(scene.rows.length - 1, scene.selected + by))];
     return row
-      ? { ui: { ...free, selected: { name: row.name, rank: row.rank }, stepTop: 0, bodyTop: 0, follow: true } }
+      ? { ui: { ...free, selected: { name: row.name, rank: row.rank }, stepTop: 0, bodyTop: 0, follow: true, find } }
       : { ui };
   };
   switch (name) {
@@ -306,7 +292,7 @@ function inNode(scene: Scene, { name }: KeyPress): Pressed {
       return move(items.length - 1);
     case "g":
     case "home":
-      return { ui: { ...free, stepTop: 0, bodyTop: 0, follow: true } };
+      return { ui: { ...free, stepTop: 0, bodyTop: 0, follow: true, find } };
     case "pagedown":
     case "space":
       return scroll(page.body);

@@ -18,6 +18,13 @@ export interface RunUi {
   readonly bodyTop: number;
   /** The newest output stays in sight while the step runs. */
   readonly follow: boolean;
+  /** What a step says has the whole terminal. */
+  readonly full: boolean;
+  /** Long lines of it go on in the next row. */
+  readonly wrap: boolean;
+  /** Rows are others than they were: it goes on at this share of all of them, 0 to 1, as soon as their number is known. */
+  readonly bodyShare?: number | undefined;
+  readonly find: Find;
   readonly overlay?: "help" | "stages" | "warnings" | "foresight";
   readonly overlayTop: number;
   /** What is typed for the question of that id. */
@@ -34,6 +41,18 @@ export interface RunUi {
   readonly toast?: { readonly text: string; readonly role: "ok" | "warning"; readonly until: number };
 }
 
+/** A search in what a step says. */
+export interface Find {
+  /** Empty: nothing is searched. */
+  readonly text: string;
+  /** What is being typed to be searched next. */
+  readonly typed?: string;
+  /** The match that somebody went to: its row in what scrolls. */
+  readonly row?: number;
+  /** As soon as the matches are known, the first one is gone to. */
+  readonly isNew?: true;
+}
+
 export const freshUi: RunUi = {
   pane: "nodes",
   listTop: 0,
@@ -43,6 +62,9 @@ export const freshUi: RunUi = {
   stepTop: 0,
   bodyTop: 0,
   follow: true,
+  full: false,
+  wrap: true,
+  find: { text: "" },
   overlayTop: 0,
   answer: { id: "", typed: "" },
   sent: new Set(),

@@ -27,6 +27,8 @@ export interface SceneProps {
   readonly player?: PlayerState;
   /** All that one step printed; of any other the model's last lines are shown. */
   readonly output?: PagedOutput;
+  /** What is wanted of it is still being read. */
+  readonly isReading?: boolean;
 }
 
 /** A frame and what the keys need to know of it. */
@@ -45,8 +47,18 @@ export interface Scene {
   /** The question that the keys answer now. */
   readonly question?: Question;
   readonly replay: boolean;
-  /** Rows that the list and the body show, and what whole output would be of use in the body. */
-  readonly page: { readonly list: number; readonly body: number; readonly output?: OutputPlace };
+  readonly page: Page;
+}
+
+export interface Page {
+  /** Rows that the list and the body show. */
+  readonly list: number;
+  readonly body: number;
+  /** Rows of all that the body scrolls through, and those of them in which a match begins, when that is known. */
+  readonly count: number;
+  readonly matches?: readonly number[] | undefined;
+  /** What whole output would be of use in the body. */
+  readonly output?: OutputPlace;
 }
 
 export interface Part {

@@ -1,39 +1,57 @@
 import type { Problem } from "#errors/problem.ts";
 import type { WorkItem } from "../work-item.ts";
-import { barred, hung, itemHead, itemStory, problemLines } from "./item-body.ts";
+import { hung, itemHead, itemStory, problemLines } from "./item-body.ts";
 import type { PagedOutput } from "./output-pager.ts";
-import type { RunUi } from "./run-ui.ts";
+import { finder, hasMatch, markLine, outputLine, type OutputRow } from "./output-rows.ts";
+import type { Find, RunUi } from "./run-ui.ts";
 import { windowAround } from "./scroll.ts";
 import { span, type Line } from "./text.ts";
 import type { Theme } from "./theme.ts";
 
 export interface StepBodyProps {
-  readonly ui: Pick<RunUi, "follow" | "bodyTop">;
+  readonly ui: Pick<RunUi, "follow" | "bodyTop" | "bodyShare" | "wrap" | "find">;
   readonly theme: Theme;
   readonly now: number;
   readonly usual?: ReadonlyMap<string, number>;
   /** All that the item printed, when that is at hand. */
   readonly output?: PagedOutput | undefined;
+  /** All of it is on its way: what is not found yet may be. */
+  readonly isReading?: boolean;
   /** What is wrong with the node itself, or what it waits for; it comes first. */
   readonly problem?: Problem | undefined;
   readonly reason?: string | undefined;
 }
 
+/** What a step says, as far as there is room. */
+export interface StepBody {
+  readonly lines: readonly Line[];
+  /** The part of what scrolls that is shown, and how much there is. */
+  readonly top: number;
+  readonly share?: number | undefined;
+  readonly room: number;
+  readonly count: number;
+  readonly find: Find;
+  /** Where a match begins in what scrolls; undefined while that is being read, or where nothing is searched. */
+  readonly matches?: readonly number[] | undefined;
+}
+
 /** The head of a step stays; what follows scrolls, and shows its end while the step runs and is followed. */
 export function arrangeBody(
-  { ui, theme, now, usual, output, problem, reason }: StepBodyProps,
+  { ui, theme, now, usual, output, isReading = false, problem, reason }: StepBodyProps,
   item: WorkItem | undefined,
   width: number,
   room: number,
-): { readonly lines: readonly Line[]; readonly top: number; readonly room: number } {
+): StepBody {
   const ofNode = problem
     ? problemLines(problem, {}, theme, width)
     : reason === undefined
       ? []
       : hung(`${theme.glyphs.warning} `, reason, width, "warning");
-  if (!item) return { lines: ofNode.slice(0, Math.max(0, room)), top: 0, room: 0 };
-  if (room <= 0) return { lines: [], top: 0, room: 0 };
-  const props = { item, theme, width, now, ...(usual ? { usual } : {}) };
+  const none = { top: 0, room: 0, count: 0, find: ui.find };
+  if (!item) return { ...none, lines: ofNode.slice(0, Math.max(0, room)) };
+  if (room <= 0) return { ...none, lines: [] };
+  const { wrap, find } = ui;
+  const props = { item, theme, width, now, wrap, find: find.text, ...(usual ? { usual } : {}) };
   const head = [...(ofNode.length > 0 ? [...ofNode, []] : []), ...itemHead(props)].slice(0, room);
   const story = itemStory(props);
   const isWhole = output !== undefined || item.above === undefined;
@@ -43,19 +61,61 @@ export function arrangeBody(
   const isFollowing = ui.follow && item.outcome === undefined;
   const rows = Math.max(output?.rows ?? 0, story.output.length);
   const count = before.length + rows;
-  const { top, end } = windowAround(count, left, isFollowing ? count : ui.bodyTop);
+  const wanted = finder(find.text);
+  const matches =
+    wanted && !isReading
+      ? [
+          ...before.flatMap((line, index) => (hasMatch(line, wanted) ? [index] : [])),
+          ...(output?.matches ?? rowsOfMatches(story.output)).map((row) => row + before.length),
+        ]
+      : undefined;
+  const share = isReading ? ui.bodyShare : undefined;
+  const begin = ui.bodyShare === undefined || isReading ? ui.bodyTop : Math.round(ui.bodyShare * count);
+  const sought = matches ? goToFirst(find, matches, begin) : find;
+  const isJump = sought !== find && sought.row !== undefined;
+  const start = isJump ? toShow(sought.row ?? 0, begin, left) : begin;
+  const { top, end } = windowAround(count, left, isFollowing ? count : start);
   const [from, to] = [top, end].map((at) => Math.max(0, at - before.length)) as [number, number];
   // The end is in the model, and there at once.
   const isTail = output === undefined || isFollowing;
   const [skipped, length] = [rows - story.output.length, to - from];
   const shown = isTail
     ? story.output.slice(Math.max(0, from - skipped), Math.max(0, to - skipped))
-    : (output.slice(from, to) ?? []).map(({ text }) => barred(theme.glyphs.bar, text));
+    : (output.slice(from, to) ?? []);
   // While it is being read.
-  const missing = Array.from({ length: length - shown.length }, () => barred(theme.glyphs.bar, ""));
-  const lines = [...head, ...before.slice(top, end), ...missing, ...shown];
+  const missing = Array.from({ length: length - shown.length }, (): OutputRow => ({ text: "", stream: "out" }));
+  const lines = [
+    ...head,
+    ...before.slice(top, end).map((line) => markLine(line, wanted)),
+    ...[...missing, ...shown].map((row) => outputLine(row, theme.glyphs)),
+  ];
+  const at = sought.row === undefined ? -1 : sought.row - top;
+  const isHere = at >= 0 && at < end - top && wanted !== undefined;
+  if (isHere) lines[head.length + at] = pointedAt(lines[head.length + at] ?? [], theme);
   const hidden = count - end;
-  if (hidden > 0 && left > 1)
+  if (hidden > 0 && left > 1 && !(isHere && at === end - top - 1))
     lines[lines.length - 1] = [span(`   ${theme.glyphs.down} ${hidden + 1} more lines`, "muted")];
-  return { lines, top, room: left };
+  return { lines, top, share, room: left, count, find: sought, matches };
+}
+
+function rowsOfMatches(rows: readonly OutputRow[]): readonly number[] {
+  return rows.flatMap(({ isMatch }, index) => (isMatch ? [index] : []));
+}
+
+/** A search that has just begun goes to the first match from where somebody looks on. */
+function goToFirst(find: Find, matches: readonly number[], top: number): Find {
+  if (!find.isNew) return find;
+  const row = matches.find((match) => match >= top) ?? matches[0];
+  return row === undefined ? { text: find.text } : { text: find.text, row };
+}
+
+/** From where the window begins that shows this row, if it does not now. */
+export function toShow(row: number, top: number, room: number): number {
+  return row >= top && row < top + room - 1 ? top : Math.max(0, row - Math.floor(room / 3));
+}
+
+/** The match that somebody went to: it is not the colour alone that tells. */
+function pointedAt(line: Line, { glyphs }: Theme): Line {
+  const [first, ...rest] = line;
+  return [span(` ${glyphs.pointer} `, "accent"), span(first?.text.slice(3) ?? "", first?.role), ...rest];
 }

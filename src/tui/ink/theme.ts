@@ -11,6 +11,7 @@ export type Role =
   | "warning"
   | "added"
   | "removed"
+  | "stderr"
   | "title"
   | "banner"
   | "selected";
@@ -121,6 +122,7 @@ const plainCodes: Readonly<Record<Role, string>> = {
   warning: "1",
   added: "",
   removed: "",
+  stderr: "",
   title: "1",
   banner: "7",
   selected: "7",
@@ -211,6 +213,7 @@ function codesOf(depth: Theme["depth"], background: Theme["background"]): Readon
     warning: `1;${palette.warning}`,
     added: palette.ok,
     removed: palette.failed,
+    stderr: palette.warning,
     title: `1;${palette.accent}`,
     banner: `1;7;${palette.changed}`,
     selected: `1;7;${palette.accent}`,

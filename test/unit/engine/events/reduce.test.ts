@@ -64,6 +64,30 @@ describe("reduceRun", () => {
       .nodes.get("n1")
       ?.steps.find(({ outcome }) => outcome === "failed");
     expect(step?.tail).to.match(/^Reading lists\nE: Unable to locate package nope\n/);
+    expect(step?.streams).to.equal("oee");
+  });
+
+  it("knows by which stream each line that it keeps came, where there was any of stderr", () => {
+    const step = { node: "n1", step: "s/a" };
+    const after = (...pieces: readonly (readonly ["out" | "err", string])[]) =>
+      reduceEvents([
+        { seq: 1, at: 1, type: "step.started", stage: "s", title: "a", module: "m", ...step },
+        ...pieces.map(([stream, text], index): RunEvent => ({
+          seq: index + 2,
+          at: 2,
+          type: "step.output",
+          stream,
+          text,
+          ...step,
+        })),
+      ]).nodes.get("n1")?.steps[0];
+    expect(after(["out", "one\ntwo\n"])).to.not.have.property("streams");
+    expect(after(["out", "one\ntwo\n"], ["err", "three\n"], ["out", "four"])?.streams).to.equal("ooeo");
+    // A line that both wrote counts as that of the one that began it.
+    expect(after(["err", "half "], ["out", "a line\nnext\n"])?.streams).to.equal("eo");
+    const long = after(["err", "first\n"], ["out", `${"x".repeat(99)}\n`.repeat(60)], ["err", "last\n"]);
+    expect(long?.tail.match(/\n/g)).to.have.length(long?.streams?.length ?? 0);
+    expect(long?.streams).to.match(/^o+e$/);
   });
 
   it("continues a resumed run with what its first part did", () => {

@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { freshUi } from "#tui/ink/run-ui.ts";
 import { arrangeBody } from "#tui/ink/step-body.ts";
 import type { WorkItem } from "#tui/work-item.ts";
 import { reduceEvents } from "#engine/events/reduce.ts";
@@ -13,7 +14,7 @@ const detail = Array.from({ length: 20 }, (_, index) => `line ${index + 1}`).joi
 function told(tail: string): string {
   if (!failed) throw new Error("no step of n1 failed in this record");
   const item: WorkItem = { ...failed, tail, problem: { code: "STEP_FAILED", message: "it failed", detail } };
-  return arrangeBody({ ui: { follow: false, bodyTop: 0 }, theme: plainTheme, now: 0 }, item, 80, 100)
+  return arrangeBody({ ui: { ...freshUi, follow: false }, theme: plainTheme, now: 0 }, item, 80, 100)
     .lines.map((line) => line.map(({ text }) => text).join(""))
     .join("\n");
 }

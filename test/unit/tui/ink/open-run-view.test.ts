@@ -94,6 +94,22 @@ describe("the live view", () => {
     const [first = 0, ...more] = await seen();
     expect(first).to.be.within(50, 800);
     expect(more).to.deep.equal(more.map((_, index) => first + index + 1));
+    // What is searched is found where the model has nothing any more; and what was in sight stays until it is.
+    await type("g/line 123 \r");
+    expect(await seen()).to.include(123);
+    await type("n");
+    expect(await seen()).to.include(123);
+    await type("/LINE 99\r");
+    expect(await seen()).to.include(123);
+    expect(shown()).to.contain("“LINE 99” not found");
+    await type("/line 99\r");
+    await seen();
+    expect(shown()).to.match(/“line 99” \d+\/11 /);
+    // Where lines are cut there are as many rows as they are: it goes on where it was.
+    await type("\u001b[6~\u001b[6~");
+    const [here = 0] = await seen();
+    await type("w");
+    expect((await seen())[0]).to.equal(here);
   });
 
   it("takes the alternate screen and the keys, and gives both back", async () => {

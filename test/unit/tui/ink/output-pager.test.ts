@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import type { RunEventBody } from "#engine/events/event.ts";
 import { formatEvent } from "#engine/events/recording.ts";
-import { OutputPager } from "#tui/ink/output-pager.ts";
+import { OutputPager, type OutputPlace } from "#tui/ink/output-pager.ts";
 
 const step = { node: "n1", stage: "s", step: "s/a", title: "a", module: "command.run" } as const;
 const printed = (text: string, more: object = {}): RunEventBody => ({
@@ -35,9 +35,11 @@ class Grown {
 }
 
 describe("the pages of a step's output", () => {
-  const open = (record: Grown, width = 40) => {
+  const open = (record: Grown, width = 40, more: Partial<OutputPlace> = {}) => {
     let told = Promise.withResolvers<undefined>();
-    const pager = new OutputPager({ node: "n1", step: "s/a", width }, record.read, () => told.resolve(undefined));
+    const pager = new OutputPager({ node: "n1", step: "s/a", width, wrap: true, find: "", ...more }, record.read, () =>
+      told.resolve(undefined),
+    );
     const news = async (): Promise<void> => {
       await told.promise;
       told = Promise.withResolvers();
@@ -92,6 +94,31 @@ describe("the pages of a step's output", () => {
     const { pager, follow, rows } = open(record);
     await follow();
     expect([pager.rows, await rows(0, 1)]).to.deep.equal([1, ["out second try"]]);
+  });
+
+  it("have the places of what is searched, also of what comes later", async () => {
+    const record = new Grown();
+    const line = (index: number) => printed(`${index % 1000 === 7 ? "Needle" : "hay"} ${index}\n`);
+    record.add({ type: "step.started", ...step }, ...Array.from({ length: 3000 }, (_, index) => line(index)));
+    const { pager, follow, rows } = open(record, 40, { find: "needle" });
+    await follow();
+    expect(pager.matches).to.deep.equal([7, 1007, 2007]);
+    record.add(printed("a needle\n"));
+    await follow();
+    expect(pager.matches).to.deep.equal([7, 1007, 2007, 3000]);
+    await rows(7, 8);
+    expect(pager.slice(7, 8)?.[0]).to.deep.include({ text: "Needle 7", marks: [[0, 6]], isMatch: true });
+    record.add({ type: "step.started", ...step });
+    await follow();
+    expect(pager.matches).to.deep.equal([]);
+  });
+
+  it("leave long lines whole where they are not wrapped", async () => {
+    const record = new Grown();
+    record.add({ type: "step.started", ...step }, printed(`${"x".repeat(25)}\ny\n`));
+    const { follow, rows } = open(record, 10, { wrap: false });
+    await follow();
+    expect(await rows(0, 2)).to.deep.equal([`out ${"x".repeat(25)}`, "out y"]);
   });
 
   it("break long lines, tell gaps, and make every character harmless (S-4)", async () => {

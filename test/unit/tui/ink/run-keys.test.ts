@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import type { RunEvent } from "#engine/events/event.ts";
-import { pressKey, type Deed } from "#tui/ink/run-keys.ts";
+import type { Deed } from "#tui/ink/pressed.ts";
+import { pressKey } from "#tui/ink/run-keys.ts";
 import { freshUi, type RunUi } from "#tui/ink/run-ui.ts";
 import { recordedRun } from "#support/recorded-runs.ts";
 import { linesOf, sceneOf, typeKeys, type SceneOptions } from "#support/scenes.ts";
@@ -153,5 +154,85 @@ describe("the keys of the live view", () => {
     expect(typeKeys(failed, ["enter", "pageup"]).follow).to.equal(false);
     expect(typeKeys(failed, ["enter", "pageup", "o"]).follow).to.equal(true);
     expect(typeKeys(failed, ["o"])).to.include({ pane: "node", follow: true });
+  });
+
+  describe("in what a step says", () => {
+    const at = failed.findIndex((event) => event.type === "step.started" && event.step === "disks/install");
+    const printed = Array.from({ length: 36 }, (_, index) => ({
+      type: "step.output",
+      node: "n1",
+      step: "disks/install",
+      stream: index === 17 ? "err" : "out",
+      text: `line ${index + 1} ${index % 12 === 5 ? "needle" : "hay"} ${"x".repeat(90)}\n`,
+    }));
+    const events = [...failed.slice(0, at + 1), ...printed, ...failed.slice(at + 1)].map(
+      (event, index) => ({ at: 1, ...event, seq: index + 1 }) as RunEvent,
+    );
+    const after = (...keys: readonly string[]) => {
+      const pressed = keys.flatMap((key) => (/^\/./.test(key) ? ["/", ...Array.from(key.slice(1)), "enter"] : [key]));
+      return linesOf(sceneOf(events, { ui: typeKeys(events, pressed) }));
+    };
+    const pointed = (lines: readonly string[]) =>
+      lines.filter((line) => line.startsWith(" ▸ ")).map((line) => /line \d+/.exec(line)?.[0]);
+
+    it("Enter gives it the whole terminal, and takes it back", () => {
+      const lines = after("enter", "enter");
+      expect(lines[0]).to.match(/^── n1 ▸ install tool ─+ 1–\d+ of \d+ ─$/);
+      expect(lines).to.have.length(24);
+      expect(lines.join("\n")).to.not.contain("deploy_node");
+      expect(after("enter", "enter", "enter")).to.deep.equal(after("enter"));
+      expect(after("enter", "enter", "escape")).to.deep.equal(after("enter"));
+      expect(after("enter", "enter", "escape", "escape").join("\n")).to.contain("── 2 nodes");
+    });
+
+    it("a search goes to the first match, n and N to the others and around, Esc ends it", () => {
+      const first = after("enter", "enter", "/needle");
+      expect(first[0]).to.contain("“needle” 1/3");
+      expect(pointed(first)).to.deep.equal(["line 6"]);
+      const third = after("enter", "enter", "/needle", "n", "n");
+      expect(third[0]).to.contain("“needle” 3/3");
+      expect(pointed(third)).to.deep.equal(["line 30"]);
+      expect(after("enter", "enter", "/needle", "n", "n", "n")[0]).to.contain("1/3");
+      expect(after("enter", "enter", "/needle", "N")[0]).to.contain("3/3");
+      expect(deed(events, ["enter", "/", "h", "enter", "N"])).to.include({ type: "say" });
+      expect(after("enter", "enter", "/needle", "escape")[0]).to.not.contain("needle");
+      // Beside the steps too; there n is the next node while nothing is searched.
+      expect(after("enter", "/needle", "n").join("\n")).to.contain("“needle” 2/3");
+    });
+
+    it("says so when nothing is found, and stays where it was", () => {
+      const lines = after("enter", "enter", "pagedown", "/nowhere");
+      expect(lines[0]).to.contain("“nowhere” not found");
+      expect(lines.slice(1, -1)).to.deep.equal(after("enter", "enter", "pagedown").slice(1, -1));
+      expect(deed(events, ["enter", "/", "?", "?", "enter", "n"])).to.include({ type: "say" });
+    });
+
+    it("typing a search can be thought better of; what was searched before stays", () => {
+      expect(after("enter", "/needle", "/", "h", "escape").join("\n")).to.contain("“needle” 1/3");
+      expect(after("enter", "/", "h", "escape").join("\n")).to.not.contain("“");
+    });
+
+    it("w cuts long lines and wraps them again", () => {
+      const rows = (lines: readonly string[]) => Number(/ of (\d+) ─$/.exec(lines[0] ?? "")?.[1]);
+      const [wrapped, cut] = [after("enter", "enter"), after("enter", "enter", "w")];
+      expect(rows(wrapped) - rows(cut)).to.equal(36);
+      expect(cut.join("\n")).to.match(/line 2 hay x+…/);
+      expect(after("enter", "enter", "w", "w")).to.deep.equal(wrapped);
+      expect(after("enter", "enter", "/needle", "w", "n")[0]).to.match(/needle” [123]\/3/);
+      // Where one was, as well as that can be told.
+      const first = (lines: readonly string[]) => Number(/│ line (\d+)/.exec(lines.join("\n"))?.[1]);
+      const before = first(after("enter", "enter", "/line 20", "escape"));
+      expect(first(after("enter", "enter", "/line 20", "escape", "w"))).to.be.within(before - 4, before + 4);
+    });
+
+    it("scrolls by a line and to both ends, and marks stderr", () => {
+      const end = after("enter", "enter", "G");
+      expect(end[0]).to.match(/(\d+) of \1 ─$/);
+      expect(end.join("\n")).to.contain("line 36");
+      expect(after("enter", "enter", "G", "g")).to.deep.equal(after("enter", "enter"));
+      expect(after("enter", "enter", "j", "j", "k")).to.deep.equal(after("enter", "enter", "j"));
+      expect(after("enter", "enter", "w", "/line 18 ").join("\n")).to.match(/\n ▸ ! line 18 needle/);
+      expect(after("enter", "enter", "w", "/line 29 ").join("\n")).to.match(/\n ▸ │ line 29 hay/);
+    });
   });
 });

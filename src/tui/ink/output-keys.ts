@@ -1,0 +1,104 @@
+import type { KeyPress } from "./keys.ts";
+import type { RunUi } from "./run-ui.ts";
+import type { Pressed } from "./pressed.ts";
+import type { Scene } from "./scene.ts";
+import { typeInto } from "./shared-keys.ts";
+import { toShow } from "./step-body.ts";
+
+/** The keys for what a step says, beside its node's steps or over the whole terminal; undefined: it is none of them. */
+export function pressOutputKey(scene: Scene, press: KeyPress): Pressed | undefined {
+  const { ui } = scene;
+  switch (press.name) {
+    case "/":
+      return { ui: { ...ui, find: { ...ui.find, typed: "" } } };
+    case "n":
+    case "N":
+      return ui.find.text !== "" ? goToMatch(scene, press.name === "n" ? 1 : -1) : ui.full ? { ui } : undefined;
+    case "w":
+      return {
+        ui: {
+          ...ui,
+          wrap: !ui.wrap,
+          find: { text: ui.find.text },
+          ...(!ui.follow && { bodyShare: ui.bodyTop / Math.max(1, scene.page.count) }),
+        },
+        does: { type: "say", text: ui.wrap ? "long lines are cut; w wraps them" : "long lines are wrapped" },
+      };
+    case "escape":
+      if (ui.find.text !== "") return { ui: { ...ui, find: { text: "" } } };
+      return ui.full ? { ui: { ...ui, full: false } } : undefined;
+    case "enter":
+      return { ui: { ...reading(scene), full: !ui.full } };
+    default:
+      return ui.full ? inFull(scene, press) : undefined;
+  }
+}
+
+function inFull(scene: Scene, { name }: KeyPress): Pressed | undefined {
+  const { ui, page } = scene;
+  const scroll = (to: number): Pressed => ({ ui: { ...reading(scene), bodyTop: Math.max(0, to), follow: false } });
+  switch (name) {
+    case "down":
+    case "j":
+    case "J":
+      return scroll(ui.bodyTop + 1);
+    case "up":
+    case "k":
+    case "K":
+      return scroll(ui.bodyTop - 1);
+    case "g":
+    case "home":
+      return scroll(0);
+    case "G":
+    case "end":
+      return scroll(page.count);
+    case "left":
+    case "h":
+    case "backspace":
+      return { ui: { ...ui, full: false } };
+    case "p":
+      return { ui };
+    default:
+      return undefined;
+  }
+}
+
+/** What is being read stays, also when the next step begins. */
+function reading({ ui, item }: Scene): RunUi {
+  return item ? { ...ui, step: item.key } : ui;
+}
+
+/** To the next match or the one before; from the last on to the first. */
+function goToMatch(scene: Scene, by: 1 | -1): Pressed {
+  const { ui, page } = scene;
+  const { matches } = page;
+  if (!matches) return { ui, does: { type: "say", text: "still reading the output" } };
+  const [first, last] = [matches[0], matches.at(-1)];
+  if (first === undefined || last === undefined)
+    return { ui, does: { type: "say", text: `“${ui.find.text}” is not in it` } };
+  const at = ui.find.row ?? (by === 1 ? ui.bodyTop - 1 : ui.bodyTop);
+  const next = by === 1 ? matches.find((row) => row > at) : matches.findLast((row) => row < at);
+  const row = next ?? (by === 1 ? first : last);
+  const to = { ...reading(scene), follow: false, bodyTop: toShow(row, ui.bodyTop, page.body) };
+  const found: Pressed = { ui: { ...to, find: { text: ui.find.text, row } } };
+  if (next !== undefined) return found;
+  return { ...found, does: { type: "say", text: by === 1 ? "on from the top" : "on from the end" } };
+}
+
+/** A key while somebody types what to search; it begins with Enter. */
+export function typeFind(scene: Scene, press: KeyPress): RunUi {
+  const { ui } = scene;
+  const { typed = "", ...find } = ui.find;
+  switch (press.name) {
+    case "escape":
+      return { ...ui, find };
+    case "enter":
+      // Nothing typed: what was searched before goes on.
+      if (typed === "") return { ...ui, find };
+      return { ...reading(scene), follow: false, find: { text: typed, isNew: true } };
+    default: {
+      const next = typeInto(typed, press);
+      return next === undefined ? ui : { ...ui, find: { ...find, typed: next } };
+    }
+  }
+}

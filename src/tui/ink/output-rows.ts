@@ -1,0 +1,94 @@
+import { oneLine, span, wrapText, type Line, type Span } from "./text.ts";
+import type { Glyphs } from "./theme.ts";
+
+export type Stream = "out" | "err";
+
+/** From one place in a text to another. */
+export type Range = readonly [from: number, to: number];
+
+/** A row of output as wide as the pane; longer where lines are not wrapped. */
+export interface OutputRow {
+  readonly text: string;
+  readonly stream: Stream;
+  /** What was searched; a match that goes on in the next row is marked in both. */
+  readonly marks?: readonly Range[];
+  /** A match begins here. */
+  readonly isMatch?: true;
+}
+
+export interface RowOptions {
+  /** Columns that a row has. */
+  readonly width: number;
+  /** Lines that are longer go on in the next row; else they are one row each. */
+  readonly wrap: boolean;
+  /** What is searched. */
+  readonly find?: RegExp | undefined;
+}
+
+/** What finds this text, taken literally; capitals count where it has some. Undefined of nothing. */
+export function finder(text: string): RegExp | undefined {
+  if (text === "") return undefined;
+  return new RegExp(RegExp.escape(text), text === text.toLowerCase() ? "giu" : "gu");
+}
+
+/** The rows of what was printed; `streamOf` tells by which stream a line came. */
+export function outputRows(
+  text: string,
+  streamOf: (line: number) => Stream,
+  { width, wrap, find }: RowOptions,
+): readonly OutputRow[] {
+  return text
+    .replace(/\n$/, "")
+    .split("\n")
+    .flatMap((line, index): readonly OutputRow[] => {
+      const parts = wrapText(line, wrap ? width : Infinity);
+      const stream = streamOf(index);
+      if (!find) return parts.map((part) => ({ text: part, stream }));
+      const found = matchesIn(parts.join(""), find);
+      let start = 0;
+      return parts.map((part): OutputRow => {
+        const end = start + part.length;
+        const marks = found
+          .filter(([from, to]) => from < end && to > start)
+          .map(([from, to]): Range => [Math.max(0, from - start), Math.min(end, to) - start]);
+        const isMatch = found.some(([from]) => from >= start && from < end);
+        start = end;
+        return { text: part, stream, ...(marks.length > 0 && { marks }), ...(isMatch && { isMatch }) };
+      });
+    });
+}
+
+function matchesIn(text: string, find: RegExp): readonly Range[] {
+  return Array.from(text.matchAll(find), ({ 0: match, index }): Range => [index, index + match.length]);
+}
+
+/** A row of output as it is shown: what came by stderr has a mark of its own, and its colour. */
+export function outputLine({ text, stream, marks }: OutputRow, { bar }: Pick<Glyphs, "bar">): Line {
+  const isError = stream === "err";
+  const gutter = isError ? span("   ! ", "warning") : span(`   ${bar} `, "muted");
+  return [gutter, ...marked(isError ? span(text, "stderr") : span(text), marks)];
+}
+
+function marked(whole: Span, marks: readonly Range[] = []): readonly Span[] {
+  const spans: Span[] = [];
+  let at = 0;
+  for (const [from, to] of marks) {
+    spans.push({ ...whole, text: whole.text.slice(at, from) }, span(whole.text.slice(from, to), "selected"));
+    at = to;
+  }
+  return [...spans, { ...whole, text: whole.text.slice(at) }].filter(({ text }) => text !== "");
+}
+
+/** Whether one of the line's pieces has what is searched. */
+export function hasMatch(line: Line, find: RegExp): boolean {
+  return line.some(({ text }) => oneLine(text).search(find) >= 0);
+}
+
+/** The line with what is searched marked. */
+export function markLine(line: Line, find: RegExp | undefined): Line {
+  if (!find) return line;
+  return line.flatMap((whole) => {
+    const clean = { ...whole, text: oneLine(whole.text) };
+    return marked(clean, matchesIn(clean.text, find));
+  });
+}

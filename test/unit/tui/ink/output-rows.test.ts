@@ -1,0 +1,64 @@
+import { expect } from "chai";
+import fc from "fast-check";
+import { finder, markLine, outputLine, outputRows, type OutputRow } from "#tui/ink/output-rows.ts";
+import { lineWidth, span } from "#tui/ink/text.ts";
+
+const out = () => "out" as const;
+const rowsOf = (text: string, width: number, find = "", wrap = true) =>
+  outputRows(text, out, { width, wrap, find: finder(find) });
+const found = ({ text, marks = [] }: OutputRow) => marks.map(([from, to]) => text.slice(from, to));
+
+describe("rows of output", () => {
+  it("wrap lines that are longer than the pane, or leave them whole", () => {
+    expect(rowsOf("one two three\nfour\n", 8).map(({ text }) => text)).to.deep.equal(["one two ", "three", "four"]);
+    expect(rowsOf("one two three\nfour\n", 8, "", false).map(({ text }) => text)).to.deep.equal([
+      "one two three",
+      "four",
+    ]);
+  });
+
+  it("find a text as it is typed, with capitals only where it has some", () => {
+    expect(rowsOf("a.b A.B axb", 40, "a.b").map(found)).to.deep.equal([["a.b", "A.B"]]);
+    expect(rowsOf("a.b A.B axb", 40, "A.b").map(found)).to.deep.equal([[]]);
+    for (const text of ["(", "[a", "*", "\\", "a|b", "$"])
+      expect(rowsOf(`x${text}y`, 40, text).map(found)).to.deep.equal([[text]]);
+    expect(finder("")).to.equal(undefined);
+  });
+
+  it("find what goes on in the next row: it counts where it begins, and is marked in both", () => {
+    const rows = rowsOf("0123456789", 6, "4567");
+    expect(rows.map(found)).to.deep.equal([["45"], ["67"]]);
+    expect(rows.map(({ isMatch = false }) => isMatch)).to.deep.equal([true, false]);
+  });
+
+  it("lose nothing and find all there is, however they are cut", () => {
+    const texts = fc
+      .array(fc.constantFrom("a", "b", "é", "漢", " ", "👍🏽"), { maxLength: 40 })
+      .map((parts) => parts.join(""));
+    fc.assert(
+      fc.property(texts, fc.integer({ min: 2, max: 12 }), fc.boolean(), (text, width, wrap) => {
+        const rows = rowsOf(text, width, "ab", wrap);
+        expect(rows.map((row) => row.text).join("")).to.equal(text);
+        expect(rows.flatMap(found).join("")).to.equal("ab".repeat(text.split("ab").length - 1));
+        if (wrap) for (const row of rows) expect(lineWidth([span(row.text)])).to.be.at.most(width);
+      }),
+    );
+  });
+
+  it("tell stderr by a mark of its own beside its colour, and matches by theirs", () => {
+    const [row] = outputRows("it went wrong", () => "err", { width: 40, wrap: true, find: finder("went") });
+    const glyphs = { bar: "│" };
+    expect(outputLine(row ?? expect.fail(), glyphs)).to.deep.equal([
+      span("   ! ", "warning"),
+      span("it ", "stderr"),
+      span("went", "selected"),
+      span(" wrong", "stderr"),
+    ]);
+    expect(outputLine({ text: "well", stream: "out" }, glyphs)).to.deep.equal([span("   │ ", "muted"), span("well")]);
+    expect(markLine([span("+added", "added")], finder("dd"))).to.deep.equal([
+      span("+a", "added"),
+      span("dd", "selected"),
+      span("ed", "added"),
+    ]);
+  });
+});
