@@ -26,6 +26,9 @@ export type RowState =
 export interface NodeRow {
   readonly name: string;
   readonly isBastion: boolean;
+  /** As in the roster; empty where the record does not tell. */
+  readonly roles: readonly string[];
+  readonly dc: string;
   readonly state: RowState;
   readonly rank: Rank;
   readonly items: readonly WorkItem[];
@@ -78,6 +81,7 @@ function askedRow(row: NodeRow, { questions, state }: RunModel): NodeRow {
 }
 
 const none: readonly ActionModel[] = [];
+const noRoles: readonly string[] = [];
 const ofModels = new WeakMap<RunModel, readonly NodeRow[]>();
 const ofNodes = new WeakMap<
   NodeModel,
@@ -101,6 +105,8 @@ function rowOf(node: NodeModel, actions: readonly ActionModel[], plan: NodePlan,
   const row: NodeRow = {
     name: node.name,
     isBastion: false,
+    roles: node.roles ?? noRoles,
+    dc: node.dc ?? "",
     state,
     rank: rankOf(state),
     // Only of the node that somebody looks at, not of a thousand others.
@@ -151,6 +157,8 @@ function bastionRow(model: RunModel, actions: readonly ActionModel[]): NodeRow {
   return {
     name: bastion,
     isBastion: true,
+    roles: noRoles,
+    dc: "",
     state,
     rank: rankOf(state),
     items,

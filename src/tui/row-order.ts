@@ -3,10 +3,16 @@ import type { NodeRow, Rank } from "./node-row.ts";
 /** Which rows are shown. */
 export type Filter = "all" | "failed" | "changed" | "running";
 
+/** In which order: as they need a look, or as somebody wants them. Failures come first in each. */
+export const sorts = ["state", "name", "role", "dc", "time"] as const;
+export type Sort = (typeof sorts)[number];
+
 export interface OrderOptions {
   readonly filter: Filter;
-  /** Text that must occur in the name, the step, the milestone or the reason; case does not matter. */
+  /** Words that must all fit: {@link wordTest}. */
   readonly search: string;
+  readonly sort: Sort;
+  readonly now: number;
   /** Rows that fit. When all do, only failures move: nothing jumps without need. */
   readonly height: number;
   /** This row keeps the place of a rank that it had when it was selected, so that it does not run away. */
@@ -16,10 +22,14 @@ export interface OrderOptions {
 /** The rows to show: failures first, and where not all fit what goes on before what waits and what is over. */
 export function orderRows(
   rows: readonly NodeRow[],
-  { filter, search, height, held }: OrderOptions,
+  { filter, search, sort, now, height, held }: OrderOptions,
 ): readonly NodeRow[] {
-  const wanted = search.toLowerCase();
-  const kept = rows.filter((row) => fits(row, filter) && (wanted === "" || mentions(row, wanted)));
+  const tests = search
+    .split(" ")
+    .filter((word) => word !== "")
+    .map(wordTest);
+  const kept = rows.filter((row) => fits(row, filter) && tests.every((test) => test(row)));
+  if (sort !== "state") return sorted(kept, sort, now);
   const groups: [NodeRow[], NodeRow[], NodeRow[], NodeRow[]] = [[], [], [], []];
   const allFit = kept.length <= height;
   for (const row of kept) {
@@ -42,8 +52,60 @@ function fits(row: NodeRow, filter: Filter): boolean {
   }
 }
 
-function mentions({ name, item, milestone, reason, state }: NodeRow, wanted: string): boolean {
-  return [name, item?.title, item?.module, milestone, reason, state].some((text) =>
+type Test = (row: NodeRow) => boolean;
+
+/**
+ * A word of a search, case does not matter: `role:worker`, `dc:fra1`, `state:failed`, `name:n1` (each from its start on), or a text that
+ * occurs in the name, the step, the milestone, the reason, the state, a role or the datacenter; `!` before it: not that.
+ */
+export function wordTest(word: string): Test {
+  const wanted = word.toLowerCase();
+  if (wanted.length > 1 && wanted.startsWith("!")) {
+    const test = wordTest(wanted.slice(1));
+    return (row) => !test(row);
+  }
+  const [, kind = "", start = ""] = /^(role|dc|state|name):(.*)$/.exec(wanted) ?? [];
+  if (kind === "") return (row) => mentions(row, wanted);
+  return (row) => valuesOf(row, kind as Kind).some((value) => value.toLowerCase().startsWith(start));
+}
+
+type Kind = "role" | "dc" | "state" | "name";
+
+function valuesOf({ roles, dc, state, name, isBastion }: NodeRow, kind: Kind): readonly string[] {
+  switch (kind) {
+    case "role":
+      return roles;
+    case "dc":
+      return isBastion ? [] : [dc];
+    case "state":
+      return [state];
+    case "name":
+      return [name];
+  }
+}
+
+function mentions({ name, item, milestone, reason, state, roles, dc }: NodeRow, wanted: string): boolean {
+  return [name, item?.title, item?.module, milestone, reason, state, dc, ...roles].some((text) =>
     text?.toLowerCase().includes(wanted),
   );
+}
+
+const { compare } = new Intl.Collator("en", { numeric: true });
+
+function sorted(rows: readonly NodeRow[], sort: Exclude<Sort, "state">, now: number): readonly NodeRow[] {
+  const keyed = rows.map((row) => ({ row, key: keyOf(row, sort), time: sort === "time" ? (row.time(now) ?? -1) : 0 }));
+  keyed.sort(
+    (a, b) =>
+      Number(a.row.rank !== 0) - Number(b.row.rank !== 0) ||
+      b.time - a.time ||
+      // Seldom different, and dear to compare.
+      (a.key === b.key ? 0 : compare(a.key, b.key)) ||
+      compare(a.row.name, b.row.name),
+  );
+  return keyed.map(({ row }) => row);
+}
+
+function keyOf({ roles, dc }: NodeRow, sort: Exclude<Sort, "state">): string {
+  if (sort === "role") return roles.join(",");
+  return sort === "dc" ? dc : "";
 }

@@ -48,6 +48,9 @@ export type RunEventBody =
       readonly title: string;
       readonly command: string;
       readonly nodes: readonly string[];
+      /** Of the roster: by role and by datacenter the places in `nodes` of those that are of it. */
+      readonly roles?: Readonly<Record<string, readonly number[]>>;
+      readonly dcs?: Readonly<Record<string, readonly number[]>>;
       readonly stages: readonly StageOutline[];
       readonly dryRun: boolean;
       readonly revision?: string;

@@ -180,8 +180,8 @@ function startRun(model: RunModel, event: EventOf<"run.started">, own: Owner): R
     return { ...outline, state: earlier?.state === "ok" ? "ok" : "pending", actions: earlier?.actions ?? [] };
   });
   const nodes = own.nodes(model.nodes);
-  for (const name of event.nodes) {
-    const before = nodes.get(name) ?? newNode(name);
+  for (const [place, name] of event.nodes.entries()) {
+    const before = { ...(nodes.get(name) ?? newNode(name)), ...kindsOf(event, place) };
     const ranBefore = nodeTime(before, model.lastAt);
     const { outcome: _, problem: __, reason: ___, startedAt: ____, endedAt: _____, ...earlier } = before;
     nodes.set(name, { ...earlier, state: "pending", ...(ranBefore === undefined ? {} : { ranBefore }) });
@@ -206,6 +206,12 @@ function startRun(model: RunModel, event: EventOf<"run.started">, own: Owner): R
     problems: [],
     questions: [],
   };
+}
+
+function kindsOf({ roles = {}, dcs = {} }: EventOf<"run.started">, place: number): Pick<NodeModel, "roles" | "dc"> {
+  const own = Object.keys(roles).filter((role) => roles[role]?.includes(place));
+  const dc = Object.keys(dcs).find((name) => dcs[name]?.includes(place));
+  return { ...(own.length > 0 && { roles: own }), ...(dc !== undefined && { dc }) };
 }
 
 function changeStage(model: RunModel, id: string, change: (stage: StageModel) => StageModel): RunModel {

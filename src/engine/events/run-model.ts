@@ -72,6 +72,9 @@ export interface ActionModel {
 
 export interface NodeModel {
   readonly name: string;
+  /** As in the roster when the run began; absent in records of earlier versions. */
+  readonly roles?: readonly string[];
+  readonly dc?: string;
   readonly state: "pending" | "connecting" | "connected" | "disconnected" | "waiting" | "rebooting" | "finished";
   /** What it waits for, or why the connection went. */
   readonly reason?: string;

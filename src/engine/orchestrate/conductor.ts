@@ -190,6 +190,7 @@ export class Conductor {
       title: plan.title,
       command: request.command,
       nodes: plan.nodes,
+      ...kindsOf(plan),
       stages: plan.stages.map((stage) => ({ ...outlineOf(stage), ...plan.planned?.get(stage) })),
       dryRun: request.dryRun,
       ...defined({ revision: deps.revision, dirty: deps.dirty }),
@@ -226,6 +227,23 @@ export class Conductor {
     const problem = this.#halt?.problem;
     return [...this.#run.nodes.values()].some((node) => node.outcome === "unreachable" && node.problem === problem);
   }
+}
+
+/** By role and by datacenter the places of the nodes that are of it: names would be told over and over. */
+function kindsOf({ nodes, roster }: RunPlan): Pick<Extract<RunEventBody, { type: "run.started" }>, "roles" | "dcs"> {
+  const kinds = { roles: new Map<string, number[]>(), dcs: new Map<string, number[]>() };
+  const add = (places: Map<string, number[]>, kind: string, place: number) => {
+    const known = places.get(kind);
+    if (known) known.push(place);
+    else places.set(kind, [place]);
+  };
+  for (const [place, name] of nodes.entries()) {
+    const entry = roster.nodes.get(name);
+    if (!entry) continue;
+    for (const role of entry.roles) add(kinds.roles, role, place);
+    add(kinds.dcs, entry.dc, place);
+  }
+  return { roles: Object.fromEntries(kinds.roles), dcs: Object.fromEntries(kinds.dcs) };
 }
 
 function outlineOf({ id, title, nodes, task }: PlannedStage): StageOutline {

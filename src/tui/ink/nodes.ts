@@ -1,7 +1,7 @@
 import { causeLine } from "../cause-line.ts";
 import type { NodeRow } from "../node-row.ts";
 import { quietOf, type Quiet } from "../quiet.ts";
-import type { Filter } from "../row-order.ts";
+import type { Filter, Sort } from "../row-order.ts";
 import { shortDuration } from "../short-duration.ts";
 import { stateMark, stateRole, stateWord } from "./marks.ts";
 import type { Window } from "./scroll.ts";
@@ -19,14 +19,16 @@ export interface NodesProps {
   readonly width: number;
   readonly now: number;
   readonly usual?: ReadonlyMap<string, number>;
+  /** By a role or a datacenter: then it has a column. */
+  readonly sort: Sort;
 }
 
 /** The heading and the rows of the window; never a line for a node beyond it. */
-export function nodeLines({ rows, window, selected, theme, width, now, usual }: NodesProps): readonly Line[] {
+export function nodeLines({ rows, window, selected, theme, width, now, usual, sort }: NodesProps): readonly Line[] {
   const { glyphs } = theme;
   const shown = rows.slice(window.top, window.end);
   const place = (milestones: "column" | "step") =>
-    placeColumns(columnsFor({ rows, shown, glyphs, now, usual, milestones }), width - 4);
+    placeColumns(columnsFor({ rows, shown, glyphs, now, usual, sort, milestones }), width - 4);
   const wide = place("column");
   const placed = wide.some(({ title }) => title === "MILESTONE") ? wide : place("step");
   return [
@@ -50,12 +52,13 @@ interface ColumnOptions {
   readonly glyphs: Glyphs;
   readonly now: number;
   readonly usual: ReadonlyMap<string, number> | undefined;
+  readonly sort: Sort;
   /** Whether milestones have a column, or stand where a step would. */
   readonly milestones: "column" | "step";
 }
 
 function columnsFor(options: ColumnOptions): readonly Column<NodeRow>[] {
-  const { rows, shown, glyphs, now, milestones } = options;
+  const { rows, shown, glyphs, now, sort, milestones } = options;
   // Of all rows, so that nothing changes its place or its name as one scrolls.
   const longest = rows.reduce((most, { name }) => Math.max(most, widthOf(oneLine(name))), 6);
   const names = rows.map(({ name }) => name);
@@ -73,6 +76,7 @@ function columnsFor(options: ColumnOptions): readonly Column<NodeRow>[] {
         return [span(labels.get(name) ?? name, rank === 0 ? "failed" : rank === 1 ? "strong" : "plain")];
       },
     },
+    ...kindColumn(rows, sort),
     { title: "STATE", width: 12, drop: 5, cell: (row) => [span(stateWord(row), stateRole(row.state))] },
     { title: "STEP", width: 24, grow: 5, max: 76, drop: 0, cell: (row, width) => stepCell(row, width, options) },
     ...(hasMilestones
@@ -99,6 +103,17 @@ function columnsFor(options: ColumnOptions): readonly Column<NodeRow>[] {
     { title: "FAIL", width: 4, align: "right", drop: 2, cell: ({ failed }) => countCell(failed, "failed") },
     { title: "TIME", width: 6, align: "right", drop: 4, cell: (row) => [span(timeOf(row, now), "muted")] },
   ];
+}
+
+/** What the rows are sorted by, where no other column tells it. */
+function kindColumn(rows: readonly NodeRow[], sort: Sort): readonly Column<NodeRow>[] {
+  if (sort !== "role" && sort !== "dc") return [];
+  const told = (row: NodeRow) => (sort === "role" ? row.roles.join(",") : row.dc);
+  const width = Math.min(
+    16,
+    rows.reduce((most, row) => Math.max(most, widthOf(oneLine(told(row)))), 4),
+  );
+  return [{ title: sort === "role" ? "ROLE" : "DC", width, drop: 4, cell: (row) => [span(told(row), "accent")] }];
 }
 
 /** `16/60`, and with a `+` where more may come. */
@@ -167,6 +182,7 @@ export interface CountsProps {
   readonly shown: number;
   readonly filter: Filter;
   readonly search: string;
+  readonly sort: Sort;
   readonly theme: Theme;
   readonly width: number;
   /** The part of them that is in sight, if not all are. */
@@ -174,7 +190,7 @@ export interface CountsProps {
 }
 
 /** The rule above the nodes: how many are in which state, and what is filtered. */
-export function countsLine({ all, shown, filter, search, theme, width, window }: CountsProps): Line {
+export function countsLine({ all, shown, filter, search, sort, theme, width, window }: CountsProps): Line {
   const { glyphs } = theme;
   const nodes = all.filter(({ isBastion }) => !isBastion);
   const count = (test: (row: NodeRow) => boolean) => nodes.filter(test).length;
@@ -234,8 +250,10 @@ export function countsLine({ all, shown, filter, search, theme, width, window }:
   const filtered = [filter === "all" ? "" : filter, search === "" ? "" : `“${search}”`].filter((text) => text !== "");
   const place = window ? `${window.top + 1}–${window.end} of ${shown}` : String(shown);
   const only = filtered.length === 0 ? [] : [span(" only "), span(filtered.join(" and "), "accent"), span(":")];
-  const told: Line = only.length === 0 && !window ? [] : [...only, span(` ${place} `), span(glyphs.rule, "muted")];
-  return ruled(counts, told, width, glyphs);
+  const by = sort === "state" ? [] : [span(" by "), span(`${sort} `, "accent")];
+  const where = only.length === 0 && !window ? [] : [span(` ${place} `)];
+  const told = [...only, ...where, ...by];
+  return ruled(counts, told.length === 0 ? [] : [...told, span(glyphs.rule, "muted")], width, glyphs);
 }
 
 function countSpans(

@@ -44,10 +44,12 @@ export function arrangeMain(props: SceneProps, width: number, height: number): M
   };
 }
 
-function choose({ model, ui }: SceneProps, height: number): Choice {
+function choose({ model, ui, now }: SceneProps, height: number): Choice {
   const rows = orderRows(nodeRows(model), {
     filter: ui.filter,
     search: ui.search,
+    sort: ui.sort,
+    now,
     height,
     ...(ui.selected ? { held: ui.selected } : {}),
   });
@@ -182,6 +184,7 @@ function nodesPane(props: SceneProps, { width, inner, preview }: Area, { rows, s
     shown: rows.length,
     filter: ui.filter,
     search: ui.search,
+    sort: ui.sort,
     theme,
     width,
     ...(isCut && { window }),
@@ -190,7 +193,7 @@ function nodesPane(props: SceneProps, { width, inner, preview }: Area, { rows, s
   const glance = isCut && preview > 0 ? glanceLines({ rows: all, theme, width, now: props.now }) : [];
   const list: readonly Line[] =
     rows.length > 0
-      ? nodeLines({ ...props, width, rows, window, selected })
+      ? nodeLines({ ...props, width, rows, window, selected, sort: ui.sort })
       : all.length > 0
         ? [[span("    no node matches", "muted")]]
         : model.problems.length > 0

@@ -39,10 +39,15 @@ export function runKeys(
           { keys: "o", short: "follow", long: "follow the output of what runs, or stop following" },
         ]
       : [
-          { keys: "/", short: "search", long: "only nodes whose name, step or reason holds a text" },
+          {
+            keys: "/",
+            short: "search",
+            long: "only nodes that fit all words: a part of a name, step or reason, role:worker, dc:fra1, state:failed, !not",
+          },
           { keys: "f", short: "failed", long: "only failed nodes; again: all" },
           { keys: "m", short: "changed", long: "only nodes with changes; again: all" },
           { keys: "r", short: "running", long: "only nodes where something runs; again: all" },
+          { keys: "S", short: "sort", long: "by name, role, datacenter, time; failed nodes stay at the top" },
           { keys: "PgUp PgDn", long: "a page up or down" },
         ]),
     { keys: "c", short: "copy", long: "copy the command that repeats the step on this node" },
@@ -50,7 +55,7 @@ export function runKeys(
     ...(node
       ? []
       : [
-          { keys: "a", long: "all nodes again: no filter, no search" },
+          { keys: "a", long: "all nodes again: no filter, no search, in the order of the run" },
           { keys: "o", long: "follow the output of the selected node" },
         ]),
     { keys: "s", short: "stages", long: "all stages, with what the bastion does" },

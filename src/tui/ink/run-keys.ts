@@ -1,6 +1,6 @@
 import { mayResume } from "../may-resume.ts";
 import { repeatCommand } from "../repeat-command.ts";
-import type { Filter } from "../row-order.ts";
+import { sorts, type Filter } from "../row-order.ts";
 import type { KeyPress } from "./keys.ts";
 import { pressOutputKey, typeFind } from "./output-keys.ts";
 import type { Pressed } from "./pressed.ts";
@@ -253,12 +253,28 @@ function inNodes(scene: Scene, { name }: KeyPress): Pressed {
       return filter("changed");
     case "r":
       return filter("running");
+    case "S":
+      return sortNext(scene);
     case "a":
     case "escape":
-      return { ui: { ...free, filter: "all", search: "", listTop: 0 } };
+      return { ui: { ...free, filter: "all", search: "", sort: "state", listTop: 0 } };
     default:
       return { ui };
   }
+}
+
+/** By the next thing: what the record does not tell of any node is passed over. What is selected stays so. */
+function sortNext({ ui, model, row }: Scene): Pressed {
+  const nodes = [...model.nodes.values()];
+  const known = sorts.filter(
+    (sort) =>
+      !(sort === "role" && nodes.every(({ roles }) => !roles)) && !(sort === "dc" && nodes.every(({ dc }) => !dc)),
+  );
+  const sort = known[(known.indexOf(ui.sort) + 1) % known.length] ?? "state";
+  return {
+    ui: { ...ui, sort, ...(row && { selected: { name: row.name, rank: row.rank } }) },
+    does: { type: "say", text: sort === "state" ? "in the order of the run, failures first" : `sorted by ${sort}` },
+  };
 }
 
 function inNode(scene: Scene, { name }: KeyPress): Pressed {

@@ -1,5 +1,5 @@
 import type { Rank } from "../node-row.ts";
-import type { Filter } from "../row-order.ts";
+import type { Filter, Sort } from "../row-order.ts";
 
 /** What the user made of the view: plain values, never changed in place. */
 export interface RunUi {
@@ -10,6 +10,7 @@ export interface RunUi {
   readonly listTop: number;
   readonly filter: Filter;
   readonly search: string;
+  readonly sort: Sort;
   /** Characters go into the search field. */
   readonly searching: boolean;
   /** The step somebody moved to; without one the item that tells most. */
@@ -58,6 +59,7 @@ export const freshUi: RunUi = {
   listTop: 0,
   filter: "all",
   search: "",
+  sort: "state",
   searching: false,
   stepTop: 0,
   bodyTop: 0,

@@ -56,6 +56,8 @@ describe("the order of rows", () => {
     name,
     rank,
     isBastion: false,
+    roles: [],
+    dc: "",
     state: (["failed", "running", "pending", "done"] as const)[rank],
     items: [],
     ended: 0,
@@ -69,7 +71,7 @@ describe("the order of rows", () => {
   });
   const rows = [row("a", 3), row("b", 1), row("c", 0), row("d", 2), row("e", 1, { changed: 2 })];
   const order = (options: Partial<OrderOptions>) =>
-    orderRows(rows, { filter: "all", search: "", height: 10, ...options })
+    orderRows(rows, { filter: "all", search: "", sort: "state", now: 0, height: 10, ...options })
       .map(({ name }) => name)
       .join("");
 
@@ -91,5 +93,38 @@ describe("the order of rows", () => {
     expect(order({ filter: "running" })).to.equal("be");
     expect(order({ filter: "changed" })).to.equal("e");
     expect(order({ search: "PEND" })).to.equal("d");
+  });
+
+  describe("of nodes with roles and datacenters", () => {
+    const fleet = [
+      row("n10", 3, { roles: ["worker"], dc: "fra1", time: () => 9 }),
+      row("n9", 1, { roles: ["worker", "edge"], dc: "ams2", time: () => 30, reason: "worker is slow" }),
+      row("n2", 0, { roles: ["worker"], dc: "fra1" }),
+      row("n1", 2, { roles: ["controller"], dc: "fra10", time: () => 20 }),
+    ];
+    const names = (options: Partial<OrderOptions>) =>
+      orderRows(fleet, { filter: "all", search: "", sort: "name", now: 0, height: 10, ...options }).map(
+        ({ name }) => name,
+      );
+
+    it("sorts by name, role, datacenter and time, numbers as numbers, failures first", () => {
+      expect(names({})).to.deep.equal(["n2", "n1", "n9", "n10"]);
+      expect(names({ sort: "role" })).to.deep.equal(["n2", "n1", "n10", "n9"]);
+      expect(names({ sort: "dc" })).to.deep.equal(["n2", "n9", "n10", "n1"]);
+      expect(names({ sort: "time" })).to.deep.equal(["n2", "n9", "n1", "n10"]);
+    });
+
+    it("shows those that fit every word: of a kind from its start on, any other anywhere, ! those that do not", () => {
+      expect(names({ search: "role:work" })).to.deep.equal(["n2", "n9", "n10"]);
+      expect(names({ search: "role:ker" })).to.deep.equal([]);
+      expect(names({ search: "ROLE:worker dc:fra1" })).to.deep.equal(["n2", "n10"]);
+      expect(names({ search: "role:worker !dc:fra" })).to.deep.equal(["n9"]);
+      expect(names({ search: "state:failed" })).to.deep.equal(["n2"]);
+      expect(names({ search: "name:n1" })).to.deep.equal(["n1", "n10"]);
+      expect(names({ search: " slow  worker " })).to.deep.equal(["n9"]);
+      expect(names({ search: "controller" })).to.deep.equal(["n1"]);
+      expect(names({ search: "!" })).to.deep.equal([]);
+      expect(names({ search: "role:" })).to.have.length(4);
+    });
   });
 });

@@ -220,6 +220,7 @@ describe("conducting a run", () => {
     expect(nodes.log).to.include("n2 step s/b").and.not.include("n1 step s/b");
     const [started, finished] = [events[0], events.at(-1)];
     expect(started).to.include({ type: "run.started" });
+    expect(started).to.deep.include({ roles: {}, dcs: { DC1: [0, 1] } });
     expect(finished).to.deep.include({ type: "run.finished", outcome: "failed", exitCode: 1 });
     expect(finished).to.have.nested.property("problem.message", "a failed");
   });

@@ -156,6 +156,31 @@ describe("the keys of the live view", () => {
     expect(typeKeys(failed, ["o"])).to.include({ pane: "node", follow: true });
   });
 
+  it("sort the nodes by what the record knows of them, tell by what, and keep what is selected", () => {
+    const begun = done[0];
+    if (begun?.type !== "run.started") expect.fail();
+    const known = [{ ...begun, roles: { worker: [0], controller: [1] }, dcs: { fra1: [0, 1] } }, ...done.slice(1)];
+    const after = (events: readonly RunEvent[], ...keys: readonly string[]) =>
+      sceneOf(events, { ui: typeKeys(events, keys) });
+    const names = (...keys: readonly string[]) => after(known, ...keys).rows.map(({ name }) => name);
+    expect(names("S")).to.deep.equal(["n1", "n2"]);
+    expect(names("S", "S")).to.deep.equal(["n2", "n1"]);
+    const byRole = linesOf(after(known, "S", "S")).join("\n");
+    expect(byRole)
+      .to.match(/── by role ─/)
+      .and.to.match(/ NODE +ROLE +STEP/)
+      .and.to.match(/ n2 +controller /);
+    expect(after(known, "S", "S").row?.name).to.equal("n1");
+    expect(linesOf(after(known, "S", "S", "S")).join("\n")).to.match(/ n1 +fra1 /);
+    expect(after(known, "S", "S", "S", "S").ui.sort).to.equal("time");
+    expect(after(known, "S", "S", "S", "S", "S").ui.sort).to.equal("state");
+    expect(after(known, "S", "a").ui.sort).to.equal("state");
+    // An earlier version recorded neither.
+    expect(after(done, "S", "S").ui.sort).to.equal("time");
+    expect(deed(known, ["S"])).to.deep.equal({ type: "say", text: "sorted by name" });
+    expect(names("/", "r", "o", "l", "e", ":", "w", "enter")).to.deep.equal(["n1"]);
+  });
+
   describe("in what a step says", () => {
     const at = failed.findIndex((event) => event.type === "step.started" && event.step === "disks/install");
     const printed = Array.from({ length: 36 }, (_, index) => ({
