@@ -34,6 +34,8 @@ export class BriefLines {
   readonly #kept = new Map<string, PlainLine[]>();
   /** Stages of nodes that were told to be in order. */
   readonly #left = new Set<string>();
+  /** Nodes that were told to be out of reach: that they are back is news. */
+  readonly #away = new Set<string>();
 
   constructor({ detail, folds }: { readonly detail: "quiet" | "brief"; readonly folds: boolean }) {
     this.#quiet = detail === "quiet";
@@ -50,16 +52,18 @@ export class BriefLines {
         return { lines: this.#leave(before, event) };
       case "run.started":
         // A resumed run comes to its stages again.
-        for (const known of [this.#begun, this.#kept, this.#left]) known.clear();
+        for (const known of [this.#begun, this.#kept, this.#left, this.#away]) known.clear();
         return this.#quiet ? nothing : { lines: describeEvent(before, event) };
+      case "node.disconnected":
       case "node.waiting":
       case "node.rebooted":
-      case "node.connecting":
-        return this.#quiet ? nothing : { lines: describeEvent(before, event) };
-      case "node.connected": {
-        const isNews = before.nodes.get(event.node)?.fingerprint !== undefined && !this.#quiet;
-        return isNews ? { lines: describeEvent(before, event) } : nothing;
+      case "node.connecting": {
+        const lines = describeEvent(before, event);
+        if (lines.length > 0) this.#away.add(event.node);
+        return this.#quiet && event.type !== "node.disconnected" ? nothing : { lines };
       }
+      case "node.connected":
+        return this.#away.delete(event.node) && !this.#quiet ? { lines: describeEvent(before, event) } : nothing;
       case "step.note":
       case "action.note":
       case "step.output":

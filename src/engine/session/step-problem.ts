@@ -18,9 +18,8 @@ export function problemOf(record: StepRecord, rc: string): Problem {
   const { draft, plan, problem } = record;
   const errors = hidden(plan) ? "" : record.errors.trimEnd();
   const said = problem ? `${problem.message}\n${problem.detail ?? ""}` : errors;
-  // The lines of a sensitive step may hold what nobody may see; of one that was not planned here nobody knows.
-  const isOpen = plan !== undefined && !hidden(plan);
-  const at = isOpen ? { at: draft.argumentAt?.(said) ?? draft.at } : { at: draft.at, conceal: true as const };
+  // The lines of a sensitive step may hold what nobody may see.
+  const at = !hidden(plan) ? { at: draft.argumentAt?.(said) ?? draft.at } : { at: draft.at, conceal: true as const };
   if (problem) return { ...at, ...defined({ hint: refusalHint(problem, draft.module) }), ...problem };
   const detail = errors === "" ? {} : { detail: errors };
   const title = `“${draft.title}” (${draft.module})`;
@@ -69,6 +68,7 @@ export function changesOf({ plan, have }: { plan?: PlannedStep | undefined; have
     }));
 }
 
+/** Nothing of it is shown; of a step that was not planned here nobody knows whether it may be. */
 export function hidden(plan: PlannedStep | undefined): boolean {
-  return plan !== undefined && (plan.sensitive || plan.step.sensitive === true);
+  return plan === undefined || plan.sensitive || plan.step.sensitive === true;
 }

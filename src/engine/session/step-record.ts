@@ -6,7 +6,7 @@ import type { PlannedStep, StepDraft } from "#engine/states/planned-step.ts";
 export interface StepRecord {
   readonly draft: StepDraft;
   readonly stage: string;
-  plan?: PlannedStep;
+  plan?: PlannedStep | undefined;
   outcome?: Outcome;
   have: Record<string, string>;
   now: Record<string, string>;

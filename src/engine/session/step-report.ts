@@ -1,4 +1,4 @@
-import type { Problem } from "#errors/problem.ts";
+import { KcoreError, type Problem } from "#errors/problem.ts";
 import type { ErrorCode } from "#errors/codes.ts";
 import { cleanText } from "#engine/events/clean.ts";
 import type { Emit, Outcome, RunEventBody } from "#engine/events/event.ts";
@@ -11,6 +11,7 @@ import { cut } from "./cut.ts";
 import { unifiedDiff } from "./file-diff.ts";
 import { InOrder } from "./in-order.ts";
 import { NodeBudget } from "./node-budget.ts";
+import { shapeFacts } from "./node-facts.ts";
 import { setFact } from "./step-facts.ts";
 import { StepOutput, type NewOutput } from "./step-output.ts";
 import { isFinal, newRecord, outcomes, type StepRecord } from "./step-record.ts";
@@ -210,6 +211,7 @@ export class StepReport {
     Object.assign(record, { now: {}, stdout: "", rc: 0, errors: "", isOpen: true });
     for (const name of ["problem", "cause", "why"] as const) delete record[name];
     if (!record.applying) delete record.shown;
+    record.plan ??= this.#planOf(record.draft);
     this.#output.forget(key);
     this.#replayed.delete(draft.id);
     if (why !== "") record.why = this.#reasonOf(why);
@@ -218,6 +220,24 @@ export class StepReport {
     if (draft.answers.length > 0) this.#order.skipTo(key);
     else this.#order.begin(key);
     this.#tell(key, draft.id, { type: "step.started", ...names, stage, title: draft.title, module: draft.module });
+  }
+
+  /** What an earlier process of this run has sent, as it is planned with what is heard of the steps before it. */
+  #planOf({ needs, render }: StepDraft): PlannedStep | undefined {
+    const steps = needs.steps.map((name) => [name, this.#registeredAs(name)] as const);
+    try {
+      const late = { steps: new Map(steps), ...(needs.facts && { facts: shapeFacts(this.facts) }) };
+      const rendered = render(late);
+      return rendered.kind === "step" ? rendered.plan : undefined;
+    } catch (error) {
+      if (error instanceof KcoreError) return undefined;
+      throw error;
+    }
+  }
+
+  #registeredAs(name: string): Registered | undefined {
+    const key = [...this.records].find(([, { draft }]) => draft.register === name)?.[0];
+    return key === undefined ? undefined : this.registered(key);
   }
 
   #takeQuick(keys: string): void {

@@ -57,6 +57,21 @@ const inOrderAgain = parseRecording(
 ).events;
 
 describe("the brief view", () => {
+  it("tells that a node is connected when it was told to be out of reach, and then once", () => {
+    const connected: readonly RunEventBody[] = [
+      { type: "node.connecting", node: "n1", attempt: 1 },
+      { type: "node.connected", node: "n1", fingerprint: "SHA256:x" },
+    ];
+    const lost: RunEventBody = { type: "node.disconnected", node: "n1", reason: "reset" };
+    const again: RunEventBody = { ...started, resumed: true };
+    // A resumed run connects once for what is still at work there, and once more for what is left.
+    const lines = draw(
+      stamped(started, ...connected, again, ...connected, ...connected, lost, ...connected, ...connected),
+    );
+    expect(lines.filter((line) => line.includes("connected"))).to.deep.equal(["✔ n1  connected  SHA256:x"]);
+    expect(lines.at(-1)).to.contain("connected");
+  });
+
   it("tells what is in order in one line a stage and node", () => {
     const lines = draw(inOrderAgain);
     expect(lines).to.have.length(25);

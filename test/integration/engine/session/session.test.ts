@@ -19,7 +19,7 @@ import { problemsOf } from "#support/steps.ts";
 import type { Step } from "#engine/step/define.ts";
 import type { StepDraft } from "#engine/states/planned-step.ts";
 import { granted } from "#engine/step/fragments/disk.ts";
-import { sh } from "#engine/step/sh.ts";
+import { sh, type Sh } from "#engine/step/sh.ts";
 import { HostUnreachable } from "#engine/transport/unreachable.ts";
 import { openLocal } from "#engine/transport/local-host.ts";
 import { draftOf, sessionOn, type TestSession } from "#support/sessions.ts";
@@ -298,6 +298,78 @@ granted S1 && fact one yes; granted ${odd} && fact odd yes`,
     await first.session.finish("interrupted");
     expect([result.outcome, readFileSync(join(folder, "b"), "utf8")]).to.deep.equal(["done", "y"]);
     expect(second.outcomes()).to.deep.equal(["b changed"]);
+  });
+
+  describe("of a step that an earlier process of the run began", () => {
+    /** Begins, loses its bastion, and is taken over by another one, which is there when it prints something. */
+    async function takenOver(draft: (apply: Sh) => StepDraft, onSecond = () => undefined): Promise<TestSession> {
+      const shared = { runId: "taken", nonce: "2".repeat(32) };
+      const gate = join(folder, "gate");
+      const work = [
+        { stage: "r", drafts: [draftOf("begun", always(sh`echo a value`), { register: "begun" })] },
+        { stage: "s", drafts: [draft(sh`until [ -e ${gate} ]; do sleep 0.05; done; echo out; echo err >&2`)] },
+      ];
+      const first = sessionOn(state, { ...shared, retryDelays: [] });
+      await first.session.facts();
+      const cut = first.session.perform(work);
+      await first.seen((event) => event.type === "step.started" && event.step === "test/taken");
+      await first.session.host()?.close();
+      await cut;
+
+      onSecond();
+      const recorded = new Map<string, readonly Outcome[]>([["test/begun", ["changed"]]]);
+      const second = sessionOn(state, { ...shared, resumed: true, recorded });
+      const taken = second.session.perform(work);
+      await second.seen(({ type }) => type === "step.started");
+      writeFileSync(gate, "");
+      const result = await taken;
+      await second.session.finish(result.outcome, result.problem);
+      return second;
+    }
+    const always = (apply: Sh): Step => ({ want: {}, probe: sh``, apply, always: true });
+    const saidBy = ({ events }: TestSession) =>
+      events.flatMap((event) => (event.type === "step.output" ? [event.text] : [])).toSorted();
+
+    it("F-3 tells what it would have told itself", async () => {
+      const taken = await takenOver((apply) => draftOf("taken", always(apply)));
+      expect(saidBy(taken)).to.deep.equal(["err\n", "out\n"]);
+      expect(taken.events.find(({ type }) => type === "step.finished")).to.include({
+        outcome: "changed",
+        always: true,
+      });
+    });
+
+    it("F-3 knows what it rests on: facts and registered values", async () => {
+      const needs = { facts: true, steps: ["begun"] };
+      const taken = await takenOver((apply) =>
+        draftOf(
+          "taken",
+          ({ facts, steps }) => {
+            expect([typeof facts?.["os"], steps.get("begun")?.stdout]).to.deep.equal(["object", "a value"]);
+            return always(apply);
+          },
+          { needs },
+        ),
+      );
+      expect(saidBy(taken)).to.deep.equal(["err\n", "out\n"]);
+    });
+
+    it("S-7 tells nothing of what a sensitive one prints, nor of what cannot be planned any more and may be one", async () => {
+      const hush = await takenOver((apply) => draftOf("taken", always(apply), { sensitive: true }));
+      expect([saidBy(hush), hush.outcomes()]).to.deep.equal([[], ["taken changed"]]);
+      rmSync(join(folder, "gate"));
+      rmSync(state, { recursive: true });
+      let isSecond = false;
+      const other = await takenOver(
+        (apply) =>
+          draftOf("taken", () => {
+            if (isSecond) throw new KcoreError({ code: "INTERNAL", message: "not any more" });
+            return always(apply);
+          }),
+        () => void (isSecond = true),
+      );
+      expect([saidBy(other), other.outcomes()]).to.deep.equal([[], ["taken changed"]]);
+    });
   });
 
   it("F-17 ends a step whose first look was aborted, and applies nothing", async () => {
