@@ -1,6 +1,7 @@
 import { cleanText } from "#engine/events/clean.ts";
 import type { Change, RunEvent } from "#engine/events/event.ts";
 import type { RunModel, StepModel } from "#engine/events/run-model.ts";
+import { causeLine } from "./cause-line.ts";
 import type { Problem } from "#errors/problem.ts";
 import { formatDuration, type PlainLine } from "./line.ts";
 
@@ -139,7 +140,7 @@ function describeStepEnd(event: Of<"step.finished">): readonly PlainLine[] {
     case "interrupted":
       return [tell("warning", "interrupted")];
     case "failed":
-      return [tell("failed", `failed${problem ? `: ${shortProblem(problem)}` : ""}`), ...details];
+      return [tell("failed", `failed${problem ? `: ${causeLine(event)} [${problem.code}]` : ""}`), ...details];
   }
 }
 

@@ -21,8 +21,8 @@ export interface DigestFacts {
   readonly created: number;
   readonly revision?: string;
   readonly dirty?: boolean;
-  /** Of a node, or of the bastion. */
-  readonly logOf: (node?: string) => string;
+  /** The log of a node, or of the bastion, if there is one. */
+  readonly logOf: (node?: string) => string | undefined;
 }
 
 /** A run in short, as plain JSON: who, when, what, what changed where, what went wrong, and what to do next. */
@@ -53,7 +53,7 @@ export interface RunDigest {
 export interface NodeDigest extends Tally {
   readonly name: string;
   readonly outcome: string;
-  readonly log: string;
+  readonly log?: string;
 }
 
 /** A step that changed something, or would, and where. */
@@ -78,7 +78,7 @@ export interface FailureDigest {
   /** The last lines that the step printed. */
   readonly output: readonly string[];
   readonly log?: string;
-  /** The command that tries it again on this node. */
+  /** The command that tries it again on these nodes; none where they are too many to be named. */
   readonly repeat?: string;
 }
 
@@ -89,6 +89,8 @@ export interface NextCommand {
 
 /** Lines of output that are told. */
 const LINES = 20;
+/** Nodes that a command names one by one. */
+const NAMED = 10;
 
 /** A run in short. Pure. */
 export function digestRun(model: RunModel, facts: DigestFacts): RunDigest {
@@ -98,10 +100,13 @@ export function digestRun(model: RunModel, facts: DigestFacts): RunDigest {
   const own = bastionActions(model).map(itemOfAction);
   const { exitCode, title, dryRun, resumed, warnings } = model;
   const failures = [
-    ...group(lanes.flatMap(({ node, items }) => causeOf(node, items, model, logOf))),
+    ...group(lanes.flatMap(({ node, items }) => causeOf(node, items, logOf))).map((failure) => ({
+      ...failure,
+      ...(failure.nodes.length <= NAMED && { repeat: repeatCommand(model.command, failure.nodes.join(",")) }),
+    })),
     ...own
       .filter(({ outcome }) => outcome === "failed")
-      .map((item) => ({ ...failureOf(item, "bastion"), log: logOf() })),
+      .map((item) => ({ ...failureOf(item, "bastion"), ...defined({ log: logOf() }) })),
     ...ownProblems(model).map((problem) => ({ nodes: [], title: "the run itself", problem, output: [] })),
   ];
   return {
@@ -122,7 +127,7 @@ export function digestRun(model: RunModel, facts: DigestFacts): RunDigest {
       name: node.name,
       outcome: node.outcome ?? (isOver(state) ? "not finished" : "running"),
       ...tallyOfNode(model, node),
-      log: logOf(node.name),
+      ...defined({ log: logOf(node.name) }),
     })),
     changes: changesOf(lanes, own),
     ...(dryRun && { foresight: foresee(model) }),
@@ -167,15 +172,10 @@ function nameOf({ stage: id, title }: Pick<WorkItem, "stage" | "title">): {
 }
 
 /** For each node what stopped it, not what followed from that. */
-function causeOf(
-  node: NodeModel,
-  items: readonly WorkItem[],
-  model: RunModel,
-  logOf: DigestFacts["logOf"],
-): readonly FailureDigest[] {
+function causeOf(node: NodeModel, items: readonly WorkItem[], logOf: DigestFacts["logOf"]): readonly FailureDigest[] {
   const { name, outcome, problem } = node;
   if (outcome === "done" || outcome === "not-started") return [];
-  const more = { log: logOf(name), repeat: repeatCommand(model.command, name) };
+  const more = defined({ log: logOf(name) });
   const item = causeIn(items);
   if (item) return [{ ...failureOf(item, name), ...more }];
   return problem ? [{ nodes: [name], title: outcome ?? "not finished", problem, output: [], ...more }] : [];

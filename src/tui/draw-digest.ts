@@ -3,6 +3,7 @@ import { drawProblem, type DrawOptions } from "#errors/draw.ts";
 import type { Problem } from "#errors/problem.ts";
 import type { ChangeDigest, FailureDigest, NodeDigest, RunDigest } from "./digest.ts";
 import { tellNodes, type Foreseen, type Foresight } from "./foreseen.ts";
+import { foldNames, type Fold } from "./fold-names.ts";
 import { fit } from "./ink/text.ts";
 import { wrapPainted } from "./wrap-painted.ts";
 import { formatDuration } from "./line.ts";
@@ -140,7 +141,7 @@ function changeLines(changes: readonly ChangeDigest[], columns: number, room: nu
     changes.length > CHANGES ? byStage(changes) : changes.map((change) => ({ ...change, titles: [change.title] }));
   const shown = rows.slice(0, CHANGES).map(({ stage, titles, module, nodes }) => {
     const kind = titles.length > 1 || module === titles[0] ? "" : `  (${module})`;
-    const what = `  ${titles[0] === stage ? "" : `${stage}: `}${names(titles, columns / 2)}${kind}`;
+    const what = `  ${titles[0] === stage ? "" : `${stage}: `}${listed(titles, columns / 2)}${kind}`;
     // Where it changed must not be what is cut off.
     const where = `  ${names(nodes, columns - what.length - 2)}`;
     return fit(what, room - where.length, ellipsis) + cleanText(where);
@@ -208,13 +209,26 @@ function nextLines(next: RunDigest["next"]): readonly string[] {
   return next.map(({ command, why }) => cleanText(`  ${command.padEnd(width)}   ${why}`));
 }
 
-/** As many names as fit into so many columns, and how many there are beyond. */
+/** As many names of nodes as fit into so many columns, and how many there are beyond. */
 function names(all: readonly string[], columns: number): string {
-  let text = "";
-  for (const [index, name] of all.entries()) {
-    const next = index === 0 ? name : `${text}, ${name}`;
-    if (index > 0 && next.length > Math.max(24, columns) - 12) return `${text} and ${all.length - index} more`;
-    text = next;
+  return fitting(foldNames(all), columns);
+}
+
+/** The same of other names. */
+function listed(all: readonly string[], columns: number): string {
+  return fitting(
+    all.map((text) => ({ text, count: 1 })),
+    columns,
+  );
+}
+
+function fitting(folds: readonly Fold[], columns: number): string {
+  const all = folds.reduce((sum, { count }) => sum + count, 0);
+  let [text, told] = ["", 0];
+  for (const fold of folds) {
+    const next = told === 0 ? fold.text : `${text}, ${fold.text}`;
+    if (told > 0 && next.length > Math.max(24, columns) - 12) return `${text} and ${all - told} more`;
+    [text, told] = [next, told + fold.count];
   }
   return text;
 }

@@ -49,7 +49,7 @@ function foreseenOf({ stage: id, title, module, changes, diff, reason }: WorkIte
   return { stage, title: title === id ? stage : title, module, nodes: [], changes: told, ...defined({ diff, reason }) };
 }
 
-/** `n1, n2`; of many the first and the last: `n1…n40: the same`. */
+/** `n1, n2`; of many the first and the last: `n1…n40 (40): the same`. */
 export function tellNodes(nodes: readonly string[]): string {
   if (nodes.length <= 3) return nodes.join(", ");
   return `${nodes[0]}…${nodes.at(-1)} (${nodes.length}): the same`;

@@ -1,4 +1,5 @@
 import { visible } from "#errors/draw.ts";
+import { causeLine } from "./cause-line.ts";
 import type { Problem, SourcePosition } from "#errors/problem.ts";
 import { cleanText } from "#engine/events/clean.ts";
 import type { Change, Outcome, RunEvent } from "#engine/events/event.ts";
@@ -18,6 +19,7 @@ interface Case {
   readonly outcome: Outcome | OwnEnd | undefined;
   readonly reason?: string;
   readonly problem?: Problem;
+  readonly exitStatus?: number;
   readonly position?: SourcePosition;
   readonly output: string;
 }
@@ -67,7 +69,7 @@ function placed(cases: readonly Case[], problem: Problem | undefined): readonly 
 }
 
 function stepCase(step: StepModel, output: string): Case {
-  const { title, stage, duration = 0, outcome, reason, problem, position, changes, diff, note } = step;
+  const { title, stage, duration = 0, outcome, reason, problem, exitStatus, position, changes, diff, note } = step;
   const told = [...changes.map(changeLine), ...(diff ? [diff.trimEnd()] : []), ...(note ? [note] : []), output];
   return {
     name: title,
@@ -75,7 +77,7 @@ function stepCase(step: StepModel, output: string): Case {
     milliseconds: duration,
     outcome,
     output: told.filter((text) => text !== "").join("\n"),
-    ...defined({ reason, problem, position }),
+    ...defined({ reason, problem, exitStatus, position }),
   };
 }
 
@@ -142,7 +144,7 @@ function verdict(one: Case): readonly string[] {
   const kind = kindOf(one);
   if (kind === "skipped") return [`      ${tag("skipped", { message: reason ?? outcome ?? "" }, "/")}`];
   if (kind === "passed") return [];
-  const message = problem?.message ?? reason ?? (outcome === undefined ? "did not end" : outcome);
+  const message = causeLine(one) ?? reason ?? (outcome === undefined ? "did not end" : outcome);
   return [`      ${tag(kind, { message, type: problem?.code ?? "INTERRUPTED" })}${xml(causeText(one))}</${kind}>`];
 }
 

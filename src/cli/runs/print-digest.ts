@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { join, relative } from "node:path";
 import { logName } from "#engine/run/run-folder.ts";
 import { defined } from "#optional/defined.ts";
@@ -16,7 +17,10 @@ export async function digestOf(run: Omit<KnownRun, "events">): Promise<RunDigest
     who,
     created,
     command: request.command,
-    logOf: (node) => relative(process.cwd(), join(folder.path, logName(node))),
+    logOf: (node) => {
+      const path = join(folder.path, logName(node));
+      return existsSync(path) ? relative(process.cwd(), path) : undefined;
+    },
     ...defined({ revision, dirty }),
   });
 }

@@ -223,11 +223,12 @@ export class StepReport {
   }
 
   /** What an earlier process of this run has sent, as it is planned with what is heard of the steps before it. */
-  #planOf({ needs, render }: StepDraft): PlannedStep | undefined {
+  #planOf(draft: StepDraft): PlannedStep | undefined {
+    const { needs } = draft;
     const steps = needs.steps.map((name) => [name, this.#registeredAs(name)] as const);
     try {
       const late = { steps: new Map(steps), ...(needs.facts && { facts: shapeFacts(this.facts) }) };
-      const rendered = render(late);
+      const rendered = draft.render(late);
       return rendered.kind === "step" ? rendered.plan : undefined;
     } catch (error) {
       if (error instanceof KcoreError) return undefined;

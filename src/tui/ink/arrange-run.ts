@@ -40,17 +40,22 @@ export function arrange(props: SceneProps): Scene {
   const main = arrangeMain(props, isWide ? width - sidebar : width, room);
   const footer = footerOf(props, { asked: question?.kind, waiting: open.length });
   const isTiny = width < smallest.columns || height < smallest.rows;
+  const sidebarLines = isWide ? stageList({ model, theme, width: sidebar - 3, now }) : [];
   return {
     ...main,
     model,
     replay: player !== undefined,
+    showsStages: isWide && ui.overlay === undefined && sidebarLines.length < room,
     ...(question ? { question } : {}),
     parts: isTiny
       ? [{ name: "main", lines: [tinyLine(model, size)] }]
       : [
           { name: "header", lines: header },
           { name: "stages", lines: stages },
-          { name: "main", lines: filled(isWide ? withStages(props, main.lines, room) : main.lines, room) },
+          {
+            name: "main",
+            lines: filled(isWide ? withStages(props, sidebarLines, main.lines, room) : main.lines, room),
+          },
           { name: "warnings", lines: warnings },
           { name: "panel", lines: panel },
           { name: "player", lines: bar },
@@ -75,10 +80,14 @@ function panelOf(
   return questionLines(question, open, typed, theme, size.columns, follows);
 }
 
-function withStages({ model, theme, now }: SceneProps, main: readonly Line[], height: number): readonly Line[] {
-  const width = sidebar - 3;
-  const list = fitList(stageList({ model, theme, width, now }), height - 1, model);
-  const title = titled([span("stages", "muted")], width, theme.glyphs);
+function withStages(
+  { model, theme }: SceneProps,
+  stages: readonly Line[],
+  main: readonly Line[],
+  height: number,
+): readonly Line[] {
+  const list = fitList(stages, height - 1, model);
+  const title = titled([span("stages", "muted")], sidebar - 3, theme.glyphs);
   return besides([title, ...list], sidebar - 2, main, theme, height, true);
 }
 

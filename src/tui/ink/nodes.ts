@@ -9,7 +9,7 @@ import { ruled } from "./blocks.ts";
 import { headingLine, placeColumns, rowLine, type Column } from "./table.ts";
 import { tellApart } from "./tell-apart.ts";
 import { fit, lineWidth, oneLine, span, widthOf, type Line, type Span } from "./text.ts";
-import type { Glyphs, Theme } from "./theme.ts";
+import type { Glyphs, Role, Theme } from "./theme.ts";
 
 export interface NodesProps {
   readonly rows: readonly NodeRow[];
@@ -148,7 +148,8 @@ function stepCell(row: NodeRow, width: number, { glyphs, now, usual, milestones 
     if (why === undefined) return [span(item.title, "failed")];
     // Where there is no room for both it is the cause that counts: the step's name stands below as well.
     const room = width - widthOf(oneLine(why)) - 2;
-    return [...(room >= 6 ? [span(fit(item.title, room, glyphs), "failed"), span(": ")] : []), span(why)];
+    const cause = span(room < -2 ? fitCause(why, width, glyphs) : why);
+    return [...(room >= 6 ? [span(fit(item.title, room, glyphs), "failed"), span(": ")] : []), cause];
   }
   if (reason !== undefined) return [span(reason, row.rank === 0 ? "plain" : "muted")];
   if (state === "pending" || state === "done" || state === "idle") {
@@ -156,6 +157,12 @@ function stepCell(row: NodeRow, width: number, { glyphs, now, usual, milestones 
     return milestone === undefined || milestones === "column" ? [] : [span(`milestone ${milestone}`, "muted")];
   }
   return [span(item?.title ?? "", "muted")];
+}
+
+/** A cause in so many columns: with which code it ended stays. */
+function fitCause(cause: string, width: number, glyphs: Glyphs): string {
+  const [code = ""] = / \((?:exit|signal) \d+\)$/.exec(cause) ?? [];
+  return `${fit(cause.slice(0, cause.length - code.length), width - code.length, glyphs)}${code}`;
 }
 
 /** The quiet marker: a shape, a word and how long. */
@@ -189,78 +196,40 @@ export interface CountsProps {
   readonly window?: Window;
 }
 
-/** The rule above the nodes: how many are in which state, and what is filtered. */
+/** The rule above the nodes: how many are in which state, and what is filtered. Where it is narrow the marks alone say the state. */
 export function countsLine({ all, shown, filter, search, sort, theme, width, window }: CountsProps): Line {
   const { glyphs } = theme;
-  const nodes = all.filter(({ isBastion }) => !isBastion);
-  const count = (test: (row: NodeRow) => boolean) => nodes.filter(test).length;
-  const counts: Line = [
-    span(`${glyphs.rule.repeat(2)} `, "muted"),
-    span(nodes.length === 1 ? "1 node" : `${nodes.length} nodes`, "strong"),
-    ...countSpans(
-      count(({ state }) => state === "failed"),
-      glyphs.failed,
-      "failed",
-      "failed",
-    ),
-    ...countSpans(
-      count(({ state }) => state === "unreachable"),
-      glyphs.failed,
-      "unreachable",
-      "failed",
-    ),
-    ...countSpans(
-      count(({ rank }) => rank === 1),
-      glyphs.running[0] ?? "",
-      "active",
-      "running",
-    ),
-    ...countSpans(
-      count(({ rank }) => rank === 2),
-      glyphs.pending,
-      "waiting",
-      "muted",
-    ),
-    ...countSpans(
-      count(({ state }) => state === "done"),
-      glyphs.ok,
-      "done",
-      "ok",
-    ),
-    ...countSpans(
-      count(({ state }) => state === "interrupted"),
-      glyphs.interrupted,
-      "interrupted",
-      "warning",
-    ),
-    ...countSpans(
-      count(({ state }) => state === "unfinished"),
-      glyphs.interrupted,
-      "not finished",
-      "warning",
-    ),
-    ...countSpans(
-      count(({ state }) => state === "not-started"),
-      glyphs.skipped,
-      "not started",
-      "muted",
-    ),
-    span(" "),
-  ];
   const filtered = [filter === "all" ? "" : filter, search === "" ? "" : `“${search}”`].filter((text) => text !== "");
   const place = window ? `${window.top + 1}–${window.end} of ${shown}` : String(shown);
   const only = filtered.length === 0 ? [] : [span(" only "), span(filtered.join(" and "), "accent"), span(":")];
   const by = sort === "state" ? [] : [span(" by "), span(`${sort} `, "accent")];
   const where = only.length === 0 && !window ? [] : [span(` ${place} `)];
   const told = [...only, ...where, ...by];
-  return ruled(counts, told.length === 0 ? [] : [...told, span(glyphs.rule, "muted")], width, glyphs);
+  const end = told.length === 0 ? [] : [...told, span(glyphs.rule, "muted")];
+  const nodes = all.filter(({ isBastion }) => !isBastion);
+  const counts = countSpans(nodes, glyphs, true);
+  const fits = lineWidth(counts) + lineWidth(end) <= width;
+  return ruled(fits ? counts : countSpans(nodes, glyphs, false), end, width, glyphs);
 }
 
-function countSpans(
-  count: number,
-  mark: string,
-  word: string,
-  role: "failed" | "running" | "muted" | "ok" | "warning",
-): Line {
-  return count === 0 ? [] : [span("  "), span(`${mark} ${count} ${word}`, role)];
+function countSpans(nodes: readonly NodeRow[], glyphs: Glyphs, hasWords: boolean): Line {
+  const counts: readonly (readonly [test: (row: NodeRow) => boolean, mark: string, word: string, role: Role])[] = [
+    [({ state }) => state === "failed", glyphs.failed, "failed", "failed"],
+    [({ state }) => state === "unreachable", glyphs.failed, "unreachable", "failed"],
+    [({ rank }) => rank === 1, glyphs.running[0] ?? "", "active", "running"],
+    [({ rank }) => rank === 2, glyphs.pending, "waiting", "muted"],
+    [({ state }) => state === "done", glyphs.ok, "done", "ok"],
+    [({ state }) => state === "interrupted", glyphs.interrupted, "interrupted", "warning"],
+    [({ state }) => state === "unfinished", glyphs.interrupted, "not finished", "warning"],
+    [({ state }) => state === "not-started", glyphs.skipped, "not started", "muted"],
+  ];
+  return [
+    span(`${glyphs.rule.repeat(2)} `, "muted"),
+    span(nodes.length === 1 ? "1 node" : `${nodes.length} nodes`, "strong"),
+    ...counts.flatMap(([test, mark, word, role]) => {
+      const count = nodes.filter(test).length;
+      return count === 0 ? [] : [span("  "), span(`${mark} ${count}${hasWords ? ` ${word}` : ""}`, role)];
+    }),
+    span(" "),
+  ];
 }

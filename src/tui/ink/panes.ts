@@ -17,7 +17,9 @@ import { span, type Line } from "./text.ts";
 import type { Theme } from "./theme.ts";
 
 /** The large part of the view, with what the keys need to know of it. */
-export type Main = Omit<Scene, "parts" | "model" | "replay" | "question"> & { readonly lines: readonly Line[] };
+export type Main = Omit<Scene, "parts" | "model" | "replay" | "question" | "showsStages"> & {
+  readonly lines: readonly Line[];
+};
 
 /** What is chosen: a row among those shown, a step among its steps. */
 type Choice = Pick<Scene, "rows" | "selected" | "row" | "items" | "itemIndex" | "item">;

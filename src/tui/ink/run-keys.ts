@@ -174,6 +174,7 @@ function shared(scene: Scene, { name }: KeyPress): Pressed | undefined {
     case "?":
       return { ui: { ...ui, overlay: "help", overlayTop: 0 } };
     case "s":
+      if (scene.showsStages) return { ui, does: { type: "say", text: "all stages are in sight, beside the nodes" } };
       return { ui: { ...ui, overlay: "stages", overlayTop: 0 } };
     case "w":
       return { ui: { ...ui, overlay: "warnings", overlayTop: 0 } };

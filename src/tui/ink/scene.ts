@@ -47,6 +47,8 @@ export interface Scene {
   /** The question that the keys answer now. */
   readonly question?: Question;
   readonly replay: boolean;
+  /** All stages stand beside the nodes. */
+  readonly showsStages: boolean;
   readonly page: Page;
 }
 

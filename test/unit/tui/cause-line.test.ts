@@ -41,6 +41,11 @@ describe("the cause of a failed step in one line", () => {
       linesOf(sceneOf(events, { columns }), { columns }).find((line) => line.includes("✗ n1 "));
     expect(rowAt(100)).to.contain("install tool: checksum mismatch (exit 3)");
     expect(rowAt(80), "without room for both").to.contain("failed       checksum mismatch (exit 3)");
+    const long = runWith({ ...failed, detail: `no such file: /srv/${"deep/".repeat(20)}tool.tar.gz` }, 3);
+    for (const columns of [60, 80, 120]) {
+      const row = linesOf(sceneOf(long, { columns }), { columns }).find((line) => line.includes("✗ n1 "));
+      expect(row, `${columns}`).to.match(/no such file: .*…? \(exit 3\) /);
+    }
     const facts = { id: "r1", state: "failed", who: "op", command: "x", created: 0, logOf: () => "log" };
     const end = drawDigest(digestRun(reduceEvents(events), facts));
     expect(end).to.contain("| checksum mismatch\n").and.to.contain("exit code 3");

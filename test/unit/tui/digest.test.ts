@@ -49,6 +49,25 @@ describe("a run on one screen", () => {
     expect(text).to.not.contain("after it failed");
   });
 
+  it("says how to try it again on all that failed alike, as long as they can be named, and no log that is not there", () => {
+    const failed = recordedRun("failed");
+    const alike = (count: number) => {
+      const names = Array.from({ length: count }, (_, index) => `n${index + 1}`);
+      const of = failed.filter((event) => "node" in event && event.node === "n1");
+      const begun = failed[0];
+      if (begun?.type !== "run.started") expect.fail();
+      const bodies = names.flatMap((node) => of.map((event) => ({ ...event, node })));
+      const model = reduceEvents(
+        [{ ...begun, nodes: names }, ...bodies].map((event, index) => ({ ...event, seq: index + 1 }) as RunEvent),
+      );
+      const facts = { id: "x", state: "failed", who: "me", created: 0, logOf: () => undefined };
+      return drawDigest(digestRun(model, { ...facts, command: model.command }), { columns: 120 });
+    };
+    expect(alike(3)).to.contain("  n1, n2, n3  disks: install tool").and.to.contain(" --on n1,n2,n3\n");
+    expect(alike(40)).to.contain("  n1…n40  disks: install tool").and.to.not.contain("again:");
+    expect(alike(3)).to.not.contain("log:");
+  });
+
   it("ends long lines at the edge of a screen, and tells the end of what was printed", () => {
     const long = digest(recordedRun("failed"), "failed");
     const detail = Array.from({ length: 40 }, (_, index) => `line ${index + 1} 漢字 ${"x".repeat(100)}`).join("\n");

@@ -2,9 +2,11 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { expect } from "chai";
 import type { RunEvent } from "#engine/events/event.ts";
 import { formatEvent } from "#engine/events/recording.ts";
-import { reduceEvents } from "#engine/events/reduce.ts";
+import { reduceEvents, RunFold } from "#engine/events/reduce.ts";
 import { runTime, type NodeModel, type RunModel } from "#engine/events/run-model.ts";
 import { runFolder, type RunHeader } from "#engine/run/run-folder.ts";
+import { causeLine } from "#tui/cause-line.ts";
+import { describeEvent } from "#tui/describe-event.ts";
 import { digestRun } from "#tui/digest.ts";
 import { drawDigest } from "#tui/draw-digest.ts";
 import { drawReport } from "#tui/html/report.ts";
@@ -40,6 +42,18 @@ function digest(events: readonly RunEvent[]) {
   // The process was there before the run began: that is another clock, and nobody's time.
   const created = startedAt - 1500;
   return digestRun(model, { id: model.runId, state: model.outcome ?? "died", who, command, created, logOf });
+}
+
+/** Each event as lines tell it with `--verbose`. */
+function linesOfAll(events: readonly RunEvent[]): string {
+  const fold = new RunFold();
+  return events
+    .flatMap((event) => {
+      const lines = describeEvent(fold.model, event);
+      fold.add(event);
+      return lines.map(({ text }) => text);
+    })
+    .join("\n");
 }
 
 /** The words of the counts, as the end of a run and `runs show` write them. */
@@ -162,6 +176,17 @@ for (const [name, events] of Object.entries(endedRuns))
         const pieces = [...lane.matchAll(/<th scope="row">\s*(.*?)\s*<small>/g)].map(([, title = ""]) => title);
         expect(pieces.filter(isStep), "HTML").to.deep.equal(steps);
       }
+    });
+
+    it("tells why a step failed in the same line", () => {
+      const all = linesOfAll(events);
+      for (const { steps } of nodes)
+        for (const step of steps) {
+          if (step.outcome !== "failed" || !step.problem) continue;
+          const cause = causeLine(step) ?? "";
+          expect(all).to.contain(`failed: ${cause} [${step.problem.code}]`);
+          expect(views.junit(events)).to.contain(`message="${cause}"`);
+        }
     });
 
     it("tells the same causes", () => {

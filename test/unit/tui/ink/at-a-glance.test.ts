@@ -17,6 +17,18 @@ describe("a fleet at a glance", () => {
     expect(linesOf(sceneOf(wideRun({ nodes: 3, steps: 8 }))).join("\n")).not.to.match(/\d+–\d+ of/);
   });
 
+  it("counts by marks alone where there is no room for words", () => {
+    const { wide, narrow } = { wide: { columns: 120, rows: 24 }, narrow: { columns: 60, rows: 15 } };
+    const counts = (size: typeof wide) =>
+      linesOf(sceneOf(events, size), size).find((line) => line.includes(" nodes  ")) ?? "";
+    const told = (line: string) => [...line.matchAll(/[^ ] (\d+)(?= |$)/g)].map(([text]) => text);
+    expect(counts(wide)).to.contain("failed").and.to.contain("active");
+    expect(counts(narrow)).to.not.contain("failed").and.to.not.contain("…");
+    const marks = [...counts(wide).matchAll(/([✗◐·✓]) (\d+) [a-z]/g)].map(([, mark, count]) => `${mark} ${count}`);
+    expect(marks).to.have.length.above(2);
+    expect(told(counts(narrow))).to.include.members(marks);
+  });
+
   it("has a mark for each node, and for a share of them the one to look at", () => {
     const marksAt = (columns: number) =>
       linesOf(sceneOf(events, { columns, rows: 40 }), { columns })[columns < 140 ? 4 : 3]?.trim() ?? "";

@@ -156,6 +156,18 @@ describe("the keys of the live view", () => {
     expect(typeKeys(failed, ["o"])).to.include({ pane: "node", follow: true });
   });
 
+  it("show the stages once: not over the view where all of them stand beside the nodes", () => {
+    const wide = { columns: 200, rows: 60 };
+    expect(typeKeys(done, ["s"]).overlay).to.equal("stages");
+    expect(typeKeys(done, ["s"], wide).overlay).to.equal(undefined);
+    expect(deed(done, ["s"], wide)).to.include({ type: "say" });
+    // Not all of them are.
+    const begun = done[0];
+    if (begun?.type !== "run.started") expect.fail();
+    const stages = Array.from({ length: 70 }, (_, index) => ({ id: `s${index}`, title: "s", nodes: ["n1"] }));
+    expect(typeKeys([{ ...begun, stages }, ...done.slice(1)], ["s"], wide).overlay).to.equal("stages");
+  });
+
   it("sort the nodes by what the record knows of them, tell by what, and keep what is selected", () => {
     const begun = done[0];
     if (begun?.type !== "run.started") expect.fail();

@@ -1,0 +1,39 @@
+import { expect } from "chai";
+import fc from "fast-check";
+import { foldNames } from "#tui/fold-names.ts";
+
+describe("folded names", () => {
+  const told = (...names: readonly string[]) => foldNames(names).map(({ text }) => text);
+
+  it("are the first and the last of those that count up, from four on", () => {
+    expect(told("n1", "n2", "n3", "n4")).to.deep.equal(["n1…n4"]);
+    expect(told("n8", "n9", "n10", "n11", "n13")).to.deep.equal(["n8…n11", "n13"]);
+    expect(told("w-009.dc1", "w-010.dc1", "w-011.dc1", "w-012.dc1")).to.deep.equal(["w-009.dc1…w-012.dc1"]);
+    expect(told("n1", "n2", "n3")).to.deep.equal(["n1", "n2", "n3"]);
+  });
+
+  it("are told one by one where anything else differs", () => {
+    for (const names of [
+      ["a1", "b2", "c3", "d4"],
+      ["n4", "n3", "n2", "n1"],
+      ["n1", "n3", "n5", "n7"],
+      ["n1.a", "n2.b", "n3.c", "n4.d"],
+      ["n9", "n010", "n011", "n012"],
+      ["n1.1", "n1.2", "n2.2", "n2.3"],
+      ["one", "two", "three", "four"],
+      [],
+    ])
+      expect(told(...names)).to.deep.equal(names);
+  });
+
+  it("lose nobody", () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.constantFrom("n", "w-").chain((start) => fc.nat(12).map((at) => `${start}${at}`))),
+        (names) => {
+          expect(foldNames(names).reduce((sum, { count }) => sum + count, 0)).to.equal(names.length);
+        },
+      ),
+    );
+  });
+});
