@@ -4,6 +4,7 @@ import { suggestHint } from "#errors/suggest.ts";
 import { commandTable } from "./command-table.ts";
 import { inheritOptions, pathOf } from "./inherit-options.ts";
 import { addMachineOptions, addClusterOptions } from "./options.ts";
+import { wrapHelp } from "./terminal/wrap-help.ts";
 import { kcoreVersion } from "./version.ts";
 
 /** The program with the one command that the words ask for loaded; the others stand in the help by name only. */
@@ -35,10 +36,16 @@ function prepare(command: Command): void {
   command.exitOverride((error) => {
     throw asProblem(error, command);
   });
-  command.configureOutput({ writeErr: () => undefined });
+  // Lines are broken by `wrapHelp`, all of them and narrow ones too.
+  command.configureOutput({ writeErr: () => undefined, writeOut: writeHelp, getOutHelpWidth: () => 100_000 });
   // The hint has it.
   command.showSuggestionAfterError(false);
   for (const sub of command.commands) prepare(sub);
+}
+
+function writeHelp(text: string): void {
+  const { columns } = process.stdout as Partial<NodeJS.WriteStream>;
+  process.stdout.write(wrapHelp(text, columns || 80));
 }
 
 function asProblem(error: CommanderError, command: Command): Error {

@@ -1,0 +1,32 @@
+/** Columns that what stands below its term is moved to the right. */
+const indent = 6;
+
+/**
+ * A command's help in so many columns, broken between words. What stands beside a term goes on below itself, or below its term where
+ * that leaves it no room; a command that is given as an example stays in one piece, so that it can be copied.
+ */
+export function wrapHelp(text: string, columns: number): string {
+  return text
+    .split("\n")
+    .flatMap((line) => (line.length <= columns ? [line] : wrapLine(line, columns)))
+    .join("\n");
+}
+
+function wrapLine(line: string, columns: number): readonly string[] {
+  const [beside] = /^ +\S.*?\S {2,}(?=\S)/.exec(line) ?? [];
+  if (beside === undefined) return line.startsWith("  ") ? [line] : wrapWords(line, columns, 0);
+  const said = line.slice(beside.length);
+  if (beside.length > columns / 2) return [beside.trimEnd(), ...wrapWords(said, columns, indent)];
+  const [first = "", ...rest] = wrapWords(said, columns, beside.length);
+  return [beside + first.trimStart(), ...rest];
+}
+
+function wrapWords(text: string, columns: number, start: number): readonly string[] {
+  const lines: string[] = [];
+  for (const word of text.split(" ")) {
+    const last = lines.at(-1);
+    if (last === undefined || last.length + 1 + word.length > columns) lines.push(" ".repeat(start) + word);
+    else lines[lines.length - 1] = `${last} ${word}`;
+  }
+  return lines;
+}

@@ -1,0 +1,50 @@
+import { expect } from "chai";
+import type { Command } from "commander";
+import { commandTable } from "#cli/command-table.ts";
+import { buildProgram } from "#cli/program.ts";
+import { wrapHelp } from "#cli/terminal/wrap-help.ts";
+
+/** The help of a command and of all below it, as it is written. */
+function* helpsOf(command: Command): Generator<string> {
+  let text = "";
+  command.configureOutput({ writeOut: (some) => (text += some), getOutHasColors: () => false });
+  command.outputHelp();
+  yield text;
+  for (const sub of command.commands) yield* helpsOf(sub);
+}
+
+describe("help in a narrow terminal", () => {
+  it("breaks between words, below what it belongs to, and no command that may be copied", () => {
+    const text = wrapHelp(
+      [
+        "A sentence about what this command does, at length",
+        "  --name <host>  a name under which it is reached",
+        "  kcore web --listen 0.0.0.0:8443 --name bastion.example.org",
+        "  kcore web --port 0 -o json | jq   prints an address",
+      ].join("\n"),
+      36,
+    );
+    expect(text.split("\n")).to.deep.equal([
+      "A sentence about what this command",
+      "does, at length",
+      "  --name <host>  a name under which",
+      "                 it is reached",
+      "  kcore web --listen 0.0.0.0:8443 --name bastion.example.org",
+      "  kcore web --port 0 -o json | jq",
+      "      prints an address",
+    ]);
+  });
+
+  for (const { name } of commandTable)
+    it(`of ${name} has whole words, and lines that fit but for examples`, async () => {
+      const program = await buildProgram([name]);
+      const command = program.commands.find((one) => one.name() === name);
+      for (const help of command ? helpsOf(command) : [])
+        for (const columns of [60, 80]) {
+          const wrapped = wrapHelp(help, columns);
+          expect(wrapped.split(/\s+/)).to.deep.equal(help.split(/\s+/));
+          const long = wrapped.split("\n").filter((line) => line.length > columns);
+          for (const line of long) expect(line).to.match(/^ {2,4}\S/);
+        }
+    });
+});
