@@ -61,7 +61,7 @@ export class RunParts {
       part("figures-part", drawFigures(model, sumTallies(model, tallies))),
       part("failures-part", drawFailures(model, rows, this.#options.sourceLine)),
       part("warnings-part", drawWarnings(model)),
-      part("stages", drawStages(model, span)),
+      part("stages", drawStages(model, span, isLive)),
       ...[...kindCounts(rows)].map(
         ([kind, count]) =>
           [`count-${kind}`, html`<b id="count-${kind}">${count.toLocaleString("en")}</b>`.source] as const,
@@ -84,6 +84,7 @@ export class RunParts {
       span,
       rows: lanes.map(({ id }) => new Html(fitBars(parts.get(id) ?? "", span.to - span.from))),
       live: base,
+      isLive,
       scriptless: "Without scripts the page stands still, and rows do not open.",
     });
     return html`${whole("head")}

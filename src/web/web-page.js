@@ -27,6 +27,12 @@
       if (cell.textContent !== text) cell.textContent = text;
     }
     if (!span) return;
+    // Stages that run go on up to now.
+    for (const bar of document.querySelectorAll("#stages [data-from]")) {
+      const [start, wide] = [Number(bar.dataset.from), bar.ownerSVGElement.viewBox.baseVal.width];
+      const long = Math.max(1, Math.round(Math.min(1, (now - span.from) / (span.to - span.from)) * wide) - start);
+      bar.setAttribute("d", `M${start} 7h${long}v6h-${long}z`);
+    }
     const share = span.isOver ? 1 : Math.min(1, Math.max(0, (now - span.from) / (span.to - span.from)));
     byId("lanes")?.style.setProperty("--now", share.toFixed(4));
   };

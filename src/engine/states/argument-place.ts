@@ -7,7 +7,16 @@ export function argumentPlace(args: SourceNode, said: string): SourcePosition | 
   const named = all
     .filter(({ value }) => isNamed(String(value), said))
     .sort((a, b) => String(b.value).length - String(a.value).length);
-  return (named[0] ?? all[0])?.at;
+  const found = named[0] ?? all[0];
+  return found && placeOf(found);
+}
+
+/** Of a block its first line: what stands at its key says only that it is one. */
+function placeOf({ file, start, source, style, at }: SourceScalar): SourcePosition {
+  const line = style === "block" ? /\n\s*(?<text>\S.*)/.exec(source) : null;
+  const text = line?.groups?.["text"]?.trimEnd();
+  if (!line || text === undefined) return at;
+  return file.position(start + line.index + line[0].indexOf(text), text.length);
 }
 
 function scalarsIn(node: SourceNode): readonly SourceScalar[] {

@@ -2,7 +2,7 @@ import { runTime, type RunModel } from "#engine/events/run-model.ts";
 import { formatDuration } from "../line.ts";
 import { drawFactRows, type Fact } from "./details.ts";
 import { html, type Html } from "./html.ts";
-import { count, moment } from "./words.ts";
+import { count, goingOn, moment } from "./words.ts";
 
 const told = {
   done: { mark: "✔", word: "done", look: "ok" },
@@ -19,17 +19,18 @@ export function titleOf(model: RunModel): string {
 
 /** The page's head: what ran, how it ended, who ran it when, and of what revision. `isLive`: its process goes on with it. */
 export function drawHead(model: RunModel, isLive = false): Html {
-  const { outcome, dryRun, startedAt, revision, dirty, who, command, runId, resumed } = model;
+  const { outcome, dryRun, startedAt, partAt, ranBefore, revision, dirty, who, command, runId, resumed } = model;
   const open = {
     mark: "▸",
     word: isLive ? (model.state === "stopping" ? "stopping" : "running") : "not finished",
     look: "running",
   };
   const { mark, word, look } = outcome ? told[outcome] : open;
+  const isGoing = isLive && outcome === undefined;
   const facts: readonly Fact[] = [
     ["Run", runId !== "" && html`<code>${runId}</code>${resumed && " (resumed)"}`],
     ["Started", startedAt > 0 && moment(startedAt)],
-    ["Took", startedAt > 0 && formatDuration(runTime(model))],
+    ["Took", startedAt > 0 && (isGoing ? goingOn(partAt - ranBefore, runTime(model)) : formatDuration(runTime(model)))],
     ["By", who],
     [
       "Revision",

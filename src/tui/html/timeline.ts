@@ -4,7 +4,7 @@ import { placeOf, WIDE, type Span } from "./bars.ts";
 import { html, type Html, type Part } from "./html.ts";
 import { hasKind, kinds } from "./lane.ts";
 import type { Lane } from "./work.ts";
-import { count, tellStep } from "./words.ts";
+import { count, goingOn, tellStep } from "./words.ts";
 
 /** So many rows can be taken in at a glance: failed nodes are open then from the start, and stages are listed. */
 export const FEW = 12;
@@ -19,12 +19,14 @@ export interface Timeline {
   readonly rows: readonly Html[];
   /** Where the page's script asks for what stands in no row yet; absent: the page is complete in itself. */
   readonly live?: string;
+  /** The run goes on, and its page with it. */
+  readonly isLive?: boolean;
   /** What is said to whoever runs no scripts. */
   readonly scriptless: string;
 }
 
 /** Controls, axis, stages, and the rows under them. */
-export function drawTimeline({ model, lanes, span, rows, live, scriptless }: Timeline): Html {
+export function drawTimeline({ model, lanes, span, rows, live, isLive = false, scriptless }: Timeline): Html {
   return html`<section class="timeline" aria-labelledby="timeline">
     <h2 id="timeline">Timeline</h2>
     ${drawControls(model, lanes, live !== undefined)}
@@ -38,7 +40,7 @@ export function drawTimeline({ model, lanes, span, rows, live, scriptless }: Tim
         <div class="track" id="axis" data-from="${span.from}" data-long="${span.to - span.from}">${ticks(span)}</div>
         <span></span>
       </div>
-      <div id="stages">${drawStages(model, span)}</div>
+      <div id="stages">${drawStages(model, span, isLive)}</div>
       <div class="rows" id="rows">${rows}</div>
     </div>
     <p id="none" hidden>Nothing matches. <button type="button" id="clear">Show all nodes</button></p>
@@ -101,8 +103,8 @@ function ticks({ from, to }: Span): readonly Html[] {
   );
 }
 
-/** The stages as bars over time; nothing where one stage is all. */
-export function drawStages(model: RunModel, span: Span): Part {
+/** The stages as bars over time; nothing where one stage is all. `isLive`: the page's script lets those that run go on. */
+export function drawStages(model: RunModel, span: Span, isLive = false): Part {
   const known = model.stages.filter(({ startedAt }) => startedAt !== undefined);
   if (model.stages.length < 2 || known.length === 0) return undefined;
   const rows = known.map(({ title, state, startedAt = span.from, endedAt = model.lastAt }) => {
@@ -111,6 +113,8 @@ export function drawStages(model: RunModel, span: Span): Part {
     const told = tellStep(outcome);
     const word = outcome === "ok" ? "done" : told.word;
     const [x, end] = [placeOf(startedAt, span), placeOf(endedAt, span)];
+    const isGoing = isLive && outcome === undefined;
+    const took = Math.max(0, endedAt - startedAt);
     return html`<li class="stage ${told.look}">
       <span class="name"
         ><span aria-hidden="true" class="mark">${outcome === "ok" ? "✔" : told.mark}</span> ${title}<span class="hidden"
@@ -118,8 +122,11 @@ export function drawStages(model: RunModel, span: Span): Part {
         ></span
       ><span class="track"
         ><svg class="bars" viewBox="0 0 ${WIDE} 20" preserveAspectRatio="none" aria-hidden="true">
-          <path class="span ${told.look}" d="M${x} 7h${Math.max(1, end - x)}v6h-${Math.max(1, end - x)}z" /></svg></span
-      ><span class="time">${formatDuration(Math.max(0, endedAt - startedAt))}</span>
+          <path
+            class="span ${told.look}"
+            ${isGoing && html`data-from="${x}" `}d="M${x} 7h${Math.max(1, end - x)}v6h-${Math.max(1, end - x)}z"
+          /></svg></span
+      ><span class="time">${isGoing ? goingOn(startedAt, took) : formatDuration(took)}</span>
     </li>`;
   });
   const list = html`<ol class="stages" aria-label="Stages">

@@ -1,4 +1,5 @@
 import type { NodeOutcome, Outcome } from "#engine/events/event.ts";
+import { formatDuration } from "../line.ts";
 import { html, type Html } from "./html.ts";
 
 /** How an outcome is told: never by colour alone, always by a mark and a word too. */
@@ -54,4 +55,9 @@ export function count(number: number, one: string, many = `${one}s`): string {
 export function moment(at: number): Html {
   const iso = new Date(at).toISOString();
   return html`<time datetime="${iso}">${iso.slice(0, 19).replace("T", " ")} UTC</time>`;
+}
+
+/** A time that the page's script lets go on: milliseconds since the epoch from which it counts, and what it is now. */
+export function goingOn(since: number, now: number): Html {
+  return html`<span data-since="${since}">${formatDuration(now)}</span>`;
 }

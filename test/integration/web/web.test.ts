@@ -97,6 +97,11 @@ describe("kcore web", function () {
     expect(await ask(page, "[...document.querySelectorAll('.lane')].map(({ dataset }) => dataset.name)")).to.deep.equal(
       ["a", "b", "c"],
     );
+    // Nothing happens, and its time goes on.
+    const took =
+      "[...document.querySelectorAll('dt')].find((one) => one.textContent === 'Took').nextElementSibling.textContent";
+    const before = await ask(page, took);
+    await until(page, `${took} !== ${JSON.stringify(before)}`);
     go("c", "bad");
     await until(page, "document.querySelector('.lane').dataset.name === 'c'");
     await page.locator(".failures").getByText("it is bad").first().waitFor();

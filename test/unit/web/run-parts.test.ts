@@ -43,6 +43,22 @@ describe("A run's page in parts", () => {
     expect(changed).to.be.above(50 * 8);
   });
 
+  it("lets the time of a living run and of its stages go on, and of no other", () => {
+    const events = recordedRun("deploy-three");
+    const going = (count: number, isLive: boolean) => {
+      const parts = new Map(new RunParts().draw(reduceEvents(events.slice(0, count)), isLive));
+      const [head = "", stages = ""] = [parts.get("head"), parts.get("stages")];
+      return {
+        head: /<dt>Took<\/dt>\s*<dd><span data-since="(\d+)"/.exec(head)?.[1],
+        bars: stages.split("data-from=").length - 1,
+      };
+    };
+    const half = Math.floor(events.length / 2);
+    expect(going(half, true)).to.deep.equal({ head: String(events[0]?.at), bars: 1 });
+    expect(going(half, false)).to.deep.equal({ head: undefined, bars: 0 });
+    expect(going(events.length, true)).to.deep.equal({ head: undefined, bars: 0 });
+  });
+
   it("puts failed nodes first, and says so in the order of the rows", () => {
     const model = reduceEvents(wideRun({ nodes: 6, steps: 6, failEvery: 3 }));
     const rows = JSON.parse(new Map(new RunParts().draw(model, false)).get("rows") ?? "") as { order: string[] };

@@ -22,6 +22,12 @@ describe("the argument that a failure is about", () => {
     expect(place("names:\n  - one\n  - two\n", "")).to.equal("one");
   });
 
+  it("is the first line of a block, not the mark that begins it", () => {
+    expect(place("cmd: |\n  echo one\n  false\n", "")).to.equal("echo one");
+    expect(place("cmd: >-  # folded\n\n    echo two  \n    more\n", "")).to.equal("echo two");
+    expect(place("cmd: |\n\ncwd: /tmp\n", "")).to.equal("|");
+  });
+
   it("is none where there is none", () => {
     expect(argumentPlace(parseSource("s.yaml", "{}"), "x")).to.equal(undefined);
   });
