@@ -50,7 +50,7 @@ export function drawHead(model: RunModel, isLive = false): Html {
     <h1>
       ${nameOf(model)} <span class="verdict ${look}"><span aria-hidden="true">${mark}</span> ${word}</span>
     </h1>
-    <p class="lead">${leadOf(model)}</p>
+    <p class="lead">${leadOf(model, isGoing)}</p>
     ${dryRun && html`<p class="banner"><b>Dry run.</b> Nothing was changed: this is what would change.</p>`}
     <dl class="facts">${drawFactRows(facts)}</dl>
   </header>`;
@@ -60,8 +60,8 @@ function nameOf({ title }: RunModel): string {
   return title === "" ? "a run that did not begin" : title;
 }
 
-/** “2 of 3 nodes done, 1 failed, in 41 s”. */
-function leadOf(model: RunModel): string {
+/** “2 of 3 nodes done, 1 failed, in 41 s”; of a run that goes on its time stands below alone, where it goes on too. */
+function leadOf(model: RunModel, isGoing: boolean): string {
   const all = [...model.nodes.values()];
   const tell = (...outcomes: readonly unknown[]) => all.filter(({ outcome }) => outcomes.includes(outcome)).length;
   const rest = [
@@ -79,6 +79,6 @@ function leadOf(model: RunModel): string {
   return [
     head,
     ...rest.flatMap(([number, word]) => (number > 0 ? [`${number.toLocaleString("en")} ${word}`] : [])),
-    `in ${formatDuration(runTime(model))}`,
+    ...(isGoing ? [] : [`in ${formatDuration(runTime(model))}`]),
   ].join(", ");
 }

@@ -74,6 +74,14 @@ const runs = fc.record({
 });
 
 describe("how far a node is", () => {
+  it("says that there was more where a node failed and its record does not tell how much", () => {
+    // Recorded by a build that did not plan.
+    const rows = [...rowsOf(recordedRun("failed"))].at(-1);
+    const row = rows?.get("n1");
+    expect(row).to.include({ state: "failed", ended: 3, planned: 3, isOpen: true });
+    expect(row?.progress).to.be.below(1);
+  });
+
   it("is told of all stages from the start, and its bar never runs back, in whatever order things happen", () => {
     fc.assert(
       fc.property(runs, ({ stages, fates, picks }) => {

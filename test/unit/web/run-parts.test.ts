@@ -55,6 +55,9 @@ describe("A run's page in parts", () => {
     };
     const half = Math.floor(events.length / 2);
     expect(going(half, true)).to.deep.equal({ head: String(events[0]?.at), bars: 1 });
+    expect(new Map(new RunParts().draw(reduceEvents(events.slice(0, half)), true)).get("head")).to.not.match(
+      / finished, in /,
+    );
     expect(going(half, false)).to.deep.equal({ head: undefined, bars: 0 });
     expect(going(events.length, true)).to.deep.equal({ head: undefined, bars: 0 });
   });
