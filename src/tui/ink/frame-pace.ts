@@ -1,7 +1,7 @@
 /** Milliseconds between two frames that only bring news: ten a second (ADR 0405). */
 export const newsInterval = 100;
 /** Of the time at most one part in so many goes into news: on a slow or busy machine frames come less often. */
-const restAfter = 5;
+const restAfter = 10;
 /** Milliseconds that news wait at most, however dear a frame is. */
 const slowest = 1000;
 /** Milliseconds between two frames of which one answers a key: a held arrow key moves smoothly. */

@@ -58,7 +58,7 @@ export interface RunViewOptions {
 
 /** The live view of a run, over the whole terminal. */
 export interface RunView extends RunDrawing {
-  /** Takes an event in; it is on the screen within 100 ms. Never waits, never throws. */
+  /** Takes an event in; it is on the screen within 100 ms, where frames are dear within ten times what one takes (at most a second). Never waits, never throws. */
   draw(event: RunEvent): void;
   /** Shows another state of the run, after a seek. */
   replace(model: RunModel): void;
