@@ -27,7 +27,8 @@ export interface HeaderProps {
 export function headerLines(props: HeaderProps): readonly Line[] {
   const { model, theme, width, compact } = props;
   const { glyphs } = theme;
-  const left = compact && width >= 70 ? leftOf(props) : undefined;
+  const told = compact && width >= 56 ? leftOf(props) : undefined;
+  const left = width < 70 ? told?.replace("about ", "~") : told;
   const state = [...(left === undefined ? [] : [span(`${left}  `, "muted")]), ...stateOf(props), span(" ")];
   const first = justify([span(" "), ...titleOf(props, lineWidth(state))], state, width, glyphs);
   if (compact) return [first];

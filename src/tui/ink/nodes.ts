@@ -7,7 +7,7 @@ import { stateMark, stateRole, stateWord } from "./marks.ts";
 import type { Window } from "./scroll.ts";
 import { ruled } from "./blocks.ts";
 import { headingLine, placeColumns, rowLine, type Column } from "./table.ts";
-import { tellApart } from "./tell-apart.ts";
+import { commonStart, tellApart } from "./tell-apart.ts";
 import { fit, lineWidth, oneLine, span, widthOf, type Line, type Span } from "./text.ts";
 import type { Glyphs, Role, Theme } from "./theme.ts";
 
@@ -23,15 +23,20 @@ export interface NodesProps {
   readonly sort: Sort;
 }
 
-/** The heading and the rows of the window; never a line for a node beyond it. */
-export function nodeLines({ rows, window, selected, theme, width, now, usual, sort }: NodesProps): readonly Line[] {
+/** The heading and the rows of the window, never a line for a node beyond it; and what the names begin with that are cut. */
+export function nodeLines({ rows, window, selected, theme, width, now, usual, sort }: NodesProps): {
+  readonly lines: readonly Line[];
+  readonly common: string;
+} {
   const { glyphs } = theme;
   const shown = rows.slice(window.top, window.end);
   const place = (milestones: "column" | "step") =>
     placeColumns(columnsFor({ rows, shown, glyphs, now, usual, sort, milestones }), width - 4);
   const wide = place("column");
   const placed = wide.some(({ title }) => title === "MILESTONE") ? wide : place("step");
-  return [
+  const [names] = placed;
+  const areCut = names !== undefined && names.columns < (names.max ?? 0);
+  const lines = [
     [span("    "), ...headingLine(placed, glyphs)],
     ...shown.map((row, index): Line => {
       const isSelected = window.top + index === selected;
@@ -44,6 +49,8 @@ export function nodeLines({ rows, window, selected, theme, width, now, usual, so
       ];
     }),
   ];
+  const own = areCut ? rows.filter(({ isBastion }) => !isBastion).map(({ name }) => name) : [];
+  return { lines, common: commonStart(own) };
 }
 
 interface ColumnOptions {
@@ -190,6 +197,8 @@ export interface CountsProps {
   readonly filter: Filter;
   readonly search: string;
   readonly sort: Sort;
+  /** What all names begin with, where they are cut: it is told once. */
+  readonly common: string;
   readonly theme: Theme;
   readonly width: number;
   /** The part of them that is in sight, if not all are. */
@@ -197,7 +206,7 @@ export interface CountsProps {
 }
 
 /** The rule above the nodes: how many are in which state, and what is filtered. Where it is narrow the marks alone say the state. */
-export function countsLine({ all, shown, filter, search, sort, theme, width, window }: CountsProps): Line {
+export function countsLine({ all, shown, filter, search, sort, common, theme, width, window }: CountsProps): Line {
   const { glyphs } = theme;
   const filtered = [filter === "all" ? "" : filter, search === "" ? "" : `“${search}”`].filter((text) => text !== "");
   const place = window ? `${window.top + 1}–${window.end} of ${shown}` : String(shown);
@@ -207,12 +216,13 @@ export function countsLine({ all, shown, filter, search, sort, theme, width, win
   const told = [...only, ...where, ...by];
   const end = told.length === 0 ? [] : [...told, span(glyphs.rule, "muted")];
   const nodes = all.filter(({ isBastion }) => !isBastion);
-  const counts = countSpans(nodes, glyphs, true);
-  const fits = lineWidth(counts) + lineWidth(end) <= width;
-  return ruled(fits ? counts : countSpans(nodes, glyphs, false), end, width, glyphs);
+  const start = common === "" ? [] : [span(` ${common}${glyphs.ellipsis}`, "muted")];
+  const tries = [countSpans(nodes, start, glyphs, true), countSpans(nodes, [], glyphs, true)];
+  const fitting = tries.find((counts) => lineWidth(counts) + lineWidth(end) <= width);
+  return ruled(fitting ?? countSpans(nodes, [], glyphs, false), end, width, glyphs);
 }
 
-function countSpans(nodes: readonly NodeRow[], glyphs: Glyphs, hasWords: boolean): Line {
+function countSpans(nodes: readonly NodeRow[], start: Line, glyphs: Glyphs, hasWords: boolean): Line {
   const counts: readonly (readonly [test: (row: NodeRow) => boolean, mark: string, word: string, role: Role])[] = [
     [({ state }) => state === "failed", glyphs.failed, "failed", "failed"],
     [({ state }) => state === "unreachable", glyphs.failed, "unreachable", "failed"],
@@ -226,6 +236,7 @@ function countSpans(nodes: readonly NodeRow[], glyphs: Glyphs, hasWords: boolean
   return [
     span(`${glyphs.rule.repeat(2)} `, "muted"),
     span(nodes.length === 1 ? "1 node" : `${nodes.length} nodes`, "strong"),
+    ...start,
     ...counts.flatMap(([test, mark, word, role]) => {
       const count = nodes.filter(test).length;
       return count === 0 ? [] : [span("  "), span(`${mark} ${count}${hasWords ? ` ${word}` : ""}`, role)];

@@ -181,12 +181,14 @@ function nodesPane(props: SceneProps, { width, inner, preview }: Area, { rows, s
   const room = Math.max(1, Math.min(Math.max(rows.length, 3), inner - preview));
   const window = windowAround(rows.length, room, ui.listTop, selected);
   const isCut = rows.length > room;
+  const table = nodeLines({ ...props, width, rows, window, selected, sort: ui.sort });
   const counts = countsLine({
     all,
     shown: rows.length,
     filter: ui.filter,
     search: ui.search,
     sort: ui.sort,
+    common: table.common,
     theme,
     width,
     ...(isCut && { window }),
@@ -195,7 +197,7 @@ function nodesPane(props: SceneProps, { width, inner, preview }: Area, { rows, s
   const glance = isCut && preview > 0 ? glanceLines({ rows: all, theme, width, now: props.now }) : [];
   const list: readonly Line[] =
     rows.length > 0
-      ? nodeLines({ ...props, width, rows, window, selected, sort: ui.sort })
+      ? table.lines
       : all.length > 0
         ? [[span("    no node matches", "muted")]]
         : model.problems.length > 0

@@ -17,6 +17,15 @@ export function tellApart(
   return last.labels;
 }
 
+/** What all names begin with, whole words of it; empty where that is next to nothing. */
+export function commonStart(names: readonly string[]): string {
+  const [first = "", ...rest] = names;
+  let end = rest.length === 0 ? 0 : first.length;
+  for (const name of rest) while (!name.startsWith(first.slice(0, end))) end -= 1;
+  const start = /^.*[-._/: ]/.exec(first.slice(0, end))?.[0] ?? "";
+  return start.length < 3 ? "" : oneLine(start);
+}
+
 interface Told {
   readonly width: number;
   readonly ellipsis: string;

@@ -57,7 +57,9 @@ describe("how far a run is", () => {
     expect(linesOf(now)[1]).to.match(/ {2}━+─+ \d+ % {2}about \d+ s left$/);
     const low = linesOf(sceneOf(events.slice(0, half), { paces, rows: 15 }));
     expect(low[0]).to.match(/about \d+ s left {2}\S+ running {2}\d+s$/);
-    for (const columns of [40, 60, 69]) {
+    const [narrow] = linesOf(sceneOf(events.slice(0, half), { paces, rows: 15, columns: 60 }), { columns: 60 });
+    expect(narrow).to.match(/ {2}~\d+ s left {2}\S+ running {2}\d+s$/);
+    for (const columns of [40, 55]) {
       const [first] = linesOf(sceneOf(events.slice(0, half), { paces, rows: 15, columns }), { columns });
       expect(first).to.match(/running {2}\d+s$/);
     }

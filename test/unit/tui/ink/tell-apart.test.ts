@@ -1,9 +1,10 @@
 import { expect } from "chai";
 import fc from "fast-check";
 import type { RunEvent } from "#engine/events/event.ts";
-import { tellApart } from "#tui/ink/tell-apart.ts";
+import { commonStart, tellApart } from "#tui/ink/tell-apart.ts";
 import { widthOf } from "#tui/ink/text.ts";
 import { asciiTheme, linesOf, plainTheme, sceneOf } from "#support/scenes.ts";
+import { wideRun } from "#support/wide-run.ts";
 
 const numbered = (count: number, name: (number: string, index: number) => string) =>
   Array.from({ length: count }, (_, index) => name(String(index + 1).padStart(4, "0"), index));
@@ -44,6 +45,20 @@ function runOn(names: readonly string[]): readonly RunEvent[] {
 }
 
 describe("names in a narrow column", () => {
+  it("have what all begin with told once, in the rule above them, where they are cut", () => {
+    expect(commonStart(["k3s-worker-fra1-0001", "k3s-worker-fra1-0002"])).to.equal("k3s-worker-fra1-");
+    expect(commonStart(["k3s-worker-fra1-0001", "k3s-worker-ams2-0002"])).to.equal("k3s-worker-");
+    expect(commonStart(["web10.example.org", "web11.example.org"])).to.equal("");
+    for (const names of [[], ["alone-1"], ["a-1", "a-2"], ["a", "b"]]) expect(commonStart(names)).to.equal("");
+    const events = wideRun({ nodes: 12, steps: 6 }).map(
+      (event) => JSON.parse(JSON.stringify(event).replaceAll(/"n(\d\d)"/g, '"k3s-worker-fra1-00$1"')) as RunEvent,
+    );
+    const rule = (columns: number) =>
+      linesOf(sceneOf(events, { columns }), { columns }).find((line) => line.startsWith("── 12 nodes")) ?? "";
+    expect(rule(80)).to.contain("12 nodes k3s-worker-fra1-…");
+    expect(rule(160)).to.not.contain("k3s");
+  });
+
   const { glyphs } = plainTheme;
   const told = (names: readonly string[], width: number) => [...tellApart(names, width, glyphs).values()];
 
