@@ -129,17 +129,22 @@ exec ${real} "$@"
     for (const host of hosts) await host.close();
   }
 
-  /** A signal for the runner and the shell at work, as their own record names them. */
-  signal(name: NodeJS.Signals): void {
+  /** The runner and the process group of the shell at work, as their own record names them, for `signal`. */
+  atWork(): readonly number[] {
     const [run = ""] = readdirSync(join(this.state, "runs"));
     const folder = join(this.state, "runs", run);
     // Before its first step there is no such file.
     const current = join(folder, "current");
     const [step = ""] = existsSync(current) ? readFileSync(current, "utf8").split(" ") : [];
     const [runner = ""] = readFileSync(join(folder, "pid"), "utf8").split(" ");
-    for (const pid of [Number(runner), -Number(step)])
+    return [Number(runner), -Number(step)].filter((pid) => Math.abs(pid) > 1);
+  }
+
+  /** Whoever is stopped is named once, and let go by that name: a runner that stands still may be about to write the record. */
+  signal(name: NodeJS.Signals, pids = this.atWork()): void {
+    for (const pid of pids)
       try {
-        if (Math.abs(pid) > 1) process.kill(pid, name);
+        process.kill(pid, name);
       } catch {
         // It has ended already.
       }

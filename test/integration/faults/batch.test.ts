@@ -169,9 +169,10 @@ describe("a batch of data steps under fault", function () {
       node.release();
     },
     frozen: async (node) => {
-      node.signal("SIGSTOP");
+      const pids = node.atWork();
+      node.signal("SIGSTOP", pids);
       await pause(100);
-      node.signal("SIGCONT");
+      node.signal("SIGCONT", pids);
       node.release();
     },
   };
