@@ -14,6 +14,12 @@ export const hostPackages: Readonly<Record<string, string>> = {
   perl: "perl-base",
 };
 
+/** What virtual machines need besides. */
+export const vmHostPackages: Readonly<Record<string, string>> = {
+  "qemu-system-x86_64": "qemu-system-x86",
+  "qemu-img": "qemu-utils",
+};
+
 /** What a Debian node has besides debootstrap's minimum: what every Debian server has, and little more. */
 export const imagePackages: readonly string[] = [
   "systemd", // the real init …
@@ -32,6 +38,17 @@ export const imagePackages: readonly string[] = [
   "e2fsprogs",
   "openssl",
   "ca-certificates",
+];
+
+/** What a virtual machine has besides: an emulated processor takes minutes to install it. */
+export const vmPackages: readonly string[] = [
+  "lvm2",
+  "thin-provisioning-tools",
+  "cryptsetup-bin",
+  "mdadm",
+  "xfsprogs",
+  "dosfstools",
+  "systemd-timesyncd", // its clock is its own
 ];
 
 /** What the smallest node is made of; the libraries are those that Debian's dropbear is linked to. */

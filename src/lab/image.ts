@@ -1,38 +1,33 @@
 import { existsSync } from "node:fs";
 import { mkdir, readFile, readdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
+import { KcoreError } from "#errors/problem.ts";
 import { debsOf, findMirror, openApt, type Apt } from "./apt.ts";
 import { assetFolder } from "./assets.ts";
 import { requireSpace } from "./prepare-host.ts";
 import { hash, hashLayer, makeLayer } from "./layer.ts";
 import { bound, must } from "./run-command.ts";
 import { withLock } from "./lock.ts";
-import { busyboxPackages, imagePackages, servedPackages, suite } from "./debian-packages.ts";
+import { busyboxPackages, imagePackages, servedPackages, suite, vmPackages } from "./debian-packages.ts";
 import type { Place } from "./place.ts";
 import { megabytes, told, type Log } from "./progress.ts";
+import type { Images } from "./images.ts";
 import { indexRepository } from "./repository.ts";
-
-/** What nodes are made of; each folder is complete, never changed, and named after what it was made from. */
-export interface Images {
-  readonly debian: string;
-  /** Goes over the Debian tree: what makes the lab's disks behave. */
-  readonly layer: string;
-  readonly busybox: string;
-  /** A flat apt repository. */
-  readonly packages: string;
-}
+import { hashGolden, hashVmImage, makeGolden, makeVmImage } from "./vm/vm-image.ts";
 
 /** Finds the images that this version of the lab needs, and makes those that are missing. Labs on one machine share them. */
 export async function prepareImages(
   place: Place,
-  { mirror, log }: { mirror: string | undefined; log: Log },
+  { mirror, log, withVms }: { mirror: string | undefined; log: Log; withVms: boolean },
 ): Promise<Images> {
-  const images = await nameImages(place);
-  const folders = [images.debian, images.layer, images.busybox, images.packages];
+  if (withVms && process.arch !== "x64") throw noVms();
+  const images = await nameImages(place, withVms);
+  const { debian, layer, busybox, packages, vm, golden } = images;
+  const folders = [debian, layer, busybox, packages, vm, golden].filter((folder) => folder !== "");
   if (folders.every((folder) => existsSync(folder))) return images;
   const work = async (): Promise<Images> => {
-    await removeUnused(place, folders);
-    await requireSpace(place.home);
+    await removeUnused(place, folders, withVms);
+    await requireSpace(place.home, withVms);
     const site = await findMirror(mirror);
     let opened: Promise<Apt> | undefined;
     const apt = (): Promise<Apt> => (opened ??= told(log, "reading the package lists", () => openApt(place, site)));
@@ -44,16 +39,24 @@ export async function prepareImages(
     await debian;
     await busybox;
     await make(images.packages, async (folder) => makePackages(folder, images.debian, await apt(), log));
+    if (!withVms) return images;
+    await make(images.vm, async (folder) => makeVm(folder, { site, place, log, apt: await apt() }));
+    const boot = (folder: string): Promise<void> =>
+      told(log, "booting the machine that virtual ones begin with", () => makeGolden(folder, images.vm));
+    await make(images.golden, boot);
     return images;
   };
   return withLock(place.home, "images", 900, work, () => log("waiting for another lab command that makes images"));
 }
 
-async function nameImages({ home }: Place): Promise<Images> {
+async function nameImages({ home }: Place, withVms: boolean): Promise<Images> {
   const assets = assetFolder();
   const read = (name: string): Promise<string> => readFile(join(assets, name), "utf8");
   const debian = hash(await read("make-image"), suite, ...imagePackages);
+  const vm = withVms ? join(home, "images", `vm-${hash(debian, ...vmPackages, await hashVmImage())}`) : "";
   return {
+    vm,
+    golden: withVms ? join(home, "images", `golden-${await hashGolden(vm)}`) : "",
     debian: join(home, "images", `debian-${debian}`),
     layer: join(home, "images", `layer-${await hashLayer()}`),
     busybox: join(home, "images", `busybox-${hash(await read("make-busybox"), ...busyboxPackages)}`),
@@ -71,27 +74,50 @@ async function make(folder: string, work: (folder: string) => Promise<unknown>):
   await rename(aside, folder);
 }
 
+function noVms(): KcoreError {
+  return new KcoreError({
+    code: "LAB_UNSUPPORTED",
+    message: `the lab's virtual machines are x86-64, and this machine is ${process.arch}`,
+    hint: "nodes of the other kinds run here",
+  });
+}
+
 /** Removes half-made images, and while no lab is up also those of other versions of the lab. */
-async function removeUnused({ home }: Place, used: readonly string[]): Promise<void> {
+async function removeUnused({ home }: Place, used: readonly string[], withVms: boolean): Promise<void> {
   await mkdir(join(home, "images"), { recursive: true });
   const idle = (await readdir(join(home, "labs")).catch(() => [])).length === 0;
   for (const name of await readdir(join(home, "images"))) {
     const path = join(home, "images", name);
-    if (name.includes(".new") || (idle && !used.includes(path))) await must("rm", ["-rf", "--one-file-system", path]);
+    const isUnused = idle && !used.includes(path) && (withVms || !/^(?:vm|golden)-/.test(name));
+    if (name.includes(".new") || isUnused) await must("rm", ["-rf", "--one-file-system", path]);
   }
 }
 
 async function makeDebian(
   folder: string,
-  { site, place, log }: { site: string; place: Place; log: Log },
+  { site, place, log, more = [] }: { site: string; place: Place; log: Log; more?: readonly string[] },
 ): Promise<void> {
-  const args = [folder, suite, site, join(place.home, "debs"), ...imagePackages];
+  const args = [folder, suite, site, join(place.home, "debs"), ...imagePackages, ...more];
   const size = async (): Promise<number> => Number((await must("du", ["-sk", folder])).split("\t")[0]) * 1024;
   const work = async (): Promise<number> => {
     await must(...bound(join(assetFolder(), "make-image"), args));
     return size();
   };
-  await told(log, `making the Debian ${suite} image from ${site}`, work, megabytes);
+  await told(
+    log,
+    `making ${more.length === 0 ? "the" : "a larger"} Debian ${suite} image from ${site}`,
+    work,
+    megabytes,
+  );
+}
+
+async function makeVm(
+  folder: string,
+  { site, place, log, apt }: { site: string; place: Place; log: Log; apt: Apt },
+): Promise<void> {
+  const tree = join(folder, "tree");
+  await makeDebian(tree, { site, place, log, more: vmPackages });
+  await told(log, "making the image of virtual machines", () => makeVmImage(folder, tree, apt));
 }
 
 async function makeBusybox(folder: string, apt: Apt, log: Log): Promise<void> {

@@ -1,15 +1,22 @@
+import type { Socket } from "node:net";
 import { join } from "node:path";
-import { KcoreError, exitCodes } from "#errors/problem.ts";
+import type { KcoreError } from "#errors/problem.ts";
 import { cableOf, cutCable, healCable, isCut } from "./bridge.ts";
-import type { Images } from "./image.ts";
+import type { Images } from "./images.ts";
 import type { Finished } from "./run-command.ts";
 import { withLock } from "./lock.ts";
-import { cutMachine, isRunning, loopsOf, startMachine } from "./machine.ts";
+import { diskFile } from "./disk-file.ts";
+import { cutMachine, devicesOf, startMachine } from "./machine.ts";
 import { usualName, type Place } from "./place.ts";
+import { isRunning, nodeFailed } from "./processes.ts";
 import { told, type Log } from "./progress.ts";
 import { lockOfNode, type NodeKind, type NodeRecord } from "./record.ts";
 import { serialOf } from "./roster-text.ts";
 import { execute, identityFileOf, sshArguments, waitForSsh } from "./shell.ts";
+import { runOnConsole } from "./vm/console-shell.ts";
+import { sockets } from "./vm/qemu.ts";
+import { dial } from "./vm/qmp.ts";
+import { moveDisk } from "./vm/vm.ts";
 
 /** A data disk of a node: what the roster and a test need to name it. */
 interface LabDisk {
@@ -20,7 +27,7 @@ interface LabDisk {
   readonly size: string;
   /** The sparse file on this machine. */
   readonly image: string;
-  /** Its kernel name on the node (and here), such as /dev/loop3; absent when the node does not run. */
+  /** A container's kernel name for it (here, too), such as /dev/loop3; absent when the node does not run. */
   readonly device?: string;
 }
 
@@ -55,6 +62,15 @@ export interface LabNode {
   heal(): Promise<void>;
   /** What was not synced is lost. */
   powerCut(): Promise<void>;
+  /** What it wrote to its console since it was made, in a file. */
+  readonly consoleLog: string;
+  /** Root's shell on a running virtual machine's second serial line: it needs no network. */
+  consoleShell(): Promise<Socket>;
+  /** Runs one command line in that shell and returns what it printed. */
+  onConsole(command: string): Promise<string>;
+  /** Takes a disk out of a running virtual machine, as a hand would, or puts it back. */
+  unplug(disk: number): Promise<void>;
+  plug(disk: number): Promise<void>;
   /** Starts it again after a power cut or poweroff, and waits until ssh answers. */
   start(): Promise<void>;
   /** Waits until ssh answers, if told from another boot than this one; returns the boot_id. */
@@ -63,8 +79,8 @@ export interface LabNode {
   sshArguments(user?: string): string[];
 }
 
-/** Makes this machine, the images and the lab's network ready, then does `work` while no other command can take them down. */
-export type Prepare = <T>(work: (images: Images) => Promise<T>) => Promise<T>;
+/** Makes this machine, the images for these kinds of nodes and the lab's network ready, then does `work` while no other command can take them down. */
+export type Prepare = <T>(kinds: readonly NodeKind[], work: (images: Images) => Promise<T>) => Promise<T>;
 
 /** What product code and tests use of a node. */
 export async function labNode(place: Place, record: NodeRecord, prepare: Prepare, log: Log): Promise<LabNode> {
@@ -74,6 +90,11 @@ export async function labNode(place: Place, record: NodeRecord, prepare: Prepare
     if (!(await isRunning(place, record))) throw notRunning(place, record);
   };
   const { name, kind, address, id, hostKey } = record;
+  const secondLine = async (): Promise<string> => {
+    await requireRunning();
+    if (kind !== "vm") throw noVm(record, "it has no second line: use kcore lab ssh");
+    return join(record.folder, sockets.console);
+  };
   return {
     name,
     kind,
@@ -90,9 +111,15 @@ export async function labNode(place: Place, record: NodeRecord, prepare: Prepare
     heal: () => locked(async () => requireRunning().then(() => healCable(place, cable))),
     powerCut: () => locked(() => cutMachine(place, record)),
     start: async () => {
-      await prepare(async () => {});
+      await prepare([kind], async () => {});
       await startNode(place, record, log);
     },
+    consoleLog: join(record.folder, "console.log"),
+    consoleShell: async () => dial(await secondLine(), () => isRunning(place, record)),
+    onConsole: async (command) =>
+      runOnConsole(await secondLine(), command, { timeout: 300_000, lives: () => isRunning(place, record) }),
+    unplug: (index) => locked(() => moveVmDisk(place, record, { index, to: "out" })),
+    plug: (index) => locked(() => moveVmDisk(place, record, { index, to: "in" })),
     ready: (options) => waitForSsh(place, record, options),
     sshArguments: (user) => sshArguments(place, record, user),
   };
@@ -100,10 +127,17 @@ export async function labNode(place: Place, record: NodeRecord, prepare: Prepare
 
 function notRunning(place: Place, { name }: NodeRecord): KcoreError {
   const lab = place.name === usualName ? "" : ` --name ${place.name}`;
-  return new KcoreError(
-    { code: "LAB_NODE_FAILED", message: `${name} does not run`, hint: `kcore lab start${lab} ${name}` },
-    { exitCode: exitCodes.failed },
-  );
+  return nodeFailed({ message: `${name} does not run`, hint: `kcore lab start${lab} ${name}` });
+}
+
+function noVm({ name }: NodeRecord, so: string): KcoreError {
+  return nodeFailed({ message: `${name} is no virtual machine: ${so}` });
+}
+
+async function moveVmDisk(place: Place, node: NodeRecord, move: { index: number; to: "in" | "out" }): Promise<void> {
+  if (node.kind !== "vm") throw noVm(node, "its disks cannot be moved");
+  if (!(await isRunning(place, node))) throw notRunning(place, node);
+  await moveDisk(place, node, move);
 }
 
 /** Starts a node unless it runs, and waits until ssh answers. */
@@ -137,17 +171,17 @@ export async function statusOf(place: Place, record: NodeRecord): Promise<LabNod
 }
 
 async function disksOf(place: Place, record: NodeRecord): Promise<LabDisk[]> {
-  const loops = (await isRunning(place, record)) ? await loopsOf(record) : [];
+  const devices = (await isRunning(place, record)) ? await devicesOf(record) : [];
+  const link = record.kind === "vm" ? "virtio" : "lab";
   return record.disks.map((size, index) => {
     const serial = serialOf(record.name, index);
-    const device = loops[index];
-    const image = join(record.folder, `disk${index}.img`);
+    const device = devices[index];
     return {
       serial,
-      byId: `/dev/disk/by-id/lab-${serial}`,
+      byId: `/dev/disk/by-id/${link}-${serial}`,
       size,
-      image,
-      ...(device === undefined ? {} : { device: `/dev/${device}` }),
+      image: diskFile(record, index),
+      ...(device === undefined ? {} : { device }),
     };
   });
 }

@@ -7,7 +7,8 @@ import { prepareImages } from "./image.ts";
 import { makeKey } from "./key.ts";
 import { labNode, startNode, statusOf, type LabNode, type LabNodeStatus, type Prepare } from "./lab-node.ts";
 import { withLock } from "./lock.ts";
-import { isRunning } from "./machine.ts";
+import { hostPackages, vmHostPackages } from "./debian-packages.ts";
+import { isRunning } from "./processes.ts";
 import { findPlace, labNames, lockOfLab, recordPlace, type PlaceOptions } from "./place.ts";
 import type { Log } from "./progress.ts";
 import { makeRecords, readRecord, readRecords, type NodeRecord, type NodeSpec } from "./record.ts";
@@ -42,11 +43,12 @@ export interface Lab {
 export async function openLab({ mirror, log = () => {}, ...where }: LabOptions = {}): Promise<Lab> {
   requireRoot();
   const place = await findPlace(where);
-  const prepare: Prepare = async (work) => {
-    await prepareHost(log);
+  const prepare: Prepare = async (kinds, work) => {
+    const withVms = kinds.includes("vm");
+    await prepareHost(log, withVms ? { ...hostPackages, ...vmHostPackages } : hostPackages);
     await mkdir(place.home, { recursive: true, mode: 0o700 });
     await makeKey(place);
-    const images = await prepareImages(place, { mirror, log });
+    const images = await prepareImages(place, { mirror, log, withVms });
     return withLock(place.home, lockOfLab(place), 60, async () => {
       await bridgeUp(place);
       await recordPlace(place);
@@ -57,7 +59,8 @@ export async function openLab({ mirror, log = () => {}, ...where }: LabOptions =
   return {
     name: place.name,
     up: async (specs) => {
-      const records = await prepare((images) => makeRecords(place, specs, images));
+      const kinds = specs.map(({ kind }) => kind);
+      const records = await prepare(kinds, (images) => makeRecords(place, specs, images));
       for (const [index, record] of records.entries()) tellDifference(record, specs[index], log);
       await Promise.all(records.map((record) => startNode(place, record, log)));
       await raiseWeight(place.group);

@@ -3,7 +3,6 @@ import { statfs } from "node:fs/promises";
 import { join } from "node:path";
 import { KcoreError, exitCodes } from "#errors/problem.ts";
 import { commandPath, must } from "./run-command.ts";
-import { hostPackages } from "./debian-packages.ts";
 import { megabytes, told, type Log } from "./progress.ts";
 
 /** Throws `LAB_NEEDS_ROOT` unless this process may make containers, bridges and loop devices. */
@@ -16,27 +15,28 @@ export function requireRoot(): void {
   });
 }
 
-/** What the images take with everything that is needed to make them, and a little for the nodes' own files. */
+/** What the images take with everything that is needed to make them, and a little for the nodes' own files; virtual machines' double it. */
 const neededBytes = 1_000_000_000;
 
 /** Throws `LAB_DISK_FULL` if the images would not fit under `home`. */
-export async function requireSpace(home: string): Promise<void> {
+export async function requireSpace(home: string, withVms: boolean): Promise<void> {
+  const needed = withVms ? 2 * neededBytes : neededBytes;
   const { bavail, bsize } = await statfs(home);
-  if (bavail * bsize >= neededBytes) return;
+  if (bavail * bsize >= needed) return;
   throw new KcoreError(
     {
       code: "LAB_DISK_FULL",
-      message: `${home} has ${megabytes(bavail * bsize)} free, and making the lab's images takes ${megabytes(neededBytes)}`,
+      message: `${home} has ${megabytes(bavail * bsize)} free, and making the lab's images takes ${megabytes(needed)}`,
       hint: "free some, or set KCORE_LAB_DIR to a folder on another disk",
     },
     { exitCode: exitCodes.failed },
   );
 }
 
-/** Installs what the lab's commands need and this machine lacks, saying so first. Throws `LAB_UNSUPPORTED` without apt. */
-export async function prepareHost(log: Log): Promise<void> {
+/** Installs the packages of those commands that this machine lacks (command → package), saying so first. Throws `LAB_UNSUPPORTED` without apt. */
+export async function prepareHost(log: Log, packagesOf: Readonly<Record<string, string>>): Promise<void> {
   const folders = commandPath.split(":");
-  const missing = Object.entries(hostPackages).filter(
+  const missing = Object.entries(packagesOf).filter(
     ([command]) => !folders.some((folder) => existsSync(join(folder, command))),
   );
   const packages = new Set(missing.map(([, name]) => name));

@@ -6,10 +6,10 @@ import { KcoreError } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
 import { writeAside } from "./aside.ts";
 import { must } from "./run-command.ts";
-import type { Images } from "./image.ts";
+import type { Images } from "./images.ts";
 import type { Place } from "./place.ts";
 
-export type NodeKind = "debian" | "busybox";
+export type NodeKind = "debian" | "busybox" | "vm";
 
 /** A node as it is asked for. */
 export interface NodeSpec {
@@ -30,7 +30,7 @@ export interface NodeRecord extends NodeSpec {
   readonly id: string;
   /** `ssh-ed25519 AAAA…` */
   readonly hostKey: string;
-  /** The layers of its root, lowest last: it keeps those it was made with. */
+  /** The layers of its root, lowest last; a virtual machine's image and saved state. It keeps those it was made with. */
   readonly images: readonly string[];
   readonly folder: string;
 }
@@ -95,28 +95,39 @@ async function makeRecord(place: Place, spec: NodeSpec, number: number, images: 
   await must("ssh-keygen", ["-q", "-t", "ed25519", "-N", "", "-C", spec.name, "-f", join(folder, "hostkey")]);
   const hostKey = (await readFile(join(folder, "hostkey.pub"), "utf8")).split(" ").slice(0, 2).join(" ");
   await writeAside(join(folder, "known_hosts"), `${address} ${hostKey}\n`);
-  const layers = spec.kind === "busybox" ? [images.busybox] : [images.layer, images.debian];
+  const layers = { busybox: [images.busybox], debian: [images.layer, images.debian], vm: [images.vm, images.golden] }[
+    spec.kind
+  ];
   const record: NodeRecord = { ...spec, number, address, id: randomUUID(), hostKey, images: layers, folder };
   await writeAside(join(folder, "node.json"), `${JSON.stringify(record, undefined, 2)}\n`);
   return record;
 }
 
-/** n1 → 11, b1 → 101 if that is free, so that addresses are easy to guess; else the next free one. */
+/** n1 → 11, b1 → 101, v1 → 201 if that is free, so that addresses are easy to guess; else the next free one. */
 function chooseNumber({ name }: NodeSpec, records: readonly NodeRecord[]): number {
   const used = new Set(records.map((record) => record.number));
-  const match = /^([nb])([1-9]\d?)$/.exec(name);
-  const guess = match ? (match[1] === "n" ? 10 : 100) + Number(match[2]) : 150;
+  const [, letter = "", digits] = /^([nbv])([1-9]\d?)$/.exec(name) ?? [];
+  const guess = ({ n: 10, b: 100, v: 200 }[letter] ?? 150) + Number(digits ?? 0);
   for (const start of [guess, 2]) for (let number = start; number < 255; number++) if (!used.has(number)) return number;
   throw new KcoreError({ code: "USAGE", message: "a lab has room for 253 nodes" });
 }
 
-function checkSpec({ name, disks, root }: NodeSpec): void {
+/** A virtual disk's serial has room for 20 characters, of which the disk's number takes seven. */
+const longestVmName = 13;
+
+function checkSpec({ name, kind, disks, root }: NodeSpec): void {
   if (!namePattern.test(name)) {
     throw new KcoreError({
       code: "USAGE",
       message: `“${name}” cannot be a node's name: lower case letters, digits and “-”`,
     });
   }
+  if (kind === "vm" && name.length > longestVmName)
+    throw new KcoreError({
+      code: "USAGE",
+      message: `“${name}” is too long for a virtual machine's name`,
+      hint: `at most ${longestVmName} characters: its disks are named after it`,
+    });
   const bad = [...disks, ...(root === undefined ? [] : [root])].find((size) => !sizePattern.test(size));
   if (bad === undefined) return;
   throw new KcoreError({ code: "USAGE", message: `“${bad}” is not the size of a disk`, hint: "write 512M, 1G, 2G …" });

@@ -1,8 +1,8 @@
 import type { NodeRecord } from "./record.ts";
 
 /**
- * The running nodes as a roster file (docs/rosters.md): addresses, pinned host keys, ids, disks by serial. n1 is a
- * controller, the others are workers; a BusyBox node also has the label `lab: busybox`.
+ * The running nodes as a roster file (docs/rosters.md): addresses, pinned host keys, ids, disks by serial. The first one that
+ * is no BusyBox node is a controller, the others are workers; what a node is stands in its label `lab`.
  */
 export function rosterText(
   nodes: readonly NodeRecord[],
@@ -16,10 +16,11 @@ export function rosterText(
     `  identityFile: ${identityFile}`,
     nodes.length === 0 ? "nodes: {}" : "nodes:",
   ];
+  const controller = nodes.find(({ kind }) => kind !== "busybox")?.name;
   for (const { name, address, id, kind, hostKey, disks } of nodes) {
     lines.push(`  ${name}:`, `    address: ${address}`, `    id: ${id}`);
     lines.push(
-      `    roles: [${name === "n1" ? "controller" : "worker"}]`,
+      `    roles: [${name === controller ? "controller" : "worker"}]`,
       `    labels: { lab: ${kind} }`,
       "    hostKeys:",
       `      - ${hostKey}`,
@@ -30,7 +31,7 @@ export function rosterText(
   return `${lines.join("\n")}\n`;
 }
 
-/** A disk's serial as lsblk shows it; its stable name is /dev/disk/by-id/lab-SERIAL. */
+/** A disk's serial as lsblk shows it. */
 export function serialOf(name: string, index: number): string {
   return `${name}-disk${index}`;
 }

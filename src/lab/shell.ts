@@ -2,9 +2,8 @@ import { readFile } from "node:fs/promises";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { KcoreError, exitCodes } from "#errors/problem.ts";
 import { lastLines, run, type Finished } from "./run-command.ts";
-import { isRunning } from "./machine.ts";
+import { isRunning, nodeFailed } from "./processes.ts";
 import type { Place } from "./place.ts";
 import type { NodeRecord } from "./record.ts";
 
@@ -39,6 +38,9 @@ export function execute(
   return run("ssh", [...sshArguments(place, node, user), command], options);
 }
 
+/** How long a node may take to boot, in milliseconds: a virtual machine's processor is emulated. */
+const patience = { debian: 60_000, busybox: 60_000, vm: 300_000 } as const;
+
 /**
  * Waits until a node lets root in over ssh; with `notBoot`, until that is another boot than the one with this boot_id (after a
  * reboot ssh may still answer from the old one). Returns the boot_id. Throws `LAB_NODE_FAILED` after `timeout` milliseconds.
@@ -46,7 +48,7 @@ export function execute(
 export async function waitForSsh(
   place: Place,
   node: NodeRecord,
-  { timeout = 60_000, notBoot }: { timeout?: number; notBoot?: string } = {},
+  { timeout = patience[node.kind], notBoot }: { timeout?: number; notBoot?: string } = {},
 ): Promise<string> {
   let last = "its ssh port does not answer";
   for (const end = performance.now() + timeout; performance.now() < end; await sleep(40)) {
@@ -63,15 +65,11 @@ export async function waitForSsh(
     if (code === 0 && boot !== notBoot) return boot;
     last = code === 0 ? "it has not rebooted" : stderr.trim();
   }
-  throw new KcoreError(
-    {
-      code: "LAB_NODE_FAILED",
-      message: `${node.name} cannot be reached over ssh: ${last}`,
-      detail: lastLines(await readFile(join(node.folder, "console.log"), "utf8").catch(() => ""), 5),
-      hint: `look at ${node.folder}/console.log`,
-    },
-    { exitCode: exitCodes.failed },
-  );
+  throw nodeFailed({
+    message: `${node.name} cannot be reached over ssh: ${last}`,
+    detail: lastLines(await readFile(join(node.folder, "console.log"), "utf8").catch(() => ""), 5),
+    hint: `look at ${node.folder}/console.log`,
+  });
 }
 
 function greets(host: string): Promise<boolean> {

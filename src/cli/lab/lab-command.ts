@@ -1,12 +1,15 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { writeFile } from "node:fs/promises";
+import { text } from "node:stream/consumers";
 import { Command, InvalidArgumentError } from "commander";
 import { KcoreError } from "#errors/problem.ts";
 import { requireRoot } from "#lab/prepare-host.ts";
-import { listLabs, openLab, type Lab, type LabOptions, type NodeSpec } from "#lab/lab.ts";
+import { listLabs, openLab, type Lab, type LabNode, type LabOptions, type NodeSpec } from "#lab/lab.ts";
+import { suggestHint } from "#errors/suggest.ts";
 import { addResultOption } from "../options.ts";
 import { formatTable } from "../terminal/format-table.ts";
+import { showFile, talk } from "./console.ts";
 
 interface PlaceFlags {
   readonly name?: string;
@@ -16,6 +19,7 @@ interface PlaceFlags {
 
 interface UpFlags extends PlaceFlags {
   readonly busybox?: number;
+  readonly vm?: number | true;
   readonly disks: string;
   readonly root?: string;
   readonly mirror?: string;
@@ -26,7 +30,9 @@ type Output = "table" | "json";
 /** `kcore lab`: throwaway real nodes on this machine. */
 export function labCommand(): Command {
   const lab = new Command("lab")
-    .description("Throwaway real machines on this one: systemd-nspawn nodes to try kcore on, and to test it with")
+    .description(
+      "Throwaway real machines on this one, containers and virtual ones: to try kcore on, and to test it with",
+    )
     .enablePositionalOptions()
     .addHelpText(
       "after",
@@ -34,6 +40,7 @@ export function labCommand(): Command {
 Examples:
   kcore lab up 2                            n1 and n2
   kcore lab up 3 --busybox 1 --disks "1G 1G 500M"
+  kcore lab up --vm 2 --disks 2G,2G         v1 and v2, virtual machines with kernels of their own
   kcore lab roster --out roster/lab.yaml
   kcore lab ssh n1                          a shell on n1
   kcore lab power-cut n1; kcore lab start n1
@@ -48,9 +55,16 @@ Examples:
       .option("--bridge <name>", "its bridge (default: from its name)")
       .option("--net <a.b.c>", "its network, the beginning of a /24 (default: from its name)");
 
-  add("up", "Make and start nodes n1 … nN, and what they need first", "up 2", "up 3 --busybox 1 --disks '1G 1G 500M'")
+  add(
+    "up",
+    "Make and start nodes n1 … nN, and what they need first",
+    "up 2",
+    "up 3 --busybox 1 --disks '1G 1G 500M'",
+    "up --vm 2 --disks 2G,2G",
+  )
     .argument("[n]", "how many (default: 2)", count)
     .option("--busybox <count>", "also nodes b1 … of BusyBox and dropbear", count)
+    .option("--vm [count]", "also nodes v1 … that are virtual machines (one, if no number is given)", count)
     .option("--disks <sizes>", "data disks of each node", "2G 2G")
     .option("--root <size>", "root file system of each node (default: 8G)")
     .option("--mirror <url>", "where Debian comes from (default: where this machine's apt gets it)")
@@ -96,6 +110,30 @@ Examples:
   add("heal <node>", "Put a node back on the network", "heal n1").action(async (name: string, flags: PlaceFlags) =>
     (await (await open(flags)).node(name)).heal(),
   );
+  for (const [command, what] of [
+    ["unplug", "Take a disk out of a virtual machine that runs"],
+    ["plug", "Put a disk back that was taken out"],
+  ] as const)
+    add(`${command} <node> <serial>`, what, `${command} v1 v1-disk0`).action(
+      async (name: string, serial: string, flags: PlaceFlags) => {
+        const node = await (await open(flags)).node(name);
+        await node[command](diskOf(node, serial));
+      },
+    );
+  add(
+    "console <node>",
+    "What a node's console showed, or root's shell on a virtual one's second line",
+    "console n1",
+    "console v1 --shell",
+  )
+    .option("-f, --follow", "go on as it grows, until Ctrl-C")
+    .option("--shell", "a shell without the network; Ctrl-] leaves it; or the command line on stdin (virtual machines)")
+    .action(async (name: string, flags: PlaceFlags & { follow?: true; shell?: true }) => {
+      const node = await (await open(flags)).node(name);
+      if (flags.shell && process.stdin.isTTY) await talk(await node.consoleShell());
+      else if (flags.shell) process.stdout.write(`${await node.onConsole(await text(process.stdin))}\n`);
+      else await showFile(node.consoleLog, flags.follow === true);
+    });
   addResultOption(
     add("disks <node>", "A node's data disks: serial, stable name, size", "disks n1", "disks n1 -o json"),
   ).action(async (name: string, flags: PlaceFlags & { output: Output }) => {
@@ -121,15 +159,28 @@ function open({ name, bridge, net, mirror }: PlaceFlags & { mirror?: string }): 
   return openLab({ ...options, ...given });
 }
 
-function specsOf(n: number | undefined, { busybox = 0, disks, root }: UpFlags): NodeSpec[] {
+function specsOf(n: number | undefined, { busybox = 0, vm = 0, disks, root }: UpFlags): NodeSpec[] {
   const sizes = disks.split(/[\s,]+/).filter((size) => size !== "");
   const rest = { disks: sizes, ...(root === undefined ? {} : { root }) };
   const names = (letter: string, total: number): string[] =>
     Array.from({ length: total }, (_, index) => `${letter}${index + 1}`);
   return [
-    ...names("n", n ?? (busybox > 0 ? 0 : 2)).map((name): NodeSpec => ({ name, kind: "debian", ...rest })),
+    ...names("n", n ?? (busybox > 0 || vm !== 0 ? 0 : 2)).map((name): NodeSpec => ({ name, kind: "debian", ...rest })),
     ...names("b", busybox).map((name): NodeSpec => ({ name, kind: "busybox", ...rest })),
+    ...names("v", vm === true ? 1 : vm).map((name): NodeSpec => ({ name, kind: "vm", ...rest })),
   ];
+}
+
+/** The number of a node's disk with this serial. Throws `USAGE`. */
+function diskOf({ name, disks }: LabNode, serial: string): number {
+  const index = disks.findIndex((disk) => disk.serial === serial);
+  if (index >= 0) return index;
+  const serials = disks.map((disk) => disk.serial);
+  throw new KcoreError({
+    code: "USAGE",
+    message: `${name} has no disk “${serial}”`,
+    hint: suggestHint(serial, serials, `there are: ${serials.join(", ")}`) ?? `kcore lab disks ${name}`,
+  });
 }
 
 function count(text: string): number {

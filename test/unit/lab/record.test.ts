@@ -7,7 +7,7 @@ import { findPlace } from "#lab/place.ts";
 import { makeRecords, readRecord, readRecords, type NodeSpec } from "#lab/record.ts";
 import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
 
-const images = { debian: "/i/d", layer: "/i/l", busybox: "/i/b", packages: "/i/p" };
+const images = { debian: "/i/d", layer: "/i/l", busybox: "/i/b", packages: "/i/p", vm: "/i/v", golden: "/i/g" };
 
 describe("a lab's records", () => {
   let home: TempDir;

@@ -1,0 +1,102 @@
+import { spawn } from "node:child_process";
+import { existsSync } from "node:fs";
+import { open, readFile, rename, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { assetFolder } from "./assets.ts";
+import { cutPower, findMounts } from "./blackout.ts";
+import { freeze, processesOf } from "./cgroup.ts";
+import type { Place } from "./place.ts";
+import { clearWay, failedStart, groupOf, killMachine } from "./processes.ts";
+import type { NodeRecord } from "./record.ts";
+import { sourcesLine } from "./repository.ts";
+import { lastingEnvironment, must } from "./run-command.ts";
+
+/** Starts a node that does not run; returns as soon as its supervisor holds its mounts. Throws `LAB_NODE_FAILED`. */
+export async function startContainer(place: Place, node: NodeRecord): Promise<void> {
+  await clearWay(place, node);
+  await makeState(node);
+  const log = await open(join(node.folder, "console.log"), "a", 0o600);
+  try {
+    const supervise = ["unshare", "-m", "--propagation", "slave", join(assetFolder(), "supervise")];
+    const child = spawn(join(assetFolder(), "in-cgroup"), [groupOf(place, node), ...supervise], {
+      detached: true,
+      cwd: "/",
+      env: lastingEnvironment(await environmentOf(place, node)),
+      stdio: ["ignore", log.fd, log.fd],
+    });
+    let ended = false;
+    child.on("error", () => (ended = true)).on("exit", () => (ended = true));
+    for (const end = performance.now() + 30_000; !ended && performance.now() < end; await sleep(10)) {
+      if (existsSync(join(node.folder, "pid"))) {
+        child.unref();
+        return;
+      }
+    }
+  } finally {
+    await log.close();
+  }
+  throw await failedStart(place, node, "console.log");
+}
+
+/** Ends a node as a power cut does: what it had not synced to its ext4 and xfs file systems is lost. */
+export async function cutContainer(place: Place, node: NodeRecord): Promise<void> {
+  const group = groupOf(place, node);
+  const pids = await processesOf(group);
+  const supervisor = Number(await readFile(join(node.folder, "pid"), "utf8").catch(() => ""));
+  if (pids.includes(supervisor)) {
+    const init = await childOf(await childOf(supervisor));
+    await freeze(group, true);
+    try {
+      await cutPower([
+        `/proc/${supervisor}/root${node.folder}/state`,
+        ...(init ? await findMounts(init, await loopsOf(node)) : []),
+      ]);
+    } finally {
+      await killMachine(place, node);
+    }
+  } else await killMachine(place, node);
+}
+
+/** The kernel names of the loop devices that are the node's disks. */
+export async function loopsOf(node: NodeRecord): Promise<string[]> {
+  const text = await readFile(join(node.folder, "lab-disks"), "utf8").catch(() => "");
+  return text.split("\n").flatMap((line) => (line === "" ? [] : [line.split(" ")[0] ?? ""]));
+}
+
+async function environmentOf(place: Place, node: NodeRecord): Promise<Record<string, string>> {
+  return {
+    FOLDER: node.folder,
+    NODE: node.name,
+    KIND: node.kind,
+    ADDRESS: node.address,
+    GATEWAY: place.gateway,
+    BRIDGE: place.bridge,
+    // one name space for the whole machine: another lab may have an n1
+    MACHINE: `${place.bridge}-${node.number}`,
+    MACHINE_ID: node.id,
+    CGROUP: groupOf(place, node),
+    LOWER: node.images.join(":"),
+    DISKS: String(node.disks.length),
+    SOURCES: sourcesLine(place),
+    KEY: (await readFile(join(place.home, "id.pub"), "utf8")).trim(),
+  };
+}
+
+/** The file system that is the upper layer of its root. */
+async function makeState(node: NodeRecord): Promise<void> {
+  const state = join(node.folder, "state.img");
+  if (existsSync(state)) return;
+  await rm(`${state}.new`, { force: true });
+  await must("truncate", ["-s", node.root ?? "8G", `${state}.new`]);
+  await must("mkfs.ext4", ["-q", "-E", "lazy_itable_init=1,nodiscard", `${state}.new`]);
+  await rename(`${state}.new`, state);
+}
+
+/** The first child of a process: supervisor → nspawn → the node's PID 1. */
+async function childOf(pid: number | undefined): Promise<number | undefined> {
+  if (pid === undefined) return undefined;
+  const text = await readFile(`/proc/${pid}/task/${pid}/children`, "utf8").catch(() => "");
+  const first = Number(text.split(" ")[0]);
+  return first > 0 ? first : undefined;
+}

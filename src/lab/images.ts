@@ -1,0 +1,13 @@
+/** What nodes are made of; each folder is complete, never changed, and named after what it was made from. */
+export interface Images {
+  readonly debian: string;
+  /** Goes over the Debian tree: what makes the lab's disks behave. */
+  readonly layer: string;
+  readonly busybox: string;
+  /** A flat apt repository. */
+  readonly packages: string;
+  /** Kernel, initrd and root file system of virtual machines; empty where none were asked for, as is the next one. */
+  readonly vm: string;
+  /** A virtual machine that has booted, saved with its memory. */
+  readonly golden: string;
+}

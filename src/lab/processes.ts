@@ -1,0 +1,54 @@
+import { readFile, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { KcoreError, exitCodes } from "#errors/problem.ts";
+import { cableOf, removeCable } from "./bridge.ts";
+import { killAll, processesOf, removeGroup } from "./cgroup.ts";
+import { waitUntilFree } from "./loops.ts";
+import type { Place } from "./place.ts";
+import type { NodeRecord } from "./record.ts";
+import { lastLines } from "./run-command.ts";
+
+/** The cgroup of all that runs of a node. */
+export function groupOf({ group }: Place, { name }: NodeRecord): string {
+  return `${group}/${name}`;
+}
+
+/** Whether anything of the node runs. */
+export async function isRunning(place: Place, node: NodeRecord): Promise<boolean> {
+  return (await processesOf(groupOf(place, node))).length > 0;
+}
+
+/** Removes what an earlier start of a node that does not run may have left. */
+export async function clearWay(place: Place, node: NodeRecord): Promise<void> {
+  await removeGroup(groupOf(place, node));
+  await removeCable(cableOf(place, node.number));
+  await waitUntilFree(join(node.folder, "state.img"));
+  await rm(join(node.folder, "pid"), { force: true });
+}
+
+/** Kills all of a node and waits until the kernel has let go of what it held. Throws `LAB_NODE_FAILED`. */
+export async function killMachine(place: Place, node: NodeRecord): Promise<void> {
+  if (!(await killAll(groupOf(place, node)))) {
+    const left = (await processesOf(groupOf(place, node))).join(", ");
+    throw nodeFailed({ message: `processes of ${node.name} cannot be killed: ${left}` });
+  }
+  await clearWay(place, node);
+}
+
+/** Kills a node that did not start, and says why by the end of `log` in its folder. */
+export async function failedStart(place: Place, node: NodeRecord, log: string): Promise<KcoreError> {
+  await killAll(groupOf(place, node));
+  return nodeFailed({
+    message: `${node.name} did not start`,
+    detail: lastLines(await readFile(join(node.folder, log), "utf8").catch(() => ""), 8),
+    hint: `look at ${node.folder}/${log}`,
+  });
+}
+
+export function nodeFailed(problem: {
+  readonly message: string;
+  readonly detail?: string;
+  readonly hint?: string;
+}): KcoreError {
+  return new KcoreError({ code: "LAB_NODE_FAILED", ...problem }, { exitCode: exitCodes.failed });
+}

@@ -1,0 +1,47 @@
+import { randomBytes } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
+import { nodeFailed } from "../processes.ts";
+import { dial } from "./qmp.ts";
+
+/**
+ * Runs a command line in root's shell on a virtual machine's second serial line, without the network, as soon as there is
+ * such a shell. Returns what it printed. Throws `LAB_NODE_FAILED` when it fails, or has not ended after `timeout` milliseconds.
+ */
+export async function runOnConsole(
+  path: string,
+  command: string,
+  { timeout, lives }: { readonly timeout: number; readonly lives: () => Promise<boolean> },
+): Promise<string> {
+  const socket = await dial(path, lives);
+  const word = randomBytes(4).toString("hex");
+  let text = "";
+  socket.on("data", (chunk: Buffer) => (text += chunk.toString()));
+  // Quoted apart, so that the terminal's echo of the line is not its answer.
+  const ready = `rdy-${word}`;
+  const done = new RegExp(`end-${word}-(\\d+)`);
+  const end = performance.now() + timeout;
+  try {
+    while (!text.includes(ready)) {
+      await tooLate(end, command, text, lives);
+      socket.write(`stty -echo 2>/dev/null; echo rdy-'${word}'\n`);
+      for (let tries = 0; tries < 50 && !text.includes(ready); tries++) await sleep(20);
+    }
+    text = "";
+    socket.write(`{ ${command}\n}; echo end-'${word}'-$?\n`);
+    let match = done.exec(text);
+    for (; !match; match = done.exec(text)) {
+      await tooLate(end, command, text, lives);
+      await sleep(20);
+    }
+    const printed = text.slice(0, match.index).replaceAll("\r", "").replaceAll(`${ready}\n`, "").trim();
+    if (match[1] === "0") return printed;
+    throw nodeFailed({ message: `“${command.slice(0, 60)}” failed on the console`, detail: printed });
+  } finally {
+    socket.destroy();
+  }
+}
+
+async function tooLate(end: number, command: string, detail: string, lives: () => Promise<boolean>): Promise<void> {
+  if (performance.now() < end && (await lives())) return;
+  throw nodeFailed({ message: `“${command.slice(0, 60)}” did not end on the machine's console`, detail });
+}

@@ -1,0 +1,117 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync } from "node:fs";
+import { open, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { assetFolder } from "../assets.ts";
+import { lastingEnvironment, must } from "../run-command.ts";
+
+/** A virtual machine as QEMU is told of it. A saved state fits only one that is the same in all but disks, names and address. */
+export interface Qemu {
+  /** Where its root, its sockets and its logs are. */
+  readonly folder: string;
+  /** The folder of kernel and initrd. */
+  readonly image: string;
+  readonly id: string;
+  /** The tap device that is its cable; QEMU makes it, and it goes with QEMU. */
+  readonly cable?: string;
+  readonly mac: string;
+  readonly disks: readonly { readonly file: string; readonly serial: string }[];
+  /** A saved state to begin with, instead of booting. */
+  readonly state?: string;
+}
+
+/** MiB; deploy_node wants 512 for a node. */
+const memory = 1024;
+
+/** Starts QEMU in a cgroup of its own; it outlives this process. Returns what tells whether it still runs. */
+export async function startQemu(group: string, qemu: Qemu): Promise<() => Promise<boolean>> {
+  const log = await open(join(qemu.folder, "qemu.log"), "a", 0o600);
+  try {
+    const command = [group, "qemu-system-x86_64", ...(await qemuArguments(qemu))];
+    const child = spawn(join(assetFolder(), "in-cgroup"), command, {
+      detached: true,
+      cwd: "/",
+      env: lastingEnvironment(),
+      stdio: ["ignore", log.fd, log.fd],
+    });
+    await once(child, "spawn");
+    child.unref();
+    return () => Promise.resolve(child.exitCode === null && child.signalCode === null);
+  } finally {
+    await log.close();
+  }
+}
+
+/** The arguments that decide what a saved state fits; also part of that state's name. */
+export async function machineArguments(): Promise<string[]> {
+  return words({
+    machine: "pc,usb=off,vmport=off,hpet=off",
+    accel: "tcg,thread=multi,tb-size=128",
+    cpu: "qemu64,-svm,+rdrand,+ssse3,+sse4.1,+sse4.2,+popcnt",
+    smp: "2",
+    m: String(memory),
+    display: "none",
+    vga: "none",
+    device: ["virtio-rng-pci"],
+    append: await kernelLine(),
+  }).concat("-nodefaults", "-no-user-config");
+}
+
+/** Options of a command with one dash: one each, or several times. */
+function words(options: Readonly<Record<string, string | readonly string[]>>): string[] {
+  return Object.entries(options).flatMap(([name, values]) => [values].flat().flatMap((value) => [`-${name}`, value]));
+}
+
+/** Names of the sockets in a machine's folder. */
+export const sockets = { monitor: "qmp", console: "oob" } as const;
+
+/** How a data disk is given to a running machine, and on the command line. */
+export function diskDevice({ file, serial }: Qemu["disks"][number]): {
+  readonly block: object;
+  readonly device: Readonly<Record<string, string>>;
+} {
+  const name = `d-${serial}`;
+  return {
+    block: { driver: "raw", "node-name": name, discard: "unmap", file: { driver: "file", filename: file } },
+    device: { driver: "virtio-blk-pci", drive: name, id: serial, serial },
+  };
+}
+
+export async function qemuArguments({ folder, image, id, cable, mac, disks, state }: Qemu): Promise<string[]> {
+  const socket = (name: string): string => `unix:${join(folder, name)},server=on,wait=off`;
+  const data = disks.map(diskDevice);
+  const own = words({
+    uuid: id,
+    kernel: join(image, "vmlinuz"),
+    initrd: join(image, "initrd"),
+    chardev: `file,id=log,path=${join(folder, "console.log")},append=on`,
+    serial: ["chardev:log", socket(sockets.console)],
+    qmp: socket(sockets.monitor),
+    netdev: `tap,id=n0,script=no,downscript=no${cable === undefined ? "" : `,ifname=${cable}`}`,
+    drive: `if=none,id=root,file=${join(folder, "root.qcow2")},format=qcow2,cache=writeback,discard=unmap`,
+    blockdev: data.map(({ block }) => JSON.stringify(block)),
+    device: [
+      `virtio-net-pci,netdev=n0,mac=${mac},romfile=`,
+      "virtio-blk-pci,drive=root,serial=root",
+      ...data.map(({ device }) => JSON.stringify(device)),
+    ],
+    incoming: state === undefined ? [] : `exec:cat ${state}`,
+  });
+  return [...(await machineArguments()), ...own];
+}
+
+/** The kernel finds its own time scale wrong on a loaded machine: it is told. The clock of the emulated processor is this machine's. */
+async function kernelLine(): Promise<string> {
+  const known = "/sys/devices/system/cpu/cpu0/cpufreq/base_frequency";
+  const info = await readFile("/proc/cpuinfo", "utf8");
+  const kilohertz = existsSync(known)
+    ? (await readFile(known, "utf8")).trim()
+    : Math.round(Number(/^cpu MHz\s*:\s*([\d.]+)/m.exec(info)?.[1] ?? "0") * 1000);
+  const clock = `tsc=reliable tsc_early_khz=${kilohertz}`;
+  return `root=/dev/vda rw rootfstype=ext4 console=ttyS0 quiet net.ifnames=0 mitigations=off random.trust_cpu=on ${clock} lab.oob`;
+}
+
+export async function qemuVersion(): Promise<string> {
+  return (await must("qemu-system-x86_64", ["--version"])).split("\n")[0] ?? "";
+}

@@ -1,0 +1,89 @@
+import { once } from "node:events";
+import { connect, type Socket } from "node:net";
+import { createInterface } from "node:readline";
+import { setTimeout as sleep } from "node:timers/promises";
+import { nodeFailed } from "../processes.ts";
+
+/** A connection to a QEMU's monitor (QMP, QEMU's docs/interop/qmp-spec). One command at a time. */
+export interface Qmp {
+  /** Runs a command and returns what it returned. Throws `LAB_NODE_FAILED` with QEMU's words. */
+  execute(command: string, args?: object): Promise<unknown>;
+  /** Waits for an event of this name whose data `fits`; events since the connection was made count. */
+  event(name: string, fits?: (data: Record<string, unknown>) => boolean): Promise<void>;
+  close(): void;
+}
+
+interface Message {
+  readonly return?: unknown;
+  readonly error?: { readonly desc: string };
+  readonly event?: string;
+  readonly data?: Record<string, unknown>;
+}
+
+/** How long QEMU may take for an answer, in milliseconds: it is one thread beside two busy processors. */
+const patience = 60_000;
+
+/** Connects to the monitor at `path`, waiting until it is there as long as `lives`. */
+export async function openQmp(path: string, lives: () => Promise<boolean>): Promise<Qmp> {
+  const socket = await dial(path, lives);
+  const seen: Message[] = [];
+  const answers: Message[] = [];
+  let news = Promise.withResolvers<void>();
+  const tell = (): void => {
+    news.resolve();
+    news = Promise.withResolvers();
+  };
+  let closed = false;
+  socket.on("close", () => {
+    closed = true;
+    tell();
+  });
+  const lines = createInterface({ input: socket });
+  lines.on("error", () => {}); // its own copy of the socket's
+  lines.on("line", (line) => {
+    const message = JSON.parse(line) as Message;
+    if (message.event !== undefined) seen.push(message);
+    else if ("return" in message || message.error) answers.push(message);
+    tell();
+  });
+  const until = async <T>(what: string, find: () => T | undefined): Promise<T> => {
+    const end = performance.now() + patience;
+    for (;;) {
+      const found = find();
+      if (found !== undefined) return found;
+      if (closed) throw nodeFailed({ message: `QEMU ended before ${what}` });
+      const left = end - performance.now();
+      if (left <= 0) throw nodeFailed({ message: `QEMU said nothing for a minute: ${what}` });
+      await Promise.race([news.promise, sleep(left, undefined, { ref: false })]);
+    }
+  };
+  const execute = async (command: string, args?: object): Promise<unknown> => {
+    socket.write(`${JSON.stringify({ execute: command, ...(args && { arguments: args }) })}\n`);
+    const answer = await until(`it answered ${command}`, () => answers.shift());
+    if (answer.error) throw nodeFailed({ message: `QEMU refuses ${command}: ${answer.error.desc}` });
+    return answer.return;
+  };
+  await execute("qmp_capabilities");
+  return {
+    execute,
+    event: async (name, fits = () => true) => {
+      await until(`the event ${name}`, () => seen.find(({ event, data = {} }) => event === name && fits(data)));
+    },
+    close: () => socket.destroy(),
+  };
+}
+
+/** The file of a listening socket is there before anything listens on it, and neither at once. */
+export async function dial(path: string, lives: () => Promise<boolean>): Promise<Socket> {
+  for (;;) {
+    const socket = connect(path);
+    try {
+      await once(socket, "connect");
+      // Its end says enough.
+      return socket.on("error", () => {});
+    } catch (error) {
+      if (!(await lives())) throw nodeFailed({ message: `the machine ended: ${(error as Error).message}` });
+    }
+    await sleep(30);
+  }
+}

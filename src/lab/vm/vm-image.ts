@@ -1,0 +1,81 @@
+import { mkdir, readFile, readdir, rm } from "node:fs/promises";
+import { randomUUID } from "node:crypto";
+import { join } from "node:path";
+import { debsOf, type Apt } from "../apt.ts";
+import { assetFolder } from "../assets.ts";
+import { hash } from "../layer.ts";
+import { bound, must, run } from "../run-command.ts";
+import { nodeFailed } from "../processes.ts";
+import { runOnConsole } from "./console-shell.ts";
+import { machineArguments, qemuArguments, qemuVersion, sockets } from "./qemu.ts";
+import { openQmp } from "./qmp.ts";
+
+/** Debian's kernel for virtual machines, and what the initrd is made of. */
+const packages = ["linux-image-cloud-amd64", "busybox-static"];
+
+/** Changes with everything that a machine's image is made from but the Debian tree. */
+export async function hashVmImage(): Promise<string> {
+  const assets = assetFolder();
+  const inside = await readdir(join(assets, "vm"), { recursive: true, withFileTypes: true });
+  const files = inside.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
+  const paths = [join(assets, "make-vm-image"), join(assets, "vm-init"), ...files.toSorted()];
+  return hash(...packages, ...(await Promise.all(paths.map((path) => readFile(path, "utf8")))));
+}
+
+/** Makes kernel, initrd and root file system in `folder` from a Debian tree, which is used up. */
+export async function makeVmImage(folder: string, tree: string, apt: Apt): Promise<void> {
+  const archive = `${folder}.archive`;
+  await apt.download({ packages, folder: archive });
+  const debs = await debsOf(archive);
+  const find = (name: RegExp): string => debs.find((path) => name.test(path)) ?? "";
+  const kernel = find(/\/linux-image-\d[^/]*-cloud-amd64_/);
+  const busybox = find(/\/busybox-static_/);
+  await must(...bound(join(assetFolder(), "make-vm-image"), [tree, kernel, busybox, assetFolder(), folder]));
+  await rm(archive, { recursive: true });
+}
+
+/** Changes with what a saved state fits: the machine, QEMU and this machine's clock. */
+export async function hashGolden(image: string): Promise<string> {
+  return hash(image, await qemuVersion(), ...(await machineArguments()));
+}
+
+/**
+ * Boots a machine from an image, without a name, an address or disks, and saves it with its memory: `root.qcow2` and `state`.
+ * Throws `LAB_NODE_FAILED` if it does not come up.
+ */
+export async function makeGolden(folder: string, image: string): Promise<void> {
+  await mkdir(folder, { recursive: true });
+  for (const name of ["root.qcow2", "state"]) await rm(join(folder, name), { force: true });
+  await makeRoot(folder, join(image, "root.img"), "raw");
+  const qemu = { folder, image, id: randomUUID(), mac: "52:54:00:00:00:01", disks: [] };
+  let ended: string | undefined;
+  const whole = run(...bound("qemu-system-x86_64", await qemuArguments(qemu))).then(({ stderr }) => (ended = stderr));
+  const lives = (): Promise<boolean> => Promise.resolve(ended === undefined);
+  try {
+    const monitor = await openQmp(join(folder, sockets.monitor), lives);
+    await runOnConsole(join(folder, sockets.console), "systemctl is-system-running --wait", {
+      timeout: 300_000,
+      lives,
+    });
+    await runOnConsole(join(folder, sockets.console), "sync; echo 3 >/proc/sys/vm/drop_caches", {
+      timeout: 60_000,
+      lives,
+    });
+    await monitor.execute("stop");
+    await monitor.execute("migrate-set-parameters", { "max-bandwidth": 10_000_000_000 });
+    await monitor.execute("migrate-set-capabilities", { capabilities: [{ capability: "events", state: true }] });
+    await monitor.execute("migrate", { uri: `exec:cat >${join(folder, "state")}` });
+    await monitor.event("MIGRATION", ({ status }) => status === "completed");
+    await monitor.execute("quit");
+    await whole;
+  } catch (error) {
+    if (ended !== undefined && ended !== "") throw nodeFailed({ message: "QEMU does not start", detail: ended });
+    throw error;
+  }
+  for (const name of Object.values(sockets)) await rm(join(folder, name), { force: true });
+}
+
+/** A disk image that reads what is not its own from `base`. */
+export async function makeRoot(folder: string, base: string, format: "raw" | "qcow2"): Promise<void> {
+  await must("qemu-img", ["create", "-q", "-f", "qcow2", "-b", base, "-F", format, join(folder, "root.qcow2")]);
+}

@@ -1,0 +1,125 @@
+import { randomBytes } from "node:crypto";
+import { existsSync } from "node:fs";
+import { readFile, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { cableOf, healCable } from "../bridge.ts";
+import { diskFile } from "../disk-file.ts";
+import type { Place } from "../place.ts";
+import { clearWay, failedStart, groupOf, isRunning, nodeFailed } from "../processes.ts";
+import type { NodeRecord } from "../record.ts";
+import { sourcesLine } from "../repository.ts";
+import { serialOf } from "../roster-text.ts";
+import { must } from "../run-command.ts";
+import { runOnConsole } from "./console-shell.ts";
+import { diskDevice, sockets, startQemu, type Qemu } from "./qemu.ts";
+import { openQmp, type Qmp } from "./qmp.ts";
+import { makeRoot } from "./vm-image.ts";
+
+/**
+ * Starts a virtual machine that does not run: the first time by going on from the saved state of all machines, which takes
+ * seconds, later by booting from its own root. Throws `LAB_NODE_FAILED`.
+ */
+export async function startVm(place: Place, node: NodeRecord): Promise<void> {
+  const { folder } = node;
+  await clearWay(place, node);
+  for (const name of Object.values(sockets)) await rm(join(folder, name), { force: true });
+  const [image = "", golden = ""] = node.images;
+  const isNew = !existsSync(join(folder, "named"));
+  if (isNew) {
+    await rm(join(folder, "root.qcow2"), { force: true });
+    await makeRoot(folder, join(golden, "root.qcow2"), "qcow2");
+  }
+  const cable = cableOf(place, node.number);
+  const disks = disksOf(node);
+  const qemu: Qemu = { folder, image, id: node.id, cable, mac: macOf(place, node), disks: isNew ? [] : disks };
+  const lives = await startQemu(groupOf(place, node), isNew ? { ...qemu, state: join(golden, "state") } : qemu);
+  try {
+    await withMonitor(node, lives, async (monitor) => {
+      await must("ip", ["link", "set", cable, "up"]);
+      await healCable(place, cable);
+      if (!isNew) return;
+      await goOn(monitor);
+      for (const disk of disks) await plug(monitor, disk);
+      const identity = ["/usr/local/lib/lab/identity", ...(await identityOf(place, node))].join(" ");
+      await runOnConsole(join(folder, sockets.console), identity, { timeout: 60_000, lives });
+      await must("touch", [join(folder, "named")]);
+    });
+  } catch (error) {
+    if (await lives()) throw error;
+    throw await failedStart(place, node, "qemu.log");
+  }
+}
+
+/** Puts a machine's disk in while it runs, or takes it out; by the number that it has in its record. */
+export async function moveDisk(
+  place: Place,
+  node: NodeRecord,
+  { index, to }: { index: number; to: "in" | "out" },
+): Promise<void> {
+  const disk = disksOf(node)[index];
+  if (!disk) throw nodeFailed({ message: `${node.name} has no disk ${index}` });
+  await withMonitor(
+    node,
+    () => isRunning(place, node),
+    async (monitor) => {
+      if (to === "in") await plug(monitor, disk);
+      else await unplug(monitor, disk.serial);
+    },
+  );
+}
+
+async function withMonitor<T>(
+  { folder }: NodeRecord,
+  lives: () => Promise<boolean>,
+  work: (monitor: Qmp) => Promise<T>,
+): Promise<T> {
+  const monitor = await openQmp(join(folder, sockets.monitor), lives);
+  try {
+    return await work(monitor);
+  } finally {
+    monitor.close();
+  }
+}
+
+/** Lets a machine go on that was saved standing still. */
+async function goOn(monitor: Qmp): Promise<void> {
+  for (;;) {
+    const { status } = (await monitor.execute("query-status")) as { status: string };
+    if (status === "running") return;
+    if (status !== "inmigrate") await monitor.execute("cont");
+  }
+}
+
+async function plug(monitor: Qmp, disk: Qemu["disks"][number]): Promise<void> {
+  const { block, device } = diskDevice(disk);
+  await monitor.execute("blockdev-add", block);
+  await monitor.execute("device_add", device);
+}
+
+async function unplug(monitor: Qmp, serial: string): Promise<void> {
+  await monitor.execute("device_del", { id: serial });
+  await monitor.event("DEVICE_DELETED", ({ device }) => device === serial);
+  await monitor.execute("blockdev-del", { "node-name": `d-${serial}` });
+}
+
+function disksOf(node: NodeRecord): Qemu["disks"] {
+  return node.disks.map((_, index) => ({ file: diskFile(node, index), serial: serialOf(node.name, index) }));
+}
+
+function macOf({ net }: Place, { number }: NodeRecord): string {
+  const hex = [...net.split(".").slice(1).map(Number), number].map((byte) => byte.toString(16).padStart(2, "0"));
+  return `52:54:00:${hex.join(":")}`;
+}
+
+/** The arguments of `identity`. */
+async function identityOf(place: Place, node: NodeRecord): Promise<string[]> {
+  const file = async (path: string): Promise<string> => (await readFile(path)).toString("base64");
+  const now = String(Math.floor(Date.now() / 1000));
+  const sources = Buffer.from(`${sourcesLine(place)}\n`).toString("base64");
+  const seed = randomBytes(32).toString("hex");
+  const key = await file(join(node.folder, "hostkey"));
+  const publicKey = await file(join(node.folder, "hostkey.pub"));
+  const authorized = await file(join(place.home, "id.pub"));
+  const mac = macOf(place, node);
+  return [node.name, node.address, mac, node.id, now, sources, seed, key, publicKey, authorized];
+}

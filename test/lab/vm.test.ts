@@ -1,0 +1,118 @@
+import { existsSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { expect } from "chai";
+import { labInterfaces } from "#lab/bridge.ts";
+import { foldersOf } from "#lab/cgroup.ts";
+import { openLab, type Lab, type LabNode } from "#lab/lab.ts";
+import { findPlace } from "#lab/place.ts";
+
+const name = "vmsmoke";
+
+describe("the lab's virtual machines", function () {
+  this.timeout(900_000); // the first run on a machine makes the images
+  let lab: Lab;
+  let v1: LabNode;
+  let v2: LabNode;
+
+  before(async () => {
+    lab = await openLab({ name });
+    await lab.down();
+    const disks = ["300M", "100M"];
+    [v1, v2] = (await lab.up([
+      { name: "v1", kind: "vm", disks },
+      { name: "v2", kind: "vm", disks: [] },
+    ])) as [LabNode, LabNode];
+  });
+  after(async () => {
+    await lab.down();
+    const place = await findPlace({ name });
+    expect([labInterfaces(place), foldersOf(place.group), existsSync(place.folder)]).to.deep.equal([[], [], false]);
+  });
+
+  async function output(node: LabNode, command: string): Promise<string> {
+    const { code, stdout, stderr } = await node.exec(command);
+    expect(code, `${command}\n${stderr}`).to.equal(0);
+    return stdout.trim();
+  }
+
+  it("have a kernel, an init and a name of their own", async () => {
+    for (const node of [v1, v2]) {
+      const told = await output(node, "hostname; cat /etc/machine-id; systemctl is-system-running --wait; uname -r");
+      const [host, id, state, kernel] = told.split("\n");
+      expect([host, id, state]).to.deep.equal([node.name, node.id.replaceAll("-", ""), "running"]);
+      expect(kernel).to.not.equal((await readFile("/proc/sys/kernel/osrelease", "utf8")).trim());
+      expect(await output(node, "cat /etc/ssh/ssh_host_ed25519_key.pub")).to.include(node.hostKey);
+    }
+    expect(await v1.ready()).to.not.equal(await v2.ready());
+    // They began as one saved state, and what is drawn from it must differ.
+    const random = "head -c 16 /dev/urandom | od -An -tx1";
+    expect(await output(v1, random)).to.not.equal(await output(v2, random));
+    expect(Math.abs(Number(await output(v1, "date +%s")) - Date.now() / 1000)).to.be.lessThan(5);
+  });
+
+  it("have the disks asked for, blank, by serial and stable name, and what containers lack", async () => {
+    expect(await output(v1, "lsblk -dnbo SERIAL,SIZE | sort")).to.match(
+      new RegExp(`^root +${8 * 1024 ** 3}\nv1-disk0 +${300 * 1024 ** 2}\nv1-disk1 +${100 * 1024 ** 2}$`),
+    );
+    for (const { byId } of v1.disks) expect(await output(v1, `wipefs -p ${byId} | wc -l`)).to.equal("0");
+    const [first] = v1.disks.map(({ byId }) => byId);
+    await output(v1, `mkswap -q ${first} && swapon ${first} && swapoff ${first} && wipefs -aq ${first}`);
+    await output(v1, "modprobe dm-crypt && test -e /sys/module/dm_crypt");
+  });
+
+  it("lose a disk and find it again by its serial while they run", async () => {
+    await v1.unplug(0);
+    expect(await output(v1, "udevadm settle; ls /dev/disk/by-id")).to.equal("virtio-root\nvirtio-v1-disk1");
+    await v1.plug(0);
+    expect(await output(v1, "udevadm settle; ls /dev/disk/by-id")).to.include("virtio-v1-disk0");
+    const problem = await v1.unplug(7).then(
+      () => "",
+      (error: Error) => error.message,
+    );
+    expect(problem).to.equal("v1 has no disk 7");
+  });
+
+  it("answer on the console while they are off the network", async () => {
+    await v1.cut();
+    expect((await lab.list()).map(({ cut }) => cut)).to.deep.equal([true, false]);
+    expect(await v1.onConsole("hostname; exit_code() { return 3; }; ! exit_code")).to.equal("v1");
+    await v1.heal();
+    expect(await output(v1, "echo back")).to.equal("back");
+  });
+
+  it("reboot, and are what they were", async () => {
+    const boot = await v1.ready();
+    await v1.exec("systemctl reboot");
+    await v1.ready({ notBoot: boot });
+    expect(await output(v1, "hostname; systemctl is-system-running --wait; ls /dev/disk/by-id | wc -l")).to.equal(
+      "v1\nrunning\n3",
+    );
+    expect(await readFile(v1.consoleLog, "utf8")).to.include("reboot: Restarting system");
+  });
+
+  it("lose what was not synced when their power is cut", async () => {
+    await output(v1, "echo kept >/root/kept && sync");
+    await output(v1, "echo lost >/root/lost");
+    await v1.powerCut();
+    expect(await v1.isRunning()).to.equal(false);
+    await v1.start();
+    expect(await output(v1, "ls /root")).to.equal("kept");
+  });
+
+  it("refuse what only they can of other nodes, and names that their disks cannot have", async () => {
+    const [n1] = (await lab.up([{ name: "n1", kind: "debian", disks: ["20M"] }])) as [LabNode];
+    const problems = await Promise.all(
+      [n1.unplug(0), n1.onConsole("id"), lab.up([{ name: "v-with-a-long-name", kind: "vm", disks: [] }])].map((work) =>
+        (work as Promise<unknown>).then(
+          () => "",
+          (error: Error) => error.message,
+        ),
+      ),
+    );
+    expect(problems).to.deep.equal([
+      "n1 is no virtual machine: its disks cannot be moved",
+      "n1 is no virtual machine: it has no second line: use kcore lab ssh",
+      "“v-with-a-long-name” is too long for a virtual machine's name",
+    ]);
+  });
+});
