@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 export const modulesFolder = fileURLToPath(new URL("../src/engine/modules/", import.meta.url));
 const registryFile = "registry.ts";
 
-/** Each module's three spellings: `service.running`, `service-running.ts`, `serviceRunning`. */
+/** Each module's three spellings: `lvm.volume_group`, `lvm-volume-group.ts`, `lvmVolumeGroup`. */
 export interface ModuleNames {
   readonly name: string;
   readonly file: string;
@@ -16,7 +16,7 @@ export interface ModuleNames {
 export function namesOf(file: string): ModuleNames {
   const base = file.replace(/\.ts$/, "");
   return {
-    name: base.replaceAll("-", "."),
+    name: base.replace("-", ".").replaceAll("-", "_"),
     file,
     symbol: base.replace(/-([a-z0-9])/g, (_, letter: string) => letter.toUpperCase()),
   };

@@ -38,6 +38,7 @@ export const moreArguments: Readonly<Record<string, readonly object[]>> = {
   "filesystem.formatted": [
     { partuuid: "6f1c2a52-7c1e-4f0e-9a50-0d8a3b0f4e11", fstype: "xfs", label: "a" },
     { disk: { serial: "S3Z8NB0K" }, partition: "data", fstype: "vfat", label: "A" },
+    { vg: "vg_a", lv: "a" },
   ],
   "group.managed": [
     { name: "a", state: "absent" },
@@ -45,6 +46,10 @@ export const moreArguments: Readonly<Record<string, readonly object[]>> = {
   ],
   "http.ready": [{ url: "https://a/", insecure: true }],
   "key.generated": [{ path: "/a.key", certificate: "/a.crt" }],
+  "lvm.logical_volume": [
+    { vg: "vg_a", name: "pool", type: "thinPool", size: "50%VG" },
+    { vg: "vg_a", name: "a", type: "thin", pool: "pool", size: "1G" },
+  ],
   "mount.mounted": [
     { path: "/a", source: "UUID=0a0b", state: "absent" },
     { path: "/a", source: "UUID=0a0b", fstype: "ext4", persist: "unit" },
@@ -70,6 +75,7 @@ export const moreArguments: Readonly<Record<string, readonly object[]>> = {
   "script.run": [{ source: "a.sh", stdin: "a", successCodes: [1] }],
   "service.running": [{ name: "a", unmask: true, onChange: "reload" }],
   "service.stopped": [{ name: "a", mask: true }],
+  "swap.enabled": [{ vg: "vg_a", lv: "swap", priority: 5 }],
   "unit.managed": [
     { name: "a", state: "absent" },
     { name: "a", content: "[Service]", dropin: "b", enabled: true },

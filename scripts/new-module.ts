@@ -90,9 +90,9 @@ export function withRow(page: string, name: string, row: string): string {
 }
 
 async function main(name: string | undefined): Promise<void> {
-  if (name === undefined || !/^[a-z][a-z0-9]*\.[a-z][a-z0-9]*$/.test(name))
+  if (name === undefined || !/^[a-z][a-z0-9]*\.[a-z][a-z0-9_]*$/.test(name))
     throw new Error("give a name such as service.running: npm run new:module service.running");
-  const names = namesOf(`${name.replace(".", "-")}.ts`);
+  const names = namesOf(`${name.replaceAll(/[._]/g, "-")}.ts`);
   const file = join(modulesFolder, names.file);
   if (existsSync(file)) throw new Error(`${file} is there already`);
   writeFileSync(file, moduleText(names));

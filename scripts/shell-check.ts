@@ -53,7 +53,7 @@ async function moduleTexts(): Promise<Map<string, string>> {
   const texts = new Map<string, string>();
   for (const [name, load] of registry) {
     const module: ModuleDefinition = await load();
-    const source = readFileSync(join(modules, `${name.replace(".", "-")}.ts`), "utf8");
+    const source = readFileSync(join(modules, `${name.replaceAll(/[._]/g, "-")}.ts`), "utf8");
     const example = parse(exampleIn(source) ?? "") as Record<string, unknown>;
     for (const [index, args] of [example[name], ...(moreArguments[name] ?? [])].entries()) {
       const parsed = module.args.safeParse(args);

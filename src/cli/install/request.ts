@@ -2,6 +2,7 @@ import { isIP } from "node:net";
 import type { z } from "zod";
 import { formatEndpoint, parseEndpoint } from "#api/endpoint.ts";
 import { KcoreError, type Problem } from "#errors/problem.ts";
+import { VolumeName } from "#engine/step/disk-names.ts";
 import { defined } from "#optional/defined.ts";
 import type { NodeInstallSchema } from "../manifests/manifest-schemas.ts";
 
@@ -28,6 +29,8 @@ export interface InstallPlan {
 export interface InstallVars {
   readonly osDisk: string;
   readonly storageBackend: StorageBackend;
+  readonly lvmVgName?: string | undefined;
+  readonly lvmLvPrefix?: string | undefined;
   readonly joinControllers?: readonly string[];
   readonly dataDisks?: readonly string[];
   readonly disableVxlan?: true;
@@ -64,6 +67,7 @@ export function planInstall(request: InstallRequest): InstallPlan {
     vars: {
       osDisk,
       storageBackend: backend,
+      ...defined({ lvmVgName: request.lvmVgName, lvmLvPrefix: request.lvmLvPrefix }),
       ...(join.length > 0 ? { joinControllers: [...new Set(join)] } : {}),
       ...(dataDisks.length > 0 ? { dataDisks } : {}),
       ...(request.disableVxlan === true ? { disableVxlan: true } : {}),
@@ -81,10 +85,10 @@ function checkStorage(request: InstallRequest, refuse: Refuse): StorageBackend {
   const { storageBackend, dataDiskMode } = request;
   const backend = storageBackend ?? dataDiskMode ?? "filesystem";
   const flag = storageBackend === undefined ? "--data-disk-mode" : "--storage-backend";
-  if (backend !== "filesystem")
+  if (backend === "zfs")
     refuse(
-      `${flag} ${backend} cannot be had yet: kcore makes filesystems on data disks, no ${backend === "lvm" ? "volume groups" : "pools"}`,
-      `${flag} filesystem; or prepare the disks with orchestrations of your own`,
+      `${flag} zfs cannot be had yet: kcore makes filesystems or a volume group of data disks, no pools`,
+      `${flag} filesystem, or lvm; or prepare the disks with orchestrations of your own`,
     );
   const belongs = [
     ["--lvm-vg-name", request.lvmVgName, "lvm"],
@@ -95,6 +99,11 @@ function checkStorage(request: InstallRequest, refuse: Refuse): StorageBackend {
   for (const [name, value, needed] of belongs)
     if (value !== undefined && backend !== needed)
       refuse(`${name} means nothing with the storage backend ${backend}`, `it belongs to --storage-backend ${needed}`);
+  if (request.lvmVgName !== undefined && !VolumeName.safeParse(request.lvmVgName).success)
+    refuse(
+      `“${request.lvmVgName}” cannot be a volume group's name`,
+      "letters, digits, “_”, “.”, “+” and “-”, as lvm(8) has it",
+    );
   return backend;
 }
 

@@ -7,7 +7,7 @@ import { shippedRoot } from "#engine/project/shipped.ts";
  * bundle has no comments, so the build collects them.
  */
 export function moduleExample(name: string): string | undefined {
-  const source = join(shippedRoot(), "src", "engine", "modules", `${name.replace(".", "-")}.ts`);
+  const source = join(shippedRoot(), "src", "engine", "modules", `${name.replaceAll(/[._]/g, "-")}.ts`);
   if (existsSync(source)) return exampleIn(readFileSync(source, "utf8"));
   const collected = join(shippedRoot(), "dist", "module-examples.json");
   return existsSync(collected)

@@ -67,6 +67,7 @@ export const diskPartitioned = defineModule({
     "DISK_IN_USE",
     "DISK_NOT_FOUND",
     "DISK_PARTITIONS_DIFFER",
+    "DISK_TOO_SMALL",
     "TOOL_MISSING",
   ],
   step: ({ disk, partitions }, context) => {
@@ -151,6 +152,7 @@ ${shLines(wanted.map(({ number, name }) => sh`fact ${`partition ${name}`} "\${fo
 /** Sets `todo` to what is to be done (add, create, wipe), or refuses. */
 function decide(disk: DiskId, wanted: readonly Wanted[], context: StepContext): Sh {
   const { kind, value } = diskName(disk);
+  const needed = wanted.reduce((sum, { bytes = MiB }) => sum + bytes, 2 * MiB);
   return sh`describe="disk $disk ("${`${kind} ${value}`}")" found=
 if [ "$(blkid -p -o value -s PTUUID "$disk" 2>/dev/null | tr 'A-F' 'a-f')" = ${diskGuid(context, disk)} ]; then
   todo=add
@@ -171,6 +173,10 @@ if [ "$(blkid -p -o value -s PTUUID "$disk" 2>/dev/null | tr 'A-F' 'a-f')" = ${d
   fi
 else
   todo=create found=$(for name in "$disk_name" $(partitions_of "$disk_name"); do contents_of "$name"; done)
+fi
+# A MiB before the first partition, and the table's copy behind the last.
+if [ "$todo" != add ] && [ "$(cat "/sys/class/block/$disk_name/size")" -lt ${needed / 512} ]; then
+  refuse DISK_TOO_SMALL "$describe has $(($(cat "/sys/class/block/$disk_name/size") / 2048)) MiB, and the partitions need "${`${Math.ceil(needed / MiB)} MiB`}
 fi
 # No grant covers what is in use now.
 if [ "$todo" != add ]; then

@@ -1,7 +1,15 @@
 import { z } from "zod";
 import { blobOf } from "../step/blob.ts";
 import { defineModule, type StepContext } from "../step/define.ts";
-import { diskName, filesystemUuid, partitionGuid, PartitionOf, shownUuid } from "../step/disk-names.ts";
+import {
+  deviceGuid,
+  deviceName,
+  filesystemUuid,
+  PartitionOf,
+  shownUuid,
+  VolumeOf,
+  type DeviceOf,
+} from "../step/disk-names.ts";
 import { AbsolutePath } from "../step/fields.ts";
 import { readFstab, writeFstab } from "../step/fragments/fstab.ts";
 import { escapePath, underSystemd } from "../step/fragments/mount-unit.ts";
@@ -23,9 +31,11 @@ const args = z
       "Where it is mounted; made if it is not there.",
     ),
     source: z
-      .union([Source, PartitionOf])
+      .union([Source, PartitionOf, VolumeOf])
       .optional()
-      .describe("UUID=, LABEL=, PARTUUID= or PARTLABEL=; or the disk and partition that filesystem.formatted made."),
+      .describe(
+        "UUID=, LABEL=, PARTUUID= or PARTLABEL=; or the disk and partition, or vg and lv, of filesystem.formatted.",
+      ),
     fstype: z
       .string()
       .regex(/^[a-z0-9._-]{1,32}$/, "must be a kind of filesystem")
@@ -77,7 +87,7 @@ export const mountMounted = defineModule({
       brings: true,
       reach: reachOf(given),
       want: { ...wantBoot(given, mount), ...wantNow(given, mount) },
-      probe: sh`${readFstab(given.fstab, given.path)}
+      probe: sh`${readFstab(given.fstab, { place: given.path })}
 fact fstab "$fstab"
 ${mount.unit ? probeUnit(mount.unit) : sh``}
 ${look(given, mount)}
@@ -86,7 +96,7 @@ fact fstype "$fstype"
 fact flags "$flags"`,
       guard: guard(given, mount),
       apply: sh`${guard(given, mount)}
-${readFstab(given.fstab, given.path)}
+${readFstab(given.fstab, { place: given.path })}
 reload=
 ${persist(given, mount)}
 # Without it systemd would act on the old fstab, and may unmount at once what is mounted next.
@@ -100,7 +110,7 @@ ${given.state === "absent" ? sh`if [ "$mounted" != no ]; then umount ${given.pat
 });
 
 function reachOf({ path, state, source, fstab }: Args): Reach {
-  const disk = typeof source === "object" ? diskName(source.disk).value : "*";
+  const disk = typeof source === "object" ? deviceName(source) : "*";
   return {
     changes: [{ is: "path", path: fstab }, ...(state === "present" ? [] : [{ is: "tree", path } as const])],
     restsOn: [
@@ -140,8 +150,8 @@ function describe(given: Args, context: StepContext): Mount {
   return given.persist === "unit" ? { ...mount, unit: unitOf(given, mount) } : mount;
 }
 
-function madeHere(source: PartitionOf, fstype: string, context: StepContext): string {
-  return `UUID=${shownUuid(filesystemUuid(partitionGuid(context, source)), fstype)}`;
+function madeHere(source: DeviceOf, fstype: string, context: StepContext): string {
+  return `UUID=${shownUuid(filesystemUuid(deviceGuid(context, source)), fstype)}`;
 }
 
 /** The flags that the kernel will show (mount(8)): what is not named has its default. */
@@ -207,7 +217,9 @@ fact enabled "$(systemctl is-enabled ${name} 2>/dev/null)"`;
 /** Sets `device` (empty if no device carries the source), `mounted`, `fstype` and `flags`. */
 function look({ path }: Args, { tag, value }: Mount): Sh {
   return sh`find_device() {
-  device=$(findfs ${`${tag}=${value}`} 2>/dev/null) || device=$(readlink -f ${`/dev/disk/${links[tag]}/${value}`})
+  # The kernel's name for it, which sysfs knows: a logical volume's is a link.
+  device=$(findfs ${`${tag}=${value}`} 2>/dev/null) || device=${`/dev/disk/${links[tag]}/${value}`}
+  device=$(readlink -f "$device")
   [ -b "$device" ] || device=
 }
 find_device
@@ -239,7 +251,7 @@ function persist({ fstab, path, state }: Args, { line, unit }: Mount): Sh {
   const wanted = unit || state === "absent" ? "" : line;
   const edit = sh`if [ "$fstab" != ${wanted === "" ? "absent" : wanted} ]; then
   reload=1
-  ${writeFstab(fstab, path, wanted)}
+  ${writeFstab(fstab, { place: path }, wanted)}
 fi`;
   if (!unit) return edit;
   const file = `/etc/systemd/system/${unit.name}`;

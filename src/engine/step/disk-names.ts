@@ -42,6 +42,51 @@ export const PartitionOf = z.strictObject({
 });
 export type PartitionOf = z.output<typeof PartitionOf>;
 
+/** The name of a volume group, and of a logical volume (lvm(8), Valid names): no option, no path, no name of LVM's own. */
+export const VolumeName = z
+  .string()
+  .regex(/^[A-Za-z0-9_+][A-Za-z0-9_.+-]{0,63}$/, "must be a name of letters, digits, “_”, “.”, “+” and “-”")
+  .refine((name) => !/^(?:snapshot|pvmove)|_(?:mlog|mimage|rimage|rmeta|tdata|tmeta|vorigin|cdata|cmeta)/.test(name), {
+    message: "is a name that LVM keeps for itself",
+  });
+
+/** A logical volume that `lvm.logical_volume` made. */
+export const VolumeOf = z.strictObject({
+  vg: VolumeName.describe("The volume group's name."),
+  lv: VolumeName.describe("The logical volume's name."),
+});
+export type VolumeOf = z.output<typeof VolumeOf>;
+
+/** Something that carries a filesystem, a swap area or a physical volume. */
+export type DeviceOf = PartitionOf | VolumeOf;
+
+/** The arguments by which a module is told of such a device: one pair of them. */
+export const deviceFields = {
+  disk: DiskId.optional().describe("The disk, by serial, wwn or byId, together with partition."),
+  partition: PartitionName.optional().describe("The name that disk.partitioned gave the partition."),
+  vg: VolumeName.optional().describe("Instead of disk and partition: a volume group, together with lv."),
+  lv: VolumeName.optional().describe("The logical volume that lvm.logical_volume made."),
+};
+
+interface DeviceFields {
+  readonly disk?: DiskId | undefined;
+  readonly partition?: string | undefined;
+  readonly vg?: string | undefined;
+  readonly lv?: string | undefined;
+}
+
+/** Whether none of them is given. */
+export function namesNoDevice({ disk, partition, vg, lv }: DeviceFields): boolean {
+  return [disk, partition, vg, lv].every((value) => value === undefined);
+}
+
+/** The device; undefined unless just one of the two pairs is given, and whole. */
+export function deviceFrom({ disk, partition, vg, lv }: DeviceFields): DeviceOf | undefined {
+  if (disk && partition !== undefined) return vg === undefined && lv === undefined ? { disk, partition } : undefined;
+  if (vg === undefined || lv === undefined) return undefined;
+  return disk || partition !== undefined ? undefined : { vg, lv };
+}
+
 type Node = Pick<StepContext, "node" | "nodeId">;
 
 /** The disk GUID of a partition table that kcore makes on this disk of this node. */
@@ -54,9 +99,27 @@ export function partitionGuid(node: Node, { disk, partition }: PartitionOf): str
   return uuidOf(...seed(node, disk), "partition", partition);
 }
 
-/** The UUID of a filesystem that kcore makes on the partition with this PARTUUID. */
-export function filesystemUuid(partuuid: string): string {
-  return uuidOf(partuuid.toLowerCase(), "filesystem");
+/** What a device of ours is known by: a partition's PARTUUID; a logical volume gets its own UUID from LVM, so its names. */
+export function deviceGuid(node: Node, device: DeviceOf): string {
+  return "vg" in device
+    ? uuidOf(node.nodeId ?? node.node, "volume", device.vg, device.lv)
+    : partitionGuid(node, device);
+}
+
+/** How a device is called in a dry run's doubts, and in a grant. */
+export function deviceName(device: DeviceOf): string {
+  return "vg" in device ? `${device.vg}/${device.lv}` : diskName(device.disk).value;
+}
+
+/** The UUID of a filesystem that kcore makes on the device with this PARTUUID, or what stands for it. */
+export function filesystemUuid(guid: string): string {
+  return uuidOf(guid.toLowerCase(), "filesystem");
+}
+
+/** The UUID of a physical volume that kcore makes on the partition with this PARTUUID, as LVM writes them: 6-4-4-4-4-4-6. */
+export function physicalVolumeUuid(partuuid: string): string {
+  const hex = uuidOf(partuuid.toLowerCase(), "physical volume").replaceAll("-", "");
+  return hex.replace(/^(.{6})(.{4})(.{4})(.{4})(.{4})(.{4})(.{6})$/, "$1-$2-$3-$4-$5-$6-$7");
 }
 
 /** The filesystem's UUID as tools show it: vfat has only the 32 bits of its volume id. */

@@ -1,4 +1,5 @@
-import { diskName, type DiskId } from "../disk-names.ts";
+import type { StepContext } from "../define.ts";
+import { deviceGuid, deviceName, diskName, type DeviceOf, type DiskId } from "../disk-names.ts";
 import { sh, type Sh } from "../sh.ts";
 
 /** granted NAME...: true if a wipe was granted for one of these names of a disk. */
@@ -96,6 +97,20 @@ users_of() {
   for path in "/sys/class/block/$1/holders/"*; do
     [ ! -e "$path" ] || echo "$dev is held by \${path##*/} $(cat "$path/dm/name" 2>/dev/null)"
   done
+  # A loop device upon it, and a process that has it open (a guest's disk, a check), hold it in no way that the kernel shows.
+  for path in /sys/block/loop*/loop/backing_file; do
+    { read -r file <"$path"; } 2>/dev/null && [ "$(readlink -f "$file")" = "$dev" ] || continue
+    path=\${path#/sys/block/}
+    echo "$dev is the backing of \${path%%/*}"
+  done
+  ls -l /proc/[0-9]*/fd 2>/dev/null | dev=$dev awk '
+    /^\/proc\// { split($0, part, "/"); pid = part[3] }
+    $NF == ENVIRON["dev"] && $(NF - 1) == "->" && !seen[pid]++ { print pid }' |
+    while read -r pid; do
+      read -r name <"/proc/$pid/comm" || continue
+      # udev looks at whatever appears, for a moment.
+      case $name in *udev*) ;; *) echo "$dev is open in process $pid ($name)" ;; esac
+    done 2>/dev/null
 }
 # What an exclusive open says: the kernel grants none while anything holds the device, also what only other mount
 # namespaces see. wipefs opens so before it erases; told to change nothing, that is all it does.
@@ -154,7 +169,7 @@ find_disk ${kind} ${value}`;
 }
 
 /** The functions, and the disk that carries a partition: `disk` and `disk_name` are set after it. */
-export function findPartition(partuuid: string): Sh {
+function findPartition(partuuid: string): Sh {
   return sh`${functions}
 disk_name=$(whole_disks | while read -r name; do
   ! read_table "$(device_of "$name")" | grep -q " "${partuuid}" " || echo "$name"
@@ -164,6 +179,32 @@ case $disk_name in
   *"$K_NL"*) refuse DISK_AMBIGUOUS ${`several disks have a partition with PARTUUID ${partuuid}`}"$K_NL$(list_disks)" ;;
 esac
 disk=$(device_of "$disk_name")`;
+}
+
+/** Sets `disk` and `disk_name` (empty for a volume), `device` (/dev/…) and `name` (its name in sysfs), or refuses. */
+export function findDevice(source: DeviceOf, context: StepContext): Sh {
+  if (!("vg" in source))
+    return sh`${findDisk(source.disk)}
+${findIn(deviceGuid(context, source))}`;
+  return sh`${functions}
+disk= disk_name=
+device=$(readlink -f ${`/dev/${source.vg}/${source.lv}`}) && [ -b "$device" ] || device=
+[ -n "$device" ] || ! unsure || exit 1
+[ -n "$device" ] || refuse VOLUME_NOT_FOUND ${`there is no logical volume ${deviceName(source)}, or it is not active`}"$K_NL$(lvs 2>&1)"
+name=$(printf '%s\n' "\${device#/dev/}" | tr / '!')`;
+}
+
+/** The same for a partition that kcore did not make. */
+export function findForeignPartition(partuuid: string): Sh {
+  return sh`${findPartition(partuuid)}
+${findIn(partuuid)}`;
+}
+
+function findIn(partuuid: string): Sh {
+  return sh`name=$(partition_of ${partuuid})
+[ -n "$name" ] || ! unsure || exit 1
+[ -n "$name" ] || refuse PARTITION_NOT_FOUND "$disk has no partition with PARTUUID "${partuuid}
+device=$(device_of "$name")`;
 }
 
 /** The programs they need; all are in Debian's essential packages and in util-linux anywhere else. */

@@ -1,31 +1,35 @@
 import { sh, type Sh } from "../sh.ts";
 
-/** Sets `fstab` to the lines of a mount point in an fstab(5), blanks made single, or to `absent`. */
-export function readFstab(file: string, path: string): Sh {
+/** Which lines of an fstab(5) are meant: those of a mount point, or those of a source. */
+export type FstabKey = { readonly place: string } | { readonly source: string };
+
+/** Sets `fstab` to these lines, blanks made single, or to `absent`. */
+export function readFstab(file: string, key: FstabKey): Sh {
   return sh`fstab=
 if [ -f ${file} ]; then
   while read -r source place rest || [ -n "$source" ]; do
     case $source in '#'*) continue ;; esac
-    [ "$place" != ${path} ] || fstab=$fstab\${fstab:+$K_NL}$(set -f && set -- "$source" "$place" $rest && echo "$*")
+    [ ${"place" in key ? sh`"$place" != ${key.place}` : sh`"$source" != ${key.source}`} ] || fstab=$fstab\${fstab:+$K_NL}$(set -f && set -- "$source" "$place" $rest && echo "$*")
   done <${file}
 fi
 fstab=\${fstab:-absent}`;
 }
 
 /**
- * Puts `line` in the place of the mount point's first line in an fstab (at the end if it has none) and drops its other
- * lines; an empty `line` drops them all. Every other line stays as it is.
+ * Puts `line` in the place of the first of these lines (at the end if there is none) and drops the others; an empty `line` drops
+ * them all. Every other line stays as it is.
  */
-export function writeFstab(file: string, path: string, line: string): Sh {
+export function writeFstab(file: string, key: FstabKey, line: string): Sh {
+  const field = "place" in key ? sh`"$2"` : sh`"$1"`;
   return sh`written=
 [ -f ${file} ] || put_file /dev/null ${file} 0644 - - || exit 1
 {
   while IFS= read -r whole || [ -n "$whole" ]; do
     case $whole in
-      *[!\ \	]*) place=$(set -f && set -- $whole && case $1 in '#'*) ;; *) printf '%s\n' "$2" ;; esac) ;;
+      *[!\ \	]*) place=$(set -f && set -- $whole && case $1 in '#'*) ;; *) printf '%s\n' ${field} ;; esac) ;;
       *) place= ;;
     esac
-    if [ "$place" != ${path} ]; then
+    if [ "$place" != ${"place" in key ? key.place : key.source} ]; then
       printf '%s\n' "$whole"
     elif [ -z "$written" ]; then
       written=1

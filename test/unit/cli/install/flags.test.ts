@@ -125,7 +125,7 @@ describe("kcore node install", () => {
     {
       flag: "--storage-backend",
       words: ["--storage-backend", "lvm"],
-      effect: /--storage-backend lvm cannot be had yet/,
+      effect: /"storageBackend":"lvm"/,
     },
     {
       flag: "--lvm-vg-name",
@@ -198,6 +198,13 @@ describe("kcore node install", () => {
     expect(problems.join("\n"))
       .to.contain("no controller to belong to")
       .and.to.contain("“sda” is not the path of a disk");
+  });
+
+  it("--lvm-vg-name and --lvm-lv-prefix are recorded with --storage-backend lvm, and a name that cannot be is refused", () => {
+    const lvm = [...base, "--data-disk", "/dev/sdb", "--storage-backend", "lvm"];
+    const told = JSON.stringify(outcomeOf(...lvm, "--lvm-vg-name", "vg_data", "--lvm-lv-prefix", "vm-"));
+    expect(told).to.contain('"lvmVgName":"vg_data"').and.to.contain('"lvmLvPrefix":"vm-"');
+    expect(JSON.stringify(outcomeOf(...lvm, "--lvm-vg-name", "-x"))).to.contain("cannot be a volume group's name");
   });
 
   it("--storage-backend wins over --data-disk-mode", () => {

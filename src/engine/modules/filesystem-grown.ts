@@ -1,0 +1,73 @@
+import { z } from "zod";
+import { defineModule } from "../step/define.ts";
+import { deviceFields, deviceFrom, deviceName, type DeviceOf } from "../step/disk-names.ts";
+import { diskTools, findDevice } from "../step/fragments/disk.ts";
+import { sh } from "../step/sh.ts";
+
+const args = z
+  .strictObject(deviceFields)
+  .refine((given) => deviceFrom(given) !== undefined, "needs disk and partition, or vg and lv");
+
+/**
+ * ```yaml
+ * filesystem.grown: { vg: vg_kcore, lv: images }
+ * ```
+ * Grown in place, mounted or not (xfs: mounted), after its device became larger; never shrunk. In order when less than 4 MiB of the
+ * device are left over: neither kind of filesystem can use a smaller rest (resize2fs(8), xfs_growfs(8)).
+ */
+export const filesystemGrown = defineModule({
+  name: "filesystem.grown",
+  summary: "Keeps an ext4 or xfs filesystem as large as its device.",
+  args,
+  refusals: [
+    "DISK_AMBIGUOUS",
+    "DISK_NOT_FOUND",
+    "FILESYSTEM_DIFFERS",
+    "MOUNT_SOURCE_MISSING",
+    "PARTITION_NOT_FOUND",
+    "TOOL_MISSING",
+    "VOLUME_NOT_FOUND",
+  ],
+  step: (given, context) => {
+    const device = deviceFrom(given) as DeviceOf;
+    const place = { is: "disk", name: deviceName(device) } as const;
+    const look = sh`${findDevice(device, context)}
+type=$(blkid -p -o value -s TYPE "$device" 2>/dev/null)
+read -r sectors <"/sys/class/block/$name/size"
+mounted=$(awk -v device="$(cat "/sys/class/block/$name/dev")" '$3 == device { print $5; exit }' /proc/self/mountinfo)
+size=
+# What the filesystem says of itself, in bytes.
+case $type in
+  ext4) size=$(dumpe2fs -h "$device" 2>/dev/null | awk -F: '/^Block count/ { n = $2 } /^Block size/ { b = $2 } END { if (n) printf "%.0f", n * b }') ;;
+  # Of a mounted one the kernel is asked: its superblock is written later.
+  xfs) size=$(xfs_info "\${mounted:-$device}" 2>/dev/null | sed -n 's/^data .*bsize=\([0-9]*\) *blocks=\([0-9]*\),.*/\1 \2/p' | awk '{ printf "%.0f", $1 * $2 }') ;;
+esac
+left=$((sectors * 512 - \${size:-0}))`;
+    const judge = sh`case $type in
+  ext4) have resize2fs || refuse TOOL_MISSING "resize2fs is not on this node; package e2fsprogs has it" ;;
+  xfs)
+    have xfs_growfs || refuse TOOL_MISSING "xfs_growfs is not on this node; package xfsprogs has it"
+    [ -n "$mounted" ] || refuse MOUNT_SOURCE_MISSING "the xfs on $device grows only while it is mounted: mount.mounted, before this step"
+    ;;
+  *) refuse FILESYSTEM_DIFFERS "$device holds \${type:-nothing}, and kcore grows ext4 and xfs" ;;
+esac`;
+    return {
+      reach: { changes: [place], restsOn: [place] },
+      want: { size: "all of the device" },
+      probe: sh`${look}
+fact type "\${type:-none}"
+if [ -n "$size" ] && [ "$left" -lt 4194304 ]; then fact size "all of the device"; else fact size "$((\${size:-0} / 1048576)) of $((sectors / 2048)) MiB"; fi`,
+      guard: sh`${look}
+${judge}`,
+      apply: sh`${look}
+${judge}
+case $type in
+  xfs) xfs_growfs "$mounted" >/dev/null ;;
+  # What is not mounted is checked first, as resize2fs asks for it.
+  ext4) if [ -z "$mounted" ]; then e2fsck -fp "$device"; [ $? -le 1 ] || exit 1; fi && resize2fs "$device" ;;
+esac`,
+      tools: diskTools,
+      timeout: 600,
+    };
+  },
+});

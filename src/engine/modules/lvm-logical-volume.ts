@@ -1,0 +1,143 @@
+import { z } from "zod";
+import { defineModule } from "../step/define.ts";
+import { deviceGuid, deviceName, VolumeName } from "../step/disk-names.ts";
+import { Size } from "../step/fields.ts";
+import { quietLvm } from "../step/fragments/lvm.ts";
+import { sh, type Sh } from "../step/sh.ts";
+
+const MiB = 1024 ** 2;
+
+const args = z
+  .strictObject({
+    vg: VolumeName.describe("The volume group."),
+    name: VolumeName.describe("Its name."),
+    type: z
+      .enum(["linear", "thinPool", "thin"])
+      .default("linear")
+      .describe("linear, thinPool, or thin: a volume of a thin pool, which takes room as it is written."),
+    size: z
+      .union([Size, z.string().regex(/^(?:100|[1-9]\d?)%(?:FREE|VG)$/, "must be a size, or such as 50%VG or 100%FREE")])
+      .refine((size) => typeof size === "string" || (size >= MiB && size % MiB === 0), "must be whole MiB")
+      .describe(
+        "Its size, kept at least; a share of the group (50%VG) or of what is free (100%FREE) counts when it is made.",
+      ),
+    pool: VolumeName.optional().describe("The thin pool; for type thin."),
+  })
+  .refine(
+    ({ type, pool }) => (type === "thin") === (pool !== undefined),
+    "type thin needs a pool, and no other has one",
+  )
+  .refine(({ type, size }) => type !== "thin" || typeof size === "number", "a thin volume's size is a number of bytes");
+type Args = z.output<typeof args>;
+
+/** What lvs(8) calls it in `lv_layout`. */
+const layouts = { linear: "linear", thinPool: "thin,pool", thin: "thin,sparse" } as const;
+
+/**
+ * ```yaml
+ * lvm.logical_volume: { vg: vg_kcore, name: images, size: 20G }
+ * ```
+ * Grown when it is smaller than wanted, never shrunk; a filesystem on it is grown by `filesystem.grown`. What an older volume left
+ * at its place is wiped when it is made.
+ */
+export const lvmLogicalVolume = defineModule({
+  name: "lvm.logical_volume",
+  summary: "Keeps an LVM logical volume, thin pool or thin volume.",
+  args,
+  refusals: ["LVM_GROUP_MISSING", "LVM_NO_SPACE", "LVM_VOLUME_DIFFERS", "TOOL_MISSING"],
+  step: (given, context) => {
+    const { vg, name, type, size, pool } = given;
+    const place = { is: "disk", name: deviceName({ vg, lv: name }) } as const;
+    const bytes = typeof size === "number" ? size : undefined;
+    const mark = deviceGuid(context, { vg, lv: name });
+    return {
+      reach: {
+        changes: [place],
+        restsOn: [place, { is: "disk", name: vg }, { is: "program", name: "lvcreate" }],
+      },
+      want: {
+        layout: layouts[type],
+        active: "active",
+        ...(pool === undefined ? {} : { pool }),
+        ...(bytes === undefined ? {} : { size: `${bytes / MiB} MiB` }),
+      },
+      probe: sh`${look(given)}
+fact layout "\${layout:-absent}"
+${pool === undefined ? sh`` : sh`fact pool "$pool"`}
+fact size "$size"
+fact active "\${active:-absent}"`,
+      guard: judge(given),
+      apply: sh`${judge(given)}
+case $todo in
+  create)
+    # The mark tells filesystem.formatted that nobody has used it yet, whatever an older volume left there.
+    mkdir -p "$K_STATE/fresh" && : >"$K_STATE/fresh/"${mark} && sync || exit 1
+    lvcreate -q -y -n ${name} ${create(given)} || exit 1
+    ;;
+  grow) lvextend -q ${["-L", `${bytes ?? 0}b`]} ${`${vg}/${name}`} || exit 1 ;;
+esac
+[ "$active" = active ] || lvchange -q -a y ${`${vg}/${name}`} || exit 1
+! have udevadm || udevadm settle --timeout=10
+sync`,
+      timeout: 120,
+    };
+  },
+});
+
+/** Sets `layout` (empty: there is none), `pool`, `active`, `have` (bytes) and `size`: as wanted, or as it is. */
+function look({ vg, name, size }: Args): Sh {
+  const wanted = typeof size === "number" ? size : undefined;
+  return sh`${quietLvm}
+layout= pool= active= have=0 extent=0 wanted=${wanted ?? 0}
+line=$(lvs --noheadings --units b --nosuffix --separator '|' -o lv_layout,lv_size,vg_extent_size,lv_active,pool_lv ${`${vg}/${name}`} 2>/dev/null)
+ifs=$IFS IFS='|'
+set -- $line
+IFS=$ifs
+[ $# -lt 3 ] || layout=\${1##* } have=$2 extent=$3 active=\${4-} pool=\${5-}
+size=$((have / 1048576))' MiB'
+# LVM rounds up to whole extents.
+${wanted === undefined ? sh`` : sh`if [ "$have" -ge "$wanted" ] && [ "$have" -lt $((wanted + extent)) ]; then size=${`${wanted / MiB} MiB`}; fi`}`;
+}
+
+/** Sets `todo` to create, grow or nothing, or refuses. */
+function judge(given: Args): Sh {
+  const { vg, name, type, size, pool } = given;
+  const layout = layouts[type];
+  const bytes = typeof size === "number" ? size : undefined;
+  const shown = `${vg}/${name}`;
+  const needs = type === "thin" ? 0 : (bytes ?? 0);
+  return sh`have lvcreate || refuse TOOL_MISSING "lvcreate is not on this node; package lvm2 has it"
+${type === "linear" ? sh`` : sh`have thin_check || refuse TOOL_MISSING "thin_check is not on this node; package thin-provisioning-tools has it"`}
+${look(given)}
+todo=
+free=$(vgs --noheadings --units b --nosuffix -o vg_free ${vg} 2>/dev/null)
+[ -n "$free" ] || refuse LVM_GROUP_MISSING ${`there is no volume group ${vg}`}"$K_NL$(vgs 2>&1)"
+if [ -z "$layout" ]; then
+  todo=create
+  [ "$((free))" -ge ${needs} ] && [ "$((free))" -gt 0 ] ${type === "thin" ? sh`|| :` : sh`|| refuse LVM_NO_SPACE ${`${shown} needs ${needs / MiB} MiB, and the group has `}"$((free / 1048576)) MiB free"`}
+elif [ "$layout" != ${layout} ]${pool === undefined ? sh`` : sh` || [ "$pool" != ${pool} ]`}; then
+  refuse LVM_VOLUME_DIFFERS ${`${shown} is there, but not as wanted (${layout}${pool === undefined ? "" : ` of ${pool}`}): `}"$layout\${pool:+ of $pool}"
+${
+  bytes === undefined
+    ? sh``
+    : sh`elif [ "$have" -ge $((wanted + extent)) ]; then
+  refuse LVM_VOLUME_DIFFERS ${`${shown} is larger than the ${bytes / MiB} MiB wanted, and kcore shrinks no volume: `}"$size"
+elif [ "$have" -lt "$wanted" ]; then
+  todo=grow
+  ${type === "thin" ? sh`:` : sh`[ "$((free))" -ge $((wanted - have)) ] || refuse LVM_NO_SPACE ${`${shown} is to grow to ${bytes / MiB} MiB, and the group has `}"$((free / 1048576)) MiB free"`}`
+}
+fi`;
+}
+
+/** The arguments of lvcreate(8) behind the name. */
+function create({ vg, type, size, pool }: Args): readonly string[] {
+  const room = typeof size === "number" ? ["-L", `${size}b`] : ["-l", size];
+  switch (type) {
+    case "linear":
+      return ["-W", "y", ...room, vg];
+    case "thinPool":
+      return ["--type", "thin-pool", ...room, vg];
+    case "thin":
+      return ["--type", "thin", "-V", `${String(size)}b`, "--thinpool", `${vg}/${pool ?? ""}`];
+  }
+}

@@ -1,0 +1,109 @@
+import { z } from "zod";
+import { defineModule, type StepContext } from "../step/define.ts";
+import {
+  DiskId,
+  diskName,
+  partitionGuid,
+  PartitionName,
+  physicalVolumeUuid,
+  VolumeName,
+  type PartitionOf,
+} from "../step/disk-names.ts";
+import { Size } from "../step/fields.ts";
+import { quietLvm } from "../step/fragments/lvm.ts";
+import { sh, shLines } from "../step/sh.ts";
+
+const MiB = 1024 ** 2;
+
+const args = z.strictObject({
+  name: VolumeName.describe("Its name."),
+  disks: z.array(DiskId).min(1).max(256).describe("The disks whose physical volumes are in it; more in it stay in it."),
+  partition: PartitionName.describe("The name of the partition that is a physical volume on each of them."),
+  extentSize: Size.refine((size) => size >= MiB && Number.isInteger(Math.log2(size / MiB)), {
+    message: "must be a power of two, at least 1M",
+  })
+    .optional()
+    .describe("The size of its extents, used when it is made (default: LVM's, 4M)."),
+});
+
+/**
+ * ```yaml
+ * lvm.volume_group:
+ *   name: vg_kcore
+ *   disks: [{ serial: S3Z8NB0K }, { serial: S3Z8NB1M }]
+ *   partition: data
+ * ```
+ * Made of physical volumes that `lvm.physical_volume` made, and extended by those that are added to the list; nothing is taken out
+ * of it. A group of this name that has none of them is somebody else's and refused.
+ */
+export const lvmVolumeGroup = defineModule({
+  name: "lvm.volume_group",
+  summary: "Keeps an LVM volume group of the node's physical volumes.",
+  args,
+  refusals: ["LVM_GROUP_TAKEN", "LVM_PV_MISSING", "LVM_PV_TAKEN", "TOOL_MISSING"],
+  step: ({ name, disks, partition, extentSize }, context) => {
+    const members = disks.map((disk) => memberOf({ disk, partition }, context));
+    const look = sh`${quietLvm}
+members=$(pvs --noheadings --separator ' ' -o pv_uuid,pv_name,vg_name 2>/dev/null)
+# member UUID: sets group, to nothing where there is no such physical volume, to - where it belongs to none; and device.
+member() {
+  line=$(printf '%s\n' "$members" | sed -n "s/^ *$1 //p") group=
+  [ -n "$line" ] || return 0
+  device=\${line%% *} rest=\${line#"\${line%% *}"}
+  rest=\${rest#"\${rest%%[! ]*}"} group=\${rest%% *} group=\${group:--}
+}`;
+    const judge = sh`have vgcreate || refuse TOOL_MISSING "vgcreate is not on this node; package lvm2 has it"
+${look}
+set --
+mine=
+${shLines(
+  members.map(
+    ({ uuid, shown }) => sh`member ${uuid}
+case $group in
+  '') refuse LVM_PV_MISSING ${`${shown} is no physical volume of kcore's: lvm.physical_volume makes one`} ;;
+  -) set -- "$@" "$device" ;;
+  ${name}) mine=yes ;;
+  *) refuse LVM_PV_TAKEN ${`${shown} belongs to the volume group `}"$group" ;;
+esac`,
+  ),
+)}
+there=$(vgs --noheadings -o vg_name ${name} 2>/dev/null)
+[ -z "$there" ] || [ -n "$mine" ] ||
+  refuse LVM_GROUP_TAKEN ${`there is a volume group ${name} already, and none of the physical volumes named are in it`}"$K_NL$(vgs -o +pv_name ${name} 2>&1)"`;
+    return {
+      reach: {
+        changes: [{ is: "disk", name }, ...members.map(({ place }) => place)],
+        restsOn: [{ is: "disk", name }, ...members.map(({ place }) => place), { is: "program", name: "vgcreate" }],
+      },
+      want: Object.fromEntries(members.map(({ shown }) => [`physical volume ${shown}`, name])),
+      probe: sh`${look}
+${shLines(
+  members.map(
+    ({ uuid, shown }) => sh`member ${uuid}
+[ "$group" != - ] || group='no group'
+fact ${`physical volume ${shown}`} "\${group:-missing}"`,
+  ),
+)}`,
+      guard: judge,
+      apply: sh`${judge}
+if [ -n "$mine" ]; then vgextend -q ${name} "$@"; else vgcreate -q ${extentSize === undefined ? [] : ["-s", `${extentSize / MiB}m`]} ${name} "$@"; fi || exit 1
+sync`,
+      timeout: 120,
+    };
+  },
+});
+
+interface Member {
+  readonly uuid: string;
+  readonly shown: string;
+  readonly place: { readonly is: "disk"; readonly name: string };
+}
+
+function memberOf(at: PartitionOf, context: StepContext): Member {
+  const { value } = diskName(at.disk);
+  return {
+    uuid: physicalVolumeUuid(partitionGuid(context, at)),
+    shown: `${value}/${at.partition}`,
+    place: { is: "disk", name: value },
+  };
+}

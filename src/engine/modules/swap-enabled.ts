@@ -1,0 +1,101 @@
+import { z } from "zod";
+import { defineModule } from "../step/define.ts";
+import { deviceFields, deviceFrom, deviceGuid, deviceName, type DeviceOf } from "../step/disk-names.ts";
+import { diskTools, findDevice } from "../step/fragments/disk.ts";
+import { factsOfFormat, judgeFormat, lookAt, makeFormat, settle, type Format } from "../step/fragments/format.ts";
+import { readFstab, writeFstab } from "../step/fragments/fstab.ts";
+import { underSystemd } from "../step/fragments/mount-unit.ts";
+import { sh } from "../step/sh.ts";
+import { uuidOf } from "../step/uuid.ts";
+
+const args = z
+  .strictObject({
+    ...deviceFields,
+    priority: z
+      .int()
+      .min(-1)
+      .max(32_767)
+      .default(-1)
+      .describe("Its priority; -1: behind those that were there before it."),
+  })
+  .refine((given) => deviceFrom(given) !== undefined, "needs disk and partition, or vg and lv");
+
+/**
+ * ```yaml
+ * swap.enabled: { disk: { serial: S3Z8NB0K }, partition: swap }
+ * ```
+ * A swap area that is in use, now and at every boot (fstab). Its UUID is made of the partition's, or of the names of volume group and
+ * logical volume; what holds anything else is refused unless its disk, or `VG/LV`, was granted by name (requirement F-18).
+ */
+export const swapEnabled = defineModule({
+  name: "swap.enabled",
+  summary: "Keeps a swap area on a partition or logical volume, in use now and at every boot.",
+  args,
+  refusals: [
+    "DISK_AMBIGUOUS",
+    "DISK_IN_USE",
+    "DISK_NOT_FOUND",
+    "FILESYSTEM_DIFFERS",
+    "FILE_NO_PARENT",
+    "FILE_PARENT_UNSAFE",
+    "NIXOS_MANAGED",
+    "PARTITION_NOT_FOUND",
+    "TOOL_MISSING",
+    "VOLUME_NOT_FOUND",
+  ],
+  step: (given, context) => {
+    const device = deviceFrom(given) as DeviceOf;
+    const { priority } = given;
+    const guid = deviceGuid(context, device);
+    const uuid = uuidOf(guid, "swap");
+    const name = deviceName(device);
+    const format: Format = {
+      find: findDevice(device, context),
+      guid,
+      type: "swap",
+      uuid,
+      wanted: "a swap area",
+      grant: name,
+      make: sh`mkswap -U ${uuid}`,
+      tool: { command: "mkswap", package: "util-linux" },
+    };
+    const source = `UUID=${uuid}`;
+    const line = `${source} none swap ${priority === -1 ? "sw" : `sw,pri=${priority}`},nofail 0 0`;
+    const fstab = "/etc/fstab";
+    const look = sh`${lookAt(format)}
+active=$(while read -r path kind size used priority; do
+  case $path in /*) [ "$(readlink -f "$path")" != "$device" ] || echo "$priority" ;; esac
+done </proc/swaps)`;
+    const place = { is: "disk", name } as const;
+    return {
+      brings: true,
+      reach: {
+        changes: [place, { is: "path", path: fstab }],
+        restsOn: [place, { is: "path", path: fstab }, { is: "program", name: "mkswap" }],
+      },
+      want: { type: "swap", uuid, fstab: line, active: priority === -1 ? "yes" : `priority ${priority}` },
+      probe: sh`${look}
+${factsOfFormat}
+${readFstab(fstab, { source })}
+fact fstab "$fstab"
+fact active "\${active:+${priority === -1 ? sh`yes` : sh`priority $active`}}"`,
+      guard: sh`not_nixos ${fstab}
+${look}
+${judgeFormat(format)}`,
+      apply: sh`${look}
+${judgeFormat(format)}
+${makeFormat(format)}
+${readFstab(fstab, { source })}
+if [ "$fstab" != ${line} ]; then
+  ${writeFstab(fstab, { source }, line)}
+  if ${underSystemd}; then systemctl daemon-reload || exit 1; fi
+fi
+${settle}
+# The priority of an area in use cannot be changed.
+[ -z "$active" ] || swapoff "$device" || exit 1
+swapon ${priority === -1 ? [] : ["-p", String(priority)]} "$device"`,
+      tools: [...diskTools, { command: "swapon", package: "mount" }],
+      timeout: 120,
+    };
+  },
+});

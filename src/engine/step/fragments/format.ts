@@ -1,0 +1,74 @@
+import { sh, type Sh } from "../sh.ts";
+
+/** Something of ours that fills a device: a filesystem, a physical volume, a swap area. */
+export interface Format {
+  /** Sets `disk_name`, `device` and `name`, or refuses: `findDevice`. */
+  readonly find: Sh;
+  /** What the device is known by; a mark of this name tells that nobody has used it yet. */
+  readonly guid: string;
+  /** Type and UUID as blkid shows them; the UUID proves later that kcore made it. */
+  readonly type: string;
+  readonly uuid: string;
+  /** What was wanted, for the refusal. */
+  readonly wanted: string;
+  /** The name that a grant gives. */
+  readonly grant: string;
+  /** The command that makes it; the device is its last argument. */
+  readonly make: Sh;
+  readonly tool: { readonly command: string; readonly package: string };
+}
+
+/** The device found and read, past every cache: `type`, `uuid` and `label` are set, and `mark`. */
+export function lookAt({ find, guid }: Format): Sh {
+  return sh`${find}
+mark=$K_STATE/fresh/${guid}
+type=$(blkid -p -o value -s TYPE "$device" 2>/dev/null)
+uuid=$(blkid -p -o value -s UUID "$device" 2>/dev/null)
+label=$(blkid -p -o value -s LABEL "$device" 2>/dev/null)`;
+}
+
+/** The facts `device`, `type` and `uuid`. */
+export const factsOfFormat = sh`fact device "$device"
+# A mark that is still there: the device was just made, or a run died in the middle of making what is on it.
+if [ -e "$mark" ] && [ -n "$type" ]; then fact type "unfinished $type"; else fact type "\${type:-none}"; fi
+fact uuid "\${uuid:-none}"`;
+
+/**
+ * Sets `todo` to nothing where it is ours already, to make or to wipe, or refuses with FILESYSTEM_DIFFERS, DISK_IN_USE or
+ * TOOL_MISSING (requirement F-18). Follows `lookAt`.
+ */
+export function judgeFormat({ type, uuid, wanted, grant, tool }: Format): Sh {
+  return sh`todo=
+if [ "$type" != ${type} ] || [ "$uuid" != ${uuid} ] || [ -e "$mark" ]; then
+  todo=make
+  users=$(users_of "$name")
+  [ -n "$users" ] || users=$(refused_open "$device")
+  [ -z "$users" ] || refuse DISK_IN_USE "$device is in use, which no grant overrides$K_NL$users"
+  found=$(contents_of "$name")
+  # Bytes of the past on a new device, or half a thing of ours: no signature, or our own uuid.
+  if [ -e "$mark" ]; then
+    case $type:$uuid in
+      :) found=$(signatures_of "$device") ;;
+      ${type}:${uuid}) found= ;;
+    esac
+  fi
+  if [ -n "$found" ]; then
+    is_granted "$disk_name" ${grant} || refuse FILESYSTEM_DIFFERS ${`wanted ${wanted} with UUID ${uuid} on `}"$device$K_NL$found"
+    todo=wipe
+  fi
+  have ${tool.command} || refuse TOOL_MISSING ${`${tool.command} is not on this node; package ${tool.package} has it`}
+fi`;
+}
+
+/** Does what `judgeFormat` said, which has to stand directly before it: the names of devices may have changed. */
+export function makeFormat({ make }: Format): Sh {
+  return sh`if [ -n "$todo" ]; then
+  mkdir -p "$K_STATE/fresh" && : >"$mark" && sync || exit 1
+  [ "$todo" != wipe ] || { note "wiping $device, as granted" && wipefs -a -q "$device"; } || exit 1
+  ${make} "$device" || exit 1
+  sync && rm -f "$mark"
+fi`;
+}
+
+/** udev's links by uuid and label, which mounts name, follow on their own. */
+export const settle = sh`! have udevadm || udevadm settle --timeout=10 || :`;

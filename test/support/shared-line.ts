@@ -1,0 +1,54 @@
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { ModuleDefinition } from "#engine/step/define.ts";
+import type { LabNode } from "#lab/lab.ts";
+import { runStepOn, stepOf, type StepRun, type StepRunOptions } from "./steps.ts";
+
+/** A module and its arguments. */
+export type Steps = readonly (readonly [module: ModuleDefinition, args: object])[];
+
+/** One ssh connection for many commands and steps: the emulated processor of a virtual machine takes seconds for a handshake. */
+export class SharedLine {
+  readonly #folder = mkdtempSync(join(tmpdir(), "kcore-line-"));
+  readonly #ssh: readonly string[];
+
+  constructor(node: LabNode) {
+    const own = ["-o", "ControlMaster=auto", "-o", `ControlPath=${join(this.#folder, "line")}`];
+    this.#ssh = [...own, "-o", "ControlPersist=120", ...node.sshArguments()];
+  }
+
+  /** What a command printed; throws what it said if it fails. */
+  shell(command: string): string {
+    const { status, stdout, stderr } = spawnSync("ssh", [...this.#ssh, command], {
+      encoding: "utf8",
+      timeout: 300_000,
+    });
+    if (status === 0) return stdout.trim();
+    throw new Error(`${command}: ${status}\n${stdout}${stderr}`);
+  }
+
+  run(module: ModuleDefinition, args: object, options: StepRunOptions = {}): Promise<StepRun> {
+    return runStepOn(`ssh:ssh ${this.#ssh.join(" ")}`, stepOf(module, args), options);
+  }
+
+  /** Runs steps until one does not end so; throws with what it said. */
+  async expectAll(steps: Steps, outcome: StepRun["outcome"]): Promise<void> {
+    for (const [module, args] of steps) {
+      const step = await this.run(module, args);
+      if (step.outcome === outcome) continue;
+      throw new Error(`${module.name} ended ${step.outcome}, not ${outcome}: ${JSON.stringify(step, undefined, 1)}`);
+    }
+  }
+
+  /** Before the machine goes down: what is open would hang. */
+  drop(): void {
+    spawnSync("ssh", ["-O", "exit", ...this.#ssh], { stdio: "ignore" });
+  }
+
+  close(): void {
+    this.drop();
+    rmSync(this.#folder, { recursive: true, force: true });
+  }
+}
