@@ -6,7 +6,7 @@ import type { Images } from "./images.ts";
 import type { Finished } from "./run-command.ts";
 import { withLock } from "./lock.ts";
 import { diskFile } from "./disk-file.ts";
-import { cutMachine, devicesOf, startMachine } from "./machine.ts";
+import { cutMachine, devicesOf, isUp, startMachine } from "./machine.ts";
 import { usualName, type Place } from "./place.ts";
 import { isRunning, nodeFailed } from "./processes.ts";
 import { told, type Log } from "./progress.ts";
@@ -142,7 +142,7 @@ async function moveVmDisk(place: Place, node: NodeRecord, move: { index: number;
 
 /** Starts a node unless it runs, and waits until ssh answers. */
 export async function startNode(place: Place, record: NodeRecord, log: Log): Promise<void> {
-  if (await isRunning(place, record)) {
+  if (await isUp(place, record)) {
     await waitForSsh(place, record);
     log(`${record.name} runs already, ${record.address}`);
     return;

@@ -6,11 +6,17 @@ import type { Place } from "./place.ts";
 import { isRunning, killMachine } from "./processes.ts";
 import type { NodeRecord } from "./record.ts";
 import { must } from "./run-command.ts";
-import { startVm } from "./vm/vm.ts";
+import { isNamed, startVm } from "./vm/vm.ts";
+
+/** Whether it runs and has its name: a command that was killed may have left a virtual machine without one. */
+export async function isUp(place: Place, node: NodeRecord): Promise<boolean> {
+  return (node.kind !== "vm" || isNamed(node)) && (await isRunning(place, node));
+}
 
 /** Starts a node that does not run; returns as soon as it boots. Throws `LAB_NODE_FAILED`. */
 export async function startMachine(place: Place, node: NodeRecord): Promise<void> {
-  if (await isRunning(place, node)) return;
+  if (await isUp(place, node)) return;
+  if (await isRunning(place, node)) await killMachine(place, node);
   for (const index of node.disks.keys()) await makeDisk(node, index);
   await (node.kind === "vm" ? startVm(place, node) : startContainer(place, node));
 }

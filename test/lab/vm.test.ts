@@ -1,8 +1,9 @@
 import { existsSync } from "node:fs";
-import { readFile } from "node:fs/promises";
+import { readFile, rm } from "node:fs/promises";
+import { join } from "node:path";
 import { expect } from "chai";
 import { labInterfaces } from "#lab/bridge.ts";
-import { foldersOf } from "#lab/cgroup.ts";
+import { foldersOf, processesOf } from "#lab/cgroup.ts";
 import { openLab, type Lab, type LabNode } from "#lab/lab.ts";
 import { findPlace } from "#lab/place.ts";
 
@@ -97,6 +98,21 @@ describe("the lab's virtual machines", function () {
     expect(await v1.isRunning()).to.equal(false);
     await v1.start();
     expect(await output(v1, "ls /root")).to.equal("kept");
+  });
+
+  it("are made anew when the command that made one was killed on the way", async () => {
+    const { folder } = await findPlace({ name });
+    await v2.powerCut();
+    // What a killed command leaves: a machine that runs and has not got its name.
+    await rm(join(folder, "nodes/v2/named"));
+    const begun = v2.start();
+    while (!(await v2.isRunning())) await new Promise((resolve) => setTimeout(resolve, 20));
+    const [pid] = await processesOf(`${(await findPlace({ name })).group}/v2`);
+    await begun;
+    await rm(join(folder, "nodes/v2/named"));
+    await v2.start();
+    expect(await output(v2, "hostname")).to.equal("v2");
+    expect(await processesOf(`${(await findPlace({ name })).group}/v2`)).to.not.include(pid);
   });
 
   it("refuse what only they can of other nodes, and names that their disks cannot have", async () => {

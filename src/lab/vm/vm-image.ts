@@ -8,7 +8,10 @@ import { bound, must, run } from "../run-command.ts";
 import { nodeFailed } from "../processes.ts";
 import { runOnConsole } from "./console-shell.ts";
 import { machineArguments, qemuArguments, qemuVersion, sockets } from "./qemu.ts";
-import { openQmp } from "./qmp.ts";
+import { openQmp, type Qmp } from "./qmp.ts";
+
+/** What the boot of the machine that is saved may take, in milliseconds. */
+const longest = 600_000;
 
 /** Debian's kernel for virtual machines, and what the initrd is made of. */
 const packages = ["linux-image-cloud-amd64", "busybox-static"];
@@ -48,30 +51,30 @@ export async function makeGolden(folder: string, image: string): Promise<void> {
   for (const name of ["root.qcow2", "state"]) await rm(join(folder, name), { force: true });
   await makeRoot(folder, join(image, "root.img"), "raw");
   const qemu = { folder, image, id: randomUUID(), mac: "52:54:00:00:00:01", disks: [] };
+  const command = bound("qemu-system-x86_64", await qemuArguments(qemu));
   let ended: string | undefined;
-  const whole = run(...bound("qemu-system-x86_64", await qemuArguments(qemu))).then(({ stderr }) => (ended = stderr));
+  const whole = run(...command, { timeout: longest }).then(({ stderr }) => (ended = stderr));
   const lives = (): Promise<boolean> => Promise.resolve(ended === undefined);
+  const onConsole = (line: string): Promise<string> =>
+    runOnConsole(join(folder, sockets.console), line, { timeout: longest, lives });
+  let monitor: Qmp | undefined;
   try {
-    const monitor = await openQmp(join(folder, sockets.monitor), lives);
-    await runOnConsole(join(folder, sockets.console), "systemctl is-system-running --wait", {
-      timeout: 300_000,
-      lives,
-    });
-    await runOnConsole(join(folder, sockets.console), "sync; echo 3 >/proc/sys/vm/drop_caches", {
-      timeout: 60_000,
-      lives,
-    });
+    monitor = await openQmp(join(folder, sockets.monitor), lives);
+    await onConsole("systemctl is-system-running --wait");
+    await onConsole("sync; echo 3 >/proc/sys/vm/drop_caches");
     await monitor.execute("stop");
     await monitor.execute("migrate-set-parameters", { "max-bandwidth": 10_000_000_000 });
     await monitor.execute("migrate-set-capabilities", { capabilities: [{ capability: "events", state: true }] });
     await monitor.execute("migrate", { uri: `exec:cat >${join(folder, "state")}` });
     await monitor.event("MIGRATION", ({ status }) => status === "completed");
-    await monitor.execute("quit");
-    await whole;
   } catch (error) {
     if (ended !== undefined && ended !== "") throw nodeFailed({ message: "QEMU does not start", detail: ended });
     throw error;
+  } finally {
+    await monitor?.execute("quit").catch(() => {});
+    monitor?.close();
   }
+  await whole;
   for (const name of Object.values(sockets)) await rm(join(folder, name), { force: true });
 }
 

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { cableOf, healCable } from "../bridge.ts";
 import { diskFile } from "../disk-file.ts";
 import type { Place } from "../place.ts";
-import { clearWay, failedStart, groupOf, isRunning, nodeFailed } from "../processes.ts";
+import { clearWay, failedStart, groupOf, isRunning, killMachine, nodeFailed } from "../processes.ts";
 import type { NodeRecord } from "../record.ts";
 import { sourcesLine } from "../repository.ts";
 import { serialOf } from "../roster-text.ts";
@@ -24,7 +24,7 @@ export async function startVm(place: Place, node: NodeRecord): Promise<void> {
   await clearWay(place, node);
   for (const name of Object.values(sockets)) await rm(join(folder, name), { force: true });
   const [image = "", golden = ""] = node.images;
-  const isNew = !existsSync(join(folder, "named"));
+  const isNew = !isNamed(node);
   if (isNew) {
     await rm(join(folder, "root.qcow2"), { force: true });
     await makeRoot(folder, join(golden, "root.qcow2"), "qcow2");
@@ -41,13 +41,23 @@ export async function startVm(place: Place, node: NodeRecord): Promise<void> {
       await goOn(monitor);
       for (const disk of disks) await plug(monitor, disk);
       const identity = ["/usr/local/lib/lab/identity", ...(await identityOf(place, node))].join(" ");
-      await runOnConsole(join(folder, sockets.console), identity, { timeout: 60_000, lives });
-      await must("touch", [join(folder, "named")]);
+      await runOnConsole(join(folder, sockets.console), identity, { timeout: 300_000, lives });
+      await must("touch", [nameMark(node)]);
     });
   } catch (error) {
-    if (await lives()) throw error;
-    throw await failedStart(place, node, "qemu.log");
+    if (!(await lives())) throw await failedStart(place, node, "qemu.log");
+    await killMachine(place, node);
+    throw error;
   }
+}
+
+/** Whether it has got its name: until then it is nothing but the state that all begin with. */
+export function isNamed(node: NodeRecord): boolean {
+  return existsSync(nameMark(node));
+}
+
+function nameMark({ folder }: NodeRecord): string {
+  return join(folder, "named");
 }
 
 /** Puts a machine's disk in while it runs, or takes it out; by the number that it has in its record. */
