@@ -17,7 +17,7 @@ export interface NodeSpec {
   readonly kind: NodeKind;
   /** Sizes of its data disks as truncate(1) reads them: “1G”, “512M”. */
   readonly disks: readonly string[];
-  /** Size of its root file system; default “8G”, sparse. */
+  /** Size of a container's root file system; default “8G”, sparse. A virtual machine has always that. */
   readonly root?: string;
 }
 

@@ -66,7 +66,7 @@ Examples:
     .option("--busybox <count>", "also nodes b1 … of BusyBox and dropbear", count)
     .option("--vm [count]", "also nodes v1 … that are virtual machines (one, if no number is given)", count)
     .option("--disks <sizes>", "data disks of each node", "2G 2G")
-    .option("--root <size>", "root file system of each node (default: 8G)")
+    .option("--root <size>", "root file system of each container (default: 8G)")
     .option("--mirror <url>", "where Debian comes from (default: where this machine's apt gets it)")
     .action(async (n: number | undefined, flags: UpFlags) => {
       const opened = await open(flags);
