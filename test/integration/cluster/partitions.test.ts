@@ -70,10 +70,11 @@ describe("controllers in two datacenters, on a network that fails (nft)", functi
     await there?.filter([`ip saddr ${here?.address ?? ""} drop`]);
     try {
       await first.operator.call("putObject", { value: { from: 1 } }, { id: "Relayed/one" });
+      // They ask each other every 15 s for what was missed.
       await eventually(async () => {
         const { objects } = await third.operator.call("listObjects", {});
         return objects.some(({ kind }) => kind === "Relayed");
-      });
+      }, 20_000);
     } finally {
       await here?.filter([]);
       await there?.filter([]);
