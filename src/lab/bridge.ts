@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { readdirSync, existsSync } from "node:fs";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -12,14 +13,14 @@ export async function bridgeUp(place: Place): Promise<void> {
   const { bridge, gateway } = place;
   if (!existsSync(join(interfaces, bridge))) {
     await refuseTakenNetwork(place);
-    await run("ip", ["link", "add", bridge, "type", "bridge", "stp_state", "0", "forward_delay", "0"]);
-    await must("ip", ["link", "set", bridge, "alias", aliasOf(place)]);
+    const kind = ["type", "bridge", "stp_state", "0", "forward_delay", "0"];
+    await run("ip", ["link", "add", bridge, "address", addressOf(place), ...kind]);
   }
-  const alias = await readAlias(bridge);
-  if (alias !== aliasOf(place)) {
-    const owner = alias === "" ? "something that is not a kcore lab" : alias;
-    throw taken(`bridge ${bridge} belongs to ${owner}`);
+  if (await isForeign(place)) {
+    const alias = await readOf(bridge, "ifalias");
+    throw taken(`bridge ${bridge} belongs to ${alias || "something that is not a kcore lab"}`);
   }
+  await must("ip", ["link", "set", bridge, "alias", aliasOf(place)]);
   await must("ip", ["address", "replace", `${gateway}/24`, "dev", bridge]);
   await must("ip", ["link", "set", bridge, "up"]);
   // A probe that is sent before the node has its address would else wait a second for the next ARP try.
@@ -28,13 +29,13 @@ export async function bridgeUp(place: Place): Promise<void> {
 
 /** Whether there is a bridge of this name that another lab, or something else, has made. */
 export async function isForeign(place: Place): Promise<boolean> {
-  const alias = await readAlias(place.bridge);
-  return alias !== undefined && alias !== aliasOf(place);
+  const address = await readOf(place.bridge, "address");
+  return address !== undefined && address !== addressOf(place);
 }
 
 /** Removes the bridge if it is this lab's. */
 export async function bridgeDown(place: Place): Promise<void> {
-  if ((await readAlias(place.bridge)) === aliasOf(place)) await run("ip", ["link", "delete", place.bridge]);
+  if (!(await isForeign(place))) await run("ip", ["link", "delete", place.bridge]);
 }
 
 /** The host's end of a node's cable. `number` is the last number of its address. */
@@ -64,12 +65,19 @@ export async function removeCable(cable: string): Promise<void> {
   if (existsSync(join(interfaces, cable))) await run("ip", ["link", "delete", cable]);
 }
 
+/** Whose bridge it is, for people to read; a killed command may have left the bridge without it. */
 function aliasOf({ folder }: Place): string {
   return `kcore-lab ${folder}`;
 }
 
-async function readAlias(bridge: string): Promise<string | undefined> {
-  const text = await readFile(join(interfaces, bridge, "ifalias"), "utf8").catch(() => undefined);
+/** The bridge's own hardware address, locally administered: it is there from the bridge's first moment and tells whose it is. */
+function addressOf(place: Place): string {
+  const hex = createHash("sha256").update(aliasOf(place)).digest("hex");
+  return ["02", ...(hex.slice(0, 10).match(/../g) ?? [])].join(":");
+}
+
+async function readOf(bridge: string, attribute: string): Promise<string | undefined> {
+  const text = await readFile(join(interfaces, bridge, attribute), "utf8").catch(() => undefined);
   return text?.trim();
 }
 

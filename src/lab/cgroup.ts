@@ -1,7 +1,11 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { existsSync, readdirSync } from "node:fs";
-import { readFile, rmdir, writeFile } from "node:fs/promises";
+import { open, readFile, rmdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { assetFolder } from "./assets.ts";
+import { lastingEnvironment } from "./run-command.ts";
 
 const root = "/sys/fs/cgroup";
 
@@ -24,6 +28,27 @@ export async function processesOf(group: string): Promise<number[]> {
     for (const line of text.split("\n")) if (line !== "" && line !== "0") found.add(Number(line));
   }
   return [...found];
+}
+
+/**
+ * Starts a program in a cgroup that outlives this process; what it writes goes to the end of `logFile`. Returns what tells whether it still
+ * runs, also before it has come into the cgroup.
+ */
+export async function startInGroup(group: string, command: readonly string[], logFile: string): Promise<() => boolean> {
+  const log = await open(logFile, "a", 0o600);
+  try {
+    const child = spawn(join(assetFolder(), "in-cgroup"), [group, ...command], {
+      detached: true,
+      cwd: "/",
+      env: lastingEnvironment(),
+      stdio: ["ignore", log.fd, log.fd],
+    });
+    await once(child, "spawn");
+    child.unref();
+    return () => child.exitCode === null && child.signalCode === null;
+  } finally {
+    await log.close();
+  }
 }
 
 /** Makes every process of a cgroup stand still (waiting up to a second for that), or go on. */

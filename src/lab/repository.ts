@@ -1,16 +1,14 @@
-import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
-import { once } from "node:events";
 import { createReadStream } from "node:fs";
-import { open, stat, writeFile } from "node:fs/promises";
+import { stat, writeFile } from "node:fs/promises";
 import { connect } from "node:net";
 import { basename, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { KcoreError, exitCodes } from "#errors/problem.ts";
 import { debsOf } from "./apt.ts";
 import { assetFolder } from "./assets.ts";
-import { processesOf, killAll } from "./cgroup.ts";
-import { lastingEnvironment, must } from "./run-command.ts";
+import { killAll, processesOf, startInGroup } from "./cgroup.ts";
+import { must } from "./run-command.ts";
 import type { Place } from "./place.ts";
 
 /** Where a lab serves its packages; nothing but the nodes can reach the bridge's address. */
@@ -40,20 +38,8 @@ export async function servePackages(place: Place, folder: string): Promise<void>
   const group = groupOf(place);
   if ((await processesOf(group)).length > 0 && (await answers(place))) return;
   await killAll(group);
-  const log = await open(join(place.folder, "packages.log"), "a", 0o600);
-  try {
-    const server = [process.execPath, join(assetFolder(), "serve-packages.mjs"), place.gateway, String(port), folder];
-    const child = spawn(join(assetFolder(), "in-cgroup"), [group, ...server], {
-      detached: true,
-      cwd: "/",
-      env: lastingEnvironment(),
-      stdio: ["ignore", log.fd, log.fd],
-    });
-    await once(child, "spawn");
-    child.unref();
-  } finally {
-    await log.close();
-  }
+  const server = [process.execPath, join(assetFolder(), "serve-packages.mjs"), place.gateway, String(port), folder];
+  await startInGroup(group, server, join(place.folder, "packages.log"));
   for (const end = performance.now() + 10_000; performance.now() < end; await sleep(30))
     if (await answers(place)) return;
   throw new KcoreError(

@@ -9,6 +9,8 @@ import { foldersOf } from "#lab/cgroup.ts";
 import { openLab, type NodeSpec } from "#lab/lab.ts";
 import { findLoops } from "#lab/loops.ts";
 import { findPlace } from "#lab/place.ts";
+import { must } from "#lab/run-command.ts";
+import { codeOf } from "../support/rejection.ts";
 
 const name = "killed";
 const specs: readonly NodeSpec[] = [
@@ -51,6 +53,30 @@ describe("a lab command that is killed", function () {
       expect(existsSync(place.folder)).to.equal(false);
     });
   }
+
+  it("can be given again when it had made the bridge and not yet written whose it is", async () => {
+    const place = await findPlace({ name });
+    const lab = await openLab({ name });
+    await lab.up(specs);
+    await must("ip", ["link", "set", place.bridge, "alias", ""]);
+    await lab.up(specs);
+    await lab.down();
+    expect(labInterfaces(place)).to.deep.equal([]);
+  });
+
+  it("does not take a bridge of the same name that somebody else made", async () => {
+    const place = await findPlace({ name });
+    const lab = await openLab({ name });
+    await must("ip", ["link", "add", place.bridge, "type", "bridge"]);
+    try {
+      const code = await codeOf(lab.up(specs));
+      expect(code).to.equal("LAB_NETWORK_TAKEN");
+      await lab.down();
+      expect(labInterfaces(place)).to.deep.equal([place.bridge]);
+    } finally {
+      await must("ip", ["link", "delete", place.bridge]);
+    }
+  });
 
   it("is also made good by “down” when somebody has removed the lab's folder", async () => {
     const lab = await openLab({ name });

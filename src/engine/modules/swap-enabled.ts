@@ -59,12 +59,13 @@ export const swapEnabled = defineModule({
       make: sh`mkswap -U ${uuid}`,
       tool: { command: "mkswap", package: "util-linux" },
     };
+    const inUse = priority === -1 ? "yes" : `priority ${priority}`;
     const source = `UUID=${uuid}`;
     const line = `${source} none swap ${priority === -1 ? "sw" : `sw,pri=${priority}`},nofail 0 0`;
     const fstab = "/etc/fstab";
     const look = sh`${lookAt(format)}
 active=$(while read -r path kind size used priority; do
-  case $path in /*) [ "$(readlink -f "$path")" != "$device" ] || echo "$priority" ;; esac
+  case $path in /*) [ "$(readlink -f "$path")" != "$device" ] || echo ${priority === -1 ? "yes" : sh`"priority $priority"`} ;; esac
 done </proc/swaps)`;
     const place = { is: "disk", name } as const;
     return {
@@ -73,12 +74,12 @@ done </proc/swaps)`;
         changes: [place, { is: "path", path: fstab }],
         restsOn: [place, { is: "path", path: fstab }, { is: "program", name: "mkswap" }],
       },
-      want: { type: "swap", uuid, fstab: line, active: priority === -1 ? "yes" : `priority ${priority}` },
+      want: { type: "swap", uuid, fstab: line, active: inUse },
       probe: sh`${look}
 ${factsOfFormat}
 ${readFstab(fstab, { source })}
 fact fstab "$fstab"
-fact active "\${active:+${priority === -1 ? sh`yes` : sh`priority $active`}}"`,
+fact active "\${active:-no}"`,
       guard: sh`not_nixos ${fstab}
 ${look}
 ${judgeFormat(format)}`,
@@ -91,9 +92,11 @@ if [ "$fstab" != ${line} ]; then
   if ${underSystemd}; then systemctl daemon-reload || exit 1; fi
 fi
 ${settle}
-# The priority of an area in use cannot be changed.
-[ -z "$active" ] || swapoff "$device" || exit 1
-swapon ${priority === -1 ? [] : ["-p", String(priority)]} "$device"`,
+# An area in use is let go of only for another priority: what lies in it has to go back into memory.
+if [ "$active" != ${inUse} ]; then
+  [ -z "$active" ] || swapoff "$device" || exit 1
+  swapon ${priority === -1 ? [] : ["-p", String(priority)]} "$device"
+fi`,
       tools: [...diskTools, { command: "swapon", package: "mount" }],
       timeout: 120,
     };

@@ -1,9 +1,7 @@
-import { spawn } from "node:child_process";
-import { once } from "node:events";
-import { open, readFile } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { assetFolder } from "../assets.ts";
-import { lastingEnvironment, must } from "../run-command.ts";
+import { startInGroup } from "../cgroup.ts";
+import { must } from "../run-command.ts";
 
 /** A virtual machine as QEMU is told of it. A saved state fits only one that is the same in all but disks, names and address. */
 export interface Qemu {
@@ -25,21 +23,9 @@ const memory = 1024;
 
 /** Starts QEMU in a cgroup of its own; it outlives this process. Returns what tells whether it still runs. */
 export async function startQemu(group: string, qemu: Qemu): Promise<() => Promise<boolean>> {
-  const log = await open(join(qemu.folder, "qemu.log"), "a", 0o600);
-  try {
-    const command = [group, "qemu-system-x86_64", ...(await qemuArguments(qemu))];
-    const child = spawn(join(assetFolder(), "in-cgroup"), command, {
-      detached: true,
-      cwd: "/",
-      env: lastingEnvironment(),
-      stdio: ["ignore", log.fd, log.fd],
-    });
-    await once(child, "spawn");
-    child.unref();
-    return () => Promise.resolve(child.exitCode === null && child.signalCode === null);
-  } finally {
-    await log.close();
-  }
+  const command = ["qemu-system-x86_64", ...(await qemuArguments(qemu))];
+  const lives = await startInGroup(group, command, join(qemu.folder, "qemu.log"));
+  return () => Promise.resolve(lives());
 }
 
 /** The arguments that decide what a saved state fits; also part of that state's name. */
