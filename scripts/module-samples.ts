@@ -39,6 +39,8 @@ export const moreArguments: Readonly<Record<string, readonly object[]>> = {
     { partuuid: "6f1c2a52-7c1e-4f0e-9a50-0d8a3b0f4e11", fstype: "xfs", label: "a" },
     { disk: { serial: "S3Z8NB0K" }, partition: "data", fstype: "vfat", label: "A" },
     { vg: "vg_a", lv: "a" },
+    { array: "a" },
+    { array: "a", encrypted: true },
   ],
   "group.managed": [
     { name: "a", state: "absent" },

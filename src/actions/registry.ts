@@ -13,6 +13,8 @@ const loaders: ReadonlyMap<string, () => Promise<Action>> = new Map<string, () =
   ["local.command", async () => (await import("./local-command.ts")).localCommand],
   ["pki.checkPassphrase", async () => (await import("./pki-check-passphrase.ts")).pkiCheckPassphrase],
   ["pki.createCluster", async () => (await import("./pki-create-cluster.ts")).pkiCreateCluster],
+  ["pki.escrow", async () => (await import("./pki-escrow.ts")).pkiEscrow],
+  ["pki.escrowKey", async () => (await import("./pki-escrow-key.ts")).pkiEscrowKey],
   ["pki.issueNode", async () => (await import("./pki-issue-node.ts")).pkiIssueNode],
   ["runtime.build", async () => (await import("./runtime-build.ts")).runtimeBuild],
   ["wait", async () => (await import("./wait.ts")).wait],

@@ -65,6 +65,11 @@ export const commandTable: readonly CommandEntry[] = [
     load: async () => (await import("./web/web-command.ts")).webCommand(),
   },
   {
+    name: "disk",
+    summary: "Recovery keys of encrypted disks",
+    load: async () => (await import("./disk/disk-command.ts")).diskCommand(),
+  },
+  {
     name: "audit",
     summary: "Who changed what, in a record that cannot be changed unseen",
     load: async () => (await import("./audit/audit-command.ts")).auditCommand(),

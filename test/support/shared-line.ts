@@ -29,8 +29,10 @@ export class SharedLine {
     throw new Error(`${command}: ${status}\n${stdout}${stderr}`);
   }
 
+  /** Runs a step; what steps remember on the node outlives it, as in a run. */
   run(module: ModuleDefinition, args: object, options: StepRunOptions = {}): Promise<StepRun> {
-    return runStepOn(`ssh:ssh ${this.#ssh.join(" ")}`, stepOf(module, args), options);
+    const line = `ssh:ssh ${this.#ssh.join(" ")}`;
+    return runStepOn(line, stepOf(module, args), { stateDir: "/var/lib/kcore-test", ...options });
   }
 
   /** Runs steps until one does not end so; throws with what it said. */

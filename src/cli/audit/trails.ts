@@ -4,6 +4,9 @@ import type { ReplyOf } from "#api/methods.ts";
 import { readTrail } from "#audit/trail-files.ts";
 import { trailFolder } from "#engine/run/run-trail.ts";
 import { KcoreError } from "#errors/problem.ts";
+import { contextFolder, findContext } from "#pki/contexts.ts";
+import { escrowTrail } from "#pki/escrow.ts";
+import { contextHome } from "../cluster/context-home.ts";
 import { allControllers, askController, type Reachable } from "../controller/all-controllers.ts";
 import { openCluster, type Cluster } from "../cluster/open-cluster.ts";
 import type { ClusterFlags } from "../options.ts";
@@ -30,7 +33,8 @@ export interface TrailFlags extends ClusterFlags {
 const absent: ReadonlySet<string> = new Set(["PROJECT_NOT_FOUND", "PKI_CONTEXT_UNKNOWN"]);
 
 /**
- * The trail of this project's runs and those of the cluster's controllers; `--runs` and `--controllers` ask for the ones only.
+ * The trail of this project's runs, those of the cluster's controllers, and that of the looks at recovery keys; `--runs` and
+ * `--controllers` ask for the ones only.
  * @throws KcoreError PROJECT_NOT_FOUND, PKI_CONTEXT_UNKNOWN when what was asked for is not here, or nothing is
  */
 export async function findTrails(flags: TrailFlags): Promise<readonly KnownTrail[]> {
@@ -48,6 +52,7 @@ export async function findTrails(flags: TrailFlags): Promise<readonly KnownTrail
   };
   if (both || runs) await look(async () => [runsTrail(findProject(flags.project))]);
   if (both || controllers) await look(() => controllerTrails(flags));
+  if (both) await look(async () => [await escrowTrailOf(flags)]);
   if (found.length === 0 && missing) throw missing;
   return found;
 }
@@ -55,6 +60,12 @@ export async function findTrails(flags: TrailFlags): Promise<readonly KnownTrail
 function runsTrail(project: string): KnownTrail {
   const folder = trailFolder(project);
   return { name: "runs", id: `runs ${realpathSync(project)}`, project, lines: () => readTrail(folder) };
+}
+
+async function escrowTrailOf({ context }: ClusterFlags): Promise<KnownTrail> {
+  const { name } = await findContext(contextHome(), context);
+  const folder = escrowTrail(contextFolder(contextHome().home, name));
+  return { name: "recovery keys", id: `recovery keys ${name}`, lines: () => readTrail(folder) };
 }
 
 async function controllerTrails(flags: ClusterFlags): Promise<readonly KnownTrail[]> {

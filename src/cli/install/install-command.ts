@@ -23,6 +23,7 @@ export function addNodeInstall(node: Command): void {
     .option("--data-disk <path>", "a disk for volumes (repeatable); it must be blank or ours", collect)
     .addOption(backend("--data-disk-mode <mode>", "what is made on data disks (default: filesystem)"))
     .addOption(backend("--storage-backend <backend>", "the same; wins over --data-disk-mode"))
+    .option("--encrypt-disks", "LUKS2 under each data disk's filesystem or volume group, with a recovery key")
     .option("--lvm-vg-name <name>", "volume group, for the backend lvm")
     .option("--lvm-lv-prefix <prefix>", "of logical volumes, for the backend lvm")
     .option("--zfs-pool-name <name>", "pool, for the backend zfs")

@@ -31,6 +31,7 @@ export interface InstallVars {
   readonly storageBackend: StorageBackend;
   readonly lvmVgName?: string | undefined;
   readonly lvmLvPrefix?: string | undefined;
+  readonly encryptDisks?: true;
   readonly joinControllers?: readonly string[];
   readonly dataDisks?: readonly string[];
   readonly disableVxlan?: true;
@@ -59,6 +60,8 @@ export function planInstall(request: InstallRequest): InstallPlan {
   if (!runController && joinControllers.length === 0)
     refuse("the node has no controller to belong to", "--join-controller HOST:9090, or --run-controller, or both");
   const backend = checkStorage(request, refuse);
+  if (request.encryptDisks === true && dataDisks.length === 0)
+    refuse("--encrypt-disks has no disk to encrypt", "it is about data disks: --data-disk /dev/sdb");
   const join = joinControllers.flatMap((text) => endpointOf(text, refuse));
   if (problems.length > 0) throw new KcoreError(problems);
   return {
@@ -70,6 +73,7 @@ export function planInstall(request: InstallRequest): InstallPlan {
       ...defined({ lvmVgName: request.lvmVgName, lvmLvPrefix: request.lvmLvPrefix }),
       ...(join.length > 0 ? { joinControllers: [...new Set(join)] } : {}),
       ...(dataDisks.length > 0 ? { dataDisks } : {}),
+      ...(request.encryptDisks === true ? { encryptDisks: true } : {}),
       ...(request.disableVxlan === true ? { disableVxlan: true } : {}),
     },
     osDisk,

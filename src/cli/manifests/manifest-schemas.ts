@@ -28,6 +28,7 @@ export const NodeInstallSchema = z.strictObject({
     dataDiskMode: Backend.optional(),
     storageBackend: Backend.optional(),
     lvmVgName: Text.optional(),
+    encryptDisks: z.boolean().optional(),
     lvmLvPrefix: Text.optional(),
     zfsPoolName: Text.optional(),
     zfsDatasetPrefix: Text.optional(),

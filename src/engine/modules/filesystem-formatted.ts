@@ -7,10 +7,11 @@ import {
   deviceName,
   filesystemUuid,
   namesNoDevice,
+  namesOneDevice,
   shownUuid,
 } from "../step/disk-names.ts";
-import { diskTools, findDevice, findForeignPartition } from "../step/fragments/disk.ts";
-import { factsOfFormat, judgeFormat, lookAt, makeFormat, settle, type Format } from "../step/fragments/format.ts";
+import { findDevice, findForeignPartition } from "../step/fragments/disk.ts";
+import { stepOfFormat, type Format } from "../step/fragments/format.ts";
 import { sh, type Sh } from "../step/sh.ts";
 
 const labelLimits = { ext4: 16, xfs: 12, vfat: 11 } as const;
@@ -36,7 +37,7 @@ const args = z
   })
   .refine(
     (given) => (given.partuuid === undefined ? deviceFrom(given) !== undefined : namesNoDevice(given)),
-    "needs disk and partition, vg and lv, or partuuid",
+    `${namesOneDevice}, or partuuid`,
   )
   .refine(
     ({ fstype, label }) => label === undefined || label.length <= labelLimits[fstype],
@@ -52,18 +53,22 @@ type Args = z.output<typeof args>;
  *   fstype: ext4
  *   label: kcore-volumes
  * ```
- * The filesystem's UUID is made of the partition's, or of the names of volume group and logical volume, which proves later that kcore
- * made it. What holds anything else is refused, never formatted anew, unless its disk, or `VG/LV`, was granted by name (requirement F-18).
+ * The filesystem's UUID is made of that of the partition, array or LUKS container, or of the names of volume group and logical volume,
+ * which proves later that kcore made it. What holds anything else is refused, never formatted anew, unless its disk, `VG/LV` or
+ * `md/ARRAY` was granted by name (requirement F-18).
  */
 export const filesystemFormatted = defineModule({
   name: "filesystem.formatted",
-  summary: "Keeps a filesystem on a partition or logical volume, which must be blank or granted.",
+  summary:
+    "Keeps a filesystem on a partition, logical volume, array or opened LUKS container, which must be blank or granted.",
   args,
   refusals: [
+    "ARRAY_NOT_FOUND",
     "DISK_AMBIGUOUS",
     "DISK_IN_USE",
     "DISK_NOT_FOUND",
     "FILESYSTEM_DIFFERS",
+    "LUKS_CLOSED",
     "PARTITION_NOT_FOUND",
     "TOOL_MISSING",
     "VOLUME_NOT_FOUND",
@@ -85,19 +90,12 @@ export const filesystemFormatted = defineModule({
       tool: { command: `mkfs.${fstype}`, package: packages[fstype] },
     };
     return {
+      ...stepOfFormat(format, {
+        facts: sh`fact label "$label"`,
+        ...(label === undefined ? {} : { after: sh`[ -n "$todo" ] || ${relabel(fstype, label)} || exit 1` }),
+      }),
       reach: { changes: [place], restsOn: [place, { is: "program", name: `mkfs.${fstype}` }] },
       want: { type: fstype, uuid: format.uuid, ...(label === undefined ? {} : { label }) },
-      probe: sh`${lookAt(format)}
-${factsOfFormat}
-fact label "$label"`,
-      guard: sh`${lookAt(format)}
-${judgeFormat(format)}`,
-      apply: sh`${lookAt(format)}
-${judgeFormat(format)}
-${makeFormat(format)}
-${label === undefined ? sh`:` : sh`[ -n "$todo" ] || ${relabel(fstype, label)} || exit 1`}
-${settle}`,
-      tools: diskTools,
       timeout: 600,
     };
   },

@@ -1,12 +1,10 @@
 import { z } from "zod";
 import { defineModule } from "../step/define.ts";
-import { deviceFields, deviceFrom, deviceName, type DeviceOf } from "../step/disk-names.ts";
+import { deviceFields, deviceFrom, deviceName, namesOneDevice, type DeviceOf } from "../step/disk-names.ts";
 import { diskTools, findDevice } from "../step/fragments/disk.ts";
 import { sh } from "../step/sh.ts";
 
-const args = z
-  .strictObject(deviceFields)
-  .refine((given) => deviceFrom(given) !== undefined, "needs disk and partition, or vg and lv");
+const args = z.strictObject(deviceFields).refine((given) => deviceFrom(given) !== undefined, namesOneDevice);
 
 /**
  * ```yaml
@@ -20,9 +18,11 @@ export const filesystemGrown = defineModule({
   summary: "Keeps an ext4 or xfs filesystem as large as its device.",
   args,
   refusals: [
+    "ARRAY_NOT_FOUND",
     "DISK_AMBIGUOUS",
     "DISK_NOT_FOUND",
     "FILESYSTEM_DIFFERS",
+    "LUKS_CLOSED",
     "MOUNT_SOURCE_MISSING",
     "PARTITION_NOT_FOUND",
     "TOOL_MISSING",

@@ -1,39 +1,52 @@
 import { z } from "zod";
 import { defineModule } from "../step/define.ts";
-import { diskName, partitionGuid, PartitionOf, physicalVolumeUuid } from "../step/disk-names.ts";
-import { diskTools, findDevice } from "../step/fragments/disk.ts";
-import { factsOfFormat, judgeFormat, lookAt, makeFormat, settle, type Format } from "../step/fragments/format.ts";
+import {
+  deviceFields,
+  deviceFrom,
+  deviceGuid,
+  deviceName,
+  namesOneDevice,
+  physicalVolumeUuid,
+  type DeviceOf,
+} from "../step/disk-names.ts";
+import { findDevice } from "../step/fragments/disk.ts";
+import { stepOfFormat, type Format } from "../step/fragments/format.ts";
 import { quietLvm } from "../step/fragments/lvm.ts";
 import { sh } from "../step/sh.ts";
 
-const args = z.strictObject(PartitionOf.shape);
+const args = z.strictObject(deviceFields).refine((given) => deviceFrom(given) !== undefined, namesOneDevice);
 
 /**
  * ```yaml
  * lvm.physical_volume: { disk: { serial: S3Z8NB0K }, partition: data }
  * ```
- * The physical volume's UUID is made of the partition's, which proves later that kcore made it. A partition that holds
- * anything else is refused unless its disk was granted by name (requirement F-18).
+ * The physical volume's UUID is made of the partition's, the array's or the LUKS container's, which proves later that kcore made it.
+ * What holds anything else is refused unless its disk, or `md/ARRAY`, was granted by name (requirement F-18).
  */
 export const lvmPhysicalVolume = defineModule({
   name: "lvm.physical_volume",
-  summary: "Keeps an LVM physical volume on a partition, which must be blank or granted.",
+  summary:
+    "Keeps an LVM physical volume on a partition, array or opened LUKS container, which must be blank or granted.",
   args,
   refusals: [
+    "ARRAY_NOT_FOUND",
     "DISK_AMBIGUOUS",
     "DISK_IN_USE",
     "DISK_NOT_FOUND",
     "FILESYSTEM_DIFFERS",
+    "LUKS_CLOSED",
     "PARTITION_NOT_FOUND",
     "TOOL_MISSING",
+    "VOLUME_NOT_FOUND",
   ],
-  step: ({ disk, partition }, context) => {
-    const guid = partitionGuid(context, { disk, partition });
+  step: (given, context) => {
+    const device = deviceFrom(given) as DeviceOf;
+    const guid = deviceGuid(context, device);
     const uuid = physicalVolumeUuid(guid);
-    const name = diskName(disk).value;
+    const name = deviceName(device);
     const format: Format = {
       find: sh`${quietLvm}
-${findDevice({ disk, partition }, context)}`,
+${findDevice(device, context)}`,
       guid,
       type: "LVM2_member",
       uuid,
@@ -44,17 +57,9 @@ ${findDevice({ disk, partition }, context)}`,
     };
     const place = { is: "disk", name } as const;
     return {
+      ...stepOfFormat(format),
       reach: { changes: [place], restsOn: [place, { is: "program", name: "pvcreate" }] },
       want: { type: format.type, uuid },
-      probe: sh`${lookAt(format)}
-${factsOfFormat}`,
-      guard: sh`${lookAt(format)}
-${judgeFormat(format)}`,
-      apply: sh`${lookAt(format)}
-${judgeFormat(format)}
-${makeFormat(format)}
-${settle}`,
-      tools: diskTools,
       timeout: 120,
     };
   },

@@ -1,9 +1,10 @@
 import { z } from "zod";
 import { defineModule, type StepContext } from "../step/define.ts";
 import {
+  deviceFields,
+  deviceGuid,
   DiskId,
   diskName,
-  partitionGuid,
   PartitionName,
   physicalVolumeUuid,
   VolumeName,
@@ -19,6 +20,7 @@ const args = z.strictObject({
   name: VolumeName.describe("Its name."),
   disks: z.array(DiskId).min(1).max(256).describe("The disks whose physical volumes are in it; more in it stay in it."),
   partition: PartitionName.describe("The name of the partition that is a physical volume on each of them."),
+  encrypted: deviceFields.encrypted,
   extentSize: Size.refine((size) => size >= MiB && Number.isInteger(Math.log2(size / MiB)), {
     message: "must be a power of two, at least 1M",
   })
@@ -41,8 +43,8 @@ export const lvmVolumeGroup = defineModule({
   summary: "Keeps an LVM volume group of the node's physical volumes.",
   args,
   refusals: ["LVM_GROUP_TAKEN", "LVM_PV_MISSING", "LVM_PV_TAKEN", "TOOL_MISSING"],
-  step: ({ name, disks, partition, extentSize }, context) => {
-    const members = disks.map((disk) => memberOf({ disk, partition }, context));
+  step: ({ name, disks, partition, encrypted, extentSize }, context) => {
+    const members = disks.map((disk) => memberOf({ disk, partition }, encrypted, context));
     const look = sh`${quietLvm}
 members=$(pvs --noheadings --separator ' ' -o pv_uuid,pv_name,vg_name 2>/dev/null)
 # member UUID: sets group, to nothing where there is no such physical volume, to - where it belongs to none; and device.
@@ -99,10 +101,10 @@ interface Member {
   readonly place: { readonly is: "disk"; readonly name: string };
 }
 
-function memberOf(at: PartitionOf, context: StepContext): Member {
+function memberOf(at: PartitionOf, encrypted: boolean, context: StepContext): Member {
   const { value } = diskName(at.disk);
   return {
-    uuid: physicalVolumeUuid(partitionGuid(context, at)),
+    uuid: physicalVolumeUuid(deviceGuid(context, { ...at, encrypted })),
     shown: `${value}/${at.partition}`,
     place: { is: "disk", name: value },
   };

@@ -1,15 +1,7 @@
 import { z } from "zod";
 import { blobOf } from "../step/blob.ts";
 import { defineModule, type StepContext } from "../step/define.ts";
-import {
-  deviceGuid,
-  deviceName,
-  filesystemUuid,
-  PartitionOf,
-  shownUuid,
-  VolumeOf,
-  type DeviceOf,
-} from "../step/disk-names.ts";
+import { Device, deviceGuid, deviceName, filesystemUuid, shownUuid, type DeviceOf } from "../step/disk-names.ts";
 import { AbsolutePath } from "../step/fields.ts";
 import { readFstab, writeFstab } from "../step/fragments/fstab.ts";
 import { escapePath, underSystemd } from "../step/fragments/mount-unit.ts";
@@ -31,10 +23,10 @@ const args = z
       "Where it is mounted; made if it is not there.",
     ),
     source: z
-      .union([Source, PartitionOf, VolumeOf])
+      .union([Source, Device])
       .optional()
       .describe(
-        "UUID=, LABEL=, PARTUUID= or PARTLABEL=; or the disk and partition, or vg and lv, of filesystem.formatted.",
+        "UUID=, LABEL=, PARTUUID= or PARTLABEL=; or what filesystem.formatted was given: disk and partition, vg and lv, or array, and encrypted.",
       ),
     fstype: z
       .string()

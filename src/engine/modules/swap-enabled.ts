@@ -1,8 +1,8 @@
 import { z } from "zod";
 import { defineModule } from "../step/define.ts";
-import { deviceFields, deviceFrom, deviceGuid, deviceName, type DeviceOf } from "../step/disk-names.ts";
-import { diskTools, findDevice } from "../step/fragments/disk.ts";
-import { factsOfFormat, judgeFormat, lookAt, makeFormat, settle, type Format } from "../step/fragments/format.ts";
+import { deviceFields, deviceFrom, deviceGuid, deviceName, namesOneDevice, type DeviceOf } from "../step/disk-names.ts";
+import { findDevice } from "../step/fragments/disk.ts";
+import { stepOfFormat, type Format } from "../step/fragments/format.ts";
 import { readFstab, writeFstab } from "../step/fragments/fstab.ts";
 import { underSystemd } from "../step/fragments/mount-unit.ts";
 import { sh } from "../step/sh.ts";
@@ -18,26 +18,30 @@ const args = z
       .default(-1)
       .describe("Its priority; -1: behind those that were there before it."),
   })
-  .refine((given) => deviceFrom(given) !== undefined, "needs disk and partition, or vg and lv");
+  .refine((given) => deviceFrom(given) !== undefined, namesOneDevice);
 
 /**
  * ```yaml
  * swap.enabled: { disk: { serial: S3Z8NB0K }, partition: swap }
  * ```
- * A swap area that is in use, now and at every boot (fstab). Its UUID is made of the partition's, or of the names of volume group and
- * logical volume; what holds anything else is refused unless its disk, or `VG/LV`, was granted by name (requirement F-18).
+ * A swap area that is in use, now and at every boot (fstab). Its UUID is made of that of the partition, array or LUKS container, or of
+ * the names of volume group and logical volume; what holds anything else is refused unless its disk, `VG/LV` or `md/ARRAY` was granted
+ * by name (requirement F-18).
  */
 export const swapEnabled = defineModule({
   name: "swap.enabled",
-  summary: "Keeps a swap area on a partition or logical volume, in use now and at every boot.",
+  summary:
+    "Keeps a swap area on a partition, logical volume, array or opened LUKS container, in use now and at every boot.",
   args,
   refusals: [
+    "ARRAY_NOT_FOUND",
     "DISK_AMBIGUOUS",
     "DISK_IN_USE",
     "DISK_NOT_FOUND",
     "FILESYSTEM_DIFFERS",
     "FILE_NO_PARENT",
     "FILE_PARENT_UNSAFE",
+    "LUKS_CLOSED",
     "NIXOS_MANAGED",
     "PARTITION_NOT_FOUND",
     "TOOL_MISSING",
@@ -63,41 +67,34 @@ export const swapEnabled = defineModule({
     const source = `UUID=${uuid}`;
     const line = `${source} none swap ${priority === -1 ? "sw" : `sw,pri=${priority}`},nofail 0 0`;
     const fstab = "/etc/fstab";
-    const look = sh`${lookAt(format)}
-active=$(while read -r path kind size used priority; do
+    const steps = stepOfFormat(format, {
+      read: sh`active=$(while read -r path kind size used priority; do
   case $path in /*) [ "$(readlink -f "$path")" != "$device" ] || echo ${priority === -1 ? "yes" : sh`"priority $priority"`} ;; esac
-done </proc/swaps)`;
+done </proc/swaps)
+${readFstab(fstab, { source })}`,
+      facts: sh`fact fstab "$fstab"
+fact active "\${active:-no}"`,
+      judge: sh`not_nixos ${fstab}`,
+      after: sh`if [ "$fstab" != ${line} ]; then
+  ${writeFstab(fstab, { source }, line)}
+  if ${underSystemd}; then systemctl daemon-reload || exit 1; fi
+fi
+# An area in use is let go of only for another priority: what lies in it has to go back into memory.
+if [ "$active" != ${inUse} ]; then
+  [ -z "$active" ] || swapoff "$device" || exit 1
+  swapon ${priority === -1 ? [] : ["-p", String(priority)]} "$device" || exit 1
+fi`,
+    });
     const place = { is: "disk", name } as const;
     return {
+      ...steps,
       brings: true,
       reach: {
         changes: [place, { is: "path", path: fstab }],
         restsOn: [place, { is: "path", path: fstab }, { is: "program", name: "mkswap" }],
       },
       want: { type: "swap", uuid, fstab: line, active: inUse },
-      probe: sh`${look}
-${factsOfFormat}
-${readFstab(fstab, { source })}
-fact fstab "$fstab"
-fact active "\${active:-no}"`,
-      guard: sh`not_nixos ${fstab}
-${look}
-${judgeFormat(format)}`,
-      apply: sh`${look}
-${judgeFormat(format)}
-${makeFormat(format)}
-${readFstab(fstab, { source })}
-if [ "$fstab" != ${line} ]; then
-  ${writeFstab(fstab, { source }, line)}
-  if ${underSystemd}; then systemctl daemon-reload || exit 1; fi
-fi
-${settle}
-# An area in use is let go of only for another priority: what lies in it has to go back into memory.
-if [ "$active" != ${inUse} ]; then
-  [ -z "$active" ] || swapoff "$device" || exit 1
-  swapon ${priority === -1 ? [] : ["-p", String(priority)]} "$device"
-fi`,
-      tools: [...diskTools, { command: "swapon", package: "mount" }],
+      tools: [...steps.tools, { command: "swapon", package: "mount" }],
       timeout: 120,
     };
   },

@@ -50,41 +50,66 @@ export const VolumeName = z
     message: "is a name that LVM keeps for itself",
   });
 
+/** The name of an md array: what stands behind /dev/md/ (md(4), ARRAY NAMES: 32 bytes with the host's). */
+export const ArrayName = z
+  .string()
+  .regex(/^[A-Za-z][A-Za-z0-9_-]{0,26}$/, "must be a name of letters, digits, “_” and “-”, at most 27");
+
 /** A logical volume that `lvm.logical_volume` made. */
-export const VolumeOf = z.strictObject({
-  vg: VolumeName.describe("The volume group's name."),
-  lv: VolumeName.describe("The logical volume's name."),
-});
-export type VolumeOf = z.output<typeof VolumeOf>;
+interface VolumeOf {
+  readonly vg: string;
+  readonly lv: string;
+}
 
-/** Something that carries a filesystem, a swap area or a physical volume. */
-export type DeviceOf = PartitionOf | VolumeOf;
+/** What carries a filesystem, a swap area, a physical volume: the thing itself, or the opened LUKS container on it. */
+export type DeviceOf = (PartitionOf | VolumeOf | { readonly array: string }) & { readonly encrypted?: boolean };
 
-/** The arguments by which a module is told of such a device: one pair of them. */
-export const deviceFields = {
+/** The arguments by which a module is told of something that kcore made and that other things lie on. */
+export const carrierFields = {
   disk: DiskId.optional().describe("The disk, by serial, wwn or byId, together with partition."),
   partition: PartitionName.optional().describe("The name that disk.partitioned gave the partition."),
   vg: VolumeName.optional().describe("Instead of disk and partition: a volume group, together with lv."),
   lv: VolumeName.optional().describe("The logical volume that lvm.logical_volume made."),
+  array: ArrayName.optional().describe("Instead of these: the array that md.array made."),
 };
 
-interface DeviceFields {
-  readonly disk?: DiskId | undefined;
-  readonly partition?: string | undefined;
-  readonly vg?: string | undefined;
-  readonly lv?: string | undefined;
-}
+/** The same, also for the opened LUKS container on it. */
+export const deviceFields = {
+  ...carrierFields,
+  encrypted: z
+    .boolean()
+    .default(false)
+    .describe("Not it itself, but the LUKS container on it that luks.opened opened."),
+};
+
+/** What is said when they name none, or several. */
+export const namesOneDevice = "needs disk and partition, vg and lv, or array";
+
+/** Such a device as a value of its own. */
+export const Device = z.strictObject(deviceFields).transform((given, context): DeviceOf => {
+  const device = deviceFrom(given);
+  if (device) return device;
+  context.addIssue({ code: "custom", message: namesOneDevice });
+  return z.NEVER;
+});
+
+type DeviceFields = { readonly [Key in keyof typeof carrierFields]?: z.output<(typeof carrierFields)[Key]> } & {
+  readonly encrypted?: boolean;
+};
 
 /** Whether none of them is given. */
-export function namesNoDevice({ disk, partition, vg, lv }: DeviceFields): boolean {
-  return [disk, partition, vg, lv].every((value) => value === undefined);
+export function namesNoDevice({ disk, partition, vg, lv, array, encrypted = false }: DeviceFields): boolean {
+  return [disk, partition, vg, lv, array].every((value) => value === undefined) && !encrypted;
 }
 
-/** The device; undefined unless just one of the two pairs is given, and whole. */
-export function deviceFrom({ disk, partition, vg, lv }: DeviceFields): DeviceOf | undefined {
-  if (disk && partition !== undefined) return vg === undefined && lv === undefined ? { disk, partition } : undefined;
-  if (vg === undefined || lv === undefined) return undefined;
-  return disk || partition !== undefined ? undefined : { vg, lv };
+/** The device that they name; undefined when they name none, or several. */
+export function deviceFrom({ disk, partition, vg, lv, array, encrypted = false }: DeviceFields): DeviceOf | undefined {
+  const given = [disk, partition, vg, lv, array].filter((value) => value !== undefined).length;
+  const inside = encrypted ? { encrypted } : {};
+  if (given === 1 && array !== undefined) return { array, ...inside };
+  if (given !== 2) return undefined;
+  if (disk && partition !== undefined) return { disk, partition, ...inside };
+  return vg !== undefined && lv !== undefined ? { vg, lv, ...inside } : undefined;
 }
 
 type Node = Pick<StepContext, "node" | "nodeId">;
@@ -99,16 +124,35 @@ export function partitionGuid(node: Node, { disk, partition }: PartitionOf): str
   return uuidOf(...seed(node, disk), "partition", partition);
 }
 
-/** What a device of ours is known by: a partition's PARTUUID; a logical volume gets its own UUID from LVM, so its names. */
+/**
+ * What a device of ours is known by: a partition's PARTUUID; an array's UUID; a logical volume gets its own UUID from LVM, so its
+ * names. Of an opened LUKS container: the container's UUID.
+ */
 export function deviceGuid(node: Node, device: DeviceOf): string {
-  return "vg" in device
-    ? uuidOf(node.nodeId ?? node.node, "volume", device.vg, device.lv)
-    : partitionGuid(node, device);
+  const guid = carrierGuid(node, device);
+  return device.encrypted === true ? luksUuid(guid) : guid;
+}
+
+function carrierGuid(node: Node, device: DeviceOf): string {
+  const owner = node.nodeId ?? node.node;
+  if ("vg" in device) return uuidOf(owner, "volume", device.vg, device.lv);
+  return "array" in device ? uuidOf(owner, "array", device.array) : partitionGuid(node, device);
+}
+
+/** The UUID of a LUKS container that kcore makes on the device with this guid. */
+export function luksUuid(guid: string): string {
+  return uuidOf(guid.toLowerCase(), "luks");
+}
+
+/** How device-mapper calls an opened container, as installers do: /dev/mapper/luks-UUID. */
+export function mappingName(uuid: string): string {
+  return `luks-${uuid}`;
 }
 
 /** How a device is called in a dry run's doubts, and in a grant. */
 export function deviceName(device: DeviceOf): string {
-  return "vg" in device ? `${device.vg}/${device.lv}` : diskName(device.disk).value;
+  if ("vg" in device) return `${device.vg}/${device.lv}`;
+  return "array" in device ? `md/${device.array}` : diskName(device.disk).value;
 }
 
 /** The UUID of a filesystem that kcore makes on the device with this PARTUUID, or what stands for it. */

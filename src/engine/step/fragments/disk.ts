@@ -1,6 +1,14 @@
 import type { StepContext } from "../define.ts";
-import { deviceGuid, deviceName, diskName, type DeviceOf, type DiskId } from "../disk-names.ts";
-import { sh, type Sh } from "../sh.ts";
+import {
+  deviceGuid,
+  deviceName,
+  diskName,
+  mappingName,
+  type DeviceOf,
+  type DiskId,
+  type PartitionOf,
+} from "../disk-names.ts";
+import { sh, shLines, type Sh } from "../sh.ts";
 
 /** granted NAME...: true if a wipe was granted for one of these names of a disk. */
 export const granted = sh`granted() {
@@ -181,17 +189,61 @@ esac
 disk=$(device_of "$disk_name")`;
 }
 
-/** Sets `disk` and `disk_name` (empty for a volume), `device` (/dev/…) and `name` (its name in sysfs), or refuses. */
+/** Sets `disk` and `disk_name` (empty unless it is a disk's partition), `device` (/dev/…) and `name` (its name in sysfs), or refuses. */
 export function findDevice(source: DeviceOf, context: StepContext): Sh {
-  if (!("vg" in source))
-    return sh`${findDisk(source.disk)}
-${findIn(deviceGuid(context, source))}`;
+  const guid = deviceGuid(context, source);
+  const shown = deviceName(source);
+  if (source.encrypted === true)
+    return findByLink(
+      `/dev/mapper/${mappingName(guid)}`,
+      sh`refuse LUKS_CLOSED ${`there is no opened container ${mappingName(guid)} (on ${shown})`}`,
+    );
+  if ("vg" in source)
+    return findByLink(
+      `/dev/${source.vg}/${source.lv}`,
+      sh`refuse VOLUME_NOT_FOUND ${`there is no logical volume ${shown}, or it is not active`}"$K_NL$(lvs 2>&1)"`,
+    );
+  if ("array" in source)
+    return findByLink(
+      arrayLink(guid),
+      sh`refuse ARRAY_NOT_FOUND ${`there is no array ${source.array} of kcore's, or it does not run`}"$K_NL$(cat /proc/mdstat 2>&1)"`,
+    );
+  return sh`${findDisk(source.disk)}
+${findIn(guid)}`;
+}
+
+/** What device-mapper and md make has a link of a known name. */
+function findByLink(link: string, refusal: Sh): Sh {
   return sh`${functions}
 disk= disk_name=
-device=$(readlink -f ${`/dev/${source.vg}/${source.lv}`}) && [ -b "$device" ] || device=
+device=$(readlink -f ${link}) && [ -b "$device" ] || device=
 [ -n "$device" ] || ! unsure || exit 1
-[ -n "$device" ] || refuse VOLUME_NOT_FOUND ${`there is no logical volume ${deviceName(source)}, or it is not active`}"$K_NL$(lvs 2>&1)"
+[ -n "$device" ] || ${refusal}
 name=$(printf '%s\n' "\${device#/dev/}" | tr / '!')`;
+}
+
+/** An array's UUID as md writes it: four words of eight hex digits. */
+export function arrayUuid(guid: string): string {
+  return (guid.replaceAll("-", "").match(/.{8}/g) ?? []).join(":");
+}
+
+/** udev's link to a running array. */
+export function arrayLink(guid: string): string {
+  return `/dev/disk/by-id/md-uuid-${arrayUuid(guid)}`;
+}
+
+/** The functions, and `body` once for each of these partitions with `disk`, `disk_name`, `device` and `name` set, and `part`, its PARTUUID. */
+export function eachPartition(parts: readonly PartitionOf[], context: StepContext, body: Sh): Sh {
+  return sh`${functions}
+each_partition() {
+  find_disk "$1" "$2"
+  part=$3 name=$(partition_of "$3")
+  [ -n "$name" ] || ! unsure || exit 1
+  [ -n "$name" ] || refuse PARTITION_NOT_FOUND "$disk has no partition with PARTUUID $3"
+  device=$(device_of "$name")
+  ${body}
+}
+${shLines(parts.map((part) => sh`each_partition ${[diskName(part.disk).kind, diskName(part.disk).value, deviceGuid(context, part)]}`))}`;
 }
 
 /** The same for a partition that kcore did not make. */

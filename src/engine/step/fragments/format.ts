@@ -1,4 +1,6 @@
+import type { Step } from "../define.ts";
 import { sh, type Sh } from "../sh.ts";
+import { diskTools } from "./disk.ts";
 
 /** Something of ours that fills a device: a filesystem, a physical volume, a swap area. */
 export interface Format {
@@ -13,13 +15,52 @@ export interface Format {
   readonly wanted: string;
   /** The name that a grant gives. */
   readonly grant: string;
+  /** What has to be there before it is made. */
+  readonly prepare?: Sh;
   /** The command that makes it; the device is its last argument. */
   readonly make: Sh;
   readonly tool: { readonly command: string; readonly package: string };
 }
 
+/** What a step does besides keeping the format. */
+interface More {
+  /** Reads more of what is there, behind the device's own facts. */
+  readonly read?: Sh;
+  /** Tells of it. */
+  readonly facts?: Sh;
+  /** Refuses more. */
+  readonly judge?: Sh;
+  /** Follows the making; `todo` tells whether anything was made. */
+  readonly after?: Sh;
+}
+
+const nothing = sh`:`;
+
+/** The scripts of a step that keeps a format on its device. */
+export function stepOfFormat(
+  format: Format,
+  { read = nothing, facts = nothing, judge = nothing, after = nothing }: More = {},
+): Required<Pick<Step, "probe" | "guard" | "apply" | "tools">> {
+  const judged = sh`${lookAt(format)}
+${read}
+${judgeFormat(format)}
+${judge}`;
+  return {
+    probe: sh`${lookAt(format)}
+${read}
+${factsOfFormat}
+${facts}`,
+    guard: judged,
+    apply: sh`${judged}
+${makeFormat(format)}
+${after}
+${settle}`,
+    tools: diskTools,
+  };
+}
+
 /** The device found and read, past every cache: `type`, `uuid` and `label` are set, and `mark`. */
-export function lookAt({ find, guid }: Format): Sh {
+function lookAt({ find, guid }: Format): Sh {
   return sh`${find}
 mark=$K_STATE/fresh/${guid}
 type=$(blkid -p -o value -s TYPE "$device" 2>/dev/null)
@@ -28,7 +69,7 @@ label=$(blkid -p -o value -s LABEL "$device" 2>/dev/null)`;
 }
 
 /** The facts `device`, `type` and `uuid`. */
-export const factsOfFormat = sh`fact device "$device"
+const factsOfFormat = sh`fact device "$device"
 # A mark that is still there: the device was just made, or a run died in the middle of making what is on it.
 if [ -e "$mark" ] && [ -n "$type" ]; then fact type "unfinished $type"; else fact type "\${type:-none}"; fi
 fact uuid "\${uuid:-none}"`;
@@ -37,7 +78,7 @@ fact uuid "\${uuid:-none}"`;
  * Sets `todo` to nothing where it is ours already, to make or to wipe, or refuses with FILESYSTEM_DIFFERS, DISK_IN_USE or
  * TOOL_MISSING (requirement F-18). Follows `lookAt`.
  */
-export function judgeFormat({ type, uuid, wanted, grant, tool }: Format): Sh {
+function judgeFormat({ type, uuid, wanted, grant, tool }: Format): Sh {
   return sh`todo=
 if [ "$type" != ${type} ] || [ "$uuid" != ${uuid} ] || [ -e "$mark" ]; then
   todo=make
@@ -61,9 +102,10 @@ fi`;
 }
 
 /** Does what `judgeFormat` said, which has to stand directly before it: the names of devices may have changed. */
-export function makeFormat({ make }: Format): Sh {
+function makeFormat({ prepare = nothing, make }: Format): Sh {
   return sh`if [ -n "$todo" ]; then
   mkdir -p "$K_STATE/fresh" && : >"$mark" && sync || exit 1
+  ${prepare}
   [ "$todo" != wipe ] || { note "wiping $device, as granted" && wipefs -a -q "$device"; } || exit 1
   ${make} "$device" || exit 1
   sync && rm -f "$mark"
@@ -71,4 +113,4 @@ fi`;
 }
 
 /** udev's links by uuid and label, which mounts name, follow on their own. */
-export const settle = sh`! have udevadm || udevadm settle --timeout=10 || :`;
+const settle = sh`! have udevadm || udevadm settle --timeout=10 || :`;

@@ -132,6 +132,11 @@ describe("kcore node install", () => {
       words: ["--lvm-vg-name", "vg_kcore"],
       effect: /--lvm-vg-name means nothing with the storage backend filesystem/,
     },
+    {
+      flag: "--encrypt-disks",
+      words: ["--encrypt-disks"],
+      effect: /--encrypt-disks has no disk to encrypt/,
+    },
     { flag: "--lvm-lv-prefix", words: ["--lvm-lv-prefix", "kcore-"], effect: /--lvm-lv-prefix means nothing/ },
     { flag: "--zfs-pool-name", words: ["--zfs-pool-name", "tank0"], effect: /--zfs-pool-name means nothing/ },
     {
@@ -198,6 +203,12 @@ describe("kcore node install", () => {
     expect(problems.join("\n"))
       .to.contain("no controller to belong to")
       .and.to.contain("“sda” is not the path of a disk");
+  });
+
+  it("--encrypt-disks is recorded with the disks that it is about", () => {
+    expect(JSON.stringify(outcomeOf(...base, "--encrypt-disks", "--data-disk", "/dev/sdb"))).to.contain(
+      '"encryptDisks":true',
+    );
   });
 
   it("--lvm-vg-name and --lvm-lv-prefix are recorded with --storage-backend lvm, and a name that cannot be is refused", () => {

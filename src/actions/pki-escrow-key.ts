@@ -1,0 +1,39 @@
+import { z } from "zod";
+import { defineAction, type ActionContext, type ActionResult } from "#engine/orchestrate/action.ts";
+import { makeEscrowKey, readEscrowKey } from "#pki/escrow.ts";
+import { openContext } from "./cluster-place.ts";
+
+/**
+ * Gives `publicKey`, the key that the recovery keys of LUKS containers are sealed for, in PEM; made when first needed, with the passphrase
+ * of the CA's keys. Nothing is given when none of the run's nodes encrypts its disks (`vars.encryptDisks`).
+ */
+export const pkiEscrowKey = defineAction({
+  name: "pki.escrowKey",
+  summary: "Gives the public key that recovery keys of encrypted disks are sealed for.",
+  args: z.strictObject({}),
+  leftOut: { publicKey: "" },
+  async run(_, context) {
+    const folder = await escrowFolder(context);
+    if (folder === undefined) return given("");
+    const known = await readEscrowKey(folder);
+    if (known !== undefined) return given(known);
+    const made = await makeEscrowKey(folder, await context.passphrase());
+    context.note("made the escrow key: back it up with the context's folder");
+    return { changed: true, outputs: { publicKey: made } };
+  },
+  async plan(_, context) {
+    const folder = await escrowFolder(context);
+    if (folder === undefined) return given("");
+    const known = await readEscrowKey(folder);
+    return known === undefined ? "unknown" : given(known);
+  },
+});
+
+async function escrowFolder(context: ActionContext): Promise<string | undefined> {
+  const encrypts = context.targets.some((name) => context.nodes.get(name)?.vars["encryptDisks"] === true);
+  return encrypts ? (await openContext(context)).folder : undefined;
+}
+
+function given(publicKey: string): ActionResult {
+  return { changed: false, outputs: { publicKey } };
+}

@@ -1,0 +1,112 @@
+import { createHash, createPublicKey } from "node:crypto";
+import { z } from "zod";
+import { blobOf } from "../step/blob.ts";
+import { defineModule } from "../step/define.ts";
+import { luksFolder, strongKey } from "../step/fragments/luks.ts";
+import { sh } from "../step/sh.ts";
+
+/** The last of a container's key slots (LUKS2 has 32), and the token that tells what it is for. */
+const slot = "31";
+
+const args = z.strictObject({
+  publicKey: z
+    .string()
+    .refine(isRsa, "must be an RSA public key of at least 2048 bits in PEM")
+    .describe("The RSA public key, in PEM, that the recovery keys are sealed for."),
+});
+
+/**
+ * ```yaml
+ * luks.escrowed:
+ *   publicKey: |
+ *     -----BEGIN PUBLIC KEY-----
+ *     MIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8AMIIBCgKCAQEArS2542LG2F0s81ni7wfz
+ *     iwhBo32gD5Gn3MLZiTMMomNr6LCVmRaiRNrHHYKuHsLZ32pT4YVYqWYmSmc5bfyo
+ *     tWqEQu1f/XFycbtRdMwppvk1kkYdIFNEg0SCyNSmFHEH/sc41bk7rGCXS/ZLDbXQ
+ *     Z6ZplXDqxrj52W4Am4ttmuM2F1L/AU8ZnVVU14E+o95TAt9GLHsabn04WwvK8XlG
+ *     8r1xFJASRQNKOz5XXYtBJ3qJZtsiCDOatbCiCIj5OUFmjrfB30QncQbx9L7Xvx78
+ *     +Ln3/8fuiw3GG7bKRGZiKkyImtdzp4BJXYVmrS2cdgnwlY6lzxkZWYbQeCdyyQkc
+ *     MQIDAQAB
+ *     -----END PUBLIC KEY-----
+ * ```
+ * A recovery key for every LUKS container of the node that `luks.opened` made: 256 random bits in the 64 letters of
+ * systemd-cryptenroll(1), in key slot 31. It is made on the node and leaves it only sealed (RSAES-OAEP with SHA-256, RFC 8017): in the
+ * fact `sealed`, in the container's own header (token 31) and in `/etc/kcore/luks`. With another public key there is another recovery key.
+ * The fact `sealed` has a word for each container: its UUID, the sealed key in hex and the serials of its disks, with colons in between.
+ */
+export const luksEscrowed = defineModule({
+  name: "luks.escrowed",
+  summary: "Keeps a recovery key, sealed with a public key, for every LUKS container of kcore's.",
+  args,
+  refusals: ["LUKS_CLOSED", "TOOL_MISSING"],
+  step: ({ publicKey }) => {
+    const blob = blobOf(publicKey);
+    const sealedFor = fingerprintOf(publicKey);
+    // A file UUID.recovery holds two words: whom it is sealed for, and what the fact has of it.
+    const look = sh`missing= sealed=
+for key in ${luksFolder}/*.key; do
+  [ -f "$key" ] || continue
+  uuid=\${key##*/} uuid=\${uuid%.key} whom= word=
+  [ ! -f "\${key%.key}.recovery" ] || read -r whom word <"\${key%.key}.recovery"
+  if [ "$whom" = ${sealedFor} ]; then sealed="$sealed$word "; else missing="$missing$uuid "; fi
+done`;
+    return {
+      reach: {
+        changes: [{ is: "tree", path: luksFolder }],
+        restsOn: [
+          { is: "tree", path: luksFolder },
+          { is: "program", name: "cryptsetup" },
+        ],
+      },
+      want: { missing: "none" },
+      probe: sh`${look}
+fact missing "\${missing:-none}"
+fact sealed "$sealed"`,
+      guard: sh`have cryptsetup || refuse TOOL_MISSING 'cryptsetup is not on this node; package cryptsetup-bin has it'`,
+      apply: sh`${look}
+set -f
+for uuid in $missing; do
+  file=${luksFolder}/$uuid
+  device=$(cryptsetup status "luks-$uuid" | sed -n 's/^ *device: *//p')
+  [ -b "$device" ] || refuse LUKS_CLOSED "the container luks-$uuid, whose key is $file.key, is not open"
+  recovery=$(head -c 32 /dev/urandom | od -An -v -tx1 | tr -d ' \n' | tr 0-9a-f cbdefghijklnrtuv | sed -e 's/......../&-/g' -e 's/-$//')
+  [ \${#recovery} = 71 ] || exit 1
+  hex=$(printf %s "$recovery" | openssl pkeyutl -encrypt -pubin -inkey ${blob} -pkeyopt rsa_padding_mode:oaep -pkeyopt rsa_oaep_md:sha256 | od -An -v -tx1 | tr -d ' \n')
+  [ -n "$hex" ] || exit 1
+  serials=$(lsblk -snlo SERIAL "$device" | tr -d ' ' | sed '/^$/d' | sort -u | tr '\n' ,)
+  word=$uuid:$hex:\${serials%,}
+  # A run that died here has left the first of these files; only then, or by the token, the key slot is known to be ours.
+  if [ -e "$file.new" ] || cryptsetup token export --token-id ${slot} "$device" 2>/dev/null | grep -q kcore-sealed; then
+    cryptsetup token remove --token-id ${slot} "$device" 2>/dev/null
+    cryptsetup luksKillSlot -q --key-file "$file.key" "$device" ${slot} 2>/dev/null
+  fi
+  (umask 077 && echo ${sealedFor} "$word" >"$file.new") && sync || exit 1
+  printf %s "$recovery" | cryptsetup luksAddKey -q --key-file "$file.key" --key-slot ${slot} ${[...strongKey]} "$device" - || exit 1
+  printf '{"type":"systemd-recovery","keyslots":["%s"],"kcore-sealed":"%s"}' ${slot} "$hex" |
+    cryptsetup token import --token-id ${slot} --json-file - "$device" || exit 1
+  mv "$file.new" "$file.recovery" && sync || exit 1
+done`,
+      tools: [
+        { command: "openssl", package: "openssl" },
+        { command: "lsblk", package: "util-linux" },
+      ],
+      timeout: 300,
+    };
+  },
+});
+
+function isRsa(pem: string): boolean {
+  try {
+    const { asymmetricKeyType, asymmetricKeyDetails } = createPublicKey(pem);
+    return asymmetricKeyType === "rsa" && (asymmetricKeyDetails?.modulusLength ?? 0) >= 2048;
+  } catch {
+    return false;
+  }
+}
+
+/** Lower-case hex SHA-256 of the SPKI. */
+function fingerprintOf(pem: string): string {
+  return createHash("sha256")
+    .update(createPublicKey(pem).export({ type: "spki", format: "der" }))
+    .digest("hex");
+}

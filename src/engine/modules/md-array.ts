@@ -1,0 +1,148 @@
+import { z } from "zod";
+import { defineModule } from "../step/define.ts";
+import { ArrayName, deviceGuid, deviceName, DiskId, diskName, PartitionName } from "../step/disk-names.ts";
+import { arrayLink, arrayUuid, diskTools, eachPartition } from "../step/fragments/disk.ts";
+import { sh } from "../step/sh.ts";
+
+/** RAID levels and the fewest members of each (md(4)). */
+const fewest = { 0: 2, 1: 2, 5: 3, 6: 4, 10: 2 } as const;
+type Level = keyof typeof fewest;
+
+const args = z
+  .strictObject({
+    name: ArrayName.describe("Its name."),
+    level: z
+      .literal(Object.keys(fewest).map(Number) as [Level, ...Level[]])
+      .default(1)
+      .describe("The RAID level: 0, 1, 5, 6 or 10."),
+    disks: z.array(DiskId).min(2).max(64).describe("The disks whose partitions are its members, all of them active."),
+    partition: PartitionName.describe("The name of the partition that is a member, on each of them."),
+  })
+  .refine(({ level, disks }) => disks.length >= fewest[level], "too few disks for this RAID level");
+
+/**
+ * ```yaml
+ * md.array:
+ *   name: data
+ *   disks: [{ serial: S3Z8NB0K }, { serial: S3Z8NB1M }]
+ *   partition: raid
+ * ```
+ * Its UUID is made of the node's id and its name, which proves later that kcore made it. Members must be blank or granted by the name of
+ * their disk (requirement F-18). A member that is missing in a running array, on a new disk for instance, is added; the number of members
+ * and the level are never changed. The first synchronisation goes on behind the step. What lies on it says `array: NAME`.
+ */
+export const mdArray = defineModule({
+  name: "md.array",
+  summary: "Keeps a Linux software RAID array (md) of partitions.",
+  args,
+  refusals: [
+    "ARRAY_DIFFERS",
+    "DISK_AMBIGUOUS",
+    "DISK_IN_USE",
+    "DISK_NOT_FOUND",
+    "FILESYSTEM_DIFFERS",
+    "PARTITION_NOT_FOUND",
+    "TOOL_MISSING",
+  ],
+  step: ({ name, level, disks, partition }, context) => {
+    const guid = deviceGuid(context, { array: name });
+    const members = disks.map((disk) => ({ disk, partition }));
+    const factNames = members.map(({ disk }) => `member ${diskName(disk).value}`);
+    const path = `/dev/md/${name}`;
+    const kind = `raid${level} of ${disks.length}`;
+    const look = sh`array=$(readlink -f ${arrayLink(guid)}) && [ -b "$array" ] || array=
+running=\${array##*/} shape=absent making=$K_STATE/fresh/${guid}.making
+[ -z "$running" ] || { read -r level <"/sys/class/block/$running/md/level" && read -r count <"/sys/class/block/$running/md/raid_disks" && shape="$level of $count"; }
+# Sets member to nothing, unfinished, "not running", "not in it" or what the kernel says of it.
+look_at_member() {
+  member=none
+  [ "$(blkid -p -o value -s TYPE "$device" 2>/dev/null):$(blkid -p -o value -s UUID "$device" 2>/dev/null)" = ${`linux_raid_member:${guid}`} ] || return 0
+  member='not running'
+  [ ! -e "$making" ] || member=unfinished
+  [ -z "$running" ] || { read -r member <"/sys/class/block/$running/md/dev-$name/state"; } 2>/dev/null || member='not in it'
+  # A spare that is being filled has its place.
+  case $member in in_sync* | spare | write_mostly*) member='in the array' ;; esac
+}`;
+    const judge = sh`have mdadm || refuse TOOL_MISSING 'mdadm is not on this node; package mdadm has it'
+${look}
+[ -z "$running" ] || [ -e "$making" ] || [ "$shape" = ${kind} ] || refuse ARRAY_DIFFERS ${`the array ${name} is there, but not as wanted (${kind}), and kcore reshapes none: `}"$shape"
+ours= add= all= wipe=
+${eachPartition(
+  members,
+  context,
+  sh`look_at_member
+  all="$all $device"
+  case $member in
+    'in the array') return 0 ;;
+    none | unfinished) ;;
+    'not running')
+      ours="$ours $device"
+      return 0
+      ;;
+    *faulty*) refuse ARRAY_DIFFERS "$device is in the array, and faulty: mdadm --remove takes it out; then it is taken in again, or another one" ;;
+  esac
+  add="$add $device"
+  # udev may have put together what was begun.
+  [ "$member" != unfinished ] || return 0
+  users=$(users_of "$name")
+  [ -n "$users" ] || users=$(refused_open "$device")
+  [ -z "$users" ] || refuse DISK_IN_USE "$device is in use, which no grant overrides$K_NL$users"
+  [ "$member" != 'not in it' ] || return 0
+  found=$(contents_of "$name")
+  # One whose metadata was lost with the power has bytes of the others' synchronisation.
+  [ ! -e "$making" ] || found=$(signatures_of "$device")
+  [ -z "$found" ] || is_granted "$disk_name" "$2" || refuse FILESYSTEM_DIFFERS ${`a member of the array ${name} is wanted on `}"$device$K_NL$found"
+  [ -z "$found" ] || wipe="$wipe $device"`,
+)}`;
+    return {
+      reach: {
+        changes: [{ is: "disk", name: deviceName({ array: name }) }, ...members.map(place)],
+        restsOn: [
+          { is: "disk", name: deviceName({ array: name }) },
+          ...members.map(place),
+          { is: "program", name: "mdadm" },
+        ],
+      },
+      want: { array: kind, ...Object.fromEntries(factNames.map((fact) => [fact, "in the array"])) },
+      probe: sh`${look}
+if [ -e "$making" ]; then fact array "unfinished $shape"; else fact array "$shape"; fi
+${eachPartition(
+  members,
+  context,
+  sh`look_at_member
+  fact "member $2" "$member"`,
+)}`,
+      guard: judge,
+      apply: sh`${judge}
+# One that was in it before is taken back with what it has, if that can be.
+add_member() {
+  mdadm --manage "$1" --re-add "$device" 2>/dev/null && return 0
+  mdadm --zero-superblock "$device" 2>/dev/null
+  mdadm --manage "$1" --add "$device"
+}
+set -f
+for device in $wipe; do note "wiping $device, as granted" && wipefs -a -q "$device" || exit 1; done
+if [ -e "$making" ] && [ "$shape" = ${kind} ] && [ -z "$add" ]; then
+  rm -f "$making"
+elif [ -n "$running" ] && [ ! -e "$making" ]; then
+  for device in $add; do add_member "$array" || exit 1; done
+elif [ -n "$ours" ] && [ ! -e "$making" ]; then
+  mdadm --assemble ${path} --run ${`--uuid=${arrayUuid(guid)}`} $ours || exit 1
+  for device in $add; do add_member ${path} || exit 1; done
+else
+  [ -z "$running" ] || mdadm --stop "$array" || exit 1
+  # The second mark tells what comes next that nobody has used the array yet, whatever lay on its members.
+  mkdir -p "$K_STATE/fresh" && : >"$making" && : >"$K_STATE/fresh/"${guid} && sync || exit 1
+  mdadm --create ${path} --run --metadata=1.2 --homehost=any ${[`--name=${name}`, `--uuid=${arrayUuid(guid)}`, `--level=${level}`, `--raid-devices=${disks.length}`]} $all || exit 1
+  sync && rm -f "$making"
+fi
+! have udevadm || udevadm settle --timeout=10 || :`,
+      tools: diskTools,
+      timeout: 300,
+    };
+  },
+});
+
+function place({ disk }: { readonly disk: DiskId }): { readonly is: "disk"; readonly name: string } {
+  return { is: "disk", name: diskName(disk).value };
+}

@@ -1,0 +1,204 @@
+import { constants, generateKeyPairSync, privateDecrypt } from "node:crypto";
+import { expect } from "chai";
+import { diskPartitioned } from "#engine/modules/disk-partitioned.ts";
+import { filesystemFormatted } from "#engine/modules/filesystem-formatted.ts";
+import { luksEscrowed } from "#engine/modules/luks-escrowed.ts";
+import { luksOpened } from "#engine/modules/luks-opened.ts";
+import { lvmLogicalVolume } from "#engine/modules/lvm-logical-volume.ts";
+import { lvmPhysicalVolume } from "#engine/modules/lvm-physical-volume.ts";
+import { lvmVolumeGroup } from "#engine/modules/lvm-volume-group.ts";
+import { mdArray } from "#engine/modules/md-array.ts";
+import { mountMounted } from "#engine/modules/mount-mounted.ts";
+import { openLab, type Lab, type LabNode } from "#lab/lab.ts";
+import { SharedLine, type Steps } from "#support/shared-line.ts";
+import type { StepRun } from "#support/steps.ts";
+
+const disk = (number: number) => ({ serial: `v1-disk${number}` });
+const link = (number: number): string => `/dev/disk/by-id/virtio-v1-disk${number}`;
+const { publicKey, privateKey } = generateKeyPairSync("rsa", {
+  modulusLength: 3072,
+  publicKeyEncoding: { type: "spki", format: "pem" },
+  privateKeyEncoding: { type: "pkcs8", format: "pem" },
+});
+
+describe("encrypted and mirrored disks of a machine with a kernel of its own", function () {
+  this.timeout(900_000);
+  let lab: Lab;
+  let v1: LabNode;
+  let line: SharedLine;
+
+  before(async () => {
+    lab = await openLab({ name: "vmluks" });
+    await lab.down();
+    [v1] = (await lab.up([{ name: "v1", kind: "vm", disks: ["200M", "200M", "200M", "200M"] }])) as [LabNode];
+    line = new SharedLine(v1);
+  });
+  after(async () => {
+    line.close();
+    await lab.down();
+  });
+  const told = (step: StepRun): string => JSON.stringify(step, undefined, 1);
+  const shell = (command: string): string => line.shell(command);
+
+  const data = { disk: disk(0), partition: "data" };
+  const plain: Steps = [
+    [diskPartitioned, { disk: disk(0), partitions: [{ name: "data", type: "luks" }] }],
+    [luksOpened, data],
+    [filesystemFormatted, { ...data, encrypted: true, label: "secret" }],
+    [mountMounted, { path: "/srv/secret", source: { ...data, encrypted: true }, fstype: "ext4" }],
+  ];
+  const mirror = (...numbers: readonly number[]) => ({
+    name: "pair",
+    disks: numbers.map(disk),
+    partition: "raid",
+  });
+  const onMirror = { array: "pair", encrypted: true };
+  const volume = { vg: "vg_pair", lv: "data" };
+  const mirrored: Steps = [
+    ...[1, 2].map(
+      (number) => [diskPartitioned, { disk: disk(number), partitions: [{ name: "raid", type: "raid" }] }] as const,
+    ),
+    [mdArray, mirror(1, 2)],
+    [luksOpened, { array: "pair" }],
+    [filesystemFormatted, onMirror],
+    [mountMounted, { path: "/srv/pair", source: onMirror, fstype: "ext4" }],
+  ];
+  const escrow: Steps = [[luksEscrowed, { publicKey }]];
+
+  it("a blank disk becomes a LUKS2 container with a mounted filesystem in it, and the second run changes nothing", async () => {
+    await line.expectAll(plain, "changed");
+    await line.expectAll(plain, "ok");
+    expect(shell("findmnt -no FSTYPE /srv/secret")).to.equal("ext4");
+    expect(shell(`lsblk -nlo TYPE ${link(0)}`).split(/\s+/)).to.have.members(["disk", "part", "crypt"]);
+    expect(shell(`cryptsetup luksDump ${link(0)}-part1`)).to.match(/^Version:\s+2$/m);
+    expect(shell("stat -c %a:%U /etc/kcore/luks /etc/kcore/luks/*.key").split("\n")).to.deep.equal([
+      "700:root",
+      "400:root",
+    ]);
+  });
+
+  it("two blank disks become a mirror, and the container on it holds a filesystem", async () => {
+    await line.expectAll(mirrored, "changed");
+    await line.expectAll(mirrored, "ok");
+    expect(shell("cat /proc/mdstat")).to.match(/active raid1 vd\w+\[[01]\] vd\w+\[[01]\]/);
+    expect(shell("findmnt -no FSTYPE /srv/pair")).to.equal("ext4");
+  });
+
+  it("each container gets a recovery key that only the holder of the private key can read, and that opens it", async () => {
+    const first = await line.run(luksEscrowed, { publicKey });
+    expect(first.outcome, told(first)).to.equal("changed");
+    const second = await line.run(luksEscrowed, { publicKey });
+    expect(second.outcome, told(second)).to.equal("ok");
+    const words = (second.have["sealed"] ?? "").trim().split(" ");
+    expect(words.map((word) => word.split(":")[2])).to.have.members(["v1-disk0", "v1-disk1,v1-disk2"]);
+    for (const word of words) {
+      const [uuid = "", sealed = ""] = word.split(":");
+      const recovery = privateDecrypt(
+        { key: privateKey, padding: constants.RSA_PKCS1_OAEP_PADDING, oaepHash: "sha256" },
+        Buffer.from(sealed, "hex"),
+      ).toString();
+      expect(recovery).to.match(/^(?:[cbdefghijklnrtuv]{8}-){7}[cbdefghijklnrtuv]{8}$/);
+      const device = `$(blkid -U ${uuid})`;
+      shell(`printf %s ${recovery} | cryptsetup open --test-passphrase --key-file - ${device}`);
+      expect(shell(`systemd-cryptenroll ${device}`)).to.match(/31\s+recovery/);
+      expect(shell(`cat /etc/kcore/luks/${uuid}.recovery`)).to.not.contain(recovery);
+    }
+  });
+
+  it("a recovery key for another one replaces the first, also after a run that died in between", async () => {
+    const other = generateKeyPairSync("rsa", { modulusLength: 2048 }).publicKey.export({ type: "spki", format: "pem" });
+    const slots = (): number => Number(shell(`cryptsetup luksDump ${link(0)}-part1 | grep -c '^  [0-9]*: luks2'`));
+    expect(slots()).to.equal(2);
+    shell("cd /etc/kcore/luks && for file in *.recovery; do mv $file ${file%.recovery}.new; done");
+    await line.expectAll([[luksEscrowed, { publicKey: other }]], "changed");
+    expect(slots()).to.equal(2);
+    await line.expectAll(escrow, "changed");
+    await line.expectAll(escrow, "ok");
+  });
+
+  it("a member that failed is taken in again, and one on a new disk is added", async () => {
+    shell("echo kept >/srv/pair/file && sync");
+    shell(
+      "mdadm -q --manage /dev/md/pair --fail $(readlink -f " +
+        `${link(2)}-part1) && mdadm -q /dev/md/pair --remove failed`,
+    );
+    await line.expectAll([[mdArray, mirror(1, 2)]], "changed");
+    await line.expectAll([[mdArray, mirror(1, 2)]], "ok");
+    shell(`mdadm --wait /dev/md/pair; mdadm -q --manage /dev/md/pair --fail $(readlink -f ${link(2)}-part1)`);
+    const faulty = await line.run(mdArray, mirror(1, 2));
+    expect(faulty.problem?.message, told(faulty)).to.contain("faulty: mdadm --remove takes it out");
+    shell("mdadm -q /dev/md/pair --remove failed");
+    await line.expectAll([[mdArray, mirror(1, 2)]], "changed");
+    const third: Steps = [[mdArray, mirror(1, 2, 3)]];
+    await line.expectAll(
+      [[diskPartitioned, { disk: disk(3), partitions: [{ name: "raid", type: "raid" }] }]],
+      "changed",
+    );
+    const reshaped = await line.run(...(third[0] as Steps[number]));
+    expect(reshaped.problem?.code, told(reshaped)).to.equal("ARRAY_DIFFERS");
+    shell("mdadm --wait /dev/md/pair || true");
+    shell(
+      `mdadm -q --manage /dev/md/pair --fail $(readlink -f ${link(2)}-part1) && mdadm -q /dev/md/pair --remove failed`,
+    );
+    await line.expectAll([[mdArray, mirror(1, 3)]], "changed");
+    shell("mdadm --wait /dev/md/pair || true");
+    expect(shell("cat /proc/mdstat")).to.contain("[UU]");
+    // What held something is taken in when it is blank, or granted.
+    shell(`wipefs -qa ${link(2)}-part1`);
+    shell(
+      `mdadm -q --manage /dev/md/pair --fail $(readlink -f ${link(3)}-part1) && mdadm -q /dev/md/pair --remove failed && wipefs -qa ${link(3)}-part1`,
+    );
+    const held = await line.run(mdArray, mirror(1, 2));
+    expect(held.problem?.code, told(held)).to.equal("FILESYSTEM_DIFFERS");
+    shell(`blkdiscard -z ${link(2)}-part1; blkdiscard -z ${link(3)}-part1`);
+    await line.expectAll([[mdArray, mirror(1, 2)]], "changed");
+    shell("mdadm --wait /dev/md/pair || true");
+  });
+
+  it("a volume group lies in a container as well", async () => {
+    const at = { disk: disk(3), partition: "raid" };
+    const steps: Steps = [
+      [luksOpened, at],
+      [lvmPhysicalVolume, { ...at, encrypted: true }],
+      [lvmVolumeGroup, { name: "vg_pair", disks: [disk(3)], partition: "raid", encrypted: true }],
+      [lvmLogicalVolume, { vg: "vg_pair", name: "data", size: "40M" }],
+      [filesystemFormatted, volume],
+    ];
+    await line.expectAll(steps, "changed");
+    await line.expectAll(steps, "ok");
+  });
+
+  it("containers, array, group and mounts are back after a power cut, and a run changes nothing", async () => {
+    shell("echo kept >/srv/secret/file && sync");
+    line.drop();
+    await v1.powerCut();
+    await v1.start();
+    expect(shell("cat /srv/secret/file /srv/pair/file")).to.equal("kept\nkept");
+    await line.expectAll([...plain, ...mirrored, [filesystemFormatted, volume]], "ok");
+  });
+
+  it("a container whose key file is gone, and what is not of kcore, is refused and stays as it is", async () => {
+    const key = shell(`ls /etc/kcore/luks/$(blkid -o value -s UUID ${link(0)}-part1).key`);
+    shell(`mv ${key} /root/key`);
+    const lost = await line.run(luksOpened, data);
+    expect(lost.problem?.code, told(lost)).to.equal("LUKS_KEY_MISSING");
+    shell(`head -c 64 /dev/urandom >${key}`);
+    const wrong = await line.run(luksOpened, data);
+    expect(wrong.problem?.code, told(wrong)).to.equal("LUKS_KEY_MISSING");
+    shell(`mv /root/key ${key} && chmod 400 ${key}`);
+    shell("umount /srv/secret && cryptsetup close luks-$(basename " + key + " .key)");
+    const closed = await line.run(filesystemFormatted, { ...data, encrypted: true });
+    expect(closed.problem?.code, told(closed)).to.equal("LUKS_CLOSED");
+    shell(
+      `udevadm settle; printf other | cryptsetup luksFormat -q --uuid 0a0b0c0d-0000-4000-8000-000000000001 --key-file - --pbkdf pbkdf2 --pbkdf-force-iterations 1000 ${link(0)}-part1`,
+    );
+    const before = shell(`sha256sum <${link(0)}`);
+    const foreign = await line.run(luksOpened, data);
+    expect(foreign.problem?.code, told(foreign)).to.equal("FILESYSTEM_DIFFERS");
+    const inArray = await line.run(mdArray, { name: "other", disks: [disk(0), disk(1)], partition: "data" });
+    expect(inArray.problem?.code, told(inArray)).to.equal("PARTITION_NOT_FOUND");
+    const used = await line.run(mdArray, { name: "other", disks: [disk(1), disk(2)], partition: "raid" });
+    expect(used.problem?.code, told(used)).to.equal("DISK_IN_USE");
+    expect(shell(`sha256sum <${link(0)}`)).to.equal(before);
+  });
+});

@@ -1,0 +1,42 @@
+import { expect } from "chai";
+import { filesystemFormatted } from "#engine/modules/filesystem-formatted.ts";
+import { luksOpened } from "#engine/modules/luks-opened.ts";
+import { runStepOn, shells, stepOf } from "#support/steps.ts";
+
+const on = { disk: { serial: "S1" }, partition: "data" };
+
+describe("luks.opened", () => {
+  it("wants a container of its own, open now and at boot by its key file", () => {
+    const { want } = stepOf(luksOpened, on);
+    const uuid = want["uuid"] ?? "";
+    expect(uuid).to.match(/^[0-9a-f]{8}-[0-9a-f]{4}-5/);
+    const crypttab = `luks-${uuid} UUID=${uuid} /etc/kcore/luks/${uuid}.key luks,nofail`;
+    expect(want).to.deep.equal({ type: "crypto_LUKS", uuid, opened: "yes", key: "fits", crypttab });
+    expect(stepOf(luksOpened, { ...on, discard: true }).want["crypttab"]).to.equal(`${crypttab},discard`);
+  });
+
+  it("what lies in it is known by another UUID than what lies on the partition itself", () => {
+    const outside = stepOf(filesystemFormatted, on).want["uuid"];
+    const inside = stepOf(filesystemFormatted, { ...on, encrypted: true }).want["uuid"];
+    expect(inside)
+      .to.match(/^[0-9a-f-]{36}$/)
+      .and.not.equal(outside);
+  });
+
+  it("finds by exactly one of partition, volume and array, and by no container", () => {
+    const accepts = (args: object): boolean => luksOpened.args.safeParse(args).success;
+    for (const args of [on, { vg: "vg_a", lv: "a" }, { array: "a" }]) expect(accepts(args)).to.equal(true);
+    for (const args of [{}, { ...on, array: "a" }, { ...on, encrypted: true }, { array: "../a" }, { array: "1" }])
+      expect(accepts(args), JSON.stringify(args)).to.equal(false);
+  });
+
+  for (const shell of shells)
+    it(`refuses where the node has no such disk, array or open container, on ${shell}`, async () => {
+      const codeOf = async (...[module, args]: Parameters<typeof stepOf>): Promise<string | undefined> =>
+        (await runStepOn(shell, stepOf(module, args), { bin: { lsblk: "exit 1", lvs: "exit 1" } })).problem?.code;
+      expect(await codeOf(luksOpened, on)).to.equal("DISK_NOT_FOUND");
+      expect(await codeOf(luksOpened, { array: "none" })).to.equal("ARRAY_NOT_FOUND");
+      expect(await codeOf(luksOpened, { vg: "vg_none", lv: "none" })).to.equal("VOLUME_NOT_FOUND");
+      expect(await codeOf(filesystemFormatted, { ...on, encrypted: true })).to.equal("LUKS_CLOSED");
+    });
+});
