@@ -5,7 +5,7 @@ import { readTrail } from "#audit/trail-files.ts";
 import { trailFolder } from "#engine/run/run-trail.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { contextFolder, findContext } from "#pki/contexts.ts";
-import { escrowTrail } from "#pki/escrow.ts";
+import { escrowTrail, readEscrowKey } from "#pki/escrow.ts";
 import { contextHome } from "../cluster/context-home.ts";
 import { allControllers, askController, type Reachable } from "../controller/all-controllers.ts";
 import { openCluster, type Cluster } from "../cluster/open-cluster.ts";
@@ -52,7 +52,7 @@ export async function findTrails(flags: TrailFlags): Promise<readonly KnownTrail
   };
   if (both || runs) await look(async () => [runsTrail(findProject(flags.project))]);
   if (both || controllers) await look(() => controllerTrails(flags));
-  if (both) await look(async () => [await escrowTrailOf(flags)]);
+  if (both) await look(() => escrowTrails(flags));
   if (found.length === 0 && missing) throw missing;
   return found;
 }
@@ -62,10 +62,12 @@ function runsTrail(project: string): KnownTrail {
   return { name: "runs", id: `runs ${realpathSync(project)}`, project, lines: () => readTrail(folder) };
 }
 
-async function escrowTrailOf({ context }: ClusterFlags): Promise<KnownTrail> {
+/** None of a cluster that has never had an encrypted disk. */
+async function escrowTrails({ context }: ClusterFlags): Promise<readonly KnownTrail[]> {
   const { name } = await findContext(contextHome(), context);
-  const folder = escrowTrail(contextFolder(contextHome().home, name));
-  return { name: "recovery keys", id: `recovery keys ${name}`, lines: () => readTrail(folder) };
+  const folder = contextFolder(contextHome().home, name);
+  if ((await readEscrowKey(folder)) === undefined) return [];
+  return [{ name: "recovery keys", id: `recovery keys ${name}`, lines: () => readTrail(escrowTrail(folder)) }];
 }
 
 async function controllerTrails(flags: ClusterFlags): Promise<readonly KnownTrail[]> {
