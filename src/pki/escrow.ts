@@ -34,7 +34,7 @@ export function escrowTrail(folder: string): string {
   return join(folder, "escrow", "audit");
 }
 
-/** The public escrow key of a context, in PEM; undefined when there is none yet. @throws KcoreError FILE_UNREADABLE */
+/** The public escrow key of a context, in PEM; undefined when there is none yet. @throws what the file system says */
 export async function readEscrowKey(folder: string): Promise<string | undefined> {
   const key = await readFile(join(folder, publicFile), "utf8").catch((error: NodeJS.ErrnoException) => {
     if (error.code === "ENOENT") return undefined;

@@ -5,7 +5,7 @@ import { readTrail } from "#audit/trail-files.ts";
 import { trailFolder } from "#engine/run/run-trail.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { contextFolder, findContext } from "#pki/contexts.ts";
-import { escrowTrail, readEscrowKey } from "#pki/escrow.ts";
+import { escrowTrail } from "#pki/escrow.ts";
 import { contextHome } from "../cluster/context-home.ts";
 import { allControllers, askController, type Reachable } from "../controller/all-controllers.ts";
 import { openCluster, type Cluster } from "../cluster/open-cluster.ts";
@@ -20,6 +20,8 @@ export interface KnownTrail {
   readonly id: string;
   /** The project whose runs it tells of. */
   readonly project?: string;
+  /** Most have nothing to write there: an empty one is not worth a line, unless something stood in it before. */
+  readonly isRare?: true;
   /** @throws KcoreError when it cannot be read */
   readonly lines: () => AsyncIterable<PlacedLine>;
 }
@@ -52,7 +54,7 @@ export async function findTrails(flags: TrailFlags): Promise<readonly KnownTrail
   };
   if (both || runs) await look(async () => [runsTrail(findProject(flags.project))]);
   if (both || controllers) await look(() => controllerTrails(flags));
-  if (both) await look(() => escrowTrails(flags));
+  if (both) await look(async () => [await escrowTrailOf(flags)]);
   if (found.length === 0 && missing) throw missing;
   return found;
 }
@@ -62,12 +64,10 @@ function runsTrail(project: string): KnownTrail {
   return { name: "runs", id: `runs ${realpathSync(project)}`, project, lines: () => readTrail(folder) };
 }
 
-/** None of a cluster that has never had an encrypted disk. */
-async function escrowTrails({ context }: ClusterFlags): Promise<readonly KnownTrail[]> {
+async function escrowTrailOf({ context }: ClusterFlags): Promise<KnownTrail> {
   const { name } = await findContext(contextHome(), context);
-  const folder = contextFolder(contextHome().home, name);
-  if ((await readEscrowKey(folder)) === undefined) return [];
-  return [{ name: "recovery keys", id: `recovery keys ${name}`, lines: () => readTrail(escrowTrail(folder)) }];
+  const folder = escrowTrail(contextFolder(contextHome().home, name));
+  return { name: "recovery keys", id: `recovery keys ${name}`, isRare: true, lines: () => readTrail(folder) };
 }
 
 async function controllerTrails(flags: ClusterFlags): Promise<readonly KnownTrail[]> {

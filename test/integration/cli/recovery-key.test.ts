@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { pkiEscrow } from "#actions/pki-escrow.ts";
@@ -109,6 +109,12 @@ describe("kcore disk recovery-key", () => {
     expect((await entries()).at(-1)).to.include({ type: "recovery-key.shown", target: `n1 ${uuid}` });
     const verified = await project.kcore("audit", "verify");
     expect(verified.stdout).to.match(/recovery keys +whole/);
+    const kept = ["escrow", "escrow.pub"].map((name) => join(home, "default", name));
+    for (const path of kept) renameSync(path, `${path}.away`);
+    const removed = await project.kcore("audit", "verify");
+    expect(removed.code, removed.stdout).to.equal(1);
+    expect(removed.stdout).to.match(/recovery keys +damaged/);
+    for (const path of kept) renameSync(`${path}.away`, path);
     const [first = ""] = readdirSync(join(home, "default/escrow/audit"));
     const file = join(home, "default/escrow/audit", first);
     writeFileSync(file, readFileSync(file, "utf8").replace("n1 ", "n2 "));
