@@ -1,7 +1,16 @@
 import { z } from "zod";
 import { defineModule } from "../step/define.ts";
 import { AbsolutePath, Text } from "../step/fields.ts";
-import { Env, foreseeNeeds, needsOf, SuccessCodes, Visible, withProcess } from "../step/fragments/process.ts";
+import {
+  Env,
+  foreseeNeeds,
+  keepRevert,
+  needsOf,
+  Revert,
+  SuccessCodes,
+  Visible,
+  withProcess,
+} from "../step/fragments/process.ts";
 import { sh } from "../step/sh.ts";
 
 /**
@@ -22,9 +31,10 @@ export const commandRun = defineModule({
       env: Env,
       stdin: Text.optional().describe("What it reads; may be secret. Else it reads /dev/null."),
       successCodes: SuccessCodes,
+      revert: Revert,
     })
     .refine(({ cmd, argv }) => (cmd === undefined) !== (argv === undefined), "give either cmd or argv"),
-  step: ({ cmd, argv = [], ...process }) => ({
+  step: ({ cmd, argv = [], revert, ...process }) => ({
     brings: true,
     reach: {
       changes: [{ is: "command", text: cmd ?? argv.join(" ") }],
@@ -33,6 +43,7 @@ export const commandRun = defineModule({
     foresee: foreseeNeeds({ cwd: process.cwd, program: argv[0] }, process),
     want: {},
     always: true,
+    ...keepRevert(revert),
     probe: sh`:`,
     apply: withProcess(cmd === undefined ? sh`${argv}` : sh`sh -c ${cmd}`, process),
   }),

@@ -33,6 +33,7 @@ export const fileAbsent = defineModule({
     probe: sh`kind_of ${path}
 fact kind "$kind"`,
     guard: sh`guard_absent ${path} ${recurse ? 1 : 0}`,
+    ...(!recurse && { keep: sh`keep_path ${path}` }),
     foresee: sh`foresee_place ${path} - 0 - -`,
     apply: sh`remove_path ${path} ${recurse ? 1 : 0}`,
     quiet: true,

@@ -72,6 +72,7 @@ fact kind "$kind"
 ${probeContent(path, blob, sensitive)}
 ${probeOwnership(path, { owner, group })}`,
       guard: sh`guard_file ${path}`,
+      keep: sh`keep_path ${path}`,
       foresee: sh`foresee_place ${path} 8 ${makeDirs ? 1 : 0} ${owner ?? "-"} ${group ?? "-"}`,
       apply: sh`parent_of ${path} ${makeDirs ? 1 : 0} ${owner ?? ""}
 ${validate === undefined ? sh`` : validation(path, validate, blob)}

@@ -2,7 +2,16 @@ import { z } from "zod";
 import { type Blob, hidden } from "../step/blob.ts";
 import { defineModule } from "../step/define.ts";
 import { AbsolutePath, Text } from "../step/fields.ts";
-import { Env, foreseeNeeds, needsOf, SuccessCodes, Visible, withProcess } from "../step/fragments/process.ts";
+import {
+  Env,
+  foreseeNeeds,
+  keepRevert,
+  needsOf,
+  Revert,
+  SuccessCodes,
+  Visible,
+  withProcess,
+} from "../step/fragments/process.ts";
 import type { Secret } from "../step/secret.ts";
 import { sh } from "../step/sh.ts";
 
@@ -34,10 +43,11 @@ export const scriptRun = defineModule({
       env: Env,
       stdin: Text.optional().describe("What it reads; may be secret. Else it reads /dev/null."),
       successCodes: SuccessCodes,
+      revert: Revert,
     })
     .refine(({ text, source }) => (text === undefined) !== (source === undefined), "give either text or source"),
   refusals: ["FILE_UNREADABLE"],
-  step: ({ text, source, interpreter, args, ...process }, context) => {
+  step: ({ text, source, interpreter, args, revert, ...process }, context) => {
     const blob = source === undefined ? undefined : context.readFile(source);
     const bytes = blob !== undefined && context.sensitive === true ? hidden(blob) : blob;
     return {
@@ -49,6 +59,7 @@ export const scriptRun = defineModule({
       foresee: foreseeNeeds({ cwd: process.cwd, program: interpreter[0] }, process),
       want: {},
       always: true,
+      ...keepRevert(revert),
       probe: sh`:`,
       // With runAs the step's user cannot read the run's blobs, so a text comes as text; printf is no program, so no argv.
       apply: sh`script=$(mktemp "$K_TMP/script.XXXXXX") && trap 'rm -f "$script"' EXIT || exit 1

@@ -67,6 +67,7 @@ if ! systemctl -q is-active -- ${name}; then
   ${staysUp(name, verifyFor)}
   : >"$K_TMP/started"
 fi`,
+    keep: sh`keep_unit ${name} ${onChange === "reload" ? "reload-or-restart" : "restart"}`,
     // What apply has just started knows of every change already.
     react: sh`[ ! -e "$K_TMP/started" ] || exit 0
 ${reloadIfNeeded(name)}

@@ -38,6 +38,7 @@ case $UnitFileState in '' | static | indirect | masked*) UnitFileState=disabled 
 }
 fact active "$ActiveState"
 fact enabled "$UnitFileState"`,
+      ...(!mask && { keep: sh`keep_unit ${name} start` }),
       apply: sh`${mask || enabled === "keep" ? sh`` : sh`systemctl ${enabled ? "enable" : "disable"} -- ${name} || exit 1`}
 systemctl stop -- ${name} ${orRefuse(name, "SERVICE_FAILED", `${name} did not stop`)}
 ${mask ? sh`systemctl mask -- ${name}` : sh``}`,

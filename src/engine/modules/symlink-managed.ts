@@ -33,6 +33,7 @@ export const symlinkManaged = defineModule({
 fact kind "$kind"
 [ "$kind" != symlink ] || fact target "$(readlink -- ${path})"`,
     guard: sh`guard_symlink ${path} ${force ? 1 : 0}`,
+    keep: sh`keep_path ${path}`,
     foresee: sh`foresee_place ${path} - ${makeDirs ? 1 : 0} - -`,
     apply: sh`parent_of ${path} ${makeDirs ? 1 : 0}
 put_link ${target} ${path}`,

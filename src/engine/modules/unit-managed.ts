@@ -73,6 +73,9 @@ fact enabled "\${UnitFileState:-absent}"`;
       reach,
       tools: [systemctl],
       guard: sh`not_nixos ${path}`,
+      // Links of units that are enabled are made and taken away with them.
+      keep: sh`${enabled === undefined && !(state === "absent" && dropin === undefined) ? sh`` : sh`keep_unit ${name} keep`}
+keep_path ${path}`,
       foresee: sh`foresee_place ${path} 8 1 root root`,
       timeout: 120,
     } as const;

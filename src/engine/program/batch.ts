@@ -67,6 +67,7 @@ export function batchBlob(blob: Blob): Blob {
 /** Whether the batch lane can apply the step: no key of it asks for more than the lane knows. */
 export function isBatched(plan: PlannedStep): boolean {
   if (plan.retry !== undefined || plan.step.retry !== undefined || plan.creates !== undefined) return false;
+  if (plan.risk !== undefined) return false;
   return (
     plan.restartOn.length + plan.onChanges.length + plan.onFailure.length === 0 && provableData(plan) !== undefined
   );

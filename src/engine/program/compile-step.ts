@@ -107,7 +107,7 @@ export function compileAlone(plan: PlannedStep, { owes, randomName, foresight }:
   const probeTexts = [step.probe, judged, plan.sensitive || step.sensitive ? undefined : step.show];
   const [probe, guard, show] = probeTexts.map(render) as [string, string, string];
   const early = [...blobs.keys()];
-  const [apply, react] = [step.apply, step.react].map(render) as [string, string];
+  const [apply, react] = [step.apply, step.react].map((text) => render(tried(plan, text))) as [string, string];
   const late = [...blobs.keys()].filter((name) => !early.includes(name));
 
   const lines = [
@@ -140,6 +140,33 @@ export function compileAlone(plan: PlannedStep, { owes, randomName, foresight }:
   const skeleton = assign({ kt_probe: probe, kt_apply: apply, kt_guard: guard, kt_react: react, kt_show: show });
   const text = lines.filter((line) => line !== "").join("\n");
   return { key: stepKey(plan.id), text, skeleton, early, late, blobs, quick: quickOf(plan), owes };
+}
+
+/** Seconds a step may take when neither it nor its module says otherwise. */
+export const defaultTimeout = 60;
+
+/** How long the step may run, all its attempts together, in seconds. */
+export function timeoutOf({ timeout, retry, step }: PlannedStep): number {
+  const attempts = retry ?? step.retry;
+  const once = step.timeout ?? defaultTimeout;
+  return Math.ceil(timeout ?? (attempts ? Math.max(once, attempts.attempts * (attempts.interval + 5)) : once));
+}
+
+/** Seconds in which a new connection has to confirm what a step on trial changed. */
+export function confirmWithin({ confirm = 30 }: PlannedStep): number {
+  return Math.ceil(confirm);
+}
+
+/** What a step on trial does to the node, behind keeping what there is: once, however often it is tried (trial.sh). */
+function tried(plan: PlannedStep, text: Sh | undefined): Sh | undefined {
+  const { risk, step } = plan;
+  if (risk === undefined || text === undefined || !step.keep) return text;
+  return sh`trial_open ${timeoutOf(plan) + confirmWithin(plan)} || exit 1
+[ -e "$k_t/$k_i" ] || {
+${step.keep}
+: >"$k_t/$k_i" && sync
+} || exit 1
+${text}`;
 }
 
 /** What stands before an apply in a dry run, which never comes to it. */

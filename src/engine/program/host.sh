@@ -30,6 +30,10 @@ k_fatal() {
 
 # ---- hello, and the state folder (requirement S-5): ours, no links, not writable for others ------------------------------
 
+# k_unsafe WHY: the folder k_dir, of the state folder or above it.
+k_unsafe() {
+  k_fatal "STATE_UNSAFE $k_dir $1"
+}
 k_lacks=
 for k_x in setsid sha256sum stat readlink mv dd mkfifo ln rm mkdir head tail tr sed grep cat sleep date chown chmod sync; do
   command -v "$k_x" >/dev/null 2>&1 || k_lacks="$k_lacks $k_x"
@@ -66,23 +70,24 @@ for k_x in $(stat -c '%u:%a:%Y:%n' -- "$@" / 2>/dev/null); do
     k_say "hello 1 $k_uid $k_boot ${k_machine:--} ${k_x%%:*}"
     continue
   fi
+  k_who="belongs to uid $k_owner" k_open="has mode $k_mode"
   case $k_dir in
     "$K_STATE" | "$K_STATE"/*)
-      [ ! -L "$k_dir" ] || k_fatal "STATE_UNSAFE $k_dir is a symbolic link"
-      [ -d "$k_dir" ] || k_fatal "STATE_UNSAFE $k_dir is not a folder"
-      [ "$k_owner" = "$k_uid" ] || k_fatal "STATE_UNSAFE $k_dir belongs to uid $k_owner"
+      [ ! -L "$k_dir" ] || k_unsafe "is a symbolic link"
+      [ -d "$k_dir" ] || k_unsafe "is not a folder"
+      [ "$k_owner" = "$k_uid" ] || k_unsafe "$k_who"
       # The state folder itself may be looked at, what is in it is ours alone.
       case ${k_dir#"$K_STATE"}:$k_mode in
-        :*[2367]? | :*[2367]) k_fatal "STATE_UNSAFE $k_dir has mode $k_mode" ;;
+        :*[2367]? | :*[2367]) k_unsafe "$k_open" ;;
         :* | *00) ;;
-        *) k_fatal "STATE_UNSAFE $k_dir has mode $k_mode" ;;
+        *) k_unsafe "$k_open" ;;
       esac
       ;;
     *)
-      case $k_owner in 0 | "$k_uid") ;; *) k_fatal "STATE_UNSAFE a folder above $K_STATE belongs to uid $k_owner" ;; esac
+      case $k_owner in 0 | "$k_uid") ;; *) k_unsafe "$k_who" ;; esac
       case $k_mode in
         [1357]???) ;;
-        *[2367]? | *[2367]) k_fatal "STATE_UNSAFE a folder above $K_STATE is writable for others, mode $k_mode" ;;
+        *[2367]? | *[2367]) k_unsafe "$k_open" ;;
       esac
       ;;
   esac
@@ -443,6 +448,9 @@ k_listen() {
       blobs) # those that came before this get their place, each at once
         set -- "$k_me"/in/*
         [ ! -e "$1" ] || mv -f "$@" "$K_RUN/blobs/" 2>/dev/null || k_lost
+        ;;
+      confirm) # KEY: the connection is newer than what that step changed on trial (extras.sh, k_trial)
+        { read -r k_x <"$K_STATE/trial/asked" && [ "$k_x" = "$2" ] && ln -s confirmed "$K_STATE/trial/decision"; } 2>/dev/null
         ;;
       stop) k_tell stop '' ;;
       abort)

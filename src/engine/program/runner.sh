@@ -546,6 +546,11 @@ k_doubt() {
   false
 }
 
+# k_trial: changes on trial bring their own (extras.sh).
+k_trial() {
+  :
+}
+
 # k_ok: the evidence shows the loaded step in order.
 k_ok() {
   ! k_doubt ok || return 0
@@ -660,6 +665,7 @@ k_step() {
   [ -z "$rg" ] || k_stdout
   case $k_rc in 0) k_x=ok ;; 10) k_x=changed ;; 11) k_x=would ;; 12) k_x=skipped ;; 14) k_x=unknown ;; *) k_x=failed ;; esac
   if [ -e "$K_RUN/timedout" ]; then k_x=failed k_rc=timeout; fi
+  k_trial
   case $K_DRY:$k_due$k_x in :1ok | :1changed) rm -f "$K_STATE/owed/$i" ;; esac
   k_end_step $k_x "$k_rc"
   [ -n "$K_DRY" ] || [ "$k_o2" = ok ] || k_status running

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { quote } from "#engine/step/quote.ts";
 import type { PlannedStep } from "#engine/states/planned-step.ts";
-import { type CompiledStep, stepKey, toolWord } from "./compile-step.ts";
+import { type CompiledStep, confirmWithin, defaultTimeout, stepKey, timeoutOf, toolWord } from "./compile-step.ts";
 import type { Blob } from "#engine/step/blob.ts";
 import type { StepData } from "#engine/step/define.ts";
 import { type BatchPlace, BatchPlanner, batchLibrary, batchLine, evidenceOf } from "./batch.ts";
@@ -31,9 +31,6 @@ export interface SegmentOptions {
   readonly now?: number;
 }
 
-/** Seconds a step may take when neither it nor its module says otherwise. */
-const defaultTimeout = 60;
-
 /** A function of files.sh, or of what goes with it in a dry run, in a step's text. */
 const usesFiles = new RegExp(
   String.raw`\b(?:${[...`${shippedText("files")}\n${shippedText("foresee")}`.matchAll(/^(\w+)\(\)/gm)].map(([, name]) => name).join("|")})\b`,
@@ -50,11 +47,41 @@ function extraOf(name: string): string {
   return text;
 }
 
+/** What changes on trial need of them. */
+const trialFunctions = ["k_trial", "k_back", "k_tried", "k_untried"];
+
+/** What steps' shells may call beyond step.sh. */
+function librariesOf({ isDry, hasTrials }: { readonly isDry: boolean; readonly hasTrials: boolean }): string {
+  return [
+    shippedText("files"),
+    ...(isDry ? [shippedText("foresee")] : []),
+    ...(hasTrials ? [shippedText("trial"), `K_REVERT=${quote(shippedText("revert"))}`] : []),
+  ].join("\n");
+}
+
+/**
+ * Steps on trial by key. Those that follow one another are tried together: the last one with the seconds in which a new connection has to
+ * confirm them all, the others with `-`.
+ */
+function trialsOf(steps: readonly SegmentStep[]): Map<string, string> {
+  const trials = new Map<string, string>();
+  let seconds = 0;
+  for (const [index, { plan, compiled }] of steps.entries()) {
+    if (plan.risk === undefined) continue;
+    seconds = Math.max(seconds, confirmWithin(plan));
+    const isLast = steps[index + 1]?.plan.risk === undefined;
+    trials.set(compiled.key, isLast ? String(seconds) : "-");
+    if (isLast) seconds = 0;
+  }
+  return trials;
+}
+
 /** The text of one segment, as runner.sh sources it: its steps declared one by one, then run. */
 export function segmentText({ steps, facts, now, foresight }: SegmentOptions): string {
   const planner = new BatchPlanner();
   const shared = sharedSkeletons(steps);
   const tools = firstTools(steps);
+  const trials = foresight ? new Map<string, string>() : trialsOf(steps);
   const needed = {
     k_tools: tools.length > 0,
     k_milestone: steps.some(({ plan }) => plan.milestone !== undefined),
@@ -62,6 +89,7 @@ export function segmentText({ steps, facts, now, foresight }: SegmentOptions): s
     k_quote: steps.some(({ plan }) => plan.runAs !== undefined),
     k_facts: facts,
     k_doubt: foresight !== undefined,
+    ...Object.fromEntries(trialFunctions.map((name) => [name, trials.size > 0])),
   };
   return [
     ...Object.entries(needed).flatMap(([name, isNeeded]) => (isNeeded ? [extraOf(name)] : [])),
@@ -69,9 +97,10 @@ export function segmentText({ steps, facts, now, foresight }: SegmentOptions): s
     ...(now === undefined
       ? []
       : [`k_epoch=${now}`, "read -r k_epoch_up k_idle </proc/uptime", "k_epoch_up=${k_epoch_up%%.*}"]),
-    ...(steps.some(({ compiled }) => usesFiles.test(compiled.skeleton))
-      ? [`K_FILES=${quote([shippedText("files"), ...(foresight ? [shippedText("foresee")] : [])].join("\n"))}`]
+    ...(trials.size > 0 || steps.some(({ compiled }) => usesFiles.test(compiled.skeleton))
+      ? [`K_FILES=${quote(librariesOf({ isDry: foresight !== undefined, hasTrials: trials.size > 0 }))}`]
       : []),
+    ...[...trials].map(([key, seconds]) => `rk_${key}=${seconds}`),
     ...(steps.some(({ compiled }) => compiled.data) ? [`K_BATCH=${batchLibrary(foresight !== undefined).sha256}`] : []),
     ...(foresight ? foresightLines(steps, foresight) : []),
     // What the looks at the node have to print.
@@ -80,6 +109,7 @@ export function segmentText({ steps, facts, now, foresight }: SegmentOptions): s
     ...steps.map((step) => stepText(step, planner, shared)),
     ...tools.map(({ key, words }) => `k_tools ${key} ${words.join(" ")}`),
     "k_go",
+    ...(trials.size > 0 ? ["k_untried"] : []),
     ...(facts ? [`k_facts ${quote(`kt_facts=${quote(shippedText("facts"))}\nk_text facts; k_read fact`)}`] : []),
     "",
   ].join("\n");
@@ -126,13 +156,6 @@ export function blobsOf(steps: readonly SegmentStep[], { dryRun = false } = {}):
   return blobs;
 }
 
-/** How long the step may run, all its attempts together, in seconds. */
-export function timeoutOf({ timeout, retry, step }: PlannedStep): number {
-  const attempts = retry ?? step.retry;
-  const once = step.timeout ?? defaultTimeout;
-  return Math.ceil(timeout ?? (attempts ? Math.max(once, attempts.attempts * (attempts.interval + 5)) : once));
-}
-
 /** Texts that several steps have, by a name: they are sent once. */
 function sharedSkeletons(steps: readonly SegmentStep[]): ReadonlyMap<string, number> {
   const uses = new Map<string, number>();
@@ -168,7 +191,9 @@ function dataText({ plan, compiled }: SegmentStep, data: StepData, { opens, wave
 
 function aloneText({ plan, compiled }: SegmentStep, shared: ReadonlyMap<string, number>): string {
   const keys = (ids: readonly string[]): string => ids.map(stepKey).join(" ");
-  const { key, early, late, blobs, quick } = compiled;
+  const { key, early, late, blobs } = compiled;
+  // The last one of a trial never ends by the evidence alone: those before it may have changed something.
+  const quick = plan.risk === undefined ? compiled.quick : [];
   const seconds = timeoutOf(plan);
   const variables = assignments({
     i: key,
@@ -184,7 +209,7 @@ function aloneText({ plan, compiled }: SegmentStep, shared: ReadonlyMap<string, 
     ch: keys(plan.onChanges),
     fo: keys(plan.onFailure),
     live: plan.step.quiet ? "" : String(plan.exact ? keptOfAnswer : keptOfOutput),
-    look: mayBeInOrder(plan, compiled) ? "1" : "",
+    look: mayBeInOrder(plan, quick) ? "1" : "",
     rg: plan.register === undefined ? "" : "1",
     ms: plan.milestone ?? "",
     sk: String(shared.get(compiled.skeleton) ?? ""),
@@ -202,7 +227,7 @@ function titleOf({ title }: PlannedStep): string {
 }
 
 /** A first look is worth while: the step is not sure to change something, and its look itself says nothing that is shown. */
-function mayBeInOrder({ step, creates, unless, onlyIf, register }: PlannedStep, { quick }: CompiledStep): boolean {
+function mayBeInOrder({ step, creates, unless, onlyIf, register }: PlannedStep, quick: readonly string[]): boolean {
   if (step.quiet || !step.apply || onlyIf !== undefined || register !== undefined) return false;
   // Then the evidence alone decides, and it has already said no.
   if (step.always && creates !== undefined && quick.length > 0) return false;

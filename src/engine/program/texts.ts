@@ -8,6 +8,8 @@ const files = {
   files: new URL("./files.sh", import.meta.url),
   apply: new URL("./apply.sh", import.meta.url),
   batch: new URL("./batch.sh", import.meta.url),
+  trial: new URL("./trial.sh", import.meta.url),
+  revert: new URL("./revert.sh", import.meta.url),
   foresee: new URL("./foresee.sh", import.meta.url),
   facts: new URL("./facts.sh", import.meta.url),
 } as const;

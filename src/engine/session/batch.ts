@@ -1,5 +1,5 @@
 import type { Problem } from "#errors/problem.ts";
-import { timeoutOf } from "#engine/program/segment.ts";
+import { timeoutOf } from "#engine/program/compile-step.ts";
 import { shapeFacts } from "./node-facts.ts";
 import type { Batch, Effect, Heard, QueuedStep, Setting } from "./messages.ts";
 import type { Known } from "./take.ts";

@@ -9,9 +9,19 @@ import {
   type Wanted,
 } from "./connection-state.ts";
 import type { ConnectionEvent, Effect, Message, Next, Setting, Trouble } from "./messages.ts";
-import { connectionLost, rebootStopped, rebootTooLong, shellUnusable, unreachable } from "./problems.ts";
+import {
+  confirmationDue,
+  connectionLost,
+  rebootStopped,
+  rebootTooLong,
+  shellUnusable,
+  unreachable,
+} from "./problems.ts";
 
 const rebootPause = 2_000;
+const renewalPause = 2_000;
+/** Milliseconds that a node may take to take a change back. */
+const renewalSlack = 60_000;
 
 export function connectionAfter(state: Connection, event: ConnectionEvent, setting: Setting): Next<Connection> {
   const { phase } = state;
@@ -54,6 +64,9 @@ export function connectionAfter(state: Connection, event: ConnectionEvent, setti
       return phase.at === "attaching" ? go(state, { at: "open" }, tellRunner("up")) : stay(state);
     case "expect-reboot":
       return { state: { ...state, reboot: event.within }, effects: [] };
+    case "renew":
+      // One that is being made is new.
+      return phase.at === "open" ? renew(state, event.within, setting) : stay(state);
     case "stop": {
       const stopped = { ...state, isStopped: true };
       if (phase.at !== "pausing" || !phase.retry.reboot) return stay(stopped);
@@ -107,6 +120,19 @@ function comeBack(
     reboot: within === undefined ? undefined : { within, until: setting.now + within },
   };
   return pause(state, { problem, attempt: 2, retry }, setting, ...effects, { do: "hang-up" });
+}
+
+/** Comes back over a new connection; where the change keeps it out, until the node has taken it back. */
+function renew(state: Connection, within: number, setting: Setting): Next<Connection> {
+  const pauses = [
+    0,
+    ...Array.from({ length: Math.ceil((within * 1_000 + renewalSlack) / renewalPause) }, () => renewalPause),
+  ];
+  const problem = confirmationDue(setting.node, within);
+  const retry: Retry = { pauses, reboot: undefined };
+  return pause(state, { problem, attempt: 2, retry }, setting, { do: "stop-beat" }, tellRunner("down"), {
+    do: "hang-up",
+  });
 }
 
 function pause(

@@ -55,6 +55,8 @@ export type ConnectionEvent =
   | { readonly type: "told" }
   /** The running segment ends with a reboot that may take so many milliseconds; undefined: it does not. */
   | { readonly type: "expect-reboot"; readonly within: number | undefined }
+  /** A new one has to confirm a change, in so many seconds; then the node takes it back. */
+  | { readonly type: "renew"; readonly within: number }
   | { readonly type: "stop" }
   /** When it ends nobody comes back. */
   | { readonly type: "let-go" }

@@ -24,6 +24,11 @@ export function shellUnusable(node: string, lost: Problem): Problem {
   };
 }
 
+/** Why a connection is ended that is as it should be. */
+export function confirmationDue(node: string, seconds: number): Problem {
+  return { code: "HOST_LOST", message: `a new connection to ${node} has to confirm the change within ${seconds} s` };
+}
+
 export function rebootStopped(node: string): Problem {
   return { code: "INTERRUPTED", message: `stopped while ${node} was rebooting` };
 }

@@ -12,7 +12,9 @@ export function goesOn(type: string): boolean {
 }
 
 /** Frames that speak of the runner, not of its steps. */
-const ofRunner: ReadonlySet<string> = new Set("runner segment segment-end need lock bye gone fatal".split(" "));
+const ofRunner: ReadonlySet<string> = new Set(
+  "runner segment segment-end trial trial-end need lock bye gone fatal".split(" "),
+);
 
 /** Whom a frame concerns; undefined: it speaks of steps or facts. */
 export function messageOf(frame: Frame, offset: number): Message | undefined {
@@ -44,6 +46,11 @@ export function heard(state: Runner, { type, rest }: Frame, offset: number, sett
       // Once a connection is enough, and two at a time would garble each other.
       return line === "up" ? next(wanting, { do: "send-blobs", names: asked }) : next(wanting);
     }
+    case "trial":
+      if (isPast) return next(state);
+      return next({ ...state, trial: first }, tellConnection({ type: "renew", within: Number(second) || 0 }));
+    case "trial-end":
+      return next({ ...state, trial: undefined });
     case "lock": {
       // A runner begins: what the one before it was at is over.
       if (first !== "held") return begun(state, first === "taken-over" ? [tookOver(second, setting)] : []);
@@ -69,7 +76,8 @@ export function heard(state: Runner, { type, rest }: Frame, offset: number, sett
   }
 }
 
-function begun(state: Runner, effects: readonly Effect[]): Next<Runner> {
+function begun(before: Runner, effects: readonly Effect[]): Next<Runner> {
+  const state = { ...before, trial: undefined };
   const { at } = state.phase;
   if (at === "inherited") return leave(state, "join", "interrupted");
   return at === "working" ? go(state, { at: "idle" }, ...effects) : next(state, ...effects);

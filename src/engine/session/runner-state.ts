@@ -34,6 +34,8 @@ export interface Runner {
   readonly isLast: boolean;
   /** Bytes of the journal that earlier runners wrote. */
   readonly history: number;
+  /** The step whose change a connection made from now on confirms. */
+  readonly trial: string | undefined;
   /** Blobs that it waits for. */
   readonly asked: readonly string[];
   /** What somebody wants it to do before its time. */
@@ -47,6 +49,7 @@ export const noRunner: Runner = {
   segment: 0,
   isLast: false,
   history: 0,
+  trial: undefined,
   asked: [],
   wish: undefined,
   exchanges: 0,

@@ -48,8 +48,16 @@ export function runnerAfter(state: Runner, event: RunnerEvent, setting: Setting)
     case "opened":
       // Asked for while there was no connection.
       return state.wish ? next(state, { do: "say", text: `${state.wish}\n` }) : next(state);
-    case "up":
-      return cameUp({ ...state, line: "up" });
+    case "up": {
+      const { trial } = state;
+      const { state: after, effects } = cameUp({ ...state, line: "up" });
+      // This connection was made after that change.
+      return next(
+        after,
+        ...(trial === undefined ? [] : [{ do: "say", text: `confirm ${trial}\n` } as const]),
+        ...effects,
+      );
+    }
     case "down":
       return phase.at === "flying"
         ? go({ ...state, line: "down" }, { at: "sent" }, { do: "announce" })

@@ -1,7 +1,7 @@
 import type { Problem } from "#errors/problem.ts";
 import { cleanText } from "#engine/events/clean.ts";
 import type { Change } from "#engine/events/event.ts";
-import { timeoutOf } from "#engine/program/segment.ts";
+import { timeoutOf } from "#engine/program/compile-step.ts";
 import { MASK } from "#engine/step/secret.ts";
 import type { Facts } from "#engine/step/define.ts";
 import type { PlannedStep } from "#engine/states/planned-step.ts";

@@ -18,7 +18,7 @@ import { checkStep, type Condition, writtenTemplate } from "./check-step.ts";
 import type { Files } from "./state-files.ts";
 import type { NodeScope } from "./node-scope.ts";
 import type { LateScope, PlannedStep, RenderedStep, StepDraft } from "./planned-step.ts";
-import { readCommonKeys } from "./step-keys.ts";
+import { type CommonKeys, readCommonKeys } from "./step-keys.ts";
 import type { ModuleStepSource, RequisiteKey } from "./step-source.ts";
 
 export interface DraftParts {
@@ -107,6 +107,7 @@ function plan(parts: DraftParts, scope: Scope): PlannedStep {
   problems.throwIfAny();
   const step = made as Step;
   if (others.runAs !== undefined) refuseFiles(step, parts, others.runAs);
+  refuseTrial(step, parts, others);
   return {
     id,
     title,
@@ -131,6 +132,31 @@ function refuseFiles(step: Step, { module, source }: DraftParts, user: string): 
     at: source.moduleAt,
     hint: "leave runAs out, and give the user as owner:",
   });
+}
+
+/** What cannot be taken back cannot be on trial, nor what may not run at all when its turn comes. */
+function refuseTrial(
+  step: Step,
+  { module, source, requisites }: DraftParts,
+  { risk, confirm, runAs }: CommonKeys,
+): void {
+  const problem = (message: string, hint: string): KcoreError =>
+    new KcoreError({ code: "RISK_INVALID", message, at: source.moduleAt, hint });
+  if (risk === undefined) {
+    if (confirm !== undefined) throw problem("confirm is for a step with a risk", "add risk: connectivity");
+    return;
+  }
+  if (!step.keep)
+    throw problem(
+      `this use of ${module.name} cannot be taken back, so it cannot have a risk`,
+      "what can: files, links, units, services, and commands and scripts with revert:",
+    );
+  if (runAs !== undefined) throw problem("a step with a risk runs as root", "leave runAs out");
+  if (requisites.onChanges.length + requisites.onFailure.length > 0)
+    throw problem(
+      "a step with a risk has its turn whatever others did",
+      "use restartOn, or unless, instead of onChanges and onFailure",
+    );
 }
 
 function argsOf(module: ModuleDefinition, node: SourceNode, scope: Scope): { readonly value: unknown } {

@@ -35,6 +35,9 @@ export interface PlannedStep {
   readonly timeout?: number;
   readonly runAs?: string;
   readonly sensitive: boolean;
+  /** What it changes stays only if a new connection confirms it, in so many seconds (docs/runner.md, On trial). */
+  readonly risk?: "connectivity";
+  readonly confirm?: number;
   /** Under which name `steps.NAME` later steps see it. */
   readonly register?: string;
   readonly milestone?: string;

@@ -18,6 +18,8 @@ const Keys = z.strictObject({
   timeout: Duration.refine((seconds) => seconds > 0, "must be more than nothing").optional(),
   runAs: UserName.optional(),
   sensitive: z.boolean().optional(),
+  risk: z.literal("connectivity").optional(),
+  confirm: Duration.refine((seconds) => seconds >= 5 && seconds <= 3600, "must be 5s to 1h").optional(),
   milestone: z
     .string()
     .min(1)

@@ -60,6 +60,8 @@ export const STEP_KEYS: readonly string[] = [
   "timeout",
   "runAs",
   "sensitive",
+  "risk",
+  "confirm",
   "register",
   "milestone",
 ];

@@ -62,6 +62,11 @@ export interface Step {
   readonly guard?: Sh;
   /** In dry runs, behind the guard: asks, without changing anything, what apply would fail for; see foresee.sh. */
   readonly foresee?: Sh;
+  /**
+   * Before apply and react of a step on trial: keeps what there is and says how to come back to it, by `keep_path`, `keep_unit`,
+   * `on_revert` (trial.sh). Absent: the step cannot have the key `risk`.
+   */
+  readonly keep?: Sh;
   /** What `restartOn` / `onChanges` of this step runs when something it watches changed. Absent: its apply. */
   readonly react?: Sh;
   /** Prints what is there now, for a diff with `shown`; at most 64 KiB are kept; never run for sensitive steps. */

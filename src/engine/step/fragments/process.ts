@@ -22,6 +22,15 @@ export const SuccessCodes = z
   .default([0])
   .describe("Exit codes that mean success.");
 
+export const Revert = Visible.min(1)
+  .optional()
+  .describe("A command line for /bin/sh that takes it back, for a step with a risk.");
+
+/** What a step on trial keeps of a command: how to take it back. */
+export function keepRevert(revert: string | undefined): { readonly keep?: Sh } {
+  return revert === undefined ? {} : { keep: sh`on_revert ${revert}` };
+}
+
 interface Process {
   readonly cwd?: string | undefined;
   readonly env: Readonly<Record<string, string>>;

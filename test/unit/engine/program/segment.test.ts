@@ -3,7 +3,8 @@ import { sh } from "#engine/step/sh.ts";
 import type { Step } from "#engine/step/define.ts";
 import { serviceRunning } from "#engine/modules/service-running.ts";
 import { compileStep } from "#engine/program/compile-step.ts";
-import { segmentText, timeoutOf } from "#engine/program/segment.ts";
+import { timeoutOf } from "#engine/program/compile-step.ts";
+import { segmentText } from "#engine/program/segment.ts";
 import { stepOf } from "#support/steps.ts";
 import type { PlannedStep } from "#engine/states/planned-step.ts";
 

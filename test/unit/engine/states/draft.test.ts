@@ -399,6 +399,17 @@ steps:
     expect(wants(await state(text(", sensitive: true"), more))).to.deep.equal(["s/a=s3cret"]);
   });
 
+  it("refuse a risk where nothing could be taken back, and a time to confirm without one", async () => {
+    const text = (module: string, keys: string): string => `steps:\n  - { id: a, ${module}, ${keys} }\n`;
+    const risk = "risk: connectivity";
+    expect(await problems(text("test.note: { text: t }", risk))).to.deep.equal([
+      "states/s.yaml:2:14+9 this use of test.note cannot be taken back, so it cannot have a risk [RISK_INVALID] | what can: files, links, units, services, and commands and scripts with revert:",
+    ]);
+    expect(await problems(text("test.note: { text: t }", "confirm: 10s"))).to.deep.equal([
+      "states/s.yaml:2:14+9 confirm is for a step with a risk [RISK_INVALID] | add risk: connectivity",
+    ]);
+  });
+
   it("refuse a file of the bastion for a step that runs as another user", async () => {
     const text = (runAs: string): string => `steps:\n  - { id: a, test.note: { file: f }${runAs} }\n`;
     expect(await problems(text(", runAs: nobody"), { f: "x" })).to.deep.equal([

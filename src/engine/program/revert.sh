@@ -1,0 +1,98 @@
+# Goes back to what was kept before changes on trial (POSIX sh; dash, bash, BusyBox, mksh; docs/runner.md, On trial). It lies beside what
+# was kept as `guard`, and needs nobody: neither bastion nor runner may be there any more.
+#
+# sh guard watch|now|boot|late: until the deadline or a decision; at once; early in a boot, before the network; behind that boot.
+# Beside it: deadline (seconds of uptime); decision, a link to confirmed or reverted, made by whoever decides first; what was kept, by
+# number (trial.sh); boots, the unit that calls it at boot; said, what going back printed; over, when all of it is over.
+
+LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/nix/var/nix/profiles/default/bin
+export LC_ALL PATH
+umask 077
+cd "${0%/*}" || exit 1
+r_mode=$1
+
+# r_put_back NUMBER: what was at that path before: a file or link, a folder with its mode and owner, or nothing.
+r_put_back() {
+  IFS= read -r r_path <"$1.path" || return 0
+  if [ -e "$1.kept" ] || [ -L "$1.kept" ]; then
+    r_new=${r_path%/*}/.${r_path##*/}.kcore-kept
+    mkdir -p "${r_path%/*}" && rm -f "$r_new" && cp -a "$1.kept" "$r_new" && mv -fT "$r_new" "$r_path"
+  elif [ -e "$1.folder" ]; then
+    read -r r_owner r_perm <"$1.folder" && mkdir -p "$r_path" && chown "$r_owner" "$r_path" && chmod "$r_perm" "$r_path"
+  elif [ -d "$r_path" ] && [ ! -L "$r_path" ]; then
+    rmdir "$r_path"
+  else
+    rm -f "$r_path"
+  fi || echo "$r_path could not be put back"
+}
+
+# r_unit NUMBER: how that unit was.
+r_unit() {
+  { read -r r_name && read -r r_active && read -r r_enabled && read -r r_how; } <"$1.unit"
+}
+
+# r_over: nothing is left to be done at a boot, nor of what was kept, which may be secret.
+r_over() {
+  r_boots=
+  { read -r r_boots <boots; } 2>/dev/null
+  [ -z "$r_boots" ] || rm -f "/etc/systemd/system/$r_boots" "/etc/systemd/system/sysinit.target.wants/$r_boots"
+  rm -rf ./[0-9]*
+  sync
+  : >over
+}
+
+case $r_mode in
+  watch)
+    until [ -L decision ]; do
+      [ -e guard ] || exit 0
+      r_at=0
+      { read -r r_at <deadline; } 2>/dev/null
+      read -r r_now r_x </proc/uptime
+      [ "${r_now%%.*}" -lt "$r_at" ] || ln -s reverted decision
+      sleep 1
+    done
+    ;;
+  now | boot) ln -s reverted decision ;;
+esac 2>/dev/null
+[ ! -e over ] || exit 0
+if [ "$(readlink decision)" != reverted ]; then
+  # Confirmed, and the power went before the runner could take all of it away.
+  [ "$r_mode" != boot ] || r_over
+  exit 0
+fi
+# One at a time; a boot has ended whoever was at it.
+[ "$r_mode" != boot ] || rmdir going-back
+[ "$r_mode" = late ] || mkdir going-back || exit 0
+exec >>said 2>&1
+if [ "$r_mode" != late ]; then
+  # What was kept first of a path is how it was: that comes last.
+  r_back=
+  for r_x in *.path; do r_back="${r_x%.path} $r_back"; done
+  for r_x in $r_back; do [ ! -e "$r_x.path" ] || r_put_back "$r_x"; done
+  [ ! -d /run/systemd/system ] || systemctl daemon-reload
+  for r_x in *.unit; do
+    [ -e "$r_x" ] && r_unit "${r_x%.unit}" || continue
+    case $r_enabled in enabled) systemctl -q enable "$r_name" ;; disabled) systemctl -q disable "$r_name" ;; esac
+  done
+  sync
+fi
+if [ "$r_mode" = boot ]; then
+  # Services and networks come after us: what needs them waits for them.
+  systemd-run --no-block --quiet --collect --property=After=multi-user.target /bin/sh "$PWD/guard" late && exit 0
+fi
+for r_x in [0-9]*; do
+  case $r_x in
+    *.unit)
+      r_unit "${r_x%.unit}"
+      [ "$r_how" != keep ] || continue
+      systemctl -q reset-failed "$r_name" 2>/dev/null
+      if [ "$r_active" = active ]; then
+        systemctl "$r_how" "$r_name" || echo "$r_name could not be restarted"
+      else
+        systemctl stop "$r_name"
+      fi
+      ;;
+    *.command) sh "./$r_x" </dev/null || echo "a command to go back with ended with status $?" ;;
+  esac
+done
+r_over

@@ -1,0 +1,90 @@
+# What steps on trial call (POSIX sh; dash, bash, BusyBox, mksh; docs/runner.md, On trial). It follows files.sh, and is sent where a step
+# has the key `risk`. What they change stays only if a new connection confirms it; else revert.sh (K_REVERT) puts back what was kept.
+
+# trial_open SECONDS: from here on the node goes back by itself unless somebody confirms: in so many seconds at the latest.
+trial_open() {
+  k_t=$K_STATE/trial
+  [ ! -d "$k_t" ] || trial_before
+  read -r k_now k_x </proc/uptime
+  k_at=$((${k_now%%.*} + $1))
+  if [ -d "$k_t" ]; then
+    echo "$k_at" >"$k_t/deadline.new" && mv -f "$k_t/deadline.new" "$k_t/deadline"
+    return
+  fi
+  k_new=$K_STATE/trial.new
+  rm -rf "$k_new"
+  mkdir -m 700 "$k_new" && printf '%s\n' "$K_REVERT" >"$k_new/guard" && echo "${K_RUN##*/}" >"$k_new/run" && echo "$k_at" >"$k_new/deadline" &&
+    echo 1000 >"$k_new/count" && mv -T "$k_new" "$k_t" || return 1
+  trial_at_boot || note "a power cut before this is confirmed is not undone: systemd has to do that at boot"
+  sync
+  if [ -d /run/systemd/system ] && have systemd-run; then
+    # Not in the group of a service that may be what is changed.
+    systemd-run --quiet --collect --unit="kcore-trial-$$" /bin/sh "$k_t/guard" watch
+  else
+    setsid /bin/sh "$k_t/guard" watch </dev/null >/dev/null 2>&1 3>&- 5>&- &
+  fi
+}
+
+# trial_at_boot: a unit goes back before networks and services come up.
+trial_at_boot() {
+  [ -d /run/systemd/system ] && have systemd-run || return 1
+  k_unit=kcore-trial$(printf %s "$K_STATE" | tr / -).service
+  k_x=/etc/systemd/system
+  printf '%s\n' '[Unit]' 'Description=Goes back to what was before a change of kcore that nobody confirmed' \
+    DefaultDependencies=no "RequiresMountsFor=$k_t /etc" After=local-fs.target Wants=network-pre.target \
+    'Before=network-pre.target sysinit.target' "ConditionPathExists=$k_t/guard" \
+    '[Service]' Type=oneshot "ExecStart=/bin/sh $k_t/guard boot" >"$k_x/$k_unit" || return 1
+  mkdir -p "$k_x/sysinit.target.wants" && ln -sf "../$k_unit" "$k_x/sysinit.target.wants/" && echo "$k_unit" >"$k_t/boots"
+} 2>/dev/null
+
+# trial_before: there is one already. Ours goes on while there is time; of another run, which nobody will confirm, the node goes back now.
+trial_before() {
+  k_x= k_at=0
+  { read -r k_x <"$k_t/run" && read -r k_at <"$k_t/deadline"; } 2>/dev/null
+  read -r k_now k_rest </proc/uptime
+  k_own=
+  [ "$k_x" != "${K_RUN##*/}" ] || k_own=1
+  if [ -n "$k_own" ] && [ ! -L "$k_t/decision" ] && [ $((${k_now%%.*} + 2)) -lt "$k_at" ]; then return 0; fi
+  /bin/sh "$k_t/guard" now
+  k_n=0
+  until [ -e "$k_t/over" ] || [ "$(readlink "$k_t/decision")" = confirmed ]; do
+    [ $((k_n += 1)) -lt 60 ] || refuse CONNECTIVITY_REVERTED "the node is still going back from an earlier change ($k_t)"
+    sleep 1
+  done
+  k_x=$(readlink "$k_t/decision")
+  rm -rf "$k_t"
+  [ "$k_own$k_x" != 1reverted ] ||
+    refuse CONNECTIVITY_REVERTED "nobody confirmed this run's change in time, or the node booted before that: it has gone back to what was before"
+}
+
+# trial_number: k_n = the next number, in the order of which is gone back.
+trial_number() {
+  read -r k_n <"$k_t/count" && k_n=$((k_n + 1)) && echo "$k_n" >"$k_t/count"
+}
+
+# keep_path PATH: what is there now, a file, a link, a folder (itself alone) or nothing, is put back.
+keep_path() {
+  trial_number || exit 1
+  if [ -d "${1%/*}/" ]; then
+    safe_parents "$1"
+    [ -z "$k_theirs" ] || refuse FILE_PARENT_UNSAFE "$1 lies where another user can make names: it cannot be changed on trial"
+    kind_of "$1"
+    case $kind in
+      file | symlink) cp -a "$1" "$k_t/$k_n.kept" || exit 1 ;;
+      directory) stat -c '%u:%g %a' "$1" >"$k_t/$k_n.folder" || exit 1 ;;
+      special) refuse FILE_IN_THE_WAY "$1 is a device: it cannot be changed on trial" ;;
+    esac
+  fi
+  printf '%s\n' "$1" >"$k_t/$k_n.path" || exit 1
+}
+
+# keep_unit UNIT HOW: it is active and enabled then as it is now; one that is active is brought to what was put back by
+# systemctl HOW: restart, reload-or-restart or start; keep: only enabled as it is now.
+keep_unit() {
+  trial_number && printf '%s\n' "$1" "$(systemctl is-active "$1")" "$(systemctl is-enabled "$1" 2>/dev/null)" "$2" >"$k_t/$k_n.unit" || exit 1
+}
+
+# on_revert COMMAND: is run by sh then, behind what stands before it.
+on_revert() {
+  trial_number && printf '%s\n' "$1" >"$k_t/$k_n.command" || exit 1
+}

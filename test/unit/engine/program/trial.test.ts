@@ -1,0 +1,129 @@
+import { spawnSync } from "node:child_process";
+import {
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+import { expect } from "chai";
+import { compileStep } from "#engine/program/compile-step.ts";
+import { segmentText } from "#engine/program/segment.ts";
+import { shippedText } from "#engine/program/texts.ts";
+import type { PlannedStep } from "#engine/states/planned-step.ts";
+import { quote } from "#engine/step/quote.ts";
+import { sh } from "#engine/step/sh.ts";
+import { draftOf } from "#support/sessions.ts";
+import { shells } from "#support/steps.ts";
+import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
+
+describe("what a change on trial keeps", () => {
+  let temp: TempDir;
+  let place: string;
+  beforeEach(async () => {
+    temp = await makeTempDir("keep");
+    place = join(temp.path, "etc");
+    mkdirSync(place);
+    mkdirSync(join(temp.path, "state"));
+  });
+  afterEach(() => temp.remove());
+
+  for (const shell of [...shells, "mksh"])
+    describe(`on ${shell}`, () => {
+      const [program = "", ...before] = shell.split(" ");
+      const run = (...args: readonly string[]) =>
+        spawnSync(program, [...before, ...args], { encoding: "utf8", timeout: 10_000 });
+      /** Keeps something as a step does, and then does something; what it refused with. */
+      const step = (keep: string, change = ":"): string => {
+        const library = (["step", "files", "trial"] as const).map(shippedText);
+        const found = join(temp.path, "found");
+        const lines = [
+          `K_STATE=${quote(join(temp.path, "state"))} K_RUN=$K_STATE/runs/r1 K_REVERT=${quote(shippedText("revert"))} k_nonce=n k_i=s`,
+          `(trial_open 3600 && ${keep} && { ${change}; }) 3>${quote(found)} 5>/dev/null`,
+        ];
+        const ended = run("-c", [...library, ...lines].join("\n"));
+        return `${ended.stderr}${readFileSync(found, "utf8")}`;
+      };
+      const trial = (): string => join(temp.path, "state/trial");
+      const goBack = (): void => void run(join(trial(), "guard"), "now");
+      const kept = (): string[] => readdirSync(trial()).filter((name) => /^\d/.test(name));
+
+      it("is put back: files, links, a folder's mode, and that something was not there", () => {
+        const at = (name: string): string => join(place, name);
+        writeFileSync(at("file"), "old", { mode: 0o640 });
+        symlinkSync("there", at("link"));
+        mkdirSync(at("folder"), { mode: 0o750 });
+        const names = ["file", "link", "folder", "new", "none/deep"].map(at);
+        const keep = names.map((name) => `keep_path ${quote(name)}`).join(" && ");
+        const change = `cd ${quote(place)}; echo new >file; chmod 600 file; ln -sfn elsewhere link; chmod 700 folder; : >new; mkdir none; : >none/deep`;
+        expect(step(keep, change)).to.equal("");
+        // Kept a second time, as the step after it left it.
+        expect(step(`keep_path ${quote(at("file"))}`, `echo newer >${quote(at("file"))}`)).to.equal("");
+        goBack();
+        expect([readFileSync(at("file"), "utf8"), lstatSync(at("file")).mode & 0o777]).to.deep.equal(["old", 0o640]);
+        expect(readlinkSync(at("link"))).to.equal("there");
+        expect(lstatSync(at("folder")).mode & 0o777).to.equal(0o750);
+        expect(readdirSync(place).toSorted()).to.deep.equal(["file", "folder", "link", "none"]);
+        expect(readdirSync(at("none"))).to.deep.equal([]);
+        expect([existsSync(join(trial(), "over")), kept()]).to.deep.equal([true, []]);
+      });
+
+      it("is put back before commands run, which run in their order, and what they say is kept", () => {
+        const file = join(place, "file");
+        const log = join(temp.path, "log");
+        writeFileSync(file, "old\n");
+        const keep = `on_revert ${quote(`cat ${file} >>${log}`)} && keep_path ${quote(file)} && on_revert ${quote(`echo "it's second" >>${log}; exit 3`)}`;
+        expect(step(keep, `echo new >${quote(file)}`)).to.equal("");
+        goBack();
+        expect(readFileSync(log, "utf8")).to.equal("old\nit's second\n");
+        expect(readFileSync(join(trial(), "said"), "utf8")).to.equal("a command to go back with ended with status 3\n");
+      });
+
+      it("stays as it is when somebody confirmed in time", () => {
+        const file = join(place, "file");
+        expect(step(`keep_path ${quote(file)}`, `: >${quote(file)}`)).to.equal("");
+        symlinkSync("confirmed", join(trial(), "decision"));
+        goBack();
+        expect(existsSync(file)).to.equal(true);
+      });
+
+      it("is refused where another user could turn it into something else", () => {
+        const folder = join(place, "theirs");
+        mkdirSync(folder);
+        expect(run("-c", `chown 1234 ${quote(folder)}`).status).to.equal(0);
+        expect(step(`keep_path ${quote(join(folder, "file"))}`, `: >${quote(join(folder, "file"))}`)).to.contain(
+          "R FILE_PARENT_UNSAFE",
+        );
+        expect(existsSync(join(folder, "file"))).to.equal(false);
+      });
+    });
+
+  it("belongs to steps in a row: the last of them waits, as long as the one with the most time", () => {
+    const plans = [
+      {},
+      { risk: "connectivity" },
+      { risk: "connectivity", confirm: 90 },
+      { risk: "connectivity" },
+      {},
+      { risk: "connectivity", confirm: 5 },
+    ];
+    const step = { want: {}, always: true, probe: sh`:`, keep: sh`:`, apply: sh`:` } as const;
+    const steps = plans.map((extra, index) => {
+      const rendered = draftOf(`s${index}`, step, extra as Partial<PlannedStep>).render({ steps: new Map() });
+      if (rendered.kind !== "step") throw new Error("not a step");
+      const { plan } = rendered;
+      return { plan, compiled: compileStep(plan, { owes: [], randomName: () => "x" }) };
+    });
+    const text = segmentText({ steps, facts: false });
+    expect(text.match(/^rk_\w+=.*$/gm)?.map((line) => line.replace(/.*=/, ""))).to.deep.equal(["-", "-", "90", "5"]);
+    expect(text).to.contain("\nk_go\nk_untried\n");
+    expect(segmentText({ steps, facts: false, foresight: { ended: new Map(), doubts: new Map() } })).to.not.contain(
+      "k_untried",
+    );
+    expect(segmentText({ steps: steps.slice(0, 1), facts: false })).to.not.contain("k_untried");
+  });
+});
