@@ -179,10 +179,11 @@ module.exports = {
     only(
       "actions-compose",
       "actions",
-      ["errors", "engine", "pki", "api", "runtime"],
+      ["errors", "engine", "pki", "api", "runtime", "system"],
       "An action is engine's interface + pki + api.",
     ),
     only("runtime-knows-errors", "runtime", ["errors"], "A build of files from files."),
+    only("system-knows-errors", "system", ["errors"], "A build of files by programs of this machine."),
     only("pki-knows-errors", "pki", ["errors"], "Keys and certificates know no cluster."),
     only("api-knows-pki", "api", ["errors", "pki"], "The API is data and a client."),
     only(

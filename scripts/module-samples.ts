@@ -69,12 +69,24 @@ export const moreArguments: Readonly<Record<string, readonly object[]>> = {
       narHash: `sha256:${"0".repeat(52)}`,
     },
   ],
+  "os.booted": [{ disk: { serial: "S3Z8NB0K" }, boot: false }],
+  "os.installed": [
+    {
+      disk: { serial: "S3Z8NB0K" },
+      image: { file: "/a.tar.gz", sha256, size: 1 },
+      hostname: "n1",
+      user: "ops",
+      authorizedKeys: ["ssh-ed25519 AAAA a"],
+      kernelParameters: ["nomodeset"],
+    },
+  ],
   "package.installed": [
     { names: ["xfsprogs", "gdisk=1.0"], updateCache: true },
     { names: ["gdisk"], state: "latest" },
     { names: ["gdisk"], state: "absent", purge: true },
   ],
   "port.open": [{ port: 80, host: "192.0.2.1", state: "closed" }],
+  "reboot.ifRequired": [{ services: true }],
   "script.run": [{ source: "a.sh", stdin: "a", successCodes: [1] }],
   "service.running": [{ name: "a", unmask: true, onChange: "reload" }],
   "service.stopped": [{ name: "a", mask: true }],
@@ -87,6 +99,13 @@ export const moreArguments: Readonly<Record<string, readonly object[]>> = {
     { name: "a", password: new Secret("$6$a"), lock: true, group: "adm", groups: ["adm"], append: false },
     { name: "a", group: "4" },
     { name: "a", state: "absent", removeHome: true },
+  ],
+  "zfs.dataset": [
+    { name: "a", mountpoint: "/a", properties: { atime: "off", utf8only: "on" } },
+    { name: "b", size: "1G" },
+  ],
+  "zfs.pool": [
+    { disks: [{ serial: "a" }], partition: "zfs", encrypted: true, mountpoint: "/a", properties: { autotrim: "on" } },
   ],
   "wait.for": [{ unit: "a.service" }, { command: "true" }, { absent: "/a" }],
 };

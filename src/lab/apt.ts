@@ -43,7 +43,7 @@ export async function openApt({ home }: Place, mirror: string): Promise<Apt> {
   await mkdir(join(root, "archives", "partial"), { recursive: true });
   await writeAside(
     join(root, "sources.list"),
-    `deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] ${mirror} ${suite} main\n`,
+    `deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] ${mirror} ${suite} main contrib\n`,
   );
   if (!existsSync(empty)) await writeAside(empty, "");
   const settings = Object.entries({

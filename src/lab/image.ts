@@ -14,19 +14,22 @@ import { megabytes, told, type Log } from "./progress.ts";
 import type { Images } from "./images.ts";
 import { indexRepository } from "./repository.ts";
 import { hashGolden, hashVmImage, makeGolden, makeVmImage } from "./vm/vm-image.ts";
+import { hashZfsLayer, kernelOf, makeZfsLayer } from "./vm/zfs-layer.ts";
 
 /** Finds the images that this version of the lab needs, and makes those that are missing. Labs on one machine share them. */
 export async function prepareImages(
   place: Place,
-  { mirror, log, withVms }: { mirror: string | undefined; log: Log; withVms: boolean },
+  { mirror, log, withVms, withZfs }: { mirror: string | undefined; log: Log; withVms: boolean; withZfs: boolean },
 ): Promise<Images> {
   if (withVms && process.arch !== "x64") throw noVms();
-  const images = await nameImages(place, withVms);
-  const { debian, layer, busybox, packages, vm, golden } = images;
-  const folders = [debian, layer, busybox, packages, vm, golden].filter((folder) => folder !== "");
-  if (folders.every((folder) => existsSync(folder))) return images;
+  const images = await nameImages(place, { withVms, withZfs });
+  const { debian, layer, busybox, packages, vm, golden, zfs } = images;
+  const folders = [debian, layer, busybox, packages, vm, golden, zfs].filter((folder) => folder !== "");
+  const isNamed = !withZfs || zfs !== "";
+  if (isNamed && folders.every((folder) => existsSync(folder))) return images;
   const work = async (): Promise<Images> => {
-    await removeUnused(place, folders, withVms);
+    const others = [...(withVms ? [] : ["vm-", "golden-"]), ...(withZfs && isNamed ? [] : ["zfs-"])];
+    await removeUnused(place, folders, others);
     await requireSpace(place.home, withVms);
     const site = await findMirror(mirror);
     let opened: Promise<Apt> | undefined;
@@ -44,24 +47,35 @@ export async function prepareImages(
     const boot = (folder: string): Promise<void> =>
       told(log, "booting the machine that virtual ones begin with", () => makeGolden(folder, images.vm));
     await make(images.golden, boot);
-    return images;
+    if (!withZfs) return images;
+    const whole = { ...images, zfs: await zfsOf(place, vm) };
+    await make(whole.zfs, async (folder) => makeZfs(folder, { images, log, apt: await apt() }));
+    return whole;
   };
   return withLock(place.home, "images", 900, work, () => log("waiting for another lab command that makes images"));
 }
 
-async function nameImages({ home }: Place, withVms: boolean): Promise<Images> {
+async function nameImages(place: Place, { withVms, withZfs }: { withVms: boolean; withZfs: boolean }): Promise<Images> {
+  const { home } = place;
   const assets = assetFolder();
   const read = (name: string): Promise<string> => readFile(join(assets, name), "utf8");
   const debian = hash(await read("make-image"), suite, ...imagePackages);
   const vm = withVms ? join(home, "images", `vm-${hash(debian, ...vmPackages, await hashVmImage())}`) : "";
   return {
     vm,
+    // Only a machine's image tells the kernel.
+    zfs: withZfs && existsSync(vm) ? await zfsOf(place, vm) : "",
     golden: withVms ? join(home, "images", `golden-${await hashGolden(vm)}`) : "",
     debian: join(home, "images", `debian-${debian}`),
     layer: join(home, "images", `layer-${await hashLayer()}`),
     busybox: join(home, "images", `busybox-${hash(await read("make-busybox"), ...busyboxPackages)}`),
     packages: join(home, "images", `packages-${hash(debian, JSON.stringify(servedPackages))}`),
   };
+}
+
+/** Named after the kernel it is for: it outlives other changes of the machines' image. */
+async function zfsOf({ home }: Place, vm: string): Promise<string> {
+  return join(home, "images", `zfs-${await kernelOf(vm)}-${await hashZfsLayer()}`);
 }
 
 /** Makes a folder aside and renames it when it is whole: one that has its name is complete. */
@@ -82,13 +96,13 @@ function noVms(): KcoreError {
   });
 }
 
-/** Removes half-made images, and while no lab is up also those of other versions of the lab. */
-async function removeUnused({ home }: Place, used: readonly string[], withVms: boolean): Promise<void> {
+/** Removes half-made images, and while no lab is up also those of other versions of the lab; but of kinds that are not asked for, none. */
+async function removeUnused({ home }: Place, used: readonly string[], others: readonly string[]): Promise<void> {
   await mkdir(join(home, "images"), { recursive: true });
   const idle = (await readdir(join(home, "labs")).catch(() => [])).length === 0;
   for (const name of await readdir(join(home, "images"))) {
     const path = join(home, "images", name);
-    const isUnused = idle && !used.includes(path) && (withVms || !/^(?:vm|golden)-/.test(name));
+    const isUnused = idle && !used.includes(path) && !others.some((prefix) => name.startsWith(prefix));
     if (name.includes(".new") || isUnused) await must("rm", ["-rf", "--one-file-system", path]);
   }
 }
@@ -118,6 +132,13 @@ async function makeVm(
   const tree = join(folder, "tree");
   await makeDebian(tree, { site, place, log, more: vmPackages });
   await told(log, "making the image of virtual machines", () => makeVmImage(folder, tree, apt));
+}
+
+async function makeZfs(folder: string, { images, log, apt }: { images: Images; log: Log; apt: Apt }): Promise<void> {
+  const kernel = await kernelOf(images.vm);
+  await told(log, `building ZFS for the virtual machines' kernel ${kernel}`, () =>
+    makeZfsLayer(folder, { kernel, tree: images.debian, apt }),
+  );
 }
 
 async function makeBusybox(folder: string, apt: Apt, log: Log): Promise<void> {

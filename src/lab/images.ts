@@ -10,4 +10,6 @@ export interface Images {
   readonly vm: string;
   /** A virtual machine that has booted, saved with its memory. */
   readonly golden: string;
+  /** What a virtual machine with ZFS has besides; empty where none was asked for. */
+  readonly zfs: string;
 }

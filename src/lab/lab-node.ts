@@ -10,7 +10,7 @@ import { cutMachine, devicesOf, isUp, startMachine } from "./machine.ts";
 import { usualName, type Place } from "./place.ts";
 import { isRunning, nodeFailed } from "./processes.ts";
 import { told, type Log } from "./progress.ts";
-import { lockOfNode, type NodeKind, type NodeRecord } from "./record.ts";
+import { lockOfNode, type NodeKind, type NodeRecord, type NodeSpec } from "./record.ts";
 import { serialOf } from "./roster-text.ts";
 import { execute, identityFileOf, sshArguments, waitForSsh } from "./shell.ts";
 import { runOnConsole } from "./vm/console-shell.ts";
@@ -79,8 +79,11 @@ export interface LabNode {
   sshArguments(user?: string): string[];
 }
 
-/** Makes this machine, the images for these kinds of nodes and the lab's network ready, then does `work` while no other command can take them down. */
-export type Prepare = <T>(kinds: readonly NodeKind[], work: (images: Images) => Promise<T>) => Promise<T>;
+/** Makes this machine, the images for such nodes and the lab's network ready, then does `work` while no other command can take them down. */
+export type Prepare = <T>(
+  nodes: readonly Pick<NodeSpec, "kind" | "zfs">[],
+  work: (images: Images) => Promise<T>,
+) => Promise<T>;
 
 /** What product code and tests use of a node. */
 export async function labNode(place: Place, record: NodeRecord, prepare: Prepare, log: Log): Promise<LabNode> {
@@ -111,7 +114,7 @@ export async function labNode(place: Place, record: NodeRecord, prepare: Prepare
     heal: () => locked(async () => requireRunning().then(() => healCable(place, cable))),
     powerCut: () => locked(() => cutMachine(place, record)),
     start: async () => {
-      await prepare([kind], async () => {});
+      await prepare([record], async () => {});
       await startNode(place, record, log);
     },
     consoleLog: join(record.folder, "console.log"),

@@ -43,12 +43,13 @@ export interface Lab {
 export async function openLab({ mirror, log = () => {}, ...where }: LabOptions = {}): Promise<Lab> {
   requireRoot();
   const place = await findPlace(where);
-  const prepare: Prepare = async (kinds, work) => {
-    const withVms = kinds.includes("vm");
+  const prepare: Prepare = async (nodes, work) => {
+    const withVms = nodes.some(({ kind }) => kind === "vm");
+    const withZfs = nodes.some(({ zfs = false }) => zfs);
     await prepareHost(log, withVms ? { ...hostPackages, ...vmHostPackages } : hostPackages);
     await mkdir(place.home, { recursive: true, mode: 0o700 });
     await makeKey(place);
-    const images = await prepareImages(place, { mirror, log, withVms });
+    const images = await prepareImages(place, { mirror, log, withVms, withZfs });
     return withLock(place.home, lockOfLab(place), 60, async () => {
       await bridgeUp(place);
       await recordPlace(place);
@@ -59,8 +60,7 @@ export async function openLab({ mirror, log = () => {}, ...where }: LabOptions =
   return {
     name: place.name,
     up: async (specs) => {
-      const kinds = specs.map(({ kind }) => kind);
-      const records = await prepare(kinds, (images) => makeRecords(place, specs, images));
+      const records = await prepare(specs, (images) => makeRecords(place, specs, images));
       for (const [index, record] of records.entries()) tellDifference(record, specs[index], log);
       await Promise.all(records.map((record) => startNode(place, record, log)));
       await raiseWeight(place.group);
@@ -92,7 +92,9 @@ export async function listLabs(home?: string): Promise<readonly (LabNodeStatus &
 }
 
 /** A node that is there stays as it is: say so if something else was asked for. */
-function tellDifference({ name, kind, disks }: NodeRecord, spec: NodeSpec | undefined, log: Log): void {
-  if (!spec || (spec.kind === kind && spec.disks.join(" ") === disks.join(" "))) return;
-  log(`${name} is there already, ${kind} with disks ${disks.join(" ") || "none"}; take it down first to change that`);
+function tellDifference(record: NodeRecord, spec: NodeSpec | undefined, log: Log): void {
+  const shape = ({ kind, disks, zfs = false, live = false }: NodeSpec): string =>
+    `${live ? "live " : ""}${kind} with disks ${disks.join(" ") || "none"}${zfs ? " and ZFS" : ""}`;
+  if (!spec || shape(spec) === shape(record)) return;
+  log(`${record.name} is there already, ${shape(record)}; take it down first to change that`);
 }

@@ -19,6 +19,10 @@ export interface NodeSpec {
   readonly disks: readonly string[];
   /** Size of a container's root file system; default “8G”, sparse. A virtual machine has always that. */
   readonly root?: string;
+  /** A virtual machine that runs a live system, until its first disk has a boot loader to boot from. */
+  readonly live?: boolean;
+  /** Whether a virtual machine has ZFS's kernel modules and programs. */
+  readonly zfs?: boolean;
 }
 
 /** A node as it was made; kept in its folder until `down`. */
@@ -30,7 +34,7 @@ export interface NodeRecord extends NodeSpec {
   readonly id: string;
   /** `ssh-ed25519 AAAA…` */
   readonly hostKey: string;
-  /** The layers of its root, lowest last; a virtual machine's image and saved state. It keeps those it was made with. */
+  /** The layers of its root, lowest last; a virtual machine's image, saved state and, if it has any, ZFS. It keeps those it was made with. */
   readonly images: readonly string[];
   readonly folder: string;
 }
@@ -95,9 +99,11 @@ async function makeRecord(place: Place, spec: NodeSpec, number: number, images: 
   await must("ssh-keygen", ["-q", "-t", "ed25519", "-N", "", "-C", spec.name, "-f", join(folder, "hostkey")]);
   const hostKey = (await readFile(join(folder, "hostkey.pub"), "utf8")).split(" ").slice(0, 2).join(" ");
   await writeAside(join(folder, "known_hosts"), `${address} ${hostKey}\n`);
-  const layers = { busybox: [images.busybox], debian: [images.layer, images.debian], vm: [images.vm, images.golden] }[
-    spec.kind
-  ];
+  const layers = {
+    busybox: [images.busybox],
+    debian: [images.layer, images.debian],
+    vm: [images.vm, images.golden, ...(spec.zfs ? [images.zfs] : [])],
+  }[spec.kind];
   const record: NodeRecord = { ...spec, number, address, id: randomUUID(), hostKey, images: layers, folder };
   await writeAside(join(folder, "node.json"), `${JSON.stringify(record, undefined, 2)}\n`);
   return record;
@@ -115,7 +121,7 @@ function chooseNumber({ name }: NodeSpec, records: readonly NodeRecord[]): numbe
 /** A virtual disk's serial has room for 20 characters, of which the disk's number takes seven. */
 const longestVmName = 13;
 
-function checkSpec({ name, kind, disks, root }: NodeSpec): void {
+function checkSpec({ name, kind, disks, root, live = false, zfs = false }: NodeSpec): void {
   if (!namePattern.test(name)) {
     throw new KcoreError({
       code: "USAGE",
@@ -128,6 +134,10 @@ function checkSpec({ name, kind, disks, root }: NodeSpec): void {
       message: `“${name}” is too long for a virtual machine's name`,
       hint: `at most ${longestVmName} characters: its disks are named after it`,
     });
+  if (live && (kind !== "vm" || disks.length === 0))
+    throw new KcoreError({ code: "USAGE", message: "only a virtual machine with a disk can run a live system" });
+  if (zfs && kind !== "vm")
+    throw new KcoreError({ code: "USAGE", message: `${name} is no virtual machine: only those can have ZFS` });
   const bad = [...disks, ...(root === undefined ? [] : [root])].find((size) => !sizePattern.test(size));
   if (bad === undefined) return;
   throw new KcoreError({ code: "USAGE", message: `“${bad}” is not the size of a disk`, hint: "write 512M, 1G, 2G …" });

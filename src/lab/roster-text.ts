@@ -17,7 +17,7 @@ export function rosterText(
     nodes.length === 0 ? "nodes: {}" : "nodes:",
   ];
   const controller = nodes.find(({ kind }) => kind !== "busybox")?.name;
-  for (const { name, address, id, kind, hostKey, disks } of nodes) {
+  for (const { name, address, id, kind, hostKey, disks, live = false } of nodes) {
     lines.push(`  ${name}:`, `    address: ${address}`, `    id: ${id}`);
     lines.push(
       `    roles: [${name === controller ? "controller" : "worker"}]`,
@@ -26,7 +26,12 @@ export function rosterText(
       `      - ${hostKey}`,
     );
     if (disks.length === 0) continue;
-    lines.push("    disks:", ...disks.map((_, index) => `      - { serial: ${serialOf(name, index)}, use: volumes }`));
+    lines.push(
+      "    disks:",
+      ...disks.map(
+        (_, index) => `      - { serial: ${serialOf(name, index)}, use: ${live && index === 0 ? "os" : "volumes"} }`,
+      ),
+    );
   }
   return `${lines.join("\n")}\n`;
 }

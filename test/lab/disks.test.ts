@@ -4,6 +4,7 @@ import { diskPartitioned } from "#engine/modules/disk-partitioned.ts";
 import { filesystemFormatted } from "#engine/modules/filesystem-formatted.ts";
 import { mountMounted } from "#engine/modules/mount-mounted.ts";
 import { openLab, type Lab, type LabNode } from "#lab/lab.ts";
+import { grantOf } from "#support/grants.ts";
 import { runStepOn, stepOf, type StepRun, type StepRunOptions } from "#support/steps.ts";
 
 const partitions = [{ name: "data" }];
@@ -107,20 +108,22 @@ describe("disks of real nodes", function () {
       await clean(1);
       await shell(`${command.replaceAll("DISK", link(1))}; udevadm settle`);
       const before = await sumOf(1);
-      for (const granted of [[], [serial(0)]]) {
+      for (const granted of [[], [serial(1)], [`${serial(1)}:${"0".repeat(16)}`]]) {
         const refused = await run(diskPartitioned, { disk: { serial: serial(1) }, partitions }, { granted });
         expect(refused.problem?.code, told(refused)).to.equal("DISK_HAS_DATA");
       }
       const planned = await run(diskPartitioned, { disk: { serial: serial(1) }, partitions }, { dryRun: true });
       expect(planned.problem?.code).to.equal("DISK_HAS_DATA");
       expect(await sumOf(1)).to.equal(before);
-      const granted = await run(diskPartitioned, { disk: { serial: serial(1) }, partitions }, { granted: [serial(1)] });
+      const grant = grantOf(planned);
+      expect(grant).to.match(new RegExp(`^${serial(1)}:`));
+      // What lies in a partition that was just made is of the past, as its mark says.
+      await shell("mkdir -p /root/state");
+      const options = { granted: [grant], stateDir: "/root/state" };
+      const granted = await run(diskPartitioned, { disk: { serial: serial(1) }, partitions }, options);
       expect(granted.outcome, told(granted)).to.equal("changed");
-      const made = await run(
-        filesystemFormatted,
-        { disk: { serial: serial(1) }, partition: "data" },
-        { granted: [serial(1)] },
-      );
+      const made = await run(filesystemFormatted, { disk: { serial: serial(1) }, partition: "data" }, options);
+      expect(await shell("ls /root/state/fresh; rm -r /root/state")).to.equal("");
       expect(made.outcome, told(made)).to.equal("changed");
       await clean(1);
     });
@@ -155,11 +158,15 @@ describe("disks of real nodes", function () {
     await shell(`mkfs.ext4 -q ${link(2)}-part1`);
     const refused = await run(filesystemFormatted, args);
     expect(refused.problem?.code, told(refused)).to.equal("FILESYSTEM_DIFFERS");
-    const granted = await run(filesystemFormatted, args, { granted: [serial(2)] });
+    const granted = await run(filesystemFormatted, args, { granted: [grantOf(refused)] });
     expect(granted.outcome, told(granted)).to.equal("changed");
     expect((await run(filesystemFormatted, args)).outcome).to.equal("ok");
     expect(await shell(`blkid -p -o value -s TYPE ${link(2)}-part1`)).to.equal("xfs");
-    const vfat = await run(filesystemFormatted, { ...args, fstype: "vfat", label: "BOOT" }, { granted: [serial(2)] });
+    // What was granted is gone: the grant is worth nothing for what came after it.
+    const boot = { ...args, fstype: "vfat", label: "BOOT" };
+    const spent = await run(filesystemFormatted, boot, { granted: [grantOf(refused)] });
+    expect(spent.problem?.code, told(spent)).to.equal("FILESYSTEM_DIFFERS");
+    const vfat = await run(filesystemFormatted, boot, { granted: [grantOf(spent)] });
     expect(vfat.outcome, told(vfat)).to.equal("changed");
   });
 });

@@ -11,7 +11,9 @@ import { httpReady } from "#engine/modules/http-ready.ts";
 import { packageInstalled } from "#engine/modules/package-installed.ts";
 import { portOpen } from "#engine/modules/port-open.ts";
 import { rebootDone } from "#engine/modules/reboot-done.ts";
+import { rebootIfRequired } from "#engine/modules/reboot-ifRequired.ts";
 import { scriptRun } from "#engine/modules/script-run.ts";
+import { serviceCurrent } from "#engine/modules/service-current.ts";
 import { serviceRunning } from "#engine/modules/service-running.ts";
 import { serviceStopped } from "#engine/modules/service-stopped.ts";
 import { symlinkManaged } from "#engine/modules/symlink-managed.ts";
@@ -159,6 +161,39 @@ describe("modules on real nodes", function () {
     const http = await run(b1, httpReady, { url: "http://127.0.0.1:1/" }, { dryRun: true });
     expect(http.have["status"], JSON.stringify(http)).to.contain("no answer");
     expect((await run(b1, packageInstalled, { names: "tree" })).problem?.code).to.equal("TOOL_MISSING");
+  });
+
+  it("n1: services that run what an update replaced are restarted, but for those that are left to a boot", async () => {
+    // Each runs a program of its own, which an update replaces, as dpkg does: by another file under its name.
+    const programs = ["mine", "kept"].map((name) => [name, `/opt/${name}`] as const);
+    for (const [name, path] of programs) {
+      await n1.exec(`cp /bin/sleep ${path}`);
+      await converges(n1, unitManaged, { name, content: unit.replace("/bin/sleep", path) });
+      await converges(n1, serviceRunning, { name });
+    }
+    expect((await run(n1, serviceCurrent, {})).have).to.deep.equal({ left: "none", replaced: "none" });
+    for (const [, path] of programs) await n1.exec(`cp /bin/sleep ${path}.new && mv ${path}.new ${path}`);
+    const args = { except: ["kept"] };
+    const done = await run(n1, serviceCurrent, args);
+    expect([done.outcome, done.have, done.now], JSON.stringify(done)).to.deep.equal([
+      "changed",
+      { left: "kept.service", replaced: "mine.service" },
+      { left: "kept.service", replaced: "none" },
+    ]);
+    expect((await run(n1, serviceCurrent, args)).outcome).to.equal("ok");
+    const asked = await run(n1, rebootIfRequired, { services: true }, { dryRun: true });
+    expect(asked.have).to.deep.equal({ reboot: "replaced files run in kept.service" });
+    expect((await run(n1, rebootIfRequired, {})).outcome).to.equal("ok");
+    for (const [name] of programs) await converges(n1, serviceStopped, { name });
+  });
+
+  it("n1: a boot that Debian asks for is made, and not a second time", async () => {
+    const bootId = (await n1.exec("cat /proc/sys/kernel/random/boot_id")).stdout.trim();
+    await n1.exec("echo libc6 >/run/reboot-required.pkgs; : >/run/reboot-required");
+    const first = await run(n1, rebootIfRequired, {});
+    expect([first.outcome, first.have["reboot"]?.trim()]).to.deep.equal(["changed", "/run/reboot-required: libc6"]);
+    await n1.ready({ notBoot: bootId });
+    expect((await run(n1, rebootIfRequired, {})).outcome).to.equal("ok");
   });
 
   it("n1: a reboot is done once a run", async () => {

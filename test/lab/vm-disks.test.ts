@@ -9,6 +9,7 @@ import { mountMounted } from "#engine/modules/mount-mounted.ts";
 import { swapEnabled } from "#engine/modules/swap-enabled.ts";
 import type { ModuleDefinition } from "#engine/step/define.ts";
 import { openLab, type Lab, type LabNode } from "#lab/lab.ts";
+import { runGranted } from "#support/grants.ts";
 import { SharedLine, type Steps } from "#support/shared-line.ts";
 import type { StepRun, StepRunOptions } from "#support/steps.ts";
 
@@ -162,7 +163,10 @@ describe("disks of machines with a kernel of their own", function () {
     shell("vgchange -q -a y vg_other");
     expect(sums()).to.equal(before);
     shell("vgchange -q -a n vg_other");
-    const granted = await run(lvmPhysicalVolume, third, { granted: [serial(2)] });
+    // A grant for what was there, or for no contents, is none for what is there.
+    for (const granted of [[serial(2)], [`${serial(2)}:${"0".repeat(16)}`]])
+      expect((await run(lvmPhysicalVolume, third, { granted })).problem?.code).to.equal("FILESYSTEM_DIFFERS");
+    const granted = await runGranted((given) => run(lvmPhysicalVolume, third, { granted: given }));
     expect(granted.outcome, told(granted)).to.equal("changed");
   });
 

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { loadOrchestration, listOrchestrations } from "#engine/orchestrate/load-orchestration.ts";
-import { plainOf, type SourceScalar } from "#engine/yaml/node.ts";
+import { plainOf } from "#engine/yaml/node.ts";
 import { statesOf } from "#engine/states/open-states.ts";
 import { shippedRoot } from "#engine/project/shipped.ts";
 
@@ -73,7 +73,8 @@ describe("the shipped orchestration cluster", () => {
     for (const { name, default: standard } of inclusion?.params.values() ?? []) {
       if (name === "node_name") continue;
       expect(inclusion?.with && plainOf(inclusion.with)).to.have.property(name, `{{params.${name}}}`);
-      expect(params.get(name)?.default, name).to.have.property("value", (standard as SourceScalar).value);
+      const own = params.get(name)?.default;
+      expect(own && plainOf(own), name).to.deep.equal(standard && plainOf(standard));
     }
   });
 });

@@ -34,6 +34,7 @@ export function planEntry(
 ): EntryEdit {
   const { entry, isInRoster, roster } = machine;
   const name = isInRoster ? sameName(entry, plan) : newName(machine, plan);
+  if (plan.vars.installOs && entry.vars["installOs"] === undefined) refuseOwnSystem(plan.osDisk, devices);
   const disks = disksOf(plan, devices);
   const fields = {
     ...(plan.nodeId === undefined ? {} : { id: plan.nodeId }),
@@ -59,7 +60,9 @@ export function planEntry(
     edit: (text) => {
       const written = writtenEntry(text, name);
       const more: Record<string, Plain> = Object.fromEntries(differing);
-      const merged = { ...(written["vars"] as Fields | undefined), ...vars };
+      // Where the system is not kcore's any more, the roster says so.
+      const { installOs: _, ...kept } = (written["vars"] as Fields | undefined) ?? {};
+      const merged = { ...kept, ...vars };
       if (!isDeepStrictEqual(written["vars"] ?? {}, merged)) more["vars"] = merged;
       const missing = disks.filter((disk) => !entry.disks.some((known) => isSameDisk(known, disk)));
       if (missing.length > 0)
@@ -88,23 +91,38 @@ function newName({ host, roster }: Machine, { hostname = usualName(host) }: Inst
   });
 }
 
-function disksOf({ osDisk, dataDisks }: InstallPlan, devices: readonly BlockDevice[]): readonly Fields[] {
+function disksOf({ osDisk, dataDisks, vars }: InstallPlan, devices: readonly BlockDevice[]): readonly Fields[] {
   const os = devices.find((found) => found.path === osDisk);
-  const named = os && isWhole(os) ? nameOf(os) : undefined;
-  const data = dataDisks.map((path): Fields => {
-    const device = devices.find((found) => found.path === path);
-    const disk = device && isWhole(device) ? nameOf(device) : undefined;
-    if (disk) return { ...disk, use: "volumes" };
-    throw new KcoreError({
-      code: "DISK_NOT_FOUND",
-      message:
-        device === undefined
-          ? `the machine has no disk ${path}`
-          : `${path} is ${isWhole(device) ? "a disk without serial number and WWN" : `a ${device.type}, not a whole disk`}`,
-      hint: "kcore --node HOST:9091 node disks",
-    });
-  });
+  // One that is not touched need not be found.
+  const named = vars.installOs ? findDisk(osDisk, devices) : os && isWhole(os) ? nameOf(os) : undefined;
+  const data = dataDisks.map((path): Fields => ({ ...findDisk(path, devices), use: "volumes" }));
   return [...(named ? [{ ...named, use: "os" }] : []), ...data];
+}
+
+/** The disk that the machine runs from is not the one that a live system gives way to. @throws KcoreError USAGE */
+function refuseOwnSystem(osDisk: string, devices: readonly BlockDevice[]): void {
+  const root = devices.find(({ mountpoint }) => mountpoint === "/")?.path ?? "";
+  if (!root.startsWith(osDisk)) return;
+  throw new KcoreError({
+    code: "USAGE",
+    message: `this machine runs from ${osDisk} (${root} is /), so nothing is installed there`,
+    hint: "to keep its system, add --os-installed; to install Debian, boot it from a live system",
+  });
+}
+
+/** @throws KcoreError DISK_NOT_FOUND */
+function findDisk(path: string, devices: readonly BlockDevice[]): NamedDisk {
+  const device = devices.find((found) => found.path === path);
+  const disk = device && isWhole(device) ? nameOf(device) : undefined;
+  if (disk) return disk;
+  throw new KcoreError({
+    code: "DISK_NOT_FOUND",
+    message:
+      device === undefined
+        ? `the machine has no disk ${path}`
+        : `${path} is ${isWhole(device) ? "a disk without serial number and WWN" : `a ${device.type}, not a whole disk`}`,
+    hint: "kcore --node HOST:9091 node disks",
+  });
 }
 
 /** Loop devices are the lab's disks. */

@@ -18,12 +18,15 @@ const backend = (flags: string, text: string): Option => new Option(flags, text)
 export function addNodeInstall(node: Command): void {
   addViewOptions(addMachineOptions(addProjectOption(node.command("install"))))
     .description("Write a machine's roster entry and deploy it over SSH until it is a ready member")
-    .option("--os-disk <path>", "the disk of the operating system; with --os-installed it is recorded, and not touched")
+    .option(
+      "--os-disk <path>",
+      "the disk that gets Debian, from a live system; with --os-installed it is recorded, and not touched",
+    )
     .option("--os-installed", "the operating system is there already")
     .option("--data-disk <path>", "a disk for volumes (repeatable); it must be blank or ours", collect)
     .addOption(backend("--data-disk-mode <mode>", "what is made on data disks (default: filesystem)"))
     .addOption(backend("--storage-backend <backend>", "the same; wins over --data-disk-mode"))
-    .option("--encrypt-disks", "LUKS2 under each data disk's filesystem or volume group, with a recovery key")
+    .option("--encrypt-disks", "LUKS2 under each data disk's filesystem, volume group or pool, with a recovery key")
     .option("--lvm-vg-name <name>", "volume group, for the backend lvm")
     .option("--lvm-lv-prefix <prefix>", "of logical volumes, for the backend lvm")
     .option("--zfs-pool-name <name>", "pool, for the backend zfs")
@@ -34,7 +37,12 @@ export function addNodeInstall(node: Command): void {
     .option("--hostname <name>", "its name (default: kvm-node-ADDRESS-WITH-DASHES)")
     .option("--node-id <uuid>", "its id (default: a new one)")
     .option("--disable-vxlan", "no VXLAN overlay on this node")
-    .option("--grant <serial>", "allow wiping the data disk of this serial (repeatable)", collect)
+    .option(
+      "--grant <disk:contents>",
+      "allow wiping this disk while it holds this, as a refusal says it (repeatable)",
+      collect,
+    )
+    .option("--set <name=value>", "a parameter of deploy_node, such as os_kernel or memory (repeatable)", collect)
     .option("--skip-health", "do not look at the cluster's health first; this is recorded")
     .option("--wait", "wait for a node that another run holds instead of refusing")
     .option("--yes", "answer every confirmation of the deployment with yes")
@@ -43,7 +51,7 @@ export function addNodeInstall(node: Command): void {
       "after",
       `
 Examples:
-  kcore node install --node 192.0.2.11:9091 --os-disk /dev/sda --os-installed --run-controller --dc-id DC1 -k
+  kcore node install --node 192.0.2.11:9091 --os-disk /dev/sda --run-controller --dc-id DC1 -k
   kcore node install --node 192.0.2.13:9091 --os-disk /dev/sda --os-installed -k \\
     --join-controller 192.0.2.11:9090 --join-controller 192.0.2.12:9090`,
     )

@@ -1,6 +1,8 @@
 import { editRosterFile } from "../roster/edit-roster-file.ts";
 import { ownRoster } from "../roster/own-roster.ts";
 import { viewOf, type ViewFlags } from "../terminal/choose-view.ts";
+import { readSets } from "../watch/param-options.ts";
+import type { RunRequest } from "#engine/orchestrate/execute.ts";
 import { requestOf, startRun, type RunFlags } from "../watch/start-run.ts";
 import { planEntry } from "./entry.ts";
 import { lookAtDisks, type BlockDevice } from "./look.ts";
@@ -10,7 +12,7 @@ import { planInstall, type InstallPlan, type InstallRequest } from "./request.ts
 import type { HostKey } from "#engine/transport/host-key.ts";
 import { defined } from "#optional/defined.ts";
 
-export type InstallFlags = RunFlags & ViewFlags;
+export type InstallFlags = RunFlags & ViewFlags & { readonly set?: readonly string[] };
 
 /**
  * Writes the roster entry that an install asks for, and deploys the node over SSH. Gives the exit code of the run.
@@ -18,13 +20,18 @@ export type InstallFlags = RunFlags & ViewFlags;
  */
 export async function installNode(request: InstallRequest, flags: InstallFlags): Promise<number> {
   const plan = planInstall(request);
+  const run = runOf(flags);
   const machine = findMachine(request.node, flags.project);
   process.stderr.write(`${machine.note}\n`);
   const found = await lookAt(machine, plan, request);
   const { name, changed, file } = await writeEntry(machine, plan, found);
   process.stderr.write(changed ? `${name} is in ${file} now\n` : `${name} stands in ${file} already\n`);
-  const run = requestOf({ ...flags, on: [name] }, { kind: "orchestration", name: "deploy_node" });
-  return (await startRun(flags, run, viewOf(flags))).exitCode;
+  return (await startRun(flags, { ...run, on: name }, viewOf(flags))).exitCode;
+}
+
+/** The run that deploys the machine, once it has a name. @throws KcoreError USAGE */
+export function runOf(flags: InstallFlags): RunRequest {
+  return requestOf(flags, { kind: "orchestration", name: "deploy_node" }, { params: readSets(flags.set ?? []) });
 }
 
 interface Found {
@@ -40,8 +47,8 @@ function lookAt(machine: Machine, plan: InstallPlan, request: InstallRequest): P
     const host = await transport.connect({ ...wayTo(machine), hostKeys: [`${key.type} ${key.key}`] });
     try {
       const devices = await lookAtDisks(host).catch((error: unknown) => {
-        // Only data disks must be found: the OS disk is recorded as it was named.
-        if (plan.dataDisks.length > 0) throw error;
+        // An OS disk that is not touched is recorded as it was named.
+        if (plan.dataDisks.length > 0 || plan.vars.installOs) throw error;
         return [];
       });
       if (!devices.some(({ path }) => path === plan.osDisk))

@@ -3,6 +3,7 @@ import type { z } from "zod";
 import { formatEndpoint, parseEndpoint } from "#api/endpoint.ts";
 import { KcoreError, type Problem } from "#errors/problem.ts";
 import { VolumeName } from "#engine/step/disk-names.ts";
+import { PoolName } from "#engine/step/zfs-names.ts";
 import { defined } from "#optional/defined.ts";
 import type { NodeInstallSchema } from "../manifests/manifest-schemas.ts";
 
@@ -28,9 +29,13 @@ export interface InstallPlan {
 /** The variables of a roster entry that the shipped states read. */
 export interface InstallVars {
   readonly osDisk: string;
+  /** What is installed on that disk; absent: what is there stays. */
+  readonly installOs?: "debian";
   readonly storageBackend: StorageBackend;
   readonly lvmVgName?: string | undefined;
   readonly lvmLvPrefix?: string | undefined;
+  readonly zfsPoolName?: string | undefined;
+  readonly zfsDatasetPrefix?: string | undefined;
   readonly encryptDisks?: true;
   readonly joinControllers?: readonly string[];
   readonly dataDisks?: readonly string[];
@@ -48,11 +53,6 @@ export function planInstall(request: InstallRequest): InstallPlan {
   const refuse = (message: string, hint: string): void => void problems.push({ code: "USAGE", message, hint });
   const { osDisk = "", dataDisks = [], joinControllers = [], runController = false, dcId = "DC1" } = request;
   if (osDisk === "") refuse("the OS disk is not named", "--os-disk /dev/sda");
-  else if (request.osInstalled !== true)
-    refuse(
-      "kcore does not install operating systems yet, so it cannot use --os-disk as it stands",
-      "install the system first, then add --os-installed: the disk is recorded, and nothing on it is touched",
-    );
   for (const path of [osDisk, ...dataDisks].filter((disk) => disk !== ""))
     if (!devicePath.test(path)) refuse(`“${path}” is not the path of a disk`, "a path below /dev, such as /dev/sdb");
   for (const path of dataDisks.filter((disk, index) => disk === osDisk || dataDisks.indexOf(disk) !== index))
@@ -69,8 +69,10 @@ export function planInstall(request: InstallRequest): InstallPlan {
     roles: [runController ? "controller" : "worker"],
     vars: {
       osDisk,
+      ...(request.osInstalled === true ? {} : { installOs: "debian" }),
       storageBackend: backend,
       ...defined({ lvmVgName: request.lvmVgName, lvmLvPrefix: request.lvmLvPrefix }),
+      ...defined({ zfsPoolName: request.zfsPoolName, zfsDatasetPrefix: request.zfsDatasetPrefix }),
       ...(join.length > 0 ? { joinControllers: [...new Set(join)] } : {}),
       ...(dataDisks.length > 0 ? { dataDisks } : {}),
       ...(request.encryptDisks === true ? { encryptDisks: true } : {}),
@@ -88,12 +90,6 @@ type Refuse = (message: string, hint: string) => void;
 function checkStorage(request: InstallRequest, refuse: Refuse): StorageBackend {
   const { storageBackend, dataDiskMode } = request;
   const backend = storageBackend ?? dataDiskMode ?? "filesystem";
-  const flag = storageBackend === undefined ? "--data-disk-mode" : "--storage-backend";
-  if (backend === "zfs")
-    refuse(
-      `${flag} zfs cannot be had yet: kcore makes filesystems or a volume group of data disks, no pools`,
-      `${flag} filesystem, or lvm; or prepare the disks with orchestrations of your own`,
-    );
   const belongs = [
     ["--lvm-vg-name", request.lvmVgName, "lvm"],
     ["--lvm-lv-prefix", request.lvmLvPrefix, "lvm"],
@@ -107,6 +103,11 @@ function checkStorage(request: InstallRequest, refuse: Refuse): StorageBackend {
     refuse(
       `“${request.lvmVgName}” cannot be a volume group's name`,
       "letters, digits, “_”, “.”, “+” and “-”, as lvm(8) has it",
+    );
+  if (request.zfsPoolName !== undefined && !PoolName.safeParse(request.zfsPoolName).success)
+    refuse(
+      `“${request.zfsPoolName}” cannot be a pool's name`,
+      "letters, digits, “_”, “.” and “-”, a letter first, and no word of zpool's own such as mirror",
     );
   return backend;
 }

@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { writeFile } from "node:fs/promises";
 import { text } from "node:stream/consumers";
-import { Command, InvalidArgumentError } from "commander";
+import { Command, InvalidArgumentError, Option } from "commander";
 import { KcoreError } from "#errors/problem.ts";
 import { requireRoot } from "#lab/prepare-host.ts";
 import { listLabs, openLab, type Lab, type LabNode, type LabOptions, type NodeSpec } from "#lab/lab.ts";
@@ -20,6 +20,8 @@ interface PlaceFlags {
 interface UpFlags extends PlaceFlags {
   readonly busybox?: number;
   readonly vm?: number | true;
+  readonly live?: boolean;
+  readonly with?: "zfs";
   readonly disks: string;
   readonly root?: string;
   readonly mirror?: string;
@@ -40,6 +42,7 @@ export function labCommand(): Command {
 Examples:
   kcore lab up 2                            n1 and n2
   kcore lab up 3 --busybox 1 --disks "1G 1G 500M"
+  kcore lab up --vm --with zfs              v1 with ZFS, which is built the first time
   kcore lab up --vm 2 --disks 2G,2G         v1 and v2, virtual machines with kernels of their own
   kcore lab roster --out roster/lab.yaml
   kcore lab ssh n1                          a shell on n1
@@ -61,10 +64,13 @@ Examples:
     "up 2",
     "up 3 --busybox 1 --disks '1G 1G 500M'",
     "up --vm 2 --disks 2G,2G",
+    "up --vm 3 --live --disks 8G,2G",
   )
     .argument("[n]", "how many (default: 2)", count)
     .option("--busybox <count>", "also nodes b1 … of BusyBox and dropbear", count)
     .option("--vm [count]", "also nodes v1 … that are virtual machines (one, if no number is given)", count)
+    .option("--live", "the virtual machines run a live system, to install one on their first disk")
+    .addOption(new Option("--with <what>", "what the virtual machines have besides").choices(["zfs"]))
     .option("--disks <sizes>", "data disks of each node", "2G 2G")
     .option("--root <size>", "root file system of each container (default: 8G)")
     .option("--mirror <url>", "where Debian comes from (default: where this machine's apt gets it)")
@@ -159,7 +165,15 @@ function open({ name, bridge, net, mirror }: PlaceFlags & { mirror?: string }): 
   return openLab({ ...options, ...given });
 }
 
-function specsOf(n: number | undefined, { busybox = 0, vm = 0, disks, root }: UpFlags): NodeSpec[] {
+function specsOf(n: number | undefined, flags: UpFlags): NodeSpec[] {
+  const { busybox = 0, vm = 0, live = false, with: extra, disks, root } = flags;
+  const about = live ? "--live" : extra === undefined ? undefined : `--with ${extra}`;
+  if (about !== undefined && vm === 0)
+    throw new KcoreError({
+      code: "USAGE",
+      message: `${about} is about virtual machines, and none was asked for`,
+      hint: `kcore lab up --vm ${about}`,
+    });
   const sizes = disks.split(/[\s,]+/).filter((size) => size !== "");
   const rest = { disks: sizes, ...(root === undefined ? {} : { root }) };
   const names = (letter: string, total: number): string[] =>
@@ -167,7 +181,13 @@ function specsOf(n: number | undefined, { busybox = 0, vm = 0, disks, root }: Up
   return [
     ...names("n", n ?? (busybox > 0 || vm !== 0 ? 0 : 2)).map((name): NodeSpec => ({ name, kind: "debian", ...rest })),
     ...names("b", busybox).map((name): NodeSpec => ({ name, kind: "busybox", ...rest })),
-    ...names("v", vm === true ? 1 : vm).map((name): NodeSpec => ({ name, kind: "vm", ...rest })),
+    ...names("v", vm === true ? 1 : vm).map((name): NodeSpec => ({
+      name,
+      kind: "vm",
+      ...rest,
+      ...(live ? { live } : {}),
+      ...(extra === "zfs" ? { zfs: true } : {}),
+    })),
   ];
 }
 

@@ -25,7 +25,7 @@ export function orchestrateCommand(): Command {
 Examples:
   kcore orchestrate deploy_node n1
   kcore orchestrate deploy_node --on 'role:worker and not dc:DC2' --dry-run
-  kcore orchestrate deploy_node n1 --set memory=8G --grant S3Z8NB0K
+  kcore orchestrate deploy_node n1 --set memory=8G --grant S3Z8NB0K:9f2c51d07ab3e846
   kcore orchestrate deploy_node n1 --params @params.json --output json --yes`,
     )
     .action(orchestrate);

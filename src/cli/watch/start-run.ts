@@ -40,7 +40,11 @@ export function addRunOptions(command: Command, { full }: { readonly full: boole
   if (!full) return command;
   return command
     .option("--dry-run", "show what would change; change nothing")
-    .option("--grant <serial>", "allow wiping the disk of this serial or lab id (repeatable)", collect)
+    .option(
+      "--grant <disk:contents>",
+      "allow wiping this disk while it holds this, as a refusal says it (repeatable)",
+      collect,
+    )
     .option("--yes", "answer every confirmation with yes")
     .option("--detach", "leave as soon as the run has begun; kcore runs attach ID comes back")
     .option("--passphrase-file <file>", "the passphrase of the cluster CA; else KCORE_CA_PASSPHRASE, else it is asked")

@@ -14,6 +14,8 @@ const types = {
   swap: "0657fd6d-a4ab-43c4-84e5-0933c84b4f4f",
   zfs: "6a898cc3-1dd2-11b2-99a6-080020736631",
   luks: "ca7d7ccb-63ed-4c53-861c-1742536059cc",
+  bios: "21686148-6449-6e6f-744e-656564454649",
+  root: "4f68bce3-e8cd-4db1-96e7-fbcaf984b709",
 } as const;
 
 const MiB = 1024 ** 2;
@@ -27,7 +29,7 @@ const Partition = z.strictObject({
   type: z
     .enum(Object.keys(types) as (keyof typeof types)[])
     .default("linux")
-    .describe("What it is for: linux, esp, lvm, raid, swap, zfs or luks."),
+    .describe("What it is for: linux, esp, lvm, raid, swap, zfs, luks, bios (GRUB's own) or root."),
 });
 
 const args = z.strictObject({
@@ -153,7 +155,7 @@ ${shLines(wanted.map(({ number, name }) => sh`fact ${`partition ${name}`} "\${fo
 function decide(disk: DiskId, wanted: readonly Wanted[], context: StepContext): Sh {
   const { kind, value } = diskName(disk);
   const needed = wanted.reduce((sum, { bytes = MiB }) => sum + bytes, 2 * MiB);
-  return sh`describe="disk $disk ("${`${kind} ${value}`}")" found=
+  return sh`describe="disk $disk ("${`${kind} ${value}`}")" found= mark=$K_STATE/fresh/${diskGuid(context, disk)}
 if [ "$(blkid -p -o value -s PTUUID "$disk" 2>/dev/null | tr 'A-F' 'a-f')" = ${diskGuid(context, disk)} ]; then
   todo=add
   ${readPartitions(wanted)}
@@ -167,8 +169,8 @@ if [ "$(blkid -p -o value -s PTUUID "$disk" 2>/dev/null | tr 'A-F' 'a-f')" = ${d
     ),
   )}
   if [ -n "$differ" ]; then
-    is_granted "$disk_name" ${value} ||
-      refuse DISK_PARTITIONS_DIFFER "$describe has other partitions than wanted; kcore moves none$differ"
+    is_granted "$disk_name" ${value} "$mark" "$differ" ||
+      refuse DISK_PARTITIONS_DIFFER "$describe has other partitions than wanted; kcore moves none; if all of them may go: --grant $grant$differ"
     todo=wipe
   fi
 else
@@ -185,8 +187,8 @@ if [ "$todo" != add ]; then
   [ -z "$users" ] || refuse DISK_IN_USE "$describe is in use, which no grant overrides$K_NL$users\${found:+$K_NL$found}"
 fi
 if [ -n "$found" ]; then
-  is_granted "$disk_name" ${value} ||
-    refuse DISK_HAS_DATA "$describe holds data that kcore did not make; if it may go: --grant "${value}"$K_NL$found"
+  is_granted "$disk_name" ${value} "$mark" "$found" ||
+    refuse DISK_HAS_DATA "$describe holds data that kcore did not make; if it may go: --grant $grant$K_NL$found"
   todo=wipe
 fi`;
 }
@@ -202,6 +204,7 @@ set --
 case $todo in
   wipe)
     note "wiping $describe, as granted"
+    mkdir -p "$K_STATE/fresh" && echo "$grant" >"$mark" && sync || exit 1
     for name in $(partitions_of "$disk_name"); do wipefs -a -q "$(device_of "$name")" || exit 1; done
     wipefs -a -q "$disk" && sgdisk --zap-all "$disk" >/dev/null 2>&1
     dd if=/dev/zero of="$disk" bs=1048576 count=4 conv=notrunc,fsync 2>"$K_TMP/dd" || { cat "$K_TMP/dd" >&2 && exit 1; }
@@ -231,5 +234,6 @@ if [ "$todo" = wipe ]; then
   for uuid in ${wanted.map(({ guid: unique }) => unique)}; do
     wipefs -a -q "$(device_of "$(partition_of "$uuid")")" || exit 1
   done
+  sync && rm -f "$mark"
 fi`;
 }

@@ -91,7 +91,7 @@ ${eachPartition(
   found=$(contents_of "$name")
   # One whose metadata was lost with the power has bytes of the others' synchronisation.
   [ ! -e "$making" ] || found=$(signatures_of "$device")
-  [ -z "$found" ] || is_granted "$disk_name" "$2" || refuse FILESYSTEM_DIFFERS ${`a member of the array ${name} is wanted on `}"$device$K_NL$found"
+  [ -z "$found" ] || is_granted "$disk_name" "$2" "$K_STATE/fresh/$3" "$found" || refuse FILESYSTEM_DIFFERS ${`a member of the array ${name} is wanted on `}"$device, which holds something else; if that may go: --grant $grant$K_NL$found"
   [ -z "$found" ] || wipe="$wipe $device"`,
 )}`;
     return {

@@ -1,8 +1,8 @@
 import { z } from "zod";
 import { defineModule } from "../step/define.ts";
 import { Duration } from "../step/fields.ts";
-import { apk, apt, dnf, type PackageManager, type Packages } from "../step/fragments/packages.ts";
-import { sh, type Sh } from "../step/sh.ts";
+import { withPackageManager, type PackageManager, type Packages } from "../step/fragments/packages.ts";
+import { sh, shLines, type Sh } from "../step/sh.ts";
 
 const PackageName = z
   .string()
@@ -43,8 +43,9 @@ export const packageInstalled = defineModule({
     ),
   refusals: ["PACKAGE_INTERRUPTED", "PACKAGE_LOCKED", "PACKAGE_NEEDED", "TOOL_MISSING"],
   step: (args) => {
-    const packages: Packages = { ...args, names: [...new Set(namesOf(args))].map(splitVersion) };
-    const good = ({ version }: { version?: string }) =>
+    const names = [...new Set(namesOf(args))].map(splitVersion);
+    const packages: Packages = { ...args, names };
+    const good = ({ version }: Pinned) =>
       args.state === "absent" ? "absent" : args.state === "latest" ? "latest" : (version ?? "installed");
     return {
       brings: true,
@@ -52,11 +53,11 @@ export const packageInstalled = defineModule({
         changes: [{ is: "packages" }],
         restsOn: [{ is: args.state === "absent" ? "noPackages" : "packages" }],
       },
-      want: Object.fromEntries(packages.names.map((one) => [one.name, good(one)])),
-      probe: choose((manager) => manager.probe(packages)),
-      guard: choose((manager) => manager.guard(packages)),
-      foresee: choose((manager) => manager.foresee(packages)),
-      apply: choose((manager) => manager.apply(packages)),
+      want: Object.fromEntries(names.map((one) => [one.name, good(one)])),
+      probe: withPackageManager((manager) => judge(manager, packages, names)),
+      guard: withPackageManager((manager) => manager.guard(packages)),
+      foresee: withPackageManager((manager) => manager.foresee(packages)),
+      apply: withPackageManager((manager) => manager.apply(packages)),
       timeout: 1200 + args.lockTimeout,
     };
   },
@@ -72,17 +73,25 @@ function namesOf({
   return name === undefined ? names : [name];
 }
 
-function splitVersion(text: string): { name: string; version?: string } {
+interface Pinned {
+  readonly name: string;
+  readonly version?: string;
+}
+
+function splitVersion(text: string): Pinned {
   const at = text.indexOf("=");
   return at < 0 ? { name: text } : { name: text.slice(0, at), version: text.slice(at + 1) };
 }
 
-function choose(text: (manager: PackageManager) => Sh): Sh {
-  return sh`if have apt-get; then
-${text(apt)}
-elif have apk; then
-${text(apk)}
-elif have dnf; then
-${text(dnf)}
-else refuse TOOL_MISSING "neither apt-get, apk nor dnf is there; on NixOS packages belong into the node's flake"; fi`;
+/** One fact a package: `absent`, `latest`, `installed`, or its version where the step asks for one. */
+function judge(manager: PackageManager, { state }: Packages, names: readonly Pinned[]): Sh {
+  return shLines(
+    names.map(({ name, version }) => {
+      const good = state === "latest" ? "latest" : "installed";
+      return sh`version=$(${manager.installed(name)})
+if [ -z "$version" ]; then fact ${name} absent
+${state === "latest" ? sh`elif newer=$(${manager.newer(name)}) && [ -n "$newer" ]; then fact ${name} "$version, $newer is there"` : sh``}
+${version === undefined ? sh`else fact ${name} ${good}; fi` : sh`else fact ${name} "$version"; fi`}`;
+    }),
+  );
 }

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { defineModule } from "../step/define.ts";
 import { AbsolutePath, Duration } from "../step/fields.ts";
+import { bootAnew } from "../step/fragments/boot.ts";
 import { sh } from "../step/sh.ts";
 
 /**
@@ -28,12 +29,7 @@ export const rebootDone = defineModule({
 if [ "$boot" != "$K_BOOT_ID" ]; then fact reboot done
 ${ifFile === undefined ? sh`` : sh`elif [ ! -e ${ifFile} ]; then fact reboot done`}
 else fact reboot needed; fi`,
-    // Detached and a little later, so that the journal tells of it before the node goes down.
-    apply: sh`if [ -d /run/systemd/system ]; then set -- systemctl reboot; else set -- reboot; fi
-have "$1" || refuse TOOL_MISSING "there is no program to reboot with"
-sync
-setsid sh -c 'sleep 1; exec "$@"' reboot "$@" </dev/null >/dev/null 2>&1 3>&- 5>&- &`,
-    ends: "boot",
+    ...bootAnew,
     timeout,
   }),
 });

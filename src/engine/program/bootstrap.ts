@@ -66,15 +66,17 @@ export function followerText(run: RunVariables, { offset, seen }: { offset: numb
   return `${unlessAstray(run.nonce)}k=$(dd bs=${Buffer.byteLength(text)} count=1 iflag=fullblock 2>/dev/null);IFS= read -r l;case $l in ${run.nonce})eval "$k";;*)echo ${run.nonce} fatal BOOTSTRAP;;esac\n${text}${endOf(run)}`;
 }
 
-/** The runner's text, and in it its first segment, as a command to the follower. `changed`: keys of steps that changed something earlier in this run. */
-export function runnerCommand(
-  run: RunVariables,
-  { segment, changed, text }: { segment: number; changed: readonly string[]; text: string },
-): string {
+/**
+ * The runner's text, and in it its first segment, as a command to the follower. `changed`: keys of steps that changed something earlier in this run;
+ * `hasBooted`: the node has, since the run began.
+ */
+export function runnerCommand(run: RunVariables, { segment, changed, hasBooted = false, text }: RunnerParts): string {
   const whole = [
     ...assignments(run),
     `k_seg=${segment}`,
     `k_changed=${quote(changed.join(" "))}`,
+    // The boot in which the run began is none that a step can find.
+    ...(hasBooted ? ["k_booted="] : []),
     "k_failed=",
     `K_RUN=$K_STATE/runs/$K_RUNID`,
     // A line for the steps' shells: what somebody typed must stay a word there too.
@@ -85,6 +87,13 @@ export function runnerCommand(
     "",
   ].join("\n");
   return `runner ${Buffer.byteLength(whole)}\n${whole}${endOf(run)}`;
+}
+
+interface RunnerParts {
+  readonly segment: number;
+  readonly changed: readonly string[];
+  readonly hasBooted?: boolean;
+  readonly text: string;
 }
 
 /** A segment as a command to the follower whose runner is alive. */

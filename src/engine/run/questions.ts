@@ -74,7 +74,7 @@ function unanswered({ text, kind }: Question, why: string): KcoreError {
     confirm: "run it in a terminal, or give --yes",
     passphrase: "run it in a terminal, or give --passphrase-file FILE or KCORE_CA_PASSPHRASE",
     password: "run it in a terminal, or name the password in the roster: sudo: { password: { command: … } }",
-    grant: "run it in a terminal, or give --grant SERIAL",
+    grant: "run it in a terminal, or give --grant DISK:CONTENTS",
   } as const;
   return new KcoreError({ code: "QUESTION_UNANSWERED", message: `${why}: ${text}`, hint: hints[kind] });
 }

@@ -159,6 +159,7 @@ class Session implements NodeSession {
     this.#due += costOf(effect);
     switch (effect.do) {
       case "emit":
+        if (effect.event.type === "node.rebooted") this.#writer.hasBooted = true;
         return this.#options.emit(effect.event);
       case "dial": {
         const flight = (effect.withFlight && this.#writer.written?.flight) || "";

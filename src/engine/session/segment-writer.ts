@@ -27,6 +27,8 @@ export class SegmentWriter {
   /** By name on the node. */
   readonly blobs = new Map<string, Blob>();
   written: Written | undefined;
+  /** The node was booted since the session began. */
+  hasBooted = false;
 
   constructor(run: RunVariables, report: StepReport) {
     this.#run = run;
@@ -54,7 +56,7 @@ export class SegmentWriter {
 
   #runner(segment: number, text: string): string {
     const changed = [...this.#report.records].filter(([, { outcome }]) => outcome === "changed").map(([key]) => key);
-    return runnerCommand(this.#run, { segment, changed, text });
+    return runnerCommand(this.#run, { segment, changed, hasBooted: this.hasBooted, text });
   }
 
   #foresight(): Foresight {

@@ -30,7 +30,7 @@ export interface SessionOptions {
   /** Who runs it, for the lock's message: `user@host`. */
   readonly who: string;
   readonly dryRun: boolean;
-  /** Serials and ids for which a wipe was granted. */
+  /** `DISK:FINGERPRINT` of what may be wiped. */
   readonly grants: readonly string[];
   readonly emit: Emit;
   /** Asks for the node's sudo password when sudo demands one and the roster has none; undefined: give up. */

@@ -3,17 +3,26 @@ import { join } from "node:path";
 import { startInGroup } from "../cgroup.ts";
 import { must } from "../run-command.ts";
 
+interface Disk {
+  readonly file: string;
+  readonly serial: string;
+  /** Several machines may have it at once. */
+  readonly isReadOnly?: boolean;
+  /** The firmware tries it before others. */
+  readonly isFirst?: boolean;
+}
+
 /** A virtual machine as QEMU is told of it. A saved state fits only one that is the same in all but disks, names and address. */
 export interface Qemu {
   /** Where its root, its sockets and its logs are. */
   readonly folder: string;
-  /** The folder of kernel and initrd. */
-  readonly image: string;
+  /** The folder of kernel and initrd; absent: its firmware boots from the first data disk. */
+  readonly image?: string;
   readonly id: string;
   /** The tap device that is its cable; QEMU makes it, and it goes with QEMU. */
   readonly cable?: string;
   readonly mac: string;
-  readonly disks: readonly { readonly file: string; readonly serial: string }[];
+  readonly disks: readonly Disk[];
   /** A saved state to begin with, instead of booting. */
   readonly state?: string;
 }
@@ -28,8 +37,12 @@ export async function startQemu(group: string, qemu: Qemu): Promise<() => Promis
   return () => Promise.resolve(lives());
 }
 
-/** The arguments that decide what a saved state fits; also part of that state's name. */
-export async function machineArguments(): Promise<string[]> {
+/** What decides whether a saved state fits; part of that state's name. */
+export async function machineKind(): Promise<string[]> {
+  return [...machineArguments(), await kernelLine()];
+}
+
+function machineArguments(): string[] {
   return words({
     machine: "pc,usb=off,vmport=off,hpet=off",
     accel: "tcg,thread=multi,tb-size=128",
@@ -39,7 +52,6 @@ export async function machineArguments(): Promise<string[]> {
     display: "none",
     vga: "none",
     device: ["virtio-rng-pci"],
-    append: await kernelLine(),
   }).concat("-nodefaults", "-no-user-config");
 }
 
@@ -52,14 +64,20 @@ function words(options: Readonly<Record<string, string | readonly string[]>>): s
 export const sockets = { monitor: "qmp", console: "oob" } as const;
 
 /** How a data disk is given to a running machine, and on the command line. */
-export function diskDevice({ file, serial }: Qemu["disks"][number]): {
+export function diskDevice({ file, serial, isReadOnly = false, isFirst = false }: Disk): {
   readonly block: object;
-  readonly device: Readonly<Record<string, string>>;
+  readonly device: Readonly<Record<string, string | number>>;
 } {
   const name = `d-${serial}`;
   return {
-    block: { driver: "raw", "node-name": name, discard: "unmap", file: { driver: "file", filename: file } },
-    device: { driver: "virtio-blk-pci", drive: name, id: serial, serial },
+    block: {
+      driver: "raw",
+      "node-name": name,
+      "read-only": isReadOnly,
+      discard: "unmap",
+      file: { driver: "file", filename: file },
+    },
+    device: { driver: "virtio-blk-pci", drive: name, id: serial, serial, ...(isFirst ? { bootindex: 0 } : {}) },
   };
 }
 
@@ -68,8 +86,6 @@ export async function qemuArguments({ folder, image, id, cable, mac, disks, stat
   const data = disks.map(diskDevice);
   const own = words({
     uuid: id,
-    kernel: join(image, "vmlinuz"),
-    initrd: join(image, "initrd"),
     chardev: `file,id=log,path=${join(folder, "console.log")},append=on`,
     serial: ["chardev:log", socket(sockets.console)],
     qmp: socket(sockets.monitor),
@@ -83,7 +99,11 @@ export async function qemuArguments({ folder, image, id, cable, mac, disks, stat
     ],
     incoming: state === undefined ? [] : `exec:cat ${state}`,
   });
-  return [...(await machineArguments()), ...own];
+  const boot =
+    image === undefined
+      ? {}
+      : { kernel: join(image, "vmlinuz"), initrd: join(image, "initrd"), append: await kernelLine() };
+  return [...machineArguments(), ...words(boot), ...own];
 }
 
 /** The kernel finds its own time scale wrong on a loaded machine: it is told. The clock of the emulated processor is this machine's. */

@@ -7,7 +7,7 @@ import { hash } from "../layer.ts";
 import { bound, must, run } from "../run-command.ts";
 import { nodeFailed } from "../processes.ts";
 import { runOnConsole } from "./console-shell.ts";
-import { machineArguments, qemuArguments, qemuVersion, sockets } from "./qemu.ts";
+import { machineKind, qemuArguments, qemuVersion, sockets } from "./qemu.ts";
 import { openQmp, type Qmp } from "./qmp.ts";
 
 /** What the boot of the machine that is saved may take, in milliseconds. */
@@ -39,7 +39,7 @@ export async function makeVmImage(folder: string, tree: string, apt: Apt): Promi
 
 /** Changes with what a saved state fits: the machine, QEMU and this machine's clock. */
 export async function hashGolden(image: string): Promise<string> {
-  return hash(image, await qemuVersion(), ...(await machineArguments()));
+  return hash(image, await qemuVersion(), ...(await machineKind()));
 }
 
 /**

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
-import { readFile, rm } from "node:fs/promises";
+import { open, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { cableOf, healCable } from "../bridge.ts";
 import { diskFile } from "../disk-file.ts";
@@ -17,21 +17,26 @@ import { makeRoot } from "./vm-image.ts";
 
 /**
  * Starts a virtual machine that does not run: the first time by going on from the saved state of all machines, which takes
- * seconds, later by booting from its own root. Throws `LAB_NODE_FAILED`.
+ * seconds, later by booting from its own root. One that is live boots from its first disk as soon as that has a boot loader; until then each start is a
+ * first one, as that of a live medium is. Throws `LAB_NODE_FAILED`.
  */
 export async function startVm(place: Place, node: NodeRecord): Promise<void> {
   const { folder } = node;
   await clearWay(place, node);
   for (const name of Object.values(sockets)) await rm(join(folder, name), { force: true });
-  const [image = "", golden = ""] = node.images;
-  const isNew = !isNamed(node);
+  const [image = "", golden = "", zfs] = node.images;
+  const isLive = node.live === true;
+  const isNew = isLive ? !(await isBootable(node)) : !isNamed(node);
   if (isNew) {
+    await rm(nameMark(node), { force: true });
     await rm(join(folder, "root.qcow2"), { force: true });
     await makeRoot(folder, join(golden, "root.qcow2"), "qcow2");
   }
   const cable = cableOf(place, node.number);
   const disks = disksOf(node);
-  const qemu: Qemu = { folder, image, id: node.id, cable, mac: macOf(place, node), disks: isNew ? [] : disks };
+  const mac = macOf(place, node);
+  // The kernel of a state that goes on is in it; what that machine boots next is on its disk.
+  const qemu: Qemu = { folder, ...(isLive ? {} : { image }), id: node.id, cable, mac, disks: isNew ? [] : disks };
   const lives = await startQemu(groupOf(place, node), isNew ? { ...qemu, state: join(golden, "state") } : qemu);
   try {
     await withMonitor(node, lives, async (monitor) => {
@@ -41,7 +46,10 @@ export async function startVm(place: Place, node: NodeRecord): Promise<void> {
       await goOn(monitor);
       for (const disk of disks) await plug(monitor, disk);
       const identity = ["/usr/local/lib/lab/identity", ...(await identityOf(place, node))].join(" ");
-      await runOnConsole(join(folder, sockets.console), identity, { timeout: 300_000, lives });
+      const onConsole = (line: string): Promise<string> =>
+        runOnConsole(join(folder, sockets.console), line, { timeout: 300_000, lives });
+      if (zfs !== undefined) await unpack(monitor, join(zfs, "zfs.tar"), onConsole);
+      await onConsole(identity);
       await must("touch", [nameMark(node)]);
     });
   } catch (error) {
@@ -49,6 +57,16 @@ export async function startVm(place: Place, node: NodeRecord): Promise<void> {
     await killMachine(place, node);
     throw error;
   }
+}
+
+/** Unpacks an archive into a new machine's root, by way of a disk: what all machines begin with stays the same. */
+async function unpack(monitor: Qmp, file: string, onConsole: (line: string) => Promise<string>): Promise<void> {
+  const serial = "archive";
+  const disk = `/dev/disk/by-id/virtio-${serial}`;
+  await plug(monitor, { file, serial, isReadOnly: true });
+  await onConsole(`until [ -b ${disk} ]; do sleep 0.1; done; tar -x -C / --keep-directory-symlink -f ${disk}`);
+  await onConsole("systemctl daemon-reload && udevadm control --reload && sync");
+  await unplug(monitor, serial);
 }
 
 /** Whether it has got its name: until then it is nothing but the state that all begin with. */
@@ -59,6 +77,20 @@ export function isNamed(node: NodeRecord): boolean {
 function nameMark({ folder }: NodeRecord): string {
   return join(folder, "named");
 }
+
+/** Whether the first sector of the first disk, which is the firmware's own to run, holds a program. */
+async function isBootable(node: NodeRecord): Promise<boolean> {
+  const disk = await open(diskFile(node, 0));
+  try {
+    const { buffer } = await disk.read(Buffer.alloc(bootCode), 0, bootCode, 0);
+    return buffer.some((byte) => byte !== 0);
+  } finally {
+    await disk.close();
+  }
+}
+
+/** Bytes of a master boot record that are code. */
+const bootCode = 440;
 
 /** Puts a machine's disk in while it runs, or takes it out; by the number that it has in its record. */
 export async function moveDisk(
@@ -113,7 +145,11 @@ async function unplug(monitor: Qmp, serial: string): Promise<void> {
 }
 
 function disksOf(node: NodeRecord): Qemu["disks"] {
-  return node.disks.map((_, index) => ({ file: diskFile(node, index), serial: serialOf(node.name, index) }));
+  return node.disks.map((_, index) => ({
+    file: diskFile(node, index),
+    serial: serialOf(node.name, index),
+    isFirst: node.live === true && index === 0,
+  }));
 }
 
 function macOf({ net }: Place, { number }: NodeRecord): string {

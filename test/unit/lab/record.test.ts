@@ -7,7 +7,15 @@ import { findPlace } from "#lab/place.ts";
 import { makeRecords, readRecord, readRecords, type NodeSpec } from "#lab/record.ts";
 import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
 
-const images = { debian: "/i/d", layer: "/i/l", busybox: "/i/b", packages: "/i/p", vm: "/i/v", golden: "/i/g" };
+const images = {
+  debian: "/i/d",
+  layer: "/i/l",
+  busybox: "/i/b",
+  packages: "/i/p",
+  vm: "/i/v",
+  golden: "/i/g",
+  zfs: "/images/zfs",
+};
 
 describe("a lab's records", () => {
   let home: TempDir;
@@ -56,7 +64,10 @@ describe("a lab's records", () => {
   for (const [what, spec] of [
     ["a name that is a path", { name: "../n1", kind: "debian", disks: [] }],
     ["a name that is no host name", { name: "n_1", kind: "debian", disks: [] }],
+    ["a live system on a container", { name: "n1", kind: "debian", disks: ["1G"], live: true }],
+    ["a live system without a disk to install on", { name: "v1", kind: "vm", disks: [], live: true }],
     ["a disk of no size", { name: "n1", kind: "debian", disks: ["0G"] }],
+    ["ZFS in a container", { name: "n1", kind: "debian", disks: [], zfs: true }],
     ["a root file system of another unit", { name: "n1", kind: "debian", disks: [], root: "8 GiB" }],
   ] as const satisfies readonly (readonly [string, NodeSpec])[]) {
     it(`refuse ${what}`, async () => {

@@ -10,7 +10,7 @@ import {
 } from "../disk-names.ts";
 import { sh, shLines, type Sh } from "../sh.ts";
 
-/** granted NAME...: true if a wipe was granted for one of these names of a disk. */
+/** granted GRANT...: true if one of these was given: NAME:FINGERPRINT of what is wiped, or the name of what is removed. */
 export const granted = sh`granted() {
   for k_g in "$@"; do
     case $K_NL$K_GRANTED$K_NL in *"$K_NL$k_g$K_NL"*) [ -z "$k_g" ] || return 0 ;; esac
@@ -25,10 +25,10 @@ export const granted = sh`granted() {
 const functions: Sh = sh`
 # Where a name of sysfs has its device: a slash in the name is an exclamation mark there.
 device_of() { case $1 in *!*) printf '/dev/%s\n' "$1" | tr '!' / ;; *) echo "/dev/$1" ;; esac; }
-# Whole disks only: no RAM disks, drives with removable media, device-mapper or md devices, and none without media.
+# Whole disks only: no RAM disks, drives with removable media, device-mapper, md or ZFS's devices, and none without media.
 whole_disks() {
   for path in /sys/block/*; do
-    case \${path##*/} in ram* | zram* | sr* | fd* | dm-* | md* | nbd* | '*') continue ;; esac
+    case \${path##*/} in ram* | zram* | sr* | fd* | dm-* | md* | nbd* | zd* | '*') continue ;; esac
     { read -r size <"$path/size"; } 2>/dev/null && [ "$size" -gt 0 ] && echo "\${path##*/}"
   done
 }
@@ -38,9 +38,11 @@ disk_ids() {
   {
     whole_disks | while read -r name; do
       for file in serial device/serial; do
+        value=
         { read -r value <"/sys/block/$name/$file" || [ -n "$value" ]; } 2>/dev/null && echo "$name serial $value"
       done
       for file in wwid device/wwid; do
+        value=
         { read -r value <"/sys/block/$name/$file" || [ -n "$value" ]; } 2>/dev/null && echo "$name wwn $value"
       done
     done
@@ -69,14 +71,17 @@ disks_named() {
       link=$(printf '%s\n' "\${link#/dev/}" | tr / '!')
       whole_disks | grep -Fx -e "$link"
       ;;
-    serial) disk_ids | while read -r name kind value; do [ "$kind $value" != "serial $2" ] || echo "$name"; done ;;
+    serial) printf '%s\n' "$known_ids" | while read -r name kind value; do [ "$kind $value" != "serial $2" ] || echo "$name"; done ;;
     wwn)
       wanted=$(plain_wwn "$2")
-      disk_ids | while read -r name kind value; do [ "$kind $value" != "wwn $wanted" ] || echo "$name"; done
+      printf '%s\n' "$known_ids" | while read -r name kind value; do [ "$kind $value" != "wwn $wanted" ] || echo "$name"; done
       ;;
   esac | sort -u
 }
+# Read once for all disks that a text looks for.
+known_ids=
 find_disk() {
+  [ -n "$known_ids" ] || known_ids=$(disk_ids)
   disk_name=$(disks_named "$1" "$2")
   case $disk_name in
     '') refuse DISK_NOT_FOUND "no disk with $1 $2$K_NL$(list_disks)" ;;
@@ -134,7 +139,8 @@ signatures_of() {
 # bytes_at DEVICE BLOCK COUNT: says so if blocks (4 KiB) of a device are not all zero.
 bytes_at() {
   dd if="$1" bs=4096 skip="$2" count="$3" of="$K_TMP/bytes" 2>"$K_TMP/dd" || { echo "$1 cannot be read: $(tail -n 1 "$K_TMP/dd")" && return; }
-  [ "$(tr -d '\000' <"$K_TMP/bytes" | head -c 1 | wc -c)" -eq 0 ] || echo "$1 holds bytes of unknown meaning in the $4"
+  [ "$(tr -d '\000' <"$K_TMP/bytes" | head -c 1 | wc -c)" -eq 0 ] ||
+    echo "$1 holds bytes of unknown meaning in the $4 ($(sha256sum <"$K_TMP/bytes" | head -c 12))"
 }
 # What lies on a device; what no tool knows counts too: encrypted or raw data has no signature.
 contents_of() {
@@ -148,12 +154,18 @@ contents_of() {
   fi
 }
 ${granted}
-# is_granted NAME_OF_DISK NAME: a wipe of the disk was granted, by the name given or by another that it has.
+# is_granted NAME_OF_DISK NAME MARK CONTENTS: a wipe of just these contents was granted, by the name given or by another that the disk has; or
+# one that was granted began, as the file MARK says, and they are what it left. Sets grant: what grants it. What the node calls the disk today is no part
+# of it.
 is_granted() {
-  granted "$2" && return 0
-  disk_ids | while read -r name kind value; do
-    [ "$name" != "$1" ] || ! granted "$value" || echo yes
-  done | grep -q yes
+  contents=$(printf '%s\n' "$4" | sed -e "s#\${device:-none}#device#g" -e "s#\${disk:-none}#disk#g" | sha256sum | head -c 16)
+  for id in "$2" $(disk_ids | sed -n "s/^$1 [a-z]* //p" | tr ' ' '?'); do
+    grant=$(echo "$id" | tr '?' ' '):$contents
+    ! granted "$grant" || return 0
+  done
+  { read -r grant <"$3"; } 2>/dev/null && granted "$grant" && return 0
+  grant=$2:$contents
+  return 1
 }
 
 # The table as it stands on the disk, whatever the kernel knows: number, first sector, sectors (512 bytes), PARTUUID,
@@ -212,6 +224,12 @@ export function findDevice(source: DeviceOf, context: StepContext): Sh {
 ${findIn(guid)}`;
 }
 
+/** The same for a partition of a root filesystem; `running` is not empty when the node runs from it. */
+export function findRoot(source: PartitionOf, context: StepContext): Sh {
+  return sh`${findDevice(source, context)}
+running=$(awk -v numbers="$(cat "/sys/class/block/$name/dev")" '$5 == "/" { found = $3 } END { if (found == numbers) print "yes" }' /proc/self/mountinfo)`;
+}
+
 /** What device-mapper and md make has a link of a known name. */
 function findByLink(link: string, refusal: Sh): Sh {
   return sh`${functions}
@@ -232,8 +250,19 @@ export function arrayLink(guid: string): string {
   return `/dev/disk/by-id/md-uuid-${arrayUuid(guid)}`;
 }
 
-/** The functions, and `body` once for each of these partitions with `disk`, `disk_name`, `device` and `name` set, and `part`, its PARTUUID. */
-export function eachPartition(parts: readonly PartitionOf[], context: StepContext, body: Sh): Sh {
+/**
+ * The functions, and `body` once for each of these partitions, or the opened LUKS containers on them, with `disk`, `disk_name`, `device` and
+ * `name` set, and `part`, the PARTUUID, or the container's UUID.
+ */
+export function eachPartition(
+  parts: readonly (PartitionOf & { readonly encrypted?: boolean })[],
+  context: StepContext,
+  body: Sh,
+): Sh {
+  const inside = sh`part=$4 device=$(readlink -f "/dev/mapper/luks-$4") && [ -b "$device" ] || device=
+  [ -n "$device" ] || ! unsure || exit 1
+  [ -n "$device" ] || refuse LUKS_CLOSED "there is no opened container luks-$part (on $2)"
+  name=$(printf '%s\n' "\${device#/dev/}" | tr / '!')`;
   return sh`${functions}
 each_partition() {
   find_disk "$1" "$2"
@@ -241,9 +270,16 @@ each_partition() {
   [ -n "$name" ] || ! unsure || exit 1
   [ -n "$name" ] || refuse PARTITION_NOT_FOUND "$disk has no partition with PARTUUID $3"
   device=$(device_of "$name")
+  ${parts.some(({ encrypted = false }) => encrypted) ? inside : sh``}
   ${body}
 }
-${shLines(parts.map((part) => sh`each_partition ${[diskName(part.disk).kind, diskName(part.disk).value, deviceGuid(context, part)]}`))}`;
+${shLines(
+  parts.map(({ disk, partition, encrypted = false }) => {
+    const { kind, value } = diskName(disk);
+    const container = encrypted ? [deviceGuid(context, { disk, partition, encrypted })] : [];
+    return sh`each_partition ${[kind, value, deviceGuid(context, { disk, partition }), ...container]}`;
+  }),
+)}`;
 }
 
 /** The same for a partition that kcore did not make. */

@@ -94,7 +94,8 @@ if [ "$type" != ${type} ] || [ "$uuid" != ${uuid} ] || [ -e "$mark" ]; then
     esac
   fi
   if [ -n "$found" ]; then
-    is_granted "$disk_name" ${grant} || refuse FILESYSTEM_DIFFERS ${`wanted ${wanted} with UUID ${uuid} on `}"$device$K_NL$found"
+    is_granted "$disk_name" ${grant} "$mark" "$found" ||
+      refuse FILESYSTEM_DIFFERS ${`wanted ${wanted} with UUID ${uuid} on `}"$device, which holds something else; if that may go: --grant $grant$K_NL$found"
     todo=wipe
   fi
   have ${tool.command} || refuse TOOL_MISSING ${`${tool.command} is not on this node; package ${tool.package} has it`}
@@ -104,7 +105,7 @@ fi`;
 /** Does what `judgeFormat` said, which has to stand directly before it: the names of devices may have changed. */
 function makeFormat({ prepare = nothing, make }: Format): Sh {
   return sh`if [ -n "$todo" ]; then
-  mkdir -p "$K_STATE/fresh" && : >"$mark" && sync || exit 1
+  mkdir -p "$K_STATE/fresh" && echo "\${grant-}" >"$mark" && sync || exit 1
   ${prepare}
   [ "$todo" != wipe ] || { note "wiping $device, as granted" && wipefs -a -q "$device"; } || exit 1
   ${make} "$device" || exit 1

@@ -1,7 +1,8 @@
-import { sh, shLines, type Sh } from "../sh.ts";
+import { sh, type Sh } from "../sh.ts";
 
 export interface Packages {
-  readonly names: readonly { readonly name: string; readonly version?: string }[];
+  /** Names, or words of sh that the node makes names of. */
+  readonly names: readonly { readonly name: string | Sh; readonly version?: string }[];
   readonly state: "present" | "latest" | "absent";
   readonly updateCache: boolean;
   readonly recommends: boolean;
@@ -10,28 +11,23 @@ export interface Packages {
   readonly lockTimeout: number;
 }
 
-/** The sh texts of package.installed for one package manager. */
+/** What modules ask one package manager. */
 export interface PackageManager {
-  readonly probe: (packages: Packages) => Sh;
+  /** Prints the version of a package that is installed, or nothing. */
+  readonly installed: (name: string | Sh) => Sh;
+  /** Prints a newer version than `$version`, the one that is installed, or nothing. */
+  readonly newer: (name: string | Sh) => Sh;
   readonly guard: (packages: Packages) => Sh;
   /** In dry runs: whether the package manager would do it. */
   readonly foresee: (packages: Packages) => Sh;
   readonly apply: (packages: Packages) => Sh;
 }
 
-const words = ({ names }: Packages): string[] =>
-  names.map(({ name, version }) => (version === undefined ? name : `${name}=${version}`));
-
-/** One fact a package: `absent`, `latest`, `installed`, or its version where the step asks for one. */
-function judge({ names, state }: Packages, installed: (name: string) => Sh, candidate: (name: string) => Sh): Sh {
-  return shLines(
-    names.map(({ name, version }) => {
-      const good = state === "latest" ? "latest" : "installed";
-      return sh`version=$(${installed(name)})
-if [ -z "$version" ]; then fact ${name} absent
-${state === "latest" ? sh`elif newer=$(${candidate(name)}) && [ -n "$newer" ]; then fact ${name} "$version, $newer is there"` : sh``}
-${version === undefined ? sh`else fact ${name} ${good}; fi` : sh`else fact ${name} "$version"; fi`}`;
-    }),
+function words({ names }: Pick<Packages, "names">): Sh {
+  return names.reduce(
+    (all, { name, version }) =>
+      sh`${all} ${typeof name === "string" && version !== undefined ? `${name}=${version}` : name}`,
+    sh``,
   );
 }
 
@@ -60,25 +56,26 @@ function aptWords(packages: Packages): Sh {
   return sh`${recommends ? sh`` : sh`--no-install-recommends`} ${verb} -- ${words(packages)}`;
 }
 
+/** What tells that dpkg was interrupted in a step of ours, by a power cut say: that is ours to mend, another's is not (F-20). */
+const begun = sh`begun=$K_STATE/fresh/dpkg`;
+
 // apt-get(8), dpkg(1). dpkg leaves numbered files in updates/ when it was interrupted; they are normal while it runs.
 export const apt: PackageManager = {
-  probe: (packages) =>
-    judge(
-      packages,
-      (name) =>
-        sh`dpkg-query -W -f '\${db:Status-Status} \${Version}\n' -- ${name} 2>/dev/null | sed -n 's/^installed //p' | head -n 1`,
-      (name) => sh`apt-cache policy -- ${name} | sed -n 's/^  Candidate: //p' | grep -vxF -e "$version" -e '(none)'`,
-    ),
-  guard: ({ state, names }) => sh`busy=
+  installed: (name) =>
+    sh`dpkg-query -W -f '\${db:Status-Status} \${Version}\n' -- ${name} 2>/dev/null | sed -n 's/^installed //p' | head -n 1`,
+  newer: (name) => sh`apt-cache policy -- ${name} | sed -n 's/^  Candidate: //p' | grep -vxF -e "$version" -e '(none)'`,
+  guard: ({ state, names }) => sh`${begun}
+busy=
 for comm in /proc/[0-9]*/comm; do
   { IFS= read -r name <"$comm"; } 2>/dev/null && [ "$name" = dpkg ] && busy=yes
 done
 set -- /var/lib/dpkg/updates/[0-9]*
-[ -n "$busy" ] || [ ! -e "$1" ] ||
+[ -n "$busy" ] || [ ! -e "$1" ] || [ -e "$begun" ] ||
   refuse PACKAGE_INTERRUPTED "dpkg was interrupted on this node: run dpkg --configure -a there first"
 ${
   state === "absent"
-    ? sh`others=$(apt-get -s -o Debug::NoLocking=true remove -- ${names.map(({ name }) => name)} | sed -n 's/^Remv \([^ ]*\) .*/\1/p' | grep -vxF ${names.flatMap(({ name }) => ["-e", name])})
+    ? sh`printf '%s\n' ${words({ names })} >"$K_TMP/names"
+others=$(apt-get -s -o Debug::NoLocking=true remove -- ${words({ names })} | sed -n 's/^Remv \([^ ]*\) .*/\1/p' | grep -vxF -f "$K_TMP/names")
 [ -z "$others" ] || refuse PACKAGE_NEEDED "these packages would go too: $(echo $others)"`
     : sh``
 }`,
@@ -94,9 +91,16 @@ done`,
     const { updateCache } = packages;
     return sh`export DEBIAN_FRONTEND=noninteractive NEEDRESTART_MODE=l APT_LISTCHANGES_FRONTEND=none
 ${withLock(packages, "Could not get lock\\|Unable to lock\\|Unable to acquire the dpkg frontend lock")}
+${begun}
+if [ -e "$begun" ]; then
+  note "finishing what dpkg was doing when a step of kcore's was cut off"
+  locked dpkg --force-confdef --force-confold --configure -a || exit 1
+fi
 ${updateCache ? sh`locked apt-get -q update || exit 1` : sh``}
+mkdir -p "$K_STATE/fresh" && : >"$begun" && sync -f "$begun" || exit 1
 locked apt-get -q -y -o Dpkg::Use-Pty=0 -o Dpkg::Options::=--force-confdef -o Dpkg::Options::=--force-confold ${aptWords(packages)}
 status=$?
+rm -f "$begun"
 ! grep -q 'dpkg was interrupted' "$K_TMP/err" ||
   refuse PACKAGE_INTERRUPTED "dpkg was interrupted on this node: run dpkg --configure -a there first"
 ${
@@ -109,13 +113,9 @@ exit $status`;
 };
 
 // apk(8), Alpine.
-export const apk: PackageManager = {
-  probe: (packages) =>
-    judge(
-      packages,
-      (name) => sh`apk info -e -v ${name} 2>/dev/null | sed "s/^"${name}"-//"`,
-      (name) => sh`apk version -q -l '<' ${name} 2>/dev/null`,
-    ),
+const apk: PackageManager = {
+  installed: (name) => sh`apk info -e -v ${name} 2>/dev/null | sed "s/^"${name}"-//"`,
+  newer: (name) => sh`apk version -q -l '<' ${name} 2>/dev/null`,
   guard: () => sh`:`,
   // With lists that the run would fetch first nobody can tell.
   foresee: (packages) => (packages.updateCache ? sh`:` : sh`apk --simulate ${apkWords(packages)} >/dev/null`),
@@ -130,16 +130,23 @@ function apkWords(packages: Packages): Sh {
 }
 
 // dnf(8), rpm(8). dnf waits for its own lock and says so.
-export const dnf: PackageManager = {
-  probe: (packages) =>
-    judge(
-      packages,
-      (name) => sh`rpm -q --qf '%{VERSION}-%{RELEASE}\n' -- ${name} 2>/dev/null | grep -v ' ' | tail -n 1`,
-      (name) => sh`dnf -q -C check-update ${name} 2>/dev/null | sed -n 's/^[^ ]*  *\([^ ]*\) .*/\1/p' | head -n 1`,
-    ),
+const dnf: PackageManager = {
+  installed: (name) => sh`rpm -q --qf '%{VERSION}-%{RELEASE}\n' -- ${name} 2>/dev/null | grep -v ' ' | tail -n 1`,
+  newer: (name) => sh`dnf -q -C check-update ${name} 2>/dev/null | sed -n 's/^[^ ]*  *\([^ ]*\) .*/\1/p' | head -n 1`,
   guard: () => sh`:`,
   foresee: (packages) =>
     packages.updateCache || packages.state === "absent" ? sh`:` : sh`dnf -q -C info -- ${words(packages)} >/dev/null`,
   apply: (packages) => sh`${packages.updateCache ? sh`dnf -q makecache || exit 1` : sh``}
 dnf -y ${packages.recommends ? sh`` : sh`--setopt=install_weak_deps=False`} ${packages.state === "absent" ? sh`remove` : packages.state === "latest" ? sh`install --best` : sh`install`} ${words(packages)}`,
 };
+
+/** The text for the package manager that the node has. */
+export function withPackageManager(text: (manager: PackageManager) => Sh): Sh {
+  return sh`if have apt-get; then
+${text(apt)}
+elif have apk; then
+${text(apk)}
+elif have dnf; then
+${text(dnf)}
+else refuse TOOL_MISSING "neither apt-get, apk nor dnf is there; on NixOS packages belong into the node's flake"; fi`;
+}

@@ -22,7 +22,7 @@ export function reloadIfNeeded(unit: string): Sh {
 }
 
 /** To stand after a command: refuses with the unit's state and the end of its log when the command failed. */
-export function orRefuse(unit: string, code: "SERVICE_FAILED" | "SERVICE_UNSTABLE", message: string | Sh): Sh {
+export function orRefuse(unit: string | Sh, code: "SERVICE_FAILED" | "SERVICE_UNSTABLE", message: string | Sh): Sh {
   return sh`|| refuse ${code} ${message}"$K_NL$(systemctl --no-pager --full -n 20 status -- ${unit} 2>&1)"`;
 }
 

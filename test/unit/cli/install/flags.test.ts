@@ -2,11 +2,10 @@ import { expect } from "chai";
 import { Command } from "commander";
 import { addNodeInstall, requestFrom } from "#cli/install/install-command.ts";
 import { planEntry } from "#cli/install/entry.ts";
-import type { InstallFlags } from "#cli/install/install-node.ts";
+import { runOf, type InstallFlags } from "#cli/install/install-node.ts";
 import type { BlockDevice } from "#cli/install/look.ts";
 import { findMachine, type Machine } from "#cli/install/find-machine.ts";
 import { planInstall, usualName } from "#cli/install/request.ts";
-import { requestOf } from "#cli/watch/start-run.ts";
 import { parsePlainYaml } from "#engine/yaml/plain-yaml.ts";
 import { nodeEntry } from "#support/runs.ts";
 import { viewOf } from "#cli/terminal/choose-view.ts";
@@ -72,7 +71,7 @@ function outcomeOf(...words: readonly string[]): unknown {
       devices,
       newId: () => id,
     });
-    const { command: _, ...run } = requestOf(flags, { kind: "orchestration", name: "deploy_node" });
+    const { command: _, ...run } = runOf(flags);
     const roster = parsePlainYaml(entry.edit({ file: entry.file, text: "" })) as object;
     const { hostKey, insecure } = request;
     const { style, noStay } = viewOf({ ...flags, output: "plain" });
@@ -121,7 +120,7 @@ describe("kcore node install", () => {
       words: ["--data-disk", "/dev/sdb"],
       effect: /"serial":"SERIAL-sdb","use":"volumes".*"dataDisks":\["\/dev\/sdb"\]/,
     },
-    { flag: "--data-disk-mode", words: ["--data-disk-mode", "zfs"], effect: /--data-disk-mode zfs cannot be had yet/ },
+    { flag: "--data-disk-mode", words: ["--data-disk-mode", "zfs"], effect: /"storageBackend":"zfs"/ },
     {
       flag: "--storage-backend",
       words: ["--storage-backend", "lvm"],
@@ -157,6 +156,7 @@ describe("kcore node install", () => {
     { flag: "--insecure", words: ["-k"], effect: /"insecure":true/ },
     { flag: "--host-key", words: ["--host-key", "SHA256:abc"], effect: /"hostKey":"SHA256:abc"/ },
     { flag: "--grant", words: ["--grant", "SERIAL-sdb"], effect: /"grants":\["SERIAL-sdb"\]/ },
+    { flag: "--set", words: ["--set", "memory=8G"], effect: /"memory":"8G"/ },
     { flag: "--skip-health", words: ["--skip-health"], effect: /"skipHealth":true/ },
     { flag: "--wait", words: ["--wait"], effect: /"waitForLock":true/ },
     { flag: "--yes", words: ["--yes"], effect: /"yes":true/ },
@@ -181,11 +181,15 @@ describe("kcore node install", () => {
     expect(problemsIn(() => findMachine(requestFrom({}).node, undefined))[0]).to.contain("no machine is named [USAGE]");
   });
 
-  it("--os-installed has an effect: without it the operating system would have to be installed", () => {
+  it("--os-installed has an effect: without it the disk gets Debian, and has to be there", () => {
     const words = base.filter((word) => word !== "--os-installed");
     expect(JSON.stringify(outcomeOf(...words)))
-      .to.contain("add --os-installed")
-      .and.to.contain("[USAGE]");
+      .to.contain('"serial":"SERIAL-sda","use":"os"')
+      .and.to.contain('"installOs":"debian"');
+    expect(JSON.stringify(outcomeOf(...base))).not.to.contain("installOs");
+    const gone = ["--os-disk", "/dev/sdx"];
+    expect(JSON.stringify(outcomeOf(...words, ...gone))).to.contain("no disk /dev/sdx");
+    expect(JSON.stringify(outcomeOf(...base, ...gone))).to.contain('"osDisk":"/dev/sdx"');
   });
 
   it("has no flag without a row here", () => {
@@ -199,7 +203,7 @@ describe("kcore node install", () => {
 
   it("tells everything that is wrong at once, and needs a controller to run or to join", () => {
     const problems = outcomeOf("--node", "c", "--os-disk", "sda", "--data-disk", "/dev/x y") as string[];
-    expect(problems).to.have.length(4);
+    expect(problems).to.have.length(3);
     expect(problems.join("\n"))
       .to.contain("no controller to belong to")
       .and.to.contain("“sda” is not the path of a disk");
@@ -216,6 +220,14 @@ describe("kcore node install", () => {
     const told = JSON.stringify(outcomeOf(...lvm, "--lvm-vg-name", "vg_data", "--lvm-lv-prefix", "vm-"));
     expect(told).to.contain('"lvmVgName":"vg_data"').and.to.contain('"lvmLvPrefix":"vm-"');
     expect(JSON.stringify(outcomeOf(...lvm, "--lvm-vg-name", "-x"))).to.contain("cannot be a volume group's name");
+  });
+
+  it("--zfs-pool-name and --zfs-dataset-prefix are recorded with --storage-backend zfs, and a name that cannot be is refused", () => {
+    const zfs = [...base, "--data-disk", "/dev/sdb", "--storage-backend", "zfs"];
+    const told = JSON.stringify(outcomeOf(...zfs, "--zfs-pool-name", "tank1", "--zfs-dataset-prefix", "vm-"));
+    expect(told).to.contain('"zfsPoolName":"tank1"').and.to.contain('"zfsDatasetPrefix":"vm-"');
+    for (const name of ["-x", "mirror1", "raidz", "c0", "log"])
+      expect(JSON.stringify(outcomeOf(...zfs, "--zfs-pool-name", name)), name).to.contain("cannot be a pool's name");
   });
 
   it("--storage-backend wins over --data-disk-mode", () => {
@@ -277,6 +289,20 @@ describe("an install of a machine that is in the roster", () => {
     const { nodes } = parsePlainYaml(after) as { nodes: { c: Record<string, unknown> } };
     expect(nodes.c).to.deep.include({ dc: "DC2", roles: ["controller"], hostKeys: ["ssh-ed25519 AAAA"] });
     expect(nodes.c["vars"]).to.deep.include({ rack: "r1", osDisk: "/dev/sda" });
+  });
+
+  it("takes back that kcore installs its system when the operator says that it is there", () => {
+    const before = text.replace("rack: r1", "rack: r1, installOs: debian");
+    expect(edited([], before)).to.contain("rack: r1").and.not.to.contain("installOs");
+  });
+
+  it("installs nothing on the disk that the machine runs from, unless kcore has before", () => {
+    const words = base.filter((word) => word !== "--os-installed");
+    const own = [...devices, device("/dev/sda2", { type: "part", mountpoint: "/" })];
+    const plan = (vars: object): unknown =>
+      planEntry(known({ vars }), planInstall(requestFrom(flagsOf(...words))), { key, devices: own }).name;
+    expect(problemsIn(() => plan({}))[0]).to.contain("this machine runs from /dev/sda (/dev/sda2 is /)");
+    expect(plan({ installOs: "debian" })).to.equal("c");
   });
 
   it("changes nothing the second time", () => {

@@ -1,5 +1,10 @@
+import { mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { expect } from "chai";
 import { diskPartitioned } from "#engine/modules/disk-partitioned.ts";
+import { findDisk } from "#engine/step/fragments/disk.ts";
+import { rawSh } from "#engine/step/sh.ts";
+import { makeTempDir } from "#support/temp-dir.ts";
 import { runStepOn, shells, stepOf } from "#support/steps.ts";
 
 const partitions = [{ name: "meta", size: "64M" }, { name: "data" }];
@@ -30,6 +35,23 @@ describe("disk.partitioned", () => {
   });
 
   for (const shell of shells) {
+    it(`takes no serial of one disk for that of another that has none, on ${shell}`, async () => {
+      const sysfs = await makeTempDir("sysfs");
+      try {
+        for (const [name, serial] of Object.entries({ "kcore-a": "S1\n", "kcore-b": undefined, zd0: "S1\n" })) {
+          await mkdir(join(sysfs.path, name));
+          await writeFile(join(sysfs.path, name, "size"), "8\n");
+          if (serial !== undefined) await writeFile(join(sysfs.path, name, "serial"), serial);
+        }
+        const text = findDisk({ serial: "S1" }).toString().replaceAll("/sys/block/", `${sysfs.path}/`);
+        const bin = { lsblk: "exit 1" };
+        const { problem } = await runStepOn(shell, { want: { found: "" }, probe: rawSh(text) }, { bin });
+        expect(problem?.message).to.equal("/dev/kcore-a, the disk with serial S1, is no block device");
+      } finally {
+        await sysfs.remove();
+      }
+    });
+
     it(`refuses a serial that no disk has, and lists those there are, on ${shell} (F-18)`, async () => {
       const step = stepOf(diskPartitioned, { disk: { serial: "no such disk" }, partitions });
       const run = await runStepOn(shell, step, {

@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
@@ -118,6 +118,20 @@ describe("package.installed", () => {
           "the package manager's lock is held by process 42 unattended-upgr, waited 0 s",
         ]);
       });
+
+      // BusyBox takes its own dpkg, whatever stands on PATH.
+      if (!shell.startsWith("busybox"))
+        it("lets dpkg finish first what it was doing when a step of ours was cut off, and only that", async () => {
+          mkdirSync(join(folder, "fresh"));
+          writeFileSync(join(folder, "fresh", "dpkg"), "");
+          const dpkg = `echo "dpkg $*" >>${folder}/calls; exit`;
+          const bin = { ...fakeApt(folder), dpkg };
+          for (const name of ["tree", "other"])
+            expect((await run({ names: name }, { stateDir: folder, bin })).outcome).to.equal("changed");
+          expect(calls().map((line) => line.split(" ")[0])).to.deep.equal(["dpkg", "noninteractive", "noninteractive"]);
+          expect(calls()[0]).to.equal("dpkg --force-confdef --force-confold --configure -a");
+          expect(readdirSync(join(folder, "fresh"))).to.deep.equal([]);
+        });
 
       it("refuses when dpkg was interrupted, and says what to run (F-20)", async () => {
         writeFileSync(join(folder, "interrupted"), "");

@@ -1,0 +1,45 @@
+import { isAbsolute, join, resolve } from "node:path";
+import { z } from "zod";
+import { defineAction, type ActionContext, type ActionResult } from "#engine/orchestrate/action.ts";
+import { debianImage, givenImage } from "#system/debian-image.ts";
+
+const PackageName = z.string().regex(/^[a-z0-9][a-z0-9.+-]*$/, "must be a package's name");
+
+const args = z.strictObject({
+  file: z.string().default("").describe("An image that is there: a tar compressed by gzip; relative to the project."),
+  suite: z
+    .string()
+    .regex(/^[a-z][a-z0-9-]*$/, "must be the name of a release")
+    .default("bookworm")
+    .describe("The Debian release."),
+  mirror: z
+    .union([z.literal(""), z.url({ protocol: /^https?$/ })])
+    .default("")
+    .describe("Where Debian comes from; empty: where this machine's apt gets it."),
+  kernel: PackageName.default("linux-image-amd64").describe("The kernel's package."),
+  packages: z.array(PackageName).default([]).describe("More packages, such as firmware."),
+});
+
+/**
+ * The operating system that `os.installed` puts on a machine's own disk: made by debootstrap on this machine, once for all nodes, or a
+ * file that is given.
+ */
+export const systemImage = defineAction({
+  name: "system.image",
+  summary: "Makes the image of Debian that machines get on their own disks; kept for thirty days.",
+  args,
+  run: build,
+  // It only fills the cache, and a plan must name the image to be able to say that nothing changes.
+  plan: build,
+});
+
+async function build(
+  { file, ...wanted }: z.output<typeof args>,
+  { project, home, note, signal }: ActionContext,
+): Promise<ActionResult> {
+  const image =
+    file === ""
+      ? await debianImage(wanted, { cache: join(home, "cache", "system"), note, signal })
+      : await givenImage(isAbsolute(file) ? file : resolve(project, file));
+  return { changed: false, outputs: { image } };
+}

@@ -1,0 +1,83 @@
+import { z } from "zod";
+import { defineModule } from "../step/define.ts";
+import { Duration } from "../step/fields.ts";
+import { withPackageManager, type PackageManager, type Packages } from "../step/fragments/packages.ts";
+import { rawSh, sh, type Sh } from "../step/sh.ts";
+
+/**
+ * ```yaml
+ * kernel.updated: {}
+ * ```
+ * The packages by which the distribution delivers its kernel (Debian's linux-image-amd64, dnf's kernel, Alpine's linux-lts) are found on
+ * the node and brought to their newest version, from lists of packages that are no older than `listsMaxAge`. The kernel that runs stays until a boot:
+ * reboot.ifRequired is the step for that.
+ */
+export const kernelUpdated = defineModule({
+  name: "kernel.updated",
+  summary: "Keeps the newest kernel of the distribution installed; it runs after a boot.",
+  args: z.strictObject({
+    listsMaxAge: Duration.default(86_400).describe(
+      "How old the lists of packages may be; older ones are fetched first.",
+    ),
+    lockTimeout: Duration.default(300).describe("How long to wait for the package manager's lock."),
+  }),
+  refusals: ["KERNEL_UNKNOWN", "PACKAGE_INTERRUPTED", "PACKAGE_LOCKED", "TOOL_MISSING"],
+  step: ({ listsMaxAge, lockTimeout }) => {
+    const packages: Packages = {
+      // Each is one word: findKernels lets no other in.
+      names: [{ name: rawSh("$kernels") }],
+      state: "latest",
+      updateCache: true,
+      recommends: false,
+      purge: false,
+      lockTimeout,
+    };
+    const age = Math.max(1, Math.floor(listsMaxAge / 60));
+    return {
+      reach: { changes: [{ is: "packages" }], restsOn: [{ is: "packages" }, { is: "system" }] },
+      want: { kernel: "latest", lists: "fresh" },
+      probe: withPackageManager(
+        (manager) => sh`${findKernels}
+fact packages "$kernels"
+fact runs "$(uname -r)"
+${newerOnes(manager)}
+fact kernel "\${newer:-latest}"
+case $(find "$K_STATE/lists-updated" /var/lib/apt/lists -prune -mmin -${age} 2>/dev/null) in '') fact lists old ;; *) fact lists fresh ;; esac`,
+      ),
+      guard: withPackageManager((manager) => manager.guard(packages)),
+      foresee: withPackageManager(
+        (manager) => sh`${findKernels}
+${manager.foresee(packages)}`,
+      ),
+      apply: withPackageManager(
+        (manager) => sh`${findKernels}
+(
+${manager.apply(packages)}
+) || exit 1
+: >"$K_STATE/lists-updated"`,
+      ),
+      timeout: 1200 + lockTimeout,
+    };
+  },
+});
+
+/** Sets `kernels`: packages that follow the newest kernel, not those of one version. */
+const findKernels = sh`kernels=$(
+  if have dpkg-query; then
+    dpkg-query -W -f '\${db:Status-Status} \${Package}\n' 'linux-image-*' 2>/dev/null |
+      sed -n -e '/linux-image-unsigned-\|-dbg$\|linux-image-[0-9]/d' -e 's/^installed //p'
+  elif have apk; then apk info 2>/dev/null | grep -E '^linux-(lts|virt|stable|edge|rpi[0-9]*)$'
+  else rpm -q --qf '%{NAME}\n' kernel kernel-core 2>/dev/null | grep -v ' ' | sort -u; fi | tr '\n' ' '
+)
+kernels=\${kernels% }
+[ -n "$kernels" ] || refuse KERNEL_UNKNOWN "no package that follows the distribution's kernel is installed on this node (linux-image-amd64, kernel, linux-lts); package.installed installs one"`;
+
+/** Sets `newer`: each package that has a newer version than the one installed, with both. */
+function newerOnes(manager: PackageManager): Sh {
+  return sh`newer=
+for name in $kernels; do
+  version=$(${manager.installed(rawSh('"$name"'))})
+  candidate=$(${manager.newer(rawSh('"$name"'))})
+  [ -z "$candidate" ] || newer="$newer\${newer:+, }$name $version: $candidate is there"
+done`;
+}

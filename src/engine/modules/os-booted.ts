@@ -1,0 +1,38 @@
+import { z } from "zod";
+import { defineModule } from "../step/define.ts";
+import { DiskId, diskName, PartitionName } from "../step/disk-names.ts";
+import { Duration } from "../step/fields.ts";
+import { bootAnew } from "../step/fragments/boot.ts";
+import { findRoot } from "../step/fragments/disk.ts";
+import { sh } from "../step/sh.ts";
+
+/**
+ * ```yaml
+ * os.booted:
+ *   disk: { serial: S3Z8NB0K }
+ * ```
+ * Behind os.installed: the machine leaves its live system and boots from its own disk, where the run goes on. Where it came from is for a further step to say, with `boot: false`: the
+ * firmware may have booted the live system again.
+ */
+export const osBooted = defineModule({
+  name: "os.booted",
+  summary: "Boots the machine from its own disk, unless it runs from there.",
+  args: z.strictObject({
+    disk: DiskId.describe("The disk, by serial, wwn or byId."),
+    root: PartitionName.default("root").describe("The partition of the root filesystem."),
+    boot: z.boolean().default(true).describe("false: only look whether it does, behind a step that booted it."),
+    timeout: Duration.default(900).describe("How long the machine may take to come back."),
+  }),
+  refusals: ["DISK_AMBIGUOUS", "DISK_NOT_FOUND", "LIVE_UNSUITED", "PARTITION_NOT_FOUND", "TOOL_MISSING"],
+  step: ({ disk, root, boot, timeout }, context) => ({
+    reach: { changes: boot ? [{ is: "boot" }] : [], restsOn: [{ is: "disk", name: diskName(disk).value }] },
+    want: { root: "on its own disk" },
+    probe: sh`${findRoot({ disk, partition: root }, context)}
+if [ -n "$running" ]; then fact root "on its own disk"; else fact root elsewhere; fi`,
+    ...(boot
+      ? { ...bootAnew, timeout }
+      : {
+          guard: sh`refuse LIVE_UNSUITED ${`this machine does not run from its own disk: its firmware has to try the disk with the ${diskName(disk).kind} ${diskName(disk).value} first`}`,
+        }),
+  }),
+});

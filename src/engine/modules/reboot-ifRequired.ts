@@ -1,0 +1,42 @@
+import { z } from "zod";
+import { defineModule } from "../step/define.ts";
+import { Duration } from "../step/fields.ts";
+import { bootAnew, staleUnits, whyBoot } from "../step/fragments/boot.ts";
+import { sh } from "../step/sh.ts";
+
+/**
+ * ```yaml
+ * reboot.ifRequired: {}
+ * ```
+ * Boots a node whose running system is not what is installed: Debian's reboot-required file, dnf's needs-restarting(1), another kernel
+ * than the newest in /boot, one whose modules are gone, another NixOS system than the booted one. The reasons stand in its facts; with none it
+ * changes nothing. A node that would have to boot again afterwards, because its boot loader takes the old kernel for instance, has failed.
+ */
+export const rebootIfRequired = defineModule({
+  name: "reboot.ifRequired",
+  summary: "Boots the node when its kernel or its libraries are not those that are installed.",
+  args: z.strictObject({
+    services: z
+      .boolean()
+      .default(false)
+      .describe("Also when a service runs files that an update replaced; service.current restarts those it can."),
+    timeout: Duration.default(600).describe("How long the node may take to come back."),
+  }),
+  refusals: ["TOOL_MISSING"],
+  step: ({ services, timeout }) => ({
+    reach: { changes: [{ is: "boot" }], restsOn: [{ is: "packages" }, { is: "system" }] },
+    want: { reboot: "not required" },
+    probe: sh`${whyBoot}
+why=$(why_boot)
+${
+  services
+    ? sh`${staleUnits}
+stale=$(stale_units | tr '\n' ' ')
+[ -z "$stale" ] || why="$why\${why:+$K_NL}replaced files run in \${stale% }"`
+    : sh``
+}
+fact reboot "\${why:-not required}"`,
+    ...bootAnew,
+    timeout,
+  }),
+});

@@ -1,0 +1,49 @@
+import { z } from "zod";
+import { defineModule } from "../step/define.ts";
+import { UnitName } from "../step/fields.ts";
+import { staleUnits } from "../step/fragments/boot.ts";
+import { orRefuse, systemctl } from "../step/fragments/systemd.ts";
+import { rawSh, sh } from "../step/sh.ts";
+
+/** Those that end sessions, or that systemd and everything else hold on to: only a boot renews them (needrestart's list agrees). */
+const never = ["dbus.service", "dbus-broker.service", "systemd-logind.service", "systemd-user-sessions.service"];
+
+/**
+ * ```yaml
+ * service.current: { except: [postgresql.service] }
+ * ```
+ * After an update, services go on with the programs and libraries that they were started with. Those are restarted, one by one; systemd itself is
+ * executed anew, which ends nothing. dbus, logind and those named in `except` are told of and left: reboot.ifRequired with `services: true` boots for
+ * them.
+ */
+export const serviceCurrent = defineModule({
+  name: "service.current",
+  summary: "Restarts services that run programs or libraries which an update replaced.",
+  args: z.strictObject({
+    except: z.array(UnitName).default([]).describe("Services that are left as they are."),
+  }),
+  refusals: ["SERVICE_FAILED"],
+  step: ({ except }) => {
+    const look = sh`${staleUnits}
+kept= stale=
+for unit in $(stale_units); do
+  case " "${[...never, ...except].join(" ")}" " in *" $unit "*) kept="$kept $unit" ;; *) stale="$stale $unit" ;; esac
+done`;
+    return {
+      reach: { changes: [{ is: "service", name: "*" }], restsOn: [{ is: "packages" }, { is: "system" }] },
+      want: { replaced: "none" },
+      probe: sh`${look}
+kept=\${kept# } stale=\${stale# }
+fact left "\${kept:-none}"
+fact replaced "\${stale:-none}"`,
+      apply: sh`${look}
+for unit in $stale; do
+  if [ "$unit" = init ]; then systemctl daemon-reexec || exit 1; continue; fi
+  note "restarting $unit"
+  systemctl try-restart -- "$unit" ${orRefuse(rawSh('"$unit"'), "SERVICE_FAILED", sh`"$unit did not come up again"`)}
+done`,
+      tools: [systemctl],
+      timeout: 300,
+    };
+  },
+});

@@ -1,0 +1,87 @@
+import { sh, type Sh } from "../sh.ts";
+
+/** Refuses where ZFS's programs or its kernel module are not there; loads nothing, so that a dry run may ask. */
+export const zfsThere = sh`[ -d /sys/module/zfs ] || modprobe -n -q zfs 2>/dev/null ||
+  refuse ZFS_MODULE_MISSING "the kernel $(uname -r) has no module zfs: on Debian zfs-dkms (contrib) and linux-headers-$(uname -r) make it"
+have zpool || refuse TOOL_MISSING 'zpool is not on this node; package zfsutils-linux has it'`;
+
+/** Loads the module, or refuses with what was said. */
+export const loadZfs = sh`[ -d /sys/module/zfs ] || said=$(modprobe zfs 2>&1) ||
+  refuse ZFS_MODULE_MISSING "the kernel $(uname -r) does not take the module zfs$K_NL$said"`;
+
+/**
+ * `read_vdevs POOL` prints a pool's members, one a line: GUID, state, GUID of the vdev at the top that it belongs to, kind of that
+ * one, how many members that one has, and the device. Logs, caches and spares are left out.
+ */
+const readVdevs = sh`read_vdevs() {
+  { zpool status -g "$1" && zpool status -LP "$1"; } 2>/dev/null | awk '
+    /^config:/ { pass++; inside = 1; n = 0; next }
+    /^errors:/ { inside = 0 }
+    !inside || !/^\t/ || $1 == "NAME" { next }
+    { match($0, /^\t */); depth = (RLENGTH - 1) / 2 }
+    depth == 0 { isData = NF > 1 }
+    !isData { next }
+    { n++ }
+    pass == 1 { guid[n] = $1; state[n] = $2; level[n] = depth }
+    pass == 2 { name[n] = $1 }
+    END {
+      for (i = 1; i <= n; i++) {
+        if (level[i] == 1) top = i
+        if (level[i] == 2) count[top]++
+        over[i] = top
+      }
+      for (i = 1; i <= n; i++) {
+        if (level[i] == 0 || level[i + 1] > level[i]) continue
+        kind = name[over[i]]
+        sub(/-[0-9]+$/, "", kind)
+        if (kind != "mirror" && kind !~ /^raidz[123]$/) { kind = "stripe"; count[over[i]] = 1 }
+        print guid[i], state[i], guid[over[i]], kind, count[over[i]], name[i]
+      }
+    }'
+}`;
+
+/**
+ * `look_at_pool` sets `pool` (its GUID; empty: none of this name is imported), `health`, `pool_mark` and `vdevs`. `look_at_member` says of
+ * `device`: `member` is its vdev's shape, `not imported` (and `import` the pool's GUID), `out` of a pool that it was in, `faulted`,
+ * `unfinished`, or `none`; where it is in the pool, `leaf`, `top`, `kind` and `count` tell of its place.
+ */
+export function lookAtPool({ name, mark, making }: { name: string; mark: string; making: string }): Sh {
+  return sh`${readVdevs}
+making=$K_STATE/fresh/${making}
+look_at_pool() {
+  pool= health= pool_mark= vdevs= import=
+  set -- $(zpool list -H -p -o guid,health ${name} 2>/dev/null)
+  [ $# = 2 ] || return 0
+  pool=$1 health=$2 pool_mark=$(zpool get -H -o value comment ${name} 2>/dev/null)
+  [ "$pool_mark" != ${mark} ] || vdevs=$(read_vdevs ${name})
+}
+# Where ZFS holds a device, only ZFS knows what is on it now: libblkid may see what it saw before.
+look_at_member() {
+  member=none
+  set -- $(printf '%s\n' "$vdevs" | device=$device awk '$6 == ENVIRON["device"]')
+  if [ $# != 6 ] || [ "$2" != ONLINE ]; then
+    label=$(blkid -p -o export "$device" 2>/dev/null)
+    case $label in *TYPE=zfs_member*) ;; *) return 0 ;; esac
+    leaf=$(printf '%s\n' "$label" | sed -n 's/^UUID_SUB=//p')
+    set -- $(printf '%s\n' "$vdevs" | leaf=$leaf awk '$1 == ENVIRON["leaf"]')
+  fi
+  if [ $# = 6 ]; then
+    leaf=$1 top=$3 kind=$4 count=$5
+    case $2 in
+      ONLINE | DEGRADED) if [ "$kind" = stripe ]; then member=stripe; else member="$kind of $count"; fi ;;
+      FAULTED) member=faulted ;;
+      *) member=out ;;
+    esac
+  elif [ -z "$pool" ]; then
+    # A pool that somebody destroyed has its labels still, in state 2.
+    label=$(zdb -l "$device" 2>/dev/null)
+    comment=$(printf '%s\n' "$label" | sed -n "s/^    comment: '\(.*\)'$/\1/p" | sort -u)
+    state=$(printf '%s\n' "$label" | sed -n 's/^    state: //p' | sort -u)
+    if [ "$comment" = ${mark} ] && [ "$state" != 2 ]; then
+      member='not imported' import=$(printf '%s\n' "$label" | sed -n 's/^    pool_guid: //p' | head -n 1)
+    elif [ -e "$making" ] && [ -z "$comment" ] && printf '%s\n' "$label" | grep -q -F -x -e ${`    name: '${name}'`}; then
+      member=unfinished
+    fi
+  fi
+}`;
+}

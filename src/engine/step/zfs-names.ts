@@ -1,0 +1,63 @@
+import { z } from "zod";
+import type { StepContext } from "./define.ts";
+import { Size } from "./fields.ts";
+import { uuidOf } from "./uuid.ts";
+
+/** The name of a ZFS pool (zpool-create(8)): no word of its command line, no name of a disk of Solaris. */
+export const PoolName = z
+  .string()
+  .regex(/^[A-Za-z][A-Za-z0-9_.-]{0,63}$/, "must be a name of letters, digits, “_”, “.” and “-”")
+  .refine((name) => !/^(?:mirror|raidz|draid|spare)|^(?:log|cache|special|dedup)$|^c\d/.test(name), {
+    message: "is a name that ZFS keeps for itself",
+  });
+
+/** A dataset's name behind its pool's: `images`, `guests/images`. */
+export const DatasetName = z
+  .string()
+  .max(160)
+  .regex(/^[A-Za-z0-9][A-Za-z0-9_.:-]*(?:\/[A-Za-z0-9][A-Za-z0-9_.:-]*)*$/, "must be a dataset's name behind its pool");
+
+/** Those that say how much: zfs(8) shows them in bytes when it is asked to, and `none` as 0. */
+const sizes = ["quota", "refquota", "reservation", "refreservation", "recordsize", "volblocksize"];
+
+/** Properties by name, each value as ZFS shows it; those that are other arguments, or marks of kcore's, are refused. */
+export function Properties(others: readonly string[]): z.ZodType<Readonly<Record<string, string>>> {
+  return z
+    .record(
+      z
+        .string()
+        .regex(/^[a-z][a-z0-9_.:@-]{0,127}$/, "must be a property's name")
+        .refine((name) => !others.includes(name), "cannot be set here"),
+      z
+        .union([z.int().nonnegative(), z.string().regex(/^[!-~](?:[ -~]{0,254}[!-~])?$/, "must be printable ASCII")])
+        .transform(String),
+    )
+    .transform((given) => Object.fromEntries(Object.entries(given).map(([name, value]) => [name, shown(name, value)])));
+}
+
+function shown(name: string, value: string): string {
+  if (!sizes.includes(name)) return value;
+  if (value === "none") return "0";
+  const { data } = Size.safeParse(value);
+  return data === undefined ? value : String(data);
+}
+
+/** What ZFS would ask for a passphrase for. What kcore encrypts, it encrypts below the pool (luks.opened). */
+export const ofEncryption = ["encryption", "keyformat", "keylocation", "pbkdf2iters"];
+
+type Node = Pick<StepContext, "node" | "nodeId">;
+
+/** What a pool that kcore makes is known by. */
+export function poolGuid({ node, nodeId }: Node, name: string): string {
+  return uuidOf(nodeId ?? node, "pool", name);
+}
+
+/** Its comment: of all that can be written on a pool, the one thing that its disks tell without an import. At most 32 bytes. */
+export function poolMark(guid: string): string {
+  return `kcore ${guid.replaceAll("-", "").slice(0, 24)}`;
+}
+
+/** A stable host id, by which ZFS knows whose a pool is: also after the node was installed anew. Eight hex digits, not all zero. */
+export function hostId({ node, nodeId }: Node): string {
+  return `1${uuidOf(nodeId ?? node, "host id").slice(1, 8)}`;
+}

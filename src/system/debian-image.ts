@@ -1,0 +1,178 @@
+import { execFile } from "node:child_process";
+import { createHash, randomUUID } from "node:crypto";
+import { createReadStream } from "node:fs";
+import { mkdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { KcoreError } from "#errors/problem.ts";
+
+/** What a machine needs to start from its own disk, to be reached there, and to become a node. */
+const base = [
+  "systemd-sysv",
+  "udev",
+  "dbus",
+  "libpam-systemd",
+  "openssh-server",
+  "sudo",
+  "iproute2",
+  "iputils-ping",
+  "procps",
+  "kmod",
+  "initramfs-tools",
+  "zstd",
+  "xz-utils",
+  "ca-certificates",
+  "e2fsprogs",
+  "dosfstools",
+  "gdisk",
+  "lvm2",
+  "cryptsetup-bin",
+  "fdisk",
+  "systemd-timesyncd",
+  "systemd-resolved",
+  "grub-common",
+  "grub2-common",
+  "grub-pc-bin", // one disk starts by either firmware
+  "grub-efi-amd64-bin",
+  "efibootmgr",
+] as const;
+
+export interface DebianWanted {
+  /** The release: `bookworm`. */
+  readonly suite: string;
+  /** Where it comes from; empty: where this machine's apt gets it. */
+  readonly mirror: string;
+  /** The kernel's package, such as `linux-image-amd64`. */
+  readonly kernel: string;
+  /** Packages besides. */
+  readonly packages: readonly string[];
+}
+
+/** A tree as a file: a tar compressed by gzip, without any machine's identity. */
+export interface SystemImage {
+  readonly file: string;
+  /** SHA-256 in lower-case hex, and bytes. */
+  readonly sha256: string;
+  readonly size: number;
+}
+
+export interface BuildOptions {
+  /** The folder in which images are kept. */
+  readonly cache: string;
+  readonly note: (text: string) => void;
+  readonly signal: AbortSignal;
+}
+
+/** Milliseconds after which an image is made anew: security updates come as packages. */
+const longestAge = 30 * 24 * 3_600_000;
+
+const building = new Map<string, Promise<SystemImage>>();
+
+/**
+ * The image of this Debian, made by debootstrap(8) on this machine, once for all nodes and kept in the cache for thirty days.
+ * @throws KcoreError OS_IMAGE_FAILED
+ */
+export function debianImage(wanted: DebianWanted, options: BuildOptions): Promise<SystemImage> {
+  const script = fileURLToPath(new URL("./make-debian", import.meta.url));
+  const key = createHash("sha256")
+    .update(JSON.stringify([wanted, base]))
+    .digest("hex")
+    .slice(0, 16);
+  const file = join(options.cache, `debian-${wanted.suite}-${key}.tar.gz`);
+  const known = building.get(file);
+  if (known) return known;
+  const made = find(file)
+    .then((found) => found ?? make(file, script, wanted, options))
+    .finally(() => building.delete(file));
+  building.set(file, made);
+  return made;
+}
+
+/** The image that a file of the operator's is. @throws KcoreError OS_IMAGE_FAILED */
+export async function givenImage(file: string): Promise<SystemImage> {
+  try {
+    return { file, ...(await measure(file)) };
+  } catch (error) {
+    throw failed(`${file} cannot be read: ${(error as Error).message}`);
+  }
+}
+
+async function find(file: string): Promise<SystemImage | undefined> {
+  const text = await readFile(`${file}.json`, "utf8").catch(() => undefined);
+  const { mtimeMs, size } = await stat(file).catch(() => ({ mtimeMs: 0, size: 0 }));
+  if (text === undefined || Date.now() - mtimeMs > longestAge) return undefined;
+  const image = { ...(JSON.parse(text) as Omit<SystemImage, "file">), file };
+  return image.size === size ? image : undefined;
+}
+
+async function make(
+  file: string,
+  script: string,
+  { suite, mirror, kernel, packages }: DebianWanted,
+  { cache, note, signal }: BuildOptions,
+): Promise<SystemImage> {
+  await mkdir(cache, { recursive: true, mode: 0o700 });
+  const from = mirror === "" ? await ownMirror(signal) : mirror;
+  note(`making an image of Debian ${suite} from ${from} (some minutes, once)`);
+  const aside = `${file}.${randomUUID()}`;
+  try {
+    // Whatever ends this process ends what it started, and the mounts with it.
+    const isolated = "--pdeathsig KILL unshare -m -p -f --kill-child --mount-proc --propagation private".split(" ");
+    const words = ["/bin/sh", script, aside, suite, from, [...base, kernel, ...packages].join(",")];
+    await command("setpriv", [...isolated, ...words], signal);
+    const measured = await measure(aside);
+    await rename(aside, file);
+    await writeFile(`${file}.json`, JSON.stringify(measured));
+    return { file, ...measured };
+  } finally {
+    await rm(aside, { force: true });
+    await rm(`${aside}.tree`, { recursive: true, force: true });
+  }
+}
+
+/** The first place that this machine's apt gets Debian from. */
+async function ownMirror(signal: AbortSignal): Promise<string> {
+  const stdout = await command("apt-get", ["indextargets", "--format", "$(SITE)", "Created-By: Packages"], signal);
+  const [site] = stdout.split("\n").filter((line) => /^https?:/.test(line));
+  if (site !== undefined) return site;
+  throw failed(
+    "this machine's apt does not say where Debian comes from",
+    "--set os_mirror=https://deb.debian.org/debian",
+  );
+}
+
+/** What a program prints. @throws KcoreError OS_IMAGE_FAILED with the end of its errors */
+async function command(name: string, args: readonly string[], signal: AbortSignal): Promise<string> {
+  try {
+    // An operator's PATH may lack what only root runs.
+    const path = [process.env["PATH"], "/usr/local/sbin:/usr/sbin:/sbin"]
+      .filter((part) => part !== undefined)
+      .join(":");
+    const env = { ...process.env, PATH: path, LC_ALL: "C" };
+    const options = { signal, killSignal: "SIGKILL", maxBuffer: 64 << 20, env } as const;
+    return (await promisify(execFile)(name, args, options)).stdout;
+  } catch (error) {
+    const { code, stderr = "", message } = error as Error & { code?: string | number; stderr?: string };
+    if (code === "ENOENT" || code === 127)
+      throw failed(`${name} or debootstrap is not here`, "apt-get install debootstrap");
+    const hint =
+      process.getuid?.() === 0 ? undefined : "debootstrap needs root: run kcore as root, or --set os_image=FILE";
+    throw failed(`making an image of Debian failed: ${message.split("\n")[0] ?? ""}`, hint, stderr);
+  }
+}
+
+async function measure(file: string): Promise<Omit<SystemImage, "file">> {
+  const hash = createHash("sha256");
+  for await (const chunk of createReadStream(file)) hash.update(chunk as Uint8Array);
+  return { sha256: hash.digest("hex"), size: (await stat(file)).size };
+}
+
+function failed(message: string, hint?: string, detail?: string): KcoreError {
+  return new KcoreError({
+    code: "OS_IMAGE_FAILED",
+    message,
+    ...(hint === undefined ? {} : { hint }),
+    ...(detail === undefined ? {} : { detail: detail.trimEnd().split("\n").slice(-20).join("\n") }),
+  });
+}

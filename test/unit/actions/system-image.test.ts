@@ -1,0 +1,42 @@
+import { createHash } from "node:crypto";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { expect } from "chai";
+import { systemImage } from "#actions/system-image.ts";
+import { actionContext } from "#support/action-context.ts";
+import { problemsOf } from "#support/steps.ts";
+import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
+
+describe("system.image", () => {
+  let project: TempDir;
+  beforeEach(async () => {
+    project = await makeTempDir("system-image");
+  });
+  afterEach(() => project.remove());
+
+  it("takes an image of the project, in dry runs too", async () => {
+    const file = join(project.path, "debian.tar.gz");
+    await writeFile(file, "tree");
+    const sha256 = createHash("sha256").update("tree").digest("hex");
+    const args = systemImage.args.parse({ file: "debian.tar.gz" });
+    for (const how of ["run", "plan"] as const)
+      expect(await systemImage[how](args, actionContext({ project: project.path }))).to.deep.equal({
+        changed: false,
+        outputs: { image: { file, sha256, size: 4 } },
+      });
+  });
+
+  it("says which image is not there", async () => {
+    const args = systemImage.args.parse({ file: "none.tar.gz" });
+    const [problem] = await problemsOf(() => systemImage.run(args, actionContext({ project: project.path })));
+    expect([problem?.code, problem?.message]).to.deep.equal([
+      "OS_IMAGE_FAILED",
+      `${project.path}/none.tar.gz cannot be read: ENOENT: no such file or directory, open '${project.path}/none.tar.gz'`,
+    ]);
+  });
+
+  it("refuses what would be words of a command line", () => {
+    for (const args of [{ suite: "-x" }, { kernel: "a,b" }, { packages: ["-y"] }, { mirror: "file:///x" }])
+      expect(systemImage.args.safeParse(args).success, JSON.stringify(args)).to.equal(false);
+  });
+});

@@ -1,0 +1,121 @@
+import { expect } from "chai";
+import { zfsPool } from "#engine/modules/zfs-pool.ts";
+import { lookAtPool } from "#engine/step/fragments/zfs.ts";
+import { poolGuid, poolMark } from "#engine/step/zfs-names.ts";
+import { sh } from "#engine/step/sh.ts";
+import type { Step } from "#engine/step/define.ts";
+import { contextOf, runStepOn, shells, stepOf } from "#support/steps.ts";
+
+const serials = (...names: readonly string[]) => names.map((serial) => ({ serial }));
+const on = { disks: serials("S1", "S2"), partition: "zfs" };
+const mark = poolMark(poolGuid({ node: "n1" }, "tank0"));
+
+/** `zpool status`, first with GUIDs, then with devices: two mirrors, one of them with a disk being replaced, and a log. */
+const status = (flag: string): string => {
+  const [first, replaced, log] = flag === "-g" ? ["11", "22", "33"] : ["mirror-0", "mirror-1", "/dev/vdz1"];
+  const leaf = (guid: string, device: string): string => (flag === "-g" ? guid : device);
+  return `  pool: tank0
+ state: DEGRADED
+config:
+
+\tNAME  STATE  READ WRITE CKSUM
+\ttank0  DEGRADED  0 0 0
+\t  ${first}  ONLINE  0 0 0
+\t    ${leaf("111", "/dev/vdb1")}  ONLINE  0 0 0
+\t    ${leaf("112", "/dev/vdc1")}  OFFLINE  0 0 0
+\t  ${replaced}  DEGRADED  0 0 0
+\t    ${leaf("221", "/dev/vdd1")}  ONLINE  0 0 0
+\t    ${leaf("222", "replacing-1")}  DEGRADED  0 0 0
+\t      ${leaf("223", "223")}  UNAVAIL  0 0 0  was /dev/vde1
+\t      ${leaf("224", "/dev/vdf1")}  ONLINE  0 0 0  (resilvering)
+\tlogs
+\t  ${log}  ONLINE  0 0 0
+
+errors: No known data errors`;
+};
+
+describe("zfs.pool", () => {
+  it("wants its members in vdevs of the layout, and what is said of it", () => {
+    const want = stepOf(zfsPool, { ...on, layout: "mirror", properties: { autotrim: "on" } }).want;
+    expect(want).to.deep.equal({
+      pool: "imported",
+      "member S1": "mirror of 2",
+      "member S2": "mirror of 2",
+      "property autotrim": "on",
+      "root mountpoint": "none",
+      "host id": "kept",
+      boot: "imported",
+    });
+    expect(stepOf(zfsPool, on).want["member S1"]).to.equal("stripe");
+    const raid = stepOf(zfsPool, { ...on, disks: serials("a", "b", "c"), layout: "raidz1" }).want;
+    expect(raid["member a"]).to.equal("raidz1 of 3");
+  });
+
+  it("takes whole vdevs only, and no property that is kcore's or asks for a passphrase", () => {
+    const accepts = (args: object): boolean => zfsPool.args.safeParse({ ...on, ...args }).success;
+    const three = serials("a", "b", "c");
+    const cases: readonly (readonly [object, boolean])[] = [
+      [{ layout: "mirror", disks: [...three, { serial: "d" }] }, true],
+      [{ layout: "mirror", disks: three }, false],
+      [{ layout: "mirror", disks: three, width: 3 }, true],
+      [{ layout: "raidz2", disks: three }, true],
+      [{ layout: "raidz3", disks: three }, false],
+      [{ width: 2 }, false],
+      [{ layout: "mirror", disks: serials("a") }, false],
+      [{ properties: { comment: "mine" } }, false],
+      [{ properties: { cachefile: "none" } }, false],
+      [{ rootProperties: { encryption: "on" } }, false],
+      [{ rootProperties: { "-x": "on" } }, false],
+      [{ name: "mirror0" }, false],
+      [{ name: "log" }, false],
+      [{ name: "-f" }, false],
+    ];
+    for (const [args, expected] of cases) expect(accepts(args), JSON.stringify(args)).to.equal(expected);
+  });
+
+  it("is known by its node and name, in 32 bytes", () => {
+    const markOf = (name: string, nodeId = "6f1c2a52-7c1e-4f0e-9a50-0d8a3b0f4e11"): string =>
+      poolMark(poolGuid({ node: "n1", nodeId }, name));
+    expect(markOf("tank0")).to.match(/^kcore [0-9a-f]{24}$/);
+    expect(new Set([markOf("tank0"), markOf("tank1"), markOf("tank0", "0")])).to.have.property("size", 3);
+  });
+
+  it("waits at boot for its containers, which nothing else waits for", () => {
+    const apply = stepOf(zfsPool, { ...on, encrypted: true }, contextOf()).apply?.toString() ?? "";
+    expect(apply.match(/After=systemd-cryptsetup@luks\\x2d[0-9a-f]{8}\\x2d[0-9a-f\\x]+\.service/g)).to.not.equal(null);
+    expect(apply).to.contain("-d /dev/mapper");
+  });
+
+  for (const shell of shells) {
+    it(`tells the members of a pool with what they are in, on ${shell}`, async () => {
+      const step: Step = {
+        want: { vdevs: "" },
+        probe: sh`${lookAtPool({ name: "tank0", mark, making: "x" })}
+look_at_pool
+fact vdevs "$vdevs"
+fact health "$health"`,
+      };
+      const zpool = `case "$1 $2" in
+  'list -H') printf '77\\tDEGRADED\\n' ;;
+  'get -H') echo '${mark}' ;;
+  'status -g') cat <<'END'\n${status("-g")}\nEND\n;;
+  'status -LP') cat <<'END'\n${status("-LP")}\nEND\n;;
+  *) exit 2 ;;
+esac`;
+      const { have, stderr } = await runStepOn(shell, step, { bin: { zpool } });
+      expect(have["health"], stderr).to.equal("DEGRADED");
+      expect(have["vdevs"]?.split("\n")).to.deep.equal([
+        "111 ONLINE 11 mirror 2 /dev/vdb1",
+        "112 OFFLINE 11 mirror 2 /dev/vdc1",
+        "221 ONLINE 22 mirror 2 /dev/vdd1",
+        "223 UNAVAIL 22 mirror 2 223",
+        "224 ONLINE 22 mirror 2 /dev/vdf1",
+      ]);
+    });
+
+    it(`refuses where the node has no such disk, on ${shell}`, async () => {
+      const bin = { lsblk: "exit 1", zpool: "exit 1", zfs: "exit 1", systemctl: "exit 1" };
+      expect((await runStepOn(shell, stepOf(zfsPool, on), { bin })).problem?.code).to.equal("DISK_NOT_FOUND");
+    });
+  }
+});

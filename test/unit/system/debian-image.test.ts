@@ -1,0 +1,67 @@
+import { chmod, readFile, utimes, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { expect } from "chai";
+import { debianImage } from "#system/debian-image.ts";
+import { problemsOf } from "#support/steps.ts";
+import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
+
+const wanted = { suite: "bookworm", mirror: "http://192.0.2.1/debian", kernel: "linux-image-amd64", packages: ["vim"] };
+
+// debootstrap's own work is tried in test/lab/vm-os-disk.test.ts, on a machine that boots from it.
+describe("an image of Debian", () => {
+  let folder: TempDir;
+  const path = process.env["PATH"];
+  const notes: string[] = [];
+  const build = (): ReturnType<typeof debianImage> => {
+    const note = (text: string): void => void notes.push(text);
+    return debianImage(wanted, { cache: join(folder.path, "cache"), note, signal: new AbortController().signal });
+  };
+  const calls = async (): Promise<string[]> => (await readFile(join(folder.path, "calls"), "utf8")).trim().split("\n");
+  /** What isolates debootstrap, and with it debootstrap: notes its words, and then does this with OUT in $out. */
+  const teach = async (text: string): Promise<void> => {
+    const fake = `#!/bin/sh\necho "$*" >>${folder.path}/calls\nwhile [ "\${1##*/}" != make-debian ]; do shift; done\nout=$2\n${text}\n`;
+    await writeFile(join(folder.path, "setpriv"), fake);
+    await chmod(join(folder.path, "setpriv"), 0o755);
+  };
+
+  beforeEach(async () => {
+    folder = await makeTempDir("debian-image");
+    process.env["PATH"] = `${folder.path}:${path}`;
+    notes.length = 0;
+  });
+  afterEach(async () => {
+    process.env["PATH"] = path;
+    await folder.remove();
+  });
+
+  it("is made once for all that ask at the same time, and kept", async () => {
+    await teach("echo tree >$out");
+    const [one, other] = await Promise.all([build(), build()]);
+    expect(other).to.deep.equal(one);
+    expect([one.size, await readFile(one.file, "utf8")]).to.deep.equal([5, "tree\n"]);
+    expect(await build()).to.deep.equal(one);
+    expect(await calls()).to.have.length(1);
+    expect((await calls())[0]).to.match(/ bookworm http:\/\/192\.0\.2\.1\/debian \S+,linux-image-amd64,vim$/);
+    expect(notes).to.have.length(1);
+  });
+
+  it("is made anew after thirty days, or when its file is not what was made", async () => {
+    await teach("echo tree >$out");
+    const { file } = await build();
+    const old = Date.now() / 1000 - 31 * 86_400;
+    await utimes(file, old, old);
+    await build();
+    expect(await calls()).to.have.length(2);
+    await writeFile(file, "cut off");
+    await build();
+    expect(await calls()).to.have.length(3);
+  });
+
+  it("leaves nothing of one that failed, and says how it ended", async () => {
+    await teach("echo half >$out; echo 'E: no such release' >&2; exit 1");
+    const [problem] = await problemsOf(build);
+    expect([problem?.code, problem?.detail]).to.deep.equal(["OS_IMAGE_FAILED", "E: no such release"]);
+    await teach("echo tree >$out");
+    expect((await build()).size).to.equal(5);
+  });
+});
