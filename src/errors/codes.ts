@@ -137,6 +137,7 @@ export type ErrorCode =
   | "LVM_VOLUME_DIFFERS"
   | "VOLUME_NOT_FOUND"
   | "LUKS_CLOSED"
+  | "DISK_FAILING"
   | "KERNEL_UNKNOWN"
   | "LIVE_UNSUITED"
   | "OS_FOUND"

@@ -4,7 +4,7 @@ import { DiskId, diskName, PartitionName } from "../step/disk-names.ts";
 import { Duration } from "../step/fields.ts";
 import { bootAnew } from "../step/fragments/boot.ts";
 import { findRoot } from "../step/fragments/disk.ts";
-import { sh } from "../step/sh.ts";
+import { sh, type Sh } from "../step/sh.ts";
 
 /**
  * ```yaml
@@ -28,11 +28,14 @@ export const osBooted = defineModule({
     reach: { changes: boot ? [{ is: "boot" }] : [], restsOn: [{ is: "disk", name: diskName(disk).value }] },
     want: { root: "on its own disk" },
     probe: sh`${findRoot({ disk, partition: root }, context)}
+${boot ? sh`` : notYet(disk)}
 if [ -n "$running" ]; then fact root "on its own disk"; else fact root elsewhere; fi`,
-    ...(boot
-      ? { ...bootAnew, timeout }
-      : {
-          guard: sh`refuse LIVE_UNSUITED ${`this machine does not run from its own disk: its firmware has to try the disk with the ${diskName(disk).kind} ${diskName(disk).value} first`}`,
-        }),
+    ...(boot ? { ...bootAnew, timeout } : {}),
   }),
 });
+
+function notYet(disk: DiskId): Sh {
+  const { kind, value } = diskName(disk);
+  return sh`[ -n "$running" ] || ! unsure || exit 1
+[ -n "$running" ] || refuse LIVE_UNSUITED ${`this machine does not run from its own disk: its firmware has to try the disk with the ${kind} ${value} first`}`;
+}

@@ -9,6 +9,7 @@ export const registry: ReadonlyMap<string, () => Promise<ModuleDefinition>> = ne
   ["certificate.dropped", async () => (await import("./certificate-dropped.ts")).certificateDropped],
   ["command.run", async () => (await import("./command-run.ts")).commandRun],
   ["directory.managed", async () => (await import("./directory-managed.ts")).directoryManaged],
+  ["disk.health", async () => (await import("./disk-health.ts")).diskHealth],
   ["disk.partitioned", async () => (await import("./disk-partitioned.ts")).diskPartitioned],
   ["fact.assert", async () => (await import("./fact-assert.ts")).factAssert],
   ["file.absent", async () => (await import("./file-absent.ts")).fileAbsent],
