@@ -36,7 +36,7 @@ const args = z.strictObject({
     .default([])
     .describe("SSH keys besides those that the live system lets in."),
   kernelParameters: z
-    .array(z.string().regex(/^[!#-&(-~]+$/, "must be one word without quotes"))
+    .array(z.string().regex(/^[A-Za-z0-9_.,:;=/@+%~-]+$/, "must be one word that no shell reads anything into"))
     .default([])
     .describe("For the kernel's command line, such as nomodeset."),
 });

@@ -19,9 +19,9 @@ function keyLines(keys: readonly string[]): string {
   return keys.map((key) => `${key}\n`).join("");
 }
 
-/** `keys_of USER LINES`: whom the live system lets in as this user, and these lines. */
+/** `keys_of USER LINES`: whom the live system lets in as this user (NixOS has its own place for them), and these lines. */
 const keysOf = sh`keys_of() {
-  cat "$(awk -F: -v who="$1" '$1 == who { print $6 }' /etc/passwd)/.ssh/authorized_keys" 2>/dev/null
+  cat "$(awk -F: -v who="$1" '$1 == who { print $6 }' /etc/passwd)/.ssh/authorized_keys" "/etc/ssh/authorized_keys.d/$1" 2>/dev/null
   printf %s "$2"
 }`;
 
@@ -105,7 +105,8 @@ export function bootLoader(parameters: readonly string[]): Sh {
   return sh`note "its boot loader"
 words=${parameters.join(" ")}
 read -r booted </proc/cmdline
-for word in $booted; do case $word in console=*) words="$words $word" ;; esac; done
+# The file that they go to is read by a shell.
+for word in $booted; do case $word in console=*[!A-Za-z0-9,]*) ;; console=*) words="$words $word" ;; esac; done
 sed -i '/^GRUB_CMDLINE_LINUX=/d' "$t/etc/default/grub" && echo "GRUB_CMDLINE_LINUX=\"\${words# }\"" >>"$t/etc/default/grub" || exit 1
 for place in dev proc sys; do
   mount --rbind "/$place" "$t/$place" && mount --make-rslave "$t/$place" || exit 1

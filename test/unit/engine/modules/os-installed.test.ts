@@ -38,6 +38,8 @@ describe("os.installed", () => {
       { kernelParameters: ["a b"] },
       { kernelParameters: ["'"] },
       { kernelParameters: ['"'] },
+      { kernelParameters: ["a=$(id)"] },
+      { kernelParameters: ["a=`id`"] },
       { authorizedKeys: ["ssh-ed25519 AAAA\nssh-rsa BBBB"] },
     ])
       expect(accepts(args), JSON.stringify(args)).to.equal(false);
