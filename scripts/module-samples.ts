@@ -63,6 +63,7 @@ export const moreArguments: Readonly<Record<string, readonly object[]>> = {
     { method: "tarball", source: "nix-2.24.9-x86_64-linux.tar.xz", sha256 },
     { method: "tarball", source: "nix-2.24.9-x86_64-linux.tar", sha256 },
   ],
+  "nix.collected": [{ keep: 2, profiles: ["kcore"] }],
   "nix.profile": [
     {
       path: "/nix/store/0c8fvpkmrx4b8n5mxy4v1ibwrfgjd7l6-a",

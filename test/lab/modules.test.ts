@@ -8,6 +8,7 @@ import { fileAbsent } from "#engine/modules/file-absent.ts";
 import { fileManaged } from "#engine/modules/file-managed.ts";
 import { groupManaged } from "#engine/modules/group-managed.ts";
 import { httpReady } from "#engine/modules/http-ready.ts";
+import { nixCollected } from "#engine/modules/nix-collected.ts";
 import { packageInstalled } from "#engine/modules/package-installed.ts";
 import { portOpen } from "#engine/modules/port-open.ts";
 import { rebootDone } from "#engine/modules/reboot-done.ts";
@@ -161,6 +162,24 @@ describe("modules on real nodes", function () {
     const http = await run(b1, httpReady, { url: "http://127.0.0.1:1/" }, { dryRun: true });
     expect(http.have["status"], JSON.stringify(http)).to.contain("no answer");
     expect((await run(b1, packageInstalled, { names: "tree" })).problem?.code).to.equal("TOOL_MISSING");
+  });
+
+  it("n1: generations of profiles that are too many go, with what only they needed", async () => {
+    await run(n1, packageInstalled, { names: "nix-bin", updateCache: true });
+    const profile = "/nix/var/nix/profiles/demo";
+    // Five generations, each of a path of its own; then back to the fourth.
+    const made = await n1.exec(
+      `export NIX_REMOTE=; for n in 1 2 3 4 5; do echo $n >/tmp/g$n; nix-env -p ${profile} --set $(nix-store --add /tmp/g$n) || exit 1; done; nix-env -p ${profile} --switch-generation 4`,
+    );
+    expect(made.code, made.stderr).to.equal(0);
+    const left = async (): Promise<string> => (await n1.exec(`cat ${profile}-*-link ${profile}`)).stdout;
+    expect((await run(n1, nixCollected, { keep: 4 })).outcome).to.equal("ok");
+    const done = await run(n1, nixCollected, { keep: 2 });
+    expect([done.outcome, done.have["surplus"]], JSON.stringify(done)).to.deep.equal(["changed", `${profile} 2`]);
+    // The present one and the one before it, and the newer one.
+    expect(await left()).to.equal("3\n4\n5\n4\n");
+    expect(done.notes.at(-1)).to.match(/^[2-9] store paths deleted/);
+    expect((await run(n1, nixCollected, { keep: 2 })).outcome).to.equal("ok");
   });
 
   it("n1: services that run what an update replaced are restarted, but for those that are left to a boot", async () => {
