@@ -1,28 +1,48 @@
 import type { Duplex } from "node:stream";
 
+/** Time as it passes, in milliseconds. */
+interface Time {
+  readonly now: () => number;
+  /** Calls back after so long; returns what takes that back. */
+  readonly after: (milliseconds: number, callback: () => void) => () => void;
+}
+
+const realTime: Time = {
+  now: () => performance.now(),
+  after: (milliseconds, callback) => {
+    const timer = setTimeout(callback, milliseconds);
+    return () => clearTimeout(timer);
+  },
+};
+
 /**
  * Calls back once when nothing at all was heard for `limit` milliseconds. Any byte counts as a sign of life, so that a
  * big upload over a slow line, behind which the answers to keepalives wait, does not look dead (F-2).
  */
-export function watchLiveness(socket: Duplex, limit: number, onSilence: () => void): () => void {
-  let heard = performance.now();
-  let timer: NodeJS.Timeout;
-  const hear = () => (heard = performance.now());
+export function watchLiveness(
+  socket: Duplex,
+  limit: number,
+  onSilence: () => void,
+  { now, after }: Time = realTime,
+): () => void {
+  let heard = now();
+  let forget: () => void;
+  const hear = () => (heard = now());
   const wait = (milliseconds: number) => {
-    const due = performance.now() + milliseconds;
-    timer = setTimeout(() => {
-      const late = performance.now() - due;
-      const silence = performance.now() - heard;
+    const due = now() + milliseconds;
+    forget = after(milliseconds, () => {
+      const late = now() - due;
+      const silence = now() - heard;
       // This process itself stood still (suspended, or busy): what came meanwhile is not read yet.
       if (late > 1000) return wait(limit / 3);
       if (silence >= limit) onSilence();
       else wait(limit - silence);
-    }, milliseconds);
+    });
   };
   socket.on("data", hear);
   wait(limit);
   return () => {
-    clearTimeout(timer);
+    forget();
     socket.off("data", hear);
   };
 }

@@ -1,27 +1,46 @@
 import { expect } from "chai";
+import { once } from "node:events";
 import { PassThrough } from "node:stream";
-import { setTimeout as sleep } from "node:timers/promises";
 import { watchLiveness } from "#engine/transport/liveness.ts";
+import { FakeTimers } from "#support/fake-timers.ts";
 
 describe("liveness", () => {
-  it("counts any byte as a sign of life, and calls silence once (F-2)", async () => {
-    const socket = new PassThrough();
-    let silences = 0;
-    const stop = watchLiveness(socket, 25, () => silences++);
-    for (let ticks = 0; ticks < 4; ticks++) {
-      socket.write("x");
-      await sleep(10);
-    }
-    expect(silences).to.equal(0);
-    await sleep(45);
-    expect(silences).to.equal(1);
-    stop();
+  let time: FakeTimers;
+  let silences: number;
+  let socket: PassThrough;
+  let stop: () => void;
+  beforeEach(() => {
+    time = new FakeTimers();
+    silences = 0;
+    socket = new PassThrough();
+    stop = watchLiveness(socket, 25, () => silences++, time);
   });
 
-  it("says nothing after it was stopped", async () => {
-    let silences = 0;
-    watchLiveness(new PassThrough(), 10, () => silences++)();
-    await sleep(25);
+  it("counts any byte as a sign of life, and calls silence once (F-2)", async () => {
+    for (let ticks = 0; ticks < 4; ticks++) {
+      const heard = once(socket, "data");
+      socket.write("x");
+      await heard;
+      time.pass(24);
+    }
+    expect(silences).to.equal(0);
+    time.pass(1);
+    expect(silences).to.equal(1);
+    time.pass(100);
+    expect(silences).to.equal(1);
+  });
+
+  it("gives a line time to be read when this process itself stood still", () => {
+    time.spend(5000);
+    time.pass(0);
+    expect(silences).to.equal(0);
+    time.pass(9);
+    expect(silences).to.equal(1);
+  });
+
+  it("says nothing after it was stopped", () => {
+    stop();
+    time.pass(100);
     expect(silences).to.equal(0);
   });
 });
