@@ -220,7 +220,7 @@ describe("ZFS pools of a machine with a kernel of its own", function () {
       const step = await line.run(zfsPool, args, options);
       expect(step.problem?.code, told(step)).to.equal(code);
     }
-    const used = await line.run(diskPartitioned, table, granted);
+    const used = await runGranted((grants) => line.run(diskPartitioned, table, { granted: grants }));
     expect(used.problem?.code, told(used)).to.equal("DISK_IN_USE");
     expect(shell("cat /theirs/file; zpool export theirs; sync")).to.equal("theirs");
     await stillRefused([
