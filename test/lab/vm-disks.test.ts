@@ -62,6 +62,26 @@ describe("disks of machines with a kernel of their own", function () {
     expect(found).to.have.nested.property("blockdevices[0].children[0].children[0].mountpoint", "/srv/images");
   });
 
+  it("a disk is found by its size and by its place, exactly one, and a grant names its serial number all the same", async () => {
+    const place = `for l in /dev/disk/by-path/*; do [ "$(readlink -f "$l")" = "$(readlink -f ${link(3)})" ] && echo "\${l##*/}"; done`;
+    const [busPath = ""] = shell(place).trim().split("\n");
+    shell(`echo dear | dd of=${link(3)} conv=notrunc`);
+    for (const disk of [{ size: "100M" }, { size: "99M" }, { busPath }]) {
+      const step = await run(diskPartitioned, { disk, partitions });
+      expect(step.problem?.code, told(step)).to.equal("DISK_HAS_DATA");
+      expect(step.problem?.message).to.match(
+        "busPath" in disk ? /--grant \S+:[0-9a-f]{16}\n/ : /--grant v1-disk3:[0-9a-f]{16}\n/,
+      );
+    }
+    expect((await run(diskPartitioned, { disk: { size: "97M" }, partitions })).problem?.code).to.equal(
+      "DISK_NOT_FOUND",
+    );
+    expect((await run(diskPartitioned, { disk: { model: "none" }, partitions })).problem?.code).to.equal(
+      "DISK_NOT_FOUND",
+    );
+    shell(`dd if=/dev/zero of=${link(3)} bs=512 count=1 conv=notrunc`);
+  });
+
   it("a disk that is added later extends the group, and the volume grows but never shrinks", async () => {
     const both: Steps = [
       [diskPartitioned, { disk: { serial: serial(1) }, partitions }],

@@ -6,6 +6,7 @@ import { rosterFileNames } from "#engine/roster/roster-files.ts";
 import type { NodeEntry, Roster } from "#engine/roster/roster.ts";
 import type { Plain } from "#engine/roster/flow-yaml.ts";
 import { matchTargets } from "#engine/roster/targets.ts";
+import { diskName } from "#engine/step/disk-names.ts";
 import { endpointOf } from "#engine/session/node-endpoint.ts";
 import { createTransport } from "#engine/transport/connect.ts";
 import { parseHostKey, type HostKey } from "#engine/transport/host-key.ts";
@@ -130,7 +131,7 @@ function list({ project, on = [], output }: ListFlags): void {
 }
 
 function wideCells({ user, groups, labels, disks, id }: NodeEntry): readonly string[] {
-  const shownDisks = disks.map(({ serial, wwn, byId, use }) => `${serial ?? wwn ?? byId ?? ""}:${use}`);
+  const shownDisks = disks.map((disk) => `${diskName(disk).value}:${disk.use}`);
   const shownLabels = Object.entries(labels).map(([key, value]) => `${key}=${value}`);
   return [user, groups.join(","), shownLabels.join(","), shownDisks.join(","), id];
 }

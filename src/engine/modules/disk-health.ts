@@ -17,7 +17,7 @@ export const diskHealth = defineModule({
   name: "disk.health",
   summary: "Checks that a disk calls itself healthy (SMART), where it can say so.",
   args: z.strictObject({
-    disk: DiskId.describe("The disk, by serial, wwn or byId."),
+    disk: DiskId.describe("The disk, by serial, wwn, byId, busPath, model or size."),
     maxWear: z.int().min(1).max(255).default(100).describe("How much of an SSD's life may be used, in percent."),
     maxBadSectors: z
       .int()

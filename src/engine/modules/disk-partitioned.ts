@@ -33,7 +33,7 @@ const Partition = z.strictObject({
 });
 
 const args = z.strictObject({
-  disk: DiskId.describe("The disk, by serial, wwn or byId; an entry of the roster's disks fits."),
+  disk: DiskId.describe("The disk, by serial, wwn, byId, busPath, model or size; an entry of the roster's disks fits."),
   label: z.literal("gpt").default("gpt").describe("The kind of table."),
   partitions: z
     .array(Partition)

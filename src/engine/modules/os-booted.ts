@@ -18,7 +18,7 @@ export const osBooted = defineModule({
   name: "os.booted",
   summary: "Boots the machine from its own disk, unless it runs from there.",
   args: z.strictObject({
-    disk: DiskId.describe("The disk, by serial, wwn or byId."),
+    disk: DiskId.describe("The disk, by serial, wwn, byId, busPath, model or size."),
     root: PartitionName.default("root").describe("The partition of the root filesystem."),
     boot: z.boolean().default(true).describe("false: only look whether it does, behind a step that booted it."),
     timeout: Duration.default(900).describe("How long the machine may take to come back."),

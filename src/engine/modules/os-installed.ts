@@ -20,7 +20,7 @@ const Image = z.strictObject({
 });
 
 const args = z.strictObject({
-  disk: DiskId.describe("The disk, by serial, wwn or byId."),
+  disk: DiskId.describe("The disk, by serial, wwn, byId, busPath, model or size."),
   root: PartitionName.default("root").describe("The partition of the root filesystem, formatted as ext4."),
   esp: PartitionName.default("esp").describe("The EFI system partition, formatted as vfat."),
   image: Image.describe("What the action system.image made: a Debian tree as a tar compressed by gzip."),

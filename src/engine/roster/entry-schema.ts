@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { diskFields, isOneDisk, namesOneDisk } from "#engine/step/disk-names.ts";
 import { Address, EntryName, HostKey, LoginName, NodeId, Port, Reference, Role, StateDir } from "./entry-fields.ts";
 
 const Labels = z.record(
@@ -20,20 +21,9 @@ const Taint = z.union([
   z.strictObject({ key: z.string().min(1), value: z.string().default(""), effect: Effect }),
 ]);
 
-const DiskId = z.string().regex(/^[\x21-\x7e]([\x20-\x7e]{0,253}[\x21-\x7e])?$/, "must be printable characters");
 const Disk = z
-  .strictObject({
-    serial: DiskId.optional(),
-    wwn: DiskId.optional(),
-    byId: DiskId.refine(
-      (name) => !name.includes("/"),
-      "must be a name under /dev/disk/by-id, without the path",
-    ).optional(),
-    use: z.enum(["volumes", "os", "ignore"]),
-  })
-  .refine(({ serial, wwn, byId }) => [serial, wwn, byId].filter((name) => name !== undefined).length === 1, {
-    message: "a disk is named by exactly one of serial, wwn and byId",
-  });
+  .strictObject({ ...diskFields, use: z.enum(["volumes", "os", "ignore"]) })
+  .refine(isOneDisk, namesOneDisk);
 
 const Sudo = z.union([z.literal(true).transform(() => ({})), z.strictObject({ password: Reference.optional() })]);
 

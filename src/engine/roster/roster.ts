@@ -12,13 +12,18 @@ export interface Taint {
   readonly effect: "NoSchedule" | "PreferNoSchedule" | "NoExecute";
 }
 
-/** A disk of a node as the roster names it: by what the disk itself says, never by `/dev/sdX`. */
+/** A disk of a node as the roster names it: by what the disk itself says or by its place, never by `/dev/sdX`. */
 export interface DiskEntry {
-  /** Exactly one of these three is given. */
+  /** Exactly one of these is given, or model, size or both. */
   readonly serial?: string;
   readonly wwn?: string;
   /** A name under /dev/disk/by-id. */
   readonly byId?: string;
+  /** A name under /dev/disk/by-path. */
+  readonly busPath?: string;
+  readonly model?: string;
+  /** Bytes; a disk within 2 % of it answers. */
+  readonly size?: number;
   readonly use: "volumes" | "os" | "ignore";
 }
 

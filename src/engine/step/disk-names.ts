@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { StepContext } from "./define.ts";
+import { Size } from "./fields.ts";
 import { uuidOf } from "./uuid.ts";
 
 const Label = z
@@ -7,29 +8,56 @@ const Label = z
   .max(128)
   .regex(/^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/, "must be printable ASCII without spaces at its ends");
 
-/** A whole disk, named by what the disk itself says: names such as `/dev/sdb` change from boot to boot. */
+const LinkName = z
+  .string()
+  .regex(/^[A-Za-z0-9_+=@:#.,-]{1,255}$/, "must be the name of a link below /dev/disk, without the folder")
+  .refine((name) => !/^\.\.?$/.test(name), "must be the name of a link");
+
+/** The ways to name a whole disk. */
+export const diskFields = {
+  serial: Label.optional().describe("Its serial number, as `lsblk -o SERIAL` shows it."),
+  wwn: Label.optional().describe("Its World Wide Name, as `lsblk -o WWN` shows it."),
+  byId: LinkName.optional().describe("The name of its link in /dev/disk/by-id."),
+  busPath: LinkName.optional().describe("Where it is plugged in: the name of its link in /dev/disk/by-path."),
+  model: Label.optional().describe("Its model, as `lsblk -o MODEL` shows it; alone or with size."),
+  size: Size.optional().describe("Its size as `lsblk -o SIZE` shows it, to 2 %; alone or with model."),
+};
+
+type DiskFields = { readonly [Key in keyof typeof diskFields]?: z.output<(typeof diskFields)[Key]> };
+
+export const namesOneDisk =
+  "a disk is named by exactly one of serial, wwn, byId and busPath, or by model, size or both";
+
+/** Whether these name a disk in one way. */
+export function isOneDisk({ serial, wwn, byId, busPath, model, size }: DiskFields): boolean {
+  const alike = model ?? size;
+  return [serial, wwn, byId, busPath, alike].filter((id) => id !== undefined).length === 1;
+}
+
+/**
+ * A whole disk, named by what the disk itself says or by its place: names such as `/dev/sdb` change from boot to boot. Exactly one disk of the node
+ * must answer to it.
+ */
 export const DiskId = z
   .strictObject({
-    serial: Label.optional().describe("Its serial number, as `lsblk -o SERIAL` shows it."),
-    wwn: Label.optional().describe("Its World Wide Name, as `lsblk -o WWN` shows it."),
-    byId: z
-      .string()
-      .regex(/^[A-Za-z0-9_+=@:#.-]{1,255}$/, "must be the name of a link in /dev/disk/by-id, without the folder")
-      .refine((name) => !/^\.\.?$/.test(name), "must be the name of a link")
-      .optional()
-      .describe("The name of its link in /dev/disk/by-id."),
+    ...diskFields,
     use: z.string().optional().describe("Ignored: so that an entry of the roster's `disks` fits as it is."),
   })
-  .refine(
-    ({ serial, wwn, byId }) => [serial, wwn, byId].filter((id) => id !== undefined).length === 1,
-    "needs exactly one of serial, wwn and byId",
-  );
+  .refine(isOneDisk, namesOneDisk);
 export type DiskId = z.output<typeof DiskId>;
 
-/** The one way a disk is named: its kind and its value. */
-export function diskName({ serial, wwn, byId }: DiskId): { kind: "serial" | "wwn" | "byId"; value: string } {
+type DiskKind = "serial" | "wwn" | "byId" | "busPath" | "model" | "size" | "size and model";
+
+/** The one way a disk is named: its kind and its value; a size in bytes, before the model. */
+export function diskName({ serial, wwn, byId, busPath, model, size }: DiskFields): { kind: DiskKind; value: string } {
   if (serial !== undefined) return { kind: "serial", value: serial };
-  return wwn !== undefined ? { kind: "wwn", value: wwn } : { kind: "byId", value: byId ?? "" };
+  if (wwn !== undefined) return { kind: "wwn", value: wwn };
+  if (byId !== undefined) return { kind: "byId", value: byId };
+  if (busPath !== undefined) return { kind: "busPath", value: busPath };
+  if (size === undefined) return { kind: "model", value: model ?? "" };
+  return model === undefined
+    ? { kind: "size", value: String(size) }
+    : { kind: "size and model", value: `${size} ${model}` };
 }
 
 /** A partition's name in the GPT; ASCII, so that no tool shows it escaped. */
@@ -37,7 +65,7 @@ export const PartitionName = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,35}$
 
 /** A partition that `disk.partitioned` made: the disk and the partition's name. */
 export const PartitionOf = z.strictObject({
-  disk: DiskId.describe("The disk, by serial, wwn or byId."),
+  disk: DiskId.describe("The disk, by serial, wwn, byId, busPath, model or size."),
   partition: PartitionName.describe("The partition's name, as given to disk.partitioned."),
 });
 export type PartitionOf = z.output<typeof PartitionOf>;
@@ -66,7 +94,7 @@ export type DeviceOf = (PartitionOf | VolumeOf | { readonly array: string }) & {
 
 /** The arguments by which a module is told of something that kcore made and that other things lie on. */
 export const carrierFields = {
-  disk: DiskId.optional().describe("The disk, by serial, wwn or byId, together with partition."),
+  disk: DiskId.optional().describe("The disk, as disk.partitioned names it, together with partition."),
   partition: PartitionName.optional().describe("The name that disk.partitioned gave the partition."),
   vg: VolumeName.optional().describe("Instead of disk and partition: a volume group, together with lv."),
   lv: VolumeName.optional().describe("The logical volume that lvm.logical_volume made."),

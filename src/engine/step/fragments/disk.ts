@@ -61,13 +61,27 @@ list_disks() {
     ids=$(sed -n "s/^$name //p" "$K_TMP/ids" | tr '\n' ' ')
     # Loop devices are files of this machine, unless one says who it is.
     [ -n "$ids" ] || case $name in loop*) continue ;; esac
-    echo "$(device_of "$name")  $((size / 2048)) MiB  $ids"
+    model=$(models_of "$name" | tail -n 1)
+    echo "$(device_of "$name")  $((size / 2048)) MiB  $ids\${model:+ model $model}"
   done
+}
+# models_of NAME: as sysfs has it (SCSI cuts it off), and as udev read it.
+models_of() {
+  { read -r model <"/sys/block/$1/device/model"; } 2>/dev/null && echo "$model"
+  lsblk -dno MODEL "$(device_of "$1")" 2>/dev/null | sed -e 's/  *$//'
+}
+# is_like NAME SIZE MODEL: has a disk this size, to 2 %, and this model? Either may be empty. Nothing that only this machine knows is meant so.
+is_like() {
+  case $1 in loop*) printf '%s\n' "$known_ids" | grep -q "^$1 " || return 1 ;; esac
+  [ -z "$2" ] || awk -v wanted="$2" '{ apart = $1 * 512 - wanted; exit !(apart * apart * 2500 <= wanted * wanted) }' "/sys/block/$1/size" || return 1
+  [ -z "$3" ] || models_of "$1" | grep -Fxq -e "$3"
 }
 disks_named() {
   case $1 in
-    byId)
-      link=$(readlink -f "/dev/disk/by-id/$2") && [ -b "$link" ] || return 0
+    byId | busPath)
+      folder=/dev/disk/by-id
+      [ "$1" = byId ] || folder=/dev/disk/by-path
+      link=$(readlink -f "$folder/$2") && [ -b "$link" ] || return 0
       link=$(printf '%s\n' "\${link#/dev/}" | tr / '!')
       whole_disks | grep -Fx -e "$link"
       ;;
@@ -76,6 +90,9 @@ disks_named() {
       wanted=$(plain_wwn "$2")
       printf '%s\n' "$known_ids" | while read -r name kind value; do [ "$kind $value" != "wwn $wanted" ] || echo "$name"; done
       ;;
+    model) whole_disks | while read -r name; do ! is_like "$name" '' "$2" || echo "$name"; done ;;
+    size) whole_disks | while read -r name; do ! is_like "$name" "$2" '' || echo "$name"; done ;;
+    'size and model') whole_disks | while read -r name; do ! is_like "$name" "\${2%% *}" "\${2#* }" || echo "$name"; done ;;
   esac | sort -u
 }
 # Read once for all disks that a text looks for.
@@ -159,12 +176,19 @@ ${granted}
 # of it.
 is_granted() {
   contents=$(printf '%s\n' "$4" | sed -e "s#\${device:-none}#device#g" -e "s#\${disk:-none}#disk#g" | sha256sum | head -c 16)
-  for id in "$2" $(disk_ids | sed -n "s/^$1 [a-z]* //p" | tr ' ' '?'); do
+  ids=$(disk_ids | sed -n "s/^$1 [a-z]* //p" | tr ' ' '?')
+  for id in "$2" $ids; do
     grant=$(echo "$id" | tr '?' ' '):$contents
     ! granted "$grant" || return 0
   done
   { read -r grant <"$3"; } 2>/dev/null && granted "$grant" && return 0
-  grant=$2:$contents
+  # A model and a size are no names of one disk: such a grant is told by its serial number, or its WWN.
+  grant=$2
+  case $K_NL$ids$K_NL in
+    *"$K_NL$(echo "$2" | tr ' ' '?')$K_NL"* | "$K_NL$K_NL") ;;
+    *) [ -e "/dev/disk/by-id/$2" ] || [ -e "/dev/disk/by-path/$2" ] || grant=$(printf '%s\n' "$ids" | head -n 1 | tr '?' ' ') ;;
+  esac
+  grant=$grant:$contents
   return 1
 }
 

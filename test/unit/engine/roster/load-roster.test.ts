@@ -157,7 +157,7 @@ node: {}
       "roster/dc1.yaml:4:3+2 “n1” is in the roster already, at roster/b.yaml:2 [ROSTER_DUPLICATE] | names are unique across all roster files",
       "roster/dc1.yaml:5:29+9 “roles[0]” is no role that kcore knows; did you mean “controller”? [YAML_TYPE]",
       "roster/dc1.yaml:5:52+3 “hostKeys[0]” must begin with a key type: ssh-ed25519, ecdsa-sha2-nistp256, ecdsa-sha2-nistp384, ecdsa-sha2-nistp521, ssh-rsa [YAML_TYPE]",
-      "roster/dc1.yaml:5:66+11 a disk is named by exactly one of serial, wwn and byId [YAML_TYPE]",
+      "roster/dc1.yaml:5:66+11 a disk is named by exactly one of serial, wwn, byId and busPath, or by model, size or both [YAML_TYPE]",
       'roster/dc1.yaml:5:93+1 “labels.a” must be a text, not 1 [YAML_TYPE] | quote it: "1"',
       "roster/dc1.yaml:6:3+5 “a b” cannot name a node: it must be 1 to 63 letters, digits, “.”, “_” or “-” [ROSTER_INVALID]",
       "roster/dc1.yaml:7:1+4 no key “node” is known here [YAML_KEY_UNKNOWN] | did you mean “nodes”?",

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { DiskId, diskGuid, filesystemUuid, partitionGuid, shownUuid } from "#engine/step/disk-names.ts";
+import { DiskId, diskGuid, diskName, filesystemUuid, partitionGuid, shownUuid } from "#engine/step/disk-names.ts";
 import { uuidOf } from "#engine/step/uuid.ts";
 
 const node = { node: "n1", nodeId: "6f1c2a52-7c1e-4f0e-9a50-0d8a3b0f4e11" };
@@ -35,10 +35,23 @@ describe("the UUIDs of what kcore makes on disks", () => {
 });
 
 describe("a disk's name", () => {
-  it("is exactly one of serial, wwn and byId; an entry of the roster fits", () => {
+  it("is exactly one of serial, wwn, byId and busPath; an entry of the roster fits", () => {
     expect(DiskId.safeParse({ serial: "x", use: "volumes" }).success).to.equal(true);
     expect(DiskId.safeParse({ serial: "x", wwn: "y" }).success).to.equal(false);
     expect(DiskId.safeParse({}).success).to.equal(false);
+  });
+
+  it("may be its model, its size or both, with nothing that already names one disk", () => {
+    expect(diskName(DiskId.parse({ busPath: "pci-0000:00:1f.2-ata-1" })).kind).to.equal("busPath");
+    expect(diskName(DiskId.parse({ model: "Samsung SSD 980" }))).to.deep.equal({
+      kind: "model",
+      value: "Samsung SSD 980",
+    });
+    expect(diskName(DiskId.parse({ size: "2G" }))).to.deep.equal({ kind: "size", value: "2147483648" });
+    const both = { kind: "size and model", value: "2147483648 Samsung SSD 980" };
+    expect(diskName(DiskId.parse({ size: "2G", model: "Samsung SSD 980" }))).to.deep.equal(both);
+    expect(DiskId.safeParse({ serial: "x", size: "2G" }).success).to.equal(false);
+    expect(DiskId.safeParse({ busPath: "x", model: "y" }).success).to.equal(false);
   });
 
   it("is never a device name or a path", () => {
