@@ -49,6 +49,8 @@ function describe(before: RunModel, event: RunEvent): readonly PlainLine[] {
       return [line("started", event.node, `waiting: ${event.reason}`)];
     case "node.rebooted":
       return [line("done", event.node, "rebooted")];
+    case "node.saved":
+      return [line("done", event.node, savedText(event))];
     case "node.milestone":
       return [line("done", event.node, `milestone ${event.milestone}`)];
     case "node.finished":
@@ -74,6 +76,11 @@ function describe(before: RunModel, event: RunEvent): readonly PlainLine[] {
     case "warning":
       return [line("warning", event.node ?? "kcore", event.text)];
   }
+}
+
+/** What of a disk was saved; also where the live view tells it. */
+export function savedText({ device, save }: { readonly device: string; readonly save: string }): string {
+  return `saved the table of ${device} before it may be wiped (${save.slice(0, 12)})`;
 }
 
 type Of<Type extends RunEvent["type"]> = Extract<RunEvent, { type: Type }>;
