@@ -78,7 +78,7 @@ function describe(before: RunModel, event: RunEvent): readonly PlainLine[] {
   }
 }
 
-/** What of a disk was saved; also where the live view tells it. */
+/** What of a disk was saved. */
 export function savedText({ device, save }: { readonly device: string; readonly save: string }): string {
   return `saved the table of ${device} before it may be wiped (${save.slice(0, 12)})`;
 }

@@ -37,7 +37,7 @@ function masterBootRecord(...partitions: readonly (readonly [number, number])[])
 }
 
 /** A loop device that has a name of its own, as a disk's link in /dev/disk/by-id. */
-describe("a node that was granted something, on this machine (ADR 0012)", () => {
+describe("a node that was granted something, on this machine (F-18, ADR 0012)", () => {
   let folder: string;
   let image: string;
   let device = "";

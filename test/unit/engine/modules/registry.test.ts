@@ -5,9 +5,10 @@ import { expect } from "chai";
 import { parse } from "yaml";
 import { z } from "zod";
 import { registry } from "#engine/modules/registry.ts";
+import { blobOf } from "#engine/step/blob.ts";
 import type { ModuleDefinition } from "#engine/step/define.ts";
 import { refusalsIn } from "#support/refusals.ts";
-import { stepOf } from "#support/steps.ts";
+import { contextOf, stepOf } from "#support/steps.ts";
 import { listModules, modulesFolder, registryText } from "../../../../scripts/gen-registry.ts";
 
 const root = fileURLToPath(new URL("../../../../", import.meta.url));
@@ -58,7 +59,11 @@ describe("the module registry", () => {
         const [[key, args] = []] = Object.entries(example as Record<string, unknown>);
         expect(key).to.equal(name);
         const module = await registry.get(name)?.();
-        const step = stepOf(module as ModuleDefinition, args);
+        const step = stepOf(
+          module as ModuleDefinition,
+          args,
+          contextOf({ readFile: () => blobOf("a file of the project") }),
+        );
         expect(step.always === true || Object.keys(step.want).length > 0).to.equal(true);
       });
 
