@@ -1,7 +1,7 @@
 import { readdir, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
-import { tablesFolder } from "#engine/run/saved-tables.ts";
+import { tablesFolder } from "#engine/tables/saved-tables.ts";
 import { openLab, type Lab, type LabNode } from "#lab/lab.ts";
 import { openBastion, rosterOf, type Bastion } from "#support/deploy.ts";
 import { SharedLine } from "#support/shared-line.ts";

@@ -1,4 +1,4 @@
-import type { KeptTable, SavedDevice, SaveOccasion, TableStore } from "#engine/session/table-store.ts";
+import type { KeptTable, SavedDevice, SaveOccasion, TableStore } from "#engine/tables/table-store.ts";
 
 /** For tests in which nothing is granted: it refuses to be asked. */
 export const noTables: TableStore = {

@@ -1,7 +1,7 @@
 import { KcoreError } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
-import { checkTable, lastOf, listTables, tablesFolder, type SavedTable } from "#engine/run/saved-tables.ts";
+import { checkTable, lastOf, listTables, tablesFolder, type SavedTable } from "#engine/tables/saved-tables.ts";
 import { DiskId, diskName } from "#engine/step/disk-names.ts";
 import { shortAge } from "#tui/age.ts";
 import { findProject } from "../project/find-project.ts";

@@ -4,7 +4,7 @@ import type { Host } from "#engine/transport/host.ts";
 import type { SaveResult } from "./save-frames.ts";
 import { saveTables } from "./save-tables.ts";
 import type { SessionOptions } from "./session.ts";
-import type { TableStore } from "./table-store.ts";
+import type { TableStore } from "#engine/tables/table-store.ts";
 
 /** What a grant ends with that allows an earlier table to be put back (`disk.restored`); others end with a fingerprint. */
 const restores = "restore";

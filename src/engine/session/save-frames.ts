@@ -2,7 +2,14 @@ import { createHash } from "node:crypto";
 import { gunzipSync } from "node:zlib";
 import { cleanText } from "#engine/events/clean.ts";
 import type { Frame } from "#engine/program/frames.ts";
-import type { SavedDevice, SaveOccasion, KeptTable, TablePiece, TableSave, TableStore } from "./table-store.ts";
+import type {
+  SavedDevice,
+  SaveOccasion,
+  KeptTable,
+  TablePiece,
+  TableSave,
+  TableStore,
+} from "#engine/tables/table-store.ts";
 
 /** No part is longer (save.sh, s_part), and no text. */
 const longestPart = 8 << 20;

@@ -4,7 +4,7 @@ import type { Host } from "#engine/transport/host.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { openLink } from "./link.ts";
 import { SaveReader, type SaveResult } from "./save-frames.ts";
-import type { SaveOccasion, TableStore } from "./table-store.ts";
+import type { SaveOccasion, TableStore } from "#engine/tables/table-store.ts";
 
 interface SaveOptions {
   readonly host: Host;

@@ -3,7 +3,7 @@ import type { Emit, NodeOutcome, Outcome } from "#engine/events/event.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import type { Registered, StepDraft } from "#engine/states/planned-step.ts";
 import type { Connect, Endpoint, Host } from "#engine/transport/host.ts";
-import type { TableStore } from "./table-store.ts";
+import type { TableStore } from "#engine/tables/table-store.ts";
 
 /** Some drafts of one stage; adjacent stages over the same node go to the node together. */
 export interface StageWork {

@@ -3,8 +3,8 @@ import { readdir, readFile, stat, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { expect } from "chai";
-import { checkTable, lastOf, listTables, openTables } from "#engine/run/saved-tables.ts";
-import type { SavedDevice, SaveOccasion } from "#engine/session/table-store.ts";
+import { checkTable, lastOf, listTables, openTables } from "#engine/tables/saved-tables.ts";
+import type { SavedDevice, SaveOccasion } from "#engine/tables/table-store.ts";
 import { makeTempDir } from "#support/temp-dir.ts";
 import { problemsOf } from "#support/steps.ts";
 

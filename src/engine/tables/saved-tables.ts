@@ -5,7 +5,7 @@ import { dirname, join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { createGunzip } from "node:zlib";
 import { z } from "zod";
-import type { SavedDevice, SaveOccasion, TableSave, TableStore } from "#engine/session/table-store.ts";
+import type { SavedDevice, SaveOccasion, TableSave, TableStore } from "./table-store.ts";
 import { KcoreError } from "#errors/problem.ts";
 
 const Hash = z.string().regex(/^[0-9a-f]{64}$/);
@@ -120,7 +120,11 @@ async function writeSave(folder: string, { ...save }: Omit<SavedTable, "file"> &
 /** Names made in a folder survive a power cut. */
 async function flush(folder: string): Promise<void> {
   const handle = await open(folder, "r");
-  await handle.sync().finally(() => handle.close());
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
 }
 
 /** All that is kept, of every node, the newest last. @throws KcoreError DISK_SAVE_CORRUPT */
