@@ -1,6 +1,6 @@
 import { cleanText } from "#engine/events/clean.ts";
 import type { Change, RunEvent } from "#engine/events/event.ts";
-import type { RunModel, StepModel } from "#engine/events/run-model.ts";
+import type { NodeModel, RunModel, StepModel } from "#engine/events/run-model.ts";
 import { causeLine } from "./cause-line.ts";
 import type { Problem } from "#errors/problem.ts";
 import { formatDuration, type PlainLine } from "./line.ts";
@@ -79,8 +79,9 @@ function describe(before: RunModel, event: RunEvent): readonly PlainLine[] {
 }
 
 /** What of a disk was saved. */
-export function savedText({ device, save }: { readonly device: string; readonly save: string }): string {
-  return `saved the table of ${device} before it may be wiped (${save.slice(0, 12)})`;
+export function savedText({ device, save, before }: NonNullable<NodeModel["saved"]>[number]): string {
+  const why = before === "wipe" ? "it may be wiped" : "an earlier one is put back";
+  return `saved the table of ${device} before ${why} (${save.slice(0, 12)})`;
 }
 
 type Of<Type extends RunEvent["type"]> = Extract<RunEvent, { type: Type }>;

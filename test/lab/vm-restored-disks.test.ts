@@ -1,4 +1,4 @@
-import { readdir, readFile, stat, writeFile } from "node:fs/promises";
+import { readdir, readFile, rename, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
 import { tablesFolder } from "#engine/tables/saved-tables.ts";
@@ -17,6 +17,12 @@ steps:
     disk.partitioned: { disk: { serial: "{{params.disk}}" }, partitions: [{ name: first, size: 32M }, { name: second }] }
   - id: filesystem
     filesystem.formatted: { disk: { serial: "{{params.disk}}" }, partition: second }
+`;
+
+const form = `description: Formats
+steps:
+  - id: filesystem
+    filesystem.formatted: { vg: vg_old, lv: data, fstype: ext4 }
 `;
 
 /** What is on a disk, and what shows that it is there. */
@@ -39,7 +45,11 @@ describe("disks that were wiped by a grant, and put back (F-18, ADR 0012)", func
     await lab.down();
     [v1] = (await lab.up([{ name: "v1", kind: "vm", disks: ["300M", "200M", "64M"] }])) as [LabNode];
     line = new SharedLine(v1);
-    bastion = await openBastion({ "roster/lab.yaml": await rosterOf(lab), "states/wipe.yaml": state });
+    bastion = await openBastion({
+      "roster/lab.yaml": await rosterOf(lab),
+      "states/wipe.yaml": state,
+      "states/form.yaml": form,
+    });
     shell(`sgdisk -n1:0:+200M -t1:8e00 -c1:old -n2:0:0 ${link(0)} && udevadm settle &&
 vgcreate -qy vg_old ${link(0)}-part1 && lvcreate -qy -n data -L 64M vg_old && mkfs.ext4 -q /dev/vg_old/data &&
 mount /dev/vg_old/data /mnt && echo kept >/mnt/file && umount /mnt && udevadm settle && vgchange -q --setautoactivation n vg_old && vgchange -qan vg_old
@@ -131,8 +141,8 @@ echo secret | cryptsetup open --key-file - ${link(1)}-part1 old && mkfs.ext4 -q 
 
   it("a disk in use is refused whatever was granted, and stays as it is", async () => {
     shell("vgchange -qay vg_old; mount -r /dev/vg_old/data /mnt");
-    const [save = ""] =
-      /[0-9a-f]{12}(?=.*before a restore)/.exec(await bastion.does("disk", "restore-table", "v1", serial(0))) ?? [];
+    const listed = await bastion.does("disk", "restore-table", "v1", serial(0), "--list");
+    const [, save = ""] = /([0-9a-f]{12}) .*before a restore/.exec(listed) ?? [];
     const { code, stdout } = await restore(0, "--save", save, "--grant", `${serial(0)}:${"0".repeat(16)}`);
     expect([code, stdout.includes("DISK_IN_USE")], stdout).to.deep.equal([1, true]);
     expect(look()).to.deep.equal(original);
@@ -144,13 +154,42 @@ echo secret | cryptsetup open --key-file - ${link(1)}-part1 old && mkfs.ext4 -q 
     const files = (await readdir(folder, { recursive: true })).filter((name) => name.includes(serial(1)));
     const pieces = join(folder, files.find((name) => name.endsWith("pieces.gz")) ?? "");
     const bytes = await readFile(pieces);
-    const damaged = Buffer.from(bytes);
-    damaged[1000] = (damaged[1000] ?? 0) ^ 1;
-    await writeFile(pieces, damaged);
+    await writeFile(pieces, bytes.subarray(0, -20));
     const id = pieces.split("/").at(-2) ?? "";
     expect((await restore(1, "--save", id)).stderr).to.contain("DISK_SAVE_CORRUPT");
     await writeFile(pieces, bytes);
     await granted((...grants) => wipe(2, ...grants));
     expect((await restore(2)).stderr).to.contain("DISK_SAVE_UNKNOWN");
+    const params = {
+      kind: "disk",
+      disk: { serial: serial(2) },
+      size: 63 * 1024 ** 2,
+      source: pieces,
+      pieces: [{ offset: 0, length: 512, sha256: "0".repeat(64) }],
+    };
+    const words = ["state", "apply", "kcore/restore-table", "--on", "v1", "--params", JSON.stringify(params)];
+    const { stdout } = await bastion.kcore([...words, "--grant", `${serial(2)}:restore`]);
+    expect(stdout).to.contain("DISK_SAVE_UNFIT");
+  });
+
+  it("a logical volume comes back by its name, and what was not saved first is not written", async () => {
+    shell("vgchange -qay vg_old");
+    const uuid = (): string => shell("blkid -p -o value -s UUID /dev/vg_old/data");
+    const first = uuid();
+    const format = (...grants: readonly string[]) => bastion.kcore(["state", "apply", "form", "--on", "v1", ...grants]);
+    await granted(format);
+    expect(uuid()).to.not.equal(first);
+    const volume = (...grants: readonly string[]) =>
+      bastion.kcore(["disk", "restore-table", "v1", "vg_old/data", ...grants]);
+    await granted(volume);
+    expect(uuid()).to.equal(first);
+    // The bastion's disk takes nothing any more: neither is anything wiped nor put back.
+    const folder = tablesFolder(bastion.project);
+    await rename(folder, `${folder}.away`);
+    await writeFile(folder, "");
+    const { stdout } = await format();
+    const [, grant = ""] = /--grant (\S+:[0-9a-f]{16})/.exec(stdout) ?? [];
+    expect((await format("--grant", grant)).stdout).to.contain("DISK_NOT_SAVED");
+    expect(uuid()).to.equal(first);
   });
 });

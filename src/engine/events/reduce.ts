@@ -255,8 +255,8 @@ function changeNodeState(node: NodeModel, event: NodeEvent): NodeModel {
         planned: node.steps.filter(({ outcome }) => outcome !== undefined).length + event.steps,
       };
     case "node.saved": {
-      const { device, save } = event;
-      return { ...node, saved: [...(node.saved ?? []), { device, save }] };
+      const { device, save, before } = event;
+      return { ...node, saved: [...(node.saved ?? []), { device, save, before }] };
     }
     case "node.milestone":
       return { ...node, milestone: event.milestone };

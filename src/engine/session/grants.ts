@@ -4,7 +4,7 @@ import type { Host } from "#engine/transport/host.ts";
 import type { SaveResult } from "./save-frames.ts";
 import { saveTables } from "./save-tables.ts";
 import type { SessionOptions } from "./session.ts";
-import type { TableStore } from "#engine/tables/table-store.ts";
+import type { SaveOccasion, TableStore } from "#engine/tables/table-store.ts";
 
 /** What a grant ends with that allows an earlier table to be put back (`disk.restored`); others end with a fingerprint. */
 const restores = "restore";
@@ -57,21 +57,21 @@ export async function believe({ session, run, store, connect, stopping }: Asking
     for (const [name, result] of saved.results)
       if (!saved.isCut || attempt === tries || !("unsaved" in result)) results.set(name, result);
   }
-  for (const [name, result] of results) tell(emit, node.name, name, result);
+  for (const [name, result] of results) tell(emit, occasion(name), name, result);
   return sort(grants, results);
 }
 
-function tell(emit: Emit, node: string, name: string, result: SaveResult): void {
+function tell(emit: Emit, { node, before }: SaveOccasion, name: string, result: SaveResult): void {
   if ("unsaved" in result) {
     emit({
       type: "warning",
       node,
-      text: `the table of ${name} could not be saved, so nothing of it is wiped: ${result.unsaved}`,
+      text: `the table of ${name} could not be saved, so nothing of it is written: ${result.unsaved}`,
     });
     return;
   }
   const { id, isNew, bytes, device } = result;
-  emit({ type: "node.saved", node, device: name, save: id, isNew, bytes, pieces: device.pieces.length });
+  emit({ type: "node.saved", node, device: name, save: id, before, isNew, bytes, pieces: device.pieces.length });
 }
 
 function sort(given: readonly string[], results: ReadonlyMap<string, SaveResult>): Believed {

@@ -1,15 +1,6 @@
-import { execFileSync, spawnSync } from "node:child_process";
+import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import {
-  chmodSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  truncateSync,
-  writeFileSync,
-} from "node:fs";
+import { chmodSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { gunzipSync } from "node:zlib";
@@ -17,49 +8,26 @@ import { expect } from "chai";
 import type { Step } from "#engine/step/define.ts";
 import { granted } from "#engine/step/fragments/granted.ts";
 import { sh } from "#engine/step/sh.ts";
+import { masterBootRecord, openLoopDisk, type LoopDisk } from "#support/loop-disk.ts";
 import { draftOf, sessionOn, type TestSession } from "#support/sessions.ts";
 import { MemoryTables } from "#support/tables.ts";
 
 const MiB = 1024 ** 2;
 const fingerprint = "0123456789abcdef";
 
-/** A master boot record of partitions, each by where it begins and what it has, in MiB. */
-function masterBootRecord(...partitions: readonly (readonly [number, number])[]): Buffer {
-  const record = Buffer.alloc(512);
-  for (const [index, [begin, size]] of partitions.entries()) {
-    const at = 446 + 16 * index;
-    record[at + 4] = 0x83;
-    record.writeUInt32LE(begin * 2048, at + 8);
-    record.writeUInt32LE(size * 2048, at + 12);
-  }
-  record.writeUInt16LE(0xaa55, 510);
-  return record;
-}
-
-/** A loop device that has a name of its own, as a disk's link in /dev/disk/by-id. */
 describe("a node that was granted something, on this machine (F-18, ADR 0012)", () => {
   let folder: string;
-  let image: string;
-  let device = "";
-  let link: string;
+  let disk: LoopDisk | undefined;
   let tables: MemoryTables;
 
   before(function () {
     folder = mkdtempSync(join(tmpdir(), "kcore-tables-"));
     chmodSync(folder, 0o755);
-    image = join(folder, "image");
-    writeFileSync(image, masterBootRecord([1, 16], [17, 47]));
-    truncateSync(image, 64 * MiB);
-    const made = spawnSync("losetup", ["-P", "-f", "--show", image], { encoding: "utf8" });
-    if (made.status !== 0) return this.skip();
-    device = made.stdout.trim();
-    mkdirSync("/dev/disk/by-id", { recursive: true });
-    link = join("/dev/disk/by-id", basename(folder));
-    symlinkSync(device, link);
+    disk = openLoopDisk(folder, masterBootRecord([1, 16], [17, 47]));
+    if (!disk) this.skip();
   });
   after(() => {
-    if (device !== "") execFileSync("losetup", ["-d", device]);
-    if (device !== "") rmSync(link);
+    disk?.remove();
     rmSync(folder, { recursive: true, force: true });
   });
   beforeEach(() => {
@@ -95,16 +63,16 @@ granted ${grant()} || refuse DISK_HAS_DATA "it holds data"`,
     expect(kept?.device.size).to.equal(64 * MiB);
     expect(kept?.occasion.before).to.equal("wipe");
     expect(kept?.device.ids).to.include(`byId ${name()}`);
-    const disk = readFileSync(image);
+    const image = readFileSync(disk?.image ?? "");
     const bytes = gunzipSync(kept?.gzip ?? "");
     let at = 0;
     for (const { offset, length, sha256 } of kept?.device.pieces ?? []) {
-      expect(bytes.subarray(at, at + length).equals(disk.subarray(offset, offset + length)), String(offset)).to.equal(
+      expect(bytes.subarray(at, at + length).equals(image.subarray(offset, offset + length)), String(offset)).to.equal(
         true,
       );
       expect(
         createHash("sha256")
-          .update(disk.subarray(offset, offset + length))
+          .update(image.subarray(offset, offset + length))
           .digest("hex"),
       ).to.equal(sha256);
       at += length;
@@ -154,25 +122,22 @@ granted ${grant()} || refuse DISK_HAS_DATA "it holds data"`,
     expect(tables.kept.length).to.equal(2);
   });
 
-  it("tells of a header of LUKS all that stands before the data", async function () {
+  it("tells of a header of LUKS all that stands before the data", async () => {
     // LUKS2 On-Disk Format, 3: as much of it as is looked at.
     const header = Buffer.alloc(16 * MiB);
     header.write("LUKS\xba\xbe\0\x02", 0, "latin1");
     header.writeBigUInt64BE(16384n, 8);
     header.write(JSON.stringify({ segments: { 0: { type: "crypt", offset: String(12 * MiB) } } }), 4096);
-    const before = readFileSync(image);
+    const before = readFileSync(disk?.image ?? "");
     try {
-      const fake = join(folder, "header");
-      writeFileSync(fake, header);
-      execFileSync("dd", [`if=${fake}`, `of=${device}`, "conv=notrunc,fsync"], { stdio: "ignore" });
-      if (spawnSync("blkid", ["-p", device], { encoding: "utf8" }).stdout.includes("crypto_LUKS") === false)
-        return this.skip();
+      disk?.write(header);
+      const { stdout } = spawnSync("blkid", ["-p", disk?.device ?? ""], { encoding: "utf8" });
+      expect(stdout).to.contain("crypto_LUKS");
       await perform(session());
       const covered = (tables.kept[0]?.device.pieces ?? []).filter(({ offset }) => offset < 13 * MiB);
       expect(covered.at(-1)).to.include({ offset: 8 * MiB, length: 5 * MiB });
     } finally {
-      writeFileSync(join(folder, "before"), before);
-      execFileSync("dd", [`if=${join(folder, "before")}`, `of=${device}`, "conv=notrunc,fsync"], { stdio: "ignore" });
+      disk?.write(before);
     }
   });
 });
