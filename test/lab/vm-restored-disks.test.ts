@@ -128,7 +128,7 @@ echo secret | cryptsetup open --key-file - ${link(1)}-part1 old && mkfs.ext4 -q 
     }
     expect(look()).to.deep.equal(original);
     for (const number of [0, 1]) expect(shell(`sgdisk -v ${link(number)}`)).to.contain("No problems found");
-    shell(`echo secret | cryptsetup open --key-file - ${link(1)}-part1 old && cryptsetup close old`);
+    shell(`udevadm settle; echo secret | cryptsetup open --key-file - ${link(1)}-part1 old && cryptsetup close old`);
     shell("vgchange -qay vg_old && udevadm settle && e2fsck -fn /dev/vg_old/data && vgchange -qan vg_old");
   });
 

@@ -3,8 +3,8 @@
 #
 # Given: k_nonce K_STATE K_RUNID k_names (what is to be saved, a name a line: a disk's serial, WWN or by-id link, VG/LV, md/ARRAY).
 # Says for each name: `save NUMBER SIZE KERNEL_NAME`, `id NUMBER KIND VALUE`, `text NUMBER BYTES WHAT` and `piece NUMBER OFFSET
-# LENGTH SHA256 BYTES`, these two with their bytes behind them in a frame `out`, and `saved NUMBER PIECES`; or `unsaved NUMBER WHY`.
-# The last word is `all`.
+# LENGTH SHA256 BYTES`, these two with their bytes behind them in a frame `out`, and `saved NUMBER PIECES`; or `unsaved NUMBER WHY`,
+# or `absent NUMBER` where the node has nothing of the name. The last word is `all`.
 
 LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LVM_SUPPRESS_FD_WARNINGS=1
 export LC_ALL PATH LVM_SUPPRESS_FD_WARNINGS
@@ -29,7 +29,7 @@ s_mib=1048576
 # What disk.partitioned zeroes, and what is looked at before anything is said to be blank.
 s_head=$((4 * s_mib)) s_tail=$s_mib
 # Parts in which pieces travel.
-s_part=$((8 * s_mib))
+s_part=$((4 * s_mib))
 
 # s_find NAME: sets s_name, what the kernel calls it, or s_why.
 s_find() {
@@ -48,7 +48,7 @@ s_find() {
     } | sort -u
   )
   case $s_found in
-    '') s_why="the node has nothing of this name" ;;
+    '') ;;
     *"$K_NL"*) s_why="several disks have this name" ;;
     *) s_name=$s_found ;;
   esac
@@ -195,7 +195,9 @@ s_ids=$(disk_ids)
 s_number=0
 printf '%s\n' "$k_names" >"$K_TMP/names"
 while IFS= read -r s_wanted <&4; do
-  s_save "$s_wanted" || s_say "unsaved $s_number ${s_why:-$s_wanted cannot be read}"
+  if ! s_save "$s_wanted"; then
+    if [ -n "$s_why" ]; then s_say "unsaved $s_number $s_why"; else s_say "absent $s_number"; fi
+  fi
   s_number=$((s_number + 1))
 done 4<"$K_TMP/names"
 s_say all

@@ -63,6 +63,8 @@ export async function believe({ session, run, store, connect, stopping }: Asking
 
 function tell(emit: Emit, { node, before }: SaveOccasion, name: string, result: SaveResult): void {
   if ("unsaved" in result) {
+    // Grants are of all nodes of a run; most have no such disk.
+    if (result.isAbsent === true) return;
     emit({
       type: "warning",
       node,

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
-import { gunzipSync } from "node:zlib";
+import { promisify } from "node:util";
+import { gunzip, type ZlibOptions } from "node:zlib";
 import { cleanText } from "#engine/events/clean.ts";
 import type { Frame } from "#engine/program/frames.ts";
 import type {
@@ -11,15 +12,19 @@ import type {
   TableStore,
 } from "#engine/tables/table-store.ts";
 
+const unpack = promisify<Buffer, ZlibOptions, Buffer>(gunzip);
 /** No part is longer (save.sh, s_part), and no text. */
-const longestPart = 8 << 20;
+const longestPart = 4 << 20;
 const longestText = 256 << 10;
 /** What of one device is kept at most, packed, and how many names and texts it has. */
 const mostBytes = 1 << 30;
 const mostWords = 256;
 
 /** What came of one name. */
-export type SaveResult = (KeptTable & { readonly device: SavedDevice }) | { readonly unsaved: string };
+export type SaveResult =
+  | (KeptTable & { readonly device: SavedDevice })
+  /** Why; `isAbsent`: the node has nothing of this name. */
+  | { readonly unsaved: string; readonly isAbsent?: boolean };
 
 interface Open {
   readonly number: number;
@@ -89,6 +94,8 @@ export class SaveReader {
     if (this.#expected && ["save", "text", "piece", "saved"].includes(type))
       throw new Broken("the node said less than it announced");
     if (type === "save") return this.#begin(number, words);
+    if (type === "absent")
+      return void this.results.set(name, { unsaved: "the node has nothing of this name", isAbsent: true });
     if (type === "unsaved") return this.#fail(cleanText(words.join(" ")).slice(0, 1024), number);
     const open = this.#open;
     if (open?.number !== number) return;
@@ -114,10 +121,9 @@ export class SaveReader {
 
   #announceText(open: Open, [bytes = "", ...what]: readonly string[]): void {
     if (open.texts.size >= mostWords) throw new Broken("the node said more than a disk has");
-    this.#expect(open, countOf(bytes), (gzip) => {
-      const text = gunzipSync(gzip, { maxOutputLength: longestText }).toString("utf8");
-      open.texts.set(cleanText(what.join(" ")).slice(0, 128), cleanText(text));
-      return Promise.resolve();
+    this.#expect(open, countOf(bytes), async (gzip) => {
+      const text = await unpack(gzip, { maxOutputLength: longestText });
+      open.texts.set(cleanText(what.join(" ")).slice(0, 128), cleanText(text.toString("utf8")));
     });
   }
 
@@ -129,7 +135,7 @@ export class SaveReader {
     if (!isNext || !isInside || piece.offset % 512 !== 0 || piece.length % 512 !== 0)
       throw new Broken("the node told of pieces that no disk has");
     this.#expect(open, countOf(bytes), async (gzip) => {
-      const content = gunzipSync(gzip, { maxOutputLength: longestPart });
+      const content = await unpack(gzip, { maxOutputLength: longestPart });
       if (content.length !== piece.length || createHash("sha256").update(content).digest("hex") !== sha256)
         throw new Broken(`what came of the ${piece.length} bytes at ${piece.offset} is not what the node read`);
       await open.save.add(gzip);

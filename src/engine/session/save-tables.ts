@@ -3,8 +3,12 @@ import type { RunVariables } from "#engine/program/bootstrap.ts";
 import type { Host } from "#engine/transport/host.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { openLink } from "./link.ts";
+import { limitExceeded } from "./node-budget.ts";
 import { SaveReader, type SaveResult } from "./save-frames.ts";
 import type { SaveOccasion, TableStore } from "#engine/tables/table-store.ts";
+
+/** Frames of one node: a GiB in portions, and as many again. */
+const mostFrames = 1 << 15;
 
 interface SaveOptions {
   readonly host: Host;
@@ -27,6 +31,7 @@ export async function saveTables(
   const { host, run, names, store, occasion, sudoPassword, signal } = options;
   const reader = new SaveReader(names, store, occasion);
   let taken: Promise<void> = Promise.resolve();
+  let frames = 0;
   let why = "the connection ended before all of it had arrived";
   try {
     const link = await openLink({
@@ -35,6 +40,7 @@ export async function saveTables(
       text: savingText(run, names),
       sudoPassword,
       onFrame: (frame) => {
+        if (++frames > mostFrames) throw limitExceeded(run.node, "more frames than a disk has parts");
         // Copied now: what a frame holds is a view into what is read next.
         const bytes = frame.bytes && { bytes: Buffer.from(frame.bytes) };
         taken = taken.then(() => reader.take({ ...frame, ...bytes }));

@@ -48,9 +48,8 @@ describe("kcore disk restore-table, on this machine (F-18)", function () {
 
   it("puts back what was there, once, and what lay there meanwhile is saved", async () => {
     const before = content();
-    const granted = await project.kcore(
-      ...["state", "apply", "nothing", "--on", "here", "--grant", `${name()}:${"0".repeat(16)}`],
-    );
+    const grantSome = ["--grant", `${name()}:${"0".repeat(16)}`];
+    const granted = await project.kcore("state", "apply", "nothing", "--on", "here", ...grantSome);
     expect(granted.code, granted.stdout).to.equal(0);
     expect(granted.stdout).to.contain(`here  saved the table of ${name()} before it may be wiped`);
 

@@ -97,6 +97,8 @@ granted ${grant()} || refuse DISK_HAS_DATA "it holds data"`,
     const other = `${name()}-other:${fingerprint}`;
     const test = session({ grants: [other] });
     expect(await perform(test)).to.match(/^DISK_HAS_DATA /);
+    // Other nodes of the run may have it.
+    expect(test.events.some(({ type }) => type === "warning")).to.equal(false);
     expect(tables.kept).to.deep.equal([]);
   });
 
@@ -135,7 +137,7 @@ granted ${grant()} || refuse DISK_HAS_DATA "it holds data"`,
       expect(stdout).to.contain("crypto_LUKS");
       await perform(session());
       const covered = (tables.kept[0]?.device.pieces ?? []).filter(({ offset }) => offset < 13 * MiB);
-      expect(covered.at(-1)).to.include({ offset: 8 * MiB, length: 5 * MiB });
+      expect(covered.at(-1)).to.include({ offset: 12 * MiB, length: MiB });
     } finally {
       disk?.write(before);
     }

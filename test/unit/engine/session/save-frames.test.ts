@@ -119,16 +119,18 @@ describe("what a node tells to be saved", () => {
   });
 
   it("is not kept when a piece unpacks to more than it said", async () => {
-    const bomb = gzipSync(Buffer.alloc(16 << 20));
+    const bomb = gzipSync(Buffer.alloc(8 << 20));
     const frames = told().slice(0, 2);
     const more = [{ type: "piece", rest: `0 0 512 ${"0".repeat(64)} ${bomb.length}` }, ...out(bomb)];
     expect(await unsaved([...frames, ...more])).to.match(/larger than/);
   });
 
   it("says why the node could not, or the bastion's disk", async () => {
-    expect(await unsaved([{ type: "unsaved", rest: "0 the node has nothing of this name" }])).to.equal(
-      "the node has nothing of this name",
+    expect(await unsaved([{ type: "unsaved", rest: "0 several disks have this name" }])).to.equal(
+      "several disks have this name",
     );
+    const absent = await read([{ type: "absent", rest: "0" }]);
+    expect(absent.results.get("S1")).to.include({ isAbsent: true });
     tables.failure = new Error("no space left on device");
     expect(await unsaved(told())).to.equal("no space left on device");
     expect(tables.dropped).to.be.greaterThan(0);
