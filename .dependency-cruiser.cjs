@@ -158,6 +158,7 @@ module.exports = {
         "engine/roster",
         "engine/states",
         "engine/step",
+        "engine/tables",
         "engine/transport",
       ],
       "A session drives one node; it knows nothing of the others, of stages or of records.",
@@ -174,6 +175,12 @@ module.exports = {
       "engine/run",
       ["errors", "audit", "engine/events", "engine/orchestrate"],
       "A run's process, record and socket carry requests and events; they open none of them.",
+    ),
+    only(
+      "tables-know-errors",
+      "engine/tables",
+      ["errors"],
+      "Bytes of disks on the bastion's: where they came from is told.",
     ),
     only("transport-knows-errors", "engine/transport", ["errors"], "A transport moves bytes."),
     only(

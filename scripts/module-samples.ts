@@ -14,6 +14,10 @@ export const moreArguments: Readonly<Record<string, readonly object[]>> = {
     { path: "/a", owner: "kcore", group: "adm", mode: "0755", fileMode: "0644", recurse: ["owner", "group", "mode"] },
   ],
   "disk.health": [{ disk: { serial: "S3Z8NB0K" }, required: true, maxTemperature: 60 }],
+  "disk.restored": [
+    { vg: "vg_a", lv: "a", size: "1M", source: "a.gz", pieces: [{ offset: 0, length: 512, sha256 }] },
+    { array: "a", size: "1M", source: "a.gz", pieces: [{ offset: 0, length: 512, sha256 }] },
+  ],
   "fact.assert": [
     {
       that: [

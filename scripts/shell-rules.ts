@@ -38,6 +38,7 @@ export const allowedLines: readonly { readonly code: string; readonly line: RegE
     line: /\bb_(?:look|look_links|wave|above) \$|\$b_(?:paths|sums|dirs) 2>|sync \$b_|b_is_safe "\$1"/,
     why: "lists of numbers and paths of plain characters (batch.ts)",
   },
+  { code: "SC2086", line: /s_\w+ .*\$s_devices$/, why: "a list of devices" },
   { code: "SC2086", line: / install .* \$kernels| add -u {2}\$kernels/, why: "a list of packages' names" },
   { code: "SC2086", line: /mdadm --(?:assemble|create) .* \$(?:ours|all) /, why: "a list of devices" },
   {

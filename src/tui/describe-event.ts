@@ -1,6 +1,6 @@
 import { cleanText } from "#engine/events/clean.ts";
 import type { Change, RunEvent } from "#engine/events/event.ts";
-import type { RunModel, StepModel } from "#engine/events/run-model.ts";
+import type { NodeModel, RunModel, StepModel } from "#engine/events/run-model.ts";
 import { causeLine } from "./cause-line.ts";
 import type { Problem } from "#errors/problem.ts";
 import { formatDuration, type PlainLine } from "./line.ts";
@@ -49,6 +49,8 @@ function describe(before: RunModel, event: RunEvent): readonly PlainLine[] {
       return [line("started", event.node, `waiting: ${event.reason}`)];
     case "node.rebooted":
       return [line("done", event.node, "rebooted")];
+    case "node.saved":
+      return [line("done", event.node, savedText(event))];
     case "node.milestone":
       return [line("done", event.node, `milestone ${event.milestone}`)];
     case "node.finished":
@@ -74,6 +76,12 @@ function describe(before: RunModel, event: RunEvent): readonly PlainLine[] {
     case "warning":
       return [line("warning", event.node ?? "kcore", event.text)];
   }
+}
+
+/** What of a disk was saved. */
+export function savedText({ device, save, before }: NonNullable<NodeModel["saved"]>[number]): string {
+  const why = before === "wipe" ? "it may be wiped" : "an earlier one is put back";
+  return `saved the table of ${device} before ${why} (${save.slice(0, 12)})`;
 }
 
 type Of<Type extends RunEvent["type"]> = Extract<RunEvent, { type: Type }>;

@@ -39,6 +39,8 @@ export interface NodeRow {
   /** What is wrong with the node, when no step has told it. */
   readonly problem?: Problem | undefined;
   readonly milestone?: string | undefined;
+  /** What of its disks was saved before it may be wiped. */
+  readonly saved?: string | undefined;
   readonly fingerprint?: string | undefined;
   readonly ended: number;
   readonly planned: number;
@@ -121,6 +123,7 @@ function rowOf(node: NodeModel, actions: readonly ActionModel[], plan: NodePlan,
     reason,
     problem: hasFailed ? undefined : node.problem,
     milestone: node.milestone,
+    saved: node.saved?.map(({ device }) => device).join(", "),
     fingerprint: node.fingerprint,
     ended,
     planned: isDone ? ended : planned,

@@ -8,6 +8,7 @@ import type { StepDraft } from "#engine/states/planned-step.ts";
 import type { Channel, Host } from "#engine/transport/host.ts";
 import { openSession } from "#engine/session/open-session.ts";
 import { nodeEntry } from "./runs.ts";
+import { noTables } from "./tables.ts";
 
 setFlagsFromString("--expose_gc");
 const collectGarbage = runInNewContext("gc") as () => void;
@@ -60,6 +61,7 @@ export async function flood(drafts: readonly StepDraft[], says: () => Iterable<U
     who: "tester@bastion",
     dryRun: false,
     grants: [],
+    tables: noTables,
     emit,
     sudoPassword: () => Promise.resolve(undefined),
     recorded: new Map(),

@@ -5,6 +5,7 @@ import type { PlannedStage } from "#engine/orchestrate/plan.ts";
 import type { NodeEntry, Roster } from "#engine/roster/roster.ts";
 import type { StepDraft } from "#engine/states/planned-step.ts";
 import type { FakeNodes } from "./fake-session.ts";
+import { noTables } from "./tables.ts";
 
 /** A roster entry as loading would make it. */
 export function nodeEntry(name: string, fields: Partial<NodeEntry> = {}): NodeEntry {
@@ -70,6 +71,7 @@ export function runDependencies(
     emit: (event) => events.push(event),
     connect: () => Promise.reject(new Error("a fake node is never connected to")),
     openSession: nodes.open,
+    tables: noTables,
     stop: new AbortController().signal,
     abort: new AbortController().signal,
     ask: ({ text }) => Promise.reject(new Error(`nobody answers “${text}”`)),

@@ -7,6 +7,7 @@ import type { LateScope, PlannedStep, StepDraft } from "#engine/states/planned-s
 import type { Connect, Endpoint } from "#engine/transport/host.ts";
 import { createTransport } from "#engine/transport/connect.ts";
 import { nodeEntry } from "./runs.ts";
+import { noTables } from "./tables.ts";
 
 /** A draft of a step that rests on nothing late, unless `needs` says so. */
 export function draftOf(
@@ -83,6 +84,7 @@ export function sessionOn(
     who: "tester@bastion",
     dryRun: false,
     grants: [],
+    tables: noTables,
     sudoPassword: () => Promise.resolve(undefined),
     recorded: new Map(),
     resumed: false,

@@ -1,15 +1,19 @@
 import { Command } from "commander";
-import { addProjectOption, addResultOption } from "../options.ts";
+import { addProjectOption, addResultOption, addViewOptions } from "../options.ts";
+import { addChangeOptions } from "../watch/start-run.ts";
 import type { RecoveryFlags } from "./recovery-key.ts";
+import type { RestoreFlags } from "./restore-table.ts";
 
-/** `kcore disk recovery-key`. */
+/** `kcore disk recovery-key|restore-table`. */
 export function diskCommand(): Command {
   const disk = new Command("disk").description("What this machine keeps of nodes' disks").addHelpText(
     "after",
     `
 Examples:
   kcore disk recovery-key n1                 which encrypted disks of n1 have a key here
-  kcore disk recovery-key n1 S3Z8NB0K        the key itself`,
+  kcore disk recovery-key n1 S3Z8NB0K        the key itself
+  kcore disk restore-table n1                what was saved of n1's disks before they were wiped
+  kcore disk restore-table n1 S3Z8NB0K       puts the disk's partition table, headers and labels back`,
   );
   addResultOption(addProjectOption(disk.command("recovery-key <node> [disk]")))
     .description("Show the recovery key of an encrypted disk; each look is recorded (kcore audit show)")
@@ -28,5 +32,28 @@ node: cryptsetup open /dev/disk/by-uuid/UUID luks-UUID. Without DISK no key is s
     .action(async (node: string, name: string | undefined, flags: RecoveryFlags) =>
       (await import("./recovery-key.ts")).showRecoveryKey(node, name, flags),
     );
+  addViewOptions(addChangeOptions(addProjectOption(disk.command("restore-table <node> [disk]"))))
+    .description("Put back what was saved of a disk before it was wiped; without DISK, list what is saved")
+    .option("--list", "list what is saved of DISK, and put nothing back")
+    .option("--save <id>", "this save, by the beginning of its id; else the newest from before a wipe")
+    .option("--wait", "wait for a node that another run holds instead of refusing")
+    .addHelpText(
+      "after",
+      `
+Examples:
+  kcore disk restore-table n1
+  kcore disk restore-table n1 S3Z8NB0K --dry-run
+  kcore disk restore-table n1 S3Z8NB0K --grant S3Z8NB0K:9f2c51d07ab3e846
+  kcore disk restore-table n1 S3Z8NB0K --save 3fa9c1 --output json
+
+DISK is what a grant named: a disk's serial number, WWN or by-id link, a logical volume VG/LV, an array md/NAME. Before kcore
+wipes anything that was granted, it saves here what it is about to destroy: of the disk and of each partition the first 4 MiB and the
+last MiB, and LUKS headers whole. These come back: partition tables, LUKS headers with their key slots, LVM's metadata, the labels of
+md and ZFS. Contents of files do not: what was written since, a mkfs that discards or the making of a new container, has destroyed
+them where it wrote. A disk in use is refused; one that holds data needs a --grant; what lies there now is saved first, too.`,
+    )
+    .action(async (node: string, name: string | undefined, flags: RestoreFlags) => {
+      process.exitCode = await (await import("./restore-table.ts")).restoreTable(node, name, flags);
+    });
   return disk;
 }

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { knownSecrets, secret } from "#engine/step/secret.ts";
 import type { RunDependencies, RunResult } from "#engine/orchestrate/execute.ts";
 import { conductRun, type RunStage } from "#engine/run/conduct-run.ts";
+import { openTables, tablesFolder } from "#engine/tables/saved-tables.ts";
 import { changeHeader, readHeader, runFolder, type RunFolder } from "#engine/run/run-folder.ts";
 import { trustOfProcess } from "#engine/project/project.ts";
 import { shippedRoot } from "#engine/project/shipped.ts";
@@ -83,6 +84,7 @@ async function loadParts(): Promise<(given: Given) => Promise<RunResult>> {
       home: process.env["KCORE_HOME"] ?? join(homedir(), ".kcore"),
       connect: transport.connect,
       openSession,
+      tables: openTables(tablesFolder(project), Date.now),
       readSecret: async (reference) => known(await readSecret(reference)),
       actions: findAction,
       actionNames,

@@ -37,7 +37,11 @@ export function addRunOptions(command: Command, { full }: { readonly full: boole
     )
     .option("--wait", "wait for a node that another run holds instead of refusing")
     .addOption(new Option("--concurrency <n>", "at most so many nodes at a time").argParser(countOf));
-  if (!full) return command;
+  return full ? addChangeOptions(command) : command;
+}
+
+/** The options of a run that may change something. */
+export function addChangeOptions(command: Command): Command {
   return command
     .option("--dry-run", "show what would change; change nothing")
     .option(

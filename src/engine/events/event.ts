@@ -89,6 +89,19 @@ export type RunEventBody =
       readonly steps: number;
       readonly bytes: number;
     }
+  /** What lies on a disk that may be wiped, or written over by an earlier table, was saved on the bastion: table, headers and labels (ADR 0012). */
+  | {
+      readonly type: "node.saved";
+      readonly node: string;
+      readonly device: string;
+      /** Its id, for `kcore disk restore-table`. */
+      readonly save: string;
+      readonly before: "wipe" | "restore";
+      /** The same was not kept already. */
+      readonly isNew: boolean;
+      readonly bytes: number;
+      readonly pieces: number;
+    }
   | { readonly type: "node.milestone"; readonly node: string; readonly milestone: string }
   | { readonly type: "node.facts"; readonly node: string; readonly facts: Readonly<Record<string, unknown>> }
   | { readonly type: "node.finished"; readonly node: string; readonly outcome: NodeOutcome; readonly problem?: Problem }

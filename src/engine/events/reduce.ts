@@ -150,6 +150,7 @@ function apply(model: RunModel, event: RunEvent, own: Owner): RunModel {
     case "node.waiting":
     case "node.rebooted":
     case "node.segment":
+    case "node.saved":
     case "node.milestone":
     case "node.facts":
     case "node.finished":
@@ -253,6 +254,10 @@ function changeNodeState(node: NodeModel, event: NodeEvent): NodeModel {
         // What was cut off comes again in the next segment: only what has ended counts from before.
         planned: node.steps.filter(({ outcome }) => outcome !== undefined).length + event.steps,
       };
+    case "node.saved": {
+      const { device, save, before } = event;
+      return { ...node, saved: [...(node.saved ?? []), { device, save, before }] };
+    }
     case "node.milestone":
       return { ...node, milestone: event.milestone };
     case "node.facts":

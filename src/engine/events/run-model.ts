@@ -89,6 +89,12 @@ export interface NodeModel {
   /** Milliseconds that it took in the parts before. */
   readonly ranBefore?: number;
   readonly milestone?: string;
+  /** Disks whose table was saved before they may be wiped. */
+  readonly saved?: readonly {
+    readonly device: string;
+    readonly save: string;
+    readonly before: "wipe" | "restore";
+  }[];
   readonly facts?: Readonly<Record<string, unknown>>;
   readonly outcome?: NodeOutcome;
   readonly problem?: Problem;

@@ -3,6 +3,7 @@ import { defineModule, type StepContext } from "../step/define.ts";
 import { diskGuid, DiskId, diskName, PartitionName, partitionGuid } from "../step/disk-names.ts";
 import { Size } from "../step/fields.ts";
 import { diskTools, findDisk } from "../step/fragments/disk.ts";
+import { isGranted } from "../step/fragments/granted.ts";
 import { sh, shLines, type Sh } from "../step/sh.ts";
 
 /** GPT partition types by the names that operators use (Discoverable Partitions, sgdisk -L). */
@@ -68,6 +69,7 @@ export const diskPartitioned = defineModule({
     "DISK_HAS_DATA",
     "DISK_IN_USE",
     "DISK_NOT_FOUND",
+    "DISK_NOT_SAVED",
     "DISK_PARTITIONS_DIFFER",
     "DISK_TOO_SMALL",
     "TOOL_MISSING",
@@ -155,7 +157,8 @@ ${shLines(wanted.map(({ number, name }) => sh`fact ${`partition ${name}`} "\${fo
 function decide(disk: DiskId, wanted: readonly Wanted[], context: StepContext): Sh {
   const { kind, value } = diskName(disk);
   const needed = wanted.reduce((sum, { bytes = MiB }) => sum + bytes, 2 * MiB);
-  return sh`describe="disk $disk ("${`${kind} ${value}`}")" found= mark=$K_STATE/fresh/${diskGuid(context, disk)}
+  return sh`${isGranted}
+describe="disk $disk ("${`${kind} ${value}`}")" found= mark=$K_STATE/fresh/${diskGuid(context, disk)}
 if [ "$(blkid -p -o value -s PTUUID "$disk" 2>/dev/null | tr 'A-F' 'a-f')" = ${diskGuid(context, disk)} ]; then
   todo=add
   ${readPartitions(wanted)}

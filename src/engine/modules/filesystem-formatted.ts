@@ -67,6 +67,7 @@ export const filesystemFormatted = defineModule({
     "DISK_AMBIGUOUS",
     "DISK_IN_USE",
     "DISK_NOT_FOUND",
+    "DISK_NOT_SAVED",
     "FILESYSTEM_DIFFERS",
     "LUKS_CLOSED",
     "PARTITION_NOT_FOUND",

@@ -33,6 +33,7 @@ export const lvmPhysicalVolume = defineModule({
     "DISK_AMBIGUOUS",
     "DISK_IN_USE",
     "DISK_NOT_FOUND",
+    "DISK_NOT_SAVED",
     "FILESYSTEM_DIFFERS",
     "LUKS_CLOSED",
     "PARTITION_NOT_FOUND",

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { defineModule } from "../step/define.ts";
 import { ArrayName, deviceGuid, deviceName, DiskId, diskName, PartitionName } from "../step/disk-names.ts";
 import { arrayLink, arrayUuid, diskTools, eachPartition } from "../step/fragments/disk.ts";
+import { isGranted } from "../step/fragments/granted.ts";
 import { sh } from "../step/sh.ts";
 
 /** RAID levels and the fewest members of each (md(4)). */
@@ -40,6 +41,7 @@ export const mdArray = defineModule({
     "DISK_AMBIGUOUS",
     "DISK_IN_USE",
     "DISK_NOT_FOUND",
+    "DISK_NOT_SAVED",
     "FILESYSTEM_DIFFERS",
     "PARTITION_NOT_FOUND",
     "TOOL_MISSING",
@@ -66,6 +68,7 @@ look_at_member() {
     const judge = sh`have mdadm || refuse TOOL_MISSING 'mdadm is not on this node; package mdadm has it'
 ${look}
 [ -z "$running" ] || [ -e "$making" ] || [ "$shape" = ${kind} ] || refuse ARRAY_DIFFERS ${`the array ${name} is there, but not as wanted (${kind}), and kcore reshapes none: `}"$shape"
+${isGranted}
 ours= add= all= wipe=
 ${eachPartition(
   members,

@@ -11,6 +11,7 @@ export const registry: ReadonlyMap<string, () => Promise<ModuleDefinition>> = ne
   ["directory.managed", async () => (await import("./directory-managed.ts")).directoryManaged],
   ["disk.health", async () => (await import("./disk-health.ts")).diskHealth],
   ["disk.partitioned", async () => (await import("./disk-partitioned.ts")).diskPartitioned],
+  ["disk.restored", async () => (await import("./disk-restored.ts")).diskRestored],
   ["fact.assert", async () => (await import("./fact-assert.ts")).factAssert],
   ["file.absent", async () => (await import("./file-absent.ts")).fileAbsent],
   ["file.managed", async () => (await import("./file-managed.ts")).fileManaged],

@@ -85,6 +85,7 @@ export const zfsPool = defineModule({
     "DISK_AMBIGUOUS",
     "DISK_IN_USE",
     "DISK_NOT_FOUND",
+    "DISK_NOT_SAVED",
     "FILESYSTEM_DIFFERS",
     "FILE_NO_PARENT",
     "FILE_PARENT_UNSAFE",

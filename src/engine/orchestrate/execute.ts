@@ -1,5 +1,6 @@
 import type { Emit, RunEvent } from "#engine/events/event.ts";
 import type { OpenSession } from "#engine/session/session.ts";
+import type { TableStore } from "#engine/tables/table-store.ts";
 import type { SecretReference } from "#engine/params/secret-reference.ts";
 import type { Trust } from "#engine/project/project.ts";
 import type { Connect } from "#engine/transport/host.ts";
@@ -45,6 +46,7 @@ export interface RunDependencies {
   readonly emit: Emit;
   readonly connect: Connect;
   readonly openSession: OpenSession;
+  readonly tables: TableStore;
   /** Aborted with reason "stop" | "abort": stop starts no new step, abort ends the running ones too. */
   readonly stop: AbortSignal;
   readonly abort: AbortSignal;

@@ -97,6 +97,7 @@ export class LiveRun {
         who: deps.who,
         dryRun: request.dryRun,
         grants: request.grants,
+        tables: deps.tables,
         emit,
         sudoPassword: () => this.secrets.sudoPassword(entry),
         recorded,

@@ -14,6 +14,8 @@ export interface RunVariables {
   readonly node: string;
   readonly dryRun: boolean;
   readonly grants: readonly string[];
+  /** What was granted, but is not believed: its disk's table could not be saved first. Each with the reason. */
+  readonly unsaved?: ReadonlyMap<string, string>;
   readonly login: string;
 }
 
@@ -63,6 +65,11 @@ export function followerText(run: RunVariables, { offset, seen }: { offset: numb
     `k_seen=${quote(seen)}`,
     shippedText("host"),
   ].join("\n");
+  return wholeText(run, text);
+}
+
+/** The line that takes a text, and the text: nothing of it runs before it arrived whole. */
+export function wholeText(run: Pick<RunVariables, "nonce">, text: string): string {
   return `${unlessAstray(run.nonce)}k=$(dd bs=${Buffer.byteLength(text)} count=1 iflag=fullblock 2>/dev/null);IFS= read -r l;case $l in ${run.nonce})eval "$k";;*)echo ${run.nonce} fatal BOOTSTRAP;;esac\n${text}${endOf(run)}`;
 }
 
@@ -80,7 +87,7 @@ export function runnerCommand(run: RunVariables, { segment, changed, hasBooted =
     "k_failed=",
     `K_RUN=$K_STATE/runs/$K_RUNID`,
     // A line for the steps' shells: what somebody typed must stay a word there too.
-    `k_granted=${quote(`K_GRANTED=${quote(grantedLines(run))}`)}`,
+    `k_granted=${quote(`K_GRANTED=${quote(grantedLines(run))}${unsavedLines(run)}`)}`,
     `K_LIB=${quote(shippedText("step"))}`,
     `k_given() {\n:\n${text}\n}`,
     shippedText("runner"),
@@ -108,6 +115,12 @@ export function endOf({ nonce }: Pick<RunVariables, "nonce">): string {
 
 function grantedLines({ grants }: Pick<RunVariables, "grants">): string {
   return grants.join("\n");
+}
+
+/** A grant that is not believed, and in the line behind it why. */
+function unsavedLines({ unsaved = new Map() }: Pick<RunVariables, "unsaved">): string {
+  if (unsaved.size === 0) return "";
+  return ` K_UNSAVED=${quote([...unsaved].map(([grant, why]) => `${grant}\n${why.replaceAll("\n", " ")}\n`).join(""))}`;
 }
 
 function assignments({ nonce, stateDir, runId, who, node, dryRun, grants }: RunVariables): string[] {

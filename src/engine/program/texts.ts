@@ -11,6 +11,7 @@ const files = {
   trial: new URL("./trial.sh", import.meta.url),
   revert: new URL("./revert.sh", import.meta.url),
   foresee: new URL("./foresee.sh", import.meta.url),
+  save: new URL("./save.sh", import.meta.url),
   facts: new URL("./facts.sh", import.meta.url),
 } as const;
 

@@ -1,13 +1,6 @@
 import { setImmediate } from "node:timers/promises";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
-import {
-  entryCommand,
-  followerText,
-  sudoLine,
-  sudoMark,
-  sudoPasswordLine,
-  type RunVariables,
-} from "#engine/program/bootstrap.ts";
+import { entryCommand, sudoLine, sudoMark, sudoPasswordLine, type RunVariables } from "#engine/program/bootstrap.ts";
 import { type Frame, FrameReader } from "#engine/program/frames.ts";
 import type { Channel, Host } from "#engine/transport/host.ts";
 import { limitExceeded } from "./node-budget.ts";
@@ -15,11 +8,10 @@ import { limitExceeded } from "./node-budget.ts";
 export interface LinkOptions {
   readonly host: Host;
   readonly run: RunVariables;
-  /** Journal bytes and output that are known already; 0 and "" on the first connection. */
-  readonly offset: number;
-  readonly seen: string;
-  /** Commands sent in the same flight, without waiting for the hello. */
-  readonly flight: string;
+  /** What root's shell is given, without waiting for its first word. */
+  readonly text: string;
+  /** Bytes of the journal that are known already; none unless told otherwise. */
+  readonly offset?: number;
   readonly sudoPassword: () => Promise<string | undefined>;
   /** With each frame, the bytes of the journal up to its end. */
   readonly onFrame: (frame: Frame, offset: number) => void;
@@ -45,12 +37,11 @@ export interface Link {
 }
 
 /**
- * Starts a follower on the host and sends it the flight. A login that is not root becomes root by sudo first.
+ * Gives the text to a shell on the host: a follower, and what goes along with it. A login that is not root becomes root by sudo first.
  * @throws KcoreError SUDO_MISSING, SUDO_PASSWORD_NEEDED, SUDO_PASSWORD_WRONG, SUDO_FAILED, NODE_SHELL_UNUSABLE
  */
 export async function openLink(options: LinkOptions): Promise<Link> {
-  const { host, run, offset, seen, flight } = options;
-  const text = followerText(run, { offset, seen }) + flight;
+  const { host, run, text } = options;
   if (run.login === "root") return converse(await host.exec(entryCommand, { input: text }), options);
 
   const link = converse(await host.exec(entryCommand, { input: sudoLine(run.nonce) + text }), options);
@@ -117,7 +108,7 @@ const portion = 16 << 10;
 
 function converse(
   channel: Channel,
-  { run, offset, onFrame, onLimit, settled, onSilence, quiet = 0, patience = 60_000 }: LinkOptions,
+  { run, offset = 0, onFrame, onLimit, settled, onSilence, quiet = 0, patience = 60_000 }: LinkOptions,
 ): Link & { first: Promise<First> } {
   const reader = new FrameReader(run.nonce, offset);
   const { promise: first, resolve: tellFirst } = Promise.withResolvers<First>();

@@ -2,6 +2,7 @@ import { KcoreError, type Problem } from "#errors/problem.ts";
 import type { NodeOutcome } from "#engine/events/event.ts";
 import { stepKey } from "#engine/program/compile-step.ts";
 import type { Frame } from "#engine/program/frames.ts";
+import { believe } from "./grants.ts";
 import { Line } from "./line.ts";
 import { atFirst, machinesAfter } from "./machines.ts";
 import type { Effect, Message, QueueEvent, Setting } from "./messages.ts";
@@ -38,6 +39,7 @@ class Session implements NodeSession {
   #call: PromiseWithResolvers<Returned> | undefined;
   #parting: PromiseWithResolvers<void> | undefined;
   #isFinished = false;
+  #granted: Promise<void> | undefined;
   /** What a frame made us do, in characters of the node's budget. */
   #due = 0;
 
@@ -76,6 +78,7 @@ class Session implements NodeSession {
   }
 
   async facts({ isLast = false } = {}): Promise<Readonly<Record<string, unknown>>> {
+    await this.#grant();
     const { trouble } = await this.#ask({ type: "facts", isLast });
     if (trouble) throw new KcoreError(trouble.problem, { exitCode: trouble.outcome === "unreachable" ? 3 : 1 });
     return this.#machines.queue.facts ?? {};
@@ -91,10 +94,24 @@ class Session implements NodeSession {
       this.#report.add(key, draft, stage);
       this.#takeUntold(key);
     }
+    await this.#grant();
     const end = await this.#ask({ type: "perform", steps, isLast }).finally(() => this.#report.release());
     await this.#report.settled();
     const { registered, isStopped } = this.#machines.queue;
     return workResult(work, { ...end, ...this.#setting(), registered, isStopped });
+  }
+
+  /** Before the first runner, which hands grants on to all steps: what they name is saved. A dry run wipes nothing. */
+  #grant(): Promise<void> {
+    const session = this.#options;
+    if (session.dryRun || session.grants.length === 0) return Promise.resolve();
+    const run = runVariables(session);
+    const connect = async (): Promise<Host | undefined> => {
+      const { trouble } = await this.#ask({ type: "perform", steps: [], isLast: false });
+      return trouble ? undefined : this.#line.host;
+    };
+    const asked = { session, run, store: session.tables, connect, stopping: this.#stopping.signal };
+    return (this.#granted ??= believe(asked).then((believed) => this.#writer.grant(believed)));
   }
 
   async rest(): Promise<void> {

@@ -5,6 +5,7 @@ import { runnerCommand, segmentCommand, type RunVariables } from "#engine/progra
 import { compileStep, type CompiledStep } from "#engine/program/compile-step.ts";
 import { Doubts, type DoubtsOf } from "#engine/program/doubts.ts";
 import { blobsOf, type Foresight, segmentText } from "#engine/program/segment.ts";
+import type { Believed } from "./grants.ts";
 import type { StepReport } from "./step-report.ts";
 import type { Effect, ReadyStep } from "./messages.ts";
 
@@ -18,7 +19,7 @@ interface Written {
 
 /** Writes segments, and keeps what they may ask for. */
 export class SegmentWriter {
-  readonly #run: RunVariables;
+  #run: RunVariables;
   readonly #report: StepReport;
   readonly #compiled = new WeakMap<ReadyStep, CompiledStep>();
   /** In a dry run: what each step stands on. */
@@ -34,6 +35,11 @@ export class SegmentWriter {
     this.#run = run;
     this.#doubts = run.dryRun ? new Doubts() : undefined;
     this.#report = report;
+  }
+
+  /** From now on the node is told of these grants. */
+  grant(believed: Believed): void {
+    this.#run = { ...this.#run, ...believed };
   }
 
   write({ number, exchange, batch, launch }: Extract<Effect, { do: "write" }>): void {

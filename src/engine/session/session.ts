@@ -3,6 +3,7 @@ import type { Emit, NodeOutcome, Outcome } from "#engine/events/event.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import type { Registered, StepDraft } from "#engine/states/planned-step.ts";
 import type { Connect, Endpoint, Host } from "#engine/transport/host.ts";
+import type { TableStore } from "#engine/tables/table-store.ts";
 
 /** Some drafts of one stage; adjacent stages over the same node go to the node together. */
 export interface StageWork {
@@ -32,6 +33,8 @@ export interface SessionOptions {
   readonly dryRun: boolean;
   /** `DISK:FINGERPRINT` of what may be wiped. */
   readonly grants: readonly string[];
+  /** Keeps what lies on the disks that grants name, before the node hears of a grant. */
+  readonly tables: TableStore;
   readonly emit: Emit;
   /** Asks for the node's sudo password when sudo demands one and the roster has none; undefined: give up. */
   readonly sudoPassword: () => Promise<string | undefined>;

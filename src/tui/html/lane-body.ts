@@ -1,4 +1,5 @@
 import type { NodeModel, RunModel } from "#engine/events/run-model.ts";
+import { savedText } from "../describe-event.ts";
 import { formatDuration } from "../line.ts";
 import { drawBars, type Span } from "./bars.ts";
 import type { Budget } from "./budget.ts";
@@ -65,12 +66,21 @@ export function drawLaneBody(
 }
 
 function drawFacts(node: Lane["node"], log: string | undefined): Part {
-  const { milestone, fingerprint, exchanges = 0, reason, problem, steps = [] }: Partial<NodeModel> = node ?? {};
+  const {
+    milestone,
+    fingerprint,
+    saved = [],
+    exchanges = 0,
+    reason,
+    problem,
+    steps = [],
+  }: Partial<NodeModel> = node ?? {};
   const told = steps.some(({ outcome }) => outcome === "failed");
   const rows: readonly Fact[] = [
     ["Milestone", milestone],
     ["Host key", fingerprint && html`<code>${fingerprint}</code>`],
     ["Round trips", exchanges > 0 && String(exchanges)],
+    ["Saved", saved.map(savedText).join("; ")],
     ["State", reason],
     ["Log", log !== undefined && html`<code>${log}</code>`],
   ];

@@ -247,6 +247,7 @@ function nodeTitle(row: NodeRow, theme: Theme, width: number, now: number): Line
       span(` ${row.name}`, "title"),
       span(` ${stateWord(row)}`, stateRole(row.state)),
       ...(row.milestone === undefined ? [] : [span(`  milestone ${row.milestone}`, "accent")]),
+      ...(row.saved === undefined ? [] : [span(`  saved the table of ${row.saved}`, "muted")]),
       ...(row.reason === undefined ? [] : [span(`  ${row.reason}`, row.rank === 0 ? "failed" : "muted")]),
       span(" "),
     ],

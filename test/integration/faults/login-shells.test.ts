@@ -2,6 +2,7 @@ import { expect } from "chai";
 import { chmodSync, existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { followerText } from "#engine/program/bootstrap.ts";
 import type { Step } from "#engine/step/define.ts";
 import { sh } from "#engine/step/sh.ts";
 import { draftOf, sessionOn } from "#support/sessions.ts";
@@ -57,22 +58,21 @@ describe("odd logins", function () {
       const transport = createTransport({ home: folder });
       const host = await transport.connect(sshd.endpoint({ name: "n1", user: `u-${name}` }));
       const frames: string[] = [];
+      const run = {
+        nonce: "0123456789abcdef0123456789abcdef",
+        stateDir: join(sshd.home(`u-${name}`), "state"),
+        runId: "r",
+        who: "me@here",
+        node: "n1",
+        dryRun: false,
+        grants: [],
+        // As root would be: no sudo on the way.
+        login: "root",
+      };
       const link = await openLink({
         host,
-        run: {
-          nonce: "0123456789abcdef0123456789abcdef",
-          stateDir: join(sshd.home(`u-${name}`), "state"),
-          runId: "r",
-          who: "me@here",
-          node: "n1",
-          dryRun: false,
-          grants: [],
-          // As root would be: no sudo on the way.
-          login: "root",
-        },
-        offset: 0,
-        seen: "",
-        flight: "",
+        run,
+        text: followerText(run, { offset: 0, seen: "" }),
         sudoPassword: () => Promise.resolve(undefined),
         onLimit: () => undefined,
         settled: () => Promise.resolve(),

@@ -10,19 +10,11 @@ import {
 } from "../disk-names.ts";
 import { sh, shLines, type Sh } from "../sh.ts";
 
-/** granted GRANT...: true if one of these was given: NAME:FINGERPRINT of what is wiped, or the name of what is removed. */
-export const granted = sh`granted() {
-  for k_g in "$@"; do
-    case $K_NL$K_GRANTED$K_NL in *"$K_NL$k_g$K_NL"*) [ -z "$k_g" ] || return 0 ;; esac
-  done
-  return 1
-}`;
-
 /**
  * sh functions over the node's disks. `find_disk KIND VALUE` sets `disk` (/dev/…) and `disk_name` (its name in sysfs) to
  * the one whole disk that says it is VALUE, or refuses. The others print what speaks against writing to a device.
  */
-const functions: Sh = sh`
+export const diskFunctions: Sh = sh`
 # Where a name of sysfs has its device: a slash in the name is an exclamation mark there.
 device_of() { case $1 in *!*) printf '/dev/%s\n' "$1" | tr '!' / ;; *) echo "/dev/$1" ;; esac; }
 # Whole disks only: no RAM disks, drives with removable media, device-mapper, md or ZFS's devices, and none without media.
@@ -170,28 +162,6 @@ contents_of() {
     [ "$sectors" -le 8192 ] || bytes_at "$dev" $((sectors / 8 - 256)) 257 "last MiB"
   fi
 }
-${granted}
-# is_granted NAME_OF_DISK NAME MARK CONTENTS: a wipe of just these contents was granted, by the name given or by another that the disk has; or
-# one that was granted began, as the file MARK says, and they are what it left. Sets grant: what grants it. What the node calls the disk today is no part
-# of it.
-is_granted() {
-  contents=$(printf '%s\n' "$4" | sed -e "s#\${device:-none}#device#g" -e "s#\${disk:-none}#disk#g" | sha256sum | head -c 16)
-  ids=$(disk_ids | sed -n "s/^$1 [a-z]* //p" | tr ' ' '?')
-  for id in "$2" $ids; do
-    grant=$(echo "$id" | tr '?' ' '):$contents
-    ! granted "$grant" || return 0
-  done
-  { read -r grant <"$3"; } 2>/dev/null && granted "$grant" && return 0
-  # A model and a size are no names of one disk: such a grant is told by its serial number, or its WWN.
-  grant=$2
-  case $K_NL$ids$K_NL in
-    *"$K_NL$(echo "$2" | tr ' ' '?')$K_NL"* | "$K_NL$K_NL") ;;
-    *) [ -e "/dev/disk/by-id/$2" ] || [ -e "/dev/disk/by-path/$2" ] || grant=$(printf '%s\n' "$ids" | head -n 1 | tr '?' ' ') ;;
-  esac
-  grant=$grant:$contents
-  return 1
-}
-
 # The table as it stands on the disk, whatever the kernel knows: number, first sector, sectors (512 bytes), PARTUUID,
 # type and name of each partition.
 read_table() { partx -rgo NR,START,SECTORS,UUID,TYPE,NAME "$1" 2>/dev/null | tr -s ' '; }
@@ -208,13 +178,13 @@ partition_of() {
 /** The functions, and the disk found: `disk` and `disk_name` are set after it. */
 export function findDisk(id: DiskId): Sh {
   const { kind, value } = diskName(id);
-  return sh`${functions}
+  return sh`${diskFunctions}
 find_disk ${kind} ${value}`;
 }
 
 /** The functions, and the disk that carries a partition: `disk` and `disk_name` are set after it. */
 function findPartition(partuuid: string): Sh {
-  return sh`${functions}
+  return sh`${diskFunctions}
 disk_name=$(whole_disks | while read -r name; do
   ! read_table "$(device_of "$name")" | grep -q " "${partuuid}" " || echo "$name"
 done)
@@ -256,7 +226,7 @@ running=$(awk -v numbers="$(cat "/sys/class/block/$name/dev")" '$5 == "/" { foun
 
 /** What device-mapper and md make has a link of a known name. */
 function findByLink(link: string, refusal: Sh): Sh {
-  return sh`${functions}
+  return sh`${diskFunctions}
 disk= disk_name=
 device=$(readlink -f ${link}) && [ -b "$device" ] || device=
 [ -n "$device" ] || ! unsure || exit 1
@@ -287,7 +257,7 @@ export function eachPartition(
   [ -n "$device" ] || ! unsure || exit 1
   [ -n "$device" ] || refuse LUKS_CLOSED "there is no opened container luks-$part (on $2)"
   name=$(printf '%s\n' "\${device#/dev/}" | tr / '!')`;
-  return sh`${functions}
+  return sh`${diskFunctions}
 each_partition() {
   find_disk "$1" "$2"
   part=$3 name=$(partition_of "$3")

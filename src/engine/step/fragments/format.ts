@@ -1,6 +1,7 @@
 import type { Step } from "../define.ts";
 import { sh, type Sh } from "../sh.ts";
 import { diskTools } from "./disk.ts";
+import { isGranted } from "./granted.ts";
 
 /** Something of ours that fills a device: a filesystem, a physical volume, a swap area. */
 export interface Format {
@@ -75,11 +76,12 @@ if [ -e "$mark" ] && [ -n "$type" ]; then fact type "unfinished $type"; else fac
 fact uuid "\${uuid:-none}"`;
 
 /**
- * Sets `todo` to nothing where it is ours already, to make or to wipe, or refuses with FILESYSTEM_DIFFERS, DISK_IN_USE or
- * TOOL_MISSING (requirement F-18). Follows `lookAt`.
+ * Sets `todo` to nothing where it is ours already, to make or to wipe, or refuses with FILESYSTEM_DIFFERS, DISK_IN_USE,
+ * DISK_NOT_SAVED or TOOL_MISSING (requirement F-18). Follows `lookAt`.
  */
 function judgeFormat({ type, uuid, wanted, grant, tool }: Format): Sh {
-  return sh`todo=
+  return sh`${isGranted}
+todo=
 if [ "$type" != ${type} ] || [ "$uuid" != ${uuid} ] || [ -e "$mark" ]; then
   todo=make
   users=$(users_of "$name")

@@ -1,6 +1,7 @@
 import type { StepContext } from "../define.ts";
 import { sh, type Sh } from "../sh.ts";
 import { eachPartition } from "./disk.ts";
+import { isGranted } from "./granted.ts";
 import { zfsThere } from "./zfs.ts";
 
 /** A pool as it is wanted. */
@@ -30,7 +31,8 @@ export function judgePool({ name, mark, layout, width, shape, ashift, members }:
     layout === "mirror"
       ? sh`{ [ "$kind" = mirror ] && [ "$count" -le ${width} ]; } || [ "$kind" = stripe ]`
       : sh`[ "$member" = ${shape} ] || [ "$member:$kind:$count" = ${`out:${layout}:${width}`} ]`;
-  return sh`judge_new() {
+  return sh`${isGranted}
+judge_new() {
   used="$used $part"
   users=$(users_of "$name")
   [ -n "$users" ] || users=$(refused_open "$device")

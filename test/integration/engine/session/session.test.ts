@@ -18,7 +18,7 @@ import { KcoreError } from "#errors/problem.ts";
 import { problemsOf } from "#support/steps.ts";
 import type { Step } from "#engine/step/define.ts";
 import type { StepDraft } from "#engine/states/planned-step.ts";
-import { granted } from "#engine/step/fragments/disk.ts";
+import { granted } from "#engine/step/fragments/granted.ts";
 import { sh, type Sh } from "#engine/step/sh.ts";
 import { HostUnreachable } from "#engine/transport/unreachable.ts";
 import { openLocal } from "#engine/transport/local-host.ts";

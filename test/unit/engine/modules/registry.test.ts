@@ -1,13 +1,14 @@
 import { existsSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { parse } from "yaml";
 import { z } from "zod";
 import { registry } from "#engine/modules/registry.ts";
+import { blobOf } from "#engine/step/blob.ts";
 import type { ModuleDefinition } from "#engine/step/define.ts";
 import { refusalsIn } from "#support/refusals.ts";
-import { stepOf } from "#support/steps.ts";
+import { contextOf, stepOf } from "#support/steps.ts";
 import { listModules, modulesFolder, registryText } from "../../../../scripts/gen-registry.ts";
 
 const root = fileURLToPath(new URL("../../../../", import.meta.url));
@@ -58,16 +59,17 @@ describe("the module registry", () => {
         const [[key, args] = []] = Object.entries(example as Record<string, unknown>);
         expect(key).to.equal(name);
         const module = await registry.get(name)?.();
-        const step = stepOf(module as ModuleDefinition, args);
+        const step = stepOf(
+          module as ModuleDefinition,
+          args,
+          contextOf({ readFile: () => blobOf("a file of the project") }),
+        );
         expect(step.always === true || Object.keys(step.want).length > 0).to.equal(true);
       });
 
       // That it declares all that its texts can refuse with is looked at wherever a test makes a step (steps.ts).
       it("can refuse with every code that it declares", async () => {
-        const text = readFileSync(join(modulesFolder, file), "utf8");
-        const fragments = [...text.matchAll(/from "\.\.(\/step\/fragments\/[\w-]+\.ts)"/g)];
-        const texts = fragments.map(([, path = ""]) => readFileSync(join(modulesFolder, "..", path), "utf8"));
-        const possible = refusalsIn([text, ...texts].join("\n"));
+        const possible = refusalsIn([...withFragments(join(modulesFolder, file)).values()].join("\n"));
         const module = await registry.get(name)?.();
         const refusals = module?.refusals ?? [];
         expect(refusals.filter((code) => !possible.has(code))).to.deep.equal([]);
@@ -75,3 +77,15 @@ describe("the module registry", () => {
       });
     });
 });
+
+/** The texts of a module and of the fragments that it, and these, are made of. */
+function withFragments(path: string, texts = new Map<string, string>()): ReadonlyMap<string, string> {
+  if (texts.has(path)) return texts;
+  const text = readFileSync(path, "utf8");
+  texts.set(path, text);
+  for (const [, imported = ""] of text.matchAll(/from "(\.[^"]*)"/g)) {
+    const fragment = join(dirname(path), imported);
+    if (fragment.includes("/step/fragments/")) withFragments(fragment, texts);
+  }
+  return texts;
+}

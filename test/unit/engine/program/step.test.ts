@@ -15,7 +15,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { blobOf } from "#engine/step/blob.ts";
 import { secret } from "#engine/step/secret.ts";
-import { granted } from "#engine/step/fragments/disk.ts";
+import { granted } from "#engine/step/fragments/granted.ts";
 import { sh } from "#engine/step/sh.ts";
 import { runStepOn, shells } from "#support/steps.ts";
 

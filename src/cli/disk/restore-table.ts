@@ -1,0 +1,127 @@
+import { KcoreError } from "#errors/problem.ts";
+import { suggestHint } from "#errors/suggest.ts";
+import type { NodeEntry } from "#engine/roster/roster.ts";
+import { checkTable, lastOf, listTables, tablesFolder, type SavedTable } from "#engine/tables/saved-tables.ts";
+import { DiskId, diskName } from "#engine/step/disk-names.ts";
+import { shortAge } from "#tui/age.ts";
+import { findProject } from "../project/find-project.ts";
+import { ownRoster } from "../roster/own-roster.ts";
+import { viewOf, type ViewFlags } from "../terminal/choose-view.ts";
+import { printRows } from "../terminal/format-result.ts";
+import { requestOf, startRun, type RunFlags } from "../watch/start-run.ts";
+
+export interface RestoreFlags extends RunFlags, ViewFlags {
+  readonly list?: boolean;
+  readonly save?: string;
+}
+
+/**
+ * `kcore disk restore-table NODE [DISK]`: lists what is saved, or puts a save back by a run over the node. Gives the exit code.
+ * @throws KcoreError DISK_SAVE_UNKNOWN, DISK_SAVE_CORRUPT, ROSTER_NODE_UNKNOWN
+ */
+export async function restoreTable(node: string, name: string | undefined, flags: RestoreFlags): Promise<number> {
+  const project = findProject(flags.project);
+  const roster = ownRoster(project);
+  const entry = roster.nodes.get(node);
+  if (!entry)
+    throw new KcoreError({
+      code: "ROSTER_NODE_UNKNOWN",
+      message: `no node “${node}” in the roster`,
+      hint: suggestHint(node, roster.nodes.keys(), "kcore roster list") as string,
+    });
+  const all = await listTables(tablesFolder(project));
+  const isOf = ({ nodeId }: SavedTable): boolean => nodeId === (entry.id ?? entry.name);
+  const isCalled = (save: SavedTable): boolean => name === undefined || namesOf(save).includes(name);
+  if (name === undefined || flags.list === true) {
+    list(
+      all.filter((save) => isOf(save) && isCalled(save)),
+      { node, output: flags.output === "json" ? "json" : "table" },
+    );
+    return 0;
+  }
+  // A disk that moved to another node is still that disk: its save is found by its id.
+  const save = pick(all.filter(isCalled), { node, name, id: flags.save, isOf });
+  await checkTable(save);
+  const device = deviceOf(save, entry);
+  const params = { ...device.params, size: save.size, source: save.file, pieces: save.pieces };
+  const grant = [...(flags.grant ?? []), `${device.name}:restore`];
+  const request = requestOf(
+    { ...flags, on: [node], grant },
+    { kind: "state", names: ["kcore/restore-table"] },
+    { params },
+  );
+  return (await startRun(flags, request, viewOf(flags))).exitCode;
+}
+
+function list(
+  saves: readonly SavedTable[],
+  { node, output }: { readonly node: string; readonly output: "json" | "table" },
+): void {
+  const told = saves.map(({ id, name, ids, size, pieces, texts, occasions, file }) => ({
+    save: id,
+    disk: name,
+    ids,
+    size,
+    bytes: pieces.reduce((sum, { length }) => sum + length, 0),
+    occasions: occasions.map(({ at, ...rest }) => ({ at: new Date(at).toISOString(), ...rest })),
+    contents: texts,
+    file,
+  }));
+  const rows = saves.map((save) => {
+    const last = save.occasions.at(-1);
+    const age = shortAge(Date.now() - lastOf(save));
+    return [save.name, save.id.slice(0, 12), age, `before a ${last?.before ?? ""}`, last?.run ?? "", contentsOf(save)];
+  });
+  const none = `Nothing is saved of ${node}: no disk of it was granted to a run of this project.`;
+  printRows(told, output, ["DISK", "SAVE", "AGE", "MADE", "RUN", "CONTENTS"], rows, none);
+}
+
+/** What blkid knew of it, in a few words. */
+function contentsOf({ texts, size }: SavedTable): string {
+  const found = [...(texts["blkid"] ?? "").matchAll(/ (?:PTTYPE|TYPE)="([^"]*)"/g)].map(([, type = ""]) => type);
+  return `${[...new Set(found)].join(", ") || "no signature"}; ${Math.round(size / 1024 ** 2)} MiB`;
+}
+
+function namesOf({ name, ids }: SavedTable): readonly string[] {
+  return [name, ...ids.map((id) => id.slice(id.indexOf(" ") + 1))];
+}
+
+interface Wanted {
+  readonly node: string;
+  readonly name: string;
+  readonly id: string | undefined;
+  readonly isOf: (save: SavedTable) => boolean;
+}
+
+/** The save of that id, or the newest from before a wipe. */
+function pick(saves: readonly SavedTable[], { node, name, id, isOf }: Wanted): SavedTable {
+  const hint = `kcore disk restore-table ${node} lists what is saved`;
+  const fail = (message: string): KcoreError => new KcoreError({ code: "DISK_SAVE_UNKNOWN", message, hint });
+  if (id !== undefined) {
+    const [found, other] = saves.filter((save) => save.id.startsWith(id));
+    if (found && !other) return found;
+    throw fail(`${found ? "several saves" : "no save"} of ${name} ${found ? "begin" : "begins"} with “${id}”`);
+  }
+  const wiped = saves.filter((save) => isOf(save) && lastOf(save, "wipe") > 0);
+  const newest = wiped.sort((a, b) => lastOf(a, "wipe") - lastOf(b, "wipe")).at(-1);
+  if (newest) return newest;
+  throw fail(`nothing was saved of a disk ${name} of ${node} before a wipe`);
+}
+
+/** How the node finds it, and what its grants call it: as the roster does, by which kcore knows its own table. */
+function deviceOf(
+  save: SavedTable,
+  { disks }: NodeEntry,
+): { readonly name: string; readonly params: Record<string, unknown> } {
+  const { name, ids } = save;
+  if (ids.length === 0 || (name.includes("/") && !ids.some((id) => id.endsWith(` ${name}`)))) {
+    const [vg = "", lv = ""] = name.split("/");
+    return { name, params: vg === "md" ? { kind: "array", array: lv } : { kind: "volume", vg, lv } };
+  }
+  const own = disks
+    .map((disk) => DiskId.safeParse(disk).data)
+    .find((disk) => disk && ids.includes(`${diskName(disk).kind} ${diskName(disk).value}`));
+  const kind = ["serial", "wwn", "byId"].find((one) => ids.includes(`${one} ${name}`)) ?? "serial";
+  const disk = own ?? DiskId.parse({ [kind]: name });
+  return { name: diskName(disk).value, params: { kind: "disk", disk } };
+}

@@ -1,0 +1,240 @@
+import { z } from "zod";
+import { defineModule, type StepContext } from "../step/define.ts";
+import {
+  ArrayName,
+  deviceFrom,
+  deviceName,
+  diskGuid,
+  DiskId,
+  diskName,
+  VolumeName,
+  type DeviceOf,
+} from "../step/disk-names.ts";
+import { Size } from "../step/fields.ts";
+import { diskTools, findDevice, findDisk } from "../step/fragments/disk.ts";
+import { isGranted } from "../step/fragments/granted.ts";
+import { sh, type Sh } from "../step/sh.ts";
+import { uuidOf } from "../step/uuid.ts";
+
+const sector = 512;
+const Sectors = z
+  .int()
+  .min(0)
+  .refine((bytes) => bytes % sector === 0, "must be a number of whole sectors of 512 bytes");
+
+const Piece = z.strictObject({
+  offset: Sectors.describe("Where it lies, in bytes from the beginning."),
+  length: Sectors.min(sector).describe("Bytes."),
+  sha256: z
+    .string()
+    .regex(/^[0-9a-f]{64}$/)
+    .describe("Of these bytes."),
+});
+
+const args = z
+  .strictObject({
+    disk: DiskId.optional().describe("The disk, by serial, wwn or byId."),
+    vg: VolumeName.optional().describe("Instead of it: a volume group, together with lv."),
+    lv: VolumeName.optional().describe("The logical volume."),
+    array: ArrayName.optional().describe("Instead of these: an array."),
+    size: Size.describe("How large it was when it was saved; another size is refused."),
+    source: z.string().describe("The pieces one behind the other, packed by gzip: pieces.gz of a save."),
+    pieces: z
+      .array(Piece)
+      .min(1)
+      .refine(
+        (list) => list.every(({ offset }, at) => at === 0 || offset >= end(list[at - 1])),
+        "pieces lie in the order of their offsets and do not overlap",
+      )
+      .describe("What stands in it, in its order."),
+  })
+  .refine(
+    ({ disk, ...other }) => (deviceFrom(other) === undefined) === (disk !== undefined),
+    "needs disk, vg and lv, or array",
+  )
+  .refine(({ size, pieces }) => end(pieces.at(-1)) <= size, "a piece lies behind the end");
+
+function end(piece: { readonly offset: number; readonly length: number } | undefined): number {
+  return piece ? piece.offset + piece.length : 0;
+}
+
+/**
+ * ```yaml
+ * disk.restored:
+ *   disk: { serial: S3Z8NB0K }
+ *   size: 4MiB
+ *   source: .kcore/tables/n1/S3Z8NB0K/0b1c/pieces.gz
+ *   pieces:
+ *     - { offset: 0, length: 4096, sha256: 9f64a747e1b97f131fabb6b447296c9b6f0201e79fb3c5356e6c77e89b6a806a }
+ * ```
+ * What `kcore disk restore-table` does on the node: writes the table, headers and labels that were saved of a disk back to their places.
+ * Contents of files do not come back by it. What lies there now is saved first: `--grant NAME:restore`, which the command gives, asks for that.
+ * A disk in use is refused always, one that holds data unless it was granted (requirement F-18).
+ */
+export const diskRestored = defineModule({
+  name: "disk.restored",
+  summary: "Puts the saved table, headers and labels of a disk, logical volume or array back.",
+  args,
+  refusals: [
+    "ARRAY_NOT_FOUND",
+    "DISK_AMBIGUOUS",
+    "DISK_HAS_DATA",
+    "DISK_IN_USE",
+    "DISK_NOT_FOUND",
+    "DISK_NOT_SAVED",
+    "DISK_SAVE_UNFIT",
+    "VOLUME_NOT_FOUND",
+  ],
+  step: ({ disk, size, source, pieces, ...other }, context) => {
+    const given = deviceFrom(other) as DeviceOf;
+    const name = disk ? diskName(disk).value : deviceName(given);
+    const found = sh`${
+      disk
+        ? sh`${findDisk(disk)}
+device=$disk name=$disk_name`
+        : findDevice(given, context)
+    }
+describe="$device ("${name}")"
+[ "$(($(cat "/sys/class/block/$name/size") * 512))" = ${size} ] ||
+  refuse DISK_SAVE_UNFIT "$describe has $(($(cat "/sys/class/block/$name/size") * 512)) bytes, and what was saved had "${size}`;
+    const judged = sh`${found}
+${judge({ name, disk }, context)}`;
+    const place = { is: "disk", name } as const;
+    return {
+      reach: { changes: [place], restsOn: [place] },
+      want: { bytes: "as saved", partitions: "as the table says" },
+      probe: sh`${found}
+${compare(pieces)}
+fact device "$device"
+if [ "$differ" = 0 ]; then fact bytes "as saved"; else fact bytes "$differ of "${`${pieces.length} pieces differ`}; fi
+${kernelsPartitions}
+fact partitions "\${strange:-as the table says}"`,
+      guard: judged,
+      // Found and judged once more by the very process that writes: the names of disks may have changed since.
+      apply: sh`${judged}
+note "putting ${`${pieces.length} pieces back on `}$describe"
+mkdir -p "$K_STATE/fresh" && echo "\${grant:-none}" >"$mark" && sync || exit 1
+printf '%s\n' ${placesOf(pieces)} >"$K_TMP/places"
+# Opened once for all of it: udev looks at a disk when it was closed, and what it finds then may be put to use.
+gzip -dc ${context.readFile(source)} | {
+  while read -r block gap count <&4; do
+    dd bs="$block" seek="$gap" count="$count" iflag=fullblock conv=notrunc 2>"$K_TMP/dd" || { cat "$K_TMP/dd" >&2 && exit 1; }
+  done
+} 4<"$K_TMP/places" 1<>"$device" || exit 1
+sync
+${compare(pieces)}
+[ "$differ" = 0 ] || { echo "$differ pieces are not on $device as they were written" >&2 && exit 1; }
+${reread}
+${forget}`,
+      tools: [...diskTools, { command: "gzip", package: "gzip" }],
+      timeout: 600,
+    };
+  },
+});
+
+type Pieces = z.output<typeof args>["pieces"];
+
+/** The largest block, up to a MiB, in which these numbers of bytes can be counted. */
+function blockOf(...bytes: readonly number[]): number {
+  let block = 1024 ** 2;
+  while (bytes.some((count) => count % block !== 0)) block /= 2;
+  return block;
+}
+
+/** `BLOCK SKIP COUNT SHA256` of each piece. */
+function sumsOf(pieces: Pieces): string {
+  return pieces
+    .map(({ offset, length, sha256 }) => {
+      const block = blockOf(offset, length);
+      return `${block} ${offset / block} ${length / block} ${sha256}`;
+    })
+    .join("\n");
+}
+
+/** `BLOCK GAP COUNT` of each piece: how far it is from the end of the one before. */
+function placesOf(pieces: Pieces): string {
+  return pieces
+    .map(({ offset, length }, index) => {
+      const gap = offset - end(pieces[index - 1]);
+      const block = blockOf(gap, length);
+      return `${block} ${gap / block} ${length / block}`;
+    })
+    .join("\n");
+}
+
+/** Sets `differ`: how many pieces are not there. Past the caches: partitions have their own, which the whole disk does not see. */
+function compare(pieces: Pieces): Sh {
+  return sh`sync
+blockdev --flushbufs "$device" 2>/dev/null
+differ=$(printf '%s\n' ${sumsOf(pieces)} | {
+  count=0
+  while read -r block skip blocks sum; do
+    [ "$(dd if="$device" bs="$block" skip="$skip" count="$blocks" 2>/dev/null | sha256sum)" = "$sum  -" ] || count=$((count + 1))
+  done
+  echo "$count"
+})`;
+}
+
+/** Sets `strange`: partitions that only the table knows, or only the kernel. */
+const kernelsPartitions = sh`known=$(for part in $(partitions_of "$name"); do
+  echo "$(cat "/sys/class/block/$part/partition") $(cat "/sys/class/block/$part/start")"
+done | sort -n)
+told=$([ -z "$disk" ] || read_table "$device" | sed -n 's/^\([0-9][0-9]* [0-9][0-9]*\) .*/\1/p' | sort -n)
+strange=
+[ "$known" = "$told" ] || strange="the kernel's differ"`;
+
+/** Refuses what is in use, what holds data that was not granted, and what was not saved. */
+function judge({ name, disk }: { readonly name: string; readonly disk: DiskId | undefined }, context: StepContext): Sh {
+  const ours = disk ? diskGuid(context, disk) : "";
+  return sh`${isGranted}
+mark=$K_STATE/fresh/${uuidOf(context.nodeId ?? context.node, "restore", name)}
+users=$(for part in "$name" $(partitions_of "$name"); do users_of "$part"; done)
+[ -n "$users" ] || users=$(refused_open "$device")
+[ -z "$users" ] || refuse DISK_IN_USE "$describe is in use, which no grant overrides$K_NL$users"
+granted ${`${name}:restore`} ||
+  refuse DISK_NOT_SAVED "what lies on $describe now has to be saved before anything is put back: kcore disk restore-table does; in a state of your own: --grant "${`${name}:restore`}
+# A table of ours, and partitions that nobody has used yet, may go.
+if [ -n ${ours} ] && [ "$(blkid -p -o value -s PTUUID "$device" 2>/dev/null | tr 'A-F' 'a-f')" = ${ours} ]; then
+  found=$(signatures_of "$device" | grep -v -e ' holds gpt at ' -e ' holds PMBR at ')
+  for part in $(partitions_of "$name"); do
+    uuid=$(blkid -p -o value -s PART_ENTRY_UUID "$(device_of "$part")" 2>/dev/null | tr 'A-F' 'a-f')
+    if [ -n "$uuid" ] && [ -e "$K_STATE/fresh/$uuid" ]; then
+      found=$found$(signatures_of "$(device_of "$part")")
+    else
+      found=$found$(contents_of "$part")
+    fi
+  done
+else
+  found=$(for part in "$name" $(partitions_of "$name"); do contents_of "$part"; done)
+fi
+grant=
+if [ -n "$found" ]; then
+  is_granted "$disk_name" ${name} "$mark" "$found" ||
+    refuse DISK_HAS_DATA "$describe holds data; if it may be written over: --grant $grant$K_NL$found"
+fi`;
+}
+
+/** The kernel looks at the table again, and what follows from it settles. */
+const reread = sh`tries=0
+while :; do
+  if [ -n "$disk" ]; then blockdev --rereadpt "$device" 2>/dev/null || partx -u "$device" 2>/dev/null; fi
+  ! have udevadm || udevadm settle --timeout=10
+  ${kernelsPartitions}
+  [ -n "$strange" ] || break
+  tries=$((tries + 1))
+  [ $tries -le 10 ] || { echo "the kernel does not show the partitions of $device" >&2 && exit 1; }
+  sleep 0.5
+done`;
+
+/**
+ * What came back is no new, half-made thing that may be made once more: its marks go. Those of logical volumes tell nobody where they
+ * belong; without a mark the worst that happens is that a grant is asked for.
+ */
+const forget = sh`for part in "$name" $(partitions_of "$name"); do
+  for tag in PTUUID PART_ENTRY_UUID UUID; do
+    uuid=$(blkid -p -o value -s $tag "$(device_of "$part")" 2>/dev/null | tr 'A-F' 'a-f')
+    [ -z "$uuid" ] || rm -f "$K_STATE/fresh/$uuid"
+  done
+  [ "$(blkid -p -o value -s TYPE "$(device_of "$part")" 2>/dev/null)" != LVM2_member ] || rm -f "$K_STATE/fresh/"*
+done
+rm -f "$mark"`;

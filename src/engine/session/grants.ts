@@ -1,0 +1,88 @@
+import type { Emit } from "#engine/events/event.ts";
+import type { RunVariables } from "#engine/program/bootstrap.ts";
+import type { Host } from "#engine/transport/host.ts";
+import type { SaveResult } from "./save-frames.ts";
+import { saveTables } from "./save-tables.ts";
+import type { SessionOptions } from "./session.ts";
+import type { SaveOccasion, TableStore } from "#engine/tables/table-store.ts";
+
+/** What a grant ends with that allows an earlier table to be put back (`disk.restored`); others end with a fingerprint. */
+const restores = "restore";
+/** Connections that may break under a save. */
+const tries = 3;
+/** Milliseconds that a node may take to tell all. */
+const patience = 15 * 60_000;
+
+/** Which grants a node may be given, and why others not. */
+export type Believed = Pick<RunVariables, "grants"> & Required<Pick<RunVariables, "unsaved">>;
+
+interface Asking {
+  readonly session: SessionOptions;
+  readonly run: RunVariables;
+  readonly store: TableStore;
+  /** The node's connection, made again if it broke; undefined: there is none. */
+  readonly connect: () => Promise<Host | undefined>;
+  readonly stopping: AbortSignal;
+}
+
+/** The name that a grant gives, before its last colon. */
+export function nameOfGrant(grant: string): string {
+  const colon = grant.lastIndexOf(":");
+  return colon < 0 ? grant : grant.slice(0, colon);
+}
+
+/**
+ * A grant takes effect only after what it names was saved (ADR 0012): asks the node for it, keeps it, tells so. Of what could not be
+ * saved nothing is granted.
+ */
+export async function believe({ session, run, store, connect, stopping }: Asking): Promise<Believed> {
+  const { node, runId, grants, emit } = session;
+  const names = [...new Set(grants.map(nameOfGrant).filter((name) => !/[\n\0]/.test(name)))];
+  const isRestored = (name: string): boolean => grants.includes(`${name}:${restores}`);
+  const occasion = (name: string) =>
+    ({
+      node: node.name,
+      nodeId: node.id ?? node.name,
+      run: runId,
+      before: isRestored(name) ? "restore" : "wipe",
+    }) as const;
+  const results = new Map<string, SaveResult>();
+  for (let attempt = 1; attempt <= tries && results.size < names.length && !stopping.aborted; attempt++) {
+    const host = await connect();
+    if (!host) break;
+    const left = names.filter((name) => !results.has(name));
+    const signal = AbortSignal.any([stopping, AbortSignal.timeout(patience)]);
+    const { sudoPassword } = session;
+    const saved = await saveTables({ host, run, names: left, store, occasion, sudoPassword, signal });
+    for (const [name, result] of saved.results)
+      if (!saved.isCut || attempt === tries || !("unsaved" in result)) results.set(name, result);
+  }
+  for (const [name, result] of results) tell(emit, occasion(name), name, result);
+  return sort(grants, results);
+}
+
+function tell(emit: Emit, { node, before }: SaveOccasion, name: string, result: SaveResult): void {
+  if ("unsaved" in result) {
+    // Grants are of all nodes of a run; most have no such disk.
+    if (result.isAbsent === true) return;
+    emit({
+      type: "warning",
+      node,
+      text: `the table of ${name} could not be saved, so nothing of it is written: ${result.unsaved}`,
+    });
+    return;
+  }
+  const { id, isNew, bytes, device } = result;
+  emit({ type: "node.saved", node, device: name, save: id, before, isNew, bytes, pieces: device.pieces.length });
+}
+
+function sort(given: readonly string[], results: ReadonlyMap<string, SaveResult>): Believed {
+  const grants: string[] = [];
+  const unsaved = new Map<string, string>();
+  for (const grant of given) {
+    const result = results.get(nameOfGrant(grant));
+    if (result && !("unsaved" in result)) grants.push(grant);
+    else unsaved.set(grant, result?.unsaved ?? "the node could not be asked");
+  }
+  return { grants, unsaved };
+}

@@ -1,0 +1,195 @@
+import { createHash, randomBytes } from "node:crypto";
+import { createReadStream } from "node:fs";
+import { mkdir, open, readdir, readFile, rename, rm } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { pipeline } from "node:stream/promises";
+import { createGunzip } from "node:zlib";
+import { z } from "zod";
+import type { SavedDevice, SaveOccasion, TableSave, TableStore } from "./table-store.ts";
+import { KcoreError } from "#errors/problem.ts";
+
+const Hash = z.string().regex(/^[0-9a-f]{64}$/);
+
+const SavedTable = z.strictObject({
+  version: z.literal(1),
+  /** Of what makes two saves the same: name, size, and the bytes. */
+  id: Hash,
+  nodeId: z.string(),
+  name: z.string(),
+  ids: z.array(z.string()).readonly(),
+  size: z.int().positive(),
+  pieces: z
+    .array(z.strictObject({ offset: z.int().min(0), length: z.int().positive(), sha256: Hash }))
+    .min(1)
+    .readonly(),
+  texts: z.record(z.string(), z.string()).readonly(),
+  /** Each time that it was as it is here, the oldest first. */
+  occasions: z
+    .array(z.strictObject({ at: z.int(), node: z.string(), run: z.string(), before: z.enum(["wipe", "restore"]) }))
+    .min(1)
+    .readonly(),
+});
+/** A disk, volume or array as it was once, and when. */
+export type SavedTable = z.output<typeof SavedTable> & {
+  /** Its pieces, one gzip member each, one behind the other: absolute path. */
+  readonly file: string;
+};
+
+/** Occasions that are kept of one save, besides the first. */
+const mostOccasions = 100;
+
+/** Where a project keeps what its runs saved of disks: beside their records, and longer than these. */
+export function tablesFolder(project: string): string {
+  return join(project, ".kcore", "tables");
+}
+
+/**
+ * Keeps saves below this folder (0700, files 0600): NODE-ID/NAME/SAVE-ID. What is the same byte for byte is kept once. A save is made
+ * aside, flushed, and renamed: it is there whole or not at all.
+ */
+export function openTables(folder: string, now: () => number): TableStore {
+  return { open: () => openSave(folder, now) };
+}
+
+async function openSave(folder: string, now: () => number): Promise<TableSave> {
+  const aside = join(folder, `.${randomBytes(8).toString("hex")}`);
+  await mkdir(aside, { recursive: true, mode: 0o700 });
+  const pieces = await open(join(aside, "pieces.gz"), "wx", 0o600);
+  let bytes = 0;
+  const drop = async (): Promise<void> => {
+    await pieces.close();
+    await rm(aside, { recursive: true, force: true });
+  };
+  const keep = async (device: SavedDevice, { nodeId, ...occasion }: SaveOccasion) => {
+    const id = idOf(nodeId, device);
+    const place = join(folder, wordOf(nodeId), wordOf(device.name), id);
+    const news = { at: now(), ...occasion };
+    const known = await readSave(place).catch(() => undefined);
+    if (known) {
+      const [first, ...later] = known.occasions as [(typeof known.occasions)[0]];
+      await writeSave(place, { ...known, occasions: [first, ...later.slice(-mostOccasions), news] });
+      await drop();
+      return { id, isNew: false, bytes };
+    }
+    await pieces.sync();
+    await pieces.close();
+    await writeSave(aside, { version: 1, id, nodeId, ...device, occasions: [news] });
+    await mkdir(dirname(place), { recursive: true, mode: 0o700 });
+    // A damaged one of the same name makes room.
+    await rm(place, { recursive: true, force: true });
+    await rename(aside, place);
+    for (const above of [dirname(place), dirname(dirname(place)), folder]) await flush(above);
+    return { id, isNew: true, bytes };
+  };
+  return {
+    add: async (gzip) => {
+      bytes += gzip.length;
+      await pieces.writeFile(gzip);
+    },
+    keep,
+    drop,
+  };
+}
+
+function idOf(nodeId: string, { name, size, pieces }: Pick<SavedDevice, "name" | "size" | "pieces">): string {
+  const parts = pieces.map(({ offset, length, sha256 }) => [offset, length, sha256]);
+  return createHash("sha256")
+    .update(JSON.stringify([nodeId, name, size, parts]))
+    .digest("hex");
+}
+
+/** A name as a folder's, which leads nowhere else. */
+function wordOf(name: string): string {
+  return encodeURIComponent(name).replace(/^\./, "%2E");
+}
+
+async function writeSave(folder: string, { ...save }: Omit<SavedTable, "file"> & { readonly file?: string }) {
+  delete save.file;
+  const aside = join(folder, `.${randomBytes(8).toString("hex")}`);
+  const handle = await open(aside, "wx", 0o600);
+  try {
+    await handle.writeFile(`${JSON.stringify(save, undefined, 2)}\n`);
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+  await rename(aside, join(folder, "save.json"));
+  await flush(folder);
+}
+
+/** Names made in a folder survive a power cut. */
+async function flush(folder: string): Promise<void> {
+  const handle = await open(folder, "r");
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+/** All that is kept, of every node, the newest last. @throws KcoreError DISK_SAVE_CORRUPT */
+export async function listTables(folder: string): Promise<readonly SavedTable[]> {
+  const saves: SavedTable[] = [];
+  for (const node of await namesIn(folder))
+    for (const name of await namesIn(join(folder, node)))
+      for (const id of await namesIn(join(folder, node, name)))
+        saves.push(await readSave(join(folder, node, name, id)));
+  return saves.sort((a, b) => lastOf(a) - lastOf(b));
+}
+
+/** When it was last so, in milliseconds since 1970; with `before` when something was to be wiped or put back. */
+export function lastOf({ occasions }: Pick<SavedTable, "occasions">, before?: "wipe" | "restore"): number {
+  return occasions.findLast((one) => before === undefined || one.before === before)?.at ?? 0;
+}
+
+/** Reads every byte of it. @throws KcoreError DISK_SAVE_CORRUPT */
+export async function checkTable({ file, pieces }: SavedTable): Promise<void> {
+  let [index, read, hash] = [0, 0, createHash("sha256")];
+  const damaged = corrupt(file, "its bytes are not those that were saved");
+  const take = (chunk: Buffer): void => {
+    for (let rest = chunk; rest.length > 0;) {
+      const piece = pieces[index];
+      if (!piece) throw damaged;
+      const part = rest.subarray(0, piece.length - read);
+      hash.update(part);
+      rest = rest.subarray(part.length);
+      read += part.length;
+      if (read < piece.length) continue;
+      if (hash.digest("hex") !== piece.sha256) throw damaged;
+      [index, read, hash] = [index + 1, 0, createHash("sha256")];
+    }
+  };
+  try {
+    await pipeline(createReadStream(file), createGunzip(), async (chunks) => {
+      for await (const chunk of chunks) take(chunk as Buffer);
+    });
+  } catch (error) {
+    throw error instanceof KcoreError ? error : corrupt(file, (error as Error).message, error);
+  }
+  if (index < pieces.length) throw damaged;
+}
+
+async function namesIn(folder: string): Promise<readonly string[]> {
+  const names = await readdir(folder).catch((error: NodeJS.ErrnoException): string[] => {
+    if (error.code === "ENOENT") return [];
+    throw error;
+  });
+  return names.filter((name) => !name.startsWith(".")).sort();
+}
+
+async function readSave(folder: string): Promise<SavedTable> {
+  const path = join(folder, "save.json");
+  let save: z.output<typeof SavedTable>;
+  try {
+    save = SavedTable.parse(JSON.parse(await readFile(path, "utf8")));
+  } catch (error) {
+    throw corrupt(path, "it is no description of a save", error);
+  }
+  if (idOf(save.nodeId, save) !== save.id || !folder.endsWith(save.id)) throw corrupt(path, "it was changed");
+  return { ...save, file: join(folder, "pieces.gz") };
+}
+
+function corrupt(path: string, why: string, cause?: unknown): KcoreError {
+  const hint = "move its folder away; another save of the disk may do: kcore disk restore-table NODE";
+  return new KcoreError({ code: "DISK_SAVE_CORRUPT", message: `${path} is damaged: ${why}`, hint }, { cause });
+}

@@ -1,0 +1,54 @@
+/** A piece of a disk: bytes from `offset` on. */
+export interface TablePiece {
+  readonly offset: number;
+  readonly length: number;
+  /** Lower-case hex. */
+  readonly sha256: string;
+}
+
+/** A disk, volume or array as it was when it was saved. */
+export interface SavedDevice {
+  /** By which it was named: a serial, WWN or by-id link, `VG/LV`, `md/ARRAY`. */
+  readonly name: string;
+  /** What the disk says it is: `serial S3Z8NB0K`; none of a volume or an array. */
+  readonly ids: readonly string[];
+  /** Bytes. */
+  readonly size: number;
+  /** In the order of their offsets; they do not overlap. */
+  readonly pieces: readonly TablePiece[];
+  /** What the node's tools say of it, by tool. */
+  readonly texts: Readonly<Record<string, string>>;
+}
+
+/** Why and when. */
+export interface SaveOccasion {
+  readonly node: string;
+  /** The node's id, or its name where it has none. */
+  readonly nodeId: string;
+  readonly run: string;
+  /** What is to be done: wipe it, or put an earlier table back. */
+  readonly before: "wipe" | "restore";
+}
+
+/** What came of it. */
+export interface KeptTable {
+  readonly id: string;
+  /** It was not there yet, byte for byte. */
+  readonly isNew: boolean;
+  /** Bytes that it takes. */
+  readonly bytes: number;
+}
+
+/** One save on its way to the bastion's disk; nothing of it counts before it was kept. */
+export interface TableSave {
+  /** The next piece: its bytes and the same as a gzip member. */
+  add(gzip: Uint8Array): Promise<void>;
+  /** All is there. Resolves when it lies on the disk. */
+  keep(device: SavedDevice, occasion: SaveOccasion): Promise<KeptTable>;
+  drop(): Promise<void>;
+}
+
+/** Where a run keeps what it is about to destroy (ADR 0012). */
+export interface TableStore {
+  open(): Promise<TableSave>;
+}

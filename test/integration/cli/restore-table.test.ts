@@ -1,0 +1,82 @@
+import { randomBytes } from "node:crypto";
+import { chmodSync, readFileSync } from "node:fs";
+import { expect } from "chai";
+import { TestProject, type Ended } from "#support/kcore.ts";
+import { openLoopDisk, type LoopDisk } from "#support/loop-disk.ts";
+
+/** Whatever is granted is saved, so that nothing has to be wiped for it. */
+const state = `description: Nothing
+steps:
+  - id: nothing
+    fact.assert: { that: [{ root: true }] }
+`;
+
+describe("kcore disk restore-table, on this machine (F-18)", function () {
+  this.timeout(120_000);
+  let project: TestProject;
+  let disk: LoopDisk | undefined;
+
+  before(function () {
+    project = new TestProject({ "states/nothing.yaml": state });
+    chmodSync(project.path, 0o755);
+    disk = openLoopDisk(project.path, randomBytes(3 << 20));
+    if (!disk) this.skip();
+  });
+  after(async () => {
+    disk?.remove();
+    await project.remove();
+  });
+
+  const name = (): string => disk?.byId ?? "";
+  const restore = (...words: readonly string[]): Promise<Ended> =>
+    project.kcore("disk", "restore-table", "here", ...words);
+  const content = (): Buffer => readFileSync(disk?.image ?? "");
+
+  it("says that nothing is saved, and of whom", async () => {
+    const empty = await restore();
+    expect([empty.code, empty.stdout]).to.deep.equal([
+      0,
+      "Nothing is saved of here: no disk of it was granted to a run of this project.\n",
+    ]);
+    const unknown = await restore("S1");
+    expect([unknown.code, unknown.stderr]).to.satisfy(
+      ([code, text]: [number, string]) => code === 2 && text.includes("DISK_SAVE_UNKNOWN"),
+    );
+    const nobody = await project.kcore("disk", "restore-table", "hare");
+    expect(nobody.stderr).to.contain("ROSTER_NODE_UNKNOWN").and.contain("did you mean “here”");
+  });
+
+  it("puts back what was there, once, and what lay there meanwhile is saved", async () => {
+    const before = content();
+    const grantSome = ["--grant", `${name()}:${"0".repeat(16)}`];
+    const granted = await project.kcore("state", "apply", "nothing", "--on", "here", ...grantSome);
+    expect(granted.code, granted.stdout).to.equal(0);
+    expect(granted.stdout).to.contain(`here  saved the table of ${name()} before it may be wiped`);
+
+    disk?.write(Buffer.alloc(4 << 20));
+    const dry = await restore(name(), "--dry-run");
+    expect([dry.code, content().equals(before)], dry.stdout + dry.stderr).to.deep.equal([0, false]);
+    const blank = await restore(name());
+    expect([blank.code, content().equals(before)], blank.stdout + blank.stderr).to.deep.equal([0, true]);
+    const again = await restore(name(), "--verbose");
+    expect(again.stdout).to.contain("disk  in order").and.contain("changed=0");
+
+    // It holds something, so it has to be granted.
+    disk?.write(randomBytes(512));
+    const other = content();
+    const refused = await restore(name());
+    expect([refused.code, content().equals(other)]).to.deep.equal([1, true]);
+    const [, grant = ""] = /--grant (\S+:[0-9a-f]{16})/.exec(refused.stdout) ?? [];
+    const back = await restore(name(), "--grant", grant);
+    expect([back.code, content().equals(before)], back.stdout).to.deep.equal([0, true]);
+
+    const listed = await restore(name(), "--list", "--output", "json");
+    const saves = JSON.parse(listed.stdout) as { save: string; occasions: { before: string }[]; contents: object }[];
+    expect(saves.map(({ occasions }) => occasions[0]?.before)).to.have.members(["wipe", "restore", "restore"]);
+    const otherSave = saves.findLast(({ occasions }) => occasions.every((one) => one.before === "restore"));
+    const [, last = ""] =
+      /--grant (\S+:[0-9a-f]{16})/.exec((await restore(name(), "--save", otherSave?.save ?? "")).stdout) ?? [];
+    const there = await restore(name(), "--save", otherSave?.save ?? "", "--grant", last);
+    expect([there.code, content().equals(other)], there.stdout).to.deep.equal([0, true]);
+  });
+});

@@ -1,0 +1,145 @@
+import { spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { chmodSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { basename, join } from "node:path";
+import { gunzipSync } from "node:zlib";
+import { expect } from "chai";
+import type { Step } from "#engine/step/define.ts";
+import { granted } from "#engine/step/fragments/granted.ts";
+import { sh } from "#engine/step/sh.ts";
+import { masterBootRecord, openLoopDisk, type LoopDisk } from "#support/loop-disk.ts";
+import { draftOf, sessionOn, type TestSession } from "#support/sessions.ts";
+import { MemoryTables } from "#support/tables.ts";
+
+const MiB = 1024 ** 2;
+const fingerprint = "0123456789abcdef";
+
+describe("a node that was granted something, on this machine (F-18, ADR 0012)", () => {
+  let folder: string;
+  let disk: LoopDisk | undefined;
+  let tables: MemoryTables;
+
+  before(function () {
+    folder = mkdtempSync(join(tmpdir(), "kcore-tables-"));
+    chmodSync(folder, 0o755);
+    disk = openLoopDisk(folder, masterBootRecord([1, 16], [17, 47]));
+    if (!disk) this.skip();
+  });
+  after(() => {
+    disk?.remove();
+    rmSync(folder, { recursive: true, force: true });
+  });
+  beforeEach(() => {
+    tables = new MemoryTables();
+  });
+
+  const name = (): string => basename(folder);
+  const grant = (): string => `${name()}:${fingerprint}`;
+  /** Says whether it was granted, when it is applied. */
+  const wipe = (): Step => ({
+    want: { wiped: "yes" },
+    probe: sh`[ ! -e ${join(folder, "wiped")} ] && fact wiped no || fact wiped yes`,
+    guard: sh`${granted}
+granted ${grant()} || refuse DISK_HAS_DATA "it holds data"`,
+    apply: sh`: >${join(folder, "wiped")}`,
+  });
+  const perform = async (test: TestSession): Promise<string | undefined> => {
+    const { outcome, problem } = await test.session.perform([{ stage: "s", drafts: [draftOf("wipe", wipe())] }]);
+    await test.session.finish(outcome, problem);
+    rmSync(join(folder, "wiped"), { force: true });
+    return problem ? `${problem.code} ${problem.message}` : outcome;
+  };
+  const session = (options: Parameters<typeof sessionOn>[1] = {}): TestSession =>
+    sessionOn(join(folder, "state"), { grants: [grant()], tables, ...options });
+
+  it("saves what lies there, every byte of it, before it says what was granted", async () => {
+    const test = session();
+    expect(await perform(test)).to.equal("done");
+    const types = test.events.map(({ type }) => type);
+    expect(types.indexOf("node.saved")).to.be.greaterThan(types.indexOf("node.connected"));
+    expect(types.indexOf("node.segment")).to.be.greaterThan(types.indexOf("node.saved"));
+    const [kept] = tables.kept;
+    expect(kept?.device.size).to.equal(64 * MiB);
+    expect(kept?.occasion.before).to.equal("wipe");
+    expect(kept?.device.ids).to.include(`byId ${name()}`);
+    const image = readFileSync(disk?.image ?? "");
+    const bytes = gunzipSync(kept?.gzip ?? "");
+    let at = 0;
+    for (const { offset, length, sha256 } of kept?.device.pieces ?? []) {
+      expect(bytes.subarray(at, at + length).equals(image.subarray(offset, offset + length)), String(offset)).to.equal(
+        true,
+      );
+      expect(
+        createHash("sha256")
+          .update(image.subarray(offset, offset + length))
+          .digest("hex"),
+      ).to.equal(sha256);
+      at += length;
+    }
+    expect(at).to.equal(bytes.length);
+    // The beginning, both partitions', and the end, where the other copy of the table is.
+    const [first] = kept?.device.pieces ?? [];
+    const last = kept?.device.pieces.at(-1);
+    expect([first?.offset, (last?.offset ?? 0) + (last?.length ?? 0)]).to.deep.equal([0, 64 * MiB]);
+    expect(kept?.device.texts["blkid"]).to.contain('PTTYPE="dos"');
+  });
+
+  it("is granted nothing when the save cannot be kept", async () => {
+    tables.failure = new Error("no space left on device");
+    const test = session();
+    expect(await perform(test)).to.match(/^DISK_NOT_SAVED .*no space left on device$/);
+    expect(test.events.some(({ type }) => type === "warning")).to.equal(true);
+    expect(tables.dropped).to.equal(1);
+  });
+
+  it("is granted nothing of what it does not have", async () => {
+    const other = `${name()}-other:${fingerprint}`;
+    const test = session({ grants: [other] });
+    expect(await perform(test)).to.match(/^DISK_HAS_DATA /);
+    // Other nodes of the run may have it.
+    expect(test.events.some(({ type }) => type === "warning")).to.equal(false);
+    expect(tables.kept).to.deep.equal([]);
+  });
+
+  it("is asked for no more than before where nothing is granted, and in a dry run", async () => {
+    const runs = [session({ grants: [] }), session({ dryRun: true })];
+    expect(await perform(runs[0] as TestSession)).to.match(/^DISK_HAS_DATA /);
+    expect(await perform(runs[1] as TestSession)).to.equal("done");
+    for (const { events, session: ended } of runs) {
+      expect(events.filter(({ type }) => type === "node.saved")).to.deep.equal([]);
+      expect(ended.exchanges).to.equal(1);
+    }
+    expect(tables.kept).to.deep.equal([]);
+  });
+
+  it("is asked once a session, and again when the run is resumed", async () => {
+    const shared = { runId: "resumed", nonce: "1".repeat(32) };
+    const first = session(shared);
+    await first.session.facts();
+    expect(await perform(first)).to.equal("done");
+    expect(tables.kept.length).to.equal(1);
+    const again = session({ ...shared, resumed: true });
+    expect(await perform(again)).to.equal("done");
+    expect(tables.kept.length).to.equal(2);
+  });
+
+  it("tells of a header of LUKS all that stands before the data", async () => {
+    // LUKS2 On-Disk Format, 3: as much of it as is looked at.
+    const header = Buffer.alloc(16 * MiB);
+    header.write("LUKS\xba\xbe\0\x02", 0, "latin1");
+    header.writeBigUInt64BE(16384n, 8);
+    header.write(JSON.stringify({ segments: { 0: { type: "crypt", offset: String(12 * MiB) } } }), 4096);
+    const before = readFileSync(disk?.image ?? "");
+    try {
+      disk?.write(header);
+      const { stdout } = spawnSync("blkid", ["-p", disk?.device ?? ""], { encoding: "utf8" });
+      expect(stdout).to.contain("crypto_LUKS");
+      await perform(session());
+      const covered = (tables.kept[0]?.device.pieces ?? []).filter(({ offset }) => offset < 13 * MiB);
+      expect(covered.at(-1)).to.include({ offset: 12 * MiB, length: MiB });
+    } finally {
+      disk?.write(before);
+    }
+  });
+});

@@ -1,0 +1,195 @@
+import { readdir, readFile, rename, stat, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { expect } from "chai";
+import { tablesFolder } from "#engine/tables/saved-tables.ts";
+import { openLab, type Lab, type LabNode } from "#lab/lab.ts";
+import { openBastion, rosterOf, type Bastion } from "#support/deploy.ts";
+import { SharedLine } from "#support/shared-line.ts";
+
+const serial = (number: number): string => `v1-disk${number}`;
+const link = (number: number): string => `/dev/disk/by-id/virtio-${serial(number)}`;
+
+const state = `description: Wipes
+params:
+  disk: { type: string, required: true, description: Its serial. }
+steps:
+  - id: table
+    disk.partitioned: { disk: { serial: "{{params.disk}}" }, partitions: [{ name: first, size: 32M }, { name: second }] }
+  - id: filesystem
+    filesystem.formatted: { disk: { serial: "{{params.disk}}" }, partition: second }
+`;
+
+const form = `description: Formats
+steps:
+  - id: filesystem
+    filesystem.formatted: { vg: vg_old, lv: data, fstype: ext4 }
+`;
+
+/** What is on a disk, and what shows that it is there. */
+const shows = {
+  lvm: "vgs --noheadings -o vg_name,vg_uuid,pv_count,lv_count vg_old; lvs --noheadings -o lv_name,lv_size vg_old",
+  luks: `cryptsetup luksDump ${link(1)}-part1`,
+  tables: [0, 1].map((number) => `sfdisk -d ${link(number)}`).join("; "),
+};
+
+describe("disks that were wiped by a grant, and put back (F-18, ADR 0012)", function () {
+  this.timeout(900_000);
+  let lab: Lab;
+  let v1: LabNode;
+  let line: SharedLine;
+  let bastion: Bastion;
+  let original: Readonly<Record<keyof typeof shows, string>>;
+
+  before(async () => {
+    lab = await openLab({ name: "vmtables" });
+    await lab.down();
+    [v1] = (await lab.up([{ name: "v1", kind: "vm", disks: ["300M", "200M", "64M"] }])) as [LabNode];
+    line = new SharedLine(v1);
+    bastion = await openBastion({
+      "roster/lab.yaml": await rosterOf(lab),
+      "states/wipe.yaml": state,
+      "states/form.yaml": form,
+    });
+    shell(`sgdisk -n1:0:+200M -t1:8e00 -c1:old -n2:0:0 ${link(0)} && udevadm settle &&
+vgcreate -qy vg_old ${link(0)}-part1 && lvcreate -qy -n data -L 64M vg_old && mkfs.ext4 -q /dev/vg_old/data &&
+mount /dev/vg_old/data /mnt && echo kept >/mnt/file && umount /mnt && udevadm settle && vgchange -q --setautoactivation n vg_old && vgchange -qan vg_old
+sgdisk -n1:0:0 -t1:8309 ${link(1)} && udevadm settle &&
+echo secret | cryptsetup luksFormat -q --type luks2 --pbkdf pbkdf2 --pbkdf-force-iterations 1000 ${link(1)}-part1 - &&
+echo secret | cryptsetup open --key-file - ${link(1)}-part1 old && mkfs.ext4 -q /dev/mapper/old && cryptsetup close old`);
+    original = look();
+  });
+  after(async () => {
+    line.close();
+    await bastion.remove();
+    await lab.down();
+  });
+  const shell = (command: string): string => line.shell(command);
+  const look = (): typeof original =>
+    Object.fromEntries(Object.entries(shows).map(([name, command]) => [name, shell(command)])) as typeof original;
+  const wipe = (number: number, ...more: readonly string[]) =>
+    bastion.kcore(["state", "apply", "wipe", "--on", "v1", "--set", `disk=${serial(number)}`, ...more]);
+  const restore = (number: number, ...more: readonly string[]) =>
+    bastion.kcore(["disk", "restore-table", "v1", serial(number), ...more]);
+  /** Runs what is refused, then with the grants that refusals name. */
+  const granted = async (run: (...grants: string[]) => ReturnType<typeof wipe>): Promise<string> => {
+    const grants: string[] = [];
+    for (;;) {
+      const { code, stdout, stderr } = await run(...grants);
+      if (code === 0) return stdout;
+      const [, grant] = /--grant (\S+:[0-9a-f]{16})/.exec(stdout + stderr) ?? [];
+      if (grant === undefined || grants.includes(grant)) throw new Error(`exit ${code}\n${stdout}${stderr}`);
+      grants.push("--grant", grant);
+    }
+  };
+
+  it("is refused without a grant, and nothing is saved for a run that wipes nothing", async () => {
+    for (const number of [0, 1]) {
+      const { code, stdout } = await wipe(number);
+      expect([code, stdout]).to.satisfy(([, text]: [number, string]) => text.includes("DISK_HAS_DATA"), stdout);
+    }
+    expect(await readdir(tablesFolder(bastion.project)).catch(() => [])).to.deep.equal([]);
+    expect(look()).to.deep.equal(original);
+    expect((await restore(0)).stderr).to.contain("DISK_SAVE_UNKNOWN");
+  });
+
+  it("is saved on the bastion, privately and once, before it is wiped", async () => {
+    for (const number of [0, 1]) {
+      const said = await granted((...grants) => wipe(number, ...grants));
+      expect(said).to.contain(`saved the table of ${serial(number)} before it may be wiped`);
+    }
+    const events = await bastion.events();
+    const at = (type: string) => events.findIndex((event) => event.type === type);
+    expect(at("node.saved")).to.be.greaterThan(at("node.connected"));
+    expect(at("node.segment")).to.be.greaterThan(at("node.saved"));
+    const folder = tablesFolder(bastion.project);
+    for (const name of await readdir(folder, { recursive: true })) {
+      const { mode } = await stat(join(folder, name));
+      expect((mode & 0o777).toString(8), name).to.equal(/\.(?:gz|json)$/.test(name) ? "600" : "700");
+    }
+    expect(shell(`sfdisk -d ${link(0)}; vgs; blkid -p ${link(1)}-part1`)).to.not.match(/vg_old|crypto_LUKS/);
+    const listed = await bastion.does("disk", "restore-table", "v1");
+    expect(listed).to.match(/^DISK +SAVE +AGE +MADE +RUN +CONTENTS$/m);
+    expect(listed).to.match(/v1-disk0 +[0-9a-f]{12} +\w+ +before a wipe +\S+ +gpt, LVM2_member; 300 MiB/);
+    expect(listed).to.match(/v1-disk1 .*gpt, crypto_LUKS; 200 MiB/);
+    const json = JSON.parse(await bastion.does("disk", "restore-table", "v1", "--output", "json")) as object[];
+    expect(json[0]).to.include({ disk: serial(0), size: 300 * 1024 ** 2 });
+    expect(json[0]).to.have.nested.property("contents.vgcfgbackup vg_old").that.contains("vg_old {");
+  });
+
+  it("is shown by a dry run, comes back with a grant for what lies there now, and stays so", async () => {
+    const refused = await restore(0);
+    expect(refused.stdout).to.contain("DISK_HAS_DATA");
+    for (const number of [0, 1]) {
+      await granted((...grants) => restore(number, "--dry-run", ...grants));
+      await granted((...grants) => restore(number, ...grants));
+      const again = await restore(number, "--output", "json");
+      expect(again.code, again.stdout).to.equal(0);
+      expect(again.stdout).to.contain('"outcome":"ok"').and.not.contain('"outcome":"changed"');
+    }
+    expect(look()).to.deep.equal(original);
+    for (const number of [0, 1]) expect(shell(`sgdisk -v ${link(number)}`)).to.contain("No problems found");
+    shell(`udevadm settle; echo secret | cryptsetup open --key-file - ${link(1)}-part1 old && cryptsetup close old`);
+    shell("vgchange -qay vg_old && udevadm settle && e2fsck -fn /dev/vg_old/data && vgchange -qan vg_old");
+  });
+
+  it("what lay there before it came back is saved as well", async () => {
+    const listed = await bastion.does("disk", "restore-table", "v1", serial(0), "--list");
+    expect(listed).to.match(/v1-disk0 .*before a restore/);
+    const saves = JSON.parse(await bastion.does("disk", "restore-table", "v1", "--output", "json")) as object[];
+    expect(saves.length).to.equal(4);
+  });
+
+  it("a disk in use is refused whatever was granted, and stays as it is", async () => {
+    shell("vgchange -qay vg_old; mount -r /dev/vg_old/data /mnt");
+    const listed = await bastion.does("disk", "restore-table", "v1", serial(0), "--list");
+    const [, save = ""] = /([0-9a-f]{12}) .*before a restore/.exec(listed) ?? [];
+    const { code, stdout } = await restore(0, "--save", save, "--grant", `${serial(0)}:${"0".repeat(16)}`);
+    expect([code, stdout.includes("DISK_IN_USE")], stdout).to.deep.equal([1, true]);
+    expect(look()).to.deep.equal(original);
+    shell("umount /mnt; vgchange -qan vg_old");
+  });
+
+  it("what is damaged here, or of a disk of another size, is not put back", async () => {
+    const folder = tablesFolder(bastion.project);
+    const files = (await readdir(folder, { recursive: true })).filter((name) => name.includes(serial(1)));
+    const pieces = join(folder, files.find((name) => name.endsWith("pieces.gz")) ?? "");
+    const bytes = await readFile(pieces);
+    await writeFile(pieces, bytes.subarray(0, -20));
+    const id = pieces.split("/").at(-2) ?? "";
+    expect((await restore(1, "--save", id)).stderr).to.contain("DISK_SAVE_CORRUPT");
+    await writeFile(pieces, bytes);
+    await granted((...grants) => wipe(2, ...grants));
+    expect((await restore(2)).stderr).to.contain("DISK_SAVE_UNKNOWN");
+    const params = {
+      kind: "disk",
+      disk: { serial: serial(2) },
+      size: 63 * 1024 ** 2,
+      source: pieces,
+      pieces: [{ offset: 0, length: 512, sha256: "0".repeat(64) }],
+    };
+    const words = ["state", "apply", "kcore/restore-table", "--on", "v1", "--params", JSON.stringify(params)];
+    const { stdout } = await bastion.kcore([...words, "--grant", `${serial(2)}:restore`]);
+    expect(stdout).to.contain("DISK_SAVE_UNFIT");
+  });
+
+  it("a logical volume comes back by its name, and what was not saved first is not written", async () => {
+    shell("vgchange -qay vg_old");
+    const uuid = (): string => shell("blkid -p -o value -s UUID /dev/vg_old/data");
+    const first = uuid();
+    const format = (...grants: readonly string[]) => bastion.kcore(["state", "apply", "form", "--on", "v1", ...grants]);
+    await granted(format);
+    expect(uuid()).to.not.equal(first);
+    const volume = (...grants: readonly string[]) =>
+      bastion.kcore(["disk", "restore-table", "v1", "vg_old/data", ...grants]);
+    await granted(volume);
+    expect(uuid()).to.equal(first);
+    // The bastion's disk takes nothing any more: neither is anything wiped nor put back.
+    const folder = tablesFolder(bastion.project);
+    await rename(folder, `${folder}.away`);
+    await writeFile(folder, "");
+    const { stdout } = await format();
+    const [, grant = ""] = /--grant (\S+:[0-9a-f]{16})/.exec(stdout) ?? [];
+    expect((await format("--grant", grant)).stdout).to.contain("DISK_NOT_SAVED");
+    expect(uuid()).to.equal(first);
+  });
+});

@@ -1,0 +1,28 @@
+import type { KeptTable, SavedDevice, SaveOccasion, TableStore } from "#engine/tables/table-store.ts";
+
+/** For tests in which nothing is granted: it refuses to be asked. */
+export const noTables: TableStore = {
+  open: () => Promise.reject(new Error("the test saves no table")),
+};
+
+/** A store in memory that tells what was kept and dropped, in order. */
+export class MemoryTables implements TableStore {
+  readonly kept: { readonly device: SavedDevice; readonly occasion: SaveOccasion; readonly gzip: Buffer }[] = [];
+  dropped = 0;
+  /** What keeping fails with. */
+  failure: Error | undefined;
+
+  open(): ReturnType<TableStore["open"]> {
+    const parts: Uint8Array[] = [];
+    return Promise.resolve({
+      add: (gzip) => Promise.resolve(void parts.push(gzip)),
+      drop: () => Promise.resolve(void (this.dropped += 1)),
+      keep: (device, occasion): Promise<KeptTable> => {
+        if (this.failure) return Promise.reject(this.failure);
+        const gzip = Buffer.concat(parts);
+        this.kept.push({ device, occasion, gzip });
+        return Promise.resolve({ id: String(this.kept.length), isNew: true, bytes: gzip.length });
+      },
+    });
+  }
+}

@@ -1,0 +1,144 @@
+import { createHash } from "node:crypto";
+import { gzipSync } from "node:zlib";
+import { expect } from "chai";
+import type { Frame } from "#engine/program/frames.ts";
+import { SaveReader } from "#engine/session/save-frames.ts";
+import { MemoryTables } from "#support/tables.ts";
+
+const KiB = 1024;
+const occasion = () => ({ node: "n1", nodeId: "id1", run: "r1", before: "wipe" }) as const;
+const sum = (bytes: Uint8Array): string => createHash("sha256").update(bytes).digest("hex");
+
+/** What a node says of a disk with two pieces; what a test changes of it. */
+function told({
+  first = Buffer.alloc(4 * KiB, 1),
+  last = Buffer.alloc(KiB, 2),
+  size = 64 * KiB,
+  sha256 = sum(last),
+  lastAt = 63 * KiB,
+  count = 2,
+}: {
+  readonly first?: Buffer;
+  readonly last?: Buffer;
+  readonly size?: number;
+  readonly sha256?: string;
+  readonly lastAt?: number;
+  readonly count?: number;
+} = {}): Frame[] {
+  const text = gzipSync("label: gpt\n");
+  const [one, two] = [gzipSync(first), gzipSync(last)];
+  return [
+    { type: "saving", rest: "" },
+    { type: "save", rest: `0 ${size} sdb` },
+    { type: "id", rest: "0 serial S1" },
+    { type: "text", rest: `0 ${text.length} sfdisk` },
+    ...out(text),
+    { type: "piece", rest: `0 0 ${first.length} ${sum(first)} ${one.length}` },
+    ...out(one, 10),
+    { type: "piece", rest: `0 ${lastAt} ${last.length} ${sha256} ${two.length}` },
+    ...out(two),
+    { type: "saved", rest: `0 ${count}` },
+    { type: "all", rest: "" },
+  ];
+}
+
+/** As the link hands them over: in portions. */
+function out(bytes: Buffer, portion = bytes.length): Frame[] {
+  const frames: Frame[] = [];
+  for (let at = 0; at < bytes.length; at += portion) {
+    const part = bytes.subarray(at, at + portion);
+    frames.push({ type: "out", rest: `bytes ${at} ${part.length} 0`, bytes: part });
+  }
+  return frames;
+}
+
+describe("what a node tells to be saved", () => {
+  let tables: MemoryTables;
+  beforeEach(() => {
+    tables = new MemoryTables();
+  });
+  const read = async (frames: readonly Frame[], names = ["S1"]): Promise<SaveReader> => {
+    const reader = new SaveReader(names, tables, occasion);
+    for (const frame of frames) await reader.take(frame);
+    await reader.end("the connection ended");
+    return reader;
+  };
+  const unsaved = async (frames: readonly Frame[]): Promise<string | undefined> => {
+    const result = (await read(frames)).results.get("S1");
+    expect(tables.kept).to.deep.equal([]);
+    return result && "unsaved" in result ? result.unsaved : undefined;
+  };
+  const without = (type: string, index = 0): Frame[] => {
+    const frames = told();
+    frames.splice(
+      frames.findIndex((frame, at) => frame.type === type && at >= index),
+      1,
+    );
+    return frames;
+  };
+
+  it("is kept when every byte of it has come", async () => {
+    const reader = await read(told());
+    expect(reader.isWhole).to.equal(true);
+    const [{ device, gzip } = {}] = tables.kept;
+    expect(device).to.deep.include({
+      name: "S1",
+      size: 64 * KiB,
+      ids: ["serial S1"],
+      texts: { sfdisk: "label: gpt\n" },
+    });
+    expect(device?.pieces.map(({ offset, length }) => [offset, length])).to.deep.equal([
+      [0, 4 * KiB],
+      [63 * KiB, KiB],
+    ]);
+    expect(gzip?.length).to.be.greaterThan(0);
+  });
+
+  it("is not kept when a checksum is not that of the bytes", async () => {
+    expect(await unsaved(told({ sha256: "0".repeat(64) }))).to.match(/bytes at 64512 is not what the node read/);
+  });
+
+  it("is not kept when it ends too early, wherever that is", async () => {
+    const frames = told();
+    for (let length = 0; length < frames.length - 2; length++)
+      expect(await unsaved(frames.slice(0, length)), String(length)).to.equal("the connection ended");
+  });
+
+  it("is not kept when a piece, a part of one or the number of them is missing", async () => {
+    const frames = told();
+    const lastOut = frames.findLastIndex(({ type }) => type === "out");
+    expect(await unsaved(without("out", lastOut))).to.equal("the node said less than it announced");
+    expect(await unsaved(without("piece", lastOut - 1))).to.equal("pieces of it did not arrive");
+    expect(await unsaved(told({ count: 3 }))).to.equal("pieces of it did not arrive");
+    expect(await unsaved(told({ count: 1 }))).to.equal("pieces of it did not arrive");
+  });
+
+  it("is not kept when its pieces lie where no disk has any", async () => {
+    for (const wrong of [{ size: 63 * KiB }, { lastAt: 0 }, { lastAt: 63 * KiB + 1 }, { last: Buffer.alloc(100) }])
+      expect(await unsaved(told(wrong))).to.equal("the node told of pieces that no disk has");
+  });
+
+  it("is not kept when a piece unpacks to more than it said", async () => {
+    const bomb = gzipSync(Buffer.alloc(8 << 20));
+    const frames = told().slice(0, 2);
+    const more = [{ type: "piece", rest: `0 0 512 ${"0".repeat(64)} ${bomb.length}` }, ...out(bomb)];
+    expect(await unsaved([...frames, ...more])).to.match(/larger than/);
+  });
+
+  it("says why the node could not, or the bastion's disk", async () => {
+    expect(await unsaved([{ type: "unsaved", rest: "0 several disks have this name" }])).to.equal(
+      "several disks have this name",
+    );
+    const absent = await read([{ type: "absent", rest: "0" }]);
+    expect(absent.results.get("S1")).to.include({ isAbsent: true });
+    tables.failure = new Error("no space left on device");
+    expect(await unsaved(told())).to.equal("no space left on device");
+    expect(tables.dropped).to.be.greaterThan(0);
+  });
+
+  it("passes over what nobody asked for, and the first answer counts", async () => {
+    const reader = await read([{ type: "save", rest: "7 512 sda" }, ...told(), ...told({ count: 9 })]);
+    expect([...reader.results.keys()]).to.deep.equal(["S1"]);
+    expect(tables.kept.length).to.equal(1);
+  });
+});

@@ -1,0 +1,97 @@
+import { createHash } from "node:crypto";
+import { readdir, readFile, stat, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { gzipSync } from "node:zlib";
+import { expect } from "chai";
+import { checkTable, lastOf, listTables, openTables } from "#engine/tables/saved-tables.ts";
+import type { SavedDevice, SaveOccasion } from "#engine/tables/table-store.ts";
+import { makeTempDir } from "#support/temp-dir.ts";
+import { problemsOf } from "#support/steps.ts";
+
+const pieces = [Buffer.alloc(4096, 1), Buffer.alloc(512, 2)];
+const device: SavedDevice = {
+  name: "S1/../x",
+  ids: ["serial S1/../x"],
+  size: 65_536,
+  pieces: pieces.map((bytes, index) => ({
+    offset: index * 32_768,
+    length: bytes.length,
+    sha256: createHash("sha256").update(bytes).digest("hex"),
+  })),
+  texts: { blkid: 'PTTYPE="gpt"' },
+};
+const occasion: SaveOccasion = { node: "n1", nodeId: "id1", run: "r1", before: "wipe" };
+
+describe("saved tables", () => {
+  let folder: string;
+  let remove: () => Promise<void>;
+  let now: number;
+  beforeEach(async () => {
+    const made = await makeTempDir("tables");
+    [folder, remove, now] = [join(made.path, "tables"), () => made.remove(), 1000];
+  });
+  afterEach(() => remove());
+
+  const keep = async (more: Partial<SavedDevice> = {}, given: Partial<SaveOccasion> = {}) => {
+    const save = await openTables(folder, () => now++).open();
+    for (const bytes of pieces) await save.add(gzipSync(bytes));
+    return save.keep({ ...device, ...more }, { ...occasion, ...given });
+  };
+  const problem = async (call: () => unknown) => (await problemsOf(call))[0]?.code;
+
+  it("are there whole, for nobody else to read, below the folder", async () => {
+    const { id, isNew } = await keep();
+    expect(isNew).to.equal(true);
+    const [save] = await listTables(folder);
+    expect(save).to.deep.include({ id, ...device });
+    expect(save?.file.startsWith(`${folder}/id1/`)).to.equal(true);
+    if (save) await checkTable(save);
+    for (const name of await readdir(folder, { recursive: true })) {
+      const { mode } = await stat(join(folder, name));
+      expect((mode & 0o777).toString(8), name).to.equal(/\.(?:gz|json)$/.test(name) ? "600" : "700");
+    }
+  });
+
+  it("are kept once when nothing differs, with each occasion", async () => {
+    const first = await keep();
+    const other = await keep({ pieces: device.pieces.slice(0, 1) }, { before: "restore" });
+    const again = await keep({}, { run: "r2" });
+    expect([again.id, again.isNew, other.isNew]).to.deep.equal([first.id, false, true]);
+    const saves = await listTables(folder);
+    // That of the last occasion is the newest.
+    expect(saves.map(({ id }) => id)).to.deep.equal([other.id, first.id]);
+    expect(saves[1]?.occasions.map(({ run }) => run)).to.deep.equal(["r1", "r2"]);
+    expect(saves.map((save) => lastOf(save, "wipe") > 0)).to.deep.equal([false, true]);
+  });
+
+  it("leave nothing behind when they are dropped", async () => {
+    const save = await openTables(folder, () => now).open();
+    await save.add(gzipSync("x"));
+    await save.drop();
+    expect(await readdir(folder)).to.deep.equal([]);
+    expect(await listTables(folder)).to.deep.equal([]);
+    expect(await listTables(join(folder, "none"))).to.deep.equal([]);
+  });
+
+  it("are known to be damaged, wherever it is, and saved anew", async () => {
+    const { id } = await keep();
+    const [save] = await listTables(folder);
+    if (!save) throw new Error("nothing was kept");
+    const whole = await readFile(save.file);
+    const flipped = Buffer.from(whole);
+    flipped[30] = (flipped[30] ?? 0) ^ 255;
+    for (const bytes of [flipped, whole.subarray(0, -30), Buffer.concat([whole, gzipSync("more")]), Buffer.alloc(0)]) {
+      await writeFile(save.file, bytes);
+      expect(await problem(() => checkTable(save))).to.equal("DISK_SAVE_CORRUPT");
+    }
+    await writeFile(save.file, whole);
+    const description = join(dirname(save.file), "save.json");
+    const text = await readFile(description, "utf8");
+    for (const changed of [text.replace('"size": 65536', '"size": 65537'), text.slice(0, 100), ""]) {
+      await writeFile(description, changed);
+      expect(await problem(() => listTables(folder))).to.equal("DISK_SAVE_CORRUPT");
+    }
+    expect(await keep()).to.include({ id, isNew: true });
+    expect((await listTables(folder)).length).to.equal(1);
+  });
+});
