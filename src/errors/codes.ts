@@ -165,6 +165,7 @@ export type ErrorCode =
   | "PREFLIGHT_FAILED"
   | "RUNTIME_UNAVAILABLE"
   | "TOOL_MISSING"
+  | "TPM_MISSING"
   | "LAB_BUSY"
   | "LAB_COMMAND_FAILED"
   | "LAB_DISK_FULL"

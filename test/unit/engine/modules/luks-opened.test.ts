@@ -11,7 +11,7 @@ describe("luks.opened", () => {
     const uuid = want["uuid"] ?? "";
     expect(uuid).to.match(/^[0-9a-f]{8}-[0-9a-f]{4}-5/);
     const crypttab = `luks-${uuid} UUID=${uuid} /etc/kcore/luks/${uuid}.key luks,nofail`;
-    expect(want).to.deep.equal({ type: "crypto_LUKS", uuid, opened: "yes", key: "fits", crypttab });
+    expect(want).to.deep.equal({ type: "crypto_LUKS", uuid, opened: "yes", key: "fits", marked: "no", crypttab });
     expect(stepOf(luksOpened, { ...on, discard: true }).want["crypttab"]).to.equal(`${crypttab},discard`);
   });
 
