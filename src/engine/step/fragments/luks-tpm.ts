@@ -21,7 +21,7 @@ json=$(cryptsetup luksDump --dump-json-metadata "$device" 2>/dev/null | tr -d ' 
 tokens=$(printf '%s\n' "$json" | grep -o '"type":"systemd-tpm2"' | wc -l)
 if [ "$tokens" -gt 0 ]; then
   if ${tpmOpens}; then opens=yes; fi
-  tpm="$(printf '%s\n' "$json" | sed 's/.*"type":"systemd-tpm2"//; s/.*"tpm2-pcrs":\[\([0-9,]*\)\].*/PCR \1/' | tr , +), opens: $opens"
+  tpm="$(printf '%s\n' "$json" | sed -n 's/.*"type":"systemd-tpm2"//; s/.*"tpm2-pcrs":\[\([0-9,]*\)\].*/PCR \1/p' | tr , +), opens: $opens"
   [ "$tokens" -eq 1 ] || tpm="$tokens tokens"
 fi`;
 
