@@ -122,7 +122,8 @@ describe("disks that a machine's TPM opens", function () {
     const died: readonly (readonly [string, object])[] = [
       [newKey, byTpm],
       [known, byTpm],
-      [`${known} && ${enroll}`, byTpm],
+      [`${known} && ${enroll} --tpm2-pcrs=0+7`, byTpm],
+      [`${known} && systemd-cryptenroll --wipe-slot=tpm2 ${partition(1)}`, byTpm],
       [`rm /etc/kcore/luks/${uuid(1)}.tpm2`, byTpm],
       [newKey, {}],
       [`touch /etc/kcore/luks/${uuid(1)}.tpm2`, {}],

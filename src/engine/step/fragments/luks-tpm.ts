@@ -38,9 +38,13 @@ have systemd-cryptenroll ||
 systemd-cryptenroll --tpm2-device=list >/dev/null 2>&1 ||
   refuse TOOL_MISSING "systemd-cryptenroll finds no libraries for the TPM; package tpm2-tools brings them"`;
 
-/** Binds the container on `$device`, which the key file opens, to the TPM, and then forgets what it was bound to before. */
+/**
+ * Binds the container on `$device`, which the key file opens, to the TPM. What it was bound to before goes first: systemd-cryptenroll takes the same
+ * registers of another TPM for the same, and does nothing.
+ */
 export function enroll(keyFile: string, pcrs: string): Sh {
-  return sh`systemd-cryptenroll ${`--unlock-key-file=${keyFile}`} --wipe-slot=tpm2 --tpm2-device=auto ${`--tpm2-pcrs=${pcrs}`} "$device" || exit 1`;
+  return sh`systemd-cryptenroll --wipe-slot=tpm2 "$device" >/dev/null || exit 1
+systemd-cryptenroll ${`--unlock-key-file=${keyFile}`} --tpm2-device=auto ${`--tpm2-pcrs=${pcrs}`} "$device" || exit 1`;
 }
 
 /** Gives the container on `$device`, which the TPM opens, the key of the key file as well. */
