@@ -54,6 +54,7 @@ export const moreArguments: Readonly<Record<string, readonly object[]>> = {
   ],
   "http.ready": [{ url: "https://a/", insecure: true }],
   "key.generated": [{ path: "/a.key", certificate: "/a.crt" }],
+  "luks.opened": [{ disk: { serial: "S3Z8NB0K" }, partition: "data", unlock: "tpm2", pcrs: [7, 0] }],
   "lvm.logical_volume": [
     { vg: "vg_a", name: "pool", type: "thinPool", size: "50%VG" },
     { vg: "vg_a", name: "a", type: "thin", pool: "pool", size: "1G" },

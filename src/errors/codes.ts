@@ -169,6 +169,7 @@ export type ErrorCode =
   | "PREFLIGHT_FAILED"
   | "RUNTIME_UNAVAILABLE"
   | "TOOL_MISSING"
+  | "TPM_MISSING"
   | "LAB_BUSY"
   | "LAB_COMMAND_FAILED"
   | "LAB_DISK_FULL"

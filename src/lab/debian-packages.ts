@@ -20,6 +20,9 @@ export const vmHostPackages: Readonly<Record<string, string>> = {
   "qemu-img": "qemu-utils",
 };
 
+/** What a virtual machine's TPM needs. */
+export const tpmHostPackages: Readonly<Record<string, string>> = { swtpm: "swtpm" };
+
 /** What a Debian node has besides debootstrap's minimum: what every Debian server has, and little more. */
 export const imagePackages: readonly string[] = [
   "systemd", // the real init …
@@ -73,5 +76,6 @@ export const servedPackages: readonly (readonly string[])[] = [
   ["chrony"], // preflight wants one time daemon …
   ["systemd-timesyncd"], // … or the other
   ["curl", "ca-certificates", "openssl"], // tests of TLS end points from a node
+  ["tpm2-tools"], // luks.opened by a TPM, for the libraries
   ["tree", "hello"], // small packages for tests of package.installed
 ];

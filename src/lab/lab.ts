@@ -7,7 +7,7 @@ import { prepareImages } from "./image.ts";
 import { makeKey } from "./key.ts";
 import { labNode, startNode, statusOf, type LabNode, type LabNodeStatus, type Prepare } from "./lab-node.ts";
 import { withLock } from "./lock.ts";
-import { hostPackages, vmHostPackages } from "./debian-packages.ts";
+import { hostPackages, tpmHostPackages, vmHostPackages } from "./debian-packages.ts";
 import { isRunning } from "./processes.ts";
 import { findPlace, labNames, lockOfLab, recordPlace, type PlaceOptions } from "./place.ts";
 import type { Log } from "./progress.ts";
@@ -46,7 +46,12 @@ export async function openLab({ mirror, log = () => {}, ...where }: LabOptions =
   const prepare: Prepare = async (nodes, work) => {
     const withVms = nodes.some(({ kind }) => kind === "vm");
     const withZfs = nodes.some(({ zfs = false }) => zfs);
-    await prepareHost(log, withVms ? { ...hostPackages, ...vmHostPackages } : hostPackages);
+    const withTpm = nodes.some(({ tpm = false }) => tpm);
+    await prepareHost(log, {
+      ...hostPackages,
+      ...(withVms ? vmHostPackages : {}),
+      ...(withTpm ? tpmHostPackages : {}),
+    });
     await mkdir(place.home, { recursive: true, mode: 0o700 });
     await makeKey(place);
     const images = await prepareImages(place, { mirror, log, withVms, withZfs });
@@ -93,8 +98,8 @@ export async function listLabs(home?: string): Promise<readonly (LabNodeStatus &
 
 /** A node that is there stays as it is: say so if something else was asked for. */
 function tellDifference(record: NodeRecord, spec: NodeSpec | undefined, log: Log): void {
-  const shape = ({ kind, disks, zfs = false, live = false }: NodeSpec): string =>
-    `${live ? "live " : ""}${kind} with disks ${disks.join(" ") || "none"}${zfs ? " and ZFS" : ""}`;
+  const shape = ({ kind, disks, zfs = false, live = false, tpm = false }: NodeSpec): string =>
+    `${live ? "live " : ""}${kind} with disks ${disks.join(" ") || "none"}${zfs ? " and ZFS" : ""}${tpm ? " and a TPM" : ""}`;
   if (!spec || shape(spec) === shape(record)) return;
   log(`${record.name} is there already, ${shape(record)}; take it down first to change that`);
 }

@@ -23,6 +23,8 @@ export interface NodeSpec {
   readonly live?: boolean;
   /** Whether a virtual machine has ZFS's kernel modules and programs. */
   readonly zfs?: boolean;
+  /** Whether a virtual machine has a TPM 2.0 of its own. */
+  readonly tpm?: boolean;
 }
 
 /** A node as it was made; kept in its folder until `down`. */
@@ -121,7 +123,7 @@ function chooseNumber({ name }: NodeSpec, records: readonly NodeRecord[]): numbe
 /** A virtual disk's serial has room for 20 characters, of which the disk's number takes seven. */
 const longestVmName = 13;
 
-function checkSpec({ name, kind, disks, root, live = false, zfs = false }: NodeSpec): void {
+function checkSpec({ name, kind, disks, root, live = false, zfs = false, tpm = false }: NodeSpec): void {
   if (!namePattern.test(name)) {
     throw new KcoreError({
       code: "USAGE",
@@ -138,6 +140,11 @@ function checkSpec({ name, kind, disks, root, live = false, zfs = false }: NodeS
     throw new KcoreError({ code: "USAGE", message: "only a virtual machine with a disk can run a live system" });
   if (zfs && kind !== "vm")
     throw new KcoreError({ code: "USAGE", message: `${name} is no virtual machine: only those can have ZFS` });
+  if (tpm && (kind !== "vm" || live))
+    throw new KcoreError({
+      code: "USAGE",
+      message: `${name} cannot have a TPM: only virtual machines can that run no live system`,
+    });
   const bad = [...disks, ...(root === undefined ? [] : [root])].find((size) => !sizePattern.test(size));
   if (bad === undefined) return;
   throw new KcoreError({ code: "USAGE", message: `“${bad}” is not the size of a disk`, hint: "write 512M, 1G, 2G …" });

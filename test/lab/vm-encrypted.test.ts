@@ -177,6 +177,12 @@ describe("encrypted and mirrored disks of a machine with a kernel of its own", f
     await line.expectAll([...plain, ...mirrored, [filesystemFormatted, volume]], "ok");
   });
 
+  it("no TPM is asked for where there is none, and the key file stays", async () => {
+    const refused = await line.run(luksOpened, { ...data, unlock: "tpm2" });
+    expect(refused.problem?.code, told(refused)).to.equal("TPM_MISSING");
+    await line.expectAll(plain, "ok");
+  });
+
   it("a container whose key file is gone, and what is not of kcore, is refused and stays as it is", async () => {
     const key = shell(`ls /etc/kcore/luks/$(blkid -o value -s UUID ${link(0)}-part1).key`);
     shell(`mv ${key} /root/key`);

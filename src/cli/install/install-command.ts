@@ -27,6 +27,9 @@ export function addNodeInstall(node: Command): void {
     .addOption(backend("--data-disk-mode <mode>", "what is made on data disks (default: filesystem)"))
     .addOption(backend("--storage-backend <backend>", "the same; wins over --data-disk-mode"))
     .option("--encrypt-disks", "LUKS2 under each data disk's filesystem, volume group or pool, with a recovery key")
+    .addOption(
+      new Option("--disk-unlock <how>", "what opens them at boot (default: keyFile)").choices(["keyFile", "tpm2"]),
+    )
     .option("--lvm-vg-name <name>", "volume group, for the backend lvm")
     .option("--lvm-lv-prefix <prefix>", "of logical volumes, for the backend lvm")
     .option("--zfs-pool-name <name>", "pool, for the backend zfs")

@@ -37,6 +37,7 @@ export interface InstallVars {
   readonly zfsPoolName?: string | undefined;
   readonly zfsDatasetPrefix?: string | undefined;
   readonly encryptDisks?: true;
+  readonly diskUnlock?: "keyFile" | "tpm2" | undefined;
   readonly joinControllers?: readonly string[];
   readonly dataDisks?: readonly string[];
   readonly disableVxlan?: true;
@@ -62,6 +63,8 @@ export function planInstall(request: InstallRequest): InstallPlan {
   const backend = checkStorage(request, refuse);
   if (request.encryptDisks === true && dataDisks.length === 0)
     refuse("--encrypt-disks has no disk to encrypt", "it is about data disks: --data-disk /dev/sdb");
+  if (request.diskUnlock !== undefined && request.encryptDisks !== true)
+    refuse("--disk-unlock has no encrypted disk to unlock", "it belongs to --encrypt-disks");
   const join = joinControllers.flatMap((text) => endpointOf(text, refuse));
   if (problems.length > 0) throw new KcoreError(problems);
   return {
@@ -76,6 +79,7 @@ export function planInstall(request: InstallRequest): InstallPlan {
       ...(join.length > 0 ? { joinControllers: [...new Set(join)] } : {}),
       ...(dataDisks.length > 0 ? { dataDisks } : {}),
       ...(request.encryptDisks === true ? { encryptDisks: true } : {}),
+      ...defined({ diskUnlock: request.diskUnlock }),
       ...(request.disableVxlan === true ? { disableVxlan: true } : {}),
     },
     osDisk,

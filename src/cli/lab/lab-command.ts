@@ -22,6 +22,7 @@ interface UpFlags extends PlaceFlags {
   readonly vm?: number | true;
   readonly live?: boolean;
   readonly with?: "zfs";
+  readonly tpm?: boolean;
   readonly disks: string;
   readonly root?: string;
   readonly mirror?: string;
@@ -44,6 +45,7 @@ Examples:
   kcore lab up 3 --busybox 1 --disks "1G 1G 500M"
   kcore lab up --vm --with zfs              v1 with ZFS, which is built the first time
   kcore lab up --vm 2 --disks 2G,2G         v1 and v2, virtual machines with kernels of their own
+  kcore lab up --vm --tpm                   v1 with a TPM of its own
   kcore lab roster --out roster/lab.yaml
   kcore lab ssh n1                          a shell on n1
   kcore lab power-cut n1; kcore lab start n1
@@ -71,6 +73,7 @@ Examples:
     .option("--vm [count]", "also nodes v1 … that are virtual machines (one, if no number is given)", count)
     .option("--live", "the virtual machines run a live system, to install one on their first disk")
     .addOption(new Option("--with <what>", "what the virtual machines have besides").choices(["zfs"]))
+    .option("--tpm", "the virtual machines have a TPM 2.0")
     .option("--disks <sizes>", "data disks of each node", "2G 2G")
     .option("--root <size>", "root file system of each container (default: 8G)")
     .option("--mirror <url>", "where Debian comes from (default: where this machine's apt gets it)")
@@ -166,8 +169,8 @@ function open({ name, bridge, net, mirror }: PlaceFlags & { mirror?: string }): 
 }
 
 function specsOf(n: number | undefined, flags: UpFlags): NodeSpec[] {
-  const { busybox = 0, vm = 0, live = false, with: extra, disks, root } = flags;
-  const about = live ? "--live" : extra === undefined ? undefined : `--with ${extra}`;
+  const { busybox = 0, vm = 0, live = false, tpm = false, with: extra, disks, root } = flags;
+  const about = live ? "--live" : tpm ? "--tpm" : extra === undefined ? undefined : `--with ${extra}`;
   if (about !== undefined && vm === 0)
     throw new KcoreError({
       code: "USAGE",
@@ -187,6 +190,7 @@ function specsOf(n: number | undefined, flags: UpFlags): NodeSpec[] {
       ...rest,
       ...(live ? { live } : {}),
       ...(extra === "zfs" ? { zfs: true } : {}),
+      ...(tpm ? { tpm } : {}),
     })),
   ];
 }

@@ -29,6 +29,7 @@ export const NodeInstallSchema = z.strictObject({
     storageBackend: Backend.optional(),
     lvmVgName: Text.optional(),
     encryptDisks: z.boolean().optional(),
+    diskUnlock: z.enum(["keyFile", "tpm2"]).optional(),
     lvmLvPrefix: Text.optional(),
     zfsPoolName: Text.optional(),
     zfsDatasetPrefix: Text.optional(),

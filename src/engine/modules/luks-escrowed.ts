@@ -3,6 +3,7 @@ import { z } from "zod";
 import { blobOf } from "../step/blob.ts";
 import { defineModule } from "../step/define.ts";
 import { luksFolder, strongKey } from "../step/fragments/luks.ts";
+import { byTpm } from "../step/fragments/luks-tpm.ts";
 import { sh } from "../step/sh.ts";
 
 /** The last of a container's key slots (LUKS2 has 32), and the token that tells what it is for. */
@@ -44,10 +45,12 @@ export const luksEscrowed = defineModule({
     const sealedFor = fingerprintOf(publicKey);
     // A file UUID.recovery holds two words: whom it is sealed for, and what the fact has of it.
     const look = sh`missing= sealed=
-for key in ${luksFolder}/*.key; do
-  [ -f "$key" ] || continue
-  uuid=\${key##*/} uuid=\${uuid%.key} whom= word=
-  [ ! -f "\${key%.key}.recovery" ] || read -r whom word <"\${key%.key}.recovery"
+for opener in ${luksFolder}/*.key ${luksFolder}/*.tpm2; do
+  [ -f "$opener" ] || continue
+  file=\${opener%.*} whom= word=
+  [ "$opener" = "$file.key" ] || [ ! -f "$file.key" ] || continue
+  uuid=\${file##*/}
+  [ ! -f "$file.recovery" ] || read -r whom word <"$file.recovery"
   if [ "$whom" = ${sealedFor} ]; then sealed="$sealed$word "; else missing="$missing$uuid "; fi
 done`;
     return {
@@ -68,7 +71,8 @@ set -f
 for uuid in $missing; do
   file=${luksFolder}/$uuid
   device=$(cryptsetup status "luks-$uuid" | sed -n 's/^ *device: *//p')
-  [ -b "$device" ] || refuse LUKS_CLOSED "the container luks-$uuid, whose key is $file.key, is not open"
+  [ -b "$device" ] || refuse LUKS_CLOSED "the container luks-$uuid, which luks.opened made, is not open"
+  if [ -f "$file.key" ]; then set -- --key-file "$file.key"; else set -- ${[...byTpm]}; fi
   recovery=$(head -c 32 /dev/urandom | od -An -v -tx1 | tr -d ' \n' | tr 0-9a-f cbdefghijklnrtuv | sed -e 's/......../&-/g' -e 's/-$//')
   [ \${#recovery} = 71 ] || exit 1
   hex=$(printf %s "$recovery" | openssl pkeyutl -encrypt -pubin -inkey ${blob} -pkeyopt rsa_padding_mode:oaep -pkeyopt rsa_oaep_md:sha256 | od -An -v -tx1 | tr -d ' \n')
@@ -78,10 +82,10 @@ for uuid in $missing; do
   # A run that died here has left the first of these files; only then, or by the token, the key slot is known to be ours.
   if [ -e "$file.new" ] || cryptsetup token export --token-id ${slot} "$device" 2>/dev/null | grep -q kcore-sealed; then
     cryptsetup token remove --token-id ${slot} "$device" 2>/dev/null
-    cryptsetup luksKillSlot -q --key-file "$file.key" "$device" ${slot} 2>/dev/null
+    cryptsetup luksKillSlot -q "$device" ${slot} </dev/null >/dev/null 2>&1
   fi
   (umask 077 && echo ${sealedFor} "$word" >"$file.new") && sync || exit 1
-  printf %s "$recovery" | cryptsetup luksAddKey -q --key-file "$file.key" --key-slot ${slot} ${[...strongKey]} "$device" - || exit 1
+  printf %s "$recovery" | cryptsetup luksAddKey -q "$@" --key-slot ${slot} ${[...strongKey]} "$device" - || exit 1
   printf '{"type":"systemd-recovery","keyslots":["%s"],"kcore-sealed":"%s"}' ${slot} "$hex" |
     cryptsetup token import --token-id ${slot} --json-file - "$device" || exit 1
   mv "$file.new" "$file.recovery" && sync || exit 1

@@ -13,7 +13,18 @@ import {
 import { findDevice } from "../step/fragments/disk.ts";
 import { stepOfFormat, type Format } from "../step/fragments/format.ts";
 import { readFstab, writeFstab } from "../step/fragments/fstab.ts";
-import { crypttabLine, keyFileOf, strongKey } from "../step/fragments/luks.ts";
+import { crypttabLine, keyFileOf, keyFits, strongKey, tpmMarkOf } from "../step/fragments/luks.ts";
+import {
+  addByTpm,
+  byTpm,
+  dropKey,
+  enroll,
+  needsTpm,
+  pcrList,
+  readTpm,
+  release,
+  tpmFact,
+} from "../step/fragments/luks-tpm.ts";
 import { underSystemd } from "../step/fragments/mount-unit.ts";
 import { sh } from "../step/sh.ts";
 
@@ -24,7 +35,21 @@ const args = z
       .boolean()
       .default(false)
       .describe("Does the disk hear of blocks that are free? It then shows which are (crypttab(5))."),
+    unlock: z
+      .enum(["keyFile", "tpm2"])
+      .default("keyFile")
+      .describe(
+        "What opens it at boot: a key file on the node, or the machine's TPM 2.0, and then no key lies on the node.",
+      ),
+    pcrs: z
+      .array(z.int().min(0).max(23))
+      .min(1)
+      .optional()
+      .describe(
+        "For tpm2: the registers of which each must be as it is now (systemd-cryptenroll(1)); default [7], Secure Boot's.",
+      ),
   })
+  .refine(({ unlock, pcrs }) => unlock === "tpm2" || pcrs === undefined, "pcrs belong to unlock: tpm2")
   .refine((given) => deviceFrom(given) !== undefined, namesOneDevice);
 
 /**
@@ -32,7 +57,8 @@ const args = z
  * luks.opened: { disk: { serial: S3Z8NB0K }, partition: data }
  * ```
  * A LUKS2 container, open now and at every boot (crypttab) by a key of 512 bits in `/etc/kcore/luks`, which is made on the node and never
- * leaves it. What lies on it is told so by `encrypted: true`. Its UUID is made of that of what carries it, which proves later that
+ * leaves it; with `unlock: tpm2` by the machine's TPM (systemd-cryptenroll(1)), and the key file goes once that has opened it. One way leads to the other
+ * and back, in use and without a moment at which nothing opens the container. What lies on it is told so by `encrypted: true`. Its UUID is made of that of what carries it, which proves later that
  * kcore made it; what holds anything else is refused unless its disk, `VG/LV` or `md/ARRAY` was granted by name (requirement F-18).
  */
 export const luksOpened = defineModule({
@@ -52,9 +78,10 @@ export const luksOpened = defineModule({
     "NIXOS_MANAGED",
     "PARTITION_NOT_FOUND",
     "TOOL_MISSING",
+    "TPM_MISSING",
     "VOLUME_NOT_FOUND",
   ],
-  step: ({ discard, ...given }, context) => {
+  step: ({ discard, unlock, pcrs = [7], ...given }, context) => {
     const device = deviceFrom(given) as DeviceOf;
     const guid = deviceGuid(context, device);
     const uuid = luksUuid(guid);
@@ -62,7 +89,31 @@ export const luksOpened = defineModule({
     const name = deviceName(device);
     const keyFile = keyFileOf(uuid);
     const crypttab = "/etc/crypttab";
-    const line = crypttabLine(uuid, { discard });
+    const mark = tpmMarkOf(uuid);
+    const line = crypttabLine(uuid, { discard, unlock });
+    const isTpm = unlock === "tpm2";
+    const registers = pcrList(pcrs);
+    const makeKey = sh`parent_of ${keyFile} 1
+safe_parents ${keyFile}
+if [ ! -s ${keyFile} ]; then
+  (umask 077 && head -c 64 /dev/urandom >"$K_TMP/key") && put_file "$K_TMP/key" ${keyFile} 0400 root root || exit 1
+  rm -f "$K_TMP/key"
+fi
+chmod 0700 "$(dirname ${keyFile})" && sync || exit 1`;
+    // A key file that the container does not know yet, or no more, is made one that it knows: by the TPM, as `judge` has seen.
+    const needsKey = sh`if [ "$key" != fits ]; then
+  ${makeKey}
+  ${addByTpm(keyFile)}
+fi`;
+    const bind = sh`parent_of ${mark} 1
+safe_parents ${mark}
+[ -e ${mark} ] || put_file /dev/null ${mark} 0400 root root || exit 1
+if [ "$tpm" != ${tpmFact(registers)} ]; then
+  ${needsKey}
+  ${enroll(keyFile, registers)}
+fi`;
+    const openBy = isTpm ? { key: "absent", marked: "yes", tpm: tpmFact(registers) } : { key: "fits", marked: "no" };
+    const opener = isTpm ? byTpm : (["--key-file", keyFile] as const);
     const format: Format = {
       find: findDevice(device, context),
       guid,
@@ -72,53 +123,64 @@ export const luksOpened = defineModule({
       grant: name,
       // The key is on the disk before anything is locked with it; one that is there may open the container that was begun.
       // The mark tells what comes next that nobody has used it yet: what was never written reads as noise.
-      prepare: sh`parent_of ${keyFile} 1
-safe_parents ${keyFile}
-if [ ! -s ${keyFile} ]; then
-  (umask 077 && head -c 64 /dev/urandom >"$K_TMP/key") && put_file "$K_TMP/key" ${keyFile} 0400 root root || exit 1
-  rm -f "$K_TMP/key"
-fi
-chmod 0700 "$(dirname ${keyFile})" && : >"$K_STATE/fresh/"${uuid} && sync || exit 1`,
+      prepare: sh`: >"$K_STATE/fresh/"${uuid} || exit 1
+${makeKey}`,
       make: sh`cryptsetup luksFormat -q --type luks2 --uuid ${uuid} --key-file ${keyFile} ${[...strongKey]}`,
       tool: { command: "cryptsetup", package: "cryptsetup-bin" },
     };
     const place = { is: "disk", name } as const;
     return {
       ...stepOfFormat(format, {
-        read: sh`opened=no key=absent
+        read: sh`opened=no key=absent opens=no tpm=absent
+[ ! -e ${keyFile} ] || key='does not fit'
 for path in "/sys/class/block/$name/holders/"*; do
   { [ ! -r "$path/dm/name" ] || [ "$(cat "$path/dm/name")" != ${mapping} ]; } || opened=yes
 done
-if [ "$type:$uuid" = ${`crypto_LUKS:${uuid}`} ] && [ -f ${keyFile} ]; then
-  if cryptsetup open --test-passphrase -q --key-file ${keyFile} "$device" 2>/dev/null; then key=fits; else key='does not fit'; fi
+if [ "$type:$uuid" = ${`crypto_LUKS:${uuid}`} ]; then
+  if ${keyFits(keyFile)}; then key=fits; fi
+  ${
+    isTpm
+      ? readTpm
+      : sh`if [ "$key" != fits ]; then
+${readTpm}
+fi`
+  }
 fi
+marked=no
+[ ! -e ${mark} ] || marked=yes
 ${readFstab(crypttab, { source: mapping })}`,
         facts: sh`fact opened "$opened"
 fact key "$key"
+fact marked "$marked"
+fact tpm "$tpm"
 fact crypttab "$fstab"`,
         judge: sh`not_nixos ${crypttab}
-[ -n "$todo" ] || [ "$key" = fits ] ||
-  refuse LUKS_KEY_MISSING ${`the container ${uuid} is there, but its key file ${keyFile} does not open it: `}"$key"`,
-        after: sh`if [ "$fstab" != ${line} ]; then
+${isTpm ? needsTpm : sh`:`}
+[ -n "$todo" ] || [ "$key" = fits ] || [ "$opens" = yes ] ||
+  refuse LUKS_KEY_MISSING ${`the container ${uuid} is there, but neither its key file ${keyFile} nor a TPM opens it: key file `}"$key; TPM $tpm"`,
+        after: sh`[ -z "$todo" ] || key=fits tpm=absent
+${isTpm ? bind : needsKey}
+if [ "$fstab" != ${line} ]; then
   ${writeFstab(crypttab, { source: mapping }, line)}
   if ${underSystemd}; then systemctl daemon-reload || exit 1; fi
 fi
 if [ "$opened" = no ]; then
-  cryptsetup open -q --type luks2 --key-file ${keyFile} ${discard ? ["--allow-discards"] : []} "$device" ${mapping} || exit 1
-fi`,
+  cryptsetup open -q --type luks2 ${[...opener]} ${discard ? ["--allow-discards"] : []} "$device" ${mapping} </dev/null || exit 1
+fi
+${isTpm ? dropKey(keyFile) : release(keyFile, mark)}`,
       }),
       brings: true,
       reach: {
-        changes: [place, { is: "path", path: crypttab }, { is: "path", path: keyFile }],
+        changes: [place, ...[crypttab, keyFile, mark].map((path) => ({ is: "path", path }) as const)],
         restsOn: [
           place,
-          { is: "path", path: crypttab },
-          { is: "path", path: keyFile },
+          ...[crypttab, keyFile, mark].map((path) => ({ is: "path", path }) as const),
           { is: "program", name: "cryptsetup" },
+          ...(isTpm ? [{ is: "program", name: "systemd-cryptenroll" } as const] : []),
         ],
       },
-      want: { type: format.type, uuid, opened: "yes", key: "fits", crypttab: line },
-      timeout: 120,
+      want: { type: format.type, uuid, opened: "yes", crypttab: line, ...openBy },
+      timeout: 180,
     };
   },
 });

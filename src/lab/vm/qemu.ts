@@ -23,6 +23,8 @@ export interface Qemu {
   readonly cable?: string;
   readonly mac: string;
   readonly disks: readonly Disk[];
+  /** The socket of its TPM. */
+  readonly tpm?: string;
   /** A saved state to begin with, instead of booting. */
   readonly state?: string;
 }
@@ -81,7 +83,7 @@ export function diskDevice({ file, serial, isReadOnly = false, isFirst = false }
   };
 }
 
-export async function qemuArguments({ folder, image, id, cable, mac, disks, state }: Qemu): Promise<string[]> {
+export async function qemuArguments({ folder, image, id, cable, mac, disks, tpm, state }: Qemu): Promise<string[]> {
   const socket = (name: string): string => `unix:${join(folder, name)},server=on,wait=off`;
   const data = disks.map(diskDevice);
   const own = words({
@@ -99,11 +101,15 @@ export async function qemuArguments({ folder, image, id, cable, mac, disks, stat
     ],
     incoming: state === undefined ? [] : `exec:cat ${state}`,
   });
+  const security =
+    tpm === undefined
+      ? {}
+      : { chardev: `socket,id=tpm,path=${tpm}`, tpmdev: "emulator,id=tpm0,chardev=tpm", device: "tpm-tis,tpmdev=tpm0" };
   const boot =
     image === undefined
       ? {}
       : { kernel: join(image, "vmlinuz"), initrd: join(image, "initrd"), append: await kernelLine() };
-  return [...machineArguments(), ...words(boot), ...own];
+  return [...machineArguments(), ...words(boot), ...own, ...words(security)];
 }
 
 /** The kernel finds its own time scale wrong on a loaded machine: it is told. The clock of the emulated processor is this machine's. */

@@ -13,11 +13,12 @@ import { must } from "../run-command.ts";
 import { runOnConsole } from "./console-shell.ts";
 import { diskDevice, sockets, startQemu, type Qemu } from "./qemu.ts";
 import { openQmp, type Qmp } from "./qmp.ts";
+import { startTpm } from "./tpm.ts";
 import { makeRoot } from "./vm-image.ts";
 
 /**
  * Starts a virtual machine that does not run: the first time by going on from the saved state of all machines, which takes
- * seconds, later by booting from its own root. One that is live boots from its first disk as soon as that has a boot loader; until then each start is a
+ * seconds, later by booting from its own root. One with a TPM, which the saved state has not, boots the first time, too. One that is live boots from its first disk as soon as that has a boot loader; until then each start is a
  * first one, as that of a live medium is. Throws `LAB_NODE_FAILED`.
  */
 export async function startVm(place: Place, node: NodeRecord): Promise<void> {
@@ -36,24 +37,39 @@ export async function startVm(place: Place, node: NodeRecord): Promise<void> {
   const disks = disksOf(node);
   const mac = macOf(place, node);
   // The kernel of a state that goes on is in it; what that machine boots next is on its disk.
-  const qemu: Qemu = { folder, ...(isLive ? {} : { image }), id: node.id, cable, mac, disks: isNew ? [] : disks };
-  const lives = await startQemu(groupOf(place, node), isNew ? { ...qemu, state: join(golden, "state") } : qemu);
+  const goesOn = isNew && node.tpm !== true;
+  const qemu: Qemu = { folder, ...(isLive ? {} : { image }), id: node.id, cable, mac, disks: goesOn ? [] : disks };
+  const group = groupOf(place, node);
+  const more = goesOn ? { state: join(golden, "state") } : node.tpm === true ? { tpm: await tpmOf(place, node) } : {};
+  const lives = await startQemu(group, { ...qemu, ...more });
   try {
     await withMonitor(node, lives, async (monitor) => {
       await must("ip", ["link", "set", cable, "up"]);
       await healCable(place, cable);
       if (!isNew) return;
-      await goOn(monitor);
-      for (const disk of disks) await plug(monitor, disk);
+      if (goesOn) {
+        await goOn(monitor);
+        for (const disk of disks) await plug(monitor, disk);
+      }
       const identity = ["/usr/local/lib/lab/identity", ...(await identityOf(place, node))].join(" ");
       const onConsole = (line: string): Promise<string> =>
         runOnConsole(join(folder, sockets.console), line, { timeout: 300_000, lives });
+      if (!goesOn) await onConsole("systemctl is-system-running --wait");
       if (zfs !== undefined) await unpack(monitor, join(zfs, "zfs.tar"), onConsole);
       await onConsole(identity);
       await must("touch", [nameMark(node)]);
     });
   } catch (error) {
     if (!(await lives())) throw await failedStart(place, node, "qemu.log");
+    await killMachine(place, node);
+    throw error;
+  }
+}
+
+async function tpmOf(place: Place, node: NodeRecord): Promise<string> {
+  try {
+    return await startTpm(groupOf(place, node), node.folder);
+  } catch (error) {
     await killMachine(place, node);
     throw error;
   }

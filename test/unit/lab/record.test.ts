@@ -68,6 +68,8 @@ describe("a lab's records", () => {
     ["a live system without a disk to install on", { name: "v1", kind: "vm", disks: [], live: true }],
     ["a disk of no size", { name: "n1", kind: "debian", disks: ["0G"] }],
     ["ZFS in a container", { name: "n1", kind: "debian", disks: [], zfs: true }],
+    ["a TPM in a container", { name: "n1", kind: "debian", disks: [], tpm: true }],
+    ["a TPM in a live system", { name: "v1", kind: "vm", disks: ["1G"], live: true, tpm: true }],
     ["a root file system of another unit", { name: "n1", kind: "debian", disks: [], root: "8 GiB" }],
   ] as const satisfies readonly (readonly [string, NodeSpec])[]) {
     it(`refuse ${what}`, async () => {

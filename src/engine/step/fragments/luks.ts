@@ -1,4 +1,5 @@
 import { mappingName } from "../disk-names.ts";
+import { sh, type Sh } from "../sh.ts";
 
 /** Root's folder on the node; a container's files there are called by its UUID. */
 export const luksFolder = "/etc/kcore/luks";
@@ -8,9 +9,32 @@ export function keyFileOf(uuid: string): string {
   return `${luksFolder}/${uuid}.key`;
 }
 
-/** Its line in crypttab(5). Boot goes on without it: what lies on it has `nofail` as well. */
-export function crypttabLine(uuid: string, { discard }: { readonly discard: boolean }): string {
-  return `${mappingName(uuid)} UUID=${uuid} ${keyFileOf(uuid)} luks,nofail${discard ? ",discard" : ""}`;
+/** Says that the machine's TPM opens the container; empty. Each container of ours has this file, or a key file. */
+export function tpmMarkOf(uuid: string): string {
+  return `${luksFolder}/${uuid}.tpm2`;
+}
+
+/**
+ * sh condition: the key file opens the container on `$device`, by itself: cryptsetup since 2.4 asks a TPM first, whatever key it was given, and
+ * earlier ones do not know the option.
+ */
+export function keyFits(keyFile: string): Sh {
+  return sh`{
+  case $(cryptsetup --help 2>/dev/null) in *--disable-external-tokens*) alone=--disable-external-tokens ;; *) alone= ;; esac
+  [ -f ${keyFile} ] && cryptsetup open --test-passphrase -q $alone --key-file ${keyFile} "$device" </dev/null 2>/dev/null
+}`;
+}
+
+/** What opens a container at boot. */
+export type Unlock = "keyFile" | "tpm2";
+
+/**
+ * Its line in crypttab(5). Boot goes on without it: what lies on it has `nofail` as well. A TPM that does not open it fails the unit, and
+ * nobody is asked, whom nobody would answer.
+ */
+export function crypttabLine(uuid: string, { discard, unlock }: { discard: boolean; unlock: Unlock }): string {
+  const key = unlock === "tpm2" ? "- tpm2-device=auto,headless=true," : `${keyFileOf(uuid)} `;
+  return `${mappingName(uuid)} UUID=${uuid} ${key}luks,nofail${discard ? ",discard" : ""}`;
 }
 
 /**

@@ -136,6 +136,11 @@ describe("kcore node install", () => {
       words: ["--encrypt-disks"],
       effect: /--encrypt-disks has no disk to encrypt/,
     },
+    {
+      flag: "--disk-unlock",
+      words: ["--disk-unlock", "tpm2"],
+      effect: /--disk-unlock has no encrypted disk to unlock/,
+    },
     { flag: "--lvm-lv-prefix", words: ["--lvm-lv-prefix", "kcore-"], effect: /--lvm-lv-prefix means nothing/ },
     { flag: "--zfs-pool-name", words: ["--zfs-pool-name", "tank0"], effect: /--zfs-pool-name means nothing/ },
     {
@@ -213,6 +218,11 @@ describe("kcore node install", () => {
     expect(JSON.stringify(outcomeOf(...base, "--encrypt-disks", "--data-disk", "/dev/sdb"))).to.contain(
       '"encryptDisks":true',
     );
+  });
+
+  it("--disk-unlock is recorded with --encrypt-disks", () => {
+    const words = ["--encrypt-disks", "--data-disk", "/dev/sdb", "--disk-unlock", "tpm2"];
+    expect(JSON.stringify(outcomeOf(...base, ...words))).to.contain('"encryptDisks":true,"diskUnlock":"tpm2"');
   });
 
   it("--lvm-vg-name and --lvm-lv-prefix are recorded with --storage-backend lvm, and a name that cannot be is refused", () => {

@@ -11,8 +11,19 @@ describe("luks.opened", () => {
     const uuid = want["uuid"] ?? "";
     expect(uuid).to.match(/^[0-9a-f]{8}-[0-9a-f]{4}-5/);
     const crypttab = `luks-${uuid} UUID=${uuid} /etc/kcore/luks/${uuid}.key luks,nofail`;
-    expect(want).to.deep.equal({ type: "crypto_LUKS", uuid, opened: "yes", key: "fits", crypttab });
+    expect(want).to.deep.equal({ type: "crypto_LUKS", uuid, opened: "yes", key: "fits", marked: "no", crypttab });
     expect(stepOf(luksOpened, { ...on, discard: true }).want["crypttab"]).to.equal(`${crypttab},discard`);
+  });
+
+  it("wants no key file but the TPM, bound to registers of which 7 is the usual one", () => {
+    const { want } = stepOf(luksOpened, { ...on, unlock: "tpm2" });
+    const uuid = want["uuid"] ?? "";
+    const crypttab = `luks-${uuid} UUID=${uuid} - tpm2-device=auto,headless=true,luks,nofail`;
+    const by = { key: "absent", marked: "yes", tpm: "PCR 7, opens: yes" };
+    expect(want).to.deep.equal({ type: "crypto_LUKS", uuid, opened: "yes", crypttab, ...by });
+    expect(stepOf(luksOpened, { ...on, unlock: "tpm2", pcrs: [11, 7, 0, 7] }).want["tpm"]).to.contain("PCR 0+7+11,");
+    const wrong = [{ unlock: "tpm2", pcrs: [24] }, { unlock: "tpm2", pcrs: [] }, { pcrs: [7] }, { unlock: "tpm" }];
+    for (const by of wrong) expect(luksOpened.args.safeParse({ ...on, ...by }).success).to.equal(false);
   });
 
   it("what lies in it is known by another UUID than what lies on the partition itself", () => {

@@ -1,0 +1,72 @@
+import { sh, type Sh } from "../sh.ts";
+import { keyFits, strongKey } from "./luks.ts";
+
+/** How cryptsetup(8) unlocks a container by the machine's TPM, and asks for nothing else. */
+export const byTpm = ["--token-only", "--token-type", "systemd-tpm2"] as const;
+
+/** sh condition: the TPM opens the container on `$device`. */
+export const tpmOpens: Sh = sh`cryptsetup open --test-passphrase -q ${[...byTpm]} "$device" </dev/null 2>/dev/null`;
+
+/** PCRs as systemd-cryptenroll(1) takes them: `7+11`. */
+export function pcrList(pcrs: readonly number[]): string {
+  return [...new Set(pcrs)].toSorted((a, b) => a - b).join("+");
+}
+
+/**
+ * What the container on `$device` has of systemd-cryptenroll(1): sets `tpm` to `absent`, to the tokens' number if there are several, or
+ * to what they are bound to and whether that opens the container; and `opens` to yes or no.
+ */
+export const readTpm: Sh = sh`opens=no tpm=absent
+json=$(cryptsetup luksDump --dump-json-metadata "$device" 2>/dev/null | tr -d ' \n\t')
+tokens=$(printf '%s\n' "$json" | grep -o '"type":"systemd-tpm2"' | wc -l)
+if [ "$tokens" -gt 0 ]; then
+  if ${tpmOpens}; then opens=yes; fi
+  tpm="$(printf '%s\n' "$json" | sed -n 's/.*"type":"systemd-tpm2"//; s/.*"tpm2-pcrs":\[\([0-9,]*\)\].*/PCR \1/p' | tr , +), opens: $opens"
+  [ "$tokens" -eq 1 ] || tpm="$tokens tokens"
+fi`;
+
+/** The fact `tpm` of a container that opens by these PCRs. */
+export function tpmFact(pcrs: string): string {
+  return `PCR ${pcrs}, opens: yes`;
+}
+
+/** Refuses with TPM_MISSING or TOOL_MISSING where nothing can be enrolled. */
+export const needsTpm: Sh = sh`[ -c /dev/tpmrm0 ] ||
+  refuse TPM_MISSING 'this machine has no TPM 2.0 that its kernel knows (/dev/tpmrm0); it may be switched off in the firmware'
+have systemd-cryptenroll ||
+  refuse TOOL_MISSING 'systemd-cryptenroll is not on this node; package systemd-cryptsetup has it, in Debian 12 systemd itself'
+systemd-cryptenroll --tpm2-device=list >/dev/null 2>&1 ||
+  refuse TOOL_MISSING "systemd-cryptenroll finds no libraries for the TPM; package tpm2-tools brings them"`;
+
+/**
+ * Binds the container on `$device`, which the key file opens, to the TPM. What it was bound to before goes first: systemd-cryptenroll takes the same
+ * registers of another TPM for the same, and does nothing.
+ */
+export function enroll(keyFile: string, pcrs: string): Sh {
+  return sh`systemd-cryptenroll --wipe-slot=tpm2 "$device" >/dev/null || exit 1
+systemd-cryptenroll ${`--unlock-key-file=${keyFile}`} --tpm2-device=auto ${`--tpm2-pcrs=${pcrs}`} "$device" || exit 1`;
+}
+
+/** Gives the container on `$device`, which the TPM opens, the key of the key file as well. */
+export function addByTpm(keyFile: string): Sh {
+  return sh`cryptsetup luksAddKey -q ${[...byTpm]} ${[...strongKey]} "$device" ${keyFile} </dev/null || exit 1`;
+}
+
+/** Takes from the container on `$device` the key of the key file, and then that file; not before the TPM has opened it. */
+export function dropKey(keyFile: string): Sh {
+  return sh`if [ -e ${keyFile} ]; then
+  ${tpmOpens} || { echo "the TPM does not open $device, so its key file stays" >&2; exit 1; }
+  if ${keyFits(keyFile)}; then
+    cryptsetup luksRemoveKey -q "$device" ${keyFile} && sync || exit 1
+  fi
+  rm -f ${keyFile} && sync || exit 1
+fi`;
+}
+
+/** Takes the TPM from the container on `$device`, if that has it by us, and then the mark; not before the key file has opened it. */
+export function release(keyFile: string, mark: string): Sh {
+  return sh`if [ -e ${mark} ]; then
+  ${keyFits(keyFile)} || { echo "the key file does not open $device, so its TPM stays" >&2; exit 1; }
+  systemd-cryptenroll --wipe-slot=tpm2 "$device" && rm -f ${mark} && sync || exit 1
+fi`;
+}

@@ -1,0 +1,31 @@
+import { existsSync } from "node:fs";
+import { mkdir, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { startInGroup } from "../cgroup.ts";
+import { nodeFailed } from "../processes.ts";
+
+/** What a TPM may take to open its socket, in milliseconds. */
+const longest = 30_000;
+
+/**
+ * Starts a machine's TPM 2.0 (swtpm(8)) in the machine's cgroup and returns the socket that QEMU finds it by. What it keeps is in `tpm` in the
+ * machine's folder: without that it is another TPM. It ends with QEMU. Throws `LAB_NODE_FAILED`.
+ */
+export async function startTpm(group: string, folder: string): Promise<string> {
+  const state = join(folder, "tpm");
+  const socket = join(folder, "tpm-ctl");
+  const log = join(folder, "tpm.log");
+  await mkdir(state, { recursive: true, mode: 0o700 });
+  await rm(socket, { force: true });
+  const control = ["--ctrl", `type=unixio,path=${socket},mode=0600`, "--terminate"];
+  const command = ["swtpm", "socket", "--tpm2", "--tpmstate", `dir=${state},mode=0600`, ...control];
+  const lives = await startInGroup(group, command, log);
+  const end = performance.now() + longest;
+  while (!existsSync(socket)) {
+    if (!lives() || performance.now() > end)
+      throw nodeFailed({ message: "the TPM does not start", hint: `look at ${log}` });
+    await sleep(20);
+  }
+  return socket;
+}
