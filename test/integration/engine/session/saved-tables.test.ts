@@ -5,11 +5,15 @@ import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { gunzipSync } from "node:zlib";
 import { expect } from "chai";
+import { FrameReader } from "#engine/program/frames.ts";
+import { savingText } from "#engine/program/saving.ts";
+import { SaveReader } from "#engine/session/save-frames.ts";
 import type { Step } from "#engine/step/define.ts";
 import { granted } from "#engine/step/fragments/granted.ts";
 import { sh } from "#engine/step/sh.ts";
 import { masterBootRecord, openLoopDisk, type LoopDisk } from "#support/loop-disk.ts";
 import { draftOf, sessionOn, type TestSession } from "#support/sessions.ts";
+import { shells } from "#support/steps.ts";
 import { MemoryTables } from "#support/tables.ts";
 
 const MiB = 1024 ** 2;
@@ -123,6 +127,27 @@ granted ${grant()} || refuse DISK_HAS_DATA "it holds data"`,
     expect(await perform(again)).to.equal("done");
     expect(tables.kept.length).to.equal(2);
   });
+
+  for (const shell of [...shells, "mksh"])
+    it(`tells the same on ${shell}`, async function () {
+      const nonce = "2".repeat(32);
+      const [program = "", ...words] = shell.split(" ");
+      const text = savingText({ nonce, stateDir: join(folder, "state"), runId: "r" }, [name(), "no'such $(disk)"]);
+      const { stdout, error } = spawnSync(program, [...words, "-c", 'IFS= read -r k; eval "$k"'], {
+        input: text,
+        maxBuffer: 1 << 28,
+      });
+      if (error) return this.skip();
+      const reader = new SaveReader([name(), "other"], tables, () => ({
+        node: "n1",
+        nodeId: "1",
+        run: "r",
+        before: "wipe",
+      }));
+      for (const frame of new FrameReader(nonce).push(stdout)) await reader.take(frame);
+      expect([reader.isWhole, tables.kept.length]).to.deep.equal([true, 1]);
+      expect(reader.results.get("other")).to.include({ isAbsent: true });
+    });
 
   it("tells of a header of LUKS all that stands before the data", async () => {
     // LUKS2 On-Disk Format, 3: as much of it as is looked at.

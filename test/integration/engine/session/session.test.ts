@@ -242,15 +242,23 @@ describe("a node's session, on this machine", () => {
 
   it("S-3 leaves what was granted a word, whatever stands in it", async () => {
     const odd = `it's $(touch ${join(folder, "run")}) "odd"`;
-    const { session } = sessionOn(state, { grants: ["S1", odd] });
-    const step: Step = {
-      want: { one: "yes", odd: "yes" },
-      probe: sh`${granted}
+    const drafts = [
+      draftOf("disk", {
+        want: { one: "yes", odd: "yes" },
+        probe: sh`${granted}
 granted S1 && fact one yes; granted ${odd} && fact odd yes`,
-    };
-    const result = await session.perform([{ stage: "s", drafts: [draftOf("disk", step)] }]);
-    await session.finish("done");
-    expect([result.outcome, readdirSync(folder)]).to.deep.equal(["done", ["state"]]);
+      }),
+    ];
+    // Where something may be wiped, no disk of this name could be saved.
+    for (const [dryRun, wanted] of [
+      [true, "done"],
+      [false, "DISK_NOT_SAVED"],
+    ] as const) {
+      const { session } = sessionOn(state, { grants: ["S1", odd], dryRun });
+      const { outcome, problem } = await session.perform([{ stage: "s", drafts }]);
+      await session.finish(outcome, problem);
+      expect([problem?.code ?? outcome, readdirSync(folder)]).to.deep.equal([wanted, ["state"]]);
+    }
   });
 
   it("F-3 does what is left when a run that was stopped or had failed is resumed", async () => {
