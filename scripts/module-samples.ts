@@ -68,6 +68,12 @@ export const moreArguments: Readonly<Record<string, readonly object[]>> = {
     { method: "tarball", source: "nix-2.24.9-x86_64-linux.tar.xz", sha256 },
     { method: "tarball", source: "nix-2.24.9-x86_64-linux.tar", sha256 },
   ],
+  "network.interface": [
+    { name: "eth1", addresses: ["192.0.2.10/24", "2001:db8::10/64"], gateways: ["192.0.2.1"], mtu: 9000 },
+    { name: "eth1.10", vlan: { link: "eth1", id: 10 }, dhcp: "ipv4" },
+    { name: "bond0", bond: { members: ["eth1", "eth2"] }, backend: "ifupdown", dns: ["192.0.2.53"] },
+    { name: "br0", bridge: { ports: ["eth1"] }, routes: [{ to: "198.51.100.0/24", via: "192.0.2.254" }] },
+  ],
   "nix.collected": [{ keep: 2, profiles: ["kcore"] }],
   "nix.profile": [
     {

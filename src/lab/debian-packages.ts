@@ -77,5 +77,7 @@ export const servedPackages: readonly (readonly string[])[] = [
   ["systemd-timesyncd"], // … or the other
   ["curl", "ca-certificates", "openssl"], // tests of TLS end points from a node
   ["tpm2-tools"], // luks.opened by a TPM, for the libraries
+  ["ifupdown"], // network.interface, by each of the programs that Debian has for it
+  ["network-manager"],
   ["tree", "hello"], // small packages for tests of package.installed
 ];

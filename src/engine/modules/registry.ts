@@ -28,6 +28,7 @@ export const registry: ReadonlyMap<string, () => Promise<ModuleDefinition>> = ne
   ["lvm.volume_group", async () => (await import("./lvm-volume-group.ts")).lvmVolumeGroup],
   ["md.array", async () => (await import("./md-array.ts")).mdArray],
   ["mount.mounted", async () => (await import("./mount-mounted.ts")).mountMounted],
+  ["network.interface", async () => (await import("./network-interface.ts")).networkInterface],
   ["nix.collected", async () => (await import("./nix-collected.ts")).nixCollected],
   ["nix.installed", async () => (await import("./nix-installed.ts")).nixInstalled],
   ["nix.profile", async () => (await import("./nix-profile.ts")).nixProfile],

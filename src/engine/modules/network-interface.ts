@@ -1,0 +1,269 @@
+import { BlockList, isIP, SocketAddress } from "node:net";
+import { z } from "zod";
+import { defineModule } from "../step/define.ts";
+import {
+  backends,
+  declareFiles,
+  findBackend,
+  followFiles,
+  readKind,
+  refuseOthers,
+  undoCommand,
+} from "../step/fragments/network.ts";
+import { allFiles, isIpv6, kindOf, membersOf, type Interface } from "../step/fragments/network-files.ts";
+import type { Thing } from "../step/reach.ts";
+import { sh, shLines, type Sh } from "../step/sh.ts";
+
+/** As the kernel takes it (dev_valid_name: 15 bytes), without what sh, systemd or interfaces(5) read as more than a name. */
+const InterfaceName = z
+  .string()
+  .regex(
+    /^[A-Za-z0-9][A-Za-z0-9_.-]{0,14}$/,
+    "must be an interface's name of at most 15 letters, digits, “.”, “_” and “-”",
+  )
+  .refine((name) => !["lo", "all", "default"].includes(name), "is a name that the kernel keeps for itself");
+/** In one spelling, that of ip(8). */
+const Address = z
+  .string()
+  .refine((text) => isIP(text) !== 0 && !text.includes("%"), "must be an IPv4 or IPv6 address")
+  .transform(plain);
+const Network = z
+  .string()
+  .refine(isNetwork, "must be an address with the length of its network, such as 192.0.2.10/24")
+  .transform((text) => `${plain(addressOf(text))}/${lengthOf(text)}`);
+
+const args = z
+  .strictObject({
+    name: InterfaceName.describe(
+      "The interface, as `ip link` shows it; for a VLAN, bond or bridge, what it shall be called.",
+    ),
+    backend: z.enum(backends).default("auto").describe("What configures networks on the node; auto: what runs there."),
+    addresses: z.array(Network).default([]).describe("Its addresses, each with the length of its network."),
+    dhcp: z
+      .enum(["none", "ipv4", "ipv6", "both"])
+      .default("none")
+      .describe("Whether it asks for more by DHCP, or for IPv6 by router advertisements."),
+    gateways: z.array(Address).max(2).default([]).describe("Default gateways, one for IPv4 and one for IPv6 at most."),
+    dns: z.array(Address).default([]).describe("Servers that names are asked from."),
+    domains: z
+      .array(z.string().regex(/^~?[A-Za-z0-9]([A-Za-z0-9.-]{0,250}[A-Za-z0-9])?$/, "must be a domain"))
+      .default([])
+      .describe("Domains in which short names are looked for."),
+    routes: z
+      .array(
+        z.strictObject({
+          to: Network.describe("The network."),
+          via: Address.describe("The router."),
+          metric: z.int().min(0).max(4_294_967_295).optional().describe("Lower ones win."),
+        }),
+      )
+      .default([])
+      .describe("Further routes."),
+    mtu: z.int().min(576).max(65_535).optional().describe("Bytes of the largest packet; else not managed."),
+    vlan: z
+      .strictObject({
+        link: InterfaceName.describe("The interface that it lies on."),
+        id: z.int().min(1).max(4094).describe("Its number (IEEE 802.1Q)."),
+      })
+      .optional()
+      .describe("Makes it a VLAN of another interface."),
+    bond: z
+      .strictObject({
+        members: z.array(InterfaceName).min(1).describe("The interfaces that it is made of."),
+        mode: z
+          .enum(["balance-rr", "active-backup", "balance-xor", "broadcast", "802.3ad", "balance-tlb", "balance-alb"])
+          .default("active-backup")
+          .describe("How they share the traffic."),
+        miimon: z.int().min(0).max(60_000).default(100).describe("Milliseconds between two looks at their carriers."),
+      })
+      .optional()
+      .describe("Makes it a bond of others."),
+    bridge: z
+      .strictObject({
+        ports: z.array(InterfaceName).default([]).describe("The interfaces that it connects."),
+        stp: z.boolean().default(false).describe("Whether it speaks the spanning tree protocol."),
+      })
+      .optional()
+      .describe("Makes it a bridge."),
+  })
+  .refine(({ vlan, bond, bridge }) => [vlan, bond, bridge].filter((kind) => kind !== undefined).length <= 1, {
+    message: "is one of vlan, bond and bridge",
+  })
+  .refine((given) => ![...membersOf(given), given.vlan?.link].includes(given.name), "is made of itself")
+  .refine(
+    ({ gateways }) => new Set(gateways.map(isIpv6)).size === gateways.length,
+    "has one gateway for IPv4 and one for IPv6 at most",
+  )
+  .refine(({ addresses, gateways, dhcp }) => dhcp !== "none" || gateways.every((one) => isNear(one, addresses)), {
+    message: "a gateway must be in the network of one of the addresses",
+    path: ["gateways"],
+  })
+  .refine(
+    ({ mtu = 1500, addresses, dhcp }) => mtu >= 1280 || (!addresses.some(isIpv6) && ["none", "ipv4"].includes(dhcp)),
+    {
+      message: "IPv6 needs an MTU of 1280 at least (RFC 8200, section 5)",
+      path: ["mtu"],
+    },
+  );
+
+/**
+ * ```yaml
+ * network.interface: { name: eth1, addresses: [192.0.2.10/24], gateways: [192.0.2.1] }
+ * ```
+ * Keeps an interface as told, now and at every boot, by systemd-networkd, NetworkManager or ifupdown: one file of kcore's own for it and for each
+ * member, and what runs follows. What another file says with more right is refused. With the key `risk: connectivity` a change that cuts the node off goes back by itself.
+ */
+export const networkInterface = defineModule({
+  name: "network.interface",
+  summary: "Keeps a network interface, VLAN, bond or bridge with its addresses and routes.",
+  args,
+  refusals: ["FILE_NO_PARENT", "FILE_PARENT_UNSAFE", "NETWORK_ELSEWHERE", "NETWORK_UNMANAGED", "NIXOS_MANAGED"],
+  step: ({ backend, ...wanted }) => {
+    const { name, addresses, gateways, dhcp, mtu } = wanted;
+    const members = membersOf(wanted);
+    const own = [name, ...members].map(linkOf);
+    const found = sh`${findBackend(backend)}
+${declareFiles(wanted)}`;
+    const kind = kindOf(wanted);
+    const wants = {
+      configuration: "as wanted",
+      link: "up",
+      ...(kind === undefined ? {} : { kind }),
+      ...(mtu === undefined ? {} : { mtu: String(mtu) }),
+      ...(dhcp === "none" ? { "other addresses": "none" } : {}),
+    };
+    return {
+      reach: {
+        changes: [...own, ...allFiles(wanted).map((path) => ({ is: "path", path }) as const)],
+        restsOn: [
+          ...own,
+          ...(wanted.vlan ? [linkOf(wanted.vlan.link)] : []),
+          ...["/etc/systemd/network", "/etc/network", "/etc/NetworkManager"].map(
+            (path) => ({ is: "tree", path }) as const,
+          ),
+          ...["systemd-networkd.service", "NetworkManager.service"].map(
+            (one) => ({ is: "service", name: one }) as const,
+          ),
+          { is: "packages" },
+        ],
+      },
+      tools: [{ command: "ip", package: "iproute2" }],
+      want: {
+        ...wants,
+        ...Object.fromEntries(addresses.map((address) => [`address ${address}`, "present"])),
+        ...Object.fromEntries(gateways.map((gateway) => [`gateway ${gateway}`, "present"])),
+        ...Object.fromEntries(members.map((member) => [`member ${member}`, `of ${name}`])),
+      },
+      probe: sh`${found}
+fact backend "$backend"
+${live(wanted)}`,
+      guard: sh`not_nixos /etc/systemd/network
+${found}
+${refuseOthers(name)}
+for one in ${[...members, ...(wanted.vlan ? [wanted.vlan.link] : []), ...(kind === undefined ? [name] : [])]}; do
+  [ -e "/sys/class/net/$one" ] || ! unsure || exit 1
+  [ -e "/sys/class/net/$one" ] || refuse NETWORK_UNMANAGED "this node has no interface $one; it has $(cd /sys/class/net && echo ./* | sed 's#\\./##g')"
+done`,
+      keep: sh`${found}
+keep_file() { keep_path "$1"; }
+each_file keep_file || exit 1
+${undoCommand(wanted)}
+on_revert "$undo"`,
+      apply: sh`${found}
+put_one() { parent_of "$1" 1 && put_file "$3" "$1" "$2" root root; }
+${followFiles(wanted, sh`each_file put_one || exit 1`)}
+# Twice in a row: networkd takes addresses away once more before it has come to an end.
+tries=0 seen=0
+while [ "$seen" -lt 2 ] && [ "$tries" -lt 40 ]; do
+  tries=$((tries + 1))
+  sleep 0.5
+  if ${isThere(name, addresses)}; then seen=$((seen + 1)); else seen=0; fi
+done`,
+      timeout: 120,
+    };
+  },
+});
+
+/** An interface, for dry runs. */
+function linkOf(name: string): Thing {
+  return { is: "path", path: `/sys/class/net/${name}` };
+}
+
+/** The facts of what runs, and whether the files are as wanted. */
+function live(wanted: Interface): Sh {
+  const { name, addresses, gateways, dhcp, mtu } = wanted;
+  const members = membersOf(wanted);
+  return sh`configuration='as wanted'
+compare() {
+  if [ ! -f "$1" ]; then configuration=absent; elif ! cmp -s "$3" "$1"; then configuration=different; fi
+}
+each_file compare
+fact configuration "$configuration"
+line=$(ip -o link show dev ${name} 2>/dev/null)
+flags=\${line#*<} flags=,\${flags%%>*},
+case $line:$flags in :*) fact link absent ;; *,UP,*) fact link up ;; *) fact link down ;; esac
+${readKind(wanted)}
+[ -z "$kind" ] || fact kind "$kind"
+${
+  mtu === undefined
+    ? sh``
+    : sh`size=absent
+{ read -r size <${`/sys/class/net/${name}/mtu`}; } 2>/dev/null
+fact mtu "$size"`
+}
+found=$(ip -o addr show dev ${name} 2>/dev/null | awk '$3 == "inet" || $3 == "inet6" { print $4 }')
+has() { printf '%s\n' "$found" | grep -Fxq -e "$1"; }
+${shLines(addresses.map((address) => sh`if has ${address}; then fact ${`address ${address}`} present; else fact ${`address ${address}`} absent; fi`))}
+${
+  dhcp === "none"
+    ? sh`others=$(ip -o addr show dev ${name} scope global permanent 2>/dev/null | awk '{ print $4 }' | grep -Fxv ${addresses.length === 0 ? [] : addresses.flatMap((one) => ["-e", one])} | sort | tr '\n' ' ')
+others=\${others% }
+fact 'other addresses' "\${others:-none}"`
+    : sh``
+}
+routes=$(ip -4 route show default dev ${name} 2>/dev/null; ip -6 route show default dev ${name} 2>/dev/null) || routes=
+${shLines(gateways.map((gateway) => sh`case "$routes " in *${` via ${gateway} `}*) fact ${`gateway ${gateway}`} present ;; *) fact ${`gateway ${gateway}`} absent ;; esac`))}
+${shLines(
+  members.map(
+    (member) => sh`master=$(readlink -f ${`/sys/class/net/${member}/master`}) || master=
+master=\${master##*/}
+case $master in '' | master) fact ${`member ${member}`} free ;; *) fact ${`member ${member}`} "of $master" ;; esac`,
+  ),
+)}`;
+}
+
+/** sh condition: it is up and has these addresses. */
+function isThere(name: string, addresses: readonly string[]): Sh {
+  return sh`found=$(ip -o addr show up dev ${name} 2>/dev/null | awk '{ print $4 }')
+  missing=$(for one in ${addresses}; do printf '%s\n' "$found" | grep -Fxq -e "$one" || echo "$one"; done)
+  ip -o link show up dev ${name} 2>/dev/null | grep -q . && [ -z "$missing" ] &&
+    { [ "$backend" != networkd ] || networkctl status ${name} 2>/dev/null | grep -q '(configured)'; }`;
+}
+
+function plain(address: string): string {
+  return isIpv6(address) ? new SocketAddress({ address, family: "ipv6" }).address : address;
+}
+
+function addressOf(network: string): string {
+  return network.slice(0, network.indexOf("/"));
+}
+
+function lengthOf(network: string): number {
+  return Number(network.slice(network.indexOf("/") + 1));
+}
+
+function isNetwork(text: string): boolean {
+  const version = /^[^%/]+\/\d{1,3}$/.test(text) ? isIP(addressOf(text)) : 0;
+  return version !== 0 && lengthOf(text) <= (version === 6 ? 128 : 32);
+}
+
+/** Whether it is in the network of one of these. */
+function isNear(address: string, networks: readonly string[]): boolean {
+  // Whoever speaks IPv6 knows the router by its link-local address.
+  if (/^fe[89ab]/i.test(address)) return true;
+  const family = isIpv6(address) ? "ipv6" : "ipv4";
+  const near = new BlockList();
+  for (const network of networks.filter((one) => isIpv6(one) === isIpv6(address)))
+    near.addSubnet(addressOf(network), lengthOf(network), family);
+  return near.check(address, family);
+}

@@ -1,0 +1,150 @@
+import { blobOf } from "../blob.ts";
+import { sh, shLines, type Sh } from "../sh.ts";
+import {
+  ifupdownFiles,
+  kindOf,
+  membersOf,
+  netdevPath,
+  networkdFiles,
+  networkdVlan,
+  networkManagerFiles,
+  type ConfigFile,
+  type Interface,
+} from "./network-files.ts";
+
+/** What configures networks on a node; auto: what is found there. */
+export const backends = ["auto", "networkd", "ifupdown", "networkManager"] as const;
+export type Backend = (typeof backends)[number];
+
+/** Sets `backend` to what configures networks on this node, or refuses. An earlier step of a dry run may bring it. */
+export function findBackend(given: Backend): Sh {
+  const missing =
+    given === "auto"
+      ? "nothing that kcore knows configures networks on this node"
+      : `${given} does not configure networks on this node`;
+  return sh`backends=
+! systemctl -q is-active systemd-networkd 2>/dev/null || backends="$backends networkd"
+! systemctl -q is-active NetworkManager 2>/dev/null || backends="$backends networkManager"
+if have ifup && cat /etc/network/interfaces /etc/network/interfaces.d/* 2>/dev/null | grep -E '^[[:space:]]*iface[[:space:]]' | grep -vqE '^[[:space:]]*iface[[:space:]]+lo[[:space:]]'; then backends="$backends ifupdown"; fi
+backend=${given}
+case $backend in
+  auto) backend=\${backends# } ;;
+  ifupdown) have ifup || backend= ;;
+  *) case "$backends " in *" $backend "*) ;; *) backend= ;; esac ;;
+esac
+[ -n "$backend" ] || ! unsure || exit 1
+[ -n "$backend" ] || refuse NETWORK_UNMANAGED ${`${missing} (active here:`}"\${backends:- none})"
+case $backend in *' '*) refuse NETWORK_UNMANAGED "several programs configure networks on this node ($backend): say which by the argument backend" ;; esac`;
+}
+
+/** Declares `each_file COMMAND`, which runs COMMAND PATH MODE CONTENT for each file of the backend that was found. */
+export function declareFiles(wanted: Interface): Sh {
+  const call = ({ path, mode, text }: ConfigFile): Sh => sh`"$1" ${path} ${mode} ${blobOf(text)} || return 1`;
+  const { name, vlan } = wanted;
+  const atLink = vlan
+    ? sh`link_file=$(networkctl status ${vlan.link} 2>/dev/null | sed -n 's/^ *Network File: *//p')
+case $link_file in
+  /*) ;;
+  *)
+    ! unsure || exit 1
+    refuse NETWORK_UNMANAGED ${`systemd-networkd has no file for ${vlan.link}, on which the VLAN ${name} is to lie: make that a network.interface first`}
+    ;;
+esac
+"$1" "/etc/systemd/network/\${link_file##*/}.d/"${`kcore-${name}.conf`} 0644 ${blobOf(networkdVlan(name))} || return 1`
+    : sh``;
+  return sh`each_file() {
+  case $backend in
+    networkd)
+      ${shLines(networkdFiles(wanted).map(call))}
+      ${atLink}
+      ;;
+    ifupdown) ${shLines(ifupdownFiles(wanted).map(call))} ;;
+    networkManager) ${shLines(networkManagerFiles(wanted).map(call))} ;;
+  esac
+}`;
+}
+
+/** Refuses when another file wins over that of the backend. */
+export function refuseOthers(name: string): Sh {
+  return sh`case $backend in
+  networkd)
+    other=$(networkctl status ${name} 2>/dev/null | sed -n 's/^ *Network File: *//p')
+    if [ -e "$other" ] && [ "\${other##*/}" != ${`10-kcore-${name}.network`} ] &&
+      [ "$(printf '%s\n' "\${other##*/}" ${`10-kcore-${name}.network`} | sort | head -n 1)" = "\${other##*/}" ]; then :; else other=; fi
+    ;;
+  ifupdown)
+    other=$(grep -lsE ${`^[[:space:]]*iface[[:space:]]+${name.replaceAll(".", "\\.")}([[:space:]]|$)`} /etc/network/interfaces /etc/network/interfaces.d/* | grep -vFx ${`/etc/network/interfaces.d/kcore-${name}`})
+    grep -qsE '^[[:space:]]*source(-directory)?[[:space:]]+/etc/network/interfaces\.d' /etc/network/interfaces ||
+      refuse NETWORK_UNMANAGED "/etc/network/interfaces does not read the files in /etc/network/interfaces.d (a line: source /etc/network/interfaces.d/*)"
+    ;;
+  networkManager)
+    other=$(grep -lsFx ${`interface-name=${name}`} /etc/NetworkManager/system-connections/* | grep -vFx ${`/etc/NetworkManager/system-connections/kcore-${name}.nmconnection`})
+    ;;
+esac
+[ -z "$other" ] || refuse NETWORK_ELSEWHERE ${`${name} is configured by another file already: `}"$other"`;
+}
+
+/** Sets `kind` to what the kernel has under this name, in the words of {@link kindOf}; to nothing where nothing is to be made. */
+export function readKind({ name, vlan, bond, bridge }: Interface): Sh {
+  if (vlan)
+    return sh`kind="$(ip -d -o link show dev ${name} 2>/dev/null | sed -n 's/^[0-9]*: [^@]*@\([^:]*\): .* vlan protocol 802.1Q id \([0-9]*\) .*/vlan \2 on \1/p')"
+kind=\${kind:-none}`;
+  if (bond)
+    return sh`mode=none
+{ read -r mode more <${`/sys/class/net/${name}/bonding/mode`}; } 2>/dev/null
+kind="bond $mode"`;
+  if (bridge)
+    return sh`stp=none
+{ read -r stp <${`/sys/class/net/${name}/bridge/stp_state`}; } 2>/dev/null
+case $stp in 0) stp=no ;; none) ;; *) stp=yes ;; esac
+kind="bridge, STP $stp"`;
+  return sh`kind=`;
+}
+
+/** Makes what runs follow the files; `change` stands where the files are changed. */
+export function followFiles(wanted: Interface, change: Sh): Sh {
+  const { name, vlan } = wanted;
+  const members = membersOf(wanted);
+  const kind = kindOf(wanted);
+  const again = [...(vlan ? [vlan.link] : []), ...members];
+  return sh`anew=
+${kind === undefined ? sh`` : seeAnew(wanted, kind)}
+case $backend in ifupdown) ! ifquery --state ${name} >/dev/null 2>&1 || ifdown --force ${name} || exit 1 ;; esac
+${change}
+[ -z "$anew" ] || [ ! -e ${`/sys/class/net/${name}`} ] || ip link delete ${name} || exit 1
+case $backend in
+  networkd)
+    # It does not read again how to make what it has made before.
+    if [ -n "$anew" ]; then systemctl restart systemd-networkd || exit 1; else networkctl reload || exit 1; fi
+    for one in ${[...again, name]}; do [ ! -e "/sys/class/net/$one" ] || networkctl reconfigure "$one" || exit 1; done
+    ;;
+  ifupdown) ifup ${name} || exit 1 ;;
+  networkManager)
+    nmcli connection reload || exit 1
+    for one in ${[...members, name]}; do nmcli -w 20 connection up "kcore-$one" || exit 1; done
+    ;;
+esac`;
+}
+
+/** Sets `anew` where something stands under the name that is, or was to be, made otherwise. */
+function seeAnew(wanted: Interface, kind: string): Sh {
+  const [netdev] = networkdFiles(wanted);
+  return sh`if [ -e ${`/sys/class/net/${wanted.name}`} ]; then
+  ${readKind(wanted)}
+  [ "$kind" = ${kind} ] || anew=yes
+  [ "$backend" != networkd ] || cmp -s ${blobOf(netdev?.text ?? "")} ${netdevPath(wanted.name)} || anew=yes
+fi`;
+}
+
+/** Sets `undo`, the command that brings back what ran once the files are back. */
+export function undoCommand(wanted: Interface): Sh {
+  const { name, vlan } = wanted;
+  const isMade = kindOf(wanted) !== undefined;
+  const others = [...(vlan ? [vlan.link] : []), ...membersOf(wanted)].join(" ");
+  const drop = isMade ? `ip link delete ${name}` : `ip addr flush dev ${name}`;
+  return sh`case $backend in
+  networkd) undo=${`${isMade ? `${drop}; systemctl restart systemd-networkd` : "networkctl reload"}; for one in ${others} ${name}; do networkctl reconfigure $one; done`} ;;
+  ifupdown) undo=${`ifdown --force ${name}; ${drop}; ifup ${name}`} ;;
+  networkManager) undo=${`${isMade ? `${drop}; ` : ""}nmcli connection reload; for one in ${others} ${name}; do nmcli -w 20 connection up kcore-$one || nmcli -w 20 device connect $one; done`} ;;
+esac`;
+}

@@ -1,0 +1,166 @@
+import { expect } from "chai";
+import { fileAbsent } from "#engine/modules/file-absent.ts";
+import { networkInterface } from "#engine/modules/network-interface.ts";
+import { createTransport } from "#engine/transport/connect.ts";
+import { openLab, type Lab, type LabNode } from "#lab/lab.ts";
+import { SharedLine, type Steps } from "#support/shared-line.ts";
+import { draftOf, sessionOn } from "#support/sessions.ts";
+import { stepOf, type StepRun } from "#support/steps.ts";
+
+/** Interfaces of a machine with a network of its own; the one that ssh comes over is not touched, but on trial. */
+describe("interfaces of real machines", function () {
+  this.timeout(900_000);
+  let lab: Lab;
+  let v1: LabNode;
+  let line: SharedLine;
+
+  before(async () => {
+    lab = await openLab({ name: "network" });
+    await lab.down();
+    [v1] = (await lab.up([{ name: "v1", kind: "debian", disks: [] }])) as [LabNode];
+    line = new SharedLine(v1);
+    line.shell(
+      "mkdir -p /var/lib/kcore-test && for n in 1 2 3 4 5 6; do ip link add k$n type veth peer name p$n && ip link set p$n up; done",
+    );
+  });
+  after(async () => {
+    line.close();
+    await lab.down();
+  });
+  const told = (step: StepRun): string => JSON.stringify(step, undefined, 1);
+  const run = (args: object): Promise<StepRun> => line.run(networkInterface, args);
+  const converges = async (args: object): Promise<void> => {
+    await line.expectAll([[networkInterface, args]], "changed");
+    await line.expectAll([[networkInterface, args]], "ok");
+  };
+
+  it("gets addresses, gateway and MTU, loses those of before, and drift is seen and mended", async () => {
+    const args = { name: "k1", addresses: ["192.0.2.10/24", "2001:db8::10/64"], gateways: ["192.0.2.1"], mtu: 1400 };
+    await converges(args);
+    await converges({ ...args, addresses: ["192.0.2.11/24"] });
+    expect(line.shell("ip -4 -o addr show dev k1"))
+      .to.match(/192\.0\.2\.11\/24/)
+      .and.not.match(/192\.0\.2\.10\//);
+    line.shell("ip addr del 192.0.2.11/24 dev k1");
+    const drift = await run({ ...args, addresses: ["192.0.2.11/24"] });
+    expect(drift.have["address 192.0.2.11/24"], told(drift)).to.equal("absent");
+    expect(drift.outcome, told(drift)).to.equal("changed");
+  });
+
+  it("a bridge has its ports and its address", async () => {
+    await converges({ name: "br9", bridge: { ports: ["k2"] }, addresses: ["198.51.100.1/24"] });
+    expect(line.shell("ls /sys/class/net/br9/brif")).to.equal("k2");
+  });
+
+  it("a change that cuts us off goes back by itself, also the address that we came by", async () => {
+    const own = line.shell("ip -4 -o addr show dev host0 | awk '{ print $4 }'");
+    const file = line.shell("cat /etc/systemd/network/10-host0.network");
+    const run = sessionOn("/var/lib/kcore", {
+      connect: createTransport({ home: "/nonexistent" }).connect,
+      endpoint: {
+        name: "v1",
+        transport: "ssh",
+        address: v1.address,
+        port: v1.port,
+        user: "root",
+        identityFile: v1.identityFile,
+        hostKeys: [v1.hostKey],
+        jump: [],
+      },
+      runId: "cut",
+    });
+    const risk = { risk: "connectivity", confirm: 6 } as const;
+    const drafts = [
+      draftOf("old", stepOf(fileAbsent, { path: "/etc/systemd/network/10-host0.network" }), risk),
+      draftOf("new", stepOf(networkInterface, { name: "host0", addresses: ["203.0.113.77/24"] }), risk),
+    ];
+    const result = await run.session.perform([{ stage: "s", drafts }]);
+    await run.session.finish(result.outcome);
+    expect(result.problem?.code, JSON.stringify(result)).to.equal("CONNECTIVITY_REVERTED");
+    line.drop();
+    expect(line.shell("ip -4 -o addr show dev host0 | awk '{ print $4 }'")).to.equal(own);
+    expect(line.shell("cat /etc/systemd/network/10-host0.network")).to.equal(file);
+    expect(line.shell("ls /etc/systemd/network")).not.to.contain("kcore-host0");
+  });
+
+  it("what is not there, or belongs to another file, is refused", async () => {
+    for (const [args, code] of [
+      [{ name: "none0", addresses: ["192.0.2.9/24"] }, "NETWORK_UNMANAGED"],
+      [{ name: "host0", dhcp: "ipv4" }, "NETWORK_ELSEWHERE"],
+      [{ name: "k1", backend: "networkManager" }, "NETWORK_UNMANAGED"],
+    ] as const) {
+      const step = await run(args);
+      expect(step.problem?.code, told(step)).to.equal(code);
+    }
+  });
+
+  it("ifupdown does the same, and so does NetworkManager", async () => {
+    line.shell("apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -qy ifupdown network-manager");
+    line.shell("systemctl start NetworkManager && for n in 5 6; do nmcli device set k$n managed yes; done");
+    const both = [
+      { backend: "ifupdown", port: "k3", bridge: "br3", alone: "k4", net: "192.0.2" },
+      { backend: "networkManager", port: "k5", bridge: "br5", alone: "k6", net: "198.51.100" },
+    ];
+    for (const { backend, port, bridge, alone, net } of both) {
+      const args = { backend, name: alone, addresses: [`${net}.20/28`], mtu: 1400 };
+      // The machine has a default route already, and ifupdown does not replace one.
+      const gateways = backend === "ifupdown" ? [] : [`${net}.17`];
+      await converges({ ...args, gateways, routes: [{ to: "203.0.113.0/24", via: `${net}.18` }] });
+      expect(line.shell("ip route show 203.0.113.0/24")).to.contain(`via ${net}.18 dev ${alone}`);
+      await converges({ ...args, addresses: [`${net}.21/28`, "2001:db8:1::21/64"] });
+      line.shell(`ip addr flush dev ${alone} scope global`);
+      await converges({ ...args, addresses: [`${net}.21/28`, "2001:db8:1::21/64"] });
+      await converges({ backend, name: bridge, bridge: { ports: [port] }, addresses: [`${net}.65/28`] });
+      expect(line.shell(`ls /sys/class/net/${bridge}/brif`)).to.equal(port);
+    }
+    const several = await run({ name: "k1", dhcp: "ipv4" });
+    expect(several.problem?.code, told(several)).to.equal("NETWORK_UNMANAGED");
+  });
+});
+
+/** What the kernel of a container's host may not have. */
+describe("VLANs and bonds of machines with a kernel of their own", function () {
+  this.timeout(900_000);
+  let lab: Lab;
+  let v1: LabNode;
+  let line: SharedLine;
+
+  before(async () => {
+    lab = await openLab({ name: "vmnetwork" });
+    await lab.down();
+    [v1] = (await lab.up([{ name: "v1", kind: "vm", disks: [] }])) as [LabNode];
+    line = new SharedLine(v1);
+    const cards = `for n in 1 2 3; do printf '[NetDev]\\nName=k%s\\nKind=dummy\\n' $n >/etc/systemd/network/05-k$n.netdev; done`;
+    line.shell(`mkdir -p /var/lib/kcore-test && ${cards} && networkctl reload`);
+  });
+  after(async () => {
+    line.close();
+    await lab.down();
+  });
+
+  it("come up, change, and are there again after a power cut", async () => {
+    const vlan = { name: "k1.10", vlan: { link: "k1", id: 10 }, addresses: ["192.0.2.10/24"] };
+    const bond = { name: "bond9", bond: { members: ["k2", "k3"] }, addresses: ["198.51.100.10/24"] };
+    const steps: Steps = [
+      [networkInterface, { name: "k1" }],
+      [networkInterface, vlan],
+      [networkInterface, bond],
+    ];
+    await line.expectAll(steps, "changed");
+    await line.expectAll(steps, "ok");
+    expect(line.shell("ip -d link show k1.10")).to.match(/vlan protocol 802\.1Q id 10 /);
+    expect(line.shell("cat /sys/class/net/bond9/bonding/slaves").split(" ").toSorted()).to.deep.equal(["k2", "k3"]);
+    const other: Steps = [
+      [networkInterface, { ...vlan, vlan: { link: "k1", id: 11 } }],
+      [networkInterface, { ...bond, bond: { members: ["k2", "k3"], mode: "balance-rr" } }],
+    ];
+    await line.expectAll(other, "changed");
+    await line.expectAll([...other, ...steps.slice(0, 1)], "ok");
+    line.shell("sync");
+    line.drop();
+    await v1.powerCut();
+    await v1.start();
+    line.shell("systemctl is-system-running --wait || :");
+    await line.expectAll([...other, ...steps.slice(0, 1)], "ok");
+  });
+});

@@ -1,0 +1,95 @@
+import { expect } from "chai";
+import { networkInterface } from "#engine/modules/network-interface.ts";
+import {
+  ifupdownFiles,
+  networkdFiles,
+  networkManagerFiles,
+  type Interface,
+} from "#engine/step/fragments/network-files.ts";
+import { stepOf } from "#support/steps.ts";
+
+const given = (args: object): Interface => networkInterface.args.parse({ name: "eth1", ...args }) as Interface;
+const complaint = (args: object): string =>
+  networkInterface.args
+    .safeParse({ name: "eth1", ...args })
+    .error?.issues.map(({ message }) => message)
+    .join() ?? "";
+
+describe("network.interface", () => {
+  it("wants what runs, in the spelling of ip(8), and nothing besides", () => {
+    const addresses = ["192.0.2.10/24", "2001:DB8:0:0::10/64"];
+    const { want } = stepOf(networkInterface, { name: "eth1", addresses, gateways: ["192.0.2.1"], mtu: 9000 });
+    expect(want).to.deep.equal({
+      configuration: "as wanted",
+      link: "up",
+      mtu: "9000",
+      "other addresses": "none",
+      "address 192.0.2.10/24": "present",
+      "address 2001:db8::10/64": "present",
+      "gateway 192.0.2.1": "present",
+    });
+    const bond = stepOf(networkInterface, { name: "bond0", bond: { members: ["eth1"] }, dhcp: "ipv4" }).want;
+    expect(bond).to.deep.equal({
+      configuration: "as wanted",
+      link: "up",
+      kind: "bond active-backup",
+      "member eth1": "of bond0",
+    });
+  });
+
+  it("refuses what no kernel or no network takes", () => {
+    const near = "a gateway must be in the network of one of the addresses";
+    expect(complaint({ addresses: ["192.0.2.10/24"], gateways: ["198.51.100.1"] })).to.equal(near);
+    expect(complaint({ addresses: ["192.0.2.10/24"], gateways: ["2001:db8::1"] })).to.equal(near);
+    expect(complaint({ addresses: ["2001:db8::2/64"], gateways: ["fe80::1"] })).to.equal("");
+    expect(complaint({ addresses: ["192.0.2.10/33"] })).to.contain("such as 192.0.2.10/24");
+    expect(complaint({ addresses: ["192.0.2.10"] })).to.contain("such as 192.0.2.10/24");
+    expect(complaint({ name: "a-name-too-long-by-1" })).to.contain("15");
+    for (const name of ["lo", "../x", "a b", "-x", "$(x)"]) expect(complaint({ name }), name).not.to.equal("");
+    for (const id of [0, 4095]) expect(complaint({ vlan: { link: "eth0", id } }), String(id)).not.to.equal("");
+    expect(complaint({ bond: { members: [] } })).not.to.equal("");
+    expect(complaint({ bond: { members: ["eth1"] } })).to.equal("is made of itself");
+    expect(complaint({ vlan: { link: "eth0", id: 1 }, bridge: {} })).to.equal("is one of vlan, bond and bridge");
+    expect(complaint({ mtu: 1000, addresses: ["2001:db8::2/64"] })).to.contain("1280");
+    expect(complaint({ gateways: ["192.0.2.1", "192.0.2.2"], dhcp: "both" })).to.contain("one gateway for IPv4");
+  });
+
+  it("says it to each program in its own words", () => {
+    const vlan = given({ name: "eth1.10", vlan: { link: "eth1", id: 10 }, addresses: ["192.0.2.10/24"], mtu: 1400 });
+    expect(networkdFiles(vlan)).to.deep.equal([
+      {
+        path: "/etc/systemd/network/10-kcore-eth1.10.netdev",
+        mode: "0644",
+        text: "[NetDev]\nName=eth1.10\nKind=vlan\nMTUBytes=1400\n\n[VLAN]\nId=10\n\n",
+      },
+      {
+        path: "/etc/systemd/network/10-kcore-eth1.10.network",
+        mode: "0644",
+        text: "[Match]\nName=eth1.10\n\n[Link]\nMTUBytes=1400\n\n[Network]\nDHCP=no\nConfigureWithoutCarrier=yes\nAddress=192.0.2.10/24\n\n",
+      },
+    ]);
+    expect(ifupdownFiles(vlan)).to.deep.equal([
+      {
+        path: "/etc/network/interfaces.d/kcore-eth1.10",
+        mode: "0644",
+        text: `auto eth1.10
+iface eth1.10 inet static
+  address 192.0.2.10/24
+  pre-up ip link show dev eth1.10 >/dev/null 2>&1 || ip link add link eth1 name eth1.10 type vlan id 10
+  pre-up ip link set eth1.10 mtu 1400
+  pre-up ip link set eth1.10 up
+  post-down ip link delete eth1.10
+`,
+      },
+    ]);
+    const bridge = given({ name: "br0", bridge: { ports: ["eth1"] }, dhcp: "ipv4", dns: ["192.0.2.53"] });
+    expect(networkManagerFiles(bridge).map(({ path, mode }) => `${path} ${mode}`)).to.deep.equal([
+      "/etc/NetworkManager/system-connections/kcore-br0.nmconnection 0600",
+      "/etc/NetworkManager/system-connections/kcore-eth1.nmconnection 0600",
+    ]);
+    const [own, port] = networkManagerFiles(bridge).map(({ text }) => text);
+    expect(own).to.contain("[bridge]\nstp=false\n").and.contain("[ipv4]\nmethod=auto\ndns=192.0.2.53;\n");
+    expect(own).to.contain("[ipv6]\nmethod=link-local\n");
+    expect(port).to.contain("master=br0\nslave-type=bridge\n");
+  });
+});
