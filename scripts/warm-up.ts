@@ -32,7 +32,9 @@ export async function warmUp(main: string): Promise<string | undefined> {
 function writeProject(home: string): void {
   const write = (name: string, text: string): void => writeFileSync(join(home, name), text, { mode: 0o600 });
   for (const folder of ["roster", "states", "orchestrate", "n1", "n2"]) mkdirSync(join(home, folder), { mode: 0o700 });
-  const [host, login] = [ssh2.utils.generateKeyPairSync("ed25519"), ssh2.utils.generateKeyPairSync("ed25519")];
+  // ECDSA, for ssh2 cannot read one in 256 of the Ed25519 keys that it makes (mscdex/ssh2#1513).
+  const makePair = () => ssh2.utils.generateKeyPairSync("ecdsa", { bits: 256 });
+  const [host, login] = [makePair(), makePair()];
   write("host-key", host.private);
   write("login-key", login.private);
   const hostKey = host.public.split(" ").slice(0, 2).join(" ");

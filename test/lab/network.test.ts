@@ -45,6 +45,11 @@ describe("interfaces of real machines", function () {
     const drift = await run({ ...args, addresses: ["192.0.2.11/24"] });
     expect(drift.have["address 192.0.2.11/24"], told(drift)).to.equal("absent");
     expect(drift.outcome, told(drift)).to.equal("changed");
+    await converges({ name: "k1" });
+    line.shell("ip addr add 192.0.2.12/24 dev k1");
+    const besides = await run({ name: "k1" });
+    expect(besides.have["other addresses"], told(besides)).to.equal("192.0.2.12/24");
+    await line.expectAll([[networkInterface, { name: "k1" }]], "ok");
   });
 
   it("a bridge has its ports and its address", async () => {

@@ -162,7 +162,7 @@ ${found}
 ${refuseOthers(name)}
 for one in ${[...members, ...(wanted.vlan ? [wanted.vlan.link] : []), ...(kind === undefined ? [name] : [])]}; do
   [ -e "/sys/class/net/$one" ] || ! unsure || exit 1
-  [ -e "/sys/class/net/$one" ] || refuse NETWORK_UNMANAGED "this node has no interface $one; it has $(cd /sys/class/net && echo ./* | sed 's#\\./##g')"
+  [ -e "/sys/class/net/$one" ] || refuse NETWORK_UNMANAGED "this node has no interface $one; it has $(cd /sys/class/net && echo ./* | sed 's#[.]/##g')"
 done`,
       keep: sh`${found}
 keep_file() { keep_path "$1"; }
@@ -216,7 +216,7 @@ has() { printf '%s\n' "$found" | grep -Fxq -e "$1"; }
 ${shLines(addresses.map((address) => sh`if has ${address}; then fact ${`address ${address}`} present; else fact ${`address ${address}`} absent; fi`))}
 ${
   dhcp === "none"
-    ? sh`others=$(ip -o addr show dev ${name} scope global permanent 2>/dev/null | awk '{ print $4 }' | grep -Fxv ${addresses.length === 0 ? [] : addresses.flatMap((one) => ["-e", one])} | sort | tr '\n' ' ')
+    ? sh`others=$(ip -o addr show dev ${name} scope global permanent 2>/dev/null | awk '{ print $4 }' | grep -Fxv -e none ${addresses.flatMap((one) => ["-e", one])} | sort | tr '\n' ' ')
 others=\${others% }
 fact 'other addresses' "\${others:-none}"`
     : sh``

@@ -74,7 +74,9 @@ describe("the round trips of a session", function () {
     });
 
   it("are as many as politeness takes with a server of which nothing is known", async () => {
-    const [host, login] = [ssh2.utils.generateKeyPairSync("ed25519"), ssh2.utils.generateKeyPairSync("ed25519")];
+    // ECDSA, for ssh2 cannot read one in 256 of the Ed25519 keys that it makes (mscdex/ssh2#1513).
+    const makePair = () => ssh2.utils.generateKeyPairSync("ecdsa", { bits: 256 });
+    const [host, login] = [makePair(), makePair()];
     const folder = await makeTempDir("polite");
     const identityFile = join(folder.path, "key");
     await writeFile(identityFile, login.private, { mode: 0o600 });
