@@ -65,8 +65,11 @@ describe("several controllers", function () {
     const { id } = await register(0);
     await knownEverywhere(id);
     const views = await Promise.all(controllers.map(({ operator }) => operator.call("listNodes", {})));
-    expect(views[1]).to.deep.equal(views[0]);
-    expect(views[2]).to.deep.equal(views[0]);
+    const [first, ...others] = views.map(({ nodes }) => nodes.map(({ lastSeen: _, ...node }) => node));
+    for (const other of others) expect(other).to.deep.equal(first);
+    // A beat is handed on by its age, which each controller counts back on a clock of its own.
+    const seen = views.flatMap(({ nodes }) => nodes.map(({ lastSeen }) => Date.parse(lastSeen)));
+    expect(Math.max(...seen) - Math.min(...seen)).to.be.below(1000);
     await eventually(async () => {
       const states = await Promise.all(controllers.map(({ operator }) => operator.call("replicationStatus", {})));
       const [first] = states;
