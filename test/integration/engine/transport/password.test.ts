@@ -14,7 +14,9 @@ const password = "only this: ünd “x”";
 /** A real sshd, with accounts of its own, that knows root's password and no key. */
 describe("a machine that knows a password and no key", function () {
   this.timeout(60_000);
-  const { connect, admitKey } = createTransport({ home: "/nonexistent" });
+  const transport = createTransport({ home: "/nonexistent" });
+  const connect = (endpoint: Endpoint) => transport.connect(endpoint);
+  const admitKey = (endpoint: Endpoint, given: string) => transport.admitKey(endpoint, given);
   const hash = execFileSync("openssl", ["passwd", "-6", "-stdin"], { input: `${password}\n`, encoding: "utf8" }).trim();
   const ways = {
     password: ["PasswordAuthentication yes"],
