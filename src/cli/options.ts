@@ -34,14 +34,21 @@ export interface MachineFlags {
   readonly node?: string;
   readonly insecure?: boolean;
   readonly hostKey?: string;
+  readonly askPassword?: boolean;
+  readonly passwordFile?: string;
 }
 
-/** `--node`, `-k` and `--host-key`. */
+/** `--node`, `-k`, `--host-key` and the passwords. */
 export function addMachineOptions(command: Command): Command {
   return command
     .option("--node <host:port>", "the machine itself, by SSH: port 9091 stands for the roster's SSH port, or 22")
     .option("-k, --insecure", "show the host key of a new machine, ask, and pin it; nothing goes unverified")
-    .option("--host-key <sha256>", "pin the key of a new machine if it has this fingerprint, without asking");
+    .option("--host-key <sha256>", "pin the key of a new machine if it has this fingerprint, without asking")
+    .option(
+      "--ask-password",
+      "where our key is not let in yet: ask for the user's password and leave the key there by it",
+    )
+    .option("--password-file <file>", "the same, with the first line of a file that only its owner may read");
 }
 
 export type ResultFormat = "table" | "wide" | "json" | "yaml";

@@ -51,6 +51,9 @@ describe("disks of real nodes", function () {
 
   it("a blank disk gets its partition, filesystem and mount, and the second run changes nothing", async () => {
     const disk = { serial: serial(0) };
+    const plan = await run(diskPartitioned, { disk, partitions }, { dryRun: true });
+    expect(plan.outcome, told(plan)).to.equal("would-change");
+    expect(plan.notes.join()).to.match(/^\/dev\/\S+ {2}64 MiB {2}.*serial n1-disk0.*: blank$/);
     const steps = [
       [diskPartitioned, { disk, partitions }],
       [filesystemFormatted, { disk, partition: "data", label: "kcore-data" }],
@@ -114,8 +117,15 @@ describe("disks of real nodes", function () {
       }
       const planned = await run(diskPartitioned, { disk: { serial: serial(1) }, partitions }, { dryRun: true });
       expect(planned.problem?.code).to.equal("DISK_HAS_DATA");
-      expect(await sumOf(1)).to.equal(before);
+      expect(planned.problem?.detail?.split("\n")[0]).to.match(/ {2}64 MiB {2}.*serial n1-disk1/);
       const grant = grantOf(planned);
+      const foreseen = await run(
+        diskPartitioned,
+        { disk: { serial: serial(1) }, partitions },
+        { dryRun: true, granted: [grant] },
+      );
+      expect(foreseen.notes.join()).to.match(/serial n1-disk1.*: wiped, as granted, with \/dev\//);
+      expect(await sumOf(1)).to.equal(before);
       expect(grant).to.match(new RegExp(`^${serial(1)}:`));
       // What lies in a partition that was just made is of the past, as its mark says.
       await shell("mkdir -p /root/state");

@@ -55,6 +55,7 @@ export function addNodeInstall(node: Command): void {
       `
 Examples:
   kcore node install --node 192.0.2.11:9091 --os-disk /dev/sda --run-controller --dc-id DC1 -k
+  kcore node install --node 192.0.2.12:9091 --os-disk /dev/sda --join-controller 192.0.2.11:9090 -k --ask-password
   kcore node install --node 192.0.2.13:9091 --os-disk /dev/sda --os-installed -k \\
     --join-controller 192.0.2.11:9090 --join-controller 192.0.2.12:9090`,
     )

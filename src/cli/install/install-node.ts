@@ -6,13 +6,17 @@ import type { RunRequest } from "#engine/orchestrate/execute.ts";
 import { requestOf, startRun, type RunFlags } from "../watch/start-run.ts";
 import { planEntry } from "./entry.ts";
 import { lookAtDisks, type BlockDevice } from "./look.ts";
-import { findMachine, wayTo, withTransport, type Machine } from "./find-machine.ts";
+import { findMachine, withTransport, type Machine } from "./find-machine.ts";
+import type { MachineFlags } from "../options.ts";
+import { logIn } from "./log-in.ts";
 import { verifyHostKey } from "./pin.ts";
 import { planInstall, type InstallPlan, type InstallRequest } from "./request.ts";
 import type { HostKey } from "#engine/transport/host-key.ts";
 import { defined } from "#optional/defined.ts";
 
-export type InstallFlags = RunFlags & ViewFlags & { readonly set?: readonly string[] };
+export type InstallFlags = RunFlags &
+  ViewFlags &
+  Pick<MachineFlags, "askPassword" | "passwordFile"> & { readonly set?: readonly string[] };
 
 /**
  * Writes the roster entry that an install asks for, and deploys the node over SSH. Gives the exit code of the run.
@@ -23,7 +27,7 @@ export async function installNode(request: InstallRequest, flags: InstallFlags):
   const run = runOf(flags);
   const machine = findMachine(request.node, flags.project);
   process.stderr.write(`${machine.note}\n`);
-  const found = await lookAt(machine, plan, request);
+  const found = await lookAt(machine, plan, request, flags);
   const { name, changed, file } = await writeEntry(machine, plan, found);
   process.stderr.write(changed ? `${name} is in ${file} now\n` : `${name} stands in ${file} already\n`);
   return (await startRun(flags, { ...run, on: name }, viewOf(flags))).exitCode;
@@ -40,11 +44,11 @@ interface Found {
 }
 
 /** The machine's verified host key, and its disks where they have to be named. */
-function lookAt(machine: Machine, plan: InstallPlan, request: InstallRequest): Promise<Found> {
+function lookAt(machine: Machine, plan: InstallPlan, request: InstallRequest, flags: InstallFlags): Promise<Found> {
   return withTransport(async (transport) => {
     const { insecure, hostKey } = request;
     const { key } = await verifyHostKey(machine, transport, defined({ insecure, hostKey }));
-    const host = await transport.connect({ ...wayTo(machine), hostKeys: [`${key.type} ${key.key}`] });
+    const host = await logIn(machine, transport, key, flags);
     try {
       const devices = await lookAtDisks(host).catch((error: unknown) => {
         // An OS disk that is not touched is recorded as it was named.

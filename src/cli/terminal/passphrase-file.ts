@@ -2,10 +2,10 @@ import { readFile, stat } from "node:fs/promises";
 import { KcoreError } from "#errors/problem.ts";
 
 /**
- * The first line of a passphrase file, which only its owner may read.
+ * The first line of a file with a secret, which only its owner may read. `what`: what it holds, for messages.
  * @throws KcoreError FILE_UNREADABLE, FILE_UNTRUSTED
  */
-export async function readPassphraseFile(file: string): Promise<string> {
+export async function readPassphraseFile(file: string, what = "passphrase"): Promise<string> {
   let text: string;
   let mode: number;
   try {
@@ -14,7 +14,7 @@ export async function readPassphraseFile(file: string): Promise<string> {
   } catch (cause) {
     const reason = (cause as NodeJS.ErrnoException).code ?? "";
     throw new KcoreError(
-      { code: "FILE_UNREADABLE", message: `cannot read the passphrase file ${file} (${reason})` },
+      { code: "FILE_UNREADABLE", message: `cannot read the ${what} file ${file} (${reason})` },
       { cause },
     );
   }
@@ -22,10 +22,10 @@ export async function readPassphraseFile(file: string): Promise<string> {
   if (!isPipe && (mode & 0o077) !== 0)
     throw new KcoreError({
       code: "FILE_UNTRUSTED",
-      message: `others may read the passphrase file ${file}`,
+      message: `others may read the ${what} file ${file}`,
       hint: `chmod 600 ${file}`,
     });
   const line = text.split("\n", 1)[0] ?? "";
-  if (line === "") throw new KcoreError({ code: "FILE_UNREADABLE", message: `the passphrase file ${file} is empty` });
+  if (line === "") throw new KcoreError({ code: "FILE_UNREADABLE", message: `the ${what} file ${file} is empty` });
   return line;
 }

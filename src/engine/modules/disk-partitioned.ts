@@ -87,6 +87,10 @@ export const diskPartitioned = defineModule({
 ${probe(wanted)}`,
       guard: sh`${findDisk(disk)}
 ${decide(disk, wanted, context)}
+case $todo in
+  create) note "$(about_disk "$disk_name"): blank" ;;
+  wipe) note "$(about_disk "$disk_name"): wiped, as granted, with $(printf '%s\n' "$found$differ" | sed -e '/^$/d' | tr '\n' ';')" ;;
+esac
 ${needSgdisk}`,
       // Found and judged once more by the very process that writes: the names of disks may have changed since.
       apply: sh`${findDisk(disk)}
@@ -158,11 +162,10 @@ function decide(disk: DiskId, wanted: readonly Wanted[], context: StepContext): 
   const { kind, value } = diskName(disk);
   const needed = wanted.reduce((sum, { bytes = MiB }) => sum + bytes, 2 * MiB);
   return sh`${isGranted}
-describe="disk $disk ("${`${kind} ${value}`}")" found= mark=$K_STATE/fresh/${diskGuid(context, disk)}
+describe="disk $disk ("${`${kind} ${value}`}")" found= differ= mark=$K_STATE/fresh/${diskGuid(context, disk)}
 if [ "$(blkid -p -o value -s PTUUID "$disk" 2>/dev/null | tr 'A-F' 'a-f')" = ${diskGuid(context, disk)} ]; then
   todo=add
   ${readPartitions(wanted)}
-  differ=
   ${shLines(
     wanted.map(
       ({ number, name, fact }) => sh`case $found_${number} in
@@ -187,11 +190,11 @@ fi
 if [ "$todo" != add ]; then
   users=$(for name in "$disk_name" $(partitions_of "$disk_name"); do users_of "$name"; done)
   [ -n "$users" ] || users=$(refused_open "$disk")
-  [ -z "$users" ] || refuse DISK_IN_USE "$describe is in use, which no grant overrides$K_NL$users\${found:+$K_NL$found}"
+  [ -z "$users" ] || refuse DISK_IN_USE "$describe is in use, which no grant overrides$K_NL$(about_disk "$disk_name")$K_NL$users\${found:+$K_NL$found}"
 fi
 if [ -n "$found" ]; then
   is_granted "$disk_name" ${value} "$mark" "$found" ||
-    refuse DISK_HAS_DATA "$describe holds data that kcore did not make; if it may go: --grant $grant$K_NL$found"
+    refuse DISK_HAS_DATA "$describe holds data that kcore did not make; if it may go: --grant $grant$K_NL$(about_disk "$disk_name")$K_NL$found"
   todo=wipe
 fi`;
 }

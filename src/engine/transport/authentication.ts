@@ -11,19 +11,20 @@ import { signWithCallback, type AgentKey } from "./ssh-agent.ts";
 import type { Identity } from "./login-keys.ts";
 import { signNextRequest } from "./signed-at-once.ts";
 
-/** Offers keys in turn, and remembers for messages what was tried. */
+/** Offers what it has in turn, and remembers for messages what was tried. */
 export interface Authentication {
+  readonly offers: "keys" | "password";
   readonly handler: AuthHandlerMiddleware;
   readonly tried: string[];
-  /** What the server would still accept when the keys ran out. */
+  /** What the server would still accept when nothing was left. */
   methods: readonly string[];
   /** The server took a key and wants more: two factors. */
   partial: boolean;
-  /** No key is left: what ssh2 reports next is final. */
+  /** Nothing is left: what ssh2 reports next is final. */
   exhausted: boolean;
 }
 
-/** An authentication by public keys only; never by a password, and never with the agent forwarded (S-9). */
+/** An authentication by public keys only, never with the agent forwarded (S-9). */
 export function createAuthentication(
   client: Client,
   user: string,
@@ -32,6 +33,7 @@ export function createAuthentication(
 ): Authentication {
   const left = [...identities];
   const state: Authentication = {
+    offers: "keys",
     tried: [],
     methods: [],
     partial: false,

@@ -5,8 +5,8 @@ import { createNames, type Names } from "./dns.ts";
 import { checkEndpoint } from "./check-endpoint.ts";
 import { HostUnreachable, interrupted } from "./unreachable.ts";
 import { parseHostKey, type HostKey, type TrustedKeys } from "./host-key.ts";
-import type { Connect, ConnectOptions, Endpoint } from "./host.ts";
-import type { Identities } from "./login-keys.ts";
+import type { Connect, ConnectOptions, Endpoint, Host } from "./host.ts";
+import type { Identities, Identity } from "./login-keys.ts";
 import { createJumps } from "./jumps.ts";
 import { lookUpKnownHost, readKnownHosts, type KnownHosts } from "./known-hosts.ts";
 import { openSocket } from "./socket.ts";
@@ -32,6 +32,12 @@ export interface Transport {
    * @throws KcoreError as `connect`, but for the host's own key.
    */
   scanHostKey(endpoint: Endpoint, options?: ConnectOptions): Promise<HostKey>;
+  /**
+   * Logs in once by a password, where the host's key is trusted, and leaves the public half of the first key that `connect`
+   * would offer in the user's ~/.ssh/authorized_keys. Jump hosts are logged in to as usual, and never see it. Nothing else
+   * uses passwords (ADR 0014). Resolves with what the key is called. @throws KcoreError KEY_NOT_ADMITTED, and as `connect`
+   */
+  admitKey(endpoint: Endpoint, password: string, options?: ConnectOptions): Promise<string>;
   /** Ends the connections to jump hosts that nobody uses any more. */
   close(): Promise<void>;
 }
@@ -80,16 +86,22 @@ export function createTransport(options: TransportOptions): Transport {
     }
   };
 
+  const open = async (
+    endpoint: Endpoint,
+    logIn: { readonly identities: readonly Identity[]; readonly password?: string },
+    given: ConnectOptions,
+  ): Promise<Host> => {
+    const [trusted, { openSsh }] = await Promise.all([trustedKeys(endpoint), import("./ssh2.ts")]);
+    return within(endpoint, given, async (signal) => {
+      const socket = await dial(endpoint, signal);
+      return openSsh({ ...logIn, endpoint, socket, trusted, silence: options.silence ?? 15_000, signal });
+    });
+  };
   const connect: Connect = async (endpoint, given = {}) => {
     checkEndpoint(endpoint);
     if (endpoint.transport === "local") return (await import("./local-host.ts")).openLocal(endpoint.name);
     // Before the clock starts: a passphrase may have to be typed.
-    const [trusted, keys] = await Promise.all([trustedKeys(endpoint), (await findIdentities()).find(endpoint)]);
-    const { openSsh } = await import("./ssh2.ts");
-    return within(endpoint, given, async (signal) => {
-      const socket = await dial(endpoint, signal);
-      return openSsh({ endpoint, socket, trusted, identities: keys, silence: options.silence ?? 15_000, signal });
-    });
+    return open(endpoint, { identities: await (await findIdentities()).find(endpoint) }, given);
   };
   const jumps = createJumps(connect);
 
@@ -99,6 +111,20 @@ export function createTransport(options: TransportOptions): Transport {
       checkEndpoint(endpoint);
       const { scanHostKey } = await import("./scan-host-key.ts");
       return within(endpoint, given, async (signal) => scanHostKey(endpoint, await dial(endpoint, signal), signal));
+    },
+    async admitKey(endpoint, password, given = {}) {
+      checkEndpoint(endpoint);
+      const [identity] = (await (await findIdentities()).find(endpoint)) as [Identity];
+      const [host, { admitKey }] = await Promise.all([
+        open(endpoint, { identities: [], password }, given),
+        import("./admit-key.ts"),
+      ]);
+      try {
+        await admitKey(host, endpoint.user, identity.key);
+      } finally {
+        await host.close();
+      }
+      return identity.label;
     },
     close: () => jumps.close(),
   };

@@ -10,6 +10,7 @@ import { hostKeyProblem } from "./host-key-problem.ts";
 import type { Endpoint, Host } from "./host.ts";
 import { logInAtOnce } from "./login-at-once.ts";
 import type { Identity } from "./login-keys.ts";
+import { authenticateByPassword } from "./password.ts";
 import { safeAlgorithms } from "./ssh-algorithms.ts";
 import { skipHostKeyProof } from "./skip-key-proof.ts";
 import { createSshHost } from "./ssh-host.ts";
@@ -22,6 +23,8 @@ export interface SshParts {
   readonly socket: Duplex;
   readonly trusted: TrustedKeys;
   readonly identities: readonly Identity[];
+  /** Logs in by it, and by no key. */
+  readonly password?: string;
   /** Milliseconds without a sign of life after which the connection counts as lost; a third of it between keepalives. */
   readonly silence: number;
   /** Ends the handshake when it fires. */
@@ -37,14 +40,25 @@ type Phase = "key exchange" | "authentication";
  * was verified: ssh2 asks for the verdict within the key exchange, and authentication needs its end.
  * @throws KcoreError HOST_UNREACHABLE, HOST_KEY_UNKNOWN, HOST_KEY_CHANGED, HOST_KEY_REVOKED, AUTH_FAILED
  */
-export async function openSsh({ endpoint, socket, trusted, identities, silence, signal }: SshParts): Promise<Host> {
+export async function openSsh({
+  endpoint,
+  socket,
+  trusted,
+  identities,
+  password,
+  silence,
+  signal,
+}: SshParts): Promise<Host> {
   const client = new ssh2.Client();
   writeTogether(socket);
   let phase: Phase = "key exchange";
   let accepted: HostKey | undefined;
   const { promise: ready, resolve, reject } = Promise.withResolvers<void>();
   ready.catch(() => undefined);
-  const authentication = createAuthentication(client, endpoint.user, identities, reject);
+  const authentication =
+    password === undefined
+      ? createAuthentication(client, endpoint.user, identities, reject)
+      : authenticateByPassword(endpoint.user, password);
   const onAbort = () => reject(signal.reason as Error);
   signal.addEventListener("abort", onAbort, { once: true });
   if (signal.aborted) onAbort();
@@ -152,17 +166,21 @@ function explain(error: unknown, { endpoint, phase, authentication }: Circumstan
 
 function authenticationFailed(
   { name, user }: Endpoint,
-  { tried, methods, partial }: Authentication,
+  { offers, tried, methods, partial }: Authentication,
   cause: unknown,
 ): Error {
   const accepts = methods.length > 0 ? `it accepts: ${methods.join(", ")}` : undefined;
+  const one = offers === "password" ? "password" : "key";
   return hostFailure(
     {
       code: "AUTH_FAILED",
       message: partial
-        ? `${name} wants more than a key from ${user} (${methods.join(", ")}), which kcore cannot give`
-        : `${name} does not let ${user} log in with ${tried.length === 1 ? "this key" : "any of these keys"}`,
-      hint: `is the public key in ~${user}/.ssh/authorized_keys there, and may ${user} log in (PermitRootLogin, AllowUsers)?`,
+        ? `${name} wants more than a ${one} from ${user} (${methods.join(", ")}), which kcore cannot give`
+        : `${name} does not let ${user} log in with ${tried.length > 1 ? "any of these keys" : `this ${one}`}`,
+      hint:
+        offers === "password"
+          ? `is it right, and may ${user} log in by it (PasswordAuthentication, PermitRootLogin yes)?`
+          : `is the public key in ~${user}/.ssh/authorized_keys there, and may ${user} log in (PermitRootLogin, AllowUsers)?`,
       detail: [...tried, ...(accepts === undefined ? [] : [accepts])].join("\n"),
     },
     cause,

@@ -46,15 +46,21 @@ disk_ids() {
   done | sort -u
 }
 plain_wwn() { printf '%s\n' "$1" | tr 'A-Z' 'a-z' | sed -e 's/^naa\.//' -e 's/^eui\.//' -e 's/^wwn-//' -e 's/^0x//'; }
+# Read once for all disks that a text looks for.
+known_ids=
+# about_disk NAME: one line of what it is.
+about_disk() {
+  [ -n "$known_ids" ] || known_ids=$(disk_ids)
+  read -r size <"/sys/block/$1/size"
+  model=$(models_of "$1" | tail -n 1)
+  echo "$(device_of "$1")  $((size / 2048)) MiB  $(printf '%s\n' "$known_ids" | sed -n "s/^$1 //p" | tr '\n' ' ')\${model:+ model $model}"
+}
 list_disks() {
-  disk_ids >"$K_TMP/ids"
+  [ -n "$known_ids" ] || known_ids=$(disk_ids)
   whole_disks | while read -r name; do
-    read -r size <"/sys/block/$name/size"
-    ids=$(sed -n "s/^$name //p" "$K_TMP/ids" | tr '\n' ' ')
     # Loop devices are files of this machine, unless one says who it is.
-    [ -n "$ids" ] || case $name in loop*) continue ;; esac
-    model=$(models_of "$name" | tail -n 1)
-    echo "$(device_of "$name")  $((size / 2048)) MiB  $ids\${model:+ model $model}"
+    case $name in loop*) printf '%s\n' "$known_ids" | grep -q "^$name " || continue ;; esac
+    about_disk "$name"
   done
 }
 # models_of NAME: as sysfs has it (SCSI cuts it off), and as udev read it.
@@ -87,8 +93,6 @@ disks_named() {
     'size and model') whole_disks | while read -r name; do ! is_like "$name" "\${2%% *}" "\${2#* }" || echo "$name"; done ;;
   esac | sort -u
 }
-# Read once for all disks that a text looks for.
-known_ids=
 find_disk() {
   [ -n "$known_ids" ] || known_ids=$(disk_ids)
   disk_name=$(disks_named "$1" "$2")

@@ -1,0 +1,62 @@
+import type { Transport } from "#engine/transport/connect.ts";
+import type { HostKey } from "#engine/transport/host-key.ts";
+import type { Host } from "#engine/transport/host.ts";
+import { KcoreError } from "#errors/problem.ts";
+import type { MachineFlags } from "../options.ts";
+import { leave } from "../terminal/confirm.ts";
+import { canPrompt, promptLine } from "../terminal/prompt.ts";
+import { wayTo, type Machine } from "./find-machine.ts";
+
+/**
+ * A connection to a machine whose key was verified. Where no key of ours is let in and a password was offered, one login by
+ * password leaves our key there; from then on it is keys alone. @throws KcoreError QUESTION_UNANSWERED, FILE_UNREADABLE,
+ * FILE_UNTRUSTED, KEY_NOT_ADMITTED, and what connecting throws
+ */
+export async function logIn(
+  machine: Machine,
+  transport: Transport,
+  key: HostKey,
+  { askPassword, passwordFile }: Pick<MachineFlags, "askPassword" | "passwordFile">,
+): Promise<Host> {
+  const { name, user } = machine.entry;
+  const endpoint = { ...wayTo(machine), hostKeys: [`${key.type} ${key.key}`] };
+  try {
+    return await transport.connect(endpoint);
+  } catch (error) {
+    if (!(error instanceof KcoreError) || error.problems[0]?.code !== "AUTH_FAILED") throw error;
+    if (passwordFile === undefined && askPassword !== true) throw withAdvice(error);
+  }
+  const label = await transport.admitKey(endpoint, await passwordOf(`${user} of ${name}`, passwordFile));
+  process.stderr.write(`${name} lets ${user} in with ${label} from now on: the password was used once\n`);
+  return transport.connect(endpoint);
+}
+
+function withAdvice(error: KcoreError): KcoreError {
+  const advice = "--ask-password puts it there";
+  return new KcoreError(
+    error.problems.map((problem) => ({
+      ...problem,
+      hint: problem.hint === undefined ? advice : `${problem.hint} ${advice}`,
+    })),
+    { cause: error, exitCode: error.exitCode },
+  );
+}
+
+async function passwordOf(whom: string, file: string | undefined): Promise<string> {
+  if (file !== undefined) {
+    const { readPassphraseFile } = await import("../terminal/passphrase-file.ts");
+    return readPassphraseFile(file, "password");
+  }
+  const hint = "--password-file FILE";
+  if (!canPrompt())
+    throw new KcoreError({
+      code: "QUESTION_UNANSWERED",
+      message: `the password of ${whom} is wanted, and nobody is there to give it`,
+      hint,
+    });
+  const { signal } = new AbortController();
+  const answer = await promptLine({ text: `Password of ${whom}`, secret: true, signal, onInterrupt: leave });
+  if (answer === undefined || answer === "")
+    throw new KcoreError({ code: "QUESTION_UNANSWERED", message: `no password of ${whom} was given`, hint });
+  return answer;
+}

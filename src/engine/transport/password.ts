@@ -1,0 +1,45 @@
+import type { AuthHandlerMiddleware, KeyboardInteractiveAuthMethod } from "ssh2";
+import type { Authentication } from "./authentication.ts";
+
+/**
+ * An authentication by one password, given once: by the method “password” (RFC 4252, section 8), or where there is only
+ * “keyboard-interactive” (RFC 4256) to its single question, if what is typed there would not be shown. For `admitKey` alone.
+ */
+export function authenticateByPassword(user: string, password: string): Authentication {
+  let given = false;
+  const ask: KeyboardInteractiveAuthMethod = {
+    type: "keyboard-interactive",
+    username: user,
+    prompt: (_name, _instructions, _language, prompts, finish) => {
+      const isPassword = !given && prompts.length === 1 && prompts[0]?.echo !== true;
+      // Some servers end with a round without questions.
+      if (isPassword) given = true;
+      finish(prompts.map(() => (isPassword ? password : "")));
+    },
+  };
+  const handler: AuthHandlerMiddleware = (methods, partialSuccess, next) => {
+    state.partial ||= partialSuccess === true;
+    // What the server would accept is known after a request that asks for nothing.
+    if (!methods) return next({ type: "none", username: user });
+    state.methods = methods as readonly string[];
+    const way =
+      state.tried.length > 0
+        ? undefined
+        : ["password", "keyboard-interactive"].find((one) => state.methods.includes(one));
+    if (way === undefined) {
+      state.exhausted = true;
+      return next(false as never);
+    }
+    state.tried.push(way);
+    next(way === "password" ? { type: "password", username: user, password } : ask);
+  };
+  const state: Authentication = {
+    offers: "password",
+    tried: [],
+    methods: [],
+    partial: false,
+    exhausted: false,
+    handler,
+  };
+  return state;
+}
