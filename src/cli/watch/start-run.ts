@@ -3,6 +3,7 @@ import type { RunRequest } from "#engine/orchestrate/execute.ts";
 import { launchRun, type Launched } from "#engine/run/launch-run.ts";
 import { createRun, type RunFolder } from "#engine/run/run-folder.ts";
 import { quoteWord } from "#tui/repeat-command.ts";
+import { exitCodes } from "#errors/problem.ts";
 import { defined } from "#optional/defined.ts";
 import { addProjectOption, collect, type CommonFlags } from "../options.ts";
 import { givenPassphrase } from "../terminal/given-passphrase.ts";
@@ -85,7 +86,10 @@ export function requestOf(flags: RunFlags, what: RunRequest["what"], more: Parti
   };
 }
 
-/** Starts the run's own process and follows it as a view. */
+/**
+ * Starts the run's own process and follows it as a view. Where disks were refused and whoever watches grants them, another run follows with
+ * these grants, and what is told is how that one ended.
+ */
 export async function startRun(
   flags: RunFlags,
   request: RunRequest,
@@ -109,7 +113,21 @@ export async function startRun(
     if (watch.style?.detail !== "quiet") for (const file of report) process.stderr.write(`Report written: ${file}\n`);
   } else if (report.length > 0)
     process.stderr.write(`No report was written, for the run goes on. At its end: kcore runs export ${folder.id}\n`);
-  return { ...watched, folder };
+  if (!mayAsk(watched, request, watch)) return { ...watched, folder };
+  const { askForGrants } = await import("./typed-grants.ts");
+  const grants = await askForGrants(watched.model);
+  if (grants.length === 0) return { ...watched, folder };
+  const command = [request.command, ...grants.map((grant) => `--grant ${quoteWord(grant)}`)].join(" ");
+  return startRun(flags, { ...request, command, grants: [...request.grants, ...grants] }, watch);
+}
+
+/** A plan only tells; and who reads events or a result of their own types nothing. */
+function mayAsk(
+  { exitCode, left }: Watched,
+  { dryRun }: RunRequest,
+  { output }: Pick<WatchOptions, "output">,
+): boolean {
+  return exitCode === exitCodes.failed && !left && !dryRun && (output === "ink" || output === "plain");
 }
 
 /** Starts the process that drives a recorded run, or tells the one that was started beforehand. */

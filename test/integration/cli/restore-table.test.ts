@@ -1,7 +1,10 @@
 import { randomBytes } from "node:crypto";
 import { chmodSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { expect } from "chai";
+import { kcoreProgram } from "#support/deploy.ts";
 import { TestProject, type Ended } from "#support/kcore.ts";
+import { openShell } from "#support/terminal.ts";
 import { openLoopDisk, type LoopDisk } from "#support/loop-disk.ts";
 
 /** Whatever is granted is saved, so that nothing has to be wiped for it. */
@@ -78,5 +81,35 @@ describe("kcore disk restore-table, on this machine (F-18)", function () {
       /--grant (\S+:[0-9a-f]{16})/.exec((await restore(name(), "--save", otherSave?.save ?? "")).stdout) ?? [];
     const there = await restore(name(), "--save", otherSave?.save ?? "", "--grant", last);
     expect([there.code, content().equals(other)], there.stdout).to.deep.equal([0, true]);
+  });
+
+  it("asks at a terminal, and wipes for the name that is typed, and for nothing else", async () => {
+    const home = join(project.path, "home");
+    const shell = await openShell({ cwd: project.project, columns: 160, rows: 50 }, { KCORE_HOME: home });
+    try {
+      const [{ save = "" } = {}] = JSON.parse((await restore(name(), "--list", "--output", "json")).stdout) as {
+        save?: string;
+      }[];
+      disk?.write(randomBytes(1024));
+      const other = content();
+      const command = `'${kcoreProgram}' disk restore-table here ${name()} --save ${save} --output plain; echo "ended: $?"`;
+      for (const [typed, told] of [
+        ["yes", `That is not ${name()}. It is left as it is.`],
+        ["", "It is left as it is."],
+      ] as const) {
+        await shell.enter(`clear; ${command}`);
+        await shell.shows(/or only Enter to leave it:$/m);
+        await shell.enter(typed);
+        expect(await shell.shows(/ended: 1/)).to.contain(told);
+        expect(content().equals(other)).to.equal(true);
+      }
+      await shell.enter(`clear; ${command}`);
+      await shell.shows(/or only Enter to leave it:$/m);
+      await shell.enter(name());
+      await shell.shows(/ended: 0/);
+      expect(content().equals(other)).to.equal(false);
+    } finally {
+      await shell.close();
+    }
   });
 });

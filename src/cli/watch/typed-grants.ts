@@ -1,0 +1,47 @@
+import type { RunModel } from "#engine/events/run-model.ts";
+import type { Problem } from "#errors/problem.ts";
+import { leave } from "../terminal/confirm.ts";
+import { canPrompt, promptLine } from "../terminal/prompt.ts";
+
+interface Asked {
+  readonly node: string;
+  /** The disk's serial number, or whatever the refusal calls it by. */
+  readonly name: string;
+  /** As `--grant` takes it. */
+  readonly grant: string;
+  readonly problem: Problem;
+}
+
+/**
+ * Asks whoever sits at the terminal about each disk that a run was refused: what it is and holds is shown, and its name, typed, grants that just
+ * these contents are wiped. Resolves with those grants; with none where nobody is there. No `--yes` answers it.
+ */
+export async function askForGrants(model: RunModel): Promise<readonly string[]> {
+  if (!canPrompt()) return [];
+  const grants: string[] = [];
+  for (const { node, name, grant, problem } of grantsWanted(model)) {
+    process.stderr.write(`\n${node}  ${problem.message}\n${indented(problem.detail)}`);
+    const { signal } = new AbortController();
+    const text = `Type ${name} to wipe it in another run, or only Enter to leave it`;
+    const answer = await promptLine({ text, secret: false, signal, onInterrupt: leave });
+    if (answer?.trim() === name) grants.push(grant);
+    else process.stderr.write(`${answer?.trim() ? `That is not ${name}. ` : ""}It is left as it is.\n`);
+  }
+  return grants;
+}
+
+/** What would let the failed steps of a run go on, as their refusals name it; each once. */
+function grantsWanted({ nodes }: RunModel): readonly Asked[] {
+  const found = new Map<string, Asked>();
+  for (const { name: node, steps } of nodes.values())
+    for (const { outcome, problem } of steps) {
+      if (outcome !== "failed" || !problem) continue;
+      for (const [, grant = "", name = ""] of problem.message.matchAll(/--grant ((\S+):[0-9a-f]{16})\b/g))
+        found.set(`${node} ${grant}`, { node, name, grant, problem });
+    }
+  return [...found.values()];
+}
+
+function indented(detail: string | undefined): string {
+  return detail === undefined || detail === "" ? "" : `${detail.replaceAll(/^/gm, "    ").trimEnd()}\n`;
+}
