@@ -61,6 +61,14 @@ describe("a machine that knows a password and no key", function () {
         await (await connect(endpoint())).close();
       });
 
+      it("says so when the key finds no place", async () => {
+        await rm(join(file, ".."), { recursive: true });
+        await writeFile(join(file, ".."), "no folder");
+        const problem = await problemOf(admitKey(endpoint(), password));
+        expect(problem?.code).to.equal("KEY_NOT_ADMITTED");
+        expect(problem?.message).to.match(/^n1 let root log in, but did not take the key: .*\.ssh/);
+      });
+
       it("hears a wrong password once, and none before its own key was verified (S-1, S-9)", async () => {
         const wrong = await problemOf(admitKey(endpoint(), "wrong"));
         expect(wrong).to.deep.include({
@@ -77,7 +85,7 @@ describe("a machine that knows a password and no key", function () {
       });
     });
 
-  it("says so where passwords are not taken, or the key finds no place", async () => {
+  it("says so where passwords are not taken", async () => {
     const server = await startSshd();
     try {
       const refused = await problemOf(admitKey(server.endpoint(), password));
