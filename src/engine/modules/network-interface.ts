@@ -125,12 +125,15 @@ export const networkInterface = defineModule({
     const found = sh`${findBackend(backend)}
 ${declareFiles(wanted)}`;
     const kind = kindOf(wanted);
-    const wants = {
+    const want = {
       configuration: "as wanted",
       link: "up",
       ...(kind === undefined ? {} : { kind }),
       ...(mtu === undefined ? {} : { mtu: String(mtu) }),
       ...(dhcp === "none" ? { "other addresses": "none" } : {}),
+      ...Object.fromEntries(addresses.map((address) => [`address ${address}`, "present"])),
+      ...Object.fromEntries(gateways.map((gateway) => [`gateway ${gateway}`, "present"])),
+      ...Object.fromEntries(members.map((member) => [`member ${member}`, `of ${name}`])),
     };
     return {
       reach: {
@@ -148,12 +151,7 @@ ${declareFiles(wanted)}`;
         ],
       },
       tools: [{ command: "ip", package: "iproute2" }],
-      want: {
-        ...wants,
-        ...Object.fromEntries(addresses.map((address) => [`address ${address}`, "present"])),
-        ...Object.fromEntries(gateways.map((gateway) => [`gateway ${gateway}`, "present"])),
-        ...Object.fromEntries(members.map((member) => [`member ${member}`, `of ${name}`])),
-      },
+      want,
       probe: sh`${found}
 fact backend "$backend"
 ${live(wanted)}`,
@@ -172,12 +170,12 @@ on_revert "$undo"`,
       apply: sh`${found}
 put_one() { parent_of "$1" 1 && put_file "$3" "$1" "$2" root root; }
 ${followFiles(wanted, sh`each_file put_one || exit 1`)}
-# Twice in a row: networkd takes addresses away once more before it has come to an end.
+# Until the probe would be content, twice in a row: networkd takes addresses away once more before it has come to an end, and members join late.
 tries=0 seen=0
-while [ "$seen" -lt 2 ] && [ "$tries" -lt 40 ]; do
+while [ "$seen" -lt 2 ] && [ "$tries" -lt 80 ]; do
   tries=$((tries + 1))
   sleep 0.5
-  if ${isThere(name, addresses)}; then seen=$((seen + 1)); else seen=0; fi
+  if ${isSettled(wanted, want)}; then seen=$((seen + 1)); else seen=0; fi
 done`,
       timeout: 120,
     };
@@ -232,12 +230,19 @@ case $master in '' | master) fact ${`member ${member}`} free ;; *) fact ${`membe
 )}`;
 }
 
-/** sh condition: it is up and has these addresses. */
-function isThere(name: string, addresses: readonly string[]): Sh {
-  return sh`found=$(ip -o addr show up dev ${name} 2>/dev/null | awk '{ print $4 }')
-  missing=$(for one in ${addresses}; do printf '%s\n' "$found" | grep -Fxq -e "$one" || echo "$one"; done)
-  ip -o link show up dev ${name} 2>/dev/null | grep -q . && [ -z "$missing" ] &&
-    { [ "$backend" != networkd ] || networkctl status ${name} 2>/dev/null | grep -q '(configured)'; }`;
+/** sh condition: what runs is as wanted, and networkd has come to an end. */
+function isSettled(wanted: Interface, want: Readonly<Record<string, string>>): Sh {
+  const each = Object.entries(want).map(([name, value]) => sh`${`${name}=${value}`}) ;;`);
+  return sh`(
+    fact() {
+      case $1=$2 in
+        ${shLines(each)}
+        *) exit 1 ;;
+      esac
+    }
+    ${live(wanted)}
+    [ "$backend" != networkd ] || networkctl status ${wanted.name} 2>/dev/null | grep -q '(configured)'
+  )`;
 }
 
 function plain(address: string): string {
