@@ -104,6 +104,8 @@ function hostileChannel(chunks: readonly Uint8Array[], onSent: (bytes: number) =
 
 /** Bytes in use, without what nobody holds any more. */
 function used(): number {
+  // What lies outside of the heap is counted until a collection's sweeper, which runs beside it, has been there: the next one waits for it.
+  collectGarbage();
   collectGarbage();
   const { heapUsed, external } = process.memoryUsage();
   return heapUsed + external;
