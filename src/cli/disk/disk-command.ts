@@ -46,7 +46,7 @@ Examples:
   kcore disk restore-table n1 S3Z8NB0K --grant S3Z8NB0K:9f2c51d07ab3e846
   kcore disk restore-table n1 S3Z8NB0K --save 3fa9c1 --output json
 
-DISK is what a grant named: a disk's serial number, WWN or by-id link, a logical volume VG/LV, an array md/NAME. Before kcore
+DISK is what a grant named: a disk's serial number, WWN, link in by-id or by-path, a logical volume VG/LV, an array md/NAME. Before kcore
 wipes anything that was granted, it saves here what it is about to destroy: of the disk and of each partition the first 4 MiB and the
 last MiB, and LUKS headers whole. These come back: partition tables, LUKS headers with their key slots, LVM's metadata, the labels of
 md and ZFS. Contents of files do not: what was written since, a mkfs that discards or the making of a new container, has destroyed

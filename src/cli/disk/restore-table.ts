@@ -120,8 +120,10 @@ function deviceOf(
   }
   const own = disks
     .map((disk) => DiskId.safeParse(disk).data)
+    // Another disk may be at its place by now.
+    .filter((disk) => disk && (disk.busPath === undefined || disk.busPath === name))
     .find((disk) => disk && ids.includes(`${diskName(disk).kind} ${diskName(disk).value}`));
-  const kind = ["serial", "wwn", "byId"].find((one) => ids.includes(`${one} ${name}`)) ?? "serial";
+  const kind = ["serial", "wwn", "byId", "busPath"].find((one) => ids.includes(`${one} ${name}`)) ?? "serial";
   const disk = own ?? DiskId.parse({ [kind]: name });
   return { name: diskName(disk).value, params: { kind: "disk", disk } };
 }
