@@ -35,7 +35,7 @@ node: cryptsetup open /dev/disk/by-uuid/UUID luks-UUID. Without DISK no key is s
   addViewOptions(addChangeOptions(addProjectOption(disk.command("restore-table <node> [disk]"))))
     .description("Put back what was saved of a disk before it was wiped; without DISK, list what is saved")
     .option("--list", "list what is saved of DISK, and put nothing back")
-    .option("--save <id>", "this save, by the beginning of its id; else the newest from before a wipe")
+    .option("--save <id>", "this save, by the beginning of its id; else the only one from before a wipe")
     .option("--wait", "wait for a node that another run holds instead of refusing")
     .addHelpText(
       "after",

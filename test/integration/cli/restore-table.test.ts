@@ -112,4 +112,20 @@ describe("kcore disk restore-table, on this machine (F-18)", function () {
       await shell.close();
     }
   });
+
+  it("asks which, where a wipe was cut off or took several runs: the newest is no more what was there", async () => {
+    disk?.write(Buffer.alloc(4 << 20));
+    const grantSome = ["--grant", `${name()}:${"0".repeat(16)}`];
+    const wiped = await project.kcore("state", "apply", "nothing", "--on", "here", ...grantSome);
+    expect(wiped.code, wiped.stdout).to.equal(0);
+    const half = content();
+    const { code, stdout, stderr } = await restore(name());
+    expect([code, content().equals(half)], stdout + stderr).to.deep.equal([2, true]);
+    expect(stderr)
+      .to.contain("DISK_SAVE_UNKNOWN")
+      .and.match(/the newest: [0-9a-f]{12}, /);
+    const [, oldest = ""] = /the oldest: ([0-9a-f]{12}), /.exec(stderr) ?? [];
+    const back = await restore(name(), "--save", oldest);
+    expect([back.code, content().equals(half)], back.stdout).to.deep.equal([0, false]);
+  });
 });
