@@ -233,7 +233,8 @@ done`;
 const forget = sh`for part in "$name" $(partitions_of "$name"); do
   for tag in PTUUID PART_ENTRY_UUID UUID; do
     uuid=$(blkid -p -o value -s $tag "$(device_of "$part")" 2>/dev/null | tr 'A-F' 'a-f')
-    [ -z "$uuid" ] || rm -f "$K_STATE/fresh/$uuid"
+    # A header of LUKS may hold any text for it, a path too.
+    case $uuid in '' | *[!0-9a-f-]*) ;; *) rm -f "$K_STATE/fresh/$uuid" ;; esac
   done
   [ "$(blkid -p -o value -s TYPE "$(device_of "$part")" 2>/dev/null)" != LVM2_member ] || rm -f "$K_STATE/fresh/"*
 done

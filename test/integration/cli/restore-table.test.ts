@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { chmodSync, readFileSync } from "node:fs";
+import { chmodSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { kcoreProgram } from "#support/deploy.ts";
@@ -127,5 +127,24 @@ describe("kcore disk restore-table, on this machine (F-18)", function () {
     const [, oldest = ""] = /the oldest: ([0-9a-f]{12}), /.exec(stderr) ?? [];
     const back = await restore(name(), "--save", oldest);
     expect([back.code, content().equals(half)], back.stdout).to.deep.equal([0, false]);
+  });
+
+  it("removes nothing but marks of its own, whatever a header that came back calls itself (S-6)", async () => {
+    const victim = join(project.path, "state", "victim");
+    writeFileSync(victim, "dear");
+    // LUKS On-Disk Format: the UUID is 40 bytes of text.
+    const header = Buffer.alloc(1 << 20);
+    header.write("LUKS\xba\xbe\0\x02", 0, "latin1");
+    header.writeBigUInt64BE(16384n, 8);
+    header.write("../victim", 168);
+    disk?.write(Buffer.alloc(4 << 20));
+    disk?.write(header);
+    const before = content();
+    const granted = await project.kcore("state", "apply", "nothing", "--on", "here", "--grant", `${name()}:x`);
+    const [, save = ""] = /saved the table of .* \(([0-9a-f]{12})\)/.exec(granted.stdout) ?? [];
+    disk?.write(Buffer.alloc(4 << 20));
+    const back = await restore(name(), "--save", save);
+    expect([back.code, content().equals(before)], back.stdout).to.deep.equal([0, true]);
+    expect(existsSync(victim)).to.equal(true);
   });
 });
