@@ -14,6 +14,11 @@ export function tpmMarkOf(uuid: string): string {
   return `${luksFolder}/${uuid}.tpm2`;
 }
 
+/** Two words: whom the container's recovery key is sealed for, and what luks.escrowed tells of it. */
+export function recoveryFileOf(uuid: string): string {
+  return `${luksFolder}/${uuid}.recovery`;
+}
+
 /**
  * sh condition: the key file opens the container on `$device`, by itself: cryptsetup since 2.4 asks a TPM first, whatever key it was given, and
  * earlier ones do not know the option.
