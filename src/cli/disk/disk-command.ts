@@ -35,7 +35,7 @@ node: cryptsetup open /dev/disk/by-uuid/UUID luks-UUID. Without DISK no key is s
   addViewOptions(addChangeOptions(addProjectOption(disk.command("restore-table <node> [disk]"))))
     .description("Put back what was saved of a disk before it was wiped; without DISK, list what is saved")
     .option("--list", "list what is saved of DISK, and put nothing back")
-    .option("--save <id>", "this save, by the beginning of its id; else the newest from before a wipe")
+    .option("--save <id>", "this save, by the beginning of its id; else the only one from before a wipe")
     .option("--wait", "wait for a node that another run holds instead of refusing")
     .addHelpText(
       "after",
@@ -46,7 +46,7 @@ Examples:
   kcore disk restore-table n1 S3Z8NB0K --grant S3Z8NB0K:9f2c51d07ab3e846
   kcore disk restore-table n1 S3Z8NB0K --save 3fa9c1 --output json
 
-DISK is what a grant named: a disk's serial number, WWN or by-id link, a logical volume VG/LV, an array md/NAME. Before kcore
+DISK is what a grant named: a disk's serial number, WWN, link in by-id or by-path, a logical volume VG/LV, an array md/NAME. Before kcore
 wipes anything that was granted, it saves here what it is about to destroy: of the disk and of each partition the first 4 MiB and the
 last MiB, and LUKS headers whole. These come back: partition tables, LUKS headers with their key slots, LVM's metadata, the labels of
 md and ZFS. Contents of files do not: what was written since, a mkfs that discards or the making of a new container, has destroyed

@@ -93,19 +93,34 @@ interface Wanted {
   readonly isOf: (save: SavedTable) => boolean;
 }
 
-/** The save of that id, or the newest from before a wipe. */
+/**
+ * The save of that id, or the only one from before a wipe. Of several nobody but the operator knows the right one: a wipe that was cut off, or
+ * took a grant more, was saved again when it went on.
+ */
 function pick(saves: readonly SavedTable[], { node, name, id, isOf }: Wanted): SavedTable {
-  const hint = `kcore disk restore-table ${node} lists what is saved`;
-  const fail = (message: string): KcoreError => new KcoreError({ code: "DISK_SAVE_UNKNOWN", message, hint });
+  const all = `kcore disk restore-table ${node} lists what is saved`;
+  const fail = (message: string, hint = all): KcoreError =>
+    new KcoreError({ code: "DISK_SAVE_UNKNOWN", message, hint });
   if (id !== undefined) {
     const [found, other] = saves.filter((save) => save.id.startsWith(id));
     if (found && !other) return found;
     throw fail(`${found ? "several saves" : "no save"} of ${name} ${found ? "begin" : "begins"} with “${id}”`);
   }
   const wiped = saves.filter((save) => isOf(save) && lastOf(save, "wipe") > 0);
-  const newest = wiped.sort((a, b) => lastOf(a, "wipe") - lastOf(b, "wipe")).at(-1);
-  if (newest) return newest;
-  throw fail(`nothing was saved of a disk ${name} of ${node} before a wipe`);
+  const [oldest, ...newer] = wiped.sort((a, b) => firstOf(a) - firstOf(b));
+  const newest = newer.at(-1);
+  if (!oldest) throw fail(`nothing was saved of a disk ${name} of ${node} before a wipe`);
+  if (!newest) return oldest;
+  const tell = (save: SavedTable): string =>
+    `${save.id.slice(0, 12)}, ${shortAge(Date.now() - firstOf(save))} old, ${contentsOf(save)}`;
+  throw fail(
+    `${wiped.length} saves of ${name} are from before a wipe, and a wipe that took several runs was saved by each of them`,
+    `--save ID; the oldest: ${tell(oldest)}; the newest: ${tell(newest)}; ${all}`,
+  );
+}
+
+function firstOf({ occasions }: SavedTable): number {
+  return occasions.find(({ before }) => before === "wipe")?.at ?? 0;
 }
 
 /** How the node finds it, and what its grants call it: as the roster does, by which kcore knows its own table. */
@@ -120,8 +135,10 @@ function deviceOf(
   }
   const own = disks
     .map((disk) => DiskId.safeParse(disk).data)
+    // Another disk may be at its place by now.
+    .filter((disk) => disk && (disk.busPath === undefined || disk.busPath === name))
     .find((disk) => disk && ids.includes(`${diskName(disk).kind} ${diskName(disk).value}`));
-  const kind = ["serial", "wwn", "byId"].find((one) => ids.includes(`${one} ${name}`)) ?? "serial";
+  const kind = ["serial", "wwn", "byId", "busPath"].find((one) => ids.includes(`${one} ${name}`)) ?? "serial";
   const disk = own ?? DiskId.parse({ [kind]: name });
   return { name: diskName(disk).value, params: { kind: "disk", disk } };
 }

@@ -47,7 +47,7 @@ export function addChangeOptions(command: Command): Command {
     .option("--dry-run", "show what would change; change nothing")
     .option(
       "--grant <disk:contents>",
-      "allow wiping this disk while it holds this, as a refusal says it (repeatable)",
+      "allow wiping this disk while it holds this, as a refusal says it; with @NODE behind it, of that node alone (repeatable)",
       collect,
     )
     .option("--yes", "answer every confirmation with yes")

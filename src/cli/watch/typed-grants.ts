@@ -7,7 +7,7 @@ interface Asked {
   readonly node: string;
   /** The disk's serial number, or whatever the refusal calls it by. */
   readonly name: string;
-  /** As `--grant` takes it. */
+  /** As `--grant` takes it, for this node alone: another may have a disk of the same name that holds the same. */
   readonly grant: string;
   readonly problem: Problem;
 }
@@ -22,7 +22,7 @@ export async function askForGrants(model: RunModel): Promise<readonly string[]> 
   for (const { node, name, grant, problem } of grantsWanted(model)) {
     process.stderr.write(`\n${node}  ${problem.message}\n${indented(problem.detail)}`);
     const { signal } = new AbortController();
-    const text = `Type ${name} to wipe it in another run, or only Enter to leave it`;
+    const text = `Type ${name} to wipe it on ${node} in another run, or only Enter to leave it`;
     const answer = await promptLine({ text, secret: false, signal, onInterrupt: leave });
     if (answer?.trim() === name) grants.push(grant);
     else process.stderr.write(`${answer?.trim() ? `That is not ${name}. ` : ""}It is left as it is.\n`);
@@ -31,13 +31,13 @@ export async function askForGrants(model: RunModel): Promise<readonly string[]> 
 }
 
 /** What would let the failed steps of a run go on, as their refusals name it; each once. */
-function grantsWanted({ nodes }: RunModel): readonly Asked[] {
+export function grantsWanted({ nodes }: Pick<RunModel, "nodes">): readonly Asked[] {
   const found = new Map<string, Asked>();
   for (const { name: node, steps } of nodes.values())
     for (const { outcome, problem } of steps) {
       if (outcome !== "failed" || !problem) continue;
-      for (const [, grant = "", name = ""] of problem.message.matchAll(/--grant ((\S+):[0-9a-f]{16})\b/g))
-        found.set(`${node} ${grant}`, { node, name, grant, problem });
+      for (const [, grant = "", name = ""] of problem.message.matchAll(/--grant ((\S.*?):[0-9a-f]{16})$/gm))
+        found.set(`${node} ${grant}`, { node, name, grant: `${grant}@${node}`, problem });
     }
   return [...found.values()];
 }

@@ -13,6 +13,7 @@ import {
 import { Size } from "../step/fields.ts";
 import { diskTools, findDevice, findDisk } from "../step/fragments/disk.ts";
 import { isGranted } from "../step/fragments/granted.ts";
+import { luksFolder } from "../step/fragments/luks.ts";
 import { sh, type Sh } from "../step/sh.ts";
 import { uuidOf } from "../step/uuid.ts";
 
@@ -101,7 +102,7 @@ describe="$device ("${name}")"
 ${judge({ name, disk }, context)}`;
     const place = { is: "disk", name } as const;
     return {
-      reach: { changes: [place], restsOn: [place] },
+      reach: { changes: [place, { is: "tree", path: luksFolder }], restsOn: [place] },
       want: { bytes: "as saved", partitions: "as the table says" },
       probe: sh`${found}
 ${compare(pieces)}
@@ -227,13 +228,15 @@ while :; do
 done`;
 
 /**
- * What came back is no new, half-made thing that may be made once more: its marks go. Those of logical volumes tell nobody where they
- * belong; without a mark the worst that happens is that a grant is asked for.
+ * What came back is no new, half-made thing that may be made once more: its marks go, and what is known of a container's recovery key, for its
+ * header may hold another. Marks of logical volumes tell nobody where they belong; without one the worst that happens is that a grant is
+ * asked for.
  */
 const forget = sh`for part in "$name" $(partitions_of "$name"); do
   for tag in PTUUID PART_ENTRY_UUID UUID; do
     uuid=$(blkid -p -o value -s $tag "$(device_of "$part")" 2>/dev/null | tr 'A-F' 'a-f')
-    [ -z "$uuid" ] || rm -f "$K_STATE/fresh/$uuid"
+    # A header of LUKS may hold any text for it, a path too.
+    case $uuid in '' | *[!0-9a-f-]*) ;; *) rm -f "$K_STATE/fresh/$uuid" ${luksFolder}"/$uuid.recovery" ;; esac
   done
   [ "$(blkid -p -o value -s TYPE "$(device_of "$part")" 2>/dev/null)" != LVM2_member ] || rm -f "$K_STATE/fresh/"*
 done

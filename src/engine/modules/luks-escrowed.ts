@@ -2,8 +2,8 @@ import { createHash, createPublicKey } from "node:crypto";
 import { z } from "zod";
 import { blobOf } from "../step/blob.ts";
 import { defineModule } from "../step/define.ts";
-import { luksFolder, strongKey } from "../step/fragments/luks.ts";
-import { byTpm } from "../step/fragments/luks-tpm.ts";
+import { keyFits, luksFolder, strongKey } from "../step/fragments/luks.ts";
+import { byTpm, tpmOpens } from "../step/fragments/luks-tpm.ts";
 import { sh } from "../step/sh.ts";
 
 /** The last of a container's key slots (LUKS2 has 32), and the token that tells what it is for. */
@@ -39,7 +39,7 @@ export const luksEscrowed = defineModule({
   name: "luks.escrowed",
   summary: "Keeps a recovery key, sealed with a public key, for every LUKS container of kcore's.",
   args,
-  refusals: ["LUKS_CLOSED", "TOOL_MISSING"],
+  refusals: ["LUKS_CLOSED", "LUKS_KEY_MISSING", "TOOL_MISSING"],
   step: ({ publicKey }) => {
     const blob = blobOf(publicKey);
     const sealedFor = fingerprintOf(publicKey);
@@ -72,7 +72,14 @@ for uuid in $missing; do
   file=${luksFolder}/$uuid
   device=$(cryptsetup status "luks-$uuid" | sed -n 's/^ *device: *//p')
   [ -b "$device" ] || refuse LUKS_CLOSED "the container luks-$uuid, which luks.opened made, is not open"
-  if [ -f "$file.key" ]; then set -- --key-file "$file.key"; else set -- ${[...byTpm]}; fi
+  # The recovery key that is there goes only when another can be added: it may be the last that opens the container.
+  if ${keyFits(sh`"$file.key"`)}; then
+    set -- --key-file "$file.key"
+  elif ${tpmOpens}; then
+    set -- ${[...byTpm]}
+  else
+    refuse LUKS_KEY_MISSING "neither the key file $file.key nor a TPM opens the container $uuid, so it gets no other recovery key"
+  fi
   recovery=$(head -c 32 /dev/urandom | od -An -v -tx1 | tr -d ' \n' | tr 0-9a-f cbdefghijklnrtuv | sed -e 's/......../&-/g' -e 's/-$//')
   [ \${#recovery} = 71 ] || exit 1
   hex=$(printf %s "$recovery" | openssl pkeyutl -encrypt -pubin -inkey ${blob} -pkeyopt rsa_padding_mode:oaep -pkeyopt rsa_oaep_md:sha256 | od -An -v -tx1 | tr -d ' \n')

@@ -13,7 +13,7 @@ import {
 import { findDevice } from "../step/fragments/disk.ts";
 import { stepOfFormat, type Format } from "../step/fragments/format.ts";
 import { readFstab, writeFstab } from "../step/fragments/fstab.ts";
-import { crypttabLine, keyFileOf, keyFits, strongKey, tpmMarkOf } from "../step/fragments/luks.ts";
+import { crypttabLine, keyFileOf, keyFits, recoveryFileOf, strongKey, tpmMarkOf } from "../step/fragments/luks.ts";
 import {
   addByTpm,
   byTpm,
@@ -123,7 +123,8 @@ fi`;
       grant: name,
       // The key is on the disk before anything is locked with it; one that is there may open the container that was begun.
       // The mark tells what comes next that nobody has used it yet: what was never written reads as noise.
-      prepare: sh`: >"$K_STATE/fresh/"${uuid} || exit 1
+      // A container of the same name that was there once had another recovery key, which luks.escrowed would take for this one's.
+      prepare: sh`: >"$K_STATE/fresh/"${uuid} && rm -f ${recoveryFileOf(uuid)} || exit 1
 ${makeKey}`,
       make: sh`cryptsetup luksFormat -q --type luks2 --uuid ${uuid} --key-file ${keyFile} ${[...strongKey]}`,
       tool: { command: "cryptsetup", package: "cryptsetup-bin" },

@@ -1,6 +1,7 @@
 import type { Outcome } from "#engine/events/event.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import { endpointOf } from "#engine/session/node-endpoint.ts";
+import { grantsOf } from "#engine/session/own-grants.ts";
 import type { ConnectOptions, Endpoint, Host } from "#engine/transport/host.ts";
 import { connectionsFor, isOutOfFiles } from "./connection-limit.ts";
 import type { RunDependencies, RunRequest } from "./execute.ts";
@@ -96,7 +97,7 @@ export class LiveRun {
         nonce: deps.nonce,
         who: deps.who,
         dryRun: request.dryRun,
-        grants: request.grants,
+        grants: grantsOf(name, request.grants),
         tables: deps.tables,
         emit,
         sudoPassword: () => this.secrets.sudoPassword(entry),

@@ -1,7 +1,7 @@
 # Tells what tables, headers and labels of disks are (POSIX sh; dash, bash, BusyBox, mksh), for the bastion to keep before anything
 # of it may be wiped (ADR 0012). Changes nothing. Stands behind the functions over disks (step/fragments/disk.ts).
 #
-# Given: k_nonce K_STATE K_RUNID k_names (what is to be saved, a name a line: a disk's serial, WWN or by-id link, VG/LV, md/ARRAY).
+# Given: k_nonce K_STATE K_RUNID k_names (what is to be saved, a name a line: a disk's serial, WWN, link in by-id or by-path, VG/LV, md/ARRAY).
 # Says for each name: `save NUMBER SIZE KERNEL_NAME`, `id NUMBER KIND VALUE`, `text NUMBER BYTES WHAT` and `piece NUMBER OFFSET
 # LENGTH SHA256 BYTES`, these two with their bytes behind them in a frame `out`, and `saved NUMBER PIECES`; or `unsaved NUMBER WHY`,
 # or `absent NUMBER` where the node has nothing of the name. The last word is `all`.
@@ -43,7 +43,10 @@ s_find() {
         */../* | ../* | */..) ;;
         md/*) s_link "/dev/$1" "/dev/disk/by-id/md-name-${1#md/}" /dev/disk/by-id/md-name-*:"${1#md/}" ;;
         */*) s_link "/dev/$1" ;;
-        *) s_link "/dev/disk/by-id/$1" ;;
+        *)
+          s_link "/dev/disk/by-id/$1"
+          s_link "/dev/disk/by-path/$1"
+          ;;
       esac
     } | sort -u
   )
@@ -168,8 +171,10 @@ s_save() {
   for s_p in $(partitions_of "$s_name"); do s_devices="$s_devices $(device_of "$s_p")"; done
   printf '%s\n' "$s_ids" | sed -n "s/^$s_name //p" >"$K_TMP/ids"
   while read -r s_kind s_value; do s_say "id $s_number $s_kind $s_value"; done <"$K_TMP/ids"
-  for s_x in /dev/disk/by-id/*; do
-    [ "$(readlink -f "$s_x")" != "$s_dev" ] || s_say "id $s_number byId ${s_x##*/}"
+  for s_x in /dev/disk/by-id/* /dev/disk/by-path/*; do
+    [ "$(readlink -f "$s_x")" = "$s_dev" ] || continue
+    case $s_x in */by-id/*) s_kind=byId ;; *) s_kind=busPath ;; esac
+    s_say "id $s_number $s_kind ${s_x##*/}"
   done
   s_text lsblk lsblk -b -o NAME,SIZE,TYPE,FSTYPE,LABEL,UUID,PARTLABEL,PARTUUID,MODEL,SERIAL,WWN "$s_dev"
   s_text sfdisk sfdisk -d "$s_dev"

@@ -115,7 +115,13 @@ export class SaveReader {
 
   async #begin(number: number, [size = ""]: readonly string[]): Promise<void> {
     await this.#open?.save.drop();
-    const save = await this.#store.open();
+    this.#open = undefined;
+    let save: TableSave;
+    try {
+      save = await this.#store.open();
+    } catch (error) {
+      return this.#fail(error instanceof Error ? error.message : String(error), number);
+    }
     this.#open = { number, size: countOf(size), save, ids: new Set(), pieces: [], texts: new Map(), bytes: 0 };
   }
 

@@ -60,6 +60,14 @@ export async function saveTables(
   }
   await taken;
   const isCut = !reader.isWhole;
-  await reader.end(signal.aborted ? "the run was stopped" : why);
+  await reader.end(whyEnded(signal) ?? why);
   return { results: reader.results, isCut };
+}
+
+/** The node's time was over, or somebody stopped the run. */
+function whyEnded({ aborted, reason }: AbortSignal): string | undefined {
+  if (!aborted) return undefined;
+  return reason instanceof DOMException && reason.name === "TimeoutError"
+    ? "the node took too long to tell it"
+    : "the run was stopped";
 }

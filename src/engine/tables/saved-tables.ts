@@ -65,15 +65,16 @@ async function openSave(folder: string, now: () => number): Promise<TableSave> {
     const place = join(folder, wordOf(nodeId), wordOf(device.name), id);
     const news = { at: now(), ...occasion };
     const known = await readSave(place).catch(() => undefined);
-    if (known) {
-      const [first, ...later] = known.occasions as [(typeof known.occasions)[0]];
-      await writeSave(place, { ...known, occasions: [first, ...later.slice(-mostOccasions), news] });
+    const [first, ...later] = known?.occasions ?? [];
+    const occasions = first ? [first, ...later.slice(-mostOccasions), news] : [news];
+    if (known && (await isWhole(known))) {
+      await writeSave(place, { ...known, occasions });
       await drop();
       return { id, isNew: false, bytes };
     }
     await pieces.sync();
     await pieces.close();
-    await writeSave(aside, { version: 1, id, nodeId, ...device, occasions: [news] });
+    await writeSave(aside, { version: 1, id, nodeId, ...device, occasions });
     await mkdir(dirname(place), { recursive: true, mode: 0o700 });
     // A damaged one of the same name makes room.
     await rm(place, { recursive: true, force: true });
@@ -167,6 +168,14 @@ export async function checkTable({ file, pieces }: SavedTable): Promise<void> {
     throw error instanceof KcoreError ? error : corrupt(file, (error as Error).message, error);
   }
   if (index < pieces.length) throw damaged;
+}
+
+/** What is to be wiped rests on it. */
+async function isWhole(save: SavedTable): Promise<boolean> {
+  return checkTable(save).then(
+    () => true,
+    () => false,
+  );
 }
 
 async function namesIn(folder: string): Promise<readonly string[]> {

@@ -8,7 +8,7 @@ export interface TablePiece {
 
 /** A disk, volume or array as it was when it was saved. */
 export interface SavedDevice {
-  /** By which it was named: a serial, WWN or by-id link, `VG/LV`, `md/ARRAY`. */
+  /** By which it was named: a serial, WWN, link in by-id or by-path, `VG/LV`, `md/ARRAY`. */
   readonly name: string;
   /** What the disk says it is: `serial S3Z8NB0K`; none of a volume or an array. */
   readonly ids: readonly string[];

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { chmodSync, readFileSync } from "node:fs";
+import { chmodSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { kcoreProgram } from "#support/deploy.ts";
@@ -111,5 +111,40 @@ describe("kcore disk restore-table, on this machine (F-18)", function () {
     } finally {
       await shell.close();
     }
+  });
+
+  it("asks which, where a wipe was cut off or took several runs: the newest is no more what was there", async () => {
+    disk?.write(Buffer.alloc(4 << 20));
+    const grantSome = ["--grant", `${name()}:${"0".repeat(16)}`];
+    const wiped = await project.kcore("state", "apply", "nothing", "--on", "here", ...grantSome);
+    expect(wiped.code, wiped.stdout).to.equal(0);
+    const half = content();
+    const { code, stdout, stderr } = await restore(name());
+    expect([code, content().equals(half)], stdout + stderr).to.deep.equal([2, true]);
+    expect(stderr)
+      .to.contain("DISK_SAVE_UNKNOWN")
+      .and.match(/the newest: [0-9a-f]{12}, /);
+    const [, oldest = ""] = /the oldest: ([0-9a-f]{12}), /.exec(stderr) ?? [];
+    const back = await restore(name(), "--save", oldest);
+    expect([back.code, content().equals(half)], back.stdout).to.deep.equal([0, false]);
+  });
+
+  it("removes nothing but marks of its own, whatever a header that came back calls itself (S-6)", async () => {
+    const victim = join(project.path, "state", "victim");
+    writeFileSync(victim, "dear");
+    // LUKS On-Disk Format: the UUID is 40 bytes of text.
+    const header = Buffer.alloc(1 << 20);
+    header.write("LUKS\xba\xbe\0\x02", 0, "latin1");
+    header.writeBigUInt64BE(16384n, 8);
+    header.write("../victim", 168);
+    disk?.write(Buffer.alloc(4 << 20));
+    disk?.write(header);
+    const before = content();
+    const granted = await project.kcore("state", "apply", "nothing", "--on", "here", "--grant", `${name()}:x`);
+    const [, save = ""] = /saved the table of .* \(([0-9a-f]{12})\)/.exec(granted.stdout) ?? [];
+    disk?.write(Buffer.alloc(4 << 20));
+    const back = await restore(name(), "--save", save);
+    expect([back.code, content().equals(before)], back.stdout).to.deep.equal([0, true]);
+    expect(existsSync(victim)).to.equal(true);
   });
 });

@@ -32,11 +32,11 @@ is_granted() {
     ! granted "$grant" || return 0
   done
   { read -r grant <"$3"; } 2>/dev/null && granted "$grant" && return 0
-  # A model and a size are no names of one disk: such a grant is told by its serial number, or its WWN.
+  # A place, a model and a size are no names of one disk: such a grant is told by its serial number, or its WWN.
   grant=$2
   case $K_NL$ids$K_NL in
     *"$K_NL$(echo "$2" | tr ' ' '?')$K_NL"* | "$K_NL$K_NL") ;;
-    *) [ -e "/dev/disk/by-id/$2" ] || [ -e "/dev/disk/by-path/$2" ] || grant=$(printf '%s\n' "$ids" | head -n 1 | tr '?' ' ') ;;
+    *) [ -e "/dev/disk/by-id/$2" ] || grant=$(printf '%s\n' "$ids" | head -n 1 | tr '?' ' ') ;;
   esac
   grant=$grant:$contents
   return 1

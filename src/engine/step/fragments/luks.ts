@@ -14,11 +14,16 @@ export function tpmMarkOf(uuid: string): string {
   return `${luksFolder}/${uuid}.tpm2`;
 }
 
+/** Two words: whom the container's recovery key is sealed for, and what luks.escrowed tells of it. */
+export function recoveryFileOf(uuid: string): string {
+  return `${luksFolder}/${uuid}.recovery`;
+}
+
 /**
  * sh condition: the key file opens the container on `$device`, by itself: cryptsetup since 2.4 asks a TPM first, whatever key it was given, and
  * earlier ones do not know the option.
  */
-export function keyFits(keyFile: string): Sh {
+export function keyFits(keyFile: string | Sh): Sh {
   return sh`{
   case $(cryptsetup --help 2>/dev/null) in *--disable-external-tokens*) alone=--disable-external-tokens ;; *) alone= ;; esac
   [ -f ${keyFile} ] && cryptsetup open --test-passphrase -q $alone --key-file ${keyFile} "$device" </dev/null 2>/dev/null

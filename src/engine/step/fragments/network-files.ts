@@ -62,6 +62,8 @@ export function networkdFiles(wanted: Interface): readonly ConfigFile[] {
     mtu === undefined ? "" : section("Link", [["MTUBytes", mtu]]),
     section("Network", [
       ["DHCP", { none: "no", ipv4: "ipv4", ipv6: "ipv6", both: "yes" }[dhcp]],
+      // It listens to them unless told otherwise, whatever DHCP says.
+      ["IPv6AcceptRA", ["ipv6", "both"].includes(dhcp) ? "yes" : "no"],
       // A bridge without a port has its addresses all the same.
       ...(addresses.length > 0 ? [["ConfigureWithoutCarrier", "yes"] as const] : []),
       ...addresses.map((address) => ["Address", address] as const),

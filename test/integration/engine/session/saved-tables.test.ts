@@ -1,6 +1,6 @@
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { chmodSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmdirSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { gunzipSync } from "node:zlib";
@@ -9,11 +9,12 @@ import { FrameReader } from "#engine/program/frames.ts";
 import { savingText } from "#engine/program/saving.ts";
 import { SaveReader } from "#engine/session/save-frames.ts";
 import type { Step } from "#engine/step/define.ts";
-import { granted } from "#engine/step/fragments/granted.ts";
+import { diskFunctions } from "#engine/step/fragments/disk.ts";
+import { granted, isGranted } from "#engine/step/fragments/granted.ts";
 import { sh } from "#engine/step/sh.ts";
 import { masterBootRecord, openLoopDisk, type LoopDisk } from "#support/loop-disk.ts";
 import { draftOf, sessionOn, type TestSession } from "#support/sessions.ts";
-import { shells } from "#support/steps.ts";
+import { runStepOn, shells } from "#support/steps.ts";
 import { MemoryTables } from "#support/tables.ts";
 
 const MiB = 1024 ** 2;
@@ -126,6 +127,42 @@ granted ${grant()} || refuse DISK_HAS_DATA "it holds data"`,
     const again = session({ ...shared, resumed: true });
     expect(await perform(again)).to.equal("done");
     expect(tables.kept.length).to.equal(2);
+  });
+
+  describe("a disk that is named by its place", () => {
+    const places = "/dev/disk/by-path";
+    let isOurs: boolean;
+    before(() => {
+      isOurs = !existsSync(places);
+      mkdirSync(places, { recursive: true });
+      symlinkSync(disk?.device ?? "", join(places, `pci-${name()}`));
+    });
+    after(() => {
+      rmSync(join(places, `pci-${name()}`));
+      if (isOurs) rmdirSync(places);
+    });
+
+    it("is saved by that name", async () => {
+      const test = session({ grants: [`pci-${name()}:${fingerprint}`] });
+      await perform(test);
+      expect(tables.kept.map(({ device }) => device.name)).to.deep.equal([`pci-${name()}`]);
+      expect(tables.kept[0]?.device.ids).to.include.members([`byId ${name()}`, `busPath pci-${name()}`]);
+    });
+
+    for (const shell of shells)
+      it(`is granted by its serial number, and by its place where it has none, on ${shell}`, async () => {
+        const wanted = async (ids: string): Promise<string | undefined> => {
+          const probe = sh`${diskFunctions}
+${isGranted}
+disk_ids() { echo ${ids}; }
+device= disk=
+is_granted sdb ${`pci-${name()}`} /none x || fact grant "$grant"`;
+          const { have } = await runStepOn(shell, { want: {}, probe });
+          return have?.["grant"]?.replace(/:[0-9a-f]{16}$/, "");
+        };
+        expect(await wanted("sdb serial S1")).to.equal("S1");
+        expect(await wanted("sda serial S1")).to.equal(`pci-${name()}`);
+      });
   });
 
   for (const shell of [...shells, "mksh"])

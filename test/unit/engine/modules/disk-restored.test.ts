@@ -43,6 +43,10 @@ describe("disk.restored", () => {
     expect(String(apply)).to.contain(`'1048576 0 4\n512 ${(59 * MiB - 512) / 512} ${(MiB + 512) / 512}'`);
   });
 
+  it("forgets the recovery key of a container that came back: its header may hold another", () => {
+    expect(String(stepOf(diskRestored, args, context).apply)).to.contain('/etc/kcore/luks"/$uuid.recovery"');
+  });
+
   for (const shell of shells)
     it(`refuses a disk that is not there, and changes nothing, on ${shell} (F-18)`, async () => {
       const run = await runStepOn(shell, stepOf(diskRestored, args, context), { bin: { lsblk: "exit 1" } });

@@ -26,6 +26,15 @@ describe("luks.opened", () => {
     for (const by of wrong) expect(luksOpened.args.safeParse({ ...on, ...by }).success).to.equal(false);
   });
 
+  it("gives a container that is made anew another recovery key: that of the last one opens nothing", () => {
+    for (const unlock of ["keyFile", "tpm2"]) {
+      const { want, apply } = stepOf(luksOpened, { ...on, unlock });
+      const text = String(apply);
+      const forgotten = text.indexOf(`rm -f /etc/kcore/luks/${want["uuid"] ?? ""}.recovery`);
+      expect(forgotten).to.be.greaterThan(0).and.be.lessThan(text.indexOf("luksFormat"));
+    }
+  });
+
   it("what lies in it is known by another UUID than what lies on the partition itself", () => {
     const outside = stepOf(filesystemFormatted, on).want["uuid"];
     const inside = stepOf(filesystemFormatted, { ...on, encrypted: true }).want["uuid"];

@@ -65,7 +65,7 @@ describe("network.interface", () => {
       {
         path: "/etc/systemd/network/10-kcore-eth1.10.network",
         mode: "0644",
-        text: "[Match]\nName=eth1.10\n\n[Link]\nMTUBytes=1400\n\n[Network]\nDHCP=no\nConfigureWithoutCarrier=yes\nAddress=192.0.2.10/24\n\n",
+        text: "[Match]\nName=eth1.10\n\n[Link]\nMTUBytes=1400\n\n[Network]\nDHCP=no\nIPv6AcceptRA=no\nConfigureWithoutCarrier=yes\nAddress=192.0.2.10/24\n\n",
       },
     ]);
     expect(ifupdownFiles(vlan)).to.deep.equal([
@@ -91,5 +91,12 @@ iface eth1.10 inet static
     expect(own).to.contain("[bridge]\nstp=false\n").and.contain("[ipv4]\nmethod=auto\ndns=192.0.2.53;\n");
     expect(own).to.contain("[ipv6]\nmethod=link-local\n");
     expect(port).to.contain("master=br0\nslave-type=bridge\n");
+  });
+
+  it("lets networkd listen to routers where IPv6 is asked for, and nowhere else", () => {
+    for (const [dhcp, accepts] of Object.entries({ none: "no", ipv4: "no", ipv6: "yes", both: "yes" })) {
+      const [{ text = "" } = {}] = networkdFiles(given({ dhcp }));
+      expect(text, dhcp).to.contain(`\nIPv6AcceptRA=${accepts}\n`);
+    }
   });
 });

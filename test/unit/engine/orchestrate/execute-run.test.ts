@@ -501,6 +501,27 @@ stages:
       ]);
     });
 
+    it("gives each node the grants of all nodes and its own (F-18)", async () => {
+      const nodes = fakeNodes({});
+      const given: Record<string, readonly string[]> = {};
+      await execute({
+        files: { "states/web.yaml": WEB },
+        request: {
+          what: { kind: "state", names: ["web"] },
+          on: "*",
+          grants: ["S1:0123456789abcdef", "S2:0123456789abcdef@w1"],
+        },
+        deps: {
+          openSession: (options) => {
+            given[options.node.name] = options.grants;
+            return nodes.open(options);
+          },
+        },
+      });
+      const all = ["S1:0123456789abcdef"];
+      expect(given).to.deep.equal({ w1: [...all, "S2:0123456789abcdef"], w2: all, c1: all, c2: all });
+    });
+
     it("S-4: runs a command exactly as typed, expressions and all", async () => {
       let [text, title] = ["", ""];
       const argv = ["echo", "{{node.name}}", "$(id)", "a b"];

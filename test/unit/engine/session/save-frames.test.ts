@@ -134,6 +134,8 @@ describe("what a node tells to be saved", () => {
     tables.failure = new Error("no space left on device");
     expect(await unsaved(told())).to.equal("no space left on device");
     expect(tables.dropped).to.be.greaterThan(0);
+    tables.open = () => Promise.reject(new Error("EACCES: permission denied, mkdir"));
+    expect(await unsaved(told())).to.equal("EACCES: permission denied, mkdir");
   });
 
   it("passes over what nobody asked for, and the first answer counts", async () => {

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { readdir, readFile, stat, writeFile } from "node:fs/promises";
+import { readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { expect } from "chai";
@@ -93,5 +93,19 @@ describe("saved tables", () => {
     }
     expect(await keep()).to.include({ id, isNew: true });
     expect((await listTables(folder)).length).to.equal(1);
+  });
+
+  it("are saved anew where only their bytes are damaged or gone: what is wiped next is there whole", async () => {
+    for (const [run, damage] of [
+      ["r2", (file: string) => writeFile(file, "x")],
+      ["r3", (file: string) => rm(file, { force: true })],
+    ] as const) {
+      await keep();
+      await damage((await listTables(folder))[0]?.file ?? "");
+      expect(await keep({}, { run })).to.include({ isNew: true });
+      const [save] = await listTables(folder);
+      expect(save?.occasions.map((one) => one.run)).to.include(run);
+      if (save) await checkTable(save);
+    }
   });
 });

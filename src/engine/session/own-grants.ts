@@ -1,0 +1,7 @@
+/** Of these grants those of a node, as the node takes them: one that ends with `@NODE` is of that node alone. */
+export function grantsOf(node: string, grants: readonly string[]): readonly string[] {
+  return grants.flatMap((grant) => {
+    const [, own = grant, of = node] = /^(.*:(?:[0-9a-f]{16}|restore))@([A-Za-z0-9._-]+)$/s.exec(grant) ?? [];
+    return of === node ? [own] : [];
+  });
+}

@@ -1,0 +1,29 @@
+import { expect } from "chai";
+import type { NodeModel, RunModel } from "#engine/events/run-model.ts";
+import { grantsWanted } from "#cli/watch/typed-grants.ts";
+
+/** Nodes, each with one step that failed with this message. */
+function refused(messages: Readonly<Record<string, string>>): Pick<RunModel, "nodes"> {
+  const nodes = Object.entries(messages).map(([name, message]) => {
+    const steps = [{ outcome: "failed", problem: { code: "DISK_HAS_DATA", message } }];
+    return [name, { name, steps } as unknown as NodeModel] as const;
+  });
+  return { nodes: new Map(nodes) };
+}
+
+const ending = "disk /dev/sdb (serial drive-scsi1) holds data; if it may go: --grant drive-scsi1:0123456789abcdef";
+
+describe("what is asked about refused disks", () => {
+  it("is of one node each, though another has a disk of the same name with the same contents (F-18)", () => {
+    const asked = grantsWanted(refused({ n1: ending, n2: ending }));
+    expect(asked.map(({ node, name, grant }) => [node, name, grant])).to.deep.equal([
+      ["n1", "drive-scsi1", "drive-scsi1:0123456789abcdef@n1"],
+      ["n2", "drive-scsi1", "drive-scsi1:0123456789abcdef@n2"],
+    ]);
+  });
+
+  it("is of a serial number with spaces, too", () => {
+    const [asked] = grantsWanted(refused({ n1: "it holds data: --grant QM 00 1:0123456789abcdef" }));
+    expect([asked?.name, asked?.grant]).to.deep.equal(["QM 00 1", "QM 00 1:0123456789abcdef@n1"]);
+  });
+});

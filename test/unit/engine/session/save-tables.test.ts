@@ -1,0 +1,43 @@
+import { expect } from "chai";
+import { saveTables } from "#engine/session/save-tables.ts";
+import type { Channel, Host } from "#engine/transport/host.ts";
+import { MemoryTables } from "#support/tables.ts";
+
+describe("a node that tells nothing of what is to be saved", () => {
+  const unsaved = async (signal: AbortSignal): Promise<unknown> => {
+    const silence = Promise.withResolvers<void>();
+    const end = (): void => silence.resolve();
+    const channel: Channel = {
+      stdout: (async function* (): AsyncGenerator<Buffer> {
+        await silence.promise;
+        yield* [];
+      })(),
+      write: () => Promise.resolve(),
+      end,
+      exit: Promise.resolve({}),
+      close: end,
+      stderrTail: () => "",
+    };
+    const host = { name: "n1", exec: () => Promise.resolve(channel) } as unknown as Host;
+    const run = { nonce: "f".repeat(32), stateDir: "/s", runId: "r", who: "w", node: "n1", dryRun: false, grants: [] };
+    const { results, isCut } = await saveTables({
+      host,
+      run: { ...run, login: "root" },
+      names: ["S1"],
+      store: new MemoryTables(),
+      occasion: () => ({ node: "n1", nodeId: "1", run: "r", before: "wipe" }),
+      sudoPassword: () => Promise.resolve(undefined),
+      signal,
+    });
+    expect(isCut).to.equal(true);
+    return results.get("S1");
+  };
+
+  it("is given up when its time is over, and is not said to have been stopped", async () => {
+    expect(await unsaved(AbortSignal.timeout(5))).to.deep.equal({ unsaved: "the node took too long to tell it" });
+  });
+
+  it("is given up when the run is stopped", async () => {
+    expect(await unsaved(AbortSignal.abort())).to.deep.equal({ unsaved: "the run was stopped" });
+  });
+});
