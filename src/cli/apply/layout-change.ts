@@ -128,7 +128,8 @@ function notRun({ problems, nodes }: RunModel, exitCode: ExitCode): KcoreError {
 function refusalsOf({ nodes }: RunModel): readonly Refusal[] {
   return [...nodes.values()]
     .flatMap(({ steps }) => steps.flatMap(({ outcome, problem }) => (outcome === "failed" && problem ? [problem] : [])))
-    .map((problem) => {
+    .map(({ at: _, ...problem }) => {
+      // Its place is in a state of kcore's own.
       const reason = (reasons as Partial<Record<string, Reason>>)[problem.code];
       return { ...problem, ...(reason && { reason }) };
     });

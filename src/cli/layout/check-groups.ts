@@ -48,7 +48,7 @@ export function checkGroups(layout: Layout, refuse: Refuse): void {
     if (count > 0 && (count < least || count % multiple !== 0))
       refuse(
         ["zfsPools", index],
-        `the pool ${name} has ${count} ${count === 1 ? "disk" : "disks"}, which make no ${mode}`,
+        `the pool ${name} cannot be a ${mode} of ${count} ${count === 1 ? "disk" : "disks"}`,
         multiple > 1 ? "mirrors are pairs" : `a ${mode} has at least ${least}`,
       );
   }

@@ -10,7 +10,7 @@ const MiB = 1024 ** 2;
 const systemPlaces =
   "/ /boot /boot/efi /efi /etc /usr /var /var/lib /var/lib/kcore /nix /nix/store /dev /proc /run /sys".split(" ");
 
-const devicePath = /^\/dev\/(?!.*(?:^|\/)\.\.(?:\/|$))[!-~]+$/;
+const devicePath = /^\/dev(?!.*\/\.\.(?:\/|$))\/[!-~]+$/;
 
 /** Which keys go with a type: those it needs, and those it may have. */
 const keysOfType: Readonly<
@@ -38,7 +38,12 @@ export function checkLayout(layout: Layout, refuse: Refuse): void {
   checkGroups(layout, refuse);
 }
 
-function checkDevice({ device, serial }: LayoutDisk, path: Path, seen: Map<string, string>, refuse: Refuse): void {
+function checkDevice(
+  { name, device, serial }: LayoutDisk,
+  path: Path,
+  seen: Map<string, string>,
+  refuse: Refuse,
+): void {
   const wanted = "device: /dev/disk/by-id/…, or serial: as `lsblk -o NAME,SERIAL` shows it";
   if ((device === undefined) === (serial === undefined)) {
     refuse(path, "a disk is named by exactly one of device and serial", wanted);
@@ -52,7 +57,7 @@ function checkDevice({ device, serial }: LayoutDisk, path: Path, seen: Map<strin
   }
   const earlier = seen.get(`${key} ${value}`);
   if (earlier !== undefined) refuse(place, `${value} is the disk ${earlier} already`, "a disk stands here once");
-  seen.set(`${key} ${value}`, String(path[1]));
+  seen.set(`${key} ${value}`, name);
 }
 
 /** A size in bytes; undefined: all that is left, or nothing that is a size. */

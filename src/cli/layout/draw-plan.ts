@@ -1,3 +1,4 @@
+import { visible } from "#errors/draw.ts";
 import { diskName } from "#engine/step/disk-names.ts";
 import type { DiskPlan, LayoutPlan, Slice } from "./plan-layout.ts";
 
@@ -39,7 +40,7 @@ function drawDisk(node: string, disk: DiskPlan, codes: readonly string[], canvas
   const paint = painter(color);
   const about = [
     `${disk.name} of ${node}:`,
-    disk.model,
+    disk.model === "" ? "" : `${disk.model},`,
     `${kind} ${value},`,
     `${sizeOf(disk.size)},`,
     `${disk.device} now`,
@@ -47,14 +48,22 @@ function drawDisk(node: string, disk: DiskPlan, codes: readonly string[], canvas
   const holders = disk.holders.length === 0 ? [] : [`  in use: ${disk.holders.join("; ")}`];
   const [shade, words] = verdicts[disk.verdict];
   return [
-    ...wrap(about.filter((word) => word !== "").join(" "), columns).map((line) => paint("1", line)),
-    ...drawRow("before", disk.before, canvas),
-    ...drawRow("after", disk.after, canvas),
-    ...wrap(holders.join(""), columns),
+    ...wrap(visible(about.filter((word) => word !== "").join(" ")), columns).map((line) => paint("1", line)),
+    ...(isSame(disk)
+      ? drawRow("stays", disk.after, canvas)
+      : [...drawRow("before", disk.before, canvas), ...drawRow("after", disk.after, canvas)]),
+    ...wrap(visible(holders.join("")), columns),
     ...wrap(`  ${words}${codes.length === 0 ? "" : ` (${codes.join("; ")})`}`, columns).map((line) =>
       paint(shade, line),
     ),
   ].join("\n");
+}
+
+/** One drawing is enough of what is as it shall be. */
+function isSame({ before, after }: DiskPlan): boolean {
+  const text = (slices: readonly Slice[]): string =>
+    slices.map((slice) => `${titleOf(slice)} ${slice.holds} ${slice.fate}`).join("\n");
+  return text(before) === text(after);
 }
 
 function drawRow(title: string, slices: readonly Slice[], { columns, color = false, ascii = false }: Canvas): string[] {
@@ -64,7 +73,7 @@ function drawRow(title: string, slices: readonly Slice[], { columns, color = fal
   // Each box has its left side, the last one its right side too.
   if (room < narrowest || slices.length * 7 + 1 > room)
     return slices.map((slice, index) => {
-      const text = `${index === 0 ? head : " ".repeat(margin)}${[slice.name, sizeOf(slice.size), slice.holds].filter(Boolean).join(" ")}`;
+      const text = `${index === 0 ? head : " ".repeat(margin)}${[titleOf(slice), slice.holds].filter(Boolean).join(" ")}`;
       return paint(colors[slice.fate], cut(text, columns, ascii));
     });
   const widths = widthsOf(slices, room - slices.length - 1);
@@ -76,22 +85,48 @@ function drawRow(title: string, slices: readonly Slice[], { columns, color = fal
   const blank = " ".repeat(margin);
   return [
     `${blank}${ascii ? line("+", "+", "+", "-") : line("┌", "┬", "┐", "─")}`,
-    `${head}${cells(slices.map(({ name, size }) => [name, sizeOf(size)].filter(Boolean).join(" ")))}`,
+    `${head}${cells(slices.map(titleOf))}`,
     `${blank}${cells(slices.map(({ holds }) => holds))}`,
     `${blank}${ascii ? line("+", "+", "+", "-") : line("└", "┴", "┘", "─")}`,
   ];
 }
 
-/** Widths as the sizes are to each other, none below six: what small ones have too much, the largest give. */
+/** Widths as the sizes are to each other, but none so narrow that it cannot be read: the others share what is left. */
 function widthsOf(slices: readonly Slice[], room: number): readonly number[] {
-  const total = slices.reduce((sum, { size }) => sum + size, 0) || 1;
-  const widths = slices.map(({ size }) => Math.max(6, Math.floor((size / total) * room)));
+  const wanted = [
+    slices.map((slice) => Math.max(titleOf(slice).length, slice.holds.length) + 2),
+    slices.map((slice) => titleOf(slice).length + 2),
+    slices.map(() => 6),
+  ];
+  const least = wanted.find((list) => sum(list) <= room) ?? [];
+  const shared = new Set(slices.keys());
+  const shareOf = (index: number): number => {
+    const fixed = sum(least.filter((_, one) => !shared.has(one)));
+    const total = sum([...shared].map((one) => slices[one]?.size ?? 0)) || 1;
+    return ((room - fixed) * (slices[index]?.size ?? 0)) / total;
+  };
   for (;;) {
-    const spare = room - widths.reduce((sum, width) => sum + width, 0);
-    if (spare === 0) return widths;
-    const widest = widths.indexOf(Math.max(...widths));
-    widths[widest] = (widths[widest] ?? 0) + Math.sign(spare);
+    const narrow = [...shared].filter((index) => shareOf(index) < (least[index] ?? 0));
+    if (narrow.length === 0) break;
+    for (const index of narrow) shared.delete(index);
   }
+  const widths = slices.map((_, index) => (shared.has(index) ? Math.floor(shareOf(index)) : (least[index] ?? 0)));
+  // What rounding leaves; where all have just what they need, the last one gets the rest.
+  const rest = room - sum(widths);
+  const takers = shared.size > 0 ? [...shared] : [slices.length - 1];
+  for (let cell = 0; cell < rest; cell++) {
+    const index = takers[cell % takers.length] ?? 0;
+    widths[index] = (widths[index] ?? 0) + 1;
+  }
+  return widths;
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, one) => total + one, 0);
+}
+
+function titleOf({ name, size }: Slice): string {
+  return [name, sizeOf(size)].filter(Boolean).join(" ");
 }
 
 /** `512M`, `1.8T`: of the largest unit that leaves a whole part. */
@@ -101,7 +136,13 @@ export function sizeOf(bytes: number): string {
   return `${Number((bytes / unit).toFixed(1))}${name}`;
 }
 
-function cut(text: string, width: number, ascii: boolean): string {
+/** What a node calls things drives no terminal (S-4). */
+function cut(told: string, width: number, ascii: boolean): string {
+  const text = ascii
+    ? visible(told)
+        .replaceAll(/[“”]/g, '"')
+        .replaceAll(/[^ -~]/g, "?")
+    : visible(told);
   if (text.length <= width) return text;
   return `${text.slice(0, Math.max(0, width - 1))}${ascii ? "~" : "…"}`;
 }

@@ -26,15 +26,17 @@ export function layoutParams(
   const parts = layout.disks.flatMap((disk) =>
     disk.gpt.partitions.map((partition) => {
       const { encrypted, inner } = insideOf(partition);
-      return { disk: pinOf(disk.name), partition: partition.name, encrypted, inner, content: partition.content };
+      const where = { disk: pinOf(disk.name), partition: partition.name, encrypted };
+      return { name: `${disk.name}/${partition.name}`, where, inner, content: partition.content };
     }),
   );
   const of = <Type extends InnerContent["type"]>(type: Type) =>
-    parts.flatMap(({ disk, partition, encrypted, inner }) =>
-      inner?.type === type ? [{ where: { disk, partition, encrypted }, inner }] : [],
+    // Their names are what a run calls the steps by.
+    parts.flatMap(({ name: called, where, inner }) =>
+      inner?.type === type ? [{ name: called, ...where, inner }] : [],
     );
-  const containers = parts.filter(({ encrypted }) => encrypted);
-  const filesystems = of("filesystem").map(({ where, inner }) => ({ ...where, fstype: inner.format ?? "ext4", inner }));
+  const containers = parts.filter(({ where }) => where.encrypted);
+  const filesystems = of("filesystem").map((one) => ({ ...one, fstype: one.inner.format ?? "ext4" }));
   const needed: readonly (keyof typeof programs)[] = [
     "sgdisk",
     ...filesystems.flatMap(({ fstype }) => (fstype === "ext4" ? [] : [`mkfs.${fstype}` as const])),
@@ -48,9 +50,10 @@ export function layoutParams(
   };
   return {
     name,
-    tools: [...new Set(needed)].map((command) => ({ command, package: programs[command] })),
+    tools: [...new Set(needed)].map((command) => ({ name: programs[command], command })),
     zfs: layout.zfsPools.length > 0,
     disks: layout.disks.map((disk) => ({
+      name: disk.name,
       disk: pinOf(disk.name),
       partitions: disk.gpt.partitions.map((partition) => {
         const { encrypted, inner } = insideOf(partition);
@@ -58,20 +61,21 @@ export function layoutParams(
         return { name: partition.name, size: bytesOf(partition.size) ?? "100%", type };
       }),
     })),
-    containers: containers.map(({ disk, partition, content }) => ({
+    containers: containers.map(({ name: called, where: { disk, partition }, content }) => ({
+      name: called,
       disk,
       partition,
       discard: content?.allowDiscards ?? false,
     })),
     filesystems: filesystems.map(({ inner: _, ...rest }) => rest),
     mounts: filesystems
-      .flatMap(({ inner: { mountpoint, mountOptions = [] }, ...rest }) =>
+      .flatMap(({ name: _, inner: { mountpoint, mountOptions = [] }, ...rest }) =>
         mountpoint === undefined ? [] : [{ ...rest, path: mountpoint, options: mountOptions }],
       )
       // What is mounted within another comes behind it.
       .toSorted((a, b) => a.path.split("/").length - b.path.split("/").length),
-    swaps: of("swap").map(({ where }) => where),
-    physicalVolumes: of("lvm_pv").map(({ where }) => where),
+    swaps: of("swap").map(({ inner: _, ...rest }) => rest),
+    physicalVolumes: of("lvm_pv").map(({ inner: _, ...rest }) => rest),
     volumeGroups: layout.lvmVolumeGroups.map((one) => group("lvm_pv", one.name)),
     pools: layout.zfsPools.map(({ name: called, mode, rootProperties }) => ({
       ...group("zfs", called),

@@ -174,7 +174,8 @@ function slicesAfter(
   partitions: readonly LayoutPartition[],
   isThere: (index: number) => boolean,
 ): Slice[] {
-  const fixed = partitions.reduce((sum, one) => sum + (bytesOf(one.size) ?? 0), 2 * MiB);
+  // A MiB before the first one; behind the last one the table's copy.
+  const fixed = partitions.reduce((sum, one) => sum + (bytesOf(one.size) ?? 0), MiB + 33 * 512);
   const rest = Math.max(0, size - fixed);
   const slices = partitions.map((partition, index): Slice => ({
     size: bytesOf(partition.size) ?? rest,
