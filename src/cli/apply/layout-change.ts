@@ -18,7 +18,7 @@ import { viewOf } from "../terminal/choose-view.ts";
 import { requestOf, startRun } from "../watch/start-run.ts";
 import { askForGrants } from "../watch/typed-grants.ts";
 import type { Change, Difference } from "./change.ts";
-import type { ApplyFlags } from "./plan-manifest.ts";
+import type { ApplyFlags } from "./apply-flags.ts";
 
 type LayoutManifest = Extract<Manifest, { kind: "DiskLayout" }>;
 
@@ -128,10 +128,10 @@ function notRun({ problems, nodes }: RunModel, exitCode: ExitCode): KcoreError {
 function refusalsOf({ nodes }: RunModel): readonly Refusal[] {
   return [...nodes.values()]
     .flatMap(({ steps }) => steps.flatMap(({ outcome, problem }) => (outcome === "failed" && problem ? [problem] : [])))
-    .map(({ at: _, ...problem }) => {
-      // Its place is in a state of kcore's own.
+    .map((problem) => {
       const reason = (reasons as Partial<Record<string, Reason>>)[problem.code];
-      return { ...problem, ...(reason && { reason }) };
+      // Its place is in a state of kcore's own.
+      return { ...problem, at: undefined, ...(reason && { reason }) };
     });
 }
 

@@ -1,16 +1,13 @@
 import { buffer } from "node:stream/consumers";
 import { readBytes } from "#engine/yaml/read.ts";
+import type { ApplyFlags } from "./apply-flags.ts";
 import type { Change } from "./change.ts";
 import { readManifests, type Manifest } from "../manifests/read-manifests.ts";
-import type { ClusterFlags } from "../options.ts";
-import type { InstallFlags } from "../install/install-node.ts";
 import { planCluster } from "./cluster-change.ts";
 import { settleLayouts } from "../layout/settle-layouts.ts";
 import { planNodeInstall } from "./install-change.ts";
 import { planDiskLayout } from "./layout-change.ts";
 import { planNode } from "./node-change.ts";
-
-export type ApplyFlags = ClusterFlags & InstallFlags & { readonly result: "table" | "json" | "yaml" };
 
 /** The manifests of files, `-` for what comes in; all of them are read before anything is done. @throws KcoreError */
 export async function readFiles(files: readonly string[]): Promise<readonly Manifest[]> {

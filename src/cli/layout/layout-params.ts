@@ -33,7 +33,7 @@ export function layoutParams(
   const of = <Type extends InnerContent["type"]>(type: Type) =>
     // Their names are what a run calls the steps by.
     parts.flatMap(({ name: called, where, inner }) =>
-      inner?.type === type ? [{ name: called, ...where, inner }] : [],
+      inner?.type === type ? [{ step: { name: called, ...where }, where, inner }] : [],
     );
   const containers = parts.filter(({ where }) => where.encrypted);
   const filesystems = of("filesystem").map((one) => ({ ...one, fstype: one.inner.format ?? "ext4" }));
@@ -67,15 +67,15 @@ export function layoutParams(
       partition,
       discard: content?.allowDiscards ?? false,
     })),
-    filesystems: filesystems.map(({ inner: _, ...rest }) => rest),
+    filesystems: filesystems.map(({ step, fstype }) => ({ ...step, fstype })),
     mounts: filesystems
-      .flatMap(({ name: _, inner: { mountpoint, mountOptions = [] }, ...rest }) =>
-        mountpoint === undefined ? [] : [{ ...rest, path: mountpoint, options: mountOptions }],
+      .flatMap(({ where, fstype, inner: { mountpoint, mountOptions = [] } }) =>
+        mountpoint === undefined ? [] : [{ ...where, fstype, path: mountpoint, options: mountOptions }],
       )
       // What is mounted within another comes behind it.
       .toSorted((a, b) => a.path.split("/").length - b.path.split("/").length),
-    swaps: of("swap").map(({ inner: _, ...rest }) => rest),
-    physicalVolumes: of("lvm_pv").map(({ inner: _, ...rest }) => rest),
+    swaps: of("swap").map(({ step }) => step),
+    physicalVolumes: of("lvm_pv").map(({ step }) => step),
     volumeGroups: layout.lvmVolumeGroups.map((one) => group("lvm_pv", one.name)),
     pools: layout.zfsPools.map(({ name: called, mode, rootProperties }) => ({
       ...group("zfs", called),
