@@ -28,7 +28,6 @@ export function applyCommand(): Command {
     .option("--dry-run", "only say what would be done")
     .option("--skip-health", "for NodeInstall: do not look at the cluster's health first; this is recorded")
     .option("--yes", "answer every confirmation with yes")
-    .option("--wait", "wait for a node that another run holds instead of refusing")
     .option("--passphrase-file <file>", "for the CA's keys; else KCORE_CA_PASSPHRASE, else it is asked")
     .addHelpText(
       "after",
@@ -58,7 +57,8 @@ function withFiles(command: Command): Command {
       "--grant <disk:contents>",
       "allow wiping this disk while it holds this, as a refusal says it (repeatable)",
       collect,
-    );
+    )
+    .option("--wait", "wait for a node that another run holds instead of refusing");
 }
 
 /** A result as `-o json` prints it; of a `DiskLayout` also how far it came and the drawing as data. */

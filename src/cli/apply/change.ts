@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Canvas } from "../layout/draw-plan.ts";
-import type { Refusal } from "../layout/plan-layout.ts";
+import type { Refusal } from "../layout/reasons.ts";
 
 export type Outcome = "created" | "updated" | "unchanged" | "refused";
 

@@ -6,11 +6,11 @@ import { suggestHint } from "#errors/suggest.ts";
 import { collectSteps } from "../adhoc/step-results.ts";
 import { tellWait } from "../adhoc/tell-wait.ts";
 import { drawPlan } from "../layout/draw-plan.ts";
-import { reasons, type Reason } from "../layout/judge.ts";
 import { layoutParams } from "../layout/layout-params.ts";
 import { insideOf, type Layout } from "../layout/layout-schema.ts";
-import { lookText, readSight, type Sight } from "../layout/look.ts";
-import { planLayout, type LayoutPlan, type Refusal } from "../layout/plan-layout.ts";
+import { lookText, probeFailed, readSight, type Sight } from "../layout/look.ts";
+import { planLayout, type LayoutPlan } from "../layout/plan-layout.ts";
+import { refusal, type Refusal } from "../layout/reasons.ts";
 import type { Manifest } from "../manifests/read-manifests.ts";
 import { findProject } from "../project/find-project.ts";
 import { ownRoster } from "../roster/own-roster.ts";
@@ -99,14 +99,7 @@ async function lookAt({ name }: NodeEntry, flags: ApplyFlags): Promise<Sight> {
   const [result] = steps.results(model);
   if (result?.exitCode === 0) return readSight(name, result.stdout);
   if (left || result?.exitCode === undefined) throw notRun(model, exitCode);
-  throw new KcoreError(
-    {
-      code: "DISK_LAYOUT_PROBE_FAILED",
-      message: `the disks of ${name} could not be listed`,
-      detail: result.stderr.trim(),
-    },
-    { exitCode: exitCodes.failed },
-  );
+  throw probeFailed(`the disks of ${name} could not be listed`, result.stderr.trim());
 }
 
 /** A run that tells nothing but questions. @throws KcoreError for a node that it did not get to */
@@ -126,13 +119,14 @@ function notRun({ problems, nodes }: RunModel, exitCode: ExitCode): KcoreError {
 }
 
 function refusalsOf({ nodes }: RunModel): readonly Refusal[] {
-  return [...nodes.values()]
-    .flatMap(({ steps }) => steps.flatMap(({ outcome, problem }) => (outcome === "failed" && problem ? [problem] : [])))
-    .map((problem) => {
-      const reason = (reasons as Partial<Record<string, Reason>>)[problem.code];
-      // Its place is in a state of kcore's own.
-      return { ...problem, at: undefined, ...(reason && { reason }) };
-    });
+  return (
+    [...nodes.values()]
+      .flatMap(({ steps }) =>
+        steps.flatMap(({ outcome, problem }) => (outcome === "failed" && problem ? [problem] : [])),
+      )
+      // Their places are in a state of kcore's own.
+      .map((problem) => refusal({ ...problem, at: undefined }))
+  );
 }
 
 function differencesOf({ nodes }: RunModel): readonly Difference[] {

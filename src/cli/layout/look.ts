@@ -1,5 +1,6 @@
-import { KcoreError } from "#errors/problem.ts";
+import { exitCodes, KcoreError } from "#errors/problem.ts";
 import { readPairs } from "../install/look.ts";
+import { refusal } from "./reasons.ts";
 
 /** A block device as the node tells it; sizes and places in bytes. */
 export interface Device {
@@ -72,6 +73,11 @@ fi
 if [ -e /etc/kcore/disk-management-mode ]; then echo "O $(cat /etc/kcore/disk-management-mode)"; fi
 echo E`;
 
+/** Nothing is judged by a look that failed, or by half of one. */
+export function probeFailed(message: string, detail?: string): KcoreError {
+  return new KcoreError(refusal({ code: "DISK_LAYOUT_PROBE_FAILED", message, detail }), { exitCode: exitCodes.failed });
+}
+
 /**
  * Reads what `lookText` printed on a node. What breaks off in the middle tells nothing (fail closed).
  * @throws KcoreError DISK_LAYOUT_PROBE_FAILED
@@ -79,15 +85,7 @@ echo E`;
 export function readSight(node: string, text: string): Sight {
   const lines = text.split("\n");
   const rows = lines.map(readPairs).filter((row) => row.has("KNAME"));
-  if (!lines.includes("E") || rows.length === 0)
-    throw new KcoreError(
-      {
-        code: "DISK_LAYOUT_PROBE_FAILED",
-        message: `what lsblk tells of ${node}'s disks breaks off`,
-        hint: "nothing is judged by half of it; try again",
-      },
-      { exitCode: 1 },
-    );
+  if (!lines.includes("E") || rows.length === 0) throw probeFailed(`what lsblk tells of ${node}'s disks breaks off`);
   const words = (kind: string): readonly (readonly string[])[] =>
     lines.filter((line) => line.startsWith(`${kind} `)).map((line) => line.split(" ").slice(1));
   const numbers = new Map(words("D").map(([name = "", number = ""]) => [name, number]));

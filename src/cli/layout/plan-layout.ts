@@ -2,10 +2,11 @@ import { diskGuid, diskName, partitionGuid, type DiskId } from "#engine/step/dis
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import { KcoreError, type Problem } from "#errors/problem.ts";
 import { bytesOf } from "./check-layout.ts";
-import { contentsOf, describeContents, objectionsTo, partitionsOf, reasons, type Reason } from "./judge.ts";
+import { contentsOf, describeContents, objectionsTo, partitionsOf } from "./judge.ts";
 import { insideOf, type Layout, type LayoutDisk, type LayoutPartition } from "./layout-schema.ts";
 import { above, type Device, type Sight } from "./look.ts";
 import { pinDisk } from "./pin.ts";
+import { refusal, type Refusal } from "./reasons.ts";
 
 const MiB = 1024 ** 2;
 
@@ -39,13 +40,6 @@ export interface DiskPlan {
   readonly verdict: "safe" | "ours" | "holds data" | "refused";
 }
 
-/** Why a layout is not applied. */
-export interface Refusal extends Problem {
-  readonly reason?: Reason;
-  /** The layout's name of the disk. */
-  readonly disk?: string;
-}
-
 export interface LayoutPlan {
   readonly node: string;
   readonly disks: readonly DiskPlan[];
@@ -57,10 +51,7 @@ const modePath = "/etc/kcore/disk-management-mode";
 /** What a layout means on a node that looks like this: a pure function, so that it can be looked at as a value. */
 export function planLayout(node: Pick<NodeEntry, "name" | "id" | "disks">, layout: Layout, sight: Sight): LayoutPlan {
   const refusals: Refusal[] = [];
-  const refuse = (problem: Problem, disk?: string): void => {
-    const reason = (reasons as Partial<Record<string, Reason>>)[problem.code];
-    refusals.push({ ...problem, ...(reason && { reason }), ...(disk !== undefined && { disk }) });
-  };
+  const refuse = (problem: Problem, disk?: string): void => void refusals.push(refusal(problem, disk));
   const { mode } = sight;
   if (mode !== undefined && mode !== "controller-managed")
     refuse({

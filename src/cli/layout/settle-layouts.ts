@@ -7,6 +7,7 @@ import { checkLayout } from "./check-layout.ts";
 import { translateDisko } from "./disko.ts";
 import { LayoutSchema, type Layout } from "./layout-schema.ts";
 import { evaluateLayout } from "./nix-layout.ts";
+import { refusal } from "./reasons.ts";
 
 /** The manifests, with layouts in Nix evaluated: in the words of `spec.diskLayout`. @throws KcoreError with what is wrong in all of them */
 export async function settleLayouts(manifests: readonly Manifest[]): Promise<readonly Manifest[]> {
@@ -24,7 +25,7 @@ export async function settleLayouts(manifests: readonly Manifest[]): Promise<rea
       problems.push(...error.problems);
     }
   }
-  if (problems.length > 0) throw new KcoreError(problems);
+  if (problems.length > 0) throw new KcoreError(problems.map((problem) => refusal(problem)));
   return settled;
 }
 

@@ -1,9 +1,10 @@
 import type { z } from "zod";
 import { nodeAt, type SourceNode } from "#engine/yaml/node.ts";
 import type { Problems } from "#engine/yaml/problems.ts";
-import type { SourcePosition } from "#errors/problem.ts";
+import type { Problem, SourcePosition } from "#errors/problem.ts";
 import { checkLayout } from "../layout/check-layout.ts";
 import type { Layout } from "../layout/layout-schema.ts";
+import { refusal } from "../layout/reasons.ts";
 import type { Path } from "../layout/refuse.ts";
 import type { DiskLayoutSchema } from "./manifest-schemas.ts";
 
@@ -34,9 +35,10 @@ export function wantedLayout(
     }
     return nodeAt(node, ["spec"])?.at ?? node.at;
   };
+  const refuse = (problem: Problem): void => problems.add(refusal(problem));
   const given = forms.filter((form) => spec[form] !== undefined);
   if (given.length !== 1)
-    problems.add({
+    refuse({
       code: "DISK_LAYOUT_INVALID",
       message: `a layout is told by exactly one of ${forms.join(", ")}, not by ${given.join(" and ") || "none"}`,
       at: place(given.slice(1, 2)),
@@ -45,14 +47,14 @@ export function wantedLayout(
   const { diskLayout, layoutNix, layoutNixFile } = spec;
   if (diskLayout) {
     if (diskLayout.disks.length === 0)
-      problems.add({
+      refuse({
         code: "DISK_LAYOUT_NO_DISKS",
         message: "the layout has no disk",
         at: place(["diskLayout", "disks"]),
         hint: "disks: [{ name: data1, device: /dev/disk/by-id/…, gpt: { partitions: […] } }]",
       });
     checkLayout(diskLayout, (path, message, hint) =>
-      problems.add({ code: "DISK_LAYOUT_INVALID", message, at: place(["diskLayout", ...path]), hint }),
+      refuse({ code: "DISK_LAYOUT_INVALID", message, at: place(["diskLayout", ...path]), hint }),
     );
   }
   const nix = layoutNix === undefined ? { file: layoutNixFile ?? "" } : { text: layoutNix };

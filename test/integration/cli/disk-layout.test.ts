@@ -3,6 +3,7 @@ import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
+import { lookText, readSight } from "#cli/layout/look.ts";
 import { settleLayouts } from "#cli/layout/settle-layouts.ts";
 import { evaluateLayout } from "#cli/layout/nix-layout.ts";
 import { readManifests } from "#cli/manifests/read-manifests.ts";
@@ -106,11 +107,30 @@ spec:
     }
   });
 
+  it("looks alike in every shell, and shellcheck has nothing to say", () => {
+    const looks = ["dash", "bash", "busybox sh"].map((shell) => {
+      const { status, stdout, stderr } = spawnSync("sh", ["-c", `exec ${shell} -s`], {
+        input: lookText,
+        encoding: "utf8",
+      });
+      expect([status, stderr], shell).to.deep.equal([0, ""]);
+      return readSight("here", stdout).devices.get((disk?.device ?? "").replace("/dev/", ""));
+    });
+    expect(looks[0]).to.deep.include({ type: "loop", size: disk?.size, fstype: "ext4" });
+    expect(looks[1]).to.deep.equal(looks[0]);
+    expect(looks[2]).to.deep.equal(looks[0]);
+    const checked = spawnSync("shellcheck", ["-s", "sh", "-"], { input: lookText, encoding: "utf8" });
+    expect(checked.stdout).to.equal("");
+  });
+
   it("says at its place which node is not there, and which disk", async () => {
     const nobody = await run("diff", manifest(link(), "her"));
     expect([nobody.code, nobody.stderr]).to.satisfy(
       ([code, text]: [number, string]) => code === 2 && text.includes("disks.yaml:4:11") && text.includes("“here”"),
     );
+    const wrong = await run("diff", manifest("S1"), "-o", "json");
+    const [problem] = (JSON.parse(wrong.stderr) as { problems: { code: string; reason: string }[] }).problems;
+    expect([wrong.code, problem?.code, problem?.reason]).to.deep.equal([2, "DISK_LAYOUT_INVALID", "invalid_layout"]);
     const none = await run("diff", manifest("/dev/disk/by-id/none"), "-o", "json");
     const [told] = JSON.parse(none.stdout) as [Told];
     expect(told.refusals.map(({ code }) => code)).to.deep.equal(["DISK_NOT_FOUND"]);
