@@ -99,7 +99,9 @@ function planDisk(
   const problems: Problem[] = objections.map(({ code, message }) => ({
     code,
     message: `${shown}: ${message}`,
-    hint: "no grant overrides it; if it is the right disk, release it on the node first",
+    hint: isOurs
+      ? "name it in the layout as well, or take another disk; no grant overrides it"
+      : "no grant overrides it; if it is the right disk, release it on the node first",
   }));
   const needed = disk.gpt.partitions.reduce((sum, one) => sum + (bytesOf(one.size) ?? MiB), 2 * MiB);
   if (needed > size)
