@@ -1,12 +1,16 @@
 import { Command } from "commander";
-import { KcoreError } from "#errors/problem.ts";
+import { exitCodes, KcoreError } from "#errors/problem.ts";
+import { drawProblems } from "#errors/draw.ts";
+import { detectTheme } from "#tui/ink/theme.ts";
 import { drawDifference, type Change } from "./change.ts";
-import { planManifest, readFiles, titleOf, type ApplyFlags } from "./plan-manifest.ts";
+import type { ApplyFlags } from "./apply-flags.ts";
+import { planManifest, readFiles, titleOf } from "./plan-manifest.ts";
 import { formatResult } from "../terminal/format-result.ts";
+import { wantsColor } from "../terminal/report-failure.ts";
 import type { Manifest } from "../manifests/read-manifests.ts";
 import { addClusterOptions, addResultOption, collect } from "../options.ts";
 
-interface Flags extends Omit<ApplyFlags, "output"> {
+interface Flags extends Omit<ApplyFlags, "output" | "result"> {
   readonly filename?: readonly string[];
   readonly dryRun?: boolean;
   readonly output: "table" | "json" | "yaml";
@@ -14,7 +18,8 @@ interface Flags extends Omit<ApplyFlags, "output"> {
 
 const kinds = `
 Kinds: Cluster (a context with its CA), NodeInstall (what kcore node install is told), Node (a roster entry, and what the
-cluster expects of the node). Keys in camelCase or snake_case; several documents are separated by ---.`;
+cluster expects of the node), DiskLayout (partitions, file systems, volume groups and pools on disks of a node, drawn before
+and after). Keys in camelCase or snake_case; several documents are separated by ---.`;
 
 /** `kcore apply -f FILE`. */
 export function applyCommand(): Command {
@@ -30,6 +35,7 @@ export function applyCommand(): Command {
 Examples:
   kcore apply -f nodes.yaml
   kcore apply -f cluster.yaml -f nodes.yaml --dry-run
+  kcore apply -f disks.yaml --grant S3Z8NB0K:9f2c51d07ab3e846
   generate-nodes | kcore apply -f -
 ${kinds}`,
     )
@@ -40,26 +46,32 @@ ${kinds}`,
 export function diffCommand(): Command {
   return withFiles(new Command("diff"))
     .description("Tell what kcore apply would change; exits 1 if that is anything")
-    .addHelpText("after", `\nExamples:\n  kcore diff -f nodes.yaml\n${kinds}`)
+    .addHelpText("after", `\nExamples:\n  kcore diff -f nodes.yaml\n  kcore diff -f disks.yaml -o json\n${kinds}`)
     .action(diff);
 }
 
 function withFiles(command: Command): Command {
-  return addResultOption(addClusterOptions(command), ["table", "json", "yaml"]).option(
-    "-f, --filename <file>",
-    "a file of manifests, or - for what comes in (repeatable)",
-    collect,
-  );
+  return addResultOption(addClusterOptions(command), ["table", "json", "yaml"])
+    .option("-f, --filename <file>", "a file of manifests, or - for what comes in (repeatable)", collect)
+    .option(
+      "--grant <disk:contents>",
+      "allow wiping this disk while it holds this, as a refusal says it (repeatable)",
+      collect,
+    )
+    .option("--wait", "wait for a node that another run holds instead of refusing");
 }
 
-/** A result as `-o json` prints it. */
+/** A result as `-o json` prints it; of a `DiskLayout` also how far it came and the drawing as data. */
 interface Line {
   readonly kind: Manifest["kind"];
   readonly name: string;
   readonly result: Change["outcome"];
   readonly differences: Change["differences"];
   readonly notes: Change["notes"];
+  readonly phase?: Phase;
 }
+
+type Phase = "pending" | "applied" | "refused" | "failed";
 
 async function apply({ filename, dryRun = false, output, ...flags }: Flags): Promise<void> {
   const manifests = await readFiles(named(filename));
@@ -67,13 +79,14 @@ async function apply({ filename, dryRun = false, output, ...flags }: Flags): Pro
   try {
     for (const manifest of manifests) {
       // One after the other: a Node may need the Cluster before it.
-      const change = await planManifest(manifest, flags);
-      const code = dryRun || change.outcome === "unchanged" ? 0 : await change.perform();
-      lines.push(lineOf(manifest, change));
+      const change = await planManifest(manifest, { ...flags, result: output });
+      if (output === "table" && change.outcome !== "unchanged") process.stdout.write(pictureOf(change));
+      const code = await perform(manifest, change, { dryRun, lines });
       if (output === "table") {
-        const what = code === 0 ? change.outcome : "failed";
+        const what = change.outcome === "refused" && dryRun ? "refused" : code === 0 ? change.outcome : "failed";
         process.stdout.write(`${titleOf(manifest)} ${what}${dryRun ? " (dry run)" : ""}\n`);
         for (const note of change.notes) process.stdout.write(`  ${note}\n`);
+        if (dryRun) process.stdout.write(refusalsOf(change));
       }
       if (code === 0) continue;
       process.exitCode = code;
@@ -84,23 +97,57 @@ async function apply({ filename, dryRun = false, output, ...flags }: Flags): Pro
   }
 }
 
+/** Does it unless it is a dry run, and notes how it ended. Gives the exit code. */
+async function perform(
+  manifest: Manifest,
+  change: Change,
+  { dryRun, lines }: { readonly dryRun: boolean; readonly lines: Line[] },
+): Promise<number> {
+  if (change.outcome === "unchanged" || dryRun) {
+    lines.push(lineOf(manifest, change, dryRun ? "pending" : "applied"));
+    return change.outcome === "refused" ? exitCodes.failed : exitCodes.done;
+  }
+  try {
+    const code = await change.perform();
+    lines.push(lineOf(manifest, change, code === 0 ? "applied" : "failed"));
+    return code;
+  } catch (error) {
+    if (change.outcome === "refused") lines.push(lineOf(manifest, change, "refused"));
+    throw error;
+  }
+}
+
 async function diff({ filename, output, ...flags }: Flags): Promise<void> {
-  const lines: Line[] = [];
+  const planned: (readonly [Manifest, Change])[] = [];
   for (const manifest of await readFiles(named(filename)))
-    lines.push(lineOf(manifest, await planManifest(manifest, flags)));
-  process.stdout.write(formatResult(lines, output, () => lines.map(draw).join("")));
-  if (lines.some(({ differences }) => differences.length > 0)) process.exitCode = 1;
+    planned.push([manifest, await planManifest(manifest, { ...flags, result: output })]);
+  const lines = planned.map(([manifest, change]) => lineOf(manifest, change, "pending"));
+  process.stdout.write(formatResult(lines, output, () => planned.map(([one, change]) => draw(one, change)).join("")));
+  if (planned.some(([, { differences, outcome }]) => differences.length > 0 || outcome === "refused"))
+    process.exitCode = exitCodes.failed;
 }
 
-function draw({ kind, name, result, differences, notes }: Line): string {
-  const title = `${kind.toLowerCase()}/${name} ${result === "unchanged" ? result : `would be ${result}`}`;
-  return [title, ...differences.map(drawDifference), ...notes.map((note) => `  ${note}`)]
-    .map((line) => `${line}\n`)
-    .join("");
+function draw(manifest: Manifest, change: Change): string {
+  const { outcome, differences, notes } = change;
+  const title = `${titleOf(manifest)} ${outcome === "unchanged" ? outcome : `would be ${outcome}`}`;
+  const lines = [title, ...differences.map(drawDifference), ...notes.map((note) => `  ${note}`)];
+  return `${pictureOf(change)}${lines.map((line) => `${line}\n`).join("")}${refusalsOf(change)}`;
 }
 
-function lineOf({ kind, name }: Manifest, { outcome, differences, notes }: Change): Line {
-  return { kind, name, result: outcome, differences, notes };
+function pictureOf({ picture }: Change): string {
+  if (!picture) return "";
+  const { stdout, env } = process;
+  const canvas = { columns: stdout.columns || 80, color: wantsColor(stdout), ascii: !detectTheme(env).unicode };
+  return `${picture(canvas)}\n`;
+}
+
+function refusalsOf({ refusals = [] }: Change): string {
+  return refusals.length === 0 ? "" : `${drawProblems(refusals, { color: wantsColor(process.stdout) })}\n`;
+}
+
+function lineOf({ kind, name }: Manifest, { outcome, differences, notes, data }: Change, phase: Phase): Line {
+  const told = outcome === "refused" ? "refused" : outcome === "unchanged" ? "applied" : phase;
+  return { kind, name, result: outcome, differences, notes, ...(data && { phase: told, ...data }) };
 }
 
 function named(files: readonly string[] | undefined): readonly string[] {

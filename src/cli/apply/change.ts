@@ -1,11 +1,13 @@
 import { isDeepStrictEqual } from "node:util";
+import type { Canvas } from "../layout/draw-plan.ts";
+import type { Refusal } from "../layout/reasons.ts";
 
-export type Outcome = "created" | "updated" | "unchanged";
+export type Outcome = "created" | "updated" | "unchanged" | "refused";
 
 /** One value that applying a manifest would change. */
 export interface Difference {
-  /** Where: `roster`, `cluster`, `context`. */
-  readonly in: "roster" | "cluster" | "context";
+  /** Where: `roster`, `cluster`, `context`, on the `node` itself. */
+  readonly in: "roster" | "cluster" | "context" | "node";
   readonly field: string;
   readonly have: unknown;
   readonly want: unknown;
@@ -17,7 +19,13 @@ export interface Change {
   readonly differences: readonly Difference[];
   /** Said to the operator besides: what could not be looked at, what comes next. */
   readonly notes: readonly string[];
-  /** Does it. May end with another exit code than 0: that of a run. */
+  /** What a person is shown of it first. */
+  readonly picture?: (canvas: Canvas) => string;
+  /** Why it is refused. */
+  readonly refusals?: readonly Refusal[];
+  /** What `-o json` tells of it besides. */
+  readonly data?: Readonly<Record<string, unknown>>;
+  /** Does it. May end with another exit code than 0: that of a run. @throws KcoreError where it is refused */
   readonly perform: () => Promise<number>;
 }
 

@@ -30,9 +30,7 @@ const cardsText = `exec /bin/sh -c 'cd /sys/class/net && for n in *; do [ -e "$n
 export async function lookAtDisks(host: Host): Promise<readonly BlockDevice[]> {
   const text = await run(host, disksText, "lsblk");
   return text.split("\n").flatMap((line) => {
-    const found = new Map(
-      [...line.matchAll(/([A-Z:]+)="((?:[^"\\]|\\.)*)"/g)].map(([, key = "", value = ""]) => [key, unescape(value)]),
-    );
+    const found = readPairs(line);
     const word = (key: string): string => found.get(key) ?? "";
     if (!found.has("NAME")) return [];
     return [
@@ -49,6 +47,13 @@ export async function lookAtDisks(host: Host): Promise<readonly BlockDevice[]> {
       },
     ];
   });
+}
+
+/** A line of `lsblk -P`: `KEY="value" KEY="value"`. */
+export function readPairs(line: string): ReadonlyMap<string, string> {
+  return new Map(
+    [...line.matchAll(/([A-Z:]+)="((?:[^"\\]|\\.)*)"/g)].map(([, key = "", value = ""]) => [key, unescape(value)]),
+  );
 }
 
 /** lsblk writes odd bytes as `\xNN`. */

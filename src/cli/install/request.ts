@@ -43,7 +43,7 @@ export interface InstallVars {
   readonly disableVxlan?: true;
 }
 
-const devicePath = /^\/dev\/(?!.*(?:^|\/)\.\.(?:\/|$))[^\s]+$/;
+const devicePath = /^\/dev(?!.*\/\.\.(?:\/|$))\/[^\s]+$/;
 
 /**
  * Checks what was asked for and says what it means. Every problem is told at once, and nothing that has no effect is

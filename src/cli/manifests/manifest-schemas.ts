@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { EntryName, NodeId } from "#engine/roster/entry-fields.ts";
 import { NodeSchema } from "#engine/roster/entry-schema.ts";
+import { LayoutSchema } from "../layout/layout-schema.ts";
 
 const Text = z.string().min(1);
 const envelope = { apiVersion: Text.optional(), kind: Text };
@@ -51,4 +52,21 @@ export const NodeManifestSchema = z.strictObject({
   ...envelope,
   metadata: z.strictObject({ name: EntryName, labels: words.optional(), annotations: words.optional() }),
   spec: z.strictObject({ ...NodeSchema.shape, nodeId: NodeId.optional(), dcId: EntryName.optional() }).prefault({}),
+});
+
+/** `kind: DiskLayout`: what lies on disks of a node, in our words or in disko's. */
+export const DiskLayoutSchema = z.strictObject({
+  ...envelope,
+  metadata: z.strictObject({
+    name: z
+      .string()
+      .regex(/^[A-Za-z0-9_-]+$/, "must be a name of letters, digits, “_” and “-”")
+      .refine((name) => name !== "default", "is a name that is kept"),
+  }),
+  spec: z.strictObject({
+    nodeId: Text,
+    diskLayout: LayoutSchema.optional(),
+    layoutNix: Text.optional(),
+    layoutNixFile: Text.optional(),
+  }),
 });

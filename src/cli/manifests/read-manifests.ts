@@ -7,17 +7,24 @@ import { problemsOf } from "#engine/yaml/validate.ts";
 import type { SourcePosition } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
 import { withCamelKeys } from "./camel-keys.ts";
+import { wantedLayout, type WantedLayout } from "./disk-layout-manifest.ts";
 import { wantedNode, type WantedNode } from "./node-manifest.ts";
-import { ClusterSchema, NodeInstallSchema, NodeManifestSchema } from "./manifest-schemas.ts";
+import { ClusterSchema, DiskLayoutSchema, NodeInstallSchema, NodeManifestSchema } from "./manifest-schemas.ts";
 
 /** One document of a manifest file. */
 export type Manifest = { readonly name: string; readonly at: SourcePosition } & (
   | { readonly kind: "Cluster"; readonly spec: z.output<typeof ClusterSchema>["spec"] }
   | { readonly kind: "NodeInstall"; readonly spec: z.output<typeof NodeInstallSchema>["spec"] }
   | { readonly kind: "Node"; readonly node: WantedNode }
+  | ({ readonly kind: "DiskLayout" } & WantedLayout)
 );
 
-const schemas = { Cluster: ClusterSchema, NodeInstall: NodeInstallSchema, Node: NodeManifestSchema } as const;
+const schemas = {
+  Cluster: ClusterSchema,
+  NodeInstall: NodeInstallSchema,
+  Node: NodeManifestSchema,
+  DiskLayout: DiskLayoutSchema,
+} as const;
 type Kind = keyof typeof schemas;
 const kinds = Object.keys(schemas) as Kind[];
 
@@ -53,6 +60,12 @@ function readOne(document: SourceNode, problems: Problems): Manifest | undefined
       if (!read) return undefined;
       const node = wantedNode(read.value, read.node, problems);
       return { kind, at: document.at, name: read.value.metadata.name, node };
+    }
+    case "DiskLayout": {
+      const read = check(document, DiskLayoutSchema, problems);
+      if (!read) return undefined;
+      const wanted = wantedLayout(read.value, read.node, problems);
+      return { kind, at: document.at, name: read.value.metadata.name, ...wanted };
     }
     case undefined:
       return undefined;

@@ -1,0 +1,145 @@
+import type { RunRequest } from "#engine/orchestrate/execute.ts";
+import type { RunModel } from "#engine/events/run-model.ts";
+import type { NodeEntry } from "#engine/roster/roster.ts";
+import { exitCodes, KcoreError, type ExitCode, type Problem } from "#errors/problem.ts";
+import { suggestHint } from "#errors/suggest.ts";
+import { collectSteps } from "../adhoc/step-results.ts";
+import { tellWait } from "../adhoc/tell-wait.ts";
+import { drawPlan } from "../layout/draw-plan.ts";
+import { layoutParams } from "../layout/layout-params.ts";
+import { insideOf, type Layout } from "../layout/layout-schema.ts";
+import { lookText, probeFailed, readSight, type Sight } from "../layout/look.ts";
+import { planLayout, type LayoutPlan } from "../layout/plan-layout.ts";
+import { refusal, type Refusal } from "../layout/reasons.ts";
+import type { Manifest } from "../manifests/read-manifests.ts";
+import { findProject } from "../project/find-project.ts";
+import { ownRoster } from "../roster/own-roster.ts";
+import { viewOf } from "../terminal/choose-view.ts";
+import { requestOf, startRun } from "../watch/start-run.ts";
+import { askForGrants } from "../watch/typed-grants.ts";
+import type { Change, Difference } from "./change.ts";
+import type { ApplyFlags } from "./apply-flags.ts";
+
+type LayoutManifest = Extract<Manifest, { kind: "DiskLayout" }>;
+
+/**
+ * What a `DiskLayout` changes: the disks are found and judged by what the node shows, then a dry run of the state that is applied tells
+ * what it would do. What speaks against it in either ends it before anything is written.
+ * @throws KcoreError for a node that is not in the roster, cannot be reached or shows no disks
+ */
+export async function planDiskLayout(manifest: LayoutManifest, flags: ApplyFlags): Promise<Change> {
+  const node = nodeOf(manifest, flags);
+  const layout = manifest.layout as Layout;
+  const plan = planLayout(node, layout, await lookAt(node, flags));
+  const notes = layout.disks.some(({ gpt }) => gpt.partitions.some((one) => insideOf(one).encrypted))
+    ? ["the keys of encrypted partitions are on the node's system disk alone, in /etc/kcore/luks: keep a second way in"]
+    : [];
+  const isNew = plan.disks.every(({ verdict }) => verdict !== "ours");
+  const pins = new Map(plan.disks.map(({ name, id }) => [name, id]));
+  const request: RunRequest | undefined =
+    plan.refusals.length > 0
+      ? undefined
+      : requestOf(
+          { ...flags, on: [node.name] },
+          { kind: "state", names: ["kcore/disk-layout"] },
+          { params: layoutParams({ name: manifest.name, node: node.id }, layout, pins), dryRun: false },
+        );
+  const dry = request && (await runQuietly(flags, { ...request, dryRun: true }));
+  const refusals = dry ? refusalsOf(dry) : plan.refusals;
+  const differences = dry ? differencesOf(dry) : [];
+  const outcome =
+    refusals.length > 0 ? "refused" : differences.length === 0 ? "unchanged" : isNew ? "created" : "updated";
+  return {
+    outcome,
+    differences,
+    notes,
+    picture: (canvas) => drawPlan(plan, canvas),
+    refusals,
+    data: dataOf(plan, refusals),
+    perform: async () => {
+      // Where somebody sits at the terminal, a disk that was refused for what it holds can be granted by typing its name.
+      const grants = dry && refusals.length > 0 && flags.result === "table" ? await askForGrants(dry) : [];
+      if (!request || (refusals.length > 0 && grants.length === 0))
+        throw new KcoreError(refusals, { exitCode: exitCodes.failed });
+      const granted = { ...request, grants: [...request.grants, ...grants] };
+      if (flags.result !== "table")
+        return (await startRun(flags, granted, { output: "quiet", onEvent: tellWait })).exitCode;
+      return (await startRun(flags, granted, viewOf(flags))).exitCode;
+    },
+  };
+}
+
+function nodeOf({ node: { name, at } }: LayoutManifest, { project }: ApplyFlags): NodeEntry {
+  const { nodes } = ownRoster(findProject(project));
+  const found = nodes.get(name) ?? [...nodes.values()].find(({ id }) => id === name);
+  if (found) return found;
+  throw new KcoreError({
+    code: "ROSTER_NODE_UNKNOWN",
+    message: `no node “${name}” in the roster, by name or id`,
+    at,
+    hint: suggestHint(name, nodes.keys(), "kcore roster list") as string,
+  });
+}
+
+/** What the node shows of its disks. @throws KcoreError DISK_LAYOUT_PROBE_FAILED, and what keeps a run from its node */
+async function lookAt({ name }: NodeEntry, flags: ApplyFlags): Promise<Sight> {
+  const steps = collectSteps();
+  const request = requestOf(
+    { ...flags, on: [name] },
+    { kind: "exec", argv: [lookText], shell: true },
+    { dryRun: false },
+  );
+  const { model, left, exitCode } = await startRun(flags, request, {
+    output: "quiet",
+    onEvent: (event) => {
+      steps.take(event);
+      tellWait(event);
+    },
+  });
+  const [result] = steps.results(model);
+  if (result?.exitCode === 0) return readSight(name, result.stdout);
+  if (left || result?.exitCode === undefined) throw notRun(model, exitCode);
+  throw probeFailed(`the disks of ${name} could not be listed`, result.stderr.trim());
+}
+
+/** A run that tells nothing but questions. @throws KcoreError for a node that it did not get to */
+async function runQuietly(flags: ApplyFlags, request: RunRequest): Promise<RunModel> {
+  const { model, left, exitCode } = await startRun(flags, request, { output: "quiet", onEvent: tellWait });
+  const [node] = model.nodes.values();
+  const isTold = node?.outcome === "done" || node?.steps.some(({ outcome }) => outcome === "failed") === true;
+  if (left || !isTold) throw notRun(model, exitCode);
+  return model;
+}
+
+function notRun({ problems, nodes }: RunModel, exitCode: ExitCode): KcoreError {
+  const found = [...problems, ...[...nodes.values()].flatMap(({ problem }) => problem ?? [])];
+  const [first = { code: "STEP_FAILED", message: "the run was left before it ended" } satisfies Problem, ...more] =
+    found;
+  return new KcoreError([first, ...more], { exitCode: exitCode === exitCodes.done ? exitCodes.failed : exitCode });
+}
+
+function refusalsOf({ nodes }: RunModel): readonly Refusal[] {
+  return (
+    [...nodes.values()]
+      .flatMap(({ steps }) =>
+        steps.flatMap(({ outcome, problem }) => (outcome === "failed" && problem ? [problem] : [])),
+      )
+      // Their places are in a state of kcore's own.
+      .map((problem) => refusal({ ...problem, at: undefined }))
+  );
+}
+
+function differencesOf({ nodes }: RunModel): readonly Difference[] {
+  return [...nodes.values()].flatMap(({ steps }) =>
+    steps.flatMap(({ title, outcome, changes }): readonly Difference[] => {
+      if (outcome !== "would-change" && outcome !== "unknown") return [];
+      if (changes.length === 0) return [{ in: "node", field: title, have: undefined, want: "made" }];
+      return changes.map(({ name, have, want }) => ({ in: "node", field: `${title}: ${name}`, have, want }));
+    }),
+  );
+}
+
+/** What `-o json` tells of it, the drawing as data among it. */
+function dataOf({ node, disks }: LayoutPlan, refusals: readonly Refusal[]): Readonly<Record<string, unknown>> {
+  return { node, disks, refusals };
+}

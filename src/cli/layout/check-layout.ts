@@ -1,0 +1,144 @@
+import { Size } from "#engine/step/fields.ts";
+import { suggestHint } from "#errors/suggest.ts";
+import { insideOf, type Content, type Layout, type LayoutDisk, type LayoutPartition } from "./layout-schema.ts";
+import { checkGroups } from "./check-groups.ts";
+import { checkNames, type Path, type Refuse } from "./refuse.ts";
+
+const MiB = 1024 ** 2;
+
+/** Where the system itself lies: nothing is mounted over it. */
+const systemPlaces =
+  "/ /boot /boot/efi /efi /etc /usr /var /var/lib /var/lib/kcore /nix /nix/store /dev /proc /run /sys".split(" ");
+
+const devicePath = /^\/dev(?!.*\/\.\.(?:\/|$))\/[!-~]+$/;
+
+/** Which keys go with a type: those it needs, and those it may have. */
+const keysOfType: Readonly<
+  Record<Content["type"], { readonly needs: readonly string[]; readonly may: readonly string[] }>
+> = {
+  filesystem: { needs: ["format"], may: ["mountpoint", "mountOptions"] },
+  lvm_pv: { needs: ["vg"], may: [] },
+  zfs: { needs: ["pool"], may: [] },
+  swap: { needs: [], may: [] },
+  luks: { needs: [], may: ["allowDiscards", "content"] },
+};
+
+/** Everything about a layout that its schema cannot say: what contradicts itself, and what leads nowhere. */
+export function checkLayout(layout: Layout, refuse: Refuse): void {
+  checkNames("disk", layout.disks, ["disks"], refuse);
+  const devices = new Map<string, string>();
+  const places = new Map<string, string>();
+  for (const [index, disk] of layout.disks.entries()) {
+    const path = ["disks", index];
+    checkDevice(disk, path, devices, refuse);
+    checkPartitions(disk, [...path, "gpt", "partitions"], refuse);
+    for (const [number, partition] of disk.gpt.partitions.entries())
+      checkPartition(partition, [...path, "gpt", "partitions", number], { layout, places, refuse });
+  }
+  checkGroups(layout, refuse);
+}
+
+function checkDevice(
+  { name, device, serial }: LayoutDisk,
+  path: Path,
+  seen: Map<string, string>,
+  refuse: Refuse,
+): void {
+  const wanted = "device: /dev/disk/by-id/…, or serial: as `lsblk -o NAME,SERIAL` shows it";
+  if ((device === undefined) === (serial === undefined)) {
+    refuse(path, "a disk is named by exactly one of device and serial", wanted);
+    return;
+  }
+  const [key, value] = device === undefined ? ["serial", serial ?? ""] : ["device", device];
+  const place = [...path, key];
+  if (key === "device" && !devicePath.test(value)) {
+    const hint = value.startsWith("/") ? wanted : `a serial number has a key of its own: serial: ${value}`;
+    refuse(place, `“${value}” is not the path of a disk`, hint);
+  }
+  const earlier = seen.get(`${key} ${value}`);
+  if (earlier !== undefined) refuse(place, `${value} is the disk ${earlier} already`, "a disk stands here once");
+  seen.set(`${key} ${value}`, name);
+}
+
+/** A size in bytes; undefined: all that is left, or nothing that is a size. */
+export function bytesOf(size: LayoutPartition["size"]): number | undefined {
+  return size === "100%" ? undefined : Size.safeParse(size).data;
+}
+
+function checkPartitions({ name, gpt: { partitions } }: LayoutDisk, path: Path, refuse: Refuse): void {
+  if (partitions.length === 0) refuse(path, `the disk ${name} gets no partition`, "- { name: data, size: 100% }");
+  checkNames("partition", partitions, path, refuse);
+  for (const [index, { size }] of partitions.entries()) {
+    const place = [...path, index, "size"];
+    const bytes = bytesOf(size);
+    if (size === "100%") {
+      if (index < partitions.length - 1)
+        refuse(place, "only the last partition of a disk may take 100%", "it is what the others leave");
+    } else if (bytes === undefined)
+      refuse(place, `“${size}” is no size`, "such as 512M or 10G, or 100% for what is left");
+    else if (bytes < MiB || bytes % MiB !== 0) refuse(place, `“${size}” is not a number of whole MiB`, "such as 512M");
+  }
+}
+
+interface Around {
+  readonly layout: Layout;
+  readonly places: Map<string, string>;
+  readonly refuse: Refuse;
+}
+
+function checkPartition(partition: LayoutPartition, path: Path, { layout, places, refuse }: Around): void {
+  const { content } = partition;
+  if (content === undefined) return;
+  checkKeys(content, [...path, "content"], refuse);
+  if (content.type === "luks" && content.content) checkKeys(content.content, [...path, "content", "content"], refuse);
+  const { encrypted, inner } = insideOf(partition);
+  const place = [...path, "content", ...(encrypted ? ["content"] : [])];
+  if (inner?.type === "lvm_pv" && inner.vg !== undefined)
+    checkKnown("volume group", inner.vg, [...place, "vg"], layout.lvmVolumeGroups, "lvmVolumeGroups", refuse);
+  if (inner?.type === "zfs" && inner.pool !== undefined)
+    checkKnown("pool", inner.pool, [...place, "pool"], layout.zfsPools, "zfsPools", refuse);
+  const { mountpoint, mountOptions } = inner ?? {};
+  if (mountpoint === undefined) {
+    if (mountOptions !== undefined)
+      refuse([...place, "mountOptions"], "mountOptions are of no use without a mountpoint", "mountpoint: /srv/data");
+    return;
+  }
+  if (systemPlaces.includes(mountpoint))
+    refuse([...place, "mountpoint"], `${mountpoint} belongs to the system`, "/var/lib/kcore/volumes1, /srv, …");
+  if (/[^!-~]|[\\#]/.test(mountpoint))
+    refuse([...place, "mountpoint"], "a mountpoint must hold no blanks, “\\” or “#”");
+  const earlier = places.get(mountpoint);
+  if (earlier !== undefined)
+    refuse([...place, "mountpoint"], `${mountpoint} is where ${earlier} is mounted already`, "another place");
+  places.set(mountpoint, partition.name);
+}
+
+function checkKeys(content: Content | NonNullable<Content["content"]>, path: Path, refuse: Refuse): void {
+  const { needs, may } = keysOfType[content.type];
+  const { type, ...given } = content;
+  for (const key of needs)
+    if (!(key in given) || given[key as keyof typeof given] === undefined)
+      refuse(path, `a ${type} says its ${key}`, hintOf(key));
+  for (const [key, value] of Object.entries(given))
+    if (value !== undefined && ![...needs, ...may].includes(key)) {
+      const owner = Object.entries(keysOfType).find(([, keys]) => [...keys.needs, ...keys.may].includes(key))?.[0];
+      refuse([...path, key], `“${key}” means nothing for a ${type}`, `it belongs to type: ${owner ?? ""}`);
+    }
+}
+
+function hintOf(key: string): string {
+  return { format: "format: ext4, xfs or vfat", vg: "vg: vg_kcore", pool: "pool: tank0" }[key] ?? key;
+}
+
+function checkKnown(
+  what: string,
+  name: string,
+  path: Path,
+  known: readonly { readonly name: string }[],
+  list: string,
+  refuse: Refuse,
+): void {
+  if (known.some((one) => one.name === name)) return;
+  const names = known.map((one) => one.name);
+  refuse(path, `there is no ${what} ${name} in this layout`, suggestHint(name, names, `${list}: [{ name: ${name} }]`));
+}

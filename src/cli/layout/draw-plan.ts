@@ -1,0 +1,164 @@
+import { visible } from "#errors/draw.ts";
+import { diskName } from "#engine/step/disk-names.ts";
+import type { DiskPlan, LayoutPlan, Slice } from "./plan-layout.ts";
+
+export interface Canvas {
+  /** Columns of the terminal. */
+  readonly columns: number;
+  readonly color?: boolean;
+  /** Lines of plain ASCII, for a terminal that says nothing of UTF-8. */
+  readonly ascii?: boolean;
+}
+
+const GiB = 1024 ** 3;
+/** Below it nothing can be read in a box. */
+const narrowest = 40;
+/** The columns before a box: `  before  `. */
+const margin = 10;
+
+const colors: Readonly<Record<Slice["fate"], string>> = { free: "2", lost: "31", kept: "36", made: "32" };
+const verdicts: Readonly<Record<DiskPlan["verdict"], readonly [string, string]>> = {
+  safe: ["32", "SAFE: it is blank"],
+  ours: ["36", "SAFE: kcore made it"],
+  "holds data": ["33", "HOLDS DATA: it goes only as granted (--grant)"],
+  refused: ["31", "REFUSED"],
+};
+
+/** Each disk before and after, boxes as wide as the partitions are large: lines of text, without a final line break. */
+export function drawPlan({ node, disks, refusals }: LayoutPlan, canvas: Canvas): string {
+  return disks
+    .map((disk) => {
+      const codes = refusals.flatMap((one) => (one.disk === disk.name ? [`${one.code}, ${one.reason ?? ""}`] : []));
+      return drawDisk(node, disk, [...new Set(codes)], canvas);
+    })
+    .join("\n");
+}
+
+function drawDisk(node: string, disk: DiskPlan, codes: readonly string[], canvas: Canvas): string {
+  const { kind, value } = diskName(disk.id);
+  const { color = false, columns } = canvas;
+  const paint = painter(color);
+  const about = [
+    `${disk.name} of ${node}:`,
+    disk.model === "" ? "" : `${disk.model},`,
+    `${kind} ${value},`,
+    `${sizeOf(disk.size)},`,
+    `${disk.device} now`,
+  ];
+  const holders = disk.holders.length === 0 ? [] : [`  in use: ${disk.holders.join("; ")}`];
+  const [shade, words] = verdicts[disk.verdict];
+  return [
+    ...wrap(visible(about.filter((word) => word !== "").join(" ")), columns).map((line) => paint("1", line)),
+    ...(isSame(disk)
+      ? drawRow("stays", disk.after, canvas)
+      : [...drawRow("before", disk.before, canvas), ...drawRow("after", disk.after, canvas)]),
+    ...wrap(visible(holders.join("")), columns),
+    ...wrap(`  ${words}${codes.length === 0 ? "" : ` (${codes.join("; ")})`}`, columns).map((line) =>
+      paint(shade, line),
+    ),
+  ].join("\n");
+}
+
+/** One drawing is enough of what is as it shall be. */
+function isSame({ before, after }: DiskPlan): boolean {
+  const text = (slices: readonly Slice[]): string =>
+    slices.map((slice) => `${titleOf(slice)} ${slice.holds} ${slice.fate}`).join("\n");
+  return text(before) === text(after);
+}
+
+function drawRow(title: string, slices: readonly Slice[], { columns, color = false, ascii = false }: Canvas): string[] {
+  const paint = painter(color);
+  const room = Math.min(columns, 120) - margin;
+  const head = `  ${title.padEnd(margin - 2)}`;
+  // Each box has its left side, the last one its right side too.
+  if (room < narrowest || slices.length * 7 + 1 > room)
+    return slices.map((slice, index) => {
+      const text = `${index === 0 ? head : " ".repeat(margin)}${[titleOf(slice), slice.holds].filter(Boolean).join(" ")}`;
+      return paint(colors[slice.fate], cut(text, columns, ascii));
+    });
+  const widths = widthsOf(slices, room - slices.length - 1);
+  const line = (left: string, middle: string, right: string, dash: string): string =>
+    `${left}${widths.map((width) => dash.repeat(width)).join(middle)}${right}`;
+  const side = ascii ? "|" : "│";
+  const cells = (texts: readonly string[]): string =>
+    `${side}${texts.map((text, index) => paint(colors[slices[index]?.fate ?? "free"], cut(` ${text}`, widths[index] ?? 0, ascii).padEnd(widths[index] ?? 0))).join(side)}${side}`;
+  const blank = " ".repeat(margin);
+  return [
+    `${blank}${ascii ? line("+", "+", "+", "-") : line("┌", "┬", "┐", "─")}`,
+    `${head}${cells(slices.map(titleOf))}`,
+    `${blank}${cells(slices.map(({ holds }) => holds))}`,
+    `${blank}${ascii ? line("+", "+", "+", "-") : line("└", "┴", "┘", "─")}`,
+  ];
+}
+
+/** Widths as the sizes are to each other, but none so narrow that it cannot be read: the others share what is left. */
+function widthsOf(slices: readonly Slice[], room: number): readonly number[] {
+  const wanted = [
+    slices.map((slice) => Math.max(titleOf(slice).length, slice.holds.length) + 2),
+    slices.map((slice) => titleOf(slice).length + 2),
+    slices.map(() => 6),
+  ];
+  const least = wanted.find((list) => sum(list) <= room) ?? [];
+  const shared = new Set(slices.keys());
+  const shareOf = (index: number): number => {
+    const fixed = sum(least.filter((_, one) => !shared.has(one)));
+    const total = sum([...shared].map((one) => slices[one]?.size ?? 0)) || 1;
+    return ((room - fixed) * (slices[index]?.size ?? 0)) / total;
+  };
+  for (;;) {
+    const narrow = [...shared].filter((index) => shareOf(index) < (least[index] ?? 0));
+    if (narrow.length === 0) break;
+    for (const index of narrow) shared.delete(index);
+  }
+  const widths = slices.map((_, index) => (shared.has(index) ? Math.floor(shareOf(index)) : (least[index] ?? 0)));
+  // What rounding leaves; where all have just what they need, the last one gets the rest.
+  const rest = room - sum(widths);
+  const takers = shared.size > 0 ? [...shared] : [slices.length - 1];
+  for (let cell = 0; cell < rest; cell++) {
+    const index = takers[cell % takers.length] ?? 0;
+    widths[index] = (widths[index] ?? 0) + 1;
+  }
+  return widths;
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, one) => total + one, 0);
+}
+
+function titleOf({ name, size }: Slice): string {
+  return [name, sizeOf(size)].filter(Boolean).join(" ");
+}
+
+/** `512M`, `1.8T`: of the largest unit that leaves a whole part. */
+export function sizeOf(bytes: number): string {
+  if (bytes < GiB) return `${Math.round(bytes / 1024 ** 2)}M`;
+  const [unit, name] = bytes < 1024 * GiB ? [GiB, "G"] : [1024 * GiB, "T"];
+  return `${Number((bytes / unit).toFixed(1))}${name}`;
+}
+
+/** What a node calls things drives no terminal (S-4). */
+function cut(told: string, width: number, ascii: boolean): string {
+  const text = ascii
+    ? visible(told)
+        .replaceAll(/[“”]/g, '"')
+        .replaceAll(/[^ -~]/g, "?")
+    : visible(told);
+  if (text.length <= width) return text;
+  return `${text.slice(0, Math.max(0, width - 1))}${ascii ? "~" : "…"}`;
+}
+
+function wrap(text: string, columns: number): string[] {
+  const lines: string[] = [];
+  const indent = /^ */.exec(text)?.[0] ?? "";
+  for (const word of text.trimStart().split(" ")) {
+    const last = lines.at(-1);
+    if (last === undefined) lines.push(`${indent}${word}`);
+    else if (last.length + 1 + word.length <= columns) lines[lines.length - 1] = `${last} ${word}`;
+    else lines.push(`${indent}  ${word}`);
+  }
+  return text === "" ? [] : lines;
+}
+
+function painter(color: boolean): (code: string, text: string) => string {
+  return (code, text) => (color ? `\u001b[${code}m${text}\u001b[0m` : text);
+}

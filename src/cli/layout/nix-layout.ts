@@ -1,0 +1,91 @@
+import { execFile } from "node:child_process";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { KcoreError, type SourcePosition } from "#errors/problem.ts";
+
+/** Milliseconds that an evaluation may take. */
+const longest = 10_000;
+/** Bytes of a layout as JSON. */
+const largest = 1 << 20;
+
+/**
+ * The layout is a set, or a function that gets its own defaults: what has none is refused as soon as it is used. `disko.devices` of it is
+ * all that is looked at.
+ */
+const wrapper = `let
+  given = import ./layout.nix;
+  arguments = if builtins.isFunction given then builtins.functionArgs given else { };
+  needed = builtins.filter (name: !arguments.\${name}) (builtins.attrNames arguments);
+  refuse = name: { inherit name; value = throw "kcore gives a layout no argument \${name}"; };
+  layout = if builtins.isFunction given then given (builtins.listToAttrs (map refuse needed)) else given;
+in
+layout.disko.devices or null
+`;
+
+/** Memory is limited too (KiB): a layout is small. */
+const command = `ulimit -v 2097152; exec nix-instantiate --eval --strict --json --store dummy:// \\
+  --option restrict-eval true --option allowed-uris "" --option substituters "" --option allow-import-from-derivation false -I "$1" "$1/kcore.nix"`;
+
+/**
+ * `disko.devices` of a layout in Nix, as JSON would have it. It is evaluated strictly, offline, without a store, and reads no other file.
+ * @throws KcoreError DISK_LAYOUT_NIX_MISSING, DISK_LAYOUT_NIX_FAILED, DISK_LAYOUT_INVALID
+ */
+export async function evaluateLayout(
+  text: string | Uint8Array,
+  { name, at, path = process.env["PATH"] ?? "" }: { name: string; at: SourcePosition; path?: string },
+): Promise<unknown> {
+  const folder = await mkdtemp(join(tmpdir(), "kcore-layout-"));
+  try {
+    await writeFile(join(folder, "layout.nix"), text);
+    await writeFile(join(folder, "kcore.nix"), wrapper);
+    const { code, killed, stdout, stderr } = await run(folder, path);
+    if (code === 127)
+      throw new KcoreError({
+        code: "DISK_LAYOUT_NIX_MISSING",
+        message: "a layout in Nix is evaluated here, and this machine has no nix-instantiate",
+        at,
+        hint: "apt install nix-bin, or write it as spec.diskLayout",
+      });
+    if (killed || code !== 0)
+      throw new KcoreError({
+        code: "DISK_LAYOUT_NIX_FAILED",
+        message: killed
+          ? `${name} was not evaluated within ${longest / 1000} s, or is too large`
+          : `${name} cannot be evaluated`,
+        at,
+        detail: stderr.replaceAll(join(folder, "layout.nix"), name).trim(),
+      });
+    const devices = JSON.parse(stdout) as unknown;
+    if (devices === null)
+      throw new KcoreError({
+        code: "DISK_LAYOUT_INVALID",
+        message: `${name} holds no disko.devices`,
+        at,
+        hint: '{ disko.devices.disk.data1 = { type = "disk"; device = "/dev/disk/by-id/…"; content = { type = "gpt"; … }; }; }',
+      });
+    return devices;
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+interface Answer {
+  readonly code: number;
+  readonly killed: boolean;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+function run(folder: string, path: string): Promise<Answer> {
+  const home = join(folder, "home");
+  // Nothing of this machine's own configuration of Nix counts.
+  const env = { PATH: path, HOME: home, NIX_CONF_DIR: home, NIX_STATE_DIR: home, LC_ALL: "C" };
+  const options = { env, timeout: longest, killSignal: "SIGKILL", maxBuffer: largest } as const;
+  return new Promise((resolve) =>
+    execFile("/bin/sh", ["-c", command, "sh", folder], options, (error, stdout, stderr) => {
+      const code = typeof error?.code === "number" ? error.code : error ? 1 : 0;
+      resolve({ code, killed: error !== null && (error.killed ?? false), stdout, stderr });
+    }),
+  );
+}

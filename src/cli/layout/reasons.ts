@@ -1,0 +1,38 @@
+import type { ErrorCode } from "#errors/codes.ts";
+import type { Problem } from "#errors/problem.ts";
+
+/** The forerunner's word for why a disk is refused; where it had none, one of the same making. */
+type Reason = (typeof reasons)[keyof typeof reasons];
+
+/** By our code, as programs that knew the forerunner look for them. */
+export const reasons = {
+  DISK_LAYOUT_KCORE_VOLUME: "target_device_has_active_kcore_volume",
+  DISK_LAYOUT_MOUNTED: "target_device_has_active_system_mount",
+  DISK_LAYOUT_PHYSICAL_VOLUME: "target_device_is_active_lvm_pv",
+  DISK_LAYOUT_POOL_MEMBER: "target_device_is_active_zpool_member",
+  DISK_LAYOUT_NO_DISKS: "no_target_devices",
+  DISK_LAYOUT_INVALID: "invalid_layout",
+  DISK_LAYOUT_UNSUPPORTED: "invalid_layout",
+  DISK_LAYOUT_PROBE_FAILED: "lsblk_probe_failed",
+  DISK_LAYOUT_INSTALLER_ONLY: "disk_management_installer_only",
+  DISK_TOO_SMALL: "invalid_layout",
+  DISK_IN_USE: "target_device_in_use",
+  DISK_HAS_DATA: "target_device_holds_data",
+  DISK_PARTITIONS_DIFFER: "target_device_holds_data",
+  FILESYSTEM_DIFFERS: "target_device_holds_data",
+  DISK_NOT_FOUND: "target_device_not_found",
+  DISK_AMBIGUOUS: "target_device_ambiguous",
+} as const satisfies Partial<Record<ErrorCode, string>>;
+
+/** Why a layout is not applied. */
+export interface Refusal extends Problem {
+  readonly reason?: Reason;
+  /** The layout's name of the disk. */
+  readonly disk?: string;
+}
+
+/** A problem with the forerunner's word for it. */
+export function refusal(problem: Problem, disk?: string): Refusal {
+  const reason = (reasons as Partial<Record<ErrorCode, Reason>>)[problem.code];
+  return { ...problem, ...(reason && { reason }), ...(disk !== undefined && { disk }) };
+}

@@ -1,0 +1,65 @@
+import type { z } from "zod";
+import { nodeAt, type SourceNode } from "#engine/yaml/node.ts";
+import type { Problems } from "#engine/yaml/problems.ts";
+import type { Problem, SourcePosition } from "#errors/problem.ts";
+import { checkLayout } from "../layout/check-layout.ts";
+import type { Layout } from "../layout/layout-schema.ts";
+import { refusal } from "../layout/reasons.ts";
+import type { Path } from "../layout/refuse.ts";
+import type { DiskLayoutSchema } from "./manifest-schemas.ts";
+
+/** What a `DiskLayout` wants of which node: a layout, or the Nix text or file that becomes one. */
+export interface WantedLayout {
+  readonly node: { readonly name: string; readonly at: SourcePosition };
+  readonly layout: Layout | NixSource;
+}
+
+export interface NixSource {
+  readonly at: SourcePosition;
+  readonly nix: { readonly text: string } | { readonly file: string };
+}
+
+const forms = ["diskLayout", "layoutNix", "layoutNixFile"] as const;
+
+/** Reads a `DiskLayout` that has its shape. What contradicts itself is a problem, and so is no layout at all. */
+export function wantedLayout(
+  { spec }: z.output<typeof DiskLayoutSchema>,
+  node: SourceNode,
+  problems: Problems,
+): WantedLayout {
+  const place = (path: Path): SourcePosition => {
+    // The nearest thing that was written.
+    for (let length = path.length; length > 0; length--) {
+      const found = nodeAt(node, ["spec", ...path.slice(0, length)]);
+      if (found) return found.at;
+    }
+    return nodeAt(node, ["spec"])?.at ?? node.at;
+  };
+  const refuse = (problem: Problem): void => problems.add(refusal(problem));
+  const given = forms.filter((form) => spec[form] !== undefined);
+  if (given.length !== 1)
+    refuse({
+      code: "DISK_LAYOUT_INVALID",
+      message: `a layout is told by exactly one of ${forms.join(", ")}, not by ${given.join(" and ") || "none"}`,
+      at: place(given.slice(1, 2)),
+      hint: given.length === 0 ? "diskLayout: { disks: […] }" : "keep one of them",
+    });
+  const { diskLayout, layoutNix, layoutNixFile } = spec;
+  if (diskLayout) {
+    if (diskLayout.disks.length === 0)
+      refuse({
+        code: "DISK_LAYOUT_NO_DISKS",
+        message: "the layout has no disk",
+        at: place(["diskLayout", "disks"]),
+        hint: "disks: [{ name: data1, device: /dev/disk/by-id/…, gpt: { partitions: […] } }]",
+      });
+    checkLayout(diskLayout, (path, message, hint) =>
+      refuse({ code: "DISK_LAYOUT_INVALID", message, at: place(["diskLayout", ...path]), hint }),
+    );
+  }
+  const nix = layoutNix === undefined ? { file: layoutNixFile ?? "" } : { text: layoutNix };
+  return {
+    node: { name: spec.nodeId, at: place(["nodeId"]) },
+    layout: diskLayout ?? { at: place([layoutNix === undefined ? "layoutNixFile" : "layoutNix"]), nix },
+  };
+}

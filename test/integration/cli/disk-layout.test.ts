@@ -1,0 +1,221 @@
+import { execFileSync, spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { mkdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "chai";
+import { lookText, readSight } from "#cli/layout/look.ts";
+import { settleLayouts } from "#cli/layout/settle-layouts.ts";
+import { evaluateLayout } from "#cli/layout/nix-layout.ts";
+import { readManifests } from "#cli/manifests/read-manifests.ts";
+import { TestProject, type Ended } from "#support/kcore.ts";
+import { openLoopDisk, type LoopDisk } from "#support/loop-disk.ts";
+import { problemsOfRejection } from "#support/problems.ts";
+
+describe("kcore diff -f of a DiskLayout, on this machine", function () {
+  this.timeout(120_000);
+  let project: TestProject;
+  let disk: LoopDisk | undefined;
+
+  before(function () {
+    project = new TestProject();
+    disk = openLoopDisk(project.path, Buffer.alloc(0));
+    if (!disk) this.skip();
+  });
+  after(async () => {
+    disk?.remove();
+    await project.remove();
+  });
+
+  const manifest = (device: string, node = "here"): string => `kind: DiskLayout
+metadata: { name: data }
+spec:
+  nodeId: ${node}
+  diskLayout:
+    disks:
+      - name: data1
+        device: ${device}
+        gpt:
+          partitions: [{ name: kcore0, size: 100%, content: { type: filesystem, format: ext4 } }]
+`;
+  const run = (verb: string, text: string, ...words: readonly string[]): Promise<Ended> => {
+    project.write({ "project/disks.yaml": text });
+    return project.kcore(verb, "-f", "disks.yaml", ...words);
+  };
+  const link = (): string => `/dev/disk/by-id/${disk?.byId ?? ""}`;
+  const sum = (): string =>
+    createHash("sha256")
+      .update(readFileSync(disk?.image ?? ""))
+      .digest("hex");
+  interface Told {
+    readonly result: string;
+    readonly phase: string;
+    readonly disks: readonly { verdict: string; id: object; before: readonly object[]; after: readonly object[] }[];
+    readonly refusals: readonly { code: string; reason: string; message: string }[];
+  }
+
+  it("says of a blank disk what would be made, as a drawing and as data", async () => {
+    const drawn = await run("diff", manifest(link()));
+    expect(drawn.code, drawn.stderr).to.equal(1);
+    expect(drawn.stdout)
+      .to.contain(`byId ${disk?.byId ?? ""}, 64M, ${disk?.device ?? ""} now`)
+      .and.contain("SAFE: it is blank");
+    expect(drawn.stdout).to.match(
+      /disklayout\/data would be created\n.*\n? *~ node partition\[data1\]: table: none -> gpt/s,
+    );
+    const [told] = JSON.parse((await run("diff", manifest(link()), "-o", "json")).stdout) as [Told];
+    expect([told.result, told.phase, told.refusals]).to.deep.equal(["created", "pending", []]);
+    expect(told.disks[0]).to.deep.include({ verdict: "safe", id: { byId: disk?.byId } });
+    expect(told.disks[0]?.before).to.deep.equal([{ size: disk?.size, holds: "blank", fate: "free" }]);
+    expect(sum()).to.equal(
+      createHash("sha256")
+        .update(Buffer.alloc(disk?.size ?? 0))
+        .digest("hex"),
+    );
+  });
+
+  it("refuses what holds something, names its grant, and writes nothing; apply neither", async () => {
+    execFileSync("mkfs.ext4", ["-qF", disk?.device ?? ""]);
+    const before = sum();
+    const [told] = JSON.parse((await run("diff", manifest(link()), "-o", "json")).stdout) as [Told];
+    expect([
+      told.result,
+      told.disks[0]?.verdict,
+      told.refusals.map(({ code, reason }) => [code, reason]),
+    ]).to.deep.equal(["refused", "holds data", [["DISK_HAS_DATA", "target_device_holds_data"]]]);
+    const [, grant = ""] = /--grant (\S+:[0-9a-f]{16})/.exec(told.refusals[0]?.message ?? "") ?? [];
+    const granted = await run("diff", manifest(link()), "--grant", grant);
+    expect(granted.stdout).to.contain("disklayout/data would be created");
+    const applied = await run("apply", manifest(link()), "-o", "json");
+    expect([applied.code, (JSON.parse(applied.stdout) as [Told])[0].phase]).to.deep.equal([1, "refused"]);
+    expect(applied.stderr).to.contain("DISK_HAS_DATA");
+    expect(sum()).to.equal(before);
+  });
+
+  it("refuses what is mounted, wherever, whatever is granted", async function () {
+    const place = join(project.path, "srv");
+    mkdirSync(place);
+    if (spawnSync("mount", ["-r", disk?.device ?? "", place]).status !== 0) this.skip();
+    try {
+      const before = sum();
+      const ended = await run("apply", manifest(link()), "--grant", `${disk?.byId ?? ""}:${"0".repeat(16)}`);
+      expect(ended.code).to.equal(1);
+      expect(ended.stdout).to.contain("REFUSED (DISK_LAYOUT_MOUNTED, target_device_has_active_system_mount)");
+      expect(ended.stderr).to.contain(`is mounted at ${place}  [DISK_LAYOUT_MOUNTED]`);
+      expect(sum()).to.equal(before);
+    } finally {
+      execFileSync("umount", [place]);
+    }
+  });
+
+  it("looks alike in every shell, and shellcheck has nothing to say", () => {
+    const looks = ["dash", "bash", "busybox sh"].map((shell) => {
+      const { status, stdout, stderr } = spawnSync("sh", ["-c", `exec ${shell} -s`], {
+        input: lookText,
+        encoding: "utf8",
+      });
+      expect([status, stderr], shell).to.deep.equal([0, ""]);
+      return readSight("here", stdout).devices.get((disk?.device ?? "").replace("/dev/", ""));
+    });
+    expect(looks[0]).to.deep.include({ type: "loop", size: disk?.size, fstype: "ext4" });
+    expect(looks[1]).to.deep.equal(looks[0]);
+    expect(looks[2]).to.deep.equal(looks[0]);
+    const checked = spawnSync("shellcheck", ["-s", "sh", "-"], { input: lookText, encoding: "utf8" });
+    expect(checked.stdout).to.equal("");
+  });
+
+  it("says at its place which node is not there, and which disk", async () => {
+    const nobody = await run("diff", manifest(link(), "her"));
+    expect([nobody.code, nobody.stderr]).to.satisfy(
+      ([code, text]: [number, string]) => code === 2 && text.includes("disks.yaml:4:11") && text.includes("“here”"),
+    );
+    const wrong = await run("diff", manifest("S1"), "-o", "json");
+    const [problem] = (JSON.parse(wrong.stderr) as { problems: { code: string; reason: string }[] }).problems;
+    expect([wrong.code, problem?.code, problem?.reason]).to.deep.equal([2, "DISK_LAYOUT_INVALID", "invalid_layout"]);
+    const none = await run("diff", manifest("/dev/disk/by-id/none"), "-o", "json");
+    const [told] = JSON.parse(none.stdout) as [Told];
+    expect(told.refusals.map(({ code }) => code)).to.deep.equal(["DISK_NOT_FOUND"]);
+  });
+});
+
+describe("a layout in Nix", function () {
+  this.timeout(30_000);
+  const at = { file: "d.yaml", line: 1, column: 1 };
+  const evaluate = (text: string): Promise<unknown> => evaluateLayout(text, { name: "layoutNix", at });
+  const problems = (text: string): Promise<string[]> => problemsOfRejection(evaluate(text));
+
+  before(function () {
+    // npm test installs it (scripts/set-up.sh); somebody else's machine may be without.
+    if (spawnSync("nix-instantiate", ["--version"]).status !== 0) {
+      process.stderr.write("    nix-bin is not installed: layouts in Nix are not tried\n");
+      this.skip();
+    }
+  });
+
+  it("is a set, or a function that has defaults for what it uses", async () => {
+    expect(await evaluate("{ disko.devices.disk = { a = 1 + 1; }; }")).to.deep.equal({ disk: { a: 2 } });
+    expect(await evaluate('{ lib, disks ? [ "/dev/vdb" ], ... }: { disko.devices.x = disks; }')).to.deep.equal({
+      x: ["/dev/vdb"],
+    });
+    expect((await problems("{ lib, ... }: { disko.devices = lib.mkForce { }; }"))[0]).to.contain(
+      "DISK_LAYOUT_NIX_FAILED",
+    );
+    expect((await problems("{ networking = { }; }"))[0]).to.contain(
+      "layoutNix holds no disko.devices [DISK_LAYOUT_INVALID]",
+    );
+  });
+
+  it("reads nothing of this machine, fetches nothing, and ends", async () => {
+    for (const text of [
+      "builtins.readFile /etc/passwd",
+      "import <nixpkgs>",
+      'builtins.fetchurl "http://192.0.2.1/"',
+      "(let f = x: f x; in f 1)",
+      "(let f = x: [ (f (x + 1)) ]; in f 1)",
+      "{",
+    ])
+      expect((await problems(`{ disko.devices = ${text}; }`))[0], text).to.match(
+        /layoutNix (?:cannot be evaluated|was not evaluated within 10 s, or is too large) \[DISK_LAYOUT_NIX_FAILED\]/,
+      );
+    const told = await problemsOfRejection(evaluateLayout("{ }", { name: "n", at, path: "/nowhere" }));
+    expect(told[0]).to.contain("this machine has no nix-instantiate [DISK_LAYOUT_NIX_MISSING] | apt install nix-bin");
+  });
+
+  it("becomes the layout of a manifest, from its text or from a file beside it", async () => {
+    const project = new TestProject({
+      "disks.nix": `{ disk ? "/dev/vdb", ... }: {
+  disko.devices.disk.data1 = {
+    type = "disk";
+    device = disk;
+    content = { type = "gpt"; partitions.kcore0 = { size = "100%"; content = { type = "filesystem"; format = "ext4"; mountpoint = "/srv"; }; }; };
+  };
+}
+`,
+    });
+    try {
+      const file = join(project.project, "d.yaml");
+      const read = (spec: string) =>
+        readManifests(file, `kind: DiskLayout\nmetadata: { name: d }\nspec: { nodeId: n1, ${spec} }\n`);
+      const [manifest] = await settleLayouts(read("layoutNixFile: disks.nix"));
+      expect(manifest).to.have.nested.property("layout.disks[0].gpt.partitions[0].content.mountpoint", "/srv");
+      const wrong = await problemsOfRejection(
+        settleLayouts([
+          ...read(
+            `layoutNix: '{ disko.devices.disk.a = { device = "x"; content.partitions.p = { size = "1X"; uuid = "1"; }; }; }'`,
+          ),
+          ...read(
+            `layoutNix: '{ disko.devices.disk.a = { device = "x"; content.partitions.p = { size = "1X"; }; }; }'`,
+          ),
+          ...read("layoutNix: '{ disko.devices.disk = { }; }'"),
+        ]),
+      );
+      expect(wrong.map((line) => line.replace(/^.*?\d+:\d+\+\d+ /, "").replace(/ \|.*/, ""))).to.deep.equal([
+        "layoutNix: disko.devices.disk.a.content.partitions.p.uuid: kcore does not know it [DISK_LAYOUT_UNSUPPORTED]",
+        "layoutNix: “x” is not the path of a disk [DISK_LAYOUT_INVALID]",
+        "layoutNix: “1X” is no size [DISK_LAYOUT_INVALID]",
+        "layoutNix: the layout has no disk [DISK_LAYOUT_NO_DISKS]",
+      ]);
+    } finally {
+      await project.remove();
+    }
+  });
+});
