@@ -157,7 +157,7 @@ fact backend "$backend"
 ${live(wanted)}`,
       guard: sh`not_nixos /etc/systemd/network
 ${found}
-${refuseOthers(name)}
+${refuseOthers(wanted)}
 for one in ${[...members, ...(wanted.vlan ? [wanted.vlan.link] : []), ...(kind === undefined ? [name] : [])]}; do
   [ -e "/sys/class/net/$one" ] || ! unsure || exit 1
   [ -e "/sys/class/net/$one" ] || refuse NETWORK_UNMANAGED "this node has no interface $one; it has $(cd /sys/class/net && echo ./* | sed 's#[.]/##g')"

@@ -64,24 +64,55 @@ esac
 }`;
 }
 
-/** Refuses when another file wins over that of the backend. */
-export function refuseOthers(name: string): Sh {
-  return sh`case $backend in
-  networkd)
-    other=$(networkctl status ${name} 2>/dev/null | sed -n 's/^ *Network File: *//p')
-    if [ -e "$other" ] && [ "\${other##*/}" != ${`10-kcore-${name}.network`} ] &&
-      [ "$(printf '%s\n' "\${other##*/}" ${`10-kcore-${name}.network`} | sort | head -n 1)" = "\${other##*/}" ]; then :; else other=; fi
-    ;;
+/** Refuses when another file wins over one of those of the backend: the interface's own or a member's. */
+export function refuseOthers(wanted: Interface): Sh {
+  const { name, vlan } = wanted;
+  return sh`for one in ${[name, ...membersOf(wanted)]}; do
+  other=
+  case $backend in
+    networkd)
+      other=$(networkctl status "$one" 2>/dev/null | sed -n 's/^ *Network File: *//p') own=10-kcore-$one.network
+      if [ -e "$other" ] && [ "\${other##*/}" != "$own" ] &&
+        [ "$(printf '%s\n' "\${other##*/}" "$own" | sort | head -n 1)" = "\${other##*/}" ]; then :; else other=; fi
+      ;;
+    ifupdown)
+      # A member has no stanza of its own: its bond or bridge takes it.
+      own=/etc/network/interfaces.d/kcore-${name}
+      other=$(grep -lsE "^[[:space:]]*iface[[:space:]]+$(printf '%s\n' "$one" | sed 's/[.]/\\./g')([[:space:]]|$)" /etc/network/interfaces /etc/network/interfaces.d/* |
+        { if [ "$one" = ${name} ]; then grep -vFx -e "$own"; else cat; fi; })
+      ;;
+    networkManager)
+      own=/etc/NetworkManager/system-connections/kcore-$one.nmconnection
+      other=$(grep -lsFx "interface-name=$one" /etc/NetworkManager/system-connections/* | grep -vFx -e "$own")
+      ;;
+  esac
+  [ -z "$other" ] || refuse NETWORK_ELSEWHERE "$one is configured by another file already: $other"
+done
+case $backend in
   ifupdown)
-    other=$(grep -lsE ${`^[[:space:]]*iface[[:space:]]+${name.replaceAll(".", "\\.")}([[:space:]]|$)`} /etc/network/interfaces /etc/network/interfaces.d/* | grep -vFx ${`/etc/network/interfaces.d/kcore-${name}`})
-    grep -qsE '^[[:space:]]*source(-directory)?[[:space:]]+/etc/network/interfaces\.d' /etc/network/interfaces ||
-      refuse NETWORK_UNMANAGED "/etc/network/interfaces does not read the files in /etc/network/interfaces.d (a line: source /etc/network/interfaces.d/*)"
+    # source-directory passes over names with a dot (interfaces(5)).
+    grep -qsE ${`^[[:space:]]*source[[:space:]]+(/etc/network/)?interfaces\\.d/\\*([[:space:]]|$)${name.includes(".") ? "" : "|^[[:space:]]*source-directory[[:space:]]+(/etc/network/)?interfaces\\.d/?([[:space:]]|$)"}`} /etc/network/interfaces ||
+      refuse NETWORK_UNMANAGED ${`/etc/network/interfaces does not read the file kcore-${name} in /etc/network/interfaces.d (a line: source /etc/network/interfaces.d/*)`}
     ;;
-  networkManager)
-    other=$(grep -lsFx ${`interface-name=${name}`} /etc/NetworkManager/system-connections/* | grep -vFx ${`/etc/NetworkManager/system-connections/kcore-${name}.nmconnection`})
+esac${vlan ? refuseOtherLinks(name, vlan.link) : sh``}`;
+}
+
+/** A VLAN that was moved to another link: the file of the old one makes it still. */
+function refuseOtherLinks(name: string, link: string): Sh {
+  return sh`
+case $backend in
+  networkd)
+    link_file=$(networkctl status ${link} 2>/dev/null | sed -n 's/^ *Network File: *//p')
+    for other in /etc/systemd/network/*.network.d/${`kcore-${name}.conf`}; do
+      main=\${other%.d/*} main=\${main##*/}
+      [ -e "$other" ] && [ "$main" != "\${link_file##*/}" ] || continue
+      for file in "/etc/systemd/network/$main" "/run/systemd/network/$main" "/usr/lib/systemd/network/$main"; do
+        [ ! -e "$file" ] ||
+          refuse NETWORK_ELSEWHERE ${`${name} is configured by another file already: `}"$other"
+      done
+    done
     ;;
-esac
-[ -z "$other" ] || refuse NETWORK_ELSEWHERE ${`${name} is configured by another file already: `}"$other"`;
+esac`;
 }
 
 /** Sets `kind` to what the kernel has under this name, in the words of {@link kindOf}; to nothing where nothing is to be made. */

@@ -1,3 +1,5 @@
+import { mkdir, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import { expect } from "chai";
 import { networkInterface } from "#engine/modules/network-interface.ts";
 import {
@@ -6,7 +8,9 @@ import {
   networkManagerFiles,
   type Interface,
 } from "#engine/step/fragments/network-files.ts";
-import { stepOf } from "#support/steps.ts";
+import { rawSh, sh } from "#engine/step/sh.ts";
+import { makeTempDir } from "#support/temp-dir.ts";
+import { runStepOn, shells, stepOf } from "#support/steps.ts";
 
 const given = (args: object): Interface => networkInterface.args.parse({ name: "eth1", ...args }) as Interface;
 const complaint = (args: object): string =>
@@ -99,4 +103,76 @@ iface eth1.10 inet static
       expect(text, dhcp).to.contain(`\nIPv6AcceptRA=${accepts}\n`);
     }
   });
+
+  for (const shell of shells)
+    describe(`on ${shell}`, () => {
+      /** What the guard says on a node with these files below /etc, and this `networkctl status`. */
+      const refusal = async (
+        args: object,
+        files: Readonly<Record<string, string>>,
+        networkFile = "",
+      ): Promise<string> => {
+        const root = await makeTempDir("etc");
+        try {
+          for (const [name, text] of Object.entries(files)) {
+            await mkdir(dirname(join(root.path, name)), { recursive: true });
+            await writeFile(join(root.path, name), text);
+          }
+          const { want, guard } = stepOf(networkInterface, args);
+          const text = String(guard).replaceAll(/\/etc\/(?=network|systemd|NetworkManager)/g, `${root.path}/`);
+          const bin = {
+            systemctl: 'case $* in *"is-active systemd-networkd") ;; *) exit 1 ;; esac',
+            networkctl: `echo " Network File: ${networkFile && join(root.path, networkFile)}"`,
+            ifup: "exit 1",
+          };
+          const step = { want, probe: sh`:`, guard: rawSh(text), apply: sh`exit 1` };
+          const { problem } = await runStepOn(shell, step, { bin });
+          return `${problem?.code ?? ""} ${problem?.message ?? ""}`.replaceAll(`${root.path}/`, "/etc/");
+        } finally {
+          await root.remove();
+        }
+      };
+
+      it("takes for read by ifupdown only what it reads", async () => {
+        const read = async (line: string, name = "none0"): Promise<boolean> => {
+          const files = { "network/interfaces": `${line}\n`, "network/interfaces.d/x": "" };
+          return !(await refusal({ name, backend: "ifupdown" }, files)).includes("does not read");
+        };
+        for (const line of ["source /etc/network/interfaces.d/*", "  source  interfaces.d/*"])
+          expect(await read(line.replace("/etc/network/", "")), line).to.equal(true);
+        expect(await read("source-directory interfaces.d"), "a folder").to.equal(true);
+        // Such lines read no file of the name kcore-none0, or of one with a dot.
+        for (const line of ["source interfaces.d/*.cfg", "source interfaces.d/eth*", "#source interfaces.d/*", ""])
+          expect(await read(line), line).to.equal(false);
+        expect(await read("source-directory interfaces.d", "none0.10"), "a dot").to.equal(false);
+      });
+
+      it("refuses what another file says of a member", async () => {
+        const bond = { name: "bond0", bond: { members: ["none0"] } };
+        const stanza = "source interfaces.d/*\niface none0 inet dhcp\n";
+        expect(await refusal({ ...bond, backend: "ifupdown" }, { "network/interfaces": stanza })).to.equal(
+          "NETWORK_ELSEWHERE none0 is configured by another file already: /etc/network/interfaces",
+        );
+        const earlier = "systemd/network/05-none0.network";
+        expect(await refusal(bond, { [earlier]: "" }, earlier)).to.equal(
+          `NETWORK_ELSEWHERE bond0 is configured by another file already: /etc/${earlier}`,
+        );
+        const later = "systemd/network/80-all.network";
+        expect(await refusal(bond, { [later]: "" }, later)).to.match(
+          /^NETWORK_UNMANAGED this node has no interface none0/,
+        );
+      });
+
+      it("refuses a VLAN that another link's file still makes", async () => {
+        const vlan = { name: "none0.10", vlan: { link: "none1", id: 10 } };
+        const own = "systemd/network/10-kcore-none1.network";
+        const old = "systemd/network/10-kcore-none0.network";
+        const files = { [own]: "", [`${old}.d/kcore-none0.10.conf`]: "", [`${own}.d/kcore-none0.10.conf`]: "" };
+        expect(await refusal(vlan, { ...files, [old]: "" }, own)).to.equal(
+          `NETWORK_ELSEWHERE none0.10 is configured by another file already: /etc/${old}.d/kcore-none0.10.conf`,
+        );
+        // Without its file a drop-in is read by nobody.
+        expect(await refusal(vlan, files, own)).to.match(/^NETWORK_UNMANAGED this node has no interface none1/);
+      });
+    });
 });
