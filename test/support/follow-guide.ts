@@ -53,6 +53,7 @@ export class GuideFollower {
   }
 
   private toShown(text: string): string {
-    return shownNames.reduce((done, name) => done.replaceAll(this.nodes.get(name)?.address ?? "?", shown[name]), text);
+    const known = shownNames.flatMap((name) => this.nodes.get(name) ?? []);
+    return known.reduce((done, node) => done.replaceAll(node.address, shown[node.name as Name]), text);
   }
 }

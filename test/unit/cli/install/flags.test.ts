@@ -167,6 +167,7 @@ describe("kcore node install", () => {
     { flag: "--host-key", words: ["--host-key", "SHA256:abc"], effect: /"hostKey":"SHA256:abc"/ },
     { flag: "--grant", words: ["--grant", "SERIAL-sdb"], effect: /"grants":\["SERIAL-sdb"\]/ },
     { flag: "--set", words: ["--set", "memory=8G"], effect: /"memory":"8G"/ },
+    { flag: "--dry-run", words: ["--dry-run"], effect: /"dryRun":true/ },
     { flag: "--skip-health", words: ["--skip-health"], effect: /"skipHealth":true/ },
     { flag: "--wait", words: ["--wait"], effect: /"waitForLock":true/ },
     { flag: "--yes", words: ["--yes"], effect: /"yes":true/ },
