@@ -141,14 +141,15 @@ describe("disks of real nodes", function () {
 
   it("a disk is held alone from the last look at it to the last byte of its table (ADR 0006)", async () => {
     await clean(1);
+    const [own, real] = [(tool: string) => `/usr/sbin/${tool}`, (tool: string) => `/usr/sbin/${tool}.real`];
     const instead = (tool: string, first: string): Promise<string> =>
       shell(
-        `printf '%s\\n' '#!/bin/sh' '${first}' 'exec /usr/sbin/${tool} "$@"' >/usr/local/sbin/${tool} && chmod +x /usr/local/sbin/${tool}`,
+        `mv ${own(tool)} ${real(tool)} && printf '%s\\n' '#!/bin/sh' '${first}' 'exec ${real(tool)} "$@"' >${own(tool)} && chmod +x ${own(tool)}`,
       );
     const args = { disk: { serial: serial(1) }, partitions };
     try {
       // What somebody else finds that wants it while sgdisk writes.
-      await instead("sgdisk", `/sbin/wipefs -a -n ${link(1)} >/dev/null 2>&1; echo $? >>/run/others`);
+      await instead("sgdisk", `${own("wipefs")} -a -n ${link(1)} >/dev/null 2>&1; echo $? >>/run/others`);
       const blank = await run(diskPartitioned, args);
       expect(blank.outcome, told(blank)).to.equal("changed");
       await clean(1);
@@ -168,7 +169,7 @@ describe("disks of real nodes", function () {
       expect(late.problem?.code, told(late)).to.equal("DISK_HAS_DATA");
       expect(await shell(`head -c 4 ${link(1)}`)).to.equal("dear");
     } finally {
-      await shell("rm -f /usr/local/sbin/sgdisk /usr/local/sbin/wipefs");
+      await shell("cd /usr/sbin && for tool in sgdisk wipefs; do [ ! -e $tool.real ] || mv $tool.real $tool; done");
     }
     await clean(1);
   });

@@ -8,29 +8,21 @@ export const alone = sh`
 # wipefs, told to change nothing, opens it exclusively and then waits for a lock that this shell has. udev keeps away from what is locked
 # (systemd.io/BLOCK_DEVICE_LOCKING), and looks at it when wipefs closes it. A wipefs before 2.36 knows no lock: then the look alone is exclusive.
 hold() {
-  holder= unheld="$1 is locked by another process"
+  holder= tries=0 said= unheld="$1 is locked by another process"
   if ! have flock || ! wipefs --help 2>/dev/null | grep -q -e '--lock'; then unheld=$(refused_open "$1") && return; fi
-  exec 9<"$1" && flock -x -w 20 9 || return
-  wipefs -a -n --lock=yes "$1" >/dev/null 2>"$K_TMP/open" 3>&- 5>&- 9<&- &
+  command exec 9<"$1" && flock -x -w 20 9 || return
+  LC_ALL=C wipefs -a -n --lock=yes "$1" >/dev/null 2>"$K_TMP/open" 3>&- 5>&- 9<&- &
   holder=$! unheld=
-  until holds "$1"; do
-    if [ -z "$open" ]; then
-      unheld="$1 cannot be opened alone: $(tail -n 1 "$K_TMP/open")"
-      release
-      return
-    fi
+  # It has opened the device when it says that it waits for the lock; anything else that it says is why it has not.
+  until [ -n "$said" ]; do
+    tries=$((tries + 1))
+    [ $tries -le 200 ] || break
     sleep 0.1
+    said=$(tail -n 1 "$K_TMP/open")
   done
-}
-# Has the holder opened the device? It begins as a copy of this shell, whose own is 9; one that has ended has nothing open.
-holds() {
-  open=
-  for fd in "/proc/$holder/fd/"*; do
-    [ -L "$fd" ] || continue
-    open=$fd
-    if [ "\${fd##*/}" != 9 ] && [ "$(readlink "$fd")" = "$1" ]; then return 0; fi
-  done
-  return 1
+  case $said in *waiting*) return ;; esac
+  unheld="$1 cannot be opened alone: \${said:-wipefs does not open it}"
+  release
 }
 release() {
   [ -n "$holder" ] || return 0
