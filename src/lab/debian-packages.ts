@@ -79,5 +79,6 @@ export const servedPackages: readonly (readonly string[])[] = [
   ["tpm2-tools"], // luks.opened by a TPM, for the libraries
   ["ifupdown"], // network.interface, by each of the programs that Debian has for it
   ["network-manager"],
+  ["nftables"], // a firewall that keeps us out, on trial
   ["tree", "hello"], // small packages for tests of package.installed
 ];

@@ -16,7 +16,7 @@ import { execute, identityFileOf, sshArguments, waitForSsh } from "./shell.ts";
 import { runOnConsole } from "./vm/console-shell.ts";
 import { sockets } from "./vm/qemu.ts";
 import { dial } from "./vm/qmp.ts";
-import { moveDisk } from "./vm/vm.ts";
+import { moveDisk, type DiskMove } from "./vm/vm.ts";
 
 /** A data disk of a node: what the roster and a test need to name it. */
 interface LabDisk {
@@ -68,9 +68,9 @@ export interface LabNode {
   consoleShell(): Promise<Socket>;
   /** Runs one command line in that shell and returns what it printed. */
   onConsole(command: string): Promise<string>;
-  /** Takes a disk out of a running virtual machine, as a hand would, or puts it back. */
+  /** Takes a disk out of a running virtual machine, as a hand would, or puts it back, as one that says to be another if a serial is given. */
   unplug(disk: number): Promise<void>;
-  plug(disk: number): Promise<void>;
+  plug(disk: number, serial?: string): Promise<void>;
   /** Starts it again after a power cut or poweroff, and waits until ssh answers. */
   start(): Promise<void>;
   /** Waits until ssh answers, if told from another boot than this one; returns the boot_id. */
@@ -122,7 +122,7 @@ export async function labNode(place: Place, record: NodeRecord, prepare: Prepare
     onConsole: async (command) =>
       runOnConsole(await secondLine(), command, { timeout: 300_000, lives: () => isRunning(place, record) }),
     unplug: (index) => locked(() => moveVmDisk(place, record, { index, to: "out" })),
-    plug: (index) => locked(() => moveVmDisk(place, record, { index, to: "in" })),
+    plug: (index, serial) => locked(() => moveVmDisk(place, record, { index, to: "in", serial })),
     ready: (options) => waitForSsh(place, record, options),
     sshArguments: (user) => sshArguments(place, record, user),
   };
@@ -137,7 +137,7 @@ function noVm({ name }: NodeRecord, so: string): KcoreError {
   return nodeFailed({ message: `${name} is no virtual machine: ${so}` });
 }
 
-async function moveVmDisk(place: Place, node: NodeRecord, move: { index: number; to: "in" | "out" }): Promise<void> {
+async function moveVmDisk(place: Place, node: NodeRecord, move: DiskMove): Promise<void> {
   if (node.kind !== "vm") throw noVm(node, "its disks cannot be moved");
   if (!(await isRunning(place, node))) throw notRunning(place, node);
   await moveDisk(place, node, move);

@@ -1,28 +1,38 @@
 import { expect } from "chai";
 import { rebootDone } from "#engine/modules/reboot-done.ts";
 import { createTransport } from "#engine/transport/connect.ts";
+import type { Endpoint } from "#engine/transport/host.ts";
 import { openLab, type Lab, type LabNode } from "#lab/lab.ts";
-import { draftOf, sessionOn } from "#support/sessions.ts";
+import { draftOf, sessionOn, type TestSession } from "#support/sessions.ts";
 import { stepOf } from "#support/steps.ts";
 
-/** What a run knows of the boots that it made. */
+/** What a run knows of the boots that it made, behind a jump host. */
 describe("boots of a real node", function () {
   this.timeout(180_000);
   let lab: Lab;
   let n1: LabNode;
+  let n2: LabNode;
   before(async () => {
     lab = await openLab({ name: "boots" });
-    [n1] = (await lab.up([{ name: "n1", kind: "debian", disks: [] }])) as [LabNode];
+    [n1, n2] = (await lab.up([
+      { name: "n1", kind: "debian", disks: [] },
+      { name: "n2", kind: "debian", disks: [] },
+    ])) as [LabNode, LabNode];
   });
   after(async () => lab.down());
 
-  it("are one for a run, however many steps ask for it", async () => {
-    const { name, address, port, identityFile, hostKey } = n1;
-    const run = sessionOn("/var/lib/kcore", {
+  const endpointOf = ({ name, address, port, identityFile, hostKey }: LabNode, jump: Endpoint[] = []): Endpoint => {
+    return { name, transport: "ssh", address, port, user: "root", identityFile, hostKeys: [hostKey], jump };
+  };
+  const open = (runId: string): TestSession =>
+    sessionOn("/var/lib/kcore", {
       connect: createTransport({ home: "/nonexistent" }).connect,
-      endpoint: { name, transport: "ssh", address, port, user: "root", identityFile, hostKeys: [hostKey], jump: [] },
-      runId: "boots",
+      endpoint: endpointOf(n1, [endpointOf(n2)]),
+      runId,
     });
+
+  it("are one for a run, however many steps ask for it", async () => {
+    const run = open("boots");
     const step = stepOf(rebootDone, { always: true });
     const result = await run.session.perform([
       { stage: "s", drafts: [draftOf("first", step), draftOf("again", step)] },
@@ -30,5 +40,17 @@ describe("boots of a real node", function () {
     await run.session.finish(result.outcome);
     expect(run.outcomes()).to.deep.equal(["first changed", "again ok"]);
     expect(run.events.filter(({ type }) => type === "node.rebooted")).to.have.length(1);
+  });
+
+  it("that do not end in time are told with what was seen last", async () => {
+    const run = open("gone");
+    const step = stepOf(rebootDone, { always: true, timeout: 12 });
+    const working = run.session.perform([{ stage: "s", drafts: [draftOf("boot", step)] }]);
+    await run.seen((event) => event.type === "node.waiting" && event.reason === "it reboots");
+    await n1.powerCut();
+    const { problem, outcome } = await working;
+    await run.session.finish(outcome);
+    expect(problem).to.include({ code: "REBOOT_TIMEOUT", message: "n1 did not come back within 12 s" });
+    expect(problem?.detail).to.match(/^last seen: .*n2 does not connect to /);
   });
 });

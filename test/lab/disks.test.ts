@@ -139,6 +139,41 @@ describe("disks of real nodes", function () {
     });
   }
 
+  it("a disk is held alone from the last look at it to the last byte of its table (ADR 0006)", async () => {
+    await clean(1);
+    const [own, real] = [(tool: string) => `/usr/sbin/${tool}`, (tool: string) => `/usr/sbin/${tool}.real`];
+    const instead = (tool: string, first: string): Promise<string> =>
+      shell(
+        `mv ${own(tool)} ${real(tool)} && printf '%s\\n' '#!/bin/sh' '${first}' 'exec ${real(tool)} "$@"' >${own(tool)} && chmod +x ${own(tool)}`,
+      );
+    const args = { disk: { serial: serial(1) }, partitions };
+    try {
+      // What somebody else finds that wants it while sgdisk writes.
+      await instead("sgdisk", `${own("wipefs")} -a -n ${link(1)} >/dev/null 2>&1; echo $? >>/run/others`);
+      const blank = await run(diskPartitioned, args);
+      expect(blank.outcome, told(blank)).to.equal("changed");
+      await clean(1);
+      await shell(`mkfs.ext4 -q -F ${link(1)}`);
+      const wiped = await run(diskPartitioned, args, { granted: [grantOf(await run(diskPartitioned, args))] });
+      expect(wiped.outcome, told(wiped)).to.equal("changed");
+      expect((await shell("cat /run/others")).split("\n"))
+        .to.have.length.at.least(3)
+        .and.to.not.include("0");
+      // What came onto it between the guard and the hold is seen.
+      await clean(1);
+      await instead(
+        "wipefs",
+        `case $* in *--lock*) echo dear | dd of=${link(1)} conv=notrunc,fsync 2>/dev/null ;; esac`,
+      );
+      const late = await run(diskPartitioned, args);
+      expect(late.problem?.code, told(late)).to.equal("DISK_HAS_DATA");
+      expect(await shell(`head -c 4 ${link(1)}`)).to.equal("dear");
+    } finally {
+      await shell("cd /usr/sbin && for tool in sgdisk wipefs; do [ ! -e $tool.real ] || mv $tool.real $tool; done");
+    }
+    await clean(1);
+  });
+
   it("bytes of the past in a partition that was just made are no refusal, a later signature is (ADR 0006)", async () => {
     await clean(1);
     // Beyond what disk.partitioned looks at: the first and last MiBs of the disk.

@@ -4,7 +4,7 @@ import { pipeline } from "node:stream/promises";
 import { expect } from "chai";
 import { diskPartitioned } from "#engine/modules/disk-partitioned.ts";
 import { openLab, type Lab, type LabNode } from "#lab/lab.ts";
-import { runGranted } from "#support/grants.ts";
+import { grantOf, runGranted } from "#support/grants.ts";
 import { SharedLine } from "#support/shared-line.ts";
 
 const serial = "v1-disk0";
@@ -163,9 +163,9 @@ describe("a disk that is somebody else's (F-18)", function () {
   });
 
   const inWords = (command: string): string => command.replaceAll(/\bD\b/g, disk).replaceAll(/\bE\b/g, other);
-  const sum = async (): Promise<string> => {
+  const sum = async (index = 0): Promise<string> => {
     const hash = createHash("sha256");
-    await pipeline(createReadStream(v1.disks[0]?.image ?? ""), hash);
+    await pipeline(createReadStream(v1.disks[index]?.image ?? ""), hash);
     return hash.digest("hex");
   };
   const wipe = `for d in ${disk} ${other}; do blkdiscard -f $d; blockdev --rereadpt $d; done; udevadm settle`;
@@ -217,6 +217,42 @@ describe("a disk that is somebody else's (F-18)", function () {
     expect(step.problem?.detail).to.contain("v1-disk1");
     await v1.plug(0);
     line.shell(`udevadm settle; test -b ${disk}`);
+  });
+
+  it("is refused and untouched: two with one serial number, as of one disk on two ways", async () => {
+    line.shell(`mkfs.ext4 -qF ${disk}; sync`);
+    await v1.unplug(1);
+    await v1.plug(1, serial);
+    try {
+      const before = await Promise.all([sum(0), sum(1)]);
+      const plan = await line.run(diskPartitioned, wanted, { dryRun: true });
+      for (const step of [plan, await line.run(diskPartitioned, wanted, { granted: [serial] })]) {
+        expect(step.problem?.code, JSON.stringify(step)).to.equal("DISK_AMBIGUOUS");
+        expect(step.problem?.detail?.match(/serial v1-disk0/g)).to.have.length(2);
+      }
+      line.shell("sync");
+      expect(await Promise.all([sum(0), sum(1)])).to.deep.equal(before);
+    } finally {
+      await v1.unplug(1);
+      await v1.plug(1);
+      line.shell(`udevadm settle; ${wipe}`);
+    }
+  });
+
+  it("is wiped by a grant, and no other, when its name has changed since the plan", async () => {
+    line.shell(`mkfs.ext4 -qF ${disk}; mkfs.ext4 -qF ${other}; sync`);
+    const named = line.shell(`readlink -f ${disk} ${other}`).split("\n");
+    const plan = await line.run(diskPartitioned, wanted, { dryRun: true });
+    expect(plan.problem?.message).to.contain(`disk ${named[0] ?? ""} `);
+    for (const index of [0, 1]) await v1.unplug(index);
+    for (const index of [1, 0]) await v1.plug(index);
+    expect(line.shell(`udevadm settle; readlink -f ${disk} ${other}`).split("\n")).to.deep.equal(named.toReversed());
+    const before = await sum(1);
+    const step = await line.run(diskPartitioned, wanted, { granted: [grantOf(plan)] });
+    expect(step.outcome, JSON.stringify(step)).to.equal("changed");
+    line.shell("sync");
+    expect(await sum(1)).to.equal(before);
+    line.shell(wipe);
   });
 
   it("is taken when it is blank, or granted by its own name", async () => {

@@ -1,3 +1,4 @@
+import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
@@ -7,49 +8,79 @@ import { parseHostKey } from "#engine/transport/host-key.ts";
 import { openLab, type Lab, type LabNode } from "#lab/lab.ts";
 import { findPlace } from "#lab/place.ts";
 import { debianImage } from "#system/debian-image.ts";
-import { openBastion, stepsThat, type Bastion, type Ended } from "#support/deploy.ts";
+import { installedState } from "#support/installed-state.ts";
+import { contradictions, openBastion, stepsThat, type Bastion, type Ended } from "#support/deploy.ts";
 import { seededRandom } from "#support/random.ts";
 
 const name = "osdisk";
 
-/** How often the power fails in the disk and system stages, and as often in that of Nix; KCORE_CUTS=10 for a long evening. */
+/** How often the power fails in each of the three stages; `KCORE_CUTS=7` for a long evening, which also compares with what an undisturbed run ends in. */
 const cuts = Number(process.env["KCORE_CUTS"] ?? "1");
+const compares = cuts > 1;
+
+/** Steps by stage and title, and for how many seconds from the start of one of them, or from a new connection, the power may fail. */
+const stages = [
+  { steps: /^system\S* (?:partitions|EFI system partition|root filesystem)$/, longest: 5 },
+  { steps: /^system\S* system$/, longest: 25 },
+  { steps: /^(?:disks|nix)/, longest: 25 },
+] as const;
 
 /** From a machine with blank disks that was booted from a stick to a member of the cluster that boots from its own disk. */
 describe("a machine without an operating system", function () {
   this.timeout(Math.max(1, cuts) * 900_000);
+  const nodeId = "6f1c2a52-7c1e-4f0e-9a50-0d8a3b0f4e11";
   let lab: Lab;
   let bastion: Bastion;
   let v1: LabNode;
   let image: string;
+  let undisturbed: readonly string[] = [];
+  let plan: readonly RunEvent[] = [];
 
+  const open = async (): Promise<void> => {
+    const roster = `defaults: { identityFile: ${v1.identityFile} }\nnodes: {}\n`;
+    bastion = await openBastion({ "roster/nodes.yaml": roster }, { cluster: true });
+  };
   before(async () => {
     lab = await openLab({ name });
     await lab.down();
     const { home } = await findPlace({ name });
     const wanted = { suite: "bookworm", mirror: "", kernel: "linux-image-cloud-amd64", packages: [] };
     const signal = new AbortController().signal;
+    const live = (): Promise<LabNode[]> => lab.up([{ name: "v1", kind: "vm", disks: ["4G", "300M"], live: true }]);
+    const cache = join(home, "system");
     [[v1], { file: image }] = await Promise.all([
-      lab.up([{ name: "v1", kind: "vm", disks: ["4G", "300M"], live: true }]) as Promise<[LabNode]>,
-      debianImage(wanted, { cache: join(home, "system"), note: () => {}, signal }),
+      live() as Promise<[LabNode]>,
+      debianImage(wanted, { cache, note: () => {}, signal }),
     ]);
-    const roster = `defaults: { identityFile: ${v1.identityFile} }\nnodes: {}\n`;
-    bastion = await openBastion({ "roster/nodes.yaml": roster }, { cluster: true });
+    if (compares) {
+      await open();
+      const { code, stdout, stderr } = await bastion.kcore(words(), { timeout: 900_000 });
+      if (code !== 0) throw new Error(`the undisturbed run: exit ${code}\n${stdout}${stderr}`);
+      undisturbed = await installedState(v1);
+      await bastion.remove();
+      await lab.down(["v1"]);
+      [v1] = (await live()) as [LabNode];
+    }
+    await open();
   });
   after(async () => {
     await bastion?.remove();
     await (await openLab({ name })).down();
   });
 
-  const words = (...more: readonly string[]): string[] => {
+  /** The command; `os` and `data` are what the disks are called at that moment. */
+  const words = ({ os = "/dev/vdb", data = "/dev/vdc", more = [] as readonly string[] } = {}): string[] => {
     const key = parseHostKey(v1.hostKey)?.fingerprint ?? "";
     // Nobody tells the time here.
     const sets = [`os_image=${image}`, "time_sync=false"].flatMap((set) => ["--set", set]);
-    const machine = ["--node", `${v1.address}:9091`, "--host-key", key, "--hostname", "v1"];
-    const disks = ["--os-disk", "/dev/vdb", "--data-disk", "/dev/vdc"];
+    const machine = ["--node", `${v1.address}:9091`, "--host-key", key, "--hostname", "v1", "--node-id", nodeId];
+    const disks = ["--os-disk", os, "--data-disk", data];
     const cluster = ["--run-controller", "--passphrase-file", "passphrase", "--yes"];
     return ["node", "install", ...machine, ...disks, ...cluster, ...sets, ...more];
   };
+  /** How much of each disk was ever written: they began as sparse files. */
+  const written = (): Promise<number[]> =>
+    Promise.all(v1.disks.map(async ({ image: file }) => (await stat(file)).blocks));
   const told = async (command: string): Promise<string> => (await v1.exec(command)).stdout.trim();
   const nodes = async (): Promise<readonly NodeView[]> =>
     JSON.parse(await bastion.does("get", "nodes", "-o", "json")) as NodeView[];
@@ -60,25 +91,75 @@ describe("a machine without an operating system", function () {
         .concat(more),
       { timeout: 300_000 },
     );
-  const hasStarted =
-    (title: string) =>
-    (events: readonly RunEvent[]): boolean =>
-      events.some((event) => event.type === "step.started" && event.title === title);
+
+  it("is told what would become of it, disk by disk, and nothing is written", async () => {
+    const { code, stdout, stderr } = await bastion.kcore(words({ more: ["--dry-run"] }));
+    expect(code, stdout + stderr).to.equal(0);
+    plan = await bastion.events();
+    const notes = plan.flatMap((event) => (event.type === "step.note" ? [event.text] : []));
+    expect(notes.join("\n")).to.match(/^\/dev\/vdb {2}4096 MiB {2}.*serial v1-disk0.*: blank$/m);
+    expect(stepsThat("would-change", plan)).to.include("v1 partitions");
+    expect(stepsThat("failed", plan)).to.deep.equal([]);
+    expect(await written()).to.deep.equal([0, 0]);
+  });
+
+  it("is left alone when the names of the plan mean other disks by now", async () => {
+    for (const index of [0, 1]) await v1.unplug(index);
+    for (const index of [1, 0]) await v1.plug(index);
+    expect(await told("udevadm settle; lsblk -dnro SERIAL /dev/vdb /dev/vdc")).to.equal("v1-disk1\nv1-disk0");
+    const { code, stderr } = await bastion.kcore(words());
+    expect(code).to.equal(2);
+    expect(stderr).to.contain(
+      "/dev/vdb is the disk with the serial number v1-disk1 now, which the roster has as a disk of v1 with use: volumes",
+    );
+    expect(await written()).to.deep.equal([0, 0]);
+  });
 
   it("becomes a ready controller by one command, whenever its power fails", async () => {
-    const seed = Date.now() % 1_000_000;
+    const seed = Number(process.env["KCORE_SEED"] ?? Date.now() % 1_000_000);
     const random = seededRandom(seed);
-    const ended = bastion.kcore(words(), { timeout: (cuts + 1) * 600_000 });
-    // Each moment is one of a step that takes about half a minute there.
-    for (const title of ["system", "nix"].flatMap((stage) => Array.from({ length: cuts }, () => stage))) {
-      await bastion.until(hasStarted(title), `the step ${title} (seed ${seed})`, 300_000);
-      await sleep(random() * 25_000);
+    const timeout = (cuts + 1) * 900_000;
+    // The disks have changed their names; after the first power cut they have those of the plan again.
+    let ended = bastion.kcore(words({ os: "/dev/vdc", data: "/dev/vdb" }), { timeout });
+    let seen = 0;
+    for (const [index, { steps, longest }] of stages
+      .flatMap((stage) => Array.from({ length: cuts }, () => stage))
+      .entries()) {
+      const isThere = (events: readonly RunEvent[]): boolean =>
+        events
+          .slice(seen)
+          .some((event) =>
+            event.type === "step.started"
+              ? steps.test(`${event.stage} ${event.title}`)
+              : event.type === "node.connected" && index % cuts > 0,
+          );
+      await bastion.until(isThere, `a step ${String(steps)} (seed ${seed})`, 300_000);
+      await sleep(random() * longest * 1000);
       await v1.powerCut();
+      const step = (await bastion.events()).findLast((event) => event.type === "step.started");
+      if (compares) console.log(`      power cut ${index + 1}: ${step?.type === "step.started" ? step.title : ""}`);
+      // With the bastion's power, now and then.
+      const isLost = compares && random() < 0.3;
+      if (isLost) await bastion.killDriver();
+      seen = (await bastion.events()).length;
       await v1.start();
+      if (!isLost) continue;
+      await ended;
+      ended = bastion.kcore(["runs", "resume", "last", "--passphrase-file", "passphrase"], { timeout });
     }
     const { code, stdout, stderr } = await ended;
     expect(code, `seed ${seed}\n${stdout}${stderr}`).to.equal(0);
     expect((await nodes()).map(({ hostname, status }) => [hostname, status])).to.deep.equal([["v1", "ready"]]);
+    if (compares) expect(await installedState(v1)).to.deep.equal(undisturbed);
+  });
+
+  it("became what the plan had said, step by step", async () => {
+    const run = await bastion.events();
+    const begun = run.flatMap((event) => (event.type === "step.started" ? [`${event.node} ${event.step}`] : []));
+    // What a power cut had begin twice may have been done already, or was not begun then.
+    const once = (line: string): boolean => begun.filter((step) => line.startsWith(`${step}: `)).length === 1;
+    expect(contradictions(plan, run).filter(once)).to.deep.equal([]);
+    expect(stepsThat("would-change", plan).length).to.be.at.least(stepsThat("changed", run).length * 0.3);
   });
 
   it("runs Debian from that disk, which is in the roster by its serial, under its old name to ssh", async () => {

@@ -13,14 +13,14 @@ export interface TranscriptStep {
 export interface Guide {
   readonly title: string;
   readonly steps: readonly TranscriptStep[];
-  /** Whether it needs real machines: its blocks say ```console lab. */
-  readonly needsLab: boolean;
+  /** The machines that it needs, as its blocks say: ```console lab (that run), ```console blank (without a system). */
+  readonly needs: "" | "lab" | "blank";
   readonly files: ReadonlyMap<string, string>;
 }
 
 /** The sections of a page that hold transcripts. */
 export function readGuides(file: string): readonly Guide[] {
-  const guides: { title: string; steps: TranscriptStep[]; needsLab: boolean; files: Map<string, string> }[] = [];
+  const guides: { title: string; steps: TranscriptStep[]; needs: Guide["needs"]; files: Map<string, string> }[] = [];
   let block: { readonly info: string; readonly lines: { text: string; line: number }[] } | undefined;
   for (const [index, text] of readFileSync(file, "utf8").split("\n").entries()) {
     const guide = guides.at(-1);
@@ -29,13 +29,13 @@ export function readGuides(file: string): readonly Guide[] {
       if (guide && name !== undefined) guide.files.set(name, `${block.lines.map((line) => line.text).join("\n")}\n`);
       if (guide && /^console( |$)/.test(block.info)) {
         guide.steps.push(...stepsOf(block.lines));
-        guide.needsLab ||= block.info === "console lab";
+        const [, needs = ""] = /^console (lab|blank)$/.exec(block.info) ?? [];
+        guide.needs ||= needs as Guide["needs"];
       }
       block = undefined;
     } else if (block) block.lines.push({ text, line: index + 1 });
     else if (text.startsWith("```")) block = { info: text.slice(3), lines: [] };
-    else if (text.startsWith("## "))
-      guides.push({ title: text.slice(3), steps: [], needsLab: false, files: new Map() });
+    else if (text.startsWith("## ")) guides.push({ title: text.slice(3), steps: [], needs: "", files: new Map() });
   }
   return guides.filter(({ steps }) => steps.length > 0);
 }

@@ -9,6 +9,7 @@ import { KcoreError } from "#errors/problem.ts";
 import type { HostKey } from "#engine/transport/host-key.ts";
 import type { BlockDevice } from "./look.ts";
 import { fileForNew, type Machine } from "./find-machine.ts";
+import { findDisk, isWhole, nameOf, refuseMoved } from "./named-disks.ts";
 import { usualName, type InstallPlan } from "./request.ts";
 
 type Fields = Readonly<Record<string, Plain>>;
@@ -20,12 +21,9 @@ export interface EntryEdit {
   readonly edit: (text: RosterText) => string;
 }
 
-/** A disk as the roster names it: by what the disk says of itself, never by the path that the next boot may change. */
-type NamedDisk = { readonly serial: string } | { readonly wwn: string };
-
 /**
  * How the roster has to change: a new entry, or fields of the one that is there; everything that was not asked about
- * stays. @throws KcoreError USAGE, DISK_NOT_FOUND
+ * stays. @throws KcoreError USAGE, DISK_NOT_FOUND, DISK_AMBIGUOUS
  */
 export function planEntry(
   machine: Machine,
@@ -36,6 +34,7 @@ export function planEntry(
   const name = isInRoster ? sameName(entry, plan) : newName(machine, plan);
   if (plan.vars.installOs && entry.vars["installOs"] === undefined) refuseOwnSystem(plan.osDisk, devices);
   const disks = disksOf(plan, devices);
+  if (isInRoster) refuseMoved(entry, plan, devices);
   const fields = {
     ...(plan.nodeId === undefined ? {} : { id: plan.nodeId }),
     dc: plan.dc,
@@ -108,31 +107,6 @@ function refuseOwnSystem(osDisk: string, devices: readonly BlockDevice[]): void 
     message: `this machine runs from ${osDisk} (${root} is /), so nothing is installed there`,
     hint: "to keep its system, add --os-installed; to install Debian, boot it from a live system",
   });
-}
-
-/** @throws KcoreError DISK_NOT_FOUND */
-function findDisk(path: string, devices: readonly BlockDevice[]): NamedDisk {
-  const device = devices.find((found) => found.path === path);
-  const disk = device && isWhole(device) ? nameOf(device) : undefined;
-  if (disk) return disk;
-  throw new KcoreError({
-    code: "DISK_NOT_FOUND",
-    message:
-      device === undefined
-        ? `the machine has no disk ${path}`
-        : `${path} is ${isWhole(device) ? "a disk without serial number and WWN" : `a ${device.type}, not a whole disk`}`,
-    hint: "kcore --node HOST:9091 node disks",
-  });
-}
-
-/** Loop devices are the lab's disks. */
-function isWhole({ type }: BlockDevice): boolean {
-  return type === "disk" || type === "loop";
-}
-
-function nameOf({ serial, wwn }: BlockDevice): NamedDisk | undefined {
-  if (serial !== "") return { serial };
-  return wwn === "" ? undefined : { wwn };
 }
 
 function isSameDisk(known: { readonly serial?: string; readonly wwn?: string }, disk: Fields): boolean {

@@ -46,6 +46,10 @@ export function addNodeInstall(node: Command): void {
       collect,
     )
     .option("--set <name=value>", "a parameter of deploy_node, such as os_kernel or memory (repeatable)", collect)
+    .option(
+      "--dry-run",
+      "write the roster entry, which pins the disks, and show what would change; touch nothing there",
+    )
     .option("--skip-health", "do not look at the cluster's health first; this is recorded")
     .option("--wait", "wait for a node that another run holds instead of refusing")
     .option("--yes", "answer every confirmation of the deployment with yes")
@@ -55,6 +59,7 @@ export function addNodeInstall(node: Command): void {
       `
 Examples:
   kcore node install --node 192.0.2.11:9091 --os-disk /dev/sda --run-controller --dc-id DC1 -k
+  kcore node install --node 192.0.2.11:9091 --os-disk /dev/sda --run-controller -k --dry-run
   kcore node install --node 192.0.2.12:9091 --os-disk /dev/sda --join-controller 192.0.2.11:9090 -k --ask-password
   kcore node install --node 192.0.2.13:9091 --os-disk /dev/sda --os-installed -k \\
     --join-controller 192.0.2.11:9090 --join-controller 192.0.2.12:9090`,

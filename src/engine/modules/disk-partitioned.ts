@@ -2,6 +2,7 @@ import { z } from "zod";
 import { defineModule, type StepContext } from "../step/define.ts";
 import { diskGuid, DiskId, diskName, PartitionName, partitionGuid } from "../step/disk-names.ts";
 import { Size } from "../step/fields.ts";
+import { alone } from "../step/fragments/alone.ts";
 import { diskTools, findDisk } from "../step/fragments/disk.ts";
 import { isGranted } from "../step/fragments/granted.ts";
 import { sh, shLines, type Sh } from "../step/sh.ts";
@@ -92,9 +93,10 @@ case $todo in
   wipe) note "$(about_disk "$disk_name"): wiped, as granted, with $(printf '%s\n' "$found$differ" | sed -e '/^$/d' | tr '\n' ';')" ;;
 esac
 ${needSgdisk}`,
-      // Found and judged once more by the very process that writes: the names of disks may have changed since.
+      // Found and judged once more by the very process that writes, which holds the disk alone: the names of disks may have changed since.
       apply: sh`${findDisk(disk)}
-${decide(disk, wanted, context)}
+${alone}
+${decide(disk, wanted, context, sh`{ hold "$disk" || :; users=$unheld; }`)}
 ${write(wanted, diskGuid(context, disk))}`,
       tools: diskTools,
       timeout: 120,
@@ -157,11 +159,17 @@ ${readPartitions(wanted)}
 ${shLines(wanted.map(({ number, name }) => sh`fact ${`partition ${name}`} "\${found_${number}:-absent}"`))}`;
 }
 
-/** Sets `todo` to what is to be done (add, create, wipe), or refuses. */
-function decide(disk: DiskId, wanted: readonly Wanted[], context: StepContext): Sh {
+/** Sets `todo` to what is to be done (add, create, wipe), or refuses; `open` sets `users` to what an exclusive open says. */
+function decide(
+  disk: DiskId,
+  wanted: readonly Wanted[],
+  context: StepContext,
+  open = sh`users=$(refused_open "$disk")`,
+): Sh {
   const { kind, value } = diskName(disk);
   const needed = wanted.reduce((sum, { bytes = MiB }) => sum + bytes, 2 * MiB);
   return sh`${isGranted}
+all_contents() { for name in "$disk_name" $(partitions_of "$disk_name"); do contents_of "$name"; done; }
 describe="disk $disk ("${`${kind} ${value}`}")" found= differ= mark=$K_STATE/fresh/${diskGuid(context, disk)}
 if [ "$(blkid -p -o value -s PTUUID "$disk" 2>/dev/null | tr 'A-F' 'a-f')" = ${diskGuid(context, disk)} ]; then
   todo=add
@@ -180,7 +188,7 @@ if [ "$(blkid -p -o value -s PTUUID "$disk" 2>/dev/null | tr 'A-F' 'a-f')" = ${d
     todo=wipe
   fi
 else
-  todo=create found=$(for name in "$disk_name" $(partitions_of "$disk_name"); do contents_of "$name"; done)
+  todo=create found=$(all_contents)
 fi
 # A MiB before the first partition, and the table's copy behind the last.
 if [ "$todo" != add ] && [ "$(cat "/sys/class/block/$disk_name/size")" -lt ${needed / 512} ]; then
@@ -189,9 +197,11 @@ fi
 # No grant covers what is in use now.
 if [ "$todo" != add ]; then
   users=$(for name in "$disk_name" $(partitions_of "$disk_name"); do users_of "$name"; done)
-  [ -n "$users" ] || users=$(refused_open "$disk")
+  [ -n "$users" ] || ${open}
   [ -z "$users" ] || refuse DISK_IN_USE "$describe is in use, which no grant overrides$K_NL$(about_disk "$disk_name")$K_NL$users\${found:+$K_NL$found}"
 fi
+# What counts is what lies there now that nobody else can come to it.
+[ "$todo" != create ] || found=$(all_contents)
 if [ -n "$found" ]; then
   is_granted "$disk_name" ${value} "$mark" "$found" ||
     refuse DISK_HAS_DATA "$describe holds data that kcore did not make; if it may go: --grant $grant$K_NL$(about_disk "$disk_name")$K_NL$found"
@@ -211,8 +221,9 @@ case $todo in
   wipe)
     note "wiping $describe, as granted"
     mkdir -p "$K_STATE/fresh" && echo "$grant" >"$mark" && sync || exit 1
-    for name in $(partitions_of "$disk_name"); do wipefs -a -q "$(device_of "$name")" || exit 1; done
-    wipefs -a -q "$disk" && sgdisk --zap-all "$disk" >/dev/null 2>&1
+    # By force only because it is held already: they would stumble over that.
+    for name in $(partitions_of "$disk_name"); do wipefs -a -q \${holder:+-f} "$(device_of "$name")" || exit 1; done
+    wipefs -a -q \${holder:+-f} "$disk" && sgdisk --zap-all "$disk" >/dev/null 2>&1
     dd if=/dev/zero of="$disk" bs=1048576 count=4 conv=notrunc,fsync 2>"$K_TMP/dd" || { cat "$K_TMP/dd" >&2 && exit 1; }
     set -- --clear --disk-guid=${guid}
     ;;
@@ -223,6 +234,9 @@ esac
 mkdir -p "$K_STATE/fresh" || exit 1
 ${shLines(wanted.map((one) => sh`if [ "$todo" != add ] || [ -z "$found_${one.number}" ]; then ${add(one)}; fi`))}
 if [ $# -gt 0 ]; then sync && sgdisk "$@" "$disk" || exit 1; fi
+release
+# While the disk was held, the kernel kept the table that it knew.
+[ "$todo" = add ] || blockdev --rereadpt "$disk" 2>/dev/null
 # The partitions' devices follow on their own where udev runs; a kernel that did not look again is told.
 tries=0
 missing() { for uuid in ${wanted.map(({ guid: unique }) => unique)}; do

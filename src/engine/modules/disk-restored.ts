@@ -11,6 +11,7 @@ import {
   type DeviceOf,
 } from "../step/disk-names.ts";
 import { Size } from "../step/fields.ts";
+import { alone } from "../step/fragments/alone.ts";
 import { diskTools, findDevice, findDisk } from "../step/fragments/disk.ts";
 import { isGranted } from "../step/fragments/granted.ts";
 import { luksFolder } from "../step/fragments/luks.ts";
@@ -98,8 +99,8 @@ device=$disk name=$disk_name`
 describe="$device ("${name}")"
 [ "$(($(cat "/sys/class/block/$name/size") * 512))" = ${size} ] ||
   refuse DISK_SAVE_UNFIT "$describe has $(($(cat "/sys/class/block/$name/size") * 512)) bytes, and what was saved had "${size}`;
-    const judged = sh`${found}
-${judge({ name, disk }, context)}`;
+    const judged = (open = sh`users=$(refused_open "$device")`): Sh => sh`${found}
+${judge({ name, disk, open }, context)}`;
     const place = { is: "disk", name } as const;
     return {
       reach: { changes: [place, { is: "tree", path: luksFolder }], restsOn: [place] },
@@ -110,9 +111,10 @@ fact device "$device"
 if [ "$differ" = 0 ]; then fact bytes "as saved"; else fact bytes "$differ of "${`${pieces.length} pieces differ`}; fi
 ${kernelsPartitions}
 fact partitions "\${strange:-as the table says}"`,
-      guard: judged,
-      // Found and judged once more by the very process that writes: the names of disks may have changed since.
-      apply: sh`${judged}
+      guard: judged(),
+      // Found and judged once more by the very process that writes, which holds the device alone: the names of disks may have changed since.
+      apply: sh`${alone}
+${judged(sh`{ hold "$device" || :; users=$unheld; }`)}
 note "putting ${`${pieces.length} pieces back on `}$describe"
 mkdir -p "$K_STATE/fresh" && echo "\${grant:-none}" >"$mark" && sync || exit 1
 printf '%s\n' ${placesOf(pieces)} >"$K_TMP/places"
@@ -125,6 +127,7 @@ gzip -dc ${context.readFile(source)} | {
 sync
 ${compare(pieces)}
 [ "$differ" = 0 ] || { echo "$differ pieces are not on $device as they were written" >&2 && exit 1; }
+release
 ${reread}
 ${forget}`,
       tools: [...diskTools, { command: "gzip", package: "gzip" }],
@@ -184,13 +187,16 @@ told=$([ -z "$disk" ] || read_table "$device" | sed -n 's/^\([0-9][0-9]* [0-9][0
 strange=
 [ "$known" = "$told" ] || strange="the kernel's differ"`;
 
-/** Refuses what is in use, what holds data that was not granted, and what was not saved. */
-function judge({ name, disk }: { readonly name: string; readonly disk: DiskId | undefined }, context: StepContext): Sh {
+/** Refuses what is in use (`open` sets `users` to what an exclusive open says), what holds data that was not granted, and what was not saved. */
+function judge(
+  { name, disk, open }: { readonly name: string; readonly disk: DiskId | undefined; readonly open: Sh },
+  context: StepContext,
+): Sh {
   const ours = disk ? diskGuid(context, disk) : "";
   return sh`${isGranted}
 mark=$K_STATE/fresh/${uuidOf(context.nodeId ?? context.node, "restore", name)}
 users=$(for part in "$name" $(partitions_of "$name"); do users_of "$part"; done)
-[ -n "$users" ] || users=$(refused_open "$device")
+[ -n "$users" ] || ${open}
 [ -z "$users" ] || refuse DISK_IN_USE "$describe is in use, which no grant overrides$K_NL$users"
 granted ${`${name}:restore`} ||
   refuse DISK_NOT_SAVED "what lies on $describe now has to be saved before anything is put back: kcore disk restore-table does; in a state of your own: --grant "${`${name}:restore`}

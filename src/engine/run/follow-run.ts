@@ -24,6 +24,9 @@ export interface FollowOptions {
   readonly from?: number;
 }
 
+/** Milliseconds from the making of a run's folder to the mark of its process there, on a machine with much to do. */
+const longestStart = 15_000;
+
 /** A view's end of a run: its events from the first on (or from where it is told), and a way to speak to it. */
 export class RunFollower {
   readonly #options: FollowOptions;
@@ -142,7 +145,9 @@ export class RunFollower {
   async #mayComeBack(): Promise<boolean> {
     const { folder, launched } = this.#options;
     if (launched) return !launched.hasExited();
-    return isAlive((await readHeader(folder)).process);
+    const { process, created } = await readHeader(folder);
+    // It writes its mark when it has begun: who attaches at once is earlier.
+    return process === undefined ? Date.now() - created < longestStart : isAlive(process);
   }
 
   async #died(): Promise<KcoreError> {

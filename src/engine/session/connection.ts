@@ -54,7 +54,7 @@ export function connectionAfter(state: Connection, event: ConnectionEvent, setti
     case "waited": {
       if (phase.at !== "pausing") return stay(state);
       const { attempt, retry } = phase;
-      if (retry.reboot && setting.now > retry.reboot.until) return giveUp(state, notBack(state, retry.reboot, setting));
+      if (retry.reboot && setting.now > retry.reboot.until) return giveUp(state, notBack(state, phase, setting));
       return dial(state, { purpose: "attach", attempt, retry });
     }
     case "hello":
@@ -70,7 +70,7 @@ export function connectionAfter(state: Connection, event: ConnectionEvent, setti
     case "stop": {
       const stopped = { ...state, isStopped: true };
       if (phase.at !== "pausing" || !phase.retry.reboot) return stay(stopped);
-      return giveUp(stopped, notBack(stopped, phase.retry.reboot, setting), { do: "forget", timer: "retry" });
+      return giveUp(stopped, notBack(stopped, phase, setting), { do: "forget", timer: "retry" });
     }
     case "let-go":
       if (phase.at === "attaching" || phase.at === "open") return go(state, { at: "leaving" });
@@ -143,7 +143,7 @@ function pause(
 ): Next<Connection> {
   const { node, runId, chance } = setting;
   const { reboot, pauses } = retry;
-  if (reboot && state.isStopped) return giveUp(state, notBack(state, reboot, setting), ...effects);
+  if (reboot && state.isStopped) return giveUp(state, notBack(state, { problem, retry }, setting), ...effects);
   const [first = reboot && rebootPause, ...later] = reboot ? [] : pauses;
   if (first === undefined) {
     const hint = `the node finishes its running step; go on with: kcore runs resume ${runId}`;
@@ -160,12 +160,17 @@ function pause(
       event: { type: "node.disconnected", node, reason: problem.message, ...(milliseconds > 0 && { retryIn }) },
     },
     { do: "wait", timer: "retry", milliseconds },
+    ...(reboot ? [{ to: "queue", event: { type: "away", problem } } as const] : []),
   );
 }
 
-function notBack({ isStopped }: Connection, { within }: { within: number }, { node }: Setting): Trouble {
+function notBack(
+  { isStopped }: Connection,
+  { problem, retry }: { readonly problem: Problem; readonly retry: Retry },
+  { node }: Setting,
+): Trouble {
   if (isStopped) return { outcome: "interrupted", problem: rebootStopped(node) };
-  return { outcome: "failed", problem: rebootTooLong(node, within) };
+  return { outcome: "failed", problem: rebootTooLong(node, retry.reboot?.within ?? 0, problem.message) };
 }
 
 function giveUp(state: Connection, trouble: Trouble, ...effects: readonly (Effect | Message)[]): Next<Connection> {

@@ -109,6 +109,8 @@ export type QueueEvent =
   | { readonly type: "locked"; readonly problem: Problem }
   | ({ readonly type: "failed" } & Trouble)
   | { readonly type: "lock-waited" }
+  /** The node, which reboots, could not be reached. */
+  | { readonly type: "away"; readonly problem: Problem }
   | { readonly type: "reboot-late" };
 
 /** What one machine tells another, or the world tells one of them. */

@@ -33,7 +33,14 @@ type Phase =
   /** Another run holds the node: it is asked again later. */
   | ({ readonly at: "locked"; readonly problem: Problem } & Sent)
   /** All was done, and the node reboots. */
-  | { readonly at: "rebooting"; readonly call: Call; readonly boot: string | undefined; readonly within: number }
+  | {
+      readonly at: "rebooting";
+      readonly call: Call;
+      readonly boot: string | undefined;
+      readonly within: number;
+      /** Why it could not be reached the last time. */
+      readonly seen?: string;
+    }
   /** Nothing more can be done. */
   | ({ readonly at: "dead" } & Trouble);
 

@@ -56,9 +56,11 @@ export function queueAfter(state: Queue, event: QueueEvent, setting: Setting): N
       return phase.at === "sent" ? locked(state, phase, event.problem, setting) : go(state, phase);
     case "lock-waited":
       return phase.at === "locked" ? send(state, phase) : go(state, phase);
+    case "away":
+      return go(state, phase.at === "rebooting" ? { ...phase, seen: event.problem.message } : phase);
     case "reboot-late":
       if (phase.at !== "rebooting") return go(state, phase);
-      return die(state, { problem: rebootTooLong(setting.node, phase.within), outcome: "failed" });
+      return die(state, { problem: rebootTooLong(setting.node, phase.within, phase.seen), outcome: "failed" });
   }
 }
 

@@ -6,6 +6,8 @@ import { must } from "../run-command.ts";
 interface Disk {
   readonly file: string;
   readonly serial: string;
+  /** What QEMU calls it; default: its serial. */
+  readonly id?: string;
   /** Several machines may have it at once. */
   readonly isReadOnly?: boolean;
   /** The firmware tries it before others. */
@@ -66,11 +68,11 @@ function words(options: Readonly<Record<string, string | readonly string[]>>): s
 export const sockets = { monitor: "qmp", console: "oob" } as const;
 
 /** How a data disk is given to a running machine, and on the command line. */
-export function diskDevice({ file, serial, isReadOnly = false, isFirst = false }: Disk): {
+export function diskDevice({ file, serial, id = serial, isReadOnly = false, isFirst = false }: Disk): {
   readonly block: object;
   readonly device: Readonly<Record<string, string | number>>;
 } {
-  const name = `d-${serial}`;
+  const name = `d-${id}`;
   return {
     block: {
       driver: "raw",
@@ -79,7 +81,7 @@ export function diskDevice({ file, serial, isReadOnly = false, isFirst = false }
       discard: "unmap",
       file: { driver: "file", filename: file },
     },
-    device: { driver: "virtio-blk-pci", drive: name, id: serial, serial, ...(isFirst ? { bootindex: 0 } : {}) },
+    device: { driver: "virtio-blk-pci", drive: name, id, serial, ...(isFirst ? { bootindex: 0 } : {}) },
   };
 }
 

@@ -108,19 +108,22 @@ async function isBootable(node: NodeRecord): Promise<boolean> {
 /** Bytes of a master boot record that are code. */
 const bootCode = 440;
 
+export interface DiskMove {
+  readonly index: number;
+  readonly to: "in" | "out";
+  /** What it says to be, where that is not its own serial. */
+  readonly serial?: string | undefined;
+}
+
 /** Puts a machine's disk in while it runs, or takes it out; by the number that it has in its record. */
-export async function moveDisk(
-  place: Place,
-  node: NodeRecord,
-  { index, to }: { index: number; to: "in" | "out" },
-): Promise<void> {
+export async function moveDisk(place: Place, node: NodeRecord, { index, to, serial }: DiskMove): Promise<void> {
   const disk = disksOf(node)[index];
   if (!disk) throw nodeFailed({ message: `${node.name} has no disk ${index}` });
   await withMonitor(
     node,
     () => isRunning(place, node),
     async (monitor) => {
-      if (to === "in") await plug(monitor, disk);
+      if (to === "in") await plug(monitor, { ...disk, id: disk.serial, ...(serial === undefined ? {} : { serial }) });
       else await unplug(monitor, disk.serial);
     },
   );

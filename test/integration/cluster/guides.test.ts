@@ -76,8 +76,8 @@ describe("the guides of docs/cluster.md, command by command", function () {
     },
   };
 
-  for (const { title, steps, needsLab, files } of readGuides(page))
-    if (!needsLab)
+  for (const { title, steps, needs, files } of readGuides(page))
+    if (needs === "")
       it(title, async () => {
         for (const [name, text] of files) writeFileSync(join(project.project, name), text);
         const words = (await preparations[title]?.()) ?? {};

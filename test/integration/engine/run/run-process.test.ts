@@ -67,6 +67,16 @@ describe("a run's own process", function () {
     await gone(folder);
   });
 
+  it("is waited for by who follows it from elsewhere when it has hardly been asked for", async () => {
+    const { folder } = await createRun({ project, request, who: "me@here", created: Date.now(), attended: false });
+    const events = all(follow(folder));
+    events.catch(() => {}); // it may have failed before its process is there
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    relaunch(folder, "short");
+    expect((await events).at(-1)?.type).to.equal("run.finished");
+    await gone(folder);
+  });
+
   it("keeps its record from everybody else", async () => {
     const { folder, launched } = await launch("short");
     await all(follow(folder, launched));

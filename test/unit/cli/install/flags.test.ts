@@ -9,6 +9,7 @@ import { planInstall, usualName } from "#cli/install/request.ts";
 import { parsePlainYaml } from "#engine/yaml/plain-yaml.ts";
 import { nodeEntry } from "#support/runs.ts";
 import { viewOf } from "#cli/terminal/choose-view.ts";
+import { KcoreError } from "#errors/problem.ts";
 import { problemsIn } from "#support/problems.ts";
 
 const device = (path: string, changes: Partial<BlockDevice> = {}): BlockDevice => ({
@@ -166,6 +167,7 @@ describe("kcore node install", () => {
     { flag: "--host-key", words: ["--host-key", "SHA256:abc"], effect: /"hostKey":"SHA256:abc"/ },
     { flag: "--grant", words: ["--grant", "SERIAL-sdb"], effect: /"grants":\["SERIAL-sdb"\]/ },
     { flag: "--set", words: ["--set", "memory=8G"], effect: /"memory":"8G"/ },
+    { flag: "--dry-run", words: ["--dry-run"], effect: /"dryRun":true/ },
     { flag: "--skip-health", words: ["--skip-health"], effect: /"skipHealth":true/ },
     { flag: "--wait", words: ["--wait"], effect: /"waitForLock":true/ },
     { flag: "--yes", words: ["--yes"], effect: /"yes":true/ },
@@ -323,6 +325,34 @@ describe("an install of a machine that is in the roster", () => {
     const once = edited([]);
     const written = (parsePlainYaml(once) as { nodes: { c: Record<string, unknown> } }).nodes.c;
     expect(edited([], once, known(written))).to.equal(once);
+  });
+
+  it("is refused where a name of a disk means another disk than when the roster pinned it", () => {
+    const words = base.filter((word) => word !== "--os-installed").concat("--data-disk", "/dev/sdb");
+    const pinned = {
+      vars: { installOs: "debian" },
+      disks: [
+        { serial: "A", use: "os" },
+        { serial: "B", use: "volumes" },
+      ],
+    };
+    const found = (...serials: readonly string[]): readonly string[] => {
+      const now = serials.map((serial, index) => device(`/dev/sd${"abc"[index] ?? ""}`, { serial }));
+      return problemsIn(() => {
+        planEntry(known(pinned), planInstall(requestFrom(flagsOf(...words))), { key, devices: now });
+        throw new KcoreError({ code: "USAGE", message: "nothing" });
+      });
+    };
+    expect(found("A", "B", "C")[0]).to.contain("nothing");
+    // A data disk more is what it says.
+    expect(found("A", "C", "B")[0]).to.contain("nothing");
+    expect(found("B", "A", "C")[0]).to.contain(
+      "/dev/sda is the disk with the serial number B now, which the roster has as a disk of c with use: volumes",
+    );
+    expect(found("C", "B", "A")[0]).to.contain(
+      "/dev/sda is the disk with the serial number C now, and the roster has /dev/sdc, the one with the serial number A, as the OS disk of c",
+    );
+    expect(found("A", "A", "B")[0]).to.contain("/dev/sda and /dev/sdb are both the disk with the serial number A");
   });
 
   it("is refused under another name or id", () => {

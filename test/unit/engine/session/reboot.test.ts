@@ -19,12 +19,26 @@ describe("a node that reboots", () => {
   }
   const problemOf = (world: SessionWorld) =>
     world.ended.flatMap((end) => (end.do === "return" ? [end.trouble?.problem.message] : []));
+  const lastSeen = (world: SessionWorld) =>
+    world.ended.flatMap((end) => (end.do === "return" ? [end.trouble?.problem.detail] : []));
 
   it("is waited for as long as its step may take", () => {
     const world = goneDown(30);
     expect([...world.timers]).to.deep.equal([["reboot", 30_000]]);
     world.wait();
     expect(problemOf(world)).to.deep.equal(["n1 did not come back within 30 s"]);
+    expect(lastSeen(world)).to.deep.equal(["last seen: its old boot, which has not ended"]);
+  });
+
+  it("is told of with what was seen of it last", () => {
+    const world = goneDown(30);
+    world.reboot();
+    for (let attempt = 0; attempt < 40 && world.ended.length === 0; attempt++) {
+      world.wait();
+      world.refuseDial(0);
+    }
+    expect(problemOf(world)).to.deep.equal(["n1 did not come back within 30 s"]);
+    expect(lastSeen(world)).to.deep.equal(["last seen: n1 does not answer"]);
   });
 
   it("is met when it is back", () => {

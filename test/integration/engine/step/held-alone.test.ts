@@ -1,0 +1,62 @@
+import { spawnSync } from "node:child_process";
+import { mkdtempSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "chai";
+import { alone } from "#engine/step/fragments/alone.ts";
+import { diskFunctions } from "#engine/step/fragments/disk.ts";
+import { sh } from "#engine/step/sh.ts";
+import { openLoopDisk, type LoopDisk } from "#support/loop-disk.ts";
+import { runStepOn, shells } from "#support/steps.ts";
+import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
+
+/** On a disk of this machine, a file behind a loop device. */
+describe("a disk that is held alone", function () {
+  this.timeout(60_000);
+  let folder: TempDir;
+  let disk: LoopDisk;
+  before(async function () {
+    folder = await makeTempDir("alone");
+    const opened = openLoopDisk(folder.path, new Uint8Array());
+    if (opened === undefined) this.skip();
+    else disk = opened;
+  });
+  after(async () => {
+    disk?.remove();
+    await folder?.remove();
+  });
+
+  const facts = async (shell: string, device: string): Promise<Readonly<Record<string, string>>> => {
+    const probe = sh`${diskFunctions}
+${alone}
+hold ${device} || :
+fact unheld "\${unheld:-nothing}"
+wipefs -a -n ${device} >/dev/null 2>&1; fact other "$?"
+echo written | dd of=${device} conv=notrunc 2>/dev/null; fact writer "$?"
+release
+fact left "$(ls -l /proc/$$/fd | grep -c " ${device}$")"
+wipefs -a -n ${device} >/dev/null 2>&1; fact after "$?"`;
+    const step = await runStepOn(shell, { want: { after: "0" }, probe });
+    if (step.have["unheld"] === undefined) throw new Error(JSON.stringify(step));
+    return step.have;
+  };
+
+  for (const shell of shells) {
+    it(`is opened by nobody else until it is released, on ${shell}`, async () => {
+      const found = await facts(shell, disk.device);
+      expect(found).to.include({ unheld: "nothing", other: "1", writer: "0", left: "0", after: "0" });
+    });
+
+    it(`is not had while something else has it, on ${shell}`, async () => {
+      spawnSync("mkfs.ext4", ["-qF", disk.device]);
+      const place = mkdtempSync(join(folder.path, "mount-"));
+      spawnSync("mount", ["-r", disk.device, place]);
+      try {
+        const { unheld, left } = await facts(shell, disk.device);
+        expect(unheld).to.match(/cannot be opened alone: wipefs: error: .* busy$/);
+        expect(left).to.equal("0");
+      } finally {
+        spawnSync("umount", [place]);
+      }
+    });
+  }
+});

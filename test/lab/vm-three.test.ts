@@ -1,0 +1,121 @@
+import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect } from "chai";
+import type { RunEvent } from "#engine/events/event.ts";
+import { openLab, type Lab, type LabNode } from "#lab/lab.ts";
+import { findPlace } from "#lab/place.ts";
+import { debianImage } from "#system/debian-image.ts";
+import { on, openBastion, type Bastion } from "#support/deploy.ts";
+import { clusterPage, GuideFollower } from "#support/follow-guide.ts";
+import { readGuides } from "#support/transcripts.ts";
+
+const name = "three";
+const names = ["a", "b", "c"] as const;
+/** As the lab's machines have the disks that the page shows. */
+const disks = { "/dev/sda": "/dev/vdb", "/dev/sdb": "/dev/vdc" };
+const guide = readGuides(clusterPage).find(({ needs }) => needs === "blank");
+
+/** Ten to twenty minutes: only as `npm run test:blank` asks for it. */
+const isLong = process.env["KCORE_LONG"] === "1";
+
+describe("three machines without an operating system (docs/cluster.md)", function () {
+  this.timeout(1_800_000);
+  let lab: Lab;
+  let bastion: Bastion;
+  let machines: readonly LabNode[] = [];
+  let page: GuideFollower;
+  let more: readonly string[];
+
+  before(async function () {
+    if (!isLong) return this.skip();
+    lab = await openLab({ name });
+    await lab.down();
+    // One after the other: two processors emulate them all.
+    for (const one of names)
+      machines = [...machines, ...(await lab.up([{ name: one, kind: "vm", disks: ["4G", "300M"], live: true }]))];
+    const wanted = { suite: "bookworm", mirror: "", kernel: "linux-image-cloud-amd64", packages: [] };
+    const cache = join((await findPlace({ name })).home, "system");
+    const image = await debianImage(wanted, { cache, note: () => {}, signal: new AbortController().signal });
+    // A smaller kernel than the usual one, and nobody tells the time here.
+    more = ["--set", `os_image=${image.file}`, "--set", "time_sync=false"];
+    bastion = await openBastion({
+      "roster/nodes.yaml": `defaults: { identityFile: ${machines[0]?.identityFile ?? ""} }\nnodes: {}\n`,
+    });
+    await writeFile(join(bastion.project, "passphrase"), "correct horse battery staple\n", { mode: 0o600 });
+    page = new GuideFollower(bastion, machines, disks);
+  });
+  after(async () => {
+    if (!isLong) return;
+    await bastion?.remove();
+    await (await openLab({ name })).down();
+  });
+
+  /** What this machine has sent to the lab's machines. */
+  const sent = async (): Promise<number> => {
+    const { bridge } = await findPlace({ name });
+    return Number(await readFile(`/sys/class/net/${bridge}/statistics/tx_bytes`, "utf8"));
+  };
+  const tell = (text: string): void => console.log(`      ${text}`);
+
+  for (const step of guide?.steps ?? [])
+    it(`are what the page shows: kcore ${step.command.split(" ").slice(1, 3).join(" ")} (line ${step.line})`, async () => {
+      const isInstall = step.command.startsWith("kcore node install");
+      const [before, began, runs] = [await sent(), Date.now(), (await bastion.runs()).length];
+      const ended = page.follow(step, isInstall ? more : []);
+      if (isInstall) {
+        const begins = async (): Promise<void> => {
+          while ((await bastion.runs()).length === runs || (await bastion.events()).length === 0) await sleep(100);
+        };
+        await Promise.race([ended, begins()]);
+        const watched = await bastion.kcore(["runs", "attach", "last"], { timeout: 1_200_000 });
+        expect(watched.code, watched.stdout + watched.stderr).to.equal(0);
+      }
+      await ended;
+      if (!isInstall) return;
+      const mb = ((await sent()) - before) / 1e6;
+      tell(`${Math.round((Date.now() - began) / 1000)} s, ${Math.round(mb)} MB: ${stagesOf(await bastion.events())}`);
+    });
+
+  it("run from disks of their own from then on", async () => {
+    for (const machine of machines) {
+      const rows = (await on(machine, "lsblk -nro SERIAL,NAME,LABEL,MOUNTPOINT")).split("\n");
+      const disk = rows.find((row) => row.startsWith(`${machine.name}-disk0 `))?.split(" ")[1] ?? "";
+      expect(rows).to.include(` ${disk}3 kcore-system /`);
+      expect(await on(machine, "hostname; systemctl is-system-running --wait")).to.equal(`${machine.name}\nrunning`);
+    }
+  });
+
+  it("are three ready ones again when the power of all fails at once", async () => {
+    await Promise.all(machines.map((machine) => machine.powerCut()));
+    await Promise.all(machines.map((machine) => machine.start()));
+    for (const step of (guide?.steps ?? []).slice(-2)) await page.follow(step);
+  });
+
+  it("are in order: each command again changes nothing", async () => {
+    for (const step of (guide?.steps ?? []).filter(({ command }) => command.startsWith("kcore node install"))) {
+      await page.follow(step, more);
+      const changed = (await bastion.events()).filter(
+        (event) => event.type === "step.finished" && event.outcome === "changed",
+      );
+      expect(changed).to.deep.equal([]);
+    }
+  });
+});
+
+/** Seconds from each step of the operating system or stage behind it to the next. */
+function stagesOf(events: readonly RunEvent[]): string {
+  const marks = events.flatMap((event) =>
+    event.type === "stage.started"
+      ? [{ name: event.stage, at: event.at }]
+      : event.type === "step.started" && event.stage === "system"
+        ? [{ name: `system/${event.title}`, at: event.at }]
+        : event.type === "run.finished"
+          ? [{ name: "end", at: event.at }]
+          : [],
+  );
+  return marks
+    .slice(0, -1)
+    .map(({ name: mark, at }, index) => `${mark} ${(((marks[index + 1]?.at ?? at) - at) / 1000).toFixed(0)}`)
+    .join(", ");
+}

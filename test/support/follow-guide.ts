@@ -1,0 +1,59 @@
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect } from "chai";
+import { parseHostKey } from "#engine/transport/host-key.ts";
+import type { LabNode } from "#lab/lab.ts";
+import type { Bastion } from "./deploy.ts";
+import { fits, wordsOf, type TranscriptStep } from "./transcripts.ts";
+
+export const clusterPage = join(import.meta.dirname, "../../docs/cluster.md");
+
+/** As docs/cluster.md calls its machines; their host keys are SHA256:A and so on. */
+const shown = { a: "192.0.2.11", b: "192.0.2.12", c: "192.0.2.13", d: "192.0.2.14" } as const;
+type Name = keyof typeof shown;
+export const shownNames = Object.keys(shown) as readonly Name[];
+
+/** Machines of the lab in place of those that the page shows. */
+export class GuideFollower {
+  private readonly bastion: Bastion;
+  private readonly nodes: ReadonlyMap<string, LabNode>;
+  /** Words that stand for others here, such as disks. */
+  private readonly words: Readonly<Record<string, string>>;
+
+  constructor(bastion: Bastion, nodes: readonly LabNode[], words: Readonly<Record<string, string>> = {}) {
+    this.bastion = bastion;
+    this.nodes = new Map(nodes.map((node) => [node.name, node]));
+    this.words = words;
+  }
+
+  /** Gives the page's command, with `more` that the lab needs, and compares what it prints with what the page shows. */
+  async follow(step: TranscriptStep, more: readonly string[] = []): Promise<void> {
+    const [program, ...words] = wordsOf(step.command).map((word) => this.toReal(word));
+    expect(program, `docs/cluster.md:${step.line}`).to.equal("kcore");
+    const run = async () => {
+      const { code, stdout, stderr } = await this.bastion.kcore([...words, ...more], { timeout: 900_000 });
+      return { code, output: this.toShown(stderr + stdout) };
+    };
+    let { code, output } = await run();
+    // What one controller was told reaches the others in a moment, and the first heartbeat takes another.
+    for (let turn = 0; turn < 20 && /^(get|health)$/.test(words[0] ?? "") && !fits(output, step.output); turn++) {
+      await sleep(1000);
+      ({ code, output } = await run());
+    }
+    const message = `docs/cluster.md:${step.line}: $ ${step.command}\n${output}instead of\n${step.output.join("\n")}\n`;
+    expect(fits(output, step.output), message).to.equal(true);
+    expect(code, message).to.equal(step.exitCode);
+  }
+
+  toReal(word: string): string {
+    const key = shownNames.find((name) => word === `SHA256:${name.toUpperCase()}`);
+    if (key) return parseHostKey(this.nodes.get(key)?.hostKey ?? "")?.fingerprint ?? word;
+    const own = this.words[word] ?? word;
+    return shownNames.reduce((text, name) => text.replace(shown[name], this.nodes.get(name)?.address ?? ""), own);
+  }
+
+  private toShown(text: string): string {
+    const known = shownNames.flatMap((name) => this.nodes.get(name) ?? []);
+    return known.reduce((done, node) => done.replaceAll(node.address, shown[node.name as Name]), text);
+  }
+}

@@ -1,0 +1,40 @@
+import type { LabNode } from "#lab/lab.ts";
+import { on } from "./deploy.ts";
+
+/** What differs from one installation to the next: what was drawn at random, is of a moment, or tells how it went. */
+const ofItsOwn = [
+  "/etc/machine-id",
+  "/etc/ssh/ssh_host_*",
+  "/etc/kcore/*",
+  "/var/lib/kcore/*",
+  "/var/lib/dbus/machine-id",
+  "/var/lib/systemd/*",
+  "/var/lib/apt/*",
+  "/var/lib/dpkg/*-old",
+  "/var/cache/*",
+  "/var/log/*",
+  "/var/tmp/*",
+  "/tmp/*",
+  "/root/.*",
+  "/boot/grub/grubenv",
+  "/nix/var/*",
+  "/swap*",
+];
+
+/** Its tables and filesystems, packages, units, and each file's kind, mode, owner and contents: what an installation has to end in, however it went. */
+export async function installedState(node: LabNode): Promise<readonly string[]> {
+  const left = ofItsOwn.map((path) => `-not -path '${path}'`).join(" ");
+  const disks = `for d in /dev/disk/by-id/virtio-${node.name}-disk?; do sfdisk -d $d | grep -v '^device'; done | sed 's#^/dev/...##'`;
+  const text = await on(
+    node,
+    `${disks}; lsblk -nro FSTYPE,LABEL,UUID,PARTLABEL,MOUNTPOINT | sort
+     dpkg-query -W -f '\${Package} \${Version} \${Status}\\n'
+     systemctl list-unit-files --no-legend | sed 's/  */ /g'; systemctl list-units --failed --no-legend
+     cat /etc/fstab; getent passwd; getent group
+     find / -xdev ${left} -printf '%p %y %m %u:%g %l\\n' | sort
+     find /etc /boot /usr/local /opt /var/lib -xdev -type f ${left} -print0 | sort -z | xargs -0 md5sum
+     dpkg --verify`,
+    600_000,
+  );
+  return text.split("\n");
+}
