@@ -1,6 +1,7 @@
 import type { Transport } from "#engine/transport/connect.ts";
 import type { HostKey } from "#engine/transport/host-key.ts";
 import type { Host } from "#engine/transport/host.ts";
+import { LoginRefused } from "#engine/transport/unreachable.ts";
 import { KcoreError } from "#errors/problem.ts";
 import type { MachineFlags } from "../options.ts";
 import { leave } from "../terminal/confirm.ts";
@@ -23,7 +24,8 @@ export async function logIn(
   try {
     return await transport.connect(endpoint);
   } catch (error) {
-    if (!(error instanceof KcoreError) || error.problems[0]?.code !== "AUTH_FAILED") throw error;
+    // A jump host's refusal, two factors, or that we have no key, are mended otherwise.
+    if (!(error instanceof LoginRefused) || error.host !== endpoint.name) throw error;
     if (passwordFile === undefined && askPassword !== true) throw withAdvice(error);
   }
   const label = await transport.admitKey(endpoint, await passwordOf(`${user} of ${name}`, passwordFile));

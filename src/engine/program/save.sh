@@ -43,10 +43,7 @@ s_find() {
         */../* | ../* | */..) ;;
         md/*) s_link "/dev/$1" "/dev/disk/by-id/md-name-${1#md/}" /dev/disk/by-id/md-name-*:"${1#md/}" ;;
         */*) s_link "/dev/$1" ;;
-        *)
-          s_link "/dev/disk/by-id/$1"
-          s_link "/dev/disk/by-path/$1"
-          ;;
+        *) s_link "/dev/disk/by-id/$1" "/dev/disk/by-path/$1" ;;
       esac
     } | sort -u
   )
@@ -56,11 +53,10 @@ s_find() {
     *) s_name=$s_found ;;
   esac
 }
-s_link() { # PATH...: the kernel's name of the first that is a block device
+s_link() { # PATH...: the kernel's name of each that is a block device: two arrays may have one name
   for s_x in "$@"; do
     s_x=$(readlink -f "$s_x") && [ -b "$s_x" ] || continue
     printf '%s\n' "${s_x#/dev/}" | tr / '!'
-    return 0
   done
 }
 

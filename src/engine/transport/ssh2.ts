@@ -4,7 +4,7 @@ import type { ClientErrorExtensions } from "ssh2";
 import { KcoreError } from "#errors/problem.ts";
 import { createAuthentication, type Authentication } from "./authentication.ts";
 import { DeadlinePassed } from "./deadline.ts";
-import { HostUnreachable, hostFailure, textOf } from "./unreachable.ts";
+import { HostUnreachable, hostFailure, LoginRefused, textOf } from "./unreachable.ts";
 import { hostKeyAlgorithms, hostKeyOf, judgeHostKey, type HostKey, type TrustedKeys } from "./host-key.ts";
 import { hostKeyProblem } from "./host-key-problem.ts";
 import type { Endpoint, Host } from "./host.ts";
@@ -171,18 +171,16 @@ function authenticationFailed(
 ): Error {
   const accepts = methods.length > 0 ? `it accepts: ${methods.join(", ")}` : undefined;
   const one = offers === "password" ? "password" : "key";
-  return hostFailure(
-    {
-      code: "AUTH_FAILED",
-      message: partial
-        ? `${name} wants more than a ${one} from ${user} (${methods.join(", ")}), which kcore cannot give`
-        : `${name} does not let ${user} log in with ${tried.length > 1 ? "any of these keys" : `this ${one}`}`,
-      hint:
-        offers === "password"
-          ? `is it right, and may ${user} log in by it (PasswordAuthentication, PermitRootLogin yes)?`
-          : `is the public key in ~${user}/.ssh/authorized_keys there, and may ${user} log in (PermitRootLogin, AllowUsers)?`,
-      detail: [...tried, ...(accepts === undefined ? [] : [accepts])].join("\n"),
-    },
-    cause,
-  );
+  const detail = [...tried, ...(accepts === undefined ? [] : [accepts])].join("\n");
+  if (partial) {
+    const message = `${name} wants more than a ${one} from ${user} (${methods.join(", ")}), which kcore cannot give`;
+    const hint = `let ${user} log in by a key alone there (AuthenticationMethods publickey, in a Match block of its own)`;
+    return hostFailure({ code: "AUTH_FAILED", message, hint, detail }, cause);
+  }
+  const message = `${name} does not let ${user} log in with ${tried.length > 1 ? "any of these keys" : `this ${one}`}`;
+  const hint =
+    offers === "password"
+      ? `is it right, and may ${user} log in by it (PasswordAuthentication, PermitRootLogin yes)?`
+      : `is the public key in ~${user}/.ssh/authorized_keys there, and may ${user} log in (PermitRootLogin, AllowUsers)?`;
+  return new LoginRefused(name, { message, hint, detail }, cause);
 }

@@ -37,6 +37,20 @@ export function hostFailure(
   return new KcoreError(problem, { cause, exitCode: exitCodes.failed });
 }
 
+/** A host took none of the keys, or not the password, that it was offered. */
+export class LoginRefused extends KcoreError {
+  readonly host: string;
+
+  constructor(
+    host: string,
+    problem: { message: string; hint?: string | undefined; detail?: string | undefined },
+    cause?: unknown,
+  ) {
+    super({ code: "AUTH_FAILED", ...problem }, { cause, exitCode: exitCodes.failed });
+    this.host = host;
+  }
+}
+
 /** What was being waited for was called off by its caller. */
 export function interrupted(what: string, cause?: unknown): KcoreError {
   return new KcoreError(

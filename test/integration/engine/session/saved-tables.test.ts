@@ -107,6 +107,24 @@ granted ${grant()} || refuse DISK_HAS_DATA "it holds data"`,
     expect(tables.kept).to.deep.equal([]);
   });
 
+  it("is granted nothing where two arrays have the name: the other one may be meant", async () => {
+    const other = mkdtempSync(join(tmpdir(), "kcore-other-"));
+    const second = openLoopDisk(other, Buffer.alloc(512, 1));
+    const array = name().replaceAll("-", "_");
+    const links = { [`any:${array}`]: disk?.device ?? "", [`host:${array}`]: second?.device ?? "" };
+    try {
+      for (const [link, device] of Object.entries(links)) symlinkSync(device, `/dev/disk/by-id/md-name-${link}`);
+      const test = session({ grants: [`md/${array}:${fingerprint}`] });
+      await perform(test);
+      expect(tables.kept).to.deep.equal([]);
+      expect(JSON.stringify(test.events)).to.contain("several disks have this name");
+    } finally {
+      for (const link of Object.keys(links)) rmSync(`/dev/disk/by-id/md-name-${link}`, { force: true });
+      second?.remove();
+      rmSync(other, { recursive: true });
+    }
+  });
+
   it("is asked for no more than before where nothing is granted, and in a dry run", async () => {
     const runs = [session({ grants: [] }), session({ dryRun: true })];
     expect(await perform(runs[0] as TestSession)).to.match(/^DISK_HAS_DATA /);
