@@ -83,7 +83,8 @@ async function apply({ filename, dryRun = false, output, ...flags }: Flags): Pro
       if (output === "table" && change.outcome !== "unchanged") process.stdout.write(pictureOf(change));
       const code = await perform(manifest, change, { dryRun, lines });
       if (output === "table") {
-        const what = change.outcome === "refused" && dryRun ? "refused" : code === 0 ? change.outcome : "failed";
+        const done = change.outcome === "refused" ? change.whenGranted : change.outcome;
+        const what = dryRun ? change.outcome : code === 0 ? done : "failed";
         process.stdout.write(`${titleOf(manifest)} ${what}${dryRun ? " (dry run)" : ""}\n`);
         for (const note of change.notes) process.stdout.write(`  ${note}\n`);
         if (dryRun) process.stdout.write(refusalsOf(change));

@@ -21,6 +21,8 @@ export interface Change {
   readonly notes: readonly string[];
   /** What a person is shown of it first. */
   readonly picture?: (canvas: Canvas) => string;
+  /** What it is all the same, when somebody at the terminal grants what was refused. */
+  readonly whenGranted?: Outcome;
   /** Why it is refused. */
   readonly refusals?: readonly Refusal[];
   /** What `-o json` tells of it besides. */

@@ -47,12 +47,13 @@ export async function planDiskLayout(manifest: LayoutManifest, flags: ApplyFlags
   const dry = request && (await runQuietly(flags, { ...request, dryRun: true }));
   const refusals = dry ? refusalsOf(dry) : plan.refusals;
   const differences = dry ? differencesOf(dry) : [];
-  const outcome =
-    refusals.length > 0 ? "refused" : differences.length === 0 ? "unchanged" : isNew ? "created" : "updated";
+  const whenGranted = isNew ? "created" : "updated";
+  const outcome = refusals.length > 0 ? "refused" : differences.length === 0 ? "unchanged" : whenGranted;
   return {
     outcome,
     differences,
     notes,
+    whenGranted,
     picture: (canvas) => drawPlan(plan, canvas),
     refusals,
     data: dataOf(plan, refusals),

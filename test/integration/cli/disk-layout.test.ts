@@ -7,9 +7,11 @@ import { lookText, readSight } from "#cli/layout/look.ts";
 import { settleLayouts } from "#cli/layout/settle-layouts.ts";
 import { evaluateLayout } from "#cli/layout/nix-layout.ts";
 import { readManifests } from "#cli/manifests/read-manifests.ts";
+import { kcoreProgram } from "#support/deploy.ts";
 import { TestProject, type Ended } from "#support/kcore.ts";
 import { openLoopDisk, type LoopDisk } from "#support/loop-disk.ts";
 import { problemsOfRejection } from "#support/problems.ts";
+import { openShell } from "#support/terminal.ts";
 
 describe("kcore diff -f of a DiskLayout, on this machine", function () {
   this.timeout(120_000);
@@ -46,6 +48,8 @@ spec:
     createHash("sha256")
       .update(readFileSync(disk?.image ?? ""))
       .digest("hex");
+  /** From then on it is wiped only as granted: what these tests apply changes nothing. */
+  const hold = (): void => void execFileSync("mkfs.ext4", ["-qF", disk?.device ?? ""]);
   interface Told {
     readonly result: string;
     readonly phase: string;
@@ -74,7 +78,7 @@ spec:
   });
 
   it("refuses what holds something, names its grant, and writes nothing; apply neither", async () => {
-    execFileSync("mkfs.ext4", ["-qF", disk?.device ?? ""]);
+    hold();
     const before = sum();
     const [told] = JSON.parse((await run("diff", manifest(link()), "-o", "json")).stdout) as [Told];
     expect([
@@ -91,7 +95,29 @@ spec:
     expect(sum()).to.equal(before);
   });
 
+  it("asks at a terminal, and leaves the disk for anything but its name", async () => {
+    hold();
+    project.write({ "project/disks.yaml": manifest(link()) });
+    const before = sum();
+    const shell = await openShell(
+      { cwd: project.project, columns: 160, rows: 50 },
+      { KCORE_HOME: join(project.path, "home") },
+    );
+    try {
+      await shell.enter(`clear; '${kcoreProgram}' apply -f disks.yaml; echo "ended: $?"`);
+      await shell.shows(/or only Enter to leave it:$/m);
+      await shell.enter("yes");
+      expect(await shell.shows(/ended: 1/))
+        .to.contain("It is left as it is.")
+        .and.contain("[DISK_HAS_DATA]");
+    } finally {
+      await shell.close();
+    }
+    expect(sum()).to.equal(before);
+  });
+
   it("refuses what is mounted, wherever, whatever is granted", async function () {
+    hold();
     const place = join(project.path, "srv");
     mkdirSync(place);
     if (spawnSync("mount", ["-r", disk?.device ?? "", place]).status !== 0) this.skip();
@@ -108,6 +134,7 @@ spec:
   });
 
   it("looks alike in every shell, and shellcheck has nothing to say", () => {
+    hold();
     const looks = ["dash", "bash", "busybox sh"].map((shell) => {
       const { status, stdout, stderr } = spawnSync("sh", ["-c", `exec ${shell} -s`], {
         input: lookText,
