@@ -36,7 +36,11 @@ export function rebootStopped(node: string): Problem {
 /** @param seen why the last attempt to reach it failed; undefined: the connection never broke */
 export function rebootTooLong(node: string, milliseconds: number, seen: string | undefined): Problem {
   const message = `${node} did not come back within ${milliseconds / 1000} s`;
-  return { code: "REBOOT_TIMEOUT", message, detail: `last seen: ${seen ?? "its old boot, which has not ended"}` };
+  return {
+    code: "REBOOT_TIMEOUT",
+    message,
+    detail: `last seen: ${seen ?? "the connection of its old boot, which has not ended"}`,
+  };
 }
 
 export function nodeLocked(node: string, holder: string, since: string): Problem {

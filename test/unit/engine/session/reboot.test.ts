@@ -27,7 +27,7 @@ describe("a node that reboots", () => {
     expect([...world.timers]).to.deep.equal([["reboot", 30_000]]);
     world.wait();
     expect(problemOf(world)).to.deep.equal(["n1 did not come back within 30 s"]);
-    expect(lastSeen(world)).to.deep.equal(["last seen: its old boot, which has not ended"]);
+    expect(lastSeen(world)).to.deep.equal(["last seen: the connection of its old boot, which has not ended"]);
   });
 
   it("is told of with what was seen of it last", () => {
