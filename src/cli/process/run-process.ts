@@ -84,6 +84,7 @@ async function loadParts(): Promise<(given: Given) => Promise<RunResult>> {
       home: process.env["KCORE_HOME"] ?? join(homedir(), ".kcore"),
       connect: transport.connect,
       openSession,
+      unlock: async (asked) => (await import("./unlock-node.ts")).unlockNode(asked, header.who),
       tables: openTables(tablesFolder(project), Date.now),
       readSecret: async (reference) => known(await readSecret(reference)),
       actions: findAction,

@@ -68,12 +68,12 @@ describe("kcore disk recovery-key", () => {
 
   it("what a node told is kept once; what is none is refused", async () => {
     const sealed = `${uuid}:${seal("an older key")}:S1,S2 `;
-    expect((await pkiEscrow.run({ sealed }, context())).changed).to.equal(true);
-    expect((await pkiEscrow.run({ sealed }, context())).changed).to.equal(false);
+    expect((await pkiEscrow.run({ sealed, unlock: "" }, context())).changed).to.equal(true);
+    expect((await pkiEscrow.run({ sealed, unlock: "" }, context())).changed).to.equal(false);
     const newer = `${uuid}:${seal(key)}:S1,S2 ${other}:${seal(key)}:S3:odd `;
-    expect((await pkiEscrow.run({ sealed: newer }, context())).changed).to.equal(true);
+    expect((await pkiEscrow.run({ sealed: newer, unlock: "" }, context())).changed).to.equal(true);
     for (const text of ["nonsense", `${uuid}:zz:S1`, `../x:${"0".repeat(768)}:S1`]) {
-      const failed = await rejectionOf(pkiEscrow.run({ sealed: text }, context()));
+      const failed = await rejectionOf(pkiEscrow.run({ sealed: text, unlock: "" }, context()));
       expect(failed.problems[0]?.code, text).to.equal("RECOVERY_KEY_UNREADABLE");
     }
   });
