@@ -22,7 +22,7 @@ export function containerOf(source: PartitionOf, context: StepContext): string {
 
 /** Refuses a machine that nobody could unlock from afar. Stands behind `judgeLive`. */
 export function judgeUnlock(access: Access): Sh {
-  return sh`${functions}
+  return sh`${unlockFunctions}
 initrd_keys ${access.user} ${keyLines(access.authorizedKeys)} | grep -q . ||
   refuse LIVE_UNSUITED 'nobody could unlock the installed system: none of the authorized keys stands without options of its own'
 [ -n "$(initrd_network)" ] || refuse LIVE_UNSUITED "the initrd could not be reached: no network card of this machine has an IPv4 address, which unlocking needs$K_NL$(ip -o addr 2>&1)"`;
@@ -32,7 +32,7 @@ initrd_keys ${access.user} ${keyLines(access.authorizedKeys)} | grep -q . ||
  * `initrd_keys USER LINES`: whom the initrd lets in, for one command alone. A line that has options keeps its owner out there: what they restrict is not
  * known. `initrd_network`: what initramfs-tools(7) is told, of the card with the way out, else the first; klibc's ipconfig knows IPv4 alone.
  */
-const functions = sh`initrd_keys() {
+export const unlockFunctions = sh`initrd_keys() {
   { keys_of root ''; keys_of "$1" "$2"; } | grep -E '^(ssh-(rsa|ed25519)|ecdsa-sha2-nistp(256|384|521)|sk-(ssh-ed25519|ecdsa-sha2-nistp256)@openssh\.com) ' | sort -u |
     sed 's/^/no-port-forwarding,no-agent-forwarding,no-X11-forwarding,command="cryptroot-unlock" /'
 }
