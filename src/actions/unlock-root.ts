@@ -1,4 +1,4 @@
-import { unlockHost } from "#engine/transport/unlock-host.ts";
+import { unlockHost, type Unlocked } from "#engine/transport/unlock-host.ts";
 import type { Connect, Endpoint } from "#engine/transport/host.ts";
 import { secret } from "#engine/step/secret.ts";
 import { KcoreError } from "#errors/problem.ts";
@@ -36,10 +36,10 @@ export async function findLockedRoot(folder: string, id: string): Promise<Locked
 
 /**
  * Gives a machine that waits in its initrd the recovery key of its root. The initrd must have the host key that it was made with: nothing is sent to
- * another one. True once the root is open; false when the machine did not ask just now.
+ * another one.
  * @throws KcoreError HOST_UNREACHABLE, UNLOCK_FAILED, PKI_PASSPHRASE_WRONG, RECOVERY_KEY_UNREADABLE
  */
-export async function unlockRoot(root: LockedRoot, options: UnlockOptions): Promise<boolean> {
+export async function unlockRoot(root: LockedRoot, options: UnlockOptions): Promise<Unlocked> {
   const { endpoint, connect, folder, passphrase, record, signal } = options;
   const { port, hostKey, uuid } = root.unlock;
   const initrd = { ...endpoint, port, user: "root", hostKeys: [hostKey] };
@@ -62,7 +62,7 @@ function refusal(node: string, error: unknown): unknown {
   const { message, detail } = problem;
   const hint = problem.code.startsWith("HOST_KEY_")
     ? "the key was made when the system was installed; who shows another one may be after the disk's key. At the console: kcore disk recovery-key NODE"
-    : "the initrd lets in whom the live system let in when it was installed; give that key as identityFile";
+    : "the initrd lets in whom the live system let in when it was installed, and nobody any more when it goes on booting";
   return new KcoreError(
     {
       code: "UNLOCK_FAILED",

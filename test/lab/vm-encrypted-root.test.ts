@@ -2,6 +2,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
+import type { RunEvent } from "#engine/events/event.ts";
 import { openLab, type Lab, type LabNode } from "#lab/lab.ts";
 import { findPlace } from "#lab/place.ts";
 import { debianImage } from "#system/debian-image.ts";
@@ -82,18 +83,29 @@ describe("a machine whose root is encrypted", function () {
     return entries.filter(({ type }) => type === "recovery-key.sent").length;
   };
 
-  it("is planned on blank disks, and gets its system by one run, which unlocks it when it boots", async () => {
+  it("is planned on a blank disk, and stays a live system when its power fails before the system is there", async () => {
     const plan = await run("--dry-run");
     expect(plan.code, plan.stdout + plan.stderr).to.equal(0);
     expect(await told("wipefs /dev/vdb")).to.equal("");
+    const ended = run();
+    const isUnpacking = (events: readonly RunEvent[]): boolean =>
+      events.some((event) => event.type === "step.note" && event.text.startsWith("unpacking"));
+    await bastion.until(isUnpacking, "the system to be unpacked", 300_000);
+    await v1.powerCut();
+    await v1.start();
+    const { code, stdout } = await ended;
+    expect(code, stdout).to.equal(1);
+    expect(stdout).to.include("LUKS_CLOSED").and.include("run again");
+  });
+
+  it("gets its system by one more run, which makes the container anew and unlocks it when it boots", async () => {
     const { code, stdout, stderr } = await run();
     expect(code, stdout + stderr).to.equal(0);
     expect(await sent()).to.equal(1);
-    const secrets = (
-      await bastion.does("disk", "recovery-key", "v1", "v1-disk0", "--passphrase-file", "passphrase")
-    ).trim();
-    expect(secrets).to.match(/^[a-z]{8}(-[a-z]{8}){7}$/);
-    expect(JSON.stringify(await bastion.events())).to.not.contain(secrets);
+    const words = ["disk", "recovery-key", "v1", "v1-disk0", "--passphrase-file", "passphrase"];
+    const key = (await bastion.does(...words)).trim();
+    expect(key).to.match(/^[a-z]{8}(-[a-z]{8}){7}$/);
+    expect(JSON.stringify(await bastion.events())).to.not.contain(key);
   });
 
   it("runs Debian from a LUKS2 container, under its old name to ssh, with the key nowhere outside of it", async () => {

@@ -35,7 +35,7 @@ export async function unlockDisk(name: string, flags: RecoveryFlags): Promise<vo
       message: `no way to unlock ${name} is kept here: kcore made no encrypted root on it from this context`,
       hint: "--context NAME, if another one did; deploy_node brings it of nodes with encryptOs: true",
     });
-  const isOpen = await withTransport(({ connect }) =>
+  const end = await withTransport(({ connect }) =>
     unlockRoot(root, {
       endpoint: wayTo({ entry, roster }),
       connect,
@@ -47,11 +47,12 @@ export async function unlockDisk(name: string, flags: RecoveryFlags): Promise<vo
   ).catch((error: unknown) => {
     throw hinted(error, name, root.unlock.port);
   });
-  if (!isOpen)
-    throw new KcoreError(
-      { code: "UNLOCK_FAILED", message: `${name} did not ask for the key of its disk just now`, hint: "try again" },
-      { exitCode: 1 },
-    );
+  if (end !== "open") {
+    const what =
+      end === "lost" ? "was gone before it said that its disk is open" : "did not ask for the key of its disk";
+    const hint = `if it does not come up (kcore ping --on ${name}), try again`;
+    throw new KcoreError({ code: "UNLOCK_FAILED", message: `${name} ${what}`, hint }, { exitCode: 1 });
+  }
   const { uuid } = root.unlock;
   process.stdout.write(
     formatResult({ node: name, uuid, unlocked: true }, flags.output, () => `${name} is unlocked and goes on booting\n`),

@@ -71,7 +71,7 @@ describe("kcore disk unlock", () => {
   });
   after(async () => {
     await initrd.stop();
-    project.remove();
+    await project.remove();
   });
 
   it("knows nobody before a run brought key and way", async () => {
@@ -111,7 +111,7 @@ describe("kcore disk unlock", () => {
         "echo 'cryptsetup: cryptsetup failed, bad password or options?' >&2; exit 1",
         /did not open by the recovery key/,
       ],
-      ["echo 'Error: Timeout reached while waiting for askpass.' >&2; exit 1", /did not ask for the key/],
+      ["echo 'Error: Timeout reached while waiting for askpass.' >&2; exit 1", /did not ask for the key of its disk/],
     ] as const) {
       teach(answer);
       const { code, stderr } = await unlock();

@@ -113,7 +113,12 @@ for place in dev proc sys; do
   mount --rbind "/$place" "$t/$place" && mount --make-rslave "$t/$place" || exit 1
 done
 in_target() { chroot "$t" "$@" >"$K_TMP/loader" 2>&1 || { cat "$K_TMP/loader" >&2 && exit 1; }; }
-${isEncrypted ? sh`in_target update-initramfs -u -k all` : sh``}
+${
+  isEncrypted
+    ? sh`note "its initrd"
+in_target update-initramfs -u -k all`
+    : sh``
+}
 mkdir -p "$t/boot/grub"
 in_target update-grub
 in_target grub-install --target=x86_64-efi --efi-directory=/boot/efi --removable --no-nvram
