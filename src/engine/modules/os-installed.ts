@@ -161,7 +161,7 @@ function insideOf(uuid: string): Sh {
   const mapping = mappingName(uuid);
   return sh`container=$device
 if [ -n "$running" ]; then
-  cryptsetup config --label ${done} "$container" && sync || exit 1
+  cryptsetup config --label ${done} "$container" && rm -f /.kcore-unfinished && sync || exit 1
   exit 0
 fi
 device=$(readlink -f ${`/dev/mapper/${mapping}`}) && [ -b "$device" ] || refuse LUKS_CLOSED ${`the container ${mapping} is not open here; if the live system was started anew meanwhile, it forgot the key of what was not finished: run again, and luks.root makes it anew`}
