@@ -92,6 +92,7 @@ export const moreArguments: Readonly<Record<string, readonly object[]>> = {
       authorizedKeys: ["ssh-ed25519 AAAA a"],
       kernelParameters: ["nomodeset"],
     },
+    { disk: { serial: "S3Z8NB0K" }, encrypted: true, image: { file: "/a.tar.gz", sha256, size: 1 }, hostname: "n1" },
   ],
   "package.installed": [
     { names: ["xfsprogs", "gdisk=1.0"], updateCache: true },

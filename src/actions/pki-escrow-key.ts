@@ -5,7 +5,7 @@ import { openContext } from "./cluster-place.ts";
 
 /**
  * Gives `publicKey`, the key that the recovery keys of LUKS containers are sealed for, in PEM; made when first needed, with the passphrase
- * of the CA's keys. Nothing is given when none of the run's nodes encrypts its disks (`vars.encryptDisks`).
+ * of the CA's keys. Nothing is given when none of the run's nodes encrypts its disks (`vars.encryptDisks`, `vars.encryptOs`).
  */
 export const pkiEscrowKey = defineAction({
   name: "pki.escrowKey",
@@ -30,7 +30,10 @@ export const pkiEscrowKey = defineAction({
 });
 
 async function escrowFolder(context: ActionContext): Promise<string | undefined> {
-  const encrypts = context.targets.some((name) => context.nodes.get(name)?.vars["encryptDisks"] === true);
+  const encrypts = context.targets.some((name) => {
+    const { vars = {} } = context.nodes.get(name) ?? {};
+    return vars["encryptDisks"] === true || vars["encryptOs"] === true;
+  });
   return encrypts ? (await openContext(context)).folder : undefined;
 }
 

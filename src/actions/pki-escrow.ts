@@ -1,22 +1,38 @@
 import { z } from "zod";
-import { defineAction } from "#engine/orchestrate/action.ts";
-import { keepSealed, parseSealed } from "#pki/escrow.ts";
+import { defineAction, type ActionContext, type ActionResult } from "#engine/orchestrate/action.ts";
+import { keepSealed, parseSealed, parseUnlock } from "#pki/escrow.ts";
 import { nodeOf, openContext } from "./cluster-place.ts";
 
-/** Keeps what `luks.escrowed` told of a node: its containers' recovery keys, sealed. `kcore disk recovery-key` opens them. */
+const args = z.strictObject({
+  node: z.string().optional().describe("The node; else the stage's own."),
+  sealed: z.string().describe("The fact “sealed” of luks.escrowed."),
+  unlock: z.string().default("").describe("The fact “unlock” of luks.root."),
+});
+
+/**
+ * Keeps what `luks.escrowed` told of a node: its containers' recovery keys, sealed. `kcore disk recovery-key` opens them. With what `luks.root` told of
+ * the initrd that asks for one of them, `kcore disk unlock` knows whom it sends that to.
+ */
 export const pkiEscrow = defineAction({
   name: "pki.escrow",
   summary: "Keeps the sealed recovery keys of a node's encrypted disks on this machine.",
-  args: z.strictObject({
-    node: z.string().optional().describe("The node; else the stage's own."),
-    sealed: z.string().describe("The fact “sealed” of luks.escrowed."),
-  }),
-  async run({ node, sealed }, context) {
-    const { name, id } = nodeOf("pki.escrow", node, context);
-    const { folder } = await openContext(context);
-    const fresh = await keepSealed(folder, { node: name, id }, parseSealed(sealed, Date.now()));
-    if (fresh > 0) context.note(`keeps ${fresh} new sealed recovery ${fresh === 1 ? "key" : "keys"} of ${name}`);
-    return { changed: fresh > 0, outputs: {} };
-  },
-  plan: () => Promise.resolve("unknown" as const),
+  args,
+  run: (given, context) => keep(given, context, false),
+  plan: (given, context) => keep(given, context, true),
 });
+
+async function keep(
+  { node, sealed, unlock }: z.output<typeof args>,
+  context: ActionContext,
+  isDry: boolean,
+): Promise<ActionResult> {
+  const { name, id } = nodeOf("pki.escrow", node, context);
+  const { folder } = await openContext(context);
+  const told = { keys: parseSealed(sealed, Date.now()), unlock: parseUnlock(unlock) };
+  const news = await keepSealed(folder, { node: name, id }, told, { isDry });
+  const words = isDry ? "would keep" : "keeps";
+  if (news.keys > 0)
+    context.note(`${words} ${news.keys} new sealed recovery ${news.keys === 1 ? "key" : "keys"} of ${name}`);
+  if (news.unlock) context.note(`${words} the host key of ${name} while it waits to be unlocked`);
+  return { changed: news.keys > 0 || news.unlock, outputs: {} };
+}

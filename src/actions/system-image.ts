@@ -18,7 +18,10 @@ const args = z.strictObject({
     .describe("Where Debian comes from; empty: where this machine's apt gets it."),
   kernel: PackageName.default("linux-image-amd64").describe("The kernel's package."),
   packages: z.array(PackageName).default([]).describe("More packages, such as firmware."),
+  encrypted: z.boolean().default(false).describe("With what unlocks an encrypted root at boot."),
 });
+
+const unlocking = ["cryptsetup-initramfs", "dropbear-initramfs"];
 
 /**
  * The operating system that `os.installed` puts on a machine's own disk: made by debootstrap on this machine, once for all nodes, or a
@@ -34,12 +37,15 @@ export const systemImage = defineAction({
 });
 
 async function build(
-  { file, ...wanted }: z.output<typeof args>,
+  { file, encrypted, packages, ...wanted }: z.output<typeof args>,
   { project, home, note, signal }: ActionContext,
 ): Promise<ActionResult> {
   const image =
     file === ""
-      ? await debianImage(wanted, { cache: join(home, "cache", "system"), note, signal })
+      ? await debianImage(
+          { ...wanted, packages: encrypted ? [...packages, ...unlocking] : packages },
+          { cache: join(home, "cache", "system"), note, signal },
+        )
       : await givenImage(isAbsolute(file) ? file : resolve(project, file));
   return { changed: false, outputs: { image } };
 }

@@ -1,9 +1,10 @@
 import { constants, generateKeyPair, privateDecrypt, type KeyObject } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { promisify } from "node:util";
+import { isDeepStrictEqual, promisify } from "node:util";
 import { z } from "zod";
 import { KcoreError } from "#errors/problem.ts";
+import { defined } from "#optional/defined.ts";
 import { openAuthority } from "./cluster.ts";
 import { decryptKey, encryptKey } from "./encrypted-key.ts";
 import { ensurePrivateFolder, replaceFile, readText } from "./private-files.ts";
@@ -20,7 +21,21 @@ const Sealed = z.strictObject({
 });
 export type Sealed = z.output<typeof Sealed>;
 
-const Escrow = z.strictObject({ node: z.string(), id: z.string(), keys: z.array(Sealed) });
+/** How a machine's initrd is reached that waits for the key of its root's container. */
+const Unlock = z.strictObject({
+  uuid: z.uuid(),
+  port: z.int().min(1).max(65_535),
+  /** The initrd's own, `TYPE BASE64`; it came over a connection to the machine that was verified. */
+  hostKey: z.string().regex(/^ssh-ed25519 [A-Za-z0-9+/]{40,200}={0,2}$/),
+});
+export type Unlock = z.output<typeof Unlock>;
+
+const Escrow = z.strictObject({
+  node: z.string(),
+  id: z.string(),
+  keys: z.array(Sealed),
+  unlock: Unlock.optional(),
+});
 /** What lies here of one node; of a container with several keys the last one counts. */
 export type Escrow = z.output<typeof Escrow>;
 
@@ -32,6 +47,11 @@ const publicFile = "escrow.pub";
 /** Where the looks at recovery keys are recorded. */
 export function escrowTrail(folder: string): string {
   return join(folder, "escrow", "audit");
+}
+
+/** The entry there of a key that goes to a machine which waits for it. */
+export function recoveryKeySent(who: string, target: string) {
+  return { type: "recovery-key.sent", who, target };
 }
 
 /** The public escrow key of a context, in PEM; undefined when there is none yet. @throws what the file system says */
@@ -102,19 +122,44 @@ export function parseSealed(text: string, at: number): readonly Sealed[] {
     });
 }
 
-/** Keeps what is new of a node's sealed keys, besides those that came before. Returns how many were new. */
+/** Reads what `luks.root` told: `UUID PORT TYPE BASE64`, or nothing. @throws KcoreError RECOVERY_KEY_UNREADABLE */
+export function parseUnlock(text: string): Unlock | undefined {
+  if (text === "") return undefined;
+  const [uuid, port, ...key] = text.split(" ");
+  const parsed = Unlock.safeParse({ uuid, port: Number(port), hostKey: key.join(" ") });
+  if (parsed.success) return parsed.data;
+  throw new KcoreError({ code: "RECOVERY_KEY_UNREADABLE", message: "the node told a way to unlock it that is none" });
+}
+
+/** What a node told that is to be kept. */
+interface Told {
+  readonly keys: readonly Sealed[];
+  readonly unlock?: Unlock | undefined;
+}
+
+/** What of it is not kept here yet. */
+export interface News {
+  /** How many keys. */
+  readonly keys: number;
+  readonly unlock: boolean;
+}
+
+/** Keeps what is new of what a node told, besides what came before; `isDry`: only tells what that would be. */
 export async function keepSealed(
   folder: string,
   { node, id }: Pick<Escrow, "node" | "id">,
-  keys: readonly Sealed[],
-): Promise<number> {
-  const known = (await readEscrows(folder)).find((escrow) => escrow.id === id)?.keys ?? [];
-  const fresh = keys.filter(({ sealed }) => !known.some((key) => key.sealed === sealed));
-  if (fresh.length === 0) return 0;
+  { keys, unlock }: Told,
+  { isDry = false }: { readonly isDry?: boolean } = {},
+): Promise<News> {
+  const known = (await readEscrows(folder)).find((escrow) => escrow.id === id);
+  const fresh = keys.filter(({ sealed }) => !known?.keys.some((key) => key.sealed === sealed));
+  const news = { keys: fresh.length, unlock: unlock !== undefined && !isDeepStrictEqual(unlock, known?.unlock) };
+  if (isDry || (news.keys === 0 && !news.unlock)) return news;
   await ensurePrivateFolder(join(folder, "escrow"));
-  const escrow: Escrow = { node, id, keys: [...known, ...fresh].slice(-mostKeys) };
+  const all = [...(known?.keys ?? []), ...fresh].slice(-mostKeys);
+  const escrow: Escrow = { node, id, keys: all, ...defined({ unlock: unlock ?? known?.unlock }) };
   await replaceFile(join(folder, "escrow", `${id}.json`), `${JSON.stringify(escrow, undefined, 2)}\n`);
-  return fresh.length;
+  return news;
 }
 
 /** All that lies here, by node. @throws KcoreError RECOVERY_KEY_UNREADABLE for a file that is damaged */

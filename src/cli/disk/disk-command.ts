@@ -4,7 +4,7 @@ import { addChangeOptions } from "../watch/start-run.ts";
 import type { RecoveryFlags } from "./recovery-key.ts";
 import type { RestoreFlags } from "./restore-table.ts";
 
-/** `kcore disk recovery-key|restore-table`. */
+/** `kcore disk recovery-key|unlock|restore-table`. */
 export function diskCommand(): Command {
   const disk = new Command("disk").description("What this machine keeps of nodes' disks").addHelpText(
     "after",
@@ -12,6 +12,7 @@ export function diskCommand(): Command {
 Examples:
   kcore disk recovery-key n1                 which encrypted disks of n1 have a key here
   kcore disk recovery-key n1 S3Z8NB0K        the key itself
+  kcore disk unlock n1                       opens the encrypted root of n1, which waits for that at boot
   kcore disk restore-table n1                what was saved of n1's disks before they were wiped
   kcore disk restore-table n1 S3Z8NB0K       puts the disk's partition table, headers and labels back`,
   );
@@ -32,6 +33,23 @@ node: cryptsetup open /dev/disk/by-uuid/UUID luks-UUID. Without DISK no key is s
     .action(async (node: string, name: string | undefined, flags: RecoveryFlags) =>
       (await import("./recovery-key.ts")).showRecoveryKey(node, name, flags),
     );
+  addResultOption(addProjectOption(disk.command("unlock <node>")))
+    .description(
+      "Unlock the encrypted root of a machine that waits for it at boot, over SSH; recorded (kcore audit show)",
+    )
+    .option("--passphrase-file <file>", "for the CA's keys; else KCORE_CA_PASSPHRASE, else it is asked")
+    .addHelpText(
+      "after",
+      `
+Examples:
+  kcore disk unlock n1
+  kcore disk unlock n1 --passphrase-file passphrase
+
+After a power cut or a reboot by hand a machine whose root kcore encrypted (encryptOs) waits in its initrd, at port 2222. It gets the
+recovery key that is kept here, if it shows the host key that it was made with; nothing is sent to another one. The run
+that deploys it, or reboots it, does the same by itself. At the machine's console, the key that kcore disk recovery-key shows does it.`,
+    )
+    .action(async (node: string, flags: RecoveryFlags) => (await import("./unlock.ts")).unlockDisk(node, flags));
   addViewOptions(addChangeOptions(addProjectOption(disk.command("restore-table <node> [disk]"))))
     .description("Put back what was saved of a disk before it was wiped; without DISK, list what is saved")
     .option("--list", "list what is saved of DISK, and put nothing back")

@@ -54,7 +54,7 @@ function findEscrow(escrows: readonly Escrow[], wanted: string): Escrow {
     hint: suggestHint(
       wanted,
       escrows.map(({ node }) => node),
-      "deploy_node brings those of nodes with encryptDisks: true",
+      "deploy_node brings those of nodes with encryptDisks or encryptOs: true",
     ),
   });
 }

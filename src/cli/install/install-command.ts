@@ -23,6 +23,13 @@ export function addNodeInstall(node: Command): void {
       "the disk that gets Debian, from a live system; with --os-installed it is recorded, and not touched",
     )
     .option("--os-installed", "the operating system is there already")
+    .option("--encrypt-os", "LUKS2 under its root filesystem, with a recovery key that unlocks it at each boot")
+    .addOption(
+      new Option("--os-unlock <how>", "what unlocks it, besides that key at the console (default: ssh)").choices([
+        "ssh",
+        "tpm2",
+      ]),
+    )
     .option("--data-disk <path>", "a disk for volumes (repeatable); it must be blank or ours", collect)
     .addOption(backend("--data-disk-mode <mode>", "what is made on data disks (default: filesystem)"))
     .addOption(backend("--storage-backend <backend>", "the same; wins over --data-disk-mode"))
@@ -61,6 +68,7 @@ Examples:
   kcore node install --node 192.0.2.11:9091 --os-disk /dev/sda --run-controller --dc-id DC1 -k
   kcore node install --node 192.0.2.11:9091 --os-disk /dev/sda --run-controller -k --dry-run
   kcore node install --node 192.0.2.12:9091 --os-disk /dev/sda --join-controller 192.0.2.11:9090 -k --ask-password
+  kcore node install --node 192.0.2.14:9091 --os-disk /dev/sda --encrypt-os --join-controller 192.0.2.11:9090 -k
   kcore node install --node 192.0.2.13:9091 --os-disk /dev/sda --os-installed -k \\
     --join-controller 192.0.2.11:9090 --join-controller 192.0.2.12:9090`,
     )

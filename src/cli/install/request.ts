@@ -31,6 +31,8 @@ export interface InstallVars {
   readonly osDisk: string;
   /** What is installed on that disk; absent: what is there stays. */
   readonly installOs?: "debian";
+  readonly encryptOs?: true;
+  readonly osUnlock?: "ssh" | undefined;
   readonly storageBackend: StorageBackend;
   readonly lvmVgName?: string | undefined;
   readonly lvmLvPrefix?: string | undefined;
@@ -65,6 +67,7 @@ export function planInstall(request: InstallRequest): InstallPlan {
     refuse("--encrypt-disks has no disk to encrypt", "it is about data disks: --data-disk /dev/sdb");
   if (request.diskUnlock !== undefined && request.encryptDisks !== true)
     refuse("--disk-unlock has no encrypted disk to unlock", "it belongs to --encrypt-disks");
+  const osUnlock = checkOsUnlock(request, refuse);
   const join = joinControllers.flatMap((text) => endpointOf(text, refuse));
   if (problems.length > 0) throw new KcoreError(problems);
   return {
@@ -73,6 +76,8 @@ export function planInstall(request: InstallRequest): InstallPlan {
     vars: {
       osDisk,
       ...(request.osInstalled === true ? {} : { installOs: "debian" }),
+      ...(request.encryptOs === true ? { encryptOs: true } : {}),
+      ...defined({ osUnlock }),
       storageBackend: backend,
       ...defined({ lvmVgName: request.lvmVgName, lvmLvPrefix: request.lvmLvPrefix }),
       ...defined({ zfsPoolName: request.zfsPoolName, zfsDatasetPrefix: request.zfsDatasetPrefix }),
@@ -89,6 +94,23 @@ export function planInstall(request: InstallRequest): InstallPlan {
 }
 
 type Refuse = (message: string, hint: string) => void;
+
+/** What is made of an OS disk is decided when it is made. */
+function checkOsUnlock({ encryptOs, osUnlock, osInstalled }: InstallRequest, refuse: Refuse): "ssh" | undefined {
+  if (encryptOs === true && osInstalled === true)
+    refuse(
+      "--encrypt-os has no system to make",
+      "one that is installed already stays as it is: leave out one of the two",
+    );
+  if (osUnlock !== undefined && encryptOs !== true)
+    refuse("--os-unlock has no encrypted root to unlock", "it belongs to --encrypt-os");
+  if (osUnlock !== "tpm2") return osUnlock;
+  refuse(
+    "no TPM unlocks a root filesystem yet: the initrd of Debian 12 does not know what systemd-cryptenroll writes",
+    "--os-unlock ssh; a TPM can open the data disks: --disk-unlock tpm2",
+  );
+  return undefined;
+}
 
 /** `--storage-backend` wins over `--data-disk-mode`, as operators know it. */
 function checkStorage(request: InstallRequest, refuse: Refuse): StorageBackend {

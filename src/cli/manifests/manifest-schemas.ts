@@ -25,6 +25,8 @@ export const NodeInstallSchema = z.strictObject({
     node: Text,
     osDisk: Text,
     osInstalled: z.boolean().default(false),
+    encryptOs: z.boolean().optional(),
+    osUnlock: z.enum(["ssh", "tpm2"]).optional(),
     dataDisks: z.array(Text).default([]),
     dataDiskMode: Backend.optional(),
     storageBackend: Backend.optional(),

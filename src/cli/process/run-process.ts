@@ -12,6 +12,7 @@ import { shippedRoot } from "#engine/project/shipped.ts";
 import { exitCodes, type ExitCode } from "#errors/problem.ts";
 import { gitState } from "./git-state.ts";
 import { openFileLimit } from "./open-files.ts";
+import type { unlocker } from "./unlock-node.ts";
 
 /**
  * The run's own process: `run-main ID PROJECT`, or without words, when it was started before that was known; then stdin
@@ -75,6 +76,9 @@ async function loadParts(): Promise<(given: Given) => Promise<RunResult>> {
     const { header, ...io } = stage;
     const agentSocket = process.env["SSH_AUTH_SOCK"];
     const transport = createTransport({ home: homedir(), ...(agentSocket === undefined ? {} : { agentSocket }) });
+    let opener: ReturnType<typeof unlocker> | undefined;
+    const unlock: ReturnType<typeof unlocker> = async (asked) =>
+      (opener ??= (await import("./unlock-node.ts")).unlocker(header.who))(asked);
     const deps: RunDependencies = {
       runId: header.id,
       nonce: header.nonce,
@@ -84,6 +88,7 @@ async function loadParts(): Promise<(given: Given) => Promise<RunResult>> {
       home: process.env["KCORE_HOME"] ?? join(homedir(), ".kcore"),
       connect: transport.connect,
       openSession,
+      unlock,
       tables: openTables(tablesFolder(project), Date.now),
       readSecret: async (reference) => known(await readSecret(reference)),
       actions: findAction,

@@ -13,7 +13,15 @@ import {
 import { findDevice } from "../step/fragments/disk.ts";
 import { stepOfFormat, type Format } from "../step/fragments/format.ts";
 import { readFstab, writeFstab } from "../step/fragments/fstab.ts";
-import { crypttabLine, keyFileOf, keyFits, recoveryFileOf, strongKey, tpmMarkOf } from "../step/fragments/luks.ts";
+import {
+  crypttabLine,
+  keyFileOf,
+  keyFits,
+  makeKeyFile,
+  recoveryFileOf,
+  strongKey,
+  tpmMarkOf,
+} from "../step/fragments/luks.ts";
 import {
   addByTpm,
   byTpm,
@@ -93,13 +101,7 @@ export const luksOpened = defineModule({
     const line = crypttabLine(uuid, { discard, unlock });
     const isTpm = unlock === "tpm2";
     const registers = pcrList(pcrs);
-    const makeKey = sh`parent_of ${keyFile} 1
-safe_parents ${keyFile}
-if [ ! -s ${keyFile} ]; then
-  (umask 077 && head -c 64 /dev/urandom >"$K_TMP/key") && put_file "$K_TMP/key" ${keyFile} 0400 root root || exit 1
-  rm -f "$K_TMP/key"
-fi
-chmod 0700 "$(dirname ${keyFile})" && sync || exit 1`;
+    const makeKey = makeKeyFile(keyFile);
     // A key file that the container does not know yet, or no more, is made one that it knows: by the TPM, as `judge` has seen.
     const needsKey = sh`if [ "$key" != fits ]; then
   ${makeKey}

@@ -1,11 +1,13 @@
 import { z } from "zod";
 import { fileBlob } from "../step/blob.ts";
 import { defineModule } from "../step/define.ts";
-import { deviceGuid, DiskId, diskName, PartitionName } from "../step/disk-names.ts";
+import { deviceGuid, DiskId, diskName, filesystemUuid, mappingName, PartitionName } from "../step/disk-names.ts";
 import { AbsolutePath, UserName } from "../step/fields.ts";
 import { findRoot } from "../step/fragments/disk.ts";
+import { luksFolder } from "../step/fragments/luks.ts";
 import { bootLoader, functions, judgeLive, leaveTarget, settle, target } from "../step/fragments/os-debian.ts";
-import { sh } from "../step/sh.ts";
+import { containerOf, judgeUnlock, settleUnlock, unfinished } from "../step/fragments/os-unlock.ts";
+import { sh, type Sh } from "../step/sh.ts";
 
 /** The filesystem's label from the moment that all is there. */
 const done = "kcore-system";
@@ -23,6 +25,13 @@ const args = z.strictObject({
   disk: DiskId.describe("The disk, by serial, wwn, byId, busPath, model or size."),
   root: PartitionName.default("root").describe("The partition of the root filesystem, formatted as ext4."),
   esp: PartitionName.default("esp").describe("The EFI system partition, formatted as vfat."),
+  encrypted: z
+    .boolean()
+    .default(false)
+    .describe("Does root lie in the container of luks.root? It is unlocked over SSH, or at the console, at each boot."),
+  boot: PartitionName.default("boot").describe(
+    "With encrypted: the partition of /boot, which is not, formatted as ext4.",
+  ),
   image: Image.describe("What the action system.image made: a Debian tree as a tar compressed by gzip."),
   hostname: z
     .string()
@@ -50,37 +59,68 @@ const args = z.strictObject({
  * ```
  * Debian on a machine's own disk, from a live system that runs on the machine: unpacked into a partition that is empty, with a boot loader for BIOS and
  * UEFI, which is written last. Host keys, authorized keys, addresses, name servers and sources of packages are those of the live system, so that the machine is the
- * same one to whoever knew it. A machine that runs from this disk is in order, whatever became of the system since.
+ * same one to whoever knew it. A machine that runs from this disk is in order, whatever became of the system since. With `encrypted` root lies in the
+ * container that luks.root made; the initrd lets in those whose keys the system lets in, at port 2222 and for one command, which takes the container's key.
  */
 export const osInstalled = defineModule({
   name: "os.installed",
   summary: "Keeps Debian installed on a machine's own disk, which then boots by BIOS and UEFI.",
   args,
-  refusals: ["DISK_AMBIGUOUS", "DISK_NOT_FOUND", "LIVE_UNSUITED", "OS_FOUND", "PARTITION_NOT_FOUND", "TOOL_MISSING"],
-  step: ({ disk, root, esp, image, hostname, user, authorizedKeys, kernelParameters }, context) => {
+  refusals: [
+    "DISK_AMBIGUOUS",
+    "DISK_NOT_FOUND",
+    "LIVE_UNSUITED",
+    "LUKS_CLOSED",
+    "LUKS_KEY_MISSING",
+    "OS_FOUND",
+    "PARTITION_NOT_FOUND",
+    "TOOL_MISSING",
+  ],
+  step: ({ disk, root, esp, boot, encrypted, image, hostname, user, authorizedKeys, kernelParameters }, context) => {
     const find = findRoot({ disk, partition: root }, context);
     const { value } = diskName(disk);
     const place = { is: "disk", name: value } as const;
     const blob = fileBlob(image);
     const access = { user, authorizedKeys };
+    const container = containerOf({ disk, partition: root }, context);
+    const findOther = (partition: string) =>
+      sh`other=$(partition_of ${deviceGuid(context, { disk, partition })})
+[ -n "$other" ] || refuse PARTITION_NOT_FOUND ${`there is no partition ${partition} on the disk`}
+other=$(device_of "$other")`;
+    // A container that is not marked as finished any more has a system in it, which nobody can look at without its key.
+    const isInstalled = encrypted
+      ? sh`blkid -p "$device" 2>/dev/null | grep 'TYPE="crypto_LUKS"' | grep -qv ${`LABEL="${unfinished}"`}`
+      : sh`[ -n "$running" ] || [ "$(blkid -p -o value -s LABEL "$device" 2>/dev/null)" = ${done} ]`;
     return {
       reach: { changes: [place, { is: "tree", path: target }], restsOn: [place, { is: "system" }] },
       want: { system: "installed" },
       probe: sh`${find}
-if [ -n "$running" ] || [ "$(blkid -p -o value -s LABEL "$device" 2>/dev/null)" = ${done} ]; then fact system installed; else fact system absent; fi`,
+if ${isInstalled}; then fact system installed; else fact system "\${running:+runs, }absent"; fi`,
       guard: sh`${functions}
-${judgeLive(access)}`,
+${judgeLive(access)}
+${encrypted ? judgeUnlock(access) : sh``}`,
       apply: sh`${find}
-esp=$(partition_of ${deviceGuid(context, { disk, partition: esp })})
-[ -n "$esp" ] || refuse PARTITION_NOT_FOUND ${`there is no partition ${esp} on the disk`}
-esp=$(device_of "$esp")
+${
+  encrypted
+    ? sh`${insideOf(container)}
+mkfs.ext4 -q -F -U ${filesystemUuid(container)} "$device" || exit 1
+${findOther(boot)}
+boot=$other`
+    : sh`boot=`
+}
+${findOther(esp)}
+esp=$other
 ${functions}
 ${judgeLive(access)}
+${encrypted ? judgeUnlock(access) : sh``}
 ${leaveTarget}
 t=${target}
 # A live system that lost its power forgot what it had not finished, this filesystem perhaps.
-leave_target && e2fsck -fp "$device" >"$K_TMP/fsck" 2>&1
-[ $? -le 1 ] || refuse OS_FOUND "the filesystem on $device is damaged$K_NL$(cat "$K_TMP/fsck")"
+leave_target || exit 1
+for part in "$device" $boot; do
+  e2fsck -fp "$part" >"$K_TMP/fsck" 2>&1
+  [ $? -le 1 ] || refuse OS_FOUND "the filesystem on $part is damaged$K_NL$(cat "$K_TMP/fsck")"
+done
 mkdir -p "$t" && mount -t ext4 -o noatime "$device" "$t" || exit 1
 trap leave_target EXIT
 if [ ! -e "$t/.kcore-unfinished" ]; then
@@ -89,16 +129,22 @@ if [ ! -e "$t/.kcore-unfinished" ]; then
   : >"$t/.kcore-unfinished" && sync -f "$t" || exit 1
 fi
 # What an installation that was cut off left.
-find "$t" -mindepth 1 -maxdepth 1 ! -name lost+found ! -name .kcore-unfinished -exec rm -rf --one-file-system {} + || exit 1
+empty() { find "$1" -mindepth 1 -maxdepth 1 ! -name lost+found ! -name .kcore-unfinished -exec rm -rf --one-file-system {} +; }
+empty "$t" || exit 1
+if [ -n "$boot" ]; then
+  mkdir "$t/boot" && mount -t ext4 -o noatime "$boot" "$t/boot" && empty "$t/boot" || exit 1
+fi
 note ${`unpacking ${Math.ceil(image.size / 1e6)} MB`}
 { gzip -dc <${blob} || echo broken >"$K_TMP/broken"; } |
   tar -C "$t" --numeric-owner --xattrs --xattrs-include='*' -xpf - && [ ! -e "$K_TMP/broken" ] || exit 1
 mkdir -p "$t/boot/efi" && mount -t vfat "$esp" "$t/boot/efi" || exit 1
 ${settle({ hostname, ...access })}
+${encrypted ? settleUnlock(container, access) : sh``}
 sync
-${bootLoader(kernelParameters)}
+${bootLoader(kernelParameters, encrypted)}
 rm -f "$t/.kcore-unfinished" && sync
-leave_target && e2label "$device" ${done} && sync`,
+leave_target && e2label "$device" ${done} && sync || exit 1
+${encrypted ? finish(container) : sh``}`,
       tools: [
         { command: "mount", package: "mount" },
         { command: "e2label", package: "e2fsprogs" },
@@ -109,3 +155,23 @@ leave_target && e2label "$device" ${done} && sync`,
     };
   },
 });
+
+/** Goes over from the partition to what lies in its container. The system that runs from there is only to be marked. */
+function insideOf(uuid: string): Sh {
+  const mapping = mappingName(uuid);
+  return sh`container=$device
+if [ -n "$running" ]; then
+  cryptsetup config --label ${done} "$container" && rm -f /.kcore-unfinished && sync || exit 1
+  exit 0
+fi
+device=$(readlink -f ${`/dev/mapper/${mapping}`}) && [ -b "$device" ] || refuse LUKS_CLOSED ${`the container ${mapping} is not open here; if the live system was started anew meanwhile, it forgot the key of what was not finished: run again, and luks.root makes it anew`}
+# What is in there is half a system, or nothing.
+[ "$(blkid -p -o value -s LABEL "$container")" = ${unfinished} ] || refuse OS_FOUND "the container on $container is not marked as unfinished"
+[ -s ${`${luksFolder}/${uuid}.recovery`} ] ||
+  refuse LUKS_KEY_MISSING ${`the container ${mapping} has no recovery key, so nobody could unlock it: luks.escrowed gives it one`}`;
+}
+
+/** From here on no live system makes the container anew; what opens it lies in it alone. */
+function finish(uuid: string): Sh {
+  return sh`cryptsetup config --label ${done} "$container" && sync && rm -f ${luksFolder}/${uuid}.*`;
+}

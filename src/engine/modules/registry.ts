@@ -23,6 +23,7 @@ export const registry: ReadonlyMap<string, () => Promise<ModuleDefinition>> = ne
   ["key.generated", async () => (await import("./key-generated.ts")).keyGenerated],
   ["luks.escrowed", async () => (await import("./luks-escrowed.ts")).luksEscrowed],
   ["luks.opened", async () => (await import("./luks-opened.ts")).luksOpened],
+  ["luks.root", async () => (await import("./luks-root.ts")).luksRoot],
   ["lvm.logical_volume", async () => (await import("./lvm-logical-volume.ts")).lvmLogicalVolume],
   ["lvm.physical_volume", async () => (await import("./lvm-physical-volume.ts")).lvmPhysicalVolume],
   ["lvm.volume_group", async () => (await import("./lvm-volume-group.ts")).lvmVolumeGroup],

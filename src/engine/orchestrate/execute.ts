@@ -3,7 +3,8 @@ import type { OpenSession } from "#engine/session/session.ts";
 import type { TableStore } from "#engine/tables/table-store.ts";
 import type { SecretReference } from "#engine/params/secret-reference.ts";
 import type { Trust } from "#engine/project/project.ts";
-import type { Connect } from "#engine/transport/host.ts";
+import type { NodeEntry } from "#engine/roster/roster.ts";
+import type { Connect, Endpoint } from "#engine/transport/host.ts";
 import type { ExitCode } from "#errors/problem.ts";
 import type { Action } from "./action.ts";
 
@@ -71,8 +72,22 @@ export interface RunDependencies {
   readonly earlier: readonly RunEvent[];
   /** How many files the run's process may have open; absent: enough. */
   readonly openFiles?: number;
+  /** Opens the root of a node that waits for it at boot; absent: nobody can. See `SessionOptions.unlock`. */
+  readonly unlock?: (asked: Unlocking) => Promise<boolean>;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
+}
+
+/** A node that may wait to be unlocked, and what a run has for that. */
+export interface Unlocking {
+  readonly node: NodeEntry;
+  /** How it is reached once it runs. */
+  readonly endpoint: Endpoint;
+  readonly connect: Connect;
+  /** Of the cluster CA's keys; asked once a run. */
+  readonly passphrase: () => Promise<string>;
+  readonly context?: string;
+  readonly signal: AbortSignal;
 }
 
 export interface RunResult {

@@ -2,7 +2,8 @@ import type { Outcome } from "#engine/events/event.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import { endpointOf } from "#engine/session/node-endpoint.ts";
 import { grantsOf } from "#engine/session/own-grants.ts";
-import type { ConnectOptions, Endpoint, Host } from "#engine/transport/host.ts";
+import type { Connect, ConnectOptions, Endpoint, Host } from "#engine/transport/host.ts";
+import { defined } from "#optional/defined.ts";
 import { connectionsFor, isOutOfFiles } from "./connection-limit.ts";
 import type { RunDependencies, RunRequest } from "./execute.ts";
 import { StageOutputs } from "./outputs.ts";
@@ -88,11 +89,19 @@ export class LiveRun {
   #nodeOf(name: string, recorded: ReadonlyMap<string, readonly Outcome[]>): RunNode {
     const { deps, plan, request } = this;
     const entry = plan.roster.nodes.get(name) as NodeEntry;
-    return new RunNode(entry, recorded, deps.emit, (emit) =>
-      deps.openSession({
+    const connect: Connect = (to, options) => this.#connect(to, options);
+    return new RunNode(entry, recorded, deps.emit, (emit) => {
+      const endpoint = endpointOf(entry, plan.roster, (file, reference) => this.secrets.keyPassphrase(file, reference));
+      const { unlock } = deps;
+      const { context } = request;
+      const passphrase = (): Promise<string> => this.secrets.clusterPassphrase();
+      return deps.openSession({
         node: entry,
-        endpoint: endpointOf(entry, plan.roster, (file, reference) => this.secrets.keyPassphrase(file, reference)),
-        connect: (to, options) => this.#connect(to, options),
+        endpoint,
+        connect,
+        ...(unlock && {
+          unlock: (signal) => unlock({ node: entry, endpoint, connect, passphrase, ...defined({ context }), signal }),
+        }),
         runId: deps.runId,
         nonce: deps.nonce,
         who: deps.who,
@@ -106,7 +115,7 @@ export class LiveRun {
         waitForLock: request.waitForLock,
         connectTimeout: CONNECT_TIMEOUT,
         connectSlot: () => this.#connecting.take(),
-      }),
-    );
+      });
+    });
   }
 }

@@ -95,7 +95,8 @@ function refused(
   problem: Problem,
   setting: Setting,
 ): Next<Connection> {
-  if (retry) return pause(state, { problem, attempt: attempt + 1, retry }, setting);
+  // It waits, and nobody can open it: it would for ever.
+  if (retry && problem.code !== "UNLOCK_FAILED") return pause(state, { problem, attempt: attempt + 1, retry }, setting);
   const isGone = unreachable.has(problem.code);
   if (at !== "greeting" || purpose !== "flight" || !isGone)
     return giveUp(state, { problem, outcome: isGone ? "unreachable" : state.isStopped ? "interrupted" : "failed" });

@@ -1,6 +1,7 @@
 import { KcoreError } from "#errors/problem.ts";
 import { followerText } from "#engine/program/bootstrap.ts";
 import { type Link, openLink, type LinkOptions } from "./link.ts";
+import { unreachable } from "./problems.ts";
 import type { SessionOptions } from "./session.ts";
 import type { Host } from "#engine/transport/host.ts";
 
@@ -41,10 +42,13 @@ export async function dial({
   let host: Host | undefined;
   try {
     const wait = setTimeout(() => say("it cannot be reached yet"), quiet);
-    host = await patiently(
-      () => connect(endpoint, { timeout, ...(mayStop && { signal: stopping }) }),
-      stopping,
-    ).finally(() => clearTimeout(wait));
+    host = await patiently(() => connect(endpoint, { timeout, ...(mayStop && { signal: stopping }) }), stopping)
+      .catch(async (error: unknown) => {
+        if (attempt > 1 && isAway(error) && (await unlocks(session, stopping)))
+          say("its disk is unlocked, and it goes on booting");
+        throw error;
+      })
+      .finally(() => clearTimeout(wait));
     emit({ type: "node.connected", node, fingerprint: host.fingerprint });
     onHost(host);
     const text = followerText(link.run, { offset: link.offset, seen }) + flight;
@@ -55,6 +59,20 @@ export async function dial({
   } finally {
     release();
   }
+}
+
+/** Whether the machine waited to be unlocked, and was. @throws KcoreError UNLOCK_FAILED */
+async function unlocks({ unlock }: SessionOptions, stopping: AbortSignal): Promise<boolean> {
+  try {
+    return (await unlock?.(stopping)) ?? false;
+  } catch (error) {
+    if (isAway(error) || stopping.aborted) return false;
+    throw error;
+  }
+}
+
+function isAway(error: unknown): boolean {
+  return error instanceof KcoreError && error.problems.every(({ code }) => unreachable.has(code));
 }
 
 /**

@@ -40,6 +40,11 @@ export interface SessionOptions {
   readonly sudoPassword: () => Promise<string | undefined>;
   /** How steps of this node, by id, ended in the run's record so far (a resumed run): told again, they are not news. */
   readonly recorded: ReadonlyMap<string, readonly Outcome[]>;
+  /**
+   * Opens the root of a machine that waits for it at boot; true when it did. Asked when the machine is gone and does not answer.
+   * @throws KcoreError HOST_UNREACHABLE while it does not wait there, UNLOCK_FAILED when there is no use in waiting
+   */
+  readonly unlock?: (signal: AbortSignal) => Promise<boolean>;
   /** This run was started before: what the node's journal of it says is finished is not done again. */
   readonly resumed: boolean;
   /** Wait for a lock that another run holds instead of refusing. */

@@ -1,7 +1,8 @@
 import { createHash } from "node:crypto";
-import { writeFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
+import type { ActionResult } from "#engine/orchestrate/action.ts";
 import { systemImage } from "#actions/system-image.ts";
 import { actionContext } from "#support/action-context.ts";
 import { problemsOf } from "#support/steps.ts";
@@ -24,6 +25,28 @@ describe("system.image", () => {
         changed: false,
         outputs: { image: { file, sha256, size: 4 } },
       });
+  });
+
+  it("brings what unlocks an encrypted root, and keeps that image apart from others", async () => {
+    const fake = `#!/bin/sh\nwhile [ "\${1##*/}" != make-debian ]; do shift; done\necho "$5" >"$2"\n`;
+    await writeFile(join(project.path, "setpriv"), fake, { mode: 0o755 });
+    const path = process.env["PATH"];
+    process.env["PATH"] = `${project.path}:${path}`;
+    const packagesOf = async (more: object): Promise<string> => {
+      const args = systemImage.args.parse({ mirror: "http://192.0.2.1/debian", packages: ["vim"], ...more });
+      const { outputs } = (await systemImage.run(args, actionContext({ home: project.path }))) as ActionResult;
+      return readFile((outputs["image"] as { file: string }).file, "utf8");
+    };
+    try {
+      const plain = await packagesOf({});
+      expect(plain)
+        .to.match(/,vim\n$/)
+        .and.not.include("initramfs,");
+      expect(await packagesOf({ encrypted: true })).to.match(/,vim,cryptsetup-initramfs,dropbear-initramfs\n$/);
+      expect(await packagesOf({})).to.equal(plain);
+    } finally {
+      process.env["PATH"] = path;
+    }
   });
 
   it("says which image is not there", async () => {

@@ -222,10 +222,11 @@ export function findDevice(source: DeviceOf, context: StepContext): Sh {
 ${findIn(guid)}`;
 }
 
-/** The same for a partition of a root filesystem; `running` is not empty when the node runs from it. */
+/** The same for a partition of a root filesystem; `running` is not empty when the node runs from it, or from the opened container on it. */
 export function findRoot(source: PartitionOf, context: StepContext): Sh {
   return sh`${findDevice(source, context)}
-running=$(awk -v numbers="$(cat "/sys/class/block/$name/dev")" '$5 == "/" { found = $3 } END { if (found == numbers) print "yes" }' /proc/self/mountinfo)`;
+running=$(cat "/sys/class/block/$name/dev" "/sys/class/block/$name/holders/"*/dev 2>/dev/null |
+  grep -Fx "$(awk '$5 == "/" { found = $3 } END { print found }' /proc/self/mountinfo)")`;
 }
 
 /** What device-mapper and md make has a link of a known name. */

@@ -30,6 +30,17 @@ export function keyFits(keyFile: string | Sh): Sh {
 }`;
 }
 
+/** Makes the key file, unless it is there; it is on the disk before anything is locked with it. */
+export function makeKeyFile(keyFile: string): Sh {
+  return sh`parent_of ${keyFile} 1
+safe_parents ${keyFile}
+if [ ! -s ${keyFile} ]; then
+  (umask 077 && head -c 64 /dev/urandom >"$K_TMP/key") && put_file "$K_TMP/key" ${keyFile} 0400 root root || exit 1
+  rm -f "$K_TMP/key"
+fi
+chmod 0700 "$(dirname ${keyFile})" && sync || exit 1`;
+}
+
 /** What opens a container at boot. */
 export type Unlock = "keyFile" | "tpm2";
 

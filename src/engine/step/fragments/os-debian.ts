@@ -15,7 +15,7 @@ keys_of ${user} ${keyLines(authorizedKeys)} | grep -q . ||
   refuse LIVE_UNSUITED ${`nobody could log in to the installed system: ${user} has no authorized keys here, and the step names none`}`;
 }
 
-function keyLines(keys: readonly string[]): string {
+export function keyLines(keys: readonly string[]): string {
   return keys.map((key) => `${key}\n`).join("");
 }
 
@@ -59,11 +59,12 @@ network_of() {
     grep -v -e '^127\.' -e '^::1$' | awk '!seen[$0]++ { print "DNS=" $0 }'
 }`;
 
-/** What the new system, mounted at `$t` from `$device` and `$esp`, gets of this machine: names, keys, network, sources of packages. */
+/** What the new system, mounted at `$t` from `$device`, `$boot` (if that is not empty) and `$esp`, gets of this machine: names, keys, network, sources of packages. */
 export function settle({ hostname, user, authorizedKeys }: Access & { readonly hostname: string }): Sh {
   return sh`note "its name, keys and network"
 printf 'UUID=%s / ext4 rw,noatime 0 1\nUUID=%s /boot/efi vfat umask=0077,nofail 0 2\n' \
   "$(blkid -p -o value -s UUID "$device")" "$(blkid -p -o value -s UUID "$esp")" >"$t/etc/fstab" || exit 1
+[ -z "$boot" ] || printf 'UUID=%s /boot ext4 rw,noatime,nofail 0 2\n' "$(blkid -p -o value -s UUID "$boot")" >>"$t/etc/fstab" || exit 1
 echo ${hostname} >"$t/etc/hostname"
 printf '127.0.0.1 localhost\n127.0.1.1 %s\n::1 localhost ip6-localhost ip6-loopback\n' ${hostname} >"$t/etc/hosts"
 tr -d - </proc/sys/kernel/random/uuid >"$t/etc/machine-id"
@@ -92,16 +93,16 @@ fi`;
 }
 
 /** Who gets in. */
-interface Access {
+export interface Access {
   readonly user: string;
   readonly authorizedKeys: readonly string[];
 }
 
 /**
- * The boot loader, for both kinds of firmware and last of all: a machine whose power fails before has no program in its first sector. Consoles that the live
+ * The initrd, if it has something to unlock, and the boot loader, for both kinds of firmware and last of all: a machine whose power fails before has no program in its first sector. Consoles that the live
  * system was booted with stay.
  */
-export function bootLoader(parameters: readonly string[]): Sh {
+export function bootLoader(parameters: readonly string[], isEncrypted: boolean): Sh {
   return sh`note "its boot loader"
 words=${parameters.join(" ")}
 read -r booted </proc/cmdline
@@ -112,6 +113,12 @@ for place in dev proc sys; do
   mount --rbind "/$place" "$t/$place" && mount --make-rslave "$t/$place" || exit 1
 done
 in_target() { chroot "$t" "$@" >"$K_TMP/loader" 2>&1 || { cat "$K_TMP/loader" >&2 && exit 1; }; }
+${
+  isEncrypted
+    ? sh`note "its initrd"
+in_target update-initramfs -u -k all`
+    : sh``
+}
 mkdir -p "$t/boot/grub"
 in_target update-grub
 in_target grub-install --target=x86_64-efi --efi-directory=/boot/efi --removable --no-nvram

@@ -134,6 +134,8 @@ describe("kcore node install", () => {
       words: ["--lvm-vg-name", "vg_kcore"],
       effect: /--lvm-vg-name means nothing with the storage backend filesystem/,
     },
+    { flag: "--encrypt-os", words: ["--encrypt-os"], effect: /--encrypt-os has no system to make/ },
+    { flag: "--os-unlock", words: ["--os-unlock", "ssh"], effect: /--os-unlock has no encrypted root to unlock/ },
     {
       flag: "--encrypt-disks",
       words: ["--encrypt-disks"],
@@ -224,6 +226,13 @@ describe("kcore node install", () => {
     expect(JSON.stringify(outcomeOf(...base, "--encrypt-disks", "--data-disk", "/dev/sdb"))).to.contain(
       '"encryptDisks":true',
     );
+  });
+
+  it("--encrypt-os and --os-unlock are recorded where kcore makes the system, and no TPM opens that", () => {
+    const words = [...base.filter((word) => word !== "--os-installed"), "--encrypt-os"];
+    expect(JSON.stringify(outcomeOf(...words))).to.contain('"installOs":"debian","encryptOs":true');
+    expect(JSON.stringify(outcomeOf(...words, "--os-unlock", "ssh"))).to.contain('"encryptOs":true,"osUnlock":"ssh"');
+    expect(JSON.stringify(outcomeOf(...words, "--os-unlock", "tpm2"))).to.contain("no TPM unlocks a root filesystem");
   });
 
   it("--disk-unlock is recorded with --encrypt-disks", () => {

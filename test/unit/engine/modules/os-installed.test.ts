@@ -27,6 +27,22 @@ describe("os.installed", () => {
     expect(Math.min(...places)).to.be.greaterThan(text.indexOf("machine-id"));
   });
 
+  it("touches no container that is not marked as unfinished, and marks it as finished behind the boot loader", () => {
+    const text = stepOf(osInstalled, { ...on, encrypted: true }).apply?.masked ?? "";
+    const places = [
+      "is not marked as unfinished",
+      "has no recovery key",
+      "mkfs.ext4",
+      "update-initramfs",
+      "in_target update-grub",
+      "--target=i386-pc",
+      'cryptsetup config --label kcore-system "$container" && sync && rm',
+    ].map((part) => text.indexOf(part));
+    expect(places).to.deep.equal(places.toSorted((a, b) => a - b));
+    expect(places[0]).to.be.greaterThan(0);
+    expect(stepOf(osInstalled, on).apply?.masked).to.not.match(/mkfs|cryptsetup|update-initramfs/);
+  });
+
   it("refuses names, keys and kernel parameters that cannot be", () => {
     const accepts = (args: object): boolean => osInstalled.args.safeParse({ ...on, ...args }).success;
     expect([accepts({ hostname: "n1.example.org" }), accepts({ kernelParameters: ["console=ttyS0,115200"] })])

@@ -42,4 +42,18 @@ describe("a connection that is made again", () => {
     const { state, told } = after([...dialled, { type: "told" }, { type: "opened" }]);
     expect([state.phase.at, told]).to.deep.equal(["open", ["opened", "up"]]);
   });
+
+  it("waits on when the machine is not back, and gives up when it waits for a key that nobody has", () => {
+    const gone: readonly ConnectionEvent[] = [
+      { type: "expect-reboot", within: 1000 },
+      ...dialled,
+      { type: "opened" },
+      { type: "told" },
+      { type: "lost", said: "" },
+      { type: "waited" },
+    ];
+    const refusedWith = (code: "HOST_UNREACHABLE" | "UNLOCK_FAILED"): string =>
+      after([...gone, { type: "refused", problem: { code, message: "" } }]).state.phase.at;
+    expect([refusedWith("HOST_UNREACHABLE"), refusedWith("UNLOCK_FAILED")]).to.deep.equal(["pausing", "none"]);
+  });
 });

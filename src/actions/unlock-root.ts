@@ -1,0 +1,75 @@
+import { unlockHost, type Unlocked } from "#engine/transport/unlock-host.ts";
+import type { Connect, Endpoint } from "#engine/transport/host.ts";
+import { secret } from "#engine/step/secret.ts";
+import { KcoreError } from "#errors/problem.ts";
+import { openEscrowKey, readEscrows, unseal, type Escrow, type Sealed, type Unlock } from "#pki/escrow.ts";
+
+/** What is kept here of a machine whose root is encrypted. */
+export interface LockedRoot {
+  readonly node: string;
+  readonly unlock: Unlock;
+  readonly sealed: Sealed;
+}
+
+export interface UnlockOptions {
+  /** How the machine is reached once it runs. */
+  readonly endpoint: Endpoint;
+  readonly connect: Connect;
+  /** The context's folder. */
+  readonly folder: string;
+  /** Of the CA's keys; asked for when the machine is there, and not before. @throws KcoreError */
+  readonly passphrase: () => Promise<string>;
+  /** Records that the key is given away, before it is. `target`: machine and container. */
+  readonly record: (target: string) => void;
+  readonly signal: AbortSignal;
+}
+
+/** Milliseconds: an initrd is near, or it is not there yet. */
+const timeout = 5_000;
+
+/** What is known of a node's locked root; undefined: it has none by kcore. */
+export async function findLockedRoot(folder: string, id: string): Promise<LockedRoot | undefined> {
+  const escrow: Escrow | undefined = (await readEscrows(folder)).find((one) => one.id === id);
+  const sealed = escrow?.keys.findLast(({ uuid }) => uuid === escrow.unlock?.uuid);
+  return escrow?.unlock && sealed && { node: escrow.node, unlock: escrow.unlock, sealed };
+}
+
+/**
+ * Gives a machine that waits in its initrd the recovery key of its root. The initrd must have the host key that it was made with: nothing is sent to
+ * another one.
+ * @throws KcoreError HOST_UNREACHABLE, UNLOCK_FAILED, PKI_PASSPHRASE_WRONG, RECOVERY_KEY_UNREADABLE
+ */
+export async function unlockRoot(root: LockedRoot, options: UnlockOptions): Promise<Unlocked> {
+  const { endpoint, connect, folder, passphrase, record, signal } = options;
+  const { port, hostKey, uuid } = root.unlock;
+  const initrd = { ...endpoint, port, user: "root", hostKeys: [hostKey] };
+  const host = await connect(initrd, { timeout, signal }).catch((error: unknown) => {
+    throw refusal(endpoint.name, error);
+  });
+  try {
+    const key = secret(unseal(root.sealed, await openEscrowKey(folder, await passphrase())));
+    record(`${root.node} ${uuid}`);
+    return await unlockHost(host, key.reveal());
+  } finally {
+    await host.close();
+  }
+}
+
+/** Of what keeps us from logging in there, only the way itself may be better the next time. */
+function refusal(node: string, error: unknown): unknown {
+  const [problem] = error instanceof KcoreError ? error.problems : [];
+  if (!problem || !/^HOST_KEY_|^AUTH_/.test(problem.code)) return error;
+  const { message, detail } = problem;
+  const hint = problem.code.startsWith("HOST_KEY_")
+    ? "the key was made when the system was installed; who shows another one may be after the disk's key. At the console: kcore disk recovery-key NODE"
+    : "the initrd lets in whom the live system let in when it was installed, and nobody any more when it goes on booting";
+  return new KcoreError(
+    {
+      code: "UNLOCK_FAILED",
+      message: `${node} was not unlocked, nothing was sent: ${message}`,
+      hint,
+      ...(detail !== undefined && { detail: detail.replaceAll(", by the roster", "") }),
+    },
+    { cause: error, exitCode: 1 },
+  );
+}

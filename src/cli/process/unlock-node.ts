@@ -1,0 +1,52 @@
+import { appendEntry } from "#audit/append-entry.ts";
+import { findLockedRoot, unlockRoot } from "#actions/unlock-root.ts";
+import type { Unlocking } from "#engine/orchestrate/execute.ts";
+import type { Unlocked } from "#engine/transport/unlock-host.ts";
+import { unreachable } from "#engine/session/problems.ts";
+import { KcoreError } from "#errors/problem.ts";
+import { contextFolder, findContext } from "#pki/contexts.ts";
+import { escrowTrail, recoveryKeySent } from "#pki/escrow.ts";
+import { contextHome } from "../cluster/context-home.ts";
+
+/** Milliseconds in which an initrd that was unlocked still answers, and lets nobody in any more. */
+const leaving = 60_000;
+
+/**
+ * How a run opens the roots of nodes that it waits for, if kcore encrypted them: each boot of a run ends at their initrd.
+ * Throws HOST_UNREACHABLE while a node does not wait there, UNLOCK_FAILED when there is no use in waiting.
+ */
+export function unlocker(
+  who: string,
+  { now = Date.now, unlock = unlockKept }: { readonly now?: () => number; readonly unlock?: typeof unlockKept } = {},
+): (asked: Unlocking) => Promise<boolean> {
+  const opened = new Map<string, number>();
+  return async (asked) => {
+    const { name, id, vars } = asked.node;
+    if (vars["encryptOs"] !== true || now() - (opened.get(id) ?? -leaving) < leaving) return false;
+    try {
+      const end = await unlock(asked, who);
+      if (end === "open" || end === "lost") opened.set(id, now());
+      return end === "open";
+    } catch (error) {
+      throw whatNobodyMends(name, error);
+    }
+  };
+}
+
+/** Recorded as any look at the key is. Undefined: nothing of the node is kept here. */
+async function unlockKept({ node, context, ...asked }: Unlocking, who: string): Promise<Unlocked | undefined> {
+  const place = contextHome();
+  const folder = contextFolder(place.home, (await findContext(place, context)).name);
+  const root = await findLockedRoot(folder, node.id);
+  const record = (target: string): void =>
+    void appendEntry(escrowTrail(folder), Date.now(), recoveryKeySent(who, target));
+  return root && (await unlockRoot(root, { ...asked, folder, record }));
+}
+
+/** Waiting longer helps against what keeps us from reaching it, and against nothing else. */
+function whatNobodyMends(node: string, error: unknown): unknown {
+  const [problem] = error instanceof KcoreError ? error.problems : [];
+  if (!problem || unreachable.has(problem.code) || problem.code === "UNLOCK_FAILED") return error;
+  const message = `${node} waits to be unlocked: ${problem.message}`;
+  return new KcoreError({ ...problem, code: "UNLOCK_FAILED", message }, { cause: error, exitCode: 1 });
+}
