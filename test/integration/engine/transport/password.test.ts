@@ -1,6 +1,7 @@
 import { execFileSync } from "node:child_process";
 import { readFile, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { createTransport } from "#engine/transport/connect.ts";
 import type { Endpoint } from "#engine/transport/host.ts";
@@ -75,9 +76,11 @@ describe("a machine that knows a password and no key", function () {
           code: "AUTH_FAILED",
           message: "n1 does not let root log in with this password",
         });
-        expect(
-          (await server.log()).match(/Failed (password|keyboard-interactive)|authentication failure/g)?.length,
-        ).to.equal(1);
+        // sshd may write it only after it has answered.
+        const failures = async (): Promise<number> =>
+          (await server.log()).match(/Failed (password|keyboard-interactive)|authentication failure/g)?.length ?? 0;
+        for (let tries = 0; tries < 100 && (await failures()) === 0; tries++) await sleep(50);
+        expect(await failures()).to.equal(1);
         const other = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGZha2VmYWtlZmFrZWZha2VmYWtlZmFrZWZha2VmYWtlZmFr";
         const changed = await problemOf(admitKey(endpoint({ hostKeys: [other] }), password));
         expect(changed?.code).to.equal("HOST_KEY_CHANGED");
