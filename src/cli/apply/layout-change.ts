@@ -31,9 +31,6 @@ export async function planDiskLayout(manifest: LayoutManifest, flags: ApplyFlags
   const node = nodeOf(manifest, flags);
   const layout = manifest.layout as Layout;
   const plan = planLayout(node, layout, await lookAt(node, flags));
-  const notes = layout.disks.some(({ gpt }) => gpt.partitions.some((one) => insideOf(one).encrypted))
-    ? ["the keys of encrypted partitions are on the node's system disk alone, in /etc/kcore/luks: keep a second way in"]
-    : [];
   const isNew = plan.disks.every(({ verdict }) => verdict !== "ours");
   const pins = new Map(plan.disks.map(({ name, id }) => [name, id]));
   const request: RunRequest | undefined =
@@ -52,7 +49,7 @@ export async function planDiskLayout(manifest: LayoutManifest, flags: ApplyFlags
   return {
     outcome,
     differences,
-    notes,
+    notes: outcome === "unchanged" ? [] : notesOf(layout),
     whenGranted,
     picture: (canvas) => drawPlan(plan, canvas),
     refusals,
@@ -68,6 +65,12 @@ export async function planDiskLayout(manifest: LayoutManifest, flags: ApplyFlags
       return (await startRun(flags, granted, viewOf(flags))).exitCode;
     },
   };
+}
+
+function notesOf({ disks }: Layout): readonly string[] {
+  return disks.some(({ gpt }) => gpt.partitions.some((one) => insideOf(one).encrypted))
+    ? ["the keys of encrypted partitions are on the node's system disk alone, in /etc/kcore/luks: keep a second way in"]
+    : [];
 }
 
 function nodeOf({ node: { name, at } }: LayoutManifest, { project }: ApplyFlags): NodeEntry {
