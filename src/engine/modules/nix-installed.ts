@@ -126,7 +126,8 @@ ${look}
 # What a later power cut may not take away.
 sync`,
       tools: [{ command: "systemctl", package: "systemd" }],
-      timeout: 900,
+      timeout: 7200,
+      stall: 600,
     };
   },
 });

@@ -72,7 +72,8 @@ export const nixProfile = defineModule({
   args,
   refusals: ["NIX_DOWNGRADE", "NIX_PATH_DIFFERS"],
   step: ({ profile, path, source, narHash, downgrade }) => {
-    const blob = source && fileBlob(source);
+    // As Nix calls it: what stands behind the hash.
+    const blob = source && fileBlob(source, path.slice("/nix/store/".length + 33));
     const guard = downgrade ? undefined : refuseDowngrade(profile, path);
     const check =
       narHash === undefined
@@ -113,7 +114,8 @@ fi
         { command: "nix-env", package: "nix-bin" },
         ...(blob ? [{ command: "gzip", package: "gzip" }] : []),
       ],
-      timeout: 600,
+      timeout: 7200,
+      stall: 600,
     };
   },
 });

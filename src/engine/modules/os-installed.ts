@@ -105,7 +105,8 @@ leave_target && e2label "$device" ${done} && sync`,
         { command: "ip", package: "iproute2" },
         { command: "gzip", package: "gzip" },
       ],
-      timeout: 1800,
+      timeout: 10_800,
+      stall: 900,
     };
   },
 });
