@@ -28,7 +28,7 @@ k_watch() {
   [ "$k_for" = "$k_watched" ] || k_watched=$k_for k_moved= k_still=0
   k_stall=${k_limit#*/} k_limit=${k_limit%/*}
   [ -z "$k_over" ] || k_limit=$k_dead
-  [ $((k_secs % 5))$k_over = 0 ] && [ -e "/proc/$$/task/$$/children" ] || return 0
+  [ "$((k_secs % 5))$k_over" = 0 ] && [ -e "/proc/$$/task/$$/children" ] || return 0
   k_io= k_kb=0
   set -- "$k_cpid"
   while [ $# -gt 0 ]; do
