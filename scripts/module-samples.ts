@@ -81,6 +81,8 @@ export const moreArguments: Readonly<Record<string, readonly object[]>> = {
       source: { file: "/a.gz", sha256, size: 1 },
       narHash: `sha256:${"0".repeat(52)}`,
     },
+    { profile: "/nix/var/nix/profiles/system", generation: 3 },
+    { backFrom: "kcore-0.2.0" },
   ],
   "os.booted": [{ disk: { serial: "S3Z8NB0K" }, boot: false }],
   "os.installed": [

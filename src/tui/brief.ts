@@ -47,6 +47,12 @@ export class BriefLines {
       case "stage.finished":
       case "node.milestone":
         return nothing;
+      case "node.sending": {
+        const since = before.nodes.get(event.node)?.sending?.since ?? event.at;
+        return this.#quiet || event.at - since < LONG ? nothing : { lines: describeEvent(before, event) };
+      }
+      case "node.sent":
+        return this.#quiet || event.duration < LONG ? nothing : { lines: describeEvent(before, event) };
       case "action.started":
       case "step.started":
         return { lines: this.#leave(before, event) };

@@ -1,5 +1,6 @@
 import { cleanText } from "#engine/events/clean.ts";
-import type { Change, RunEvent } from "#engine/events/event.ts";
+import { formatBytes, formatSending } from "#engine/events/bytes.ts";
+import type { Change, RunEvent, Sending } from "#engine/events/event.ts";
 import type { NodeModel, RunModel, StepModel } from "#engine/events/run-model.ts";
 import { causeLine } from "./cause-line.ts";
 import type { Problem } from "#errors/problem.ts";
@@ -51,6 +52,10 @@ function describe(before: RunModel, event: RunEvent): readonly PlainLine[] {
       return [line("done", event.node, "rebooted")];
     case "node.saved":
       return [line("done", event.node, savedText(event))];
+    case "node.sending":
+      return isTold(before, event) ? [line("output", event.node, sendingText(event))] : [];
+    case "node.sent":
+      return [line("done", event.node, sentText(event))];
     case "node.milestone":
       return [line("done", event.node, `milestone ${event.milestone}`)];
     case "node.finished":
@@ -82,6 +87,23 @@ function describe(before: RunModel, event: RunEvent): readonly PlainLine[] {
 export function savedText({ device, save, before }: NonNullable<NodeModel["saved"]>[number]): string {
   const why = before === "wipe" ? "it may be wiped" : "an earlier one is put back";
   return `saved the table of ${device} before ${why} (${save.slice(0, 12)})`;
+}
+
+/** What is on its way: “sending kcore-0.1.0  31.2/44.0 MB  8.4 MB/s”. */
+export function sendingText(sending: Sending): string {
+  return `sending ${sending.name}  ${formatSending(sending)}`;
+}
+
+/** What is there. */
+export function sentText({ name, bytes, duration }: NonNullable<NodeModel["sent"]>[number]): string {
+  return `sent ${name}  ${formatBytes(bytes)}  ${formatDuration(duration)}`;
+}
+
+/** In lines of a log: the first, and one for each tenth of it. */
+function isTold(model: RunModel, { node, name, sent, total }: Of<"node.sending">): boolean {
+  const before = model.nodes.get(node)?.sending;
+  const tenth = (bytes: number) => Math.floor((bytes * 10) / total);
+  return before?.name !== name || tenth(sent) > tenth(before.sent);
 }
 
 type Of<Type extends RunEvent["type"]> = Extract<RunEvent, { type: Type }>;

@@ -1,6 +1,7 @@
 import type { ActionModel, NodeModel, RunModel } from "#engine/events/run-model.ts";
 import type { Problem } from "#errors/problem.ts";
 import { busyTime, ownEnd, tallyOf, timeOfNode } from "./tally.ts";
+import { sendingText } from "./describe-event.ts";
 import { noPlan, plansOf, progressOf, type NodePlan } from "./progress.ts";
 import { actionsByNode, itemOf, telling, workOn, type WorkItem } from "./work-item.ts";
 
@@ -41,6 +42,8 @@ export interface NodeRow {
   readonly milestone?: string | undefined;
   /** What of its disks was saved before it may be wiped. */
   readonly saved?: string | undefined;
+  /** What is on its way to it. */
+  readonly sending?: string | undefined;
   readonly fingerprint?: string | undefined;
   readonly ended: number;
   readonly planned: number;
@@ -124,6 +127,7 @@ function rowOf(node: NodeModel, actions: readonly ActionModel[], plan: NodePlan,
     problem: hasFailed ? undefined : node.problem,
     milestone: node.milestone,
     saved: node.saved?.map(({ device }) => device).join(", "),
+    sending: node.sending && sendingText(node.sending),
     fingerprint: node.fingerprint,
     ended,
     planned: isDone ? ended : planned,
@@ -197,7 +201,7 @@ function stateOf(node: NodeModel, running: number, failed: number, all: number, 
     case "pending":
     case "connected":
     case "finished":
-      if (running > 0) return "running";
+      if (running > 0 || node.sending) return "running";
       return node.state === "pending" && all === 0 ? "pending" : "idle";
   }
 }

@@ -9,6 +9,7 @@ import { fileManaged } from "#engine/modules/file-managed.ts";
 import { groupManaged } from "#engine/modules/group-managed.ts";
 import { httpReady } from "#engine/modules/http-ready.ts";
 import { nixCollected } from "#engine/modules/nix-collected.ts";
+import { nixProfile } from "#engine/modules/nix-profile.ts";
 import { packageInstalled } from "#engine/modules/package-installed.ts";
 import { portOpen } from "#engine/modules/port-open.ts";
 import { rebootDone } from "#engine/modules/reboot-done.ts";
@@ -180,6 +181,19 @@ describe("modules on real nodes", function () {
     expect(await left()).to.equal("3\n4\n5\n4\n");
     expect(done.notes.at(-1)).to.match(/^[2-9] store paths deleted/);
     expect((await run(n1, nixCollected, { keep: 2 })).outcome).to.equal("ok");
+
+    // What is left can be gone back to, or from.
+    const at = async (): Promise<string> => (await n1.exec(`cat ${profile}`)).stdout.trim();
+    const back = { profile, backFrom: "g4" };
+    expect((await run(n1, nixProfile, back, { dryRun: true })).outcome).to.equal("would-change");
+    const gone = await run(n1, nixProfile, back);
+    expect([gone.outcome, await at()], JSON.stringify(gone)).to.deep.equal(["changed", "3"]);
+    expect((await run(n1, nixProfile, back)).outcome).to.equal("ok");
+    expect((await run(n1, nixProfile, { profile, backFrom: "g3" })).problem?.code).to.equal("NIX_GENERATION_MISSING");
+    await converges(n1, nixProfile, { profile, generation: 5 });
+    expect(await at()).to.equal("5");
+    const none = await run(n1, nixProfile, { profile, generation: 9 });
+    expect(none.problem?.message).to.equal(`${profile} has no generation 9; there is: 3 4 5`);
   });
 
   it("n1: services that run what an update replaced are restarted, but for those that are left to a boot", async () => {

@@ -18,6 +18,8 @@ export interface DelayLine {
   readonly bytesUp: number;
   /** Changes the latency for bytes that come from now on. */
   setLatency(milliseconds: number): void;
+  /** From now on clients' bytes go on at most so many a second; undefined: as they come. */
+  setRate(bytesPerSecond: number | undefined): void;
   /** Resets all connections, and refuses new ones (closes them at once), until `heal`. */
   cut(): void;
   /** Swallows all bytes and ends both ways, also of new connections: a half-open line (F-2). */
@@ -33,6 +35,7 @@ type Mode = "open" | "cut" | "blackhole";
 export async function startDelayLine({ target, latency = 0 }: DelayLineOptions): Promise<DelayLine> {
   let mode: Mode = "open";
   let delay = latency;
+  let rate: number | undefined;
   let [connections, turns, bytesUp] = [0, 0, 0];
   let clientSpeaks = false;
   const pairs = new Set<readonly [Socket, Socket]>();
@@ -41,7 +44,7 @@ export async function startDelayLine({ target, latency = 0 }: DelayLineOptions):
     for (const pair of pairs) for (const socket of pair) socket.resetAndDestroy();
     pairs.clear();
   };
-  const pump = (from: Socket, to: Socket, onChunk: (chunk: Buffer) => void) => {
+  const pump = (from: Socket, to: Socket, onChunk: (chunk: Buffer) => void, isUp = false) => {
     const later = (work: () => void) => {
       const guarded = () => mode !== "blackhole" && !to.destroyed && work();
       if (delay === 0) guarded();
@@ -52,9 +55,12 @@ export async function startDelayLine({ target, latency = 0 }: DelayLineOptions):
       if (mode === "blackhole") return;
       onChunk(chunk);
       later(() => {
-        if (to.write(chunk)) return;
+        const isFull = !to.write(chunk);
+        const due = isUp && rate !== undefined ? (chunk.length * 1000) / rate : 0;
+        if (!isFull && due === 0) return;
         from.pause();
-        to.once("drain", () => from.resume());
+        if (due > 0) setTimeout(() => from.resume(), due);
+        else to.once("drain", () => from.resume());
       });
     });
     from.on("end", () => later(() => to.end()));
@@ -77,11 +83,12 @@ export async function startDelayLine({ target, latency = 0 }: DelayLineOptions):
     });
     const pair = [client, upstream] as const;
     pairs.add(pair);
-    pump(client, upstream, (chunk) => {
+    const countUp = (chunk: Buffer): void => {
       bytesUp += chunk.length;
       if (!clientSpeaks) turns++;
       clientSpeaks = true;
-    });
+    };
+    pump(client, upstream, countUp, true);
     pump(upstream, client, () => (clientSpeaks = false));
     client.on("close", () => mode !== "blackhole" && pairs.delete(pair));
   });
@@ -103,6 +110,9 @@ export async function startDelayLine({ target, latency = 0 }: DelayLineOptions):
     },
     setLatency: (milliseconds) => {
       delay = milliseconds;
+    },
+    setRate: (bytesPerSecond) => {
+      rate = bytesPerSecond;
     },
     cut() {
       mode = "cut";

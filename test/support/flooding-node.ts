@@ -95,6 +95,7 @@ function hostileChannel(chunks: readonly Uint8Array[], onSent: (bytes: number) =
       }
     })(),
     write: async (bytes) => onSent(bytes.length),
+    taken: () => 0,
     end: () => undefined,
     close: () => (isClosed = true),
     exit: Promise.resolve({}),

@@ -23,6 +23,16 @@ export interface StageOutline {
   readonly open?: boolean;
 }
 
+/** A large content on its way to a node. */
+export interface Sending {
+  readonly name: string;
+  /** Bytes. */
+  readonly sent: number;
+  readonly total: number;
+  /** Bytes a second, of late; absent: it cannot be told yet. */
+  readonly rate?: number;
+}
+
 export type NodeOutcome = "done" | "failed" | "unreachable" | "interrupted" | "not-started";
 
 /** A question whose first answer counts; every view that watches may show it. */
@@ -101,6 +111,19 @@ export type RunEventBody =
       readonly isNew: boolean;
       readonly bytes: number;
       readonly pieces: number;
+    }
+  /**
+   * A large content is on its way to the node: at most once a second, and ever more seldom the longer it takes. Bytes count that the
+   * node has taken.
+   */
+  | ({ readonly type: "node.sending"; readonly node: string } & Sending)
+  /** All of it is there; `duration` in milliseconds. */
+  | {
+      readonly type: "node.sent";
+      readonly node: string;
+      readonly name: string;
+      readonly bytes: number;
+      readonly duration: number;
     }
   | { readonly type: "node.milestone"; readonly node: string; readonly milestone: string }
   | { readonly type: "node.facts"; readonly node: string; readonly facts: Readonly<Record<string, unknown>> }

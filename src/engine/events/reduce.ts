@@ -1,3 +1,4 @@
+import { defined } from "#optional/defined.ts";
 import type { RunEvent } from "./event.ts";
 import {
   emptyRun,
@@ -151,6 +152,8 @@ function apply(model: RunModel, event: RunEvent, own: Owner): RunModel {
     case "node.rebooted":
     case "node.segment":
     case "node.saved":
+    case "node.sending":
+    case "node.sent":
     case "node.milestone":
     case "node.facts":
     case "node.finished":
@@ -234,7 +237,8 @@ function newNode(name: string): NodeModel {
 }
 
 function changeNodeState(node: NodeModel, event: NodeEvent): NodeModel {
-  const { reason: _, ...rest } = node;
+  // What was on its way when the connection went, or the node's run ended, comes anew or never.
+  const { reason: _, sending: _sending, ...rest } = node;
   switch (event.type) {
     case "node.connecting":
       return { ...rest, state: "connecting", startedAt: node.startedAt ?? event.at };
@@ -257,6 +261,17 @@ function changeNodeState(node: NodeModel, event: NodeEvent): NodeModel {
     case "node.saved": {
       const { device, save, before } = event;
       return { ...node, saved: [...(node.saved ?? []), { device, save, before }] };
+    }
+    case "node.sending": {
+      const { name, sent, total, rate } = event;
+      const { name: before, since } = node.sending ?? {};
+      const begun = since !== undefined && before === name ? since : event.at;
+      return { ...node, sending: { name, sent, total, since: begun, ...defined({ rate }) } };
+    }
+    case "node.sent": {
+      const { sending: __, ...arrived } = node;
+      const { name, bytes, duration } = event;
+      return { ...arrived, sent: [...(node.sent ?? []), { name, bytes, duration }] };
     }
     case "node.milestone":
       return { ...node, milestone: event.milestone };

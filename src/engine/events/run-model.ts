@@ -1,5 +1,5 @@
 import type { Problem, SourcePosition } from "#errors/problem.ts";
-import type { Change, NodeOutcome, Outcome, Question } from "./event.ts";
+import type { Change, NodeOutcome, Outcome, Question, Sending } from "./event.ts";
 
 /** What a run looks like after some of its events: plain values, never changed in place. */
 export interface RunModel {
@@ -95,6 +95,10 @@ export interface NodeModel {
     readonly save: string;
     readonly before: "wipe" | "restore";
   }[];
+  /** What is on its way to it, and since when that was told. */
+  readonly sending?: Sending & { readonly since: number };
+  /** Large contents that it was sent. */
+  readonly sent?: readonly { readonly name: string; readonly bytes: number; readonly duration: number }[];
   readonly facts?: Readonly<Record<string, unknown>>;
   readonly outcome?: NodeOutcome;
   readonly problem?: Problem;

@@ -56,7 +56,8 @@ ${manager.apply(packages)}
 ) || exit 1
 : >"$K_STATE/lists-updated"`,
       ),
-      timeout: 1200 + lockTimeout,
+      timeout: 7200 + lockTimeout,
+      stall: 600 + lockTimeout,
     };
   },
 });

@@ -11,11 +11,13 @@ const daemons = ["nix-daemon.socket", "nix-daemon.service"] as const;
 
 const conf = "/etc/nix/nix.conf";
 
+const Word = z.string().regex(/^[^\s#]+$/, "must be one word");
+
 const Setting = z.union([
   z.string().regex(/^[^\n#\0]*$/, "must be one line without “#”"),
   z.number(),
   z.boolean(),
-  z.array(z.string().regex(/^[^\s#]+$/, "must be one word")),
+  z.array(Word),
 ]);
 
 const args = z
@@ -32,10 +34,22 @@ const args = z
       .describe("The tarball's SHA-256, as its publisher gives it."),
     buildUsers: z.int().min(1).max(64).default(10).describe("How many nixbld users a tarball's installation makes."),
     updateCache: z.boolean().default(true).describe("Fetch the package lists first (method package)."),
+    substituters: z
+      .array(Word)
+      .optional()
+      .describe("Binary caches that Nix may fetch from; an empty list: none, it works offline."),
+    trustedKeys: z
+      .array(
+        z
+          .string()
+          .regex(/^[^\s#:]+:[A-Za-z0-9+/]{43}=$/, "must be NAME:KEY, as nix key generate-secret and caches give it"),
+      )
+      .optional()
+      .describe("Public keys whose signatures on what is fetched are believed."),
     settings: z
       .record(z.string().regex(/^[a-z][a-z0-9-]*$/, "must be a setting of nix.conf(5)"), Setting)
       .default({})
-      .describe("Settings that nix.conf shall have; others in it stay."),
+      .describe("Settings that nix.conf shall have; others in it stay. They win over the two above."),
   })
   .refine(
     ({ method, source, sha256 }) => method === "package" || (source !== undefined && sha256 !== undefined),
@@ -47,6 +61,8 @@ type Args = z.output<typeof args>;
  * ```yaml
  * nix.installed:
  *   method: package
+ *   substituters: [https://cache.example.org]
+ *   trustedKeys: ["cache.example.org-1:6NCHdD59X431o0gWypbMrAURkbJ16ZPMQFGspcDShjY="]
  *   settings: { max-jobs: 2, trusted-users: [root] }
  * ```
  * Nix with its daemon (multi-user), installed where it is not there yet by either method; a Nix that is there is kept,
@@ -66,7 +82,7 @@ export const nixInstalled = defineModule({
     "TOOL_MISSING",
   ],
   step: (given, context) => {
-    const settings = Object.entries(given.settings).map(([name, value]) => ({ name, text: textOf(value) }));
+    const settings = Object.entries(settingsOf(given)).map(([name, value]) => ({ name, text: textOf(value) }));
     const tarball = given.method === "tarball" ? readTarball(given, context) : undefined;
     return {
       brings: true,
@@ -126,10 +142,19 @@ ${look}
 # What a later power cut may not take away.
 sync`,
       tools: [{ command: "systemctl", package: "systemd" }],
-      timeout: 900,
+      timeout: 7200,
+      stall: 600,
     };
   },
 });
+
+function settingsOf({ substituters, trustedKeys, settings }: Args): Args["settings"] {
+  return {
+    ...(substituters && { substituters }),
+    ...(trustedKeys && trustedKeys.length > 0 && { "trusted-public-keys": trustedKeys }),
+    ...settings,
+  };
+}
 
 function textOf(value: z.output<typeof Setting>): string {
   return Array.isArray(value) ? value.join(" ") : String(value).trim();

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { fileBlob } from "../step/blob.ts";
-import { defineModule } from "../step/define.ts";
+import { defineModule, type Step } from "../step/define.ts";
 import { AbsolutePath } from "../step/fields.ts";
 import { sh, type Sh } from "../step/sh.ts";
 
@@ -13,28 +13,56 @@ const Source = z.strictObject({
   size: z.int().positive().describe("Its size in bytes."),
 });
 
-const args = z.strictObject({
-  profile: AbsolutePath.refine(
-    (path) => path.startsWith("/nix/var/nix/profiles/"),
-    "must be under /nix/var/nix/profiles",
+const storePath = /^\/nix\/store\/[0-9abcdfghijklmnpqrsvwxyz]{32}-[A-Za-z0-9+._?=-]{1,211}$/;
+
+const args = z
+  .strictObject({
+    profile: AbsolutePath.refine(
+      (path) => path.startsWith("/nix/var/nix/profiles/"),
+      "must be under /nix/var/nix/profiles",
+    )
+      .default("/nix/var/nix/profiles/kcore")
+      .describe("The profile."),
+    path: z
+      .string()
+      .regex(storePath, "must be a store path")
+      .optional()
+      .describe("The store path that the profile shall be."),
+    generation: z
+      .int()
+      .min(1)
+      .optional()
+      .describe("Instead of path: the generation that it shall be at, one that is there."),
+    backFrom: z
+      .string()
+      .refine(
+        (text) => storePath.test(text) || /^[A-Za-z0-9+._?=-]+$/.test(text),
+        "must be a store path, or its name without the hash",
+      )
+      .optional()
+      .describe(
+        "Instead of path: what it shall not be at, such as kcore-0.2.0: it goes back to the generation before.",
+      ),
+    source: Source.optional().describe("Where the bastion has it, for nodes that lack it."),
+    narHash: z
+      .string()
+      .regex(/^sha256:[0-9abcdfghijklmnpqrsvwxyz]{52}$/, "must be sha256: and 52 characters of base 32")
+      .optional()
+      .describe("The path's hash as `nix-store -q --hash` prints it; compared after delivery."),
+    downgrade: z
+      .boolean()
+      .default(false)
+      .describe("May the profile go back from a newer version of what the path's name says?"),
+  })
+  .refine(
+    ({ path, generation, backFrom }) => [path, generation, backFrom].filter((one) => one !== undefined).length === 1,
+    "exactly one of path, generation and backFrom must be given",
   )
-    .default("/nix/var/nix/profiles/kcore")
-    .describe("The profile."),
-  path: z
-    .string()
-    .regex(/^\/nix\/store\/[0-9abcdfghijklmnpqrsvwxyz]{32}-[A-Za-z0-9+._?=-]{1,211}$/, "must be a store path")
-    .describe("The store path that the profile shall be."),
-  source: Source.optional().describe("Where the bastion has it, for nodes that lack it."),
-  narHash: z
-    .string()
-    .regex(/^sha256:[0-9abcdfghijklmnpqrsvwxyz]{52}$/, "must be sha256: and 52 characters of base 32")
-    .optional()
-    .describe("The path's hash as `nix-store -q --hash` prints it; compared after delivery."),
-  downgrade: z
-    .boolean()
-    .default(false)
-    .describe("May the profile go back from a newer version of what the path's name says?"),
-});
+  .refine(
+    ({ path, source, narHash }) => path !== undefined || (source ?? narHash) === undefined,
+    "source and narHash speak of a path, which is not given",
+  );
+type Args = z.output<typeof args>;
 
 /** The end of a store path as Nix reads it: a name, then a version that begins with a digit. */
 const named = /^\/nix\/store\/[^-]+-(.+?)-(\d+(?:\.\d+)*)$/;
@@ -62,37 +90,63 @@ esac`;
  *   profile: /nix/var/nix/profiles/kcore
  *   path: /nix/store/0c8fvpkmrx4b8n5mxy4v1ibwrfgjd7l6-kcore-0.1.0
  * ```
- * A newer version of the same name is not replaced unless `downgrade` says so.
- * The path becomes the profile's newest generation; the older ones stay, so `nix-env -p PROFILE --rollback` goes back.
- * The bytes travel once: a node that has the path is sent nothing.
+ * A newer version of the same name is not replaced unless `downgrade` says so. The path becomes the profile's newest generation; the older
+ * ones stay, and `generation` or `backFrom` go back to one. The bytes travel once: a node that has the path is sent nothing. The fact `generation` names the present one.
  */
 export const nixProfile = defineModule({
   name: "nix.profile",
-  summary: "Keeps a Nix profile at a store path, which the bastion delivers.",
+  summary: "Keeps a Nix profile at a store path, which the bastion delivers, or at one of its generations.",
   args,
-  refusals: ["NIX_DOWNGRADE", "NIX_PATH_DIFFERS"],
-  step: ({ profile, path, source, narHash, downgrade }) => {
-    const blob = source && fileBlob(source);
-    const guard = downgrade ? undefined : refuseDowngrade(profile, path);
-    const check =
-      narHash === undefined
-        ? sh`:`
-        : sh`hash=$(nix-store -q --hash ${path}) || exit 1
-  [ "$hash" = ${narHash} ] || refuse NIX_PATH_DIFFERS ${`${path} is not what the bastion has: wanted ${narHash}, found `}"$hash"`;
+  refusals: ["NIX_DOWNGRADE", "NIX_GENERATION_MISSING", "NIX_PATH_DIFFERS"],
+  step: (given) => {
+    const { profile, path } = given;
     return {
       brings: true,
       reach: {
         changes: [{ is: "tree", path: profile }],
         restsOn: [
-          ...[path, profile].map((at) => ({ is: "path", path: at }) as const),
+          ...[...(path === undefined ? [] : [path]), profile].map((at) => ({ is: "path", path: at }) as const),
           { is: "program", name: "nix-store" },
         ],
       },
-      want: { store: "valid", profile: path },
-      probe: sh`if nix-store --check-validity ${path} 2>/dev/null; then fact store valid; else fact store absent; fi
-if [ -L ${profile} ]; then fact profile "$(readlink -f ${profile})"; else fact profile absent; fi`,
-      ...(guard && { guard }),
-      apply: sh`# Left by a run that a power cut ended: Nix registers a path before its files are surely on the disk.
+      ...(path === undefined ? atGeneration(given) : atPath({ ...given, path })),
+      timeout: 7200,
+      stall: 600,
+    };
+  },
+});
+
+type Gap = Pick<Step, "want" | "probe" | "guard" | "apply" | "tools">;
+
+const [nixStore, nixEnv, gzip] = [
+  { command: "nix-store", package: "nix-bin" },
+  { command: "nix-env", package: "nix-bin" },
+  { command: "gzip", package: "gzip" },
+];
+
+/** The profile is a link to its present generation, `NAME-NUMBER-link`. */
+function tellGeneration(profile: string): Sh {
+  return sh`now=$(readlink ${profile} 2>/dev/null) && now=\${now%-link}
+now=\${now##*-}
+fact generation "\${now:-none}"`;
+}
+
+function atPath({ profile, path, source, narHash, downgrade }: Args & { readonly path: string }): Gap {
+  // As Nix calls it: what stands behind the hash.
+  const blob = source && fileBlob(source, nameOf(path));
+  const guard = downgrade ? undefined : refuseDowngrade(profile, path);
+  const check =
+    narHash === undefined
+      ? sh`:`
+      : sh`hash=$(nix-store -q --hash ${path}) || exit 1
+  [ "$hash" = ${narHash} ] || refuse NIX_PATH_DIFFERS ${`${path} is not what the bastion has: wanted ${narHash}, found `}"$hash"`;
+  return {
+    want: { store: "valid", profile: path },
+    probe: sh`if nix-store --check-validity ${path} 2>/dev/null; then fact store valid; else fact store absent; fi
+if [ -L ${profile} ]; then fact profile "$(readlink -f ${profile})"; else fact profile absent; fi
+${tellGeneration(profile)}`,
+    ...(guard && { guard }),
+    apply: sh`# Left by a run that a power cut ended: Nix registers a path before its files are surely on the disk.
 if nix-store --check-validity ${path} 2>/dev/null && ! nix-store --verify-path ${path} >/dev/null 2>&1; then
   note "the files of "${path}" are damaged; they are sent again"
   nix-store --delete ${path} >/dev/null || exit 1
@@ -108,12 +162,55 @@ if ! nix-store --check-validity ${path} 2>/dev/null; then
   sync
 fi
 [ "$(readlink -f ${profile})" = ${path} ] || nix-env -p ${profile} --set ${path}`,
-      tools: [
-        { command: "nix-store", package: "nix-bin" },
-        { command: "nix-env", package: "nix-bin" },
-        ...(blob ? [{ command: "gzip", package: "gzip" }] : []),
-      ],
-      timeout: 600,
-    };
-  },
-});
+    tools: [nixStore, nixEnv, ...(blob ? [gzip] : [])],
+  };
+}
+
+/** A store path without the folder and the hash. */
+function nameOf(path: string): string {
+  return path.slice("/nix/store/".length + 33);
+}
+
+function atGeneration({ profile, generation, backFrom = "" }: Args): Gap {
+  // A store path is compared as a whole, a name with what stands behind the hash.
+  const isLeft = sh`is_left() {
+  at=$(readlink -f "$1")
+  case ${backFrom} in /*) ;; *) at=\${at##*/} && at=\${at#*-} ;; esac
+  [ "$at" != ${backFrom} ]
+}`;
+  const find =
+    generation === undefined
+      ? sh`${isLeft}
+now=$(readlink ${profile}) && now=\${now%-link} && now=\${now##*-} to=
+for link in ${profile}-*-link; do
+  number=\${link%-link} && number=\${number##*-}
+  case $number in '' | *[!0-9]*) continue ;; esac
+  [ "$number" -lt "\${now:-0}" ] && [ "$number" -gt "\${to:-0}" ] && is_left "$link" || continue
+  to=$number
+done
+[ -n "$to" ] || refuse NIX_GENERATION_MISSING ${`${profile} has no generation before ${backFrom} to go back to`}`
+      : sh`to=${generation}
+[ -L ${profile}-$to-link ] || {
+  all=
+  for link in ${profile}-*-link; do
+    number=\${link%-link} && number=\${number##*-}
+    case $number in '' | *[!0-9]*) ;; *) all="$all $number" ;; esac
+  done
+  refuse NIX_GENERATION_MISSING ${`${profile} has no generation ${generation}; there is:`}"\${all:- none}"
+}`;
+  return {
+    want: generation === undefined ? { left: "yes" } : { generation: String(generation) },
+    probe: sh`${tellGeneration(profile)}
+if [ -L ${profile} ]; then fact profile "$(readlink -f ${profile})"; else fact profile absent; fi${
+      generation === undefined
+        ? sh`
+${isLeft}
+if is_left ${profile}; then fact left yes; else fact left no; fi`
+        : sh``
+    }`,
+    guard: find,
+    apply: sh`${find}
+nix-env -p ${profile} --switch-generation "$to" >/dev/null && sync`,
+    tools: [nixEnv],
+  };
+}

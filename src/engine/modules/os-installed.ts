@@ -151,7 +151,8 @@ ${encrypted ? finish(container) : sh``}`,
         { command: "ip", package: "iproute2" },
         { command: "gzip", package: "gzip" },
       ],
-      timeout: 1800,
+      timeout: 10_800,
+      stall: 900,
     };
   },
 });

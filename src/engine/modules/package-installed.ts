@@ -58,7 +58,8 @@ export const packageInstalled = defineModule({
       guard: withPackageManager((manager) => manager.guard(packages)),
       foresee: withPackageManager((manager) => manager.foresee(packages)),
       apply: withPackageManager((manager) => manager.apply(packages)),
-      timeout: 1200 + args.lockTimeout,
+      timeout: 7200 + args.lockTimeout,
+      stall: 300 + args.lockTimeout,
     };
   },
 });

@@ -62,7 +62,7 @@ k_reap() {
     case $k_told in *" $k_k "*) continue ;; esac
     i=$k_k
     k_o2=interrupted
-    [ "$i" != "$k_next" ] || { k_o2=failed && [ ! -e "$K_RUN/timedout" ] || k_rc=timeout; }
+    [ "$i" != "$k_next" ] || { k_o2=failed && [ ! -e "$K_RUN/late" ] || k_rc=timeout; }
     k_end_step "$k_o2" "$k_rc"
   done
   [ -n "$k_seen" ] || k_o2=changed

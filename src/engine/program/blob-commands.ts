@@ -10,11 +10,13 @@ const textLimit = 64 << 10;
 
 /**
  * The commands that bring blobs to the follower, each to be sent before the next one is asked for. Small texts come together
- * and are written by the shell itself, in no process of their own; what is large comes in parts and is checked by its hash.
+ * and are written by the shell itself, in no process of their own; what is large comes in parts and is checked by its hash. `begin` hears
+ * of each large one before its first part.
  */
 export async function* blobCommands(
   run: Pick<RunVariables, "nonce">,
   blobs: ReadonlyMap<string, Blob>,
+  begin: (large: Blob) => void = () => undefined,
 ): AsyncGenerator<string | Uint8Array> {
   let texts: Uint8Array[] = [];
   let waiting = 0;
@@ -33,6 +35,7 @@ export async function* blobCommands(
       if (waiting > partLimit) yield told();
       continue;
     }
+    begin(blob);
     for (let at = 0; at < bytes.length; at += partLimit) {
       const part = bytes.subarray(at, at + partLimit);
       yield `part ${name} ${part.length} ${at}\n`;

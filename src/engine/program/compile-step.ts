@@ -152,6 +152,12 @@ export function timeoutOf({ timeout, retry, step }: PlannedStep): number {
   return Math.ceil(timeout ?? (attempts ? Math.max(once, attempts.attempts * (attempts.interval + 5)) : once));
 }
 
+/** The same as the runner takes it: behind a slash how long it may move nothing, where that is watched. */
+export function limitOf(plan: PlannedStep): string {
+  const { stall } = plan.step;
+  return stall === undefined ? String(timeoutOf(plan)) : `${timeoutOf(plan)}/${stall}`;
+}
+
 /** Seconds in which a new connection has to confirm what a step on trial changed. */
 export function confirmWithin({ confirm = 30 }: PlannedStep): number {
   return Math.ceil(confirm);

@@ -21,6 +21,39 @@ k_stdout() {
   echo >&5
 }
 
+# k_watch: the running step may move no byte for so long as stands in k_limit behind a slash, it and all that it started (proc(5), io: rchar and
+# wchar; those of processes that ended count with who waited for them). k_limit = its time limit; once it stood still that long, the second at which
+# that was seen. It looks every fifth second, and starts no process: builtins read it all. Where the kernel does not tell, the time limit counts alone.
+k_watch() {
+  [ "$k_for" = "$k_watched" ] || k_watched=$k_for k_moved= k_still=0
+  k_stall=${k_limit#*/} k_limit=${k_limit%/*}
+  [ -z "$k_over" ] || k_limit=$k_dead
+  [ "$((k_secs % 5))$k_over" = 0 ] && [ -e "/proc/$$/task/$$/children" ] || return 0
+  k_io= k_kb=0
+  set -- "$k_cpid"
+  while [ $# -gt 0 ]; do
+    while read -r k_x k_y; do
+      case $k_x in
+        [rw]char:)
+          k_io="$k_io $k_y"
+          # In kB: some shells count to 2^31.
+          case $k_y in ????*) k_kb=$((k_kb + ${k_y%???})) ;; esac
+          ;;
+      esac
+    done <"/proc/$1/io"
+    for k_x in "/proc/$1/task"/*/children; do
+      k_y=
+      read -r k_y <"$k_x"
+      set -- "$@" $k_y
+    done
+    shift
+  done 2>/dev/null
+  if [ "$k_io" != "$k_moved" ]; then
+    k_moved=$k_io k_still=0
+  elif [ -n "$k_io" ] && [ $((k_still += 5)) -ge "$k_stall" ]; then
+    k_over=stalled:$k_still:$k_kb k_dead=$k_secs k_limit=$k_secs
+  fi
+}
 # k_milestone: the milestone `ms` of the step `i` is reached.
 k_milestone() {
   k_json "$ms"

@@ -135,29 +135,32 @@ k_tick() {
   [ -z "$k_ticker" ] || return 0
   (
     exec 5>&-
-    k_silent=0 k_lastbeat= k_for= k_secs=0
+    k_silent=0 k_last= k_for= k_secs=0
     while sleep 1; do
       kill -0 $$ 2>/dev/null || exit 0
       k_beat=
       { read -r k_beat <"$K_RUN/beat"; } 2>/dev/null
-      if [ "$k_beat" = "$k_lastbeat" ]; then k_silent=$((k_silent + 1)); else k_silent=0; fi
-      k_lastbeat=$k_beat
-      [ "$k_silent" -lt 30 ] || rm -f "$K_RUN/attached"
+      [ "$k_beat" = "$k_last" ] || k_silent=-1 k_last=$k_beat
+      [ $((k_silent += 1)) -lt 30 ] || rm -f "$K_RUN/attached"
       k_cpid=
       { read -r k_cpid k_cborn k_limit k_cstep <"$K_RUN/current"; } 2>/dev/null
       if [ -n "$k_cpid" ]; then
         # A batch is one process; each of its steps has its own time.
-        [ "$k_for" = "$k_cpid $k_cstep" ] || { k_for="$k_cpid $k_cstep" k_secs=0; }
+        [ "$k_for" = "$k_cpid $k_cstep" ] || k_for="$k_cpid $k_cstep" k_secs=0 k_over=
         k_secs=$((k_secs + 1))
+        # LIMIT/STALL: such a step brings what watches it (extras.sh).
+        case $k_limit in */*) k_watch ;; esac
         if [ "$k_limit" != 0 ] && [ "$k_secs" -ge "$k_limit" ] && k_birth "$k_cpid" && [ "$k_born" = "$k_cborn" ]; then
-          : >"$K_RUN/timedout"
-          if [ "$k_secs" -lt $((k_limit + 5)) ]; then kill -TERM "-$k_cpid"; else kill -KILL "-$k_cpid"; fi
+          echo "${k_over:-timeout}" >>"$K_RUN/late"
+          [ "$k_secs" -lt $((k_limit + 5)) ] && k_x=TERM || k_x=KILL
+          kill "-$k_x" "-$k_cpid"
         fi
         k_poke
       fi
-      k_wake
+      # Not by its name: when somebody takes the whole run away, the runner has to hear it.
+      echo . >&8
     done
-  ) </dev/null >/dev/null 2>&1 8>&- &
+  ) </dev/null >/dev/null 2>&1 &
   k_ticker=$!
 }
 
@@ -202,6 +205,7 @@ k_need() {
       [ -z "$k_stop" ] || return 1
     done
   done
+  k_event got
 }
 
 # k_end OUTCOME: the runner's last act. Nothing secret stays; the journal does, until later runs prune it.
@@ -396,7 +400,7 @@ k_out() {
 
 # k_child: runs one step in a session of its own; sets k_rc.
 k_child() {
-  [ ! -e "$K_RUN/timedout" ] || rm -f "$K_RUN/timedout"
+  [ ! -e "$K_RUN/late" ] || rm -f "$K_RUN/late"
   # A second time, when blobs had to be sent first: what its readers left would be taken for this time's.
   [ ! -e "$K_RUN/out/$i.o.done" ] || rm -f "$K_RUN/out/$i".[oe].*
   if [ -n "$live" ]; then
@@ -652,7 +656,7 @@ k_step() {
     1:0 | 1:11 | 1:12 | 1:14) ;;
     1:*)
       # A look that was ended from outside ends the step.
-      if [ ! -e "$K_RUN/timedout" ] && [ ! -e "$K_RUN/aborted" ]; then
+      if [ ! -e "$K_RUN/late" ] && [ ! -e "$K_RUN/aborted" ]; then
         k_need $late || return 0
         k_child
       fi
@@ -664,7 +668,7 @@ k_step() {
   done
   [ -z "$rg" ] || k_stdout
   case $k_rc in 0) k_x=ok ;; 10) k_x=changed ;; 11) k_x=would ;; 12) k_x=skipped ;; 14) k_x=unknown ;; *) k_x=failed ;; esac
-  if [ -e "$K_RUN/timedout" ]; then k_x=failed k_rc=timeout; fi
+  { read -r k_rc <"$K_RUN/late"; } 2>/dev/null && k_x=failed
   k_trial
   case $K_DRY:$k_due$k_x in :1ok | :1changed) rm -f "$K_STATE/owed/$i" ;; esac
   k_end_step $k_x "$k_rc"

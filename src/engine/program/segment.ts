@@ -1,7 +1,15 @@
 import { createHash } from "node:crypto";
 import { quote } from "#engine/step/quote.ts";
 import type { PlannedStep } from "#engine/states/planned-step.ts";
-import { type CompiledStep, confirmWithin, defaultTimeout, stepKey, timeoutOf, toolWord } from "./compile-step.ts";
+import {
+  type CompiledStep,
+  confirmWithin,
+  defaultTimeout,
+  limitOf,
+  stepKey,
+  timeoutOf,
+  toolWord,
+} from "./compile-step.ts";
 import type { Blob } from "#engine/step/blob.ts";
 import type { StepData } from "#engine/step/define.ts";
 import { type BatchPlace, BatchPlanner, batchLibrary, batchLine, evidenceOf } from "./batch.ts";
@@ -82,10 +90,12 @@ export function segmentText({ steps, facts, now, foresight }: SegmentOptions): s
   const shared = sharedSkeletons(steps);
   const tools = firstTools(steps);
   const trials = foresight ? new Map<string, string>() : trialsOf(steps);
+  const isWatched = steps.some(({ plan }) => plan.step.stall !== undefined);
   const needed = {
     k_tools: tools.length > 0,
     k_milestone: steps.some(({ plan }) => plan.milestone !== undefined),
     k_stdout: steps.some(({ plan }) => plan.register !== undefined),
+    k_watch: isWatched,
     k_quote: steps.some(({ plan }) => plan.runAs !== undefined),
     k_facts: facts,
     k_doubt: foresight !== undefined,
@@ -93,6 +103,8 @@ export function segmentText({ steps, facts, now, foresight }: SegmentOptions): s
   };
   return [
     ...Object.entries(needed).flatMap(([name, isNeeded]) => (isNeeded ? [extraOf(name)] : [])),
+    // The ticker is a subshell that began with what there was then.
+    ...(isWatched ? ['[ -z "$k_ticker" ] || { kill "$k_ticker" && k_ticker=; }'] : []),
     // Steps that run later in the segment reckon from here, by the node's uptime.
     ...(now === undefined
       ? []
@@ -194,12 +206,12 @@ function aloneText({ plan, compiled }: SegmentStep, shared: ReadonlyMap<string, 
   const { key, early, late, blobs } = compiled;
   // The last one of a trial never ends by the evidence alone: those before it may have changed something.
   const quick = plan.risk === undefined ? compiled.quick : [];
-  const seconds = timeoutOf(plan);
+  const limit = limitOf(plan);
   const variables = assignments({
     i: key,
     title: titleOf(plan),
     q: quick.join("\n"),
-    to: seconds === defaultTimeout ? "" : String(seconds),
+    to: limit === String(defaultTimeout) ? "" : limit,
     early: early.join(" "),
     late: late.join(" "),
     // Large blobs of a step that nothing is known of beforehand wait for its turn.

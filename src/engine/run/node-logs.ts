@@ -1,5 +1,6 @@
 import { appendFileSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
+import { formatBytes } from "#engine/events/bytes.ts";
 import type { RunEventBody } from "#engine/events/event.ts";
 import { formatProblem, type Problem } from "#errors/problem.ts";
 import { logName, type RunFolder } from "./run-folder.ts";
@@ -84,6 +85,8 @@ function describe(event: RunEventBody): string | undefined {
       return `-- waiting: ${event.reason}`;
     case "node.rebooted":
       return "-- rebooted";
+    case "node.sent":
+      return `-- sent ${event.name}, ${formatBytes(event.bytes)}`;
     case "node.milestone":
       return `-- milestone ${event.milestone}`;
     case "node.finished":

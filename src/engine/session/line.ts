@@ -9,10 +9,13 @@ import { dial } from "./dial.ts";
 import type { ConnectionEvent } from "./messages.ts";
 import { ownBug } from "./problems.ts";
 import { sendBlobs } from "./send-blobs.ts";
+import { Sending } from "./sending.ts";
 
 const beatEvery = 5_000;
 /** Milliseconds in which the host's connection would have ended if that was why the channel did. */
 const judgement = 100;
+/** Milliseconds for which a node may take nothing of what it asked for; a disk that is slow to flush needs some. */
+const stallLimit = 120_000;
 
 export interface LineOptions {
   readonly session: SessionOptions;
@@ -25,6 +28,8 @@ export interface LineOptions {
   /** @throws KcoreError NODE_LIMIT_EXCEEDED */
   readonly onFrame: (frame: Frame, offset: number) => void;
   readonly onLimit: (error: KcoreError) => void;
+  /** The node takes nothing more of what it asked for. */
+  readonly onStall: (problem: Problem) => void;
   readonly settled: () => Promise<void>;
   /** Something that no node can cause. */
   readonly onBug: (error: unknown) => void;
@@ -36,6 +41,8 @@ export class Line {
   #host: Host | undefined;
   #link: Link | undefined;
   #beat: NodeJS.Timeout | undefined;
+  /** What was asked for last, until the node goes on. */
+  #sending: Sending | undefined;
   /** Bytes of the journal that were heard. */
   #offset = 0;
   #answers: Promise<void> = Promise.resolve();
@@ -86,13 +93,27 @@ export class Line {
     this.#answers = this.#answers.then(async () => {
       if (!link || link !== this.#link) return;
       try {
-        await sendBlobs(link, names, { run: this.#options.run, offered });
+        await sendBlobs(link, names, { run: this.#options.run, offered, sending: this.#watch(link) });
       } catch (error) {
         // The runner waits for what never comes: a file of the project that changed while the run went on.
         this.say("stop\n");
         this.#options.onBug(error);
       }
     });
+  }
+
+  #watch(link: Link): Sending {
+    const { session, onStall } = this.#options;
+    const { emit, node, transferStall: stall = stallLimit } = session;
+    this.#sending?.stop();
+    const taken = (): number => link.taken();
+    return (this.#sending = new Sending({ node: node.name, taken, emit, stall, onStall, now: Date.now }));
+  }
+
+  /** The node goes on: what it asked for is there. */
+  arrived(): void {
+    this.#sending?.arrive();
+    this.#sending = undefined;
   }
 
   /** Tells whether the host's connection ended with the channel. */
@@ -103,6 +124,7 @@ export class Line {
   }
 
   #hangUp(): void {
+    this.#sending?.stop();
     const link = this.#link;
     const host = this.#host;
     this.#link = this.#host = undefined;
@@ -145,6 +167,7 @@ export class Line {
 
   #lost(link: Link, said: string): void {
     if (this.#link !== link) return;
+    this.#sending?.stop();
     this.#link = undefined;
     this.#options.tell({ type: "lost", said });
   }

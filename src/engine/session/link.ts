@@ -30,6 +30,8 @@ export interface LinkOptions {
 export interface Link {
   /** Sends commands; resolves when they left, also when the connection is gone (that shows in `closed`). */
   send(text: string | Uint8Array): Promise<void>;
+  /** Grows by the bytes that the node has taken of what was sent. */
+  taken(): number;
   /** Resolves when the channel is gone, with what it printed beside frames; never rejects. */
   readonly closed: Promise<string>;
   /** Closes our side: the follower ends. */
@@ -177,6 +179,7 @@ function converse(
   return {
     first,
     send,
+    taken: () => channel.taken(),
     closed,
     end: () => {
       channel.end();

@@ -56,6 +56,7 @@ class Session implements NodeSession {
       tell: (event) => this.#tell({ to: "connection", event }),
       onFrame: (frame, offset) => this.#hear(frame, offset),
       onLimit: (error) => this.#overrun(error),
+      onStall: (problem) => this.#giveUp(problem),
       settled: () => this.#report.settled(),
       onBug: (error) => this.#call?.reject(error),
     });
@@ -226,8 +227,10 @@ class Session implements NodeSession {
     this.#report.open();
     const message = messageOf(frame, offset);
     if (message) return this.#tell(message);
-    if (goesOn(frame.type) && this.#machines.runner.asked.length > 0)
+    if (goesOn(frame.type) && this.#machines.runner.asked.length > 0) {
+      this.#line.arrived();
       this.#tell({ to: "runner", event: { type: "went-on" } });
+    }
     if (this.#options.resumed) this.#untold.hear(frame, (key) => this.#report.records.has(key));
     this.#report.take(frame);
   }
@@ -244,7 +247,11 @@ class Session implements NodeSession {
 
   /** The node means ill, or is broken: it has failed, and nobody listens to it any more. */
   #overrun({ problems }: KcoreError): void {
-    this.#tell({ to: "queue", event: { type: "failed", problem: problems[0] as Problem, outcome: "failed" } });
+    this.#giveUp(problems[0] as Problem);
+  }
+
+  #giveUp(problem: Problem): void {
+    this.#tell({ to: "queue", event: { type: "failed", problem, outcome: "failed" } });
     this.#line.carryOut("end-link");
   }
 }

@@ -1,5 +1,6 @@
 import type { ErrorCode } from "#errors/codes.ts";
 import type { Problem } from "#errors/problem.ts";
+import { formatSending } from "#engine/events/bytes.ts";
 
 /** Codes that say that the node cannot be reached, not that something is wrong with it. */
 export const unreachable: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
@@ -27,6 +28,26 @@ export function shellUnusable(node: string, lost: Problem): Problem {
 /** Why a connection is ended that is as it should be. */
 export function confirmationDue(node: string, seconds: number): Problem {
   return { code: "HOST_LOST", message: `a new connection to ${node} has to confirm the change within ${seconds} s` };
+}
+
+export function transferStalled({
+  node,
+  name,
+  sent,
+  size,
+  silent,
+}: {
+  node: string;
+  name: string;
+  sent: number;
+  size: number;
+  silent: number;
+}): Problem {
+  return {
+    code: "TRANSFER_STALLED",
+    message: `${node} took nothing more of ${name} for ${silent} s, after ${formatSending({ sent, total: size })}`,
+    hint: `the connection lives, but what reads there does not: a disk that hangs, a frozen process? Then go on with: kcore runs resume`,
+  };
 }
 
 export function rebootStopped(node: string): Problem {

@@ -51,6 +51,8 @@ export interface SessionOptions {
   readonly waitForLock: boolean;
   /** Milliseconds. */
   readonly connectTimeout: number;
+  /** Milliseconds for which the node may take nothing of a large content; absent: two minutes. */
+  readonly transferStall?: number;
   /** Milliseconds, about, before each attempt to come back after a drop; absent: half a minute in all. */
   readonly retryDelays?: readonly number[];
   /** Limits how many sessions connect at once; resolves with the release function. */

@@ -1,4 +1,5 @@
 import type { Problem } from "#errors/problem.ts";
+import { formatBytes } from "#engine/events/bytes.ts";
 import { cleanText } from "#engine/events/clean.ts";
 import type { Change } from "#engine/events/event.ts";
 import { timeoutOf } from "#engine/program/compile-step.ts";
@@ -34,6 +35,15 @@ export function problemOf(record: StepRecord, rc: string): Problem {
       ...at,
       ...detail,
       hint: "set timeout: on the step if it needs more",
+    };
+  const [, silent, kilobytes] = /^stalled:(\d{1,9}):(\d{1,15})$/.exec(rc) ?? [];
+  if (silent !== undefined)
+    return {
+      code: "STEP_STALLED",
+      message: `${title} moved nothing for ${silent} s, after ${formatBytes(Number(kilobytes) * 1000)}`,
+      ...at,
+      ...detail,
+      hint: "what it was waiting for did not come: a mirror that does not answer, a disk that hangs, a question that nobody sees",
     };
   if (rc === "15")
     return {

@@ -306,7 +306,7 @@ export class StepReport {
       ...(problem && { problem }),
       ...(record.startedAt !== undefined && { duration: this.#now() - record.startedAt }),
       ...(always && { always }),
-      ...(outcome === "failed" && rc !== "timeout" && record.rc !== 0 && { exitStatus: record.rc }),
+      ...(outcome === "failed" && !wasEnded(rc) && record.rc !== 0 && { exitStatus: record.rc }),
     } as const;
     this.budget.spend(
       cost.event + (problem?.detail?.length ?? 0) + changes.reduce((sum, one) => sum + (one.have?.length ?? 0), 0),
@@ -430,4 +430,9 @@ export class StepReport {
 /** The bytes beside the text, unless they are just what the text is in UTF-8. */
 function exactly({ text, bytes }: NewOutput): { readonly bytes?: string } {
   return Buffer.from(text).equals(bytes) ? {} : { bytes: Buffer.from(bytes).toString("base64") };
+}
+
+/** The runner ended it: its exit status is that of the signal. */
+function wasEnded(rc: string): boolean {
+  return rc === "timeout" || rc.startsWith("stalled:");
 }

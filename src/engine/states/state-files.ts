@@ -48,7 +48,7 @@ function blobOfFile(folders: readonly Folder[], name: string): Blob {
       hint: "run again",
     });
   };
-  return new Blob({ sha256, size, sensitive: false, read });
+  return new Blob({ sha256, size, sensitive: false, read, label: name });
 }
 
 function hashFile(file: number): { sha256: string; size: number } {

@@ -1,5 +1,7 @@
 import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
+import { basename } from "node:path";
+import { defined } from "#optional/defined.ts";
 
 /**
  * Bytes that a step needs on the node; sent only when the node lacks them, checked by SHA-256 there. In an `sh` text
@@ -16,16 +18,21 @@ export class Blob {
   readonly read: () => Promise<Uint8Array>;
   /** The bytes, when they are in memory already. */
   readonly bytes: Uint8Array | undefined;
+  /** What views call it while it travels; none for what is sensitive. */
+  readonly label: string | undefined;
   /** What the node gets: the bytes, or a text of sh that assigns them to `b_text`. */
   readonly form: "bytes" | "assignment";
 
-  constructor(fields: Pick<Blob, "sha256" | "size" | "sensitive" | "read"> & Partial<Pick<Blob, "bytes" | "form">>) {
+  constructor(
+    fields: Pick<Blob, "sha256" | "size" | "sensitive" | "read"> & Partial<Pick<Blob, "bytes" | "form" | "label">>,
+  ) {
     this.sha256 = fields.sha256;
     this.size = fields.size;
     this.sensitive = fields.sensitive;
     this.read = fields.read;
     this.bytes = fields.bytes;
     this.form = fields.form ?? "bytes";
+    this.label = fields.sensitive ? undefined : fields.label;
   }
 }
 
@@ -40,8 +47,11 @@ export function blobOf(content: string | Uint8Array, { sensitive = false }: { se
  * A blob of a file whose hash and size are known already, so that a large one is neither read nor hashed until a node
  * asks for it. Nodes that ask at the same time share the bytes.
  */
-export function fileBlob({ file, sha256, size }: { file: string; sha256: string; size: number }): Blob {
-  return new Blob({ sha256, size, sensitive: false, read: () => readShared(file, sha256) });
+export function fileBlob(
+  { file, sha256, size }: { file: string; sha256: string; size: number },
+  label = basename(file),
+): Blob {
+  return new Blob({ sha256, size, sensitive: false, read: () => readShared(file, sha256), label });
 }
 
 const shared = new Map<string, WeakRef<Promise<Uint8Array>>>();
@@ -56,8 +66,8 @@ function readShared(file: string, sha256: string): Promise<Uint8Array> {
 }
 
 /** The same bytes as a text of sh that assigns them to `b_text`; they hold no NUL. */
-export function asAssignment({ sha256, size, sensitive, read, bytes }: Blob): Blob {
-  return new Blob({ sha256, size, sensitive, read, form: "assignment", ...(bytes && { bytes }) });
+export function asAssignment({ sha256, size, sensitive, read, bytes, label }: Blob): Blob {
+  return new Blob({ sha256, size, sensitive, read, form: "assignment", ...defined({ bytes, label }) });
 }
 
 /** The same bytes, not to be seen. */

@@ -87,6 +87,11 @@ export interface Step {
   readonly quiet?: true;
   /** Seconds that probe and apply may take together; 60 unless told otherwise. The step key `timeout` wins. */
   readonly timeout?: number;
+  /**
+   * Seconds for which it, with all that it started, may neither read nor write a byte: for what moves many of them, be it slowly. `timeout` is then
+   * only the end of all patience.
+   */
+  readonly stall?: number;
   /** An assertion or wait that is tried again: the step key `retry` wins. */
   readonly retry?: Retry;
 }

@@ -10,6 +10,11 @@ export interface Exit {
 export interface Channel {
   /** Sends bytes to stdin; resolves when more may be sent (backpressure), rejects when the channel is gone. */
   write(bytes: Uint8Array | string): Promise<void>;
+  /**
+   * Grows by what the other end has taken of stdin, in bytes; only differences tell. Over SSH what its window says: what
+   * is merely on its way does not count, and of the last piece some 100 KiB may never be told.
+   */
+  taken(): number;
   /** Closes stdin. */
   end(): void;
   /** What the command prints, as it comes; ends with the channel. Must be consumed. */

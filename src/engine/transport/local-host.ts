@@ -83,6 +83,7 @@ function startCommand(name: string, command: string): Channel {
     hostFailure({ code: "CHANNEL_CLOSED", message: `the command on ${name} no longer reads its input` });
   const waiting = new Set<(error: Error) => void>();
   let over = false;
+  let taken = 0;
   const finish = () => {
     over = true;
     for (const reject of waiting) reject(gone());
@@ -122,11 +123,13 @@ function startCommand(name: string, command: string): Channel {
       for (const stream of [child.stdin, child.stdout, child.stderr]) stream.destroy();
       child.unref();
     },
+    taken: () => taken,
     async write(bytes) {
       if (over || !child.stdin.writable) throw gone();
       await new Promise<void>((resolve, reject) => {
         waiting.add(reject);
         child.stdin.write(bytes, (error) => {
+          taken += bytes.length;
           waiting.delete(reject);
           if (error) reject(gone());
           else resolve();

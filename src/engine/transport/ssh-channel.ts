@@ -9,6 +9,8 @@ const stdoutLimit = 256 * 1024;
 /** A window is 2 MiB; more unread bytes than this come only from a server that does not keep to it. */
 const unreadLimit = 8 * 1024 * 1024;
 const stderrLimit = 64 * 1024;
+/** Bytes of stdin given to ssh2 at a time. */
+const sliceLimit = 64 * 1024;
 
 /** Our words for one of ssh2's session channels whose command was started. */
 export function createSshChannel(stream: ClientChannel, hostName: string): Channel {
@@ -17,6 +19,8 @@ export function createSshChannel(stream: ClientChannel, hostName: string): Chann
   const waiting = new Set<(error: Error) => void>();
   const { promise: exit, resolve: resolveExit } = Promise.withResolvers<Exit>();
   let over = false;
+  /** Bytes of stdin that the window took; what of them has left it again shows in the window. */
+  let accepted = 0;
 
   const gone = () =>
     hostFailure({ code: "CHANNEL_CLOSED", message: `the command on ${hostName} no longer reads its input` });
@@ -64,16 +68,24 @@ export function createSshChannel(stream: ClientChannel, hostName: string): Chann
     },
     async write(bytes) {
       if (over || !stream.writable) throw gone();
+      const whole = typeof bytes === "string" ? Buffer.from(bytes) : bytes;
       await new Promise<void>((resolve, reject) => {
         waiting.add(reject);
-        // ssh2 calls back when the window took it all; never, when the channel closed before.
-        stream.write(bytes, (error) => {
-          waiting.delete(reject);
-          if (error) reject(gone());
-          else resolve();
-        });
+        // In slices, all at once, so that nothing gets between them: `taken` tells how far the window is through with them.
+        for (let at = 0; at === 0 || at < whole.length; at += sliceLimit) {
+          const slice = whole.subarray(at, at + sliceLimit);
+          // ssh2 calls back when the window took it all; never, when the channel closed before.
+          stream.write(slice, (error) => {
+            accepted += slice.length;
+            if (!error && at + sliceLimit < whole.length) return;
+            waiting.delete(reject);
+            if (error) reject(gone());
+            else resolve();
+          });
+        }
       });
     },
+    taken: () => accepted + windowOf(stream),
   };
 }
 
@@ -84,4 +96,10 @@ export function createSshChannel(stream: ClientChannel, hostName: string): Chann
 function wasClosedByServer(stream: ClientChannel): boolean {
   const { outgoing } = stream as unknown as { outgoing?: { state?: string } };
   return outgoing?.state === undefined || outgoing.state === "closed";
+}
+
+/** Bytes that the server is ready to take beyond those that it was sent. */
+function windowOf(stream: ClientChannel): number {
+  const { outgoing } = stream as unknown as { outgoing?: { window?: number } };
+  return outgoing?.window ?? 0;
 }

@@ -1,5 +1,5 @@
 import type { NodeModel, RunModel } from "#engine/events/run-model.ts";
-import { savedText } from "../describe-event.ts";
+import { savedText, sendingText, sentText } from "../describe-event.ts";
 import { formatDuration } from "../line.ts";
 import { drawBars, type Span } from "./bars.ts";
 import type { Budget } from "./budget.ts";
@@ -73,6 +73,8 @@ function drawFacts(node: Lane["node"], log: string | undefined): Part {
     exchanges = 0,
     reason,
     problem,
+    sending,
+    sent = [],
     steps = [],
   }: Partial<NodeModel> = node ?? {};
   const told = steps.some(({ outcome }) => outcome === "failed");
@@ -81,7 +83,8 @@ function drawFacts(node: Lane["node"], log: string | undefined): Part {
     ["Host key", fingerprint && html`<code>${fingerprint}</code>`],
     ["Round trips", exchanges > 0 && String(exchanges)],
     ["Saved", saved.map(savedText).join("; ")],
-    ["State", reason],
+    ["Sent", sent.map(sentText).join("; ")],
+    ["State", reason ?? (sending && sendingText(sending))],
     ["Log", log !== undefined && html`<code>${log}</code>`],
   ];
   if (rows.every(([, value]) => !value)) return undefined;

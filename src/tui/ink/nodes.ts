@@ -140,7 +140,8 @@ function timeOf({ time, state }: NodeRow, now: number): string {
 
 /** What it does now, or why it does not; the marker of a quiet step is never cut off. */
 function stepCell(row: NodeRow, width: number, { glyphs, now, usual, milestones }: ColumnOptions): Line {
-  const { item, reason, state } = row;
+  const { item, reason, state, sending } = row;
+  if (sending !== undefined && state === "running") return [span(sending)];
   if (item?.outcome === undefined && item !== undefined && state === "running") {
     const marker = quietSpans(quietOf(item, now, usual), glyphs, now);
     const running = now - item.startedAt;

@@ -248,6 +248,7 @@ function nodeTitle(row: NodeRow, theme: Theme, width: number, now: number): Line
       span(` ${stateWord(row)}`, stateRole(row.state)),
       ...(row.milestone === undefined ? [] : [span(`  milestone ${row.milestone}`, "accent")]),
       ...(row.saved === undefined ? [] : [span(`  saved the table of ${row.saved}`, "muted")]),
+      ...(row.sending === undefined ? [] : [span(`  ${row.sending}`, "muted")]),
       ...(row.reason === undefined ? [] : [span(`  ${row.reason}`, row.rank === 0 ? "failed" : "muted")]),
       span(" "),
     ],

@@ -576,4 +576,46 @@ done; printf 'no end'`,
     await session.finish("failed");
     expect(result.problem).to.have.property("code", "STEP_TIMEOUT");
   });
+
+  it("lets a step go on that moves bytes, however slowly, and ends one that moves none, saying how many it had moved", async function () {
+    this.timeout(60_000);
+    const moving: Step = {
+      want: {},
+      probe: sh``,
+      // What one process moves and what its children moved counts alike.
+      apply: sh`for n in 1 2 3 4 5 6; do sleep 2.5; head -c 5000 /dev/zero >/dev/null; done`,
+      always: true,
+      stall: 6,
+    };
+    const still: Step = {
+      want: {},
+      probe: sh``,
+      apply: sh`head -c 3000000 /dev/zero >/dev/null; sleep 300`,
+      always: true,
+      stall: 6,
+      timeout: 300,
+    };
+    const { session, outcomes } = sessionOn(state);
+    const drafts = [draftOf("moving", moving), draftOf("still", still)];
+    const result = await session.perform([{ stage: "s", drafts }]);
+    await session.finish("failed");
+    expect(outcomes()).to.deep.equal(["moving changed", "still failed"]);
+    expect(result.problem).to.have.property("code", "STEP_STALLED");
+    expect(result.problem?.message).to.match(/^“still” \(test\.step\) moved nothing for 10 s, after [67]\.\d MB$/);
+  });
+
+  it("keeps the hard limit of a step that moves bytes for ever", async function () {
+    this.timeout(30_000);
+    const busy: Step = {
+      want: {},
+      probe: sh``,
+      apply: sh`while :; do head -c 5000 /dev/zero >/dev/null; done`,
+      always: true,
+      stall: 6,
+    };
+    const { session } = sessionOn(state);
+    const result = await session.perform([{ stage: "s", drafts: [draftOf("busy", busy, { timeout: 8 })] }]);
+    await session.finish("failed");
+    expect(result.problem).to.have.property("code", "STEP_TIMEOUT");
+  });
 });

@@ -34,6 +34,21 @@ describe("nix.installed", () => {
     expect(nixInstalled.args.safeParse({ settings: { substituters: "a\nb" } }).success).to.equal(false);
   });
 
+  it("is offline with an empty list of caches, and believes the keys of those that it is given", () => {
+    const wanted = (args: object) => {
+      const { want } = stepOf(nixInstalled, args);
+      return [want["setting substituters"], want["setting trusted-public-keys"]];
+    };
+    const key = `cache.example.org-1:${"A".repeat(43)}=`;
+    const caches = ["https://cache.example.org", "https://cache.nixos.org"];
+    expect(wanted({})).to.deep.equal([undefined, undefined]);
+    expect(wanted({ substituters: [], trustedKeys: [] })).to.deep.equal(["", undefined]);
+    expect(wanted({ substituters: caches, trustedKeys: [key] })).to.deep.equal([caches.join(" "), key]);
+    expect(wanted({ substituters: [], settings: { substituters: caches } })[0]).to.equal(caches.join(" "));
+    for (const args of [{ trustedKeys: ["no key"] }, { trustedKeys: [key.slice(1, -2)] }, { substituters: ["a b"] }])
+      expect(nixInstalled.args.safeParse(args).success, JSON.stringify(args)).to.equal(false);
+  });
+
   it("sends a tarball only with the checksum that the state gives (S-22)", async () => {
     const args = { method: "tarball", source: "nix.tar.xz", sha256 };
     const context = (text: string): ReturnType<typeof contextOf> => contextOf({ files: { "nix.tar.xz": text } });

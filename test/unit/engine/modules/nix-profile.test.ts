@@ -25,6 +25,15 @@ describe("nix.profile", () => {
     expect(accepts({ profile: "/etc/kcore" })).to.equal(false);
   });
 
+  it("goes back to one generation or from one path, and takes no more than one of the three", () => {
+    const back = stepOf(nixProfile, { backFrom: "kcore-0.2.0" });
+    expect([back.want, back.apply?.blobs]).to.deep.equal([{ left: "yes" }, []]);
+    expect(stepOf(nixProfile, { generation: 3 }).want).to.deep.equal({ generation: "3" });
+    for (const args of [{}, { path, generation: 3 }, { generation: 3, backFrom: "a" }, { generation: 3, source }])
+      expect(nixProfile.args.safeParse(args).success, JSON.stringify(args)).to.equal(false);
+    expect(nixProfile.args.safeParse({ backFrom: "../x" }).success).to.equal(false);
+  });
+
   for (const shell of shells) {
     it(`S-22: does not go back to an older version unless told to, on ${shell}`, async () => {
       const store = (version: string): string => path.replace("0.1.0", version);
@@ -58,7 +67,7 @@ describe("nix.profile", () => {
       const run = await runStepOn(shell, stepOf(nixProfile, { path }), {
         bin: { "nix-store": `[ "$*" = "--check-validity ${path}" ] && exit 1; exit 99`, "nix-env": "exit 99" },
       });
-      expect(run.have).to.deep.equal({ store: "absent", profile: "absent" });
+      expect(run.have).to.deep.equal({ store: "absent", profile: "absent", generation: "none" });
       expect(run.problem?.code).to.equal("NIX_PATH_DIFFERS");
     });
   }

@@ -12,6 +12,7 @@ describe("a link to a node", () => {
         yield* [];
       })(),
       write: () => Promise.resolve(),
+      taken: () => 0,
       end: () => undefined,
       exit: Promise.resolve({}),
       close: silence.resolve,

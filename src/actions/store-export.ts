@@ -1,0 +1,31 @@
+import { join } from "node:path";
+import { z } from "zod";
+import { type ActionContext, type ActionResult, defineAction } from "#engine/orchestrate/action.ts";
+import { exportClosure } from "#runtime/export-closure.ts";
+
+const args = z.strictObject({
+  path: z
+    .string()
+    .regex(/^\/nix\/store\/[0-9abcdfghijklmnpqrsvwxyz]{32}-[A-Za-z0-9+._?=-]{1,211}$/, "must be a store path")
+    .describe("A path in the store of this machine."),
+});
+
+/**
+ * Takes a path with all that it needs out of the bastion's own Nix store: what `nix.profile` needs to deliver it.
+ * ```yaml
+ * - { id: closure, run: store.export, path: "{{params.path}}", once: true }
+ * ```
+ */
+export const storeExport = defineAction({
+  name: "store.export",
+  summary: "Exports a path and all that it needs from the bastion's Nix store; kept in a cache.",
+  args,
+  run: deliver,
+  // It only fills the cache, and a plan must name the hash to be able to say that nothing changes.
+  plan: deliver,
+});
+
+async function deliver({ path }: z.output<typeof args>, { home, signal, note }: ActionContext): Promise<ActionResult> {
+  const outputs = await exportClosure({ path, cache: join(home, "cache", "closures"), signal, note });
+  return { changed: false, outputs: { ...outputs } };
+}

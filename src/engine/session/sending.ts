@@ -1,0 +1,136 @@
+import type { Emit } from "#engine/events/event.ts";
+import type { Problem } from "#errors/problem.ts";
+import { transferStalled } from "./problems.ts";
+
+/** Milliseconds between two looks. */
+const lookEvery = 1_000;
+/** Looks over which the rate is taken. */
+const ratedLooks = 5;
+/** From so many bytes on it is told when all of it is there, however fast it was. */
+const toldAlways = 1 << 20;
+/** Bytes at the end of which a server need not say that they were taken. */
+const untold = 256 << 10;
+/** Bytes a second that a node hashes at least. */
+const hashing = 1_000_000;
+
+interface Piece {
+  readonly name: string;
+  readonly size: number;
+  /** Bytes of this answer before it. */
+  readonly from: number;
+  since: number;
+  isTold: boolean;
+}
+
+export interface SendingOptions {
+  readonly node: string;
+  /** Grows by the bytes that the node has taken. */
+  readonly taken: () => number;
+  readonly emit: Emit;
+  /** Milliseconds for which nothing may move. */
+  readonly stall: number;
+  /** Nothing moved for that long; told once. */
+  readonly onStall: (problem: Problem) => void;
+  readonly now: () => number;
+}
+
+/**
+ * The answer to one question for blobs, as it goes: how far it is, how fast, and whether it moves at all. A node that takes nothing any more
+ * although its connection lives (a frozen process, a disk that hangs) would be waited for without end.
+ */
+export class Sending {
+  readonly #options: SendingOptions;
+  readonly #pieces: Piece[] = [];
+  readonly #base: number;
+  readonly #looks: { readonly at: number; readonly moved: number }[] = [];
+  #timer: NodeJS.Timeout | undefined;
+  #written = 0;
+  #isWhole = false;
+  #moved = 0;
+  #movedAt: number;
+  #toldAt = 0;
+
+  constructor(options: SendingOptions) {
+    this.#options = options;
+    this.#base = options.taken();
+    this.#movedAt = options.now();
+  }
+
+  /** A large content comes next. */
+  begin(name: string, size: number): void {
+    const now = this.#options.now();
+    if (this.#pieces.length === 0) [this.#movedAt, this.#toldAt] = [now, now];
+    this.#pieces.push({ name, size, from: this.#written, since: now, isTold: false });
+    this.#timer ??= setInterval(() => this.look(), lookEvery).unref();
+  }
+
+  /** So many bytes more are given to the connection. */
+  write(bytes: number): void {
+    this.#written += bytes;
+  }
+
+  /** All of it was given to the connection. */
+  end(): void {
+    this.#isWhole = true;
+  }
+
+  /** The node goes on: it has all of it. */
+  arrive(): void {
+    for (const piece of this.#pieces.splice(0)) this.#tellEnd(piece);
+    this.stop();
+  }
+
+  /** Nobody waits for it any more. */
+  stop(): void {
+    clearInterval(this.#timer);
+    this.#pieces.length = 0;
+  }
+
+  /** Once a second. */
+  look(): void {
+    const { taken, now, node, emit } = this.#options;
+    const at = now();
+    const moved = Math.max(this.#moved, taken() - this.#base);
+    if (moved > this.#moved) [this.#moved, this.#movedAt] = [moved, at];
+    this.#looks.push({ at, moved });
+    if (this.#looks.length > ratedLooks + 1) this.#looks.shift();
+    for (let [piece, next] = this.#pieces; piece && next && moved > next.from; [piece, next] = this.#pieces) {
+      next.since = at;
+      this.#tellEnd(piece);
+      this.#pieces.shift();
+    }
+    const [piece] = this.#pieces;
+    if (!piece) return;
+    const sent = Math.min(piece.size, Math.max(0, moved - piece.from));
+    if (at - this.#movedAt >= this.#patience()) {
+      const silent = Math.round((at - this.#movedAt) / 1_000);
+      this.stop();
+      this.#options.onStall(transferStalled({ ...this.#options, ...piece, sent, silent }));
+      return;
+    }
+    // An hour's transfer must not fill the record: at each telling a sixtieth of the time so far goes by first.
+    if (at - this.#toldAt < Math.max(lookEvery - 100, (at - piece.since) / 60)) return;
+    this.#toldAt = at;
+    piece.isTold = true;
+    emit({ type: "node.sending", node, name: piece.name, sent, total: piece.size, ...this.#rate() });
+  }
+
+  #rate(): { readonly rate?: number } {
+    const [first, last] = [this.#looks[0], this.#looks.at(-1)];
+    if (!first || !last || last.at <= first.at) return {};
+    return { rate: Math.round(((last.moved - first.moved) * 1_000) / (last.at - first.at)) };
+  }
+
+  /** When it has everything, or may have, the node hashes it before the runner says so. */
+  #patience(): number {
+    const { stall } = this.#options;
+    const hasAll = this.#isWhole && this.#moved >= this.#written - untold;
+    return hasAll ? stall + (this.#written * 1_000) / hashing : stall;
+  }
+
+  #tellEnd({ name, size, since, isTold }: Piece): void {
+    const { node, emit, now } = this.#options;
+    if (!isTold && size < toldAlways) return;
+    emit({ type: "node.sent", node, name, bytes: size, duration: now() - since });
+  }
+}

@@ -1,0 +1,101 @@
+import { expect } from "chai";
+import { randomBytes } from "node:crypto";
+import { chmodSync, mkdtempSync, readdirSync, readlinkSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { blobOf, Blob } from "#engine/step/blob.ts";
+import type { Step } from "#engine/step/define.ts";
+import { sh } from "#engine/step/sh.ts";
+import type { Endpoint } from "#engine/transport/host.ts";
+import { startDelayLine, type DelayLine } from "#support/delay-line.ts";
+import { draftOf, sessionOn } from "#support/sessions.ts";
+import type { SshServer } from "#support/ssh-server.ts";
+import { startSshd } from "#support/sshd.ts";
+
+describe("a large content on its way over SSH", function () {
+  this.timeout(60_000);
+  let sshd: SshServer;
+  let line: DelayLine;
+  let folder: string;
+  before(async () => {
+    sshd = await startSshd();
+    line = await startDelayLine({ target: { port: sshd.port } });
+  });
+  after(async () => {
+    await line.close();
+    await sshd.stop();
+  });
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), "kcore-sending-"));
+    chmodSync(folder, 0o755);
+  });
+  afterEach(() => {
+    line.setRate(undefined);
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  const endpoint = (): Endpoint => ({ ...sshd.endpoint(), name: "n1", port: line.port });
+  function stepWith(size: number): Step {
+    const bytes = randomBytes(size);
+    const { sha256 } = blobOf(bytes);
+    const blob = new Blob({ sha256, size, sensitive: false, read: () => Promise.resolve(bytes), label: "image" });
+    const path = join(folder, "image");
+    return {
+      want: { size: String(size) },
+      probe: sh`fact size "$(stat -c %s ${path} 2>/dev/null || echo 0)"`,
+      apply: sh`cat ${blob} >${path}`,
+    };
+  }
+  /** Processes that write what comes in there. */
+  function takers(): number[] {
+    return readdirSync("/proc")
+      .filter((name) => /^\d+$/.test(name))
+      .filter((pid) => {
+        try {
+          return readlinkSync(`/proc/${pid}/fd/1`).startsWith(join(folder, "state"));
+        } catch {
+          return false;
+        }
+      })
+      .map(Number);
+  }
+
+  it("is told while a thin line takes it, longer than it may stand still, and arrives", async () => {
+    line.setRate(1_200_000);
+    const run = sessionOn(join(folder, "state"), { endpoint: endpoint(), transferStall: 1500 });
+    const size = 6_000_000;
+    const { outcome } = await run.session.perform([{ stage: "s", drafts: [draftOf("image", stepWith(size))] }]);
+    await run.session.finish("done");
+    expect([outcome, run.outcomes()]).to.deep.equal(["done", ["image changed"]]);
+    const told = run.events.flatMap((event) => (event.type === "node.sending" ? [event] : []));
+    expect(told.length).to.be.within(3, 12);
+    expect(told.map(({ sent }) => sent)).to.deep.equal(told.map(({ sent }) => sent).toSorted((a, b) => a - b));
+    // What is merely on its way does not count: a window is 2 MiB, and the line takes its time for it.
+    expect(told[0]?.sent).to.be.within(300_000, 2_400_000);
+    expect(told.at(-1)?.rate).to.be.within(500_000, 2_400_000);
+    const sent = run.events.filter(({ type }) => type === "node.sent");
+    expect(sent).to.have.length(1);
+    expect(sent[0]).to.include({ name: "image", bytes: size });
+    expect((sent[0] as { duration: number }).duration).to.be.greaterThan(3000);
+  });
+
+  it("is given up when the node takes nothing more of it though its connection lives", async () => {
+    line.setRate(2_000_000);
+    const run = sessionOn(join(folder, "state"), { endpoint: endpoint(), transferStall: 2000 });
+    const work = run.session.perform([{ stage: "s", drafts: [draftOf("image", stepWith(20_000_000))] }]);
+    await run.seen(({ type }) => type === "node.sending");
+    line.setRate(undefined);
+    let stopped: number[] = [];
+    while (stopped.length === 0) stopped = takers();
+    for (const pid of stopped) process.kill(pid, "SIGSTOP");
+    try {
+      const { outcome, problem } = await work;
+      expect([outcome, problem?.code]).to.deep.equal(["failed", "TRANSFER_STALLED"]);
+      expect(problem?.message).to.match(/^n1 took nothing more of image for [2-4] s, after \d+\.\d\/20\.0 MB$/);
+      await run.session.finish("failed");
+      expect(run.events.filter(({ type }) => type === "node.disconnected")).to.deep.equal([]);
+    } finally {
+      for (const pid of stopped) process.kill(pid, "SIGKILL");
+    }
+  });
+});

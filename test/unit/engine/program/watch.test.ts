@@ -1,0 +1,58 @@
+import { spawnSync } from "node:child_process";
+import { expect } from "chai";
+import { shippedText } from "#engine/program/texts.ts";
+import { shells } from "#support/steps.ts";
+
+/** The text of one function of the extras. */
+const watch = /^k_watch\(\) \{\n[\s\S]*?^\}/m.exec(shippedText("extras"))?.[0] ?? "";
+
+describe("the watch over a step's bytes", () => {
+  /** What it finds when it looks at this shell itself, which does this between two looks. */
+  function overAfter(shell: string, between: string, more = ""): string {
+    const [program = "", ...words] = shell.split(" ");
+    const text = `${watch}
+k_cpid=$$ k_for=step
+look() { k_secs=$1 k_limit=900/5; k_watch; }
+look 5
+${between}
+look 10
+${more}
+echo "$k_limit $k_over"`;
+    const { stdout, stderr } = spawnSync(program, [...words, "-c", text], { encoding: "utf8" });
+    expect(stderr).to.equal("");
+    return stdout.trim();
+  }
+
+  for (const shell of [...shells, "mksh"])
+    describe(shell, () => {
+      // The looks themselves are reads of this shell, so it looks at another one, which stands still.
+      const still = "sleep 5 >/dev/null 2>&1 & k_cpid=$! k_moved= && sleep 0.02; look 5";
+
+      it("ends what moves nothing, with the seconds and the kilobytes", () => {
+        expect(overAfter(shell, still, "kill $k_cpid")).to.match(/^10 stalled:5:\d+$/);
+      });
+
+      it("lets go on what a process of it moves, and what one moved that has ended", () => {
+        expect(overAfter(shell, "head -c 100000 /dev/zero >/dev/null")).to.equal("900");
+      });
+
+      it("looks at those that it started, too", () => {
+        // On a busy machine it may take its time.
+        const io = "cat /proc/$(tr -d ' ' </proc/$k_cpid/task/$k_cpid/children)/io";
+        const written = `a=$(${io}); while [ "$(${io})" = "$a" ]; do sleep 0.01; done`;
+        const parent = `yes >/dev/null & trap "kill $!" TERM; wait`;
+        const child = `sh -c '${parent}' 2>/dev/null & k_cpid=$! k_moved= && sleep 0.03; look 5; ${written}`;
+        expect(overAfter(shell, child, "kill $k_cpid; wait $k_cpid")).to.equal("900");
+      });
+
+      it("looks every fifth second, and leaves alone what is not there any more", () => {
+        expect(overAfter(shell, `${still}; look 9; k_secs=8`, "kill $k_cpid")).to.match(/^10 stalled:5:/);
+        expect(overAfter(shell, "k_cpid=999999999; look 5")).to.equal("900");
+      });
+
+      it("stays with what it found, and begins anew with another step", () => {
+        expect(overAfter(shell, still, "k_cpid=$$; look 15; kill $!")).to.match(/^10 /);
+        expect(overAfter(shell, still, "k_for=other k_over=; look 15; kill $k_cpid")).to.match(/^900$/);
+      });
+    });
+});

@@ -1,0 +1,125 @@
+import { expect } from "chai";
+import type { RunEventBody } from "#engine/events/event.ts";
+import { Sending } from "#engine/session/sending.ts";
+import type { Problem } from "#errors/problem.ts";
+
+const MB = 1_000_000;
+
+describe("a large content on its way to a node", () => {
+  let now: number;
+  let taken: number;
+  let events: RunEventBody[];
+  let problems: Problem[];
+  let sending: Sending;
+  beforeEach(() => {
+    [now, taken, events, problems] = [0, 7 * MB, [], []];
+    sending = new Sending({
+      node: "n1",
+      taken: () => taken,
+      emit: (event) => events.push(event),
+      stall: 60_000,
+      onStall: (problem) => problems.push(problem),
+      now: () => now,
+    });
+  });
+  afterEach(() => sending.stop());
+
+  function begin(name: string, size: number): void {
+    sending.begin(name, size);
+    sending.write(size);
+  }
+  /** Looks once a second while so many bytes a second are taken. */
+  function pass(seconds: number, rate: number): void {
+    for (let second = 0; second < seconds; second++) {
+      now += 1000;
+      taken += rate;
+      sending.look();
+    }
+  }
+
+  it("is told once a second: what, how much of it, and how fast it goes of late", () => {
+    begin("kcore-0.1.0", 44 * MB);
+    pass(2, 10 * MB);
+    expect(events).to.deep.equal([
+      { type: "node.sending", node: "n1", name: "kcore-0.1.0", sent: 10 * MB, total: 44 * MB },
+      { type: "node.sending", node: "n1", name: "kcore-0.1.0", sent: 20 * MB, total: 44 * MB, rate: 10 * MB },
+    ]);
+    pass(10, MB / 2);
+    expect(events.at(-1)).to.include({ sent: 25 * MB, rate: MB / 2 });
+  });
+
+  it("is told once when the node has it, with its size and its time", () => {
+    begin("kcore-0.1.0", 44 * MB);
+    pass(3, 20 * MB);
+    sending.end();
+    now += 500;
+    sending.arrive();
+    expect(events.at(-2)).to.include({ type: "node.sending", sent: 44 * MB });
+    expect(events.at(-1)).to.deep.equal({
+      type: "node.sent",
+      node: "n1",
+      name: "kcore-0.1.0",
+      bytes: 44 * MB,
+      duration: 3500,
+    });
+  });
+
+  it("is not told at all when it is small and there at once", () => {
+    begin("site.conf", 90_000);
+    begin("image", 2 * MB);
+    sending.arrive();
+    expect(events.map((event) => "name" in event && event.name)).to.deep.equal(["image"]);
+  });
+
+  it("tells the first of two contents as there when the second goes", () => {
+    begin("first", 10 * MB);
+    begin("second", 10 * MB);
+    pass(3, 5 * MB);
+    const told = events.map((event) => (event.type === "node.sending" ? [event.name, event.sent] : event.type));
+    expect(told).to.deep.equal([["first", 5 * MB], ["first", 10 * MB], "node.sent", ["second", 5 * MB]]);
+  });
+
+  it("does not fill the record, however long it takes", () => {
+    begin("image", 3600 * MB);
+    pass(3600, MB);
+    expect(events.length).to.be.within(150, 320);
+  });
+
+  it("is given up when nothing moves, and says how much had and for how long nothing did", () => {
+    begin("kcore-0.1.0", 44 * MB);
+    pass(3, 4 * MB);
+    pass(59, 0);
+    expect(problems).to.deep.equal([]);
+    pass(5, 0);
+    expect(problems.map(({ code, message }) => `${code} ${message}`)).to.deep.equal([
+      "TRANSFER_STALLED n1 took nothing more of kcore-0.1.0 for 60 s, after 12.0/44.0 MB",
+    ]);
+  });
+
+  it("goes on as long as it moves, be it ever so slow", () => {
+    begin("kcore-0.1.0", 44 * MB);
+    for (let minute = 0; minute < 600; minute++) {
+      pass(1, 4096);
+      pass(58, 0);
+    }
+    expect(problems).to.deep.equal([]);
+  });
+
+  it("gives the node time to hash what it has", () => {
+    begin("image", 600 * MB);
+    sending.end();
+    pass(6, 100 * MB);
+    pass(600, 0);
+    expect(problems).to.deep.equal([]);
+    pass(61, 0);
+    expect(problems.length).to.equal(1);
+  });
+
+  it("is nobody's business any more when the connection went", () => {
+    begin("kcore-0.1.0", 44 * MB);
+    sending.stop();
+    pass(100, 0);
+    sending.arrive();
+    expect([events, problems]).to.deep.equal([[], []]);
+  });
+});

@@ -1,0 +1,108 @@
+import { expect } from "chai";
+import { formatBytes, formatSending } from "#engine/events/bytes.ts";
+import type { RunEvent, RunEventBody } from "#engine/events/event.ts";
+import { reduceEvents } from "#engine/events/reduce.ts";
+import { BriefLines } from "#tui/brief.ts";
+import { describeEvent } from "#tui/describe-event.ts";
+import { drawReport } from "#tui/html/report.ts";
+import { nodeRows } from "#tui/node-row.ts";
+import { recordedRun } from "#support/recorded-runs.ts";
+import { linesOf, sceneOf } from "#support/scenes.ts";
+
+const total = 44_000_000;
+const going = (sent: number, rate = 8_400_000): RunEventBody => ({
+  type: "node.sending",
+  node: "n1",
+  name: "kcore-0.1.0",
+  sent,
+  total,
+  rate,
+});
+const sent = (duration: number): RunEventBody => ({
+  type: "node.sent",
+  node: "n1",
+  name: "kcore-0.1.0",
+  bytes: total,
+  duration,
+});
+const text = "sending kcore-0.1.0  31.2/44.0 MB  8.4 MB/s";
+
+/** A recorded run up to where its first node is connected, and these events, one each second. */
+function runWith(...bodies: readonly RunEventBody[]): RunEvent[] {
+  const all = recordedRun("done");
+  const at = all.findIndex((event) => event.type === "node.connected" && event.node === "n1");
+  const first = all.slice(0, at + 1);
+  const { seq = 0, at: since = 0 } = first.at(-1) ?? {};
+  return [
+    ...first,
+    ...bodies.map((body, index) => ({ ...body, seq: seq + 1 + index, at: since + 1000 * (index + 1) })),
+  ];
+}
+
+/** What is told of the last events, the run before each of them known. */
+function told(events: readonly RunEvent[], tell: typeof describeEvent): string[] {
+  return events.flatMap((event, index) => tell(reduceEvents(events.slice(0, index)), event).map((line) => line.text));
+}
+
+describe("a large content on its way, in views", () => {
+  it("has its bytes in units of a thousand", () => {
+    expect([0, 812, 999_940, 999_960, 31_200_000, 1.5e9].map(formatBytes)).to.deep.equal([
+      "0 B",
+      "812 B",
+      "999.9 kB",
+      "1.0 MB",
+      "31.2 MB",
+      "1.5 GB",
+    ]);
+    expect(formatSending({ sent: 400_000, total: 2_000_000 })).to.equal("0.4/2.0 MB");
+  });
+
+  it("stands in the node's row of the live view until it is there, and the node is at work meanwhile", () => {
+    const screen = { columns: 120, rows: 30 };
+    const events = runWith(going(31_200_000));
+    expect(nodeRows(reduceEvents(events)).find(({ name }) => name === "n1")?.state).to.equal("running");
+    expect(linesOf(sceneOf(events, screen), screen).join("\n")).to.contain(text);
+    const ended = runWith(going(31_200_000), sent(5200));
+    expect(linesOf(sceneOf(ended, screen), screen).join("\n")).not.to.contain("sending");
+  });
+
+  it("stands in the report, and what was sent with its size and time", () => {
+    expect(drawReport(reduceEvents(runWith(going(31_200_000))))).to.contain(text);
+    const report = drawReport(reduceEvents(runWith(going(31_200_000), sent(5200))));
+    expect(report).to.contain("sent kcore-0.1.0  44.0 MB  5.2 s");
+    expect(report).not.to.contain("sending kcore");
+  });
+
+  it("is forgotten when the connection goes: it comes anew", () => {
+    const lost = { type: "node.disconnected", node: "n1", reason: "gone" } as const;
+    expect(reduceEvents(runWith(going(31_200_000), lost)).nodes.get("n1")?.sending).to.equal(undefined);
+  });
+
+  it("is a line of a log for each tenth, and one when it is there", () => {
+    const events = runWith(...[1, 2, 4.5, 5, 9, 44].map((mega) => going(mega * 1_000_000)), sent(6000));
+    expect(told(events, describeEvent).filter((line) => line.includes("kcore"))).to.deep.equal([
+      "n1  sending kcore-0.1.0  1.0/44.0 MB  8.4 MB/s",
+      "n1  sending kcore-0.1.0  4.5/44.0 MB  8.4 MB/s",
+      "n1  sending kcore-0.1.0  9.0/44.0 MB  8.4 MB/s",
+      "n1  sending kcore-0.1.0  44.0/44.0 MB  8.4 MB/s",
+      "n1  sent kcore-0.1.0  44.0 MB  6.0 s",
+    ]);
+  });
+
+  it("is told briefly only when somebody waits for it, and not at all quietly", () => {
+    const events = runWith(...[5, 10, 15, 20, 25, 30, 35].map((mega) => going(mega * 1_000_000)), sent(8000));
+    const lines = (detail: "brief" | "quiet") => {
+      const brief = new BriefLines({ detail, folds: false });
+      return told(events, (before, event) => brief.tell(before, event).lines).filter((line) => line.includes("kcore"));
+    };
+    expect(lines("brief")).to.deep.equal([
+      "n1  sending kcore-0.1.0  30.0/44.0 MB  8.4 MB/s",
+      "n1  sending kcore-0.1.0  35.0/44.0 MB  8.4 MB/s",
+      "n1  sent kcore-0.1.0  44.0 MB  8.0 s",
+    ]);
+    expect(lines("quiet")).to.deep.equal([]);
+    const fast = new BriefLines({ detail: "brief", folds: false });
+    const [, ...rest] = runWith(sent(900));
+    expect(fast.tell(reduceEvents([]), rest.at(-1) as RunEvent).lines).to.deep.equal([]);
+  });
+});
