@@ -147,7 +147,7 @@ describe("a DiskLayout on a machine of its own (F-18, ADR 0122)", function () {
 
   it("judges nothing where lsblk fails, and changes nothing where the installer alone may", async () => {
     await shell("mkdir -p /etc/kcore && echo installer-only >/etc/kcore/disk-management-mode");
-    expect((await told(third("32M"))).refusals.map(({ code }) => code)).to.deep.equal(["DISK_LAYOUT_INSTALLER_ONLY"]);
+    expect((await told(third("32M"))).refusals.map(({ code }) => code)).to.deep.equal(["DISK_LAYOUT_INSTALLER"]);
     await shell("echo controller-managed >/etc/kcore/disk-management-mode");
     expect((await told(third("32M"))).result).to.equal("unchanged");
     await shell("chmod 0 $(command -v lsblk)");

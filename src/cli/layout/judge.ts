@@ -42,7 +42,7 @@ function* usesOf(device: Device, sight: Sight): Generator<Objection> {
   for (const holder of holders) {
     const type = sight.devices.get(holder)?.type ?? "";
     const message = `${path} is held by ${sight.devices.get(holder)?.path ?? holder}${type === "" ? "" : ` (${type})`}`;
-    yield { code: type === "lvm" ? "DISK_LAYOUT_PHYSICAL_VOLUME" : "DISK_IN_USE", message };
+    yield { code: type === "lvm" ? "DISK_LAYOUT_LVM_MEMBER" : "DISK_IN_USE", message };
   }
   if (device.isReadOnly) yield { code: "DISK_IN_USE", message: `${path} is read-only` };
 }

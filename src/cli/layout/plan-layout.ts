@@ -55,7 +55,7 @@ export function planLayout(node: Pick<NodeEntry, "name" | "id" | "disks">, layou
   const { mode } = sight;
   if (mode !== undefined && mode !== "controller-managed")
     refuse({
-      code: "DISK_LAYOUT_INSTALLER_ONLY",
+      code: "DISK_LAYOUT_INSTALLER",
       message: `${modePath} of ${node.name} says “${mode}”`,
       hint: `if layouts may change its disks, on the node: echo controller-managed >${modePath}`,
     });

@@ -59,14 +59,14 @@ const used: Readonly<Record<string, readonly [readonly Shown[], ...string[]]>> =
       part({ holds: { TYPE: "LVM2_member" }, holders: ["dm-0"] }),
       { name: "dm-0", size: 8, type: "lvm" },
     ],
-    "DISK_LAYOUT_PHYSICAL_VOLUME target_device_is_active_lvm_pv",
+    "DISK_LAYOUT_LVM_MEMBER target_device_is_active_lvm_pv",
   ],
   "an active volume that is mounted": [
     [
       disk({ holds: { TYPE: "LVM2_member" }, holders: ["dm-0"] }),
       { name: "dm-0", size: 8, type: "lvm", mounts: ["/var/lib/postgresql"] },
     ],
-    "DISK_LAYOUT_PHYSICAL_VOLUME target_device_is_active_lvm_pv",
+    "DISK_LAYOUT_LVM_MEMBER target_device_is_active_lvm_pv",
     "DISK_LAYOUT_MOUNTED target_device_has_active_system_mount",
   ],
   "an open container": [
@@ -128,7 +128,7 @@ describe("a disk layout on a node", () => {
     const mode = (word: string) => judged([disk()], [`O ${word}`]);
     expect(mode("controller-managed")).to.deep.equal(["safe"]);
     for (const word of ["installer-only", "", "controller managed"])
-      expect(mode(word)).to.deep.equal(["safe", "DISK_LAYOUT_INSTALLER_ONLY disk_management_installer_only"]);
+      expect(mode(word)).to.deep.equal(["safe", "DISK_LAYOUT_INSTALLER disk_management_installer_only"]);
   });
 
   it("pins a disk to what it says of itself: as the roster has it, serial, WWN, link", () => {

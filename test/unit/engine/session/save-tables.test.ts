@@ -13,6 +13,7 @@ describe("a node that tells nothing of what is to be saved", () => {
         yield* [];
       })(),
       write: () => Promise.resolve(),
+      taken: () => 0,
       end,
       exit: Promise.resolve({}),
       close: end,
