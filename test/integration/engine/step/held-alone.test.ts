@@ -2,11 +2,12 @@ import { spawnSync } from "node:child_process";
 import { mkdtempSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
+import { diskPartitioned } from "#engine/modules/disk-partitioned.ts";
 import { alone } from "#engine/step/fragments/alone.ts";
 import { diskFunctions } from "#engine/step/fragments/disk.ts";
 import { sh } from "#engine/step/sh.ts";
 import { openLoopDisk, type LoopDisk } from "#support/loop-disk.ts";
-import { runStepOn, shells } from "#support/steps.ts";
+import { runStepOn, shells, stepOf } from "#support/steps.ts";
 import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
 
 /** On a disk of this machine, a file behind a loop device. */
@@ -44,6 +45,17 @@ wipefs -a -n ${device} >/dev/null 2>&1; fact after "$?"`;
     it(`is opened by nobody else until it is released, on ${shell}`, async () => {
       const found = await facts(shell, disk.device);
       expect(found).to.include({ unheld: "nothing", other: "1", writer: "0", left: "0", after: "0" });
+    });
+
+    it(`is not wiped for what came onto it between the guard and the hold, on ${shell}`, async () => {
+      disk.write(new Uint8Array(disk.size));
+      const { device, byId } = disk;
+      const late = `case $* in *--lock=*) echo dear | dd of=${device} conv=notrunc,fsync 2>/dev/null ;; esac`;
+      const bin = { wipefs: `${late}; exec /usr/sbin/wipefs "$@"`, sgdisk: "echo written >&2" };
+      const step = stepOf(diskPartitioned, { disk: { byId }, partitions: [{ name: "data" }] });
+      const run = await runStepOn(shell, step, { bin, stateDir: folder.path });
+      expect(run.problem?.code, JSON.stringify(run)).to.equal("DISK_HAS_DATA");
+      expect(run.stderr).not.to.contain("written");
     });
 
     it(`is not had while something else has it, on ${shell}`, async () => {
