@@ -11,6 +11,7 @@ const loaders: ReadonlyMap<string, () => Promise<Action>> = new Map<string, () =
   ["cluster.waitReady", async () => (await import("./cluster-wait-ready.ts")).clusterWaitReady],
   ["confirm", async () => (await import("./confirm.ts")).confirm],
   ["local.command", async () => (await import("./local-command.ts")).localCommand],
+  ["nixos.config", async () => (await import("./nixos-config.ts")).nixosConfig],
   ["system.image", async () => (await import("./system-image.ts")).systemImage],
   ["pki.checkPassphrase", async () => (await import("./pki-check-passphrase.ts")).pkiCheckPassphrase],
   ["pki.createCluster", async () => (await import("./pki-create-cluster.ts")).pkiCreateCluster],

@@ -225,8 +225,11 @@ ${findIn(guid)}`;
 /** The same for a partition of a root filesystem; `running` is not empty when the node runs from it. */
 export function findRoot(source: PartitionOf, context: StepContext): Sh {
   return sh`${findDevice(source, context)}
-running=$(awk -v numbers="$(cat "/sys/class/block/$name/dev")" '$5 == "/" { found = $3 } END { if (found == numbers) print "yes" }' /proc/self/mountinfo)`;
+${isRoot}`;
 }
+
+/** Sets `running`: not empty when the node runs from the device `name`. */
+export const isRoot = sh`running=$(awk -v numbers="$(cat "/sys/class/block/$name/dev")" '$5 == "/" { found = $3 } END { if (found == numbers) print "yes" }' /proc/self/mountinfo)`;
 
 /** What device-mapper and md make has a link of a known name. */
 function findByLink(link: string, refusal: Sh): Sh {
