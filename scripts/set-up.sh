@@ -33,6 +33,7 @@ need /usr/sbin/ip iproute2
 need /usr/sbin/nft nftables
 need /usr/bin/faketime faketime
 need /usr/bin/tmux tmux
+need /usr/bin/nix-instantiate nix-bin
 # The report is opened in a real browser.
 need /usr/bin/chromium chromium
 need /usr/bin/xmllint libxml2-utils

@@ -45,6 +45,7 @@ export function configurationText(machine: LiveMachine): string {
     "The cards by their hardware addresses, with what the live system had.",
     ["networking.useDHCP", false],
     ["systemd.network.enable", true],
+    ["systemd.network.wait-online.anyInterface", true],
     ...machine.cards.map((card) => ["systemd.network.networks", networkOf(card), `10-kcore-${card.name}`] as const),
     ["services.resolved.enable", true],
     "Who may log in now may log in then. The host keys are those of the live system; NixOS makes none where there are some.",
