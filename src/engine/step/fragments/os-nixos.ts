@@ -71,7 +71,8 @@ export function runInstaller({ name, nixpkgs, offline }: Installation): Sh {
     printf '%s\n' "$line"
     printf '%s\n' "$line" >>"$K_TMP/installer"
     case $line in
-      "building the flake"* | "installing the boot loader"*) note "nixos-install: $line" ;;
+      "building the flake"*) note "nixos-install: building the system" ;;
+      "installing the boot loader"*) note "nixos-install: installing the boot loader" ;;
       "copying path "*)
         copied=$((copied + 1))
         [ $((copied % 100)) -ne 0 ] || note "nixos-install: $copied paths copied"
