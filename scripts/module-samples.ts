@@ -85,6 +85,15 @@ export const moreArguments: Readonly<Record<string, readonly object[]>> = {
     { backFrom: "kcore-0.2.0" },
   ],
   "os.booted": [{ disk: { serial: "S3Z8NB0K" }, boot: false }],
+  "nixos.installed": [
+    {
+      disk: { serial: "S3Z8NB0K" },
+      flake: { name: "n1", files: [{ path: "hosts/n1/a.nix", file: "/a.nix", sha256, size: 1 }] },
+      user: "ops",
+      nixpkgs: "path:/a",
+      offline: true,
+    },
+  ],
   "os.installed": [
     {
       disk: { serial: "S3Z8NB0K" },

@@ -33,7 +33,7 @@ need /usr/sbin/ip iproute2
 need /usr/sbin/nft nftables
 need /usr/bin/faketime faketime
 need /usr/bin/tmux tmux
-# Layouts of disks in Nix are evaluated on the bastion.
+# Layouts of disks in Nix, and the configurations for NixOS, are evaluated by a real Nix.
 need /usr/bin/nix-instantiate nix-bin
 # The report is opened in a real browser.
 need /usr/bin/chromium chromium

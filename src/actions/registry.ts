@@ -12,6 +12,7 @@ const loaders: ReadonlyMap<string, () => Promise<Action>> = new Map<string, () =
   ["confirm", async () => (await import("./confirm.ts")).confirm],
   ["local.command", async () => (await import("./local-command.ts")).localCommand],
   ["store.export", async () => (await import("./store-export.ts")).storeExport],
+  ["nixos.config", async () => (await import("./nixos-config.ts")).nixosConfig],
   ["system.image", async () => (await import("./system-image.ts")).systemImage],
   ["pki.checkPassphrase", async () => (await import("./pki-check-passphrase.ts")).pkiCheckPassphrase],
   ["pki.createCluster", async () => (await import("./pki-create-cluster.ts")).pkiCreateCluster],

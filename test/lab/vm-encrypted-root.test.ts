@@ -20,7 +20,7 @@ stages:
   - { id: image, run: system.image, each: "{{params.node_name}}", file: "{{params.image}}" }
   - id: container
     on: "{{params.node_name}}"
-    apply: [system/container]
+    apply: [os-container]
     with: { escrowKey: "{{stages.escrowKey.publicKey}}" }
   - id: escrowRoot
     run: pki.escrow

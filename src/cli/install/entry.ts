@@ -60,8 +60,9 @@ export function planEntry(
       const written = writtenEntry(text, name);
       const more: Record<string, Plain> = Object.fromEntries(differing);
       // Where the system is not kcore's any more, the roster says so.
-      const { installOs: _, ...kept } = (written["vars"] as Fields | undefined) ?? {};
-      const merged = { ...kept, ...vars };
+      const { installOs, ...kept } = (written["vars"] as Fields | undefined) ?? {};
+      const same = installOs === undefined || plan.isOsNamed || !("installOs" in vars) ? {} : { installOs };
+      const merged = { ...kept, ...vars, ...same };
       if (!isDeepStrictEqual(written["vars"] ?? {}, merged)) more["vars"] = merged;
       const missing = disks.filter((disk) => !entry.disks.some((known) => isSameDisk(known, disk)));
       if (missing.length > 0)
@@ -105,7 +106,7 @@ function refuseOwnSystem(osDisk: string, devices: readonly BlockDevice[]): void 
   throw new KcoreError({
     code: "USAGE",
     message: `this machine runs from ${osDisk} (${root} is /), so nothing is installed there`,
-    hint: "to keep its system, add --os-installed; to install Debian, boot it from a live system",
+    hint: "to keep its system, add --os-installed; to install one, boot it from a live system",
   });
 }
 

@@ -20,7 +20,11 @@ export function addNodeInstall(node: Command): void {
     .description("Write a machine's roster entry and deploy it over SSH until it is a ready member")
     .option(
       "--os-disk <path>",
-      "the disk that gets Debian, from a live system; with --os-installed it is recorded, and not touched",
+      "the disk that gets an operating system, from a live one; with --os-installed it is recorded, and not touched",
+    )
+    .option(
+      "--os <name>",
+      "what it gets: debian, nixos, or NAME of a project with states/system/NAME.yaml (default: debian)",
     )
     .option("--os-installed", "the operating system is there already")
     .option("--encrypt-os", "LUKS2 under its root filesystem, with a recovery key that unlocks it at each boot")
@@ -69,6 +73,7 @@ Examples:
   kcore node install --node 192.0.2.11:9091 --os-disk /dev/sda --run-controller -k --dry-run
   kcore node install --node 192.0.2.12:9091 --os-disk /dev/sda --join-controller 192.0.2.11:9090 -k --ask-password
   kcore node install --node 192.0.2.14:9091 --os-disk /dev/sda --encrypt-os --join-controller 192.0.2.11:9090 -k
+  kcore node install --node 192.0.2.15:9091 --os-disk /dev/sda --os nixos --join-controller 192.0.2.11:9090 -k
   kcore node install --node 192.0.2.13:9091 --os-disk /dev/sda --os-installed -k \\
     --join-controller 192.0.2.11:9090 --join-controller 192.0.2.12:9090`,
     )

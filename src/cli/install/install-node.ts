@@ -8,6 +8,7 @@ import { planEntry } from "./entry.ts";
 import { lookAtDisks, type BlockDevice } from "./look.ts";
 import { findMachine, withTransport, type Machine } from "./find-machine.ts";
 import type { MachineFlags } from "../options.ts";
+import { checkInstaller } from "./installer.ts";
 import { logIn } from "./log-in.ts";
 import { verifyHostKey } from "./pin.ts";
 import { planInstall, type InstallPlan, type InstallRequest } from "./request.ts";
@@ -27,6 +28,7 @@ export async function installNode(request: InstallRequest, flags: InstallFlags):
   const run = runOf(flags);
   const machine = findMachine(request.node, flags.project);
   process.stderr.write(`${machine.note}\n`);
+  checkInstaller(plan, machine.project);
   const found = await lookAt(machine, plan, request, flags);
   const { name, changed, file } = await writeEntry(machine, plan, found);
   process.stderr.write(changed ? `${name} is in ${file} now\n` : `${name} stands in ${file} already\n`);

@@ -20,6 +20,8 @@ export interface InstallPlan {
   readonly dc: string;
   readonly roles: readonly string[];
   readonly vars: InstallVars;
+  /** Whether the operator named what is installed; else a machine of the roster keeps what it has. */
+  readonly isOsNamed: boolean;
   readonly osDisk: string;
   readonly dataDisks: readonly string[];
   readonly hostname?: string;
@@ -29,8 +31,8 @@ export interface InstallPlan {
 /** The variables of a roster entry that the shipped states read. */
 export interface InstallVars {
   readonly osDisk: string;
-  /** What is installed on that disk; absent: what is there stays. */
-  readonly installOs?: "debian";
+  /** What is installed on that disk, the state `system/NAME`; absent: what is there stays. */
+  readonly installOs?: string;
   readonly encryptOs?: true;
   readonly osUnlock?: "ssh" | undefined;
   readonly storageBackend: StorageBackend;
@@ -56,6 +58,8 @@ export function planInstall(request: InstallRequest): InstallPlan {
   const refuse = (message: string, hint: string): void => void problems.push({ code: "USAGE", message, hint });
   const { osDisk = "", dataDisks = [], joinControllers = [], runController = false, dcId = "DC1" } = request;
   if (osDisk === "") refuse("the OS disk is not named", "--os-disk /dev/sda");
+  if (request.os !== undefined && request.osInstalled === true)
+    refuse("--os names a system to install, and --os-installed says that there is one", "leave one of them out");
   for (const path of [osDisk, ...dataDisks].filter((disk) => disk !== ""))
     if (!devicePath.test(path)) refuse(`“${path}” is not the path of a disk`, "a path below /dev, such as /dev/sdb");
   for (const path of dataDisks.filter((disk, index) => disk === osDisk || dataDisks.indexOf(disk) !== index))
@@ -75,7 +79,7 @@ export function planInstall(request: InstallRequest): InstallPlan {
     roles: [runController ? "controller" : "worker"],
     vars: {
       osDisk,
-      ...(request.osInstalled === true ? {} : { installOs: "debian" }),
+      ...(request.osInstalled === true ? {} : { installOs: request.os ?? "debian" }),
       ...(request.encryptOs === true ? { encryptOs: true } : {}),
       ...defined({ osUnlock }),
       storageBackend: backend,
@@ -87,6 +91,7 @@ export function planInstall(request: InstallRequest): InstallPlan {
       ...defined({ diskUnlock: request.diskUnlock }),
       ...(request.disableVxlan === true ? { disableVxlan: true } : {}),
     },
+    isOsNamed: request.os !== undefined,
     osDisk,
     dataDisks,
     ...defined({ hostname: request.hostname, nodeId: request.nodeId }),
@@ -96,12 +101,14 @@ export function planInstall(request: InstallRequest): InstallPlan {
 type Refuse = (message: string, hint: string) => void;
 
 /** What is made of an OS disk is decided when it is made. */
-function checkOsUnlock({ encryptOs, osUnlock, osInstalled }: InstallRequest, refuse: Refuse): "ssh" | undefined {
+function checkOsUnlock({ encryptOs, os, osUnlock, osInstalled }: InstallRequest, refuse: Refuse): "ssh" | undefined {
   if (encryptOs === true && osInstalled === true)
     refuse(
       "--encrypt-os has no system to make",
       "one that is installed already stays as it is: leave out one of the two",
     );
+  if (encryptOs === true && os !== undefined && os !== "debian")
+    refuse(`--encrypt-os is for Debian, and “${os}” makes its root itself`, "leave out one of the two");
   if (osUnlock !== undefined && encryptOs !== true)
     refuse("--os-unlock has no encrypted root to unlock", "it belongs to --encrypt-os");
   if (osUnlock !== "tpm2") return osUnlock;

@@ -17,6 +17,9 @@ export const ClusterSchema = z.strictObject({
 
 const Backend = z.enum(["filesystem", "lvm", "zfs"]);
 
+/** What a machine gets on its disk: the state `system/NAME` of the project, or the shipped one. */
+const InstallerName = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]*$/, "must be the name of a state below system/");
+
 /** `kind: NodeInstall`: what `kcore node install` is told by flags. */
 export const NodeInstallSchema = z.strictObject({
   ...envelope,
@@ -27,6 +30,7 @@ export const NodeInstallSchema = z.strictObject({
     osInstalled: z.boolean().default(false),
     encryptOs: z.boolean().optional(),
     osUnlock: z.enum(["ssh", "tpm2"]).optional(),
+    os: InstallerName.optional(),
     dataDisks: z.array(Text).default([]),
     dataDiskMode: Backend.optional(),
     storageBackend: Backend.optional(),

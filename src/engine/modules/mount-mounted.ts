@@ -231,12 +231,18 @@ fi`;
 function guard(given: Args, mount: Mount): Sh {
   const { path, state } = given;
   return sh`${look(given, mount)}
-not_nixos ${mount.unit ? `/etc/systemd/system/${mount.unit.name}` : given.fstab}
+${mount.unit ? sh`not_nixos ${`/etc/systemd/system/${mount.unit.name}`}` : notOfNixos(given, mount)}
 [ ! -L ${path} ] || refuse MOUNT_BUSY ${`${path} is a symbolic link; mount where it leads instead`}
 case $mounted in
   no | ${`${mount.tag}=${mount.value}`}) ;;
   *) ${state === "mounted" ? sh`refuse MOUNT_BUSY ${`${path} has something else mounted: `}"$mounted ($fstype)"` : sh`:`} ;;
 esac`;
+}
+
+/** An fstab that NixOS made is not written; where it says what is wanted already, it need not be. */
+function notOfNixos({ fstab, path, state }: Args, { line }: Mount): Sh {
+  return sh`${readFstab(fstab, { place: path })}
+[ "$fstab" = ${state === "absent" ? "absent" : line} ] || not_nixos ${fstab}`;
 }
 
 function persist({ fstab, path, state }: Args, { line, unit }: Mount): Sh {

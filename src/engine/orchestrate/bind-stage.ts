@@ -2,62 +2,23 @@ import { z } from "zod";
 import { KcoreError, type SourcePosition } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
 import { Duration } from "#engine/step/fields.ts";
-import type { NodeEntry, Roster } from "#engine/roster/roster.ts";
 import { matchTargets } from "#engine/roster/targets.ts";
-import type { GivenParam, SecretReader } from "#engine/params/bind-params.ts";
 import { evaluate, evaluateBoolean } from "#engine/expressions/evaluate.ts";
 import type { SourceMap, SourceNode } from "#engine/yaml/node.ts";
 import type { Problems } from "#engine/yaml/problems.ts";
 import type { Scope } from "#engine/expressions/scope.ts";
-import { UnknownValue } from "#engine/expressions/unknown.ts";
 import { validateValue } from "#engine/yaml/validate.ts";
-import type { StepDraft } from "#engine/states/planned-step.ts";
 import { defined } from "#optional/defined.ts";
 import type { Action } from "./action.ts";
-import type { Ledger } from "./ledger.ts";
 import type { Pace, PlannedStage, StageScope, StageTask } from "./plan.ts";
 import { shareOf } from "./plan.ts";
 import { restsOf } from "./check-references.ts";
-import type { ApplySource, RunSource, StageSource } from "./stage-source.ts";
+import { bindApply } from "./bind-apply.ts";
+import type { BindContext } from "./bind-context.ts";
+import type { RunSource, StageSource } from "./stage-source.ts";
 
 /** The action that `--skip-health` leaves out. */
 const HEALTH = "cluster.health";
-
-/** Steps of some states for one node. */
-export interface StatesUse {
-  readonly apply: readonly { readonly state: string; readonly at?: SourcePosition; readonly given: Given }[];
-  readonly node: NodeEntry;
-  /** Step ids and register names of earlier stages over the node. */
-  readonly taken: Set<string>;
-  readonly registered: ReadonlySet<string>;
-}
-
-type Given = Map<string, GivenParam>;
-
-/** What binding needs to know of states and actions. */
-export interface Catalogue {
-  /** @throws KcoreError STATE_NOT_FOUND, and with every problem of the state's file */
-  stateParams(name: string, at?: SourcePosition): Iterable<string>;
-  /** @throws KcoreError with every problem */
-  draft(use: StatesUse): Promise<readonly StepDraft[]>;
-  action(name: string): Promise<Action | undefined>;
-  readonly actionNames: readonly string[];
-  /** Reads each secret once a run. */
-  readonly readSecret: SecretReader;
-}
-
-/** What is the same for all stages of a run (or wave). */
-export interface BindContext {
-  readonly roster: Roster;
-  /** `params`, `nodes` and `run`. */
-  readonly scope: Scope;
-  /** `when` of the includes around. */
-  readonly conditions: readonly { readonly node: SourceNode; readonly scope: Scope }[];
-  readonly catalogue: Catalogue;
-  readonly skipHealth: boolean;
-  readonly problems: Problems;
-  readonly ledger: Ledger;
-}
 
 const Share = z.union([
   z.number().int().min(1),
@@ -126,7 +87,10 @@ export async function bindStage(
   const { problems, scope } = context;
   const { work, when, at } = source;
   const rests = problems.attempt(() => restsOf(source)) ?? new Set<string>();
-  const task = work.kind === "apply" ? bindApply(work, instance.id, context) : await bindRun(work, context);
+  const task =
+    work.kind === "apply"
+      ? bindApply(work, instance.id, context, (late) => scopeWith(scope, late))
+      : await bindRun(work, context);
   const conditions = [...context.conditions, ...(when ? [{ node: when, scope }] : [])];
   const timeout = problems.attempt(() => readKey(source.node, "timeout", Duration, scope));
   const onFailure = await bindOnFailure(source, instance, { ...context, conditions: [] });
@@ -181,78 +145,6 @@ function instanceId(id: string, owner: string): string {
 /** The scope of a stage's late expressions: with its node, and what stages gave. */
 function scopeWith(scope: Scope, { node, stages }: StageScope): Scope {
   return { ...scope, ...defined({ node, vars: node?.vars }), stages };
-}
-
-function bindApply({ states, with: given }: ApplySource, id: string, context: BindContext): StageTask | undefined {
-  const { catalogue, problems } = context;
-  const declared = new Map(
-    states.map(({ name, at }) => [name, problems.attempt(() => new Set(catalogue.stateParams(name, at)))]),
-  );
-  if ([...declared.values()].includes(undefined)) return undefined;
-  refuseStray(states, given, new Set([...declared.values()].flatMap((names) => [...(names ?? [])])), problems);
-  return applyTask(id, context, (late) => {
-    const all = givenIn(given, scopeWith(context.scope, late));
-    return states.map(({ name, at }) => ({
-      state: name,
-      at,
-      given: new Map([...all].filter(([key]) => declared.get(name)?.has(key))),
-    }));
-  });
-}
-
-/** What `with` gives; a value that no stage gave yet is given as the Unknown it is. */
-function givenIn(map: SourceMap | undefined, scope: Scope): Given {
-  const given: Given = new Map();
-  for (const { key, value } of map?.entries.values() ?? []) {
-    try {
-      evaluate(value, scope);
-      given.set(key, { node: value, scope });
-    } catch (error) {
-      if (!(error instanceof UnknownValue)) throw error;
-      given.set(key, { value: error.unknown, at: value.at });
-    }
-  }
-  return given;
-}
-
-/** A task that applies states; which and with what is told for each node. */
-export function applyTask(
-  id: string,
-  { catalogue, ledger }: Pick<BindContext, "catalogue" | "ledger">,
-  apply: (late: StageScope) => StatesUse["apply"],
-): StageTask {
-  return {
-    kind: "apply",
-    draft: (late) =>
-      ledger.draft(id, late.node as NodeEntry, ({ taken, registered }) =>
-        catalogue.draft({ apply: apply(late), node: late.node as NodeEntry, taken, registered }),
-      ),
-  };
-}
-
-/** Each of the states takes from `with` what it declares; a name that none of them declares is a mistake. */
-function refuseStray(
-  states: ApplySource["states"],
-  given: SourceMap | undefined,
-  names: ReadonlySet<string>,
-  problems: Problems,
-): void {
-  for (const { key, keyAt } of given?.entries.values() ?? []) {
-    if (names.has(key)) continue;
-    const all = states.map(({ name }) => `“${name}”`).join(", ");
-    const hint = suggestHint(
-      key,
-      names,
-      names.size === 0 ? "none has parameters" : `there are: ${[...names].join(", ")}`,
-    );
-    problems.add({
-      code: "PARAM_UNKNOWN",
-      message:
-        states.length === 1 ? `the state ${all} has no parameter “${key}”` : `none of ${all} has a parameter “${key}”`,
-      at: keyAt,
-      hint,
-    });
-  }
 }
 
 async function bindRun({ action: name, at, args }: RunSource, context: BindContext): Promise<StageTask | undefined> {

@@ -5,7 +5,7 @@ import type { Roster } from "#engine/roster/roster.ts";
 import type { SecretReader } from "#engine/params/bind-params.ts";
 import { draftSteps } from "#engine/states/draft.ts";
 import { statesOf } from "#engine/states/open-states.ts";
-import type { Catalogue } from "./bind-stage.ts";
+import type { Catalogue } from "./bind-context.ts";
 import type { RunDependencies } from "./execute.ts";
 
 /** States of the project and the shipped ones, with the modules that their steps use, and the actions. */

@@ -55,9 +55,10 @@ function defined<T>(...values: readonly (T | undefined)[]): T[] {
   return values.filter((value) => value !== undefined);
 }
 
-function fixedNodes({ on, node }: StageSource): readonly SourceNode[] {
+function fixedNodes({ on, node, work }: StageSource): readonly SourceNode[] {
   const keys = ["batch", "concurrency", "maxFailures", "timeout"];
-  return defined(on, ...keys.map((key) => node.get(key)));
+  const names = work.kind === "apply" ? work.states.map(({ each }) => each) : [];
+  return defined(on, ...names, ...keys.map((key) => node.get(key)));
 }
 
 function unknownStage(

@@ -26,7 +26,7 @@ export function conditionAgainst(run: LiveRun, stage: PlannedStage, node?: RunNo
 /** Steps drafted over unknown values are for dry runs; here they would go to the node as steps that never come. */
 function missingFor(run: LiveRun, stage: PlannedStage, node?: RunNode): Problem | undefined {
   if (run.request.dryRun || stage.task.kind !== "apply") return undefined;
-  for (const name of stage.rests) {
+  for (const name of stage.task.rests?.(run.scopeOf(node)) ?? stage.rests) {
     const value = run.outputs.get(name, node?.name);
     if (value instanceof Unknown) return neverKnown(stage, value.after);
   }

@@ -1,7 +1,7 @@
 import type { SourcePosition } from "#errors/problem.ts";
 import { bindParams, givenFromNode } from "#engine/params/bind-params.ts";
 import type { Scope } from "#engine/expressions/scope.ts";
-import type { BindContext } from "./bind-stage.ts";
+import type { BindContext } from "./bind-context.ts";
 import type { Inclusion } from "./inclusion.ts";
 import { resolveTargets } from "./given-params.ts";
 

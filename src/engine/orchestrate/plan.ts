@@ -24,7 +24,12 @@ export interface StageScope {
 
 export type StageTask =
   /** The steps of the scope's node. @throws KcoreError with every problem of the states for this node. */
-  | { readonly kind: "apply"; readonly draft: (scope: StageScope) => Promise<readonly StepDraft[]> }
+  | {
+      readonly kind: "apply";
+      readonly draft: (scope: StageScope) => Promise<readonly StepDraft[]>;
+      /** Of what the stage rests on, what the states of the scope's node take; absent: all of it. */
+      readonly rests?: (scope: StageScope) => ReadonlySet<string>;
+    }
   /** @throws KcoreError when the arguments do not fit; UnknownValue when they rest on what is not known yet. */
   | { readonly kind: "action"; readonly action: Action; readonly args: (scope: StageScope) => unknown }
   /** Nothing but the connection, and with `facts` the node's facts: `kcore ping`, `kcore facts`. */

@@ -9,7 +9,7 @@ import { Problems } from "#engine/yaml/problems.ts";
 import type { Scope } from "#engine/expressions/scope.ts";
 import { UnknownValue } from "#engine/expressions/unknown.ts";
 import { planAdHoc } from "./adhoc.ts";
-import type { BindContext, Catalogue } from "./bind-stage.ts";
+import type { BindContext, Catalogue } from "./bind-context.ts";
 import type { RunDependencies, RunRequest } from "./execute.ts";
 import { KeptDrafts } from "./kept-drafts.ts";
 import { Ledger } from "./ledger.ts";

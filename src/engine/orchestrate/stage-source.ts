@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { Problem, SourcePosition } from "#errors/problem.ts";
 import { suggest, suggestHint } from "#errors/suggest.ts";
+import { mayHoldExpression } from "#engine/expressions/expression.ts";
 import { plainOf, SourceMap, type SourceNode } from "#engine/yaml/node.ts";
 import type { Problems } from "#engine/yaml/problems.ts";
 import { validateValue } from "#engine/yaml/validate.ts";
@@ -29,8 +30,17 @@ export interface StageSource {
 
 export interface ApplySource {
   readonly kind: "apply";
-  readonly states: readonly { readonly name: string; readonly at: SourcePosition }[];
+  readonly states: readonly AppliedState[];
   readonly with?: SourceMap;
+}
+
+/** A state that a stage applies. */
+export interface AppliedState {
+  /** As it is written. */
+  readonly name: string;
+  readonly at: SourcePosition;
+  /** The name is an expression, which has another value for each node. */
+  readonly each?: SourceNode;
 }
 
 export interface RunSource {
@@ -139,6 +149,7 @@ function applyStage(node: SourceMap, problems: Problems, level: Level): StageSou
       states: (states.kind === "list" ? states.items : [states]).map((item) => ({
         name: String(plainOf(item)),
         at: item.at,
+        ...(mayHoldExpression(String(plainOf(item))) && { each: item }),
       })),
       ...(given?.kind === "map" && { with: given }),
     },

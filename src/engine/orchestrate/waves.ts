@@ -1,5 +1,6 @@
 import { KcoreError } from "#errors/problem.ts";
-import { bindStage, isEmptyTarget, nodesOf, paceOf, type BindContext, type StageInstance } from "./bind-stage.ts";
+import type { BindContext } from "./bind-context.ts";
+import { bindStage, isEmptyTarget, nodesOf, paceOf, type StageInstance } from "./bind-stage.ts";
 import { contextWithin } from "./include-scope.ts";
 import type { Orchestration } from "./load-orchestration.ts";
 import { batchesOf, wavesOf, type Pace, type PlannedStage } from "./plan.ts";

@@ -6,7 +6,7 @@
 # the bastion has), k_seen (output it has: `KEY.STREAM.CHUNK:BYTES ...`).
 # Everything outside frames that begin with the nonce is noise of login shells, and ignored by the bastion.
 
-LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/run/wrappers/bin:/run/current-system/sw/bin
 export LC_ALL PATH
 umask 077
 # shellcheck disable=SC3045

@@ -5,7 +5,7 @@
 # Beside it: deadline (seconds of uptime); decision, a link to confirmed or reverted, made by whoever decides first; what was kept, by
 # number (trial.sh); boots, the unit that calls it at boot; said, what going back printed; over, when all of it is over.
 
-LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/nix/var/nix/profiles/default/bin
+LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/nix/var/nix/profiles/default/bin:/run/wrappers/bin:/run/current-system/sw/bin
 export LC_ALL PATH
 umask 077
 cd "${0%/*}" || exit 1

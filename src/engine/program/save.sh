@@ -6,7 +6,7 @@
 # LENGTH SHA256 BYTES`, these two with their bytes behind them in a frame `out`, and `saved NUMBER PIECES`; or `unsaved NUMBER WHY`,
 # or `absent NUMBER` where the node has nothing of the name. The last word is `all`.
 
-LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LVM_SUPPRESS_FD_WARNINGS=1
+LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/run/wrappers/bin:/run/current-system/sw/bin LVM_SUPPRESS_FD_WARNINGS=1
 export LC_ALL PATH LVM_SUPPRESS_FD_WARNINGS
 umask 077
 # shellcheck disable=SC3045

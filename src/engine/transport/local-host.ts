@@ -73,7 +73,7 @@ function startCommand(name: string, command: string): Channel {
       USER: username,
       LOGNAME: username,
       SHELL: shell ?? "/bin/sh",
-      PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+      PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/run/wrappers/bin:/run/current-system/sw/bin",
     },
   });
   const stderr = createTail(stderrLimit);

@@ -225,9 +225,12 @@ ${findIn(guid)}`;
 /** The same for a partition of a root filesystem; `running` is not empty when the node runs from it, or from the opened container on it. */
 export function findRoot(source: PartitionOf, context: StepContext): Sh {
   return sh`${findDevice(source, context)}
-running=$(cat "/sys/class/block/$name/dev" "/sys/class/block/$name/holders/"*/dev 2>/dev/null |
-  grep -Fx "$(awk '$5 == "/" { found = $3 } END { print found }' /proc/self/mountinfo)")`;
+${isRoot}`;
 }
+
+/** Sets `running`: not empty when the node runs from the device `name`, or from the opened container on it. */
+export const isRoot = sh`running=$(cat "/sys/class/block/$name/dev" "/sys/class/block/$name/holders/"*/dev 2>/dev/null |
+  grep -Fx "$(awk '$5 == "/" { found = $3 } END { print found }' /proc/self/mountinfo)")`;
 
 /** What device-mapper and md make has a link of a known name. */
 function findByLink(link: string, refusal: Sh): Sh {

@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import { Command } from "commander";
 import { addNodeInstall, requestFrom } from "#cli/install/install-command.ts";
+import { checkInstaller } from "#cli/install/installer.ts";
 import { planEntry } from "#cli/install/entry.ts";
 import { runOf, type InstallFlags } from "#cli/install/install-node.ts";
 import type { BlockDevice } from "#cli/install/look.ts";
@@ -11,6 +12,7 @@ import { nodeEntry } from "#support/runs.ts";
 import { viewOf } from "#cli/terminal/choose-view.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { problemsIn } from "#support/problems.ts";
+import { makeProject } from "#support/project.ts";
 
 const device = (path: string, changes: Partial<BlockDevice> = {}): BlockDevice => ({
   name: path.slice(5),
@@ -190,6 +192,25 @@ describe("kcore node install", () => {
       expect(without).not.to.match(effect);
     });
 
+  it("--os has an effect: the disk gets that system, which there must be", async () => {
+    const words = base.filter((word) => word !== "--os-installed");
+    expect(JSON.stringify(outcomeOf(...words, "--os", "nixos"))).to.contain('"installOs":"nixos"');
+    expect(problemsIn(() => planInstall(requestFrom(flagsOf(...base, "--os", "nixos"))))[0]).to.contain(
+      "--os names a system to install, and --os-installed says that there is one [USAGE]",
+    );
+    const project = await makeProject({ "states/system/haiku.yaml": "steps: []\n" });
+    try {
+      const check = (os: string): void =>
+        checkInstaller(planInstall(requestFrom(flagsOf(...words, "--os", os))), project.path);
+      for (const os of ["debian", "nixos", "haiku"]) check(os);
+      expect(problemsIn(() => check("nixso"))).to.deep.equal([
+        "nothing installs “nixso”: there is no states/system/nixso.yaml in this project, and none is shipped [USAGE] | did you mean “nixos”?",
+      ]);
+    } finally {
+      await project.remove();
+    }
+  });
+
   it("says that no machine is named", () => {
     expect(problemsIn(() => findMachine(requestFrom({}).node, undefined))[0]).to.contain("no machine is named [USAGE]");
   });
@@ -206,7 +227,7 @@ describe("kcore node install", () => {
   });
 
   it("has no flag without a row here", () => {
-    const named = [...rows.map(({ flag }) => flag), "--os-installed", "--project", "--debug"];
+    const named = [...rows.map(({ flag }) => flag), "--os-installed", "--os", "--project", "--debug"];
     expect(
       install()
         .options.map(({ long }) => long)
@@ -319,6 +340,18 @@ describe("an install of a machine that is in the roster", () => {
   it("takes back that kcore installs its system when the operator says that it is there", () => {
     const before = text.replace("rack: r1", "rack: r1, installOs: debian");
     expect(edited([], before)).to.contain("rack: r1").and.not.to.contain("installOs");
+  });
+
+  it("keeps what the roster says is installed, unless another system is named", () => {
+    const words = base.filter((word) => word !== "--os-installed");
+    const before = text.replace("rack: r1", "rack: r1, installOs: nixos");
+    const after = (...more: readonly string[]): string =>
+      planEntry(known(), planInstall(requestFrom(flagsOf(...words, ...more))), { key, devices }).edit({
+        file: "roster/a.yaml",
+        text: before,
+      });
+    expect(after()).to.contain("installOs: nixos");
+    expect(after("--os", "debian")).to.contain("installOs: debian");
   });
 
   it("installs nothing on the disk that the machine runs from, unless kcore has before", () => {

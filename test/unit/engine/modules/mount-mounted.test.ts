@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { escapePath } from "#engine/step/fragments/mount-unit.ts";
 import { mountMounted } from "#engine/modules/mount-mounted.ts";
+import { withOwnStore } from "#support/nixos.ts";
 import { runStepOn, shells, stepOf } from "#support/steps.ts";
 
 const uuid = "UUID=381fc100-a77c-5bb8-a3d1-530f66bbf153";
@@ -47,6 +48,23 @@ describe("mount.mounted", () => {
     });
     expect(want["mounted"]).to.match(/^UUID=[0-9a-f]{8}-[0-9a-f]{4}-5/);
   });
+
+  for (const shell of shells)
+    it(`mounts what the fstab of NixOS names, and refuses to change that fstab, on ${shell}`, async () => {
+      const store = "/nix/store/00000000000000000000000000000000-etc";
+      const on = withOwnStore(
+        shell,
+        `mkdir /mnt/root${store}`,
+        `echo ${uuid} /srv ext4 noatime,nofail 0 2 >/mnt/root${store}/fstab`,
+        `ln -sf ${store}/fstab /mnt/root/etc/fstab`,
+      );
+      const codeFor = async (...options: readonly string[]): Promise<string> => {
+        const step = stepOf(mountMounted, { path: "/srv", source: uuid, fstype: "ext4", options });
+        const { outcome, problem } = await runStepOn(on, step, { dryRun: true });
+        return problem?.code ?? outcome;
+      };
+      expect([await codeFor("noatime"), await codeFor("nodev")]).to.deep.equal(["would-change", "NIXOS_MANAGED"]);
+    });
 
   it("names units as systemd-escape does", () => {
     expect(escapePath("/var/lib/kcore/volumes1")).to.equal("var-lib-kcore-volumes1");

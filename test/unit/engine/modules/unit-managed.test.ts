@@ -1,8 +1,9 @@
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
 import { unitManaged } from "#engine/modules/unit-managed.ts";
+import { withOwnStore } from "#support/nixos.ts";
 import { fakeSystemctl } from "#support/systemctl.ts";
 import { runStepOn, shells, stepOf } from "#support/steps.ts";
 
@@ -52,6 +53,27 @@ describe("unit.managed", () => {
         expect(readFileSync(join(units, "demo.service"), "utf8")).to.equal(content);
         expect(readFileSync(join(folder, "calls"), "utf8")).to.contain("daemon-reload\nenable -- demo.service\n");
         expect((await run({ content, enabled: true })).outcome).to.equal("ok");
+      });
+
+      it("takes what NixOS made of its configuration for its own if it says the same, and refuses to change it else", async () => {
+        const store = "/nix/store/00000000000000000000000000000000-kcore-test";
+        const onNixos = (args: object) =>
+          runStepOn(
+            withOwnStore(
+              shell,
+              `mkdir /mnt/root${store}`,
+              `cp ${folder}/made /mnt/root${store}/demo.service`,
+              `mount --bind ${units} /mnt/root/etc/systemd/system`,
+            ),
+            stepOf(unitManaged, { name: "demo", ...args }),
+            { bin: fakeSystemctl(folder) },
+          );
+        writeFileSync(join(folder, "made"), content);
+        symlinkSync(`${store}/demo.service`, join(units, "demo.service"));
+        const same = await onNixos({ content });
+        expect(same.outcome, JSON.stringify(same)).to.equal("ok");
+        const other = await onNixos({ content: `${content}# other\n` });
+        expect([other.outcome, other.problem?.code]).to.deep.equal(["failed", "NIXOS_MANAGED"]);
       });
 
       it("writes a drop-in and removes it", async () => {

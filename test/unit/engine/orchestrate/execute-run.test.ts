@@ -452,6 +452,51 @@ stages:
     ]);
   });
 
+  describe("applies the state that each node asks for", () => {
+    const files = (c1: string, w1: string): Readonly<Record<string, string>> => ({
+      "roster/r.yaml": `nodes:\n  c1: { address: 192.0.2.2, vars: { os: ${c1} } }\n  w1: { address: 192.0.2.1, vars: { os: ${w1} } }\n`,
+      "states/os/a.yaml": CERTS,
+      "states/os/own.yaml": `steps: [{ id: own, command.run: { cmd: "install {{node.name}}" } }]\n`,
+      "orchestrate/test.yaml": `params: { on: { type: target, required: true } }
+stages:
+  - { id: image, run: x.image, each: "{{params.on}}", when: "{{eq vars.os 'a'}}" }
+  - { id: os, on: "{{params.on}}", when: "{{ne vars.os ''}}", apply: ["os/{{vars.os}}"], with: { cert: "{{stages.image.image}}" } }
+`,
+    });
+    const image = testAction("x.image", () => ({ changed: false, outputs: { image: "made" } }));
+
+    it("with what it takes: one that takes nothing of a stage does not rest on it", async () => {
+      const { exitCode, events } = await execute({
+        files: files("a", "own"),
+        request: { on: "*" },
+        actions: [image],
+        lessons: { "os/a/cert": {}, "os/a/folder": {}, "os/own/own": {} },
+      });
+      const steps = events.flatMap((event) => (event.type === "step.finished" ? [`${event.node} ${event.step}`] : []));
+      expect([exitCode, ...steps.sort()]).to.deep.equal([0, "c1 os/a/cert", "c1 os/a/folder", "w1 os/own/own"]);
+    });
+
+    it("and says before the first connection that there is no such state, where the node stands", async () => {
+      expect(await problemsOf({ files: files("a", "owm"), request: { on: "*" }, actions: [image] })).to.deep.equal([
+        "roster/r.yaml:3:3  there is no state “os/owm”, which w1 asks for  [STATE_NOT_FOUND]  did you mean “os/own”?",
+      ]);
+    });
+
+    it("but not one that rests on the run", async () => {
+      const late = {
+        ...files("a", "own"),
+        "orchestrate/test.yaml": `params: { on: { type: target, required: true } }
+stages:
+  - { id: image, run: x.image }
+  - { id: os, on: "{{params.on}}", apply: ["os/{{stages.image.image}}"] }
+`,
+      };
+      expect(await problemsOf({ files: late, request: { on: "*" }, actions: [image] })).to.deep.equal([
+        "orchestrate/test.yaml:4:44  this must be known before the run starts, it cannot rest on “stages.image”  [STAGE_INVALID]  use params, node, nodes or vars; “when” may rest on what stages gave",
+      ]);
+    });
+  });
+
   it("keeps step ids apart when a state is applied twice to a node", async () => {
     const { nodes } = await execute({
       files: {

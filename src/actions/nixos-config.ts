@@ -1,0 +1,189 @@
+import { createHash } from "node:crypto";
+import { readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { z } from "zod";
+import { openTemplates } from "#engine/expressions/template.ts";
+import { type ActionContext, type ActionResult, defineAction } from "#engine/orchestrate/action.ts";
+import { foldersOf } from "#engine/project/folders.ts";
+import { shippedRoot } from "#engine/project/shipped.ts";
+import type { NodeEntry } from "#engine/roster/roster.ts";
+import { DiskId, filesystemUuid, partitionGuid } from "#engine/step/disk-names.ts";
+import { KcoreError } from "#errors/problem.ts";
+import { commitFiles, isClean } from "#system/nixos/commit.ts";
+import { configurationText, diskoText, flakeText } from "#system/nixos/configuration.ts";
+import { kcoreText } from "#system/nixos/kcore-module.ts";
+import { readCards, type LiveMachine } from "#system/nixos/machine.ts";
+import { writeGenerated, type Generated } from "#system/nixos/write-generated.ts";
+
+/** The project's folder with the flake of its NixOS machines. */
+const FOLDER = "nixos";
+/** Bytes that the flake of a project may have: all of it goes to a machine that is installed. */
+const LARGEST = 16 << 20;
+
+const args = z.strictObject({
+  live: z.record(z.string(), z.string()).describe("What os.live found of the machine: the facts of its step."),
+  command: z.string().min(1).describe("What starts kcore's program on nodes, as runtime.build gives it."),
+});
+type Args = z.output<typeof args>;
+
+/**
+ * The NixOS configuration of one machine, below `nixos/` in the project: a flake, and for each machine a folder. What an operator has changed is kept.
+ */
+export const nixosConfig = defineAction({
+  name: "nixos.config",
+  summary: "Writes a machine's NixOS configuration into the project, and commits it where nothing else is uncommitted.",
+  args,
+  run: (given, context) => queued(() => configure(given, context, { dryRun: false })),
+  plan: (given, context) => configure(given, context, { dryRun: true }),
+});
+
+let last: Promise<unknown> = Promise.resolve();
+
+/** One after the other: git has one index, and all machines have one flake. */
+function queued<T>(work: () => Promise<T>): Promise<T> {
+  const next = last.then(work, work);
+  last = next.catch(() => undefined);
+  return next;
+}
+
+async function configure(
+  { live, command }: Args,
+  context: ActionContext,
+  { dryRun }: { readonly dryRun: boolean },
+): Promise<ActionResult> {
+  const { project, node, signal, note, warn } = context;
+  if (node === undefined) throw new Error("nixos.config is for the nodes of a stage: each");
+  const folder = join(project, FOLDER);
+  const isInstalled = live["running"] === "yes";
+  const wasClean = !dryRun && (await isClean(project, signal));
+  const place = `hosts/${node.name}`;
+  const files = await writeGenerated(
+    folder,
+    { ...(isInstalled ? {} : textsOf(node, live, place)), [`${place}/kcore.nix`]: needsOf(node, command, project) },
+    { dryRun },
+  );
+  const written = files.filter(({ fate }) => fate === "written").map(({ path }) => `${FOLDER}/${path}`);
+  for (const { path } of files.filter(({ fate }) => fate === "kept"))
+    note(`${FOLDER}/${path} is kept as it was changed by hand`);
+  if (written.length > 0) {
+    note(`${dryRun ? "would write" : "wrote"} ${written.join(", ")}`);
+    if (isInstalled && !dryRun)
+      warn(
+        `${written.join(", ")} changed, and ${node.name} runs NixOS already: nixos-rebuild switch --flake ${FOLDER}#${node.name}`,
+      );
+    if (!dryRun) await commit(context, written, wasClean);
+  }
+  return {
+    changed: written.length > 0,
+    outputs: { flake: { name: node.name, files: await filesOf(folder, files, others(context)) } },
+  };
+}
+
+async function commit({ project, node, signal, note }: ActionContext, files: readonly string[], clean: boolean) {
+  const message = `nixos: the configuration of ${node?.name}`;
+  const fate = await commitFiles(project, files, { isClean: clean, message, signal });
+  if (fate === "committed") note(`committed as “${message}”`);
+  if (fate === "staged") note("staged, not committed: the project has other changes, or git would not commit");
+}
+
+/** What the live system had to tell. @throws KcoreError NIXOS_UNSUITED */
+function textsOf(node: NodeEntry, live: Args["live"], place: string): Record<string, string> {
+  const machine = machineOf(node, live);
+  return {
+    "flake.nix": flakeText(machine.release),
+    [`${place}/configuration.nix`]: configurationText(machine),
+    [`${place}/hardware-configuration.nix`]: `${machine.hardware}\n`,
+    [`${place}/disko.nix`]: diskoText(machine),
+  };
+}
+
+function machineOf(node: NodeEntry, live: Args["live"]): LiveMachine {
+  const { network = "", hostKeys = "", rootKeys = "", userKeys = "", consoles = "", device = "", release = "" } = live;
+  const named = DiskId.safeParse(node.disks.find(({ use }) => use === "os"));
+  if (!named.success) throw unsuited(node, "no disk of it has use: os in the roster");
+  if (!node.name.split(".").every((label) => /^[A-Za-z0-9]([A-Za-z0-9_-]{0,61}[A-Za-z0-9])?$/.test(label)))
+    throw unsuited(node, "its name cannot be a host's name");
+  const partition = (name: string): string =>
+    partitionGuid({ node: node.name, nodeId: node.id }, { disk: named.data, partition: name });
+  return {
+    name: node.name,
+    user: node.user,
+    rootKeys: linesOf(rootKeys),
+    userKeys: linesOf(userKeys),
+    hostKeys: linesOf(hostKeys),
+    cards: readCards(network),
+    consoles: linesOf(consoles),
+    disk: device,
+    partitions: { bios: partition("bios"), esp: partition("esp"), root: partition("root") },
+    release,
+    hardware: live["hardware"] ?? "{ }",
+  };
+}
+
+/** What deploy_node would write below /etc, and NixOS has to say itself. @throws KcoreError NIXOS_UNSUITED */
+function needsOf(node: NodeEntry, command: string, project: string): string {
+  const { storageBackend = "filesystem", encryptDisks = false } = node.vars;
+  const disks = node.disks.filter(({ use }) => use === "volumes");
+  if (disks.length > 0 && encryptDisks === true)
+    throw unsuited(node, "encrypted data disks (encryptDisks) are not declared in a NixOS configuration yet");
+  if (disks.length > 0 && storageBackend === "zfs")
+    throw unsuited(node, "a ZFS pool of data disks (storageBackend: zfs) is not declared in a NixOS configuration yet");
+  const templates = openTemplates(foldersOf("templates", { project, shipped: shippedRoot() }));
+  const unit = (name: string): string =>
+    String(templates.render(`${name}.hbs`, { node, vars: node.vars, params: { runtime: { command } } }));
+  const isController = node.roles.includes("controller");
+  const names = [...(isController ? ["kcore-controller.service"] : []), "kcore-node-agent.service"];
+  const owner = { node: node.name, nodeId: node.id };
+  return kcoreText({
+    isController,
+    units: Object.fromEntries(names.map((name) => [name, unit(name)])),
+    volumes:
+      storageBackend === "filesystem"
+        ? disks.map((disk, index) => ({
+            path: `/var/lib/kcore/volumes${index === 0 ? "" : index}`,
+            uuid: filesystemUuid(partitionGuid(owner, { disk: DiskId.parse(disk), partition: "data" })),
+          }))
+        : [],
+  });
+}
+
+function unsuited({ name }: NodeEntry, why: string): KcoreError {
+  return new KcoreError({ code: "NIXOS_UNSUITED", message: `${name} cannot get NixOS from kcore: ${why}` });
+}
+
+function linesOf(text: string): readonly string[] {
+  return text.split("\n").filter((line) => line !== "");
+}
+
+/** Folders of the roster's other machines, which are none of this one's business. */
+function others({ node, nodes }: ActionContext): readonly string[] {
+  return [...nodes.keys()].filter((name) => name !== node?.name).map((name) => `hosts/${name}/`);
+}
+
+/** Everything of the flake but these, as it is or will be: the operator's own files too. */
+async function filesOf(folder: string, generated: readonly Generated[], without: readonly string[]) {
+  const texts = new Map<string, Uint8Array>();
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true }).catch(() => []);
+  for (const entry of entries.filter((found) => found.isFile())) {
+    const path = join(entry.parentPath, entry.name).slice(folder.length + 1);
+    // Nothing hidden, .git above all, belongs to it.
+    const isOthers = without.some((start) => path.startsWith(start));
+    if (!isOthers && !/(^|\/)\./.test(path)) texts.set(path, await readFile(join(folder, path)));
+  }
+  for (const { path, text } of generated) texts.set(path, Buffer.from(text));
+  const size = [...texts.values()].reduce((sum, { length }) => sum + length, 0);
+  if (size > LARGEST)
+    throw new KcoreError({
+      code: "NIXOS_UNSUITED",
+      message: `${folder} holds ${Math.ceil(size / 1e6)} MB, and all of it would go to the machine`,
+      hint: "keep there what the configurations are made of, and nothing else",
+    });
+  return [...texts]
+    .toSorted(([a], [b]) => (a < b ? -1 : 1))
+    .map(([path, bytes]) => ({
+      path,
+      file: join(folder, path),
+      sha256: createHash("sha256").update(bytes).digest("hex"),
+      size: bytes.length,
+    }));
+}

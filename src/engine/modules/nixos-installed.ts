@@ -1,0 +1,134 @@
+import { z } from "zod";
+import { fileBlob } from "../step/blob.ts";
+import { defineModule } from "../step/define.ts";
+import { deviceGuid, DiskId, diskName, PartitionName } from "../step/disk-names.ts";
+import { AbsolutePath, UserName } from "../step/fields.ts";
+import { findRoot } from "../step/fragments/disk.ts";
+import { functions, leaveTarget, target } from "../step/fragments/os-debian.ts";
+import { bootDiskFirst, judgeNixos, putFlake, runInstaller, settleNixos } from "../step/fragments/os-nixos.ts";
+import { sh, shLines } from "../step/sh.ts";
+
+/** The filesystem's label from the moment that all is there, as os.installed has it. */
+const done = "kcore-system";
+
+const InFlake = z
+  .string()
+  .regex(
+    /^[A-Za-z0-9_][A-Za-z0-9._+-]*(\/[A-Za-z0-9_][A-Za-z0-9._+-]*)*$/,
+    "must be a path below the flake, of plain names",
+  );
+
+const FlakeFile = z.strictObject({
+  path: InFlake.describe("Where it lies in the flake."),
+  file: AbsolutePath.describe("The file on the bastion."),
+  sha256: z
+    .string()
+    .regex(/^[0-9a-f]{64}$/, "must be a SHA-256 in hex")
+    .describe("Its SHA-256."),
+  size: z.int().min(0).describe("Its size in bytes."),
+});
+
+const args = z.strictObject({
+  disk: DiskId.describe("The disk, by serial, wwn, byId, busPath, model or size."),
+  root: PartitionName.default("root").describe("The partition of the root filesystem, formatted as ext4."),
+  esp: PartitionName.default("esp").describe("The EFI system partition, formatted as vfat."),
+  flake: z
+    .strictObject({
+      name: z
+        .string()
+        .regex(/^[A-Za-z0-9][A-Za-z0-9._-]*$/, "must be the name of a machine")
+        .describe("The machine: nixosConfigurations.NAME."),
+      files: z.array(FlakeFile).min(1).describe("All files of the flake."),
+    })
+    .describe("What the action nixos.config made."),
+  user: UserName.default("root").describe("Whom kcore logs in as."),
+  nixpkgs: z
+    .string()
+    .regex(/^[\x21-\x7e]*$/, "must be one word")
+    .default("")
+    .describe(
+      "A flake in place of the flake's input nixpkgs, such as path:/nix/store/…-source; empty: the flake's own.",
+    ),
+  offline: z.boolean().default(false).describe("Nothing is fetched: the live system's store has all that is needed."),
+});
+
+/**
+ * ```yaml
+ * nixos.installed:
+ *   disk: { serial: S3Z8NB0K }
+ *   flake:
+ *     name: n1
+ *     files:
+ *       - { path: flake.nix, file: /srv/dc1/nixos/flake.nix, sha256: e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855, size: 1 }
+ * ```
+ * NixOS on a machine's own disk, by the nixos-install of a live system that has it (the NixOS installer). The flake goes to /etc/nixos of the new system, the host
+ * keys of the live one into its /etc/ssh. An installation that was killed goes on with what the new store has; one that lost its power begins anew, as nobody
+ * knows what the store has of it. A machine that runs from this disk is in order, whatever became of the system since.
+ */
+export const nixosInstalled = defineModule({
+  name: "nixos.installed",
+  summary: "Keeps NixOS installed on a machine's own disk, from a flake, by the live system's nixos-install.",
+  args,
+  refusals: [
+    "DISK_AMBIGUOUS",
+    "DISK_NOT_FOUND",
+    "LIVE_UNSUITED",
+    "NIXOS_INSTALL_FAILED",
+    "OS_FOUND",
+    "PARTITION_NOT_FOUND",
+    "TOOL_MISSING",
+  ],
+  step: ({ disk, root, esp, flake: { name, files }, user, nixpkgs, offline }, context) => {
+    const find = findRoot({ disk, partition: root }, context);
+    const place = { is: "disk", name: diskName(disk).value } as const;
+    const espGuid = deviceGuid(context, { disk, partition: esp });
+    return {
+      reach: { changes: [place, { is: "tree", path: target }], restsOn: [place, { is: "system" }] },
+      want: { system: "installed" },
+      probe: sh`${find}
+if [ -n "$running" ] || [ "$(blkid -p -o value -s LABEL "$device" 2>/dev/null)" = ${done} ]; then fact system installed; else fact system absent; fi`,
+      guard: sh`${functions}
+${judgeNixos(user)}`,
+      apply: sh`${find}
+esp_name=$(partition_of ${espGuid})
+[ -n "$esp_name" ] || refuse PARTITION_NOT_FOUND ${`there is no partition ${esp} on the disk`}
+esp=$(device_of "$esp_name")
+${functions}
+${judgeNixos(user)}
+${putFlake}
+${shLines(files.map((file) => sh`put_flake ${file.path} ${fileBlob(file)}`))}
+${leaveTarget}
+t=${target}
+# A live system that lost its power forgot what it had not finished, this filesystem perhaps.
+leave_target && e2fsck -fp "$device" >"$K_TMP/fsck" 2>&1
+[ $? -le 1 ] || refuse OS_FOUND "the filesystem on $device is damaged$K_NL$(cat "$K_TMP/fsck")"
+mkdir -p "$t" && mount -t ext4 -o noatime "$device" "$t" || exit 1
+trap leave_target EXIT
+read -r boot </proc/sys/kernel/random/boot_id
+begun=
+[ ! -e "$t/.kcore-unfinished" ] || read -r begun <"$t/.kcore-unfinished"
+if [ ! -e "$t/.kcore-unfinished" ]; then
+  found=$(cd "$t" && find . -mindepth 1 -maxdepth 1 ! -name lost+found | tr '\n' ' ')
+  [ -z "$found" ] || refuse OS_FOUND "the filesystem on $device, which should be empty, holds $found"
+elif [ "$begun" = "$boot" ]; then
+  note "an installation was stopped here in this boot: going on with what it has"
+else
+  note "an installation was cut off here: beginning anew"
+  find "$t" -mindepth 1 -maxdepth 1 ! -name lost+found ! -name .kcore-unfinished -exec rm -rf --one-file-system {} + || exit 1
+fi
+echo "$boot" >"$t/.kcore-unfinished" && sync -f "$t" || exit 1
+mkdir -p "$t/boot/efi" && mount -t vfat "$esp" "$t/boot/efi" || exit 1
+${settleNixos}
+${runInstaller({ name, nixpkgs, offline })}
+${bootDiskFirst(espGuid)}
+rm -f "$t/.kcore-unfinished" && sync
+leave_target && e2label "$device" ${done} && sync`,
+      tools: [
+        { command: "mount", package: "mount" },
+        { command: "e2label", package: "e2fsprogs" },
+        { command: "ip", package: "iproute2" },
+      ],
+      timeout: 7200,
+    };
+  },
+});

@@ -1,0 +1,43 @@
+import { z } from "zod";
+import { defineModule } from "../step/define.ts";
+import { DiskId, diskName, partitionGuid, PartitionName } from "../step/disk-names.ts";
+import { UserName } from "../step/fields.ts";
+import { findDisk, isRoot } from "../step/fragments/disk.ts";
+import { lookAtLive } from "../step/fragments/os-nixos.ts";
+import { sh } from "../step/sh.ts";
+
+/**
+ * ```yaml
+ * os.live: { disk: { serial: S3Z8NB0K } }
+ * ```
+ * What a NixOS configuration has to take over from a live system: in the facts `network` (what systemd.network(5) would say of each card), `hostKeys`, `rootKeys`,
+ * `userKeys`, `consoles`, `device` (the disk, by a name that stays), `release` and `hardware` (of nixos-generate-config). Of a machine that runs
+ * from this disk already it tells only that: `running: yes`. It changes nothing.
+ */
+export const osLive = defineModule({
+  name: "os.live",
+  summary: "Tells what a NixOS configuration has to take over from the live system that a machine runs.",
+  args: z.strictObject({
+    disk: DiskId.describe("The disk that the system will be on, by serial, wwn, byId, busPath, model or size."),
+    root: PartitionName.default("root").describe("The partition of the root filesystem."),
+    user: UserName.default("root").describe("Whom kcore logs in as."),
+  }),
+  refusals: ["DISK_AMBIGUOUS", "DISK_NOT_FOUND", "LIVE_UNSUITED", "TOOL_MISSING"],
+  step: ({ disk, root, user }, context) => ({
+    reach: { changes: [], restsOn: [{ is: "disk", name: diskName(disk).value }, { is: "system" }] },
+    want: { live: "told" },
+    probe: sh`${findDisk(disk)}
+running= name=$(partition_of ${partitionGuid(context, { disk, partition: root })})
+if [ -n "$name" ]; then
+  ${isRoot}
+fi
+if [ -n "$running" ]; then
+  fact running yes
+else
+  fact running no
+  ${lookAtLive(user)}
+fi
+fact live told`,
+    timeout: 300,
+  }),
+});

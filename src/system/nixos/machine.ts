@@ -1,0 +1,63 @@
+/** What a machine is, as far as its NixOS configuration has to say it. */
+export interface LiveMachine {
+  /** The roster's name; `nixosConfigurations.NAME`. */
+  readonly name: string;
+  /** Whom kcore logs in as. */
+  readonly user: string;
+  /** Authorized keys of root and of that user. */
+  readonly rootKeys: readonly string[];
+  readonly userKeys: readonly string[];
+  /** Where its OpenSSH has host keys: `/etc/ssh/ssh_host_ed25519_key`. */
+  readonly hostKeys: readonly string[];
+  readonly cards: readonly Card[];
+  /** Consoles that it was booted with: `ttyS0,115200`. */
+  readonly consoles: readonly string[];
+  /** The disk, by a name that stays: `/dev/disk/by-id/…` where it has one. */
+  readonly disk: string;
+  /** PARTUUIDs. */
+  readonly partitions: { readonly bios: string; readonly esp: string; readonly root: string };
+  /** The release of NixOS: `25.05`. */
+  readonly release: string;
+  /** What nixos-generate-config(8) found of the hardware. */
+  readonly hardware: string;
+}
+
+/** A network card and what systemd.network(5) has to say of it. */
+export interface Card {
+  readonly name: string;
+  readonly match: Readonly<Record<string, string>>;
+  readonly dhcp?: string;
+  readonly addresses: readonly string[];
+  readonly gateways: readonly string[];
+  readonly nameServers: readonly string[];
+}
+
+/** The cards of the fact `network`: for each `[Card NAME]`, and behind it the text of a systemd.network(5) file. */
+export function readCards(text: string): readonly Card[] {
+  return text
+    .split(/^(?=\[Card )/m)
+    .filter((part) => part.startsWith("[Card "))
+    .map((part) => {
+      const name = /^\[Card (.*)\]$/m.exec(part)?.[1] ?? "";
+      const [match, network] = ["Match", "Network"].map((section) => linesOf(part, section));
+      const all = (key: string): string[] => (network ?? []).filter(([name]) => name === key).map(([, value]) => value);
+      const [dhcp] = all("DHCP");
+      return {
+        name,
+        match: Object.fromEntries(match ?? []),
+        ...(dhcp === undefined ? {} : { dhcp }),
+        addresses: all("Address"),
+        gateways: all("Gateway"),
+        nameServers: all("DNS"),
+      };
+    });
+}
+
+function linesOf(text: string, section: string): readonly (readonly [string, string])[] {
+  const [, rest = ""] = text.split(`[${section}]\n`);
+  const [lines = ""] = rest.split(/^\[/m);
+  return lines.split("\n").flatMap((line) => {
+    const [, key, value] = /^(\w+)=(.*)$/.exec(line) ?? [];
+    return key === undefined || value === undefined ? [] : [[key, value] as const];
+  });
+}

@@ -1,0 +1,77 @@
+/** What is written as Nix: a text of the operator's or the node's can be nothing but a string there. */
+export type NixValue =
+  string | number | boolean | NixCode | readonly NixValue[] | { readonly [name: string]: NixValue };
+
+/** A piece of Nix of our own, put in as it is. */
+export class NixCode {
+  readonly text: string;
+  constructor(text: string) {
+    this.text = text;
+  }
+}
+
+const widest = 100;
+
+/** The value as an expression, its further lines indented by `indent`. Texts must not hold NUL, which Nix has no way to say. */
+export function nixText(value: NixValue, indent = ""): string {
+  if (typeof value === "string") return stringText(value, indent);
+  if (value instanceof NixCode) return value.text;
+  if (typeof value !== "object") return String(value);
+  const inner = `${indent}  `;
+  if (isList(value)) {
+    if (value.length === 0) return "[ ]";
+    const short = `[ ${value.map((item) => itemText(item, indent)).join(" ")} ]`;
+    const isShort = !short.includes("\n") && short.length <= widest;
+    return isShort ? short : `[\n${value.map((item) => `${inner}${itemText(item, inner)}\n`).join("")}${indent}]`;
+  }
+  const entries = Object.entries(value);
+  if (entries.length === 0) return "{ }";
+  return `{\n${entries.map(([name, item]) => `${inner}${assignment([name], item, inner)}\n`).join("")}${indent}}`;
+}
+
+/** `a.b."c d" = VALUE;` */
+export function assignment(path: readonly string[], value: NixValue, indent = ""): string {
+  return `${path.map(nameText).join(".")} = ${nixText(value, indent)};`;
+}
+
+/** Only simple expressions may stand in a list. */
+function itemText(item: NixValue, indent: string): string {
+  const text = nixText(item, indent);
+  const isOne = item instanceof NixCode ? !/\s/.test(text) : typeof item !== "number" || item >= 0;
+  return isOne ? text : `(${text})`;
+}
+
+function isList(value: NixValue): value is readonly NixValue[] {
+  return Array.isArray(value);
+}
+
+const keywords = new Set(["assert", "else", "if", "in", "inherit", "let", "or", "rec", "then", "with"]);
+
+function nameText(name: string): string {
+  return /^[A-Za-z_][A-Za-z0-9_'-]*$/.test(name) && !keywords.has(name) ? name : quoted(name);
+}
+
+function stringText(text: string, indent: string): string {
+  return isBlock(text) ? block(text, `${indent}  `, indent) : quoted(text);
+}
+
+const escapes: Readonly<Record<string, string>> = { "\n": "\\n", "\r": "\\r", "\t": "\\t" };
+
+function quoted(text: string): string {
+  return `"${text.replaceAll(/["\\]|\$\{/g, "\\$&").replaceAll(/[\n\r\t]/g, (sign) => escapes[sign] ?? sign)}"`;
+}
+
+/**
+ * Whether a text of whole lines is more readable in two single quotes, and means the same there: Nix takes away the blanks that all of
+ * its lines begin with, so one of them must begin with none. What would have to be escaped stays in ordinary quotes.
+ */
+function isBlock(text: string): boolean {
+  if (!/^.+\n.*\n$/s.test(text) || /[^\n\x20-\x7e]|''|\$\{|'\$/.test(text)) return false;
+  const lines = text.slice(0, -1).split("\n");
+  return lines.every((line) => line === "" || /\S/.test(line)) && lines.some((line) => /^\S/.test(line));
+}
+
+function block(text: string, inner: string, indent: string): string {
+  const lines = text.slice(0, -1).split("\n");
+  return `''\n${lines.map((line) => (line === "" ? "" : `${inner}${line}`)).join("\n")}\n${indent}''`;
+}

@@ -1,0 +1,58 @@
+import { createHash, randomUUID } from "node:crypto";
+import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+
+/** What becomes of a file that kcore made, or would make. */
+export interface Generated {
+  /** Below the folder. */
+  readonly path: string;
+  /** `kept`: somebody changed it, and it says something else than kcore would. */
+  readonly fate: "same" | "written" | "kept";
+  /** What it holds then. */
+  readonly text: string;
+}
+
+/**
+ * Files that kcore makes, and makes again only as long as nobody has changed them: the first line of each has the hash of what follows
+ * it. `dryRun`: only tells.
+ */
+export async function writeGenerated(
+  folder: string,
+  texts: Readonly<Record<string, string>>,
+  { dryRun }: { readonly dryRun: boolean },
+): Promise<readonly Generated[]> {
+  const files: Generated[] = [];
+  for (const [path, body] of Object.entries(texts)) {
+    const text = `${stampOf(body)}${body}`;
+    const found = await readFile(join(folder, path), "utf8").catch(absent);
+    if (found === text) files.push({ path, fate: "same", text });
+    else if (found !== undefined && !isOurs(found)) files.push({ path, fate: "kept", text: found });
+    else {
+      if (!dryRun) await writeAside(join(folder, path), text);
+      files.push({ path, fate: "written", text });
+    }
+  }
+  return files;
+}
+
+function absent(error: NodeJS.ErrnoException): undefined {
+  if (error.code !== "ENOENT") throw error;
+}
+
+/** Whether it is what kcore wrote, letter by letter. */
+export function isOurs(text: string): boolean {
+  const end = text.indexOf("\n") + 1;
+  return end > 0 && text.slice(0, end) === stampOf(text.slice(end));
+}
+
+function stampOf(body: string): string {
+  const hash = createHash("sha256").update(body).digest("hex");
+  return `# Made by kcore, which makes it anew until you change it. ${hash}\n`;
+}
+
+async function writeAside(file: string, text: string): Promise<void> {
+  await mkdir(dirname(file), { recursive: true });
+  const aside = join(dirname(file), `.${randomUUID()}.new`);
+  await writeFile(aside, text, { flush: true });
+  await rename(aside, file);
+}

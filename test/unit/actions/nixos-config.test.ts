@@ -1,0 +1,161 @@
+import { execFileSync } from "node:child_process";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "chai";
+import { nixosConfig } from "#actions/nixos-config.ts";
+import type { NodeEntry } from "#engine/roster/roster.ts";
+import { actionContext } from "#support/action-context.ts";
+import { liveFacts } from "#support/nixos.ts";
+import { makeProject } from "#support/project.ts";
+import { nodeEntry } from "#support/runs.ts";
+import { problemsOf } from "#support/steps.ts";
+import type { TempDir } from "#support/temp-dir.ts";
+
+const golden = join(import.meta.dirname, "../../fixtures/nixos");
+const command = "/nix/store/0c8fvpkmrx4b8n5mxy4v1ibwrfgjd7l6-kcore-0.1.0/bin/node kcore.mjs";
+const node = nodeEntry("n1.example.org", {
+  user: "ops",
+  roles: ["controller"],
+  disks: [
+    { serial: "S3Z8NB0K", use: "os" },
+    { serial: "DATA0", use: "volumes" },
+    { serial: "DATA1", use: "volumes" },
+  ],
+});
+
+describe("nixos.config", () => {
+  let project: TempDir;
+  beforeEach(async () => {
+    project = await makeProject({
+      "templates/kcore-controller.service.hbs": "[Service]\nExecStart={{params.runtime.command}} controller\n",
+    });
+    writeFileSync(
+      join(project.path, "templates/kcore-node-agent.service.hbs"),
+      "[Service]\nExecStart={{params.runtime.command}} agent\nReadWritePaths={{node.stateDir}}\n",
+    );
+  });
+  afterEach(() => project.remove());
+
+  const context = (fields: Partial<NodeEntry> = {}) => {
+    const entry = { ...node, ...fields };
+    return actionContext({ project: project.path, node: entry, nodes: new Map([[entry.name, entry]]) });
+  };
+  const configure = async (
+    live: Readonly<Record<string, string>> = liveFacts,
+    how: "run" | "plan" = "run",
+    given = context(),
+  ) => {
+    const result = await nixosConfig[how](nixosConfig.args.parse({ live, command }), given);
+    if (result === "unknown") throw new Error("it is unknown");
+    const { files } = result.outputs["flake"] as { files: readonly { path: string; file: string; sha256: string }[] };
+    return { changed: result.changed, files, notes: given.notes };
+  };
+  const read = (path: string): string => readFileSync(join(project.path, "nixos", path), "utf8");
+  const git = (...words: readonly string[]): string =>
+    execFileSync("git", ["-C", project.path, "-c", "user.name=t", "-c", "user.email=t@t", ...words], {
+      encoding: "utf8",
+    });
+
+  it("writes a flake, and of the machine what its live system and the roster tell", async () => {
+    const { changed, files } = await configure();
+    expect(changed).to.equal(true);
+    expect(files.map(({ path }) => path)).to.deep.equal([
+      "flake.nix",
+      ...["configuration", "disko", "hardware-configuration", "kcore"].map(
+        (name) => `hosts/n1.example.org/${name}.nix`,
+      ),
+    ]);
+    for (const { path } of files) {
+      const wanted = join(golden, path);
+      if (process.env["KCORE_UPDATE"] !== undefined) {
+        mkdirSync(join(wanted, ".."), { recursive: true });
+        writeFileSync(wanted, read(path));
+      }
+      expect(read(path), path).to.equal(readFileSync(wanted, "utf8"));
+    }
+  });
+
+  it("changes nothing the second time, and nothing in a dry run, which names the same files", async () => {
+    const planned = await configure(liveFacts, "plan");
+    expect(existsSync(join(project.path, "nixos"))).to.equal(false);
+    expect(planned.notes.join("\n")).to.contain(
+      "would write nixos/flake.nix, nixos/hosts/n1.example.org/configuration.nix",
+    );
+    const first = await configure();
+    expect(first.files).to.deep.equal(planned.files);
+    const again = await configure();
+    expect([again.changed, again.notes]).to.deep.equal([false, []]);
+  });
+
+  it("keeps what an operator changed, takes his own files along, and makes the others anew", async () => {
+    await configure();
+    const file = "hosts/n1.example.org/configuration.nix";
+    writeFileSync(join(project.path, "nixos", file), `${read(file)}# mine\n`);
+    writeFileSync(join(project.path, "nixos", "common.nix"), "{ }\n");
+    writeFileSync(join(project.path, "nixos", ".hidden"), "secret\n");
+    const { notes, files } = await configure({ ...liveFacts, consoles: "", device: "/dev/disk/by-id/ata-OTHER" });
+    expect(notes).to.deep.equal([
+      `nixos/${file} is kept as it was changed by hand`,
+      "wrote nixos/hosts/n1.example.org/disko.nix",
+    ]);
+    expect(read(file)).to.match(/# mine\n$/);
+    expect(files.map(({ path }) => path))
+      .to.include("common.nix")
+      .and.not.to.include(".hidden");
+  });
+
+  it("leaves the machine's own configuration alone once it runs from its disk, and says when its services changed", async () => {
+    await configure();
+    const before = read("hosts/n1.example.org/configuration.nix");
+    const warnings: string[] = [];
+    const entry = { ...node, roles: ["worker"] };
+    const given = { ...context(entry), warn: (text: string) => void warnings.push(text) };
+    await configure({ live: "told", running: "yes" }, "run", given);
+    expect(read("hosts/n1.example.org/configuration.nix")).to.equal(before);
+    expect(read("hosts/n1.example.org/kcore.nix")).not.to.contain("kcore-controller");
+    expect(warnings).to.deep.equal([
+      "nixos/hosts/n1.example.org/kcore.nix changed, and n1.example.org runs NixOS already: nixos-rebuild switch --flake nixos#n1.example.org",
+    ]);
+  });
+
+  it("gives a machine nothing of another one's folder", async () => {
+    const other = nodeEntry("n2", { disks: [{ serial: "B", use: "os" }] });
+    const nodes = new Map([node, other].map((entry) => [entry.name, entry]));
+    await configure(liveFacts, "run", { ...context(), nodes });
+    const { files } = await configure(liveFacts, "run", { ...context(other), node: other, nodes });
+    expect(files.some(({ path }) => path.startsWith("hosts/n1"))).to.equal(false);
+    expect(files.some(({ path }) => path === "hosts/n2/kcore.nix")).to.equal(true);
+  });
+
+  it("commits in a clean project; where there is other work, it only stages", async () => {
+    git("init", "-q", "-b", "main");
+    git("config", "user.name", "t");
+    git("config", "user.email", "t@t");
+    git("add", "-A");
+    git("commit", "-q", "-m", "first");
+    const { notes } = await configure();
+    expect(notes.at(-1)).to.equal("committed as “nixos: the configuration of n1.example.org”");
+    expect(git("status", "--porcelain")).to.equal("");
+    writeFileSync(join(project.path, "roster/new.yaml"), "nodes: {}\n");
+    const again = await configure({ ...liveFacts, device: "/dev/disk/by-id/ata-OTHER" });
+    expect(again.notes.at(-1)).to.contain("staged, not committed");
+    expect(git("status", "--porcelain").split("\n").filter(Boolean)).to.deep.equal([
+      "M  nixos/hosts/n1.example.org/configuration.nix",
+      "M  nixos/hosts/n1.example.org/disko.nix",
+      "?? roster/",
+    ]);
+  });
+
+  it("says before anything is written what it cannot declare", async () => {
+    for (const [fields, message] of [
+      [{ vars: { encryptDisks: true } }, /encrypted data disks/],
+      [{ vars: { storageBackend: "zfs" } }, /a ZFS pool of data disks/],
+      [{ disks: [] }, /no disk of it has use: os/],
+      [{ name: "a..b" }, /its name cannot be a host's name/],
+    ] as const) {
+      const [problem] = await problemsOf(() => configure(liveFacts, "run", context(fields)));
+      expect([problem?.code, problem?.message.match(message)?.length]).to.deep.equal(["NIXOS_UNSUITED", 1]);
+      expect(existsSync(join(project.path, "nixos"))).to.equal(false);
+    }
+  });
+});

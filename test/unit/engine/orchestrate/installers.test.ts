@@ -1,0 +1,85 @@
+import { expect } from "chai";
+import { actionNames, findAction } from "#actions/registry.ts";
+import { registry } from "#engine/modules/registry.ts";
+import { openCatalogue } from "#engine/orchestrate/catalogue.ts";
+import { preparePlan } from "#engine/orchestrate/prepare.ts";
+import { StageOutputs } from "#engine/orchestrate/outputs.ts";
+import { loadRoster } from "#engine/roster/load-roster.ts";
+import { shippedRoot } from "#engine/project/shipped.ts";
+import { formatProblem, KcoreError } from "#errors/problem.ts";
+import { fakeNodes } from "#support/fake-session.ts";
+import { makeProject } from "#support/project.ts";
+import { runDependencies, runRequest } from "#support/runs.ts";
+
+const MINE = `params: { disk: { type: map, default: { serial: S1 } }, image: { type: map } }
+steps:
+  - { include: os-disk, with: { disk: "{{params.disk}}" } }
+  - { id: ours, unless: grep -q ours /etc/os-release, command.run: { cmd: our-installer } }
+  - { include: os-boot, with: { disk: "{{params.disk}}" } }
+`;
+
+/** Of the real deploy_node over one node with these variables: the ids of stages that have a turn, those of the stage `system`, and what it rests on. */
+async function deploy(vars: string, states: Readonly<Record<string, string>> = {}) {
+  const disks = "disks: [{ serial: S1, use: os }]";
+  const project = await makeProject({
+    "roster/r.yaml": `nodes:\n  n1: { address: 192.0.2.1, ${disks}, vars: { ${vars} } }\n`,
+    ...states,
+  });
+  try {
+    const deps = runDependencies(fakeNodes({}), [], {
+      project: project.path,
+      shipped: shippedRoot(),
+      actions: findAction,
+      actionNames,
+    });
+    const roster = loadRoster(project.path);
+    const run = { id: "r1", challenge: "c", time: "2026-11-21T06:57:24Z", revision: "f128abb" };
+    const catalogue = openCatalogue(deps, { roster, run }, registry);
+    const what = { kind: "orchestration", name: "deploy_node" } as const;
+    const plan = await preparePlan({ request: runRequest({ what, on: "n1" }), deps, roster, catalogue, run });
+    const node = roster.nodes.get("n1");
+    const scope = { ...(node && { node }), stages: new StageOutputs(new Map()).scope("n1") };
+    const own = plan.stages.filter(({ id }) => ["image", "live", "flake", "system"].includes(id));
+    const turns = own.filter(({ when }) => when?.(scope) !== false);
+    const system = turns.find(({ id }) => id === "system");
+    const rests = system?.task.kind === "apply" ? [...(system.task.rests?.(scope) ?? [])] : [];
+    const planned = system && plan.planned?.get(system)?.planned;
+    return { turns: turns.map(({ id }) => id), rests, planned };
+  } catch (error) {
+    if (error instanceof KcoreError)
+      return error.problems.map((problem) => `${formatProblem(problem)} | ${problem.hint}`);
+    throw error;
+  } finally {
+    await project.remove();
+  }
+}
+
+describe("what deploy_node installs", () => {
+  it("is nothing where the roster asks for nothing", async () => {
+    expect(await deploy("")).to.deep.equal({ turns: [], rests: [], planned: undefined });
+  });
+
+  it("is Debian, from an image", async () => {
+    const found = await deploy("installOs: debian");
+    expect(found).to.deep.include({ turns: ["image", "system"], rests: ["image"] });
+  });
+
+  it("is NixOS, from a flake that rests on the live system", async () => {
+    const found = await deploy("installOs: nixos");
+    expect(found).to.deep.include({ turns: ["live", "flake", "system"], rests: ["flake"] });
+  });
+
+  it("is what a state of the project does, with the image only where the roster says so", async () => {
+    const states = { "states/system/mine.yaml": MINE };
+    expect(await deploy("installOs: mine", states)).to.deep.include({ turns: ["system"], rests: ["image"] });
+    const without = { "states/system/mine.yaml": MINE.replace(", image: { type: map }", "") };
+    expect(await deploy("installOs: mine", without)).to.deep.equal({ turns: ["system"], rests: [], planned: 7 });
+    expect(await deploy("installOs: mine, osImage: true", states)).to.deep.include({ turns: ["image", "system"] });
+  });
+
+  it("is told before anything starts when nothing installs it", async () => {
+    expect(await deploy("installOs: nixso")).to.deep.equal([
+      "roster/r.yaml:2:3  there is no state “system/nixso”, which n1 asks for  [STATE_NOT_FOUND] | did you mean “system/nixos”?",
+    ]);
+  });
+});
