@@ -254,6 +254,7 @@ describe("kcore node install", () => {
     expect(JSON.stringify(outcomeOf(...words))).to.contain('"installOs":"debian","encryptOs":true');
     expect(JSON.stringify(outcomeOf(...words, "--os-unlock", "ssh"))).to.contain('"encryptOs":true,"osUnlock":"ssh"');
     expect(JSON.stringify(outcomeOf(...words, "--os-unlock", "tpm2"))).to.contain("no TPM unlocks a root filesystem");
+    expect(JSON.stringify(outcomeOf(...words, "--os", "nixos"))).to.contain("--encrypt-os is for Debian");
   });
 
   it("--disk-unlock is recorded with --encrypt-disks", () => {

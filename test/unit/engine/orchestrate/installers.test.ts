@@ -69,11 +69,18 @@ describe("what deploy_node installs", () => {
     expect(found).to.deep.include({ turns: ["live", "flake", "system"], rests: ["flake"] });
   });
 
+  it("is refused before anything starts where the roster asks for an encrypted root that this system does not get", async () => {
+    const found = await deploy("installOs: nixos, encryptOs: true");
+    expect(found).to.deep.equal([
+      "states/system/nixos.yaml:19:14  the parameter “encryptOs” must be no  [PARAM_INVALID] | undefined",
+    ]);
+  });
+
   it("is what a state of the project does, with the image only where the roster says so", async () => {
     const states = { "states/system/mine.yaml": MINE };
     expect(await deploy("installOs: mine", states)).to.deep.include({ turns: ["system"], rests: ["image"] });
     const without = { "states/system/mine.yaml": MINE.replace(", image: { type: map }", "") };
-    expect(await deploy("installOs: mine", without)).to.deep.equal({ turns: ["system"], rests: [], planned: 7 });
+    expect(await deploy("installOs: mine", without)).to.deep.equal({ turns: ["system"], rests: [], planned: 8 });
     expect(await deploy("installOs: mine, osImage: true", states)).to.deep.include({ turns: ["image", "system"] });
   });
 
