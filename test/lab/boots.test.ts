@@ -46,10 +46,10 @@ describe("boots of a real node", function () {
     // It comes back, but nobody is let in.
     await n1.exec("systemctl mask ssh");
     const run = open("gone");
-    const step = stepOf(rebootDone, { always: true, timeout: 12 });
+    const step = stepOf(rebootDone, { always: true, timeout: 30 });
     const { problem, outcome } = await run.session.perform([{ stage: "s", drafts: [draftOf("boot", step)] }]);
     await run.session.finish(outcome);
-    expect(problem).to.include({ code: "REBOOT_TIMEOUT", message: "n1 did not come back within 12 s" });
+    expect(problem).to.include({ code: "REBOOT_TIMEOUT", message: "n1 did not come back within 30 s" });
     expect(problem?.detail).to.match(/^last seen: .*n2 does not connect to /);
   });
 });
