@@ -4,12 +4,10 @@ import { defineModule } from "../step/define.ts";
 import { deviceGuid, DiskId, diskName, PartitionName } from "../step/disk-names.ts";
 import { AbsolutePath, UserName } from "../step/fields.ts";
 import { findRoot } from "../step/fragments/disk.ts";
-import { functions, leaveTarget, target } from "../step/fragments/os-debian.ts";
+import { functions } from "../step/fragments/os-debian.ts";
 import { bootDiskFirst, judgeNixos, putFlake, runInstaller, settleNixos } from "../step/fragments/os-nixos.ts";
+import { done, finishTarget, mountTarget, target } from "../step/fragments/os-target.ts";
 import { sh, shLines } from "../step/sh.ts";
-
-/** The filesystem's label from the moment that all is there, as os.installed has it. */
-const done = "kcore-system";
 
 const InFlake = z
   .string()
@@ -97,32 +95,24 @@ ${functions}
 ${judgeNixos(user)}
 ${putFlake}
 ${shLines(files.map((file) => sh`put_flake ${file.path} ${fileBlob(file)}`))}
-${leaveTarget}
-t=${target}
-# A live system that lost its power forgot what it had not finished, this filesystem perhaps.
-leave_target && e2fsck -fp "$device" >"$K_TMP/fsck" 2>&1
-[ $? -le 1 ] || refuse OS_FOUND "the filesystem on $device is damaged$K_NL$(cat "$K_TMP/fsck")"
-mkdir -p "$t" && mount -t ext4 -o noatime "$device" "$t" || exit 1
-trap leave_target EXIT
+${mountTarget}
 read -r boot </proc/sys/kernel/random/boot_id
 begun=
 [ ! -e "$t/.kcore-unfinished" ] || read -r begun <"$t/.kcore-unfinished"
-if [ ! -e "$t/.kcore-unfinished" ]; then
-  found=$(cd "$t" && find . -mindepth 1 -maxdepth 1 ! -name lost+found | tr '\n' ' ')
-  [ -z "$found" ] || refuse OS_FOUND "the filesystem on $device, which should be empty, holds $found"
+if [ -z "$begun" ]; then
+  empty "$t" || exit 1
 elif [ "$begun" = "$boot" ]; then
   note "an installation was stopped here in this boot: going on with what it has"
 else
   note "an installation was cut off here: beginning anew"
-  find "$t" -mindepth 1 -maxdepth 1 ! -name lost+found ! -name .kcore-unfinished -exec rm -rf --one-file-system {} + || exit 1
+  empty "$t" || exit 1
 fi
 echo "$boot" >"$t/.kcore-unfinished" && sync -f "$t" || exit 1
 mkdir -p "$t/boot/efi" && mount -t vfat "$esp" "$t/boot/efi" || exit 1
 ${settleNixos}
 ${runInstaller({ name, nixpkgs, offline })}
 ${bootDiskFirst(espGuid)}
-rm -f "$t/.kcore-unfinished" && sync
-leave_target && e2label "$device" ${done} && sync`,
+${finishTarget}`,
       tools: [
         { command: "mount", package: "mount" },
         { command: "e2label", package: "e2fsprogs" },

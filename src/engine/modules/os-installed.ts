@@ -5,12 +5,10 @@ import { deviceGuid, DiskId, diskName, filesystemUuid, mappingName, PartitionNam
 import { AbsolutePath, UserName } from "../step/fields.ts";
 import { findRoot } from "../step/fragments/disk.ts";
 import { luksFolder } from "../step/fragments/luks.ts";
-import { bootLoader, functions, judgeLive, leaveTarget, settle, target } from "../step/fragments/os-debian.ts";
+import { bootLoader, functions, judgeLive, settle } from "../step/fragments/os-debian.ts";
+import { done, finishTarget, mountTarget, target } from "../step/fragments/os-target.ts";
 import { containerOf, judgeUnlock, settleUnlock, unfinished } from "../step/fragments/os-unlock.ts";
 import { sh, type Sh } from "../step/sh.ts";
-
-/** The filesystem's label from the moment that all is there. */
-const done = "kcore-system";
 
 const Image = z.strictObject({
   file: AbsolutePath.describe("The file on the bastion."),
@@ -113,25 +111,11 @@ esp=$other
 ${functions}
 ${judgeLive(access)}
 ${encrypted ? judgeUnlock(access) : sh``}
-${leaveTarget}
-t=${target}
-# A live system that lost its power forgot what it had not finished, this filesystem perhaps.
-leave_target || exit 1
-for part in "$device" $boot; do
-  e2fsck -fp "$part" >"$K_TMP/fsck" 2>&1
-  [ $? -le 1 ] || refuse OS_FOUND "the filesystem on $part is damaged$K_NL$(cat "$K_TMP/fsck")"
-done
-mkdir -p "$t" && mount -t ext4 -o noatime "$device" "$t" || exit 1
-trap leave_target EXIT
-if [ ! -e "$t/.kcore-unfinished" ]; then
-  found=$(cd "$t" && find . -mindepth 1 -maxdepth 1 ! -name lost+found | tr '\n' ' ')
-  [ -z "$found" ] || refuse OS_FOUND "the filesystem on $device, which should be empty, holds $found"
-  : >"$t/.kcore-unfinished" && sync -f "$t" || exit 1
-fi
-# What an installation that was cut off left.
-empty() { find "$1" -mindepth 1 -maxdepth 1 ! -name lost+found ! -name .kcore-unfinished -exec rm -rf --one-file-system {} +; }
+${mountTarget}
+: >"$t/.kcore-unfinished" && sync -f "$t" || exit 1
 empty "$t" || exit 1
 if [ -n "$boot" ]; then
+  check_filesystem "$boot"
   mkdir "$t/boot" && mount -t ext4 -o noatime "$boot" "$t/boot" && empty "$t/boot" || exit 1
 fi
 note ${`unpacking ${Math.ceil(image.size / 1e6)} MB`}
@@ -142,8 +126,7 @@ ${settle({ hostname, ...access })}
 ${encrypted ? settleUnlock(container, access) : sh``}
 sync
 ${bootLoader(kernelParameters, encrypted)}
-rm -f "$t/.kcore-unfinished" && sync
-leave_target && e2label "$device" ${done} && sync || exit 1
+${finishTarget}
 ${encrypted ? finish(container) : sh``}`,
       tools: [
         { command: "mount", package: "mount" },

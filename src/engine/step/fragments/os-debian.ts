@@ -1,7 +1,4 @@
-import { rawSh, sh, type Sh } from "../sh.ts";
-
-/** Where the new system is mounted while it is made. */
-export const target = "/run/kcore-target";
+import { sh, type Sh } from "../sh.ts";
 
 /** Refuses a machine that could not be reached any more from its own disk. */
 export function judgeLive({ user, authorizedKeys }: Access): Sh {
@@ -130,8 +127,3 @@ fi
 sync
 in_target grub-install --target=i386-pc "$disk"`;
 }
-
-/** Nothing is mounted at the target any more; it may have been left by a step that was killed. */
-export const leaveTarget = sh`leave_target() {
-  while grep -q ${rawSh(`" ${target}"`)} /proc/self/mountinfo; do umount -R ${target} 2>/dev/null || umount -lR ${target} || return 1; done
-}`;
