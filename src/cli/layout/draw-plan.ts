@@ -140,7 +140,7 @@ export function sizeOf(bytes: number): string {
 function cut(told: string, width: number, ascii: boolean): string {
   const text = ascii
     ? visible(told)
-        .replaceAll(/[“”]/g, '"')
+        .replaceAll(/[\u201c\u201d]/g, '"')
         .replaceAll(/[^ -~]/g, "?")
     : visible(told);
   if (text.length <= width) return text;
