@@ -20,6 +20,13 @@ describe("luks.root", () => {
     expect(apply?.masked).to.contain(`luksFormat -q --type luks2 --uuid ${uuid} --label kcore-unfinished --key-file`);
   });
 
+  it("gives a container that is made anew another recovery key: that of the last one opens nothing", () => {
+    const { want, apply } = stepOf(luksRoot, on);
+    const text = String(apply);
+    const forgotten = text.indexOf(`rm -f /etc/kcore/luks/${want["uuid"] ?? ""}.recovery`);
+    expect(forgotten).to.be.greaterThan(0).and.be.lessThan(text.indexOf("luksFormat"));
+  });
+
   it("knows one way to unlock it", () => {
     expect(luksRoot.args.safeParse({ ...on, unlock: "ssh" }).success).to.equal(true);
     expect(luksRoot.args.safeParse({ ...on, unlock: "tpm2" }).success).to.equal(false);
