@@ -167,6 +167,41 @@ describe("nixos.config", () => {
     expect(read("flake.nix")).to.equal(flake);
   });
 
+  it("commits in the project's own repository, whatever repository the environment names", async () => {
+    const elsewhere = mkdtempSync(join(tmpdir(), "kcore-other-"));
+    execFileSync("git", ["init", "-q", "-b", "main", elsewhere]);
+    begin();
+    process.env["GIT_DIR"] = join(elsewhere, ".git");
+    try {
+      expect((await configure()).notes.at(-1)).to.contain("committed as");
+      expect(existsSync(join(elsewhere, ".git/index"))).to.equal(false);
+    } finally {
+      delete process.env["GIT_DIR"];
+      rmSync(elsewhere, { recursive: true });
+    }
+    expect(git("status", "--porcelain")).to.equal("");
+  });
+
+  it("only stages where a hook refuses the commit, or where it has to be signed", async () => {
+    begin();
+    const hook = join(project.path, ".git/hooks/pre-commit");
+    mkdirSync(join(hook, ".."), { recursive: true });
+    writeFileSync(hook, "#!/bin/sh\nexit 1\n");
+    chmodSync(hook, 0o755);
+    expect((await configure()).notes.at(-1)).to.contain("staged, not committed");
+    rmSync(hook);
+    git("commit", "-q", "-m", "mine");
+    git("config", "commit.gpgSign", "yes");
+    const asked = join(project.path, ".git/asked");
+    const program = `#!/bin/sh\ntouch ${asked}\nexit 1\n`;
+    writeFileSync(join(project.path, ".git/sign"), program);
+    chmodSync(join(project.path, ".git/sign"), 0o755);
+    git("config", "gpg.program", join(project.path, ".git/sign"));
+    const { notes } = await configure({ ...liveFacts, device: "/dev/disk/by-id/ata-OTHER" });
+    expect(notes.at(-1)).to.contain("staged, not committed");
+    expect(existsSync(asked)).to.equal(false);
+  });
+
   it("says before anything is written what it cannot declare", async () => {
     for (const [fields, message] of [
       [{ vars: { encryptDisks: true } }, /encrypted data disks/],
