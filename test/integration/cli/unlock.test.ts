@@ -131,12 +131,12 @@ describe("kcore disk unlock", () => {
     const folder = join(home, "default");
     const root = await findLockedRoot(folder, id);
     if (!root) throw new Error("nothing is kept");
-    const { connect, close } = createTransport({ home });
+    const transport = createTransport({ home });
     const way = { address: "127.0.0.1", port: 1, user: "ops", identityFile: join(project.path, "operator") };
     const stop = new AbortController();
     const end = unlockRoot(root, {
       endpoint: { name: "n1", transport: "ssh", ...way, hostKeys: [], jump: [] },
-      connect,
+      connect: transport.connect,
       folder,
       passphrase: () => Promise.resolve("correct horse battery"),
       record: () => undefined,
@@ -150,7 +150,7 @@ describe("kcore disk unlock", () => {
       expect(Date.now() - at).to.be.lessThan(5_000);
     } finally {
       writeFileSync(over, "");
-      await close();
+      await transport.close();
     }
   });
 
