@@ -59,7 +59,10 @@ async function configure(
   const place = `hosts/${node.name}`;
   const files = await writeGenerated(
     folder,
-    { ...(isInstalled ? {} : textsOf(node, live, place)), [`${place}/kcore.nix`]: needsOf(node, command, project) },
+    {
+      ...(isInstalled ? {} : await textsOf(node, live, folder)),
+      [`${place}/kcore.nix`]: needsOf(node, command, project),
+    },
     { dryRun },
   );
   const written = files.filter(({ fate }) => fate === "written").map(({ path }) => `${FOLDER}/${path}`);
@@ -86,11 +89,13 @@ async function commit({ project, node, signal, note }: ActionContext, files: rea
   if (fate === "staged") note("staged, not committed: the project has other changes, or git would not commit");
 }
 
-/** What the live system had to tell. @throws KcoreError NIXOS_UNSUITED */
-function textsOf(node: NodeEntry, live: Args["live"], place: string): Record<string, string> {
+/** What the live system had to tell. A flake that is there stays: its release is that of all machines. @throws KcoreError NIXOS_UNSUITED */
+async function textsOf(node: NodeEntry, live: Args["live"], folder: string): Promise<Record<string, string>> {
   const machine = machineOf(node, live);
+  const place = `hosts/${node.name}`;
+  const isFirst = !(await readdir(folder).catch((): string[] => [])).includes("flake.nix");
   return {
-    "flake.nix": flakeText(machine.release),
+    ...(isFirst ? { "flake.nix": flakeText(machine.release) } : {}),
     [`${place}/configuration.nix`]: configurationText(machine),
     [`${place}/hardware-configuration.nix`]: `${machine.hardware}\n`,
     [`${place}/disko.nix`]: diskoText(machine),

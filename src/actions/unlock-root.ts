@@ -49,7 +49,7 @@ export async function unlockRoot(root: LockedRoot, options: UnlockOptions): Prom
   try {
     const key = secret(unseal(root.sealed, await openEscrowKey(folder, await passphrase())));
     record(`${root.node} ${uuid}`);
-    return await unlockHost(host, key.reveal());
+    return await unlockHost(host, key.reveal(), signal);
   } finally {
     await host.close();
   }

@@ -3,7 +3,7 @@ import { defineModule } from "../step/define.ts";
 import { DiskId, diskName, luksUuid, mappingName, PartitionName, partitionGuid } from "../step/disk-names.ts";
 import { findRoot } from "../step/fragments/disk.ts";
 import { stepOfFormat, type Format } from "../step/fragments/format.ts";
-import { keyFileOf, keyFits, luksFolder, makeKeyFile, strongKey } from "../step/fragments/luks.ts";
+import { keyFileOf, keyFits, luksFolder, makeKeyFile, recoveryFileOf, strongKey } from "../step/fragments/luks.ts";
 import { hostKeyOf, unfinished, unlockPort } from "../step/fragments/os-unlock.ts";
 import { sh } from "../step/sh.ts";
 
@@ -52,7 +52,9 @@ export const luksRoot = defineModule({
       uuid,
       wanted: "a LUKS2 container",
       grant: name,
-      prepare: makeKeyFile(keyFile),
+      // A container of the same name that this live system made before had another recovery key, which luks.escrowed would take for this one's.
+      prepare: sh`rm -f ${recoveryFileOf(uuid)} || exit 1
+${makeKeyFile(keyFile)}`,
       make: sh`cryptsetup luksFormat -q --type luks2 --uuid ${uuid} --label ${unfinished} --key-file ${keyFile} ${[...strongKey]}`,
       tool: { command: "cryptsetup", package: "cryptsetup-bin" },
     };

@@ -101,6 +101,8 @@ ${encrypted ? judgeUnlock(access) : sh``}`,
 ${
   encrypted
     ? sh`${insideOf(container)}
+# luks.root takes a boot loader for a sign that the container was filled: that of an installation which is made anew is none. The table stays.
+dd if=/dev/zero of="$disk" bs=440 count=1 conv=notrunc,fsync 2>"$K_TMP/dd" || { cat "$K_TMP/dd" >&2 && exit 1; }
 mkfs.ext4 -q -F -U ${filesystemUuid(container)} "$device" || exit 1
 ${findOther(boot)}
 boot=$other`

@@ -7,9 +7,9 @@ const command = "cryptroot-unlock";
 /** `lost`: the connection ended meanwhile, as it may when the machine goes on; `unasked`: the initrd wanted no key just then. */
 export type Unlocked = "open" | "lost" | "unasked";
 
-/** Gives the key to an initrd that waits for it, on stdin alone. @throws KcoreError UNLOCK_FAILED when it does not fit */
-export async function unlockHost(host: Host, key: string): Promise<Unlocked> {
-  const channel = await host.exec(command, { input: key });
+/** Gives the key to an initrd that waits for it, on stdin alone; called off, it is `lost`. @throws KcoreError UNLOCK_FAILED when it does not fit */
+export async function unlockHost(host: Host, key: string, signal: AbortSignal): Promise<Unlocked> {
+  const channel = await host.exec(command, { input: key, signal });
   channel.end();
   // eslint-disable-next-line @typescript-eslint/no-unused-vars
   for await (const _ of channel.stdout) continue;

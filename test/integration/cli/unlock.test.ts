@@ -1,10 +1,13 @@
 import { execFileSync } from "node:child_process";
 import { chmodSync, copyFileSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { pkiEscrow } from "#actions/pki-escrow.ts";
+import { findLockedRoot, unlockRoot } from "#actions/unlock-root.ts";
 import { pkiEscrowKey } from "#actions/pki-escrow-key.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
+import { createTransport } from "#engine/transport/connect.ts";
 import { actionContext } from "#support/action-context.ts";
 import { startDropbear } from "#support/dropbear.ts";
 import { TestProject, type Ended } from "#support/kcore.ts";
@@ -119,6 +122,35 @@ describe("kcore disk unlock", () => {
         () => code === 1 && said.test(stderr) && stderr.includes("UNLOCK_FAILED"),
         stderr,
       );
+    }
+  });
+
+  it("is called off while the initrd is at it", async () => {
+    const over = join(project.path, "over");
+    teach(`until [ -e ${over} ]; do sleep 0.1; done`);
+    const folder = join(home, "default");
+    const root = await findLockedRoot(folder, id);
+    if (!root) throw new Error("nothing is kept");
+    const transport = createTransport({ home });
+    const way = { address: "127.0.0.1", port: 1, user: "ops", identityFile: join(project.path, "operator") };
+    const stop = new AbortController();
+    const end = unlockRoot(root, {
+      endpoint: { name: "n1", transport: "ssh", ...way, hostKeys: [], jump: [] },
+      connect: transport.connect,
+      folder,
+      passphrase: () => Promise.resolve("correct horse battery"),
+      record: () => undefined,
+      signal: stop.signal,
+    });
+    try {
+      while (got() !== key) await sleep(20);
+      const at = Date.now();
+      stop.abort();
+      expect(await end).to.equal("lost");
+      expect(Date.now() - at).to.be.lessThan(5_000);
+    } finally {
+      writeFileSync(over, "");
+      await transport.close();
     }
   });
 

@@ -1,5 +1,6 @@
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
 import { nixosConfig } from "#actions/nixos-config.ts";
@@ -55,6 +56,15 @@ describe("nixos.config", () => {
     execFileSync("git", ["-C", project.path, "-c", "user.name=t", "-c", "user.email=t@t", ...words], {
       encoding: "utf8",
     });
+
+  /** Makes the project a clean repository. */
+  const begin = (): void => {
+    git("init", "-q", "-b", "main");
+    git("config", "user.name", "t");
+    git("config", "user.email", "t@t");
+    git("add", "-A");
+    git("commit", "-q", "-m", "first");
+  };
 
   it("writes a flake, and of the machine what its live system and the roster tell", async () => {
     const { changed, files } = await configure();
@@ -128,11 +138,7 @@ describe("nixos.config", () => {
   });
 
   it("commits in a clean project; where there is other work, it only stages", async () => {
-    git("init", "-q", "-b", "main");
-    git("config", "user.name", "t");
-    git("config", "user.email", "t@t");
-    git("add", "-A");
-    git("commit", "-q", "-m", "first");
+    begin();
     const { notes } = await configure();
     expect(notes.at(-1)).to.equal("committed as “nixos: the configuration of n1.example.org”");
     expect(git("status", "--porcelain")).to.equal("");
@@ -144,6 +150,56 @@ describe("nixos.config", () => {
       "M  nixos/hosts/n1.example.org/disko.nix",
       "?? roster/",
     ]);
+  });
+
+  it("leaves the release of all machines alone when one more is installed from an older installer", async () => {
+    await configure();
+    const flake = read("flake.nix");
+    const other = nodeEntry("n2", { disks: [{ serial: "B", use: "os" }] });
+    for (const how of ["plan", "run"] as const) {
+      const { files, notes } = await configure({ ...liveFacts, release: "23.11" }, how, {
+        ...context(other),
+        node: other,
+      });
+      expect(files.some(({ path }) => path === "flake.nix")).to.equal(true);
+      expect(notes.join("\n")).not.to.contain("flake.nix");
+    }
+    expect(read("flake.nix")).to.equal(flake);
+  });
+
+  it("commits in the project's own repository, whatever repository the environment names", async () => {
+    const elsewhere = mkdtempSync(join(tmpdir(), "kcore-other-"));
+    execFileSync("git", ["init", "-q", "-b", "main", elsewhere]);
+    begin();
+    process.env["GIT_DIR"] = join(elsewhere, ".git");
+    try {
+      expect((await configure()).notes.at(-1)).to.contain("committed as");
+      expect(existsSync(join(elsewhere, ".git/index"))).to.equal(false);
+    } finally {
+      delete process.env["GIT_DIR"];
+      rmSync(elsewhere, { recursive: true });
+    }
+    expect(git("status", "--porcelain")).to.equal("");
+  });
+
+  it("only stages where a hook refuses the commit, or where it has to be signed", async () => {
+    begin();
+    const hook = join(project.path, ".git/hooks/pre-commit");
+    mkdirSync(join(hook, ".."), { recursive: true });
+    writeFileSync(hook, "#!/bin/sh\nexit 1\n");
+    chmodSync(hook, 0o755);
+    expect((await configure()).notes.at(-1)).to.contain("staged, not committed");
+    rmSync(hook);
+    git("commit", "-q", "-m", "mine");
+    git("config", "commit.gpgSign", "yes");
+    const asked = join(project.path, ".git/asked");
+    const program = `#!/bin/sh\ntouch ${asked}\nexit 1\n`;
+    writeFileSync(join(project.path, ".git/sign"), program);
+    chmodSync(join(project.path, ".git/sign"), 0o755);
+    git("config", "gpg.program", join(project.path, ".git/sign"));
+    const { notes } = await configure({ ...liveFacts, device: "/dev/disk/by-id/ata-OTHER" });
+    expect(notes.at(-1)).to.contain("staged, not committed");
+    expect(existsSync(asked)).to.equal(false);
   });
 
   it("says before anything is written what it cannot declare", async () => {

@@ -18,7 +18,8 @@ export function keyLines(keys: readonly string[]): string {
 
 /** `keys_of USER LINES`: whom the live system lets in as this user (NixOS has its own place for them), and these lines. */
 const keysOf = sh`keys_of() {
-  cat "$(awk -F: -v who="$1" '$1 == who { print $6 }' /etc/passwd)/.ssh/authorized_keys" "/etc/ssh/authorized_keys.d/$1" 2>/dev/null
+  # Unlike cat it ends a last line that has no end.
+  grep -h '' "$(awk -F: -v who="$1" '$1 == who { print $6 }' /etc/passwd)/.ssh/authorized_keys" "/etc/ssh/authorized_keys.d/$1" 2>/dev/null
   printf %s "$2"
 }`;
 

@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
@@ -18,6 +18,13 @@ describe("luks.root", () => {
     const { uuid = "" } = stepOf(luksOpened, { ...on, partition: "root" }).want;
     expect(want).to.deep.equal({ type: "crypto_LUKS", uuid, container: "in order" });
     expect(apply?.masked).to.contain(`luksFormat -q --type luks2 --uuid ${uuid} --label kcore-unfinished --key-file`);
+  });
+
+  it("gives a container that is made anew another recovery key: that of the last one opens nothing", () => {
+    const { want, apply } = stepOf(luksRoot, on);
+    const text = String(apply);
+    const forgotten = text.indexOf(`rm -f /etc/kcore/luks/${want["uuid"] ?? ""}.recovery`);
+    expect(forgotten).to.be.greaterThan(0).and.be.lessThan(text.indexOf("luksFormat"));
   });
 
   it("knows one way to unlock it", () => {
@@ -68,6 +75,15 @@ esac
         const given = "inet 192.0.2.50/24 metric 100 scope global dynamic lo";
         expect(network(given, "default via 192.0.2.1 proto dhcp")).to.equal(`IP=dhcp\n${card}`);
         expect(network("", "default via 192.0.2.1")).to.equal("");
+      });
+
+      it("are all keys of a file whose last line has no end", () => {
+        mkdirSync(join(folder, ".ssh"));
+        writeFileSync(join(folder, ".ssh/authorized_keys"), "ssh-ed25519 AAAA one");
+        writeFileSync(join(folder, "awk"), `#!/bin/sh\necho '${folder}'\n`);
+        chmodSync(join(folder, "awk"), 0o755);
+        const keys = print("keys_of root 'ssh-ed25519 BBBB two\n'");
+        expect(keys.split("\n").filter(Boolean)).to.deep.equal(["ssh-ed25519 AAAA one", "ssh-ed25519 BBBB two"]);
       });
 
       it("are the keys of who may log in, for one command, but no line with options of its own", () => {
