@@ -237,6 +237,11 @@ describe("a layout in Nix", function () {
       expect((await problems(`{ disko.devices = ${text}; }`))[0], text).to.match(
         /layoutNix (?:cannot be evaluated|was not evaluated within 10 s, or is too large) \[DISK_LAYOUT_NIX_FAILED\]/,
       );
+    const large = 'builtins.foldl\' (text: _: text + text) "x" (builtins.genList (x: x) 22)';
+    for (const text of [large, `builtins.trace (${large}) 1`])
+      expect(await problems(`{ disko.devices = ${text}; }`), text).to.deep.equal([
+        "d.yaml:1:1+1 layoutNix was not evaluated within 10 s, or is too large [DISK_LAYOUT_NIX_FAILED]",
+      ]);
     const told = await problemsOfRejection(evaluateLayout("{ }", { name: "n", at, path: "/nowhere" }));
     expect(told[0]).to.contain("this machine has no nix-instantiate [DISK_LAYOUT_NIX_MISSING] | apt install nix-bin");
   });
