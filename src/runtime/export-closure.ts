@@ -1,5 +1,5 @@
 import { spawn, type ChildProcess } from "node:child_process";
-import { createHash } from "node:crypto";
+import { createHash, randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { createWriteStream } from "node:fs";
 import { mkdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
@@ -51,7 +51,8 @@ export async function exportClosure({
   note(`exporting ${paths.length === 1 ? "1 path" : `${paths.length} paths`} of this machine's store`);
   await mkdir(cache, { recursive: true, mode: 0o700 });
   const file = join(cache, `${basename(path)}.export.gz`);
-  const aside = `${file}.${process.pid}.tmp`;
+  // One for each caller: those of one run ask at the same time.
+  const aside = `${file}.${randomUUID()}.tmp`;
   try {
     const child = start(nixStore, ["--export", ...paths], signal);
     const said = text(child.stderr);
@@ -65,6 +66,8 @@ export async function exportClosure({
       },
     });
     const ended = endOf(child);
+    // When what it writes goes nowhere any more, nobody waits for its end.
+    ended.catch(() => undefined);
     await pipeline(child.stdout, createGzip({ level: 6 }), count, createWriteStream(aside, { mode: 0o600 }), {
       signal,
     });

@@ -16,7 +16,7 @@ import { findProject } from "../project/find-project.ts";
 import { ownRoster } from "../roster/own-roster.ts";
 import { viewOf } from "../terminal/choose-view.ts";
 import { requestOf, startRun } from "../watch/start-run.ts";
-import { askForGrants } from "../watch/typed-grants.ts";
+import { askForGrants, grantsWanted, ungranted } from "../watch/typed-grants.ts";
 import type { Change, Difference } from "./change.ts";
 import type { ApplyFlags } from "./apply-flags.ts";
 
@@ -55,16 +55,34 @@ export async function planDiskLayout(manifest: LayoutManifest, flags: ApplyFlags
     refusals,
     data: dataOf(plan, refusals),
     perform: async () => {
-      // Where somebody sits at the terminal, a disk that was refused for what it holds can be granted by typing its name.
-      const grants = dry && refusals.length > 0 && flags.result === "table" ? await askForGrants(dry) : [];
-      if (!request || (refusals.length > 0 && grants.length === 0))
-        throw new KcoreError(refusals, { exitCode: exitCodes.failed });
-      const granted = { ...request, grants: [...request.grants, ...grants] };
+      if (!request || !dry) throw new KcoreError(refusals, { exitCode: exitCodes.failed });
+      const granted = await grant(flags, request, dry);
       if (flags.result !== "table")
         return (await startRun(flags, granted, { output: "quiet", onEvent: tellWait })).exitCode;
       return (await startRun(flags, granted, viewOf(flags))).exitCode;
     },
   };
+}
+
+/**
+ * The request as it may run: nothing speaks against it any more. Where somebody sits at the terminal, disks that were refused for what they
+ * hold are granted by typing their names, and looked at anew: nothing is written while one of them, or anything else, is refused.
+ * @throws KcoreError with what is
+ */
+async function grant(flags: ApplyFlags, request: RunRequest, dry: RunModel): Promise<RunRequest> {
+  const refusals = refusalsOf(dry);
+  if (refusals.length === 0) return request;
+  // What no grant overrides is not asked about.
+  const isGrantable =
+    ungranted(
+      refusals,
+      grantsWanted(dry).map((one) => one.grant),
+    ).length === 0;
+  const grants = flags.result === "table" && isGrantable ? await askForGrants(dry) : [];
+  const standing = ungranted(refusals, grants);
+  if (standing.length > 0) throw new KcoreError(standing, { exitCode: exitCodes.failed });
+  const granted = { ...request, grants: [...request.grants, ...grants] };
+  return grant(flags, granted, await runQuietly(flags, { ...granted, dryRun: true }));
 }
 
 function notesOf({ disks }: Layout): readonly string[] {

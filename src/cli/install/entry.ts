@@ -9,7 +9,7 @@ import { KcoreError } from "#errors/problem.ts";
 import type { HostKey } from "#engine/transport/host-key.ts";
 import type { BlockDevice } from "./look.ts";
 import { fileForNew, type Machine } from "./find-machine.ts";
-import { findDisk, isWhole, nameOf, refuseMoved } from "./named-disks.ts";
+import { findDisk, isSameDisk, isWhole, nameOf, refuseMoved } from "./named-disks.ts";
 import { usualName, type InstallPlan } from "./request.ts";
 
 type Fields = Readonly<Record<string, Plain>>;
@@ -64,7 +64,7 @@ export function planEntry(
       const same = installOs === undefined || plan.isOsNamed || !("installOs" in vars) ? {} : { installOs };
       const merged = { ...kept, ...vars, ...same };
       if (!isDeepStrictEqual(written["vars"] ?? {}, merged)) more["vars"] = merged;
-      const missing = disks.filter((disk) => !entry.disks.some((known) => isSameDisk(known, disk)));
+      const missing = disks.filter((disk) => !entry.disks.some((known) => isSameDisk(known, disk, devices)));
       if (missing.length > 0)
         more["disks"] = [...((written["disks"] as readonly Plain[] | undefined) ?? []), ...missing];
       return setNodeFields(text, name, more);
@@ -108,10 +108,6 @@ function refuseOwnSystem(osDisk: string, devices: readonly BlockDevice[]): void 
     message: `this machine runs from ${osDisk} (${root} is /), so nothing is installed there`,
     hint: "to keep its system, add --os-installed; to install one, boot it from a live system",
   });
-}
-
-function isSameDisk(known: { readonly serial?: string; readonly wwn?: string }, disk: Fields): boolean {
-  return "serial" in disk ? known.serial === disk["serial"] : known.wwn === disk["wwn"];
 }
 
 function writtenEntry({ text }: RosterText, name: string): Readonly<Record<string, unknown>> {

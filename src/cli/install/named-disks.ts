@@ -1,4 +1,5 @@
 import type { NodeEntry } from "#engine/roster/roster.ts";
+import { plainWwn } from "#engine/step/disk-names.ts";
 import { KcoreError } from "#errors/problem.ts";
 import type { BlockDevice } from "./look.ts";
 import type { InstallPlan } from "./request.ts";
@@ -36,7 +37,17 @@ export function refuseMoved(
 /** Undefined where the roster names it by something that is not looked at here. */
 function isDevice({ serial, wwn }: { serial?: string; wwn?: string }, device: BlockDevice): boolean | undefined {
   if (serial !== undefined) return serial === device.serial;
-  return wwn === undefined ? undefined : wwn === device.wwn;
+  return wwn === undefined ? undefined : plainWwn(wwn) === plainWwn(device.wwn);
+}
+
+/** Whether an entry of the roster is a disk that was found here, though it may be named there by something else. */
+export function isSameDisk(
+  known: { serial?: string; wwn?: string },
+  disk: { serial?: string; wwn?: string },
+  devices: readonly BlockDevice[],
+): boolean {
+  const device = devices.find((found) => isWhole(found) && isDevice(disk, found));
+  return device !== undefined && isDevice(known, device) === true;
 }
 
 function wordsOf({ serial = "", wwn = "" }: { readonly serial?: string; readonly wwn?: string }): string {

@@ -6,9 +6,11 @@ import { checkNames, type Path, type Refuse } from "./refuse.ts";
 
 const MiB = 1024 ** 2;
 
-/** Where the system itself lies: nothing is mounted over it. */
+/** Where the system itself lies, and whose keys let kcore in: nothing is mounted over it. */
 const systemPlaces =
-  "/ /boot /boot/efi /efi /etc /usr /var /var/lib /var/lib/kcore /nix /nix/store /dev /proc /run /sys".split(" ");
+  "/ /bin /boot /boot/efi /efi /lib /lib64 /root /sbin /usr /var /var/lib /var/lib/kcore /nix /nix/store".split(" ");
+/** The same for all that is below: configuration with the keys of containers, the kernel's own, and what runs on a node know of each other. */
+const systemTrees = /^\/(?:etc|dev|proc|run|sys|var\/lib\/kcore\/(?:aside|fresh|lock|owed|runs|status|trial))(?:\/|$)/;
 
 const devicePath = /^\/dev(?!.*\/\.\.(?:\/|$))\/[!-~]+$/;
 
@@ -103,7 +105,7 @@ function checkPartition(partition: LayoutPartition, path: Path, { layout, places
       refuse([...place, "mountOptions"], "mountOptions are of no use without a mountpoint", "mountpoint: /srv/data");
     return;
   }
-  if (systemPlaces.includes(mountpoint))
+  if (systemPlaces.includes(mountpoint) || systemTrees.test(mountpoint))
     refuse([...place, "mountpoint"], `${mountpoint} belongs to the system`, "/var/lib/kcore/volumes1, /srv, …");
   if (/[^!-~]|[\\#]/.test(mountpoint))
     refuse([...place, "mountpoint"], "a mountpoint must hold no blanks, “\\” or “#”");

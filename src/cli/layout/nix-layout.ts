@@ -85,7 +85,10 @@ function run(folder: string, path: string): Promise<Answer> {
   return new Promise((resolve) =>
     execFile("/bin/sh", ["-c", command, "sh", folder], options, (error, stdout, stderr) => {
       const code = typeof error?.code === "number" ? error.code : error ? 1 : 0;
-      resolve({ code, killed: error !== null && (error.killed ?? false), stdout, stderr });
+      // Node tells of what it ended for its size by this word alone, and half of it tells nothing.
+      const isTooLarge = error?.code === "ERR_CHILD_PROCESS_STDIO_MAXBUFFER";
+      const killed = isTooLarge || (error?.killed ?? false);
+      resolve({ code, killed, stdout, stderr: isTooLarge ? "" : stderr });
     }),
   );
 }

@@ -1,5 +1,5 @@
 import type { DiskEntry } from "#engine/roster/roster.ts";
-import { DiskId, diskName } from "#engine/step/disk-names.ts";
+import { DiskId, diskName, plainWwn } from "#engine/step/disk-names.ts";
 import { KcoreError } from "#errors/problem.ts";
 import type { LayoutDisk } from "./layout-schema.ts";
 import type { Device, Sight } from "./look.ts";
@@ -82,14 +82,6 @@ function isEntryOf({ serial, wwn, byId }: DiskEntry, device: Device, sight: Sigh
   if (serial !== undefined) return serial === device.serial;
   if (wwn !== undefined) return plainWwn(wwn) === plainWwn(device.wwn);
   return byId !== undefined && linksTo(device, sight).includes(byId);
-}
-
-/** naa.5000c500…, 0x5000C500… and wwn-0x5000c500… are one. */
-function plainWwn(wwn: string): string {
-  return wwn
-    .toLowerCase()
-    .replace(/^(?:naa\.|eui\.|wwn-)/, "")
-    .replace(/^0x/, "");
 }
 
 function ambiguous(message: string, alike: readonly Device[]): KcoreError {

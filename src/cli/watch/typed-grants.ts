@@ -30,13 +30,30 @@ export async function askForGrants(model: RunModel): Promise<readonly string[]> 
   return grants;
 }
 
+/** Of what a node was refused, what still stands with these grants. */
+export function ungranted<Refused extends Problem>(
+  refusals: readonly Refused[],
+  grants: readonly string[],
+): readonly Refused[] {
+  const given = new Set(grants.map((grant) => grant.slice(0, grant.lastIndexOf("@"))));
+  return refusals.filter(({ message }) => {
+    const wanted = grantsIn(message);
+    return wanted.length === 0 || wanted.some(([grant]) => !given.has(grant));
+  });
+}
+
+/** The grants that a refusal asks for, and what each calls its disk. */
+function grantsIn(message: string): readonly (readonly [string, string])[] {
+  return [...message.matchAll(/--grant ((\S.*?):[0-9a-f]{16})$/gm)].map(([, grant = "", name = ""]) => [grant, name]);
+}
+
 /** What would let the failed steps of a run go on, as their refusals name it; each once. */
 export function grantsWanted({ nodes }: Pick<RunModel, "nodes">): readonly Asked[] {
   const found = new Map<string, Asked>();
   for (const { name: node, steps } of nodes.values())
     for (const { outcome, problem } of steps) {
       if (outcome !== "failed" || !problem) continue;
-      for (const [, grant = "", name = ""] of problem.message.matchAll(/--grant ((\S.*?):[0-9a-f]{16})$/gm))
+      for (const [grant, name] of grantsIn(problem.message))
         found.set(`${node} ${grant}`, { node, name, grant: `${grant}@${node}`, problem });
     }
   return [...found.values()];

@@ -24,12 +24,13 @@ k_stdout() {
 # k_watch: the running step may move no byte for so long as stands in k_limit behind a slash, it and all that it started (proc(5), io: rchar and
 # wchar; those of processes that ended count with who waited for them). k_limit = its time limit; once it stood still that long, the second at which
 # that was seen. It looks every fifth second, and starts no process: builtins read it all. Where the kernel does not tell, the time limit counts alone.
+# Who waits for a disk (state D), as sync does, counts no bytes: then what the kernel writes meanwhile counts.
 k_watch() {
   [ "$k_for" = "$k_watched" ] || k_watched=$k_for k_moved= k_still=0
   k_stall=${k_limit#*/} k_limit=${k_limit%/*}
   [ -z "$k_over" ] || k_limit=$k_dead
   [ "$((k_secs % 5))$k_over" = 0 ] && [ -e "/proc/$$/task/$$/children" ] || return 0
-  k_io= k_kb=0
+  k_io= k_kb=0 k_disk=
   set -- "$k_cpid"
   while [ $# -gt 0 ]; do
     while read -r k_x k_y; do
@@ -41,6 +42,9 @@ k_watch() {
           ;;
       esac
     done <"/proc/$1/io"
+    k_y=
+    read -r k_y <"/proc/$1/stat"
+    case ${k_y##*") "} in D*) k_disk=1 ;; esac
     for k_x in "/proc/$1/task"/*/children; do
       k_y=
       read -r k_y <"$k_x"
@@ -48,6 +52,9 @@ k_watch() {
     done
     shift
   done 2>/dev/null
+  [ -z "$k_disk" ] || while read -r k_x k_y; do
+    [ "$k_x" != nr_written ] || { k_io="$k_io $k_y" && break; }
+  done </proc/vmstat
   if [ "$k_io" != "$k_moved" ]; then
     k_moved=$k_io k_still=0
   elif [ -n "$k_io" ] && [ $((k_still += 5)) -ge "$k_stall" ]; then

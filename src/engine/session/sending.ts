@@ -41,6 +41,8 @@ export interface SendingOptions {
 export class Sending {
   readonly #options: SendingOptions;
   readonly #pieces: Piece[] = [];
+  /** The one before the first of them. */
+  #before: Piece | undefined;
   readonly #base: number;
   readonly #looks: { readonly at: number; readonly moved: number }[] = [];
   #timer: NodeJS.Timeout | undefined;
@@ -97,7 +99,7 @@ export class Sending {
     for (let [piece, next] = this.#pieces; piece && next && moved > next.from; [piece, next] = this.#pieces) {
       next.since = at;
       this.#tellEnd(piece);
-      this.#pieces.shift();
+      this.#before = this.#pieces.shift();
     }
     const [piece] = this.#pieces;
     if (!piece) return;
@@ -121,11 +123,15 @@ export class Sending {
     return { rate: Math.round(((last.moved - first.moved) * 1_000) / (last.at - first.at)) };
   }
 
-  /** When it has everything, or may have, the node hashes it before the runner says so. */
+  /** When it has all of one, or may have, the node hashes it before it takes more, or before the runner says so. */
   #patience(): number {
     const { stall } = this.#options;
-    const hasAll = this.#isWhole && this.#moved >= this.#written - untold;
-    return hasAll ? stall + (this.#written * 1_000) / hashing : stall;
+    if (this.#isWhole && this.#moved >= this.#written - untold) return stall + (this.#written * 1_000) / hashing;
+    const [piece, before] = [this.#pieces[0], this.#before];
+    if (!piece) return stall;
+    const end = this.#moved >= piece.from + piece.size - untold ? piece.size : 0;
+    const start = before && this.#moved <= piece.from + untold ? before.size : 0;
+    return stall + ((start + end) * 1_000) / hashing;
   }
 
   #tellEnd({ name, size, since, isTold }: Piece): void {

@@ -60,6 +60,14 @@ export function diskName({ serial, wwn, byId, busPath, model, size }: DiskFields
     : { kind: "size and model", value: `${size} ${model}` };
 }
 
+/** naa.5000c500…, 0x5000C500… and wwn-0x5000c500… are one; as the node's text has it (plain_wwn). */
+export function plainWwn(wwn: string): string {
+  return wwn
+    .toLowerCase()
+    .replace(/^(?:naa\.|eui\.|wwn-)/, "")
+    .replace(/^0x/, "");
+}
+
 /** A partition's name in the GPT; ASCII, so that no tool shows it escaped. */
 export const PartitionName = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,35}$/, "must be a partition's name");
 

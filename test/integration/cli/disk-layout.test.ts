@@ -116,6 +116,40 @@ spec:
     expect(sum()).to.equal(before);
   });
 
+  it("writes to none of two disks while one of them was not granted", async function () {
+    const folder = join(project.path, "other-disk");
+    mkdirSync(folder);
+    const other = openLoopDisk(folder, Buffer.alloc(0));
+    if (!other) return this.skip();
+    hold();
+    execFileSync("mkfs.ext4", ["-qF", other.device]);
+    const entry = (name: string, of: LoopDisk): string =>
+      `      - { name: ${name}, device: /dev/disk/by-id/${of.byId}, gpt: { partitions: [{ name: kcore0, size: 100% }] } }\n`;
+    const header = "kind: DiskLayout\nmetadata: { name: data }\nspec:\n  nodeId: here\n  diskLayout:\n    disks:\n";
+    project.write({ "project/disks.yaml": header + entry("data1", disk as LoopDisk) + entry("data2", other) });
+    const sums = (): readonly string[] => [sum(), createHash("sha256").update(readFileSync(other.image)).digest("hex")];
+    const before = sums();
+    const shell = await openShell(
+      { cwd: project.project, columns: 160, rows: 60 },
+      { KCORE_HOME: join(project.path, "home") },
+    );
+    try {
+      await shell.enter(`clear; '${kcoreProgram}' apply -f disks.yaml; echo "ended: $?"`);
+      const [, name = ""] = /Type (\S+) to wipe it/.exec(await shell.shows(/or only Enter to leave it:$/m)) ?? [];
+      await shell.enter(name);
+      const asked = new RegExp(
+        `ended: 1|Type (?!${name} )\\S+ to wipe it on here in another run, or only Enter to leave it:$`,
+        "m",
+      );
+      if (!/ended: 1/.test(await shell.shows(asked))) await shell.enter("");
+      expect(await shell.shows(/ended: 1/)).to.contain("It is left as it is.");
+    } finally {
+      await shell.close();
+      other.remove();
+    }
+    expect(sums()).to.deep.equal(before);
+  });
+
   it("refuses what is mounted, wherever, whatever is granted", async function () {
     hold();
     const place = join(project.path, "srv");
@@ -203,6 +237,11 @@ describe("a layout in Nix", function () {
       expect((await problems(`{ disko.devices = ${text}; }`))[0], text).to.match(
         /layoutNix (?:cannot be evaluated|was not evaluated within 10 s, or is too large) \[DISK_LAYOUT_NIX_FAILED\]/,
       );
+    const large = 'builtins.foldl\' (text: _: text + text) "x" (builtins.genList (x: x) 22)';
+    for (const text of [large, `builtins.trace (${large}) 1`])
+      expect(await problems(`{ disko.devices = ${text}; }`), text).to.deep.equal([
+        "d.yaml:1:1+1 layoutNix was not evaluated within 10 s, or is too large [DISK_LAYOUT_NIX_FAILED]",
+      ]);
     const told = await problemsOfRejection(evaluateLayout("{ }", { name: "n", at, path: "/nowhere" }));
     expect(told[0]).to.contain("this machine has no nix-instantiate [DISK_LAYOUT_NIX_MISSING] | apt install nix-bin");
   });

@@ -1,6 +1,7 @@
-import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout } from "node:timers/promises";
 import { gunzipSync } from "node:zlib";
 import { createHash } from "node:crypto";
 import { expect } from "chai";
@@ -9,6 +10,11 @@ import { problemsOf } from "#support/steps.ts";
 
 const path = "/nix/store/0c8fvpkmrx4b8n5mxy4v1ibwrfgjd7l6-web-2.1";
 const library = path.replace("web-2.1", "library");
+
+function abortable(): { readonly signal: AbortSignal; readonly abort: () => void } {
+  const controller = new AbortController();
+  return { signal: controller.signal, abort: () => controller.abort() };
+}
 
 describe("a closure of the bastion's store", () => {
   let folder: string;
@@ -33,12 +39,16 @@ esac
     chmodSync(program, 0o755);
     return program;
   }
-  const exported = (nixStore: string, of = path): Promise<ExportedClosure> =>
+  const exported = (
+    nixStore: string,
+    of = path,
+    signal: AbortSignal = new AbortController().signal,
+  ): Promise<ExportedClosure> =>
     exportClosure({
       path: of,
       cache: join(folder, "cache"),
       nixStore,
-      signal: new AbortController().signal,
+      signal,
       note: (text) => notes.push(text),
     });
 
@@ -65,6 +75,35 @@ esac
     const [problem] = await problemsOf(() => exported(store("echo half; echo 'error: disk' >&2; exit 1")));
     expect([problem?.code, problem?.detail]).to.deep.equal(["NIX_EXPORT_FAILED", "error: disk"]);
     expect(readdirSync(join(folder, "cache"))).to.deep.equal([]);
+  });
+
+  it("is left when the run is interrupted, and nothing of it stays", async () => {
+    const lost: unknown[] = [];
+    const listeners = process.listeners("unhandledRejection");
+    process.removeAllListeners("unhandledRejection").on("unhandledRejection", (error) => lost.push(error));
+    try {
+      const { signal, abort } = abortable();
+      const left = exported(store(`echo begun; : >${folder}/begun; exec sleep 5`), path, signal).catch(
+        (error: unknown) => (error as Error).name,
+      );
+      while (!existsSync(join(folder, "begun"))) await setTimeout(1);
+      abort();
+      expect(await left).to.equal("AbortError");
+      await setTimeout(10);
+    } finally {
+      process.removeAllListeners("unhandledRejection");
+      for (const one of listeners) process.on("unhandledRejection", one);
+    }
+    expect(lost).to.deep.equal([]);
+    expect(readdirSync(join(folder, "cache"))).to.deep.equal([]);
+  });
+
+  it("is whole when two ask for it at once", async () => {
+    const program = store('echo "$@"; sleep 0.02; head -c 100000 /dev/zero');
+    const [one, other] = await Promise.all([exported(program), exported(program)]);
+    expect(one).to.deep.equal(other);
+    expect(createHash("sha256").update(readFileSync(one.source.file)).digest("hex")).to.equal(one.source.sha256);
+    expect(readdirSync(join(folder, "cache")).length).to.equal(2);
   });
 
   it("is told as what this machine does not have", async () => {

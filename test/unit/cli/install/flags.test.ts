@@ -398,6 +398,21 @@ describe("an install of a machine that is in the roster", () => {
     expect(found("A", "A", "B")[0]).to.contain("/dev/sda and /dev/sdb are both the disk with the serial number A");
   });
 
+  it("knows a disk that the roster has by its WWN, however that is written", () => {
+    const words = base.filter((word) => word !== "--os-installed");
+    const pinned = { vars: { installOs: "debian" }, disks: [{ wwn: "naa.5000C5000000000A", use: "os" }] };
+    const now = (wwn: string) => [device("/dev/sda", { serial: "A", wwn }), device("/dev/sdb", { serial: "B" })];
+    const edit = (wwn: string): string =>
+      planEntry(known(pinned), planInstall(requestFrom(flagsOf(...words))), { key, devices: now(wwn) }).edit({
+        file: "roster/a.yaml",
+        text,
+      });
+    expect(edit("0x5000c5000000000a")).not.to.contain("serial: A");
+    expect(problemsIn(() => edit("0x5000c5000000000b"))[0]).to.contain(
+      "/dev/sda is the disk with the serial number A now",
+    );
+  });
+
   it("is refused under another name or id", () => {
     for (const words of [
       ["--hostname", "d"],

@@ -174,6 +174,22 @@ describe("the manifest of a disk layout", () => {
       expect(told(text)).to.deep.equal(problems);
     });
 
+  it("is refused where it would hide what lets kcore in, or what kcore keeps", () => {
+    for (const place of ["/root", "/lib", "/etc/kcore/luks", "/run/x", "/var/lib/kcore/runs", "/var/lib/kcore/fresh/x"])
+      expect(told(whole.replace("/srv", place)), place).to.deep.equal([
+        `11:98 ${place} belongs to the system [DISK_LAYOUT_INVALID] | /var/lib/kcore/volumes1, /srv, …`,
+      ]);
+    for (const place of [
+      "/etcetera",
+      "/root2",
+      "/home",
+      "/usr/local",
+      "/var/lib/kcore/volumes1",
+      "/var/lib/kcore/runs2",
+    ])
+      expect(() => readManifests("d.yaml", whole.replace("/srv", place)), place).not.to.throw();
+  });
+
   it("tells all that is wrong at once", () => {
     const text = whole.replace("/dev/vdb", "vdb").replace("100%", "a lot").replace("/srv", "/etc");
     expect(told(text)).to.have.length(3);

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import type { NodeModel, RunModel } from "#engine/events/run-model.ts";
-import { grantsWanted } from "#cli/watch/typed-grants.ts";
+import { grantsWanted, ungranted } from "#cli/watch/typed-grants.ts";
 
 /** Nodes, each with one step that failed with this message. */
 function refused(messages: Readonly<Record<string, string>>): Pick<RunModel, "nodes"> {
@@ -25,5 +25,13 @@ describe("what is asked about refused disks", () => {
   it("is of a serial number with spaces, too", () => {
     const [asked] = grantsWanted(refused({ n1: "it holds data: --grant QM 00 1:0123456789abcdef" }));
     expect([asked?.name, asked?.grant]).to.deep.equal(["QM 00 1", "QM 00 1:0123456789abcdef@n1"]);
+  });
+
+  it("leaves what was not granted, and what no grant is for", () => {
+    const other = { code: "DISK_HAS_DATA", message: ending.replaceAll("scsi1", "scsi11") } as const;
+    const busy = { code: "DISK_IN_USE", message: "disk /dev/sdc is in use, which no grant overrides" } as const;
+    const one = { code: "DISK_HAS_DATA", message: ending } as const;
+    expect(ungranted([one, other, busy, one], ["drive-scsi1:0123456789abcdef@n1"])).to.deep.equal([other, busy]);
+    expect(ungranted([one], [])).to.deep.equal([one]);
   });
 });

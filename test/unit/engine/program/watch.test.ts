@@ -1,4 +1,7 @@
 import { spawnSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { expect } from "chai";
 import { shippedText } from "#engine/program/texts.ts";
 import { shells } from "#support/steps.ts";
@@ -48,6 +51,44 @@ echo "$k_limit $k_over"`;
       it("looks every fifth second, and leaves alone what is not there any more", () => {
         expect(overAfter(shell, `${still}; look 9; k_secs=8`, "kill $k_cpid")).to.match(/^10 stalled:5:/);
         expect(overAfter(shell, "k_cpid=999999999; look 5")).to.equal("900");
+      });
+
+      describe("when it waits for a disk", () => {
+        let folder: string;
+        beforeEach(() => (folder = mkdtempSync(join(tmpdir(), "kcore-watch-"))));
+        afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+        /** A step in this state, the kernel having written so many pages before each look. */
+        function overOf(state: string, ...written: readonly number[]): string {
+          const tasks = join(folder, "proc/7/task/7");
+          mkdirSync(tasks, { recursive: true });
+          writeFileSync(join(folder, "proc/7/io"), "rchar: 5000\nwchar: 5000\n");
+          writeFileSync(join(folder, "proc/7/stat"), `7 (S) D sync) ${state} 1 7 7 0\n`);
+          writeFileSync(join(tasks, "children"), "");
+          const looks = written.map(
+            (pages, index) =>
+              `printf 'nr_dirty 7\\nnr_written ${pages}\\nnr_after 1\\n' >${folder}/proc/vmstat; look ${index * 5 + 5}`,
+          );
+          const faked = watch.replaceAll("/proc/", `${folder}/proc/`).replace("/$$/task/$$/", "/7/task/7/");
+          const [program = "", ...words] = shell.split(" ");
+          const text = `${faked}
+k_cpid=7 k_for=step k_over= k_watched= k_moved=
+look() { k_secs=$1 k_limit=900/10; k_watch; }
+${looks.join("\n")}
+echo "$k_limit $k_over"`;
+          const { stdout, stderr } = spawnSync(program, [...words, "-c", text], { encoding: "utf8" });
+          expect(stderr).to.equal("");
+          return stdout.trim();
+        }
+
+        it("lets it go on while the kernel writes", () => {
+          expect(overOf("D", 10, 11, 12, 13)).to.equal("900");
+        });
+
+        it("ends it when nothing is written either, and what waits for something else whoever writes", () => {
+          expect(overOf("D", 10, 10, 10)).to.equal("15 stalled:10:10");
+          expect(overOf("S", 10, 11, 12)).to.equal("15 stalled:10:10");
+        });
       });
 
       it("stays with what it found, and begins anew with another step", () => {

@@ -115,6 +115,20 @@ describe("a large content on its way to a node", () => {
     expect(problems.length).to.equal(1);
   });
 
+  it("gives the node time to hash the first of two before it takes the second", () => {
+    begin("image", 600 * MB);
+    begin("kcore-0.1.0", 44 * MB);
+    sending.end();
+    pass(6, 100 * MB);
+    // What fits into the pipe of a process that does not read.
+    pass(1, 64 << 10);
+    pass(600, 0);
+    expect(problems).to.deep.equal([]);
+    pass(1, MB);
+    pass(61, 0);
+    expect(problems.length).to.equal(1);
+  });
+
   it("is nobody's business any more when the connection went", () => {
     begin("kcore-0.1.0", 44 * MB);
     sending.stop();
