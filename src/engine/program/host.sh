@@ -6,8 +6,7 @@
 # the bastion has), k_seen (output it has: `KEY.STREAM.CHUNK:BYTES ...`).
 # Everything outside frames that begin with the nonce is noise of login shells, and ignored by the bastion.
 
-LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/run/wrappers/bin:/run/current-system/sw/bin
-export LC_ALL PATH
+export LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/run/wrappers/bin:/run/current-system/sw/bin
 umask 077
 # shellcheck disable=SC3045
 ulimit -Sc 0
@@ -337,16 +336,16 @@ k_stream() {
 
 # ---- from the bastion ----------------------------------------------------------------------------------------------------
 
-# k_goes_on: the run is not over; when it is, its files vanish under our hands.
-k_goes_on() {
+# k_on: the run is not over; when it is, its files vanish under our hands.
+k_on() {
   [ -p "$K_RUN/ctl" ] && [ ! -e "$K_RUN/over" ]
 }
 
 # k_tell FILE TEXT: something for the runner to look at.
 k_tell() {
-  k_goes_on || return 0
+  k_on || return 0
   echo "$2" >"$K_RUN/$1"
-  k_goes_on || rm -f "$K_RUN/$1"
+  k_on || rm -f "$K_RUN/$1"
 }
 
 # k_whole: behind each piece of LENGTH bytes stands a line with the nonce. When something of the piece is missing, because the
@@ -357,13 +356,13 @@ k_whole() {
 
 # k_room: where blobs come in, and what steps that have some will need.
 k_room() {
-  [ ! -d "$k_me/in" ] && k_goes_on || return 0
+  [ ! -d "$k_me/in" ] && k_on || return 0
   mkdir "$k_me/in" "$K_RUN/blobs" "$K_RUN/out" 2>/dev/null
-  k_goes_on || rmdir "$K_RUN/blobs" "$K_RUN/out" 2>/dev/null
+  k_on || rmdir "$K_RUN/blobs" "$K_RUN/out" 2>/dev/null
 }
 
 k_lost() { # always fails
-  ! k_goes_on || k_say "fatal STATE_UNUSABLE cannot write to $K_RUN"
+  ! k_on || k_say "fatal STATE_UNUSABLE cannot write to $K_RUN"
   return 1
 }
 
@@ -391,10 +390,10 @@ k_kill() { # k_sig to the group of the running step, if that is still the same p
 # k_gone: tells the bastion when the runner died without its last word, so that a new one can take over. A last word that stands in
 # the journal is told by our other half, which may have much output to tell before it.
 k_gone() {
-  { read -r k_pid k_born <"$K_RUN/pid"; } 2>/dev/null && [ -n "$k_alive" ] && k_goes_on || return 0
+  { read -r k_pid k_born <"$K_RUN/pid"; } 2>/dev/null && [ -n "$k_alive" ] && k_on || return 0
   ! k_lives "$k_pid" "$k_born" "$k_boot" || return 0
   # Its last word may have come while we looked.
-  k_goes_on || return 0
+  k_on || return 0
   [ "$(stat -c %s "$K_RUN/journal")" -le "${k_start:-0}" ] ||
     case $(tail -n 1 "$K_RUN/journal") in "$k_nonce bye "* | "$k_nonce lock held "*) return 0 ;; esac
   k_alive=
@@ -420,11 +419,11 @@ k_listen() {
         k_x=$K_RUN/runner
         [ -z "$k_alive" ] || k_x=/dev/null
         if k_take "$k_x" "$2" && [ -z "$k_alive" ]; then k_launch; fi
-        k_goes_on || rm -f "$K_RUN/runner"
+        k_on || rm -f "$K_RUN/runner"
         ;;
       seg) # NUMBER BYTES
         ! k_take "$k_me/seg.$2" "$3" || mv -f "$k_me/seg.$2" "$K_RUN" 2>/dev/null || k_lost
-        k_goes_on || rm -f "$K_RUN/seg.$2"
+        k_on || rm -f "$K_RUN/seg.$2"
         ;;
       part) # NAME BYTES OFFSET: of a blob
         k_room
@@ -434,7 +433,7 @@ k_listen() {
       sum) # NAME SHA256: of the whole blob
         case $(sha256sum <"$k_me/in/$2") in
           "$3 "*) ;;
-          *) ! k_goes_on || k_fatal "DAMAGED blob" ;;
+          *) ! k_on || k_fatal "DAMAGED blob" ;;
         esac 2>/dev/null
         ;;
       texts) # BYTES: blobs as sh writes them, `k_put NAME 'CONTENT'` each

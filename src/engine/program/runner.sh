@@ -10,8 +10,7 @@
 umask 077
 # shellcheck disable=SC3045
 ulimit -Sc 0
-LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/nix/var/nix/profiles/default/bin:/run/wrappers/bin:/run/current-system/sw/bin
-export LC_ALL PATH
+export LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/nix/var/nix/profiles/default/bin:/run/current-system/sw/bin
 unset CDPATH ENV IFS
 trap '' HUP
 # Somebody cleaned up behind a follower that died before we came: without its FIFO there is nobody to wait for.
