@@ -127,7 +127,9 @@ describe("a machine whose root is encrypted", function () {
     const files = await told(
       "lsinitramfs /boot/initrd.img-* | grep -E 'luks|keyfiles|dropbear_|authorized_keys'; stat -c %a /boot/initrd.img-*",
     );
-    expect(files).to.include("dropbear_ed25519_host_key").and.match(/\n600$/);
+    expect(files)
+      .to.include("dropbear_ed25519_host_key")
+      .and.match(/\n600$/);
     expect(files).to.not.include(".key\n").and.not.include("keyfiles");
   });
 
