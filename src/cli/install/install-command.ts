@@ -28,12 +28,7 @@ export function addNodeInstall(node: Command): void {
     )
     .option("--os-installed", "the operating system is there already")
     .option("--encrypt-os", "LUKS2 under its root filesystem, with a recovery key that unlocks it at each boot")
-    .addOption(
-      new Option("--os-unlock <how>", "what unlocks it, besides that key at the console (default: ssh)").choices([
-        "ssh",
-        "tpm2",
-      ]),
-    )
+    .option("--os-unlock <how>", "what unlocks it, besides that key at the console: ssh, the default")
     .option("--data-disk <path>", "a disk for volumes (repeatable); it must be blank or ours", collect)
     .addOption(backend("--data-disk-mode <mode>", "what is made on data disks (default: filesystem)"))
     .addOption(backend("--storage-backend <backend>", "the same; wins over --data-disk-mode"))

@@ -111,9 +111,11 @@ function checkOsUnlock({ encryptOs, os, osUnlock, osInstalled }: InstallRequest,
     refuse(`--encrypt-os is for Debian, and “${os}” makes its root itself`, "leave out one of the two");
   if (osUnlock !== undefined && encryptOs !== true)
     refuse("--os-unlock has no encrypted root to unlock", "it belongs to --encrypt-os");
-  if (osUnlock !== "tpm2") return osUnlock;
+  if (osUnlock === undefined || osUnlock === "ssh") return osUnlock;
   refuse(
-    "no TPM unlocks a root filesystem yet: the initrd of Debian 12 does not know what systemd-cryptenroll writes",
+    osUnlock === "tpm2"
+      ? "no TPM unlocks a root filesystem yet: the initrd of Debian 12 does not know what systemd-cryptenroll writes"
+      : `“${osUnlock}” unlocks no root filesystem`,
     "--os-unlock ssh; a TPM can open the data disks: --disk-unlock tpm2",
   );
   return undefined;

@@ -29,7 +29,7 @@ export const NodeInstallSchema = z.strictObject({
     osDisk: Text,
     osInstalled: z.boolean().default(false),
     encryptOs: z.boolean().optional(),
-    osUnlock: z.enum(["ssh", "tpm2"]).optional(),
+    osUnlock: Text.optional(),
     os: InstallerName.optional(),
     dataDisks: z.array(Text).default([]),
     dataDiskMode: Backend.optional(),

@@ -194,6 +194,7 @@ describe("kcore node install", () => {
 
   it("--os has an effect: the disk gets that system, which there must be", async () => {
     const words = base.filter((word) => word !== "--os-installed");
+    expect(JSON.stringify(outcomeOf(...words, "--os-unlock", "shs"))).to.contain("“shs” unlocks no root filesystem");
     expect(JSON.stringify(outcomeOf(...words, "--os", "nixos"))).to.contain('"installOs":"nixos"');
     expect(problemsIn(() => planInstall(requestFrom(flagsOf(...base, "--os", "nixos"))))[0]).to.contain(
       "--os names a system to install, and --os-installed says that there is one [USAGE]",
@@ -254,6 +255,7 @@ describe("kcore node install", () => {
     expect(JSON.stringify(outcomeOf(...words))).to.contain('"installOs":"debian","encryptOs":true');
     expect(JSON.stringify(outcomeOf(...words, "--os-unlock", "ssh"))).to.contain('"encryptOs":true,"osUnlock":"ssh"');
     expect(JSON.stringify(outcomeOf(...words, "--os-unlock", "tpm2"))).to.contain("no TPM unlocks a root filesystem");
+    expect(JSON.stringify(outcomeOf(...words, "--os-unlock", "shs"))).to.contain("“shs” unlocks no root filesystem");
     expect(JSON.stringify(outcomeOf(...words, "--os", "nixos"))).to.contain("--encrypt-os is for Debian");
   });
 
