@@ -21,6 +21,13 @@ const ofItsOwn = [
   "/swap*",
 ];
 
+/** Lines that one of the two has alone. */
+export function differences(one: readonly string[], other: readonly string[]): readonly string[] {
+  const only = (from: readonly string[], known: ReadonlySet<string>, mark: string): string[] =>
+    from.filter((line) => !known.has(line)).map((line) => mark + line);
+  return [...only(one, new Set(other), "- "), ...only(other, new Set(one), "+ ")];
+}
+
 /** Its tables and filesystems, packages, units, and each file's kind, mode, owner and contents: what an installation has to end in, however it went. */
 export async function installedState(node: LabNode): Promise<readonly string[]> {
   const left = ofItsOwn.map((path) => `-not -path '${path}'`).join(" ");
