@@ -151,19 +151,30 @@ spec:
   });
 
   it("refuses what is mounted, wherever, whatever is granted", async function () {
-    hold();
-    const place = join(project.path, "srv");
+    // A disk of its own: a namespace that somebody makes meanwhile holds the mount for as long as it lives.
+    const place = join(project.path, `${disk?.byId ?? ""}-mounted`);
     mkdirSync(place);
-    if (spawnSync("mount", ["-r", disk?.device ?? "", place]).status !== 0) this.skip();
+    const mounted = openLoopDisk(place, Buffer.alloc(0));
+    if (!mounted) this.skip();
+    const mountedSum = (): string => createHash("sha256").update(readFileSync(mounted.image)).digest("hex");
+    const mountPoint = join(project.path, "srv");
+    mkdirSync(mountPoint);
+    execFileSync("mkfs.ext4", ["-qF", mounted.device]);
     try {
-      const before = sum();
-      const ended = await run("apply", manifest(link()), "--grant", `${disk?.byId ?? ""}:${"0".repeat(16)}`);
-      expect(ended.code).to.equal(1);
-      expect(ended.stdout).to.contain("REFUSED (DISK_LAYOUT_MOUNTED, target_device_has_active_system_mount)");
-      expect(ended.stderr).to.contain(`is mounted at ${place}  [DISK_LAYOUT_MOUNTED]`);
-      expect(sum()).to.equal(before);
+      if (spawnSync("mount", ["-r", mounted.device, mountPoint]).status !== 0) this.skip();
+      try {
+        const before = mountedSum();
+        const device = `/dev/disk/by-id/${mounted.byId}`;
+        const ended = await run("apply", manifest(device), "--grant", `${mounted.byId}:${"0".repeat(16)}`);
+        expect(ended.code).to.equal(1);
+        expect(ended.stdout).to.contain("REFUSED (DISK_LAYOUT_MOUNTED, target_device_has_active_system_mount)");
+        expect(ended.stderr).to.contain(`is mounted at ${mountPoint}  [DISK_LAYOUT_MOUNTED]`);
+        expect(mountedSum()).to.equal(before);
+      } finally {
+        execFileSync("umount", [mountPoint]);
+      }
     } finally {
-      execFileSync("umount", [place]);
+      mounted.remove();
     }
   });
 
