@@ -43,7 +43,7 @@ interface Told {
 }
 
 describe("a DiskLayout on a machine of its own (F-18, ADR 0122)", function () {
-  this.timeout(900_000);
+  this.timeout(1_800_000);
   let lab: Lab;
   let v1: LabNode;
   let bastion: Bastion;

@@ -35,7 +35,7 @@ stages:
 
 /** From a live system to a machine that asks for the key of its root at each boot, and gets it over SSH. */
 describe("a machine whose root is encrypted", function () {
-  this.timeout(900_000);
+  this.timeout(1_800_000);
   let lab: Lab;
   let bastion: Bastion;
   let v1: LabNode;
@@ -74,7 +74,7 @@ describe("a machine whose root is encrypted", function () {
   const run = (...more: readonly string[]): Promise<Ended> =>
     bastion.kcore(
       ["orchestrate", "root", "v1", "--yes", "--passphrase-file", "passphrase", "--set", `image=${image}`, ...more],
-      { timeout: 600_000 },
+      { timeout: 1_200_000 },
     );
   const unlock = (): Promise<Ended> => bastion.kcore(["disk", "unlock", "v1", "--passphrase-file", "passphrase"]);
   /** How often the key was sent, by the audit trail. */
