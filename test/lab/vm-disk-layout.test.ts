@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { openLab, type Lab, type LabNode } from "#lab/lab.ts";
 import { openBastion, rosterOf, type Bastion, type Ended } from "#support/deploy.ts";
+import { isLong } from "#support/long-lab.ts";
 
 const link = (number: number): string => `/dev/disk/by-id/virtio-v1-disk${number}`;
 const ext4 = (place: string): string => `{ type: filesystem, format: ext4, mountpoint: ${place} }`;
@@ -48,7 +49,8 @@ describe("a DiskLayout on a machine of its own (F-18, ADR 0122)", function () {
   let v1: LabNode;
   let bastion: Bastion;
 
-  before(async () => {
+  before(async function () {
+    if (!isLong) return this.skip();
     lab = await openLab({ name: "vmlayout" });
     await lab.down();
     [v1] = (await lab.up([{ name: "v1", kind: "vm", disks: ["160M", "64M", "64M"] }])) as [LabNode];
@@ -57,7 +59,7 @@ describe("a DiskLayout on a machine of its own (F-18, ADR 0122)", function () {
   });
   after(async () => {
     await bastion?.remove();
-    await lab.down();
+    await lab?.down();
   });
 
   const shell = async (command: string): Promise<string> => {

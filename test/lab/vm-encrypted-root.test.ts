@@ -7,6 +7,7 @@ import { openLab, type Lab, type LabNode } from "#lab/lab.ts";
 import { findPlace } from "#lab/place.ts";
 import { debianImage } from "#system/debian-image.ts";
 import { openBastion, stepsThat, type Bastion, type Ended } from "#support/deploy.ts";
+import { isLong } from "#support/long-lab.ts";
 
 const name = "cryptroot";
 
@@ -41,7 +42,8 @@ describe("a machine whose root is encrypted", function () {
   let v1: LabNode;
   let image: string;
 
-  before(async () => {
+  before(async function () {
+    if (!isLong) return this.skip();
     lab = await openLab({ name });
     await lab.down();
     const { home } = await findPlace({ name });
@@ -67,7 +69,7 @@ describe("a machine whose root is encrypted", function () {
   });
   after(async () => {
     await bastion?.remove();
-    await (await openLab({ name })).down();
+    await lab?.down();
   });
 
   const told = async (command: string): Promise<string> => (await v1.exec(command)).stdout.trim();

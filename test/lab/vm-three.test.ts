@@ -9,15 +9,13 @@ import { debianImage } from "#system/debian-image.ts";
 import { on, openBastion, type Bastion } from "#support/deploy.ts";
 import { clusterPage, GuideFollower } from "#support/follow-guide.ts";
 import { readGuides } from "#support/transcripts.ts";
+import { isLong } from "#support/long-lab.ts";
 
 const name = "three";
 const names = ["a", "b", "c"] as const;
 /** As the lab's machines have the disks that the page shows. */
 const disks = { "/dev/sda": "/dev/vdb", "/dev/sdb": "/dev/vdc" };
 const guide = readGuides(clusterPage).find(({ needs }) => needs === "blank");
-
-/** Ten to twenty minutes: only as `npm run test:blank` asks for it. */
-const isLong = process.env["KCORE_LONG"] === "1";
 
 describe("three machines without an operating system (docs/cluster.md)", function () {
   this.timeout(1_800_000);
