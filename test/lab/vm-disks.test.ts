@@ -10,6 +10,7 @@ import { swapEnabled } from "#engine/modules/swap-enabled.ts";
 import type { ModuleDefinition } from "#engine/step/define.ts";
 import { openLab, type Lab, type LabNode } from "#lab/lab.ts";
 import { runGranted } from "#support/grants.ts";
+import { pluggedIn } from "#support/plugged.ts";
 import { SharedLine, type Steps } from "#support/shared-line.ts";
 import type { StepRun, StepRunOptions } from "#support/steps.ts";
 
@@ -217,7 +218,7 @@ describe("disks of machines with a kernel of their own", function () {
     const named = shell(`readlink -f ${link(0)}`);
     for (const index of [0, 1, 2]) await v1.unplug(index);
     for (const index of [2, 1, 0]) await v1.plug(index);
-    shell("udevadm settle");
+    shell(pluggedIn(link(0), link(1), link(2)));
     expect(shell(`readlink -f ${link(0)}`)).to.not.equal(named);
     shell("vgchange -q -a y vg_kcore && udevadm settle && mount /srv/images");
     await line.expectAll([...made.slice(0, 2), ...made.slice(4)], "ok");

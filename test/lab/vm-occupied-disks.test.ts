@@ -5,6 +5,7 @@ import { expect } from "chai";
 import { diskPartitioned } from "#engine/modules/disk-partitioned.ts";
 import { openLab, type Lab, type LabNode } from "#lab/lab.ts";
 import { grantOf, runGranted } from "#support/grants.ts";
+import { pluggedIn } from "#support/plugged.ts";
 import { SharedLine } from "#support/shared-line.ts";
 
 const serial = "v1-disk0";
@@ -216,13 +217,14 @@ describe("a disk that is somebody else's (F-18)", function () {
     expect(step.problem?.code, JSON.stringify(step)).to.equal("DISK_NOT_FOUND");
     expect(step.problem?.detail).to.contain("v1-disk1");
     await v1.plug(0);
-    line.shell(`udevadm settle; test -b ${disk}`);
+    line.shell(pluggedIn(disk));
   });
 
   it("is refused and untouched: two with one serial number, as of one disk on two ways", async () => {
     line.shell(`mkfs.ext4 -qF ${disk}; sync`);
     await v1.unplug(1);
     await v1.plug(1, serial);
+    line.shell("udevadm settle; until [ \"$(lsblk -dno SERIAL | grep -cx v1-disk0)\" = 2 ]; do sleep 0.1; done");
     try {
       const before = await Promise.all([sum(0), sum(1)]);
       const plan = await line.run(diskPartitioned, wanted, { dryRun: true });
@@ -235,7 +237,7 @@ describe("a disk that is somebody else's (F-18)", function () {
     } finally {
       await v1.unplug(1);
       await v1.plug(1);
-      line.shell(`udevadm settle; ${wipe}`);
+      line.shell(`${pluggedIn(other)} && ${wipe}`);
     }
   });
 
@@ -246,7 +248,7 @@ describe("a disk that is somebody else's (F-18)", function () {
     expect(plan.problem?.message).to.contain(`disk ${named[0] ?? ""} `);
     for (const index of [0, 1]) await v1.unplug(index);
     for (const index of [1, 0]) await v1.plug(index);
-    expect(line.shell(`udevadm settle; readlink -f ${disk} ${other}`).split("\n")).to.deep.equal(named.toReversed());
+    expect(line.shell(`${pluggedIn(disk, other)} && readlink -f ${disk} ${other}`).split("\n")).to.deep.equal(named.toReversed());
     const before = await sum(1);
     const step = await line.run(diskPartitioned, wanted, { granted: [grantOf(plan)] });
     expect(step.outcome, JSON.stringify(step)).to.equal("changed");

@@ -6,6 +6,7 @@ import { labInterfaces } from "#lab/bridge.ts";
 import { foldersOf, processesOf } from "#lab/cgroup.ts";
 import { openLab, type Lab, type LabNode } from "#lab/lab.ts";
 import { findPlace } from "#lab/place.ts";
+import { pluggedIn } from "#support/plugged.ts";
 
 const name = "vmsmoke";
 
@@ -65,7 +66,7 @@ describe("the lab's virtual machines", function () {
     await v1.unplug(0);
     expect(await output(v1, "udevadm settle; ls /dev/disk/by-id")).to.equal("virtio-root\nvirtio-v1-disk1");
     await v1.plug(0);
-    expect(await output(v1, "udevadm settle; ls /dev/disk/by-id")).to.include("virtio-v1-disk0");
+    await output(v1, pluggedIn("/dev/disk/by-id/virtio-v1-disk0"));
     const problem = await v1.unplug(7).then(
       () => "",
       (error: Error) => error.message,
