@@ -224,7 +224,7 @@ describe("a disk that is somebody else's (F-18)", function () {
     line.shell(`mkfs.ext4 -qF ${disk}; sync`);
     await v1.unplug(1);
     await v1.plug(1, serial);
-    line.shell("udevadm settle; until [ \"$(lsblk -dno SERIAL | grep -cx v1-disk0)\" = 2 ]; do sleep 0.1; done");
+    line.shell('udevadm settle; until [ "$(lsblk -dno SERIAL | grep -cx v1-disk0)" = 2 ]; do sleep 0.1; done');
     try {
       const before = await Promise.all([sum(0), sum(1)]);
       const plan = await line.run(diskPartitioned, wanted, { dryRun: true });
@@ -248,7 +248,9 @@ describe("a disk that is somebody else's (F-18)", function () {
     expect(plan.problem?.message).to.contain(`disk ${named[0] ?? ""} `);
     for (const index of [0, 1]) await v1.unplug(index);
     for (const index of [1, 0]) await v1.plug(index);
-    expect(line.shell(`${pluggedIn(disk, other)} && readlink -f ${disk} ${other}`).split("\n")).to.deep.equal(named.toReversed());
+    expect(line.shell(`${pluggedIn(disk, other)} && readlink -f ${disk} ${other}`).split("\n")).to.deep.equal(
+      named.toReversed(),
+    );
     const before = await sum(1);
     const step = await line.run(diskPartitioned, wanted, { granted: [grantOf(plan)] });
     expect(step.outcome, JSON.stringify(step)).to.equal("changed");

@@ -107,7 +107,9 @@ describe("a machine without an operating system", function () {
   it("is left alone when the names of the plan mean other disks by now", async () => {
     for (const index of [0, 1]) await v1.unplug(index);
     for (const index of [1, 0]) await v1.plug(index);
-    expect(await told(`${pluggedIn("/dev/vdb", "/dev/vdc")}; lsblk -dnro SERIAL /dev/vdb /dev/vdc`)).to.equal("v1-disk1\nv1-disk0");
+    expect(await told(`${pluggedIn("/dev/vdb", "/dev/vdc")}; lsblk -dnro SERIAL /dev/vdb /dev/vdc`)).to.equal(
+      "v1-disk1\nv1-disk0",
+    );
     const { code, stderr } = await bastion.kcore(words());
     expect(code).to.equal(2);
     expect(stderr).to.contain(
