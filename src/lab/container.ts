@@ -8,7 +8,7 @@ import { cutPower, findMounts } from "./blackout.ts";
 import { freeze, processesOf } from "./cgroup.ts";
 import type { Place } from "./place.ts";
 import { clearWay, failedStart, groupOf, killMachine } from "./processes.ts";
-import type { NodeRecord } from "./record.ts";
+import { consoleLogOf, type NodeRecord } from "./record.ts";
 import { sourcesLine } from "./repository.ts";
 import { lastingEnvironment, must } from "./run-command.ts";
 
@@ -16,7 +16,7 @@ import { lastingEnvironment, must } from "./run-command.ts";
 export async function startContainer(place: Place, node: NodeRecord): Promise<void> {
   await clearWay(place, node);
   await makeState(node);
-  const log = await open(join(node.folder, "console.log"), "a", 0o600);
+  const log = await open(consoleLogOf(node), "a", 0o600);
   try {
     const supervise = ["unshare", "-m", "--propagation", "slave", join(assetFolder(), "supervise")];
     const child = spawn(join(assetFolder(), "in-cgroup"), [groupOf(place, node), ...supervise], {

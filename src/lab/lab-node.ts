@@ -10,7 +10,7 @@ import { cutMachine, devicesOf, isUp, startMachine } from "./machine.ts";
 import { usualName, type Place } from "./place.ts";
 import { isRunning, nodeFailed } from "./processes.ts";
 import { told, type Log } from "./progress.ts";
-import { lockOfNode, type NodeKind, type NodeRecord, type NodeSpec } from "./record.ts";
+import { consoleLogOf, lockOfNode, type NodeKind, type NodeRecord, type NodeSpec } from "./record.ts";
 import { serialOf } from "./roster-text.ts";
 import { execute, identityFileOf, sshArguments, waitForSsh } from "./shell.ts";
 import { runOnConsole } from "./vm/console-shell.ts";
@@ -117,7 +117,7 @@ export async function labNode(place: Place, record: NodeRecord, prepare: Prepare
       await prepare([record], async () => {});
       await startNode(place, record, log);
     },
-    consoleLog: join(record.folder, "console.log"),
+    consoleLog: consoleLogOf(record),
     consoleShell: async () => dial(await secondLine(), () => isRunning(place, record)),
     onConsole: async (command) =>
       runOnConsole(await secondLine(), command, { timeout: 300_000, lives: () => isRunning(place, record) }),

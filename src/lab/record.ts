@@ -44,6 +44,11 @@ export interface NodeRecord extends NodeSpec {
 const namePattern = /^[a-z](?:[a-z0-9-]{0,30}[a-z0-9])?$/;
 const sizePattern = /^[1-9]\d{0,6}[KMGT]?$/;
 
+/** Where what it shows on its console is written. */
+export function consoleLogOf({ folder }: Pick<NodeRecord, "folder">): string {
+  return join(folder, "console.log");
+}
+
 /** Held while one node is started, cut or removed. */
 export function lockOfNode({ name }: Place, node: NodeRecord): string {
   return `${name}.node.${node.name}`;

@@ -1,4 +1,4 @@
-import type { NodeRecord } from "./record.ts";
+import { consoleLogOf, type NodeRecord } from "./record.ts";
 
 /**
  * The running nodes as a roster file (docs/rosters.md): addresses, pinned host keys, ids, disks by serial. The first one that
@@ -17,11 +17,12 @@ export function rosterText(
     nodes.length === 0 ? "nodes: {}" : "nodes:",
   ];
   const controller = nodes.find(({ kind }) => kind !== "busybox")?.name;
-  for (const { name, address, id, kind, hostKey, disks, live = false } of nodes) {
+  for (const { name, address, id, kind, folder, hostKey, disks, live = false } of nodes) {
     lines.push(`  ${name}:`, `    address: ${address}`, `    id: ${id}`);
     lines.push(
       `    roles: [${name === controller ? "controller" : "worker"}]`,
       `    labels: { lab: ${kind} }`,
+      `    consoleLog: ${consoleLogOf({ folder })}`,
       "    hostKeys:",
       `      - ${hostKey}`,
     );

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { lastLines, run, type Finished } from "./run-command.ts";
 import { isRunning, nodeFailed } from "./processes.ts";
 import type { Place } from "./place.ts";
-import type { NodeRecord } from "./record.ts";
+import { consoleLogOf, type NodeRecord } from "./record.ts";
 
 /** The lab's private key: root, ops and opspw of every node know its public half. */
 export function identityFileOf({ home }: Place): string {
@@ -67,7 +67,7 @@ export async function waitForSsh(
   }
   throw nodeFailed({
     message: `${node.name} cannot be reached over ssh: ${last}`,
-    detail: lastLines(await readFile(join(node.folder, "console.log"), "utf8").catch(() => ""), 5),
+    detail: lastLines(await readFile(consoleLogOf(node), "utf8").catch(() => ""), 5),
     hint: `look at ${node.folder}/console.log`,
   });
 }

@@ -3,6 +3,7 @@ import { rebootDone } from "#engine/modules/reboot-done.ts";
 import { createTransport } from "#engine/transport/connect.ts";
 import type { Endpoint } from "#engine/transport/host.ts";
 import { openLab, type Lab, type LabNode } from "#lab/lab.ts";
+import { nodeEntry } from "#support/runs.ts";
 import { draftOf, sessionOn, type TestSession } from "#support/sessions.ts";
 import { stepOf } from "#support/steps.ts";
 
@@ -24,11 +25,12 @@ describe("boots of a real node", function () {
   const endpointOf = ({ name, address, port, identityFile, hostKey }: LabNode, jump: Endpoint[] = []): Endpoint => {
     return { name, transport: "ssh", address, port, user: "root", identityFile, hostKeys: [hostKey], jump };
   };
-  const open = (runId: string): TestSession =>
+  const open = (runId: string, node = nodeEntry("n1")): TestSession =>
     sessionOn("/var/lib/kcore", {
       connect: createTransport({ home: "/nonexistent" }).connect,
       endpoint: endpointOf(n1, [endpointOf(n2)]),
       runId,
+      node,
     });
 
   it("are one for a run, however many steps ask for it", async () => {
@@ -45,11 +47,13 @@ describe("boots of a real node", function () {
   it("that do not end in time are told with what was seen last", async () => {
     // It comes back, but nobody is let in.
     await n1.exec("systemctl mask ssh");
-    const run = open("gone");
+    const run = open("gone", { ...nodeEntry("n1"), consoleLog: n1.consoleLog });
     const step = stepOf(rebootDone, { always: true, timeout: 30 });
     const { problem, outcome } = await run.session.perform([{ stage: "s", drafts: [draftOf("boot", step)] }]);
     await run.session.finish(outcome);
     expect(problem).to.include({ code: "REBOOT_TIMEOUT", message: "n1 did not come back within 30 s" });
-    expect(problem?.detail).to.match(/^last seen: .*n2 does not connect to /);
+    expect(problem?.detail).to.match(
+      /^last seen: .*n2 does not connect to .*\nlast on its console:\n(.*\n)*.*n1 login:/,
+    );
   });
 });

@@ -36,6 +36,8 @@ describe("a machine without an operating system", function () {
   let image: string;
   let undisturbed: readonly string[] = [];
   let plan: readonly RunEvent[] = [];
+  /** Whether the bastion lost its process, too. */
+  let wasLost = false;
 
   const open = async (): Promise<void> => {
     const roster = `defaults: { identityFile: ${v1.identityFile} }\nnodes: {}\n`;
@@ -146,6 +148,7 @@ describe("a machine without an operating system", function () {
       if (compares) console.log(`      power cut ${index + 1}: ${step?.type === "step.started" ? step.title : ""}`);
       // With the bastion's power, now and then.
       const isLost = compares && random() < 0.3;
+      wasLost ||= isLost;
       if (isLost) await bastion.killDriver();
       seen = (await bastion.events()).length;
       await v1.start();
@@ -164,7 +167,9 @@ describe("a machine without an operating system", function () {
     const begun = run.flatMap((event) => (event.type === "step.started" ? [`${event.node} ${event.step}`] : []));
     // What a power cut had begin twice may have been done already, or was not begun then.
     const once = (line: string): boolean => begun.filter((step) => line.startsWith(`${step}: `)).length === 1;
-    expect(contradictions(plan, run).filter(once)).to.deep.equal([]);
+    // What began while no process of the bastion's was there to hear of it has one beginning on record, the second.
+    const unheard = (line: string): boolean => wasLost && line.endsWith(": would-change, then ok");
+    expect(contradictions(plan, run).filter((line) => once(line) && !unheard(line))).to.deep.equal([]);
     expect(stepsThat("would-change", plan).length).to.be.at.least(stepsThat("changed", run).length * 0.3);
   });
 

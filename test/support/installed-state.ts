@@ -36,7 +36,7 @@ export async function installedState(node: LabNode): Promise<readonly string[]> 
     node,
     `${disks}; lsblk -nro FSTYPE,LABEL,UUID,PARTLABEL,MOUNTPOINT | sort
      dpkg-query -W -f '\${Package} \${Version} \${Status}\\n'
-     systemctl list-unit-files --no-legend | sed 's/  */ /g'; systemctl list-units --failed --no-legend
+     systemctl list-unit-files --no-legend | grep -v ' transient' | sed 's/  */ /g'; systemctl list-units --failed --no-legend
      cat /etc/fstab; getent passwd; getent group
      find / -xdev ${left} -printf '%p %y %m %u:%g %l\\n' | sort
      find /etc /boot /usr/local /opt /var/lib -xdev -type f ${left} -print0 | sort -z | xargs -0 md5sum

@@ -27,16 +27,17 @@ const Disk = z
 
 const Sudo = z.union([z.literal(true).transform(() => ({})), z.strictObject({ password: Reference.optional() })]);
 
+const File = z
+  .string()
+  .min(1)
+  .max(4096)
+  .regex(/^[^\0\n]+$/, "must be one line");
+
 /** How a host is reached: what nodes, groups, defaults and jump hosts may all say. */
 const reach = {
   port: Port.optional(),
   user: LoginName.optional(),
-  identityFile: z
-    .string()
-    .min(1)
-    .max(4096)
-    .regex(/^[^\0\n]+$/, "must be one line")
-    .optional(),
+  identityFile: File.optional(),
   identityPassphrase: Reference.optional(),
   jump: z.array(EntryName).max(8).optional(),
 };
@@ -62,6 +63,7 @@ export const NodeSchema = z.strictObject({
   address: Address.optional(),
   id: NodeId.optional(),
   hostKeys: z.array(HostKey).optional(),
+  consoleLog: File.optional(),
   groups: z.array(EntryName).optional(),
 });
 export type WrittenNode = z.output<typeof NodeSchema>;

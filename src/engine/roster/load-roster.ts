@@ -19,7 +19,7 @@ import { JumpSchema, NodeSchema, SharedSchema } from "./entry-schema.ts";
 export interface LoadOptions {
   /** Whose files are believed (S-20); absent: everybody's. */
   readonly trust?: Trust;
-  /** What `~/` in `identityFile` means; the user's home unless given. */
+  /** What `~/` in a file's name means; the user's home unless given. */
   readonly home?: string;
   /** A file's text to be taken instead of what is on the disk: what would be, if it were written. */
   readonly instead?: RosterText;
@@ -105,7 +105,7 @@ class Loader {
           user,
           hostKeys,
           jump,
-          ...(identityFile !== undefined && { identityFile: this.#keyPath(identityFile) }),
+          ...(identityFile !== undefined && { identityFile: this.#file(identityFile) }),
           ...(identityPassphrase !== undefined && { identityPassphrase }),
         });
       }
@@ -119,7 +119,7 @@ class Loader {
     const merged = layers.reduce<SourceNode | undefined>((base, over) => mergeNodes(base, over), undefined) ?? own;
     const written = this.#check(merged, NodeSchema);
     if (written === undefined) return undefined;
-    const { id, address, port, user, identityFile, identityPassphrase, transport = "ssh" } = written;
+    const { id, address, port, user, identityFile, identityPassphrase, transport = "ssh", consoleLog } = written;
     if (address === undefined && transport === "ssh") {
       this.#problems.add({
         code: "YAML_KEY_MISSING",
@@ -135,7 +135,7 @@ class Loader {
       address: address ?? "localhost",
       port: port ?? 22,
       user: user ?? "root",
-      ...(identityFile !== undefined && { identityFile: this.#keyPath(identityFile) }),
+      ...(identityFile !== undefined && { identityFile: this.#file(identityFile) }),
       ...(identityPassphrase !== undefined && { identityPassphrase }),
       sudo: (written.sudo ?? {}) as NodeEntry["sudo"],
       jump: written.jump ?? [],
@@ -147,6 +147,7 @@ class Loader {
       groups: written.groups ?? [],
       disks: (written.disks ?? []) as NodeEntry["disks"],
       stateDir: written.stateDir ?? "/var/lib/kcore",
+      ...(consoleLog !== undefined && { consoleLog: this.#file(consoleLog) }),
       vars: written.vars ?? {},
       transport,
     };
@@ -227,7 +228,7 @@ class Loader {
     return undefined;
   }
 
-  #keyPath(path: string): string {
+  #file(path: string): string {
     return path.startsWith("~/") ? join(this.#home ?? homedir(), path.slice(2)) : resolve(this.#project, path);
   }
 }

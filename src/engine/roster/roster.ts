@@ -50,6 +50,8 @@ export interface NodeEntry {
   readonly groups: readonly string[];
   readonly disks: readonly DiskEntry[];
   readonly stateDir: string;
+  /** A file on the bastion to which something writes what the node shows on its console. */
+  readonly consoleLog?: string;
   readonly vars: Readonly<Record<string, unknown>>;
   /** How to reach it: `ssh`, or `local` for this machine itself. */
   readonly transport: "ssh" | "local";

@@ -168,10 +168,10 @@ function pause(
 function notBack(
   { isStopped }: Connection,
   { problem, retry }: { readonly problem: Problem; readonly retry: Retry },
-  { node }: Setting,
+  setting: Setting,
 ): Trouble {
-  if (isStopped) return { outcome: "interrupted", problem: rebootStopped(node) };
-  return { outcome: "failed", problem: rebootTooLong(node, retry.reboot?.within ?? 0, problem.message) };
+  if (isStopped) return { outcome: "interrupted", problem: rebootStopped(setting.node) };
+  return { outcome: "failed", problem: rebootTooLong(setting, retry.reboot?.within ?? 0, problem.message) };
 }
 
 function giveUp(state: Connection, trouble: Trouble, ...effects: readonly (Effect | Message)[]): Next<Connection> {

@@ -174,6 +174,8 @@ export interface Setting {
   readonly resumed: boolean;
   readonly waitForLock: boolean;
   readonly heard: Heard;
+  /** The last lines on the node's console, where the bastion has a log of it. */
+  readonly console?: () => string | undefined;
   /** Milliseconds since 1970. */
   readonly now: number;
   /** A number from 0 to 1, drawn for this event. */

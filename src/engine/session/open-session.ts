@@ -3,6 +3,7 @@ import type { NodeOutcome } from "#engine/events/event.ts";
 import { stepKey } from "#engine/program/compile-step.ts";
 import type { Frame } from "#engine/program/frames.ts";
 import { believe } from "./grants.ts";
+import { consoleEnd } from "./console-log.ts";
 import { Line } from "./line.ts";
 import { atFirst, machinesAfter } from "./machines.ts";
 import type { Effect, Message, QueueEvent, Setting } from "./messages.ts";
@@ -170,7 +171,9 @@ class Session implements NodeSession {
   #setting(): Setting {
     const { node, runId, resumed, waitForLock, retryDelays: delays = retryDelays } = this.#options;
     const constant = { node: node.name, runId, resumed, waitForLock, retryDelays: delays, heard: this.#report };
-    return { ...constant, now: Date.now(), chance: Math.random() };
+    const log = node.consoleLog;
+    const console = log === undefined ? {} : { console: () => consoleEnd(log) };
+    return { ...constant, ...console, now: Date.now(), chance: Math.random() };
   }
 
   #carryOut(effect: Effect): void {

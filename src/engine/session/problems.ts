@@ -1,6 +1,7 @@
 import type { ErrorCode } from "#errors/codes.ts";
 import type { Problem } from "#errors/problem.ts";
 import { formatSending } from "#engine/events/bytes.ts";
+import type { Setting } from "./messages.ts";
 
 /** Codes that say that the node cannot be reached, not that something is wrong with it. */
 export const unreachable: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
@@ -55,12 +56,19 @@ export function rebootStopped(node: string): Problem {
 }
 
 /** @param seen why the last attempt to reach it failed; undefined: the connection never broke */
-export function rebootTooLong(node: string, milliseconds: number, seen: string | undefined): Problem {
+/** `console`: the last lines that the node wrote to its console, where a log of it is known. */
+export function rebootTooLong(
+  { node, console = () => undefined }: Pick<Setting, "node" | "console">,
+  milliseconds: number,
+  seen: string | undefined,
+): Problem {
   const message = `${node} did not come back within ${milliseconds / 1000} s`;
+  const lines = console();
+  const last = `last seen: ${seen ?? "the connection of its old boot, which has not ended"}`;
   return {
     code: "REBOOT_TIMEOUT",
     message,
-    detail: `last seen: ${seen ?? "the connection of its old boot, which has not ended"}`,
+    detail: lines === undefined ? last : `${last}\nlast on its console:\n${lines}`,
   };
 }
 

@@ -60,7 +60,7 @@ export function queueAfter(state: Queue, event: QueueEvent, setting: Setting): N
       return go(state, phase.at === "rebooting" ? { ...phase, seen: event.problem.message } : phase);
     case "reboot-late":
       if (phase.at !== "rebooting") return go(state, phase);
-      return die(state, { problem: rebootTooLong(setting.node, phase.within, phase.seen), outcome: "failed" });
+      return die(state, { problem: rebootTooLong(setting, phase.within, phase.seen), outcome: "failed" });
   }
 }
 

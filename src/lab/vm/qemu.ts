@@ -1,6 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { startInGroup } from "../cgroup.ts";
+import { consoleLogOf } from "../record.ts";
 import { must } from "../run-command.ts";
 
 interface Disk {
@@ -90,7 +91,7 @@ export async function qemuArguments({ folder, image, id, cable, mac, disks, tpm,
   const data = disks.map(diskDevice);
   const own = words({
     uuid: id,
-    chardev: `file,id=log,path=${join(folder, "console.log")},append=on`,
+    chardev: `file,id=log,path=${consoleLogOf({ folder })},append=on`,
     serial: ["chardev:log", socket(sockets.console)],
     qmp: socket(sockets.monitor),
     netdev: `tap,id=n0,script=no,downscript=no${cable === undefined ? "" : `,ifname=${cable}`}`,

@@ -29,6 +29,7 @@ describe("the lab's roster", () => {
           id: "6f1c2a52-7c1e-4f0e-9a50-0d8a3b0f4e11",
           roles: ["controller"],
           labels: { lab: "debian" },
+          consoleLog: "/x/console.log",
           hostKeys: ["ssh-ed25519 AAAA"],
           disks: [
             { serial: "n1-disk0", use: "volumes" },

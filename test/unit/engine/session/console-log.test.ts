@@ -1,0 +1,45 @@
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect } from "chai";
+import { consoleEnd } from "#engine/session/console-log.ts";
+import { rebootTooLong } from "#engine/session/problems.ts";
+
+describe("the end of a node's console", () => {
+  let folder: string;
+  before(() => void (folder = mkdtempSync(join(tmpdir(), "kcore-console-"))));
+  after(() => rmSync(folder, { recursive: true }));
+  const logOf = (bytes: string): string => {
+    const file = join(folder, "console.log");
+    writeFileSync(file, bytes);
+    return file;
+  };
+
+  it("is what stands there last, a screen of it, from the beginning of a line on", () => {
+    const end =
+      consoleEnd(logOf(`${"boot 1 is long ago\r\n".repeat(10_000)}mount: wrong fs type\r\n\r\n(initramfs) `)) ?? "";
+    expect(end.split("\n").slice(-2)).to.deep.equal(["mount: wrong fs type", "(initramfs)"]);
+    expect(end.length).to.be.within(1_000, 1_500);
+    expect(end).to.match(/^boot 1/);
+  });
+
+  it("drives no terminal", () => {
+    expect(consoleEnd(logOf("\u001b[2J\u001b]0;owned\u0007\u001b[1mlogin:\u001b[0m \u0008"))).to.equal("login: \\x08");
+  });
+
+  it("is not there for an empty file, none, a folder and a FIFO, which is not waited for", () => {
+    expect(consoleEnd(logOf(" \n\n"))).to.equal(undefined);
+    expect(consoleEnd(join(folder, "none"))).to.equal(undefined);
+    expect(consoleEnd(folder)).to.equal(undefined);
+    spawnSync("mkfifo", [join(folder, "fifo")]);
+    expect(consoleEnd(join(folder, "fifo"))).to.equal(undefined);
+  });
+
+  it("is told of a node that does not come back", () => {
+    const node = { node: "n1", console: () => "(initramfs)" };
+    expect(rebootTooLong(node, 30_000, "n1 does not answer").detail).to.equal(
+      "last seen: n1 does not answer\nlast on its console:\n(initramfs)",
+    );
+  });
+});
