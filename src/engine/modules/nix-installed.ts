@@ -2,12 +2,15 @@ import { z } from "zod";
 import { KcoreError } from "#errors/problem.ts";
 import type { Blob } from "../step/blob.ts";
 import { defineModule, type StepContext } from "../step/define.ts";
-import { apt } from "../step/fragments/packages.ts";
+import { apt, isCutOff } from "../step/fragments/packages.ts";
 import { installNixTarball } from "../step/fragments/nix-tarball.ts";
 import { sh, shLines, type Sh } from "../step/sh.ts";
 
 /** What listens, and what answers. */
 const daemons = ["nix-daemon.socket", "nix-daemon.service"] as const;
+
+/** Seconds. */
+const lockTimeout = 300;
 
 const conf = "/etc/nix/nix.conf";
 
@@ -100,6 +103,7 @@ export const nixInstalled = defineModule({
       },
       want: {
         nix: "installed",
+        packages: "whole",
         daemon: "active",
         boot: "enabled",
         answers: "yes",
@@ -108,12 +112,16 @@ export const nixInstalled = defineModule({
       probe: sh`${look}
 fact nix "$nix"
 fact version "$version"
+if ${isCutOff}; then fact packages "cut off"; else fact packages whole; fi
 fact daemon "$daemon"
 fact boot "$boot"
 fact answers "$answers"
 ${shLines(settings.map(({ name }) => sh`fact ${`setting ${name}`} "$(${setting(name)})"`))}`,
       guard: settings.length === 0 ? sh`:` : sh`not_nixos ${conf}`,
-      apply: sh`${look}
+      apply: sh`if ${isCutOff}; then (
+${apt.finish({ lockTimeout })}
+) || exit 1; fi
+${look}
 if [ "$nix" = absent ]; then
   ${tarball ? installNixTarball({ name: given.source ?? "", blob: tarball, buildUsers: given.buildUsers }) : installPackages(given)}
 fi
@@ -181,7 +189,7 @@ ${apt.apply({
   updateCache,
   recommends: false,
   purge: false,
-  lockTimeout: 300,
+  lockTimeout,
 })}
 ) || exit 1`;
 }

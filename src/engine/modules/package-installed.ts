@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { defineModule } from "../step/define.ts";
 import { Duration } from "../step/fields.ts";
-import { withPackageManager, type PackageManager, type Packages } from "../step/fragments/packages.ts";
+import { isCutOff, withPackageManager, type PackageManager, type Packages } from "../step/fragments/packages.ts";
 import { sh, shLines, type Sh } from "../step/sh.ts";
 
 const PackageName = z
@@ -84,9 +84,9 @@ function splitVersion(text: string): Pinned {
   return at < 0 ? { name: text } : { name: text.slice(0, at), version: text.slice(at + 1) };
 }
 
-/** One fact a package: `absent`, `latest`, `installed`, or its version where the step asks for one. */
+/** One fact a package: `absent`, `latest`, `installed`, or its version where the step asks for one; `cut off` where a step did not come to its end. */
 function judge(manager: PackageManager, { state }: Packages, names: readonly Pinned[]): Sh {
-  return shLines(
+  const each = shLines(
     names.map(({ name, version }) => {
       const good = state === "latest" ? "latest" : "installed";
       return sh`version=$(${manager.installed(name)})
@@ -95,4 +95,10 @@ ${state === "latest" ? sh`elif newer=$(${manager.newer(name)}) && [ -n "$newer" 
 ${version === undefined ? sh`else fact ${name} ${good}; fi` : sh`else fact ${name} "$version"; fi`}`;
     }),
   );
+  const cutOff = shLines(names.map(({ name }) => sh`fact ${name} "cut off"`));
+  return sh`if ${isCutOff}; then
+${cutOff}
+else
+${each}
+fi`;
 }

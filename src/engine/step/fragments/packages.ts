@@ -32,7 +32,7 @@ function words({ names }: Pick<Packages, "names">): Sh {
 }
 
 /** Runs a command whose error text tells that a lock is held: says who holds it, and tries again for a time. */
-function withLock({ lockTimeout }: Packages, held: string): Sh {
+function withLock({ lockTimeout }: Pick<Packages, "lockTimeout">, held: string): Sh {
   return sh`waited=0
 locked() {
   while :; do
@@ -59,8 +59,14 @@ function aptWords(packages: Packages): Sh {
 /** What tells that dpkg was interrupted in a step of ours, by a power cut say: that is ours to mend, another's is not (F-20). */
 const begun = sh`begun=$K_STATE/fresh/dpkg`;
 
+/** Whether a step of ours was cut off while dpkg worked: a package's files may be there, while it or what it set off is not configured. */
+export const isCutOff = sh`[ -e "$K_STATE/fresh/dpkg" ]`;
+
 // apt-get(8), dpkg(1). dpkg leaves numbered files in updates/ when it was interrupted; they are normal while it runs.
-export const apt: PackageManager = {
+export const apt: PackageManager & {
+  /** Before other changes: what a step of ours left half done is done. */
+  readonly finish: (packages: Pick<Packages, "lockTimeout">) => Sh;
+} = {
   installed: (name) =>
     sh`dpkg-query -W -f '\${db:Status-Status} \${Version}\n' -- ${name} 2>/dev/null | sed -n 's/^installed //p' | head -n 1`,
   newer: (name) => sh`apt-cache policy -- ${name} | sed -n 's/^  Candidate: //p' | grep -vxF -e "$version" -e '(none)'`,
@@ -87,15 +93,17 @@ until apt-get -s "$@" ${aptWords(packages)} >/dev/null 2>"$K_TMP/err"; do
   set -- "$@" -o Dir::State::lists="$K_TMP/lists" -o Dir::Cache="$K_TMP/cache"
   apt-get "$@" update >/dev/null 2>"$K_TMP/err" || { cat "$K_TMP/err" >&2; exit 1; }
 done`,
-  apply: (packages) => {
-    const { updateCache } = packages;
-    return sh`export DEBIAN_FRONTEND=noninteractive NEEDRESTART_MODE=l APT_LISTCHANGES_FRONTEND=none
+  finish: (packages) => sh`export DEBIAN_FRONTEND=noninteractive NEEDRESTART_MODE=l APT_LISTCHANGES_FRONTEND=none
 ${withLock(packages, "Could not get lock\\|Unable to lock\\|Unable to acquire the dpkg frontend lock")}
 ${begun}
 if [ -e "$begun" ]; then
   note "finishing what dpkg was doing when a step of kcore's was cut off"
   locked dpkg --force-confdef --force-confold --configure -a || exit 1
-fi
+  rm -f "$begun"
+fi`,
+  apply: (packages) => {
+    const { updateCache } = packages;
+    return sh`${apt.finish(packages)}
 ${updateCache ? sh`locked apt-get -q update || exit 1` : sh``}
 mkdir -p "$K_STATE/fresh" && : >"$begun" && sync -f "$begun" || exit 1
 locked apt-get -q -y -o Dpkg::Use-Pty=0 -o Dpkg::Options::=--force-confdef -o Dpkg::Options::=--force-confold ${aptWords(packages)}

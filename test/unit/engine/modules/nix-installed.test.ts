@@ -1,3 +1,4 @@
+import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { nixInstalled } from "#engine/modules/nix-installed.ts";
@@ -63,6 +64,30 @@ describe("nix.installed", () => {
       const run = await runStepOn(shell, stepOf(nixInstalled, {}), { bin: working });
       expect(run.outcome).to.equal("ok");
       expect(run.have["version"]).to.equal("2.8.0");
+    });
+
+    it(`is not in order while dpkg's work on it is half done, on ${shell}`, async () => {
+      const folder = await makeTempDir("nix");
+      const stateDir = folder.path;
+      try {
+        mkdirSync(join(stateDir, "fresh"));
+        writeFileSync(join(stateDir, "fresh", "dpkg"), "");
+        const plan = await runStepOn(shell, stepOf(nixInstalled, {}), { bin: working, dryRun: true, stateDir });
+        expect([plan.outcome, plan.have["packages"]]).to.deep.equal(["would-change", "cut off"]);
+        // BusyBox takes its own dpkg, whatever stands on PATH.
+        if (shell.startsWith("busybox")) return;
+        const systemctl = `case "$*" in cat\\ *) ;; enable\\ * | start\\ *) ;; *) ${working.systemctl} ;; esac`;
+        const bin = {
+          ...working,
+          systemctl,
+          dpkg: `[ "$*" = "--force-confdef --force-confold --configure -a" ]; exit`,
+        };
+        const step = await runStepOn(shell, stepOf(nixInstalled, {}), { bin, stateDir });
+        expect([step.outcome, step.now["packages"]], JSON.stringify(step)).to.deep.equal(["changed", "whole"]);
+        expect(readdirSync(join(stateDir, "fresh"))).to.deep.equal([]);
+      } finally {
+        await folder.remove();
+      }
     });
 
     it(`tells an empty setting from one that nix.conf does not name, on ${shell}`, async () => {

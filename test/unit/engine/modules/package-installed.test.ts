@@ -133,6 +133,16 @@ describe("package.installed", () => {
           expect(readdirSync(join(folder, "fresh"))).to.deep.equal([]);
         });
 
+      it("is not in order while what a step of ours began is half done, whatever dpkg says of the package itself", async () => {
+        mkdirSync(join(folder, "fresh"));
+        writeFileSync(join(folder, "fresh", "dpkg"), "");
+        for (const state of ["present", "absent"]) {
+          const step = await run({ name: "hello", state }, { stateDir: folder, dryRun: true });
+          expect([step.outcome, step.have]).to.deep.equal(["would-change", { hello: "cut off" }]);
+          writeFileSync(join(folder, "installed"), "");
+        }
+      });
+
       it("refuses when dpkg was interrupted, and says what to run (F-20)", async () => {
         writeFileSync(join(folder, "interrupted"), "");
         const done = await run({ names: "tree" });
