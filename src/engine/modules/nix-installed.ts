@@ -118,9 +118,9 @@ fact boot "$boot"
 fact answers "$answers"
 ${shLines(settings.map(({ name }) => sh`fact ${`setting ${name}`} "$(${setting(name)})"`))}`,
       guard: settings.length === 0 ? sh`:` : sh`not_nixos ${conf}`,
-      apply: sh`if ${isCutOff}; then (
+      apply: sh`if ${isCutOff}; then
 ${apt.finish({ lockTimeout })}
-) || exit 1; fi
+fi
 ${look}
 if [ "$nix" = absent ]; then
   ${tarball ? installNixTarball({ name: given.source ?? "", blob: tarball, buildUsers: given.buildUsers }) : installPackages(given)}
