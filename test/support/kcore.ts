@@ -85,6 +85,6 @@ export class TestProject {
       const folder = runFolder(this.project, id);
       while (isAlive((await readHeader(folder)).process)) await new Promise((resolve) => setTimeout(resolve, 20));
     }
-    rmSync(this.path, { recursive: true, force: true });
+    rmSync(this.path, { recursive: true, force: true, maxRetries: 10 });
   }
 }

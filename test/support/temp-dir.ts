@@ -10,5 +10,6 @@ export interface TempDir {
 
 export async function makeTempDir(label: string): Promise<TempDir> {
   const path = await mkdtemp(join(tmpdir(), `kcore-${label}-`));
-  return { path, remove: () => rm(path, { recursive: true, force: true }) };
+  // A run's process may write its compiled code into it to the last.
+  return { path, remove: () => rm(path, { recursive: true, force: true, maxRetries: 10 }) };
 }
