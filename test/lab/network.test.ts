@@ -101,7 +101,10 @@ describe("interfaces of real machines", function () {
 
   it("ifupdown does the same, and so does NetworkManager", async () => {
     line.shell("apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -qy ifupdown network-manager");
-    line.shell("systemctl start NetworkManager && for n in 5 6; do nmcli device set k$n managed yes; done");
+    // It read what is ifupdown's when it started, and looks after every link that goes up or down since.
+    line.shell(
+      "systemctl start NetworkManager && for n in 3 4; do nmcli device set k$n managed no; done && for n in 5 6; do nmcli device set k$n managed yes; done",
+    );
     const both = [
       { backend: "ifupdown", port: "k3", bridge: "br3", alone: "k4", net: "192.0.2" },
       { backend: "networkManager", port: "k5", bridge: "br5", alone: "k6", net: "198.51.100" },
