@@ -2,7 +2,7 @@ import { z } from "zod";
 import { KcoreError } from "#errors/problem.ts";
 import type { Blob } from "../step/blob.ts";
 import { defineModule, type StepContext } from "../step/define.ts";
-import { apt, isCutOff } from "../step/fragments/packages.ts";
+import { apt, finishDpkg, isCutOff } from "../step/fragments/packages.ts";
 import { installNixTarball } from "../step/fragments/nix-tarball.ts";
 import { sh, shLines, type Sh } from "../step/sh.ts";
 
@@ -118,9 +118,7 @@ fact boot "$boot"
 fact answers "$answers"
 ${shLines(settings.map(({ name }) => sh`fact ${`setting ${name}`} "$(${setting(name)})"`))}`,
       guard: settings.length === 0 ? sh`:` : sh`not_nixos ${conf}`,
-      apply: sh`if ${isCutOff}; then
-${apt.finish({ lockTimeout })}
-fi
+      apply: sh`${finishDpkg({ lockTimeout })}
 ${look}
 if [ "$nix" = absent ]; then
   ${tarball ? installNixTarball({ name: given.source ?? "", blob: tarball, buildUsers: given.buildUsers }) : installPackages(given)}

@@ -56,7 +56,6 @@ export function rebootStopped(node: string): Problem {
 }
 
 /** @param seen why the last attempt to reach it failed; undefined: the connection never broke */
-/** `console`: the last lines that the node wrote to its console, where a log of it is known. */
 export function rebootTooLong(
   { node, console = () => undefined }: Pick<Setting, "node" | "console">,
   milliseconds: number,

@@ -31,17 +31,19 @@ function words({ names }: Pick<Packages, "names">): Sh {
   );
 }
 
-/** Runs a command whose error text tells that a lock is held: says who holds it, and tries again for a time. */
+/** Runs a command whose error text tells that a lock is held: says who holds it, and tries again for a time, after which `$mark` goes if it is set. */
 function withLock({ lockTimeout }: Pick<Packages, "lockTimeout">, held: string): Sh {
-  return sh`waited=0
+  return sh`waited=0 mark=
 locked() {
   while :; do
     "$@" 2>"$K_TMP/err"
     status=$?
     grep -q ${held} "$K_TMP/err" || { cat "$K_TMP/err" >&2; return $status; }
     holder=$(sed -n 's/.*held by process \([0-9]*\)\( (\(.*\))\)\{0,1\}.*/process \1 \3/p' "$K_TMP/err" | head -n 1)
-    [ "$waited" -lt ${Math.floor(lockTimeout)} ] ||
+    [ "$waited" -lt ${Math.floor(lockTimeout)} ] || {
+      [ -z "$mark" ] || rm -f "$mark"
       refuse PACKAGE_LOCKED "the package manager's lock is held by \${holder:-another program}, waited \${waited} s$K_NL$(cat "$K_TMP/err")"
+    }
     [ $((waited % 30)) != 0 ] || note "waiting for the package manager's lock, held by \${holder:-another program}"
     sleep 2
     waited=$((waited + 2))
@@ -57,26 +59,33 @@ function aptWords(packages: Packages): Sh {
 }
 
 /** What tells that dpkg was interrupted in a step of ours, by a power cut say: that is ours to mend, another's is not (F-20). */
-const begun = sh`begun=$K_STATE/fresh/dpkg`;
+const begun = sh`"$K_STATE/fresh/dpkg"`;
 
 /** Whether a step of ours was cut off while dpkg worked: a package's files may be there, while it or what it set off is not configured. */
-export const isCutOff = sh`[ -e "$K_STATE/fresh/dpkg" ]`;
+export const isCutOff = sh`[ -e ${begun} ]`;
+
+/** Before other changes: what dpkg left half done when a step of ours was cut off is done. Defines `locked`. */
+export function finishDpkg(limit: Pick<Packages, "lockTimeout">): Sh {
+  return sh`export DEBIAN_FRONTEND=noninteractive NEEDRESTART_MODE=l APT_LISTCHANGES_FRONTEND=none
+${withLock(limit, "Could not get lock\\|Unable to lock\\|Unable to acquire the dpkg frontend lock")}
+if ${isCutOff}; then
+  note "finishing what dpkg was doing when a step of kcore's was cut off"
+  locked dpkg --force-confdef --force-confold --configure -a || exit 1
+  rm -f ${begun}
+fi`;
+}
 
 // apt-get(8), dpkg(1). dpkg leaves numbered files in updates/ when it was interrupted; they are normal while it runs.
-export const apt: PackageManager & {
-  /** Before other changes: what a step of ours left half done is done. */
-  readonly finish: (packages: Pick<Packages, "lockTimeout">) => Sh;
-} = {
+export const apt: PackageManager = {
   installed: (name) =>
     sh`dpkg-query -W -f '\${db:Status-Status} \${Version}\n' -- ${name} 2>/dev/null | sed -n 's/^installed //p' | head -n 1`,
   newer: (name) => sh`apt-cache policy -- ${name} | sed -n 's/^  Candidate: //p' | grep -vxF -e "$version" -e '(none)'`,
-  guard: ({ state, names }) => sh`${begun}
-busy=
+  guard: ({ state, names }) => sh`busy=
 for comm in /proc/[0-9]*/comm; do
   { IFS= read -r name <"$comm"; } 2>/dev/null && [ "$name" = dpkg ] && busy=yes
 done
 set -- /var/lib/dpkg/updates/[0-9]*
-[ -n "$busy" ] || [ ! -e "$1" ] || [ -e "$begun" ] ||
+[ -n "$busy" ] || [ ! -e "$1" ] || ${isCutOff} ||
   refuse PACKAGE_INTERRUPTED "dpkg was interrupted on this node: run dpkg --configure -a there first"
 ${
   state === "absent"
@@ -93,22 +102,15 @@ until apt-get -s "$@" ${aptWords(packages)} >/dev/null 2>"$K_TMP/err"; do
   set -- "$@" -o Dir::State::lists="$K_TMP/lists" -o Dir::Cache="$K_TMP/cache"
   apt-get "$@" update >/dev/null 2>"$K_TMP/err" || { cat "$K_TMP/err" >&2; exit 1; }
 done`,
-  finish: (packages) => sh`export DEBIAN_FRONTEND=noninteractive NEEDRESTART_MODE=l APT_LISTCHANGES_FRONTEND=none
-${withLock(packages, "Could not get lock\\|Unable to lock\\|Unable to acquire the dpkg frontend lock")}
-${begun}
-if [ -e "$begun" ]; then
-  note "finishing what dpkg was doing when a step of kcore's was cut off"
-  locked dpkg --force-confdef --force-confold --configure -a || exit 1
-  rm -f "$begun"
-fi`,
   apply: (packages) => {
     const { updateCache } = packages;
-    return sh`${apt.finish(packages)}
+    return sh`${finishDpkg(packages)}
 ${updateCache ? sh`locked apt-get -q update || exit 1` : sh``}
-mkdir -p "$K_STATE/fresh" && : >"$begun" && sync -f "$begun" || exit 1
+mark=${begun}
+mkdir -p "$K_STATE/fresh" && : >"$mark" && sync -f "$mark" || exit 1
 locked apt-get -q -y -o Dpkg::Use-Pty=0 -o Dpkg::Options::=--force-confdef -o Dpkg::Options::=--force-confold ${aptWords(packages)}
 status=$?
-rm -f "$begun"
+rm -f "$mark"
 ! grep -q 'dpkg was interrupted' "$K_TMP/err" ||
   refuse PACKAGE_INTERRUPTED "dpkg was interrupted on this node: run dpkg --configure -a there first"
 ${

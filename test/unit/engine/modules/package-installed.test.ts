@@ -112,11 +112,13 @@ describe("package.installed", () => {
 
       it("gives up on a lock when its time is over (F-20)", async () => {
         writeFileSync(join(folder, "locked"), "9\n");
-        const done = await run({ names: "tree", lockTimeout: 0 });
+        const done = await run({ names: "tree", lockTimeout: 0 }, { stateDir: folder });
         expect([done.problem?.code, done.problem?.message]).to.deep.equal([
           "PACKAGE_LOCKED",
           "the package manager's lock is held by process 42 unattended-upgr, waited 0 s",
         ]);
+        // dpkg never began.
+        expect(readdirSync(join(folder, "fresh"))).to.deep.equal([]);
       });
 
       // BusyBox takes its own dpkg, whatever stands on PATH.

@@ -106,7 +106,7 @@ nodes:
     ]);
   });
 
-  it("reads jump hosts, taints, disks, host keys, a local node and key files", () => {
+  it("reads jump hosts, taints, disks, host keys, a local node, key files and console logs", () => {
     const { nodes, jumps } = load(`jumps:
   gw: { address: gw.example.org, user: ops, port: 2200, identityFile: ~/.ssh/gw }
 nodes:
@@ -114,6 +114,7 @@ nodes:
     address: fe80::1%eth0
     jump: [gw]
     identityFile: keys/n1
+    consoleLog: ~/consoles/n1.log
     hostKeys: [${KEY} comment]
     taints: ["dedicated=db:NoSchedule", { key: k, effect: NoExecute }]
     disks: [{ serial: S3Z8, use: volumes }, { byId: ata-x, use: ignore }]
@@ -127,6 +128,7 @@ nodes:
       identityFile: "/home/op/.ssh/gw",
     });
     expect(n1?.identityFile?.endsWith(join("/", "keys/n1"))).to.equal(true);
+    expect(n1?.consoleLog).to.equal("/home/op/consoles/n1.log");
     expect(n1?.hostKeys).to.deep.equal([KEY]);
     expect(n1?.taints).to.deep.equal([
       { key: "dedicated", value: "db", effect: "NoSchedule" },
