@@ -6,7 +6,7 @@ import type { RunEvent } from "#engine/events/event.ts";
 import { openLab, type Lab, type LabNode } from "#lab/lab.ts";
 import { findPlace } from "#lab/place.ts";
 import { debianImage } from "#system/debian-image.ts";
-import { on, openBastion, type Bastion } from "#support/deploy.ts";
+import { on, openBastion, stepsThat, type Bastion } from "#support/deploy.ts";
 import { clusterPage, GuideFollower } from "#support/follow-guide.ts";
 import { readGuides } from "#support/transcripts.ts";
 import { isLong } from "#support/long-lab.ts";
@@ -90,14 +90,20 @@ describe("three machines without an operating system (docs/cluster.md)", functio
     for (const step of (guide?.steps ?? []).slice(-2)) await page.follow(step);
   });
 
-  it("are in order: each command again changes nothing", async () => {
-    for (const step of (guide?.steps ?? []).filter(({ command }) => command.startsWith("kcore node install"))) {
-      await page.follow(step, more);
-      const changed = (await bastion.events()).filter(
-        (event) => event.type === "step.finished" && event.outcome === "changed",
-      );
-      expect(changed).to.deep.equal([]);
-    }
+  it("are in order: each command again tells who came early of who came later, and changes nothing the next time", async () => {
+    const again = async (): Promise<readonly (readonly string[])[]> => {
+      const all: (readonly string[])[] = [];
+      for (const step of (guide?.steps ?? []).filter(({ command }) => command.startsWith("kcore node install"))) {
+        await page.follow(step, more);
+        all.push(stepsThat("changed", await bastion.events()));
+      }
+      return all;
+    };
+    const told = ["controller", "agent"].flatMap((one) => [`${one}'s configuration`, `${one}'s service`]);
+    const late = await again();
+    expect(late[0]).to.deep.equal(told.map((title) => `a ${title}`));
+    expect(late[2]).to.deep.equal([]);
+    expect(await again()).to.deep.equal([[], [], []]);
   });
 });
 
