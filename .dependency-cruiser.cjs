@@ -163,6 +163,12 @@ module.exports = {
       ],
       "A session drives one node; it knows nothing of the others, of stages or of records.",
     ),
+    only(
+      "feed-knows-session",
+      "engine/feed",
+      ["errors", "engine/events", "engine/program", "engine/session", "engine/step", "engine/transport"],
+      "Who of a run's nodes feeds whom: what sessions, which know one node each, leave to others.",
+    ),
     {
       name: "orchestrate-knows-no-process",
       comment: "What is done, and in which order; the process that does it and its record come from outside.",

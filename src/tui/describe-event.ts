@@ -91,12 +91,16 @@ export function savedText({ device, save, before }: NonNullable<NodeModel["saved
 
 /** What is on its way: “sending kcore-0.1.0  31.2/44.0 MB  8.4 MB/s”. */
 export function sendingText(sending: Sending): string {
-  return `sending ${sending.name}  ${formatSending(sending)}`;
+  return `sending ${sending.name}${by(sending)}  ${formatSending(sending)}`;
 }
 
 /** What is there. */
-export function sentText({ name, bytes, duration }: NonNullable<NodeModel["sent"]>[number]): string {
-  return `sent ${name}  ${formatBytes(bytes)}  ${formatDuration(duration)}`;
+export function sentText({ name, bytes, duration, from }: NonNullable<NodeModel["sent"]>[number]): string {
+  return `sent ${name}${by({ from })}  ${formatBytes(bytes)}  ${formatDuration(duration)}`;
+}
+
+function by({ from }: { readonly from?: string | undefined }): string {
+  return from === undefined ? "" : ` from ${from}`;
 }
 
 /** In lines of a log: the first, and one for each tenth of it. */

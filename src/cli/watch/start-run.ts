@@ -23,6 +23,7 @@ export interface RunFlags extends CommonFlags {
   readonly wait?: boolean;
   readonly yes?: boolean;
   readonly concurrency?: number;
+  readonly feed?: "bastion" | "nodes";
   readonly detach?: boolean;
   readonly passphraseFile?: string;
   readonly report?: readonly string[];
@@ -49,6 +50,12 @@ export function addChangeOptions(command: Command): Command {
       "--grant <disk:contents>",
       "allow wiping this disk while it holds this, as a refusal says it; with @NODE behind it, of that node alone (repeatable)",
       collect,
+    )
+    .addOption(
+      new Option(
+        "--feed <who>",
+        "who sends large contents: the bastion (the default), or nodes that have them already, for a thin line",
+      ).choices(["bastion", "nodes"]),
     )
     .option("--yes", "answer every confirmation with yes")
     .option("--detach", "leave as soon as the run has begun; kcore runs attach ID comes back")
@@ -81,6 +88,7 @@ export function requestOf(flags: RunFlags, what: RunRequest["what"], more: Parti
     ...(on === undefined || on.length === 0
       ? {}
       : { on: on.length === 1 ? (on[0] as string) : on.map((one) => `(${one})`).join(" or ") }),
+    ...(flags.feed === "nodes" && { feed: "nodes" }),
     ...defined({ concurrency, context }),
     ...more,
   };

@@ -31,6 +31,8 @@ export interface Sending {
   readonly total: number;
   /** Bytes a second, of late; absent: it cannot be told yet. */
   readonly rate?: number;
+  /** The node that it comes from; absent: the bastion. */
+  readonly from?: string;
 }
 
 export type NodeOutcome = "done" | "failed" | "unreachable" | "interrupted" | "not-started";
@@ -124,6 +126,7 @@ export type RunEventBody =
       readonly name: string;
       readonly bytes: number;
       readonly duration: number;
+      readonly from?: string;
     }
   | { readonly type: "node.milestone"; readonly node: string; readonly milestone: string }
   | { readonly type: "node.facts"; readonly node: string; readonly facts: Readonly<Record<string, unknown>> }

@@ -263,15 +263,15 @@ function changeNodeState(node: NodeModel, event: NodeEvent): NodeModel {
       return { ...node, saved: [...(node.saved ?? []), { device, save, before }] };
     }
     case "node.sending": {
-      const { name, sent, total, rate } = event;
+      const { name, sent, total, rate, from } = event;
       const { name: before, since } = node.sending ?? {};
       const begun = since !== undefined && before === name ? since : event.at;
-      return { ...node, sending: { name, sent, total, since: begun, ...defined({ rate }) } };
+      return { ...node, sending: { name, sent, total, since: begun, ...defined({ rate, from }) } };
     }
     case "node.sent": {
       const { sending: __, ...arrived } = node;
-      const { name, bytes, duration } = event;
-      return { ...arrived, sent: [...(node.sent ?? []), { name, bytes, duration }] };
+      const { name, bytes, duration, from } = event;
+      return { ...arrived, sent: [...(node.sent ?? []), { name, bytes, duration, ...defined({ from }) }] };
     }
     case "node.milestone":
       return { ...node, milestone: event.milestone };

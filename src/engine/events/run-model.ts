@@ -98,7 +98,12 @@ export interface NodeModel {
   /** What is on its way to it, and since when that was told. */
   readonly sending?: Sending & { readonly since: number };
   /** Large contents that it was sent. */
-  readonly sent?: readonly { readonly name: string; readonly bytes: number; readonly duration: number }[];
+  readonly sent?: readonly {
+    readonly name: string;
+    readonly bytes: number;
+    readonly duration: number;
+    readonly from?: string;
+  }[];
   readonly facts?: Readonly<Record<string, unknown>>;
   readonly outcome?: NodeOutcome;
   readonly problem?: Problem;

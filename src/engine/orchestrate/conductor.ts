@@ -44,6 +44,7 @@ export class Conductor {
       deps.stop.removeEventListener("abort", onStop);
       deps.abort.removeEventListener("abort", onAbort);
       await this.#endNodes();
+      await this.#run.feed?.close();
       this.#run.tracker.close(this.#run.isStopping ? "the run was stopped" : "the run ended before it");
     }
     return this.#finish();

@@ -28,6 +28,8 @@ export interface RunRequest {
   /** Answers yes to every `confirm`. */
   readonly yes: boolean;
   readonly concurrency?: number;
+  /** Who sends large contents to the nodes; absent: the bastion. */
+  readonly feed?: "nodes";
   readonly context?: string;
   /** The command line to show and to repeat. */
   readonly command: string;

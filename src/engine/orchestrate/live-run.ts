@@ -1,5 +1,6 @@
 import type { Outcome } from "#engine/events/event.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
+import { Feed } from "#engine/feed/feed.ts";
 import { endpointOf } from "#engine/session/node-endpoint.ts";
 import { grantsOf } from "#engine/session/own-grants.ts";
 import type { Connect, ConnectOptions, Endpoint, Host } from "#engine/transport/host.ts";
@@ -32,6 +33,8 @@ export class LiveRun {
   /** How many nodes may be connected at a time. */
   readonly mostConnected: number;
   readonly concurrency: number;
+  /** Present when the nodes feed one another. */
+  readonly feed: Feed | undefined;
   readonly #connecting: Slots;
   #wasShort = false;
   #hasBug = false;
@@ -46,6 +49,7 @@ export class LiveRun {
     this.concurrency = request.concurrency ?? CONCURRENCY;
     this.#connecting = new Slots(Math.min(CONNECTING, this.concurrency, this.mostConnected));
     this.outputs = new StageOutputs(registeredNames(plan.stages));
+    this.feed = request.feed === "nodes" && !request.dryRun ? new Feed({ emit: deps.emit }) : undefined;
     const recorded = recordedSteps(deps.earlier);
     this.nodes = new Map(plan.nodes.map((name) => [name, this.#nodeOf(name, recorded.get(name) ?? new Map())]));
   }
@@ -111,6 +115,7 @@ export class LiveRun {
         emit,
         sudoPassword: () => this.secrets.sudoPassword(entry),
         recorded,
+        ...defined({ feed: this.feed }),
         resumed: deps.earlier.length > 0,
         waitForLock: request.waitForLock,
         connectTimeout: CONNECT_TIMEOUT,

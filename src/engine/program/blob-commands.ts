@@ -7,6 +7,8 @@ import { sha256Of } from "./segment.ts";
 const partLimit = 1 << 20;
 /** What is larger, or no text, is sent as it is: a shell holds a text in its memory, and cannot hold a NUL. */
 const textLimit = 64 << 10;
+/** The command that gives blobs which came before it their place. */
+export const inPlace = "blobs\n";
 
 /**
  * The commands that bring blobs to the follower, each to be sent before the next one is asked for. Small texts come together
@@ -44,5 +46,5 @@ export async function* blobCommands(
     yield `sum ${name} ${blob.sha256}\n`;
   }
   if (texts.length > 0) yield told();
-  if (blobs.size > 0) yield "blobs\n";
+  if (blobs.size > 0) yield inPlace;
 }

@@ -13,6 +13,7 @@ const files = {
   foresee: new URL("./foresee.sh", import.meta.url),
   save: new URL("./save.sh", import.meta.url),
   facts: new URL("./facts.sh", import.meta.url),
+  feed: new URL("./feed.sh", import.meta.url),
 } as const;
 
 const cache = new Map<keyof typeof files, string>();

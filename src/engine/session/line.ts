@@ -8,7 +8,7 @@ import type { Host } from "#engine/transport/host.ts";
 import { dial } from "./dial.ts";
 import type { ConnectionEvent } from "./messages.ts";
 import { ownBug } from "./problems.ts";
-import { sendBlobs } from "./send-blobs.ts";
+import { type BlobAnswer, sendBlobs } from "./send-blobs.ts";
 import { Sending } from "./sending.ts";
 
 const beatEvery = 5_000;
@@ -93,13 +93,23 @@ export class Line {
     this.#answers = this.#answers.then(async () => {
       if (!link || link !== this.#link) return;
       try {
-        await sendBlobs(link, names, { run: this.#options.run, offered, sending: this.#watch(link) });
+        const { run } = this.#options;
+        await sendBlobs(link, names, { run, offered, sending: this.#watch(link), ...this.#fed() });
       } catch (error) {
         // The runner waits for what never comes: a file of the project that changed while the run went on.
         this.say("stop\n");
         this.#options.onBug(error);
       }
     });
+  }
+
+  /** Where others may feed the node. */
+  #fed(): Pick<BlobAnswer, "fed"> {
+    const { session, run } = this.#options;
+    const { feed, node, endpoint, sudoPassword, emit } = session;
+    const host = this.#host;
+    if (!feed || !host) return {};
+    return { fed: { feed, party: { node: node.name, endpoint, host, run, sudoPassword, emit } } };
   }
 
   #watch(link: Link): Sending {
@@ -129,7 +139,9 @@ export class Line {
     const host = this.#host;
     this.#link = this.#host = undefined;
     link?.end();
-    if (host) this.#change = this.#change.then(() => host.close());
+    const { feed, node } = this.#options.session;
+    feed?.leave(node.name);
+    if (host && !feed?.keeps(host)) this.#change = this.#change.then(() => host.close());
   }
 
   async #dial(how: { readonly attempt: number; readonly flight: string; readonly mayStop: boolean }): Promise<void> {
@@ -169,6 +181,8 @@ export class Line {
     if (this.#link !== link) return;
     this.#sending?.stop();
     this.#link = undefined;
+    const { feed, node } = this.#options.session;
+    feed?.leave(node.name);
     this.#options.tell({ type: "lost", said });
   }
 }

@@ -48,6 +48,7 @@ export class Sending {
   #timer: NodeJS.Timeout | undefined;
   #written = 0;
   #isWhole = false;
+  #isHeld = false;
   #moved = 0;
   #movedAt: number;
   #toldAt = 0;
@@ -76,6 +77,11 @@ export class Sending {
     this.#isWhole = true;
   }
 
+  /** Something else is waited for, or no longer: meanwhile nothing has to move. */
+  hold(isHeld: boolean): void {
+    this.#isHeld = isHeld;
+  }
+
   /** The node goes on: it has all of it. */
   arrive(): void {
     for (const piece of this.#pieces.splice(0)) this.#tellEnd(piece);
@@ -93,7 +99,7 @@ export class Sending {
     const { taken, now, node, emit } = this.#options;
     const at = now();
     const moved = Math.max(this.#moved, taken() - this.#base);
-    if (moved > this.#moved) [this.#moved, this.#movedAt] = [moved, at];
+    if (moved > this.#moved || this.#isHeld) [this.#moved, this.#movedAt] = [moved, at];
     this.#looks.push({ at, moved });
     if (this.#looks.length > ratedLooks + 1) this.#looks.shift();
     for (let [piece, next] = this.#pieces; piece && next && moved > next.from; [piece, next] = this.#pieces) {

@@ -4,6 +4,7 @@ import type { NodeEntry } from "#engine/roster/roster.ts";
 import type { Registered, StepDraft } from "#engine/states/planned-step.ts";
 import type { Connect, Endpoint, Host } from "#engine/transport/host.ts";
 import type { TableStore } from "#engine/tables/table-store.ts";
+import type { BlobFeed } from "./blob-feed.ts";
 
 /** Some drafts of one stage; adjacent stages over the same node go to the node together. */
 export interface StageWork {
@@ -53,6 +54,8 @@ export interface SessionOptions {
   readonly connectTimeout: number;
   /** Milliseconds for which the node may take nothing of a large content; absent: two minutes. */
   readonly transferStall?: number;
+  /** Brings large contents from other nodes; absent: the bastion sends all. */
+  readonly feed?: BlobFeed;
   /** Milliseconds, about, before each attempt to come back after a drop; absent: half a minute in all. */
   readonly retryDelays?: readonly number[];
   /** Limits how many sessions connect at once; resolves with the release function. */

@@ -39,6 +39,8 @@ export interface Host {
   readonly name: string;
   /** `SHA256:…` of the host key in use; empty for the local transport. */
   readonly fingerprint: string;
+  /** The host key in use, `TYPE BASE64`; absent for the local transport. */
+  readonly hostKey?: string;
   /**
    * Starts a command given to the user's login shell. Only constant texts of ours: values travel on stdin.
    * When it rejects with HOST_UNREACHABLE the command may have run: the answer was lost, not the request.

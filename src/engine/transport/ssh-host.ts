@@ -17,12 +17,13 @@ export interface SshHostParts {
   readonly socket: Duplex;
   readonly name: string;
   readonly fingerprint: string;
+  readonly hostKey?: string;
   /** Milliseconds without a sign of life after which the connection counts as lost. */
   readonly silence: number;
 }
 
 /** The Host of an ssh2 client that is ready. */
-export function createSshHost({ client, socket, name, fingerprint, silence }: SshHostParts): Host {
+export function createSshHost({ client, socket, name, fingerprint, hostKey, silence }: SshHostParts): Host {
   const { promise: closed, resolve: resolveClosed } = Promise.withResolvers<string>();
   let reason: string | undefined;
   const oneFlight = createOneFlight(client);
@@ -121,7 +122,7 @@ export function createSshHost({ client, socket, name, fingerprint, silence }: Ss
     await closed;
     clearTimeout(timer);
   };
-  return { name, fingerprint, closed, exec, forward, close };
+  return { name, fingerprint, ...(hostKey !== undefined && { hostKey }), closed, exec, forward, close };
 }
 
 function isAlive(socket: Duplex): boolean {

@@ -98,7 +98,14 @@ export async function openSsh({
       },
     });
     await ready;
-    return createSshHost({ client, socket, silence, name: endpoint.name, fingerprint: accepted?.fingerprint ?? "" });
+    return createSshHost({
+      client,
+      socket,
+      silence,
+      name: endpoint.name,
+      fingerprint: accepted?.fingerprint ?? "",
+      ...(accepted && { hostKey: `${accepted.type} ${accepted.key}` }),
+    });
   } catch (error) {
     client.destroy();
     socket.destroy();

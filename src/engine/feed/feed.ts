@@ -1,0 +1,197 @@
+import { cleanText } from "#engine/events/clean.ts";
+import type { Emit } from "#engine/events/event.ts";
+import type { BlobFeed, FedNode } from "#engine/session/blob-feed.ts";
+import type { Blob } from "#engine/step/blob.ts";
+import type { Host } from "#engine/transport/host.ts";
+import { FeedMember, type Fed, wrongHash } from "./member.ts";
+import { type FeedOrder, FeedPlan } from "./plan.ts";
+
+/** Bytes from which on a content is fetched from other nodes: what is less is there before a node has logged in to another one. */
+const least = 1 << 20;
+/** Milliseconds between two tellings of how far a content is. */
+const tellEvery = 900;
+/** A node that so often got nothing from others is sent everything by the bastion. */
+const strikesOfReader = 2;
+/** What a path or an address has that sh, sshd and ssh take as it is. */
+const plain = /^[\w./:@%+-]+$/;
+
+interface Content {
+  readonly label: string;
+  readonly plan: FeedPlan;
+  /** Who waits for an order. */
+  readonly waiting: Map<string, (order: FeedOrder) => void>;
+}
+
+/** One content, for one node. */
+interface Errand {
+  readonly party: FedNode;
+  readonly content: Content;
+  readonly fed: Fed;
+}
+
+/** Lets the nodes of one run fetch large contents from one another (ADR 0312). What goes wrong costs a warning: then the bastion sends. */
+export class Feed implements BlobFeed {
+  readonly #emit: Emit;
+  readonly #contents = new Map<string, Content>();
+  readonly #members = new Map<string, FeedMember>();
+  /** How often a node got nothing from others. */
+  readonly #strikes = new Map<string, number>();
+  readonly #told = new Set<string>();
+  /** Members whose end is waited for, with that end. */
+  readonly #ending = new Set<Promise<void>>();
+
+  constructor({ emit }: { readonly emit: Emit }) {
+    this.#emit = emit;
+  }
+
+  takes({ host, node }: FedNode, { sensitive, form, size }: Blob): boolean {
+    return (
+      host.hostKey !== undefined &&
+      (this.#strikes.get(node) ?? 0) < strikesOfReader &&
+      !sensitive &&
+      form === "bytes" &&
+      size >= least
+    );
+  }
+
+  async bring(party: FedNode, name: string, blob: Blob): Promise<boolean> {
+    const { node, emit } = party;
+    const errand = this.#errandOf(party, name, blob);
+    const { content } = errand;
+    const { promise, resolve } = Promise.withResolvers<FeedOrder>();
+    content.waiting.get(node)?.({ node });
+    content.waiting.set(node, resolve);
+    this.#carryOut(content, content.plan.ask(node));
+    const awaited = content.plan.awaited(node);
+    if (awaited !== undefined) emit({ type: "node.waiting", node, reason: `for ${content.label} from ${awaited}` });
+    const { from } = await promise;
+    const source = from === undefined ? undefined : this.#members.get(from);
+    return source !== undefined && (await this.#fetch(errand, source));
+  }
+
+  async keep(party: FedNode, name: string, blob: Blob): Promise<void> {
+    const errand = this.#errandOf(party, name, blob);
+    const { content, fed } = errand;
+    if (!canServe(party) || !content.plan.wantsSource)
+      return this.#carryOut(content, content.plan.arrived(party.node, { serves: false }));
+    const why = await this.#memberOf(party).keep(fed);
+    if (why !== undefined) this.#warn(party, `other nodes cannot get ${content.label} from it: ${why}`);
+    this.#arrived(errand, why === undefined);
+  }
+
+  leave(node: string): void {
+    for (const content of this.#contents.values()) {
+      content.waiting.get(node)?.({ node });
+      content.waiting.delete(node);
+      this.#carryOut(content, content.plan.leave(node));
+    }
+  }
+
+  keeps(host: Host): boolean {
+    for (const [node, { party, isOver }] of this.#members)
+      if (party.host === host && !isOver) return [...this.#contents.values()].some(({ plan }) => plan.isSource(node));
+    return false;
+  }
+
+  /** Ends all of it: resolves when nothing is left on the nodes, or they had the time for it. */
+  async close(): Promise<void> {
+    for (const member of this.#members.values()) this.#retire(member);
+    await Promise.all(this.#ending);
+  }
+
+  #errandOf(party: FedNode, name: string, { sha256, size, label = "contents" }: Blob): Errand {
+    let content = this.#contents.get(sha256);
+    if (!content) this.#contents.set(sha256, (content = { label, plan: new FeedPlan(), waiting: new Map() }));
+    return { party, content, fed: { name, size, sha256 } };
+  }
+
+  /** The node's member over this connection: the one before has ended with its own. */
+  #memberOf(party: FedNode): FeedMember {
+    const { node } = party;
+    const known = this.#members.get(node);
+    if (known?.party.host === party.host && !known.isOver) return known;
+    if (known) this.#retire(known);
+    const member = new FeedMember(party);
+    this.#members.set(node, member);
+    void member.closed.then(() => {
+      if (this.#members.get(node) === member) this.#forget(node);
+    });
+    return member;
+  }
+
+  #forget(node: string): void {
+    this.#members.delete(node);
+    for (const content of this.#contents.values()) this.#carryOut(content, content.plan.gone(node));
+  }
+
+  #retire(member: FeedMember): void {
+    const { node, host } = member.party;
+    // Of a connection that the session still uses only our part ends.
+    const isKept = this.keeps(host);
+    this.#forget(node);
+    const end = member.close().then(() => (isKept ? host.close() : undefined));
+    this.#ending.add(end);
+    void end.then(() => this.#ending.delete(end));
+  }
+
+  #carryOut(content: Content, orders: readonly FeedOrder[]): void {
+    for (const order of orders) {
+      content.waiting.get(order.node)?.(order);
+      content.waiting.delete(order.node);
+    }
+  }
+
+  #arrived({ party, content, fed }: Errand, isKept: boolean): void {
+    const member = this.#members.get(party.node);
+    const serves = isKept && canServe(party) && content.plan.wantsSource && member?.isOver === false;
+    if (isKept && !serves) member?.drop(fed);
+    this.#carryOut(content, content.plan.arrived(party.node, { serves }));
+  }
+
+  /** True: it is where the runner waits for it. False: the bastion has to send it. */
+  async #fetch(errand: Errand, source: FeedMember): Promise<boolean> {
+    const { party, content, fed } = errand;
+    const { node, emit } = party;
+    const from = source.party.node;
+    const began = Date.now();
+    const { makeOneTimeKey } = await import("#engine/transport/one-time-key.ts");
+    const key = makeOneTimeKey();
+    const shut = await source.admit(fed, key);
+    const why = shut ?? (await this.#memberOf(party).fetch(fed, source, key, tellProgress(errand, from)));
+    source.dismiss(key);
+    if (why === undefined) {
+      emit({ type: "node.sent", node, name: content.label, bytes: fed.size, duration: Date.now() - began, from });
+      this.#arrived(errand, true);
+      return true;
+    }
+    this.#warn(party, `the bastion sends it ${content.label}, which it could not get from ${from}: ${why}`);
+    if (shut === undefined) this.#strikes.set(node, (this.#strikes.get(node) ?? 0) + 1);
+    this.#carryOut(content, content.plan.failed(node, { isBad: shut !== undefined || why === wrongHash }));
+    return false;
+  }
+
+  /** Once for each node and reason. */
+  #warn({ node }: FedNode, text: string): void {
+    if (this.#told.has(`${node} ${text}`)) return;
+    this.#told.add(`${node} ${text}`);
+    this.#emit({ type: "warning", node, text: cleanText(text) });
+  }
+}
+
+/** Whether others can log in there and read what our programs keep, which is root's: a login that becomes root by sudo cannot. */
+function canServe({ run, endpoint }: FedNode): boolean {
+  return run.login === "root" && [run.stateDir, endpoint.address].every((word) => plain.test(word));
+}
+
+/** Tells how far it is, once a second. */
+function tellProgress({ party, content, fed }: Errand, from: string): (bytes: number) => void {
+  const { node, emit } = party;
+  let last = { sent: 0, at: Date.now() };
+  return (sent) => {
+    const at = Date.now();
+    if (at - last.at < tellEvery || sent <= last.sent) return;
+    const rate = Math.round(((sent - last.sent) * 1_000) / (at - last.at));
+    last = { sent, at };
+    emit({ type: "node.sending", node, name: content.label, sent, total: fed.size, rate, from });
+  };
+}

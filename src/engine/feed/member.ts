@@ -1,0 +1,174 @@
+import { randomBytes } from "node:crypto";
+import type { KcoreError } from "#errors/problem.ts";
+import { feedText } from "#engine/program/feeding.ts";
+import type { Frame } from "#engine/program/frames.ts";
+import { type Link, openLink } from "#engine/session/link.ts";
+import { NodeBudget } from "#engine/session/node-budget.ts";
+import type { FedNode } from "#engine/session/blob-feed.ts";
+import type { OneTimeKey } from "#engine/transport/one-time-key.ts";
+
+/** Milliseconds for which a node may say nothing of what it was told to do. */
+const patience = 30_000;
+/** Bytes in a millisecond that a node hashes at least. */
+const hashing = 1_000;
+/** Milliseconds in which a node has tidied up. */
+const farewell = 5_000;
+const beatEvery = 5_000;
+const gone = "its connection ended";
+/** As feed.sh says it: what came is something else than what was to come. */
+export const wrongHash = "its hash is wrong";
+
+/** A content, by its name on the node. */
+export interface Fed {
+  readonly name: string;
+  readonly size: number;
+  readonly sha256: string;
+}
+
+/** Undefined: done. Else why not, in the node's words or ours. */
+export type Refusal = string | undefined;
+
+interface Question {
+  /** Bytes that it hashes at the end. */
+  readonly size: number;
+  readonly resolve: (refusal: Refusal) => void;
+  readonly progress: (bytes: number) => void;
+  timer: NodeJS.Timeout | undefined;
+}
+
+/** One node's part in the feeding: a channel in which feed.sh listens. It never rejects: what fails is a refusal. */
+export class FeedMember {
+  readonly party: FedNode;
+  /** Resolves when nobody listens there any more. */
+  readonly closed: Promise<void>;
+  readonly #budget: NodeBudget;
+  readonly #admitted = new Set<OneTimeKey>();
+  readonly #asked = new Map<number, Question>();
+  /** Until the channel is open. */
+  readonly #unsaid: string[] = [];
+  #link: Link | undefined;
+  #last = 0;
+  #isOver = false;
+  #beat: NodeJS.Timeout | undefined;
+
+  constructor(party: FedNode) {
+    this.party = party;
+    this.#budget = new NodeBudget(party.node, () => this.#last);
+    this.closed = this.#open();
+  }
+
+  get isOver(): boolean {
+    return this.#isOver;
+  }
+
+  /** Keeps for others what the bastion is sending to the node. */
+  keep(content: Fed): Promise<Refusal> {
+    return this.#ask(`keep NUMBER ${wordsOf(content)}`, content.size);
+  }
+
+  /** Lets whoever has the key begin to read the content, for two minutes, or until all are dismissed. */
+  admit({ name }: Fed, key: OneTimeKey): Promise<Refusal> {
+    this.#admitted.add(key);
+    return this.#ask(`admit NUMBER ${name} ${key.line}`);
+  }
+
+  /** Whoever has the key is let in no more. */
+  dismiss(key: OneTimeKey): void {
+    if (this.#admitted.delete(key) && this.#admitted.size === 0) void this.#link?.send("dismiss\n");
+  }
+
+  /** Keeps the content no longer. */
+  drop({ name }: Fed): void {
+    void this.#link?.send(`drop ${name}\n`);
+  }
+
+  /** Fetches the content from that node and puts it where the runner waits for it; it is kept for others as well. */
+  fetch(content: Fed, { party }: FeedMember, key: OneTimeKey, progress: (bytes: number) => void): Promise<Refusal> {
+    const { address, port, user } = party.endpoint;
+    const where = `${address} ${port} ${user} ${party.host.hostKey}`;
+    const text = `fetch NUMBER ${wordsOf(content)} ${where}\n${key.secret.trimEnd()}\n`;
+    return this.#ask(text, content.size, progress);
+  }
+
+  /** Ends it: resolves when the node has tidied up, or was given the time for it. */
+  async close(): Promise<void> {
+    void this.#link?.send("bye\n");
+    const timer = setTimeout(() => this.#end(), farewell);
+    await this.closed;
+    clearTimeout(timer);
+  }
+
+  async #open(): Promise<void> {
+    const { host, run, sudoPassword } = this.party;
+    try {
+      const link = await openLink({
+        host,
+        run,
+        sudoPassword,
+        text: feedText(run, randomBytes(8).toString("hex")),
+        onFrame: (frame) => this.#hear(frame),
+        onLimit: ({ problems }: KcoreError) => this.#end(problems[0]?.message),
+        settled: () => Promise.resolve(),
+      });
+      this.#link = link;
+      for (const text of this.#unsaid.splice(0)) void link.send(text);
+      this.#beat = setInterval(() => void link.send("beat\n"), beatEvery).unref();
+      if (this.#isOver) link.end();
+      const said = (await link.closed).trim();
+      this.#end(said === "" ? undefined : said.split("\n").at(-1));
+    } catch (error) {
+      this.#end(error instanceof Error ? error.message : String(error));
+    }
+  }
+
+  #ask(text: string, size = 0, progress: (bytes: number) => void = () => undefined): Promise<Refusal> {
+    if (this.#isOver) return Promise.resolve(gone);
+    const { promise, resolve } = Promise.withResolvers<Refusal>();
+    const question: Question = { size, resolve, progress, timer: undefined };
+    const number = (this.#last += 1);
+    this.#asked.set(number, question);
+    this.#wait(question, size === 0);
+    const line = `${text.replace("NUMBER", String(number))}\n`;
+    if (this.#link) void this.#link.send(line);
+    else this.#unsaid.push(line);
+    return promise;
+  }
+
+  /** From now on it may be silent for a while; longer, when it has all of it and hashes it. */
+  #wait(question: Question, isThere: boolean): void {
+    clearTimeout(question.timer);
+    const limit = patience + (isThere ? question.size / hashing : 0);
+    const silent = `nothing was heard of it for ${Math.round(limit / 1_000)} s`;
+    question.timer = setTimeout(() => this.#end(silent), limit).unref();
+  }
+
+  #hear({ type, rest }: Frame): void {
+    this.#budget.spend(type.length + rest.length);
+    const question = this.#asked.get(Number(type));
+    if (!question) return;
+    const [word, ...words] = rest.split(" ");
+    if (word === "at") {
+      const bytes = Math.min(question.size, Number(words[0]) || 0);
+      this.#wait(question, bytes === question.size);
+      return question.progress(bytes);
+    }
+    this.#asked.delete(Number(type));
+    clearTimeout(question.timer);
+    question.resolve(word === "yes" ? undefined : words.join(" "));
+  }
+
+  #end(why = gone): void {
+    this.#isOver = true;
+    clearInterval(this.#beat);
+    this.#link?.end();
+    for (const { resolve, timer } of this.#asked.values()) {
+      clearTimeout(timer);
+      resolve(why);
+    }
+    this.#asked.clear();
+  }
+}
+
+function wordsOf({ name, size, sha256 }: Fed): string {
+  return `${name} ${size} ${sha256}`;
+}

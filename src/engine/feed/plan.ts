@@ -1,0 +1,114 @@
+/** How many nodes may read from one at a time. */
+const readersOfOne = 2;
+/** A source of which so many readers got nothing is one no more. */
+const strikesOfOne = 2;
+/** So many nodes give a content to others: each of them keeps it, and its connection, to the end of the run. */
+const mostSources = 8;
+
+/** From whom a node gets a content: from the bastion, or from a node that has it. */
+export interface FeedOrder {
+  readonly node: string;
+  /** Absent: the bastion. */
+  readonly from?: string;
+}
+
+interface Source {
+  readers: number;
+  strikes: number;
+}
+
+/**
+ * Who has one content, who is getting it and who waits for it. It does nothing itself: each method returns what is to be done now. The bastion
+ * sends it to one node at a time while none has it, and never while one that can give it does.
+ */
+export class FeedPlan {
+  readonly #sources = new Map<string, Source>();
+  /** Who is getting it, and from whom. */
+  readonly #travelling = new Map<string, string | undefined>();
+  readonly #waiting: string[] = [];
+
+  /** Whether one more node that has it shall give it to others. */
+  get wantsSource(): boolean {
+    return this.#sources.size < mostSources;
+  }
+
+  /** Whether others can get it from the node. */
+  isSource(node: string): boolean {
+    return this.#sources.has(node);
+  }
+
+  /** The node that is getting it or has it, for which this one waits; undefined: it does not wait. */
+  awaited(node: string): string | undefined {
+    if (!this.#waiting.includes(node)) return undefined;
+    return [...this.#sources.keys()][0] ?? [...this.#travelling.keys()][0];
+  }
+
+  /** The node needs it. */
+  ask(node: string): readonly FeedOrder[] {
+    this.#sources.delete(node);
+    this.#free(node);
+    if (!this.#waiting.includes(node)) this.#waiting.push(node);
+    return this.#settle();
+  }
+
+  /** The node needs it no more, or not now. */
+  leave(node: string): readonly FeedOrder[] {
+    const at = this.#waiting.indexOf(node);
+    if (at >= 0) this.#waiting.splice(at, 1);
+    this.#free(node);
+    return this.#settle();
+  }
+
+  /** The node has it. `serves`: others can get it there. */
+  arrived(node: string, { serves }: { readonly serves: boolean }): readonly FeedOrder[] {
+    if (!this.#travelling.has(node)) return [];
+    this.#free(node);
+    if (serves) this.#sources.set(node, { readers: 0, strikes: 0 });
+    return this.#settle();
+  }
+
+  /** The node got nothing from its source, and is sent it by the bastion now. `isBad`: nobody would get anything there. */
+  failed(node: string, { isBad }: { readonly isBad: boolean }): readonly FeedOrder[] {
+    const from = this.#travelling.get(node);
+    const source = this.#sourceOf(node);
+    this.#free(node);
+    this.#travelling.set(node, undefined);
+    if (from !== undefined && source && (isBad || ++source.strikes >= strikesOfOne)) this.#sources.delete(from);
+    return this.#settle();
+  }
+
+  /** Nobody can get it from the node any more. */
+  gone(source: string): readonly FeedOrder[] {
+    this.#sources.delete(source);
+    return this.#settle();
+  }
+
+  #sourceOf(node: string): Source | undefined {
+    const from = this.#travelling.get(node);
+    return from === undefined ? undefined : this.#sources.get(from);
+  }
+
+  #free(node: string): void {
+    const source = this.#sourceOf(node);
+    if (source) source.readers -= 1;
+    this.#travelling.delete(node);
+  }
+
+  #settle(): readonly FeedOrder[] {
+    const orders: FeedOrder[] = [];
+    for (let node = this.#waiting[0]; node !== undefined; node = this.#waiting[0]) {
+      const [best] = [...this.#sources].toSorted(([, a], [, b]) => a.readers - b.readers);
+      if (best && best[1].readers < readersOfOne) {
+        best[1].readers += 1;
+        this.#travelling.set(node, best[0]);
+        orders.push({ node, from: best[0] });
+      } else if (best || this.#travelling.size > 0) break;
+      else {
+        this.#travelling.set(node, undefined);
+        orders.push({ node });
+      }
+      this.#waiting.shift();
+    }
+    return orders;
+  }
+}

@@ -1,0 +1,169 @@
+# A node's part where nodes feed one another (POSIX sh; ADR 0312), over a channel of its own beside the follower's: it fetches
+# contents from other nodes, and lets others fetch those that it has. Our stdin is the bastion's word: when it ends, or is
+# silent for a minute, all of this goes, and a run goes on without it.
+#
+# Given: k_nonce K_STATE K_RUNID k_id (of this process, for the names that it leaves outside of its folder).
+# Each answer is `NONCE NUMBER yes` or `NONCE NUMBER no WHY`, to the command that had this number; `NONCE NUMBER at BYTES` before it.
+
+export LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/run/wrappers/bin:/run/current-system/sw/bin
+umask 077
+unset CDPATH ENV IFS TZ
+if [ -n "${KSH_VERSION-}" ]; then k_print() { print -r -- "$1"; }; else k_print() { printf '%s\n' "$1"; }; fi
+k_say() { k_print "$k_nonce $1"; }
+K_RUN=$K_STATE/runs/$K_RUNID
+# As a run's folder, with a mark: what a killed one leaves is cleared by the next run (host.sh).
+k_dir=$K_STATE/runs/feed-$k_id
+k_keys=.ssh/authorized_keys
+# The run is not over (host.sh).
+k_on() { [ -p "$K_RUN/ctl" ] && [ ! -e "$K_RUN/over" ]; }
+k_nap() { sleep 0.2 2>/dev/null || sleep 1; }
+
+# ---- what others log in with: lines of the login's authorized_keys, which changes as a whole ------------------------------
+
+# Takes our lines out. A line tells behind its id what was there before the first of ours: d: no folder, f: no file, n: no
+# line feed at its end. A text, because the next run does it for a process that was killed (host.sh).
+k_undo='cd || exit
+f=.ssh/authorized_keys n=.ssh/kcore-feed-$k_id
+[ -f "$f" ] && [ ! -L "$f" ] || exit 0
+w=$(sed -n "s/.* kcore-feed-$k_id\.\([dfn]*\)-\$/\1/p" "$f" | head -n 1)
+grep -q " kcore-feed-$k_id\.[dfn]*-\$" "$f" || exit 0
+cp -p "$f" "$n" && sed "/ kcore-feed-$k_id\.[dfn]*-\$/d" "$f" >"$n" || { rm -f "$n"; exit 0; }
+case $w in *n*) grep -q " kcore-feed-" "$n" || { s=$(stat -c %s "$n") && head -c $((s - 1)) "$n" >"$n.n" && cat "$n.n" >"$n"; rm -f "$n.n"; } ;; esac
+mv -f "$n" "$f"
+case $w in *f*) [ -s "$f" ] || rm -f "$f" ;; esac
+case $w in *d*) rmdir .ssh 2>/dev/null ;; esac
+:'
+k_take_back() { (eval "$k_undo"); }
+
+k_admit() { # NAME TYPE KEY: whoever has the key may begin to read that content within two minutes, and do nothing else
+  cd && [ ! -L .ssh ] && [ ! -L "$k_keys" ] || return 1
+  k_was=
+  [ -d .ssh ] || { mkdir .ssh && k_was=d; } || return 1
+  if [ ! -e "$k_keys" ]; then
+    k_was=${k_was}f
+    true >"$k_keys" || return 1
+  fi
+  [ -f "$k_keys" ] && [ -O "$k_keys" ] || return 1
+  # What lines of others found counts: they may be taken back before ours.
+  k_x=$(sed -n 's/.* kcore-feed-[0-9a-f]*\.\([dfn]*\)-$/\1/p' "$k_keys" | head -n 1)
+  k_was=$k_was$k_x k_gap=
+  [ ! -s "$k_keys" ] || [ -z "$(tail -c 1 "$k_keys")" ] || k_was=${k_was}n k_gap=1
+  k_until=$(date -d "@$(($(date +%s) + 120))" +%Y%m%d%H%M%S) || return 1
+  k_new=.ssh/kcore-feed-$k_id
+  cp -p "$k_keys" "$k_new" && {
+    [ -z "$k_gap" ] || echo
+    k_print "restrict,expiry-time=\"$k_until\",command=\"exec cat '$k_dir/has.$1'\" $2 $3 kcore-feed-$k_id.$k_was-"
+  } >>"$k_new" && mv -f "$k_new" "$k_keys" || { rm -f "$k_new" && return 1; }
+}
+
+# ---- the contents: has.NAME is whole and is what its hash says ---------------------------------------------------------------
+
+# k_check NUMBER FILE SHA256: false, and said, when it is something else.
+k_check() {
+  case $(sha256sum <"$2") in
+    "$3 "*) ;;
+    *) k_say "$1 no its hash is wrong" && false ;;
+  esac
+}
+
+k_keep() { # NUMBER NAME BYTES SHA256: what the bastion is sending the follower, when all of it is there
+  k_looks=0
+  until set -- "$1" "$2" "$3" "$4" "$K_RUN"/followers/*/in/"$2" && k_got=$(stat -c %s "$5" 2>/dev/null) && [ "$k_got" = "$3" ]; do
+    k_on || { k_say "$1 no the run is over" && return; }
+    k_nap
+    k_looks=$((k_looks + 1))
+    [ $((k_looks % 5)) != 0 ] || k_say "$1 at ${k_got:-0}"
+  done
+  if ln -f "$5" "$k_dir/part.$2" && k_check "$1" "$k_dir/part.$2" "$4" && mv -f "$k_dir/part.$2" "$k_dir/has.$2"; then
+    k_say "$1 yes"
+  else
+    k_say "$1 no it cannot be kept"
+  fi
+}
+
+k_fetch() { # NUMBER NAME BYTES SHA256 HOST PORT USER TYPE KEY: from that node; our key is in key.NUMBER
+  k_part=$k_dir/part.$2 k_key=$k_dir/key.$1
+  k_print "kcore-feed $8 $9" >"$k_key.known"
+  # More than it should be is not written: the hash could not be right any more.
+  (
+    ulimit -f $(($3 / 512 + 1))
+    exec ssh -F /dev/null -T -a -x -e none -i "$k_key" -o BatchMode=yes -o IdentitiesOnly=yes -o IdentityAgent=none \
+      -o PreferredAuthentications=publickey -o StrictHostKeyChecking=yes -o HostKeyAlias=kcore-feed \
+      -o UserKnownHostsFile="$k_key.known" -o GlobalKnownHostsFile=/dev/null -o ConnectTimeout=10 -o LogLevel=ERROR \
+      -o ServerAliveInterval=5 -o ServerAliveCountMax=3 -p "$6" -l "$7" -- "$5" true </dev/null >"$k_part" 2>"$k_key.said"
+  ) &
+  k_ssh=$! k_looks=0
+  trap 'kill "$k_ssh" 2>/dev/null; exit' HUP TERM PIPE
+  while { IFS= read -r k_s <"/proc/$k_ssh/stat"; } 2>/dev/null; do
+    case ${k_s##*) } in Z*) break ;; esac
+    k_nap
+    k_looks=$((k_looks + 1))
+    [ $((k_looks % 5)) != 0 ] || k_say "$1 at $(stat -c %s "$k_part")"
+  done
+  wait "$k_ssh"
+  k_got=$(stat -c %s "$k_part")
+  if [ "$k_got" != "$3" ]; then
+    k_say "$1 no after $k_got bytes: $(tail -n 1 "$k_key.said" | head -c 200)"
+  else
+    k_say "$1 at $k_got"
+    if k_check "$1" "$k_part" "$4"; then
+      # Its place, at once: the runner waits for it.
+      mkdir "$K_RUN/blobs" "$K_RUN/out" 2>/dev/null
+      if mv -f "$k_part" "$k_dir/has.$2" && k_on && ln -f "$k_dir/has.$2" "$K_RUN/blobs/$2"; then
+        k_say "$1 yes"
+      else
+        k_say "$1 no it cannot be put in its place"
+      fi
+      k_on || rm -rf "$K_RUN/blobs" "$K_RUN/out"
+    fi
+  fi
+  rm -f "$k_part" "$k_key" "$k_key".*
+}
+
+# ---- the beginning, the bastion's words, the end ------------------------------------------------------------------------------
+
+k_say hello
+mkdir "$k_dir" || exit 1
+k_jobs=
+k_leave() {
+  for k_x in $k_jobs; do kill "$k_x" 2>/dev/null; done
+  k_take_back
+  rm -rf "$k_dir"
+}
+trap k_leave EXIT
+trap 'exit 1' HUP TERM PIPE INT
+IFS= read -r k_s <"/proc/$$/stat"
+IFS= read -r k_boot </proc/sys/kernel/random/boot_id
+set -- ${k_s##*) }
+{
+  k_print "k_id=$k_id HOME='$HOME'"
+  k_print "$k_undo"
+} >"$k_dir/undo"
+k_print "$$ ${20} $k_boot" >"$k_dir/mark"
+: >"$k_dir/beat"
+(while rm "$k_dir/beat"; do sleep 60; done; kill $$) </dev/null >/dev/null 2>&1 &
+k_jobs=$!
+
+while read -r k_cmd k_1 k_2 k_3 k_4 k_5 k_6 k_7 k_8 k_9; do
+  case $k_cmd in
+    beat) : >"$k_dir/beat" ;;
+    keep)
+      (trap - EXIT && k_keep "$k_1" "$k_2" "$k_3" "$k_4") &
+      k_jobs="$k_jobs $!"
+      ;;
+    fetch)
+      # Our key stands behind it, up to an empty line.
+      while IFS= read -r k_x && [ -n "$k_x" ]; do k_print "$k_x"; done >"$k_dir/key.$k_1"
+      if command -v ssh >/dev/null 2>&1; then
+        (trap - EXIT && k_fetch "$k_1" "$k_2" "$k_3" "$k_4" "$k_5" "$k_6" "$k_7" "$k_8" "$k_9") &
+        k_jobs="$k_jobs $!"
+      else
+        k_say "$k_1 no it has no ssh client"
+      fi
+      ;;
+    admit) if (k_admit "$k_2" "$k_3" "$k_4") 2>/dev/null; then k_say "$k_1 yes"; else k_say "$k_1 no it lets nobody in"; fi ;;
+    dismiss) k_take_back ;;
+    drop) rm -f "$k_dir/has.$k_1" ;;
+    bye) exit ;;
+  esac
+done

@@ -1,0 +1,16 @@
+import ssh2 from "ssh2";
+
+/** A key pair that is used once: `secret` as a key file's text, `line` as `TYPE BASE64`. */
+export interface OneTimeKey {
+  readonly secret: string;
+  readonly line: string;
+}
+
+/** Makes an Ed25519 key pair. */
+export function makeOneTimeKey(): OneTimeKey {
+  for (;;) {
+    const { private: secret, public: line } = ssh2.utils.generateKeyPairSync("ed25519", { comment: "kcore-feed" });
+    const [type, key] = line.split(" ");
+    if (!(ssh2.utils.parseKey(secret) instanceof Error)) return { secret, line: `${type} ${key}` };
+  }
+}

@@ -1,0 +1,114 @@
+import { expect } from "chai";
+import { randomBytes } from "node:crypto";
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { RunEventBody } from "#engine/events/event.ts";
+import { Feed } from "#engine/feed/feed.ts";
+import { Blob, blobOf } from "#engine/step/blob.ts";
+import type { Step } from "#engine/step/define.ts";
+import { sh } from "#engine/step/sh.ts";
+import { createTransport } from "#engine/transport/connect.ts";
+import type { Endpoint } from "#engine/transport/host.ts";
+import { freePort } from "#support/ports.ts";
+import { nodeEntry } from "#support/runs.ts";
+import { draftOf, sessionOn } from "#support/sessions.ts";
+import type { SshServer } from "#support/ssh-server.ts";
+import { startSshd } from "#support/sshd.ts";
+
+const names = ["n1", "n2", "n3", "n4"] as const;
+
+describe("nodes that feed one another over SSH", function () {
+  this.timeout(60_000);
+  const servers: SshServer[] = [];
+  let folder: string;
+  let reads: number;
+  let warnings: string[];
+  let elsewhere: number;
+  before(async () => {
+    for (const _ of names) servers.push(await startSshd());
+    elsewhere = await freePort();
+  });
+  after(async () => {
+    for (const server of servers) await server.stop();
+  });
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), "kcore-feed-"));
+    chmodSync(folder, 0o755);
+    reads = 0;
+    warnings = [];
+  });
+  afterEach(() => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }));
+
+  const bytes = randomBytes(6_000_000);
+  const { sha256, size } = blobOf(bytes);
+  const read = (): Promise<Uint8Array> => {
+    reads += 1;
+    return Promise.resolve(bytes);
+  };
+  const blob = (sensitive = false): Blob => new Blob({ sha256, size, sensitive, read, label: "image" });
+  function stepFor(name: string, content: Blob): Step {
+    const path = join(folder, `image-${name}`);
+    return {
+      want: { size: String(size) },
+      probe: sh`fact size "$(stat -c %s ${path} 2>/dev/null || echo 0)"`,
+      apply: sh`cat ${content} >${path}`,
+    };
+  }
+  const keysOf = (server: SshServer): string => join(server.home("root"), ".ssh", "authorized_keys");
+
+  /** All nodes at once. `told`: what a node's roster says of its port, where something else listens than what we reach. */
+  async function runAll({ content = blob(), told = {} }: { content?: Blob; told?: Record<string, number> } = {}) {
+    const emit = (event: RunEventBody): void => {
+      if (event.type === "warning") warnings.push(`${event.node}: ${event.text}`);
+    };
+    const feed = new Feed({ emit });
+    const runId = `test-${randomBytes(4).toString("hex")}`;
+    const { connect } = createTransport({ home: folder });
+    const runs = names.map((name, index) => {
+      const server = servers[index] as SshServer;
+      const endpoint = server.endpoint({ name, port: told[name] ?? server.port });
+      const { address, port, user } = endpoint;
+      const stateDir = join(folder, name);
+      return sessionOn(stateDir, {
+        endpoint,
+        node: nodeEntry(name, { address, port, user, transport: "ssh", stateDir }),
+        connect: (to: Endpoint, options) => connect({ ...to, port: server.port }, options),
+        runId,
+        feed,
+      });
+    });
+    const ends = await Promise.all(
+      runs.map(async ({ session }, index) => {
+        const name = names[index] as string;
+        const work = [{ stage: "s", drafts: [draftOf("image", stepFor(name, content))] }];
+        const { outcome } = await session.perform(work, { isLast: true });
+        await session.finish(outcome);
+        return outcome;
+      }),
+    );
+    await feed.close();
+    return { ends, events: runs.flatMap(({ events }) => events) };
+  }
+  const isThere = (): boolean => names.every((name) => readFileSync(join(folder, `image-${name}`)).equals(bytes));
+  const remains = (): string[] =>
+    names.flatMap((name) => readdirSync(join(folder, name, "runs")).filter((run) => run.startsWith("feed-")));
+
+  it("is sent by the bastion once, and nothing is left on them", async () => {
+    const before = servers.map((server) => readFileSync(keysOf(server)));
+    const { ends, events } = await runAll();
+    expect(warnings).to.deep.equal([]);
+    expect(ends).to.deep.equal(names.map(() => "done"));
+    expect([reads, isThere(), remains()]).to.deep.equal([1, true, []]);
+    const from = events.flatMap((event) => (event.type === "node.sent" ? [event.from] : []));
+    expect(from.filter((one) => one === undefined).length).to.equal(1);
+    expect(from.length).to.equal(names.length);
+    expect(events.some((event) => event.type === "node.waiting" && /^for image from n\d$/.test(event.reason))).to.equal(
+      true,
+    );
+    for (const [index, server] of servers.entries()) {
+      expect(readFileSync(keysOf(server)).equals(before[index] as Buffer)).to.equal(true);
+      expect(readdirSync(join(server.home("root"), ".ssh"))).to.deep.equal(["authorized_keys"]);
+    }
+  });
+});

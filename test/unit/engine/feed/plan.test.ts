@@ -1,0 +1,94 @@
+import { expect } from "chai";
+import { FeedPlan } from "#engine/feed/plan.ts";
+
+describe("the plan of who feeds whom", () => {
+  const withSource = (...others: readonly string[]): FeedPlan => {
+    const plan = new FeedPlan();
+    plan.ask("a");
+    for (const other of others) plan.ask(other);
+    return plan;
+  };
+
+  it("lets the bastion send it once, and the others wait", () => {
+    const plan = new FeedPlan();
+    expect(plan.ask("a")).to.deep.equal([{ node: "a" }]);
+    expect(plan.ask("b")).to.deep.equal([]);
+    expect(plan.awaited("b")).to.equal("a");
+    expect(plan.awaited("a")).to.equal(undefined);
+  });
+
+  it("lets two read from one at a time, and from each that has it", () => {
+    const plan = withSource("b", "c", "d", "e", "f");
+    expect(plan.arrived("a", { serves: true })).to.deep.equal([
+      { node: "b", from: "a" },
+      { node: "c", from: "a" },
+    ]);
+    expect(plan.arrived("b", { serves: true })).to.deep.equal([
+      { node: "d", from: "b" },
+      { node: "e", from: "a" },
+      { node: "f", from: "b" },
+    ]);
+    expect(plan.ask("g")).to.deep.equal([]);
+    expect(plan.awaited("g")).to.equal("a");
+    expect(plan.arrived("c", { serves: false })).to.deep.equal([{ node: "g", from: "a" }]);
+  });
+
+  it("leaves nobody waiting when the first transfer fails", () => {
+    const plan = withSource("b", "c");
+    expect(plan.leave("a")).to.deep.equal([{ node: "b" }]);
+    expect(plan.leave("b")).to.deep.equal([{ node: "c" }]);
+  });
+
+  it("lets the bastion send it where a node got nothing, and others wait for that one", () => {
+    const plan = withSource("b");
+    plan.arrived("a", { serves: true });
+    expect(plan.failed("b", { isBad: true })).to.deep.equal([]);
+    expect(plan.ask("c")).to.deep.equal([]);
+    expect(plan.arrived("b", { serves: true })).to.deep.equal([{ node: "c", from: "b" }]);
+  });
+
+  it("gives up a source of which two got nothing", () => {
+    const plan = withSource("b", "c");
+    plan.arrived("a", { serves: true });
+    plan.failed("b", { isBad: false });
+    plan.failed("c", { isBad: false });
+    plan.arrived("b", { serves: false });
+    plan.arrived("c", { serves: false });
+    expect(plan.ask("d")).to.deep.equal([{ node: "d" }]);
+  });
+
+  it("has eight sources at most", () => {
+    const plan = withSource(..."bcdefgh");
+    for (const node of "abcdefgh") {
+      expect([plan.wantsSource, plan.isSource(node)]).to.deep.equal([true, false]);
+      plan.arrived(node, { serves: true });
+    }
+    expect([plan.wantsSource, plan.isSource("h")]).to.deep.equal([false, true]);
+    plan.gone("a");
+    expect([plan.wantsSource, plan.isSource("a")]).to.deep.equal([true, false]);
+  });
+
+  it("does not hear what comes from a node that left", () => {
+    const plan = withSource("b");
+    expect(plan.leave("a")).to.deep.equal([{ node: "b" }]);
+    expect(plan.arrived("a", { serves: true })).to.deep.equal([]);
+    expect(plan.isSource("a")).to.equal(false);
+  });
+
+  it("sends it anew when every source is gone", () => {
+    const plan = withSource();
+    plan.arrived("a", { serves: true });
+    plan.gone("a");
+    expect(plan.ask("b")).to.deep.equal([{ node: "b" }]);
+  });
+
+  it("goes on when the source goes while somebody waits", () => {
+    const plan = withSource("b", "c", "d");
+    plan.arrived("a", { serves: true });
+    expect(plan.gone("a")).to.deep.equal([]);
+    expect(plan.failed("b", { isBad: true })).to.deep.equal([]);
+    expect(plan.failed("c", { isBad: true })).to.deep.equal([]);
+    plan.leave("b");
+    expect(plan.leave("c")).to.deep.equal([{ node: "d" }]);
+  });
+});
