@@ -105,7 +105,7 @@ export class FeedMember {
         host,
         run,
         sudoPassword,
-        text: feedText(run, randomBytes(8).toString("hex")),
+        text: feedText(run, { id: randomBytes(8).toString("hex") }),
         onFrame: (frame) => this.#hear(frame),
         onLimit: ({ problems }: KcoreError) => this.#end(problems[0]?.message),
         settled: () => Promise.resolve(),

@@ -1,8 +1,8 @@
 # A node's part where nodes feed one another (POSIX sh; ADR 0312), over a channel of its own beside the follower's: it fetches
 # contents from other nodes, and lets others fetch those that it has. Our stdin is the bastion's word: when it ends, or is
-# silent for a minute, all of this goes, and a run goes on without it.
+# silent for k_silence, all of this goes, and a run goes on without it.
 #
-# Given: k_nonce K_STATE K_RUNID k_id (of this process, for the names that it leaves outside of its folder).
+# Given: k_nonce K_STATE K_RUNID, k_id (of this process, for the names that it leaves outside of its folder), k_silence (seconds).
 # Each answer is `NONCE NUMBER yes` or `NONCE NUMBER no WHY`, to the command that had this number; `NONCE NUMBER at BYTES` before it.
 
 export LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/run/wrappers/bin:/run/current-system/sw/bin
@@ -58,13 +58,8 @@ k_admit() { # NAME TYPE KEY: whoever has the key may begin to read that content 
 
 # ---- the contents: has.NAME is whole and is what its hash says ---------------------------------------------------------------
 
-# k_check NUMBER FILE SHA256: false, and said, when it is something else.
-k_check() {
-  case $(sha256sum <"$2") in
-    "$3 "*) ;;
-    *) k_say "$1 no its hash is wrong" && false ;;
-  esac
-}
+# k_is FILE SHA256: it is what its hash says.
+k_is() { case $(sha256sum <"$1") in "$2 "*) ;; *) false ;; esac }
 
 k_keep() { # NUMBER NAME BYTES SHA256: what the bastion is sending the follower, when all of it is there
   k_looks=0
@@ -74,7 +69,7 @@ k_keep() { # NUMBER NAME BYTES SHA256: what the bastion is sending the follower,
     k_looks=$((k_looks + 1))
     [ $((k_looks % 5)) != 0 ] || k_say "$1 at ${k_got:-0}"
   done
-  if ln -f "$5" "$k_dir/part.$2" && k_check "$1" "$k_dir/part.$2" "$4" && mv -f "$k_dir/part.$2" "$k_dir/has.$2"; then
+  if ln -f "$5" "$k_dir/part.$2" && k_is "$k_dir/part.$2" "$4" && mv -f "$k_dir/part.$2" "$k_dir/has.$2"; then
     k_say "$1 yes"
   else
     k_say "$1 no it cannot be kept"
@@ -101,28 +96,28 @@ k_fetch() { # NUMBER NAME BYTES SHA256 HOST PORT USER TYPE KEY: from that node; 
     [ $((k_looks % 5)) != 0 ] || k_say "$1 at $(stat -c %s "$k_part")"
   done
   wait "$k_ssh"
-  k_got=$(stat -c %s "$k_part")
+  k_got=$(stat -c %s "$k_part") k_why=$(tail -n 1 "$k_key.said" | head -c 200)
+  rm -f "$k_key" "$k_key".*
+  [ "$k_got" != "$3" ] || k_say "$1 at $k_got"
   if [ "$k_got" != "$3" ]; then
-    k_say "$1 no after $k_got bytes: $(tail -n 1 "$k_key.said" | head -c 200)"
+    k_why="after $k_got bytes: $k_why"
+  elif ! k_is "$k_part" "$4"; then
+    k_why='its hash is wrong'
   else
-    k_say "$1 at $k_got"
-    if k_check "$1" "$k_part" "$4"; then
-      # Its place, at once: the runner waits for it.
-      mkdir "$K_RUN/blobs" "$K_RUN/out" 2>/dev/null
-      if mv -f "$k_part" "$k_dir/has.$2" && k_on && ln -f "$k_dir/has.$2" "$K_RUN/blobs/$2"; then
-        k_say "$1 yes"
-      else
-        k_say "$1 no it cannot be put in its place"
-      fi
-      k_on || rm -rf "$K_RUN/blobs" "$K_RUN/out"
-    fi
+    # Its place, at once: the runner waits for it.
+    mkdir "$K_RUN/blobs" "$K_RUN/out" 2>/dev/null
+    k_why='it cannot be put in its place'
+    ! mv -f "$k_part" "$k_dir/has.$2" || ! k_on || ! ln -f "$k_dir/has.$2" "$K_RUN/blobs/$2" || k_why=
+    k_on || rm -rf "$K_RUN/blobs" "$K_RUN/out"
   fi
-  rm -f "$k_part" "$k_key" "$k_key".*
+  rm -f "$k_part"
+  if [ -n "$k_why" ]; then k_say "$1 no $k_why"; else k_say "$1 yes"; fi
 }
 
 # ---- the beginning, the bastion's words, the end ------------------------------------------------------------------------------
 
 k_say hello
+case $HOME in *\'*) exit 1 ;; esac
 mkdir "$k_dir" || exit 1
 k_jobs=
 k_leave() {
@@ -141,7 +136,7 @@ set -- ${k_s##*) }
 } >"$k_dir/undo"
 k_print "$$ ${20} $k_boot" >"$k_dir/mark"
 : >"$k_dir/beat"
-(while rm "$k_dir/beat"; do sleep 60; done; kill $$) </dev/null >/dev/null 2>&1 &
+(while rm "$k_dir/beat"; do sleep "$k_silence"; done; kill $$) </dev/null >/dev/null 2>&1 &
 k_jobs=$!
 
 while read -r k_cmd k_1 k_2 k_3 k_4 k_5 k_6 k_7 k_8 k_9; do

@@ -69,7 +69,7 @@ for k_x in $(stat -c '%u:%a:%Y:%n' -- "$@" / 2>/dev/null); do
     k_say "hello 1 $k_uid $k_boot ${k_machine:--} ${k_x%%:*}"
     continue
   fi
-  k_who="belongs to uid $k_owner" k_open="has mode $k_mode"
+  k_who="belongs to uid $k_owner"
   case $k_dir in
     "$K_STATE" | "$K_STATE"/*)
       [ ! -L "$k_dir" ] || k_unsafe "is a symbolic link"
@@ -77,16 +77,15 @@ for k_x in $(stat -c '%u:%a:%Y:%n' -- "$@" / 2>/dev/null); do
       [ "$k_owner" = "$k_uid" ] || k_unsafe "$k_who"
       # The state folder itself may be looked at, what is in it is ours alone.
       case ${k_dir#"$K_STATE"}:$k_mode in
-        :*[2367]? | :*[2367]) k_unsafe "$k_open" ;;
-        :* | *00) ;;
-        *) k_unsafe "$k_open" ;;
+        :*[0145][0145] | *00) ;;
+        *) k_unsafe "has mode $k_mode" ;;
       esac
       ;;
     *)
       case $k_owner in 0 | "$k_uid") ;; *) k_unsafe "$k_who" ;; esac
       case $k_mode in
         [1357]???) ;;
-        *[2367]? | *[2367]) k_unsafe "$k_open" ;;
+        *[2367]? | *[2367]) k_unsafe "has mode $k_mode" ;;
       esac
       ;;
   esac
@@ -156,6 +155,8 @@ for k_x in "$K_STATE"/runs/*/mark; do
   if [ "$k_x" = "$K_RUN" ] || [ ! -d "$k_x" ] || ! k_over "${k_x##*/}"; then continue; fi
   # All but the journal; the mark last, so that a kill in between leaves nothing unseen.
   k_clear_out "$k_x"
+  # What it changed outside of its folder (feed.sh).
+  [ ! -f "$k_x/undo" ] || (. "$k_x/undo")
   rm -rf "${k_x:?}"/[!jm]* && rm -f "$k_x/mark"
 done
 # Of thirty journals the newest twenty stay.

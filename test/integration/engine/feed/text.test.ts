@@ -1,0 +1,388 @@
+import { expect } from "chai";
+import { execFileSync, spawn, type ChildProcess } from "node:child_process";
+import { createHash, randomBytes } from "node:crypto";
+import { once } from "node:events";
+import {
+  appendFileSync,
+  createWriteStream,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { feedText } from "#engine/program/feeding.ts";
+import { sh } from "#engine/step/sh.ts";
+import { makeOneTimeKey } from "#engine/transport/one-time-key.ts";
+import { descendantsOf } from "#support/children.ts";
+import { draftOf, sessionOn } from "#support/sessions.ts";
+import type { SshServer } from "#support/ssh-server.ts";
+import { startSshd } from "#support/sshd.ts";
+
+const entry = `IFS= read -r k; eval "$k"`;
+const shells: Readonly<Record<string, readonly string[]>> = {
+  dash: ["dash"],
+  bash: ["bash", "--posix"],
+  busybox: ["busybox", "sh"],
+  mksh: ["mksh"],
+};
+const runId = "run-1";
+const nonce = "0123456789abcdef";
+
+/** A shell that runs the node's text, on this machine. */
+class Talk {
+  readonly child: ChildProcess;
+  readonly id = randomBytes(4).toString("hex");
+  readonly #heard: string[] = [];
+  readonly #waiting: { readonly start: string; readonly resolve: (rest: string) => void }[] = [];
+  #number = 0;
+
+  constructor(
+    stateDir: string,
+    home: string,
+    { words = ["dash"], silence, hides }: { words?: readonly string[]; silence?: number; hides?: string } = {},
+  ) {
+    const hiding = `mount --bind /dev/null "$0" && exec "$@"`;
+    const [program = "", ...args] = [
+      ...(hides ? ["unshare", "-m", "sh", "-c", hiding, hides] : []),
+      ...words,
+      "-c",
+      entry,
+    ];
+    this.child = spawn(program, args, {
+      env: { HOME: home, PATH: process.env["PATH"] },
+      stdio: ["pipe", "pipe", "inherit"],
+    });
+    this.child.stdin?.on("error", () => undefined);
+    createInterface({ input: this.child.stdout as NodeJS.ReadableStream }).on("line", (line) => {
+      this.#heard.push(line.replace(`${nonce} `, ""));
+      this.#tell();
+    });
+    this.say(feedText({ nonce, stateDir, runId }, { id: this.id, ...(silence !== undefined && { silence }) }));
+  }
+
+  say(text: string): void {
+    this.child.stdin?.write(text);
+  }
+
+  /** What comes behind this beginning of a line. */
+  hear(start: string): Promise<string> {
+    const { promise, resolve } = Promise.withResolvers<string>();
+    this.#waiting.push({ start, resolve });
+    this.#tell();
+    return promise;
+  }
+
+  /** The answer, without what was told on the way. */
+  async ask(command: string, more = ""): Promise<string> {
+    const number = (this.#number += 1);
+    this.say(`${command.replace("N", String(number))}\n${more}`);
+    for (;;) {
+      const answer = await this.hear(`${number} `);
+      if (!answer.startsWith("at ")) return answer;
+    }
+  }
+
+  async ended(): Promise<void> {
+    if (this.child.exitCode === null && this.child.signalCode === null) await once(this.child, "exit");
+  }
+
+  #tell(): void {
+    for (const wanted of [...this.#waiting]) {
+      const at = this.#heard.findIndex((line) => line.startsWith(wanted.start));
+      if (at < 0) continue;
+      this.#waiting.splice(this.#waiting.indexOf(wanted), 1);
+      wanted.resolve((this.#heard.splice(at, 1)[0] as string).slice(wanted.start.length));
+    }
+  }
+}
+
+describe("a node's part in the feeding, whatever its shell is", function () {
+  this.timeout(30_000);
+  let folder: string;
+  let talks: Talk[];
+  let server: SshServer;
+  before(async () => (server = await startSshd()));
+  after(() => server.stop());
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), "kcore-feed-"));
+    talks = [];
+  });
+  afterEach(async () => {
+    for (const talk of talks) {
+      talk.child.stdin?.end();
+      talk.child.stdin?.destroy();
+      await talk.ended();
+    }
+    rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
+  });
+
+  const content = randomBytes(300_000);
+  const sha256 = createHash("sha256").update(content).digest("hex");
+  const name = `${sha256}.b`;
+  const named = `${name} ${content.length} ${sha256}`;
+
+  /** A state folder as a run has it that goes on. */
+  function node(label: string): string {
+    const state = join(folder, label);
+    mkdirSync(join(state, "runs", runId, "followers", "1", "in"), { recursive: true, mode: 0o700 });
+    execFileSync("mkfifo", [join(state, "runs", runId, "ctl")]);
+    return state;
+  }
+  function talk(...args: ConstructorParameters<typeof Talk>): Talk {
+    const made = new Talk(...args);
+    talks.push(made);
+    return made;
+  }
+  const rootKeys = (): string => join(server.home("root"), ".ssh", "authorized_keys");
+  const remains = (state: string): string[] => readdirSync(join(state, "runs"));
+  const inOf = (state: string): string => join(state, "runs", runId, "followers", "1", "in", name);
+
+  /** A node that has it, which others reach by the server. */
+  async function source(words?: readonly string[]): Promise<{ readonly from: Talk; readonly state: string }> {
+    const state = node("source");
+    const from = talk(state, server.home("root"), words ? { words } : {});
+    writeFileSync(inOf(state), content);
+    expect(await from.ask(`keep N ${named}`)).to.equal("yes");
+    return { from, state };
+  }
+  const fetched = (to: Talk, key = makeOneTimeKey(), hostKey = server.hostKey): Promise<string> =>
+    to.ask(`fetch N ${named} 127.0.0.1 ${server.port} root ${hostKey}`, `${key.secret.trimEnd()}\n\n`);
+
+  for (const [shell, words] of Object.entries(shells)) {
+    it(`gives and takes with ${shell}`, async () => {
+      const before = readFileSync(rootKeys());
+      const state = node("source");
+      const from = talk(state, server.home("root"), { words });
+      const kept = from.ask(`keep N ${named}`);
+      writeFileSync(inOf(state), content.subarray(0, 1000));
+      appendFileSync(inOf(state), content.subarray(1000));
+      expect(await kept).to.equal("yes");
+      const key = makeOneTimeKey();
+      expect(await from.ask(`admit N ${name} ${key.line}`)).to.equal("yes");
+      expect(statSync(rootKeys()).mode & 0o777).to.equal(0o600);
+
+      const other = node("reader");
+      const to = talk(other, folder, { words });
+      expect(await fetched(to, key)).to.equal("yes");
+      const place = join(other, "runs", runId, "blobs", name);
+      expect([readFileSync(place).equals(content), statSync(place).mode & 0o777]).to.deep.equal([true, 0o600]);
+      // The key is gone.
+      expect(readdirSync(join(other, "runs", `feed-${to.id}`)).filter((one) => one !== "beat")).to.deep.equal([
+        `has.${name}`,
+        "mark",
+        "undo",
+      ]);
+
+      from.say("dismiss\n");
+      expect(await from.ask(`admit N other.b ${key.line}`)).to.equal("yes");
+      from.say("bye\n");
+      to.say("bye\n");
+      await Promise.all([from.ended(), to.ended()]);
+      expect([remains(state), remains(other)]).to.deep.equal([[runId], [runId]]);
+      expect(readFileSync(rootKeys()).equals(before)).to.equal(true);
+    });
+
+    it(`leaves the file of keys as it was with ${shell}`, async () => {
+      const state = node("source");
+      const { line } = makeOneTimeKey();
+      const cases: Readonly<Record<string, string | undefined>> = {
+        nothing: undefined,
+        folder: undefined,
+        empty: "",
+        ordinary: "ssh-ed25519 AAAA somebody\n# a note\n",
+        "no line feed": "ssh-ed25519 AAAA somebody",
+      };
+      for (const [label, text] of Object.entries(cases)) {
+        const home = join(folder, `home of ${label}`);
+        const file = join(home, ".ssh", "authorized_keys");
+        mkdirSync(label === "nothing" ? home : join(home, ".ssh"), { recursive: true });
+        if (text !== undefined) writeFileSync(file, text, { mode: 0o640 });
+        // Two runs at once; the first of them ends first, or last.
+        for (const order of [0, 1]) {
+          const both = [talk(state, home, { words }), talk(state, home, { words })];
+          for (const one of both) {
+            expect(await one.ask(`admit N ${name} ${line}`)).to.equal("yes");
+            expect(await one.ask(`admit N other.b ${line}`)).to.equal("yes");
+          }
+          expect(readFileSync(file, "utf8").match(/restrict,expiry-time="\d{14}",command="/g)?.length).to.equal(4);
+          for (const one of order === 0 ? both : both.toReversed()) {
+            one.say("bye\n");
+            await one.ended();
+          }
+          expect([label, existsSync(file) ? readFileSync(file, "utf8") : undefined]).to.deep.equal([label, text]);
+          if (text !== undefined) expect(statSync(file).mode & 0o777).to.equal(0o640);
+          expect(readdirSync(home, { recursive: true })).to.deep.equal(
+            label === "nothing" ? [] : [".ssh", ...(text === undefined ? [] : [".ssh/authorized_keys"])],
+          );
+        }
+      }
+    });
+  }
+
+  it("lets nobody in by a file of keys that is a link", async () => {
+    const state = node("source");
+    const { line } = makeOneTimeKey();
+    for (const link of [".ssh", ".ssh/authorized_keys"]) {
+      const home = join(folder, `home ${link.length}`);
+      const real = join(folder, `real ${link.length}`);
+      mkdirSync(home);
+      mkdirSync(join(real, "ssh"), { recursive: true });
+      writeFileSync(join(real, "keys"), "");
+      if (link !== ".ssh") mkdirSync(join(home, ".ssh"));
+      symlinkSync(link === ".ssh" ? join(real, "ssh") : join(real, "keys"), join(home, link));
+      const one = talk(state, home);
+      expect(await one.ask(`admit N ${name} ${line}`)).to.equal("no it lets nobody in");
+      expect([readdirSync(join(real, "ssh")), readFileSync(join(real, "keys"), "utf8")]).to.deep.equal([[], ""]);
+    }
+  });
+
+  it("gives by a key no more than that content, and nothing when it is dismissed", async () => {
+    const { from } = await source();
+    const to = talk(node("reader"), folder);
+    expect(await fetched(to)).to.match(/^no after 0 bytes: .*Permission denied/);
+    const key = makeOneTimeKey();
+    const file = join(folder, "key");
+    writeFileSync(file, key.secret, { mode: 0o600 });
+    await from.ask(`admit N ${name} ${key.line}`);
+    const options = [
+      "StrictHostKeyChecking=no",
+      "UserKnownHostsFile=/dev/null",
+      "LogLevel=ERROR",
+      "IdentitiesOnly=yes",
+    ];
+    const words = [
+      "-p",
+      String(server.port),
+      "-i",
+      file,
+      ...options.flatMap((one) => ["-o", one]),
+      "root@127.0.0.1",
+      "id",
+    ];
+    expect(execFileSync("ssh", words).equals(content)).to.equal(true);
+    from.say("dismiss\n");
+    await from.ask(`admit N other.b ${makeOneTimeKey().line}`);
+    expect(await fetched(to, key)).to.match(/^no after 0 bytes: .*Permission denied/);
+  });
+
+  it("refuses what is something else than what was to come, and what is more", async () => {
+    const { from, state } = await source();
+    const has = join(state, "runs", `feed-${from.id}`, `has.${name}`);
+    const other = node("reader");
+    const to = talk(other, folder);
+    const key = makeOneTimeKey();
+    await from.ask(`admit N ${name} ${key.line}`);
+    const wrong = Buffer.from(content);
+    wrong[7] = (wrong[7] as number) ^ 1;
+    for (const [bytes, answer] of [
+      [wrong, /^no its hash is wrong$/],
+      [content.subarray(1), /^no after 299999 bytes: $/],
+      [Buffer.alloc(100 * content.length), /^no after 30\d{4} bytes: /],
+    ] as const) {
+      writeFileSync(`${has}.new`, bytes);
+      renameSync(`${has}.new`, has);
+      expect(await fetched(to, key)).to.match(answer);
+    }
+    expect(existsSync(join(other, "runs", runId, "blobs", name))).to.equal(false);
+    expect(readdirSync(join(other, "runs", `feed-${to.id}`)).filter((one) => one !== "beat")).to.deep.equal([
+      "mark",
+      "undo",
+    ]);
+  });
+
+  it("logs in to nobody but the node whose key it was told", async () => {
+    const { from } = await source();
+    const key = makeOneTimeKey();
+    await from.ask(`admit N ${name} ${key.line}`);
+    const answer = await fetched(talk(node("reader"), folder), key, makeOneTimeKey().line);
+    expect(answer).to.match(/^no after 0 bytes: .*Host key verification failed/);
+  });
+
+  it("says that it has no ssh client", async () => {
+    const to = talk(node("reader"), folder, { hides: "/usr/bin/ssh" });
+    expect(await fetched(to)).to.equal("no it has no ssh client");
+  });
+
+  it("puts nothing into a run that is over", async () => {
+    const { from, state } = await source();
+    const key = makeOneTimeKey();
+    await from.ask(`admit N ${name} ${key.line}`);
+    const other = node("reader");
+    const to = talk(other, folder);
+    await to.hear("hello");
+    rmSync(join(other, "runs", runId, "ctl"));
+    expect(await fetched(to, key)).to.equal("no it cannot be put in its place");
+    expect(existsSync(join(other, "runs", runId, "blobs"))).to.equal(false);
+    rmSync(join(state, "runs", runId, "ctl"));
+    expect(await from.ask(`keep N other.b 5 ${sha256}`)).to.equal("no the run is over");
+  });
+
+  it("ends a transfer that is cut, and its own when nobody listens any more", async () => {
+    const { from, state } = await source();
+    const has = join(state, "runs", `feed-${from.id}`, `has.${name}`);
+    // A disk that hangs in the middle.
+    rmSync(has);
+    execFileSync("mkfifo", [has]);
+    const slow = spawn("sh", ["-c", 'head -c 1000 /dev/zero && exec sleep 60 >"$0"', has], {
+      stdio: ["ignore", "pipe", "ignore"],
+    });
+    slow.stdout.pipe(createWriteStream(has));
+    const key = makeOneTimeKey();
+    await from.ask(`admit N ${name} ${key.line}`);
+    const to = talk(node("reader"), folder);
+    const answer = fetched(to, key);
+    expect(await to.hear("1 at ")).to.equal("1000");
+    await server.dropSessions();
+    expect(await answer).to.match(/^no after 1000 bytes: /);
+    slow.kill();
+  });
+
+  for (const [what, end] of Object.entries({
+    "its stdin ends": (one: Talk) => one.child.stdin?.end(),
+    "nobody says anything for long": () => undefined,
+    "it is told to end": (one: Talk) => one.child.kill("SIGTERM"),
+  }))
+    it(`leaves nothing when ${what}`, async () => {
+      const before = readFileSync(rootKeys());
+      const state = node("source");
+      const one = talk(state, server.home("root"), what.startsWith("nobody") ? { silence: 1 } : {});
+      expect(await one.ask(`admit N ${name} ${makeOneTimeKey().line}`)).to.equal("yes");
+      const below = await descendantsOf(one.child.pid ?? -1);
+      expect(below.length).to.be.greaterThan(0);
+      end(one);
+      await one.ended();
+      expect(remains(state)).to.deep.equal([runId]);
+      expect(readFileSync(rootKeys()).equals(before)).to.equal(true);
+    });
+
+  it("is cleared by the next run when it was killed", async () => {
+    const before = readFileSync(rootKeys());
+    const state = node("source");
+    rmSync(join(state, "runs", runId), { recursive: true });
+    const one = talk(state, server.home("root"));
+    expect(await one.ask(`admit N ${name} ${makeOneTimeKey().line}`)).to.equal("yes");
+    writeFileSync(join(state, "runs", `feed-${one.id}`, `has.${name}`), content);
+    one.child.kill("SIGKILL");
+    await one.ended();
+    expect(readFileSync(rootKeys()).equals(before)).to.equal(false);
+    const { session } = sessionOn(state);
+    const { outcome } = await session.perform(
+      [{ stage: "s", drafts: [draftOf("look", { want: {}, probe: sh``, apply: sh`:`, always: true })] }],
+      { isLast: true },
+    );
+    await session.finish(outcome);
+    expect(outcome).to.equal("done");
+    expect(readFileSync(rootKeys()).equals(before)).to.equal(true);
+    const left = join(state, "runs", `feed-${one.id}`);
+    expect(existsSync(left) ? readdirSync(left) : []).to.deep.equal([]);
+  });
+});
