@@ -4,6 +4,7 @@ const valued = new Set([
   "--params",
   "--grant",
   "--concurrency",
+  "--feed",
   "--passphrase-file",
   "--output",
   "-o",

@@ -54,19 +54,20 @@ export class Feed implements BlobFeed {
     );
   }
 
-  async bring(party: FedNode, name: string, blob: Blob): Promise<boolean> {
+  async bring(party: FedNode, name: string, blob: Blob): Promise<"there" | "send" | "left"> {
     const { node, emit } = party;
     const errand = this.#errandOf(party, name, blob);
     const { content } = errand;
     const { promise, resolve } = Promise.withResolvers<FeedOrder>();
-    content.waiting.get(node)?.({ node });
     content.waiting.set(node, resolve);
     this.#carryOut(content, content.plan.ask(node));
     const awaited = content.plan.awaited(node);
     if (awaited !== undefined) emit({ type: "node.waiting", node, reason: `for ${content.label} from ${awaited}` });
     const { from } = await promise;
     const source = from === undefined ? undefined : this.#members.get(from);
-    return source !== undefined && (await this.#fetch(errand, source));
+    if (from !== undefined && !source) this.#carryOut(content, content.plan.failed(node, { isBad: true }));
+    if (source && (await this.#fetch(errand, source))) return "there";
+    return content.plan.isTravelling(node) ? "send" : "left";
   }
 
   async keep(party: FedNode, name: string, blob: Blob): Promise<void> {
@@ -75,7 +76,8 @@ export class Feed implements BlobFeed {
     if (!canServe(party) || !content.plan.wantsSource)
       return this.#carryOut(content, content.plan.arrived(party.node, { serves: false }));
     const why = await this.#memberOf(party).keep(fed);
-    if (why !== undefined) this.#warn(party, `other nodes cannot get ${content.label} from it: ${why}`);
+    if (why !== undefined && content.plan.isTravelling(party.node))
+      this.#warn(party, `other nodes cannot get ${content.label} from it: ${why}`);
     this.#arrived(errand, why === undefined);
   }
 
@@ -164,6 +166,7 @@ export class Feed implements BlobFeed {
       this.#arrived(errand, true);
       return true;
     }
+    if (!content.plan.isTravelling(node)) return false;
     this.#warn(party, `the bastion sends it ${content.label}, which it could not get from ${from}: ${why}`);
     if (shut === undefined) this.#strikes.set(node, (this.#strikes.get(node) ?? 0) + 1);
     this.#carryOut(content, content.plan.failed(node, { isBad: shut !== undefined || why === wrongHash }));

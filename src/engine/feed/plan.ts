@@ -37,6 +37,11 @@ export class FeedPlan {
     return this.#sources.has(node);
   }
 
+  /** Whether the node is getting it: it was ordered to, and has not left. */
+  isTravelling(node: string): boolean {
+    return this.#travelling.has(node);
+  }
+
   /** The node that is getting it or has it, for which this one waits; undefined: it does not wait. */
   awaited(node: string): string | undefined {
     if (!this.#waiting.includes(node)) return undefined;
@@ -69,6 +74,7 @@ export class FeedPlan {
 
   /** The node got nothing from its source, and is sent it by the bastion now. `isBad`: nobody would get anything there. */
   failed(node: string, { isBad }: { readonly isBad: boolean }): readonly FeedOrder[] {
+    if (!this.#travelling.has(node)) return [];
     const from = this.#travelling.get(node);
     const source = this.#sourceOf(node);
     this.#free(node);

@@ -86,7 +86,7 @@ function describe(event: RunEventBody): string | undefined {
     case "node.rebooted":
       return "-- rebooted";
     case "node.sent":
-      return `-- sent ${event.name}, ${formatBytes(event.bytes)}`;
+      return `-- sent ${event.name}${event.from === undefined ? "" : ` from ${event.from}`}, ${formatBytes(event.bytes)}`;
     case "node.milestone":
       return `-- milestone ${event.milestone}`;
     case "node.finished":

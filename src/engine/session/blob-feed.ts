@@ -17,8 +17,11 @@ export interface FedNode {
 export interface BlobFeed {
   /** Whether this one may come from another node; the methods below are for such. */
   takes(party: FedNode, blob: Blob): boolean;
-  /** Waits for its turn. True: the node has it under this name; false: the bastion has to send it, and then calls {@link keep}. */
-  bring(party: FedNode, name: string, blob: Blob): Promise<boolean>;
+  /**
+   * Waits for its turn. `there`: the node has it under this name. `send`: the bastion has to send it, and then calls {@link keep}. `left`: the
+   * node waits no more.
+   */
+  bring(party: FedNode, name: string, blob: Blob): Promise<"there" | "send" | "left">;
   /** The bastion gave all of it to the connection, and not yet the word that puts it in its place. */
   keep(party: FedNode, name: string, blob: Blob): Promise<void>;
   /** The node waits for nothing any more, and nothing is on its way to it. */

@@ -34,10 +34,10 @@ async function giveLarge(link: Link, name: string, blob: Blob, answer: BlobAnswe
   if (!fed) return;
   const { feed, party } = fed;
   sending.hold(true);
-  const isThere = await feed.bring(party, name, blob);
+  const end = await feed.bring(party, name, blob);
   sending.hold(false);
-  if (isThere) await link.send(inPlace);
-  else await give(link, new Map([[name, blob]]), answer, () => feed.keep(party, name, blob));
+  if (end === "there") await link.send(inPlace);
+  else if (end === "send") await give(link, new Map([[name, blob]]), answer, () => feed.keep(party, name, blob));
 }
 
 /** Gives these to the connection; `kept` comes before the word that puts them in their place. */

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { randomBytes } from "node:crypto";
-import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { RunEventBody } from "#engine/events/event.ts";
@@ -12,7 +12,7 @@ import { createTransport } from "#engine/transport/connect.ts";
 import type { Endpoint } from "#engine/transport/host.ts";
 import { freePort } from "#support/ports.ts";
 import { nodeEntry } from "#support/runs.ts";
-import { draftOf, sessionOn } from "#support/sessions.ts";
+import { draftOf, sessionOn, type TestSession } from "#support/sessions.ts";
 import type { SshServer } from "#support/ssh-server.ts";
 import { startSshd } from "#support/sshd.ts";
 
@@ -24,10 +24,8 @@ describe("nodes that feed one another over SSH", function () {
   let folder: string;
   let reads: number;
   let warnings: string[];
-  let elsewhere: number;
   before(async () => {
     for (const _ of names) servers.push(await startSshd());
-    elsewhere = await freePort();
   });
   after(async () => {
     for (const server of servers) await server.stop();
@@ -57,8 +55,17 @@ describe("nodes that feed one another over SSH", function () {
   }
   const keysOf = (server: SshServer): string => join(server.home("root"), ".ssh", "authorized_keys");
 
-  /** All nodes at once. `told`: what a node's roster says of its port, where something else listens than what we reach. */
-  async function runAll({ content = blob(), told = {} }: { content?: Blob; told?: Record<string, number> } = {}) {
+  interface Setting {
+    readonly content?: Blob;
+    /** What the roster says of the nodes' port, where something else listens than what we reach. */
+    readonly told?: number;
+    readonly reached?: readonly SshServer[];
+    /** Called when the sessions have begun. */
+    readonly meanwhile?: (sessions: readonly TestSession[]) => Promise<void>;
+  }
+
+  /** All nodes at once. */
+  async function runAll({ content = blob(), told, reached = servers, meanwhile }: Setting = {}) {
     const emit = (event: RunEventBody): void => {
       if (event.type === "warning") warnings.push(`${event.node}: ${event.text}`);
     };
@@ -66,8 +73,8 @@ describe("nodes that feed one another over SSH", function () {
     const runId = `test-${randomBytes(4).toString("hex")}`;
     const { connect } = createTransport({ home: folder });
     const runs = names.map((name, index) => {
-      const server = servers[index] as SshServer;
-      const endpoint = server.endpoint({ name, port: told[name] ?? server.port });
+      const server = reached[index] as SshServer;
+      const endpoint = server.endpoint({ name, port: told ?? server.port });
       const { address, port, user } = endpoint;
       const stateDir = join(folder, name);
       return sessionOn(stateDir, {
@@ -78,15 +85,15 @@ describe("nodes that feed one another over SSH", function () {
         feed,
       });
     });
-    const ends = await Promise.all(
-      runs.map(async ({ session }, index) => {
-        const name = names[index] as string;
-        const work = [{ stage: "s", drafts: [draftOf("image", stepFor(name, content))] }];
-        const { outcome } = await session.perform(work, { isLast: true });
-        await session.finish(outcome);
-        return outcome;
-      }),
-    );
+    const work = runs.map(async ({ session }, index) => {
+      const name = names[index] as string;
+      const drafts = [draftOf("image", stepFor(name, content))];
+      const { outcome } = await session.perform([{ stage: "s", drafts }], { isLast: true });
+      await session.finish(outcome);
+      return outcome;
+    });
+    await meanwhile?.(runs);
+    const ends = await Promise.all(work);
     await feed.close();
     return { ends, events: runs.flatMap(({ events }) => events) };
   }
@@ -110,5 +117,67 @@ describe("nodes that feed one another over SSH", function () {
       expect(readFileSync(keysOf(server)).equals(before[index] as Buffer)).to.equal(true);
       expect(readdirSync(join(server.home("root"), ".ssh"))).to.deep.equal(["authorized_keys"]);
     }
+  });
+
+  it("is sent by the bastion where nodes do not reach one another", async () => {
+    const { ends, events } = await runAll({ told: await freePort() });
+    expect([ends, reads, isThere(), remains()]).to.deep.equal([names.map(() => "done"), names.length, true, []]);
+    expect(warnings.length).to.equal(names.length - 1);
+    expect(warnings.join()).to.match(
+      /^n\d: the bastion sends it image, which it could not get from n\d: after 0 bytes: .*Connection refused/,
+    );
+    expect(events.filter(({ type }) => type === "node.sent").length).to.equal(names.length);
+  });
+
+  it("is sent by the bastion where a node lets in one session at a time", async () => {
+    const narrow = await startSshd({ config: ["MaxSessions 1"] });
+    try {
+      const { ends } = await runAll({ reached: names.map(() => narrow) });
+      expect([ends, reads, isThere(), remains()]).to.deep.equal([names.map(() => "done"), names.length, true, []]);
+      expect(warnings.length).to.equal(names.length);
+    } finally {
+      await narrow.stop();
+    }
+  });
+
+  it("comes from the bastion to each when it is sensitive", async () => {
+    const { ends, events } = await runAll({ content: blob(true) });
+    expect([ends, reads, isThere()]).to.deep.equal([names.map(() => "done"), names.length, true]);
+    expect(warnings).to.deep.equal([]);
+    expect(events.some(({ type }) => type === "node.waiting")).to.equal(false);
+  });
+
+  it("waits for nobody who was stopped, and a stop does not wait", async () => {
+    const { promise: gate, resolve: open } = Promise.withResolvers<void>();
+    const slow = new Blob({ sha256, size, sensitive: false, label: "image", read: () => gate.then(read) });
+    const { ends } = await runAll({
+      content: slow,
+      meanwhile: async (runs) => {
+        const isWaiting = (event: RunEventBody): boolean => event.type === "node.waiting";
+        const { session } = await Promise.any(runs.map(async (one) => (await one.seen(isWaiting), one)));
+        session.stop();
+        await runs.find((one) => one.session === session)?.seen(({ type }) => type === "node.finished");
+        open();
+      },
+    });
+    expect(ends.toSorted()).to.deep.equal([...names.slice(1).map(() => "done"), "interrupted"]);
+    expect([reads, remains(), warnings]).to.deep.equal([1, [], []]);
+  });
+
+  it("comes from another node, or from the bastion, when the first that had it is gone", async () => {
+    const { promise: gate, resolve: open } = Promise.withResolvers<void>();
+    const slow = new Blob({ sha256, size, sensitive: false, label: "image", read: () => gate.then(read) });
+    const { ends } = await runAll({
+      content: slow,
+      meanwhile: async (runs) => {
+        const isWaiting = (event: RunEventBody): boolean => event.type === "node.waiting";
+        const event = await Promise.any(runs.map((one) => one.seen(isWaiting)));
+        const first = (event as { readonly reason: string }).reason.slice("for image from ".length);
+        await servers[names.findIndex((name) => name === first)]?.dropSessions();
+        open();
+      },
+    });
+    expect(ends).to.deep.equal(names.map(() => "done"));
+    expect([isThere(), remains()]).to.deep.equal([true, []]);
   });
 });

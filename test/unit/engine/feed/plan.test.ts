@@ -72,7 +72,8 @@ describe("the plan of who feeds whom", () => {
     const plan = withSource("b");
     expect(plan.leave("a")).to.deep.equal([{ node: "b" }]);
     expect(plan.arrived("a", { serves: true })).to.deep.equal([]);
-    expect(plan.isSource("a")).to.equal(false);
+    expect(plan.failed("a", { isBad: true })).to.deep.equal([]);
+    expect([plan.isSource("a"), plan.isTravelling("a"), plan.isTravelling("b")]).to.deep.equal([false, false, true]);
   });
 
   it("sends it anew when every source is gone", () => {
