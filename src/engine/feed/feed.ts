@@ -168,8 +168,10 @@ export class Feed implements BlobFeed {
     }
     if (!content.plan.isTravelling(node)) return false;
     this.#warn(party, `the bastion sends it ${content.label}, which it could not get from ${from}: ${why}`);
-    if (shut === undefined) this.#strikes.set(node, (this.#strikes.get(node) ?? 0) + 1);
-    this.#carryOut(content, content.plan.failed(node, { isBad: shut !== undefined || why === wrongHash }));
+    // Nobody gets in there; else it may be the reader's fault.
+    const isShut = shut !== undefined || /Permission denied/.test(why);
+    if (!isShut) this.#strikes.set(node, (this.#strikes.get(node) ?? 0) + 1);
+    this.#carryOut(content, content.plan.failed(node, { isBad: isShut || why === wrongHash }));
     return false;
   }
 
@@ -177,7 +179,7 @@ export class Feed implements BlobFeed {
   #warn({ node }: FedNode, text: string): void {
     if (this.#told.has(`${node} ${text}`)) return;
     this.#told.add(`${node} ${text}`);
-    this.#emit({ type: "warning", node, text: cleanText(text) });
+    this.#emit({ type: "warning", node, text: cleanText(text).trim() });
   }
 }
 

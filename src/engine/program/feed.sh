@@ -18,7 +18,7 @@ k_keys=.ssh/authorized_keys
 k_on() { [ -p "$K_RUN/ctl" ] && [ ! -e "$K_RUN/over" ]; }
 k_nap() { sleep 0.2 2>/dev/null || sleep 1; }
 
-# ---- what others log in with: lines of the login's authorized_keys, which changes as a whole ------------------------------
+# ---- what others log in with: lines of the login's authorized_keys, which changes as a whole, also in a power cut ------------------------------
 
 # Takes our lines out. A line tells behind its id what was there before the first of ours: d: no folder, f: no file, n: no
 # line feed at its end. A text, because the next run does it for a process that was killed (host.sh).
@@ -29,6 +29,7 @@ w=$(sed -n "s/.* kcore-feed-$k_id\.\([dfn]*\)-\$/\1/p" "$f" | head -n 1)
 grep -q " kcore-feed-$k_id\.[dfn]*-\$" "$f" || exit 0
 cp -p "$f" "$n" && sed "/ kcore-feed-$k_id\.[dfn]*-\$/d" "$f" >"$n" || { rm -f "$n"; exit 0; }
 case $w in *n*) grep -q " kcore-feed-" "$n" || { s=$(stat -c %s "$n") && head -c $((s - 1)) "$n" >"$n.n" && cat "$n.n" >"$n"; rm -f "$n.n"; } ;; esac
+sync "$n" 2>/dev/null || sync
 mv -f "$n" "$f"
 case $w in *f*) [ -s "$f" ] || rm -f "$f" ;; esac
 case $w in *d*) rmdir .ssh 2>/dev/null ;; esac
@@ -53,7 +54,7 @@ k_admit() { # NAME TYPE KEY: whoever has the key may begin to read that content 
   cp -p "$k_keys" "$k_new" && {
     [ -z "$k_gap" ] || echo
     k_print "restrict,expiry-time=\"$k_until\",command=\"exec cat '$k_dir/has.$1'\" $2 $3 kcore-feed-$k_id.$k_was-"
-  } >>"$k_new" && mv -f "$k_new" "$k_keys" || { rm -f "$k_new" && return 1; }
+  } >>"$k_new" && { sync "$k_new" 2>/dev/null || sync; } && mv -f "$k_new" "$k_keys" || { rm -f "$k_new" && return 1; }
 }
 
 # ---- the contents: has.NAME is whole and is what its hash says ---------------------------------------------------------------
@@ -132,9 +133,12 @@ IFS= read -r k_boot </proc/sys/kernel/random/boot_id
 set -- ${k_s##*) }
 {
   k_print "k_id=$k_id HOME='$HOME'"
-  k_print "$k_undo"
+  k_print "($k_undo)"
+  k_print "rm -rf '$k_dir'"
 } >"$k_dir/undo"
 k_print "$$ ${20} $k_boot" >"$k_dir/mark"
+# A power cut must not lose how it is undone, and keep what is to be undone.
+sync "$k_dir/undo" "$k_dir/mark" "$k_dir" "${k_dir%/*}" 2>/dev/null || sync
 : >"$k_dir/beat"
 (while rm "$k_dir/beat"; do sleep "$k_silence"; done; kill $$) </dev/null >/dev/null 2>&1 &
 k_jobs=$!

@@ -382,7 +382,6 @@ describe("a node's part in the feeding, whatever its shell is", function () {
     await session.finish(outcome);
     expect(outcome).to.equal("done");
     expect(readFileSync(rootKeys()).equals(before)).to.equal(true);
-    const left = join(state, "runs", `feed-${one.id}`);
-    expect(existsSync(left) ? readdirSync(left) : []).to.deep.equal([]);
+    expect(remains(state).filter((one) => one.startsWith("feed-"))).to.deep.equal([]);
   });
 });
