@@ -13,17 +13,19 @@ k_say() { k_print "$k_nonce $1"; }
 K_RUN=$K_STATE/runs/$K_RUNID
 # As a run's folder, with a mark: what a killed one leaves is cleared by the next run (host.sh).
 k_dir=$K_STATE/runs/feed-$k_id
+# Where sshd looks at a second file, as it does unless it is told otherwise, the first one, which states may manage, stays as it is.
 k_keys=.ssh/authorized_keys
+case " $(sshd -T 2>/dev/null | grep -i '^authorizedkeysfile ') " in *" ${k_keys}2 "*) k_keys=${k_keys}2 ;; esac
 # The run is not over (host.sh).
 k_on() { [ -p "$K_RUN/ctl" ] && [ ! -e "$K_RUN/over" ]; }
 k_nap() { sleep 0.2 2>/dev/null || sleep 1; }
 
-# ---- what others log in with: lines of the login's authorized_keys, which changes as a whole, also in a power cut ------------------------------
+# ---- what others log in with: lines in the login's file of keys, which changes as a whole, also in a power cut -----------
 
 # Takes our lines out. A line tells behind its id what was there before the first of ours: d: no folder, f: no file, n: no
 # line feed at its end. A text, because the next run does it for a process that was killed (host.sh).
 k_undo='cd || exit
-f=.ssh/authorized_keys n=.ssh/kcore-feed-$k_id
+f=$k_keys n=.ssh/kcore-feed-$k_id
 [ -f "$f" ] && [ ! -L "$f" ] || exit 0
 w=$(sed -n "s/.* kcore-feed-$k_id\.\([dfn]*\)-\$/\1/p" "$f" | head -n 1)
 grep -q " kcore-feed-$k_id\.[dfn]*-\$" "$f" || exit 0
@@ -132,7 +134,7 @@ IFS= read -r k_s <"/proc/$$/stat"
 IFS= read -r k_boot </proc/sys/kernel/random/boot_id
 set -- ${k_s##*) }
 {
-  k_print "k_id=$k_id HOME='$HOME'"
+  k_print "k_id=$k_id k_keys=$k_keys HOME='$HOME'"
   k_print "($k_undo)"
   k_print "rm -rf '$k_dir'"
 } >"$k_dir/undo"

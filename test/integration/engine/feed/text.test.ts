@@ -37,6 +37,14 @@ const shells: Readonly<Record<string, readonly string[]>> = {
 const runId = "run-1";
 const nonce = "0123456789abcdef";
 
+interface TalkOptions {
+  readonly words?: readonly string[];
+  /** Seconds. */
+  readonly silence?: number;
+  /** What stands in a file's place, for it alone. */
+  readonly over?: Readonly<Record<string, string>>;
+}
+
 /** A shell that runs the node's text, on this machine. */
 class Talk {
   readonly child: ChildProcess;
@@ -45,18 +53,10 @@ class Talk {
   readonly #waiting: { readonly start: string; readonly resolve: (rest: string) => void }[] = [];
   #number = 0;
 
-  constructor(
-    stateDir: string,
-    home: string,
-    { words = ["dash"], silence, hides }: { words?: readonly string[]; silence?: number; hides?: string } = {},
-  ) {
-    const hiding = `mount --bind /dev/null "$0" && exec "$@"`;
-    const [program = "", ...args] = [
-      ...(hides ? ["unshare", "-m", "sh", "-c", hiding, hides] : []),
-      ...words,
-      "-c",
-      entry,
-    ];
+  constructor(stateDir: string, home: string, { words = ["dash"], silence, over = {} }: TalkOptions = {}) {
+    const binds = Object.entries(over).map(([file, other]) => `mount --bind '${other}' ${file} && `);
+    const wrapper = ["unshare", "-m", "sh", "-c", `${binds.join("")}exec "$0" "$@"`];
+    const [program = "", ...args] = [...(binds.length > 0 ? wrapper : []), ...words, "-c", entry];
     this.child = spawn(program, args, {
       env: { HOME: home, PATH: process.env["PATH"] },
       stdio: ["pipe", "pipe", "inherit"],
@@ -142,7 +142,11 @@ describe("a node's part in the feeding, whatever its shell is", function () {
     talks.push(made);
     return made;
   }
-  const rootKeys = (): string => join(server.home("root"), ".ssh", "authorized_keys");
+  /** The files of keys of the server's root, and what they hold. */
+  const rootKeys = (): Record<string, string> => {
+    const ssh = join(server.home("root"), ".ssh");
+    return Object.fromEntries(readdirSync(ssh).map((file) => [file, readFileSync(join(ssh, file), "utf8")]));
+  };
   const remains = (state: string): string[] => readdirSync(join(state, "runs"));
   const inOf = (state: string): string => join(state, "runs", runId, "followers", "1", "in", name);
 
@@ -159,7 +163,7 @@ describe("a node's part in the feeding, whatever its shell is", function () {
 
   for (const [shell, words] of Object.entries(shells)) {
     it(`gives and takes with ${shell}`, async () => {
-      const before = readFileSync(rootKeys());
+      const before = rootKeys();
       const state = node("source");
       const from = talk(state, server.home("root"), { words });
       const kept = from.ask(`keep N ${named}`);
@@ -168,7 +172,6 @@ describe("a node's part in the feeding, whatever its shell is", function () {
       expect(await kept).to.equal("yes");
       const key = makeOneTimeKey();
       expect(await from.ask(`admit N ${name} ${key.line}`)).to.equal("yes");
-      expect(statSync(rootKeys()).mode & 0o777).to.equal(0o600);
 
       const other = node("reader");
       const to = talk(other, folder, { words });
@@ -188,12 +191,14 @@ describe("a node's part in the feeding, whatever its shell is", function () {
       to.say("bye\n");
       await Promise.all([from.ended(), to.ended()]);
       expect([remains(state), remains(other)]).to.deep.equal([[runId], [runId]]);
-      expect(readFileSync(rootKeys()).equals(before)).to.equal(true);
+      expect(rootKeys()).to.deep.equal(before);
     });
 
     it(`leaves the file of keys as it was with ${shell}`, async () => {
       const state = node("source");
       const { line } = makeOneTimeKey();
+      // No sshd that could tell of a second file.
+      const over = { "/usr/sbin/sshd": "/dev/null" };
       const cases: Readonly<Record<string, string | undefined>> = {
         nothing: undefined,
         folder: undefined,
@@ -208,7 +213,7 @@ describe("a node's part in the feeding, whatever its shell is", function () {
         if (text !== undefined) writeFileSync(file, text, { mode: 0o640 });
         // Two runs at once; the first of them ends first, or last.
         for (const order of [0, 1]) {
-          const both = [talk(state, home, { words }), talk(state, home, { words })];
+          const both = [talk(state, home, { words, over }), talk(state, home, { words, over })];
           for (const one of both) {
             expect(await one.ask(`admit N ${name} ${line}`)).to.equal("yes");
             expect(await one.ask(`admit N other.b ${line}`)).to.equal("yes");
@@ -228,6 +233,33 @@ describe("a node's part in the feeding, whatever its shell is", function () {
     });
   }
 
+  it("leaves the first file of keys alone where sshd looks at a second one", async () => {
+    const says = (files: string): string => {
+      const file = join(folder, "sshd");
+      writeFileSync(file, `#!/bin/sh\necho 'port 22'\necho 'authorizedkeysfile ${files}'\n`, { mode: 0o755 });
+      return file;
+    };
+    const ssh = join(folder, "home", ".ssh");
+    mkdirSync(ssh, { recursive: true });
+    writeFileSync(join(ssh, "authorized_keys"), "ssh-ed25519 AAAA somebody\n");
+    for (const [files, used] of [
+      [".ssh/authorized_keys", "authorized_keys"],
+      [".ssh/authorized_keys /etc/keys/%u", "authorized_keys"],
+      [".ssh/authorized_keys .ssh/authorized_keys2", "authorized_keys2"],
+    ] as const) {
+      const one = talk(node(files.replaceAll("/", "-")), join(folder, "home"), {
+        over: { "/usr/sbin/sshd": says(files) },
+      });
+      expect(await one.ask(`admit N ${name} ${makeOneTimeKey().line}`)).to.equal("yes");
+      expect(readdirSync(ssh)).to.deep.equal([...new Set(["authorized_keys", used])]);
+      expect(readFileSync(join(ssh, used), "utf8")).to.match(/^restrict,expiry-time="\d{14}",command="exec cat '/m);
+      one.say("bye\n");
+      await one.ended();
+      expect(readdirSync(ssh)).to.deep.equal(["authorized_keys"]);
+      expect(readFileSync(join(ssh, "authorized_keys"), "utf8")).to.equal("ssh-ed25519 AAAA somebody\n");
+    }
+  });
+
   it("lets nobody in by a file of keys that is a link", async () => {
     const state = node("source");
     const { line } = makeOneTimeKey();
@@ -239,7 +271,7 @@ describe("a node's part in the feeding, whatever its shell is", function () {
       writeFileSync(join(real, "keys"), "");
       if (link !== ".ssh") mkdirSync(join(home, ".ssh"));
       symlinkSync(link === ".ssh" ? join(real, "ssh") : join(real, "keys"), join(home, link));
-      const one = talk(state, home);
+      const one = talk(state, home, { over: { "/usr/sbin/sshd": "/dev/null" } });
       expect(await one.ask(`admit N ${name} ${line}`)).to.equal("no it lets nobody in");
       expect([readdirSync(join(real, "ssh")), readFileSync(join(real, "keys"), "utf8")]).to.deep.equal([[], ""]);
     }
@@ -308,7 +340,7 @@ describe("a node's part in the feeding, whatever its shell is", function () {
   });
 
   it("says that it has no ssh client", async () => {
-    const to = talk(node("reader"), folder, { hides: "/usr/bin/ssh" });
+    const to = talk(node("reader"), folder, { over: { "/usr/bin/ssh": "/dev/null" } });
     expect(await fetched(to)).to.equal("no it has no ssh client");
   });
 
@@ -352,7 +384,7 @@ describe("a node's part in the feeding, whatever its shell is", function () {
     "it is told to end": (one: Talk) => one.child.kill("SIGTERM"),
   }))
     it(`leaves nothing when ${what}`, async () => {
-      const before = readFileSync(rootKeys());
+      const before = rootKeys();
       const state = node("source");
       const one = talk(state, server.home("root"), what.startsWith("nobody") ? { silence: 1 } : {});
       expect(await one.ask(`admit N ${name} ${makeOneTimeKey().line}`)).to.equal("yes");
@@ -361,11 +393,11 @@ describe("a node's part in the feeding, whatever its shell is", function () {
       end(one);
       await one.ended();
       expect(remains(state)).to.deep.equal([runId]);
-      expect(readFileSync(rootKeys()).equals(before)).to.equal(true);
+      expect(rootKeys()).to.deep.equal(before);
     });
 
   it("is cleared by the next run when it was killed", async () => {
-    const before = readFileSync(rootKeys());
+    const before = rootKeys();
     const state = node("source");
     rmSync(join(state, "runs", runId), { recursive: true });
     const one = talk(state, server.home("root"));
@@ -373,7 +405,7 @@ describe("a node's part in the feeding, whatever its shell is", function () {
     writeFileSync(join(state, "runs", `feed-${one.id}`, `has.${name}`), content);
     one.child.kill("SIGKILL");
     await one.ended();
-    expect(readFileSync(rootKeys()).equals(before)).to.equal(false);
+    expect(rootKeys()).to.not.deep.equal(before);
     const { session } = sessionOn(state);
     const { outcome } = await session.perform(
       [{ stage: "s", drafts: [draftOf("look", { want: {}, probe: sh``, apply: sh`:`, always: true })] }],
@@ -381,7 +413,7 @@ describe("a node's part in the feeding, whatever its shell is", function () {
     );
     await session.finish(outcome);
     expect(outcome).to.equal("done");
-    expect(readFileSync(rootKeys()).equals(before)).to.equal(true);
+    expect(rootKeys()).to.deep.equal(before);
     expect(remains(state).filter((one) => one.startsWith("feed-"))).to.deep.equal([]);
   });
 });
