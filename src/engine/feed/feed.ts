@@ -70,15 +70,18 @@ export class Feed implements BlobFeed {
     return content.plan.isTravelling(node) ? "send" : "left";
   }
 
-  async keep(party: FedNode, name: string, blob: Blob): Promise<void> {
+  async keep(party: FedNode, name: string, blob: Blob): Promise<boolean> {
     const errand = this.#errandOf(party, name, blob);
     const { content, fed } = errand;
-    if (!canServe(party) || !content.plan.wantsSource)
-      return this.#carryOut(content, content.plan.arrived(party.node, { serves: false }));
+    if (!canServe(party) || !content.plan.wantsSource) {
+      this.#arrived(errand, false);
+      return false;
+    }
     const why = await this.#memberOf(party).keep(fed);
     if (why !== undefined && content.plan.isTravelling(party.node))
       this.#warn(party, `other nodes cannot get ${content.label} from it: ${why}`);
     this.#arrived(errand, why === undefined);
+    return why === undefined;
   }
 
   leave(node: string): void {

@@ -22,8 +22,8 @@ export interface BlobFeed {
    * node waits no more.
    */
   bring(party: FedNode, name: string, blob: Blob): Promise<"there" | "send" | "left">;
-  /** The bastion gave all of it to the connection, and not yet the word that puts it in its place. */
-  keep(party: FedNode, name: string, blob: Blob): Promise<void>;
+  /** The bastion gave all of it to the connection, and not yet the word that puts it in its place. True: all of it is there. */
+  keep(party: FedNode, name: string, blob: Blob): Promise<boolean>;
   /** The node waits for nothing any more, and nothing is on its way to it. */
   leave(node: string): void;
   /** Whether others still read over this connection: then the feed closes it. */

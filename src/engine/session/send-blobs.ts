@@ -37,7 +37,10 @@ async function giveLarge(link: Link, name: string, blob: Blob, answer: BlobAnswe
   const end = await feed.bring(party, name, blob);
   sending.hold(false);
   if (end === "there") await link.send(inPlace);
-  else if (end === "send") await give(link, new Map([[name, blob]]), answer, () => feed.keep(party, name, blob));
+  else if (end === "send")
+    await give(link, new Map([[name, blob]]), answer, async () => {
+      if (await feed.keep(party, name, blob)) sending.arrive();
+    });
 }
 
 /** Gives these to the connection; `kept` comes before the word that puts them in their place. */

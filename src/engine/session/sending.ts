@@ -77,7 +77,7 @@ export class Sending {
     this.#isWhole = true;
   }
 
-  /** Something else is waited for, or no longer: meanwhile nothing has to move. */
+  /** Something else is waited for, or no longer: meanwhile nothing has to move, and nothing is told. */
   hold(isHeld: boolean): void {
     this.#isHeld = isHeld;
   }
@@ -91,6 +91,7 @@ export class Sending {
   /** Nobody waits for it any more. */
   stop(): void {
     clearInterval(this.#timer);
+    this.#timer = this.#before = undefined;
     this.#pieces.length = 0;
   }
 
@@ -100,6 +101,7 @@ export class Sending {
     const at = now();
     const moved = Math.max(this.#moved, taken() - this.#base);
     if (moved > this.#moved || this.#isHeld) [this.#moved, this.#movedAt] = [moved, at];
+    if (this.#isHeld) return;
     this.#looks.push({ at, moved });
     if (this.#looks.length > ratedLooks + 1) this.#looks.shift();
     for (let [piece, next] = this.#pieces; piece && next && moved > next.from; [piece, next] = this.#pieces) {

@@ -4,6 +4,7 @@ import { repeatCommand } from "#tui/repeat-command.ts";
 describe("the command that repeats a step", () => {
   const cases: readonly (readonly [string, string])[] = [
     ["kcore orchestrate deploy_node n1,n2", "kcore orchestrate deploy_node --on n2"],
+    ["kcore orchestrate deploy_node --feed nodes n1,n2", "kcore orchestrate deploy_node --feed nodes --on n2"],
     [
       "kcore orchestrate deploy_node --on 'role:worker and not dc:DC2' --dry-run",
       "kcore orchestrate deploy_node --dry-run --on n2",

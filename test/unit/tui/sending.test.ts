@@ -73,6 +73,16 @@ describe("a large content on its way, in views", () => {
     expect(report).not.to.contain("sending kcore");
   });
 
+  it("says from which node it comes", () => {
+    const byN2 = (event: RunEventBody): RunEventBody => ({ ...event, from: "n2" }) as RunEventBody;
+    const events = runWith(byN2(going(31_200_000)), byN2(sent(5200)));
+    expect(told(events, describeEvent).filter((line) => line.includes("kcore"))).to.deep.equal([
+      "n1  sending kcore-0.1.0 from n2  31.2/44.0 MB  8.4 MB/s",
+      "n1  sent kcore-0.1.0 from n2  44.0 MB  5.2 s",
+    ]);
+    expect(drawReport(reduceEvents(events))).to.contain("sent kcore-0.1.0 from n2  44.0 MB  5.2 s");
+  });
+
   it("is forgotten when the connection goes: it comes anew", () => {
     const lost = { type: "node.disconnected", node: "n1", reason: "gone" } as const;
     expect(reduceEvents(runWith(going(31_200_000), lost)).nodes.get("n1")?.sending).to.equal(undefined);

@@ -55,9 +55,9 @@ class Talk {
 
   constructor(stateDir: string, home: string, { words = ["dash"], silence, over = {} }: TalkOptions = {}) {
     const binds = Object.entries(over).map(([file, other]) => `mount --bind '${other}' ${file} && `);
-    const wrapper = ["unshare", "-m", "sh", "-c", `${binds.join("")}exec "$0" "$@"`];
-    const [program = "", ...args] = [...(binds.length > 0 ? wrapper : []), ...words, "-c", entry];
-    this.child = spawn(program, args, {
+    const wrapper = ["-m", "sh", "-c", `${binds.join("")}exec "$0" "$@"`];
+    const args = [...wrapper, ...words, "-c", entry];
+    this.child = spawn("unshare", args, {
       env: { HOME: home, PATH: process.env["PATH"] },
       stdio: ["pipe", "pipe", "inherit"],
     });
@@ -96,7 +96,7 @@ class Talk {
   }
 
   #tell(): void {
-    for (const wanted of [...this.#waiting]) {
+    for (const wanted of this.#waiting.slice()) {
       const at = this.#heard.findIndex((line) => line.startsWith(wanted.start));
       if (at < 0) continue;
       this.#waiting.splice(this.#waiting.indexOf(wanted), 1);

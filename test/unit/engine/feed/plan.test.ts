@@ -58,7 +58,7 @@ describe("the plan of who feeds whom", () => {
   });
 
   it("has eight sources at most", () => {
-    const plan = withSource(..."bcdefgh");
+    const plan = withSource("b", "c", "d", "e", "f", "g", "h");
     for (const node of "abcdefgh") {
       expect([plan.wantsSource, plan.isSource(node)]).to.deep.equal([true, false]);
       plan.arrived(node, { serves: true });

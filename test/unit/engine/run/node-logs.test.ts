@@ -38,4 +38,11 @@ describe("the logs of a run", () => {
     // What is done for a node stands with the node, whatever it is called.
     expect(logged("bastion", ...events.map((event) => ({ ...event, item: "bastion" }) as RunEventBody))).to.equal(told);
   });
+
+  it("say what a node was sent, and by whom", () => {
+    const sent = { type: "node.sent", node: "n1", name: "image", bytes: 44_000_000, duration: 5 } as const;
+    expect(logged("n1", sent, { ...sent, from: "n2" })).to.equal(
+      "-- sent image, 44.0 MB\n-- sent image from n2, 44.0 MB\n",
+    );
+  });
 });

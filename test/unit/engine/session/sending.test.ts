@@ -129,6 +129,24 @@ describe("a large content on its way to a node", () => {
     expect(problems.length).to.equal(1);
   });
 
+  it("need not move while something else is waited for", () => {
+    begin("image", 600 * MB);
+    pass(6, 100 * MB);
+    sending.hold(true);
+    const told = events.length;
+    pass(3600, 0);
+    sending.hold(false);
+    expect([problems, events.length]).to.deep.equal([[], told]);
+    sending.arrive();
+    begin("kcore-0.1.0", 44 * MB);
+    pass(2, MB);
+    expect(events.at(-1)).to.include({ name: "kcore-0.1.0", sent: 2 * MB });
+    pass(59, 0);
+    expect(problems).to.deep.equal([]);
+    pass(2, 0);
+    expect(problems.length).to.equal(1);
+  });
+
   it("is nobody's business any more when the connection went", () => {
     begin("kcore-0.1.0", 44 * MB);
     sending.stop();
