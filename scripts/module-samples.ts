@@ -81,6 +81,10 @@ export const moreArguments: Readonly<Record<string, readonly object[]>> = {
       source: { file: "/a.gz", sha256, size: 1 },
       narHash: `sha256:${"0".repeat(52)}`,
     },
+    {
+      path: "/nix/store/0c8fvpkmrx4b8n5mxy4v1ibwrfgjd7l6-a",
+      source: [{ path: "/nix/store/0c8fvpkmrx4b8n5mxy4v1ibwrfgjd7l6-a", file: "/a.gz", sha256, size: 1 }],
+    },
     { profile: "/nix/var/nix/profiles/system", generation: 3 },
     { backFrom: "kcore-0.2.0" },
   ],

@@ -59,7 +59,7 @@ async function moduleTexts(): Promise<Map<string, string>> {
       const parsed = module.args.safeParse(args);
       if (!parsed.success) throw new Error(`sample ${index} of ${name}: ${parsed.error.message}`);
       const step = module.step(parsed.data, context);
-      for (const part of ["probe", "guard", "foresee", "keep", "apply", "react", "show"] as const) {
+      for (const part of ["probe", "guard", "foresee", "keep", "asks", "apply", "react", "show"] as const) {
         const text = step[part]?.render({ secret: () => '"$kS_1"', blob: () => '"$K_RUN/blobs/0"' });
         if (text !== undefined) texts.set(`${name} ${part}${index === 0 ? "" : ` (sample ${index})`}`, text);
       }

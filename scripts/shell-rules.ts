@@ -26,7 +26,7 @@ export const allowedLines: readonly { readonly code: string; readonly line: RegE
   { code: "SC2012", line: /ls -l .*\/proc\//, why: "names under /proc are numbers" },
   { code: "SC2012", line: /ls -A "\$1" \| wc -c/, why: "only whether there is something is asked" },
   { code: "SC2045", line: /ls -t "\$K_STATE\/runs"/, why: "names of runs are ours, and the oldest come last" },
-  { code: "SC2046", line: /\$\(echo \$|set -- \$\(/, why: "the words of a line" },
+  { code: "SC2046", line: /\$\(echo \$|set -- \$\(|rm -f \$\(sed /, why: "the words of a line, or of each" },
   { code: "SC2086", line: /set -- .*\$|\$\(echo \$|printf '%s\\n' \$flags|dd \$k_x/, why: "the words of a line" },
   {
     code: "SC2086",
@@ -37,6 +37,11 @@ export const allowedLines: readonly { readonly code: string; readonly line: RegE
     code: "SC2086",
     line: /\bb_(?:look|look_links|wave|above) \$|\$b_(?:paths|sums|dirs) 2>|sync \$b_|b_is_safe "\$1"/,
     why: "lists of numbers and paths of plain characters (batch.ts)",
+  },
+  {
+    code: "SC2086",
+    line: /import \$imports |--verify-path \$valid /,
+    why: "lists of hashes and of store paths (nix-profile.ts)",
   },
   { code: "SC2086", line: /s_\w+ .*\$s_devices$/, why: "a list of devices" },
   { code: "SC2086", line: / install .* \$kernels| add -u {2}\$kernels/, why: "a list of packages' names" },

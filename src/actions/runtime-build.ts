@@ -1,7 +1,8 @@
-import { access, constants } from "node:fs/promises";
+import { access, constants, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
 import { defineAction, type ActionContext, type ActionResult } from "#engine/orchestrate/action.ts";
+import { remadeBy } from "#engine/step/blob.ts";
 import { shippedRoot } from "#engine/project/shipped.ts";
 import { buildRuntime } from "#runtime/build.ts";
 
@@ -21,10 +22,11 @@ export const runtimeBuild = defineAction({
 async function build({ home, note }: ActionContext): Promise<ActionResult> {
   const root = shippedRoot();
   const cache = await cacheFolder(root, home);
-  const { storePath, narHash, file, sha256, size, version, node, arch, command } = await buildRuntime({
-    root,
-    cache,
-    note,
+  const runtime = await buildRuntime({ root, cache, note });
+  const { storePath, narHash, file, sha256, size, version, node, arch, command } = runtime;
+  remadeBy(file, async () => {
+    await rm(file, { force: true });
+    await buildRuntime({ root, cache, note });
   });
   const outputs = { storePath, narHash, source: { file, sha256, size }, version, node, arch, command };
   return { changed: false, outputs };

@@ -1,7 +1,9 @@
+import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
 import { type ActionContext, type ActionResult, defineAction } from "#engine/orchestrate/action.ts";
-import { exportClosure } from "#runtime/export-closure.ts";
+import { remadeBy } from "#engine/step/blob.ts";
+import { exportClosure, exportPath } from "#runtime/export-closure.ts";
 
 const args = z.strictObject({
   path: z
@@ -11,14 +13,14 @@ const args = z.strictObject({
 });
 
 /**
- * Takes a path with all that it needs out of the bastion's own Nix store: what `nix.profile` needs to deliver it.
+ * Takes a path with all that it needs out of the bastion's own Nix store, path by path: what `nix.profile` needs to deliver those that a node lacks.
  * ```yaml
  * - { id: closure, run: store.export, path: "{{params.path}}", once: true }
  * ```
  */
 export const storeExport = defineAction({
   name: "store.export",
-  summary: "Exports a path and all that it needs from the bastion's Nix store; kept in a cache.",
+  summary: "Exports a path and each one that it needs from the bastion's Nix store; kept in a cache.",
   args,
   run: deliver,
   // It only fills the cache, and a plan must name the hash to be able to say that nothing changes.
@@ -26,6 +28,12 @@ export const storeExport = defineAction({
 });
 
 async function deliver({ path }: z.output<typeof args>, { home, signal, note }: ActionContext): Promise<ActionResult> {
-  const outputs = await exportClosure({ path, cache: join(home, "cache", "closures"), signal, note });
+  const options = { cache: join(home, "cache", "closures"), signal };
+  const outputs = await exportClosure({ path, note, ...options });
+  for (const { path: one, file } of outputs.source)
+    remadeBy(file, async () => {
+      await rm(file, { force: true });
+      await exportPath(one, options);
+    });
   return { changed: false, outputs: { ...outputs } };
 }

@@ -2,9 +2,10 @@ import { spawn, type ChildProcess } from "node:child_process";
 import { createHash, randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { createWriteStream } from "node:fs";
-import { mkdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
-import { basename, join } from "node:path";
-import { Transform } from "node:stream";
+import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { availableParallelism } from "node:os";
+import { join } from "node:path";
+import { Transform, type TransformCallback } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { text } from "node:stream/consumers";
 import { createGzip } from "node:zlib";
@@ -14,47 +15,74 @@ import { KcoreError } from "#errors/problem.ts";
 export interface ExportedClosure {
   readonly storePath: string;
   readonly narHash: string;
-  /** As `nix-store --export` writes it, compressed by gzip. */
-  readonly source: { readonly file: string; readonly sha256: string; readonly size: number };
+  /** Every path of it, what others need before these. */
+  readonly source: readonly ExportedPath[];
+}
+
+/** One path: as `nix-store --export` writes it, without the end (8 bytes of zero), so that several stand in a row; compressed by gzip. */
+export interface ExportedPath {
+  readonly path: string;
+  readonly file: string;
+  readonly sha256: string;
+  readonly size: number;
 }
 
 export interface ExportOptions {
-  readonly path: string;
-  /** Folder for finished ones, which are kept: a store path never changes. */
+  /** Folder for finished ones, which are kept: a store path never changes. Closures share the paths that they have in common. */
   readonly cache: string;
   readonly signal: AbortSignal;
-  readonly note: (text: string) => void;
   /** The program; Nix's own unless told otherwise. */
   readonly nixStore?: string;
 }
 
 /** Bytes of one content that are sent: it is held in memory while nodes are given it. */
 const mostBytes = 2 ** 31 - 1;
+/** What stands behind the last path of an export. */
+const endMark = 8;
 
 /**
- * Exports a path with all that it needs from the store of this machine, or finds it exported.
+ * Exports a path with all that it needs from the store of this machine, or finds it exported. What is found is judged by its size; its
+ * hash is compared by who reads it.
  * @throws KcoreError NIX_EXPORT_FAILED
  */
 export async function exportClosure({
   path,
-  cache,
-  signal,
   note,
-  nixStore = "nix-store",
-}: ExportOptions): Promise<ExportedClosure> {
-  const manifest = join(cache, `${basename(path)}.json`);
-  const known = await readManifest(manifest);
+  ...options
+}: ExportOptions & { readonly path: string; readonly note: (text: string) => void }): Promise<ExportedClosure> {
+  const { cache, signal, nixStore = "nix-store" } = options;
+  const manifest = join(cache, `${digestOf(path)}.json`);
+  const known = await readManifest(manifest, path);
   if (known) return known;
   const ask = (words: readonly string[]): Promise<string> => askNix(nixStore, words, signal);
   const narHash = (await ask(["-q", "--hash", path])).trim();
   const paths = (await ask(["-qR", path])).trim().split("\n");
-  note(`exporting ${paths.length === 1 ? "1 path" : `${paths.length} paths`} of this machine's store`);
   await mkdir(cache, { recursive: true, mode: 0o700 });
-  const file = join(cache, `${basename(path)}.export.gz`);
+  const kept = await keptIn(cache, paths);
+  const missing = paths.filter((one) => !kept.has(one));
+  if (missing.length > 0)
+    note(`exporting ${missing.length === 1 ? "1 path" : `${missing.length} paths`} of this machine's store`);
+  await inLanes(missing, signal, async (one, { signal: inner }) => {
+    kept.set(one, await exportPath(one, { ...options, signal: inner }));
+  });
+  const closure = { storePath: path, narHash, source: paths.flatMap((one) => kept.get(one) ?? []) };
+  // Last: what it speaks of is whole.
+  await writeWhole(manifest, `${JSON.stringify(closure, undefined, 2)}\n`);
+  return closure;
+}
+
+/**
+ * Exports one path of this machine's store into the cache; what was there of it is replaced.
+ * @throws KcoreError NIX_EXPORT_FAILED
+ */
+export async function exportPath(
+  path: string,
+  { cache, signal, nixStore = "nix-store" }: ExportOptions,
+): Promise<ExportedPath> {
   // One for each caller: those of one run ask at the same time.
-  const aside = `${file}.${randomUUID()}.tmp`;
+  const aside = join(cache, `${randomUUID()}.tmp`);
   try {
-    const child = start(nixStore, ["--export", ...paths], signal);
+    const child = start(nixStore, ["--export", path], signal);
     const said = text(child.stderr);
     const hash = createHash("sha256");
     let size = 0;
@@ -68,20 +96,86 @@ export async function exportClosure({
     const ended = endOf(child);
     // When what it writes goes nowhere any more, nobody waits for its end.
     ended.catch(() => undefined);
-    await pipeline(child.stdout, createGzip({ level: 6 }), count, createWriteStream(aside, { mode: 0o600 }), {
-      signal,
-    });
+    const body = new WithoutEnd();
+    const target = createWriteStream(aside, { mode: 0o600, flush: true });
+    await pipeline(child.stdout, body, createGzip({ level: 6 }), count, target, { signal });
     if ((await ended) !== 0) throw failed(`nix-store cannot export ${path}`, await said);
-    if (size > mostBytes)
-      throw failed(`${path} with all that it needs is ${size} bytes, more than can be sent at once`);
+    if (!body.isWhole) throw failed(`the export of ${path} has no end`);
+    if (size > mostBytes) throw failed(`${path} is ${size} bytes, more than can be sent at once`);
+    const sha256 = hash.digest("hex");
+    const file = join(cache, `${digestOf(path)}-${sha256}-${size}.gz`);
     await rename(aside, file);
-    const closure = { storePath: path, narHash, source: { file, sha256: hash.digest("hex"), size } };
-    // Last: what it speaks of is whole.
-    await writeFile(aside, `${JSON.stringify(closure, undefined, 2)}\n`, { mode: 0o600 });
-    await rename(aside, manifest);
-    return closure;
+    return { path, file, sha256, size };
   } finally {
     await rm(aside, { force: true });
+  }
+}
+
+/** Passes on all but the end of an export. */
+class WithoutEnd extends Transform {
+  #held = Buffer.alloc(0);
+
+  override _transform(chunk: Buffer, _encoding: BufferEncoding, done: TransformCallback): void {
+    const bytes = Buffer.concat([this.#held, chunk]);
+    const most = Math.max(0, bytes.length - endMark);
+    this.#held = bytes.subarray(most);
+    done(null, bytes.subarray(0, most));
+  }
+
+  /** What came last was the end. */
+  get isWhole(): boolean {
+    return this.#held.length === endMark && this.#held.every((byte) => byte === 0);
+  }
+}
+
+/** The part of a store path that no other has. */
+function digestOf(path: string): string {
+  return path.slice("/nix/store/".length, "/nix/store/".length + 32);
+}
+
+/** What the cache has of these paths, by path. Name and size say that it was written to its end. */
+async function keptIn(cache: string, paths: readonly string[]): Promise<Map<string, ExportedPath>> {
+  const names = new Map((await readdir(cache)).map((name) => [name.slice(0, name.indexOf("-")), name]));
+  const found = await Promise.all(
+    paths.map(async (path) => {
+      const name = names.get(digestOf(path)) ?? "";
+      const [, sha256 = "", length = ""] = /^[^-]+-([0-9a-f]{64})-(\d+)\.gz$/.exec(name) ?? [];
+      const kept = { path, file: join(cache, name), sha256, size: Number(length) };
+      return sha256 !== "" && (await isWhole(kept)) ? [kept] : [];
+    }),
+  );
+  return new Map(found.flat().map((kept) => [kept.path, kept]));
+}
+
+async function isWhole({ file, size }: ExportedPath): Promise<boolean> {
+  try {
+    return (await stat(file)).size === size;
+  } catch {
+    return false;
+  }
+}
+
+/** Does the work for each, a few at a time; the first that fails ends the others. */
+async function inLanes<Item>(
+  items: readonly Item[],
+  signal: AbortSignal,
+  work: (item: Item, lane: { readonly signal: AbortSignal }) => Promise<void>,
+): Promise<void> {
+  const stop = new AbortController();
+  const inner = AbortSignal.any([signal, stop.signal]);
+  const left = [...items].values();
+  const lane = async (): Promise<void> => {
+    for (const item of left) {
+      inner.throwIfAborted();
+      await work(item, { signal: inner });
+    }
+  };
+  const lanes = Array.from({ length: Math.min(items.length, availableParallelism()) }, lane);
+  for (const one of lanes) one.catch(() => stop.abort());
+  try {
+    await Promise.all(lanes);
+  } finally {
+    await Promise.allSettled(lanes);
   }
 }
 
@@ -119,12 +213,24 @@ function failed(message: string, said = ""): KcoreError {
   });
 }
 
-/** Undefined when it or its file is not there, or not whole. */
-async function readManifest(path: string): Promise<ExportedClosure | undefined> {
+/** Undefined when it or one of its files is not there, or not whole. */
+async function readManifest(file: string, path: string): Promise<ExportedClosure | undefined> {
   try {
-    const closure = JSON.parse(await readFile(path, "utf8")) as ExportedClosure;
-    return (await stat(closure.source.file)).size === closure.source.size ? closure : undefined;
+    const closure = JSON.parse(await readFile(file, "utf8")) as ExportedClosure;
+    const whole = await Promise.all(closure.source.map(isWhole));
+    return closure.storePath === path && whole.every(Boolean) ? closure : undefined;
   } catch {
     return undefined;
+  }
+}
+
+/** Never half a file under its name. */
+async function writeWhole(file: string, content: string): Promise<void> {
+  const aside = `${file}.${randomUUID()}.tmp`;
+  try {
+    await writeFile(aside, content, { mode: 0o600 });
+    await rename(aside, file);
+  } finally {
+    await rm(aside, { force: true });
   }
 }

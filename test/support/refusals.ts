@@ -28,6 +28,6 @@ export function refusalsIn(text: string): ReadonlySet<string> {
 }
 
 /** The same of all texts of a step. */
-export function refusalsOf({ probe, guard, apply, react, show }: Step): ReadonlySet<string> {
-  return refusalsIn([probe, guard, apply, react, show].map(String).join("\n"));
+export function refusalsOf({ probe, guard, asks, apply, react, show }: Step): ReadonlySet<string> {
+  return refusalsIn([probe, guard, asks, apply, react, show].map(String).join("\n"));
 }

@@ -1,19 +1,24 @@
 import { z } from "zod";
-import { fileBlob } from "../step/blob.ts";
+import { blobName, blobOf, fileBlob } from "../step/blob.ts";
 import { defineModule, type Step } from "../step/define.ts";
 import { AbsolutePath } from "../step/fields.ts";
 import { sh, type Sh } from "../step/sh.ts";
 
 const Sha256 = z.string().regex(/^[0-9a-f]{64}$/, "must be a SHA-256 in hex");
 
-/** What a bastion action made: the closure as `nix-store --export` writes it, compressed by gzip. */
-const Source = z.strictObject({
+const storePath = /^\/nix\/store\/[0-9abcdfghijklmnpqrsvwxyz]{32}-[A-Za-z0-9+._?=-]{1,211}$/;
+
+/** What a bastion action made: as `nix-store --export` writes it, compressed by gzip. */
+const Exported = z.strictObject({
   file: AbsolutePath.describe("The file on the bastion."),
   sha256: Sha256.describe("Its SHA-256."),
   size: z.int().positive().describe("Its size in bytes."),
 });
 
-const storePath = /^\/nix\/store\/[0-9abcdfghijklmnpqrsvwxyz]{32}-[A-Za-z0-9+._?=-]{1,211}$/;
+/** The same of one path of a closure; its end may be missing. */
+const ExportedPath = Exported.extend({
+  path: z.string().regex(storePath, "must be a store path").describe("The store path that the file holds."),
+});
 
 const args = z
   .strictObject({
@@ -43,7 +48,12 @@ const args = z
       .describe(
         "Instead of path: what it shall not be at, such as kcore-0.2.0: it goes back to the generation before.",
       ),
-    source: Source.optional().describe("Where the bastion has it, for nodes that lack it."),
+    source: z
+      .union([Exported, z.array(ExportedPath).min(1).max(10_000)])
+      .optional()
+      .describe(
+        "Where the bastion has it, for nodes that lack it: one file, or a list with each path that it needs, what others need before these.",
+      ),
     narHash: z
       .string()
       .regex(/^sha256:[0-9abcdfghijklmnpqrsvwxyz]{52}$/, "must be sha256: and 52 characters of base 32")
@@ -61,6 +71,10 @@ const args = z
   .refine(
     ({ path, source, narHash }) => path !== undefined || (source ?? narHash) === undefined,
     "source and narHash speak of a path, which is not given",
+  )
+  .refine(
+    ({ path, source }) => !Array.isArray(source) || source.some((one) => one.path === path),
+    "the path is not in the list that source gives",
   );
 type Args = z.output<typeof args>;
 
@@ -91,7 +105,8 @@ esac`;
  *   path: /nix/store/0c8fvpkmrx4b8n5mxy4v1ibwrfgjd7l6-kcore-0.1.0
  * ```
  * A newer version of the same name is not replaced unless `downgrade` says so. The path becomes the profile's newest generation; the older
- * ones stay, and `generation` or `backFrom` go back to one. The bytes travel once: a node that has the path is sent nothing. The fact `generation` names the present one.
+ * ones stay, and `generation` or `backFrom` go back to one. The bytes travel once: a node is sent the paths that its store lacks, and those
+ * whose files are damaged there. The fact `generation` names the present one.
  */
 export const nixProfile = defineModule({
   name: "nix.profile",
@@ -116,7 +131,7 @@ export const nixProfile = defineModule({
   },
 });
 
-type Gap = Pick<Step, "want" | "probe" | "guard" | "apply" | "tools">;
+type Gap = Pick<Step, "want" | "probe" | "guard" | "asks" | "offers" | "apply" | "tools">;
 
 const [nixStore, nixEnv, gzip] = [
   { command: "nix-store", package: "nix-bin" },
@@ -132,38 +147,105 @@ fact generation "\${now:-none}"`;
 }
 
 function atPath({ profile, path, source, narHash, downgrade }: Args & { readonly path: string }): Gap {
-  // As Nix calls it: what stands behind the hash.
-  const blob = source && fileBlob(source, nameOf(path));
   const guard = downgrade ? undefined : refuseDowngrade(profile, path);
-  const check =
-    narHash === undefined
-      ? sh`:`
-      : sh`hash=$(nix-store -q --hash ${path}) || exit 1
-  [ "$hash" = ${narHash} ] || refuse NIX_PATH_DIFFERS ${`${path} is not what the bastion has: wanted ${narHash}, found `}"$hash"`;
   return {
     want: { store: "valid", profile: path },
     probe: sh`if nix-store --check-validity ${path} 2>/dev/null; then fact store valid; else fact store absent; fi
 if [ -L ${profile} ]; then fact profile "$(readlink -f ${profile})"; else fact profile absent; fi
 ${tellGeneration(profile)}`,
     ...(guard && { guard }),
-    apply: sh`# Left by a run that a power cut ended: Nix registers a path before its files are surely on the disk.
-if nix-store --check-validity ${path} 2>/dev/null && ! nix-store --verify-path ${path} >/dev/null 2>&1; then
-  note "the files of "${path}" are damaged; they are sent again"
-  nix-store --delete ${path} >/dev/null || exit 1
-fi
-if ! nix-store --check-validity ${path} 2>/dev/null; then
-  ${
-    blob
-      ? sh`# A trusted user's import needs no signature; the blob's own checksum was compared when it came.
-  { gzip -dc <${blob} || echo broken >"$K_TMP/broken"; } | nix-store --import >/dev/null && [ ! -e "$K_TMP/broken" ] || exit 1`
-      : sh`refuse NIX_PATH_DIFFERS ${`${path} is not in the node's store, and the step names no source`}`
-  }
-  ${check}
-  sync
-fi
+    ...(source ? delivery(path, source) : {}),
+    apply: sh`${source ? putPaths(path, narHash) : requirePath(path)}
 [ "$(readlink -f ${profile})" = ${path} ] || nix-env -p ${profile} --set ${path}`,
-    tools: [nixStore, nixEnv, ...(blob ? [gzip] : [])],
+    tools: [nixStore, nixEnv, ...(source ? [gzip] : [])],
   };
+}
+
+/** What the bastion has, and which of it the node wants. A path that is valid in a Nix store has all that it needs there. */
+function delivery(path: string, source: NonNullable<Args["source"]>): Required<Pick<Step, "asks" | "offers">> {
+  const paths = (Array.isArray(source) ? source : [{ ...source, path }]).map((one) => ({
+    // As Nix calls it: what stands behind the hash.
+    blob: fileBlob(one, nameOf(one.path)),
+    path: one.path,
+  }));
+  const list = blobOf(paths.map(({ blob, path: at }) => `${blobName(blob)} ${blob.size} ${at}\n`).join(""));
+  return {
+    offers: paths.map(({ blob }) => blob),
+    asks: sh`set -- $(sed 's/.* //' ${list})
+nix-store --check-validity --print-invalid "$@" >"$K_TMP/absent" || exit 1
+exec 4<"$K_TMP/absent"
+valid= count=0 next=
+read -r next <&4
+while read -r name size at; do
+  if [ "$at" = "$next" ]; then
+    echo "$name $size import $at"
+    count=$((count + 1)) next=
+    read -r next <&4
+  else
+    valid="$valid $at"
+  fi
+done <${list}
+[ "$count" = 0 ] || note "the store lacks $count of $# paths"
+# Left by a run that a power cut ended: Nix registers a path before its files are surely on the disk.
+[ -z "$valid" ] || nix-store --verify-path $valid >/dev/null 2>&1 || while read -r name size at; do
+  case "$valid " in *" $at "*) ;; *) continue ;; esac
+  ! nix-store --verify-path "$at" >/dev/null 2>&1 </dev/null || continue
+  note "the files of $at are damaged; they are sent again"
+  echo "$name $size mend $at"
+done <${list}`,
+  };
+}
+
+/** Without a source: nothing can be put right. */
+function requirePath(path: string): Sh {
+  return sh`nix-store --check-validity ${path} 2>/dev/null || refuse NIX_PATH_DIFFERS ${`${path} is not in the node's store, and the step names no source`}
+nix-store --verify-path ${path} >/dev/null 2>&1 || refuse NIX_PATH_DIFFERS ${`the files of ${path} are damaged, and the step names no source`}`;
+}
+
+/** Puts into the store what came. What is damaged may be needed by other paths or be in use: then it cannot be deleted, and Nix repairs it where it is. */
+function putPaths(path: string, narHash: string | undefined): Sh {
+  const check =
+    narHash === undefined
+      ? sh`:`
+      : sh`hash=$(nix-store -q --hash ${path}) || exit 1
+    [ "$hash" = ${narHash} ] || refuse NIX_PATH_DIFFERS ${`${path} is not what the bastion has: wanted ${narHash}, found `}"$hash"`;
+  return sh`# A trusted user's import needs no signature; the checksum of each blob was compared when it came. A path by itself has no end mark.
+import() {
+  {
+    gzip -dc "$@" || : >"$K_TMP/broken"
+    head -c 8 /dev/zero
+  } | nix-store --import >/dev/null && [ ! -e "$K_TMP/broken" ]
+}
+# A binary cache with this one path is what Nix repairs from; its archive begins behind 8 bytes of the export.
+mend() {
+  if nix-store --delete "$2" >/dev/null 2>&1; then
+    import "$1"
+    return
+  fi
+  cache=$K_TMP/cache digest=\${2#/nix/store/} needs=
+  mkdir -p "$cache/nar" && size=$(nix-store -q --size "$2") && hash=$(nix-store -q --hash "$2") && refs=$(nix-store -q --references "$2") || return 1
+  for ref in $refs; do needs="$needs \${ref##*/}"; done
+  gzip -dc "$1" | tail -c +9 | head -c "$size" >"$cache/nar/1"
+  echo "StoreDir: /nix/store" >"$cache/nix-cache-info"
+  printf '%s\n' "StorePath: $2" "URL: nar/1" "Compression: none" "NarHash: $hash" "NarSize: $size" "References: \${needs# }" >"$cache/\${digest%%-*}.narinfo"
+  nix-store --repair-path "$2" --option substituters "file://$cache" --option require-sigs false 2>"$K_TMP/said" || { cat "$K_TMP/said" >&2 && return 1; }
+  rm -rf "$cache"
+}
+cd "$K_RUN/blobs" || exit 1
+imports= came=
+while read -r name size how at; do
+  [ "$at" != ${path} ] || came=1
+  case $how in
+    import) imports="$imports $name" ;;
+    mend) mend "$name" "$at" </dev/null || exit 1 ;;
+  esac
+done <"$k_asked"
+[ -z "$imports" ] || import $imports || exit 1
+if [ -n "$came" ]; then
+  ${check}
+fi
+[ -z "$k_more" ] || exit 0
+[ ! -s "$k_asked" ] || sync`;
 }
 
 /** A store path without the folder and the hash. */

@@ -5,7 +5,7 @@ import { quote } from "#engine/step/quote.ts";
 import type { Secret } from "#engine/step/secret.ts";
 import { rawSh, sh, type Sh } from "#engine/step/sh.ts";
 import type { PlannedStep } from "#engine/states/planned-step.ts";
-import { blobOf } from "#engine/step/blob.ts";
+import { blobName, blobOf } from "#engine/step/blob.ts";
 import { batchBlob, evidenceOf, isBatched, isPlain, provableData } from "./batch.ts";
 import { escapeLine } from "./escape.ts";
 import { shippedText } from "./texts.ts";
@@ -32,7 +32,7 @@ export interface CompiledStep {
   /** Names of blobs that already the probe needs, and of those only apply needs. */
   readonly early: readonly string[];
   readonly late: readonly string[];
-  /** By name on the node. */
+  /** By name on the node; with what the step may ask for itself (Step.offers). */
   readonly blobs: ReadonlyMap<string, Blob>;
   /** Lines of the evidence that all hold when the step is in order; none for a step of the batch lane, whose data says it. */
   readonly quick: readonly string[];
@@ -79,8 +79,7 @@ export function compileAlone(plan: PlannedStep, { owes, randomName, foresight }:
   const nameOf = (blob: Blob): string => {
     let name = names.get(blob);
     if (name === undefined) {
-      // The batch lane may have the same content in another form.
-      name = blob.sensitive ? randomName() : `${blob.sha256}.b`;
+      name = blob.sensitive ? randomName() : blobName(blob);
       names.set(blob, name);
       blobs.set(name, blob);
     }
@@ -108,6 +107,7 @@ export function compileAlone(plan: PlannedStep, { owes, randomName, foresight }:
   const [probe, guard, show] = probeTexts.map(render) as [string, string, string];
   const early = [...blobs.keys()];
   const [apply, react] = [step.apply, step.react].map((text) => render(tried(plan, text))) as [string, string];
+  const asks = render(step.asks);
   const late = [...blobs.keys()].filter((name) => !early.includes(name));
 
   const lines = [
@@ -137,7 +137,16 @@ export function compileAlone(plan: PlannedStep, { owes, randomName, foresight }:
   }
   lines.push("k_main");
 
-  const skeleton = assign({ kt_probe: probe, kt_apply: apply, kt_guard: guard, kt_react: react, kt_show: show });
+  for (const blob of step.offers ?? []) blobs.set(blobName(blob), blob);
+  const texts = assign({
+    kt_probe: probe,
+    kt_apply: apply,
+    kt_guard: guard,
+    kt_react: react,
+    kt_show: show,
+    kt_asks: asks,
+  });
+  const skeleton = step.asks ? `${shippedText("asks")}\n${texts}` : texts;
   const text = lines.filter((line) => line !== "").join("\n");
   return { key: stepKey(plan.id), text, skeleton, early, late, blobs, quick: quickOf(plan), owes };
 }

@@ -653,15 +653,12 @@ k_step() {
   live=$k_live k_looks=
   case $look:$k_rc in
     1:0 | 1:11 | 1:12 | 1:14) ;;
-    1:*)
-      # A look that was ended from outside ends the step.
-      if [ ! -e "$K_RUN/late" ] && [ ! -e "$K_RUN/aborted" ]; then
-        k_need $late || return 0
-        k_child
-      fi
-      ;;
+    # A look that was ended from outside ends the step.
+    1:*) [ -e "$K_RUN/late" ] || [ -e "$K_RUN/aborted" ] || k_rc=20 ;;
   esac
   while [ "$k_rc" = 20 ]; do
+    # It may have said itself what it wants (asks.sh).
+    { read -r late <"$K_RUN/blobs/$i"; } 2>/dev/null
     k_need $late || return 0
     k_child
   done

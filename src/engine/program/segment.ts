@@ -207,6 +207,7 @@ function aloneText({ plan, compiled }: SegmentStep, shared: ReadonlyMap<string, 
   // The last one of a trial never ends by the evidence alone: those before it may have changed something.
   const quick = plan.risk === undefined ? compiled.quick : [];
   const limit = limitOf(plan);
+  const sizeOf = (name: string): number => blobs.get(name)?.size ?? 0;
   const variables = assignments({
     i: key,
     title: titleOf(plan),
@@ -214,8 +215,9 @@ function aloneText({ plan, compiled }: SegmentStep, shared: ReadonlyMap<string, 
     to: limit === String(defaultTimeout) ? "" : limit,
     early: early.join(" "),
     late: late.join(" "),
-    // Large blobs of a step that nothing is known of beforehand wait for its turn.
-    big: quick.length > 0 ? "" : [...early, ...late].filter((name) => (blobs.get(name)?.size ?? 0) > 65_536).join(" "),
+    // Large blobs of a step that nothing is known of beforehand wait for its turn, and what it needs to find out which others it lacks.
+    big:
+      quick.length > 0 ? "" : [...early, ...late].filter((name) => plan.step.asks || sizeOf(name) > 65_536).join(" "),
     as: plan.runAs === undefined ? "" : "1",
     rs: keys(plan.restartOn),
     ch: keys(plan.onChanges),

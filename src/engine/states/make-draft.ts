@@ -124,7 +124,11 @@ function plan(parts: DraftParts, scope: Scope): PlannedStep {
 
 /** What the bastion sends for a step lies in the run's folder, which no other user may enter (docs/runner.md, The state folder). */
 function refuseFiles(step: Step, { module, source }: DraftParts, user: string): void {
-  if ([step.probe, step.guard, step.apply, step.react].every((text) => text === undefined || text.blobs.length === 0))
+  if (
+    [step.probe, step.guard, step.asks, step.apply, step.react].every(
+      (text) => text === undefined || text.blobs.length === 0,
+    )
+  )
     return;
   throw new KcoreError({
     code: "RUN_AS_FILES",

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
-import { readFile } from "node:fs/promises";
+import { open } from "node:fs/promises";
 import { basename } from "node:path";
+import { KcoreError } from "#errors/problem.ts";
 import { defined } from "#optional/defined.ts";
 
 /**
@@ -43,9 +44,15 @@ export function blobOf(content: string | Uint8Array, { sensitive = false }: { se
   return new Blob({ sha256, size: bytes.length, read: () => Promise.resolve(bytes), sensitive, bytes });
 }
 
+/** The name on the node of a blob that is not sensitive. */
+export function blobName({ sha256 }: Blob): string {
+  // The batch lane may have the same content in another form.
+  return `${sha256}.b`;
+}
+
 /**
  * A blob of a file whose hash and size are known already, so that a large one is neither read nor hashed until a node
- * asks for it. Nodes that ask at the same time share the bytes.
+ * asks for it. Nodes that ask at the same time share the bytes. Reading throws FILE_UNREADABLE for a file that is not what its hash says.
  */
 export function fileBlob(
   { file, sha256, size }: { file: string; sha256: string; size: number },
@@ -54,15 +61,61 @@ export function fileBlob(
   return new Blob({ sha256, size, sensitive: false, read: () => readShared(file, sha256), label });
 }
 
+const makers = new Map<string, () => Promise<void>>();
+
+/** A file of a cache can be made again: `make` does so when the file is not what its hash says at the time when a node asks for it. */
+export function remadeBy(file: string, make: () => Promise<void>): void {
+  makers.set(file, make);
+}
+
 const shared = new Map<string, WeakRef<Promise<Uint8Array>>>();
 
 function readShared(file: string, sha256: string): Promise<Uint8Array> {
   const known = shared.get(sha256)?.deref();
   if (known) return known;
-  const bytes: Promise<Uint8Array> = readFile(file);
+  const bytes: Promise<Uint8Array> = readSound(file, sha256);
   shared.set(sha256, new WeakRef(bytes));
   bytes.catch(() => shared.delete(sha256));
   return bytes;
+}
+
+async function readSound(file: string, sha256: string): Promise<Uint8Array> {
+  const make = makers.get(file);
+  const found = await readHashed(file).catch((error: unknown) => {
+    if (make && (error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    throw error;
+  });
+  if (found?.sha256 === sha256) return found.bytes;
+  if (make) {
+    await make();
+    const made = await readHashed(file);
+    if (made.sha256 === sha256) return made.bytes;
+  }
+  throw new KcoreError({
+    code: "FILE_UNREADABLE",
+    message: `${file} is not what it was: its SHA-256 is another one`,
+    hint: "run again",
+  });
+}
+
+/** Bytes that are hashed before other work gets its turn. */
+const piece = 4 << 20;
+
+async function readHashed(file: string): Promise<{ readonly bytes: Uint8Array; readonly sha256: string }> {
+  const handle = await open(file);
+  try {
+    const bytes = Buffer.allocUnsafe((await handle.stat()).size);
+    const hash = createHash("sha256");
+    let length = 0;
+    while (length < bytes.length) {
+      const { bytesRead } = await handle.read(bytes, length, Math.min(piece, bytes.length - length), length);
+      if (bytesRead === 0) break;
+      hash.update(bytes.subarray(length, (length += bytesRead)));
+    }
+    return { bytes: bytes.subarray(0, length), sha256: hash.digest("hex") };
+  } finally {
+    await handle.close();
+  }
 }
 
 /** The same bytes as a text of sh that assigns them to `b_text`; they hold no NUL. */

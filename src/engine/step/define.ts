@@ -51,6 +51,14 @@ export interface Step {
   readonly probe: Sh;
   /** Closes the gap. Absent: an assertion, or under `retry` a wait. */
   readonly apply?: Sh;
+  /**
+   * Before apply, once, never in dry runs: finds, without changing anything, which of `offers` apply wants, and prints them, a line each: name
+   * (blobName), size in bytes, and words for apply. Only those are sent. Apply runs once for each portion of them: `$k_asked` is a
+   * file with its lines, `$k_more` is not empty while others follow; the blobs lie in `"$K_RUN"/blobs`.
+   */
+  readonly asks?: Sh;
+  /** What `asks` may name; not sensitive. */
+  readonly offers?: readonly Blob[];
   /** The same as `want`, `probe`, `guard` and `apply` say, as data. */
   readonly data?: StepData;
   /**

@@ -9,7 +9,8 @@ import { exportClosure, type ExportedClosure } from "#runtime/export-closure.ts"
 import { problemsOf } from "#support/steps.ts";
 
 const path = "/nix/store/0c8fvpkmrx4b8n5mxy4v1ibwrfgjd7l6-web-2.1";
-const library = path.replace("web-2.1", "library");
+const library = "/nix/store/1c8fvpkmrx4b8n5mxy4v1ibwrfgjd7l6-library";
+const other = "/nix/store/2c8fvpkmrx4b8n5mxy4v1ibwrfgjd7l6-web-2.2";
 
 function abortable(): { readonly signal: AbortSignal; readonly abort: () => void } {
   const controller = new AbortController();
@@ -25,13 +26,15 @@ describe("a closure of the bastion's store", () => {
   afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
   /** A store that knows one path and what that needs. */
-  function store(atExport = 'printf "%s\\n" "$@"'): string {
+  function store(atExport = 'printf "%s\\n" "$@"; head -c 8 /dev/zero'): string {
     const program = join(folder, "nix-store");
     const text = `#!/bin/sh
 case "$*" in
   "-q --hash ${path}") echo sha256:${"0".repeat(52)} ;;
+  "-q --hash ${other}") echo sha256:${"1".repeat(52)} ;;
   "-qR ${path}") printf '%s\\n' ${library} ${path} ;;
-  "--export ${library} ${path}") ${atExport} ;;
+  "-qR ${other}") printf '%s\\n' ${library} ${other} ;;
+  "--export ${library}" | "--export ${path}" | "--export ${other}") echo "$2" >>${folder}/exported && ${atExport} ;;
   *) echo "error: not valid" >&2; exit 1 ;;
 esac
 `;
@@ -51,24 +54,41 @@ esac
       signal,
       note: (text) => notes.push(text),
     });
+  /** The paths that the store was asked to export so far, in any order. */
+  const asked = (): string[] => readFileSync(join(folder, "exported"), "utf8").trim().split("\n").toSorted();
 
-  it("is exported whole, and says what it is and how to check it", async () => {
+  it("is exported path by path, each without the end mark, and says what it is and how to check it", async () => {
     const closure = await exported(store());
-    const bytes = readFileSync(closure.source.file);
-    expect(gunzipSync(bytes).toString()).to.equal(`--export\n${library}\n${path}\n`);
     expect(closure).to.deep.include({ storePath: path, narHash: `sha256:${"0".repeat(52)}` });
-    expect([closure.source.size, closure.source.sha256]).to.deep.equal([
-      bytes.length,
-      createHash("sha256").update(bytes).digest("hex"),
-    ]);
+    expect(closure.source.map((one) => one.path)).to.deep.equal([library, path]);
+    for (const one of closure.source) {
+      const bytes = readFileSync(one.file);
+      expect(gunzipSync(bytes).toString()).to.equal(`--export\n${one.path}\n`);
+      expect([one.size, one.sha256]).to.deep.equal([bytes.length, createHash("sha256").update(bytes).digest("hex")]);
+    }
     expect(notes).to.deep.equal(["exporting 2 paths of this machine's store"]);
   });
 
-  it("is exported once, and again when its file is not whole", async () => {
+  it("is exported once, and of it again what is not whole", async () => {
     const closure = await exported(store());
     expect(await exported("/nowhere/nix-store")).to.deep.equal(closure);
-    writeFileSync(closure.source.file, "half");
+    writeFileSync(closure.source[0]?.file ?? "", "half");
     expect(await exported(store())).to.deep.equal(closure);
+    expect(asked()).to.deep.equal([library, library, path].toSorted());
+  });
+
+  it("shares what it has in common with another", async () => {
+    const [one, two] = [await exported(store()), await exported(store(), other)];
+    expect(two.source[0]).to.deep.equal(one.source[0]);
+    expect(asked()).to.deep.equal([library, other, path].toSorted());
+    expect(notes.at(-1)).to.equal("exporting 1 path of this machine's store");
+  });
+
+  it("is nothing that can be sent when the store's answer has no end", async () => {
+    const [problem] = await problemsOf(() => exported(store("printf 12345678")));
+    expect(problem?.code).to.equal("NIX_EXPORT_FAILED");
+    expect(problem?.message).to.match(/^the export of .* has no end$/);
+    expect(readdirSync(join(folder, "cache"))).to.deep.equal([]);
   });
 
   it("is not kept when the store fails in the middle", async () => {
@@ -102,8 +122,9 @@ esac
     const program = store('echo "$@"; sleep 0.02; head -c 100000 /dev/zero');
     const [one, other] = await Promise.all([exported(program), exported(program)]);
     expect(one).to.deep.equal(other);
-    expect(createHash("sha256").update(readFileSync(one.source.file)).digest("hex")).to.equal(one.source.sha256);
-    expect(readdirSync(join(folder, "cache")).length).to.equal(2);
+    for (const { file, sha256 } of one.source)
+      expect(createHash("sha256").update(readFileSync(file)).digest("hex")).to.equal(sha256);
+    expect(readdirSync(join(folder, "cache")).length).to.equal(3);
   });
 
   it("is told as what this machine does not have", async () => {

@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { blobOf } from "#engine/step/blob.ts";
+import { Blob, blobName, blobOf } from "#engine/step/blob.ts";
 import type { Step } from "#engine/step/define.ts";
 import { quote } from "#engine/step/quote.ts";
 import { sh } from "#engine/step/sh.ts";
@@ -86,6 +86,41 @@ describe("a whole session, whatever /bin/sh is", function () {
       expect(readFileSync(join(folder, "later"), "utf8")).to.equal("it's \\me");
       for (const [index, content] of Object.values(contents).entries())
         expect(readFileSync(join(folder, `file${index}`)).equals(Buffer.from(content))).to.equal(true);
+    });
+
+  for (const shell of shells)
+    it(`sends of very many contents those that a step asks for itself, with ${shell}`, async function () {
+      if (!existsSync(shell)) return this.skip();
+      const read: number[] = [];
+      const offers = Array.from({ length: 2_500 }, (_, index) => {
+        const blob = blobOf(`${index}\n`);
+        const counted = (): Promise<Uint8Array> => {
+          read.push(index);
+          return blob.read();
+        };
+        return new Blob({ sha256: blob.sha256, size: blob.size, sensitive: false, read: counted });
+      });
+      const list = blobOf(offers.map((blob) => `${blobName(blob)} ${blob.size}\n`).join(""));
+      const got = join(folder, "got");
+      // All but every fifth: two portions, the first of a thousand.
+      const step: Step = {
+        want: { got: "1" },
+        probe: sh`if [ -e ${got}.last ]; then fact got 1; else fact got 0; fi`,
+        asks: sh`sed -n 'n;n;n;n;p' ${list}; sed -n 'p;n;p;n;p;n;n' ${list}`,
+        apply: sh`cd "$K_RUN/blobs" && cat $(sed 's/ .*//' "$k_asked") >>${got} && { [ -n "$k_more" ] || : >${got}.last; }`,
+        offers,
+      };
+      for (const outcome of ["changed", "ok"]) {
+        const run = sessionOn(join(folder, "state"), { connect: withShell(shell), runId: outcome });
+        await run.session.perform([{ stage: "s", drafts: [draftOf("many", step)] }], { isLast: true });
+        await run.session.finish("done");
+        expect(run.outcomes(), JSON.stringify(run.events)).to.deep.equal([`many ${outcome}`]);
+        // The program; the list; what is asked for.
+        expect(run.session.exchanges).to.equal(outcome === "changed" ? 4 : 1);
+        expect(readdirSync(join(folder, "state", "runs", outcome))).to.deep.equal(["journal"]);
+      }
+      expect(read).to.have.length(2_000);
+      expect(readFileSync(got, "utf8")).to.equal(read.map((index) => `${index}\n`).join(""));
     });
 
   for (const shell of shells)

@@ -1,9 +1,15 @@
+import { createHash } from "node:crypto";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { gzipSync } from "node:zlib";
 import { expect } from "chai";
 import { nixProfile } from "#engine/modules/nix-profile.ts";
 import { sh } from "#engine/step/sh.ts";
 import { runStepOn, shells, stepOf } from "#support/steps.ts";
 
 const path = "/nix/store/0c8fvpkmrx4b8n5mxy4v1ibwrfgjd7l6-kcore-0.1.0";
+const library = "/nix/store/1c8fvpkmrx4b8n5mxy4v1ibwrfgjd7l6-lib";
 const source = { file: "/nowhere/closure.gz", sha256: "0".repeat(64), size: 40_000_000 };
 
 describe("nix.profile", () => {
@@ -11,10 +17,38 @@ describe("nix.profile", () => {
     expect(stepOf(nixProfile, { path }).want).to.deep.equal({ store: "valid", profile: path });
   });
 
-  it("neither reads nor hashes the closure on the bastion, and only its apply needs it", () => {
-    const step = stepOf(nixProfile, { path, source });
-    expect(step.probe.blobs).to.deep.equal([]);
-    expect(step.apply?.blobs.map(({ size }) => size)).to.deep.equal([40_000_000]);
+  it("neither reads nor hashes the closure on the bastion, and only asks for it when it is about to apply", () => {
+    for (const given of [source, [{ ...source, path }]]) {
+      const step = stepOf(nixProfile, { path, source: given });
+      expect([step.probe.blobs, step.apply?.blobs]).to.deep.equal([[], []]);
+      expect(step.offers?.map(({ size, label }) => [size, label])).to.deep.equal([[40_000_000, "kcore-0.1.0"]]);
+    }
+  });
+
+  it("takes a list only if the path is in it", () => {
+    const accepts = (list: readonly object[]): boolean => nixProfile.args.safeParse({ path, source: list }).success;
+    expect(
+      accepts([
+        { ...source, path: library },
+        { ...source, path },
+      ]),
+    ).to.equal(true);
+    expect(accepts([{ ...source, path: library }])).to.equal(false);
+    expect(accepts([])).to.equal(false);
+    expect(accepts([source])).to.equal(false);
+  });
+
+  it("has a text of the same length for one path and for a thousand", () => {
+    const many = Array.from({ length: 999 }, (_, index) => ({
+      ...source,
+      sha256: String(index).padStart(64, "0"),
+      path: library.replace("lib", `lib-${index}`),
+    }));
+    const lengthOf = (list: readonly object[]): number => {
+      const step = stepOf(nixProfile, { path, source: list });
+      return [step.probe, step.asks, step.apply].join("").length;
+    };
+    expect(lengthOf([...many, { ...source, path }])).to.equal(lengthOf([{ ...source, path }]));
   });
 
   it("takes only store paths, and profiles where Nix keeps them", () => {
@@ -61,6 +95,37 @@ describe("nix.profile", () => {
       expect(await codeOf("0.2.0", "0.1.0", { downgrade: true })).to.equal(undefined);
       // Another program's version says nothing about this one's.
       expect((await run(store("9.0").replace("kcore", "other"), "0.1.0")).problem).to.equal(undefined);
+    });
+
+    it(`imports what the store lacks, in the list's order and at once, and says so, on ${shell}`, async () => {
+      const folder = mkdtempSync(join(tmpdir(), "kcore-closure-"));
+      try {
+        const part = (name: string, of: string) => {
+          const bytes = gzipSync(`${name},`);
+          writeFileSync(join(folder, name), bytes);
+          const sha256 = createHash("sha256").update(bytes).digest("hex");
+          return { file: join(folder, name), sha256, size: bytes.length, path: of };
+        };
+        const list = [part("one", library), part("two", library.replace("lib", "page")), part("top", path)];
+        const [valid] = list;
+        const run = await runStepOn(shell, stepOf(nixProfile, { path, source: list }), {
+          bin: {
+            "nix-store": `case "$*" in
+  "--check-validity ${path}") [ -e ${folder}/imported ] ;;
+  "--check-validity --print-invalid ${list.map((one) => one.path).join(" ")}") printf '%s\\n' ${list[1]?.path} ${path} ;;
+  "--verify-path ${valid?.path}") ;;
+  --import) cat >${folder}/imported ;;
+  *) exit 99 ;;
+esac`,
+            "nix-env": `[ "$*" = "-p /nix/var/nix/profiles/kcore --set ${path}" ] && echo set >>${folder}/imported`,
+          },
+        });
+        expect(run.notes, JSON.stringify(run)).to.deep.equal(["the store lacks 2 of 3 paths"]);
+        expect(run.rc).to.equal("0");
+        expect(readFileSync(join(folder, "imported"), "utf8")).to.equal(`two,top,${"\0".repeat(8)}set\n`);
+      } finally {
+        rmSync(folder, { recursive: true, force: true });
+      }
     });
 
     it(`says what is missing when it has nothing to deliver, on ${shell}`, async () => {

@@ -1,8 +1,12 @@
+import { readFileSync } from "node:fs";
 import { expect } from "chai";
 import { nixosInstalled } from "#engine/modules/nixos-installed.ts";
+import { blobOf } from "#engine/step/blob.ts";
 import { runStepOn, shells, stepOf } from "#support/steps.ts";
 
-const file = { path: "flake.nix", file: import.meta.filename, sha256: "a".repeat(64), size: 1 };
+// A file whose hash is right: it is compared when it is read.
+const { sha256 } = blobOf(readFileSync(import.meta.filename));
+const file = { path: "flake.nix", file: import.meta.filename, sha256, size: 1 };
 const on = { disk: { serial: "S1" }, flake: { name: "n1", files: [file] } };
 
 // What it does to a disk is tried with a real Nix: test/integration/nixos/install.test.ts.

@@ -1,13 +1,16 @@
 import { execFileSync } from "node:child_process";
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
 import { osInstalled } from "#engine/modules/os-installed.ts";
 import { functions } from "#engine/step/fragments/os-debian.ts";
+import { blobOf } from "#engine/step/blob.ts";
 import { runStepOn, shells, stepOf } from "#support/steps.ts";
 
-const image = { file: import.meta.filename, sha256: "a".repeat(64), size: 150_000_000 };
+// A file whose hash is right: it is compared when it is read.
+const { sha256 } = blobOf(readFileSync(import.meta.filename));
+const image = { file: import.meta.filename, sha256, size: 150_000_000 };
 const on = { disk: { serial: "S1" }, image, hostname: "n1" };
 
 // What it does to a machine is tried on one that boots afterwards: test/lab/vm-os-disk.test.ts.

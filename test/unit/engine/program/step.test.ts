@@ -13,7 +13,8 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { blobOf } from "#engine/step/blob.ts";
+import { blobName, blobOf } from "#engine/step/blob.ts";
+import type { Step } from "#engine/step/define.ts";
 import { secret } from "#engine/step/secret.ts";
 import { granted } from "#engine/step/fragments/granted.ts";
 import { sh } from "#engine/step/sh.ts";
@@ -45,6 +46,53 @@ describe("a step's shell", () => {
         expect(run).to.include({ outcome: "changed" });
         expect([run.have, run.now]).to.deep.equal([{ there: "no" }, { there: "yes" }]);
         expect((await runStepOn(shell, step)).outcome).to.equal("ok");
+      });
+
+      it("applies what it asked for itself, a portion at a time", async () => {
+        const blobs = ["a", "b", "c", "d"].map((name) => blobOf(`the ${name}\n`));
+        const [a, b, c, d] = blobs.map(blobName);
+        const step: Step = {
+          want: { last: "yes" },
+          probe: sh`[ -e ${join(folder, "last")} ] && fact last yes || fact last no`,
+          // In 64 MiB fit the first two; the third is larger than that by itself.
+          asks: sh`echo asked >>${join(folder, "asks")}
+echo ${a!} 30000000 for-a
+echo ${b!} 30000000 for-b
+echo ${c!} 80000000 for-c
+echo ${d!} 1 for-d`,
+          offers: blobs,
+          apply: sh`while read -r name size word; do echo "$word $(cat "$K_RUN/blobs/$name")" >>${join(folder, "got")}; done <"$k_asked"
+echo "more:$k_more" >>${join(folder, "got")}
+[ -n "$k_more" ] || : >${join(folder, "last")}`,
+        };
+        const run = await runStepOn(shell, step);
+        expect(run.outcome, JSON.stringify(run)).to.equal("changed");
+        expect(readFileSync(join(folder, "got"), "utf8").split("\n")).to.deep.equal([
+          "for-a the a",
+          "for-b the b",
+          "more:1",
+          "for-c the c",
+          "more:1",
+          "for-d the d",
+          "more:",
+          "",
+        ]);
+        expect(readFileSync(join(folder, "asks"), "utf8")).to.equal("asked\n");
+        expect((await runStepOn(shell, step)).outcome).to.equal("ok");
+      });
+
+      it("fails when what it asks for cannot be told, and asks nothing in a dry run", async () => {
+        const step: Step = {
+          want: { a: "1" },
+          probe: sh`fact a 2`,
+          asks: sh`refuse NIX_PATH_DIFFERS "it is not there"`,
+          offers: [],
+          apply: sh`echo applied`,
+        };
+        const run = await runStepOn(shell, step);
+        expect(run).to.deep.include({ outcome: "failed", stdout: "" });
+        expect(run.problem?.code).to.equal("NIX_PATH_DIFFERS");
+        expect((await runStepOn(shell, step, { dryRun: true })).outcome).to.equal("would-change");
       });
 
       it("fails what does not converge", async () => {

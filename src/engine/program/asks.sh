@@ -1,0 +1,46 @@
+# What goes with a step that finds out itself which of many blobs it lacks (POSIX sh; dash, bash, BusyBox, mksh), such as the paths
+# of a Nix closure. It stands behind step.sh, whose k_blobs it replaces, and before the texts of the step.
+
+# k_blobs: the text `asks` has printed once, a line each, the blobs that apply wants: NAME BYTES and words for apply. They are asked for (exit
+# status 20; their names stand in blobs/KEY) and applied in portions, which bounds what lies in the run's folder, and what is sent in vain
+# when the run is cut. For apply: $k_asked = the file with the lines of its portion; $k_more = 1: it is not the last one.
+k_blobs() {
+  [ -z "$k_looks" ] || exit 20
+  for k_b in $k_late; do [ -e "$K_RUN/blobs/$k_b" ] || exit 20; done
+  k_f=$K_RUN/blobs/$k_i k_asked=$K_RUN/blobs/$k_i.now
+  [ -d "$K_RUN/blobs" ] || mkdir "$K_RUN/blobs" || exit 13
+  if [ ! -e "$k_f.all" ]; then
+    k_text asks >"$k_f.new"
+    k_status=$?
+    k_read '' || exit 13
+    [ "$k_status" = 0 ] && mv -f "$k_f.new" "$k_f.all" || exit 13
+  fi
+  while k_portion; do
+    for k_o in $k_owes; do : >"$K_STATE/owed/$k_o" || exit 13; done
+    printf '%s apply %s apply\n' "$k_nonce" "$k_i" >&5
+    k_text apply
+    k_status=$?
+    k_read '' || k_status=99
+    printf '%s rc %s %s\n' "$k_nonce" "$k_i" "${k_code:-$k_status}" >&5
+    [ "$k_status" = 0 ] || exit 13
+    tail -n +$((k_n + 1)) "$k_f.all" >"$k_f.new" && mv -f "$k_f.new" "$k_f.all" || exit 13
+    (cd "$K_RUN/blobs" && rm -f $(sed 's/ .*//' "$k_asked"))
+  done
+}
+
+# k_portion: the next blobs are here; false when they are the last ones, or none is left. At most 64 MiB, or one that is larger, and a thousand.
+k_portion() {
+  k_n=0 k_kb=0 k_names= k_more=
+  while read -r k_b k_size k_x; do
+    k_kb=$((k_kb + k_size / 1024))
+    if [ "$k_n" != 0 ] && { [ "$k_kb" -gt 65536 ] || [ "$k_n" = 1000 ]; }; then k_more=1 && break; fi
+    k_n=$((k_n + 1))
+    [ -e "$K_RUN/blobs/$k_b" ] || k_names="$k_names $k_b"
+  done <"$k_f.all"
+  if [ -n "$k_names" ]; then
+    printf '%s\n' "$k_names" >"$k_f" || exit 13
+    exit 20
+  fi
+  head -n "$k_n" "$k_f.all" >"$k_asked" || exit 13
+  [ -n "$k_more" ]
+}

@@ -1,0 +1,238 @@
+import { execFileSync } from "node:child_process";
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "chai";
+import { KcoreError } from "#errors/problem.ts";
+import { storeExport } from "#actions/store-export.ts";
+import { nixProfile } from "#engine/modules/nix-profile.ts";
+import { Blob } from "#engine/step/blob.ts";
+import type { Step } from "#engine/step/define.ts";
+import { quote } from "#engine/step/quote.ts";
+import type { Connect } from "#engine/transport/host.ts";
+import { openLocal } from "#engine/transport/local-host.ts";
+import type { ExportedClosure } from "#runtime/export-closure.ts";
+import { actionContext } from "#support/action-context.ts";
+import { withOwnStore } from "#support/nixos.ts";
+import { draftOf, sessionOn } from "#support/sessions.ts";
+import { stepOf } from "#support/steps.ts";
+import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
+
+const shells = ["/bin/dash", "/bin/bash", "/bin/busybox", "/bin/mksh"];
+const profile = "/nix/var/nix/profiles/web";
+
+/** A library, what needs it, and a program that needs both; `version` is the program's alone, `wide` more paths that it needs. */
+const expression = `{ version, wide }:
+let
+  make = name: text: derivation {
+    inherit name text;
+    system = builtins.currentSystem;
+    builder = "/bin/sh";
+    args = [ "-c" "echo $text >$out" ];
+  };
+  lib = make "lib-1" "the library";
+  page = make "page-1" "a page with \${lib}";
+  more = builtins.genList (n: make "more-\${toString n}" "more \${toString n}") wide;
+in make "web-\${version}" "\${version} \${lib} \${page} \${toString more}"
+`;
+
+/** What one run sent, and how it ended. */
+interface Sent {
+  readonly outcomes: readonly string[];
+  /** Names of the paths whose contents were read to be sent. */
+  readonly sent: readonly string[];
+  readonly notes: readonly string[];
+  readonly exchanges: number;
+  readonly problem: string | undefined;
+}
+
+describe("a closure of the bastion's store, with the real Nix on both sides", function () {
+  this.timeout(120_000);
+  let folder: TempDir;
+  const path = process.env["PATH"];
+  before(async function () {
+    if (process.getuid?.() !== 0 || !existsSync("/usr/bin/nix-store")) return this.skip();
+    folder = await makeTempDir("closure");
+    mkdirSync(join(folder.path, "bin"));
+    // What the bastion calls nix-store is this machine's, over a store of the test.
+    const program = join(folder.path, "bin", "nix-store");
+    writeFileSync(program, `#!/bin/sh\nexec ${at("bastion", "/usr/bin/nix-store")} "$@"\n`);
+    chmodSync(program, 0o755);
+    process.env["PATH"] = `${join(folder.path, "bin")}:${path}`;
+  });
+  after(async () => {
+    process.env["PATH"] = path;
+    await folder?.remove();
+  });
+  const fresh = (...names: readonly string[]): void => {
+    for (const name of ["node", ...names]) {
+      execFileSync("rm", ["-rf", join(folder.path, name)]);
+      mkdirSync(join(folder.path, name));
+    }
+  };
+  beforeEach(() => fresh("home"));
+
+  /** A program that sees the store of that name, and whatever /bin/sh is. */
+  function at(name: string, program: string, shell?: string): string {
+    const store = join(folder.path, name, "nix");
+    mkdirSync(join(store, "store"), { recursive: true });
+    const asSh = shell === undefined ? [] : [`mount --bind ${shell} /mnt/root${realpathSync("/bin/sh")}`];
+    return withOwnStore(program, `mount --bind ${store} /mnt/root/nix`, ...asSh);
+  }
+  /** What a command prints that sees that store. */
+  const inStore = (name: string, command: string): string =>
+    execFileSync("sh", ["-c", `${at(name, "sh")} -c ${quote(command)} 2>&1`], {
+      encoding: "utf8",
+      env: { PATH: path },
+    });
+  function build(version: string, wide = 0): string {
+    writeFileSync(join(folder.path, "web.nix"), expression);
+    const settings = "--option sandbox false --option build-users-group '' --option substitute false";
+    const said = inStore(
+      "bastion",
+      `nix-build --no-out-link ${settings} --argstr version ${version} --arg wide ${wide} ${join(folder.path, "web.nix")}`,
+    );
+    return said.trim().split("\n").at(-1) ?? "";
+  }
+  async function exported(of: string): Promise<ExportedClosure> {
+    const context = actionContext({ home: join(folder.path, "home") });
+    const { outputs } = await storeExport.run(storeExport.args.parse({ path: of }), context);
+    return outputs as unknown as ExportedClosure;
+  }
+  const connectTo =
+    (shell: string): Connect =>
+    () => {
+      const host = openLocal("n1");
+      const exec: typeof host.exec = (command, options) =>
+        host.exec(`exec ${at("node", "/bin/sh", shell)} -c ${quote(command)}`, options);
+      return Promise.resolve({ ...host, exec });
+    };
+  let runs = 0;
+  async function deliver(
+    { storePath, narHash, source }: ExportedClosure,
+    { shell = "/bin/dash", dryRun = false, change = (step: Step): Step => step, breakAt = Infinity } = {},
+  ): Promise<Sent> {
+    const sent: string[] = [];
+    const step = change(stepOf(nixProfile, { profile, path: storePath, narHash, source }));
+    const offers = (step.offers ?? []).map((blob) => {
+      const read = (): Promise<Uint8Array> => {
+        sent.push(blob.label ?? "?");
+        if (sent.length === breakAt) throw new KcoreError({ code: "FILE_UNREADABLE", message: "cut off" });
+        return blob.read();
+      };
+      const { sha256, size, label = "?" } = blob;
+      return new Blob({ sha256, size, sensitive: false, label, read });
+    });
+    const options = { connect: connectTo(shell), runId: `r${(runs += 1)}`, dryRun };
+    const run = sessionOn(join(folder.path, "node", "state"), options);
+    const work = [{ stage: "s", drafts: [draftOf("web", { ...step, offers })] }];
+    const { problem } = await run.session
+      .perform(work, { isLast: true })
+      .catch(({ problems }: KcoreError) => ({ problem: problems[0] }));
+    const { exchanges } = run.session;
+    await run.session.finish(problem ? "failed" : "done");
+    const notes = run.events.flatMap((event) => (event.type === "step.note" ? [event.text] : []));
+    return { outcomes: run.outcomes(), sent, notes, exchanges, problem: problem && JSON.stringify(problem) };
+  }
+  const generation = (): string => inStore("node", `readlink -f ${profile}`).trim();
+  const verify = (of: string): string =>
+    inStore("node", `nix-store --verify-path $(nix-store -qR ${of}) && echo sound`);
+
+  for (const shell of shells)
+    it(`goes whole to a node that has nothing, then only what is new, then nothing, with ${shell}`, async function () {
+      if (!existsSync(shell)) return this.skip();
+      const [one, two] = [await exported(build("1")), await exported(build("2"))];
+      expect(one.source.map((part) => part.path.slice(44))).to.deep.equal(["lib-1", "page-1", "web-1"]);
+      const first = await deliver(one, { shell });
+      expect(first, JSON.stringify(first)).to.deep.include({
+        outcomes: ["web changed"],
+        sent: ["lib-1", "page-1", "web-1"],
+        notes: ["the store lacks 3 of 3 paths"],
+      });
+      expect(generation()).to.equal(one.storePath);
+      const dry = await deliver(two, { shell, dryRun: true });
+      expect(dry).to.deep.include({ outcomes: ["web would-change"], sent: [], exchanges: 1 });
+      const update = await deliver(two, { shell });
+      expect(update).to.deep.include({ outcomes: ["web changed"], sent: ["web-2"] });
+      expect(update.notes).to.deep.equal(["the store lacks 1 of 3 paths"]);
+      expect([generation(), verify(two.storePath).includes("sound")]).to.deep.equal([two.storePath, true]);
+      // In order: not even the list of paths goes there.
+      expect(await deliver(two, { shell })).to.deep.include({ outcomes: ["web ok"], sent: [], exchanges: 1 });
+      // The node has the path, only the profile is elsewhere.
+      const back = await deliver(one, { shell, change: (step) => ({ ...step, want: { ...step.want, a: "1" } }) });
+      expect(back.problem).to.contain("NIX_DOWNGRADE");
+    });
+
+  it("goes to the node as far as a run before it was cut off", async () => {
+    const closure = await exported(build("1"));
+    // Imported, as before the cut, but not the profile's.
+    const files = closure.source.slice(0, 2).map(({ file }) => file);
+    inStore(
+      "node",
+      `for file in ${files.join(" ")}; do { gzip -dc $file; head -c 8 /dev/zero; } | nix-store --import || exit; done`,
+    );
+    const rest = await deliver(closure);
+    expect(rest).to.deep.include({ outcomes: ["web changed"], sent: ["web-1"] });
+  });
+
+  it("is made anew where the bastion's cache is damaged, and closures share what they have in common", async () => {
+    const closure = await exported(build("3"));
+    const cache = join(folder.path, "home", "cache", "closures");
+    const files = readdirSync(cache).filter((name) => name.endsWith(".gz"));
+    expect(files).to.have.length(3);
+    const damaged = closure.source[2];
+    const whole = readFileSync(damaged?.file ?? "");
+    writeFileSync(damaged?.file ?? "", Buffer.alloc(whole.length, 7));
+    expect(await exported(closure.storePath)).to.deep.equal(closure);
+    const done = await deliver(closure);
+    expect(done).to.deep.include({ outcomes: ["web changed"], sent: ["lib-1", "page-1", "web-3"] });
+    expect(readFileSync(damaged?.file ?? "").equals(whole)).to.equal(true);
+    await exported(build("4"));
+    expect(readdirSync(cache).filter((name) => name.endsWith(".gz"))).to.have.length(4);
+  });
+
+  it("puts right what is damaged on the node: what is needed by others where it is, what is not is sent again", async () => {
+    const [one, two] = [await exported(build("1")), await exported(build("2"))];
+    await deliver(one);
+    const [lib, page] = one.source;
+    inStore("node", `chmod u+w ${lib?.path} && echo damaged >${lib?.path} && rm -f ${page?.path}`);
+    const update = await deliver(two);
+    expect(update, JSON.stringify(update)).to.deep.include({
+      outcomes: ["web changed"],
+      sent: ["web-2", "lib-1", "page-1"],
+      notes: [
+        "the store lacks 1 of 3 paths",
+        `the files of ${lib?.path} are damaged; they are sent again`,
+        `the files of ${page?.path} are damaged; they are sent again`,
+      ],
+    });
+    expect(verify(two.storePath)).to.contain("sound");
+    expect(inStore("node", `nix-store -q --references ${page?.path}`)).to.contain(lib?.path);
+
+    // What nothing needs any more: the top of a run that was cut off before the profile.
+    inStore("node", `nix-env -p ${profile} --set ${one.storePath} && nix-env -p ${profile} --delete-generations old`);
+    inStore("node", `: >${two.storePath}.tmp && mv -f ${two.storePath}.tmp ${two.storePath}`);
+    const again = await deliver(two);
+    expect(again, JSON.stringify(again)).to.deep.include({ outcomes: ["web changed"], sent: ["web-2"] });
+    expect([generation(), verify(two.storePath).includes("sound")]).to.deep.equal([two.storePath, true]);
+  });
+
+  it("of many paths, too, sends in portions what is lacking", async () => {
+    const closure = await exported(build("1", 300));
+    // As if each were 1 MiB: 64 are a portion.
+    const source = closure.source.map((part) => ({ ...part, size: 1 << 20 }));
+    const parts = await deliver({ ...closure, source });
+    expect(parts.outcomes, JSON.stringify(parts)).to.deep.equal(["web changed"]);
+    expect(new Set(parts.sent).size).to.equal(303);
+    expect(parts.sent).to.have.length(303);
+    // The program, the list, and five portions.
+    expect(parts.exchanges).to.equal(7);
+    expect(verify(closure.storePath)).to.contain("sound");
+    // What a run before it brought is there, though it was cut off while the rest was on its way.
+    fresh();
+    const cut = await deliver({ ...closure, source }, { breakAt: 150 });
+    expect(cut.outcomes, JSON.stringify(cut)).to.not.include("web changed");
+    const rest = await deliver({ ...closure, source });
+    expect(rest.outcomes).to.deep.equal(["web changed"]);
+    expect(rest.sent).to.have.length(303 - 128);
+  });
+});

@@ -1,0 +1,54 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect } from "chai";
+import { blobOf, fileBlob, remadeBy } from "#engine/step/blob.ts";
+import { problemsOf } from "#support/steps.ts";
+
+describe("the bytes of a file, as a blob", () => {
+  let folder: string;
+  beforeEach(() => (folder = mkdtempSync(join(tmpdir(), "kcore-blob-"))));
+  afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+  /** A file that holds something else of the same size than its blob says; each test has its own content. */
+  function damaged(content: string): { readonly file: string; readonly read: () => Promise<Uint8Array> } {
+    const file = join(folder, "content");
+    writeFileSync(file, "x".repeat(content.length));
+    const { sha256, size } = blobOf(content);
+    return { file, read: () => fileBlob({ file, sha256, size }).read() };
+  }
+
+  it("are read when they are asked for, and are what the hash says", async () => {
+    const { file, read } = damaged("as it was");
+    writeFileSync(file, "as it was");
+    expect(Buffer.from(await read()).toString()).to.equal("as it was");
+  });
+
+  it("are refused when the file has changed, though its size has not", async () => {
+    const { file, read } = damaged("as it was once");
+    const [problem] = await problemsOf(read);
+    expect(problem).to.include({ code: "FILE_UNREADABLE", hint: "run again" });
+    expect(problem?.message).to.contain(file);
+  });
+
+  it("are made anew once where that can be done, also when the file is gone", async () => {
+    for (const spoil of [(file: string) => file, (file: string) => rmSync(file)]) {
+      const content = `can be made again ${String(spoil)}`;
+      const { file, read } = damaged(content);
+      spoil(file);
+      let made = 0;
+      remadeBy(file, async () => {
+        made += 1;
+        await Promise.resolve(writeFileSync(file, content));
+      });
+      const [one, other] = await Promise.all([read(), read()]);
+      expect([Buffer.from(one).toString(), one === other, made]).to.deep.equal([content, true, 1]);
+    }
+  });
+
+  it("are refused when what was made anew is no better", async () => {
+    const { file, read } = damaged("cannot be made again");
+    remadeBy(file, () => Promise.resolve(writeFileSync(file, "something else")));
+    expect((await problemsOf(read))[0]?.code).to.equal("FILE_UNREADABLE");
+  });
+});
