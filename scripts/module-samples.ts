@@ -78,7 +78,7 @@ export const moreArguments: Readonly<Record<string, readonly object[]>> = {
   "nix.profile": [
     {
       path: "/nix/store/0c8fvpkmrx4b8n5mxy4v1ibwrfgjd7l6-a",
-      source: { file: "/a.gz", sha256, size: 1 },
+      source: [{ path: "/nix/store/0c8fvpkmrx4b8n5mxy4v1ibwrfgjd7l6-a", file: "/a.gz", sha256, size: 1 }],
       narHash: `sha256:${"0".repeat(52)}`,
     },
     {

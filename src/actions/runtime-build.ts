@@ -28,7 +28,8 @@ async function build({ home, note }: ActionContext): Promise<ActionResult> {
     await rm(file, { force: true });
     await buildRuntime({ root, cache, note });
   });
-  const outputs = { storePath, narHash, source: { file, sha256, size }, version, node, arch, command };
+  const source = [{ path: storePath, file, sha256, size }];
+  const outputs = { storePath, narHash, source, version, node, arch, command };
   return { changed: false, outputs };
 }
 

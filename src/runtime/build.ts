@@ -16,7 +16,7 @@ export interface Runtime {
   readonly storePath: string;
   /** `nix-store -q --hash` of it. */
   readonly narHash: string;
-  /** The closure as `nix-store --export` writes it, compressed by gzip; SHA-256 (hex) and size of this file. */
+  /** The path as `nix-store --export` writes it, without the end, compressed by gzip; SHA-256 (hex) and size of this file. */
   readonly file: string;
   readonly sha256: string;
   readonly size: number;
@@ -38,7 +38,7 @@ export interface RuntimeOptions {
 }
 
 /** Raise it when the same inputs shall give another runtime. */
-const recipe = 1;
+const recipe = 2;
 const machines: Readonly<Record<string, string>> = { x64: "x86_64", arm64: "aarch64" };
 
 /**
@@ -57,24 +57,24 @@ export async function buildRuntime({ root, cache, note }: RuntimeOptions): Promi
   for (const bytes of archive(tree)) nar.update(bytes);
   const narSha256 = nar.digest();
   const storePath = storePathOf(`kcore-${parts.version}`, narSha256);
-  const closure = await promisify(gzip)(Buffer.concat(exportOf(tree, storePath)), { level: 6 });
+  const exported = await promisify(gzip)(Buffer.concat(exportOf(tree, storePath)), { level: 6 });
   const file = join(cache, `${basename(storePath)}.export.gz`);
   const runtime: Runtime = {
     storePath,
     narHash: narHashOf(narSha256),
     file,
-    sha256: createHash("sha256").update(closure).digest("hex"),
-    size: closure.length,
+    sha256: createHash("sha256").update(exported).digest("hex"),
+    size: exported.length,
     version: parts.version,
     node: parts.nodeVersion,
     arch: parts.arch,
     command: commandOf(storePath, basename(parts.loader)),
   };
   await mkdir(cache, { recursive: true, mode: 0o700 });
-  await writeWhole(file, closure);
+  await writeWhole(file, exported);
   await writeWhole(manifest, `${JSON.stringify(runtime, undefined, 2)}\n`);
   await prune(cache);
-  note(`built ${basename(storePath)}: ${Math.round(closure.length / 1e6)} MB to send`);
+  note(`built ${basename(storePath)}: ${Math.round(exported.length / 1e6)} MB to send`);
   return runtime;
 }
 

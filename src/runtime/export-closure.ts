@@ -135,16 +135,16 @@ function digestOf(path: string): string {
 
 /** What the cache has of these paths, by path. Name and size say that it was written to its end. */
 async function keptIn(cache: string, paths: readonly string[]): Promise<Map<string, ExportedPath>> {
-  const names = new Map((await readdir(cache)).map((name) => [name.slice(0, name.indexOf("-")), name]));
-  const found = await Promise.all(
-    paths.map(async (path) => {
-      const name = names.get(digestOf(path)) ?? "";
-      const [, sha256 = "", length = ""] = /^[^-]+-([0-9a-f]{64})-(\d+)\.gz$/.exec(name) ?? [];
-      const kept = { path, file: join(cache, name), sha256, size: Number(length) };
-      return sha256 !== "" && (await isWhole(kept)) ? [kept] : [];
-    }),
-  );
-  return new Map(found.flat().map((kept) => [kept.path, kept]));
+  const byDigest = new Map(paths.map((path) => [digestOf(path), path]));
+  const kept = new Map<string, ExportedPath>();
+  for (const name of await readdir(cache)) {
+    const [, digest = "", sha256 = "", length = ""] = /^([^-]+)-([0-9a-f]{64})-(\d+)\.gz$/.exec(name) ?? [];
+    const path = byDigest.get(digest);
+    if (path === undefined) continue;
+    const found = { path, file: join(cache, name), sha256, size: Number(length) };
+    if (await isWhole(found)) kept.set(path, found);
+  }
+  return kept;
 }
 
 async function isWhole({ file, size }: ExportedPath): Promise<boolean> {

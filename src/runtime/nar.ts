@@ -10,20 +10,11 @@ export function archive(tree: Tree): Uint8Array[] {
 }
 
 /**
- * The stream that `nix-store --import` reads, for one path without references: `1`, the archive, a magic number, the
- * path, its references, its deriver, no signature, `0`.
+ * One path without references in the stream that `nix-store --import` reads: `1`, the archive, a magic number, the path, its
+ * references, its deriver, no signature. Behind the last path of a stream stands `0`, which is not given here.
  */
 export function exportOf(tree: Tree, storePath: string): Uint8Array[] {
-  return [
-    number(1),
-    ...archive(tree),
-    number(0x4558494e),
-    ...words(storePath),
-    number(0),
-    ...words(""),
-    number(0),
-    number(0),
-  ];
+  return [number(1), ...archive(tree), number(0x4558494e), ...words(storePath), number(0), ...words(""), number(0)];
 }
 
 function node(tree: Tree): Uint8Array[] {

@@ -8,16 +8,12 @@ const Sha256 = z.string().regex(/^[0-9a-f]{64}$/, "must be a SHA-256 in hex");
 
 const storePath = /^\/nix\/store\/[0-9abcdfghijklmnpqrsvwxyz]{32}-[A-Za-z0-9+._?=-]{1,211}$/;
 
-/** What a bastion action made: as `nix-store --export` writes it, compressed by gzip. */
+/** One path as a bastion action exported it: as `nix-store --export` writes it, without the end (8 bytes of zero), compressed by gzip. */
 const Exported = z.strictObject({
+  path: z.string().regex(storePath, "must be a store path").describe("The store path that the file holds."),
   file: AbsolutePath.describe("The file on the bastion."),
   sha256: Sha256.describe("Its SHA-256."),
   size: z.int().positive().describe("Its size in bytes."),
-});
-
-/** The same of one path of a closure; its end may be missing. */
-const ExportedPath = Exported.extend({
-  path: z.string().regex(storePath, "must be a store path").describe("The store path that the file holds."),
 });
 
 const args = z
@@ -49,10 +45,12 @@ const args = z
         "Instead of path: what it shall not be at, such as kcore-0.2.0: it goes back to the generation before.",
       ),
     source: z
-      .union([Exported, z.array(ExportedPath).min(1).max(10_000)])
+      .array(Exported)
+      .min(1)
+      .max(10_000)
       .optional()
       .describe(
-        "Where the bastion has it, for nodes that lack it: one file, or a list with each path that it needs, what others need before these.",
+        "Where the bastion has it and each path that it needs, for nodes that lack some; what others need before these.",
       ),
     narHash: z
       .string()
@@ -73,7 +71,7 @@ const args = z
     "source and narHash speak of a path, which is not given",
   )
   .refine(
-    ({ path, source }) => !Array.isArray(source) || source.some((one) => one.path === path),
+    ({ path, source }) => source?.some((one) => one.path === path) ?? true,
     "the path is not in the list that source gives",
   );
 type Args = z.output<typeof args>;
@@ -154,7 +152,7 @@ function atPath({ profile, path, source, narHash, downgrade }: Args & { readonly
 if [ -L ${profile} ]; then fact profile "$(readlink -f ${profile})"; else fact profile absent; fi
 ${tellGeneration(profile)}`,
     ...(guard && { guard }),
-    ...(source ? delivery(path, source) : {}),
+    ...(source && delivery(source)),
     apply: sh`${source ? putPaths(path, narHash) : requirePath(path)}
 [ "$(readlink -f ${profile})" = ${path} ] || nix-env -p ${profile} --set ${path}`,
     tools: [nixStore, nixEnv, ...(source ? [gzip] : [])],
@@ -162,13 +160,10 @@ ${tellGeneration(profile)}`,
 }
 
 /** What the bastion has, and which of it the node wants. A path that is valid in a Nix store has all that it needs there. */
-function delivery(path: string, source: NonNullable<Args["source"]>): Required<Pick<Step, "asks" | "offers">> {
-  const paths = (Array.isArray(source) ? source : [{ ...source, path }]).map((one) => ({
-    // As Nix calls it: what stands behind the hash.
-    blob: fileBlob(one, nameOf(one.path)),
-    path: one.path,
-  }));
-  const list = blobOf(paths.map(({ blob, path: at }) => `${blobName(blob)} ${blob.size} ${at}\n`).join(""));
+function delivery(source: NonNullable<Args["source"]>): Required<Pick<Step, "asks" | "offers">> {
+  // As Nix calls it: what stands behind the hash.
+  const paths = source.map((one) => ({ path: one.path, blob: fileBlob(one, nameOf(one.path)) }));
+  const list = blobOf(paths.map(({ path, blob }) => `${blobName(blob)} ${blob.size} ${path}\n`).join(""));
   return {
     offers: paths.map(({ blob }) => blob),
     asks: sh`set -- $(sed 's/.* //' ${list})
@@ -208,13 +203,14 @@ function putPaths(path: string, narHash: string | undefined): Sh {
     narHash === undefined
       ? sh`:`
       : sh`hash=$(nix-store -q --hash ${path}) || exit 1
-    [ "$hash" = ${narHash} ] || refuse NIX_PATH_DIFFERS ${`${path} is not what the bastion has: wanted ${narHash}, found `}"$hash"`;
-  return sh`# A trusted user's import needs no signature; the checksum of each blob was compared when it came. A path by itself has no end mark.
+    [ "$hash" = ${narHash} ] || {
+      # Once it is there, no later run would look at it.
+      nix-store --delete ${path} >/dev/null 2>&1
+      refuse NIX_PATH_DIFFERS ${`${path} is not what the bastion has: wanted ${narHash}, found `}"$hash"
+    }`;
+  return sh`# A trusted user's import needs no signature; the checksum of each blob was compared when it came. Without the end mark nothing is whole.
 import() {
-  {
-    gzip -dc "$@" || : >"$K_TMP/broken"
-    head -c 8 /dev/zero
-  } | nix-store --import >/dev/null && [ ! -e "$K_TMP/broken" ]
+  { gzip -dc "$@" && head -c 8 /dev/zero; } | nix-store --import >/dev/null
 }
 # A binary cache with this one path is what Nix repairs from; its archive begins behind 8 bytes of the export.
 mend() {
@@ -245,7 +241,7 @@ if [ -n "$came" ]; then
   ${check}
 fi
 [ -z "$k_more" ] || exit 0
-[ ! -s "$k_asked" ] || sync`;
+sync`;
 }
 
 /** A store path without the folder and the hash. */

@@ -52,7 +52,8 @@ export function blobName({ sha256 }: Blob): string {
 
 /**
  * A blob of a file whose hash and size are known already, so that a large one is neither read nor hashed until a node
- * asks for it. Nodes that ask at the same time share the bytes. Reading throws FILE_UNREADABLE for a file that is not what its hash says.
+ * asks for it. Nodes that ask at the same time share the bytes. Reading throws FILE_UNREADABLE for a file that is gone, or not what its
+ * hash says.
  */
 export function fileBlob(
   { file, sha256, size }: { file: string; sha256: string; size: number },
@@ -63,7 +64,10 @@ export function fileBlob(
 
 const makers = new Map<string, () => Promise<void>>();
 
-/** A file of a cache can be made again: `make` does so when the file is not what its hash says at the time when a node asks for it. */
+/**
+ * A file of a cache can be made again: `make` does so when the file is gone or not what its hash says at the time when a node asks for it.
+ * Known by the file's name for as long as the process lives, which is one run: what an action gives to a step is plain values.
+ */
 export function remadeBy(file: string, make: () => Promise<void>): void {
   makers.set(file, make);
 }
@@ -80,22 +84,24 @@ function readShared(file: string, sha256: string): Promise<Uint8Array> {
 }
 
 async function readSound(file: string, sha256: string): Promise<Uint8Array> {
-  const make = makers.get(file);
-  const found = await readHashed(file).catch((error: unknown) => {
-    if (make && (error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
-    throw error;
-  });
-  if (found?.sha256 === sha256) return found.bytes;
-  if (make) {
+  try {
+    return await readOnce(file, sha256);
+  } catch (error) {
+    const make = makers.get(file);
+    if (!make) throw error;
     await make();
-    const made = await readHashed(file);
-    if (made.sha256 === sha256) return made.bytes;
+    return readOnce(file, sha256);
   }
-  throw new KcoreError({
-    code: "FILE_UNREADABLE",
-    message: `${file} is not what it was: its SHA-256 is another one`,
-    hint: "run again",
+}
+
+async function readOnce(file: string, sha256: string): Promise<Uint8Array> {
+  const unreadable = (message: string, cause?: unknown): KcoreError =>
+    new KcoreError({ code: "FILE_UNREADABLE", message, hint: "run again" }, { cause });
+  const found = await readHashed(file).catch((cause: unknown) => {
+    throw unreadable(`cannot read ${file}: ${cause instanceof Error ? cause.message : String(cause)}`, cause);
   });
+  if (found.sha256 !== sha256) throw unreadable(`${file} is not what it was: its SHA-256 is another one`);
+  return found.bytes;
 }
 
 /** Bytes that are hashed before other work gets its turn. */

@@ -1,5 +1,14 @@
 import { execFileSync } from "node:child_process";
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  realpathSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { KcoreError } from "#errors/problem.ts";
@@ -43,6 +52,12 @@ interface Sent {
   readonly notes: readonly string[];
   readonly exchanges: number;
   readonly problem: string | undefined;
+}
+
+/** Kills the runner of the node whose state folder this is: the highest of its locks names it. */
+function killRunner(state: string): void {
+  const highest = Math.max(...readdirSync(join(state, "lock")).map(Number));
+  process.kill(Number(readlinkSync(join(state, "lock", String(highest))).split(":")[0]), "SIGKILL");
 }
 
 describe("a closure of the bastion's store, with the real Nix on both sides", function () {
@@ -109,7 +124,13 @@ describe("a closure of the bastion's store, with the real Nix on both sides", fu
   let runs = 0;
   async function deliver(
     { storePath, narHash, source }: ExportedClosure,
-    { shell = "/bin/dash", dryRun = false, change = (step: Step): Step => step, breakAt = Infinity } = {},
+    {
+      shell = "/bin/dash",
+      dryRun = false,
+      change = (step: Step): Step => step,
+      breakAt = Infinity,
+      atRead = (_count: number) => {},
+    } = {},
   ): Promise<Sent> {
     const sent: string[] = [];
     const step = change(stepOf(nixProfile, { profile, path: storePath, narHash, source }));
@@ -117,6 +138,7 @@ describe("a closure of the bastion's store, with the real Nix on both sides", fu
       const read = (): Promise<Uint8Array> => {
         sent.push(blob.label ?? "?");
         if (sent.length === breakAt) throw new KcoreError({ code: "FILE_UNREADABLE", message: "cut off" });
+        atRead(sent.length);
         return blob.read();
       };
       const { sha256, size, label = "?" } = blob;
@@ -190,31 +212,41 @@ describe("a closure of the bastion's store, with the real Nix on both sides", fu
     expect(readdirSync(cache).filter((name) => name.endsWith(".gz"))).to.have.length(4);
   });
 
-  it("puts right what is damaged on the node: what is needed by others where it is, what is not is sent again", async () => {
-    const [one, two] = [await exported(build("1")), await exported(build("2"))];
-    await deliver(one);
-    const [lib, page] = one.source;
-    inStore("node", `chmod u+w ${lib?.path} && echo damaged >${lib?.path} && rm -f ${page?.path}`);
-    const update = await deliver(two);
-    expect(update, JSON.stringify(update)).to.deep.include({
-      outcomes: ["web changed"],
-      sent: ["web-2", "lib-1", "page-1"],
-      notes: [
-        "the store lacks 1 of 3 paths",
-        `the files of ${lib?.path} are damaged; they are sent again`,
-        `the files of ${page?.path} are damaged; they are sent again`,
-      ],
-    });
-    expect(verify(two.storePath)).to.contain("sound");
-    expect(inStore("node", `nix-store -q --references ${page?.path}`)).to.contain(lib?.path);
+  for (const shell of shells)
+    it(`puts right what is damaged on the node: what is needed by others where it is, what is not is sent again, with ${shell}`, async function () {
+      if (!existsSync(shell)) return this.skip();
+      const [one, two] = [await exported(build("1")), await exported(build("2"))];
+      await deliver(one);
+      const [lib, page] = one.source;
+      inStore("node", `chmod u+w ${lib?.path} && echo damaged >${lib?.path} && rm -f ${page?.path}`);
+      // Of its own accord it fetches nothing.
+      process.env["NIX_CONFIG"] = "substitute = false";
+      const update = await deliver(two, { shell }).finally(() => delete process.env["NIX_CONFIG"]);
+      expect(update, JSON.stringify(update)).to.deep.include({
+        outcomes: ["web changed"],
+        sent: ["web-2", "lib-1", "page-1"],
+        notes: [
+          "the store lacks 1 of 3 paths",
+          `the files of ${lib?.path} are damaged; they are sent again`,
+          `the files of ${page?.path} are damaged; they are sent again`,
+        ],
+      });
+      expect(verify(two.storePath)).to.contain("sound");
+      expect(inStore("node", `nix-store -q --references ${page?.path}`)).to.contain(lib?.path);
 
-    // What nothing needs any more: the top of a run that was cut off before the profile.
-    inStore("node", `nix-env -p ${profile} --set ${one.storePath} && nix-env -p ${profile} --delete-generations old`);
-    inStore("node", `: >${two.storePath}.tmp && mv -f ${two.storePath}.tmp ${two.storePath}`);
-    const again = await deliver(two);
-    expect(again, JSON.stringify(again)).to.deep.include({ outcomes: ["web changed"], sent: ["web-2"] });
-    expect([generation(), verify(two.storePath).includes("sound")]).to.deep.equal([two.storePath, true]);
-  });
+      // What nothing needs any more: the top of a run that was cut off before the profile was set.
+      inStore("node", `nix-env -p ${profile} --set ${one.storePath} && nix-env -p ${profile} --delete-generations old`);
+      inStore("node", `: >${two.storePath}.tmp && mv -f ${two.storePath}.tmp ${two.storePath}`);
+      const again = await deliver(two, { shell });
+      expect(again, JSON.stringify(again)).to.deep.include({ outcomes: ["web changed"], sent: ["web-2"] });
+      expect([generation(), verify(two.storePath).includes("sound")]).to.deep.equal([two.storePath, true]);
+
+      // What an older generation of the profile keeps from being deleted.
+      inStore("node", `: >${one.storePath}.tmp && mv -f ${one.storePath}.tmp ${one.storePath}`);
+      const back = await deliver(one, { shell, change: ({ guard: _guard, ...step }) => step });
+      expect(back, JSON.stringify(back)).to.deep.include({ outcomes: ["web changed"], sent: ["web-1"] });
+      expect([generation(), verify(one.storePath).includes("sound")]).to.deep.equal([one.storePath, true]);
+    });
 
   it("of many paths, too, sends in portions what is lacking", async () => {
     const closure = await exported(build("1", 300));
@@ -234,5 +266,18 @@ describe("a closure of the bastion's store, with the real Nix on both sides", fu
     const rest = await deliver({ ...closure, source });
     expect(rest.outcomes).to.deep.equal(["web changed"]);
     expect(rest.sent).to.have.length(303 - 128);
+    // What a garbage collector took between two portions, or between two runs, is sent again by the next one.
+    fresh();
+    const atRead = (count: number): void => void (count === 150 && inStore("node", "nix-store --gc"));
+    const taken = await deliver({ ...closure, source }, { atRead });
+    expect(taken.outcomes, JSON.stringify(taken)).to.deep.equal(["web failed"]);
+    expect((await deliver({ ...closure, source })).outcomes).to.deep.equal(["web changed"]);
+    expect(verify(closure.storePath)).to.contain("sound");
+    // A runner that is killed between two portions: the next one asks anew, and nothing comes twice.
+    fresh();
+    const kill = (count: number): void => void (count === 150 && killRunner(join(folder.path, "node", "state")));
+    const killed = await deliver({ ...closure, source }, { atRead: kill });
+    expect(killed.outcomes, JSON.stringify(killed)).to.deep.equal(["web changed"]);
+    expect(killed.sent.length).to.be.at.most(303 + 64);
   });
 });

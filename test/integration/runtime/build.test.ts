@@ -5,7 +5,10 @@ import { dirname, join } from "node:path";
 import { gunzipSync } from "node:zlib";
 import { expect } from "chai";
 import { problemsOf } from "#support/steps.ts";
+import { runtimeBuild } from "#actions/runtime-build.ts";
+import { nixProfile } from "#engine/modules/nix-profile.ts";
 import { buildRuntime, type Runtime } from "#runtime/build.ts";
+import { actionContext } from "#support/action-context.ts";
 import { unpackExport } from "#support/nar.ts";
 
 const repository = join(import.meta.dirname, "..", "..", "..");
@@ -51,6 +54,13 @@ describe("the runtime for nodes", function () {
     notes.length = 0;
     expect(await build("cache")).to.deep.equal(runtime);
     expect(notes).to.deep.equal([]);
+  });
+
+  it("is given as nix.profile takes it", async () => {
+    const { outputs } = await runtimeBuild.run(runtimeBuild.args.parse({}), actionContext());
+    const { storePath: path, narHash, source } = outputs;
+    const taken = nixProfile.args.parse({ path, narHash, source });
+    expect(taken.source?.map((one) => one.path)).to.deep.equal([path]);
   });
 
   it("is built anew when its file is not whole", async () => {

@@ -34,8 +34,8 @@ describe("a Nix archive", () => {
     expect(storePathOf("demo-1.0", sha256(archive(tree)))).to.equal(nix.path);
   });
 
-  it("is exported as nix-store --export does", () => {
-    expect(sha256(exportOf(tree, nix.path)).toString("hex")).to.equal(nix.export);
+  it("is exported as nix-store --export does, but for the end mark", () => {
+    expect(sha256([...exportOf(tree, nix.path), new Uint8Array(8)]).toString("hex")).to.equal(nix.export);
   });
 });
 

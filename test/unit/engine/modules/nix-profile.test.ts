@@ -18,15 +18,13 @@ describe("nix.profile", () => {
   });
 
   it("neither reads nor hashes the closure on the bastion, and only asks for it when it is about to apply", () => {
-    for (const given of [source, [{ ...source, path }]]) {
-      const step = stepOf(nixProfile, { path, source: given });
-      expect([step.probe.blobs, step.apply?.blobs]).to.deep.equal([[], []]);
-      expect(step.offers?.map(({ size, label }) => [size, label])).to.deep.equal([[40_000_000, "kcore-0.1.0"]]);
-    }
+    const step = stepOf(nixProfile, { path, source: [{ ...source, path }] });
+    expect([step.probe.blobs, step.apply?.blobs]).to.deep.equal([[], []]);
+    expect(step.offers?.map(({ size, label }) => [size, label])).to.deep.equal([[40_000_000, "kcore-0.1.0"]]);
   });
 
   it("takes a list only if the path is in it", () => {
-    const accepts = (list: readonly object[]): boolean => nixProfile.args.safeParse({ path, source: list }).success;
+    const accepts = (list: object): boolean => nixProfile.args.safeParse({ path, source: list }).success;
     expect(
       accepts([
         { ...source, path: library },
@@ -36,6 +34,7 @@ describe("nix.profile", () => {
     expect(accepts([{ ...source, path: library }])).to.equal(false);
     expect(accepts([])).to.equal(false);
     expect(accepts([source])).to.equal(false);
+    expect(accepts(source)).to.equal(false);
   });
 
   it("has a text of the same length for one path and for a thousand", () => {
@@ -63,7 +62,8 @@ describe("nix.profile", () => {
     const back = stepOf(nixProfile, { backFrom: "kcore-0.2.0" });
     expect([back.want, back.apply?.blobs]).to.deep.equal([{ left: "yes" }, []]);
     expect(stepOf(nixProfile, { generation: 3 }).want).to.deep.equal({ generation: "3" });
-    for (const args of [{}, { path, generation: 3 }, { generation: 3, backFrom: "a" }, { generation: 3, source }])
+    const list = [{ ...source, path }];
+    for (const args of [{}, { path, generation: 3 }, { generation: 3, backFrom: "a" }, { generation: 3, source: list }])
       expect(nixProfile.args.safeParse(args).success, JSON.stringify(args)).to.equal(false);
     expect(nixProfile.args.safeParse({ backFrom: "../x" }).success).to.equal(false);
   });
@@ -126,6 +126,77 @@ esac`,
       } finally {
         rmSync(folder, { recursive: true, force: true });
       }
+    });
+
+    /** A step that delivers the path alone, to a node whose commands are these; what they did with the store, a line each. */
+    const deliverTo = async (bin: (folder: string) => Readonly<Record<string, string>>, more: object = {}) => {
+      const folder = mkdtempSync(join(tmpdir(), "kcore-closure-"));
+      try {
+        const bytes = gzipSync("the path");
+        writeFileSync(join(folder, "file"), bytes);
+        writeFileSync(join(folder, "did"), "");
+        const sha256 = createHash("sha256").update(bytes).digest("hex");
+        const list = [{ path, file: join(folder, "file"), sha256, size: bytes.length }];
+        const step = stepOf(nixProfile, { path, source: list, ...more });
+        const run = await runStepOn(shell, step, {
+          bin: {
+            "nix-env": `echo set >>${folder}/did`,
+            sync: `echo sync >>${folder}/did`,
+            ...bin(folder),
+          },
+          plan: { retry: { attempts: 2, interval: 0 } },
+        });
+        return { ...run, did: readFileSync(join(folder, "did"), "utf8").split("\n").filter(Boolean) };
+      } finally {
+        rmSync(folder, { recursive: true, force: true });
+      }
+    };
+
+    it(`does not keep what came when it is not what the bastion has, so that no later run takes it, on ${shell}`, async () => {
+      const narHash = `sha256:${"0".repeat(52)}`;
+      const store = (folder: string): Record<string, string> => ({
+        "nix-store": `case "$*" in
+  "--check-validity ${path}") grep -q import ${folder}/did ;;
+  "--check-validity --print-invalid ${path}") echo ${path} ;;
+  --import) cat >/dev/null && echo import >>${folder}/did ;;
+  "-q --hash ${path}") echo sha256:${"1".repeat(52)} ;;
+  "--delete ${path}") echo delete >>${folder}/did ;;
+  *) exit 99 ;;
+esac`,
+      });
+      const run = await deliverTo(store, { narHash });
+      expect(run.problem?.code).to.equal("NIX_PATH_DIFFERS");
+      expect(run.did.slice(0, 2), JSON.stringify(run)).to.deep.equal(["import", "delete"]);
+      expect(run.did).to.not.include("set");
+    });
+
+    it(`imports in a second attempt what the store refused in the first, on ${shell}`, async () => {
+      const store = (folder: string): Record<string, string> => ({
+        // It writes when nobody reads any more.
+        gzip: `[ -e ${folder}/busy ] || sleep 0.2; exec /bin/gzip "$@"`,
+        "nix-store": `case "$*" in
+  "--check-validity ${path}") [ -e ${folder}/valid ] ;;
+  "--check-validity --print-invalid ${path}") echo ${path} ;;
+  --import) [ -e ${folder}/busy ] || { : >${folder}/busy && exit 1; }
+    cat >${folder}/came && : >${folder}/valid ;;
+  *) exit 99 ;;
+esac`,
+      });
+      const run = await deliverTo(store);
+      expect(run.did, JSON.stringify(run)).to.include("set");
+    });
+
+    it(`has on the disk what is there already before the profile leads to it, on ${shell}`, async function () {
+      // It calls its own sync, whatever PATH says.
+      if (shell.startsWith("busybox")) return this.skip();
+      const run = await deliverTo(() => ({
+        "nix-store": `case "$*" in
+  "--check-validity ${path}") ;;
+  "--check-validity --print-invalid ${path}" | "--verify-path ${path}") ;;
+  *) exit 99 ;;
+esac`,
+      }));
+      expect(run.did.slice(0, 2), JSON.stringify(run)).to.deep.equal(["sync", "set"]);
     });
 
     it(`says what is missing when it has nothing to deliver, on ${shell}`, async () => {

@@ -31,6 +31,14 @@ describe("the bytes of a file, as a blob", () => {
     expect(problem?.message).to.contain(file);
   });
 
+  it("are refused when the file cannot be read", async () => {
+    const { file, read } = damaged("was there once");
+    rmSync(file);
+    const [problem] = await problemsOf(read);
+    expect(problem).to.include({ code: "FILE_UNREADABLE", hint: "run again" });
+    expect(problem?.message).to.contain(file);
+  });
+
   it("are made anew once where that can be done, also when the file is gone", async () => {
     for (const spoil of [(file: string) => file, (file: string) => rmSync(file)]) {
       const content = `can be made again ${String(spoil)}`;
@@ -46,9 +54,11 @@ describe("the bytes of a file, as a blob", () => {
     }
   });
 
-  it("are refused when what was made anew is no better", async () => {
+  it("are refused when what was made anew is no better, or has another name now", async () => {
     const { file, read } = damaged("cannot be made again");
-    remadeBy(file, () => Promise.resolve(writeFileSync(file, "something else")));
-    expect((await problemsOf(read))[0]?.code).to.equal("FILE_UNREADABLE");
+    for (const make of [() => writeFileSync(file, "something else"), () => rmSync(file)]) {
+      remadeBy(file, () => Promise.resolve(make()));
+      expect((await problemsOf(read))[0]?.code).to.equal("FILE_UNREADABLE");
+    }
   });
 });
