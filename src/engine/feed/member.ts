@@ -7,7 +7,7 @@ import { NodeBudget } from "#engine/session/node-budget.ts";
 import type { FedNode } from "#engine/session/blob-feed.ts";
 import type { OneTimeKey } from "#engine/transport/one-time-key.ts";
 
-/** Milliseconds for which a node may say nothing of what it was told to do. */
+/** Milliseconds for which nothing may become of what a node was told to do, unless told otherwise. */
 const patience = 30_000;
 /** Bytes in a millisecond that a node hashes at least. */
 const hashing = 1_000;
@@ -31,6 +31,8 @@ export type Refusal = string | undefined;
 interface Question {
   /** Bytes that it hashes at the end. */
   readonly size: number;
+  /** Bytes that have come. */
+  moved: number;
   readonly resolve: (refusal: Refusal) => void;
   readonly progress: (bytes: number) => void;
   timer: NodeJS.Timeout | undefined;
@@ -41,6 +43,7 @@ export class FeedMember {
   readonly party: FedNode;
   /** Resolves when nobody listens there any more. */
   readonly closed: Promise<void>;
+  readonly #patience: number;
   readonly #budget: NodeBudget;
   readonly #admitted = new Set<OneTimeKey>();
   readonly #asked = new Map<number, Question>();
@@ -51,8 +54,9 @@ export class FeedMember {
   #isOver = false;
   #beat: NodeJS.Timeout | undefined;
 
-  constructor(party: FedNode) {
+  constructor(party: FedNode, options: { readonly patience?: number } = {}) {
     this.party = party;
+    this.#patience = options.patience ?? patience;
     this.#budget = new NodeBudget(party.node, () => this.#last);
     this.closed = this.#open();
   }
@@ -124,7 +128,7 @@ export class FeedMember {
   #ask(text: string, size = 0, progress: (bytes: number) => void = () => undefined): Promise<Refusal> {
     if (this.#isOver) return Promise.resolve(gone);
     const { promise, resolve } = Promise.withResolvers<Refusal>();
-    const question: Question = { size, resolve, progress, timer: undefined };
+    const question: Question = { size, moved: -1, resolve, progress, timer: undefined };
     const number = (this.#last += 1);
     this.#asked.set(number, question);
     this.#wait(question, size === 0);
@@ -134,12 +138,12 @@ export class FeedMember {
     return promise;
   }
 
-  /** From now on it may be silent for a while; longer, when it has all of it and hashes it. */
+  /** From now on nothing need become of it for a while; longer, when the node has all of it and hashes it. */
   #wait(question: Question, isThere: boolean): void {
     clearTimeout(question.timer);
-    const limit = patience + (isThere ? question.size / hashing : 0);
-    const silent = `nothing was heard of it for ${Math.round(limit / 1_000)} s`;
-    question.timer = setTimeout(() => this.#end(silent), limit).unref();
+    const limit = this.#patience + (isThere ? question.size / hashing : 0);
+    const stalled = `nothing moved for ${Math.round(limit / 1_000)} s`;
+    question.timer = setTimeout(() => this.#end(stalled), limit).unref();
   }
 
   #hear({ type, rest }: Frame): void {
@@ -149,6 +153,9 @@ export class FeedMember {
     const [word, ...words] = rest.split(" ");
     if (word === "at") {
       const bytes = Math.min(question.size, Number(words[0]) || 0);
+      // Who merely says that it is still there may say so for ever.
+      if (bytes <= question.moved) return;
+      question.moved = bytes;
       this.#wait(question, bytes === question.size);
       return question.progress(bytes);
     }
