@@ -25,13 +25,14 @@ export async function sendBlobs(link: Link, names: readonly string[], answer: Bl
   }
   await give(link, asked, answer);
   // Each gets its place, and others can have it from here, before the next one is waited for.
-  for (const [name, blob] of large) await giveLarge(link, name, blob, answer);
+  for (const [name, blob] of large) if (!(await giveLarge(link, name, blob, answer))) return;
   answer.sending.end();
 }
 
-async function giveLarge(link: Link, name: string, blob: Blob, answer: BlobAnswer): Promise<void> {
+/** False: the node waits for nothing any more. */
+async function giveLarge(link: Link, name: string, blob: Blob, answer: BlobAnswer): Promise<boolean> {
   const { fed, sending } = answer;
-  if (!fed) return;
+  if (!fed) return false;
   const { feed, party } = fed;
   sending.hold(true);
   const end = await feed.bring(party, name, blob);
@@ -41,6 +42,7 @@ async function giveLarge(link: Link, name: string, blob: Blob, answer: BlobAnswe
     await give(link, new Map([[name, blob]]), answer, async () => {
       if (await feed.keep(party, name, blob)) sending.arrive();
     });
+  return end !== "left";
 }
 
 /** Gives these to the connection; `kept` comes before the word that puts them in their place. */
