@@ -1,4 +1,4 @@
-import { closeSync, openSync } from "node:fs";
+import { closeSync } from "node:fs";
 import { text } from "node:stream/consumers";
 import { homedir } from "node:os";
 import { join } from "node:path";
@@ -12,6 +12,7 @@ import { shippedRoot } from "#engine/project/shipped.ts";
 import { exitCodes, type ExitCode } from "#errors/problem.ts";
 import { gitState } from "./git-state.ts";
 import { openFileLimit } from "./open-files.ts";
+import { reopen } from "./reopen.ts";
 import type { unlocker } from "./unlock-node.ts";
 
 /**
@@ -129,10 +130,6 @@ const TELLS = 3;
 /** Makes a spare process what it had been from the start if the run had been known: its folder, its log, its name in `ps`. */
 function takePlace({ id, project, processLog }: RunFolder): void {
   process.chdir(project);
-  for (const descriptor of [1, 2]) {
-    // The lowest free descriptor is taken (POSIX, open), and nobody else opens one just now.
-    closeSync(descriptor);
-    if (openSync(processLog, "a", 0o600) !== descriptor) throw new Error(`descriptor ${descriptor} was taken`);
-  }
+  for (const descriptor of [1, 2]) reopen(descriptor, processLog);
   process.title = `${process.argv[1] ?? "run-main"} ${id} ${project}`;
 }
