@@ -212,7 +212,7 @@ function putPaths(path: string, narHash: string | undefined): Sh {
 import() {
   { gzip -dc "$@" && head -c 8 /dev/zero; } | nix-store --import >/dev/null
 }
-# A binary cache with this one path is what Nix repairs from; its archive begins behind 8 bytes of the export.
+# A binary cache with this one path is what Nix repairs from, also where it may fetch nothing; its archive begins behind 8 bytes of the export.
 mend() {
   if nix-store --delete "$2" >/dev/null 2>&1; then
     import "$1"
@@ -224,7 +224,7 @@ mend() {
   gzip -dc "$1" | tail -c +9 | head -c "$size" >"$cache/nar/1"
   echo "StoreDir: /nix/store" >"$cache/nix-cache-info"
   printf '%s\n' "StorePath: $2" "URL: nar/1" "Compression: none" "NarHash: $hash" "NarSize: $size" "References: \${needs# }" >"$cache/\${digest%%-*}.narinfo"
-  nix-store --repair-path "$2" --option substituters "file://$cache" --option require-sigs false 2>"$K_TMP/said" || { cat "$K_TMP/said" >&2 && return 1; }
+  nix-store --repair-path "$2" --option substitute true --option substituters "file://$cache" --option require-sigs false 2>"$K_TMP/said" || { cat "$K_TMP/said" >&2 && return 1; }
   rm -rf "$cache"
 }
 cd "$K_RUN/blobs" || exit 1

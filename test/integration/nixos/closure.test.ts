@@ -114,11 +114,14 @@ describe("a closure of the bastion's store, with the real Nix on both sides", fu
     return outputs as unknown as ExportedClosure;
   }
   const connectTo =
-    (shell: string): Connect =>
+    (shell: string, config: string): Connect =>
     () => {
       const host = openLocal("n1");
       const exec: typeof host.exec = (command, options) =>
-        host.exec(`exec ${at("node", "/bin/sh", shell)} -c ${quote(command)}`, options);
+        host.exec(
+          `export NIX_CONFIG=${quote(config)}; exec ${at("node", "/bin/sh", shell)} -c ${quote(command)}`,
+          options,
+        );
       return Promise.resolve({ ...host, exec });
     };
   let runs = 0;
@@ -126,6 +129,7 @@ describe("a closure of the bastion's store, with the real Nix on both sides", fu
     { storePath, narHash, source }: ExportedClosure,
     {
       shell = "/bin/dash",
+      config = "",
       dryRun = false,
       change = (step: Step): Step => step,
       breakAt = Infinity,
@@ -144,7 +148,7 @@ describe("a closure of the bastion's store, with the real Nix on both sides", fu
       const { sha256, size, label = "?" } = blob;
       return new Blob({ sha256, size, sensitive: false, label, read });
     });
-    const options = { connect: connectTo(shell), runId: `r${(runs += 1)}`, dryRun };
+    const options = { connect: connectTo(shell, config), runId: `r${(runs += 1)}`, dryRun };
     const run = sessionOn(join(folder.path, "node", "state"), options);
     const work = [{ stage: "s", drafts: [draftOf("web", { ...step, offers })] }];
     const { problem } = await run.session
@@ -220,8 +224,7 @@ describe("a closure of the bastion's store, with the real Nix on both sides", fu
       const [lib, page] = one.source;
       inStore("node", `chmod u+w ${lib?.path} && echo damaged >${lib?.path} && rm -f ${page?.path}`);
       // Of its own accord it fetches nothing.
-      process.env["NIX_CONFIG"] = "substitute = false";
-      const update = await deliver(two, { shell }).finally(() => delete process.env["NIX_CONFIG"]);
+      const update = await deliver(two, { shell, config: "substitute = false" });
       expect(update, JSON.stringify(update)).to.deep.include({
         outcomes: ["web changed"],
         sent: ["web-2", "lib-1", "page-1"],
