@@ -37,6 +37,8 @@ export class Feed implements BlobFeed {
   /** How often a node got nothing from others. */
   readonly #strikes = new Map<string, number>();
   readonly #told = new Set<string>();
+  /** Connections whose sessions have ended, and which are ours to close. */
+  readonly #inherited = new Set<Host>();
   /** Members whose end is waited for, with that end. */
   readonly #ending = new Set<Promise<void>>();
 
@@ -92,10 +94,13 @@ export class Feed implements BlobFeed {
     }
   }
 
-  keeps(host: Host): boolean {
-    for (const [node, { party, isOver }] of this.#members)
-      if (party.host === host && !isOver) return [...this.#contents.values()].some(({ plan }) => plan.isSource(node));
-    return false;
+  inherits(host: Host): boolean {
+    const isRead = [...this.#members].some(
+      ([node, { party, isOver }]) =>
+        party.host === host && !isOver && [...this.#contents.values()].some(({ plan }) => plan.isSource(node)),
+    );
+    if (isRead) this.#inherited.add(host);
+    return isRead;
   }
 
   /** Ends all of it: resolves when nothing is left on the nodes, or they had the time for it. */
@@ -120,6 +125,7 @@ export class Feed implements BlobFeed {
     this.#members.set(node, member);
     void member.closed.then(() => {
       if (this.#members.get(node) === member) this.#forget(node);
+      return this.#letGo(party.host);
     });
     return member;
   }
@@ -131,12 +137,15 @@ export class Feed implements BlobFeed {
 
   #retire(member: FeedMember): void {
     const { node, host } = member.party;
-    // Of a connection that the session still uses only our part ends.
-    const isKept = this.keeps(host);
     this.#forget(node);
-    const end = member.close().then(() => (isKept ? host.close() : undefined));
+    const end = member.close().then(() => this.#letGo(host));
     this.#ending.add(end);
     void end.then(() => this.#ending.delete(end));
+  }
+
+  /** Of a connection that the session still uses only our part ends. */
+  async #letGo(host: Host): Promise<void> {
+    if (this.#inherited.delete(host)) await host.close();
   }
 
   #carryOut(content: Content, orders: readonly FeedOrder[]): void {

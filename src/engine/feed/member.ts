@@ -97,9 +97,11 @@ export class FeedMember {
   /** Ends it: resolves when the node has tidied up, or was given the time for it. */
   async close(): Promise<void> {
     void this.#link?.send("bye\n");
-    const timer = setTimeout(() => this.#end(), farewell);
-    await this.closed;
+    const { promise: late, resolve } = Promise.withResolvers<void>();
+    const timer = setTimeout(resolve, farewell);
+    await Promise.race([this.closed, late]);
     clearTimeout(timer);
+    this.#end();
   }
 
   async #open(): Promise<void> {

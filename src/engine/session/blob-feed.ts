@@ -26,6 +26,6 @@ export interface BlobFeed {
   keep(party: FedNode, name: string, blob: Blob): Promise<boolean>;
   /** The node waits for nothing any more, and nothing is on its way to it. */
   leave(node: string): void;
-  /** Whether others still read over this connection: then the feed closes it. */
-  keeps(host: Host): boolean;
+  /** The session needs this connection no more. True: others still read over it, and the feed closes it from now on. */
+  inherits(host: Host): boolean;
 }

@@ -141,7 +141,7 @@ export class Line {
     link?.end();
     const { feed, node } = this.#options.session;
     feed?.leave(node.name);
-    if (host && !feed?.keeps(host)) this.#change = this.#change.then(() => host.close());
+    if (host && !feed?.inherits(host)) this.#change = this.#change.then(() => host.close());
   }
 
   async #dial(how: { readonly attempt: number; readonly flight: string; readonly mayStop: boolean }): Promise<void> {

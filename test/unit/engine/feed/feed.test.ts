@@ -1,0 +1,148 @@
+import { expect } from "chai";
+import { PassThrough } from "node:stream";
+import { setTimeout as pause } from "node:timers/promises";
+import type { RunEventBody } from "#engine/events/event.ts";
+import { Feed } from "#engine/feed/feed.ts";
+import type { FedNode } from "#engine/session/blob-feed.ts";
+import { Blob } from "#engine/step/blob.ts";
+import type { Channel, Host } from "#engine/transport/host.ts";
+
+const nonce = "f".repeat(32);
+const content = new Blob({
+  sha256: "a".repeat(64),
+  size: 5_000_000,
+  sensitive: false,
+  label: "image",
+  read: () => Promise.reject(new Error("nobody reads it")),
+});
+const name = "a.b";
+
+type Say = (text: string) => void;
+
+/** A node whose feed.sh answers what it is told to. */
+class FakeNode {
+  readonly events: RunEventBody[] = [];
+  /** What it was told, without the keys. */
+  readonly told: string[] = [];
+  readonly party: FedNode;
+  isClosed = false;
+  /** Answers a word of the bastion; yes to all, unless told otherwise. */
+  answer: (word: string, say: Say) => void = (_, say) => say("yes");
+  readonly #stdout = new PassThrough();
+  #isDeaf = false;
+
+  constructor(node: string) {
+    const host = {
+      name: node,
+      hostKey: "ssh-ed25519 AAAA",
+      exec: () => Promise.resolve(this.#channel()),
+      close: () => {
+        this.isClosed = true;
+        this.die();
+        return Promise.resolve();
+      },
+    } as unknown as Host;
+    this.party = {
+      node,
+      host,
+      endpoint: { name: node, transport: "ssh", address: node, port: 22, user: "root", hostKeys: [], jump: [] },
+      run: { nonce, stateDir: "/s", runId: "r", who: "w", node, dryRun: false, grants: [], login: "root" },
+      sudoPassword: () => Promise.resolve(undefined),
+      emit: (event) => this.events.push(event),
+    };
+  }
+
+  /** Its part of the feeding ends, and not the connection. */
+  die(): void {
+    this.#stdout.end();
+  }
+
+  /** Hears nothing any more, and does not end when it is told to. */
+  freeze(): void {
+    this.#isDeaf = true;
+  }
+
+  #channel(): Channel {
+    this.#stdout.write(`${nonce} hello\n`);
+    return {
+      stdout: this.#stdout,
+      write: (text) => {
+        if (!this.#isDeaf) for (const line of String(text).split("\n")) this.#hear(line);
+        return Promise.resolve();
+      },
+      taken: () => 0,
+      end: () => undefined,
+      exit: Promise.resolve({}),
+      close: () => this.#isDeaf || this.#stdout.end(),
+      stderrTail: () => "",
+    };
+  }
+
+  #hear(line: string): void {
+    const [word = "", number = ""] = line.split(" ");
+    if (/^(keep|admit|fetch|dismiss|drop|bye)$/.test(word)) this.told.push(word);
+    if (word === "bye") this.#stdout.end();
+    if (/^(keep|admit|fetch)$/.test(word))
+      this.answer(word, (text) => void this.#stdout.write(`${nonce} ${number} ${text}\n`));
+  }
+}
+
+describe("nodes that feed one another, as the bastion leads them", () => {
+  let warnings: string[];
+  let feed: Feed;
+  beforeEach(() => {
+    warnings = [];
+    feed = new Feed({ emit: (event) => event.type === "warning" && warnings.push(`${event.node}: ${event.text}`) });
+  });
+
+  /** It gets the content from the bastion, and its session ends. */
+  async function source(label: string): Promise<FakeNode> {
+    const node = new FakeNode(label);
+    expect(await feed.bring(node.party, name, content)).to.equal("send");
+    expect(await feed.keep(node.party, name, content)).to.equal(true);
+    return node;
+  }
+  /** As a session does that needs its connection no more. */
+  function hangUp({ party }: FakeNode): boolean {
+    feed.leave(party.node);
+    return feed.inherits(party.host);
+  }
+
+  it("closes the connection of a session that ended, at the end", async () => {
+    const a = await source("a");
+    expect(hangUp(a)).to.equal(true);
+    const b = new FakeNode("b");
+    expect(await feed.bring(b.party, name, content)).to.equal("there");
+    expect(a.isClosed).to.equal(false);
+    await feed.close();
+    expect([a.isClosed, b.isClosed, warnings]).to.deep.equal([true, false, []]);
+  });
+
+  it("closes it also where others got nothing", async () => {
+    const a = await source("a");
+    expect(hangUp(a)).to.equal(true);
+    const b = new FakeNode("b");
+    b.answer = (_, say) => say("no its hash is wrong");
+    expect(await feed.bring(b.party, name, content)).to.equal("send");
+    await feed.close();
+    expect([a.isClosed, b.isClosed]).to.deep.equal([true, false]);
+  });
+
+  it("closes it when nobody listens there any more", async () => {
+    const a = await source("a");
+    expect(hangUp(a)).to.equal(true);
+    a.die();
+    await pause(5);
+    expect(a.isClosed).to.equal(true);
+  });
+
+  it("ends in time though a node does not", async () => {
+    const a = await source("a");
+    expect(hangUp(a)).to.equal(true);
+    a.freeze();
+    const began = Date.now();
+    await feed.close();
+    expect(Date.now() - began).to.be.within(4_000, 8_000);
+    expect(a.isClosed).to.equal(true);
+  });
+});
