@@ -32,6 +32,7 @@ interface Errand {
 /** Lets the nodes of one run fetch large contents from one another (ADR 0312). What goes wrong costs a warning: then the bastion sends. */
 export class Feed implements BlobFeed {
   readonly #emit: Emit;
+  readonly #patience: number | undefined;
   readonly #contents = new Map<string, Content>();
   readonly #members = new Map<string, FeedMember>();
   /** How often a node got nothing from others. */
@@ -42,8 +43,10 @@ export class Feed implements BlobFeed {
   /** Members whose end is waited for, with that end. */
   readonly #ending = new Set<Promise<void>>();
 
-  constructor({ emit }: { readonly emit: Emit }) {
+  /** `patience`: milliseconds for which a node may get no further with what it was told to do; absent: half a minute. */
+  constructor({ emit, patience }: { readonly emit: Emit; readonly patience?: number }) {
     this.#emit = emit;
+    this.#patience = patience;
   }
 
   takes({ host, node }: FedNode, { sensitive, form, size }: Blob): boolean {
@@ -121,7 +124,7 @@ export class Feed implements BlobFeed {
     const known = this.#members.get(node);
     if (known?.party.host === party.host && !known.isOver) return known;
     if (known) this.#retire(known);
-    const member = new FeedMember(party);
+    const member = new FeedMember(party, this.#patience);
     this.#members.set(node, member);
     void member.closed.then(() => {
       if (this.#members.get(node) === member) this.#forget(node);

@@ -7,8 +7,8 @@ import { NodeBudget } from "#engine/session/node-budget.ts";
 import type { FedNode } from "#engine/session/blob-feed.ts";
 import type { OneTimeKey } from "#engine/transport/one-time-key.ts";
 
-/** Milliseconds for which nothing may become of what a node was told to do, unless told otherwise. */
-const patience = 30_000;
+/** Bytes that a node fetches within its patience at least: less is no use, and a source that means ill could hold it up. */
+const leastFetched = 1 << 20;
 /** Bytes in a millisecond that a node hashes at least. */
 const hashing = 1_000;
 /** Milliseconds in which a node has tidied up. */
@@ -29,12 +29,16 @@ export interface Fed {
 export type Refusal = string | undefined;
 
 interface Question {
+  /** Bytes that come within our patience at least, or it gets no further. */
+  readonly step: number;
   /** Bytes that it hashes at the end. */
   readonly size: number;
   /** Bytes that have come. */
   moved: number;
   readonly resolve: (refusal: Refusal) => void;
   readonly progress: (bytes: number) => void;
+  /** Bytes with which it got further last. */
+  got: number;
   timer: NodeJS.Timeout | undefined;
 }
 
@@ -45,6 +49,7 @@ export class FeedMember {
   readonly closed: Promise<void>;
   readonly #patience: number;
   readonly #budget: NodeBudget;
+  readonly #patience: number;
   readonly #admitted = new Set<OneTimeKey>();
   readonly #asked = new Map<number, Question>();
   /** Until the channel is open. */
@@ -54,9 +59,10 @@ export class FeedMember {
   #isOver = false;
   #beat: NodeJS.Timeout | undefined;
 
-  constructor(party: FedNode, options: { readonly patience?: number } = {}) {
+  /** `patience`: milliseconds for which the node may get no further with what it was told to do. */
+  constructor(party: FedNode, patience = 30_000) {
     this.party = party;
-    this.#patience = options.patience ?? patience;
+    this.#patience = patience;
     this.#budget = new NodeBudget(party.node, () => this.#last);
     this.closed = this.#open();
   }
@@ -67,7 +73,7 @@ export class FeedMember {
 
   /** Keeps for others what the bastion is sending to the node. */
   keep(content: Fed): Promise<Refusal> {
-    return this.#ask(`keep NUMBER ${wordsOf(content)}`, content.size);
+    return this.#ask(`keep NUMBER ${wordsOf(content)}`, { size: content.size });
   }
 
   /** Lets whoever has the key begin to read the content, for two minutes, or until all are dismissed. */
@@ -91,7 +97,7 @@ export class FeedMember {
     const { address, port, user } = party.endpoint;
     const where = `${address} ${port} ${user} ${party.host.hostKey}`;
     const text = `fetch NUMBER ${wordsOf(content)} ${where}\n${key.secret.trimEnd()}\n`;
-    return this.#ask(text, content.size, progress);
+    return this.#ask(text, { size: content.size, step: leastFetched, progress });
   }
 
   /** Ends it: resolves when the node has tidied up, or was given the time for it. */
@@ -127,10 +133,10 @@ export class FeedMember {
     }
   }
 
-  #ask(text: string, size = 0, progress: (bytes: number) => void = () => undefined): Promise<Refusal> {
+  #ask(text: string, { size = 0, step = 1, progress = () => undefined }: Partial<Question> = {}): Promise<Refusal> {
     if (this.#isOver) return Promise.resolve(gone);
     const { promise, resolve } = Promise.withResolvers<Refusal>();
-    const question: Question = { size, moved: -1, resolve, progress, timer: undefined };
+    const question: Question = { size, step, resolve, progress, got: 0, timer: undefined };
     const number = (this.#last += 1);
     this.#asked.set(number, question);
     this.#wait(question, size === 0);
@@ -140,12 +146,12 @@ export class FeedMember {
     return promise;
   }
 
-  /** From now on nothing need become of it for a while; longer, when the node has all of it and hashes it. */
+  /** From now on it may get no further for a while; longer, when it has all of it and hashes it. */
   #wait(question: Question, isThere: boolean): void {
     clearTimeout(question.timer);
     const limit = this.#patience + (isThere ? question.size / hashing : 0);
-    const stalled = `nothing moved for ${Math.round(limit / 1_000)} s`;
-    question.timer = setTimeout(() => this.#end(stalled), limit).unref();
+    const silent = `it got no further for ${Math.round(limit / 100) / 10} s`;
+    question.timer = setTimeout(() => this.#end(silent), limit).unref();
   }
 
   #hear({ type, rest }: Frame): void {
@@ -155,10 +161,11 @@ export class FeedMember {
     const [word, ...words] = rest.split(" ");
     if (word === "at") {
       const bytes = Math.min(question.size, Number(words[0]) || 0);
-      // Who merely says that it is still there may say so for ever.
-      if (bytes <= question.moved) return;
-      question.moved = bytes;
-      this.#wait(question, bytes === question.size);
+      const isThere = bytes === question.size && question.got < bytes;
+      if (isThere || bytes - question.got >= question.step) {
+        question.got = bytes;
+        this.#wait(question, isThere);
+      }
       return question.progress(bytes);
     }
     this.#asked.delete(Number(type));

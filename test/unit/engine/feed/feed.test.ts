@@ -27,8 +27,8 @@ class FakeNode {
   readonly party: FedNode;
   isClosed = false;
   /** Answers a word of the bastion; yes to all, unless told otherwise. */
-  answer: (word: string, say: Say) => void = (_, say) => say("yes");
-  readonly #stdout = new PassThrough();
+  answer: (word: string, say: Say) => unknown = (_, say) => say("yes");
+  #stdout = new PassThrough();
   #isDeaf = false;
 
   constructor(node: string) {
@@ -63,9 +63,10 @@ class FakeNode {
   }
 
   #channel(): Channel {
-    this.#stdout.write(`${nonce} hello\n`);
+    const stdout = (this.#stdout = new PassThrough());
+    stdout.write(`${nonce} hello\n`);
     return {
-      stdout: this.#stdout,
+      stdout,
       write: (text) => {
         if (!this.#isDeaf) for (const line of String(text).split("\n")) this.#hear(line);
         return Promise.resolve();
@@ -73,7 +74,7 @@ class FakeNode {
       taken: () => 0,
       end: () => undefined,
       exit: Promise.resolve({}),
-      close: () => this.#isDeaf || this.#stdout.end(),
+      close: () => void (this.#isDeaf || stdout.end()),
       stderrTail: () => "",
     };
   }
@@ -144,5 +145,42 @@ describe("nodes that feed one another, as the bastion leads them", () => {
     await feed.close();
     expect(Date.now() - began).to.be.within(4_000, 8_000);
     expect(a.isClosed).to.equal(true);
+  });
+
+  it("waits for no content that gets no further, whatever a node says of it", async () => {
+    feed = new Feed({ emit: (event) => event.type === "warning" && warnings.push(event.text), patience: 200 });
+    await source("a");
+    const b = new FakeNode("b");
+    let fetched = 0;
+    // What comes from a source whose disk hangs, and from one that means ill.
+    for (const bytes of [0, 1_000]) {
+      const timers: NodeJS.Timeout[] = [];
+      b.answer = (_, say) => timers.push(setInterval(() => say(`at ${(fetched += bytes)}`), 20));
+      const began = Date.now();
+      expect(await feed.bring(b.party, name, content)).to.equal("send");
+      expect(Date.now() - began).to.be.within(150, 2_000);
+      for (const timer of timers) clearInterval(timer);
+      feed.leave("b");
+    }
+    expect(warnings).to.deep.equal([
+      "the bastion sends it image, which it could not get from a: it got no further for 0.2 s",
+    ]);
+    await feed.close();
+  });
+
+  it("waits for one that comes, however long it takes", async () => {
+    feed = new Feed({ emit: (event) => event.type === "warning" && warnings.push(event.text), patience: 200 });
+    await source("a");
+    const b = new FakeNode("b");
+    b.answer = async (_, say) => {
+      for (let bytes = 0; bytes <= content.size; bytes += 1_250_000) {
+        say(`at ${bytes}`);
+        await pause(120);
+      }
+      say("yes");
+    };
+    expect(await feed.bring(b.party, name, content)).to.equal("there");
+    expect(warnings).to.deep.equal([]);
+    await feed.close();
   });
 });
