@@ -94,7 +94,8 @@ export class Line {
       if (!link || link !== this.#link) return;
       try {
         const { run } = this.#options;
-        await sendBlobs(link, names, { run, offered, sending: this.#watch(link), ...this.#fed() });
+        const isOpen = (): boolean => link === this.#link;
+        await sendBlobs(link, names, { run, offered, sending: this.#watch(link), isOpen, ...this.#fed() });
       } catch (error) {
         // The runner waits for what never comes: a file of the project that changed while the run went on.
         this.say("stop\n");

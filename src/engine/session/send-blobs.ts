@@ -9,6 +9,8 @@ export interface BlobAnswer {
   readonly run: RunVariables;
   readonly offered: ReadonlyMap<string, Blob>;
   readonly sending: Sending;
+  /** False: the line was lost, and who comes back asks anew. */
+  readonly isOpen: () => boolean;
   /** Where others may feed the node. */
   readonly fed?: { readonly feed: BlobFeed; readonly party: FedNode };
 }
@@ -29,10 +31,10 @@ export async function sendBlobs(link: Link, names: readonly string[], answer: Bl
   answer.sending.end();
 }
 
-/** False: the node waits for nothing any more. */
-async function giveLarge(link: Link, name: string, blob: Blob, answer: BlobAnswer): Promise<boolean> {
-  const { fed, sending } = answer;
-  if (!fed) return false;
+async function giveLarge(link: Link, name: string, blob: Blob, answer: BlobAnswer): Promise<void> {
+  const { fed, sending, isOpen } = answer;
+  // The feed takes a node that left for one that waits, and by then it may have another connection.
+  if (!fed || !isOpen()) return;
   const { feed, party } = fed;
   sending.hold(true);
   const end = await feed.bring(party, name, blob);

@@ -3,74 +3,55 @@ import type { BlobFeed, FedNode } from "#engine/session/blob-feed.ts";
 import type { Link } from "#engine/session/link.ts";
 import { sendBlobs } from "#engine/session/send-blobs.ts";
 import { Sending } from "#engine/session/sending.ts";
-import { type Blob, blobOf } from "#engine/step/blob.ts";
+import { blobOf } from "#engine/step/blob.ts";
 
-const nonce = "f".repeat(32);
-
-describe("the answer to a question for blobs", () => {
-  const large = (byte: number): Blob => blobOf(Buffer.alloc(100_000, byte));
+describe("the answer to a question for blobs, where nodes feed one another", () => {
   const offered = new Map([
-    ["a", large(1)],
-    ["b", large(2)],
-    ["small", blobOf("x")],
+    ["one.b", blobOf(Buffer.alloc(2_000_000, 1))],
+    ["two.b", blobOf(Buffer.alloc(2_000_000, 2))],
   ]);
 
-  /** What is done in turn, where the feed says this of its contents. */
-  async function answered(ends: Readonly<Record<string, "there" | "send" | "left">>): Promise<string[]> {
-    const done: string[] = [];
-    const link = {
-      send: (text: string | Uint8Array) => {
-        done.push(String(text).split(/[ \n]/, 2).join(" ").trim());
-        return Promise.resolve();
-      },
-    } as unknown as Link;
+  /** What the feed was asked, and what went over the line, which ends while `lostAt` is waited for. */
+  async function answer(ends: readonly ("there" | "left")[], lostAt?: string) {
+    const asked: string[] = [];
+    const sent: string[] = [];
+    let isOpen = true;
     const feed: BlobFeed = {
-      takes: (_, { size }) => size > 1000,
+      takes: () => true,
       bring: (_, name) => {
-        done.push(`bring ${name}`);
-        return Promise.resolve(ends[name] ?? "left");
+        asked.push(name);
+        if (name === lostAt) isOpen = false;
+        return Promise.resolve(ends[asked.length - 1] ?? "there");
       },
-      keep: (_, name) => {
-        done.push(`keep ${name}`);
-        return Promise.resolve(true);
-      },
+      keep: () => Promise.resolve(true),
       leave: () => undefined,
-      keeps: () => false,
+      inherits: () => false,
     };
-    const sending = new Sending({
-      node: "n1",
-      taken: () => 0,
-      emit: () => undefined,
-      stall: 1000,
-      onStall: () => undefined,
-      now: () => 0,
-    });
-    const run = { nonce, stateDir: "/s", runId: "r", who: "w", node: "n1", dryRun: false, grants: [], login: "root" };
-    await sendBlobs(link, ["a", "b", "small", "never offered"], {
-      run,
-      offered,
-      sending,
-      fed: { feed, party: { node: "n1" } as FedNode },
-    });
-    sending.stop();
-    return done.filter((one) => /^[a-z]/.test(one));
+    const send = (text: string | Uint8Array): Promise<void> => (sent.push(String(text)), Promise.resolve());
+    const link: Link = { send, taken: () => 0, closed: Promise.resolve(""), end: () => undefined };
+    const options = { node: "n1", taken: () => 0, emit: () => undefined, stall: 1_000, onStall: () => undefined };
+    const sending = new Sending({ ...options, now: Date.now });
+    const run = {
+      nonce: "f",
+      stateDir: "/s",
+      runId: "r",
+      who: "w",
+      node: "n",
+      dryRun: false,
+      grants: [],
+      login: "root",
+    };
+    const fed = { feed, party: {} as FedNode };
+    await sendBlobs(link, [...offered.keys()], { run, offered, sending, fed, isOpen: () => isOpen });
+    return { asked, sent };
   }
 
-  it("gives what nobody else brings its place when it is kept for others, and what is there at once", async () => {
-    expect(await answered({ a: "send", b: "there" })).to.deep.equal([
-      "texts 14",
-      "blobs",
-      "bring a",
-      "part a",
-      "sum a",
-      "keep a",
-      "blobs",
-      "bring b",
-      "blobs",
-    ]);
+  it("gives each its place before the next one is waited for", async () => {
+    expect(await answer([])).to.deep.equal({ asked: ["one.b", "two.b"], sent: ["blobs\n", "blobs\n"] });
   });
 
-  it("ends where the node waits for nothing any more", async () => {
-    expect(await answered({ a: "left", b: "send" })).to.deep.equal(["texts 14", "blobs", "bring a"]);
+  it("waits for nothing more over a line that was lost", async () => {
+    expect(await answer(["left"], "one.b")).to.deep.equal({ asked: ["one.b"], sent: [] });
+    expect((await answer(["there"], "one.b")).asked).to.deep.equal(["one.b"]);
   });
 });
