@@ -78,6 +78,7 @@ export class Feed implements BlobFeed {
   async keep(party: FedNode, name: string, blob: Blob): Promise<boolean> {
     const errand = this.#errandOf(party, name, blob);
     const { content, fed } = errand;
+    if (!content.plan.isTravelling(party.node)) return false;
     if (!canServe(party) || !content.plan.wantsSource) {
       this.#arrived(errand, false);
       return false;
@@ -174,14 +175,17 @@ export class Feed implements BlobFeed {
     const { makeOneTimeKey } = await import("#engine/transport/one-time-key.ts");
     const key = makeOneTimeKey();
     const shut = await source.admit(fed, key);
-    const why = shut ?? (await this.#memberOf(party).fetch(fed, source, key, tellProgress(errand, from)));
+    const isWanted = (): boolean => content.plan.isTravelling(node);
+    const tell = tellProgress(errand, from);
+    const progress = (bytes: number): void => (isWanted() ? tell(bytes) : undefined);
+    const why = shut ?? (isWanted() ? await this.#memberOf(party).fetch(fed, source, key, progress) : "it left");
     source.dismiss(key);
+    if (!isWanted()) return false;
     if (why === undefined) {
       emit({ type: "node.sent", node, name: content.label, bytes: fed.size, duration: Date.now() - began, from });
       this.#arrived(errand, true);
       return true;
     }
-    if (!content.plan.isTravelling(node)) return false;
     this.#warn(party, `the bastion sends it ${content.label}, which it could not get from ${from}: ${why}`);
     // Nobody gets in there; else it may be the reader's fault.
     const isShut = shut !== undefined || /Permission denied/.test(why);

@@ -183,4 +183,25 @@ describe("nodes that feed one another, as the bastion leads them", () => {
     expect(warnings).to.deep.equal([]);
     await feed.close();
   });
+
+  it("says and does nothing more for a node that left meanwhile", async () => {
+    const a = await source("a");
+    const b = new FakeNode("b");
+    b.answer = (_, say) => {
+      feed.leave("b");
+      say("at 3000000");
+      say("yes");
+    };
+    expect(await feed.bring(b.party, name, content)).to.equal("left");
+    const c = new FakeNode("c");
+    a.answer = (_, say) => {
+      feed.leave("c");
+      say("yes");
+    };
+    expect(await feed.bring(c.party, name, content)).to.equal("left");
+    expect(await feed.keep(c.party, name, content)).to.equal(false);
+    expect([b.events, c.events, c.told, feed.inherits(b.party.host)]).to.deep.equal([[], [], [], false]);
+    expect([a.told.at(-1), warnings]).to.deep.equal(["dismiss", []]);
+    await feed.close();
+  });
 });
