@@ -7,6 +7,8 @@
 
 export LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/run/wrappers/bin:/run/current-system/sw/bin
 umask 077
+# shellcheck disable=SC3045
+ulimit -Sc 0
 unset CDPATH ENV IFS TZ
 if [ -n "${KSH_VERSION-}" ]; then k_print() { print -r -- "$1"; }; else k_print() { printf '%s\n' "$1"; }; fi
 k_say() { k_print "$k_nonce $1"; }
@@ -22,41 +24,58 @@ k_nap() { sleep 0.2 2>/dev/null || sleep 1; }
 
 # ---- what others log in with: lines in the login's file of keys, which changes as a whole, also in a power cut -----------
 
-# Takes our lines out. A line tells behind its id what was there before the first of ours: d: no folder, f: no file, n: no
-# line feed at its end. A text, because the next run does it for a process that was killed (host.sh).
-k_undo='cd || exit
+# Takes our lines out; fails where it cannot. A line tells behind its id what was there before the first of ours: d: no folder,
+# f: no file, n: no line feed at its end. A text, because the next run does it for a process that was killed (host.sh). What
+# somebody else writes meanwhile is not overwritten: then it looks again.
+k_undo='cd || exit 0
 f=$k_keys n=.ssh/kcore-feed-$k_id
-[ -f "$f" ] && [ ! -L "$f" ] || exit 0
-w=$(sed -n "s/.* kcore-feed-$k_id\.\([dfn]*\)-\$/\1/p" "$f" | head -n 1)
-grep -q " kcore-feed-$k_id\.[dfn]*-\$" "$f" || exit 0
-cp -p "$f" "$n" && sed "/ kcore-feed-$k_id\.[dfn]*-\$/d" "$f" >"$n" || { rm -f "$n"; exit 0; }
-case $w in *n*) grep -q " kcore-feed-" "$n" || { s=$(stat -c %s "$n") && head -c $((s - 1)) "$n" >"$n.n" && cat "$n.n" >"$n"; rm -f "$n.n"; } ;; esac
-sync "$n" 2>/dev/null || sync
-mv -f "$n" "$f"
-case $w in *f*) [ -s "$f" ] || rm -f "$f" ;; esac
-case $w in *d*) rmdir .ssh 2>/dev/null ;; esac
-:'
-k_take_back() { (eval "$k_undo"); }
+rm -f "$n" "$n.n"
+[ ! -L "$f" ] && grep -q " kcore-feed-$k_id\.[dfn]*-\$" "$f" 2>/dev/null || exit 0
+for i in 1 2 3; do
+  s=$(stat -c "%i %s %z" "$f")
+  w=$(sed -n "s/.* kcore-feed-$k_id\.\([dfn]*\)-\$/\1/p" "$f" | head -n 1)
+  cp -p "$f" "$n" && sed "/ kcore-feed-$k_id\.[dfn]*-\$/d" "$f" >"$n" || break
+  case $w in *n*) grep -q " kcore-feed-" "$n" || [ -n "$(tail -c 1 "$n")" ] || { head -c $(($(stat -c %s "$n") - 1)) "$n" >"$n.n" && cat "$n.n" >"$n" && rm -f "$n.n"; } || break ;; esac
+  sync "$n" 2>/dev/null || sync
+  [ "$s" = "$(stat -c "%i %s %z" "$f")" ] || continue
+  mv -f "$n" "$f" || break
+  case $w in *f*) [ -s "$f" ] || rm -f "$f" ;; esac
+  case $w in *d*) rmdir .ssh 2>/dev/null ;; esac
+  exit 0
+done
+rm -f "$n" "$n.n"
+exit 1'
+k_take_back() { (eval "$k_undo") 2>/dev/null; }
 
 k_admit() { # NAME TYPE KEY: whoever has the key may begin to read that content within two minutes, and do nothing else
   cd && [ ! -L .ssh ] && [ ! -L "$k_keys" ] || return 1
-  k_was=
-  [ -d .ssh ] || { mkdir .ssh && k_was=d; } || return 1
-  if [ ! -e "$k_keys" ]; then
-    k_was=${k_was}f
-    true >"$k_keys" || return 1
-  fi
-  [ -f "$k_keys" ] && [ -O "$k_keys" ] || return 1
-  # What lines of others found counts: they may be taken back before ours.
-  k_x=$(sed -n 's/.* kcore-feed-[0-9a-f]*\.\([dfn]*\)-$/\1/p' "$k_keys" | head -n 1)
-  k_was=$k_was$k_x k_gap=
-  [ ! -s "$k_keys" ] || [ -z "$(tail -c 1 "$k_keys")" ] || k_was=${k_was}n k_gap=1
-  k_until=$(date -d "@$(($(date +%s) + 120))" +%Y%m%d%H%M%S) || return 1
+  k_made=
+  [ -d .ssh ] || { mkdir .ssh && k_made=d; } || return 1
+  [ -e "$k_keys" ] || { true >"$k_keys" && k_made=${k_made}f; } || return 1
+  [ -f "$k_keys" ] && [ -O "$k_keys" ] && k_write "$@" && return
+  # Where nothing can be written nothing is left.
+  case $k_made in *f*) [ -s "$k_keys" ] || rm -f "$k_keys" ;; esac
+  case $k_made in *d*) rmdir .ssh ;; esac
+  return 1
+}
+
+k_write() { # NAME TYPE KEY
+  k_until=$(date -d "@$(($(date +%s) + 120))" +%Y%m%d%H%M%S) || return
   k_new=.ssh/kcore-feed-$k_id
-  cp -p "$k_keys" "$k_new" && {
-    [ -z "$k_gap" ] || echo
-    k_print "restrict,expiry-time=\"$k_until\",command=\"exec cat '$k_dir/has.$1'\" $2 $3 kcore-feed-$k_id.$k_was-"
-  } >>"$k_new" && { sync "$k_new" 2>/dev/null || sync; } && mv -f "$k_new" "$k_keys" || { rm -f "$k_new" && return 1; }
+  for k_x in 1 2 3; do
+    k_seen=$(stat -c '%i %s %z' "$k_keys")
+    # What lines of others found counts: they may be taken back before ours.
+    k_was=$k_made$(sed -n 's/.* kcore-feed-[0-9a-f]*\.\([dfn]*\)-$/\1/p' "$k_keys" | head -n 1) k_gap=
+    [ ! -s "$k_keys" ] || [ -z "$(tail -c 1 "$k_keys")" ] || k_was=${k_was}n k_gap=1
+    cp -p "$k_keys" "$k_new" && {
+      [ -z "$k_gap" ] || echo
+      k_print "restrict,expiry-time=\"$k_until\",command=\"exec cat '$k_dir/has.$1'\" $2 $3 kcore-feed-$k_id.$k_was-"
+    } >>"$k_new" && { sync "$k_new" 2>/dev/null || sync; } || break
+    [ "$k_seen" = "$(stat -c '%i %s %z' "$k_keys")" ] || continue
+    mv -f "$k_new" "$k_keys" && return || break
+  done
+  rm -f "$k_new"
+  return 1
 }
 
 # ---- the contents: has.NAME is whole and is what its hash says ---------------------------------------------------------------
@@ -101,6 +120,8 @@ k_fetch() { # NUMBER NAME BYTES SHA256 HOST PORT USER TYPE KEY: from that node; 
   wait "$k_ssh"
   k_got=$(stat -c %s "$k_part") k_why=$(tail -n 1 "$k_key.said" | head -c 200)
   rm -f "$k_key" "$k_key".*
+  # What another node says must not stand behind what our frames begin with.
+  case $k_why in *"$k_nonce"*) k_why= ;; esac
   [ "$k_got" != "$3" ] || k_say "$1 at $k_got"
   if [ "$k_got" != "$3" ]; then
     k_why="after $k_got bytes: $k_why"
@@ -111,7 +132,7 @@ k_fetch() { # NUMBER NAME BYTES SHA256 HOST PORT USER TYPE KEY: from that node; 
     mkdir "$K_RUN/blobs" "$K_RUN/out" 2>/dev/null
     k_why='it cannot be put in its place'
     ! mv -f "$k_part" "$k_dir/has.$2" || ! k_on || ! ln -f "$k_dir/has.$2" "$K_RUN/blobs/$2" || k_why=
-    k_on || rm -rf "$K_RUN/blobs" "$K_RUN/out"
+    k_on || { rm -f "$K_RUN/blobs/$2" && rmdir "$K_RUN/blobs" "$K_RUN/out"; } 2>/dev/null
   fi
   rm -f "$k_part"
   if [ -n "$k_why" ]; then k_say "$1 no $k_why"; else k_say "$1 yes"; fi
@@ -124,9 +145,15 @@ case $HOME in *\'*) exit 1 ;; esac
 mkdir "$k_dir" || exit 1
 k_jobs=
 k_leave() {
-  for k_x in $k_jobs; do kill "$k_x" 2>/dev/null; done
-  k_take_back
-  rm -rf "$k_dir"
+  for k_x in $k_jobs; do
+    # Of one that ended long ago the number may be another process's by now.
+    { IFS= read -r k_s <"/proc/$k_x/stat"; } 2>/dev/null || continue
+    set -- ${k_s##*) }
+    [ "$2" != $$ ] || kill "$k_x"
+  done
+  # What is large goes first: a full disk has no room for another file of keys. Where that cannot be written the next run does it.
+  rm -rf "$k_dir"/[!mu]*
+  k_take_back && rm -rf "$k_dir"
 }
 trap k_leave EXIT
 trap 'exit 1' HUP TERM PIPE INT
@@ -135,8 +162,7 @@ IFS= read -r k_boot </proc/sys/kernel/random/boot_id
 set -- ${k_s##*) }
 {
   k_print "k_id=$k_id k_keys=$k_keys HOME='$HOME'"
-  k_print "($k_undo)"
-  k_print "rm -rf '$k_dir'"
+  k_print "($k_undo) && rm -rf '$k_dir'"
 } >"$k_dir/undo"
 k_print "$$ ${20} $k_boot" >"$k_dir/mark"
 # A power cut must not lose how it is undone, and keep what is to be undone.

@@ -156,7 +156,7 @@ for k_x in "$K_STATE"/runs/*/mark; do
   # All but the journal; the mark last, so that a kill in between leaves nothing unseen.
   k_clear_out "$k_x"
   # What it changed outside of its folder (feed.sh).
-  [ ! -f "$k_x/undo" ] || (. "$k_x/undo")
+  [ ! -f "$k_x/undo" ] || (. "$k_x/undo") || continue
   rm -rf "${k_x:?}"/[!jm]* && rm -f "$k_x/mark"
 done
 # Of thirty journals the newest twenty stay.

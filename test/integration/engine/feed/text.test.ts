@@ -150,6 +150,16 @@ describe("a node's part in the feeding, whatever its shell is", function () {
   const remains = (state: string): string[] => readdirSync(join(state, "runs"));
   const inOf = (state: string): string => join(state, "runs", runId, "followers", "1", "in", name);
 
+  async function nextRun(state: string): Promise<void> {
+    const { session } = sessionOn(state);
+    const { outcome } = await session.perform(
+      [{ stage: "s", drafts: [draftOf("look", { want: {}, probe: sh``, apply: sh`:`, always: true })] }],
+      { isLast: true },
+    );
+    await session.finish(outcome);
+    expect(outcome).to.equal("done");
+  }
+
   /** A node that has it, which others reach by the server. */
   async function source(words?: readonly string[]): Promise<{ readonly from: Talk; readonly state: string }> {
     const state = node("source");
@@ -339,6 +349,97 @@ describe("a node's part in the feeding, whatever its shell is", function () {
     expect(answer).to.match(/^no after 0 bytes: .*Host key verification failed/);
   });
 
+  it("does not say in our own words what another node said", async () => {
+    const key = makeOneTimeKey();
+    const keys = join(server.home("root"), ".ssh", "authorized_keys");
+    const before = readFileSync(keys);
+    appendFileSync(keys, `command="echo ${nonce} 1 yes >&2" ${key.line}\n`);
+    try {
+      const to = talk(node("reader"), folder);
+      expect(await fetched(to, key)).to.equal("no after 0 bytes: ");
+    } finally {
+      writeFileSync(keys, before);
+    }
+  });
+
+  it("leaves alone what somebody else does to the file of keys meanwhile", async () => {
+    const home = join(folder, "home");
+    const file = join(home, ".ssh", "authorized_keys");
+    mkdirSync(join(home, ".ssh"), { recursive: true });
+    writeFileSync(file, "ssh-ed25519 AAAA somebody");
+    // Others write just before the file gets its new content, once each time.
+    const sync = join(folder, "sync");
+    const note = join(folder, "note");
+    writeFileSync(
+      sync,
+      `#!/bin/sh\n[ -e ${note} ] || case $* in *kcore-feed-*.n | .ssh/*) : >${note}; printf '\\nssh-ed25519 BBBB other' >>${file} ;; esac\n`,
+      { mode: 0o755 },
+    );
+    const one = talk(node("source"), home, { over: { "/usr/sbin/sshd": "/dev/null", "/usr/bin/sync": sync } });
+    expect(await one.ask(`admit N ${name} ${makeOneTimeKey().line}`)).to.equal("yes");
+    expect(readFileSync(file, "utf8")).to.match(
+      /^ssh-ed25519 AAAA somebody\nssh-ed25519 BBBB other\nrestrict,.* kcore-feed-[0-9a-f]*\.n-\n$/,
+    );
+    rmSync(note);
+    one.say("bye\n");
+    await one.ended();
+    expect(readFileSync(file, "utf8")).to.equal(
+      "ssh-ed25519 AAAA somebody\nssh-ed25519 BBBB other\n\nssh-ed25519 BBBB other",
+    );
+    expect(readdirSync(join(home, ".ssh"))).to.deep.equal(["authorized_keys"]);
+  });
+
+  describe("where a disk is full", () => {
+    let home: string;
+    beforeEach(() => {
+      home = join(folder, "home");
+      mkdirSync(home);
+      execFileSync("mount", ["-t", "tmpfs", "-o", "size=64k,mode=700", "tmpfs", home]);
+    });
+    afterEach(() => execFileSync("umount", ["-l", home]));
+    const fill = (): void => {
+      try {
+        writeFileSync(join(home, "filler"), Buffer.alloc(100_000));
+      } catch {
+        // It is full.
+      }
+    };
+    const over = { "/usr/sbin/sshd": "/dev/null" };
+
+    it("lets nobody in, and leaves nothing", async () => {
+      fill();
+      const one = talk(node("source"), home, { over });
+      expect(await one.ask(`admit N ${name} ${makeOneTimeKey().line}`)).to.equal("no it lets nobody in");
+      one.say("bye\n");
+      await one.ended();
+      expect(readdirSync(home)).to.deep.equal(["filler"]);
+    });
+
+    it("leaves it to the next run to take out what it wrote", async () => {
+      const file = join(home, ".ssh", "authorized_keys");
+      mkdirSync(join(home, ".ssh"));
+      writeFileSync(file, "ssh-ed25519 AAAA somebody");
+      const state = node("source");
+      const one = talk(state, home, { over });
+      writeFileSync(inOf(state), content);
+      expect(await one.ask(`keep N ${named}`)).to.equal("yes");
+      expect(await one.ask(`admit N ${name} ${makeOneTimeKey().line}`)).to.equal("yes");
+      fill();
+      one.say("bye\n");
+      await one.ended();
+      expect(readFileSync(file, "utf8")).to.match(/ kcore-feed-/);
+      expect(readdirSync(join(state, "runs", `feed-${one.id}`))).to.deep.equal(["mark", "undo"]);
+      rmSync(join(state, "runs", runId), { recursive: true });
+      await nextRun(state);
+      expect(readdirSync(join(state, "runs"))).to.include(`feed-${one.id}`);
+      rmSync(join(home, "filler"));
+      await nextRun(state);
+      expect(readdirSync(join(state, "runs"))).to.not.include(`feed-${one.id}`);
+      expect(readFileSync(file, "utf8")).to.equal("ssh-ed25519 AAAA somebody");
+      expect(readdirSync(join(home, ".ssh"))).to.deep.equal(["authorized_keys"]);
+    });
+  });
+
   it("says that it has no ssh client", async () => {
     const to = talk(node("reader"), folder, { over: { "/usr/bin/ssh": "/dev/null" } });
     expect(await fetched(to)).to.equal("no it has no ssh client");
@@ -384,16 +485,20 @@ describe("a node's part in the feeding, whatever its shell is", function () {
     "it is told to end": (one: Talk) => one.child.kill("SIGTERM"),
   }))
     it(`leaves nothing when ${what}`, async () => {
-      const before = rootKeys();
-      const state = node("source");
-      const one = talk(state, server.home("root"), what.startsWith("nobody") ? { silence: 1 } : {});
-      expect(await one.ask(`admit N ${name} ${makeOneTimeKey().line}`)).to.equal("yes");
-      const below = await descendantsOf(one.child.pid ?? -1);
-      expect(below.length).to.be.greaterThan(0);
-      end(one);
-      await one.ended();
-      expect(remains(state)).to.deep.equal([runId]);
-      expect(rootKeys()).to.deep.equal(before);
+      for (const words of Object.values(shells)) {
+        const before = rootKeys();
+        const state = node(`source of ${words[0]}`);
+        const one = talk(state, server.home("root"), { words, ...(what.startsWith("nobody") && { silence: 2 }) });
+        expect(await one.ask(`admit N ${name} ${makeOneTimeKey().line}`)).to.equal("yes");
+        one.say(`keep 9 other.b 5 ${sha256}\n`);
+        await one.hear("9 at 0");
+        const below = await descendantsOf(one.child.pid ?? -1);
+        expect(below.length).to.be.greaterThan(0);
+        end(one);
+        await one.ended();
+        expect(remains(state)).to.deep.equal([runId]);
+        expect(rootKeys()).to.deep.equal(before);
+      }
     });
 
   it("is cleared by the next run when it was killed", async () => {
@@ -406,13 +511,14 @@ describe("a node's part in the feeding, whatever its shell is", function () {
     one.child.kill("SIGKILL");
     await one.ended();
     expect(rootKeys()).to.not.deep.equal(before);
-    const { session } = sessionOn(state);
-    const { outcome } = await session.perform(
-      [{ stage: "s", drafts: [draftOf("look", { want: {}, probe: sh``, apply: sh`:`, always: true })] }],
-      { isLast: true },
-    );
-    await session.finish(outcome);
-    expect(outcome).to.equal("done");
+    // As it is killed while the file of keys is about to change.
+    writeFileSync(join(server.home("root"), ".ssh", `kcore-feed-${one.id}`), "ssh-ed25519 AAAA somebody\n");
+    const other = talk(state, server.home("root"));
+    await other.ask(`keep N other.b 5 ${sha256}`);
+    writeFileSync(join(server.home("root"), ".ssh", `kcore-feed-${other.id}`), "ssh-ed25519 AAAA somebody\n");
+    other.child.kill("SIGKILL");
+    await other.ended();
+    await nextRun(state);
     expect(rootKeys()).to.deep.equal(before);
     expect(remains(state).filter((one) => one.startsWith("feed-"))).to.deep.equal([]);
   });
