@@ -12,6 +12,8 @@ const least = 1 << 20;
 const tellEvery = 900;
 /** A node that so often got nothing from others is sent everything by the bastion. */
 const strikesOfReader = 2;
+/** Characters of what a node says that are told. */
+const mostTold = 300;
 /** What a path or an address has that sh, sshd and ssh take as it is. */
 const plain = /^[\w./:@%+-]+$/;
 
@@ -85,7 +87,7 @@ export class Feed implements BlobFeed {
     }
     const why = await this.#memberOf(party).keep(fed);
     if (why !== undefined && content.plan.isTravelling(party.node))
-      this.#warn(party, `other nodes cannot get ${content.label} from it: ${why}`);
+      this.#warn(party, `other nodes cannot get ${content.label} from it`, why);
     this.#arrived(errand, why === undefined);
     return why === undefined;
   }
@@ -186,7 +188,7 @@ export class Feed implements BlobFeed {
       this.#arrived(errand, true);
       return true;
     }
-    this.#warn(party, `the bastion sends it ${content.label}, which it could not get from ${from}: ${why}`);
+    this.#warn(party, `the bastion sends it ${content.label}, which it could not get from ${from}`, why);
     // Nobody gets in there; else it may be the reader's fault.
     const isShut = shut !== undefined || /Permission denied/.test(why);
     if (!isShut) this.#strikes.set(node, (this.#strikes.get(node) ?? 0) + 1);
@@ -195,7 +197,8 @@ export class Feed implements BlobFeed {
   }
 
   /** Once for each node and reason. */
-  #warn({ node }: FedNode, text: string): void {
+  #warn({ node }: FedNode, what: string, why: string): void {
+    const text = `${what}: ${why.slice(0, mostTold)}`;
     if (this.#told.has(`${node} ${text}`)) return;
     this.#told.add(`${node} ${text}`);
     this.#emit({ type: "warning", node, text: cleanText(text).trim() });

@@ -204,4 +204,14 @@ describe("nodes that feed one another, as the bastion leads them", () => {
     expect([a.told.at(-1), warnings]).to.deep.equal(["dismiss", []]);
     await feed.close();
   });
+
+  it("tells no more of what a node says than a line can show", async () => {
+    await source("a");
+    const b = new FakeNode("b");
+    b.answer = (_, say) => say(`no ${"x".repeat(100_000)}\u001b[2J`);
+    expect(await feed.bring(b.party, name, content)).to.equal("send");
+    expect(warnings.length).to.equal(1);
+    expect(warnings[0]).to.match(/^b: the bastion sends it image, which it could not get from a: x{300}$/);
+    await feed.close();
+  });
 });
