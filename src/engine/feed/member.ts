@@ -33,8 +33,6 @@ interface Question {
   readonly step: number;
   /** Bytes that it hashes at the end. */
   readonly size: number;
-  /** Bytes that have come. */
-  moved: number;
   readonly resolve: (refusal: Refusal) => void;
   readonly progress: (bytes: number) => void;
   /** Bytes with which it got further last. */
@@ -47,7 +45,6 @@ export class FeedMember {
   readonly party: FedNode;
   /** Resolves when nobody listens there any more. */
   readonly closed: Promise<void>;
-  readonly #patience: number;
   readonly #budget: NodeBudget;
   readonly #patience: number;
   readonly #admitted = new Set<OneTimeKey>();

@@ -27,7 +27,7 @@ export async function sendBlobs(link: Link, names: readonly string[], answer: Bl
   }
   await give(link, asked, answer);
   // Each gets its place, and others can have it from here, before the next one is waited for.
-  for (const [name, blob] of large) if (!(await giveLarge(link, name, blob, answer))) return;
+  for (const [name, blob] of large) await giveLarge(link, name, blob, answer);
   answer.sending.end();
 }
 
@@ -44,7 +44,6 @@ async function giveLarge(link: Link, name: string, blob: Blob, answer: BlobAnswe
     await give(link, new Map([[name, blob]]), answer, async () => {
       if (await feed.keep(party, name, blob)) sending.arrive();
     });
-  return end !== "left";
 }
 
 /** Gives these to the connection; `kept` comes before the word that puts them in their place. */

@@ -80,8 +80,8 @@ describe("a node's part in the feeding, as the bastion sees it", () => {
         await sleep(1);
       }
     });
-    const member = new FeedMember(party, { patience: 20 });
-    expect(await member.keep(content)).to.equal("nothing moved for 0 s");
+    const member = new FeedMember(party, 20);
+    expect(await member.keep(content)).to.equal("it got no further for 0 s");
     expect([member.isOver, isClosed()]).to.deep.equal([true, true]);
   });
 
