@@ -101,7 +101,7 @@ export class FeedMember {
   async close(): Promise<void> {
     void this.#link?.send("bye\n");
     const { promise: late, resolve } = Promise.withResolvers<void>();
-    const timer = setTimeout(resolve, farewell);
+    const timer = setTimeout(resolve, Math.min(farewell, this.#patience));
     await Promise.race([this.closed, late]);
     clearTimeout(timer);
     this.#end();
