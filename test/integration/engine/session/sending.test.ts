@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { randomBytes } from "node:crypto";
-import { chmodSync, mkdtempSync, readdirSync, readlinkSync, rmSync } from "node:fs";
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { blobOf, Blob } from "#engine/step/blob.ts";
@@ -60,6 +60,11 @@ describe("a large content on its way over SSH", function () {
       .map(Number);
   }
 
+  function groupOf(pid: number): number {
+    const [, , group] = readFileSync(`/proc/${pid}/stat`, "utf8").replace(/^.*\) /, "").split(" ");
+    return Number(group);
+  }
+
   it("is told while a thin line takes it, longer than it may stand still, and arrives", async () => {
     line.setRate(1_200_000);
     const run = sessionOn(join(folder, "state"), { endpoint: endpoint(), transferStall: 1500 });
@@ -95,7 +100,8 @@ describe("a large content on its way over SSH", function () {
       await run.session.finish("failed");
       expect(run.events.filter(({ type }) => type === "node.disconnected")).to.deep.equal([]);
     } finally {
-      for (const pid of stopped) process.kill(pid, "SIGKILL");
+      // A shell whose child was stopped ends with it, and its other half would wait for the next run.
+      for (const group of new Set(stopped.map(groupOf))) process.kill(-group, "SIGKILL");
     }
   });
 });
