@@ -61,7 +61,9 @@ describe("a large content on its way over SSH", function () {
   }
 
   function groupOf(pid: number): number {
-    const [, , group] = readFileSync(`/proc/${pid}/stat`, "utf8").replace(/^.*\) /, "").split(" ");
+    const [, , group] = readFileSync(`/proc/${pid}/stat`, "utf8")
+      .replace(/^.*\) /, "")
+      .split(" ");
     return Number(group);
   }
 
