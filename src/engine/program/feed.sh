@@ -51,10 +51,9 @@ k_admit() { # NAME TYPE KEY: whoever has the key may begin to read that content 
   cd && [ ! -L .ssh ] && [ ! -L "$k_keys" ] || return 1
   k_made=
   [ -d .ssh ] || { mkdir .ssh && k_made=d; } || return 1
-  [ -e "$k_keys" ] || { true >"$k_keys" && k_made=${k_made}f; } || return 1
-  [ -f "$k_keys" ] && [ -O "$k_keys" ] && k_write "$@" && return
+  if [ ! -e "$k_keys" ]; then k_made=${k_made}f; else [ -f "$k_keys" ] && [ -O "$k_keys" ] || return 1; fi
+  k_write "$@" && return
   # Where nothing can be written nothing is left.
-  case $k_made in *f*) [ -s "$k_keys" ] || rm -f "$k_keys" ;; esac
   case $k_made in *d*) rmdir .ssh ;; esac
   return 1
 }
@@ -63,15 +62,16 @@ k_write() { # NAME TYPE KEY
   k_until=$(date -d "@$(($(date +%s) + 120))" +%Y%m%d%H%M%S) || return
   k_new=.ssh/kcore-feed-$k_id
   for k_x in 1 2 3; do
-    k_seen=$(stat -c '%i %s %z' "$k_keys")
+    k_seen=$(stat -c '%i %s %z' "$k_keys" 2>/dev/null)
     # What lines of others found counts: they may be taken back before ours.
-    k_was=$k_made$(sed -n 's/.* kcore-feed-[0-9a-f]*\.\([dfn]*\)-$/\1/p' "$k_keys" | head -n 1) k_gap=
+    k_was=$k_made$(sed -n 's/.* kcore-feed-[0-9a-f]*\.\([dfn]*\)-$/\1/p' "$k_keys" 2>/dev/null | head -n 1) k_gap=
     [ ! -s "$k_keys" ] || [ -z "$(tail -c 1 "$k_keys")" ] || k_was=${k_was}n k_gap=1
-    cp -p "$k_keys" "$k_new" && {
+    # A file that was not there comes into being with our line in it: an empty one would tell nobody whose it is.
+    if [ -e "$k_keys" ]; then cp -p "$k_keys" "$k_new"; else true >"$k_new"; fi && {
       [ -z "$k_gap" ] || echo
       k_print "restrict,expiry-time=\"$k_until\",command=\"exec cat '$k_dir/has.$1'\" $2 $3 kcore-feed-$k_id.$k_was-"
     } >>"$k_new" && { sync "$k_new" 2>/dev/null || sync; } || break
-    [ "$k_seen" = "$(stat -c '%i %s %z' "$k_keys")" ] || continue
+    [ "$k_seen" = "$(stat -c '%i %s %z' "$k_keys" 2>/dev/null)" ] || continue
     mv -f "$k_new" "$k_keys" && return || break
   done
   rm -f "$k_new"

@@ -19,10 +19,11 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import { setTimeout as sleep } from "node:timers/promises";
 import { feedText } from "#engine/program/feeding.ts";
 import { sh } from "#engine/step/sh.ts";
 import { makeOneTimeKey } from "#engine/transport/one-time-key.ts";
-import { descendantsOf } from "#support/children.ts";
+import { descendantsOf, signalProcess } from "#support/children.ts";
 import { draftOf, sessionOn } from "#support/sessions.ts";
 import type { SshServer } from "#support/ssh-server.ts";
 import { startSshd } from "#support/sshd.ts";
@@ -360,6 +361,25 @@ describe("a node's part in the feeding, whatever its shell is", function () {
     } finally {
       writeFileSync(keys, before);
     }
+  });
+
+  it("leaves nothing, after the next run, of a file of keys that it was about to make", async () => {
+    const home = join(folder, "home");
+    mkdirSync(join(home, ".ssh"), { recursive: true });
+    const sync = join(folder, "sync");
+    const note = join(folder, "note");
+    writeFileSync(sync, `#!/bin/sh\ncase $* in .ssh/*) : >${note} && exec sleep 30 ;; esac\n`, { mode: 0o755 });
+    const state = node("source");
+    const one = talk(state, home, { over: { "/usr/sbin/sshd": "/dev/null", "/usr/bin/sync": sync } });
+    void one.ask(`admit N ${name} ${makeOneTimeKey().line}`);
+    while (!existsSync(note)) await sleep(10);
+    const all = [one.child.pid ?? -1, ...(await descendantsOf(one.child.pid ?? -1))];
+    for (const pid of all) signalProcess(pid, "SIGKILL");
+    await one.ended();
+    expect(readdirSync(join(home, ".ssh"))).to.deep.equal([`kcore-feed-${one.id}`]);
+    rmSync(join(state, "runs", runId), { recursive: true });
+    await nextRun(state);
+    expect(readdirSync(join(home, ".ssh"))).to.deep.equal([]);
   });
 
   it("leaves alone what somebody else does to the file of keys meanwhile", async () => {
