@@ -1,4 +1,5 @@
-import { spawnSync } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
 import { mkdtempSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
@@ -61,13 +62,19 @@ wipefs -a -n ${device} >/dev/null 2>&1; fact after "$?"`;
     it(`is not had while something else has it, on ${shell}`, async () => {
       spawnSync("mkfs.ext4", ["-qF", disk.device]);
       const place = mkdtempSync(join(folder.path, "mount-"));
-      spawnSync("mount", ["-r", disk.device, place]);
+      // In a namespace of its own: one that another test makes meanwhile would keep a copy of the mount, and so the disk.
+      const text = 'mount -r "$0" "$1" && echo there; read -r _; umount "$1"';
+      const args = ["-m", "--propagation", "private", "sh", "-c", text, disk.device, place];
+      const holder = spawn("unshare", args, { stdio: ["pipe", "pipe", "inherit"] });
+      const ended = once(holder, "exit");
+      await once(holder.stdout, "data");
       try {
         const { unheld, left } = await facts(shell, disk.device);
         expect(unheld).to.match(/cannot be opened alone: wipefs: error: .* busy$/);
         expect(left).to.equal("0");
       } finally {
-        spawnSync("umount", [place]);
+        holder.stdin.end();
+        await ended;
       }
     });
   }
