@@ -1,6 +1,6 @@
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
-import { mkdir, open, readdir, readFile, realpath, rename, rm, stat, writeFile } from "node:fs/promises";
+import { mkdir, open, readdir, readFile, realpath, rm, stat } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { basename, join } from "node:path";
 import { promisify } from "node:util";
@@ -9,6 +9,7 @@ import { KcoreError } from "#errors/problem.ts";
 import { interpreterOf, stripProgram } from "./elf.ts";
 import { archive, exportOf, type Tree } from "./nar.ts";
 import { narHashOf, storePathOf } from "./store-path.ts";
+import { writeWhole } from "./write-whole.ts";
 
 /** What a node needs to run kcore's daemons, ready to be sent. */
 export interface Runtime {
@@ -209,16 +210,5 @@ async function readManifest(path: string): Promise<Runtime | undefined> {
     return (await stat(runtime.file)).size === runtime.size ? runtime : undefined;
   } catch {
     return undefined;
-  }
-}
-
-/** Never half a file under its name, also when two runs build at once. */
-async function writeWhole(path: string, content: string | Uint8Array): Promise<void> {
-  const aside = `${path}.${process.pid}.tmp`;
-  try {
-    await writeFile(aside, content, { mode: 0o600 });
-    await rename(aside, path);
-  } finally {
-    await rm(aside, { force: true });
   }
 }

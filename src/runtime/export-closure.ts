@@ -2,7 +2,7 @@ import { spawn, type ChildProcess } from "node:child_process";
 import { createHash, randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { createWriteStream } from "node:fs";
-import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, rename, rm, stat } from "node:fs/promises";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { Transform, type TransformCallback } from "node:stream";
@@ -10,6 +10,7 @@ import { pipeline } from "node:stream/promises";
 import { text } from "node:stream/consumers";
 import { createGzip } from "node:zlib";
 import { KcoreError } from "#errors/problem.ts";
+import { writeWhole } from "./write-whole.ts";
 
 /** A closure of the bastion's store, ready to be sent: what `nix.profile` takes. */
 export interface ExportedClosure {
@@ -221,16 +222,5 @@ async function readManifest(file: string, path: string): Promise<ExportedClosure
     return closure.storePath === path && whole.every(Boolean) ? closure : undefined;
   } catch {
     return undefined;
-  }
-}
-
-/** Never half a file under its name. */
-async function writeWhole(file: string, content: string): Promise<void> {
-  const aside = `${file}.${randomUUID()}.tmp`;
-  try {
-    await writeFile(aside, content, { mode: 0o600 });
-    await rename(aside, file);
-  } finally {
-    await rm(aside, { force: true });
   }
 }

@@ -44,6 +44,13 @@ describe("nodes that feed one another over SSH", function () {
     reads += 1;
     return Promise.resolve(bytes);
   };
+  const isWaiting = (event: RunEventBody): boolean => event.type === "node.waiting";
+  /** The content, which the bastion cannot read before `open`. */
+  function gated(): { readonly slow: Blob; readonly open: () => void } {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const slow = new Blob({ sha256, size, sensitive: false, label: "image", read: () => promise.then(read) });
+    return { slow, open: resolve };
+  }
   const blob = (sensitive = false): Blob => new Blob({ sha256, size, sensitive, read, label: "image" });
   function stepFor(name: string, content: Blob): Step {
     const path = join(folder, `image-${name}`);
@@ -148,12 +155,10 @@ describe("nodes that feed one another over SSH", function () {
   });
 
   it("waits for nobody who was stopped, and a stop does not wait", async () => {
-    const { promise: gate, resolve: open } = Promise.withResolvers<void>();
-    const slow = new Blob({ sha256, size, sensitive: false, label: "image", read: () => gate.then(read) });
+    const { slow, open } = gated();
     const { ends } = await runAll({
       content: slow,
       meanwhile: async (runs) => {
-        const isWaiting = (event: RunEventBody): boolean => event.type === "node.waiting";
         const { session } = await Promise.any(runs.map(async (one) => (await one.seen(isWaiting), one)));
         session.stop();
         await runs.find((one) => one.session === session)?.seen(({ type }) => type === "node.finished");
@@ -165,12 +170,10 @@ describe("nodes that feed one another over SSH", function () {
   });
 
   it("comes from another node, or from the bastion, when the first that had it is gone", async () => {
-    const { promise: gate, resolve: open } = Promise.withResolvers<void>();
-    const slow = new Blob({ sha256, size, sensitive: false, label: "image", read: () => gate.then(read) });
+    const { slow, open } = gated();
     const { ends } = await runAll({
       content: slow,
       meanwhile: async (runs) => {
-        const isWaiting = (event: RunEventBody): boolean => event.type === "node.waiting";
         const event = await Promise.any(runs.map((one) => one.seen(isWaiting)));
         const first = (event as { readonly reason: string }).reason.slice("for image from ".length);
         await servers[names.findIndex((name) => name === first)]?.dropSessions();

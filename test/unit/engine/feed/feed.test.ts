@@ -3,6 +3,7 @@ import { PassThrough } from "node:stream";
 import { setTimeout as pause } from "node:timers/promises";
 import type { RunEventBody } from "#engine/events/event.ts";
 import { Feed } from "#engine/feed/feed.ts";
+import { FeedMember } from "#engine/feed/member.ts";
 import type { FedNode } from "#engine/session/blob-feed.ts";
 import { Blob } from "#engine/step/blob.ts";
 import type { Channel, Host } from "#engine/transport/host.ts";
@@ -214,5 +215,18 @@ describe("nodes that feed one another, as the bastion leads them", () => {
     expect(warnings.length).to.equal(1);
     expect(warnings[0]).to.match(/^b: the bastion sends it image, which it could not get from a: x{300}$/);
     await feed.close();
+  });
+
+  it("hears of each refusal in the node's words, and of no node that says more than there is to say", async () => {
+    const a = new FakeNode("a");
+    a.answer = (_, say) => say("no it is full");
+    const member = new FeedMember(a.party);
+    const fed = { name, size: content.size, sha256: content.sha256 };
+    expect([await member.keep(fed), member.isOver]).to.deep.equal(["it is full", false]);
+    a.answer = (_, say) => {
+      for (let many = 0; many < 200; many++) say(`at ${"1".repeat(100_000)}`);
+    };
+    expect(await member.keep(fed)).to.match(/^a sent more about its steps than they can tell/);
+    expect([member.isOver, await member.keep(fed)]).to.deep.equal([true, "its connection ended"]);
   });
 });
