@@ -1,0 +1,26 @@
+import type { ErrorCode } from "#errors/codes.ts";
+
+/**
+ * A step of one module as the lab tries it (test/lab/catalogue): foreseen by a dry run, applied twice, changed by somebody else, mended; and
+ * what the module refuses. Texts of sh run on the node as root, and end 0.
+ */
+export interface Sample {
+  /** The step's id: its module, and a word more where there are several. */
+  readonly id: string;
+  readonly module: string;
+  /** Its arguments, as a state has them. */
+  readonly args: Readonly<Record<string, unknown>>;
+  /** What becomes of it on a BusyBox node. */
+  readonly busybox: "converges" | { readonly refuses: ErrorCode; readonly forWantOf: string };
+  /** Done on the node before the first look. */
+  readonly before?: string;
+  /** What somebody does afterwards, and the facts of the step that a dry run then finds other than wanted. */
+  readonly drift: { readonly by: string; readonly finds: Readonly<Record<string, string | RegExp>> };
+  /** What it refuses, and with which code; `before` makes the situation, `after` takes it away. */
+  readonly refusal?: {
+    readonly args: Readonly<Record<string, unknown>>;
+    readonly code: ErrorCode;
+    readonly before?: string;
+    readonly after?: string;
+  };
+}
