@@ -31,7 +31,9 @@ async function readMirror(): Promise<string | undefined> {
 
 /** An apt of the lab's own: this machine's settings and keys, but its own source, lists and archive. */
 export interface Apt {
-  /** Downloads packages, and with `withDependencies` what they need on a machine with this dpkg status, into `folder`. */
+  /** The names of all packages that it can download. */
+  names(): Promise<readonly string[]>;
+  /** Downloads packages, with what they need on a machine with this dpkg status, into `folder`. */
   download(options: { packages: readonly string[]; folder: string; status?: string }): Promise<void>;
 }
 
@@ -57,10 +59,12 @@ export async function openApt({ home }: Place, mirror: string): Promise<Apt> {
     "Acquire::Languages": "none",
     "Debug::NoLocking": "1", // the lab has its own lock
   }).flatMap(([name, value]) => ["-o", `${name}=${value}`]);
-  const apt = (status: string, ...args: string[]): Promise<string> =>
-    must(...bound("apt-get", ["-q", "-y", ...settings, "-o", `Dir::State::status=${status}`, ...args]));
+  const call = (program: string, status: string, ...args: string[]): Promise<string> =>
+    must(...bound(program, ["-q", ...settings, "-o", `Dir::State::status=${status}`, ...args]));
+  const apt = (status: string, ...args: string[]): Promise<string> => call("apt-get", status, "-y", ...args);
   await apt(empty, "update");
   return {
+    names: async () => (await call("apt-cache", empty, "pkgnames")).split("\n"),
     download: async ({ packages, folder, status }) => {
       await mkdir(join(folder, "partial"), { recursive: true });
       const archive = ["-o", `Dir::Cache::archives=${folder}`, "--no-install-recommends", "--download-only"];

@@ -2,6 +2,8 @@ import { existsSync } from "node:fs";
 import { mkdir, readFile, readdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { KcoreError } from "#errors/problem.ts";
+import { suggestHint } from "#errors/suggest.ts";
+import { defined } from "#optional/defined.ts";
 import { debsOf, findMirror, openApt, type Apt } from "./apt.ts";
 import { assetFolder } from "./assets.ts";
 import { requireSpace } from "./prepare-host.ts";
@@ -16,19 +18,27 @@ import { indexRepository } from "./repository.ts";
 import { hashGolden, hashVmImage, makeGolden, makeVmImage } from "./vm/vm-image.ts";
 import { hashZfsLayer, kernelOf, makeZfsLayer } from "./vm/zfs-layer.ts";
 
+interface Wanted {
+  readonly withVms: boolean;
+  readonly withZfs: boolean;
+  /** Names of packages that nodes may install beside the usual ones, sorted. */
+  readonly packages: readonly string[];
+}
+
 /** Finds the images that this version of the lab needs, and makes those that are missing. Labs on one machine share them. */
 export async function prepareImages(
   place: Place,
-  { mirror, log, withVms, withZfs }: { mirror: string | undefined; log: Log; withVms: boolean; withZfs: boolean },
+  { mirror, log, ...wanted }: Wanted & { mirror: string | undefined; log: Log },
 ): Promise<Images> {
+  const { withVms, withZfs, packages: named } = wanted;
   if (withVms && process.arch !== "x64") throw noVms();
-  const images = await nameImages(place, { withVms, withZfs });
-  const { debian, layer, busybox, packages, vm, golden, zfs } = images;
-  const folders = [debian, layer, busybox, packages, vm, golden, zfs].filter((folder) => folder !== "");
+  const images = await nameImages(place, wanted);
+  const { debian, layer, busybox, packages, more, vm, golden, zfs } = images;
+  const folders = [debian, layer, busybox, packages, more, vm, golden, zfs].filter((folder) => folder !== "");
   const isNamed = !withZfs || zfs !== "";
   if (isNamed && folders.every((folder) => existsSync(folder))) return images;
   const work = async (): Promise<Images> => {
-    const others = [...(withVms ? [] : ["vm-", "golden-"]), ...(withZfs && isNamed ? [] : ["zfs-"])];
+    const others = ["more-", ...(withVms ? [] : ["vm-", "golden-"]), ...(withZfs && isNamed ? [] : ["zfs-"])];
     await removeUnused(place, folders, others);
     await requireSpace(place.home, withVms);
     const site = await findMirror(mirror);
@@ -41,7 +51,15 @@ export async function prepareImages(
     await Promise.allSettled([debian, busybox]);
     await debian;
     await busybox;
-    await make(images.packages, async (folder) => makePackages(folder, images.debian, await apt(), log));
+    const served = { debian: images.debian, log };
+    await make(images.packages, async (folder) =>
+      makePackages(folder, { ...served, lists: servedPackages, apt: await apt() }),
+    );
+    if (more !== "")
+      await make(more, async (folder) => {
+        requirePackages(named, await (await apt()).names());
+        await makePackages(folder, { ...served, lists: named.map((name) => [name]), apt: await apt() });
+      });
     if (!withVms) return images;
     await make(images.vm, async (folder) => makeVm(folder, { site, place, log, apt: await apt() }));
     const boot = (folder: string): Promise<void> =>
@@ -55,7 +73,7 @@ export async function prepareImages(
   return withLock(place.home, "images", 900, work, () => log("waiting for another lab command that makes images"));
 }
 
-async function nameImages(place: Place, { withVms, withZfs }: { withVms: boolean; withZfs: boolean }): Promise<Images> {
+async function nameImages(place: Place, { withVms, withZfs, packages }: Wanted): Promise<Images> {
   const { home } = place;
   const assets = assetFolder();
   const read = (name: string): Promise<string> => readFile(join(assets, name), "utf8");
@@ -70,6 +88,7 @@ async function nameImages(place: Place, { withVms, withZfs }: { withVms: boolean
     layer: join(home, "images", `layer-${await hashLayer()}`),
     busybox: join(home, "images", `busybox-${hash(await read("make-busybox"), ...busyboxPackages)}`),
     packages: join(home, "images", `packages-${hash(debian, JSON.stringify(servedPackages))}`),
+    more: packages.length === 0 ? "" : join(home, "images", `more-${hash(debian, ...packages)}`),
   };
 }
 
@@ -151,16 +170,31 @@ async function makeBusybox(folder: string, apt: Apt, log: Log): Promise<void> {
   });
 }
 
-async function makePackages(folder: string, debian: string, apt: Apt, log: Log): Promise<void> {
+function requirePackages(named: readonly string[], known: readonly string[]): void {
+  const problems = named
+    .filter((name) => !known.includes(name))
+    .map((name) => ({
+      code: "USAGE" as const,
+      message: `Debian ${suite} has no package “${name}”`,
+      ...defined({ hint: suggestHint(name, known) }),
+    }));
+  if (problems.length > 0) throw new KcoreError(problems);
+}
+
+/** A flat repository of these packages with all that a Debian node lacks for them; each list is resolved by itself, as packages may exclude each other. */
+async function makePackages(
+  folder: string,
+  { debian, lists, apt, log }: { debian: string; lists: readonly (readonly string[])[]; apt: Apt; log: Log },
+): Promise<void> {
   const status = join(debian, "var/lib/dpkg/status");
   const work = async (): Promise<{ count: number; bytes: number }> => {
-    for (const packages of servedPackages) await apt.download({ packages, folder, status });
+    for (const packages of lists) await apt.download({ packages, folder, status });
     for (const name of ["partial", "lock"]) await rm(join(folder, name), { recursive: true, force: true });
     return indexRepository(folder);
   };
   await told(
     log,
-    "fetching the packages that nodes may install",
+    lists === servedPackages ? "fetching the packages that nodes may install" : `fetching ${lists.flat().join(", ")}`,
     work,
     ({ count, bytes }) => `${count} packages, ${megabytes(bytes)}`,
   );

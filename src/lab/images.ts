@@ -6,6 +6,8 @@ export interface Images {
   readonly busybox: string;
   /** A flat apt repository. */
   readonly packages: string;
+  /** Another one, of packages that this lab was asked for by name; empty where there are none. */
+  readonly more: string;
   /** Kernel, initrd and root file system of virtual machines; empty where none were asked for, as is the next one. */
   readonly vm: string;
   /** A virtual machine that has booted, saved with its memory. */

@@ -9,7 +9,15 @@ import { labNode, startNode, statusOf, type LabNode, type LabNodeStatus, type Pr
 import { withLock } from "./lock.ts";
 import { hostPackages, tpmHostPackages, vmHostPackages } from "./debian-packages.ts";
 import { isRunning } from "./processes.ts";
-import { findPlace, labNames, lockOfLab, recordPlace, type PlaceOptions } from "./place.ts";
+import {
+  findPlace,
+  labNames,
+  lockOfLab,
+  namedPackages,
+  recordPackages,
+  recordPlace,
+  type PlaceOptions,
+} from "./place.ts";
 import type { Log } from "./progress.ts";
 import { makeRecords, readRecord, readRecords, type NodeRecord, type NodeSpec } from "./record.ts";
 import { servePackages } from "./repository.ts";
@@ -22,6 +30,8 @@ export type { NodeSpec } from "./record.ts";
 export interface LabOptions extends PlaceOptions {
   /** Where Debian comes from; default: what this machine's apt uses. */
   readonly mirror?: string;
+  /** Names of Debian packages that nodes may install beside the usual ones (docs/lab.md). */
+  readonly packages?: readonly string[];
   /** Takes the progress; default: nobody. */
   readonly log?: Log;
 }
@@ -40,7 +50,7 @@ export interface Lab {
 }
 
 /** Finds a lab; nothing is made until `up`. Throws `LAB_NEEDS_ROOT`, `USAGE`. */
-export async function openLab({ mirror, log = () => {}, ...where }: LabOptions = {}): Promise<Lab> {
+export async function openLab({ mirror, packages: asked, log = () => {}, ...where }: LabOptions = {}): Promise<Lab> {
   requireRoot();
   const place = await findPlace(where);
   const prepare: Prepare = async (nodes, work) => {
@@ -54,11 +64,13 @@ export async function openLab({ mirror, log = () => {}, ...where }: LabOptions =
     });
     await mkdir(place.home, { recursive: true, mode: 0o700 });
     await makeKey(place);
-    const images = await prepareImages(place, { mirror, log, withVms, withZfs });
+    const packages = await namedPackages(place, asked);
+    const images = await prepareImages(place, { mirror, log, withVms, withZfs, packages });
     return withLock(place.home, lockOfLab(place), 60, async () => {
       await bridgeUp(place);
       await recordPlace(place);
-      await servePackages(place, images.packages);
+      await recordPackages(place, packages);
+      await servePackages(place, [images.packages, ...(images.more === "" ? [] : [images.more])]);
       return work(images);
     });
   };

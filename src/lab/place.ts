@@ -80,6 +80,25 @@ export async function recordPlace({ folder, bridge, net }: Place): Promise<void>
   await writeAside(join(folder, "lab.json"), `${JSON.stringify({ bridge, net })}\n`);
 }
 
+const packagePattern = /^[a-z0-9][a-z0-9+.-]+$/;
+
+/** The packages by whose names a lab was asked, now or before. Throws `USAGE`. */
+export async function namedPackages(place: Place, asked: readonly string[] = []): Promise<readonly string[]> {
+  const bad = asked.find((name) => !packagePattern.test(name));
+  if (bad !== undefined) throw usage(`“${bad}” cannot be the name of a Debian package`);
+  const text = await readFile(packagesFile(place), "utf8").catch(() => "[]");
+  return [...new Set([...(JSON.parse(text) as string[]), ...asked])].sort();
+}
+
+/** Remembers them, so that the next `up` need not name them. */
+export async function recordPackages(place: Place, names: readonly string[]): Promise<void> {
+  await writeAside(packagesFile(place), `${JSON.stringify(names)}\n`);
+}
+
+function packagesFile({ folder }: Place): string {
+  return join(folder, "packages.json");
+}
+
 function deriveNetwork(name: string): { bridge: string; net: string } {
   if (name === usualName) return { bridge: "kclab", net: "10.77.0" };
   const digest = createHash("sha256").update(name).digest();

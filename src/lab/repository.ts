@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
-import { stat, writeFile } from "node:fs/promises";
+import { mkdir, readFile, rename, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { connect } from "node:net";
 import { basename, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -33,8 +33,40 @@ export async function indexRepository(folder: string): Promise<{ count: number; 
   return { count: stanzas.length, bytes };
 }
 
-/** Starts the lab's package server unless it runs. It is a process of its own, in a cgroup of its own, bound to the bridge. */
-export async function servePackages(place: Place, folder: string): Promise<void> {
+/** Makes one repository of several, of links to their files; whoever reads it meanwhile finds the old one or the new one. */
+async function joinRepositories(place: Place, folders: readonly string[]): Promise<string> {
+  const [joined, aside, old] = ["", ".new", ".old"].map((end) => join(place.folder, `packages${end}`)) as Three;
+  for (const folder of [aside, old]) await rm(folder, { recursive: true, force: true });
+  await mkdir(aside, { recursive: true });
+  const index = new Map<string, string>();
+  for (const folder of folders) {
+    for (const path of await debsOf(folder)) await symlink(path, join(aside, basename(path))).catch(unlessThere);
+    for (const stanza of (await readFile(join(folder, "Packages"), "utf8")).split(/\n{2,}/))
+      index.set(/^Filename: .*$/m.exec(stanza)?.[0] ?? stanza, stanza.trim());
+  }
+  await writeFile(join(aside, "Packages"), `${[...index.values()].join("\n\n")}\n`);
+  await rename(joined, old).catch(unlessMissing);
+  await rename(aside, joined);
+  await rm(old, { recursive: true, force: true });
+  return joined;
+}
+
+type Three = [string, string, string];
+
+function unlessThere(error: NodeJS.ErrnoException): void {
+  if (error.code !== "EEXIST") throw error;
+}
+
+function unlessMissing(error: NodeJS.ErrnoException): void {
+  if (error.code !== "ENOENT") throw error;
+}
+
+/**
+ * Serves the packages of these repositories to the lab's nodes, by a process of its own, in a cgroup of its own, bound to the bridge; one that
+ * runs serves them from now on.
+ */
+export async function servePackages(place: Place, repositories: readonly string[]): Promise<void> {
+  const folder = await joinRepositories(place, repositories);
   const group = groupOf(place);
   if ((await processesOf(group)).length > 0 && (await answers(place))) return;
   await killAll(group);

@@ -5,6 +5,7 @@ import { foldersOf } from "#lab/cgroup.ts";
 import { labInterfaces } from "#lab/bridge.ts";
 import { findLoops } from "#lab/loops.ts";
 import { findPlace } from "#lab/place.ts";
+import { rejectionOf } from "#support/rejection.ts";
 
 const name = "smoke";
 
@@ -65,6 +66,17 @@ describe("the lab", function () {
   it("serves packages, since nodes have no way out", async () => {
     await output(n1, "apt-get -q update && apt-get -q -y install hello");
     expect(await output(n1, "hello")).to.equal("Hello, world!");
+  });
+
+  it("serves any package of Debian that was asked for by name, also to nodes that run", async () => {
+    const more = await openLab({ name, packages: ["bc"] });
+    await more.up([{ name: "n1", kind: "debian", disks: ["300M", "100M"] }]);
+    await lab.up([{ name: "n1", kind: "debian", disks: ["300M", "100M"] }]); // those who ask for nothing take nothing away
+    await output(n1, "apt-get -q update && apt-get -q -y install bc tree");
+    expect(await output(n1, "echo 6*7 | bc")).to.equal("42");
+    const wrong = await openLab({ name, packages: ["ngin"] });
+    const [problem] = (await rejectionOf(wrong.up([]))).problems;
+    expect(problem).to.include({ code: "USAGE", hint: "did you mean “nginx”?" });
   });
 
   it("lets a node reboot and keeps what it is", async () => {

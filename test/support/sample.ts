@@ -14,8 +14,12 @@ export interface Sample {
   readonly busybox: "converges" | { readonly refuses: ErrorCode; readonly forWantOf: string };
   /** Done on the node before the first look. */
   readonly before?: string;
-  /** What somebody does afterwards, and the facts of the step that a dry run then finds other than wanted. */
-  readonly drift: { readonly by: string; readonly finds: Readonly<Record<string, string | RegExp>> };
+  /** Other keys of the step, such as `creates`. */
+  readonly keys?: Readonly<Record<string, unknown>>;
+  /** It never changes anything: an assertion, a wait, a check. */
+  readonly isCheck?: true;
+  /** What somebody does afterwards, and the facts of the step that a dry run then finds other than wanted; absent where it cannot drift. */
+  readonly drift?: { readonly by: string; readonly finds: Readonly<Record<string, string | RegExp>> };
   /** What it refuses, and with which code; `before` makes the situation, `after` takes it away. */
   readonly refusal?: {
     readonly args: Readonly<Record<string, unknown>>;

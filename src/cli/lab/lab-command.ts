@@ -26,6 +26,7 @@ interface UpFlags extends PlaceFlags {
   readonly disks: string;
   readonly root?: string;
   readonly mirror?: string;
+  readonly packages?: string;
 }
 
 type Output = "table" | "json";
@@ -45,6 +46,7 @@ Examples:
   kcore lab up 3 --busybox 1 --disks "1G 1G 500M"
   kcore lab up --vm --with zfs              v1 with ZFS, which is built the first time
   kcore lab up --vm 2 --disks 2G,2G         v1 and v2, virtual machines with kernels of their own
+  kcore lab up --packages nginx,cron        n1 and n2, which can install these, too
   kcore lab up --vm --tpm                   v1 with a TPM of its own
   kcore lab roster --out roster/lab.yaml
   kcore lab ssh n1                          a shell on n1
@@ -76,6 +78,7 @@ Examples:
     .option("--tpm", "the virtual machines have a TPM 2.0")
     .option("--disks <sizes>", "data disks of each node", "2G 2G")
     .option("--root <size>", "root file system of each container (default: 8G)")
+    .option("--packages <names>", "packages of Debian that the nodes can install beside the usual ones, now and later")
     .option("--mirror <url>", "where Debian comes from (default: where this machine's apt gets it)")
     .action(async (n: number | undefined, flags: UpFlags) => {
       const opened = await open(flags);
@@ -160,10 +163,11 @@ Examples:
   return lab;
 }
 
-function open({ name, bridge, net, mirror }: PlaceFlags & { mirror?: string }): Promise<Lab> {
+function open({ name, bridge, net, mirror, packages: named }: PlaceFlags & Partial<UpFlags>): Promise<Lab> {
+  const packages = named?.split(/[\s,]+/).filter((one) => one !== "");
   const options: LabOptions = { log: (line) => process.stderr.write(`${line}\n`) };
   const given = Object.fromEntries(
-    Object.entries({ name, bridge, net, mirror }).filter(([, value]) => value !== undefined),
+    Object.entries({ name, bridge, net, mirror, packages }).filter(([, value]) => value !== undefined),
   );
   return openLab({ ...options, ...given });
 }

@@ -15,6 +15,7 @@ const images = {
   vm: "/i/v",
   golden: "/i/g",
   zfs: "/images/zfs",
+  more: "",
 };
 
 describe("a lab's records", () => {
