@@ -39,6 +39,8 @@ need /usr/bin/nix-instantiate nix-bin
 need /usr/bin/chromium chromium
 need /usr/bin/xmllint libxml2-utils
 need /usr/bin/shellcheck shellcheck
+# Manual pages are formatted.
+need /usr/bin/groff groff-base
 # Login shells that nodes may have.
 need /bin/zsh zsh
 need /usr/bin/fish fish

@@ -145,6 +145,16 @@ export const commandTable: readonly CommandEntry[] = [
     load: async () => (await import("./controller/daemon-commands.ts")).agentCommand(),
   },
   {
+    name: "explain",
+    summary: "What an error's code means, and what to do",
+    load: async () => (await import("./explain/explain-command.ts")).explainCommand(),
+  },
+  {
+    name: "man",
+    summary: "Manual pages",
+    load: async () => (await import("./man/man-command.ts")).manCommand(),
+  },
+  {
     name: "completion",
     summary: "Let your shell complete kcore's words",
     load: async () => (await import("./completion/completion-command.ts")).completionCommand(),

@@ -7,7 +7,10 @@ import { addMachineOptions, addClusterOptions } from "./options.ts";
 import { wrapHelp } from "./terminal/wrap-help.ts";
 import { kcoreVersion } from "./version.ts";
 
-/** The program with the one command that the words ask for loaded; the others stand in the help by name only. */
+/**
+ * The program with the one command that the words ask for loaded; the others stand in the help by name only. For manual pages all
+ * are loaded.
+ */
 export async function buildProgram(words: readonly string[]): Promise<Command> {
   const program = new Command("kcore")
     .description("Brings bare machines into a cluster over plain SSH, and keeps them there.")
@@ -19,7 +22,9 @@ export async function buildProgram(words: readonly string[]): Promise<Command> {
   program.hook("preAction", (_, command) => inheritOptions(command));
   const wanted = wantedCommand(words, program);
   for (const { name, summary, load } of commandTable)
-    program.addCommand(name === wanted ? (await load()).summary(summary) : new Command(name).description(summary));
+    program.addCommand(
+      name === wanted || wanted === "man" ? (await load()).summary(summary) : new Command(name).description(summary),
+    );
   program.helpCommand("help [command]", "show help for a command");
   program.action(() => {
     const [unknown] = program.args;

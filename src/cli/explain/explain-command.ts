@@ -1,0 +1,83 @@
+import { Command } from "commander";
+import { registry } from "#engine/modules/registry.ts";
+import { KcoreError } from "#errors/problem.ts";
+import { suggestHint } from "#errors/suggest.ts";
+import { addResultOption } from "../options.ts";
+import { printRows } from "../terminal/format-result.ts";
+import { printJson } from "../terminal/print-json.ts";
+import { explainedCodes, type Explained } from "./explained-codes.ts";
+
+interface Flags {
+  readonly output: "table" | "json";
+  readonly search?: string;
+}
+
+/** `kcore explain [CODE…]`: docs/errors.md at the prompt. */
+export function explainCommand(): Command {
+  return addResultOption(new Command("explain"))
+    .description(
+      "What the code of an error means, what to do, and which modules refuse with it; without one, all codes",
+    )
+    .argument("[code...]", "a code, as it stands in brackets behind an error")
+    .option("--search <text>", "only the codes in whose text this stands")
+    .addHelpText(
+      "after",
+      `
+Examples:
+  kcore explain DISK_HAS_DATA
+  kcore explain --search sudo
+  kcore explain -o json`,
+    )
+    .action(async (words: readonly string[], flags: Flags) => {
+      const known = explainedCodes();
+      if (words.length === 0) list(known, flags);
+      else
+        await show(
+          words.map((word) => find(known, word)),
+          flags,
+        );
+    });
+}
+
+function list(known: readonly Explained[], { output, search }: Flags): void {
+  const text = search?.toLowerCase() ?? "";
+  const found = known.filter((one) =>
+    Object.values<string>({ ...one }).some((cell) => cell.toLowerCase().includes(text)),
+  );
+  const rows = found.map(({ code, meaning }) => [code, meaning]);
+  printRows(found, output, ["CODE", "MEANING"], rows, `no code has “${search ?? ""}” in its text`);
+}
+
+/** A code in any case, with the brackets of an error line or without. */
+function find(known: readonly Explained[], word: string): Explained {
+  const wanted = word.replaceAll(/[[\]]/g, "").toUpperCase();
+  const found = known.find(({ code }) => code === wanted);
+  if (found) return found;
+  throw new KcoreError({
+    code: "USAGE",
+    message: `there is no code “${word}”`,
+    hint:
+      suggestHint(
+        wanted,
+        known.map(({ code }) => code),
+        "kcore explain lists them; --search TEXT finds them by their text",
+      ) ?? "",
+  });
+}
+
+async function show(codes: readonly Explained[], { output }: Flags): Promise<void> {
+  const modules = await Promise.all(registry.values().map((load) => load()));
+  const found = codes.map((one) => ({
+    ...one,
+    modules: modules
+      .filter(({ refusals = [] }) => (refusals as readonly string[]).includes(one.code))
+      .map(({ name }) => name),
+  }));
+  if (output === "json") process.stdout.write(`${printJson(found, 2)}\n`);
+  else process.stdout.write(found.map(draw).join("\n"));
+}
+
+function draw({ code, meaning, whatToDo, modules }: Explained & { readonly modules: readonly string[] }): string {
+  const refused = modules.length === 0 ? "" : `\nModules that refuse with it: ${modules.join(", ")}\n`;
+  return `${code}\n  ${meaning}\n\nWhat to do:\n  ${whatToDo}\n${refused}`;
+}

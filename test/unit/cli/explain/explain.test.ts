@@ -1,0 +1,22 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "chai";
+import { explainedCodes } from "#cli/explain/explained-codes.ts";
+
+describe("kcore explain", () => {
+  it("knows every code, with its meaning and what to do", () => {
+    const codes = readFileSync(join(import.meta.dirname, "../../../../src/errors/codes.ts"), "utf8");
+    const known = [...codes.matchAll(/\| "([A-Z0-9_]+)"/g)].map(([, code]) => code);
+    const explained = explainedCodes();
+    expect(explained.map(({ code }) => code)).to.have.members(known);
+    expect(explained.filter(({ meaning, whatToDo }) => meaning === "" || whatToDo === "")).to.deep.equal([]);
+  });
+
+  it("takes a cell as it is meant, bars and all", () => {
+    const disk = explainedCodes().find(({ code }) => code === "DISK_HAS_DATA");
+    expect(disk?.whatToDo).to.contain("--grant");
+    expect(explainedCodes().filter(({ meaning, whatToDo }) => `${meaning}${whatToDo}`.includes("\\|"))).to.deep.equal(
+      [],
+    );
+  });
+});
