@@ -142,6 +142,12 @@ module.exports = {
       "A state is planned without a node.",
     ),
     only(
+      "own-modules-know-expressions",
+      "engine/own-modules",
+      ["errors", "engine/yaml", "engine/project", "engine/expressions", "engine/step"],
+      "A project's modules are read as YAML: arguments in, a step out.",
+    ),
+    only(
       "program-knows-states",
       "engine/program",
       ["errors", "engine/step", "engine/states"],

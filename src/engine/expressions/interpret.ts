@@ -59,27 +59,32 @@ export class Interpreter {
   /** The text; a {@link Secret} if a secret went into it. @throws KcoreError with every problem, UnknownValue */
   text(scope: Scope): string | Secret {
     const output = new Output();
-    this.#program(this.#template.program, Frame.top(scope), output);
-    this.#attempts.end();
+    this.into(output, scope);
     return output.result();
   }
 
-  #program(program: Program, frame: Frame, output: Output): void {
+  /** Gives the parts of the text to `output`, values as they are. @throws KcoreError with every problem, UnknownValue */
+  into(output: Sink, scope: Scope): void {
+    this.#program(this.#template.program, Frame.top(scope), output);
+    this.#attempts.end();
+  }
+
+  #program(program: Program, frame: Frame, output: Sink): void {
     for (const statement of program.body) {
       if (this.#isEndless) return;
       this.#attempts.run(() => this.#statement(statement, frame, output));
     }
   }
 
-  #statement(statement: Statement, frame: Frame, output: Output): void {
+  #statement(statement: Statement, frame: Frame, output: Sink): void {
     switch (statement.type) {
       case "ContentStatement":
-        output.add(statement.value);
+        output.text(statement.value);
         return;
       case "CommentStatement":
         return;
       case "MustacheStatement":
-        this.#located(statement.loc, () => output.add(printable(this.#call(statement, frame))));
+        this.#located(statement.loc, () => output.value(this.#call(statement, frame)));
         return;
       case "BlockStatement":
         this.#block(statement, frame, output);
@@ -95,7 +100,7 @@ export class Interpreter {
     }
   }
 
-  #block(block: BlockStatement, frame: Frame, output: Output): void {
+  #block(block: BlockStatement, frame: Frame, output: Sink): void {
     const name = block.path.type === "PathExpression" ? block.path.original : "";
     const [argument] = block.params;
     if (!BLOCKS.includes(name))
@@ -114,18 +119,18 @@ export class Interpreter {
     else this.#branch(block, isTruthy(value) === (name === "if"), frame, output);
   }
 
-  #branch(block: BlockStatement, condition: boolean, frame: Frame, output: Output): void {
+  #branch(block: BlockStatement, condition: boolean, frame: Frame, output: Sink): void {
     const program = condition ? block.program : block.inverse;
     if (program !== undefined) this.#program(program, frame, output);
   }
 
-  #with({ program, inverse }: BlockStatement, value: unknown, frame: Frame, output: Output): void {
+  #with({ program, inverse }: BlockStatement, value: unknown, frame: Frame, output: Sink): void {
     if (value === null && inverse !== undefined) this.#program(inverse, frame, output);
     else if (program !== undefined)
       this.#program(program, frame.inside(value, {}, program.blockParams, [value]), output);
   }
 
-  #each(block: BlockStatement, argument: Expression, value: unknown, frame: Frame, output: Output): void {
+  #each(block: BlockStatement, argument: Expression, value: unknown, frame: Frame, output: Sink): void {
     const { program, inverse } = block;
     const items: readonly (readonly [string | number, unknown])[] = Array.isArray(value)
       ? value.map((item, index) => [index, item] as const)
@@ -140,7 +145,7 @@ export class Interpreter {
     }
   }
 
-  #partial(statement: PartialStatement, frame: Frame, output: Output): void {
+  #partial(statement: PartialStatement, frame: Frame, output: Sink): void {
     const { name, params, hash, indent, loc } = statement;
     const text = partialName(name);
     if (text === undefined || params.length > 1)
@@ -172,7 +177,7 @@ export class Interpreter {
       this.#template = outer;
       this.#partials--;
     }
-    output.addIndented(part, indent);
+    output.value(part.result(indent));
   }
 
   /** A mustache or a sub-expression: a helper with arguments, or the value of a path. */
@@ -302,22 +307,31 @@ function printable(value: unknown): string | Secret {
   });
 }
 
+/** Takes what a template gives, part after part. */
+export interface Sink {
+  /** What stands in the template itself. */
+  text(part: string): void;
+  /** What an expression gave. @throws Fault for what cannot stand there. */
+  value(value: unknown): void;
+}
+
 /** Collects text; remembers whether a secret went in. */
-class Output {
+class Output implements Sink {
   #text = "";
   #isSecret = false;
 
-  add(part: string | Secret): void {
+  text(part: string): void {
+    this.#text += part;
+  }
+
+  value(value: unknown): void {
+    const part = printable(value);
     if (part instanceof Secret) this.#isSecret = true;
     this.#text += part instanceof Secret ? part.reveal() : part;
   }
 
-  addIndented(part: Output, indent: string): void {
-    this.#isSecret ||= part.#isSecret;
-    this.#text += indent === "" ? part.#text : part.#text.replaceAll(/^(?=.)/gm, indent);
-  }
-
-  result(): string | Secret {
-    return this.#isSecret ? new Secret(this.#text) : this.#text;
+  result(indent = ""): string | Secret {
+    const text = indent === "" ? this.#text : this.#text.replaceAll(/^(?=.)/gm, indent);
+    return this.#isSecret ? new Secret(text) : text;
   }
 }

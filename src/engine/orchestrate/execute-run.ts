@@ -1,4 +1,5 @@
 import { registry } from "#engine/modules/registry.ts";
+import { openOwnModules } from "#engine/own-modules/open-modules.ts";
 import { loadRoster } from "#engine/roster/load-roster.ts";
 import { openCatalogue } from "./catalogue.ts";
 import { Conductor } from "./conductor.ts";
@@ -16,7 +17,7 @@ export async function executeRun(request: RunRequest, deps: RunDependencies): Pr
   const { trust, project } = deps;
   const roster = loadRoster(project, trust ? { trust } : {});
   const run = runScope(deps);
-  const catalogue = openCatalogue(deps, { roster, run }, registry);
+  const catalogue = openCatalogue(deps, { roster, run }, openOwnModules(deps).beside(registry));
   const plan = await preparePlan({ request, deps, roster, catalogue, run });
   return new Conductor(plan, request, deps).conduct();
 }

@@ -23,7 +23,9 @@ describe("man pages", () => {
   });
 
   it("say what the help says", async () => {
-    const apply = [...allOf(await buildProgram(["man"]))].find((one) => pageName(one) === "kcore-state-apply") as Command;
+    const apply = [...allOf(await buildProgram(["man"]))].find(
+      (one) => pageName(one) === "kcore-state-apply",
+    ) as Command;
     const { text } = format(manPage(apply, "1.2.3"));
     for (const { long } of apply.options) expect(text).to.contain(long);
     expect(text).to.match(/^NAME\n +kcore-state-apply - /m);

@@ -1,0 +1,75 @@
+import { z } from "zod";
+import { KcoreError } from "#errors/problem.ts";
+import { Secret } from "#engine/step/secret.ts";
+import { plainOf, type SourceMap, type SourceNode } from "#engine/yaml/node.ts";
+import { Problems } from "#engine/yaml/problems.ts";
+
+/** The arguments of a module: what a step may give it, and all their names. */
+export interface OwnArguments {
+  readonly schema: z.ZodType<Readonly<Record<string, unknown>>>;
+  readonly names: readonly string[];
+}
+
+/**
+ * Reads `args`: a JSON Schema (draft 2020-12) of an object, whose properties each have a description. Other properties are refused;
+ * `format: secret` lets a text be one of the roster's secrets.
+ * @throws KcoreError with every problem at its place
+ */
+export function readArguments(node: SourceNode | undefined): OwnArguments {
+  if (node === undefined) return { schema: z.strictObject({}), names: [] };
+  if (node.kind !== "map") throw invalid("args is a JSON Schema of an object: properties, required", node);
+  const problems = new Problems();
+  const properties = node.get("properties");
+  const required = plainList(node.get("required"));
+  const shape: Record<string, z.ZodType> = {};
+  if (properties?.kind !== "map") throw invalid("args has no properties", node);
+  for (const { key, value } of properties.entries.values()) {
+    const schema = problems.attempt(() => readProperty(key, value, node));
+    if (schema) shape[key] = required.includes(key) || hasDefault(value) ? schema : schema.optional();
+  }
+  for (const name of required)
+    if (!properties.entries.has(name))
+      problems.add(...invalid(`required names “${name}”, which is no property`, node.get("required") ?? node).problems);
+  problems.throwIfAny();
+  return { schema: z.strictObject(shape), names: Object.keys(shape) };
+}
+
+function readProperty(name: string, node: SourceNode, whole: SourceMap): z.ZodType {
+  if (!/^[a-z][A-Za-z0-9]*$/.test(name))
+    throw invalid(`“${name}” cannot be an argument's name: camelCase is wanted`, node);
+  const plain = plainOf(node);
+  if (typeof plain !== "object" || plain === null || Array.isArray(plain))
+    throw invalid(`“${name}” is no JSON Schema`, node);
+  const { description, format, ...rest } = plain as Record<string, unknown>;
+  if (typeof description !== "string") throw invalid(`“${name}” has no description`, node);
+  const definitions = whole.get("$defs");
+  const schema = {
+    ...rest,
+    ...(format !== undefined && format !== "secret" ? { format } : {}),
+    ...(definitions ? { $defs: plainOf(definitions) } : {}),
+  };
+  try {
+    const read = z.fromJSONSchema(schema as Parameters<typeof z.fromJSONSchema>[0]);
+    return (format === "secret" ? z.union([read, z.instanceof(Secret)]) : read).describe(description);
+  } catch (cause) {
+    throw invalid(`“${name}” is no JSON Schema: ${(cause as Error).message}`, node, cause);
+  }
+}
+
+function hasDefault(node: SourceNode): boolean {
+  return node.kind === "map" && node.entries.has("default");
+}
+
+function plainList(node: SourceNode | undefined): readonly string[] {
+  if (node === undefined) return [];
+  const plain = plainOf(node);
+  if (Array.isArray(plain) && plain.every((one) => typeof one === "string")) return plain;
+  throw invalid("required is a list of names", node);
+}
+
+function invalid(message: string, node: SourceNode, cause?: unknown): KcoreError {
+  return new KcoreError(
+    { code: "MODULE_INVALID", message, at: node.at, hint: "see docs/own-modules.md" },
+    cause === undefined ? {} : { cause },
+  );
+}

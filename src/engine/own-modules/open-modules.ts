@@ -1,0 +1,76 @@
+import { KcoreError } from "#errors/problem.ts";
+import { findIn, type Folder, foldersOf, listIn } from "#engine/project/folders.ts";
+import type { Trust } from "#engine/project/project.ts";
+import type { ModuleDefinition } from "#engine/step/define.ts";
+import { readSource } from "#engine/yaml/read.ts";
+import { type OwnModule, readOwnModule } from "./own-module.ts";
+
+type Modules = ReadonlyMap<string, () => Promise<ModuleDefinition>>;
+
+/** The modules of a project, by name. */
+export interface OwnModules {
+  readonly names: readonly string[];
+  /** @throws KcoreError with every problem of its file; STATE_MODULE_UNKNOWN */
+  load(name: string): OwnModule;
+  /** The shipped ones and these. A name that both have is an error when it is used. */
+  beside(shipped: Modules): Modules;
+}
+
+const ENDING = ".yaml";
+const pattern = /^[a-z][a-zA-Z0-9]*\.[a-z][A-Za-z0-9_]*$/;
+
+/** The modules under `modules/` of the project; a file's name is the module's: `modules/site.motd.yaml`. */
+export function openOwnModules(places: {
+  readonly project?: string | undefined;
+  readonly shipped: string;
+  readonly trust?: Trust;
+}): OwnModules {
+  const folders = foldersOf("modules", places).filter(({ origin }) => origin === "project");
+  const names = [...listIn(folders, [ENDING]).keys()].map((file) => file.slice(0, -ENDING.length));
+  const loaded = new Map<string, OwnModule>();
+  const load = (name: string): OwnModule => {
+    const known = loaded.get(name) ?? read(folders, name);
+    loaded.set(name, known);
+    return known;
+  };
+  return {
+    names,
+    load,
+    beside: (shipped) =>
+      new Map([
+        ...shipped,
+        ...names.map(
+          (name) =>
+            [
+              name,
+              async () => {
+                if (shipped.has(name)) throw taken(name);
+                return load(name).module;
+              },
+            ] as const,
+        ),
+      ]),
+  };
+}
+
+function read(folders: readonly Folder[], name: string): OwnModule {
+  const found = findIn(folders, `${name}${ENDING}`);
+  if (found === undefined)
+    throw new KcoreError({ code: "STATE_MODULE_UNKNOWN", message: `the project has no module “${name}”` });
+  const { path, shown, folder } = found;
+  if (!pattern.test(name))
+    throw new KcoreError({
+      code: "MODULE_INVALID",
+      message: `${shown} cannot be a module's file`,
+      hint: "a module is named as a thing and what it is kept: modules/site.motd.yaml",
+    });
+  return readOwnModule(name, readSource(path, { name: shown, ...(folder.check && { check: folder.check }) }));
+}
+
+function taken(name: string): KcoreError {
+  return new KcoreError({
+    code: "MODULE_INVALID",
+    message: `modules/${name}${ENDING} has the name of a module that is shipped`,
+    hint: "give it another name",
+  });
+}

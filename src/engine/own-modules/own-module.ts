@@ -1,0 +1,197 @@
+import { z } from "zod";
+import { KcoreError } from "#errors/problem.ts";
+import { suggestHint } from "#errors/suggest.ts";
+import { defined } from "#optional/defined.ts";
+import { evaluate } from "#engine/expressions/evaluate.ts";
+import type { Scope } from "#engine/expressions/scope.ts";
+import { blobOf, type Blob } from "#engine/step/blob.ts";
+import { defineModule, type Facts, type ModuleDefinition, type Step, type StepContext } from "#engine/step/define.ts";
+import { Duration } from "#engine/step/fields.ts";
+import { Secret } from "#engine/step/secret.ts";
+import type { Sh } from "#engine/step/sh.ts";
+import { type SourceMap, type SourceNode, type SourceScalar } from "#engine/yaml/node.ts";
+import { Problems } from "#engine/yaml/problems.ts";
+import { validate, validateValue } from "#engine/yaml/validate.ts";
+import { readArguments } from "./arguments.ts";
+import { ReachOf } from "./reach-of.ts";
+import { shellTemplate, type ShellTemplate } from "./shell-template.ts";
+
+/** A module that a project wrote, with what is shown of it. */
+export interface OwnModule {
+  readonly module: ModuleDefinition;
+  /** Arguments with which it can be tried. */
+  readonly example?: Readonly<Record<string, unknown>>;
+}
+
+const texts = ["probe", "apply", "guard", "foresee", "react", "keep", "show"] as const;
+type Text = (typeof texts)[number];
+const keys = [
+  "summary",
+  "args",
+  "example",
+  "files",
+  "want",
+  "changes",
+  "restsOn",
+  "tools",
+  "shown",
+  "timeout",
+  ...texts,
+];
+
+const Tools = z.record(z.string().regex(/^[\w.+-]+$/, "must be a command's name"), z.string().min(1));
+
+/**
+ * Reads a module of YAML: arguments as JSON Schema, want as facts, probe and apply as sh texts with typed holes (docs/own-modules.md).
+ * @throws KcoreError with every problem at its place
+ */
+export function readOwnModule(name: string, source: SourceNode): OwnModule {
+  if (source.kind !== "map") throw invalid("a module is a map of summary, args, want, probe and apply", source);
+  const problems = new Problems();
+  for (const { key, keyAt } of source.entries.values())
+    if (!keys.includes(key))
+      problems.add({
+        code: "YAML_KEY_UNKNOWN",
+        message: `no key “${key}” is known here`,
+        at: keyAt,
+        hint: suggestHint(key, keys, `known here: ${keys.join(", ")}`),
+      });
+  const summary = problems.attempt(() => textOf(source, "summary", "one sentence: what it keeps in order"));
+  const args = problems.attempt(() => readArguments(source.get("args")));
+  const want = problems.attempt(() => mapOf(source, "want"));
+  if (want === undefined && !source.entries.has("want"))
+    problems.add(...invalid("the module wants nothing", source, "want: { NAME: what the probe shall find }").problems);
+  const shell = readTexts(source, problems);
+  if (!source.entries.has("probe"))
+    problems.add(...invalid("the module has no probe", source, 'probe: fact NAME "what there is"').problems);
+  const tools = problems.attempt(() => toolsOf(source.get("tools")));
+  const timeout = problems.attempt(() => timeoutOf(source.get("timeout")));
+  problems.throwIfAny();
+  const parts: Parts = { source, args: args as Parts["args"], shell, tools: tools ?? [], ...defined({ timeout }) };
+  const module = defineModule({
+    name,
+    summary: summary ?? "",
+    args: parts.args.schema,
+    refusals: ["MODULE_REFUSED"],
+    step: (given, context) => makeStep(parts, given, context),
+  });
+  const example = source.get("example");
+  if (example === undefined) return { module };
+  return { module, example: validate(example, parts.args.schema) };
+}
+
+interface Parts {
+  readonly source: SourceMap;
+  readonly args: ReturnType<typeof readArguments>;
+  readonly shell: ReadonlyMap<Text, ShellTemplate>;
+  readonly tools: NonNullable<Step["tools"]>;
+  readonly timeout?: number;
+}
+
+/** @throws KcoreError at the place in the module's file where its texts and these arguments do not go together */
+function makeStep(parts: Parts, given: Readonly<Record<string, unknown>>, context: StepContext): Step {
+  const { source, args, tools, timeout } = parts;
+  // An argument that was not given is nothing, so that `#if` can ask for it.
+  const values = Object.fromEntries(args.names.map((name) => [name, given[name] ?? null]));
+  const scope = { args: values, node: { name: context.node, stateDir: context.stateDir } };
+  const whole: Scope = { ...scope, files: filesOf(source.get("files"), scope, context) };
+  const fill = (text: Text): Sh | undefined => parts.shell.get(text)?.fill(whole);
+  const shown = source.get("shown");
+  const reach = reachOf(source, whole);
+  return {
+    want: factsOf(source.get("want") as SourceNode, whole),
+    probe: fill("probe") as Sh,
+    tools,
+    ...defined({
+      apply: fill("apply"),
+      guard: fill("guard"),
+      foresee: fill("foresee"),
+      react: fill("react"),
+      keep: fill("keep"),
+      show: fill("show"),
+      shown: shown === undefined ? undefined : plainText(shown, whole),
+      timeout,
+      reach,
+    }),
+  };
+}
+
+function readTexts(source: SourceMap, problems: Problems): ReadonlyMap<Text, ShellTemplate> {
+  const found = new Map<Text, ShellTemplate>();
+  for (const name of texts) {
+    const node = source.get(name);
+    if (node === undefined) continue;
+    if (node.kind !== "scalar" || typeof node.value !== "string")
+      problems.add(...invalid(`${name} is a text of sh`, node, `${name}: |`).problems);
+    else {
+      const template = problems.attempt(() => shellTemplate(node as SourceScalar));
+      if (template) found.set(name, template);
+    }
+  }
+  return found;
+}
+
+/** `files`: texts that travel as files; `{{files.NAME}}` is the path of one on the node. */
+function filesOf(node: SourceNode | undefined, scope: Scope, { sensitive }: StepContext): ReadonlyMap<string, Blob> {
+  if (node?.kind !== "map") return new Map();
+  const files = evaluate(node, scope) as Readonly<Record<string, unknown>>;
+  return new Map(
+    Object.entries(files).map(([name, text]) => {
+      if (text instanceof Secret) return [name, blobOf(text.reveal(), { sensitive: true })];
+      if (typeof text !== "string") throw invalid(`the file “${name}” is no text`, node.get(name) ?? node);
+      return [name, blobOf(text, { sensitive: sensitive === true })];
+    }),
+  );
+}
+
+/** Facts are shown, so no secret can be one; one that is nothing is not wanted. */
+function factsOf(node: SourceNode, scope: Scope): Facts {
+  const facts = Object.entries(evaluate(node, scope) as Readonly<Record<string, unknown>>);
+  return Object.fromEntries(
+    facts.flatMap(([name, value]) => {
+      if (value === null) return [];
+      if (typeof value === "string" || typeof value === "number" || typeof value === "boolean")
+        return [[name, String(value)]];
+      const what = value instanceof Secret ? "a secret, and facts are shown" : "no text, number or truth value";
+      throw invalid(`the fact “${name}” is ${what}`, node.kind === "map" ? (node.get(name) ?? node) : node);
+    }),
+  );
+}
+
+function plainText(node: SourceNode, scope: Scope): string {
+  const text = evaluate(node, scope);
+  if (typeof text === "string") return text;
+  throw invalid("what is shown is a text, and no secret", node);
+}
+
+function reachOf(source: SourceMap, scope: Scope): Step["reach"] {
+  const [changes, restsOn] = [source.get("changes"), source.get("restsOn")];
+  if (changes === undefined && restsOn === undefined) return undefined;
+  const value = (node: SourceNode | undefined): unknown => (node === undefined ? [] : evaluate(node, scope));
+  return validateValue({ changes: value(changes), restsOn: value(restsOn) }, source, ReachOf);
+}
+
+function toolsOf(node: SourceNode | undefined): NonNullable<Step["tools"]> {
+  if (node === undefined) return [];
+  return Object.entries(validate(node, Tools)).map(([command, pack]) => ({ command, package: pack }));
+}
+
+function timeoutOf(node: SourceNode | undefined): number | undefined {
+  return node === undefined ? undefined : validate(node, Duration);
+}
+
+function textOf(source: SourceMap, key: string, hint: string): string {
+  const node = source.get(key);
+  if (node?.kind === "scalar" && typeof node.value === "string" && node.value.trim() !== "") return node.value.trim();
+  throw invalid(`the module has no ${key}`, node ?? source, hint);
+}
+
+function mapOf(source: SourceMap, key: string): SourceMap | undefined {
+  const node = source.get(key);
+  if (node === undefined || (node.kind === "map" && node.entries.size > 0)) return node;
+  throw invalid(`${key} is a map of facts`, node, `${key}: { NAME: value }`);
+}
+
+function invalid(message: string, { at }: Pick<SourceNode, "at">, hint = "see docs/own-modules.md"): KcoreError {
+  return new KcoreError({ code: "MODULE_INVALID", message, at, hint });
+}

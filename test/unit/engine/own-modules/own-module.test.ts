@@ -1,0 +1,147 @@
+import { readFileSync } from "node:fs";
+import { expect } from "chai";
+import { readOwnModule } from "#engine/own-modules/own-module.ts";
+import { secret } from "#engine/step/secret.ts";
+import { parseSource } from "#engine/yaml/parse.ts";
+import { problemsIn } from "#support/problems.ts";
+import { runStepOn, shells, stepOf } from "#support/steps.ts";
+import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
+
+const greeting = `
+summary: Keeps a greeting in a file.
+args:
+  required: [path, text]
+  properties:
+    path: { type: string, description: The file. }
+    text: { type: string, format: secret, description: What it says. }
+    mode: { type: string, enum: ["0600", "0644"], default: "0644", description: Its mode. }
+    also: { type: array, items: { type: string }, description: More lines. }
+example: { path: /etc/greeting, text: hello }
+files:
+  text: "{{args.text}}"
+want:
+  mode: "{{args.mode}}"
+  lines: "{{length (default args.also '')}}"
+  text: as wanted
+probe: |
+  [ -f {{args.path}} ] || { fact mode absent; exit 0; }
+  fact mode "0$(stat -c %a {{args.path}})"
+  # what the file's first line is; it's {{args.path}}
+  read -r first <{{args.path}}
+  if [ "$first" = "$(cat {{files.text}})" ]; then fact text "as wanted"; else fact text different; fi
+  {{#if args.also}}
+  count=$(($(wc -l <{{args.path}}) - 1))
+  fact lines $count
+  {{else}}
+  fact lines 0
+  {{/if}}
+guard: |
+  case {{args.path}} in */forbidden) refuse MODULE_REFUSED "not there" ;; esac
+apply: |
+  { cat {{files.text}}; echo; {{#if args.also}}printf '%s\\n' {{args.also}};{{/if}} } >{{args.path}} &&
+    chmod {{args.mode}} {{args.path}}
+changes: [{ path: "{{args.path}}" }]
+tools: { stat: coreutils }
+`;
+
+const read = (text: string) => readOwnModule("site.greeting", parseSource("modules/site.greeting.yaml", text));
+const problemsOf = (text: string): string[] => problemsIn(() => read(text));
+
+describe("a module of a project's own", () => {
+  it("gives what its texts say of its arguments", () => {
+    const { module, example } = read(greeting);
+    expect([module.name, module.summary]).to.deep.equal(["site.greeting", "Keeps a greeting in a file."]);
+    expect(example).to.deep.equal({ path: "/etc/greeting", text: "hello", mode: "0644" });
+    const step = stepOf(module, { path: "/etc/it's", text: "x", also: ["a b", "$(c)"] });
+    expect(step.want).to.deep.equal({ mode: "0644", lines: "2", text: "as wanted" });
+    expect(step.apply?.masked)
+      .to.contain(`printf '%s\\n' 'a b' '$(c)';`)
+      .and.contain(String.raw`>'/etc/it'\''s'`);
+    expect(step.reach).to.deep.equal({ changes: [{ is: "path", path: "/etc/it's" }], restsOn: [] });
+    expect(step.tools).to.deep.equal([{ command: "stat", package: "coreutils" }]);
+  });
+
+  it("keeps a secret out of its texts", () => {
+    const step = stepOf(read(greeting).module, { path: "/a", text: secret("open sesame") });
+    expect(JSON.stringify(step)).not.to.contain("sesame");
+    expect(step.apply?.blobs.map(({ sensitive }) => sensitive)).to.deep.equal([true]);
+  });
+
+  for (const shell of shells)
+    describe(`on ${shell}`, () => {
+      let folder: TempDir;
+      beforeEach(async () => {
+        folder = await makeTempDir("own-module");
+      });
+      afterEach(() => folder.remove());
+
+      it("converges, finds drift and mends it, whatever its arguments hold", async () => {
+        const path = `${folder.path}/it's $(here)`;
+        const step = stepOf(read(greeting).module, { path, text: "$(touch /nowhere)'\"", also: ["* ", "-n"] });
+        expect((await runStepOn(shell, step, { dryRun: true })).outcome).to.equal("would-change");
+        expect((await runStepOn(shell, step)).outcome).to.equal("changed");
+        expect(readFileSync(path, "utf8")).to.equal("$(touch /nowhere)'\"\n* \n-n\n");
+        expect((await runStepOn(shell, step)).outcome).to.equal("ok");
+        const drifted = await runStepOn(shell, stepOf(read(greeting).module, { path, text: "other" }));
+        expect([drifted.outcome, drifted.have["text"]]).to.deep.equal(["changed", "different"]);
+      });
+
+      it("refuses as its guard says", async () => {
+        const step = stepOf(read(greeting).module, { path: `${folder.path}/forbidden`, text: "x" });
+        expect((await runStepOn(shell, step)).problem).to.deep.include({
+          code: "MODULE_REFUSED",
+          message: "not there",
+        });
+      });
+    });
+
+  for (const [what, text, problems] of [
+    [
+      "an expression in quotes",
+      greeting.replace("[ -f {{args.path}} ]", '[ -f "{{args.path}}" ]'),
+      [
+        ':18:9+13 this expression stands in quotes, and brings quotes of its own [MODULE_INVALID] | end the quotes before it: "a b"{{args.x}}',
+      ],
+    ],
+    [
+      "no probe and no want",
+      "summary: x\n",
+      [
+        ":1:1+10 the module wants nothing [MODULE_INVALID] | want: { NAME: what the probe shall find }",
+        ':1:1+10 the module has no probe [MODULE_INVALID] | probe: fact NAME "what there is"',
+      ],
+    ],
+    [
+      "a key that nobody knows",
+      greeting.replace("guard:", "gard:"),
+      [":29:1+4 no key “gard” is known here [YAML_KEY_UNKNOWN] | did you mean “guard”?"],
+    ],
+    [
+      "an argument without a description",
+      greeting.replace(", description: More lines.", ""),
+      [":9:11+40 “also” has no description [MODULE_INVALID] | see docs/own-modules.md"],
+    ],
+    [
+      "a schema that is none",
+      greeting.replace("{ type: array,", "{ type: lots,"),
+      [":9:11+65 “also” is no JSON Schema: Unsupported type: lots [MODULE_INVALID] | see docs/own-modules.md"],
+    ],
+    [
+      "an example that does not fit",
+      greeting.replace("text: hello", "txt: hello"),
+      [
+        ":10:10+35 “text” is missing [YAML_KEY_MISSING]",
+        ":10:33+3 no key “txt” is known here [YAML_KEY_UNKNOWN] | did you mean “text”?",
+      ],
+    ],
+  ] as const)
+    it(`is refused with ${what}`, () =>
+      expect(problemsOf(text)).to.deep.equal(problems.map((problem) => `modules/site.greeting.yaml${problem}`)));
+
+  it("tells of a fact that would show a secret, at its place", () => {
+    const text = greeting.replace("text: as wanted", 'text: "{{args.text}}"');
+    expect(problemsIn(() => stepOf(read(text).module, { path: "/a", text: secret("s") }))).to.deep.equal([
+      "modules/site.greeting.yaml:16:9+15 the fact “text” is a secret, and facts are shown [MODULE_INVALID] | see docs/own-modules.md",
+    ]);
+  });
+});

@@ -1,0 +1,37 @@
+import { expect } from "chai";
+import { type Quoting, QuotingScanner } from "#engine/own-modules/quoting.ts";
+
+/** What stands where `@` does. */
+const places: readonly (readonly [text: string, state: Quoting])[] = [
+  ["echo @", "word"],
+  ["echo 'a b'@", "word"],
+  ["echo 'a @'", "in quotes"],
+  ['echo "a @"', "in quotes"],
+  ['echo "a\\"@"', "in quotes"],
+  ["echo \\'@", "word"],
+  ['echo \\"@', "word"],
+  ['x="$(cat @)"', "word"],
+  ['x="$(cat "a$(b) @")"', "in quotes"],
+  ['x="$(printf "%s" @)" y', "word"],
+  ['x="$( (a; b) @)"', "word"],
+  ['x="`cat @`"', "word"],
+  ["echo a # it's @", "in a comment"],
+  ["echo a#@", "word"],
+  ["echo ${x#*a} @", "word"],
+  ["# it's\necho @", "word"],
+  ["cat <<END\n@\nEND\n", "in a here-document"],
+  ["cat <<'END'\nit's\nEND\necho @", "word"],
+  ["cat <<-END\n\tx\n\tEND\necho @", "word"],
+  ["cat <<A; cat <<B\n1\nA\n@\nB\n", "in a here-document"],
+  ["cat <<A; cat <<B\n1\nA\n2\nB\necho @", "word"],
+  ["case x in a) echo @ ;; esac", "word"],
+];
+
+describe("the quoting of a shell text", () => {
+  for (const [text, state] of places)
+    it(`${JSON.stringify(text)}: ${state}`, () => {
+      const scanner = new QuotingScanner();
+      scanner.feed(text.slice(0, text.indexOf("@")));
+      expect(scanner.state).to.equal(state);
+    });
+});
