@@ -5,6 +5,7 @@ import type { ModuleDefinition } from "#engine/step/define.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
 import { moduleExample } from "./module-example.ts";
+import { testCommand } from "./test-command.ts";
 import { addProjectOption, addResultOption, type CommonFlags } from "../options.ts";
 import { printRows } from "../terminal/format-result.ts";
 import { formatTable } from "../terminal/format-table.ts";
@@ -26,7 +27,8 @@ export function modulesCommand(): Command {
     .description("The catalogue of what a step can keep in order; with a name, its arguments, refusals and an example")
     .argument("[name]", "a module, as states name it: service.running")
     .addHelpText("after", "\nExamples:\n  kcore modules\n  kcore modules file.managed\n  kcore modules -o json")
-    .action((name: string | undefined, flags: Flags) => (name === undefined ? list(flags) : show(name, flags)));
+    .action((name: string | undefined, flags: Flags) => (name === undefined ? list(flags) : show(name, flags)))
+    .addCommand(testCommand());
 }
 
 async function list({ output }: Flags): Promise<void> {

@@ -47,7 +47,7 @@ async function parse(words: readonly string[]): Promise<void> {
   const silence = (command: Command): void => {
     command.exitOverride().configureOutput({ writeErr: () => undefined, writeOut: () => undefined });
     for (const sub of command.commands) silence(sub);
-    if (command.commands.length === 0) command.action(() => undefined);
+    if (command.commands.length === 0 || command.registeredArguments.length > 0) command.action(() => undefined);
   };
   silence(program);
   await program.parseAsync(words, { from: "user" });

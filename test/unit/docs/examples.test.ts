@@ -5,6 +5,8 @@ import { expect } from "chai";
 import { actionNames, findAction } from "#actions/registry.ts";
 import { readManifests } from "#cli/manifests/read-manifests.ts";
 import { registry } from "#engine/modules/registry.ts";
+import { openOwnModules } from "#engine/own-modules/open-modules.ts";
+import { readOwnModule } from "#engine/own-modules/own-module.ts";
 import { openCatalogue } from "#engine/orchestrate/catalogue.ts";
 import type { RunRequest } from "#engine/orchestrate/execute.ts";
 import { preparePlan } from "#engine/orchestrate/prepare.ts";
@@ -20,10 +22,18 @@ import { fakeNodes } from "#support/fake-session.ts";
 import { readPages } from "#support/pages.ts";
 import { makeProject } from "#support/project.ts";
 import { runDependencies, runRequest } from "#support/runs.ts";
+import { contextOf } from "#support/steps.ts";
 
 const blocks = readPages().flatMap((page) => page.blocks);
 const roster = blocks.find(({ page, text }) => page === "docs/rosters.md" && text.startsWith("# roster/"))?.text ?? "";
 const hostKey = "AAAAC3NzaC1lZDI1NTE5AAAAIKZm3n2JHpAGgqzTBrYJKx8mVGdrcLiBZ0mGgLLdcW5b";
+
+/** The modules that the pages write, by their files. */
+const ownModules = Object.fromEntries(
+  blocks.flatMap(({ text }) =>
+    Array.from(text.matchAll(/^# (modules\/\S+\.yaml)\n/g), ([, name = ""]) => [name, text]),
+  ),
+);
 
 /** What a block of YAML is, by the keys that it begins with. */
 function kindOf(example: unknown): string {
@@ -31,6 +41,7 @@ function kindOf(example: unknown): string {
   const keys = Object.keys(example as object);
   if (keys.includes("kind")) return "manifest";
   if (keys.includes("stages")) return "orchestration";
+  if (keys.includes("probe")) return "module";
   if (keys.includes("steps")) return "state";
   if (keys.includes("nodes")) return "roster";
   if (keys.length === 1 && registry.has(keys[0] ?? "")) return "step";
@@ -47,6 +58,11 @@ function paramsOf(text: string): readonly string[] {
 /** Checks an example as kcore would before it connects to anything: every step of it is made for every node. */
 const checks: Readonly<Record<string, (text: string) => Promise<void>>> = {
   manifest: async (text) => void (await Promise.resolve(readManifests("manifest.yaml", text))),
+  module: async (text) => {
+    const { module, example } = readOwnModule("site.example", parseSource("module.yaml", text));
+    const { want } = await Promise.resolve(module.step(example, contextOf()));
+    expect(Object.keys(want).length).to.be.above(0);
+  },
   roster: (text) => plan({ "roster/r.yaml": text }, { what: { kind: "ping" }, on: "*" }),
   state: (text) => planState(text),
   steps: (text) => planState(`${paramLines(text, "string, default: '1'")}${under("steps:", text)}`),
@@ -114,7 +130,7 @@ function statesFor(text: string): Readonly<Record<string, string>> {
 }
 
 async function plan(files: Readonly<Record<string, string>>, request: Partial<RunRequest>): Promise<void> {
-  const texts = Object.entries({ "roster/r.yaml": roster, ...files });
+  const texts = Object.entries({ "roster/r.yaml": roster, ...ownModules, ...files });
   const project = await makeProject(
     Object.fromEntries(texts.map(([name, text]) => [name, text.replaceAll("AAAA…", hostKey)])),
   );
@@ -128,7 +144,8 @@ async function plan(files: Readonly<Record<string, string>>, request: Partial<Ru
     });
     const run = { id: "r1", challenge: "c", time: "2026-11-21T06:57:24Z", revision: "f128abb" };
     const loaded = loadRoster(project.path);
-    const catalogue = openCatalogue(deps, { roster: loaded, run }, registry);
+    const modules = openOwnModules({ project: project.path, shipped: shippedRoot() }).beside(registry);
+    const catalogue = openCatalogue(deps, { roster: loaded, run }, modules);
     const asked = runRequest({ what: { kind: "orchestration", name: "example" }, dryRun: true, ...request });
     await preparePlan({ request: asked, deps, roster: loaded, catalogue, run });
   } catch (error) {
@@ -172,6 +189,7 @@ describe("the examples of README and docs", () => {
       ["orchestration", 'stages:\n  - { id: drain, run: lb.drain, each: "*" }\n'],
       ["manifest", "kind: Nodes\n"],
       ["step", "package.installed: {}\n"],
+      ["module", "summary: x\nprobe: fact a 1\n"],
     ];
     expect(await planTemplate("{{paramz.x}}").catch((error: unknown) => error)).to.be.instanceOf(Error);
     for (const [kind, text] of wrong) {

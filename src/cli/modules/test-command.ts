@@ -1,0 +1,45 @@
+import { Command } from "commander";
+import { KcoreError } from "#errors/problem.ts";
+import { openOwnModules } from "#engine/own-modules/open-modules.ts";
+import { trustOfProcess } from "#engine/project/project.ts";
+import { shippedRoot } from "#engine/project/shipped.ts";
+import { suggestHint } from "#errors/suggest.ts";
+import { addProjectOption, addResultOption, type CommonFlags } from "../options.ts";
+import { findProject } from "../project/find-project.ts";
+import { printRows } from "../terminal/format-result.ts";
+import { requireGood, stages, tryModule } from "./try-module.ts";
+
+type Flags = CommonFlags & { readonly output: "table" | "json"; readonly busybox: boolean };
+
+/** `kcore modules test NAME`. */
+export function testCommand(): Command {
+  return addResultOption(addProjectOption(new Command("test")))
+    .description(
+      "Try a module of the project's own, with its example, twice on lab machines with dash, bash and BusyBox",
+    )
+    .argument("<name>", "the module, as states name it; its file is modules/NAME.yaml")
+    .option("--no-busybox", "without the BusyBox machine: the module needs systemd, apt or the like")
+    .addHelpText("after", "\nExamples:\n  kcore modules test site.motd\n  kcore modules test site.unit --no-busybox")
+    .action(async (name: string, { project, output, busybox }: Flags) => {
+      const folder = findProject(project);
+      const own = openOwnModules({ project: folder, shipped: shippedRoot(), trust: trustOfProcess(process.env) });
+      if (!own.names.includes(name))
+        throw new KcoreError({
+          code: "USAGE",
+          message: `the project has no module “${name}”`,
+          hint: suggestHint(name, own.names, "a module is a file of its own: modules/site.motd.yaml") ?? "",
+        });
+      const { example } = own.load(name);
+      if (example === undefined)
+        throw new KcoreError({
+          code: "MODULE_INVALID",
+          message: `modules/${name}.yaml has no example to try it with`,
+          hint: "example: { … }, arguments with which it converges on a new machine",
+        });
+      const log = (line: string): void => void process.stderr.write(`${line}\n`);
+      const trials = await tryModule({ project: folder, module: name, args: example, withBusybox: busybox, log });
+      const rows = trials.map(({ shell, outcomes }) => [shell, ...outcomes]);
+      printRows(trials, output, ["SHELL", ...stages.map((stage) => stage.toUpperCase())], rows);
+      requireGood(name, trials);
+    });
+}

@@ -1,0 +1,138 @@
+import { spawn } from "node:child_process";
+import { cp, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { existsSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { KcoreError, exitCodes } from "#errors/problem.ts";
+import type { RunEvent } from "#engine/events/event.ts";
+import { shippedRoot } from "#engine/project/shipped.ts";
+import { printYaml } from "#engine/yaml/plain-yaml.ts";
+import { openLab, type Lab, type NodeSpec } from "#lab/lab.ts";
+
+/** What each look at and each run of the one step ended in, on a machine whose /bin/sh is this shell. */
+export interface Trial {
+  readonly shell: string;
+  readonly outcomes: readonly string[];
+  /** Whether they are those of a module that converges. */
+  readonly isGood: boolean;
+  /** Why not, as the run told it. */
+  readonly problem?: string;
+}
+
+const labName = "modules-test";
+
+/** Nodes of the lab by the shell that runs everything there. */
+const nodes = { dash: "m1", bash: "m2", busybox: "b1" } as const;
+
+/** A dry run, the run, the run again, and a dry run: what they end in where a module converges. */
+export const stages = ["dry run", "run", "again", "dry run"] as const;
+const good = ["would-change", "changed", "ok", "ok"];
+
+export interface TrialOptions {
+  readonly project: string;
+  readonly module: string;
+  readonly args: Readonly<Record<string, unknown>>;
+  /** BusyBox has no systemd, no apt, no bash: a module that needs one of them is tried without it. */
+  readonly withBusybox: boolean;
+  readonly log: (line: string) => void;
+}
+
+/** Tries a module with these arguments on new machines of a lab, one for each shell, and takes them away. */
+export async function tryModule(options: TrialOptions): Promise<readonly Trial[]> {
+  const lab = await openLab({ name: labName, log: options.log });
+  const folder = await mkdtemp(join(tmpdir(), "kcore-module-"));
+  try {
+    // What a trial that was killed left behind.
+    await (await openLab({ name: labName })).down();
+    const project = await prepare(lab, folder, options);
+    const told: (readonly RunEvent[])[] = [];
+    for (const stage of stages) told.push(await apply(project, stage === "dry run"));
+    return Object.entries(nodes)
+      .filter(([shell]) => options.withBusybox || shell !== "busybox")
+      .map(([shell, node]) =>
+        judge(
+          shell,
+          told.map((events) => endOf(events, node)),
+        ),
+      );
+  } finally {
+    await lab.down();
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+/** Starts the machines, and makes a project of them, the module and one state. */
+async function prepare(
+  lab: Lab,
+  project: string,
+  { module, args, withBusybox, ...from }: TrialOptions,
+): Promise<string> {
+  const specs: NodeSpec[] = [
+    { name: nodes.dash, kind: "debian", disks: [] },
+    { name: nodes.bash, kind: "debian", disks: [] },
+    ...(withBusybox ? [{ name: nodes.busybox, kind: "busybox", disks: [] } as const] : []),
+  ];
+  await lab.up(specs);
+  const { code, stderr } = await (await lab.node(nodes.bash)).exec("ln -sfn bash /bin/sh");
+  if (code !== 0)
+    throw new KcoreError({ code: "LAB_NODE_FAILED", message: `bash cannot be made the shell: ${stderr}` });
+  for (const name of ["modules", "templates"])
+    if (existsSync(join(from.project, name)))
+      await cp(join(from.project, name), join(project, name), { recursive: true });
+  for (const name of ["roster", "states", "orchestrate"]) await mkdir(join(project, name));
+  await writeFile(join(project, "roster/lab.yaml"), await lab.roster(), { mode: 0o600 });
+  await writeFile(join(project, "states/try.yaml"), printYaml({ steps: [{ id: module, [module]: args }] }));
+  return project;
+}
+
+/** The events of one run over all of them. */
+async function apply(project: string, dryRun: boolean): Promise<readonly RunEvent[]> {
+  const words = ["--project", project, "--on", "*", "--output", "json", ...(dryRun ? ["--dry-run"] : [])];
+  const child = spawn(join(shippedRoot(), "bin/kcore"), ["state", "apply", "try", ...words], {
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  const [out, errors] = await Promise.all([text(child.stdout), text(child.stderr)]);
+  const events = out
+    .split("\n")
+    .filter((line) => line.startsWith("{"))
+    .map((line) => JSON.parse(line) as RunEvent);
+  if (events.length > 0) return events;
+  throw new KcoreError({ code: "MODULE_INVALID", message: `the module cannot be tried:\n${errors.trim()}` });
+}
+
+interface End {
+  readonly outcome: string;
+  readonly problem?: string;
+}
+
+function endOf(events: readonly RunEvent[], node: string): End {
+  for (const event of events) {
+    if (event.type === "step.finished" && event.node === node)
+      return { outcome: event.outcome, ...(event.problem && { problem: event.problem.message }) };
+    if (event.type === "node.finished" && event.node === node)
+      return { outcome: event.outcome, ...(event.problem && { problem: event.problem.message }) };
+  }
+  return { outcome: "nothing" };
+}
+
+function judge(shell: string, ends: readonly End[]): Trial {
+  const outcomes = ends.map(({ outcome }) => outcome);
+  const problem = ends.find((end) => end.problem !== undefined)?.problem;
+  const isGood = outcomes.every((outcome, index) => outcome === good[index]);
+  return { shell, outcomes, isGood, ...(problem !== undefined && { problem }) };
+}
+
+/** @throws KcoreError MODULE_INVALID, exit code 1, unless all trials are good */
+export function requireGood(module: string, trials: readonly Trial[]): void {
+  const bad = trials.filter(({ isGood }) => !isGood);
+  if (bad.length === 0) return;
+  throw new KcoreError(
+    bad.map(({ shell, problem }) => ({
+      code: "MODULE_INVALID" as const,
+      message: `${module} does not converge on ${shell}${problem === undefined ? "" : `: ${problem}`}`,
+      hint: `wanted: ${stages.map((stage, index) => `${stage} ${good[index] ?? ""}`).join(", ")}`,
+    })),
+    { exitCode: exitCodes.failed },
+  );
+}
