@@ -25,6 +25,11 @@ export const commandTable: readonly CommandEntry[] = [
     load: async () => (await import("./modules/modules-command.ts")).modulesCommand(),
   },
   {
+    name: "pack",
+    summary: "States, templates and modules that projects share",
+    load: async () => (await import("./pack/pack-command.ts")).packCommand(),
+  },
+  {
     name: "roster",
     summary: "The machines and how to reach them",
     load: async () => (await import("./roster/roster-command.ts")).rosterCommand(),

@@ -1,5 +1,6 @@
+import { basename } from "node:path";
 import { KcoreError } from "#errors/problem.ts";
-import { findIn, type Folder, foldersOf, listIn } from "#engine/project/folders.ts";
+import { type FoundFile, foldersOf, listIn } from "#engine/project/folders.ts";
 import type { Trust } from "#engine/project/project.ts";
 import type { ModuleDefinition } from "#engine/step/define.ts";
 import { readSource } from "#engine/yaml/read.ts";
@@ -19,32 +20,37 @@ export interface OwnModules {
 const ENDING = ".yaml";
 const pattern = /^[a-z][a-zA-Z0-9]*\.[a-z][A-Za-z0-9_]*$/;
 
-/** The modules under `modules/` of the project; a file's name is the module's: `modules/site.motd.yaml`. */
+/**
+ * The modules under `modules/` of the project and of its packs; a file's name is the module's: `modules/site.motd.yaml`. Those of a pack
+ * begin with its name.
+ */
 export function openOwnModules(places: {
   readonly project?: string | undefined;
   readonly shipped: string;
   readonly trust?: Trust;
 }): OwnModules {
-  const folders = foldersOf("modules", places).filter(({ origin }) => origin === "project");
-  const names = [...listIn(folders, [ENDING]).keys()].map((file) => file.slice(0, -ENDING.length));
+  const folders = foldersOf("modules", places).filter(({ origin }) => origin !== "shipped");
+  const files = new Map(
+    [...listIn(folders, [ENDING])].map(([file, found]) => [basename(file).slice(0, -ENDING.length), found]),
+  );
   const loaded = new Map<string, OwnModule>();
   const load = (name: string): OwnModule => {
-    const known = loaded.get(name) ?? read(folders, name);
+    const known = loaded.get(name) ?? read(name, files.get(name));
     loaded.set(name, known);
     return known;
   };
   return {
-    names,
+    names: [...files.keys()],
     load,
     beside: (shipped) =>
       new Map([
         ...shipped,
-        ...names.map(
-          (name) =>
+        ...[...files].map(
+          ([name, { shown }]) =>
             [
               name,
               async () => {
-                if (shipped.has(name)) throw taken(name);
+                if (shipped.has(name)) throw taken(shown);
                 return load(name).module;
               },
             ] as const,
@@ -53,24 +59,24 @@ export function openOwnModules(places: {
   };
 }
 
-function read(folders: readonly Folder[], name: string): OwnModule {
-  const found = findIn(folders, `${name}${ENDING}`);
+function read(name: string, found: FoundFile | undefined): OwnModule {
   if (found === undefined)
     throw new KcoreError({ code: "STATE_MODULE_UNKNOWN", message: `the project has no module “${name}”` });
   const { path, shown, folder } = found;
-  if (!pattern.test(name))
+  const first = folder.prefix?.replace("/", ".") ?? "";
+  if (!pattern.test(name) || !name.startsWith(first))
     throw new KcoreError({
       code: "MODULE_INVALID",
       message: `${shown} cannot be a module's file`,
-      hint: "a module is named as a thing and what it is kept: modules/site.motd.yaml",
+      hint: `a module is named as a thing and what it is kept: modules/${first === "" ? "site." : first}motd.yaml`,
     });
   return readOwnModule(name, readSource(path, { name: shown, ...(folder.check && { check: folder.check }) }));
 }
 
-function taken(name: string): KcoreError {
+function taken(shown: string): KcoreError {
   return new KcoreError({
     code: "MODULE_INVALID",
-    message: `modules/${name}${ENDING} has the name of a module that is shipped`,
+    message: `${shown} has the name of a module that is shipped`,
     hint: "give it another name",
   });
 }

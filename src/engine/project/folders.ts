@@ -1,15 +1,17 @@
-import { readdirSync, statSync, type Stats } from "node:fs";
+import { existsSync, readdirSync, statSync, type Stats } from "node:fs";
 import { join, normalize } from "node:path";
 import { checkOf, type Trust } from "./project.ts";
 
-/** Where files of one kind are looked for: the project's folder first, then the shipped one. */
+/** Where files of one kind are looked for: the project's folder first, then its packs', then the shipped one. */
 export interface Folder {
   /** Absolute path. */
   readonly path: string;
   /** As problems name it: `states`. */
   readonly shown: string;
   /** Whose it is, for lists. */
-  readonly origin: "project" | "shipped";
+  readonly origin: "project" | "pack" | "shipped";
+  /** What names of its files begin with: a pack's `web/`. */
+  readonly prefix?: string;
   /** Looks at each file before it is read (S-20). */
   readonly check?: (name: string, stats: Stats) => void;
 }
@@ -21,7 +23,10 @@ export interface FoundFile {
   readonly folder: Folder;
 }
 
-/** The project's folder of this kind, if there is a project, then the shipped one. `trust`: whose files are believed (S-20). */
+/** Packs lie here in a project, each in a folder of its name (docs/packs.md). */
+export const packsFolder = "packs";
+
+/** The project's folder of this kind, if there is a project, its packs', then the shipped one. `trust`: whose files are believed (S-20). */
 export function foldersOf(
   kind: string,
   {
@@ -32,10 +37,27 @@ export function foldersOf(
 ): readonly Folder[] {
   const theirs: Folder = { path: join(shipped, kind), shown: kind, origin: "shipped" };
   if (project === undefined || project === shipped) return [theirs];
+  const check = trust && { check: checkOf(trust) };
+  // What `.` means, files of the project by their path, has those of packs in it.
+  const packs = kind === "." ? [] : packNames(project);
   return [
-    { path: join(project, kind), shown: kind, origin: "project", ...(trust && { check: checkOf(trust) }) },
+    { path: join(project, kind), shown: kind, origin: "project", ...check },
+    ...packs.map((name): Folder => {
+      const shown = join(packsFolder, name, kind);
+      return { path: join(project, shown), shown, origin: "pack", prefix: `${name}/`, ...check };
+    }),
     theirs,
   ];
+}
+
+/** The packs of a project, sorted: folders with a `pack.yaml`. */
+export function packNames(project: string): readonly string[] {
+  const folder = join(project, packsFolder);
+  if (statSync(folder, { throwIfNoEntry: false })?.isDirectory() !== true) return [];
+  return readdirSync(folder, { withFileTypes: true })
+    .filter((entry) => entry.isDirectory() && existsSync(join(folder, entry.name, "pack.yaml")))
+    .map(({ name }) => name)
+    .sort();
 }
 
 /** Whether `name` stays inside the folder it is looked up in. */
@@ -48,9 +70,13 @@ export function isInside(name: string): boolean {
 export function findIn(folders: readonly Folder[], name: string): FoundFile | undefined {
   if (!isInside(name)) return undefined;
   for (const folder of folders) {
-    const path = join(folder.path, name);
+    const { prefix = "" } = folder;
+    if (!name.startsWith(prefix)) continue;
+    const own = name.slice(prefix.length);
+    if (!isInside(own)) continue;
+    const path = join(folder.path, own);
     if (statSync(path, { throwIfNoEntry: false })?.isFile() === true)
-      return { path, shown: join(folder.shown, name), folder };
+      return { path, shown: join(folder.shown, own), folder };
   }
   return undefined;
 }
@@ -59,9 +85,11 @@ export function findIn(folders: readonly Folder[], name: string): FoundFile | un
 export function listIn(folders: readonly Folder[], endings: readonly string[]): Map<string, FoundFile> {
   const found = new Map<string, FoundFile>();
   for (const folder of folders)
-    for (const name of filesBelow(folder.path, "", 0))
+    for (const own of filesBelow(folder.path, "", 0)) {
+      const name = `${folder.prefix ?? ""}${own}`;
       if (endings.some((ending) => name.endsWith(ending)) && !found.has(name))
-        found.set(name, { path: join(folder.path, name), shown: join(folder.shown, name), folder });
+        found.set(name, { path: join(folder.path, own), shown: join(folder.shown, own), folder });
+    }
   return new Map([...found].sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 

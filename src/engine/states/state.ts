@@ -1,6 +1,6 @@
 import type { Problem, SourcePosition } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
-import type { FoundFile } from "#engine/project/folders.ts";
+import type { Folder, FoundFile } from "#engine/project/folders.ts";
 import type { SourceMap, SourceNode } from "#engine/yaml/node.ts";
 import { declareParams, type ParamDeclarations } from "#engine/params/declare-params.ts";
 import { Problems } from "#engine/yaml/problems.ts";
@@ -13,7 +13,7 @@ export interface State {
   readonly name: string;
   /** `states/kcore/controller.yaml` */
   readonly shown: string;
-  readonly origin: "project" | "shipped";
+  readonly origin: Folder["origin"];
   readonly description?: string;
   readonly params: ParamDeclarations;
   readonly steps: readonly StepSource[];

@@ -49,7 +49,7 @@ describe("modules of a project's own", () => {
     write("{ path: etc/motd, lin: x }");
     const { code, stderr } = await project.kcore("state", "apply", "motd", "--on", "here");
     expect(code).to.equal(2);
-for (const text of ["motd.yaml:3:16  “line” is missing", "did you mean “line”?", "states/motd.yaml:3:24"])
+    for (const text of ["motd.yaml:3:16  “line” is missing", "did you mean “line”?", "states/motd.yaml:3:24"])
       expect(stderr).to.contain(text);
   });
 

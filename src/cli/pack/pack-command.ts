@@ -1,0 +1,153 @@
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import { Command } from "commander";
+import { KcoreError, type Problem } from "#errors/problem.ts";
+import { suggestHint } from "#errors/suggest.ts";
+import { packNames, packsFolder } from "#engine/project/folders.ts";
+import { addProjectOption, addResultOption, type CommonFlags } from "../options.ts";
+import { findProject } from "../project/find-project.ts";
+import { printRows } from "../terminal/format-result.ts";
+import { fetchPack, type PackSource } from "./fetch-pack.ts";
+import { hashPack, readPack } from "./pack-files.ts";
+import { dropPin, keepPack, readPins, type Pin, type Pins } from "./pinned-packs.ts";
+
+type Flags = CommonFlags & { readonly output: "table" | "json" };
+
+/** `kcore pack`: states, templates, modules and orchestrations of others, pinned. */
+export function packCommand(): Command {
+  const pack = new Command("pack").description(
+    "Packs: states, templates, modules and orchestrations that projects share, pinned by revision and hash",
+  );
+  const add = (usage: string, description: string, ...examples: readonly string[]): Command =>
+    addResultOption(addProjectOption(pack.command(usage)))
+      .description(description)
+      .addHelpText("after", `\nExamples:\n${examples.map((one) => `  kcore pack ${one}`).join("\n")}`);
+  add(
+    "add <source>",
+    "Put a pack into the project, and pin it",
+    "add https://git.example.net/packs.git --path web --ref v1.2",
+    "add ../packs/web",
+  )
+    .option("--ref <ref>", "a branch, tag or commit of a git repository (default: its HEAD)")
+    .option("--path <path>", "the pack's folder within it")
+    .action(addPack);
+  add("update [name...]", "Fetch packs anew, by default all, and pin what came", "update", "update web --ref v1.3")
+    .option("--ref <ref>", "another branch, tag or commit than the last time")
+    .action(updatePacks);
+  add("verify [name...]", "Compare packs with their pins, by default all; exit 2 if one differs", "verify").action(
+    verify,
+  );
+  add("list", "The packs of the project", "list", "list -o json").action(({ project, output }: Flags) => {
+    const folder = findProject(project);
+    print(readPins(folder), output);
+  });
+  add("remove <name>", "Take a pack out of the project", "remove web").action(removePack);
+  return pack;
+}
+
+async function addPack(
+  source: string,
+  { project, output, ref, path }: Flags & Omit<PackSource, "source">,
+): Promise<void> {
+  const folder = findProject(project);
+  const from = { source, ...(path !== undefined && { path }), ...(ref !== undefined && { ref }) };
+  const fetched = await fetchPack(folder, from);
+  const pins = readPins(folder);
+  if (pins[fetched.name] !== undefined || packNames(folder).includes(fetched.name))
+    throw new KcoreError({
+      code: "USAGE",
+      message: `the project has a pack “${fetched.name}” already`,
+      hint: `kcore pack update ${fetched.name}, or kcore pack remove ${fetched.name} first`,
+    });
+  print({ [fetched.name]: await keepPack(folder, from, fetched) }, output);
+}
+
+async function updatePacks(
+  names: readonly string[],
+  { project, output, ref }: Flags & { ref?: string },
+): Promise<void> {
+  const folder = findProject(project);
+  const chosen = choose(readPins(folder), names);
+  const updated: Record<string, Pin> = {};
+  for (const [name, { source, path, ...pin }] of Object.entries(chosen)) {
+    // What was changed by hand would be lost.
+    await requireSame(folder, { [name]: chosen[name] as Pin });
+    const newest = ref ?? pin.ref;
+    const from = { source, ...(path !== undefined && { path }), ...(newest !== undefined && { ref: newest }) };
+    const fetched = await fetchPack(folder, from);
+    if (fetched.name !== name)
+      throw new KcoreError({
+        code: "PACK_INVALID",
+        message: `the pack “${name}” calls itself “${fetched.name}” now`,
+        hint: `kcore pack remove ${name}, then kcore pack add ${source}`,
+      });
+    updated[name] = await keepPack(folder, from, fetched);
+  }
+  print(updated, output);
+}
+
+async function verify(names: readonly string[], { project, output }: Flags): Promise<void> {
+  const folder = findProject(project);
+  const pins = readPins(folder);
+  const strays = packNames(folder).filter((name) => names.length === 0 && pins[name] === undefined);
+  const chosen = choose(pins, names);
+  await requireSame(folder, chosen, strays);
+  print(chosen, output);
+}
+
+async function removePack(name: string, { project, output }: Flags): Promise<void> {
+  const folder = findProject(project);
+  const chosen = choose(readPins(folder), [name]);
+  await requireSame(folder, chosen);
+  await rm(join(folder, packsFolder, name), { recursive: true });
+  await dropPin(folder, name);
+  print(chosen, output);
+}
+
+/** Those of these names, or all. @throws KcoreError USAGE */
+function choose(pins: Pins, names: readonly string[]): Pins {
+  if (names.length === 0) return pins;
+  const all = Object.keys(pins);
+  return Object.fromEntries(
+    names.map((name) => {
+      const pin = pins[name];
+      if (pin !== undefined) return [name, pin];
+      const hint = suggestHint(name, all, all.length === 0 ? "it has none" : `there are: ${all.join(", ")}`) ?? "";
+      throw new KcoreError({ code: "USAGE", message: `the project has no pack “${name}”`, hint });
+    }),
+  );
+}
+
+/** @throws KcoreError PACK_CHANGED for packs that are not what was pinned, or that nobody pinned */
+async function requireSame(project: string, pins: Pins, strays: readonly string[] = []): Promise<void> {
+  const problems: Problem[] = strays.map((name) => ({
+    code: "PACK_CHANGED",
+    message: `packs/${name} is pinned nowhere`,
+    hint: "kcore pack add puts a pack there",
+  }));
+  for (const [name, { hash }] of Object.entries(pins)) {
+    const found = await readPack(join(project, packsFolder, name)).then(hashPack, () => undefined);
+    if (found === hash) continue;
+    problems.push({
+      code: "PACK_CHANGED",
+      message: found === undefined ? `packs/${name} is not there` : `packs/${name} is not what packs.yaml pins`,
+      hint:
+        found === undefined
+          ? "git checkout brings it back"
+          : "git diff shows what was changed; change the pack where it comes from, or make it files of the project",
+    });
+  }
+  if (problems.length > 0) throw new KcoreError(problems);
+}
+
+function print(pins: Pins, output: Flags["output"]): void {
+  const found = Object.entries(pins).map(([name, pin]) => ({ name, ...pin }));
+  const rows = found.map(({ name, source, ref = "-", revision = "-", hash }) => [
+    name,
+    source,
+    ref,
+    revision.slice(0, 12),
+    hash.slice(0, 19),
+  ]);
+  printRows(found, output, ["PACK", "SOURCE", "REF", "REVISION", "HASH"], rows, "no packs: kcore pack add SOURCE");
+}

@@ -1,0 +1,56 @@
+import { createHash } from "node:crypto";
+import { lstat, readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { KcoreError } from "#errors/problem.ts";
+
+const MAX_FILES = 2000;
+const MAX_BYTES = 16 << 20;
+
+/** A file of a pack. */
+export interface PackFile {
+  /** Below the pack's folder. */
+  readonly name: string;
+  readonly bytes: Buffer;
+  readonly isProgram: boolean;
+}
+
+/**
+ * The files of a pack, sorted by name: plain files only, but for what git keeps for itself.
+ * @throws KcoreError PACK_INVALID for links, devices, and packs of more than 2,000 files or 16 MiB
+ */
+export async function readPack(folder: string): Promise<readonly PackFile[]> {
+  const files: PackFile[] = [];
+  let size = 0;
+  const walk = async (below: string): Promise<void> => {
+    for (const name of (await readdir(join(folder, below))).sort()) {
+      if (name === ".git") continue;
+      const path = below === "" ? name : `${below}/${name}`;
+      const stats = await lstat(join(folder, path));
+      if (stats.isDirectory()) await walk(path);
+      else if (!stats.isFile()) throw invalid(`${path} is neither a file nor a folder`);
+      else {
+        size += stats.size;
+        if (files.length >= MAX_FILES || size > MAX_BYTES) throw invalid("it has more than 2,000 files or 16 MiB");
+        files.push({ name: path, bytes: await readFile(join(folder, path)), isProgram: (stats.mode & 0o100) !== 0 });
+      }
+    }
+  };
+  await walk("");
+  return files.sort((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+/** The pack's hash, `sha256:HEX`: of a line for each file with its hash, whether it is a program, and its name. */
+export function hashPack(files: readonly PackFile[]): string {
+  const lines = files.map(
+    ({ name, bytes, isProgram }) => `${sha256(bytes)} ${isProgram ? "x" : "-"} ${JSON.stringify(name)}\n`,
+  );
+  return `sha256:${sha256(lines.join(""))}`;
+}
+
+function sha256(bytes: Buffer | string): string {
+  return createHash("sha256").update(bytes).digest("hex");
+}
+
+function invalid(message: string): KcoreError {
+  return new KcoreError({ code: "PACK_INVALID", message: `the pack cannot be used: ${message}` });
+}

@@ -1,0 +1,77 @@
+import { existsSync } from "node:fs";
+import { mkdir, mkdtemp, rename, rm, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { z } from "zod";
+import { packsFolder } from "#engine/project/folders.ts";
+import { readSource } from "#engine/yaml/read.ts";
+import { printYaml } from "#engine/yaml/plain-yaml.ts";
+import { validate } from "#engine/yaml/validate.ts";
+import { replaceFile } from "#pki/private-files.ts";
+import type { FetchedPack, PackSource } from "./fetch-pack.ts";
+import { hashPack } from "./pack-files.ts";
+
+const file = "packs.yaml";
+
+const Pin = z.strictObject({
+  source: z.string().min(1),
+  path: z.string().min(1).optional(),
+  ref: z.string().min(1).optional(),
+  revision: z
+    .string()
+    .regex(/^[0-9a-f]{40}$|^[0-9a-f]{64}$/, "must be a commit")
+    .optional(),
+  hash: z.string().regex(/^sha256:[0-9a-f]{64}$/, "must be sha256:… of 64 hex digits"),
+});
+
+/** A pack as `packs.yaml` pins it. */
+export type Pin = z.output<typeof Pin>;
+
+export type Pins = Readonly<Record<string, Pin>>;
+
+/** What the project pins. @throws KcoreError with every problem of packs.yaml */
+export function readPins(project: string): Pins {
+  const path = join(project, file);
+  return existsSync(path) ? validate(readSource(path, { name: file }), z.record(z.string(), Pin)) : {};
+}
+
+/** Puts a pack into the project in the place of what was there, and pins it. */
+export async function keepPack(project: string, source: PackSource, pack: FetchedPack): Promise<Pin> {
+  const folder = join(project, packsFolder);
+  await mkdir(folder, { recursive: true });
+  const aside = await mkdtemp(join(folder, ".new-"));
+  try {
+    for (const { name, bytes, isProgram } of pack.files) {
+      await mkdir(dirname(join(aside, "pack", name)), { recursive: true });
+      await writeFile(join(aside, "pack", name), bytes, { mode: isProgram ? 0o755 : 0o644 });
+    }
+    const place = join(folder, pack.name);
+    if (existsSync(place)) await rename(place, join(aside, "old"));
+    await rename(join(aside, "pack"), place);
+  } finally {
+    await rm(aside, { recursive: true, force: true });
+  }
+  const pin: Pin = {
+    ...source,
+    ...(pack.revision !== undefined && { revision: pack.revision }),
+    hash: hashPack(pack.files),
+  };
+  await writePins(project, { ...readPins(project), [pack.name]: pin });
+  return pin;
+}
+
+/** Takes a pack out of packs.yaml. */
+export async function dropPin(project: string, name: string): Promise<void> {
+  const { [name]: _, ...others } = readPins(project);
+  await writePins(project, others);
+}
+
+async function writePins(project: string, pins: Pins): Promise<void> {
+  const sorted = Object.fromEntries(Object.entries(pins).sort(byName));
+  await replaceFile(join(project, file), head + printYaml(sorted), { mode: 0o644 });
+}
+
+const head = "# The packs under packs/, each pinned: kcore pack update and kcore pack verify (docs/packs.md).\n";
+
+function byName([a]: readonly [string, unknown], [b]: readonly [string, unknown]): number {
+  return a < b ? -1 : 1;
+}

@@ -1,0 +1,146 @@
+import { execFileSync } from "node:child_process";
+import { appendFileSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { expect } from "chai";
+import { TestProject } from "#support/kcore.ts";
+
+const pack: Readonly<Record<string, string>> = {
+  "pack.yaml": "name: greet\ndescription: Greetings\n",
+  "states/hello.yaml": `params:
+  folder: { type: string, required: true }
+steps:
+  - id: page
+    file.managed: { path: "{{params.folder}}/page", template: greet/page.hbs, vars: { name: you } }
+  - id: line
+    greet.line: { path: "{{params.folder}}/line" }
+  - id: bytes
+    file.managed: { path: "{{params.folder}}/bytes", source: packs/greet/files/bytes }
+`,
+  "states/all.yaml":
+    "params:\n  folder: { type: string, required: true }\nsteps:\n  - include: greet/hello\n    with: { folder: '{{params.folder}}' }\n",
+  "templates/page.hbs": "hello {{name}}\n",
+  "files/bytes": "bytes\n",
+  "modules/greet.line.yaml": `summary: Keeps an empty file.
+args: { required: [path], properties: { path: { type: string, description: The file. } } }
+want: { there: "yes" }
+probe: if [ -e {{args.path}} ]; then fact there yes; else fact there no; fi
+apply: ": >{{args.path}}"
+`,
+};
+
+describe("packs", () => {
+  let project: TestProject;
+  let repository: string;
+  let folder: string;
+
+  const git = (...words: readonly string[]): string =>
+    execFileSync("git", ["-C", repository, "-c", "user.name=t", "-c", "user.email=t@example.net", ...words], {
+      encoding: "utf8",
+    }).trim();
+
+  function commit(files: Readonly<Record<string, string>>, tag: string): string {
+    for (const [name, text] of Object.entries(files)) {
+      mkdirSync(dirname(join(repository, "web", name)), { recursive: true });
+      writeFileSync(join(repository, "web", name), text);
+    }
+    git("add", "-A");
+    git("commit", "-q", "-m", tag);
+    git("tag", tag);
+    return git("rev-parse", "HEAD");
+  }
+
+  beforeEach(() => {
+    project = new TestProject();
+    repository = join(project.path, "packs.git");
+    folder = join(project.path, "target");
+    mkdirSync(repository);
+    mkdirSync(folder);
+    git("init", "-q");
+    commit(pack, "v1");
+  });
+  afterEach(() => project.remove());
+
+  const add = (...more: readonly string[]) => project.kcore("pack", "add", repository, "--path", "web", ...more);
+  const apply = (state: string) =>
+    project.kcore("state", "apply", state, "--on", "here", "--set", `folder=${folder}`, "--output", "plain");
+
+  it("bring states, templates, modules and files under their name, pinned by revision and hash", async () => {
+    const added = await add("--ref", "v1", "-o", "json");
+    expect(added.code, added.stderr).to.equal(0);
+    const [pin] = JSON.parse(added.stdout) as { name: string; revision: string; hash: string }[];
+    expect([pin?.name, pin?.revision]).to.deep.equal(["greet", git("rev-parse", "v1")]);
+    expect(readFileSync(join(project.project, "packs.yaml"), "utf8")).to.contain(pin?.hash);
+    expect((await project.kcore("state", "list")).stdout).to.match(/^greet\/hello +pack/m);
+    const applied = await apply("greet/all");
+    expect(applied.code, applied.stdout + applied.stderr).to.equal(0);
+    expect(readFileSync(join(folder, "page"), "utf8")).to.equal("hello you\n");
+    expect(readFileSync(join(folder, "bytes"), "utf8")).to.equal("bytes\n");
+    expect((await apply("greet/all")).stdout).to.contain("changed=0");
+    expect((await project.kcore("pack", "verify")).code).to.equal(0);
+  });
+
+  it("that were changed by hand are told of, and not overwritten", async () => {
+    await add("--ref", "v1");
+    commit({ "templates/page.hbs": "HELLO {{name}}\n" }, "v2");
+    const page = join(project.project, "packs/greet/templates/page.hbs");
+    appendFileSync(page, "by hand\n");
+    for (const words of [["verify"], ["update"], ["update", "greet", "--ref", "v2"], ["remove", "greet"]]) {
+      const { code, stderr } = await project.kcore("pack", ...words);
+      expect([code, stderr.includes("PACK_CHANGED")], stderr).to.deep.equal([2, true]);
+    }
+    expect(readFileSync(page, "utf8")).to.equal("hello {{name}}\nby hand\n");
+  });
+
+  it("follow another revision when they are told to, and go when they are told to", async () => {
+    await add("--ref", "v1");
+    const second = commit({ "templates/page.hbs": "HELLO {{name}}\n", "files/more": "x" }, "v2");
+    expect((await project.kcore("pack", "update")).stdout).to.contain(git("rev-parse", "v1").slice(0, 12));
+    const { stdout, stderr } = await project.kcore("pack", "update", "greet", "--ref", "v2");
+    expect(stdout, stderr).to.contain(second.slice(0, 12));
+    expect(readFileSync(join(project.project, "packs/greet/templates/page.hbs"), "utf8")).to.equal("HELLO {{name}}\n");
+    expect((await project.kcore("pack", "remove", "greet")).code).to.equal(0);
+    expect(existsSync(join(project.project, "packs/greet"))).to.equal(false);
+    expect((await project.kcore("pack", "list", "-o", "json")).stdout).to.equal("[]\n");
+  });
+
+  it("come from a folder, too", async () => {
+    const { code, stdout } = await project.kcore("pack", "add", join("..", "packs.git/web"));
+    expect([code, stdout.includes("sha256:")]).to.deep.equal([0, true]);
+    expect((await add()).stderr).to.contain("has a pack “greet” already");
+  });
+
+  it("are refused when they hold a link, have no name, or are not there; the project stays as it is", async () => {
+    symlinkSync("/etc/passwd", join(repository, "web/files/link"));
+    git("add", "-A");
+    git("commit", "-q", "-m", "link");
+    for (const [words, code] of [
+      [[repository, "--path", "web"], "PACK_INVALID"],
+      [[repository], "PACK_INVALID"],
+      [[repository, "--path", "web", "--ref", "nothing"], "PACK_UNREACHABLE"],
+      [["file:///no/such/repository"], "PACK_UNREACHABLE"],
+    ] as const) {
+      const refused = await project.kcore("pack", "add", ...words);
+      expect([refused.code, refused.stderr.includes(code)], refused.stderr).to.deep.equal([2, true]);
+    }
+    expect(existsSync(join(project.project, "packs")) || existsSync(join(project.project, "packs.yaml"))).to.equal(
+      false,
+    );
+  });
+
+  it("give modules that begin with their name only", async () => {
+    commit(
+      {
+        "modules/site.motd.yaml": pack["modules/greet.line.yaml"] ?? "",
+        "states/odd.yaml":
+          "params: { folder: { type: string } }\nsteps:\n  - id: a\n    site.motd: { path: /nowhere/x }\n",
+      },
+      "v3",
+    );
+    await add("--ref", "v3");
+    const { code, stderr } = await apply("greet/odd");
+    expect(
+      [code, stderr.includes("packs/greet/modules/site.motd.yaml cannot be a module's file")],
+      stderr,
+    ).to.deep.equal([2, true]);
+  });
+});
