@@ -106,7 +106,7 @@ const TOKENS: Readonly<Record<string, string>> = {
   OPEN_ENDBLOCK: "{{/",
   INVERSE: "{{else}}",
   EQUALS: "=",
-  EOF: "the end of the text",
+  EOF: "end of the text",
 };
 
 function describeParseError(

@@ -38,7 +38,7 @@ function call(name: string, values: readonly unknown[], named: ReadonlyMap<strin
   const helper = helperNamed(name);
   const { min, max = Number.POSITIVE_INFINITY, usage } = helper;
   if (values.length < min || values.length > max)
-    throw new Fault(`${name} does not take ${values.length} arguments`, {
+    throw new Fault(`${name} does not take ${values.length} argument${values.length === 1 ? "" : "s"}`, {
       code: "EXPRESSION_SYNTAX",
       hint: `write ${name} ${usage}`,
     });

@@ -294,12 +294,13 @@ class Drafter {
     return gone === undefined ? { ids } : { ids, skip: `${gone}: what it names was left out` };
   }
 
-  /** The ids that names stand for; unknown ones become problems. */
+  /** The ids that names stand for; unknown ones of other states become problems: those of its own were told with the file (checkRequisites). */
   #resolve(requisites: readonly Requisite[], local: Ids): string[] {
     return requisites.flatMap((requisite) => {
       const { name } = requisite;
       const ids = local.get(name) ?? this.#global.get(name) ?? this.#ofEarlierStages(name);
-      if (ids === undefined) this.#problems.add(unknownRequisite(requisite, [...local.keys(), ...this.#global.keys()]));
+      if (ids === undefined && name.includes("/"))
+        this.#problems.add(unknownRequisite(requisite, [...local.keys(), ...this.#global.keys()]));
       return ids ?? [];
     });
   }

@@ -39,10 +39,18 @@ export function isOneDisk({ serial, wwn, byId, busPath, model, size }: DiskField
  * must answer to it.
  */
 export const DiskId = z
-  .strictObject({
-    ...diskFields,
-    use: z.string().optional().describe("Ignored: so that an entry of the roster's `disks` fits as it is."),
-  })
+  .strictObject(
+    {
+      ...diskFields,
+      use: z.string().optional().describe("Ignored: so that an entry of the roster's `disks` fits as it is."),
+    },
+    {
+      error: ({ code, input }) =>
+        code === "invalid_type" && typeof input === "string"
+          ? "must be a map that names it by itself, such as { serial: S3Z8NB0K }: names such as /dev/sda change from boot to boot"
+          : undefined,
+    },
+  )
   .refine(isOneDisk, namesOneDisk);
 export type DiskId = z.output<typeof DiskId>;
 

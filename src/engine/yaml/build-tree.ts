@@ -53,7 +53,13 @@ class TreeBuilder {
   #alias(name: string, offset: number): SourceNode {
     const target = this.#anchors.get(name);
     if (target === undefined) {
-      this.#add("YAML_SYNTAX", offset, name.length + 1, `the alias *${name} names no anchor above it`);
+      this.#add(
+        "YAML_SYNTAX",
+        offset,
+        name.length + 1,
+        `the alias *${name} names no anchor above it`,
+        `write &${name} before what it stands for; quote a text that begins with *`,
+      );
       return this.#null(offset);
     }
     this.#aliases += 1 + target.aliases;

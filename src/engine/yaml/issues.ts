@@ -63,7 +63,7 @@ function* unionProblems(issue: Extract<Issue, { code: "invalid_union" }>, checke
     issues.map((inner) => ({ ...inner, path: [...issue.path, ...inner.path] }) as Issue),
   );
   const depth = (issues: readonly Issue[]): number =>
-    Math.max(0, ...issues.map(({ path, code }) => path.length * 2 + (code === "invalid_type" ? 0 : 1)));
+    Math.max(0, ...issues.map(({ path, code }) => path.length * 2 + (isOtherValue(code) ? 0 : 1)));
   const deepest = Math.max(0, ...branches.map(depth));
   const best = branches.find((issues) => depth(issues) === deepest);
   if (best !== undefined && deepest > issue.path.length * 2) {
@@ -82,9 +82,18 @@ function* unionProblems(issue: Extract<Issue, { code: "invalid_union" }>, checke
     };
 }
 
+/** Says nothing of the value but that it is none of this branch. */
+function isOtherValue(code: Issue["code"]): boolean {
+  return code === "invalid_type" || code === "invalid_value";
+}
+
+/** What zod says where a schema has no words of its own (its English locale). */
+const zodsOwn = /^Invalid input/;
+
 function words(issue: Issue, given: unknown): string {
   switch (issue.code) {
     case "invalid_type":
+      if (!zodsOwn.test(issue.message)) return issue.message;
       return `must be ${expectedOf(issue)}, not ${typeof given === "number" ? given : describeValue(given)}`;
     case "invalid_value":
       return `must be ${expectedOf(issue)}`;

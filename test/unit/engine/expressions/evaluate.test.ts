@@ -207,7 +207,7 @@ describe("errors of expressions", () => {
   const cases: Readonly<Record<string, string>> = {
     "{{bogus 1}}": "s.yaml:1:5+11 no helper “bogus” [EXPRESSION_SYNTAX] | docs/templates.md lists the helpers",
     "{{uper 'x'}}": "s.yaml:1:5+12 no helper “uper” [EXPRESSION_SYNTAX] | did you mean “upper”?",
-    "{{has 1}}": "s.yaml:1:5+9 has does not take 1 arguments [EXPRESSION_SYNTAX] | write has list value | map key",
+    "{{has 1}}": "s.yaml:1:5+9 has does not take 1 argument [EXPRESSION_SYNTAX] | write has list value | map key",
     "{{upper}}": "s.yaml:1:5+9 upper is a helper and needs arguments [EXPRESSION_SYNTAX] | write upper text",
     "{{not 'x'}}": "s.yaml:1:11+3 the argument of not must be true or false, not a text [EXPRESSION_TYPE]",
     "{{eq params.n 5": "s.yaml:1:19+1 the expression cannot be read [EXPRESSION_SYNTAX] | see docs/templates.md",

@@ -81,7 +81,7 @@ describe("a template", () => {
         );
         expect(of("b.hbs")).to.match(/^templates\/c\.hbs:2:7\+4 “nope” is not defined/);
         expect(of("d.hbs")).to.match(
-          /^templates\/d\.hbs:3:\d+\+1 the expression cannot be read: unexpected the end of the text/,
+          /^templates\/d\.hbs:3:\d+\+1 the expression cannot be read: unexpected end of the text/,
         );
         expect(of("e.hbs")).to.match(/^templates\/e\.hbs:1:1\+\d+ “e\.hbs” includes itself.*\[TEMPLATE_RECURSION\]/);
       },

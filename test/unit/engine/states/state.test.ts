@@ -105,7 +105,7 @@ steps:
       "states/s.yaml:14:5+6 this test.a step has no id [STATE_STEP_INVALID] | id: a few words that tell what it does",
       "states/s.yaml:15:14+7 include names one state, written out, such as kcore/runtime [STATE_STEP_INVALID]",
       "states/s.yaml:16:9+9 “id” must be written out: it holds no expression [YAML_TYPE]",
-      "states/s.yaml:17:26+1 the expression cannot be read: unexpected the end of the text [EXPRESSION_SYNTAX] | see docs/templates.md",
+      "states/s.yaml:17:26+1 the expression cannot be read: unexpected end of the text [EXPRESSION_SYNTAX] | see docs/templates.md",
       "states/s.yaml:18:15+3 “register” must be letters, digits and “_”, written out [YAML_TYPE]",
       "states/s.yaml:19:14+1 no state “t” [STATE_NOT_FOUND] | did you mean “s”?",
       "states/s.yaml:20:5+6 no step key or module “unless” [YAML_KEY_UNKNOWN] | step keys are include, with, id, when, each, require; modules have a dot: file.managed",

@@ -117,7 +117,13 @@ describe("parseSource", () => {
         'f.yaml:2:4+20 12345678901234567890 is too large to be kept exactly [YAML_UNSUPPORTED] | write "12345678901234567890" if it is a text',
       ],
     ],
-    ["an alias without an anchor", "a: *b\n", ["f.yaml:1:4+2 the alias *b names no anchor above it [YAML_SYNTAX]"]],
+    [
+      "an alias without an anchor",
+      "a: *b\n",
+      [
+        "f.yaml:1:4+2 the alias *b names no anchor above it [YAML_SYNTAX] | write &b before what it stands for; quote a text that begins with *",
+      ],
+    ],
     [
       "bad indentation, told once for a line",
       "a: 1\n b: 2\n",

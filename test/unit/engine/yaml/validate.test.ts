@@ -50,7 +50,7 @@ describe("validate", () => {
       "f.yaml:3:14+11 “password” is missing in “nodes.c.sudo” [YAML_KEY_MISSING]",
       "f.yaml:3:16+4 no key “pass” is known in “nodes.c.sudo” [YAML_KEY_UNKNOWN] | known here: password",
       "f.yaml:4:14+3 “nodes.d.size” must be a size such as 5G [YAML_TYPE]",
-      "f.yaml:4:25+5 “nodes.d.sudo” must be true [YAML_TYPE]",
+      "f.yaml:4:25+5 “nodes.d.sudo” must be true or a map, not false [YAML_TYPE]",
       "f.yaml:4:38+2 “nodes.d.tags” must not be empty [YAML_TYPE]",
     ]);
   });

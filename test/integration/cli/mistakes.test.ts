@@ -1,0 +1,44 @@
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "chai";
+import { parse } from "yaml";
+import { TestProject } from "#support/kcore.ts";
+
+interface Mistake {
+  readonly what: string;
+  readonly files?: Readonly<Record<string, string>>;
+  /** Written as bytes of that encoding. */
+  readonly latin1?: Readonly<Record<string, string>>;
+  readonly words: string | readonly string[];
+  /** Everything that is printed: message, code, place, the line, the hint. */
+  readonly says: string;
+}
+
+const fixture = join(import.meta.dirname, "../../fixtures/mistakes.yaml");
+const mistakes = parse(readFileSync(fixture, "utf8")) as readonly Mistake[];
+const written = "/tmp/kcore-bad-input";
+const good = `steps:\n  - id: written\n    file.managed: { path: ${written}, content: x }\n`;
+
+describe("kcore, given something wrong", function () {
+  this.timeout(60_000);
+
+  it("has been tried with many mistakes, each told apart", () => {
+    expect(new Set(mistakes.map(({ what }) => what)).size)
+      .to.equal(mistakes.length)
+      .and.be.at.least(120);
+  });
+
+  for (const { what, files = {}, latin1 = {}, words, says } of mistakes)
+    it(`says of ${what} what it is, where, and what to do`, async () => {
+      const project = new TestProject({ "states/good.yaml": good, ...files });
+      try {
+        for (const [name, text] of Object.entries(latin1))
+          writeFileSync(join(project.project, name), Buffer.from(text, "latin1"));
+        const { code, stdout, stderr } = await project.kcore(...(typeof words === "string" ? words.split(" ") : words));
+        expect((stdout + stderr).replaceAll(project.path, "HOME")).to.equal(says);
+        expect([code, existsSync(written), says.includes("hunter2")]).to.deep.equal([2, false, false]);
+      } finally {
+        await project.remove();
+      }
+    });
+});
