@@ -120,6 +120,7 @@ export const moreArguments: Readonly<Record<string, readonly object[]>> = {
   "service.running": [{ name: "a", unmask: true, onChange: "reload" }],
   "service.stopped": [{ name: "a", mask: true }],
   "swap.enabled": [{ vg: "vg_a", lv: "swap", priority: 5 }],
+  "sysctl.set": [{ name: "vm.swappiness", state: "absent" }],
   "unit.managed": [
     { name: "a", state: "absent" },
     { name: "a", content: "[Service]", dropin: "b", enabled: true },

@@ -47,6 +47,7 @@ export const registry: ReadonlyMap<string, () => Promise<ModuleDefinition>> = ne
   ["service.stopped", async () => (await import("./service-stopped.ts")).serviceStopped],
   ["swap.enabled", async () => (await import("./swap-enabled.ts")).swapEnabled],
   ["symlink.managed", async () => (await import("./symlink-managed.ts")).symlinkManaged],
+  ["sysctl.set", async () => (await import("./sysctl-set.ts")).sysctlSet],
   ["unit.managed", async () => (await import("./unit-managed.ts")).unitManaged],
   ["user.managed", async () => (await import("./user-managed.ts")).userManaged],
   ["wait.for", async () => (await import("./wait-for.ts")).waitFor],
