@@ -53,6 +53,11 @@ export const moreArguments: Readonly<Record<string, readonly object[]>> = {
     { name: "a", gid: 7 },
   ],
   "http.ready": [{ url: "https://a/", insecure: true }],
+  "kernel_module.loaded": [
+    { name: "a", options: { x: 1 }, reload: true },
+    { name: "a", state: "absent" },
+    { name: "a", state: "absent", blacklist: true },
+  ],
   "key.generated": [{ path: "/a.key", certificate: "/a.crt" }],
   "luks.opened": [{ disk: { serial: "S3Z8NB0K" }, partition: "data", unlock: "tpm2", pcrs: [7, 0] }],
   "lvm.logical_volume": [

@@ -19,6 +19,7 @@ export const registry: ReadonlyMap<string, () => Promise<ModuleDefinition>> = ne
   ["filesystem.grown", async () => (await import("./filesystem-grown.ts")).filesystemGrown],
   ["group.managed", async () => (await import("./group-managed.ts")).groupManaged],
   ["http.ready", async () => (await import("./http-ready.ts")).httpReady],
+  ["kernel_module.loaded", async () => (await import("./kernel-module-loaded.ts")).kernelModuleLoaded],
   ["kernel.updated", async () => (await import("./kernel-updated.ts")).kernelUpdated],
   ["key.generated", async () => (await import("./key-generated.ts")).keyGenerated],
   ["luks.escrowed", async () => (await import("./luks-escrowed.ts")).luksEscrowed],
