@@ -125,6 +125,10 @@ export const moreArguments: Readonly<Record<string, readonly object[]>> = {
   "service.running": [{ name: "a", unmask: true, onChange: "reload" }],
   "service.stopped": [{ name: "a", mask: true }],
   "swap.enabled": [{ vg: "vg_a", lv: "swap", priority: 5 }],
+  "swap.managed": [
+    { state: "on", size: "1M" },
+    { state: "on", size: "1M", path: "/a", priority: 5 },
+  ],
   "sysctl.set": [{ name: "vm.swappiness", state: "absent" }],
   "unit.managed": [
     { name: "a", state: "absent" },

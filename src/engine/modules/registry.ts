@@ -47,6 +47,7 @@ export const registry: ReadonlyMap<string, () => Promise<ModuleDefinition>> = ne
   ["service.running", async () => (await import("./service-running.ts")).serviceRunning],
   ["service.stopped", async () => (await import("./service-stopped.ts")).serviceStopped],
   ["swap.enabled", async () => (await import("./swap-enabled.ts")).swapEnabled],
+  ["swap.managed", async () => (await import("./swap-managed.ts")).swapManaged],
   ["symlink.managed", async () => (await import("./symlink-managed.ts")).symlinkManaged],
   ["sysctl.set", async () => (await import("./sysctl-set.ts")).sysctlSet],
   ["unit.managed", async () => (await import("./unit-managed.ts")).unitManaged],
