@@ -52,6 +52,7 @@ export const moreArguments: Readonly<Record<string, readonly object[]>> = {
     { name: "a", state: "absent" },
     { name: "a", gid: 7 },
   ],
+  "hostname.set": [{ name: "a", pretty: "A" }],
   "http.ready": [{ url: "https://a/", insecure: true }],
   "kernel_module.loaded": [
     { name: "a", options: { x: 1 }, reload: true },

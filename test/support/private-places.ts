@@ -6,6 +6,8 @@ import { dirname, join } from "node:path";
 export interface PrivatePlaces {
   /** The shell that sees them; `more` are options of unshare(1), `before` is done first. */
   readonly shell: (shell: string, options?: { readonly more?: string; readonly before?: string }) => string;
+  /** Where a file of a place lies on this machine. */
+  readonly path: (path: string) => string;
   readonly read: (path: string) => string;
   readonly write: (path: string, text: string) => void;
   readonly remove: () => void;
@@ -43,6 +45,7 @@ export function makePrivatePlaces(
       ];
       return `unshare -m ${more} sh -c '${commands.join(" && ")} && exec "$@"' ${folder} ${shell}`;
     },
+    path: (path) => join(folder, path),
     read: (path) => readFileSync(join(folder, path), "utf8"),
     write,
     remove: () => rmSync(folder, { recursive: true }),
