@@ -9,6 +9,7 @@ const sha256 = blobOf(SAMPLE).sha256;
 
 /** Arguments of modules that, with their examples, reach every text of sh in them and in the fragments. */
 export const moreArguments: Readonly<Record<string, readonly object[]>> = {
+  "clock.synchronized": [{ wait: 0 }, { service: "chrony" }],
   "command.run": [{ cmd: "a", revert: "b" }],
   "directory.managed": [
     { path: "/a", owner: "kcore", group: "adm", mode: "0755", fileMode: "0644", recurse: ["owner", "group", "mode"] },

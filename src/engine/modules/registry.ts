@@ -7,6 +7,7 @@ export const registry: ReadonlyMap<string, () => Promise<ModuleDefinition>> = ne
   () => Promise<ModuleDefinition>
 >([
   ["certificate.dropped", async () => (await import("./certificate-dropped.ts")).certificateDropped],
+  ["clock.synchronized", async () => (await import("./clock-synchronized.ts")).clockSynchronized],
   ["command.run", async () => (await import("./command-run.ts")).commandRun],
   ["directory.managed", async () => (await import("./directory-managed.ts")).directoryManaged],
   ["disk.health", async () => (await import("./disk-health.ts")).diskHealth],
