@@ -61,6 +61,7 @@ export const moreArguments: Readonly<Record<string, readonly object[]>> = {
     { name: "a", state: "absent", blacklist: true },
   ],
   "key.generated": [{ path: "/a.key", certificate: "/a.crt" }],
+  "limits.set": [{ name: "a", state: "absent" }],
   "luks.opened": [{ disk: { serial: "S3Z8NB0K" }, partition: "data", unlock: "tpm2", pcrs: [7, 0] }],
   "lvm.logical_volume": [
     { vg: "vg_a", name: "pool", type: "thinPool", size: "50%VG" },

@@ -24,6 +24,7 @@ export const registry: ReadonlyMap<string, () => Promise<ModuleDefinition>> = ne
   ["kernel_module.loaded", async () => (await import("./kernel-module-loaded.ts")).kernelModuleLoaded],
   ["kernel.updated", async () => (await import("./kernel-updated.ts")).kernelUpdated],
   ["key.generated", async () => (await import("./key-generated.ts")).keyGenerated],
+  ["limits.set", async () => (await import("./limits-set.ts")).limitsSet],
   ["locale.set", async () => (await import("./locale-set.ts")).localeSet],
   ["luks.escrowed", async () => (await import("./luks-escrowed.ts")).luksEscrowed],
   ["luks.opened", async () => (await import("./luks-opened.ts")).luksOpened],

@@ -50,7 +50,6 @@ export const swapManaged = defineModule({
     "NIXOS_MANAGED",
     "SWAP_ELSEWHERE",
     "SWAP_NEEDED",
-    "TOOL_MISSING",
   ],
   step: ({ state, path = "/swapfile", size = 0, priority = -1 }) =>
     state === "off" ? off : fileInUse(path, size, priority),
