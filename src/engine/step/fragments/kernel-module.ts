@@ -21,10 +21,11 @@ export function kernelName(name: string): string {
 export function lookAtModule(name: string): Sh {
   return sh`now=absent users=0
 release=$(uname -r)
-if [ -e ${`/sys/module/${kernelName(name)}/initstate`} ]; then
-  now=loaded
-  # A kernel that lets go of no module counts no users.
-  { read -r users <${`/sys/module/${kernelName(name)}/refcnt`}; } 2>/dev/null || users=unknown
+# A container may see /proc/modules alone, its host's.
+set -- $(grep -s ${`^${kernelName(name)} `} /proc/modules)
+if [ $# -gt 0 ] || [ -e ${`/sys/module/${kernelName(name)}/initstate`} ]; then
+  now=loaded users=\${3:-unknown}
+  { read -r users <${`/sys/module/${kernelName(name)}/refcnt`}; } 2>/dev/null
   users=$(echo $users $(ls ${`/sys/module/${kernelName(name)}/holders`} 2>/dev/null))
 elif [ -d ${`/sys/module/${kernelName(name)}`} ] || grep -Eqs ${`/${eitherWay(name)}\\.ko`} "/lib/modules/$release/modules.builtin"; then
   now=built-in
