@@ -13,10 +13,14 @@ export interface ModuleNames {
   readonly symbol: string;
 }
 
+/** What a module's name begins with is one word, but for these. */
+const families = ["kernel-module"];
+
 export function namesOf(file: string): ModuleNames {
   const base = file.replace(/\.ts$/, "");
+  const family = families.find((words) => base.startsWith(`${words}-`)) ?? base.slice(0, base.indexOf("-"));
   return {
-    name: base.replace("-", ".").replaceAll("-", "_"),
+    name: `${family}.${base.slice(family.length + 1)}`.replaceAll("-", "_"),
     file,
     symbol: base.replace(/-([a-z0-9])/g, (_, letter: string) => letter.toUpperCase()),
   };

@@ -9,6 +9,7 @@ const sha256 = blobOf(SAMPLE).sha256;
 
 /** Arguments of modules that, with their examples, reach every text of sh in them and in the fragments. */
 export const moreArguments: Readonly<Record<string, readonly object[]>> = {
+  "clock.synchronized": [{ wait: 0 }, { service: "chrony" }],
   "command.run": [{ cmd: "a", revert: "b" }],
   "directory.managed": [
     { path: "/a", owner: "kcore", group: "adm", mode: "0755", fileMode: "0644", recurse: ["owner", "group", "mode"] },
@@ -52,8 +53,15 @@ export const moreArguments: Readonly<Record<string, readonly object[]>> = {
     { name: "a", state: "absent" },
     { name: "a", gid: 7 },
   ],
+  "hostname.set": [{ name: "a", pretty: "A" }],
   "http.ready": [{ url: "https://a/", insecure: true }],
+  "kernel_module.loaded": [
+    { name: "a", options: { x: 1 }, reload: true },
+    { name: "a", state: "absent" },
+    { name: "a", state: "absent", blacklist: true },
+  ],
   "key.generated": [{ path: "/a.key", certificate: "/a.crt" }],
+  "limits.set": [{ name: "a", state: "absent" }],
   "luks.opened": [{ disk: { serial: "S3Z8NB0K" }, partition: "data", unlock: "tpm2", pcrs: [7, 0] }],
   "lvm.logical_volume": [
     { vg: "vg_a", name: "pool", type: "thinPool", size: "50%VG" },
@@ -120,6 +128,11 @@ export const moreArguments: Readonly<Record<string, readonly object[]>> = {
   "service.running": [{ name: "a", unmask: true, onChange: "reload" }],
   "service.stopped": [{ name: "a", mask: true }],
   "swap.enabled": [{ vg: "vg_a", lv: "swap", priority: 5 }],
+  "swap.managed": [
+    { state: "on", size: "1M" },
+    { state: "on", size: "1M", path: "/a", priority: 5 },
+  ],
+  "sysctl.set": [{ name: "vm.swappiness", state: "absent" }],
   "unit.managed": [
     { name: "a", state: "absent" },
     { name: "a", content: "[Service]", dropin: "b", enabled: true },

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { AbsolutePath, Duration, Size, UnitName } from "../fields.ts";
 import { sh, type Sh } from "../sh.ts";
+import { saysSynchronized } from "./clock.ts";
 import { listening, socketOwner, tcpFunction } from "./ports.ts";
 
 const Words = z.union([z.string().transform((word) => [word]), z.array(z.string()).min(1)]);
@@ -145,10 +146,10 @@ skew=$(($(date +%s) - now)) way=ahead
   }),
   timeSync: () => ({
     name: "time service",
-    test: sh`if have chronyc && chronyc -n tracking 2>/dev/null | grep -q '^Leap status *: Normal'; then :
+    test: sh`if have chronyc && ${saysSynchronized.chrony}; then :
 elif have systemd-detect-virt && systemd-detect-virt -q --container; then : # a container's clock is its host's
 elif have timedatectl; then
-  [ "$(timedatectl show -p NTPSynchronized 2>/dev/null)" = NTPSynchronized=yes ] || problem "the clock is not synchronised (timedatectl)"
+  ${saysSynchronized.timesyncd} || problem "the clock is not synchronised (timedatectl)"
 else problem "cannot tell: neither chronyc nor timedatectl is there"; fi`,
   }),
   portFree: ({ port, unlessUnit = [], unlessOwner = [] }) => ({

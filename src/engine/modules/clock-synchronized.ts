@@ -1,0 +1,157 @@
+import { z } from "zod";
+import { blobOf } from "../step/blob.ts";
+import { defineModule } from "../step/define.ts";
+import { Duration } from "../step/fields.ts";
+import { lookAtTimeServices, saysSynchronized } from "../step/fragments/clock.ts";
+import { orRefuse, systemctl } from "../step/fragments/systemd.ts";
+import { sh } from "../step/sh.ts";
+
+const Server = z
+  .string()
+  .max(253)
+  .regex(/^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$|^[0-9A-Fa-f:]*:[0-9A-Fa-f:.]*$/, "must be a name or an address");
+
+/** Where each service reads servers beside its own configuration. */
+const files = {
+  timesyncd: "/etc/systemd/timesyncd.conf.d/60-kcore.conf",
+  chrony: "/etc/chrony/sources.d/kcore.sources",
+};
+
+/**
+ * ```yaml
+ * clock.synchronized: { servers: [ntp1.example.org, ntp2.example.org] }
+ * ```
+ * chrony where it is installed, systemd-timesyncd else, runs now and at every boot, asks these servers (of chrony: beside those that its own
+ * configuration names) and the clock is right within `wait`. A second time service that runs is refused. A container's clock is its host's.
+ */
+export const clockSynchronized = defineModule({
+  name: "clock.synchronized",
+  summary: "Keeps a time service running, and waits until the clock is synchronized.",
+  args: z.strictObject({
+    servers: z
+      .array(Server)
+      .min(1, "name a server, or leave servers out")
+      .optional()
+      .describe("NTP servers; else those of the service's own configuration."),
+    service: z
+      .enum(["auto", "timesyncd", "chrony"])
+      .default("auto")
+      .describe("Which service; auto: chrony where it is installed, else systemd-timesyncd."),
+    wait: Duration.default(60).describe(
+      "How long it may take until the clock is synchronized; 0: that is not looked at.",
+    ),
+  }),
+  refusals: [
+    "CLOCK_UNSYNCHRONIZED",
+    "FILE_IN_THE_WAY",
+    "FILE_NO_PARENT",
+    "FILE_PARENT_UNSAFE",
+    "NIXOS_MANAGED",
+    "SERVICE_FAILED",
+    "TIME_SERVICE_CONFLICT",
+    "TOOL_MISSING",
+  ],
+  step: ({ servers, service: wanted, wait }) => {
+    const look = lookAtTimeServices(wanted);
+    const seconds = Math.ceil(wait);
+    const texts = {
+      timesyncd: blobOf(`# made by kcore\n[Time]\nNTP=\nNTP=${(servers ?? []).join(" ")}\n`),
+      chrony: blobOf(`# made by kcore\n${(servers ?? []).map((server) => `server ${server} iburst\n`).join("")}`),
+    };
+    const place = sh`if [ $service = chrony ]; then file=${files.chrony}; else file=${files.timesyncd}; fi`;
+    const synchronized = sh`synchronized() {
+  if [ $service = chrony ]; then ${saysSynchronized.chrony}; else ${saysSynchronized.timesyncd}; fi
+}`;
+    const named = servers?.join(" ");
+    const paths = named === undefined ? [] : Object.values(files);
+    const names = ["chrony.service", "systemd-timesyncd.service"];
+    const services = names.map((name) => ({ is: "service", name }) as const);
+    return {
+      reach: {
+        changes: [
+          ...services,
+          ...paths.flatMap((path) => [{ is: "path", path } as const, { is: "parents", path } as const]),
+        ],
+        restsOn: [
+          ...services,
+          ...paths.map((path) => ({ is: "path", path }) as const),
+          { is: "packages" },
+          { is: "system" },
+        ],
+      },
+      want: {
+        active: "active",
+        enabled: "enabled",
+        ...(named === undefined ? {} : { servers: named }),
+        ...(seconds === 0 ? {} : { synchronized: "yes" }),
+      },
+      probe: sh`${look}
+fact active "$active"
+fact enabled "$enabled"
+${
+  named === undefined
+    ? sh``
+    : sh`${place}
+set -- $(sed -n -e 's/^NTP=//p' -e 's/^server \([^ ]*\).*/\1/p' "$file" 2>/dev/null)
+[ $# -gt 0 ] || set -- none
+fact servers "$*"`
+}
+${
+  seconds === 0
+    ? sh``
+    : sh`${synchronized}
+if synchronized; then fact synchronized yes; else fact synchronized no; fi`
+}`,
+      guard: sh`${look}
+[ -n "$unit" ] || unsure || refuse TOOL_MISSING ${`no time service is on this node (package ${wanted === "chrony" ? "chrony" : "systemd-timesyncd"})`}
+[ -z "$others" ] || unsure || refuse TIME_SERVICE_CONFLICT "\${others# }runs beside \${unit:-systemd-timesyncd}: two set the clock against each other"
+${
+  named === undefined
+    ? sh``
+    : sh`${place}
+guard_file "$file"`
+}`,
+      keep: sh`${look}
+${place}
+keep_path "$file"
+keep_unit "$unit" restart`,
+      ...(named === undefined
+        ? {}
+        : {
+            foresee: sh`${look}
+${place}
+foresee_place "$file" 8 1 root root`,
+          }),
+      apply: sh`${look}
+how=start
+${
+  named === undefined
+    ? sh``
+    : sh`${place}
+if [ "$(had servers)" != ${named} ]; then
+  how=restart
+  # What chrony reads is where its package made it so.
+  if [ $service = chrony ]; then text=${texts.chrony} make=0; else text=${texts.timesyncd} make=1; fi
+  parent_of "$file" $make
+  put_file "$text" "$file" 0644 root root || exit 1
+fi`
+}
+[ "$enabled" = enabled ] || systemctl enable -- "$unit" || exit 1
+[ "$active:$how" = active:start ] || systemctl "$how" -- "$unit" ${orRefuse(sh`"$unit"`, "SERVICE_FAILED", sh`"$unit did not start"`)}
+systemctl -q is-active -- "$unit" || refuse SERVICE_FAILED "$unit does not run: a condition of the unit does not hold, as in a container, whose clock is its host's"
+${
+  seconds === 0
+    ? sh``
+    : sh`${synchronized}
+left=${seconds}
+until synchronized; do
+  [ "$left" -gt 0 ] || refuse CLOCK_UNSYNCHRONIZED ${`the clock was not synchronized within ${seconds} s`}"$K_NL$(if [ $service = chrony ]; then chronyc -n sources; else timedatectl timesync-status; fi 2>&1)"
+  sleep 1
+  left=$((left - 1))
+done`
+}`,
+      tools: [systemctl],
+      timeout: 180 + seconds,
+    };
+  },
+});

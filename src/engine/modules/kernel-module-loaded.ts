@@ -1,0 +1,190 @@
+import { z } from "zod";
+import { blobOf } from "../step/blob.ts";
+import { defineModule } from "../step/define.ts";
+import { hasModule, lookAtModule, runningParameter } from "../step/fragments/kernel-module.ts";
+import { sh, shLines, type Sh } from "../step/sh.ts";
+
+const args = z
+  .strictObject({
+    name: z
+      .string()
+      .regex(/^[A-Za-z0-9][\w-]{0,63}$/, "must be a module's name, such as br_netfilter")
+      .describe("The module; - and _ are the same."),
+    options: z
+      .record(
+        z.string().regex(/^\w+$/, "must be a parameter's name"),
+        z.union([z.int(), z.string().regex(/^[!-~]+$/, "must hold no blanks")]).transform(String),
+      )
+      .default({})
+      .describe("Its parameters, as `modinfo -p` lists them, with their values."),
+    state: z.enum(["loaded", "absent"]).default("loaded").describe("Whether it is loaded, now and at boot."),
+    blacklist: z
+      .boolean()
+      .default(false)
+      .describe("With state: absent, nothing loads it any more, neither by a device nor by name."),
+    reload: z
+      .boolean()
+      .default(false)
+      .describe("Load it anew where it runs with other options; else these count from the next boot."),
+  })
+  .refine(({ blacklist, state }) => !blacklist || state === "absent", "blacklist is for state: absent")
+  .refine(
+    ({ options, state }) => state === "loaded" || Object.keys(options).length === 0,
+    "options are for a module that is loaded",
+  )
+  .refine(({ options, reload }) => !reload || Object.keys(options).length > 0, "reload is for options");
+type Args = z.output<typeof args>;
+
+/**
+ * ```yaml
+ * kernel_module.loaded: { name: nf_conntrack, options: { hashsize: 65536 } }
+ * ```
+ * Keeps /etc/modules-load.d/kcore-NAME.conf and /etc/modprobe.d/kcore-NAME.conf. What is built into the kernel counts as loaded. That a module
+ * runs with other options is told; they count from the next boot unless `reload`. A module in use is never taken out. One that the initial
+ * ramdisk loads has its options from there: update-initramfs(8) carries them over.
+ */
+export const kernelModuleLoaded = defineModule({
+  name: "kernel_module.loaded",
+  summary: "Keeps a kernel module loaded with its options, or away, now and at every boot.",
+  args,
+  refusals: [
+    "FILE_IN_THE_WAY",
+    "FILE_NO_PARENT",
+    "FILE_PARENT_UNSAFE",
+    "KERNEL_MODULE_REFUSED",
+    "NIXOS_MANAGED",
+    "TOOL_MISSING",
+  ],
+  step: (given) => {
+    const { name, options, state, reload } = given;
+    const load = `/etc/modules-load.d/kcore-${name}.conf`;
+    const probe = `/etc/modprobe.d/kcore-${name}.conf`;
+    const pairs = Object.entries(options);
+    const files = [
+      { path: load, text: state === "loaded" ? name : "" },
+      { path: probe, text: probeText(given) },
+    ];
+    const isLoaded = state === "loaded";
+    return {
+      reach: {
+        changes: [
+          ...files.flatMap(({ path }) => [{ is: "path", path } as const, { is: "parents", path } as const]),
+          // A module brings settings of its own.
+          ...(isLoaded ? [{ is: "tree", path: "/proc/sys" } as const] : []),
+        ],
+        restsOn: [...files.map(({ path }) => ({ is: "path", path }) as const), { is: "packages" }],
+      },
+      want: {
+        now: state,
+        atBoot: isLoaded ? "loaded" : given.blacklist ? "blacklisted" : "absent",
+        ...(isLoaded ? { options: pairs.map((pair) => pair.join("=")).join(" ") || "none" } : {}),
+        ...(reload ? Object.fromEntries(pairs.map(([key, value]) => [`running ${key}`, value])) : {}),
+      },
+      probe: sh`${lookAtModule(name)}
+${isLoaded ? sh`[ $now != built-in ] || now=loaded` : sh`:`}
+fact now "$now"
+${atBoot(given, probe)}
+fact atBoot "$at_boot"
+options=$(sed -n ${`s/^options ${name} //p`} ${probe} 2>/dev/null)
+fact options "\${options:-none}"
+${shLines(pairs.map(([key, value]) => running(given, key, value)))}`,
+      guard: sh`${shLines(files.map(({ path }) => sh`guard_file ${path}`))}${lookAtModule(name)}
+${isLoaded ? guardLoaded(given, probe) : guardAbsent(given, load)}`,
+      keep: shLines(files.map(({ path }) => sh`keep_path ${path}`)),
+      foresee: shLines(files.map(({ path }) => sh`foresee_place ${path} 8 1 root root`)),
+      apply: sh`${shLines(files.map(({ path, text }) => keepFile(path, text)))}${lookAtModule(name)}
+${isLoaded ? loadNow(given) : unload(name)}`,
+      quiet: true,
+      timeout: 120,
+    };
+  },
+});
+
+/** The file's text in /etc/modprobe.d; empty where there is none. `blacklist` is about devices, `install` about the name (modprobe.d(5)). */
+function probeText({ name, options, blacklist }: Args): string {
+  const pairs = Object.entries(options).map((pair) => ` ${pair.join("=")}`);
+  if (pairs.length > 0) return `options ${name}${pairs.join("")}`;
+  return blacklist ? `blacklist ${name}\ninstall ${name} /bin/false` : "";
+}
+
+function atBoot({ state, blacklist }: Args, probe: string): Sh {
+  const listed = sh`case $K_NL$blacklisters$K_NL in *"$K_NL"${probe}"$K_NL"*) at_boot=blacklisted ;; esac`;
+  if (state === "loaded")
+    return sh`at_boot=absent
+[ -z "$loaders" ] || at_boot=loaded
+[ -z "$blacklisters" ] || at_boot="blacklisted by $blacklisters"`;
+  return sh`at_boot=absent
+${blacklist ? sh`` : listed}
+[ -z "$loaders" ] || at_boot="loaded by $loaders"
+${blacklist ? listed : sh``}`;
+}
+
+/** Where it may not be loaded anew, other options are only told. */
+function running({ name, state, reload }: Args, key: string, wanted: string): Sh {
+  if (state === "absent") return sh``;
+  return sh`${runningParameter(name, key, wanted)}
+${
+  reload
+    ? sh`fact ${`running ${key}`} "$value"`
+    : sh`if [ "$value" != ${wanted} ] && [ $now = loaded ] && [ ! -e "$K_TMP/told" ]; then
+  : >"$K_TMP/told"
+  note ${`${name} runs with ${key}=`}"$value: "${`${wanted} counts from the next boot (reload: true loads it anew)`}
+fi`
+}`;
+}
+
+function guardLoaded({ name }: Args, probe: string): Sh {
+  return sh`for found in $blacklisters; do
+  [ "$found" = ${probe} ] || refuse KERNEL_MODULE_REFUSED "$found forbids to load "${name}": take that out there"
+done
+if [ $now = absent ]; then
+  have modprobe || refuse TOOL_MISSING "modprobe is not on this node (package kmod)"
+  ${hasModule(name)} || unsure ||
+    refuse KERNEL_MODULE_REFUSED ${`there is no module ${name}`}" for the kernel that runs, $release: in a container, load it on the host; else a package has to bring it, or a boot of the kernel installed last"
+fi`;
+}
+
+function guardAbsent({ name, blacklist }: Args, load: string): Sh {
+  return sh`[ $now != built-in ] || refuse KERNEL_MODULE_REFUSED ${`${name} is built into the kernel`}
+${inUse(name)}
+${
+  blacklist
+    ? sh``
+    : sh`for found in $loaders; do
+  [ "$found" = ${load} ] || refuse KERNEL_MODULE_REFUSED "$found loads "${name}" at boot: take it out there, or blacklist: true"
+done`
+}`;
+}
+
+function inUse(name: string): Sh {
+  return sh`case $users in 0) ;; *) refuse KERNEL_MODULE_REFUSED ${`${name} is in use (`}"$users)" ;; esac`;
+}
+
+/** Keeps one of its files with a line or more, or keeps it away. */
+function keepFile(path: string, text: string): Sh {
+  if (text === "") return sh`[ ! -e ${path} ] || remove_path ${path} 0 || exit 1`;
+  const blob = blobOf(`# made by kcore\n${text}\n`);
+  return sh`if ! cmp -s ${blob} ${path}; then parent_of ${path} 1 && put_file ${blob} ${path} 0644 root root || exit 1; fi`;
+}
+
+function loadNow({ name, options, reload }: Args): Sh {
+  const load = sh`said=$(modprobe ${name} 2>&1) || refuse KERNEL_MODULE_REFUSED ${`the kernel did not take ${name}`}"$K_NL$said"`;
+  if (!reload) return sh`[ $now != absent ] || { ${load}; }`;
+  const differ = Object.entries(options).map(
+    ([key, value]) => sh`${runningParameter(name, key, value)}
+[ "$value" = ${value} ] || differs=1`,
+  );
+  return sh`differs=
+${shLines(differ)}if [ $now = loaded ] && [ -n "$differs" ]; then
+  ${inUse(name)}
+  ${unload(name)}
+  now=absent
+fi
+[ $now != absent ] || { ${load}; }`;
+}
+
+function unload(name: string): Sh {
+  return sh`if [ $now = loaded ]; then
+  said=$(modprobe -r ${name} 2>&1) || refuse KERNEL_MODULE_REFUSED ${`the kernel did not let go of ${name}`}"$K_NL$said"
+fi`;
+}

@@ -1,0 +1,90 @@
+import { z } from "zod";
+import { defineModule } from "../step/define.ts";
+import { noFile, wholeFile } from "../step/fragments/whole-file.ts";
+
+/** What may be limited (limits.conf(5)). */
+const items = [
+  "as",
+  "chroot",
+  "core",
+  "cpu",
+  "data",
+  "fsize",
+  "locks",
+  "maxlogins",
+  "maxsyslogins",
+  "memlock",
+  "msgqueue",
+  "nice",
+  "nofile",
+  "nonewprivs",
+  "nproc",
+  "priority",
+  "rss",
+  "rtprio",
+  "sigpending",
+  "stack",
+] as const;
+
+const Limit = z.strictObject({
+  domain: z
+    .string()
+    .regex(
+      /^(\*|[%@]?[A-Za-z_][\w.-]{0,31}\$?|%|[@%]?\d*:\d*)$/,
+      "must be a user, @group, %group, *, or UIDs such as 1000:",
+    )
+    .refine((domain) => domain !== ":" && !/^[@%]:$/.test(domain), "must name an id")
+    .describe("A user, @group, * for all but root, or a range of ids."),
+  type: z.enum(["soft", "hard", "-"]).default("-").describe("soft, hard, or -: both."),
+  item: z.enum(items).describe("What is limited, such as nofile or nproc."),
+  value: z
+    .union([z.int().min(-20), z.literal("unlimited")])
+    .transform(String)
+    .describe("The limit, in the item's own unit (KiB, minutes or a count), or unlimited."),
+});
+
+/**
+ * ```yaml
+ * limits.set:
+ *   name: 60-postgres
+ *   limits:
+ *     - { domain: postgres, item: nofile, value: 65536 }
+ * ```
+ * Limits of sessions that log in from then on, in /etc/security/limits.d/NAME.conf (limits.conf(5)); files are read in the order of their names,
+ * and the last one wins. PAM sets them, by pam_limits, which Debian has for every login; units of systemd have `LimitNOFILE=` and the like instead.
+ */
+export const limitsSet = defineModule({
+  name: "limits.set",
+  summary: "Keeps limits of users' sessions (PAM).",
+  args: z
+    .strictObject({
+      name: z
+        .string()
+        .regex(/^[A-Za-z0-9][\w.@-]{0,63}$/, "must be a plain file name such as 60-postgres")
+        .transform((name) => name.replace(/\.conf$/, ""))
+        .describe("The file's name; .conf is added."),
+      limits: z.array(Limit).default([]).describe("The limits: domain, type, item and value of each."),
+      state: z.enum(["present", "absent"]).default("present").describe("Whether the file shall be there."),
+    })
+    .refine(({ limits, state }) => limits.length > 0 === (state === "present"), "give limits (none with state: absent)")
+    .refine(({ limits }) => {
+      const keys = limits.flatMap(({ domain, type, item }) =>
+        (type === "-" ? ["soft", "hard"] : [type]).map((one) => `${domain} ${one} ${item}`),
+      );
+      return new Set(keys).size === keys.length;
+    }, "limits one thing twice"),
+  refusals: [
+    "FILE_IN_THE_WAY",
+    "FILE_MOUNTED",
+    "FILE_NOT_EMPTY",
+    "FILE_NO_PARENT",
+    "FILE_PARENT_UNSAFE",
+    "NIXOS_MANAGED",
+  ],
+  step: ({ name, limits, state }) => {
+    const path = `/etc/security/limits.d/${name}.conf`;
+    if (state === "absent") return noFile(path);
+    const lines = limits.map(({ domain, type, item, value }) => `${domain} ${type} ${item} ${value}\n`);
+    return wholeFile(path, `# made by kcore\n${lines.join("")}`);
+  },
+});

@@ -1,0 +1,150 @@
+import { z } from "zod";
+import { blobOf } from "../step/blob.ts";
+import { defineModule } from "../step/define.ts";
+import { lookAtSysctls, sysctlName, sysctlPath, type Sysctl } from "../step/fragments/sysctl.ts";
+import { sh, shLines, type Sh } from "../step/sh.ts";
+
+const Key = z
+  .string()
+  .max(255)
+  .regex(/^[a-z]\w*([./][\w:@+-]+)+$/, "must be a key such as vm.swappiness or net/ipv4/conf/eth0.10/rp_filter");
+
+const Value = z
+  .union([z.int(), z.string().regex(/^[ -~]*[!-~][ -~]*$/, "must be one line of printable text")])
+  .transform((value) => String(value).trim().replaceAll(/ +/g, " "));
+
+const args = z
+  .strictObject({
+    name: Key.optional().describe("The key; where a name in it has a dot, with slashes between them."),
+    value: Value.optional().describe("Its value."),
+    values: z.record(Key, Value).optional().describe("Several keys with their values, in one file."),
+    file: z
+      .string()
+      .regex(/^\/etc\/sysctl\.d\/[\w@.+-]+\.conf$/, "must be a file /etc/sysctl.d/….conf")
+      .optional()
+      .describe("The file, kept as a whole; of one key /etc/sysctl.d/60-kcore-KEY.conf."),
+    state: z
+      .enum(["present", "absent"])
+      .default("present")
+      .describe("absent: the file is not there; what runs keeps its value until it boots."),
+  })
+  .refine(
+    ({ name, value, values, state }) =>
+      state === "absent" ? value === undefined && values === undefined : (name === undefined) === (value === undefined),
+    "give name and value, or values (with state: absent only name or file)",
+  )
+  .refine(
+    ({ name, values, state }) => state === "absent" || (name === undefined) !== (values === undefined),
+    "give name and value, or values",
+  )
+  .refine(({ name, file }) => name !== undefined || file !== undefined, "values need a file of their own")
+  .refine(({ values = {} }) => {
+    const paths = Object.keys(values).map(sysctlPath);
+    return new Set(paths).size === paths.length;
+  }, "names a key twice")
+  .refine(({ values }) => values === undefined || Object.keys(values).length > 0, "values has no key");
+
+/**
+ * ```yaml
+ * sysctl.set:
+ *   file: /etc/sysctl.d/60-kubernetes.conf
+ *   values: { net.ipv4.ip_forward: 1, vm.overcommit_memory: 1 }
+ * ```
+ * Kernel settings, in the kernel now and in a file for the next boot (sysctl.d(5)). Each key is one fact: its value, or how it is now and what
+ * it becomes at boot. A file that is read later and sets a key otherwise is named and not changed.
+ */
+export const sysctlSet = defineModule({
+  name: "sysctl.set",
+  summary: "Keeps kernel settings (sysctl), now and at every boot.",
+  args,
+  refusals: [
+    "FILE_IN_THE_WAY",
+    "FILE_NO_PARENT",
+    "FILE_PARENT_UNSAFE",
+    "NIXOS_MANAGED",
+    "SYSCTL_OVERRIDDEN",
+    "SYSCTL_REFUSED",
+  ],
+  step: ({ name = "", value, values = { [name]: value ?? "" }, file: given, state }) => {
+    const file = given ?? `/etc/sysctl.d/60-kcore-${sysctlName(sysctlPath(name)).replaceAll("/", "-")}.conf`;
+    const common = {
+      keep: sh`keep_path ${file}`,
+      foresee: sh`foresee_place ${file} 8 1 root root`,
+    };
+    if (state === "absent")
+      return {
+        ...common,
+        reach: { changes: [{ is: "path", path: file }], restsOn: [{ is: "path", path: file }] },
+        want: { file: "absent" },
+        probe: sh`kind_of ${file}
+fact file "$kind"`,
+        guard: sh`guard_file ${file}`,
+        apply: sh`remove_path ${file} 0`,
+        quiet: true,
+      };
+    const wanted = Object.entries(values).map(([key, of]): Sysctl => ({ key, path: sysctlPath(key), value: of }));
+    const text = `# made by kcore\n${wanted.map((one) => `${sysctlName(one.path)} = ${one.value}\n`).join("")}`;
+    const blob = blobOf(text);
+    const look = lookAtSysctls(file, wanted);
+    return {
+      ...common,
+      reach: {
+        changes: [
+          { is: "path", path: file },
+          { is: "parents", path: file },
+        ],
+        restsOn: [
+          { is: "path", path: file },
+          { is: "path", path: "/etc/sysctl.conf" },
+          ...wanted.map(({ path }) => ({ is: "place", path: `/proc/sys/${path}` }) as const),
+        ],
+      },
+      want: { ...Object.fromEntries(wanted.map((one) => [one.key, one.value])), file: `sha256:${blob.sha256}` },
+      probe: sh`${look}
+found=$(look facts) || exit 1
+while IFS=$(printf '\t') read -r key now; do fact "$key" "$now"; done <<END_OF_FACTS
+$found
+END_OF_FACTS
+kind_of ${file}
+if [ "$kind" = file ]; then sum=$(sha256sum <${file}) && kind=sha256:\${sum%% *}; fi
+fact file "$kind"`,
+      guard: guard(file, look),
+      keep: sh`${common.keep}
+${shLines(wanted.map(keepLive))}`,
+      apply: sh`set_key() {
+  [ "$(now "$1")" != "$2" ] || return 0
+  said=$({ printf '%s\n' "$2" >"/proc/sys/$1"; } 2>&1)
+  [ "$(now "$1")" = "$2" ] || refuse SYSCTL_REFUSED "the kernel does not take $2 for $1: it has $(now "$1")$K_NL$said"
+}
+now() { set -f && set -- $(cat "/proc/sys/$1" 2>/dev/null) && echo "$*"; }
+${shLines(wanted.map((one) => sh`set_key ${one.path} ${one.value}`))}parent_of ${file} 1
+put_file ${blob} ${file} 0644 root root`,
+      show: sh`! open_file ${file} || cat <&9`,
+      shown: text,
+      quiet: true,
+    };
+  },
+});
+
+function guard(file: string, look: Sh): Sh {
+  return sh`guard_file ${file}
+${look}
+gaps=$(look gaps) || exit 1
+while IFS=$(printf '\t') read -r key path other at_boot; do
+  case $other in /*) refuse SYSCTL_OVERRIDDEN "$other sets $key to $at_boot at boot, after "${file}": take that out, or give a file whose name comes later" ;; esac
+  case $path in '' | -) continue ;; esac
+  if [ ! -e "/proc/sys/$path" ]; then
+    unsure || refuse SYSCTL_REFUSED "this kernel has no $key (/proc/sys/$path): a module that is not loaded may bring it"
+  # It is opened and not written. BusyBox's test calls everything writable for root.
+  elif ! { true >>"/proc/sys/$path"; } 2>/dev/null; then
+    refuse SYSCTL_REFUSED "$key cannot be changed on this node: it is read-only, as in a container what is its host's"
+  fi
+done <<END_OF_GAPS
+$gaps
+END_OF_GAPS`;
+}
+
+/** The value of now comes back with the file. */
+function keepLive({ path }: Sysctl): Sh {
+  return sh`old=$(cat ${`/proc/sys/${path}`} 2>/dev/null) && on_revert "cat >/proc/sys/"${path}" <<'K_OLD'$K_NL$old\${K_NL}K_OLD"`;
+}

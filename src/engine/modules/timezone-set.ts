@@ -1,0 +1,72 @@
+import { z } from "zod";
+import { blobOf } from "../step/blob.ts";
+import { defineModule } from "../step/define.ts";
+import { sh } from "../step/sh.ts";
+
+const database = "/usr/share/zoneinfo";
+
+/**
+ * ```yaml
+ * timezone.set: { zone: Europe/Berlin }
+ * ```
+ * The link /etc/localtime (localtime(5)), and Debian's /etc/timezone where Debian is. Programs that run already go on in the zone they began with.
+ * The hardware clock is left alone.
+ */
+export const timezoneSet = defineModule({
+  name: "timezone.set",
+  summary: "Keeps the node's time zone.",
+  args: z.strictObject({
+    zone: z
+      .string()
+      .max(64)
+      .regex(/^[A-Za-z0-9_+-]+(\/[A-Za-z0-9_+-]+)*$/, "must be a zone such as Europe/Berlin or UTC")
+      .describe("The zone, as /usr/share/zoneinfo names it."),
+  }),
+  refusals: [
+    "FILE_IN_THE_WAY",
+    "FILE_NO_PARENT",
+    "FILE_PARENT_UNSAFE",
+    "NIXOS_MANAGED",
+    "TIMEZONE_UNKNOWN",
+    "TOOL_MISSING",
+  ],
+  step: ({ zone }) => {
+    const city = zone.slice(zone.lastIndexOf("/") + 1);
+    const target = `${database}/${zone}`;
+    const places = ["/etc/localtime", "/etc/timezone"].map((path) => ({ is: "path", path }) as const);
+    // What the zone is called, without its place: systemd links to it by a path that is relative.
+    const look = sh`kind_of /etc/localtime
+linked=$kind
+if [ "$kind" = symlink ]; then linked=$(readlink /etc/localtime) && linked=\${linked#*/zoneinfo/}; fi
+named=
+if [ -e /etc/timezone ] || [ -e /etc/debian_version ]; then
+  named=absent
+  { read -r named </etc/timezone; } 2>/dev/null
+fi`;
+    return {
+      reach: { changes: places, restsOn: [...places, { is: "place", path: target }] },
+      want: { zone },
+      probe: sh`${look}
+case $named in
+  '' | "$linked") fact zone "$linked" ;;
+  *) fact zone "$linked (/etc/localtime), $named (/etc/timezone)" ;;
+esac`,
+      guard: sh`not_nixos /etc/localtime
+guard_file /etc/timezone
+kind_of /etc/localtime
+[ "$kind" != directory ] || refuse FILE_IN_THE_WAY "/etc/localtime is a folder"
+if [ ! -f ${target} ] && ! unsure; then
+  [ -d ${database} ] || refuse TOOL_MISSING ${`${database} is not on this node (package tzdata)`}
+  near=$(find ${database} -type f ! -path '*/right/*' ! -path '*/posix/*' 2>/dev/null | sed 's|^/usr/share/zoneinfo/||' | grep -i -F -e ${city} -e ${city.slice(0, 4)} | sort | head -n 10)
+  refuse TIMEZONE_UNKNOWN ${`there is no time zone ${zone}`}"\${near:+: near it are}\${near:+$K_NL$near}"
+fi`,
+      keep: sh`keep_path /etc/localtime
+keep_path /etc/timezone`,
+      foresee: sh`foresee_place /etc/localtime - 0 - -`,
+      apply: sh`${look}
+[ "$linked" = ${zone} ] || put_link ${target} /etc/localtime || exit 1
+if [ -n "$named" ] && [ "$named" != ${zone} ]; then put_file ${blobOf(`${zone}\n`)} /etc/timezone 0644 root root; fi`,
+      quiet: true,
+    };
+  },
+});

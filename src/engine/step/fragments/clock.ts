@@ -1,0 +1,53 @@
+import { sh, type Sh } from "../sh.ts";
+
+/** sh conditions: what keeps the time says that the clock is right. */
+export const saysSynchronized = {
+  chrony: sh`chronyc -n tracking 2>/dev/null | grep -q '^Leap status *: Normal'`,
+  timesyncd: sh`[ "$(timedatectl show -p NTPSynchronized 2>/dev/null)" = NTPSynchronized=yes ]`,
+} as const;
+
+/** Services that set the clock, of Debian's packages and others'. */
+const daemons = "chrony chronyd systemd-timesyncd ntp ntpd ntpsec openntpd".split(" ").map((name) => `${name}.service`);
+
+/**
+ * Sets `service`, chrony or timesyncd: the one that is asked for, or of `auto` chrony where it is there; its `unit`, empty where it is not there,
+ * `active` and `enabled` of it; and `others`, time services that run beside it.
+ */
+export function lookAtTimeServices(wanted: "auto" | "chrony" | "timesyncd"): Sh {
+  return sh`service=${wanted === "chrony" ? "chrony" : "timesyncd"} unit= active=absent enabled=absent others=
+found=$(systemctl show -p Id,LoadState,ActiveState,UnitFileState -- ${daemons}) || exit 1
+each_unit() {
+  id= load= runs= boots=
+  while IFS= read -r line; do
+    case $line in
+      Id=*) id=\${line#*=} ;;
+      LoadState=*) load=\${line#*=} ;;
+      ActiveState=*) runs=\${line#*=} ;;
+      UnitFileState=*) boots=\${line#*=} ;;
+      '')
+        [ "$load" != loaded ] || "$1"
+        id= load= runs= boots=
+        ;;
+    esac
+  done <<END_OF_UNITS
+$found
+
+END_OF_UNITS
+}
+# chronyd.service is a name of chrony.service on Debian, where show tells the same unit twice.
+choose() {
+  case $service:$id in
+    chrony:chrony*.service | timesyncd:systemd-timesyncd.service) unit=$id active=$runs enabled=$boots ;;
+  esac
+}
+beside() {
+  case $runs:$id:$others in
+    *:"$unit":* | *" $id "*) ;;
+    active:* | activating:*) others="$others $id " ;;
+  esac
+}
+prefer() { case $id in chrony*.service) service=chrony ;; esac; }
+${wanted === "auto" ? sh`each_unit prefer` : sh`:`}
+each_unit choose
+each_unit beside`;
+}

@@ -1,0 +1,48 @@
+import { sh, type Sh } from "../sh.ts";
+
+/** Where what is loaded at boot is named: modules-load.d(5), and what Debian's kmod and Alpine's init read. */
+const loadFiles = sh`/etc/modules /etc/modules-load.d/*.conf /run/modules-load.d/*.conf /usr/lib/modules-load.d/*.conf`;
+const probeFiles = sh`/etc/modprobe.d/*.conf /run/modprobe.d/*.conf /usr/lib/modprobe.d/*.conf /lib/modprobe.d/*.conf`;
+
+/** A regular expression for the name: - and _ are the same to the kernel and to kmod. */
+function eitherWay(name: string): string {
+  return name.replaceAll(/[-_]/g, "[-_]");
+}
+
+/** The kernel's own spelling. */
+export function kernelName(name: string): string {
+  return name.replaceAll("-", "_");
+}
+
+/**
+ * Sets `now`: loaded, built-in or absent; `users`: how often it is in use, and by which modules; `loaders` and `blacklisters`: the files that load it
+ * at boot and that forbid that (modprobe.d(5)), a line each.
+ */
+export function lookAtModule(name: string): Sh {
+  return sh`now=absent users=0
+release=$(uname -r)
+# A container may see /proc/modules alone, its host's.
+set -- $(grep -s ${`^${kernelName(name)} `} /proc/modules)
+if [ $# -gt 0 ] || [ -e ${`/sys/module/${kernelName(name)}/initstate`} ]; then
+  now=loaded users=\${3:-unknown}
+  { read -r users <${`/sys/module/${kernelName(name)}/refcnt`}; } 2>/dev/null
+  users=$(echo $users $(ls ${`/sys/module/${kernelName(name)}/holders`} 2>/dev/null))
+elif [ -d ${`/sys/module/${kernelName(name)}`} ] || grep -Eqs ${`/${eitherWay(name)}\\.ko`} "/lib/modules/$release/modules.builtin"; then
+  now=built-in
+fi
+loaders=$(grep -lEs ${`^[[:blank:]]*${eitherWay(name)}([[:blank:]]|$)`} ${loadFiles})
+blacklisters=$(grep -lEs ${`^[[:blank:]]*blacklist[[:blank:]]+${eitherWay(name)}[[:blank:]]*$`} ${probeFiles})`;
+}
+
+/** sh condition, after the look: the running kernel has the module. */
+export function hasModule(name: string): Sh {
+  return sh`grep -Eqs ${`^([^:]*/)?${eitherWay(name)}\\.ko[^/:]*:`} "/lib/modules/$release/modules.dep"`;
+}
+
+/** Sets `value` to what a parameter is in the running kernel; to `wanted` where it says the same in other words, or does not show it. */
+export function runningParameter(name: string, key: string, wanted: string): Sh {
+  const shown = /^(1|[yt]|on)/i.test(wanted) ? "Y" : /^(0|[nf]|off)/i.test(wanted) ? "N" : wanted;
+  return sh`value=${wanted}
+{ read -r value <${`/sys/module/${kernelName(name)}/parameters/${key}`}; } 2>/dev/null
+[ "$value" != ${shown} ] || value=${wanted}`;
+}

@@ -1,0 +1,51 @@
+import { sh, type Sh } from "../sh.ts";
+
+/** Sets `file`: absent, “swap of N bytes” by its signature, or something else; and `mode`: its mode and owner, empty where it is absent. */
+export function lookAtSwapFile(path: string): Sh {
+  return sh`mode=
+kind_of ${path}
+file=$kind
+if [ "$kind" = file ]; then
+  set -- $(stat -c '%s %a %u:%g' ${path}) || exit 1
+  mode="$2 $3"
+  # The signature ends the first page (mkswap(8)), whatever that is on this machine.
+  page=$(getconf PAGESIZE 2>/dev/null) || page=4096
+  [ "$(dd if=${path} bs=1 skip=$((page - 10)) count=10 2>/dev/null | tr -d '\000')" != SWAPSPACE2 ] || file="swap of $1 bytes"
+fi`;
+}
+
+/** Fails where the file would fill the disk: its own room, where it is there already, is not counted. */
+export function roomForSwapFile(path: string, size: number): Sh {
+  return sh`free=$(df -Pk ${path.slice(0, path.lastIndexOf("/")) || "/"} | { read -r line && read -r a b c free rest && echo "$free"; })
+  [ "$free" -gt ${size / 1024} ] || { echo ${`${path} needs ${size / 2 ** 20} MiB, and `}"$((free / 1024)) MiB are free" >&2; exit 1; }`;
+}
+
+/**
+ * Makes the file where `file` is not as wanted: beside its place and under another name until it is whole, so that what stands at the place is always a swap
+ * area. It has no holes, which the kernel does not take: ext4 and xfs keep room for it at once, elsewhere it is written. Sets `made`.
+ */
+export function makeSwapFile(path: string, size: number): Sh {
+  const next = `${path}.kcore`;
+  return sh`made=
+if [ "$file" != ${`swap of ${size} bytes`} ]; then
+  safe_parents ${path}
+  [ -z "$k_theirs" ] || refuse FILE_PARENT_UNSAFE ${`${path} lies where another user can make names`}
+  while read -r area rest; do
+    [ "$area" != ${path} ] || swapoff ${path} || exit 1
+  done </proc/swaps
+  rm -f ${next} || exit 1
+  ${roomForSwapFile(path, size)}
+  (umask 077 && set -C && : >${next}) || exit 1
+  system=$(stat -f -c %T ${next})
+  case $system in
+    btrfs) chattr +C ${next} || exit 1 ;;
+  esac
+  case $system in
+    ext* | xfs) fallocate -l ${size} ${next} 2>/dev/null ;;
+    *) false ;;
+  esac || dd if=/dev/zero of=${next} bs=1048576 count=${size / 2 ** 20} conv=notrunc,fsync 2>"$K_TMP/dd" ||
+    { cat "$K_TMP/dd" >&2; rm -f ${next}; exit 1; }
+  mkswap ${next} >/dev/null && sync ${next} && mv -fT ${next} ${path} && { sync "\${k_cur:-/}" 2>/dev/null || sync; } || exit 1
+  made=1 mode="600 0:0"
+fi`;
+}
