@@ -137,9 +137,10 @@ export function replaceScalars(
 }
 
 /** A block scalar's text ends with its line break, which stays. */
-function scalarSplice({ start, end, source }: SourceScalar, value: string, written = asFlow(value)): Splice {
+function scalarSplice({ start, end, source, file }: SourceScalar, value: string, written?: string): Splice {
   const lineBreak = /\r?\n$/.exec(source)?.[0] ?? "";
-  return { start, end: end - lineBreak.length, text: written };
+  const text = written ?? (file.name.endsWith(".json") ? JSON.stringify(value) : asFlow(value));
+  return { start, end: end - lineBreak.length, text };
 }
 
 function notByLines(root: SourceNode): ReturnType<typeof cannotEdit> {
@@ -150,7 +151,7 @@ function notByLines(root: SourceNode): ReturnType<typeof cannotEdit> {
 export function removeEntry({ file, text }: RosterText, key: string): string {
   const root = parseSource(file, text);
   const entry = root.kind === "map" ? root.entries.get(key) : undefined;
-  if (root.kind !== "map" || root.flow || entry === undefined) throw notByLines(root);
+  if (root.kind !== "map" || root.flow || entry?.value.kind !== "scalar") throw notByLines(root);
   const { start, text: line } = entry.file.lineAt(entry.start);
   const lineBreak = /^\r?\n/.exec(text.slice(start + line.length))?.[0] ?? "";
   const edited = splice(text, { start, end: start + line.length + lineBreak.length, text: "" });

@@ -36,9 +36,10 @@ export async function open(sealed: Uint8Array, identities: readonly string[]): P
   }
 }
 
-/** Encrypts a file of identities by a passphrase (scrypt, as `age -p`), in age's armor. */
-export async function lock(content: string, passphrase: string): Promise<string> {
+/** Encrypts a file of identities by a passphrase (scrypt with 2^`work`, as `age -p`), in age's armor. */
+export async function lock(content: string, passphrase: string, work = 18): Promise<string> {
   const encrypter = new Encrypter();
+  encrypter.setScryptWorkFactor(work);
   encrypter.setPassphrase(passphrase);
   return armor.encode(await encrypter.encrypt(content));
 }
