@@ -1,4 +1,3 @@
-import { readFileSync } from "node:fs";
 import { generate, recipientOf } from "#engine/sealed/age.ts";
 import { fingerprintOf } from "#engine/sealed/header.ts";
 import type { Recipient } from "#engine/sealed/recipients.ts";
@@ -16,12 +15,7 @@ export async function person(name: string, { postQuantum = false } = {}): Promis
   return { identity, recipient: { name, key, fingerprint: fingerprintOf(key), at } };
 }
 
-/** The bytes of an age file, its text from `from` on replaced by as many other characters; in our form. */
+/** A sealed value whose bytes somebody changed. */
 export function changedAt(text: string, change: (bytes: Buffer) => Buffer): string {
   return `age:${change(Buffer.from(text.slice(4), "base64")).toString("base64")}`;
-}
-
-/** What a file holds. */
-export function textOf(...path: readonly string[]): string {
-  return readFileSync(path.join("/"), "utf8");
 }

@@ -124,8 +124,8 @@ function refusePlain(name: string, root: SourceNode, known: ReadonlyMap<string, 
 }
 
 /** What was typed is not lost: it can be mended. */
-async function again(error: unknown, { isGone }: PrivateFile): Promise<void> {
-  if (!(error instanceof KcoreError) || isGone() || !canPrompt()) throw error;
+async function again(error: unknown, editor: PrivateFile): Promise<void> {
+  if (!(error instanceof KcoreError) || editor.isGone() || !canPrompt()) throw error;
   // The lines themselves hold what is secret: only what is wrong is told, and where.
   process.stderr.write(drawProblems(error.problems.map((problem) => ({ ...problem, conceal: true as const }))));
   const { signal } = new AbortController();

@@ -303,6 +303,13 @@ steps:
     });
   });
 
+  it("cost a start nothing where none is used: what seals and opens is a program of its own in the bundle", function () {
+    if ("KCORE_SOURCE" in kcoreEnvironment) this.skip();
+    const program = (name: string): string => readFileSync(join(kcoreProgram, "../../dist", `${name}.program`), "utf8");
+    const isIn = (name: string): boolean => program(name).includes("age-encryption.org/v1/X25519");
+    expect(["start", "run-main", "age"].filter(isIn)).to.deep.equal(["age"]);
+  });
+
   it("are asked for at a terminal, unseen, and so is the passphrase of an identity, by a run too", async () => {
     mkdirSync(join(project.path, "alice"));
     project.write({
