@@ -117,7 +117,7 @@ module.exports = {
     only(
       "sealed-knows-yaml",
       "engine/sealed",
-      ["errors", "engine/yaml", "engine/step"],
+      ["errors", "engine/yaml", "engine/project", "engine/step"],
       "Values that stand encrypted in YAML: their places, their recipients, and what opens them.",
     ),
     only(

@@ -1,4 +1,3 @@
-import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { buffer } from "node:stream/consumers";
 import { readSecretFile } from "#engine/roster/resolve-secret.ts";
@@ -47,7 +46,7 @@ async function valueFrom(file: string | undefined, question: string): Promise<Ui
 }
 
 async function readValue(file: string | undefined, question: string): Promise<Uint8Array> {
-  if (file !== undefined) return file === "-" ? readFileSync(0) : readSecretFile(file);
+  if (file !== undefined) return readSecretFile(file);
   if (canPrompt()) return Buffer.from((await askSecret(question)) ?? "");
   return buffer(process.stdin);
 }

@@ -1,6 +1,7 @@
 import type { Stats } from "node:fs";
 import { join } from "node:path";
 import { KcoreError, type Problem } from "#errors/problem.ts";
+import { trustOfProcess } from "#engine/project/project.ts";
 import { Secret } from "#engine/step/secret.ts";
 import { readBytes } from "#engine/yaml/read.ts";
 
@@ -53,8 +54,8 @@ function readIdentityFile(file: string): Buffer {
 }
 
 function refuseOpen(name: string, { mode, uid }: Stats): void {
-  const own = process.geteuid?.() ?? uid;
-  if (uid !== own && uid !== 0) throw refused(`the identity file ${name} belongs to the user ${uid}`, `chown it`);
+  if (!trustOfProcess(process.env).uids.includes(uid))
+    throw refused(`the identity file ${name} belongs to the user ${uid}`, `chown it`);
   if ((mode & 0o077) !== 0) throw refused(`others may read the identity file ${name}`, `chmod 600 ${name}`);
 }
 

@@ -2,7 +2,7 @@ import { defined } from "#optional/defined.ts";
 import type { z } from "zod";
 import { KcoreError, type Problem } from "#errors/problem.ts";
 import type { ModuleDefinition, Step, StepContext } from "#engine/step/define.ts";
-import { needOpen } from "#engine/step/sealed.ts";
+import { needOpen, SealedValue } from "#engine/step/sealed.ts";
 import { Secret } from "#engine/step/secret.ts";
 import { openReferred } from "#engine/expressions/open-referred.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
@@ -84,6 +84,7 @@ function orUnknown({ id, title }: DraftParts, work: () => RenderedStep): Rendere
   try {
     return work();
   } catch (error) {
+    if (error instanceof SealedValue) throw new KcoreError(error.asProblem(), { cause: error });
     if (!(error instanceof UnknownValue)) throw error;
     return { kind: "unknown", id, title, after: error.unknown.after };
   }

@@ -1,4 +1,4 @@
-import type { SourcePosition } from "#errors/problem.ts";
+import type { Problem, SourcePosition } from "#errors/problem.ts";
 import { Secret } from "./secret.ts";
 
 /** base64 of `age-encryption.org/v1`, with which every age file begins (age-encryption.org/v1, “Header”). */
@@ -63,9 +63,19 @@ export class SealedValue extends Error {
   readonly sealed: Sealed;
 
   constructor(value: Sealed) {
-    super("a sealed value is used where it cannot be opened");
+    super("a sealed value is needed");
     this.name = "SealedValue";
     this.sealed = value;
+  }
+
+  /** For where nothing can be opened any more, as in a step that waited for facts. */
+  asProblem(): Problem {
+    return {
+      code: "SECRET_UNREADABLE",
+      message: "a sealed value is used where it cannot be opened any more",
+      at: this.sealed.at,
+      hint: "give it by a parameter of type secret, or name it in the step itself",
+    };
   }
 }
 
