@@ -32,7 +32,6 @@ export async function inEditor(text: string, name: string, work: (file: PrivateF
   const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
   const end = (): void => {
     child?.kill("SIGTERM");
-    remove();
     process.exit(exitCodes.interrupted);
   };
   process.once("exit", remove);

@@ -4,6 +4,7 @@ import { openCatalogue } from "#engine/orchestrate/catalogue.ts";
 import { preparePlan } from "#engine/orchestrate/prepare.ts";
 import type { SecretReference } from "#engine/params/secret-reference.ts";
 import { loadRoster } from "#engine/roster/load-roster.ts";
+import type { NodeEntry } from "#engine/roster/roster.ts";
 import { placeOf } from "#engine/sealed/places.ts";
 import { sealFor } from "#engine/sealed/seal.ts";
 import { KcoreError } from "#errors/problem.ts";
@@ -52,6 +53,15 @@ describe("a sealed value is opened", () => {
       const run = { id: "r1" };
       const catalogue = openCatalogue(deps, { roster, run }, registry);
       const request = runRequest({ what: { kind: "state", names: ["s"] }, on: "n1" });
+      const node = roster.nodes.get("n1") as NodeEntry;
+      const use = {
+        node,
+        apply: [{ state: "s", given: new Map() }],
+        taken: new Set<string>(),
+        registered: new Set<string>(),
+      };
+      // Drafted anew for each value that was opened, the steps have their ids all the same.
+      for (const { id } of await catalogue.draft(use)) expect(id).to.match(/^s\/[a-z]\d*$/);
       await preparePlan({ request, deps, roster, catalogue, run });
       return opened.toSorted();
     } finally {
@@ -68,6 +78,16 @@ describe("a sealed value is opened", () => {
     ["not for a step that is left out", `steps:\n${file("{{vars.token}}", ", when: false")}${file("x")}`, []],
     ["not for what lies beside it", `steps:\n${file("{{vars.map.plain}}")}`, []],
     ["before a step that waits for facts", `steps:\n${file("{{facts.os.id}} {{vars.map.deep}}")}`, ["deep"]],
+    [
+      "before a step whose text facts decide",
+      `steps:\n${file("{{#if (eq facts.os.id 'debian')}}{{vars.token}}{{/if}}")}`,
+      ["token"],
+    ],
+    [
+      "before a step whose condition waits for facts",
+      `steps:\n${file("{{vars.other}}", `, when: "{{eq facts.os.id 'debian'}}"`)}`,
+      ["other"],
+    ],
     ["with all of a map that a late step names", `steps:\n${file("{{facts.os.id}}{{json vars.map}}")}`, ["deep"]],
     [
       "not because all nodes are named",
