@@ -121,6 +121,43 @@ steps:
       }).ended;
       expect(other.code, other.stderr).to.equal(0);
     });
+
+    it("S-7 open an SSH key for the run, and come by an orchestration's own “with” and actions", async () => {
+      begin();
+      const { identityFile, port, hostKey, folder } = server;
+      const [passphrase, word] = ["canary-passphrase-55", "canary-word-8822"];
+      const key = join(project.path, "locked");
+      execFileSync("cp", [identityFile, key]);
+      execFileSync("ssh-keygen", ["-q", "-p", "-P", "", "-N", passphrase, "-f", key]);
+      project.write({
+        "project/roster/nodes.yaml": `defaults: { identityFile: ${key}, stateDir: ${folder}/state }
+nodes:
+  n1: { address: 127.0.0.1, port: ${port}, hostKeys: [${hostKey}], vars: {} }
+`,
+        "project/states/word.yaml": `params: { word: { type: secret, required: true } }
+steps:
+  - { id: word, file.managed: { path: ${folder}/word, content: "{{params.word}}", mode: "0600" } }
+`,
+        "project/orchestrate/words.yaml": `stages:
+  - { id: tell, run: local.command, with: { command: [sh, -c, "cat >${folder}/local"], stdin: "{{nodes.n1.vars.local}}" } }
+  - { id: word, on: n1, apply: [word], with: { word: x } }
+`,
+      });
+      const bare = { SSH_AUTH_SOCK: "" };
+      const go = (...words: readonly string[]): Promise<Ended> =>
+        project.start(words, { XDG_CONFIG_HOME: join(project.path, "alice"), ...bare }).ended;
+      set("defaults.identityPassphrase", passphrase);
+      set("nodes.n1.vars.local", word);
+      set("stages.word.with.word", word, "orchestrate/words.yaml");
+      const done = await go("orchestrate", "words", "--yes", "--verbose");
+      expect(done.code, done.stdout + done.stderr).to.equal(0);
+      expect(readFileSync(join(folder, "word"), "utf8")).to.equal(word);
+      expect(readFileSync(join(folder, "local"), "utf8")).to.equal(word);
+      expect(done.stdout + done.stderr).not.to.contain("canary-");
+      expect(
+        spawnSync("grep", ["-rlaF", "canary-", join(project.project, ".kcore")], { encoding: "utf8" }).stdout,
+      ).to.equal("");
+    });
   });
 
   it("change one line each, and are told apart by what they are sealed to", () => {
