@@ -115,6 +115,12 @@ module.exports = {
       "Expressions know the values that flow through them.",
     ),
     only(
+      "sealed-knows-yaml",
+      "engine/sealed",
+      ["errors", "engine/yaml", "engine/project", "engine/step"],
+      "Values that stand encrypted in YAML: their places, their recipients, and what opens them.",
+    ),
+    only(
       "params-know-expressions",
       "engine/params",
       ["errors", "engine/yaml", "engine/expressions", "engine/step"],
@@ -124,7 +130,7 @@ module.exports = {
     only(
       "roster-knows-params",
       "engine/roster",
-      ["errors", "engine/yaml", "engine/project", "engine/params", "engine/step"],
+      ["errors", "engine/yaml", "engine/project", "engine/params", "engine/sealed", "engine/step"],
       "The roster is data: it reaches no host.",
     ),
     only(
@@ -136,6 +142,7 @@ module.exports = {
         "engine/project",
         "engine/expressions",
         "engine/params",
+        "engine/sealed",
         "engine/step",
         "engine/roster",
       ],
@@ -218,6 +225,7 @@ module.exports = {
       "The agent uses the engine's local transport at most.",
     ),
     home("ssh2", ["engine/transport"], "ssh2 speaks through the Host interface."),
+    home("age-encryption", ["engine/sealed"], "What seals and opens is loaded when a value is sealed or opened."),
     home("yaml", ["engine/yaml"], "YAML comes with its places."),
     home("handlebars", ["engine/expressions"], "Templates are strict in one place."),
     home("listr2", ["tui"], "A view."),

@@ -193,19 +193,23 @@ const builtinsAreAsked: Plugin = {
 };
 
 /** Modules that come with a program of their own when they are imported: `contents` loads it. */
-function comeAsProgram(modules: RegExp, contents: string): Plugin {
+function comeAsProgram(name: string, modules: RegExp, contents: string): Plugin {
+  const namespace = `program-${name}`;
   return {
-    name: "programs",
+    name: namespace,
     setup(build) {
       build.onResolve({ filter: modules }, ({ kind }) =>
-        kind === "dynamic-import" ? { path: "program", namespace: "program" } : undefined,
+        kind === "dynamic-import" ? { path: name, namespace } : undefined,
       );
-      build.onLoad({ filter: /./, namespace: "program" }, () => ({ contents, resolveDir: root }));
+      build.onLoad({ filter: /./, namespace }, () => ({ contents, resolveDir: root }));
     },
   };
 }
 
 const patches = [collectAssets, leaveDevtoolsOut, widthsAreFast, rowsAreWhole, startsFast, packetsAreLight];
+
+/** What seals and opens values is a program of its own, too: no start reads it that seals and opens none. */
+const ageExports = ["seal", "open", "lock", "unlock", "generate", "recipientOf", "isRecipient"];
 
 /**
  * What is loaded at once is a program: a script, of which V8 can keep all that it has compiled (src/cli/process/run-program.ts),
@@ -214,6 +218,7 @@ const patches = [collectAssets, leaveDevtoolsOut, widthsAreFast, rowsAreWhole, s
  */
 async function buildProgram(name: string, contents: string): Promise<void> {
   const file = join(aside, `${name}.program`);
+  const age = `export const { ${ageExports.join(", ")} } = await kcore.run("age");`;
   const views = `export const { openLiveView, openFleet } = await kcore.run("views");`;
   await build({
     ...shared,
@@ -228,7 +233,12 @@ const __filename = process.getBuiltinModule("url").fileURLToPath(kcore.url);
 const __dirname = process.getBuiltinModule("path").dirname(__filename);`,
     },
     footer: { js: "})" },
-    plugins: [builtinsAreAsked, comeAsProgram(/\/(live-view|open-fleet)\.ts$/, views), ...patches],
+    plugins: [
+      builtinsAreAsked,
+      comeAsProgram("views", /\/(live-view|open-fleet)\.ts$/, views),
+      comeAsProgram("age", /\/age\.ts$/, age),
+      ...patches,
+    ],
   });
   const beyond = /.{0,40}[\u0080-\uffff].{0,40}/u.exec(await readFile(file, "utf8"))?.[0];
   if (beyond !== undefined)
@@ -250,7 +260,7 @@ async function buildStarters({ warmsUp }: { readonly warmsUp: boolean }): Promis
     ...main,
     entryPoints: ["src/cli/main.ts"],
     outfile: join(aside, "main.js"),
-    plugins: [builtinsAreAsked, comeAsProgram(/\/start\.ts$/, start)],
+    plugins: [builtinsAreAsked, comeAsProgram("start", /\/start\.ts$/, start)],
   });
   await build({
     ...main,
@@ -279,6 +289,10 @@ try {
     `import { openLiveView } from "./src/cli/watch/live-view.ts";
 import { openFleet } from "./src/cli/top/open-fleet.ts";
 kcore.give({ openLiveView, openFleet });`,
+  );
+  await buildProgram(
+    "age",
+    `import { ${ageExports.join(", ")} } from "./src/engine/sealed/age.ts"; kcore.give({ ${ageExports.join(", ")} });`,
   );
   await buildProgram("run-main", `import "./src/cli/run-main.ts";`);
   // What runs on nodes is one file, started by the runtime that is pushed with it.

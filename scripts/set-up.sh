@@ -33,6 +33,8 @@ need /usr/sbin/ip iproute2
 need /usr/sbin/nft nftables
 need /usr/bin/faketime faketime
 need /usr/bin/tmux tmux
+# What kcore seals, age opens, and the other way round.
+need /usr/bin/age age
 # Layouts of disks in Nix, and the configurations for NixOS, are evaluated by a real Nix.
 need /usr/bin/nix-instantiate nix-bin
 # The report is opened in a real browser.

@@ -35,6 +35,11 @@ export const commandTable: readonly CommandEntry[] = [
     load: async () => (await import("./roster/roster-command.ts")).rosterCommand(),
   },
   {
+    name: "secrets",
+    summary: "Secrets that stand encrypted in git",
+    load: async () => (await import("./secrets/secrets-command.ts")).secretsCommand(),
+  },
+  {
     name: "ping",
     summary: "Connect to nodes and tell how long it took",
     load: async () => (await import("./adhoc/ping-command.ts")).pingCommand(),

@@ -26,13 +26,13 @@ interface Place {
   readonly command: Command;
   /** The option whose value comes next. */
   readonly pending?: Option;
-  /** How many operands the command has got already. */
-  readonly operands: number;
+  /** What the command has got already. */
+  readonly operands: readonly string[];
 }
 
 function walk(program: Command, words: readonly string[]): Place {
   let command = program;
-  let operands = 0;
+  const operands: string[] = [];
   let pending: Option | undefined;
   let isOver = false;
   for (const word of words) {
@@ -40,9 +40,9 @@ function walk(program: Command, words: readonly string[]): Place {
     else if (word === "--") isOver = true;
     else if (!isOver && word.startsWith("-")) pending = word.includes("=") ? undefined : valueOption(command, word);
     else {
-      const inner = isOver || operands > 0 ? undefined : subcommandOf(command, word);
+      const inner = isOver || operands.length > 0 ? undefined : subcommandOf(command, word);
       if (inner) command = inner;
-      else operands += 1;
+      else operands.push(word);
     }
   }
   return { command, operands, ...(pending && { pending }) };
@@ -83,8 +83,8 @@ function completeValue(command: Command, option: Option, current: string, before
   return { ...found, candidates: found.candidates.map(({ value, ...rest }) => ({ value: before + value, ...rest })) };
 }
 
-function completeOperand(command: Command, operands: number, current: string): Completion {
-  if (command.commands.length > 0 && operands === 0)
+function completeOperand(command: Command, operands: readonly string[], current: string): Completion {
+  if (command.commands.length > 0 && operands.length === 0)
     return {
       candidates: command
         .createHelp()
@@ -93,11 +93,12 @@ function completeOperand(command: Command, operands: number, current: string): C
       files: false,
     };
   const last = command.registeredArguments.at(-1);
-  const argument: Argument | undefined = command.registeredArguments[operands] ?? (last?.variadic ? last : undefined);
+  const argument: Argument | undefined =
+    command.registeredArguments[operands.length] ?? (last?.variadic ? last : undefined);
   if (!argument) return { candidates: [], files: false };
   if (argument.argChoices)
     return { candidates: argument.argChoices.map((value) => ({ value, description: "" })), files: false };
-  return valuesOf(`${pathOf(command)} ${argument.name()}`, { command, current });
+  return valuesOf(`${pathOf(command)} ${argument.name()}`, { command, current, operands });
 }
 
 /** `get node` for `kcore get node`. */

@@ -1,8 +1,13 @@
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync, readFileSync } from "node:fs";
+import { join, resolve } from "node:path";
 import type { Command } from "commander";
 import { listOrchestrations } from "#engine/orchestrate/load-orchestration.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
+import { scalarsOf } from "#engine/sealed/places.ts";
+import { RECIPIENTS } from "#engine/sealed/recipients.ts";
+import { isSealed } from "#engine/step/sealed.ts";
+import { readSource } from "#engine/yaml/read.ts";
+import { MAX_ROSTER_BYTES } from "#engine/yaml/scan.ts";
 import { parsePlainYaml } from "#engine/yaml/plain-yaml.ts";
 import { orchestrationFolders, projectIfAny } from "../orchestrate/list-orchestrations.ts";
 import { ownRoster } from "../roster/own-roster.ts";
@@ -16,6 +21,8 @@ export interface Candidate {
 interface Asked {
   readonly command: Command;
   readonly current: string;
+  /** What the command has got already. */
+  readonly operands?: readonly string[];
 }
 
 type Source = (asked: Asked) => readonly Candidate[];
@@ -29,6 +36,9 @@ const sources: readonly (readonly [RegExp, Source | "files"])[] = [
   [/^--dc/, () => unique(rosterNodes().map(({ dc }) => dc))],
   [/^--role /, () => unique(rosterNodes().flatMap(({ roles }) => roles))],
   [/^--(node|target-node) (?!host)| nodes?$/, () => rosterNodes().map(nodeCandidate)],
+  [/^secrets show path$/, ({ operands }) => pathsIn(operands, isSealed)],
+  [/^secrets set path$/, ({ operands }) => pathsIn(operands, () => true)],
+  [/^secrets recipients remove name$/, recipientNames],
   [/ (file|dir|path|certs-dir)$/, "files"],
 ];
 
@@ -85,4 +95,17 @@ function contexts(): readonly { readonly name: string; readonly endpoints: reado
     name,
     endpoints: Array.isArray(controllers) ? controllers.map(String) : [],
   }));
+}
+
+/** Keys of a file of the project that lead to values, as `kcore secrets` takes them. */
+function pathsIn([file = ""]: readonly string[] = [], wanted: (value: unknown) => boolean): readonly Candidate[] {
+  const path = [resolve(file), join(projectIfAny(undefined) ?? "", file)].find((one) => existsSync(one)) ?? "";
+  return scalarsOf(readSource(path, { maxBytes: MAX_ROSTER_BYTES }), wanted).map(({ path: keys }) =>
+    plain(keys.join(".")),
+  );
+}
+
+function recipientNames(): readonly Candidate[] {
+  const root = readSource(join(projectIfAny(undefined) ?? "", RECIPIENTS));
+  return root.kind === "map" ? [...root.entries.keys()].map(plain) : [];
 }

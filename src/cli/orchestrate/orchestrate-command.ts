@@ -42,7 +42,7 @@ async function orchestrate(
     return listOrchestrations({ ...flags, output: flags.output === "json" ? "json" : "table" });
   }
   const on = [...(target === undefined ? [] : [target]), ...(flags.on ?? [])];
-  const params = { ...(await readParams(flags.params)), ...readSets(flags.set ?? []) };
+  const params = { ...(await readParams(flags.params, flags.project)), ...readSets(flags.set ?? []) };
   const request = requestOf({ ...flags, on }, { kind: "orchestration", name }, { params });
   process.exitCode = (await startRun(flags, request, viewOf(flags))).exitCode;
 }

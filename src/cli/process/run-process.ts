@@ -65,18 +65,30 @@ interface Given {
 }
 
 async function loadParts(): Promise<(given: Given) => Promise<RunResult>> {
-  const [{ executeRun }, { createTransport }, { openSession }, { readSecret }, { findAction, actionNames }] =
-    await Promise.all([
-      import("#engine/orchestrate/execute-run.ts"),
-      import("#engine/transport/connect.ts"),
-      import("#engine/session/open-session.ts"),
-      import("#engine/roster/resolve-secret.ts"),
-      import("#actions/registry.ts"),
-    ]);
+  const [
+    { executeRun },
+    { createTransport },
+    { openSession },
+    { readSecret },
+    { openerOf },
+    { findAction, actionNames },
+  ] = await Promise.all([
+    import("#engine/orchestrate/execute-run.ts"),
+    import("#engine/transport/connect.ts"),
+    import("#engine/session/open-session.ts"),
+    import("#engine/roster/resolve-secret.ts"),
+    import("#engine/sealed/opener.ts"),
+    import("#actions/registry.ts"),
+  ]);
   return async ({ stage, project, ...given }) => {
     const { header, ...io } = stage;
     const agentSocket = process.env["SSH_AUTH_SOCK"];
     const transport = createTransport({ home: homedir(), ...(agentSocket === undefined ? {} : { agentSocket }) });
+    const sealed = openerOf({
+      env: process.env,
+      home: homedir(),
+      ask: (text) => io.ask({ kind: "passphrase", text, secret: true }),
+    });
     let opener: ReturnType<typeof unlocker> | undefined;
     const unlock: ReturnType<typeof unlocker> = async (asked) =>
       (opener ??= (await import("./unlock-node.ts")).unlocker(header.who))(asked);
@@ -91,7 +103,7 @@ async function loadParts(): Promise<(given: Given) => Promise<RunResult>> {
       openSession,
       unlock,
       tables: openTables(tablesFolder(project), Date.now),
-      readSecret: async (reference) => known(await readSecret(reference)),
+      readSecret: async (reference, at) => known(await readSecret(reference, (text) => sealed.open(text), at)),
       actions: findAction,
       actionNames,
       trust: trustOfProcess(process.env),

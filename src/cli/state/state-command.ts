@@ -44,7 +44,7 @@ Examples:
 
 async function apply(names: readonly string[], flags: ApplyFlags): Promise<void> {
   requireTarget(flags, `state apply ${names.join(" ")}`);
-  const params = { ...(await readParams(flags.params)), ...readSets(flags.set ?? []) };
+  const params = { ...(await readParams(flags.params, flags.project)), ...readSets(flags.set ?? []) };
   const request = requestOf(flags, { kind: "state", names }, { params });
   process.exitCode = (await startRun(flags, request, viewOf(flags))).exitCode;
 }

@@ -1,4 +1,5 @@
 import { readFile } from "node:fs/promises";
+import { relative, resolve } from "node:path";
 import { KcoreError } from "#errors/problem.ts";
 
 /** `--set a=b`: always text, the orchestration's declared type decides. */
@@ -12,10 +13,17 @@ export function readSets(pairs: readonly string[]): Record<string, string> {
   );
 }
 
-/** `--params`: a JSON object, or `@FILE` that holds one. @throws KcoreError USAGE, FILE_UNREADABLE */
-export async function readParams(given: string | undefined): Promise<Record<string, unknown>> {
+/**
+ * `--params`: a JSON object, or `@FILE` that holds one; what is sealed in a file of the project stands where it was sealed for.
+ * @throws KcoreError USAGE, FILE_UNREADABLE, SECRET_MISPLACED
+ */
+export async function readParams(
+  given: string | undefined,
+  project: string | undefined,
+): Promise<Record<string, unknown>> {
   if (given === undefined) return {};
   const text = given.startsWith("@") ? await readText(given.slice(1)) : given;
+  if (given.startsWith("@") && text.includes("age:")) await checkSealed(given.slice(1), text, project);
   try {
     const value: unknown = JSON.parse(text);
     if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
@@ -30,6 +38,16 @@ export async function readParams(given: string | undefined): Promise<Record<stri
       { cause },
     );
   }
+}
+
+async function checkSealed(file: string, text: string, project: string | undefined): Promise<void> {
+  const { checkPlaces } = await import("#engine/sealed/places.ts");
+  const { parseSource } = await import("#engine/yaml/parse.ts");
+  const { Problems } = await import("#engine/yaml/problems.ts");
+  const { findProject } = await import("../project/find-project.ts");
+  const problems = new Problems();
+  checkPlaces(parseSource(relative(findProject(project), resolve(file)), text), problems);
+  problems.throwIfAny();
 }
 
 async function readText(file: string): Promise<string> {

@@ -11,6 +11,8 @@ export interface References {
   readonly params: ReadonlySet<string>;
   /** First parts of all paths. */
   readonly names: ReadonlySet<string>;
+  /** All paths, each as its parts. */
+  readonly paths: readonly (readonly string[])[];
 }
 
 /** What the expressions of a tree refer to, in blocks and helper arguments too. @throws KcoreError EXPRESSION_SYNTAX */
@@ -40,6 +42,7 @@ export function mergeReferences(all: readonly References[]): References {
     stages: union("stages"),
     params: union("params"),
     names: union("names"),
+    paths: all.flatMap(({ paths }) => paths),
   };
 }
 
@@ -49,6 +52,7 @@ class Collector implements References {
   readonly stages = new Set<string>();
   readonly params = new Set<string>();
   readonly names = new Set<string>();
+  readonly paths: (readonly string[])[] = [];
   readonly #partial: (name: string) => Template | undefined;
   readonly #visited = new Set<string>();
 
@@ -103,9 +107,11 @@ class Collector implements References {
 
   #path({ parts, data }: PathExpression): void {
     // `@root.facts` means the same as `facts`; other data names hold no reference.
-    const [name, second] = data ? (parts[0] === "root" ? parts.slice(1) : []) : parts;
+    const path = data ? (parts[0] === "root" ? parts.slice(1) : []) : parts;
+    const [name, second] = path;
     if (name === undefined) return;
     this.names.add(name);
+    this.paths.push(path);
     if (name === "facts") this.facts = true;
     else if (name === "steps" && second !== undefined) this.steps.add(second);
     else if (name === "stages" && second !== undefined) this.stages.add(second);

@@ -5,6 +5,7 @@ import { evaluate } from "#engine/expressions/evaluate.ts";
 import { referencesOf } from "#engine/expressions/references.ts";
 import type { Scope } from "#engine/expressions/scope.ts";
 import { UnknownValue } from "#engine/expressions/unknown.ts";
+import { whileOpening } from "#engine/step/sealed.ts";
 import type { SourceMap } from "#engine/yaml/node.ts";
 import type { Problems } from "#engine/yaml/problems.ts";
 import { validateValue } from "#engine/yaml/validate.ts";
@@ -95,9 +96,10 @@ export function applyTask(
   return {
     kind: "apply",
     draft: (late) =>
-      ledger.draft(id, late.node as NodeEntry, ({ taken, registered }) =>
-        catalogue.draft({ apply: apply(late), node: late.node as NodeEntry, taken, registered }),
-      ),
+      ledger.draft(id, late.node as NodeEntry, async ({ taken, registered }) => {
+        const states = await whileOpening(catalogue.readSecret, () => apply(late));
+        return catalogue.draft({ apply: states, node: late.node as NodeEntry, taken, registered });
+      }),
   };
 }
 

@@ -1,3 +1,4 @@
+import { needOpen } from "#engine/step/sealed.ts";
 import { z } from "zod";
 import { KcoreError, type SourcePosition } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
@@ -160,7 +161,11 @@ async function bindRun({ action: name, at, args }: RunSource, context: BindConte
   return {
     kind: "action",
     action,
-    args: (late) => validateValue(evaluate(args, scopeWith(scope, late)), args, action.args),
+    args: (late) => {
+      const value = evaluate(args, scopeWith(scope, late));
+      needOpen(value);
+      return validateValue(value, args, action.args);
+    },
   };
 }
 

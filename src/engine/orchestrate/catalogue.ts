@@ -1,4 +1,5 @@
 import { KcoreError } from "#errors/problem.ts";
+import { whileOpening } from "#engine/step/sealed.ts";
 import { secret, type Secret } from "#engine/step/secret.ts";
 import type { ModuleDefinition } from "#engine/step/define.ts";
 import type { Roster } from "#engine/roster/roster.ts";
@@ -24,9 +25,9 @@ export function openCatalogue(
   };
   // A command that gives a secret runs once a run, not once for each draft of each node.
   const secrets = new Map<string, Promise<Secret>>();
-  const readOnce: SecretReader = (reference) => {
+  const readOnce: SecretReader = (reference, at) => {
     const name = JSON.stringify(reference);
-    const known = secrets.get(name) ?? readSecret(reference).then(secret);
+    const known = secrets.get(name) ?? readSecret(reference, at).then(secret);
     secrets.set(name, known);
     return known;
   };
@@ -37,18 +38,25 @@ export function openCatalogue(
       if (state === undefined) throw new KcoreError(problems);
       return state.params.keys();
     },
-    draft: ({ apply, node, taken, registered }) =>
-      draftSteps(states, {
-        apply,
-        node,
-        nodes: roster.nodes,
-        run,
-        modules: async (name) => moduleOf(name),
-        moduleNames: [...modules.keys()],
-        readSecret: readOnce,
-        taken,
-        registered,
-      }),
+    draft: async ({ apply, node, taken, registered }) => {
+      const before = [...taken];
+      return whileOpening(readOnce, () => {
+        // Drafted again with one more value open, the steps have their ids once.
+        taken.clear();
+        for (const id of before) taken.add(id);
+        return draftSteps(states, {
+          apply,
+          node,
+          nodes: roster.nodes,
+          run,
+          modules: async (name) => moduleOf(name),
+          moduleNames: [...modules.keys()],
+          readSecret: readOnce,
+          taken,
+          registered,
+        });
+      });
+    },
     action: (name) => {
       const action = loaded.get(name) ?? actions(name);
       loaded.set(name, action);

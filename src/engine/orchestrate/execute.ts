@@ -5,7 +5,7 @@ import type { SecretReference } from "#engine/params/secret-reference.ts";
 import type { Trust } from "#engine/project/project.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import type { Connect, Endpoint } from "#engine/transport/host.ts";
-import type { ExitCode } from "#errors/problem.ts";
+import type { ExitCode, SourcePosition } from "#errors/problem.ts";
 import type { Action } from "./action.ts";
 
 /** What a run is asked to do; plain JSON, kept in the run's record, so that `runs resume` can do it again. */
@@ -66,8 +66,8 @@ export interface RunDependencies {
   readonly actionNames: readonly string[];
   /** Whose files of the project are believed (S-20); absent: everybody's. */
   readonly trust?: Trust;
-  /** Reads a secret that the roster refers to. @throws KcoreError when it cannot be read. */
-  readonly readSecret: (reference: SecretReference) => Promise<string>;
+  /** Reads a secret that a file refers to, at this place. @throws KcoreError when it cannot be read. */
+  readonly readSecret: (reference: SecretReference, at?: SourcePosition) => Promise<string>;
   /** The CA passphrase given at start (file or environment), if any; else it is asked once. */
   readonly passphrase?: string;
   /** Events of the run's record so far, when it is resumed. */

@@ -5,6 +5,7 @@ import { findIn, type Folder, listIn } from "#engine/project/folders.ts";
 import type { SourceMap, SourceNode } from "#engine/yaml/node.ts";
 import { declareParams, type ParamDeclaration, type ParamDeclarations } from "#engine/params/declare-params.ts";
 import { Problems } from "#engine/yaml/problems.ts";
+import { checkPlaces } from "#engine/sealed/places.ts";
 import { readSource } from "#engine/yaml/read.ts";
 import { validate, validateValue } from "#engine/yaml/validate.ts";
 import { defined } from "#optional/defined.ts";
@@ -91,6 +92,7 @@ export function readOrchestration(
   load: (name: string, at: SourcePosition) => Orchestration,
 ): Orchestration {
   const problems = new Problems();
+  checkPlaces(root, problems);
   const description = problems.attempt(() => validateValue(shapeOf(root), root, Shape))?.description;
   const params = problems.attempt(() => declareParams(child(root, "params"))) ?? new Map<string, ParamDeclaration>();
   const own = problems.attempt(() => readWaves(child(root, "waves"))) ?? [];

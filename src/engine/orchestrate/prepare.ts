@@ -2,7 +2,8 @@ import { KcoreError } from "#errors/problem.ts";
 import type { StageOutline } from "#engine/events/event.ts";
 import type { NodeEntry, Roster } from "#engine/roster/roster.ts";
 import { placeOfNode } from "#engine/session/node-endpoint.ts";
-import { bindParams } from "#engine/params/bind-params.ts";
+import { whileOpening } from "#engine/step/sealed.ts";
+import { bindParams, type SecretReader } from "#engine/params/bind-params.ts";
 import { foldersOf } from "#engine/project/folders.ts";
 import type { StepDraft } from "#engine/states/planned-step.ts";
 import { Problems } from "#engine/yaml/problems.ts";
@@ -44,7 +45,7 @@ export async function preparePlan(prepared: Prepared): Promise<RunPlan> {
       : await planAdHoc(what, prepared);
   refuseAliases(plan, problems);
   const drafts = new KeptDrafts(prepared.request.concurrency ?? CONCURRENCY);
-  const planned = await renderAll(plan, drafts, problems);
+  const planned = await renderAll(plan, drafts, problems, prepared.catalogue.readSecret);
   problems.throwIfAny();
   return { ...plan, drafts, planned };
 }
@@ -108,6 +109,7 @@ async function renderAll(
   { stages, roster }: RunPlan,
   drafts: KeptDrafts,
   problems: Problems,
+  read: SecretReader,
 ): Promise<NonNullable<RunPlan["planned"]>> {
   const outputs = new StageOutputs(registeredNames(stages));
   const planned = new Map<PlannedStage, ReturnType<PlannedCounts["of"]>>();
@@ -119,12 +121,12 @@ async function renderAll(
     }
     for (const name of stage.nodes ?? [undefined]) {
       const node = name === undefined ? undefined : (roster.nodes.get(name) as NodeEntry);
-      const made = await render(stage, { ...(node && { node }), stages: outputs.scope(name) }, problems);
+      const made = await render(stage, { ...(node && { node }), stages: outputs.scope(name) }, problems, read);
       if (made !== "left-out" && made.drafts && name !== undefined) drafts.keep(stage, name, made.drafts);
       counts.add(made);
       for (const inner of stage.onFailure)
         if (inner.nodes === undefined || (node && inner.nodes.includes(node.name)))
-          await render(inner, { ...(node && { node }), stages: outputs.scope(name) }, problems);
+          await render(inner, { ...(node && { node }), stages: outputs.scope(name) }, problems, read);
     }
     planned.set(stage, counts.of());
   }
@@ -167,18 +169,19 @@ async function render(
   { task, when }: PlannedStage,
   scope: Parameters<NonNullable<PlannedStage["when"]>>[0],
   problems: Problems,
+  read: SecretReader,
 ): Promise<Rendered | "left-out"> {
   const isAction = task.kind === "action";
   let isOpen = false;
   try {
-    if (when?.(scope) === false) return "left-out";
+    if ((await whileOpening(read, () => when?.(scope))) === false) return "left-out";
   } catch (error) {
     isOpen = true;
     keep(error, problems);
   }
   try {
     if (task.kind === "apply") return { drafts: await task.draft(scope), isAction, isOpen };
-    if (task.kind === "action") task.args(scope);
+    if (task.kind === "action") await whileOpening(read, () => task.args(scope));
     else return { drafts: [], isAction, isOpen };
   } catch (error) {
     keep(error, problems);

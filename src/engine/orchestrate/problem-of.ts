@@ -1,7 +1,9 @@
+import { SealedValue } from "#engine/step/sealed.ts";
 import { KcoreError, type Problem } from "#errors/problem.ts";
 
 /** What was thrown, as the one problem that an event can hold; further problems become its detail. */
 export function problemOf(error: unknown): Problem {
+  if (error instanceof SealedValue) return error.asProblem();
   if (!(error instanceof KcoreError))
     return {
       code: "INTERNAL",
@@ -18,5 +20,5 @@ export function problemOf(error: unknown): Problem {
 
 /** Whether what was thrown is a bug rather than something a user can act on. */
 export function isBug(error: unknown): boolean {
-  return !(error instanceof KcoreError);
+  return !(error instanceof KcoreError || error instanceof SealedValue);
 }

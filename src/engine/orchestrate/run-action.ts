@@ -4,6 +4,8 @@ import { KcoreError } from "#errors/problem.ts";
 import { cleanText } from "#engine/events/clean.ts";
 import type { Outcome, RunEventBody } from "#engine/events/event.ts";
 import { Unknown, UnknownValue } from "#engine/expressions/unknown.ts";
+import { whileOpening } from "#engine/step/sealed.ts";
+import { secret } from "#engine/step/secret.ts";
 import { defined } from "#optional/defined.ts";
 import type { Action, ActionContext, ActionResult } from "./action.ts";
 import { neverKnown } from "./condition.ts";
@@ -52,7 +54,10 @@ async function attempt(
   const signal = AbortSignal.any([run.deps.abort, limit.signal]);
   const last = new LastWord(action.name);
   try {
-    const args = argsOf(run, stage, node);
+    const args = await whileOpening(
+      (reference, at) => run.deps.readSecret(reference, at).then(secret),
+      () => argsOf(run, stage, node),
+    );
     const context = contextOf(run, stage, { signal, last }, node);
     const result = await orAborted(run.request.dryRun ? action.plan(args, context) : action.run(args, context), signal);
     return settle(run, stage, result, node);

@@ -1,8 +1,10 @@
 import type { Problem, SourcePosition } from "#errors/problem.ts";
 import { KcoreError } from "#errors/problem.ts";
+import { isSealed, sealed, whileOpening } from "#engine/step/sealed.ts";
 import { Secret } from "#engine/step/secret.ts";
 import type { SecretReference } from "./secret-reference.ts";
 import { evaluate, hasExpressions } from "#engine/expressions/evaluate.ts";
+import { openReferred } from "#engine/expressions/open-referred.ts";
 import { Fault } from "#engine/expressions/fault.ts";
 import { plainOf, type SourceNode } from "#engine/yaml/node.ts";
 import { coerceText, coerceValue, referenceOfLiteral } from "./param-types.ts";
@@ -88,20 +90,27 @@ async function bindOne(
 }
 
 function bindText(declaration: ParamDeclaration, text: string, options: BindOptions): unknown {
-  return declaration.type === "secret"
-    ? readSecret(referenceOfLiteral(text), undefined, options)
-    : coerceText(declaration, text);
+  if (declaration.type !== "secret") return coerceText(declaration, text);
+  return isSealed(text) ? sealed(text) : readSecret(referenceOfLiteral(text), undefined, options);
 }
 
 function bindNode(declaration: ParamDeclaration, node: SourceNode, scope: Scope, options: BindOptions): unknown {
-  if (declaration.type === "secret" && !hasExpressions(node))
+  if (declaration.type === "secret" && !hasExpressions(node) && !(node.kind === "scalar" && isSealed(node.value)))
     return node.kind === "scalar" && node.value === null
       ? null
       : readSecret(referenceOfLiteral(plainOf(node)), node.at, options);
-  const value = evaluateOrUnknown(node, scope);
-  if (value instanceof Unknown || (value === null && !declaration.required)) return value;
-  if (declaration.type === "secret" && typeof value === "string") return secretOfText(value, node, options);
-  return coerceValue(declaration, value);
+  return openingWith(options, () => {
+    const value = evaluateOrUnknown(node, scope);
+    if (value instanceof Unknown) openReferred(referencesOf(node), scope);
+    if (value instanceof Unknown || (value === null && !declaration.required)) return value;
+    if (declaration.type === "secret" && typeof value === "string") return secretOfText(value, node, options);
+    return coerceValue(declaration, value);
+  });
+}
+
+/** A sealed value that is put into a text is opened; one that is handed on as it is stays sealed until a step needs it. */
+function openingWith({ readSecret: read }: BindOptions, work: () => unknown): unknown {
+  return read === undefined ? work() : whileOpening(read, work);
 }
 
 /**
@@ -110,7 +119,8 @@ function bindNode(declaration: ParamDeclaration, node: SourceNode, scope: Scope,
  */
 function secretOfText(value: string, node: SourceNode, options: BindOptions): unknown {
   const fromRoster = [...referencesOf(node).names].every((name) => ["node", "nodes", "vars"].includes(name));
-  if (fromRoster) return readSecret(referenceOfLiteral(value), node.at, options);
+  // A sealed value is one of a file, whose place was looked at: never a text that was put together.
+  if (fromRoster && !isSealed(value)) return readSecret(referenceOfLiteral(value), node.at, options);
   return new Secret(value);
 }
 

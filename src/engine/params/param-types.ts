@@ -111,7 +111,7 @@ export function referenceOfLiteral(value: unknown): SecretReference {
   if (reference !== undefined) return reference;
   throw new Fault("must refer to a secret, not hold it", {
     code: "SECRET_LITERAL",
-    hint: "write env:NAME, file:PATH or command:CMD",
+    hint: "write env:NAME, file:PATH or command:CMD, or seal it: kcore secrets set",
   });
 }
 

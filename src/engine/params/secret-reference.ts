@@ -1,15 +1,21 @@
+import { isSealed } from "#engine/step/sealed.ts";
 import { isMapValue } from "#engine/expressions/members.ts";
 
-/** A secret that is only referred to; read when needed, never stored: `env:NAME`, `file:PATH` or `command:CMD`. */
-export type SecretReference = { readonly env: string } | { readonly file: string } | { readonly command: string };
+/**
+ * A secret that does not stand here itself; read when needed, never stored: `env:NAME`, `file:PATH`, `command:CMD`, or sealed
+ * with age (`age:BASE64`, engine/step/sealed.ts).
+ */
+export type SecretReference =
+  { readonly env: string } | { readonly file: string } | { readonly command: string } | { readonly age: string };
 
 const KINDS = ["env", "file", "command"] as const;
 
 /**
- * Reads `env:NAME`, `file:PATH`, `command:CMD`, or a map with exactly one of these keys; undefined for anything else,
+ * Reads `env:NAME`, `file:PATH`, `command:CMD`, a map with exactly one of these keys, or a sealed value; undefined for anything else,
  * so that a secret itself never passes for a reference.
  */
 export function parseReference(value: unknown): SecretReference | undefined {
+  if (isSealed(value)) return { age: value };
   if (typeof value === "string") {
     const [, kind = "", rest = ""] = /^(env|file|command):\s*(\S[^\0]*)$/.exec(value) ?? [];
     return make(kind, rest);

@@ -8,7 +8,7 @@ import { isNothing, type RosterText } from "./roster-files.ts";
 import { asFlow, asKey, type Plain } from "./flow-yaml.ts";
 
 /** A change of the text: what stands from `start` to `end` gives way to `text`. */
-interface Splice {
+export interface Splice {
   readonly start: number;
   readonly end: number;
   readonly text: string;
@@ -140,7 +140,7 @@ function replaceKeys(text: string, { value: old, ...entry }: SourceEntry, keys: 
   return [{ start: old.start, end: old.items.at(-1)?.end ?? old.end, text: lines || "[]" }];
 }
 
-function intoFlow(map: SourceMap, key: string, value: Plain): Splice {
+export function intoFlow(map: SourceMap, key: string, value: Plain): Splice {
   const last = [...map.entries.values()].at(-1);
   const text = `${asKey(key)}: ${asFlow(value)}`;
   if (last !== undefined) return { start: endOf(last), end: endOf(last), text: `, ${text}` };
@@ -170,7 +170,7 @@ function append(text: string, root: SourceMap, lines: readonly string[]): Splice
 }
 
 /** New lines after the line in which `offset` stands, whose comment stays with it. */
-function insertLines(text: string, offset: number, lines: readonly string[]): Splice {
+export function insertLines(text: string, offset: number, lines: readonly string[]): Splice {
   const lineBreak = lineBreakOf(text);
   const isAtLineStart = offset > 0 && text[offset - 1] === "\n";
   const newline = isAtLineStart ? offset - 1 : text.indexOf("\n", offset);
@@ -184,7 +184,7 @@ function lineBreakOf(text: string): string {
 }
 
 /** Where the deepest last value of an entry ends. */
-function endOf(entry: SourceEntry): number {
+export function endOf(entry: SourceEntry): number {
   const { value } = entry;
   if (!isWithin(entry, value) || isNothing(value)) return endOfLineValue(entry);
   if (value.kind === "scalar" || (value.kind === "map" && value.flow)) return value.end;
@@ -202,16 +202,16 @@ function endOfLineValue({ file, end }: SourceEntry): number {
   return end + found.trimEnd().length;
 }
 
-function afterColon(text: string, { end }: SourceEntry): number {
+export function afterColon(text: string, { end }: SourceEntry): number {
   return text.indexOf(":", end) + 1;
 }
 
 /** Whether a value was written here, and not at an anchor above. */
-function isWithin({ start }: SourceEntry, value: SourceNode): boolean {
+export function isWithin({ start }: SourceEntry, value: SourceNode): boolean {
   return value.start > start;
 }
 
-function splice(text: string, ...splices: readonly Splice[]): string {
+export function splice(text: string, ...splices: readonly Splice[]): string {
   return [...splices]
     .sort((a, b) => b.start - a.start)
     .reduce((edited, { start, end, text: by }) => edited.slice(0, start) + by + edited.slice(end), text);
@@ -236,7 +236,7 @@ function verified(file: string, edited: string, wanted: unknown): string {
 }
 
 /** Without prototypes, in any order of keys. */
-function normal(value: unknown): unknown {
+export function normal(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(normal);
   if (typeof value !== "object" || value === null) return value;
   return Object.fromEntries(
@@ -246,7 +246,7 @@ function normal(value: unknown): unknown {
   );
 }
 
-function cannotEdit(where: { readonly at: KcoreError["problems"][number]["at"] }, why: string): KcoreError {
+export function cannotEdit(where: { readonly at: KcoreError["problems"][number]["at"] }, why: string): KcoreError {
   return new KcoreError({
     code: "ROSTER_EDIT",
     message: `the roster cannot be edited here: ${why}`,

@@ -91,7 +91,7 @@ export const StateDir = z
 export const Reference = z
   .unknown()
   .refine((value) => parseReference(value) !== undefined, {
-    error: "must refer to a secret: env:NAME, file:PATH or command:CMD",
+    error: "must refer to a secret (env:NAME, file:PATH, command:CMD) or be sealed (kcore secrets set)",
     params: { code: "SECRET_LITERAL" },
   })
   .transform((value) => parseReference(value) ?? { env: "" });

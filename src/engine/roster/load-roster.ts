@@ -4,7 +4,8 @@ import { join, resolve } from "node:path";
 import type { z } from "zod";
 import type { SourcePosition } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
-import { plainOf, type SourceEntry, SourceMap, type SourceNode } from "#engine/yaml/node.ts";
+import { mapValues, plainOf, type SourceEntry, SourceMap, type SourceNode } from "#engine/yaml/node.ts";
+import { plainWithSealed } from "#engine/sealed/places.ts";
 import { Problems } from "#engine/yaml/problems.ts";
 import { keysAt } from "#engine/yaml/schema-keys.ts";
 import { problemsOf } from "#engine/yaml/validate.ts";
@@ -148,9 +149,14 @@ class Loader {
       disks: (written.disks ?? []) as NodeEntry["disks"],
       stateDir: written.stateDir ?? "/var/lib/kcore",
       ...(consoleLog !== undefined && { consoleLog: this.#file(consoleLog) }),
-      vars: written.vars ?? {},
+      vars: this.#vars(merged),
       transport,
     };
+  }
+
+  #vars(merged: SourceNode): NodeEntry["vars"] {
+    const vars = merged.kind === "map" ? merged.get("vars") : undefined;
+    return vars?.kind === "map" ? mapValues(vars, plainWithSealed) : {};
   }
 
   /** `address: …` at the column of the node's own name: it is told as that, not as a node. */

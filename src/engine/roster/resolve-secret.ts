@@ -17,6 +17,8 @@ export interface SecretSources {
   readonly readFile: (path: string) => Uint8Array;
   /** Runs a command line by `/bin/sh -c`, at most 30 s, and gives its stdout; rejects with KcoreError. */
   readonly run: (command: string) => Promise<Uint8Array>;
+  /** Opens a sealed value; rejects with KcoreError. */
+  readonly open: (sealed: string) => Promise<Uint8Array>;
 }
 
 /**
@@ -38,6 +40,12 @@ export async function resolveSecret(
     text = await readText(reference, sources);
   } catch (cause) {
     if (!(cause instanceof KcoreError)) throw cause;
+    // What is sealed stands here itself, and its own words say what is wrong.
+    if ("age" in reference)
+      throw new KcoreError(
+        cause.problems.map((problem) => ({ at, ...problem })),
+        { cause },
+      );
     const [first] = cause.problems;
     return fail(`the secret ${name} cannot be read: ${first?.message ?? ""}`, first?.hint, cause);
   }
@@ -49,18 +57,22 @@ export async function resolveSecret(
 
 /** `env:NAME`, `file:PATH`, `command:CMD`: a reference in one line, for messages. */
 export function nameOf(reference: SecretReference): string {
+  if ("age" in reference) return "that is sealed here";
   return Object.entries(reference)
     .map(([kind, rest]) => `${kind}:${rest}`)
     .join("");
 }
 
-async function readText(reference: SecretReference, { env, readFile, run }: SecretSources): Promise<string> {
+async function readText(reference: SecretReference, { env, readFile, run, open }: SecretSources): Promise<string> {
   if ("env" in reference) {
     const value = env[reference.env];
     if (value !== undefined) return value;
     throw unreadable(`the environment has no ${reference.env}`, `export ${reference.env}`);
   }
-  const bytes = "file" in reference ? readFile(reference.file) : await run(reference.command);
+  const bytes =
+    "file" in reference
+      ? readFile(reference.file)
+      : await ("age" in reference ? open(reference.age) : run(reference.command));
   try {
     return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
   } catch {
@@ -72,9 +84,14 @@ function unreadable(message: string, hint?: string): KcoreError {
   return new KcoreError({ code: "SECRET_UNREADABLE", message, ...(hint && { hint }) });
 }
 
-/** The secret's value, from this process's environment, this machine's files and commands. @throws KcoreError */
-export async function readSecret(reference: SecretReference): Promise<string> {
-  const secret = await resolveSecret(reference, { env: process.env, readFile: readSecretFile, run: runSecretCommand });
+/** The secret's value, from this process's environment, this machine's files and commands, or sealed. @throws KcoreError */
+export async function readSecret(
+  reference: SecretReference,
+  open: SecretSources["open"],
+  at?: SourcePosition,
+): Promise<string> {
+  const sources = { env: process.env, readFile: readSecretFile, run: runSecretCommand, open };
+  const secret = await resolveSecret(reference, sources, at);
   return secret.reveal();
 }
 

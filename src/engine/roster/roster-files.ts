@@ -8,6 +8,7 @@ import type { Problems } from "#engine/yaml/problems.ts";
 import { parseSource } from "#engine/yaml/parse.ts";
 import { readSource } from "#engine/yaml/read.ts";
 import { MAX_ROSTER_BYTES } from "#engine/yaml/scan.ts";
+import { checkPlaces } from "#engine/sealed/places.ts";
 import { FILE_KEYS } from "./entry-schema.ts";
 
 /** One roster file, its parts not looked into yet. */
@@ -52,7 +53,9 @@ export function readRosterFiles(
         ? parseSource(name, instead.text, { maxBytes: MAX_ROSTER_BYTES })
         : readSource(join(project, name), options),
     );
-    return source === undefined ? [] : [partsOf(name, source, problems)];
+    if (source === undefined) return [];
+    checkPlaces(source, problems);
+    return [partsOf(name, source, problems)];
   });
 }
 

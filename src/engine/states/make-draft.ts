@@ -2,7 +2,9 @@ import { defined } from "#optional/defined.ts";
 import type { z } from "zod";
 import { KcoreError, type Problem } from "#errors/problem.ts";
 import type { ModuleDefinition, Step, StepContext } from "#engine/step/define.ts";
+import { needOpen, SealedValue } from "#engine/step/sealed.ts";
 import { Secret } from "#engine/step/secret.ts";
+import { openReferred } from "#engine/expressions/open-referred.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import { restsOn } from "#engine/params/bind-params.ts";
 import { evaluate, evaluateBoolean } from "#engine/expressions/evaluate.ts";
@@ -72,6 +74,7 @@ export function makeDraft(parts: DraftParts): { readonly draft: StepDraft; reado
     else if (!(error instanceof UnknownValue)) throw error;
     problems.add(...checkStep(parts));
     problems.throwIfAny();
+    openLateSecrets(parts, (scope) => scopeOf(scope, undefined));
   }
   const needs = needsOf(parts, (scope) => scopeOf(scope, undefined));
   return { draft: { ...outline, needs, render: (late) => orUnknown(parts, () => renderAt(late)) }, isSkipped: false };
@@ -81,6 +84,7 @@ function orUnknown({ id, title }: DraftParts, work: () => RenderedStep): Rendere
   try {
     return work();
   } catch (error) {
+    if (error instanceof SealedValue) throw new KcoreError(error.asProblem(), { cause: error });
     if (!(error instanceof UnknownValue)) throw error;
     return { kind: "unknown", id, title, after: error.unknown.after };
   }
@@ -165,6 +169,7 @@ function refuseTrial(
 
 function argsOf(module: ModuleDefinition, node: SourceNode, scope: Scope): { readonly value: unknown } {
   const value = evaluate(node, scope) ?? {};
+  needOpen(value);
   return { value: validateValue(value, node, module.args as z.ZodType) };
 }
 
@@ -213,6 +218,12 @@ function needsOf(parts: DraftParts, scopeOf: (scope: NodeScope) => Scope): Pick<
   const others = conditions.map(({ node, scope: place }) => restsOn(referencesOf(node), scopeOf(place)));
   const all = [own, ...others, ...(late === undefined ? [] : [late.needs])];
   return { facts: all.some(({ facts }) => facts), steps: [...new Set(all.flatMap(({ steps }) => steps))] };
+}
+
+/** When the step is rendered on its turn, nothing can be opened any more. @throws SealedValue */
+function openLateSecrets(parts: DraftParts, scopeOf: (scope: NodeScope) => Scope): void {
+  for (const { node, scope } of parts.conditions) openReferred(referencesOf(node), scopeOf(scope));
+  openReferred(mergeReferences([referencesOf(parts.source.node), ...templateReferences(parts)]), scopeOf(parts.scope));
 }
 
 /** Of the template that the step names in `template:`, if it is written out. */

@@ -4,6 +4,7 @@ import { suggestHint } from "#errors/suggest.ts";
 import type { Trust } from "#engine/project/project.ts";
 import { findIn, type Folder, foldersOf, type FoundFile, listIn } from "#engine/project/folders.ts";
 import { Problems } from "#engine/yaml/problems.ts";
+import { checkPlaces } from "#engine/sealed/places.ts";
 import { readSource } from "#engine/yaml/read.ts";
 import { openTemplates, type Templates } from "#engine/expressions/template.ts";
 import { defined } from "#optional/defined.ts";
@@ -135,5 +136,9 @@ function readOne(name: string, found: FoundFile): ReadState {
 
 function sourceOf({ path, shown, folder }: FoundFile): ReturnType<typeof readSource> {
   const check: ((name: string, stats: Stats) => void) | undefined = folder.check;
-  return readSource(path, { name: shown, ...defined({ check }) });
+  const source = readSource(path, { name: shown, ...defined({ check }) });
+  const problems = new Problems();
+  checkPlaces(source, problems);
+  problems.throwIfAny();
+  return source;
 }

@@ -22,7 +22,8 @@ export class Secret {
 
   constructor(value: string) {
     this.#value = value;
-    values.add(value);
+    // A sealed value has none yet.
+    if (value !== "") values.add(value);
   }
 
   reveal(): string {

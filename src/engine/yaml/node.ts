@@ -141,6 +141,6 @@ export function describeValue(value: unknown): string {
     case "boolean":
       return `${value}`;
     default:
-      return value.constructor?.name === "Secret" ? "a secret" : "a map";
+      return /^(Secret|Sealed)$/.test(value.constructor?.name ?? "") ? "a secret" : "a map";
   }
 }

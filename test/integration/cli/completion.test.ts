@@ -63,6 +63,14 @@ describe("completion in real shells", function () {
     expect(inBash("kcore create cluster --passphrase-file ros")).to.deep.equal(["roster"]);
   });
 
+  it("bash: what may be sealed in a file, and whose keys are there", () => {
+    project.write({ "project/recipients.yaml": "alice: age1a\nci: age1c\n" });
+    expect(inBash("kcore secrets set roster/nodes.yaml nodes.here.st")).to.deep.equal(["nodes.here.stateDir"]);
+    expect(inBash("kcore secrets show roster/nodes.yaml nodes.")).to.deep.equal([""]);
+    expect(inBash("kcore secrets recipients remove a")).to.deep.equal(["alice"]);
+    expect(inBash("kcore secrets edit ros")).to.deep.equal(["roster"]);
+  });
+
   it("fish: the same, with descriptions", function () {
     if (!has("fish")) this.skip();
     const inFish = (line: string): string =>

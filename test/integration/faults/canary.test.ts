@@ -3,7 +3,10 @@ import { expect } from "chai";
 import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { placeOf } from "#engine/sealed/places.ts";
+import { sealFor } from "#engine/sealed/seal.ts";
 import { kcoreEnvironment } from "#support/program.ts";
+import { person } from "#support/sealed.ts";
 
 const kcore = new URL("../../../bin/kcore", import.meta.url).pathname;
 
@@ -39,6 +42,7 @@ describe("canary secrets in whole runs of kcore", function () {
     file: `canary-file-${Math.random().toString(36).slice(2)}`,
     command: `canary-command-${Math.random().toString(36).slice(2)}`,
     literal: `canary-literal-${Math.random().toString(36).slice(2)}`,
+    sealed: `canary-sealed-${Math.random().toString(36).slice(2)}`,
   };
   const words = Object.values(canaries).flatMap((word) => [
     word,
@@ -59,6 +63,15 @@ describe("canary secrets in whole runs of kcore", function () {
       join(project, "roster", "nodes.yaml"),
       `nodes:\n  here:\n    address: 127.0.0.1\n    transport: local\n    id: 6f1c2a52-7c1e-4f0e-9a50-0d8a3b0f4e11\n    stateDir: ${state}\n`,
     );
+    const { identity, recipient } = await person("operator");
+    mkdirSync(join(project, ".config", "kcore"), { recursive: true, mode: 0o700 });
+    writeFileSync(join(project, ".config", "kcore", "age-identity.txt"), `${identity}\n`, { mode: 0o600 });
+    words.push(identity);
+    const sealed = await sealFor(
+      canaries.sealed,
+      [recipient],
+      placeOf("states/sealed.yaml", ["params", "sealed", "default"]),
+    );
     const step = (extra: string): string => `steps:
   - id: literal
     sensitive: true
@@ -77,6 +90,14 @@ steps:
     file.managed: { path: ${target}/from-file, content: "token={{params.file}}", mode: "0600" }
   - id: from a command
     command.run: { cmd: "cat >${target}/from-command; cat ${target}/from-command; false", stdin: "{{params.command}}" }
+`,
+      sealed: `params:
+  sealed: { type: secret, default: "${sealed}" }
+steps:
+  - id: to a file
+    file.managed: { path: ${target}/from-seal, content: "token={{params.sealed}}", mode: "0600" }
+  - id: to a command
+    command.run: { cmd: "cat >${target}/sealed; cat ${target}/sealed; cat ${target}/sealed >&2; false", stdin: "{{params.sealed}}" }
 `,
       failing: step(
         `  - id: fails\n    sensitive: true\n    command.run: { cmd: "cat; cat >&2 ${target}/literal; exit 3", stdin: "${canaries.literal}" }\n`,
@@ -126,6 +147,8 @@ steps:
     ["a failure", ["failing"], 1],
     ["a timeout", ["slow"], 1],
     ["secrets by reference, a failure", ["referenced"], 1],
+    ["sealed secrets, a dry run", ["sealed", "--dry-run"], 0],
+    ["sealed secrets, a failure, with --debug", ["sealed", "--debug"], 1],
     ["a mistake in the state", ["broken"], 2],
     ["a failure with --debug", ["failing", "--debug"], 1],
   ];
@@ -153,6 +176,7 @@ steps:
     expect(found).to.deep.equal([]);
     expect(readdirSync(join(project, ".kcore", "runs")).length).to.be.greaterThan(4);
     expect(readFileSync(join(target, "literal"), "utf8")).to.include(canaries.literal);
+    expect(readFileSync(join(target, "from-seal"), "utf8")).to.equal(`token=${canaries.sealed}`);
   });
 
   it("S-7 had no secret in argv or environment of any process at any moment", async () => {

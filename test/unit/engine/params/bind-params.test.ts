@@ -152,7 +152,7 @@ describe("a parameter of type secret", () => {
   it("refuses the secret itself, and never shows it (S-7)", async () => {
     const found = await problemsOfRejection(of("token: hunter2\n"));
     expect(found).to.deep.equal([
-      "s.yaml:1:8+7 the parameter “token” must refer to a secret, not hold it [SECRET_LITERAL] | write env:NAME, file:PATH or command:CMD",
+      "s.yaml:1:8+7 the parameter “token” must refer to a secret, not hold it [SECRET_LITERAL] | write env:NAME, file:PATH or command:CMD, or seal it: kcore secrets set",
     ]);
     expect((await problemsOfRejection(bind(typed(["token=hunter2"]), declarations)))[0]).not.to.include("hunter2");
   });

@@ -178,8 +178,8 @@ node: {}
     const text = "nodes:\n  n1: { address: h, sudo: { password: hunter2 }, identityPassphrase: hunter3 }\n";
     const found = problems(text);
     expect(found).to.deep.equal([
-      "roster/dc1.yaml:2:39+7 “sudo.password” must refer to a secret: env:NAME, file:PATH or command:CMD [SECRET_LITERAL] | then change the secret: it was in a file",
-      "roster/dc1.yaml:2:70+7 “identityPassphrase” must refer to a secret: env:NAME, file:PATH or command:CMD [SECRET_LITERAL] | then change the secret: it was in a file",
+      "roster/dc1.yaml:2:39+7 “sudo.password” must refer to a secret (env:NAME, file:PATH, command:CMD) or be sealed (kcore secrets set) [SECRET_LITERAL] | then change the secret: it was in a file",
+      "roster/dc1.yaml:2:70+7 “identityPassphrase” must refer to a secret (env:NAME, file:PATH, command:CMD) or be sealed (kcore secrets set) [SECRET_LITERAL] | then change the secret: it was in a file",
     ]);
     expect(found.join("\n")).not.to.include("hunter");
     try {

@@ -10,6 +10,7 @@ const sources: SecretSources = {
   env: { PW: "from env", EMPTY: "" },
   readFile: (path) => Buffer.from(path === "/bin" ? [0xff] : `of ${path}\n`),
   run: (command) => Promise.resolve(Buffer.from(`ran ${command}\r\n`)),
+  open: (sealed) => Promise.resolve(Buffer.from(`opened ${sealed}\n`)),
 };
 
 describe("resolveSecret", () => {

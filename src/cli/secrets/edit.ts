@@ -1,0 +1,133 @@
+import { join } from "node:path";
+import { replaceScalars } from "#engine/roster/edit-value.ts";
+import { asFlow } from "#engine/roster/flow-yaml.ts";
+import { checkPlace, placeOf, scalarsOf, sealedIn } from "#engine/sealed/places.ts";
+import { someRecipients, type Recipient } from "#engine/sealed/recipients.ts";
+import { sealFor } from "#engine/sealed/seal.ts";
+import { isSealed } from "#engine/step/sealed.ts";
+import type { SourceNode, SourceScalar } from "#engine/yaml/node.ts";
+import { parseSource } from "#engine/yaml/parse.ts";
+import { MAX_ROSTER_BYTES } from "#engine/yaml/scan.ts";
+import { drawProblems } from "#errors/draw.ts";
+import { KcoreError } from "#errors/problem.ts";
+import type { CommonFlags } from "../options.ts";
+import { canPrompt, promptLine } from "../terminal/prompt.ts";
+import { leave } from "../terminal/confirm.ts";
+import { inEditor, type PrivateFile } from "./private-editor.ts";
+import { nameIn, projectSecrets, textIfThere, treeOf, writeText, type ProjectSecrets } from "./project-secrets.ts";
+import { openAt } from "./show.ts";
+
+/** How a secret stands in the file while it is edited. */
+const MARK = "secret:";
+
+interface Known {
+  /** As the file has it, quotes included. */
+  readonly source: string;
+  readonly sealed: string;
+  readonly value: string;
+}
+
+/** `kcore secrets edit FILE`: the file with its secrets opened, in an editor; only those that changed are sealed anew. */
+export async function editSecrets(file: string, { project: given }: CommonFlags): Promise<void> {
+  const project = projectSecrets(given);
+  const name = nameIn(project, file);
+  const recipients = someRecipients(await project.recipients());
+  const text = await textIfThere(join(project.root, name));
+  const known = text === "" ? new Map<string, Known>() : await openAll(project, treeOf(project, name));
+  const shown = opened(name, text, known);
+  await inEditor(shown, name, async (editor) => {
+    for (;;) {
+      const edited = await editor.edit();
+      if (edited === shown) return void process.stdout.write("nothing was changed\n");
+      try {
+        return await save(project, { name, edited, known, recipients });
+      } catch (error) {
+        await again(error, editor);
+      }
+    }
+  });
+}
+
+async function openAll(project: ProjectSecrets, root: SourceNode): Promise<ReadonlyMap<string, Known>> {
+  const known = new Map<string, Known>();
+  for (const placed of sealedIn(root)) {
+    const { node, path } = placed;
+    checkPlace(placed);
+    const value = Buffer.from(await openAt(project, node)).toString();
+    known.set(placeOf(root.file.name, path), { source: node.source, sealed: String(node.value), value });
+  }
+  return known;
+}
+
+function opened(name: string, text: string, known: ReadonlyMap<string, Known>): string {
+  if (known.size === 0) return text;
+  const root = parseSource(name, text, { maxBytes: MAX_ROSTER_BYTES });
+  const values = sealedIn(root).map(({ node, path }) => {
+    const { value = "" } = known.get(placeOf(name, path)) ?? {};
+    return [node, { text: `${MARK}${value}`, written: JSON.stringify(`${MARK}${value}`) }] as const;
+  });
+  return replaceScalars({ file: name, text }, root, new Map(values));
+}
+
+interface Edited {
+  readonly name: string;
+  readonly edited: string;
+  readonly known: ReadonlyMap<string, Known>;
+  readonly recipients: readonly Recipient[];
+}
+
+async function save(project: ProjectSecrets, { name, edited, known, recipients }: Edited): Promise<void> {
+  const root = parseSource(name, edited, { maxBytes: MAX_ROSTER_BYTES });
+  refusePlain(name, root, known);
+  const values = new Map<SourceScalar, { readonly text: string; readonly written: string }>();
+  let changed = 0;
+  for (const { node, path } of scalarsOf(root, isMarked)) {
+    const place = placeOf(name, path);
+    const value = String(node.value).slice(MARK.length);
+    const before = known.get(place);
+    if (before?.value === value) {
+      values.set(node, { text: before.sealed, written: before.source });
+      continue;
+    }
+    if (value === "")
+      throw new KcoreError({ code: "USAGE", message: `${path.join(".")} is an empty secret`, at: node.at });
+    const sealed = await sealFor(value, recipients, place);
+    values.set(node, { text: sealed, written: asFlow(sealed) });
+    changed++;
+  }
+  const text = replaceScalars({ file: name, text: edited }, root, values);
+  await writeText(project, name, text);
+  process.stdout.write(
+    `${name} is written; ${changed} of its ${values.size} secrets ${changed === 1 ? "is" : "are"} sealed anew\n`,
+  );
+}
+
+function isMarked(value: unknown): boolean {
+  return typeof value === "string" && value.startsWith(MARK);
+}
+
+/** A mark that was deleted by mistake would leave a secret in git as plain text. @throws KcoreError SECRET_PLAIN */
+function refusePlain(name: string, root: SourceNode, known: ReadonlyMap<string, Known>): void {
+  const isReference = (value: unknown): boolean =>
+    isMarked(value) || isSealed(value) || /^(env|file|command):/.test(String(value));
+  const plain = scalarsOf(root, (value) => value !== null && !isReference(value)).filter(({ path }) =>
+    known.has(placeOf(name, path)),
+  );
+  if (plain.length === 0) return;
+  throw new KcoreError(
+    plain.map(({ path }) => ({
+      code: "SECRET_PLAIN",
+      message: `${path.join(".")} was sealed, and would stand in ${name} as plain text`,
+      hint: `write “${MARK}” before it; or delete its line, and add it in another editor`,
+    })),
+  );
+}
+
+/** What was typed is not lost: it can be mended. */
+async function again(error: unknown, editor: PrivateFile): Promise<void> {
+  if (!(error instanceof KcoreError) || editor.isGone() || !canPrompt()) throw error;
+  // The lines themselves hold what is secret: only what is wrong is told, and where.
+  process.stderr.write(drawProblems(error.problems.map((problem) => ({ ...problem, conceal: true as const }))));
+  const { signal } = new AbortController();
+  await promptLine({ text: "Enter edits again, Ctrl-C gives up", secret: true, signal, onInterrupt: leave });
+}

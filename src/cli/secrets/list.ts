@@ -1,0 +1,106 @@
+import { locatedHeader, placeOf, sealedIn, shownPlace } from "#engine/sealed/places.ts";
+import type { Recipient } from "#engine/sealed/recipients.ts";
+import { Problems } from "#engine/yaml/problems.ts";
+import type { Problem, SourcePosition } from "#errors/problem.ts";
+import type { CommonFlags } from "../options.ts";
+import { printRows } from "../terminal/format-result.ts";
+import { projectSecrets, sealedFiles, type ProjectSecrets } from "./project-secrets.ts";
+
+export interface ListFlags extends CommonFlags {
+  readonly output: "table" | "json";
+}
+
+/** `stale`: to others than recipients.yaml names. `unbound`: made by another program, for no place. */
+type Status = "in order" | "stale" | "misplaced" | "unbound" | "broken";
+
+interface Row {
+  readonly file: string;
+  readonly path: string;
+  readonly recipients: readonly string[];
+  readonly status: Status;
+  readonly at: SourcePosition;
+  readonly problem?: Problem;
+}
+
+/** `kcore secrets list`: every sealed value, to whom, and what is wrong with it. No identity is needed. */
+export async function listSecrets({ project: given, output }: ListFlags): Promise<void> {
+  const rows = await rowsOf(projectSecrets(given));
+  const shown = rows.map(({ file, path, recipients, status }) => ({ file, path, recipients, status }));
+  const cells = shown.map(({ file, path, recipients, status }) => [file, path, recipients.join(","), status]);
+  printRows(
+    shown,
+    output,
+    ["FILE", "PATH", "RECIPIENTS", "STATUS"],
+    cells,
+    "nothing is sealed yet: kcore secrets set FILE PATH",
+  );
+}
+
+/** `kcore secrets check`: the same as problems at their places. @throws KcoreError with every problem */
+export async function checkSecrets({ project: given, output }: ListFlags): Promise<void> {
+  const rows = await rowsOf(projectSecrets(given));
+  const problems = new Problems();
+  for (const { problem } of rows) if (problem) problems.add(problem);
+  problems.throwIfAny();
+  const count = { secrets: rows.length, status: "in order" };
+  printRows(count, output, ["SECRETS", "STATUS"], [[String(rows.length), "in order"]]);
+}
+
+async function rowsOf(project: ProjectSecrets): Promise<readonly Row[]> {
+  const recipients = await project.recipients();
+  return sealedFiles(project).flatMap((tree) =>
+    sealedIn(tree).map(({ node, path }) => {
+      const row = { file: node.file.name, path: path.join("."), at: node.at };
+      const problems = new Problems();
+      const header = problems.attempt(() => locatedHeader(node));
+      if (!header) return { ...row, recipients: [], status: "broken" as const, ...first(problems.list) };
+      const { place, fingerprints } = header;
+      return {
+        ...row,
+        recipients: fingerprints.map((one) => recipients.find(({ fingerprint }) => fingerprint === one)?.name ?? "?"),
+        ...judge(place, placeOf(row.file, path), fingerprints, recipients, node.at),
+      };
+    }),
+  );
+}
+
+function judge(
+  place: string | undefined,
+  here: string,
+  fingerprints: readonly string[],
+  recipients: readonly Recipient[],
+  at: SourcePosition,
+): Pick<Row, "status" | "problem"> {
+  if (place === undefined)
+    return problem("unbound", "SECRET_STALE", "this secret is bound to no place: another program sealed it", at);
+  if (place !== here)
+    return problem(
+      "misplaced",
+      "SECRET_MISPLACED",
+      `this secret was sealed for another place: ${shownPlace(place)}`,
+      at,
+    );
+  const missing = recipients.filter(({ fingerprint }) => !fingerprints.includes(fingerprint)).map(({ name }) => name);
+  const former = fingerprints.filter((one) => !recipients.some(({ fingerprint }) => fingerprint === one)).length;
+  if (missing.length === 0 && former === 0) return { status: "in order" };
+  const words = [
+    ...(missing.length > 0 ? [`not sealed to ${missing.join(", ")}`] : []),
+    ...(former > 0 ? [`sealed to ${former} who ${former === 1 ? "is" : "are"} no recipient any more`] : []),
+  ];
+  return problem("stale", "SECRET_STALE", `this secret is ${words.join(", and ")}`, at);
+}
+
+function problem(
+  status: Status,
+  code: "SECRET_STALE" | "SECRET_MISPLACED",
+  message: string,
+  at: SourcePosition,
+): Pick<Row, "status" | "problem"> {
+  const hint =
+    status === "misplaced" ? "kcore secrets rotate --moved, if it was moved by one who may" : "kcore secrets rotate";
+  return { status, problem: { code, message, at, hint } };
+}
+
+function first([problem]: readonly Problem[]): { readonly problem?: Problem } {
+  return problem ? { problem } : {};
+}

@@ -1,0 +1,94 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import {
+  accessSync,
+  constants,
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statfsSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { basename, join } from "node:path";
+import { exitCodes, KcoreError } from "#errors/problem.ts";
+
+/** f_type of a file system that is in memory alone (statfs(2), TMPFS_MAGIC). */
+const TMPFS = 0x0102_1994;
+
+/** A text in an editor, in a folder that nobody else may enter. */
+export interface PrivateFile {
+  /** The text when the editor ended. @throws KcoreError USAGE */
+  edit(): Promise<string>;
+  /** Whether the folder was removed, as after a signal. */
+  isGone(): boolean;
+}
+
+/** Opens `text` for editing as long as `work` takes; the folder is removed however that ends, by Ctrl-C too. */
+export async function inEditor(text: string, name: string, work: (file: PrivateFile) => Promise<void>): Promise<void> {
+  const folder = mkdtempSync(join(folderInMemory(), "kcore-secrets-"));
+  const remove = (): void => rmSync(folder, { recursive: true, force: true });
+  let child: ChildProcess | undefined;
+  const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+  const end = (): void => {
+    child?.kill("SIGTERM");
+    process.exit(exitCodes.interrupted);
+  };
+  process.once("exit", remove);
+  for (const signal of signals) process.on(signal, end);
+  try {
+    const file = join(folder, basename(name));
+    writeFileSync(file, text, { mode: 0o600, flag: "wx" });
+    await work({
+      isGone: () => !existsSync(folder),
+      edit: async () => {
+        await ended((child = startEditor(file)));
+        return readFileSync(file, "utf8");
+      },
+    });
+  } finally {
+    for (const signal of signals) process.off(signal, end);
+    process.off("exit", remove);
+    remove();
+  }
+}
+
+/** $VISUAL or $EDITOR may be a command with words of its own: `code --wait`. */
+function startEditor(file: string): ChildProcess {
+  const { VISUAL: visual = "", EDITOR: editor = "" } = process.env;
+  const command = visual || editor || "vi";
+  return spawn("/bin/sh", ["-c", `${command} "$1"`, "sh", file], { stdio: "inherit" });
+}
+
+async function ended(child: ChildProcess): Promise<void> {
+  const how = await new Promise<number | string>((resolve) => {
+    child.on("error", ({ message }) => resolve(message));
+    child.on("close", (code, signal) => resolve(code ?? signal ?? "killed"));
+  });
+  if (how === 0) return;
+  throw new KcoreError({
+    code: "USAGE",
+    message: `the editor ended with ${how}; nothing was changed`,
+    hint: "EDITOR names the editor",
+  });
+}
+
+/** A folder of a file system that is in memory alone, so that no disk ever has what is edited; else the usual one, saying so. */
+function folderInMemory(): string {
+  const { XDG_RUNTIME_DIR: runtime } = process.env;
+  const found = [runtime, "/dev/shm"].find((folder) => folder !== undefined && isInMemory(folder));
+  if (found !== undefined) return found;
+  process.stderr.write(
+    `no folder in memory can be used here: what is edited lies on the disk for a while, in ${tmpdir()}\n`,
+  );
+  return tmpdir();
+}
+
+function isInMemory(folder: string): boolean {
+  try {
+    accessSync(folder, constants.W_OK | constants.X_OK);
+    return statfsSync(folder).type === TMPFS;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,105 @@
+import { existsSync, readdirSync, type Stats } from "node:fs";
+import { readFile, stat } from "node:fs/promises";
+import { homedir } from "node:os";
+import { join, relative, resolve } from "node:path";
+import { checkOf, trustOfProcess } from "#engine/project/project.ts";
+import { openerOf, type Opener } from "#engine/sealed/opener.ts";
+import { readRecipients, type Recipient } from "#engine/sealed/recipients.ts";
+import { sealedIn } from "#engine/sealed/places.ts";
+import type { RosterText } from "#engine/roster/roster-files.ts";
+import type { SourceNode } from "#engine/yaml/node.ts";
+import { readSource } from "#engine/yaml/read.ts";
+import { MAX_ROSTER_BYTES } from "#engine/yaml/scan.ts";
+import { KcoreError } from "#errors/problem.ts";
+import { replaceFile } from "#pki/private-files.ts";
+import { findProject } from "../project/find-project.ts";
+import { ownRoster } from "../roster/own-roster.ts";
+import { askSecret } from "./ask.ts";
+
+/** A project, as the commands for its secrets see it. */
+export interface ProjectSecrets {
+  readonly root: string;
+  readonly check: (name: string, stats: Stats) => void;
+  readonly opener: Opener;
+  readonly recipients: () => Promise<readonly Recipient[]>;
+}
+
+export function projectSecrets(given: string | undefined): ProjectSecrets {
+  const root = findProject(given);
+  const check = checkOf(trustOfProcess(process.env));
+  const ask = (text: string): Promise<string | undefined> => askSecret(text);
+  return {
+    root,
+    check,
+    opener: openerOf({ env: process.env, home: homedir(), ask }),
+    recipients: () => readRecipients(root, check),
+  };
+}
+
+/** A file's name in the project, for one named from where the user stands or from the project. @throws KcoreError USAGE */
+export function nameIn({ root }: Pick<ProjectSecrets, "root">, file: string): string {
+  const path = existsSync(resolve(file)) ? resolve(file) : resolve(root, file);
+  const name = relative(root, path);
+  if (name !== "" && !name.startsWith("..") && /\.(ya?ml|json)$/.test(name)) return name;
+  throw new KcoreError({
+    code: "USAGE",
+    message: `${file} is no YAML or JSON file of the project ${root}`,
+    hint: "a file in roster/, states/ or orchestrate/, or one for --params",
+  });
+}
+
+/** The tree of a file of the project. @throws KcoreError */
+export function treeOf({ root, check }: ProjectSecrets, name: string): SourceNode {
+  return readSource(join(root, name), { name, maxBytes: MAX_ROSTER_BYTES, check });
+}
+
+const LEFT_OUT = new Set(["node_modules", "templates"]);
+
+/** The files of the project in which something is sealed, with their trees, by name. */
+export function sealedFiles(project: ProjectSecrets): readonly SourceNode[] {
+  const names: string[] = [];
+  const walk = (folder: string, depth: number): void => {
+    for (const entry of readdirSync(join(project.root, folder), { withFileTypes: true })) {
+      const name = join(folder, entry.name);
+      if (entry.name.startsWith(".") || LEFT_OUT.has(entry.name)) continue;
+      if (entry.isDirectory() && depth < 8) walk(name, depth + 1);
+      else if (entry.isFile() && /\.(ya?ml|json)$/.test(entry.name)) names.push(name);
+    }
+  };
+  walk("", 0);
+  return names.sort().flatMap((name) => {
+    try {
+      const tree = treeOf(project, name);
+      return sealedIn(tree).length > 0 ? [tree] : [];
+    } catch (error) {
+      // Other programs have their files here, too; what kcore reads is told by what reads it.
+      if (error instanceof KcoreError && !/^(roster|states|orchestrate)\//.test(name)) return [];
+      throw error;
+    }
+  });
+}
+
+/** Writes a file of the project as a whole, with the mode it had. What a roster would refuse is not written. @throws KcoreError */
+export async function writeText({ root }: ProjectSecrets, file: string, text: string): Promise<void> {
+  if (/^roster\/[^/]+$/.test(file)) refuseBadRoster(root, { file, text });
+  const path = join(root, file);
+  if ((await textIfThere(path)) === text) return;
+  const mode = existsSync(path) ? (await stat(path)).mode & 0o777 : 0o666 & ~process.umask();
+  await replaceFile(path, text, { mode });
+}
+
+/** Values at wrong places are mended one after the other, so that others of them are no reason. @throws KcoreError */
+function refuseBadRoster(root: string, instead: RosterText): void {
+  try {
+    ownRoster(root, { instead });
+  } catch (error) {
+    if (!(error instanceof KcoreError)) throw error;
+    const others = error.problems.filter(({ code }) => code !== "SECRET_MISPLACED");
+    if (others.length > 0) throw new KcoreError(others, { cause: error });
+  }
+}
+
+/** The text of a file; empty where there is none. */
+export async function textIfThere(path: string): Promise<string> {
+  return existsSync(path) ? readFile(path, "utf8") : "";
+}

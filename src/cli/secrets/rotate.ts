@@ -1,0 +1,75 @@
+import { replaceScalars } from "#engine/roster/edit-value.ts";
+import { checkPlace, placeOf, sealedIn, type PlacedScalar } from "#engine/sealed/places.ts";
+import { someRecipients, type Recipient } from "#engine/sealed/recipients.ts";
+import { sealFor } from "#engine/sealed/seal.ts";
+import { headerOf } from "#engine/sealed/header.ts";
+import { Problems } from "#engine/yaml/problems.ts";
+import type { SourceNode, SourceScalar } from "#engine/yaml/node.ts";
+import { KcoreError } from "#errors/problem.ts";
+import type { CommonFlags } from "../options.ts";
+import { printRows } from "../terminal/format-result.ts";
+import { projectSecrets, sealedFiles, writeText, type ProjectSecrets } from "./project-secrets.ts";
+import { openAt } from "./show.ts";
+
+export interface RotateFlags extends CommonFlags {
+  readonly moved?: boolean;
+  readonly output: "table" | "json";
+}
+
+/**
+ * `kcore secrets rotate`: seals every value of the project to the present recipients. All are opened before anything is written; each
+ * file is written as a whole.
+ */
+export async function rotateSecrets({ project: given, moved = false, output }: RotateFlags): Promise<void> {
+  const project = projectSecrets(given);
+  const recipients = someRecipients(await project.recipients());
+  const files = sealedFiles(project);
+  const opened = await openAll(project, files, moved);
+  const rows: { readonly file: string; readonly secrets: number }[] = [];
+  for (const root of files) {
+    const { name, text } = root.file;
+    const values = new Map<SourceScalar, { readonly text: string }>();
+    for (const { node, path } of sealedIn(root))
+      values.set(node, { text: await sealFor(opened.get(node) as Uint8Array, recipients, placeOf(name, path)) });
+    await writeText(project, name, replaceScalars({ file: name, text }, root, values));
+    rows.push({ file: name, secrets: values.size });
+  }
+  const cells = rows.map(({ file, secrets }) => [file, String(secrets)]);
+  printRows(rows, output, ["FILE", "SECRETS"], cells, "nothing is sealed yet: kcore secrets set FILE PATH");
+  warnOfFormer(files, recipients);
+}
+
+async function openAll(
+  project: ProjectSecrets,
+  files: readonly SourceNode[],
+  moved: boolean,
+): Promise<ReadonlyMap<SourceScalar, Uint8Array>> {
+  const problems = new Problems();
+  const opened = new Map<SourceScalar, Uint8Array>();
+  for (const placed of files.flatMap(sealedIn))
+    try {
+      opened.set(placed.node, await openPlaced(project, placed, moved));
+    } catch (error) {
+      if (!(error instanceof KcoreError)) throw error;
+      problems.add(...error.problems);
+    }
+  problems.throwIfAny();
+  return opened;
+}
+
+function openPlaced(project: ProjectSecrets, placed: PlacedScalar, moved: boolean): Promise<Uint8Array> {
+  if (!moved) checkPlace(placed);
+  return openAt(project, placed.node);
+}
+
+/** New ciphertext takes nothing from who could read the old one, which git keeps. */
+function warnOfFormer(files: readonly SourceNode[], recipients: readonly Recipient[]): void {
+  const present = new Set(recipients.map(({ fingerprint }) => fingerprint));
+  const count = files
+    .flatMap(sealedIn)
+    .filter(({ node }) => headerOf(String(node.value)).fingerprints.some((one) => !present.has(one))).length;
+  if (count > 0)
+    process.stderr.write(
+      `${count} ${count === 1 ? "value was" : "values were"} sealed to somebody who is no recipient any more, and who still knows ${count === 1 ? "it" : "them"}: change the secrets themselves where they are used, then kcore secrets set\n`,
+    );
+}

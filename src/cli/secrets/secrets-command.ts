@@ -1,0 +1,109 @@
+import { Command, Option } from "commander";
+import { addProjectOption, addResultOption } from "../options.ts";
+import { editSecrets } from "./edit.ts";
+import { makeIdentity } from "./keygen.ts";
+import { checkSecrets, listSecrets } from "./list.ts";
+import { addRecipient, listRecipients, removeRecipient } from "./recipients.ts";
+import { rotateSecrets } from "./rotate.ts";
+import { setSecret } from "./set.ts";
+import { showSecret } from "./show.ts";
+
+/** `kcore secrets set|show|edit|list|check|rotate|recipients|keygen`. */
+export function secretsCommand(): Command {
+  const secrets = new Command("secrets")
+    .description("Secrets that stand encrypted in git: of rosters, states and parameters")
+    .addHelpText(
+      "after",
+      `
+Examples:
+  kcore secrets keygen                                       your identity, once; prints your recipient
+  kcore secrets recipients add alice age1…
+  kcore secrets set roster/dc1.yaml nodes.n1.sudo.password   asks for it, or takes it from a pipe
+  kcore secrets edit roster/dc1.yaml
+  kcore secrets check                                        in CI: no identity is needed`,
+    );
+  addProjectOption(secrets.command("set <file> <path>"))
+    .description("Seal a value and put it into a file; no other line changes")
+    .addHelpText(
+      "after",
+      `
+The value is asked for at a terminal, or comes by stdin; never on the command line.
+
+Examples:
+  kcore secrets set roster/dc1.yaml nodes.n1.vars.token
+  pwgen 32 1 | kcore secrets set roster/dc1.yaml groups.db.vars.password
+  kcore secrets set states/web.yaml params.key.default --from-file tls.key`,
+    )
+    .option("--from-file <file>", "the value is what this file holds, which others must not be able to read")
+    .action(setSecret);
+  addTextOption(addProjectOption(secrets.command("show <file> <path>")))
+    .description("Open one value and print it")
+    .addHelpText("after", "\nExamples:\n  kcore secrets show roster/dc1.yaml nodes.n1.vars.token")
+    .action(showSecret);
+  addProjectOption(secrets.command("edit <file>"))
+    .description("Edit a file with its secrets opened; those that stay the same keep their lines")
+    .addHelpText(
+      "after",
+      `
+Each secret stands there as “secret:VALUE”; what you write so becomes one. The editor is $VISUAL, $EDITOR or vi, on a copy
+in memory that only you can read.
+
+Examples:
+  kcore secrets edit roster/dc1.yaml
+  EDITOR='code --wait' kcore secrets edit states/web.yaml`,
+    )
+    .action(editSecrets);
+  addResultOption(addProjectOption(secrets.command("list")))
+    .description("Every value that is sealed, and to whom; needs no identity")
+    .addHelpText("after", "\nExamples:\n  kcore secrets list\n  kcore secrets list -o json")
+    .action(listSecrets);
+  addResultOption(addProjectOption(secrets.command("check")))
+    .description("Tell what is sealed to others than recipients.yaml names, stands at a wrong place or is not whole")
+    .addHelpText("after", "\nExamples:\n  kcore secrets check")
+    .action(checkSecrets);
+  addResultOption(addProjectOption(secrets.command("rotate")))
+    .description("Seal every value of the project anew, to the present recipients")
+    .addHelpText(
+      "after",
+      "\nExamples:\n  kcore secrets rotate\n  kcore secrets rotate --moved     after a file or a node was renamed",
+    )
+    .option("--moved", "also what stands at another place than it was sealed for; look at git diff first")
+    .action(rotateSecrets);
+  secrets.addCommand(recipientsCommand());
+  addTextOption(secrets.command("keygen"))
+    .description("Make an identity, which opens what is sealed to its recipient")
+    .addHelpText(
+      "after",
+      "\nExamples:\n  kcore secrets keygen\n  kcore secrets keygen --passphrase\n  kcore secrets keygen --file ci.txt --post-quantum",
+    )
+    .option("--file <file>", "where to; else KCORE_AGE_IDENTITY, or ~/.config/kcore/age-identity.txt")
+    .option("--passphrase", "encrypt it by a passphrase, which is asked for whenever it is used")
+    .option("--post-quantum", "ML-KEM-768 with X25519 (age 1.3 and later); each value becomes 2 KB longer for it")
+    .action(makeIdentity);
+  return secrets;
+}
+
+function recipientsCommand(): Command {
+  const recipients = new Command("recipients")
+    .description("Whose keys the project's secrets are sealed to: recipients.yaml")
+    .addHelpText("after", "\nExamples:\n  kcore secrets recipients list\n  kcore secrets recipients add ci age1…");
+  addResultOption(addProjectOption(recipients.command("list")))
+    .description("Who can open what is sealed from now on")
+    .addHelpText("after", "\nExamples:\n  kcore secrets recipients list")
+    .action(listRecipients);
+  addProjectOption(recipients.command("add <name> <recipient>"))
+    .description("Let somebody open them; kcore secrets rotate does it for what is sealed already")
+    .addHelpText("after", "\nExamples:\n  kcore secrets recipients add alice age1…")
+    .action(addRecipient);
+  addProjectOption(recipients.command("remove <name>"))
+    .description("Seal to somebody no longer; what they could open so far they know")
+    .addHelpText("after", "\nExamples:\n  kcore secrets recipients remove alice")
+    .action(removeRecipient);
+  return recipients;
+}
+
+function addTextOption(command: Command): Command {
+  return command.addOption(
+    new Option("-o, --output <format>", "how to print the result").choices(["text", "json"]).default("text"),
+  );
+}

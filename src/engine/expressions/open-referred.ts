@@ -1,0 +1,26 @@
+import { needOpen } from "#engine/step/sealed.ts";
+import { hasMember } from "./members.ts";
+import type { References } from "./references.ts";
+import type { Scope } from "./scope.ts";
+
+/**
+ * What is evaluated later cannot wait for a sealed value then, so those that it names are opened before. Of a node as a whole, or of
+ * all of them, nothing is: that would be every secret of the roster.
+ * @throws SealedValue for the first that is not open yet
+ */
+export function openReferred({ paths }: Pick<References, "paths">, scope: Scope): void {
+  for (const path of paths) {
+    const value = valueAt(scope, path);
+    const isWhole = (path[0] === "node" && path.length === 1) || (path[0] === "nodes" && path.length <= 2);
+    if (!isWhole) needOpen(value);
+  }
+}
+
+function valueAt(scope: Scope, path: readonly string[]): unknown {
+  let value: unknown = scope;
+  for (const part of path) {
+    if (!hasMember(value, part)) return undefined;
+    value = value instanceof Map ? value.get(part) : (value as Record<string, unknown>)[part];
+  }
+  return value;
+}

@@ -1,0 +1,82 @@
+import {
+  armor,
+  Decrypter,
+  Encrypter,
+  generateHybridIdentity,
+  generateX25519Identity,
+  identityToRecipient,
+  Stanza,
+} from "age-encryption";
+import { STANZA } from "./header.ts";
+
+// The one home of age-encryption (ADR 0002). It is loaded when a value is sealed or opened, never before.
+
+/** Encrypts for recipients (`age1…`, `age1pq1…`); the header says, and its MAC proves, for which place and for whom. */
+export function seal(
+  value: Uint8Array,
+  recipients: readonly string[],
+  { place, fingerprints }: { readonly place: string; readonly fingerprints: readonly string[] },
+): Promise<Uint8Array> {
+  const encrypter = new Encrypter();
+  for (const recipient of recipients) encrypter.addRecipient(recipient);
+  encrypter.addRecipient({
+    wrapFileKey: () => [new Stanza([STANZA, place, ...fingerprints], new Uint8Array())],
+  });
+  return encrypter.encrypt(value);
+}
+
+/** Decrypts with whichever identity fits; undefined when none does or anything of the text was changed: not told apart. */
+export async function open(sealed: Uint8Array, identities: readonly string[]): Promise<Uint8Array | undefined> {
+  const decrypter = new Decrypter();
+  for (const identity of identities) decrypter.addIdentity(identity);
+  try {
+    return await decrypter.decrypt(sealed);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Encrypts a file of identities by a passphrase (scrypt with 2^`work`, as `age -p`), in age's armor. */
+export async function lock(content: string, passphrase: string, work = 18): Promise<string> {
+  const encrypter = new Encrypter();
+  encrypter.setScryptWorkFactor(work);
+  encrypter.setPassphrase(passphrase);
+  return armor.encode(await encrypter.encrypt(content));
+}
+
+/** Opens what {@link lock} or `age -p` made, armored or not; undefined when the passphrase is wrong or it was changed. */
+export async function unlock(file: Uint8Array, passphrase: string): Promise<string | undefined> {
+  const decrypter = new Decrypter();
+  decrypter.addPassphrase(passphrase);
+  try {
+    const text = Buffer.from(file).toString("latin1");
+    return await decrypter.decrypt(text.startsWith("-----BEGIN") ? armor.decode(text) : file, "text");
+  } catch {
+    return undefined;
+  }
+}
+
+/** A new identity: X25519, or with `postQuantum` ML-KEM-768 with X25519. */
+export function generate({ postQuantum }: { readonly postQuantum: boolean }): Promise<string> {
+  return postQuantum ? generateHybridIdentity() : generateX25519Identity();
+}
+
+/** The recipient of an identity; undefined when it is none. */
+export async function recipientOf(identity: string): Promise<string | undefined> {
+  try {
+    return await identityToRecipient(identity);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Whether values can be sealed to it. */
+export function isRecipient(text: string): boolean {
+  if (!/^age1[02-9ac-hj-np-z]+$/.test(text) || /^age1tag(pq)?1/.test(text)) return false;
+  try {
+    new Encrypter().addRecipient(text);
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,37 @@
+import { createHash } from "node:crypto";
+import { KcoreError } from "#errors/problem.ts";
+import { bytesOfSealed } from "#engine/step/sealed.ts";
+
+/** The stanza of ours in an age file's header; other programs pass over stanzas that they do not know. */
+export const STANZA = "kcore/place";
+
+/** What can be told of a sealed value without a key. The header's MAC vouches for it when the value is opened. */
+export interface SealedHeader {
+  /** Where it belongs; absent: another program made it, and it is bound to no place. */
+  readonly place?: string;
+  /** Of the recipients it was sealed to; empty where another program made it. */
+  readonly fingerprints: readonly string[];
+}
+
+/** Reads the header of a sealed value. @throws KcoreError SECRET_UNREADABLE when it is cut off or no age file */
+export function headerOf(text: string): SealedHeader {
+  const bytes = bytesOfSealed(text);
+  const lines = bytes?.toString("latin1").split("\n") ?? [];
+  const end = lines.findIndex((line) => line.startsWith("--- "));
+  // The payload is a nonce and one chunk at least (age-encryption.org/v1, “Payload”).
+  const headerSize = lines.slice(0, end + 1).reduce((size, line) => size + line.length + 1, 0);
+  if (bytes === undefined || end === -1 || bytes.length < headerSize + 32)
+    throw new KcoreError({
+      code: "SECRET_UNREADABLE",
+      message: "the sealed value is not whole: something of it is missing",
+      hint: "take it from git as it was, or give it anew: kcore secrets set FILE PATH",
+    });
+  const own = lines.slice(0, end).find((line) => line.startsWith(`-> ${STANZA} `));
+  const [, , place, ...fingerprints] = own?.split(" ") ?? [];
+  return { ...(place !== undefined && { place }), fingerprints };
+}
+
+/** Names a recipient in a header: 66 bits of its SHA-256. */
+export function fingerprintOf(recipient: string): string {
+  return createHash("sha256").update(recipient).digest("base64url").slice(0, 11);
+}

@@ -1,0 +1,96 @@
+import { KcoreError } from "#errors/problem.ts";
+import { mapValues, type SourceNode, type SourceScalar } from "#engine/yaml/node.ts";
+import type { Problems } from "#engine/yaml/problems.ts";
+import { isSealed, sealed } from "#engine/step/sealed.ts";
+import { headerOf } from "./header.ts";
+
+/** A value of a file at its path. */
+export interface PlacedScalar {
+  readonly node: SourceScalar;
+  readonly path: readonly string[];
+}
+
+/** The scalars of a tree that `wanted` takes, in the file's order. An item of a list that has an id goes by that. */
+export function scalarsOf(root: SourceNode, wanted: (value: unknown) => boolean): readonly PlacedScalar[] {
+  const found: PlacedScalar[] = [];
+  const walk = (node: SourceNode, path: readonly string[]): void => {
+    if (node.kind === "scalar") {
+      if (wanted(node.value)) found.push({ node, path });
+    } else if (node.kind === "map") for (const { key, value } of node.entries.values()) walk(value, [...path, key]);
+    else for (const [index, item] of node.items.entries()) walk(item, [...path, itemName(item, index)]);
+  };
+  walk(root, []);
+  return found;
+}
+
+/** How a path names an item of a list: by its `id`, which stays when others come before it, else by its number. */
+export function itemName(item: SourceNode, index: number): string {
+  const id = item.kind === "map" ? item.get("id") : undefined;
+  return id?.kind === "scalar" && typeof id.value === "string" ? id.value : String(index);
+}
+
+/** The values of a tree that are sealed. */
+export function sealedIn(root: SourceNode): readonly PlacedScalar[] {
+  // Most files hold none, and rosters are long.
+  return /age:|AGE ENCRYPTED FILE/.test(root.file.text) ? scalarsOf(root, isSealed) : [];
+}
+
+/** The values alone, as `plainOf` gives them, those that are sealed as secrets that are opened when they are needed. */
+export function plainWithSealed(node: SourceNode): unknown {
+  switch (node.kind) {
+    case "scalar":
+      return isSealed(node.value) ? sealed(node.value, node.at) : node.value;
+    case "list":
+      return node.items.map(plainWithSealed);
+    case "map":
+      return mapValues(node, plainWithSealed);
+  }
+}
+
+/** A place as a header has it: the file's name in the project and the keys, no two places the same. */
+export function placeOf(file: string, path: readonly string[]): string {
+  return `${file.split("/").map(encodeURIComponent).join("/")}#${path.map(encodeURIComponent).join("/")}`;
+}
+
+/** A place for people: `roster/dc1.yaml nodes.n1.vars.token`. */
+export function shownPlace(place: string): string {
+  const [file = "", path = ""] = place.split("#");
+  const decode = (part: string): string => {
+    try {
+      return decodeURIComponent(part);
+    } catch {
+      return part;
+    }
+  };
+  return `${decode(file)} ${path.split("/").map(decode).join(".")}`;
+}
+
+/** Adds a problem for each sealed value that is not whole, or was sealed for another place than where it stands. No key is needed. */
+export function checkPlaces(root: SourceNode, problems: Problems): void {
+  for (const placed of sealedIn(root)) problems.attempt(() => checkPlace(placed));
+}
+
+/** @throws KcoreError SECRET_MISPLACED, SECRET_UNREADABLE */
+export function checkPlace({ node, path }: PlacedScalar): void {
+  const { place } = locatedHeader(node);
+  if (place === undefined || place === placeOf(node.file.name, path)) return;
+  throw new KcoreError({
+    code: "SECRET_MISPLACED",
+    message: `the secret that stands here was sealed for another place: ${shownPlace(place)}`,
+    at: node.at,
+    hint: "seal it for this place: kcore secrets set FILE PATH; or, if a file was renamed: kcore secrets rotate --moved",
+  });
+}
+
+/** The header of a sealed scalar. @throws KcoreError SECRET_UNREADABLE at its place */
+export function locatedHeader(node: SourceScalar): ReturnType<typeof headerOf> {
+  try {
+    return headerOf(String(node.value));
+  } catch (error) {
+    if (!(error instanceof KcoreError)) throw error;
+    throw new KcoreError(
+      error.problems.map((problem) => ({ ...problem, at: node.at })),
+      { cause: error },
+    );
+  }
+}

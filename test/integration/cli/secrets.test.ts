@@ -1,0 +1,384 @@
+import { execFileSync, spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "chai";
+import { kcoreProgram } from "#support/deploy.ts";
+import { TestProject, type Ended } from "#support/kcore.ts";
+import { kcoreEnvironment } from "#support/program.ts";
+import type { SshServer } from "#support/ssh-server.ts";
+import { startSshd } from "#support/sshd.ts";
+import { openShell } from "#support/terminal.ts";
+
+const ROSTER = "roster/nodes.yaml";
+
+describe("secrets in git", function () {
+  this.timeout(60_000);
+  let project: TestProject;
+  let home: string;
+
+  beforeEach(() => {
+    project = new TestProject();
+    home = join(project.path, "home");
+  });
+  afterEach(() => project.remove());
+
+  /** `kcore secrets …` as this user, whose configuration is his own. */
+  function secrets(words: readonly string[], { input = "", who = "alice", env = {} } = {}): Ended {
+    const { status, stdout, stderr } = spawnSync(kcoreProgram, ["secrets", ...words], {
+      cwd: project.project,
+      env: { ...environment(who), ...env },
+      input,
+      encoding: "utf8",
+    });
+    return { code: status, stdout, stderr };
+  }
+  const environment = (who: string): Record<string, string> => ({
+    ...(process.env as Record<string, string>),
+    ...kcoreEnvironment,
+    KCORE_HOME: home,
+    XDG_CONFIG_HOME: join(project.path, who),
+  });
+  const run = (...words: readonly string[]): Promise<Ended> =>
+    project.start(words, { XDG_CONFIG_HOME: join(project.path, "alice") }).ended;
+  const text = (file: string): string => readFileSync(join(project.project, file), "utf8");
+  const identity = (who: string): string => join(project.path, who, "kcore", "age-identity.txt");
+
+  function recipient(who: string): string {
+    const made = secrets(["keygen"], { who });
+    expect(made.code, made.stderr).to.equal(0);
+    return made.stdout.trim();
+  }
+  function begin(): void {
+    const added = secrets(["recipients", "add", "alice", recipient("alice")]);
+    expect(added.code, added.stderr).to.equal(0);
+  }
+  function set(path: string, value: string, file = ROSTER): void {
+    const done = secrets(["set", file, path], { input: value });
+    expect(done.code, done.stderr).to.equal(0);
+    expect(done.stdout + done.stderr).not.to.contain(value);
+  }
+
+  describe("reach a node", () => {
+    let server: SshServer;
+    before(async () => {
+      server = await startSshd();
+    });
+    after(() => server.stop());
+
+    it("S-7 land there by SSH, and stand nowhere else: neither in the record nor in the output", async () => {
+      begin();
+      const { identityFile, port, hostKey, folder } = server;
+      project.write({
+        "project/roster/nodes.yaml": `defaults: { identityFile: ${identityFile}, stateDir: ${folder}/state }
+nodes:
+  n1:
+    address: 127.0.0.1
+    port: ${port}
+    hostKeys: [${hostKey}]
+  n2: { address: 127.0.0.2, port: ${port}, hostKeys: [${hostKey}] }
+`,
+        "project/states/app.yaml": `params:
+  key: { type: secret }
+steps:
+  - id: password
+    file.managed: { path: ${folder}/password, content: "password={{vars.db.password}}\\n", mode: "0600" }
+  - id: key
+    file.managed: { path: ${folder}/key, content: "{{params.key}}", mode: "0600" }
+  - id: told by a command
+    command.run: { cmd: "cat; echo plain-control", stdin: "{{vars.db.password}}" }
+`,
+        "project/states/other.yaml": `steps:\n  - id: plain\n    file.managed: { path: ${folder}/plain, content: "plain-control {{node.name}}" }\n`,
+      });
+      const [password, key] = ["canary-password-7301", "canary-key-4419\nof two lines\n"];
+      set("nodes.n1.vars.db.password", password);
+      set("params.key.default", key, "states/app.yaml");
+
+      const done = await run("state", "apply", "app", "--on", "n1", "--yes", "--verbose");
+      expect(done.code, done.stdout + done.stderr).to.equal(0);
+      expect(readFileSync(join(folder, "password"), "utf8")).to.equal(`password=${password}\n`);
+      expect(readFileSync(join(folder, "key"), "utf8")).to.equal("canary-key-4419\nof two lines");
+      const found = (word: string): string[] =>
+        spawnSync("grep", ["-rlaF", word, join(project.project, ".kcore"), join(folder, "state"), project.project], {
+          encoding: "utf8",
+        })
+          .stdout.split("\n")
+          .filter((line) => line !== "");
+      for (const word of [password, "canary-key-4419"]) {
+        expect(done.stdout + done.stderr).not.to.contain(word);
+        expect(found(word)).to.deep.equal([]);
+      }
+      // The same search finds what is no secret.
+      expect(found("plain-control").filter((file) => file.includes(".kcore/runs"))).not.to.deep.equal([]);
+
+      const stranger = project.start(["state", "apply", "app", "--on", "n1", "--dry-run"], {
+        XDG_CONFIG_HOME: join(project.path, "nobody"),
+      });
+      const refused = await stranger.ended;
+      expect(refused.code).to.equal(2);
+      expect(refused.stderr).to.match(/roster\/nodes\.yaml:9:19 {2}there is no identity.*\[SECRET_IDENTITY\]/);
+      const other = await project.start(["state", "apply", "other", "--on", "n1", "--dry-run"], {
+        XDG_CONFIG_HOME: join(project.path, "nobody"),
+      }).ended;
+      expect(other.code, other.stderr).to.equal(0);
+    });
+
+    it("S-7 open an SSH key for the run, and come by an orchestration's own “with” and actions", async () => {
+      begin();
+      const { identityFile, port, hostKey, folder } = server;
+      const [passphrase, word] = ["canary-passphrase-55", "canary-word-8822"];
+      const key = join(project.path, "locked");
+      execFileSync("cp", [identityFile, key]);
+      execFileSync("ssh-keygen", ["-q", "-p", "-P", "", "-N", passphrase, "-f", key]);
+      project.write({
+        "project/roster/nodes.yaml": `defaults: { identityFile: ${key}, stateDir: ${folder}/state }
+nodes:
+  n1: { address: 127.0.0.1, port: ${port}, hostKeys: [${hostKey}], vars: {} }
+`,
+        "project/states/word.yaml": `params: { word: { type: secret, required: true } }
+steps:
+  - { id: word, file.managed: { path: ${folder}/word, content: "{{params.word}}", mode: "0600" } }
+`,
+        "project/orchestrate/words.yaml": `stages:
+  - { id: tell, run: local.command, with: { command: [sh, -c, "cat >${folder}/local"], stdin: "{{nodes.n1.vars.local}}" } }
+  - { id: word, on: n1, apply: [word], with: { word: x } }
+`,
+      });
+      const bare = { SSH_AUTH_SOCK: "" };
+      const go = (...words: readonly string[]): Promise<Ended> =>
+        project.start(words, { XDG_CONFIG_HOME: join(project.path, "alice"), ...bare }).ended;
+      set("defaults.identityPassphrase", passphrase);
+      set("nodes.n1.vars.local", word);
+      set("stages.word.with.word", word, "orchestrate/words.yaml");
+      const done = await go("orchestrate", "words", "--yes", "--verbose");
+      expect(done.code, done.stdout + done.stderr).to.equal(0);
+      expect(readFileSync(join(folder, "word"), "utf8")).to.equal(word);
+      expect(readFileSync(join(folder, "local"), "utf8")).to.equal(word);
+      expect(done.stdout + done.stderr).not.to.contain("canary-");
+      expect(
+        spawnSync("grep", ["-rlaF", "canary-", join(project.project, ".kcore")], { encoding: "utf8" }).stdout,
+      ).to.equal("");
+    });
+  });
+
+  it("change one line each, and are told apart by what they are sealed to", () => {
+    begin();
+    const before = text(ROSTER);
+    set("nodes.here.vars.token", "first-value-1");
+    const once = text(ROSTER);
+    expect(once.split("\n").filter((line) => !before.split("\n").includes(line))).to.have.length(1);
+    set("nodes.here.vars.token", "other-value-2");
+    expect(text(ROSTER).split("\n").length).to.equal(once.split("\n").length);
+    expect(secrets(["show", ROSTER, "nodes.here.vars.token"]).stdout).to.equal("other-value-2");
+    expect(JSON.parse(secrets(["list", "-o", "json"]).stdout)).to.deep.equal([
+      { file: ROSTER, path: "nodes.here.vars.token", recipients: ["alice"], status: "in order" },
+    ]);
+    expect(statSync(identity("alice")).mode & 0o777).to.equal(0o600);
+  });
+
+  it("are not set where a roster has no place for them", () => {
+    begin();
+    const before = text(ROSTER);
+    for (const [path, code] of [
+      ["nodes.here.passwrd", "YAML_KEY_UNKNOWN"],
+      ["nodes.here.roles", "ROSTER_EDIT"],
+    ] as const) {
+      const refused = secrets(["set", ROSTER, path], { input: "x" });
+      expect([refused.code, /\[(\w+)\]/.exec(refused.stderr)?.[1]], path).to.deep.equal([2, code]);
+    }
+    const empty = secrets(["set", ROSTER, "nodes.here.vars.x"], { input: "\n" });
+    expect(empty.stderr).to.contain("the value is empty; nothing was changed");
+    expect(text(ROSTER)).to.equal(before);
+  });
+
+  it("seals for who comes by rotate alone, and says what who goes still knows", () => {
+    begin();
+    set("nodes.here.vars.token", "first-value-1");
+    const bob = recipient("bob");
+    expect(secrets(["recipients", "add", "bob", bob]).stdout).to.contain("kcore secrets rotate");
+    const show = (who: string): Ended => secrets(["show", ROSTER, "nodes.here.vars.token"], { who });
+    expect(show("bob").stderr).to.match(/nodes\.yaml:2:\d+ {2}the sealed value is not for the identities/);
+    const stale = secrets(["check"], { who: "nobody" });
+    expect([stale.code, stale.stderr.includes("not sealed to bob  [SECRET_STALE]")]).to.deep.equal([2, true]);
+    expect(secrets(["rotate"], { who: "bob" }).code).to.equal(2);
+    expect(secrets(["rotate"]).code).to.equal(0);
+    expect(show("bob").stdout).to.equal("first-value-1");
+    expect(secrets(["check"], { who: "nobody" }).code).to.equal(0);
+
+    expect(secrets(["recipients", "remove", "alice"], { who: "bob" }).stdout).to.contain("alice still knows");
+    const rotated = secrets(["rotate", "-o", "json"], { who: "bob" });
+    expect(rotated.stderr).to.contain("1 value was sealed to somebody who is no recipient any more");
+    expect(JSON.parse(rotated.stdout)).to.deep.equal([{ file: ROSTER, secrets: 1 }]);
+    expect(show("alice").code).to.equal(2);
+    expect(text("recipients.yaml")).to.match(/^# .*\nbob: "?age1\w+"?\n$/);
+  });
+
+  it("that were moved are refused until somebody who can open them says so", async () => {
+    begin();
+    set("nodes.here.vars.token", "first-value-1");
+    writeFileSync(join(project.project, ROSTER), text(ROSTER).replace("token:", "motd:"));
+    const check = await run("roster", "check");
+    expect([check.code, check.stderr.includes("[SECRET_MISPLACED]")]).to.deep.equal([2, true]);
+    expect(secrets(["rotate"]).code).to.equal(2);
+    const moved = secrets(["rotate", "--moved"]);
+    expect(moved.code, moved.stderr).to.equal(0);
+    expect((await run("roster", "check")).code).to.equal(0);
+  });
+
+  it("are opened by age, and what age seals is opened here", () => {
+    begin();
+    const value = "for age: ä€ 'quoted' \"twice\"\n two lines ";
+    set("nodes.here.vars.token", value);
+    const base64 = /age:([A-Za-z0-9+/=]+)/.exec(text(ROSTER))?.[1] ?? "";
+    const opened = execFileSync("age", ["-d", "-i", identity("alice")], { input: Buffer.from(base64, "base64") });
+    expect(opened.toString()).to.equal(value);
+    const key = /age1\w+/.exec(text("recipients.yaml"))?.[0] ?? "";
+    const armor = execFileSync("age", ["-a", "-r", key], { input: "from age" }).toString();
+    project.write({
+      "project/roster/more.yaml": `groups:\n  g:\n    vars:\n      token: |\n${armor.replaceAll(/^(?=.)/gm, "        ")}`,
+    });
+    expect(secrets(["show", "roster/more.yaml", "groups.g.vars.token"]).stdout).to.equal("from age");
+    expect(secrets(["check"]).stderr).to.contain("bound to no place");
+    expect(secrets(["rotate"]).code).to.equal(0);
+    expect(secrets(["check"]).code).to.equal(0);
+    expect(secrets(["show", "roster/more.yaml", "groups.g.vars.token"]).stdout).to.equal("from age");
+  });
+
+  it("come from a file for --params, bound to it", async () => {
+    begin();
+    project.write({
+      "project/params/prod.json": '{ "who": "me" }\n',
+      "project/states/p.yaml": `params: { key: { type: secret }, who: { type: string } }\nsteps:\n  - { id: f, file.managed: { path: ${project.path}/f, content: "{{params.key}} {{params.who}}" } }\n`,
+    });
+    set("key", "by-params-9", "params/prod.json");
+    const done = await run("state", "apply", "p", "--on", "here", "--yes", "--params", "@params/prod.json");
+    expect(done.code, done.stdout + done.stderr).to.equal(0);
+    expect(readFileSync(join(project.path, "f"), "utf8")).to.equal("by-params-9 me");
+    project.write({ "project/params/test.json": text("params/prod.json") });
+    const refused = await run("state", "apply", "p", "--on", "here", "--params", "@params/test.json");
+    expect([refused.code, refused.stderr.includes("params/test.json:1:")]).to.deep.equal([2, true]);
+    expect(refused.stderr).to.contain("SECRET_MISPLACED");
+  });
+
+  describe("in an editor", () => {
+    /** An editor that tells what it is given, and then does as a shell text says with "$1". */
+    const editor = (does: string): Record<string, string> => {
+      const file = join(project.path, "editor");
+      writeFileSync(
+        file,
+        `#!/bin/sh\ncp "$1" ${project.path}/seen; stat -c '%a' "$1" "$(dirname "$1")" >${project.path}/modes; dirname "$1" >${project.path}/where\n${does}\n`,
+        { mode: 0o755 },
+      );
+      return { EDITOR: file, VISUAL: "" };
+    };
+    beforeEach(() => {
+      begin();
+      set("nodes.here.vars.token", "first-value-1");
+      set("nodes.gone.vars.token", "kept-value-2");
+    });
+
+    it("those that changed are sealed anew, all else stays as it is", () => {
+      const [, here = "", gone = ""] = text(ROSTER).split("\n");
+      const env = editor(
+        `sed -i -e 's/first-value-1/new-value-3/' -e 's/roles: .worker.,* *vars/&/' -e '$ a\\  # added' "$1"`,
+      );
+      const done = secrets(["edit", ROSTER], { env });
+      expect(done.code, done.stderr).to.equal(0);
+      expect(done.stdout).to.contain("1 of its 2 secrets is sealed anew");
+      const seen = readFileSync(join(project.path, "seen"), "utf8");
+      expect(seen).to.contain('token: "secret:first-value-1"').and.to.contain('token: "secret:kept-value-2"');
+      expect(readFileSync(join(project.path, "modes"), "utf8")).to.equal("600\n700\n");
+      expect(existsSync(readFileSync(join(project.path, "where"), "utf8").trim())).to.equal(false);
+      const [, changed, same, ...rest] = text(ROSTER).split("\n");
+      expect(changed).not.to.equal(here);
+      expect(same).to.equal(gone);
+      expect(rest.join("\n")).to.contain("# added");
+      expect(secrets(["show", ROSTER, "nodes.here.vars.token"]).stdout).to.equal("new-value-3");
+      expect(secrets(["edit", ROSTER], { env: editor(":") }).stdout).to.equal("nothing was changed\n");
+    });
+
+    const refused: readonly (readonly [string, string, RegExp])[] = [
+      [
+        "a mark that is gone",
+        `sed -i 's/secret:first-value-1/first-value-1/' "$1"`,
+        /would stand in .* as plain text {2}\[SECRET_PLAIN\]/,
+      ],
+      ["no YAML", `echo '}' >>"$1"`, /YAML_SYNTAX/],
+      ["an editor that fails", "exit 3", /the editor ended with 3; nothing was changed/],
+    ];
+    for (const [what, does, wanted] of refused)
+      it(`refuses ${what}, and leaves the file and nothing else`, () => {
+        const before = text(ROSTER);
+        const done = secrets(["edit", ROSTER], { env: editor(does) });
+        expect(done.code).to.equal(2);
+        expect(done.stderr).to.match(wanted).and.not.to.contain("kept-value-2");
+        expect(done.stderr).not.to.contain("first-value-1");
+        expect(text(ROSTER)).to.equal(before);
+        expect(existsSync(readFileSync(join(project.path, "where"), "utf8").trim())).to.equal(false);
+      });
+
+    it("Ctrl-C leaves nothing of them behind", async () => {
+      const { EDITOR: name = "" } = editor("sleep 60");
+      const shell = await openShell(
+        { cwd: project.project, columns: 160, rows: 50 },
+        { ...kcoreEnvironment, EDITOR: name, XDG_CONFIG_HOME: join(project.path, "alice"), KCORE_HOME: home },
+      );
+      try {
+        await shell.enter(`clear; '${kcoreProgram}' secrets edit ${ROSTER}; echo "ended: $?"`);
+        const where = join(project.path, "where");
+        for (let tries = 0; !existsSync(where) || readFileSync(where, "utf8") === ""; tries++) {
+          if (tries > 200) throw new Error("the editor was not started");
+          await new Promise((resolve) => setTimeout(resolve, 50));
+        }
+        const folder = readFileSync(where, "utf8").trim();
+        expect(readdirSync(folder)).to.deep.equal(["nodes.yaml"]);
+        await shell.press("C-c");
+        await shell.shows(/ended: 130/);
+        expect(existsSync(folder)).to.equal(false);
+      } finally {
+        await shell.close();
+      }
+    });
+  });
+
+  it("cost a start nothing where none is used: what seals and opens is a program of its own in the bundle", function () {
+    if ("KCORE_SOURCE" in kcoreEnvironment) this.skip();
+    const program = (name: string): string => readFileSync(join(kcoreProgram, "../../dist", `${name}.program`), "utf8");
+    const isIn = (name: string): boolean => program(name).includes("age-encryption.org/v1/X25519");
+    expect(["start", "run-main", "age"].filter(isIn)).to.deep.equal(["age"]);
+  });
+
+  it("are asked for at a terminal, unseen, and so is the passphrase of an identity, by a run too", async () => {
+    mkdirSync(join(project.path, "alice"));
+    project.write({
+      "project/states/f.yaml": `steps:\n  - { id: f, file.managed: { path: ${project.path}/f, content: "{{vars.token}}" } }\n`,
+    });
+    const shell = await openShell(
+      { cwd: project.project, columns: 160, rows: 50 },
+      { ...kcoreEnvironment, XDG_CONFIG_HOME: join(project.path, "alice"), KCORE_HOME: home },
+    );
+    const enter = (words: string): Promise<void> => shell.enter(`clear; '${kcoreProgram}' ${words}; echo "ended: $?"`);
+    try {
+      await enter("secrets keygen --passphrase");
+      await shell.shows(/^New passphrase of the identity:/m);
+      await shell.enter("open sesame");
+      await shell.shows(/^Once more:/m);
+      await shell.enter("open sesame");
+      const made = await shell.shows(/ended: 0/);
+      expect(readFileSync(identity("alice"), "utf8")).to.contain("BEGIN AGE ENCRYPTED FILE");
+      await enter(`secrets recipients add alice ${/age1\w+/.exec(made)?.[0] ?? ""}`);
+      await shell.shows(/ended: 0/);
+      await enter(`secrets set ${ROSTER} nodes.here.vars.token`);
+      await shell.shows(/^Value of nodes\.here\.vars\.token:/m);
+      await shell.enter("typed-unseen-5");
+      expect(await shell.shows(/ended: 0/)).not.to.contain("typed-unseen");
+      await enter("state apply f --on here --yes --output plain");
+      await shell.shows(/Passphrase of the identity/);
+      await shell.enter("open sesame");
+      const screen = await shell.shows(/ended: 0/);
+      expect(screen).not.to.contain("typed-unseen").and.not.to.contain("sesame");
+      expect(readFileSync(join(project.path, "f"), "utf8")).to.equal("typed-unseen-5");
+    } finally {
+      await shell.close();
+    }
+  });
+});

@@ -1,0 +1,21 @@
+import { generate, recipientOf } from "#engine/sealed/age.ts";
+import { fingerprintOf } from "#engine/sealed/header.ts";
+import type { Recipient } from "#engine/sealed/recipients.ts";
+
+/** Somebody with an identity and its recipient. */
+export interface Person {
+  readonly identity: string;
+  readonly recipient: Recipient;
+}
+
+export async function person(name: string, { postQuantum = false } = {}): Promise<Person> {
+  const identity = await generate({ postQuantum });
+  const key = (await recipientOf(identity)) ?? "";
+  const at = { file: "recipients.yaml", line: 1, column: 1 };
+  return { identity, recipient: { name, key, fingerprint: fingerprintOf(key), at } };
+}
+
+/** A sealed value whose bytes somebody changed. */
+export function changedAt(text: string, change: (bytes: Buffer) => Buffer): string {
+  return `age:${change(Buffer.from(text.slice(4), "base64")).toString("base64")}`;
+}

@@ -1,0 +1,136 @@
+import { expect } from "chai";
+import { registry } from "#engine/modules/registry.ts";
+import { openCatalogue } from "#engine/orchestrate/catalogue.ts";
+import { preparePlan } from "#engine/orchestrate/prepare.ts";
+import type { SecretReference } from "#engine/params/secret-reference.ts";
+import { loadRoster } from "#engine/roster/load-roster.ts";
+import type { NodeEntry } from "#engine/roster/roster.ts";
+import { placeOf } from "#engine/sealed/places.ts";
+import { sealFor } from "#engine/sealed/seal.ts";
+import { KcoreError } from "#errors/problem.ts";
+import { fakeNodes } from "#support/fake-session.ts";
+import { problemsOfRejection } from "#support/problems.ts";
+import { makeProject } from "#support/project.ts";
+import { runDependencies, runRequest } from "#support/runs.ts";
+import { person } from "#support/sealed.ts";
+
+/** What is sealed here: the value that each place stands for is its name. */
+const SEALED = ["token", "other", "deep"] as const;
+
+describe("a sealed value is opened", () => {
+  /** Plans a state on n1; gives which values were opened, each as often as that was, and how it ended. */
+  async function plan(state: string, { refuse = false, extra = {} as Record<string, string> } = {}) {
+    const { recipient } = await person("alice");
+    const names = new Map<string, string>();
+    const seal = async (file: string, path: readonly string[], name: string): Promise<string> => {
+      const text = await sealFor(name, [recipient], placeOf(file, path));
+      names.set(text, name);
+      return text;
+    };
+    const at = (name: string): readonly string[] => [
+      "nodes",
+      "n1",
+      "vars",
+      ...(name === "deep" ? ["map", name] : [name]),
+    ];
+    const [token, other, deep] = await Promise.all(SEALED.map((name) => seal("roster/r.yaml", at(name), name)));
+    const text = state.replace("SEALED", await seal("states/s.yaml", ["params", "key", "default"], "key"));
+    const project = await makeProject({
+      "roster/r.yaml": `nodes:\n  n1:\n    address: 192.0.2.1\n    vars:\n      token: ${token}\n      other: ${other}\n      map: { deep: "${deep}", plain: x }\n  n2: { address: 192.0.2.2 }\n`,
+      "states/s.yaml": text,
+      ...extra,
+    });
+    const opened: string[] = [];
+    const readSecret = (reference: SecretReference, place?: { readonly line: number }): Promise<string> => {
+      const name = names.get("age" in reference ? reference.age : "") ?? "?";
+      if (refuse) throw new KcoreError({ code: "SECRET_IDENTITY", message: `line ${place?.line}` });
+      opened.push(name);
+      return Promise.resolve(name);
+    };
+    try {
+      const deps = runDependencies(fakeNodes({}), [], { project: project.path, readSecret });
+      const roster = loadRoster(project.path);
+      const run = { id: "r1" };
+      const catalogue = openCatalogue(deps, { roster, run }, registry);
+      const request = runRequest({ what: { kind: "state", names: ["s"] }, on: "n1" });
+      const node = roster.nodes.get("n1") as NodeEntry;
+      const use = {
+        node,
+        apply: [{ state: "s", given: new Map() }],
+        taken: new Set<string>(),
+        registered: new Set<string>(),
+      };
+      // Drafted anew for each value that was opened, the steps have their ids all the same.
+      for (const { id } of await catalogue.draft(use)) expect(id).to.match(/^s\/[a-z]\d*$/);
+      await preparePlan({ request, deps, roster, catalogue, run });
+      return opened.toSorted();
+    } finally {
+      await project.remove();
+    }
+  }
+  const file = (content: string, more = ""): string =>
+    `  - { id: f${content.length}, file.managed: { path: /f, content: "${content}" }${more} }\n`;
+
+  const cases: readonly (readonly [string, string, readonly string[]])[] = [
+    ["when a step puts it into a text", `steps:\n${file("a={{vars.token}}")}`, ["token"]],
+    ["when a step takes it as it is", `steps:\n${file("{{vars.token}}")}`, ["token"]],
+    ["once, however many steps need it", `steps:\n${file("{{vars.token}}")}${file("b {{vars.token}}")}`, ["token"]],
+    ["not for a step that is left out", `steps:\n${file("{{vars.token}}", ", when: false")}${file("x")}`, []],
+    ["not for what lies beside it", `steps:\n${file("{{vars.map.plain}}")}`, []],
+    ["before a step that waits for facts", `steps:\n${file("{{facts.os.id}} {{vars.map.deep}}")}`, ["deep"]],
+    [
+      "before a step whose text facts decide",
+      `steps:\n${file("{{#if (eq facts.os.id 'debian')}}{{vars.token}}{{/if}}")}`,
+      ["token"],
+    ],
+    [
+      "before a step whose condition waits for facts",
+      `steps:\n${file("{{vars.other}}", `, when: "{{eq facts.os.id 'debian'}}"`)}`,
+      ["other"],
+    ],
+    ["with all of a map that a late step names", `steps:\n${file("{{facts.os.id}}{{json vars.map}}")}`, ["deep"]],
+    [
+      "not because all nodes are named",
+      `steps:\n${file("{{#each nodes}}{{this.address}}{{/each}}{{facts.os.id}}")}`,
+      [],
+    ],
+    [
+      "not as a parameter that no step uses",
+      `params: { key: { type: secret, default: "SEALED" } }\nsteps:\n${file("x")}`,
+      [],
+    ],
+    [
+      "as a parameter that a step uses",
+      `params: { key: { type: secret, default: "SEALED" } }\nsteps:\n${file("{{params.key}}")}`,
+      ["key"],
+    ],
+    [
+      "as a default that takes it from vars",
+      `params: { key: { type: secret, default: "{{vars.other}}" } }\nsteps:\n${file("{{params.key}}")}`,
+      ["other"],
+    ],
+  ];
+  for (const [what, state, wanted] of cases)
+    it(what, async () => {
+      expect(await plan(state)).to.deep.equal(wanted);
+    });
+
+  it("in what a command is given, and in what a condition compares", async () => {
+    const state = `steps:\n  - { id: a, when: "{{eq vars.other 'x'}}", command.run: { cmd: "true" } }\n  - id: b\n    command.run: { cmd: "cat", stdin: "{{vars.map.deep}}" }\n`;
+    expect(await plan(state)).to.deep.equal(["deep", "other"]);
+  });
+
+  it("or told at its place in the roster, where it cannot be", async () => {
+    expect(await problemsOfRejection(plan(`steps:\n${file("{{vars.other}}")}`, { refuse: true }))).to.deep.equal([
+      "line 6 [SECRET_IDENTITY]",
+    ]);
+  });
+
+  it("never when a text was put together that looks like one", async () => {
+    const state = `params: { key: { type: secret, default: "age:{{node.vars.raw}}" } }\nsteps:\n${file("{{params.key}}")}`;
+    const raw = (await sealFor("x", [(await person("a")).recipient], placeOf("roster/z.yaml", ["a"]))).slice(4);
+    const group = `nodes:\n  n1:\n    address: 192.0.2.1\n    vars: { raw: ${raw} }\n`;
+    // The text is the secret itself, as it stands.
+    expect(await plan(state, { extra: { "roster/r.yaml": group } })).to.deep.equal([]);
+  });
+});
