@@ -229,7 +229,7 @@ class Drafter {
   async #module({ module, moduleAt }: ModuleStepSource): Promise<ModuleDefinition | undefined> {
     const found = await this.#options.modules(module);
     if (found !== undefined) return found;
-    const hint = suggestHint(module, this.#options.moduleNames, "kcore modules lists them");
+    const hint = suggestHint(module, this.#options.moduleNames, `kcore modules --search ${module}`);
     this.#problems.add({
       code: "STATE_MODULE_UNKNOWN",
       message: `no state module “${module}”`,
