@@ -25,6 +25,11 @@ export const commandTable: readonly CommandEntry[] = [
     load: async () => (await import("./modules/modules-command.ts")).modulesCommand(),
   },
   {
+    name: "schema",
+    summary: "JSON Schema of the files that you write, for editors",
+    load: async () => (await import("./schema/schema-command.ts")).schemaCommand(),
+  },
+  {
     name: "roster",
     summary: "The machines and how to reach them",
     load: async () => (await import("./roster/roster-command.ts")).rosterCommand(),

@@ -24,7 +24,8 @@ const Share = z.union([
   z.number().int().min(1),
   z.string().regex(/^\d{1,3}%$/, "must be a number of nodes, or a share such as 25%"),
 ]);
-const paceKeys = {
+/** How the nodes of a stage or wave go through it, once the values are known. */
+export const paceKeys = {
   batch: Share,
   concurrency: z.number().int().min(1),
   maxFailures: z.union([
