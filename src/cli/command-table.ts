@@ -35,6 +35,11 @@ export const commandTable: readonly CommandEntry[] = [
     load: async () => (await import("./roster/roster-command.ts")).rosterCommand(),
   },
   {
+    name: "check",
+    summary: "Find what is wrong with a project, without a connection",
+    load: async () => (await import("./check/check-command.ts")).checkCommand(),
+  },
+  {
     name: "ping",
     summary: "Connect to nodes and tell how long it took",
     load: async () => (await import("./adhoc/ping-command.ts")).pingCommand(),

@@ -1,16 +1,26 @@
 import { KcoreError } from "#errors/problem.ts";
-import { secret, type Secret } from "#engine/step/secret.ts";
+import { secret } from "#engine/step/secret.ts";
 import type { ModuleDefinition } from "#engine/step/define.ts";
 import type { Roster } from "#engine/roster/roster.ts";
 import type { SecretReader } from "#engine/params/bind-params.ts";
 import { draftSteps } from "#engine/states/draft.ts";
 import { statesOf } from "#engine/states/open-states.ts";
+import { Unknown } from "#engine/expressions/unknown.ts";
+import type { SecretReference } from "#engine/params/secret-reference.ts";
 import type { Catalogue } from "./bind-context.ts";
 import type { RunDependencies } from "./execute.ts";
 
+/** What of a run's dependencies it rests on; a check reads no secret, so that each is Unknown. */
+export type CatalogueDependencies = Pick<
+  RunDependencies,
+  "project" | "shipped" | "trust" | "actions" | "actionNames"
+> & {
+  readonly readSecret: (reference: SecretReference) => Promise<string | Unknown>;
+};
+
 /** States of the project and the shipped ones, with the modules that their steps use, and the actions. */
 export function openCatalogue(
-  { project, shipped, trust, actions, actionNames, readSecret }: RunDependencies,
+  { project, shipped, trust, actions, actionNames, readSecret }: CatalogueDependencies,
   { roster, run }: { readonly roster: Roster; readonly run: Readonly<Record<string, unknown>> },
   modules: ReadonlyMap<string, () => Promise<ModuleDefinition>>,
 ): Catalogue {
@@ -23,10 +33,11 @@ export function openCatalogue(
     return module;
   };
   // A command that gives a secret runs once a run, not once for each draft of each node.
-  const secrets = new Map<string, Promise<Secret>>();
+  const secrets = new Map<string, ReturnType<SecretReader>>();
   const readOnce: SecretReader = (reference) => {
     const name = JSON.stringify(reference);
-    const known = secrets.get(name) ?? readSecret(reference).then(secret);
+    const known =
+      secrets.get(name) ?? readSecret(reference).then((text) => (text instanceof Unknown ? text : secret(text)));
     secrets.set(name, known);
     return known;
   };

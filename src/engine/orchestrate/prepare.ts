@@ -119,12 +119,12 @@ async function renderAll(
     }
     for (const name of stage.nodes ?? [undefined]) {
       const node = name === undefined ? undefined : (roster.nodes.get(name) as NodeEntry);
-      const made = await render(stage, { ...(node && { node }), stages: outputs.scope(name) }, problems);
+      const made = await renderStage(stage, { ...(node && { node }), stages: outputs.scope(name) }, problems);
       if (made !== "left-out" && made.drafts && name !== undefined) drafts.keep(stage, name, made.drafts);
       counts.add(made);
       for (const inner of stage.onFailure)
         if (inner.nodes === undefined || (node && inner.nodes.includes(node.name)))
-          await render(inner, { ...(node && { node }), stages: outputs.scope(name) }, problems);
+          await renderStage(inner, { ...(node && { node }), stages: outputs.scope(name) }, problems);
     }
     planned.set(stage, counts.of());
   }
@@ -163,7 +163,8 @@ class PlannedCounts {
   }
 }
 
-async function render(
+/** How a stage looks on the node of the scope; problems are kept. */
+export async function renderStage(
   { task, when }: PlannedStage,
   scope: Parameters<NonNullable<PlannedStage["when"]>>[0],
   problems: Problems,

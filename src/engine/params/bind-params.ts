@@ -13,8 +13,10 @@ import { type References, referencesOf } from "#engine/expressions/references.ts
 import type { Scope } from "#engine/expressions/scope.ts";
 import { type Needs, Unknown, UnknownValue } from "#engine/expressions/unknown.ts";
 
-/** Reads a secret; see `resolveSecret` of the roster. @throws KcoreError SECRET_UNREADABLE */
-export type SecretReader = (reference: SecretReference, at?: SourcePosition) => Promise<Secret>;
+/**
+ * Reads a secret; see `resolveSecret` of the roster. A check, which needs none, leaves it Unknown. @throws KcoreError SECRET_UNREADABLE
+ */
+export type SecretReader = (reference: SecretReference, at?: SourcePosition) => Promise<Secret | Unknown>;
 
 /** One value given to a parameter: text of the command line, or a node of a file with the scope of its expressions. */
 export type GivenParam =
@@ -114,7 +116,11 @@ function secretOfText(value: string, node: SourceNode, options: BindOptions): un
   return new Secret(value);
 }
 
-function readSecret(reference: SecretReference, at: SourcePosition | undefined, options: BindOptions): Promise<Secret> {
+function readSecret(
+  reference: SecretReference,
+  at: SourcePosition | undefined,
+  options: BindOptions,
+): Promise<Secret | Unknown> {
   if (options.readSecret === undefined) throw new Error("a parameter of type secret needs readSecret");
   return options.readSecret(reference, at);
 }
