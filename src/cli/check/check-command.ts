@@ -40,8 +40,8 @@ Examples:
   kcore check states/web.yaml
   kcore check --on 'role:worker'
   kcore check -o github                     in a workflow of GitHub Actions
-  echo 'exec kcore check' > .git/hooks/pre-commit && chmod +x .git/hooks/pre-commit
 
+docs/checking.md tells how git runs it before each commit.
 Exit codes: 0 all is in order, 2 something is wrong.`,
     )
     .action(run);

@@ -34,7 +34,7 @@ export function searchModules(modules: readonly ModuleDefinition[], words: reado
       return [{ name, summary, found: what, score: best.reduce((sum, hit) => sum + hit.score, 0) }];
     })
     .toSorted((a, b) => b.score - a.score || (a.name < b.name ? -1 : 1))
-    .map(({ score: _, ...found }) => found);
+    .map(({ name, summary, found }) => ({ name, summary, found }));
 }
 
 function textsOf({ name, summary, alsoKnownAs = [], args }: ModuleDefinition): readonly Text[] {

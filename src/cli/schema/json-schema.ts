@@ -49,6 +49,12 @@ export function schemaOf(schema: z.ZodType): JsonSchema {
   return withoutNothing(made as JsonSchema);
 }
 
+/** What fits `test` must fit `then`, all else `otherwise`. Unlike `anyOf` it leaves no doubt which of them a value was meant for. */
+export function either(test: JsonSchema, then: JsonSchema, otherwise?: JsonSchema): JsonSchema {
+  // oxlint-disable-next-line unicorn/no-thenable -- a keyword of JSON Schema, and no function
+  return { if: test, then, ...(otherwise && { else: otherwise }) };
+}
+
 /** Branches that nothing fits are left out; what is a union of one is that one. */
 function withoutNothing(schema: JsonSchema): JsonSchema {
   return mapInner(schema, (inner) => {

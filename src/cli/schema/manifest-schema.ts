@@ -1,5 +1,5 @@
 import { manifestSchemas } from "../manifests/manifest-schemas.ts";
-import { mapInner, schemaOf, type JsonSchema } from "./json-schema.ts";
+import { either, mapInner, schemaOf, type JsonSchema } from "./json-schema.ts";
 
 /** Documents for `kcore apply -f`: of each kind what it may hold; keys in camelCase, which is proposed, or in snake_case. */
 export function manifestSchema(): JsonSchema {
@@ -13,16 +13,15 @@ export function manifestSchema(): JsonSchema {
       },
     },
     required: ["kind"],
-    allOf: kinds.map(([kind, schema]) => ({
-      if: { properties: { kind: inAnyCase(kind) }, required: ["kind"] },
-      then: withSnakeKeys(schemaOf(schema)),
-    })),
+    allOf: kinds.map(([kind, schema]) =>
+      either({ properties: { kind: inAnyCase(kind) }, required: ["kind"] }, withSnakeKeys(schemaOf(schema))),
+    ),
   };
 }
 
 /** `DiskLayout`, `disk-layout`, `DISK_LAYOUT`. */
 function inAnyCase(kind: string): JsonSchema {
-  const letters = [...kind].map((letter) => `[${letter.toUpperCase()}${letter.toLowerCase()}]`);
+  const letters = kind.split("").map((letter) => `[${letter.toUpperCase()}${letter.toLowerCase()}]`);
   return { type: "string", pattern: `^[-_]*${letters.join("[-_]*")}[-_]*$` };
 }
 

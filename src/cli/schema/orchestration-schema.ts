@@ -4,7 +4,7 @@ import { IncludeShape } from "#engine/orchestrate/inclusion.ts";
 import { OrchestrationShape, WaveShape } from "#engine/orchestrate/load-orchestration.ts";
 import { ApplyShape, RunShape } from "#engine/orchestrate/stage-source.ts";
 import { Duration } from "#engine/step/fields.ts";
-import { schemaOf, type JsonSchema } from "./json-schema.ts";
+import { either, schemaOf, type JsonSchema } from "./json-schema.ts";
 import { paramsSchema } from "./state-schema.ts";
 import { expressionDefinition, withExpressions } from "./with-expressions.ts";
 
@@ -16,11 +16,7 @@ const stages: JsonSchema = { type: "array", items: { $ref: "#/definitions/stage"
 export function orchestrationSchema(actions: readonly Action[]): JsonSchema & { readonly definitions: object } {
   const top = schemaOf(OrchestrationShape);
   const { properties = {} } = top;
-  const both: JsonSchema = {
-    if: { required: ["include"] },
-    then: includeSchema(),
-    else: { $ref: "#/definitions/stage" },
-  };
+  const both = either({ required: ["include"] }, includeSchema(), { $ref: "#/definitions/stage" });
   return {
     ...top,
     properties: {
@@ -36,9 +32,11 @@ export function orchestrationSchema(actions: readonly Action[]): JsonSchema & { 
       expression: expressionDefinition,
       stage: {
         type: "object",
-        if: { required: ["apply"] },
-        then: { ...schemaOf(ApplyShape), properties: stageKeys(ApplyShape) },
-        else: runSchema(actions),
+        ...either(
+          { required: ["apply"] },
+          { ...schemaOf(ApplyShape), properties: stageKeys(ApplyShape) },
+          runSchema(actions),
+        ),
       },
     },
   };
@@ -83,16 +81,13 @@ function runSchema(actions: readonly Action[]): JsonSchema {
       const { properties = {}, ...schema } = schemaOf(args);
       const own = Object.fromEntries(Object.entries(properties).map(([key, value]) => [key, withExpressions(value)]));
       const required = schema.required ?? [];
-      return {
-        if: { properties: { run: { const: name } }, required: ["run"] },
-        then: {
-          properties: { ...own, ...keys, run: { description: summary } },
-          additionalProperties: schema.additionalProperties ?? true,
-          if: { required: ["with"] },
-          then: { properties: { with: { ...schema, properties: own, description: keys["with"]?.description ?? "" } } },
-          ...(required.length > 0 && { else: { required } }),
-        },
+      const inside = { ...schema, properties: own, description: keys["with"]?.description ?? "" };
+      const whole: JsonSchema = {
+        properties: { ...own, ...keys, run: { description: summary } },
+        additionalProperties: schema.additionalProperties ?? true,
+        ...either({ required: ["with"] }, { properties: { with: inside } }, { required }),
       };
+      return either({ properties: { run: { const: name } }, required: ["run"] }, whole);
     }),
   };
 }

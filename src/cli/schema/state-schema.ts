@@ -2,7 +2,7 @@ import { Declaration } from "#engine/params/declare-params.ts";
 import { ValueKeys } from "#engine/states/step-keys.ts";
 import { WrittenKeys } from "#engine/states/step-source.ts";
 import type { ModuleDefinition } from "#engine/step/define.ts";
-import { schemaOf, type JsonSchema } from "./json-schema.ts";
+import { either, schemaOf, type JsonSchema } from "./json-schema.ts";
 import { expressionDefinition, withExpressions } from "./with-expressions.ts";
 
 /** The map of a file's parameters. */
@@ -77,5 +77,5 @@ function stepSchema(modules: readonly ModuleDefinition[]): JsonSchema {
     additionalProperties: false,
     oneOf: modules.map(({ name }) => ({ required: [name] })),
   };
-  return { type: "object", if: { required: ["include"] }, then: included, else: uses };
+  return { type: "object", ...either({ required: ["include"] }, included, uses) };
 }

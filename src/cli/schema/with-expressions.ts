@@ -1,4 +1,4 @@
-import { mapInner, type JsonSchema } from "./json-schema.ts";
+import { either, mapInner, type JsonSchema } from "./json-schema.ts";
 
 /** A text with an expression, which stands for a value of any type. */
 export const expressionDefinition: JsonSchema = { type: "string", pattern: "\\{\\{[\\s\\S]*\\}\\}" };
@@ -26,9 +26,7 @@ export function withExpressions(schema: JsonSchema): JsonSchema {
     ...(examples && { examples }),
     // Said once more where it is looked for by an editor that completes a key.
     ...(types && { type: [...new Set([...types, "string"])] }),
-    if: isExpression,
-    then: {},
-    else: rules,
+    ...either(isExpression, {}, rules),
   };
 }
 

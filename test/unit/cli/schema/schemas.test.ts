@@ -194,7 +194,7 @@ steps:
 
   it("goes into a folder, a file for each kind", async () => {
     const folder = mkdtempSync(join(tmpdir(), "kcore-schema-"));
-    const { write } = process.stdout;
+    const write = process.stdout.write.bind(process.stdout);
     process.stdout.write = () => true;
     try {
       await schemaCommand().parseAsync(["--out", join(folder, "new")], { from: "user" });
