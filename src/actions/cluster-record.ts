@@ -14,7 +14,11 @@ import { askingOf, endpointsFor, isController, nodeOf, openContext } from "./clu
 const Args = z.strictObject({
   node: z.string().optional().describe("Name of the node in the roster; the stage's own node unless given"),
   issued: z
-    .object({ nodeCert: z.string(), controllerCert: z.string().optional(), subCaCert: z.string().optional() })
+    .object({
+      nodeCert: z.string().describe("The node's certificate and its issuers', PEM"),
+      controllerCert: z.string().optional().describe("Of a controller: that of its API"),
+      subCaCert: z.string().optional().describe("Of a controller: that of its sub-CA"),
+    })
     .describe("What pki.issueNode gave"),
   timeout: z.number().positive().max(600).default(60).describe("Seconds until a controller must have answered"),
   port: z.int().min(1).max(65_535).default(9090).describe("Port of the controllers that the roster names"),

@@ -21,17 +21,21 @@ import { revokedKeys } from "./revoked-keys.ts";
 const Key = z.object({
   facts: z
     .object({
-      spki: z.string().optional(),
-      proof: z.string().optional(),
-      /** The certificate that lies beside the key, base64 of PEM. */
-      certificate: z.string().optional(),
+      spki: z.string().optional().describe("The public key, base64 of its SubjectPublicKeyInfo"),
+      proof: z.string().optional().describe("The challenge signed by the key, base64"),
+      certificate: z.string().optional().describe("The certificate that lies beside the key, base64 of PEM"),
     })
-    .prefault({}),
+    .prefault({})
+    .describe("Of key.generated"),
 });
 const Args = z.strictObject({
   node: z.string().optional().describe("Name of the node in the roster; the stage's own node unless given"),
   identity: z
-    .object({ nodeKey: Key, controllerKey: Key.optional(), subCaKey: Key.optional() })
+    .object({
+      nodeKey: Key.describe("The node's own"),
+      controllerKey: Key.optional().describe("Of a controller: that of its API"),
+      subCaKey: Key.optional().describe("Of a controller: that of its sub-CA"),
+    })
     .describe("What the state kcore/key registered: nodeKey, and of a controller controllerKey and subCaKey"),
   challenge: z
     .string()

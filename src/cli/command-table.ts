@@ -30,6 +30,11 @@ export const commandTable: readonly CommandEntry[] = [
     load: async () => (await import("./pack/pack-command.ts")).packCommand(),
   },
   {
+    name: "schema",
+    summary: "JSON Schema of the files that you write, for editors",
+    load: async () => (await import("./schema/schema-command.ts")).schemaCommand(),
+  },
+  {
     name: "roster",
     summary: "The machines and how to reach them",
     load: async () => (await import("./roster/roster-command.ts")).rosterCommand(),
@@ -38,6 +43,11 @@ export const commandTable: readonly CommandEntry[] = [
     name: "secrets",
     summary: "Secrets that stand encrypted in git",
     load: async () => (await import("./secrets/secrets-command.ts")).secretsCommand(),
+  },
+  {
+    name: "check",
+    summary: "Find what is wrong with a project, without a connection",
+    load: async () => (await import("./check/check-command.ts")).checkCommand(),
   },
   {
     name: "ping",

@@ -1,13 +1,17 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import type { Command } from "commander";
+import { registry } from "#engine/modules/registry.ts";
 import { listOrchestrations } from "#engine/orchestrate/load-orchestration.ts";
+import { trustOfProcess } from "#engine/project/project.ts";
+import { shippedRoot } from "#engine/project/shipped.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import { scalarsOf } from "#engine/sealed/places.ts";
 import { RECIPIENTS } from "#engine/sealed/recipients.ts";
 import { isSealed } from "#engine/step/sealed.ts";
 import { readSource } from "#engine/yaml/read.ts";
 import { MAX_ROSTER_BYTES } from "#engine/yaml/scan.ts";
+import { statesOf } from "#engine/states/open-states.ts";
 import { parsePlainYaml } from "#engine/yaml/plain-yaml.ts";
 import { orchestrationFolders, projectIfAny } from "../orchestrate/list-orchestrations.ts";
 import { ownRoster } from "../roster/own-roster.ts";
@@ -33,6 +37,8 @@ const sources: readonly (readonly [RegExp, Source | "files"])[] = [
   [/^-s |^--controller |^--join-controller /, () => contexts().flatMap(({ endpoints }) => endpoints.map(plain))],
   [/^--on |^orchestrate target$| target$/, targets],
   [/^orchestrate name$/, orchestrations],
+  [/^state (show name|apply names)$/, states],
+  [/^modules name$/, () => [...registry.keys()].map(plain)],
   [/^--dc/, () => unique(rosterNodes().map(({ dc }) => dc))],
   [/^--role /, () => unique(rosterNodes().flatMap(({ roles }) => roles))],
   [/^--(node|target-node) (?!host)| nodes?$/, () => rosterNodes().map(nodeCandidate)],
@@ -85,6 +91,13 @@ function targets({ current }: Asked): readonly Candidate[] {
 
 function orchestrations(): readonly Candidate[] {
   return [...listOrchestrations(orchestrationFolders(undefined)).keys()].map(plain);
+}
+
+function states(): readonly Candidate[] {
+  const places = { project: projectIfAny(undefined), shipped: shippedRoot(), trust: trustOfProcess(process.env) };
+  return statesOf(places)
+    .list()
+    .map(({ name, description = "" }) => ({ value: name, description }));
 }
 
 /** Names and endpoints of `~/.kcore/config`, read without checks: nothing is done with them. */

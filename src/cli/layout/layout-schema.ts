@@ -7,18 +7,21 @@ const Text = z.string().min(1);
 
 /** What lies in a partition; which keys go with which type, `checkLayout` says. */
 const flat = {
-  format: z.enum(["ext4", "xfs", "vfat"]).optional(),
-  mountpoint: AbsolutePath.optional(),
-  mountOptions: z.array(Text).optional(),
-  vg: VolumeName.optional(),
-  pool: PoolName.optional(),
+  format: z.enum(["ext4", "xfs", "vfat"]).optional().describe("Of a filesystem."),
+  mountpoint: AbsolutePath.optional().describe("Where a filesystem is mounted."),
+  mountOptions: z.array(Text).optional().describe("How a filesystem is mounted: noatime."),
+  vg: VolumeName.optional().describe("The volume group of an lvm_pv."),
+  pool: PoolName.optional().describe("The pool of a zfs."),
 };
-const Inner = z.strictObject({ type: z.enum(["filesystem", "lvm_pv", "zfs", "swap"]), ...flat });
-export const ContentSchema = z.strictObject({
-  type: z.enum(["filesystem", "lvm_pv", "zfs", "swap", "luks"]),
+const Inner = z.strictObject({
+  type: z.enum(["filesystem", "lvm_pv", "zfs", "swap"]).describe("What it is."),
   ...flat,
-  allowDiscards: z.boolean().optional(),
-  content: Inner.optional(),
+});
+export const ContentSchema = z.strictObject({
+  type: z.enum(["filesystem", "lvm_pv", "zfs", "swap", "luks"]).describe("What it is."),
+  ...flat,
+  allowDiscards: z.boolean().optional().describe("A luks lets discards through to the disk."),
+  content: Inner.optional().describe("What lies in a luks."),
 });
 export type Content = z.output<typeof ContentSchema>;
 export type InnerContent = z.output<typeof Inner>;
@@ -26,16 +29,18 @@ export type InnerContent = z.output<typeof Inner>;
 const Identifier = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "must be a name of letters, digits and “_”");
 
 const PartitionSchema = z.strictObject({
-  name: Identifier.pipe(PartitionName),
-  size: z.union([z.string(), z.number()]),
-  content: ContentSchema.optional(),
+  name: Identifier.pipe(PartitionName).describe("Its name in the table."),
+  size: z.union([z.string(), z.number()]).describe("16G, or 100% for what the others leave."),
+  content: ContentSchema.optional().describe("What lies in it."),
 });
 
 const DiskSchema = z.strictObject({
-  name: Identifier,
-  device: Text.optional(),
-  serial: Text.optional(),
-  gpt: z.strictObject({ partitions: z.array(PartitionSchema) }),
+  name: Identifier.describe("What it is called here."),
+  device: Text.optional().describe("Any name of it below /dev; or serial."),
+  serial: Text.optional().describe("Its serial number."),
+  gpt: z
+    .strictObject({ partitions: z.array(PartitionSchema).describe("In the order in which they lie on the disk.") })
+    .describe("Its partition table."),
 });
 
 /** What a pool's disks may be to each other; `raidz` and nothing at all as disko writes them. */
@@ -43,17 +48,23 @@ const modes = ["stripe", "mirror", "raidz1", "raidz2", "raidz3"] as const;
 
 /** `spec.diskLayout` of a `DiskLayout`; disko's layouts are translated into it. */
 export const LayoutSchema = z.strictObject({
-  disks: z.array(DiskSchema).default([]),
-  lvmVolumeGroups: z.array(z.strictObject({ name: VolumeName })).default([]),
+  disks: z.array(DiskSchema).default([]).describe("The disks."),
+  lvmVolumeGroups: z
+    .array(z.strictObject({ name: VolumeName.describe("Its name.") }))
+    .default([])
+    .describe("Volume groups of the partitions that are lvm_pv."),
   zfsPools: z
     .array(
       z.strictObject({
-        name: PoolName,
-        mode: z.enum(modes).default("stripe"),
-        rootProperties: Properties([...ofEncryption, "mountpoint"]).default({ compression: "lz4" }),
+        name: PoolName.describe("Its name."),
+        mode: z.enum(modes).default("stripe").describe("What its disks are to each other."),
+        rootProperties: Properties([...ofEncryption, "mountpoint"])
+          .default({ compression: "lz4" })
+          .describe("Properties of its root dataset."),
       }),
     )
-    .default([]),
+    .default([])
+    .describe("Pools of the partitions that are zfs."),
 });
 export type Layout = z.output<typeof LayoutSchema>;
 export type LayoutDisk = Layout["disks"][number];

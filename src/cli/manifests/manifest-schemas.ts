@@ -4,15 +4,23 @@ import { NodeSchema } from "#engine/roster/entry-schema.ts";
 import { LayoutSchema } from "../layout/layout-schema.ts";
 
 const Text = z.string().min(1);
-const envelope = { apiVersion: Text.optional(), kind: Text };
+const envelope = {
+  apiVersion: Text.optional().describe("Not looked at."),
+  kind: Text.describe("What it is: Cluster, NodeInstall, Node or DiskLayout."),
+};
 
 /** `kind: Cluster`: a context with its CA, as `kcore create cluster` makes it. */
 export const ClusterSchema = z.strictObject({
   ...envelope,
-  metadata: z.strictObject({ name: Text }),
+  metadata: z.strictObject({ name: Text.describe("The context's name.") }).describe("What it is called."),
   spec: z
-    .strictObject({ controller: Text.optional(), certsDir: Text.optional(), force: z.boolean().default(false) })
-    .prefault({}),
+    .strictObject({
+      controller: Text.optional().describe("An endpoint of the cluster, HOST:PORT."),
+      certsDir: Text.optional().describe("Where its certificates lie on this machine."),
+      force: z.boolean().default(false).describe("Makes it anew where there is one already."),
+    })
+    .prefault({})
+    .describe("As the flags of kcore create cluster say it."),
 });
 
 const Backend = z.enum(["filesystem", "lvm", "zfs"]);
@@ -23,32 +31,37 @@ const InstallerName = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]*$/, "must be 
 /** `kind: NodeInstall`: what `kcore node install` is told by flags. */
 export const NodeInstallSchema = z.strictObject({
   ...envelope,
-  metadata: z.strictObject({ name: Text.optional() }).prefault({}),
-  spec: z.strictObject({
-    node: Text,
-    osDisk: Text,
-    osInstalled: z.boolean().default(false),
-    encryptOs: z.boolean().optional(),
-    osUnlock: Text.optional(),
-    os: InstallerName.optional(),
-    dataDisks: z.array(Text).default([]),
-    dataDiskMode: Backend.optional(),
-    storageBackend: Backend.optional(),
-    lvmVgName: Text.optional(),
-    encryptDisks: z.boolean().optional(),
-    diskUnlock: z.enum(["keyFile", "tpm2"]).optional(),
-    lvmLvPrefix: Text.optional(),
-    zfsPoolName: Text.optional(),
-    zfsDatasetPrefix: Text.optional(),
-    runController: z.boolean().default(false),
-    joinControllers: z.array(Text).default([]),
-    dcId: EntryName.optional(),
-    hostname: Text.optional(),
-    nodeId: Text.optional(),
-    disableVxlan: z.boolean().default(false),
-    insecure: z.boolean().default(true),
-    hostKey: Text.optional(),
-  }),
+  metadata: z
+    .strictObject({ name: Text.optional().describe("The host name, or the id if it is a UUID.") })
+    .prefault({})
+    .describe("What it is called."),
+  spec: z
+    .strictObject({
+      node: Text.describe("The machine itself, HOST:PORT; port 9091 stands for the roster's SSH port, or 22."),
+      osDisk: Text.describe("The disk of the operating system."),
+      osInstalled: z.boolean().default(false).describe("The operating system is there already."),
+      encryptOs: z.boolean().optional().describe("LUKS2 under its root filesystem."),
+      osUnlock: Text.optional().describe("What unlocks it at boot, besides the console: ssh."),
+      os: InstallerName.optional().describe("What a live system gets: debian, nixos, or NAME of a state system/NAME."),
+      dataDisks: z.array(Text).default([]).describe("Disks for volumes; they must be blank or ours."),
+      dataDiskMode: Backend.optional().describe("What data disks become; the same as storageBackend."),
+      storageBackend: Backend.optional().describe("What data disks become: file systems, a volume group or a pool."),
+      lvmVgName: Text.optional().describe("The volume group's name, for lvm."),
+      encryptDisks: z.boolean().optional().describe("LUKS2 under each data disk's filesystem, volume group or pool."),
+      diskUnlock: z.enum(["keyFile", "tpm2"]).optional().describe("What opens encrypted data disks at boot."),
+      lvmLvPrefix: Text.optional().describe("Prefix of logical volumes, for lvm."),
+      zfsPoolName: Text.optional().describe("The pool's name, for zfs."),
+      zfsDatasetPrefix: Text.optional().describe("Prefix of datasets, for zfs."),
+      runController: z.boolean().default(false).describe("Run a controller on it."),
+      joinControllers: z.array(Text).default([]).describe("Controllers that the node belongs to, HOST:PORT."),
+      dcId: EntryName.optional().describe("Its datacenter; DC1 unless given."),
+      hostname: Text.optional().describe("Its name."),
+      nodeId: Text.optional().describe("Its id, a UUID; else a new one."),
+      disableVxlan: z.boolean().default(false).describe("No VXLAN overlay on this node."),
+      insecure: z.boolean().default(true).describe("Show the host key of a new machine, ask, and pin it."),
+      hostKey: Text.optional().describe("Pin the host key if it has this fingerprint, without asking."),
+    })
+    .describe("As the flags of kcore node install say it."),
 });
 
 const words = z.record(z.string(), z.string());
@@ -56,23 +69,49 @@ const words = z.record(z.string(), z.string());
 /** `kind: Node`: a roster entry, and what the cluster shall expect of the node. */
 export const NodeManifestSchema = z.strictObject({
   ...envelope,
-  metadata: z.strictObject({ name: EntryName, labels: words.optional(), annotations: words.optional() }),
-  spec: z.strictObject({ ...NodeSchema.shape, nodeId: NodeId.optional(), dcId: EntryName.optional() }).prefault({}),
+  metadata: z
+    .strictObject({
+      name: EntryName.describe("The node's name in the roster."),
+      labels: words.optional().describe("Labels; node-role.kubernetes.io/ROLE gives a role."),
+      annotations: words.optional().describe("metalk8s.scality.com/ssh-* say how it is reached."),
+    })
+    .describe("What it is called."),
+  spec: z
+    .strictObject({
+      ...NodeSchema.shape,
+      nodeId: NodeId.optional().describe("The same as id."),
+      dcId: EntryName.optional().describe("The same as dc."),
+    })
+    .prefault({})
+    .describe("What the roster says of a node."),
 });
 
 /** `kind: DiskLayout`: what lies on disks of a node, in our words or in disko's. */
 export const DiskLayoutSchema = z.strictObject({
   ...envelope,
-  metadata: z.strictObject({
-    name: z
-      .string()
-      .regex(/^[A-Za-z0-9_-]+$/, "must be a name of letters, digits, “_” and “-”")
-      .refine((name) => name !== "default", "is a name that is kept"),
-  }),
-  spec: z.strictObject({
-    nodeId: Text,
-    diskLayout: LayoutSchema.optional(),
-    layoutNix: Text.optional(),
-    layoutNixFile: Text.optional(),
-  }),
+  metadata: z
+    .strictObject({
+      name: z
+        .string()
+        .regex(/^[A-Za-z0-9_-]+$/, "must be a name of letters, digits, “_” and “-”")
+        .refine((name) => name !== "default", "is a name that is kept")
+        .describe("The layout's name."),
+    })
+    .describe("What it is called."),
+  spec: z
+    .strictObject({
+      nodeId: Text.describe("A node of the roster, by name or id."),
+      diskLayout: LayoutSchema.optional().describe("The layout; or one of the others."),
+      layoutNix: Text.optional().describe("The layout in Nix, as disko has it."),
+      layoutNixFile: Text.optional().describe("A file beside the manifest with the layout in Nix."),
+    })
+    .describe("Which layout, of which node."),
 });
+
+/** What a document of each kind holds. */
+export const manifestSchemas = {
+  Cluster: ClusterSchema,
+  NodeInstall: NodeInstallSchema,
+  Node: NodeManifestSchema,
+  DiskLayout: DiskLayoutSchema,
+} as const;

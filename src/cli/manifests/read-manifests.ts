@@ -9,7 +9,13 @@ import { suggestHint } from "#errors/suggest.ts";
 import { withCamelKeys } from "./camel-keys.ts";
 import { wantedLayout, type WantedLayout } from "./disk-layout-manifest.ts";
 import { wantedNode, type WantedNode } from "./node-manifest.ts";
-import { ClusterSchema, DiskLayoutSchema, NodeInstallSchema, NodeManifestSchema } from "./manifest-schemas.ts";
+import {
+  ClusterSchema,
+  DiskLayoutSchema,
+  manifestSchemas,
+  NodeInstallSchema,
+  NodeManifestSchema,
+} from "./manifest-schemas.ts";
 
 /** One document of a manifest file. */
 export type Manifest = { readonly name: string; readonly at: SourcePosition } & (
@@ -19,14 +25,8 @@ export type Manifest = { readonly name: string; readonly at: SourcePosition } & 
   | ({ readonly kind: "DiskLayout" } & WantedLayout)
 );
 
-const schemas = {
-  Cluster: ClusterSchema,
-  NodeInstall: NodeInstallSchema,
-  Node: NodeManifestSchema,
-  DiskLayout: DiskLayoutSchema,
-} as const;
-type Kind = keyof typeof schemas;
-const kinds = Object.keys(schemas) as Kind[];
+type Kind = keyof typeof manifestSchemas;
+const kinds = Object.keys(manifestSchemas) as Kind[];
 
 /**
  * The manifests of a text, in its order. Keys may be camelCase or snake_case; a kind is known in any case, with or

@@ -1,12 +1,10 @@
 import { Command } from "commander";
 import { KcoreError } from "#errors/problem.ts";
-import { openOwnModules } from "#engine/own-modules/open-modules.ts";
-import { trustOfProcess } from "#engine/project/project.ts";
-import { shippedRoot } from "#engine/project/shipped.ts";
 import { suggestHint } from "#errors/suggest.ts";
 import { addProjectOption, addResultOption, type CommonFlags } from "../options.ts";
 import { findProject } from "../project/find-project.ts";
 import { printRows } from "../terminal/format-result.ts";
+import { ownModulesOf } from "./known-modules.ts";
 import { requireGood, stages, tryModule } from "./try-module.ts";
 
 type Flags = CommonFlags & { readonly output: "table" | "json"; readonly busybox: boolean };
@@ -22,7 +20,7 @@ export function testCommand(): Command {
     .addHelpText("after", "\nExamples:\n  kcore modules test site.motd\n  kcore modules test site.unit --no-busybox")
     .action(async (name: string, { project, output, busybox }: Flags) => {
       const folder = findProject(project);
-      const own = openOwnModules({ project: folder, shipped: shippedRoot(), trust: trustOfProcess(process.env) });
+      const own = ownModulesOf(folder);
       if (!own.names.includes(name))
         throw new KcoreError({
           code: "USAGE",

@@ -8,7 +8,7 @@ import { addProjectOption, addResultOption, type CommonFlags } from "../options.
 import { findProject } from "../project/find-project.ts";
 import { printRows } from "../terminal/format-result.ts";
 import { fetchPack, type PackSource } from "./fetch-pack.ts";
-import { hashPack, readPack } from "./pack-files.ts";
+import { changedPacks, packProblems } from "./changed-packs.ts";
 import { dropPin, keepPack, readPins, type Pin, type Pins } from "./pinned-packs.ts";
 
 type Flags = CommonFlags & { readonly output: "table" | "json" };
@@ -88,10 +88,8 @@ async function updatePacks(
 
 async function verify(names: readonly string[], { project, output }: Flags): Promise<void> {
   const folder = findProject(project);
-  const pins = readPins(folder);
-  const strays = packNames(folder).filter((name) => names.length === 0 && pins[name] === undefined);
-  const chosen = choose(pins, names);
-  await requireSame(folder, chosen, strays);
+  const chosen = choose(readPins(folder), names);
+  throwAny(names.length === 0 ? await packProblems(folder) : await changedPacks(folder, chosen));
   print(chosen, output);
 }
 
@@ -118,25 +116,12 @@ function choose(pins: Pins, names: readonly string[]): Pins {
   );
 }
 
-/** @throws KcoreError PACK_CHANGED for packs that are not what was pinned, or that nobody pinned */
-async function requireSame(project: string, pins: Pins, strays: readonly string[] = []): Promise<void> {
-  const problems: Problem[] = strays.map((name) => ({
-    code: "PACK_CHANGED",
-    message: `packs/${name} is pinned nowhere`,
-    hint: "kcore pack add puts a pack there",
-  }));
-  for (const [name, { hash }] of Object.entries(pins)) {
-    const found = await readPack(join(project, packsFolder, name)).then(hashPack, () => undefined);
-    if (found === hash) continue;
-    problems.push({
-      code: "PACK_CHANGED",
-      message: found === undefined ? `packs/${name} is not there` : `packs/${name} is not what packs.yaml pins`,
-      hint:
-        found === undefined
-          ? "git checkout brings it back"
-          : "git diff shows what was changed; change the pack where it comes from, or make it files of the project",
-    });
-  }
+/** @throws KcoreError PACK_CHANGED for packs that are not what was pinned */
+async function requireSame(project: string, pins: Pins): Promise<void> {
+  throwAny(await changedPacks(project, pins));
+}
+
+function throwAny(problems: readonly Problem[]): void {
   if (problems.length > 0) throw new KcoreError(problems);
 }
 

@@ -20,7 +20,15 @@ const args = z.strictObject({
       path: AbsolutePath.describe("Where the CA's certificate goes."),
       content: Pem.describe("The CA's root certificate in PEM."),
     })
-    .describe("The CA that the certificate must verify against."),
+    .describe("The CA that the certificate must verify against.")
+    .meta({
+      examples: [
+        {
+          path: "/etc/kcore/certs/ca.crt",
+          content: "-----BEGIN CERTIFICATE-----\nMIIB0w==\n-----END CERTIFICATE-----\n",
+        },
+      ],
+    }),
   key: AbsolutePath.describe("The private key on the node that the certificate must be for."),
   mode: FileMode.default("0644").describe("Mode of both files."),
   owner: UserName.default("root").describe("Owner of both files."),
@@ -49,6 +57,7 @@ const args = z.strictObject({
 export const certificateDropped = defineModule({
   name: "certificate.dropped",
   summary: "Keeps a certificate and its CA on the node, checked against the key there.",
+  alsoKnownAs: ["x509_certificate", "x509.certificate_managed", "cert", "tls"],
   args,
   refusals: ["CERTIFICATE_INVALID", "CERTIFICATE_KEY_MISMATCH", "FILE_NO_PARENT", "FILE_PARENT_UNSAFE"],
   step: ({ path, content, ca, key, mode, owner, group }) => {

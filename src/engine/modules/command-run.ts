@@ -23,6 +23,7 @@ import { sh } from "../step/sh.ts";
 export const commandRun = defineModule({
   name: "command.run",
   summary: "Runs a command.",
+  alsoKnownAs: ["command", "shell", "raw", "cmd.run", "cmd.wait", "server.shell", "exec"],
   args: z
     .strictObject({
       cmd: Visible.min(1).optional().describe("A command line for /bin/sh."),

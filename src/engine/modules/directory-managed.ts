@@ -39,6 +39,17 @@ type Args = z.output<typeof args>;
 export const directoryManaged = defineModule({
   name: "directory.managed",
   summary: "Keeps a folder with its mode and owner.",
+  alsoKnownAs: [
+    "file",
+    "file.directory",
+    "file.recurse",
+    "files.directory",
+    "files.sync",
+    "synchronize",
+    "rsync",
+    "mkdir",
+    "folder",
+  ],
   args,
   refusals: ["FILE_IN_THE_WAY", "FILE_NO_PARENT", "FILE_PARENT_UNSAFE", "NIXOS_MANAGED"],
   step: (given) => {

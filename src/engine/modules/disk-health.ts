@@ -16,6 +16,7 @@ import { sh } from "../step/sh.ts";
 export const diskHealth = defineModule({
   name: "disk.health",
   summary: "Checks that a disk calls itself healthy (SMART), where it can say so.",
+  alsoKnownAs: ["smart", "smartctl"],
   args: z.strictObject({
     disk: DiskId.describe("The disk, by serial, wwn, byId, busPath, model or size."),
     maxWear: z.int().min(1).max(255).default(100).describe("How much of an SSD's life may be used, in percent."),

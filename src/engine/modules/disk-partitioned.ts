@@ -22,17 +22,24 @@ const types = {
 
 const MiB = 1024 ** 2;
 
-const Partition = z.strictObject({
-  name: PartitionName.describe("Its name in the table; also what filesystem.formatted calls it by."),
-  size: z
-    .union([z.literal("100%"), Size])
-    .default("100%")
-    .describe("A size such as 512M, or 100% for all that is left (the last one only)."),
-  type: z
-    .enum(Object.keys(types) as (keyof typeof types)[])
-    .default("linux")
-    .describe("What it is for: linux, esp, lvm, raid, swap, zfs, luks, bios (GRUB's own) or root."),
-});
+const Partition = z
+  .strictObject({
+    name: PartitionName.describe("Its name in the table; also what filesystem.formatted calls it by."),
+    size: z
+      .union([z.literal("100%"), Size])
+      .default("100%")
+      .describe("A size such as 512M, or 100% for all that is left (the last one only)."),
+    type: z
+      .enum(Object.keys(types) as (keyof typeof types)[])
+      .default("linux")
+      .describe("What it is for: linux, esp, lvm, raid, swap, zfs, luks, bios (GRUB's own) or root."),
+  })
+  .meta({
+    examples: [
+      { name: "esp", size: "512M", type: "esp" },
+      { name: "data", size: "100%" },
+    ],
+  });
 
 const args = z.strictObject({
   disk: DiskId.describe("The disk, by serial, wwn, byId, busPath, model or size; an entry of the roster's disks fits."),
@@ -64,6 +71,7 @@ const args = z.strictObject({
 export const diskPartitioned = defineModule({
   name: "disk.partitioned",
   summary: "Keeps a GPT partition table on a disk, which must be blank or granted.",
+  alsoKnownAs: ["parted", "partition.mkpart", "sgdisk", "sfdisk", "gpt", "disko"],
   args,
   refusals: [
     "DISK_AMBIGUOUS",

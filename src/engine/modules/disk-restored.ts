@@ -24,14 +24,16 @@ const Sectors = z
   .min(0)
   .refine((bytes) => bytes % sector === 0, "must be a number of whole sectors of 512 bytes");
 
-const Piece = z.strictObject({
-  offset: Sectors.describe("Where it lies, in bytes from the beginning."),
-  length: Sectors.min(sector).describe("Bytes."),
-  sha256: z
-    .string()
-    .regex(/^[0-9a-f]{64}$/)
-    .describe("Of these bytes."),
-});
+const Piece = z
+  .strictObject({
+    offset: Sectors.describe("Where it lies, in bytes from the beginning."),
+    length: Sectors.min(sector).describe("Bytes."),
+    sha256: z
+      .string()
+      .regex(/^[0-9a-f]{64}$/)
+      .describe("Of these bytes."),
+  })
+  .meta({ examples: [{ offset: 0, length: 1048576, sha256: "0".repeat(64) }] });
 
 const args = z
   .strictObject({
@@ -76,6 +78,7 @@ function end(piece: { readonly offset: number; readonly length: number } | undef
 export const diskRestored = defineModule({
   name: "disk.restored",
   summary: "Puts the saved table, headers and labels of a disk, logical volume or array back.",
+  alsoKnownAs: ["dd"],
   args,
   refusals: [
     "ARRAY_NOT_FOUND",

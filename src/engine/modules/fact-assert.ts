@@ -18,6 +18,7 @@ import { sh, shLines } from "../step/sh.ts";
 export const factAssert = defineModule({
   name: "fact.assert",
   summary: "Checks that a node is fit, all checks at once.",
+  alsoKnownAs: ["assert", "fail", "preflight", "test.check_pillar", "validate"],
   args: z.strictObject({ that: z.array(Check).min(1).describe("The checks, each one key.") }),
   step: ({ that }) => {
     const checks = new Map(that.flatMap(checksOf).map((check) => [check.name, check]));

@@ -20,6 +20,7 @@ const vital = new Set(
 export const fileAbsent = defineModule({
   name: "file.absent",
   summary: "Keeps a path free: no file, link or folder.",
+  alsoKnownAs: ["file", "file.tidied", "files.file", "rm", "delete", "remove"],
   args: z.strictObject({
     path: AbsolutePath.refine((path) => !vital.has(path), "is a system folder; it is never removed").describe(
       "What must not be there.",

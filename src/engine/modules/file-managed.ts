@@ -52,6 +52,7 @@ type Args = z.output<typeof args>;
 export const fileManaged = defineModule({
   name: "file.managed",
   summary: "Keeps a file's content, mode and owner.",
+  alsoKnownAs: ["copy", "template", "file", "file.contents", "files.put", "files.template", "upload", "jinja"],
   args,
   refusals: ["FILE_INVALID", "FILE_IN_THE_WAY", "FILE_NO_PARENT", "FILE_PARENT_UNSAFE", "NIXOS_MANAGED"],
   step: (given, context) => {

@@ -61,6 +61,7 @@ export const filesystemFormatted = defineModule({
   name: "filesystem.formatted",
   summary:
     "Keeps a filesystem on a partition, logical volume, array or opened LUKS container, which must be blank or granted.",
+  alsoKnownAs: ["filesystem", "blockdev.formatted", "mkfs", "ext4", "xfs", "vfat"],
   args,
   refusals: [
     "ARRAY_NOT_FOUND",

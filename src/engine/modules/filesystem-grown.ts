@@ -16,6 +16,7 @@ const args = z.strictObject(deviceFields).refine((given) => deviceFrom(given) !=
 export const filesystemGrown = defineModule({
   name: "filesystem.grown",
   summary: "Keeps an ext4 or xfs filesystem as large as its device.",
+  alsoKnownAs: ["filesystem", "resizefs", "resize2fs", "xfs_growfs", "growpart"],
   args,
   refusals: [
     "ARRAY_NOT_FOUND",

@@ -13,6 +13,7 @@ import { sh } from "../step/sh.ts";
 export const groupManaged = defineModule({
   name: "group.managed",
   summary: "Keeps a group of the node.",
+  alsoKnownAs: ["group", "group.present", "group.absent", "server.group", "groupadd"],
   args: z
     .strictObject({
       name: AccountName.describe("The group."),

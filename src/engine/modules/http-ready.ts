@@ -24,6 +24,7 @@ const Url = z
 export const httpReady = defineModule({
   name: "http.ready",
   summary: "Waits until a URL answers as it should, as seen from the node.",
+  alsoKnownAs: ["uri", "http.wait_for_successful_query", "wait_for", "curl", "url"],
   args: z
     .strictObject({
       url: Url.describe("What to ask for."),

@@ -15,6 +15,7 @@ import { rawSh, sh, type Sh } from "../step/sh.ts";
 export const kernelUpdated = defineModule({
   name: "kernel.updated",
   summary: "Keeps the newest kernel of the distribution installed; it runs after a boot.",
+  alsoKnownAs: ["apt", "dist-upgrade", "pkg.latest"],
   args: z.strictObject({
     listsMaxAge: Duration.default(86_400).describe(
       "How old the lists of packages may be; older ones are fetched first.",

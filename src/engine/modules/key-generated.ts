@@ -40,6 +40,7 @@ const args = z.strictObject({
 export const keyGenerated = defineModule({
   name: "key.generated",
   summary: "Keeps a private key that is made on the node and never leaves it.",
+  alsoKnownAs: ["openssl_privatekey", "openssl_csr", "x509.private_key_managed", "csr", "tls"],
   args,
   refusals: ["FILE_NO_PARENT", "FILE_PARENT_UNSAFE", "KEY_INVALID"],
   step: ({ path, mode, challenge, certificate, ...given }, { runAs }) => {

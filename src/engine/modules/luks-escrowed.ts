@@ -38,6 +38,7 @@ const args = z.strictObject({
 export const luksEscrowed = defineModule({
   name: "luks.escrowed",
   summary: "Keeps a recovery key, sealed with a public key, for every LUKS container of kcore's.",
+  alsoKnownAs: ["luks_device", "crypttab", "recovery key"],
   args,
   refusals: ["LUKS_CLOSED", "LUKS_KEY_MISSING", "TOOL_MISSING"],
   step: ({ publicKey }) => {

@@ -72,6 +72,7 @@ const args = z
 export const luksOpened = defineModule({
   name: "luks.opened",
   summary: "Keeps a LUKS2 container on a partition, logical volume or array, open now and at every boot.",
+  alsoKnownAs: ["luks_device", "crypttab", "cryptsetup", "encryption"],
   args,
   refusals: [
     "ARRAY_NOT_FOUND",

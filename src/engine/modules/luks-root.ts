@@ -25,6 +25,7 @@ const args = z.strictObject({
 export const luksRoot = defineModule({
   name: "luks.root",
   summary: "Keeps a LUKS2 container for a machine's own system, made and opened from a live system.",
+  alsoKnownAs: ["luks_device", "crypttab", "cryptsetup", "encryption"],
   args,
   refusals: [
     "DISK_AMBIGUOUS",

@@ -43,6 +43,7 @@ const layouts = { linear: "linear", thinPool: "thin,pool", thin: "thin,sparse" }
 export const lvmLogicalVolume = defineModule({
   name: "lvm.logical_volume",
   summary: "Keeps an LVM logical volume, thin pool or thin volume.",
+  alsoKnownAs: ["lvol", "lvm.lv_present", "lvcreate"],
   args,
   refusals: ["LVM_GROUP_MISSING", "LVM_NO_SPACE", "LVM_VOLUME_DIFFERS", "TOOL_MISSING"],
   step: (given, context) => {

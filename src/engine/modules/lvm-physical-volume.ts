@@ -27,6 +27,7 @@ export const lvmPhysicalVolume = defineModule({
   name: "lvm.physical_volume",
   summary:
     "Keeps an LVM physical volume on a partition, array or opened LUKS container, which must be blank or granted.",
+  alsoKnownAs: ["lvg", "lvm.pv_present", "pvcreate"],
   args,
   refusals: [
     "ARRAY_NOT_FOUND",

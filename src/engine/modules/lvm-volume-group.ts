@@ -41,6 +41,7 @@ const args = z.strictObject({
 export const lvmVolumeGroup = defineModule({
   name: "lvm.volume_group",
   summary: "Keeps an LVM volume group of the node's physical volumes.",
+  alsoKnownAs: ["lvg", "lvm.vg_present", "vgcreate"],
   args,
   refusals: ["LVM_GROUP_TAKEN", "LVM_PV_MISSING", "LVM_PV_TAKEN", "TOOL_MISSING"],
   step: ({ name, disks, partition, encrypted, extentSize }, context) => {

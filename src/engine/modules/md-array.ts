@@ -35,6 +35,7 @@ const args = z
 export const mdArray = defineModule({
   name: "md.array",
   summary: "Keeps a Linux software RAID array (md) of partitions.",
+  alsoKnownAs: ["mdadm", "raid.present", "raid"],
   args,
   refusals: [
     "ARRAY_DIFFERS",

@@ -71,6 +71,7 @@ type Args = z.output<typeof args>;
 export const mountMounted = defineModule({
   name: "mount.mounted",
   summary: "Keeps a filesystem mounted, now and at every boot.",
+  alsoKnownAs: ["mount", "mount.fstab_present", "server.mount", "fstab"],
   args,
   refusals: ["FILE_NO_PARENT", "FILE_PARENT_UNSAFE", "MOUNT_BUSY", "MOUNT_SOURCE_MISSING", "NIXOS_MANAGED"],
   step: (given, context) => {

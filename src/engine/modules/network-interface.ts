@@ -51,11 +51,13 @@ const args = z
       .describe("Domains in which short names are looked for."),
     routes: z
       .array(
-        z.strictObject({
-          to: Network.describe("The network."),
-          via: Address.describe("The router."),
-          metric: z.int().min(0).max(4_294_967_295).optional().describe("Lower ones win."),
-        }),
+        z
+          .strictObject({
+            to: Network.describe("The network."),
+            via: Address.describe("The router."),
+            metric: z.int().min(0).max(4_294_967_295).optional().describe("Lower ones win."),
+          })
+          .meta({ examples: [{ to: "198.51.100.0/24", via: "192.0.2.1", metric: 100 }] }),
       )
       .default([])
       .describe("Further routes."),
@@ -66,7 +68,8 @@ const args = z
         id: z.int().min(1).max(4094).describe("Its number (IEEE 802.1Q)."),
       })
       .optional()
-      .describe("Makes it a VLAN of another interface."),
+      .describe("Makes it a VLAN of another interface.")
+      .meta({ examples: [{ link: "eth1", id: 20 }] }),
     bond: z
       .strictObject({
         members: z.array(InterfaceName).min(1).describe("The interfaces that it is made of."),
@@ -77,14 +80,16 @@ const args = z
         miimon: z.int().min(0).max(60_000).default(100).describe("Milliseconds between two looks at their carriers."),
       })
       .optional()
-      .describe("Makes it a bond of others."),
+      .describe("Makes it a bond of others.")
+      .meta({ examples: [{ members: ["eth1", "eth2"], mode: "802.3ad", miimon: 100 }] }),
     bridge: z
       .strictObject({
         ports: z.array(InterfaceName).default([]).describe("The interfaces that it connects."),
         stp: z.boolean().default(false).describe("Whether it speaks the spanning tree protocol."),
       })
       .optional()
-      .describe("Makes it a bridge."),
+      .describe("Makes it a bridge.")
+      .meta({ examples: [{ ports: ["eth1"], stp: false }] }),
   })
   .refine(({ vlan, bond, bridge }) => [vlan, bond, bridge].filter((kind) => kind !== undefined).length <= 1, {
     message: "is one of vlan, bond and bridge",
@@ -116,6 +121,7 @@ const args = z
 export const networkInterface = defineModule({
   name: "network.interface",
   summary: "Keeps a network interface, VLAN, bond or bridge with its addresses and routes.",
+  alsoKnownAs: ["nmcli", "interfaces_file", "network.managed", "netplan", "networkd", "ip", "vlan", "bond", "bridge"],
   args,
   refusals: ["FILE_NO_PARENT", "FILE_PARENT_UNSAFE", "NETWORK_ELSEWHERE", "NETWORK_UNMANAGED", "NIXOS_MANAGED"],
   step: ({ backend, ...wanted }) => {

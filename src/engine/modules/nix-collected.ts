@@ -14,6 +14,7 @@ const folder = "/nix/var/nix/profiles";
 export const nixCollected = defineModule({
   name: "nix.collected",
   summary: "Keeps a number of generations of each Nix profile, and the store free of what the others needed.",
+  alsoKnownAs: ["nix-collect-garbage", "gc"],
   args: z.strictObject({
     keep: z
       .int()

@@ -74,6 +74,7 @@ type Args = z.output<typeof args>;
 export const nixInstalled = defineModule({
   name: "nix.installed",
   summary: "Keeps Nix installed, its daemon running, and settings in nix.conf.",
+  alsoKnownAs: ["nix"],
   args,
   refusals: [
     "FILE_NO_PARENT",

@@ -9,12 +9,23 @@ const Sha256 = z.string().regex(/^[0-9a-f]{64}$/, "must be a SHA-256 in hex");
 const storePath = /^\/nix\/store\/[0-9abcdfghijklmnpqrsvwxyz]{32}-[A-Za-z0-9+._?=-]{1,211}$/;
 
 /** One path as a bastion action exported it: as `nix-store --export` writes it, without the end (8 bytes of zero), compressed by gzip. */
-const Exported = z.strictObject({
-  path: z.string().regex(storePath, "must be a store path").describe("The store path that the file holds."),
-  file: AbsolutePath.describe("The file on the bastion."),
-  sha256: Sha256.describe("Its SHA-256."),
-  size: z.int().positive().describe("Its size in bytes."),
-});
+const Exported = z
+  .strictObject({
+    path: z.string().regex(storePath, "must be a store path").describe("The store path that the file holds."),
+    file: AbsolutePath.describe("The file on the bastion."),
+    sha256: Sha256.describe("Its SHA-256."),
+    size: z.int().positive().describe("Its size in bytes."),
+  })
+  .meta({
+    examples: [
+      {
+        path: "/nix/store/00000000000000000000000000000000-kcore",
+        file: "/var/cache/kcore/kcore.nar.gz",
+        sha256: "0".repeat(64),
+        size: 1048576,
+      },
+    ],
+  });
 
 const args = z
   .strictObject({
@@ -109,6 +120,7 @@ esac`;
 export const nixProfile = defineModule({
   name: "nix.profile",
   summary: "Keeps a Nix profile at a store path, which the bastion delivers, or at one of its generations.",
+  alsoKnownAs: ["nix-env", "nix copy", "closure"],
   args,
   refusals: ["NIX_DOWNGRADE", "NIX_GENERATION_MISSING", "NIX_PATH_DIFFERS"],
   step: (given) => {

@@ -16,15 +16,19 @@ const InFlake = z
     "must be a path below the flake, of plain names",
   );
 
-const FlakeFile = z.strictObject({
-  path: InFlake.describe("Where it lies in the flake."),
-  file: AbsolutePath.describe("The file on the bastion."),
-  sha256: z
-    .string()
-    .regex(/^[0-9a-f]{64}$/, "must be a SHA-256 in hex")
-    .describe("Its SHA-256."),
-  size: z.int().min(0).describe("Its size in bytes."),
-});
+const exampleFile = { path: "flake.nix", file: "/home/ops/dc1/.kcore/n1/flake.nix", sha256: "0".repeat(64), size: 512 };
+
+const FlakeFile = z
+  .strictObject({
+    path: InFlake.describe("Where it lies in the flake."),
+    file: AbsolutePath.describe("The file on the bastion."),
+    sha256: z
+      .string()
+      .regex(/^[0-9a-f]{64}$/, "must be a SHA-256 in hex")
+      .describe("Its SHA-256."),
+    size: z.int().min(0).describe("Its size in bytes."),
+  })
+  .meta({ examples: [exampleFile] });
 
 const args = z.strictObject({
   disk: DiskId.describe("The disk, by serial, wwn, byId, busPath, model or size."),
@@ -38,7 +42,8 @@ const args = z.strictObject({
         .describe("The machine: nixosConfigurations.NAME."),
       files: z.array(FlakeFile).min(1).describe("All files of the flake."),
     })
-    .describe("What the action nixos.config made."),
+    .describe("What the action nixos.config made.")
+    .meta({ examples: [{ name: "n1", files: [exampleFile] }] }),
   user: UserName.default("root").describe("Whom kcore logs in as."),
   nixpkgs: z
     .string()
@@ -66,6 +71,7 @@ const args = z.strictObject({
 export const nixosInstalled = defineModule({
   name: "nixos.installed",
   summary: "Keeps NixOS installed on a machine's own disk, from a flake, by the live system's nixos-install.",
+  alsoKnownAs: ["nixos-install", "nixos-anywhere"],
   args,
   refusals: [
     "DISK_AMBIGUOUS",

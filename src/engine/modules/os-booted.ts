@@ -17,6 +17,7 @@ import { sh, type Sh } from "../step/sh.ts";
 export const osBooted = defineModule({
   name: "os.booted",
   summary: "Boots the machine from its own disk, unless it runs from there.",
+  alsoKnownAs: ["reboot", "wait_for_connection"],
   args: z.strictObject({
     disk: DiskId.describe("The disk, by serial, wwn, byId, busPath, model or size."),
     root: PartitionName.default("root").describe("The partition of the root filesystem."),

@@ -10,14 +10,16 @@ import { done, finishTarget, mountTarget, target } from "../step/fragments/os-ta
 import { containerOf, judgeUnlock, settleUnlock, unfinished } from "../step/fragments/os-unlock.ts";
 import { sh, type Sh } from "../step/sh.ts";
 
-const Image = z.strictObject({
-  file: AbsolutePath.describe("The file on the bastion."),
-  sha256: z
-    .string()
-    .regex(/^[0-9a-f]{64}$/, "must be a SHA-256 in hex")
-    .describe("Its SHA-256."),
-  size: z.int().positive().describe("Its size in bytes."),
-});
+const Image = z
+  .strictObject({
+    file: AbsolutePath.describe("The file on the bastion."),
+    sha256: z
+      .string()
+      .regex(/^[0-9a-f]{64}$/, "must be a SHA-256 in hex")
+      .describe("Its SHA-256."),
+    size: z.int().positive().describe("Its size in bytes."),
+  })
+  .meta({ examples: [{ file: "/var/cache/kcore/debian.img.gz", sha256: "0".repeat(64), size: 1048576 }] });
 
 const args = z.strictObject({
   disk: DiskId.describe("The disk, by serial, wwn, byId, busPath, model or size."),
@@ -63,6 +65,7 @@ const args = z.strictObject({
 export const osInstalled = defineModule({
   name: "os.installed",
   summary: "Keeps Debian installed on a machine's own disk, which then boots by BIOS and UEFI.",
+  alsoKnownAs: ["debootstrap", "preseed", "image"],
   args,
   refusals: [
     "DISK_AMBIGUOUS",

@@ -17,6 +17,7 @@ import { sh } from "../step/sh.ts";
 export const osLive = defineModule({
   name: "os.live",
   summary: "Tells what a NixOS configuration has to take over from the live system that a machine runs.",
+  alsoKnownAs: ["live system", "rescue"],
   args: z.strictObject({
     disk: DiskId.describe("The disk that the system will be on, by serial, wwn, byId, busPath, model or size."),
     root: PartitionName.default("root").describe("The partition of the root filesystem."),

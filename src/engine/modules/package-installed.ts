@@ -23,6 +23,19 @@ const PackageName = z
 export const packageInstalled = defineModule({
   name: "package.installed",
   summary: "Keeps packages installed, at their latest version, or away.",
+  alsoKnownAs: [
+    "package",
+    "apt",
+    "dnf",
+    "yum",
+    "apk",
+    "zypper",
+    "pkg.installed",
+    "pkg.removed",
+    "pkg.purged",
+    "apt.packages",
+    "dnf.packages",
+  ],
   args: z
     .strictObject({
       name: PackageName.optional().describe("One package; name=version pins a version (apt, apk)."),

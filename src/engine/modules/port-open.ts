@@ -15,6 +15,7 @@ const HostName = z.string().regex(/^[A-Za-z0-9_.:][A-Za-z0-9_.:-]{0,252}$/, "mus
 export const portOpen = defineModule({
   name: "port.open",
   summary: "Waits until a TCP port accepts connections, as seen from the node.",
+  alsoKnownAs: ["wait_for", "server.wait", "tcp", "listen"],
   args: z.strictObject({
     port: z.number().int().min(1).max(65_535).describe("The TCP port."),
     host: HostName.default("127.0.0.1").describe("The host, as the node sees it."),

@@ -14,6 +14,7 @@ import { sh } from "../step/sh.ts";
 export const rebootDone = defineModule({
   name: "reboot.done",
   summary: "Boots the node anew, once a run, where it is needed.",
+  alsoKnownAs: ["reboot", "system.reboot", "server.reboot", "shutdown"],
   args: z
     .strictObject({
       ifFile: AbsolutePath.optional().describe("Only when this file is there."),

@@ -15,6 +15,7 @@ import { sh } from "../step/sh.ts";
 export const rebootIfRequired = defineModule({
   name: "reboot.ifRequired",
   summary: "Boots the node when its kernel or its libraries are not those that are installed.",
+  alsoKnownAs: ["reboot", "reboot-required", "needrestart", "server.reboot"],
   args: z.strictObject({
     services: z
       .boolean()

@@ -29,6 +29,7 @@ import { sh } from "../step/sh.ts";
 export const scriptRun = defineModule({
   name: "script.run",
   summary: "Runs a script.",
+  alsoKnownAs: ["script", "shell", "cmd.script", "server.script"],
   args: z
     .strictObject({
       text: Text.optional().describe("The script itself."),

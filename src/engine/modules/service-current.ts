@@ -19,6 +19,7 @@ const never = ["dbus.service", "dbus-broker.service", "systemd-logind.service", 
 export const serviceCurrent = defineModule({
   name: "service.current",
   summary: "Restarts services that run programs or libraries which an update replaced.",
+  alsoKnownAs: ["needrestart", "systemd", "service.running", "restart"],
   args: z.strictObject({
     except: z.array(UnitName).default([]).describe("Services that are left as they are."),
   }),

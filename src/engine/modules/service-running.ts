@@ -23,6 +23,7 @@ import { sh } from "../step/sh.ts";
 export const serviceRunning = defineModule({
   name: "service.running",
   summary: "Keeps a systemd unit running, and enabled at boot unless told otherwise.",
+  alsoKnownAs: ["service", "systemd", "systemd_service", "service.enabled", "systemd.service", "systemctl"],
   args: z.strictObject({
     name: UnitName.describe("The unit; .service is understood."),
     enabled: z

@@ -14,6 +14,15 @@ import { sh } from "../step/sh.ts";
 export const serviceStopped = defineModule({
   name: "service.stopped",
   summary: "Keeps a systemd unit stopped, and disabled at boot unless told otherwise.",
+  alsoKnownAs: [
+    "service",
+    "systemd",
+    "systemd_service",
+    "service.dead",
+    "service.disabled",
+    "service.masked",
+    "systemctl",
+  ],
   args: z.strictObject({
     name: UnitName.describe("The unit; .service is understood."),
     enabled: z

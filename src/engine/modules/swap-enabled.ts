@@ -32,6 +32,7 @@ export const swapEnabled = defineModule({
   name: "swap.enabled",
   summary:
     "Keeps a swap area on a partition, logical volume, array or opened LUKS container, in use now and at every boot.",
+  alsoKnownAs: ["swap", "mount.swap", "mkswap", "swapon"],
   args,
   refusals: [
     "ARRAY_NOT_FOUND",

@@ -13,6 +13,7 @@ import { sh } from "../step/sh.ts";
 export const symlinkManaged = defineModule({
   name: "symlink.managed",
   summary: "Keeps a symbolic link with its target.",
+  alsoKnownAs: ["file", "file.symlink", "files.link", "link", "ln"],
   args: z.strictObject({
     path: AbsolutePath.describe("The link on the node."),
     target: z

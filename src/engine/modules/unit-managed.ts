@@ -49,6 +49,7 @@ const ownership = { mode: "0644", owner: "root", group: "root" };
 export const unitManaged = defineModule({
   name: "unit.managed",
   summary: "Keeps a systemd unit file or drop-in.",
+  alsoKnownAs: ["systemd", "systemd_service", "file.managed", "systemctl", "drop-in", "daemon_reload"],
   args,
   refusals: ["FILE_NO_PARENT", "FILE_PARENT_UNSAFE", "NIXOS_MANAGED", "UNIT_INVALID"],
   step: (given, context) => {

@@ -41,6 +41,7 @@ type Args = z.output<typeof args>;
 export const userManaged = defineModule({
   name: "user.managed",
   summary: "Keeps a user of the node.",
+  alsoKnownAs: ["user", "user.present", "user.absent", "server.user", "useradd", "account"],
   args,
   refusals: ["TOOL_MISSING"],
   step: (given) => ({

@@ -14,6 +14,7 @@ import { sh } from "../step/sh.ts";
 export const waitFor = defineModule({
   name: "wait.for",
   summary: "Waits for a path, the absence of one, a command's success or an active unit.",
+  alsoKnownAs: ["wait_for", "pause", "loop.until", "server.wait", "until", "retry"],
   args: z
     .strictObject({
       path: AbsolutePath.optional().describe("A path that shall be there."),

@@ -37,6 +37,7 @@ type Args = z.output<typeof args>;
 export const zfsDataset = defineModule({
   name: "zfs.dataset",
   summary: "Keeps a ZFS filesystem mounted, or a ZFS volume.",
+  alsoKnownAs: ["zfs", "zfs.filesystem_present", "zfs.volume_present"],
   args,
   refusals: [
     "FILE_NO_PARENT",

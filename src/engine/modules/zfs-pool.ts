@@ -80,6 +80,7 @@ const moreUnits = "zfs-load-module.service zfs-volumes.target zfs-volume-wait.se
 export const zfsPool = defineModule({
   name: "zfs.pool",
   summary: "Keeps a ZFS pool of partitions or opened LUKS containers, imported now and at every boot.",
+  alsoKnownAs: ["zpool", "zpool.present", "zfs"],
   args,
   refusals: [
     "DISK_AMBIGUOUS",

@@ -2,6 +2,7 @@ import { KcoreError, type Problem } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import { evaluate } from "#engine/expressions/evaluate.ts";
+import { secretOf } from "#engine/params/bind-params.ts";
 import { referencesOf } from "#engine/expressions/references.ts";
 import type { Scope } from "#engine/expressions/scope.ts";
 import { UnknownValue } from "#engine/expressions/unknown.ts";
@@ -97,7 +98,7 @@ export function applyTask(
     kind: "apply",
     draft: (late) =>
       ledger.draft(id, late.node as NodeEntry, async ({ taken, registered }) => {
-        const states = await whileOpening(catalogue.readSecret, () => apply(late));
+        const states = await whileOpening(secretOf(catalogue.readSecret), () => apply(late));
         return catalogue.draft({ apply: states, node: late.node as NodeEntry, taken, registered });
       }),
   };

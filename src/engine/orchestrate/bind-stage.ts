@@ -5,6 +5,7 @@ import { suggestHint } from "#errors/suggest.ts";
 import { Duration } from "#engine/step/fields.ts";
 import { matchTargets } from "#engine/roster/targets.ts";
 import { evaluate, evaluateBoolean } from "#engine/expressions/evaluate.ts";
+import { UnknownValue } from "#engine/expressions/unknown.ts";
 import type { SourceMap, SourceNode } from "#engine/yaml/node.ts";
 import type { Problems } from "#engine/yaml/problems.ts";
 import type { Scope } from "#engine/expressions/scope.ts";
@@ -25,7 +26,8 @@ const Share = z.union([
   z.number().int().min(1),
   z.string().regex(/^\d{1,3}%$/, "must be a number of nodes, or a share such as 25%"),
 ]);
-const paceKeys = {
+/** How the nodes of a stage or wave go through it, once the values are known. */
+export const paceKeys = {
   batch: Share,
   concurrency: z.number().int().min(1),
   maxFailures: z.union([
@@ -93,7 +95,7 @@ export async function bindStage(
       ? bindApply(work, instance.id, context, (late) => scopeWith(scope, late))
       : await bindRun(work, context);
   const conditions = [...context.conditions, ...(when ? [{ node: when, scope }] : [])];
-  const timeout = problems.attempt(() => readKey(source.node, "timeout", Duration, scope));
+  const timeout = attemptKnown(problems, () => readKey(source.node, "timeout", Duration, scope));
   const onFailure = await bindOnFailure(source, instance, { ...context, conditions: [] });
   if (task === undefined) return undefined;
   const skip = work.kind === "run" && work.action === HEALTH && context.skipHealth ? "--skip-health" : undefined;
@@ -119,7 +121,7 @@ async function bindOnFailure(
 ): Promise<readonly PlannedStage[]> {
   const bound: PlannedStage[] = [];
   for (const source of onFailure) {
-    const own = source.on && context.problems.attempt(() => nodesOf(source.on as SourceNode, context));
+    const own = source.on && attemptKnown(context.problems, () => nodesOf(source.on as SourceNode, context));
     const concerned = own ?? nodes;
     const stage = await bindStage(
       source,
@@ -128,7 +130,7 @@ async function bindOnFailure(
         title: source.title,
         ...defined({ nodes: concerned }),
         pace: concerned
-          ? (context.problems.attempt(() => paceOf(source.node, context.scope, concerned.length)) ?? {})
+          ? (attemptKnown(context.problems, () => paceOf(source.node, context.scope, concerned.length)) ?? {})
           : {},
       },
       context,
@@ -136,6 +138,16 @@ async function bindOnFailure(
     if (stage) bound.push(stage);
   }
   return bound;
+}
+
+/** Like `problems.attempt`; also undefined for what rests on a parameter that only a check leaves open. */
+export function attemptKnown<T>(problems: Problems, work: () => T): T | undefined {
+  try {
+    return problems.attempt(work);
+  } catch (error) {
+    if (error instanceof UnknownValue) return undefined;
+    throw error;
+  }
 }
 
 /** The id of a stage that belongs to another: in a later wave it has that one's suffix. */

@@ -1,17 +1,27 @@
-import { KcoreError } from "#errors/problem.ts";
+import { KcoreError, type SourcePosition } from "#errors/problem.ts";
 import { whileOpening } from "#engine/step/sealed.ts";
-import { secret, type Secret } from "#engine/step/secret.ts";
+import { secret } from "#engine/step/secret.ts";
 import type { ModuleDefinition } from "#engine/step/define.ts";
 import type { Roster } from "#engine/roster/roster.ts";
-import type { SecretReader } from "#engine/params/bind-params.ts";
+import { secretOf, type SecretReader } from "#engine/params/bind-params.ts";
 import { draftSteps } from "#engine/states/draft.ts";
 import { statesOf } from "#engine/states/open-states.ts";
+import { Unknown } from "#engine/expressions/unknown.ts";
+import type { SecretReference } from "#engine/params/secret-reference.ts";
 import type { Catalogue } from "./bind-context.ts";
 import type { RunDependencies } from "./execute.ts";
 
+/** What of a run's dependencies it rests on; a check reads no secret, so that each is Unknown. */
+export type CatalogueDependencies = Pick<
+  RunDependencies,
+  "project" | "shipped" | "trust" | "actions" | "actionNames"
+> & {
+  readonly readSecret: (reference: SecretReference, at?: SourcePosition) => Promise<string | Unknown>;
+};
+
 /** States of the project and the shipped ones, with the modules that their steps use, and the actions. */
 export function openCatalogue(
-  { project, shipped, trust, actions, actionNames, readSecret }: RunDependencies,
+  { project, shipped, trust, actions, actionNames, readSecret }: CatalogueDependencies,
   { roster, run }: { readonly roster: Roster; readonly run: Readonly<Record<string, unknown>> },
   modules: ReadonlyMap<string, () => Promise<ModuleDefinition>>,
 ): Catalogue {
@@ -24,10 +34,11 @@ export function openCatalogue(
     return module;
   };
   // A command that gives a secret runs once a run, not once for each draft of each node.
-  const secrets = new Map<string, Promise<Secret>>();
+  const secrets = new Map<string, ReturnType<SecretReader>>();
   const readOnce: SecretReader = (reference, at) => {
     const name = JSON.stringify(reference);
-    const known = secrets.get(name) ?? readSecret(reference, at).then(secret);
+    const known =
+      secrets.get(name) ?? readSecret(reference, at).then((text) => (text instanceof Unknown ? text : secret(text)));
     secrets.set(name, known);
     return known;
   };
@@ -40,7 +51,7 @@ export function openCatalogue(
     },
     draft: async ({ apply, node, taken, registered }) => {
       const before = [...taken];
-      return whileOpening(readOnce, () => {
+      return whileOpening(secretOf(readOnce), () => {
         // Drafted again with one more value open, the steps have their ids once.
         taken.clear();
         for (const id of before) taken.add(id);

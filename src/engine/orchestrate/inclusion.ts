@@ -18,17 +18,19 @@ export interface Inclusion extends IncludeSource {
   readonly params: ParamDeclarations;
 }
 
-const Shape = z.strictObject({
+/** An `include` among stages. */
+export const IncludeShape = z.strictObject({
   include: z
     .string()
-    .regex(/^[A-Za-z0-9_-]+(\/[A-Za-z0-9_-]+)*$/, "must name one orchestration, written out, such as deploy_node"),
-  with: z.record(z.string(), z.unknown()).optional(),
-  when: z.unknown().optional(),
+    .regex(/^[A-Za-z0-9_-]+(\/[A-Za-z0-9_-]+)*$/, "must name one orchestration, written out, such as deploy_node")
+    .describe("The orchestration whose stages stand in this place."),
+  with: z.record(z.string(), z.unknown()).optional().describe("Its parameters."),
+  when: z.unknown().optional().describe("True or false, asked for each of its stages."),
 });
 
 /** Reads one `include`. @throws KcoreError with every problem of it. */
 export function readInclude(node: SourceMap): IncludeSource {
-  const { include } = validateValue(plainOf(node), node, Shape);
+  const { include } = validateValue(plainOf(node), node, IncludeShape);
   const [given, when] = [node.get("with"), node.get("when")];
   return { include, at: (node.get("include") as SourceNode).at, ...(given && { with: given }), ...(when && { when }) };
 }

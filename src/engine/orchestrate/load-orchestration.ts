@@ -35,21 +35,26 @@ export interface WaveSource {
   readonly within: readonly Inclusion[];
 }
 
-const Shape = z.strictObject({
-  description: z.string().optional(),
-  params: z.unknown().optional(),
+/** The top of a file. */
+export const OrchestrationShape = z.strictObject({
+  description: z.string().optional().describe("What it does, in one sentence."),
+  params: z.unknown().optional().describe("The parameters that it declares, by name."),
   waves: z
     .array(z.looseObject({ on: z.unknown() }))
     .min(1)
-    .optional(),
-  stages: z.array(z.unknown()).min(1),
+    .optional()
+    .describe("In which groups the target's nodes go through the stages."),
+  stages: z.array(z.unknown()).min(1).describe("What is done, in this order."),
 });
 
-const WaveShape = z.strictObject({
-  on: z.union([z.string(), z.array(z.string()).min(1)]),
-  batch: z.unknown().optional(),
-  concurrency: z.unknown().optional(),
-  maxFailures: z.unknown().optional(),
+/** One of `waves`. */
+export const WaveShape = z.strictObject({
+  on: z
+    .union([z.string(), z.array(z.string()).min(1)])
+    .describe("A target: those of its nodes that no earlier wave took."),
+  batch: z.unknown().optional().describe("So many of them (or a share, 25%) in each group."),
+  concurrency: z.unknown().optional().describe("At most so many nodes at a time, for stages that say nothing of it."),
+  maxFailures: z.unknown().optional().describe("So many (or a share) may fail, for stages that say nothing of it."),
 });
 
 /** Where an orchestration is named by an `include`, and which files have led there. */
@@ -93,7 +98,7 @@ export function readOrchestration(
 ): Orchestration {
   const problems = new Problems();
   checkPlaces(root, problems);
-  const description = problems.attempt(() => validateValue(shapeOf(root), root, Shape))?.description;
+  const description = problems.attempt(() => validateValue(shapeOf(root), root, OrchestrationShape))?.description;
   const params = problems.attempt(() => declareParams(child(root, "params"))) ?? new Map<string, ParamDeclaration>();
   const own = problems.attempt(() => readWaves(child(root, "waves"))) ?? [];
   const included: { readonly inclusion: Inclusion; readonly waves: readonly WaveSource[] }[] = [];

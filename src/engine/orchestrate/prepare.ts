@@ -3,7 +3,7 @@ import type { StageOutline } from "#engine/events/event.ts";
 import type { NodeEntry, Roster } from "#engine/roster/roster.ts";
 import { placeOfNode } from "#engine/session/node-endpoint.ts";
 import { whileOpening } from "#engine/step/sealed.ts";
-import { bindParams, type SecretReader } from "#engine/params/bind-params.ts";
+import { bindParams, secretOf, type SecretReader } from "#engine/params/bind-params.ts";
 import { foldersOf } from "#engine/project/folders.ts";
 import type { StepDraft } from "#engine/states/planned-step.ts";
 import { Problems } from "#engine/yaml/problems.ts";
@@ -121,12 +121,12 @@ async function renderAll(
     }
     for (const name of stage.nodes ?? [undefined]) {
       const node = name === undefined ? undefined : (roster.nodes.get(name) as NodeEntry);
-      const made = await render(stage, { ...(node && { node }), stages: outputs.scope(name) }, problems, read);
+      const made = await renderStage(stage, { ...(node && { node }), stages: outputs.scope(name) }, problems, read);
       if (made !== "left-out" && made.drafts && name !== undefined) drafts.keep(stage, name, made.drafts);
       counts.add(made);
       for (const inner of stage.onFailure)
         if (inner.nodes === undefined || (node && inner.nodes.includes(node.name)))
-          await render(inner, { ...(node && { node }), stages: outputs.scope(name) }, problems, read);
+          await renderStage(inner, { ...(node && { node }), stages: outputs.scope(name) }, problems, read);
     }
     planned.set(stage, counts.of());
   }
@@ -165,7 +165,8 @@ class PlannedCounts {
   }
 }
 
-async function render(
+/** How a stage looks on the node of the scope; problems are kept. */
+export async function renderStage(
   { task, when }: PlannedStage,
   scope: Parameters<NonNullable<PlannedStage["when"]>>[0],
   problems: Problems,
@@ -174,14 +175,14 @@ async function render(
   const isAction = task.kind === "action";
   let isOpen = false;
   try {
-    if ((await whileOpening(read, () => when?.(scope))) === false) return "left-out";
+    if ((await whileOpening(secretOf(read), () => when?.(scope))) === false) return "left-out";
   } catch (error) {
     isOpen = true;
     keep(error, problems);
   }
   try {
     if (task.kind === "apply") return { drafts: await task.draft(scope), isAction, isOpen };
-    if (task.kind === "action") await whileOpening(read, () => task.args(scope));
+    if (task.kind === "action") await whileOpening(secretOf(read), () => task.args(scope));
     else return { drafts: [], isAction, isOpen };
   } catch (error) {
     keep(error, problems);

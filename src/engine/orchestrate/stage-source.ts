@@ -54,35 +54,38 @@ export interface RunSource {
 const id = z.string().regex(/^[A-Za-z][A-Za-z0-9_-]*$/, "must be letters, digits, - and _, a letter first");
 
 const common = {
-  id,
-  title: z.string().optional(),
-  when: z.unknown().optional(),
+  id: id.describe("Letters, digits, “-” and “_”, a letter first; unique in the file."),
+  title: z.string().optional().describe("What views show; the id unless given."),
+  when: z.unknown().optional().describe("True or false; for each node if the stage has nodes."),
   register: z
     .string()
     .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "must be letters, digits and _")
-    .optional(),
-  with: z.record(z.string(), z.unknown()).optional(),
-  batch: z.unknown().optional(),
-  concurrency: z.unknown().optional(),
-  maxFailures: z.unknown().optional(),
-  timeout: z.unknown().optional(),
-  order: z.enum(["file", "reverse", "name"]).optional(),
-  once: z.boolean().optional(),
-  onFailure: z.array(z.unknown()).optional(),
+    .optional()
+    .describe("stages.NAME gives the stage's outputs; the id unless given."),
+  with: z.record(z.string(), z.unknown()).optional().describe("Parameters of the states, or arguments of the action."),
+  batch: z.unknown().optional().describe("So many nodes (or a share, 25%), then the next ones."),
+  concurrency: z.unknown().optional().describe("At most so many nodes at a time."),
+  maxFailures: z.unknown().optional().describe("A number or share of nodes that may fail or be unreachable."),
+  timeout: z.unknown().optional().describe("90s, 10m; an action without one may take an hour."),
+  order: z.enum(["file", "reverse", "name"]).optional().describe("Of the nodes: as in the roster unless given."),
+  once: z.boolean().optional().describe("With waves: before the first or after the last one, for all nodes at once."),
+  onFailure: z.array(z.unknown()).optional().describe("Stages that follow when this one failed."),
 };
 const target = z.union([z.string(), z.array(z.string()).min(1)]);
 const name = z.string().min(1);
 
-const ApplyShape = z.strictObject({
+/** A stage that applies states. */
+export const ApplyShape = z.strictObject({
   ...common,
-  on: target.optional(),
-  apply: z.union([name, z.array(name).min(1)]),
+  on: target.optional().describe("The nodes: a target expression, or a list of them."),
+  apply: z.union([name, z.array(name).min(1)]).describe("A state, or a list of states."),
 });
-const RunShape = z.strictObject({
+/** A stage that runs an action; every other key is an argument of the action. */
+export const RunShape = z.strictObject({
   ...common,
-  run: name,
-  each: target.optional(),
-  afterEach: z.boolean().optional(),
+  run: name.describe("The action; its arguments stand beside it, or under “with”."),
+  each: target.optional().describe("It runs once for each of these nodes; else once, and all nodes wait for it."),
+  afterEach: z.boolean().optional().describe("With waves: at its place, and again after each wave."),
 });
 
 /** Every key of a stage; docs/orchestrations.md describes each, a test keeps it so. */

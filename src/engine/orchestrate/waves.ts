@@ -1,6 +1,7 @@
 import { KcoreError } from "#errors/problem.ts";
+import { UnknownValue } from "#engine/expressions/unknown.ts";
 import type { BindContext } from "./bind-context.ts";
-import { bindStage, isEmptyTarget, nodesOf, paceOf, type StageInstance } from "./bind-stage.ts";
+import { attemptKnown, bindStage, isEmptyTarget, nodesOf, paceOf, type StageInstance } from "./bind-stage.ts";
 import { contextWithin } from "./include-scope.ts";
 import type { Orchestration } from "./load-orchestration.ts";
 import { batchesOf, wavesOf, type Pace, type PlannedStage } from "./plan.ts";
@@ -76,7 +77,7 @@ export class StageMaker {
       if (context === undefined) return [];
       const nodes = this.#matched(() => nodesOf(on, context));
       const mine = this.#targets.filter((name) => nodes.includes(name));
-      found.push({ nodes, pace: problems.attempt(() => paceOf(node, context.scope, mine.length)) ?? {} });
+      found.push({ nodes, pace: attemptKnown(problems, () => paceOf(node, context.scope, mine.length)) ?? {} });
     }
     const { waves: groups, left } = wavesOf(
       this.#targets,
@@ -102,6 +103,7 @@ export class StageMaker {
     try {
       return match();
     } catch (error) {
+      if (error instanceof UnknownValue) return [];
       if (!(error instanceof KcoreError)) throw error;
       if (!isEmptyTarget(error)) this.#context.problems.add(...error.problems);
       return [];
@@ -114,7 +116,8 @@ export class StageMaker {
     const { context, nodes } = placed;
     const instance = this.#instance(source, wave, nodes, isRepeat);
     const pace =
-      nodes && context.problems.attempt(() => ({ ...wave.pace, ...paceOf(source.node, context.scope, nodes.length) }));
+      nodes &&
+      attemptKnown(context.problems, () => ({ ...wave.pace, ...paceOf(source.node, context.scope, nodes.length) }));
     const stage = await bindStage(source, { ...instance, pace: pace ?? {} }, context);
     if (stage) this.#made.push(stage);
   }
@@ -124,6 +127,7 @@ export class StageMaker {
     try {
       return await placeIn(source, narrowed);
     } catch (error) {
+      if (error instanceof UnknownValue) return undefined;
       if (!(error instanceof KcoreError)) throw error;
       // Empty in this wave, but not for the whole target: another wave has its nodes.
       const isNarrow = narrowed !== this.#context;

@@ -15,8 +15,19 @@ import { type References, referencesOf } from "#engine/expressions/references.ts
 import type { Scope } from "#engine/expressions/scope.ts";
 import { type Needs, Unknown, UnknownValue } from "#engine/expressions/unknown.ts";
 
-/** Reads a secret; see `resolveSecret` of the roster. @throws KcoreError SECRET_UNREADABLE */
-export type SecretReader = (reference: SecretReference, at?: SourcePosition) => Promise<Secret>;
+/**
+ * Reads a secret; see `resolveSecret` of the roster. A check, which needs none, leaves it Unknown. @throws KcoreError SECRET_UNREADABLE
+ */
+export type SecretReader = (reference: SecretReference, at?: SourcePosition) => Promise<Secret | Unknown>;
+
+/** The same where only a secret will do. @throws UnknownValue where it was left Unknown */
+export function secretOf(read: SecretReader): (...asked: Parameters<SecretReader>) => Promise<Secret> {
+  return async (...asked) => {
+    const value = await read(...asked);
+    if (value instanceof Unknown) throw new UnknownValue(value);
+    return value;
+  };
+}
 
 /** One value given to a parameter: text of the command line, or a node of a file with the scope of its expressions. */
 export type GivenParam =
@@ -110,7 +121,7 @@ function bindNode(declaration: ParamDeclaration, node: SourceNode, scope: Scope,
 
 /** A sealed value that is put into a text is opened; one that is handed on as it is stays sealed until a step needs it. */
 function openingWith({ readSecret: read }: BindOptions, work: () => unknown): unknown {
-  return read === undefined ? work() : whileOpening(read, work);
+  return read === undefined ? work() : whileOpening(secretOf(read), work);
 }
 
 /**
@@ -124,7 +135,11 @@ function secretOfText(value: string, node: SourceNode, options: BindOptions): un
   return new Secret(value);
 }
 
-function readSecret(reference: SecretReference, at: SourcePosition | undefined, options: BindOptions): Promise<Secret> {
+function readSecret(
+  reference: SecretReference,
+  at: SourcePosition | undefined,
+  options: BindOptions,
+): Promise<Secret | Unknown> {
   if (options.readSecret === undefined) throw new Error("a parameter of type secret needs readSecret");
   return options.readSecret(reference, at);
 }

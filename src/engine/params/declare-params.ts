@@ -24,15 +24,17 @@ export interface ParamDeclaration {
 
 export type ParamDeclarations = ReadonlyMap<string, ParamDeclaration>;
 
-const Declaration = z.strictObject({
-  type: z.enum(typeNames),
-  required: z.boolean().optional(),
-  description: z.string().optional(),
+/** What a file says of one of its parameters. */
+export const Declaration = z.strictObject({
+  type: z.enum(typeNames).describe("What it takes; size gives bytes, duration seconds, target names of nodes."),
+  required: z.boolean().optional().describe("It must be given; else it is null, or its default."),
+  description: z.string().optional().describe("What it is for."),
   oneOf: z
     .array(z.union([z.string(), z.number()]))
     .min(1)
-    .optional(),
-  default: z.unknown().optional(),
+    .optional()
+    .describe("The only values that it may have."),
+  default: z.unknown().optional().describe("Its value when none is given; may use node, nodes, vars and run."),
 });
 
 /**

@@ -94,4 +94,21 @@ export const Reference = z
     error: "must refer to a secret (env:NAME, file:PATH, command:CMD) or be sealed (kcore secrets set)",
     params: { code: "SECRET_LITERAL" },
   })
+  .meta({
+    anyOf: [
+      { type: "string", pattern: "^(env|file|command):" },
+      {
+        type: "object",
+        properties: {
+          env: { type: "string", description: "An environment variable of the bastion." },
+          file: { type: "string", description: "A file on the bastion that others cannot read." },
+          command: { type: "string", description: "A command on the bastion that prints the secret." },
+        },
+        minProperties: 1,
+        maxProperties: 1,
+        additionalProperties: false,
+        examples: [{ env: "N2_PASSWORD" }, { file: "/root/n2" }, { command: "pass show n2" }],
+      },
+    ],
+  })
   .transform((value) => parseReference(value) ?? { env: "" });

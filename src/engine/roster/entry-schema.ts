@@ -18,14 +18,31 @@ const Taint = z.union([
       const [, key = "", value = "", effect = ""] = /^([^=:]+)=?([^:]*):(\w+)$/.exec(text) ?? [];
       return { key, value, effect: effect as z.output<typeof Effect> };
     }),
-  z.strictObject({ key: z.string().min(1), value: z.string().default(""), effect: Effect }),
+  z
+    .strictObject({
+      key: z.string().min(1).describe("Its key."),
+      value: z.string().default("").describe("Its value."),
+      effect: Effect.describe("What it does to work that does not tolerate it."),
+    })
+    .meta({ examples: [{ key: "dedicated", value: "storage", effect: "NoSchedule" }] }),
 ]);
 
 const Disk = z
-  .strictObject({ ...diskFields, use: z.enum(["volumes", "os", "ignore"]) })
-  .refine(isOneDisk, namesOneDisk);
+  .strictObject({
+    ...diskFields,
+    use: z
+      .enum(["volumes", "os", "ignore"])
+      .describe("What it is for: volumes, the operating system, or nothing of kcore's."),
+  })
+  .refine(isOneDisk, namesOneDisk)
+  .meta({ examples: [{ serial: "S3Z8NB0K", use: "volumes" }] });
 
-const Sudo = z.union([z.literal(true).transform(() => ({})), z.strictObject({ password: Reference.optional() })]);
+const Sudo = z.union([
+  z.literal(true).transform(() => ({})),
+  z
+    .strictObject({ password: Reference.optional().describe("A reference to the password that sudo asks for.") })
+    .meta({ examples: [{ password: { command: "pass show n2" } }] }),
+]);
 
 const File = z
   .string()
@@ -35,40 +52,44 @@ const File = z
 
 /** How a host is reached: what nodes, groups, defaults and jump hosts may all say. */
 const reach = {
-  port: Port.optional(),
-  user: LoginName.optional(),
-  identityFile: File.optional(),
-  identityPassphrase: Reference.optional(),
-  jump: z.array(EntryName).max(8).optional(),
+  port: Port.optional().describe("Of sshd; 22 unless given."),
+  user: LoginName.optional().describe("The login name; root unless given."),
+  identityFile: File.optional().describe("The private key on the bastion; ~/ and paths relative to the project work."),
+  identityPassphrase: Reference.optional().describe("A reference to the key's passphrase."),
+  jump: z.array(EntryName).max(8).optional().describe("Names of nodes or of jumps, first hop first."),
 };
 
 /** What may be shared by `defaults` and `groups`. */
 const shared = {
   ...reach,
-  sudo: Sudo.optional(),
-  dc: EntryName.optional(),
-  roles: z.array(Role).optional(),
-  labels: Labels.optional(),
-  taints: z.array(Taint).optional(),
-  disks: z.array(Disk).optional(),
-  stateDir: StateDir.optional(),
-  transport: z.enum(["ssh", "local"]).optional(),
-  vars: z.record(z.string(), z.unknown()).optional(),
+  sudo: Sudo.optional().describe("true, or a map with a reference to the password."),
+  dc: EntryName.optional().describe("The datacenter; DC1 unless given."),
+  roles: z.array(Role).optional().describe("controller, worker, or others of your own."),
+  labels: Labels.optional().describe("Words for targets and the cluster, by key."),
+  taints: z.array(Taint).optional().describe("KEY=VALUE:EFFECT, or maps."),
+  disks: z.array(Disk).optional().describe("The disks that kcore may use, or shall leave alone."),
+  stateDir: StateDir.optional().describe("Where kcore keeps its things on the node; /var/lib/kcore unless given."),
+  transport: z.enum(["ssh", "local"]).optional().describe("ssh, or local for this machine itself."),
+  vars: z.record(z.string(), z.unknown()).optional().describe("Anything; expressions see it as vars."),
 };
 
 export const SharedSchema = z.strictObject(shared);
 
 export const NodeSchema = z.strictObject({
   ...shared,
-  address: Address.optional(),
-  id: NodeId.optional(),
-  hostKeys: z.array(HostKey).optional(),
-  consoleLog: File.optional(),
-  groups: z.array(EntryName).optional(),
+  address: Address.optional().describe("IP address or host name; required unless transport is local."),
+  id: NodeId.optional().describe("A UUID; else one made from the name."),
+  hostKeys: z.array(HostKey).optional().describe("Pinned keys, TYPE BASE64; kcore roster trust writes them."),
+  consoleLog: File.optional().describe("A file on the bastion with what the node shows on its console."),
+  groups: z.array(EntryName).optional().describe("Names of groups, of any roster file; later ones win."),
 });
 export type WrittenNode = z.output<typeof NodeSchema>;
 
-export const JumpSchema = z.strictObject({ ...reach, address: Address, hostKeys: z.array(HostKey).optional() });
+export const JumpSchema = z.strictObject({
+  ...reach,
+  address: Address.describe("IP address or host name."),
+  hostKeys: z.array(HostKey).optional().describe("Pinned keys, TYPE BASE64."),
+});
 
 /** The parts of a roster file. */
 export const FILE_KEYS = ["defaults", "groups", "nodes", "jumps"] as const;

@@ -31,7 +31,9 @@ export interface Applied {
 export interface DraftOptions {
   readonly apply: readonly Applied[];
   readonly node: NodeEntry;
-  readonly nodes: ReadonlyMap<string, NodeEntry>;
+  /** What expressions see as the node instead: an Unknown, for a check that holds for any. */
+  readonly seenNode?: Unknown;
+  readonly nodes: ReadonlyMap<string, NodeEntry> | Unknown;
   /** `run` of expressions: id, time, revision. */
   readonly run: Readonly<Record<string, unknown>>;
   readonly modules: (name: string) => Promise<ModuleDefinition | undefined>;
@@ -79,7 +81,7 @@ class Drafter {
     this.#states = states;
     this.#options = options;
     this.#taken = options.taken ?? new Set();
-    this.#scope = new NodeScope(options);
+    this.#scope = new NodeScope({ ...options, node: options.seenNode ?? options.node });
   }
 
   done(): readonly StepDraft[] {
@@ -229,7 +231,7 @@ class Drafter {
   async #module({ module, moduleAt }: ModuleStepSource): Promise<ModuleDefinition | undefined> {
     const found = await this.#options.modules(module);
     if (found !== undefined) return found;
-    const hint = suggestHint(module, this.#options.moduleNames, "kcore modules lists them");
+    const hint = suggestHint(module, this.#options.moduleNames, `kcore modules --search ${module}`);
     this.#problems.add({
       code: "STATE_MODULE_UNKNOWN",
       message: `no state module “${module}”`,

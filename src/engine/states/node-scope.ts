@@ -9,8 +9,9 @@ export type LateParams = (late: LateScope) => Readonly<Record<string, unknown>>;
 
 /** What is the same for all steps of a node. */
 interface Shared {
-  readonly node: NodeEntry;
-  readonly nodes: ReadonlyMap<string, NodeEntry>;
+  /** Unknown where steps are checked for whatever node they may be applied to; so are the nodes where there is no roster. */
+  readonly node: NodeEntry | Unknown;
+  readonly nodes: ReadonlyMap<string, NodeEntry> | Unknown;
   readonly run: Readonly<Record<string, unknown>>;
   readonly registered?: Iterable<string>;
 }
@@ -80,7 +81,7 @@ export class NodeScope {
     return {
       node,
       nodes,
-      vars: node.vars,
+      vars: node instanceof Unknown ? node : node.vars,
       run,
       facts,
       steps,

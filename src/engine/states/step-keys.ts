@@ -10,31 +10,49 @@ const ShellText = z
   .min(1)
   .regex(/^[^\0]*$/, "must not hold a NUL");
 
-const Keys = z.strictObject({
-  unless: ShellText.optional(),
-  onlyIf: ShellText.optional(),
-  creates: AbsolutePath.optional(),
-  retry: z.strictObject({ attempts: z.int().min(1).max(10_000), interval: Duration.default(1) }).optional(),
-  timeout: Duration.refine((seconds) => seconds > 0, "must be more than nothing").optional(),
-  runAs: UserName.optional(),
-  sensitive: z.boolean().optional(),
-  risk: z.literal("connectivity").optional(),
-  confirm: Duration.refine((seconds) => seconds >= 5 && seconds <= 3600, "must be 5s to 1h").optional(),
+/** The step keys that hold values. */
+export const ValueKeys = z.strictObject({
+  unless: ShellText.optional().describe("A shell text on the node; the step is in order if it succeeds."),
+  onlyIf: ShellText.optional().describe("A shell text on the node; the step is left out if it fails."),
+  creates: AbsolutePath.optional().describe("An absolute path; the step is in order if it exists."),
+  retry: z
+    .strictObject({
+      attempts: z.int().min(1).max(10_000).describe("How often it is tried."),
+      interval: Duration.default(1).describe("Between two attempts: 10s, 1m."),
+    })
+    .optional()
+    .describe("Tries it again until it is in order.")
+    .meta({ examples: [{ attempts: 5, interval: "10s" }] }),
+  timeout: Duration.refine((seconds) => seconds > 0, "must be more than nothing")
+    .optional()
+    .describe("Of probe and apply together: 90s, 10m."),
+  runAs: UserName.optional().describe("The user on the node."),
+  sensitive: z.boolean().optional().describe("Nothing of it is shown or recorded."),
+  risk: z
+    .literal("connectivity")
+    .optional()
+    .describe("What it changes is on trial until a new connection confirms it."),
+  confirm: Duration.refine((seconds) => seconds >= 5 && seconds <= 3600, "must be 5s to 1h")
+    .optional()
+    .describe("How long a new connection has to confirm it, from 5s to 1h; 30s unless given."),
   milestone: z
     .string()
     .min(1)
     .max(100)
     .regex(/^\P{Cc}+$/u, "must be one line")
-    .optional(),
+    .optional()
+    .describe("Written to the node's status and onboarding log when the step is in order."),
 });
 
-export type CommonKeys = Readonly<{ [Key in keyof z.output<typeof Keys>]?: NonNullable<z.output<typeof Keys>[Key]> }>;
+export type CommonKeys = Readonly<{
+  [Key in keyof z.output<typeof ValueKeys>]?: NonNullable<z.output<typeof ValueKeys>[Key]>;
+}>;
 
 /** The step keys that hold values, evaluated and checked. @throws KcoreError, UnknownValue */
 export function readCommonKeys(step: SourceMap, scope: Scope): CommonKeys {
-  const entries = new Map([...step.entries].filter(([key]) => key in Keys.shape));
+  const entries = new Map([...step.entries].filter(([key]) => key in ValueKeys.shape));
   if (entries.size === 0) return {};
   const map = new SourceMap(step.file, step.start, step.end, entries, step.flow);
   const values = mapValues(map, (node) => evaluate(node, scope));
-  return validateValue(values, map, Keys) as CommonKeys;
+  return validateValue(values, map, ValueKeys) as CommonKeys;
 }

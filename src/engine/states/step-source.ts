@@ -156,32 +156,36 @@ function namesOf(node: SourceNode | undefined): Requisite[] {
 
 const Names = z.union([z.string().min(1), z.array(z.string().min(1))]);
 /** What must be written out, since other steps and views know the step by it. */
-const Shape = z.looseObject({
+export const WrittenKeys = z.looseObject({
   id: z
     .string()
     .min(1)
     .max(200)
     .regex(/^\P{Cc}+$/u, "must be one line")
     .refine((id) => !id.includes("{{"), "must be written out: it holds no expression")
-    .optional(),
-  require: Names.optional(),
-  onChanges: Names.optional(),
-  restartOn: Names.optional(),
-  onFailure: Names.optional(),
+    .optional()
+    .describe("What it does, in a few words; unique in the file."),
+  require: Names.optional().describe("Names earlier steps: if one of them failed, this one does not run."),
+  onChanges: Names.optional().describe("Runs only if one of the named steps changed something."),
+  restartOn: Names.optional().describe(
+    "If one of the named steps changed something, the reaction of this one follows.",
+  ),
+  onFailure: Names.optional().describe("Runs only if one of the named steps failed."),
   register: z
     .string()
     .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "must be letters, digits and “_”, written out")
-    .optional(),
+    .optional()
+    .describe("Later expressions see its result as steps.NAME."),
 });
 
 function checkShape(node: SourceMap, problems: Problems): void {
   const written = Object.fromEntries(
-    Object.keys(Shape.shape).flatMap((key) => {
+    Object.keys(WrittenKeys.shape).flatMap((key) => {
       const value = node.get(key);
       return value === undefined ? [] : [[key, plainScalars(value)]];
     }),
   );
-  problems.add(...problemsOf(written, node, Shape));
+  problems.add(...problemsOf(written, node, WrittenKeys));
   for (const key of ["unless", "onlyIf"]) {
     const text = nodeAt(node, [key]);
     if (text?.kind === "scalar") problems.add(...(problems.attempt(() => unquotedIn(text)) ?? []));

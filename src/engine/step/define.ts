@@ -133,7 +133,12 @@ export interface ModuleDefinition<Schema extends z.ZodType = z.ZodType> {
   readonly name: string;
   /** One sentence, what it keeps in order. */
   readonly summary: string;
-  /** A `z.strictObject`; every field has a `.describe()` in one short sentence. */
+  /** What it is called elsewhere, for `kcore modules --search`: by Ansible, Salt and pyinfra, or as the program that does it. */
+  readonly alsoKnownAs?: readonly string[];
+  /**
+   * A `z.strictObject`; every field has a `.describe()` in one short sentence, those of maps in it, too. Such a map has
+   * `.meta({ examples })` that show each of its fields.
+   */
   readonly args: Schema;
   /** Codes that its texts may `refuse` with, those of the library and of fragments included. */
   readonly refusals?: readonly ErrorCode[];

@@ -51,7 +51,16 @@ export const DiskId = z
           : undefined,
     },
   )
-  .refine(isOneDisk, namesOneDisk);
+  .refine(isOneDisk, namesOneDisk)
+  .meta({
+    examples: [
+      { serial: "S3Z8NB0K", use: "volumes" },
+      { wwn: "0x5000c500a1b2c3d4" },
+      { byId: "nvme-eui.0025385b71b0a7e1" },
+      { busPath: "pci-0000:00:17.0-ata-2" },
+      { model: "Samsung SSD 980", size: "1T" },
+    ],
+  });
 export type DiskId = z.output<typeof DiskId>;
 
 type DiskKind = "serial" | "wwn" | "byId" | "busPath" | "model" | "size" | "size and model";
@@ -80,10 +89,12 @@ export function plainWwn(wwn: string): string {
 export const PartitionName = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,35}$/, "must be a partition's name");
 
 /** A partition that `disk.partitioned` made: the disk and the partition's name. */
-export const PartitionOf = z.strictObject({
-  disk: DiskId.describe("The disk, by serial, wwn, byId, busPath, model or size."),
-  partition: PartitionName.describe("The partition's name, as given to disk.partitioned."),
-});
+export const PartitionOf = z
+  .strictObject({
+    disk: DiskId.describe("The disk, by serial, wwn, byId, busPath, model or size."),
+    partition: PartitionName.describe("The partition's name, as given to disk.partitioned."),
+  })
+  .meta({ examples: [{ disk: { serial: "S3Z8NB0K" }, partition: "data" }] });
 export type PartitionOf = z.output<typeof PartitionOf>;
 
 /** The name of a volume group, and of a logical volume (lvm(8), Valid names): no option, no path, no name of LVM's own. */
@@ -130,12 +141,21 @@ export const deviceFields = {
 export const namesOneDevice = "needs disk and partition, vg and lv, or array";
 
 /** Such a device as a value of its own. */
-export const Device = z.strictObject(deviceFields).transform((given, context): DeviceOf => {
-  const device = deviceFrom(given);
-  if (device) return device;
-  context.addIssue({ code: "custom", message: namesOneDevice });
-  return z.NEVER;
-});
+export const Device = z
+  .strictObject(deviceFields)
+  .meta({
+    examples: [
+      { disk: { serial: "S3Z8NB0K" }, partition: "data", encrypted: true },
+      { vg: "vg_kcore", lv: "images" },
+      { array: "data" },
+    ],
+  })
+  .transform((given, context): DeviceOf => {
+    const device = deviceFrom(given);
+    if (device) return device;
+    context.addIssue({ code: "custom", message: namesOneDevice });
+    return z.NEVER;
+  });
 
 type DeviceFields = { readonly [Key in keyof typeof carrierFields]?: z.output<(typeof carrierFields)[Key]> } & {
   readonly encrypted?: boolean;

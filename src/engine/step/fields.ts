@@ -52,7 +52,7 @@ export const Size = z.union([
   z.number().int().nonnegative(),
   z
     .string()
-    .regex(/^\d+(\.\d+)?\s*([KMGTP](i?B)?|B)?$/i, "must be a size such as 512M or 10GiB")
+    .regex(/^\d+(\.\d+)?\s*([KMGTPkmgtp]([Ii]?[Bb])?|[Bb])?$/, "must be a size such as 512M or 10GiB")
     .transform(parseSize),
 ]);
 

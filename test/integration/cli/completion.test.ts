@@ -54,6 +54,10 @@ describe("completion in real shells", function () {
     expect(inBash("kcore node approve ")).to.deep.equal(["here", "gone"]);
     expect(inBash("kcore config use-context p")).to.deep.equal(["prod"]);
     expect(inBash("kcore --context ")).to.deep.equal(["lab", "prod"]);
+    expect(inBash("kcore schema ")).to.deep.equal(["state", "roster", "orchestration", "manifest"]);
+    expect(inBash("kcore check -o g")).to.deep.equal(["github"]);
+    expect(inBash("kcore modules file.m")).to.deep.equal(["file.managed"]);
+    expect(inBash("kcore state show prefl")).to.deep.equal(["preflight"]);
     expect(inBash("kcore ping --on role:w")).to.deep.equal(["worker"]);
     expect(inBash("kcore get nodes --output=j")).to.deep.equal(["json"]);
     expect(inBash("kcore -s 192.0.2.1:90")).to.deep.equal(["9090"]);

@@ -163,7 +163,7 @@ async function plan(files: Readonly<Record<string, string>>, request: Partial<Ru
 
 describe("the examples of README and docs", () => {
   it("say what they are, so that none goes by unseen", () => {
-    const known = /^(yaml( file=[\w.-]+)?|console( lab| blank)?|sh|text|ts|handlebars|ini)$/;
+    const known = /^(yaml( file=[\w.-]+)?|console( lab| blank)?|sh|text|ts|json|lua|handlebars|ini)$/;
     expect(blocks.filter(({ info }) => !known.test(info)).map(({ at, info }) => `${at} ${info}`)).to.deep.equal([]);
   });
 

@@ -17,28 +17,64 @@ const Time = z.union([
   z.iso.datetime({ offset: true }).transform((text) => Math.floor(Date.parse(text) / 1000)),
 ]);
 
-const Endpoint = z.object({ host: Host, port: Port });
+const Endpoint = z
+  .object({ host: Host.describe("A host name or an address."), port: Port.describe("The TCP port.") })
+  .meta({ examples: [{ host: "192.0.2.1", port: 9090 }] });
 
 /** One check of fact.assert: exactly one of these keys, and perhaps `when`. */
 export const Check = z
   .strictObject({
-    os: z.strictObject({ id: Words, version: Words.optional() }).describe("ID and VERSION_ID of /etc/os-release."),
+    os: z
+      .strictObject({
+        id: Words.describe("ID of /etc/os-release, one or several of which one fits."),
+        version: Words.optional().describe("VERSION_ID, in quotes, one or several."),
+      })
+      .describe("ID and VERSION_ID of /etc/os-release.")
+      .meta({ examples: [{ id: ["debian", "ubuntu"] }, { id: "debian", version: "12" }] }),
     arch: Words.describe("Architecture as uname -m says; amd64 and arm64 are understood."),
     cpus: z.number().int().positive().describe("At least so many processors."),
     memory: Size.describe("At least so much memory, as the kernel counts it."),
-    freeSpace: z.strictObject({ path: AbsolutePath, min: Size }).describe("At least so much space free where path is."),
+    freeSpace: z
+      .strictObject({
+        path: AbsolutePath.describe("A path on the file system in question; it need not be there yet."),
+        min: Size.describe("So much must be free."),
+      })
+      .describe("At least so much space free where path is.")
+      .meta({ examples: [{ path: "/var/lib", min: "10G" }] }),
     diskCount: z.number().int().positive().describe("At least so many whole disks."),
     command: Words.describe("Programs that are on PATH."),
     clock: z
-      .strictObject({ now: Time.optional(), maxSkew: Duration.default(300), warn: Duration.default(5) })
-      .describe("Clock near the bastion's (now; else the time the engine gives)."),
+      .strictObject({
+        now: Time.optional().describe(
+          "The right time: seconds since 1970, or ISO 8601 such as run.time; else the engine's.",
+        ),
+        maxSkew: Duration.default(300).describe("So far from it is a problem."),
+        warn: Duration.default(5).describe("So far from it is told."),
+      })
+      .describe("Clock near the bastion's (now; else the time the engine gives).")
+      .meta({ examples: [{ maxSkew: "30s", warn: "5s" }, { now: "2026-01-31T12:00:00Z" }] }),
     timeSync: z.literal(true).describe("The clock is kept by a time service."),
     portFree: z
-      .strictObject({ port: Port, unlessUnit: UnitNames.optional(), unlessOwner: Words.optional() })
-      .describe("Nobody else listens on a TCP port."),
+      .strictObject({
+        port: Port.describe("The TCP port."),
+        unlessUnit: UnitNames.optional().describe("Units whose listening is fine."),
+        unlessOwner: Words.optional().describe("Programs whose listening is fine, by their name."),
+      })
+      .describe("Nobody else listens on a TCP port.")
+      .meta({
+        examples: [
+          { port: 9090, unlessUnit: "kcore-controller" },
+          { port: 22, unlessOwner: ["sshd", "systemd"] },
+        ],
+      }),
     route: z
-      .strictObject({ to: z.union([Address.transform((address) => [address]), z.array(Address)]) })
-      .describe("There is a route to an address, or to each of a list."),
+      .strictObject({
+        to: z
+          .union([Address.transform((address) => [address]), z.array(Address)])
+          .describe("An IPv4 or IPv6 address, or a list of them."),
+      })
+      .describe("There is a route to an address, or to each of a list.")
+      .meta({ examples: [{ to: "192.0.2.1" }] }),
     tcp: z
       .union([Endpoint.transform((endpoint) => [endpoint]), z.array(Endpoint)])
       .describe("The node can connect to a TCP port, or to each of a list."),
@@ -52,7 +88,27 @@ export const Check = z
   .refine(
     (check) => Object.keys(check).filter((key) => key !== "when").length === 1,
     "give exactly one check in each entry",
-  );
+  )
+  .meta({
+    examples: [
+      { os: { id: ["debian", "ubuntu"], version: "12" } },
+      { arch: "amd64" },
+      { cpus: 2 },
+      { memory: "2G" },
+      { freeSpace: { path: "/var/lib", min: "10G" } },
+      { diskCount: 2 },
+      { command: ["tar", "gzip"] },
+      { clock: { maxSkew: "30s" } },
+      { timeSync: true },
+      { portFree: { port: 9090, unlessUnit: "kcore-controller" } },
+      { route: { to: "192.0.2.1" } },
+      { tcp: { host: "192.0.2.1", port: 9090 } },
+      { root: true },
+      { kernelMin: "5.10" },
+      { packagesAbsent: "docker.io" },
+      { servicesAbsent: "docker", when: true },
+    ],
+  });
 export type Check = z.output<typeof Check>;
 
 export interface NamedCheck {

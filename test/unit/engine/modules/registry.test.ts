@@ -43,15 +43,6 @@ describe("the module registry", () => {
         for (const argument of Object.keys(properties ?? {})) expect(row).to.match(new RegExp(`\`${argument}\``));
       });
 
-      it("describes every argument", async () => {
-        const module = await registry.get(name)?.();
-        const { properties = {} } = z.toJSONSchema(module?.args ?? z.never(), { io: "input", unrepresentable: "any" });
-        const silent = Object.entries(properties).filter(
-          ([, field]) => (field as { description?: string }).description === undefined,
-        );
-        expect(silent.map(([argument]) => argument)).to.deep.equal([]);
-      });
-
       it("opens its comment with an example that works", async () => {
         const text = readFileSync(join(modulesFolder, file), "utf8");
         const [, commented = ""] = /\/\*\*\n \* ```yaml\n([\s\S]*?) \* ```/.exec(text) ?? [];

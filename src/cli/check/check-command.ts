@@ -1,0 +1,101 @@
+import { Command, Option } from "commander";
+import { actionNames, findAction } from "#actions/registry.ts";
+import { registry } from "#engine/modules/registry.ts";
+import { checkProject, type Checked } from "#engine/orchestrate/check-project.ts";
+import type { OwnModules } from "#engine/own-modules/open-modules.ts";
+import { foldersOf } from "#engine/project/folders.ts";
+import { trustOfProcess } from "#engine/project/project.ts";
+import { shippedRoot } from "#engine/project/shipped.ts";
+import { statesOf } from "#engine/states/open-states.ts";
+import { Problems } from "#engine/yaml/problems.ts";
+import { exitCodes, KcoreError, type Problem } from "#errors/problem.ts";
+import { defined } from "#optional/defined.ts";
+import { ownModulesOf } from "../modules/known-modules.ts";
+import { addProjectOption, type CommonFlags } from "../options.ts";
+import { packProblems } from "../pack/changed-packs.ts";
+import { findProject } from "../project/find-project.ts";
+import { printJson } from "../terminal/print-json.ts";
+import { githubLine } from "./github.ts";
+import { selectionOf } from "./selection.ts";
+
+interface Flags extends CommonFlags {
+  readonly on?: string;
+  readonly output: "text" | "json" | "github";
+}
+
+/** `kcore check [FILE…]`: what is wrong with a project, all at once, without a connection. */
+export function checkCommand(): Command {
+  return addProjectOption(new Command("check"))
+    .description(
+      "Check a project without a connection: its roster, states, templates and orchestrations, these on every node that they concern",
+    )
+    .argument("[file...]", "check only these files and what uses them; else all of the project")
+    .option("--on <target>", "the nodes that the orchestrations' targets are to be; else any of the roster")
+    .addOption(
+      new Option("-o, --output <format>", "how to print what is wrong; github: as annotations of a workflow")
+        .choices(["text", "json", "github"])
+        .default("text"),
+    )
+    .addHelpText(
+      "after",
+      `
+Examples:
+  kcore check
+  kcore check states/web.yaml
+  kcore check --on 'role:worker'
+  kcore check -o github                     in a workflow of GitHub Actions
+
+docs/checking.md tells how git runs it before each commit.
+Exit codes: 0 all is in order, 2 something is wrong.`,
+    )
+    .action(run);
+}
+
+async function run(files: readonly string[], { project: given, on, output }: Flags): Promise<void> {
+  const project = findProject(given);
+  const places = { project, shipped: shippedRoot(), trust: trustOfProcess(process.env) };
+  const choice = { project, states: statesOf(places), folders: foldersOf("orchestrate", places) };
+  const own = ownModulesOf(project);
+  const only = files.length === 0 ? undefined : selectionOf(files, choice);
+  const checked = await checkProject({
+    ...places,
+    actions: findAction,
+    actionNames,
+    modules: own.beside(registry),
+    ...defined({ on, only }),
+  });
+  const problems = new Problems();
+  problems.add(...checked.problems, ...(files.length === 0 ? await besidesStates(project, own) : []));
+  if (problems.list.length > 0) {
+    if (output === "text") throw new KcoreError(problems.inOrder());
+    process.exitCode = exitCodes.usage;
+  }
+  print({ ...checked, problems: problems.inOrder() }, { output, project });
+}
+
+/** Modules that no state uses, and packs that were changed by hand. */
+async function besidesStates(project: string, own: OwnModules): Promise<readonly Problem[]> {
+  const problems = new Problems();
+  for (const name of own.names) problems.attempt(() => own.load(name));
+  problems.add(...(await packProblems(project)));
+  return problems.list;
+}
+
+function print(
+  checked: Checked,
+  { output, project }: { readonly output: Flags["output"]; readonly project: string },
+): void {
+  if (output === "json") process.stdout.write(`${printJson(checked, 2)}\n`);
+  else if (output === "github") {
+    const workspace = process.env["GITHUB_WORKSPACE"] ?? process.cwd();
+    for (const problem of checked.problems) process.stdout.write(`${githubLine(problem, project, workspace)}\n`);
+  } else {
+    const { nodes, states, orchestrations } = checked;
+    const counts = [count(states, "state"), count(orchestrations, "orchestration")];
+    process.stdout.write(`${counts.join(" and ")}, ${nodes} node${nodes === 1 ? "" : "s"}: in order\n`);
+  }
+}
+
+function count({ length }: readonly string[], what: string): string {
+  return `${length} ${what}${length === 1 ? "" : "s"}`;
+}

@@ -1,0 +1,70 @@
+import { existsSync } from "node:fs";
+import { relative, resolve } from "node:path";
+import type { Selection } from "#engine/orchestrate/check-project.ts";
+import { listOrchestrations, loadOrchestration, type Orchestration } from "#engine/orchestrate/load-orchestration.ts";
+import type { Folder } from "#engine/project/folders.ts";
+import type { States } from "#engine/states/open-states.ts";
+import { KcoreError } from "#errors/problem.ts";
+
+/** What there is to choose from. */
+export interface Choice {
+  readonly project: string;
+  readonly states: States;
+  readonly folders: readonly Folder[];
+}
+
+/**
+ * What has to be checked for these files: the states and orchestrations themselves, and those that use them. Everything
+ * rests on other files of a project: its roster, its templates. Undefined: all of it.
+ * @throws KcoreError USAGE
+ */
+export function selectionOf(files: readonly string[], choice: Choice): Selection | undefined {
+  const names = files.map((file) => nameIn(choice.project, file));
+  const named = (folder: string) =>
+    names.flatMap((name) => new RegExp(`^${folder}/(.+)\\.yaml$`).exec(name)?.[1] ?? []);
+  const [states, orchestrations] = [new Set(named("states")), new Set(named("orchestrate"))];
+  if (states.size + orchestrations.size < new Set(names).size) return undefined;
+  addIncluding(states, choice.states);
+  addUsing(orchestrations, states, choice.folders);
+  return { states, orchestrations, templates: false };
+}
+
+function nameIn(project: string, file: string): string {
+  const name = relative(project, resolve(file));
+  if (!existsSync(file)) throw new KcoreError({ code: "USAGE", message: `there is no file ${file}` });
+  if (name !== "" && !name.startsWith("../")) return name;
+  const hint = "without names, all of the project is checked; --project DIR names another one";
+  throw new KcoreError({ code: "USAGE", message: `${file} is no file of the project ${project}`, hint });
+}
+
+function addIncluding(wanted: Set<string>, states: States): void {
+  const all = states.list().map(({ name }) => ({ name, steps: states.partly(name).state?.steps ?? [] }));
+  for (let size = -1; size !== wanted.size;) {
+    size = wanted.size;
+    for (const { name, steps } of all)
+      if (steps.some((step) => step.kind === "include" && wanted.has(step.include))) wanted.add(name);
+  }
+}
+
+function addUsing(wanted: Set<string>, states: ReadonlySet<string>, folders: readonly Folder[]): void {
+  for (const name of listOrchestrations(folders).keys()) {
+    const orchestration = read(name, folders);
+    const uses = orchestration?.stages.some(
+      ({ within, work }) =>
+        within.some(({ include }) => wanted.has(include)) ||
+        // A name that is an expression may be any.
+        (work.kind === "apply" && work.states.some((state) => state.each !== undefined || states.has(state.name))),
+    );
+    if (uses) wanted.add(name);
+  }
+}
+
+/** What cannot be read is told when it is checked itself. */
+function read(name: string, folders: readonly Folder[]): Orchestration | undefined {
+  try {
+    return loadOrchestration(name, folders);
+  } catch (error) {
+    if (error instanceof KcoreError) return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,69 @@
+import type { Plain } from "#engine/roster/flow-yaml.ts";
+import type { ModuleDefinition } from "#engine/step/define.ts";
+import { schemaOf, type JsonSchema } from "../schema/json-schema.ts";
+
+/** One thing that a state may give to a module, or to a map among its arguments. */
+export interface Argument {
+  readonly name: string;
+  readonly type: string;
+  readonly required: boolean;
+  readonly default?: unknown;
+  readonly description: string;
+  /** What the map, or each map of the list, may hold. */
+  readonly arguments?: readonly Argument[];
+  /** Such maps, as a state may write them. */
+  readonly examples?: readonly Plain[];
+}
+
+/** What a state may give to a module, at every depth, from its schema. */
+export function argumentsOf({ args }: Pick<ModuleDefinition, "args">): readonly Argument[] {
+  return fieldsOf(mapsIn(schemaOf(args)));
+}
+
+/** Those of several kinds of maps together: required is what none can do without. */
+function fieldsOf(maps: readonly JsonSchema[]): readonly Argument[] {
+  const found = new Map<string, Argument>();
+  for (const { properties = {} } of maps)
+    for (const [name, property] of Object.entries(properties))
+      found.set(name, {
+        name,
+        type: typeOf(property),
+        required: maps.every(({ required = [] }) => required.includes(name)),
+        ...(property.default === undefined ? {} : { default: property.default }),
+        description: property.description ?? "",
+        ...insideOf(property),
+      });
+  return [...found.values()];
+}
+
+function insideOf(property: JsonSchema): Pick<Argument, "arguments" | "examples"> {
+  const maps = mapsIn(property);
+  const fields = fieldsOf(maps);
+  if (fields.length === 0) return {};
+  const examples = maps.flatMap((map) => map.examples ?? []);
+  return { arguments: fields, examples: [...new Map(examples.map((one) => [JSON.stringify(one), one])).values()] };
+}
+
+/** Every kind of map that stands in a value's place, also as one of a list or behind a name of the user's. */
+function mapsIn(schema: JsonSchema): readonly JsonSchema[] {
+  const { properties, anyOf = [], oneOf = [], items, additionalProperties, examples } = schema;
+  if (properties) return [schema];
+  const inner = [...anyOf, ...oneOf, ...(items ? [items] : [])];
+  if (typeof additionalProperties === "object") inner.push(additionalProperties);
+  const maps = inner.flatMap(mapsIn);
+  // What was said of a union is about its maps.
+  return maps.map((map) => (map.examples || items || !examples ? map : { ...map, examples }));
+}
+
+function typeOf({ type, enum: values, const: only, anyOf, items }: JsonSchema): string {
+  if (only !== undefined) return JSON.stringify(only);
+  if (values) return values.map((value) => JSON.stringify(value)).join(" | ");
+  if (anyOf) return [...new Set(anyOf.map(typeOf))].join(" | ");
+  if (type === "array") return items ? listOf(typeOf(items)) : "list";
+  if (type === "object") return "map";
+  return typeof type === "string" ? type : (type?.join(" | ") ?? "any");
+}
+
+function listOf(type: string): string {
+  return type === "map" ? "list of maps" : `list of ${type}`;
+}

@@ -1,0 +1,49 @@
+import { asFlow } from "#engine/roster/flow-yaml.ts";
+import { KcoreError } from "#errors/problem.ts";
+import { suggestHint } from "#errors/suggest.ts";
+import { argumentsOf, type Argument } from "./arguments.ts";
+import type { KnownModules } from "./known-modules.ts";
+import { searchModules } from "./search.ts";
+import { formatTable } from "../terminal/format-table.ts";
+import { printJson } from "../terminal/print-json.ts";
+
+/** Prints one module: its arguments as a tree, what it refuses with, and an example. @throws KcoreError USAGE */
+export async function showModule(known: KnownModules, name: string, output: "table" | "json"): Promise<void> {
+  const module = await known.load(name);
+  if (!module)
+    throw new KcoreError({ code: "USAGE", message: `there is no module “${name}”`, hint: await hintFor(known, name) });
+  const args = argumentsOf(module);
+  const { summary, refusals = [], alsoKnownAs = [] } = module;
+  const example = known.example(name);
+  if (output === "json") {
+    process.stdout.write(`${printJson({ name, summary, alsoKnownAs, args, refusals, example }, 2)}\n`);
+    return;
+  }
+  const rows = args.flatMap((argument) => rowsOf(argument, 1));
+  process.stdout.write(`${name}\n${summary}\n\n${formatTable(["  ARGUMENT", "TYPE", "", "MEANING"], rows)}`);
+  if (refusals.length > 0) process.stdout.write(`\nRefuses with (docs/errors.md): ${refusals.join(", ")}\n`);
+  if (alsoKnownAs.length > 0) process.stdout.write(`\nElsewhere: ${alsoKnownAs.join(", ")}\n`);
+  if (example !== undefined) process.stdout.write(`\nExample:\n${example.replaceAll(/^/gm, "  ")}\n`);
+}
+
+/** An argument's line, below it examples of the map that it is, and what that map holds. */
+function rowsOf({ name, type, required, description, ...rest }: Argument, depth: number): readonly string[][] {
+  const need = required ? "required" : rest.default === undefined ? "" : `default ${JSON.stringify(rest.default)}`;
+  const { examples = [], arguments: fields = [] } = rest;
+  return [
+    // A long list of values would push all meanings out of sight.
+    type.length > 40
+      ? [`${"  ".repeat(depth)}${name}`, "one of", need, `${description} ${type}`]
+      : [`${"  ".repeat(depth)}${name}`, type, need, description],
+    ...examples.map((example) => ["", "", "", `e.g. ${asFlow(example)}`]),
+    ...fields.flatMap((field) => rowsOf(field, depth + 1)),
+  ];
+}
+
+/** The name that was meant, or what does here what has that name elsewhere. */
+async function hintFor(known: KnownModules, name: string): Promise<string> {
+  const modules = await known.all();
+  const [first] = searchModules(modules, [name]).filter(({ found }) => found.startsWith("known as"));
+  if (first) return `here it is “${first.name}”; kcore modules --search ${name} finds what else there is`;
+  return suggestHint(name, known.names, "kcore modules lists them") ?? "";
+}

@@ -1,0 +1,37 @@
+import { join } from "node:path";
+import type { Problem } from "#errors/problem.ts";
+import { packNames, packsFolder } from "#engine/project/folders.ts";
+import { hashPack, readPack } from "./pack-files.ts";
+import { readPins, type Pins } from "./pinned-packs.ts";
+
+/** A problem for each pack of the project that is pinned nowhere, and each that is not what was pinned. @throws KcoreError for packs.yaml */
+export async function packProblems(project: string): Promise<readonly Problem[]> {
+  const pins = readPins(project);
+  const strays = packNames(project).filter((name) => pins[name] === undefined);
+  return [
+    ...strays.map((name): Problem => ({
+      code: "PACK_CHANGED",
+      message: `packs/${name} is pinned nowhere`,
+      hint: "kcore pack add puts a pack there",
+    })),
+    ...(await changedPacks(project, pins)),
+  ];
+}
+
+/** A problem for each of these that is not what was pinned. */
+export async function changedPacks(project: string, pins: Pins): Promise<readonly Problem[]> {
+  const problems: Problem[] = [];
+  for (const [name, { hash }] of Object.entries(pins)) {
+    const found = await readPack(join(project, packsFolder, name)).then(hashPack, () => undefined);
+    if (found === hash) continue;
+    const isGone = found === undefined;
+    problems.push({
+      code: "PACK_CHANGED",
+      message: isGone ? `packs/${name} is not there` : `packs/${name} is not what packs.yaml pins`,
+      hint: isGone
+        ? "git checkout brings it back"
+        : "git diff shows what was changed; change the pack where it comes from, or make it files of the project",
+    });
+  }
+  return problems;
+}

@@ -1,0 +1,93 @@
+import type { Action } from "#engine/orchestrate/action.ts";
+import { paceKeys } from "#engine/orchestrate/bind-stage.ts";
+import { IncludeShape } from "#engine/orchestrate/inclusion.ts";
+import { OrchestrationShape, WaveShape } from "#engine/orchestrate/load-orchestration.ts";
+import { ApplyShape, RunShape } from "#engine/orchestrate/stage-source.ts";
+import { Duration } from "#engine/step/fields.ts";
+import { either, schemaOf, type JsonSchema } from "./json-schema.ts";
+import { paramsSchema } from "./state-schema.ts";
+import { expressionDefinition, withExpressions } from "./with-expressions.ts";
+
+type Properties = Readonly<Record<string, JsonSchema>>;
+
+const stages: JsonSchema = { type: "array", items: { $ref: "#/definitions/stage" } };
+
+/** Files below `orchestrate/`, with every action and its arguments. */
+export function orchestrationSchema(actions: readonly Action[]): JsonSchema & { readonly definitions: object } {
+  const top = schemaOf(OrchestrationShape);
+  const { properties = {} } = top;
+  const both = either({ required: ["include"] }, includeSchema(), { $ref: "#/definitions/stage" });
+  return {
+    ...top,
+    properties: {
+      ...properties,
+      params: paramsSchema,
+      waves: {
+        ...properties["waves"],
+        items: { ...schemaOf(WaveShape), properties: withPace(propertiesOf(WaveShape)) },
+      },
+      stages: { ...properties["stages"], items: { type: "object", ...both } },
+    },
+    definitions: {
+      expression: expressionDefinition,
+      stage: {
+        type: "object",
+        ...either(
+          { required: ["apply"] },
+          { ...schemaOf(ApplyShape), properties: stageKeys(ApplyShape) },
+          runSchema(actions),
+        ),
+      },
+    },
+  };
+}
+
+function propertiesOf(shape: Parameters<typeof schemaOf>[0]): Properties {
+  return schemaOf(shape).properties ?? {};
+}
+
+function includeSchema(): JsonSchema {
+  const { when = {}, ...others } = propertiesOf(IncludeShape);
+  return { ...schemaOf(IncludeShape), properties: { ...others, when: { ...when, type: ["boolean", "string"] } } };
+}
+
+/** The keys of a stage with the types of their values, which the file's reader leaves to their expressions. */
+function stageKeys(shape: typeof ApplyShape | typeof RunShape): Properties {
+  const { when = {}, timeout = {}, onFailure = {}, ...others } = propertiesOf(shape);
+  return withPace({
+    ...others,
+    when: { ...when, type: ["boolean", "string"] },
+    timeout: withExpressions({ ...schemaOf(Duration), ...timeout }),
+    onFailure: { ...onFailure, ...stages },
+  });
+}
+
+function withPace(properties: Properties): Properties {
+  const paces = Object.entries(paceKeys).map(([key, schema]) => [
+    key,
+    withExpressions({ ...schemaOf(schema), ...properties[key] }),
+  ]);
+  return { ...properties, ...(Object.fromEntries(paces) as Properties) };
+}
+
+/** Each action has a whole schema of its own: else an argument of one would pass for one of another. */
+function runSchema(actions: readonly Action[]): JsonSchema {
+  const names = actions.map(({ name }) => name);
+  const { run = {}, ...keys } = stageKeys(RunShape);
+  return {
+    required: ["id", "run"],
+    properties: { id: keys["id"] ?? {}, run: { description: run.description ?? "", enum: names } },
+    allOf: actions.map(({ name, summary, args }) => {
+      const { properties = {}, ...schema } = schemaOf(args);
+      const own = Object.fromEntries(Object.entries(properties).map(([key, value]) => [key, withExpressions(value)]));
+      const required = schema.required ?? [];
+      const inside = { ...schema, properties: own, description: keys["with"]?.description ?? "" };
+      const whole: JsonSchema = {
+        properties: { ...own, ...keys, run: { description: summary } },
+        additionalProperties: schema.additionalProperties ?? true,
+        ...either({ required: ["with"] }, { properties: { with: inside } }, { required }),
+      };
+      return either({ properties: { run: { const: name } }, required: ["run"] }, whole);
+    }),
+  };
+}

@@ -1,0 +1,81 @@
+import { Declaration } from "#engine/params/declare-params.ts";
+import { ValueKeys } from "#engine/states/step-keys.ts";
+import { WrittenKeys } from "#engine/states/step-source.ts";
+import type { ModuleDefinition } from "#engine/step/define.ts";
+import { either, schemaOf, type JsonSchema } from "./json-schema.ts";
+import { expressionDefinition, withExpressions } from "./with-expressions.ts";
+
+/** The map of a file's parameters. */
+export const paramsSchema: JsonSchema = {
+  type: ["object", "null"],
+  description: "The parameters that it declares, by name.",
+  propertyNames: { pattern: "^[A-Za-z_][A-Za-z0-9_]*$" },
+  additionalProperties: schemaOf(Declaration),
+};
+
+const isCondition: JsonSchema = { type: ["boolean", "string"], description: "True or false; false leaves it out." };
+const each: JsonSchema = {
+  type: ["array", "object", "string"],
+  description: "A list or a map known before the run; it is repeated, with item.",
+};
+/** Of a file's keys without those that others may stand beside. */
+const written = schemaOf(WrittenKeys).properties ?? {};
+const common = { when: isCondition, each };
+
+/** Files below `states/`, with every module and its arguments. */
+export function stateSchema(modules: readonly ModuleDefinition[]): JsonSchema & { readonly definitions: object } {
+  return {
+    type: "object",
+    properties: {
+      description: { type: "string", description: "What it keeps in order, in one sentence." },
+      params: paramsSchema,
+      steps: { type: "array", description: "What shall hold, in this order.", items: stepSchema(modules) },
+    },
+    required: ["steps"],
+    additionalProperties: false,
+    definitions: {
+      expression: expressionDefinition,
+      ...Object.fromEntries(modules.map((module) => [module.name, argsSchema(module)])),
+    },
+  };
+}
+
+function argsSchema({ args, summary }: ModuleDefinition): JsonSchema {
+  const schema = schemaOf(args);
+  const { required = [], anyOf } = schema;
+  // What needs no argument may be written as `reboot.done:` alone.
+  const type = required.length === 0 && anyOf === undefined ? { type: ["object", "null"] } : {};
+  return withExpressions({ ...schema, ...type, description: summary });
+}
+
+function stepSchema(modules: readonly ModuleDefinition[]): JsonSchema {
+  const { id = {}, require = {} } = written;
+  const included: JsonSchema = {
+    type: "object",
+    properties: {
+      include: {
+        type: "string",
+        pattern: "^[A-Za-z0-9_-]+(/[A-Za-z0-9_-]+)*$",
+        description: "Another state, whose steps stand in this place.",
+      },
+      with: { type: ["object", "null"], description: "Its parameters." },
+      id,
+      require,
+      ...common,
+    },
+    additionalProperties: false,
+  };
+  const uses: JsonSchema = {
+    type: "object",
+    properties: {
+      ...written,
+      ...common,
+      ...withExpressions(schemaOf(ValueKeys)).else?.properties,
+      ...Object.fromEntries(modules.map(({ name }) => [name, { $ref: `#/definitions/${name}` }])),
+    },
+    required: ["id"],
+    additionalProperties: false,
+    oneOf: modules.map(({ name }) => ({ required: [name] })),
+  };
+  return { type: "object", ...either({ required: ["include"] }, included, uses) };
+}

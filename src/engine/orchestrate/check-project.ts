@@ -1,0 +1,81 @@
+import type { Problem } from "#errors/problem.ts";
+import { Unknown } from "#engine/expressions/unknown.ts";
+import { foldersOf, listIn } from "#engine/project/folders.ts";
+import { loadRoster } from "#engine/roster/load-roster.ts";
+import type { Roster } from "#engine/roster/roster.ts";
+import { leaveUnknown, StateChecker } from "#engine/states/check-states.ts";
+import { statesOf } from "#engine/states/open-states.ts";
+import type { ModuleDefinition } from "#engine/step/define.ts";
+import { Problems } from "#engine/yaml/problems.ts";
+import { openCatalogue, type CatalogueDependencies } from "./catalogue.ts";
+import { checkOrchestration } from "./check-orchestration.ts";
+import { listOrchestrations } from "./load-orchestration.ts";
+
+export interface CheckOptions extends Omit<CatalogueDependencies, "readSecret"> {
+  readonly modules: ReadonlyMap<string, () => Promise<ModuleDefinition>>;
+  /** See `OrchestrationGround.on`. */
+  readonly on?: string;
+  /** Which of them; all unless given. */
+  readonly only?: Selection;
+}
+
+/** The states and orchestrations that are checked, by name. */
+export interface Selection {
+  readonly states: ReadonlySet<string>;
+  readonly orchestrations: ReadonlySet<string>;
+  readonly templates: boolean;
+}
+
+export interface Checked {
+  readonly problems: readonly Problem[];
+  readonly nodes: number;
+  readonly states: readonly string[];
+  readonly orchestrations: readonly string[];
+}
+
+/** Checks a project without a connection: its roster, its states and templates, and its orchestrations on the nodes of the roster. */
+export async function checkProject(options: CheckOptions): Promise<Checked> {
+  const { project, trust, modules, only } = options;
+  const problems = new Problems();
+  const roster = problems.attempt(() => loadRoster(project, { ...(trust && { trust }) }));
+  const states = statesOf(options);
+  const run = { id: "check", time: new Date().toISOString(), revision: null, challenge: "check" };
+
+  const names = states.list().filter(({ origin, name }) => origin === "project" && (only?.states.has(name) ?? true));
+  const checker = new StateChecker(states, {
+    nodes: roster?.nodes ?? new Unknown("the roster"),
+    run,
+    modules: async (name) => modules.get(name)?.(),
+    moduleNames: [...modules.keys()],
+  });
+  for (const { name } of names) problems.add(...(await checker.check(name)));
+
+  if (only?.templates !== false)
+    for (const name of ownFiles("templates", options, ".hbs"))
+      problems.attempt(() => states.templates.references(name));
+
+  const folders = foldersOf("orchestrate", options);
+  const orchestrations = [...listOrchestrations(folders)]
+    .filter(([name, origin]) => origin === "project" && (only?.orchestrations.has(name) ?? true))
+    .map(([name]) => name);
+  const catalogue = openCatalogue({ ...options, readSecret: leaveUnknown }, { roster: roster ?? NOBODY, run }, modules);
+  for (const name of orchestrations) {
+    const { on } = options;
+    const ground = { folders, catalogue, run, ...(roster && { roster }), ...(on !== undefined && { on }) };
+    problems.add(...(await checkOrchestration(name, ground)));
+  }
+  return {
+    problems: problems.inOrder(),
+    nodes: roster?.nodes.size ?? 0,
+    states: names.map(({ name }) => name),
+    orchestrations,
+  };
+}
+
+const NOBODY: Roster = { nodes: new Map(), jumps: new Map(), positions: new Map(), files: [] };
+
+function ownFiles(kind: string, places: CheckOptions, ending: string): readonly string[] {
+  return [...listIn(foldersOf(kind, places), [ending])]
+    .filter(([, { folder }]) => folder.origin === "project")
+    .map(([name]) => name);
+}

@@ -1,0 +1,92 @@
+import { KcoreError, type Problem } from "#errors/problem.ts";
+import { Unknown } from "#engine/expressions/unknown.ts";
+import { bindParams, type GivenParam } from "#engine/params/bind-params.ts";
+import type { ParamDeclarations } from "#engine/params/declare-params.ts";
+import type { NodeEntry } from "#engine/roster/roster.ts";
+import { Problems } from "#engine/yaml/problems.ts";
+import { draftSteps, type DraftOptions } from "./draft.ts";
+import type { States } from "./open-states.ts";
+import type { State } from "./state.ts";
+
+/** Stands where a step's texts name the node; what is checked of it is the same on any. */
+const ANY = { name: "any", id: "00000000-0000-4000-8000-000000000000", stateDir: "/var/lib/kcore" } as NodeEntry;
+
+const ANY_NODE = new Unknown("the node");
+
+/** What checks of states share. */
+export type CheckGround = Pick<DraftOptions, "nodes" | "run" | "modules" | "moduleNames">;
+
+/**
+ * Checks states on their own: what is wrong with them on every node, whatever its parameters are. Steps of
+ * other states may stand before theirs.
+ */
+export class StateChecker {
+  readonly #states: States;
+  readonly #ground: CheckGround;
+  readonly #all: readonly State[];
+
+  constructor(states: States, ground: CheckGround) {
+    this.#states = states;
+    this.#ground = ground;
+    this.#all = states.list().flatMap(({ name }) => states.partly(name).state ?? []);
+  }
+
+  /** @returns every problem of the state, and of those that it includes */
+  async check(name: string): Promise<readonly Problem[]> {
+    const { state, problems } = this.#states.partly(name);
+    if (state === undefined) return problems;
+    const others = this.#all.filter((other) => other.name !== name).flatMap(({ steps }) => steps);
+    const registered = others.flatMap((step) => (step.kind === "module" ? (step.register ?? []) : []));
+    const found = new Problems();
+    await keeping(found, () => this.#checkDefaults(state));
+    await keeping(found, () =>
+      draftSteps(this.#states, {
+        ...this.#ground,
+        apply: [{ state: name, given: unknownParams(state.params.keys()) }],
+        node: ANY,
+        seenNode: ANY_NODE,
+        readSecret: leaveUnknown,
+        taken: new Set(this.#idsBeside(name)),
+        registered,
+      }),
+    );
+    return found.list;
+  }
+
+  /** Steps are checked for whatever is given: a default is often what some other parameter leaves unused. */
+  async #checkDefaults({ name, params }: State): Promise<void> {
+    const { nodes, run } = this.#ground;
+    const scope = { node: ANY_NODE, vars: ANY_NODE, nodes, run };
+    await bindParams(params, openParams(params), { owner: `state “${name}”`, scope, readSecret: leaveUnknown });
+  }
+
+  #idsBeside(name: string): readonly string[] {
+    return this.#all
+      .filter((other) => other.name !== name)
+      .flatMap((other) => other.steps.flatMap(({ id }) => (id === undefined ? [] : [`${other.name}/${id}`])));
+  }
+}
+
+/** Nobody knows what is given for those that have no default. */
+export function openParams(params: ParamDeclarations): Map<string, GivenParam> {
+  const open = [...params.values()].filter((param) => param.default === undefined);
+  return unknownParams(open.map(({ name }) => name));
+}
+
+function unknownParams(names: Iterable<string>): Map<string, GivenParam> {
+  return new Map([...names].map((name) => [name, { value: new Unknown(`the parameter ${name}`) }]));
+}
+
+/** No check reads a secret, nor runs the command that prints it. */
+export function leaveUnknown(): Promise<Unknown> {
+  return Promise.resolve(new Unknown("a secret"));
+}
+
+async function keeping(problems: Problems, work: () => Promise<unknown>): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    if (!(error instanceof KcoreError)) throw error;
+    problems.add(...error.problems);
+  }
+}

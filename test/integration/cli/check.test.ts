@@ -1,0 +1,57 @@
+import { execFileSync, spawnSync } from "node:child_process";
+import { join } from "node:path";
+import { expect } from "chai";
+import { TestProject } from "#support/kcore.ts";
+import { kcoreEnvironment } from "#support/program.ts";
+import { readPages } from "#support/pages.ts";
+
+describe("kcore check", function () {
+  this.timeout(30_000);
+  let project: TestProject;
+  beforeEach(() => (project = new TestProject({ "states/a.yaml": "steps: [{ id: a, file.absent: { path: /a } }]\n" })));
+  afterEach(() => project.remove());
+  const spoil = () => project.write({ "project/states/b.yaml": "steps: [{ id: a, file.absent: { path: a } }]\n" });
+
+  it("ends with 0 where all is in order, with 2 and every problem where it is not", async () => {
+    expect(await project.kcore("check")).to.deep.equal({
+      code: 0,
+      stdout: "1 state and 0 orchestrations, 2 nodes: in order\n",
+      stderr: "",
+    });
+    spoil();
+    const text = await project.kcore("check");
+    expect([text.code, text.stdout]).to.deep.equal([2, ""]);
+    expect(text.stderr).to.contain("states/b.yaml:1:39");
+    const json = await project.kcore("check", "-o", "json");
+    expect(json.code).to.equal(2);
+    expect(JSON.parse(json.stdout)).to.have.nested.property("problems[0].at.file", "states/b.yaml");
+    const github = await project.kcore("check", "-o", "github");
+    expect(github.code).to.equal(2);
+    expect(github.stdout).to.match(/^::error file=states\/b\.yaml,line=1,col=39,/);
+    expect((await project.kcore("check", "states/a.yaml")).code).to.equal(0);
+    expect((await project.kcore("check", "nope.yaml")).stderr).to.contain("there is no file nope.yaml");
+  });
+
+  it("keeps a commit back by the hook of docs/checking.md", async () => {
+    const line = readPages()
+      .flatMap(({ blocks }) => blocks)
+      .find(({ page, text }) => page === "docs/checking.md" && text.includes("pre-commit &&"))?.text;
+    const launcher = join(import.meta.dirname, "../../../bin");
+    const env = { ...process.env, ...kcoreEnvironment, PATH: `${launcher}:${process.env["PATH"] ?? ""}` };
+    const run = (...words: readonly string[]) =>
+      spawnSync("git", ["-c", "user.name=a", "-c", "user.email=a@b.c", ...words], {
+        cwd: project.project,
+        env,
+        encoding: "utf8",
+      });
+    run("init", "--quiet");
+    execFileSync("sh", ["-c", line ?? "false"], { cwd: project.project });
+    run("add", "-A");
+    expect(run("commit", "-m", "fine").status).to.equal(0);
+    spoil();
+    run("add", "-A");
+    const kept = run("commit", "-m", "broken");
+    expect(kept.status).not.to.equal(0);
+    expect(kept.stderr).to.contain("states/b.yaml:1:39");
+  });
+});

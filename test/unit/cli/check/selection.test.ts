@@ -1,0 +1,55 @@
+import { join } from "node:path";
+import { expect } from "chai";
+import { selectionOf } from "#cli/check/selection.ts";
+import { foldersOf } from "#engine/project/folders.ts";
+import { statesOf } from "#engine/states/open-states.ts";
+import { makeProject } from "#support/project.ts";
+import type { TempDir } from "#support/temp-dir.ts";
+
+describe("the files of kcore check", () => {
+  let project: TempDir;
+  before(async () => {
+    project = await makeProject({
+      "states/base.yaml": "steps: []\n",
+      "states/web.yaml": "steps: [{ include: base }]\n",
+      "states/site/one.yaml": "steps: [{ include: web }]\n",
+      "states/other.yaml": "steps: []\n",
+      "orchestrate/web.yaml": "stages: [{ id: a, on: n1, apply: [web] }]\n",
+      "orchestrate/all.yaml": "stages: [{ include: web }]\n",
+      "orchestrate/other.yaml": "stages: [{ id: a, on: n1, apply: [other] }]\n",
+      "roster/r.yaml": "nodes: {}\n",
+    });
+  });
+  after(() => project.remove());
+
+  const select = (...files: readonly string[]) => {
+    const places = { project: project.path, shipped: "/nowhere" };
+    const choice = { project: project.path, states: statesOf(places), folders: foldersOf("orchestrate", places) };
+    const found = selectionOf(
+      files.map((file) => join(project.path, file)),
+      choice,
+    );
+    return found && { states: [...found.states].sort(), orchestrations: [...found.orchestrations].sort() };
+  };
+
+  it("bring the states that include them and the orchestrations that use them, down to the last", () => {
+    expect(select("states/base.yaml")).to.deep.equal({
+      states: ["base", "site/one", "web"],
+      orchestrations: ["all", "web"],
+    });
+    expect(select("orchestrate/web.yaml", "states/other.yaml")).to.deep.equal({
+      states: ["other"],
+      orchestrations: ["all", "other", "web"],
+    });
+    expect(select("orchestrate/all.yaml")).to.deep.equal({ states: [], orchestrations: ["all"] });
+  });
+
+  it("mean the whole project where everything rests on one", () => {
+    expect(select("states/base.yaml", "roster/r.yaml")).to.equal(undefined);
+  });
+
+  it("are refused when they are not there, or not of the project", () => {
+    expect(() => select("states/none.yaml")).to.throw(/there is no file .*none\.yaml/);
+    expect(() => select("../../etc/passwd")).to.throw(/is no file of the project|there is no file/);
+  });
+});

@@ -1,0 +1,107 @@
+import { expect } from "chai";
+import { z } from "zod";
+import { argumentsOf } from "#cli/modules/arguments.ts";
+import { mapInner, schemaOf, type JsonSchema } from "#cli/schema/json-schema.ts";
+import { registry } from "#engine/modules/registry.ts";
+
+interface Place {
+  readonly path: string;
+  readonly schema: JsonSchema;
+}
+
+/** Every schema that stands in another, in each branch of unions, with the way to it. */
+function placesOf(schema: JsonSchema, path: string): readonly Place[] {
+  const inner: Place[] = [];
+  for (const [name, property] of Object.entries(schema.properties ?? {}))
+    inner.push(...placesOf(property, `${path}.${name}`));
+  mapInner({ ...schema, properties: {} }, (other) => {
+    inner.push(...placesOf(other, path));
+    return other;
+  });
+  return [{ path, schema }, ...inner];
+}
+
+/** The fields without a description, and the maps whose examples do not show all that they may hold. */
+function silentIn(args: z.ZodType, name: string): readonly string[] {
+  const places = placesOf(schemaOf(args), name);
+  const fields = places.flatMap(({ path, schema: { properties = {} } }) =>
+    Object.entries(properties).flatMap(([key, { description }]) => (description ? [] : [`${path}.${key}`])),
+  );
+  const maps = places.flatMap(({ path, schema: { properties, examples = [] } }) => {
+    // The arguments as a whole have the example of the module's comment.
+    if (!properties || path === name) return [];
+    const shown = new Set(examples.flatMap((example) => Object.keys(example as object)));
+    return Object.keys(properties).flatMap((key) => (shown.has(key) ? [] : [`${path} has no example with ${key}`]));
+  });
+  return [...new Set([...fields, ...maps])];
+}
+
+/** Maps of the schema whose examples it does not take; asked of zod, which knows rules that JSON Schema cannot say. */
+function wrongExamples(schema: z.ZodType): readonly string[] {
+  const wrong: string[] = [];
+  z.toJSONSchema(schema, {
+    io: "input",
+    unrepresentable: "any",
+    override: ({ zodSchema }) => {
+      const one = zodSchema as unknown as z.ZodType;
+      const examples = z.globalRegistry.get(one)?.["examples"] as unknown[] | undefined;
+      for (const example of examples ?? []) {
+        // Said of a list's map, an example is one of the list.
+        const fits = [example, [example]].some((value) => one.safeParse(value).success);
+        if (!fits) wrong.push(JSON.stringify(example));
+      }
+    },
+  });
+  return wrong;
+}
+
+describe("the arguments of every module", () => {
+  for (const [name, load] of registry)
+    it(`${name} describes each field, and shows each in an example, at every depth`, async () => {
+      const { args } = await load();
+      expect(silentIn(args, name)).to.deep.equal([]);
+      expect(wrongExamples(args)).to.deep.equal([]);
+    });
+
+  it("are found silent or wrong where they are: a gate that cannot fail is none", () => {
+    const Inner = z.strictObject({ said: z.string().describe("Said."), silent: z.string() });
+    const args = z.strictObject({
+      list: z.array(Inner).describe("A list."),
+      union: z.union([z.string(), Inner.meta({ examples: [{ said: 1, silent: "" }] })]).describe("One of both."),
+    });
+    expect(silentIn(args, "m")).to.deep.equal([
+      "m.list.silent",
+      "m.union.silent",
+      "m.list has no example with said",
+      "m.list has no example with silent",
+    ]);
+    expect(wrongExamples(args)).to.deep.equal(['{"said":1,"silent":""}']);
+  });
+});
+
+describe("the tree of arguments", () => {
+  it("goes into maps, lists of maps, and each kind of a union, with defaults that a transform follows", async () => {
+    const Inner = z
+      .strictObject({ port: z.int().default(80).describe("A port.") })
+      .meta({ examples: [{ port: 443 }] })
+      .transform(({ port }) => port);
+    const args = z.strictObject({ at: z.union([z.string(), z.array(Inner)]).describe("Where.") });
+    expect(argumentsOf({ args })).to.deep.equal([
+      {
+        name: "at",
+        type: "string | list of maps",
+        required: true,
+        description: "Where.",
+        arguments: [{ name: "port", type: "integer", required: false, default: 80, description: "A port." }],
+        examples: [{ port: 443 }],
+      },
+    ]);
+    const checks = argumentsOf((await registry.get("fact.assert")?.()) ?? { args })[0]?.arguments ?? [];
+    expect(checks.map(({ name }) => name)).to.include.members(["os", "freeSpace", "portFree", "tcp", "when"]);
+    expect(checks.find(({ name }) => name === "clock")?.arguments?.map((one) => one.default)).to.deep.equal([
+      undefined,
+      300,
+      5,
+    ]);
+  });
+});

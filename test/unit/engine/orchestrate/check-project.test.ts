@@ -1,0 +1,156 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "chai";
+import { actionNames, findAction } from "#actions/registry.ts";
+import { registry } from "#engine/modules/registry.ts";
+import { checkProject, type Checked, type CheckOptions } from "#engine/orchestrate/check-project.ts";
+import { shippedRoot } from "#engine/project/shipped.ts";
+import { makeProject } from "#support/project.ts";
+
+const roster = `nodes:
+  n1: { address: 192.0.2.1, roles: [controller], vars: { mode: "0640" } }
+  n2: { address: 192.0.2.2, roles: [worker], vars: { mode: "0999", site: a } }
+`;
+
+async function check(files: Readonly<Record<string, string>>, more: Partial<CheckOptions> = {}): Promise<Checked> {
+  const project = await makeProject({ "roster/r.yaml": roster, ...files });
+  const options = { shipped: shippedRoot(), actions: findAction, actionNames, modules: registry };
+  try {
+    return await checkProject({ ...options, project: project.path, ...more });
+  } finally {
+    await project.remove();
+  }
+}
+
+/** Each problem as `FILE:LINE CODE`. */
+async function placesIn(
+  files: Readonly<Record<string, string>>,
+  more?: Partial<CheckOptions>,
+): Promise<readonly string[]> {
+  const { problems } = await check(files, more);
+  return problems.map(({ at, code }) => `${at?.file}:${at?.line} ${code}`);
+}
+
+const steps = (...list: readonly string[]): string => `steps:\n${list.map((step) => `  - ${step}\n`).join("")}`;
+
+describe("kcore check", () => {
+  it("finds nothing wrong with what is shipped, as a project's own", async () => {
+    const { problems, states, orchestrations } = await check({}, { project: shippedRoot(), shipped: "/nowhere" });
+    expect(problems).to.deep.equal([]);
+    expect(states).to.include("certs");
+    expect(orchestrations).to.include("deploy_node");
+  });
+
+  it("tells all that is wrong with all files at once, in their order", async () => {
+    const found = await placesIn({
+      "roster/r.yaml": `${roster}  n3: { adress: 192.0.2.3 }\n`,
+      "states/a.yaml": steps("{ id: x, servce.running: { name: sshd } }", "{ id: y, file.absent: { path: relative } }"),
+      "states/b.yaml": steps("{ id: x, file.managed: { path: /x, template: none.hbs } }", "{ include: nowhere }"),
+      "states/c.yaml": "steps: [",
+      "templates/t.hbs": "{{#if}}",
+      "orchestrate/o.yaml": "stages:\n  - { id: a, run: cluster.helth }\n  - { id: b, aply: [x] }\n",
+    });
+    expect(found).to.deep.equal([
+      "orchestrate/o.yaml:3 STAGE_INVALID",
+      "roster/r.yaml:4 YAML_KEY_UNKNOWN",
+      "states/a.yaml:2 STATE_MODULE_UNKNOWN",
+      "states/a.yaml:3 YAML_TYPE",
+      "states/b.yaml:2 TEMPLATE_NOT_FOUND",
+      "states/b.yaml:3 STATE_NOT_FOUND",
+      "states/c.yaml:1 YAML_SYNTAX",
+      "templates/t.hbs:1 EXPRESSION_SYNTAX",
+    ]);
+  });
+
+  it("looks at a state as far as it is the same for every node, parameter and fact", async () => {
+    const state = `params:
+  port: { type: integer, required: true }
+  size: { type: integer, default: many }
+steps:
+  - { id: a, port.open: { port: "{{params.port}}", timeut: 3s } }
+  - { id: b, file.managed: { path: "{{facts.home}}", content: "", mode: "999" } }
+  - { id: c, when: "{{node.vars.some}}", file.managed: { path: /c, content: "{{parms.port}}" } }
+  - { id: d, file.absent: { path: /d }, require: [z] }
+  - { id: e, file.absent: { path: /e }, require: [other/x, other/z], when: "{{steps.known.changed}}" }
+  - { id: f, each: "{{params.size}}", file.absent: { path: "{{item.path}}", recurse: maybe } }
+`;
+    const other = steps("{ id: x, file.absent: { path: /x }, register: known }");
+    expect(await placesIn({ "states/s.yaml": state, "states/other.yaml": other })).to.deep.equal([
+      "states/s.yaml:3 PARAM_INVALID",
+      "states/s.yaml:5 YAML_KEY_UNKNOWN",
+      "states/s.yaml:6 YAML_TYPE",
+      "states/s.yaml:7 EXPRESSION_UNDEFINED",
+      "states/s.yaml:8 STATE_REQUISITE_UNKNOWN",
+      "states/s.yaml:9 STATE_REQUISITE_UNKNOWN",
+      "states/s.yaml:10 YAML_TYPE",
+    ]);
+  });
+
+  const web = `params: { mode: { type: string, required: true } }
+${steps('{ id: a, file.managed: { path: /a, content: "", mode: "{{params.mode}}" } }')}`;
+
+  it("checks what an orchestration applies with its arguments on each node of the stage", async () => {
+    const stage = (on: string) => `stages: [{ id: a, on: "${on}", apply: [web], with: { mode: "{{vars.mode}}" } }]\n`;
+    const files = { "states/web.yaml": web };
+    expect(await placesIn({ ...files, "orchestrate/o.yaml": stage("role:worker") })).to.deep.equal([
+      "states/web.yaml:3 YAML_TYPE",
+    ]);
+    expect(await placesIn({ ...files, "orchestrate/o.yaml": stage("role:controller") })).to.deep.equal([]);
+    expect(await placesIn({ ...files, "orchestrate/o.yaml": stage("role:storage") })).to.deep.equal([
+      "orchestrate/o.yaml:1 TARGET_EMPTY",
+    ]);
+    expect(
+      await placesIn({
+        ...files,
+        "orchestrate/o.yaml": "stages: [{ id: a, on: n1, apply: [web], with: { mod: 1 } }]\n",
+      }),
+    ).to.deep.equal(["orchestrate/o.yaml:1 PARAM_UNKNOWN", "orchestrate/o.yaml:1 PARAM_MISSING"].toSorted());
+  });
+
+  it("tells of a target that may be any node what is wrong on all of them, and with --on what is wrong on those", async () => {
+    const files = {
+      "states/web.yaml": web,
+      "orchestrate/o.yaml": `params: { who: { type: target, required: true }, limit: { type: duration } }
+stages:
+  - { id: a, on: "{{params.who}}", apply: [web], with: { mode: "{{vars.mode}}" }, timeout: "{{params.limit}}" }
+  - { id: b, on: "{{params.who}}", apply: [web], with: { mode: "{{vars.none}}" } }
+  - { id: c, on: n2, apply: [web], with: { mode: "{{vars.sit}}" } }
+  - { id: d, run: wait, tcp: "{{params.limit}}", secs: 3 }
+`,
+    };
+    const always = [4, 5].map((line) => `orchestrate/o.yaml:${line} EXPRESSION_UNDEFINED`);
+    const all = [...always, "orchestrate/o.yaml:6 YAML_KEY_UNKNOWN"];
+    expect(await placesIn(files)).to.deep.equal(all);
+    expect(await placesIn(files, { on: "n1" })).to.deep.equal(all);
+    expect(await placesIn(files, { on: "n2" })).to.deep.equal([...all, "states/web.yaml:3 YAML_TYPE"]);
+  });
+
+  it("reads no secret, and runs no command that would print one", async () => {
+    const folder = await makeProject({});
+    const proof = join(folder.path, "proof");
+    const state = `params: { pw: { type: secret, default: { command: "touch ${proof}" } } }
+${steps('{ id: a, file.managed: { path: /a, content: "{{params.pw}}" }, sensitive: true }')}`;
+    const stages = 'stages: [{ id: a, on: "*", apply: [s] }]\n';
+    try {
+      expect(await placesIn({ "states/s.yaml": state, "orchestrate/o.yaml": stages })).to.deep.equal([]);
+      expect(existsSync(proof)).to.equal(false);
+    } finally {
+      await folder.remove();
+    }
+  });
+
+  it("checks files as far as they go where there is no node, or no roster that can be read", async () => {
+    const files = {
+      "states/a.yaml": steps('{ id: x, file.absent: { path: "{{nodes.n1.address}}" } }', "{ id: y, file.absent: {} }"),
+      "orchestrate/o.yaml": "stages: [{ id: a, on: n1, apply: [a], btch: 3 }]\n",
+    };
+    const own = ["orchestrate/o.yaml:1 YAML_KEY_UNKNOWN", "states/a.yaml:3 YAML_KEY_MISSING"];
+    expect(await placesIn({ ...files, "roster/r.yaml": "nodes: [" })).to.deep.equal([
+      own[0],
+      "roster/r.yaml:1 YAML_SYNTAX",
+      own[1],
+    ]);
+    const nobody = await placesIn({ ...files, "roster/r.yaml": "nodes: {}\n" });
+    expect(nobody).to.include.members(own);
+  });
+});
