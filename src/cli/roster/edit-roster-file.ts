@@ -1,5 +1,6 @@
 import { readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
+import { KcoreError } from "#errors/problem.ts";
 import type { RosterText } from "#engine/roster/roster-files.ts";
 import { replaceFile } from "#pki/private-files.ts";
 
@@ -20,4 +21,15 @@ async function orIfNew<T>(reading: Promise<T>, otherwise: T): Promise<T> {
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return otherwise;
     throw error;
   }
+}
+
+/** A roster file as `--file` names it, with or without its folder. @throws KcoreError USAGE */
+export function namedFile(given: string): string {
+  const name = given.replace(/^roster\//, "");
+  if (/^[^./][^/]*\.ya?ml$/.test(name)) return `roster/${name}`;
+  throw new KcoreError({
+    code: "USAGE",
+    message: `${given} cannot be a roster file`,
+    hint: "a name that ends in .yaml; it lies in roster/",
+  });
 }

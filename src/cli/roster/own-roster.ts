@@ -4,7 +4,8 @@ import { join } from "node:path";
 import { trustOfProcess } from "#engine/project/project.ts";
 import { loadRoster, type LoadOptions } from "#engine/roster/load-roster.ts";
 import type { NodeEntry, Roster } from "#engine/roster/roster.ts";
-import { rosterFileNames, type RosterText } from "#engine/roster/roster-files.ts";
+import { Problems } from "#engine/yaml/problems.ts";
+import { readRosterFiles, rosterFileNames, type RosterText } from "#engine/roster/roster-files.ts";
 
 /** The roster of a project, for the user of this process. @throws KcoreError as loadRoster does */
 export function ownRoster(project: string, options: Pick<LoadOptions, "instead"> = {}): Roster {
@@ -28,4 +29,11 @@ export function entryWith(project: string, instead: RosterText, name: string): N
   const entry = ownRoster(project, { instead }).nodes.get(name);
   if (!entry) throw new Error(`the edited roster lost ${name}`);
   return entry;
+}
+
+/** The names of all groups of a project's roster; none while it has no roster file. */
+export function groupNames(project: string): ReadonlySet<string> {
+  const problems = new Problems();
+  const files = rosterFileNames(project).length > 0 ? readRosterFiles(project, problems) : [];
+  return new Set(files.flatMap(({ groups }) => [...groups.keys()]));
 }

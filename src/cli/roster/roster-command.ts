@@ -16,7 +16,8 @@ import { leave } from "../terminal/confirm.ts";
 import { addProjectOption, addResultOption, collect, type CommonFlags } from "../options.ts";
 import { findProject } from "../project/find-project.ts";
 import { canPrompt, promptLine } from "../terminal/prompt.ts";
-import { editRosterFile } from "./edit-roster-file.ts";
+import { editRosterFile, namedFile } from "./edit-roster-file.ts";
+import { importCommand } from "./import-command.ts";
 import { ownRoster, rosterIfAny } from "./own-roster.ts";
 import { printRows } from "../terminal/format-result.ts";
 
@@ -46,7 +47,7 @@ interface TrustFlags extends CommonFlags {
   readonly fingerprint?: string;
 }
 
-/** `kcore roster list|check|add|trust`. */
+/** `kcore roster list|check|add|trust|import`. */
 export function rosterCommand(): Command {
   const roster = new Command("roster").description("The machines and how to reach them").addHelpText(
     "after",
@@ -93,7 +94,7 @@ Examples:
     .option("--yes", "pin without asking: only on a network you trust")
     .option("--fingerprint <sha256>", "pin without asking if the key has this fingerprint")
     .action(trust);
-  return roster;
+  return roster.addCommand(importCommand());
 }
 
 function portOf(text: string): number {
@@ -202,16 +203,6 @@ function fieldsOf(address: string, flags: AddFlags): Record<string, Plain> {
     ...(disk ? { disks: disk.map((serial) => ({ serial, use: "volumes" })) } : {}),
     ...defined({ jump, identityFile }),
   };
-}
-
-function namedFile(given: string): string {
-  const name = given.replace(/^roster\//, "");
-  if (/^[^./][^/]*\.ya?ml$/.test(name)) return `roster/${name}`;
-  throw new KcoreError({
-    code: "USAGE",
-    message: `${given} cannot be a roster file`,
-    hint: "a name that ends in .yaml; it lies in roster/",
-  });
 }
 
 function onlyFile(project: string): string {
