@@ -1,11 +1,19 @@
 import { readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { KcoreError } from "#errors/problem.ts";
+import { sourceOf } from "#engine/roster/sources.ts";
 import type { RosterText } from "#engine/roster/roster-files.ts";
 import { replaceFile } from "#pki/private-files.ts";
 
 /** Changes the text of one roster file of a project and writes it as a whole, with the mode it had; a new one if need be. */
 export async function editRosterFile(project: string, file: string, edit: (text: RosterText) => string): Promise<void> {
+  const source = sourceOf(file);
+  if (source !== file)
+    throw new KcoreError({
+      code: "ROSTER_EDIT",
+      message: `${source} says this part of the roster, and nothing is written into what it said`,
+      hint: `have ${source} print it; a host key may also stand in ~/.ssh/known_hosts`,
+    });
   const path = join(project, file);
   const text = await orIfNew(readFile(path, "utf8"), "");
   const edited = edit({ file, text });

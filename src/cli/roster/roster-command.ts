@@ -5,6 +5,7 @@ import { addNode, setHostKeys } from "#engine/roster/edit.ts";
 import { rosterFileNames } from "#engine/roster/roster-files.ts";
 import type { NodeEntry, Roster } from "#engine/roster/roster.ts";
 import type { Plain } from "#engine/roster/flow-yaml.ts";
+import { sourceOf, type SourceOptions } from "#engine/roster/sources.ts";
 import { matchTargets } from "#engine/roster/targets.ts";
 import { diskName } from "#engine/step/disk-names.ts";
 import { endpointOf } from "#engine/session/node-endpoint.ts";
@@ -23,6 +24,7 @@ import { printRows } from "../terminal/format-result.ts";
 
 interface ListFlags extends CommonFlags {
   readonly on?: readonly string[];
+  readonly refresh?: boolean;
   readonly output: "table" | "wide" | "json";
 }
 
@@ -63,6 +65,7 @@ Examples:
     .description("List the nodes")
     .addHelpText("after", "\nExamples:\n  kcore roster list\n  kcore roster list --on 'role:controller' -o wide")
     .option("--on <target>", "only these (repeatable)", collect)
+    .option("--refresh", "ask the programs and addresses in roster/ now, however fresh what they said is")
     .action(list);
   addProjectOption(roster.command("check"))
     .description("Read every roster file and tell all that is wrong")
@@ -103,15 +106,21 @@ function portOf(text: string): number {
   throw new InvalidArgumentError("a port is a number from 1 to 65535");
 }
 
-function read(project: string | undefined): { readonly root: string; readonly roster: Roster } {
+function read(
+  project: string | undefined,
+  sources: SourceOptions = {},
+): { readonly root: string; readonly roster: Roster } {
   const root = findProject(project);
-  return { root, roster: ownRoster(root) };
+  return { root, roster: ownRoster(root, { sources }) };
 }
 
-function list({ project, on = [], output }: ListFlags): void {
-  const { roster } = read(project);
+function list({ project, on = [], output, refresh = false }: ListFlags): void {
+  const { roster } = read(project, { refresh });
   const nodes = on.length > 0 ? matchTargets(on, roster) : [...roster.nodes.values()];
   const wide = output === "wide";
+  const sourceOfNode = ({ name }: NodeEntry): string => sourceOf(roster.positions.get(name)?.file ?? "");
+  // Where a node comes from matters most where not all stand in files.
+  const isAsked = roster.files.some((file) => sourceOf(file) !== file);
   const heading = [
     "NAME",
     "ADDRESS",
@@ -119,6 +128,7 @@ function list({ project, on = [], output }: ListFlags): void {
     "ROLES",
     "KEY",
     ...(wide ? ["USER", "GROUPS", "LABELS", "DISKS", "ID"] : []),
+    ...(wide || isAsked ? ["SOURCE"] : []),
   ];
   const rows = nodes.map((node) => [
     node.name,
@@ -127,8 +137,10 @@ function list({ project, on = [], output }: ListFlags): void {
     node.roles.join(","),
     node.transport === "local" ? "" : node.hostKeys.length > 0 ? "pinned" : "unknown",
     ...(wide ? wideCells(node) : []),
+    ...(wide || isAsked ? [sourceOfNode(node)] : []),
   ]);
-  printRows(nodes, output, heading, rows, "no nodes yet: kcore roster add NAME ADDRESS");
+  const told = nodes.map((node) => ({ ...node, source: sourceOfNode(node) }));
+  printRows(told, output, heading, rows, "no nodes yet: kcore roster add NAME ADDRESS");
 }
 
 function wideCells({ user, groups, labels, disks, id }: NodeEntry): readonly string[] {
@@ -142,7 +154,7 @@ function check({ project }: CommonFlags): void {
   const unpinned = [...roster.nodes.values()].filter(
     ({ hostKeys, transport }) => transport === "ssh" && hostKeys.length === 0,
   );
-  process.stdout.write(`${roster.nodes.size} nodes in ${roster.files.join(", ")}: in order\n`);
+  process.stdout.write(`${roster.nodes.size} nodes in ${roster.files.map(sourceOf).join(", ")}: in order\n`);
   if (unpinned.length > 0) {
     const names = unpinned.map(({ name }) => name);
     process.stdout.write(`no host key is pinned for ${names.join(", ")}: kcore roster trust ${names[0] ?? ""}\n`);

@@ -28,6 +28,8 @@ export function parseForeign(file: string, text: string | Uint8Array): ForeignTr
     code: "YAML_SYNTAX" as const,
     message: `not valid YAML: ${message}`,
     at: source.position(Math.min(start, Math.max(0, source.text.length - 1))),
+    // Such files hold passwords.
+    conceal: true as const,
   }));
   if (problems.length > 0) throw new KcoreError(problems);
   const builder = new ForeignBuilder(source);
@@ -107,9 +109,9 @@ class ForeignBuilder {
     if (target !== undefined && this.#values <= mostValues) return target;
     throw new KcoreError({
       code: "YAML_SYNTAX",
-      message:
-        target === undefined ? `the alias *${name} names no anchor above it` : "aliases stand for too many values",
+      message: target === undefined ? "an alias names no anchor above it" : "aliases stand for too many values",
       at: this.#file.position(offset, name.length + 1),
+      conceal: true,
     });
   }
 }
