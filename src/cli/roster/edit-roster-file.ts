@@ -2,7 +2,7 @@ import { readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { KcoreError } from "#errors/problem.ts";
 import { sourceOf } from "#engine/roster/sources.ts";
-import type { RosterText } from "#engine/roster/roster-files.ts";
+import { rosterFileNames, type RosterText } from "#engine/roster/roster-files.ts";
 import { replaceFile } from "#pki/private-files.ts";
 
 /** Changes the text of one roster file of a project and writes it as a whole, with the mode it had; a new one if need be. */
@@ -39,5 +39,18 @@ export function namedFile(given: string): string {
     code: "USAGE",
     message: `${given} cannot be a roster file`,
     hint: "a name that ends in .yaml; it lies in roster/",
+  });
+}
+
+/** The file that a new node goes into when none is named: the only one there is. @throws KcoreError USAGE */
+export function onlyFile(project: string): string {
+  const names = rosterFileNames(project).filter((name) => name !== "defaults.yaml");
+  const [first] = names;
+  if (names.length === 1 && first !== undefined) return `roster/${first}`;
+  throw new KcoreError({
+    code: "USAGE",
+    message:
+      names.length === 0 ? "roster/ holds no file to add to" : `roster/ holds several files: ${names.join(", ")}`,
+    hint: names.length === 0 ? "echo 'nodes: {}' > roster/nodes.yaml" : `name one with --file ${names[0]}`,
   });
 }

@@ -28,7 +28,7 @@ describe("a roster from programs and addresses", () => {
     expect(list.stdout).to.match(/^NAME.*SOURCE$/m);
     expect(list.stdout).to.match(/^m1 .*roster\/machines\.sh$/m);
     expect(list.stdout).to.match(/^gone .*roster\/nodes\.yaml$/m);
-    const ping = await project.kcore("ping", "here");
+    const ping = await project.kcore("ping", "--on", "here");
     expect(ping.code, ping.stderr).to.equal(0);
     const check = await project.kcore("roster", "check");
     expect(check.stdout).to.contain("3 nodes in roster/nodes.yaml, roster/machines.sh: in order");
