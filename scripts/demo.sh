@@ -17,7 +17,7 @@ kcore lab up 2 --name demo
 
 mkdir -p demo
 cd demo
-[ -d roster ] || kcore init . >/dev/null
+[ -d roster ] || kcore init . --empty >/dev/null
 say "their roster, host keys pinned: kcore lab roster --name demo --out roster/lab.yaml"
 kcore lab roster --name demo --out roster/lab.yaml
 cat >./env <<ENV

@@ -4,8 +4,7 @@ import type { Host } from "#engine/transport/host.ts";
 import { LoginRefused } from "#engine/transport/unreachable.ts";
 import { KcoreError } from "#errors/problem.ts";
 import type { MachineFlags } from "../options.ts";
-import { leave } from "../terminal/confirm.ts";
-import { canPrompt, promptLine } from "../terminal/prompt.ts";
+import { passwordOf } from "../terminal/ask-password.ts";
 import { wayTo, type Machine } from "./find-machine.ts";
 
 /**
@@ -28,7 +27,8 @@ export async function logIn(
     if (!(error instanceof LoginRefused) || error.host !== endpoint.name) throw error;
     if (passwordFile === undefined && askPassword !== true) throw withAdvice(error);
   }
-  const label = await transport.admitKey(endpoint, await passwordOf(`${user} of ${name}`, passwordFile));
+  const password = await passwordOf(`${user} of ${name}`, passwordFile);
+  const { label } = await transport.admitKey(endpoint, { password });
   process.stderr.write(`${name} lets ${user} in with ${label} from now on: the password was used once\n`);
   return transport.connect(endpoint);
 }
@@ -42,23 +42,4 @@ function withAdvice(error: KcoreError): KcoreError {
     })),
     { cause: error, exitCode: error.exitCode },
   );
-}
-
-async function passwordOf(whom: string, file: string | undefined): Promise<string> {
-  if (file !== undefined) {
-    const { readPassphraseFile } = await import("../terminal/passphrase-file.ts");
-    return readPassphraseFile(file, "password");
-  }
-  const hint = "--password-file FILE";
-  if (!canPrompt())
-    throw new KcoreError({
-      code: "QUESTION_UNANSWERED",
-      message: `the password of ${whom} is wanted, and nobody is there to give it`,
-      hint,
-    });
-  const { signal } = new AbortController();
-  const answer = await promptLine({ text: `Password of ${whom}`, secret: true, signal, onInterrupt: leave });
-  if (answer === undefined || answer === "")
-    throw new KcoreError({ code: "QUESTION_UNANSWERED", message: `no password of ${whom} was given`, hint });
-  return answer;
 }

@@ -107,6 +107,7 @@ async function loadParts(): Promise<(given: Given) => Promise<RunResult>> {
       actions: findAction,
       actionNames,
       trust: trustOfProcess(process.env),
+      sources: { stale: process.env["KCORE_ROSTER_STALE"] === "1" },
       openFiles: openFileLimit(),
       now: Date.now,
       ...given,

@@ -1,74 +1,111 @@
 import { execFile } from "node:child_process";
-import { mkdir, readdir, writeFile } from "node:fs/promises";
+import { randomUUID } from "node:crypto";
+import { existsSync, readFileSync } from "node:fs";
+import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join, relative, resolve } from "node:path";
 import { promisify } from "node:util";
 import { Command } from "commander";
 import { KcoreError } from "#errors/problem.ts";
-import { addProjectOption } from "../options.ts";
+import { addProjectOption, type CommonFlags } from "../options.ts";
+import { skeletonOf, type SkeletonFile } from "./skeleton.ts";
 
 /** `kcore init`: a project that `kcore roster check` accepts, in git. */
 export function initCommand(): Command {
   const command = new Command("init")
     .description("Create a new project: a folder with roster/, orchestrate/, states/ and templates/, in git")
     .argument("[dir]", "the folder; made if it is not there", ".")
-    .addHelpText("after", "\nExamples:\n  kcore init dc1\n  cd dc1 && kcore roster add n1 192.0.2.11")
+    .option("--empty", "without the example's nodes in its roster")
+    .addHelpText(
+      "after",
+      "\nExamples:\n  kcore init dc1\n  kcore init dc2 --empty && cd dc2 && kcore roster add n1 192.0.2.11",
+    )
     .action(initProject);
   return addProjectOption(command);
 }
 
-async function initProject(dir: string): Promise<void> {
+async function initProject(dir: string, { empty = false }: CommonFlags & { readonly empty?: boolean }): Promise<void> {
   const project = resolve(dir);
-  await mkdir(project, { recursive: true });
-  const there = (await readdir(project)).filter((name) => name === "roster" || name === "orchestrate");
-  if (there.length > 0)
-    throw new KcoreError({
-      code: "USAGE",
-      message: `${project} is a kcore project already: it holds ${there.join("/ and ")}/`,
-    });
-  for (const [path, text] of Object.entries(skeleton)) {
-    await mkdir(dirname(join(project, path)), { recursive: true });
-    // `wx`: what the folder holds already is never written over.
-    await writeFile(join(project, path), text, { flag: "wx" }).catch((error: NodeJS.ErrnoException) => {
-      if (error.code !== "EEXIST") throw error;
-    });
+  const files = skeletonOf({ newId: randomUUID, empty });
+  refuseWhatIsThere(project, files);
+  for (const [path, { text, mode = 0o644 }] of files) {
+    const place = join(project, path);
+    if (isIgnoreOfOurs(path, place)) continue;
+    await mkdir(dirname(place), { recursive: true });
+    // `wx`: what came there a moment ago is not written over either.
+    await writeFile(place, text, { flag: "wx", mode });
   }
-  const git = await initGit(project);
+  const git = await putUnderGit(project);
   const place = relative(process.cwd(), project) || ".";
   process.stdout.write(
-    [
-      `A new kcore project in ${place}${git ? ", under git" : ""}`,
-      "Next:",
-      ...(place === "." ? [] : [`  cd ${place}`]),
-      "  kcore roster add n1 192.0.2.11     name your first machine",
-      "  kcore roster trust n1              compare and pin its host key",
-      "  kcore ping --on n1",
-      "",
-    ].join("\n"),
+    [`A new kcore project in ${place}${git.told}`, "Next:", ...nextSteps(place, { empty, ...git }), ""].join("\n"),
   );
 }
 
-/** Git is for the user's benefit: where it is missing, the project works without. */
-async function initGit(project: string): Promise<boolean> {
+/** Half of a project of somebody's is not made whole: nothing is written where one of the files is. */
+function refuseWhatIsThere(project: string, files: ReadonlyMap<string, SkeletonFile>): void {
+  const folders = ["roster", "orchestrate"].filter((name) => existsSync(join(project, name)));
+  if (folders.length > 0)
+    throw new KcoreError({
+      code: "USAGE",
+      message: `${project} is a kcore project already: it holds ${folders.join("/ and ")}/`,
+    });
+  const there = [...files.keys()].filter(
+    (path) => existsSync(join(project, path)) && !isIgnoreOfOurs(path, join(project, path)),
+  );
+  if (there.length === 0) return;
+  const isIgnore = there.length === 1 && there[0] === ".gitignore";
+  throw new KcoreError({
+    code: "USAGE",
+    message: `${project} holds ${there.join(", ")} already, and nothing is written over`,
+    hint: isIgnore ? "put the line .kcore/ into .gitignore, then again" : "choose another folder, or move them away",
+  });
+}
+
+/** A .gitignore that keeps out what kcore writes is in order as it is. */
+function isIgnoreOfOurs(path: string, place: string): boolean {
+  return path === ".gitignore" && existsSync(place) && /^\/?\.kcore\/?\s*$/m.test(readFileSync(place, "utf8"));
+}
+
+interface Git {
+  readonly told: string;
+  /** Whether commits here are checked from now on. */
+  readonly hooked: boolean;
+}
+
+/**
+ * A repository of its own with the hook in use; inside another one neither is touched, since a commit there is not kcore's
+ * alone. Git is for the user's benefit: where it is missing, the project works without.
+ */
+async function putUnderGit(project: string): Promise<Git> {
+  const git = (...words: readonly string[]) => promisify(execFile)("git", ["-C", project, ...words]);
+  const isInside = await git("rev-parse", "--is-inside-work-tree").then(
+    () => true,
+    () => false,
+  );
+  if (isInside) return { told: ", in the git repository that is there", hooked: false };
   try {
-    await promisify(execFile)("git", ["init", "--quiet", "--initial-branch=main", project]);
-    return true;
+    await git("init", "--quiet", "--initial-branch=main");
+    await git("config", "core.hooksPath", "hooks");
+    return { told: ", under git: each commit is checked by hooks/pre-commit", hooked: true };
   } catch {
-    return false;
+    return { told: "", hooked: false };
   }
 }
 
-const skeleton: Readonly<Record<string, string>> = {
-  "roster/nodes.yaml": `# The machines and how to reach them. Never a plain secret in here: this file is versioned.
-# kcore roster add n1 192.0.2.11 adds one; kcore roster check tells what is wrong.
-defaults: { user: root, dc: DC1 }
-nodes: {}
-`,
-  "orchestrate/README.md": `Orchestrations of this project, one YAML file each; those that kcore ships need no copy here.
-\`kcore orchestrate\` lists all of them.
-`,
-  "states/README.md": `States of this project, one YAML file each; a file here wins over the shipped one of the same name.
-\`kcore state list\` says which is used.
-`,
-  "templates/README.md": "Handlebars templates of files that land on nodes.\n",
-  ".gitignore": ".kcore/\n",
-};
+function nextSteps(place: string, { empty, hooked }: { readonly empty: boolean; readonly hooked: boolean }): string[] {
+  const roster = empty
+    ? [
+        "  kcore roster add n1 192.0.2.11     name your first machine",
+        "  kcore roster trust n1              compare and pin its host key",
+      ]
+    : [
+        "  edit roster/nodes.yaml             your machines in place of the example's",
+        "  kcore roster trust '*'             compare and pin their host keys",
+      ];
+  return [
+    ...(place === "." ? [] : [`  cd ${place}`]),
+    ...(hooked ? [] : ["  git config core.hooksPath hooks    check each commit (where this folder is the repository)"]),
+    ...roster,
+    empty ? "  kcore ping --on n1" : "  kcore ping --on '*'",
+  ];
+}

@@ -1,10 +1,19 @@
 import { readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
-import type { RosterText } from "#engine/roster/roster-files.ts";
+import { KcoreError } from "#errors/problem.ts";
+import { sourceOf } from "#engine/roster/sources.ts";
+import { rosterFileNames, type RosterText } from "#engine/roster/roster-files.ts";
 import { replaceFile } from "#pki/private-files.ts";
 
 /** Changes the text of one roster file of a project and writes it as a whole, with the mode it had; a new one if need be. */
 export async function editRosterFile(project: string, file: string, edit: (text: RosterText) => string): Promise<void> {
+  const source = sourceOf(file);
+  if (source !== file)
+    throw new KcoreError({
+      code: "ROSTER_EDIT",
+      message: `${source} says this part of the roster, and nothing is written into what it said`,
+      hint: `have ${source} print it; a host key may also stand in ~/.ssh/known_hosts`,
+    });
   const path = join(project, file);
   const text = await orIfNew(readFile(path, "utf8"), "");
   const edited = edit({ file, text });
@@ -20,4 +29,28 @@ async function orIfNew<T>(reading: Promise<T>, otherwise: T): Promise<T> {
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return otherwise;
     throw error;
   }
+}
+
+/** A roster file as `--file` names it, with or without its folder. @throws KcoreError USAGE */
+export function namedFile(given: string): string {
+  const name = given.replace(/^roster\//, "");
+  if (/^[^./][^/]*\.ya?ml$/.test(name)) return `roster/${name}`;
+  throw new KcoreError({
+    code: "USAGE",
+    message: `${given} cannot be a roster file`,
+    hint: "a name that ends in .yaml; it lies in roster/",
+  });
+}
+
+/** The file that a new node goes into when none is named: the only one there is. @throws KcoreError USAGE */
+export function onlyFile(project: string): string {
+  const names = rosterFileNames(project).filter((name) => name !== "defaults.yaml");
+  const [first] = names;
+  if (names.length === 1 && first !== undefined) return `roster/${first}`;
+  throw new KcoreError({
+    code: "USAGE",
+    message:
+      names.length === 0 ? "roster/ holds no file to add to" : `roster/ holds several files: ${names.join(", ")}`,
+    hint: names.length === 0 ? "echo 'nodes: {}' > roster/nodes.yaml" : `name one with --file ${names[0]}`,
+  });
 }

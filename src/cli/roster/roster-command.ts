@@ -1,27 +1,24 @@
 import { randomUUID } from "node:crypto";
-import { homedir } from "node:os";
 import { Command, InvalidArgumentError, Option } from "commander";
-import { addNode, setHostKeys } from "#engine/roster/edit.ts";
-import { rosterFileNames } from "#engine/roster/roster-files.ts";
+import { addNode } from "#engine/roster/edit.ts";
 import type { NodeEntry, Roster } from "#engine/roster/roster.ts";
 import type { Plain } from "#engine/roster/flow-yaml.ts";
+import { sourceOf, type SourceOptions } from "#engine/roster/sources.ts";
 import { matchTargets } from "#engine/roster/targets.ts";
 import { diskName } from "#engine/step/disk-names.ts";
-import { endpointOf } from "#engine/session/node-endpoint.ts";
-import { createTransport } from "#engine/transport/connect.ts";
-import { parseHostKey, type HostKey } from "#engine/transport/host-key.ts";
-import { exitCodes, KcoreError } from "#errors/problem.ts";
+import { KcoreError } from "#errors/problem.ts";
 import { defined } from "#optional/defined.ts";
-import { leave } from "../terminal/confirm.ts";
 import { addProjectOption, addResultOption, collect, type CommonFlags } from "../options.ts";
 import { findProject } from "../project/find-project.ts";
-import { canPrompt, promptLine } from "../terminal/prompt.ts";
-import { editRosterFile } from "./edit-roster-file.ts";
+import { editRosterFile, namedFile, onlyFile } from "./edit-roster-file.ts";
+import { trustCommand } from "./trust-command.ts";
+import { importCommand } from "./import-command.ts";
 import { ownRoster, rosterIfAny } from "./own-roster.ts";
 import { printRows } from "../terminal/format-result.ts";
 
 interface ListFlags extends CommonFlags {
   readonly on?: readonly string[];
+  readonly refresh?: boolean;
   readonly output: "table" | "wide" | "json";
 }
 
@@ -40,13 +37,7 @@ interface AddFlags extends CommonFlags {
   readonly file?: string;
 }
 
-interface TrustFlags extends CommonFlags {
-  readonly replace?: boolean;
-  readonly yes?: boolean;
-  readonly fingerprint?: string;
-}
-
-/** `kcore roster list|check|add|trust`. */
+/** `kcore roster list|check|add|trust|import`. */
 export function rosterCommand(): Command {
   const roster = new Command("roster").description("The machines and how to reach them").addHelpText(
     "after",
@@ -62,6 +53,7 @@ Examples:
     .description("List the nodes")
     .addHelpText("after", "\nExamples:\n  kcore roster list\n  kcore roster list --on 'role:controller' -o wide")
     .option("--on <target>", "only these (repeatable)", collect)
+    .option("--refresh", "ask the programs and addresses in roster/ now, however fresh what they said is")
     .action(list);
   addProjectOption(roster.command("check"))
     .description("Read every roster file and tell all that is wrong")
@@ -86,14 +78,7 @@ Examples:
     .option("--identity-file <file>", "the private key to log in with")
     .option("--file <file>", "the file to add to; else the only one: roster/NAME.yaml")
     .action(add);
-  addProjectOption(roster.command("trust <target>"))
-    .description("Show the host key that a node presents and pin it in the roster")
-    .addHelpText("after", "\nExamples:\n  kcore roster trust n4\n  kcore roster trust n4 --fingerprint SHA256:…")
-    .option("--replace", "also where another key is pinned, as after a reinstall")
-    .option("--yes", "pin without asking: only on a network you trust")
-    .option("--fingerprint <sha256>", "pin without asking if the key has this fingerprint")
-    .action(trust);
-  return roster;
+  return roster.addCommand(trustCommand()).addCommand(importCommand());
 }
 
 function portOf(text: string): number {
@@ -102,15 +87,21 @@ function portOf(text: string): number {
   throw new InvalidArgumentError("a port is a number from 1 to 65535");
 }
 
-function read(project: string | undefined): { readonly root: string; readonly roster: Roster } {
+function read(
+  project: string | undefined,
+  sources: SourceOptions = {},
+): { readonly root: string; readonly roster: Roster } {
   const root = findProject(project);
-  return { root, roster: ownRoster(root) };
+  return { root, roster: ownRoster(root, { sources }) };
 }
 
-function list({ project, on = [], output }: ListFlags): void {
-  const { roster } = read(project);
+function list({ project, on = [], output, refresh = false }: ListFlags): void {
+  const { roster } = read(project, { refresh });
   const nodes = on.length > 0 ? matchTargets(on, roster) : [...roster.nodes.values()];
   const wide = output === "wide";
+  const sourceOfNode = ({ name }: NodeEntry): string => sourceOf(roster.positions.get(name)?.file ?? "");
+  // Where a node comes from matters most where not all stand in files.
+  const isAsked = roster.files.some((file) => sourceOf(file) !== file);
   const heading = [
     "NAME",
     "ADDRESS",
@@ -118,6 +109,7 @@ function list({ project, on = [], output }: ListFlags): void {
     "ROLES",
     "KEY",
     ...(wide ? ["USER", "GROUPS", "LABELS", "DISKS", "ID"] : []),
+    ...(wide || isAsked ? ["SOURCE"] : []),
   ];
   const rows = nodes.map((node) => [
     node.name,
@@ -126,8 +118,10 @@ function list({ project, on = [], output }: ListFlags): void {
     node.roles.join(","),
     node.transport === "local" ? "" : node.hostKeys.length > 0 ? "pinned" : "unknown",
     ...(wide ? wideCells(node) : []),
+    ...(wide || isAsked ? [sourceOfNode(node)] : []),
   ]);
-  printRows(nodes, output, heading, rows, "no nodes yet: kcore roster add NAME ADDRESS");
+  const told = nodes.map((node) => ({ ...node, source: sourceOfNode(node) }));
+  printRows(told, output, heading, rows, "no nodes yet: kcore roster add NAME ADDRESS");
 }
 
 function wideCells({ user, groups, labels, disks, id }: NodeEntry): readonly string[] {
@@ -141,7 +135,7 @@ function check({ project }: CommonFlags): void {
   const unpinned = [...roster.nodes.values()].filter(
     ({ hostKeys, transport }) => transport === "ssh" && hostKeys.length === 0,
   );
-  process.stdout.write(`${roster.nodes.size} nodes in ${roster.files.join(", ")}: in order\n`);
+  process.stdout.write(`${roster.nodes.size} nodes in ${roster.files.map(sourceOf).join(", ")}: in order\n`);
   if (unpinned.length > 0) {
     const names = unpinned.map(({ name }) => name);
     process.stdout.write(`no host key is pinned for ${names.join(", ")}: kcore roster trust ${names[0] ?? ""}\n`);
@@ -202,94 +196,4 @@ function fieldsOf(address: string, flags: AddFlags): Record<string, Plain> {
     ...(disk ? { disks: disk.map((serial) => ({ serial, use: "volumes" })) } : {}),
     ...defined({ jump, identityFile }),
   };
-}
-
-function namedFile(given: string): string {
-  const name = given.replace(/^roster\//, "");
-  if (/^[^./][^/]*\.ya?ml$/.test(name)) return `roster/${name}`;
-  throw new KcoreError({
-    code: "USAGE",
-    message: `${given} cannot be a roster file`,
-    hint: "a name that ends in .yaml; it lies in roster/",
-  });
-}
-
-function onlyFile(project: string): string {
-  const names = rosterFileNames(project).filter((name) => name !== "defaults.yaml");
-  const [first] = names;
-  if (names.length === 1 && first !== undefined) return `roster/${first}`;
-  throw new KcoreError({
-    code: "USAGE",
-    message:
-      names.length === 0 ? "roster/ holds no file to add to" : `roster/ holds several files: ${names.join(", ")}`,
-    hint: names.length === 0 ? "echo 'nodes: {}' > roster/nodes.yaml" : `name one with --file ${names[0]}`,
-  });
-}
-
-async function trust(
-  target: string,
-  { project, replace = false, yes = false, fingerprint }: TrustFlags,
-): Promise<void> {
-  const { root, roster } = read(project);
-  const agentSocket = process.env["SSH_AUTH_SOCK"];
-  const transport = createTransport({ home: homedir(), ...defined({ agentSocket }) });
-  try {
-    for (const node of matchTargets(target, roster)) {
-      if (node.transport === "local") continue;
-      const found = await transport.scanHostKey(endpointOf(node, roster, askKeyPassphrase));
-      await pin(root, roster, node, found, { replace, yes, ...defined({ fingerprint }) });
-    }
-  } finally {
-    await transport.close();
-  }
-}
-
-async function pin(root: string, roster: Roster, node: NodeEntry, found: HostKey, flags: TrustFlags): Promise<void> {
-  const pinned = node.hostKeys.map((text) => parseHostKey(text)).filter((key) => key !== undefined);
-  if (pinned.some(({ key }) => key === found.key)) {
-    process.stdout.write(`${node.name}  ${found.type} ${found.fingerprint}  pinned already\n`);
-    return;
-  }
-  if (pinned.length > 0 && !flags.replace)
-    throw new KcoreError({
-      code: "HOST_KEY_CHANGED",
-      message: `${node.name} presents ${found.type} ${found.fingerprint}, but ${pinned.map((key) => key.fingerprint).join(", ")} is pinned`,
-      hint: `if it was reinstalled: kcore roster trust --replace ${node.name}; else find out why`,
-    });
-  process.stdout.write(`${node.name} (${node.address})  ${found.type} ${found.fingerprint}\n`);
-  for (const key of pinned) process.stdout.write(`  instead of ${key.type} ${key.fingerprint}\n`);
-  if (!(await isWanted(found, flags))) {
-    process.stdout.write(`  not pinned\n`);
-    process.exitCode = exitCodes.failed;
-    return;
-  }
-  const file = roster.positions.get(node.name)?.file ?? onlyFile(root);
-  await editRosterFile(root, file, (text) => setHostKeys(text, node.name, [`${found.type} ${found.key}`]));
-  process.stdout.write(`  pinned in ${file}\n`);
-}
-
-async function isWanted({ fingerprint: found }: HostKey, { yes = false, fingerprint }: TrustFlags): Promise<boolean> {
-  if (fingerprint !== undefined) return found === fingerprint;
-  if (yes) return true;
-  if (!canPrompt())
-    throw new KcoreError({
-      code: "QUESTION_UNANSWERED",
-      message: "nobody is there to compare the host key's fingerprint",
-      hint: "run it in a terminal, or give --fingerprint SHA256:…, or --yes on a network you trust",
-    });
-  const signal = new AbortController().signal;
-  const answer = await promptLine({
-    text: "  Is this the machine's key? [yes/no]",
-    secret: false,
-    signal,
-    onInterrupt: leave,
-  });
-  return answer?.trim().toLowerCase() === "yes";
-}
-
-/** The passphrase of a key on the way through jump hosts. */
-function askKeyPassphrase(file: string): Promise<string | undefined> {
-  if (!canPrompt()) return Promise.resolve(undefined);
-  const signal = new AbortController().signal;
-  return promptLine({ text: `Passphrase of ${file}`, secret: true, signal, onInterrupt: leave });
 }

@@ -14,8 +14,8 @@ import { challengeOf } from "./challenge.ts";
  * @throws KcoreError with every problem of the input, before anything was emitted or touched
  */
 export async function executeRun(request: RunRequest, deps: RunDependencies): Promise<RunResult> {
-  const { trust, project } = deps;
-  const roster = loadRoster(project, trust ? { trust } : {});
+  const { trust, project, sources } = deps;
+  const roster = loadRoster(project, { ...(trust && { trust }), ...(sources && { sources }) });
   const run = runScope(deps);
   const catalogue = openCatalogue(deps, { roster, run }, openOwnModules(deps).beside(registry));
   const plan = await preparePlan({ request, deps, roster, catalogue, run });

@@ -3,6 +3,7 @@ import type { OpenSession } from "#engine/session/session.ts";
 import type { TableStore } from "#engine/tables/table-store.ts";
 import type { SecretReference } from "#engine/params/secret-reference.ts";
 import type { Trust } from "#engine/project/project.ts";
+import type { SourceOptions } from "#engine/roster/sources.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import type { Connect, Endpoint } from "#engine/transport/host.ts";
 import type { ExitCode, SourcePosition } from "#errors/problem.ts";
@@ -66,6 +67,8 @@ export interface RunDependencies {
   readonly actionNames: readonly string[];
   /** Whose files of the project are believed (S-20); absent: everybody's. */
   readonly trust?: Trust;
+  /** How programs and addresses in `roster/` are asked. */
+  readonly sources?: SourceOptions;
   /** Reads a secret that a file refers to, at this place. @throws KcoreError when it cannot be read. */
   readonly readSecret: (reference: SecretReference, at?: SourcePosition) => Promise<string>;
   /** The CA passphrase given at start (file or environment), if any; else it is asked once. */

@@ -1,10 +1,10 @@
 /** Values that an edit may write. */
-export type Plain = string | number | boolean | readonly Plain[] | { readonly [key: string]: Plain };
+export type Plain = string | number | boolean | null | readonly Plain[] | { readonly [key: string]: Plain };
 
 /** A value in YAML on one line, as a person would write it; reads back as the same value everywhere. */
 export function asFlow(value: Plain): string {
   if (typeof value === "string") return asText(value);
-  if (typeof value === "number" || typeof value === "boolean") return String(value);
+  if (typeof value !== "object" || value === null) return String(value);
   if (Array.isArray(value)) return `[${(value as readonly Plain[]).map(asFlow).join(", ")}]`;
   const entries = Object.entries(value).map(([key, item]) => `${asKey(key)}: ${asFlow(item as Plain)}`);
   return entries.length === 0 ? "{}" : `{ ${entries.join(", ")} }`;

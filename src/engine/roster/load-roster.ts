@@ -12,6 +12,7 @@ import { problemsOf } from "#engine/yaml/validate.ts";
 import { checkDuplicates, checkJumps } from "./check.ts";
 import { EntryName } from "./entry-fields.ts";
 import { isNothing, readRosterFiles, type RosterFile, type RosterText } from "./roster-files.ts";
+import type { SourceOptions } from "./sources.ts";
 import { mergeNodes } from "./merge.ts";
 import type { JumpEntry, NodeEntry, Roster } from "./roster.ts";
 import { checkOf, type Trust } from "#engine/project/project.ts";
@@ -24,16 +25,18 @@ export interface LoadOptions {
   readonly home?: string;
   /** A file's text to be taken instead of what is on the disk: what would be, if it were written. */
   readonly instead?: RosterText;
+  /** How programs and addresses in `roster/` are asked. */
+  readonly sources?: SourceOptions;
 }
 
 /**
- * Reads `roster/*.yaml` of a project. A node's own keys win over its groups' (later groups over earlier ones), these
+ * Reads `roster/*.yaml` of a project, and what its sources say. A node's own keys win over its groups' (later groups over earlier ones), these
  * over its file's `defaults`, these over `roster/defaults.yaml`; maps merge, lists replace.
  * @throws KcoreError with every problem of every file at its place.
  */
-export function loadRoster(project: string, { trust, home, instead }: LoadOptions = {}): Roster {
+export function loadRoster(project: string, { trust, home, instead, sources }: LoadOptions = {}): Roster {
   const problems = new Problems();
-  const files = readRosterFiles(project, problems, trust && checkOf(trust), instead);
+  const files = readRosterFiles(project, problems, trust && checkOf(trust), instead, sources);
   const loader = new Loader(project, files, problems, home);
   const roster = loader.roster();
   checkJumps(roster, loader.jumpPositions, problems);

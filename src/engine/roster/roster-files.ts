@@ -9,11 +9,12 @@ import { parseSource } from "#engine/yaml/parse.ts";
 import { readSource } from "#engine/yaml/read.ts";
 import { MAX_ROSTER_BYTES } from "#engine/yaml/scan.ts";
 import { checkPlaces } from "#engine/sealed/places.ts";
+import { readSources, sourceNames, type SourceOptions } from "./sources.ts";
 import { FILE_KEYS } from "./entry-schema.ts";
 
 /** One roster file, its parts not looked into yet. */
 export interface RosterFile {
-  /** Relative to the project: `roster/dc1.yaml`. */
+  /** Relative to the project: `roster/dc1.yaml`; what a source said lies in `.kcore/roster`. */
   readonly name: string;
   readonly defaults?: SourceNode;
   readonly groups: ReadonlyMap<string, SourceEntry>;
@@ -29,23 +30,27 @@ export interface RosterText {
 
 const DEFAULTS = "defaults.yaml";
 
-/** The files of `roster/`, defaults.yaml first, then by name. Problems are added, and what is wrong left out. */
+/**
+ * The files of `roster/`, defaults.yaml first, then by name, then what sources say. Problems are added, and what is wrong
+ * left out.
+ */
 export function readRosterFiles(
   project: string,
   problems: Problems,
   check?: (name: string, stats: Stats) => void,
   instead?: RosterText,
+  sources: SourceOptions = {},
 ): RosterFile[] {
   const names = rosterFileNames(project);
   const newName = instead?.file.replace(/^roster\//, "");
   if (newName !== undefined && !names.includes(newName)) names.push(newName);
-  if (names.length === 0)
+  if (names.length === 0 && sourceNames(project).length === 0)
     throw new KcoreError({
       code: "ROSTER_NOT_FOUND",
       message: `${join(project, "roster")} holds no roster file`,
       hint: "kcore roster add NAME --address ADDRESS",
     });
-  return names.flatMap((file) => {
+  const written = names.flatMap((file) => {
     const name = `roster/${file}`;
     const options = { name, maxBytes: MAX_ROSTER_BYTES, ...(check && { check }) };
     const source = problems.attempt(() =>
@@ -57,6 +62,8 @@ export function readRosterFiles(
     checkPlaces(source, problems);
     return [partsOf(name, source, problems)];
   });
+  const said = readSources(project, problems, { ...sources, ...(check && { check }) });
+  return [...written, ...said.map(({ name, tree }) => partsOf(name, tree, problems))];
 }
 
 /** Names under `roster/`, relative to it. */

@@ -1,21 +1,32 @@
-import type { ParsedKey } from "ssh2";
 import { hostFailure } from "./unreachable.ts";
 import type { Host } from "./host.ts";
 
-/** Constant, for any login shell, as `Host.exec` asks: the line is read from stdin. The last line there may lack its end. */
-const command = `exec /bin/sh -c 'umask 077; IFS= read -r key && cd && mkdir -p .ssh || exit 1; f=.ssh/authorized_keys; if [ -f "$f" ] && grep -qxF -e "$key" "$f"; then exit 0; fi; if [ -s "$f" ] && [ -n "$(tail -c 1 "$f")" ]; then echo; fi >>"$f" && printf "%s\\n" "$key" >>"$f" || exit 1; if command -v restorecon >/dev/null 2>&1; then restorecon -R .ssh; fi'`;
+/** A public key as a line of authorized_keys has it (sshd(8)), without options. */
+export interface PublicKey {
+  readonly type: string;
+  /** The key blob (RFC 4253, section 6.6) in base64. */
+  readonly key: string;
+  readonly comment?: string;
+}
 
 /**
- * Puts the public half of a key into the user's ~/.ssh/authorized_keys (sshd(8)), once; what stands there stays.
- * @throws KcoreError KEY_NOT_ADMITTED
+ * Constant, for any login shell, as `Host.exec` asks: the line is read from stdin. A key that is there without options is not
+ * added, whatever its comment. The last line there may lack its end.
  */
-export async function admitKey(host: Host, user: string, key: ParsedKey): Promise<void> {
-  const channel = await host.exec(command, { input: `${key.type} ${key.getPublicSSH().toString("base64")} kcore\n` });
+const command = `exec /bin/sh -c 'umask 077; read -r type body comment && cd && mkdir -p .ssh || exit 1; f=.ssh/authorized_keys; key="$type $body"; if [ -f "$f" ] && grep -q -e "^$key\\$" -e "^$key " "$f"; then echo there; exit 0; fi; if [ -s "$f" ] && [ -n "$(tail -c 1 "$f")" ]; then echo; fi >>"$f" && printf "%s\\n" "$key\${comment:+ $comment}" >>"$f" || exit 1; if command -v restorecon >/dev/null 2>&1; then restorecon -R .ssh; fi'`;
+
+/**
+ * Puts a public key into the user's ~/.ssh/authorized_keys (sshd(8)), once; what stands there stays. Tells whether it is new
+ * there. @throws KcoreError KEY_NOT_ADMITTED
+ */
+export async function admitKey(host: Host, user: string, { type, key, comment = "" }: PublicKey): Promise<boolean> {
+  const channel = await host.exec(command, { input: `${`${type} ${key} ${comment}`.trimEnd()}\n` });
   channel.end();
-  // eslint-disable-next-line @typescript-eslint/no-unused-vars
-  for await (const _ of channel.stdout) continue;
+  let said = "";
+  for await (const chunk of channel.stdout) said += String(chunk);
   const { code } = await channel.exit;
-  if (code === 0) return;
+  // A login shell may greet before it.
+  if (code === 0) return !/^there$/m.test(said);
   throw hostFailure({
     code: "KEY_NOT_ADMITTED",
     message: `${host.name} let ${user} log in, but did not take the key: ${channel.stderrTail().trim() || `exit ${code ?? "unknown"}`}`,

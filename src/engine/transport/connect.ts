@@ -9,6 +9,7 @@ import type { Connect, ConnectOptions, Endpoint, Host } from "./host.ts";
 import type { Identities, Identity } from "./login-keys.ts";
 import { createJumps } from "./jumps.ts";
 import { lookUpKnownHost, readKnownHosts, type KnownHosts } from "./known-hosts.ts";
+import type { PublicKey } from "./admit-key.ts";
 import { openSocket } from "./socket.ts";
 
 export interface TransportOptions {
@@ -33,13 +34,28 @@ export interface Transport {
    */
   scanHostKey(endpoint: Endpoint, options?: ConnectOptions): Promise<HostKey>;
   /**
-   * Logs in once by a password, where the host's key is trusted, and leaves the public half of the first key that `connect`
-   * would offer in the user's ~/.ssh/authorized_keys. Jump hosts are logged in to as usual, and never see it. Nothing else
-   * uses passwords (ADR 0014). Resolves with what the key is called. @throws KcoreError KEY_NOT_ADMITTED, and as `connect`
+   * Logs in once, by a password if one is given, where the host's key is trusted, and leaves a public key in the user's
+   * ~/.ssh/authorized_keys: the one given, or the public half of the first key that `connect` would offer. Jump hosts are
+   * logged in to as usual, and never see a password. Nothing else uses passwords (ADR 0014).
+   * @throws KcoreError KEY_NOT_ADMITTED, and as `connect`
    */
-  admitKey(endpoint: Endpoint, password: string, options?: ConnectOptions): Promise<string>;
+  admitKey(endpoint: Endpoint, admission: Admission, options?: ConnectOptions): Promise<Admitted>;
   /** Ends the connections to jump hosts that nobody uses any more. */
   close(): Promise<void>;
+}
+
+export interface Admission {
+  /** Absent: keys log in. */
+  readonly password?: string;
+  /** Absent: the first key that `connect` would offer. */
+  readonly key?: PublicKey;
+}
+
+export interface Admitted {
+  /** What the key is called. */
+  readonly label: string;
+  /** Whether it was not there before. */
+  readonly isNew: boolean;
 }
 
 const defaultTimeout = 10_000;
@@ -112,20 +128,34 @@ export function createTransport(options: TransportOptions): Transport {
       const { scanHostKey } = await import("./scan-host-key.ts");
       return within(endpoint, given, async (signal) => scanHostKey(endpoint, await dial(endpoint, signal), signal));
     },
-    async admitKey(endpoint, password, given = {}) {
+    async admitKey(endpoint, { password, key: given }, options = {}) {
       checkEndpoint(endpoint);
-      const [identity] = (await (await findIdentities()).find(endpoint)) as [Identity];
+      const { label, key } = given ? named(given) : ownKey(await (await findIdentities()).find(endpoint));
       const [host, { admitKey }] = await Promise.all([
-        open(endpoint, { identities: [], password }, given),
+        password === undefined ? connect(endpoint, options) : open(endpoint, { identities: [], password }, options),
         import("./admit-key.ts"),
       ]);
       try {
-        await admitKey(host, endpoint.user, identity.key);
+        return { label, isNew: await admitKey(host, endpoint.user, key) };
       } finally {
         await host.close();
       }
-      return identity.label;
     },
     close: () => jumps.close(),
   };
+}
+
+interface NamedKey {
+  readonly label: string;
+  readonly key: PublicKey;
+}
+
+function named(key: PublicKey): NamedKey {
+  return { label: key.comment ?? key.type, key };
+}
+
+/** There is always one: where none is found, that is the error. */
+function ownKey(identities: readonly Identity[]): NamedKey {
+  const [{ label, key }] = identities as [Identity];
+  return { label, key: { type: key.type, key: key.getPublicSSH().toString("base64"), comment: "kcore" } };
 }

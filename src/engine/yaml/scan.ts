@@ -5,8 +5,6 @@ import type { SourceFile } from "./file.ts";
 const MIB = 1024 * 1024;
 export const MAX_SOURCE_BYTES = MIB;
 export const MAX_ROSTER_BYTES = 8 * MIB;
-/** What the lexer says besides the text itself: document, flow end, scalar. */
-const MARKS = new Set(["\u0002", "\u0018", "\u001F"]);
 /** Levels of lists and maps. */
 const MAX_DEPTH = 64;
 
@@ -58,16 +56,14 @@ function encodingProblem(name: string, text: string, offset: number): Omit<Probl
 export function tokenize(file: SourceFile): CST.Token[] {
   const parser = new Parser();
   const tokens: CST.Token[] = [];
-  let offset = 0;
   for (const lexeme of new Lexer().lex(file.text)) {
     for (const token of parser.next(lexeme)) tokens.push(token);
-    offset += MARKS.has(lexeme) ? 0 : lexeme.length;
     // The stack holds the document and perhaps a scalar besides the lists and maps.
     if (parser.stack.length > MAX_DEPTH && parser.stack.filter(isCollection).length > MAX_DEPTH)
       throw new KcoreError({
         code: "YAML_TOO_DEEP",
         message: `lists and maps are nested more than ${MAX_DEPTH} levels deep`,
-        at: file.position(Math.min(offset, file.text.length) - 1),
+        at: file.position(Math.min(parser.offset, file.text.length) - 1),
       });
   }
   for (const token of parser.end()) tokens.push(token);

@@ -27,7 +27,7 @@ describe("kcore's commands", function () {
   });
 
   it("makes a project that it accepts", async () => {
-    expect((await project.kcore("init", "fresh")).code).to.equal(0);
+    expect((await project.kcore("init", "fresh", "--empty")).code).to.equal(0);
     const added = await project.kcore("roster", "add", "n1", "192.0.2.11", "--role", "worker", "--project", "fresh");
     expect(added.stderr).to.equal("");
     expect(added.code).to.equal(0);

@@ -17,7 +17,8 @@ describe("a machine that knows a password and no key", function () {
   this.timeout(60_000);
   const transport = createTransport({ home: "/nonexistent" });
   const connect = (endpoint: Endpoint) => transport.connect(endpoint);
-  const admitKey = (endpoint: Endpoint, given: string) => transport.admitKey(endpoint, given);
+  const admitKey = async (endpoint: Endpoint, given: string) =>
+    (await transport.admitKey(endpoint, { password: given })).label;
   const hash = execFileSync("openssl", ["passwd", "-6", "-stdin"], { input: `${password}\n`, encoding: "utf8" }).trim();
   const ways = {
     password: ["PasswordAuthentication yes"],

@@ -1,0 +1,101 @@
+import type { SourcePosition } from "#errors/problem.ts";
+import { NodeSchema, SharedSchema } from "../entry-schema.ts";
+import { EntryName } from "../entry-fields.ts";
+import { isForbidden } from "./plain-values.ts";
+import type { Plain } from "../flow-yaml.ts";
+
+/** What an import could not carry over: where it stands, what it is, and why or what takes its place. */
+export interface LeftOut {
+  readonly at: SourcePosition;
+  readonly what: string;
+  readonly why: string;
+}
+
+export type Fields = Record<string, Plain>;
+
+export interface FoundEntry {
+  readonly at: SourcePosition;
+  readonly fields: Fields;
+}
+
+/** A jump host as other programs write it, with its place; it gets its entry when all nodes are known. */
+export interface Hop {
+  readonly host: string;
+  readonly user?: string;
+  readonly port?: number;
+  readonly identityFile?: string;
+}
+
+/** The files of another program, as far as a roster can hold what they say. */
+export class Found {
+  readonly defaults: Fields = {};
+  readonly groups = new Map<string, FoundEntry>();
+  readonly nodes = new Map<string, FoundEntry>();
+  /** The ways to nodes, groups and defaults (by their fields), first hop first. */
+  readonly ways = new Map<Fields, { readonly at: SourcePosition; readonly hops: readonly Hop[] }>();
+  readonly leftOut: LeftOut[] = [];
+  /** Nodes of programs that log in as the one who calls them, unless a user is named. */
+  readonly asCaller = new Set<Fields>();
+  readonly #seen = new Set<string>();
+
+  /** Tells once what is not carried over. */
+  leave(at: SourcePosition, what: string, why: string): void {
+    const key = `${at.file}:${at.line}:${what}`;
+    if (this.#seen.has(key)) return;
+    this.#seen.add(key);
+    this.leftOut.push({ at, what, why });
+  }
+
+  /** Puts a value that a roster takes; one that it refuses is left out. */
+  put(
+    fields: Fields,
+    key: keyof typeof NodeSchema.shape,
+    value: unknown,
+    at: SourcePosition,
+    what: string = key,
+  ): void {
+    // A name that ends in a dot is the same one, told to be whole (RFC 1034, 3.1).
+    const given = key === "address" && typeof value === "string" ? value.replace(/(?<=.)\.$/, "") : value;
+    const result = NodeSchema.shape[key].safeParse(given);
+    if (result.success) fields[key] = given as Plain;
+    else this.leave(at, what, reasonOf(result.error));
+  }
+
+  /** A node of this name, if there is none yet. */
+  node(name: string, at: SourcePosition): Fields | undefined {
+    const key = this.nameOf(name, at, "node");
+    if (key === undefined) return undefined;
+    const earlier = this.nodes.get(key);
+    if (earlier) {
+      this.leave(at, `the node ${key}`, `it was met before, at ${earlier.at.file}:${earlier.at.line}`);
+      return undefined;
+    }
+    const fields: Fields = {};
+    this.nodes.set(key, { at, fields });
+    return fields;
+  }
+
+  /** A name as a roster takes it; other characters become hyphens, which is told. */
+  nameOf(text: string, at: SourcePosition, what: string): string | undefined {
+    if (EntryName.safeParse(text).success && !isForbidden(text)) return text;
+    const name = text.replaceAll(/[^A-Za-z0-9._-]+|:+/g, "-").replaceAll(/^[^A-Za-z0-9]+|[^A-Za-z0-9]+$/g, "");
+    if (EntryName.safeParse(name).success && name !== text) {
+      this.leave(at, `the name “${text}” of a ${what}`, `it is ${name} here: letters, digits, “.”, “_” and “-”`);
+      return name;
+    }
+    this.leave(at, `the ${what} “${text}”`, "a name is 1 to 63 letters, digits, “.”, “_” or “-”");
+    return undefined;
+  }
+}
+
+/** What groups and defaults may say, too. */
+export function mayShare(key: string): boolean {
+  return Object.hasOwn(SharedSchema.shape, key);
+}
+
+/** Our own words go on after “it”; the schema's are for those who know it. */
+function reasonOf({ issues: [first] }: { readonly issues: readonly { readonly message: string }[] }): string {
+  return first !== undefined && /^[a-z]/.test(first.message)
+    ? `it ${first.message}`
+    : "no value that a roster takes there";
+}

@@ -1,0 +1,185 @@
+import type { Roster } from "../roster.ts";
+import { isAddress } from "../entry-fields.ts";
+import { JumpSchema } from "../entry-schema.ts";
+import type { Plain } from "../flow-yaml.ts";
+import type { Fields, Found, FoundEntry, Hop } from "./found.ts";
+
+/** What a new roster file will say. */
+export interface Draft {
+  readonly defaults: Fields;
+  readonly groups: ReadonlyMap<string, Fields>;
+  readonly nodes: ReadonlyMap<string, Fields>;
+  readonly jumps: ReadonlyMap<string, Fields>;
+}
+
+/**
+ * What was found as one file beside the roster that is there: ways become names of nodes and jump hosts, and what the roster
+ * has already, or would have twice, is left out and told.
+ */
+export function settle(found: Found, there: Roster, groupsThere: ReadonlySet<string>): Draft {
+  return new Settling(found, there, groupsThere).draft();
+}
+
+class Settling {
+  readonly #found: Found;
+  readonly #there: Roster;
+  readonly #groupsThere: ReadonlySet<string>;
+  readonly #jumps = new Map<string, Fields>();
+  /** Names of nodes that were left out, each with the node that it is. */
+  readonly #aliases = new Map<string, string>();
+
+  constructor(found: Found, there: Roster, groupsThere: ReadonlySet<string>) {
+    this.#found = found;
+    this.#there = there;
+    this.#groupsThere = groupsThere;
+  }
+
+  draft(): Draft {
+    const { nodes, groups, defaults, ways } = this.#found;
+    this.#leaveUnreachable();
+    this.#leaveTwice();
+    for (const [fields, { at, hops }] of ways) {
+      const names = hops.flatMap((hop) => this.#hopOf(hop, at) ?? []);
+      // A way of which a part is missing leads nowhere.
+      if (names.length === hops.length) fields["jump"] = names;
+    }
+    this.#leaveOwnWays();
+    this.#tellOfUsers();
+    const used = new Set([...nodes.values()].flatMap(({ fields }) => (fields["groups"] ?? []) as readonly string[]));
+    for (const name of used)
+      if (!groups.has(name) && !this.#groupsThere.has(name)) groups.set(name, { at: anywhere, fields: {} });
+    for (const [name, { at, fields }] of groups)
+      if (this.#groupsThere.has(name)) {
+        if (Object.keys(fields).length > 0)
+          this.#found.leave(at, `the group ${name}`, "the roster has one of this name: its keys stay as they are");
+        groups.delete(name);
+      } else if (!used.has(name)) groups.delete(name);
+    return { defaults, groups: fieldsOf(groups), nodes: fieldsOf(nodes), jumps: this.#jumps };
+  }
+
+  #leaveUnreachable(): void {
+    for (const [name, { at, fields }] of this.#found.nodes) {
+      if (fields["address"] !== undefined || fields["transport"] === "local") continue;
+      this.#found.leave(at, `the node ${name}`, "it has no address that can be used");
+      this.#found.nodes.delete(name);
+      this.#found.ways.delete(fields);
+    }
+  }
+
+  /** One machine is in a roster once: by its name, and by the way to it. */
+  #leaveTwice(): void {
+    const places = new Map<string, string>();
+    for (const node of this.#there.nodes.values())
+      places.set(placeOf(node.address, node.port, node.jump, node.transport), node.name);
+    for (const [name, { at, fields }] of this.#found.nodes) {
+      const place = this.#placeOf(fields);
+      const twin = this.#there.nodes.has(name) || this.#there.jumps.has(name) ? name : places.get(place);
+      if (twin === undefined) {
+        places.set(place, name);
+        continue;
+      }
+      const where = this.#there.positions.get(twin);
+      const why = where
+        ? `it is in the roster already, at ${where.file}:${where.line}`
+        : `it is the same machine as ${twin}`;
+      this.#found.leave(at, `the node ${name}`, why);
+      this.#aliases.set(name, twin);
+      this.#found.nodes.delete(name);
+      this.#found.ways.delete(fields);
+    }
+  }
+
+  #placeOf(fields: Fields): string {
+    const way = this.#layersOf(fields)
+      .map((layer) => this.#found.ways.get(layer)?.hops)
+      .find((hops) => hops !== undefined);
+    const address = typeof fields["address"] === "string" ? fields["address"] : "";
+    const port = Number(this.#valueOf(fields, "port") ?? 22);
+    const isLocal = this.#valueOf(fields, "transport") === "local";
+    return placeOf(address, port, way?.map(({ host }) => host) ?? [], isLocal ? "local" : "ssh");
+  }
+
+  #valueOf(fields: Fields, key: string): Plain | undefined {
+    return this.#layersOf(fields)
+      .map((layer) => layer[key])
+      .find((value) => value !== undefined);
+  }
+
+  /** What a node says, what its groups say, the last one first, and what all say. */
+  #layersOf(fields: Fields): readonly Fields[] {
+    const groups = ((fields["groups"] ?? []) as readonly string[]).map(
+      (name) => this.#found.groups.get(name)?.fields ?? {},
+    );
+    return [fields, ...groups.reverse(), this.#found.defaults];
+  }
+
+  /** The name of a hop: a node of this name or address, else a jump host of its own. */
+  #hopOf(hop: Hop, at: FoundEntry["at"]): string | undefined {
+    const { host, user, port } = hop;
+    if (this.#aliases.has(host)) return this.#aliases.get(host);
+    if (this.#found.nodes.has(host) || this.#there.nodes.has(host)) return host;
+    for (const [name, { fields }] of this.#found.nodes) {
+      const isUser = user === undefined || this.#valueOf(fields, "user") === user;
+      const isPort = port === undefined || (this.#valueOf(fields, "port") ?? 22) === port;
+      if (fields["address"] === host && isUser && isPort) return name;
+    }
+    return this.#jumpOf(hop, at);
+  }
+
+  #jumpOf({ host, user, port, identityFile }: Hop, at: FoundEntry["at"]): string | undefined {
+    const fields: Fields = { address: host };
+    for (const [key, value] of Object.entries({ user, port, identityFile }))
+      if (value !== undefined) fields[key] = value;
+    const known = [...this.#jumps].find(([, one]) => JSON.stringify(one) === JSON.stringify(fields));
+    if (known) return known[0];
+    if (!isAddress(host) || !JumpSchema.safeParse(fields).success) {
+      this.#found.leave(at, `the jump host ${host}`, "it has no address that can be used");
+      return undefined;
+    }
+    const base = this.#found.nameOf(host, at, "jump host");
+    if (base === undefined) return undefined;
+    const isTaken = (name: string): boolean =>
+      this.#jumps.has(name) ||
+      this.#found.nodes.has(name) ||
+      this.#there.nodes.has(name) ||
+      this.#there.jumps.has(name);
+    let name = base;
+    for (let next = 2; isTaken(name); next++) name = `${base}-${next}`;
+    this.#jumps.set(name, fields);
+    return name;
+  }
+
+  /** What all nodes of a file say may be the way to the jump host itself; nobody jumps over itself. */
+  #leaveOwnWays(): void {
+    for (const [name, { fields }] of this.#found.nodes) {
+      const jump = this.#valueOf(fields, "jump");
+      if (Array.isArray(jump) && jump.includes(name)) fields["jump"] = [];
+    }
+  }
+
+  /** ssh and Ansible log in as the one who calls them; kcore as root. It is told once. */
+  #tellOfUsers(): void {
+    const unnamed = [...this.#found.nodes].filter(
+      ([, { fields }]) => this.#found.asCaller.has(fields) && this.#valueOf(fields, "user") === undefined,
+    );
+    const [first] = unnamed;
+    if (!first) return;
+    const names = unnamed.slice(0, 3).map(([name]) => name);
+    const more = unnamed.length > 3 ? ` and ${unnamed.length - 3} more` : "";
+    this.#found.leave(
+      first[1].at,
+      `the user of ${names.join(", ")}${more}`,
+      "none is named: there it is your own name, here root; defaults: { user: … } says another",
+    );
+  }
+}
+
+const anywhere = { file: "", line: 1, column: 1 };
+
+function placeOf(address: string, port: number, jump: readonly string[], transport: string): string {
+  return JSON.stringify(transport === "local" ? ["local"] : [address.toLowerCase(), port, jump]);
+}
+
+function fieldsOf(entries: ReadonlyMap<string, FoundEntry>): Map<string, Fields> {
+  return new Map([...entries].map(([name, { fields }]) => [name, fields]));
+}

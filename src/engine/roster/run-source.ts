@@ -1,0 +1,79 @@
+import { spawnSync } from "node:child_process";
+import { KcoreError } from "#errors/problem.ts";
+import { MAX_ROSTER_BYTES } from "#engine/yaml/scan.ts";
+
+const usualLimit = 30_000;
+
+/** Gets the address that is its argument; what goes elsewhere is no answer, since the address was reviewed. */
+const get = `fetch(process.argv[1], { redirect: "error", signal: AbortSignal.timeout(${usualLimit - 2000}), headers: { accept: "application/yaml, application/json" } })
+  .then(async (answer) => {
+    if (!answer.ok) throw new Error("it answers " + answer.status + " " + answer.statusText);
+    process.stdout.write(Buffer.from(await answer.arrayBuffer()));
+  })
+  .catch((error) => { process.stderr.write((error.cause?.message ?? error.message) + "\\n"); process.exitCode = 1; });`;
+
+/**
+ * The output of a roster's source: a program, run without a shell and without arguments in the project, or an address, asked
+ * by a process of its own, since a roster is read at once. At most 30 s and 8 MiB; what it started is ended with it.
+ * @throws KcoreError ROSTER_SOURCE, with what it wrote to stderr
+ */
+export function runSource({
+  shown,
+  project,
+  path,
+  url,
+  limit = usualLimit,
+}: {
+  readonly shown: string;
+  readonly project: string;
+  readonly path: string;
+  readonly url?: string;
+  /** Milliseconds. */
+  readonly limit?: number;
+}): Uint8Array {
+  const { KCORE_CA_PASSPHRASE: _, KCORE_PASSPHRASE_FD: __, ...env } = process.env;
+  const [command, words] = url === undefined ? [path, []] : [process.execPath, ["--use-system-ca", "-e", get, url]];
+  const { stdout, stderr, status, signal, error, pid } = spawnSync(command, words, {
+    cwd: project,
+    env,
+    stdio: ["ignore", "pipe", "pipe"],
+    timeout: limit,
+    killSignal: "SIGKILL",
+    maxBuffer: MAX_ROSTER_BYTES,
+    // A process group of its own, so that what it started does not outlive it.
+    ...({ detached: true } as object),
+  });
+  if (error || signal !== null) endGroup(pid);
+  const why = error
+    ? reasonOf(error, limit)
+    : signal !== null
+      ? `it ended by ${signal}`
+      : status !== 0
+        ? `it exits with ${status ?? "nothing"}`
+        : undefined;
+  if (why === undefined && stdout.toString("latin1").trim() !== "") return stdout;
+  const said = (stderr ?? Buffer.alloc(0)).toString("utf8").trim().slice(-4000);
+  throw new KcoreError({
+    code: "ROSTER_SOURCE",
+    message: `${shown} gave no roster: ${why ?? "it printed nothing"}`,
+    ...(said !== "" && { detail: said }),
+    ...(why === undefined && { hint: "a roster without nodes is nodes: {}" }),
+  });
+}
+
+function reasonOf({ code, message }: NodeJS.ErrnoException, limit: number): string {
+  if (code === "ETIMEDOUT") return `it took longer than ${limit / 1000} s`;
+  if (code === "ENOBUFS") return `it printed more than ${MAX_ROSTER_BYTES / 2 ** 20} MiB`;
+  return code === "EACCES" || code === "ENOENT" || code === "ENOEXEC"
+    ? `it cannot be run (${code}): has it a first line such as #!/bin/sh?`
+    : message;
+}
+
+function endGroup(pid: number | undefined): void {
+  if (pid === undefined || pid <= 0) return;
+  try {
+    process.kill(-pid, "SIGKILL");
+  } catch {
+    // Nobody of it is left.
+  }
+}

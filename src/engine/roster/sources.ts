@@ -1,0 +1,176 @@
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  statSync,
+  writeFileSync,
+  type Stats,
+} from "node:fs";
+import { join } from "node:path";
+import { KcoreError } from "#errors/problem.ts";
+import type { Problems } from "#engine/yaml/problems.ts";
+import type { SourceNode } from "#engine/yaml/node.ts";
+import { parseSource } from "#engine/yaml/parse.ts";
+import { readBytes, withRegularFile } from "#engine/yaml/read.ts";
+import { decodeSource, MAX_ROSTER_BYTES } from "#engine/yaml/scan.ts";
+import { runSource } from "./run-source.ts";
+
+/** How the sources of a roster are asked: programs and addresses in `roster/` that print a roster file. */
+export interface SourceOptions {
+  /** Asked now, however fresh what they said is. */
+  readonly refresh?: boolean;
+  /** What they said last is taken when they fail; told by `warn`. */
+  readonly stale?: boolean;
+  /** None is asked; what they said last is taken, however old. For what must be quick. */
+  readonly kept?: boolean;
+  readonly warn?: (message: string) => void;
+}
+
+/** What a source said, under the name of the file in which it is kept: places in it are to be looked at there. */
+export interface SourceAnswer {
+  readonly name: string;
+  readonly tree: SourceNode;
+}
+
+/** Milliseconds for which an answer counts: the commands of one task see one roster, and the next task a new one. */
+const freshFor = 60_000;
+const keptIn = ".kcore/roster";
+
+/** The sources in `roster/`, by name: `*.url`, and each executable file that is no YAML; backups and hidden files are none. */
+export function sourceNames(project: string): string[] {
+  const folder = join(project, "roster");
+  if (!existsSync(folder)) return [];
+  return readdirSync(folder)
+    .filter((name) => /^[A-Za-z0-9][A-Za-z0-9._-]*$/.test(name) && !/\.(ya?ml|md|orig|bak|swp)$/.test(name))
+    .filter((name) => {
+      const stats = statSync(join(folder, name), { throwIfNoEntry: false });
+      return stats?.isFile() === true && (name.endsWith(".url") || (stats.mode & 0o100) !== 0);
+    })
+    .toSorted();
+}
+
+/** The source behind a file of a roster, as it lies in the project; the file itself where a person wrote it. */
+export function sourceOf(file: string): string {
+  const [, name] = /^\.kcore\/roster\/(.+)\.yaml$/.exec(file) ?? [];
+  return name === undefined ? file : `roster/${name}`;
+}
+
+/** What each source says, from its last answer where that is fresh; what fails is added, and never taken for an empty roster. */
+export function readSources(
+  project: string,
+  problems: Problems,
+  { check, ...options }: SourceOptions & { readonly check?: (name: string, stats: Stats) => void } = {},
+): SourceAnswer[] {
+  return sourceNames(project).flatMap((source) => {
+    const answer = problems.attempt(() => new Source(project, source, check).answer(options));
+    return answer === undefined ? [] : [answer];
+  });
+}
+
+class Source {
+  readonly #project: string;
+  readonly #source: string;
+  readonly #check: ((name: string, stats: Stats) => void) | undefined;
+
+  constructor(project: string, source: string, check: ((name: string, stats: Stats) => void) | undefined) {
+    this.#project = project;
+    this.#source = source;
+    this.#check = check;
+  }
+
+  answer({ refresh = false, stale = false, kept = false, warn }: SourceOptions): SourceAnswer | undefined {
+    const age = this.#age();
+    if (kept) return age === undefined ? undefined : this.#kept();
+    if (!refresh && age !== undefined && age < freshFor) return this.#kept();
+    try {
+      return this.#ask();
+    } catch (error) {
+      if (!(error instanceof KcoreError)) throw error;
+      // One that somebody else could have written is not run, and not excused either.
+      const isFailure = error.problems.every(({ code }) => code !== "PROJECT_NOT_TRUSTED");
+      if (!stale || !isFailure || age === undefined) throw this.#withAge(error, age);
+      warn?.(`${error.problems[0]?.message ?? ""}: taken from what it said ${ageText(age)} ago`);
+      return this.#kept();
+    }
+  }
+
+  get #name(): string {
+    return `${keptIn}/${this.#source}.yaml`;
+  }
+
+  /** Milliseconds since the last answer; none counts that is older than the source itself. */
+  #age(): number | undefined {
+    const answer = statSync(join(this.#project, this.#name), { throwIfNoEntry: false });
+    const source = statSync(join(this.#project, "roster", this.#source));
+    if (answer === undefined) return undefined;
+    const age = Math.max(0, Date.now() - answer.mtimeMs);
+    return source.mtimeMs > answer.mtimeMs ? Math.max(age, freshFor) : age;
+  }
+
+  #kept(): SourceAnswer {
+    const options = { name: this.#name, maxBytes: MAX_ROSTER_BYTES, ...(this.#check && { check: this.#check }) };
+    const text = readBytes(join(this.#project, this.#name), options);
+    return { name: this.#name, tree: parseSource(this.#name, text, { maxBytes: MAX_ROSTER_BYTES }) };
+  }
+
+  #ask(): SourceAnswer {
+    const shown = `roster/${this.#source}`;
+    const path = join(this.#project, shown);
+    withRegularFile(path, { name: shown, check: this.#check }, () => undefined);
+    const url = this.#source.endsWith(".url") ? urlIn(shown, readFileSync(path, "utf8")) : undefined;
+    const text = decodeSource(
+      shown,
+      runSource({ shown, project: this.#project, path, ...(url !== undefined && { url }) }),
+      MAX_ROSTER_BYTES,
+    );
+    return { name: this.#name, tree: this.#keep(text) };
+  }
+
+  /** Kept only when it can be read; what cannot lies beside it, where the error shows the place. */
+  #keep(text: string): SourceNode {
+    const folder = join(this.#project, keptIn);
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    const write = (name: string): void => {
+      const path = join(this.#project, name);
+      writeFileSync(`${path}.${process.pid}`, text, { mode: 0o600 });
+      renameSync(`${path}.${process.pid}`, path);
+    };
+    try {
+      parseSource(this.#name, text, { maxBytes: MAX_ROSTER_BYTES });
+    } catch {
+      const refused = `${keptIn}/${this.#source}.refused`;
+      write(refused);
+      parseSource(refused, text, { maxBytes: MAX_ROSTER_BYTES });
+    }
+    write(this.#name);
+    return parseSource(this.#name, text, { maxBytes: MAX_ROSTER_BYTES });
+  }
+
+  #withAge(error: KcoreError, age: number | undefined): KcoreError {
+    if (age === undefined) return error;
+    const hint = `KCORE_ROSTER_STALE=1 takes what it said ${ageText(age)} ago`;
+    return new KcoreError(
+      error.problems.map((problem) => (problem.code === "ROSTER_SOURCE" ? { ...problem, hint } : problem)),
+      { exitCode: error.exitCode, cause: error },
+    );
+  }
+}
+
+function urlIn(shown: string, text: string): string {
+  const lines = text.split(/\r?\n/).filter((line) => line.trim() !== "" && !line.startsWith("#"));
+  const [url = ""] = lines;
+  if (lines.length === 1 && URL.canParse(url.trim()) && new URL(url.trim()).protocol === "https:") return url.trim();
+  throw new KcoreError({
+    code: "ROSTER_SOURCE",
+    message: `${shown} does not hold one address`,
+    hint: "one line: https://cmdb.example.org/kcore; what needs a login is a program, roster/NAME.sh",
+  });
+}
+
+function ageText(age: number): string {
+  const minutes = Math.floor(age / 60_000);
+  if (minutes < 1) return `${Math.floor(age / 1000)} s`;
+  return minutes < 120 ? `${minutes} min` : `${Math.floor(minutes / 60)} h`;
+}

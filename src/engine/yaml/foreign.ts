@@ -1,0 +1,125 @@
+import { Composer, isAlias, isMap, isScalar, isSeq, type Document, type Node } from "yaml";
+import { KcoreError } from "#errors/problem.ts";
+import { SourceFile } from "./file.ts";
+import { SourceEntry, SourceList, SourceMap, SourceScalar, type SourceNode } from "./node.ts";
+import { decodeSource, MAX_ROSTER_BYTES, tokenize } from "./scan.ts";
+
+/** Another program's YAML: its tree with places, and the tags that stood before values (`!vault`). */
+export interface ForeignTree {
+  readonly root: SourceNode;
+  readonly tags: ReadonlyMap<SourceNode, string>;
+}
+
+/** Values that a file may have in all, what aliases stand for counted again: a bomb has many more. */
+const mostValues = 500_000;
+
+/**
+ * Reads YAML as PyYAML does, by which Salt and Ansible read theirs: YAML 1.1, so that `yes` is true, with merge keys, and with
+ * tags of their own, which are told. The last of two equal keys counts. JSON is read as well. Up to 8 MiB, 64 levels deep.
+ * @throws KcoreError YAML_SYNTAX and what reading YAML of one's own throws for its encoding, size and depth
+ */
+export function parseForeign(file: string, text: string | Uint8Array): ForeignTree {
+  // JSON may be indented by tabs, YAML may not: one space takes each one's place.
+  const decoded = decodeSource(file, text, MAX_ROSTER_BYTES);
+  const source = new SourceFile(file, /^\s*[[{]/.test(decoded) ? decoded.replaceAll("\t", " ") : decoded);
+  const composer = new Composer({ version: "1.1", merge: false, uniqueKeys: false, prettyErrors: false });
+  const [document] = [...composer.compose(tokenize(source), true, source.text.length)] as Document.Parsed[];
+  const problems = (document?.errors ?? []).slice(0, 20).map(({ message, pos: [start] }) => ({
+    code: "YAML_SYNTAX" as const,
+    message: `not valid YAML: ${message}`,
+    at: source.position(Math.min(start, Math.max(0, source.text.length - 1))),
+    // Such files hold passwords.
+    conceal: true as const,
+  }));
+  if (problems.length > 0) throw new KcoreError(problems);
+  const builder = new ForeignBuilder(source);
+  const root = document?.contents ? builder.node(document.contents) : new SourceScalar(source, 0, 0, null);
+  return { root, tags: builder.tags };
+}
+
+class ForeignBuilder {
+  readonly tags = new Map<SourceNode, string>();
+  readonly #file: SourceFile;
+  readonly #anchors = new Map<string, SourceNode>();
+  readonly #sizes = new Map<SourceNode, number>();
+  #values = 0;
+
+  constructor(file: SourceFile) {
+    this.#file = file;
+  }
+
+  node(node: Node): SourceNode {
+    if (isAlias(node)) return this.#alias(node.source, node.range?.[0] ?? 0);
+    const before = this.#values++;
+    const built = this.#built(node);
+    if (node.tag?.startsWith("!") === true) this.tags.set(built, node.tag);
+    const { anchor } = node as { anchor?: string };
+    if (anchor !== undefined) {
+      this.#anchors.set(anchor, built);
+      this.#sizes.set(built, this.#values - before);
+    }
+    return built;
+  }
+
+  #built(node: Node): SourceNode {
+    const [start = 0, end = start] = node.range ?? [];
+    if (isSeq(node))
+      return new SourceList(
+        this.#file,
+        start,
+        end,
+        node.items.map((item) => this.#value(item, start)),
+      );
+    if (isMap(node)) return this.#map(node.items, start, end, node.flow === true);
+    return new SourceScalar(this.#file, start, end, scalarOf(node, this.#file.text.slice(start, end)));
+  }
+
+  #value(node: unknown, offset: number): SourceNode {
+    return node === null || node === undefined
+      ? new SourceScalar(this.#file, offset, offset, null)
+      : this.node(node as Node);
+  }
+
+  #map(
+    items: readonly { readonly key: unknown; readonly value: unknown }[],
+    start: number,
+    end: number,
+    flow: boolean,
+  ): SourceMap {
+    const entries = new Map<string, SourceEntry>();
+    const merged: SourceNode[] = [];
+    for (const { key, value } of items) {
+      if (!isScalar(key)) continue;
+      const [from = start, to = from] = key.range ?? [];
+      const text = typeof key.value === "string" ? key.value : (key.source ?? String(key.value));
+      const built = this.#value(value, to);
+      if (text === "<<") merged.push(...(built.kind === "list" ? built.items : [built]));
+      else entries.set(text, new SourceEntry(this.#file, from, to, text, built));
+    }
+    // Of merged maps the first one wins, and what stands in the map itself over all of them.
+    for (const one of merged)
+      for (const [text, entry] of one.kind === "map" ? one.entries : [])
+        if (!entries.has(text)) entries.set(text, entry);
+    return new SourceMap(this.#file, start, end, entries, flow);
+  }
+
+  #alias(name: string, offset: number): SourceNode {
+    const target = this.#anchors.get(name);
+    this.#values += target === undefined ? 1 : (this.#sizes.get(target) ?? 1);
+    if (target !== undefined && this.#values <= mostValues) return target;
+    throw new KcoreError({
+      code: "YAML_SYNTAX",
+      message: target === undefined ? "an alias names no anchor above it" : "aliases stand for too many values",
+      at: this.#file.position(offset, name.length + 1),
+      conceal: true,
+    });
+  }
+}
+
+/** Dates, bytes and numbers that would not be kept exactly stay the text that they were written as. */
+function scalarOf(node: Node, written: string): string | number | boolean | null {
+  const value: unknown = isScalar(node) ? node.value : null;
+  if (value === null || value === undefined) return null;
+  if (typeof value === "string" || typeof value === "boolean") return value;
+  return typeof value === "number" && Number.isFinite(value) && String(value) === written ? value : written;
+}

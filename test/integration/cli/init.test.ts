@@ -1,0 +1,68 @@
+import { execFileSync } from "node:child_process";
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "chai";
+import { TestProject } from "#support/kcore.ts";
+
+describe("kcore init", () => {
+  let project: TestProject;
+  const place = (...names: readonly string[]): string => join(project.project, ...names);
+
+  beforeEach(() => {
+    project = new TestProject();
+  });
+  afterEach(() => project.remove());
+
+  it("makes a project whose roster is in order and whose orchestrations are planned, down to the first connection", async () => {
+    const { code, stdout, stderr } = await project.kcore("init", "fresh");
+    expect(code, stderr).to.equal(0);
+    expect(stdout).to.contain("A new kcore project in fresh, under git");
+    const check = await project.kcore("roster", "check", "--project", "fresh");
+    expect(check.code, check.stderr).to.equal(0);
+    expect(check.stdout).to.contain("5 nodes in roster/nodes.yaml: in order");
+    const listed = await project.kcore("roster", "list", "--project", "fresh", "-o", "json");
+    const nodes = JSON.parse(listed.stdout) as { name: string; roles: string[]; taints: unknown[]; id: string }[];
+    expect(nodes.filter(({ roles }) => roles.includes("controller"))).to.have.length(3);
+    expect(nodes.filter(({ roles }) => roles.includes("worker")).map(({ name }) => name)).to.deep.equal([
+      "worker1",
+      "infra1",
+    ]);
+    expect(nodes.at(-1)?.taints).to.deep.equal([{ key: "dedicated", value: "infra", effect: "NoSchedule" }]);
+    expect(new Set(nodes.map(({ id }) => id))).to.have.length(5);
+    const wrong = await project.kcore("orchestrate", "deploy_node", "nobody", "--dry-run", "--project", "fresh");
+    expect([wrong.code, wrong.stderr]).to.deep.equal([2, wrong.stderr]);
+    expect(wrong.stderr).to.contain("TARGET_UNKNOWN").and.to.contain("controller1 (controller)");
+  });
+
+  it("puts it under git with the hook in use, but not within a repository that is there", async () => {
+    await project.kcore("init", "fresh", "--empty");
+    expect(readFileSync(place("fresh/hooks/pre-commit"), "utf8")).to.equal("#!/bin/sh\nexec kcore check\n");
+    expect(statSync(place("fresh/hooks/pre-commit")).mode & 0o111).to.equal(0o111);
+    const git = (...words: readonly string[]): string =>
+      execFileSync("git", ["-C", place("fresh"), ...words], { encoding: "utf8" });
+    expect(git("config", "core.hooksPath")).to.equal("hooks\n");
+    expect(git("status", "--porcelain", "--ignored", "-uall")).not.to.contain("!!");
+    const { stdout } = await project.kcore("init", "fresh/inner");
+    expect(stdout).to.contain("in the git repository that is there").and.to.contain("git config core.hooksPath hooks");
+    expect(existsSync(place("fresh/inner/.git"))).to.equal(false);
+  });
+
+  it("writes nothing where one of its files is, and takes a .gitignore that is in order", async () => {
+    project.write({
+      "project/a/hooks/pre-commit": "mine\n",
+      "project/b/.gitignore": "node_modules\n",
+      "project/c/.gitignore": "x\n/.kcore\n",
+    });
+    const [a, b, c] = [
+      await project.kcore("init", "a"),
+      await project.kcore("init", "b"),
+      await project.kcore("init", "c"),
+    ];
+    expect([a.code, b.code, c.code]).to.deep.equal([2, 2, 0]);
+    expect(a.stderr).to.contain("holds hooks/pre-commit already");
+    expect(b.stderr).to.contain("put the line .kcore/ into .gitignore");
+    expect(readdirSync(place("a"))).to.deep.equal(["hooks"]);
+    expect(readFileSync(place("c/.gitignore"), "utf8")).to.equal("x\n/.kcore\n");
+    expect((await project.kcore("init", "c")).stderr).to.contain("is a kcore project already");
+  });
+});

@@ -1,0 +1,67 @@
+import { execFileSync } from "node:child_process";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "chai";
+import { kcoreProgram } from "#support/deploy.ts";
+import { TestProject } from "#support/kcore.ts";
+import { kcoreEnvironment } from "#support/program.ts";
+
+describe("kcore roster import", () => {
+  let project: TestProject;
+  const read = (name: string): string => readFileSync(join(project.project, name), "utf8");
+
+  beforeEach(() => {
+    project = new TestProject({
+      "inventory/hosts.ini":
+        "[web]\nw1 ansible_host=192.0.2.11 ansible_user=ops ansible_password=Top5ecret\nhere ansible_user=ops\n",
+      "inventory/group_vars/web/main.yml": "port: 80\n",
+    });
+  });
+  afterEach(() => project.remove());
+
+  it("writes a new file that the roster takes, once, with the variables beside the inventory", async () => {
+    const first = await project.kcore("roster", "import", "inventory/hosts.ini");
+    expect(first.code, first.stderr).to.equal(0);
+    expect(first.stdout).to.equal(
+      "imported 1 nodes, 1 groups, 0 jump hosts into roster/hosts.yaml\nnext: kcore roster trust '*'\n",
+    );
+    expect(first.stderr)
+      .to.contain("inventory/hosts.ini:2  left out: ansible_password")
+      .and.not.to.contain("Top5ecret");
+    expect(first.stderr).to.contain(
+      "hosts.ini:3  left out: the node here: it is in the roster already, at roster/nodes.yaml:2",
+    );
+    expect(read("roster/hosts.yaml")).to.contain("vars: { port: 80 }");
+    const listed = await project.kcore("roster", "list", "--on", "group:web", "-o", "json");
+    expect((JSON.parse(listed.stdout) as { name: string }[]).map(({ name }) => name)).to.deep.equal(["w1"]);
+    writeFileSync(join(project.project, "more.csv"), "name,address\nc1,192.0.2.21\n");
+    const second = await project.kcore("roster", "import", "more.csv", "--file", "hosts.yaml");
+    expect([second.code, second.stderr]).to.deep.equal([2, second.stderr]);
+    expect(second.stderr).to.contain("roster/hosts.yaml is there already");
+    expect(read("roster/hosts.yaml")).not.to.contain("c1");
+  });
+
+  it("prints a dry run, reads stdin, follows Include and tells all as JSON, also where there is no project", () => {
+    const folder = join(project.path, "elsewhere");
+    mkdirSync(join(folder, "config.d"), { recursive: true });
+    writeFileSync(join(folder, "config.d", "one"), "Host one\n  HostName 192.0.2.1\n  User ops\n");
+    writeFileSync(join(folder, "config"), "Include config.d/*\nHost *\n  Compression yes\n");
+    const run = (words: readonly string[], input = ""): string =>
+      execFileSync(kcoreProgram, ["roster", "import", "--dry-run", ...words], {
+        cwd: folder,
+        input,
+        encoding: "utf8",
+        stdio: ["pipe", "pipe", "ignore"],
+        env: { ...process.env, ...kcoreEnvironment, KCORE_HOME: join(project.path, "home") },
+      });
+    expect(run(["config"])).to.contain("  one:\n    address: 192.0.2.1\n    user: ops\n");
+    const told = JSON.parse(run(["-", "-o", "json"], "name;address\nn1;192.0.2.1\n;\n")) as Record<string, unknown>;
+    expect(told).to.deep.include({
+      file: "roster/csv.yaml",
+      written: false,
+      formats: ["csv"],
+      nodes: ["n1"],
+      leftOut: [],
+    });
+  });
+});

@@ -1,0 +1,95 @@
+import { execFileSync } from "node:child_process";
+import { once } from "node:events";
+import { chmodSync, readFileSync } from "node:fs";
+import { createServer, type Server } from "node:https";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { expect } from "chai";
+import { TestProject } from "#support/kcore.ts";
+import { readPages } from "#support/pages.ts";
+
+describe("a roster from programs and addresses", () => {
+  let project: TestProject;
+  beforeEach(() => {
+    project = new TestProject();
+  });
+  afterEach(() => project.remove());
+
+  it("runs the program that docs/rosters.md shows; the list says where each node came from", async () => {
+    const blocks = readPages().flatMap((page) => page.blocks);
+    const text = blocks.find((block) => block.text.includes("# roster/machines.sh"))?.text ?? "";
+    project.write({
+      "project/roster/machines.sh": text,
+      "project/machines.csv": "name,address,role\nm1,192.0.2.1,worker\n",
+    });
+    chmodSync(join(project.project, "roster/machines.sh"), 0o755);
+    const list = await project.kcore("roster", "list", "--on", "m1 or gone");
+    expect(list.code, list.stderr).to.equal(0);
+    expect(list.stdout).to.match(/^NAME.*SOURCE$/m);
+    expect(list.stdout).to.match(/^m1 .*roster\/machines\.sh$/m);
+    expect(list.stdout).to.match(/^gone .*roster\/nodes\.yaml$/m);
+    const ping = await project.kcore("ping", "--on", "here");
+    expect(ping.code, ping.stderr).to.equal(0);
+    const check = await project.kcore("roster", "check");
+    expect(check.stdout).to.contain("3 nodes in roster/nodes.yaml, roster/machines.sh: in order");
+  });
+
+  it("asks an https address whose certificate is known, follows nothing elsewhere, and tells what it answers", async () => {
+    const [key, cert] = [join(project.path, "key.pem"), join(project.path, "cert.pem")];
+    const subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"];
+    execFileSync(
+      "openssl",
+      [
+        "req",
+        "-x509",
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:P-256",
+        "-nodes",
+        "-days",
+        "1",
+        "-keyout",
+        key,
+        "-out",
+        cert,
+        ...subject,
+      ],
+      { stdio: "ignore" },
+    );
+    let answer = [200, {}, '{"nodes": {"u1": {"address": "192.0.2.5"}}}'] as [number, Record<string, string>, string];
+    const server: Server = createServer({ key: readFileSync(key), cert: readFileSync(cert) }, (_, response) => {
+      const [status, headers, body] = answer;
+      response.writeHead(status, headers).end(body);
+    });
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    try {
+      const url = `https://localhost:${(server.address() as AddressInfo).port}/roster`;
+      project.write({ "project/roster/net.url": `# the inventory\n${url}\n` });
+      const list = (...words: readonly string[]) =>
+        project.start(["roster", "list", "-o", "json", ...words], { NODE_EXTRA_CA_CERTS: cert }).ended;
+      const first = await list("--on", "u1");
+      expect(first.code, first.stderr).to.equal(0);
+      expect(JSON.parse(first.stdout)).to.have.nested.property("[0].source", "roster/net.url");
+      answer = [503, {}, "later"];
+      expect((await list("--on", "u1")).code).to.equal(0);
+      const refused = await list("--refresh");
+      expect(refused.code).to.equal(2);
+      expect(refused.stderr).to.contain("ROSTER_SOURCE").and.to.contain("it answers 503 Service Unavailable");
+      const stale = await project.start(["roster", "list", "--refresh"], {
+        NODE_EXTRA_CA_CERTS: cert,
+        KCORE_ROSTER_STALE: "1",
+      }).ended;
+      expect([stale.code, stale.stdout.includes("u1")]).to.deep.equal([0, true]);
+      expect(stale.stderr).to.contain("taken from what it said");
+      answer = [302, { location: "http://192.0.2.1/" }, ""];
+      expect((await list("--refresh")).stderr).to.contain("redirect");
+      const unknown = await project.kcore("roster", "list", "--refresh");
+      expect(unknown.stderr).to.match(/certificate/);
+    } finally {
+      server.close();
+      server.closeAllConnections();
+    }
+  });
+});

@@ -1,0 +1,53 @@
+import { loadRoster } from "#engine/roster/load-roster.ts";
+import { importRoster, type Beside } from "#engine/roster/import/import.ts";
+import type { Format } from "#engine/roster/import/guess.ts";
+import type { Roster } from "#engine/roster/roster.ts";
+import { inProject } from "./in-project.ts";
+
+/** What an import gave, as a roster that was loaded by its own rules. */
+export interface ImportedRoster {
+  readonly roster: Roster;
+  readonly text: string;
+  readonly formats: readonly Format[];
+  /** `line what: why`, of other files than the first with their name. */
+  readonly leftOut: readonly string[];
+}
+
+/** Imports texts beside a roster that is there, and loads what becomes of both. `beside`: path → text of other files. */
+export function imported(
+  files: string | Readonly<Record<string, string>>,
+  {
+    from,
+    there = "nodes: {}\n",
+    beside = {},
+  }: { readonly from?: Format; readonly there?: string; readonly beside?: Readonly<Record<string, string>> } = {},
+): ImportedRoster {
+  const given = Object.entries(typeof files === "string" ? { given: files } : files);
+  const texts = (path: string): readonly { file: string; text: string }[] =>
+    Object.entries(beside).flatMap(([file, text]) => (file === path ? [{ file, text }] : []));
+  const reading: Beside = {
+    included: (pattern) => texts(pattern),
+    variablesOf: (_inventory, kind, name) => texts(`${kind}/${name}.yml`),
+  };
+  return inProject({ "roster/there.yaml": there }, (project) => {
+    const before = loadRoster(project);
+    const { text, leftOut, formats } = importRoster(
+      given.map(([file, content]) => ({ file, text: content })),
+      {
+        ...(from && { from }),
+        beside: reading,
+        roster: before,
+        groups: new Set([...there.matchAll(/^ {2}(\w+): \{ vars/gm)].map(([, name = ""]) => name)),
+      },
+    );
+    return {
+      roster: loadRoster(project, { instead: { file: "roster/new.yaml", text }, home: "/home/op" }),
+      text,
+      formats,
+      leftOut: leftOut.map(({ at, what, why }) => {
+        const place = at.file === given[0]?.[0] ? `${at.line}` : `${at.file}:${at.line}`;
+        return `${place} ${what}: ${why}`;
+      }),
+    };
+  });
+}

@@ -1,0 +1,142 @@
+import { expect } from "chai";
+import { imported } from "#support/imported.ts";
+import { problemsIn } from "#support/problems.ts";
+
+const ini = `# the fleet
+lone.example.net:2222
+
+[web]
+web[01:03:2].example.net ansible_user=deploy http_port=80   ; not a comment
+[db]
+db-[a:b] ansible_host=192.0.2.9 ansible_become=yes # one machine, twice
+[site:children]
+web
+db
+[site:vars]
+ansible_ssh_common_args='-o ProxyJump=ops@gw.example.net:2200 -o StrictHostKeyChecking=no'
+servers=['a', 'b']
+enabled=True
+label=True story
+[all:vars]
+ansible_ssh_private_key_file=~/.ssh/fleet
+`;
+
+describe("the import of an Ansible inventory", () => {
+  it("expands ranges, keeps variables, and gives groups their groups' places: the deepest one wins", () => {
+    const { roster, formats } = imported(ini);
+    expect(formats).to.deep.equal(["ansible"]);
+    expect([...roster.nodes.keys()]).to.deep.equal([
+      "lone.example.net",
+      "web01.example.net",
+      "web03.example.net",
+      "db-a",
+    ]);
+    const { address, user, port, groups, vars, identityFile, jump } = roster.nodes.get("web03.example.net") ?? {};
+    expect({ address, user, port, groups, identityFile, jump }).to.deep.equal({
+      address: "web03.example.net",
+      user: "deploy",
+      port: 22,
+      groups: ["site", "web"],
+      identityFile: "/home/op/.ssh/fleet",
+      jump: ["gw.example.net"],
+    });
+    expect(vars).to.deep.equal({ servers: ["a", "b"], enabled: true, label: "True story", http_port: 80 });
+    expect(roster.nodes.get("lone.example.net")?.port).to.equal(2222);
+    expect(roster.jumps.get("gw.example.net")).to.include({ address: "gw.example.net", user: "ops", port: 2200 });
+    expect(roster.nodes.get("db-a")).to.deep.include({ address: "192.0.2.9", jump: ["gw.example.net"] });
+  });
+
+  it("tells what is left out, each with its line, and never shows a password", () => {
+    const { leftOut, text } = imported(`[app]
+a1 ansible_host=192.0.2.1 ansible_password=Top5ecret ansible_user=op
+a2 ansible_host=192.0.2.2 ansible_connection=winrm
+a3 ansible_host=192.0.2.3 ansible_become_method=su ansible_become=true
+a4 ansible_host="{{ lookup('env', 'A4') }}"
+a5 ansible_host=192.0.2.5 words that=say nothing
+[app:vars]
+ansible_python_interpreter=/usr/bin/python3
+ansible_become_user=app
+api_token=Top5ecret
+url=http://{{ inventory_hostname }}/
+`);
+    expect(leftOut).to.deep.equal([
+      "2 ansible_password: a password in the inventory; kcore roster trust --deploy-key puts a key there by it",
+      "3 the host a2: it is reached by the connection plugin “winrm”, and kcore speaks SSH",
+      "4 ansible_become_method=su: kcore becomes root by sudo alone",
+      "4 the user of a3, a5: none is named: there it is your own name, here root; defaults: { user: … } says another",
+      "5 ansible_host: an expression of Jinja",
+      "5 the node a4: it has no address that can be used",
+      "6 a word behind a5: a variable is NAME=VALUE, quoted if it has spaces",
+      "8 ansible_python_interpreter: kcore needs no interpreter on nodes",
+      "9 ansible_become_user=app: kcore works as root; a step's runAs names another user",
+      "10 api_token: it looks like a secret, and a roster holds none: a state's parameter may refer to one",
+      "11 url: an expression of Jinja; states have {{…}} of their own (docs/templates.md)",
+    ]);
+    expect(`${text}${leftOut.join("\n")}`).not.to.contain("Top5ecret");
+  });
+
+  it("reads YAML as PyYAML does, with merge keys, vaults and groups that are said elsewhere", () => {
+    const { roster, leftOut } = imported(`all:
+  vars: { ansible_user: ops, backup: yes, mode: 0644 }
+  children:
+    edge:
+      children: { west: }
+    west:
+      hosts:
+        w1: &w { ansible_host: 192.0.2.11, ansible_port: "2222" }
+        w2: { <<: *w, ansible_host: 192.0.2.12, key: !vault "$ANSIBLE_VAULT;1.1" }
+        local: { ansible_connection: local, note: null }
+`);
+    expect(roster.nodes.get("w2")).to.deep.include({
+      address: "192.0.2.12",
+      port: 2222,
+      user: "ops",
+      groups: ["edge", "west"],
+    });
+    expect(roster.nodes.get("w2")?.vars).to.deep.equal({ backup: true, mode: "0644" });
+    expect(roster.nodes.get("local")).to.deep.include({
+      transport: "local",
+      vars: { backup: true, mode: "0644", note: null },
+    });
+    expect(leftOut).to.deep.equal(["9 key: it is encrypted by Ansible Vault"]);
+  });
+
+  it("takes what ansible-inventory --list prints, and the variables of files beside an inventory", () => {
+    const list = `{
+\t"_meta": { "hostvars": { "n1": { "ansible_host": "192.0.2.1", "rack": 7 }, "n2": {} } },
+\t"all": { "children": ["ungrouped", "db"] },
+\t"db": { "hosts": ["n1", "n2"], "vars": { "ansible_user": "pg" } }
+}`;
+    const { roster } = imported(list);
+    expect(roster.nodes.get("n1")).to.deep.include({
+      address: "192.0.2.1",
+      user: "pg",
+      groups: ["db"],
+      vars: { rack: 7 },
+    });
+    const beside = {
+      "group_vars/db.yml": "ansible_user: pg\nsize: 3\n",
+      "host_vars/n1.yml": "$ANSIBLE_VAULT;1.1;AES256\n61\n",
+    };
+    const other = imported("[db]\nn1\n", { beside });
+    expect(other.roster.nodes.get("n1")).to.deep.include({ user: "pg", vars: { size: 3 } });
+    expect(other.leftOut).to.deep.equal(["host_vars/n1.yml:1 host_vars/n1: it is encrypted by Ansible Vault"]);
+  });
+
+  it("sends the reader of a plugin's configuration to what the plugin finds", () => {
+    expect(problemsIn(() => imported("plugin: amazon.aws.aws_ec2\nregions: [eu-west-1]\n"))).to.deep.equal([
+      "given:1:9+18 given configures the inventory plugin “amazon.aws.aws_ec2”, and names no host [ROSTER_IMPORT] | import what it finds: ansible-inventory -i given --list | kcore roster import --from ansible -",
+    ]);
+  });
+
+  it("survives groups in circles and names that JavaScript knows", () => {
+    const { roster, leftOut } = imported(
+      "[a:children]\nb\n[b:children]\na\n[b]\nn1 constructor=1 ansible_user=x\n[constructor]\nn1\n",
+    );
+    expect(roster.nodes.get("n1")?.groups).to.deep.equal(["a", "b"]);
+    expect(leftOut).to.deep.equal([
+      "6 constructor: its value cannot stand in a roster",
+      "7 the group “constructor”: a name is 1 to 63 letters, digits, “.”, “_” or “-”",
+    ]);
+  });
+});
