@@ -37,6 +37,15 @@ export const moreArguments: Readonly<Record<string, readonly object[]>> = {
     },
   ],
   "file.absent": [{ path: "/a", recurse: true }],
+  "file.block": [
+    { path: "/a", name: "a", content: new Secret("a"), create: true, backup: true, validate: "test -s %s" },
+    { path: "/a", name: "a", state: "absent" },
+  ],
+  "file.line": [
+    { path: "/a", line: "a", create: true, insertAfter: "^b" },
+    { path: "/a", line: new Secret("a"), insertBefore: "BOF", unique: true },
+    { path: "/a", match: "^a", state: "absent" },
+  ],
   "file.managed": [
     { path: "/etc/a", content: "a", backup: true, validate: "visudo -cf %s" },
     { path: "/etc/a", content: new Secret("a") },

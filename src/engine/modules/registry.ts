@@ -14,6 +14,8 @@ export const registry: ReadonlyMap<string, () => Promise<ModuleDefinition>> = ne
   ["disk.restored", async () => (await import("./disk-restored.ts")).diskRestored],
   ["fact.assert", async () => (await import("./fact-assert.ts")).factAssert],
   ["file.absent", async () => (await import("./file-absent.ts")).fileAbsent],
+  ["file.block", async () => (await import("./file-block.ts")).fileBlock],
+  ["file.line", async () => (await import("./file-line.ts")).fileLine],
   ["file.managed", async () => (await import("./file-managed.ts")).fileManaged],
   ["filesystem.formatted", async () => (await import("./filesystem-formatted.ts")).filesystemFormatted],
   ["filesystem.grown", async () => (await import("./filesystem-grown.ts")).filesystemGrown],
