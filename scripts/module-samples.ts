@@ -61,6 +61,7 @@ export const moreArguments: Readonly<Record<string, readonly object[]>> = {
     { name: "a", state: "absent" },
     { name: "a", gid: 7 },
   ],
+  "hosts.entry": [{ names: "a", state: "absent" }],
   "http.ready": [{ url: "https://a/", insecure: true }],
   "key.generated": [{ path: "/a.key", certificate: "/a.crt" }],
   "luks.opened": [{ disk: { serial: "S3Z8NB0K" }, partition: "data", unlock: "tpm2", pcrs: [7, 0] }],

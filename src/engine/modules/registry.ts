@@ -20,6 +20,7 @@ export const registry: ReadonlyMap<string, () => Promise<ModuleDefinition>> = ne
   ["filesystem.formatted", async () => (await import("./filesystem-formatted.ts")).filesystemFormatted],
   ["filesystem.grown", async () => (await import("./filesystem-grown.ts")).filesystemGrown],
   ["group.managed", async () => (await import("./group-managed.ts")).groupManaged],
+  ["hosts.entry", async () => (await import("./hosts-entry.ts")).hostsEntry],
   ["http.ready", async () => (await import("./http-ready.ts")).httpReady],
   ["kernel.updated", async () => (await import("./kernel-updated.ts")).kernelUpdated],
   ["key.generated", async () => (await import("./key-generated.ts")).keyGenerated],
