@@ -9,6 +9,15 @@ const sha256 = blobOf(SAMPLE).sha256;
 
 /** Arguments of modules that, with their examples, reach every text of sh in them and in the fragments. */
 export const moreArguments: Readonly<Record<string, readonly object[]>> = {
+  "authorized_key.present": [
+    {
+      user: "a",
+      keys: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEvHvQH+aUymWiPn6yVl0xaK+K77RBByvV0WFhkg2iyl",
+      exclusive: true,
+      path: "/etc/ssh/keys/%u",
+    },
+    { user: "a", keys: [], exclusive: true },
+  ],
   "command.run": [{ cmd: "a", revert: "b" }],
   "directory.managed": [
     { path: "/a", owner: "kcore", group: "adm", mode: "0755", fileMode: "0644", recurse: ["owner", "group", "mode"] },
