@@ -6,6 +6,9 @@ import { fileURLToPath } from "node:url";
 export const modulesFolder = fileURLToPath(new URL("../src/engine/modules/", import.meta.url));
 const registryFile = "registry.ts";
 
+/** What stands before the dot: one word, or these. */
+const family = /^(authorized-key|[^-]+)-/;
+
 /** Each module's three spellings: `lvm.volume_group`, `lvm-volume-group.ts`, `lvmVolumeGroup`. */
 export interface ModuleNames {
   readonly name: string;
@@ -16,7 +19,7 @@ export interface ModuleNames {
 export function namesOf(file: string): ModuleNames {
   const base = file.replace(/\.ts$/, "");
   return {
-    name: base.replace("-", ".").replaceAll("-", "_"),
+    name: base.replace(family, "$1.").replaceAll("-", "_"),
     file,
     symbol: base.replace(/-([a-z0-9])/g, (_, letter: string) => letter.toUpperCase()),
   };

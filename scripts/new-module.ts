@@ -81,7 +81,7 @@ describe("${name}", () => {
 /** The page with the module's row in its place among the others. */
 export function withRow(page: string, name: string, row: string): string {
   const lines = page.split("\n");
-  const rowName = (line: string): string | undefined => /^\| ([a-z0-9]+\.[a-z0-9]+)\s*\|/.exec(line)?.[1];
+  const rowName = (line: string): string | undefined => /^\| ([a-z0-9_]+\.[a-z0-9]+)\s*\|/.exec(line)?.[1];
   const after = lines.findLastIndex((line) => {
     const other = rowName(line);
     return line.startsWith("|--") || (other !== undefined && other < name);
@@ -90,7 +90,7 @@ export function withRow(page: string, name: string, row: string): string {
 }
 
 async function main(name: string | undefined): Promise<void> {
-  if (name === undefined || !/^[a-z][a-z0-9]*\.[a-z][a-z0-9_]*$/.test(name))
+  if (name === undefined || !/^[a-z][a-z0-9_]*\.[a-z][a-z0-9_]*$/.test(name))
     throw new Error("give a name such as service.running: npm run new:module service.running");
   const names = namesOf(`${name.replaceAll(/[._]/g, "-")}.ts`);
   const file = join(modulesFolder, names.file);

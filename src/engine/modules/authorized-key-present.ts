@@ -40,7 +40,7 @@ type Args = z.output<typeof args>;
  * ```yaml
  * authorized_key.present:
  *   user: root
- *   keys: ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA7I47bi0SPWjzV0TLdCSFhFTj7QKHLprXHDPZNsD6t6 ops@bastion
+ *   keys: ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEvHvQH+aUymWiPn6yVl0xaK+K77RBByvV0WFhkg2iyl ops@bastion
  *   options: [no-agent-forwarding]
  * ```
  * Keys that let a user in. The file's other keys and comments stay; a key that is there gets these options in its place, and the comment where

@@ -6,7 +6,7 @@ export const registry: ReadonlyMap<string, () => Promise<ModuleDefinition>> = ne
   string,
   () => Promise<ModuleDefinition>
 >([
-  ["authorized.key_present", async () => (await import("./authorized-key-present.ts")).authorizedKeyPresent],
+  ["authorized_key.present", async () => (await import("./authorized-key-present.ts")).authorizedKeyPresent],
   ["certificate.dropped", async () => (await import("./certificate-dropped.ts")).certificateDropped],
   ["command.run", async () => (await import("./command-run.ts")).commandRun],
   ["directory.managed", async () => (await import("./directory-managed.ts")).directoryManaged],

@@ -69,10 +69,8 @@ export function readLines(path: string | Sh): Sh {
   return sh`kind_of ${path}
 crlf=
 : >"$K_TMP/lines" || exit 1
-if [ "$kind" = symlink ]; then
-  # What NixOS made of its configuration is a link to a file that nobody can change: its text decides, and the guard refuses.
-  case ${path}:$(readlink -f ${path}) in /etc/*:/nix/store/*) cat <${path} >"$K_TMP/lines" && kind=file || exit 1 ;; esac
-elif [ "$kind" = file ]; then
+${typeof path === "string" && !path.startsWith("/etc/") ? sh`` : ofNixos(path)}
+if [ "$kind" = file ] && [ ! -L ${path} ]; then
   open_file ${path} || exit 1
   tr -d '\000' <&9 >"$K_TMP/lines" && sizes=$(stat -L -c %s /proc/self/fd/9 "$K_TMP/lines" 9<&9) || exit 1
   [ "\${sizes%"$K_NL"*}" = "\${sizes#*"$K_NL"}" ] || kind=binary
@@ -80,6 +78,13 @@ elif [ "$kind" = file ]; then
   ! IFS= read -r first <"$K_TMP/lines" || case $first in
     *${"\r"}) grep -qv ${"\r$"} <"$K_TMP/lines" || { crlf=1 && sed ${"s/\r$//"} <"$K_TMP/lines" >"$K_TMP/unix" && mv "$K_TMP/unix" "$K_TMP/lines"; } || exit 1 ;;
   esac
+fi`;
+}
+
+/** What NixOS made of its configuration is a link to a file that nobody can change: its text decides, and the guard refuses. */
+function ofNixos(path: string | Sh): Sh {
+  return sh`if [ "$kind" = symlink ]; then
+  case ${path}:$(readlink -f ${path}) in /etc/*:/nix/store/*) cat <${path} >"$K_TMP/lines" && kind=file || exit 1 ;; esac
 fi`;
 }
 
