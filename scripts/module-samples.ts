@@ -148,6 +148,10 @@ export const moreArguments: Readonly<Record<string, readonly object[]>> = {
     { name: "a", group: "4" },
     { name: "a", state: "absent", removeHome: true },
   ],
+  "user.password": [
+    { name: "a", password: new Secret("$6$a$a") },
+    { name: "a", password: new Secret("$6$a$a"), lock: true },
+  ],
   "zfs.dataset": [
     { name: "a", mountpoint: "/a", properties: { atime: "off", utf8only: "on" } },
     { name: "b", size: "1G" },

@@ -53,6 +53,7 @@ export const registry: ReadonlyMap<string, () => Promise<ModuleDefinition>> = ne
   ["symlink.managed", async () => (await import("./symlink-managed.ts")).symlinkManaged],
   ["unit.managed", async () => (await import("./unit-managed.ts")).unitManaged],
   ["user.managed", async () => (await import("./user-managed.ts")).userManaged],
+  ["user.password", async () => (await import("./user-password.ts")).userPassword],
   ["wait.for", async () => (await import("./wait-for.ts")).waitFor],
   ["zfs.dataset", async () => (await import("./zfs-dataset.ts")).zfsDataset],
   ["zfs.pool", async () => (await import("./zfs-pool.ts")).zfsPool],
