@@ -14,7 +14,7 @@ export interface ModuleNames {
 }
 
 /** What a module's name begins with is one word, but for these. */
-const families = ["kernel-module"];
+const families = ["authorized-key", "kernel-module"];
 
 export function namesOf(file: string): ModuleNames {
   const base = file.replace(/\.ts$/, "");

@@ -10,6 +10,15 @@ const sha256 = blobOf(SAMPLE).sha256;
 /** Arguments of modules that, with their examples, reach every text of sh in them and in the fragments. */
 export const moreArguments: Readonly<Record<string, readonly object[]>> = {
   "clock.synchronized": [{ wait: 0 }, { service: "chrony" }],
+  "authorized_key.present": [
+    {
+      user: "a",
+      keys: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEvHvQH+aUymWiPn6yVl0xaK+K77RBByvV0WFhkg2iyl",
+      exclusive: true,
+      path: "/etc/ssh/keys/%u",
+    },
+    { user: "a", keys: [], exclusive: true },
+  ],
   "command.run": [{ cmd: "a", revert: "b" }],
   "directory.managed": [
     { path: "/a", owner: "kcore", group: "adm", mode: "0755", fileMode: "0644", recurse: ["owner", "group", "mode"] },
@@ -38,6 +47,15 @@ export const moreArguments: Readonly<Record<string, readonly object[]>> = {
     },
   ],
   "file.absent": [{ path: "/a", recurse: true }],
+  "file.block": [
+    { path: "/a", name: "a", content: new Secret("a"), create: true, backup: true, validate: "test -s %s" },
+    { path: "/a", name: "a", state: "absent" },
+  ],
+  "file.line": [
+    { path: "/a", line: "a", create: true, insertAfter: "^b" },
+    { path: "/a", line: new Secret("a"), insertBefore: "BOF", unique: true },
+    { path: "/a", match: "^a", state: "absent" },
+  ],
   "file.managed": [
     { path: "/etc/a", content: "a", backup: true, validate: "visudo -cf %s" },
     { path: "/etc/a", content: new Secret("a") },
@@ -54,6 +72,7 @@ export const moreArguments: Readonly<Record<string, readonly object[]>> = {
     { name: "a", gid: 7 },
   ],
   "hostname.set": [{ name: "a", pretty: "A" }],
+  "hosts.entry": [{ names: "a", state: "absent" }],
   "http.ready": [{ url: "https://a/", insecure: true }],
   "kernel_module.loaded": [
     { name: "a", options: { x: 1 }, reload: true },
@@ -141,6 +160,10 @@ export const moreArguments: Readonly<Record<string, readonly object[]>> = {
     { name: "a", password: new Secret("$6$a"), lock: true, group: "adm", groups: ["adm"], append: false },
     { name: "a", group: "4" },
     { name: "a", state: "absent", removeHome: true },
+  ],
+  "user.password": [
+    { name: "a", password: new Secret("$6$a$a") },
+    { name: "a", password: new Secret("$6$a$a"), lock: true },
   ],
   "zfs.dataset": [
     { name: "a", mountpoint: "/a", properties: { atime: "off", utf8only: "on" } },

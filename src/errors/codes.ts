@@ -98,6 +98,7 @@ export type ErrorCode =
   | "FILE_INVALID"
   | "FILE_IN_THE_WAY"
   | "FILE_MOUNTED"
+  | "FILE_NOT_EDITABLE"
   | "FILE_NOT_EMPTY"
   | "FILE_NO_PARENT"
   | "FILE_PARENT_UNSAFE"

@@ -1,9 +1,21 @@
-import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 /** An /etc of its own for real useradd and groupadd; this machine's accounts are not touched. */
 export interface PrivateEtc {
+  /** Where it lies. */
+  readonly folder: string;
   /** The shell, in a mount namespace that sees the private /etc; with `bare` also an empty /usr/sbin, so no useradd. */
   readonly shell: (shell: string, options?: { readonly bare?: boolean }) => string;
   /** The fields of an entry of passwd, group or shadow; undefined when there is none. */
@@ -22,7 +34,12 @@ export function makePrivateEtc(): PrivateEtc {
   writeFileSync(join(etc, "gshadow"), "root:*::\nadm:*::\nusers:*::\n", { mode: 0o600 });
   for (const file of ["login.defs", "ld.so.cache", "nsswitch.conf"])
     if (existsSync(`/etc/${file}`)) copyFileSync(`/etc/${file}`, join(etc, file));
+  // Debian's awk is a link of the alternatives.
+  mkdirSync(join(etc, "alternatives"));
+  if (existsSync("/etc/alternatives/awk"))
+    symlinkSync(readlinkSync("/etc/alternatives/awk"), join(etc, "alternatives/awk"));
   return {
+    folder: etc,
     shell: (shell, { bare = false } = {}) => {
       const hide = bare ? `mount --bind ${empty} /usr/sbin && ` : "";
       return `unshare -m sh -c '${hide}mount --bind "$0" /etc && exec "$@"' ${etc} ${shell}`;

@@ -1,10 +1,12 @@
 import { z } from "zod";
-import { blobOf, hidden, type Blob } from "../step/blob.ts";
-import { defineModule, type StepContext } from "../step/define.ts";
+import type { Blob } from "../step/blob.ts";
+import { defineModule } from "../step/define.ts";
 import { AbsolutePath, FileMode, Text, UserName } from "../step/fields.ts";
+import { contentOf } from "../step/fragments/content.ts";
 import { probeOwnership, wantOwnership } from "../step/fragments/ownership.ts";
+import { keepingBackup, Validate, validation } from "../step/fragments/replaced.ts";
 import { reachOfData } from "../step/reach-of-data.ts";
-import { secret, Secret } from "../step/secret.ts";
+import { secret } from "../step/secret.ts";
 import { sh, type Sh } from "../step/sh.ts";
 
 const args = z
@@ -20,11 +22,7 @@ const args = z
     group: UserName.optional().describe("Group; else kept, root for a new file."),
     makeDirs: z.boolean().default(false).describe("Make the folders above it when they are not there."),
     backup: z.boolean().default(false).describe("Keep what it replaces as PATH.kcore-TIME."),
-    validate: z
-      .string()
-      .refine((command) => command.includes("%s"), "must hold %s, the new file's path")
-      .optional()
-      .describe("A shell command that accepts the new file, %s (without quotes), before it takes the old one's place."),
+    validate: Validate,
     sensitive: z.boolean().default(false).describe("Never show the content, not even its hash."),
   })
   .refine(
@@ -33,8 +31,6 @@ const args = z
     "give exactly one of content, template, source, base64",
   )
   .refine(({ template, vars }) => vars === undefined || template !== undefined, "vars are for a template");
-
-type Args = z.output<typeof args>;
 
 /**
  * ```yaml
@@ -76,8 +72,8 @@ ${probeOwnership(path, { owner, group })}`,
       keep: sh`keep_path ${path}`,
       foresee: sh`foresee_place ${path} 8 ${makeDirs ? 1 : 0} ${owner ?? "-"} ${group ?? "-"}`,
       apply: sh`parent_of ${path} ${makeDirs ? 1 : 0} ${owner ?? ""}
-${validate === undefined ? sh`` : validation(path, validate, blob)}
-${backup ? sh`if [ -f ${path} ]; then backup=$(backup_file ${path} ${owner ?? "-"}) && note "kept the old file as $backup" || exit 1; fi` : sh``}
+${validation(path, validate, blob)}
+${backup ? keepingBackup(path, owner ?? "-") : sh``}
 put_file ${blob} ${path} ${mode ?? "-"} ${owner ?? "-"} ${group ?? "-"}`,
       ...(validate === undefined && !backup && !sensitive ? { data } : { reach: reachOfData(data) }),
       ...(text === undefined ? {} : { show: sh`! open_file ${path} || cat <&9`, shown: text }),
@@ -86,32 +82,6 @@ put_file ${blob} ${path} ${mode ?? "-"} ${owner ?? "-"} ${group ?? "-"}`,
     };
   },
 });
-
-/** The wanted bytes, and their text where a diff may show it. */
-function contentOf(given: Args, context: StepContext): { blob: Blob; text?: string; sensitive: boolean } {
-  const sensitive =
-    given.sensitive ||
-    context.sensitive === true ||
-    [given.content, given.base64].some((value) => value instanceof Secret);
-  if (given.source !== undefined) {
-    const blob = context.readFile(given.source);
-    return { blob: sensitive ? hidden(blob) : blob, sensitive };
-  }
-  const bytes = bytesOf(given, context);
-  const blob = blobOf(bytes, { sensitive });
-  const isText = bytes.length <= 65_536 && !bytes.includes(0);
-  return sensitive || !isText ? { blob, sensitive } : { blob, sensitive, text: bytes.toString("utf8") };
-}
-
-function bytesOf({ content, template, vars, base64 }: Args, context: StepContext): Buffer {
-  if (template !== undefined) return Buffer.from(context.renderTemplate(template, vars));
-  if (base64 !== undefined) return Buffer.from(reveal(base64), "base64");
-  return Buffer.from(reveal(content ?? ""));
-}
-
-function reveal(text: string | Secret): string {
-  return text instanceof Secret ? text.reveal() : text;
-}
 
 /** The hash of secret bytes is as good as the bytes to who can guess them, so it travels as a secret too. */
 function probeContent(path: string, { sha256 }: Blob, sensitive: boolean): Sh {
@@ -122,12 +92,4 @@ sum=\${sum%% *}`;
 if [ "$sum" = ${secret(sha256)} ]; then fact content "as wanted"; else fact content different; fi`
     : sh`${found}
 fact content "sha256:$sum"`;
-}
-
-/** The new file under its own name in a private folder, as some validators look at names. */
-function validation(path: string, command: string, blob: Blob): Sh {
-  const name = path.slice(path.lastIndexOf("/") + 1);
-  return sh`mkdir -p "$K_TMP/new" && cat <${blob} >"$K_TMP/new/"${name} || exit 1
-said=$(sh -c ${command.replaceAll("%s", '"$1"')} validate "$K_TMP/new/"${name} 2>&1 </dev/null) ||
-  refuse FILE_INVALID ${`the new ${path} does not pass: ${command}`}"$K_NL$said"`;
 }

@@ -3,8 +3,8 @@ import { defined } from "#optional/defined.ts";
 import { defineModule, type Facts } from "../step/define.ts";
 import { AbsolutePath, UserName } from "../step/fields.ts";
 import { AccountId, AccountName, accountLine, numberIsFree } from "../step/fragments/accounts.ts";
+import { foreseePassword, PasswordHash, probePassword, setPassword, wantPassword } from "../step/fragments/password.ts";
 import { ownersOf, type Reach, type Thing } from "../step/reach.ts";
-import { Secret } from "../step/secret.ts";
 import { sh, type Sh } from "../step/sh.ts";
 
 const OneLine = z.string().regex(/^[^:\n\0]*$/, "must not hold a colon or a line break");
@@ -21,7 +21,7 @@ const args = z
     createHome: z.boolean().default(false).describe("Make the home folder of a new user."),
     system: z.boolean().default(false).describe("Take the number from the range for system users, when made anew."),
     comment: OneLine.optional().describe("Full name or purpose (GECOS)."),
-    password: z.instanceof(Secret).optional().describe("Password hash as in /etc/shadow; a secret of the roster."),
+    password: PasswordHash.optional().describe("Password hash as in /etc/shadow; a secret of the roster."),
     lock: z.boolean().optional().describe("Whether login by password is locked."),
     state: z.enum(["present", "absent"]).default("present").describe("Whether the user shall be there."),
     removeHome: z.boolean().default(false).describe("With state: absent, remove home and mail too."),
@@ -75,8 +75,7 @@ function wantOf({ state, uid, group, groups, append, shell, home, comment, passw
     ...defined({ group }),
     ...(groups === undefined ? {} : { groups: sorted(groups, append) }),
     ...defined({ shell, home, comment }),
-    ...(password === undefined ? {} : { password: "as wanted" }),
-    ...(lock === undefined ? {} : { login: lock ? "locked" : "open" }),
+    ...wantPassword({ password, lock }),
   };
 }
 
@@ -101,19 +100,7 @@ groups=$(while IFS=: read -r group _ gid members; do
 done </etc/group | sort | tr '\n' ' ')
 groups=\${groups% }
 fact groups "\${groups:-${append ? "" : "none"}}"
-${password === undefined && lock === undefined ? sh`` : probeShadow(name, password, lock)}`;
-}
-
-function probeShadow(name: string, password: Secret | undefined, lock: boolean | undefined): Sh {
-  return sh`${accountLine("/etc/shadow", name)}
-rest=\${line#*:}
-hash=\${rest%%:*}
-${password === undefined ? sh`` : sh`if [ "\${hash#!}" = ${password} ]; then fact password "as wanted"; else fact password different; fi`}
-case $hash in
-  ! | !!) fact login ${lock === true ? "locked" : "open"} ;; # no password at all: nothing to unlock
-  !*) fact login locked ;;
-  *) fact login open ;;
-esac`;
+${probePassword({ name, password, lock })}`;
 }
 
 function remove({ name, removeHome }: Args): Sh {
@@ -127,8 +114,7 @@ function foreseeUser({ name, uid, group, groups = [], password, lock }: Args): S
   const wanted = [...groups, ...(group === undefined ? [] : [group])].filter((one) => !/^\d+$/.test(one));
   return sh`${accountLine("/etc/passwd", name)}
 if [ -z "$line" ]; then have useradd || have adduser || ${needUseradd}; else have usermod || have addgroup || ${needUsermod}; fi
-${password === undefined ? sh`` : sh`have chpasswd || ${needChpasswd}`}
-${lock === undefined ? sh`` : sh`have usermod || ${needUsermod}`}
+${foreseePassword({ password, lock })}
 for group in ${wanted}; do foresee_account /etc/group group "$group" || { echo "there is no group $group" >&2; exit 1; }; done
 ${uid === undefined ? sh`` : numberIsFree("/etc/passwd", name, uid)}`;
 }
@@ -136,7 +122,6 @@ ${uid === undefined ? sh`` : numberIsFree("/etc/passwd", name, uid)}`;
 const needUseradd = sh`refuse TOOL_MISSING "neither useradd nor adduser is there (package passwd)"`;
 const needUsermod = sh`refuse TOOL_MISSING "usermod is not there (package passwd)"`;
 const needUserdel = sh`refuse TOOL_MISSING "userdel is not there (package passwd)"`;
-const needChpasswd = sh`refuse TOOL_MISSING "chpasswd is not there (package passwd)"`;
 
 function create(given: Args): Sh {
   const { name, uid, group, groups = [], append, shell, home, createHome, system, comment, password, lock } = given;
@@ -184,11 +169,5 @@ elif have usermod; then
 elif have addgroup; then
   for extra in ${groups}; do addgroup ${name} "$extra" || exit 1; done
 else ${needUsermod}; fi
-${
-  password === undefined
-    ? sh``
-    : sh`have chpasswd || ${needChpasswd}
-printf '%s:%s\n' ${name} ${password} | chpasswd -e || exit 1`
-}
-${lock === undefined ? sh`` : sh`usermod ${lock ? "-L" : "-U"} ${name} || exit 1`}`;
+${setPassword({ name, password, lock })}`;
 }

@@ -1,0 +1,217 @@
+import { z } from "zod";
+import { defineModule, type Facts } from "../step/define.ts";
+import { AccountName, accountLine } from "../step/fragments/accounts.ts";
+import { editKeys, findKeys } from "../step/fragments/authorized-keys.ts";
+import { readLines, refuseEdit } from "../step/fragments/edit.ts";
+import { KeyOption, PublicKeyLine, type PublicKey } from "../step/fragments/public-keys.ts";
+import type { Reach } from "../step/reach.ts";
+import { sh, type Sh } from "../step/sh.ts";
+
+const args = z
+  .strictObject({
+    user: AccountName.describe("Whose keys they are."),
+    keys: z
+      .union([PublicKeyLine.transform((key) => [key]), z.array(PublicKeyLine)])
+      .describe("Public keys, one or a list: lines as in a .pub file."),
+    options: z
+      .array(KeyOption)
+      .default([])
+      .describe('Options of all these keys (sshd(8)): no-pty, from="192.0.2.0/24" …'),
+    exclusive: z.boolean().default(false).describe("No other key is left in the file; comments are."),
+    state: z.enum(["present", "absent"]).default("present").describe("Whether the keys shall be there."),
+    path: z
+      .string()
+      .regex(/^(%h)?(\/[^\0\n/%]*(%[hu%][^\0\n/%]*)*)+$/, "must be absolute, or begin with %h")
+      .refine((path) => !/\/\.{0,2}(\/|$)/.test(path), "must be normalised: no “..”, “.”, “//” or final “/”")
+      .default("%h/.ssh/authorized_keys")
+      .describe("The file, as sshd_config's AuthorizedKeysFile has it: %h is the home folder, %u the user, %% a %."),
+  })
+  .refine(({ keys, exclusive }) => keys.length > 0 || exclusive, "needs a key")
+  .refine(({ exclusive, state }) => state === "present" || !exclusive, "exclusive is for state: present")
+  .refine(({ options, state }) => state === "present" || options.length === 0, "options are for state: present")
+  .refine(
+    ({ keys }) => new Set(keys.map(({ base64 }) => base64)).size === keys.length,
+    "the same key is there more than once",
+  );
+
+type Args = z.output<typeof args>;
+
+/**
+ * ```yaml
+ * authorized_key.present:
+ *   user: root
+ *   keys: ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEvHvQH+aUymWiPn6yVl0xaK+K77RBByvV0WFhkg2iyl ops@bastion
+ *   options: [no-agent-forwarding]
+ * ```
+ * Keys that let a user in. The file's other keys and comments stay; a key that is there gets these options in its place, and the comment where
+ * one is given. In a home folder, which is never made, ~/.ssh (0700) and the file (0600) are made as the user's, and closed where others could
+ * write (sshd's StrictModes). With `exclusive`, who comes in by another key is locked out: give the step `risk: connectivity`. Where sshd says
+ * by which key this session came (ExposeAuthInfo, and no sudo), a list without it is refused.
+ */
+export const authorizedKeyPresent = defineModule({
+  name: "authorized_key.present",
+  summary: "Keeps SSH keys that let a user in.",
+  args,
+  refusals: [
+    "FILE_INVALID",
+    "FILE_IN_THE_WAY",
+    "FILE_NOT_EDITABLE",
+    "FILE_NO_PARENT",
+    "FILE_PARENT_UNSAFE",
+    "NIXOS_MANAGED",
+  ],
+  step: (given) => {
+    const look = sh`${findFile(given)}
+${readLines(sh`"$file"`)}
+${giveKeys(given)}`;
+    return {
+      reach: reachOf(given),
+      want: wantOf(given),
+      probe: sh`${look}
+tmp=$K_TMP awk ${findKeys} <"$K_TMP/lines" >"$K_TMP/told" || exit 1
+while read -r name told; do fact "$name" "$told"; done <"$K_TMP/told"
+${given.state === "absent" ? sh`` : probeAccess(given)}`,
+      guard: sh`${look}
+${refuseEdit(sh`"$file"`, true)}
+[ -n "$home" ] || refuse FILE_NOT_EDITABLE ${`there is no user ${given.user} in /etc/passwd: make it first (user.managed)`}
+${inHome(given) ? sh`[ -d "$home" ] || refuse FILE_NO_PARENT ${`the home folder of ${given.user} is not there: `}"$home"` : sh``}
+${given.exclusive ? refuseOwnKey(given) : sh``}`,
+      foresee: sh`${findFile(given)}
+foresee_place "$file" 8 ${inHome(given) ? 1 : 0} ${inHome(given) ? given.user : "-"} -`,
+      keep: keep(given),
+      apply: sh`${look}
+${given.keys.length === 0 ? sh`` : checkKeys(given)}
+wanted=${given.state} exclusive=${given.exclusive ? "1" : ""} tmp=$K_TMP awk ${editKeys} <"$K_TMP/lines" >"$K_TMP/edited" || exit 1
+[ -z "$crlf" ] || note "$file had CR LF at its lines' ends, which it has no more"
+${put(given)}`,
+      quiet: true,
+    };
+  },
+});
+
+function inHome({ path }: Args): boolean {
+  return path.startsWith("%h/");
+}
+
+function reachOf({ user, path }: Args): Reach {
+  const place = path.includes("%h") ? [] : [{ is: "path", path: path.replaceAll("%u", user) } as const];
+  return {
+    changes: [{ is: "user", name: user }, ...place],
+    restsOn: [{ is: "user", name: user }, { is: "owner", name: user }, ...place],
+  };
+}
+
+/** How a key stands in the file, as facts tell it: without its bytes. */
+function told({ type, comment }: PublicKey, options: readonly string[]): string {
+  return [options.join(","), type, comment].filter((word) => word !== "").join(" ");
+}
+
+function wantOf({ keys, options, exclusive, state, path }: Args): Facts {
+  return {
+    ...Object.fromEntries(keys.map((key) => [key.fingerprint, state === "absent" ? "absent" : told(key, options)])),
+    ...(exclusive && { others: "none" }),
+    ...(state === "present" && path.startsWith("%h/") && { access: "closed" }),
+    ...(state === "present" && { kind: "file" }),
+  };
+}
+
+/** Sets `home`, empty for no such user, `uid`, `gid`, and `file` in `folder`. */
+function findFile({ user, path }: Args): Sh {
+  const parts = path.split(/(%[hu%])/).map((part) => {
+    if (part === "%h") return sh`"\${home%/}"`;
+    return part === "" ? sh`` : sh`${part === "%u" ? user : part === "%%" ? "%" : part}`;
+  });
+  return sh`${accountLine("/etc/passwd", user)}
+uid= gid= home=
+IFS=: read -r _ _ uid gid _ home _ <<END
+$line
+END
+file=${parts.reduce((made, part) => sh`${made}${part}`, sh``)} folder=
+[ -n "$home" ] || file=$K_TMP/nobody
+folder=\${file%/*}`;
+}
+
+function giveKeys({ keys, options }: Args): Sh {
+  const line = (key: PublicKey): string => {
+    const whole = [options.join(","), key.type, key.base64, key.comment].filter((word) => word !== "").join(" ");
+    return [key.base64, key.fingerprint, whole, key.comment === "" ? "any" : ""].join("\t");
+  };
+  return keys.length === 0
+    ? sh`: >"$K_TMP/keys" || exit 1`
+    : sh`printf '%s\n' ${keys.map(line)} >"$K_TMP/keys" || exit 1`;
+}
+
+/** sshd heeds no file that others could have written (sshd_config(5), StrictModes). */
+function probeAccess(given: Args): Sh {
+  return sh`fact kind "$kind"
+${
+  inHome(given)
+    ? sh`access=closed
+for place in "$folder" "$file"; do
+  [ -e "$place" ] || continue
+  set -- $(stat -L -c '%u %a' -- "$place") || exit 1
+  case $1 in 0 | "$uid") ;; *) access="$place belongs to user $1" ;; esac
+  case $2 in *[2367]? | *[2367]) access="$place is $2" ;; esac
+done
+fact access "$access"`
+    : sh``
+}`;
+}
+
+/** ssh-keygen of the node has to know these kinds of keys: so has its sshd. */
+function checkKeys({ keys }: Args): Sh {
+  return sh`if have ssh-keygen; then
+  printf '%s\n' ${keys.map(({ type, base64 }) => `${type} ${base64}`)} >"$K_TMP/public" || exit 1
+  said=$(ssh-keygen -l -f "$K_TMP/public" 2>&1) && [ "$(printf '%s\n' "$said" | grep -c SHA256:)" = ${keys.length} ] ||
+    refuse FILE_INVALID "ssh-keygen on the node does not take all of the keys$K_NL$said"
+fi`;
+}
+
+function put(given: Args): Sh {
+  if (!inHome(given)) return sh`put_file "$K_TMP/edited" "$file" - - -`;
+  const { user } = given;
+  return sh`case $(stat -L -c '%u %a' -- "$folder" 2>/dev/null) in
+  "0 "*[2367]? | "0 "*[2367] | "$uid "*[2367]? | "$uid "*[2367]) keep_folder "$folder" 0700 - - || exit 1 ;;
+  "0 "* | "$uid "*) ;;
+  *) keep_folder "$folder" 0700 ${user} "$gid" || exit 1 ;;
+esac
+mode=0600
+case $(stat -c %a -- "$file" 2>/dev/null) in '' | *[2367]? | *[2367]) ;; *) mode=- ;; esac
+put_file "$K_TMP/edited" "$file" "$mode" ${user} "$gid"`;
+}
+
+/** What sshd told this session's own user of how it came in stays in the list. */
+function refuseOwnKey({ user, keys }: Args): Sh {
+  return sh`if [ "$(id -un)" = ${user} ] && [ -r "\${SSH_USER_AUTH-}" ]; then
+  while read -r way type key _; do
+    [ "$way" = publickey ] || continue
+    case " "${keys.map(({ base64 }) => base64).join(" ")}" " in
+      *" $key "*) ;;
+      *) refuse FILE_NOT_EDITABLE ${`the key by which this session came in as ${user} is not in the exclusive list: name it too`} ;;
+    esac
+  done <"$SSH_USER_AUTH"
+fi`;
+}
+
+/** In a folder of the user's it is the user who puts back: links there lead nowhere else. */
+function keep(given: Args): Sh {
+  const { user } = given;
+  if (!inHome(given))
+    return sh`${findFile(given)}
+keep_path "$file"`;
+  return sh`${findFile(given)}
+if [ "$uid" = 0 ]; then
+  [ -d "$folder" ] || keep_path "$folder"
+  keep_path "$file"
+else
+  trial_number || exit 1
+  number=$k_n
+  printf '%s\n' "$file" >"$k_t/$number.keys" || exit 1
+  if open_file "$file"; then
+    cat <&9 >>"$k_t/$number.keys" || exit 1
+    on_revert ${`su -s /bin/sh ${user} -c 'umask 077; IFS= read -r f && cat >"$f.kcore" && mv -f "$f.kcore" "$f"' <./`}"$number.keys"
+  else
+    on_revert ${`su -s /bin/sh ${user} -c 'IFS= read -r f && rm -f "$f"' <./`}"$number.keys"
+  fi
+fi`;
+}

@@ -1,0 +1,162 @@
+import { z } from "zod";
+import { defineModule, type Facts } from "../step/define.ts";
+import { ereFinds } from "../step/ere.ts";
+import { AbsolutePath, Text } from "../step/fields.ts";
+import { reveal } from "../step/fragments/content.ts";
+import {
+  editFields,
+  editRefusals,
+  Ere,
+  findPlace,
+  foreseeEdit,
+  hasOnePlace,
+  placeFields,
+  putLines,
+  reachOfEdit,
+  readLines,
+  refuseEdit,
+  splice,
+} from "../step/fragments/edit.ts";
+import { Secret, secret } from "../step/secret.ts";
+import { sh, type Sh } from "../step/sh.ts";
+
+const args = z
+  .strictObject({
+    path: AbsolutePath.describe("The file on the node."),
+    line: Text.refine(
+      (line) => /^[^\0\r\n]+$/.test(reveal(line)),
+      "must be one line that is not empty; a text of several is file.block",
+    )
+      .optional()
+      .describe("The line as it shall stand there."),
+    match: Ere.optional().describe(
+      "The last line that matches this POSIX ERE is the one to change; with state: absent, all that match go.",
+    ),
+    unique: z.boolean().default(false).describe("Take away the other lines that match, or are equal, too."),
+    state: z.enum(["present", "absent"]).default("present").describe("Whether the line shall be there."),
+    ...placeFields,
+    ...editFields,
+    sensitive: z.boolean().default(false).describe("Never show the line."),
+  })
+  .refine(({ line, state }) => state === "absent" || line !== undefined, "needs a line")
+  .refine(
+    ({ line, match, state }) => state === "present" || (line === undefined) !== (match === undefined),
+    "give one of line and match with state: absent",
+  )
+  .refine(
+    ({ create, makeDirs, unique, state, insertAfter, insertBefore }) =>
+      state === "present" || !(create || makeDirs || unique || insertAfter !== undefined || insertBefore !== undefined),
+    "create, makeDirs, unique, insertAfter and insertBefore are for state: present",
+  )
+  .refine(hasOnePlace, "give one of insertAfter and insertBefore")
+  .refine(
+    ({ line, match, state }) =>
+      state === "absent" || line === undefined || match === undefined || ereFinds(match, reveal(line)) !== false,
+    "the line does not match `match`: it would be written again in each run",
+  );
+
+type Args = z.output<typeof args>;
+
+/**
+ * ```yaml
+ * file.line:
+ *   path: /etc/ssh/sshd_config
+ *   match: ^#?PermitRootLogin[[:blank:]]
+ *   line: PermitRootLogin prohibit-password
+ *   validate: sshd -t -f %s
+ * ```
+ * One line of a file that others own too; all other lines stay as they are. Where several lines match, the last one counts (as with Ansible's
+ * lineinfile); `unique: true` leaves no other. Where none does, the line is added. In a file whose lines all end with CR LF so does this one.
+ */
+export const fileLine = defineModule({
+  name: "file.line",
+  summary: "Keeps one line in a file, or lines away.",
+  args,
+  refusals: [...editRefusals],
+  step: (args, context) => {
+    const isSecret = args.sensitive || context.sensitive === true || args.line instanceof Secret;
+    const line = args.line === undefined ? undefined : isSecret ? secret(reveal(args.line)) : reveal(args.line);
+    const given = { ...args, mode: args.mode ?? (isSecret ? "0600" : undefined) };
+    const look = sh`${readLines(given.path)}
+${findLines(given, line)}`;
+    return {
+      reach: reachOfEdit(given),
+      want: wantOf(given, line),
+      probe: sh`${look}
+${factsOf(given, line)}`,
+      guard: sh`${readLines(given.path)}
+${refuseEdit(given.path, given.create)}
+${given.match === undefined || line === undefined ? sh`` : refuseMismatch(given.match, line)}`,
+      foresee: foreseeEdit(given),
+      keep: sh`keep_path ${given.path}`,
+      apply: sh`${look}
+${given.state === "absent" ? dropAll : place(given, line ?? "")}
+${putLines(given, splice)}`,
+      ...(isSecret
+        ? { sensitive: true }
+        : {
+            show: sh`${look}
+${given.unique || given.state === "absent" ? sh`printf '%s\n' "$found"` : sh`[ -z "$hits" ] || printf '%s\n' "\${found##*"$K_NL"}"`}`,
+            shown: given.state === "absent" ? "" : `${reveal(line ?? "")}\n`,
+          }),
+      ...(given.validate === undefined && { quiet: true as const }),
+    };
+  },
+});
+
+function wantOf({ state }: Args, line: string | Secret | undefined): Facts {
+  if (state === "absent") return { state };
+  return { kind: "file", state, line: line instanceof Secret ? "as wanted" : (line ?? "") };
+}
+
+/** Sets `hits` to the numbers of the lines that are meant, each on a line of its own, and `found` to those lines. */
+function findLines({ match }: Args, line: string | Secret | undefined): Sh {
+  const find =
+    match === undefined
+      ? sh`printf '%s\n' ${line ?? ""} >"$K_TMP/text" && grep -nxF -f "$K_TMP/text" <"$K_TMP/lines"`
+      : sh`grep -nE -e ${match} <"$K_TMP/lines"`;
+  return sh`hits= found=
+if [ "$kind" = file ]; then
+  ${find} >"$K_TMP/hits"
+  case $? in
+    0) hits=$(sed 's/:.*//' <"$K_TMP/hits") && found=$(sed 's/^[0-9]*://' <"$K_TMP/hits"; echo .) || exit 1 ;;
+    1) ;;
+    *) exit 1 ;;
+  esac
+  found=\${found%"$K_NL".}
+fi`;
+}
+
+function factsOf({ state, unique }: Args, line: string | Secret | undefined): Sh {
+  const counts = unique || state === "absent" ? sh`"$found"` : sh`"\${found##*"$K_NL"}"`;
+  const tell =
+    line instanceof Secret
+      ? sh`if [ ${counts} = ${line} ]; then fact line "as wanted"; else fact line different; fi`
+      : sh`fact line ${counts}`;
+  return sh`fact kind "$kind"
+if [ -n "$hits" ]; then
+  fact state present
+  ${tell}
+else
+  case $kind in file | absent) fact state absent ;; *) fact state unknown ;; esac
+fi`;
+}
+
+/** The line that is written must be the one that is looked for. */
+function refuseMismatch(match: string, line: string | Secret): Sh {
+  return sh`printf '%s\n' ${line} | grep -qE -e ${match} ||
+  refuse FILE_NOT_EDITABLE ${`the line for the file does not match ${match}: it would be written again in each run`}`;
+}
+
+const dropAll = sh`printf '%s\n' "$hits" >"$K_TMP/drop" && : >"$K_TMP/text" || exit 1
+before=`;
+
+/** In the place of the last line that is meant, else where a new one goes. */
+function place({ unique, insertAfter, insertBefore }: Args, line: string | Secret): Sh {
+  return sh`before=\${hits##*"$K_NL"}
+printf '%s\n' ${unique ? sh`"$hits"` : sh`"$before"`} >"$K_TMP/drop" && printf '%s\n' ${line} >"$K_TMP/text" || exit 1
+if [ -z "$hits" ]; then
+  : >"$K_TMP/drop"
+  ${findPlace({ insertAfter, insertBefore })}
+fi`;
+}

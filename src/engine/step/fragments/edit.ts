@@ -1,0 +1,154 @@
+import { z } from "zod";
+import { FileMode, UserName } from "../fields.ts";
+import { ownersOf, type Reach } from "../reach.ts";
+import { sh, type Sh } from "../sh.ts";
+import { keepingBackup, Validate, validation } from "./replaced.ts";
+
+/** A POSIX extended regular expression for one line, as `grep -E` on the node reads it. */
+export const Ere = z
+  .string()
+  .min(1, "must not be empty: it would match every line")
+  .regex(/^[^\0\r\n]*$/, "must be one line");
+
+/** Arguments, besides its path, of what changes a part of a file that others own too. */
+export const editFields = {
+  create: z.boolean().default(false).describe("Make the file when it is not there."),
+  makeDirs: z.boolean().default(false).describe("With create, make the folders above it too."),
+  mode: FileMode.optional().describe("Mode of a file that is made; else 0644, or 0600 when the text is secret."),
+  owner: UserName.optional().describe("Owner of a file that is made; else root."),
+  group: UserName.optional().describe("Group of a file that is made; else root."),
+  backup: z.boolean().default(false).describe("Keep the file as it was as PATH.kcore-TIME."),
+  validate: Validate,
+} as const;
+
+/** Arguments that say where something new goes. */
+export const placeFields = {
+  insertAfter: Ere.optional().describe(
+    "A new text goes behind the last line that matches this ERE; EOF, or none matches: at the end.",
+  ),
+  insertBefore: Ere.optional().describe(
+    "A new text goes before the last line that matches this ERE; BOF: at the beginning; none matches: at the end.",
+  ),
+} as const;
+
+export interface Place {
+  readonly insertAfter?: string | undefined;
+  readonly insertBefore?: string | undefined;
+}
+
+export function hasOnePlace({ insertAfter, insertBefore }: Place): boolean {
+  return insertAfter === undefined || insertBefore === undefined;
+}
+
+export interface Edit {
+  readonly path: string;
+  readonly create: boolean;
+  readonly makeDirs: boolean;
+  readonly mode?: string | undefined;
+  readonly owner?: string | undefined;
+  readonly group?: string | undefined;
+  readonly backup: boolean;
+  readonly validate?: string | undefined;
+}
+
+/** What all refuse that edit a file. */
+export const editRefusals = [
+  "FILE_INVALID",
+  "FILE_IN_THE_WAY",
+  "FILE_NOT_EDITABLE",
+  "FILE_NO_PARENT",
+  "FILE_PARENT_UNSAFE",
+  "NIXOS_MANAGED",
+] as const;
+
+/**
+ * Copies the lines of a file, empty where there is none, to "$K_TMP/lines". `kind` = as kind_of says, or binary when it holds NULs; `crlf` =
+ * 1 when all its lines end with CR LF: the copy is without the CRs, so that patterns and lines mean the same there.
+ */
+export function readLines(path: string | Sh): Sh {
+  return sh`kind_of ${path}
+crlf=
+: >"$K_TMP/lines" || exit 1
+${typeof path === "string" && !path.startsWith("/etc/") ? sh`` : ofNixos(path)}
+if [ "$kind" = file ] && [ ! -L ${path} ]; then
+  open_file ${path} || exit 1
+  tr -d '\000' <&9 >"$K_TMP/lines" && sizes=$(stat -L -c %s /proc/self/fd/9 "$K_TMP/lines" 9<&9) || exit 1
+  [ "\${sizes%"$K_NL"*}" = "\${sizes#*"$K_NL"}" ] || kind=binary
+  first=
+  ! IFS= read -r first <"$K_TMP/lines" || case $first in
+    *${"\r"}) grep -qv ${"\r$"} <"$K_TMP/lines" || { crlf=1 && sed ${"s/\r$//"} <"$K_TMP/lines" >"$K_TMP/unix" && mv "$K_TMP/unix" "$K_TMP/lines"; } || exit 1 ;;
+  esac
+fi`;
+}
+
+/** What NixOS made of its configuration is a link to a file that nobody can change: its text decides, and the guard refuses. */
+function ofNixos(path: string | Sh): Sh {
+  return sh`if [ "$kind" = symlink ]; then
+  case ${path}:$(readlink -f ${path}) in /etc/*:/nix/store/*) cat <${path} >"$K_TMP/lines" && kind=file || exit 1 ;; esac
+fi`;
+}
+
+/** Behind {@link readLines}: refuses what cannot be edited, or is not there and shall not be made. */
+export function refuseEdit(path: string | Sh, create: boolean): Sh {
+  return sh`found=$kind
+guard_file ${path}
+case $found in
+  symlink) refuse FILE_IN_THE_WAY ${path}" is a symbolic link to $(readlink -- ${path}): edit the file it leads to" ;;
+  binary) refuse FILE_NOT_EDITABLE ${path}" holds NUL bytes: it is no text" ;;
+  absent) ${create ? sh`:` : sh`refuse FILE_NOT_EDITABLE ${path}" is not there (create: true makes it)"`} ;;
+esac`;
+}
+
+/**
+ * Runs `filter`, which makes the new text of "$K_TMP/lines" on stdout, and puts that in the place of the file: with the mode and owner it
+ * has, and CR LF where all lines end so. The last line gets its line end when it has none.
+ */
+export function putLines(edit: Edit, filter: Sh): Sh {
+  const { path, makeDirs, mode, owner, group, backup, validate } = edit;
+  return sh`{
+  ${filter}
+} >"$K_TMP/edited" || exit 1
+[ -z "$crlf" ] || { sed ${"s/$/\r/"} <"$K_TMP/edited" >"$K_TMP/unix" && mv "$K_TMP/unix" "$K_TMP/edited"; } || exit 1
+${validation(path, validate, sh`"$K_TMP/edited"`)}
+set -- - - -
+if [ "$kind" = absent ]; then
+  set -- ${mode ?? "-"} ${owner ?? "-"} ${group ?? "-"}
+  parent_of ${path} ${makeDirs ? 1 : 0} ${owner ?? ""}
+fi
+${backup ? keepingBackup(path, "-") : sh``}
+put_file "$K_TMP/edited" ${path} "$@"`;
+}
+
+/**
+ * Prints the lines without those whose numbers stand in "$K_TMP/drop", and the text "$K_TMP/text" before line number `$before`; behind the
+ * last where that is empty or no such line.
+ */
+export const splice = sh`tmp=$K_TMP before=$before awk '
+    function put(line) { while ((getline line < (ENVIRON["tmp"] "/text")) > 0) print line; done = 1 }
+    BEGIN { while ((getline number < (ENVIRON["tmp"] "/drop")) > 0) drop[number + 0] }
+    NR == ENVIRON["before"] + 0 { put() }
+    !(NR in drop)
+    END { if (!done) put() }' <"$K_TMP/lines"`;
+
+/** Sets `before` for {@link splice} to where something new goes. */
+export function findPlace({ insertAfter, insertBefore }: Place): Sh {
+  if (insertBefore === "BOF") return sh`before=1`;
+  const pattern = insertBefore ?? (insertAfter === "EOF" ? undefined : insertAfter);
+  if (pattern === undefined) return sh`before=`;
+  return sh`grep -nE -e ${pattern} <"$K_TMP/lines" >"$K_TMP/hits"
+[ $? -le 1 ] || exit 1
+before=$(sed -n '$s/:.*//p' <"$K_TMP/hits") || exit 1
+${insertBefore === undefined ? sh`[ -z "$before" ] || before=$((before + 1))` : sh``}`;
+}
+
+export function reachOfEdit({ path, makeDirs, owner, group }: Omit<Edit, "create" | "backup">): Reach {
+  return {
+    changes: [{ is: "path", path }, ...(makeDirs ? [{ is: "parents", path } as const] : [])],
+    restsOn: [{ is: "path", path, owner }, ...ownersOf({ owner, group })],
+  };
+}
+
+/** In a dry run, behind the guard: whether the file could be put there. */
+export function foreseeEdit({ path, makeDirs, owner, group }: Edit): Sh {
+  return sh`foresee_place ${path} 8 ${makeDirs ? 1 : 0} ${owner ?? "-"} ${group ?? "-"}`;
+}

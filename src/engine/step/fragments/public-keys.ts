@@ -1,0 +1,67 @@
+import { createHash } from "node:crypto";
+import { z } from "zod";
+
+/** One public key of OpenSSH, as `ssh-keygen` writes it to a .pub file. */
+export interface PublicKey {
+  readonly type: string;
+  readonly base64: string;
+  readonly comment: string;
+  /** As `ssh-keygen -l` shows it: SHA256:… */
+  readonly fingerprint: string;
+}
+
+const types = /^(ssh-(ed25519|rsa)|ecdsa-sha2-nistp(256|384|521)|sk-(ssh-ed25519|ecdsa-sha2-nistp256)@openssh\.com)$/;
+
+/** A line `TYPE BASE64 COMMENT`; the bytes must be a key of that type (RFC 4253, 6.6: they begin with its name). */
+export const PublicKeyLine = z.string().transform((text, context): PublicKey => {
+  const [, type = "", base64 = "", comment = ""] = /^(\S+)[ \t]+(\S+)(?:[ \t]+(.*))?$/.exec(text.trim()) ?? [];
+  const problem = problemOf(text, type, base64);
+  if (problem !== undefined) {
+    context.addIssue({ code: "custom", message: problem });
+    return z.NEVER;
+  }
+  const hash = createHash("sha256").update(Buffer.from(base64, "base64")).digest("base64");
+  return {
+    type,
+    base64,
+    comment: comment.trim().replaceAll(/\s+/g, " "),
+    fingerprint: `SHA256:${hash.replaceAll("=", "")}`,
+  };
+});
+
+function problemOf(text: string, type: string, base64: string): string | undefined {
+  if (text.includes("PRIVATE KEY")) return "is a private key: give the line of the .pub file";
+  if (/[\0\r\n]/.test(text.trim())) return "must be one line";
+  if (/-cert-v0[01]@/.test(type))
+    return "is a certificate: give its key, or the CA's key with the option cert-authority";
+  if (!types.test(type))
+    return "must be a line of a .pub file, such as ssh-ed25519 AAAA… name; options before the key stand in `options`";
+  const bytes = Buffer.from(base64, "base64");
+  const length = bytes.length >= 4 ? bytes.readUInt32BE(0) : 0;
+  const isWhole = bytes.toString("base64") === base64 && bytes.subarray(4, 4 + length).toString("latin1") === type;
+  return isWhole && endsWithin(bytes) ? undefined : `is cut off or broken: its bytes are no ${type} key`;
+}
+
+/** The strings that a key is made of fill it to its last byte (RFC 4251, 5). */
+function endsWithin(bytes: Buffer): boolean {
+  let at = 0;
+  let fields = 0;
+  while (at + 4 <= bytes.length) {
+    at += 4 + bytes.readUInt32BE(at);
+    fields += 1;
+  }
+  return at === bytes.length && fields >= 2;
+}
+
+/** sshd(8), AUTHORIZED_KEYS FILE FORMAT: what stands there without a value, and with one. */
+const bare =
+  "agent-forwarding cert-authority no-agent-forwarding no-port-forwarding no-pty no-touch-required no-user-rc no-x11-forwarding port-forwarding pty restrict user-rc verify-required x11-forwarding".split(
+    " ",
+  );
+const valued = "command environment expiry-time from permitlisten permitopen principals tunnel".split(" ");
+
+/** One option of a key. sshd passes over a key with an option that it does not know, so none is let through. */
+export const KeyOption = z.string().refine((option) => {
+  const [, name = "", value] = /^([A-Za-z0-9-]+)(?:="((?:[^"\\\0\t\r\n]|\\[^\0\t\r\n])*)")?$/.exec(option) ?? [];
+  return (value === undefined ? bare : valued).includes(name.toLowerCase());
+}, 'must be an option of sshd(8), such as no-pty or from="192.0.2.0/24"');

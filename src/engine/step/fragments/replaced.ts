@@ -1,0 +1,24 @@
+import { z } from "zod";
+import type { Blob } from "../blob.ts";
+import { sh, type Sh } from "../sh.ts";
+
+/** The argument `validate` of what writes files. */
+export const Validate = z
+  .string()
+  .refine((command) => command.includes("%s"), "must hold %s, the new file's path")
+  .optional()
+  .describe("A shell command that accepts the new file, %s (without quotes), before it takes the old one's place.");
+
+/** The new file, under its own name in a private folder, as some validators look at names, has to pass the command. */
+export function validation(path: string, command: string | undefined, made: Blob | Sh): Sh {
+  if (command === undefined) return sh``;
+  const name = path.slice(path.lastIndexOf("/") + 1);
+  return sh`mkdir -p "$K_TMP/new" && cat <${made} >"$K_TMP/new/"${name} || exit 1
+said=$(sh -c ${command.replaceAll("%s", '"$1"')} validate "$K_TMP/new/"${name} 2>&1 </dev/null) ||
+  refuse FILE_INVALID ${`the new ${path} does not pass: ${command}`}"$K_NL$said"`;
+}
+
+/** Keeps the file that will be replaced, and says under which name. */
+export function keepingBackup(path: string, owner: string): Sh {
+  return sh`if [ -f ${path} ]; then backup=$(backup_file ${path} ${owner}) && note "kept the old file as $backup" || exit 1; fi`;
+}

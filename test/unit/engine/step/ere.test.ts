@@ -1,0 +1,35 @@
+import { spawnSync } from "node:child_process";
+import { expect } from "chai";
+import { ereFinds } from "#engine/step/ere.ts";
+
+const lines = ["a b", "PermitRootLogin yes", "#x = 1", String.raw`a\b`, "a]b", "A-Z", "x{2}", "aab", "tab\there"];
+const patterns = [
+  "^#?PermitRootLogin[[:blank:]]+(yes|no)$",
+  "^[^#[:space:]]+ ",
+  String.raw`[\]`,
+  "[]]",
+  "[^]a]",
+  String.raw`x\{2\}`,
+  "a{2}b",
+  String.raw`^a\.`,
+  "[A-C-]-",
+  "[[:punct:]]",
+  "^[[:upper:]]",
+  "[[:blank:]]here",
+];
+
+describe("ereFinds", () => {
+  it("agrees with grep -E", () => {
+    for (const pattern of patterns)
+      for (const line of lines) {
+        const { status } = spawnSync("grep", ["-qE", "-e", pattern], { input: `${line}\n`, env: { LC_ALL: "C" } });
+        expect(ereFinds(pattern, line), `${pattern} in ${line}`).to.equal(status === 0);
+      }
+  });
+
+  it("says nothing of what only the node can tell", () => {
+    const open = [String.raw`\bword`, String.raw`\<a`, "é", "(?:a)", "a**", "a{x", "[[=a=]]", "[[:word:]]", "(a", "[a"];
+    for (const pattern of open) expect(ereFinds(pattern, "a"), pattern).to.equal(undefined);
+    expect(ereFinds("a", "é")).to.equal(undefined);
+  });
+});
