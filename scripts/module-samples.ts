@@ -114,6 +114,11 @@ export const moreArguments: Readonly<Record<string, readonly object[]>> = {
     { names: ["gdisk"], state: "latest" },
     { names: ["gdisk"], state: "absent", purge: true },
   ],
+  "package.repository": [
+    { name: "a", uris: "https://a/", suites: "./", trusted: true },
+    { name: "a", uris: "https://a/", suites: "./", keyring: "/a.gpg" },
+    { name: "a", state: "absent" },
+  ],
   "port.open": [{ port: 80, host: "192.0.2.1", state: "closed" }],
   "reboot.ifRequired": [{ services: true }],
   "script.run": [{ source: "a.sh", stdin: "a", successCodes: [1] }],

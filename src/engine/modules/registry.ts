@@ -38,6 +38,7 @@ export const registry: ReadonlyMap<string, () => Promise<ModuleDefinition>> = ne
   ["os.installed", async () => (await import("./os-installed.ts")).osInstalled],
   ["os.live", async () => (await import("./os-live.ts")).osLive],
   ["package.installed", async () => (await import("./package-installed.ts")).packageInstalled],
+  ["package.repository", async () => (await import("./package-repository.ts")).packageRepository],
   ["port.open", async () => (await import("./port-open.ts")).portOpen],
   ["reboot.done", async () => (await import("./reboot-done.ts")).rebootDone],
   ["reboot.ifRequired", async () => (await import("./reboot-ifRequired.ts")).rebootIfRequired],

@@ -64,10 +64,15 @@ const begun = sh`"$K_STATE/fresh/dpkg"`;
 /** Whether a step of ours was cut off while dpkg worked: a package's files may be there, while it or what it set off is not configured. */
 export const isCutOff = sh`[ -e ${begun} ]`;
 
+/** Defines `locked`, for what needs a lock of apt's. */
+export function lockedApt(limit: Pick<Packages, "lockTimeout">): Sh {
+  return withLock(limit, "Could not get lock\\|Unable to lock\\|Unable to acquire the dpkg frontend lock");
+}
+
 /** Before other changes: what dpkg left half done when a step of ours was cut off is done. Defines `locked`. */
 export function finishDpkg(limit: Pick<Packages, "lockTimeout">): Sh {
   return sh`export DEBIAN_FRONTEND=noninteractive NEEDRESTART_MODE=l APT_LISTCHANGES_FRONTEND=none
-${withLock(limit, "Could not get lock\\|Unable to lock\\|Unable to acquire the dpkg frontend lock")}
+${lockedApt(limit)}
 if ${isCutOff}; then
   note "finishing what dpkg was doing when a step of kcore's was cut off"
   locked dpkg --force-confdef --force-confold --configure -a || exit 1
