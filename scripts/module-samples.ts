@@ -119,6 +119,7 @@ export const moreArguments: Readonly<Record<string, readonly object[]>> = {
     { name: "a", uris: "https://a/", suites: "./", keyring: "/a.gpg" },
     { name: "a", state: "absent" },
   ],
+  "package.upgraded": [{ mode: "full", removals: true }, { mode: "full" }],
   "port.open": [{ port: 80, host: "192.0.2.1", state: "closed" }],
   "reboot.ifRequired": [{ services: true }],
   "script.run": [{ source: "a.sh", stdin: "a", successCodes: [1] }],

@@ -236,10 +236,13 @@ function fetchLists({ key, source, lockTimeout }: Args, text: string): Sh {
 ${lockedApt({ lockTimeout })}
 mkdir -p "$K_TMP/none" && printf %s ${text} >"$K_TMP/new.sources" || exit 1
 # A lock that is not had in time ends this text.
+: >"$K_TMP/when" && touch -r /var/lib/apt/lists "$K_TMP/when" || exit 1
 (locked apt-get -q update -o Dir::Etc::sourcelist="$K_TMP/new.sources" -o Dir::Etc::sourceparts="$K_TMP/none" \
   -o APT::Get::List-Cleanup=0 -o APT::Update::Error-Mode=any) >"$K_TMP/said" 2>"$K_TMP/errors"
 status=$?
 cat "$K_TMP/said"
+# The other lists are as old as they were (kernel.updated, package.upgraded).
+touch -r "$K_TMP/when" /var/lib/apt/lists
 if [ "$status" = 0 ] && ! grep -q '^Err:' "$K_TMP/said" && ! grep -q '^E:\|Failed to fetch' "$K_TMP/errors"; then :; else
   back
   [ "$status" != 99 ] || exit 99

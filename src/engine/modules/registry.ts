@@ -39,6 +39,7 @@ export const registry: ReadonlyMap<string, () => Promise<ModuleDefinition>> = ne
   ["os.live", async () => (await import("./os-live.ts")).osLive],
   ["package.installed", async () => (await import("./package-installed.ts")).packageInstalled],
   ["package.repository", async () => (await import("./package-repository.ts")).packageRepository],
+  ["package.upgraded", async () => (await import("./package-upgraded.ts")).packageUpgraded],
   ["port.open", async () => (await import("./port-open.ts")).portOpen],
   ["reboot.done", async () => (await import("./reboot-done.ts")).rebootDone],
   ["reboot.ifRequired", async () => (await import("./reboot-ifRequired.ts")).rebootIfRequired],

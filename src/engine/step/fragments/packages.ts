@@ -80,6 +80,25 @@ if ${isCutOff}; then
 fi`;
 }
 
+/** Lets apt change packages, asking nothing, with the mark that tells when it was cut off; `$status` is how it ended. Behind {@link finishDpkg}. */
+export function runApt(words: Sh): Sh {
+  return sh`mark=${begun}
+mkdir -p "$K_STATE/fresh" && : >"$mark" && sync -f "$mark" || exit 1
+locked apt-get -q -y -o Dpkg::Use-Pty=0 -o Dpkg::Options::=--force-confdef -o Dpkg::Options::=--force-confold ${words}
+status=$?
+rm -f "$mark"
+! grep -q 'dpkg was interrupted' "$K_TMP/err" ||
+  refuse PACKAGE_INTERRUPTED "dpkg was interrupted on this node: run dpkg --configure -a there first"`;
+}
+
+/** When lists were last fetched by a step that looks at their age. */
+export const listsFetched = sh`"$K_STATE/lists-updated"`;
+
+/** Fact `lists`: `fresh`, or `old` when they were fetched more than so many seconds ago. */
+export function probeLists(maxAge: number): Sh {
+  return sh`case $(find ${listsFetched} /var/lib/apt/lists -prune -mmin -${Math.max(1, Math.floor(maxAge / 60))} 2>/dev/null) in '') fact lists old ;; *) fact lists fresh ;; esac`;
+}
+
 // apt-get(8), dpkg(1). dpkg leaves numbered files in updates/ when it was interrupted; they are normal while it runs.
 export const apt: PackageManager = {
   installed: (name) =>
@@ -111,13 +130,7 @@ done`,
     const { updateCache } = packages;
     return sh`${finishDpkg(packages)}
 ${updateCache ? sh`locked apt-get -q update || exit 1` : sh``}
-mark=${begun}
-mkdir -p "$K_STATE/fresh" && : >"$mark" && sync -f "$mark" || exit 1
-locked apt-get -q -y -o Dpkg::Use-Pty=0 -o Dpkg::Options::=--force-confdef -o Dpkg::Options::=--force-confold ${aptWords(packages)}
-status=$?
-rm -f "$mark"
-! grep -q 'dpkg was interrupted' "$K_TMP/err" ||
-  refuse PACKAGE_INTERRUPTED "dpkg was interrupted on this node: run dpkg --configure -a there first"
+${runApt(aptWords(packages))}
 ${
   updateCache
     ? sh``
