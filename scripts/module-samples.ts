@@ -37,6 +37,10 @@ export const moreArguments: Readonly<Record<string, readonly object[]>> = {
     },
   ],
   "file.absent": [{ path: "/a", recurse: true }],
+  "file.downloaded": [
+    { path: "/a", url: "https://a/b", sha256, headers: { A: new Secret("b") }, proxy: "http://c:1" },
+    { path: "/a", url: "https://a/b", sha256, caFile: "/a.crt" },
+  ],
   "file.managed": [
     { path: "/etc/a", content: "a", backup: true, validate: "visudo -cf %s" },
     { path: "/etc/a", content: new Secret("a") },

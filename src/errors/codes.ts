@@ -83,6 +83,8 @@ export type ErrorCode =
   | "YAML_SYNTAX"
   | "YAML_TYPE"
   | "YAML_UNSUPPORTED"
+  | "DOWNLOAD_DIFFERS"
+  | "DOWNLOAD_FAILED"
   | "FILE_INVALID"
   | "FILE_IN_THE_WAY"
   | "FILE_MOUNTED"

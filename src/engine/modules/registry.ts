@@ -14,6 +14,7 @@ export const registry: ReadonlyMap<string, () => Promise<ModuleDefinition>> = ne
   ["disk.restored", async () => (await import("./disk-restored.ts")).diskRestored],
   ["fact.assert", async () => (await import("./fact-assert.ts")).factAssert],
   ["file.absent", async () => (await import("./file-absent.ts")).fileAbsent],
+  ["file.downloaded", async () => (await import("./file-downloaded.ts")).fileDownloaded],
   ["file.managed", async () => (await import("./file-managed.ts")).fileManaged],
   ["filesystem.formatted", async () => (await import("./filesystem-formatted.ts")).filesystemFormatted],
   ["filesystem.grown", async () => (await import("./filesystem-grown.ts")).filesystemGrown],
