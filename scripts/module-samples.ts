@@ -9,6 +9,12 @@ const sha256 = blobOf(SAMPLE).sha256;
 
 /** Arguments of modules that, with their examples, reach every text of sh in them and in the fragments. */
 export const moreArguments: Readonly<Record<string, readonly object[]>> = {
+  "archive.extracted": [
+    { path: "/a", archive: "/a.tar.zst" },
+    { path: "/a", source: "a.txz", clean: true },
+    { path: "/a", source: "a.zip" },
+    { path: "/a", source: "a.tar" },
+  ],
   "command.run": [{ cmd: "a", revert: "b" }],
   "directory.managed": [
     { path: "/a", owner: "kcore", group: "adm", mode: "0755", fileMode: "0644", recurse: ["owner", "group", "mode"] },
