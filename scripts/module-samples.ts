@@ -15,6 +15,7 @@ export const moreArguments: Readonly<Record<string, readonly object[]>> = {
     { path: "/a", source: "a.zip" },
     { path: "/a", source: "a.tar" },
   ],
+  "ca.trusted": [{ name: "a", state: "absent" }],
   "command.run": [{ cmd: "a", revert: "b" }],
   "directory.managed": [
     { path: "/a", owner: "kcore", group: "adm", mode: "0755", fileMode: "0644", recurse: ["owner", "group", "mode"] },

@@ -156,7 +156,7 @@ function guardOthers(path: string, clean: boolean): Sh {
   [ -z "$mounts" ] || refuse FILE_MOUNTED ${`${path} is or holds a mount point: unpack to a folder beneath it`}"$K_NL$mounts"
   ${readStamp(path)}
   ${listTree(path)}
-  if [ "$as" = none ]; then others=$(ls -A ${path} | sed 10q)
+  if [ "$as" = none ]; then others=$(find ${path} -mindepth 1 -maxdepth 1 | sed 10q)
   else ${clean ? sh`others=` : sh`others=$(awk '{ ${toName} } FILENAME == ARGV[1] { ours[$0] = 1; next } !($0 in ours)' "$K_TMP/stamp" "$K_TMP/tree" | sed 10q)`}; fi
   [ -z "$others" ] || refuse FILE_NOT_EMPTY ${`${path} holds what came from no archive of this step: move it away${clean ? "" : " (clean: true lets go what came to an earlier archive's folder)"}`}"$K_NL$others"
 }`;

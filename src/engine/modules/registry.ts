@@ -7,6 +7,7 @@ export const registry: ReadonlyMap<string, () => Promise<ModuleDefinition>> = ne
   () => Promise<ModuleDefinition>
 >([
   ["archive.extracted", async () => (await import("./archive-extracted.ts")).archiveExtracted],
+  ["ca.trusted", async () => (await import("./ca-trusted.ts")).caTrusted],
   ["certificate.dropped", async () => (await import("./certificate-dropped.ts")).certificateDropped],
   ["command.run", async () => (await import("./command-run.ts")).commandRun],
   ["directory.managed", async () => (await import("./directory-managed.ts")).directoryManaged],
