@@ -59,6 +59,11 @@ export const moreArguments: Readonly<Record<string, readonly object[]>> = {
     { array: "a" },
     { array: "a", encrypted: true },
   ],
+  "git.cloned": [
+    { path: "/a", url: "https://a/b", password: new Secret("c"), submodules: true, depth: 1, force: true },
+    { path: "/a", url: "ssh://a/b", key: new Secret("c"), knownHosts: "a ssh-ed25519 AAAA", ref: "main", update: false },
+    { path: "/a", url: "/b", ref: "0123456789012345678901234567890123456789" },
+  ],
   "group.managed": [
     { name: "a", state: "absent" },
     { name: "a", gid: 7 },

@@ -20,6 +20,7 @@ export const registry: ReadonlyMap<string, () => Promise<ModuleDefinition>> = ne
   ["file.managed", async () => (await import("./file-managed.ts")).fileManaged],
   ["filesystem.formatted", async () => (await import("./filesystem-formatted.ts")).filesystemFormatted],
   ["filesystem.grown", async () => (await import("./filesystem-grown.ts")).filesystemGrown],
+  ["git.cloned", async () => (await import("./git-cloned.ts")).gitCloned],
   ["group.managed", async () => (await import("./group-managed.ts")).groupManaged],
   ["http.ready", async () => (await import("./http-ready.ts")).httpReady],
   ["kernel.updated", async () => (await import("./kernel-updated.ts")).kernelUpdated],
