@@ -17,6 +17,11 @@ export const moreArguments: Readonly<Record<string, readonly object[]>> = {
   ],
   "ca.trusted": [{ name: "a", state: "absent" }],
   "command.run": [{ cmd: "a", revert: "b" }],
+  "container.image": [
+    { name: "localhost/a:1", archive: "/a.tar", runtime: "ctr", socket: "/a.sock" },
+    { name: "localhost/a:1", pull: "never" },
+    { name: `localhost/a@sha256:${sha256}`, state: "absent" },
+  ],
   "directory.managed": [
     { path: "/a", owner: "kcore", group: "adm", mode: "0755", fileMode: "0644", recurse: ["owner", "group", "mode"] },
   ],
@@ -61,7 +66,14 @@ export const moreArguments: Readonly<Record<string, readonly object[]>> = {
   ],
   "git.cloned": [
     { path: "/a", url: "https://a/b", password: new Secret("c"), submodules: true, depth: 1, force: true },
-    { path: "/a", url: "ssh://a/b", key: new Secret("c"), knownHosts: "a ssh-ed25519 AAAA", ref: "main", update: false },
+    {
+      path: "/a",
+      url: "ssh://a/b",
+      key: new Secret("c"),
+      knownHosts: "a ssh-ed25519 AAAA",
+      ref: "main",
+      update: false,
+    },
     { path: "/a", url: "/b", ref: "0123456789012345678901234567890123456789" },
   ],
   "group.managed": [

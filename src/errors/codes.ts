@@ -95,6 +95,7 @@ export type ErrorCode =
   | "FILE_PARENT_UNSAFE"
   | "GIT_CHANGED"
   | "GIT_FAILED"
+  | "IMAGE_FAILED"
   | "PACKAGE_INTERRUPTED"
   | "PACKAGE_LOCKED"
   | "PACKAGE_NEEDED"

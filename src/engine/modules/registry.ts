@@ -10,6 +10,7 @@ export const registry: ReadonlyMap<string, () => Promise<ModuleDefinition>> = ne
   ["ca.trusted", async () => (await import("./ca-trusted.ts")).caTrusted],
   ["certificate.dropped", async () => (await import("./certificate-dropped.ts")).certificateDropped],
   ["command.run", async () => (await import("./command-run.ts")).commandRun],
+  ["container.image", async () => (await import("./container-image.ts")).containerImage],
   ["directory.managed", async () => (await import("./directory-managed.ts")).directoryManaged],
   ["disk.health", async () => (await import("./disk-health.ts")).diskHealth],
   ["disk.partitioned", async () => (await import("./disk-partitioned.ts")).diskPartitioned],

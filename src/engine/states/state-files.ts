@@ -64,5 +64,9 @@ function hashFile(file: number): { sha256: string; size: number; bytes?: Uint8Ar
     size += read;
   }
   // All of a small file is in the first piece, as a regular file's read gives all there is.
-  return { sha256: hash.digest("hex"), size, ...(size <= smallLimit && { bytes: Buffer.from(chunk.subarray(0, size)) }) };
+  return {
+    sha256: hash.digest("hex"),
+    size,
+    ...(size <= smallLimit && { bytes: Buffer.from(chunk.subarray(0, size)) }),
+  };
 }
