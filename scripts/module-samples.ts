@@ -19,7 +19,19 @@ export const moreArguments: Readonly<Record<string, readonly object[]>> = {
     },
     { user: "a", keys: [], exclusive: true },
   ],
+  "archive.extracted": [
+    { path: "/a", archive: "/a.tar.zst" },
+    { path: "/a", source: "a.txz", clean: true },
+    { path: "/a", source: "a.zip" },
+    { path: "/a", source: "a.tar" },
+  ],
+  "ca.trusted": [{ name: "a", state: "absent" }],
   "command.run": [{ cmd: "a", revert: "b" }],
+  "container.image": [
+    { name: "localhost/a:1", archive: "/a.tar", runtime: "ctr", socket: "/a.sock" },
+    { name: "localhost/a:1", pull: "never" },
+    { name: `localhost/a@sha256:${sha256}`, state: "absent" },
+  ],
   "directory.managed": [
     { path: "/a", owner: "kcore", group: "adm", mode: "0755", fileMode: "0644", recurse: ["owner", "group", "mode"] },
   ],
@@ -55,6 +67,9 @@ export const moreArguments: Readonly<Record<string, readonly object[]>> = {
     { path: "/a", line: "a", create: true, insertAfter: "^b" },
     { path: "/a", line: new Secret("a"), insertBefore: "BOF", unique: true },
     { path: "/a", match: "^a", state: "absent" },
+  "file.downloaded": [
+    { path: "/a", url: "https://a/b", sha256, headers: { A: new Secret("b") }, proxy: "http://c:1" },
+    { path: "/a", url: "https://a/b", sha256, caFile: "/a.crt" },
   ],
   "file.managed": [
     { path: "/etc/a", content: "a", backup: true, validate: "visudo -cf %s" },
@@ -66,6 +81,18 @@ export const moreArguments: Readonly<Record<string, readonly object[]>> = {
     { vg: "vg_a", lv: "a" },
     { array: "a" },
     { array: "a", encrypted: true },
+  ],
+  "git.cloned": [
+    { path: "/a", url: "https://a/b", password: new Secret("c"), submodules: true, depth: 1, force: true },
+    {
+      path: "/a",
+      url: "ssh://a/b",
+      key: new Secret("c"),
+      knownHosts: "a ssh-ed25519 AAAA",
+      ref: "main",
+      update: false,
+    },
+    { path: "/a", url: "/b", ref: "0123456789012345678901234567890123456789" },
   ],
   "group.managed": [
     { name: "a", state: "absent" },
@@ -141,6 +168,12 @@ export const moreArguments: Readonly<Record<string, readonly object[]>> = {
     { names: ["gdisk"], state: "latest" },
     { names: ["gdisk"], state: "absent", purge: true },
   ],
+  "package.repository": [
+    { name: "a", uris: "https://a/", suites: "./", trusted: true },
+    { name: "a", uris: "https://a/", suites: "./", keyring: "/a.gpg" },
+    { name: "a", state: "absent" },
+  ],
+  "package.upgraded": [{ mode: "full", removals: true }, { mode: "full" }],
   "port.open": [{ port: 80, host: "192.0.2.1", state: "closed" }],
   "reboot.ifRequired": [{ services: true }],
   "script.run": [{ source: "a.sh", stdin: "a", successCodes: [1] }],

@@ -84,7 +84,7 @@ export function withRow(page: string, name: string, row: string): string {
   const rowName = (line: string): string | undefined => /^\| ([a-z0-9_]+\.[A-Za-z0-9_]+)\s*\|/.exec(line)?.[1];
   const after = lines.findLastIndex((line) => {
     const other = rowName(line);
-    return line.startsWith("|--") || (other !== undefined && other < name);
+    return /^\| ?--/.test(line) || (other !== undefined && other < name);
   });
   return lines.toSpliced(after + 1, 0, row).join("\n");
 }

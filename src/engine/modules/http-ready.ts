@@ -1,17 +1,10 @@
 import { z } from "zod";
 import { defineModule } from "../step/define.ts";
-import { AbsolutePath, Duration } from "../step/fields.ts";
+import { AbsolutePath, Duration, HttpUrl } from "../step/fields.ts";
 import { httpFunction } from "../step/fragments/http.ts";
 import { sh } from "../step/sh.ts";
 
 const Status = z.number().int().min(100).max(599);
-
-const Url = z
-  .string()
-  .regex(
-    /^https?:\/\/(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]+)(:\d{1,5})?(\/[!-~]*)?$/,
-    "must be a URL: http(s)://host[:port][/path]",
-  );
 
 /**
  * ```yaml
@@ -27,7 +20,7 @@ export const httpReady = defineModule({
   alsoKnownAs: ["uri", "http.wait_for_successful_query", "wait_for", "curl", "url"],
   args: z
     .strictObject({
-      url: Url.describe("What to ask for."),
+      url: HttpUrl.describe("What to ask for."),
       status: z
         .union([Status.transform((status) => [status]), z.array(Status).min(1)])
         .default([200])

@@ -1,7 +1,13 @@
 import { z } from "zod";
 import { defineModule } from "../step/define.ts";
 import { Duration } from "../step/fields.ts";
-import { withPackageManager, type PackageManager, type Packages } from "../step/fragments/packages.ts";
+import {
+  listsFetched,
+  probeLists,
+  withPackageManager,
+  type PackageManager,
+  type Packages,
+} from "../step/fragments/packages.ts";
 import { rawSh, sh, type Sh } from "../step/sh.ts";
 
 /**
@@ -33,7 +39,6 @@ export const kernelUpdated = defineModule({
       purge: false,
       lockTimeout,
     };
-    const age = Math.max(1, Math.floor(listsMaxAge / 60));
     return {
       reach: { changes: [{ is: "packages" }], restsOn: [{ is: "packages" }, { is: "system" }] },
       want: { kernel: "latest", lists: "fresh" },
@@ -43,7 +48,7 @@ fact packages "$kernels"
 fact runs "$(uname -r)"
 ${newerOnes(manager)}
 fact kernel "\${newer:-latest}"
-case $(find "$K_STATE/lists-updated" /var/lib/apt/lists -prune -mmin -${age} 2>/dev/null) in '') fact lists old ;; *) fact lists fresh ;; esac`,
+${probeLists(listsMaxAge)}`,
       ),
       guard: withPackageManager((manager) => manager.guard(packages)),
       foresee: withPackageManager(
@@ -55,7 +60,7 @@ ${manager.foresee(packages)}`,
 (
 ${manager.apply(packages)}
 ) || exit 1
-: >"$K_STATE/lists-updated"`,
+: >${listsFetched}`,
       ),
       timeout: 7200 + lockTimeout,
       stall: 600 + lockTimeout,

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { KcoreError } from "#errors/problem.ts";
 import type { Blob } from "../step/blob.ts";
 import { defineModule, type StepContext } from "../step/define.ts";
+import { Sha256 } from "../step/fields.ts";
 import { apt, finishDpkg, isCutOff } from "../step/fragments/packages.ts";
 import { installNixTarball } from "../step/fragments/nix-tarball.ts";
 import { sh, shLines, type Sh } from "../step/sh.ts";
@@ -30,11 +31,7 @@ const args = z
       .default("package")
       .describe("Debian's nix-bin and nix-setup-systemd, or a release tarball that the bastion sends."),
     source: z.string().optional().describe("The tarball on the bastion: nix-VERSION-SYSTEM.tar.xz, .tar.gz or .tar."),
-    sha256: z
-      .string()
-      .regex(/^[0-9a-f]{64}$/, "must be a SHA-256 in hex")
-      .optional()
-      .describe("The tarball's SHA-256, as its publisher gives it."),
+    sha256: Sha256.optional().describe("The tarball's SHA-256, as its publisher gives it."),
     buildUsers: z.int().min(1).max(64).default(10).describe("How many nixbld users a tarball's installation makes."),
     updateCache: z.boolean().default(true).describe("Fetch the package lists first (method package)."),
     substituters: z

@@ -3,6 +3,7 @@ import { readSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { isAbsolute } from "node:path";
 import { KcoreError } from "#errors/problem.ts";
+import { defined } from "#optional/defined.ts";
 import { Blob } from "#engine/step/blob.ts";
 import { findIn, type Folder } from "#engine/project/folders.ts";
 import { withRegularFile } from "#engine/yaml/read.ts";
@@ -38,7 +39,7 @@ function blobOfFile(folders: readonly Folder[], name: string): Blob {
       hint: "the path is relative to the project's folder and must not leave it",
     });
   const { path, folder } = found;
-  const { sha256, size } = withRegularFile(path, { name, check: folder?.check }, hashFile);
+  const { sha256, size, bytes } = withRegularFile(path, { name, check: folder?.check }, hashFile);
   const read = async (): Promise<Uint8Array> => {
     const bytes = await readFile(path);
     if (createHash("sha256").update(bytes).digest("hex") === sha256) return bytes;
@@ -48,10 +49,13 @@ function blobOfFile(folders: readonly Folder[], name: string): Blob {
       hint: "run again",
     });
   };
-  return new Blob({ sha256, size, sensitive: false, read, label: name });
+  return new Blob({ sha256, size, sensitive: false, read, label: name, ...defined({ bytes }) });
 }
 
-function hashFile(file: number): { sha256: string; size: number } {
+/** Files up to this size stay in memory: modules look into keys and certificates. */
+const smallLimit = 64 << 10;
+
+function hashFile(file: number): { sha256: string; size: number; bytes?: Uint8Array } {
   const hash = createHash("sha256");
   const chunk = Buffer.alloc(1 << 20);
   let size = 0;
@@ -59,5 +63,10 @@ function hashFile(file: number): { sha256: string; size: number } {
     hash.update(chunk.subarray(0, read));
     size += read;
   }
-  return { sha256: hash.digest("hex"), size };
+  // All of a small file is in the first piece, as a regular file's read gives all there is.
+  return {
+    sha256: hash.digest("hex"),
+    size,
+    ...(size <= smallLimit && { bytes: Buffer.from(chunk.subarray(0, size)) }),
+  };
 }

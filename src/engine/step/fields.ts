@@ -44,6 +44,17 @@ export const UnitName = z
       : `${name}.service`,
   );
 
+/** A URL of http or https with a host that can be no option, and without a password. */
+export const HttpUrl = z
+  .string()
+  .regex(
+    /^https?:\/\/(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]+)(:\d{1,5})?(\/[!-~]*)?$/,
+    "must be a URL: http(s)://host[:port][/path]",
+  );
+
+/** A SHA-256 in lower-case hex, as sha256sum(1) prints it. */
+export const Sha256 = z.string().regex(/^[0-9a-f]{64}$/, "must be a SHA-256: 64 hex digits");
+
 /** A text that may be secret (`secrets` of the roster give {@link Secret}). */
 export const Text = z.union([z.string(), z.instanceof(Secret)]);
 

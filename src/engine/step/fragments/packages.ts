@@ -64,15 +64,39 @@ const begun = sh`"$K_STATE/fresh/dpkg"`;
 /** Whether a step of ours was cut off while dpkg worked: a package's files may be there, while it or what it set off is not configured. */
 export const isCutOff = sh`[ -e ${begun} ]`;
 
+/** Defines `locked`, for what needs a lock of apt's. */
+export function lockedApt(limit: Pick<Packages, "lockTimeout">): Sh {
+  return withLock(limit, "Could not get lock\\|Unable to lock\\|Unable to acquire the dpkg frontend lock");
+}
+
 /** Before other changes: what dpkg left half done when a step of ours was cut off is done. Defines `locked`. */
 export function finishDpkg(limit: Pick<Packages, "lockTimeout">): Sh {
   return sh`export DEBIAN_FRONTEND=noninteractive NEEDRESTART_MODE=l APT_LISTCHANGES_FRONTEND=none
-${withLock(limit, "Could not get lock\\|Unable to lock\\|Unable to acquire the dpkg frontend lock")}
+${lockedApt(limit)}
 if ${isCutOff}; then
   note "finishing what dpkg was doing when a step of kcore's was cut off"
   locked dpkg --force-confdef --force-confold --configure -a || exit 1
   rm -f ${begun}
 fi`;
+}
+
+/** Lets apt change packages, asking nothing, with the mark that tells when it was cut off; `$status` is how it ended. Behind {@link finishDpkg}. */
+export function runApt(words: Sh): Sh {
+  return sh`mark=${begun}
+mkdir -p "$K_STATE/fresh" && : >"$mark" && sync -f "$mark" || exit 1
+locked apt-get -q -y -o Dpkg::Use-Pty=0 -o Dpkg::Options::=--force-confdef -o Dpkg::Options::=--force-confold ${words}
+status=$?
+rm -f "$mark"
+! grep -q 'dpkg was interrupted' "$K_TMP/err" ||
+  refuse PACKAGE_INTERRUPTED "dpkg was interrupted on this node: run dpkg --configure -a there first"`;
+}
+
+/** When lists were last fetched by a step that looks at their age. */
+export const listsFetched = sh`"$K_STATE/lists-updated"`;
+
+/** Fact `lists`: `fresh`, or `old` when they were fetched more than so many seconds ago. */
+export function probeLists(maxAge: number): Sh {
+  return sh`case $(find ${listsFetched} /var/lib/apt/lists -prune -mmin -${Math.max(1, Math.floor(maxAge / 60))} 2>/dev/null) in '') fact lists old ;; *) fact lists fresh ;; esac`;
 }
 
 // apt-get(8), dpkg(1). dpkg leaves numbered files in updates/ when it was interrupted; they are normal while it runs.
@@ -106,13 +130,7 @@ done`,
     const { updateCache } = packages;
     return sh`${finishDpkg(packages)}
 ${updateCache ? sh`locked apt-get -q update || exit 1` : sh``}
-mark=${begun}
-mkdir -p "$K_STATE/fresh" && : >"$mark" && sync -f "$mark" || exit 1
-locked apt-get -q -y -o Dpkg::Use-Pty=0 -o Dpkg::Options::=--force-confdef -o Dpkg::Options::=--force-confold ${aptWords(packages)}
-status=$?
-rm -f "$mark"
-! grep -q 'dpkg was interrupted' "$K_TMP/err" ||
-  refuse PACKAGE_INTERRUPTED "dpkg was interrupted on this node: run dpkg --configure -a there first"
+${runApt(aptWords(packages))}
 ${
   updateCache
     ? sh``

@@ -1,0 +1,163 @@
+import { z } from "zod";
+import { defineModule } from "../step/define.ts";
+import { AbsolutePath, Sha256, UserName } from "../step/fields.ts";
+import { formatOf, formats, toolsOf, unpackHere } from "../step/fragments/archive.ts";
+import { ownersOf, type Thing } from "../step/reach.ts";
+import { sh, type Sh } from "../step/sh.ts";
+
+const args = z
+  .strictObject({
+    path: AbsolutePath.refine((path) => path !== "/", "must not be /").describe(
+      "The folder that it is unpacked to, which is its alone.",
+    ),
+    source: z.string().optional().describe("The archive: a file of the project."),
+    archive: AbsolutePath.optional().describe("Instead of source: a file on the node."),
+    sha256: Sha256.optional().describe(
+      "The SHA-256 of the archive on the node; with it the archive is needed only when it is unpacked.",
+    ),
+    format: z.enum(formats).optional().describe("Else told by its name."),
+    strip: z.number().int().min(0).max(20).default(0).describe("So many folders around its content are left out."),
+    owner: UserName.default("root").describe("Owner of all that comes out of it."),
+    group: UserName.default("root").describe("Group of all that comes out of it."),
+    makeDirs: z.boolean().default(false).describe("Make the folders above path when they are not there."),
+    clean: z
+      .boolean()
+      .default(false)
+      .describe("What others put into the folder may go when another archive takes its place."),
+  })
+  .refine(({ source, archive }) => (source === undefined) !== (archive === undefined), "give one of source and archive")
+  .refine(({ archive, sha256 }) => archive !== undefined || sha256 === undefined, "sha256 is for archive")
+  .refine(
+    ({ source, archive, format }) => (format ?? formatOf(source ?? archive ?? "")) !== undefined,
+    `the name does not tell the format: give format, one of ${formats.join(", ")}`,
+  );
+
+/**
+ * ```yaml
+ * archive.extracted:
+ *   path: /opt/example-1.2.3
+ *   archive: /var/cache/example-1.2.3.tar.gz
+ *   sha256: 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
+ *   strip: 1
+ * ```
+ * It is unpacked beside the folder and takes its place as a whole: nobody sees half of it. The file `.kcore-archive` in it says what came out of
+ * which archive: another archive, or a file of it that is gone, changed or somebody else's, and it is unpacked again. What others put there is seen then,
+ * and nothing is done while it would be lost, unless `clean` says so. An archive that holds absolute paths, `..`, links that lead out, devices
+ * or setuid is refused. Without `sha256` the archive has to stay on the node, to be compared.
+ */
+export const archiveExtracted = defineModule({
+  name: "archive.extracted",
+  summary: "Keeps an archive unpacked in a folder.",
+  args,
+  refusals: [
+    "ARCHIVE_INVALID",
+    "ARCHIVE_UNSAFE",
+    "FILE_IN_THE_WAY",
+    "FILE_MOUNTED",
+    "FILE_NOT_EMPTY",
+    "FILE_NO_PARENT",
+    "FILE_PARENT_UNSAFE",
+    "NIXOS_MANAGED",
+    "TOOL_MISSING",
+  ],
+  step: (given, context) => {
+    const { path, source, archive, strip, owner, group, makeDirs, clean } = given;
+    const name = source ?? archive ?? "";
+    const format = given.format ?? formatOf(name) ?? "tar";
+    const blob = source === undefined ? undefined : context.readFile(source);
+    const sha256 = blob?.sha256 ?? given.sha256;
+    const from = blob ?? archive ?? "";
+    const as = `${owner}:${group}, strip ${strip}`;
+    const above: readonly Thing[] = makeDirs ? [{ is: "parents", path }] : [];
+    const inNode: readonly Thing[] = archive === undefined ? [] : [{ is: "place", path: archive }];
+    const noArchive = sh`refuse ARCHIVE_INVALID ${`${archive ?? ""} is not on the node, or is no file`}`;
+    return {
+      brings: true,
+      reach: {
+        changes: [{ is: "tree", path }, ...above],
+        restsOn: [{ is: "tree", path }, ...ownersOf({ owner, group }), ...inNode],
+      },
+      want: {
+        kind: "directory",
+        archive: sha256 === undefined ? "as on the node" : `sha256:${sha256}`,
+        as,
+        tree: "whole",
+      },
+      probe: sh`kind_of ${path}
+fact kind "$kind"
+[ "$kind" = directory ] || exit 0
+${readStamp(path)}
+${sha256 === undefined ? sh`[ ! -f ${archive ?? ""} ] || { now=$(sha256sum <${archive ?? ""}) && [ "$sum" = "sha256:\${now%% *}" ] && sum="as on the node"; }` : sh``}
+fact archive "$sum"
+fact as "$as"
+[ "$as" != none ] || exit 0
+${listTree(path)}
+lost=$(awk 'FILENAME == ARGV[1] { there[$0] = 1; next } FNR > 2 && !($0 in there) { ${toName}; print }' "$K_TMP/tree" "$K_TMP/stamp" | sed 10q | tr '\n' ' ') || exit 1
+if [ -z "$lost" ]; then fact tree whole; else fact tree "gone or changed: \${lost% }"; fi`,
+      guard: sh`guard_directory ${path}
+${archive === undefined ? sh`` : sh`unsure || [ -f ${archive} ] || ${noArchive}`}
+${guardOthers(path, clean)}`,
+      foresee: sh`foresee_place ${path} 4 ${makeDirs ? 1 : 0} ${owner} ${group}`,
+      apply: sh`${
+        archive === undefined
+          ? sh`sum=${sha256 ?? ""}`
+          : sh`[ -f ${archive} ] || ${noArchive}
+(safe_parents ${archive}) || exit
+sum=$(sha256sum <${archive}) && sum=\${sum%% *} || exit 1
+${sha256 === undefined ? sh`` : sh`[ "$sum" = ${sha256} ] || refuse ARCHIVE_INVALID ${`${archive} has another SHA-256`}"$K_NL""wanted "${sha256}"$K_NL""found  $sum"`}`
+      }
+parent_of ${path} ${makeDirs ? 1 : 0} ${owner}
+(
+  k_enter ${path} ${owner}
+  # What a killed shell left in its folder is more than k_aside takes away.
+  for old in ./.kcore-"$k_i"-*; do [ ! -d "$old" ] || [ -L "$old" ] || (k_private "$old" && rm -rf ./t ./old); done
+  k_aside
+  (
+    ${unpackHere({ format, from, name, strip })}
+    chown -R -h ${`${owner}:${group}`} . || exit 1
+    ${listTree(".")}
+    { printf '%s\n' "sha256:$sum" ${as} && cat "$K_TMP/tree"; } >./.kcore-archive && chmod 0644 ./.kcore-archive && sync || exit 1
+    printf '%s\n' "$tree" >"$K_TMP/where"
+  ) && read -r tree <"$K_TMP/where" && { [ ! -d ../${base(path)} ] || mv -T ../${base(path)} ./old; } &&
+    { mv -T "$tree" ../${base(path)} || { [ ! -d ./old ] || mv -T ./old ../${base(path)}; false; }; }
+  status=$?
+  rm -rf ./t ./old
+  k_back "$status"
+)`,
+      tools: toolsOf(format),
+      timeout: 3600,
+      stall: 300,
+    };
+  },
+});
+
+function base(path: string): string {
+  return path.slice(path.lastIndexOf("/") + 1);
+}
+
+/** `sum` and `as`, how it was unpacked, from what the folder says of itself, which is $K_TMP/stamp then. The folder may be another user's. */
+function readStamp(path: string): Sh {
+  return sh`sum=none as=none
+(open_file ${path}/.kcore-archive && cat <&9) >"$K_TMP/stamp" 2>/dev/null
+[ ! -s "$K_TMP/stamp" ] || { read -r sum && read -r as; } <"$K_TMP/stamp" || as=none`;
+}
+
+/** A line in $K_TMP/tree for each thing that is no folder: mode, owner, group, size, time of change, name. */
+function listTree(path: string): Sh {
+  return sh`(cd ${path} && find . ! -type d ! -path ./.kcore-archive -exec stat -c '%f %u %g %s %Y %N' {} + | sort) >"$K_TMP/tree" || exit 1`;
+}
+
+const toName = sh`sub(/^[^ ]* [^ ]* [^ ]* [^ ]* [^ ]* /, "")`;
+
+/** What the archive did not bring, and what no archive of ours brought, is not ours to remove. */
+function guardOthers(path: string, clean: boolean): Sh {
+  return sh`[ ! -d ${path} ] || {
+  mounts=$(mounts_under ${path}) || exit 1
+  [ -z "$mounts" ] || refuse FILE_MOUNTED ${`${path} is or holds a mount point: unpack to a folder beneath it`}"$K_NL$mounts"
+  ${readStamp(path)}
+  ${listTree(path)}
+  if [ "$as" = none ]; then others=$(find ${path} -mindepth 1 -maxdepth 1 | sed 10q)
+  else ${clean ? sh`others=` : sh`others=$(awk '{ ${toName} } FILENAME == ARGV[1] { ours[$0] = 1; next } !($0 in ours)' "$K_TMP/stamp" "$K_TMP/tree" | sed 10q)`}; fi
+  [ -z "$others" ] || refuse FILE_NOT_EMPTY ${`${path} holds what came from no archive of this step: move it away${clean ? "" : " (clean: true lets go what came to an earlier archive's folder)"}`}"$K_NL$others"
+}`;
+}

@@ -1,0 +1,92 @@
+import { z } from "zod";
+import { defineModule } from "../step/define.ts";
+import { AbsolutePath, FileMode, HttpUrl, Sha256, Text, UserName } from "../step/fields.ts";
+import { fetchTo, foreseeDownload, type Download } from "../step/fragments/download.ts";
+import { probeOwnership, wantOwnership } from "../step/fragments/ownership.ts";
+import { ownersOf, type Thing } from "../step/reach.ts";
+import { Secret } from "../step/secret.ts";
+import { sh } from "../step/sh.ts";
+
+function isOneLine(text: string | Secret): boolean {
+  return !/[\0\r\n]/.test(text instanceof Secret ? text.reveal() : text);
+}
+
+/**
+ * ```yaml
+ * file.downloaded:
+ *   path: /usr/local/bin/example
+ *   url: https://downloads.example.org/example-1.2.3
+ *   sha256: 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
+ *   mode: "0755"
+ * ```
+ * The node fetches the file itself, by curl, GNU wget or BusyBox wget; a file that the bastion shall send is `file.managed` with `source:`. It
+ * takes its place only when its hash is right, as a whole; what is there with the right hash costs no download. One that was cut off
+ * is gone on with by the next run. Headers and a URL that is secret need curl, which reads them from its stdin; they do not follow a redirect
+ * to another place. The step key `timeout` limits it; a download that stands still for five minutes has failed.
+ */
+export const fileDownloaded = defineModule({
+  name: "file.downloaded",
+  summary: "Keeps a file that the node fetches by its URL, pinned by its hash.",
+  args: z.strictObject({
+    path: AbsolutePath.describe("The file on the node."),
+    url: z
+      .union([HttpUrl, z.instanceof(Secret).refine(isOneLine, "must be one line")])
+      .describe("Where it is: http or https."),
+    sha256: Sha256.describe("The SHA-256 that it must have."),
+    mode: FileMode.optional().describe("Mode; else kept, 0644 for a new file."),
+    owner: UserName.optional().describe("Owner; else kept, root for a new file."),
+    group: UserName.optional().describe("Group; else kept, root for a new file."),
+    makeDirs: z.boolean().default(false).describe("Make the folders above it when they are not there."),
+    headers: z
+      .record(
+        z.string().regex(/^[A-Za-z0-9-]+$/, "must be a header's name"),
+        Text.refine(isOneLine, "must be one line"),
+      )
+      .default({})
+      .describe("Headers of the request; they may be secret."),
+    caFile: AbsolutePath.optional().describe("The CA to trust, a file on the node."),
+    proxy: HttpUrl.optional().describe("A proxy; else what the node's environment names (http_proxy, https_proxy)."),
+  }),
+  refusals: [
+    "DOWNLOAD_DIFFERS",
+    "DOWNLOAD_FAILED",
+    "FILE_IN_THE_WAY",
+    "FILE_NO_PARENT",
+    "FILE_PARENT_UNSAFE",
+    "NIXOS_MANAGED",
+    "TOOL_MISSING",
+  ],
+  step: ({ path, mode, owner, group, makeDirs, ...download }) => {
+    const above: readonly Thing[] = makeDirs ? [{ is: "parents", path }] : [];
+    const needs: readonly Thing[] = ["curl", "wget"].map((name) => ({ is: "program", name }));
+    return {
+      ...(/\/s?bin\//.test(path) && { brings: true }),
+      reach: {
+        changes: [{ is: "path", path }, ...above],
+        restsOn: [{ is: "path", path, owner }, ...ownersOf({ owner, group }), ...needs],
+      },
+      want: { kind: "file", content: `sha256:${download.sha256}`, ...wantOwnership({ mode, owner, group }) },
+      probe: sh`kind_of ${path}
+fact kind "$kind"
+[ "$kind" = file ] || exit 0
+sum=$(sha256sum <${path}) || exit 1
+fact content "sha256:\${sum%% *}"
+${probeOwnership(path, { owner, group })}`,
+      guard: sh`guard_file ${path}`,
+      keep: sh`keep_path ${path}`,
+      foresee: sh`foresee_place ${path} 8 ${makeDirs ? 1 : 0} ${owner ?? "-"} ${group ?? "-"}
+[ "$(had content)" = ${`sha256:${download.sha256}`} ] || {
+${foreseeDownload(download satisfies Download)}
+}`,
+      apply: sh`part=${path}
+[ "$(had kind):$(had content)" = ${`file:sha256:${download.sha256}`} ] || {
+parent_of ${path} ${makeDirs ? 1 : 0} ${owner ?? ""}
+${fetchTo(download)}
+}
+put_file "$part" ${path} ${mode ?? "-"} ${owner ?? "-"} ${group ?? "-"} || exit 1
+[ "$part" = ${path} ] || rm -f "$part"`,
+      timeout: 7200,
+      stall: 300,
+    };
+  },
+});

@@ -1,0 +1,124 @@
+import type { Blob } from "../blob.ts";
+import type { Tool } from "../define.ts";
+import { sh, type Sh } from "../sh.ts";
+
+export const formats = ["tar.gz", "tar.xz", "tar.zst", "tar", "zip"] as const;
+export type Format = (typeof formats)[number];
+
+/** The format that a file's name tells. */
+export function formatOf(name: string): Format | undefined {
+  return formats.find((format) => name.replace(/\.t([gx]z|zst)$/, ".tar.$1").endsWith(`.${format}`));
+}
+
+/** What the node needs to unpack it. */
+export function toolsOf(format: Format): readonly Tool[] {
+  const unpackers = {
+    "tar.gz": { command: "gzip", package: "gzip" },
+    "tar.xz": { command: "xz", package: "xz-utils" },
+    "tar.zst": { command: "zstd", package: "zstd" },
+    zip: { command: "unzip", package: "unzip" },
+  };
+  const tar = { command: "tar", package: "tar" };
+  return format === "zip" ? [unpackers.zip] : format === "tar" ? [tar] : [unpackers[format], tar];
+}
+
+function unpack(format: Exclude<Format, "zip">, from: Blob | string): Sh {
+  const program = { "tar.gz": sh`gzip -dc`, "tar.xz": sh`xz -dc`, "tar.zst": sh`zstd -q -dc`, tar: sh`cat` }[format];
+  // A pipe tells only how its last one ended, and tar may be content with less than there was.
+  return sh`{ ${program} <${from} 2>>"$K_TMP/err" || : >"$K_TMP/cut"; }`;
+}
+
+/** tar over what is unpacked, to its end. */
+function tarOver(format: Exclude<Format, "zip">, from: Blob | string, tar: Sh): Sh {
+  return sh`${unpack(format, from)} | { ${tar} && cat >/dev/null; }`;
+}
+
+/** Two lists, with complaints in $K_TMP/err, that go line by line: names, and lines that begin with type and mode as ls -l prints them. */
+function list(format: Format, from: Blob | string): Sh {
+  return format === "zip"
+    ? sh`unzip -Z1 ${from} >"$K_TMP/names" 2>"$K_TMP/err" && unzip -Z -s ${from} | sed -e '1,2d' -e '$d' >"$K_TMP/lines"`
+    : sh`rm -f "$K_TMP/cut" "$K_TMP/err" && ${tarOver(format, from, sh`tar -tf - >"$K_TMP/names" 2>>"$K_TMP/err"`)} &&
+  ${tarOver(format, from, sh`tar -tvf - >"$K_TMP/lines" 2>/dev/null`)} && [ ! -e "$K_TMP/cut" ]`;
+}
+
+/**
+ * Nothing may leave the folder that it is unpacked to, whatever the program that unpacks thinks of it (requirement S-21). BusyBox's tar lists
+ * names as it would write them, and says so. A hard link's line ends in its target, whose words may also stand in a name: then it is refused, too.
+ */
+const judge = sh`bad=$(awk '
+  function tell(why) { if (told++ < 20) print it ": " why }
+  NR == FNR { names[FNR] = $0; count = FNR; next }
+  {
+    kind = substr($0, 1, 1)
+    it = names[FNR]
+    sub(/^(\.\/)+/, "", it)
+    sub(/\/+$/, "", it)
+    if (it ~ /^\// || "/" it "/" ~ /\/\.\.\//) tell("leads out of the folder")
+    if (kind !~ /^[-dlh]$/) tell("neither a file, a folder nor a link")
+    if (kind != "d" && (substr($0, 4, 1) ~ /[sS]/ || substr($0, 7, 1) ~ /[sS]/)) tell("setuid or setgid")
+    if (kind != "d" && kind != "l" && $0 ~ /( link to | -> )(\/|(.*\/)?\.\.(\/|$))/) tell("a hard link that leads out")
+    if (kind == "l") links[it] = 1
+    paths[FNR] = it
+  }
+  END {
+    if (count != FNR) print "names with line breaks"
+    for (i = 1; i <= FNR; i++) {
+      it = paths[i]
+      for (above = it; match(above, /\/[^\/]*$/); )
+        if ((above = substr(above, 1, RSTART - 1)) in links) tell("beneath a link")
+    }
+  }' "$K_TMP/names" "$K_TMP/lines") || exit 1
+case $(cat "$K_TMP/err") in *[Rr]emoving\ leading*) bad="names that lead out of the folder$K_NL$bad" ;; esac`;
+
+interface Unpacking {
+  readonly format: Format;
+  readonly from: Blob | string;
+  /** What an error calls it. */
+  readonly name: string;
+  readonly strip: number;
+}
+
+/** Unpacks it in the folder that the shell is in, which is nobody else's, and goes to where what is wanted of it lies, `$tree`: all root's, nothing writable for others. */
+export function unpackHere({ format, from, name, strip }: Unpacking): Sh {
+  const tree =
+    format === "zip"
+      ? sh`unzip -qq ${from} -d ./t </dev/null 2>"$K_TMP/err"`
+      : sh`${tarOver(format, from, sh`(cd ./t && tar -x -o -f -) 2>>"$K_TMP/err"`)} && [ ! -e "$K_TMP/cut" ]`;
+  return sh`${list(format, from)} || {
+${format === "zip" ? sh`! grep -q BusyBox "$K_TMP/err" || refuse TOOL_MISSING "zip needs the unzip of Info-ZIP (package unzip): BusyBox's does not tell what an archive holds"` : sh``}
+  refuse ARCHIVE_INVALID ${`${name} cannot be read as ${format}`}"$K_NL$(cat "$K_TMP/err")"
+}
+${judge}
+[ -z "$bad" ] || refuse ARCHIVE_UNSAFE ${`${name} is not unpacked: it holds what would leave its folder, or be more than files`}"$K_NL$bad"
+mkdir -m 755 ./t && ${tree} || refuse ARCHIVE_INVALID ${`${name} cannot be unpacked`}"$K_NL$(cat "$K_TMP/err")"
+tree=./t level=0
+cd ./t || exit 1
+while [ "$level" -lt ${strip} ]; do
+  set -- ./* ./.[!.]* ./..?*
+  only=
+  for entry; do
+    [ -e "$entry" ] || [ -L "$entry" ] || continue
+    [ -z "$only" ] && [ -d "$entry" ] && [ ! -L "$entry" ] && only=$entry && continue
+    refuse ARCHIVE_INVALID ${`strip: ${strip} is too much for ${name}: a folder has to hold nothing but one folder`}"$K_NL$entry"
+  done
+  [ -n "$only" ] || refuse ARCHIVE_INVALID ${`strip: ${strip} is too much for ${name}: nothing is left`}
+  cd "$only" || exit 1
+  tree=$tree/\${only#./}
+  level=$((level + 1))
+done
+find . -type l >"$K_TMP/links" || exit 1
+while IFS= read -r link; do
+  to=$(readlink -- "$link") || exit 1
+  # How deep it lies, and how far up its target goes from there.
+  depth=-1 rest=\${link#./}/
+  while [ -n "$rest" ]; do depth=$((depth + 1)) rest=\${rest#*/}; done
+  case $to in /*) depth=-1 ;; esac
+  rest=$to/
+  while [ -n "$rest" ] && [ "$depth" -ge 0 ]; do
+    case \${rest%%/*} in '' | .) ;; ..) depth=$((depth - 1)) ;; *) depth=$((depth + 1)) ;; esac
+    rest=\${rest#*/}
+  done
+  [ "$depth" -ge 0 ] || refuse ARCHIVE_UNSAFE ${`${name} is not unpacked: it holds a link that leads out of its folder`}"$K_NL$link -> $to"
+done <"$K_TMP/links"
+find . ! -type l -exec chmod u+rwX,go-w {} + && find . -type d -exec chmod g-s,u+x {} + || exit 1`;
+}

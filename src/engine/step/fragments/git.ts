@@ -1,0 +1,87 @@
+import { type Secret, secret } from "../secret.ts";
+import { sh, type Sh } from "../sh.ts";
+
+export interface Remote {
+  readonly url: string;
+  /** A branch, a tag, a whole refs/…, a commit, or HEAD. */
+  readonly ref: string;
+  readonly depth?: number | undefined;
+  readonly username?: string | undefined;
+  readonly password?: Secret | undefined;
+  readonly key?: Secret | undefined;
+  readonly knownHosts?: string | undefined;
+}
+
+/** Whether a ref is a commit's whole name, which nothing can move. */
+export function isCommit(ref: string): boolean {
+  return /^([0-9a-f]{40}|[0-9a-f]{64})$/.test(ref);
+}
+
+/**
+ * git asks nobody, believes no host key that it does not know, and reads what is secret from files that are the step's alone (git-credential-store(1),
+ * ssh_config(5)). Defines `failed TEXT`.
+ */
+export function withRemote({ url, username = "git", password, key, knownHosts }: Remote): Sh {
+  const host = /^(https?):\/\/([^/]+)/.exec(url);
+  return sh`umask 077
+export GIT_TERMINAL_PROMPT=0 GIT_SSH_COMMAND="ssh -o BatchMode=yes -o StrictHostKeyChecking=yes"
+unset GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE GIT_ASKPASS SSH_ASKPASS
+${
+  knownHosts === undefined
+    ? sh``
+    : sh`printf '%s\n' ${knownHosts.trim()} >"$K_TMP/known_hosts" || exit 1
+GIT_SSH_COMMAND="$GIT_SSH_COMMAND -o GlobalKnownHostsFile=/dev/null -o UserKnownHostsFile='$K_TMP/known_hosts'"`
+}
+${
+  key === undefined
+    ? sh``
+    : sh`printf '%s\n' ${secret(key.reveal().trim())} >"$K_TMP/key" || exit 1
+GIT_SSH_COMMAND="$GIT_SSH_COMMAND -o IdentitiesOnly=yes -i '$K_TMP/key'"`
+}
+${
+  password === undefined || host === null
+    ? sh`git() { command git -c advice.detachedHead=false "$@"; }`
+    : sh`printf '%s\n' ${secret(`${host[1]}://${encodeURIComponent(username)}:${encodeURIComponent(password.reveal())}@${host[2]}`)} >"$K_TMP/credentials" || exit 1
+git() { command git -c advice.detachedHead=false -c credential.helper= -c credential.helper="store --file='$K_TMP/credentials'" "$@"; }`
+}
+umask 022
+failed() { refuse GIT_FAILED "$1: "${url}"$K_NL$(cat "$K_TMP/err")"; }`;
+}
+
+/** `new`, the commit that the ref is at the remote, and `full`, the ref's whole name; a branch wins over a tag. */
+export function askRemote({ url, ref }: Remote): Sh {
+  if (isCommit(ref)) return sh`new=${ref} full=`;
+  const names = /^(HEAD$|refs\/)/.test(ref) ? [ref] : [`refs/tags/${ref}`, `refs/heads/${ref}`];
+  return sh`git ls-remote -- ${url} ${names} ${names.map((name) => `${name}^{}`)} >"$K_TMP/refs" 2>"$K_TMP/err" || {
+  ! unsure || exit 1
+  failed "cannot be asked"
+}
+new= full=
+for name in ${names}; do
+  while read -r sum found; do
+    # What a tag stands for comes behind it.
+    case $found in "$name" | "$name^{}") new=$sum full=$name ;; esac
+  done <"$K_TMP/refs"
+done
+[ -n "$new" ] || { ! unsure || exit 1; : >"$K_TMP/err"; failed ${`there is no branch or tag ${ref}`}; }`;
+}
+
+/** In the repository: brings `$new`. A server that does not give a commit by its name has it behind its branches and tags. */
+export function fetchNew({ depth }: Remote): Sh {
+  const shallow = depth === undefined ? sh`` : sh`--depth ${depth}`;
+  return sh`case $full in
+  refs/heads/*) set -- "+$full:refs/remotes/origin/\${full#refs/heads/}" ;;
+  refs/tags/*) set -- "+$full:$full" ;;
+  *) set -- "\${full:-$new}" ;;
+esac
+git cat-file -e "$new^{commit}" 2>/dev/null || git fetch -q --no-tags ${shallow} origin "$@" 2>"$K_TMP/err" ||
+  { [ -z "$full" ] && git fetch -q origin '+refs/heads/*:refs/remotes/origin/*' '+refs/tags/*:refs/tags/*' 2>>"$K_TMP/err"; } ||
+  failed "cannot be fetched"
+git cat-file -e "$new^{commit}" 2>>"$K_TMP/err" || failed "there is no commit $new"`;
+}
+
+/** In the repository: `changed`, what of its files is not as it was checked out, and whether it has commits that only this clone knows. */
+export const localChanges = sh`changed=$(git status --porcelain --untracked-files=no --ignore-submodules=none 2>"$K_TMP/err" | sed 10q)
+[ ! -s "$K_TMP/err" ] || failed "cannot be looked at"
+own=$(git rev-list -n 1 HEAD --not --remotes --tags --glob=refs/kcore 2>/dev/null)
+[ -z "$own" ] || changed="commits of its own, the last $own$K_NL$changed"`;

@@ -1,0 +1,120 @@
+import { sh, type Sh } from "../sh.ts";
+import { apt, finishDpkg, isCutOff, listsFetched, runApt } from "./packages.ts";
+
+export interface Upgrade {
+  /** Packages that stay as they are. */
+  readonly except: readonly string[];
+  /** Whether packages may come and go for it; else what needs that is kept back. */
+  readonly mode: "safe" | "full";
+  readonly removals: boolean;
+  /** Seconds. */
+  readonly lockTimeout: number;
+}
+
+/** What package.upgraded asks one package manager. */
+export interface Upgrader {
+  /**
+   * Sets `newer`, `kept` and `gone`, without changing anything: a line for each package that would come to another version, with both
+   * where they are known; the names of what is kept back; of what would be removed.
+   */
+  readonly look: (upgrade: Upgrade) => Sh;
+  /** In dry runs, where the lists are old: sets them as they would be with new lists; nothing where that cannot be told. */
+  readonly lookAhead?: (upgrade: Upgrade) => Sh;
+  readonly guard: Sh;
+  /** Fetches lists when `$lists` is old, looks, calls `may`, and does it. */
+  readonly apply: (upgrade: Upgrade) => Sh;
+  /** True where it was cut off. */
+  readonly isCutOff: Sh;
+}
+
+/** apt-get(8): a pin to the version that is installed (apt_preferences(5)) leaves a package alone, and holds nothing beyond the step. */
+function aptWords({ except, mode }: Upgrade): Sh {
+  return sh`${except.length === 0 ? sh`` : sh`-o Dir::Etc::preferencesparts="$K_TMP/pins"`} ${mode === "full" ? sh`dist-upgrade` : sh`--with-new-pkgs upgrade`}`;
+}
+
+function pins({ except }: Upgrade): Sh {
+  return except.length === 0
+    ? sh``
+    : sh`rm -rf "$K_TMP/pins" && mkdir "$K_TMP/pins" || exit 1
+for pin in /etc/apt/preferences.d/*; do [ ! -f "$pin" ] || ln -s "$pin" "$K_TMP/pins/" || exit 1; done
+printf 'Package: %s\nPin: release a=now\nPin-Priority: 1001\n' ${except.join(" ")} >"$K_TMP/pins/zz-kcore" || exit 1`;
+}
+
+function simulate(upgrade: Upgrade, options = sh``): Sh {
+  return sh`${pins(upgrade)}
+apt-get -s -o Debug::NoLocking=true ${options} ${aptWords(upgrade)} >"$K_TMP/plan" 2>"$K_TMP/err" || { cat "$K_TMP/err" >&2; exit 1; }
+newer=$(sed -n 's/^Inst \([^ ]*\) \[\([^]]*\)\] (\([^ ]*\).*/\1 \2: \3/p' "$K_TMP/plan")
+gone=$(sed -n 's/^Remv \([^ ]*\) .*/\1/p' "$K_TMP/plan")
+# Names stand in indented lines beneath their heading.
+kept=$(sed -n '/ have been kept back:$/,/^[^ ]/s/^  *//p' "$K_TMP/plan")
+kept=$(echo $kept)`;
+}
+
+/** Lists and what apt makes of them, in a place of the step's own. */
+const aside = sh`-o Dir::State::lists="$K_TMP/lists" -o Dir::Cache="$K_TMP/cache"`;
+
+const aptUpgrader: Upgrader = {
+  isCutOff,
+  guard: apt.guard({
+    names: [],
+    state: "latest",
+    updateCache: true,
+    recommends: false,
+    purge: false,
+    lockTimeout: 0,
+  }),
+  look: (upgrade) => simulate(upgrade),
+  lookAhead: (upgrade) => sh`mkdir -p "$K_TMP/lists/partial" "$K_TMP/cache" || exit 1
+apt-get -q -o Debug::NoLocking=true ${aside} update >/dev/null 2>"$K_TMP/err" || { cat "$K_TMP/err" >&2; exit 1; }
+${simulate(upgrade, aside)}`,
+  apply: (upgrade) => sh`${finishDpkg(upgrade)}
+[ "$lists" = fresh ] || { locked apt-get -q update && : >${listsFetched}; } || exit 1
+${simulate(upgrade)}
+may
+${runApt(aptWords(upgrade))}
+exit $status`,
+};
+
+// apk(8). It always upgrades all there is.
+const apkUpgrader: Upgrader = {
+  isCutOff: sh`false`,
+  guard: sh`:`,
+  look: ({
+    except,
+  }) => sh`${except.length === 0 ? sh`` : sh`refuse TOOL_MISSING "apk upgrades all packages or none: except is for apt and dnf"`}
+apk upgrade --simulate >"$K_TMP/plan" 2>"$K_TMP/err" || { cat "$K_TMP/err" >&2; exit 1; }
+newer=$(sed -n 's/^([0-9/]*) Upgrading \([^ ]*\) (\([^ ]*\) -> \([^ ]*\))$/\1 \2: \3/p' "$K_TMP/plan")
+gone=$(sed -n 's/^([0-9/]*) Purging \([^ ]*\) .*/\1/p' "$K_TMP/plan")
+kept=`,
+  apply: (upgrade) => sh`[ "$lists" = fresh ] || { apk update && : >${listsFetched}; } || exit 1
+${apkUpgrader.look(upgrade)}
+may
+apk upgrade --wait ${Math.floor(upgrade.lockTimeout)}`,
+};
+
+// dnf(8). What it removes is only what a new package says it takes the place of.
+const dnfUpgrader: Upgrader = {
+  isCutOff: sh`false`,
+  guard: sh`:`,
+  look: (upgrade) => sh`dnf -q -C ${dnfWords(upgrade)} check-update >"$K_TMP/plan" 2>"$K_TMP/err"
+case $? in 0 | 100) ;; *) cat "$K_TMP/err" >&2 && exit 1 ;; esac
+newer=$(sed -n -e '/^Obsoleting/q' -e 's/^\([^ ]*\)\.[^ .]*  *\([^ ]*\)  *[^ ]*$/\1: \2/p' "$K_TMP/plan")
+gone= kept=`,
+  apply: (upgrade) => sh`[ "$lists" = fresh ] || { dnf -q makecache --refresh && : >${listsFetched}; } || exit 1
+dnf -y ${dnfWords(upgrade)} upgrade`,
+};
+
+function dnfWords({ except }: Upgrade): Sh {
+  return sh`${except.map((name) => `--exclude=${name}`)}`;
+}
+
+/** The text for the package manager that the node has. */
+export function withUpgrader(text: (upgrader: Upgrader) => Sh): Sh {
+  return sh`if have apt-get; then
+${text(aptUpgrader)}
+elif have apk; then
+${text(apkUpgrader)}
+elif have dnf; then
+${text(dnfUpgrader)}
+else refuse TOOL_MISSING "neither apt-get, apk nor dnf is there; on NixOS packages belong into the node's flake"; fi`;
+}

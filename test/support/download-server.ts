@@ -1,0 +1,34 @@
+/**
+ * A server of its own process for tests that wait without turning the event loop: `node download-server.ts PORT LOG`. `/file` gives `body`, with ranges; `/cut`
+ * ends its first answer halfway; `/plain` knows no ranges; `/private` wants `X-Token: it's "secret"`; `/moved` leads to `/file` for who has that
+ * header. LOG gets a line for each request: path, range, token.
+ */
+import { appendFileSync } from "node:fs";
+import { createServer } from "node:http";
+import { fileURLToPath } from "node:url";
+
+/** What it serves. */
+export const body = Buffer.from(Array.from({ length: 20_000 }, (_, index) => `line ${index}\n`).join(""));
+export const token = `it's "secret" \\n`;
+
+function main(port: number, log: string): void {
+  let cuts = 0;
+  createServer((request, response) => {
+    const { url = "", headers } = request;
+    const given = headers["x-token"];
+    appendFileSync(log, `${request.method} ${url} ${headers.range ?? "-"} ${given === undefined ? "-" : "token"}\n`);
+    if ((url === "/private" || url === "/moved") && given !== token) return response.writeHead(403).end("no\n");
+    if (url === "/moved") return response.writeHead(302, { location: "/file" }).end();
+    if (!["/file", "/cut", "/plain", "/private"].includes(url)) return response.writeHead(404).end("none\n");
+    const from = url === "/plain" ? 0 : Number(/^bytes=(\d+)-/.exec(headers.range ?? "")?.[1] ?? 0);
+    if (from >= body.length) return response.writeHead(416).end();
+    const part = body.subarray(from);
+    const range = from > 0 ? { "content-range": `bytes ${from}-${body.length - 1}/${body.length}` } : {};
+    response.writeHead(from > 0 ? 206 : 200, { "content-length": part.length, ...range });
+    if (url === "/cut" && cuts++ === 0)
+      return response.write(part.subarray(0, body.length / 2), () => setTimeout(() => response.destroy(), 50));
+    return response.end(request.method === "HEAD" ? undefined : part);
+  }).listen(port, "127.0.0.1");
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) main(Number(process.argv[2]), process.argv[3] ?? "/dev/null");

@@ -1,0 +1,206 @@
+import { spawn, type ChildProcess } from "node:child_process";
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect } from "chai";
+import { blobOf } from "#engine/step/blob.ts";
+import { secret } from "#engine/step/secret.ts";
+import { fileDownloaded } from "#engine/modules/file-downloaded.ts";
+import { body, token } from "#support/download-server.ts";
+import { freePort } from "#support/ports.ts";
+import { runStepOn, shells, stepOf, type StepRun } from "#support/steps.ts";
+import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
+
+const { sha256 } = blobOf(body);
+
+describe("file.downloaded", () => {
+  let folder: TempDir;
+  let server: ChildProcess;
+  let port: number;
+  const at = (...names: string[]): string => join(folder.path, ...names);
+  beforeEach(async () => {
+    folder = await makeTempDir("download");
+    port = await freePort();
+    server = spawn(
+      process.execPath,
+      [join(import.meta.dirname, "../../../support/download-server.ts"), String(port), at("log")],
+      {
+        stdio: "ignore",
+      },
+    );
+    for (;;) {
+      try {
+        await fetch(`http://127.0.0.1:${port}/none`);
+        break;
+      } catch {
+        await sleep(20);
+      }
+    }
+    writeFileSync(at("log"), "");
+  });
+  afterEach(async () => {
+    server.kill();
+    await folder.remove();
+  });
+  const run = (shell: string, path: string, args: object = {}, options: object = {}): Promise<StepRun> =>
+    runStepOn(
+      shell,
+      stepOf(fileDownloaded, { path: at("it's here"), url: `http://127.0.0.1:${port}${path}`, sha256, ...args }),
+      { stateDir: folder.path, ...options },
+    );
+  const asked = (): string[] => readFileSync(at("log"), "utf8").trimEnd().split("\n").filter(Boolean);
+
+  it("wants these bytes, and what of mode and owner is given", () => {
+    const { want } = stepOf(fileDownloaded, { path: "/a", url: "https://a/b", sha256, mode: "0755" });
+    expect(want).to.deep.equal({ kind: "file", content: `sha256:${sha256}`, mode: "0755" });
+  });
+
+  it("refuses what is no URL, no hash, or would be more than one header", () => {
+    for (const args of [
+      { url: "ftp://a/b" },
+      { url: "https://u:p@a/b" },
+      { sha256: "9F86" },
+      { sha256: undefined },
+      { headers: { "A: b\r\nC": "d" } },
+      { headers: { A: "b\nC: d" } },
+      { headers: { A: secret("b\r\nC: d") } },
+      { url: secret("https://a/\nheader = x") },
+    ])
+      expect(
+        fileDownloaded.args.safeParse({ path: "/a", url: "https://a/b", sha256, ...args }).success,
+        JSON.stringify(args),
+      ).to.equal(false);
+  });
+
+  for (const shell of shells)
+    describe(`on ${shell}`, () => {
+      it("brings the file, whole and with its mode, and asks nobody for what is there", async () => {
+        const args = { mode: "0750" };
+        const dry = await run(shell, "/file", args, { dryRun: true });
+        expect([dry.outcome, dry.have, existsSync(at("it's here"))], JSON.stringify(dry)).to.deep.equal([
+          "would-change",
+          { kind: "absent" },
+          false,
+        ]);
+        const done = await run(shell, "/file", args);
+        expect(done.outcome, JSON.stringify(done)).to.equal("changed");
+        expect(readFileSync(at("it's here")).equals(body)).to.equal(true);
+        expect(readdirSync(at("downloads"))).to.deep.equal([]);
+        const before = asked().length;
+        expect((await run(shell, "/file", args)).outcome).to.equal("ok");
+        expect((await run(shell, "/file", { mode: "0644" })).outcome).to.equal("changed");
+        expect([asked().length, statSync(at("it's here")).mode & 0o777]).to.deep.equal([before, 0o644]);
+      });
+
+      it("goes on where a cut left it", async () => {
+        const cut = await run(shell, "/cut");
+        expect([cut.problem?.code, existsSync(at("it's here"))], JSON.stringify(cut)).to.deep.equal([
+          "DOWNLOAD_FAILED",
+          false,
+        ]);
+        const half = statSync(at("downloads", sha256)).size;
+        expect((await run(shell, "/cut")).outcome).to.equal("changed");
+        expect([half > 0, asked().at(-1)]).to.deep.equal([true, `GET /cut bytes=${half}- -`]);
+      });
+
+      it("starts anew where what came does not fit, or the server knows no ranges", async () => {
+        for (const [path, came] of [
+          ["/file", "x".repeat(100)],
+          ["/file", "x".repeat(body.length)],
+          ["/plain", "x"],
+        ] as const) {
+          mkdirSync(at("downloads"), { recursive: true });
+          writeFileSync(at("downloads", sha256), came);
+          const done = await run(shell, path, { path: at(`${path}-${came.length}`.slice(1)) });
+          expect(done.outcome, JSON.stringify(done)).to.equal("changed");
+        }
+      });
+
+      it("refuses other bytes, names both hashes, and leaves what was there", async () => {
+        writeFileSync(at("it's here"), "old");
+        const { problem } = await run(shell, "/file", { sha256: blobOf("a").sha256 });
+        expect([problem?.code, problem?.detail]).to.deep.equal([
+          "DOWNLOAD_DIFFERS",
+          `wanted ${blobOf("a").sha256}\nfound  ${sha256}`,
+        ]);
+        expect([readFileSync(at("it's here"), "utf8"), readdirSync(at("downloads"))]).to.deep.equal(["old", []]);
+      });
+
+      it("says that there is none, in a dry run too, and that a folder stands in the way", async () => {
+        for (const dryRun of [true, false]) {
+          const { problem } = await run(shell, "/none", {}, { dryRun });
+          expect([problem?.code, problem?.message.includes("404")], problem?.message).to.deep.equal([
+            "DOWNLOAD_FAILED",
+            true,
+          ]);
+        }
+        expect((await run(shell, "/file", { path: folder.path })).problem?.code).to.equal("FILE_IN_THE_WAY");
+      });
+
+      it("gives secret headers to curl's stdin, and not to where it is sent on", async () => {
+        const log = at("argv");
+        const bin = { curl: `printf '%s\\n' "$*" >>${log}; exec /usr/bin/curl "$@"` };
+        const args = { headers: { "X-Token": secret(token) } };
+        expect((await run(shell, "/private", args, { bin })).outcome).to.equal("changed");
+        expect((await run(shell, "/moved", { ...args, path: at("moved") }, { bin })).outcome).to.equal("changed");
+        expect(asked().filter((line) => line.includes("/file"))).to.deep.equal(["GET /file - -"]);
+        expect(readFileSync(log, "utf8")).not.to.contain("secret").and.not.to.contain("X-Token");
+        const url = secret(`http://127.0.0.1:${port}/file`);
+        expect((await run(shell, "/", { url, path: at("third") }, { bin })).outcome).to.equal("changed");
+        expect(readFileSync(log, "utf8")).not.to.contain("/file");
+      });
+    });
+
+  describe("without curl", () => {
+    const only = (program: string): string => {
+      for (const name of [
+        "cat",
+        "chmod",
+        "chown",
+        "dd",
+        "find",
+        "grep",
+        "mkdir",
+        "mktemp",
+        "mv",
+        "readlink",
+        "rm",
+        "rmdir",
+        "sed",
+        "sha256sum",
+        "sleep",
+        "stat",
+        "sync",
+      ])
+        if (!existsSync(at("bin", name))) {
+          mkdirSync(at("bin"), { recursive: true });
+          symlinkSync(`/usr/bin/${name}`, at("bin", name));
+        }
+      if (program !== "") symlinkSync(program, at("bin/wget"));
+      return at("bin");
+    };
+    for (const [name, program] of [
+      ["GNU wget", "/usr/bin/wget"],
+      ["BusyBox wget", "/bin/busybox"],
+    ] as const)
+      it(`${name} does it, goes on, and starts anew`, async () => {
+        const env = { PATH: only(program) };
+        const cut = await run("/bin/dash", "/cut", {}, { env });
+        expect(cut.problem?.code, JSON.stringify(cut)).to.equal("DOWNLOAD_FAILED");
+        expect((await run("/bin/dash", "/cut", {}, { env })).outcome).to.equal("changed");
+        expect(asked().at(-1)).to.match(/^GET \/cut bytes=\d+-? -$/);
+        writeFileSync(at("downloads", sha256), "x".repeat(body.length));
+        const anew = await run("/bin/dash", "/file", { path: at("second") }, { env });
+        expect(anew.outcome, JSON.stringify(anew)).to.equal("changed");
+      });
+
+    it("says what is missing, in a dry run too", async () => {
+      const env = { PATH: only("/bin/busybox") };
+      const { problem } = await run("/bin/dash", "/private", { headers: { A: "b" } }, { env, dryRun: true });
+      expect([problem?.code, problem?.message.includes("needs curl on the node")]).to.deep.equal([
+        "TOOL_MISSING",
+        true,
+      ]);
+    });
+  });
+});
