@@ -6,8 +6,8 @@ export const registry: ReadonlyMap<string, () => Promise<ModuleDefinition>> = ne
   string,
   () => Promise<ModuleDefinition>
 >([
-  ["authorized_key.present", async () => (await import("./authorized-key-present.ts")).authorizedKeyPresent],
   ["archive.extracted", async () => (await import("./archive-extracted.ts")).archiveExtracted],
+  ["authorized_key.present", async () => (await import("./authorized-key-present.ts")).authorizedKeyPresent],
   ["ca.trusted", async () => (await import("./ca-trusted.ts")).caTrusted],
   ["certificate.dropped", async () => (await import("./certificate-dropped.ts")).certificateDropped],
   ["clock.synchronized", async () => (await import("./clock-synchronized.ts")).clockSynchronized],
@@ -20,8 +20,8 @@ export const registry: ReadonlyMap<string, () => Promise<ModuleDefinition>> = ne
   ["fact.assert", async () => (await import("./fact-assert.ts")).factAssert],
   ["file.absent", async () => (await import("./file-absent.ts")).fileAbsent],
   ["file.block", async () => (await import("./file-block.ts")).fileBlock],
-  ["file.line", async () => (await import("./file-line.ts")).fileLine],
   ["file.downloaded", async () => (await import("./file-downloaded.ts")).fileDownloaded],
+  ["file.line", async () => (await import("./file-line.ts")).fileLine],
   ["file.managed", async () => (await import("./file-managed.ts")).fileManaged],
   ["filesystem.formatted", async () => (await import("./filesystem-formatted.ts")).filesystemFormatted],
   ["filesystem.grown", async () => (await import("./filesystem-grown.ts")).filesystemGrown],
