@@ -9,7 +9,12 @@ const sha256 = blobOf(SAMPLE).sha256;
 
 /** Arguments of modules that, with their examples, reach every text of sh in them and in the fragments. */
 export const moreArguments: Readonly<Record<string, readonly object[]>> = {
-  "command.run": [{ cmd: "a", revert: "b" }],
+  "command.run": [
+    { cmd: "a", revert: "b" },
+    { cmd: "a", changed: { whenOutput: "a" } },
+    { cmd: "a", changed: { whenCode: [2] } },
+    { cmd: "a", check: true, stdin: "a" },
+  ],
   "directory.managed": [
     { path: "/a", owner: "kcore", group: "adm", mode: "0755", fileMode: "0644", recurse: ["owner", "group", "mode"] },
   ],
@@ -116,7 +121,11 @@ export const moreArguments: Readonly<Record<string, readonly object[]>> = {
   ],
   "port.open": [{ port: 80, host: "192.0.2.1", state: "closed" }],
   "reboot.ifRequired": [{ services: true }],
-  "script.run": [{ source: "a.sh", stdin: "a", successCodes: [1] }],
+  "script.run": [
+    { source: "a.sh", stdin: "a", successCodes: [1] },
+    { text: "a", changed: "never" },
+    { text: "a", check: true },
+  ],
   "service.running": [{ name: "a", unmask: true, onChange: "reload" }],
   "service.stopped": [{ name: "a", mask: true }],
   "swap.enabled": [{ vg: "vg_a", lv: "swap", priority: 5 }],

@@ -87,6 +87,8 @@ export interface Step {
   readonly brings?: true;
   /** Never in order before it ran: shown as “always changes”, refused in shipped states. */
   readonly always?: true;
+  /** With `always`: apply tells that it changed nothing, by the word `same` behind its command's code; see tells.sh. */
+  readonly tells?: true;
   /** The step ends the boot: the segment ends here and the bastion waits for a new boot_id. */
   readonly ends?: "boot";
   /** Its facts and output are never shown or recorded. */
