@@ -15,6 +15,7 @@ export const moreArguments: Readonly<Record<string, readonly object[]>> = {
     { cmd: "a", changed: { whenCode: [2] } },
     { cmd: "a", check: true, stdin: "a" },
   ],
+  "cron.managed": [{ name: "a", state: "absent" }],
   "directory.managed": [
     { path: "/a", owner: "kcore", group: "adm", mode: "0755", fileMode: "0644", recurse: ["owner", "group", "mode"] },
   ],
@@ -53,6 +54,11 @@ export const moreArguments: Readonly<Record<string, readonly object[]>> = {
     { array: "a" },
     { array: "a", encrypted: true },
   ],
+  "firewall.rules": [
+    { allow: [{ ports: 22, from: "192.0.2.0/24", interfaces: "eth*" }, { protocol: "any" }], rules: "counter" },
+    { input: "accept", table: "a" },
+    { state: "absent" },
+  ],
   "group.managed": [
     { name: "a", state: "absent" },
     { name: "a", gid: 7 },
@@ -60,6 +66,7 @@ export const moreArguments: Readonly<Record<string, readonly object[]>> = {
   "http.ready": [{ url: "https://a/", insecure: true }],
   "key.generated": [{ path: "/a.key", certificate: "/a.crt" }],
   "luks.opened": [{ disk: { serial: "S3Z8NB0K" }, partition: "data", unlock: "tpm2", pcrs: [7, 0] }],
+  "logrotate.managed": [{ name: "a", state: "absent" }],
   "lvm.logical_volume": [
     { vg: "vg_a", name: "pool", type: "thinPool", size: "50%VG" },
     { vg: "vg_a", name: "a", type: "thin", pool: "pool", size: "1G" },
@@ -128,7 +135,12 @@ export const moreArguments: Readonly<Record<string, readonly object[]>> = {
   ],
   "service.running": [{ name: "a", unmask: true, onChange: "reload" }],
   "service.stopped": [{ name: "a", mask: true }],
+  "sudoers.managed": [{ name: "a", state: "absent" }],
   "swap.enabled": [{ vg: "vg_a", lv: "swap", priority: 5 }],
+  "timer.managed": [
+    { name: "a", service: "b", onBootSec: "1h" },
+    { name: "a", state: "absent" },
+  ],
   "unit.managed": [
     { name: "a", state: "absent" },
     { name: "a", content: "[Service]", dropin: "b", enabled: true },

@@ -124,6 +124,8 @@ export interface StepContext {
   readonly sensitive?: boolean;
   /** The user that the step runs as, by its key `runAs`; absent: root, or whoever logs in. */
   readonly runAs?: string;
+  /** True when the step has the key `risk`: what locks the operator out is taken back. */
+  readonly onTrial?: boolean;
   /** Reads a file of the project or the shipped ones (`source:` arguments), as a blob. Relative to the project. */
   readonly readFile: (path: string) => Blob;
   /** Renders a template under `templates/` with the step's scope; `vars` are added as names of their own. */
