@@ -112,7 +112,7 @@ function checked(name: string, content: string): Sh {
 rm -rf "$new" && mkdir -p "$new/d" && cat <${blobOf(content)} >"$new/"${name} || exit 1
 said=$(visudo -cf "$new/"${name} 2>&1) || refuse FILE_INVALID "sudo does not accept the text$K_NL$said"
 grep -Eq '^[@#]includedir[[:blank:]]+/etc/sudoers\.d/?[[:blank:]]*$' /etc/sudoers ||
-  refuse FILE_INVALID "/etc/sudoers does not read /etc/sudoers.d: it has no line “@includedir /etc/sudoers.d”"
+  refuse FILE_INVALID "/etc/sudoers does not read /etc/sudoers.d: it has no @includedir for that"
 for file in /etc/sudoers.d/*; do [ ! -f "$file" ] || cp -p "$file" "$new/d/" || exit 1; done
 mv -f "$new/"${name} "$new/d/"${name} &&
   sed "s|^\([@#]includedir[[:blank:]]\{1,\}\)/etc/sudoers\.d/*[[:blank:]]*$|\1$new/d|" /etc/sudoers >"$new/all" || exit 1

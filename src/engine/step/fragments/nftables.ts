@@ -138,6 +138,6 @@ done`;
 }
 
 function wayIn({ ports, from, interfaces }: Allowed): Sh {
-  const [ipv4, ipv6] = [false, true].map((six) => from.filter((address) => address.includes(":") === six).join(", "));
-  return sh`${ports.length === 0 ? sh`:` : sh`has_port ${ports}`}${from.length === 0 ? sh`` : sh` && has_peer ${ipv4 ?? ""} ${ipv6 ?? ""}`}${interfaces.length === 0 ? sh`` : sh` && has_way ${interfaces}`} ||`;
+  const [ipv4 = "", ipv6 = ""] = [false, true].map((six) => from.filter((one) => one.includes(":") === six).join(", "));
+  return sh`{ ${ports.length === 0 ? sh`:` : sh`has_port ${ports}`}${from.length === 0 ? sh`` : sh` && has_peer ${ipv4} ${ipv6}`}${interfaces.length === 0 ? sh`` : sh` && has_way ${interfaces}`}; } ||`;
 }

@@ -179,6 +179,19 @@ describe("firewall.rules", () => {
           { input: "accept" },
         ])
           expect(await refused(args), JSON.stringify(args)).to.equal(undefined);
+        // One way is enough, whatever the others are.
+        const [way, other] = [
+          { ports: 2222 },
+          { ports: [80, "8000-8100"], from: "198.51.100.0/24", interfaces: "eth9" },
+        ];
+        for (const allow of [
+          [way, other],
+          [other, way],
+        ])
+          expect(await refused({ allow })).to.equal(undefined);
+        expect(await refused({ allow: [other, { ports: 2222, from: "198.51.100.0/24" }] })).to.equal(
+          "FIREWALL_LOCKS_OUT",
+        );
         expect(await refused(from("2001:db8::/32"), six)).to.equal(undefined);
         expect(await refused({}, { onTrial: true })).to.equal(undefined);
         // Where no session is known, the ports of sshd.
