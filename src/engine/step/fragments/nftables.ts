@@ -19,6 +19,9 @@ export interface Table {
   readonly more: string;
 }
 
+/** Protocols as IANA counts them: a node without /etc/protocols (netbase) has no names for them. */
+const numbers = { icmp: 1, tcp: 6, udp: 17, icmpv6: 58, sctp: 132 } as const;
+
 /** The table as `nft -f` loads it, in one transaction and without touching any other: one that is not there is made, so that it can be deleted. */
 export function tableText({ name, input, icmp, allow, rules, more }: Table): string {
   const chain = [
@@ -28,7 +31,7 @@ export function tableText({ name, input, icmp, allow, rules, more }: Table): str
     // RFC 4890, 4.4.1: without them there is no IPv6. RFC 8415, 7.2: answers to what was sent to a group are related to nothing.
     "icmpv6 type { nd-router-advert, nd-neighbor-solicit, nd-neighbor-advert, mld-listener-query } accept",
     "ip6 saddr fe80::/10 udp sport 547 udp dport 546 accept",
-    ...(icmp ? ["meta l4proto { icmp, ipv6-icmp } accept"] : []),
+    ...(icmp ? [`meta l4proto { ${numbers.icmp}, ${numbers.icmpv6} } accept`] : []),
     ...allow.flatMap(ruleLines),
     ...linesOf(rules),
   ];
@@ -56,7 +59,11 @@ function ruleLines({ protocol, ports, from, interfaces, comment }: Allowed): str
   ].filter(({ of }) => of.length > 0);
   const sources = from.length === 0 ? [""] : families.map(({ word, of }) => `${word} saddr ${setOf(of)}`);
   const what =
-    protocol === "any" ? "" : ports.length === 0 ? `meta l4proto ${protocol}` : `${protocol} dport ${setOf(ports)}`;
+    protocol === "any"
+      ? ""
+      : ports.length === 0
+        ? `meta l4proto ${numbers[protocol]}`
+        : `${protocol} dport ${setOf(ports)}`;
   return sources.map((source) =>
     [
       interfaces.length === 0 ? "" : `iifname ${setOf(interfaces.map((one) => `"${one}"`))}`,

@@ -48,7 +48,7 @@ describe("firewall.rules", () => {
 \t\tip saddr 192.0.2.0/24 tcp dport 22 accept
 \t\tip6 saddr 2001:db8::/32 tcp dport 22 accept
 \t\ttcp dport { 80, 8000-8100 } accept comment "web"
-\t\tiifname { "eth1", "wg*" } meta l4proto udp accept
+\t\tiifname { "eth1", "wg*" } meta l4proto 17 accept
 \t\tip saddr 10.0.0.0/8 accept
 \t\ttcp dport @more accept
 `);
