@@ -77,8 +77,8 @@ function staysInside(text: string): boolean {
  *     - { protocol: udp, ports: "60000-61000", interfaces: eth1 }
  * ```
  * One table of nftables, `inet kcore`, replaced as a whole and alone: other tables stay, and what they drop stays dropped. What is
- * answered or related, loopback, and what IPv6 cannot do without is always let in. It lies in /etc/kcore/nftables and is loaded at boot
- * before the network comes up, and whenever nftables.service is started, restarted or reloaded. What others change in the table is
+ * answered or related, loopback, and what IPv6 cannot do without is always let in. It lies in /etc/kcore/nftables and is loaded at boot,
+ * behind nftables.service and before the network comes up. Starting nftables.service by hand flushes every table: the next run mends that. What others change in the table is
  * mended. Rules that would not let ssh in from where this run comes are refused, unless the step is on trial (`risk: connectivity`).
  */
 export const firewallRules = defineModule({
