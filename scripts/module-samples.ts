@@ -32,6 +32,13 @@ export const moreArguments: Readonly<Record<string, readonly object[]>> = {
     { name: "localhost/a:1", pull: "never" },
     { name: `localhost/a@sha256:${sha256}`, state: "absent" },
   ],
+  "command.run": [
+    { cmd: "a", revert: "b" },
+    { cmd: "a", changed: { whenOutput: "a" } },
+    { cmd: "a", changed: { whenCode: [2] } },
+    { cmd: "a", check: true, stdin: "a" },
+  ],
+  "cron.managed": [{ name: "a", state: "absent" }],
   "directory.managed": [
     { path: "/a", owner: "kcore", group: "adm", mode: "0755", fileMode: "0644", recurse: ["owner", "group", "mode"] },
   ],
@@ -93,6 +100,10 @@ export const moreArguments: Readonly<Record<string, readonly object[]>> = {
       update: false,
     },
     { path: "/a", url: "/b", ref: "0123456789012345678901234567890123456789" },
+  "firewall.rules": [
+    { allow: [{ ports: 22, from: "192.0.2.0/24", interfaces: "eth*" }, { protocol: "any" }], rules: "counter" },
+    { input: "accept", table: "a" },
+    { state: "absent" },
   ],
   "group.managed": [
     { name: "a", state: "absent" },
@@ -109,6 +120,7 @@ export const moreArguments: Readonly<Record<string, readonly object[]>> = {
   "key.generated": [{ path: "/a.key", certificate: "/a.crt" }],
   "limits.set": [{ name: "a", state: "absent" }],
   "luks.opened": [{ disk: { serial: "S3Z8NB0K" }, partition: "data", unlock: "tpm2", pcrs: [7, 0] }],
+  "logrotate.managed": [{ name: "a", state: "absent" }],
   "lvm.logical_volume": [
     { vg: "vg_a", name: "pool", type: "thinPool", size: "50%VG" },
     { vg: "vg_a", name: "a", type: "thin", pool: "pool", size: "1G" },
@@ -176,15 +188,24 @@ export const moreArguments: Readonly<Record<string, readonly object[]>> = {
   "package.upgraded": [{ mode: "full", removals: true }, { mode: "full" }],
   "port.open": [{ port: 80, host: "192.0.2.1", state: "closed" }],
   "reboot.ifRequired": [{ services: true }],
-  "script.run": [{ source: "a.sh", stdin: "a", successCodes: [1] }],
+  "script.run": [
+    { source: "a.sh", stdin: "a", successCodes: [1] },
+    { text: "a", changed: "never" },
+    { text: "a", check: true },
+  ],
   "service.running": [{ name: "a", unmask: true, onChange: "reload" }],
   "service.stopped": [{ name: "a", mask: true }],
+  "sudoers.managed": [{ name: "a", state: "absent" }],
   "swap.enabled": [{ vg: "vg_a", lv: "swap", priority: 5 }],
   "swap.managed": [
     { state: "on", size: "1M" },
     { state: "on", size: "1M", path: "/a", priority: 5 },
   ],
   "sysctl.set": [{ name: "vm.swappiness", state: "absent" }],
+  "timer.managed": [
+    { name: "a", service: "b", onBootSec: "1h" },
+    { name: "a", state: "absent" },
+  ],
   "unit.managed": [
     { name: "a", state: "absent" },
     { name: "a", content: "[Service]", dropin: "b", enabled: true },

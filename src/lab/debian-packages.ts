@@ -79,6 +79,7 @@ export const servedPackages: readonly (readonly string[])[] = [
   ["tpm2-tools"], // luks.opened by a TPM, for the libraries
   ["ifupdown"], // network.interface, by each of the programs that Debian has for it
   ["network-manager"],
-  ["nftables"], // a firewall that keeps us out, on trial
+  ["nftables"], // a firewall that keeps us out, on trial; firewall.rules
+  ["cron", "logrotate"], // cron.managed, logrotate.managed
   ["tree", "hello"], // small packages for tests of package.installed
 ];

@@ -2,14 +2,15 @@ import { z } from "zod";
 import { defineModule } from "../step/define.ts";
 import { AbsolutePath, Text } from "../step/fields.ts";
 import {
+  Changed,
+  Check,
   Env,
-  foreseeNeeds,
-  keepRevert,
-  needsOf,
+  isWholeCheck,
   Revert,
+  stepOfProcess,
   SuccessCodes,
   Visible,
-  withProcess,
+  wholeCheck,
 } from "../step/fragments/process.ts";
 import { sh } from "../step/sh.ts";
 
@@ -17,8 +18,9 @@ import { sh } from "../step/sh.ts";
  * ```yaml
  * command.run: { argv: [locale-gen, --keep-existing], successCodes: [0] }
  * ```
- * Always runs unless the step has `creates`, `unless`, `onChanges` or `onlyIf`; shown as “always changes”. What is secret
- * goes in by `stdin`: a command line and an environment can be read by others on the node (requirement S-7).
+ * Always runs unless the step has `creates`, `unless`, `onChanges` or `onlyIf`; shown as “always changes” unless `changed` says when that
+ * is so. A `check` only reads (docs/states.md, Commands). What is secret goes in by `stdin`: a command line and an environment can be
+ * read by others on the node (requirement S-7).
  */
 export const commandRun = defineModule({
   name: "command.run",
@@ -32,20 +34,16 @@ export const commandRun = defineModule({
       env: Env,
       stdin: Text.optional().describe("What it reads; may be secret. Else it reads /dev/null."),
       successCodes: SuccessCodes,
+      changed: Changed,
+      check: Check,
       revert: Revert,
     })
+    .refine(isWholeCheck, wholeCheck)
     .refine(({ cmd, argv }) => (cmd === undefined) !== (argv === undefined), "give either cmd or argv"),
-  step: ({ cmd, argv = [], revert, ...process }) => ({
-    brings: true,
-    reach: {
-      changes: [{ is: "command", text: cmd ?? argv.join(" ") }],
-      restsOn: needsOf({ cwd: process.cwd, program: argv[0] }),
-    },
-    foresee: foreseeNeeds({ cwd: process.cwd, program: argv[0] }, process),
-    want: {},
-    always: true,
-    ...keepRevert(revert),
-    probe: sh`:`,
-    apply: withProcess(cmd === undefined ? sh`${argv}` : sh`sh -c ${cmd}`, process),
-  }),
+  step: ({ cmd, argv = [], ...given }) =>
+    stepOfProcess(cmd === undefined ? sh`${argv}` : sh`sh -c ${cmd}`, given, {
+      text: cmd ?? argv.join(" "),
+      cwd: given.cwd,
+      program: argv[0],
+    }),
 });

@@ -3,14 +3,15 @@ import { type Blob, hidden } from "../step/blob.ts";
 import { defineModule } from "../step/define.ts";
 import { AbsolutePath, Text } from "../step/fields.ts";
 import {
+  Changed,
+  Check,
   Env,
-  foreseeNeeds,
-  keepRevert,
-  needsOf,
+  isWholeCheck,
   Revert,
+  stepOfProcess,
   SuccessCodes,
   Visible,
-  withProcess,
+  wholeCheck,
 } from "../step/fragments/process.ts";
 import type { Secret } from "../step/secret.ts";
 import { sh } from "../step/sh.ts";
@@ -24,7 +25,8 @@ import { sh } from "../step/sh.ts";
  *   args: [world]
  * ```
  * The script runs from a file that only the step's user can read and that goes away with it; its text is in no argv. With
- * `runAs` give it as text. Always runs unless the step has `creates`, `unless`, `onChanges` or `onlyIf`.
+ * `runAs` give it as text. Always runs unless the step has `creates`, `unless`, `onChanges` or `onlyIf`; `changed` says when that counts as
+ * a change, a `check` only reads (docs/states.md, Commands).
  */
 export const scriptRun = defineModule({
   name: "script.run",
@@ -44,32 +46,30 @@ export const scriptRun = defineModule({
       env: Env,
       stdin: Text.optional().describe("What it reads; may be secret. Else it reads /dev/null."),
       successCodes: SuccessCodes,
+      changed: Changed,
+      check: Check,
       revert: Revert,
     })
+    .refine(isWholeCheck, wholeCheck)
     .refine(({ text, source }) => (text === undefined) !== (source === undefined), "give either text or source"),
   refusals: ["FILE_UNREADABLE"],
-  step: ({ text, source, interpreter, args, revert, ...process }, context) => {
+  step: ({ text, source, interpreter, args, ...given }, context) => {
     const blob = source === undefined ? undefined : context.readFile(source);
     const bytes = blob !== undefined && context.sensitive === true ? hidden(blob) : blob;
-    return {
-      brings: true,
-      reach: {
-        changes: [{ is: "command", text: [textOf(text, blob), ...args].join(" ") }],
-        restsOn: needsOf({ cwd: process.cwd, program: interpreter[0] }),
-      },
-      foresee: foreseeNeeds({ cwd: process.cwd, program: interpreter[0] }, process),
-      want: {},
-      always: true,
-      ...keepRevert(revert),
-      probe: sh`:`,
-      // With runAs the step's user cannot read the run's blobs, so a text comes as text; printf is no program, so no argv.
-      apply: sh`script=$(mktemp "$K_TMP/script.XXXXXX") && trap 'rm -f "$script"' EXIT || exit 1
+    // With runAs the step's user cannot read the run's blobs, so a text comes as text; printf is no program, so no argv.
+    const before = sh`script=$(mktemp "$K_TMP/script.XXXXXX") && trap 'rm -f "$script"' EXIT || exit 1
 ${
   bytes === undefined
     ? sh`printf %s ${text ?? ""} >"$script" || exit 1`
     : sh`cat <${bytes} >"$script" || refuse FILE_UNREADABLE "a step with runAs cannot use source: give the script as text"`
-}
-${withProcess(sh`${interpreter} "$script" ${args}`, process)}`,
+}`;
+    return {
+      ...stepOfProcess(sh`${interpreter} "$script" ${args}`, given, {
+        text: [textOf(text, blob), ...args].join(" "),
+        before,
+        cwd: given.cwd,
+        program: interpreter[0],
+      }),
       timeout: 600,
     };
   },

@@ -3,7 +3,7 @@ import { blobOf, type Blob } from "../step/blob.ts";
 import { defineModule } from "../step/define.ts";
 import { UnitName } from "../step/fields.ts";
 import { probeOwnership, wantOwnership } from "../step/fragments/ownership.ts";
-import { systemctl, unitProperties } from "../step/fragments/systemd.ts";
+import { systemctl, unitProperties, verifyUnit } from "../step/fragments/systemd.ts";
 import type { Reach, Thing } from "../step/reach.ts";
 import { sh, type Sh } from "../step/sh.ts";
 
@@ -125,7 +125,7 @@ ${setBoot}`,
   },
 });
 
-/** systemd-analyze reads the new text under its own name, a drop-in together with the unit it belongs to. */
+/** The new text for systemd-analyze, a drop-in together with the unit it belongs to. */
 function verification(name: string, dropin: string | undefined, blob: Blob): Sh {
   const place =
     dropin === undefined
@@ -135,8 +135,5 @@ if [ -f "$base" ]; then cat <"$base" >"$unit"; else printf '[Service]\nExecStart
 mkdir -p "$unit.d" && cat <${blob} >"$unit.d/new.conf" || exit 1`;
   return sh`mkdir -p "$K_TMP/verify" && unit=$K_TMP/verify/${name} || exit 1
 ${place}
-if have systemd-analyze; then
-  said=$(systemd-analyze verify --man=no --recursive-errors=no "$unit" 2>&1 | grep -v 'is not executable: No such file')
-  [ -z "$said" ] || refuse UNIT_INVALID ${`systemd does not accept the text of ${name}`}"$K_NL$said"
-fi`;
+${verifyUnit(name)}`;
 }

@@ -146,7 +146,8 @@ export function compileAlone(plan: PlannedStep, { owes, randomName, foresight }:
     kt_show: show,
     kt_asks: asks,
   });
-  const skeleton = step.asks ? `${shippedText("asks")}\n${texts}` : texts;
+  const more = step.asks ? "asks" : step.tells ? "tells" : undefined;
+  const skeleton = more ? `${shippedText(more)}\n${texts}` : texts;
   const text = lines.filter((line) => line !== "").join("\n");
   return { key: stepKey(plan.id), text, skeleton, early, late, blobs, quick: quickOf(plan), owes };
 }

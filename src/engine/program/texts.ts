@@ -7,6 +7,7 @@ const files = {
   step: new URL("./step.sh", import.meta.url),
   files: new URL("./files.sh", import.meta.url),
   asks: new URL("./asks.sh", import.meta.url),
+  tells: new URL("./tells.sh", import.meta.url),
   apply: new URL("./apply.sh", import.meta.url),
   batch: new URL("./batch.sh", import.meta.url),
   trial: new URL("./trial.sh", import.meta.url),

@@ -173,7 +173,8 @@ export class StepReport {
         break;
       }
       case "rc":
-        record.rc = Number(text) || 0;
+        record.rc = Number(text.replace(/ same$/, "")) || 0;
+        if (text.endsWith(" same")) record.applying = false;
         break;
       case "show":
         if (!record.applying) record.shown = this.#keep(record, unescapeLine(text));
@@ -286,12 +287,13 @@ export class StepReport {
     const why =
       reason ||
       (outcome === "unknown"
-        ? `after ${this.#lastChange ?? "an earlier step"}`
+        ? this.#doubted(plan)
         : outcome === "changed" || outcome === "would-change"
           ? record.why
           : undefined);
     const changes = outcome === "ok" || outcome === "skipped" ? [] : changesOf(record);
-    const always = plan?.step.always === true && plan.creates === undefined && plan.unless === undefined;
+    const always =
+      plan?.step.always === true && plan.step.tells !== true && plan.creates === undefined && plan.unless === undefined;
     const event = {
       type: "step.finished",
       node: this.#node,
@@ -418,6 +420,12 @@ export class StepReport {
   #named(outcome: Outcome, reason: string): string {
     const earlier = outcome === "unknown" && this.records.get(reason.replace(/^after /, ""));
     return earlier ? `after ${earlier.draft.title}` : reason;
+  }
+
+  /** Why a dry run does not know of a step that its runner did not name a reason for. */
+  #doubted(plan: PlannedStep | undefined): string {
+    if (plan?.step.tells && this.#lastChange === undefined) return "only running it tells";
+    return `after ${this.#lastChange ?? "an earlier step"}`;
   }
 
   #reasonOf(why: string): string {

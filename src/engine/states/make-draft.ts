@@ -106,7 +106,11 @@ function plan(parts: DraftParts, scope: Scope): PlannedStep {
   const args = problems.attempt(() => argsOf(module, source.args, scope));
   // With keys that are wrong, what the module says is told too; what may be secret is then taken for secret.
   const { sensitive = keys === undefined, ...others } = keys ?? {};
-  const context = contextOf(parts, scope, { sensitive, ...defined({ runAs: others.runAs }) });
+  const context = contextOf(parts, scope, {
+    sensitive,
+    ...defined({ runAs: others.runAs }),
+    ...(others.risk !== undefined && { onTrial: true }),
+  });
   const made = args && problems.attempt(() => makeStep(parts, args.value, context));
   problems.throwIfAny();
   const step = made as Step;
@@ -187,20 +191,19 @@ function makeStep({ source, module }: DraftParts, args: unknown, context: StepCo
 function contextOf(
   { node, files, templates, source }: DraftParts,
   scope: Scope,
-  { sensitive, runAs }: { readonly sensitive: boolean; readonly runAs?: string },
+  step: Required<Pick<StepContext, "sensitive">> & Pick<StepContext, "onTrial" | "runAs">,
 ): StepContext {
   return {
     node: node.name,
     nodeId: node.id,
     stateDir: node.stateDir,
-    sensitive,
-    ...defined({ runAs }),
+    ...step,
     readFile: (path) => files.blob(path),
     renderTemplate: (name, vars = {}) => {
       const at = nodeAt(source.args, ["template"])?.at ?? source.moduleAt;
       const text = templates.render(name, { ...scope, ...vars }, at);
       if (!(text instanceof Secret)) return text;
-      if (sensitive) return text.reveal();
+      if (step.sensitive) return text.reveal();
       throw new KcoreError({
         code: "EXPRESSION_TYPE",
         message: `the template “${name}” puts a secret into its text`,

@@ -87,6 +87,8 @@ export interface Step {
   readonly brings?: true;
   /** Never in order before it ran: shown as “always changes”, refused in shipped states. */
   readonly always?: true;
+  /** With `always`: apply tells that it changed nothing, by the word `same` behind its command's code; see tells.sh. */
+  readonly tells?: true;
   /** The step ends the boot: the segment ends here and the bastion waits for a new boot_id. */
   readonly ends?: "boot";
   /** Its facts and output are never shown or recorded. */
@@ -122,6 +124,8 @@ export interface StepContext {
   readonly sensitive?: boolean;
   /** The user that the step runs as, by its key `runAs`; absent: root, or whoever logs in. */
   readonly runAs?: string;
+  /** True when the step has the key `risk`: what locks the operator out is taken back. */
+  readonly onTrial?: boolean;
   /** Reads a file of the project or the shipped ones (`source:` arguments), as a blob. Relative to the project. */
   readonly readFile: (path: string) => Blob;
   /** Renders a template under `templates/` with the step's scope; `vars` are added as names of their own. */

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { Step } from "../define.ts";
 import { Secret } from "../secret.ts";
 import type { Thing } from "../reach.ts";
 import { sh, shLines, type Sh } from "../sh.ts";
@@ -22,32 +23,121 @@ export const SuccessCodes = z
   .default([0])
   .describe("Exit codes that mean success.");
 
+/** A POSIX extended regular expression, as grep(1) of the node reads it. */
+const Expression = z.string().regex(/^[^\0\n]+$/, "must be one line of a POSIX extended regular expression");
+
+export const Changed = z
+  .union(
+    [
+      z.enum(["always", "never"]),
+      z.strictObject({ whenOutput: Expression }),
+      z.strictObject({ whenCode: z.array(z.number().int().min(0).max(255)).min(1) }),
+    ],
+    { error: "must be always, never, { whenOutput: REGEX } or { whenCode: [CODE] }" },
+  )
+  .default("always")
+  .describe("When having run counts as a change: `always`, `never`, `{ whenOutput: REGEX }`, `{ whenCode: [CODE] }`.");
+
+export const Check = z
+  .boolean()
+  .default(false)
+  .describe("It only reads: it runs in dry runs too, never counts as a change, and fails where it fails.");
+
+/** Whether nothing else that is given contradicts `check`; a refinement of a module's arguments. */
+export function isWholeCheck(given: {
+  readonly check: boolean;
+  readonly changed: Changed;
+  readonly revert?: string | undefined;
+}): boolean {
+  const { check, changed, revert } = given;
+  return !check || (revert === undefined && (changed === "always" || changed === "never"));
+}
+export const wholeCheck = "a check changes nothing: without revert, whenOutput and whenCode";
+
+type Changed = z.output<typeof Changed>;
+
 export const Revert = Visible.min(1)
   .optional()
   .describe("A command line for /bin/sh that takes it back, for a step with a risk.");
-
-/** What a step on trial keeps of a command: how to take it back. */
-export function keepRevert(revert: string | undefined): { readonly keep?: Sh } {
-  return revert === undefined ? {} : { keep: sh`on_revert ${revert}` };
-}
 
 interface Process {
   readonly cwd?: string | undefined;
   readonly env: Readonly<Record<string, string>>;
   readonly stdin?: string | Secret | undefined;
   readonly successCodes: readonly number[];
+  readonly changed: Changed;
 }
 
-/** Runs a command in its folder, with its variables and its input, and tells its exit code; ends 0 when that means success. */
-export function withProcess(command: Sh, { cwd, env, stdin, successCodes }: Process): Sh {
+/** What a step makes of a command: a check that is looked at, or something that always runs and may tell whether it changed anything. */
+export function stepOfProcess(
+  command: Sh,
+  given: Process & { readonly check: boolean; readonly revert?: string | undefined },
+  { text, before = sh``, ...needs }: Needs & { readonly text: string; readonly before?: Sh },
+): Pick<Step, "apply" | "brings" | "foresee" | "guard" | "keep" | "probe" | "reach" | "tells" | "always" | "want"> {
+  const { check, revert, changed } = given;
+  const made = { is: "command", text } as const;
+  if (check)
+    return {
+      reach: { changes: [], restsOn: [made, ...needsOf(needs)] },
+      want: { check: "holds" },
+      probe: sh`${before}
+${running(command, given)}
+fact code "$status"
+case ${wordsOf(given.successCodes)} in *" $status "*) fact check holds ;; *) fact check "ended with exit code $status" ;; esac`,
+    };
+  const tells = changed !== "always";
+  return {
+    brings: true,
+    reach: { changes: changed === "never" ? [] : [made], restsOn: needsOf(needs) },
+    foresee: foreseeNeeds(needs, given),
+    ...(typeof changed === "object" && "whenOutput" in changed ? { guard: guardExpression(changed.whenOutput) } : {}),
+    want: {},
+    always: true,
+    ...(tells ? { tells } : {}),
+    ...(revert === undefined ? {} : { keep: sh`on_revert ${revert}` }),
+    probe: sh`:`,
+    apply: sh`${before}
+${withProcess(command, given)}`,
+  };
+}
+
+/** Runs a command in its folder, with its variables and its input: `$status`. */
+function running(command: Sh, { cwd, env, stdin }: Omit<Process, "changed">, into = sh``): Sh {
   return sh`${cwd === undefined ? sh`` : sh`cd -- ${cwd} || exit 1`}
 ${shLines(Object.entries(env).map(([name, value]) => sh`export ${name}=${value}`))}
-${stdin === undefined ? command : sh`printf %s ${stdin} | ${command}`}
-status=$?
-printf 'C %s\n' "$status" >&3
-case ${` ${successCodes.join(" ")} `} in *" $status "*) exit 0 ;; esac
+${stdin === undefined ? command : sh`printf %s ${stdin} | ${command}`}${into}
+status=$?`;
+}
+
+function wordsOf(codes: readonly number[]): string {
+  return ` ${codes.join(" ")} `;
+}
+
+/** Runs a command, and tells its exit code and whether that was a change; ends 0 when that means success. */
+function withProcess(command: Sh, given: Process): Sh {
+  const { changed } = given;
+  const byCode = typeof changed === "object" && "whenCode" in changed ? changed.whenCode : [];
+  const successCodes = [...given.successCodes, ...byCode];
+  return sh`${typeof changed === "object" && "whenOutput" in changed ? readingOutput(command, given, changed.whenOutput) : running(command, given)}
+${changed === "never" ? sh`same=" same"` : byCode.length > 0 ? sh`case ${wordsOf(byCode)} in *" $status "*) same= ;; *) same=" same" ;; esac` : sh``}
+printf 'C %s\n' "$status\${same-}" >&3
+case ${wordsOf(successCodes)} in *" $status "*) exit 0 ;; esac
 ${successCodes.includes(0) ? sh`` : sh`[ "$status" != 0 ] || echo "ended with exit code 0, which is not among successCodes" >&2`}
 exit 1`;
+}
+
+/** What it prints lies in a file meanwhile: a daemon that it leaves behind may hold that open without holding up anybody. */
+function readingOutput(command: Sh, given: Process, expression: string): Sh {
+  return sh`trap 'cat "$K_TMP/printed"; exit 143' TERM
+${running(command, given, sh` >"$K_TMP/printed"`)}
+cat "$K_TMP/printed"
+if grep -Eq -e ${expression} "$K_TMP/printed"; then same=; else same=" same"; fi`;
+}
+
+/** Before the command runs: grep ends with 2 at what is no expression, BusyBox only once it has a line to compare. */
+function guardExpression(expression: string): Sh {
+  return sh`echo | grep -Eq -e ${expression}
+[ $? != 2 ] || { echo ${`whenOutput: grep -E does not take ${expression}`} >&2; exit 1; }`;
 }
 
 interface Needs {

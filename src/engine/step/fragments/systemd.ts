@@ -64,3 +64,11 @@ export function foreseeStart(unit: string, isEnabled: boolean): Sh {
 [ "$LoadState" != not-found ] || { echo ${`there is no unit ${unit}`} >&2; exit 1; }
 ${isEnabled ? sh`case $UnitFileState in static | indirect) ${refuseStatic(unit)} ;; esac` : sh``}`;
 }
+
+/** Refuses a unit whose text stands in the file `$unit`, under its own name, when systemd-analyze does not accept it. Programs need not be there yet. */
+export function verifyUnit(name: string): Sh {
+  return sh`if have systemd-analyze; then
+  said=$(systemd-analyze verify --man=no --recursive-errors=no "$unit" 2>&1 | grep -v 'is not executable: No such file')
+  [ -z "$said" ] || refuse UNIT_INVALID ${`systemd does not accept the text of ${name}`}"$K_NL$said"
+fi`;
+}

@@ -15,7 +15,9 @@ import { join } from "node:path";
 import type { Outcome } from "#engine/events/event.ts";
 import { Blob, blobOf } from "#engine/step/blob.ts";
 import { KcoreError } from "#errors/problem.ts";
-import { problemsOf } from "#support/steps.ts";
+import { commandRun } from "#engine/modules/command-run.ts";
+import { stepKey } from "#engine/program/compile-step.ts";
+import { problemsOf, stepOf } from "#support/steps.ts";
 import type { Step } from "#engine/step/define.ts";
 import type { StepDraft } from "#engine/states/planned-step.ts";
 import { granted } from "#engine/step/fragments/granted.ts";
@@ -429,6 +431,50 @@ granted S1 && fact one yes; granted ${odd} && fact odd yes`,
     await session.finish("done");
     expect(outcomes().length).to.equal(22);
     expect(readFileSync(join(folder, "out"), "utf8")).to.equal("hello  world\nagain");
+  });
+
+  it("lets those that watch a command follow what it says of itself", async () => {
+    const sync = (cmd: string) => stepOf(commandRun, { cmd, changed: { whenCode: [2] } });
+    const told = async (cmd: string, dryRun = false) => {
+      const { session, outcomes, events } = sessionOn(state, { dryRun, runId: `run-${cmd.replaceAll(/\W/g, "")}` });
+      const drafts = [
+        draftOf("look", stepOf(commandRun, { cmd: "echo seen", check: true }), { register: "look" }),
+        draftOf("sync", sync(cmd), { register: "sync" }),
+        draftOf("after", fileStep("out", "x"), { onChanges: ["test/sync"] }),
+        draftOf(
+          "told",
+          ({ steps }) => {
+            const [look, own] = [steps.get("look"), steps.get("sync")];
+            return fileStep("told", `${look?.stdout} ${look?.facts["code"]} ${own?.changed} ${own?.rc}`);
+          },
+          { needs: { facts: false, steps: dryRun ? ["look"] : ["look", "sync"] } },
+        ),
+      ];
+      await session.perform([{ stage: "s", drafts }]);
+      await session.finish("done");
+      const written = existsSync(join(folder, "told")) ? readFileSync(join(folder, "told"), "utf8") : "";
+      const always = events.flatMap((event) => (event.type === "step.finished" && event.always ? [event.step] : []));
+      expect(always).to.deep.equal([]);
+      return [...outcomes(), written];
+    };
+    expect(await told("true", true)).to.deep.equal([
+      "look ok",
+      "sync unknown",
+      "after unknown",
+      "told would-change",
+      "",
+    ]);
+    expect(await told("true")).to.deep.equal(["look ok", "sync ok", "after skipped", "told changed", "seen 0 false 0"]);
+    // What an earlier run owes stays owed.
+    writeFileSync(join(state, "owed", stepKey("test/after")), "");
+    expect((await told("exit 0"))[2]).to.equal("after changed");
+    expect(await told("exit 2")).to.deep.equal([
+      "look ok",
+      "sync changed",
+      "after changed",
+      "told changed",
+      "seen 0 true 2",
+    ]);
   });
 
   it("gathers facts when a step rests on them", async () => {

@@ -69,14 +69,14 @@ describe("the module registry", () => {
     });
 });
 
-/** The texts of a module and of the fragments that it, and these, are made of. */
+/** The texts of a module and of the fragments and other modules that it, and these, are made of. */
 function withFragments(path: string, texts = new Map<string, string>()): ReadonlyMap<string, string> {
   if (texts.has(path)) return texts;
   const text = readFileSync(path, "utf8");
   texts.set(path, text);
   for (const [, imported = ""] of text.matchAll(/from "(\.[^"]*)"/g)) {
-    const fragment = join(dirname(path), imported);
-    if (fragment.includes("/step/fragments/")) withFragments(fragment, texts);
+    const other = join(dirname(path), imported);
+    if (/\/(step\/fragments|modules)\//.test(other)) withFragments(other, texts);
   }
   return texts;
 }

@@ -81,6 +81,16 @@ describe("what a node's frames tell of its steps", () => {
     expect(report.problemOf(key)?.message).to.equal("“config” (test.step) failed");
   });
 
+  it("tells a command that changed nothing by its own word as in order, and what it ended with", () => {
+    const { report, told } = reportWith([]);
+    report.take({ type: "start", rest: key });
+    report.take({ type: "apply", rest: `${key} apply` });
+    report.take({ type: "rc", rest: `${key} 3 same` });
+    report.take({ type: "end", rest: `${key} ok 0` });
+    expect(told()).to.deep.equal(["step.finished ok"]);
+    expect(report.registered(key)).to.deep.include({ changed: false, rc: 3 });
+  });
+
   it("S-7: points to the argument of a failed step, but shows no line of a sensitive one", () => {
     const place = { file: "states/test.yaml", line: 3, column: 9 };
     const problem = (sensitive: boolean) => {

@@ -1,0 +1,72 @@
+import { z } from "zod";
+import { defineModule } from "../step/define.ts";
+import { Command, EtcName, Schedule } from "../step/fragments/cron.ts";
+import { fileAbsent } from "./file-absent.ts";
+import { fileManaged } from "./file-managed.ts";
+
+/** crontab(5): a value has no escapes; quotes around it keep its blanks, and may hold the other kind. */
+const Value = z
+  .string()
+  .regex(/^[^\0\n]*$/, "must be one line")
+  .refine(
+    (value) => !(value.includes('"') && value.includes("'")),
+    "cron takes one kind of quotes in a value, not both",
+  );
+
+/**
+ * ```yaml
+ * cron.managed:
+ *   name: backup
+ *   schedule: "30 2 * * 1-5"
+ *   user: backup
+ *   command: /usr/local/bin/backup --day "$(date +%F)"
+ *   environment: { MAILTO: ops@example.org }
+ * ```
+ * One job in a file of its own, /etc/cron.d/NAME, as crontab(5) has it. A `%` stands for itself: it is escaped for cron. What reads no
+ * /etc/cron.d, as BusyBox's crond, has no such folder, and the step is refused (FILE_NO_PARENT): there a systemd timer, or nothing.
+ */
+export const cronManaged = defineModule({
+  name: "cron.managed",
+  summary: "Keeps a job of cron in a file of its own.",
+  args: z
+    .strictObject({
+      name: EtcName.describe("The file in /etc/cron.d."),
+      schedule: Schedule.optional().describe("Minute, hour, day, month and weekday, or a word such as @daily."),
+      command: Command.optional().describe("A command line for /bin/sh."),
+      user: z
+        .string()
+        .regex(/^[a-z_][a-z0-9_-]{0,31}\$?$/, "must be a user's name")
+        .default("root")
+        .describe("Who runs it."),
+      environment: z
+        .record(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "must be a variable's name"), Value)
+        .default({})
+        .describe("Variables, MAILTO and PATH among them; everybody on the node can read them."),
+      state: z.enum(["present", "absent"]).default("present").describe("Whether the job shall be there."),
+    })
+    .refine(
+      ({ state, schedule, command }) =>
+        [schedule, command].every((one) => (one !== undefined) === (state === "present")),
+      "give schedule and command (neither with state: absent)",
+    ),
+  refusals: [
+    "FILE_IN_THE_WAY",
+    "FILE_MOUNTED",
+    "FILE_NOT_EMPTY",
+    "FILE_NO_PARENT",
+    "FILE_PARENT_UNSAFE",
+    "NIXOS_MANAGED",
+  ],
+  step: ({ name, schedule = "", command = "", user, environment, state }, context) => {
+    const path = `/etc/cron.d/${name}`;
+    if (state === "absent") return fileAbsent.step({ path, recurse: false }, context);
+    const variables = Object.entries(environment).map(([key, value]) => `${key}=${quoted(value)}\n`);
+    const content = `# Managed by kcore.\n${variables.join("")}${schedule} ${user} ${command.replaceAll("%", String.raw`\%`)}\n`;
+    const file = fileManaged.args.parse({ path, content, mode: "0644", owner: "root", group: "root" });
+    return fileManaged.step(file, context);
+  },
+});
+
+function quoted(value: string): string {
+  return value.includes('"') ? `'${value}'` : `"${value}"`;
+}

@@ -1,0 +1,216 @@
+import { isIP } from "node:net";
+import { z } from "zod";
+import { blobOf } from "../step/blob.ts";
+import { defineModule } from "../step/define.ts";
+import { probeFile, putFile, wantFile, type ConfigFile } from "../step/fragments/config-file.ts";
+import { canonical, probeRules, refuseLockout, tableText } from "../step/fragments/nftables.ts";
+import { systemctl, unitProperties } from "../step/fragments/systemd.ts";
+import type { Reach } from "../step/reach.ts";
+import { sh } from "../step/sh.ts";
+
+const Port = z
+  .union([z.int(), z.string()])
+  .transform(String)
+  .refine((text) => {
+    const [, first = "", last = first] = /^([1-9]\d{0,4})(?:-([1-9]\d{0,4}))?$/.exec(text) ?? [];
+    return first !== "" && Number(first) <= Number(last) && Number(last) <= 65_535;
+  }, 'must be a port, or a range such as "8000-8100"');
+
+const Source = z.string().refine((text) => {
+  const [address = "", length, ...more] = text.split("/");
+  const most = { 4: 32, 6: 128 }[isIP(address)];
+  return (
+    most !== undefined &&
+    more.length === 0 &&
+    (length === undefined || (/^\d{1,3}$/.test(length) && Number(length) <= most))
+  );
+}, "must be an address or a network such as 192.0.2.0/24 or 2001:db8::/32");
+
+const Interface = z
+  .string()
+  .regex(/^[A-Za-z0-9_.:@-]{1,15}\*?$/, "must be an interface's name; a final * stands for more");
+
+const Comment = z.string().regex(/^[^"\\\p{C}]{1,128}$/u, "must be one line without quotes and back slashes");
+
+const listOf = <One extends z.ZodType>(one: One) =>
+  z.union([one.transform((value) => [value]), z.array(one).min(1)]).optional();
+
+const Allow = z
+  .strictObject({
+    protocol: z.enum(["tcp", "udp", "sctp", "any"]).default("tcp"),
+    ports: listOf(Port),
+    from: listOf(Source),
+    interfaces: listOf(Interface),
+    comment: Comment.optional(),
+  })
+  .refine(({ protocol, ports }) => protocol !== "any" || ports === undefined, "ports need a protocol that has them")
+  .transform(({ ports = [], from = [], interfaces = [], ...rest }) => ({ ...rest, ports, from, interfaces }));
+
+/** A text of nft that cannot leave the braces that it stands in, nor fill itself, which would look like somebody's change. */
+const Rules = z
+  .string()
+  .default("")
+  .refine(staysInside, "must close each brace that it opens, and no other")
+  .refine((text) => !/\binclude\b/.test(bare(text)), "must not include files")
+  .refine(
+    (text) => !/\bflags\b[^;\n]*\b(dynamic|timeout)\b|\b(update|add)\s+@/.test(bare(text)),
+    "sets that fill themselves cannot be compared: keep them in a table of their own",
+  );
+
+/** Without what stands in quotes and comments. */
+function bare(text: string): string {
+  return text.replaceAll(/"[^"\n]*"|#[^\n]*/g, "");
+}
+
+function staysInside(text: string): boolean {
+  let depth = 0;
+  for (const brace of bare(text).matchAll(/[{}]/g)) if ((depth += brace[0] === "{" ? 1 : -1) < 0) return false;
+  return depth === 0 && !bare(text).includes('"');
+}
+
+/**
+ * ```yaml
+ * firewall.rules:
+ *   allow:
+ *     - { ports: 22, from: [192.0.2.0/24, "2001:db8::/32"] }
+ *     - { ports: [80, 443], comment: web }
+ *     - { protocol: udp, ports: "60000-61000", interfaces: eth1 }
+ * ```
+ * One table of nftables, `inet kcore`, replaced as a whole and alone: other tables stay, and what they drop stays dropped. What is
+ * answered or related, loopback, and what IPv6 cannot do without is always let in. It lies in /etc/kcore/nftables and is loaded at boot,
+ * behind nftables.service and before the network comes up. Starting nftables.service by hand flushes every table: the next run mends that. What others change in the table is
+ * mended. Rules that would not let ssh in from where this run comes are refused, unless the step is on trial (`risk: connectivity`).
+ */
+export const firewallRules = defineModule({
+  name: "firewall.rules",
+  summary: "Keeps a table of nftables that says what is let in.",
+  args: z
+    .strictObject({
+      table: z
+        .string()
+        .regex(/^[a-z][a-z0-9_]{0,31}$/, "must be a short name of small letters")
+        .default("kcore")
+        .describe("The table's name; its family is inet."),
+      input: z.enum(["drop", "accept"]).default("drop").describe("What becomes of what no rule lets in."),
+      icmp: z.boolean().default(true).describe("Let in ICMP and ICMPv6: pings, and errors that nothing is known of."),
+      allow: z
+        .array(Allow)
+        .default([])
+        .describe("What is let in: `protocol` (tcp), `ports`, `from` (addresses, networks), `interfaces`, `comment`."),
+      rules: Rules.describe("More rules of the chain, behind those of `allow`, as nft(8) reads them."),
+      more: Rules.describe("More of the table as nft(8) reads it: sets, other chains."),
+      state: z.enum(["present", "absent"]).default("present").describe("Whether the table shall be there."),
+    })
+    .refine(
+      ({ state, allow, rules, more }) => state === "present" || (allow.length === 0 && rules === "" && more === ""),
+      "an absent table has no rules",
+    ),
+  refusals: [
+    "FILE_INVALID",
+    "FILE_IN_THE_WAY",
+    "FILE_NO_PARENT",
+    "FILE_PARENT_UNSAFE",
+    "FIREWALL_LOCKS_OUT",
+    "NIXOS_MANAGED",
+  ],
+  step: ({ table, state, ...given }, { onTrial }) => {
+    const text = tableText({ name: table, ...given });
+    const unit = `kcore-nftables-${table}.service`;
+    const path = `/etc/kcore/nftables/${table}.nft`;
+    const rules: ConfigFile = { fact: "file", path, blob: blobOf(text) };
+    const service: ConfigFile = {
+      fact: "unit",
+      path: `/etc/systemd/system/${unit}`,
+      blob: blobOf(unitText(table, path)),
+    };
+    const files = [rules, service];
+    const reach: Reach = {
+      changes: [...files.map((file) => ({ is: "path", path: file.path }) as const), { is: "service", name: unit }],
+      restsOn: [...files.map((file) => ({ is: "path", path: file.path }) as const), { is: "program", name: "nft" }],
+    };
+    const look = sh`${probeFile(rules)}
+content=$kind
+${probeFile(service)}
+${unitProperties(unit, ["ActiveState", "NeedDaemonReload", "UnitFileState"])}
+fact enabled "\${UnitFileState:-absent}"`;
+    const common = {
+      reach,
+      tools: [{ command: "nft", package: "nftables" }, systemctl],
+      keep: sh`keep_unit ${unit} keep
+keep_path ${service.path}
+keep_path ${path}
+{ printf 'table inet %s\ndelete table inet %s\n' ${table} ${table} && { nft -s list table inet ${table} 2>/dev/null || :; }; } >"$k_t/"${table}.nft || exit 1
+on_revert "nft -f '$k_t/"${table}".nft'"`,
+      timeout: 120,
+      quiet: true,
+    } as const;
+    if (state === "absent")
+      return {
+        ...common,
+        want: { file: "absent", unit: "absent", enabled: "absent", rules: "absent" },
+        probe: sh`${look}
+if nft list table inet ${table} >/dev/null 2>&1; then fact rules present; else fact rules absent; fi`,
+        guard: sh`guard_file ${path} && guard_file ${service.path}`,
+        apply: sh`[ ! -e ${service.path} ] || systemctl disable --now -- ${unit} || exit 1
+remove_path ${path} 0 && remove_path ${service.path} 0 && systemctl daemon-reload || exit 1
+! nft list table inet ${table} >/dev/null 2>&1 || nft delete table inet ${table}`,
+      };
+    const wanted = wantFile(rules);
+    const check = sh`said=$(${canonical(sh`${rules.blob}`, table)} 2>&1 >/dev/null) || refuse FILE_INVALID "nft does not accept the rules$K_NL$said"`;
+    return {
+      ...common,
+      want: { ...wanted, ...wantFile(service), reload: "no", enabled: "enabled", active: "active", rules: "as wanted" },
+      // What the kernel would list of other rules than the wanted ones says nothing.
+      probe: sh`${look}
+fact reload "$NeedDaemonReload"
+fact active "$ActiveState"
+if [ "$content" = ${wanted[rules.fact] ?? ""} ]; then
+${probeRules(path, table)}
+fi`,
+      guard: sh`guard_file ${path} && guard_file ${service.path}
+${given.input === "drop" && onTrial !== true ? refuseLockout(given.allow) : sh``}`,
+      foresee: sh`${files
+        .map((file) => file.path)
+        .reduce(
+          (texts, one) => sh`${texts}
+foresee_place ${one} 8 1 root root`,
+          sh``,
+        )}
+${check}`,
+      apply: sh`${check}
+${putFile(service)}
+${putFile(rules)}
+nft -f ${path} && systemctl daemon-reload && systemctl enable -- ${unit} && systemctl start -- ${unit}`,
+      show: sh`[ ! -f ${path} ] || cat <${path}`,
+      shown: text,
+    };
+  },
+});
+
+/**
+ * A unit of its own: the configuration of nftables.service belongs to its package and to others, and flushes every table when it is
+ * loaded; so this one follows it in all that it does.
+ */
+function unitText(table: string, path: string): string {
+  return `# Managed by kcore.
+[Unit]
+Description=Table inet ${table} of the firewall
+Documentation=man:nft(8)
+DefaultDependencies=no
+RequiresMountsFor=${path}
+After=nftables.service
+Before=network-pre.target
+Wants=network-pre.target
+PartOf=nftables.service
+ReloadPropagatedFrom=nftables.service
+
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart=/usr/sbin/nft -f ${path}
+ExecReload=/usr/sbin/nft -f ${path}
+
+[Install]
+WantedBy=sysinit.target nftables.service
+`;
+}

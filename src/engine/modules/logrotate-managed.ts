@@ -1,0 +1,107 @@
+import { z } from "zod";
+import { blobOf } from "../step/blob.ts";
+import { defineModule } from "../step/define.ts";
+import { EtcName } from "../step/fragments/cron.ts";
+import { reachOfData } from "../step/reach-of-data.ts";
+import { sh, type Sh } from "../step/sh.ts";
+import { fileAbsent } from "./file-absent.ts";
+import { fileManaged } from "./file-managed.ts";
+
+const Path = z
+  .string()
+  .regex(/^\/[^\0\n"'{}\\]*$/, "must be an absolute path without quotes, braces and back slashes; * stands for more");
+
+const Directive = z.string().regex(/^[a-z][^\0\n{}]*$/, "must be one directive such as “rotate 7”");
+
+const Script = z
+  .string()
+  .refine(
+    (text) => !/^\s*(endscript|(pre|post)rotate|(first|last)action|preremove)\b/m.test(text),
+    "must hold no directive of a script",
+  );
+
+/**
+ * ```yaml
+ * logrotate.managed:
+ *   name: shop
+ *   paths: [/var/log/shop/*.log]
+ *   options: [weekly, rotate 8, compress, delaycompress, missingok, notifempty]
+ *   postrotate: systemctl kill -s HUP shop.service
+ * ```
+ * A file of its own, /etc/logrotate.d/NAME, as logrotate(8) has it. logrotate itself reads it before it is put there; that a log is not
+ * there yet is no mistake.
+ */
+export const logrotateManaged = defineModule({
+  name: "logrotate.managed",
+  summary: "Keeps how logs are rotated in a file of its own.",
+  args: z
+    .strictObject({
+      name: EtcName.describe("The file in /etc/logrotate.d."),
+      paths: z.array(Path).min(1).optional().describe("The logs; * stands for more."),
+      options: z.array(Directive).default([]).describe("Directives of logrotate, a line each."),
+      postrotate: Script.optional().describe("A script for sh, after a rotation."),
+      content: z.string().optional().describe("The file's text, instead of all these."),
+      state: z.enum(["present", "absent"]).default("present").describe("Whether the file shall be there."),
+    })
+    .refine(
+      ({ paths, content, state }) =>
+        [paths, content].filter((one) => one !== undefined).length === (state === "present" ? 1 : 0),
+      "give one of paths and content (neither with state: absent)",
+    )
+    .refine(
+      ({ paths, options, postrotate }) => paths !== undefined || (options.length === 0 && postrotate === undefined),
+      "options and postrotate are for paths",
+    ),
+  refusals: [
+    "FILE_INVALID",
+    "FILE_IN_THE_WAY",
+    "FILE_MOUNTED",
+    "FILE_NOT_EMPTY",
+    "FILE_NO_PARENT",
+    "FILE_PARENT_UNSAFE",
+    "NIXOS_MANAGED",
+  ],
+  step: ({ name, paths = [], options, postrotate, state, ...given }, context) => {
+    const path = `/etc/logrotate.d/${name}`;
+    if (state === "absent") return fileAbsent.step({ path, recurse: false }, context);
+    const content = given.content ?? textOf(paths, options, postrotate);
+    const file = fileManaged.args.parse({ path, content, mode: "0644", owner: "root", group: "root" });
+    const { data, ...step } = fileManaged.step(file, context);
+    const check = checked(name, content);
+    return {
+      ...step,
+      ...(data && { reach: reachOfData(data) }),
+      tools: [{ command: "logrotate", package: "logrotate" }],
+      foresee: sh`${step.foresee ?? sh``}
+${check}`,
+      apply: sh`${check}
+${step.apply ?? sh``}`,
+    };
+  },
+});
+
+function textOf(paths: readonly string[], options: readonly string[], postrotate: string | undefined): string {
+  const names = paths.map((path) => (/\s/.test(path) ? `"${path}"` : path));
+  const script =
+    postrotate === undefined
+      ? []
+      : [
+          "postrotate",
+          ...postrotate
+            .trimEnd()
+            .split("\n")
+            .map((line) => (line === "" ? "" : `    ${line}`)),
+          "endscript",
+        ];
+  const lines = [...options, ...script].map((line) => (line === "" ? "\n" : `    ${line}\n`));
+  return `# Managed by kcore.\n${names.join("\n")} {\n${lines.join("")}}\n`;
+}
+
+/** In debug mode nothing is rotated. Only lines that name the file speak of its text: others are about logs that are not there. */
+function checked(name: string, content: string): Sh {
+  return sh`new=$K_TMP/${name}
+cat <${blobOf(content)} >"$new" || exit 1
+logrotate -d "$new" >"$K_TMP/said" 2>&1
+said=$(grep -F "error: $new:" "$K_TMP/said") && refuse FILE_INVALID "logrotate does not accept the text$K_NL$said"
+rm -f "$new"`;
+}

@@ -1,0 +1,121 @@
+import { z } from "zod";
+import { blobOf } from "../step/blob.ts";
+import { defineModule } from "../step/define.ts";
+import { EtcName } from "../step/fragments/cron.ts";
+import { reachOfData } from "../step/reach-of-data.ts";
+import { sh, type Sh } from "../step/sh.ts";
+import { fileAbsent } from "./file-absent.ts";
+import { fileManaged } from "./file-managed.ts";
+
+const Account = z.string().regex(/^[a-z_][a-z0-9_-]{0,31}\$?$/, "must be a user's or group's name");
+
+const folder = "/etc/sudoers.d";
+
+/**
+ * ```yaml
+ * sudoers.managed:
+ *   name: deploy
+ *   group: deploy
+ *   commands: [/usr/bin/systemctl restart shop.service, /usr/bin/journalctl]
+ *   noPassword: true
+ * ```
+ * A file of its own in /etc/sudoers.d, 0440. Before it is put there visudo(8) reads it, and it together with /etc/sudoers and all other
+ * files: what would break sudo is refused, and the old file stays. A command without arguments may be called with any (sudoers(5)).
+ * What lets this very run in goes only on trial: give the step `risk: connectivity` then.
+ */
+export const sudoersManaged = defineModule({
+  name: "sudoers.managed",
+  summary: "Keeps who may do what by sudo in a file of its own.",
+  args: z
+    .strictObject({
+      name: EtcName.describe("The file in /etc/sudoers.d."),
+      user: Account.optional().describe("Who may."),
+      group: Account.optional().describe("The group whose members may."),
+      commands: z
+        .array(
+          z
+            .string()
+            .regex(
+              /^(ALL|sudoedit \/[^\0\n]*|\/[^\0\n]*)$/,
+              "must be a program's whole path, perhaps with arguments, or ALL",
+            ),
+        )
+        .min(1)
+        .optional()
+        .describe("What they may run, each by its whole path; ALL: anything."),
+      runAs: z
+        .array(z.union([z.literal("ALL"), Account]))
+        .min(1)
+        .optional()
+        .describe("As whom; root if not told, ALL: as anybody."),
+      noPassword: z.boolean().optional().describe("Without being asked for a password."),
+      content: z.string().optional().describe("The file's text, instead of all these."),
+      state: z.enum(["present", "absent"]).default("present").describe("Whether the file shall be there."),
+    })
+    .superRefine((given, context) => {
+      const { user, group, commands, runAs, noPassword, content, state } = given;
+      const who = [user, group].filter((one) => one !== undefined).length;
+      const isRule = who === 1 && commands !== undefined;
+      const isNoRule = [user, group, commands, runAs, noPassword].every((one) => one === undefined);
+      const fits = state === "absent" ? isNoRule && content === undefined : content === undefined ? isRule : isNoRule;
+      if (!fits)
+        context.addIssue({
+          code: "custom",
+          message: "give one of user and group with commands, or content (neither with state: absent)",
+        });
+    }),
+  refusals: [
+    "FILE_INVALID",
+    "FILE_IN_THE_WAY",
+    "FILE_MOUNTED",
+    "FILE_NOT_EMPTY",
+    "FILE_NO_PARENT",
+    "FILE_PARENT_UNSAFE",
+    "NIXOS_MANAGED",
+  ],
+  step: ({ name, state, ...given }, context) => {
+    const path = `${folder}/${name}`;
+    if (state === "absent") return fileAbsent.step({ path, recurse: false }, context);
+    const content = given.content ?? ruleText(given);
+    const file = fileManaged.args.parse({ path, content, mode: "0440", owner: "root", group: "root" });
+    const { data, ...step } = fileManaged.step(file, context);
+    const check = checked(name, content);
+    return {
+      ...step,
+      ...(data && { reach: reachOfData(data) }),
+      tools: [{ command: "visudo", package: "sudo" }],
+      foresee: sh`${step.foresee ?? sh``}
+${check}`,
+      apply: sh`${check}
+${step.apply ?? sh``}`,
+    };
+  },
+});
+
+interface Rule {
+  readonly user?: string | undefined;
+  readonly group?: string | undefined;
+  readonly commands?: readonly string[] | undefined;
+  readonly runAs?: readonly string[] | undefined;
+  readonly noPassword?: boolean | undefined;
+}
+
+/** sudoers(5): in a command `,`, `:`, `=` and the back slash are escaped; what stands for more (`*`) stays. */
+function ruleText({ user, group, commands = [], runAs = ["root"], noPassword = false }: Rule): string {
+  const list = commands.map((one) => one.replaceAll(/[,:=\\#"]/g, String.raw`\$&`)).join(", ");
+  return `# Managed by kcore.\n${user ?? `%${group}`} ALL=(${runAs.join(", ")}) ${noPassword ? "NOPASSWD: " : ""}${list}\n`;
+}
+
+/** The new file by itself, and then all that sudo reads with it, elsewhere: two files may contradict each other. */
+function checked(name: string, content: string): Sh {
+  return sh`new=$K_TMP/sudoers
+rm -rf "$new" && mkdir -p "$new/d" && cat <${blobOf(content)} >"$new/"${name} || exit 1
+said=$(visudo -cf "$new/"${name} 2>&1) || refuse FILE_INVALID "sudo does not accept the text$K_NL$said"
+grep -Eq '^[@#]includedir[[:blank:]]+/etc/sudoers\.d/?[[:blank:]]*$' /etc/sudoers ||
+  refuse FILE_INVALID "/etc/sudoers does not read /etc/sudoers.d: it has no @includedir for that"
+for file in /etc/sudoers.d/*; do [ ! -f "$file" ] || cp -p "$file" "$new/d/" || exit 1; done
+mv -f "$new/"${name} "$new/d/"${name} &&
+  sed "s|^\([@#]includedir[[:blank:]]\{1,\}\)/etc/sudoers\.d/*[[:blank:]]*$|\1$new/d|" /etc/sudoers >"$new/all" || exit 1
+said=$(visudo -cf "$new/all" 2>&1) || refuse FILE_INVALID "sudo does not accept the text together with what it reads besides$K_NL$said"
+rm -rf "$new"`;
+}

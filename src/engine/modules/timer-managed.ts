@@ -1,0 +1,170 @@
+import { z } from "zod";
+import { blobOf } from "../step/blob.ts";
+import { defineModule, type Facts } from "../step/define.ts";
+import { UnitName, UserName } from "../step/fields.ts";
+import { probeFile, putFile, wantFile, type ConfigFile } from "../step/fragments/config-file.ts";
+import { systemctl, unitProperties, verifyUnit } from "../step/fragments/systemd.ts";
+import { serviceText, timerText } from "../step/fragments/timer.ts";
+import type { Reach, Thing } from "../step/reach.ts";
+import { sh, shLines } from "../step/sh.ts";
+
+const Line = z.string().regex(/^[^\0\n]*\S[^\0\n]*$/, "must be one line");
+
+/** systemd.time(7): systemd-analyze says on the node what it does not take. */
+const Span = z.string().regex(/^[0-9][0-9a-zA-Z. ]*$/, 'must be a time span such as "15min" or "1h 30s"');
+
+const args = z
+  .strictObject({
+    name: z
+      .string()
+      .regex(/^[A-Za-z0-9:_@-][A-Za-z0-9:_.@-]{0,200}$/, "must be a unit's name without its suffix")
+      .refine((name) => !/\.(timer|service)$/.test(name), "must be without .timer and .service")
+      .describe("NAME.timer, and NAME.service if it runs a command."),
+    command: z
+      .union([Line, z.array(z.string().regex(/^[^\0\n]*$/, "must be one line")).min(1)])
+      .optional()
+      .describe("What it runs: a command line for /bin/sh, or a program by its whole path and its arguments."),
+    service: UnitName.optional().describe("The unit that it starts instead, which is there already."),
+    onCalendar: z
+      .union([Line.transform((one) => [one]), z.array(Line).min(1)])
+      .default([])
+      .describe("When, as systemd.time(7) has it: daily, Mon..Fri 02:30."),
+    onBootSec: Span.optional().describe("So long after the boot."),
+    onUnitActiveSec: Span.optional().describe("So long after it ran last."),
+    persistent: z
+      .boolean()
+      .default(false)
+      .describe("Make up for a turn of onCalendar that was missed while the node was off."),
+    randomizedDelay: Span.optional().describe("Up to so much later, by chance."),
+    user: UserName.optional().describe("Who runs the command; root if not told."),
+    environment: z
+      .record(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "must be a variable's name"), z.string().regex(/^[^\0\n]*$/))
+      .default({})
+      .describe("Variables of the command; everybody on the node can read them."),
+    description: Line.optional().describe("What systemd shows of it."),
+    state: z.enum(["present", "absent"]).default("present").describe("Whether the timer shall be there."),
+  })
+  .superRefine((given, context) => {
+    const refuse = (message: string): void => context.addIssue({ code: "custom", message });
+    const { command, service, state, onCalendar, onBootSec, onUnitActiveSec, user, environment } = given;
+    const what = [command, service].filter((one) => one !== undefined).length;
+    const isTimed = onCalendar.length > 0 || onBootSec !== undefined || onUnitActiveSec !== undefined;
+    if (state === "absent") {
+      if (what > 0 || isTimed) refuse("an absent timer has a name alone");
+      return;
+    }
+    if (what !== 1) refuse("give one of command and service");
+    if (!isTimed) refuse("give at least one of onCalendar, onBootSec and onUnitActiveSec");
+    if (onUnitActiveSec !== undefined && onCalendar.length === 0 && onBootSec === undefined)
+      refuse("onUnitActiveSec alone never begins: give onBootSec or onCalendar too");
+    if (given.persistent && onCalendar.length === 0) refuse("persistent is for onCalendar");
+    if (service !== undefined && (user !== undefined || Object.keys(environment).length > 0))
+      refuse("user and environment are for a command");
+    if (Array.isArray(command) && !command[0]?.startsWith("/")) refuse("a program needs its whole path");
+  });
+
+/**
+ * ```yaml
+ * timer.managed:
+ *   name: backup
+ *   command: /usr/local/bin/backup --day "$(date +%F)"
+ *   onCalendar: Mon..Fri 02:30
+ *   persistent: true
+ *   randomizedDelay: 10min
+ *   user: backup
+ * ```
+ * A timer of systemd in /etc/systemd/system, enabled and running, with the service that it starts. A command is written so that neither `%`
+ * nor `$` means anything to systemd. systemd-analyze reads both before they are put there. A service of that name that is somebody
+ * else's is refused: give it as `service`. What runs just now runs to its end.
+ */
+export const timerManaged = defineModule({
+  name: "timer.managed",
+  summary: "Keeps a timer of systemd, and the service that it starts.",
+  args,
+  refusals: ["FILE_IN_THE_WAY", "FILE_NO_PARENT", "FILE_PARENT_UNSAFE", "NIXOS_MANAGED", "UNIT_INVALID"],
+  step: ({ name, state, service, ...given }) => {
+    const fileOf = (fact: string, text: string): ConfigFile => ({
+      fact,
+      path: `/etc/systemd/system/${name}.${fact}`,
+      blob: blobOf(text),
+    });
+    const unit = `${name}.timer`;
+    const text = timerText({ ...given, name, service });
+    const timer = fileOf("timer", text);
+    const own = fileOf("service", serviceText({ ...given, name }));
+    const files = service === undefined && state === "present" ? [timer, own] : [timer];
+    const places = [timer, own].map(({ path }): Thing => ({ is: "path", path }));
+    const reach: Reach = {
+      changes: [...places, { is: "service", name: unit }],
+      restsOn: [...places, { is: "service", name: unit }],
+    };
+    const common = {
+      reach,
+      tools: [systemctl],
+      keep: sh`keep_unit ${unit} restart
+keep_path ${timer.path}
+keep_path ${own.path}`,
+      timeout: 120,
+    } as const;
+    const look = unitProperties(unit, ["ActiveState", "NeedDaemonReload", "UnitFileState"]);
+    // The first line says whose it is.
+    const ours = sh`owner=
+[ ! -f ${own.path} ] || IFS= read -r owner <${own.path} || :
+if [ "$owner" = "# Managed by kcore." ]; then owner=ours; elif [ -e ${own.path} ]; then owner=another; else owner=; fi`;
+    if (state === "absent")
+      return {
+        ...common,
+        want: { timer: "absent", service: "not ours", enabled: "absent", active: "inactive" },
+        probe: sh`${look}
+${probeFile(timer)}
+${ours}
+if [ "$owner" = ours ]; then fact service ours; else fact service "not ours"; fi
+fact enabled "\${UnitFileState:-absent}"
+fact active "$ActiveState"`,
+        guard: sh`guard_file ${timer.path}`,
+        foresee: sh`foresee_place ${timer.path} 8 1 root root`,
+        apply: sh`${ours}
+[ ! -e ${timer.path} ] || systemctl disable --now -- ${unit} || exit 1
+remove_path ${timer.path} 0 || exit 1
+[ "$owner" != ours ] || remove_path ${own.path} 0 || exit 1
+systemctl daemon-reload`,
+      };
+    const wanted: Facts = Object.fromEntries(files.flatMap((file) => Object.entries(wantFile(file))));
+    const verified = sh`mkdir -p "$K_TMP/verify" || exit 1
+${shLines(files.map(({ fact, blob }) => sh`cat <${blob} >"$K_TMP/verify/"${`${name}.${fact}`} || exit 1`))}
+${shLines(
+  files.map(
+    ({ fact }) => sh`unit=$K_TMP/verify/${`${name}.${fact}`}
+${verifyUnit(`${name}.${fact}`)}`,
+  ),
+)}`;
+    return {
+      ...common,
+      want: { ...wanted, reload: "no", enabled: "enabled", active: "active" },
+      probe: sh`${look}
+${shLines(files.map(probeFile))}
+fact reload "$NeedDaemonReload"
+fact enabled "\${UnitFileState:-absent}"
+fact active "$ActiveState"`,
+      guard: sh`${shLines(files.map(({ path }) => sh`guard_file ${path}`))}
+${
+  service === undefined
+    ? sh`${ours}
+if [ "$owner" != ours ]; then
+  at=$(systemctl show -p FragmentPath -- ${`${name}.service`}) && at=\${at#*=} || exit 1
+  [ -z "$at" ] || refuse FILE_IN_THE_WAY "$at is somebody else's: give "${`service: ${name}`}" instead of command, or another name"
+fi`
+    : sh`:`
+}`,
+      foresee: sh`${shLines(files.map(({ path }) => sh`foresee_place ${path} 8 1 root root`))}
+${verified}`,
+      apply: sh`${verified}
+${shLines(files.map(putFile))}
+systemctl daemon-reload && systemctl enable -- ${unit} || exit 1
+# A timer that runs goes by its old text until it is restarted.
+if [ "$(had timer)" = ${wanted["timer"] ?? ""} ]; then systemctl start -- ${unit}; else systemctl restart -- ${unit}; fi`,
+      show: sh`[ ! -f ${timer.path} ] || cat <${timer.path}`,
+      shown: text,
+    };
+  },
+});

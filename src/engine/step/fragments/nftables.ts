@@ -1,0 +1,150 @@
+import { sh, shLines, type Sh } from "../sh.ts";
+
+/** What is let in: by every protocol, port, address or interface where none is given. */
+export interface Allowed {
+  readonly protocol: "tcp" | "udp" | "sctp" | "any";
+  readonly ports: readonly string[];
+  readonly from: readonly string[];
+  readonly interfaces: readonly string[];
+  readonly comment?: string | undefined;
+}
+
+export interface Table {
+  readonly name: string;
+  readonly input: "drop" | "accept";
+  readonly icmp: boolean;
+  readonly allow: readonly Allowed[];
+  /** More rules of the chain, and more of the table, as nft(8) reads them. */
+  readonly rules: string;
+  readonly more: string;
+}
+
+/** Protocols as IANA counts them: a node without /etc/protocols (netbase) has no names for them. */
+const numbers = { icmp: 1, tcp: 6, udp: 17, icmpv6: 58, sctp: 132 } as const;
+
+/** The table as `nft -f` loads it, in one transaction and without touching any other: one that is not there is made, so that it can be deleted. */
+export function tableText({ name, input, icmp, allow, rules, more }: Table): string {
+  const chain = [
+    `type filter hook input priority filter; policy ${input};`,
+    "ct state established,related accept",
+    'iifname "lo" accept',
+    // RFC 4890, 4.4.1: without them there is no IPv6. RFC 8415, 7.2: answers to what was sent to a group are related to nothing.
+    "icmpv6 type { nd-router-advert, nd-neighbor-solicit, nd-neighbor-advert, mld-listener-query } accept",
+    "ip6 saddr fe80::/10 udp sport 547 udp dport 546 accept",
+    ...(icmp ? [`meta l4proto { ${numbers.icmp}, ${numbers.icmpv6} } accept`] : []),
+    ...allow.flatMap(ruleLines),
+    ...linesOf(rules),
+  ];
+  return `# Managed by kcore.
+table inet ${name}
+delete table inet ${name}
+table inet ${name} {
+${linesOf(more)
+  .map((line) => `\t${line}\n`)
+  .join("")}\tchain input {
+${chain.map((line) => `\t\t${line}\n`).join("")}\t}
+}
+`;
+}
+
+function linesOf(text: string): string[] {
+  return text.split("\n").filter((line) => line.trim() !== "");
+}
+
+/** One rule, or one for each family of addresses. */
+function ruleLines({ protocol, ports, from, interfaces, comment }: Allowed): string[] {
+  const families = [
+    { word: "ip", of: from.filter((address) => !address.includes(":")) },
+    { word: "ip6", of: from.filter((address) => address.includes(":")) },
+  ].filter(({ of }) => of.length > 0);
+  const sources = from.length === 0 ? [""] : families.map(({ word, of }) => `${word} saddr ${setOf(of)}`);
+  const what =
+    protocol === "any"
+      ? ""
+      : ports.length === 0
+        ? `meta l4proto ${numbers[protocol]}`
+        : `${protocol} dport ${setOf(ports)}`;
+  return sources.map((source) =>
+    [
+      interfaces.length === 0 ? "" : `iifname ${setOf(interfaces.map((one) => `"${one}"`))}`,
+      source,
+      what,
+      "accept",
+      comment === undefined ? "" : `comment "${comment}"`,
+    ]
+      .filter((word) => word !== "")
+      .join(" "),
+  );
+}
+
+function setOf(members: readonly string[]): string {
+  return members.length === 1 ? (members[0] ?? "") : `{ ${members.join(", ")} }`;
+}
+
+/** Tables as a kernel of its own namespace would list them, counters and the like left out: `nft -s list` of what FILE, a word of sh, loads. */
+export function canonical(file: Sh, table: string): Sh {
+  return sh`unshare -n sh -c 'nft -f "$1" && nft -s list table inet "$2"' nft ${file} ${table}`;
+}
+
+/** The fact `rules`: whether the kernel has what the file says; else the lines that are more (+) and missing (-). */
+export function probeRules(path: string, table: string): Sh {
+  return sh`if ! nft -s list table inet ${table} >"$K_TMP/nft.now" 2>/dev/null; then fact rules absent
+elif ! ${canonical(sh`${path}`, table)} >"$K_TMP/nft.wanted" 2>/dev/null; then fact rules "not to be compared: nft does not load "${path}
+elif cmp -s "$K_TMP/nft.now" "$K_TMP/nft.wanted"; then fact rules "as wanted"
+else
+  lines=$(grep -vxF -f "$K_TMP/nft.wanted" "$K_TMP/nft.now" | sed -n 's/^[[:blank:]]*\([^[:blank:]]\)/+ \1/p'
+    grep -vxF -f "$K_TMP/nft.now" "$K_TMP/nft.wanted" | sed -n 's/^[[:blank:]]*\([^[:blank:]]\)/- \1/p')
+  fact rules "\${lines:-in another order}"
+fi`;
+}
+
+/**
+ * Refuses rules that would not let this node's ssh in again: the port that answers this session, from where it came, as sshd says in
+ * SSH_CONNECTION (sshd(8)) of this process or one that began it; where nothing says so, each port of sshd from anywhere.
+ */
+export function refuseLockout(allow: readonly Allowed[]): Sh {
+  const ways = allow.filter(({ protocol }) => protocol === "tcp" || protocol === "any");
+  return sh`session=\${SSH_CONNECTION-} seek=$$
+while [ -z "$session" ] && [ "$seek" -gt 1 ]; do
+  session=$(tr '\0' '\n' <"/proc/$seek/environ" 2>/dev/null | sed -n 's/^SSH_CONNECTION=//p')
+  read -r stat <"/proc/$seek/stat" || break
+  stat=\${stat##*") "} stat=\${stat#* } seek=\${stat%% *}
+done
+peer=\${session%% *} ports=\${session##* } way=
+[ -n "$session" ] || ports=$(sshd -T 2>/dev/null | sed -n 's/^port //p')
+peer=\${peer%%\%*}
+[ -z "$peer" ] || way=$(ip -o route get "$peer" 2>/dev/null | sed -n 's/.* dev \([^ ]*\).*/\1/p')
+# has_port RANGE...: one of them has the port.
+has_port() {
+  for range; do [ "$port" -lt "\${range%-*}" ] || [ "$port" -gt "\${range#*-}" ] || return 0; done
+  return 1
+}
+# has_peer IPV4 IPV6: elements of sets, as nft compares them.
+has_peer() {
+  [ -n "$peer" ] || return 0
+  case $peer in *:*) type=ipv6_addr elements=$2 ;; *) type=ipv4_addr elements=$1 ;; esac
+  [ -n "$elements" ] || return 1
+  printf '%s\n' "add table inet t" "add set inet t s { type $type; flags interval; auto-merge; }" "add element inet t s { $elements }" |
+    unshare -n sh -c 'nft -f - && nft get element inet t s "{ $1 }"' nft "$peer" >/dev/null 2>&1
+}
+# has_way INTERFACE...: one of them leads back; a final * stands for more.
+has_way() {
+  [ -n "$peer" ] || return 0
+  for one; do
+    case $one in
+      *'*') case $way in "\${one%?}"*) return 0 ;; esac ;;
+      *) [ "$way" != "$one" ] || return 0 ;;
+    esac
+  done
+  return 1
+}
+for port in $ports; do
+  { ${shLines(ways.map(wayIn))}
+  false; } || refuse FIREWALL_LOCKS_OUT "the rules would not let ssh in: port $port\${peer:+ from $peer\${way:+ ($way)}}"
+done`;
+}
+
+function wayIn({ ports, from, interfaces }: Allowed): Sh {
+  const [ipv4 = "", ipv6 = ""] = [false, true].map((six) => from.filter((one) => one.includes(":") === six).join(", "));
+  return sh`{ ${ports.length === 0 ? sh`:` : sh`has_port ${ports}`}${from.length === 0 ? sh`` : sh` && has_peer ${ipv4} ${ipv6}`}${interfaces.length === 0 ? sh`` : sh` && has_way ${interfaces}`}; } ||`;
+}
