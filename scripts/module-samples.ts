@@ -74,6 +74,7 @@ export const moreArguments: Readonly<Record<string, readonly object[]>> = {
     { path: "/a", line: "a", create: true, insertAfter: "^b" },
     { path: "/a", line: new Secret("a"), insertBefore: "BOF", unique: true },
     { path: "/a", match: "^a", state: "absent" },
+  ],
   "file.downloaded": [
     { path: "/a", url: "https://a/b", sha256, headers: { A: new Secret("b") }, proxy: "http://c:1" },
     { path: "/a", url: "https://a/b", sha256, caFile: "/a.crt" },
@@ -100,6 +101,7 @@ export const moreArguments: Readonly<Record<string, readonly object[]>> = {
       update: false,
     },
     { path: "/a", url: "/b", ref: "0123456789012345678901234567890123456789" },
+  ],
   "firewall.rules": [
     { allow: [{ ports: 22, from: "192.0.2.0/24", interfaces: "eth*" }, { protocol: "any" }], rules: "counter" },
     { input: "accept", table: "a" },
