@@ -120,11 +120,17 @@ module.exports = {
       ["errors", "engine/yaml", "engine/expressions", "engine/step"],
       "Parameters are declared in YAML and given as expressions.",
     ),
+    only(
+      "facts-know-errors",
+      "engine/facts",
+      ["errors"],
+      "What nodes tell of themselves: names, shapes, and what is kept.",
+    ),
     only("events-know-errors", "engine/events", ["errors"], "What happened, as data: no more than that."),
     only(
       "roster-knows-params",
       "engine/roster",
-      ["errors", "engine/yaml", "engine/project", "engine/params", "engine/step"],
+      ["errors", "engine/yaml", "engine/project", "engine/params", "engine/step", "engine/facts"],
       "The roster is data: it reaches no host.",
     ),
     only(
@@ -138,6 +144,7 @@ module.exports = {
         "engine/params",
         "engine/step",
         "engine/roster",
+        "engine/facts",
       ],
       "A state is planned without a node.",
     ),
@@ -153,6 +160,7 @@ module.exports = {
       [
         "errors",
         "engine/events",
+        "engine/facts",
         "engine/params",
         "engine/program",
         "engine/roster",
@@ -179,7 +187,7 @@ module.exports = {
     only(
       "run-knows-events",
       "engine/run",
-      ["errors", "audit", "engine/events", "engine/orchestrate"],
+      ["errors", "audit", "engine/events", "engine/facts", "engine/orchestrate"],
       "A run's process, record and socket carry requests and events; they open none of them.",
     ),
     only(

@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Command } from "commander";
 import { listOrchestrations } from "#engine/orchestrate/load-orchestration.ts";
+import { factCatalogue } from "#engine/facts/catalogue.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import { parsePlainYaml } from "#engine/yaml/plain-yaml.ts";
 import { orchestrationFolders, projectIfAny } from "../orchestrate/list-orchestrations.ts";
@@ -66,9 +67,11 @@ function nodeCandidate({ name, address, dc, roles }: NodeEntry): Candidate {
 /** Names, and once the word begins so: `role:R`, `dc:D`, `group:G`. */
 function targets({ current }: Asked): readonly Candidate[] {
   const nodes = rosterNodes();
+  if (current.startsWith("fact:"))
+    return factCatalogue.map(({ name, about }) => ({ value: `fact:${name}`, description: about }));
   const prefix = /^(role|dc|group):/.exec(current)?.[1];
   if (prefix === undefined)
-    return [...nodes.map(nodeCandidate), ...["role:", "dc:", "group:", "label:"].map((value) => plain(value))];
+    return [...nodes.map(nodeCandidate), ...["role:", "dc:", "group:", "label:", "fact:"].map((value) => plain(value))];
   const words = { role: (n: NodeEntry) => n.roles, dc: (n: NodeEntry) => [n.dc], group: (n: NodeEntry) => n.groups };
   return unique(nodes.flatMap(words[prefix as keyof typeof words]).map((value) => `${prefix}:${value}`));
 }

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { homedir } from "node:os";
 import { Command, InvalidArgumentError, Option } from "commander";
 import { addNode, setHostKeys } from "#engine/roster/edit.ts";
+import { FACTS_AGE, keptFacts } from "#engine/roster/kept-facts.ts";
 import { rosterFileNames } from "#engine/roster/roster-files.ts";
 import type { NodeEntry, Roster } from "#engine/roster/roster.ts";
 import type { Plain } from "#engine/roster/flow-yaml.ts";
@@ -13,14 +14,21 @@ import { parseHostKey, type HostKey } from "#engine/transport/host-key.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
 import { defined } from "#optional/defined.ts";
 import { leave } from "../terminal/confirm.ts";
-import { addProjectOption, addResultOption, collect, type CommonFlags } from "../options.ts";
+import {
+  addFactOptions,
+  addProjectOption,
+  addResultOption,
+  collect,
+  type CommonFlags,
+  type FactFlags,
+} from "../options.ts";
 import { findProject } from "../project/find-project.ts";
 import { canPrompt, promptLine } from "../terminal/prompt.ts";
 import { editRosterFile } from "./edit-roster-file.ts";
 import { ownRoster, rosterIfAny } from "./own-roster.ts";
 import { printRows } from "../terminal/format-result.ts";
 
-interface ListFlags extends CommonFlags {
+interface ListFlags extends CommonFlags, FactFlags {
   readonly on?: readonly string[];
   readonly output: "table" | "wide" | "json";
 }
@@ -58,7 +66,7 @@ Examples:
   kcore roster trust n1 --replace         after a reinstall
   kcore roster check`,
   );
-  addResultOption(addProjectOption(roster.command("list")), ["table", "wide", "json"])
+  addFactOptions(addResultOption(addProjectOption(roster.command("list")), ["table", "wide", "json"]))
     .description("List the nodes")
     .addHelpText("after", "\nExamples:\n  kcore roster list\n  kcore roster list --on 'role:controller' -o wide")
     .option("--on <target>", "only these (repeatable)", collect)
@@ -107,9 +115,10 @@ function read(project: string | undefined): { readonly root: string; readonly ro
   return { root, roster: ownRoster(root) };
 }
 
-function list({ project, on = [], output }: ListFlags): void {
-  const { roster } = read(project);
-  const nodes = on.length > 0 ? matchTargets(on, roster) : [...roster.nodes.values()];
+function list({ project, on = [], output, factsAge = FACTS_AGE, unknownFacts }: ListFlags): void {
+  const { root, roster } = read(project);
+  const facts = keptFacts({ project: root, since: Date.now() - factsAge, skipUnknown: unknownFacts === "skip" });
+  const nodes = on.length > 0 ? matchTargets(on, { ...roster, facts }) : [...roster.nodes.values()];
   const wide = output === "wide";
   const heading = [
     "NAME",

@@ -1,5 +1,6 @@
 import { registry } from "#engine/modules/registry.ts";
 import { loadRoster } from "#engine/roster/load-roster.ts";
+import { defined } from "#optional/defined.ts";
 import { openCatalogue } from "./catalogue.ts";
 import { Conductor } from "./conductor.ts";
 import type { RunDependencies, RunRequest, RunResult } from "./execute.ts";
@@ -13,8 +14,8 @@ import { challengeOf } from "./challenge.ts";
  * @throws KcoreError with every problem of the input, before anything was emitted or touched
  */
 export async function executeRun(request: RunRequest, deps: RunDependencies): Promise<RunResult> {
-  const { trust, project } = deps;
-  const roster = loadRoster(project, trust ? { trust } : {});
+  const { trust, project, facts } = deps;
+  const roster = { ...loadRoster(project, trust ? { trust } : {}), ...defined({ facts }) };
   const run = runScope(deps);
   const catalogue = openCatalogue(deps, { roster, run }, registry);
   const plan = await preparePlan({ request, deps, roster, catalogue, run });
