@@ -148,7 +148,7 @@ function wideCells({ user, groups, labels, disks, id }: NodeEntry): readonly str
 function check({ project }: CommonFlags): void {
   const { roster } = read(project);
   const unpinned = [...roster.nodes.values()].filter(
-    ({ hostKeys, transport }) => transport === "ssh" && hostKeys.length === 0,
+    ({ hostKeys, transport }) => transport !== "local" && hostKeys.length === 0,
   );
   process.stdout.write(`${roster.nodes.size} nodes in ${roster.files.join(", ")}: in order\n`);
   if (unpinned.length > 0) {

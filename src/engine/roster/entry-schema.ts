@@ -52,7 +52,7 @@ const shared = {
   taints: z.array(Taint).optional(),
   disks: z.array(Disk).optional(),
   stateDir: StateDir.optional(),
-  transport: z.enum(["ssh", "local"]).optional(),
+  transport: z.enum(["ssh", "openssh", "local"]).optional(),
   vars: z.record(z.string(), z.unknown()).optional(),
 };
 

@@ -54,8 +54,8 @@ export interface NodeEntry {
   /** A file on the bastion to which something writes what the node shows on its console. */
   readonly consoleLog?: string;
   readonly vars: Readonly<Record<string, unknown>>;
-  /** How to reach it: `ssh`, or `local` for this machine itself. */
-  readonly transport: "ssh" | "local";
+  /** How to reach it: `ssh`, `openssh` by this machine's own ssh program, or `local` for this machine itself. */
+  readonly transport: "ssh" | "openssh" | "local";
 }
 
 /** A jump host that is not a node itself. */
