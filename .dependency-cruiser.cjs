@@ -126,11 +126,17 @@ module.exports = {
       ["errors", "engine/yaml", "engine/expressions", "engine/step"],
       "Parameters are declared in YAML and given as expressions.",
     ),
+    only(
+      "facts-know-errors",
+      "engine/facts",
+      ["errors"],
+      "What nodes tell of themselves: names, shapes, and what is kept.",
+    ),
     only("events-know-errors", "engine/events", ["errors"], "What happened, as data: no more than that."),
     only(
       "roster-knows-params",
       "engine/roster",
-      ["errors", "engine/yaml", "engine/project", "engine/params", "engine/sealed", "engine/step"],
+      ["errors", "engine/yaml", "engine/project", "engine/params", "engine/sealed", "engine/step", "engine/facts"],
       "The roster is data: it reaches no host.",
     ),
     only(
@@ -145,6 +151,7 @@ module.exports = {
         "engine/sealed",
         "engine/step",
         "engine/roster",
+        "engine/facts",
       ],
       "A state is planned without a node.",
     ),
@@ -166,6 +173,7 @@ module.exports = {
       [
         "errors",
         "engine/events",
+        "engine/facts",
         "engine/params",
         "engine/program",
         "engine/roster",
@@ -192,7 +200,7 @@ module.exports = {
     only(
       "run-knows-events",
       "engine/run",
-      ["errors", "audit", "engine/events", "engine/orchestrate"],
+      ["errors", "audit", "engine/events", "engine/facts", "engine/orchestrate"],
       "A run's process, record and socket carry requests and events; they open none of them.",
     ),
     only(

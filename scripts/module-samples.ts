@@ -26,7 +26,6 @@ export const moreArguments: Readonly<Record<string, readonly object[]>> = {
     { path: "/a", source: "a.tar" },
   ],
   "ca.trusted": [{ name: "a", state: "absent" }],
-  "command.run": [{ cmd: "a", revert: "b" }],
   "container.image": [
     { name: "localhost/a:1", archive: "/a.tar", runtime: "ctr", socket: "/a.sock" },
     { name: "localhost/a:1", pull: "never" },

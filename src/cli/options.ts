@@ -51,6 +51,28 @@ export function addMachineOptions(command: Command): Command {
     .option("--password-file <file>", "the same, with the first line of a file that only its owner may read");
 }
 
+/** Flags of commands whose targets may ask for facts. */
+export interface FactFlags {
+  readonly factsAge?: number;
+  readonly unknownFacts?: "fail" | "skip";
+}
+
+/** `--facts-age` and `--unknown-facts`. */
+export function addFactOptions(command: Command): Command {
+  return command
+    .addOption(
+      new Option("--facts-age <age>", "for fact:… in targets, how old kept facts may be (7d unless given)").argParser(
+        ageOf,
+      ),
+    )
+    .addOption(
+      new Option(
+        "--unknown-facts <how>",
+        "nodes of which facts decide that are not known: fail (usual), or skip",
+      ).choices(["fail", "skip"]),
+    );
+}
+
 export type ResultFormat = "table" | "wide" | "json" | "yaml";
 
 export const allFormats: readonly ResultFormat[] = ["table", "wide", "json", "yaml"];

@@ -1,50 +1,132 @@
 import { Command, Option } from "commander";
-import { cleanText } from "#engine/events/clean.ts";
+import { readFacts } from "#engine/facts/cache.ts";
+import { factCatalogue } from "#engine/facts/catalogue.ts";
+import { isFactPath } from "#engine/facts/paths.ts";
+import { matchTargets } from "#engine/roster/targets.ts";
+import { exitCodes, KcoreError, type Problem } from "#errors/problem.ts";
+import { suggestHint } from "#errors/suggest.ts";
+import { findProject } from "../project/find-project.ts";
+import { ownRoster } from "../roster/own-roster.ts";
 import { addRunOptions, requestOf, startRun, type RunFlags } from "../watch/start-run.ts";
+import { printJson } from "../terminal/print-json.ts";
+import { drawDifferences, drawFacts, drawPaths, differencesOf, pathsOf, type Gathered } from "./draw-facts.ts";
 import { tellWait } from "./tell-wait.ts";
 import { requireTarget } from "./exec-command.ts";
-import { printJson } from "../terminal/print-json.ts";
 
 interface FactsFlags extends RunFlags {
   readonly output: "table" | "json";
+  readonly diff?: boolean;
+  readonly kept?: boolean;
 }
 
-/** `kcore facts --on TARGET`. */
+/** `kcore facts [TARGET] [PATH…]`. */
 export function factsCommand(): Command {
-  const command = new Command("facts").description(
-    "Gather what nodes say about themselves: the names that expressions see under facts",
-  );
+  const command = new Command("facts")
+    .description("Gather what nodes say about themselves: the names that expressions see under facts")
+    .argument("[target]", "nodes, as --on has them; with --on it is a path already")
+    .argument("[path...]", "only these: os.id, memory, disks.0.bytes (docs/facts.md lists them)");
   addRunOptions(command, { full: false })
+    .option("--diff", "only what differs between nodes: the target and, one each, all words that are nodes")
+    .option("--kept", "what they told last, without connecting, and when that was")
     .addOption(new Option("-o, --output <format>", "how to print").choices(["table", "json"]).default("table"))
-    .addHelpText("after", "\nExamples:\n  kcore facts --on n1\n  kcore facts --on '*' -o json | jq '.[].os'")
+    .addHelpText(
+      "after",
+      `
+Examples:
+  kcore facts n1
+  kcore facts '*' os.id os.version kernel.release
+  kcore facts --diff n1 n2
+  kcore facts --kept 'role:worker' memory.totalKiB
+  kcore facts --on '*' -o json | jq '.[].os'
+
+What was gathered is kept in .kcore/facts, for targets such as --on 'fact:os.id=debian'.`,
+    )
     .action(facts);
   return command;
 }
 
-async function facts(flags: FactsFlags): Promise<void> {
-  requireTarget(flags, "facts");
+async function facts(target: string | undefined, words: readonly string[], flags: FactsFlags): Promise<void> {
+  const { on, paths } = nodesAndPaths(target, words, flags);
+  refuseUnknown(paths);
+  const asked = { ...flags, on };
+  requireTarget(asked, "facts");
+  const nodes = flags.kept ? keptOf(asked) : await gather(asked);
+  process.stdout.write(flags.diff ? differ(nodes, paths, flags) : show(nodes, paths, flags));
+}
+
+/** Without `--on` the first word is the target; with `--diff` all that can be no path are. */
+function nodesAndPaths(target: string | undefined, words: readonly string[], { on = [], diff = false }: FactsFlags) {
+  const given = target === undefined ? [] : [target, ...words];
+  if (on.length > 0) return { on, paths: given };
+  const count = diff ? given.filter((word, index) => index === 0 || !isFactPath(word)).length : 1;
+  return { on: given.slice(0, count), paths: given.slice(count) };
+}
+
+function refuseUnknown(paths: readonly string[]): void {
+  const names = factCatalogue.map(({ name }) => name);
+  const unknown = paths.filter((path) => !isFactPath(path));
+  if (unknown.length === 0) return;
+  throw new KcoreError(
+    unknown.map((path) => ({
+      code: "USAGE" as const,
+      message: `no fact “${path}”`,
+      hint: suggestHint(path, names, "docs/facts.md lists them"),
+    })),
+  );
+}
+
+async function gather(flags: FactsFlags): Promise<readonly Gathered[]> {
   const { exitCode, model } = await startRun(flags, requestOf(flags, { kind: "facts" }), {
     output: "quiet",
     onEvent: tellWait,
   });
   process.exitCode = exitCode;
-  const nodes = [...model.nodes.values()];
-  if (flags.output === "json") {
-    const found = nodes.map(({ name, outcome = "interrupted", facts: gathered = {}, problem }) => [
-      name,
-      outcome === "done" ? gathered : { outcome, ...(problem ? { problem } : {}) },
-    ]);
-    process.stdout.write(`${printJson(Object.fromEntries(found), 2)}\n`);
-    return;
-  }
-  for (const { name, outcome, facts: gathered = {}, problem } of nodes) {
-    process.stdout.write(`${name}${outcome === "done" ? "" : `  ${problem?.message ?? outcome ?? ""}`}\n`);
-    for (const [path, value] of flatten(gathered, "")) process.stdout.write(`  ${cleanText(`${path}: ${value}`)}\n`);
-  }
+  return [...model.nodes.values()].map(({ name, outcome = "interrupted", facts: told, problem }) =>
+    outcome === "done" ? { node: name, facts: told ?? {} } : { node: name, outcome, ...(problem ? { problem } : {}) },
+  );
 }
 
-function flatten(value: unknown, path: string): readonly (readonly [string, string])[] {
-  if (typeof value !== "object" || value === null) return [[path, String(value)]];
-  if (Array.isArray(value) && value.every((item) => typeof item !== "object")) return [[path, value.join(", ")]];
-  return Object.entries(value).flatMap(([key, item]) => flatten(item, path === "" ? key : `${path}.${key}`));
+function keptOf({ project, on = [], ...flags }: FactsFlags): readonly Gathered[] {
+  const root = findProject(project);
+  const now = Date.now();
+  return matchTargets(on, ownRoster(root)).map(({ name }) => {
+    const kept = readFacts(root, name);
+    if (kept !== undefined && (flags.factsAge === undefined || now - kept.gathered <= flags.factsAge))
+      return { node: name, facts: kept.facts, gathered: kept.gathered };
+    process.exitCode = exitCodes.failed;
+    const problem: Problem = {
+      code: "TARGET_FACTS_UNKNOWN",
+      message: kept ? "its facts are older than that" : "its facts were never gathered",
+      hint: `kcore facts ${name}`,
+    };
+    return { node: name, outcome: "failed", problem };
+  });
+}
+
+function show(nodes: readonly Gathered[], paths: readonly string[], { output }: FactsFlags): string {
+  if (output === "table") return paths.length > 0 ? drawPaths(nodes, paths) : drawFacts(nodes, Date.now());
+  const shown = nodes.map(({ node, facts: told, outcome, problem }) => [
+    node,
+    told === undefined ? { outcome, ...(problem ? { problem } : {}) } : paths.length > 0 ? pathsOf(told, paths) : told,
+  ]);
+  return `${printJson(Object.fromEntries(shown), 2)}\n`;
+}
+
+/** @throws KcoreError USAGE when there is nothing to compare with */
+function differ(nodes: readonly Gathered[], paths: readonly string[], { output }: FactsFlags): string {
+  if (nodes.length < 2)
+    throw new KcoreError({
+      code: "USAGE",
+      message: "one node alone differs from nothing",
+      hint: "kcore facts --diff n1 n2",
+    });
+  const there = nodes.filter(({ facts: told }) => told !== undefined);
+  for (const { node, outcome, problem } of nodes)
+    if (outcome !== undefined) process.stderr.write(`${node}  ${problem?.message ?? outcome}\n`);
+  const differences = differencesOf(there, paths);
+  if (output === "json") return `${printJson(differences, 2)}\n`;
+  return drawDifferences(
+    there.map(({ node }) => node),
+    differences,
+  );
 }

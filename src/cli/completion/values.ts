@@ -5,6 +5,7 @@ import { registry } from "#engine/modules/registry.ts";
 import { listOrchestrations } from "#engine/orchestrate/load-orchestration.ts";
 import { trustOfProcess } from "#engine/project/project.ts";
 import { shippedRoot } from "#engine/project/shipped.ts";
+import { factCatalogue } from "#engine/facts/catalogue.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import { scalarsOf } from "#engine/sealed/places.ts";
 import { RECIPIENTS } from "#engine/sealed/recipients.ts";
@@ -82,9 +83,11 @@ function nodeCandidate({ name, address, dc, roles }: NodeEntry): Candidate {
 /** Names, and once the word begins so: `role:R`, `dc:D`, `group:G`. */
 function targets({ current }: Asked): readonly Candidate[] {
   const nodes = rosterNodes();
+  if (current.startsWith("fact:"))
+    return factCatalogue.map(({ name, about }) => ({ value: `fact:${name}`, description: about }));
   const prefix = /^(role|dc|group):/.exec(current)?.[1];
   if (prefix === undefined)
-    return [...nodes.map(nodeCandidate), ...["role:", "dc:", "group:", "label:"].map((value) => plain(value))];
+    return [...nodes.map(nodeCandidate), ...["role:", "dc:", "group:", "label:", "fact:"].map((value) => plain(value))];
   const words = { role: (n: NodeEntry) => n.roles, dc: (n: NodeEntry) => [n.dc], group: (n: NodeEntry) => n.groups };
   return unique(nodes.flatMap(words[prefix as keyof typeof words]).map((value) => `${prefix}:${value}`));
 }

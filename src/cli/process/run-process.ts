@@ -7,6 +7,7 @@ import type { RunDependencies, RunResult } from "#engine/orchestrate/execute.ts"
 import { conductRun, type RunStage } from "#engine/run/conduct-run.ts";
 import { openTables, tablesFolder } from "#engine/tables/saved-tables.ts";
 import { changeHeader, readHeader, runFolder, type RunFolder } from "#engine/run/run-folder.ts";
+import { FACTS_AGE, keptFacts } from "#engine/roster/kept-facts.ts";
 import { trustOfProcess } from "#engine/project/project.ts";
 import { shippedRoot } from "#engine/project/shipped.ts";
 import { exitCodes, type ExitCode } from "#errors/problem.ts";
@@ -108,6 +109,15 @@ async function loadParts(): Promise<(given: Given) => Promise<RunResult>> {
       actionNames,
       trust: trustOfProcess(process.env),
       sources: { stale: process.env["KCORE_ROSTER_STALE"] === "1" },
+      facts: keptFacts({
+        project,
+        since: header.request.factsSince ?? header.created - FACTS_AGE,
+        skipUnknown: header.request.unknownFacts === "skip",
+        decided: {
+          file: join(runFolder(project, header.id).path, "fact-terms.json"),
+          isResumed: io.earlier.some(({ type }) => type === "run.started"),
+        },
+      }),
       openFiles: openFileLimit(),
       now: Date.now,
       ...given,

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { Command, InvalidArgumentError, Option } from "commander";
 import { addNode } from "#engine/roster/edit.ts";
+import { FACTS_AGE, keptFacts } from "#engine/roster/kept-facts.ts";
 import type { NodeEntry, Roster } from "#engine/roster/roster.ts";
 import type { Plain } from "#engine/roster/flow-yaml.ts";
 import { sourceOf, type SourceOptions } from "#engine/roster/sources.ts";
@@ -8,7 +9,14 @@ import { matchTargets } from "#engine/roster/targets.ts";
 import { diskName } from "#engine/step/disk-names.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { defined } from "#optional/defined.ts";
-import { addProjectOption, addResultOption, collect, type CommonFlags } from "../options.ts";
+import {
+  addFactOptions,
+  addProjectOption,
+  addResultOption,
+  collect,
+  type CommonFlags,
+  type FactFlags,
+} from "../options.ts";
 import { findProject } from "../project/find-project.ts";
 import { editRosterFile, namedFile, onlyFile } from "./edit-roster-file.ts";
 import { trustCommand } from "./trust-command.ts";
@@ -16,7 +24,7 @@ import { importCommand } from "./import-command.ts";
 import { ownRoster, rosterIfAny } from "./own-roster.ts";
 import { printRows } from "../terminal/format-result.ts";
 
-interface ListFlags extends CommonFlags {
+interface ListFlags extends CommonFlags, FactFlags {
   readonly on?: readonly string[];
   readonly refresh?: boolean;
   readonly output: "table" | "wide" | "json";
@@ -49,7 +57,7 @@ Examples:
   kcore roster trust n1 --replace         after a reinstall
   kcore roster check`,
   );
-  addResultOption(addProjectOption(roster.command("list")), ["table", "wide", "json"])
+  addFactOptions(addResultOption(addProjectOption(roster.command("list")), ["table", "wide", "json"]))
     .description("List the nodes")
     .addHelpText("after", "\nExamples:\n  kcore roster list\n  kcore roster list --on 'role:controller' -o wide")
     .option("--on <target>", "only these (repeatable)", collect)
@@ -95,9 +103,10 @@ function read(
   return { root, roster: ownRoster(root, { sources }) };
 }
 
-function list({ project, on = [], output, refresh = false }: ListFlags): void {
-  const { roster } = read(project, { refresh });
-  const nodes = on.length > 0 ? matchTargets(on, roster) : [...roster.nodes.values()];
+function list({ project, on = [], output, refresh = false, factsAge = FACTS_AGE, unknownFacts }: ListFlags): void {
+  const { root, roster } = read(project, { refresh });
+  const facts = keptFacts({ project: root, since: Date.now() - factsAge, skipUnknown: unknownFacts === "skip" });
+  const nodes = on.length > 0 ? matchTargets(on, { ...roster, facts }) : [...roster.nodes.values()];
   const wide = output === "wide";
   const sourceOfNode = ({ name }: NodeEntry): string => sourceOf(roster.positions.get(name)?.file ?? "");
   // Where a node comes from matters most where not all stand in files.
@@ -133,7 +142,7 @@ function wideCells({ user, groups, labels, disks, id }: NodeEntry): readonly str
 function check({ project }: CommonFlags): void {
   const { roster } = read(project);
   const unpinned = [...roster.nodes.values()].filter(
-    ({ hostKeys, transport }) => transport === "ssh" && hostKeys.length === 0,
+    ({ hostKeys, transport }) => transport !== "local" && hostKeys.length === 0,
   );
   process.stdout.write(`${roster.nodes.size} nodes in ${roster.files.map(sourceOf).join(", ")}: in order\n`);
   if (unpinned.length > 0) {

@@ -5,7 +5,7 @@ import { createRun, type RunFolder } from "#engine/run/run-folder.ts";
 import { quoteWord } from "#tui/repeat-command.ts";
 import { exitCodes } from "#errors/problem.ts";
 import { defined } from "#optional/defined.ts";
-import { addProjectOption, collect, type CommonFlags } from "../options.ts";
+import { addFactOptions, addProjectOption, collect, type CommonFlags, type FactFlags } from "../options.ts";
 import { givenPassphrase } from "../terminal/given-passphrase.ts";
 import { findProject } from "../project/find-project.ts";
 import { canPrompt } from "../terminal/prompt.ts";
@@ -15,8 +15,9 @@ import { whoAmI } from "../process/who.ts";
 import { prepareReports, writeReports } from "../runs/write-reports.ts";
 
 /** Flags of every command that starts a run. */
-export interface RunFlags extends CommonFlags {
+export interface RunFlags extends CommonFlags, FactFlags {
   readonly on?: readonly string[];
+  readonly refreshFacts?: boolean;
   readonly dryRun?: boolean;
   readonly grant?: readonly string[];
   readonly skipHealth?: boolean;
@@ -34,11 +35,13 @@ export function addRunOptions(command: Command, { full }: { readonly full: boole
   addProjectOption(command)
     .option(
       "--on <target>",
-      "nodes: names, globs, role:R, dc:D, label:k=v, group:G, /regex/, and, or, not (repeatable)",
+      "nodes: names, globs, role:R, dc:D, label:k=v, group:G, fact:NAME=V, /regex/, and, or, not (repeatable)",
       collect,
     )
+    .option("--refresh-facts", "gather anew the facts that --on asks for, first")
     .option("--wait", "wait for a node that another run holds instead of refusing")
     .addOption(new Option("--concurrency <n>", "at most so many nodes at a time").argParser(countOf));
+  addFactOptions(command);
   return full ? addChangeOptions(command) : command;
 }
 
@@ -75,7 +78,17 @@ function countOf(text: string): number {
 
 /** The request that the flags make. */
 export function requestOf(flags: RunFlags, what: RunRequest["what"], more: Partial<RunRequest> = {}): RunRequest {
-  const { on, dryRun = false, grant = [], skipHealth = false, wait = false, yes = false, concurrency, context } = flags;
+  const {
+    on,
+    dryRun = false,
+    grant = [],
+    skipHealth = false,
+    wait = false,
+    yes = false,
+    concurrency,
+    context,
+    factsAge,
+  } = flags;
   return {
     what,
     params: {},
@@ -90,6 +103,8 @@ export function requestOf(flags: RunFlags, what: RunRequest["what"], more: Parti
       : { on: on.length === 1 ? (on[0] as string) : on.map((one) => `(${one})`).join(" or ") }),
     ...(flags.feed === "nodes" && { feed: "nodes" }),
     ...defined({ concurrency, context }),
+    ...(factsAge !== undefined && { factsSince: Date.now() - factsAge }),
+    ...(flags.unknownFacts === "skip" && { unknownFacts: "skip" }),
     ...more,
   };
 }
@@ -105,6 +120,8 @@ export async function startRun(
 ): Promise<Watched & { readonly folder: RunFolder }> {
   const project = findProject(flags.project);
   const { detach = false, report = [] } = flags;
+  if (flags.refreshFacts)
+    return startRun({ ...flags, refreshFacts: false }, await refreshFacts(project, flags, request), watch);
   await prepareReports(report);
   const passphrase = await givenPassphrase(flags.passphraseFile);
   const { folder, header } = await createRun({
@@ -127,6 +144,27 @@ export async function startRun(
   if (grants.length === 0) return { ...watched, folder };
   const command = [request.command, ...grants.map((grant) => `--grant ${quoteWord(grant)}`)].join(" ");
   return startRun(flags, { ...request, command, grants: [...request.grants, ...grants] }, watch);
+}
+
+/**
+ * Gathers the facts of the nodes of which they decide whether the request means them, in a run of its own before it. Gives the
+ * request that believes no older facts; of whom could not be reached they are not known.
+ */
+async function refreshFacts(project: string, flags: RunFlags, request: RunRequest): Promise<RunRequest> {
+  const [{ nodesOnFacts }, { ownRoster }, { tellWait }] = await Promise.all([
+    import("#engine/roster/targets.ts"),
+    import("../roster/own-roster.ts"),
+    import("../adhoc/tell-wait.ts"),
+  ]);
+  const factsSince = Date.now();
+  const nodes = request.on === undefined ? [] : nodesOnFacts(request.on, ownRoster(project));
+  if (nodes.length > 0) {
+    const { wait, concurrency } = flags;
+    const own = { project, on: [nodes.map(({ name }) => name).join(",")], ...defined({ wait, concurrency }) };
+    const command = `kcore facts --on ${quoteWord(own.on[0] ?? "")}`;
+    await startRun(own, requestOf(own, { kind: "facts" }, { command }), { output: "quiet", onEvent: tellWait });
+  }
+  return { ...request, factsSince };
 }
 
 /** A plan only tells; and who reads events or a result of their own types nothing. */

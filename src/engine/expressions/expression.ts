@@ -1,7 +1,7 @@
-import handlebars from "handlebars/dist/cjs/handlebars/compiler/base.js";
 import type { SourcePosition } from "#errors/problem.ts";
 import { KcoreError } from "#errors/problem.ts";
 import type { Loc, MustacheStatement, Program } from "./ast.ts";
+import { parseTemplate } from "./parser.ts";
 import { SourceFile } from "#engine/yaml/file.ts";
 import { placeInside } from "#engine/yaml/place-inside.ts";
 import type { SourceScalar } from "#engine/yaml/node.ts";
@@ -70,7 +70,7 @@ function parse(text: string, place: (loc: Loc) => SourcePosition): Program {
 
 function parseAnew(text: string, place: (loc: Loc) => SourcePosition): Program {
   try {
-    return handlebars.parse(text) as Program;
+    return parseTemplate(text) as Program;
   } catch (cause) {
     const { message, loc } = describeParseError(cause as ParseFailure, text);
     throw new KcoreError(

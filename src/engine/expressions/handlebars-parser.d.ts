@@ -1,5 +1,13 @@
-// Only the parser of Handlebars is used; its types cover the whole package, not this file of it.
+// Only the parser of Handlebars is used; its types cover the whole package, not these files of it.
 declare module "handlebars/dist/cjs/handlebars/compiler/base.js" {
-  const base: { parse(text: string): unknown };
-  export default base;
+  export function parse(text: string): unknown;
+}
+
+declare module "handlebars/dist/cjs/handlebars/compiler/parser.js" {
+  const parser: {
+    readonly symbols_: { readonly SEP: number; readonly NUMBER: number; readonly ID: number };
+    /** Gives the number of the next token, whose text is `yytext` then. */
+    readonly lexer: { lex: () => number; readonly yytext: string };
+  };
+  export default parser;
 }

@@ -15,7 +15,7 @@ import type {
 import { Attempts } from "./attempts.ts";
 import type { Template } from "./expression.ts";
 import { Fault } from "./fault.ts";
-import { Frame } from "./frame.ts";
+import { Frame, type Found } from "./frame.ts";
 import { printed } from "./helper.ts";
 import { callHelper, helpers } from "./helpers.ts";
 import { isTruthy } from "./helpers-logic.ts";
@@ -23,6 +23,7 @@ import { entriesOf, hasMember, isMapValue, listNames, memberOf } from "./members
 import { describeValue } from "#engine/yaml/node.ts";
 import { partialName } from "./references.ts";
 import type { Scope } from "./scope.ts";
+import { UnknownValue } from "./unknown.ts";
 
 const MAX_PARTIAL_DEPTH = 20;
 const BLOCKS = ["if", "unless", "each", "with"];
@@ -252,7 +253,7 @@ export class Interpreter {
 
   #path({ parts, depth, data, original }: PathExpression, frame: Frame): unknown {
     const isContext = !data && (depth > 0 || /^(\.|this\b)/.test(original));
-    const start = data ? frame.data(parts[0] ?? "") : isContext ? frame.context(depth) : frame.lookup(parts[0] ?? "");
+    const start = data ? frame.data(parts[0] ?? "") : isContext ? frame.context(depth) : lookUp(parts, frame);
     if (start === undefined) throw undefinedName(data ? `@${parts[0]}` : (parts[0] ?? original), frame.names());
     const from = isContext ? 0 : 1;
     if (from === 1 && parts.length === 1 && !frame.shadows(parts[0] ?? "")) refuseBare(parts[0] ?? "");
@@ -277,6 +278,20 @@ export class Interpreter {
   #fail(loc: Loc, fault: Fault): never {
     const { code, message, hint } = fault;
     throw new KcoreError({ code, message, at: this.#template.place(loc), hint }, { cause: fault });
+  }
+}
+
+/** @throws UnknownValue; Fault EXPRESSION_UNDEFINED where it is known already that there will be no such name */
+function lookUp([head = "", ...rest]: readonly string[], frame: Frame): Found | undefined {
+  try {
+    return frame.lookup(head);
+  } catch (error) {
+    let members: unknown = error instanceof UnknownValue ? error.unknown.members : undefined;
+    for (const [index, part] of rest.entries()) {
+      if (!isMapValue(members)) break;
+      members = memberOf(members, part, () => [head, ...rest.slice(0, index)].join("."));
+    }
+    throw error;
   }
 }
 

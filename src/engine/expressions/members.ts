@@ -45,13 +45,22 @@ export function memberOf(value: unknown, key: string, pathOf: () => string): unk
       hint: suggestHint(key, names, listNames(names)),
     });
   }
-  if (Array.isArray(value))
-    throw new Fault(`“${path}” is a list of ${value.length} and has no “${key}”`, {
-      code: "EXPRESSION_UNDEFINED",
-      hint: "use first, last, length, or #each",
-    });
+  if (Array.isArray(value)) throw notInList(path, key, value.length);
   const is = value instanceof Secret ? "a secret" : describeValue(value);
   throw new Fault(`“${path}” is ${is} and has no “${key}”`, { code: "EXPRESSION_UNDEFINED" });
+}
+
+function notInList(path: string, key: string, length: number): Fault {
+  const has = length === 0 ? "is an empty list" : `is a list of ${length}`;
+  if (!/^\d+$/.test(key))
+    return new Fault(`“${path}” ${has} and has no “${key}”`, {
+      code: "EXPRESSION_UNDEFINED",
+      hint: "an index from 0, first, last, length, or #each",
+    });
+  return new Fault(`“${path}” ${has} and has no item ${key}`, {
+    code: "EXPRESSION_UNDEFINED",
+    hint: `${length === 0 ? "" : `its items are 0 to ${length - 1}; `}default ${path}.${key} 'y' gives another value`,
+  });
 }
 
 /** “there is a, b, c”: at most a line of names. */

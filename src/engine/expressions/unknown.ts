@@ -12,9 +12,12 @@ export class Unknown {
   /** What will bring it, as shown to the user: the id of a step, `stage issue`, `facts`. */
   readonly after: string;
   readonly needs: Needs;
+  /** The names that it will have, where they are known: maps of maps; a path ends at anything else. */
+  readonly members: Readonly<Record<string, unknown>> | undefined;
 
-  constructor(after: string, needs: Partial<Needs> = {}) {
+  constructor(after: string, needs: Partial<Needs> = {}, members?: Readonly<Record<string, unknown>>) {
     this.after = after;
+    this.members = members;
     this.needs = { facts: false, steps: [], stages: [], ...needs };
   }
 }

@@ -1,6 +1,7 @@
 import { registry } from "#engine/modules/registry.ts";
 import { openOwnModules } from "#engine/own-modules/open-modules.ts";
 import { loadRoster } from "#engine/roster/load-roster.ts";
+import { defined } from "#optional/defined.ts";
 import { openCatalogue } from "./catalogue.ts";
 import { Conductor } from "./conductor.ts";
 import type { RunDependencies, RunRequest, RunResult } from "./execute.ts";
@@ -14,8 +15,8 @@ import { challengeOf } from "./challenge.ts";
  * @throws KcoreError with every problem of the input, before anything was emitted or touched
  */
 export async function executeRun(request: RunRequest, deps: RunDependencies): Promise<RunResult> {
-  const { trust, project, sources } = deps;
-  const roster = loadRoster(project, { ...(trust && { trust }), ...(sources && { sources }) });
+  const { trust, project, sources, facts } = deps;
+  const roster = { ...loadRoster(project, { ...defined({ trust, sources }) }), ...defined({ facts }) };
   const run = runScope(deps);
   const catalogue = openCatalogue(deps, { roster, run }, openOwnModules(deps).beside(registry));
   const plan = await preparePlan({ request, deps, roster, catalogue, run });

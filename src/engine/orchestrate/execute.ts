@@ -4,7 +4,7 @@ import type { TableStore } from "#engine/tables/table-store.ts";
 import type { SecretReference } from "#engine/params/secret-reference.ts";
 import type { Trust } from "#engine/project/project.ts";
 import type { SourceOptions } from "#engine/roster/sources.ts";
-import type { NodeEntry } from "#engine/roster/roster.ts";
+import type { NodeEntry, TargetFacts } from "#engine/roster/roster.ts";
 import type { Connect, Endpoint } from "#engine/transport/host.ts";
 import type { ExitCode, SourcePosition } from "#errors/problem.ts";
 import type { Action } from "./action.ts";
@@ -32,6 +32,10 @@ export interface RunRequest {
   /** Who sends large contents to the nodes; absent: the bastion. */
   readonly feed?: "nodes";
   readonly context?: string;
+  /** Of targets that ask for facts: those that were gathered before, in milliseconds since the epoch, are not believed. */
+  readonly factsSince?: number;
+  /** Nodes whose facts are not known are left out of such targets; absent: that is an error. */
+  readonly unknownFacts?: "skip";
   /** The command line to show and to repeat. */
   readonly command: string;
 }
@@ -73,6 +77,8 @@ export interface RunDependencies {
   readonly readSecret: (reference: SecretReference, at?: SourcePosition) => Promise<string>;
   /** The CA passphrase given at start (file or environment), if any; else it is asked once. */
   readonly passphrase?: string;
+  /** What is known of the nodes' facts, for targets that ask for them; absent: nothing. */
+  readonly facts?: TargetFacts;
   /** Events of the run's record so far, when it is resumed. */
   readonly earlier: readonly RunEvent[];
   /** How many files the run's process may have open; absent: enough. */

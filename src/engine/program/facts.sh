@@ -1,63 +1,270 @@
-# Gathers a node's facts (POSIX sh and /proc; no tool beyond the baseline). One `fact NAME VALUE` each; names with dots
-# become nested values. What cannot be told is left out.
+# Gathers a node's facts (POSIX sh and awk over /proc, /sys and /run/udev; all else only where it is there). They stand in the catalogue
+# (src/engine/facts/catalogue.ts, docs/facts.md): `fact NAME VALUE` each, and of a list the rows on lines, their columns behind tabs in the
+# catalogue's order. What cannot be told is left out, or empty. Builtins read what they can: few processes, however many disks there are.
 
-k_first() { { IFS= read -r k_v <"$1"; } 2>/dev/null && [ -n "$k_v" ]; }
+k_first() { k_v= && { IFS= read -r k_v <"$1" || [ -n "$k_v" ]; } 2>/dev/null && [ -n "$k_v" ]; }
+k_fact() { ! k_first "$2" || fact "$1" "$k_v"; }
+# k_is NAME: the fact is true if the command before it was.
+k_is() { if [ $? = 0 ]; then fact "$1" true; else fact "$1" false; fi; }
+k_has() { command -v "$1" >/dev/null 2>&1; }
 
-fact hostname "$(cat /proc/sys/kernel/hostname)"
-k_first /etc/machine-id && fact machineId "$k_v"
-fact bootId "$(cat /proc/sys/kernel/random/boot_id)"
-fact kernel.release "$(uname -r)"
-fact kernel.arch "$(uname -m)"
-if [ -r /etc/os-release ]; then
-  for k_n in ID VERSION_ID PRETTY_NAME ID_LIKE; do
-    k_v=$(sed -n "s/^$k_n=//p" /etc/os-release | sed -e 's/^"\(.*\)"$/\1/' -e "s/^'\(.*\)'\$/\1/")
-    case $k_n in ID) fact os.id "$k_v" ;; VERSION_ID) fact os.version "$k_v" ;; PRETTY_NAME) fact os.name "$k_v" ;; ID_LIKE) fact os.like "$k_v" ;; esac
-  done
+k_fact hostname /proc/sys/kernel/hostname
+k_fact machineId /etc/machine-id
+k_fact bootId /proc/sys/kernel/random/boot_id
+k_fact kernel.release /proc/sys/kernel/osrelease
+k_fact kernel.version /proc/sys/kernel/version
+k_arch=$(uname -m)
+fact kernel.arch "$k_arch"
+case $k_arch in
+  x86_64) fact arch amd64 ;;
+  aarch64) fact arch arm64 ;;
+  armv[67]*) fact arch armhf ;;
+  i[3-6]86) fact arch i386 ;;
+  ppc64le) fact arch ppc64el ;;
+  *) fact arch "$k_arch" ;;
+esac
+if [ -d /run/systemd/system ]; then
+  fact init systemd
+elif [ -d /run/openrc ]; then
+  fact init openrc
+elif [ -d /run/runit ]; then
+  fact init runit
+else
+  fact init other
 fi
-fact cpu.count "$(grep -c '^processor' /proc/cpuinfo)"
-fact cpu.model "$(sed -n 's/^model name[^:]*: *//p' /proc/cpuinfo | head -n 1)"
-fact memory.totalKiB "$(sed -n 's/^MemTotal: *\([0-9]*\).*/\1/p' /proc/meminfo)"
-fact memory.availableKiB "$(sed -n 's/^MemAvailable: *\([0-9]*\).*/\1/p' /proc/meminfo)"
+for k_x in apt-get dnf yum zypper pacman apk opkg; do
+  if k_has "$k_x"; then fact packageManager "${k_x%-get}" && break; fi
+done
+[ -e /etc/NIXOS ]
+k_is nixos
+[ -d /nix/store ]
+k_is nix
+if k_first /sys/fs/selinux/enforce; then
+  case $k_v in 1) fact security.selinux enforcing ;; *) fact security.selinux permissive ;; esac
+else
+  fact security.selinux disabled
+fi
+k_first /sys/module/apparmor/parameters/enabled && [ "$k_v" = Y ]
+k_is security.apparmor
+if [ -d /sys/firmware/efi ]; then fact firmware efi; else fact firmware other; fi
+k_fact hardware.serial /sys/class/dmi/id/product_serial
+
+k_in=
+if k_first /run/systemd/container || k_first /run/host/container-manager; then
+  k_in=$k_v
+elif [ -e /.dockerenv ]; then
+  k_in=docker
+elif [ -e /run/.containerenv ]; then
+  k_in=podman
+elif k_first /proc/1/environ; then
+  case $k_v in *container=lxc*) k_in=lxc ;; esac
+fi
+
 IFS=' ' read -r k_v k_x </proc/uptime && fact uptimeSeconds "${k_v%.*}"
-fact clock.epochSeconds "$(date +%s)"
-if [ -d /run/systemd/system ]; then fact init systemd; else fact init other; fi
-for k_x in apt-get apk dnf; do
-  if command -v "$k_x" >/dev/null 2>&1; then fact packageManager "${k_x%-get}" && break; fi
-done
-[ ! -e /etc/NIXOS ] || fact nixos true
+k_v=$(date '+%s %z')
+fact clock.epochSeconds "${k_v% *}"
+fact clock.utcOffset "${k_v#* }"
+k_v=
+[ ! -L /etc/localtime ] || k_v=$(readlink /etc/localtime)
+case $k_v in
+  *zoneinfo/*) fact clock.timeZone "${k_v##*zoneinfo/}" ;;
+  *) k_fact clock.timeZone /etc/timezone || : ;;
+esac
 
-# The interface of the default route, else the first that is not loopback, and its addresses.
-k_if=
-while read -r k_n k_dest k_x; do
-  [ "$k_dest" != 00000000 ] || { k_if=$k_n && break; }
-done </proc/net/route
-[ -n "$k_if" ] || for k_n in /sys/class/net/*; do
-  [ "${k_n##*/}" = lo ] || { k_if=${k_n##*/} && break; }
-done
-[ -z "$k_if" ] || fact network.interface "$k_if"
-if command -v ip >/dev/null 2>&1; then
-  ip -o addr show 2>/dev/null | while read -r k_x k_n k_family k_a k_rest; do
-    case $k_n:$k_family in lo:*) ;; *:inet) echo "${k_a%/*}" ;; esac
-  done >"$K_RUN/tmp/addresses"
-  fact network.addresses "$(cat "$K_RUN/tmp/addresses")"
-  rm -f "$K_RUN/tmp/addresses"
-fi
+# The lines that awk makes facts of: which devices there are, and what programs say.
+k_devices() {
+  k_all=
+  for k_d in /sys/block/*; do
+    k_n=${k_d##*/}
+    case $k_n in ram* | zram* | sr* | fd* | '*') continue ;; esac
+    # In a container /sys has the host's; a node's own have their device (a slash in a name is an exclamation mark in /sys).
+    k_x=$k_n
+    while case $k_x in *!*) ;; *) false ;; esac do k_x=${k_x%%!*}/${k_x#*!}; done
+    [ -b "/dev/$k_x" ] && k_first "$k_d/size" && [ "$k_v" != 0 ] || continue
+    echo "disk $k_n"
+    k_all="$k_all /dev/$k_x"
+    for k_p in "$k_d/$k_n"*/partition; do
+      [ -e "$k_p" ] || continue
+      k_p=${k_p%/partition} k_p=${k_p##*/}
+      echo "part $k_p $k_n"
+      k_all="$k_all /dev/${k_x%"${k_x##*/}"}${k_p##*!}"
+    done
+  done
+  for k_d in /sys/class/net/*; do
+    [ ! -d "$k_d" ] || if [ -e "$k_d/device" ]; then echo "net ${k_d##*/} true"; else echo "net ${k_d##*/} false"; fi
+  done
+  # What udev has read needs no program, and no right to read disks.
+  [ -z "$k_all" ] || [ -d /run/udev/data ] || ! k_has blkid || {
+    echo blkid
+    # shellcheck disable=SC2086 # names of devices
+    blkid $k_all
+  }
+  echo df
+  df -kP /
+  ! k_has ip || {
+    echo ip
+    ip -o addr show
+  }
+} 2>/dev/null
 
-k_list=
-for k_d in /sys/block/*; do
-  k_n=${k_d##*/}
-  case $k_n in ram* | zram* | sr* | fd*) continue ;; esac
-  # In a container /sys has the host's; a node's own have their device (a slash in a name is an exclamation mark in /sys).
-  k_x=$k_n
-  while case $k_x in *!*) ;; *) false ;; esac do k_x=${k_x%%!*}/${k_x#*!}; done
-  [ -b "/dev/$k_x" ] || continue
-  { read -r k_size <"$k_d/size"; } 2>/dev/null && [ "$k_size" -gt 0 ] || continue
-  k_serial=
-  for k_x in "$k_d/device/serial" "$k_d/serial"; do k_first "$k_x" && k_serial=$k_v && break; done
-  if [ -z "$k_serial" ] && command -v udevadm >/dev/null 2>&1; then
-    k_serial=$(udevadm info --query=property --path="$k_d" 2>/dev/null | sed -n 's/^ID_SERIAL_SHORT=//p')
-  fi
-  k_list="$k_list${k_list:+ }$k_n:$((k_size * 512)):$k_serial"
-done
-fact disks "$k_list"
-fact rootFree.KiB "$(df -kP / | tail -n 1 | { read -r k_x k_t k_u k_a k_r && echo "$k_a"; })"
+k_devices | k_in=$k_in k_arch=$k_arch awk '
+  # fact(): as that of sh; a list has the line breaks of its rows escaped already.
+  function fact(name, value,  i, c, out) {
+    if (value == "") return
+    if (index(value, "\\")) {
+      for (i = 1; i <= length(value); i++) { c = substr(value, i, 1); out = out (c == "\\" ? "\\\\" : c) }
+      value = out
+    }
+    print "F " name "=" value
+  }
+  function list(name, text) { print "F " name "=" text }
+  function clean(s) { gsub(/[\t\r\n]/, " ", s); gsub(/\\/, "/", s); sub(/^ +/, "", s); sub(/ +$/, "", s); return s }
+  function first(file,  l) { l = ""; if ((getline l < file) < 1) l = ""; close(file); return clean(l) }
+  function flag(file,  l) { l = first(file); return l == "" ? "" : l == "0" ? "false" : "true" }
+  function unquote(s) { if (s ~ /^".*"$/ || s ~ /^\047.*\047$/) s = substr(s, 2, length(s) - 2); return clean(s) }
+  function row(text, line) { return text == "" ? line : text "\\n" line }
+  function words(text, word) { return text == "" ? word : text " " word }
+  function hex(s,  i, n) { n = 0; for (i = 1; i <= length(s); i++) n = n * 16 + index("0123456789abcdef", substr(tolower(s), i, 1)) - 1; return n }
+  # The kernel prints an IPv4 address as a number of its own byte order.
+  function v4(s,  i, a) {
+    for (i = 1; i <= 7; i += 2) a = big ? a "." hex(substr(s, i, 2)) : hex(substr(s, i, 2)) "." a
+    return big ? substr(a, 2) : substr(a, 1, length(a) - 1)
+  }
+  function prefix(s,  i, n, bits) { n = 0; for (i = 1; i <= 8; i++) for (bits = hex(substr(s, i, 1)); bits > 0; bits = int(bits / 2)) n += bits % 2; return n }
+  # RFC 5952: without leading zeros, the longest row of zeros as ::
+  function v6(s,  i, j, best, at, a, part) {
+    for (i = 0; i < 8; i++) { part[i] = substr(s, i * 4 + 1, 4); sub(/^0+/, "", part[i]); if (part[i] == "") part[i] = "0" }
+    best = 1; at = -1
+    for (i = 0; i < 8; i++) { for (j = i; j < 8 && part[j] == "0"; j++); if (j - i > best) { best = j - i; at = i } }
+    for (i = 0; i < 8; i++) if (i == at) { a = a "::"; i += best - 1 } else a = a (a == "" || a ~ /:$/ ? "" : ":") part[i]
+    return a
+  }
+  # What udev keeps of the device: u[KEY].
+  function udev(dev,  file, l, at) {
+    split("", u)
+    file = "/run/udev/data/b" dev
+    while ((getline l < file) > 0) if (substr(l, 1, 2) == "E:") { at = index(l, "="); u[substr(l, 3, at - 3)] = clean(substr(l, at + 1)) }
+    close(file)
+  }
+  function plain(name,  n) { n = name; gsub(/!/, "/", n); return n }
+  # What is on a device: found, uuid and label.
+  function contents(name) {
+    found = u["ID_FS_TYPE"]; uuid = u["ID_FS_UUID"]; label = u["ID_FS_LABEL"]
+    if (found == "") found = u["ID_PART_TABLE_TYPE"]
+    if (found == "") { found = b[plain(name), "TYPE"]; uuid = b[plain(name), "UUID"]; label = b[plain(name), "LABEL"] }
+    if (found == "") found = b[plain(name), "PTTYPE"]
+  }
+  function bytes(folder) { return sprintf("%.0f", first(folder "/size") * 512) }
+
+  BEGIN { big = ENVIRON["k_arch"] ~ /^(s390|ppc$|ppc64$|sparc|parisc|mips$|mips64$|m68k|armv.*b$|aarch64_be)/ }
+  $1 == "disk" && NF == 2 && !part { disk[++disks] = $2; next }
+  $1 == "part" && NF == 3 && !part { parts++; pname[parts] = $2; pdisk[parts] = $3; isParted[$3] = 1; next }
+  $1 == "net" && NF == 3 && !part { net[++nets] = $2; physical[$2] = $3; next }
+  NF == 1 && ($1 == "blkid" || $1 == "df" || $1 == "ip") { part = $1; next }
+  part == "blkid" {
+    name = $1; sub(/^\/dev\//, "", name); sub(/:$/, "", name)
+    rest = $0
+    while (match(rest, /[A-Z_]+="[^"]*"/)) {
+      pair = substr(rest, RSTART, RLENGTH); rest = substr(rest, RSTART + RLENGTH); at = index(pair, "=")
+      b[name, substr(pair, 1, at - 1)] = unquote(substr(pair, at + 1))
+    }
+    next
+  }
+  part == "df" { total = $(NF - 4); free = $(NF - 2); next }
+  part == "ip" {
+    isIp = 1
+    name = $2; sub(/@.*/, "", name); sub(/:$/, "", name); address = $4; bare = address; sub(/\/.*/, "", bare)
+    if ($3 == "inet") { ip4[name] = words(ip4[name], address); bare4[name] = row(bare4[name], bare) }
+    if ($3 == "inet6") { ip6[name] = words(ip6[name], address); if (bare !~ /^fe80:/) bare6[name] = row(bare6[name], bare) }
+  }
+  END {
+    file = "/etc/os-release"
+    if ((getline l < file) < 0) file = "/usr/lib/os-release"
+    close(file)
+    while ((getline l < file) > 0) { at = index(l, "="); if (at) os[substr(l, 1, at - 1)] = unquote(substr(l, at + 1)) }
+    fact("os.id", os["ID"]); fact("os.version", os["VERSION_ID"]); fact("os.codename", os["VERSION_CODENAME"])
+    fact("os.name", os["PRETTY_NAME"]); fact("os.like", os["ID_LIKE"])
+
+    while ((getline l < "/proc/cpuinfo") > 0) {
+      at = index(l, ":"); key = substr(l, 1, at - 1); sub(/[ \t]+$/, "", key); value = clean(substr(l, at + 1))
+      if (l ~ /^processor/) { count++; chip = "" }
+      else if (key == "physical id") { chip = value; if (!(chip in chips)) { chips[chip] = 1; sockets++ } }
+      else if (key == "core id") { if (!((chip, value) in core)) { core[chip, value] = 1; cores++ } }
+      else if (key == "model name" && model == "") model = value
+      else if (key == "vendor_id" && vendor == "") vendor = value
+      else if (key == "flags" && (" " value " ") ~ / hypervisor /) guest = 1
+    }
+    fact("cpu.count", count); fact("cpu.cores", cores); fact("cpu.sockets", sockets); fact("cpu.vendor", vendor); fact("cpu.model", model)
+
+    while ((getline l < "/proc/meminfo") > 0) { split(l, w, /[: ]+/); mem[w[1]] = w[2] }
+    fact("memory.totalKiB", mem["MemTotal"]); fact("memory.availableKiB", mem["MemAvailable"])
+    fact("swap.totalKiB", mem["SwapTotal"]); fact("swap.freeKiB", mem["SwapFree"])
+
+    maker = first("/sys/class/dmi/id/sys_vendor"); product = first("/sys/class/dmi/id/product_name")
+    if (product == "") product = first("/proc/device-tree/model")
+    fact("hardware.vendor", maker); fact("hardware.product", product)
+    said = maker " " product
+    kind = said ~ /VMware/ ? "vmware" : said ~ /VirtualBox|innotek/ ? "oracle" : said ~ /Microsoft.*Virtual/ ? "microsoft" : said ~ /Xen/ ? "xen" : ""
+    if (kind == "") kind = said ~ /Amazon EC2/ ? "amazon" : said ~ /Google/ ? "google" : said ~ /QEMU|KVM|OpenStack|linux,dummy-virt/ ? "qemu" : ""
+    # Clouds have machines of their own, too: there the processor tells.
+    if (kind ~ /amazon|google/ && !guest && ENVIRON["k_arch"] == "x86_64") kind = ""
+    if (kind == "" && guest) kind = "other"
+    if (ENVIRON["k_in"] != "") kind = ENVIRON["k_in"]
+    fact("virtualization.type", ENVIRON["k_in"] != "" ? "container" : kind != "" ? "vm" : "none"); fact("virtualization.name", kind)
+
+    while ((getline l < "/proc/mounts") > 0) { split(l, w, " "); if (w[2] == "/") { device = w[1]; type = w[3] } }
+    fact("root.device", clean(device)); fact("root.filesystem", type); fact("root.totalKiB", total); fact("root.freeKiB", free); fact("rootFree.KiB", free)
+
+    # A machine with the routes of the whole internet has no list of them.
+    lowest = -1
+    while ((getline l < "/proc/net/route") > 0 && ++lines <= 257) {
+      split(l, w, /[ \t]+/)
+      if (w[1] == "Iface") continue
+      if (w[2] == "00000000" && w[8] == "00000000" && (lowest < 0 || w[7] + 0 < lowest)) { lowest = w[7] + 0; route = w[1]; gateway = w[3] == "00000000" ? "" : v4(w[3]) }
+      routes = row(routes, v4(w[2]) "/" prefix(w[8]) "\t" (w[3] == "00000000" ? "" : v4(w[3])) "\t" w[1] "\t" w[7])
+    }
+    lines = 0; lowest = -1
+    while ((getline l < "/proc/net/ipv6_route") > 0 && ++lines <= 10000) {
+      split(l, w, /[ \t]+/)
+      if (w[1] !~ /^0+$/ || w[2] != "00" || w[5] ~ /^0+$/ || (lowest >= 0 && hex(w[6]) >= lowest)) continue
+      lowest = hex(w[6]); gateway6 = v6(w[5]); route6 = w[10]
+    }
+    if (route == "") route = route6
+    for (i = 1; i <= nets && route == ""; i++) if (net[i] != "lo") route = net[i]
+    fact("network.interface", route); fact("network.gateway", gateway); fact("network.gateway6", gateway6)
+    own4 = bare4[route]; own6 = bare6[route]
+    for (i = 1; i <= nets; i++) {
+      n = net[i]
+      faces = row(faces, n "\t" first("/sys/class/net/" n "/address") "\t" first("/sys/class/net/" n "/mtu") "\t" first("/sys/class/net/" n "/operstate") "\t" physical[n] "\t" (isIp ? ip4[n] "\t" ip6[n] : "?\t?"))
+      if (n == "lo" || n == route) continue
+      if (bare4[n] != "") own4 = row(own4, bare4[n])
+      if (bare6[n] != "") own6 = row(own6, bare6[n])
+    }
+    if (isIp) { list("network.addresses", own4); list("network.addresses6", own6) }
+    list("network.interfaces", faces); list("network.routes", routes)
+    while ((getline l < "/etc/resolv.conf") > 0) {
+      c = split(l, w, /[ \t]+/)
+      if (w[1] == "nameserver") servers = row(servers, clean(w[2]))
+      if (w[1] == "search" || w[1] == "domain") { search = ""; for (i = 2; i <= c; i++) if (w[i] != "") search = row(search, clean(w[i])) }
+    }
+    list("network.nameservers", servers); list("network.search", search)
+
+    for (i = 1; i <= disks; i++) {
+      n = disk[i]; folder = "/sys/block/" n
+      udev(first(folder "/dev")); contents(n)
+      if (found == "" && isParted[n]) found = "partitions"
+      serial = first(folder "/device/serial"); if (serial == "") serial = first(folder "/serial"); if (serial == "") serial = u["ID_SERIAL_SHORT"]
+      wwn = u["ID_WWN"]; if (wwn == "") wwn = first(folder "/wwid"); if (wwn == "") wwn = first(folder "/device/wwid"); if (wwn !~ /^(0x|naa\.|eui\.|nvme\.|uuid\.)/) wwn = ""
+      model = first(folder "/device/model"); if (model == "") model = u["ID_MODEL"]
+      type = n ~ /^loop/ ? "loop" : n ~ /^md/ ? "raid" : n ~ /^dm-/ ? "mapped" : "disk"
+      rows = row(rows, n "\t" bytes(folder) "\t" serial "\t" wwn "\t" model "\t" type "\t" flag(folder "/queue/rotational") "\t" flag(folder "/removable") "\t" flag(folder "/ro") "\t" found)
+    }
+    list("disks", rows)
+    rows = ""
+    for (i = 1; i <= parts; i++) {
+      n = pname[i]; folder = "/sys/block/" pdisk[i] "/" n
+      udev(first(folder "/dev")); contents(n)
+      rows = row(rows, n "\t" pdisk[i] "\t" bytes(folder) "\t" found "\t" uuid "\t" label)
+    }
+    list("partitions", rows)
+  }' >&3 || exit 98

@@ -69,7 +69,10 @@ const shared = {
   taints: z.array(Taint).optional().describe("KEY=VALUE:EFFECT, or maps."),
   disks: z.array(Disk).optional().describe("The disks that kcore may use, or shall leave alone."),
   stateDir: StateDir.optional().describe("Where kcore keeps its things on the node; /var/lib/kcore unless given."),
-  transport: z.enum(["ssh", "local"]).optional().describe("ssh, or local for this machine itself."),
+  transport: z
+    .enum(["ssh", "openssh", "local"])
+    .optional()
+    .describe("ssh; openssh: by OpenSSH's own client; or local for this machine itself."),
   vars: z.record(z.string(), z.unknown()).optional().describe("Anything; expressions see it as vars."),
 };
 

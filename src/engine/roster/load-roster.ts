@@ -124,7 +124,7 @@ class Loader {
     const written = this.#check(merged, NodeSchema);
     if (written === undefined) return undefined;
     const { id, address, port, user, identityFile, identityPassphrase, transport = "ssh", consoleLog } = written;
-    if (address === undefined && transport === "ssh") {
+    if (address === undefined && transport !== "local") {
       this.#problems.add({
         code: "YAML_KEY_MISSING",
         message: `“${entry.key}” has no address`,

@@ -1,5 +1,6 @@
 import type { SecretReference } from "#engine/params/secret-reference.ts";
 import type { SourcePosition } from "#errors/problem.ts";
+import type { FactTerm } from "./target-syntax.ts";
 
 export interface Sudo {
   /** Absent: NOPASSWD is expected, and a password is asked for only when sudo demands one. */
@@ -53,8 +54,8 @@ export interface NodeEntry {
   /** A file on the bastion to which something writes what the node shows on its console. */
   readonly consoleLog?: string;
   readonly vars: Readonly<Record<string, unknown>>;
-  /** How to reach it: `ssh`, or `local` for this machine itself. */
-  readonly transport: "ssh" | "local";
+  /** How to reach it: `ssh`, `openssh` by this machine's own ssh program, or `local` for this machine itself. */
+  readonly transport: "ssh" | "openssh" | "local";
 }
 
 /** A jump host that is not a node itself. */
@@ -62,6 +63,13 @@ export type JumpEntry = Pick<
   NodeEntry,
   "name" | "address" | "port" | "user" | "identityFile" | "identityPassphrase" | "hostKeys" | "jump"
 >;
+
+export interface TargetFacts {
+  /** Of each of these nodes whose facts are known, whether the term is true. */
+  readonly judge: (term: FactTerm, nodes: readonly string[]) => ReadonlyMap<string, boolean>;
+  /** A node of which that decides is left out; else it is an error. */
+  readonly skipUnknown: boolean;
+}
 
 export interface Roster {
   /** In file order. */
@@ -71,4 +79,6 @@ export interface Roster {
   readonly positions: ReadonlyMap<string, SourcePosition>;
   /** The files read, relative to the project. */
   readonly files: readonly string[];
+  /** What is known of the nodes' facts, for targets that ask for them; absent: nothing. */
+  readonly facts?: TargetFacts;
 }

@@ -1,5 +1,7 @@
 import { KcoreError, type SourcePosition } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
+import { factCatalogue } from "#engine/facts/catalogue.ts";
+import { factAt } from "#engine/facts/paths.ts";
 
 /** Where a part stands in the expression: offsets from 0. */
 interface Span {
@@ -9,13 +11,27 @@ interface Span {
 
 export type TargetTerm = Span & { readonly kind: "name" | "role" | "dc" | "group" | "label"; readonly value: string };
 
+export type FactOperator = "=" | "!=" | ">=" | "<=" | ">" | "<";
+
+/** `fact:NAME`, or compared with a value. */
+export type FactTerm = Span & {
+  readonly kind: "fact";
+  /** As it is written. */
+  readonly text: string;
+  readonly name: string;
+  readonly compare?: { readonly operator: FactOperator; readonly value: string };
+};
+
 export type Target =
   | TargetTerm
+  | FactTerm
   | (Span & { readonly kind: "regex"; readonly pattern: string })
   | (Span & { readonly kind: "not"; readonly part: Target })
   | (Span & { readonly kind: "and" | "or"; readonly parts: readonly [Target, ...Target[]] });
 
-const PREFIXES = ["role", "dc", "group", "label"] as const;
+const WORDS = ["role", "dc", "group", "label"] as const;
+const PREFIXES = [...WORDS, "fact"] as const;
+const factNames = factCatalogue.map(({ name }) => name);
 const MAX_LENGTH = 8192;
 const MAX_DEPTH = 32;
 
@@ -57,7 +73,7 @@ class Parser {
 
   #tokenize(): Token[] {
     const tokens: Token[] = [];
-    const pattern = /\s+|[(),]|\/(?:\\.|[^/\\])*\/|[^\s(),/][^\s(),]*|\//gy;
+    const pattern = /\s+|[(),]|\/(?:\\.|[^/\\])*\/|fact:(?:"[^"]*"|'[^']*'|[^\s(),"'])*|[^\s(),/][^\s(),]*|\//gy;
     for (const match of this.#text.matchAll(pattern)) {
       const [found] = match;
       const span = { start: match.index, end: match.index + found.length };
@@ -115,20 +131,36 @@ class Parser {
     return this.#term(token);
   }
 
-  #term({ text, start, end }: Token): TargetTerm {
+  #term({ text, start, end }: Token): TargetTerm | FactTerm {
     const colon = text.indexOf(":");
     if (colon === -1) return this.#checked({ kind: "name", value: text, start, end });
     const prefix = text.slice(0, colon);
-    const kind = PREFIXES.find((known) => known === prefix);
+    if (prefix === "fact") return this.#fact({ text, start, end });
+    const kind = WORDS.find((known) => known === prefix);
     if (kind === undefined)
       this.#fail(
         `no target term “${prefix}:”`,
         { start, end },
-        suggestHint(prefix, PREFIXES, "there are role:, dc:, group: and label:"),
+        suggestHint(prefix, PREFIXES, "there are role:, dc:, group:, label: and fact:"),
       );
     const value = text.slice(colon + 1);
     if (value === "") this.#fail(`“${prefix}:” needs a value`, { start, end });
     return this.#checked({ kind, value, start, end });
+  }
+
+  #fact({ text, start, end }: Token): FactTerm {
+    const [, name = "", operator, written = ""] = /^fact:([^=!<>"']+)(?:(=|!=|>=|<=|>|<)(.*))?$/s.exec(text) ?? [];
+    const span = { start, end };
+    if (name === "") this.#fail(`“${text}” names no fact`, span, "fact:os.id=debian, fact:memory.totalKiB>=8000000");
+    if (factAt(name) === undefined)
+      this.#fail(`no fact “${name}”`, span, suggestHint(name, factNames, "docs/facts.md lists them"));
+    if (operator === undefined) return { kind: "fact", text, name, ...span };
+    const value = written.replaceAll(/"([^"]*)"|'([^']*)'/g, "$1$2");
+    const isOrder = operator !== "=" && operator !== "!=";
+    if (isOrder && !/^\d+(\.\d+)*$/.test(value))
+      this.#fail(`“${operator}” compares with a number or a version, not “${value}”`, span, "fact:os.version>=12");
+    if (value === "") this.#fail(`“${text}” needs a value behind “${operator}”`, span);
+    return { kind: "fact", text, name, compare: { operator: operator as FactOperator, value }, ...span };
   }
 
   #checked(term: TargetTerm): TargetTerm {

@@ -1,26 +1,27 @@
 import { KcoreError, type SourcePosition } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
-import type { NodeEntry, Roster } from "./roster.ts";
+import type { NodeEntry, Roster, TargetFacts } from "./roster.ts";
 import { matchesGlob, matchPattern } from "./patterns.ts";
 import { parseTargets, type Target, type TargetTerm } from "./target-syntax.ts";
 
 /**
  * The nodes that a target expression matches, in the roster's order: names and globs, `role:`, `dc:`, `group:`,
- * `label:k=v`, `/regex/`, `and`, `or`, `not`, parentheses; a comma means `or`. `at`: where the expression begins in a
- * file, if it comes from one. Nothing matched is an error, never “all” (S-25).
- * @throws KcoreError TARGET_SYNTAX, TARGET_UNKNOWN, TARGET_EMPTY
+ * `label:k=v`, `fact:NAME=VALUE`, `/regex/`, `and`, `or`, `not`, parentheses; a comma means `or`. `at`: where the expression
+ * begins in a file, if it comes from one. Nothing matched is an error, never “all” (S-25); so are nodes of which facts decide
+ * that are not known.
+ * @throws KcoreError TARGET_SYNTAX, TARGET_UNKNOWN, TARGET_EMPTY, TARGET_FACTS_UNKNOWN
  */
 export function matchTargets(
   expression: string | readonly string[],
   roster: Roster,
   at?: SourcePosition,
 ): readonly NodeEntry[] {
-  const text = typeof expression === "string" ? expression : expression.join(",");
-  const target = parseTargets(text, at);
+  const text = textOf(expression);
   const nodes = [...roster.nodes.values()];
-  checkNames(target, { text, nodes, at });
-  const names = nodes.map(({ name }) => name);
-  const matched = nodes.filter(matcherOf(target, names, { text, at }));
+  const verdictOf = verdicts(text, roster, at);
+  const undecided = roster.facts?.skipUnknown ? [] : nodes.filter((node) => verdictOf(node) === undefined);
+  if (undecided.length > 0) throw factsUnknown(undecided, text, at);
+  const matched = nodes.filter((node) => verdictOf(node) === true);
   if (matched.length > 0) return matched;
   throw new KcoreError({
     code: "TARGET_EMPTY",
@@ -30,24 +31,56 @@ export function matchTargets(
   });
 }
 
+/** The nodes of which facts decide whether the expression means them, all others being the same. @throws as {@link matchTargets} */
+export function nodesOnFacts(expression: string | readonly string[], roster: Roster): readonly NodeEntry[] {
+  const verdictOf = verdicts(textOf(expression), { nodes: roster.nodes });
+  return [...roster.nodes.values()].filter((node) => verdictOf(node) === undefined);
+}
+
+function textOf(expression: string | readonly string[]): string {
+  return typeof expression === "string" ? expression : expression.join(",");
+}
+
+/** Whether a node is meant; undefined: a fact that is not known decides. */
+type Verdict = (node: NodeEntry) => boolean | undefined;
+
 interface Given {
   readonly text: string;
   readonly at: SourcePosition | undefined;
+  readonly names: readonly string[];
+  readonly facts: TargetFacts | undefined;
 }
 
-/** Whether a node is meant; regular expressions are matched against all names at once, since that is bounded as one. */
-function matcherOf(target: Target, names: readonly string[], given: Given): (node: NodeEntry) => boolean {
+function verdicts(
+  text: string,
+  { nodes, facts }: Pick<Roster, "nodes"> & { readonly facts?: TargetFacts | undefined },
+  at?: SourcePosition,
+): Verdict {
+  const target = parseTargets(text, at);
+  checkNames(target, { text, nodes: [...nodes.values()], at });
+  return verdictOf(target, { text, at, names: [...nodes.keys()], facts });
+}
+
+/** Regular expressions are matched against all names at once, since that is bounded as one; facts are read at once, too. */
+function verdictOf(target: Target, given: Given): Verdict {
+  const { names, facts } = given;
   switch (target.kind) {
     case "or":
     case "and": {
-      const parts = target.parts.map((part) => matcherOf(part, names, given));
-      return target.kind === "or"
-        ? (node) => parts.some((matches) => matches(node))
-        : (node) => parts.every((matches) => matches(node));
+      const parts = target.parts.map((part) => verdictOf(part, given));
+      const settles = target.kind === "or";
+      return (node) => joined(parts, node, settles);
     }
     case "not": {
-      const matches = matcherOf(target.part, names, given);
-      return (node) => !matches(node);
+      const inner = verdictOf(target.part, given);
+      return (node) => {
+        const verdict = inner(node);
+        return verdict === undefined ? undefined : !verdict;
+      };
+    }
+    case "fact": {
+      const known = facts?.judge(target, names) ?? new Map<string, boolean>();
+      return ({ name }) => known.get(name);
     }
     case "regex": {
       const found = new Set(matchPattern(target.pattern, names, (message) => targetProblem(message, target, given)));
@@ -56,6 +89,28 @@ function matcherOf(target: Target, names: readonly string[], given: Given): (nod
     default:
       return (node) => matchesTerm(target, node);
   }
+}
+
+/** One part that `settles` settles all; else what is not known leaves it open. */
+function joined(parts: readonly Verdict[], node: NodeEntry, settles: boolean): boolean | undefined {
+  let isOpen = false;
+  for (const part of parts) {
+    const verdict = part(node);
+    if (verdict === settles) return settles;
+    isOpen ||= verdict === undefined;
+  }
+  return isOpen ? undefined : !settles;
+}
+
+function factsUnknown(nodes: readonly NodeEntry[], text: string, at: SourcePosition | undefined): KcoreError {
+  const names = nodes.map(({ name }) => name);
+  const shown = `${names.slice(0, 10).join(", ")}${names.length > 10 ? ` and ${names.length - 10} more` : ""}`;
+  return new KcoreError({
+    code: "TARGET_FACTS_UNKNOWN",
+    message: `“${text}” asks for facts that are not known, or too old, of ${shown}`,
+    at,
+    hint: `kcore facts --on '${names.length > 50 ? "*" : names.join(",")}', or --refresh-facts; --unknown-facts skip leaves such nodes out`,
+  });
 }
 
 function matchesTerm({ kind, value }: TargetTerm, node: NodeEntry): boolean {
@@ -82,7 +137,10 @@ function splitLabel(value: string): [string, string | undefined] {
 }
 
 /** A name without a wildcard means this node: if there is none, it was mistyped, also behind `not`. */
-function checkNames(target: Target, given: Given & { readonly nodes: readonly NodeEntry[] }): void {
+function checkNames(
+  target: Target,
+  given: Pick<Given, "text" | "at"> & { readonly nodes: readonly NodeEntry[] },
+): void {
   if (target.kind === "or" || target.kind === "and") for (const part of target.parts) checkNames(part, given);
   else if (target.kind === "not") checkNames(target.part, given);
   else if (target.kind === "name" && !/[*?[]/.test(target.value)) {
@@ -97,7 +155,7 @@ function checkNames(target: Target, given: Given & { readonly nodes: readonly No
 export function targetProblem(
   message: string,
   { start, end }: { readonly start: number; readonly end: number },
-  { text, at }: Given,
+  { text, at }: Pick<Given, "text" | "at">,
   {
     code = "TARGET_SYNTAX",
     hint,

@@ -1,5 +1,6 @@
 import type { Question, RunControl, RunEvent, RunEventBody } from "#engine/events/event.ts";
 import { cleanStrings } from "#engine/events/clean.ts";
+import { keepFacts } from "#engine/facts/cache.ts";
 import { createRedactor } from "#engine/events/redact.ts";
 import { reduceEvents } from "#engine/events/reduce.ts";
 import { runTime } from "#engine/events/run-model.ts";
@@ -76,8 +77,17 @@ export async function conductRun(options: ConductOptions): Promise<ExitCode> {
       return fail(error);
     }
     const at = record.append(event);
+    if (event.type === "node.facts") keepOf(event);
     if (event.type === "run.started" && event.resumed) keepPart(at);
     logs.add(event);
+  };
+  /** For later targets: the run does not fail for it. */
+  const keepOf = ({ node, facts }: Extract<RunEventBody, { type: "node.facts" }>) => {
+    try {
+      keepFacts(folder.project, { node, run: folder.id, gathered: now(), facts });
+    } catch (error) {
+      process.stderr.write(`the facts of ${node} could not be kept: ${(error as Error).message}\n`);
+    }
   };
   const emit = (body: RunEventBody) => {
     if (finished) return;

@@ -1,6 +1,6 @@
 import type { Problem } from "#errors/problem.ts";
 import { timeoutOf } from "#engine/program/compile-step.ts";
-import { shapeFacts } from "./node-facts.ts";
+import { shapeFacts } from "#engine/facts/shape.ts";
 import type { Batch, Effect, Heard, QueuedStep, Setting } from "./messages.ts";
 import type { Known } from "./take.ts";
 

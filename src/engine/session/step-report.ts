@@ -11,7 +11,7 @@ import { cut } from "./cut.ts";
 import { unifiedDiff } from "./file-diff.ts";
 import { InOrder } from "./in-order.ts";
 import { NodeBudget } from "./node-budget.ts";
-import { shapeFacts } from "./node-facts.ts";
+import { shapeFacts } from "#engine/facts/shape.ts";
 import { setFact } from "./step-facts.ts";
 import { StepOutput, type NewOutput } from "./step-output.ts";
 import { isFinal, newRecord, outcomes, type StepRecord } from "./step-record.ts";

@@ -1,8 +1,11 @@
+import { factMembers } from "#engine/facts/paths.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import type { Scope } from "#engine/expressions/scope.ts";
 import { Unknown } from "#engine/expressions/unknown.ts";
 import { defined } from "#optional/defined.ts";
 import type { LateScope } from "./planned-step.ts";
+
+const unknownFacts = new Unknown("facts", { facts: true }, factMembers);
 
 /** Computes the values of parameters that rest on late values. */
 export type LateParams = (late: LateScope) => Readonly<Record<string, unknown>>;
@@ -60,7 +63,7 @@ export class NodeScope {
   /** Before anything ran: facts and registered values are Unknown. */
   early(registers: ReadonlyMap<string, string> = this.#registers): Scope {
     const steps = new Map([...registers].map(([name, id]) => [name, new Unknown(id, { steps: [name] })] as const));
-    return this.#names(this.#params, new Unknown("facts", { facts: true }), steps);
+    return this.#names(this.#params, unknownFacts, steps);
   }
 
   /** With what the run has brought so far; what it has not stays Unknown. */
@@ -69,7 +72,7 @@ export class NodeScope {
       [...registers].map(([name, id]) => [name, late.steps.get(name) ?? new Unknown(id, { steps: [name] })] as const),
     );
     const params = this.#late === undefined ? this.#params : { ...this.#params, ...this.#late(late) };
-    return this.#names(params, late.facts ?? new Unknown("facts", { facts: true }), steps);
+    return this.#names(params, late.facts ?? unknownFacts, steps);
   }
 
   #names(

@@ -7,8 +7,8 @@ const hostName = /^(?!-)[A-Za-z0-9_-]{1,63}(\.(?!-)[A-Za-z0-9_-]{1,63})*\.?$/;
 const userName = /^[A-Za-z0-9_.][A-Za-z0-9_.@+-]{0,127}\$?$/;
 
 /**
- * Allow-lists for what a roster says of a host (S-2), once more at the edge: nothing is spawned for an SSH connection,
- * and so nothing could be injected, but a name that only some software misreads does not get further than this.
+ * Allow-lists for what a roster says of a host (S-2), once more at the edge: for ssh2 nothing is spawned, and so nothing could be
+ * injected, but a name that only some software misreads does not get further than this. What OpenSSH's client is told rests on it.
  * @throws KcoreError ENDPOINT_INVALID
  */
 export function checkEndpoint({ name, address, port, user, jump }: Endpoint): void {

@@ -10,6 +10,7 @@ import type { Identities, Identity } from "./login-keys.ts";
 import { createJumps } from "./jumps.ts";
 import { lookUpKnownHost, readKnownHosts, type KnownHosts } from "./known-hosts.ts";
 import type { PublicKey } from "./admit-key.ts";
+import type { Hop } from "./openssh-config.ts";
 import { openSocket } from "./socket.ts";
 
 export interface TransportOptions {
@@ -59,6 +60,8 @@ export interface Admitted {
 }
 
 const defaultTimeout = 10_000;
+/** Somebody may have to touch a security key, or a ticket to be fetched. */
+const programTimeout = 60_000;
 
 /** A transport for one run. ssh2 is loaded when the first SSH connection is made, not before. */
 export function createTransport(options: TransportOptions): Transport {
@@ -113,9 +116,20 @@ export function createTransport(options: TransportOptions): Transport {
       return openSsh({ ...logIn, endpoint, socket, trusted, silence: options.silence ?? 15_000, signal });
     });
   };
+  const openByProgram: Connect = async (endpoint, given = {}) => {
+    const hops = await Promise.all(
+      [...endpoint.jump, endpoint].map(async (hop) => ({ endpoint: hop, trusted: await trustedKeys(hop) })),
+    );
+    const { openOpenSsh } = await import("./openssh.ts");
+    const { home } = options;
+    return within(endpoint, { timeout: programTimeout, ...given }, async (signal) =>
+      openOpenSsh({ hops: hops as [Hop, ...Hop[]], home, signal }),
+    );
+  };
   const connect: Connect = async (endpoint, given = {}) => {
     checkEndpoint(endpoint);
     if (endpoint.transport === "local") return (await import("./local-host.ts")).openLocal(endpoint.name);
+    if (endpoint.transport === "openssh") return openByProgram(endpoint, given);
     // Before the clock starts: a passphrase may have to be typed.
     return open(endpoint, { identities: await (await findIdentities()).find(endpoint) }, given);
   };

@@ -58,7 +58,8 @@ export interface Host {
 /** Everything that is needed to reach one host; made from the roster by `engine/session`. */
 export interface Endpoint {
   readonly name: string;
-  readonly transport: "ssh" | "local";
+  /** `openssh`: by this machine's own ssh program. */
+  readonly transport: "ssh" | "openssh" | "local";
   readonly address: string;
   readonly port: number;
   readonly user: string;

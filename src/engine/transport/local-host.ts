@@ -2,15 +2,12 @@ import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { homedir, userInfo } from "node:os";
 import type { Duplex } from "node:stream";
-import { createChunkQueue } from "./chunk-queue.ts";
 import { startDeadline } from "./deadline.ts";
 import { hostFailure, interrupted } from "./unreachable.ts";
-import type { Channel, ExecOptions, Exit, Host } from "./host.ts";
+import type { Channel, ExecOptions, Host } from "./host.ts";
+import { createProcessChannel } from "./process-channel.ts";
 import { openSocket } from "./socket.ts";
-import { createTail } from "./tail.ts";
 
-const stdoutLimit = 256 * 1024;
-const stderrLimit = 64 * 1024;
 const forwardLimit = 30_000;
 
 /** This machine as a Host: commands run by /bin/sh, each in a session of its own, as an SSH login would start them. */
@@ -76,65 +73,5 @@ function startCommand(name: string, command: string): Channel {
       PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/run/wrappers/bin:/run/current-system/sw/bin",
     },
   });
-  const stderr = createTail(stderrLimit);
-  const stdout = createChunkQueue(stdoutLimit, () => child.stdout.resume());
-  const { promise: exit, resolve: resolveExit } = Promise.withResolvers<Exit>();
-  const gone = () =>
-    hostFailure({ code: "CHANNEL_CLOSED", message: `the command on ${name} no longer reads its input` });
-  const waiting = new Set<(error: Error) => void>();
-  let over = false;
-  let taken = 0;
-  const finish = () => {
-    over = true;
-    for (const reject of waiting) reject(gone());
-    waiting.clear();
-  };
-
-  child.stdout.on("data", (chunk: Buffer) => {
-    if (!stdout.push(chunk)) child.stdout.pause();
-  });
-  child.stdout.on("end", () => stdout.end());
-  child.stderr.on("data", (chunk: Buffer) => stderr.push(chunk));
-  for (const stream of [child.stdin, child.stdout, child.stderr]) stream.on("error", () => undefined);
-  child.on("error", (error) => {
-    stderr.push(Buffer.from(`/bin/sh: ${error.message}\n`));
-    finish();
-    stdout.end();
-    void stdout.drained.then(() => resolveExit({}));
-  });
-  child.on("close", (code, signal) => {
-    finish();
-    stdout.end();
-    const ended: Exit = code !== null ? { code } : signal !== null ? { signal } : {};
-    void stdout.drained.then(() => resolveExit(ended));
-  });
-
-  return {
-    stdout,
-    exit,
-    stderrTail: () => stderr.text(),
-    end: () => child.stdin.end(),
-    close() {
-      if (over) return;
-      finish();
-      stdout.discard();
-      resolveExit({});
-      // Like a closed SSH channel: the command finds its streams gone, and is not killed.
-      for (const stream of [child.stdin, child.stdout, child.stderr]) stream.destroy();
-      child.unref();
-    },
-    taken: () => taken,
-    async write(bytes) {
-      if (over || !child.stdin.writable) throw gone();
-      await new Promise<void>((resolve, reject) => {
-        waiting.add(reject);
-        child.stdin.write(bytes, (error) => {
-          taken += bytes.length;
-          waiting.delete(reject);
-          if (error) reject(gone());
-          else resolve();
-        });
-      });
-    },
-  };
+  return createProcessChannel({ name, child });
 }

@@ -4,11 +4,11 @@ import type { SshServer } from "#support/ssh-server.ts";
 import { startSshd } from "#support/sshd.ts";
 import { describeTransport, type TransportUnderTest } from "#support/transport-contract.ts";
 
-async function over(starting: Promise<SshServer>): Promise<TransportUnderTest> {
+async function over(starting: Promise<SshServer>, kind: "ssh" | "openssh" = "ssh"): Promise<TransportUnderTest> {
   const server = await starting;
   const transport = createTransport({ home: server.folder });
   return {
-    connect: () => transport.connect(server.endpoint()),
+    connect: () => transport.connect({ ...server.endpoint(), transport: kind }),
     lose: () => server.dropSessions(),
     stop: async () => {
       await transport.close();
@@ -19,6 +19,8 @@ async function over(starting: Promise<SshServer>): Promise<TransportUnderTest> {
 
 describeTransport("ssh2 on OpenSSH", () => over(startSshd()));
 describeTransport("ssh2 on dropbear", () => over(startDropbear()));
+describeTransport("OpenSSH's client on OpenSSH", () => over(startSshd(), "openssh"));
+describeTransport("OpenSSH's client on dropbear", () => over(startDropbear(), "openssh"));
 describeTransport("local", () => {
   const transport = createTransport({ home: "/nonexistent" });
   const here = { name: "here", transport: "local", address: "localhost", port: 22, user: "root" } as const;

@@ -266,6 +266,27 @@ describe("evaluateBoolean", () => {
   });
 });
 
+describe("a list", () => {
+  const facts = { network: { addresses: ["192.0.2.1", "192.0.2.2"] }, disks: [{ bytes: 7 }], none: [] };
+  const give = (text: string) => evaluate(parseSource("s.yaml", JSON.stringify(text)), { facts });
+  it("gives an item by its index", () => {
+    expect(give("{{facts.network.addresses.1}}")).to.equal("192.0.2.2");
+    expect(give("{{facts.disks.0.bytes}}")).to.equal(7);
+    expect(give("{{#if (eq facts.network.addresses.0 '192.0.2.1')}}{{add 1 2.5 -1}}{{/if}}")).to.equal("2.5");
+    expect(give("{{default facts.network.addresses.2 'no'}}")).to.equal("no");
+  });
+  it("says how many items there are when there is none of that index", () => {
+    const problem = (text: string) => problemsIn(() => give(text))[0];
+    expect(problem("{{facts.network.addresses.2}}")).to.equal(
+      "s.yaml:1:4+25 “facts.network.addresses” is a list of 2 and has no item 2 [EXPRESSION_UNDEFINED] | its items are 0 to 1; default facts.network.addresses.2 'y' gives another value",
+    );
+    expect(problem("{{facts.none.0}}")).to.include("“facts.none” is an empty list and has no item 0");
+    expect(problem("{{facts.disks.bytes}}")).to.include(
+      "has no “bytes” [EXPRESSION_UNDEFINED] | an index from 0, first",
+    );
+  });
+});
+
 describe("what is not known yet", () => {
   for (const expression of [
     "{{facts.os}}",
@@ -277,6 +298,17 @@ describe("what is not known yet", () => {
     it(`stops ${expression} with what it waits for`, () => {
       expect(() => value(expression)).to.throw(UnknownValue);
     });
+  it("is looked at by the names that it will have", () => {
+    const facts = new Unknown("facts", { facts: true }, { os: { id: true }, disks: true });
+    const problems = (text: string) =>
+      problemsIn(() => evaluate(parseSource("s.yaml", JSON.stringify(text)), { facts }));
+    expect(problems("{{facts.os.idd}}")).to.deep.equal([
+      "s.yaml:1:4+12 “facts.os” has no “idd” [EXPRESSION_UNDEFINED] | did you mean “id”?",
+    ]);
+    expect(problems("{{#if facts.oss.id}}a{{/if}}")[0]).to.include("“facts” has no “oss”");
+    for (const fine of ["{{facts.os.id}}", "{{facts.disks.0.bytes}}", "{{default facts.os.id 'x'}}"])
+      expect(() => evaluate(parseSource("s.yaml", JSON.stringify(fine)), { facts }), fine).to.throw(UnknownValue);
+  });
   it("is found without evaluating", () => {
     const node = parseSource(
       "s.yaml",

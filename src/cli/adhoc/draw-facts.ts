@@ -1,0 +1,93 @@
+import { cleanText } from "#engine/events/clean.ts";
+import { factAt, selectFact } from "#engine/facts/paths.ts";
+import type { NodeFacts } from "#engine/facts/shape.ts";
+import type { Problem } from "#errors/problem.ts";
+import { formatDuration } from "#tui/line.ts";
+import { formatTable } from "../terminal/format-table.ts";
+
+/** What a node told, or why it did not. */
+export interface Gathered {
+  readonly node: string;
+  readonly facts?: NodeFacts;
+  /** Milliseconds since the epoch; absent: now. */
+  readonly gathered?: number;
+  readonly outcome?: string;
+  readonly problem?: Problem;
+}
+
+export interface Difference {
+  readonly fact: string;
+  /** By node; null: it cannot tell. */
+  readonly values: Readonly<Record<string, unknown>>;
+}
+
+/** Each node with all that it told. */
+export function drawFacts(nodes: readonly Gathered[], now: number): string {
+  return nodes
+    .map(({ node, facts = {}, gathered, ...end }) => {
+      const age = gathered === undefined ? "" : `  (${formatDuration(Math.max(0, now - gathered))} ago)`;
+      const lines = flatten(facts).filter(([, value]) => value !== null);
+      return [
+        `${node}${age}${failureOf(end)}`,
+        ...lines.map(([path, value]) => cleanText(`  ${path}: ${textOf(value)}`)),
+      ];
+    })
+    .map((lines) => `${lines.join("\n")}\n`)
+    .join("");
+}
+
+/** A row for each node, a column for each path. */
+export function drawPaths(nodes: readonly Gathered[], paths: readonly string[]): string {
+  const rows = nodes.map(({ node, facts, ...end }) =>
+    facts === undefined
+      ? [`${node}${failureOf(end)}`]
+      : [node, ...paths.map((path) => textOf(selectFact(facts, path) ?? null))],
+  );
+  return formatTable(
+    ["NODE", ...paths],
+    rows.map((row) => [...row, ...paths.map(() => "")].slice(0, paths.length + 1)),
+  );
+}
+
+/** What stands at the paths; null where nothing does. */
+export function pathsOf(facts: NodeFacts, paths: readonly string[]): Record<string, unknown> {
+  return Object.fromEntries(paths.map((path) => [path, selectFact(facts, path) ?? null]));
+}
+
+/** What differs below the paths, or anywhere; what changes by itself counts only where a path names it. */
+export function differencesOf(nodes: readonly Gathered[], paths: readonly string[]): readonly Difference[] {
+  const flat = nodes.map(({ node, facts = {} }) => [node, new Map(flatten(facts))] as const);
+  const names = [...new Set(flat.flatMap(([, facts]) => [...facts.keys()]))];
+  const isWanted = (name: string) =>
+    paths.length > 0
+      ? paths.some((path) => name === path || name.startsWith(`${path}.`))
+      : factAt(name)?.passing !== true;
+  return names.filter(isWanted).flatMap((fact) => {
+    const values = flat.map(([node, facts]) => [node, facts.get(fact) ?? null] as const);
+    const kinds = new Set(values.map(([, value]) => JSON.stringify(value)));
+    return kinds.size > 1 ? [{ fact, values: Object.fromEntries(values) }] : [];
+  });
+}
+
+export function drawDifferences(nodes: readonly string[], differences: readonly Difference[]): string {
+  if (differences.length === 0) return "no differences\n";
+  const rows = differences.map(({ fact, values }) => [fact, ...nodes.map((node) => textOf(values[node]))]);
+  return formatTable(["FACT", ...nodes], rows);
+}
+
+function failureOf({ outcome, problem }: Pick<Gathered, "outcome" | "problem">): string {
+  return outcome === undefined ? "" : cleanText(`  ${problem?.message ?? outcome}`);
+}
+
+/** Every value with its path; a list of texts is one value. */
+function flatten(value: unknown, path = ""): readonly (readonly [string, unknown])[] {
+  if (typeof value !== "object" || value === null) return [[path, value]];
+  if (Array.isArray(value) && value.every((item) => typeof item !== "object")) return [[path, value]];
+  return Object.entries(value).flatMap(([key, item]) => flatten(item, path === "" ? key : `${path}.${key}`));
+}
+
+function textOf(value: unknown): string {
+  if (value === null || value === undefined) return "-";
+  if (Array.isArray(value) && value.every((item) => typeof item !== "object")) return value.join(", ") || "none";
+  return typeof value === "object" ? JSON.stringify(value) : String(value as string | number | boolean);
+}

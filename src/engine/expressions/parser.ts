@@ -1,0 +1,21 @@
+import { parse } from "handlebars/dist/cjs/handlebars/compiler/base.js";
+import parser from "handlebars/dist/cjs/handlebars/compiler/parser.js";
+
+/**
+ * The parser of Handlebars, to which an index at the end of a path (`disks.0`) is a name as it is further ahead (`disks.0.name`);
+ * by itself it reads a number there, and refuses it.
+ */
+const { lexer, symbols_: symbols } = parser;
+const lex = lexer.lex.bind(lexer);
+let last: number | undefined;
+lexer.lex = () => {
+  const token = lex();
+  const isIndex = last === symbols.SEP && token === symbols.NUMBER && /^\d+$/.test(lexer.yytext);
+  last = isIndex ? symbols.ID : token;
+  return last;
+};
+
+/** The syntax tree of a template. @throws Error at what cannot be read */
+export function parseTemplate(text: string): unknown {
+  return parse(text);
+}

@@ -1,0 +1,76 @@
+import { factCatalogue, type FactDescription } from "./catalogue.ts";
+
+/** A plain value of a fact. */
+export type FactValue = string | number | boolean;
+
+/** How a fact's path may be written: an index, `*` or nothing for `N`, any name for `NAME`, an index behind a list of texts. */
+function patternOf(name: string, isTexts: boolean): RegExp {
+  const parts = name
+    .split(".")
+    .map((part, index) =>
+      part === "N"
+        ? String.raw`(?:\.(?:\d+|\*))?`
+        : part === "NAME"
+          ? String.raw`\..+`
+          : `${index > 0 ? "\\." : ""}${part}`,
+    );
+  return new RegExp(`^${parts.join("")}${isTexts ? String.raw`(?:\.\d+)?` : ""}$`, "u");
+}
+
+const leaves = factCatalogue.map((fact) => ({ fact, pattern: patternOf(fact.name, fact.type === "texts") }));
+const groups = [
+  ...new Set(
+    factCatalogue.flatMap(({ name }) => name.split(".").map((_, index, parts) => parts.slice(0, index).join("."))),
+  ),
+]
+  .filter(Boolean)
+  .map((name) => patternOf(name, false));
+
+/** The fact with values at this path: `os.id`, `disks.0.bytes`, or of all items `disks.bytes`; undefined: there is none. */
+export function factAt(path: string): FactDescription | undefined {
+  return leaves.find(({ pattern }) => pattern.test(path))?.fact;
+}
+
+/** Whether there can be something at this path: a fact, or a part of their tree such as `network`. */
+export function isFactPath(path: string): boolean {
+  return factAt(path) !== undefined || groups.some((pattern) => pattern.test(path));
+}
+
+/** What stands at the path; undefined: nothing does. A name of a map may have dots in it. */
+export function selectFact(value: unknown, path: string): unknown {
+  if (path === "") return value;
+  if (typeof value !== "object" || value === null) return undefined;
+  for (let at = path.indexOf("."); ; at = path.indexOf(".", at + 1)) {
+    const key = at === -1 ? path : path.slice(0, at);
+    if (Object.hasOwn(value, key))
+      return selectFact((value as Record<string, unknown>)[key], at === -1 ? "" : path.slice(at + 1));
+    if (at === -1) return undefined;
+  }
+}
+
+/** Every plain value at the path: of a list without an index, and of `*`, those of all items. */
+export function factValues(value: unknown, path: string): readonly FactValue[] {
+  if (typeof value !== "object" || value === null)
+    return path === "" && value !== null && value !== undefined ? [value as FactValue] : [];
+  if (Array.isArray(value) && !/^\d+(?:\.|$)/.test(path))
+    return value.flatMap((item) => factValues(item, path.replace(/^\*(?:\.|$)/, "")));
+  if (path === "") return [];
+  if (/^\*(?:\.|$)/.test(path)) return Object.values(value).flatMap((item) => factValues(item, path.slice(2)));
+  const head = [...path.matchAll(/\.|$/g)].find(({ index }) => Object.hasOwn(value, path.slice(0, index)))?.index;
+  if (head === undefined) return [];
+  return factValues((value as Record<string, unknown>)[path.slice(0, head)], path.slice(head + 1));
+}
+
+/** The tree of names, lists and values being leaves: what an expression can be checked by before the facts are there. */
+export const factMembers: Readonly<Record<string, unknown>> = membersOf();
+
+function membersOf(): Record<string, unknown> {
+  const tree = Object.create(null) as Record<string, unknown>;
+  for (const { name } of factCatalogue) {
+    const path = name.replace(/\.(N|NAME)\..*$/, "").split(".");
+    let map = tree;
+    for (const part of path.slice(0, -1)) map = (map[part] ??= Object.create(null)) as Record<string, unknown>;
+    map[path.at(-1) as string] = true;
+  }
+  return tree;
+}

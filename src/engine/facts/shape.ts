@@ -1,0 +1,79 @@
+import { factCatalogue, type FactDescription, type FactType } from "./catalogue.ts";
+
+/** What a node told of itself: {@link factCatalogue}, with null for what it could not tell. */
+export type NodeFacts = Readonly<Record<string, unknown>>;
+
+/** More characters than any value has, and more rows than lists of machines we know; what goes beyond is left out. */
+const limits = { text: 4096, rows: 2000 };
+
+/** One line of facts.sh: a value, or a list or map of rows with columns. */
+interface Told {
+  readonly path: readonly string[];
+  readonly read: (text: string | undefined) => unknown;
+}
+
+const told: readonly Told[] = [...Map.groupBy(factCatalogue, ({ name }) => name.replace(/\.(N|NAME)\..*$/, ""))].map(
+  ([name, facts]) => ({ path: name.split("."), read: reader(name, facts as [FactDescription, ...FactDescription[]]) }),
+);
+
+/**
+ * The node's facts as expressions see them, from the flat lines of facts.sh: dots become maps, every value has its type, and
+ * what is missing or of another type is null. All of it is data: nothing is ever evaluated (requirement S-4).
+ */
+export function shapeFacts(flat: Readonly<Record<string, string>>): NodeFacts {
+  const facts = emptyMap();
+  for (const { path, read } of told) {
+    const name = path.join(".");
+    let map = facts;
+    for (const part of path.slice(0, -1)) map = (map[part] ??= emptyMap()) as Record<string, unknown>;
+    map[path.at(-1) ?? name] = read(Object.hasOwn(flat, name) ? flat[name] : undefined);
+  }
+  return facts;
+}
+
+function emptyMap(): Record<string, unknown> {
+  return Object.create(null) as Record<string, unknown>;
+}
+
+function reader(name: string, facts: readonly [FactDescription, ...FactDescription[]]): Told["read"] {
+  const [{ name: first, type }] = facts;
+  if (first === name)
+    return (text) => (type === "texts" ? (text?.split("\n").filter(Boolean) ?? null) : valueOf(type, text));
+  const columns = facts.map((fact) => ({ key: fact.name.slice(fact.name.lastIndexOf(".") + 1), type: fact.type }));
+  const isMap = first.startsWith(`${name}.NAME.`);
+  return (text) => {
+    if (text === undefined) return null;
+    const rows = text
+      .split("\n")
+      .filter(Boolean)
+      .slice(0, limits.rows)
+      .map((line) => rowOf(line, columns));
+    return isMap ? mapOf(rows) : rows;
+  };
+}
+
+function rowOf(line: string, columns: readonly { readonly key: string; readonly type: FactType }[]) {
+  const cells = line.split("\t");
+  const row = emptyMap();
+  for (const [index, { key, type }] of columns.entries()) row[key] = cellOf(type, cells[index]);
+  return row;
+}
+
+/** In a row `?` stands for a list that nobody could read. */
+function cellOf(type: FactType, cell: string | undefined): unknown {
+  if (type !== "texts") return valueOf(type, cell);
+  return cell === undefined || cell === "?" ? null : cell.split(" ").filter(Boolean);
+}
+
+function mapOf(rows: readonly Record<string, unknown>[]): Record<string, unknown> {
+  const map = emptyMap();
+  for (const row of rows) if (typeof row["name"] === "string") map[row["name"]] = row;
+  return map;
+}
+
+function valueOf(type: Exclude<FactType, "texts">, text: string | undefined): unknown {
+  if (text === undefined || text === "" || text.length > limits.text) return null;
+  if (type === "text") return text;
+  if (type === "boolean") return text === "true" ? true : text === "false" ? false : null;
+  return /^\d{1,15}$/.test(text) ? Number(text) : null;
+}

@@ -1,0 +1,97 @@
+import { join } from "node:path";
+import type { Endpoint } from "./host.ts";
+import { hostFailure } from "./unreachable.ts";
+import type { TrustedKeys } from "./host-key.ts";
+
+/** A host on the way, or the last one, and what is believed about its key. */
+export interface Hop {
+  readonly endpoint: Endpoint;
+  readonly trusted: TrustedKeys;
+}
+
+export interface OpenSshFiles {
+  /** ssh_config(5). */
+  readonly config: string;
+  /** known_hosts(5), with a name for each host of its own. */
+  readonly knownHosts: string;
+}
+
+/** For all hosts on the way: never a question, nothing forwarded, nothing of the user's own multiplexing. */
+const always = [
+  "BatchMode yes",
+  "StrictHostKeyChecking yes",
+  "CheckHostIP no",
+  "UpdateHostKeys no",
+  "ConnectTimeout 10",
+  "ServerAliveInterval 5",
+  "ServerAliveCountMax 3",
+  "TCPKeepAlive yes",
+  "ForwardAgent no",
+  "ForwardX11 no",
+  "ClearAllForwardings yes",
+  "PermitLocalCommand no",
+  "RemoteCommand none",
+  "RequestTTY no",
+  "Tunnel no",
+  "EscapeChar none",
+  "ControlPersist no",
+];
+
+/**
+ * What OpenSSH is told about a host: what the roster says comes first, then ours, and behind it the files of the user and of the
+ * system, of which the first value counts. So a name or address of the roster may have its own `Host` there. Values were
+ * checked by `checkEndpoint`. Where nothing is pinned, ssh believes its own files, strictly.
+ */
+export function openSshFiles(
+  hops: readonly [Hop, ...Hop[]],
+  { folder, home }: { readonly folder: string; readonly home: string },
+): OpenSshFiles {
+  const knownHosts = join(folder, "known_hosts");
+  const last = hops.length - 1;
+  const names = hops.map(({ endpoint }, index) => (index === last ? endpoint.address : `kcore-hop-${index + 1}`));
+  const blocks = hops.map(({ endpoint, trusted }, index) => [
+    `Host ${names[index]}`,
+    ...(index === last ? [] : [`HostName ${endpoint.address.replaceAll("%", "%%")}`]),
+    `Port ${endpoint.port}`,
+    `User ${endpoint.user}`,
+    ...(endpoint.identityFile === undefined
+      ? []
+      : [`IdentityFile ${quoted(endpoint.identityFile)}`, "IdentitiesOnly yes"]),
+    ...(trusted.keys.length === 0
+      ? []
+      : [
+          `HostKeyAlias ${aliasOf(index)}`,
+          `UserKnownHostsFile ${quoted(knownHosts)}`,
+          "GlobalKnownHostsFile /dev/null",
+          "KnownHostsCommand none",
+        ]),
+    ...(index === last ? [] : ["ControlPath none", "ControlMaster no"]),
+    ...(index === 0 ? (hops.length > 1 ? ["ProxyJump none"] : []) : [`ProxyJump ${names[index - 1]}`]),
+  ]);
+  const files = [join(home, ".ssh", "config"), "/etc/ssh/ssh_config"];
+  const config = [
+    ...blocks.flatMap(([head = "", ...lines]) => [head, ...lines.map((line) => `  ${line}`)]),
+    "Host *",
+    ...always.map((line) => `  ${line}`),
+    ...files.map((file) => `Include ${quoted(file)}`),
+  ];
+  const known = hops.flatMap(({ trusted }, index) => [
+    ...trusted.keys.map(({ type, key }) => `${aliasOf(index)} ${type} ${key}`),
+    ...trusted.revoked.map(({ type, key }) => `@revoked ${aliasOf(index)} ${type} ${key}`),
+  ]);
+  return { config: `${config.join("\n")}\n`, knownHosts: known.map((line) => `${line}\n`).join("") };
+}
+
+function aliasOf(index: number): string {
+  return `kcore-${index + 1}`;
+}
+
+/** `%` begins a token of ssh_config(5), and a quote cannot be written. @throws KcoreError ENDPOINT_INVALID */
+function quoted(path: string): string {
+  if (/["\r\n]/.test(path))
+    throw hostFailure({
+      code: "ENDPOINT_INVALID",
+      message: `ssh cannot be told of a file with a quote or a line break in its name: ${JSON.stringify(path)}`,
+    });
+  return `"${path.replaceAll("%", "%%")}"`;
+}

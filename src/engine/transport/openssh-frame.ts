@@ -1,0 +1,35 @@
+import type { Exit } from "./host.ts";
+
+/** The command, as an argument of sh: told when it begins, and with what it ended, since ssh's own failures look like 255. */
+export function framed(command: string, mark: string): string {
+  const script = `echo ${mark}; /bin/sh -c "$0"; s=$?; printf "\\n${mark} %s\\n" "$s" >&2; exit "$s"`;
+  return `exec /bin/sh -c '${script}' '${command.replaceAll("'", String.raw`'\''`)}'`;
+}
+
+/** Passes on what comes behind the mark, and drops what a login shell's own files print before it. */
+export function behind(mark: string, onFound: () => void): (chunk: Buffer) => Buffer {
+  let before: Buffer | undefined = Buffer.alloc(0);
+  return (chunk) => {
+    if (before === undefined) return chunk;
+    before = Buffer.concat([before, chunk]);
+    const at = before.indexOf(mark);
+    if (at === -1) {
+      before = before.subarray(-(mark.length - 1));
+      return Buffer.alloc(0);
+    }
+    const rest = before.subarray(at + mark.length);
+    before = undefined;
+    onFound();
+    return rest;
+  };
+}
+
+/** With what the command ended, and what it said on stderr; without its last word the outcome is unknown. */
+export function endIn(stderr: string, mark: string): { readonly exit: Exit; readonly stderr: string } {
+  const found = new RegExp(`\\n${mark} (\\d+)\\n`).exec(stderr);
+  if (!found) return { exit: {}, stderr };
+  return {
+    exit: { code: Number(found[1]) },
+    stderr: stderr.slice(0, found.index) + stderr.slice(found.index + found[0].length),
+  };
+}

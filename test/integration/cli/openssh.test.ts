@@ -1,0 +1,42 @@
+import { expect } from "chai";
+import { TestProject } from "#support/kcore.ts";
+import { startSshd } from "#support/sshd.ts";
+import type { SshServer } from "#support/ssh-server.ts";
+
+describe("a node that the roster has reached by OpenSSH's client", function () {
+  this.timeout(60_000);
+  let server: SshServer;
+  let project: TestProject;
+  before(async () => {
+    server = await startSshd();
+    project = new TestProject({
+      "roster/far.yaml": `nodes:
+  far:
+    address: 127.0.0.1
+    port: ${server.port}
+    transport: openssh
+    identityFile: ${server.identityFile}
+    hostKeys: [${server.hostKey}]
+    stateDir: ${server.folder}/state
+`,
+      "states/file.yaml": `steps:\n  - id: file\n    file.managed: { path: ${server.folder}/managed, content: "{{facts.os.id}}\\n" }\n`,
+    });
+  });
+  after(async () => {
+    await project?.remove();
+    await server?.stop();
+  });
+
+  it("is pinged, told what to run, and brought into a state", async () => {
+    const ping = await project.kcore("ping", "--on", "far", "-o", "json");
+    expect((JSON.parse(ping.stdout) as object[])[0])
+      .to.include({ outcome: "done" })
+      .and.have.property("fingerprint");
+    const exec = await project.kcore("exec", "--on", "far", "--shell", "echo out; echo err >&2; exit 7");
+    expect([exec.code, exec.stdout, exec.stderr]).to.deep.equal([7, "out\n", "err\n"]);
+    const first = await project.kcore("state", "apply", "file", "--on", "far");
+    expect(first.stdout).to.match(/^Steps: 1 succeeded \(changed=1\), 0 failed$/m);
+    const second = await project.kcore("state", "apply", "file", "--on", "far");
+    expect(second.stdout).to.match(/^Steps: 1 succeeded \(changed=0\), 0 failed$/m);
+  });
+});

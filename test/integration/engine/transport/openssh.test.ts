@@ -1,0 +1,172 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { mkdir, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect } from "chai";
+import { createTransport, type Transport } from "#engine/transport/connect.ts";
+import type { Endpoint, Host } from "#engine/transport/host.ts";
+import { freePort } from "#support/ports.ts";
+import { codeOf, rejectionOf } from "#support/rejection.ts";
+import { makeKey, type SshServer } from "#support/ssh-server.ts";
+import { startSshd } from "#support/sshd.ts";
+
+/** The processes of this machine whose command line names the folder. */
+function processesIn(words: string): readonly string[] {
+  return readdirSync("/proc").flatMap((pid) => {
+    if (!/^\d+$/.test(pid)) return [];
+    try {
+      const line = readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ");
+      return line.includes(words) ? [line] : [];
+    } catch {
+      return [];
+    }
+  });
+}
+const folders = () =>
+  readdirSync(tmpdir()).filter((name) => /^kcore-\w{6}$/.test(name) && existsSync(join(tmpdir(), name, "known_hosts")));
+
+async function until(isSo: () => boolean): Promise<void> {
+  for (let tries = 0; tries < 100 && !isSo(); tries++) await sleep(50);
+  expect(isSo()).to.equal(true);
+}
+
+async function output(host: Host, command: string): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of (await host.exec(command)).stdout) chunks.push(chunk);
+  return Buffer.concat(chunks).toString();
+}
+
+describe("OpenSSH's own client on a real sshd", function () {
+  this.timeout(20_000);
+  let server: SshServer;
+  let outer: SshServer;
+  let transport: Transport;
+  before(async () => {
+    [server, outer] = await Promise.all([
+      startSshd({ config: ["MaxSessions 2"], users: [{ name: "loud" }] }),
+      startSshd(),
+    ]);
+    transport = createTransport({ home: server.folder, knownHostsFiles: [] });
+  });
+  after(async () => {
+    await transport?.close();
+    await Promise.all([server, outer].map((one) => one?.stop()));
+  });
+  const endpoint = (fields: Partial<Endpoint> = {}) => server.endpoint({ transport: "openssh", ...fields });
+
+  it("tells the key in use, and refuses one that is not pinned (S-1)", async () => {
+    const host = await transport.connect(endpoint());
+    expect([host.fingerprint.slice(0, 7), host.hostKey]).to.deep.equal(["SHA256:", server.hostKey]);
+    await host.close();
+    const other = await makeKey(join(server.folder, "another"));
+    expect(await codeOf(transport.connect(endpoint({ hostKeys: [other] })))).to.equal("HOST_KEY_CHANGED");
+    const unknown = await rejectionOf(transport.connect(endpoint({ name: "n1", hostKeys: [] })));
+    expect(unknown.problems[0]).to.include({
+      code: "HOST_KEY_UNKNOWN",
+      message: `the host key of n1 (127.0.0.1 port ${server.port}) is not known: it presents ${host.fingerprint} (ssh-ed25519)`,
+    });
+  });
+
+  it("says why it could not log in, or not reach the host", async () => {
+    const stranger = join(server.folder, "stranger");
+    await makeKey(stranger);
+    const refused = await rejectionOf(transport.connect(endpoint({ identityFile: stranger })));
+    expect(refused.problems[0]).to.include({ code: "AUTH_FAILED" });
+    expect(refused.problems[0]?.detail).to.include("Permission denied (publickey)");
+    const nobody = await rejectionOf(transport.connect(endpoint({ port: await freePort() })));
+    expect([nobody.problems[0]?.code, nobody.exitCode]).to.deep.equal(["HOST_UNREACHABLE", 3]);
+    expect(nobody.problems[0]?.message).to.include("Connection refused");
+  });
+
+  it("goes through jump hosts, each verified by its own pins (S-2)", async () => {
+    const host = await transport.connect(endpoint({ jump: [outer.endpoint({ name: "outer" })] }));
+    expect(await output(host, "echo there")).to.equal("there\n");
+    await host.close();
+    expect(await outer.log()).to.include("Accepted publickey");
+    const hostKeys = [await makeKey(join(outer.folder, "another"))];
+    const jump = [outer.endpoint({ name: "outer", hostKeys })];
+    expect(await codeOf(transport.connect(endpoint({ jump })))).to.be.oneOf(["HOST_KEY_CHANGED", "HOST_UNREACHABLE"]);
+  });
+
+  it("takes what the user's ssh_config has for the address, but neither its trust nor its questions", async () => {
+    const home = join(server.folder, "user");
+    await mkdir(join(home, ".ssh"), { recursive: true });
+    const lines = [
+      "Host alias-of-n1",
+      "  HostName 127.0.0.1",
+      `  IdentityFile ${server.identityFile}`,
+      "  StrictHostKeyChecking no",
+      "  RemoteCommand echo never",
+    ];
+    await writeFile(join(home, ".ssh", "config"), `${lines.join("\n")}\n`, { mode: 0o600 });
+    const own = createTransport({ home, knownHostsFiles: [] });
+    const { identityFile: _, ...plain } = endpoint({ address: "alias-of-n1" });
+    const host = await own.connect(plain);
+    expect(await output(host, "echo there")).to.equal("there\n");
+    await host.close();
+    expect(await codeOf(own.connect({ ...plain, hostKeys: [] }))).to.equal("HOST_KEY_UNKNOWN");
+  });
+
+  it("drops what a login shell's own files print, and tells a command's 255 from its own", async () => {
+    await writeFile(join(server.home("loud"), ".profile"), "echo welcome\n");
+    const host = await transport.connect(endpoint({ user: "loud" }));
+    const channel = await host.exec("printf 'a\\nb'; printf 'no line break' >&2; exit 255");
+    const chunks: Uint8Array[] = [];
+    for await (const chunk of channel.stdout) chunks.push(chunk);
+    expect(Buffer.concat(chunks).toString()).to.equal("a\nb");
+    expect([await channel.exit, channel.stderrTail()]).to.deep.equal([{ code: 255 }, "no line break"]);
+    await host.close();
+  });
+
+  it("says when the server allows no more channels, and makes no connection of its own for it", async () => {
+    const host = await transport.connect(endpoint());
+    const logins = async () => (await server.log()).split("Accepted publickey").length;
+    const before = await logins();
+    const channels = [await host.exec("cat"), await host.exec("cat")];
+    expect(await codeOf(host.exec("true"))).to.equal("CHANNEL_REFUSED");
+    expect(await logins()).to.equal(before);
+    for (const channel of channels) channel.end();
+    await Promise.all(channels.map(({ exit }) => exit));
+    expect(await output(host, "echo again")).to.equal("again\n");
+    await host.close();
+  });
+
+  it("leaves no process and no file, closed or called off", async () => {
+    const host = await transport.connect(endpoint());
+    const channel = await host.exec("cat");
+    expect(folders()).to.have.length(1);
+    const [folder = "none"] = folders();
+    expect(processesIn(folder).length).to.be.at.least(3);
+    await host.close();
+    await channel.exit;
+    await until(() => processesIn(folder).length === 0);
+    expect(folders()).to.deep.equal([]);
+    const stop = new AbortController();
+    const connecting = transport.connect(endpoint(), { signal: stop.signal });
+    await until(() => folders().length === 1);
+    const [called = "none"] = folders();
+    stop.abort();
+    expect(await codeOf(connecting)).to.equal("INTERRUPTED");
+    await until(() => processesIn(called).length === 0 && folders().length === 0);
+  });
+
+  it("ends with the process that opened it, also if that is killed", async () => {
+    const { jump: _, passphrase: __, ...plain } = endpoint();
+    const script = `import { createTransport } from "#engine/transport/connect.ts";
+      const host = await createTransport({ home: "/nonexistent" }).connect(${JSON.stringify({ ...plain, jump: [] })});
+      await host.exec("sleep 30");
+      console.log("open");
+      setInterval(() => undefined, 1000);`;
+    const child = spawn(process.execPath, ["--input-type=module", "-e", script], {
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    await once(child.stdout, "data");
+    const [folder = "none"] = folders();
+    expect(processesIn(folder).length).to.be.at.least(3);
+    child.kill("SIGKILL");
+    await until(() => processesIn(folder).length === 0 && folders().length === 0);
+  });
+});

@@ -1,0 +1,55 @@
+import { spawnSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { unescapeLine } from "#engine/program/escape.ts";
+import { shippedText } from "#engine/program/texts.ts";
+
+/** The shells that facts are gathered in. */
+export const factShells = ["dash", "bash", "busybox sh", "mksh"] as const;
+
+export interface Gathering {
+  /** Run as root of namespaces of its own, in which nothing can harm this machine; FOLDER has the files. */
+  readonly before?: string;
+  /** Files below a folder of the test's own, by their paths. */
+  readonly files?: Readonly<Record<string, string>>;
+}
+
+export interface GatheredLines {
+  readonly flat: Readonly<Record<string, string>>;
+  /** How many processes the shell started, forks of itself too. */
+  readonly processes: number;
+}
+
+/** What facts.sh says in this shell, in namespaces of its own for processes, mounts and network. @throws Error when it fails */
+export function gatherFacts(shell: string, { before = ":", files = {} }: Gathering = {}): GatheredLines {
+  const folder = mkdtempSync(join(tmpdir(), "kcore-facts-"));
+  try {
+    const [library = ""] = shippedText("step").split("# ---- the engine");
+    const text = [library, "k_i=facts k_unsure=", shippedText("facts")].join("\n");
+    for (const [name, content] of Object.entries({ ...files, "facts.sh": text })) {
+      mkdirSync(dirname(join(folder, name)), { recursive: true });
+      writeFileSync(join(folder, name), content);
+    }
+    // The number of the next process tells how many there were.
+    const script = `mount -t sysfs none /sys
+      ${before.replaceAll("FOLDER", folder)}
+      first=$(exec sh -c 'echo $$')
+      ${shell} ${folder}/facts.sh 3>&1 || exit
+      echo "processes $(($(exec sh -c 'echo $$') - first - 2))"`;
+    const args = ["--mount", "--pid", "--fork", "--mount-proc", "--net", "sh", "-c", script];
+    const { stdout, stderr, status } = spawnSync("unshare", args, { encoding: "utf8", timeout: 30_000 });
+    if (status !== 0 || stderr !== "") throw new Error(`facts.sh ended with ${status}\n${stderr}`);
+    const flat: Record<string, string> = {};
+    let processes = Number.NaN;
+    for (const line of stdout.split("\n")) {
+      const [, name, value = ""] = /^F ([^=]*)=(.*)$/.exec(line) ?? [];
+      if (name !== undefined) flat[name] = unescapeLine(value);
+      else if (line.startsWith("processes ")) processes = Number(line.slice("processes ".length));
+      else if (line !== "") throw new Error(`facts.sh printed ${line}`);
+    }
+    return { flat, processes };
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,219 @@
+import { readFileSync } from "node:fs";
+import { hostname } from "node:os";
+import { expect } from "chai";
+import { factCatalogue } from "#engine/facts/catalogue.ts";
+import { factAt, selectFact } from "#engine/facts/paths.ts";
+import { shapeFacts, type NodeFacts } from "#engine/facts/shape.ts";
+import { factShells, gatherFacts, type GatheredLines } from "#support/gather-facts.ts";
+
+/** The lines that there can be: a value each, or a list. */
+const lines = [...new Set(factCatalogue.map(({ name }) => name.replace(/\.(N|NAME)\..*$/, "")))];
+
+/** Every value with its path, lists of texts being one. */
+function leaves(value: unknown, path = ""): readonly (readonly [string, unknown])[] {
+  if (typeof value !== "object" || value === null) return [[path, value]];
+  if (Array.isArray(value) && value.every((item) => typeof item !== "object")) return [[path, value]];
+  return Object.entries(value).flatMap(([key, item]) => leaves(item, path === "" ? key : `${path}.${key}`));
+}
+
+/** Block devices of a machine with udev or without: sda with partitions, an NVMe disk, a mapping, and what is none of it. */
+const machine = {
+  files: {
+    "block/sda/size": "3907029168\n",
+    "block/sda/dev": "8:0\n",
+    "block/sda/ro": "0\n",
+    "block/sda/removable": "0\n",
+    "block/sda/queue/rotational": "1\n",
+    "block/sda/device/model": "ST2000NM0008    \n",
+    "block/sda/sda1/partition": "1\n",
+    "block/sda/sda1/size": "2097152\n",
+    "block/sda/sda1/dev": "8:1\n",
+    "block/nvme0n1/size": "1953525168\n",
+    "block/nvme0n1/dev": "259:0\n",
+    "block/nvme0n1/ro": "0\n",
+    "block/nvme0n1/removable": "0\n",
+    "block/nvme0n1/wwid": "eui.0025385b71b0a1c2\n",
+    "block/nvme0n1/queue/rotational": "0\n",
+    "block/nvme0n1/device/model": "a \\ back slash\n",
+    "block/nvme0n1/device/serial": "S3Z8NB0K   \n",
+    "block/dm-0/size": "2048\n",
+    "block/dm-0/dev": "253:0\n",
+    "block/gone/size": "2048\n",
+    "block/sr0/size": "2048\n",
+    "block/sdz/size": "0\n",
+    "udev/data/b8:0": "S:disk/by-id/x\nE:ID_SERIAL_SHORT=ZDH1\nE:ID_WWN=0x5000c500a1b2c3d4\nE:ID_PART_TABLE_TYPE=gpt\n",
+    "udev/data/b8:1": "E:ID_FS_TYPE=ext4\nE:ID_FS_UUID=0b4f\nE:ID_FS_LABEL=a=b\n",
+    "udev/data/b259:0": "E:ID_FS_TYPE=LVM2_member\nE:ID_FS_UUID=lv\n",
+  },
+  before: `mount --bind FOLDER/block /sys/block
+    mkdir -p /run/udev && mount -t tmpfs none /run && mkdir /run/udev && cp -r FOLDER/udev/. /run/udev
+    mount -t tmpfs none /dev && mknod -m 666 /dev/null c 1 3
+    for n in sda sda1 nvme0n1 dm-0 sr0 sdz; do mknod /dev/$n b 7 99; done`,
+};
+
+const network = `ip link set lo up
+  ip link add k0 type veth peer name k1
+  ip addr add 192.0.2.11/24 dev k0
+  ip addr add 198.51.100.7/32 dev k1
+  ip -6 addr add 2001:db8:0:0:1::11/64 dev k0 nodad
+  ip link set k0 up
+  ip link set k1 mtu 1400 up
+  ip route add default via 192.0.2.129 dev k0 metric 200
+  ip route add default via 192.0.2.130 dev k0 metric 300
+  ip route add 203.0.113.64/26 dev k1
+  ip -6 route add default via 2001:db8::1:0:0:fe dev k0 onlink`;
+
+describe("facts.sh", () => {
+  for (const shell of factShells)
+    describe(`on ${shell}`, () => {
+      let told: GatheredLines;
+      let facts: NodeFacts;
+      before(() => {
+        told = gatherFacts(shell);
+        facts = shapeFacts(told.flat);
+      });
+
+      it("says nothing that the catalogue does not have", () => {
+        expect(Object.keys(told.flat).filter((name) => !lines.includes(name))).to.deep.equal([]);
+      });
+
+      it("gives every fact that any machine has, each of its type", () => {
+        const always =
+          /^(hostname|bootId|uptimeSeconds|arch|kernel\.|os\.id|os\.name|init|nix|security|firmware|virtualization\.type|cpu\.count|memory|swap|clock\.(epoch|utc)|root\.)/;
+        const missing = leaves(facts).filter(([path, value]) => value === null && always.test(path));
+        expect(missing).to.deep.equal([]);
+        for (const [path, value] of leaves(facts)) {
+          const type = factAt(path)?.type;
+          const is = Array.isArray(value) ? "texts" : typeof value === "number" ? "integer" : typeof value;
+          if (value !== null && (value as unknown[]).length !== 0)
+            expect(is.replace("string", "text"), path).to.equal(type);
+        }
+        expect(facts).to.include({ hostname: hostname(), uptimeSeconds: Number(told.flat["uptimeSeconds"]) });
+        expect(selectFact(facts, "memory.totalKiB")).to.equal(
+          Number(/MemTotal: *(\d+)/.exec(readFileSync("/proc/meminfo", "utf8"))?.[1]),
+        );
+      });
+
+      it("starts few processes: uname, date, readlink, ip, df, awk, and a fork for the pipe, and maybe blkid", () => {
+        expect(told.processes).to.be.within(5, 8);
+      });
+
+      it("starts no more of them for disks, and reads what udev has read", () => {
+        const { flat, processes } = gatherFacts(shell, machine);
+        expect(processes).to.be.at.most(told.processes);
+        const { disks, partitions } = shapeFacts(flat);
+        expect(disks).to.deep.equal([
+          {
+            name: "dm-0",
+            bytes: 1 << 20,
+            serial: null,
+            wwn: null,
+            model: null,
+            type: "mapped",
+            rotational: null,
+            removable: null,
+            readOnly: null,
+            contents: null,
+          },
+          {
+            name: "nvme0n1",
+            bytes: 1_000_204_886_016,
+            serial: "S3Z8NB0K",
+            wwn: "eui.0025385b71b0a1c2",
+            model: "a / back slash",
+            type: "disk",
+            rotational: false,
+            removable: false,
+            readOnly: false,
+            contents: "LVM2_member",
+          },
+          {
+            name: "sda",
+            bytes: 2_000_398_934_016,
+            serial: "ZDH1",
+            wwn: "0x5000c500a1b2c3d4",
+            model: "ST2000NM0008",
+            type: "disk",
+            rotational: true,
+            removable: false,
+            readOnly: false,
+            contents: "gpt",
+          },
+        ]);
+        expect(partitions).to.deep.equal([
+          { name: "sda1", disk: "sda", bytes: 1 << 30, contents: "ext4", uuid: "0b4f", label: "a=b" },
+        ]);
+      });
+
+      it("asks blkid where there is no udev", () => {
+        const blkid =
+          '#!/bin/sh\n[ "$*" = "/dev/dm-0 /dev/nvme0n1 /dev/sda /dev/sda1" ] || exit\necho \'/dev/sda1: LABEL="a b" UUID="0b4f" TYPE="ext4"\'\necho \'/dev/nvme0n1: PTTYPE="gpt"\'\n';
+        const { flat } = gatherFacts(shell, {
+          files: { ...machine.files, "bin/blkid": blkid },
+          before: `${machine.before}\nrm -r /run/udev\nchmod +x FOLDER/bin/blkid\nPATH=FOLDER/bin:$PATH`,
+        });
+        const facts = shapeFacts(flat);
+        expect([0, 1, 2].map((at) => selectFact(facts, `disks.${at}.contents`))).to.deep.equal([
+          null,
+          "gpt",
+          "partitions",
+        ]);
+        expect(selectFact(facts, "partitions.0")).to.include({ contents: "ext4", uuid: "0b4f", label: "a b" });
+      });
+
+      it("reads addresses and routes as ip(8) shows them", () => {
+        const { network: found } = shapeFacts(gatherFacts(shell, { before: network }).flat) as {
+          network: NodeFacts & { interfaces: Record<string, Record<string, unknown>> };
+        };
+        expect(found).to.deep.include({
+          interface: "k0",
+          gateway: "192.0.2.129",
+          gateway6: "2001:db8::1:0:0:fe",
+          addresses: ["192.0.2.11", "198.51.100.7"],
+          addresses6: ["2001:db8::1:0:0:11"],
+          routes: [
+            { destination: "0.0.0.0/0", gateway: "192.0.2.129", interface: "k0", metric: 200 },
+            { destination: "0.0.0.0/0", gateway: "192.0.2.130", interface: "k0", metric: 300 },
+            { destination: "192.0.2.0/24", gateway: null, interface: "k0", metric: 0 },
+            { destination: "203.0.113.64/26", gateway: null, interface: "k1", metric: 0 },
+          ],
+        });
+        expect(found.interfaces["k1"]).to.deep.include({ mtu: 1400, physical: false, addresses: ["198.51.100.7/32"] });
+        expect(found.interfaces["lo"]).to.deep.include({ addresses: ["127.0.0.1/8"], addresses6: ["::1/128"] });
+      });
+
+      // BusyBox has its own.
+      const without = shell.startsWith("busybox") ? it.skip : it;
+      without("tells nothing of addresses where there is no ip(8), and the rest all the same", () => {
+        const tools = ["awk", "uname", "date", "df", "readlink", "mksh", "bash", "busybox", "dash", "sh"];
+        const { network: found } = shapeFacts(
+          gatherFacts(shell, {
+            before: `${network}\nmkdir FOLDER/bin\nfor n in ${tools.join(" ")}; do ln -s "$(command -v $n)" FOLDER/bin/$n; done\nPATH=FOLDER/bin`,
+          }).flat,
+        ) as { network: NodeFacts & { interfaces: Record<string, unknown> } };
+        expect(found).to.deep.include({ interface: "k0", gateway: "192.0.2.129", addresses: null, addresses6: null });
+        expect(found.interfaces["k0"]).to.include({ addresses: null, addresses6: null });
+      });
+
+      it("knows a container, and reads os-release as a shell does", () => {
+        const { flat } = gatherFacts(shell, {
+          files: { container: "systemd-nspawn", release: "ID=alpine\nVERSION_ID=\"3.20\"\nPRETTY_NAME='Alpine'\n" },
+          before:
+            "mount --bind FOLDER/release /etc/os-release && mount -t tmpfs none /run && mkdir /run/systemd && cp FOLDER/container /run/systemd/container",
+        });
+        const { os, virtualization } = shapeFacts(flat);
+        expect(virtualization).to.deep.equal({ type: "container", name: "systemd-nspawn" });
+        expect(os).to.deep.equal({ id: "alpine", version: "3.20", codename: null, name: "Alpine", like: null });
+      });
+    });
+
+  it("says the same with BusyBox's awk", () => {
+    const before = 'mkdir FOLDER/bin && ln -s "$(command -v busybox)" FOLDER/bin/awk\nPATH=FOLDER/bin:$PATH';
+    const [usual, busy] = [machine.before, `${machine.before}\n${before}`].map(
+      (given) => gatherFacts("dash", { files: machine.files, before: `${network}\n${given}` }).flat,
+    );
+    const steady = (flat: GatheredLines["flat"] = {}) =>
+      Object.entries(flat).filter(([name]) => !factAt(name)?.passing && name !== "network.interfaces");
+    expect(steady(busy)).to.deep.equal(steady(usual));
+  });
+});

@@ -1,0 +1,109 @@
+import { expect } from "chai";
+import { openSshFiles, type Hop } from "#engine/transport/openssh-config.ts";
+import type { Endpoint } from "#engine/transport/host.ts";
+import { keyInUse, loginFailure, saidBy } from "#engine/transport/openssh-failure.ts";
+import type { TrustedKeys } from "#engine/transport/host-key.ts";
+import { KcoreError } from "#errors/problem.ts";
+
+const key = { type: "ssh-ed25519", key: "AAAAC3Nza", fingerprint: "SHA256:abc" };
+const pinned: TrustedKeys = { keys: [key], revoked: [], source: "the roster", ignored: [] };
+const none: TrustedKeys = { keys: [], revoked: [], source: "known_hosts", ignored: [] };
+const endpoint: Endpoint = {
+  name: "n1",
+  transport: "openssh",
+  address: "192.0.2.11",
+  port: 22,
+  user: "ops",
+  hostKeys: [],
+  jump: [],
+};
+const at = { folder: "/tmp/kcore-x", home: "/home/100%" };
+
+describe("what OpenSSH is told", () => {
+  it("is the roster's word first, then ours, then the files of the user and the system", () => {
+    const hop: Hop = { endpoint: { ...endpoint, address: "fe80::1%eth0", identityFile: "/k e y" }, trusted: pinned };
+    const { config, knownHosts } = openSshFiles([hop, { endpoint, trusted: pinned }], at);
+    expect(config.split("\n").slice(0, 22)).to.deep.equal([
+      "Host kcore-hop-1",
+      "  HostName fe80::1%%eth0",
+      "  Port 22",
+      "  User ops",
+      '  IdentityFile "/k e y"',
+      "  IdentitiesOnly yes",
+      "  HostKeyAlias kcore-1",
+      '  UserKnownHostsFile "/tmp/kcore-x/known_hosts"',
+      "  GlobalKnownHostsFile /dev/null",
+      "  KnownHostsCommand none",
+      "  ControlPath none",
+      "  ControlMaster no",
+      "  ProxyJump none",
+      "Host 192.0.2.11",
+      "  Port 22",
+      "  User ops",
+      "  HostKeyAlias kcore-2",
+      '  UserKnownHostsFile "/tmp/kcore-x/known_hosts"',
+      "  GlobalKnownHostsFile /dev/null",
+      "  KnownHostsCommand none",
+      "  ProxyJump kcore-hop-1",
+      "Host *",
+    ]);
+    expect(config).to.include("  StrictHostKeyChecking yes\n").and.include("  BatchMode yes\n");
+    expect(config.split("\n").slice(-3)).to.deep.equal([
+      'Include "/home/100%%/.ssh/config"',
+      'Include "/etc/ssh/ssh_config"',
+      "",
+    ]);
+    expect(knownHosts).to.equal("kcore-1 ssh-ed25519 AAAAC3Nza\nkcore-2 ssh-ed25519 AAAAC3Nza\n");
+  });
+
+  it("leaves to ssh's own files which key a host has that nothing is known of, and its way to ssh_config", () => {
+    const { config, knownHosts } = openSshFiles([{ endpoint, trusted: none }], at);
+    expect(config).to.match(/^Host 192\.0\.2\.11\n {2}Port 22\n {2}User ops\nHost \*\n/);
+    expect(knownHosts).to.equal("");
+  });
+
+  it("can be made to say nothing else by the name of a file (S-2)", () => {
+    for (const identityFile of ['/k"\nProxyCommand evil', "/k\n"])
+      expect(() => openSshFiles([{ endpoint: { ...endpoint, identityFile }, trusted: none }], at)).to.throw(
+        "cannot be told",
+      );
+  });
+
+  it("names keys that were revoked", () => {
+    const trusted = { ...pinned, revoked: [{ ...key, key: "AAAAbad" }] };
+    expect(openSshFiles([{ endpoint, trusted }], at).knownHosts).to.include("@revoked kcore-1 ssh-ed25519 AAAAbad\n");
+  });
+});
+
+describe("what OpenSSH says", () => {
+  const trace = "OpenSSH_9.2p1 Debian\r\ndebug1: Reading configuration\r\n";
+  const presents = "debug1: Server host key: ssh-ed25519 SHA256:new\r\n";
+  const problem = (stderr: string, trusted = pinned) => {
+    const error = loginFailure(endpoint, trusted, trace + stderr);
+    return error instanceof KcoreError ? [error.problems[0]?.code, error.exitCode] : error;
+  };
+
+  it("is told without its trace", () => {
+    expect(saidBy(`${trace}Permission denied (publickey).\r\n`)).to.deep.equal(["Permission denied (publickey)."]);
+    expect(keyInUse("debug1: Server host key: ssh-ed25519 SHA256:abc\r\n", pinned)).to.deep.equal({
+      fingerprint: "SHA256:abc",
+      hostKey: "ssh-ed25519 AAAAC3Nza",
+    });
+  });
+
+  it("becomes the error that the other transport has for it", () => {
+    const verification = `${presents}Host key verification failed.\r\n`;
+    expect(problem(verification)).to.deep.equal(["HOST_KEY_CHANGED", 1]);
+    expect(problem(verification, none)).to.deep.equal(["HOST_KEY_UNKNOWN", 1]);
+    const revoked = { ...pinned, revoked: [{ ...key, fingerprint: "SHA256:new" }] };
+    expect(problem(verification, revoked)).to.deep.equal(["HOST_KEY_REVOKED", 1]);
+    expect(problem("ops@192.0.2.11: Permission denied (publickey).\r\n")).to.deep.equal(["AUTH_FAILED", 1]);
+    expect(problem("ssh: Could not resolve hostname x: Name or service not known\r\n")).to.deep.equal([
+      "DNS_FAILED",
+      3,
+    ]);
+    expect(problem("ssh: connect to host x port 22: Connection refused\r\n")).to.deep.equal(["HOST_UNREACHABLE", 3]);
+    expect(problem("sh: 3: ssh: not found\n")).to.deep.equal(["TOOL_MISSING", 1]);
+    expect(problem("")).to.deep.equal(["HOST_UNREACHABLE", 3]);
+  });
+});
