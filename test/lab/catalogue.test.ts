@@ -8,8 +8,12 @@ import { contradictions, on, openBastion, rosterOf, type Bastion } from "#suppor
 import type { Sample } from "#support/sample.ts";
 import { contextOf, runStepOn, stepOf, type StepRun, type StepRunOptions } from "#support/steps.ts";
 import { samples as basics } from "./catalogue/basics.ts";
+import { samples as files } from "./catalogue/files.ts";
+import { samples as policy } from "./catalogue/policy.ts";
+import { samples as sources } from "./catalogue/sources.ts";
+import { samples as system } from "./catalogue/system.ts";
 
-const samples: readonly Sample[] = [...basics];
+const samples: readonly Sample[] = [...basics, ...files, ...system, ...policy, ...sources];
 
 type Finished = Extract<RunEvent, { type: "step.finished" }>;
 

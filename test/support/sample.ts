@@ -16,7 +16,7 @@ export interface Sample {
   readonly before?: string;
   /** Other keys of the step, such as `creates`. */
   readonly keys?: Readonly<Record<string, unknown>>;
-  /** It never changes anything: an assertion, a wait, a check. */
+  /** It may find all in order on a new node: an assertion, a wait, a check. */
   readonly isCheck?: true;
   /** What somebody does afterwards, and the facts of the step that a dry run then finds other than wanted; absent where it cannot drift. */
   readonly drift?: { readonly by: string; readonly finds: Readonly<Record<string, string | RegExp>> };

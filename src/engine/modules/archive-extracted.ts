@@ -48,6 +48,7 @@ const args = z
 export const archiveExtracted = defineModule({
   name: "archive.extracted",
   summary: "Keeps an archive unpacked in a folder.",
+  alsoKnownAs: ["unarchive", "tar", "unzip"],
   args,
   refusals: [
     "ARCHIVE_INVALID",

@@ -51,6 +51,7 @@ type Args = z.output<typeof args>;
 export const authorizedKeyPresent = defineModule({
   name: "authorized_key.present",
   summary: "Keeps SSH keys that let a user in.",
+  alsoKnownAs: ["authorized_key", "ssh_auth.present", "server.user_authorized_keys"],
   args,
   refusals: [
     "FILE_INVALID",

@@ -47,6 +47,7 @@ type Args = z.output<typeof args>;
 export const caTrusted = defineModule({
   name: "ca.trusted",
   summary: "Keeps a CA among those that the node's programs trust.",
+  alsoKnownAs: ["update-ca-certificates", "ca-certificates", "trust anchor"],
   args,
   refusals: [
     "CERTIFICATE_INVALID",

@@ -20,6 +20,7 @@ const reference =
 export const containerImage = defineModule({
   name: "container.image",
   summary: "Keeps a container image on the node, or away.",
+  alsoKnownAs: ["docker_image", "podman_image", "docker_image.present"],
   args: z
     .strictObject({
       name: z

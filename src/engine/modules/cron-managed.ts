@@ -28,6 +28,7 @@ const Value = z
 export const cronManaged = defineModule({
   name: "cron.managed",
   summary: "Keeps a job of cron in a file of its own.",
+  alsoKnownAs: ["cron", "cron.present", "cron.file", "server.crontab", "crontab"],
   args: z
     .strictObject({
       name: EtcName.describe("The file in /etc/cron.d."),

@@ -70,6 +70,7 @@ type Args = z.output<typeof args>;
 export const fileBlock = defineModule({
   name: "file.block",
   summary: "Keeps lines of its own between two markers in a file.",
+  alsoKnownAs: ["blockinfile", "file.blockreplace", "files.block"],
   args,
   refusals: [...editRefusals],
   step: (args, context) => {

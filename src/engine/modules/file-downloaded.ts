@@ -27,6 +27,7 @@ function isOneLine(text: string | Secret): boolean {
 export const fileDownloaded = defineModule({
   name: "file.downloaded",
   summary: "Keeps a file that the node fetches by its URL, pinned by its hash.",
+  alsoKnownAs: ["get_url", "files.download", "file.managed", "curl", "wget"],
   args: z.strictObject({
     path: AbsolutePath.describe("The file on the node."),
     url: z

@@ -71,6 +71,7 @@ type Args = z.output<typeof args>;
 export const fileLine = defineModule({
   name: "file.line",
   summary: "Keeps one line in a file, or lines away.",
+  alsoKnownAs: ["lineinfile", "files.line", "file.replace", "sed"],
   args,
   refusals: [...editRefusals],
   step: (args, context) => {

@@ -84,6 +84,7 @@ function staysInside(text: string): boolean {
 export const firewallRules = defineModule({
   name: "firewall.rules",
   summary: "Keeps a table of nftables that says what is let in.",
+  alsoKnownAs: ["iptables", "nftables", "nft", "ufw", "firewalld", "iptables.append", "iptables.rule"],
   args: z
     .strictObject({
       table: z

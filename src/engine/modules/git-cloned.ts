@@ -68,6 +68,7 @@ const args = z
 export const gitCloned = defineModule({
   name: "git.cloned",
   summary: "Keeps a clone of a Git repository at a branch, tag or commit.",
+  alsoKnownAs: ["git", "git.latest", "git.repo"],
   args,
   refusals: [
     "FILE_IN_THE_WAY",

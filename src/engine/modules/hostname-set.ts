@@ -21,6 +21,7 @@ const address = "127.0.1.1";
 export const hostnameSet = defineModule({
   name: "hostname.set",
   summary: "Keeps the node's hostname, now and at every boot.",
+  alsoKnownAs: ["hostname", "network.system", "server.hostname", "hostnamectl"],
   args: z.strictObject({
     name: z
       .string()

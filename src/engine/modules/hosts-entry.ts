@@ -40,6 +40,7 @@ const file = { path: "/etc/hosts", create: true, makeDirs: false, backup: false 
 export const hostsEntry = defineModule({
   name: "hosts.entry",
   summary: "Keeps names of an address in /etc/hosts.",
+  alsoKnownAs: ["host.present", "server.etc_hosts", "/etc/hosts"],
   args,
   refusals: editRefusals.filter((code) => code !== "FILE_INVALID"),
   step: (given) => ({

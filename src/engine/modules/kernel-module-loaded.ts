@@ -46,6 +46,7 @@ type Args = z.output<typeof args>;
 export const kernelModuleLoaded = defineModule({
   name: "kernel_module.loaded",
   summary: "Keeps a kernel module loaded with its options, or away, now and at every boot.",
+  alsoKnownAs: ["modprobe", "kmod.present", "server.modprobe", "kernel_blacklist"],
   args,
   refusals: [
     "FILE_IN_THE_WAY",

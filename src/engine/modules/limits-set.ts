@@ -56,6 +56,7 @@ const Limit = z.strictObject({
 export const limitsSet = defineModule({
   name: "limits.set",
   summary: "Keeps limits of users' sessions (PAM).",
+  alsoKnownAs: ["pam_limits", "ulimit", "limits.conf"],
   args: z
     .strictObject({
       name: z

@@ -37,6 +37,7 @@ const generated = "/etc/locale.gen";
 export const localeSet = defineModule({
   name: "locale.set",
   summary: "Keeps the node's locale, and locales generated.",
+  alsoKnownAs: ["locale_gen", "locale.present", "locale.system", "server.locale"],
   args: z.strictObject({
     locale: Locale.describe("LANG, such as en_US.UTF-8."),
     categories: z

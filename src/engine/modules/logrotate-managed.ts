@@ -34,6 +34,7 @@ const Script = z
 export const logrotateManaged = defineModule({
   name: "logrotate.managed",
   summary: "Keeps how logs are rotated in a file of its own.",
+  alsoKnownAs: ["logrotate", "logrotate.set"],
   args: z
     .strictObject({
       name: EtcName.describe("The file in /etc/logrotate.d."),

@@ -98,6 +98,7 @@ type Args = z.output<typeof args>;
 export const packageRepository = defineModule({
   name: "package.repository",
   summary: "Keeps a repository of packages with its key (apt).",
+  alsoKnownAs: ["apt_repository", "deb822_repository", "yum_repository", "pkgrepo.managed", "apt.repo", "apt_key"],
   args,
   refusals: [
     "FILE_IN_THE_WAY",

@@ -18,6 +18,7 @@ const PackageName = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9.+_-]{0,199}$/, "mus
 export const packageUpgraded = defineModule({
   name: "package.upgraded",
   summary: "Keeps all packages at their newest version.",
+  alsoKnownAs: ["apt", "dist-upgrade", "pkg.uptodate", "apt.upgrade"],
   args: z
     .strictObject({
       except: z.array(PackageName).default([]).describe("Packages that stay as they are (apt, dnf)."),

@@ -26,6 +26,7 @@ const folder = "/etc/sudoers.d";
 export const sudoersManaged = defineModule({
   name: "sudoers.managed",
   summary: "Keeps who may do what by sudo in a file of its own.",
+  alsoKnownAs: ["sudoers", "sudo", "visudo"],
   args: z
     .strictObject({
       name: EtcName.describe("The file in /etc/sudoers.d."),

@@ -42,6 +42,7 @@ const args = z
 export const swapManaged = defineModule({
   name: "swap.managed",
   summary: "Keeps all swap off, or a swap file in use, now and at every boot.",
+  alsoKnownAs: ["swap", "mount.swap", "mkswap", "swapfile"],
   args,
   refusals: [
     "FILE_IN_THE_WAY",

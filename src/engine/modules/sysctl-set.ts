@@ -56,6 +56,7 @@ const args = z
 export const sysctlSet = defineModule({
   name: "sysctl.set",
   summary: "Keeps kernel settings (sysctl), now and at every boot.",
+  alsoKnownAs: ["sysctl", "sysctl.present", "server.sysctl"],
   args,
   refusals: [
     "FILE_IN_THE_WAY",

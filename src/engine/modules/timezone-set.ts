@@ -15,6 +15,7 @@ const database = "/usr/share/zoneinfo";
 export const timezoneSet = defineModule({
   name: "timezone.set",
   summary: "Keeps the node's time zone.",
+  alsoKnownAs: ["timezone", "timezone.system", "timedatectl"],
   args: z.strictObject({
     zone: z
       .string()

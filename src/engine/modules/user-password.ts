@@ -22,6 +22,7 @@ import { sh } from "../step/sh.ts";
 export const userPassword = defineModule({
   name: "user.password",
   summary: "Keeps a user's password, by its hash, and whether it is locked.",
+  alsoKnownAs: ["user", "user.present", "passwd", "chpasswd"],
   args: z
     .strictObject({
       name: AccountName.describe("The user."),

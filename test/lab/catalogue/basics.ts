@@ -57,9 +57,9 @@ export const samples: readonly Sample[] = [
   {
     id: "group.managed",
     module: "group.managed",
-    args: { name: "staffers", gid: 4242 },
+    args: { name: "staffers", gid: 4711 },
     busybox: { refuses: "TOOL_MISSING", forWantOf: "groupadd" },
-    drift: { by: "groupmod -g 4343 staffers", finds: { gid: "4343" } },
+    drift: { by: "groupmod -g 4712 staffers", finds: { gid: "4712" } },
   },
   {
     id: "user.managed",

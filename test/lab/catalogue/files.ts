@@ -25,7 +25,7 @@ export const samples: readonly Sample[] = [
       validate: "/usr/sbin/sshd -t -f %s",
       backup: true,
     },
-    busybox: { refuses: "FILE_NOT_EDITABLE", forWantOf: "OpenSSH's sshd_config" },
+    busybox: { refuses: "FILE_NOT_EDITABLE", forWantOf: "/etc/ssh/sshd_config" },
     drift: {
       by: "sed -i 's/^MaxSessions.*/MaxSessions 5/' /etc/ssh/sshd_config",
       finds: { line: "MaxSessions 5" },
