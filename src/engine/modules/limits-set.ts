@@ -86,6 +86,7 @@ export const limitsSet = defineModule({
     const path = `/etc/security/limits.d/${name}.conf`;
     if (state === "absent") return noFile(path);
     const lines = limits.map(({ domain, type, item, value }) => `${domain} ${type} ${item} ${value}\n`);
+    // Its reach is that of its data.
     return wholeFile(path, `# made by kcore\n${lines.join("")}`);
   },
 });

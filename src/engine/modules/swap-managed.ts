@@ -52,8 +52,10 @@ export const swapManaged = defineModule({
     "SWAP_ELSEWHERE",
     "SWAP_NEEDED",
   ],
-  step: ({ state, path = "/swapfile", size = 0, priority = -1 }) =>
-    state === "off" ? off : fileInUse(path, size, priority),
+  step: ({ state, path = "/swapfile", size = 0, priority = -1 }) => {
+    const { reach, ...step } = state === "off" ? off : fileInUse(path, size, priority);
+    return { ...step, ...(reach && { reach }) };
+  },
 });
 
 const off: Step = {
