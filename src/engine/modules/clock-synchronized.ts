@@ -27,7 +27,7 @@ const files = {
 export const clockSynchronized = defineModule({
   name: "clock.synchronized",
   summary: "Keeps a time service running, and waits until the clock is synchronized.",
-  alsoKnownAs: ["ntp", "chrony", "timesyncd", "systemd"],
+  alsoKnownAs: ["ntp", "chrony", "timesyncd"],
   args: z.strictObject({
     servers: z
       .array(Server)

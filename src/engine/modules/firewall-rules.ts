@@ -37,13 +37,19 @@ const listOf = <One extends z.ZodType>(one: One) =>
 
 const Allow = z
   .strictObject({
-    protocol: z.enum(["tcp", "udp", "sctp", "any"]).default("tcp"),
-    ports: listOf(Port),
-    from: listOf(Source),
-    interfaces: listOf(Interface),
-    comment: Comment.optional(),
+    protocol: z.enum(["tcp", "udp", "sctp", "any"]).default("tcp").describe("Its protocol; any: all of them."),
+    ports: listOf(Port).describe("Ports or ranges of it; all if not told."),
+    from: listOf(Source).describe("Addresses or networks; everybody if not told."),
+    interfaces: listOf(Interface).describe("Interfaces that it comes in by; all if not told."),
+    comment: Comment.optional().describe("A remark that nft shows with the rule."),
   })
   .refine(({ protocol, ports }) => protocol !== "any" || ports === undefined, "ports need a protocol that has them")
+  .meta({
+    examples: [
+      { ports: 22, from: ["192.0.2.0/24", "2001:db8::/32"], comment: "ssh" },
+      { protocol: "udp", ports: "60000-61000", interfaces: "eth1" },
+    ],
+  })
   .transform(({ ports = [], from = [], interfaces = [], ...rest }) => ({ ...rest, ports, from, interfaces }));
 
 /** A text of nft that cannot leave the braces that it stands in, nor fill itself, which would look like somebody's change. */

@@ -26,22 +26,24 @@ const items = [
   "stack",
 ] as const;
 
-const Limit = z.strictObject({
-  domain: z
-    .string()
-    .regex(
-      /^(\*|[%@]?[A-Za-z_][\w.-]{0,31}\$?|%|[@%]?\d*:\d*)$/,
-      "must be a user, @group, %group, *, or UIDs such as 1000:",
-    )
-    .refine((domain) => domain !== ":" && !/^[@%]:$/.test(domain), "must name an id")
-    .describe("A user, @group, * for all but root, or a range of ids."),
-  type: z.enum(["soft", "hard", "-"]).default("-").describe("soft, hard, or -: both."),
-  item: z.enum(items).describe("What is limited, such as nofile or nproc."),
-  value: z
-    .union([z.int().min(-20), z.literal("unlimited")])
-    .transform(String)
-    .describe("The limit, in the item's own unit (KiB, minutes or a count), or unlimited."),
-});
+const Limit = z
+  .strictObject({
+    domain: z
+      .string()
+      .regex(
+        /^(\*|[%@]?[A-Za-z_][\w.-]{0,31}\$?|%|[@%]?\d*:\d*)$/,
+        "must be a user, @group, %group, *, or UIDs such as 1000:",
+      )
+      .refine((domain) => domain !== ":" && !/^[@%]:$/.test(domain), "must name an id")
+      .describe("A user, @group, * for all but root, or a range of ids."),
+    type: z.enum(["soft", "hard", "-"]).default("-").describe("soft, hard, or -: both."),
+    item: z.enum(items).describe("What is limited, such as nofile or nproc."),
+    value: z
+      .union([z.int().min(-20), z.literal("unlimited")])
+      .transform(String)
+      .describe("The limit, in the item's own unit (KiB, minutes or a count), or unlimited."),
+  })
+  .meta({ examples: [{ domain: "postgres", type: "-", item: "nofile", value: 65_536 }] });
 
 /**
  * ```yaml

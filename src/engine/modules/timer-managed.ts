@@ -80,7 +80,7 @@ const args = z
 export const timerManaged = defineModule({
   name: "timer.managed",
   summary: "Keeps a timer of systemd, and the service that it starts.",
-  alsoKnownAs: ["systemd", "cron", "schedule.present"],
+  alsoKnownAs: ["cron", "schedule.present"],
   args,
   refusals: ["FILE_IN_THE_WAY", "FILE_NO_PARENT", "FILE_PARENT_UNSAFE", "NIXOS_MANAGED", "UNIT_INVALID"],
   step: ({ name, state, service, ...given }) => {

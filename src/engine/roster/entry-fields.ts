@@ -96,7 +96,7 @@ export const Reference = z
   })
   .meta({
     anyOf: [
-      { type: "string", pattern: "^(env|file|command):" },
+      { type: "string", pattern: "^(env|file|command|age):|^-----BEGIN AGE" },
       {
         type: "object",
         properties: {

@@ -167,7 +167,9 @@ describe("what README and docs name", () => {
 
   it("modules by names that there are", () => {
     const families = new Set(Array.from(registry.keys(), (name) => name.split(".")[0]));
-    const named = pages.flatMap(({ spans }) =>
+    // One page tells what others call them.
+    const own = pages.filter(({ name }) => name !== "docs/moving.md");
+    const named = own.flatMap(({ spans }) =>
       spans.filter(
         ({ text }) => /^[a-z]+\.[a-z_]+$/.test(text) && families.has(text.split(".")[0]) && factAt(text) === undefined,
       ),
@@ -175,7 +177,9 @@ describe("what README and docs name", () => {
     expect(named.length).to.be.greaterThan(3);
     expect(
       named
-        .filter(({ text }) => !registry.has(text) && !actionNames.includes(text) && !/\.(conf|crt|json|key)$/.test(text))
+        .filter(
+          ({ text }) => !registry.has(text) && !actionNames.includes(text) && !/\.(conf|crt|json|key)$/.test(text),
+        )
         .map(({ at, text }) => `${at} ${text}`),
     ).to.deep.equal([]);
   });

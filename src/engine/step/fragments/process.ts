@@ -30,8 +30,19 @@ export const Changed = z
   .union(
     [
       z.enum(["always", "never"]),
-      z.strictObject({ whenOutput: Expression }),
-      z.strictObject({ whenCode: z.array(z.number().int().min(0).max(255)).min(1) }),
+      z
+        .strictObject({
+          whenOutput: Expression.describe("A POSIX extended regular expression for a line of its standard output."),
+        })
+        .meta({ examples: [{ whenOutput: "^Applied [1-9]" }] }),
+      z
+        .strictObject({
+          whenCode: z
+            .array(z.number().int().min(0).max(255))
+            .min(1)
+            .describe("Exit codes that mean success with a change; 0 then means success without."),
+        })
+        .meta({ examples: [{ whenCode: [2] }] }),
     ],
     { error: "must be always, never, { whenOutput: REGEX } or { whenCode: [CODE] }" },
   )

@@ -68,7 +68,7 @@ describe("kcore check", () => {
   size: { type: integer, default: many }
 steps:
   - { id: a, port.open: { port: "{{params.port}}", timeut: 3s } }
-  - { id: b, file.managed: { path: "{{facts.home}}", content: "", mode: "999" } }
+  - { id: b, file.managed: { path: "{{facts.os.id}}", content: "", mode: "999" } }
   - { id: c, when: "{{node.vars.some}}", file.managed: { path: /c, content: "{{parms.port}}" } }
   - { id: d, file.absent: { path: /d }, require: [z] }
   - { id: e, file.absent: { path: /e }, require: [other/x, other/z], when: "{{steps.known.changed}}" }
