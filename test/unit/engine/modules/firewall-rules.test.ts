@@ -129,6 +129,37 @@ describe("firewall.rules", () => {
         expect(nft("list ruleset")).to.contain("table inet other");
       });
 
+      it("comes back whenever nftables.service starts or reloads, which flushes all tables", async () => {
+        const dropIn = (): string => join(folder.path, "up/systemd/system/nftables.service.d/kcore-kcore.conf");
+        await run({ allow: [ssh] });
+        const lines = readFileSync(dropIn(), "utf8").split("\n");
+        for (const key of ["ExecStartPost", "ExecReload"]) {
+          nft("flush ruleset");
+          // A mark that systemd alone reads: its failure is no failure of the service, whose stop would flush everything again.
+          const [, command] =
+            /^\w+=-\/usr\/sbin\/nft (.*)$/.exec(lines.find((line) => line.startsWith(key)) ?? "") ?? [];
+          const loaded = spawnSync("sh", ["-c", `${within("nft")} ${command}`], { encoding: "utf8" });
+          expect([loaded.status, loaded.stderr]).to.deep.equal([0, ""]);
+          expect((await run({ allow: [ssh] })).outcome).to.equal("ok");
+        }
+        writeFileSync(dropIn(), "");
+        const dry = await run({ allow: [ssh] }, { dryRun: true });
+        expect([dry.outcome, dry.have["drop-in"] !== dry.have["unit"]]).to.deep.equal(["would-change", true]);
+        expect((await run({ allow: [ssh] })).outcome).to.equal("changed");
+        expect((await run({ state: "absent" })).outcome).to.equal("changed");
+        expect(existsSync(join(dropIn(), ".."))).to.equal(false);
+        expect((await run({ state: "absent" })).outcome).to.equal("ok");
+      });
+
+      it("leaves what others have beside its drop-in", async () => {
+        const others = join(folder.path, "up/systemd/system/nftables.service.d");
+        mkdirSync(others, { recursive: true });
+        writeFileSync(join(others, "site.conf"), "[Service]\n");
+        await run({ allow: [ssh] });
+        expect((await run({ state: "absent" })).outcome).to.equal("changed");
+        expect(readFileSync(join(others, "site.conf"), "utf8")).to.equal("[Service]\n");
+      });
+
       it("names what others added to the table, and took from it, and mends it", async () => {
         await run({ allow: [ssh, { ports: 80 }] });
         nft("add rule inet kcore input tcp dport 23 accept; add chain inet kcore mine");
