@@ -192,7 +192,9 @@ fi`,
       guard: sh`${guard}${given.input === "drop" && onTrial !== true ? refuseLockout(given.allow) : sh``}`,
       foresee: sh`${shLines(files.map((file) => sh`foresee_place ${file.path} 8 1 root root`))}${check}`,
       apply: sh`${check}
-${shLines(files.map(putFile))}nft -f ${path} && systemctl daemon-reload && systemctl enable -- ${unit} && systemctl start -- ${unit}`,
+${shLines(files.map(putFile))}nft -f ${path} && systemctl daemon-reload && systemctl enable -- ${unit} && systemctl start -- ${unit} || exit 1
+# systemctl leaves what it enabled to the kernel: a power cut would have the node boot without a firewall.
+sync -f /etc/systemd/system 2>/dev/null || sync`,
       show: sh`[ ! -f ${path} ] || cat <${path}`,
       shown: text,
     };
