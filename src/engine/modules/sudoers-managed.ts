@@ -21,7 +21,7 @@ const folder = "/etc/sudoers.d";
  * ```
  * A file of its own in /etc/sudoers.d, 0440. Before it is put there visudo(8) reads it, and it together with /etc/sudoers and all other
  * files: what would break sudo is refused, and the old file stays. A command without arguments may be called with any (sudoers(5)).
- * What lets this very run in goes only on trial: give the step `risk: connectivity` then.
+ * Nobody looks whether this very run came in by it: give the step `risk: connectivity` where that may be.
  */
 export const sudoersManaged = defineModule({
   name: "sudoers.managed",
@@ -110,13 +110,12 @@ function ruleText({ user, group, commands = [], runAs = ["root"], noPassword = f
 /** The new file by itself, and then all that sudo reads with it, elsewhere: two files may contradict each other. */
 function checked(name: string, content: string): Sh {
   return sh`new=$K_TMP/sudoers
-rm -rf "$new" && mkdir -p "$new/d" && cat <${blobOf(content)} >"$new/"${name} || exit 1
-said=$(visudo -cf "$new/"${name} 2>&1) || refuse FILE_INVALID "sudo does not accept the text$K_NL$said"
+rm -rf "$new" && mkdir -p "$new/d" && cat <${blobOf(content)} >"$new/d/"${name} || exit 1
+said=$(visudo -cf "$new/d/"${name} 2>&1) || refuse FILE_INVALID "sudo does not accept the text$K_NL$said"
 grep -Eq '^[@#]includedir[[:blank:]]+/etc/sudoers\.d/?[[:blank:]]*$' /etc/sudoers ||
   refuse FILE_INVALID "/etc/sudoers does not read /etc/sudoers.d: it has no @includedir for that"
-for file in /etc/sudoers.d/*; do [ ! -f "$file" ] || cp -p "$file" "$new/d/" || exit 1; done
-mv -f "$new/"${name} "$new/d/"${name} &&
-  sed "s|^\([@#]includedir[[:blank:]]\{1,\}\)/etc/sudoers\.d/*[[:blank:]]*$|\1$new/d|" /etc/sudoers >"$new/all" || exit 1
+for file in /etc/sudoers.d/*; do [ "$file" = ${`${folder}/${name}`} ] || [ ! -f "$file" ] || cp -p "$file" "$new/d/" || exit 1; done
+sed "s|^\([@#]includedir[[:blank:]]\{1,\}\)/etc/sudoers\.d/*[[:blank:]]*$|\1$new/d|" /etc/sudoers >"$new/all" || exit 1
 said=$(visudo -cf "$new/all" 2>&1) || refuse FILE_INVALID "sudo does not accept the text together with what it reads besides$K_NL$said"
 rm -rf "$new"`;
 }

@@ -69,6 +69,14 @@ describe("sudoers.managed", () => {
         ]);
       });
 
+      it("takes any name", async () => {
+        for (const name of ["d", "all"]) {
+          const done = await run({ ...rule, name });
+          expect(done.outcome, JSON.stringify(done)).to.equal("changed");
+          expect((await run({ name, content: "deploy ALL=(ALL ALL\n" })).problem?.code, name).to.equal("FILE_INVALID");
+        }
+      });
+
       it("refuses what visudo does not accept, alone or with the others, and keeps the old file", async () => {
         await run(rule);
         const before = etc.read("sudoers.d/deploy");
