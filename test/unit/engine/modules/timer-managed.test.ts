@@ -146,6 +146,21 @@ ExecStart=/bin/sh -c "echo \"$$(date +%%F)\" 'a\\b' ;x"
         expect(etc.read("systemd/system/demo.service")).to.equal("[Service]\nExecStart=/bin/true\n");
       });
 
+      it("takes away a timer that had failed, and names somebody else's that it cannot take away", async () => {
+        await run(job);
+        unit("ActiveState=failed\nUnitFileState=enabled\n");
+        await run({ name: "demo", state: "absent" });
+        expect(calls()).to.contain("daemon-reload\nreset-failed -- demo.timer\n");
+        unit("ActiveState=active\nUnitFileState=enabled\nFragmentPath=/lib/systemd/system/demo.timer\n");
+        for (const dryRun of [true, false]) {
+          const { problem } = await run({ name: "demo", state: "absent" }, { dryRun });
+          expect([problem?.code, problem?.message.includes("service.stopped")]).to.deep.equal([
+            "FILE_IN_THE_WAY",
+            true,
+          ]);
+        }
+      });
+
       it("goes away with its own service, and leaves another one", async () => {
         await run(job);
         const gone = await run({ name: "demo", state: "absent" }, { dryRun: true });
