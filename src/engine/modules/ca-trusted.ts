@@ -66,7 +66,8 @@ export const caTrusted = defineModule({
 elif have update-ca-trust; then file=${fedora} bundle=/etc/pki/tls/certs/ca-bundle.crt update=update-ca-trust
 else refuse TOOL_MISSING "neither update-ca-certificates nor update-ca-trust is there (package ca-certificates); on NixOS the CA belongs into the node's flake"; fi`;
     // update-ca-certificates hashes the names anew only where a link is new to it.
-    const renew = sh`rm -f ${`/etc/ssl/certs/${name}.pem`} && "$update"`;
+    const link = `/etc/ssl/certs/${name}.pem`;
+    const renew = sh`rm -f ${link} && "$update"`;
     const each = (text: (path: string) => ReturnType<typeof sh>): ReturnType<typeof sh> =>
       sh`if [ "$file" = ${debian} ]; then
 ${text(debian)}
@@ -93,10 +94,14 @@ not_nixos "$bundle"`,
     if (state === "absent")
       return {
         ...common,
-        want: { certificate: "absent" },
-        probe,
+        want: { certificate: "absent", trusted: "no" },
+        // Debian's link goes with the bundle: one that is left tells that nobody made that anew.
+        probe: sh`${probe}
+if [ "$(readlink ${link})" = ${debian} ] && [ ! -e ${link} ]; then fact trusted still
+elif [ "$kind" = absent ]; then fact trusted no
+else fact trusted yes; fi`,
         apply: sh`${place}
-remove_path "$file" 0 && ${renew}`,
+remove_path "$file" 0 && "$update" && rm -f ${link}`,
       };
     const { blob, body, from, to } = certificateOf(given, context);
     return {
