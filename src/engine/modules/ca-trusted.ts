@@ -3,7 +3,7 @@ import { z } from "zod";
 import { KcoreError } from "#errors/problem.ts";
 import { blobOf } from "../step/blob.ts";
 import { defineModule, type StepContext } from "../step/define.ts";
-import { probeRootFile, wantRootFile } from "../step/fragments/root-files.ts";
+import { probeFile, wantFile } from "../step/fragments/config-file.ts";
 import { sh } from "../step/sh.ts";
 
 const args = z
@@ -75,7 +75,7 @@ else
 ${text(fedora)}
 fi`;
     const probe = sh`${place}
-${each((path) => probeRootFile("certificate", path))}`;
+${each((path) => probeFile({ fact: "certificate", path }))}`;
     const paths = [debian, fedora, "/etc/ssl/certs/ca-certificates.crt"];
     const common = {
       reach: {
@@ -106,7 +106,7 @@ remove_path "$file" 0 && "$update" && rm -f ${link}`,
     const { blob, body, from, to } = certificateOf(given, context);
     return {
       ...common,
-      want: { ...wantRootFile("certificate", blob), trusted: "yes" },
+      want: { ...wantFile({ fact: "certificate", blob }), trusted: "yes" },
       probe: sh`${probe}
 # Tools lay its lines out anew.
 if awk -v wanted=${body} '
