@@ -74,6 +74,11 @@ function staysInside(text: string): boolean {
   return depth === 0 && !bare(text).includes('"');
 }
 
+/** What is let in stands before `rules`, and counts whatever they say. */
+function mayDrop({ input, rules }: { readonly input: string; readonly rules: string }): boolean {
+  return input === "drop" || /\b(drop|reject|queue|jump|goto)\b/.test(bare(rules));
+}
+
 /**
  * ```yaml
  * firewall.rules:
@@ -85,7 +90,8 @@ function staysInside(text: string): boolean {
  * One table of nftables, `inet kcore`, replaced as a whole and alone: other tables stay, and what they drop stays dropped. What is
  * answered or related, loopback, and what IPv6 cannot do without is always let in. It lies in /etc/kcore/nftables and is loaded at boot,
  * behind nftables.service and before the network comes up. What flushes all tables (Debian's /etc/nftables.conf does) takes it away, too: a drop-in has
- * nftables.service load it again whenever that starts or reloads; after `nft -f` by hand the next run does. What others change in it is mended. Rules that would not let ssh in from where this run comes are refused, unless the step is on trial (`risk: connectivity`).
+ * nftables.service load it again whenever that starts or reloads; after `nft -f` by hand the next run does. What others change in it is mended. Rules that would not let ssh in from where this run comes are refused, unless the step is on trial
+ * (`risk: connectivity`); at other chains, in `more`, nobody looks.
  */
 export const firewallRules = defineModule({
   name: "firewall.rules",
@@ -189,7 +195,7 @@ fact active "$ActiveState"
 if [ "$content" = ${wanted[rules.fact] ?? ""} ]; then
 ${probeRules(path, table)}
 fi`,
-      guard: sh`${guard}${given.input === "drop" && onTrial !== true ? refuseLockout(given.allow) : sh``}`,
+      guard: sh`${guard}${mayDrop(given) && onTrial !== true ? refuseLockout(given.allow) : sh``}`,
       foresee: sh`${shLines(files.map((file) => sh`foresee_place ${file.path} 8 1 root root`))}${check}`,
       apply: sh`${check}
 ${shLines(files.map(putFile))}nft -f ${path} && systemctl daemon-reload && systemctl enable -- ${unit} && systemctl start -- ${unit} || exit 1

@@ -86,6 +86,16 @@ describe("firewall.rules", () => {
       expect(firewallRules.args.safeParse(args).success, JSON.stringify(args)).to.equal(false);
   });
 
+  it("keeps on trial all that it changes", () => {
+    const { keep } = stepOf(firewallRules, { allow: [{ ports: 22 }] });
+    for (const path of [
+      "/etc/kcore/nftables/kcore.nft",
+      "/etc/systemd/system/kcore-nftables-kcore.service",
+      "/etc/systemd/system/nftables.service.d/kcore-kcore.conf",
+    ])
+      expect(String(keep)).to.contain(`keep_path ${path}\n`);
+  });
+
   for (const shell of shells)
     describe(`on ${shell}`, () => {
       let folder: TempDir;
@@ -210,6 +220,13 @@ describe("firewall.rules", () => {
           { input: "accept" },
         ])
           expect(await refused(args), JSON.stringify(args)).to.equal(undefined);
+        // What is dropped by hand comes behind what is let in.
+        for (const rules of ["tcp dport 2222 drop", "ip saddr 192.0.2.0/24 counter reject", "jump mine"]) {
+          const open = { input: "accept", rules, more: "chain mine { drop; }" };
+          expect(await refused(open), rules).to.equal("FIREWALL_LOCKS_OUT");
+          expect(await refused({ ...open, allow: [{ ports: 2222 }] }), rules).to.equal(undefined);
+        }
+        expect(await refused({ input: "accept", rules: "tcp dport 80 counter # drop" })).to.equal(undefined);
         // One way is enough, whatever the others are.
         const [way, other] = [
           { ports: 2222 },
