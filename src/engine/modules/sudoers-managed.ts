@@ -1,7 +1,8 @@
 import { z } from "zod";
-import { blobOf } from "../step/blob.ts";
+import { blobOf, type Blob } from "../step/blob.ts";
 import { defineModule } from "../step/define.ts";
 import { EtcName } from "../step/fragments/cron.ts";
+import { refuseSudoLockout } from "../step/fragments/sudo.ts";
 import { reachOfData } from "../step/reach-of-data.ts";
 import { sh, type Sh } from "../step/sh.ts";
 import { fileAbsent } from "./file-absent.ts";
@@ -21,7 +22,8 @@ const folder = "/etc/sudoers.d";
  * ```
  * A file of its own in /etc/sudoers.d, 0440. Before it is put there visudo(8) reads it, and it together with /etc/sudoers and all other
  * files: what would break sudo is refused, and the old file stays. A command without arguments may be called with any (sudoers(5)).
- * Nobody looks whether this very run came in by it: give the step `risk: connectivity` where that may be.
+ * What would leave the user of this very run without sudo is refused, unless the step is on trial (`risk: connectivity`); a password that
+ * sudo would ask for anew is not foreseen.
  */
 export const sudoersManaged = defineModule({
   name: "sudoers.managed",
@@ -73,10 +75,20 @@ export const sudoersManaged = defineModule({
     "FILE_NO_PARENT",
     "FILE_PARENT_UNSAFE",
     "NIXOS_MANAGED",
+    "SUDO_LOCKS_OUT",
   ],
   step: ({ name, state, ...given }, context) => {
     const path = `${folder}/${name}`;
-    if (state === "absent") return fileAbsent.step({ path, recurse: false }, context);
+    const lockout = (blob?: Blob): Sh => (context.onTrial === true ? sh`` : refuseSudoLockout(name, blob));
+    if (state === "absent") {
+      const { data, ...step } = fileAbsent.step({ path, recurse: false }, context);
+      return {
+        ...step,
+        ...(data && { reach: reachOfData(data) }),
+        guard: sh`${step.guard ?? sh``}
+${lockout()}`,
+      };
+    }
     const content = given.content ?? ruleText(given);
     const file = fileManaged.args.parse({ path, content, mode: "0440", owner: "root", group: "root" });
     const { data, ...step } = fileManaged.step(file, context);
@@ -84,6 +96,8 @@ export const sudoersManaged = defineModule({
     return {
       ...step,
       ...(data && { reach: reachOfData(data) }),
+      guard: sh`${step.guard ?? sh``}
+${lockout(blobOf(content))}`,
       tools: [{ command: "visudo", package: "sudo" }],
       foresee: sh`${step.foresee ?? sh``}
 ${check}`,
