@@ -142,13 +142,13 @@ function giveKeys({ keys, options }: Args): Sh {
     : sh`printf '%s\n' ${keys.map(line)} >"$K_TMP/keys" || exit 1`;
 }
 
-/** sshd heeds no file that others could have written (sshd_config(5), StrictModes). */
+/** sshd heeds no file that others could have written (sshd_config(5), StrictModes). Of a home folder that is so, put_file says it and refuses. */
 function probeAccess(given: Args): Sh {
   return sh`fact kind "$kind"
 ${
   inHome(given)
     ? sh`access=closed
-for place in "$folder" "$file"; do
+for place in "$home" "$folder" "$file"; do
   [ -e "$place" ] || continue
   set -- $(stat -L -c '%u %a' -- "$place") || exit 1
   case $1 in 0 | "$uid") ;; *) access="$place belongs to user $1" ;; esac

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { KcoreError } from "#errors/problem.ts";
 import { blobOf } from "../step/blob.ts";
 import { defineModule, type StepContext } from "../step/define.ts";
-import { probeRootFile, wantRootFile } from "../step/fragments/root-files.ts";
+import { probeFile, wantFile } from "../step/fragments/config-file.ts";
 import { sh } from "../step/sh.ts";
 
 const args = z
@@ -66,7 +66,8 @@ export const caTrusted = defineModule({
 elif have update-ca-trust; then file=${fedora} bundle=/etc/pki/tls/certs/ca-bundle.crt update=update-ca-trust
 else refuse TOOL_MISSING "neither update-ca-certificates nor update-ca-trust is there (package ca-certificates); on NixOS the CA belongs into the node's flake"; fi`;
     // update-ca-certificates hashes the names anew only where a link is new to it.
-    const renew = sh`rm -f ${`/etc/ssl/certs/${name}.pem`} && "$update"`;
+    const link = `/etc/ssl/certs/${name}.pem`;
+    const renew = sh`rm -f ${link} && "$update"`;
     const each = (text: (path: string) => ReturnType<typeof sh>): ReturnType<typeof sh> =>
       sh`if [ "$file" = ${debian} ]; then
 ${text(debian)}
@@ -74,7 +75,7 @@ else
 ${text(fedora)}
 fi`;
     const probe = sh`${place}
-${each((path) => probeRootFile("certificate", path))}`;
+${each((path) => probeFile({ fact: "certificate", path }))}`;
     const paths = [debian, fedora, "/etc/ssl/certs/ca-certificates.crt"];
     const common = {
       reach: {
@@ -93,15 +94,19 @@ not_nixos "$bundle"`,
     if (state === "absent")
       return {
         ...common,
-        want: { certificate: "absent" },
-        probe,
+        want: { certificate: "absent", trusted: "no" },
+        // Debian's link goes with the bundle: one that is left tells that nobody made that anew.
+        probe: sh`${probe}
+if [ "$(readlink ${link})" = ${debian} ] && [ ! -e ${link} ]; then fact trusted still
+elif [ "$kind" = absent ]; then fact trusted no
+else fact trusted yes; fi`,
         apply: sh`${place}
-remove_path "$file" 0 && ${renew}`,
+remove_path "$file" 0 && "$update" && rm -f ${link}`,
       };
     const { blob, body, from, to } = certificateOf(given, context);
     return {
       ...common,
-      want: { ...wantRootFile("certificate", blob), trusted: "yes" },
+      want: { ...wantFile({ fact: "certificate", blob }), trusted: "yes" },
       probe: sh`${probe}
 # Tools lay its lines out anew.
 if awk -v wanted=${body} '

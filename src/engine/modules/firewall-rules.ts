@@ -6,7 +6,7 @@ import { probeFile, putFile, wantFile, type ConfigFile } from "../step/fragments
 import { canonical, probeRules, refuseLockout, tableText } from "../step/fragments/nftables.ts";
 import { systemctl, unitProperties } from "../step/fragments/systemd.ts";
 import type { Reach } from "../step/reach.ts";
-import { sh } from "../step/sh.ts";
+import { sh, shLines } from "../step/sh.ts";
 
 const Port = z
   .union([z.int(), z.string()])
@@ -74,6 +74,11 @@ function staysInside(text: string): boolean {
   return depth === 0 && !bare(text).includes('"');
 }
 
+/** What is let in stands before `rules`, and counts whatever they say. */
+function mayDrop({ input, rules }: { readonly input: string; readonly rules: string }): boolean {
+  return input === "drop" || /\b(drop|reject|queue|jump|goto)\b/.test(bare(rules));
+}
+
 /**
  * ```yaml
  * firewall.rules:
@@ -84,8 +89,9 @@ function staysInside(text: string): boolean {
  * ```
  * One table of nftables, `inet kcore`, replaced as a whole and alone: other tables stay, and what they drop stays dropped. What is
  * answered or related, loopback, and what IPv6 cannot do without is always let in. It lies in /etc/kcore/nftables and is loaded at boot,
- * behind nftables.service and before the network comes up. Starting nftables.service by hand flushes every table: the next run mends that. What others change in the table is
- * mended. Rules that would not let ssh in from where this run comes are refused, unless the step is on trial (`risk: connectivity`).
+ * behind nftables.service and before the network comes up. What flushes all tables (Debian's /etc/nftables.conf does) takes it away, too: a drop-in has
+ * nftables.service load it again whenever that starts or reloads; after `nft -f` by hand the next run does. What others change in it is mended. Rules that would not let ssh in from where this run comes are refused, unless the step is on trial
+ * (`risk: connectivity`); at other chains, in `more`, nobody looks.
  */
 export const firewallRules = defineModule({
   name: "firewall.rules",
@@ -130,7 +136,14 @@ export const firewallRules = defineModule({
       path: `/etc/systemd/system/${unit}`,
       blob: blobOf(unitText(table, path)),
     };
-    const files = [rules, service];
+    const follower: ConfigFile = {
+      fact: "drop-in",
+      path: `/etc/systemd/system/nftables.service.d/kcore-${table}.conf`,
+      blob: blobOf(dropInText(path)),
+    };
+    const files = [follower, service, rules];
+    const folders = files.map((file) => file.path.slice(0, file.path.lastIndexOf("/")));
+    const guard = shLines(files.map((file) => sh`guard_file ${file.path}`));
     const reach: Reach = {
       changes: [...files.map((file) => ({ is: "path", path: file.path }) as const), { is: "service", name: unit }],
       restsOn: [...files.map((file) => ({ is: "path", path: file.path }) as const), { is: "program", name: "nft" }],
@@ -138,15 +151,14 @@ export const firewallRules = defineModule({
     const look = sh`${probeFile(rules)}
 content=$kind
 ${probeFile(service)}
+${probeFile(follower)}
 ${unitProperties(unit, ["ActiveState", "NeedDaemonReload", "UnitFileState"])}
 fact enabled "\${UnitFileState:-absent}"`;
     const common = {
       reach,
       tools: [{ command: "nft", package: "nftables" }, systemctl],
       keep: sh`keep_unit ${unit} keep
-keep_path ${service.path}
-keep_path ${path}
-{ printf 'table inet %s\ndelete table inet %s\n' ${table} ${table} && { nft -s list table inet ${table} 2>/dev/null || :; }; } >"$k_t/"${table}.nft || exit 1
+${shLines(files.map((file) => sh`keep_path ${file.path}`))}{ printf 'table inet %s\ndelete table inet %s\n' ${table} ${table} && { nft -s list table inet ${table} 2>/dev/null || :; }; } >"$k_t/"${table}.nft || exit 1
 on_revert "nft -f '$k_t/"${table}".nft'"`,
       timeout: 120,
       quiet: true,
@@ -154,19 +166,28 @@ on_revert "nft -f '$k_t/"${table}".nft'"`,
     if (state === "absent")
       return {
         ...common,
-        want: { file: "absent", unit: "absent", enabled: "absent", rules: "absent" },
+        want: { file: "absent", unit: "absent", "drop-in": "absent", enabled: "absent", rules: "absent" },
         probe: sh`${look}
 if nft list table inet ${table} >/dev/null 2>&1; then fact rules present; else fact rules absent; fi`,
-        guard: sh`guard_file ${path} && guard_file ${service.path}`,
+        guard,
         apply: sh`[ ! -e ${service.path} ] || systemctl disable --now -- ${unit} || exit 1
-remove_path ${path} 0 && remove_path ${service.path} 0 && systemctl daemon-reload || exit 1
+${shLines(files.map((file, index) => sh`[ ! -d ${folders[index] ?? ""} ] || remove_path ${file.path} 0 || exit 1`))}rmdir ${folders[0] ?? ""} 2>/dev/null
+systemctl daemon-reload || exit 1
 ! nft list table inet ${table} >/dev/null 2>&1 || nft delete table inet ${table}`,
       };
     const wanted = wantFile(rules);
     const check = sh`said=$(${canonical(sh`${rules.blob}`, table)} 2>&1 >/dev/null) || refuse FILE_INVALID "nft does not accept the rules$K_NL$said"`;
     return {
       ...common,
-      want: { ...wanted, ...wantFile(service), reload: "no", enabled: "enabled", active: "active", rules: "as wanted" },
+      want: {
+        ...wanted,
+        ...wantFile(service),
+        ...wantFile(follower),
+        reload: "no",
+        enabled: "enabled",
+        active: "active",
+        rules: "as wanted",
+      },
       // What the kernel would list of other rules than the wanted ones says nothing.
       probe: sh`${look}
 fact reload "$NeedDaemonReload"
@@ -174,30 +195,19 @@ fact active "$ActiveState"
 if [ "$content" = ${wanted[rules.fact] ?? ""} ]; then
 ${probeRules(path, table)}
 fi`,
-      guard: sh`guard_file ${path} && guard_file ${service.path}
-${given.input === "drop" && onTrial !== true ? refuseLockout(given.allow) : sh``}`,
-      foresee: sh`${files
-        .map((file) => file.path)
-        .reduce(
-          (texts, one) => sh`${texts}
-foresee_place ${one} 8 1 root root`,
-          sh``,
-        )}
-${check}`,
+      guard: sh`${guard}${mayDrop(given) && onTrial !== true ? refuseLockout(given.allow) : sh``}`,
+      foresee: sh`${shLines(files.map((file) => sh`foresee_place ${file.path} 8 1 root root`))}${check}`,
       apply: sh`${check}
-${putFile(service)}
-${putFile(rules)}
-nft -f ${path} && systemctl daemon-reload && systemctl enable -- ${unit} && systemctl start -- ${unit}`,
+${shLines(files.map(putFile))}nft -f ${path} && systemctl daemon-reload && systemctl enable -- ${unit} && systemctl start -- ${unit} || exit 1
+# systemctl leaves what it enabled to the kernel: a power cut would have the node boot without a firewall.
+sync -f /etc/systemd/system 2>/dev/null || sync`,
       show: sh`[ ! -f ${path} ] || cat <${path}`,
       shown: text,
     };
   },
 });
 
-/**
- * A unit of its own: the configuration of nftables.service belongs to its package and to others, and flushes every table when it is
- * loaded; so this one follows it in all that it does.
- */
+/** A unit of its own: the configuration of nftables.service belongs to its package and to others, and that service need not run. */
 function unitText(table: string, path: string): string {
   return `# Managed by kcore.
 [Unit]
@@ -208,8 +218,6 @@ RequiresMountsFor=${path}
 After=nftables.service
 Before=network-pre.target
 Wants=network-pre.target
-PartOf=nftables.service
-ReloadPropagatedFrom=nftables.service
 
 [Service]
 Type=oneshot
@@ -218,6 +226,15 @@ ExecStart=/usr/sbin/nft -f ${path}
 ExecReload=/usr/sbin/nft -f ${path}
 
 [Install]
-WantedBy=sysinit.target nftables.service
+WantedBy=sysinit.target
+`;
+}
+
+/** Behind what nftables.service loads. Should ours fail, that stays: a start that fails would flush it all. */
+function dropInText(path: string): string {
+  return `# Managed by kcore.
+[Service]
+ExecStartPost=-/usr/sbin/nft -f ${path}
+ExecReload=-/usr/sbin/nft -f ${path}
 `;
 }

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { blobOf } from "../step/blob.ts";
 import { defineModule } from "../step/define.ts";
-import { hasModule, lookAtModule, runningParameter } from "../step/fragments/kernel-module.ts";
+import { hasModule, linksOf, lookAtModule, runningParameter } from "../step/fragments/kernel-module.ts";
 import { sh, shLines, type Sh } from "../step/sh.ts";
 
 const args = z
@@ -40,8 +40,8 @@ type Args = z.output<typeof args>;
  * kernel_module.loaded: { name: nf_conntrack, options: { hashsize: 65536 } }
  * ```
  * Keeps /etc/modules-load.d/kcore-NAME.conf and /etc/modprobe.d/kcore-NAME.conf. What is built into the kernel counts as loaded. That a module
- * runs with other options is told; they count from the next boot unless `reload`. A module in use is never taken out. One that the initial
- * ramdisk loads has its options from there: update-initramfs(8) carries them over.
+ * runs with other options is told; they count from the next boot unless `reload`. A module in use is never taken out, nor is that of a network
+ * interface, unless the step is on trial (`risk: connectivity`). One that the initial ramdisk loads has its options from there: update-initramfs(8) carries them over.
  */
 export const kernelModuleLoaded = defineModule({
   name: "kernel_module.loaded",
@@ -56,7 +56,7 @@ export const kernelModuleLoaded = defineModule({
     "NIXOS_MANAGED",
     "TOOL_MISSING",
   ],
-  step: (given) => {
+  step: (given, { onTrial = false }) => {
     const { name, options, state, reload } = given;
     const load = `/etc/modules-load.d/kcore-${name}.conf`;
     const probe = `/etc/modprobe.d/kcore-${name}.conf`;
@@ -90,8 +90,9 @@ options=$(sed -n ${`s/^options ${name} //p`} ${probe} 2>/dev/null)
 fact options "\${options:-none}"
 ${shLines(pairs.map(([key, value]) => running(given, key, value)))}`,
       guard: sh`${shLines(files.map(({ path }) => sh`guard_file ${path}`))}${lookAtModule(name)}
-${isLoaded ? guardLoaded(given, probe) : guardAbsent(given, load)}`,
-      keep: shLines(files.map(({ path }) => sh`keep_path ${path}`)),
+${isLoaded ? guardLoaded(given, probe, onTrial) : guardAbsent(given, load, onTrial)}`,
+      keep: sh`${shLines(files.map(({ path }) => sh`keep_path ${path}`))}${lookAtModule(name)}
+${keepNow(given)}`,
       foresee: shLines(files.map(({ path }) => sh`foresee_place ${path} 8 1 root root`)),
       apply: sh`${shLines(files.map(({ path, text }) => keepFile(path, text)))}${lookAtModule(name)}
 ${isLoaded ? loadNow(given) : unload(name)}`,
@@ -134,8 +135,15 @@ fi`
 }`;
 }
 
-function guardLoaded({ name }: Args, probe: string): Sh {
-  return sh`for found in $blacklisters; do
+function guardLoaded(given: Args, probe: string, onTrial: boolean): Sh {
+  const { name, reload } = given;
+  return sh`${
+    reload
+      ? sh`${findDiffering(given)}
+[ -z "$differs" ] || [ $now != loaded ] || ${inUse(name, onTrial)}
+`
+      : sh``
+  }for found in $blacklisters; do
   [ "$found" = ${probe} ] || refuse KERNEL_MODULE_REFUSED "$found forbids to load "${name}": take that out there"
 done
 if [ $now = absent ]; then
@@ -145,9 +153,9 @@ if [ $now = absent ]; then
 fi`;
 }
 
-function guardAbsent({ name, blacklist }: Args, load: string): Sh {
+function guardAbsent({ name, blacklist }: Args, load: string, onTrial: boolean): Sh {
   return sh`[ $now != built-in ] || refuse KERNEL_MODULE_REFUSED ${`${name} is built into the kernel`}
-${inUse(name)}
+[ $now != loaded ] || ${inUse(name, onTrial)}
 ${
   blacklist
     ? sh``
@@ -157,8 +165,32 @@ done`
 }`;
 }
 
-function inUse(name: string): Sh {
-  return sh`case $users in 0) ;; *) refuse KERNEL_MODULE_REFUSED ${`${name} is in use (`}"$users)" ;; esac`;
+/** The kernel does not count what a network interface is to a module. */
+function inUse(name: string, onTrial: boolean): Sh {
+  return sh`{
+${onTrial ? sh`` : linksOf(name)}
+  case $users in 0) ;; *) refuse KERNEL_MODULE_REFUSED ${`${name} is in use (`}"\${users#0 })" ;; esac
+}`;
+}
+
+/** On trial: the kernel comes back to what it has now, with the options that are put back. */
+function keepNow({ name, reload }: Args): Sh {
+  const load = `modprobe ${name}`;
+  return sh`case $now in
+  absent) on_revert ${`modprobe -r ${name}`} ;;
+  loaded) on_revert ${reload ? `modprobe -r ${name}; ${load}` : load} ;;
+esac`;
+}
+
+/** Sets `differs` where it runs with other options. */
+function findDiffering({ name, options }: Args): Sh {
+  return sh`differs=
+${shLines(
+  Object.entries(options).map(
+    ([key, value]) => sh`${runningParameter(name, key, value)}
+[ "$value" = ${value} ] || differs=1`,
+  ),
+)}`;
 }
 
 /** Keeps one of its files with a line or more, or keeps it away. */
@@ -168,16 +200,11 @@ function keepFile(path: string, text: string): Sh {
   return sh`if ! cmp -s ${blob} ${path}; then parent_of ${path} 1 && put_file ${blob} ${path} 0644 root root || exit 1; fi`;
 }
 
-function loadNow({ name, options, reload }: Args): Sh {
+function loadNow(given: Args): Sh {
+  const { name, reload } = given;
   const load = sh`said=$(modprobe ${name} 2>&1) || refuse KERNEL_MODULE_REFUSED ${`the kernel did not take ${name}`}"$K_NL$said"`;
   if (!reload) return sh`[ $now != absent ] || { ${load}; }`;
-  const differ = Object.entries(options).map(
-    ([key, value]) => sh`${runningParameter(name, key, value)}
-[ "$value" = ${value} ] || differs=1`,
-  );
-  return sh`differs=
-${shLines(differ)}if [ $now = loaded ] && [ -n "$differs" ]; then
-  ${inUse(name)}
+  return sh`${findDiffering(given)}if [ $now = loaded ] && [ -n "$differs" ]; then
   ${unload(name)}
   now=absent
 fi

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { defineModule } from "../step/define.ts";
-import { noFile, wholeFile } from "../step/fragments/whole-file.ts";
+import { fileAbsent } from "./file-absent.ts";
+import { fileManaged } from "./file-managed.ts";
 
 /** What may be limited (limits.conf(5)). */
 const items = [
@@ -84,11 +85,12 @@ export const limitsSet = defineModule({
     "FILE_PARENT_UNSAFE",
     "NIXOS_MANAGED",
   ],
-  step: ({ name, limits, state }) => {
+  step: ({ name, limits, state }, context) => {
     const path = `/etc/security/limits.d/${name}.conf`;
-    if (state === "absent") return noFile(path);
+    if (state === "absent") return fileAbsent.step({ path, recurse: false }, context);
     const lines = limits.map(({ domain, type, item, value }) => `${domain} ${type} ${item} ${value}\n`);
-    // Its reach is that of its data.
-    return wholeFile(path, `# made by kcore\n${lines.join("")}`);
+    const content = `# made by kcore\n${lines.join("")}`;
+    const file = { path, content, mode: "0644", owner: "root", group: "root", makeDirs: true };
+    return fileManaged.step(fileManaged.args.parse(file), context);
   },
 });

@@ -100,8 +100,7 @@ function textOf(paths: readonly string[], options: readonly string[], postrotate
 
 /** In debug mode nothing is rotated. Only lines that name the file speak of its text: others are about logs that are not there. */
 function checked(name: string, content: string): Sh {
-  return sh`new=$K_TMP/${name}
-cat <${blobOf(content)} >"$new" || exit 1
+  return sh`mkdir -p "$K_TMP/logrotate" && new=$K_TMP/logrotate/${name} && cat <${blobOf(content)} >"$new" || exit 1
 logrotate -d "$new" >"$K_TMP/said" 2>&1
 said=$(grep -F "error: $new:" "$K_TMP/said") && refuse FILE_INVALID "logrotate does not accept the text$K_NL$said"
 rm -f "$new"`;

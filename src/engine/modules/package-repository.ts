@@ -3,8 +3,8 @@ import { KcoreError } from "#errors/problem.ts";
 import { blobOf, type Blob } from "../step/blob.ts";
 import { defineModule, type StepContext } from "../step/define.ts";
 import { AbsolutePath, Duration } from "../step/fields.ts";
+import { probeFile, putFile, wantFile } from "../step/fragments/config-file.ts";
 import { lockedApt } from "../step/fragments/packages.ts";
-import { probeRootFile, wantRootFile } from "../step/fragments/root-files.ts";
 import { fingerprintsOf } from "../step/openpgp.ts";
 import type { Thing } from "../step/reach.ts";
 import { sh, type Sh } from "../step/sh.ts";
@@ -132,8 +132,8 @@ export const packageRepository = defineModule({
       stall: 300 + given.lockTimeout,
     } as const;
     const look = sh`have apt-get || refuse TOOL_MISSING "apt-get is not on this node: package.repository is for apt alone; elsewhere file.managed writes the package manager's own file"
-${probeRootFile("source", file)}
-${paths.includes(ring) ? probeRootFile("key", ring) : sh``}`;
+${probeFile({ fact: "source", path: file })}
+${paths.includes(ring) ? probeFile({ fact: "key", path: ring }) : sh``}`;
     const guard = paths.reduce(
       (all, path) => sh`${all}
 guard_file ${path}`,
@@ -156,14 +156,14 @@ foresee_place ${path} 8 1 root root`,
     const text = textOf(given, key && ring);
     return {
       ...common,
-      want: { ...wantRootFile("source", blobOf(text)), ...(key && wantRootFile("key", key)) },
+      want: { ...wantFile({ fact: "source", blob: blobOf(text) }), ...(key && wantFile({ fact: "key", blob: key })) },
       probe: look,
       guard: sh`${guard}
 ${goesWithOthers(file, text)}`,
       foresee,
       apply: sh`${key === undefined ? sh`` : putKey(key, ring)}
 ${fetchLists(given, text)}
-parent_of ${file} 1 && put_file ${blobOf(text)} ${file} 0644 root root`,
+${putFile({ path: file, blob: blobOf(text) })}`,
       show: sh`! open_file ${file} || cat <&9`,
       shown: text,
     };
@@ -227,7 +227,7 @@ said=$(apt-get indextargets -o Dir::Etc::sourceparts="$K_TMP/parts" 2>&1 >/dev/n
 function putKey(key: Blob, ring: string): Sh {
   return sh`rm -f "$K_TMP/key"
 [ ! -f ${ring} ] || cp -p ${ring} "$K_TMP/key" || exit 1
-parent_of ${ring} 1 && put_file ${key} ${ring} 0644 root root || exit 1
+${putFile({ path: ring, blob: key })}
 back() { if [ -f "$K_TMP/key" ]; then put_file "$K_TMP/key" ${ring} - - -; else remove_path ${ring} 0; fi; }`;
 }
 

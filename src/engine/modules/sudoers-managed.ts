@@ -1,7 +1,8 @@
 import { z } from "zod";
-import { blobOf } from "../step/blob.ts";
+import { blobOf, type Blob } from "../step/blob.ts";
 import { defineModule } from "../step/define.ts";
 import { EtcName } from "../step/fragments/cron.ts";
+import { refuseSudoLockout } from "../step/fragments/sudo.ts";
 import { reachOfData } from "../step/reach-of-data.ts";
 import { sh, type Sh } from "../step/sh.ts";
 import { fileAbsent } from "./file-absent.ts";
@@ -21,7 +22,8 @@ const folder = "/etc/sudoers.d";
  * ```
  * A file of its own in /etc/sudoers.d, 0440. Before it is put there visudo(8) reads it, and it together with /etc/sudoers and all other
  * files: what would break sudo is refused, and the old file stays. A command without arguments may be called with any (sudoers(5)).
- * What lets this very run in goes only on trial: give the step `risk: connectivity` then.
+ * What would leave the user of this very run without sudo is refused, unless the step is on trial (`risk: connectivity`); a password that
+ * sudo would ask for anew is not foreseen.
  */
 export const sudoersManaged = defineModule({
   name: "sudoers.managed",
@@ -73,10 +75,20 @@ export const sudoersManaged = defineModule({
     "FILE_NO_PARENT",
     "FILE_PARENT_UNSAFE",
     "NIXOS_MANAGED",
+    "SUDO_LOCKS_OUT",
   ],
   step: ({ name, state, ...given }, context) => {
     const path = `${folder}/${name}`;
-    if (state === "absent") return fileAbsent.step({ path, recurse: false }, context);
+    const lockout = (blob?: Blob): Sh => (context.onTrial === true ? sh`` : refuseSudoLockout(name, blob));
+    if (state === "absent") {
+      const { data, ...step } = fileAbsent.step({ path, recurse: false }, context);
+      return {
+        ...step,
+        ...(data && { reach: reachOfData(data) }),
+        guard: sh`${step.guard ?? sh``}
+${lockout()}`,
+      };
+    }
     const content = given.content ?? ruleText(given);
     const file = fileManaged.args.parse({ path, content, mode: "0440", owner: "root", group: "root" });
     const { data, ...step } = fileManaged.step(file, context);
@@ -84,6 +96,8 @@ export const sudoersManaged = defineModule({
     return {
       ...step,
       ...(data && { reach: reachOfData(data) }),
+      guard: sh`${step.guard ?? sh``}
+${lockout(blobOf(content))}`,
       tools: [{ command: "visudo", package: "sudo" }],
       foresee: sh`${step.foresee ?? sh``}
 ${check}`,
@@ -110,13 +124,12 @@ function ruleText({ user, group, commands = [], runAs = ["root"], noPassword = f
 /** The new file by itself, and then all that sudo reads with it, elsewhere: two files may contradict each other. */
 function checked(name: string, content: string): Sh {
   return sh`new=$K_TMP/sudoers
-rm -rf "$new" && mkdir -p "$new/d" && cat <${blobOf(content)} >"$new/"${name} || exit 1
-said=$(visudo -cf "$new/"${name} 2>&1) || refuse FILE_INVALID "sudo does not accept the text$K_NL$said"
+rm -rf "$new" && mkdir -p "$new/d" && cat <${blobOf(content)} >"$new/d/"${name} || exit 1
+said=$(visudo -cf "$new/d/"${name} 2>&1) || refuse FILE_INVALID "sudo does not accept the text$K_NL$said"
 grep -Eq '^[@#]includedir[[:blank:]]+/etc/sudoers\.d/?[[:blank:]]*$' /etc/sudoers ||
   refuse FILE_INVALID "/etc/sudoers does not read /etc/sudoers.d: it has no @includedir for that"
-for file in /etc/sudoers.d/*; do [ ! -f "$file" ] || cp -p "$file" "$new/d/" || exit 1; done
-mv -f "$new/"${name} "$new/d/"${name} &&
-  sed "s|^\([@#]includedir[[:blank:]]\{1,\}\)/etc/sudoers\.d/*[[:blank:]]*$|\1$new/d|" /etc/sudoers >"$new/all" || exit 1
+for file in /etc/sudoers.d/*; do [ "$file" = ${`${folder}/${name}`} ] || [ ! -f "$file" ] || cp -p "$file" "$new/d/" || exit 1; done
+sed "s|^\([@#]includedir[[:blank:]]\{1,\}\)/etc/sudoers\.d/*[[:blank:]]*$|\1$new/d|" /etc/sudoers >"$new/all" || exit 1
 said=$(visudo -cf "$new/all" 2>&1) || refuse FILE_INVALID "sudo does not accept the text together with what it reads besides$K_NL$said"
 rm -rf "$new"`;
 }

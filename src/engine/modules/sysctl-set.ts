@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { blobOf } from "../step/blob.ts";
 import { defineModule } from "../step/define.ts";
+import { probeFile, putFile, wantFile, type ConfigFile } from "../step/fragments/config-file.ts";
 import { lookAtSysctls, sysctlName, sysctlPath, type Sysctl } from "../step/fragments/sysctl.ts";
 import { sh, shLines, type Sh } from "../step/sh.ts";
 
@@ -85,7 +86,7 @@ fact file "$kind"`,
       };
     const wanted = Object.entries(values).map(([key, of]): Sysctl => ({ key, path: sysctlPath(key), value: of }));
     const text = `# made by kcore\n${wanted.map((one) => `${sysctlName(one.path)} = ${one.value}\n`).join("")}`;
-    const blob = blobOf(text);
+    const own: ConfigFile = { fact: "file", path: file, blob: blobOf(text) };
     const look = lookAtSysctls(file, wanted);
     return {
       ...common,
@@ -100,15 +101,13 @@ fact file "$kind"`,
           ...wanted.map(({ path }) => ({ is: "place", path: `/proc/sys/${path}` }) as const),
         ],
       },
-      want: { ...Object.fromEntries(wanted.map((one) => [one.key, one.value])), file: `sha256:${blob.sha256}` },
+      want: { ...Object.fromEntries(wanted.map((one) => [one.key, one.value])), ...wantFile(own) },
       probe: sh`${look}
 found=$(look facts) || exit 1
 while IFS=$(printf '\t') read -r key now; do fact "$key" "$now"; done <<END_OF_FACTS
 $found
 END_OF_FACTS
-kind_of ${file}
-if [ "$kind" = file ]; then sum=$(sha256sum <${file}) && kind=sha256:\${sum%% *}; fi
-fact file "$kind"`,
+${probeFile(own)}`,
       guard: guard(file, look),
       keep: sh`${common.keep}
 ${shLines(wanted.map(keepLive))}`,
@@ -118,8 +117,7 @@ ${shLines(wanted.map(keepLive))}`,
   [ "$(now "$1")" = "$2" ] || refuse SYSCTL_REFUSED "the kernel does not take $2 for $1: it has $(now "$1")$K_NL$said"
 }
 now() { set -f && set -- $(cat "/proc/sys/$1" 2>/dev/null) && echo "$*"; }
-${shLines(wanted.map((one) => sh`set_key ${one.path} ${one.value}`))}parent_of ${file} 1
-put_file ${blob} ${file} 0644 root root`,
+${shLines(wanted.map((one) => sh`set_key ${one.path} ${one.value}`))}${putFile(own)}`,
       show: sh`! open_file ${file} || cat <&9`,
       shown: text,
       quiet: true,

@@ -122,13 +122,17 @@ ${ours}
 if [ "$owner" = ours ]; then fact service ours; else fact service "not ours"; fi
 fact enabled "\${UnitFileState:-absent}"
 fact active "$ActiveState"`,
-        guard: sh`guard_file ${timer.path}`,
+        guard: sh`guard_file ${timer.path}
+at=$(systemctl show -p FragmentPath -- ${unit}) && at=\${at#*=} || exit 1
+[ -z "$at" ] || [ -e ${timer.path} ] || refuse FILE_IN_THE_WAY "$at is somebody else's: ${`service.stopped for ${unit}`} keeps it from running"`,
         foresee: sh`foresee_place ${timer.path} 8 1 root root`,
         apply: sh`${ours}
 [ ! -e ${timer.path} ] || systemctl disable --now -- ${unit} || exit 1
 remove_path ${timer.path} 0 || exit 1
 [ "$owner" != ours ] || remove_path ${own.path} 0 || exit 1
-systemctl daemon-reload`,
+systemctl daemon-reload || exit 1
+# One that had failed stays so, for systemd, when it is gone.
+[ "$(had active)" != failed ] || systemctl reset-failed -- ${unit} || :`,
       };
     const wanted: Facts = Object.fromEntries(files.flatMap((file) => Object.entries(wantFile(file))));
     const verified = sh`mkdir -p "$K_TMP/verify" || exit 1

@@ -38,7 +38,10 @@ export const timezoneSet = defineModule({
     // What the zone is called, without its place: systemd links to it by a path that is relative.
     const look = sh`kind_of /etc/localtime
 linked=$kind
-if [ "$kind" = symlink ]; then linked=$(readlink /etc/localtime) && linked=\${linked#*/zoneinfo/}; fi
+if [ "$kind" = symlink ]; then
+  linked=$(readlink /etc/localtime) && linked=\${linked#*/zoneinfo/}
+  [ -e /etc/localtime ] || linked="$linked, which is not there"
+fi
 named=
 if [ -e /etc/timezone ] || [ -e /etc/debian_version ]; then
   named=absent

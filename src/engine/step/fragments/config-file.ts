@@ -2,27 +2,30 @@ import type { Blob } from "../blob.ts";
 import type { Facts } from "../define.ts";
 import { sh, type Sh } from "../sh.ts";
 
-/** A file of root's with one text, beside others of the same step: one fact, of the given name, says all of it. */
+/** A file of root's with one text, 0644, among other things that a step keeps; the names of its facts begin with `fact`. */
 export interface ConfigFile {
   readonly fact: string;
   readonly path: string;
   readonly blob: Blob;
 }
 
-export function wantFile({ fact, blob }: ConfigFile): Facts {
-  return { [fact]: `sha256:${blob.sha256} 644 root root` };
+export function wantFile({ fact, blob: { sha256 } }: Pick<ConfigFile, "fact" | "blob">): Facts {
+  return { [fact]: `sha256:${sha256}`, [`${fact} mode`]: "0644", [`${fact} owner`]: "root:root" };
 }
 
-/** The fact; `$kind` is `absent`, or what stands there, or its hash, mode, owner and group. */
+/** Its facts; of what is no file only which kind it is, `absent` if there is nothing. `$kind` is then that, or the hash. */
 export function probeFile({ fact, path }: Pick<ConfigFile, "fact" | "path">): Sh {
   return sh`kind_of ${path}
 if [ "$kind" = file ]; then
-  sum=$(sha256sum <${path}) && stat=$(stat -c '%a %U %G' ${path}) || exit 1
-  kind="sha256:\${sum%% *} $stat"
+  sum=$(sha256sum <${path}) && stat=$(stat -c '%a %U:%G' ${path}) || exit 1
+  kind=sha256:\${sum%% *}
+  fact ${`${fact} mode`} "$(printf %04d "\${stat% *}")"
+  fact ${`${fact} owner`} "\${stat#* }"
 fi
 fact ${fact} "$kind"`;
 }
 
-export function putFile({ path, blob }: ConfigFile): Sh {
+/** Puts it there, and the folders above it. */
+export function putFile({ path, blob }: Pick<ConfigFile, "path" | "blob">): Sh {
   return sh`parent_of ${path} 1 && put_file ${blob} ${path} 0644 root root || exit 1`;
 }

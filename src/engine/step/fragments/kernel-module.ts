@@ -34,6 +34,16 @@ loaders=$(grep -lEs ${`^[[:blank:]]*${eitherWay(name)}([[:blank:]]|$)`} ${loadFi
 blacklisters=$(grep -lEs ${`^[[:blank:]]*blacklist[[:blank:]]+${eitherWay(name)}[[:blank:]]*$`} ${probeFiles})`;
 }
 
+/** Adds to `users` the network interfaces that are there by the module: it is their driver, or makes their kind (bond, vlan, bridge …). */
+export function linksOf(name: string): Sh {
+  const kinds = { bonding: "bond", "8021q": "vlan" };
+  const kind = new Map(Object.entries(kinds)).get(kernelName(name)) ?? kernelName(name);
+  return sh`for link in /sys/class/net/*; do
+  driver=$(readlink "$link/device/driver/module")
+  if [ "\${driver##*/}" = ${kernelName(name)} ] || grep -qxs ${`DEVTYPE=${kind}`} "$link/uevent"; then users="$users \${link##*/}"; fi
+done`;
+}
+
 /** sh condition, after the look: the running kernel has the module. */
 export function hasModule(name: string): Sh {
   return sh`grep -Eqs ${`^([^:]*/)?${eitherWay(name)}\\.ko[^/:]*:`} "/lib/modules/$release/modules.dep"`;

@@ -52,7 +52,7 @@ export function setPassword({ name, password, lock }: Password): Sh {
     return sh`${findChpasswd}
 ${readHash(name)}
 mark=${lock === true ? "!" : ""}
-${lock === undefined ? sh`case $hash in '!$'*) mark=! ;; esac` : sh``}
+${lock === undefined ? sh`case $hash in ! | !!) ;; !*) mark=! ;; esac` : sh``}
 printf '%s:%s%s\n' ${name} "$mark" ${password} | $chpasswd -e || exit 1`;
   if (lock === undefined) return sh``;
   return sh`if have usermod; then usermod ${lock ? "-L" : "-U"} ${name}

@@ -112,12 +112,16 @@ ${withProcess(command, given)}`,
   };
 }
 
-/** Runs a command in its folder, with its variables and its input: `$status`. */
+/** Runs a command in its folder, with its variables, which are its alone (PATH may be among them), and its input: `$status`. */
 function running(command: Sh, { cwd, env, stdin }: Omit<Process, "changed">, into = sh``): Sh {
   return sh`${cwd === undefined ? sh`` : sh`cd -- ${cwd} || exit 1`}
-${shLines(Object.entries(env).map(([name, value]) => sh`export ${name}=${value}`))}
-${stdin === undefined ? command : sh`printf %s ${stdin} | ${command}`}${into}
+${stdin === undefined ? sh`` : sh`printf %s ${stdin} | `}${withVariables(command, env)}${into}
 status=$?`;
+}
+
+function withVariables(command: Sh, env: Process["env"]): Sh {
+  const variables = Object.entries(env).map(([name, value]) => sh`export ${name}=${value}`);
+  return variables.length === 0 ? command : sh`(${shLines(variables)}${command})`;
 }
 
 function wordsOf(codes: readonly number[]): string {

@@ -152,6 +152,17 @@ describe("authorized_key.present", () => {
         ]);
       });
 
+      it("finds a home folder that others can write to, for which sshd heeds no key in it", async () => {
+        await run({ keys: a });
+        chmodSync(home.path, 0o775);
+        for (const dryRun of [true, false]) {
+          const { have, problem } = await run({ keys: a }, { dryRun });
+          expect([have["access"], problem?.code]).to.deep.equal([`${home.path} is 775`, "FILE_PARENT_UNSAFE"]);
+        }
+        chmodSync(home.path, 0o755);
+        expect((await run({ keys: a })).outcome).to.equal("ok");
+      });
+
       it("follows no link of the user's to what is not the user's (S-6)", async () => {
         const victim = await makeTempDir("victim");
         try {

@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { caTrusted } from "#engine/modules/ca-trusted.ts";
@@ -33,7 +33,10 @@ describe("ca.trusted", () => {
     const want = (text: string): unknown => stepOf(caTrusted, { name: "a", certificate: text }).want;
     expect(want(ca)).to.include({ trusted: "yes", "certificate mode": "0644" });
     expect(want(`Example CA\n${ca.replaceAll("\n", "\r\n")}\n`)).to.deep.equal(want(ca));
-    expect(stepOf(caTrusted, { name: "a", state: "absent" }).want).to.deep.equal({ certificate: "absent" });
+    expect(stepOf(caTrusted, { name: "a", state: "absent" }).want).to.deep.equal({
+      certificate: "absent",
+      trusted: "no",
+    });
   });
 
   it("refuses, before a run begins, what is not one certificate of a CA", async () => {
@@ -89,6 +92,17 @@ describe("ca.trusted", () => {
         writeFileSync(at("certs/ca-certificates.crt"), other);
         const drift = await run();
         expect([drift.have["trusted"], drift.outcome]).to.deep.equal(["no", "changed"]);
+      });
+
+      it("finds one that is away and still trusted, as after a run that was cut off, and mends it", async () => {
+        const absent = { certificate: undefined, state: "absent" };
+        await run();
+        rmSync(at("share/example.crt"));
+        const dry = await run(absent, { dryRun: true });
+        expect([dry.outcome, dry.have]).to.deep.equal(["would-change", { certificate: "absent", trusted: "still" }]);
+        expect((await run(absent)).outcome).to.equal("changed");
+        expect(bundle()).not.to.contain(ca.trim());
+        expect((await run(absent)).outcome).to.equal("ok");
       });
 
       it("puts another certificate in its place, by its hash too, and takes it away", async () => {

@@ -114,6 +114,17 @@ describe("command.run", () => {
         expect(await ended("exit 1", two)).to.deep.equal(["failed", "1 same", ""]);
       });
 
+      it("finds out by itself whether that was a change, whatever the command's PATH is", async () => {
+        const [echo] = ["/bin/echo", "/usr/bin/echo"].filter((path) => existsSync(path));
+        const step = stepOf(commandRun, {
+          argv: [echo, "grown 7"],
+          env: { PATH: folder, LC_ALL: "C.UTF-8" },
+          changed: { whenOutput: "^grown" },
+        });
+        const { outcome, rc, stdout } = await runStepOn(shell, step);
+        expect([outcome, rc, stdout]).to.deep.equal(["changed", "0", "grown 7\n"]);
+      });
+
       it("waits for no daemon that holds its output open, and reads input beside it", async () => {
         const started = Date.now();
         const step = stepOf(commandRun, {

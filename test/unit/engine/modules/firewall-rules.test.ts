@@ -86,6 +86,16 @@ describe("firewall.rules", () => {
       expect(firewallRules.args.safeParse(args).success, JSON.stringify(args)).to.equal(false);
   });
 
+  it("keeps on trial all that it changes", () => {
+    const { keep } = stepOf(firewallRules, { allow: [{ ports: 22 }] });
+    for (const path of [
+      "/etc/kcore/nftables/kcore.nft",
+      "/etc/systemd/system/kcore-nftables-kcore.service",
+      "/etc/systemd/system/nftables.service.d/kcore-kcore.conf",
+    ])
+      expect(String(keep)).to.contain(`keep_path ${path}\n`);
+  });
+
   for (const shell of shells)
     describe(`on ${shell}`, () => {
       let folder: TempDir;
@@ -127,6 +137,37 @@ describe("firewall.rules", () => {
         expect((await run({ state: "absent" })).outcome).to.equal("ok");
         expect([existsSync(file()), nft("list ruleset").includes("kcore")]).to.deep.equal([false, false]);
         expect(nft("list ruleset")).to.contain("table inet other");
+      });
+
+      it("comes back whenever nftables.service starts or reloads, which flushes all tables", async () => {
+        const dropIn = (): string => join(folder.path, "up/systemd/system/nftables.service.d/kcore-kcore.conf");
+        await run({ allow: [ssh] });
+        const lines = readFileSync(dropIn(), "utf8").split("\n");
+        for (const key of ["ExecStartPost", "ExecReload"]) {
+          nft("flush ruleset");
+          // A mark that systemd alone reads: its failure is no failure of the service, whose stop would flush everything again.
+          const [, command] =
+            /^\w+=-\/usr\/sbin\/nft (.*)$/.exec(lines.find((line) => line.startsWith(key)) ?? "") ?? [];
+          const loaded = spawnSync("sh", ["-c", `${within("nft")} ${command}`], { encoding: "utf8" });
+          expect([loaded.status, loaded.stderr]).to.deep.equal([0, ""]);
+          expect((await run({ allow: [ssh] })).outcome).to.equal("ok");
+        }
+        writeFileSync(dropIn(), "");
+        const dry = await run({ allow: [ssh] }, { dryRun: true });
+        expect([dry.outcome, dry.have["drop-in"] !== dry.have["unit"]]).to.deep.equal(["would-change", true]);
+        expect((await run({ allow: [ssh] })).outcome).to.equal("changed");
+        expect((await run({ state: "absent" })).outcome).to.equal("changed");
+        expect(existsSync(join(dropIn(), ".."))).to.equal(false);
+        expect((await run({ state: "absent" })).outcome).to.equal("ok");
+      });
+
+      it("leaves what others have beside its drop-in", async () => {
+        const others = join(folder.path, "up/systemd/system/nftables.service.d");
+        mkdirSync(others, { recursive: true });
+        writeFileSync(join(others, "site.conf"), "[Service]\n");
+        await run({ allow: [ssh] });
+        expect((await run({ state: "absent" })).outcome).to.equal("changed");
+        expect(readFileSync(join(others, "site.conf"), "utf8")).to.equal("[Service]\n");
       });
 
       it("names what others added to the table, and took from it, and mends it", async () => {
@@ -179,6 +220,13 @@ describe("firewall.rules", () => {
           { input: "accept" },
         ])
           expect(await refused(args), JSON.stringify(args)).to.equal(undefined);
+        // What is dropped by hand comes behind what is let in.
+        for (const rules of ["tcp dport 2222 drop", "ip saddr 192.0.2.0/24 counter reject", "jump mine"]) {
+          const open = { input: "accept", rules, more: "chain mine { drop; }" };
+          expect(await refused(open), rules).to.equal("FIREWALL_LOCKS_OUT");
+          expect(await refused({ ...open, allow: [{ ports: 2222 }] }), rules).to.equal(undefined);
+        }
+        expect(await refused({ input: "accept", rules: "tcp dport 80 counter # drop" })).to.equal(undefined);
         // One way is enough, whatever the others are.
         const [way, other] = [
           { ports: 2222 },

@@ -1,8 +1,9 @@
+import { mkdirSync, rmSync, symlinkSync } from "node:fs";
 import { expect } from "chai";
 import { kernelModuleLoaded } from "#engine/modules/kernel-module-loaded.ts";
 import { withOwnStore } from "#support/nixos.ts";
 import { makePrivatePlaces, type PrivatePlaces } from "#support/private-places.ts";
-import { runStepOn, shells, stepOf, type StepRunOptions } from "#support/steps.ts";
+import { contextOf, runStepOn, shells, stepOf, type StepRunOptions } from "#support/steps.ts";
 
 const load = "/etc/modules-load.d/kcore-br-demo.conf";
 const probe = "/etc/modprobe.d/kcore-br-demo.conf";
@@ -55,10 +56,11 @@ describe("kernel_module.loaded", () => {
         places = makePrivatePlaces({
           "/etc": { modules: "# none\n" },
           "/sys/module": { "inside/version": "1" },
+          "/sys/class/net": {},
         });
       });
       afterEach(() => places.remove());
-      const run = (args: object, options: StepRunOptions = {}) => {
+      const run = (args: object, options: StepRunOptions = {}, context = contextOf()) => {
         const lib = "/mnt/root/usr/lib/modules/$(uname -r)";
         const on = withOwnStore(
           shell,
@@ -67,7 +69,7 @@ describe("kernel_module.loaded", () => {
           `echo kernel/net/br_demo.ko.xz: >${lib}/modules.dep`,
           `echo kernel/fs/builtin.ko >${lib}/modules.builtin`,
         );
-        const step = stepOf(kernelModuleLoaded, { name: "br-demo", ...args });
+        const step = stepOf(kernelModuleLoaded, { name: "br-demo", ...args }, context);
         return runStepOn(places.shell(on), step, { bin: { modprobe }, ...options });
       };
 
@@ -115,6 +117,25 @@ describe("kernel_module.loaded", () => {
         expect(problem).to.deep.equal({ code: "KERNEL_MODULE_REFUSED", message: "br-demo is in use (2 bridge)" });
         expect((await run({ options: { size: 9 }, reload: true })).problem?.code).to.equal("KERNEL_MODULE_REFUSED");
         expect(places.read("/sys/module/br_demo/initstate")).to.equal("live\n");
+      });
+
+      it("takes no module away by which the network goes, unless on trial", async () => {
+        if (ours) await run({});
+        else places.write("/sys/module/br_demo/initstate", "live\n");
+        places.write("/sys/module/br_demo/refcnt", "0\n");
+        places.write("/sys/module/br_demo/parameters/size", "8\n");
+        mkdirSync(places.path("/sys/class/net/eth7/device/driver"), { recursive: true });
+        symlinkSync("/sys/module/br_demo", places.path("/sys/class/net/eth7/device/driver/module"));
+        for (const args of [{ state: "absent" }, { options: { size: 9 }, reload: true }])
+          expect((await run(args, { dryRun: true })).problem).to.deep.equal({
+            code: "KERNEL_MODULE_REFUSED",
+            message: "br-demo is in use (eth7)",
+          });
+        rmSync(places.path("/sys/class/net/eth7"), { recursive: true });
+        places.write("/sys/class/net/br0/uevent", "DEVTYPE=br_demo\nINTERFACE=br0\n");
+        expect((await run({ state: "absent" }, { dryRun: true })).problem?.message).to.contain("(br0)");
+        const onTrial = contextOf({ onTrial: true });
+        expect((await run({ state: "absent" }, { dryRun: true }, onTrial)).outcome).to.equal("would-change");
       });
 
       it("counts what is built in as loaded", async () => {

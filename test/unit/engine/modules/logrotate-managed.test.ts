@@ -71,6 +71,14 @@ exit 1`;
         expect([etc.read("logrotate.d/shop"), etc.read("logrotate.d/apt")]).to.deep.equal([undefined, "kept\n"]);
       });
 
+      it("takes any name, and reads the text behind it", async () => {
+        for (const name of ["said", "found", "dd"]) {
+          const bad = await run({ ...logs, name, options: ["rotat 8"] });
+          expect([bad.outcome, bad.problem?.code], name).to.deep.equal(["failed", "FILE_INVALID"]);
+          expect((await run({ ...logs, name })).outcome, name).to.equal("changed");
+        }
+      });
+
       it("refuses what logrotate does not accept, in a dry run too, and keeps the old file", async () => {
         await run(logs);
         const before = etc.read("logrotate.d/shop");

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { sudoersManaged } from "#engine/modules/sudoers-managed.ts";
 import { inEtc, type Etc } from "#support/etc.ts";
-import { runStepOn, shells, stepOf } from "#support/steps.ts";
+import { contextOf, runStepOn, shells, stepOf } from "#support/steps.ts";
 
 const rule = { name: "deploy", group: "deploy", commands: ["/usr/bin/systemctl restart a.service", "/usr/bin/id"] };
 const sudoers = "Defaults env_reset\nroot ALL=(ALL:ALL) ALL\n@includedir /etc/sudoers.d\n";
@@ -69,6 +69,14 @@ describe("sudoers.managed", () => {
         ]);
       });
 
+      it("takes any name", async () => {
+        for (const name of ["d", "all"]) {
+          const done = await run({ ...rule, name });
+          expect(done.outcome, JSON.stringify(done)).to.equal("changed");
+          expect((await run({ name, content: "deploy ALL=(ALL ALL\n" })).problem?.code, name).to.equal("FILE_INVALID");
+        }
+      });
+
       it("refuses what visudo does not accept, alone or with the others, and keeps the old file", async () => {
         await run(rule);
         const before = etc.read("sudoers.d/deploy");
@@ -81,6 +89,27 @@ describe("sudoers.managed", () => {
           expect(twice.problem?.message).to.contain("together");
         }
         expect(etc.read("sudoers.d/deploy")).to.equal(before);
+      });
+
+      it("refuses to take sudo from who this run came in by, in a dry run too, unless on trial", async () => {
+        const env = { SUDO_USER: "nobody" };
+        const all = { name: "deploy", user: "nobody", commands: ["ALL"], noPassword: true };
+        expect((await run(all, { env })).outcome).to.equal("changed");
+        const less = [
+          { name: "deploy", state: "absent" },
+          { ...all, commands: ["/usr/bin/id"] },
+        ];
+        for (const args of less)
+          for (const dryRun of [true, false]) {
+            const { problem } = await run(args, { env, dryRun });
+            expect([problem?.code, problem?.message.startsWith("nobody,")]).to.deep.equal(["SUDO_LOCKS_OUT", true]);
+          }
+        expect(etc.read("sudoers.d/deploy")).to.contain("NOPASSWD: ALL");
+        expect((await run({ ...all, runAs: ["ALL"] }, { env })).outcome).to.equal("changed");
+        expect((await run({ ...all, name: "more" }, { env })).outcome).to.equal("changed");
+        expect((await run({ name: "more", state: "absent" }, { env })).outcome).to.equal("changed");
+        expect(String(stepOf(sudoersManaged, less[0], contextOf({ onTrial: true })).guard)).not.to.contain("SUDO_USER");
+        expect((await run(less[0] ?? {})).outcome).to.equal("changed");
       });
 
       it("refuses to write what sudo would not read", async () => {

@@ -110,7 +110,8 @@ ExecStart=/bin/sh -c "echo \"$$(date +%%F)\" 'a\\b' ;x"
         etc.write("systemd/system/demo.service", "# Managed by kcore.\n[Service]\nExecStart=/bin/false\n");
         const drift = await run(job, { dryRun: true });
         expect(drift.outcome).to.equal("would-change");
-        expect(drift.have["service"]).to.match(/^sha256:\w+ 644 root root$/);
+        expect(drift.have["service"]).to.match(/^sha256:\w+$/);
+        expect(drift.have).to.include({ "service mode": "0644", "service owner": "root:root" });
         writeFileSync(join(etc.folder, "calls"), "");
         expect((await run(job)).outcome).to.equal("changed");
         expect(calls()).to.contain("start -- demo.timer\n").and.not.to.contain("restart");
@@ -144,6 +145,21 @@ ExecStart=/bin/sh -c "echo \"$$(date +%%F)\" 'a\\b' ;x"
         expect((await run(starts)).outcome).to.equal("changed");
         expect((await run(starts)).outcome).to.equal("ok");
         expect(etc.read("systemd/system/demo.service")).to.equal("[Service]\nExecStart=/bin/true\n");
+      });
+
+      it("takes away a timer that had failed, and names somebody else's that it cannot take away", async () => {
+        await run(job);
+        unit("ActiveState=failed\nUnitFileState=enabled\n");
+        await run({ name: "demo", state: "absent" });
+        expect(calls()).to.contain("daemon-reload\nreset-failed -- demo.timer\n");
+        unit("ActiveState=active\nUnitFileState=enabled\nFragmentPath=/lib/systemd/system/demo.timer\n");
+        for (const dryRun of [true, false]) {
+          const { problem } = await run({ name: "demo", state: "absent" }, { dryRun });
+          expect([problem?.code, problem?.message.includes("service.stopped")]).to.deep.equal([
+            "FILE_IN_THE_WAY",
+            true,
+          ]);
+        }
       });
 
       it("goes away with its own service, and leaves another one", async () => {

@@ -56,6 +56,16 @@ describe("timezone.set", () => {
         expect(() => places.read("/etc/timezone")).to.throw();
       });
 
+      it("finds a link that leads nowhere", async () => {
+        make({});
+        symlinkSync("/usr/share/zoneinfo/Europe/Gone", places.path("/etc/localtime"));
+        const gone = await run("Europe/Gone");
+        expect([gone.have["zone"], gone.problem?.code]).to.deep.equal([
+          "Europe/Gone, which is not there",
+          "TIMEZONE_UNKNOWN",
+        ]);
+      });
+
       it("refuses a zone that is not there, with those near it", async () => {
         make({});
         const { problem } = await run("Europe/Berlyn");

@@ -1,4 +1,4 @@
-import { appendFileSync } from "node:fs";
+import { appendFileSync, writeFileSync } from "node:fs";
 import { expect } from "chai";
 import { secret } from "#engine/step/secret.ts";
 import { userPassword } from "#engine/modules/user-password.ts";
@@ -65,6 +65,18 @@ describe("user.password", () => {
         expect(await becomes({ lock: false })).to.equal(other);
         expect(await becomes({ lock: true })).to.equal(`!${other}`);
         expect(await becomes({ password: secret(hash), lock: false })).to.equal(hash);
+      });
+
+      it("leaves a user locked whatever the lock looks like, and opens who had no password yet", async () => {
+        for (const [before, after] of [
+          ["!*", `!${hash}`],
+          [`!!${other}`, `!${hash}`],
+          ["!!", hash],
+          ["*", hash],
+        ] as const) {
+          writeFileSync(`${etc.folder}/shadow`, `root:*:19000:0:99999:7:::\ndemo:${before}:19000:0:99999:7:::\n`);
+          expect(await becomes({ password: secret(hash) }), before).to.equal(after);
+        }
       });
 
       it("fails for a user that is not there, already in a dry run", async () => {
