@@ -13,11 +13,14 @@ import type { Sample } from "#support/sample.ts";
 import { contextOf, runStepOn, stepOf, type StepRun, type StepRunOptions } from "#support/steps.ts";
 import { samples as basics } from "./catalogue/basics.ts";
 import { samples as files } from "./catalogue/files.ts";
+import { samples as many } from "./catalogue/many.ts";
 import { samples as policy } from "./catalogue/policy.ts";
 import { samples as sources } from "./catalogue/sources.ts";
 import { samples as system } from "./catalogue/system.ts";
 
-const samples: readonly Sample[] = [...basics, ...files, ...system, ...policy, ...sources];
+/** One or two of each module. */
+const each: readonly Sample[] = [...basics, ...files, ...system, ...policy, ...sources];
+const samples: readonly Sample[] = [...each, ...many];
 
 type Finished = Extract<RunEvent, { type: "step.finished" }>;
 
@@ -99,6 +102,10 @@ describe("the catalogue of modules", function () {
     return runStepOn(`ssh:ssh ${node.sshArguments().join(" ")}`, step, options);
   }
 
+  it("is a state of a hundred steps", () => {
+    expect(samples.length).to.be.at.least(100);
+  });
+
   for (const [state, node] of [
     ["all", "n1"],
     ["busybox", "b1"],
@@ -165,7 +172,7 @@ describe("the catalogue of modules", function () {
     };
     const bare = await least(empty, 0);
     const problems: string[] = [];
-    for (const sample of samples) {
+    for (const sample of each) {
       const { unchanged, changed } = costs.get(sample.id) ?? { unchanged: -1, changed: -1 };
       const still = (await least(() => runAlone("n1", sample), unchanged + bare)) - bare;
       if (still > unchanged) problems.push(`${sample.id}: ${still} unchanged, ${unchanged} listed`);
@@ -186,7 +193,7 @@ describe("the catalogue of modules", function () {
         expect(refused.problem?.code, JSON.stringify(refused)).to.equal(refusal.code);
       });
 
-  for (const { id, module, args, busybox } of samples)
+  for (const { id, module, args, busybox } of each)
     if (busybox !== "converges")
       it(`${id} says on a BusyBox node that ${busybox.forWantOf} is missing`, async () => {
         const { problem, ...rest } = await runAlone("b1", { module, args });
