@@ -1,8 +1,12 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { expect } from "chai";
 import { stringify } from "yaml";
+import { z } from "zod";
 import type { Outcome, RunEvent } from "#engine/events/event.ts";
 import { registry } from "#engine/modules/registry.ts";
-import type { ModuleDefinition } from "#engine/step/define.ts";
+import { defineModule, type ModuleDefinition } from "#engine/step/define.ts";
+import { sh } from "#engine/step/sh.ts";
 import { openLab, type Lab, type LabNode } from "#lab/lab.ts";
 import { contradictions, on, openBastion, rosterOf, type Bastion } from "#support/deploy.ts";
 import type { Sample } from "#support/sample.ts";
@@ -24,6 +28,15 @@ function finished(events: readonly RunEvent[]): readonly Finished[] {
 function isDrifting(sample: Sample): sample is Sample & Required<Pick<Sample, "drift">> {
   return sample.drift !== undefined;
 }
+
+/** What docs/performance.md says that a step of each sample starts on a node, where it is in order and where it changes. */
+const page = readFileSync(join(import.meta.dirname, "../../docs/performance.md"), "utf8");
+const costs = new Map(
+  Array.from(
+    page.matchAll(/^\| ([a-z_]+\.[\w ]+?) +\| +(\d+) +\| +(\d+|-) +\|/gm),
+    ([, id = "", unchanged, changed]) => [id, { unchanged: Number(unchanged), changed: Number(changed) }],
+  ),
+);
 
 /** Titles of the steps with another outcome than this one, and why. */
 function othersThan(outcome: Outcome, events: readonly RunEvent[]): readonly string[] {
@@ -126,6 +139,43 @@ describe("the catalogue of modules", function () {
       expect(othersThan("ok", await apply(state, node))).to.deep.equal([]);
     });
   }
+
+  it("starts no more processes on n1 than docs/performance.md says", async () => {
+    const node = nodeOf("n1");
+    /** The newest process of the node's own namespace: numbers are given one after the other (proc_loadavg(5)). */
+    const newest = async (): Promise<number> => Number(await on(node, "read -r _ _ _ _ pid </proc/loadavg; echo $pid"));
+    const started = async (work: () => Promise<unknown>): Promise<number> => {
+      const before = await newest();
+      await work();
+      return (await newest()) - before;
+    };
+    const nothing = defineModule({
+      name: "no.thing",
+      summary: "Nothing.",
+      args: z.strictObject({}),
+      step: () => ({ want: { a: "b" }, probe: sh`fact a b`, quiet: true }),
+    });
+    const empty = (): Promise<unknown> =>
+      runStepOn(`ssh:ssh ${node.sshArguments().join(" ")}`, nothing.step({}, contextOf()));
+    const least = async (work: () => Promise<unknown>, limit: number): Promise<number> => {
+      let found = Number.POSITIVE_INFINITY;
+      // Others on the node, such as its journal, start some now and then.
+      for (let tries = 0; tries < 4 && found > limit; tries++) found = Math.min(found, await started(work));
+      return found;
+    };
+    const bare = await least(empty, 0);
+    const problems: string[] = [];
+    for (const sample of samples) {
+      const { unchanged, changed } = costs.get(sample.id) ?? { unchanged: -1, changed: -1 };
+      const still = (await least(() => runAlone("n1", sample), unchanged + bare)) - bare;
+      if (still > unchanged) problems.push(`${sample.id}: ${still} unchanged, ${unchanged} listed`);
+      if (!isDrifting(sample)) continue;
+      await on(node, sample.drift.by);
+      const moving = (await started(() => runAlone("n1", sample))) - bare;
+      if (moving > changed) problems.push(`${sample.id}: ${moving} changed, ${changed} listed`);
+    }
+    expect(problems).to.deep.equal([]);
+  });
 
   for (const { id, module, refusal } of samples)
     if (refusal)

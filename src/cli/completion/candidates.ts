@@ -84,14 +84,17 @@ function completeValue(command: Command, option: Option, current: string, before
 }
 
 function completeOperand(command: Command, operands: readonly string[], current: string): Completion {
-  if (command.commands.length > 0 && operands.length === 0)
-    return {
-      candidates: command
-        .createHelp()
-        .visibleCommands(command)
-        .map((inner) => ({ value: inner.name(), description: inner.summary() || inner.description() })),
-      files: false,
-    };
+  if (operands.length > 0 || command.commands.length === 0) return completeArgument(command, operands, current);
+  const commands = command
+    .createHelp()
+    .visibleCommands(command)
+    .map((inner) => ({ value: inner.name(), description: inner.summary() || inner.description() }));
+  // `kcore modules` takes a name as well as a command.
+  const { candidates, files } = completeArgument(command, operands, current);
+  return { candidates: [...commands, ...candidates], files };
+}
+
+function completeArgument(command: Command, operands: readonly string[], current: string): Completion {
   const last = command.registeredArguments.at(-1);
   const argument: Argument | undefined =
     command.registeredArguments[operands.length] ?? (last?.variadic ? last : undefined);

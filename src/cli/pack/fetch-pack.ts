@@ -1,11 +1,12 @@
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
-import { mkdtemp, rm, stat } from "node:fs/promises";
+import { mkdtemp, realpath, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { z } from "zod";
 import { KcoreError } from "#errors/problem.ts";
+import { isInside } from "#engine/project/folders.ts";
 import { readSource } from "#engine/yaml/read.ts";
 import { validate } from "#engine/yaml/validate.ts";
 import { readPack, type PackFile } from "./pack-files.ts";
@@ -38,20 +39,25 @@ const Outline = z.strictObject({
 export async function fetchPack(project: string, { source, path = ".", ref }: PackSource): Promise<FetchedPack> {
   const folder = resolve(project, source);
   const isFolder = !source.includes("://") && (await stat(folder).catch(() => undefined))?.isDirectory() === true;
-  if (isFolder && ref === undefined) return read(join(folder, path), source);
+  if (isFolder && ref === undefined) return read(folder, path, source);
   const clone = await mkdtemp(join(tmpdir(), "kcore-pack-"));
   try {
     await git(clone, "init", "-q");
     await git(clone, "fetch", "-q", "--depth", "1", "--", isFolder ? folder : source, ref ?? "HEAD");
     const revision = (await git(clone, "rev-parse", "FETCH_HEAD")).trim();
     await git(clone, "checkout", "-q", "FETCH_HEAD");
-    return { ...(await read(join(clone, path), source)), revision };
+    return { ...(await read(clone, path, source)), revision };
   } finally {
     await rm(clone, { recursive: true, force: true });
   }
 }
 
-async function read(folder: string, source: string): Promise<FetchedPack> {
+/** The pack in a folder of `root`. A link on the way may lead nowhere else. */
+async function read(root: string, path: string, source: string): Promise<FetchedPack> {
+  const folder = join(root, path);
+  const [whole, real] = await Promise.all([realpath(root), realpath(folder).catch(() => "")]);
+  if (!isInside(path) || !`${real}/`.startsWith(`${whole}/`))
+    throw new KcoreError({ code: "PACK_INVALID", message: `${source} has no folder ${path}` });
   const file = join(folder, "pack.yaml");
   if (!existsSync(file))
     throw new KcoreError({
@@ -66,7 +72,16 @@ async function read(folder: string, source: string): Promise<FetchedPack> {
 async function git(folder: string, ...words: readonly string[]): Promise<string> {
   const environment = { ...process.env, GIT_TERMINAL_PROMPT: "0", GIT_LFS_SKIP_SMUDGE: "1" };
   // No hook or filter of the repository runs here.
-  const settings = ["-c", "core.hooksPath=/dev/null", "-c", "core.symlinks=true", "-c", "advice.detachedHead=false"];
+  const settings = [
+    "-c",
+    "core.hooksPath=/dev/null",
+    "-c",
+    "core.symlinks=true",
+    "-c",
+    "core.autocrlf=false",
+    "-c",
+    "advice.detachedHead=false",
+  ];
   try {
     const options = { timeout: 300_000, maxBuffer: 1 << 26, env: environment };
     return (await promisify(execFile)("git", ["-C", folder, ...settings, ...words], options)).stdout;

@@ -1,5 +1,5 @@
 import { KcoreError, type Problem } from "#errors/problem.ts";
-import type { Program } from "#engine/expressions/ast.ts";
+import type { Loc, Program } from "#engine/expressions/ast.ts";
 import { type Template, templateOfScalar } from "#engine/expressions/expression.ts";
 import { Fault } from "#engine/expressions/fault.ts";
 import { Interpreter, type Sink } from "#engine/expressions/interpret.ts";
@@ -8,7 +8,7 @@ import { Blob } from "#engine/step/blob.ts";
 import { Secret } from "#engine/step/secret.ts";
 import { rawSh, sh, type Sh, type ShWord } from "#engine/step/sh.ts";
 import { describeValue, type SourceScalar } from "#engine/yaml/node.ts";
-import { QuotingScanner } from "./quoting.ts";
+import { type Quoting, QuotingScanner } from "./quoting.ts";
 
 /**
  * A text of sh whose expressions are words: each value is quoted, a list becomes several words, a secret or a file travels apart. So no
@@ -33,28 +33,47 @@ export function shellTemplate(scalar: SourceScalar): ShellTemplate {
   };
 }
 
+const hints: Readonly<Record<Exclude<Quoting, "word">, string>> = {
+  "in quotes": 'end the quotes before it: "a b"{{args.x}}',
+  "in back quotes": "write $(…) instead of back quotes",
+  "in an arithmetic expansion": "set a variable to it first: n={{args.n}}",
+  "in a here-document": "print it: printf '%s\\n' {{args.x}}",
+  "in a comment": "leave it out: what has two lines would end the comment",
+};
+
 /** In the order of the text, through all branches. */
 function misplaced(program: Program, template: Template, scanner: QuotingScanner): Problem[] {
   return program.body.flatMap((statement): Problem[] => {
     if (statement.type === "ContentStatement") scanner.feed(statement.value);
     if (statement.type === "BlockStatement")
       return [statement.program, statement.inverse].flatMap((inner) =>
-        inner ? misplaced(inner, template, scanner) : [],
+        inner ? misplacedWithin(inner, statement.loc, template, scanner) : [],
       );
     if (statement.type !== "MustacheStatement") return [];
     const { state } = scanner;
     scanner.feedWord();
-    if (state === "word" || state === "in a comment") return [];
+    if (state === "word") return [];
     return [
       {
         code: "MODULE_INVALID",
-        message: `this expression stands ${state}, and brings quotes of its own`,
+        message: `this expression stands ${state}, where its own quotes mean nothing`,
         at: template.place(statement.loc),
-        hint:
-          state === "in quotes" ? 'end the quotes before it: "a b"{{args.x}}' : "print it: printf '%s\\n' {{args.x}}",
+        hint: hints[state],
       },
     ];
   });
+}
+
+/** A branch leaves open what was open before it, and nothing else: whether it is taken must not decide what is quoted behind it. */
+function misplacedWithin(branch: Program, loc: Loc, template: Template, scanner: QuotingScanner): Problem[] {
+  const before = scanner.context;
+  const problems = misplaced(branch, template, scanner);
+  if (scanner.context === before) return problems;
+  const message = "this block opens quotes, or a here-document, that it does not close";
+  return [
+    ...problems,
+    { code: "MODULE_INVALID", message, at: template.place(loc), hint: "put the whole word into the block" },
+  ];
 }
 
 class Words implements Sink {

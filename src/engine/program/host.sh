@@ -230,7 +230,7 @@ k_launch() {
   # A login that is not root's may be killed with all its processes when it ends (KillUserProcesses).
   if [ "$k_login" != root ] && [ -d /run/systemd/system ] && command -v systemd-run >/dev/null 2>&1; then
     # Of the environment nothing goes along; steps may ask who came in (sudo(8)).
-    systemd-run --quiet --collect --unit="kcore-run-$K_RUNID-$$" --setenv=SUDO_USER="$k_login" /bin/sh "$K_RUN/runner" >/dev/null 2>&1 || k_fatal "RUNNER_FAILED systemd-run"
+    systemd-run -Gu"kcore-run-$K_RUNID-$$" -E"SUDO_USER=$k_login" /bin/sh "$K_RUN/runner" >/dev/null 2>&1 || k_fatal "RUNNER_FAILED systemd-run"
   else
     setsid /bin/sh "$K_RUN/runner" </dev/null >/dev/null 2>&1 6>&- &
   fi

@@ -231,13 +231,25 @@ class Drafter {
   async #module({ module, moduleAt }: ModuleStepSource): Promise<ModuleDefinition | undefined> {
     const found = await this.#options.modules(module);
     if (found !== undefined) return found;
-    const hint = suggestHint(module, this.#options.moduleNames, `kcore modules --search ${module}`);
-    this.#problems.add({
-      code: "STATE_MODULE_UNKNOWN",
-      message: `no state module “${module}”`,
-      at: moduleAt,
-      hint,
-    });
+    const { moduleNames } = this.#options;
+    const here = await this.#calledHere(module);
+    const hint =
+      here === undefined
+        ? suggestHint(module, moduleNames, `kcore modules --search ${module.split(".").at(-1)}`)
+        : `here it is “${here}”`;
+    this.#problems.add({ code: "STATE_MODULE_UNKNOWN", message: `no state module “${module}”`, at: moduleAt, hint });
+    return undefined;
+  }
+
+  /** The module that Salt or Ansible call so, with or without the name of a collection. */
+  async #calledHere(theirs: string): Promise<string | undefined> {
+    const last = theirs.split(".").at(-1) ?? "";
+    for (const name of [theirs, /^\w+\.\w+\.\w+$/.test(theirs) ? last : theirs])
+      for (const own of this.#options.moduleNames) {
+        // One of the project's own may be broken: that is told where it is used.
+        const module = await this.#options.modules(own).catch(() => undefined);
+        if (module?.alsoKnownAs?.includes(name)) return own;
+      }
     return undefined;
   }
 

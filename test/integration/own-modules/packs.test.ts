@@ -111,11 +111,14 @@ describe("packs", () => {
 
   it("are refused when they hold a link, have no name, or are not there; the project stays as it is", async () => {
     symlinkSync("/etc/passwd", join(repository, "web/files/link"));
+    symlinkSync("/etc", join(repository, "out"));
     git("add", "-A");
     git("commit", "-q", "-m", "link");
     for (const [words, code] of [
       [[repository, "--path", "web"], "PACK_INVALID"],
       [[repository], "PACK_INVALID"],
+      [[repository, "--path", "../../etc"], "PACK_INVALID"],
+      [[repository, "--path", "out"], "PACK_INVALID"],
       [[repository, "--path", "web", "--ref", "nothing"], "PACK_UNREACHABLE"],
       [["file:///no/such/repository"], "PACK_UNREACHABLE"],
     ] as const) {

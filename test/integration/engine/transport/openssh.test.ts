@@ -12,6 +12,7 @@ import { freePort } from "#support/ports.ts";
 import { codeOf, rejectionOf } from "#support/rejection.ts";
 import { makeKey, type SshServer } from "#support/ssh-server.ts";
 import { startSshd } from "#support/sshd.ts";
+import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
 
 /** The processes of this machine whose command line names the folder. */
 function processesIn(words: string): readonly string[] {
@@ -44,16 +45,24 @@ describe("OpenSSH's own client on a real sshd", function () {
   let server: SshServer;
   let outer: SshServer;
   let transport: Transport;
+  let temporary: TempDir;
+  const usual = process.env["TMPDIR"];
   before(async () => {
     [server, outer] = await Promise.all([
       startSshd({ config: ["MaxSessions 2"], users: [{ name: "loud" }] }),
       startSshd(),
     ]);
+    // Of its own: other tests that run beside this one connect, too.
+    temporary = await makeTempDir("ssh");
+    process.env["TMPDIR"] = temporary.path;
     transport = createTransport({ home: server.folder, knownHostsFiles: [] });
   });
   after(async () => {
     await transport?.close();
     await Promise.all([server, outer].map((one) => one?.stop()));
+    if (usual === undefined) delete process.env["TMPDIR"];
+    else process.env["TMPDIR"] = usual;
+    await temporary.remove();
   });
   const endpoint = (fields: Partial<Endpoint> = {}) => server.endpoint({ transport: "openssh", ...fields });
 

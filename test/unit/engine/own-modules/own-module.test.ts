@@ -26,7 +26,7 @@ want:
 probe: |
   [ -f {{args.path}} ] || { fact mode absent; exit 0; }
   fact mode "0$(stat -c %a {{args.path}})"
-  # what the file's first line is; it's {{args.path}}
+  # what the file's first line is; it's as it is
   read -r first <{{args.path}}
   if [ "$first" = "$(cat {{files.text}})" ]; then fact text "as wanted"; else fact text different; fi
   {{#if args.also}}
@@ -100,7 +100,14 @@ describe("a module of a project's own", () => {
       "an expression in quotes",
       greeting.replace("[ -f {{args.path}} ]", '[ -f "{{args.path}}" ]'),
       [
-        ':18:9+13 this expression stands in quotes, and brings quotes of its own [MODULE_INVALID] | end the quotes before it: "a b"{{args.x}}',
+        ':18:9+13 this expression stands in quotes, where its own quotes mean nothing [MODULE_INVALID] | end the quotes before it: "a b"{{args.x}}',
+      ],
+    ],
+    [
+      "an expression in a comment",
+      greeting.replace("it's as it is", "it's {{args.path}}"),
+      [
+        ":20:41+13 this expression stands in a comment, where its own quotes mean nothing [MODULE_INVALID] | leave it out: what has two lines would end the comment",
       ],
     ],
     [
@@ -137,6 +144,16 @@ describe("a module of a project's own", () => {
   ] as const)
     it(`is refused with ${what}`, () =>
       expect(problemsOf(text)).to.deep.equal(problems.map((problem) => `modules/site.greeting.yaml${problem}`)));
+
+  it("is refused with a block that leaves quotes open", () => {
+    const text = greeting.replace(
+      "  { cat {{files.text}}",
+      "  {{#if args.also}}: 'a{{else}}: 'b{{/if}}'\n  { cat {{files.text}}",
+    );
+    expect(problemsOf(text)[0]).to.match(
+      /:32:3\+\d+ this block opens quotes, or a here-document, that it does not close/,
+    );
+  });
 
   it("tells of a fact that would show a secret, at its place", () => {
     const text = greeting.replace("text: as wanted", 'text: "{{args.text}}"');
