@@ -1,5 +1,14 @@
 import { spawn, type ChildProcess } from "node:child_process";
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  chownSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
@@ -124,6 +133,19 @@ describe("file.downloaded", () => {
           `wanted ${blobOf("a").sha256}\nfound  ${sha256}`,
         ]);
         expect([readFileSync(at("it's here"), "utf8"), readdirSync(at("downloads"))]).to.deep.equal(["old", []]);
+      });
+
+      it("gives nobody what a link of his leads to, put there between look and change (S-6)", async () => {
+        if (shell === "busybox sh") return; // its own applet comes first
+        mkdirSync(at("home"));
+        chownSync(at("home"), 1500, 1500);
+        const path = at("home/file");
+        writeFileSync(path, body, { mode: 0o600 });
+        chownSync(path, 1500, 1500);
+        writeFileSync(at("secret"), "secret", { mode: 0o600 });
+        const sha256sum = `/usr/bin/sha256sum "$@"; [ -e ${at("done")} ] || { : >${at("done")}; ln -sf ${at("secret")} ${path}; }`;
+        const done = await run(shell, "/file", { path, mode: "0644", owner: "1500" }, { bin: { sha256sum } });
+        expect(readFileSync(path).equals(Buffer.from(body)), JSON.stringify(done)).to.equal(true);
       });
 
       it("says that there is none, in a dry run too, and that a folder stands in the way", async () => {
