@@ -11,13 +11,7 @@ import { openLab, type Lab, type LabNode } from "#lab/lab.ts";
 import { contradictions, on, openBastion, rosterOf, type Bastion } from "#support/deploy.ts";
 import type { Sample } from "#support/sample.ts";
 import { contextOf, runStepOn, stepOf, type StepRun, type StepRunOptions } from "#support/steps.ts";
-import { samples as basics } from "./catalogue/basics.ts";
-import { samples as files } from "./catalogue/files.ts";
-import { samples as policy } from "./catalogue/policy.ts";
-import { samples as sources } from "./catalogue/sources.ts";
-import { samples as system } from "./catalogue/system.ts";
-
-const samples: readonly Sample[] = [...basics, ...files, ...system, ...policy, ...sources];
+import { samples } from "./catalogue/all.ts";
 
 type Finished = Extract<RunEvent, { type: "step.finished" }>;
 
