@@ -11,15 +11,9 @@ import { openLab, type Lab, type LabNode } from "#lab/lab.ts";
 import { contradictions, on, openBastion, rosterOf, type Bastion } from "#support/deploy.ts";
 import type { Sample } from "#support/sample.ts";
 import { contextOf, runStepOn, stepOf, type StepRun, type StepRunOptions } from "#support/steps.ts";
-import { samples as basics } from "./catalogue/basics.ts";
-import { samples as files } from "./catalogue/files.ts";
+import { samples as each } from "./catalogue/all.ts";
 import { samples as many } from "./catalogue/many.ts";
-import { samples as policy } from "./catalogue/policy.ts";
-import { samples as sources } from "./catalogue/sources.ts";
-import { samples as system } from "./catalogue/system.ts";
 
-/** One or two of each module. */
-const each: readonly Sample[] = [...basics, ...files, ...system, ...policy, ...sources];
 const samples: readonly Sample[] = [...each, ...many];
 
 type Finished = Extract<RunEvent, { type: "step.finished" }>;
