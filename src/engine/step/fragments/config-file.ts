@@ -19,7 +19,9 @@ export function probeFile({ fact, path }: Pick<ConfigFile, "fact" | "path">): Sh
 if [ "$kind" = file ]; then
   sum=$(sha256sum <${path}) && stat=$(stat -c '%a %U:%G' ${path}) || exit 1
   kind=sha256:\${sum%% *}
-  fact ${`${fact} mode`} "$(printf %04d "\${stat% *}")"
+  mode=\${stat% *}
+  while [ \${#mode} -lt 4 ]; do mode=0$mode; done
+  fact ${`${fact} mode`} "$mode"
   fact ${`${fact} owner`} "\${stat#* }"
 fi
 fact ${fact} "$kind"`;
