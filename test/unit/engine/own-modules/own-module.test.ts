@@ -155,6 +155,26 @@ describe("a module of a project's own", () => {
     );
   });
 
+  for (const [what, line] of [
+    ["a dollar, which makes $'…' of it", "echo ${{args.path}}"],
+    ["a backslash, which takes its first quote", "echo \\\\{{args.path}}"],
+    ["a case in $(…)", 'x="$(case a in a) echo "{{args.path}}" ;; esac)"'],
+    ["a here-document that a backslash makes longer", "cat <<END\n  a \\\n  END\n  {{args.path}}\n  END"],
+    [
+      "a here-document that ends in one branch only",
+      "cat <<END\n  {{#if args.also}}END{{/if}}\n  {{args.path}}\n  END",
+    ],
+  ] as const)
+    it(`is refused with an expression behind ${what}`, () => {
+      const text = greeting.replace("apply: |\n", `apply: |\n  ${line}\n`);
+      expect(problemsOf(text)[0]).to.contain("[MODULE_INVALID]");
+    });
+
+  it("takes text of branches within a here-document", () => {
+    const text = greeting.replace("apply: |\n", "apply: |\n  cat <<END\n  so {{#if args.also}}more{{/if}}\n  END\n");
+    expect(() => read(text)).not.to.throw();
+  });
+
   it("tells of a fact that would show a secret, at its place", () => {
     const text = greeting.replace("text: as wanted", 'text: "{{args.text}}"');
     expect(problemsIn(() => stepOf(read(text).module, { path: "/a", text: secret("s") }))).to.deep.equal([
