@@ -30,9 +30,12 @@ export function openOwnModules(places: {
   readonly trust?: Trust;
 }): OwnModules {
   const folders = foldersOf("modules", places).filter(({ origin }) => origin !== "shipped");
-  const files = new Map(
-    [...listIn(folders, [ENDING])].map(([file, found]) => [basename(file).slice(0, -ENDING.length), found]),
-  );
+  const files = new Map<string, FoundFile>();
+  for (const [file, found] of listIn(folders, [ENDING])) {
+    const name = basename(file).slice(0, -ENDING.length);
+    // What a project has itself goes before.
+    if (found.folder.origin === "project" || !files.has(name)) files.set(name, found);
+  }
   const loaded = new Map<string, OwnModule>();
   const load = (name: string): OwnModule => {
     const known = loaded.get(name) ?? read(name, files.get(name));
