@@ -81,7 +81,14 @@ async function read(root: string, path: string, source: string): Promise<Fetched
 }
 
 async function git(folder: string, ...words: readonly string[]): Promise<string> {
-  const environment = { ...withoutRepository(process.env), GIT_TERMINAL_PROMPT: "0", GIT_LFS_SKIP_SMUDGE: "1" };
+  const environment = {
+    ...withoutRepository(process.env),
+    GIT_TERMINAL_PROMPT: "0",
+    // ssh would ask on the terminal: this answers all its questions with no.
+    SSH_ASKPASS: "false",
+    SSH_ASKPASS_REQUIRE: "force",
+    GIT_LFS_SKIP_SMUDGE: "1",
+  };
   // No hook or filter of the repository runs here.
   const settings = [
     "-c",

@@ -181,6 +181,9 @@ describe("packs", () => {
     expect(readFileSync(join(around, ".git/HEAD"), "utf8")).to.equal(head);
     expect(existsSync(join(around, ".git/FETCH_HEAD"))).to.equal(false);
     expect(code, stderr).to.equal(0);
+    const said = join(project.path, "said");
+    await project.start(["pack", "add", "ssh://127.0.0.1/x"], { GIT_SSH_COMMAND: `env >${said}; false` }).ended;
+    expect(readFileSync(said, "utf8")).to.match(/^SSH_ASKPASS_REQUIRE=force$/m);
     const refused = await project.kcore("pack", "add", "https://me:hunter2@127.0.0.1:1/x.git");
     expect(refused.stderr).to.contain("SECRET_LITERAL").and.not.contain("hunter2");
   });

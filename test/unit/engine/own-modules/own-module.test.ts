@@ -134,6 +134,18 @@ describe("a module of a project's own", () => {
       [":9:11+65 “also” is no JSON Schema: Unsupported type: lots [MODULE_INVALID] | see docs/own-modules.md"],
     ],
     [
+      "an argument whose rules hold for no type",
+      greeting.replace("{ type: array, items", "{ items"),
+      [":9:11+53 “also” has no type, and without one nothing is checked [MODULE_INVALID] | see docs/own-modules.md"],
+    ],
+    [
+      "rules over several arguments",
+      greeting.replace("required: [path, text]", "required: [path, text]\n  dependentRequired: { mode: [path] }"),
+      [
+        ":5:3+17 no key “dependentRequired” is known in args [YAML_KEY_UNKNOWN] | known here: type, properties, required, $defs, additionalProperties, description",
+      ],
+    ],
+    [
       "an example that does not fit",
       greeting.replace("text: hello", "txt: hello"),
       [
