@@ -13,6 +13,8 @@ export interface OwnModules {
   readonly names: readonly string[];
   /** @throws KcoreError with every problem of its file; STATE_MODULE_UNKNOWN */
   load(name: string): OwnModule;
+  /** The same, where these are shipped: a name that both have is an error, too. */
+  loadBeside(shipped: Modules, name: string): OwnModule;
   /** The shipped ones and these. A name that both have is an error when it is used. */
   beside(shipped: Modules): Modules;
 }
@@ -42,22 +44,19 @@ export function openOwnModules(places: {
     loaded.set(name, known);
     return known;
   };
+  const loadBeside = (shipped: Modules, name: string): OwnModule => {
+    const found = files.get(name);
+    if (found !== undefined && shipped.has(name)) throw taken(found.shown);
+    return load(name);
+  };
   return {
     names: [...files.keys()],
     load,
+    loadBeside,
     beside: (shipped) =>
       new Map([
         ...shipped,
-        ...[...files].map(
-          ([name, { shown }]) =>
-            [
-              name,
-              async () => {
-                if (shipped.has(name)) throw taken(shown);
-                return load(name).module;
-              },
-            ] as const,
-        ),
+        ...[...files.keys()].map((name) => [name, async () => loadBeside(shipped, name).module] as const),
       ]),
   };
 }

@@ -146,6 +146,11 @@ describe("a module of a project's own", () => {
       ],
     ],
     [
+      "files that are no map",
+      greeting.replace('files:\n  text: "{{args.text}}"', 'files: ["{{args.text}}"]'),
+      [":11:8+17 files is a map of texts [MODULE_INVALID] | files: { NAME: text }"],
+    ],
+    [
       "an example that does not fit",
       greeting.replace("text: hello", "txt: hello"),
       [
