@@ -76,7 +76,7 @@ async function run(files: readonly string[], { project: given, on, output }: Fla
 /** Modules that no state uses, and packs that were changed by hand. */
 async function besidesStates(project: string, own: OwnModules): Promise<readonly Problem[]> {
   const problems = new Problems();
-  for (const name of own.names) problems.attempt(() => own.load(name));
+  for (const name of own.names) problems.attempt(() => own.loadBeside(registry, name));
   problems.add(...(await packProblems(project)));
   return problems.list;
 }

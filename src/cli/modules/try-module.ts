@@ -77,7 +77,7 @@ async function prepare(
   const { code, stderr } = await (await lab.node(nodes.bash)).exec("ln -sfn bash /bin/sh");
   if (code !== 0)
     throw new KcoreError({ code: "LAB_NODE_FAILED", message: `bash cannot be made the shell: ${stderr}` });
-  for (const name of ["modules", "templates"])
+  for (const name of ["modules", "templates", "packs"])
     if (existsSync(join(from.project, name)))
       await cp(join(from.project, name), join(project, name), { recursive: true });
   for (const name of ["roster", "states", "orchestrate"]) await mkdir(join(project, name));

@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { Problem } from "#errors/problem.ts";
 import { packNames, packsFolder } from "#engine/project/folders.ts";
@@ -24,12 +25,12 @@ export async function changedPacks(project: string, pins: Pins): Promise<readonl
   for (const [name, { hash }] of Object.entries(pins)) {
     const found = await readPack(join(project, packsFolder, name)).then(hashPack, () => undefined);
     if (found === hash) continue;
-    const isGone = found === undefined;
+    const isGone = !existsSync(join(project, packsFolder, name));
     problems.push({
       code: "PACK_CHANGED",
       message: isGone ? `packs/${name} is not there` : `packs/${name} is not what packs.yaml pins`,
       hint: isGone
-        ? "git checkout brings it back"
+        ? "git checkout brings it back, and kcore pack update"
         : "git diff shows what was changed; change the pack where it comes from, or make it files of the project",
     });
   }

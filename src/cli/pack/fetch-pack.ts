@@ -37,6 +37,7 @@ const Outline = z.strictObject({
  * @throws KcoreError PACK_UNREACHABLE, PACK_INVALID, and what is wrong with its pack.yaml
  */
 export async function fetchPack(project: string, { source, path = ".", ref }: PackSource): Promise<FetchedPack> {
+  refusePassword(source);
   const folder = resolve(project, source);
   const isFolder = !source.includes("://") && (await stat(folder).catch(() => undefined))?.isDirectory() === true;
   if (isFolder && ref === undefined) return read(folder, path, source);
@@ -50,6 +51,16 @@ export async function fetchPack(project: string, { source, path = ".", ref }: Pa
   } finally {
     await rm(clone, { recursive: true, force: true });
   }
+}
+
+/** packs.yaml is for everybody to read. @throws KcoreError SECRET_LITERAL */
+function refusePassword(source: string): void {
+  if (!/^[a-z][\w+.-]*:\/\/[^/@]*:[^/]*@/i.test(source)) return;
+  throw new KcoreError({
+    code: "SECRET_LITERAL",
+    message: "the pack's address has a password in it, which packs.yaml would show",
+    hint: "leave it out: git's credential helpers know it (gitcredentials(7))",
+  });
 }
 
 /** The pack in a folder of `root`. A link on the way may lead nowhere else. */
@@ -70,7 +81,14 @@ async function read(root: string, path: string, source: string): Promise<Fetched
 }
 
 async function git(folder: string, ...words: readonly string[]): Promise<string> {
-  const environment = { ...process.env, GIT_TERMINAL_PROMPT: "0", GIT_LFS_SKIP_SMUDGE: "1" };
+  const environment = {
+    ...withoutRepository(process.env),
+    GIT_TERMINAL_PROMPT: "0",
+    // ssh would ask on the terminal: this answers all its questions with no.
+    SSH_ASKPASS: "false",
+    SSH_ASKPASS_REQUIRE: "force",
+    GIT_LFS_SKIP_SMUDGE: "1",
+  };
   // No hook or filter of the repository runs here.
   const settings = [
     "-c",
@@ -79,6 +97,8 @@ async function git(folder: string, ...words: readonly string[]): Promise<string>
     "core.symlinks=true",
     "-c",
     "core.autocrlf=false",
+    "-c",
+    "protocol.ext.allow=never",
     "-c",
     "advice.detachedHead=false",
   ];
@@ -96,4 +116,25 @@ async function git(folder: string, ...words: readonly string[]): Promise<string>
       { cause },
     );
   }
+}
+
+/** Of the repository that a hook or an alias of git's runs in (git rev-parse --local-env-vars). */
+const repositoryVariables = [
+  "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+  "GIT_COMMON_DIR",
+  "GIT_DIR",
+  "GIT_GRAFT_FILE",
+  "GIT_IMPLICIT_WORK_TREE",
+  "GIT_INDEX_FILE",
+  "GIT_NAMESPACE",
+  "GIT_OBJECT_DIRECTORY",
+  "GIT_PREFIX",
+  "GIT_REPLACE_REF_BASE",
+  "GIT_SHALLOW_FILE",
+  "GIT_WORK_TREE",
+];
+
+/** Else git would fetch into that repository, and move its HEAD. */
+function withoutRepository(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(env).filter(([name]) => !repositoryVariables.includes(name)));
 }

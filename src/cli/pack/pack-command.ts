@@ -1,10 +1,12 @@
+import { existsSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { Command } from "commander";
 import { KcoreError, type Problem } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
-import { packNames, packsFolder } from "#engine/project/folders.ts";
+import { packsFolder } from "#engine/project/folders.ts";
 import { addProjectOption, addResultOption, type CommonFlags } from "../options.ts";
+import { hashPack } from "./pack-files.ts";
 import { findProject } from "../project/find-project.ts";
 import { printRows } from "../terminal/format-result.ts";
 import { fetchPack, type PackSource } from "./fetch-pack.ts";
@@ -53,11 +55,17 @@ async function addPack(
   const from = { source, ...(path !== undefined && { path }), ...(ref !== undefined && { ref }) };
   const fetched = await fetchPack(folder, from);
   const pins = readPins(folder);
-  if (pins[fetched.name] !== undefined || packNames(folder).includes(fetched.name))
+  if (pins[fetched.name] !== undefined)
     throw new KcoreError({
       code: "USAGE",
       message: `the project has a pack “${fetched.name}” already`,
       hint: `kcore pack update ${fetched.name}, or kcore pack remove ${fetched.name} first`,
+    });
+  if (existsSync(join(folder, packsFolder, fetched.name)))
+    throw new KcoreError({
+      code: "USAGE",
+      message: `packs/${fetched.name} is there already, and pinned nowhere`,
+      hint: "what lies there would be lost: move it away first",
     });
   print({ [fetched.name]: await keepPack(folder, from, fetched) }, output);
 }
@@ -70,8 +78,6 @@ async function updatePacks(
   const chosen = choose(readPins(folder), names);
   const updated: Record<string, Pin> = {};
   for (const [name, { source, path, ...pin }] of Object.entries(chosen)) {
-    // What was changed by hand would be lost.
-    await requireSame(folder, { [name]: chosen[name] as Pin });
     const newest = ref ?? pin.ref;
     const from = { source, ...(path !== undefined && { path }), ...(newest !== undefined && { ref: newest }) };
     const fetched = await fetchPack(folder, from);
@@ -81,6 +87,10 @@ async function updatePacks(
         message: `the pack “${name}” calls itself “${fetched.name}” now`,
         hint: `kcore pack remove ${name}, then kcore pack add ${source}`,
       });
+    // What was changed by hand would be lost; what came already, before an update was killed, would not.
+    const came = { ...(chosen[name] as Pin), hash: hashPack(fetched.files) };
+    if ((await changedPacks(folder, { [name]: came })).length > 0)
+      await requireSame(folder, { [name]: chosen[name] as Pin });
     updated[name] = await keepPack(folder, from, fetched);
   }
   print(updated, output);
@@ -97,7 +107,7 @@ async function removePack(name: string, { project, output }: Flags): Promise<voi
   const folder = findProject(project);
   const chosen = choose(readPins(folder), [name]);
   await requireSame(folder, chosen);
-  await rm(join(folder, packsFolder, name), { recursive: true });
+  await rm(join(folder, packsFolder, name), { recursive: true, force: true });
   await dropPin(folder, name);
   print(chosen, output);
 }
@@ -116,9 +126,10 @@ function choose(pins: Pins, names: readonly string[]): Pins {
   );
 }
 
-/** @throws KcoreError PACK_CHANGED for packs that are not what was pinned */
+/** @throws KcoreError PACK_CHANGED for packs that are not what was pinned; one that is gone has nothing to lose */
 async function requireSame(project: string, pins: Pins): Promise<void> {
-  throwAny(await changedPacks(project, pins));
+  const there = Object.entries(pins).filter(([name]) => existsSync(join(project, packsFolder, name)));
+  throwAny(await changedPacks(project, Object.fromEntries(there)));
 }
 
 function throwAny(problems: readonly Problem[]): void {

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { KcoreError } from "#errors/problem.ts";
+import { suggestHint } from "#errors/suggest.ts";
 import { Secret } from "#engine/step/secret.ts";
 import { plainOf, type SourceMap, type SourceNode } from "#engine/yaml/node.ts";
 import { Problems } from "#engine/yaml/problems.ts";
@@ -10,6 +11,11 @@ export interface OwnArguments {
   readonly names: readonly string[];
 }
 
+const keywords = ["type", "properties", "required", "$defs", "additionalProperties", "description"];
+/** Keywords of a property that say what it can be, and those that say nothing of it. */
+const typed = ["type", "enum", "const", "$ref", "anyOf", "oneOf", "allOf"];
+const annotations = ["default", "title", "examples", "deprecated", "$comment"];
+
 /**
  * Reads `args`: a JSON Schema (draft 2020-12) of an object, whose properties each have a description. Other properties are refused;
  * `format: secret` lets a text be one of the roster's secrets.
@@ -19,6 +25,14 @@ export function readArguments(node: SourceNode | undefined): OwnArguments {
   if (node === undefined) return { schema: z.strictObject({}), names: [] };
   if (node.kind !== "map") throw invalid("args is a JSON Schema of an object: properties, required", node);
   const problems = new Problems();
+  for (const { key, keyAt } of node.entries.values())
+    if (!keywords.includes(key))
+      problems.add({
+        code: "YAML_KEY_UNKNOWN",
+        message: `no key “${key}” is known in args`,
+        at: keyAt,
+        hint: suggestHint(key, keywords, `known here: ${keywords.join(", ")}`),
+      });
   const properties = node.get("properties");
   const required = plainList(node.get("required"));
   const shape: Record<string, z.ZodType> = {};
@@ -42,6 +56,9 @@ function readProperty(name: string, node: SourceNode, whole: SourceMap): z.ZodTy
     throw invalid(`“${name}” is no JSON Schema`, node);
   const { description, format, ...rest } = plain as Record<string, unknown>;
   if (typeof description !== "string") throw invalid(`“${name}” has no description`, node);
+  // JSON Schema's rules are for values of their own type, and hold for all others.
+  if (Object.keys(rest).some((key) => !annotations.includes(key)) && !typed.some((key) => key in rest))
+    throw invalid(`“${name}” has no type, and without one nothing is checked`, node);
   const definitions = whole.get("$defs");
   const schema = {
     ...rest,

@@ -13,6 +13,8 @@ export interface OwnModules {
   readonly names: readonly string[];
   /** @throws KcoreError with every problem of its file; STATE_MODULE_UNKNOWN */
   load(name: string): OwnModule;
+  /** The same, where these are shipped: a name that both have is an error, too. */
+  loadBeside(shipped: Modules, name: string): OwnModule;
   /** The shipped ones and these. A name that both have is an error when it is used. */
   beside(shipped: Modules): Modules;
 }
@@ -30,31 +32,31 @@ export function openOwnModules(places: {
   readonly trust?: Trust;
 }): OwnModules {
   const folders = foldersOf("modules", places).filter(({ origin }) => origin !== "shipped");
-  const files = new Map(
-    [...listIn(folders, [ENDING])].map(([file, found]) => [basename(file).slice(0, -ENDING.length), found]),
-  );
+  const files = new Map<string, FoundFile>();
+  for (const [file, found] of listIn(folders, [ENDING])) {
+    const name = basename(file).slice(0, -ENDING.length);
+    // What a project has itself goes before.
+    if (found.folder.origin === "project" || !files.has(name)) files.set(name, found);
+  }
   const loaded = new Map<string, OwnModule>();
   const load = (name: string): OwnModule => {
     const known = loaded.get(name) ?? read(name, files.get(name));
     loaded.set(name, known);
     return known;
   };
+  const loadBeside = (shipped: Modules, name: string): OwnModule => {
+    const found = files.get(name);
+    if (found !== undefined && shipped.has(name)) throw taken(found.shown);
+    return load(name);
+  };
   return {
     names: [...files.keys()],
     load,
+    loadBeside,
     beside: (shipped) =>
       new Map([
         ...shipped,
-        ...[...files].map(
-          ([name, { shown }]) =>
-            [
-              name,
-              async () => {
-                if (shipped.has(name)) throw taken(shown);
-                return load(name).module;
-              },
-            ] as const,
-        ),
+        ...[...files.keys()].map((name) => [name, async () => loadBeside(shipped, name).module] as const),
       ]),
   };
 }

@@ -64,6 +64,9 @@ export function readOwnModule(name: string, source: SourceNode): OwnModule {
   const shell = readTexts(source, problems);
   if (!source.entries.has("probe"))
     problems.add(...invalid("the module has no probe", source, 'probe: fact NAME "what there is"').problems);
+  const files = source.get("files");
+  if (files !== undefined && files.kind !== "map")
+    problems.add(...invalid("files is a map of texts", files, "files: { NAME: text }").problems);
   const tools = problems.attempt(() => toolsOf(source.get("tools")));
   const timeout = problems.attempt(() => timeoutOf(source.get("timeout")));
   problems.throwIfAny();

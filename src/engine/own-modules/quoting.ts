@@ -1,9 +1,27 @@
 /** Where in a shell text something stands: an expression may stand where a word can, and there only. */
 export type Quoting =
-  "word" | "in quotes" | "in back quotes" | "in an arithmetic expansion" | "in a here-document" | "in a comment";
+  | "word"
+  | "in quotes"
+  | "in back quotes"
+  | "in an arithmetic expansion"
+  | "in a here-document"
+  | "in a comment"
+  | "right behind a backslash"
+  | "right behind a $"
+  | Unsure;
+
+/** What shells read differently, or only a whole parser follows: behind it, nobody knows what is quoted. */
+export type Unsure = "behind $'" | 'behind a single quote in "${"' | "behind a case in $(";
 
 /** What is open, the innermost last. Within `$(` quotes begin anew; within `${` they do not. */
 type Opened = '"' | "'" | "`" | "$(" | "$((" | "${" | "(";
+
+/** A here-document: its last line, and what happens to lines before they are compared with it. */
+interface Document {
+  readonly end: string;
+  readonly stripsTabs: boolean;
+  readonly joinsLines: boolean;
+}
 
 /**
  * Follows a POSIX shell text (XCU 2.2, 2.3, 2.6, 2.7.4) as far as to tell where its words are. It knows quotes, expansions,
@@ -12,11 +30,13 @@ type Opened = '"' | "'" | "`" | "$(" | "$((" | "${" | "(";
 export class QuotingScanner {
   readonly #open: Opened[] = [];
   #isComment = false;
-  /** Delimiters of here-documents that begin with the next line. */
-  readonly #announced: string[] = [];
-  #document: string | undefined;
+  /** Here-documents that begin with the next line. */
+  readonly #announced: Document[] = [];
+  #document: Document | undefined;
   #line = "";
   #last = " ";
+  #isEscaped = false;
+  #unsure: Unsure | undefined;
 
   get state(): Quoting {
     if (this.#document !== undefined) return "in a here-document";
@@ -24,22 +44,31 @@ export class QuotingScanner {
     // A back quote ends them wherever it stands, and an arithmetic expansion is read as if in double quotes.
     if (this.#open.includes("`")) return "in back quotes";
     if (this.#inner().includes("$((")) return "in an arithmetic expansion";
-    return this.#isQuoted() ? "in quotes" : "word";
+    if (this.#isQuoted()) return "in quotes";
+    if (this.#unsure !== undefined) return this.#unsure;
+    if (this.#isEscaped) return "right behind a backslash";
+    return this.#last === "$" ? "right behind a $" : "word";
   }
 
   /** What is open here; two places with the same are read alike. */
   get context(): string {
-    return [...this.#open, this.#isComment ? "#" : "", this.#document ?? "", ...this.#announced].join(" ");
+    const documents = [this.#document, ...this.#announced].map((one) => one?.end ?? "");
+    // Of a line that may yet become the last one of a here-document, all counts.
+    const line = this.#document?.end.startsWith(this.#line.replace(/^\t+/, "")) === true ? this.#line : "-";
+    return [...this.#open, this.#isComment ? "#" : "", this.#isEscaped ? "\\" : "", line, ...documents].join(" ");
   }
 
   /** Goes on through a piece of the text. */
   feed(text: string): void {
-    for (let at = 0; at < text.length;) at += this.#step(text, at);
+    const begin = this.#isEscaped && text !== "" ? 1 : 0;
+    if (begin > 0) this.feedWord();
+    for (let at = begin; at < text.length;) at += this.#step(text, at);
   }
 
   /** A word that is not known stands here. */
   feedWord(): void {
     this.#last = "x";
+    this.#isEscaped = false;
   }
 
   #inner(): readonly Opened[] {
@@ -60,13 +89,21 @@ export class QuotingScanner {
       return 1;
     }
     if (this.#isComment) return 1;
-    const taken = this.#open.at(-1) === "'" ? this.#inSingle(char) : this.#outside(text, at, char);
-    this.#last = text[at + taken - 1] ?? "";
+    const [inner, depth] = [this.#open.at(-1), this.#open.length];
+    const taken = inner === "'" ? this.#inSingle(char) : this.#outside(text, at, char);
+    this.#isEscaped = inner !== "'" && char === "\\" && at + 1 === text.length;
+    // What was escaped, and what ends quotes or an expansion, is of a word that may go on.
+    const isOfWord = taken > 1 ? char === "\\" : this.#open.length < depth && inner !== "(";
+    this.#last = isOfWord ? "x" : (text[at + taken - 1] ?? "");
     return taken;
   }
 
   #endLine(): number {
-    if (this.#document !== undefined && this.#line.replace(/^\t+/, "") === this.#document) this.#document = undefined;
+    if (this.#document?.joinsLines === true && /(?<!\\)(?:\\\\)*\\$/.test(this.#line)) {
+      this.#line = this.#line.slice(0, -1);
+      return 1;
+    }
+    if (this.#document !== undefined && isLast(this.#line, this.#document)) this.#document = undefined;
     if (this.#document === undefined) this.#document = this.#announced.shift();
     this.#line = "";
     this.#isComment = false;
@@ -89,17 +126,29 @@ export class QuotingScanner {
     if (char === '"' || char === "`") return this.#toggle(char);
     const closing = this.#close(text, at, char);
     if (closing > 0) return closing;
+    this.#unsure ??= this.#unsureAt(text, at);
     if (this.#isQuoted()) return 1;
     if (char === "'") {
       this.#open.push("'");
       return 1;
     }
     if (char === "(" && this.#open.length > 0) this.#open.push("(");
-    if (char === "#" && /[\s;&|(]/.test(this.#last) && this.#open.at(-1) !== "${") this.#isComment = true;
-    const document = /^<<-?[ \t]*(?:'([^'\n]*)'|"([^"\n]*)"|\\?([\w.]+))/.exec(text.slice(at));
+    if (char === "#" && /[\s;&|()<>]/.test(this.#last) && this.#open.at(-1) !== "${") this.#isComment = true;
+    if (this.#inner().includes("$((")) return 1;
+    const document = /^<<(-?)[ \t]*(?:'([^'\n]*)'|"([^"\n]*)"|(\\?)([^\s;&|<>()'"`$]+))/.exec(text.slice(at));
     if (document === null) return 1;
-    this.#announced.push(document[1] ?? document[2] ?? document[3] ?? "");
-    return document[0].length;
+    const [all, dash, single, double, backslash, bare] = document;
+    const end = single ?? double ?? bare ?? "";
+    this.#announced.push({ end, stripsTabs: dash === "-", joinsLines: bare !== undefined && backslash === "" });
+    return all.length;
+  }
+
+  #unsureAt(text: string, at: number): Unsure | undefined {
+    if (this.#isQuoted())
+      return text[at] === "'" && this.#open.at(-1) === "${" ? 'behind a single quote in "${"' : undefined;
+    if (text.startsWith("$'", at)) return "behind $'";
+    const isCase = this.#open.includes("$(") && /[\s;&|()]/.test(this.#last) && /^case\s/.test(text.slice(at, at + 5));
+    return isCase ? "behind a case in $(" : undefined;
   }
 
   /** How many characters end what is open innermost; 0: none. */
@@ -119,4 +168,8 @@ export class QuotingScanner {
     else this.#open.push(char);
     return 1;
   }
+}
+
+function isLast(line: string, { end, stripsTabs }: Document): boolean {
+  return (stripsTabs ? line.replace(/^\t+/, "") : line) === end;
 }

@@ -39,6 +39,12 @@ const hints: Readonly<Record<Exclude<Quoting, "word">, string>> = {
   "in an arithmetic expansion": "set a variable to it first: n={{args.n}}",
   "in a here-document": "print it: printf '%s\\n' {{args.x}}",
   "in a comment": "leave it out: what has two lines would end the comment",
+  "right behind a backslash": "put the backslash into quotes: '\\\\'{{args.x}}",
+  "right behind a $": "put the $ into quotes: '$'{{args.x}}",
+  "behind $'": "shells read $'…' differently: write printf",
+  'behind a single quote in "${"':
+    'shells read it differently: write \\" instead, or set a variable to {{args.x}} before',
+  "behind a case in $(": "set a variable to it before: x={{args.x}}, or write the case outside of $(…)",
 };
 
 /** In the order of the text, through all branches. */

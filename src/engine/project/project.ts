@@ -47,7 +47,7 @@ export function projectOf({
       hint: "go to your project, name it with --project DIR, or make one: kcore init DIR",
     });
   for (const path of foldersAbove(found)) assertTrusted(path, statSync(path), trust, { isAncestor: path !== found });
-  for (const name of ["roster", "orchestrate", "states", "templates"]) {
+  for (const name of ["roster", "orchestrate", "states", "templates", "modules", "packs"]) {
     const stats = statSync(join(found, name), { throwIfNoEntry: false });
     if (stats !== undefined) assertTrusted(join(found, name), stats, trust);
   }

@@ -98,9 +98,9 @@ function words(issue: Issue, given: unknown): string {
     case "invalid_value":
       return `must be ${expectedOf(issue)}`;
     case "too_small":
-      return bounded(issue.origin, Number(issue.minimum), "at least");
+      return bounded(issue.origin, Number(issue.minimum), issue.inclusive === false ? "more than" : "at least");
     case "too_big":
-      return bounded(issue.origin, Number(issue.maximum), "at most");
+      return bounded(issue.origin, Number(issue.maximum), issue.inclusive === false ? "less than" : "at most");
     default:
       return issue.message.charAt(0).toLowerCase() + issue.message.slice(1);
   }
@@ -111,6 +111,7 @@ function bounded(origin: string, limit: number, side: string): string {
     return limit === 1 && side === "at least" ? "must not be empty" : `must have ${side} ${limit} characters`;
   if (origin === "array" || origin === "set")
     return limit === 1 && side === "at least" ? "must not be empty" : `must have ${side} ${limit} items`;
+  if (origin === "object" || origin === "record") return `must have ${side} ${limit} keys`;
   return `must be ${side} ${limit}`;
 }
 

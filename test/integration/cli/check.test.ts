@@ -32,6 +32,12 @@ describe("kcore check", function () {
     expect((await project.kcore("check", "nope.yaml")).stderr).to.contain("there is no file nope.yaml");
   });
 
+  it("tells of a module with a shipped one's name, though no state uses it", async () => {
+    project.write({ "project/modules/file.managed.yaml": "summary: x\nwant: { a: b }\nprobe: fact a b\n" });
+    const { code, stderr } = await project.kcore("check");
+    expect([code, stderr.includes("has the name of a module that is shipped")], stderr).to.deep.equal([2, true]);
+  });
+
   it("keeps a commit back by the hook of docs/checking.md", async () => {
     const line = readPages()
       .flatMap(({ blocks }) => blocks)

@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { appendFileSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { appendFileSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { expect } from "chai";
 import { TestProject } from "#support/kcore.ts";
@@ -128,6 +128,75 @@ describe("packs", () => {
     expect(existsSync(join(project.project, "packs")) || existsSync(join(project.project, "packs.yaml"))).to.equal(
       false,
     );
+  });
+
+  it("come back, or go, when their folder is gone; an update that was killed before it pinned is taken up", async () => {
+    await add("--ref", "v1");
+    const place = join(project.project, "packs/greet");
+    rmSync(place, { recursive: true });
+    expect((await project.kcore("pack", "verify")).stderr).to.contain("packs/greet is not there");
+    const again = await project.kcore("pack", "update");
+    expect(again.code, again.stderr).to.equal(0);
+    const pins = readFileSync(join(project.project, "packs.yaml"), "utf8");
+    commit({ "templates/page.hbs": "HELLO {{name}}\n" }, "v2");
+    await project.kcore("pack", "update", "greet", "--ref", "v2");
+    writeFileSync(join(project.project, "packs.yaml"), pins);
+    const taken = await project.kcore("pack", "update", "greet", "--ref", "v2");
+    expect(taken.code, taken.stderr).to.equal(0);
+    expect((await project.kcore("pack", "verify")).code).to.equal(0);
+    rmSync(place, { recursive: true });
+    const removed = await project.kcore("pack", "remove", "greet");
+    expect(removed.code, removed.stderr).to.equal(0);
+  });
+
+  it("take the place of nothing that lies there already, pack or not", async () => {
+    project.write({ "project/packs/greet/notes.txt": "mine\n" });
+    const { code, stderr } = await add();
+    expect([code, stderr.includes("packs/greet")], stderr).to.deep.equal([2, true]);
+    expect(readFileSync(join(project.project, "packs/greet/notes.txt"), "utf8")).to.equal("mine\n");
+  });
+
+  it("are got without git's variables of the repository around, and from no address with a password", async () => {
+    const around = join(project.path, "around");
+    execFileSync("git", ["init", "-q", around]);
+    execFileSync("git", [
+      "-C",
+      around,
+      "-c",
+      "user.name=t",
+      "-c",
+      "user.email=t@example.net",
+      "commit",
+      "-q",
+      "--allow-empty",
+      "-m",
+      "x",
+    ]);
+    const head = readFileSync(join(around, ".git/HEAD"), "utf8");
+    const { ended } = project.start(["pack", "add", repository, "--path", "web", "--ref", "v1"], {
+      GIT_DIR: join(around, ".git"),
+      GIT_INDEX_FILE: join(around, ".git/index"),
+    });
+    const { code, stderr } = await ended;
+    expect(readFileSync(join(around, ".git/HEAD"), "utf8")).to.equal(head);
+    expect(existsSync(join(around, ".git/FETCH_HEAD"))).to.equal(false);
+    expect(code, stderr).to.equal(0);
+    const said = join(project.path, "said");
+    await project.start(["pack", "add", "ssh://127.0.0.1/x"], { GIT_SSH_COMMAND: `env >${said}; false` }).ended;
+    expect(readFileSync(said, "utf8")).to.match(/^SSH_ASKPASS_REQUIRE=force$/m);
+    const refused = await project.kcore("pack", "add", "https://me:hunter2@127.0.0.1:1/x.git");
+    expect(refused.stderr).to.contain("SECRET_LITERAL").and.not.contain("hunter2");
+  });
+
+  it("never take the place of a module of the project's own", async () => {
+    commit({ "modules/aaa.motd.yaml": pack["modules/greet.line.yaml"] ?? "" }, "v4");
+    await add("--ref", "v4");
+    const own = (pack["modules/greet.line.yaml"] ?? "").replace("an empty file", "what the project says");
+    project.write({ "project/modules/aaa.motd.yaml": own, "project/modules/greet.line.yaml": own });
+    for (const name of ["aaa.motd", "greet.line"]) {
+      const { stdout, stderr } = await project.kcore("modules", name);
+      expect(stdout, stderr).to.contain("what the project says");
+    }
   });
 
   it("give modules that begin with their name only", async () => {

@@ -134,6 +134,23 @@ describe("a module of a project's own", () => {
       [":9:11+65 “also” is no JSON Schema: Unsupported type: lots [MODULE_INVALID] | see docs/own-modules.md"],
     ],
     [
+      "an argument whose rules hold for no type",
+      greeting.replace("{ type: array, items", "{ items"),
+      [":9:11+53 “also” has no type, and without one nothing is checked [MODULE_INVALID] | see docs/own-modules.md"],
+    ],
+    [
+      "rules over several arguments",
+      greeting.replace("required: [path, text]", "required: [path, text]\n  dependentRequired: { mode: [path] }"),
+      [
+        ":5:3+17 no key “dependentRequired” is known in args [YAML_KEY_UNKNOWN] | known here: type, properties, required, $defs, additionalProperties, description",
+      ],
+    ],
+    [
+      "files that are no map",
+      greeting.replace('files:\n  text: "{{args.text}}"', 'files: ["{{args.text}}"]'),
+      [":11:8+17 files is a map of texts [MODULE_INVALID] | files: { NAME: text }"],
+    ],
+    [
       "an example that does not fit",
       greeting.replace("text: hello", "txt: hello"),
       [
@@ -153,6 +170,26 @@ describe("a module of a project's own", () => {
     expect(problemsOf(text)[0]).to.match(
       /:32:3\+\d+ this block opens quotes, or a here-document, that it does not close/,
     );
+  });
+
+  for (const [what, line] of [
+    ["a dollar, which makes $'…' of it", "echo ${{args.path}}"],
+    ["a backslash, which takes its first quote", "echo \\\\{{args.path}}"],
+    ["a case in $(…)", 'x="$(case a in a) echo "{{args.path}}" ;; esac)"'],
+    ["a here-document that a backslash makes longer", "cat <<END\n  a \\\n  END\n  {{args.path}}\n  END"],
+    [
+      "a here-document that ends in one branch only",
+      "cat <<END\n  {{#if args.also}}END{{/if}}\n  {{args.path}}\n  END",
+    ],
+  ] as const)
+    it(`is refused with an expression behind ${what}`, () => {
+      const text = greeting.replace("apply: |\n", `apply: |\n  ${line}\n`);
+      expect(problemsOf(text)[0]).to.contain("[MODULE_INVALID]");
+    });
+
+  it("takes text of branches within a here-document", () => {
+    const text = greeting.replace("apply: |\n", "apply: |\n  cat <<END\n  so {{#if args.also}}more{{/if}}\n  END\n");
+    expect(() => read(text)).not.to.throw();
   });
 
   it("tells of a fact that would show a secret, at its place", () => {

@@ -55,6 +55,14 @@ describe("projectOf", () => {
     });
   });
 
+  for (const name of ["states", "templates", "modules", "packs"])
+    it(`refuses a project whose ${name}/ others may write (S-20)`, () =>
+      inProject({}, (project) => {
+        mkdirSync(join(project, name));
+        chmodSync(join(project, name), 0o777);
+        expect(problemsIn(() => projectOf({ cwd: project, trust }))[0]).to.include("[PROJECT_NOT_TRUSTED]");
+      }));
+
   it("looks at the very file that is read (S-20)", () =>
     inProject({ "roster/a.yaml": "nodes: { n1: { address: h } }\n" }, (project) => {
       expect(loadRoster(project, { trust }).nodes.size).to.equal(1);

@@ -28,6 +28,14 @@ describe("validate", () => {
     expect(validate(parseSource("f.yaml", "name: x\n"), Schema)).to.deep.equal({ name: "x", nodes: {} });
   });
 
+  it("tells a limit that is none of the values itself", () => {
+    const open = z.strictObject({ a: z.number().gt(0).lt(9), b: z.number().gt(0).lt(9) });
+    expect(problemsIn(() => validate(parseSource("f.yaml", "a: 0\nb: 9\n"), open))).to.deep.equal([
+      "f.yaml:1:4+1 “a” must be more than 0 [YAML_TYPE]",
+      "f.yaml:2:4+1 “b” must be less than 9 [YAML_TYPE]",
+    ]);
+  });
+
   it("tells every problem at its place, unknown keys at the key", () => {
     expect(
       problems("nmae: x\nmode: 5\nnodes:\n  a: { port: 0, usse: os }\n  b: { port: x, use: volume, size: true }\n"),
