@@ -1,3 +1,4 @@
+import { KcoreError } from "#errors/problem.ts";
 import { registry } from "#engine/modules/registry.ts";
 import { openOwnModules, type OwnModules } from "#engine/own-modules/open-modules.ts";
 import { trustOfProcess } from "#engine/project/project.ts";
@@ -11,7 +12,7 @@ export interface KnownModules {
   readonly names: readonly string[];
   /** @throws KcoreError with what is wrong with the file of one of the project's own */
   load(name: string): Promise<ModuleDefinition | undefined>;
-  /** @throws KcoreError for the first one that cannot be read */
+  /** Those that can be read; of each other one it is said on stderr that it cannot, and how to see why. */
   all(): Promise<readonly ModuleDefinition[]>;
   /** In YAML, as a step has it. */
   example(name: string): string | undefined;
@@ -24,12 +25,21 @@ export function knownModules(project: string | undefined): KnownModules {
   return {
     names: [...modules.keys()],
     load: async (name) => modules.get(name)?.(),
-    all: () => Promise.all(modules.values().map((load) => load())),
+    all: async () => (await Promise.all([...modules].map(([name, load]) => load().catch(tellBroken(name))))).flat(),
     example: (name) => {
       if (!own.names.includes(name)) return moduleExample(name);
       const { example } = own.load(name);
       return example && printYaml({ [name]: example }).trimEnd();
     },
+  };
+}
+
+/** One file that is wrong does not keep the others from being seen. */
+function tellBroken(name: string): (error: unknown) => [] {
+  return (error) => {
+    if (!(error instanceof KcoreError)) throw error;
+    process.stderr.write(`${name} cannot be used: kcore check says why\n`);
+    return [];
   };
 }
 

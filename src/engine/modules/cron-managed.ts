@@ -2,7 +2,7 @@ import { z } from "zod";
 import { defineModule } from "../step/define.ts";
 import { Command, EtcName, Schedule } from "../step/fragments/cron.ts";
 import { fileAbsent } from "./file-absent.ts";
-import { fileManaged } from "./file-managed.ts";
+import { stepOfFile } from "./file-managed.ts";
 
 /** crontab(5): a value has no escapes; quotes around it keep its blanks, and may hold the other kind. */
 const Value = z
@@ -63,8 +63,7 @@ export const cronManaged = defineModule({
     if (state === "absent") return fileAbsent.step({ path, recurse: false }, context);
     const variables = Object.entries(environment).map(([key, value]) => `${key}=${quoted(value)}\n`);
     const content = `# Managed by kcore.\n${variables.join("")}${schedule} ${user} ${command.replaceAll("%", String.raw`\%`)}\n`;
-    const file = fileManaged.args.parse({ path, content, mode: "0644", owner: "root", group: "root" });
-    return fileManaged.step(file, context);
+    return stepOfFile({ path, content, mode: "0644" }, context);
   },
 });
 

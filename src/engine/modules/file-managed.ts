@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { Blob } from "../step/blob.ts";
-import { defineModule } from "../step/define.ts";
+import { defineModule, type Step, type StepContext } from "../step/define.ts";
 import { AbsolutePath, FileMode, Text, UserName } from "../step/fields.ts";
 import { contentOf } from "../step/fragments/content.ts";
 import { probeOwnership, wantOwnership } from "../step/fragments/ownership.ts";
@@ -92,4 +92,29 @@ sum=\${sum%% *}`;
 if [ "$sum" = ${secret(sha256)} ]; then fact content "as wanted"; else fact content different; fi`
     : sh`${found}
 fact content "sha256:$sum"`;
+}
+
+interface FileOfRoot {
+  readonly path: string;
+  readonly content: string;
+  readonly mode: string;
+  readonly makeDirs?: boolean;
+}
+
+/** For modules whose matter is one file of root's: keeps it as a whole. */
+export function stepOfFile(file: FileOfRoot, context: StepContext): Step {
+  return fileManaged.step(fileManaged.args.parse({ ...file, owner: "root", group: "root" }), context);
+}
+
+/** The same, of a text that a program of the node reads first: `check` refuses what that does not accept, in dry runs too. */
+export function stepOfCheckedFile(file: FileOfRoot, check: Sh, context: StepContext): Step {
+  const { data, ...step } = stepOfFile(file, context);
+  return {
+    ...step,
+    ...(data && { reach: reachOfData(data) }),
+    foresee: sh`${step.foresee ?? sh``}
+${check}`,
+    apply: sh`${check}
+${step.apply ?? sh``}`,
+  };
 }

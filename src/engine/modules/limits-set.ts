@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { defineModule } from "../step/define.ts";
 import { fileAbsent } from "./file-absent.ts";
-import { fileManaged } from "./file-managed.ts";
+import { stepOfFile } from "./file-managed.ts";
 
 /** What may be limited (limits.conf(5)). */
 const items = [
@@ -90,7 +90,6 @@ export const limitsSet = defineModule({
     if (state === "absent") return fileAbsent.step({ path, recurse: false }, context);
     const lines = limits.map(({ domain, type, item, value }) => `${domain} ${type} ${item} ${value}\n`);
     const content = `# made by kcore\n${lines.join("")}`;
-    const file = { path, content, mode: "0644", owner: "root", group: "root", makeDirs: true };
-    return fileManaged.step(fileManaged.args.parse(file), context);
+    return stepOfFile({ path, content, mode: "0644", makeDirs: true }, context);
   },
 });

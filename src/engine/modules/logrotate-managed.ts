@@ -2,10 +2,9 @@ import { z } from "zod";
 import { blobOf } from "../step/blob.ts";
 import { defineModule } from "../step/define.ts";
 import { EtcName } from "../step/fragments/cron.ts";
-import { reachOfData } from "../step/reach-of-data.ts";
 import { sh, type Sh } from "../step/sh.ts";
 import { fileAbsent } from "./file-absent.ts";
-import { fileManaged } from "./file-managed.ts";
+import { stepOfCheckedFile } from "./file-managed.ts";
 
 const Path = z
   .string()
@@ -66,18 +65,8 @@ export const logrotateManaged = defineModule({
     const path = `/etc/logrotate.d/${name}`;
     if (state === "absent") return fileAbsent.step({ path, recurse: false }, context);
     const content = given.content ?? textOf(paths, options, postrotate);
-    const file = fileManaged.args.parse({ path, content, mode: "0644", owner: "root", group: "root" });
-    const { data, ...step } = fileManaged.step(file, context);
-    const check = checked(name, content);
-    return {
-      ...step,
-      ...(data && { reach: reachOfData(data) }),
-      tools: [{ command: "logrotate", package: "logrotate" }],
-      foresee: sh`${step.foresee ?? sh``}
-${check}`,
-      apply: sh`${check}
-${step.apply ?? sh``}`,
-    };
+    const step = stepOfCheckedFile({ path, content, mode: "0644" }, checked(name, content), context);
+    return { ...step, tools: [{ command: "logrotate", package: "logrotate" }] };
   },
 });
 

@@ -6,7 +6,7 @@ import { refuseSudoLockout } from "../step/fragments/sudo.ts";
 import { reachOfData } from "../step/reach-of-data.ts";
 import { sh, type Sh } from "../step/sh.ts";
 import { fileAbsent } from "./file-absent.ts";
-import { fileManaged } from "./file-managed.ts";
+import { stepOfCheckedFile } from "./file-managed.ts";
 
 const Account = z.string().regex(/^[a-z_][a-z0-9_-]{0,31}\$?$/, "must be a user's or group's name");
 
@@ -90,19 +90,12 @@ ${lockout()}`,
       };
     }
     const content = given.content ?? ruleText(given);
-    const file = fileManaged.args.parse({ path, content, mode: "0440", owner: "root", group: "root" });
-    const { data, ...step } = fileManaged.step(file, context);
-    const check = checked(name, content);
+    const step = stepOfCheckedFile({ path, content, mode: "0440" }, checked(name, content), context);
     return {
       ...step,
-      ...(data && { reach: reachOfData(data) }),
       guard: sh`${step.guard ?? sh``}
 ${lockout(blobOf(content))}`,
       tools: [{ command: "visudo", package: "sudo" }],
-      foresee: sh`${step.foresee ?? sh``}
-${check}`,
-      apply: sh`${check}
-${step.apply ?? sh``}`,
     };
   },
 });

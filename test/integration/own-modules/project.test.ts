@@ -68,4 +68,12 @@ describe("modules of a project's own", () => {
     const { code, stderr } = await project.kcore("state", "apply", "motd", "--on", "here");
     expect([code, stderr.includes("MODULE_INVALID"), existsSync(file)], stderr).to.deep.equal([2, true, false]);
   });
+
+  it("leave the others to be listed where one is broken", async () => {
+    project.write({ "project/modules/site.broken.yaml": "summary: x\n" });
+    const { code, stdout, stderr } = await project.kcore("modules");
+    expect([code, stderr]).to.deep.equal([0, "site.broken cannot be used: kcore check says why\n"]);
+    expect(stdout).to.contain("site.motd").and.contain("file.managed");
+    expect((await project.kcore("check")).stderr).to.contain("modules/site.broken.yaml:1:1");
+  });
 });
